@@ -1,0 +1,67 @@
+/**
+ * The contract of scripts and users: what a stack says of itself when it is up. `npm run outputs -- --json` prints
+ * exactly this object, on every platform.
+ */
+import type * as pulumi from "@pulumi/pulumi";
+import type { CostPlan } from "./plan/stack-plan.ts";
+
+/** Who can connect to an endpoint: the world, the virtual network, the cluster, or processes of the same host. */
+export type Reach = "public" | "vpc" | "cluster" | "host";
+
+export interface TritonEndpoints {
+  /** Base URL of KServe v2 over HTTP. */
+  readonly http: string;
+  /** `host:port` of KServe v2 over gRPC. */
+  readonly grpc: string;
+  /** Prometheus page. */
+  readonly metrics: string;
+}
+
+export interface ModelEndpoints extends TritonEndpoints {
+  /** URL that takes one JSON request and gives one JSON answer. */
+  readonly generate: string;
+}
+
+export interface Endpoints {
+  readonly gateway: string;
+  readonly encoders: TritonEndpoints;
+  readonly models: Readonly<Record<string, ModelEndpoints>>;
+  /** Who reaches all of the above. */
+  readonly reach: Reach;
+}
+
+/** One served model. */
+export interface ModelOutput {
+  readonly name: string;
+  readonly model: string;
+  readonly release: string;
+  /** Key of the TensorRT engine; null where the model runs without one. */
+  readonly engineKey: string | null;
+  readonly nodePool: string;
+}
+
+export interface StackOutputs {
+  readonly endpoints: Endpoints;
+  readonly models: readonly ModelOutput[];
+  readonly release: string;
+  /** Where weights and engines are kept. */
+  readonly engineStore: string;
+  readonly cost: CostPlan;
+  /** What a user has to know about what is served, such as "image embeddings carry no meaning". */
+  readonly notes: readonly string[];
+}
+
+/** Outputs while the stack is being made: some values are known only after `up`. */
+export type DeployedStack = { readonly [K in keyof StackOutputs]: pulumi.Input<StackOutputs[K]> };
+
+/** `{ http, grpc, metrics }` of a Triton on one address. */
+export function tritonEndpoints(
+  host: string,
+  ports: { http: number; grpc: number; metrics: number },
+): TritonEndpoints {
+  return {
+    grpc: `${host}:${ports.grpc}`,
+    http: `http://${host}:${ports.http}`,
+    metrics: `http://${host}:${ports.metrics}/metrics`,
+  };
+}

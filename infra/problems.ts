@@ -1,0 +1,59 @@
+/**
+ * One way to say what is wrong with a stack file. Every check of the program, from a wrong type to a model that does
+ * not fit its GPU, ends as a Problem, so that all of them can be shown together before anything is created.
+ */
+export interface Problem {
+  /** Where in the stack file: `models[0].maxTokens`. */
+  readonly path: string;
+  /** The value found there, as JSON; `[secret]` for a secret, `(absent)` where nothing is set. */
+  readonly value: string;
+  /** Why it can't be used, with the numbers that decide. */
+  readonly reason: string;
+  /** What to write instead. */
+  readonly fix: string;
+}
+
+/** Thrown once, with all problems of a stack. Its message is meant to be shown without a stack trace. */
+export class ConfigError extends Error {
+  readonly problems: readonly Problem[];
+
+  constructor(problems: readonly Problem[]) {
+    super(formatProblems(problems));
+    this.name = "ConfigError";
+    this.problems = problems;
+  }
+}
+
+/** Text for people: a numbered list, three lines a problem. */
+export function formatProblems(problems: readonly Problem[]): string {
+  const count = problems.length === 1 ? "1 problem" : `${problems.length} problems`;
+  const lines = problems.map(
+    (problem, index) =>
+      `  ${index + 1}. ${problem.path} = ${problem.value}\n     ${problem.reason}\n     Fix: ${problem.fix}`,
+  );
+  return `${count} in the stack's configuration; nothing was created:\n${lines.join("\n")}`;
+}
+
+const LONGEST_SHOWN_VALUE = 120;
+
+/** A value as it may be shown: JSON, cut, and without anything that the stack file marks as `secure`. */
+export function showValue(value: unknown): string {
+  if (value === undefined) return "(absent)";
+  const text =
+    JSON.stringify(value, (_key, inner: unknown) => (isSecure(inner) ? "[secret]" : inner)) ?? "(absent)";
+  return text.length > LONGEST_SHOWN_VALUE ? `${text.slice(0, LONGEST_SHOWN_VALUE)}…` : text;
+}
+
+/** Whether a value is an encrypted one of a stack file: `{ secure: "v1:…" }`. */
+export function isSecure(value: unknown): value is { readonly secure: string } {
+  return typeof value === "object" && value !== null && Object.keys(value).length === 1 && "secure" in value;
+}
+
+/** `["models", 0, "name"]` as `models[0].name`. */
+export function formatPath(path: readonly PropertyKey[]): string {
+  const text = path
+    .map((part) => (typeof part === "number" ? `[${part}]` : `.${String(part)}`))
+    .join("")
+    .replace(/^\./, "");
+  return text === "" ? "(stack file)" : text;
+}

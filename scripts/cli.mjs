@@ -1,0 +1,47 @@
+#!/usr/bin/env node
+// Entry of every `npm run …`. It runs before anything is installed, so it uses Node alone: it checks Node, installs the
+// npm packages of the lock file where they are missing or old, then hands over to the TypeScript of scripts/commands/.
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "..");
+
+checkNode();
+installPackages();
+const { register } = await import("tsx/esm/api");
+register();
+const { main } = await import("./commands/main.ts");
+process.exitCode = await main(process.argv.slice(2));
+
+function checkNode() {
+  const [major, minor] = process.versions.node.split(".").map(Number);
+  const supported = (major === 20 && minor >= 19) || (major > 20 && major < 25);
+  if (supported) return;
+  fail(`This needs Node 20.19 to 24; here is ${process.versions.node}. Install Node 22 or 24 and try again.`);
+}
+
+function installPackages() {
+  const stamp = join(root, "node_modules", ".engine-room-lock");
+  const wanted = createHash("sha256")
+    .update(readFileSync(join(root, "package-lock.json")))
+    .digest("hex");
+  if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return;
+  const started = performance.now();
+  process.stderr.write("Installing npm packages of the lock file …\n");
+  const npm = spawnSync("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], {
+    cwd: root,
+    stdio: ["ignore", 2, 2],
+  });
+  if (npm.error) fail(`npm can't be started (${npm.error.message}); it comes with Node.`);
+  if (npm.status !== 0) fail(`\`npm ci\` ended with exit code ${npm.status}; its last lines above say why.`);
+  writeFileSync(stamp, wanted);
+  process.stderr.write(`Installed npm packages in ${((performance.now() - started) / 1000).toFixed(1)} s\n`);
+}
+
+function fail(sentence) {
+  process.stderr.write(`${sentence}\n`);
+  process.exit(1);
+}

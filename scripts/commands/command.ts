@@ -1,0 +1,33 @@
+/** What every command of the project has in common. */
+import type { ParseArgsConfig } from "node:util";
+
+export type Values = Readonly<Record<string, string | boolean | undefined>>;
+
+export interface CommandContext {
+  readonly values: Values;
+  readonly positionals: readonly string[];
+  /** Name of the stack, `local` unless --stack says otherwise. */
+  readonly stack: string;
+}
+
+export interface Command {
+  /** One line, for the list of commands. */
+  readonly summary: string;
+  /** Text after `npm run <name> -- `. */
+  readonly usage: string;
+  /** Explanation of each option and of exit codes other than the usual ones. */
+  readonly details?: readonly string[];
+  readonly options?: NonNullable<ParseArgsConfig["options"]>;
+  /** Most words besides options. @default 0 */
+  readonly maxPositionals?: number;
+  /** @returns The exit code. */
+  run(context: CommandContext): Promise<number>;
+}
+
+/** Exit codes of all commands. */
+export const EXIT = { ok: 0, failed: 1, usage: 2 } as const;
+
+/** A sentence for the user is all there is to say; shown without a stack trace. */
+export class UserError extends Error {
+  override readonly name = "UserError";
+}

@@ -1,0 +1,19 @@
+import { createHash, randomBytes } from "node:crypto";
+import { type Command, EXIT } from "./command.ts";
+
+export const command: Command = {
+  summary: "Makes an API key for the gateway: prints it once, and the lines of the stack file that admit it.",
+  usage: "[NAME]",
+  maxPositionals: 1,
+  async run({ positionals }) {
+    const name = positionals[0] ?? "default";
+    // 256 random bits: a plain hash of them can't be searched, so only the hash is ever stored.
+    const key = `er-${randomBytes(32).toString("base64url")}`;
+    const sha256 = createHash("sha256").update(key).digest("hex");
+    process.stdout.write(
+      `${key}\n\nIt is shown only now. Clients send it as \`Authorization: Bearer …\`; smoke and bench read it from ENGINE_ROOM_API_KEY.\n` +
+        `Add to the stack file:\n\n  engine-room:gateway:\n    apiKeys:\n      - name: ${name}\n        sha256: ${sha256}\n`,
+    );
+    return EXIT.ok;
+  },
+};

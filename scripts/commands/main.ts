@@ -1,0 +1,93 @@
+/** Parses the command line, runs one command, and turns whatever goes wrong into a sentence and an exit code. */
+import { parseArgs } from "node:util";
+import { ConfigError } from "../../infra/problems.ts";
+import { type Command, EXIT, UserError } from "./command.ts";
+
+/** Commands load on demand, so that `--help` does not load the SDK. */
+const commands: Readonly<Record<string, () => Promise<{ command: Command }>>> = {
+  start: () => import("./start.ts"),
+  up: () => import("./up.ts"),
+  preview: () => import("./preview.ts"),
+  refresh: () => import("./refresh.ts"),
+  down: () => import("./down.ts"),
+  outputs: () => import("./outputs.ts"),
+  status: () => import("./status.ts"),
+  logs: () => import("./logs.ts"),
+  render: () => import("./render.ts"),
+  smoke: () => import("./smoke.ts"),
+  bench: () => import("./bench.ts"),
+  key: () => import("./key.ts"),
+  test: () => import("./test.ts"),
+};
+
+const commonOptions = {
+  stack: { type: "string", short: "s", default: "local" },
+  help: { type: "boolean", short: "h" },
+} as const;
+
+/** @returns The exit code: 0 done, 1 failed, 2 the command line is wrong. */
+export async function main(argv: readonly string[]): Promise<number> {
+  const [name = "", ...rest] = argv;
+  const load = commands[name];
+  if (load === undefined) return unknownCommand(name);
+  const { command } = await load();
+  try {
+    const { values, positionals } = parseArgs({
+      args: [...rest],
+      options: { ...commonOptions, ...command.options },
+      allowPositionals: (command.maxPositionals ?? 0) > 0,
+    });
+    if (values.help === true) return help(name, command);
+    if (positionals.length > (command.maxPositionals ?? 0))
+      throw new UserError(`Too many words: ${positionals.join(" ")}`);
+    const stack = String(values.stack);
+    if (!/^[A-Za-z0-9_.-]{1,100}$/.test(stack)) {
+      throw new UserError(
+        `--stack ${JSON.stringify(stack)} is no stack name: letters, digits, ".", "_" and "-".`,
+      );
+    }
+    return await command.run({ values: values as Record<string, string | boolean>, positionals, stack });
+  } catch (error) {
+    return report(name, command, error);
+  }
+}
+
+function report(name: string, command: Command, error: unknown): number {
+  if (isUsageError(error)) {
+    process.stderr.write(`${error.message}\nUsage: npm run ${name} -- ${command.usage}\n`);
+    return EXIT.usage;
+  }
+  const isForPeople = error instanceof ConfigError || error instanceof UserError;
+  const text =
+    isForPeople || process.env.DEBUG === undefined ? (error as Error).message : (error as Error).stack;
+  process.stderr.write(`${text}\n`);
+  return EXIT.failed;
+}
+
+function isUsageError(error: unknown): error is Error {
+  return (
+    error instanceof TypeError && String((error as NodeJS.ErrnoException).code).startsWith("ERR_PARSE_ARGS")
+  );
+}
+
+function help(name: string, command: Command): number {
+  const lines = [
+    command.summary,
+    "",
+    `  npm run ${name} -- ${command.usage}`,
+    "",
+    "  --stack NAME   the stack, as in Pulumi.NAME.yaml (default: local)",
+    ...(command.details ?? []).map((line) => `  ${line}`),
+    "",
+    "Exit codes: 0 done, 1 failed, 2 wrong command line.",
+  ];
+  process.stdout.write(`${lines.join("\n")}\n`);
+  return EXIT.ok;
+}
+
+function unknownCommand(name: string): number {
+  process.stderr.write(
+    `There is no command ${JSON.stringify(name)}; there are ${Object.keys(commands).join(", ")}.\n`,
+  );
+  return EXIT.usage;
+}

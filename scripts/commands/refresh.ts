@@ -1,0 +1,12 @@
+import { openStack } from "../stack/backend.ts";
+import { type Command, EXIT } from "./command.ts";
+
+export const command: Command = {
+  summary:
+    "Reads what there really is: what is gone is shown and leaves the state, and the next `up` makes it again.",
+  usage: "[--stack NAME]",
+  async run({ stack }) {
+    await (await openStack(stack)).refresh();
+    return EXIT.ok;
+  },
+};

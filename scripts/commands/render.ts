@@ -1,0 +1,18 @@
+import { writeFileSync } from "node:fs";
+import { renderJson, renderStack } from "../render.ts";
+import { type Command, EXIT } from "./command.ts";
+
+export const command: Command = {
+  summary:
+    "Prints the whole resource graph of a stack as deterministic JSON; nothing is contacted or changed.",
+  usage: "--stack NAME [--out FILE]",
+  details: ["--out FILE     write there instead of to standard output"],
+  options: { out: { type: "string", short: "o" } },
+  async run({ stack, values }) {
+    const text = renderJson(await renderStack(stack));
+    const out = values.out;
+    if (typeof out === "string") writeFileSync(out, text);
+    else process.stdout.write(text);
+    return EXIT.ok;
+  },
+};

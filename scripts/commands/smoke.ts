@@ -1,0 +1,33 @@
+import { smokeChecks } from "../smoke/checks.ts";
+import { openStack } from "../stack/backend.ts";
+import { type Command, EXIT, UserError } from "./command.ts";
+
+export const command: Command = {
+  summary: "Sends a real request to every endpoint of the stack, a line each.",
+  usage: "[--stack NAME]",
+  details: ["The key of a gateway that asks for one is read from ENGINE_ROOM_API_KEY."],
+  async run({ stack }) {
+    const outputs = await (await openStack(stack)).outputs();
+    if (outputs === undefined)
+      throw new UserError(`The stack ${stack} is not up; \`npm start -- --stack ${stack}\` brings it up.`);
+    const checks = smokeChecks(outputs, process.env.ENGINE_ROOM_API_KEY);
+    const width = Math.max(...checks.map((check) => check.name.length));
+    let failed = 0;
+    for (const check of checks) {
+      const started = performance.now();
+      const outcome = await check.run().then(
+        (text) => ({ sign: "ok    ", text }),
+        (error: unknown) => ({ sign: "FAILED", text: (error as Error).message }),
+      );
+      if (outcome.sign === "FAILED") failed += 1;
+      const milliseconds = (performance.now() - started).toFixed(0).padStart(6);
+      process.stdout.write(
+        `${outcome.sign} ${check.name.padEnd(width)} ${milliseconds} ms  ${outcome.text}\n`,
+      );
+    }
+    process.stdout.write(
+      `${checks.length - failed} of ${checks.length} endpoints answered as they should.\n`,
+    );
+    return failed === 0 ? EXIT.ok : EXIT.failed;
+  },
+};

@@ -1,0 +1,206 @@
+/**
+ * The SDK's resource monitor without an engine behind it. The program registers its resources here exactly as it would
+ * with `pulumi up`; who made the monitor decides what a registration means: render it, apply it, or answer a test.
+ */
+import type * as resourceProto from "@pulumi/pulumi/proto/resource_pb.js";
+import resource from "@pulumi/pulumi/proto/resource_pb.js";
+import { Struct } from "google-protobuf/google/protobuf/struct_pb.js";
+
+export type Properties = Record<string, unknown>;
+
+/** The SDK's marks in serialized properties: `runtime/rpc.ts` of @pulumi/pulumi. */
+export const UNKNOWN_VALUE = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
+export const SIGNATURE_KEY = "4dabf18193072939515e22adb298388d";
+export const SECRET_SIGNATURE = "1b47061264138c4ac30d75fd1eb44270";
+
+/** One resource as the program asked for it. */
+export interface Registration {
+  readonly type: string;
+  readonly name: string;
+  readonly urn: string;
+  /** URN of the parent; empty for the stack itself. */
+  readonly parent: string;
+  readonly custom: boolean;
+  /** With unknown values and secrets in the SDK's marks. */
+  readonly inputs: Properties;
+  /** URNs, sorted. */
+  readonly dependencies: readonly string[];
+  readonly propertyDependencies: Readonly<Record<string, readonly string[]>>;
+  /** Reference of an explicit provider, `urn::id`; empty for the default one. */
+  readonly provider: string;
+  /** Id of an existing resource that is only read (`Resource.get`). */
+  readonly readId: string | undefined;
+  readonly options: RegistrationOptions;
+}
+
+/** Resource options that differ from their default. */
+export interface RegistrationOptions {
+  readonly version?: string;
+  readonly protect?: boolean;
+  readonly retainOnDelete?: boolean;
+  readonly deleteBeforeReplace?: boolean;
+  readonly ignoreChanges?: readonly string[];
+  readonly replaceOnChanges?: readonly string[];
+  readonly additionalSecretOutputs?: readonly string[];
+  readonly aliases?: readonly string[];
+  readonly deletedWith?: string;
+  readonly importId?: string;
+  readonly customTimeouts?: Readonly<Record<string, string>>;
+}
+
+export interface Registered {
+  readonly id?: string;
+  readonly outputs: Properties;
+}
+
+/** What the owner of a monitor does with a program's requests. */
+export interface MonitorOwner {
+  register(registration: Registration): Promise<Registered>;
+  /** Outputs of a component or of the stack. */
+  registerOutputs(urn: string, outputs: Properties): void;
+}
+
+type Callback = (error: unknown, response?: unknown) => void;
+
+export class ProgramMonitor {
+  readonly #project: string;
+  readonly #stack: string;
+  readonly #owner: MonitorOwner;
+
+  constructor(project: string, stack: string, owner: MonitorOwner) {
+    this.#project = project;
+    this.#stack = stack;
+    this.#owner = owner;
+  }
+
+  registerResource(request: resourceProto.RegisterResourceRequest, callback: Callback): void {
+    this.#answer(callback, async () => {
+      const registration = this.#registration(request);
+      const { id, outputs } = await this.#owner.register(registration);
+      const response = new resource.RegisterResourceResponse();
+      response.setUrn(registration.urn);
+      response.setId(id ?? "");
+      response.setObject(Struct.fromJavaScript(outputs as Parameters<typeof Struct.fromJavaScript>[0]));
+      return response;
+    });
+  }
+
+  readResource(request: resourceProto.ReadResourceRequest, callback: Callback): void {
+    this.#answer(callback, async () => {
+      const urn = this.#urn(request.getParent(), request.getType(), request.getName());
+      const { outputs } = await this.#owner.register({
+        type: request.getType(),
+        name: request.getName(),
+        urn,
+        parent: request.getParent(),
+        custom: true,
+        inputs: toProperties(request.getProperties()),
+        dependencies: request.getDependenciesList().toSorted(),
+        propertyDependencies: {},
+        provider: request.getProvider(),
+        readId: request.getId(),
+        options: {},
+      });
+      const response = new resource.ReadResourceResponse();
+      response.setUrn(urn);
+      response.setProperties(Struct.fromJavaScript(outputs as Parameters<typeof Struct.fromJavaScript>[0]));
+      return response;
+    });
+  }
+
+  registerResourceOutputs(request: resourceProto.RegisterResourceOutputsRequest, callback: Callback): void {
+    this.#owner.registerOutputs(request.getUrn(), toProperties(request.getOutputs()));
+    callback(null, {});
+  }
+
+  /** Provider functions need a provider, and the network behind it; a program whose graph depends on one can't be read. */
+  invoke(request: resourceProto.ResourceInvokeRequest, callback: Callback): void {
+    callback(
+      new Error(`The program calls the provider function ${request.getTok()} while its graph is built.`),
+    );
+  }
+
+  supportsFeature(request: resourceProto.SupportsFeatureRequest, callback: Callback): void {
+    // Values stay plain in inputs, as the engine hands them to providers.
+    const hasSupport = request.getId() !== "outputValues";
+    callback(null, { getHassupport: () => hasSupport });
+  }
+
+  registerPackage(_request: unknown, callback: Callback): void {
+    const response = new resource.RegisterPackageResponse();
+    response.setRef("no-package-parameters");
+    callback(null, response);
+  }
+
+  #answer(callback: Callback, work: () => Promise<unknown>): void {
+    work().then(
+      (response) => callback(null, response),
+      (error: unknown) => callback(error),
+    );
+  }
+
+  #registration(request: resourceProto.RegisterResourceRequest): Registration {
+    return {
+      type: request.getType(),
+      name: request.getName(),
+      urn: this.#urn(request.getParent(), request.getType(), request.getName()),
+      parent: request.getParent(),
+      custom: request.getCustom(),
+      inputs: toProperties(request.getObject()),
+      dependencies: request.getDependenciesList().toSorted(),
+      propertyDependencies: propertyDependencies(request),
+      provider: request.getProvider(),
+      readId: undefined,
+      options: registrationOptions(request),
+    };
+  }
+
+  /** As the engine makes it: the types of all parents below the stack, then the resource's own. */
+  #urn(parent: string, type: string, name: string): string {
+    const parentType = parent.split("::")[2] ?? "";
+    const qualified =
+      parentType === "" || parentType === "pulumi:pulumi:Stack" ? type : `${parentType}$${type}`;
+    return `urn:pulumi:${this.#stack}::${this.#project}::${qualified}::${name}`;
+  }
+}
+
+function toProperties(struct: Struct | undefined): Properties {
+  return (struct?.toJavaScript() ?? {}) as Properties;
+}
+
+function propertyDependencies(request: resourceProto.RegisterResourceRequest): Record<string, string[]> {
+  const entries: [string, string[]][] = [];
+  request.getPropertydependenciesMap().forEach((value, key) => {
+    entries.push([key, value.getUrnsList().toSorted()]);
+  });
+  return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+function registrationOptions(request: resourceProto.RegisterResourceRequest): RegistrationOptions {
+  const timeouts = request.getCustomtimeouts()?.toObject() ?? {};
+  const customTimeouts = Object.fromEntries(Object.entries(timeouts).filter(([, value]) => value !== ""));
+  const options: Record<keyof RegistrationOptions, unknown> = {
+    version: request.getVersion(),
+    protect: request.getProtect(),
+    retainOnDelete: request.getRetainondelete(),
+    deleteBeforeReplace: request.getDeletebeforereplacedefined()
+      ? request.getDeletebeforereplace()
+      : undefined,
+    ignoreChanges: request.getIgnorechangesList(),
+    replaceOnChanges: request.getReplaceonchangesList(),
+    additionalSecretOutputs: request.getAdditionalsecretoutputsList(),
+    aliases: request
+      .getAliasesList()
+      .map((alias) => alias.getUrn() || JSON.stringify(alias.getSpec()?.toObject())),
+    deletedWith: request.getDeletedwith(),
+    importId: request.getImportid(),
+    customTimeouts: Object.keys(customTimeouts).length > 0 ? customTimeouts : undefined,
+  };
+  const isDefault = (value: unknown) =>
+    value === undefined || value === "" || value === false || (Array.isArray(value) && value.length === 0);
+  return Object.fromEntries(
+    Object.entries(options).filter(([key, value]) =>
+      key === "deleteBeforeReplace" ? value !== undefined : !isDefault(value),
+    ),
+  );
+}

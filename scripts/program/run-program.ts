@@ -1,0 +1,60 @@
+/** Runs the Pulumi program in this process, on a monitor of ours instead of an engine. */
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import * as pulumi from "@pulumi/pulumi";
+import * as settings from "@pulumi/pulumi/runtime/settings.js";
+import { type MonitorOwner, ProgramMonitor } from "./monitor.ts";
+import { projectName, projectRoot, type RuntimeConfig } from "./stack-file.ts";
+
+export interface ProgramRun {
+  readonly stack: string;
+  readonly config: RuntimeConfig;
+  /** Whether outputs that only an `up` can know are unknown. */
+  readonly preview: boolean;
+  readonly owner: MonitorOwner;
+  /** Evaluates the program and gives its exports. @default imports infra/index.ts of the project */
+  readonly program?: () => Promise<object>;
+}
+
+/**
+ * Evaluates the program and waits until every resource it registered is answered. A module is evaluated once a process,
+ * so the project's own program can be run once a process.
+ *
+ * @throws What the program threw, or what the owner answered a registration with.
+ */
+export async function runProgram(run: ProgramRun): Promise<void> {
+  const project = projectName();
+  const unreachable = () => Promise.reject(new Error("The monitor answers every request."));
+  // setMocks is the SDK's one public way to run without an engine; it also sets what the monitor supports.
+  await pulumi.runtime.setMocks(
+    { newResource: unreachable, call: unreachable },
+    project,
+    run.stack,
+    run.preview,
+  );
+  settings.setMockOptions(new ProgramMonitor(project, run.stack, run.owner), project, run.stack, run.preview);
+  pulumi.runtime.setAllConfig({ ...run.config.values }, [...run.config.secretKeys]);
+
+  const program =
+    run.program ?? (() => import(pathToFileURL(join(projectRoot, "infra/index.ts")).href) as Promise<object>);
+  await firstFailureOf(async () => {
+    await pulumi.runtime.runInPulumiStack(async () => ({ ...(await program()) }));
+    await settings.disconnect();
+  });
+}
+
+/** A failed registration leaves outputs that never settle, so the first rejection anywhere ends the run. */
+async function firstFailureOf(work: () => Promise<void>): Promise<void> {
+  let fail: (error: unknown) => void = () => {};
+  const failed = new Promise<never>((_resolve, reject) => {
+    fail = reject;
+  });
+  process.on("unhandledRejection", fail);
+  try {
+    await Promise.race([work(), failed]);
+  } finally {
+    // Rejections that follow from the first one arrive over the next turns of the event loop.
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    process.off("unhandledRejection", fail);
+  }
+}

@@ -1,0 +1,91 @@
+/** Project and stack files of Pulumi, read the way the CLI reads them. */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parse } from "yaml";
+import { ConfigError, isSecure } from "../../infra/problems.ts";
+
+/** Folder of Pulumi.yaml. */
+export const projectRoot = fileURLToPath(new URL("../../", import.meta.url));
+
+/** Configuration as the Pulumi runtime takes it: every value a text, objects as JSON. */
+export interface RuntimeConfig {
+  readonly values: Readonly<Record<string, string>>;
+  readonly secretKeys: readonly string[];
+}
+
+/** `name:` of Pulumi.yaml. */
+export function projectName(root: string = projectRoot): string {
+  const project = parse(readFileSync(join(root, "Pulumi.yaml"), "utf8")) as { name: string };
+  return project.name;
+}
+
+/** Stacks that have a file in the project. */
+export function stackNames(root: string = projectRoot): string[] {
+  return readdirSync(root)
+    .flatMap((file) => /^Pulumi\.([A-Za-z0-9_.-]+)\.yaml$/.exec(file)?.[1] ?? [])
+    .toSorted();
+}
+
+/**
+ * Reads Pulumi.<stack>.yaml. Values under `secure:` stay what they are: the CLI alone holds the key, so they go on as
+ * opaque secrets and no code here ever sees the plain text.
+ *
+ * @throws ConfigError when the file is missing or is no YAML mapping.
+ */
+export function readStackFile(stack: string, root: string = projectRoot): RuntimeConfig {
+  const file = `Pulumi.${stack}.yaml`;
+  const path = join(root, file);
+  if (!existsSync(path)) throw new ConfigError([missing(stack, file, root)]);
+  const values: Record<string, string> = {};
+  const secretKeys: string[] = [];
+  for (const [key, value] of Object.entries(parseMapping(file, readFileSync(path, "utf8")))) {
+    values[key] = typeof value === "string" ? value : JSON.stringify(value);
+    if (containsSecure(value)) secretKeys.push(key);
+  }
+  return { values, secretKeys };
+}
+
+function parseMapping(file: string, text: string): Record<string, unknown> {
+  let content: unknown;
+  try {
+    content = parse(text);
+  } catch (error) {
+    const [sentence] = (error as Error).message.split("\n");
+    throw new ConfigError([
+      {
+        path: file,
+        value: `${text.length} characters`,
+        reason: `This is no YAML: ${sentence}`,
+        fix: "Correct the file at that place.",
+      },
+    ]);
+  }
+  const config = (content as { config?: unknown } | null)?.config ?? {};
+  if (typeof config !== "object" || config === null || Array.isArray(config)) {
+    throw new ConfigError([
+      {
+        path: `${file}: config`,
+        value: JSON.stringify(config),
+        reason: "It must be a mapping.",
+        fix: "Write `config:` and the keys below it.",
+      },
+    ]);
+  }
+  return config as Record<string, unknown>;
+}
+
+function containsSecure(value: unknown): boolean {
+  if (isSecure(value)) return true;
+  return typeof value === "object" && value !== null && Object.values(value).some(containsSecure);
+}
+
+function missing(stack: string, file: string, root: string) {
+  const others = stackNames(root);
+  return {
+    path: file,
+    value: "(absent)",
+    reason: `The stack ${stack} has no file in the project.`,
+    fix: others.length > 0 ? `Write one, or use one of ${others.join(", ")} with --stack.` : "Write one.",
+  };
+}

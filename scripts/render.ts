@@ -1,0 +1,109 @@
+/** The whole resource graph of a stack as JSON, without network, plugins, CLI or credentials. */
+
+import {
+  type MonitorOwner,
+  type Properties,
+  type Registered,
+  type Registration,
+  type RegistrationOptions,
+  UNKNOWN_VALUE,
+} from "./program/monitor.ts";
+import { runProgram } from "./program/run-program.ts";
+import { projectName, type RuntimeConfig, readStackFile } from "./program/stack-file.ts";
+import { isSecret } from "./tryout/changes.ts";
+
+export interface RenderedResource {
+  readonly type: string;
+  readonly name: string;
+  readonly urn: string;
+  readonly parent: string;
+  readonly custom: boolean;
+  readonly inputs: Properties;
+  readonly dependencies: readonly string[];
+  readonly propertyDependencies: Readonly<Record<string, readonly string[]>>;
+  readonly options: RegistrationOptions;
+  readonly provider?: string;
+  readonly readId?: string;
+}
+
+export interface RenderedStack {
+  readonly project: string;
+  readonly stack: string;
+  /** Sorted by URN. */
+  readonly resources: readonly RenderedResource[];
+  readonly outputs: Properties;
+}
+
+/** What stands where a value is secret, or known only after `up`. */
+export const SECRET_PLACEHOLDER = "[secret]";
+export const UNKNOWN_PLACEHOLDER = "[unknown]";
+
+/** Same stack file, same program: same bytes, wherever the project lies. */
+export async function renderStack(
+  stack: string,
+  config: RuntimeConfig = readStackFile(stack),
+  program?: () => Promise<object>,
+): Promise<RenderedStack> {
+  const owner = new RenderingOwner();
+  await runProgram({ stack, config, preview: true, owner, ...(program === undefined ? {} : { program }) });
+  return {
+    project: projectName(),
+    stack,
+    resources: owner.resources.toSorted((a, b) => (a.urn < b.urn ? -1 : 1)),
+    outputs: mask(owner.stackOutputs) as Properties,
+  };
+}
+
+/** JSON with sorted keys and a final newline. */
+export function renderJson(rendered: RenderedStack): string {
+  return `${JSON.stringify(sortKeys(rendered), null, 2)}\n`;
+}
+
+class RenderingOwner implements MonitorOwner {
+  readonly resources: RenderedResource[] = [];
+  stackOutputs: Properties = {};
+
+  async register(registration: Registration): Promise<Registered> {
+    const { type, name, urn, parent, custom, dependencies, propertyDependencies, options, provider, readId } =
+      registration;
+    this.resources.push({
+      type,
+      name,
+      urn,
+      parent,
+      custom,
+      inputs: type === "pulumi:pulumi:Stack" ? {} : (mask(registration.inputs) as Properties),
+      dependencies,
+      propertyDependencies,
+      options,
+      ...(provider === "" ? {} : { provider: provider.replace(/::[^:]*$/, "") }),
+      ...(readId === undefined ? {} : { readId }),
+    });
+    // As in a preview: inputs come back as outputs, everything else is unknown, the id too.
+    return { outputs: registration.inputs };
+  }
+
+  registerOutputs(urn: string, outputs: Properties): void {
+    if (urn.includes("::pulumi:pulumi:Stack::")) this.stackOutputs = outputs;
+  }
+}
+
+function mask(value: unknown): unknown {
+  if (isSecret(value)) return SECRET_PLACEHOLDER;
+  if (value === UNKNOWN_VALUE) return UNKNOWN_PLACEHOLDER;
+  if (Array.isArray(value)) return value.map(mask);
+  if (typeof value === "object" && value !== null) {
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, mask(inner)]));
+  }
+  return value;
+}
+
+function sortKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortKeys);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .toSorted(([a], [b]) => (a < b ? -1 : 1))
+      .map(([key, inner]) => [key, sortKeys(inner)]),
+  );
+}

@@ -1,0 +1,236 @@
+/** One real request to every endpoint of a stack's outputs. */
+import { credentials, makeGenericClientConstructor } from "@grpc/grpc-js";
+import type { StackOutputs, TritonEndpoints } from "../../infra/outputs.ts";
+import { SAMPLE_IMAGE_DATA_URL } from "./sample-image.ts";
+
+export interface Check {
+  /** Endpoint as the outputs name it, and what was asked of it. */
+  readonly name: string;
+  /** @returns What came back, in a few words. @throws When it is not what it should be. */
+  run(): Promise<string>;
+}
+
+/** How long a single request may take. */
+const REQUEST_TIMEOUT_MILLISECONDS = 120_000;
+
+/** @param apiKey - Sent to the gateway, where it asks for one. */
+export function smokeChecks(outputs: StackOutputs, apiKey: string | undefined): Check[] {
+  const { gateway, encoders, models } = outputs.endpoints;
+  return [
+    ...gatewayChecks(
+      gateway,
+      outputs.models.map((model) => model.name),
+      apiKey,
+    ),
+    ...encoderChecks(encoders),
+    ...Object.entries(models).flatMap(([name, model]) => [
+      ...tritonChecks(name, model),
+      ...generateChecks(name, model.generate),
+    ]),
+  ];
+}
+
+function gatewayChecks(gateway: string, models: readonly string[], apiKey: string | undefined): Check[] {
+  const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+  const get = (path: string, describe: (text: string) => string): Check => ({
+    name: `gateway GET ${path}`,
+    run: async () => describe(await fetchText(`${gateway}${path}`, { headers })),
+  });
+  const post = (path: string, body: object, describe: (answer: unknown) => string): Check => ({
+    name: `gateway POST ${path}`,
+    run: async () => describe(JSON.parse(await postJson(`${gateway}${path}`, body, headers))),
+  });
+  const question = [{ role: "user", content: "What is the capital of France?" }];
+  return [
+    get("/healthz", () => "alive"),
+    get("/readyz", () => "all upstreams ready"),
+    get("/v1/models", (text) =>
+      (JSON.parse(text) as { data: { id: string }[] }).data.map((model) => model.id).join(", "),
+    ),
+    get(
+      "/metrics",
+      (text) => `${text.split("\n").filter((line) => line !== "" && !line.startsWith("#")).length} series`,
+    ),
+    get("/docs/", (text) => expect(/<html/i.test(text), "no page", "a page")),
+    post(
+      "/v1/embeddings",
+      { model: "all-MiniLM-L6-v2", input: ["a cat on a sofa"], encoding_format: "float" },
+      (answer) => {
+        const { data } = answer as { data: { embedding: number[] }[] };
+        return describeVector(data[0]?.embedding ?? [], 384);
+      },
+    ),
+    ...models.flatMap((model) => [
+      post("/v1/chat/completions", { model, messages: question, max_tokens: 24, temperature: 0 }, (answer) =>
+        quote((answer as { choices: { message: { content: string } }[] }).choices[0]?.message.content),
+      ),
+      {
+        name: "gateway POST /v1/chat/completions (stream)",
+        run: async () => {
+          const text = await postJson(
+            `${gateway}/v1/chat/completions`,
+            { model, messages: question, max_tokens: 24, temperature: 0, stream: true },
+            headers,
+          );
+          const events = text.split("\n").filter((line) => line.startsWith("data: "));
+          return expect(
+            events.at(-1) === "data: [DONE]",
+            "the stream does not end with [DONE]",
+            `${events.length - 1} events`,
+          );
+        },
+      },
+      post(
+        "/v1/completions",
+        { model, prompt: "The capital of France is", max_tokens: 8, temperature: 0 },
+        (answer) => quote((answer as { choices: { text: string }[] }).choices[0]?.text),
+      ),
+    ]),
+  ];
+}
+
+function encoderChecks(encoders: TritonEndpoints): Check[] {
+  const infer = (model: string, inputs: Record<string, string>, expected: Record<string, number>): Check => ({
+    name: `encoders ${model}`,
+    run: async () => {
+      const body = {
+        inputs: Object.entries(inputs).map(([name, value]) => ({
+          name,
+          datatype: "BYTES",
+          shape: [1, 1],
+          data: [value],
+        })),
+      };
+      const answer = JSON.parse(await postJson(`${encoders.http}/v2/models/${model}/infer`, body)) as {
+        outputs: { name: string; data: number[] }[];
+      };
+      return Object.entries(expected)
+        .map(
+          ([name, dimension]) =>
+            `${name}: ${describeVector(answer.outputs.find((output) => output.name === name)?.data ?? [], dimension)}`,
+        )
+        .join("; ");
+    },
+  });
+  const text = { text: "a cat on a sofa" };
+  const image = { image: SAMPLE_IMAGE_DATA_URL };
+  return [
+    ...tritonChecks("encoders", encoders),
+    infer("text_encoder", text, { text_embedding: 384 }),
+    infer("vision_encoder", image, { image_embedding: 512 }),
+    infer("llava_ensemble", { ...text, ...image }, { text_embedding: 384, image_embedding: 512 }),
+  ];
+}
+
+function tritonChecks(name: string, { http, grpc, metrics }: TritonEndpoints): Check[] {
+  return [
+    { name: `${name} HTTP`, run: async () => describeServer(await fetchText(`${http}/v2`)) },
+    { name: `${name} gRPC`, run: () => serverReady(grpc) },
+    {
+      name: `${name} metrics`,
+      run: async () => {
+        const text = await fetchText(metrics);
+        return expect(
+          text.includes("nv_inference_count"),
+          "nv_inference_count is missing",
+          "nv_inference_count is there",
+        );
+      },
+    },
+  ];
+}
+
+function generateChecks(name: string, generate: string): Check[] {
+  const body = { text_input: "The capital of France is", max_tokens: 8, top_k: 1, stream: false };
+  return [
+    {
+      name: `${name} generate`,
+      run: async () =>
+        quote((JSON.parse(await postJson(generate, body)) as { text_output: string }).text_output),
+    },
+    {
+      name: `${name} generate_stream`,
+      run: async () => {
+        const text = await postJson(`${generate}_stream`, { ...body, stream: true });
+        const count = text.split("\n").filter((line) => line.startsWith("data: ")).length;
+        return expect(count > 1, `${count} events`, `${count} events`);
+      },
+    },
+  ];
+}
+
+/** `GRPCInferenceService.ServerReady`: an empty request; field 1 of the answer is the truth value. */
+function serverReady(address: string): Promise<string> {
+  const identity = (bytes: Buffer) => bytes;
+  const Client = makeGenericClientConstructor(
+    {
+      ServerReady: {
+        path: "/inference.GRPCInferenceService/ServerReady",
+        requestStream: false,
+        responseStream: false,
+        requestSerialize: identity,
+        requestDeserialize: identity,
+        responseSerialize: identity,
+        responseDeserialize: identity,
+      },
+    },
+    "GRPCInferenceService",
+  );
+  const client = new Client(address, credentials.createInsecure());
+  return new Promise((resolve, reject) => {
+    const deadline = Date.now() + REQUEST_TIMEOUT_MILLISECONDS;
+    const call = client.ServerReady as (
+      request: Buffer,
+      options: object,
+      done: (error: Error | null, answer: Buffer) => void,
+    ) => void;
+    call.call(client, Buffer.alloc(0), { deadline }, (error, answer) => {
+      client.close();
+      if (error !== null) reject(error);
+      else if (!answer.equals(Buffer.from([0x08, 0x01]))) reject(new Error("the server is not ready"));
+      else resolve("ready");
+    });
+  });
+}
+
+async function fetchText(url: string, init: RequestInit = {}): Promise<string> {
+  const response = await fetch(url, { ...init, signal: AbortSignal.timeout(REQUEST_TIMEOUT_MILLISECONDS) });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`HTTP ${response.status}: ${text.slice(0, 200)}`);
+  return text;
+}
+
+function postJson(url: string, body: object, headers: Record<string, string> = {}): Promise<string> {
+  return fetchText(url, {
+    method: "POST",
+    body: JSON.stringify(body),
+    headers: { "content-type": "application/json", ...headers },
+  });
+}
+
+function describeServer(text: string): string {
+  const { name, version } = JSON.parse(text) as { name: string; version: string };
+  return `${name} ${version}`;
+}
+
+function describeVector(vector: readonly number[], dimension: number): string {
+  const norm = Math.hypot(...vector);
+  return expect(
+    vector.length === dimension && Math.abs(norm - 1) < 1e-3,
+    `${vector.length} numbers of norm ${norm.toFixed(4)}, expected ${dimension} of norm 1`,
+    `${dimension} numbers, norm ${norm.toFixed(3)}`,
+  );
+}
+
+function quote(text: string | undefined): string {
+  return expect(
+    text !== undefined && text.trim() !== "",
+    "an empty text",
+    JSON.stringify(text?.slice(0, 60)),
+  );
+}
+
+function expect(holds: boolean, otherwise: string, description: string): string {
+  if (!holds) throw new Error(otherwise);
+  return description;
+}

@@ -1,0 +1,59 @@
+/** Who applies a stack: the Pulumi CLI where there is one, else the try-out runner. A stack has one owner at a time. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { StackOutputs } from "../../infra/outputs.ts";
+import { UserError } from "../commands/command.ts";
+import { projectRoot } from "../program/stack-file.ts";
+import { findPulumi } from "../setup/pulumi-cli.ts";
+
+export interface StackBackend {
+  /** Shown to the user. */
+  readonly title: string;
+  /** Shows what `up` would do. @returns whether anything would change. */
+  preview(): Promise<boolean>;
+  /** Makes the stack what its file says, after reading what there really is. */
+  up(): Promise<void>;
+  /** Reads what there really is into the state. */
+  refresh(): Promise<void>;
+  /** Deletes everything, and the state with it. */
+  down(): Promise<void>;
+  /** Outputs of the last `up`; undefined before the first one. */
+  outputs(): Promise<StackOutputs | undefined>;
+}
+
+/** Where everything of a stack lies that is not a download: its state, files, logs. */
+export interface StackPaths {
+  /** `.stacks/<stack>`, absolute. */
+  readonly directory: string;
+  /** State of the try-out runner. */
+  readonly tryoutState: string;
+  /** File backend and configuration of the Pulumi CLI. */
+  readonly pulumi: string;
+}
+
+export function stackPaths(stack: string, root: string = projectRoot): StackPaths {
+  const directory = join(root, ".stacks", stack);
+  return { directory, tryoutState: join(directory, "state.json"), pulumi: join(directory, "pulumi") };
+}
+
+/**
+ * Opens a stack for whoever owns it. ENGINE_ROOM_RUNNER=tryout asks for the try-out runner though a CLI is there.
+ *
+ * @throws UserError when the Pulumi CLI owns the stack and is not to be found.
+ */
+export async function openStack(stack: string): Promise<StackBackend> {
+  const paths = stackPaths(stack);
+  const pulumi = process.env.ENGINE_ROOM_RUNNER === "tryout" ? undefined : findPulumi();
+  if (pulumi !== undefined) {
+    const { PulumiBackend } = await import("./pulumi-backend.ts");
+    return new PulumiBackend(stack, paths, pulumi);
+  }
+  if (existsSync(paths.pulumi)) {
+    throw new UserError(
+      `The stack ${stack} belongs to the Pulumi CLI (its state is in ${paths.pulumi}), and there is none on PATH. ` +
+        "Put `pulumi` on PATH and try again.",
+    );
+  }
+  const { TryoutBackend } = await import("./tryout-backend.ts");
+  return new TryoutBackend(stack, paths);
+}

@@ -1,0 +1,29 @@
+/** Outputs of a stack as a table for people. */
+import type { StackOutputs } from "../../infra/outputs.ts";
+
+/** One line an endpoint, then what has to be known about them. */
+export function endpointTable({ endpoints, models, notes }: StackOutputs): string {
+  const titles = new Map(models.map((model) => [model.name, model.model]));
+  const rows: [string, string, string][] = [
+    ["gateway", endpoints.gateway, "OpenAI API at /v1, documentation at /docs"],
+    ["encoders", endpoints.encoders.http, "Triton: text_encoder, vision_encoder, llava_ensemble"],
+    ["", endpoints.encoders.grpc, "gRPC"],
+    ["", endpoints.encoders.metrics, "metrics"],
+    ...Object.entries(endpoints.models).flatMap(([name, model]): [string, string, string][] => [
+      [name, model.generate, `Triton: ${titles.get(name) ?? name}`],
+      ["", model.grpc, "gRPC"],
+      ["", model.metrics, "metrics"],
+    ]),
+  ];
+  const widths = [0, 1].map((column) => Math.max(...rows.map((row) => (row[column] ?? "").length)));
+  const lines = rows.map(
+    ([name, url, text]) => `  ${name.padEnd(widths[0] ?? 0)}  ${url.padEnd(widths[1] ?? 0)}  ${text}`,
+  );
+  return [
+    ...lines,
+    "",
+    ...notes.map((note) => `  Note: ${note}`),
+    `  Reachable from: ${endpoints.reach}`,
+    "",
+  ].join("\n");
+}

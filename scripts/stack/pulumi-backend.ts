@@ -1,0 +1,176 @@
+/** The stack operations through the Pulumi CLI, with a state file of the stack's own and no login. */
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { parseDocument } from "yaml";
+import type { StackOutputs } from "../../infra/outputs.ts";
+import { UserError } from "../commands/command.ts";
+import { projectName, projectRoot, readStackFile } from "../program/stack-file.ts";
+import { lockStack } from "../tryout/lock.ts";
+import type { StackBackend, StackPaths } from "./backend.ts";
+
+/** `pulumi preview --expect-no-changes` ends with this and no other sign when there are changes. */
+const NO_CHANGES_EXPECTED = "no changes were expected but changes were proposed";
+
+interface CommandResult {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export class PulumiBackend implements StackBackend {
+  readonly title = "Pulumi CLI, with the state in .stacks/";
+  readonly #stack: string;
+  readonly #paths: StackPaths;
+  readonly #executable: string;
+
+  constructor(stack: string, paths: StackPaths, executable: string) {
+    this.#stack = stack;
+    this.#paths = paths;
+    this.#executable = executable;
+  }
+
+  async preview(): Promise<boolean> {
+    await this.#select();
+    const { code, stderr } = await this.#run(
+      ["preview", "--diff", "--expect-no-changes", "--config-file", this.#config],
+      { allowFailure: true },
+    );
+    if (code !== 0 && !stderr.includes(NO_CHANGES_EXPECTED))
+      throw new UserError("pulumi preview failed; its output above says why.");
+    return code !== 0;
+  }
+
+  up(): Promise<void> {
+    return this.#locked("up", () =>
+      this.#run(["up", "--yes", "--skip-preview", "--refresh", "--config-file", this.#config]),
+    );
+  }
+
+  refresh(): Promise<void> {
+    return this.#locked("refresh", () =>
+      this.#run(["refresh", "--yes", "--skip-preview", "--config-file", this.#config]),
+    );
+  }
+
+  down(): Promise<void> {
+    return this.#locked("down", async () => {
+      await this.#run(["destroy", "--yes", "--skip-preview", "--config-file", this.#config]);
+      rmSync(this.#paths.pulumi, { recursive: true, force: true });
+      removeIfEmpty(this.#paths.directory);
+      removeIfEmpty(dirname(this.#paths.directory));
+    });
+  }
+
+  async outputs(): Promise<StackOutputs | undefined> {
+    if (existsSync(this.#paths.tryoutState)) await this.#select();
+    if (!existsSync(this.#paths.pulumi)) return undefined;
+    const { stdout } = await this.#run(["stack", "output", "--json"], { quiet: true });
+    const outputs = JSON.parse(stdout) as Partial<StackOutputs>;
+    return outputs.endpoints === undefined ? undefined : (outputs as StackOutputs);
+  }
+
+  async #locked(operation: string, work: () => Promise<unknown>): Promise<void> {
+    const lock = await lockStack(this.#stack, this.#paths.directory, operation);
+    try {
+      await this.#select();
+      await work();
+    } finally {
+      lock.release();
+    }
+  }
+
+  /** Makes the stack known to the CLI, and takes over what the try-out runner has. */
+  async #select(): Promise<void> {
+    readStackFile(this.#stack);
+    mkdirSync(this.#paths.pulumi, { recursive: true });
+    const stacks = join(this.#paths.pulumi, ".pulumi", "stacks", projectName());
+    if (!existsSync(join(stacks, `${this.#stack}.json`))) await this.#initialise();
+    this.#refreshConfig();
+    if (!existsSync(this.#paths.tryoutState)) return;
+    process.stderr.write("Importing the state of the try-out runner into the Pulumi CLI's.\n");
+    await this.#run(["stack", "import", "--file", this.#paths.tryoutState], { quiet: true });
+    // Last, so that an interrupted import is repeated; from here on the CLI is the owner.
+    rmSync(this.#paths.tryoutState);
+  }
+
+  /** The CLI writes `encryptionsalt` into the stack's file; it is kept in a copy, and the file stays as committed. */
+  async #initialise(): Promise<void> {
+    const committed = readFileSync(this.#committedConfig);
+    try {
+      await this.#run(["stack", "init", this.#stack], { quiet: true, select: false });
+      writeFileSync(this.#config, readFileSync(this.#committedConfig), { mode: 0o600 });
+    } finally {
+      writeFileSync(this.#committedConfig, committed);
+    }
+  }
+
+  /** Brings the copy up to date with the committed file. */
+  #refreshConfig(): void {
+    const document = parseDocument(readFileSync(this.#committedConfig, "utf8"));
+    if (!document.has("encryptionsalt") && existsSync(this.#config)) {
+      const salt = parseDocument(readFileSync(this.#config, "utf8")).get("encryptionsalt");
+      if (salt !== undefined) document.set("encryptionsalt", salt);
+    }
+    writeFileSync(this.#config, document.toString(), { mode: 0o600 });
+  }
+
+  get #committedConfig(): string {
+    return join(projectRoot, `Pulumi.${this.#stack}.yaml`);
+  }
+
+  get #config(): string {
+    return join(this.#paths.pulumi, `Pulumi.${this.#stack}.yaml`);
+  }
+
+  #run(
+    command: readonly string[],
+    { allowFailure = false, quiet = false, select = true } = {},
+  ): Promise<CommandResult> {
+    const args = [...command, "--non-interactive", ...(select ? ["--stack", this.#stack] : [])];
+    return new Promise((resolve, reject) => {
+      const child = spawn(this.#executable, args, {
+        cwd: projectRoot,
+        env: this.#environment(),
+        stdio: ["ignore", "pipe", "pipe"],
+      });
+      let stdout = "";
+      let stderr = "";
+      child.stdout.on("data", (data: Buffer) => {
+        stdout += data.toString();
+        if (!quiet) process.stderr.write(data);
+      });
+      child.stderr.on("data", (data: Buffer) => {
+        stderr += data.toString();
+        if (!quiet) process.stderr.write(data);
+      });
+      child.on("error", reject);
+      child.on("close", (code) => {
+        if (code === 0 || allowFailure) resolve({ code: code ?? 1, stdout, stderr });
+        else
+          reject(
+            new UserError(
+              `\`pulumi ${command.join(" ")}\` ended with exit code ${code}.${quiet ? `\n${stderr}` : ""}`,
+            ),
+          );
+      });
+    });
+  }
+
+  #environment(): NodeJS.ProcessEnv {
+    const hasPassphrase =
+      process.env.PULUMI_CONFIG_PASSPHRASE !== undefined ||
+      process.env.PULUMI_CONFIG_PASSPHRASE_FILE !== undefined;
+    return {
+      ...process.env,
+      PULUMI_BACKEND_URL: `file://${this.#paths.pulumi}`,
+      PULUMI_SKIP_UPDATE_CHECK: "true",
+      // Nothing of a local stack is secret; who has secrets in the stack file has set a passphrase.
+      ...(hasPassphrase ? {} : { PULUMI_CONFIG_PASSPHRASE: "" }),
+    };
+  }
+}
+
+function removeIfEmpty(directory: string): void {
+  if (existsSync(directory) && readdirSync(directory).length === 0) rmdirSync(directory);
+}

@@ -1,0 +1,118 @@
+/** The stack operations without a Pulumi CLI. */
+import { existsSync, readdirSync, rmdirSync, rmSync } from "node:fs";
+import { dirname } from "node:path";
+import type { StackOutputs } from "../../infra/outputs.ts";
+import { runProgram } from "../program/run-program.ts";
+import { projectName, readStackFile } from "../program/stack-file.ts";
+import { type Step, TryoutEngine } from "../tryout/engine.ts";
+import { localProvider } from "../tryout/local-provider.ts";
+import { lockStack } from "../tryout/lock.ts";
+import { destroy, refresh, type StateOperation } from "../tryout/refresh.ts";
+import { loadState, saveState } from "../tryout/state.ts";
+import type { StackBackend, StackPaths } from "./backend.ts";
+import { StepReporter } from "./reporter.ts";
+
+export class TryoutBackend implements StackBackend {
+  readonly title = "try-out runner (no Pulumi CLI found; the state can be imported by one later)";
+  readonly #stack: string;
+  readonly #paths: StackPaths;
+
+  constructor(stack: string, paths: StackPaths) {
+    this.#stack = stack;
+    this.#paths = paths;
+  }
+
+  async preview(): Promise<boolean> {
+    const reporter = new StepReporter(process.stdout);
+    try {
+      await this.#apply(reporter, true);
+      process.stdout.write(`${reporter.summary()}\n`);
+      return reporter.hasChanges();
+    } finally {
+      reporter.close();
+    }
+  }
+
+  up(): Promise<void> {
+    return this.#locked("up", async (reporter) => {
+      // Parsed before anything is read or started, so that a mistake costs nothing.
+      readStackFile(this.#stack);
+      if (existsSync(this.#paths.tryoutState))
+        await refresh({ ...this.#stateOperation(reporter), onStart: () => {}, onEnd: reportGone(reporter) });
+      await this.#apply(reporter, false);
+    });
+  }
+
+  refresh(): Promise<void> {
+    return this.#locked("refresh", async (reporter) => {
+      await refresh(this.#stateOperation(reporter));
+    });
+  }
+
+  down(): Promise<void> {
+    return this.#locked("down", async (reporter) => {
+      await destroy(this.#stateOperation(reporter));
+      rmSync(this.#paths.tryoutState, { force: true });
+      removeIfEmpty(this.#paths.directory);
+      removeIfEmpty(dirname(this.#paths.directory));
+    });
+  }
+
+  async outputs(): Promise<StackOutputs | undefined> {
+    const stack = loadState(this.#paths.tryoutState).resources.find(
+      (resource) => resource.type === "pulumi:pulumi:Stack",
+    );
+    return stack?.outputs as StackOutputs | undefined;
+  }
+
+  async #apply(reporter: StepReporter, preview: boolean): Promise<void> {
+    const engine = new TryoutEngine({
+      project: projectName(),
+      stack: this.#stack,
+      preview,
+      provider: localProvider((name, line) => reporter.progress(name, line)),
+      state: loadState(this.#paths.tryoutState),
+      save: (resources, pending) => saveState(this.#paths.tryoutState, resources, pending),
+      onStart: (step) => reporter.start(step),
+      onEnd: (step, seconds) => {
+        reporter.end(step, seconds);
+        if (preview) reporter.changes(step);
+      },
+    });
+    await runProgram({ stack: this.#stack, config: readStackFile(this.#stack), preview, owner: engine });
+    await engine.deleteUnregistered();
+  }
+
+  #stateOperation(reporter: StepReporter): StateOperation {
+    return {
+      provider: localProvider((name, line) => reporter.progress(name, line)),
+      state: loadState(this.#paths.tryoutState),
+      save: (resources, pending) => saveState(this.#paths.tryoutState, resources, pending),
+      onStart: (step) => reporter.start(step),
+      onEnd: (step, seconds) => reporter.end(step, seconds),
+    };
+  }
+
+  async #locked(operation: string, work: (reporter: StepReporter) => Promise<void>): Promise<void> {
+    const lock = await lockStack(this.#stack, this.#paths.directory, operation);
+    const reporter = new StepReporter();
+    try {
+      await work(reporter);
+      process.stderr.write(`  ${reporter.summary()}\n`);
+    } finally {
+      reporter.close();
+      lock.release();
+    }
+  }
+}
+
+/** Before an `up` only what is gone is worth a line. */
+function reportGone(reporter: StepReporter): (step: Step, seconds: number) => void {
+  return (step) => {
+    if (step.operation === "delete") reporter.progress(step.name, "is gone; it will be made again");
+  };
+}
+
+function removeIfEmpty(directory: string): void {
+  if (existsSync(directory) && readdirSync(directory).length === 0) rmdirSync(directory);
+}

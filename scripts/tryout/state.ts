@@ -1,0 +1,110 @@
+/**
+ * State of the try-out runner, in the form of `pulumi stack export` (deployment version 3), so that a Pulumi CLI that
+ * appears later imports it and goes on.
+ */
+import { createHash, randomUUID } from "node:crypto";
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  writeSync,
+} from "node:fs";
+import { dirname } from "node:path";
+import type { Properties } from "../program/monitor.ts";
+
+/** One resource of a deployment; the keys are Pulumi's own (apitype.ResourceV3). */
+export interface ResourceState {
+  urn: string;
+  custom: boolean;
+  id?: string;
+  type: string;
+  inputs?: Properties;
+  outputs?: Properties;
+  parent?: string;
+  dependencies?: string[];
+  provider?: string;
+  propertyDependencies?: Record<string, string[]>;
+  /** Replaced, and still to be deleted. */
+  delete?: boolean;
+}
+
+/** An operation that was under way when the state was written; the next run does it again. */
+export interface PendingOperation {
+  resource: ResourceState;
+  type: "creating" | "updating" | "deleting";
+}
+
+export interface Deployment {
+  version: 3;
+  deployment: {
+    manifest: { time: string; magic: string; version: string };
+    resources: ResourceState[];
+    pending_operations?: PendingOperation[];
+    metadata: Record<string, never>;
+  };
+}
+
+/** Version of the engine whose format this is; an importing CLI checks `magic` against it. */
+const FORMAT_VERSION = "3.248.0";
+
+export function newDeployment(resources: ResourceState[], pending: PendingOperation[]): Deployment {
+  return {
+    version: 3,
+    deployment: {
+      manifest: {
+        time: new Date().toISOString(),
+        magic: createHash("sha256").update(FORMAT_VERSION).digest("hex"),
+        version: FORMAT_VERSION,
+      },
+      resources,
+      ...(pending.length > 0 ? { pending_operations: pending } : {}),
+      metadata: {},
+    },
+  };
+}
+
+/** Reads a state file; none is an empty state. */
+export function loadState(path: string): { resources: ResourceState[]; pending: PendingOperation[] } {
+  if (!existsSync(path)) return { resources: [], pending: [] };
+  const state = JSON.parse(readFileSync(path, "utf8")) as Deployment;
+  if (state.version !== 3) {
+    throw new Error(`${path} has deployment version ${String(state.version)}; this program reads version 3.`);
+  }
+  return { resources: state.deployment.resources, pending: state.deployment.pending_operations ?? [] };
+}
+
+/** Writes a state so that a reader finds the old or the new one, whatever happens in between. */
+export function saveState(path: string, resources: ResourceState[], pending: PendingOperation[]): void {
+  mkdirSync(dirname(path), { recursive: true });
+  const temporary = `${path}.new`;
+  const file = openSync(temporary, "w", 0o600);
+  try {
+    writeSync(file, `${JSON.stringify(newDeployment(resources, pending), null, 2)}\n`);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  renameSync(temporary, path);
+}
+
+/** The default provider of a package, which every custom resource of a deployment refers to as `urn::id`. */
+export function defaultProvider(
+  stack: string,
+  project: string,
+  packageName: string,
+  version: string,
+): ResourceState {
+  const name = `default_${version.replace(/[.+-]/g, "_")}`;
+  return {
+    urn: `urn:pulumi:${stack}::${project}::pulumi:providers:${packageName}::${name}`,
+    custom: true,
+    id: randomUUID(),
+    type: `pulumi:providers:${packageName}`,
+    inputs: { __internal: {}, version },
+    outputs: { version },
+  };
+}

@@ -1,0 +1,38 @@
+import { defineConfig } from "vitest/config";
+
+const minutes = (count: number) => count * 60_000;
+
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        test: {
+          name: "unit",
+          include: ["test/**/*.test.ts"],
+          exclude: ["test/stack/**", "test/components/local/**", "test/services/**"],
+          pool: "forks",
+        },
+      },
+      {
+        test: {
+          name: "services",
+          include: ["test/services/**/*.test.ts", "test/components/local/**/*.test.ts"],
+          pool: "forks",
+          testTimeout: minutes(2),
+          hookTimeout: minutes(3),
+        },
+      },
+      {
+        test: {
+          name: "stack",
+          include: ["test/stack/**/*.test.ts"],
+          pool: "forks",
+          // One stack at a time: these tests start whole stacks, kill parts of them, and measure nothing.
+          fileParallelism: false,
+          testTimeout: minutes(5),
+          hookTimeout: minutes(5),
+        },
+      },
+    ],
+  },
+});
