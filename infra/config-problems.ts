@@ -152,11 +152,30 @@ export function editDistance(a: string, b: string): number {
 export function crossFieldProblems(values: Readonly<Record<string, unknown>>): Problem[] {
   const models = Array.isArray(values.models) ? (values.models as unknown[]) : [];
   return [
+    ...reservedNames(models),
     ...repeatedNames(models),
     ...repeatedKeyNames(values),
     ...repeatedPorts(values, models),
     ...contextProblems(models),
   ];
+}
+
+/** Services that every stack has; a model of the same name would share their files and endpoints. */
+const RESERVED_NAMES = ["encoders", "gateway", "mongo", "python", "vector"];
+
+function reservedNames(models: readonly unknown[]): Problem[] {
+  return models.flatMap((model, index) => {
+    const name = at(model, ["name"]);
+    if (!RESERVED_NAMES.includes(name as string)) return [];
+    return [
+      {
+        path: `models[${index}].name`,
+        value: showValue(name),
+        reason: `A service of every stack has this name; taken are ${RESERVED_NAMES.join(", ")}.`,
+        fix: "Give the model another name.",
+      },
+    ];
+  });
 }
 
 function repeatedNames(models: readonly unknown[]): Problem[] {

@@ -87,8 +87,8 @@ const localStack = z.strictObject({
   models: z.array(localModel).min(1).max(16),
   encoders: localEncoders,
   gateway,
-  /** Python of the services: `3.10` to `3.13`; absent takes the newest that is installed. */
-  pythonVersion: z.enum(["3.10", "3.11", "3.12", "3.13"]).optional(),
+  /** Python of the services: `3.10` to `3.12`; absent takes the newest that is installed. */
+  pythonVersion: z.enum(["3.10", "3.11", "3.12"]).optional(),
 });
 
 /** All platforms in one schema; a platform joins it together with its components. */

@@ -3,19 +3,8 @@
  * exactly this object, on every platform.
  */
 import type * as pulumi from "@pulumi/pulumi";
+import type { Reach, TritonEndpoints } from "./plan/endpoints.ts";
 import type { CostPlan } from "./plan/stack-plan.ts";
-
-/** Who can connect to an endpoint: the world, the virtual network, the cluster, or processes of the same host. */
-export type Reach = "public" | "vpc" | "cluster" | "host";
-
-export interface TritonEndpoints {
-  /** Base URL of KServe v2 over HTTP. */
-  readonly http: string;
-  /** `host:port` of KServe v2 over gRPC. */
-  readonly grpc: string;
-  /** Prometheus page. */
-  readonly metrics: string;
-}
 
 export interface ModelEndpoints extends TritonEndpoints {
   /** URL that takes one JSON request and gives one JSON answer. */
@@ -53,15 +42,3 @@ export interface StackOutputs {
 
 /** Outputs while the stack is being made: some values are known only after `up`. */
 export type DeployedStack = { readonly [K in keyof StackOutputs]: pulumi.Input<StackOutputs[K]> };
-
-/** `{ http, grpc, metrics }` of a Triton on one address. */
-export function tritonEndpoints(
-  host: string,
-  ports: { http: number; grpc: number; metrics: number },
-): TritonEndpoints {
-  return {
-    grpc: `${host}:${ports.grpc}`,
-    http: `http://${host}:${ports.http}`,
-    metrics: `http://${host}:${ports.metrics}/metrics`,
-  };
-}

@@ -9,7 +9,7 @@ import {
   UNKNOWN_VALUE,
 } from "./program/monitor.ts";
 import { runProgram } from "./program/run-program.ts";
-import { projectName, type RuntimeConfig, readStackFile } from "./program/stack-file.ts";
+import { projectName, type RuntimeConfig } from "./program/stack-file.ts";
 import { isSecret } from "./tryout/changes.ts";
 
 export interface RenderedResource {
@@ -41,7 +41,7 @@ export const UNKNOWN_PLACEHOLDER = "[unknown]";
 /** Same stack file, same program: same bytes, wherever the project lies. */
 export async function renderStack(
   stack: string,
-  config: RuntimeConfig = readStackFile(stack),
+  config: RuntimeConfig,
   program?: () => Promise<object>,
 ): Promise<RenderedStack> {
   const owner = new RenderingOwner();

@@ -1,13 +1,13 @@
 /** What every command of the project has in common. */
 import type { ParseArgsConfig } from "node:util";
+import type { StackReference } from "../program/stack-file.ts";
 
 export type Values = Readonly<Record<string, string | boolean | undefined>>;
 
 export interface CommandContext {
   readonly values: Values;
   readonly positionals: readonly string[];
-  /** Name of the stack, `local` unless --stack says otherwise. */
-  readonly stack: string;
+  readonly stack: StackReference;
 }
 
 export interface Command {

@@ -1,6 +1,7 @@
 /** Parses the command line, runs one command, and turns whatever goes wrong into a sentence and an exit code. */
 import { parseArgs } from "node:util";
 import { ConfigError } from "../../infra/problems.ts";
+import { stackReference } from "../program/stack-file.ts";
 import { type Command, EXIT, UserError } from "./command.ts";
 
 /** Commands load on demand, so that `--help` does not load the SDK. */
@@ -22,6 +23,7 @@ const commands: Readonly<Record<string, () => Promise<{ command: Command }>>> = 
 
 const commonOptions = {
   stack: { type: "string", short: "s", default: "local" },
+  "config-file": { type: "string" },
   help: { type: "boolean", short: "h" },
 } as const;
 
@@ -40,12 +42,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     if (values.help === true) return help(name, command);
     if (positionals.length > (command.maxPositionals ?? 0))
       throw new UserError(`Too many words: ${positionals.join(" ")}`);
-    const stack = String(values.stack);
-    if (!/^[A-Za-z0-9_.-]{1,100}$/.test(stack)) {
-      throw new UserError(
-        `--stack ${JSON.stringify(stack)} is no stack name: letters, digits, ".", "_" and "-".`,
-      );
-    }
+    const stack = stackReference(String(values.stack), values["config-file"] as string | undefined);
     return await command.run({ values: values as Record<string, string | boolean>, positionals, stack });
   } catch (error) {
     return report(name, command, error);
@@ -76,7 +73,8 @@ function help(name: string, command: Command): number {
     "",
     `  npm run ${name} -- ${command.usage}`,
     "",
-    "  --stack NAME   the stack, as in Pulumi.NAME.yaml (default: local)",
+    "  --stack NAME         the stack (default: local)",
+    "  --config-file FILE   its configuration (default: Pulumi.NAME.yaml)",
     ...(command.details ?? []).map((line) => `  ${line}`),
     "",
     "Exit codes: 0 done, 1 failed, 2 wrong command line.",

@@ -10,7 +10,9 @@ export const command: Command = {
   async run({ stack, values }) {
     const outputs = await (await openStack(stack)).outputs();
     if (outputs === undefined)
-      throw new UserError(`The stack ${stack} is not up; \`npm start -- --stack ${stack}\` brings it up.`);
+      throw new UserError(
+        `The stack ${stack.name} is not up; \`npm start -- --stack ${stack.name}\` brings it up.`,
+      );
     process.stdout.write(
       values.json === true ? `${JSON.stringify(outputs, null, 2)}\n` : endpointTable(outputs),
     );

@@ -1,4 +1,5 @@
 import { writeFileSync } from "node:fs";
+import { readStackFile } from "../program/stack-file.ts";
 import { renderJson, renderStack } from "../render.ts";
 import { type Command, EXIT } from "./command.ts";
 
@@ -9,7 +10,7 @@ export const command: Command = {
   details: ["--out FILE     write there instead of to standard output"],
   options: { out: { type: "string", short: "o" } },
   async run({ stack, values }) {
-    const text = renderJson(await renderStack(stack));
+    const text = renderJson(await renderStack(stack.name, readStackFile(stack)));
     const out = values.out;
     if (typeof out === "string") writeFileSync(out, text);
     else process.stdout.write(text);

@@ -9,7 +9,9 @@ export const command: Command = {
   async run({ stack }) {
     const outputs = await (await openStack(stack)).outputs();
     if (outputs === undefined)
-      throw new UserError(`The stack ${stack} is not up; \`npm start -- --stack ${stack}\` brings it up.`);
+      throw new UserError(
+        `The stack ${stack.name} is not up; \`npm start -- --stack ${stack.name}\` brings it up.`,
+      );
     const checks = smokeChecks(outputs, process.env.ENGINE_ROOM_API_KEY);
     const width = Math.max(...checks.map((check) => check.name.length));
     let failed = 0;

@@ -13,13 +13,13 @@ export const command: Command = {
     const started = performance.now();
     await ensureSystemPackages({ install: values.yes === true || process.env.CI === "true" });
     const backend = await openStack(stack);
-    process.stderr.write(`Stack ${stack}, applied by: ${backend.title}\n`);
+    process.stderr.write(`Stack ${stack.name}, applied by: ${backend.title}\n`);
     await backend.up();
     const outputs = await backend.outputs();
-    if (outputs === undefined) throw new UserError(`The stack ${stack} has no outputs after \`up\`.`);
+    if (outputs === undefined) throw new UserError(`The stack ${stack.name} has no outputs after \`up\`.`);
     const seconds = ((performance.now() - started) / 1000).toFixed(1);
     process.stdout.write(
-      `\nUp in ${seconds} s.\n\n${endpointTable(outputs)}\n${nextCommand(stack, outputs.endpoints.gateway, outputs.models[0]?.name ?? "")}`,
+      `\nUp in ${seconds} s.\n\n${endpointTable(outputs)}\n${nextCommand(stack.name, outputs.endpoints.gateway, outputs.models[0]?.name ?? "")}`,
     );
     return EXIT.ok;
   },

@@ -7,6 +7,7 @@ import { type MonitorOwner, ProgramMonitor } from "./monitor.ts";
 import { projectName, projectRoot, type RuntimeConfig } from "./stack-file.ts";
 
 export interface ProgramRun {
+  /** Name of the stack. */
   readonly stack: string;
   readonly config: RuntimeConfig;
   /** Whether outputs that only an `up` can know are unknown. */

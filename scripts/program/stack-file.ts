@@ -1,6 +1,6 @@
 /** Project and stack files of Pulumi, read the way the CLI reads them. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
 import { ConfigError, isSecure } from "../../infra/problems.ts";
@@ -12,6 +12,31 @@ export const projectRoot = fileURLToPath(new URL("../../", import.meta.url));
 export interface RuntimeConfig {
   readonly values: Readonly<Record<string, string>>;
   readonly secretKeys: readonly string[];
+}
+
+/** A stack by its name, with the file that configures it. */
+export interface StackReference {
+  readonly name: string;
+  /** Absolute path. */
+  readonly configFile: string;
+}
+
+/**
+ * @param configFile - Relative to the working directory. @default Pulumi.<name>.yaml of the project
+ * @throws ConfigError when the name is none that Pulumi would take.
+ */
+export function stackReference(name: string, configFile?: string): StackReference {
+  if (!/^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}$/.test(name)) {
+    throw new ConfigError([
+      {
+        path: "--stack",
+        value: JSON.stringify(name),
+        reason: "A stack name has letters, digits, `.`, `_` and `-`, at most 100, and no dot first.",
+        fix: "Use such a name.",
+      },
+    ]);
+  }
+  return { name, configFile: resolve(configFile ?? join(projectRoot, `Pulumi.${name}.yaml`)) };
 }
 
 /** `name:` of Pulumi.yaml. */
@@ -28,18 +53,18 @@ export function stackNames(root: string = projectRoot): string[] {
 }
 
 /**
- * Reads Pulumi.<stack>.yaml. Values under `secure:` stay what they are: the CLI alone holds the key, so they go on as
+ * Reads the file of a stack. Values under `secure:` stay what they are: the CLI alone holds the key, so they go on as
  * opaque secrets and no code here ever sees the plain text.
  *
  * @throws ConfigError when the file is missing or is no YAML mapping.
  */
-export function readStackFile(stack: string, root: string = projectRoot): RuntimeConfig {
-  const file = `Pulumi.${stack}.yaml`;
-  const path = join(root, file);
-  if (!existsSync(path)) throw new ConfigError([missing(stack, file, root)]);
+export function readStackFile({ name, configFile }: StackReference): RuntimeConfig {
+  if (!existsSync(configFile)) throw new ConfigError([missing(name, configFile)]);
   const values: Record<string, string> = {};
   const secretKeys: string[] = [];
-  for (const [key, value] of Object.entries(parseMapping(file, readFileSync(path, "utf8")))) {
+  for (const [key, value] of Object.entries(
+    parseMapping(basename(configFile), readFileSync(configFile, "utf8")),
+  )) {
     values[key] = typeof value === "string" ? value : JSON.stringify(value);
     if (containsSecure(value)) secretKeys.push(key);
   }
@@ -80,12 +105,12 @@ function containsSecure(value: unknown): boolean {
   return typeof value === "object" && value !== null && Object.values(value).some(containsSecure);
 }
 
-function missing(stack: string, file: string, root: string) {
-  const others = stackNames(root);
+function missing(stack: string, configFile: string) {
+  const others = stackNames();
   return {
-    path: file,
+    path: basename(configFile),
     value: "(absent)",
-    reason: `The stack ${stack} has no file in the project.`,
-    fix: others.length > 0 ? `Write one, or use one of ${others.join(", ")} with --stack.` : "Write one.",
+    reason: `The stack ${stack} has no file ${configFile}.`,
+    fix: others.length > 0 ? `Write it, or use one of ${others.join(", ")} with --stack.` : "Write it.",
   };
 }

@@ -1,6 +1,7 @@
 /** One real request to every endpoint of a stack's outputs. */
 import { credentials, makeGenericClientConstructor } from "@grpc/grpc-js";
-import type { StackOutputs, TritonEndpoints } from "../../infra/outputs.ts";
+import type { StackOutputs } from "../../infra/outputs.ts";
+import type { TritonEndpoints } from "../../infra/plan/endpoints.ts";
 import { SAMPLE_IMAGE_DATA_URL } from "./sample-image.ts";
 
 export interface Check {

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { UserError } from "../commands/command.ts";
-import { projectRoot } from "../program/stack-file.ts";
+import { projectRoot, type StackReference } from "../program/stack-file.ts";
 import { findPulumi } from "../setup/pulumi-cli.ts";
 
 export interface StackBackend {
@@ -41,8 +41,8 @@ export function stackPaths(stack: string, root: string = projectRoot): StackPath
  *
  * @throws UserError when the Pulumi CLI owns the stack and is not to be found.
  */
-export async function openStack(stack: string): Promise<StackBackend> {
-  const paths = stackPaths(stack);
+export async function openStack(stack: StackReference): Promise<StackBackend> {
+  const paths = stackPaths(stack.name);
   const pulumi = process.env.ENGINE_ROOM_RUNNER === "tryout" ? undefined : findPulumi();
   if (pulumi !== undefined) {
     const { PulumiBackend } = await import("./pulumi-backend.ts");
@@ -50,7 +50,7 @@ export async function openStack(stack: string): Promise<StackBackend> {
   }
   if (existsSync(paths.pulumi)) {
     throw new UserError(
-      `The stack ${stack} belongs to the Pulumi CLI (its state is in ${paths.pulumi}), and there is none on PATH. ` +
+      `The stack ${stack.name} belongs to the Pulumi CLI (its state is in ${paths.pulumi}), and there is none on PATH. ` +
         "Put `pulumi` on PATH and try again.",
     );
   }

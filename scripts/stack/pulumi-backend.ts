@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { parseDocument } from "yaml";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { UserError } from "../commands/command.ts";
-import { projectName, projectRoot, readStackFile } from "../program/stack-file.ts";
+import { projectName, projectRoot, readStackFile, type StackReference } from "../program/stack-file.ts";
 import { lockStack } from "../tryout/lock.ts";
 import type { StackBackend, StackPaths } from "./backend.ts";
 
@@ -20,11 +20,11 @@ interface CommandResult {
 
 export class PulumiBackend implements StackBackend {
   readonly title = "Pulumi CLI, with the state in .stacks/";
-  readonly #stack: string;
+  readonly #stack: StackReference;
   readonly #paths: StackPaths;
   readonly #executable: string;
 
-  constructor(stack: string, paths: StackPaths, executable: string) {
+  constructor(stack: StackReference, paths: StackPaths, executable: string) {
     this.#stack = stack;
     this.#paths = paths;
     this.#executable = executable;
@@ -71,7 +71,7 @@ export class PulumiBackend implements StackBackend {
   }
 
   async #locked(operation: string, work: () => Promise<unknown>): Promise<void> {
-    const lock = await lockStack(this.#stack, this.#paths.directory, operation);
+    const lock = await lockStack(this.#stack.name, this.#paths.directory, operation);
     try {
       await this.#select();
       await work();
@@ -85,7 +85,7 @@ export class PulumiBackend implements StackBackend {
     readStackFile(this.#stack);
     mkdirSync(this.#paths.pulumi, { recursive: true });
     const stacks = join(this.#paths.pulumi, ".pulumi", "stacks", projectName());
-    if (!existsSync(join(stacks, `${this.#stack}.json`))) await this.#initialise();
+    if (!existsSync(join(stacks, `${this.#stack.name}.json`))) await this.#initialise();
     this.#refreshConfig();
     if (!existsSync(this.#paths.tryoutState)) return;
     process.stderr.write("Importing the state of the try-out runner into the Pulumi CLI's.\n");
@@ -94,20 +94,25 @@ export class PulumiBackend implements StackBackend {
     rmSync(this.#paths.tryoutState);
   }
 
-  /** The CLI writes `encryptionsalt` into the stack's file; it is kept in a copy, and the file stays as committed. */
+  /**
+   * `stack init` writes an `encryptionsalt` into Pulumi.<stack>.yaml of the project and takes no other file. The salt is
+   * kept in a copy, and the project's file is put back as it was.
+   */
   async #initialise(): Promise<void> {
-    const committed = readFileSync(this.#committedConfig);
+    const written = join(projectRoot, `Pulumi.${this.#stack.name}.yaml`);
+    const before = existsSync(written) ? readFileSync(written) : undefined;
     try {
-      await this.#run(["stack", "init", this.#stack], { quiet: true, select: false });
-      writeFileSync(this.#config, readFileSync(this.#committedConfig), { mode: 0o600 });
+      await this.#run(["stack", "init", this.#stack.name], { quiet: true, select: false });
+      writeFileSync(this.#config, readFileSync(written), { mode: 0o600 });
     } finally {
-      writeFileSync(this.#committedConfig, committed);
+      if (before === undefined) rmSync(written, { force: true });
+      else writeFileSync(written, before);
     }
   }
 
-  /** Brings the copy up to date with the committed file. */
+  /** Brings the copy up to date with the stack's file. */
   #refreshConfig(): void {
-    const document = parseDocument(readFileSync(this.#committedConfig, "utf8"));
+    const document = parseDocument(readFileSync(this.#stack.configFile, "utf8"));
     if (!document.has("encryptionsalt") && existsSync(this.#config)) {
       const salt = parseDocument(readFileSync(this.#config, "utf8")).get("encryptionsalt");
       if (salt !== undefined) document.set("encryptionsalt", salt);
@@ -115,19 +120,15 @@ export class PulumiBackend implements StackBackend {
     writeFileSync(this.#config, document.toString(), { mode: 0o600 });
   }
 
-  get #committedConfig(): string {
-    return join(projectRoot, `Pulumi.${this.#stack}.yaml`);
-  }
-
   get #config(): string {
-    return join(this.#paths.pulumi, `Pulumi.${this.#stack}.yaml`);
+    return join(this.#paths.pulumi, `Pulumi.${this.#stack.name}.yaml`);
   }
 
   #run(
     command: readonly string[],
     { allowFailure = false, quiet = false, select = true } = {},
   ): Promise<CommandResult> {
-    const args = [...command, "--non-interactive", ...(select ? ["--stack", this.#stack] : [])];
+    const args = [...command, "--non-interactive", ...(select ? ["--stack", this.#stack.name] : [])];
     return new Promise((resolve, reject) => {
       const child = spawn(this.#executable, args, {
         cwd: projectRoot,

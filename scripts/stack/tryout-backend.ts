@@ -1,9 +1,10 @@
 /** The stack operations without a Pulumi CLI. */
 import { existsSync, readdirSync, rmdirSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
+import { fromRuntimeConfig, parseConfig } from "../../infra/config.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { runProgram } from "../program/run-program.ts";
-import { projectName, readStackFile } from "../program/stack-file.ts";
+import { projectName, readStackFile, type StackReference } from "../program/stack-file.ts";
 import { type Step, TryoutEngine } from "../tryout/engine.ts";
 import { localProvider } from "../tryout/local-provider.ts";
 import { lockStack } from "../tryout/lock.ts";
@@ -14,10 +15,10 @@ import { StepReporter } from "./reporter.ts";
 
 export class TryoutBackend implements StackBackend {
   readonly title = "try-out runner (no Pulumi CLI found; the state can be imported by one later)";
-  readonly #stack: string;
+  readonly #stack: StackReference;
   readonly #paths: StackPaths;
 
-  constructor(stack: string, paths: StackPaths) {
+  constructor(stack: StackReference, paths: StackPaths) {
     this.#stack = stack;
     this.#paths = paths;
   }
@@ -36,7 +37,7 @@ export class TryoutBackend implements StackBackend {
   up(): Promise<void> {
     return this.#locked("up", async (reporter) => {
       // Parsed before anything is read or started, so that a mistake costs nothing.
-      readStackFile(this.#stack);
+      parseConfig(fromRuntimeConfig(readStackFile(this.#stack).values, projectName()));
       if (existsSync(this.#paths.tryoutState))
         await refresh({ ...this.#stateOperation(reporter), onStart: () => {}, onEnd: reportGone(reporter) });
       await this.#apply(reporter, false);
@@ -68,7 +69,7 @@ export class TryoutBackend implements StackBackend {
   async #apply(reporter: StepReporter, preview: boolean): Promise<void> {
     const engine = new TryoutEngine({
       project: projectName(),
-      stack: this.#stack,
+      stack: this.#stack.name,
       preview,
       provider: localProvider((name, line) => reporter.progress(name, line)),
       state: loadState(this.#paths.tryoutState),
@@ -79,7 +80,7 @@ export class TryoutBackend implements StackBackend {
         if (preview) reporter.changes(step);
       },
     });
-    await runProgram({ stack: this.#stack, config: readStackFile(this.#stack), preview, owner: engine });
+    await runProgram({ stack: this.#stack.name, config: readStackFile(this.#stack), preview, owner: engine });
     await engine.deleteUnregistered();
   }
 
@@ -94,7 +95,7 @@ export class TryoutBackend implements StackBackend {
   }
 
   async #locked(operation: string, work: (reporter: StepReporter) => Promise<void>): Promise<void> {
-    const lock = await lockStack(this.#stack, this.#paths.directory, operation);
+    const lock = await lockStack(this.#stack.name, this.#paths.directory, operation);
     const reporter = new StepReporter();
     try {
       await work(reporter);

@@ -30,7 +30,6 @@ export interface Step {
 
 /** What the runner needs of a provider: the SDK's Provider interface, by type of resource. */
 export interface ResourceProvider {
-  readonly version: string;
   supports(type: string): boolean;
   check(request: {
     type: string;
@@ -205,7 +204,7 @@ export class TryoutEngine implements MonitorOwner {
     const step = newStep(registration, operation, changes, replaceReasons);
     const resource = toState(registration, this.#providerReference(registration));
     if (this.#options.preview) return this.#previewed(step, resource);
-    return this.#perform(step, { type: "creating", resource }, async () => {
+    return this.#perform(step, { type: "creating", resource }, resource, async () => {
       const { type, name, urn, inputs } = registration;
       const { id, outputs } = await this.#options.provider.create({ type, name, inputs });
       // The one that it replaces stays in the state until it is gone, so that an interrupted run still deletes it.
@@ -223,7 +222,7 @@ export class TryoutEngine implements MonitorOwner {
     const step = newStep(registration, "update", changes);
     const resource = { ...toState(registration, this.#providerReference(registration)), ...identity(old) };
     if (this.#options.preview) return this.#previewed(step, resource);
-    return this.#perform(step, { type: "updating", resource: old }, async () => {
+    return this.#perform(step, { type: "updating", resource: old }, resource, async () => {
       const request = {
         type: registration.type,
         name: registration.name,
@@ -246,9 +245,11 @@ export class TryoutEngine implements MonitorOwner {
     };
   }
 
+  /** @param made - The resource as it will be, but for what only the provider knows. */
   async #perform(
     step: Step,
     pending: PendingOperation,
+    made: ResourceState,
     work: () => Promise<ResourceState>,
   ): Promise<Registered> {
     const started = performance.now();
@@ -262,11 +263,17 @@ export class TryoutEngine implements MonitorOwner {
       this.#options.onEnd(step, (performance.now() - started) / 1000);
       return registered(resource);
     } catch (error) {
-      // The operation stays pending: what it left behind is unknown, so the next run does it again.
+      // The operation stays pending: what it left behind is unknown, so the next run does it again. What was made but
+      // does not work is kept, so that it can be deleted, and is updated by the next run.
+      const partial = partialResult(error);
+      if (partial !== undefined) {
+        const resource = { ...made, ...partial };
+        this.#pending.set(step.urn, { type: "updating", resource });
+        this.#done.push(resource);
+      }
       this.#save();
-      throw new Error(`${step.operation} of ${step.name} (${step.type}): ${(error as Error).message}`, {
-        cause: error,
-      });
+      const { message } = error as Error;
+      throw new Error(`${step.operation} of ${step.name} (${step.type}): ${message}`, { cause: error });
     }
   }
 
@@ -310,11 +317,11 @@ export class TryoutEngine implements MonitorOwner {
     this.#options.save([...this.#done, ...rest, ...this.#replaced], [...this.#pending.values()]);
   }
 
-  /** Registers the package's default provider on first use, as the engine does. */
+  /** Registers the package's default provider of the wanted version on first use, as the engine does. */
   #providerReference(registration: Registration): string {
     const packageName = registration.type.split(":")[0] ?? "";
-    const { stack, project, provider } = this.#options;
-    const fresh = defaultProvider(stack, project, packageName, provider.version);
+    const { stack, project } = this.#options;
+    const fresh = defaultProvider(stack, project, packageName, registration.options.version);
     let resource = this.#done.find((done) => done.urn === fresh.urn);
     if (resource === undefined) {
       resource = this.#old.get(fresh.urn) ?? fresh;
@@ -322,6 +329,13 @@ export class TryoutEngine implements MonitorOwner {
     }
     return `${resource.urn}::${resource.id ?? ""}`;
   }
+}
+
+/** What the SDK's InitializationError carries: the resource exists and does not work. */
+function partialResult(error: unknown): { id: string; outputs: Properties } | undefined {
+  const { name, id, properties } = error as { name?: unknown; id?: unknown; properties?: unknown };
+  if (name !== "InitializationError" || typeof id !== "string") return undefined;
+  return { id, outputs: properties as Properties };
 }
 
 function containsSecret(value: unknown): boolean {

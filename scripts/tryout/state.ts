@@ -91,20 +91,25 @@ export function saveState(path: string, resources: ResourceState[], pending: Pen
   renameSync(temporary, path);
 }
 
-/** The default provider of a package, which every custom resource of a deployment refers to as `urn::id`. */
+/**
+ * The default provider of a package, which every custom resource of a deployment refers to as `urn::id`.
+ *
+ * @param version - As the resources ask for it; undefined where they leave it open.
+ */
 export function defaultProvider(
   stack: string,
   project: string,
   packageName: string,
-  version: string,
+  version: string | undefined,
 ): ResourceState {
-  const name = `default_${version.replace(/[.+-]/g, "_")}`;
+  const name = version === undefined ? "default" : `default_${version.replace(/[.+-]/g, "_")}`;
+  const properties = version === undefined ? {} : { version };
   return {
     urn: `urn:pulumi:${stack}::${project}::pulumi:providers:${packageName}::${name}`,
     custom: true,
     id: randomUUID(),
     type: `pulumi:providers:${packageName}`,
-    inputs: { __internal: {}, version },
-    outputs: { version },
+    inputs: { __internal: {}, ...properties },
+    outputs: properties,
   };
 }

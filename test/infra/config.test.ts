@@ -133,6 +133,13 @@ describe("a stack file with mistakes", () => {
     );
   });
 
+  test("keeps the names of services that every stack has", () => {
+    const problems = problemsOf({ platform: "local", models: [{ ...model, name: "gateway" }] });
+    expect(problems.map(({ path, fix }) => [path, fix])).toEqual([
+      ["models[0].name", "Give the model another name."],
+    ]);
+  });
+
   test("never ends in anything but a configuration or a ConfigError", () => {
     const values = fc.dictionary(
       fc.constantFrom("platform", "models", "encoders", "gateway", "x"),

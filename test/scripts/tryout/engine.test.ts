@@ -186,6 +186,21 @@ describe("an interrupted up", () => {
     expect(operations(await stack.run([a], false))).toEqual(["update local:index:Thing a"]);
   });
 
+  test("that made a resource which does not work yet keeps it, and updates it at the next run", async () => {
+    const stack = new TestStack();
+    const create = stack.provider.create.bind(stack.provider);
+    stack.provider.create = async (request) => {
+      const { id, outputs } = await create(request);
+      throw Object.assign(new Error("it does not answer"), { name: "InitializationError", id, properties: outputs });
+    };
+    await expect(stack.run([a], false)).rejects.toThrow("it does not answer");
+    expect(stack.resources.at(-1)).toMatchObject({ id: "a", outputs: { token: "plain-none" } });
+    stack.provider.calls.length = 0;
+    await stack.run([a], false);
+    expect(stack.provider.calls).toEqual(["update a"]);
+    expect(stack.pending).toEqual([]);
+  });
+
   test("of which only the create is known is cleaned by down", async () => {
     const stack = new TestStack();
     stack.provider.create = () => Promise.reject(new Error("power cut"));
@@ -225,6 +240,11 @@ describe("a refresh", () => {
   });
 });
 
+function newResource(sdk: typeof import("@pulumi/pulumi"), type: string, inputs: object, opts: object = {}) {
+  const Resource = class extends sdk.CustomResource {};
+  return new Resource(type, "it", inputs, opts);
+}
+
 describe("what the runner does not understand", () => {
   test.each([
     ["another package's resource", "aws:s3:Bucket", {}, "is no local: resource"],
@@ -248,7 +268,7 @@ describe("what the runner does not understand", () => {
       onStart: () => {},
       onEnd: () => {},
     });
-    const withResource = async () => ({ resource: new pulumi.CustomResource(type, "it", {}, opts).urn });
+    const withResource = async () => ({ resource: newResource(pulumi, type, {}, opts).urn });
     await expect(
       runProgram({
         stack: "test",
@@ -274,7 +294,7 @@ describe("what the runner does not understand", () => {
       onEnd: () => {},
     });
     const withSecret = async () => ({
-      urn: new pulumi.CustomResource("local:index:Thing", "it", { value: pulumi.secret("hush") }).urn,
+      urn: newResource(pulumi, "local:index:Thing", { value: pulumi.secret("hush") }).urn,
     });
     const run = runProgram({
       stack: "test",

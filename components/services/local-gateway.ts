@@ -1,0 +1,59 @@
+/** The gateway as a process of this machine. Cost: none; about 100 MiB of memory. */
+import * as pulumi from "@pulumi/pulumi";
+import { Process } from "../local/process.ts";
+
+export interface LocalGatewayArgs {
+  /** `.stacks/<stack>`. */
+  readonly stackDirectory: string;
+  /** Interpreter of the environment that holds supervisord. */
+  readonly python: pulumi.Input<string>;
+  /** The gateway's configuration, as containers/services/gateway/src/config.ts reads it, without host and port. */
+  readonly config: pulumi.Input<Record<string, unknown>>;
+  /** 0 for any free port. */
+  readonly port: number;
+  /** Hash of the gateway's sources and packages: a changed one restarts it. */
+  readonly sourceSha256: string;
+}
+
+const READY_TIMEOUT_SECONDS = 30;
+const STOP_TIMEOUT_SECONDS = 30;
+
+export class LocalGateway extends pulumi.ComponentResource {
+  /** Base URL on 127.0.0.1. */
+  readonly endpoint: pulumi.Output<string>;
+
+  constructor(name: string, args: LocalGatewayArgs, opts?: pulumi.ComponentResourceOptions) {
+    super("engine-room:services:LocalGateway", name, {}, opts);
+
+    const server = this.#createServer(name, args);
+
+    this.endpoint = server.ports.apply((ports) => `http://127.0.0.1:${ports.http}`);
+    this.registerOutputs({ endpoint: this.endpoint });
+  }
+
+  #createServer(name: string, args: LocalGatewayArgs): Process {
+    const { stackDirectory, python, config, port, sourceSha256 } = args;
+    const file = "gateway.json";
+    return new Process(
+      `${name}-server`,
+      {
+        stackDirectory,
+        name,
+        python,
+        command: [
+          ...["node", "--import", "tsx", "containers/services/gateway/src/main.ts"],
+          ...["--config", `${stackDirectory}/processes/${name}/${file}`, "--port", "{port.http}"],
+        ],
+        environment: { NODE_ENV: "production" },
+        files: { [file]: pulumi.output(config).apply((value) => `${JSON.stringify(value, null, 2)}\n`) },
+        requestedPorts: { http: port },
+        triggers: [sourceSha256],
+        // Alive is enough: it answers 503 with Retry-After while a Triton is away, and recovers by itself.
+        ready: { url: "http://127.0.0.1:{port.http}/healthz", timeoutSeconds: READY_TIMEOUT_SECONDS },
+        stopTimeoutSeconds: STOP_TIMEOUT_SECONDS,
+        priority: 200,
+      },
+      { parent: this },
+    );
+  }
+}

@@ -1,0 +1,94 @@
+/**
+ * A Triton Inference Server on this machine's CPU, with its model repository. Cost: none but the machine's own; about
+ * 50 MiB of memory for the server and the models' own (0.3 GiB for the encoders, 0.3 GiB for a language model of 135M).
+ */
+import * as pulumi from "@pulumi/pulumi";
+import { type TritonEndpoints, tritonEndpoints } from "../../infra/plan/endpoints.ts";
+import type { TritonPorts } from "../../infra/plan/stack-plan.ts";
+import { ModelRepository } from "../local/model-repository.ts";
+import { Process } from "../local/process.ts";
+import { repositoryDigest } from "../local/repository-digest.ts";
+import type { JsonObject, RepositoryArtifact, RepositoryFile } from "../local/types.ts";
+
+export interface CpuTritonArgs {
+  /** `.stacks/<stack>`. */
+  readonly stackDirectory: string;
+  /** Interpreter of the environment that holds Triton, relative to the project's root. */
+  readonly python: pulumi.Input<string>;
+  /** Hash of that environment's packages: a changed one restarts the server. */
+  readonly requirementsSha256: string;
+  /** Files of the model repository, by path. */
+  readonly files: Readonly<Record<string, RepositoryFile>>;
+  /** Folders of the repository that a builder makes. */
+  readonly artifacts: Readonly<Record<string, RepositoryArtifact>>;
+  /** 0 for any free port. */
+  readonly ports: TritonPorts;
+  /** Servers of a lower priority start earlier and stop later. @default 100 */
+  readonly priority?: number;
+}
+
+/** Longest wait for the models to load; a first start reads the weights from a cold disk. */
+const READY_TIMEOUT_SECONDS = 120;
+/** Triton drains requests for `--exit-timeout-secs` (30) before it gives up. */
+const STOP_TIMEOUT_SECONDS = 40;
+
+export class CpuTriton extends pulumi.ComponentResource {
+  /** URLs on 127.0.0.1. */
+  readonly endpoints: pulumi.Output<TritonEndpoints>;
+  /** What the builders said of their artifacts, by folder; known after `up`. */
+  readonly facts: pulumi.Output<Record<string, JsonObject>>;
+
+  constructor(name: string, args: CpuTritonArgs, opts?: pulumi.ComponentResourceOptions) {
+    super("engine-room:serving:CpuTriton", name, {}, opts);
+
+    const repository = this.#createRepository(name, args);
+    const server = this.#createServer(name, args, repository);
+
+    this.endpoints = server.ports.apply(({ http = 0, grpc = 0, metrics = 0 }) =>
+      tritonEndpoints("127.0.0.1", { http, grpc, metrics }),
+    );
+    this.facts = repository.facts;
+    this.registerOutputs({ endpoints: this.endpoints, facts: this.facts });
+  }
+
+  #createRepository(name: string, args: CpuTritonArgs): ModelRepository {
+    const { python, files, artifacts } = args;
+    const directory = repositoryDirectory(args, name);
+    const digest = repositoryDigest({ files, artifacts });
+    return new ModelRepository(
+      `${name}-repository`,
+      { directory, python, files, artifacts, digest },
+      { parent: this },
+    );
+  }
+
+  #createServer(name: string, args: CpuTritonArgs, repository: ModelRepository): Process {
+    const { stackDirectory, python, requirementsSha256, ports, priority = 100 } = args;
+    return new Process(
+      `${name}-server`,
+      {
+        stackDirectory,
+        name,
+        python,
+        command: [
+          ...["python", "-m", "engine_room_models.serve"],
+          ...["--model-repository", `{root}/${repositoryDirectory(args, name)}`],
+          ...["--work-directory", `{root}/${stackDirectory}/processes/${name}/triton`],
+          ...["--http-port", "{port.http}", "--grpc-port", "{port.grpc}", "--metrics-port", "{port.metrics}"],
+        ],
+        environment: { PYTHONPATH: "{root}/containers/cpu-models" },
+        requestedPorts: { ...ports },
+        // The digest is taken from the repository, not computed again, so that the server waits for its files.
+        triggers: pulumi.all([repository.digest, requirementsSha256]),
+        ready: { url: "http://127.0.0.1:{port.http}/v2/health/ready", timeoutSeconds: READY_TIMEOUT_SECONDS },
+        stopTimeoutSeconds: STOP_TIMEOUT_SECONDS,
+        priority,
+      },
+      { parent: this },
+    );
+  }
+}
+
+function repositoryDirectory({ stackDirectory }: CpuTritonArgs, name: string): string {
+  return `${stackDirectory}/repositories/${name}`;
+}

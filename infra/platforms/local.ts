@@ -1,0 +1,121 @@
+/** The whole service on this machine: Triton on the CPU, encoders, a small language model, the gateway. */
+import * as pulumi from "@pulumi/pulumi";
+import { PythonEnvironment } from "../../components/local/python-environment.ts";
+import type { RepositoryArtifact, RepositoryFile } from "../../components/local/types.ts";
+import { LocalGateway } from "../../components/services/local-gateway.ts";
+import { CpuTriton } from "../../components/serving/cpu-triton.ts";
+import type { DeployedStack } from "../outputs.ts";
+import {
+  encodersRepository,
+  languageModelRepository,
+  type RepositoryPlan,
+} from "../plan/cpu-repositories.ts";
+import { gatewayConfig } from "../plan/gateway-config.ts";
+import type { LocalPlan } from "../plan/stack-plan.ts";
+import { fileSha256, sourcesSha256 } from "../project-files.ts";
+
+const REQUIREMENTS = "containers/cpu-models/requirements.lock";
+
+/** Registers the resources of a local stack. */
+export function deployLocal(plan: LocalPlan): DeployedStack {
+  const stackDirectory = `.stacks/${pulumi.getStack()}`;
+  const requirementsSha256 = fileSha256(REQUIREMENTS);
+  const environment = new PythonEnvironment("python", {
+    directory: `${stackDirectory}/python`,
+    requirements: REQUIREMENTS,
+    requirementsSha256,
+    ...(plan.pythonVersion === undefined ? {} : { pythonVersion: plan.pythonVersion }),
+  });
+  const common = { stackDirectory, python: environment.python, requirementsSha256 };
+
+  const encoders = new CpuTriton("encoders", {
+    ...common,
+    ...withHashes(encodersRepository(plan.encoders)),
+    ports: plan.encoders.ports,
+  });
+  const models = plan.models.map((model) => ({
+    model,
+    triton: new CpuTriton(model.name, {
+      ...common,
+      ...withHashes(languageModelRepository(model)),
+      ports: model.ports,
+    }),
+  }));
+  const gateway = new LocalGateway("gateway", {
+    ...common,
+    port: plan.gateway.port,
+    sourceSha256: sourcesSha256(["containers/services/gateway", "package-lock.json"], /\.(ts|json)$/),
+    config: pulumi
+      .all([encoders.endpoints, pulumi.all(models.map(({ triton }) => triton.endpoints))])
+      .apply(([encoder, language]) =>
+        gatewayConfig(
+          plan,
+          encoder.http,
+          language.map(({ http }) => http),
+        ),
+      ),
+  });
+
+  const modelEndpoints = Object.fromEntries(
+    models.map(({ model, triton }) => [
+      model.name,
+      triton.endpoints.apply((endpoints) => ({
+        ...endpoints,
+        generate: `${endpoints.http}/v2/models/ensemble/generate`,
+      })),
+    ]),
+  );
+  return {
+    endpoints: pulumi.output({
+      gateway: gateway.endpoint,
+      encoders: encoders.endpoints,
+      models: modelEndpoints,
+      reach: "host" as const,
+    }),
+    models: plan.models.map(({ name, model }) => ({
+      name,
+      model,
+      release: plan.release,
+      engineKey: null,
+      nodePool: "host",
+    })),
+    release: plan.release,
+    engineStore: `${stackDirectory}/repositories`,
+    cost: plan.cost,
+    notes: encoders.facts.apply((facts) => notes(facts["vision_encoder/1"])),
+  };
+}
+
+/** The builders' own code: the repository is made again when it changes. */
+function withHashes(plan: RepositoryPlan): {
+  files: Record<string, RepositoryFile>;
+  artifacts: Record<string, RepositoryArtifact>;
+} {
+  const builderSha256 = sourcesSha256(["containers/cpu-models/engine_room_models"], /\.py$/);
+  return {
+    files: Object.fromEntries(
+      Object.entries(plan.files).map(([path, file]) => [
+        path,
+        "text" in file ? file : { ...file, sha256: fileSha256(file.source) },
+      ]),
+    ),
+    artifacts: Object.fromEntries(
+      Object.entries(plan.artifacts).map(([path, spec]) => [
+        path,
+        { spec: spec as unknown as RepositoryArtifact["spec"], builderSha256 },
+      ]),
+    ),
+  };
+}
+
+/** What users have to know of the image encoder's weights. */
+function notes(vision: Readonly<Record<string, unknown>> | undefined): string[] {
+  const weights = String(vision?.weights ?? "");
+  if (weights.startsWith("hub:")) return [];
+  if (vision?.meaning === false) {
+    return [`Image embeddings carry no meaning: the image encoder has random weights (${weights}).`];
+  }
+  return [
+    `Image embeddings come from ${weights}, not from CLIP: images find like images, but words do not find images.`,
+  ];
+}

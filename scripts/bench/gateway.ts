@@ -1,0 +1,56 @@
+/** What the gateway adds to a Triton call: the same texts through both, one after the other, in pairs. */
+import { jsonSender, median, quantile, sampleText } from "./load.ts";
+
+export interface OverheadResult {
+  readonly pairs: number;
+  readonly directP50Milliseconds: number;
+  readonly gatewayP50Milliseconds: number;
+  /** Median over the pairs of gateway less direct. */
+  readonly medianOverheadMilliseconds: number;
+}
+
+const PAIRS = 400;
+const WARM_UP_PAIRS = 50;
+
+/** @param encoders - HTTP address of the encoders' Triton. */
+export async function measureOverhead(
+  gateway: string,
+  encoders: string,
+  headers: Record<string, string>,
+): Promise<OverheadResult> {
+  const direct = jsonSender(`${encoders}/v2/models/text_encoder/infer`, (index) => ({
+    inputs: [{ name: "text", datatype: "BYTES", shape: [1, 1], data: [sampleText(index)] }],
+    outputs: [{ name: "text_embedding" }, { name: "token_count" }],
+  }));
+  const through = jsonSender(
+    `${gateway}/v1/embeddings`,
+    (index) => ({ model: "all-MiniLM-L6-v2", input: sampleText(index) }),
+    headers,
+  );
+  const directMilliseconds: number[] = [];
+  const throughMilliseconds: number[] = [];
+  for (let pair = 0; pair < WARM_UP_PAIRS + PAIRS; pair++) {
+    // Which comes first alternates, so that neither always meets the warmer caches.
+    const order = pair % 2 === 0 ? [direct, through] : [through, direct];
+    for (const send of order) {
+      const started = performance.now();
+      await send(pair);
+      if (pair >= WARM_UP_PAIRS)
+        (send === direct ? directMilliseconds : throughMilliseconds).push(performance.now() - started);
+    }
+  }
+  const differences = directMilliseconds.map(
+    (milliseconds, pair) => (throughMilliseconds[pair] ?? 0) - milliseconds,
+  );
+  const p50 = (values: readonly number[]) =>
+    quantile(
+      values.toSorted((a, b) => a - b),
+      0.5,
+    );
+  return {
+    pairs: PAIRS,
+    directP50Milliseconds: p50(directMilliseconds),
+    gatewayP50Milliseconds: p50(throughMilliseconds),
+    medianOverheadMilliseconds: median(differences),
+  };
+}

@@ -1,0 +1,111 @@
+/** A closed-loop load: so many requests at a time, each answered before the next is sent, for a bounded time. */
+import { Agent, request } from "node:http";
+
+export interface Cell {
+  readonly concurrency: number;
+  readonly requests: number;
+  readonly requestsPerSecond: number;
+  readonly p50Milliseconds: number;
+  readonly p99Milliseconds: number;
+  /** Requests that were not answered with 200. */
+  readonly failed: number;
+}
+
+export type Send = (index: number) => Promise<void>;
+
+/** @param seconds - How long new requests are sent; those under way then still end. */
+export async function measure(send: Send, concurrency: number, seconds: number): Promise<Cell> {
+  const milliseconds: number[] = [];
+  let failed = 0;
+  let index = 0;
+  const started = performance.now();
+  const end = started + seconds * 1000;
+  const client = async () => {
+    while (performance.now() < end) {
+      const sent = performance.now();
+      await send(index++).catch(() => {
+        failed += 1;
+      });
+      milliseconds.push(performance.now() - sent);
+    }
+  };
+  await Promise.all(Array.from({ length: concurrency }, client));
+  const elapsedSeconds = (performance.now() - started) / 1000;
+  const sorted = milliseconds.toSorted((a, b) => a - b);
+  return {
+    concurrency,
+    requests: sorted.length,
+    requestsPerSecond: sorted.length / elapsedSeconds,
+    p50Milliseconds: quantile(sorted, 0.5),
+    p99Milliseconds: quantile(sorted, 0.99),
+    failed,
+  };
+}
+
+/** Value at a share of a sorted list; 0 of an empty one. */
+export function quantile(sorted: readonly number[], share: number): number {
+  if (sorted.length === 0) return 0;
+  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
+}
+
+export function median(values: readonly number[]): number {
+  return quantile(
+    values.toSorted((a, b) => a - b),
+    0.5,
+  );
+}
+
+/** Posts JSON over kept connections. @throws When the answer is not 200. */
+export function jsonSender(
+  url: string,
+  body: (index: number) => unknown,
+  headers: Record<string, string> = {},
+): Send {
+  const agent = new Agent({ keepAlive: true, maxSockets: 256 });
+  return (index) =>
+    new Promise((resolve, reject) => {
+      const text = JSON.stringify(body(index));
+      const call = request(
+        url,
+        {
+          agent,
+          method: "POST",
+          headers: {
+            "content-type": "application/json",
+            "content-length": Buffer.byteLength(text),
+            ...headers,
+          },
+        },
+        (response) => {
+          response.on("data", () => {});
+          response.on("error", reject);
+          response.on("end", () =>
+            response.statusCode === 200 ? resolve() : reject(new Error(`HTTP ${response.statusCode}`)),
+          );
+        },
+      );
+      call.on("error", reject);
+      call.end(text);
+    });
+}
+
+/** Texts of twelve words, each different, as a client's would be. */
+export function sampleText(index: number): string {
+  const words = [
+    "a",
+    "small",
+    "black",
+    "cat",
+    "sits",
+    "on",
+    "the",
+    "old",
+    "wooden",
+    "table",
+    "near",
+    "window",
+  ];
+  return words
+    .map((word, position) => (position === index % words.length ? `${word}${index}` : word))
+    .join(" ");
+}

@@ -1,0 +1,31 @@
+/** One whole preview in a process of its own: `node --import tsx preview-child.ts empty|program STACK`. */
+import { runProgram } from "../program/run-program.ts";
+import { projectName, readStackFile, stackReference } from "../program/stack-file.ts";
+import { stackPaths } from "../stack/backend.ts";
+import { TryoutEngine } from "../tryout/engine.ts";
+import { localProvider } from "../tryout/local-provider.ts";
+import { loadState } from "../tryout/state.ts";
+
+const [program, name = "local"] = process.argv.slice(2);
+const stack = stackReference(name);
+const empty = program === "empty";
+const engine = new TryoutEngine({
+  project: projectName(),
+  stack: stack.name,
+  preview: true,
+  provider: localProvider(() => {}),
+  state: empty ? { resources: [], pending: [] } : loadState(stackPaths(stack.name).tryoutState),
+  save: () => {},
+  onStart: () => {},
+  onEnd: (step) => {
+    if (!empty && step.operation !== "same")
+      throw new Error(`The stack is not unchanged: ${step.operation} ${step.name}.`);
+  },
+});
+await runProgram({
+  stack: stack.name,
+  config: readStackFile(stack),
+  preview: true,
+  owner: engine,
+  ...(empty ? { program: async () => ({}) } : {}),
+});

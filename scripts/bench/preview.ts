@@ -1,0 +1,41 @@
+/** Preview of an unchanged stack against the same preview of a program that registers nothing. */
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { median } from "./load.ts";
+
+export interface PreviewResult {
+  readonly pairs: number;
+  readonly emptySeconds: number;
+  readonly stackSeconds: number;
+  /** Median over the pairs of stack divided by empty. */
+  readonly medianRatio: number;
+}
+
+const PAIRS = 7;
+const child = fileURLToPath(new URL("./preview-child.ts", import.meta.url));
+
+/** @param stack - Name of a stack that is up and unchanged. */
+export function measurePreview(stack: string): PreviewResult {
+  const stackSeconds: number[] = [];
+  const emptySeconds: number[] = [];
+  for (let pair = 0; pair < PAIRS; pair++) {
+    emptySeconds.push(seconds("empty", stack));
+    stackSeconds.push(seconds("program", stack));
+  }
+  const ratios = stackSeconds.map((value, pair) => value / (emptySeconds[pair] ?? 1));
+  return {
+    pairs: PAIRS,
+    emptySeconds: median(emptySeconds),
+    stackSeconds: median(stackSeconds),
+    medianRatio: median(ratios),
+  };
+}
+
+function seconds(program: "empty" | "program", stack: string): number {
+  const started = performance.now();
+  const run = spawnSync(process.execPath, ["--import", "tsx", child, program, stack], {
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  if (run.status !== 0) throw new Error(`The preview of ${stack} ended with exit code ${run.status}.`);
+  return (performance.now() - started) / 1000;
+}

@@ -1,0 +1,127 @@
+import { writeFileSync } from "node:fs";
+import { cpus, totalmem } from "node:os";
+import type { StackOutputs } from "../../infra/outputs.ts";
+import { compareBatching } from "../bench/batching.ts";
+import { measureOverhead } from "../bench/gateway.ts";
+import { type Cell, jsonSender, measure, sampleText } from "../bench/load.ts";
+import { measurePreview } from "../bench/preview.ts";
+import { openStack, stackPaths } from "../stack/backend.ts";
+import { type Command, EXIT, UserError } from "./command.ts";
+
+const CONCURRENCIES = [1, 8, 32];
+const SECONDS_PER_CELL = 5;
+const CHAT_TOKENS = 32;
+
+export const command: Command = {
+  summary:
+    "Measures a running stack: throughput and latency, batching on and off, what the gateway adds, preview time.",
+  usage: "[--stack NAME] [--out FILE]",
+  details: [
+    "--out FILE     the figures as JSON, besides the table",
+    "The key of a gateway that asks for one is read from ENGINE_ROOM_API_KEY.",
+  ],
+  options: { out: { type: "string", short: "o" } },
+  async run({ stack, values }) {
+    const outputs = await (await openStack(stack)).outputs();
+    if (outputs === undefined)
+      throw new UserError(`The stack ${stack.name} is not up; \`npm start\` brings it up.`);
+    const key = process.env.ENGINE_ROOM_API_KEY;
+    const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
+    const { gateway, encoders } = outputs.endpoints;
+
+    const load = await measureLoad(outputs, headers);
+    const overhead = await measureOverhead(gateway, encoders.http, headers);
+    print(
+      `gateway against direct Triton, ${overhead.pairs} pairs: p50 ${overhead.gatewayP50Milliseconds.toFixed(2)} against ` +
+        `${overhead.directP50Milliseconds.toFixed(2)} ms, median difference ${overhead.medianOverheadMilliseconds.toFixed(2)} ms`,
+    );
+    const batching = await compareBatching(stackPaths(stack.name).directory);
+    const pairs = batching.pairs.map(
+      (p) => `${p.onRequestsPerSecond.toFixed(0)}/${p.offRequestsPerSecond.toFixed(0)}`,
+    );
+    print(
+      `dynamic batching on/off at concurrency ${batching.concurrency}, requests per second: ${pairs.join(" ")}, ` +
+        `median ratio ${batching.medianRatio.toFixed(2)}`,
+    );
+    const preview = measurePreview(stack.name);
+    print(
+      `preview of the unchanged stack against an empty program, ${preview.pairs} pairs: ${preview.stackSeconds.toFixed(2)} ` +
+        `against ${preview.emptySeconds.toFixed(2)} s, median ratio ${preview.medianRatio.toFixed(2)}`,
+    );
+    const [processor] = cpus();
+    const machine = {
+      cores: cpus().length,
+      memoryGiB: Math.round(totalmem() / 2 ** 30),
+      processor: processor?.model ?? "",
+    };
+    if (typeof values.out === "string") {
+      writeFileSync(
+        values.out,
+        `${JSON.stringify({ machine, load, overhead, batching, preview }, null, 2)}\n`,
+      );
+    }
+    return EXIT.ok;
+  },
+};
+
+interface LoadRow extends Cell {
+  readonly name: string;
+}
+
+async function measureLoad(
+  { endpoints, models }: StackOutputs,
+  headers: Record<string, string>,
+): Promise<LoadRow[]> {
+  const { gateway, encoders } = endpoints;
+  const model = models[0]?.name;
+  const targets = [
+    {
+      name: "text_encoder, direct",
+      send: jsonSender(`${encoders.http}/v2/models/text_encoder/infer`, (index) => ({
+        inputs: [{ name: "text", datatype: "BYTES", shape: [1, 1], data: [sampleText(index)] }],
+        outputs: [{ name: "text_embedding" }],
+      })),
+    },
+    {
+      name: "/v1/embeddings",
+      send: jsonSender(
+        `${gateway}/v1/embeddings`,
+        (index) => ({ model: "all-MiniLM-L6-v2", input: sampleText(index) }),
+        headers,
+      ),
+    },
+    {
+      name: `/v1/chat/completions, ${CHAT_TOKENS} tokens`,
+      send: jsonSender(
+        `${gateway}/v1/chat/completions`,
+        (index) => ({
+          model,
+          max_tokens: CHAT_TOKENS,
+          messages: [{ role: "user", content: `Tell me about ${sampleText(index)}.` }],
+        }),
+        headers,
+      ),
+    },
+  ];
+  print(`${"".padEnd(36)} concurrency   req/s  p50 ms  p99 ms  failed`);
+  const rows: LoadRow[] = [];
+  for (const { name, send } of targets) {
+    await send(0);
+    for (const concurrency of CONCURRENCIES) {
+      const cell = await measure(send, concurrency, SECONDS_PER_CELL);
+      rows.push({ name, ...cell });
+      const columns = [cell.requestsPerSecond, cell.p50Milliseconds, cell.p99Milliseconds].map((value) =>
+        value.toFixed(1).padStart(7),
+      );
+      print(
+        `${name.padEnd(36)} ${String(concurrency).padStart(11)} ${columns.join(" ")} ${String(cell.failed).padStart(7)}`,
+      );
+    }
+  }
+  print("");
+  return rows;
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}

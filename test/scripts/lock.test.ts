@@ -1,0 +1,36 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { describe, expect, test } from "vitest";
+import { lockStack, StackLockedError } from "../../scripts/tryout/lock.ts";
+
+const directory = `/test/${process.pid}/stack`;
+
+describe("the lock of a stack", () => {
+  test("is told to a second comer, and free after release", async () => {
+    const lock = await lockStack("demo", directory, "up");
+    const second = lockStack("demo", directory, "down");
+    await expect(second).rejects.toThrow(StackLockedError);
+    await expect(second).rejects.toThrow(`locked by process ${process.pid} (\`up\`, since `);
+    lock.release();
+    (await lockStack("demo", directory, "down")).release();
+  });
+
+  test("of another stack is another lock", async () => {
+    const lock = await lockStack("demo", directory, "up");
+    (await lockStack("demo", `${directory}-2`, "up")).release();
+    lock.release();
+  });
+
+  test("dies with its holder, even by kill -9", async () => {
+    const module = new URL("../../scripts/tryout/lock.ts", import.meta.url).href;
+    const script = `import { lockStack } from ${JSON.stringify(module)}; await lockStack("demo", ${JSON.stringify(directory)}, "up"); console.log("held"); setInterval(() => {}, 1000);`;
+    const holder = spawn(process.execPath, ["--import", "tsx", "--input-type=module", "-e", script], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    await once(holder.stdout, "data");
+    await expect(lockStack("demo", directory, "up")).rejects.toThrow(`process ${holder.pid}`);
+    holder.kill("SIGKILL");
+    await once(holder, "close");
+    (await lockStack("demo", directory, "up")).release();
+  });
+});

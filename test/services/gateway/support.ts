@@ -1,0 +1,117 @@
+/** What the gateway's tests share: gateways on free ports, ports where nobody listens, and a peer that stays silent. */
+import { createHash } from "node:crypto";
+import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net";
+import { type GatewayConfigInput, parseConfig } from "../../../containers/services/gateway/src/config.ts";
+import { createServer, type GatewayServer } from "../../../containers/services/gateway/src/server.ts";
+
+export const CHATML =
+  "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}" +
+  "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+
+/** Configuration of one encoder and one language model at the given ports of this machine. */
+export function configOf(
+  ports: { encoders: number; model: number },
+  more: Partial<GatewayConfigInput> = {},
+): GatewayConfigInput {
+  return {
+    port: 0,
+    encoders: {
+      http: `http://127.0.0.1:${ports.encoders}`,
+      modelName: "all-MiniLM-L6-v2",
+      dimension: 384,
+      maxBatchSize: 64,
+    },
+    models: [
+      {
+        name: "smollm2",
+        http: `http://127.0.0.1:${ports.model}`,
+        chatTemplate: CHATML,
+        stopWords: ["<|im_end|>"],
+        maxTokens: 1024,
+        contextTokens: 2048,
+      },
+      { name: "base-model", http: `http://127.0.0.1:${ports.model}` },
+    ],
+    log: { level: "silent" },
+    ...more,
+  };
+}
+
+export interface RunningGateway extends GatewayServer {
+  /** `http://127.0.0.1:PORT`. */
+  readonly url: string;
+  /** POSTs JSON, or a text as it is. */
+  post(path: string, body: unknown, headers?: Record<string, string>): Promise<Response>;
+}
+
+export async function startGateway(config: GatewayConfigInput): Promise<RunningGateway> {
+  const server = await createServer(parseConfig(config));
+  const url = await server.app.listen({ host: "127.0.0.1", port: 0 });
+  return {
+    ...server,
+    url,
+    post: (path, body, headers = {}) =>
+      fetch(url + path, {
+        method: "POST",
+        headers: { "content-type": "application/json", ...headers },
+        body: typeof body === "string" ? body : JSON.stringify(body),
+      }),
+  };
+}
+
+/** Listens on a free port of this machine. */
+export async function listenTcp(
+  onConnection: (socket: Socket) => void,
+): Promise<{ server: Server; port: number }> {
+  const server = createTcpServer(onConnection);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return { server, port: (server.address() as AddressInfo).port };
+}
+
+/** A port at which nothing listens: it was free a moment ago. */
+export async function closedPort(): Promise<number> {
+  const { server, port } = await listenTcp((socket) => socket.destroy());
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** A host that takes connections and never says a word, like a machine that hangs. */
+export interface SilentPeer {
+  readonly port: number;
+  readonly sockets: Set<Socket>;
+  close(): Promise<void>;
+}
+
+export async function silentPeer(): Promise<SilentPeer> {
+  const sockets = new Set<Socket>();
+  const { server, port } = await listenTcp((socket) => {
+    sockets.add(socket);
+    socket
+      .on("error", () => undefined)
+      .on("close", () => sockets.delete(socket))
+      .resume();
+  });
+  return {
+    port,
+    sockets,
+    close: async () => {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** Waits until something holds. */
+export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  for (let tries = 0; tries < 500; tries++) {
+    if (await condition()) return;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  throw new Error("what was waited for did not come within 10 s");
+}
+
+export function sha256(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}
+
+export const CHAT = { model: "smollm2", messages: [{ role: "user", content: "Say hello." }] };

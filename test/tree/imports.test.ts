@@ -1,0 +1,96 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { describe, expect, test } from "vitest";
+import { projectRoot } from "../../scripts/program/stack-file.ts";
+
+/** Parts of the tree, and what each may import of the others. Longest prefix wins. */
+const allowed: Readonly<Record<string, readonly string[]>> = {
+  "infra/plan/catalogue": [],
+  // The shapes of the configuration, not its parser: see `typesOnly`.
+  "infra/plan": ["infra/plan/catalogue"],
+  infra: ["infra/plan", "infra/plan/catalogue", "infra/platforms"],
+  "infra/platforms": ["infra", "infra/plan", "infra/plan/catalogue", "components"],
+  components: ["infra/plan", "infra/plan/catalogue"],
+  scripts: ["infra", "infra/plan", "infra/plan/catalogue", "infra/platforms", "components"],
+  containers: [],
+};
+
+/** Imports that exist only for the type checker may also point here. */
+const typesOnly: Readonly<Record<string, readonly string[]>> = {
+  "infra/plan": ["infra"],
+};
+
+/** Parts that must load without the Pulumi SDK, and files of `infra` that must. */
+const withoutPulumi = ["infra/plan", "infra/plan/catalogue", "containers"];
+const pureFiles = ["infra/config.ts", "infra/config-problems.ts", "infra/problems.ts"];
+
+interface Import {
+  readonly file: string;
+  readonly target: string;
+  readonly typeOnly: boolean;
+}
+
+const parts = Object.keys(allowed).toSorted((a, b) => b.length - a.length);
+
+function partOf(path: string): string | undefined {
+  return parts.find((part) => path.startsWith(`${part}/`));
+}
+
+function sources(directory: string): string[] {
+  return readdirSync(join(projectRoot, directory), { withFileTypes: true }).flatMap((entry) => {
+    const path = join(directory, entry.name);
+    if (entry.isDirectory()) return entry.name === "node_modules" ? [] : sources(path);
+    return /\.m?ts$/.test(entry.name) ? [path] : [];
+  });
+}
+
+function importsOf(file: string, text: string): Import[] {
+  const pattern =
+    /(?:^|\n)\s*(import|export)\s+(type\s)?[^;'"]*?from\s*["']([^"']+)["']|import\(\s*["']([^"']+)["']\s*\)|(?:^|\n)\s*import\s+["']([^"']+)["']/g;
+  return [...text.matchAll(pattern)].map((match) => {
+    const specifier = match[3] ?? match[4] ?? match[5] ?? "";
+    const target = specifier.startsWith(".")
+      ? relative(projectRoot, resolve(projectRoot, dirname(file), specifier))
+      : specifier;
+    return { file, target, typeOnly: match[2] !== undefined };
+  });
+}
+
+const imports = ["infra", "components", "containers/services", "scripts"]
+  .flatMap(sources)
+  .flatMap((file) => importsOf(file, readFileSync(join(projectRoot, file), "utf8")));
+
+describe("imports point one way: catalogue ◀ plan ◀ components ◀ platforms ◀ index, containers by themselves", () => {
+  test("the search sees every way to import", () => {
+    const text =
+      'import a from "./a.ts";\nimport type { B } from "../b.ts";\nexport * from "c";\nawait import("./d.ts");\nimport "./e.ts";\nimport {\n  f,\n} from "./f.ts";';
+    expect(importsOf("infra/x.ts", text).map(({ target, typeOnly }) => [target, typeOnly])).toEqual([
+      ["infra/a.ts", false],
+      ["b.ts", true],
+      ["c", false],
+      ["infra/d.ts", false],
+      ["infra/e.ts", false],
+      ["infra/f.ts", false],
+    ]);
+    expect(imports.length).toBeGreaterThan(100);
+  });
+
+  test("between the parts of the tree", () => {
+    const wrong = imports.filter(({ file, target, typeOnly }) => {
+      const from = partOf(file);
+      const to = partOf(target);
+      if (from === undefined || to === undefined || from === to) return false;
+      return !(allowed[from]?.includes(to) || (typeOnly && typesOnly[from]?.includes(to)));
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  test("pure parts load no Pulumi", () => {
+    const wrong = imports.filter(
+      ({ file, target }) =>
+        target.startsWith("@pulumi/") &&
+        (withoutPulumi.includes(partOf(file) ?? "") || pureFiles.includes(file)),
+    );
+    expect(wrong).toEqual([]);
+  });
+});
