@@ -54,7 +54,7 @@ export function languageModelRepository(plan: LocalModelPlan): RepositoryPlan {
   return {
     files: {
       "ensemble/config.pbtxt": { text: renderModelConfig(languageModelConfig(plan)) },
-      ...pythonModel("ensemble", ["model.py"]),
+      ...pythonModel("ensemble", ["model.py", "generation.py", "llama_server.py", "word_ban.py"]),
     },
     artifacts: { "ensemble/1": { artifact: "file", sources: [plan.catalogue.source] } },
   };

@@ -30,7 +30,7 @@ function nextCommand(stack: string, gateway: string, model: string): string {
   return [
     "Try:",
     `  curl -s ${gateway}/v1/chat/completions -H 'content-type: application/json' \\`,
-    `    -d '{"model": "${model}", "messages": [{"role": "user", "content": "What is the capital of France?"}]}'`,
+    `    -d '{"model": "${model}", "messages": [{"role": "user", "content": "What is the capital of France?"}], "temperature": 0}'`,
     "",
     `  npm run smoke${suffix}    a real request to every endpoint`,
     `  npm run down${suffix}     stop and delete everything`,

@@ -4,7 +4,7 @@
  */
 import type * as resourceProto from "@pulumi/pulumi/proto/resource_pb.js";
 import resource from "@pulumi/pulumi/proto/resource_pb.js";
-import { Struct } from "google-protobuf/google/protobuf/struct_pb.js";
+import structProto, { type Struct } from "google-protobuf/google/protobuf/struct_pb.js";
 
 export type Properties = Record<string, unknown>;
 
@@ -58,6 +58,10 @@ export interface MonitorOwner {
   register(registration: Registration): Promise<Registered>;
   /** Outputs of a component or of the stack. */
   registerOutputs(urn: string, outputs: Properties): void;
+  /** Resolves when nothing is under way any more. @default nothing ever is */
+  settled?(): Promise<void>;
+  /** Why the first registration failed, as the owner would say it. */
+  readonly failure?: Error | undefined;
 }
 
 type Callback = (error: unknown, response?: unknown) => void;
@@ -80,7 +84,7 @@ export class ProgramMonitor {
       const response = new resource.RegisterResourceResponse();
       response.setUrn(registration.urn);
       response.setId(id ?? "");
-      response.setObject(Struct.fromJavaScript(outputs as Parameters<typeof Struct.fromJavaScript>[0]));
+      response.setObject(toStruct(outputs));
       return response;
     });
   }
@@ -103,7 +107,7 @@ export class ProgramMonitor {
       });
       const response = new resource.ReadResourceResponse();
       response.setUrn(urn);
-      response.setProperties(Struct.fromJavaScript(outputs as Parameters<typeof Struct.fromJavaScript>[0]));
+      response.setProperties(toStruct(outputs));
       return response;
     });
   }
@@ -162,6 +166,12 @@ export class ProgramMonitor {
       parentType === "" || parentType === "pulumi:pulumi:Stack" ? type : `${parentType}$${type}`;
     return `urn:pulumi:${this.#stack}::${this.#project}::${qualified}::${name}`;
   }
+}
+
+function toStruct(properties: Properties): Struct {
+  return structProto.Struct.fromJavaScript(
+    properties as Parameters<typeof structProto.Struct.fromJavaScript>[0],
+  );
 }
 
 function toProperties(struct: Struct | undefined): Properties {

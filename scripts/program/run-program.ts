@@ -38,24 +38,34 @@ export async function runProgram(run: ProgramRun): Promise<void> {
 
   const program =
     run.program ?? (() => import(pathToFileURL(join(projectRoot, "infra/index.ts")).href) as Promise<object>);
-  await firstFailureOf(async () => {
+  await orFirstFailure(run.owner, async () => {
     await pulumi.runtime.runInPulumiStack(async () => ({ ...(await program()) }));
     await settings.disconnect();
   });
 }
 
-/** A failed registration leaves outputs that never settle, so the first rejection anywhere ends the run. */
-async function firstFailureOf(work: () => Promise<void>): Promise<void> {
+/**
+ * A failed registration leaves outputs that never settle, and rejections all over the program. The first one ends the
+ * run, but not before what is under way has ended; the owner's own words for it are better than the SDK's.
+ */
+async function orFirstFailure(owner: MonitorOwner, work: () => Promise<void>): Promise<void> {
   let fail: (error: unknown) => void = () => {};
   const failed = new Promise<never>((_resolve, reject) => {
     fail = reject;
   });
+  // A rejection that the SDK handles late is no news either.
+  const ignore = () => {};
   process.on("unhandledRejection", fail);
+  process.on("rejectionHandled", ignore);
   try {
     await Promise.race([work(), failed]);
+  } catch (error) {
+    await owner.settled?.();
+    throw owner.failure ?? error;
   } finally {
     // Rejections that follow from the first one arrive over the next turns of the event loop.
     await new Promise((resolve) => setTimeout(resolve, 20));
     process.off("unhandledRejection", fail);
+    process.off("rejectionHandled", ignore);
   }
 }

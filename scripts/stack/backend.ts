@@ -23,7 +23,9 @@ export interface StackBackend {
 
 /** Where everything of a stack lies that is not a download: its state, files, logs. */
 export interface StackPaths {
-  /** `.stacks/<stack>`, absolute. */
+  /** `.stacks/<stack>`, as the resources name it. */
+  readonly relativeDirectory: string;
+  /** The same, absolute. */
   readonly directory: string;
   /** State of the try-out runner. */
   readonly tryoutState: string;
@@ -32,8 +34,14 @@ export interface StackPaths {
 }
 
 export function stackPaths(stack: string, root: string = projectRoot): StackPaths {
-  const directory = join(root, ".stacks", stack);
-  return { directory, tryoutState: join(directory, "state.json"), pulumi: join(directory, "pulumi") };
+  const relativeDirectory = `.stacks/${stack}`;
+  const directory = join(root, relativeDirectory);
+  return {
+    relativeDirectory,
+    directory,
+    tryoutState: join(directory, "state.json"),
+    pulumi: join(directory, "pulumi"),
+  };
 }
 
 /**

@@ -1,8 +1,9 @@
 /** The stack operations through the Pulumi CLI, with a state file of the stack's own and no login. */
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { parseDocument } from "yaml";
+import { sweepStack } from "../../components/local/provider/status.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { UserError } from "../commands/command.ts";
 import { projectName, projectRoot, readStackFile, type StackReference } from "../program/stack-file.ts";
@@ -56,9 +57,7 @@ export class PulumiBackend implements StackBackend {
   down(): Promise<void> {
     return this.#locked("down", async () => {
       await this.#run(["destroy", "--yes", "--skip-preview", "--config-file", this.#config]);
-      rmSync(this.#paths.pulumi, { recursive: true, force: true });
-      removeIfEmpty(this.#paths.directory);
-      removeIfEmpty(dirname(this.#paths.directory));
+      await sweepStack(this.#paths.relativeDirectory, []);
     });
   }
 
@@ -170,8 +169,4 @@ export class PulumiBackend implements StackBackend {
       ...(hasPassphrase ? {} : { PULUMI_CONFIG_PASSPHRASE: "" }),
     };
   }
-}
-
-function removeIfEmpty(directory: string): void {
-  if (existsSync(directory) && readdirSync(directory).length === 0) rmdirSync(directory);
 }

@@ -1,6 +1,7 @@
 /** The stack operations without a Pulumi CLI. */
-import { existsSync, readdirSync, rmdirSync, rmSync } from "node:fs";
-import { dirname } from "node:path";
+import { existsSync, rmSync } from "node:fs";
+import { basename } from "node:path";
+import { sweepStack } from "../../components/local/provider/status.ts";
 import { fromRuntimeConfig, parseConfig } from "../../infra/config.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { runProgram } from "../program/run-program.ts";
@@ -53,9 +54,10 @@ export class TryoutBackend implements StackBackend {
   down(): Promise<void> {
     return this.#locked("down", async (reporter) => {
       await destroy(this.#stateOperation(reporter));
+      // What a killed `up` made without recording it goes too; the state goes last, so that `down` can be repeated.
+      await sweepStack(this.#paths.relativeDirectory, [basename(this.#paths.tryoutState)]);
       rmSync(this.#paths.tryoutState, { force: true });
-      removeIfEmpty(this.#paths.directory);
-      removeIfEmpty(dirname(this.#paths.directory));
+      await sweepStack(this.#paths.relativeDirectory, []);
     });
   }
 
@@ -112,8 +114,4 @@ function reportGone(reporter: StepReporter): (step: Step, seconds: number) => vo
   return (step) => {
     if (step.operation === "delete") reporter.progress(step.name, "is gone; it will be made again");
   };
-}
-
-function removeIfEmpty(directory: string): void {
-  if (existsSync(directory) && readdirSync(directory).length === 0) rmdirSync(directory);
 }

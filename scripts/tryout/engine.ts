@@ -94,6 +94,7 @@ export class TryoutEngine implements MonitorOwner {
   readonly #done: ResourceState[] = [];
   readonly #replaced: ResourceState[];
   readonly #pending = new Map<string, PendingOperation>();
+  readonly #underWay = new Set<Promise<void>>();
   /** Half-made by an interrupted run: done again even where nothing else changed. */
   readonly #interrupted: ReadonlySet<string>;
 
@@ -106,7 +107,29 @@ export class TryoutEngine implements MonitorOwner {
     );
   }
 
-  async register(registration: Registration): Promise<Registered> {
+  /** Why the run ends: the first step that failed. */
+  failure: Error | undefined;
+
+  register(registration: Registration): Promise<Registered> {
+    const work = this.#register(registration);
+    const ended = work.then(
+      () => {},
+      (error: Error) => {
+        this.failure ??= error;
+      },
+    );
+    this.#underWay.add(ended);
+    void ended.then(() => this.#underWay.delete(ended));
+    return work;
+  }
+
+  /** Steps that were begun before one failed are ended, not cut off: what they made belongs into the state. */
+  async settled(): Promise<void> {
+    while (this.#underWay.size > 0) await Promise.all(this.#underWay);
+  }
+
+  async #register(registration: Registration): Promise<Registered> {
+    if (this.failure !== undefined) throw new Error("Not begun, because another step failed.");
     this.#refuseWhatIsNotUnderstood(registration);
     return registration.custom ? this.#registerCustom(registration) : this.#registerComponent(registration);
   }

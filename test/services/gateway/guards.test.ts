@@ -10,6 +10,7 @@ import {
 } from "../../../containers/services/gateway/src/errors.ts";
 import { ClientGone, ConcurrencyLimiter, Deadline } from "../../../containers/services/gateway/src/limits.ts";
 import { requestId } from "../../../containers/services/gateway/src/request-life.ts";
+import { answeredErrorKind, tritonMessage } from "../../../containers/services/gateway/src/triton/client.ts";
 import { sha256 } from "./support.ts";
 
 describe("API keys", () => {
@@ -165,6 +166,29 @@ describe("errors", () => {
     const shown = toApiError(new Error("password=hunter2"), 0);
     expect(shown.details.status).toBe(500);
     expect(shown.message).not.toContain("hunter2");
+  });
+});
+
+describe("an error of Triton", () => {
+  it.each([
+    [400, "text_input is 3010 tokens long, and the context has 1024; shorten text_input.", "refused"],
+    [400, "8 requests run and 4 wait, which are the most there may be; try again later.", "busy"],
+    [503, "Server is shutting down", "busy"],
+    [400, "Exceeds maximum queue size", "busy"],
+    [404, "Request for unknown model: 'ensemble' is not found", "not_ready"],
+    [400, "Request for unknown model: 'ensemble' has no available versions", "not_ready"],
+    [500, "Stub process 'ensemble_0_0' is not healthy.", "not_ready"],
+    [400, "the request failed: KeyError.", "failed"],
+    [500, "anything else", "failed"],
+  ])("%i %s is: %s", (status, message, kind) => {
+    expect(answeredErrorKind(status, message)).toBe(kind);
+  });
+
+  it("is read from JSON, from an event, and from plain text", () => {
+    expect(tritonMessage('{"error":"no such input"}')).toBe("no such input");
+    expect(tritonMessage('data: {"error":"no such input"}\n\n')).toBe("no such input");
+    expect(tritonMessage("Bad Gateway")).toBe("Bad Gateway");
+    expect(tritonMessage("x".repeat(10_000))).toHaveLength(500);
   });
 });
 

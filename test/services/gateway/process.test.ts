@@ -109,11 +109,10 @@ describe("SIGTERM", () => {
       headers: { "content-type": "application/json" },
       body: JSON.stringify(CHAT),
     });
-    await until(() => peer.sockets.size === 1);
+    await until(() => peer.seen.opened === 1);
     gateway.kill("SIGTERM");
-    await until(
-      async () => (await fetch(`${url}/readyz`)).status === 503 && gateway.output.stdout.includes("stopping"),
-    );
+    await until(() => gateway.output.stdout.includes("stopping"));
+    expect((await fetch(`${url}/readyz`)).status).toBe(503);
     expect((await running).status).toBe(504);
     expect(await gateway.exit).toBe(0);
     await peer.close();

@@ -39,7 +39,7 @@ describe("a silent upstream", () => {
       });
     }
     expect((await post("/v1/embeddings", { model: "all-MiniLM-L6-v2", input: "a" })).status).toBe(504);
-    await until(() => peer.sockets.size === 0);
+    await until(() => peer.seen.closed >= 3);
   });
 
   it("is let go when the client leaves", async () => {
@@ -51,10 +51,10 @@ describe("a silent upstream", () => {
       body: JSON.stringify({ ...CHAT, stream: true }),
       signal: client.signal,
     });
-    await until(() => peer.sockets.size === 1);
+    await until(() => peer.seen.opened === 1);
     client.abort();
     await expect(answer).rejects.toThrow();
-    await until(() => peer.sockets.size === 0 && parts.limiter.taken === 0);
+    await until(() => peer.seen.closed === 1 && parts.limiter.taken === 0);
     const text = await parts.metrics.registry.metrics();
     expect(text).toMatch(
       /^gateway_http_requests_total\{route="\/v1\/chat\/completions",model="smollm2",status="499"\} 1$/m,

@@ -78,22 +78,28 @@ export async function closedPort(): Promise<number> {
 /** A host that takes connections and never says a word, like a machine that hangs. */
 export interface SilentPeer {
   readonly port: number;
-  readonly sockets: Set<Socket>;
+  /** Connections that came and that went, so far. */
+  readonly seen: { opened: number; closed: number };
   close(): Promise<void>;
 }
 
 export async function silentPeer(): Promise<SilentPeer> {
   const sockets = new Set<Socket>();
+  const seen = { opened: 0, closed: 0 };
   const { server, port } = await listenTcp((socket) => {
     sockets.add(socket);
+    seen.opened += 1;
     socket
       .on("error", () => undefined)
-      .on("close", () => sockets.delete(socket))
+      .on("close", () => {
+        sockets.delete(socket);
+        seen.closed += 1;
+      })
       .resume();
   });
   return {
     port,
-    sockets,
+    seen,
     close: async () => {
       for (const socket of sockets) socket.destroy();
       await new Promise((resolve) => server.close(resolve));
@@ -115,3 +121,15 @@ export function sha256(text: string): string {
 }
 
 export const CHAT = { model: "smollm2", messages: [{ role: "user", content: "Say hello." }] };
+
+/** Status and error object of an answer in OpenAI's shape. @throws Error when it has another shape. */
+export async function errorOf(
+  response: Response,
+): Promise<{ status: number; message: string; type: string; param: string | null; code: string | null }> {
+  const mediaType = response.headers.get("content-type") ?? "none";
+  if (!mediaType.startsWith("application/json")) throw new Error(`the error is not JSON but ${mediaType}`);
+  const { error } = (await response.json()) as {
+    error: { message: string; type: string; param: string | null; code: string | null };
+  };
+  return { status: response.status, ...error };
+}

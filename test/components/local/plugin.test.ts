@@ -1,0 +1,105 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { credentials } from "@grpc/grpc-js";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { UNKNOWN_VALUE } from "../../../components/local/provider/contract.ts";
+import { makeProject, removeProject, SUPERVISOR_LOCK, sha256, until } from "./fixtures.ts";
+
+const require = createRequire(import.meta.url);
+const { ResourceProviderClient } = require("@pulumi/pulumi/proto/provider_grpc_pb.js");
+const messages = require("@pulumi/pulumi/proto/provider_pb.js");
+const { Struct } = require("google-protobuf/google/protobuf/struct_pb.js");
+
+const SECRET = { "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270" };
+const PLUGIN = join(import.meta.dirname, "../../../components/local/provider/pulumi-resource-local");
+
+let root: string;
+let engine: ChildProcess;
+let pluginPid: number;
+// biome-ignore lint/suspicious/noExplicitAny: the SDK's generated client has no types.
+let client: any;
+
+beforeAll(async () => {
+  root = makeProject();
+  // The shell stands for the engine: the plugin's parent, which the last test kills.
+  engine = spawn("sh", ["-c", '"$0" & echo "pid $!"; wait', PLUGIN], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const lines: string[] = [];
+  createInterface({ input: engine.stdout as NodeJS.ReadableStream }).on("line", (line) => lines.push(line));
+  await until(() => (lines.length >= 2 ? true : undefined));
+  pluginPid = Number(lines.find((line) => line.startsWith("pid "))?.slice(4));
+  const port = lines.find((line) => /^\d+$/.test(line));
+  client = new ResourceProviderClient(`127.0.0.1:${port}`, credentials.createInsecure());
+});
+afterAll(async () => {
+  client.close();
+  engine.kill("SIGKILL");
+  await removeProject(root);
+});
+
+/** One call with a message of the given kind whose properties are set. */
+async function call(method: string, kind: string, properties: Record<string, unknown>): Promise<any> {
+  const request = new messages[kind]();
+  for (const [name, value] of Object.entries(properties)) request[`set${name}`](value);
+  return new Promise((resolve, reject) =>
+    client[method](request, (error: Error | null, response: unknown) =>
+      error === null ? resolve(response) : reject(error),
+    ),
+  );
+}
+
+const struct = (value: object) => Struct.fromJavaScript(value);
+const urnOf = (type: string) => `urn:pulumi:dev::engine-room::my:Parent$local:index:${type}::name`;
+const environment = {
+  directory: ".stacks/s/python",
+  requirements: "requirements.lock",
+  requirementsSha256: sha256(SUPERVISOR_LOCK),
+};
+
+it("answers with its schema", async () => {
+  const response = await call("getSchema", "GetSchemaRequest", { Version: 0 });
+  expect(Object.keys(JSON.parse(response.getSchema()).resources)).toContain("local:index:Process");
+});
+
+it("keeps secrets wrapped and unknown values unknown in a check", async () => {
+  const news = {
+    ...environment,
+    directory: { ...SECRET, value: environment.directory },
+    requirements: UNKNOWN_VALUE,
+  };
+  const response = await call("check", "CheckRequest", {
+    Urn: urnOf("PythonEnvironment"),
+    Olds: struct({}),
+    News: struct(news),
+  });
+  expect(response.getFailuresList()).toEqual([]);
+  expect(response.getInputs().toJavaScript()).toEqual(news);
+});
+
+it("creates, reads and deletes, and reads nothing afterwards", async () => {
+  const Urn = urnOf("PythonEnvironment");
+  const created = await call("create", "CreateRequest", { Urn, Properties: struct(environment) });
+  const Properties = created.getProperties();
+  expect(Properties.toJavaScript()).toMatchObject({ ...environment, python: ".stacks/s/python/bin/python" });
+  const Id = created.getId();
+  expect((await call("read", "ReadRequest", { Id, Urn, Properties })).getId()).toBe(Id);
+  await call("delete", "DeleteRequest", { Id, Urn, Properties });
+  expect((await call("read", "ReadRequest", { Id, Urn, Properties })).getId()).toBe("");
+});
+
+it("refuses a type that it does not have", async () => {
+  const request = { Urn: urnOf("Nothing"), Properties: struct({}) };
+  await expect(call("create", "CreateRequest", request)).rejects.toThrow(
+    "local:index:Nothing is no resource of the package local",
+  );
+});
+
+it("ends when the engine is killed", async () => {
+  expect(existsSync(`/proc/${pluginPid}`)).toBe(true);
+  engine.kill("SIGKILL");
+  await until(() => (existsSync(`/proc/${pluginPid}`) ? undefined : true));
+});

@@ -1,0 +1,156 @@
+/** A real stack for tests: its own name and file, brought up and taken down by the project's own commands. */
+import { type ChildProcess, spawn } from "node:child_process";
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { stringify } from "yaml";
+import type { StackOutputs } from "../../infra/outputs.ts";
+import { projectRoot } from "../../scripts/program/stack-file.ts";
+
+export interface CommandResult {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface ProcessStatus {
+  readonly name: string;
+  readonly state: string;
+  readonly pid: number | null;
+  readonly ports: Readonly<Record<string, number>>;
+}
+
+/** A stack file that is quick to bring up: the image encoder from its package, whatever hub there may be. */
+export function stackConfig(changes: Record<string, unknown> = {}): Record<string, unknown> {
+  return {
+    platform: "local",
+    models: [{ name: "smollm2", model: "smollm2-135m-instruct", contextTokens: 512 }],
+    encoders: { visionWeights: "package" },
+    ...changes,
+  };
+}
+
+export class TestStack {
+  readonly name: string;
+  readonly directory: string;
+  readonly #files = mkdtempSync(join(tmpdir(), "engine-room-stack-"));
+
+  constructor(name: string, config: Record<string, unknown> = stackConfig()) {
+    this.name = `test-${name}-${process.pid}`;
+    this.directory = join(projectRoot, ".stacks", this.name);
+    this.configure(config);
+  }
+
+  get configFile(): string {
+    return join(this.#files, "stack.yaml");
+  }
+
+  configure(config: Record<string, unknown>): void {
+    const entries = Object.entries(config).map(([key, value]) => [`engine-room:${key}`, value]);
+    writeFileSync(this.configFile, stringify({ config: Object.fromEntries(entries) }));
+  }
+
+  /** Starts a command and leaves it running. The try-out runner, whatever is on PATH, so that tests are the same everywhere. */
+  spawn(command: string, ...args: string[]): ChildProcess {
+    return spawn(
+      process.execPath,
+      ["scripts/cli.mjs", command, "--stack", this.name, "--config-file", this.configFile, ...args],
+      {
+        cwd: projectRoot,
+        env: { ...process.env, ENGINE_ROOM_RUNNER: "tryout" },
+        stdio: ["ignore", "pipe", "pipe"],
+      },
+    );
+  }
+
+  run(command: string, ...args: string[]): Promise<CommandResult> {
+    const child = this.spawn(command, ...args);
+    return new Promise((resolve, reject) => {
+      let stdout = "";
+      let stderr = "";
+      child.stdout?.on("data", (data: Buffer) => {
+        stdout += data.toString();
+      });
+      child.stderr?.on("data", (data: Buffer) => {
+        stderr += data.toString();
+      });
+      child.on("error", reject);
+      child.on("close", (code) => resolve({ code: code ?? -1, stdout, stderr }));
+    });
+  }
+
+  /** @throws With what was printed, when the exit code is not 0. */
+  async succeed(command: string, ...args: string[]): Promise<CommandResult> {
+    const result = await this.run(command, ...args);
+    if (result.code !== 0)
+      throw new Error(`${command} ended with ${result.code}:\n${result.stdout}\n${result.stderr}`);
+    return result;
+  }
+
+  async outputs(): Promise<StackOutputs> {
+    return JSON.parse((await this.succeed("outputs", "--json")).stdout) as StackOutputs;
+  }
+
+  async status(): Promise<ProcessStatus[]> {
+    return JSON.parse((await this.run("status", "--json")).stdout) as ProcessStatus[];
+  }
+
+  /** Pids by service. */
+  async pids(): Promise<Record<string, number | null>> {
+    return Object.fromEntries((await this.status()).map(({ name, pid }) => [name, pid]));
+  }
+
+  /** Pids of every process on this machine that belongs to the stack, by service: its environment says so. */
+  processes(): Map<string, number[]> {
+    const found = new Map<string, number[]>();
+    for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+      const environment = readEnvironment(pid);
+      if (environment.get("ENGINE_ROOM_STACK") !== this.directory) continue;
+      const service = environment.get("ENGINE_ROOM_PROCESS") ?? "";
+      found.set(service, [...(found.get(service) ?? []), Number(pid)]);
+    }
+    return found;
+  }
+
+  /** Pid of the stack's supervisord; undefined where none lives. */
+  supervisordPid(): number | undefined {
+    const file = join(this.directory, "supervisor", "supervisord.pid");
+    return existsSync(file) ? Number(readFileSync(file, "utf8")) : undefined;
+  }
+
+  async dispose(): Promise<void> {
+    await this.run("down");
+    rmSync(this.#files, { recursive: true, force: true });
+  }
+}
+
+function readEnvironment(pid: string): Map<string, string> {
+  try {
+    readlinkSync(`/proc/${pid}/exe`);
+    const entries = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
+    return new Map(
+      entries.map((entry) => [entry.slice(0, entry.indexOf("=")), entry.slice(entry.indexOf("=") + 1)]),
+    );
+  } catch {
+    return new Map();
+  }
+}
+
+/** Asks again and again until it holds. @throws When it does not within the time. */
+export async function eventually<T>(ask: () => Promise<T | undefined>, timeoutSeconds = 60): Promise<T> {
+  const end = performance.now() + timeoutSeconds * 1000;
+  for (;;) {
+    const answer = await ask().catch(() => undefined);
+    if (answer !== undefined) return answer;
+    if (performance.now() > end) throw new Error(`It did not come about within ${timeoutSeconds} s.`);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+}
