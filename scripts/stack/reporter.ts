@@ -48,12 +48,14 @@ export class StepReporter {
 
   /** Property by property, for a preview. */
   changes(step: Step): void {
-    for (const { path, kind, before, after } of step.changes) {
+    for (const { path, kind, before, after, lines } of step.changes) {
       const forced = step.replaceReasons.includes(path.split(/[.[]/)[0] ?? "")
         ? "  (forces replacement)"
         : "";
-      const value = kind === "update" ? `${before} → ${after}` : kind === "add" ? `${after}` : `${before}`;
-      this.#print(`      ${kind === "add" ? "+" : kind === "delete" ? "-" : "~"} ${path}: ${value}${forced}`);
+      const values = { add: `${after}`, delete: `${before}`, update: `${before} → ${after}` };
+      const sign = { add: "+", delete: "-", update: "~" }[kind];
+      this.#print(`      ${sign} ${path}:${lines === undefined ? ` ${values[kind]}` : ""}${forced}`);
+      for (const line of lines ?? []) this.#print(`          ${line}`);
     }
   }
 

@@ -1,5 +1,6 @@
 /** What differs between two sets of properties, one entry a leaf: the part of a preview that people read. */
 import { isDeepStrictEqual } from "node:util";
+import { diffLines } from "diff";
 import { type Properties, SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN_VALUE } from "../program/monitor.ts";
 
 export interface PropertyChange {
@@ -10,6 +11,8 @@ export interface PropertyChange {
   readonly before?: string;
   /** As shown; absent for `delete`. */
   readonly after?: string;
+  /** Of a text of several lines: those that differ, with `- ` or `+ ` before them. */
+  readonly lines?: readonly string[];
 }
 
 /** Leaves that differ, sorted by path. */
@@ -27,7 +30,27 @@ function compare(path: string, before: unknown, after: unknown): PropertyChange[
       compare(join(path, key, Array.isArray(before)), before[key], after[key]),
     );
   }
-  return [{ path, kind: "update", before: show(before), after: show(after) }];
+  const lines = isText(before) && isText(after) ? { lines: changedLines(before, after) } : {};
+  return [{ path, kind: "update", before: show(before), after: show(after), ...lines }];
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string" && value.includes("\n");
+}
+
+const MOST_SHOWN_LINES = 12;
+
+function changedLines(before: string, after: string): string[] {
+  const lines = diffLines(before, after).flatMap(({ added, removed, value }) =>
+    added || removed
+      ? value
+          .trimEnd()
+          .split("\n")
+          .map((line) => `${added ? "+" : "-"} ${line}`)
+      : [],
+  );
+  const more = lines.length - MOST_SHOWN_LINES;
+  return more > 0 ? [...lines.slice(0, MOST_SHOWN_LINES), `… ${more} more lines`] : lines;
 }
 
 function isContainer(value: unknown): value is Record<string, unknown> {

@@ -165,11 +165,14 @@ describe("a model repository", () => {
       await modelRepository.create("r", standard, context);
       expect(content()).toEqual(standardContent);
     }
-    // In the cache, too: what is not complete does not count.
+    // In the cache, too: what is not complete does not count, and goes once its maker is gone.
     const [key] = readdirSync(join(cache, "artifacts"));
+    const noProcess = 2 ** 22 + 1;
+    mkdirSync(join(cache, "artifacts", `${key}.${noProcess}-abc`));
     unlinkSync(join(cache, "artifacts", String(key), "hashes.json"));
     await modelRepository.update(id, outs, standard, context);
     expect(content()).toEqual(standardContent);
+    expect(readdirSync(join(cache, "artifacts"))).toEqual([key]);
     await modelRepository.delete(id, outs, context);
   });
 
@@ -228,7 +231,7 @@ it("puts a file beside what is built, and refuses to put it over that", async ()
   ]);
   const over = inputs({ "text/1/model.onnx": { text: "x" } }, artifacts);
   await expect(modelRepository.update(id, outs, over, context)).rejects.toThrow(
-    "text/1/model.onnx is an entry of files, and the builder of text/1 made it as well",
+    "text/1/model.onnx is made by the builder and is listed in files too",
   );
   await modelRepository.delete(id, outs, context);
 });

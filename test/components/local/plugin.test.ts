@@ -41,8 +41,11 @@ afterAll(async () => {
   await removeProject(root);
 });
 
+// biome-ignore lint/suspicious/noExplicitAny: the SDK's generated messages have no types either.
+type Message = any;
+
 /** One call with a message of the given kind whose properties are set. */
-async function call(method: string, kind: string, properties: Record<string, unknown>): Promise<any> {
+async function call(method: string, kind: string, properties: Record<string, unknown>): Promise<Message> {
   const request = new messages[kind]();
   for (const [name, value] of Object.entries(properties)) request[`set${name}`](value);
   return new Promise((resolve, reject) =>

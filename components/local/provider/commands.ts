@@ -1,0 +1,82 @@
+/** Running other programs: bounded in time and output, and never outliving this process. */
+import { spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+
+export interface CommandOptions {
+  readonly cwd: string;
+  readonly environment?: NodeJS.ProcessEnv;
+  readonly timeoutSeconds: number;
+  /** Called with each line of either stream. */
+  readonly onLine?: (line: string) => void;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface CommandResult {
+  /** Null where a signal ended it. */
+  readonly exitCode: number | null;
+  readonly stdout: string;
+  /** The last lines of standard error, most recent last. */
+  readonly stderr: string;
+  readonly timedOut: boolean;
+}
+
+const KEPT_LINES = 200;
+
+/** The kernel kills the program when this process dies, so that a repeated run never meets the first one's. */
+export function dyingWithUs(argv: readonly string[]): readonly [string, readonly string[]] {
+  return ["setpriv", ["--pdeathsig", "KILL", "--", ...argv]];
+}
+
+/** Runs `argv` to its end. Throws only where it cannot be started or `signal` is aborted. */
+export async function runCommand(argv: readonly string[], options: CommandOptions): Promise<CommandResult> {
+  options.signal?.throwIfAborted();
+  const [program, args] = dyingWithUs(argv);
+  const child = spawn(program, args, {
+    cwd: options.cwd,
+    env: options.environment ?? process.env,
+    // A group of its own: a time-out ends what the program has started, too.
+    detached: true,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const killGroup = () => {
+    try {
+      if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
+    } catch {
+      // It has ended in the meantime.
+    }
+  };
+  let timedOut = false;
+  const timer = setTimeout(() => {
+    timedOut = true;
+    killGroup();
+  }, options.timeoutSeconds * 1000);
+  options.signal?.addEventListener("abort", killGroup, { once: true });
+  const kept = { stdout: [] as string[], stderr: [] as string[] };
+  for (const name of ["stdout", "stderr"] as const)
+    createInterface({ input: child[name] }).on("line", (line) => {
+      kept[name].push(line);
+      if (kept[name].length > KEPT_LINES) kept[name].shift();
+      options.onLine?.(line);
+    });
+  try {
+    const exitCode = await new Promise<number | null>((resolve, reject) => {
+      child.once("error", reject);
+      child.once("close", resolve);
+    });
+    options.signal?.throwIfAborted();
+    return { exitCode, stdout: kept.stdout.join("\n"), stderr: kept.stderr.join("\n"), timedOut };
+  } finally {
+    clearTimeout(timer);
+    options.signal?.removeEventListener("abort", killGroup);
+  }
+}
+
+/** The end of a program's output as one line for an error message. */
+export function lastLines(text: string, count: number): string {
+  return text
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "")
+    .slice(-count)
+    .join(" | ");
+}

@@ -1,0 +1,147 @@
+/** Files and folders: where they are, writing them whole or not at all, and removing what is empty. */
+import { createHash } from "node:crypto";
+import { createReadStream, realpathSync } from "node:fs";
+import { chmod, mkdir, mkdtemp, readdir, rename, rm, rmdir, stat, writeFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { basename, dirname, join, resolve } from "node:path";
+import { pipeline } from "node:stream/promises";
+
+/** Absolute path of the project. ENGINE_ROOM_ROOT replaces the folder in which this code lies. */
+export function projectRoot(): string {
+  return realpathSync(process.env.ENGINE_ROOM_ROOT ?? resolve(import.meta.dirname, "../../.."));
+}
+
+export function fromRoot(...path: readonly string[]): string {
+  return join(projectRoot(), ...path);
+}
+
+/** What survives `down`: wheels, built artifacts, uv. ENGINE_ROOM_CACHE_DIR, else below XDG_CACHE_HOME or ~/.cache. */
+export function cacheDirectory(): string {
+  const given = process.env.ENGINE_ROOM_CACHE_DIR;
+  return resolve(given ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "engine-room"));
+}
+
+let temporaryFiles = 0;
+
+/** A name beside `path` that no other write of this or another process uses. */
+export function temporaryName(path: string): string {
+  temporaryFiles += 1;
+  return `${path}.${process.pid}-${temporaryFiles}.tmp`;
+}
+
+/**
+ * A new folder `<path>.<pid>-…` in which to make what is then renamed to `path`. Those that killed processes left
+ * beside it are removed.
+ */
+export async function temporaryFolder(path: string): Promise<string> {
+  await mkdir(dirname(path), { recursive: true });
+  for (const entry of await readdir(dirname(path))) {
+    const pid = entry.startsWith(`${basename(path)}.`)
+      ? Number.parseInt(entry.slice(basename(path).length + 1), 10)
+      : NaN;
+    if (Number.isInteger(pid) && !(await exists(`/proc/${pid}`)))
+      await rm(join(dirname(path), entry), { recursive: true, force: true });
+  }
+  return mkdtemp(`${path}.${process.pid}-`);
+}
+
+/** Writes `content` so that a reader, or a kill, sees the old file or the new one. */
+export async function writeWhole(path: string, content: string, mode: number): Promise<void> {
+  await mkdir(dirname(path), { recursive: true });
+  await replaceWhole(path, async (temporary) => {
+    await writeFile(temporary, content, { mode });
+    await chmod(temporary, mode);
+  });
+}
+
+/** Lets `make` fill a temporary file beside `path` and renames it there. */
+export async function replaceWhole(path: string, make: (temporary: string) => Promise<void>): Promise<void> {
+  const temporary = temporaryName(path);
+  try {
+    await make(temporary);
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { recursive: true, force: true });
+    throw explainDiskFull(error, path);
+  }
+}
+
+/** SHA-256 of a file's bytes, hex; undefined where there is no such file. */
+export async function fileSha256(path: string): Promise<string | undefined> {
+  const hash = createHash("sha256");
+  try {
+    await pipeline(createReadStream(path), hash);
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
+  return hash.digest("hex");
+}
+
+/** Paths of all files below `directory`, relative, sorted; none where it does not exist. */
+export async function listFiles(directory: string): Promise<string[]> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true }).catch(orWhenMissing([]));
+  return entries
+    .filter((entry) => !entry.isDirectory())
+    .map((entry) => join(entry.parentPath, entry.name).slice(directory.length + 1))
+    .toSorted();
+}
+
+/** Removes folders below `directory` that hold nothing. */
+export async function removeEmptyBelow(directory: string): Promise<void> {
+  const entries = await readdir(directory, { withFileTypes: true }).catch(orWhenMissing([]));
+  for (const entry of entries.filter((entry) => entry.isDirectory())) {
+    const path = join(directory, entry.name);
+    await removeEmptyBelow(path);
+    await removeIfEmpty(path);
+  }
+}
+
+/** Removes `path` and its parents below the project's root as long as they are empty. */
+export async function removeEmptyUpwards(path: string): Promise<void> {
+  const root = projectRoot();
+  for (let current = path; current.startsWith(`${root}/`); current = dirname(current))
+    if (!(await removeIfEmpty(current))) return;
+}
+
+async function removeIfEmpty(path: string): Promise<boolean> {
+  try {
+    await rmdir(path);
+    return true;
+  } catch (error) {
+    if (isMissing(error)) return true;
+    if (hasCode(error, "ENOTEMPTY")) return false;
+    throw error;
+  }
+}
+
+export async function exists(path: string): Promise<boolean> {
+  return (await stat(path).catch(orWhenMissing(undefined))) !== undefined;
+}
+
+export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
+  return codes.includes(String((error as NodeJS.ErrnoException | null)?.code));
+}
+
+function isMissing(error: unknown): boolean {
+  return hasCode(error, "ENOENT", "ENOTDIR");
+}
+
+/** For `catch`: `value` where the file is missing, the error itself otherwise. */
+export function orWhenMissing<T>(value: T): (error: unknown) => T {
+  return (error) => {
+    if (isMissing(error)) return value;
+    throw error;
+  };
+}
+
+/** The same error, or one plain sentence where the reason is a full disk or quota. */
+export function explainDiskFull(error: unknown, path: string): unknown {
+  return hasCode(error, "ENOSPC", "EDQUOT") ? diskFullError(path) : error;
+}
+
+export function diskFullError(path: string): Error {
+  return new Error(
+    `${path}: the disk is full; free some space there (df -h shows how much) and run it again.`,
+  );
+}

@@ -1,0 +1,134 @@
+/** Finds an installed CPython that can serve: a version with wheels, venv, and the library that Triton's stub loads. */
+import { access, constants } from "node:fs/promises";
+import { join } from "node:path";
+import { runCommand } from "./commands.ts";
+
+/** Newest first. 3.13 is out: the lock's NumPy 1 has no wheel for it, and Triton's stub cannot use NumPy 2. */
+export const PYTHON_VERSIONS = ["3.12", "3.11", "3.10"] as const;
+
+/** What the package python3 of Debian 12 is. */
+const DEBIAN_VERSION = "3.11";
+
+export interface PythonInterpreter {
+  /** Absolute. */
+  readonly executable: string;
+  /** As in `3.11.2`. */
+  readonly version: string;
+}
+
+/** No installed Python can serve: one sentence that ends with the Debian command which helps. */
+export class PythonMissingError extends Error {
+  /** Names for `apt-get install`. */
+  readonly debianPackages: readonly string[];
+
+  constructor(reason: string, debianPackages: readonly string[]) {
+    super(`${reason}: apt-get install ${debianPackages.join(" ")}`);
+    this.name = "PythonMissingError";
+    this.debianPackages = debianPackages;
+  }
+}
+
+interface Probe extends PythonInterpreter {
+  readonly implementation: string;
+  readonly venv: boolean;
+  readonly libpython: string;
+  readonly libpythonFound: boolean;
+}
+
+const PROBE = `
+import ctypes, importlib.util, json, os, platform, sys, sysconfig
+name = f"libpython{sys.version_info.major}.{sys.version_info.minor}.so.1.0"
+found = os.path.exists(os.path.join(sysconfig.get_config_var("LIBDIR") or "", name))
+if not found:
+    try:
+        ctypes.CDLL(name)
+        found = True
+    except OSError:
+        pass
+print(json.dumps({
+    "executable": sys.executable, "version": platform.python_version(),
+    "implementation": platform.python_implementation(),
+    "venv": all(importlib.util.find_spec(m) is not None for m in ("venv", "ensurepip")),
+    "libpython": name, "libpythonFound": found,
+}))
+`;
+
+/**
+ * The newest usable interpreter, or the one of `wanted` (`3.11`). Looks at `python3.N` and `python3` in the folders of
+ * PATH and in /usr/bin and /usr/local/bin. Throws a PythonMissingError.
+ */
+export async function findPython(wanted: string | undefined): Promise<PythonInterpreter> {
+  const versions: readonly string[] = wanted === undefined ? PYTHON_VERSIONS : [wanted];
+  const probes = await probeAll(await candidates(versions));
+  const ofVersion = probes.filter((probe) => versions.includes(minor(probe.version)));
+  const usable = ofVersion.filter((probe) => complaint(probe) === undefined);
+  const best = usable.toSorted((a, b) => minorNumber(b) - minorNumber(a))[0];
+  if (best !== undefined) return { executable: best.executable, version: best.version };
+  throw missing(versions, probes, ofVersion);
+}
+
+function missing(
+  versions: readonly string[],
+  probes: readonly Probe[],
+  ofVersion: readonly Probe[],
+): PythonMissingError {
+  const wanted = `CPython ${versions.toReversed().join(" or ")} with venv and its shared library`;
+  const seen = (ofVersion.length > 0 ? ofVersion : probes).map(
+    (probe) => `${probe.executable} is ${probe.version}${complaint(probe) ?? ""}`,
+  );
+  const found = seen.length === 0 ? "no python3 was found on PATH" : seen.join(", ");
+  const reason = `The stack needs ${wanted}, but ${found}`;
+  const nearest = ofVersion[0] === undefined ? versions[0] : minor(ofVersion[0].version);
+  return versions.length > 1 || nearest === DEBIAN_VERSION
+    ? new PythonMissingError(reason, ["python3", "python3-venv", `libpython${DEBIAN_VERSION}`])
+    : new PythonMissingError(reason, [`python${nearest}`, `python${nearest}-venv`, `libpython${nearest}`]);
+}
+
+/** What an interpreter of a right version lacks; undefined where it lacks nothing. */
+function complaint(probe: Probe): string | undefined {
+  if (probe.implementation !== "CPython") return ` of ${probe.implementation}`;
+  if (!probe.venv) return " without venv and ensurepip";
+  return probe.libpythonFound ? undefined : ` without ${probe.libpython}`;
+}
+
+async function candidates(versions: readonly string[]): Promise<string[]> {
+  const folders = new Set([...(process.env.PATH ?? "").split(":"), "/usr/local/bin", "/usr/bin"]);
+  const names = [...versions.map((version) => `python${version}`), "python3"];
+  const paths = [...folders].filter((f) => f.startsWith("/")).flatMap((f) => names.map((n) => join(f, n)));
+  const there = await Promise.all(
+    paths.map((path) =>
+      access(path, constants.X_OK).then(
+        () => true,
+        () => false,
+      ),
+    ),
+  );
+  return paths.filter((_, index) => there[index]);
+}
+
+/** In the order of `paths`, each interpreter once; what does not answer is no interpreter. */
+async function probeAll(paths: readonly string[]): Promise<Probe[]> {
+  const probes = await Promise.all(paths.map(probe));
+  const byExecutable = new Map<string, Probe>();
+  for (const found of probes)
+    if (found !== undefined && !byExecutable.has(found.executable)) byExecutable.set(found.executable, found);
+  return [...byExecutable.values()];
+}
+
+async function probe(path: string): Promise<Probe | undefined> {
+  const result = await runCommand([path, "-I", "-c", PROBE], { cwd: "/", timeoutSeconds: 20 });
+  if (result.exitCode !== 0) return undefined;
+  try {
+    return JSON.parse(result.stdout) as Probe;
+  } catch {
+    return undefined;
+  }
+}
+
+function minor(version: string): string {
+  return version.split(".").slice(0, 2).join(".");
+}
+
+function minorNumber(probe: Probe): number {
+  return Number(probe.version.split(".")[1]);
+}

@@ -1,0 +1,100 @@
+"""The vision tower of CLIP with its projection, as an ONNX graph.
+
+Source of the computation: https://github.com/openai/CLIP (clip/model.py, VisionTransformer): pre-layer
+normalisation, `x · sigmoid(1.702 x)` as activation, heads of 64 channels, epsilon 1e-5; tensor names are
+those of the `transformers` library's CLIPModel, in which the hub publishes the weights.
+"""
+
+from __future__ import annotations
+
+import math
+
+from engine_room_models.attention import AttentionWeights, self_attention
+from engine_room_models.errors import BuildError
+from engine_room_models.onnx_graph import FloatArray, OnnxGraph
+from engine_room_models.preprocessing import CLIP_MEAN, CLIP_STD, Preprocessing
+from engine_room_models.weights import Weights
+
+# clip/model.py, build_model: vision_heads = vision_width // 64.
+HEAD_WIDTH = 64
+LAYER_NORM_EPSILON = 1e-5
+
+PATCH_EMBEDDING = "vision_model.embeddings.patch_embedding.weight"
+
+
+def build_clip_vision(weights: Weights) -> tuple[bytes, int, Preprocessing]:
+    """The model, its embedding width and how an image becomes its input; all sizes come from the tensors.
+
+    Input: `pixel_values`, float32 [batch, 3, size, size]. Output: `image_embedding`, float32 [batch, width],
+    rows of unit length.
+    """
+    patches = weights.float32(PATCH_EMBEDDING, None, 3, None, None)
+    width, _, patch, _ = patches.shape
+    positions = weights.float32("vision_model.embeddings.position_embedding.weight", None, width)
+    grid = math.isqrt(max(positions.shape[0] - 1, 0))
+    if width % HEAD_WIDTH or grid * grid + 1 != positions.shape[0]:
+        raise BuildError(
+            f"{weights.origin}: {positions.shape[0]} positions of width {width} are no CLIP vision tower, "
+            f"which has a square of patches plus one, and a multiple of {HEAD_WIDTH} channels."
+        )
+    size = grid * patch
+
+    graph = OnnxGraph("clip_vision")
+    pixels = graph.input_float32("pixel_values", ("batch", 3, size, size))
+    hidden = _embed(graph, weights, pixels, patches, positions)
+    for index in range(weights.count("vision_model.encoder.layers.{}.self_attn.q_proj.weight")):
+        hidden = _layer(graph, weights, hidden, f"vision_model.encoder.layers.{index}", width)
+
+    # The class token is the first.
+    starts, ends, axis = (graph.integers(number) for number in (0, 1, 1))
+    first = graph.node("Squeeze", graph.node("Slice", hidden, starts, ends, axis), axis)
+    norm = weights.norm("vision_model.post_layernorm", width)
+    pooled = graph.layer_norm(first, "post_norm", *norm, LAYER_NORM_EPSILON)
+    projection = weights.float32("visual_projection.weight", None, width)
+    embedding = graph.l2_normalise(graph.linear(pooled, "projection", projection, None))
+    dimension = projection.shape[0]
+    graph.output_float32(embedding, "image_embedding", ("batch", dimension))
+    return graph.serialise(), dimension, Preprocessing(size, size, CLIP_MEAN, CLIP_STD)
+
+
+def _embed(
+    graph: OnnxGraph, weights: Weights, pixels: str, patches: FloatArray, positions: FloatArray
+) -> str:
+    """One token a patch, preceded by the class token; [batch, 1 + patches, width]."""
+    width, patch = patches.shape[0], patches.shape[2]
+    kernel = graph.weight("patch_embedding", patches)
+    convolved = graph.node("Conv", pixels, kernel, kernel_shape=[patch, patch], strides=[patch, patch])
+    flat = graph.node("Reshape", convolved, graph.integers(0, width, -1))
+    tokens = graph.node("Transpose", flat, perm=[0, 2, 1])
+    # The class token's place is padded with zeros; its embedding is added together with the position's.
+    padded = graph.node("Pad", tokens, graph.integers(0, 1, 0, 0, 0, 0))
+    offsets = positions.copy()
+    offsets[0] += weights.float32("vision_model.embeddings.class_embedding", width)
+    embedded = graph.node("Add", padded, graph.weight("position_embedding", offsets))
+    # "pre_layrnorm" is how the published weights spell it.
+    return graph.layer_norm(
+        embedded, "pre_norm", *weights.norm("vision_model.pre_layrnorm", width), LAYER_NORM_EPSILON
+    )
+
+
+def _layer(graph: OnnxGraph, weights: Weights, hidden: str, name: str, width: int) -> str:
+    attention = AttentionWeights(
+        query=weights.linear(f"{name}.self_attn.q_proj", width, width),
+        key=weights.linear(f"{name}.self_attn.k_proj", width, width),
+        value=weights.linear(f"{name}.self_attn.v_proj", width, width),
+        output=weights.linear(f"{name}.self_attn.out_proj", width, width),
+    )
+    normed = graph.layer_norm(
+        hidden, f"{name}.norm1", *weights.norm(f"{name}.layer_norm1", width), LAYER_NORM_EPSILON
+    )
+    mixed = self_attention(graph, normed, f"{name}.attention", attention, width // HEAD_WIDTH)
+    hidden = graph.node("Add", hidden, mixed)
+    normed = graph.layer_norm(
+        hidden, f"{name}.norm2", *weights.norm(f"{name}.layer_norm2", width), LAYER_NORM_EPSILON
+    )
+    up = weights.linear(f"{name}.mlp.fc1", None, width)
+    down = weights.linear(f"{name}.mlp.fc2", width, up[0].shape[0])
+    inner = graph.linear(normed, f"{name}.up", *up)
+    gate = graph.node("Sigmoid", graph.node("Mul", inner, graph.scalar(1.702)))
+    outer = graph.linear(graph.node("Mul", inner, gate), f"{name}.down", *down)
+    return graph.node("Add", hidden, outer)

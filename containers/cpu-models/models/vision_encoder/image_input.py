@@ -1,0 +1,122 @@
+"""Bytes that a client sent to the pixels that an image encoder reads, within limits."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, ImageOps
+
+FORMATS = ("JPEG", "PNG", "WEBP")
+# A longer image is cut around its centre first: only a square of it is seen, and scaling the whole of a strip
+# one pixel high would need memory without bound.
+MAX_ASPECT_RATIO = 8
+
+_DATA_URL = re.compile(rb"data:image/[a-z0-9.+-]+;base64,", re.IGNORECASE)
+
+# ImageLimits below is the one limit on pixels; Pillow's own would add warnings at another number.
+Image.MAX_IMAGE_PIXELS = None
+
+
+@dataclass(frozen=True)
+class ImageLimits:
+    """What is refused: encoded bytes (of the image itself, not of its base64), and pixels before decoding."""
+
+    max_bytes: int
+    max_pixels: int
+
+
+class Preprocessing:
+    """The content of `preprocess.json`: resize the shorter edge, crop the centre, normalise each channel."""
+
+    def __init__(self, path: Path) -> None:
+        fields: dict[str, Any] = json.loads(path.read_bytes())
+        self.resize_shorter_edge = int(fields["resizeShorterEdge"])
+        self.crop_size = int(fields["cropSize"])
+        self._mean = np.array(fields["mean"], dtype=np.float32)
+        self._std = np.array(fields["std"], dtype=np.float32)
+
+    def pixel_values(self, image: Image.Image) -> npt.NDArray[np.float32]:
+        """Normalised channels [3, crop_size, crop_size] of an RGB image."""
+        image = _resize_shorter_edge(_limit_aspect_ratio(image), self.resize_shorter_edge)
+        left, top = ((edge - self.crop_size) // 2 for edge in image.size)
+        image = image.crop((left, top, left + self.crop_size, top + self.crop_size))
+        scaled = np.asarray(image, dtype=np.float32) / np.float32(255.0)
+        return np.ascontiguousarray(((scaled - self._mean) / self._std).transpose(2, 0, 1))
+
+
+def decode_image(value: bytes, limits: ImageLimits) -> Image.Image:
+    """The RGB image, upright, of a JPEG, PNG or WebP file or of a `data:image/…;base64,` URL that holds one.
+
+    Of several frames the first counts. Raises ValueError with a reason for anything else.
+    """
+    data = _from_data_url(value, limits) if value[:5].lower() == b"data:" else value
+    if len(data) > limits.max_bytes:
+        raise ValueError(
+            f"it has {len(data)} bytes, at most {limits.max_bytes} are accepted; send a smaller one"
+        )
+    try:
+        image = Image.open(io.BytesIO(data), formats=FORMATS)
+    except Exception as error:
+        raise ValueError(f"it is no JPEG, PNG or WebP image that can be read ({len(data)} bytes)") from error
+    width, height = image.size
+    if width * height > limits.max_pixels:
+        raise ValueError(
+            f"it has {width} x {height} pixels, at most {limits.max_pixels} in all are accepted; "
+            f"send a smaller one"
+        )
+    try:
+        image.load()
+        return _rgb(ImageOps.exif_transpose(image))
+    # Decoders of damaged files raise many types: OSError, SyntaxError, ValueError, struct.error, zlib.error …
+    except Exception as error:
+        raise ValueError(f"it is damaged: {error}") from error
+
+
+def _from_data_url(value: bytes, limits: ImageLimits) -> bytes:
+    match = _DATA_URL.match(value)
+    if match is None:
+        raise ValueError("it is a data URL of another form than data:image/TYPE;base64,DATA")
+    encoded = memoryview(value)[match.end() :]
+    if len(encoded) // 4 * 3 > limits.max_bytes + 2:
+        raise ValueError(
+            f"it has about {len(encoded) // 4 * 3} bytes, at most {limits.max_bytes} are accepted; "
+            f"send a smaller one"
+        )
+    try:
+        return base64.b64decode(encoded, validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"its data URL is not valid base64: {error}") from error
+
+
+def _rgb(image: Image.Image) -> Image.Image:
+    """Three channels of eight bits. Alpha is dropped, as the encoders' own preprocessing does."""
+    if image.mode.startswith("I"):
+        # 16-bit grey, which Pillow would clip instead of scale.
+        grey = np.asarray(image, dtype=np.uint32) >> 8
+        image = Image.fromarray(np.minimum(grey, 255).astype(np.uint8))
+    return image.convert("RGB")
+
+
+def _limit_aspect_ratio(image: Image.Image) -> Image.Image:
+    limit = min(image.size) * MAX_ASPECT_RATIO
+    if max(image.size) <= limit:
+        return image
+    width, height = (min(edge, limit) for edge in image.size)
+    left, top = (image.width - width) // 2, (image.height - height) // 2
+    return image.crop((left, top, left + width, top + height))
+
+
+def _resize_shorter_edge(image: Image.Image, target: int) -> Image.Image:
+    """Bicubic with antialiasing; the longer edge is rounded down, as CLIP's preprocessing does."""
+    shorter = min(image.size)
+    width, height = (target if edge == shorter else target * edge // shorter for edge in image.size)
+    return image.resize((width, height), Image.Resampling.BICUBIC)

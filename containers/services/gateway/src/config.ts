@@ -1,0 +1,204 @@
+/**
+ * The gateway's configuration: one JSON file, parsed once. Every key has its unit in its name and its default beside
+ * it; a key that does not exist here is refused, so that a typo never passes as a default.
+ */
+import { readFileSync } from "node:fs";
+import { Template } from "@huggingface/jinja";
+import { z } from "zod";
+import {
+  crossFieldIssues,
+  DEFAULT_CONTEXT_TOKENS,
+  DEFAULT_MAX_TOKENS,
+  describeCrossFieldIssue,
+  describeIssue,
+} from "./config-problems.ts";
+import { FLAVOURS } from "./triton/flavours.ts";
+
+const tritonUrl = z
+  .string()
+  .refine(
+    (text) => /^https?:\/\/[^/?#@]+\/?$/.test(text) && URL.canParse(text),
+    "must be http://HOST:PORT or https://HOST:PORT, without path, query and password",
+  )
+  .transform((text) => new URL(text).origin);
+
+const modelId = z
+  .string()
+  .min(1)
+  .max(128)
+  .regex(
+    /^[A-Za-z0-9][A-Za-z0-9._:/-]*$/,
+    "must start with a letter or digit and hold only letters, digits and . _ : / -",
+  );
+
+/** A name that Triton has in its model repository: it becomes a part of a URL path. */
+const tritonName = z
+  .string()
+  .min(1)
+  .max(128)
+  .regex(/^[A-Za-z0-9_.-]+$/, "must be a Triton model or tensor name: letters, digits and . _ -");
+
+const tokenId = z
+  .int()
+  .min(0)
+  .max(2 ** 31 - 1);
+
+const chatTemplate = z.string().superRefine((source, context) => {
+  try {
+    new Template(source);
+  } catch (error) {
+    context.addIssue({ code: "custom", message: `is no valid Jinja template: ${(error as Error).message}` });
+  }
+});
+
+const encoders = z.strictObject({
+  /** Triton's HTTP address. */
+  http: tritonUrl,
+  /** Triton model that turns texts into vectors. */
+  textModel: tritonName.default("text_encoder"),
+  /** Its input: BYTES, one text a row. */
+  textInput: tritonName.default("text"),
+  /** Its output: FP32, `dimension` values a row. */
+  textOutput: tritonName.default("text_embedding"),
+  /** Its output with the number of tokens of each row, INT32; null where it has none, and usage is then an estimate. */
+  tokenCountOutput: tritonName.nullable().default("token_count"),
+  /** The id by which clients ask for it. */
+  modelName: modelId,
+  dimension: z.int().min(1).max(65_536),
+  /** Rows of one Triton request at most: `max_batch_size` of its config.pbtxt. */
+  maxBatchSize: z.int().min(1).max(4096),
+});
+
+const model = z.strictObject({
+  /** The id by which clients ask for it. */
+  name: modelId,
+  /** Triton's HTTP address. */
+  http: tritonUrl,
+  /** Triton model that answers /generate: `ensemble`, or `tensorrt_llm_bls`. */
+  tritonModel: tritonName.default("ensemble"),
+  /** How that model names its tensors and cuts its text. */
+  flavour: z
+    .enum(Object.keys(FLAVOURS) as [keyof typeof FLAVOURS, ...(keyof typeof FLAVOURS)[]])
+    .default("inflight_batcher_llm"),
+  /** Jinja template, as in tokenizer_config.json. Absent: the model completes text and does not chat. */
+  chatTemplate: chatTemplate.optional(),
+  /** What the template's `bos_token` stands for. Empty by default: TensorRT-LLM's tokenizer adds the real one itself. */
+  bosToken: z.string().default(""),
+  /** What the template's `eos_token` stands for. */
+  eosToken: z.string().default(""),
+  /** Texts that end an answer and are never shown, besides those of the request. */
+  stopWords: z.array(z.string().min(1)).max(16).default([]),
+  /** Largest answer that a request may ask for. */
+  maxTokens: z.int().min(1).default(DEFAULT_MAX_TOKENS),
+  /** Prompt and answer together: `max_seq_len` of the engine. */
+  contextTokens: z.int().min(2).default(DEFAULT_CONTEXT_TOKENS),
+  /** Token id that ends an answer. Absent: the model's own. */
+  endId: tokenId.optional(),
+  /** Token id that fills a batch. Absent: the model's own. */
+  padId: tokenId.optional(),
+});
+
+const apiKey = z.strictObject({
+  /** Who the key belongs to; shown in logs and metrics instead of the key. */
+  name: z
+    .string()
+    .regex(
+      /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
+      "must be 1 to 64 letters, digits and . _ -, starting with a letter or digit",
+    ),
+  /** SHA-256 of the key in hexadecimal: `printf %s "$KEY" | sha256sum`. */
+  sha256: z
+    .string()
+    .regex(/^[0-9a-fA-F]{64}$/, "must be 64 hexadecimal digits: the SHA-256 of the key, never the key itself")
+    .transform((hex) => hex.toLowerCase()),
+});
+
+const limits = z.strictObject({
+  /** Largest request body; a larger one is answered with 413. */
+  bodyBytes: z
+    .int()
+    .min(1024)
+    .max(2 ** 30)
+    .default(4 * 1024 * 1024),
+  /** From the request's arrival to the last byte of its answer; then 504. */
+  requestSeconds: z.number().positive().max(86_400).default(300),
+  /** Requests that wait for Triton at one time. Triton queues and batches on its own, so this bounds memory, not load. */
+  concurrentRequests: z.int().min(1).max(65_536).default(256),
+  /** Requests that wait for one of those places; the next one is answered with 503 and Retry-After. */
+  queuedRequests: z.int().min(0).max(65_536).default(1024),
+});
+
+const file = z.strictObject({
+  /** Address to listen on. */
+  host: z.string().min(1).default("127.0.0.1"),
+  /** Port to listen on; 0 for any free one. `--port` wins over it. */
+  port: z.int().min(0).max(65_535).default(8080),
+  /** The Triton that turns texts into vectors. Absent: /v1/embeddings knows no model. */
+  encoders: encoders.optional(),
+  /** The language models, one Triton each. */
+  models: z.array(model).default([]),
+  /** Who may use /v1. None: everybody who reaches the address. */
+  apiKeys: z.array(apiKey).default([]),
+  /** Per API key; per remote address where there are no keys. Absent: no limit. */
+  rateLimit: z.strictObject({ requestsPerMinute: z.int().min(1) }).optional(),
+  limits: limits.prefault({}),
+  log: z
+    .strictObject({
+      level: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
+    })
+    .prefault({}),
+});
+
+/** Schema of the configuration file. */
+export const gatewayConfigSchema = file.superRefine((config, context) => {
+  for (const { path, message } of crossFieldIssues(config))
+    context.addIssue({ code: "custom", path: [...path], message });
+});
+
+export type GatewayConfig = z.infer<typeof gatewayConfigSchema>;
+/** What a caller may write: defaults left out. */
+export type GatewayConfigInput = z.input<typeof gatewayConfigSchema>;
+export type EncodersConfig = z.infer<typeof encoders>;
+export type ModelConfig = z.infer<typeof model>;
+export type LimitsConfig = z.infer<typeof limits>;
+export type ApiKeyConfig = z.infer<typeof apiKey>;
+
+/** The configuration can't be used. The message lists all problems, one a line, and is meant to be shown as it is. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+}
+
+/**
+ * Reads and checks a configuration file.
+ * @throws ConfigError with every problem: path, value, reason and fix.
+ */
+export function loadConfig(file: string): GatewayConfig {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    throw new ConfigError(
+      `${file} can't be read (${(error as Error).message}); give the configuration with --config FILE.json`,
+    );
+  }
+  let values: unknown;
+  try {
+    values = JSON.parse(text);
+  } catch (error) {
+    throw new ConfigError(`${file} is not JSON: ${(error as Error).message}; correct it at that place`);
+  }
+  return parseConfig(values, file);
+}
+
+/** Checks values that are already in memory. `source` names them in the message. @throws ConfigError */
+export function parseConfig(values: unknown, source = "configuration"): GatewayConfig {
+  // The checks over several fields look at the raw values, so that they are not silent while another field is wrong.
+  const parsed = file.safeParse(values);
+  const problems = [
+    ...(parsed.error?.issues.flatMap((issue) => describeIssue(issue, values)) ?? []),
+    ...crossFieldIssues(values).map((issue) => describeCrossFieldIssue(issue, values)),
+  ];
+  if (parsed.success && problems.length === 0) return parsed.data;
+  const count = problems.length === 1 ? "1 problem" : `${problems.length} problems`;
+  throw new ConfigError(`${source}: ${count}\n${problems.map((line) => `  ${line}`).join("\n")}`);
+}

@@ -1,0 +1,45 @@
+/** What every route needs, and what it leaves on its request for the log and the metrics. */
+import type {
+  FastifyBaseLogger,
+  FastifyInstance,
+  RawReplyDefaultExpression,
+  RawRequestDefaultExpression,
+  RawServerDefault,
+} from "fastify";
+import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import type { Catalogue } from "./catalogue.ts";
+import type { GatewayConfig } from "./config.ts";
+import type { ConcurrencyLimiter, Deadline } from "./limits.ts";
+import type { GatewayMetrics } from "./metrics.ts";
+
+/** The parts of one gateway. */
+export interface Gateway {
+  readonly config: GatewayConfig;
+  readonly catalogue: Catalogue;
+  readonly metrics: GatewayMetrics;
+  readonly limiter: ConcurrencyLimiter;
+  /** Set when the gateway is told to stop: what runs is finished, nothing new is begun. */
+  isDraining: boolean;
+  /** Requests whose answer is not complete, on all routes. */
+  inFlight: number;
+}
+
+/** Fastify with routes typed by their zod schemas. */
+export type GatewayApp = FastifyInstance<
+  RawServerDefault,
+  RawRequestDefaultExpression<RawServerDefault>,
+  RawReplyDefaultExpression<RawServerDefault>,
+  FastifyBaseLogger,
+  ZodTypeProvider
+>;
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /** Id of the served model, once it is known to exist; empty before. */
+    servedModel: string;
+    /** Owner of the API key; empty where there are no keys. */
+    keyOwner: string;
+    /** Ends the request when its time is over or its client has left; null outside /v1. */
+    deadline: Deadline | null;
+  }
+}

@@ -1,0 +1,100 @@
+/** The gateway as a Fastify server, put together step by step. */
+import { readFileSync } from "node:fs";
+import helmet from "@fastify/helmet";
+import Fastify, { LogController } from "fastify";
+import { validatorCompiler, type ZodTypeProvider } from "fastify-type-provider-zod";
+import { Catalogue } from "./catalogue.ts";
+import type { GatewayConfig } from "./config.ts";
+import type { Gateway, GatewayApp } from "./context.ts";
+import { installErrorHandlers } from "./error-handler.ts";
+import { ConcurrencyLimiter } from "./limits.ts";
+import { GatewayMetrics } from "./metrics.ts";
+import { guardRequests, observeRequests, requestId } from "./request-life.ts";
+import { chatCompletionsRoute } from "./routes/chat-completions.ts";
+import { completionsRoute } from "./routes/completions.ts";
+import { collectOpenApi, docsRoutes } from "./routes/docs.ts";
+import { embeddingsRoute } from "./routes/embeddings.ts";
+import { healthRoutes } from "./routes/health.ts";
+import { metricsRoute } from "./routes/metrics.ts";
+import { modelRoutes } from "./routes/models.ts";
+
+/** A client that sends its request more slowly than this is cut off (408). */
+const RECEIVE_SECONDS = 60;
+
+/** A gateway that does not listen yet. */
+export interface GatewayServer {
+  readonly app: GatewayApp;
+  readonly gateway: Gateway;
+}
+
+/** Builds the server; `app.listen` starts it. */
+export async function createServer(config: GatewayConfig): Promise<GatewayServer> {
+  const gateway = createGateway(config);
+  const app = createApp(config);
+  app.addHook("onClose", () => gateway.catalogue.close());
+  installErrorHandlers(app);
+  observeRequests(app, gateway);
+  await securityHeaders(app);
+  await collectOpenApi(app, packageVersion());
+  healthRoutes(app, gateway);
+  metricsRoute(app, gateway);
+  await docsRoutes(app);
+  await app.register((v1: GatewayApp) => openAiApi(v1, gateway), { prefix: "/v1" });
+  await app.ready();
+  return { app, gateway };
+}
+
+function createGateway(config: GatewayConfig): Gateway {
+  const limiter = new ConcurrencyLimiter(config.limits.concurrentRequests, config.limits.queuedRequests);
+  const metrics = new GatewayMetrics(limiter, () => gateway.inFlight);
+  const catalogue = new Catalogue(config, (upstream, kind) => metrics.upstreamErrors.inc({ upstream, kind }));
+  const gateway: Gateway = { config, catalogue, metrics, limiter, isDraining: false, inFlight: 0 };
+  return gateway;
+}
+
+function createApp({ limits, log }: GatewayConfig): GatewayApp {
+  const app = Fastify({
+    bodyLimit: limits.bodyBytes,
+    requestTimeout: Math.min(RECEIVE_SECONDS, limits.requestSeconds) * 1000,
+    // drain.ts closes the server when no answer is on its way: what is left are idle connections.
+    forceCloseConnections: true,
+    genReqId: requestId,
+    // request-life.ts writes one line a request, without headers.
+    logController: new LogController({ requestIdLogLabel: "requestId", disableRequestLogging: true }),
+    logger: { level: log.level, base: { service: "gateway" } },
+  }).withTypeProvider<ZodTypeProvider>();
+  app.setValidatorCompiler(validatorCompiler);
+  // Answers are built by typed code; parsing each vector again before it leaves would cost more than making it.
+  app.setSerializerCompiler(() => (answer) => JSON.stringify(answer));
+  return app;
+}
+
+async function securityHeaders(app: GatewayApp): Promise<void> {
+  await app.register(helmet, {
+    contentSecurityPolicy: {
+      useDefaults: false,
+      directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
+    },
+    // The gateway speaks plain HTTP; whoever puts TLS in front of it decides about HSTS.
+    strictTransportSecurity: false,
+  });
+}
+
+async function openAiApi(v1: GatewayApp, gateway: Gateway): Promise<void> {
+  v1.addHook("onRoute", (route) => {
+    if (gateway.config.apiKeys.length > 0 && route.schema)
+      route.schema = { ...route.schema, security: [{ apiKey: [] }] };
+  });
+  await guardRequests(v1, gateway);
+  modelRoutes(v1, gateway);
+  chatCompletionsRoute(v1, gateway);
+  completionsRoute(v1, gateway);
+  embeddingsRoute(v1, gateway);
+}
+
+function packageVersion(): string {
+  const manifest = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
+    readonly version: string;
+  };
+  return manifest.version;
+}
