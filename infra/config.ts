@@ -47,8 +47,8 @@ const localEncoders = z
   .strictObject({
     /** Most requests that Triton joins into one run of an encoder. */
     maxBatchSize: z.int().min(1).max(256).default(32),
-    /** How long a request may wait for others to join its batch. */
-    maxQueueDelayMicroseconds: z.int().min(0).max(1_000_000).default(500),
+    /** How long a request may wait for others to join its batch; 0 joins those that came during the last run. */
+    maxQueueDelayMicroseconds: z.int().min(0).max(1_000_000).default(0),
     dynamicBatching: z.boolean().default(true),
     /** CPU threads of one encoder; 0 takes what the machine has. */
     threads: z.int().min(0).max(256).default(0),

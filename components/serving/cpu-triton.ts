@@ -15,8 +15,8 @@ export interface CpuTritonArgs {
   readonly stackDirectory: string;
   /** Interpreter of the environment that holds Triton, relative to the project's root. */
   readonly python: pulumi.Input<string>;
-  /** Hash of that environment's packages: a changed one restarts the server. */
-  readonly requirementsSha256: string;
+  /** Names that environment's packages and Python: a changed one restarts the server. */
+  readonly environmentKey: string;
   /** Files of the model repository, by path. */
   readonly files: Readonly<Record<string, RepositoryFile>>;
   /** Folders of the repository that a builder makes. */
@@ -63,7 +63,7 @@ export class CpuTriton extends pulumi.ComponentResource {
   }
 
   #createServer(name: string, args: CpuTritonArgs, repository: ModelRepository): Process {
-    const { stackDirectory, python, requirementsSha256, ports, priority = 100 } = args;
+    const { stackDirectory, python, environmentKey, ports, priority = 100 } = args;
     return new Process(
       `${name}-server`,
       {
@@ -79,7 +79,7 @@ export class CpuTriton extends pulumi.ComponentResource {
         environment: { PYTHONPATH: "{root}/containers/cpu-models" },
         requestedPorts: { ...ports },
         // The digest is taken from the repository, not computed again, so that the server waits for its files.
-        triggers: pulumi.all([repository.digest, requirementsSha256]),
+        triggers: pulumi.all([repository.digest, environmentKey]),
         ready: { url: "http://127.0.0.1:{port.http}/v2/health/ready", timeoutSeconds: READY_TIMEOUT_SECONDS },
         stopTimeoutSeconds: STOP_TIMEOUT_SECONDS,
         priority,

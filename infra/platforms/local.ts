@@ -26,7 +26,8 @@ export function deployLocal(plan: LocalPlan): DeployedStack {
     requirementsSha256,
     ...(plan.pythonVersion === undefined ? {} : { pythonVersion: plan.pythonVersion }),
   });
-  const common = { stackDirectory, python: environment.python, requirementsSha256 };
+  const environmentKey = `${requirementsSha256} ${plan.pythonVersion ?? "any Python"}`;
+  const common = { stackDirectory, python: environment.python, environmentKey };
 
   const encoders = new CpuTriton("encoders", {
     ...common,
