@@ -36,9 +36,9 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
       const outcomes = [
         await execute("npx", ["tsc", "--noEmit"]),
         await execute("npx", ["biome", "check", "."]),
-        await execute(python, ["-m", "ruff", "check", cpuModels]),
-        await execute(python, ["-m", "ruff", "format", "--check", cpuModels]),
-        await execute(python, ["-m", "mypy"], { cwd: cpuModels }),
+        await execute(python, ["-m", "ruff", "check", "."]),
+        await execute(python, ["-m", "ruff", "format", "--check", "."]),
+        await execute(python, ["-m", "mypy", "."], { cwd: cpuModels }),
       ];
       const failed = outcomes.filter((code) => code !== 0).length;
       return { passed: outcomes.length - failed, failed, skipped: 0 };

@@ -120,6 +120,16 @@ export class TestStack {
     return found;
   }
 
+  /** How often each program of the stack runs: `{ supervisord: 1, gateway: 1, encoders: 1, … }` where all is well. */
+  instances(): Record<string, number> {
+    const programs = [...this.processes()].map(([service, pids]) => {
+      const servers = pids.filter((pid) => executable(pid).endsWith("/tritonserver"));
+      // Triton's models run in processes of their own beside the server; a gateway and supervisord are one each.
+      return [service, service === "gateway" || service === "supervisord" ? pids.length : servers.length];
+    });
+    return Object.fromEntries(programs);
+  }
+
   /** Pid of the stack's supervisord; undefined where none lives. */
   supervisordPid(): number | undefined {
     const file = join(this.directory, "supervisor", "supervisord.pid");
@@ -132,9 +142,16 @@ export class TestStack {
   }
 }
 
+function executable(pid: number): string {
+  try {
+    return readlinkSync(`/proc/${pid}/exe`);
+  } catch {
+    return "";
+  }
+}
+
 function readEnvironment(pid: string): Map<string, string> {
   try {
-    readlinkSync(`/proc/${pid}/exe`);
     const entries = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
     return new Map(
       entries.map((entry) => [entry.slice(0, entry.indexOf("=")), entry.slice(entry.indexOf("=") + 1)]),

@@ -67,13 +67,13 @@ export async function makeEnvironment(stack: string): Promise<string> {
   return String(outs.python);
 }
 
-/** A program for `serve.py` in inputs that pass the check. */
-export async function processInputs(
+/** A program for `serve.py`, as a program of Pulumi would ask for it. */
+export function askedProcess(
   stack: string,
   name: string,
   changes: Record<string, unknown> = {},
-): Promise<PropertyMap> {
-  const { inputs, failures } = await processHandler.check({
+): PropertyMap {
+  return {
     stackDirectory: `.stacks/${stack}`,
     name,
     python: `.stacks/${stack}/python/bin/python`,
@@ -81,7 +81,16 @@ export async function processInputs(
     requestedPorts: { http: 0 },
     ready: { url: "http://127.0.0.1:{port.http}/", timeoutSeconds: 30 },
     ...changes,
-  });
+  };
+}
+
+/** The same after the check, which must find nothing. */
+export async function processInputs(
+  stack: string,
+  name: string,
+  changes: Record<string, unknown> = {},
+): Promise<PropertyMap> {
+  const { inputs, failures } = await processHandler.check(askedProcess(stack, name, changes));
   if (failures.length > 0) throw new Error(JSON.stringify(failures));
   return inputs;
 }

@@ -4,6 +4,7 @@ import { InitializationError, UNKNOWN_VALUE } from "../../../components/local/pr
 import { processHandler } from "../../../components/local/provider/process.ts";
 import { startFailure } from "../../../components/local/provider/readiness.ts";
 import {
+  askedProcess,
   askProcess,
   asState,
   context,
@@ -166,12 +167,8 @@ describe("check", () => {
   });
 
   it("knows the ports that placeholders may name", async () => {
-    const { inputs } = await processHandler.check(await processInputs("s", "x"));
-    const { failures } = await processHandler.check({
-      ...inputs,
-      requestedPorts: { http: 8000, grpc: 8000 },
-      environment: { A: "{port.metrics}" },
-    });
+    const changes = { requestedPorts: { http: 8000, grpc: 8000 }, environment: { A: "{port.metrics}" } };
+    const { failures } = await processHandler.check(askedProcess("s", "x", changes));
     expect(failures).toEqual([
       {
         property: "environment.A",
@@ -182,9 +179,20 @@ describe("check", () => {
   });
 
   it("lets values pass that a preview does not know, and still finds mistakes beside them", async () => {
-    const inputs = { ...(await processInputs("s", "x")), environment: { URL: UNKNOWN_VALUE }, name: "X" };
-    const { failures } = await processHandler.check(inputs);
+    const changes = { environment: { URL: UNKNOWN_VALUE }, name: "X" };
+    const { failures } = await processHandler.check(askedProcess("s", "x", changes));
     expect(failures.map(({ property }) => property)).toEqual(["name"]);
+  });
+});
+
+describe("ports in a check", () => {
+  it("are known before the process is made, and stay in an update whose values are not known yet", async () => {
+    const { inputs } = await processHandler.check(askedProcess("s", "planned"));
+    const { id, outs } = await createProcess("s", "planned");
+    expect(outs.ports).toEqual(inputs.ports);
+    const asked = askedProcess("s", "planned", { environment: { URL: UNKNOWN_VALUE } });
+    expect((await processHandler.check(asked, asState(outs))).inputs.ports).toEqual(outs.ports);
+    await processHandler.delete(id, asState(outs), context);
   });
 });
 

@@ -25,7 +25,9 @@ def direct(text: str) -> np.ndarray:
     """What onnxruntime gives for one text alone."""
     encoding = tokenizer.encode(text)
     inputs = {"input_ids": [encoding.ids], "attention_mask": [encoding.attention_mask]}
-    (vector,) = session.run(["text_embedding"], {name: np.array(rows, np.int64) for name, rows in inputs.items()})
+    (vector,) = session.run(
+        ["text_embedding"], {name: np.array(rows, np.int64) for name, rows in inputs.items()}
+    )
     return vector[0]
 
 

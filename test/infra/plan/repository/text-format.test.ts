@@ -45,7 +45,7 @@ describe("a string literal", () => {
 });
 
 describe("a message", () => {
-  it("has its fields in the object's order, lists repeated, and nothing of what is undefined or empty", () => {
+  it("has its fields in the object's order, lists repeated, and nothing for undefined or empty", () => {
     const message: Message = {
       name: "m",
       count: -1,
