@@ -40,18 +40,13 @@ def build_artifact(artifact: Artifact, source: SourceFiles) -> Built:
         path = source.one_with_suffix(".bin", ".pth", ".pt", ".safetensors")
         tensors = read_safetensors(path) if path.suffix == ".safetensors" else read_state_dict(path)
         return _vision_encoder(Weights(str(path), tensors))
-    path = source.one_with_suffix("")
-    return Built({path_name(source): path}, {"file": path_name(source), "bytes": path.stat().st_size})
+    name, path = source.only()
+    return Built({name: path}, {"file": name, "bytes": path.stat().st_size})
 
 
 def build_seeded_vision_encoder(seed: int) -> Built:
     """An image encoder whose weights are random numbers."""
     return _vision_encoder(Weights(f"seed {seed}", seeded_clip(seed)))
-
-
-def path_name(source: SourceFiles) -> str:
-    """The name under which the artifact `file` is stored: the last component of its path in the source."""
-    return next(iter(source.files)).rpartition("/")[2]
 
 
 def _text_encoder(source: SourceFiles) -> Built:

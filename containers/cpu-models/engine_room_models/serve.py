@@ -1,8 +1,8 @@
 """Starts the wheel's Triton Inference Server on a model repository, for `python -m engine_room_models.serve`.
 
-The process becomes tritonserver (execve), so its process id, signals and exit code are Triton's own. One server runs
-for one work directory, which holds nothing that is worth keeping. Exit code before that: 1 when the server can't be
-started, with one sentence on standard error; 2 for wrong arguments.
+The process becomes tritonserver (execve), so its process id, signals and exit code are Triton's own. One
+server runs for one work directory, which holds nothing that is worth keeping. Exit code before that: 1 when
+the server can't be started, with one sentence on standard error; 2 for wrong arguments.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine_room_models.stub_watch import start_watch
+from engine_room_models.stub_watch import end_orphaned_stubs, start_watch
 from engine_room_models.triton_wheel import (
     ServeError,
     TritonWheel,
@@ -32,7 +32,7 @@ from engine_room_models.triton_wheel import (
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 (POSIX shared memory has no other place)
 # Triton allows a stub 30 s to load its model; on a busy machine of two cores several load at once.
 STUB_TIMEOUT_SECONDS = 120
-# After a kill -9 of the server its stubs notice within a second, and hold the lock until then.
+# A stub or watcher of a killed server may hold the lock for a moment longer.
 LOCK_TIMEOUT_SECONDS = 10.0
 
 
@@ -70,7 +70,11 @@ def parse_arguments(arguments: Sequence[str] | None) -> ServeOptions:
     )
     parser.add_argument("--model-repository", type=Path, required=True, metavar="DIR")
     parser.add_argument(
-        "--work-directory", type=Path, required=True, metavar="DIR", help="made if needed; one server at a time"
+        "--work-directory",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="made if needed; one server at a time",
     )
     parser.add_argument("--address", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     for protocol in ("http", "grpc", "metrics"):
@@ -95,19 +99,21 @@ def parse_arguments(arguments: Sequence[str] | None) -> ServeOptions:
 
 
 def serve(options: ServeOptions) -> None:
-    """Checks everything that can be known before, clears what a killed server left, and becomes tritonserver."""
+    """Checks everything that can be known before, clears what a killed server left, and becomes
+    tritonserver."""
     check_glibc(os.confstr("CS_GNU_LIBC_VERSION"))
     wheel = find_wheel(sys.version_info[:2])
     check_numpy()
     library_folder = libpython_folder(wheel.stub, libpython_folders())
     check_repository(options.model_repository)
     options.work_directory.mkdir(parents=True, exist_ok=True)
+    prefix = shared_memory_prefix(options.work_directory)
+    end_orphaned_stubs(prefix)
     lock(options.work_directory)
     check_ports(options)
     backends = lay_out_backends(wheel, options.work_directory / "backends")
-    prefix = shared_memory_prefix(options.work_directory)
     remove_shared_memory(prefix)
-    start_watch(os.getpid(), lambda: remove_shared_memory(prefix))
+    start_watch(os.getpid(), lambda: clear_away(prefix))
     arguments = server_arguments(options, wheel.server, backends, prefix)
     os.execve(wheel.server, arguments, server_environment(os.environ, library_folder))  # noqa: S606 (no shell)
 
@@ -115,14 +121,18 @@ def serve(options: ServeOptions) -> None:
 def check_repository(repository: Path) -> None:
     """A repository without a model would start a server that is ready and serves nothing."""
     if not repository.is_dir():
-        raise ServeError(f"the model repository {repository} is not there; create it or correct --model-repository.")
+        raise ServeError(
+            f"the model repository {repository} is not there; create it or correct --model-repository."
+        )
     if not any(repository.glob("*/config.pbtxt")):
-        raise ServeError(f"the model repository {repository} has no model (no */config.pbtxt); fill it first.")
+        raise ServeError(
+            f"the model repository {repository} has no model (no */config.pbtxt); fill it first."
+        )
 
 
 def lock(work_directory: Path, timeout_seconds: float = LOCK_TIMEOUT_SECONDS) -> None:
-    """Makes this process the only server of the work directory for as long as it or one of its stubs lives: the open
-    file goes through execve to tritonserver, and from it to the stubs."""
+    """Makes this process the only server of the work directory for as long as it or one of its stubs lives:
+    the open file goes through execve to tritonserver, and from it to the stubs."""
     file = os.open(work_directory / "serve.lock", os.O_RDWR | os.O_CREAT, 0o600)
     deadline = time.monotonic() + timeout_seconds
     while True:
@@ -163,8 +173,9 @@ def check_ports(options: ServeOptions) -> None:
 
 
 def lay_out_backends(wheel: TritonWheel, backends: Path) -> Path:
-    """Triton wants the stub beside the backend's library. Links put it there without a change to the installed
-    package; each is replaced in one step, so a kill at any moment leaves a folder that the next start completes."""
+    """Triton wants the stub beside the backend's library. Links put it there without a change to the
+    installed package; each is replaced in one step, so a kill at any moment leaves a folder that the next
+    start completes."""
     folder = backends / "python"
     folder.mkdir(parents=True, exist_ok=True)
     for file in (*wheel.backend_files, wheel.stub):
@@ -176,15 +187,22 @@ def lay_out_backends(wheel: TritonWheel, backends: Path) -> Path:
 
 
 def shared_memory_prefix(work_directory: Path) -> str:
-    """Starts the names of this server's regions in /dev/shm; Triton adds a UUID to each. Two servers never share one,
-    and the regions of a killed server can be told from those of others."""
+    """Starts the names of this server's regions in /dev/shm; Triton adds a UUID to each. Two servers never
+    share one, and the regions of a killed server can be told from those of others."""
     return f"engine_room_{hashlib.sha256(os.fsencode(work_directory.resolve())).hexdigest()[:16]}_"
 
 
 def remove_shared_memory(prefix: str, folder: Path = SHARED_MEMORY) -> None:
-    """Removes what a server of this work directory left that has ended. Stubs that still run keep what they have."""
+    """Removes what a server of this work directory left that has ended. Stubs that still run keep what they
+    have."""
     for region in folder.glob(f"{prefix}*"):
         region.unlink(missing_ok=True)
+
+
+def clear_away(prefix: str) -> None:
+    """Ends and removes what a server has left behind. The stubs' arguments have the name of their region."""
+    end_orphaned_stubs(prefix)
+    remove_shared_memory(prefix)
 
 
 def server_arguments(options: ServeOptions, server: Path, backends: Path, prefix: str) -> list[str]:

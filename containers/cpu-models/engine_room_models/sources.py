@@ -30,6 +30,13 @@ class SourceFiles:
     label: str
     files: dict[str, Path]
 
+    def only(self) -> tuple[str, Path]:
+        """Name (the last component of its path in the source) and place of the one file."""
+        if len(self.files) != 1:
+            raise BuildError(f"{self.label}: {len(self.files)} files; list exactly one in the spec.")
+        inner, path = next(iter(self.files.items()))
+        return inner.rpartition("/")[2], path
+
     def one_named(self, name: str) -> Path:
         """The one file whose last path component is `name`."""
         found = [path for inner, path in self.files.items() if inner.rpartition("/")[2] == name]

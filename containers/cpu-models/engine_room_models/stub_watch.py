@@ -1,9 +1,11 @@
 """Watches one tritonserver from a process beside it, for two things that Triton 2.51 leaves undone.
 
-When a Python stub dies, Triton goes on without it: every request to that model fails with "Stub process is not
-healthy", `/v2/health/ready` stays 200, and an orderly stop hangs until its time-out. The watcher ends the server, so
-that whoever keeps it running starts it anew. And when a server ends any other way than in order (killed, or a model
-that does not load), its regions of shared memory stay; the watcher removes them.
+When a Python stub dies, Triton goes on without it: every request to that model fails with "Stub process is
+not healthy", `/v2/health/ready` stays 200, and an orderly stop hangs until its time-out. The watcher ends the
+server, so that whoever keeps it running starts it anew. And when a server ends any other way than in order
+(killed, out of time, or a model that does not load), its regions of shared memory stay, and so may a stub
+that waits
+for it; the watcher ends and removes them.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import select
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +25,7 @@ PROC = Path("/proc")
 POLL_SECONDS = 1.0
 # The kernel's limit on a process's name.
 _STUB_COMMAND = STUB_NAME[:15]
+_SERVER_COMMAND = "tritonserver"
 
 
 @dataclass(frozen=True)
@@ -35,8 +39,8 @@ class ProcessStatus:
 
 
 def start_watch(server_id: int, clean_up: Callable[[], None]) -> None:
-    """Forks the watcher; the caller goes on to become the server with `server_id`. When that has ended, in whichever
-    way, the watcher runs `clean_up` and ends too."""
+    """Forks the watcher; the caller goes on to become the server with `server_id`. When that has ended, in
+    whichever way, the watcher runs `clean_up` and ends too."""
     if os.fork() != 0:
         return
     try:
@@ -52,15 +56,14 @@ def start_watch(server_id: int, clean_up: Callable[[], None]) -> None:
 def watch(server_id: int) -> None:
     """Returns when the server has ended."""
     end = select.poll()
-    try:
+    # Before Linux 5.3 there is no such descriptor; the end is then noticed at the next look.
+    with suppress(OSError):
         end.register(os.pidfd_open(server_id), select.POLLIN)
-    except OSError:
-        # Before Linux 5.3 there is no such thing; the end is then noticed at the next look.
-        pass
     dead: set[int] = set()
     is_ending = False
     while os.getppid() == server_id and not end.poll(POLL_SECONDS * 1000):
-        # A stub that ends because its model is unloaded is reaped at once; one that crashed stays as a zombie.
+        # A stub that ends because its model is unloaded is reaped at once; one that crashed stays as a
+        # zombie.
         dead_before, dead = dead, dead_stubs(server_id)
         if dead & dead_before and not is_ending:
             end_server(server_id, dead)
@@ -87,6 +90,19 @@ def end_server(server_id: int, dead: set[int]) -> None:
     )
     # The kernel ignores a SIGKILL that comes from inside to a container's first process.
     os.kill(server_id, signal.SIGTERM if server_id == 1 else signal.SIGKILL)
+
+
+def end_orphaned_stubs(marker: str, proc: Path = PROC) -> None:
+    """Kills the stubs with `marker` in an argument whose server has ended; most notice it themselves, but one
+    that was sending to the server, or was asked by it to finish, waits for ever."""
+    statuses = {status.process_id: status for status in process_statuses(proc)}
+    for status in statuses.values():
+        parent = statuses.get(status.parent_id)
+        if status.command != _STUB_COMMAND or (parent and parent.command == _SERVER_COMMAND):
+            continue
+        with suppress(OSError):
+            if marker in (proc / str(status.process_id) / "cmdline").read_text(errors="replace"):
+                os.kill(status.process_id, signal.SIGKILL)
 
 
 def process_statuses(proc: Path) -> Iterator[ProcessStatus]:

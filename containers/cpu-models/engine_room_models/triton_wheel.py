@@ -12,7 +12,8 @@ from pathlib import Path
 
 # The wheel's own platform tag is manylinux_2_35.
 MINIMUM_GLIBC = (2, 35)
-# The stubs are built with a pybind11 older than 2.12, which reads NumPy 2's arrays wrongly: any request kills the stub.
+# The stubs are built with a pybind11 older than 2.12, which reads NumPy 2's arrays wrongly: any request kills
+# the stub.
 MAXIMUM_NUMPY_MAJOR = 1
 STUB_NAME = "triton_python_backend_stub"
 
@@ -31,7 +32,8 @@ class TritonWheel:
 
 
 def find_wheel(python_version: tuple[int, int]) -> TritonWheel:
-    """The wheel among the packages of the running environment, with the stub for `python_version` (major, minor)."""
+    """The wheel among the packages of the running environment, with the stub for `python_version` (major,
+    minor)."""
     found = util.find_spec("pytriton")
     if found is None or not found.submodule_search_locations:
         raise ServeError(
@@ -47,12 +49,17 @@ def find_wheel(python_version: tuple[int, int]) -> TritonWheel:
     )
     for file in (wheel.server, *wheel.backend_files):
         if not file.is_file():
-            raise ServeError(f"{file} is missing from the installed nvidia-pytriton; install requirements.lock again.")
+            raise ServeError(
+                f"{file} is missing from the installed nvidia-pytriton; install requirements.lock again."
+            )
     if not wheel.stub.is_file():
-        versions = ", ".join(sorted((stub.parent.name for stub in wheel.stub.parent.parent.glob(f"*/{STUB_NAME}"))))
+        versions = ", ".join(
+            sorted(stub.parent.name for stub in wheel.stub.parent.parent.glob(f"*/{STUB_NAME}"))
+        )
         raise ServeError(
-            f"Python {python_version[0]}.{python_version[1]} has no stub in the installed nvidia-pytriton, which has "
-            f"them for {versions or 'no version'}; create the environment with Python 3.10, 3.11 or 3.12."
+            f"Python {python_version[0]}.{python_version[1]} has no stub in the installed nvidia-pytriton, "
+            f"which has them for {versions or 'no version'}; create the environment with Python 3.10, 3.11 "
+            "or 3.12."
         )
     return wheel
 
@@ -62,7 +69,9 @@ def check_glibc(version: str | None) -> None:
     minimum = ".".join(map(str, MINIMUM_GLIBC))
     name, _, number = (version or "").partition(" ")
     if name != "glibc":
-        raise ServeError(f"this machine's C library is {version or 'unknown'}; tritonserver needs glibc {minimum}.")
+        raise ServeError(
+            f"this machine's C library is {version or 'unknown'}; tritonserver needs glibc {minimum}."
+        )
     if tuple(int(part) for part in number.split(".")[:2]) < MINIMUM_GLIBC:
         raise ServeError(
             f"this machine has glibc {number}, and tritonserver needs {minimum} or newer; "
@@ -75,18 +84,21 @@ def check_numpy() -> None:
     try:
         version = metadata.version("numpy")
     except metadata.PackageNotFoundError as error:
-        raise ServeError(f"numpy is not installed in {sys.prefix}; install requirements.lock there.") from error
+        raise ServeError(
+            f"numpy is not installed in {sys.prefix}; install requirements.lock there."
+        ) from error
     if int(version.partition(".")[0]) > MAXIMUM_NUMPY_MAJOR:
         raise ServeError(
-            f"numpy {version} is installed in {sys.prefix}, and Triton's Python stub crashes with any later than 1.x; "
-            "install requirements.lock there (with Python 3.10, 3.11 or 3.12, since NumPy 1 has no wheel for 3.13)."
+            f"numpy {version} is installed in {sys.prefix}, and Triton's Python stub crashes with any later "
+            "than 1.x; install requirements.lock there, with Python 3.10, 3.11 or 3.12 (NumPy 1 has no wheel "
+            "for 3.13)."
         )
 
 
 def libpython_folder(stub: Path, folders: Iterable[Path]) -> Path | None:
-    """The folder to add to LD_LIBRARY_PATH so that `stub` finds the shared library of Python; None when the stub
-    asks for none of that name (the one for 3.13 brings its own)."""
-    name = f"lib{stub.parent.name.join(('python', '.so.1.0'))}"
+    """The folder to add to LD_LIBRARY_PATH so that `stub` finds the shared library of Python; None when the
+    stub asks for none of that name (the one for 3.13 brings its own)."""
+    name = f"libpython{stub.parent.name}.so.1.0"
     if name.encode() not in stub.read_bytes():
         return None
     for folder in folders:

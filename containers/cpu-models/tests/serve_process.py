@@ -1,4 +1,5 @@
-"""A server started by `engine_room_models.serve` as a supervisor starts it, for tests that stop and kill it."""
+"""A server started by `engine_room_models.serve` as a supervisor starts it, for tests that stop and kill
+it."""
 
 from __future__ import annotations
 
@@ -87,7 +88,9 @@ class ServeProcess:
         return [
             status.process_id
             for status in process_statuses(PROC)
-            if status.parent_id == self.process_id and status.command.startswith("triton_python") and status.state != "Z"
+            if status.parent_id == self.process_id
+            and status.command.startswith("triton_python")
+            and status.state != "Z"
         ]
 
     def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, bytes]:

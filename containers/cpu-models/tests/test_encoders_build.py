@@ -127,7 +127,7 @@ def test_a_file_is_copied_where_links_are_refused(tmp_path: Path, monkeypatch: p
 
 def test_a_file_needs_exactly_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path, "file", MINILM) == 1
-    assert "4 files end in" in capsys.readouterr().err
+    assert "4 files; list exactly one" in capsys.readouterr().err
 
 
 def test_a_missing_file_of_a_package(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,6 +148,22 @@ def test_a_rebuild_replaces_everything_and_clears_what_a_killed_build_left(tmp_p
         "model.onnx",
         "preprocess.json",
     ]
+
+
+@pytest.mark.usefixtures("small_seeds")
+def test_facts_never_vouch_for_files_of_two_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(tmp_path, "vision-encoder", SEEDED) == 0
+    rename = Path.replace
+
+    def killed_after_the_first(source: Path, target: Path) -> Path:
+        rename(source, target)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", killed_after_the_first)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, "vision-encoder", {**SEEDED, "seed": 1})
+    assert (tmp_path / "out/model.onnx").is_file()
+    assert not (tmp_path / "out/facts.json").exists()
 
 
 def test_a_write_that_fails_half_way_leaves_nothing(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import shutil
 import socket
+import struct
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -103,6 +104,23 @@ def test_resumes_a_transfer_that_breaks_off(hub: FakeHub, tmp_path: Path, lines:
     assert fetch(hub, tmp_path, lines).read_bytes() == CONTENT
     assert [span for _, span in hub.requests] == [None, "bytes=400000-", "bytes=800000-"]
     assert any("ended after 400000 of 1048576 bytes; resuming" in line for line in lines)
+
+
+def test_resumes_a_connection_that_is_reset(hub: FakeHub, tmp_path: Path, lines: list[str]) -> None:
+    def answer(handler: Handler) -> None:
+        if handler.headers.get("Range"):
+            handler.send_file(CONTENT)
+            return
+        handler.send(200, CONTENT[:1000], declared=len(CONTENT))
+        # The client gets to read the bytes, and then a reset instead of an end.
+        hub.closing.wait(0.1)
+        handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        handler.connection.close()
+
+    hub.answer = answer
+    assert fetch(hub, tmp_path, lines).read_bytes() == CONTENT
+    assert [span for _, span in hub.requests] == [None, "bytes=1000-"]
+    assert any("the connection broke off" in line for line in lines)
 
 
 def test_keeps_what_arrived_of_a_transfer_that_keeps_breaking(

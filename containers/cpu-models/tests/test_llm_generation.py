@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from models.ensemble.generation import (
     INPUT_NAMES,
     MAX_BAD_WORDS_CHARACTERS,
@@ -76,7 +77,10 @@ def test_a_request_of_only_the_required_inputs_is_greedy_and_not_streamed() -> N
         ({"top_k": 40, "top_p": 0.0}, {"top_k": 40, "top_p": 1.0, "temperature": 1.0, "seed": 0}),
         ({"top_k": 40, "seed": 7}, {"top_k": 40, "top_p": 1.0, "temperature": 1.0, "seed": 7}),
         ({"top_k": 40, "random_seed": 7}, {"top_k": 40, "top_p": 1.0, "temperature": 1.0, "seed": 7}),
-        ({"top_k": 40, "seed": 7, "random_seed": 8}, {"top_k": 40, "top_p": 1.0, "temperature": 1.0, "seed": 7}),
+        (
+            {"top_k": 40, "seed": 7, "random_seed": 8},
+            {"top_k": 40, "top_p": 1.0, "temperature": 1.0, "seed": 7},
+        ),
         # llama.cpp would draw a seed of its own for 2^32 - 1.
         ({"top_k": 40, "seed": 2**32 - 1}, {"top_k": 40, "top_p": 1.0, "temperature": 1.0, "seed": 0}),
         ({"top_k": 40, "seed": 2**32 + 4}, {"top_k": 40, "top_p": 1.0, "temperature": 1.0, "seed": 5}),

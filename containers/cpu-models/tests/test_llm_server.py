@@ -113,7 +113,9 @@ def test_penalties_change_a_greedy_answer(server: ServeProcess) -> None:
         (["The"], ""),
     ],
 )
-def test_stop_words_end_the_answer_and_are_not_in_it(server: ServeProcess, stop_words: list[str], text: str) -> None:
+def test_stop_words_end_the_answer_and_are_not_in_it(
+    server: ServeProcess, stop_words: list[str], text: str
+) -> None:
     fields: dict[str, Any] = {"text_input": CAPITAL, "max_tokens": 20, "stop_words": stop_words}
     assert answer(server, **fields) == text
     assert "".join(event["text_output"] for event in stream(server, **fields)) == text
@@ -139,7 +141,9 @@ def test_end_id_minus_one_goes_on_past_the_end(server: ServeProcess) -> None:
 
 def test_grpc_stream_sends_the_pieces_and_then_the_counts(server: ServeProcess) -> None:
     results = list(
-        grpc_stream(server, text_input=CAPITAL, max_tokens=20, stream=True, return_num_output_tokens=True, seed=2**63)
+        grpc_stream(
+            server, text_input=CAPITAL, max_tokens=20, stream=True, return_num_output_tokens=True, seed=2**63
+        )
     )
     texts = [result.as_numpy("text_output") for result in results]
     assert {text.shape for text in texts} == {(1, 1)}
@@ -149,7 +153,9 @@ def test_grpc_stream_sends_the_pieces_and_then_the_counts(server: ServeProcess) 
 
 def test_grpc_stream_without_streaming_sends_one_response(server: ServeProcess) -> None:
     results = list(grpc_stream(server, text_input=CAPITAL, max_tokens=20))
-    assert [result.as_numpy("text_output").item() for result in results] == [b"The capital of France is Paris."]
+    assert [result.as_numpy("text_output").item() for result in results] == [
+        b"The capital of France is Paris."
+    ]
 
 
 def test_grpc_tells_a_bad_request_by_its_status(server: ServeProcess) -> None:
@@ -179,7 +185,10 @@ def test_unary_grpc_is_refused_by_triton(server: ServeProcess) -> None:
         ({"min_tokens": 5}, "min_tokens is not an input of this model"),
         ({"top_p": 2}, "top_p is 2"),
         ({"end_id": 7}, "end_id is 7; it must be 2"),
-        ({"text_input": "a " * 1100}, "1101 tokens long, and the context that it shares with the answer has 1024"),
+        (
+            {"text_input": "a " * 1100},
+            "1101 tokens long, and the context that it shares with the answer has 1024",
+        ),
         ({"text_input": "a\x00b", "stop_words": ["x"] * 2, "top_k": 5000}, "top_k is 5000"),
         ({"bad_words": ["x" * 300]}, "bad_words has 300 characters"),
     ],

@@ -11,14 +11,15 @@ from pathlib import Path
 
 import pytest
 from llm_client import GENERATE, answer, chat, generate, write_llm_repository
-from serve_process import ServeProcess, serving, wait_until
+from serve_process import ServeProcess, is_alive, serving, wait_until
 
 CAPITAL = chat("What is the capital of France?")
 
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """2 requests in parallel, 1 waiting. One answer of 8000 tokens takes longer than a test waits for anything."""
+    """2 requests in parallel, 1 waiting. One answer of 8000 tokens takes longer than a test waits for
+    anything."""
     folder = tmp_path_factory.mktemp("llm") / "repository"
     return write_llm_repository(
         folder, parallel_requests=2, max_queued_requests=1, context_tokens=8192, max_tokens=8000
@@ -69,8 +70,26 @@ def test_a_killed_server_takes_its_stub_along_and_a_new_start_serves(
     server: ServeProcess, repository: Path
 ) -> None:
     connection = start_endless(server)
-    assert connection.getresponse().status == 200
-    server.kill()
+    with connection.getresponse() as response:
+        assert response.status == 200
+        server.kill()
     connection.close()
+    with serving(repository, server.work_directory) as again:
+        assert answer(again, text_input=CAPITAL, max_tokens=20) == "The capital of France is Paris."
+
+
+def test_a_server_that_runs_out_of_time_to_stop_leaves_no_stub_behind(
+    server: ServeProcess, repository: Path
+) -> None:
+    (stub,) = server.stubs()
+    connections = [server.connect() for _ in range(3)]
+    body = json.dumps({"text_input": CAPITAL, "max_tokens": 8000, "end_id": -1})
+    for connection in connections:
+        connection.request("POST", GENERATE, body)
+    wait_until(lambda: is_full(server), "two run, one waits")
+    assert server.stop() == 1
+    for connection in connections:
+        connection.close()
+    wait_until(lambda: not is_alive(stub), "the stub ended")
     with serving(repository, server.work_directory) as again:
         assert answer(again, text_input=CAPITAL, max_tokens=20) == "The capital of France is Paris."

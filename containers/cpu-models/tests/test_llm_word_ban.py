@@ -7,6 +7,7 @@ import random
 import re
 
 import pytest
+
 from models.ensemble.word_ban import word_ban_grammar
 
 
@@ -59,9 +60,14 @@ def test_agrees_with_a_search_on_random_words_of_all_alphabets() -> None:
     alphabet = ['"', "\\", "]", "^", "-", "\n", "\x00", "é", "名", "😀"]
     source = random.Random(1)  # noqa: S311 (no secret)
     for _ in range(300):
-        words = ["".join(source.choices(alphabet, k=source.randint(1, 4))) for _ in range(source.randint(1, 4))]
+        words = [
+            "".join(source.choices(alphabet, k=source.randint(1, 4))) for _ in range(source.randint(1, 4))
+        ]
         text = "".join(source.choices(alphabet, k=source.randint(0, 30)))
-        assert accepts(word_ban_grammar(words), text) == (not any(word in text for word in words)), (words, text)
+        assert accepts(word_ban_grammar(words), text) == (not any(word in text for word in words)), (
+            words,
+            text,
+        )
 
 
 def test_the_size_is_bounded_by_the_characters_of_the_words() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 from dataclasses import replace
@@ -11,6 +12,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from serve_process import free_ports
+
 from engine_room_models import stub_watch, triton_wheel
 from engine_room_models.serve import (
     ServeOptions,
@@ -33,7 +36,6 @@ from engine_room_models.triton_wheel import (
     find_wheel,
     libpython_folder,
 )
-from serve_process import free_ports
 
 
 def options(tmp_path: Path) -> ServeOptions:
@@ -90,18 +92,24 @@ def test_the_installed_wheel_has_what_this_python_needs() -> None:
 
 
 def test_a_python_without_stub_is_told_which_have_one() -> None:
-    with pytest.raises(ServeError, match=r"Python 3\.99 has no stub .* 3\.10, 3\.11, 3\.12, .*; create the environment"):
+    with pytest.raises(
+        ServeError, match=r"Python 3\.99 has no stub .* 3\.10, 3\.11, 3\.12, .*; create the environment"
+    ):
         find_wheel((3, 99))
 
 
 def test_a_missing_wheel_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(util, "find_spec", lambda _: None)
-    with pytest.raises(ServeError, match=r"nvidia-pytriton.*is not installed in .*; install requirements\.lock"):
+    with pytest.raises(
+        ServeError, match=r"nvidia-pytriton.*is not installed in .*; install requirements\.lock"
+    ):
         find_wheel((3, 11))
 
 
 def test_an_incomplete_wheel_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(util, "find_spec", lambda _: SimpleNamespace(submodule_search_locations=[str(tmp_path)]))
+    monkeypatch.setattr(
+        util, "find_spec", lambda _: SimpleNamespace(submodule_search_locations=[str(tmp_path)])
+    )
     with pytest.raises(ServeError, match=r"bin/tritonserver is missing .*install requirements\.lock again"):
         find_wheel((3, 11))
 
@@ -127,7 +135,9 @@ def test_the_first_folder_with_libpython_is_taken(tmp_path: Path) -> None:
 
 def test_a_missing_libpython_names_the_debian_package(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "wheel")
-    with pytest.raises(ServeError, match=r"libpython3\.11\.so\.1\.0 is missing.*: apt-get install libpython3\.11 "):
+    with pytest.raises(
+        ServeError, match=r"libpython3\.11\.so\.1\.0 is missing.*: apt-get install libpython3\.11 "
+    ):
         libpython_folder(wheel.stub, [tmp_path])
 
 
@@ -137,7 +147,7 @@ def test_a_stub_that_brings_its_library_needs_none(tmp_path: Path) -> None:
 
 
 def test_a_repository_must_be_there_and_have_a_model(tmp_path: Path) -> None:
-    with pytest.raises(ServeError, match="model repository .*models is not there; create it"):
+    with pytest.raises(ServeError, match=r"model repository .*models is not there; create it"):
         check_repository(tmp_path / "models")
     (tmp_path / "models" / "a").mkdir(parents=True)
     with pytest.raises(ServeError, match=r"has no model \(no \*/config.pbtxt\)"):
@@ -150,7 +160,9 @@ def test_a_taken_port_is_named_with_its_option(tmp_path: Path) -> None:
     wanted = options(tmp_path)
     check_ports(wanted)
     with socket.create_server(("127.0.0.1", wanted.grpc_port)):
-        expected = rf"--grpc-port {wanted.grpc_port} on 127\.0\.0\.1 can't be had: Address already in use; stop what"
+        expected = (
+            rf"--grpc-port {wanted.grpc_port} on 127\.0\.0\.1 can't be had: Address already in use; stop what"
+        )
         with pytest.raises(ServeError, match=expected):
             check_ports(wanted)
 
@@ -196,14 +208,16 @@ def test_a_second_server_of_a_work_directory_is_told_of_the_first(tmp_path: Path
     child = os.fork()
     if child == 0:
         lock(tmp_path, timeout_seconds=0)
-        os.kill(os.getpid(), 19)  # stopped, with the lock
+        os.kill(os.getpid(), signal.SIGSTOP)  # it keeps the lock
         os._exit(0)
     os.waitpid(child, os.WUNTRACED)
     try:
-        with pytest.raises(ServeError, match=f"is in use by the server with process id {child}; stop it or choose"):
+        with pytest.raises(
+            ServeError, match=f"is in use by the server with process id {child}; stop it or choose"
+        ):
             lock(tmp_path, timeout_seconds=0.2)
     finally:
-        os.kill(child, 9)
+        os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     lock(tmp_path, timeout_seconds=0)
     assert (tmp_path / "serve.lock").read_text() == f"{os.getpid()}\n"
@@ -213,7 +227,11 @@ def test_every_listener_gets_the_address_and_its_port(tmp_path: Path) -> None:
     wanted = replace(options(tmp_path), address="10.0.0.7", exit_timeout_seconds=7)
     arguments = server_arguments(wanted, Path("/wheel/tritonserver"), tmp_path / "backends", "prefix_")
     assert arguments[0] == "/wheel/tritonserver"
-    for name, port in (("http", wanted.http_port), ("grpc", wanted.grpc_port), ("metrics", wanted.metrics_port)):
+    for name, port in (
+        ("http", wanted.http_port),
+        ("grpc", wanted.grpc_port),
+        ("metrics", wanted.metrics_port),
+    ):
         assert f"--{name}-address=10.0.0.7" in arguments
         assert f"--{name}-port={port}" in arguments
     assert "--backend-config=python,shm-region-prefix-name=prefix_" in arguments
@@ -229,14 +247,25 @@ def test_the_environments_own_python_and_library_come_first() -> None:
 
 @pytest.mark.parametrize("port", ["0", "65536", "-1", "http"])
 def test_a_port_out_of_range_is_a_wrong_argument(port: str, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--model-repository", "m", "--work-directory", "w", "--grpc-port", "2", "--metrics-port", "3"]
+    arguments = [
+        "--model-repository",
+        "m",
+        "--work-directory",
+        "w",
+        "--grpc-port",
+        "2",
+        "--metrics-port",
+        "3",
+    ]
     with pytest.raises(SystemExit) as ended:
         parse_arguments([*arguments, f"--http-port={port}"])
     assert ended.value.code == 2
     assert "--http-port" in capsys.readouterr().err
 
 
-def test_a_failure_is_one_sentence_and_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failure_is_one_sentence_and_exit_code_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments = ["--model-repository", str(tmp_path / "none"), "--work-directory", str(tmp_path / "work")]
     assert main([*arguments, "--http-port=1", "--grpc-port=2", "--metrics-port=3"]) == 1
     error = capsys.readouterr().err
@@ -258,6 +287,32 @@ def test_a_crashed_stub_is_told_from_other_processes(tmp_path: Path) -> None:
     (tmp_path / "15").mkdir()  # ended between the listing and the reading
     (tmp_path / "meminfo").touch()
     assert stub_watch.dead_stubs(10, tmp_path) == {11}
+
+
+def test_only_stubs_of_a_server_that_has_ended_are_orphans(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processes = {
+        1: ("1 (init) S 0 1", "init"),
+        10: (
+            "10 (tritonserver) S 1 10",
+            "tritonserver\0--backend-config=python,shm-region-prefix-name=mine_",
+        ),
+        11: ("11 (triton_python_b) S 10 10", "stub\0model.py\0mine_1\0"),
+        12: ("12 (triton_python_b) S 1 10", "stub\0model.py\0mine_2\0"),
+        13: ("13 (triton_python_b) S 99 10", "stub\0model.py\0mine_3\0"),
+        14: ("14 (triton_python_b) S 1 10", "stub\0model.py\0other_4\0"),
+        15: ("15 (vim) S 1 15", "vim\0mine_5\0"),
+    }
+    for process_id, (stat, command_line) in processes.items():
+        folder = tmp_path / str(process_id)
+        folder.mkdir()
+        (folder / "stat").write_text(stat)
+        (folder / "cmdline").write_text(command_line)
+    killed: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "kill", lambda *arguments: killed.append(arguments))
+    stub_watch.end_orphaned_stubs("mine_", tmp_path)
+    assert sorted(killed) == [(12, signal.SIGKILL), (13, signal.SIGKILL)]
 
 
 def test_the_stubs_name_is_what_the_kernel_shows_of_it() -> None:

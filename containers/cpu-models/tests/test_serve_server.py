@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from serve_process import ROOT, ServeProcess, is_alive, serving, wait_until
+
 from engine_room_models.serve import SHARED_MEMORY, shared_memory_prefix
 from engine_room_models.stub_watch import PROC
-from serve_process import ROOT, ServeProcess, is_alive, serving, wait_until
 
 CONFIG = """
 name: "echo"
@@ -65,8 +66,10 @@ def regions(work_directory: Path) -> list[Path]:
 
 def listeners(process_id: int) -> set[tuple[str, int]]:
     """Addresses (hexadecimal, as the kernel shows them) and ports on which a process listens."""
-    links = (os.readlink(file) for file in (PROC / str(process_id) / "fd").iterdir() if file.is_symlink())
-    sockets = {link.removeprefix("socket:[").removesuffix("]") for link in links if link.startswith("socket:")}
+    links = (str(file.readlink()) for file in (PROC / str(process_id) / "fd").iterdir() if file.is_symlink())
+    sockets = {
+        link.removeprefix("socket:[").removesuffix("]") for link in links if link.startswith("socket:")
+    }
     found = set()
     for table in ("tcp", "tcp6"):
         for line in (PROC / str(process_id) / "net" / table).read_text().splitlines()[1:]:
@@ -132,7 +135,7 @@ def test_a_model_that_does_not_load_ends_the_server_and_leaves_nothing(tmp_path:
 
 
 def test_a_second_server_in_the_same_work_directory_is_refused(
-    server: ServeProcess, repository: Path, tmp_path: Path
+    server: ServeProcess, repository: Path
 ) -> None:
     second = ServeProcess(repository, server.work_directory)
     assert second.wait() == 1

@@ -1,6 +1,6 @@
 /**
- * The configurations of the models that a CPU Triton serves. Tensor names, shapes and parameters are those that
- * containers/cpu-models/models/<name>/model.py reads.
+ * The configurations of the models that a CPU Triton serves. Tensor names, shapes and parameters are those
+ * that containers/cpu-models/models/<name>/model.py reads.
  */
 import type { DataType, InputConfig, ModelConfig, TensorConfig } from "./model-config.ts";
 
@@ -33,7 +33,7 @@ export interface LanguageModelSettings {
   readonly threads: number;
 }
 
-/** Decoded images are large (a batch holds its requests' bytes and their tensors), and joining more gains nothing. */
+/** Decoded images are large: a batch holds its requests' bytes and their tensors. */
 export const MAX_IMAGE_BATCH = 16;
 export const DEFAULT_MAX_QUEUED_REQUESTS = 64;
 const MAX_TEXT_BYTES = 65_536;
@@ -46,7 +46,7 @@ export function textEncoderConfig(settings: EncoderSettings): ModelConfig {
     name: "text_encoder",
     backend: "python",
     maxBatchSize: settings.maxBatchSize,
-    inputs: [one("text", "TYPE_STRING", "optional"), companion],
+    inputs: [one("text", "TYPE_STRING", "optional"), companion("TYPE_STRING")],
     outputs: [textEmbedding(settings), one("token_count", "TYPE_INT32")],
     ...scheduling(settings),
     parameters: {
@@ -63,7 +63,7 @@ export function visionEncoderConfig(settings: EncoderSettings): ModelConfig {
     name: "vision_encoder",
     backend: "python",
     maxBatchSize: imageBatch(settings),
-    inputs: [one("image", "TYPE_STRING", "optional"), companion],
+    inputs: [one("image", "TYPE_STRING", "optional"), companion("TYPE_INT32")],
     outputs: [imageEmbedding(settings)],
     ...scheduling(settings),
     parameters: {
@@ -74,7 +74,13 @@ export function visionEncoderConfig(settings: EncoderSettings): ModelConfig {
   };
 }
 
-/** `image` and/or `text` to the embedding of each that is given; both encoders must be in the same repository. */
+/**
+ * `image` and/or `text` to the embedding of each that is given; both encoders must be in the same repository.
+ *
+ * One step after the other, on purpose: where a step of Triton 2.51 fails while another is in flight, the
+ * request is never released, and the server hangs or crashes sooner or later. The text goes first, being the
+ * cheaper; its `token_count`, which is always there, is what the second step waits for.
+ */
 export function llavaEnsembleConfig(settings: EncoderSettings): ModelConfig {
   return {
     name: "llava_ensemble",
@@ -84,29 +90,30 @@ export function llavaEnsembleConfig(settings: EncoderSettings): ModelConfig {
     outputs: [imageEmbedding(settings), textEmbedding(settings)],
     ensembleSteps: [
       {
-        modelName: "vision_encoder",
-        inputMap: { image: "image", companion: "text" },
-        outputMap: { image_embedding: "image_embedding" },
-      },
-      {
         modelName: "text_encoder",
         inputMap: { text: "text", companion: "image" },
-        outputMap: { text_embedding: "text_embedding" },
+        outputMap: { text_embedding: "text_embedding", token_count: "token_count" },
+      },
+      {
+        modelName: "vision_encoder",
+        inputMap: { image: "image", companion: "token_count" },
+        outputMap: { image_embedding: "image_embedding" },
       },
     ],
   };
 }
 
 /**
- * A language model under the request names of TensorRT-LLM 0.20's `ensemble`, and with `random_seed`, the name of
- * `seed` before 0.20.
+ * A language model under the request names of TensorRT-LLM 0.20's `ensemble`, and with `random_seed`, the
+ * name of `seed` before 0.20.
  */
 export function languageModelConfig(settings: LanguageModelSettings): ModelConfig {
   const { parallelRequests, maxQueuedRequests = DEFAULT_MAX_QUEUED_REQUESTS } = settings;
   return {
     name: "ensemble",
     backend: "python",
-    // Tensors have TensorRT-LLM's batch dimension, but a request is one prompt; llama.cpp joins requests itself.
+    // Tensors have TensorRT-LLM's batch dimension, but a request is one prompt; llama.cpp joins requests
+    // itself.
     maxBatchSize: 1,
     inputs: [
       one("text_input", "TYPE_STRING"),
@@ -146,10 +153,13 @@ export function languageModelConfig(settings: LanguageModelSettings): ModelConfi
 }
 
 /**
- * The ensemble's other input, which an encoder ignores: the Python backend refuses a request that has no input at all,
- * so a request without an encoder's own input must bring something else.
+ * A tensor of the ensemble which the encoder ignores: the Python backend refuses a request that has no input
+ * at all, so a request without an encoder's own input must bring something else. It is answered without that
+ * encoder's output.
  */
-const companion = one("companion", "TYPE_STRING", "optional");
+function companion(dataType: DataType): InputConfig {
+  return one("companion", dataType, "optional");
+}
 
 function textEmbedding({ text }: EncoderSettings): TensorConfig {
   return { name: "text_embedding", dataType: "TYPE_FP32", dims: [text.dimension] };

@@ -49,7 +49,7 @@ export interface QueuePolicyConfig {
 export interface DynamicBatchingConfig {
   /** Sizes at which a batch is run at once. @default [] - any size */
   readonly preferredBatchSizes?: readonly number[];
-  /** How long a request may wait for others. @default 0 - batch what has arrived meanwhile, wait for nothing */
+  /** How long a request may wait for others. @default 0 - batch what has arrived, wait for nothing */
   readonly maxQueueDelayMicroseconds?: number;
   readonly defaultQueuePolicy?: QueuePolicyConfig;
 }
@@ -167,7 +167,7 @@ function ensembleStep(step: EnsembleStepConfig): Message {
   };
 }
 
-/** A protobuf map is a repeated message; its keys are sorted by code unit, whatever order an object has them in. */
+/** A protobuf map is a repeated message; its keys are sorted by code unit. */
 function mapEntries(map: Readonly<Record<string, string>>): { key: string; value: string }[] {
   return Object.entries(map)
     .map(([key, value]) => ({ key, value }))

@@ -1,5 +1,6 @@
 /**
- * Protobuf's text format, as far as configuration files need it: https://protobuf.dev/reference/protobuf/textformat-spec
+ * Protobuf's text format, as far as configuration files need it:
+ * https://protobuf.dev/reference/protobuf/textformat-spec
  */
 
 /** A name of an enum's value, which is written without quotes. */
@@ -42,7 +43,8 @@ function scalar(name: string, value: string | number | boolean | EnumValue): str
 }
 
 /**
- * A string literal of printable ASCII alone: quotes and backslashes escaped, every other byte of its UTF-8 in octal.
+ * A string literal of printable ASCII alone: quotes and backslashes escaped, every other byte of its UTF-8 in
+ * octal.
  *
  * @throws RangeError for half a surrogate pair, which has no UTF-8.
  */

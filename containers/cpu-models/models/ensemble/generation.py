@@ -1,4 +1,5 @@
-"""What one request asks for, in TensorRT-LLM's names and with its defaults, checked and put into llama.cpp's words.
+"""What one request asks for, in TensorRT-LLM's names and with its defaults, checked and put into llama.cpp's
+words.
 
 Names, ranges and defaults: `all_models/inflight_batcher_llm/ensemble/config.pbtxt` and
 `docs/source/advanced/gpt-runtime.md` of TensorRT-LLM 0.20.
@@ -48,7 +49,8 @@ INPUT_NAMES = frozenset(
 
 
 class RequestError(ValueError):
-    """A request that can't be served as it is: one sentence with the field, its value, the reason and the remedy."""
+    """A request that can't be served as it is: one sentence with the field, its value, the reason and the
+    remedy."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +74,18 @@ class Generation:
 def parse_generation(
     tensors: Mapping[str, NDArray[Any]], parameters: Mapping[str, Any], limits: Limits, model_end_id: int
 ) -> Generation:
-    """Checks the input tensors (of any shape with one element, or for word lists any number) and raises RequestError.
+    """Checks the input tensors (of any shape with one element, or for word lists any number) and raises
+    RequestError.
 
-    `parameters` are the request's own; Triton's /generate puts every field there that is not an input's name, so a
-    field of another name, or one of TensorRT-LLM's that this model does not have, is refused and not ignored.
+    `parameters` are the request's own; Triton's /generate puts every field there that is not an input's name,
+    so a field of another name, or one of TensorRT-LLM's that this model does not have, is refused and not
+    ignored.
     """
     unknown = sorted(set(parameters) - INPUT_NAMES)
     if unknown:
-        raise RequestError(f"{unknown[0]} is not an input of this model, which has {', '.join(sorted(INPUT_NAMES))}.")
+        raise RequestError(
+            f"{unknown[0]} is not an input of this model, which has {', '.join(sorted(INPUT_NAMES))}."
+        )
     inputs = _Inputs(tensors)
     completion: dict[str, Any] = {
         "prompt": _prompt(inputs),
@@ -110,7 +116,9 @@ def parse_generation(
 def _prompt(inputs: _Inputs) -> str:
     text = inputs.text("text_input")
     if not text:
-        raise RequestError("text_input is empty; give the prompt, with the model's chat template already applied.")
+        raise RequestError(
+            "text_input is empty; give the prompt, with the model's chat template already applied."
+        )
     return text
 
 
@@ -124,8 +132,8 @@ def _max_tokens(inputs: _Inputs, limits: Limits) -> int:
 
 
 def _sampling(inputs: _Inputs) -> dict[str, Any]:
-    """TensorRT-LLM's rules: neither top_k nor top_p is greedy, top_p = 0 is the same as none, and the seed is 0 when
-    the request gives none."""
+    """TensorRT-LLM's rules: neither top_k nor top_p is greedy, top_p = 0 is the same as none, and the seed is
+    0 when the request gives none."""
     top_k = inputs.integer("top_k", 0)
     top_p = inputs.number("top_p", 0.0, lowest=0.0, highest=1.0)
     temperature = inputs.number("temperature", 1.0, lowest=0.0)
@@ -135,14 +143,20 @@ def _sampling(inputs: _Inputs) -> dict[str, Any]:
     greedy = temperature == 0 or top_k == 1 or (top_k == 0 and top_p == 0)
     if greedy:
         return {"top_k": 1, "top_p": 1.0, "temperature": 1.0, "seed": 0}
-    return {"top_k": top_k, "top_p": top_p or 1.0, "temperature": temperature, "seed": (seed or 0) % _LLAMA_SEEDS}
+    return {
+        "top_k": top_k,
+        "top_p": top_p or 1.0,
+        "temperature": temperature,
+        "seed": (seed or 0) % _LLAMA_SEEDS,
+    }
 
 
 def _ignores_end(inputs: _Inputs, model_end_id: int) -> bool:
     end_id = inputs.integer("end_id", model_end_id)
     if end_id not in (model_end_id, -1):
         raise RequestError(
-            f"end_id is {end_id}; it must be {model_end_id}, the model's own, or -1 to go on past it up to max_tokens."
+            f"end_id is {end_id}; it must be {model_end_id}, the model's own, or -1 to go on past it up to "
+            "max_tokens."
         )
     return end_id == -1
 
@@ -164,7 +178,8 @@ def _bad_words_grammar(inputs: _Inputs) -> str | None:
     characters = sum(map(len, words))
     if characters > MAX_BAD_WORDS_CHARACTERS:
         raise RequestError(
-            f"bad_words has {characters} characters in all; it may have {MAX_BAD_WORDS_CHARACTERS}: ban fewer words."
+            f"bad_words has {characters} characters in all; it may have {MAX_BAD_WORDS_CHARACTERS}: "
+            "ban fewer words."
         )
     return word_ban_grammar(words) if words else None
 
@@ -179,12 +194,18 @@ class _Inputs:
         value = self._one(name)
         return default if value is None else int(value)
 
-    def number(self, name: str, default: float, lowest: float = -math.inf, highest: float = math.inf) -> float:
+    def number(
+        self, name: str, default: float, lowest: float = -math.inf, highest: float = math.inf
+    ) -> float:
         value = self._one(name)
         number = default if value is None else float(value)
         if not math.isfinite(number) or not lowest <= number <= highest:
             bounds = [f"{bound:g}" for bound in (lowest, highest) if math.isfinite(bound)]
-            wanted = " to ".join(bounds) + (" or more" if len(bounds) == 1 else "") if bounds else "a finite number"
+            wanted = (
+                " to ".join(bounds) + (" or more" if len(bounds) == 1 else "")
+                if bounds
+                else "a finite number"
+            )
             raise RequestError(f"{name} is {number:g}; it must be {wanted}.")
         return number
 

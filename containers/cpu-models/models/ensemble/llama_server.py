@@ -1,4 +1,5 @@
-"""llama.cpp's server loop inside this process: it batches the requests of all threads that wait in `complete`."""
+"""llama.cpp's server loop inside this process: it batches the requests of all threads that wait in
+`complete`."""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ class LlamaServer:
     """One loaded GGUF model with `parallel` slots of `context_tokens` tokens each."""
 
     def __init__(self, model: Path, context_tokens: int, parallel: int, threads: int) -> None:
-        # The server always listens. On a socket in a private folder that goes away once the end token is read from
-        # it, nobody can connect: the only way in is `complete`.
+        # The server always listens. On a socket in a private folder that goes away once the end token is read
+        # from it, nobody can connect: the only way in is `complete`.
         folder = tempfile.mkdtemp(prefix="engine-room-llm-")
         try:
             listen = f"{folder}/llama.sock"
@@ -46,8 +47,8 @@ class LlamaServer:
             shutil.rmtree(folder)
 
     def complete(self, body: Mapping[str, Any], on_text: Callable[[str], bool]) -> TokenCounts | None:
-        """Runs a streaming completion in the calling thread. `on_text` gets each piece of text and returns whether to
-        go on. Returns None when it did not. Raises CompletionError."""
+        """Runs a streaming completion in the calling thread. `on_text` gets each piece of text and returns
+        whether to go on. Returns None when it did not. Raises CompletionError."""
         counts: TokenCounts | None = None
         refusal: CompletionError | None = None
         raised: Exception | None = None
@@ -63,7 +64,7 @@ class LlamaServer:
             text = "".join(choice["text"] for choice in chunk["choices"])
             try:
                 return not on_text(text)
-            except Exception as error:  # noqa: BLE001 (raised again below)
+            except Exception as error:
                 raised = error
                 return True
 
@@ -103,13 +104,17 @@ def _end_id(listen: str) -> int:
     connection = _UnixConnection(listen)
     try:
         end_token = _ask(connection, "GET", "/props", None)["eos_token"]
-        tokens = _ask(connection, "POST", "/tokenize", {"content": end_token, "parse_special": True})["tokens"]
+        tokens = _ask(connection, "POST", "/tokenize", {"content": end_token, "parse_special": True})[
+            "tokens"
+        ]
     finally:
         connection.close()
     return int(tokens[0])
 
 
-def _ask(connection: http.client.HTTPConnection, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+def _ask(
+    connection: http.client.HTTPConnection, method: str, path: str, body: Mapping[str, Any] | None
+) -> Any:
     connection.request(
         method, path, None if body is None else json.dumps(body), {"Content-Type": "application/json"}
     )
@@ -130,8 +135,10 @@ class _UnixConnection(http.client.HTTPConnection):
 def _refusal(error: Mapping[str, Any]) -> CompletionError:
     if error.get("type") == "exceed_context_size_error":
         return CompletionError(
-            f"text_input is {error['n_prompt_tokens']} tokens long, and the context that it shares with the answer "
-            f"has {error['n_ctx']}; shorten text_input.",
+            f"text_input is {error['n_prompt_tokens']} tokens long, and the context that it shares with the "
+            f"answer has {error['n_ctx']}; shorten text_input.",
             invalid=True,
         )
-    return CompletionError(f"llama.cpp refuses the request: {error.get('message')}.", invalid=error.get("code") == 400)
+    return CompletionError(
+        f"llama.cpp refuses the request: {error.get('message')}.", invalid=error.get("code") == 400
+    )

@@ -9,12 +9,14 @@ from collections.abc import Sequence
 def word_ban_grammar(words: Sequence[str]) -> str:
     """The GBNF text; `words` are not empty.
 
-    A ban of tokens would not do: a word of several tokens, or one that starts inside a token, would get through. The
-    rules are the states of the Aho-Corasick automaton of the words, without the states in which a word is complete.
-    Any text may end in any state.
+    A ban of tokens would not do: a word of several tokens, or one that starts inside a token, would get
+    through. The rules are the states of the Aho-Corasick automaton of the words, without the states in which
+    a word is complete. Any text may end in any state.
     """
     edges = _automaton(words)
-    rules = [f"s{state} ::= {' | '.join(_alternatives(targets))}" for state, targets in enumerate(edges) if targets]
+    rules = [
+        f"s{state} ::= {' | '.join(_alternatives(targets))}" for state, targets in enumerate(edges) if targets
+    ]
     return "\n".join(["root ::= s0", *rules]) + "\n"
 
 
@@ -22,8 +24,9 @@ _FORBIDDEN = -1
 
 
 def _automaton(words: Sequence[str]) -> list[dict[str, int]]:
-    """For each state, where the characters lead that occur in any word: a state or _FORBIDDEN; any other character
-    leads to state 0. A state in which a word is complete is left with no edges, and nothing leads there."""
+    """For each state, where the characters lead that occur in any word: a state or _FORBIDDEN; any other
+    character leads to state 0. A state in which a word is complete is left with no edges, and nothing leads
+    there."""
     children: list[dict[str, int]] = [{}]
     complete = [False]
     for word in words:
