@@ -27,8 +27,8 @@ export default defineConfig({
           name: "stack",
           include: ["test/stack/**/*.test.ts"],
           pool: "forks",
-          // One stack at a time: these tests start whole stacks, kill parts of them, and measure nothing.
-          fileParallelism: false,
+          // Each file has stacks of its own; they mostly wait for processes to start.
+          maxWorkers: 2,
           testTimeout: minutes(5),
           hookTimeout: minutes(5),
         },

@@ -1,4 +1,11 @@
-import { runSuite, SUITES, type SuiteName, type SuiteResult } from "../testing/suites.ts";
+import {
+  prepareSuites,
+  runSuite,
+  STAGES,
+  SUITES,
+  type SuiteName,
+  type SuiteResult,
+} from "../testing/suites.ts";
 import { type Command, EXIT, UserError } from "./command.ts";
 
 const names = Object.keys(SUITES) as SuiteName[];
@@ -18,8 +25,12 @@ export const command: Command = {
       throw new UserError(`There is no suite ${unknown}; there are ${names.join(", ")}.`);
     const chosen = positionals.length > 0 ? (positionals as SuiteName[]) : names;
     const install = values.yes === true || process.env.CI === "true";
+    const python = await prepareSuites(chosen, install);
     const results: SuiteResult[] = [];
-    for (const name of chosen) results.push(await runSuite(name, install));
+    for (const stage of STAGES) {
+      const now = stage.filter((name) => chosen.includes(name));
+      results.push(...(await Promise.all(now.map((name) => runSuite(name, python, now.length === 1)))));
+    }
     return summarise(results);
   },
 };

@@ -21,10 +21,27 @@ interface Suite {
   readonly summary: string;
   /** Whether Python with the packages of the services is needed. */
   readonly needsPython: boolean;
-  run(context: { readonly python: string; readonly directory: string }): Promise<Counts>;
+  run(context: SuiteContext): Promise<Counts>;
 }
 
+interface SuiteContext {
+  /** Interpreter with the packages of the services and of the tests; empty where it is not needed. */
+  readonly python: string;
+  /** For reports; removed afterwards. */
+  readonly directory: string;
+  readonly execute: Execute;
+}
+
+type Execute = (
+  command: string,
+  args: readonly string[],
+  options?: { readonly cwd?: string; readonly env?: NodeJS.ProcessEnv },
+) => Promise<number>;
+
 export type SuiteName = "check" | "unit" | "python" | "services" | "stack";
+
+/** Without npx, which takes as long to start as some suites to run. */
+const nodeBin = (name: string) => join(projectRoot, "node_modules/.bin", name);
 
 const cpuModels = join(projectRoot, "containers/cpu-models");
 
@@ -32,10 +49,10 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
   check: {
     summary: "types, lint and format of TypeScript and Python",
     needsPython: true,
-    run: async ({ python }) => {
+    run: async ({ python, execute }) => {
       const outcomes = [
-        await execute("npx", ["tsc", "--noEmit"]),
-        await execute("npx", ["biome", "check", "."]),
+        await execute(nodeBin("tsc"), ["--noEmit"]),
+        await execute(nodeBin("biome"), ["check", "."]),
         await execute(python, ["-m", "ruff", "check", "."]),
         await execute(python, ["-m", "ruff", "format", "--check", "."]),
         await execute(python, ["-m", "mypy", "."], { cwd: cpuModels }),
@@ -47,12 +64,12 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
   unit: {
     summary: "pure functions, graphs, the try-out runner; under 30 s",
     needsPython: false,
-    run: ({ directory }) => vitest("unit", directory, {}),
+    run: (context) => vitest("unit", context),
   },
   python: {
     summary: "encoders, model launcher and language model, against a real Triton",
     needsPython: true,
-    run: async ({ python, directory }) => {
+    run: async ({ python, directory, execute }) => {
       const report = join(directory, "pytest.xml");
       const code = await execute(python, ["-m", "pytest", "-q", `--junitxml=${report}`], { cwd: cpuModels });
       return countJunit(report, code);
@@ -61,44 +78,60 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
   services: {
     summary: "the gateway and the local provider, over their ports",
     needsPython: true,
-    run: ({ directory, python }) => vitest("services", directory, { ENGINE_ROOM_TEST_PYTHON: python }),
+    run: (context) => vitest("services", context),
   },
   stack: {
     summary: "whole stacks: up, use, kill, mend, down",
     needsPython: true,
-    run: ({ directory, python }) => vitest("stack", directory, { ENGINE_ROOM_TEST_PYTHON: python }),
+    run: (context) => vitest("stack", context),
   },
 };
 
-/** @param install - Whether missing Debian packages may be installed. */
-export async function runSuite(name: SuiteName, install: boolean): Promise<SuiteResult> {
-  const suite = SUITES[name];
+/** Suites that run at the same time, in this order: those that mostly wait are put together. */
+export const STAGES: readonly (readonly SuiteName[])[] = [
+  ["check"],
+  ["unit"],
+  ["python", "services"],
+  ["stack"],
+];
+
+/**
+ * Sets up what the suites need.
+ *
+ * @param install - Whether missing Debian packages may be installed.
+ * @returns The interpreter for `runSuite`; empty where no suite needs one.
+ */
+export async function prepareSuites(names: readonly SuiteName[], install: boolean): Promise<string> {
+  if (!names.some((name) => SUITES[name].needsPython)) return "";
+  await ensureSystemPackages({ install });
+  return testPython();
+}
+
+/** @param alone - Whether it is the only one that runs, so that its output can be shown as it comes. */
+export async function runSuite(name: SuiteName, python: string, alone: boolean): Promise<SuiteResult> {
   const started = performance.now();
-  process.stdout.write(`\n== ${name}: ${suite.summary}\n`);
-  if (suite.needsPython) await ensureSystemPackages({ install });
-  const python = suite.needsPython ? await testPython() : "";
+  const title = `\n== ${name}: ${SUITES[name].summary}\n`;
+  const output: Buffer[] = [];
+  if (alone) process.stdout.write(title);
   const directory = mkdtempSync(join(tmpdir(), "engine-room-test-"));
   try {
-    const counts = await suite.run({ python, directory });
+    const execute = executor(alone ? undefined : (data) => output.push(data));
+    const counts = await SUITES[name].run({ python, directory, execute });
     return { name, ...counts, seconds: (performance.now() - started) / 1000 };
   } finally {
+    if (!alone) process.stdout.write(Buffer.concat([Buffer.from(title), ...output]));
     rmSync(directory, { recursive: true, force: true });
   }
 }
 
-async function vitest(project: string, directory: string, environment: NodeJS.ProcessEnv): Promise<Counts> {
+async function vitest(project: string, { directory, execute, python }: SuiteContext): Promise<Counts> {
   const report = join(directory, "vitest.json");
-  const args = [
-    "vitest",
-    "run",
-    "--project",
-    project,
-    "--reporter=default",
-    "--reporter=json",
-    `--outputFile.json=${report}`,
-  ];
-  const code = await execute("npx", args, { env: { ...process.env, ...environment } });
-  return countVitest(report, code);
+  const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
+  const env = { ...process.env, ENGINE_ROOM_TEST_PYTHON: python };
+  return countVitest(
+    report,
+    await execute(nodeBin("vitest"), ["run", "--project", project, ...reporters], { env }),
+  );
 }
 
 /** A report that is missing, or that counts no failure though the runner failed, is one failure. */
@@ -134,18 +167,15 @@ function readReport(report: string): string | undefined {
   }
 }
 
-function execute(
-  command: string,
-  args: readonly string[],
-  options: { cwd?: string; env?: NodeJS.ProcessEnv } = {},
-): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(command, args, {
-      cwd: projectRoot,
-      stdio: ["ignore", "inherit", "inherit"],
-      ...options,
+/** @param collect - Takes what is printed; without it, it is shown as it comes. */
+function executor(collect: ((data: Buffer) => void) | undefined): Execute {
+  const out = collect === undefined ? "inherit" : "pipe";
+  return (command, args, options = {}) =>
+    new Promise((resolve, reject) => {
+      const child = spawn(command, args, { cwd: projectRoot, stdio: ["ignore", out, out], ...options });
+      child.stdout?.on("data", (data: Buffer) => collect?.(data));
+      child.stderr?.on("data", (data: Buffer) => collect?.(data));
+      child.on("error", reject);
+      child.on("close", (code) => resolve(code ?? 1));
     });
-    child.on("error", reject);
-    child.on("close", (code) => resolve(code ?? 1));
-  });
 }
