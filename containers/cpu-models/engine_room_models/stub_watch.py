@@ -3,9 +3,8 @@
 When a Python stub dies, Triton goes on without it: every request to that model fails with "Stub process is
 not healthy", `/v2/health/ready` stays 200, and an orderly stop hangs until its time-out. The watcher ends the
 server, so that whoever keeps it running starts it anew. And when a server ends any other way than in order
-(killed, out of time, or a model that does not load), its regions of shared memory stay, and so may a stub
-that waits
-for it; the watcher ends and removes them.
+(killed, out of time, or a model that does not load), its regions of shared memory stay, and now and then a
+stub that waits for it for ever; the watcher removes and ends them.
 """
 
 from __future__ import annotations
