@@ -1,5 +1,7 @@
 /** Requests that are refused before any model is asked, each with what the client is told. */
+
 import { request as httpRequest } from "node:http";
+import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CHAT, closedPort, configOf, errorOf, type RunningGateway, startGateway } from "./support.ts";
 
@@ -159,6 +161,28 @@ describe("bad requests", () => {
       code: "body_too_large",
       message: expect.stringContaining("4194304 bytes"),
     });
+  });
+
+  it("does not cut off a client that is still sending its large body", async () => {
+    const { hostname, port } = new URL(gateway.url);
+    const part = Buffer.alloc(5_000_000, "x");
+    const parts = 10;
+    const socket = connect(Number(port), hostname);
+    const errors: Error[] = [];
+    let answer = "";
+    socket.on("error", (error) => errors.push(error));
+    socket.on("data", (data: Buffer) => {
+      answer += data.toString();
+    });
+    socket.write(`POST /v1/embeddings HTTP/1.1\r\nhost: ${hostname}\r\n`);
+    socket.write(`content-type: application/json\r\ncontent-length: ${parts * part.length}\r\n\r\n`);
+    for (let sent = 0; sent < parts; sent++) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      await new Promise((resolve) => socket.write(part, resolve));
+    }
+    socket.destroy();
+    expect(answer).toMatch(/^HTTP\/1\.1 413 /);
+    expect(errors).toEqual([]);
   });
 
   it("refuses a large body that does not say its size", async () => {

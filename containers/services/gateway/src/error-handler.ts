@@ -37,6 +37,7 @@ export function isOpenAiPath(url: string): boolean {
 function sendError(request: FastifyRequest, reply: FastifyReply, error: ApiError): FastifyReply {
   const { status, retryAfterSeconds } = error.details;
   reply.code(status);
+  if (status === 413) readToTheEnd(request, reply);
   if (retryAfterSeconds !== undefined) reply.header("retry-after", String(retryAfterSeconds));
   if (status === 401) reply.header("www-authenticate", 'Bearer realm="engine-room"');
   // Text, so that the serializer of the route's own answer leaves it alone.
@@ -44,6 +45,15 @@ function sendError(request: FastifyRequest, reply: FastifyReply, error: ApiError
     ? ["application/json", toOpenAiBody(error)]
     : ["application/problem+json", toProblem(error, request.url.split("?", 1)[0] ?? "/")];
   return reply.type(mediaType).send(JSON.stringify(body));
+}
+
+/**
+ * Fastify would close the connection at once, and a client that is still sending its body would see a reset instead of
+ * the answer. So what still comes is read and dropped; `requestTimeout` ends that.
+ */
+function readToTheEnd(request: FastifyRequest, reply: FastifyReply): void {
+  reply.removeHeader("connection");
+  request.raw.resume();
 }
 
 function rootCause(error: ApiError): unknown {
