@@ -2,7 +2,7 @@
 import { open, stat } from "node:fs/promises";
 import { orWhenMissing } from "./files.ts";
 
-const READ_BYTES = 16_384;
+const READ_BYTES = 65_536;
 
 /** Size in bytes; 0 where there is none. */
 export async function fileBytes(path: string): Promise<number> {
@@ -23,4 +23,19 @@ export async function tailLines(path: string, count: number, fromByte: number): 
   } finally {
     await file.close();
   }
+}
+
+const TELLING = /\b(error|exception|traceback|failed|fatal)\b/i;
+const LONGEST_LINE = 300;
+
+/**
+ * The lines to show a person: the last ones that speak of a failure, else the last ones. A server that gives up often
+ * prints a screen of tables after the reason.
+ */
+export function tellingLines(lines: readonly string[], count: number): string[] {
+  const telling = lines.filter((line) => TELLING.test(line));
+  const shown = telling.length > 0 ? telling : lines;
+  return shown
+    .slice(-count)
+    .map((line) => (line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE)}…` : line));
 }

@@ -8,7 +8,7 @@ import {
 } from "./contract.ts";
 import { exclusively } from "./exclusive.ts";
 import { fromRoot } from "./files.ts";
-import { fileBytes, tailLines } from "./log-tail.ts";
+import { fileBytes, tailLines, tellingLines } from "./log-tail.ts";
 import { endOrphans } from "./orphans.ts";
 import { fillPlaceholders } from "./placeholders.ts";
 import { assertFree, choosePorts } from "./ports.ts";
@@ -27,7 +27,8 @@ import { type SupervisorClient, withSupervisor } from "./supervisor-client.ts";
 import { logFile } from "./supervisor-layout.ts";
 import { diffProperties, pickInputs } from "./validation.ts";
 
-const QUOTED_LOG_LINES = 12;
+const SEARCHED_LOG_LINES = 400;
+const QUOTED_LOG_LINES = 8;
 
 export const processHandler: ResourceHandler = {
   check: checkProcess,
@@ -96,7 +97,7 @@ async function bringUp(
       } catch (error) {
         // It stays configured, with its log, for whoever looks into it; it does not go on failing.
         await supervisor.stop(name);
-        const lines = await tailLines(log, QUOTED_LOG_LINES, logStartBytes);
+        const lines = tellingLines(await tailLines(log, SEARCHED_LOG_LINES, logStartBytes), QUOTED_LOG_LINES);
         throw new InitializationError(failureText(error, wanted, lines), idOf(wanted), outs);
       }
       return outs;
@@ -144,7 +145,7 @@ function failureText(error: unknown, wanted: ProcessInputs, lines: readonly stri
   const reason = error instanceof Error ? error.message : String(error);
   return lines.length === 0
     ? `${reason}; its log ${log} is empty.`
-    : `${reason}; its log ${log} ends with:\n${lines.join("\n")}`;
+    : `${reason}; its log ${log} says:\n${lines.join("\n")}`;
 }
 
 function idOf(inputs: Pick<ProcessInputs, "stackDirectory" | "name">): string {

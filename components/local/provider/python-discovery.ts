@@ -6,8 +6,8 @@ import { runCommand } from "./commands.ts";
 /** Newest first. 3.13 is out: the lock's NumPy 1 has no wheel for it, and Triton's stub cannot use NumPy 2. */
 export const PYTHON_VERSIONS = ["3.12", "3.11", "3.10"] as const;
 
-/** What the package python3 of Debian 12 is. */
-const DEBIAN_VERSION = "3.11";
+/** OpenMP's runtime, the Debian package. */
+const LIBGOMP = "libgomp1";
 
 export interface PythonInterpreter {
   /** Absolute. */
@@ -33,23 +33,25 @@ interface Probe extends PythonInterpreter {
   readonly venv: boolean;
   readonly libpython: string;
   readonly libpythonFound: boolean;
+  /** llama.cpp's wheel computes with it and does not carry it. */
+  readonly libgompFound: boolean;
 }
 
 const PROBE = `
 import ctypes, importlib.util, json, os, platform, sys, sysconfig
-name = f"libpython{sys.version_info.major}.{sys.version_info.minor}.so.1.0"
-found = os.path.exists(os.path.join(sysconfig.get_config_var("LIBDIR") or "", name))
-if not found:
+def loads(library):
     try:
-        ctypes.CDLL(name)
-        found = True
+        ctypes.CDLL(library)
+        return True
     except OSError:
-        pass
+        return False
+name = f"libpython{sys.version_info.major}.{sys.version_info.minor}.so.1.0"
+beside = os.path.exists(os.path.join(sysconfig.get_config_var("LIBDIR") or "", name))
 print(json.dumps({
     "executable": sys.executable, "version": platform.python_version(),
     "implementation": platform.python_implementation(),
     "venv": all(importlib.util.find_spec(m) is not None for m in ("venv", "ensurepip")),
-    "libpython": name, "libpythonFound": found,
+    "libpython": name, "libpythonFound": beside or loads(name), "libgompFound": loads("libgomp.so.1"),
 }))
 `;
 
@@ -72,23 +74,30 @@ function missing(
   probes: readonly Probe[],
   ofVersion: readonly Probe[],
 ): PythonMissingError {
-  const wanted = `CPython ${versions.toReversed().join(" or ")} with venv and its shared library`;
+  const wanted = `CPython ${versions.toReversed().join(" or ")} with venv, its shared library and libgomp`;
   const seen = (ofVersion.length > 0 ? ofVersion : probes).map(
     (probe) => `${probe.executable} is ${probe.version}${complaint(probe) ?? ""}`,
   );
   const found = seen.length === 0 ? "no python3 was found on PATH" : seen.join(", ");
   const reason = `The stack needs ${wanted}, but ${found}`;
-  const nearest = ofVersion[0] === undefined ? versions[0] : minor(ofVersion[0].version);
-  return versions.length > 1 || nearest === DEBIAN_VERSION
-    ? new PythonMissingError(reason, ["python3", "python3-venv", `libpython${DEBIAN_VERSION}`])
-    : new PythonMissingError(reason, [`python${nearest}`, `python${nearest}-venv`, `libpython${nearest}`]);
+  return new PythonMissingError(reason, debianPackages(versions, ofVersion[0]));
+}
+
+/** @param nearest - An interpreter of a right version which lacks something. */
+function debianPackages(versions: readonly string[], nearest: Probe | undefined): string[] {
+  const [only] = versions.length === 1 ? versions : [];
+  if (only !== undefined) return [`python${only}`, `python${only}-venv`, `libpython${only}`, LIBGOMP];
+  // Whatever Python the distribution calls python3; the development package is the one that knows its library's name.
+  const library = nearest === undefined ? "libpython3-dev" : `libpython${minor(nearest.version)}`;
+  return ["python3", "python3-venv", library, LIBGOMP];
 }
 
 /** What an interpreter of a right version lacks; undefined where it lacks nothing. */
 function complaint(probe: Probe): string | undefined {
   if (probe.implementation !== "CPython") return ` of ${probe.implementation}`;
   if (!probe.venv) return " without venv and ensurepip";
-  return probe.libpythonFound ? undefined : ` without ${probe.libpython}`;
+  if (!probe.libpythonFound) return ` without ${probe.libpython}`;
+  return probe.libgompFound ? undefined : " on a system without libgomp.so.1";
 }
 
 async function candidates(versions: readonly string[]): Promise<string[]> {

@@ -42,7 +42,7 @@ describe("a process that does not come up", () => {
     const failure = await failureOf(createProcess("s", "crash", { command: ["python", "crash.py"] }));
     expect(failure).toBeInstanceOf(InitializationError);
     expect(failure.message).toMatch(
-      /^crash ended 3 times while it started; its log \.stacks\/s\/logs\/crash\.log ends with:/,
+      /^crash ended 3 times while it started; its log \.stacks\/s\/logs\/crash\.log says:/,
     );
     expect(failure.message).toContain("the model file is broken");
     expect(stackPids("s", "crash")).toEqual([]);
@@ -66,7 +66,7 @@ describe("a process that does not come up", () => {
     writeProjectFile("deaf.py", 'import time; print("loading", flush=True); time.sleep(600)');
     const failure = await failureOf(createProcess("s", "deaf", { command: ["python", "deaf.py"], ready }));
     expect(failure.message).toMatch(
-      /^deaf was not ready within 1 s: http:\/\/127\.0\.0\.1:\d+\/ did not answer; its log .*deaf\.log ends with:\nloading$/,
+      /^deaf was not ready within 1 s: http:\/\/127\.0\.0\.1:\d+\/ did not answer; its log .*deaf\.log says:\nloading$/,
     );
     expect(stackPids("s", "deaf")).toEqual([]);
     await processHandler.delete(".stacks/s/deaf", (failure as InitializationError).properties, context);

@@ -189,7 +189,7 @@ describe("the search for Python", () => {
     const failure = await findPython("3.9").catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(PythonMissingError);
     expect((failure as PythonMissingError).message).toMatch(
-      /: apt-get install python3\.9 python3\.9-venv libpython3\.9$/,
+      /: apt-get install python3\.9 python3\.9-venv libpython3\.9 libgomp1$/,
     );
   });
 
