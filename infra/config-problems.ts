@@ -1,5 +1,6 @@
 /** Turns what a schema says into Problems for people, and adds the checks that look at several fields at once. */
 import { z } from "zod";
+import { cpuModels, type ModelName } from "./plan/catalogue/cpu-models.ts";
 import { formatPath, type Problem, showValue } from "./problems.ts";
 
 type Path = readonly PropertyKey[];
@@ -60,7 +61,7 @@ function explain(issue: z.core.$ZodIssue, value: unknown): { reason: string; fix
     case "invalid_union":
       return { reason: "No platform of that name.", fix: "Set `engine-room:platform: local`." };
     case "invalid_format":
-      return { reason: `It ${issue.message}.`, fix: `Rename it; ${issue.message}.` };
+      return { reason: `It ${issue.message}.`, fix: `Write it so: it ${issue.message}.` };
     default:
       return { reason: `${issue.message}.`, fix: "Correct it." };
   }
@@ -157,6 +158,7 @@ export function crossFieldProblems(values: Readonly<Record<string, unknown>>): P
     ...repeatedKeyNames(values),
     ...repeatedPorts(values, models),
     ...contextProblems(models),
+    ...trainedContextProblems(models),
   ];
 }
 
@@ -228,6 +230,24 @@ function duplicates(
     else problems.push({ path: formatPath(path), value: showValue(value), ...explainIt(formatPath(first)) });
   }
   return problems;
+}
+
+/** A context longer than the model was trained for gives nonsense, not an error. */
+function trainedContextProblems(models: readonly unknown[]): Problem[] {
+  return models.flatMap((model, index) => {
+    const name = at(model, ["model"]) as ModelName;
+    const contextTokens = at(model, ["contextTokens"]);
+    const trained = cpuModels[name]?.trainedContextTokens;
+    if (trained === undefined || typeof contextTokens !== "number" || contextTokens <= trained) return [];
+    return [
+      {
+        path: `models[${index}].contextTokens`,
+        value: showValue(contextTokens),
+        reason: `${name} was trained for a context of ${trained} tokens.`,
+        fix: `Use ${trained} or less.`,
+      },
+    ];
+  });
 }
 
 function contextProblems(models: readonly unknown[]): Problem[] {

@@ -15,7 +15,7 @@ export type Platform = (typeof PLATFORMS)[number];
 export const AVAILABLE_PLATFORMS = ["local"] as const satisfies readonly Platform[];
 
 /** Names end in paths, Triton model names, Kubernetes objects and host names: RFC 1123 labels, 40 characters at most. */
-const resourceName = z
+export const resourceName = z
   .string()
   .max(40)
   .regex(
@@ -35,10 +35,10 @@ const localModel = z.strictObject({
   /** Requests generated at the same time (slots of continuous batching); each has its own context. */
   parallelRequests: z.int().min(1).max(32).default(4),
   /** Prompt and answer together, per request, in tokens. */
-  contextTokens: z.int().min(256).max(8192).default(DEFAULT_CONTEXT_TOKENS),
+  contextTokens: z.int().min(256).max(131_072).default(DEFAULT_CONTEXT_TOKENS),
   /** Most tokens that one request may ask for; absent: half of the context. */
-  maxTokens: z.int().min(1).max(8191).optional(),
-  /** CPU threads; 0 takes what the machine has. */
+  maxTokens: z.int().min(1).max(131_071).optional(),
+  /** CPU threads; 0 takes all cores but one, which is left to the servers around it. */
   threads: z.int().min(0).max(256).default(0),
   ports: tritonPorts,
 });

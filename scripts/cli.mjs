@@ -31,7 +31,7 @@ function installPackages() {
   if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return;
   const started = performance.now();
   process.stderr.write("Installing npm packages of the lock file …\n");
-  const npm = spawnSync("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], {
+  const npm = spawnSync("npm", ["ci", "--include=dev", "--no-audit", "--no-fund", "--loglevel=error"], {
     cwd: root,
     stdio: ["ignore", 2, 2],
   });

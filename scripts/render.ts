@@ -1,5 +1,6 @@
 /** The whole resource graph of a stack as JSON, without network, plugins, CLI or credentials. */
 
+import { isSecret } from "./program/changes.ts";
 import {
   type MonitorOwner,
   type Properties,
@@ -10,7 +11,6 @@ import {
 } from "./program/monitor.ts";
 import { runProgram } from "./program/run-program.ts";
 import { projectName, type RuntimeConfig } from "./program/stack-file.ts";
-import { isSecret } from "./tryout/changes.ts";
 
 export interface RenderedResource {
   readonly type: string;
@@ -62,6 +62,7 @@ export function renderJson(rendered: RenderedStack): string {
 class RenderingOwner implements MonitorOwner {
   readonly resources: RenderedResource[] = [];
   stackOutputs: Properties = {};
+  failure: Error | undefined;
 
   async register(registration: Registration): Promise<Registered> {
     const { type, name, urn, parent, custom, dependencies, propertyDependencies, options, provider, readId } =
@@ -81,6 +82,10 @@ class RenderingOwner implements MonitorOwner {
     });
     // As in a preview: inputs come back as outputs, everything else is unknown, the id too.
     return { outputs: registration.inputs };
+  }
+
+  fail(error: Error): void {
+    this.failure ??= error;
   }
 
   registerOutputs(urn: string, outputs: Properties): void {

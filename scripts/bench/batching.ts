@@ -1,11 +1,12 @@
 /** Dynamic batching on against off: two Tritons that differ in nothing else, measured by turns. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { closeSync, cpSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { projectRoot } from "../program/stack-file.ts";
-import { jsonSender, measure, median, sampleText } from "./load.ts";
+import { jsonSender, measure, median, type Send, sampleText } from "./load.ts";
 
 export interface BatchingResult {
   readonly concurrency: number;
@@ -15,7 +16,10 @@ export interface BatchingResult {
 }
 
 const PAIRS = 5;
-const SECONDS = 4;
+const SECONDS_PER_RUN = 4;
+const WARM_UP_SECONDS = 1;
+const READY_ATTEMPTS = 240;
+const ATTEMPT_MILLISECONDS = 250;
 const CONCURRENCY = 32;
 
 /**
@@ -34,13 +38,8 @@ export async function compareBatching(stackDirectory: string): Promise<BatchingR
       const switched = text.replace(/^dynamic_batching \{[^}]*\}\n/m, "");
       if (switched === text) throw new Error(`${config} has no dynamic_batching to switch off.`);
       if (!batching) writeFileSync(config, switched);
-      const { server, url } = await startTriton(
-        join(stackDirectory, "python/bin/python"),
-        repository,
-        `${repository}-work`,
-      );
-      servers.push(server);
-      urls.push(url);
+      const python = join(stackDirectory, "python/bin/python");
+      urls.push(await startTriton(python, repository, `${repository}-work`, servers));
     }
     const [on, off] = urls.map((url) =>
       jsonSender(`${url}/v2/models/text_encoder/infer`, (index) => ({
@@ -49,12 +48,17 @@ export async function compareBatching(stackDirectory: string): Promise<BatchingR
       })),
     );
     if (on === undefined || off === undefined) throw new Error("Both servers are needed.");
-    await measure(on, CONCURRENCY, 1);
-    await measure(off, CONCURRENCY, 1);
+    const requestsPerSecond = async (send: Send, seconds: number) => {
+      const cell = await measure(send, CONCURRENCY, seconds);
+      if (cell.failed > 0)
+        throw new Error(`${cell.failed} of ${cell.failed + cell.requests} requests failed.`);
+      return cell.requestsPerSecond;
+    };
+    for (const send of [on, off]) await requestsPerSecond(send, WARM_UP_SECONDS);
     const pairs: { onRequestsPerSecond: number; offRequestsPerSecond: number }[] = [];
     for (let pair = 0; pair < PAIRS; pair++) {
-      const { requestsPerSecond: onRequestsPerSecond } = await measure(on, CONCURRENCY, SECONDS);
-      const { requestsPerSecond: offRequestsPerSecond } = await measure(off, CONCURRENCY, SECONDS);
+      const onRequestsPerSecond = await requestsPerSecond(on, SECONDS_PER_RUN);
+      const offRequestsPerSecond = await requestsPerSecond(off, SECONDS_PER_RUN);
       pairs.push({ onRequestsPerSecond, offRequestsPerSecond });
     }
     const ratios = pairs.map((pair) => pair.onRequestsPerSecond / pair.offRequestsPerSecond);
@@ -65,35 +69,50 @@ export async function compareBatching(stackDirectory: string): Promise<BatchingR
   }
 }
 
-async function startTriton(python: string, repository: string, work: string) {
+/** @param servers - Where the process is put as soon as it exists, so that it is stopped whatever happens. */
+async function startTriton(
+  python: string,
+  repository: string,
+  work: string,
+  servers: ChildProcess[],
+): Promise<string> {
   const [http, grpc, metrics] = await Promise.all([freePort(), freePort(), freePort()]);
   const args = ["-m", "engine_room_models.serve", "--model-repository", repository, "--work-directory", work];
   const ports = ["--http-port", `${http}`, "--grpc-port", `${grpc}`, "--metrics-port", `${metrics}`];
+  const logFile = `${work}.log`;
+  const log = openSync(logFile, "w");
   const server = spawn(python, [...args, ...ports], {
-    stdio: "ignore",
+    stdio: ["ignore", log, log],
     env: { ...process.env, PYTHONPATH: join(projectRoot, "containers/cpu-models") },
   });
+  closeSync(log);
+  servers.push(server);
+  let failure: Error | undefined;
+  server.on("error", (error) => {
+    failure = error;
+  });
   const url = `http://127.0.0.1:${http}`;
-  for (let attempt = 0; attempt < 240; attempt++) {
-    if (server.exitCode !== null)
-      throw new Error(`Triton ended with exit code ${server.exitCode} before it was ready.`);
+  for (let attempt = 0; attempt < READY_ATTEMPTS; attempt++) {
+    const end = failure?.message ?? server.exitCode ?? server.signalCode;
+    if (end !== null)
+      throw new Error(
+        `Triton ended (${end}) before it was ready:\n${readFileSync(logFile, "utf8").slice(-2000)}`,
+      );
     const ready = await fetch(`${url}/v2/health/ready`).then(
       (response) => response.ok,
       () => false,
     );
-    if (ready) return { server, url };
-    await new Promise((resolve) => setTimeout(resolve, 250));
+    if (ready) return url;
+    await new Promise((resolve) => setTimeout(resolve, ATTEMPT_MILLISECONDS));
   }
-  server.kill("SIGKILL");
-  throw new Error("Triton was not ready after 60 s.");
+  throw new Error(`Triton was not ready after ${(READY_ATTEMPTS * ATTEMPT_MILLISECONDS) / 1000} s.`);
 }
 
-function stop(server: ChildProcess): Promise<void> {
-  if (server.exitCode !== null) return Promise.resolve();
-  return new Promise((resolve) => {
-    server.once("close", () => resolve());
-    server.kill("SIGTERM");
-  });
+async function stop(server: ChildProcess): Promise<void> {
+  if (server.pid === undefined || server.exitCode !== null || server.signalCode !== null) return;
+  const closed = once(server, "close");
+  server.kill("SIGTERM");
+  await closed;
 }
 
 function freePort(): Promise<number> {

@@ -1,4 +1,4 @@
-/** One whole preview in a process of its own: `node --import tsx preview-child.ts empty|program STACK`. */
+/** One whole preview in a process of its own: `node --import tsx preview-child.ts empty|program STACK CONFIG-FILE`. */
 import { runProgram } from "../program/run-program.ts";
 import { projectName, readStackFile, stackReference } from "../program/stack-file.ts";
 import { stackPaths } from "../stack/backend.ts";
@@ -6,8 +6,8 @@ import { TryoutEngine } from "../tryout/engine.ts";
 import { localProvider } from "../tryout/local-provider.ts";
 import { loadState } from "../tryout/state.ts";
 
-const [program, name = "local"] = process.argv.slice(2);
-const stack = stackReference(name);
+const [program, name = "local", configFile] = process.argv.slice(2);
+const stack = stackReference(name, configFile);
 const empty = program === "empty";
 const engine = new TryoutEngine({
   project: projectName(),

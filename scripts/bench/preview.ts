@@ -1,6 +1,7 @@
 /** Preview of an unchanged stack against the same preview of a program that registers nothing. */
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import type { StackReference } from "../program/stack-file.ts";
 import { median } from "./load.ts";
 
 export interface PreviewResult {
@@ -14,8 +15,8 @@ export interface PreviewResult {
 const PAIRS = 7;
 const child = fileURLToPath(new URL("./preview-child.ts", import.meta.url));
 
-/** @param stack - Name of a stack that is up and unchanged. */
-export function measurePreview(stack: string): PreviewResult {
+/** @param stack - One that is up and unchanged, and whose state the try-out runner keeps. */
+export function measurePreview(stack: StackReference): PreviewResult {
   const stackSeconds: number[] = [];
   const emptySeconds: number[] = [];
   for (let pair = 0; pair < PAIRS; pair++) {
@@ -31,11 +32,11 @@ export function measurePreview(stack: string): PreviewResult {
   };
 }
 
-function seconds(program: "empty" | "program", stack: string): number {
+function seconds(program: "empty" | "program", stack: StackReference): number {
   const started = performance.now();
-  const run = spawnSync(process.execPath, ["--import", "tsx", child, program, stack], {
+  const run = spawnSync(process.execPath, ["--import", "tsx", child, program, stack.name, stack.configFile], {
     stdio: ["ignore", "ignore", "inherit"],
   });
-  if (run.status !== 0) throw new Error(`The preview of ${stack} ended with exit code ${run.status}.`);
+  if (run.status !== 0) throw new Error(`The preview of ${stack.name} ended with exit code ${run.status}.`);
   return (performance.now() - started) / 1000;
 }

@@ -1,12 +1,13 @@
-import { writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { compareBatching } from "../bench/batching.ts";
 import { measureOverhead } from "../bench/gateway.ts";
 import { type Cell, jsonSender, measure, sampleText } from "../bench/load.ts";
 import { measurePreview } from "../bench/preview.ts";
+import { UserError } from "../errors.ts";
 import { openStack, stackPaths } from "../stack/backend.ts";
-import { type Command, EXIT, UserError } from "./command.ts";
+import { type Command, EXIT } from "./command.ts";
 
 const CONCURRENCIES = [1, 8, 32];
 const SECONDS_PER_CELL = 5;
@@ -29,13 +30,28 @@ export const command: Command = {
     const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
     const { gateway, encoders } = outputs.endpoints;
 
-    const load = await measureLoad(outputs, headers);
+    const [processor] = cpus();
+    const machine = {
+      cores: cpus().length,
+      memoryGiB: Math.round(totalmem() / 2 ** 30),
+      processor: processor?.model ?? "",
+    };
+    const figures: Record<string, unknown> = { machine };
+    /** Kept part by part, so that a later failure loses none. */
+    const keep = (name: string, value: unknown) => {
+      figures[name] = value;
+      if (typeof values.out === "string") writeFileSync(values.out, `${JSON.stringify(figures, null, 2)}\n`);
+    };
+    keep("load", await measureLoad(outputs, headers));
+
     const overhead = await measureOverhead(gateway, encoders.http, headers);
+    keep("overhead", overhead);
     print(
       `gateway against direct Triton, ${overhead.pairs} pairs: p50 ${overhead.gatewayP50Milliseconds.toFixed(2)} against ` +
         `${overhead.directP50Milliseconds.toFixed(2)} ms, median difference ${overhead.medianOverheadMilliseconds.toFixed(2)} ms`,
     );
     const batching = await compareBatching(stackPaths(stack.name).directory);
+    keep("batching", batching);
     const pairs = batching.pairs.map(
       (p) => `${p.onRequestsPerSecond.toFixed(0)}/${p.offRequestsPerSecond.toFixed(0)}`,
     );
@@ -43,23 +59,16 @@ export const command: Command = {
       `dynamic batching on/off at concurrency ${batching.concurrency}, requests per second: ${pairs.join(" ")}, ` +
         `median ratio ${batching.medianRatio.toFixed(2)}`,
     );
-    const preview = measurePreview(stack.name);
+    if (!existsSync(stackPaths(stack.name).tryoutState)) {
+      print("preview against an empty program: skipped, the Pulumi CLI keeps this stack's state");
+      return EXIT.ok;
+    }
+    const preview = measurePreview(stack);
+    keep("preview", preview);
     print(
       `preview of the unchanged stack against an empty program, ${preview.pairs} pairs: ${preview.stackSeconds.toFixed(2)} ` +
         `against ${preview.emptySeconds.toFixed(2)} s, median ratio ${preview.medianRatio.toFixed(2)}`,
     );
-    const [processor] = cpus();
-    const machine = {
-      cores: cpus().length,
-      memoryGiB: Math.round(totalmem() / 2 ** 30),
-      processor: processor?.model ?? "",
-    };
-    if (typeof values.out === "string") {
-      writeFileSync(
-        values.out,
-        `${JSON.stringify({ machine, load, overhead, batching, preview }, null, 2)}\n`,
-      );
-    }
     return EXIT.ok;
   },
 };

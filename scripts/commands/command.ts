@@ -26,8 +26,3 @@ export interface Command {
 
 /** Exit codes of all commands. */
 export const EXIT = { ok: 0, failed: 1, usage: 2 } as const;
-
-/** A sentence for the user is all there is to say; shown without a stack trace. */
-export class UserError extends Error {
-  override readonly name = "UserError";
-}

@@ -1,4 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
+import { resourceName } from "../../infra/config.ts";
+import { UsageError } from "../errors.ts";
 import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {
@@ -7,6 +9,11 @@ export const command: Command = {
   maxPositionals: 1,
   async run({ positionals }) {
     const name = positionals[0] ?? "default";
+    if (!resourceName.safeParse(name).success) {
+      throw new UsageError(
+        `${JSON.stringify(name)} is no name for a key: lower-case letters, digits and hyphens.`,
+      );
+    }
     // 256 random bits: a plain hash of them can't be searched, so only the hash is ever stored.
     const key = `er-${randomBytes(32).toString("base64url")}`;
     const sha256 = createHash("sha256").update(key).digest("hex");

@@ -1,9 +1,10 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { stackStatus } from "../../components/local/provider/status.ts";
+import { UsageError, UserError } from "../errors.ts";
 import { projectRoot } from "../program/stack-file.ts";
 import { stackPaths } from "../stack/backend.ts";
-import { type Command, EXIT, UserError } from "./command.ts";
+import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {
   summary: "Prints the log of a service.",
@@ -27,7 +28,7 @@ export const command: Command = {
       );
     }
     if (!/^[1-9]\d{0,6}$/.test(String(values.lines)))
-      throw new UserError(`--lines ${values.lines} is no number of lines.`);
+      throw new UsageError(`--lines ${values.lines} is no number of lines.`);
     const args = [
       "-n",
       String(values.lines),

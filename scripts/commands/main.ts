@@ -1,8 +1,9 @@
 /** Parses the command line, runs one command, and turns whatever goes wrong into a sentence and an exit code. */
 import { parseArgs } from "node:util";
 import { ConfigError } from "../../infra/problems.ts";
+import { UsageError, UserError } from "../errors.ts";
 import { stackReference } from "../program/stack-file.ts";
-import { type Command, EXIT, UserError } from "./command.ts";
+import { type Command, EXIT } from "./command.ts";
 
 /** Commands load on demand, so that `--help` does not load the SDK. */
 const commands: Readonly<Record<string, () => Promise<{ command: Command }>>> = {
@@ -41,7 +42,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     });
     if (values.help === true) return help(name, command);
     if (positionals.length > (command.maxPositionals ?? 0))
-      throw new UserError(`Too many words: ${positionals.join(" ")}`);
+      throw new UsageError(`Too many words: ${positionals.join(" ")}`);
     const stack = stackReference(String(values.stack), values["config-file"] as string | undefined);
     return await command.run({ values: values as Record<string, string | boolean>, positionals, stack });
   } catch (error) {
@@ -62,6 +63,7 @@ function report(name: string, command: Command, error: unknown): number {
 }
 
 function isUsageError(error: unknown): error is Error {
+  if (error instanceof UsageError) return true;
   return (
     error instanceof TypeError && String((error as NodeJS.ErrnoException).code).startsWith("ERR_PARSE_ARGS")
   );

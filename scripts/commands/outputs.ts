@@ -1,6 +1,7 @@
+import { UserError } from "../errors.ts";
 import { openStack } from "../stack/backend.ts";
 import { endpointTable } from "../stack/endpoint-table.ts";
-import { type Command, EXIT, UserError } from "./command.ts";
+import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {
   summary: "Prints the stack's outputs: endpoint URLs, models, release, cost.",

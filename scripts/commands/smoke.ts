@@ -1,6 +1,7 @@
+import { UserError } from "../errors.ts";
 import { smokeChecks } from "../smoke/checks.ts";
 import { openStack } from "../stack/backend.ts";
-import { type Command, EXIT, UserError } from "./command.ts";
+import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {
   summary: "Sends a real request to every endpoint of the stack, a line each.",
@@ -19,7 +20,7 @@ export const command: Command = {
       const started = performance.now();
       const outcome = await check.run().then(
         (text) => ({ sign: "ok    ", text }),
-        (error: unknown) => ({ sign: "FAILED", text: (error as Error).message }),
+        (error: unknown) => ({ sign: "FAILED", text: reasonOf(error) }),
       );
       if (outcome.sign === "FAILED") failed += 1;
       const milliseconds = (performance.now() - started).toFixed(0).padStart(6);
@@ -33,3 +34,9 @@ export const command: Command = {
     return failed === 0 ? EXIT.ok : EXIT.failed;
   },
 };
+
+/** `fetch failed` alone helps nobody; its cause says what happened to the connection. */
+function reasonOf(error: unknown): string {
+  const { message, cause } = error as Error;
+  return cause instanceof Error ? `${message}: ${cause.message}` : message;
+}

@@ -1,7 +1,10 @@
+import type { StackOutputs } from "../../infra/outputs.ts";
+import { UserError } from "../errors.ts";
+import { type StackReference, stackReference } from "../program/stack-file.ts";
 import { ensureSystemPackages } from "../setup/system-packages.ts";
 import { openStack } from "../stack/backend.ts";
 import { endpointTable } from "../stack/endpoint-table.ts";
-import { type Command, EXIT, UserError } from "./command.ts";
+import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {
   summary:
@@ -18,22 +21,35 @@ export const command: Command = {
     const outputs = await backend.outputs();
     if (outputs === undefined) throw new UserError(`The stack ${stack.name} has no outputs after \`up\`.`);
     const seconds = ((performance.now() - started) / 1000).toFixed(1);
+    const needsKey = (await fetch(`${outputs.endpoints.gateway}/v1/models`)).status === 401;
     process.stdout.write(
-      `\nUp in ${seconds} s.\n\n${endpointTable(outputs)}\n${nextCommand(stack.name, outputs.endpoints.gateway, outputs.models[0]?.name ?? "")}`,
+      `\nUp in ${seconds} s.\n\n${endpointTable(outputs)}\n${nextCommands(stack, outputs, needsKey)}`,
     );
     return EXIT.ok;
   },
 };
 
-function nextCommand(stack: string, gateway: string, model: string): string {
-  const suffix = stack === "local" ? "" : ` -- --stack ${stack}`;
+function nextCommands(stack: StackReference, { endpoints, models }: StackOutputs, needsKey: boolean): string {
+  const options = [
+    ...(stack.name === "local" ? [] : ["--stack", stack.name]),
+    ...(stack.configFile === stackReference(stack.name).configFile
+      ? []
+      : ["--config-file", stack.configFile]),
+  ];
+  const suffix = options.length === 0 ? "" : ` -- ${options.join(" ")}`;
+  const question = {
+    model: models[0]?.name,
+    messages: [{ role: "user", content: "What is the capital of France?" }],
+    temperature: 0,
+  };
   return [
     "Try:",
-    `  curl -s ${gateway}/v1/chat/completions -H 'content-type: application/json' \\`,
-    `    -d '{"model": "${model}", "messages": [{"role": "user", "content": "What is the capital of France?"}], "temperature": 0}'`,
+    `  curl -s ${endpoints.gateway}/v1/chat/completions -H 'content-type: application/json' \\`,
+    ...(needsKey ? ['    -H "authorization: Bearer $ENGINE_ROOM_API_KEY" \\'] : []),
+    `    -d '${JSON.stringify(question)}'`,
     "",
-    `  npm run smoke${suffix}    a real request to every endpoint`,
-    `  npm run down${suffix}     stop and delete everything`,
+    `  npm run smoke${suffix}    # a real request to every endpoint`,
+    `  npm run down${suffix}     # stop and delete everything`,
     "",
   ].join("\n");
 }

@@ -24,7 +24,7 @@ export const command: Command = {
         const where = Object.entries(ports)
           .map(([port, number]) => `${port} ${number}`)
           .join(", ");
-        const life = pid === null ? "" : `pid ${pid}, up ${formatSeconds(uptimeSeconds ?? 0)}`;
+        const life = pid === undefined ? "" : `pid ${pid}, up ${formatSeconds(uptimeSeconds ?? 0)}`;
         process.stdout.write(
           `${name.padEnd(16)} ${state.padEnd(9)} ${life.padEnd(28)} ${where}\n${"".padEnd(17)}${logFile}\n`,
         );

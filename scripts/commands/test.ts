@@ -1,3 +1,4 @@
+import { UsageError } from "../errors.ts";
 import {
   prepareSuites,
   runSuite,
@@ -6,7 +7,7 @@ import {
   type SuiteName,
   type SuiteResult,
 } from "../testing/suites.ts";
-import { type Command, EXIT, UserError } from "./command.ts";
+import { type Command, EXIT } from "./command.ts";
 
 const names = Object.keys(SUITES) as SuiteName[];
 
@@ -22,7 +23,7 @@ export const command: Command = {
   async run({ positionals, values }) {
     const unknown = positionals.find((name) => !(names as string[]).includes(name));
     if (unknown !== undefined)
-      throw new UserError(`There is no suite ${unknown}; there are ${names.join(", ")}.`);
+      throw new UsageError(`There is no suite ${unknown}; there are ${names.join(", ")}.`);
     const chosen = positionals.length > 0 ? (positionals as SuiteName[]) : names;
     const install = values.yes === true || process.env.CI === "true";
     const python = await prepareSuites(chosen, install);

@@ -45,6 +45,12 @@ export interface RegistrationOptions {
   readonly aliases?: readonly string[];
   readonly deletedWith?: string;
   readonly importId?: string;
+  readonly pluginDownloadUrl?: string;
+  readonly hideDiffs?: readonly string[];
+  readonly replaceWith?: readonly string[];
+  readonly hooks?: boolean;
+  readonly replacementTrigger?: unknown;
+  readonly envVarMappings?: Readonly<Record<string, string>>;
   readonly customTimeouts?: Readonly<Record<string, string>>;
 }
 
@@ -58,6 +64,8 @@ export interface MonitorOwner {
   register(registration: Registration): Promise<Registered>;
   /** Outputs of a component or of the stack. */
   registerOutputs(urn: string, outputs: Properties): void;
+  /** The program itself failed: nothing more is to be begun. */
+  fail?(error: Error): void;
   /** Resolves when nothing is under way any more. @default nothing ever is */
   settled?(): Promise<void>;
   /** Why the first registration failed, as the owner would say it. */
@@ -119,9 +127,12 @@ export class ProgramMonitor {
 
   /** Provider functions need a provider, and the network behind it; a program whose graph depends on one can't be read. */
   invoke(request: resourceProto.ResourceInvokeRequest, callback: Callback): void {
-    callback(
-      new Error(`The program calls the provider function ${request.getTok()} while its graph is built.`),
+    const error = new Error(
+      `The program calls the provider function ${request.getTok()} while its graph is built, and there is no provider.`,
     );
+    // The SDK's own error for it has no message.
+    this.#owner.fail?.(error);
+    callback(error);
   }
 
   supportsFeature(request: resourceProto.SupportsFeatureRequest, callback: Callback): void {
@@ -188,6 +199,7 @@ function propertyDependencies(request: resourceProto.RegisterResourceRequest): R
 
 function registrationOptions(request: resourceProto.RegisterResourceRequest): RegistrationOptions {
   const timeouts = request.getCustomtimeouts()?.toObject() ?? {};
+  const envVarMappings = request.getEnvvarmappingsMap().toArray().toSorted();
   const customTimeouts = Object.fromEntries(Object.entries(timeouts).filter(([, value]) => value !== ""));
   const options: Record<keyof RegistrationOptions, unknown> = {
     version: request.getVersion(),
@@ -204,10 +216,22 @@ function registrationOptions(request: resourceProto.RegisterResourceRequest): Re
       .map((alias) => alias.getUrn() || JSON.stringify(alias.getSpec()?.toObject())),
     deletedWith: request.getDeletedwith(),
     importId: request.getImportid(),
+    pluginDownloadUrl: request.getPlugindownloadurl(),
+    hideDiffs: request.getHidediffsList(),
+    replaceWith: request.getReplaceWithList(),
+    hooks: Object.values(request.getHooks()?.toObject() ?? {}).some(
+      (hooks) => Array.isArray(hooks) && hooks.length > 0,
+    ),
+    replacementTrigger: request.getReplacementTrigger()?.toJavaScript(),
+    envVarMappings: envVarMappings.length > 0 ? Object.fromEntries(envVarMappings) : undefined,
     customTimeouts: Object.keys(customTimeouts).length > 0 ? customTimeouts : undefined,
   };
   const isDefault = (value: unknown) =>
-    value === undefined || value === "" || value === false || (Array.isArray(value) && value.length === 0);
+    value === undefined ||
+    value === null ||
+    value === "" ||
+    value === false ||
+    (Array.isArray(value) && value.length === 0);
   return Object.fromEntries(
     Object.entries(options).filter(([key, value]) =>
       key === "deleteBeforeReplace" ? value !== undefined : !isDefault(value),

@@ -60,6 +60,7 @@ async function orFirstFailure(owner: MonitorOwner, work: () => Promise<void>): P
   try {
     await Promise.race([work(), failed]);
   } catch (error) {
+    owner.fail?.(error as Error);
     await owner.settled?.();
     throw owner.failure ?? error;
   } finally {

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
-import { ConfigError, isSecure } from "../../infra/problems.ts";
+import { ConfigError, isSecure, type Problem, showValue } from "../../infra/problems.ts";
 
 /** Folder of Pulumi.yaml. */
 export const projectRoot = fileURLToPath(new URL("../../", import.meta.url));
@@ -56,15 +56,16 @@ export function stackNames(root: string = projectRoot): string[] {
  * Reads the file of a stack. Values under `secure:` stay what they are: the CLI alone holds the key, so they go on as
  * opaque secrets and no code here ever sees the plain text.
  *
- * @throws ConfigError when the file is missing or is no YAML mapping.
+ * @throws ConfigError when the file is missing, is no YAML mapping, or has a key that nobody would read.
  */
 export function readStackFile({ name, configFile }: StackReference): RuntimeConfig {
   if (!existsSync(configFile)) throw new ConfigError([missing(name, configFile)]);
+  const config = parseMapping(basename(configFile), readFileSync(configFile, "utf8"));
+  const problems = namespaceProblems(config);
+  if (problems.length > 0) throw new ConfigError(problems);
   const values: Record<string, string> = {};
   const secretKeys: string[] = [];
-  for (const [key, value] of Object.entries(
-    parseMapping(basename(configFile), readFileSync(configFile, "utf8")),
-  )) {
+  for (const [key, value] of Object.entries(config)) {
     values[key] = typeof value === "string" ? value : JSON.stringify(value);
     if (containsSecure(value)) secretKeys.push(key);
   }
@@ -98,6 +99,23 @@ function parseMapping(file: string, text: string): Record<string, unknown> {
     ]);
   }
   return config as Record<string, unknown>;
+}
+
+/** Namespaces that belong to others: providers of this program, and the CLI itself. */
+const OTHER_NAMESPACES = ["aws", "docker", "kubernetes", "pulumi"];
+
+/** A key in a namespace that nobody reads would pass as a default, however important it is. */
+function namespaceProblems(config: Readonly<Record<string, unknown>>): Problem[] {
+  const project = projectName();
+  return Object.entries(config).flatMap(([key, value]) => {
+    const [namespace, name] = key.split(":", 2);
+    if (name !== undefined && [project, ...OTHER_NAMESPACES].includes(namespace ?? "")) return [];
+    const reason =
+      name === undefined
+        ? "The key has no namespace, so nothing reads it."
+        : `Nothing reads the namespace ${namespace}.`;
+    return [{ path: key, value: showValue(value), reason, fix: `Write \`${project}:${name ?? key}\`.` }];
+  });
 }
 
 function containsSecure(value: unknown): boolean {

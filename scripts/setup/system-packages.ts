@@ -1,7 +1,7 @@
 /** Debian packages that the stack needs and npm and PyPI can't bring: Python itself. */
 import { spawnSync } from "node:child_process";
 import { findPython, PythonMissingError } from "../../components/local/provider/python-discovery.ts";
-import { UserError } from "../commands/command.ts";
+import { UserError } from "../errors.ts";
 
 /**
  * Makes sure of a Python that can serve.

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { StackOutputs } from "../../infra/outputs.ts";
-import { UserError } from "../commands/command.ts";
+import { UserError } from "../errors.ts";
 import { projectRoot, type StackReference } from "../program/stack-file.ts";
 import { findPulumi } from "../setup/pulumi-cli.ts";
 
@@ -56,12 +56,19 @@ export async function openStack(stack: StackReference): Promise<StackBackend> {
     const { PulumiBackend } = await import("./pulumi-backend.ts");
     return new PulumiBackend(stack, paths, pulumi);
   }
-  if (existsSync(paths.pulumi)) {
-    throw new UserError(
-      `The stack ${stack.name} belongs to the Pulumi CLI (its state is in ${paths.pulumi}), and there is none on PATH. ` +
-        "Put `pulumi` on PATH and try again.",
-    );
-  }
+  assertTryoutOwns(stack.name, paths);
   const { TryoutBackend } = await import("./tryout-backend.ts");
   return new TryoutBackend(stack, paths);
+}
+
+/** @throws UserError when the stack belongs to the Pulumi CLI. */
+export function assertTryoutOwns(stack: string, paths: StackPaths): void {
+  if (!existsSync(paths.pulumi) || existsSync(paths.tryoutState)) return;
+  const why =
+    process.env.ENGINE_ROOM_RUNNER === "tryout"
+      ? "Unset ENGINE_ROOM_RUNNER, which asks for the try-out runner"
+      : "There is none on PATH; put `pulumi` there";
+  throw new UserError(
+    `The stack ${stack} belongs to the Pulumi CLI (its state is in ${paths.pulumi}). ${why}, and try again.`,
+  );
 }

@@ -1,22 +1,39 @@
 /** The stack operations through the Pulumi CLI, with a state file of the stack's own and no login. */
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseDocument } from "yaml";
 import { sweepStack } from "../../components/local/provider/status.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
-import { UserError } from "../commands/command.ts";
+import { UserError } from "../errors.ts";
 import { projectName, projectRoot, readStackFile, type StackReference } from "../program/stack-file.ts";
-import { lockStack } from "../tryout/lock.ts";
+import { stackOutputs } from "../tryout/state.ts";
 import type { StackBackend, StackPaths } from "./backend.ts";
+import { lockStack } from "./lock.ts";
 
 /** `pulumi preview --expect-no-changes` ends with this and no other sign when there are changes. */
-const NO_CHANGES_EXPECTED = "no changes were expected but changes were proposed";
+const NO_CHANGES_EXPECTED = "no changes were expected";
 
 interface CommandResult {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
+}
+
+interface RunOptions {
+  readonly allowFailure?: boolean;
+  readonly select?: boolean;
+  readonly cwd?: string;
+  readonly output?: NodeJS.WritableStream | undefined;
 }
 
 export class PulumiBackend implements StackBackend {
@@ -32,80 +49,104 @@ export class PulumiBackend implements StackBackend {
   }
 
   async preview(): Promise<boolean> {
-    await this.#select();
-    const { code, stderr } = await this.#run(
-      ["preview", "--diff", "--expect-no-changes", "--config-file", this.#config],
-      { allowFailure: true },
-    );
-    if (code !== 0 && !stderr.includes(NO_CHANGES_EXPECTED))
-      throw new UserError("pulumi preview failed; its output above says why.");
-    return code !== 0;
+    if (existsSync(this.#paths.tryoutState)) {
+      // Only an `up` hands the stack over; a look at it changes no owner.
+      const { TryoutBackend } = await import("./tryout-backend.ts");
+      return new TryoutBackend(this.#stack, this.#paths).preview();
+    }
+    return this.#locked("preview", async () => {
+      const isNew = !existsSync(this.#paths.pulumi);
+      try {
+        await this.#select();
+        const args = ["preview", "--diff", "--expect-no-changes", "--config-file", this.#config];
+        const { code, stderr } = await this.#run(args, { allowFailure: true, output: process.stdout });
+        if (code !== 0 && !stderr.includes(NO_CHANGES_EXPECTED)) {
+          throw new UserError("pulumi preview failed; its output above says why.");
+        }
+        return code !== 0;
+      } finally {
+        // A look at a stack that is not there leaves nothing, least of all an owner.
+        if (isNew) await sweepStack(this.#paths.relativeDirectory, []);
+      }
+    });
   }
 
   up(): Promise<void> {
-    return this.#locked("up", () =>
-      this.#run(["up", "--yes", "--skip-preview", "--refresh", "--config-file", this.#config]),
-    );
+    return this.#locked("up", async () => {
+      await this.#select();
+      await this.#importTryout();
+      await this.#run(["up", "--yes", "--skip-preview", "--refresh", "--config-file", this.#config]);
+    });
   }
 
   refresh(): Promise<void> {
-    return this.#locked("refresh", () =>
-      this.#run(["refresh", "--yes", "--skip-preview", "--config-file", this.#config]),
-    );
+    return this.#locked("refresh", async () => {
+      await this.#select();
+      await this.#importTryout();
+      await this.#run(["refresh", "--yes", "--skip-preview", "--config-file", this.#config]);
+    });
   }
 
   down(): Promise<void> {
     return this.#locked("down", async () => {
+      await this.#select();
+      await this.#importTryout();
       await this.#run(["destroy", "--yes", "--skip-preview", "--config-file", this.#config]);
       await sweepStack(this.#paths.relativeDirectory, []);
     });
   }
 
   async outputs(): Promise<StackOutputs | undefined> {
-    if (existsSync(this.#paths.tryoutState)) await this.#select();
-    if (!existsSync(this.#paths.pulumi)) return undefined;
-    const { stdout } = await this.#run(["stack", "output", "--json"], { quiet: true });
+    // Until it is imported, the runner's state is the truth.
+    const tryout = stackOutputs(this.#paths.tryoutState);
+    if (tryout !== undefined || !existsSync(this.#paths.pulumi)) return tryout;
+    const { stdout } = await this.#run(["stack", "output", "--json"], { output: undefined });
     const outputs = JSON.parse(stdout) as Partial<StackOutputs>;
     return outputs.endpoints === undefined ? undefined : (outputs as StackOutputs);
   }
 
-  async #locked(operation: string, work: () => Promise<unknown>): Promise<void> {
+  async #locked<T>(operation: string, work: () => Promise<T>): Promise<T> {
     const lock = await lockStack(this.#stack.name, this.#paths.directory, operation);
     try {
-      await this.#select();
-      await work();
+      return await work();
     } finally {
       lock.release();
     }
   }
 
-  /** Makes the stack known to the CLI, and takes over what the try-out runner has. */
+  /** Makes the stack known to the CLI. */
   async #select(): Promise<void> {
     readStackFile(this.#stack);
     mkdirSync(this.#paths.pulumi, { recursive: true });
     const stacks = join(this.#paths.pulumi, ".pulumi", "stacks", projectName());
     if (!existsSync(join(stacks, `${this.#stack.name}.json`))) await this.#initialise();
     this.#refreshConfig();
+  }
+
+  /** Takes over what the try-out runner has. From the moment its state is gone, the CLI is the owner. */
+  async #importTryout(): Promise<void> {
     if (!existsSync(this.#paths.tryoutState)) return;
     process.stderr.write("Importing the state of the try-out runner into the Pulumi CLI's.\n");
-    await this.#run(["stack", "import", "--file", this.#paths.tryoutState], { quiet: true });
-    // Last, so that an interrupted import is repeated; from here on the CLI is the owner.
+    await this.#run(["stack", "import", "--file", this.#paths.tryoutState], { output: undefined });
     rmSync(this.#paths.tryoutState);
   }
 
   /**
-   * `stack init` writes an `encryptionsalt` into Pulumi.<stack>.yaml of the project and takes no other file. The salt is
-   * kept in a copy, and the project's file is put back as it was.
+   * `stack init` writes an `encryptionsalt` into Pulumi.<stack>.yaml of its project and takes no other file, so it runs
+   * in a folder that has only the project's name: the committed file stays as it is.
    */
   async #initialise(): Promise<void> {
-    const written = join(projectRoot, `Pulumi.${this.#stack.name}.yaml`);
-    const before = existsSync(written) ? readFileSync(written) : undefined;
+    const directory = mkdtempSync(join(tmpdir(), "engine-room-init-"));
     try {
-      await this.#run(["stack", "init", this.#stack.name], { quiet: true, select: false });
-      writeFileSync(this.#config, readFileSync(written), { mode: 0o600 });
+      writeFileSync(join(directory, "Pulumi.yaml"), `name: ${projectName()}\nruntime: nodejs\n`);
+      await this.#run(["stack", "init", this.#stack.name], {
+        output: undefined,
+        select: false,
+        cwd: directory,
+      });
+      copyFileSync(join(directory, `Pulumi.${this.#stack.name}.yaml`), this.#config);
     } finally {
-      if (before === undefined) rmSync(written, { force: true });
-      else writeFileSync(written, before);
+      rmSync(directory, { recursive: true, force: true });
     }
   }
 
@@ -123,14 +164,14 @@ export class PulumiBackend implements StackBackend {
     return join(this.#paths.pulumi, `Pulumi.${this.#stack.name}.yaml`);
   }
 
-  #run(
-    command: readonly string[],
-    { allowFailure = false, quiet = false, select = true } = {},
-  ): Promise<CommandResult> {
+  /** @param output - Where the CLI's own words go; undefined shows them only when it fails. */
+  #run(command: readonly string[], options: RunOptions = {}): Promise<CommandResult> {
+    const { allowFailure = false, select = true, cwd = projectRoot } = options;
+    const output = "output" in options ? options.output : process.stderr;
     const args = [...command, "--non-interactive", ...(select ? ["--stack", this.#stack.name] : [])];
     return new Promise((resolve, reject) => {
       const child = spawn(this.#executable, args, {
-        cwd: projectRoot,
+        cwd,
         env: this.#environment(),
         stdio: ["ignore", "pipe", "pipe"],
       });
@@ -138,21 +179,17 @@ export class PulumiBackend implements StackBackend {
       let stderr = "";
       child.stdout.on("data", (data: Buffer) => {
         stdout += data.toString();
-        if (!quiet) process.stderr.write(data);
+        output?.write(data);
       });
       child.stderr.on("data", (data: Buffer) => {
         stderr += data.toString();
-        if (!quiet) process.stderr.write(data);
+        output?.write(data);
       });
       child.on("error", reject);
       child.on("close", (code) => {
-        if (code === 0 || allowFailure) resolve({ code: code ?? 1, stdout, stderr });
-        else
-          reject(
-            new UserError(
-              `\`pulumi ${command.join(" ")}\` ended with exit code ${code}.${quiet ? `\n${stderr}` : ""}`,
-            ),
-          );
+        if (code === 0 || allowFailure) return resolve({ code: code ?? 1, stdout, stderr });
+        const words = output === undefined ? `\n${stdout}${stderr}` : "";
+        reject(new UserError(`\`pulumi ${command.join(" ")}\` ended with exit code ${code}.${words}`));
       });
     });
   }

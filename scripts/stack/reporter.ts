@@ -1,5 +1,5 @@
 /** What a person sees while a stack changes: one line a step with its seconds, and, on a terminal, what goes on now. */
-import type { Step } from "../tryout/engine.ts";
+import type { Step } from "../tryout/steps.ts";
 
 const SIGNS: Readonly<Record<Step["operation"], string>> = {
   create: "+",
@@ -9,6 +9,15 @@ const SIGNS: Readonly<Record<Step["operation"], string>> = {
   same: " ",
   update: "~",
 };
+/** In the order of the summary. A replacement is counted once, not again for its deletion. */
+const COUNTED = {
+  create: "created",
+  update: "updated",
+  replace: "replaced",
+  delete: "deleted",
+  same: "same",
+};
+
 const REFRESH_MILLISECONDS = 200;
 
 export class StepReporter {
@@ -46,6 +55,11 @@ export class StepReporter {
     else this.#print(`      ${name}: ${line}`);
   }
 
+  /** A line that stays, on a terminal too. */
+  note(line: string): void {
+    this.#print(`  ${line}`);
+  }
+
   /** Property by property, for a preview. */
   changes(step: Step): void {
     for (const { path, kind, before, after, lines } of step.changes) {
@@ -61,17 +75,10 @@ export class StepReporter {
 
   /** `2 created, 1 updated, 5 same`. */
   summary(): string {
-    const names: Record<Step["operation"], string> = {
-      create: "created",
-      delete: "deleted",
-      "delete-replaced": "deleted after replacement",
-      replace: "replaced",
-      same: "same",
-      update: "updated",
-    };
-    const parts = (["create", "update", "replace", "delete", "same"] as const)
-      .filter((operation) => this.#counts.has(operation))
-      .map((operation) => `${this.#counts.get(operation)} ${names[operation]}`);
+    const parts = Object.entries(COUNTED).flatMap(([operation, words]) => {
+      const count = this.#counts.get(operation as Step["operation"]);
+      return count === undefined ? [] : [`${count} ${words}`];
+    });
     return parts.length > 0 ? parts.join(", ") : "nothing to do";
   }
 

@@ -6,12 +6,13 @@ import { fromRuntimeConfig, parseConfig } from "../../infra/config.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { runProgram } from "../program/run-program.ts";
 import { projectName, readStackFile, type StackReference } from "../program/stack-file.ts";
-import { type Step, TryoutEngine } from "../tryout/engine.ts";
+import { TryoutEngine } from "../tryout/engine.ts";
 import { localProvider } from "../tryout/local-provider.ts";
-import { lockStack } from "../tryout/lock.ts";
 import { destroy, refresh, type StateOperation } from "../tryout/refresh.ts";
-import { loadState, saveState } from "../tryout/state.ts";
-import type { StackBackend, StackPaths } from "./backend.ts";
+import { loadState, saveState, stackOutputs } from "../tryout/state.ts";
+import type { Step } from "../tryout/steps.ts";
+import { assertTryoutOwns, type StackBackend, type StackPaths } from "./backend.ts";
+import { lockStack } from "./lock.ts";
 import { StepReporter } from "./reporter.ts";
 
 export class TryoutBackend implements StackBackend {
@@ -62,10 +63,7 @@ export class TryoutBackend implements StackBackend {
   }
 
   async outputs(): Promise<StackOutputs | undefined> {
-    const stack = loadState(this.#paths.tryoutState).resources.find(
-      (resource) => resource.type === "pulumi:pulumi:Stack",
-    );
-    return stack?.outputs as StackOutputs | undefined;
+    return stackOutputs(this.#paths.tryoutState);
   }
 
   async #apply(reporter: StepReporter, preview: boolean): Promise<void> {
@@ -100,6 +98,8 @@ export class TryoutBackend implements StackBackend {
     const lock = await lockStack(this.#stack.name, this.#paths.directory, operation);
     const reporter = new StepReporter();
     try {
+      // Asked again under the lock: a CLI may have taken the stack over meanwhile.
+      assertTryoutOwns(this.#stack.name, this.#paths);
       await work(reporter);
       process.stderr.write(`  ${reporter.summary()}\n`);
     } finally {
@@ -112,6 +112,6 @@ export class TryoutBackend implements StackBackend {
 /** Before an `up` only what is gone is worth a line. */
 function reportGone(reporter: StepReporter): (step: Step, seconds: number) => void {
   return (step) => {
-    if (step.operation === "delete") reporter.progress(step.name, "is gone; it will be made again");
+    if (step.operation === "delete") reporter.note(`${step.name} is gone; it will be made again`);
   };
 }

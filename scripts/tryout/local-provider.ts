@@ -1,9 +1,6 @@
 /** The handlers of the provider `local`, called in this process instead of over gRPC. */
-import type { ResourceHandler } from "../../components/local/provider/contract.ts";
-import { handlers } from "../../components/local/provider/handlers.ts";
-import type { ResourceType } from "../../components/local/types.ts";
-import type { Properties } from "../program/monitor.ts";
-import type { ResourceProvider } from "./engine.ts";
+import { handlerOf, handlers } from "../../components/local/provider/handlers.ts";
+import type { ResourceProvider } from "./steps.ts";
 
 /** @param report - Called with a resource's name and one line about what a long step is doing. */
 export function localProvider(report: (name: string, line: string) => void): ResourceProvider {
@@ -11,26 +8,22 @@ export function localProvider(report: (name: string, line: string) => void): Res
   return {
     supports: (type) => type in handlers,
     check: async ({ type, olds, news }) => {
-      const { inputs, failures } = await handler(type).check(news, olds);
+      const { inputs, failures } = await handlerOf(type).check(news, olds);
       return { inputs: { ...inputs }, failures };
     },
-    diff: ({ type, id, olds, news }) => handler(type).diff(id, olds, news),
+    diff: ({ type, id, olds, news }) => handlerOf(type).diff(id, olds, news),
     create: async ({ type, name, inputs }) => {
-      const { id, outs } = await handler(type).create(name, inputs, context(name));
+      const { id, outs } = await handlerOf(type).create(name, inputs, context(name));
       return { id, outputs: { ...outs } };
     },
-    read: async ({ type, id, outputs }) => {
-      const read = await handler(type).read(id, outputs, context(id));
+    read: async ({ type, name, id, outputs }) => {
+      const read = await handlerOf(type).read(id, outputs, context(name));
       return read === undefined ? undefined : { inputs: { ...read.inputs }, outputs: { ...read.outs } };
     },
-    update: async ({ type, name, id, olds, news }): Promise<Properties> => {
-      const { outs } = await handler(type).update(id, olds, news, context(name));
+    update: async ({ type, name, id, olds, news }) => {
+      const { outs } = await handlerOf(type).update(id, olds, news, context(name));
       return { ...outs };
     },
-    delete: ({ type, id, outputs }) => handler(type).delete(id, outputs, context(id)),
+    delete: ({ type, name, id, outputs }) => handlerOf(type).delete(id, outputs, context(name)),
   };
-}
-
-function handler(type: string): ResourceHandler {
-  return handlers[type as ResourceType];
 }

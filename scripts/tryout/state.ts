@@ -11,9 +11,11 @@ import {
   openSync,
   readFileSync,
   renameSync,
-  writeSync,
+  rmSync,
+  writeFileSync,
 } from "node:fs";
 import { dirname } from "node:path";
+import type { StackOutputs } from "../../infra/outputs.ts";
 import type { Properties } from "../program/monitor.ts";
 
 /** One resource of a deployment; the keys are Pulumi's own (apitype.ResourceV3). */
@@ -67,28 +69,52 @@ export function newDeployment(resources: ResourceState[], pending: PendingOperat
   };
 }
 
-/** Reads a state file; none is an empty state. */
+/** Reads a state file; none is an empty state. @throws One sentence that names the file where it can't be read. */
 export function loadState(path: string): { resources: ResourceState[]; pending: PendingOperation[] } {
   if (!existsSync(path)) return { resources: [], pending: [] };
-  const state = JSON.parse(readFileSync(path, "utf8")) as Deployment;
+  let state: Deployment;
+  try {
+    state = JSON.parse(readFileSync(path, "utf8")) as Deployment;
+  } catch (error) {
+    throw new Error(`${path}, the state of the stack, can't be read: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
   if (state.version !== 3) {
     throw new Error(`${path} has deployment version ${String(state.version)}; this program reads version 3.`);
   }
   return { resources: state.deployment.resources, pending: state.deployment.pending_operations ?? [] };
 }
 
-/** Writes a state so that a reader finds the old or the new one, whatever happens in between. */
+/** Outputs of the stack as its state has them; undefined before the first `up`. */
+export function stackOutputs(path: string): StackOutputs | undefined {
+  const stack = loadState(path).resources.find((resource) => resource.type === "pulumi:pulumi:Stack");
+  return stack?.outputs as StackOutputs | undefined;
+}
+
+/**
+ * Writes a state so that a reader finds the old or the new one, whatever happens in between.
+ *
+ * @throws When it can't be written whole, as on a full disk; the old state is then untouched.
+ */
 export function saveState(path: string, resources: ResourceState[], pending: PendingOperation[]): void {
   mkdirSync(dirname(path), { recursive: true });
   const temporary = `${path}.new`;
-  const file = openSync(temporary, "w", 0o600);
   try {
-    writeSync(file, `${JSON.stringify(newDeployment(resources, pending), null, 2)}\n`);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
+    const file = openSync(temporary, "w", 0o600);
+    try {
+      writeFileSync(file, `${JSON.stringify(newDeployment(resources, pending), null, 2)}\n`);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+    renameSync(temporary, path);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw new Error(`${path}, the state of the stack, can't be written: ${(error as Error).message}`, {
+      cause: error,
+    });
   }
-  renameSync(temporary, path);
 }
 
 /**

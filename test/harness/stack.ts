@@ -24,7 +24,7 @@ export interface CommandResult {
 export interface ProcessStatus {
   readonly name: string;
   readonly state: string;
-  readonly pid: number | null;
+  readonly pid?: number;
   readonly ports: Readonly<Record<string, number>>;
 }
 
@@ -58,21 +58,25 @@ export class TestStack {
     writeFileSync(this.configFile, stringify({ config: Object.fromEntries(entries) }));
   }
 
-  /** Starts a command and leaves it running. The try-out runner, whatever is on PATH, so that tests are the same everywhere. */
+  /**
+   * Starts a command and leaves it running. It uses the try-out runner, whatever is on PATH, so that tests are the same
+   * everywhere; `environment` may say otherwise.
+   */
   spawn(command: string, ...args: string[]): ChildProcess {
-    return spawn(
-      process.execPath,
-      ["scripts/cli.mjs", command, "--stack", this.name, "--config-file", this.configFile, ...args],
-      {
-        cwd: projectRoot,
-        env: { ...process.env, ENGINE_ROOM_RUNNER: "tryout" },
-        stdio: ["ignore", "pipe", "pipe"],
-      },
-    );
+    return this.#spawn({}, command, args);
   }
 
   run(command: string, ...args: string[]): Promise<CommandResult> {
-    const child = this.spawn(command, ...args);
+    return this.runWith({}, command, ...args);
+  }
+
+  /** @throws With what was printed, when the exit code is not 0. */
+  succeed(command: string, ...args: string[]): Promise<CommandResult> {
+    return this.succeedWith({}, command, ...args);
+  }
+
+  runWith(environment: NodeJS.ProcessEnv, command: string, ...args: string[]): Promise<CommandResult> {
+    const child = this.#spawn(environment, command, args);
     return new Promise((resolve, reject) => {
       let stdout = "";
       let stderr = "";
@@ -87,12 +91,24 @@ export class TestStack {
     });
   }
 
-  /** @throws With what was printed, when the exit code is not 0. */
-  async succeed(command: string, ...args: string[]): Promise<CommandResult> {
-    const result = await this.run(command, ...args);
+  async succeedWith(
+    environment: NodeJS.ProcessEnv,
+    command: string,
+    ...args: string[]
+  ): Promise<CommandResult> {
+    const result = await this.runWith(environment, command, ...args);
     if (result.code !== 0)
       throw new Error(`${command} ended with ${result.code}:\n${result.stdout}\n${result.stderr}`);
     return result;
+  }
+
+  #spawn(environment: NodeJS.ProcessEnv, command: string, args: readonly string[]): ChildProcess {
+    const options = ["--stack", this.name, "--config-file", this.configFile];
+    return spawn(process.execPath, ["scripts/cli.mjs", command, ...options, ...args], {
+      cwd: projectRoot,
+      env: { ...process.env, ENGINE_ROOM_RUNNER: "tryout", ...environment },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
   }
 
   async outputs(): Promise<StackOutputs> {
@@ -104,7 +120,7 @@ export class TestStack {
   }
 
   /** Pids by service. */
-  async pids(): Promise<Record<string, number | null>> {
+  async pids(): Promise<Record<string, number | undefined>> {
     return Object.fromEntries((await this.status()).map(({ name, pid }) => [name, pid]));
   }
 
@@ -137,8 +153,11 @@ export class TestStack {
   }
 
   async dispose(): Promise<void> {
-    await this.run("down");
-    rmSync(this.#files, { recursive: true, force: true });
+    try {
+      await this.succeed("down");
+    } finally {
+      rmSync(this.#files, { recursive: true, force: true });
+    }
   }
 }
 

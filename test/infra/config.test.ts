@@ -133,6 +133,11 @@ describe("a stack file with mistakes", () => {
     );
   });
 
+  test("knows how long a context the model was trained for", () => {
+    const [problem] = problemsOf({ platform: "local", models: [{ ...model, contextTokens: 16_384 }] });
+    expect(problem).toMatchObject({ path: "models[0].contextTokens", fix: "Use 8192 or less." });
+  });
+
   test("keeps the names of services that every stack has", () => {
     const problems = problemsOf({ platform: "local", models: [{ ...model, name: "gateway" }] });
     expect(problems.map(({ path, fix }) => [path, fix])).toEqual([

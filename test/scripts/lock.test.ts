@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { describe, expect, test } from "vitest";
-import { lockStack, StackLockedError } from "../../scripts/tryout/lock.ts";
+import { lockStack, StackLockedError } from "../../scripts/stack/lock.ts";
 
 const directory = `/test/${process.pid}/stack`;
 
@@ -22,7 +22,7 @@ describe("the lock of a stack", () => {
   });
 
   test("dies with its holder, even by kill -9", async () => {
-    const module = new URL("../../scripts/tryout/lock.ts", import.meta.url).href;
+    const module = new URL("../../scripts/stack/lock.ts", import.meta.url).href;
     const script = `import { lockStack } from ${JSON.stringify(module)}; await lockStack("demo", ${JSON.stringify(directory)}, "up"); console.log("held"); setInterval(() => {}, 1000);`;
     const holder = spawn(process.execPath, ["--import", "tsx", "--input-type=module", "-e", script], {
       stdio: ["ignore", "pipe", "inherit"],

@@ -60,6 +60,14 @@ describe("a stack file", () => {
     expect(() => stackReference(name)).toThrow("A stack name has letters");
   });
 
+  test("with keys that nobody reads names them, each with the key that was meant", () => {
+    const act = () =>
+      read("config:\n  engineroom:gateway: { port: 1 }\n  platform: local\n  aws:region: eu-west-1\n");
+    expect(act).toThrow("2 problems");
+    expect(act).toThrow("Write `engine-room:gateway`.");
+    expect(act).toThrow("Write `engine-room:platform`.");
+  });
+
   test("without any configuration is an empty one", () => {
     expect(read("")).toEqual({ values: {}, secretKeys: [] });
   });

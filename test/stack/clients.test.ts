@@ -84,22 +84,29 @@ describe("the official openai client for Node", () => {
     expect(dot(0, 2)).toBeLessThan(0.3);
     expect(usage.prompt_tokens).toBeGreaterThan(10);
     const alone = await client.embeddings.create({ model: "all-MiniLM-L6-v2", input: input[0] ?? "" });
-    alone.data[0]?.embedding.forEach((x, i) => void expect(x).toBeCloseTo(data[0]?.embedding[i] ?? 0, 5));
+    const differences = (alone.data[0]?.embedding ?? []).map((x, i) =>
+      Math.abs(x - (data[0]?.embedding[i] ?? 0)),
+    );
+    expect(differences).toHaveLength(384);
+    expect(Math.max(...differences)).toBeLessThan(1e-5);
   });
 
-  test("has sixteen chats at once, each answered as it would be alone", async () => {
+  test("has sixteen chats at once, and each of them is answered", async () => {
     const animals = ["cat", "dog", "cow", "hen"];
-    const ask = (animal: string) =>
-      client.chat.completions.create({
+    const ask = async (animal: string) => {
+      const messages = [{ role: "user" as const, content: `What is a ${animal}? Answer in one sentence.` }];
+      const answer = await client.chat.completions.create({
         model: "smollm2",
-        messages: [{ role: "user", content: `Say one sentence about a ${animal}.` }],
+        messages,
         temperature: 0,
         max_tokens: 16,
       });
-    const together = await Promise.all(Array.from({ length: 16 }, (_, i) => ask(animals[i % 4] ?? "")));
-    for (const answer of together) expect(answer.choices[0]?.message.content).not.toBe("");
-    const texts = new Set(together.map((answer) => answer.choices[0]?.message.content));
-    expect(texts.size).toBeGreaterThanOrEqual(4);
+      return answer.choices[0]?.message.content?.toLowerCase() ?? "";
+    };
+    const asked = Array.from({ length: 16 }, (_, index) => animals[index % animals.length] ?? "");
+    const together = await Promise.all(asked.map(ask));
+    // Sums in shared batches round differently, so texts may differ in a word; what they are about may not.
+    for (const [index, text] of together.entries()) expect(text).toContain(asked[index]);
   });
 });
 

@@ -39,6 +39,21 @@ describe("a stack", () => {
     expect(outputs.notes.join()).toContain("efficientnet-lite0");
   });
 
+  test("shows the log of a service, and says which services there are", async () => {
+    expect((await stack.succeed("logs", "encoders", "--lines", "1000")).stdout).toContain(
+      "Started GRPCInferenceService",
+    );
+    expect((await stack.succeed("logs", "gateway", "--lines", "1")).stdout.trim().split("\n")).toHaveLength(
+      1,
+    );
+    const unknown = await stack.run("logs", "mongo");
+    expect([unknown.code, unknown.stderr]).toEqual([
+      1,
+      "Say which service: encoders, gateway, smollm2 (not mongo).\n",
+    ]);
+    expect((await stack.run("logs", "gateway", "--lines", "many")).code).toBe(2);
+  });
+
   test("says which version really serves", async () => {
     const { release, endpoints } = await stack.outputs();
     const { version } = (await (await fetch(`${endpoints.encoders.http}/v2`)).json()) as { version: string };

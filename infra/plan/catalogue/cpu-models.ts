@@ -25,7 +25,6 @@ export type WeightSource =
 
 /** One language model in llama.cpp's format. */
 export interface CpuModel {
-  readonly title: string;
   readonly license: string;
   readonly source: WeightSource & { readonly kind: "package" };
   /** Longest context that the model was trained for, in tokens. */
@@ -43,7 +42,6 @@ export type ModelName = (typeof MODEL_NAMES)[number];
 
 export const cpuModels: Readonly<Record<ModelName, CpuModel>> = {
   "smollm2-135m-instruct": {
-    title: "SmolLM2-135M-Instruct, Q4_1",
     license: "Apache-2.0",
     source: {
       kind: "package",

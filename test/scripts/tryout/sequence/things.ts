@@ -3,11 +3,10 @@
  * directly, the real engine through the plugin beside it, so that their operations can be compared.
  */
 import type { Properties } from "../../../../scripts/program/monitor.ts";
-import type { ResourceProvider } from "../../../../scripts/tryout/engine.ts";
+import type { ResourceProvider } from "../../../../scripts/tryout/steps.ts";
 
 /** `value` updates in place, `kind` replaces, `slot` replaces and must be free first; `token` is known only after `up`. */
 export class ThingProvider implements ResourceProvider {
-  readonly version = "0.1.0";
   readonly calls: string[] = [];
 
   supports(type: string): boolean {
@@ -51,8 +50,8 @@ export class ThingProvider implements ResourceProvider {
     return withToken(news);
   }
 
-  async delete({ id }: { id: string }): Promise<void> {
-    this.calls.push(`delete ${id}`);
+  async delete({ name }: { name: string }): Promise<void> {
+    this.calls.push(`delete ${name}`);
   }
 }
 

@@ -3,12 +3,13 @@ import { main, type Provider } from "@pulumi/pulumi/provider/index.js";
 import { ThingProvider } from "../things.ts";
 
 const things = new ThingProvider();
+const version = "0.1.0";
 const type = "local:index:Thing";
 const nameOf = (urn: string) => urn.split("::")[3] ?? "";
 
 const provider: Provider = {
-  version: things.version,
-  schema: JSON.stringify({ name: "local", version: things.version, resources: { [type]: {} } }),
+  version,
+  schema: JSON.stringify({ name: "local", version, resources: { [type]: {} } }),
   check: async (_urn, _olds, news) => {
     const { inputs, failures } = await things.check({ news });
     return { inputs, failures: [...failures] };
@@ -26,7 +27,7 @@ const provider: Provider = {
     return { id, inputs: read?.inputs ?? {}, props: read?.outputs ?? {} };
   },
   update: async (_id, urn, _olds, news) => ({ outs: await things.update({ name: nameOf(urn), news }) }),
-  delete: async (id) => things.delete({ id }),
+  delete: async (_id, urn) => things.delete({ name: nameOf(urn) }),
 };
 
 main(provider, process.argv.slice(2));
