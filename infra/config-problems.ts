@@ -45,6 +45,8 @@ function explain(issue: z.core.$ZodIssue, value: unknown): { reason: string; fix
             fix: `Write ${article(issue.expected)}${typeof value === "string" && issue.expected === "number" ? ", without quotes" : ""}.`,
           };
     case "too_small":
+      if (issue.origin === "array")
+        return { reason: `Fewer than ${issue.minimum} entries.`, fix: "Add one." };
       return {
         reason: `Smaller than the least allowed, ${issue.minimum}${unit(issue.origin)}.`,
         fix: `Use ${issue.minimum} or more.`,
@@ -58,8 +60,6 @@ function explain(issue: z.core.$ZodIssue, value: unknown): { reason: string; fix
       const choices = issue.values.map((choice) => JSON.stringify(choice)).join(", ");
       return { reason: "Not one of the values that exist here.", fix: `Choose one of ${choices}.` };
     }
-    case "invalid_union":
-      return { reason: "No platform of that name.", fix: "Set `engine-room:platform: local`." };
     case "invalid_format":
       return { reason: `It ${issue.message}.`, fix: `Write it so: it ${issue.message}.` };
     default:
@@ -173,7 +173,7 @@ function reservedNames(models: readonly unknown[]): Problem[] {
       {
         path: `models[${index}].name`,
         value: showValue(name),
-        reason: `A service of every stack has this name; taken are ${RESERVED_NAMES.join(", ")}.`,
+        reason: `The name is kept for a service; so are ${RESERVED_NAMES.join(", ")}.`,
         fix: "Give the model another name.",
       },
     ];

@@ -5,7 +5,7 @@
 import { z } from "zod";
 import { crossFieldProblems, DEFAULT_CONTEXT_TOKENS, schemaProblems } from "./config-problems.ts";
 import { MODEL_NAMES, VISION_WEIGHTS } from "./plan/catalogue/cpu-models.ts";
-import { ConfigError } from "./problems.ts";
+import { ConfigError, type Problem, showValue } from "./problems.ts";
 
 /** Where a stack runs. */
 export const PLATFORMS = ["local", "docker", "kubernetes", "aws"] as const;
@@ -106,12 +106,15 @@ export type GatewayConfig = Readonly<z.infer<typeof gateway>>;
  * @throws ConfigError with every problem at once: path, value, reason, fix.
  */
 export function parseConfig(values: Readonly<Record<string, unknown>>): StackConfig {
-  const platform = values.platform;
+  const { platform } = values;
   if (isPlatform(platform) && !isAvailable(platform)) throw new ConfigError([notAvailable(platform)]);
-  const parsed = stackSchema.safeParse(values, { reportInput: true });
+  // Without a platform that exists, the rest is read as for the default one, so that its mistakes are reported too.
+  const readable = isPlatform(platform) ? values : { ...values, platform: AVAILABLE_PLATFORMS[0] };
+  const parsed = stackSchema.safeParse(readable, { reportInput: true });
   const problems = [
-    ...(parsed.success ? [] : schemaProblems(parsed.error, values, stackSchema)),
-    ...crossFieldProblems(values),
+    ...(isPlatform(platform) ? [] : [noPlatform(platform)]),
+    ...(parsed.success ? [] : schemaProblems(parsed.error, readable, stackSchema)),
+    ...crossFieldProblems(readable),
   ];
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   return deepFreeze(parsed.data);
@@ -154,6 +157,15 @@ function isPlatform(value: unknown): value is Platform {
 
 function isAvailable(platform: Platform): boolean {
   return (AVAILABLE_PLATFORMS as readonly Platform[]).includes(platform);
+}
+
+function noPlatform(platform: unknown): Problem {
+  return {
+    path: "platform",
+    value: showValue(platform),
+    reason: platform === undefined ? "It is required." : "There is no platform of that name.",
+    fix: `Set \`engine-room:platform: ${AVAILABLE_PLATFORMS[0]}\`.`,
+  };
 }
 
 function notAvailable(platform: Platform) {

@@ -31,7 +31,7 @@ export function formatProblems(problems: readonly Problem[]): string {
     (problem, index) =>
       `  ${index + 1}. ${problem.path} = ${problem.value}\n     ${problem.reason}\n     Fix: ${problem.fix}`,
   );
-  return `${count} in the stack's configuration; nothing was created:\n${lines.join("\n")}`;
+  return `${count} in the stack's configuration; nothing was changed:\n${lines.join("\n")}`;
 }
 
 const LONGEST_SHOWN_VALUE = 120;

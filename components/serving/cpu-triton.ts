@@ -76,7 +76,7 @@ export class CpuTriton extends pulumi.ComponentResource {
           ...["--work-directory", `{root}/${stackDirectory}/processes/${name}/triton`],
           ...["--http-port", "{port.http}", "--grpc-port", "{port.grpc}", "--metrics-port", "{port.metrics}"],
         ],
-        environment: { PYTHONPATH: "{root}/containers/cpu-models" },
+        environment: { PYTHONDONTWRITEBYTECODE: "1", PYTHONPATH: "{root}/containers/cpu-models" },
         requestedPorts: { ...ports },
         // The digest is taken from the repository, not computed again, so that the server waits for its files.
         triggers: pulumi.all([repository.digest, environmentKey]),

@@ -1,11 +1,13 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
+import { resolve } from "node:path";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { compareBatching } from "../bench/batching.ts";
 import { measureOverhead } from "../bench/gateway.ts";
 import { type Cell, jsonSender, measure, sampleText } from "../bench/load.ts";
 import { measurePreview } from "../bench/preview.ts";
 import { UserError } from "../errors.ts";
+import { callerDirectory } from "../program/stack-file.ts";
 import { openStack, stackPaths } from "../stack/backend.ts";
 import { type Command, EXIT } from "./command.ts";
 
@@ -40,7 +42,8 @@ export const command: Command = {
     /** Kept part by part, so that a later failure loses none. */
     const keep = (name: string, value: unknown) => {
       figures[name] = value;
-      if (typeof values.out === "string") writeFileSync(values.out, `${JSON.stringify(figures, null, 2)}\n`);
+      if (typeof values.out === "string")
+        writeFileSync(resolve(callerDirectory(), values.out), `${JSON.stringify(figures, null, 2)}\n`);
     };
     keep("load", await measureLoad(outputs, headers));
 

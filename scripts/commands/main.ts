@@ -41,6 +41,7 @@ export async function main(argv: readonly string[]): Promise<number> {
       allowPositionals: (command.maxPositionals ?? 0) > 0,
     });
     if (values.help === true) return help(name, command);
+    refuseOptionsThatNpmTook(values);
     if (positionals.length > (command.maxPositionals ?? 0))
       throw new UsageError(`Too many words: ${positionals.join(" ")}`);
     const stack = stackReference(String(values.stack), values["config-file"] as string | undefined);
@@ -48,6 +49,20 @@ export async function main(argv: readonly string[]): Promise<number> {
   } catch (error) {
     return report(name, command, error);
   }
+}
+
+/** Options that users give, and that npm keeps for itself where `--` is missing. */
+const EASILY_LOST = ["stack", "config-file", "json", "out", "lines", "follow"];
+
+function refuseOptionsThatNpmTook(values: Readonly<Record<string, unknown>>): void {
+  const lost = EASILY_LOST.find((option) => {
+    const taken = process.env[`npm_config_${option.replaceAll("-", "_")}`];
+    return (
+      taken !== undefined && taken !== "" && (values[option] === undefined || values[option] === "local")
+    );
+  });
+  if (lost === undefined) return;
+  throw new UsageError(`npm took --${lost} for itself; write \`--\` before the options.`);
 }
 
 function report(name: string, command: Command, error: unknown): number {

@@ -30,6 +30,9 @@ export const command: Command = {
         );
       }
     }
+    if (values.json !== true && processes.length > 0 && !healthy) {
+      process.stdout.write("Not all of them run under supervisord; `npm start` mends that.\n");
+    }
     return healthy ? EXIT.ok : EXIT.failed;
   },
 };

@@ -1,5 +1,5 @@
 /** Project and stack files of Pulumi, read the way the CLI reads them. */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
@@ -22,7 +22,7 @@ export interface StackReference {
 }
 
 /**
- * @param configFile - Relative to the working directory. @default Pulumi.<name>.yaml of the project
+ * @param configFile - Relative to where the user typed. @default Pulumi.<name>.yaml of the project
  * @throws ConfigError when the name is none that Pulumi would take.
  */
 export function stackReference(name: string, configFile?: string): StackReference {
@@ -36,7 +36,18 @@ export function stackReference(name: string, configFile?: string): StackReferenc
       },
     ]);
   }
-  return { name, configFile: resolve(configFile ?? join(projectRoot, `Pulumi.${name}.yaml`)) };
+  return {
+    name,
+    configFile:
+      configFile === undefined
+        ? join(projectRoot, `Pulumi.${name}.yaml`)
+        : resolve(callerDirectory(), configFile),
+  };
+}
+
+/** npm runs scripts in the project's folder, and says where it was called. */
+export function callerDirectory(): string {
+  return process.env.INIT_CWD ?? process.cwd();
 }
 
 /** `name:` of Pulumi.yaml. */
@@ -59,7 +70,8 @@ export function stackNames(root: string = projectRoot): string[] {
  * @throws ConfigError when the file is missing, is no YAML mapping, or has a key that nobody would read.
  */
 export function readStackFile({ name, configFile }: StackReference): RuntimeConfig {
-  if (!existsSync(configFile)) throw new ConfigError([missing(name, configFile)]);
+  if (!statSync(configFile, { throwIfNoEntry: false })?.isFile())
+    throw new ConfigError([missing(name, configFile)]);
   const config = parseMapping(basename(configFile), readFileSync(configFile, "utf8"));
   const problems = namespaceProblems(config);
   if (problems.length > 0) throw new ConfigError(problems);
@@ -81,7 +93,7 @@ function parseMapping(file: string, text: string): Record<string, unknown> {
     throw new ConfigError([
       {
         path: file,
-        value: `${text.length} characters`,
+        value: "(not readable)",
         reason: `This is no YAML: ${sentence}`,
         fix: "Correct the file at that place.",
       },
@@ -123,12 +135,14 @@ function containsSecure(value: unknown): boolean {
   return typeof value === "object" && value !== null && Object.values(value).some(containsSecure);
 }
 
-function missing(stack: string, configFile: string) {
-  const others = stackNames();
+function missing(stack: string, configFile: string): Problem {
+  const isOwn = configFile === stackReference(stack).configFile;
   return {
-    path: basename(configFile),
-    value: "(absent)",
+    path: isOwn ? basename(configFile) : "--config-file",
+    value: isOwn ? "(absent)" : configFile,
     reason: `The stack ${stack} has no file ${configFile}.`,
-    fix: others.length > 0 ? `Write it, or use one of ${others.join(", ")} with --stack.` : "Write it.",
+    fix: isOwn
+      ? `Write it, or use one of ${stackNames().join(", ")} with --stack.`
+      : "Give the path of a file that exists.",
   };
 }

@@ -197,6 +197,9 @@ function serverReady(address: string): Promise<string> {
 async function fetchText(url: string, init: RequestInit = {}): Promise<string> {
   const response = await fetch(url, { ...init, signal: AbortSignal.timeout(REQUEST_TIMEOUT_MILLISECONDS) });
   const text = await response.text();
+  if (response.status === 401) throw new Error("the gateway asks for a key; put it into ENGINE_ROOM_API_KEY");
+  if (response.status === 429)
+    throw new Error("the rate limit of the gateway is reached; try again in a minute");
   if (!response.ok) throw new Error(`HTTP ${response.status}: ${text.slice(0, 200)}`);
   return text;
 }

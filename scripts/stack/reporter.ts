@@ -11,11 +11,11 @@ const SIGNS: Readonly<Record<Step["operation"], string>> = {
 };
 /** In the order of the summary. A replacement is counted once, not again for its deletion. */
 const COUNTED = {
-  create: "created",
-  update: "updated",
-  replace: "replaced",
-  delete: "deleted",
-  same: "same",
+  create: { done: "created", "to come": "to create" },
+  update: { done: "updated", "to come": "to update" },
+  replace: { done: "replaced", "to come": "to replace" },
+  delete: { done: "deleted", "to come": "to delete" },
+  same: { done: "same", "to come": "same" },
 };
 
 const REFRESH_MILLISECONDS = 200;
@@ -74,10 +74,10 @@ export class StepReporter {
   }
 
   /** `2 created, 1 updated, 5 same`. */
-  summary(): string {
+  summary(tense: "done" | "to come" = "done"): string {
     const parts = Object.entries(COUNTED).flatMap(([operation, words]) => {
       const count = this.#counts.get(operation as Step["operation"]);
-      return count === undefined ? [] : [`${count} ${words}`];
+      return count === undefined ? [] : [`${count} ${words[tense]}`];
     });
     return parts.length > 0 ? parts.join(", ") : "nothing to do";
   }

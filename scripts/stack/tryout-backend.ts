@@ -15,6 +15,9 @@ import { assertTryoutOwns, type StackBackend, type StackPaths } from "./backend.
 import { lockStack } from "./lock.ts";
 import { StepReporter } from "./reporter.ts";
 
+/** As shells report a process that Ctrl-C ended. */
+const INTERRUPTED_EXIT_CODE = 130;
+
 export class TryoutBackend implements StackBackend {
   readonly title = "try-out runner (no Pulumi CLI found; the state can be imported by one later)";
   readonly #stack: StackReference;
@@ -29,7 +32,7 @@ export class TryoutBackend implements StackBackend {
     const reporter = new StepReporter(process.stdout);
     try {
       await this.#apply(reporter, true);
-      process.stdout.write(`${reporter.summary()}\n`);
+      process.stdout.write(`${reporter.summary("to come")}\n`);
       return reporter.hasChanges();
     } finally {
       reporter.close();
@@ -97,21 +100,37 @@ export class TryoutBackend implements StackBackend {
   async #locked(operation: string, work: (reporter: StepReporter) => Promise<void>): Promise<void> {
     const lock = await lockStack(this.#stack.name, this.#paths.directory, operation);
     const reporter = new StepReporter();
+    const interrupted = () => {
+      reporter.note(`Interrupted. ${this.#goOn(operation)}`);
+      process.exit(INTERRUPTED_EXIT_CODE);
+    };
+    process.once("SIGINT", interrupted);
     try {
       // Asked again under the lock: a CLI may have taken the stack over meanwhile.
       assertTryoutOwns(this.#stack.name, this.#paths);
       await work(reporter);
       process.stderr.write(`  ${reporter.summary()}\n`);
+    } catch (error) {
+      if (reporter.hasChanges())
+        reporter.note(`${reporter.summary()}, then it failed. ${this.#goOn(operation)}`);
+      throw error;
     } finally {
+      process.off("SIGINT", interrupted);
       reporter.close();
       lock.release();
     }
+  }
+
+  #goOn(operation: string): string {
+    const options = this.#stack.name === "local" ? "" : ` -- --stack ${this.#stack.name}`;
+    return `\`npm run status${options}\` shows what runs; \`npm run ${operation}${options}\` goes on from here.`;
   }
 }
 
 /** Before an `up` only what is gone is worth a line. */
 function reportGone(reporter: StepReporter): (step: Step, seconds: number) => void {
   return (step) => {
-    if (step.operation === "delete") reporter.note(`${step.name} is gone; it will be made again`);
+    if (step.operation === "delete")
+      reporter.note(`${step.name} is missing or not whole; it will be made again`);
   };
 }

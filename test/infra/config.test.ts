@@ -110,6 +110,15 @@ describe("a stack file with mistakes", () => {
     ]);
   });
 
+  test.each([
+    ["misspelt", { platfrom: "local" }, ["platform", "models", "platfrom"]],
+    ["unknown", { platform: "cloud", colour: 1 }, ["platform", "models", "colour"]],
+  ])("whose platform is %s reports its other mistakes too", (_title, values, paths) => {
+    const problems = problemsOf(values);
+    expect(problems.map((problem) => problem.path)).toEqual(paths);
+    expect(problems[0]?.fix).toBe("Set `engine-room:platform: local`.");
+  });
+
   test("counts what is required and absent", () => {
     expect(problemsOf({ platform: "local" })[0]).toMatchObject({
       path: "models",

@@ -160,7 +160,7 @@ describe("an up that can't be done", () => {
     });
     const { code, stderr } = await stack.run("up");
     expect(code).toBe(1);
-    expect(stderr).toContain("12 problems in the stack's configuration; nothing was created");
+    expect(stderr).toContain("12 problems in the stack's configuration; nothing was changed");
     expect(existsSync(stack.directory)).toBe(false);
   });
 

@@ -4,7 +4,7 @@ import type { ProcessInputs } from "../types.ts";
 import type { CheckFailure, CheckResult, PropertyMap } from "./contract.ts";
 import { SUPERVISORD } from "./orphans.ts";
 import { portsIn } from "./placeholders.ts";
-import { choosePorts } from "./ports.ts";
+import { assertFree, choosePorts } from "./ports.ts";
 import { claimedPorts, type Ports, readRecord } from "./process-record.ts";
 import { checkProperties, hasUnknown, projectPath, propertyPath, stackPath } from "./validation.ts";
 
@@ -54,7 +54,22 @@ export async function checkProcess(inputs: PropertyMap, olds: PropertyMap = {}):
   if (checked.failures.length > 0 || hasUnknown(identity)) return checked;
   const wanted = checked.inputs as unknown as ProcessInputs;
   const withPorts = { ...checked.inputs, ports: await plannedPorts(wanted, olds.ports) };
-  return { inputs: withPorts, failures: hasUnknown(checked.inputs) ? [] : portFailures(wanted) };
+  const wrong = hasUnknown(checked.inputs) ? [] : portFailures(wanted);
+  return { inputs: withPorts, failures: [...wrong, ...(await takenPorts(wanted))] };
+}
+
+/** Ports that were asked for and that somebody else has: known before anything is touched. */
+async function takenPorts({ stackDirectory, name, requestedPorts }: ProcessInputs): Promise<CheckFailure[]> {
+  const own = Object.values((await readRecord(stackDirectory, name))?.ports ?? {});
+  const claimed = await claimedPorts(stackDirectory, name);
+  const failures: CheckFailure[] = [];
+  for (const [portName, port] of Object.entries(requestedPorts)) {
+    if (port === 0 || own.includes(port)) continue;
+    await assertFree(name, portName, port, claimed).catch((error: Error) => {
+      failures.push({ property: propertyPath(["requestedPorts", portName]), reason: error.message });
+    });
+  }
+  return failures;
 }
 
 /** Ports as they will be: those asked for, those that the process has or had, and those it will most likely get. */

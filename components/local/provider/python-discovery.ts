@@ -74,11 +74,11 @@ function missing(
   probes: readonly Probe[],
   ofVersion: readonly Probe[],
 ): PythonMissingError {
-  const wanted = `CPython ${versions.toReversed().join(" or ")} with venv, its shared library and libgomp`;
+  const wanted = `CPython ${versions.length === 1 ? versions[0] : `${versions.at(-1)} to ${versions[0]}`} with venv, its shared library and libgomp`;
   const seen = (ofVersion.length > 0 ? ofVersion : probes).map(
     (probe) => `${probe.executable} is ${probe.version}${complaint(probe) ?? ""}`,
   );
-  const found = seen.length === 0 ? "no python3 was found on PATH" : seen.join(", ");
+  const found = seen.length === 0 ? "no python3 was found" : seen.join(", ");
   const reason = `The stack needs ${wanted}, but ${found}`;
   return new PythonMissingError(reason, debianPackages(versions, ofVersion[0]));
 }

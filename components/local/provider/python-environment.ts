@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { z } from "zod";
 import type { PythonEnvironmentInputs, PythonEnvironmentOutputs } from "../types.ts";
 import { runCommand } from "./commands.ts";
-import type { CheckResult, HandlerContext, PropertyMap, ResourceHandler } from "./contract.ts";
+import type { CheckFailure, CheckResult, HandlerContext, PropertyMap, ResourceHandler } from "./contract.ts";
 import { exclusively } from "./exclusive.ts";
-import { fileSha256, fromRoot, orWhenMissing, removeEmptyUpwards, writeWhole } from "./files.ts";
+import { fileSha256, fromRoot, orWhenMissing, projectRoot, removeEmptyUpwards, writeWhole } from "./files.ts";
 import { findPython, PYTHON_VERSIONS } from "./python-discovery.ts";
 import { ensureUv, makeEnvironment, syncEnvironment } from "./uv.ts";
 import {
@@ -36,10 +36,19 @@ interface Marker {
   readonly version: string;
 }
 
+/** Triton starts its Python models by a line of shell text in which paths are not quoted. */
+function placeFailures(): CheckFailure[] {
+  const root = projectRoot();
+  if (/^[A-Za-z0-9_./@%+=:,-]+$/.test(root)) return [];
+  const reason = `The project lies in ${JSON.stringify(root)}; Triton's Python models start only from paths of letters, digits and _ . / @ % + = : , - (no spaces). Move the project to such a path.`;
+  return [{ property: "directory", reason }];
+}
+
 export const pythonEnvironment: ResourceHandler = {
   async check(inputs) {
     const checked = checkProperties(shape, inputs);
-    return checked.failures.length > 0 ? checked : checkRequirements(checked);
+    const failures = [...checked.failures, ...placeFailures()];
+    return failures.length > 0 ? { ...checked, failures } : checkRequirements(checked);
   },
 
   async diff(_id, olds, news) {

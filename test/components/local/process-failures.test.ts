@@ -116,11 +116,31 @@ describe("a port that is taken", () => {
   it("leaves the running process alone in a refused update", async () => {
     const { id, outs } = await createProcess("s", "steady");
     const { pid } = await askProcess(outs.ports.http);
-    const server = await listenOn(0);
-    const news = await processInputs("s", "steady", { requestedPorts: { http: portOf(server) } });
+    const free = await listenOn(0);
+    const port = portOf(free);
+    await new Promise((resolve) => free.close(resolve));
+    const news = await processInputs("s", "steady", { requestedPorts: { http: port } });
+    // Somebody takes it between the check and the update.
+    const server = await listenOn(port);
     await failureOf(processHandler.update(id, asState(outs), news, context));
     expect((await askProcess(outs.ports.http)).pid).toBe(pid);
     await new Promise((resolve) => server.close(resolve));
+    await processHandler.delete(id, asState(outs), context);
+  });
+
+  it("is known before anything is touched, but a process's own port is its own", async () => {
+    const server = await listenOn(0);
+    const requestedPorts = { http: portOf(server) };
+    const { failures } = await processHandler.check(askedProcess("s", "early", { requestedPorts }));
+    expect(failures).toEqual([
+      {
+        property: "requestedPorts.http",
+        reason: expect.stringContaining(`port ${portOf(server)} is taken by`),
+      },
+    ]);
+    await new Promise((resolve) => server.close(resolve));
+    const { id, outs } = await createProcess("s", "early", { requestedPorts });
+    expect((await processHandler.check(askedProcess("s", "early", { requestedPorts }))).failures).toEqual([]);
     await processHandler.delete(id, asState(outs), context);
   });
 
