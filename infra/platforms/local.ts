@@ -27,18 +27,20 @@ export function deployLocal(plan: LocalPlan): DeployedStack {
     ...(plan.pythonVersion === undefined ? {} : { pythonVersion: plan.pythonVersion }),
   });
   const environmentKey = `${requirementsSha256} ${plan.pythonVersion ?? "any Python"}`;
+  /** The builders' own code: the repositories are made again when it changes. */
+  const builderSha256 = sourcesSha256(["containers/cpu-models/engine_room_models"], /\.py$/);
   const common = { stackDirectory, python: environment.python, environmentKey };
 
   const encoders = new CpuTriton("encoders", {
     ...common,
-    ...withHashes(encodersRepository(plan.encoders)),
+    ...withHashes(encodersRepository(plan.encoders), builderSha256),
     ports: plan.encoders.ports,
   });
   const models = plan.models.map((model) => ({
     model,
     triton: new CpuTriton(model.name, {
       ...common,
-      ...withHashes(languageModelRepository(model)),
+      ...withHashes(languageModelRepository(model), builderSha256),
       ports: model.ports,
     }),
   }));
@@ -87,12 +89,11 @@ export function deployLocal(plan: LocalPlan): DeployedStack {
   };
 }
 
-/** The builders' own code: the repository is made again when it changes. */
-function withHashes(plan: RepositoryPlan): {
-  files: Record<string, RepositoryFile>;
-  artifacts: Record<string, RepositoryArtifact>;
-} {
-  const builderSha256 = sourcesSha256(["containers/cpu-models/engine_room_models"], /\.py$/);
+/** A planned repository with the hashes of what it is made from. */
+function withHashes(
+  plan: RepositoryPlan,
+  builderSha256: string,
+): { files: Record<string, RepositoryFile>; artifacts: Record<string, RepositoryArtifact> } {
   return {
     files: Object.fromEntries(
       Object.entries(plan.files).map(([path, file]) => [

@@ -164,7 +164,8 @@ describe("bad requests through the official client", () => {
 
 describe("official clients for Python", () => {
   test.each(["openai_client.py", "triton_client.py"])("%s", (script) => {
-    const python = process.env.ENGINE_ROOM_TEST_PYTHON ?? "";
+    const python = process.env.ENGINE_ROOM_TEST_PYTHON;
+    if (python === undefined) throw new Error("Run it by `npm test -- stack`, which sets Python up.");
     const run = spawnSync(python, [join(projectRoot, "test/stack/clients", script)], {
       encoding: "utf8",
       env: {

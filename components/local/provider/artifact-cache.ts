@@ -108,7 +108,10 @@ async function runBuilder(
     cwd: folder,
     environment: { ...process.env, PYTHONPATH: folder, PYTHONUNBUFFERED: "1", PYTHONDONTWRITEBYTECODE: "1" },
     timeoutSeconds: BUILD_TIMEOUT_SECONDS,
-    onLine: context.report,
+    onLine: (line) => {
+      // Its last line, the facts as JSON, is for this program.
+      if (!line.startsWith("{")) context.report(line);
+    },
     signal: context.signal,
   });
   if (result.exitCode === 0) return;

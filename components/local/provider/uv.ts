@@ -102,8 +102,13 @@ export async function syncEnvironment(
   const offline = await runUv(uv, [...sync, "--offline"], context);
   if (offline.exitCode === 0) return;
   context.report(`installing what ${requirements.join(" and ")} lists`);
-  const online = await runUv(uv, sync, context, (line) => context.report(line.trim()));
+  const online = await runUv(uv, sync, context, (line) => reportProgress(line.trim(), context));
   throwIfFailed(online, `installing ${requirements.join(" and ")}`, interpreter);
+}
+
+/** What takes time, and not the list of every package that is there afterwards. */
+function reportProgress(line: string, context: HandlerContext): void {
+  if (/^(Resolved|Downloading|Prepared|Installed) /.test(line)) context.report(line);
 }
 
 async function runUv(

@@ -171,8 +171,11 @@ function requestProblems({ code, path, message, keys, errors }: Issue): RequestP
   // An alternative that fits at the top and fails inside is the one that was meant: its own words are more exact.
   const meant = errors?.find((issues) => issues.length > 0 && issues.every((issue) => issue.path.length > 0));
   if (meant) return meant.flatMap((issue) => requestProblems({ ...issue, path: [...path, ...issue.path] }));
-  return [{ path: paramPath(path), message }];
+  return [{ path: paramPath(path), message: message.replace(MISSING, "it is required, as $1") }];
 }
+
+/** What zod says of a parameter that is not there. */
+const MISSING = /^Invalid input: expected (\w+), received undefined$/;
 
 /** `["messages", 0, "content"]` as `messages[0].content`. Fastify's zod compiler gives list positions as text. */
 export function paramPath(path: readonly PropertyKey[]): string {

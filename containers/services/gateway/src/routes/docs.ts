@@ -4,6 +4,10 @@ import swaggerUi from "@fastify/swagger-ui";
 import { jsonSchemaTransform } from "fastify-type-provider-zod";
 import type { GatewayApp } from "../context.ts";
 
+/** The project's name in place of the framework's logo. */
+const LOGO =
+  '<svg xmlns="http://www.w3.org/2000/svg" width="200" height="40"><text x="0" y="28" fill="#fff" font-family="sans-serif" font-size="24" font-weight="bold">engine-room</text></svg>';
+
 /** Collects the schemas of routes; must come before the first of them. */
 export async function collectOpenApi(app: GatewayApp, version: string): Promise<void> {
   await app.register(swagger, {
@@ -31,6 +35,8 @@ export async function docsRoutes(app: GatewayApp): Promise<void> {
   app.get("/openapi.json", { schema: { hide: true } }, () => app.swagger());
   await app.register(swaggerUi, {
     routePrefix: "/docs",
+    logo: { type: "image/svg+xml", content: Buffer.from(LOGO), href: "/docs", target: "_self" },
+    theme: { title: "engine-room gateway" },
     uiConfig: { url: "/openapi.json", validatorUrl: null },
     // Swagger UI sets inline styles; scripts come from this server alone.
     staticCSP: {
