@@ -6,25 +6,17 @@ import {
   type Properties,
   type Registered,
   type Registration,
-  type RegistrationOptions,
   UNKNOWN_VALUE,
 } from "./program/monitor.ts";
 import { runProgram } from "./program/run-program.ts";
 import { projectName, type RuntimeConfig } from "./program/stack-file.ts";
 
-export interface RenderedResource {
-  readonly type: string;
-  readonly name: string;
-  readonly urn: string;
-  readonly parent: string;
-  readonly custom: boolean;
-  readonly inputs: Properties;
-  readonly dependencies: readonly string[];
-  readonly propertyDependencies: Readonly<Record<string, readonly string[]>>;
-  readonly options: RegistrationOptions;
+/** A registration with what it leaves open left out, secrets masked, and unknown values as a placeholder. */
+export type RenderedResource = Omit<Registration, "provider" | "readId"> & {
+  /** URN of an explicit provider. */
   readonly provider?: string;
   readonly readId?: string;
-}
+};
 
 export interface RenderedStack {
   readonly project: string;
@@ -65,18 +57,10 @@ class RenderingOwner implements MonitorOwner {
   failure: Error | undefined;
 
   async register(registration: Registration): Promise<Registered> {
-    const { type, name, urn, parent, custom, dependencies, propertyDependencies, options, provider, readId } =
-      registration;
+    const { provider, readId, ...rest } = registration;
     this.resources.push({
-      type,
-      name,
-      urn,
-      parent,
-      custom,
-      inputs: type === "pulumi:pulumi:Stack" ? {} : (mask(registration.inputs) as Properties),
-      dependencies,
-      propertyDependencies,
-      options,
+      ...rest,
+      inputs: rest.type === "pulumi:pulumi:Stack" ? {} : (mask(rest.inputs) as Properties),
       ...(provider === "" ? {} : { provider: provider.replace(/::[^:]*$/, "") }),
       ...(readId === undefined ? {} : { readId }),
     });

@@ -1,7 +1,6 @@
+import * as pulumi from "@pulumi/pulumi";
 import { describe, expect, test } from "vitest";
-import { runProgram } from "../../../scripts/program/run-program.ts";
 import { findPulumi } from "../../../scripts/setup/pulumi-cli.ts";
-import { TryoutEngine } from "../../../scripts/tryout/engine.ts";
 import recorded from "../../recorded/engine-operations.json" with { type: "json" };
 import { a, b, MemoryStack, operations } from "./memory-stack.ts";
 import { type RecordedStep, recordWithRealEngine } from "./sequence/real-engine.ts";
@@ -22,12 +21,12 @@ describe("operations of a history of changes", () => {
     expect(await recordWithRunner()).toEqual(recorded.steps);
   });
 
-  const pulumi = findPulumi();
-  test.skipIf(pulumi === undefined)(
+  const cli = findPulumi();
+  test.skipIf(cli === undefined)(
     "equal those of the engine at hand (skipped without a Pulumi CLI on PATH)",
     { timeout: 180_000 },
     async () => {
-      const now = recordWithRealEngine(pulumi ?? "").map((step) => ({
+      const now = recordWithRealEngine(cli ?? "").map((step) => ({
         ...step,
         preview: [...step.preview].sort(),
         up: [...step.up].sort(),
@@ -103,9 +102,14 @@ describe("a refresh", () => {
   });
 });
 
-function newResource(sdk: typeof import("@pulumi/pulumi"), type: string, inputs: object, opts: object = {}) {
-  const Resource = class extends sdk.CustomResource {};
-  return new Resource(type, "it", inputs, opts);
+/** Runs a program that registers one resource. */
+async function register(
+  type: string,
+  inputs: object,
+  opts: pulumi.CustomResourceOptions = {},
+): Promise<unknown> {
+  const Resource = class extends pulumi.CustomResource {};
+  return new MemoryStack().run([], false, async () => ({ urn: new Resource(type, "it", inputs, opts).urn }));
 }
 
 describe("what the runner does not understand", () => {
@@ -118,54 +122,18 @@ describe("what the runner does not understand", () => {
       { retainOnDelete: true },
       "resource option retainOnDelete",
     ],
+    [
+      "an order of replacement",
+      "local:index:Thing",
+      { deleteBeforeReplace: true },
+      "resource option deleteBeforeReplace",
+    ],
   ])("%s is refused in a sentence", async (_title, type, opts, sentence) => {
-    const pulumi = await import("@pulumi/pulumi");
-    const stack = new MemoryStack();
-    const engine = new TryoutEngine({
-      project: "engine-room",
-      stack: "test",
-      preview: false,
-      provider: stack.provider,
-      state: { resources: [], pending: [] },
-      save: () => {},
-      onStart: () => {},
-      onEnd: () => {},
-    });
-    const withResource = async () => ({ resource: newResource(pulumi, type, {}, opts).urn });
-    await expect(
-      runProgram({
-        stack: "test",
-        config: { values: {}, secretKeys: [] },
-        preview: false,
-        owner: engine,
-        program: withResource,
-      }),
-    ).rejects.toThrow(sentence);
+    await expect(register(type, {}, opts)).rejects.toThrow(sentence);
   });
 
   test("a secret input is refused, and its value is not in the message", async () => {
-    const stack = new MemoryStack();
-    const pulumi = await import("@pulumi/pulumi");
-    const owner = new TryoutEngine({
-      project: "engine-room",
-      stack: "test",
-      preview: false,
-      provider: stack.provider,
-      state: { resources: [], pending: [] },
-      save: () => {},
-      onStart: () => {},
-      onEnd: () => {},
-    });
-    const withSecret = async () => ({
-      urn: newResource(pulumi, "local:index:Thing", { value: pulumi.secret("hush") }).urn,
-    });
-    const run = runProgram({
-      stack: "test",
-      config: { values: {}, secretKeys: [] },
-      preview: false,
-      owner,
-      program: withSecret,
-    });
+    const run = register("local:index:Thing", { value: pulumi.secret("hush") });
     await expect(run).rejects.toThrow("takes a secret in value");
     await expect(run).rejects.not.toThrow("hush");
   });
