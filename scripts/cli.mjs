@@ -9,8 +9,8 @@ import { fileURLToPath } from "node:url";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 
-// A reader that has seen enough, such as `head`, is no error.
-process.stdout.on("error", (error) => process.exit(error.code === "EPIPE" ? 0 : 1));
+// A reader that has seen enough, such as `head`, ends this as SIGPIPE ends other programs: quietly.
+process.stdout.on("error", (error) => process.exit(error.code === "EPIPE" ? 141 : 1));
 checkNode();
 installPackages();
 const { register } = await import("tsx/esm/api");
