@@ -1,5 +1,5 @@
 /** The whole resource graph of a stack as JSON, without network, plugins, CLI or credentials. */
-
+import { canonicalJson } from "../components/local/repository-digest.ts";
 import { isSecret } from "./program/changes.ts";
 import {
   type MonitorOwner,
@@ -27,8 +27,8 @@ export interface RenderedStack {
 }
 
 /** What stands where a value is secret, or known only after `up`. */
-export const SECRET_PLACEHOLDER = "[secret]";
-export const UNKNOWN_PLACEHOLDER = "[unknown]";
+const SECRET_PLACEHOLDER = "[secret]";
+const UNKNOWN_PLACEHOLDER = "[unknown]";
 
 /** Same stack file, same program: same bytes, wherever the project lies. */
 export async function renderStack(
@@ -48,7 +48,7 @@ export async function renderStack(
 
 /** JSON with sorted keys and a final newline. */
 export function renderJson(rendered: RenderedStack): string {
-  return `${JSON.stringify(sortKeys(rendered), null, 2)}\n`;
+  return `${JSON.stringify(JSON.parse(canonicalJson(rendered)), null, 2)}\n`;
 }
 
 class RenderingOwner implements MonitorOwner {
@@ -85,14 +85,4 @@ function mask(value: unknown): unknown {
     return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, mask(inner)]));
   }
   return value;
-}
-
-function sortKeys(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sortKeys);
-  if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value)
-      .toSorted(([a], [b]) => (a < b ? -1 : 1))
-      .map(([key, inner]) => [key, sortKeys(inner)]),
-  );
 }

@@ -6,11 +6,6 @@ export type PythonEnvironmentArgs = {
   readonly [K in keyof PythonEnvironmentInputs]: pulumi.Input<PythonEnvironmentInputs[K]>;
 };
 
-/** Path of the interpreter that an environment in `directory` has: known before the environment exists. */
-export function interpreterPath(directory: string): string {
-  return `${directory}/bin/python`;
-}
-
 export class PythonEnvironment extends pulumi.CustomResource {
   declare readonly directory: pulumi.Output<string>;
   /** Interpreter, relative to the project's root. */

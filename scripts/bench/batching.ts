@@ -6,7 +6,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { projectRoot } from "../program/stack-file.ts";
-import { jsonSender, measure, median, type Send, sampleText } from "./load.ts";
+import { measure, median, type Send, textEncoderSender } from "./load.ts";
 
 export interface BatchingResult {
   readonly concurrency: number;
@@ -41,12 +41,7 @@ export async function compareBatching(stackDirectory: string): Promise<BatchingR
       const python = join(stackDirectory, "python/bin/python");
       urls.push(await startTriton(python, repository, `${repository}-work`, servers));
     }
-    const [on, off] = urls.map((url) =>
-      jsonSender(`${url}/v2/models/text_encoder/infer`, (index) => ({
-        inputs: [{ name: "text", datatype: "BYTES", shape: [1, 1], data: [sampleText(index)] }],
-        outputs: [{ name: "text_embedding" }],
-      })),
-    );
+    const [on, off] = urls.map((url) => textEncoderSender(url));
     if (on === undefined || off === undefined) throw new Error("Both servers are needed.");
     const requestsPerSecond = async (send: Send, seconds: number) => {
       const cell = await measure(send, CONCURRENCY, seconds);

@@ -1,5 +1,5 @@
 /** What the gateway adds to a Triton call: the same texts through both, one after the other, in pairs. */
-import { jsonSender, median, quantile, sampleText } from "./load.ts";
+import { embeddingsSender, median, textEncoderSender } from "./load.ts";
 
 export interface OverheadResult {
   readonly pairs: number;
@@ -18,15 +18,9 @@ export async function measureOverhead(
   encoders: string,
   headers: Record<string, string>,
 ): Promise<OverheadResult> {
-  const direct = jsonSender(`${encoders}/v2/models/text_encoder/infer`, (index) => ({
-    inputs: [{ name: "text", datatype: "BYTES", shape: [1, 1], data: [sampleText(index)] }],
-    outputs: [{ name: "text_embedding" }, { name: "token_count" }],
-  }));
-  const through = jsonSender(
-    `${gateway}/v1/embeddings`,
-    (index) => ({ model: "all-MiniLM-L6-v2", input: sampleText(index) }),
-    headers,
-  );
+  // The gateway asks for both tensors, so the direct call does.
+  const direct = textEncoderSender(encoders, ["text_embedding", "token_count"]);
+  const through = embeddingsSender(gateway, headers);
   const directMilliseconds: number[] = [];
   const throughMilliseconds: number[] = [];
   for (let pair = 0; pair < WARM_UP_PAIRS + PAIRS; pair++) {
@@ -42,15 +36,10 @@ export async function measureOverhead(
   const differences = directMilliseconds.map(
     (milliseconds, pair) => (throughMilliseconds[pair] ?? 0) - milliseconds,
   );
-  const p50 = (values: readonly number[]) =>
-    quantile(
-      values.toSorted((a, b) => a - b),
-      0.5,
-    );
   return {
     pairs: PAIRS,
-    directP50Milliseconds: p50(directMilliseconds),
-    gatewayP50Milliseconds: p50(throughMilliseconds),
+    directP50Milliseconds: median(directMilliseconds),
+    gatewayP50Milliseconds: median(throughMilliseconds),
     medianOverheadMilliseconds: median(differences),
   };
 }

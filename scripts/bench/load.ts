@@ -111,3 +111,17 @@ export function sampleText(index: number): string {
     .map((word, position) => (position === index % words.length ? `${word}${index}` : word))
     .join(" ");
 }
+
+/** One text a request, to Triton's text_encoder. @param outputs - Tensors to ask for. */
+export function textEncoderSender(triton: string, outputs: readonly string[] = ["text_embedding"]): Send {
+  return jsonSender(`${triton}/v2/models/text_encoder/infer`, (index) => ({
+    inputs: [{ name: "text", datatype: "BYTES", shape: [1, 1], data: [sampleText(index)] }],
+    outputs: outputs.map((name) => ({ name })),
+  }));
+}
+
+/** One text a request, to the gateway. */
+export function embeddingsSender(gateway: string, headers: Record<string, string>): Send {
+  const body = (index: number) => ({ model: "all-MiniLM-L6-v2", input: sampleText(index) });
+  return jsonSender(`${gateway}/v1/embeddings`, body, headers);
+}

@@ -4,11 +4,17 @@ import { resolve } from "node:path";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { compareBatching } from "../bench/batching.ts";
 import { measureOverhead } from "../bench/gateway.ts";
-import { type Cell, jsonSender, measure, sampleText } from "../bench/load.ts";
+import {
+  type Cell,
+  embeddingsSender,
+  jsonSender,
+  measure,
+  sampleText,
+  textEncoderSender,
+} from "../bench/load.ts";
 import { measurePreview } from "../bench/preview.ts";
-import { UserError } from "../errors.ts";
 import { callerDirectory } from "../program/stack-file.ts";
-import { openStack, stackPaths } from "../stack/backend.ts";
+import { requireOutputs, stackPaths } from "../stack/backend.ts";
 import { type Command, EXIT } from "./command.ts";
 
 const CONCURRENCIES = [1, 8, 32];
@@ -25,9 +31,7 @@ export const command: Command = {
   ],
   options: { out: { type: "string", short: "o" } },
   async run({ stack, values }) {
-    const outputs = await (await openStack(stack)).outputs();
-    if (outputs === undefined)
-      throw new UserError(`The stack ${stack.name} is not up; \`npm start\` brings it up.`);
+    const outputs = await requireOutputs(stack);
     const key = process.env.ENGINE_ROOM_API_KEY;
     const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
     const { gateway, encoders } = outputs.endpoints;
@@ -89,18 +93,11 @@ async function measureLoad(
   const targets = [
     {
       name: "text_encoder, direct",
-      send: jsonSender(`${encoders.http}/v2/models/text_encoder/infer`, (index) => ({
-        inputs: [{ name: "text", datatype: "BYTES", shape: [1, 1], data: [sampleText(index)] }],
-        outputs: [{ name: "text_embedding" }],
-      })),
+      send: textEncoderSender(encoders.http),
     },
     {
       name: "/v1/embeddings",
-      send: jsonSender(
-        `${gateway}/v1/embeddings`,
-        (index) => ({ model: "all-MiniLM-L6-v2", input: sampleText(index) }),
-        headers,
-      ),
+      send: embeddingsSender(gateway, headers),
     },
     {
       name: `/v1/chat/completions, ${CHAT_TOKENS} tokens`,

@@ -1,5 +1,4 @@
-import { UserError } from "../errors.ts";
-import { openStack } from "../stack/backend.ts";
+import { requireOutputs } from "../stack/backend.ts";
 import { endpointTable } from "../stack/endpoint-table.ts";
 import { type Command, EXIT } from "./command.ts";
 
@@ -9,11 +8,7 @@ export const command: Command = {
   details: ["--json         the outputs as one JSON object, for scripts"],
   options: { json: { type: "boolean" } },
   async run({ stack, values }) {
-    const outputs = await (await openStack(stack)).outputs();
-    if (outputs === undefined)
-      throw new UserError(
-        `The stack ${stack.name} is not up; \`npm start -- --stack ${stack.name}\` brings it up.`,
-      );
+    const outputs = await requireOutputs(stack);
     process.stdout.write(
       values.json === true ? `${JSON.stringify(outputs, null, 2)}\n` : endpointTable(outputs),
     );

@@ -1,6 +1,5 @@
-import { UserError } from "../errors.ts";
 import { smokeChecks } from "../smoke/checks.ts";
-import { openStack } from "../stack/backend.ts";
+import { requireOutputs } from "../stack/backend.ts";
 import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {
@@ -8,11 +7,7 @@ export const command: Command = {
   usage: "[--stack NAME]",
   details: ["The key of a gateway that asks for one is read from ENGINE_ROOM_API_KEY."],
   async run({ stack }) {
-    const outputs = await (await openStack(stack)).outputs();
-    if (outputs === undefined)
-      throw new UserError(
-        `The stack ${stack.name} is not up; \`npm start -- --stack ${stack.name}\` brings it up.`,
-      );
+    const outputs = await requireOutputs(stack);
     const checks = smokeChecks(outputs, process.env.ENGINE_ROOM_API_KEY);
     const width = Math.max(...checks.map((check) => check.name.length));
     let failed = 0;

@@ -72,3 +72,12 @@ export function assertTryoutOwns(stack: string, paths: StackPaths): void {
     `The stack ${stack} belongs to the Pulumi CLI (its state is in ${paths.pulumi}). ${why}, and try again.`,
   );
 }
+
+/** Outputs of a stack that is up. @throws UserError with the command that brings it up, when it is not. */
+export async function requireOutputs(stack: StackReference): Promise<StackOutputs> {
+  const outputs = await (await openStack(stack)).outputs();
+  if (outputs !== undefined) return outputs;
+  throw new UserError(
+    `The stack ${stack.name} is not up; \`npm start -- --stack ${stack.name}\` brings it up.`,
+  );
+}

@@ -70,16 +70,14 @@ export class TryoutBackend implements StackBackend {
   }
 
   async #apply(reporter: StepReporter, preview: boolean): Promise<void> {
+    const operation = this.#stateOperation(reporter);
     const engine = new TryoutEngine({
+      ...operation,
       project: projectName(),
       stack: this.#stack.name,
       preview,
-      provider: localProvider((name, line) => reporter.progress(name, line)),
-      state: loadState(this.#paths.tryoutState),
-      save: (resources, pending) => saveState(this.#paths.tryoutState, resources, pending),
-      onStart: (step) => reporter.start(step),
       onEnd: (step, seconds) => {
-        reporter.end(step, seconds);
+        operation.onEnd(step, seconds);
         if (preview) reporter.changes(step);
       },
     });
