@@ -6,12 +6,11 @@
  * A mistake in the stack file ends it before the first resource is registered.
  */
 import * as pulumi from "@pulumi/pulumi";
-import { fromRuntimeConfig, parseConfig } from "./config.ts";
-import { planStack } from "./plan/stack-plan.ts";
+import { checkedPlan } from "./checked-plan.ts";
+import { fromRuntimeConfig } from "./config/config.ts";
 import { deploy } from "./platforms/index.ts";
 
-const config = parseConfig(fromRuntimeConfig(pulumi.runtime.allConfig(), pulumi.getProject()));
-const plan = planStack(config);
+const { plan } = checkedPlan(fromRuntimeConfig(pulumi.runtime.allConfig(), pulumi.getProject()));
 
 /** The contract of scripts and users: infra/outputs.ts says what each value means. */
 export const { endpoints, models, release, engineStore, cost, notes } = await deploy(plan);

@@ -4,7 +4,7 @@
  */
 import type * as pulumi from "@pulumi/pulumi";
 import type { Reach, TritonEndpoints } from "./plan/endpoints.ts";
-import type { CostPlan } from "./plan/stack-plan.ts";
+import type { CostPlan } from "./plan/local-stack.ts";
 
 export interface ModelEndpoints extends TritonEndpoints {
   /** URL that takes one JSON request and gives one JSON answer. */

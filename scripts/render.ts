@@ -1,5 +1,5 @@
 /** The whole resource graph of a stack as JSON, without network, plugins, CLI or credentials. */
-import { canonicalJson } from "../components/local/repository-digest.ts";
+import { canonicalJson } from "../infra/plan/canonical-json.ts";
 import { isSecret } from "./program/changes.ts";
 import {
   type MonitorOwner,

@@ -1,5 +1,5 @@
 /** The identity of a model repository's content, computed by the program so that a preview knows it. */
-import { createHash } from "node:crypto";
+import { jsonDigest } from "../../infra/plan/canonical-json.ts";
 import type { ModelRepositoryInputs } from "./types.ts";
 
 /**
@@ -8,18 +8,4 @@ import type { ModelRepositoryInputs } from "./types.ts";
  */
 export function repositoryDigest(content: Pick<ModelRepositoryInputs, "files" | "artifacts">): string {
   return jsonDigest({ files: content.files, artifacts: content.artifacts });
-}
-
-/** SHA-256 over `canonicalJson`, 64 hex digits. */
-export function jsonDigest(value: unknown): string {
-  return createHash("sha256").update(canonicalJson(value)).digest("hex");
-}
-
-/** JSON whose objects have their keys in order of code units, without members that are undefined. */
-export function canonicalJson(value: unknown): string {
-  return JSON.stringify(value, (_key, inner: unknown) =>
-    typeof inner === "object" && inner !== null && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : inner,
-  );
 }

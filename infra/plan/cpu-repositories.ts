@@ -3,6 +3,7 @@
  * puts them where its Triton finds them.
  */
 import type { WeightSource } from "./catalogue/cpu-models.ts";
+import type { LocalEncodersPlan, LocalModelPlan } from "./local-stack.ts";
 import {
   languageModelConfig,
   llavaEnsembleConfig,
@@ -10,7 +11,6 @@ import {
   visionEncoderConfig,
 } from "./repository/cpu-models.ts";
 import { renderModelConfig } from "./repository/model-config.ts";
-import type { LocalEncodersPlan, LocalModelPlan } from "./stack-plan.ts";
 
 /** A file given as text, or taken from the project (path relative to its root). */
 export type RepositoryFile = { readonly text: string } | { readonly source: string };

@@ -1,5 +1,5 @@
 /** What the gateway is told of a stack: containers/services/gateway/src/config.ts reads it. */
-import type { LocalPlan } from "./stack-plan.ts";
+import type { LocalPlan } from "./local-stack.ts";
 
 const BYTES_PER_MIB = 2 ** 20;
 

@@ -1,113 +1,25 @@
 /**
- * What a stack will run, from its configuration alone. Pure: no clock, no network, no file, no Pulumi; every platform,
- * script and preview starts from this.
+ * What a stack will build and run, from its configuration alone. Pure: no clock, no network, no file, no Pulumi; every
+ * platform, script and preview starts from this.
  */
-import type { LocalModelConfig, LocalStackConfig, StackConfig } from "../config.ts";
-import {
-  type CpuModel,
-  cpuModels,
-  textEncoder,
-  VISION_DIMENSION,
-  visionWeightSources,
-  type WeightSource,
-} from "./catalogue/cpu-models.ts";
+import type { StackConfig } from "../config/config.ts";
+import type { Problem } from "../problems.ts";
+import { type GpuPlan, planGpuStack } from "./gpu-stack.ts";
+import { type LocalPlan, planLocalStack } from "./local-stack.ts";
 
-/** Ports of one Triton server; 0 lets the platform choose a free one and keep it. */
-export interface TritonPorts {
-  readonly http: number;
-  readonly grpc: number;
-  readonly metrics: number;
+export type StackPlan = LocalPlan | GpuPlan;
+
+export interface PlanResult {
+  /** null where a problem leaves nothing that could be planned. */
+  readonly plan: StackPlan | null;
+  /** What forbids to create anything. */
+  readonly problems: readonly Problem[];
+  /** What is worth knowing: open advisories, tight fits, unpriced machines. */
+  readonly warnings: readonly Problem[];
 }
-
-/** One language model on a CPU Triton of its own. */
-export interface LocalModelPlan {
-  /** Name in the stack: endpoints, files and metrics carry it. */
-  readonly name: string;
-  /** Row of the catalogue. */
-  readonly model: string;
-  readonly catalogue: CpuModel;
-  readonly parallelRequests: number;
-  readonly contextTokens: number;
-  readonly maxTokens: number;
-  readonly threads: number;
-  readonly ports: TritonPorts;
-}
-
-export interface LocalEncodersPlan {
-  readonly maxBatchSize: number;
-  readonly maxQueueDelayMicroseconds: number;
-  readonly dynamicBatching: boolean;
-  readonly threads: number;
-  readonly text: {
-    readonly name: string;
-    readonly dimension: number;
-    readonly maxTokens: number;
-    readonly sources: readonly WeightSource[];
-  };
-  readonly vision: { readonly dimension: number; readonly sources: readonly WeightSource[] };
-  readonly ports: TritonPorts;
-}
-
-/** US dollars; all zero where nothing is rented. */
-export interface CostPlan {
-  readonly hourlyUsd: number;
-  readonly monthlyUsd: number;
-  readonly buildUsd: number;
-  /** Date of the price table, ISO 8601; null where no price was used. */
-  readonly pricesAsOf: string | null;
-}
-
-export interface LocalPlan {
-  readonly platform: "local";
-  /** The Triton that serves, as the outputs name it. */
-  readonly release: string;
-  readonly models: readonly LocalModelPlan[];
-  readonly encoders: LocalEncodersPlan;
-  readonly gateway: LocalStackConfig["gateway"];
-  readonly pythonVersion: string | undefined;
-  readonly cost: CostPlan;
-}
-
-export type StackPlan = LocalPlan;
-
-/** The wheel of requirements.lock and the server version that it carries (`GET /v2` answers it). */
-const CPU_RELEASE = "nvidia-pytriton 0.7.0 (Triton 2.51.0, CPU)";
 
 /** Plans a stack. Same configuration, same plan, to the byte. */
-export function planStack(config: StackConfig): StackPlan {
-  return {
-    platform: "local",
-    release: CPU_RELEASE,
-    models: config.models.map(planModel),
-    encoders: {
-      maxBatchSize: config.encoders.maxBatchSize,
-      maxQueueDelayMicroseconds: config.encoders.maxQueueDelayMicroseconds,
-      dynamicBatching: config.encoders.dynamicBatching,
-      threads: config.encoders.threads,
-      text: {
-        name: textEncoder.name,
-        dimension: textEncoder.dimension,
-        maxTokens: textEncoder.maxTokens,
-        sources: textEncoder.sources,
-      },
-      vision: { dimension: VISION_DIMENSION, sources: visionWeightSources(config.encoders.visionWeights) },
-      ports: config.encoders.ports,
-    },
-    gateway: config.gateway,
-    pythonVersion: config.pythonVersion,
-    cost: { hourlyUsd: 0, monthlyUsd: 0, buildUsd: 0, pricesAsOf: null },
-  };
-}
-
-function planModel(model: LocalModelConfig): LocalModelPlan {
-  return {
-    name: model.name,
-    model: model.model,
-    catalogue: cpuModels[model.model],
-    parallelRequests: model.parallelRequests,
-    contextTokens: model.contextTokens,
-    maxTokens: model.maxTokens ?? Math.floor(model.contextTokens / 2),
-    threads: model.threads,
-    ports: model.ports,
-  };
+export function planStack(config: StackConfig): PlanResult {
+  if (config.platform === "local") return { plan: planLocalStack(config), problems: [], warnings: [] };
+  return planGpuStack(config);
 }

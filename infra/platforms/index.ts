@@ -1,16 +1,33 @@
 /** Which code deploys a plan. Each platform loads on demand, so that a local stack never loads a cloud's SDK. */
 import type { DeployedStack } from "../outputs.ts";
 import type { StackPlan } from "../plan/stack-plan.ts";
+import { ConfigError } from "../problems.ts";
 
-type Deploy<Plan extends StackPlan> = (plan: Plan) => DeployedStack;
+type Deploy<P extends StackPlan["platform"]> = (plan: Extract<StackPlan, { platform: P }>) => DeployedStack;
 
-const platforms: {
-  readonly [P in StackPlan["platform"]]: () => Promise<Deploy<Extract<StackPlan, { platform: P }>>>;
-} = {
+/** Platforms without a row can be planned, not deployed, by this version. */
+const platforms: { readonly [P in StackPlan["platform"]]?: () => Promise<Deploy<P>> } = {
   local: async () => (await import("./local.ts")).deployLocal,
 };
 
-/** Registers all resources of a plan and says what the stack will be. */
+/**
+ * Registers all resources of a plan and says what the stack will be.
+ *
+ * @throws ConfigError where this version has no components for the platform.
+ */
 export async function deploy(plan: StackPlan): Promise<DeployedStack> {
-  return (await platforms[plan.platform]())(plan);
+  const load = platforms[plan.platform] as (() => Promise<(plan: StackPlan) => DeployedStack>) | undefined;
+  if (load === undefined) throw notDeployable(plan.platform);
+  return (await load())(plan);
+}
+
+function notDeployable(platform: string): ConfigError {
+  return new ConfigError([
+    {
+      path: "platform",
+      value: JSON.stringify(platform),
+      reason: `This version plans the platform ${platform}, and deploys only ${Object.keys(platforms).join(", ")}.`,
+      fix: "Look at it with `npm run plan`, or set `engine-room:platform: local`.",
+    },
+  ]);
 }

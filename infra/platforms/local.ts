@@ -11,7 +11,7 @@ import {
   type RepositoryPlan,
 } from "../plan/cpu-repositories.ts";
 import { gatewayConfig } from "../plan/gateway-config.ts";
-import type { LocalPlan } from "../plan/stack-plan.ts";
+import type { LocalPlan } from "../plan/local-stack.ts";
 import { fileSha256, sourcesSha256 } from "../project-files.ts";
 
 const REQUIREMENTS = "containers/cpu-models/requirements.lock";
@@ -47,7 +47,10 @@ export function deployLocal(plan: LocalPlan): DeployedStack {
   const gateway = new LocalGateway("gateway", {
     ...common,
     port: plan.gateway.port,
-    sourceSha256: sourcesSha256(["containers/services/gateway", "package-lock.json"], /\.(ts|json)$/),
+    sourceSha256: sourcesSha256(
+      ["containers/services/gateway", "containers/services/triton-requests", "package-lock.json"],
+      /\.(ts|json)$/,
+    ),
     config: pulumi
       .all([encoders.endpoints, pulumi.all(models.map(({ triton }) => triton.endpoints))])
       .apply(([encoder, language]) =>

@@ -12,10 +12,12 @@ import {
   sampleText,
   textEncoderSender,
 } from "../bench/load.ts";
+import { measurePlan, planFiguresText } from "../bench/plan.ts";
 import { measurePreview } from "../bench/preview.ts";
+import { UsageError } from "../errors.ts";
 import { callerDirectory } from "../program/stack-file.ts";
 import { requireOutputs, stackPaths } from "../stack/backend.ts";
-import { type Command, EXIT } from "./command.ts";
+import { type Command, type CommandContext, EXIT } from "./command.ts";
 
 const CONCURRENCIES = [1, 8, 32];
 const SECONDS_PER_CELL = 5;
@@ -24,31 +26,25 @@ const CHAT_TOKENS = 32;
 export const command: Command = {
   summary:
     "Measures a running stack: throughput and latency, batching on and off, what the gateway adds, preview time.",
-  usage: "[--stack NAME] [--out FILE]",
+  usage: "[--stack NAME] [--out FILE] | plan [--out FILE]",
   details: [
+    "plan           measures planning 1,000 models instead; needs no stack",
     "--out FILE     the figures as JSON, besides the table",
     "The key of a gateway that asks for one is read from ENGINE_ROOM_API_KEY.",
   ],
   options: { out: { type: "string", short: "o" } },
-  async run({ stack, values }) {
+  maxPositionals: 1,
+  async run({ stack, values, positionals }) {
+    const [target] = positionals;
+    if (target !== undefined && target !== "plan")
+      throw new UsageError(`There is no benchmark ${JSON.stringify(target)}; there is plan.`);
+    if (target === "plan") return benchPlan(values.out);
     const outputs = await requireOutputs(stack);
     const key = process.env.ENGINE_ROOM_API_KEY;
     const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
     const { gateway, encoders } = outputs.endpoints;
 
-    const [processor] = cpus();
-    const machine = {
-      cores: cpus().length,
-      memoryGiB: Math.round(totalmem() / 2 ** 30),
-      processor: processor?.model ?? "",
-    };
-    const figures: Record<string, unknown> = { machine };
-    /** Kept part by part, so that a later failure loses none. */
-    const keep = (name: string, value: unknown) => {
-      figures[name] = value;
-      if (typeof values.out === "string")
-        writeFileSync(resolve(callerDirectory(), values.out), `${JSON.stringify(figures, null, 2)}\n`);
-    };
+    const keep = figureKeeper(values.out);
     keep("load", await measureLoad(outputs, headers));
 
     const overhead = await measureOverhead(gateway, encoders.http, headers);
@@ -79,6 +75,32 @@ export const command: Command = {
     return EXIT.ok;
   },
 };
+
+function benchPlan(out: CommandContext["values"][string]): number {
+  const figures = measurePlan();
+  figureKeeper(out)("plan", figures);
+  print(planFiguresText(figures));
+  return EXIT.ok;
+}
+
+/**
+ * Keeps figures by name in the file `out`, part by part, so that a later failure loses none; nowhere without a file.
+ * They come with the machine they were measured on.
+ */
+function figureKeeper(out: CommandContext["values"][string]): (name: string, value: unknown) => void {
+  const [processor] = cpus();
+  const machine = {
+    cores: cpus().length,
+    memoryGiB: Math.round(totalmem() / 2 ** 30),
+    processor: processor?.model ?? "",
+  };
+  const figures: Record<string, unknown> = { machine };
+  return (name, value) => {
+    figures[name] = value;
+    if (typeof out === "string")
+      writeFileSync(resolve(callerDirectory(), out), `${JSON.stringify(figures, null, 2)}\n`);
+  };
+}
 
 interface LoadRow extends Cell {
   readonly name: string;

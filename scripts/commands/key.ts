@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
-import { resourceName } from "../../infra/config.ts";
+import { resourceName } from "../../infra/config/common.ts";
 import { UsageError } from "../errors.ts";
 import { type Command, EXIT } from "./command.ts";
 

@@ -9,6 +9,7 @@ import { type Command, EXIT } from "./command.ts";
 const commands: Readonly<Record<string, () => Promise<{ command: Command }>>> = {
   start: () => import("./start.ts"),
   up: () => import("./up.ts"),
+  plan: () => import("./plan.ts"),
   preview: () => import("./preview.ts"),
   refresh: () => import("./refresh.ts"),
   down: () => import("./down.ts"),
@@ -52,7 +53,7 @@ export async function main(argv: readonly string[]): Promise<number> {
 }
 
 /** Options that users give, and that npm keeps for itself where `--` is missing. */
-const EASILY_LOST = ["stack", "config-file", "json", "out", "lines", "follow"];
+const EASILY_LOST = ["stack", "config-file", "json", "explain", "out", "lines", "follow"];
 
 function refuseOptionsThatNpmTook(values: Readonly<Record<string, unknown>>): void {
   const lost = EASILY_LOST.find((option) => {

@@ -1,4 +1,10 @@
 /** One real request to every endpoint of a stack's outputs. */
+import {
+  buildGenerateRequest,
+  parseGenerateResponse,
+  parseStreamEvent,
+  requestProfile,
+} from "@engine-room/triton-requests";
 import { credentials, makeGenericClientConstructor } from "@grpc/grpc-js";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import type { TritonEndpoints } from "../../infra/plan/endpoints.ts";
@@ -141,20 +147,26 @@ function tritonChecks(name: string, { http, grpc, metrics }: TritonEndpoints): C
   ];
 }
 
+/** What the CPU models speak. */
+const TEXT_PROFILE = requestProfile("inflight_batcher_llm");
+
 function generateChecks(name: string, generate: string): Check[] {
-  const body = { text_input: "The capital of France is", max_tokens: 8, top_k: 1, stream: false };
+  const send = (stream: boolean) => {
+    const request = { text: "The capital of France is", maxTokens: 8, temperature: 0, stream };
+    const { body, headers } = buildGenerateRequest(TEXT_PROFILE, request);
+    return fetchText(`${generate}${stream ? "_stream" : ""}`, { method: "POST", headers, body });
+  };
   return [
     {
       name: `${name} generate`,
-      run: async () =>
-        quote((JSON.parse(await postJson(generate, body)) as { text_output: string }).text_output),
+      run: async () => quote(parseGenerateResponse(TEXT_PROFILE, JSON.parse(await send(false))).text),
     },
     {
       name: `${name} generate_stream`,
       run: async () => {
-        const text = await postJson(`${generate}_stream`, { ...body, stream: true });
-        const count = text.split("\n").filter((line) => line.startsWith("data: ")).length;
-        return expect(count > 1, `${count} events`, `${count} events`);
+        const events = (await send(true)).split("\n").filter((line) => line.startsWith("data: "));
+        const texts = events.map((line) => parseStreamEvent(TEXT_PROFILE, JSON.parse(line.slice(6))).text);
+        return expect(texts.length > 1, `${texts.length} events`, `${texts.length} events`);
       },
     },
   ];

@@ -2,7 +2,8 @@
 import { existsSync, rmSync } from "node:fs";
 import { basename } from "node:path";
 import { sweepStack } from "../../components/local/provider/status.ts";
-import { fromRuntimeConfig, parseConfig } from "../../infra/config.ts";
+import { checkedPlan } from "../../infra/checked-plan.ts";
+import { fromRuntimeConfig } from "../../infra/config/config.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { runProgram } from "../program/run-program.ts";
 import { projectName, readStackFile, type StackReference } from "../program/stack-file.ts";
@@ -41,8 +42,8 @@ export class TryoutBackend implements StackBackend {
 
   up(): Promise<void> {
     return this.#locked("up", async (reporter) => {
-      // Parsed before anything is read or started, so that a mistake costs nothing.
-      parseConfig(fromRuntimeConfig(readStackFile(this.#stack).values, projectName()));
+      // Planned before anything is read or started, so that a mistake costs nothing.
+      checkedPlan(fromRuntimeConfig(readStackFile(this.#stack).values, projectName()));
       if (existsSync(this.#paths.tryoutState))
         await refresh({ ...this.#stateOperation(reporter), onStart: () => {}, onEnd: reportGone(reporter) });
       await this.#apply(reporter, false);

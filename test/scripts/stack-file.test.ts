@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { fromRuntimeConfig, parseConfig } from "../../infra/config.ts";
+import { fromRuntimeConfig, parseConfig } from "../../infra/config/config.ts";
 import { readStackFile, stackNames, stackReference } from "../../scripts/program/stack-file.ts";
 
 let directory: string;

@@ -1,7 +1,7 @@
 /** Built model folders in the download cache: each built once for a specification and a builder, verified at each use. */
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { jsonDigest } from "../repository-digest.ts";
+import { jsonDigest } from "../../../infra/plan/canonical-json.ts";
 import type { JsonObject, RepositoryArtifact } from "../types.ts";
 import { lastLines, runCommand } from "./commands.ts";
 import type { HandlerContext } from "./contract.ts";

@@ -1,7 +1,7 @@
 /** What is written for a process: the record that its launcher reads and that later runs compare with. */
 import { copyFile, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { jsonDigest } from "../repository-digest.ts";
+import { jsonDigest } from "../../../infra/plan/canonical-json.ts";
 import type { ProcessInputs } from "../types.ts";
 import { fromRoot, listFiles, orWhenMissing, projectRoot, replaceWhole, writeWhole } from "./files.ts";
 import { PROCESS_VARIABLE, STACK_VARIABLE } from "./orphans.ts";

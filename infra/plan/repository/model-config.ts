@@ -62,6 +62,15 @@ export interface InstanceGroupConfig {
   readonly gpus?: readonly number[];
 }
 
+/** A request of zeros that an instance answers before the model counts as ready. */
+export interface WarmupConfig {
+  readonly name: string;
+  /** Rows; 0 for a model whose tensors have no batch dimension. */
+  readonly batchSize: number;
+  /** Shapes without the batch dimension, every size given. */
+  readonly inputs: readonly TensorConfig[];
+}
+
 /** One model of an ensemble; each map goes from the model's own tensor name to the ensemble's. */
 export interface EnsembleStepConfig {
   readonly modelName: string;
@@ -89,6 +98,8 @@ interface CommonConfig {
   readonly dynamicBatching?: DynamicBatchingConfig;
   /** @default Triton's own choice: one instance, on every GPU that it finds, else on the CPU */
   readonly instanceGroups?: readonly InstanceGroupConfig[];
+  /** @default none - the first request pays for what is set up late */
+  readonly warmups?: readonly WarmupConfig[];
   /** Whether a request may have any number of responses. @default false */
   readonly decoupled?: boolean;
   /** Values for the backend, which gets all as strings; rendered in the order of their names. */
@@ -121,6 +132,7 @@ export function renderModelConfig(config: ModelConfig): string {
       count,
       gpus,
     })),
+    model_warmup: config.warmups?.map(warmup),
     model_transaction_policy: config.decoupled ? { decoupled: true } : undefined,
     ensemble_scheduling: isEnsemble ? { step: config.ensembleSteps.map(ensembleStep) } : undefined,
     parameters: mapEntries(config.parameters ?? {}).map(({ key, value }) => ({
@@ -156,6 +168,14 @@ function queuePolicy(policy: QueuePolicyConfig): Message {
     allow_timeout_override: policy.allowTimeoutOverride,
     max_queue_size: policy.maxQueueSize,
   };
+}
+
+function warmup({ name, batchSize, inputs }: WarmupConfig): Message {
+  const zeros = inputs.map((input) => ({
+    key: input.name,
+    value: { data_type: enumValue(input.dataType), dims: input.dims, zero_data: true },
+  }));
+  return { name, batch_size: batchSize, inputs: zeros };
 }
 
 function ensembleStep(step: EnsembleStepConfig): Message {

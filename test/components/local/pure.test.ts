@@ -5,8 +5,9 @@ import { packageSchema } from "../../../components/local/provider/schema.ts";
 import { renderProgram } from "../../../components/local/provider/supervisor-conf.ts";
 import { hasUnknown, propertyPath } from "../../../components/local/provider/validation.ts";
 import { unwrap, wrap } from "../../../components/local/provider/wire.ts";
-import { canonicalJson, repositoryDigest } from "../../../components/local/repository-digest.ts";
+import { repositoryDigest } from "../../../components/local/repository-digest.ts";
 import { RESOURCE_TYPES } from "../../../components/local/types.ts";
+import { canonicalJson } from "../../../infra/plan/canonical-json.ts";
 
 const SECRET = { "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270" };
 const OUTPUT = { "4dabf18193072939515e22adb298388d": "d0e6a833031e9bbcd3f4e8bde6ca49a4" };

@@ -1,3 +1,4 @@
+import { requestProfile } from "@engine-room/triton-requests";
 import { describe, expect, it } from "vitest";
 import { parseConfig } from "../../../containers/services/gateway/src/config.ts";
 import { configOf, sha256 } from "./support.ts";
@@ -25,8 +26,7 @@ describe("configuration", () => {
     });
     expect(config.models[0]).toMatchObject({
       http: "http://10.0.0.1:8000",
-      tritonModel: "ensemble",
-      flavour: "inflight_batcher_llm",
+      profile: requestProfile("inflight_batcher_llm"),
       maxTokens: 1024,
       contextTokens: 2048,
       stopWords: [],
@@ -88,6 +88,35 @@ describe("configuration", () => {
       'apiKeys[1].name = "alice": is taken by another key: rename one of them',
       "apiKeys[1].sha256 = [hidden]: is the same key again: remove one of them",
     ]);
+  });
+
+  it("takes a profile in full, or the short form of a usual one, and not both", () => {
+    const profile = requestProfile("llava");
+    const model = { name: "m", http: "http://127.0.0.1:1" };
+    const read = (more: object) => parseConfig({ models: [{ ...model, ...more }] }).models[0]?.profile;
+    expect(read({ profile })).toEqual(profile);
+    expect(read({ flavour: "inflight_batcher_llm_legacy", tritonModel: "bls", endId: 2 })).toEqual(
+      requestProfile("inflight_batcher_llm", {
+        tritonModel: "bls",
+        seedField: "random_seed",
+        minTokensField: "min_length",
+        endId: 2,
+      }),
+    );
+    expect(
+      problemsOf({ models: [{ ...model, profile, flavour: "inflight_batcher_llm", endId: 0 }] }),
+    ).toEqual([
+      "gateway.json: 2 problems",
+      'models[0].flavour = "inflight_batcher_llm": is said by the model\'s profile too: remove it, and write it there if it differs',
+      "models[0].endId = 0: is said by the model's profile too: remove it, and write it there if it differs",
+    ]);
+  });
+
+  it("names a wrong key of a profile by its path", () => {
+    const profile = { ...requestProfile("llava"), seedField: "sead" };
+    expect(problemsOf({ models: [{ name: "m", http: "http://127.0.0.1:1", profile }] })[1]).toBe(
+      'models[0].profile.seedField = "sead": is not known here; use one of seed, random_seed',
+    );
   });
 
   it("refuses a language model with the encoder's id", () => {

@@ -1,10 +1,11 @@
+import { imageProfile, requestProfile } from "@engine-room/triton-requests";
 import { describe, expect, it } from "vitest";
 import { gatewayConfigSchema } from "../../../containers/services/gateway/src/config.ts";
 import {
   chatGeneration,
-  chatTurns,
   completionGenerations,
   defaultMaxTokens,
+  readChat,
 } from "../../../containers/services/gateway/src/openai/generation.ts";
 import {
   chatCompletionRequest,
@@ -12,14 +13,13 @@ import {
 } from "../../../containers/services/gateway/src/openai/schemas.ts";
 import { ChatTemplate } from "../../../containers/services/gateway/src/text/chat-template.ts";
 import { estimateTokens } from "../../../containers/services/gateway/src/text/token-count.ts";
-import { readOutput, sampling } from "../../../containers/services/gateway/src/triton/generate.ts";
 import { CHAT, CHATML, configOf } from "./support.ts";
 
 const [model] = gatewayConfigSchema.parse(configOf({ encoders: 1, model: 2 })).models;
 if (model === undefined) throw new Error("the test's configuration has a model");
 
 const chat = (more: object = {}) =>
-  chatGeneration(chatCompletionRequest.parse({ ...CHAT, ...more }), "prompt", model);
+  chatGeneration(chatCompletionRequest.parse({ ...CHAT, ...more }), "prompt", [], model);
 
 describe("chat template", () => {
   it("ends where the assistant begins to speak", () => {
@@ -63,10 +63,13 @@ describe("chat template", () => {
         },
       ],
     });
-    expect(chatTurns(messages, "m")).toEqual([
-      { role: "system", content: "Be brief." },
-      { role: "user", content: "ab", name: "bob" },
-    ]);
+    expect(readChat(messages, model)).toEqual({
+      turns: [
+        { role: "system", content: "Be brief." },
+        { role: "user", content: "ab", name: "bob" },
+      ],
+      images: [],
+    });
   });
 });
 
@@ -83,9 +86,9 @@ describe("answer length", () => {
   });
 
   it("leaves room for the prompt when nothing was asked for", () => {
-    expect(defaultMaxTokens("", model)).toBe(1024);
-    expect(defaultMaxTokens("x".repeat(3000), model)).toBe(2048 - 1500);
-    expect(defaultMaxTokens("x".repeat(100_000), model)).toBe(1);
+    expect(defaultMaxTokens("", 0, model)).toBe(1024);
+    expect(defaultMaxTokens("x".repeat(3000), 0, model)).toBe(2048 - 1500);
+    expect(defaultMaxTokens("x".repeat(100_000), 0, model)).toBe(1);
   });
 
   it("is 16 for completions, one request a prompt", () => {
@@ -93,55 +96,79 @@ describe("answer length", () => {
       completionRequest.parse({ model: "m", prompt: ["a", "b"], stop: "." }),
       model,
     );
-    expect(generations.map(({ prompt, maxTokens, stopWords }) => ({ prompt, maxTokens, stopWords }))).toEqual(
-      [
-        { prompt: "a", maxTokens: 16, stopWords: ["."] },
-        { prompt: "b", maxTokens: 16, stopWords: ["."] },
-      ],
-    );
+    expect(generations.map(({ text, maxTokens, stopWords }) => ({ text, maxTokens, stopWords }))).toEqual([
+      { text: "a", maxTokens: 16, stopWords: ["."] },
+      { text: "b", maxTokens: 16, stopWords: ["."] },
+    ]);
   });
 });
 
 describe("sampling", () => {
-  it("is greedy at temperature 0, whatever else was asked for", () => {
-    expect(sampling(chat({ temperature: 0, top_p: 0.5, seed: 3 }), "seed")).toEqual({ top_k: 1 });
-  });
-
   it("says every number, with the API's defaults, because TensorRT-LLM's own are greedy", () => {
-    expect(sampling(chat({ seed: 3 }), "seed")).toEqual({ temperature: 1, top_p: 1, top_k: 0, seed: 3 });
-    expect(
-      sampling(chat({ seed: 3, temperature: 0.5, top_k: 40, frequency_penalty: 1 }), "random_seed"),
-    ).toEqual({
+    expect(chat({ seed: 3 })).toMatchObject({ temperature: 1, topP: 1, topK: 0, seed: 3 });
+    expect(chat({ seed: 3, temperature: 0.5, top_k: 40, frequency_penalty: 1 })).toMatchObject({
       temperature: 0.5,
-      top_p: 1,
-      top_k: 40,
-      random_seed: 3,
-      frequency_penalty: 1,
+      topP: 1,
+      topK: 40,
+      seed: 3,
+      frequencyPenalty: 1,
+      presencePenalty: 0,
     });
   });
 
-  it("takes another seed each time when none was given", () => {
-    const seeds = new Set(Array.from({ length: 20 }, () => sampling(chat(), "seed").seed));
+  it("takes another seed each time when none was given, for each prompt its own", () => {
+    const seeds = new Set(Array.from({ length: 20 }, () => chat().seed));
     expect(seeds.size).toBeGreaterThan(10);
+    const prompts = Array.from({ length: 16 }, () => "a");
+    const generations = completionGenerations(
+      completionRequest.parse({ model: "m", prompt: prompts }),
+      model,
+    );
+    expect(new Set(generations.map(({ seed }) => seed)).size).toBeGreaterThan(10);
   });
 });
 
-describe("Triton's answer", () => {
-  it("has text, and token counts where the model gives them", () => {
-    expect(readOutput({ text_output: "a", num_input_tokens: 3, num_output_tokens: [4] })).toEqual({
-      text: "a",
-      promptTokens: 3,
-      completionTokens: 4,
+describe("images in a chat", () => {
+  const URL_1 = "data:image/png;base64,iVBORw0KGgo=";
+  const URL_2 = "data:image/webp;base64,UklGRgAAAABXRUJQ";
+  const vila = {
+    ...model,
+    profile: requestProfile("multimodal", {
+      image: {
+        ...imageProfile("vila", "multimodal", { maxImages: 4, tokensPerImage: 196 }),
+        accepts: ["dataUrl" as const],
+      },
+    }),
+  };
+  const parts = (...content: object[]) =>
+    chatCompletionRequest.parse({ model: "m", messages: [{ role: "user", content }] }).messages;
+  const image = (url: string) => ({ type: "image_url", image_url: { url } });
+
+  it("leave their mark where they stand, never side by side", () => {
+    const messages = parts({ type: "text", text: "Compare:" }, image(URL_1), image(URL_2));
+    expect(readChat(messages, vila)).toEqual({
+      turns: [{ role: "user", content: "Compare:<image>\n<image>" }],
+      images: [URL_1, URL_2],
     });
-    expect(readOutput({ text_output: ["a", "b"] })).toEqual({
-      text: "a",
-      promptTokens: undefined,
-      completionTokens: undefined,
-    });
-    expect(() => readOutput({})).toThrow("no text_output");
   });
 
-  it("is counted by its bytes where it does not, and says so", () => {
+  it("take their tokens of the context", () => {
+    expect(defaultMaxTokens("x".repeat(3000), 2, vila)).toBe(2048 - 1500 - 2 * 196);
+  });
+
+  it("are named in the refusal where the server takes them in another form", () => {
+    const pixels = {
+      ...model,
+      profile: requestProfile("multimodal", {
+        image: imageProfile("llava", "multimodal", { maxImages: 1, tokensPerImage: 576 }),
+      }),
+    };
+    expect(() => readChat(parts(image(URL_1)), pixels)).toThrow("takes images as processedPixels only");
+  });
+});
+
+describe("tokens that the model does not count", () => {
+  it("are estimated from bytes, and marked so", () => {
     expect(estimateTokens(["", "12345"])).toEqual({ count: 1 + 2, isEstimate: true });
   });
 });

@@ -48,7 +48,9 @@ export class Catalogue {
         chatTemplate:
           chatTemplate === undefined ? undefined : new ChatTemplate(chatTemplate, bosToken, eosToken),
       });
-      upstreams.push({ client, tritonModel: model.tritonModel });
+      const { tritonModel, streamingModel } = model.profile;
+      for (const name of new Set([tritonModel, streamingModel]))
+        upstreams.push({ client, tritonModel: name });
     }
     this.upstreams = upstreams;
   }

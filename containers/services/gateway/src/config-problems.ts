@@ -1,5 +1,6 @@
 /** What can be wrong with a configuration beyond single fields, and how all of it is said to people. */
 import type { z } from "zod";
+import { SHORT_FORM_KEYS } from "./profile-config.ts";
 
 export const DEFAULT_MAX_TOKENS = 1024;
 export const DEFAULT_CONTEXT_TOKENS = 2048;
@@ -28,8 +29,16 @@ export function crossFieldIssues(values: unknown): CrossFieldIssue[] {
 
 function modelIssues(models: readonly Fields[], encoderId: unknown): CrossFieldIssue[] {
   return models.flatMap(
-    ({ name, maxTokens = DEFAULT_MAX_TOKENS, contextTokens = DEFAULT_CONTEXT_TOKENS }, index) => {
-      const issues: CrossFieldIssue[] = [];
+    (
+      { name, profile, maxTokens = DEFAULT_MAX_TOKENS, contextTokens = DEFAULT_CONTEXT_TOKENS, ...rest },
+      index,
+    ) => {
+      const issues: CrossFieldIssue[] = SHORT_FORM_KEYS.filter(
+        (key) => profile !== undefined && rest[key] !== undefined,
+      ).map((key) => ({
+        path: ["models", index, key],
+        message: "is said by the model's profile too: remove it, and write it there if it differs",
+      }));
       const earlier = [encoderId, ...models.slice(0, index).map((model) => model.name)];
       if (name !== undefined && earlier.includes(name)) {
         issues.push({

@@ -12,7 +12,7 @@ import {
   describeCrossFieldIssue,
   describeIssue,
 } from "./config-problems.ts";
-import { FLAVOURS } from "./triton/flavours.ts";
+import { namedProfile, profileName, requestProfileSchema, tokenId, tritonName } from "./profile-config.ts";
 
 const tritonUrl = z
   .string()
@@ -30,18 +30,6 @@ const modelId = z
     /^[A-Za-z0-9][A-Za-z0-9._:/-]*$/,
     "must start with a letter or digit and hold only letters, digits and . _ : / -",
   );
-
-/** A name that Triton has in its model repository: it becomes a part of a URL path. */
-const tritonName = z
-  .string()
-  .min(1)
-  .max(128)
-  .regex(/^[A-Za-z0-9_.-]+$/, "must be a Triton model or tensor name: letters, digits and . _ -");
-
-const tokenId = z
-  .int()
-  .min(0)
-  .max(2 ** 31 - 1);
 
 const chatTemplate = z.string().superRefine((source, context) => {
   try {
@@ -74,12 +62,16 @@ const model = z.strictObject({
   name: modelId,
   /** Triton's HTTP address. */
   http: tritonUrl,
-  /** Triton model that answers /generate: `ensemble`, or `tensorrt_llm_bls`. */
-  tritonModel: tritonName.default("ensemble"),
-  /** How that model names its tensors and cuts its text. */
-  flavour: z
-    .enum(Object.keys(FLAVOURS) as [keyof typeof FLAVOURS, ...(keyof typeof FLAVOURS)[]])
-    .default("inflight_batcher_llm"),
+  /** How the model is asked, in full; the next four keys are the short form for a text model. */
+  profile: requestProfileSchema.optional(),
+  /** Triton model that answers /generate: `ensemble`, or `tensorrt_llm_bls`. Default `ensemble`. */
+  tritonModel: tritonName.optional(),
+  /** How that model names its tensors and cuts its text. Default `inflight_batcher_llm`. */
+  flavour: profileName.optional(),
+  /** Token id that ends an answer. Absent: the model's own. */
+  endId: tokenId.optional(),
+  /** Token id that fills a batch. Absent: the model's own. */
+  padId: tokenId.optional(),
   /** Jinja template, as in tokenizer_config.json. Absent: the model completes text and does not chat. */
   chatTemplate: chatTemplate.optional(),
   /** What the template's `bos_token` stands for. Empty by default: TensorRT-LLM's tokenizer adds the real one itself. */
@@ -92,11 +84,13 @@ const model = z.strictObject({
   maxTokens: z.int().min(1).default(DEFAULT_MAX_TOKENS),
   /** Prompt and answer together: `max_seq_len` of the engine. */
   contextTokens: z.int().min(2).default(DEFAULT_CONTEXT_TOKENS),
-  /** Token id that ends an answer. Absent: the model's own. */
-  endId: tokenId.optional(),
-  /** Token id that fills a batch. Absent: the model's own. */
-  padId: tokenId.optional(),
 });
+
+/** A model with its one profile, whichever way it was written. */
+const profiledModel = model.transform(({ profile, tritonModel, flavour, endId, padId, ...rest }) => ({
+  ...rest,
+  profile: profile ?? namedProfile({ tritonModel, flavour, endId, padId }),
+}));
 
 const apiKey = z.strictObject({
   /** Who the key belongs to; shown in logs and metrics instead of the key. */
@@ -136,7 +130,7 @@ const file = z.strictObject({
   /** The Triton that turns texts into vectors. Absent: /v1/embeddings knows no model. */
   encoders: encoders.optional(),
   /** The language models, one Triton each. */
-  models: z.array(model).default([]),
+  models: z.array(profiledModel).default([]),
   /** Who may use /v1. None: everybody who reaches the address. */
   apiKeys: z.array(apiKey).default([]),
   /** Per API key; per remote address where there are no keys. Absent: no limit. */
@@ -159,7 +153,7 @@ export type GatewayConfig = z.infer<typeof gatewayConfigSchema>;
 /** What a caller may write: defaults left out. */
 export type GatewayConfigInput = z.input<typeof gatewayConfigSchema>;
 export type EncodersConfig = z.infer<typeof encoders>;
-export type ModelConfig = z.infer<typeof model>;
+export type ModelConfig = z.infer<typeof profiledModel>;
 export type LimitsConfig = z.infer<typeof limits>;
 export type ApiKeyConfig = z.infer<typeof apiKey>;
 

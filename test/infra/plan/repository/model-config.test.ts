@@ -25,6 +25,13 @@ const everything: ModelConfig = {
     { kind: "KIND_GPU", count: 2, gpus: [0, 1] },
     { kind: "KIND_CPU", count: 1 },
   ],
+  warmups: [
+    {
+      name: "zeros",
+      batchSize: 1,
+      inputs: [{ name: "in\nput", dataType: "TYPE_FP16", dims: [3, 224, 224] }],
+    },
+  ],
   decoupled: true,
   parameters: { "b'": "$(date)", a: '" } parameters { key: "x" value { string_value: "y' },
   responseCache: true,

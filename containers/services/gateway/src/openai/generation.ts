@@ -1,6 +1,8 @@
 /** From a request of the OpenAI API to what a model is asked to generate, with the checks that need the model. */
+import { randomInt } from "node:crypto";
+import { type ImageInput, isHttpUrl } from "@engine-room/triton-requests";
 import type { ModelConfig } from "../config.ts";
-import { invalidRequest } from "../errors.ts";
+import { type ApiError, invalidRequest } from "../errors.ts";
 import type { ChatTurn } from "../text/chat-template.ts";
 import type { GenerateRequest } from "../triton/generate.ts";
 import type { ChatCompletionRequest, ChatMessage, CompletionRequest } from "./schemas.ts";
@@ -14,18 +16,26 @@ const COMPLETION_DEFAULT_TOKENS = 16;
  */
 const LEAST_BYTES_PER_TOKEN = 2;
 
+/** Messages as a chat template takes them, and the images whose places are marked in them. */
+export interface Chat {
+  readonly turns: readonly ChatTurn[];
+  readonly images: readonly ImageInput[];
+}
+
 /** A chat request for its model. @throws ApiError 400 with numbers when it asks for too many tokens. */
 export function chatGeneration(
   request: ChatCompletionRequest,
   prompt: string,
+  images: Chat["images"],
   model: ModelConfig,
 ): GenerateRequest {
   const asked = request.max_completion_tokens ?? request.max_tokens;
   const param = request.max_completion_tokens == null ? "max_tokens" : "max_completion_tokens";
   return {
     ...samplingOf(request),
-    prompt,
-    maxTokens: checkedMaxTokens(asked ?? defaultMaxTokens(prompt, model), param, model),
+    text: prompt,
+    images,
+    maxTokens: checkedMaxTokens(asked ?? defaultMaxTokens(prompt, images.length, model), param, model),
   };
 }
 
@@ -37,12 +47,17 @@ export function completionGenerations(request: CompletionRequest, model: ModelCo
     model,
   );
   const prompts = typeof request.prompt === "string" ? [request.prompt] : request.prompt;
-  return prompts.map((prompt) => ({ ...samplingOf(request), prompt, maxTokens }));
+  return prompts.map((prompt) => ({ ...samplingOf(request), text: prompt, maxTokens }));
 }
 
-/** What the context has room for after the prompt, between 1 and the model's limit. */
-export function defaultMaxTokens(prompt: string, { contextTokens, maxTokens }: ModelConfig): number {
-  const promptTokens = Math.ceil(Buffer.byteLength(prompt) / LEAST_BYTES_PER_TOKEN);
+/** What the context has room for after the prompt and its images, between 1 and the model's limit. */
+export function defaultMaxTokens(
+  prompt: string,
+  imageCount: number,
+  { contextTokens, maxTokens, profile }: ModelConfig,
+): number {
+  const textTokens = Math.ceil(Buffer.byteLength(prompt) / LEAST_BYTES_PER_TOKEN);
+  const promptTokens = textTokens + imageCount * (profile.image?.tokensPerImage ?? 0);
   return Math.max(1, Math.min(maxTokens, contextTokens - promptTokens));
 }
 
@@ -57,38 +72,77 @@ function checkedMaxTokens(asked: number, param: string, { name, maxTokens }: Mod
 
 function samplingOf(
   request: ChatCompletionRequest | CompletionRequest,
-): Omit<GenerateRequest, "prompt" | "maxTokens"> {
+): Omit<GenerateRequest, "text" | "maxTokens"> {
   return {
     temperature: request.temperature ?? 1,
     topP: request.top_p ?? 1,
     topK: request.top_k ?? 0,
-    seed: request.seed ?? undefined,
+    // TensorRT-LLM's own default is a fixed seed, with which every answer to a prompt would be the same.
+    seed: request.seed ?? randomInt(2 ** 32),
     frequencyPenalty: request.frequency_penalty ?? 0,
     presencePenalty: request.presence_penalty ?? 0,
     stopWords: typeof request.stop === "string" ? [request.stop] : (request.stop ?? []),
   };
 }
 
-/** Messages as a chat template takes them: text only. @throws ApiError 400 for parts that are not text. */
-export function chatTurns(messages: readonly ChatMessage[], model: string): ChatTurn[] {
-  return messages.map((message, index) => ({
+/**
+ * Reads a chat's messages for a model.
+ * @throws ApiError 400 for parts that it can't read, and for images that are addresses: nothing is fetched for a client.
+ */
+export function readChat(messages: readonly ChatMessage[], model: ModelConfig): Chat {
+  const images: string[] = [];
+  const turns = messages.map((message, index) => ({
     // "developer" is the newer name of "system"; templates know the older one.
     role: message.role === "developer" ? "system" : message.role,
-    content: textOf(message.content, index, model),
+    content: readContent(message.content, `messages[${index}].content`, model, images),
     ...(message.name === undefined ? {} : { name: message.name }),
   }));
+  return { turns, images };
 }
 
-function textOf(content: ChatMessage["content"], messageIndex: number, model: string): string {
+/** The text of a message, with the model's mark where an image is; the images are added to `images`. */
+function readContent(
+  content: ChatMessage["content"],
+  param: string,
+  model: ModelConfig,
+  images: string[],
+): string {
   if (typeof content === "string") return content;
-  return content
-    .map((part, partIndex) => {
-      if (part.type === "text" && typeof part.text === "string") return part.text;
-      throw invalidRequest(
-        `${model} reads text only, and this part is of type ${part.type}; send text, or choose a model that takes it.`,
-        `messages[${messageIndex}].content[${partIndex}]`,
-        "unsupported_content",
-      );
-    })
-    .join("");
+  const mark = model.profile.image?.mark ?? "";
+  return content.reduce((text, part, index) => {
+    if (part.type === "text" && typeof part.text === "string") return text + part.text;
+    images.push(imageOf(part, `${param}[${index}]`, model));
+    // Marks side by side would be read as one.
+    return text + (mark !== "" && text.endsWith(mark) ? "\n" : "") + mark;
+  }, "");
+}
+
+type ContentPart = Exclude<ChatMessage["content"], string>[number];
+
+function imageOf(part: ContentPart, param: string, { name, profile }: ModelConfig): string {
+  const { image } = profile;
+  if (part.type !== "image_url" || image === null) {
+    throw unsupportedContent(
+      `${name} reads text ${image === null ? "only" : "and images"}, and this part is of type ${part.type}; send text, or choose a model that takes it.`,
+      param,
+    );
+  }
+  const { url } = part.image_url;
+  if (isHttpUrl(url)) {
+    throw unsupportedContent(
+      "This image is an address, and only data URLs are accepted; send data:image/jpeg;base64,… (or png, webp).",
+      param,
+    );
+  }
+  if (!image.accepts.includes("dataUrl")) {
+    throw unsupportedContent(
+      `${name} is served in a way that takes images as ${image.accepts.join(" or ")} only, and only data URLs are accepted here; ask its Triton server directly.`,
+      param,
+    );
+  }
+  return url;
+}
+
+function unsupportedContent(message: string, param: string): ApiError {
+  return invalidRequest(message, param, "unsupported_content");
 }

@@ -73,15 +73,27 @@ const streaming = {
     .nullish(),
 };
 
-function unsupportedPart(type: string) {
+function unsupportedPart<const Type extends string>(type: Type) {
   return z.looseObject({ type: z.literal(type) });
 }
 
 const textPart = z.strictObject({ type: z.literal("text"), text: z.string() });
+const imagePart = z.strictObject({
+  type: z.literal("image_url"),
+  image_url: z.strictObject({
+    url: z
+      .string()
+      .min(1)
+      .describe(
+        "The image itself as a data URL: data:image/jpeg;base64,… (or png, webp). Addresses are not fetched.",
+      ),
+    detail: z.enum(["auto", "low", "high"]).nullish().describe("Taken and ignored."),
+  }),
+});
 const contentPart = z.discriminatedUnion(
   "type",
-  [textPart, unsupportedPart("image_url"), unsupportedPart("input_audio"), unsupportedPart("file")],
-  { error: "must be a part of type text" },
+  [textPart, imagePart, unsupportedPart("input_audio"), unsupportedPart("file")],
+  { error: "must be a part of type text or image_url" },
 );
 const content = z.union([z.string(), z.array(contentPart).min(1)], {
   error: "must be a text or a list of parts",

@@ -2,7 +2,7 @@
 import type { Gateway, GatewayApp } from "../context.ts";
 import { invalidRequest } from "../errors.ts";
 import { answerHead, CHAT_CHUNKS, chatCompletion } from "../openai/answers.ts";
-import { chatGeneration, chatTurns } from "../openai/generation.ts";
+import { chatGeneration, readChat } from "../openai/generation.ts";
 import { chatCompletionRequest, chatCompletionResponse, errorResponse } from "../openai/schemas.ts";
 import { requestSignal } from "../request-life.ts";
 import { countTokens, sendStream } from "./generation.ts";
@@ -31,11 +31,8 @@ export function chatCompletionsRoute(app: GatewayApp, gateway: Gateway): void {
           "unsupported_model",
         );
       }
-      const generation = chatGeneration(
-        body,
-        chatTemplate.render(chatTurns(body.messages, config.name)),
-        config,
-      );
+      const { turns, images } = readChat(body.messages, config);
+      const generation = chatGeneration(body, chatTemplate.render(turns), images, config);
       const head = answerHead("chatcmpl", config.name);
       const signal = requestSignal(request);
       if (body.stream) {

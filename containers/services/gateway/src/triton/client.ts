@@ -1,4 +1,5 @@
 /** HTTP to one Triton server: connections, time-outs, and what each way to fail means for a client of the gateway. */
+import type { TritonRequest as HttpRequest } from "@engine-room/triton-requests";
 import { type Dispatcher, Pool } from "undici";
 import { ApiError, unavailable } from "../errors.ts";
 
@@ -24,10 +25,7 @@ export interface TritonClientOptions {
   readonly onError: (upstream: string, kind: UpstreamErrorKind) => void;
 }
 
-export interface TritonRequest {
-  readonly path: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | Buffer;
+export interface TritonRequest extends HttpRequest {
   /** Ends the request; its reason is what the caller gets. */
   readonly signal: AbortSignal;
   /**

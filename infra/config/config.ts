@@ -1,0 +1,159 @@
+/**
+ * The stack file, parsed once. Everything behind this file works on a frozen, complete StackConfig; nothing else reads
+ * configuration. Defaults are written in the schemas beside this file, each beside its unit.
+ */
+import { z } from "zod";
+import { nearestName } from "../nearest-name.ts";
+import { ConfigError, type Problem, showValue } from "../problems.ts";
+import { awsStack, dockerStack, kubernetesStack, remainders } from "./gpu-stacks.ts";
+import { localStack } from "./local.ts";
+import { localProblems } from "./local-problems.ts";
+import { type Remainder, remainderOf } from "./remainder.ts";
+import { schemaProblems } from "./schema-problems.ts";
+
+/** Where a stack runs. */
+export const PLATFORMS = ["local", "docker", "kubernetes", "aws"] as const;
+export type Platform = (typeof PLATFORMS)[number];
+
+/** All platforms in one schema. */
+export const stackSchema = z.discriminatedUnion("platform", [
+  localStack,
+  dockerStack,
+  kubernetesStack,
+  awsStack,
+]);
+
+export type StackConfig = Readonly<z.infer<typeof stackSchema>>;
+export type GpuStackConfig = Exclude<StackConfig, { platform: "local" }>;
+
+/** A stack file as far as its schema can tell. */
+export type ReadStack =
+  | { readonly config: StackConfig; readonly problems: readonly [] }
+  | {
+      readonly config: null;
+      readonly problems: readonly Problem[];
+      /** What a plan can still look at; null for a local stack, and where nothing is left. */
+      readonly remainder: Remainder<GpuStackConfig> | null;
+    };
+
+/**
+ * Parses the `config:` of a stack.
+ *
+ * @param values - Keys without the project's prefix; objects and arrays as such, not as JSON text.
+ * @throws ConfigError with every problem of the schema at once: path, value, reason, fix.
+ */
+export function parseConfig(values: Readonly<Record<string, unknown>>): StackConfig {
+  const { config, problems } = readStack(values);
+  if (config === null) throw new ConfigError(problems);
+  return config;
+}
+
+/** The same, without throwing, and with what remains where there are problems. */
+export function readStack(values: Readonly<Record<string, unknown>>): ReadStack {
+  const platform = isPlatform(values.platform) ? values.platform : likelyPlatform(values);
+  const readable = { ...values, platform };
+  const parsed = stackSchema.safeParse(readable, { reportInput: true });
+  const problems = [
+    ...(isPlatform(values.platform) ? [] : [noPlatform(values.platform, platform)]),
+    ...(parsed.success ? [] : schemaProblems(parsed.error, readable, stackSchema)),
+    ...(platform === "local" ? localProblems(readable) : []),
+  ];
+  if (parsed.success && problems.length === 0) return { config: deepFreeze(parsed.data), problems: [] };
+  return {
+    config: null,
+    problems,
+    remainder: platform === "local" ? null : remainderFor(platform, readable),
+  };
+}
+
+/** Keys at the top that some platform can't do without. */
+const REQUIRED_KEYS = ["models", "pools", "host", "region"] as const;
+
+/** What is required and absent counts as taken out, though the schema of remainders has something in its place. */
+function remainderFor(
+  platform: GpuStackConfig["platform"],
+  values: Readonly<Record<string, unknown>>,
+): Remainder<GpuStackConfig> | null {
+  const remainder = remainderOf<GpuStackConfig>(values, remainders[platform]);
+  if (remainder === null) return null;
+  const { shape } = remainders[platform];
+  const absent = REQUIRED_KEYS.filter((key) => key in shape && values[key] === undefined);
+  return { ...remainder, dropped: [...remainder.dropped, ...absent.map((key) => [key])] };
+}
+
+/**
+ * What the Pulumi runtime hands to a program, as `parseConfig` wants it: only this project's keys, without the prefix,
+ * structured values parsed. The runtime makes texts of all that is neither list nor mapping, `true` and `false` too.
+ */
+export function fromRuntimeConfig(
+  all: Readonly<Record<string, string>>,
+  project: string,
+): Record<string, unknown> {
+  const prefix = `${project}:`;
+  return Object.fromEntries(
+    Object.entries(all)
+      .filter(([key]) => key.startsWith(prefix))
+      .map(([key, text]) => [
+        key.slice(prefix.length),
+        /^(\s*[[{]|(true|false)$)/.test(text) ? parseJson(key, text) : text,
+      ]),
+  );
+}
+
+/** No part of the text is shown: it may hold a credential in clear. */
+function parseJson(key: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const position = /at position \d+/.exec((error as Error).message)?.[0];
+    throw new ConfigError([
+      {
+        path: key,
+        value: `${text.length} characters`,
+        reason: `This is no JSON${position === undefined ? "" : `: it can't be read on ${position}`}.`,
+        fix: "Set it as YAML in the stack file, or with `pulumi config set --path`.",
+      },
+    ]);
+  }
+}
+
+function isPlatform(value: unknown): value is Platform {
+  return (PLATFORMS as readonly unknown[]).includes(value);
+}
+
+/** Keys that only one platform has. */
+const OWN_KEYS: Readonly<Record<string, Platform>> = {
+  region: "aws",
+  compute: "aws",
+  access: "aws",
+  host: "docker",
+  namespace: "kubernetes",
+  context: "kubernetes",
+  pools: "kubernetes",
+};
+
+/** Which platform is meant where none of that name exists, so that the mistakes below it are reported too. */
+function likelyPlatform(values: Readonly<Record<string, unknown>>): Platform {
+  const { platform } = values;
+  const nearest = typeof platform === "string" ? nearestName(platform, PLATFORMS) : undefined;
+  if (isPlatform(nearest)) return nearest;
+  const key = Object.keys(OWN_KEYS).find((one) => one in values);
+  return (key === undefined ? undefined : OWN_KEYS[key]) ?? "local";
+}
+
+function noPlatform(platform: unknown, likely: Platform): Problem {
+  return {
+    path: "platform",
+    value: showValue(platform),
+    reason: platform === undefined ? "It is required." : "There is no platform of that name.",
+    fix: `Set \`engine-room:platform: ${likely}\`; there are ${PLATFORMS.join(", ")}.`,
+  };
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value);
+    Object.values(value).forEach(deepFreeze);
+  }
+  return value;
+}

@@ -1,0 +1,48 @@
+/** The one door for clients; the same on every platform but for who reaches it. */
+import { z } from "zod";
+import { port, resourceName } from "./common.ts";
+
+/** Only the hash of an API key is configured, so there is no secret to keep: `npm run key` makes both. */
+const apiKey = z.strictObject({
+  name: resourceName,
+  sha256: z.string().regex(/^[0-9a-f]{64}$/, "must be 64 lower-case hexadecimal digits"),
+});
+
+const gatewayParts = {
+  /** None: the gateway answers everybody who reaches its address. */
+  apiKeys: z.array(apiKey).default([]),
+  /** Per key, or per client address without keys; 0 is no limit. */
+  requestsPerMinute: z.int().min(0).max(1_000_000).default(0),
+  limits: z
+    .strictObject({
+      bodyMiB: z.int().min(1).max(256).default(10),
+      requestSeconds: z.int().min(1).max(3600).default(300),
+      concurrentRequests: z.int().min(1).max(100_000).default(256),
+      queuedRequests: z.int().min(0).max(100_000).default(1024),
+    })
+    .prefault({}),
+};
+
+export const localGateway = z.strictObject({ port, ...gatewayParts }).prefault({});
+
+/** `host`: this machine only. `internal`: the network of the cluster or machine. `public`: everybody. */
+export const EXPOSURES = ["host", "internal", "public"] as const;
+
+export const remoteGateway = z
+  .strictObject({
+    port: z.int().min(1).max(65535).default(8080),
+    ...gatewayParts,
+    exposure: z.enum(EXPOSURES).optional(),
+    /** Name by which clients reach it; needed for TLS. */
+    hostname: z.string().min(1).max(253).optional(),
+    /** Where its certificate comes from: a Kubernetes Secret, an issuer of cert-manager, or an ACM certificate. */
+    tls: z
+      .strictObject({
+        secretName: resourceName.optional(),
+        issuer: resourceName.optional(),
+        certificateArn: z.string().startsWith("arn:").optional(),
+      })
+      .optional(),
+    replicas: z.int().min(1).max(100).default(1),
+  })
+  .prefault({});

@@ -1,0 +1,229 @@
+/** `platform: docker | kubernetes | aws`: engines on GPUs. What the platforms share stands first. */
+import { z } from "zod";
+import { DEFAULT_RELEASE } from "../plan/catalogue/releases.ts";
+import { IMAGE_LAYOUTS } from "../plan/catalogue/types.ts";
+import { resourceName } from "./common.ts";
+import { remoteGateway } from "./gateway.ts";
+import { customModel, gpuModel } from "./gpu-models.ts";
+
+/** A machine described by its parts, where it is no EC2 instance type. */
+const machine = z.strictObject({
+  /** Row of the GPU catalogue: `A10G`, `RTX 4090`. Absent: no GPU. */
+  gpu: z.string().min(1).max(60).optional(),
+  gpus: z.int().min(0).max(16).default(1),
+  vcpus: z.int().min(1).max(1024),
+  memoryGiB: z.int().min(1).max(16_384),
+  localDiskGB: z.int().min(0).max(200_000).default(0),
+  networkMbps: z.int().min(1).max(10_000_000).default(1000),
+});
+
+const sharing = z
+  .discriminatedUnion("mode", [
+    z.strictObject({ mode: z.literal("none") }),
+    z.strictObject({ mode: z.literal("timeSlicing"), replicas: z.int().min(2).max(48) }),
+    z.strictObject({ mode: z.literal("mps"), replicas: z.int().min(2).max(48) }),
+    z.strictObject({ mode: z.literal("mig"), profile: z.string().min(1).max(20) }),
+  ])
+  .prefault({ mode: "none" });
+
+const hourlyUsd = z.number().min(0).max(1000);
+
+const pool = z.strictObject({
+  name: resourceName,
+  /** EC2 instance type, for what the machine holds and costs. */
+  instanceType: z.string().min(1).max(30).optional(),
+  machine: machine.optional(),
+  nodes: z
+    .strictObject({ min: z.int().min(0).max(1000).default(1), max: z.int().min(1).max(1000).default(1) })
+    .prefault({}),
+  /** Price of one machine, where the table has none or another one is paid; required for spot. */
+  hourlyUsd: hourlyUsd.optional(),
+  /** Disk for images and scratch. */
+  diskGiB: z.int().min(20).max(65_536).default(200),
+  sharing,
+});
+
+const clusterPool = pool.extend({ capacity: z.enum(["owned", "onDemand", "spot"]).default("owned") });
+const awsPool = pool.extend({ capacity: z.enum(["onDemand", "spot"]).default("onDemand") });
+const clusterPools = z.array(clusterPool).max(32);
+const awsPools = z.array(awsPool).max(32);
+
+const region = z.string().regex(/^[a-z]{2}(-[a-z]+)+-\d$/, "must be an AWS region such as us-east-1");
+
+/** `false`: the stack has no encoders. */
+const encoders = z
+  .union([
+    z.literal(false),
+    z.strictObject({
+      vision: z.enum(["clip-vit-base-patch32", "clip-vit-large-patch14"]).default("clip-vit-base-patch32"),
+      text: z.enum(["all-MiniLM-L6-v2"]).default("all-MiniLM-L6-v2"),
+      device: z.enum(["cpu", "gpu"]).default("cpu"),
+      precision: z.enum(["fp32", "fp16", "int8"]).optional(),
+      maxBatchSize: z.int().min(1).max(256).default(32),
+      maxQueueDelayMicroseconds: z.int().min(0).max(1_000_000).default(0),
+      /** Absent: a pool without GPU where there is one, else the only pool. */
+      pool: resourceName.optional(),
+      gpuIndices: z.array(z.int().min(0).max(15)).length(1).optional(),
+      replicas: z.int().min(1).max(64).default(1),
+    }),
+  ])
+  .prefault({});
+
+/** A value that the stack file keeps encrypted; in clear only where the Pulumi runtime hands it over. */
+const secret = z.union([z.string().min(1), z.strictObject({ secure: z.string().min(1) })]);
+
+const models = z.array(gpuModel).max(64);
+
+const shared = {
+  models: models.min(1),
+  encoders,
+  gateway: remoteGateway,
+  /** Tag of NVIDIA's Triton image with TensorRT-LLM, which builds the engines and serves them. */
+  release: z
+    .string()
+    .regex(/^\d\d\.\d\d$/, 'must be a release such as "25.07", in quotes')
+    .default(DEFAULT_RELEASE),
+  /** For an image of one's own, which holds what `release` holds. */
+  image: z
+    .strictObject({
+      base: z.string().min(1).max(300).optional(),
+      layout: z.enum(IMAGE_LAYOUTS).default("ngc"),
+    })
+    .prefault({}),
+  /** Allows releases whose facts were not all read in a source. */
+  acceptUnverified: z.boolean().default(false),
+  engines: z
+    .strictObject({
+      /** When an engine must be built and every GPU of its pool serves: end with a problem, or stop the server for it. */
+      whenFull: z.enum(["fail", "stopServer"]).default("fail"),
+    })
+    .prefault({}),
+  /** Models that are not in the catalogue, by name. */
+  catalogue: z
+    .strictObject({
+      models: z.record(z.string().regex(/^[a-z0-9][a-z0-9.-]{0,62}$/), customModel).default({}),
+    })
+    .prefault({}),
+};
+
+const host = z.strictObject({
+  uri: z
+    .string()
+    .regex(/^(unix:\/\/\/\S+|ssh:\/\/[^\s@]+@[^\s/]+)$/, "must be unix:///PATH or ssh://USER@HOST")
+    .default("unix:///var/run/docker.sock"),
+  instanceType: z.string().min(1).max(30).optional(),
+  machine: machine.optional(),
+  /** Price of an hour of it; absent: it is owned. */
+  hourlyUsd: hourlyUsd.optional(),
+  diskGiB: z.int().min(20).max(65_536).default(200),
+});
+
+export const dockerStack = z.strictObject({
+  platform: z.literal("docker"),
+  ...shared,
+  /** The machine whose Docker engine runs everything. */
+  host,
+  engineStore: z
+    .strictObject({
+      /** Folder or volume of the host. */
+      path: z
+        .string()
+        .regex(/^\/\S*$/, "must be an absolute path without spaces")
+        .default("/var/lib/engine-room/store"),
+      readMBPerSecond: z.int().min(1).max(100_000).default(1000),
+    })
+    .prefault({}),
+  /** Token of the model hub, for gated models. */
+  hub: z
+    .strictObject({
+      token: secret.optional(),
+      /** File on the host that holds the token. */
+      tokenFile: z
+        .string()
+        .regex(/^\/\S*$/, "must be an absolute path without spaces")
+        .optional(),
+    })
+    .prefault({}),
+});
+
+export const kubernetesStack = z.strictObject({
+  platform: z.literal("kubernetes"),
+  ...shared,
+  /** Machines that are there; the cluster's own autoscaler may add more, up to `max`. */
+  pools: clusterPools.min(1),
+  namespace: resourceName.default("engine-room"),
+  /** Context of the kubeconfig; absent: the current one. */
+  context: z.string().min(1).max(253).optional(),
+  engineStore: z
+    .strictObject({
+      storageClass: resourceName.optional(),
+      existingClaim: resourceName.optional(),
+      sizeGiB: z.int().min(1).max(100_000).default(200),
+      readMBPerSecond: z.int().min(1).max(100_000).default(200),
+    })
+    .prefault({}),
+  /** Token of the model hub, for gated models. */
+  hub: z
+    .strictObject({
+      token: secret.optional(),
+      /** A Secret of the namespace that holds the token. */
+      tokenSecret: z
+        .strictObject({ name: resourceName, key: z.string().min(1).max(253).default("token") })
+        .optional(),
+    })
+    .prefault({}),
+});
+
+export const awsStack = z.strictObject({
+  platform: z.literal("aws"),
+  ...shared,
+  region,
+  compute: z.enum(["eks", "ec2"]).default("eks"),
+  pools: awsPools.min(1),
+  access: z
+    .strictObject({
+      /** Who may reach the cluster's API and, for a public gateway, its endpoint. */
+      apiCidrs: z
+        .array(z.string().regex(/^\d{1,3}(\.\d{1,3}){3}\/\d{1,2}$/, "must be a CIDR such as 203.0.113.7/32"))
+        .default([]),
+    })
+    .prefault({}),
+  engineStore: z
+    .strictObject({
+      throughput: z.enum(["elastic", "provisioned"]).default("elastic"),
+      /** What one reader gets. */
+      readMBPerSecond: z.int().min(1).max(100_000).default(500),
+      existing: z
+        .string()
+        .regex(/^fs-[0-9a-f]{8,17}$/, "must be an EFS id such as fs-0123456789abcdef0")
+        .optional(),
+    })
+    .prefault({}),
+  /** Token of the model hub, for gated models. */
+  hub: z
+    .strictObject({
+      token: secret.optional(),
+      /** A secret of Secrets Manager that holds the token. */
+      tokenSecretArn: z.string().startsWith("arn:aws").optional(),
+    })
+    .prefault({}),
+});
+
+/**
+ * The same without what is required at the top: for what remains of a stack file after its mistakes were taken out, so that
+ * it can be checked as far as it goes. The region is that of most price tables, and no finding that rests on it is shown.
+ */
+export const remainders = {
+  docker: dockerStack.extend({ models: models.default([]), host: host.prefault({}) }),
+  kubernetes: kubernetesStack.extend({ models: models.default([]), pools: clusterPools.default([]) }),
+  aws: awsStack.extend({
+    models: models.default([]),
+    pools: awsPools.default([]),
+    region: region.default("us-east-1"),
+  }),
+};
+
+/** A pool as a stack file has it; `docker` has one host instead. */
+export type PoolConfig = Readonly<z.infer<typeof clusterPool> | z.infer<typeof awsPool>>;
+export type HostConfig = Readonly<z.infer<typeof dockerStack>["host"]>;
+export type MachineConfig = Readonly<z.infer<typeof machine>>;

@@ -1,0 +1,192 @@
+/** Turns what a schema says into Problems for people. */
+import { z } from "zod";
+import { nearestName } from "../nearest-name.ts";
+import { formatPath, type Problem, showValue } from "../problems.ts";
+
+export type Path = readonly PropertyKey[];
+
+type Issue = z.core.$ZodIssue;
+
+/** Keys that are looked for where they can't be, with what to do instead. */
+const MISPLACED: Readonly<Record<string, string>> = {
+  "host.sharing":
+    "Remove it: containers of one host share a GPU by themselves where their gpuIndices say so, and their memory is added up.",
+};
+
+/**
+ * Every issue of a failed parse as a Problem.
+ *
+ * @param values - What was parsed, for the values to show.
+ * @param schema - The schema that refused it, for the names of the keys that exist.
+ */
+export function schemaProblems(error: z.ZodError, values: unknown, schema: z.ZodType): Problem[] {
+  return flatIssues(error.issues).flatMap((issue) => issueProblems(issue, values, schema));
+}
+
+/**
+ * Issues with those of unions opened: of the forms that a value may have, the one whose outline it has is meant. A value
+ * that has the outline of none keeps the union's own issue.
+ */
+export function flatIssues(issues: readonly Issue[]): readonly Issue[] {
+  return issues.flatMap((issue): readonly Issue[] => {
+    if (issue.code !== "invalid_union") return [issue];
+    const meant = issue.errors.find(
+      (errors) => errors.length > 0 && errors.every(({ path }) => path.length > 0 || isKeyIssue(errors)),
+    );
+    if (meant === undefined) return [issue];
+    return flatIssues(meant.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] })));
+  });
+}
+
+/** A mapping with keys that don't exist is still meant to be that mapping. */
+function isKeyIssue(errors: readonly Issue[]): boolean {
+  return errors.every(({ code, path }) => path.length > 0 || code === "unrecognized_keys");
+}
+
+function issueProblems(issue: Issue, values: unknown, schema: z.ZodType): Problem[] {
+  if (issue.code === "unrecognized_keys") {
+    const known = knownKeys(schema, issue.path, values);
+    return issue.keys.map((key) => {
+      const path = [...issue.path, key];
+      return {
+        path: formatPath(path),
+        value: shownValue(path, values),
+        reason: "There is no such key.",
+        fix: MISPLACED[formatPath(path)] ?? unknownKeyFix(key, known),
+      };
+    });
+  }
+  const value = at(values, issue.path);
+  const explained = releaseProblem(issue.path, value) ?? explain(issue, value);
+  return [{ path: formatPath(issue.path), value: shownValue(issue.path, values), ...explained }];
+}
+
+/** YAML reads `25.10` as the number 25.1, and the text that the Pulumi runtime makes of it is `25.1`. */
+function releaseProblem(path: Path, value: unknown): { reason: string; fix: string } | null {
+  if (formatPath(path) !== "release" || (typeof value !== "number" && typeof value !== "string")) return null;
+  const digits = /^\d\d(\.\d{1,2})?$/.exec(String(value))?.[0];
+  if (digits === undefined) return null;
+  return {
+    reason: "A release is a text of two and two digits; YAML reads it as a number, and 25.10 as 25.1.",
+    fix: `Write \`release: "${Number(digits).toFixed(2)}"\`, in quotes.`,
+  };
+}
+
+/** Access tokens of the model hub, wherever they were put by mistake. */
+const HUB_TOKEN = /\bhf_\w{6,}/g;
+
+/** A value as it may be shown. Credentials stand below `hub`, where the Pulumi runtime hands them over in clear. */
+function shownValue(path: Path, values: unknown): string {
+  const value = at(values, path);
+  const isCredential = path[0] === "hub" || path.some((key) => /token|secret|password/i.test(String(key)));
+  if (isCredential && value !== undefined) return "[secret]";
+  return showValue(value).replace(HUB_TOKEN, "[secret]");
+}
+
+function explain(issue: z.core.$ZodIssue, value: unknown): { reason: string; fix: string } {
+  switch (issue.code) {
+    case "invalid_type":
+      return value === undefined
+        ? { reason: "It is required.", fix: `Add it, as ${article(issue.expected)}.` }
+        : {
+            reason: `Expected ${article(issue.expected)}, found ${article(kindOf(value))}.`,
+            fix: `Write ${article(issue.expected)}${typeof value === "string" && issue.expected === "number" ? ", without quotes" : ""}.`,
+          };
+    case "too_small":
+      if (issue.origin === "array")
+        return { reason: `Fewer than ${issue.minimum} entries.`, fix: "Add one." };
+      return {
+        reason: `Smaller than the least allowed, ${issue.minimum}${unit(issue.origin)}.`,
+        fix: `Use ${issue.minimum} or more.`,
+      };
+    case "too_big":
+      return {
+        reason: `Larger than the most allowed, ${issue.maximum}${unit(issue.origin)}.`,
+        fix: `Use ${issue.maximum} or less.`,
+      };
+    case "invalid_value": {
+      const choices = issue.values.map((choice) => JSON.stringify(choice)).join(", ");
+      return { reason: "Not one of the values that exist here.", fix: `Choose one of ${choices}.` };
+    }
+    case "invalid_format":
+      return { reason: `It ${issue.message}.`, fix: `Write it so: it ${issue.message}.` };
+    case "invalid_union": {
+      if (issue.discriminator !== undefined && issue.errors.length === 0)
+        return { reason: "Not one of the values that exist here.", fix: "Choose another one." };
+      const forms = issue.errors.flatMap(([first]) =>
+        first === undefined ? [] : [explain(first, value).fix],
+      );
+      return { reason: "It has none of the forms that it may have.", fix: [...new Set(forms)].join(" Or: ") };
+    }
+    default:
+      return { reason: `${issue.message}.`, fix: "Correct it." };
+  }
+}
+
+function unit(origin: string): string {
+  return origin === "string" ? " characters" : origin === "array" ? " entries" : "";
+}
+
+function article(kind: string): string {
+  const names: Record<string, string> = {
+    int: "a whole number",
+    number: "a number",
+    array: "a list",
+    object: "a mapping",
+    null: "nothing",
+  };
+  return names[kind] ?? `a ${kind}`;
+}
+
+function kindOf(value: unknown): string {
+  return value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
+}
+
+/** The value at a path, undefined where the path leads nowhere. */
+export function at(values: unknown, path: Path): unknown {
+  return path.reduce<unknown>(
+    (inner, key) =>
+      typeof inner === "object" && inner !== null ? (inner as Record<PropertyKey, unknown>)[key] : undefined,
+    values,
+  );
+}
+
+/** JSON Schema, as far as it is walked. */
+interface SchemaNode {
+  readonly properties?: Readonly<Record<string, SchemaNode>>;
+  readonly additionalProperties?: SchemaNode | boolean;
+  readonly items?: SchemaNode;
+  readonly oneOf?: readonly SchemaNode[];
+  readonly anyOf?: readonly SchemaNode[];
+  readonly const?: unknown;
+}
+
+/** The keys that the schema has at a path, found by walking the schema's own JSON form. */
+export function knownKeys(schema: z.ZodType, path: Path, values: unknown): string[] {
+  let node = meantForm(z.toJSONSchema(schema, { io: "input" }) as SchemaNode, values);
+  for (const [index, key] of path.entries()) {
+    const rest = typeof node.additionalProperties === "object" ? node.additionalProperties : undefined;
+    const next = typeof key === "number" ? node.items : (node.properties?.[String(key)] ?? rest);
+    if (next === undefined) return [];
+    node = meantForm(next, at(values, path.slice(0, index + 1)));
+  }
+  return Object.keys(node.properties ?? {}).sort();
+}
+
+/** Of several forms, the one whose constants the value has, such as its `platform`; else the first with keys. */
+function meantForm(node: SchemaNode, value: unknown): SchemaNode {
+  const forms = node.oneOf ?? node.anyOf;
+  if (forms === undefined) return node;
+  const withKeys = forms.filter(({ properties }) => properties !== undefined);
+  const meant = withKeys.find(({ properties = {} }) => {
+    const constants = Object.entries(properties).filter(([, property]) => property.const !== undefined);
+    return constants.length > 0 && constants.every(([key, property]) => at(value, [key]) === property.const);
+  });
+  return meant ?? withKeys[0] ?? node;
+}
+
+function unknownKeyFix(key: string, known: readonly string[]): string {
+  const nearest = nearestName(key, known);
+  if (nearest !== undefined) return `Did you mean \`${nearest}\`?`;
+  return known.length > 0 ? `Remove it; the keys here are ${known.join(", ")}.` : "Remove it.";
+}

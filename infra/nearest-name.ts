@@ -1,0 +1,30 @@
+/** What a mistyped name was probably meant to be. */
+
+/**
+ * The name that is nearest to a mistyped one, upper and lower case alike; undefined where none is near: more than a
+ * third of its letters would have to change.
+ */
+export function nearestName(typed: string, names: readonly string[]): string | undefined {
+  const nearest = names
+    .map((name) => ({ name, distance: editDistance(typed.toLowerCase(), name.toLowerCase()) }))
+    .reduce<{ name: string; distance: number } | undefined>(
+      (best, one) => (best === undefined || one.distance < best.distance ? one : best),
+      undefined,
+    );
+  const isNear = nearest !== undefined && nearest.distance <= Math.max(1, Math.floor(typed.length / 3));
+  return isNear ? nearest.name : undefined;
+}
+
+/** Levenshtein distance; names are short, so the plain table is enough. */
+export function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, column) => column);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const substitution = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(substitution, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] ?? 0;
+}

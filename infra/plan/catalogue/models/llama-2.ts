@@ -1,0 +1,115 @@
+/** Llama 2, base and chat. */
+import type { Architecture, LanguageModel } from "../types.ts";
+
+const architecture: Architecture = {
+  parameters: 6_738_415_616,
+  embeddingParameters: 262_144_000,
+  layers: 32,
+  heads: 32,
+  kvHeads: 32,
+  headDimension: 128,
+  hiddenSize: 4096,
+  vocabularySize: 32_000,
+};
+
+/** What both have in common. */
+const family = {
+  recipe: "llama",
+  architecture,
+  dtype: "float16",
+  quantizations: ["none", "int8", "int4", "fp8"],
+  pipelineParallel: true,
+  trainedContextTokens: 4096,
+  runtimes: ["engine", "llmapi"],
+  tokenizer: { endId: 2, padId: 2, addsBeginToken: true },
+} satisfies Partial<LanguageModel>;
+
+const files = {
+  gated: true,
+  license: "Llama 2 Community License",
+  // The repositories hold .bin files of the same weights besides.
+  include: ["*.safetensors", "*.json", "tokenizer.model"],
+  downloadGB: 13.5,
+  storedDtype: "float16",
+} as const;
+
+/**
+ * The template of meta-llama/Llama-2-7b-chat-hf, with its special tokens written out; the begin token of the first turn
+ * is left to TensorRT-LLM's tokenizer, which adds it by itself.
+ */
+const CHAT_TEMPLATE =
+  "{% if messages[0]['role'] == 'system' %}{% set loop_messages = messages[1:] %}" +
+  "{% set system_message = messages[0]['content'] %}" +
+  "{% else %}{% set loop_messages = messages %}{% set system_message = false %}{% endif %}" +
+  "{% for message in loop_messages %}" +
+  "{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}" +
+  "{{ raise_exception('Conversation roles must alternate user/assistant/user/assistant/...') }}{% endif %}" +
+  "{% if loop.index0 == 0 and system_message != false %}" +
+  "{% set content = '<<SYS>>\\n' + system_message + '\\n<</SYS>>\\n\\n' + message['content'] %}" +
+  "{% else %}{% set content = message['content'] %}{% endif %}" +
+  "{% if message['role'] == 'user' %}" +
+  "{% if loop.index0 > 0 %}{{ '<s>' }}{% endif %}{{ '[INST] ' + content.strip() + ' [/INST]' }}" +
+  "{% elif message['role'] == 'assistant' %}{{ ' ' + content.strip() + ' </s>' }}{% endif %}" +
+  "{% endfor %}";
+
+const architectureSource =
+  "Architecture: config.json of meta-llama/Llama-2-7b-hf; 6,738,415,616 parameters are also what the hub's card shows";
+
+export const llama2Models = {
+  "llama-2-7b": {
+    ...family,
+    title: "Llama 2 7B",
+    source: {
+      ...files,
+      repository: "meta-llama/Llama-2-7b-hf",
+      revision: "01c7f73d771dfac7d292323805ebc428287df4f9",
+    },
+    limits: {
+      maxBatchSize: 4,
+      maxInputTokens: 2048,
+      maxOutputTokens: 512,
+      maxBeamWidth: 1,
+      maxImagesPerRequest: 0,
+    },
+    flavours: ["inflight_batcher_llm", "tritonCli", "llmapi"],
+    golden: {
+      prompt: "What is ML?",
+      maxTokens: 50,
+      answerContains: ["learn", "data", "artificial intelligence"],
+    },
+    sources: [
+      "triton-inference-server/tutorials Popular_Models_Guide/Llama2/trtllm_guide.md: batch of 4, golden prompt and answer",
+      "triton-inference-server/tensorrtllm_backend docs/llama.md at r25.07",
+      architectureSource,
+    ],
+  },
+  "llama-2-7b-chat": {
+    ...family,
+    title: "Llama 2 7B Chat",
+    source: {
+      ...files,
+      repository: "meta-llama/Llama-2-7b-chat-hf",
+      revision: "f5db02db724555f92da89c216ac04704f23d4590",
+      modelScope: "shakechen/Llama-2-7b-chat-hf",
+    },
+    limits: {
+      maxBatchSize: 8,
+      maxInputTokens: 2048,
+      maxOutputTokens: 512,
+      maxBeamWidth: 1,
+      maxImagesPerRequest: 0,
+    },
+    flavours: ["inflight_batcher_llm", "tritonCli", "llmapi"],
+    chat: { template: CHAT_TEMPLATE, stopWords: ["</s>"] },
+    golden: {
+      prompt: "What is machine learning?",
+      maxTokens: 100,
+      answerContains: ["artificial intelligence", "algorithms"],
+    },
+    sources: [
+      "t9k/examples deployments/triton-tensorrtllm (Kubernetes walkthrough): ModelScope id, golden prompt and answer",
+      "Chat template: tokenizer_config.json of meta-llama/Llama-2-7b-chat-hf",
+      architectureSource,
+    ],
+  },
+} satisfies Record<string, LanguageModel>;

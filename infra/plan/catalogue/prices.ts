@@ -1,0 +1,67 @@
+/**
+ * On-demand prices of EC2 instance types, Linux, shared tenancy, in US dollars; and of storage, as far as a source was found.
+ *
+ * Karpenter's AWS provider publishes prices of three regions; the others are unpriced, since prices differ between
+ * regions. Spot prices change by the hour and are in no table. scripts/catalogue/update-prices.ts refreshes prices-data.ts.
+ */
+import { PRICES_MODULE, priceData } from "./prices-data.ts";
+
+/** The Go module and version that instance prices are from. */
+export const PRICES_SOURCE = `https://pkg.go.dev/${PRICES_MODULE}/pkg/providers/pricing`;
+
+/** Regions that the table has, in the order of the alphabet. */
+export const PRICE_REGIONS: readonly string[] = Object.keys(priceData);
+
+/** Day of the oldest price of the table, ISO 8601; {@link pricesAsOf} has the day of a region. */
+export const PRICES_AS_OF: string = Object.values(priceData)
+  .map(({ asOf }) => asOf)
+  .reduce((oldest, asOf) => (asOf < oldest ? asOf : oldest));
+
+/** Day of a region's prices, ISO 8601; null where the table does not have the region. */
+export function pricesAsOf(region: string): string | null {
+  return tableOf(region)?.asOf ?? null;
+}
+
+/** US dollars an hour of one machine; null where the table has no price. */
+export function onDemandHourlyUsd(region: string, instanceType: string): number | null {
+  const table = tableOf(region)?.hourlyUsd;
+  return table !== undefined && Object.hasOwn(table, instanceType) ? (table[instanceType] ?? null) : null;
+}
+
+/** Regions of the table that have an on-demand price for a type; there may be more that offer it. */
+export function regionsOffering(instanceType: string): readonly string[] {
+  return PRICE_REGIONS.filter((region) => onDemandHourlyUsd(region, instanceType) !== null);
+}
+
+function tableOf(region: string): (typeof priceData)[string] | undefined {
+  return Object.hasOwn(priceData, region) ? priceData[region] : undefined;
+}
+
+/** What a GB kept for a month costs. */
+export interface StoragePrice {
+  readonly storage: "EFS Standard, regional" | "EBS gp3";
+  readonly region: string;
+  /** null where no source was found that could be dated. */
+  readonly usdPerGBMonth: number | null;
+  /** ISO 8601; null where there is no price. */
+  readonly asOf: string | null;
+  readonly source: string;
+}
+
+/** Without requests, throughput and backups, which are billed apart. */
+export const storagePrices: readonly StoragePrice[] = [
+  {
+    storage: "EFS Standard, regional",
+    region: "us-east-1",
+    usdPerGBMonth: 0.3,
+    asOf: "2026-03-03",
+    source: "https://cloudburn.io/blog/amazon-efs-pricing",
+  },
+  {
+    storage: "EBS gp3",
+    region: "us-east-1",
+    usdPerGBMonth: null,
+    asOf: null,
+    source: "https://aws.amazon.com/ebs/pricing/",
+  },
+];

@@ -1,0 +1,492 @@
+/**
+ * Container tags of nvcr.io/nvidia/tritonserver:YY.MM-trtllm-python-py3, oldest first.
+ *
+ * Versions, drivers and sizes are those of Triton's compatibility matrix, which begins with 24.04; the backend's branches
+ * and tags say which files an image holds.
+ */
+import type { TemplateRef } from "./templates.ts";
+import type { Release } from "./types.ts";
+
+export const RELEASE_TAGS = [
+  "24.02",
+  "24.03",
+  "24.04",
+  "24.05",
+  "24.06",
+  "24.07",
+  "24.08",
+  "24.09",
+  "24.10",
+  "24.11",
+  "24.12",
+  "25.01",
+  "25.02",
+  "25.03",
+  "25.04",
+  "25.05",
+  "25.06",
+  "25.07",
+  "25.08",
+  "25.09",
+  "25.10",
+  "25.11",
+  "25.12",
+  "26.01",
+  "26.02",
+  "26.03",
+  "26.04",
+  "26.05",
+  "26.06",
+  "26.07",
+] as const;
+export type ReleaseTag = (typeof RELEASE_TAGS)[number];
+
+/** What a stack gets that names no release. */
+export const DEFAULT_RELEASE: ReleaseTag = "25.07";
+
+/** A row whose templates are one of the catalogue's sets. */
+interface ReleaseRow extends Release {
+  readonly templates: TemplateRef | null;
+}
+
+const MATRIX =
+  "https://github.com/triton-inference-server/server/blob/e1db8a603d863b1317ee859bdeea2be19959462e/docs/introduction/compatibility.md";
+const TRITON_CLI =
+  "https://github.com/triton-inference-server/triton_cli/blob/7f448b2c0cec855fc5feaacd281cc3ddfa9552df/README.md";
+
+/** One row for each runtime or part that upstream has given up. */
+type EndOfLife = NonNullable<Release["endOfLife"]>;
+
+const engineRemoved: EndOfLife = [
+  {
+    runtime: "engine",
+    statement:
+      "TensorRT-LLM removed engine building and the Triton backend that runs engines from its main branch in July 2026; " +
+      "this image still has both, and they get no further fixes.",
+    source: "https://github.com/NVIDIA/TensorRT-LLM/pull/15907",
+  },
+];
+const multimodalDeprecated: EndOfLife = [
+  {
+    runtime: "multimodal",
+    statement: "The multimodal model repository is deprecated; TensorRT-LLM 1.2 ends it.",
+    source:
+      "https://github.com/NVIDIA/TensorRT-LLM/blob/18f906aab05fd289810c5384b8b7ec85c9682389/triton_backend/all_models/multimodal/Deprecation_notice.md",
+  },
+];
+
+/** all_models/llmapi came with backend v0.19.0; the tag of 25.04, v0.18.2, lacks it. */
+const both = ["engine", "llmapi"] as const;
+const engineOnly = ["engine"] as const;
+
+/** Ubuntu 22.04 images, which hold no file of the backend: it is cloned beside them. */
+const jammy = {
+  python: "3.10.12",
+  files: "clone",
+  runtimes: engineOnly,
+  verified: true,
+  endOfLife: engineRemoved,
+  source: MATRIX,
+} as const;
+
+/** Ubuntu 24.04 images. From 25.01 on the Dockerfile copies scripts, all_models, tools and examples to /app. */
+const noble = {
+  python: "3.12.3",
+  files: "app",
+  runtimes: both,
+  verified: true,
+  endOfLife: engineRemoved,
+  source: MATRIX,
+} as const;
+
+/** Before the matrix: only TensorRT-LLM's version is published. */
+const beforeMatrix = {
+  ...jammy,
+  tensorRtLlm: "0.8.0",
+  tensorRt: null,
+  cuda: null,
+  minimumDriver: null,
+  imageGB: null,
+  python: null,
+  templates: "v0.8.0",
+  recipes: "0.8",
+  // There is no branch r24.02 or r24.03.
+  backendRef: "v0.8.0",
+  source: TRITON_CLI,
+} as const;
+
+const openTemplates = {
+  templates: "v1.1.0",
+  recipes: "0.20-1.1",
+  verified: false,
+} as const;
+const OPEN_TEMPLATES =
+  "Whether its templates ask for prompt_embedding_table_data_type is open: those of 0.20.0 don't, those of 1.1.0 do. " +
+  "It is planned as 1.1.0; a key that the image's template lacks is left out when the repository is filled.";
+
+/** TensorRT-LLM 1.2: the branch's Dockerfile still copies all_models, and nothing says which engines they can run. */
+const release12 = {
+  tensorRt: "10.14.1.48",
+  cuda: "13.1.0.036",
+  minimumDriver: "590.44.01",
+  python: "3.12.3",
+  templates: null,
+  recipes: null,
+  files: "app",
+  runtimes: ["llmapi"],
+  verified: false,
+  endOfLife: [...engineRemoved, ...multimodalDeprecated],
+  source: MATRIX,
+} as const;
+const OPEN_12 =
+  "No template or converter of TensorRT-LLM 1.2 was read, so it is listed for `runtime: llmapi` only, whose repository " +
+  "was not read at this version either.";
+
+export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
+  "24.02": { ...beforeMatrix, tag: "24.02" },
+  "24.03": { ...beforeMatrix, tag: "24.03" },
+  "24.04": {
+    ...jammy,
+    tag: "24.04",
+    tensorRtLlm: "0.9.0",
+    tensorRt: "9.3.0.post12.dev1",
+    cuda: "12.3.2.001",
+    minimumDriver: "545.23.08",
+    imageGB: 34,
+    templates: "r24.04",
+    recipes: "0.9",
+    backendRef: "r24.04",
+  },
+  "24.05": {
+    ...jammy,
+    tag: "24.05",
+    tensorRtLlm: "0.9.0",
+    tensorRt: "10.0.1.6",
+    cuda: "12.3.2.001",
+    minimumDriver: "545.23.08",
+    imageGB: 34,
+    templates: "v0.9.0",
+    recipes: "0.9",
+    backendRef: "v0.9.0",
+  },
+  "24.06": {
+    ...jammy,
+    tag: "24.06",
+    tensorRtLlm: "0.10.0",
+    tensorRt: "10.0.1",
+    cuda: "12.4.0.041",
+    minimumDriver: "550.54.14",
+    imageGB: 31,
+    templates: "v0.10.0",
+    recipes: "0.10-0.18",
+    backendRef: "v0.10.0",
+  },
+  "24.07": {
+    ...jammy,
+    tag: "24.07",
+    tensorRtLlm: "0.11.0",
+    tensorRt: "10.1.0",
+    cuda: "12.4.1.003",
+    minimumDriver: "550.54.15",
+    imageGB: 23,
+    templates: "v0.11.0",
+    recipes: "0.10-0.18",
+    backendRef: "v0.11.0",
+  },
+  "24.08": {
+    ...jammy,
+    tag: "24.08",
+    tensorRtLlm: "0.12.0",
+    tensorRt: "10.3.0",
+    cuda: "12.5.1.007",
+    minimumDriver: "555.42.06",
+    imageGB: 21,
+    templates: "v0.12.0",
+    recipes: "0.10-0.18",
+    backendRef: "v0.12.0",
+    note: "The branch r24.08 is an older cut than the image; the tag v0.12.0 has its TensorRT version.",
+  },
+  "24.09": {
+    ...jammy,
+    tag: "24.09",
+    tensorRtLlm: "0.13.0",
+    tensorRt: "10.4.0",
+    cuda: "12.5.1.007",
+    minimumDriver: "555.42.06",
+    imageGB: 21,
+    templates: "v0.13.0",
+    recipes: "0.10-0.18",
+    backendRef: "v0.13.0",
+    note: "The branch r24.09 is an older cut than the image; the tag v0.13.0 has its TensorRT version.",
+  },
+  "24.10": {
+    ...jammy,
+    tag: "24.10",
+    tensorRtLlm: "0.14.0",
+    tensorRt: "10.4.0",
+    cuda: "12.5.1.007",
+    minimumDriver: "555.42.06",
+    imageGB: 23.3,
+    templates: "v0.14.0",
+    recipes: "0.10-0.18",
+    backendRef: "v0.14.0",
+    note: "The branch r24.10 is an older cut than the image; the tag v0.14.0 has its TensorRT version.",
+  },
+  "24.11": {
+    ...jammy,
+    tag: "24.11",
+    tensorRtLlm: "0.15.0",
+    tensorRt: "10.6.0",
+    cuda: "12.6.3",
+    minimumDriver: "555.42.06",
+    imageGB: 24.8,
+    templates: "v0.15.0",
+    recipes: "0.10-0.18",
+    backendRef: "v0.15.0",
+  },
+  "24.12": {
+    ...noble,
+    tag: "24.12",
+    tensorRtLlm: "0.16.0",
+    tensorRt: "10.7.0",
+    cuda: "12.6.3",
+    minimumDriver: "560.35.05",
+    imageGB: 22,
+    templates: "v0.16.0",
+    recipes: "0.10-0.18",
+    files: "clone",
+    backendRef: "v0.16.0",
+    runtimes: engineOnly,
+  },
+  "25.01": {
+    ...noble,
+    tag: "25.01",
+    tensorRtLlm: "0.17.0",
+    tensorRt: "10.8.0.43",
+    cuda: "12.8.0.038",
+    minimumDriver: "570.86.10",
+    imageGB: 30,
+    templates: "v0.17.0",
+    recipes: "0.10-0.18",
+    backendRef: "v0.17.0",
+    runtimes: engineOnly,
+  },
+  "25.02": {
+    ...noble,
+    tag: "25.02",
+    tensorRtLlm: "0.17.0.post1",
+    tensorRt: "10.8.0.43",
+    cuda: "12.8.0.038",
+    minimumDriver: "570.86.10",
+    imageGB: 28,
+    // The larger of the two candidates: what v0.17.0 lacks, its fill_template.py ignores.
+    templates: "r25.02",
+    recipes: "0.10-0.18",
+    backendRef: "r25.02",
+    runtimes: engineOnly,
+    verified: false,
+    note:
+      "Its templates are those of the tag v0.17.0 or of the branch r25.02: TensorRT-LLM 0.17.0.post1 is the tag's, and both " +
+      "Dockerfiles name the image's TensorRT. It is planned with r25.02's, which v0.17.0 accepts as well.",
+  },
+  "25.03": {
+    ...noble,
+    tag: "25.03",
+    tensorRtLlm: "0.18.0",
+    tensorRt: "10.9.0.34",
+    cuda: "12.8.1.012",
+    minimumDriver: "570.124.06",
+    imageGB: 28,
+    templates: "r25.03",
+    recipes: "0.10-0.18",
+    backendRef: "r25.03",
+    runtimes: engineOnly,
+  },
+  "25.04": {
+    ...noble,
+    tag: "25.04",
+    tensorRtLlm: "0.18.2",
+    tensorRt: "10.9.0.34",
+    cuda: "12.8.1.012",
+    minimumDriver: "570.124.06",
+    imageGB: 17,
+    templates: "v0.18.2",
+    recipes: "0.10-0.18",
+    backendRef: "v0.18.2",
+    runtimes: engineOnly,
+    note:
+      "The branch r25.04 is not what the image was built from: its Dockerfile has TensorRT 10.8.0.43 and the PyTorch of 25.01, " +
+      "the image has 10.9.0.34 and that of 25.03, as the tag v0.18.2.",
+  },
+  "25.05": {
+    ...noble,
+    tag: "25.05",
+    tensorRtLlm: "0.19.0",
+    tensorRt: "10.9.0.34",
+    cuda: "12.8.1.012",
+    minimumDriver: "570.124.06",
+    imageGB: 17,
+    templates: "v0.19.0",
+    recipes: "0.19",
+    backendRef: "v0.19.0",
+    note:
+      "The image has /app/examples/llama, as the tag v0.19.0 and other than the branch r25.05: " +
+      "https://github.com/NVIDIA/TensorRT-LLM/issues/4275#issuecomment-2941155249.",
+  },
+  "25.06": {
+    ...noble,
+    tag: "25.06",
+    tensorRtLlm: "0.20.0",
+    tensorRt: "10.10.0.31",
+    cuda: "12.9.0.036",
+    minimumDriver: "575.51.03",
+    imageGB: 18.3,
+    templates: "v0.20.0",
+    recipes: "0.20-1.1",
+    backendRef: "r25.06",
+  },
+  "25.07": {
+    ...noble,
+    tag: "25.07",
+    tensorRtLlm: "0.20.0",
+    tensorRt: "10.10.0.31",
+    cuda: "12.9.0.036",
+    minimumDriver: "575.51.03",
+    imageGB: 18.3,
+    templates: "v0.20.0",
+    recipes: "0.20-1.1",
+    backendRef: "r25.07",
+  },
+  "25.08": {
+    ...noble,
+    ...openTemplates,
+    tag: "25.08",
+    tensorRtLlm: "0.21.0",
+    tensorRt: "10.11.0.33",
+    cuda: "12.9.0.043",
+    minimumDriver: "575.51.03",
+    imageGB: 20.49,
+    backendRef: "r25.08",
+    note: OPEN_TEMPLATES,
+  },
+  "25.09": {
+    ...noble,
+    ...openTemplates,
+    tag: "25.09",
+    tensorRtLlm: "1.0.0",
+    tensorRt: "10.11.0.33",
+    cuda: "12.9.1.010",
+    minimumDriver: "575.57.08",
+    imageGB: 16.25,
+    backendRef: "r25.09",
+    note: OPEN_TEMPLATES,
+  },
+  "25.10": {
+    ...noble,
+    ...openTemplates,
+    tag: "25.10",
+    tensorRtLlm: "1.0.0",
+    tensorRt: "10.11.0.33",
+    cuda: "12.9.1.010",
+    minimumDriver: "575.57.08",
+    imageGB: 16.21,
+    backendRef: "r25.10",
+    note: OPEN_TEMPLATES,
+  },
+  "25.11": {
+    ...noble,
+    ...openTemplates,
+    tag: "25.11",
+    tensorRtLlm: "1.0.3.2510",
+    tensorRt: "10.13.3.9",
+    cuda: "13.0.2.006",
+    minimumDriver: "580.95.05",
+    imageGB: 12.25,
+    backendRef: "r25.11",
+    note: `The matrix names TensorRT-LLM 1.0.3.2510, the Dockerfile of r25.11 1.2.0rc2. ${OPEN_TEMPLATES}`,
+  },
+  "25.12": {
+    ...noble,
+    tag: "25.12",
+    tensorRtLlm: "1.1.0",
+    tensorRt: "10.13.3.9",
+    cuda: "13.0.2.006",
+    minimumDriver: "580.95.05",
+    imageGB: 16.04,
+    templates: "v1.1.0",
+    recipes: "0.20-1.1",
+    backendRef: "r25.12",
+    endOfLife: [...engineRemoved, ...multimodalDeprecated],
+  },
+  "26.01": {
+    ...noble,
+    tag: "26.01",
+    tensorRtLlm: "1.1.0",
+    tensorRt: "10.13.3.9",
+    cuda: "13.0.2.006",
+    minimumDriver: "580.95.05",
+    imageGB: 16.17,
+    templates: "v1.1.0",
+    recipes: "0.20-1.1",
+    backendRef: "r26.01",
+    endOfLife: [...engineRemoved, ...multimodalDeprecated],
+  },
+  "26.02": {
+    ...noble,
+    tag: "26.02",
+    tensorRtLlm: "1.1.0",
+    tensorRt: "10.13.3.9",
+    cuda: "13.0.2.006",
+    minimumDriver: "580.95.05",
+    imageGB: 16.17,
+    templates: "v1.1.0",
+    recipes: "0.20-1.1",
+    backendRef: "r26.02",
+    endOfLife: [...engineRemoved, ...multimodalDeprecated],
+  },
+  "26.03": {
+    ...release12,
+    tag: "26.03",
+    tensorRtLlm: "1.2.0",
+    imageGB: 14.18,
+    backendRef: "r26.03",
+    note: `The matrix names TensorRT-LLM 1.2.0, the Dockerfile of r26.03 1.2.0rc8. ${OPEN_12}`,
+  },
+  "26.04": {
+    ...release12,
+    tag: "26.04",
+    tensorRtLlm: "1.2.1",
+    imageGB: 14.22,
+    backendRef: "r26.04",
+    note: OPEN_12,
+  },
+  "26.05": {
+    ...release12,
+    tag: "26.05",
+    tensorRtLlm: "1.2.1",
+    imageGB: 14.22,
+    backendRef: "r26.05",
+    note: OPEN_12,
+  },
+  "26.06": {
+    ...release12,
+    tag: "26.06",
+    tensorRtLlm: "1.2.1",
+    imageGB: 14.24,
+    backendRef: "r26.06",
+    note: OPEN_12,
+  },
+  "26.07": {
+    ...release12,
+    tag: "26.07",
+    tensorRtLlm: "1.2.1",
+    imageGB: 14.2,
+    backendRef: "r26.07",
+    note: OPEN_12,
+  },
+};
+
+/** Whether the catalogue has a row for a tag. */
+export function isReleaseTag(tag: string): tag is ReleaseTag {
+  return Object.hasOwn(releases, tag);
+}

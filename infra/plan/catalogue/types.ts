@@ -1,0 +1,254 @@
+/**
+ * Shapes of the catalogue: facts about models, releases, GPUs, machines and prices. Rows are plain data, so that a
+ * stack file can add one; every row says where its figures come from.
+ */
+
+/** Number format of activations, and of weights that are not quantized; TensorRT-LLM's `--dtype`. */
+export const DTYPES = ["float16", "bfloat16"] as const;
+export type Dtype = (typeof DTYPES)[number];
+
+/** `int8` and `int4` quantize weights only; `fp8` quantizes weights and activations, with calibration. */
+export const QUANTIZATIONS = ["none", "int8", "int4", "fp8"] as const;
+export type Quantization = (typeof QUANTIZATIONS)[number];
+
+/** `engine`: TensorRT engines built ahead. `llmapi`: TensorRT-LLM's PyTorch backend, no engine, text models only. */
+export const RUNTIMES = ["engine", "llmapi"] as const;
+export type Runtime = (typeof RUNTIMES)[number];
+
+/** Where TensorRT-LLM's files lie in an image: NVIDIA's own image, or one of TensorRT-LLM's `tritonrelease` stage. */
+export const IMAGE_LAYOUTS = ["ngc", "tritonrelease"] as const;
+export type ImageLayout = (typeof IMAGE_LAYOUTS)[number];
+
+/** How a model family becomes an engine: which converter, which visual builder. */
+export const RECIPES = ["gpt", "llama", "opt", "qwen", "mllama"] as const;
+export type Recipe = (typeof RECIPES)[number];
+
+/**
+ * Kinds of model repository.
+ * - `inflight_batcher_llm`: preprocessing, tensorrt_llm, postprocessing, ensemble and BLS; the C++ runtime.
+ * - `multimodal`: the same with multimodal_encoders and its own ensemble.
+ * - `llava`: the tutorials' repository (llava-1.5, vision_encoder, tensorrt_llm).
+ * - `gpt`: all_models/gpt, the Python runtime.
+ * - `tritonCli`: what `triton import` makes, a BLS under the model's own name, decoupled.
+ * - `llmapi`: all_models/llmapi, one model, no engine.
+ */
+export const FLAVOURS = [
+  "inflight_batcher_llm",
+  "multimodal",
+  "llava",
+  "gpt",
+  "tritonCli",
+  "llmapi",
+] as const;
+export type Flavour = (typeof FLAVOURS)[number];
+
+/** Largest requests that an engine accepts; TensorRT-LLM fixes them when it builds. */
+export interface EngineLimits {
+  /** Requests in one batch. */
+  readonly maxBatchSize: number;
+  /** Prompt of one request in tokens, visual tokens included. */
+  readonly maxInputTokens: number;
+  /** Answer of one request in tokens; `--max_seq_len` is this and `maxInputTokens` together. */
+  readonly maxOutputTokens: number;
+  readonly maxBeamWidth: number;
+  /** Images (or video frames, as the model counts them) of one request; 0 for text models. */
+  readonly maxImagesPerRequest: number;
+  /** Tokens of all requests in one step (`--max_num_tokens`); absent: TensorRT-LLM's default of the release. */
+  readonly maxNumTokens?: number | undefined;
+}
+
+/** What memory and cache arithmetic needs of a decoder. */
+export interface Architecture {
+  /** All parameters of the language model, embeddings included. */
+  readonly parameters: number;
+  /** Of these, input embedding and output head: they stay in `dtype` when weights are quantized. */
+  readonly embeddingParameters: number;
+  readonly layers: number;
+  /** Layers that keep keys and values of the text; absent: all. Fewer where cross-attention layers are interleaved. */
+  readonly kvLayers?: number | undefined;
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headDimension: number;
+  readonly hiddenSize: number;
+  readonly vocabularySize: number;
+}
+
+/** The visual half of a vision-language model. */
+export interface VisionTower {
+  /** `--model_type` of the visual engine builder. */
+  readonly modelType: "llava" | "blip2" | "vila" | "llava_onevision" | "mllama";
+  /** Parameters of the tower and its projector. */
+  readonly parameters: number;
+  /** How the language model sees an image: as prompt-table tokens, or by cross attention. */
+  readonly attention: "prompt" | "cross";
+  /** Tokens (or encoder positions, for cross attention) of one image. */
+  readonly tokensPerImage: number;
+  /**
+   * Visual tokens of a whole request where images are cut in tiles or a video in frames; it replaces
+   * `tokensPerImage × maxImagesPerRequest`.
+   */
+  readonly tokensPerRequest?: number | undefined;
+  /** Runs of the visual engine for one image: tiles or frames, 1 where an image is one run. */
+  readonly runsPerImage: number;
+  /** Most images that one request may hold. */
+  readonly maxImagesPerRequest: number;
+  /** Whether a request may hold a video instead. */
+  readonly video: boolean;
+  /** Whether Triton's multimodal_encoders needs the Hugging Face folder (`hf_model_path`). */
+  readonly needsHubFolder: boolean;
+  /** Python packages file of the release that the builder needs besides the image's own, such as `requirements-vila.txt`. */
+  readonly requirements?: string | undefined;
+  /** A source repository that the builder must have (`--vila_path`), at a commit. */
+  readonly codeRepository?: { readonly url: string; readonly commit: string | null } | undefined;
+}
+
+/** Where weights come from. */
+export interface HubSource {
+  /** Hugging Face id. */
+  readonly repository: string;
+  /** Commit, 40 hexadecimal digits; null where none could be verified, and the stack must then name one. */
+  readonly revision: string | null;
+  /** Whether the hub wants an accepted licence and a token. */
+  readonly gated: boolean;
+  /** SPDX id, or the name of the licence. */
+  readonly license: string;
+  /** The same weights on ModelScope. */
+  readonly modelScope?: string | undefined;
+  /** Files to fetch, as glob patterns: one weights format, not all that the repository holds. */
+  readonly include: readonly string[];
+  /** Patterns to leave out though `include` matches them. */
+  readonly exclude?: readonly string[] | undefined;
+  /** Bytes of what is fetched, in GB (10^9). */
+  readonly downloadGB: number;
+  /** Number format of the files, which decides how much memory conversion takes. */
+  readonly storedDtype: "float32" | "float16" | "bfloat16";
+}
+
+/** One language or vision-language model. */
+export interface LanguageModel {
+  readonly title: string;
+  readonly source: HubSource;
+  readonly recipe: Recipe;
+  /** `--model_type` or `--gpt_variant` of the converter, where it needs one. */
+  readonly converterModelType?: string | undefined;
+  readonly architecture: Architecture;
+  readonly vision?: VisionTower | undefined;
+  readonly dtype: Dtype;
+  readonly quantizations: readonly Quantization[];
+  /** Whether pipeline parallelism is known to work. */
+  readonly pipelineParallel: boolean;
+  /** Longest sequence that the model was trained for, in tokens. */
+  readonly trainedContextTokens: number;
+  /** Limits of an engine when the stack file gives none. */
+  readonly limits: EngineLimits;
+  /** Repositories that can serve it, the default first. */
+  readonly flavours: readonly Flavour[];
+  readonly runtimes: readonly Runtime[];
+  readonly tokenizer: {
+    readonly endId: number;
+    readonly padId: number;
+    /** Whether TensorRT-LLM's tokenizer adds the begin token by itself. */
+    readonly addsBeginToken: boolean;
+  };
+  /** Jinja template and stop words for chat; absent: the model completes text. */
+  readonly chat?: { readonly template: string; readonly stopWords: readonly string[] } | undefined;
+  /** Text around a question about an image; `{question}` stands for it, and the image's mark is written out. */
+  readonly imagePrompt?: string | undefined;
+  /** A question whose answer shows that an engine works; `image` names a bundled picture. */
+  readonly golden: {
+    readonly prompt: string;
+    readonly image?: string | undefined;
+    readonly maxTokens: number;
+    /** The answer holds one of these, upper and lower case alike. */
+    readonly answerContains: readonly string[];
+  };
+  /** Where the figures come from. */
+  readonly sources: readonly string[];
+}
+
+/** A weakness or a deprecation of a release. */
+export interface Advisory {
+  /** Such as `CVE-2025-23310`. */
+  readonly id: string;
+  readonly severity: "critical" | "high" | "medium" | "low";
+  readonly summary: string;
+  /** What has it: Triton or TensorRT-LLM; absent: Triton. */
+  readonly component?: "triton" | "tensorRtLlm" | undefined;
+  /** First container tag without it, or first TensorRT-LLM version where `component` is that. */
+  readonly fixedIn: string;
+  readonly source: string;
+}
+
+/** One container tag, with what it holds and how it is used. */
+export interface Release {
+  /** `YY.MM` of `nvcr.io/nvidia/tritonserver:YY.MM-trtllm-python-py3`. */
+  readonly tag: string;
+  readonly tensorRtLlm: string;
+  /** null where no document names it. */
+  readonly tensorRt: string | null;
+  readonly cuda: string | null;
+  /** Least NVIDIA driver. */
+  readonly minimumDriver: string | null;
+  /** Size of the image as pulled and unpacked, in GB (10^9); null where unknown. */
+  readonly imageGB: number | null;
+  readonly python: string | null;
+  /** Set of templates in the image; see templates.ts. null where unknown. */
+  readonly templates: string | null;
+  /** Which recipe table builds engines; see engine/recipes. null: no engine can be built with it. */
+  readonly recipes: "0.8" | "0.9" | "0.10-0.18" | "0.19" | "0.20-1.1" | null;
+  /**
+   * Where the image keeps TensorRT-LLM's files: `app` (/app/examples, /app/all_models …), or `clone` (nothing in the image: the backend's
+   * repository is cloned at `backendRef`).
+   */
+  readonly files: "app" | "clone";
+  /** Branch or tag of triton-inference-server/tensorrtllm_backend that fits. */
+  readonly backendRef: string;
+  readonly runtimes: readonly Runtime[];
+  /** Whether every fact that a plan needs was read in a source; the others are refused without `acceptUnverified`. */
+  readonly verified: boolean;
+  /** What is open where `verified` is false, or what to know. */
+  readonly note?: string | undefined;
+  /** Runtimes that upstream has given up: from which date or release on, and where it says so. */
+  readonly endOfLife?: readonly {
+    readonly runtime: Runtime | "multimodal";
+    readonly statement: string;
+    readonly source: string;
+  }[];
+  readonly source: string;
+}
+
+/** One kind of GPU. */
+export interface Gpu {
+  /** Marketing name without vendor: `A10G`. */
+  readonly name: string;
+  /** CUDA compute capability: `8.6`. */
+  readonly computeCapability: string;
+  readonly architecture: "Turing" | "Ampere" | "Ada" | "Hopper";
+  /** Memory that the EC2 API reports for it. */
+  readonly memoryGiB: number;
+  /** Memory bandwidth; for estimates of load and build times. */
+  readonly memoryBandwidthGBPerSecond: number;
+  /** Whether GPUs of one machine talk over NVLink; without it tensor parallelism is slower. */
+  readonly nvlink: boolean;
+  /** MIG profiles to memory in GiB; empty where the GPU can't be partitioned. */
+  readonly migProfiles: Readonly<Record<string, number>>;
+  /** Which of {@link DTYPES} and `fp8` it computes. */
+  readonly formats: readonly (Dtype | "fp8" | "int8" | "int4")[];
+  /** Whether TensorRT-LLM's support matrix lists it. */
+  readonly supported: boolean;
+  readonly source: string;
+}
+
+/** One machine, as rented or owned. */
+export interface MachineType {
+  readonly vcpus: number;
+  readonly memoryGiB: number;
+  readonly gpu: string;
+  readonly gpus: number;
+  /** Local NVMe in GB (10^9), 0 where there is none. */
+  readonly localDiskGB: number;
+  readonly networkMbps: number;
+  readonly efaInterfaces: number;
+  /** What Kubernetes leaves to pods; absent for machines that are no EC2 type. */
+  readonly allocatable?: { readonly cpuMillis: number; readonly memoryMiB: number } | undefined;
+}

@@ -1,0 +1,162 @@
+/** Who reaches what, and with which credentials. No credential is ever shown. */
+import type { GpuStackConfig } from "../../config/config.ts";
+import { type Check, modelCheck, type Remark, stackCheck } from "./finding.ts";
+
+const OPEN_TO_ALL = "0.0.0.0/0";
+
+export const accessChecks = {
+  gatedModelHasToken: modelCheck(
+    ["models.model", "models.weights", "catalogue", "hub"],
+    ({ engine: { row, weights, model }, path }, { config }) => {
+      if (weights.kind !== "hub" || !row.source.gated || weights.repository !== row.source.repository)
+        return [];
+      if (tokenKeys(config).length > 0) return [];
+      return [
+        {
+          path: `${path}.model`,
+          reason: `${weights.repository} (${row.source.license}) gives its files only to accounts that accepted its licence, and the stack names no token.`,
+          fix: `Accept the licence at https://huggingface.co/${weights.repository}, and set ${tokenAdvice(config)}${row.source.modelScope === undefined ? "" : `; or download ${model} with \`weights: { from: modelscope }\``}.`,
+        },
+      ];
+    },
+  ),
+
+  oneToken: stackCheck(["hub"], ({ config }) => {
+    const keys = tokenKeys(config);
+    if (keys.length < 2) return [];
+    return [
+      {
+        path: `hub.${keys[1]}`,
+        reason: `${keys.map((key) => `hub.${key}`).join(" and ")} both name a token, and only one can be used.`,
+        fix: "Keep one of them.",
+      },
+    ];
+  }),
+
+  publicHasKeys: stackCheck(["gateway"], ({ config: { gateway } }) => {
+    if (gateway.exposure !== "public" || gateway.apiKeys.length > 0) return [];
+    return [
+      {
+        path: "gateway.apiKeys",
+        reason: "With exposure: public and no key, everybody on the internet can use the GPUs.",
+        fix: "Make a key with `npm run key` and add the lines that it prints, or write exposure: internal.",
+      },
+    ];
+  }),
+
+  publicHasTls: stackCheck(["gateway"], ({ config }) => {
+    const { gateway, platform } = config;
+    if (gateway.exposure !== "public" || gateway.tls !== undefined) return [];
+    return [
+      {
+        path: "gateway.tls",
+        reason: "With exposure: public and no certificate, keys and prompts cross the internet in clear.",
+        fix:
+          platform === "docker"
+            ? "Write exposure: internal, and let a proxy of your own end TLS before it."
+            : `Set one of ${tlsKeys(platform)} and gateway.hostname, or write exposure: internal.`,
+      },
+    ];
+  }),
+
+  tlsHasHostname: stackCheck(["gateway"], ({ config: { gateway } }) => {
+    if (gateway.tls === undefined || gateway.hostname !== undefined) return [];
+    return [
+      {
+        path: "gateway.hostname",
+        reason: "A certificate is for a name, and none is given.",
+        fix: "Set the name by which clients reach the gateway.",
+      },
+    ];
+  }),
+
+  tlsHasOneCertificate: stackCheck(["gateway"], ({ config: { gateway, platform } }): readonly Remark[] => {
+    if (gateway.tls === undefined) return [];
+    if (platform === "docker") {
+      return [
+        {
+          path: "gateway.tls",
+          reason: "A Docker host has neither Secrets nor issuers that a certificate could come from.",
+          fix: "Remove it, and let a proxy of your own end TLS before the gateway.",
+        },
+      ];
+    }
+    const given = Object.entries(gateway.tls).flatMap(([key, value]) => (value === undefined ? [] : [key]));
+    if (given.includes("certificateArn") && platform !== "aws") {
+      return [
+        {
+          path: "gateway.tls.certificateArn",
+          reason: `Certificates of ACM exist on AWS only, and the platform is ${platform}.`,
+          fix: `Use ${tlsKeys(platform)}.`,
+        },
+      ];
+    }
+    if (given.length === 1) return [];
+    return [
+      {
+        path: "gateway.tls",
+        reason:
+          given.length === 0
+            ? "It does not say where the certificate comes from."
+            : `${given.join(" and ")} each name a certificate, and only one is used.`,
+        fix: `Set one of ${tlsKeys(platform)}.`,
+      },
+    ];
+  }),
+
+  apiCidrsAreGiven: stackCheck(["access", "compute"], ({ config }) => {
+    if (config.platform !== "aws" || config.compute !== "eks" || config.access.apiCidrs.length > 0) return [];
+    return [
+      {
+        path: "access.apiCidrs",
+        reason: "Nobody could reach the cluster's API, not even this program.",
+        fix: "Add the address that you come from, such as 203.0.113.7/32.",
+      },
+    ];
+  }),
+
+  apiCidrsAreNarrow: stackCheck(["access", "compute"], ({ config }) => {
+    if (config.platform !== "aws") return [];
+    return config.access.apiCidrs.flatMap((cidr, index): readonly Remark[] => {
+      const path = `access.apiCidrs[${index}]`;
+      if (!isCidr(cidr)) {
+        return [
+          {
+            path,
+            reason: "Each of the four numbers is 0 to 255, and the length 0 to 32.",
+            fix: "Write a CIDR such as 203.0.113.7/32.",
+          },
+        ];
+      }
+      if (!cidr.endsWith("/0")) return [];
+      return [
+        {
+          path,
+          reason: `It is every address of the internet (${OPEN_TO_ALL}), and the cluster's API would be open to all of them.`,
+          fix: "Name the networks that may administer the stack and use its gateway.",
+        },
+      ];
+    });
+  }),
+} satisfies Record<string, Check>;
+
+/** Keys of `hub` that give a token. */
+function tokenKeys({ hub }: GpuStackConfig): readonly string[] {
+  return Object.entries(hub).flatMap(([key, value]) => (value === undefined ? [] : [key]));
+}
+
+function tokenAdvice({ platform }: GpuStackConfig): string {
+  const references = { docker: "hub.tokenFile", kubernetes: "hub.tokenSecret", aws: "hub.tokenSecretArn" };
+  return `${references[platform]}, or hub.token with \`pulumi config set --secret --path engine-room:hub.token\``;
+}
+
+/** Keys that name a certificate, as a list for people. */
+function tlsKeys(platform: "kubernetes" | "aws"): string {
+  const keys = platform === "aws" ? ["certificateArn", "secretName", "issuer"] : ["secretName", "issuer"];
+  return keys.map((key) => `gateway.tls.${key}`).join(", ");
+}
+
+function isCidr(text: string): boolean {
+  const [address = "", length = ""] = text.split("/");
+  return address.split(".").every((part) => Number(part) <= 255) && Number(length) <= 32;
+}

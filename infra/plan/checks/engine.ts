@@ -1,0 +1,180 @@
+/**
+ * What an engine can be: how a model is split over GPUs, how long its sequences are, how many images it takes.
+ *
+ * Rules of splitting: NVIDIA/TensorRT-LLM examples/models/core/llama/README.md and tensorrt_llm/mapping.py; of lengths:
+ * docs/source/performance/performance-tuning-guide/tuning-max-batch-size-and-max-num-tokens.md of the same repository.
+ */
+import type { Architecture } from "../catalogue/types.ts";
+import { unsupportedReason } from "../engine/support.ts";
+import { visualNumbers } from "../engine/visual-numbers.ts";
+import { maxTokensPerStep } from "../fit/terms.ts";
+import type { ModelSpec } from "../spec.ts";
+import { type Check, modelCheck, type Remark } from "./finding.ts";
+
+/** Largest `tensorParallel` of the schema. */
+const LARGEST_TENSOR_PARALLEL = 16;
+
+export const engineChecks = {
+  tensorParallelDividesHeads: modelCheck(
+    ["models.model", "models.tensorParallel", "catalogue"],
+    ({ engine, path }) => {
+      const { architecture } = engine.row;
+      if (dividesHeads(engine.tensorParallel, architecture)) return [];
+      const valid = Array.from({ length: LARGEST_TENSOR_PARALLEL }, (_, index) => index + 1).filter((size) =>
+        dividesHeads(size, architecture),
+      );
+      return [
+        {
+          path: `${path}.tensorParallel`,
+          reason: `Each of ${engine.tensorParallel} GPUs would need a whole part of the ${architecture.heads} attention heads (${architecture.kvHeads} of keys and values) of ${engine.model}.`,
+          fix: `Use ${oneOf(valid)}.`,
+        },
+      ];
+    },
+  ),
+
+  pipelineParallelWithinLayers: modelCheck(
+    ["models.model", "models.pipelineParallel", "catalogue"],
+    ({ engine, path }) => {
+      const { layers } = engine.row.architecture;
+      if (engine.pipelineParallel <= layers) return [];
+      return [
+        {
+          path: `${path}.pipelineParallel`,
+          reason: `${engine.model} has ${layers} layers, fewer than the ${engine.pipelineParallel} stages.`,
+          fix: `Use ${layers} or less.`,
+        },
+      ];
+    },
+  ),
+
+  pipelineParallelIsKnown: modelCheck(
+    ["models.model", "models.pipelineParallel", "catalogue"],
+    ({ engine, path }) => {
+      if (engine.pipelineParallel === 1 || engine.row.pipelineParallel) return [];
+      return [
+        {
+          path: `${path}.pipelineParallel`,
+          reason: `No document shows ${engine.model} split into ${engine.pipelineParallel} stages of layers.`,
+          fix: "Write pipelineParallel: 1, and split the model with tensorParallel.",
+        },
+      ];
+    },
+  ),
+
+  sequenceWithinContext: modelCheck(["models.model", "models.limits", "catalogue"], ({ engine, path }) => {
+    const { maxInputTokens, maxOutputTokens } = engine.limits;
+    const { trainedContextTokens } = engine.row;
+    const sequence = maxInputTokens + maxOutputTokens;
+    if (sequence <= trainedContextTokens) return [];
+    return [
+      {
+        path: `${path}.limits.maxInputTokens`,
+        reason: `${maxInputTokens} tokens of prompt and ${maxOutputTokens} of answer are ${sequence} together; ${engine.model} was trained for a context of ${trainedContextTokens}, and writes nonsense beyond.`,
+        fix: `Lower maxInputTokens or maxOutputTokens by ${sequence - trainedContextTokens} together.`,
+      },
+    ];
+  }),
+
+  promptHoldsImages: modelCheck(["models.model", "models.limits", "catalogue"], ({ engine, path }) => {
+    const visual = visualNumbers(engine.row, engine.limits);
+    const images = engine.limits.maxImagesPerRequest;
+    if (visual === null || images === 0 || engine.row.vision?.attention !== "prompt") return [];
+    const { maxInputTokens } = engine.limits;
+    if (maxInputTokens > visual.tokensPerRequest) return [];
+    return [
+      {
+        path: `${path}.limits.maxInputTokens`,
+        reason: `${images === 1 ? "An image takes" : `${images} images take`} ${visual.tokensPerRequest} tokens of the prompt, and ${maxInputTokens} leave no room for a question.`,
+        fix: `Use more than ${visual.tokensPerRequest}, such as ${visual.tokensPerRequest + 256}.`,
+      },
+    ];
+  }),
+
+  imagesWithinModel: modelCheck(["models.model", "models.limits", "catalogue"], ({ engine, path }) => {
+    const { maxImagesPerRequest } = engine.limits;
+    const most = engine.row.vision?.maxImagesPerRequest ?? 0;
+    const at = `${path}.limits.maxImagesPerRequest`;
+    if (maxImagesPerRequest > most) {
+      const limit = most === 0 ? "reads no images" : `takes at most ${most} in one request`;
+      return [
+        {
+          path: at,
+          reason: `${engine.model} ${limit}; ${maxImagesPerRequest} are asked for.`,
+          fix: `Use ${most}.`,
+        },
+      ];
+    }
+    if (most === 0 || maxImagesPerRequest > 0) return [];
+    return [
+      {
+        path: at,
+        reason: `${engine.model} has a visual engine, which can't be built for 0 images.`,
+        fix: `Use 1${most > 1 ? ` to ${most}` : ""}.`,
+      },
+    ];
+  }),
+
+  tokensPerStepHoldPrompt: modelCheck(
+    ["release", "catalogue", "models.model", "models.limits", "models.triton"],
+    (model) => {
+      const { limits } = model.engine;
+      const perStep = maxTokensPerStep(model.engine);
+      // With chunked context a long prompt is read over several steps.
+      if (model.serving.chunkedContext || limits.maxInputTokens <= perStep) return [];
+      return [
+        tokensPerStepRemark(
+          model,
+          `A prompt of ${limits.maxInputTokens} tokens is read in one step, and a step has ${perStep}.`,
+          `Use ${limits.maxInputTokens} or more, or write \`triton: { chunkedContext: true }\`.`,
+        ),
+      ];
+    },
+  ),
+
+  tokensPerStepHoldBatch: modelCheck(["release", "catalogue", "models.model", "models.limits"], (model) => {
+    const { limits } = model.engine;
+    const perStep = maxTokensPerStep(model.engine);
+    const sequences = limits.maxBatchSize * limits.maxBeamWidth;
+    if (sequences <= perStep) return [];
+    return [
+      tokensPerStepRemark(
+        model,
+        `Every one of ${limits.maxBatchSize} requests × ${limits.maxBeamWidth} beams writes a token in each step: ${sequences}, and a step has ${perStep}.`,
+        `Use ${sequences} or more.`,
+      ),
+    ];
+  }),
+
+  recipeOfRelease: modelCheck(
+    ["release", "models.model", "models.quantization", "models.runtime", "catalogue"],
+    ({ engine, serving, path }) => {
+      // A release without engines at all is reported as such.
+      const hasEngines = serving.runtime === "engine" && engine.release.runtimes.includes("engine");
+      const reason = hasEngines ? unsupportedReason(engine) : null;
+      if (reason === null) return [];
+      return [
+        {
+          path: `${path}.${engine.quantization === "none" ? "model" : "quantization"}`,
+          reason: `No recipe is known: ${reason}.`,
+          fix: "Take another release, such as 25.07, or another model.",
+        },
+      ];
+    },
+  ),
+} satisfies Record<string, Check>;
+
+/** Each rank gets whole heads; key and value heads are split, or each is copied to the same number of ranks. */
+function dividesHeads(tensorParallel: number, { heads, kvHeads }: Architecture): boolean {
+  return heads % tensorParallel === 0 && (kvHeads % tensorParallel === 0 || tensorParallel % kvHeads === 0);
+}
+
+function tokensPerStepRemark({ path }: ModelSpec, reason: string, fix: string): Remark {
+  return { path: `${path}.limits.maxNumTokens`, reason, fix };
+}
+
+/** `1, 2 or 4` */
+export function oneOf(values: readonly (string | number)[]): string {
+  const [last, ...others] = values.toReversed();
+  return others.length === 0 ? String(last) : `${others.toReversed().join(", ")} or ${last}`;
+}

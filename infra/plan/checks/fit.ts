@@ -1,0 +1,125 @@
+/** Memory of GPUs: verdicts of the fit, and what the stack file says about KV caches. */
+import type { MemoryFit } from "../fit/types.ts";
+import type { GpuStackSpec } from "../spec.ts";
+import { type Check, type CheckedStack, type Key, stackCheck } from "./finding.ts";
+
+const FIT_KEYS: readonly Key[] = [
+  "release",
+  "catalogue",
+  "encoders",
+  "models.model",
+  "models.runtime",
+  "models.flavour",
+  "models.dtype",
+  "models.quantization",
+  "models.tensorParallel",
+  "models.pipelineParallel",
+  "models.limits",
+  "models.triton",
+  "models.concurrentRequests",
+  "models.replicas",
+  "models.pool",
+  "models.gpuIndices",
+  "pools.name",
+  "pools.instanceType",
+  "pools.machine",
+  "pools.sharing",
+];
+
+export const fitChecks = {
+  memoryFits: stackCheck(FIT_KEYS, (stack) =>
+    worstByPath(stack, (fit) => fit.verdict === "doesNotFit" && acceptedReason(fit, stack.spec) === null).map(
+      ({ fit, path }) => {
+        const changes = fit.alternatives.map(
+          ({ change, hourlyUsd }) =>
+            change + (hourlyUsd === null || hourlyUsd === 0 ? "" : ` (${hourlyUsd} USD an hour)`),
+        );
+        const wouldFit =
+          changes.length === 0 ? "No single change would make it fit" : `Would fit: ${changes.join("; ")}`;
+        return {
+          path,
+          reason: shortage(fit),
+          fix: `${wouldFit}. A reason in memoryFit.accept tries it all the same.`,
+        };
+      },
+    ),
+  ),
+
+  memoryShortageIsAccepted: stackCheck(FIT_KEYS, (stack) =>
+    worstByPath(stack, (fit) => fit.verdict === "doesNotFit" && acceptedReason(fit, stack.spec) !== null).map(
+      ({ fit, path }) => ({
+        severity: "warning",
+        path,
+        reason: `${shortage(fit)} The stack file accepts it: ${JSON.stringify(acceptedReason(fit, stack.spec))}.`,
+        fix: "Watch the first start: where the estimate is right, it ends with `out of memory`.",
+      }),
+    ),
+  ),
+
+  memoryIsTight: stackCheck(FIT_KEYS, (stack) =>
+    worstByPath(stack, ({ verdict }) => verdict === "tight").map(({ fit, path }) => ({
+      severity: "warning",
+      path,
+      reason: [
+        `${fit.tenants.join(", ")}: about ${gib(fit.needGiB)} of the ${gib(fit.capacityGiB)} of ${fit.gpu}, with an error of ${gib(fit.errorGiB)} either way.`,
+        ...(fit.notes ?? []),
+      ].join(" "),
+      fix: "Lower concurrentRequests or limits.maxBatchSize, or use a larger GPU.",
+    })),
+  ),
+
+  cacheFractionsOfGpu: stackCheck([...FIT_KEYS], ({ spec, fit }) =>
+    fit.flatMap(({ kvCaches = [], gpu }) => {
+      const fractions = kvCaches.flatMap(({ explicitFraction }) => explicitFraction ?? []);
+      const total = fractions.reduce((sum, fraction) => sum + fraction, 0);
+      if (fractions.length < 2 || total <= 1) return [];
+      const model = spec.models.find(({ serving }) => serving.name === kvCaches[0]?.model);
+      return [
+        {
+          path: `${model?.path}.triton.kvCacheFreeGpuMemoryFraction`,
+          reason: `${kvCaches.map((cache) => cache.model).join(" and ")} share ${gpu}, and their fractions are ${Number(total.toFixed(2))} together.`,
+          fix: "Lower them to less than 1 together, or leave them out: they are then derived from what lands on the GPU.",
+        },
+      ];
+    }),
+  ),
+} satisfies Record<string, Check>;
+
+/** GPUs of a kind, the worst for each place of the stack file that can be changed. */
+function worstByPath(
+  { spec, fit: fits }: CheckedStack,
+  isMeant: (fit: MemoryFit) => boolean,
+): readonly { readonly fit: MemoryFit; readonly path: string }[] {
+  const worst = new Map<string, MemoryFit>();
+  for (const fit of fits) {
+    if (!isMeant(fit)) continue;
+    const path = pathOf(fit, spec);
+    const before = worst.get(path);
+    if (before === undefined || missing(fit) > missing(before)) worst.set(path, fit);
+  }
+  return [...worst].map(([path, fit]) => ({ fit, path }));
+}
+
+/** The first model that lands on the GPU; the encoders where there is none. */
+function pathOf({ tenants }: MemoryFit, { models }: GpuStackSpec): string {
+  const model = models.find(({ serving }) => tenants.includes(serving.name));
+  return model === undefined ? "encoders.pool" : `${model.path}.memoryFit`;
+}
+
+/** The reason of one model on a GPU stands for all that share it. */
+function acceptedReason({ tenants }: MemoryFit, { memoryFitAccept }: GpuStackSpec): string | null {
+  const reasons = tenants.flatMap((tenant) => memoryFitAccept[tenant] ?? []);
+  return reasons[0] ?? null;
+}
+
+function shortage(fit: MemoryFit): string {
+  return `${fit.tenants.join(", ")} need about ${gib(fit.needGiB)} (error ${gib(fit.errorGiB)}), and ${fit.gpu} can give ${gib(fit.capacityGiB)}: ${gib(missing(fit))} too little.`;
+}
+
+function missing({ needGiB, capacityGiB }: MemoryFit): number {
+  return needGiB - capacityGiB;
+}
+
+function gib(size: number): string {
+  return `${size.toFixed(2)} GiB`;
+}

@@ -1,0 +1,82 @@
+/** What one platform has and another has not. */
+
+import { onDemandHourlyUsd, pricesAsOf, regionsOffering } from "../catalogue/prices.ts";
+import { oneOf } from "./engine.ts";
+import { type Check, poolCheck, type Remark, stackCheck } from "./finding.ts";
+import { cheapestTypes } from "./instance-types.ts";
+
+export const platformChecks = {
+  gpuIndicesAreForHosts: stackCheck(["models.gpuIndices"], ({ config }) =>
+    config.models.flatMap(({ gpuIndices }, index): readonly Remark[] => {
+      if (gpuIndices === undefined || config.platform === "docker") return [];
+      return [
+        {
+          path: `models[${index}].gpuIndices`,
+          reason: `GPU numbers are for a Docker host; on ${config.platform} the scheduler chooses.`,
+          fix: "Remove them.",
+        },
+      ];
+    }),
+  ),
+
+  ec2IsOneMachine: stackCheck(["compute", "pools.name", "pools.nodes"], ({ config }) => {
+    if (config.platform !== "aws" || config.compute !== "ec2") return [];
+    const [first, ...others] = config.pools;
+    if (others.length > 0) {
+      return [
+        {
+          path: "pools",
+          value: `${config.pools.length} pools`,
+          reason: "`compute: ec2` is one machine that runs everything.",
+          fix: "Keep one pool, or write `compute: eks`.",
+        },
+      ];
+    }
+    if (first === undefined || first.nodes.max === 1) return [];
+    return [
+      {
+        path: "pools[0].nodes.max",
+        reason: `\`compute: ec2\` is one machine, and ${first.nodes.max} are asked for.`,
+        fix: "Write nodes: { min: 1, max: 1 }, or `compute: eks`.",
+      },
+    ];
+  }),
+
+  regionIsPriced: stackCheck(["region", "pools.hourlyUsd"], ({ spec: { region, pools } }) => {
+    const isPricedByTable = pools.some(
+      ({ hourlyUsd, capacity }) => hourlyUsd === undefined && capacity === "onDemand",
+    );
+    if (region === null || pricesAsOf(region) !== null || !isPricedByTable) return [];
+    return [
+      {
+        severity: "warning",
+        path: "region",
+        reason: `The price table has no ${region}, so the machines there are in no sum of the costs.`,
+        fix: "Write hourlyUsd for each pool, or check the name of the region.",
+      },
+    ];
+  }),
+
+  typeIsOffered: poolCheck(
+    ["region", "pools.instanceType", "pools.hourlyUsd"],
+    ({ instanceType, path, hourlyUsd, capacity, machine }, { spec: { region } }) => {
+      const asOf = region === null ? null : pricesAsOf(region);
+      if (region === null || asOf === null || instanceType === null) return [];
+      if (hourlyUsd !== undefined || capacity !== "onDemand") return [];
+      if (onDemandHourlyUsd(region, instanceType) !== null) return [];
+      const others = regionsOffering(instanceType);
+      const elsewhere = others.length === 0 ? "" : ` It is offered in ${oneOf(others)}.`;
+      const sameGpu = cheapestTypes(region, (type) => type.gpu === machine.gpu).filter(
+        (type) => onDemandHourlyUsd(region, type) !== null,
+      );
+      const instead = sameGpu.length === 0 ? "Use another region" : `Use ${oneOf(sameGpu)}`;
+      return [
+        {
+          path: `${path}.instanceType`,
+          reason: `AWS's on-demand prices in ${region} (${asOf}) have no ${instanceType}: it can't simply be rented there.${elsewhere}`,
+          fix: `${instead}, or write hourlyUsd where you have capacity of your own.`,
+        },
+      ];
+    },
+  ),
+} satisfies Record<string, Check>;

@@ -1,0 +1,69 @@
+/**
+ * What servers, builds and encoders take of a machine besides GPUs, and what a machine has. The requests of servers and
+ * encoders are this project's own choice, small enough that a server of one GPU runs on the smallest machine that has one;
+ * what a build takes is estimated by engine/engine-size.ts.
+ */
+import type { Release } from "../catalogue/types.ts";
+import { checkpointGiB, engineBytesGiB, hostMemoryGiB } from "../engine/engine-size.ts";
+import { worldSize } from "../fit/placement.ts";
+import type { ModelSpec, PoolSpec } from "../spec.ts";
+
+const MIB_PER_GIB = 1024;
+const GIB_PER_GB = 1e9 / 2 ** 30;
+
+/** What Kubernetes can count of a machine, besides GPUs. */
+export interface HostResources {
+  readonly cpuMillis: number;
+  readonly memoryMiB: number;
+}
+
+/** Triton's frontend, preprocessing and postprocessing. */
+const SERVER_CPU_MILLIS = 2000;
+/** One process that drives its GPU. */
+const RANK_CPU_MILLIS = 500;
+/** tritonserver with its Python models, and `/dev/shm` in memory; the engine itself goes to the GPU. */
+const SERVER_MEMORY_MIB = 6 * MIB_PER_GIB;
+const RANK_MEMORY_MIB = 2 * MIB_PER_GIB;
+
+/** The encoders of a stack, one replica. */
+export const ENCODERS_REQUEST: HostResources = { cpuMillis: 1000, memoryMiB: 3 * MIB_PER_GIB };
+
+/** One server of a model. */
+export function serverRequest(model: ModelSpec): HostResources {
+  const ranks = worldSize(model);
+  return {
+    cpuMillis: SERVER_CPU_MILLIS + RANK_CPU_MILLIS * ranks,
+    memoryMiB: SERVER_MEMORY_MIB + RANK_MEMORY_MIB * ranks,
+  };
+}
+
+/** The build of a model's engine; an estimate. */
+export function buildRequest({ engine }: ModelSpec): HostResources {
+  return { cpuMillis: SERVER_CPU_MILLIS, memoryMiB: Math.ceil(hostMemoryGiB(engine) * MIB_PER_GIB) };
+}
+
+/** What a machine leaves to pods: what Karpenter found for an EC2 type, all of it where no figure is known. */
+export function machineResources({ machine }: Pick<PoolSpec, "machine">): HostResources {
+  return (
+    machine.allocatable ?? { cpuMillis: machine.vcpus * 1000, memoryMiB: machine.memoryGiB * MIB_PER_GIB }
+  );
+}
+
+/** Terms of the disk that a build takes in GiB: image, weights as downloaded, checkpoint, engine. */
+export function buildDiskGiB({ engine }: ModelSpec, release: Release): Readonly<Record<string, number>> {
+  return {
+    image: (release.imageGB ?? 0) * GIB_PER_GB,
+    weights: weightsGiB(engine),
+    checkpoint: checkpointGiB(engine),
+    engine: engineBytesGiB(engine).totalGiB,
+  };
+}
+
+/** What the engine store keeps of a model in GiB: weights, and the engine where there is one. */
+export function storedGiB({ engine, serving }: ModelSpec): number {
+  return weightsGiB(engine) + (serving.runtime === "engine" ? engineBytesGiB(engine).totalGiB : 0);
+}
+
+function weightsGiB({ row }: ModelSpec["engine"]): number {
+  return row.source.downloadGB * GIB_PER_GB;
+}

@@ -1,0 +1,102 @@
+/** Which servers a pool can hold at its most machines, and what they leave free. */
+import { slotsPerGpu } from "../fit/gpu-memory.ts";
+import { hostGpuIndices, worldSize } from "../fit/placement.ts";
+import type { GpuStackSpec, ModelSpec, PoolSpec } from "../spec.ts";
+import { ENCODERS_REQUEST, type HostResources, machineResources, serverRequest } from "./pod-requests.ts";
+
+/** A server, or one replica of the encoders. */
+interface Pod extends HostResources {
+  /** The model; null for the encoders. */
+  readonly model: ModelSpec | null;
+  /** GPUs, or shares or partitions of them. */
+  readonly slots: number;
+}
+
+type Space = HostResources & { readonly slots: number };
+
+export interface PoolSpace {
+  /** Pods that found no machine. */
+  readonly homeless: readonly Pod[];
+  /** Most GPU slots that are free on one machine. */
+  readonly mostFreeSlots: number;
+}
+
+/** The pool that serves a model; a resolved model has one. */
+export function poolOf(model: ModelSpec, { pools }: GpuStackSpec): PoolSpec {
+  return poolNamed(model.pool, pools);
+}
+
+/** The pool that builds a model's engine. */
+export function buildPoolOf(model: ModelSpec, { pools }: GpuStackSpec): PoolSpec {
+  return poolNamed(model.buildPool, pools);
+}
+
+function poolNamed(name: string, pools: readonly PoolSpec[]): PoolSpec {
+  const pool = pools.find((one) => one.name === name);
+  if (pool === undefined)
+    throw new Error(`A model was resolved to the pool ${name}, which the stack does not have`);
+  return pool;
+}
+
+/** Slots of one machine. */
+export function slotsPerMachine({ gpu, machine, sharing }: PoolSpec): number {
+  return gpu === null ? 0 : machine.gpus * slotsPerGpu(gpu, sharing);
+}
+
+/**
+ * Puts all pods of a pool on its machines, first fit, largest first, as a scheduler could. On a Docker host containers take
+ * the GPUs that they are given, and may share them.
+ */
+export function packPool(spec: GpuStackSpec, pool: PoolSpec): PoolSpace {
+  if (spec.platform === "docker") return dockerSpace(spec, pool);
+  const whole: Space = { ...machineResources(pool), slots: slotsPerMachine(pool) };
+  const machines: Space[] = [];
+  const homeless: Pod[] = [];
+  for (const pod of podsOf(spec, pool)) {
+    const found = machines.findIndex((space) => holds(space, pod));
+    if (found >= 0) machines[found] = minus(machines[found] as Space, pod);
+    else if (machines.length < pool.nodes.max && holds(whole, pod)) machines.push(minus(whole, pod));
+    else homeless.push(pod);
+  }
+  const untouched = machines.length < pool.nodes.max ? whole.slots : 0;
+  return { homeless, mostFreeSlots: Math.max(untouched, ...machines.map(({ slots }) => slots)) };
+}
+
+function dockerSpace(spec: GpuStackSpec, pool: PoolSpec): PoolSpace {
+  const taken = new Set(hostGpuIndices(spec, pool).flatMap(({ indices }) => indices));
+  return { homeless: [], mostFreeSlots: pool.machine.gpus - taken.size };
+}
+
+/** Pods of a pool, the most GPUs first. */
+export function podsOf(spec: GpuStackSpec, pool: PoolSpec): readonly Pod[] {
+  const { encoders } = spec;
+  const servers = spec.models
+    .filter((model) => model.pool === pool.name)
+    .flatMap((model) =>
+      repeated({ model, slots: worldSize(model), ...serverRequest(model) }, model.serving.replicas),
+    );
+  const others: readonly Pod[] =
+    encoders === null || encoders.pool !== pool.name
+      ? []
+      : repeated(
+          { model: null, slots: encoders.device === "gpu" ? 1 : 0, ...ENCODERS_REQUEST },
+          encoders.replicas,
+        );
+  return [...servers, ...others].sort((a, b) => b.slots - a.slots);
+}
+
+function repeated(pod: Pod, times: number): readonly Pod[] {
+  return Array.from({ length: times }, () => pod);
+}
+
+function holds(space: Space, pod: Space): boolean {
+  return space.slots >= pod.slots && space.cpuMillis >= pod.cpuMillis && space.memoryMiB >= pod.memoryMiB;
+}
+
+function minus(space: Space, pod: Space): Space {
+  return {
+    slots: space.slots - pod.slots,
+    cpuMillis: space.cpuMillis - pod.cpuMillis,
+    memoryMiB: space.memoryMiB - pod.memoryMiB,
+  };
+}

@@ -1,0 +1,143 @@
+/** The release: what is known of it, what upstream has given up, which image stands for it. */
+import { showValue } from "../../problems.ts";
+import { openAdvisories } from "../catalogue/advisories.ts";
+import { releases } from "../catalogue/releases.ts";
+import type { Advisory, Release } from "../catalogue/types.ts";
+import { type Check, modelCheck, type Remark, stackCheck } from "./finding.ts";
+
+export const releaseChecks = {
+  releaseIsVerified: stackCheck(["acceptUnverified"], ({ spec: { release, acceptUnverified } }) => {
+    if (release.verified || acceptUnverified) return [];
+    return [
+      {
+        path: "release",
+        reason: `Not every fact about ${release.tag} was read in a source. ${release.note ?? ""}`.trim(),
+        fix: `Take the newest release that was: ${newest(({ verified }) => verified)}; or write \`acceptUnverified: true\`.`,
+      },
+    ];
+  }),
+
+  runtimeOfRelease: modelCheck(["release", "models.runtime"], ({ engine: { release }, serving, path }) => {
+    // The repository of llmapi says by itself which releases have it.
+    if (serving.runtime !== "engine" || release.runtimes.includes("engine")) return [];
+    const ends = release.endOfLife?.find(({ runtime }) => runtime === "engine");
+    return [
+      {
+        path: `${path}.runtime`,
+        reason: [
+          `${release.tag} (TensorRT-LLM ${release.tensorRtLlm}) is not known to build or run TensorRT engines.`,
+          ...(ends === undefined ? [] : [`${ends.statement} ${ends.source}`]),
+        ].join(" "),
+        fix: `Take ${newest(({ runtimes, verified }) => verified && runtimes.includes("engine"))} or an earlier release${release.runtimes.includes("llmapi") ? ", or write runtime: llmapi for a text model" : ""}.`,
+      },
+    ];
+  }),
+
+  endOfLife: stackCheck(["release", "models.runtime", "models.flavour"], ({ spec: { release, models } }) =>
+    (release.endOfLife ?? []).flatMap(({ runtime, statement, source }): readonly Remark[] => {
+      const isUsed = models.some(({ serving }) =>
+        runtime === "multimodal"
+          ? serving.flavour === "multimodal"
+          : serving.runtime === runtime && release.runtimes.includes(runtime),
+      );
+      if (!isUsed) return [];
+      return [
+        {
+          severity: "warning",
+          path: "release",
+          reason: `${statement} ${source}`,
+          fix:
+            runtime === "engine"
+              ? "Nothing has to change now; text models can move to `runtime: llmapi` on a newer release."
+              : "Nothing has to change now; stay on 26.02 or an earlier release.",
+        },
+      ];
+    }),
+  ),
+
+  advisories: stackCheck(["release"], ({ spec: { release } }) => {
+    const open = openAdvisories(release);
+    const updates = [...new Set(open.map(updateOf))];
+    return updates.map((update) => {
+      const fixed = open.filter((advisory) => updateOf(advisory) === update);
+      const names = fixed.map(({ id, severity }) => `${id} (${severity})`);
+      const sources = new Set(fixed.map(({ source }) => source));
+      return {
+        severity: "warning",
+        path: "release",
+        reason: `Known weaknesses: ${names.join(", ")}. ${[...sources].join(" ")}`,
+        fix: `Fixed in ${update}. Until then let nobody but the gateway reach Triton's own ports.`,
+      };
+    });
+  }),
+
+  minimumDriver: stackCheck(["release"], ({ spec: { release } }) => {
+    const { minimumDriver } = release;
+    if (minimumDriver === null) return [];
+    return [
+      {
+        severity: "warning",
+        path: "release",
+        reason: `${release.tag} needs NVIDIA driver ${minimumDriver} or newer on the machines, or forward compatibility of a data-centre GPU (CUDA ${release.cuda ?? "unknown"}).`,
+        fix: "Compare it with the first line of nvidia-smi on a machine.",
+      },
+    ];
+  }),
+
+  imageOfRelease: stackCheck(["release", "image"], ({ config: { image }, spec: { release } }) => {
+    const { base } = image;
+    if (base === undefined) return [];
+    const tag = /\b\d\d\.\d\d\b/.exec(base.slice(base.lastIndexOf("/") + 1))?.[0];
+    if (tag !== undefined && Object.hasOwn(releases, tag) && tag !== release.tag) {
+      return [
+        {
+          path: "image.base",
+          reason: `The image names ${tag}, and the stack is planned for ${release.tag}: an engine of one TensorRT-LLM does not load in another.`,
+          fix: `Write \`release: "${tag}"\`, or an image of ${release.tag}.`,
+        },
+      ];
+    }
+    if (!/[:@][^/]+$/.test(base) || base.endsWith(":latest")) {
+      return [
+        {
+          path: "image.base",
+          reason:
+            "Without a fixed tag or digest, builds and servers may run different images, and engines load only in the one that built them.",
+          fix: "Add a tag or a digest.",
+        },
+      ];
+    }
+    if (tag === release.tag) return [];
+    return [
+      {
+        severity: "warning",
+        path: "image.base",
+        reason: `Nothing in its name says that it holds what ${release.tag} holds: TensorRT-LLM ${release.tensorRtLlm}, TensorRT ${release.tensorRt ?? "unknown"}.`,
+        fix: "Build it from that release, or write the `release` that it was built from. A build stops where TensorRT-LLM is another.",
+      },
+    ];
+  }),
+
+  layoutOfImage: stackCheck(["image"], ({ config: { image } }) => {
+    if (image.layout === "ngc" || image.base !== undefined) return [];
+    return [
+      {
+        path: "image.layout",
+        value: showValue(image.layout),
+        reason:
+          "NVIDIA's image has the layout ngc; tritonrelease is that of images that TensorRT-LLM's own Dockerfile makes.",
+        fix: "Name such an image in image.base, or write layout: ngc.",
+      },
+    ];
+  }),
+} satisfies Record<string, Check>;
+
+/** What has the fix: `Triton 25.08`. */
+function updateOf({ component, fixedIn }: Advisory): string {
+  return `${component === "tensorRtLlm" ? "TensorRT-LLM" : "Triton"} ${fixedIn}`;
+}
+
+function newest(suits: (release: Release) => boolean): string {
+  const tags = Object.values<Release>(releases).filter(suits);
+  return tags.at(-1)?.tag ?? "another release";
+}

@@ -1,0 +1,89 @@
+/** How large engines and what they are made from are: estimates for memory, disks and machines, in GiB. */
+import type { LanguageModel, Quantization } from "../catalogue/types.ts";
+import type { EngineSpec } from "../spec.ts";
+
+const GIB = 2 ** 30;
+
+/** float16 and bfloat16 alike. */
+const DTYPE_BYTES = 2;
+
+/** Weights that share one scale when quantized to 4 bits, and the bytes of the scale. */
+const INT4_GROUP = 128;
+const INT4_SCALE_BYTES = 2;
+
+/** Bytes of one quantized weight, scales included. */
+const WEIGHT_BYTES: Readonly<Record<Quantization, number>> = {
+  none: DTYPE_BYTES,
+  int8: 1,
+  fp8: 1,
+  int4: 0.5 + INT4_SCALE_BYTES / INT4_GROUP,
+};
+
+const STORED_BYTES: Readonly<Record<LanguageModel["source"]["storedDtype"], number>> = {
+  float32: 4,
+  float16: 2,
+  bfloat16: 2,
+};
+
+/**
+ * Host memory of trtllm-build beside the weights. NVIDIA/TensorRT-LLM's GPT example logs a peak of 6600 MiB for
+ * gpt2-medium, whose checkpoint of 0.66 GiB is held twice: loaded, and serialized in the engine.
+ */
+const BUILD_BASE_GIB = 5.1;
+
+/** Python, PyTorch and the converter; an assumption. */
+const CONVERT_BASE_GIB = 2;
+
+export interface EngineSize {
+  /** Language model's engine, all ranks. */
+  readonly llmGiB: number;
+  /** The same for one rank: an even share, as tensor and pipeline parallelism split it. */
+  readonly llmPerRankGiB: number;
+  /** Visual engine; it lies on the GPU of rank 0, once. 0 for a text model. */
+  readonly visionGiB: number;
+  /** What the store keeps. */
+  readonly totalGiB: number;
+}
+
+type SizedSpec = Pick<EngineSpec, "row" | "quantization" | "tensorParallel" | "pipelineParallel">;
+
+/**
+ * Size of an engine on disk, and of its weights on GPUs. Quantized weights shrink, embeddings and output head stay in the
+ * engine's dtype; a visual engine is never quantized.
+ */
+export function engineBytesGiB(spec: SizedSpec): EngineSize {
+  const { parameters, embeddingParameters } = spec.row.architecture;
+  const llmBytes =
+    (parameters - embeddingParameters) * WEIGHT_BYTES[spec.quantization] + embeddingParameters * DTYPE_BYTES;
+  const llmGiB = llmBytes / GIB;
+  const visionGiB = ((spec.row.vision?.parameters ?? 0) * DTYPE_BYTES) / GIB;
+  return {
+    llmGiB,
+    llmPerRankGiB: llmGiB / (spec.tensorParallel * spec.pipelineParallel),
+    visionGiB,
+    totalGiB: llmGiB + visionGiB,
+  };
+}
+
+/** Scratch space of the converted checkpoint: the language model's weights as the engine has them. */
+export function checkpointGiB(spec: SizedSpec): number {
+  return engineBytesGiB(spec).llmGiB;
+}
+
+/** The weights as they are stored at their source, in memory all at once. */
+export function loadedWeightsGiB(row: LanguageModel): number {
+  const parameters = row.architecture.parameters + (row.vision?.parameters ?? 0);
+  return (parameters * STORED_BYTES[row.source.storedDtype]) / GIB;
+}
+
+/**
+ * Host memory that a build takes at its worst; an estimate. Converting holds the whole model as it is stored (float32
+ * doubles it) and the checkpoint; building holds the checkpoint and the engine. The steps run one after the other.
+ */
+export function hostMemoryGiB(spec: SizedSpec): number {
+  const checkpoint = checkpointGiB(spec);
+  return Math.max(
+    CONVERT_BASE_GIB + loadedWeightsGiB(spec.row) + checkpoint,
+    BUILD_BASE_GIB + 2 * checkpoint,
+  );
+}

@@ -1,0 +1,43 @@
+/** TensorRT-LLM 0.10 to 0.18: containers 24.06 to 25.04. */
+import type { RecipeTable } from "./types.ts";
+
+export const release010To018: RecipeTable = {
+  range: "0.10-0.18",
+  converters: {
+    gpt: "gpt/convert_checkpoint.py",
+    llama: "llama/convert_checkpoint.py",
+    opt: "opt/convert_checkpoint.py",
+    qwen: "qwen/convert_checkpoint.py",
+    mllama: "mllama/convert_checkpoint.py",
+  },
+  quantizer: "quantization/quantize.py",
+  runScript: "run.py",
+  sequenceFlag: [
+    { since: "0.10", value: "--max_output_len" },
+    { since: "0.11", value: "--max_seq_len" },
+  ],
+  // Attention plugin, padding removal, context FMHA and paged KV cache are the builder's defaults.
+  textBuildFlags: [],
+  visual: {
+    builder: "multimodal/build_visual_engine.py",
+    runScript: "multimodal/run.py",
+    since: { llava: "0.10", blip2: "0.13", vila: "0.13", llava_onevision: "0.15", mllama: "0.15" },
+    engineDirectories: "apart",
+    imagePathSince: "0.12",
+    runFlags: [],
+    // On by default from 0.13 on, and the multimodal guide leaves it out.
+    fusedMlp: [
+      { since: "0.10", value: ["--use_fused_mlp"] },
+      { since: "0.13", value: [] },
+    ],
+    fusedMlpModels: ["llava"],
+  },
+  requirements: {},
+  hubLinksByDefault: false,
+  sources: [
+    "triton-inference-server/tensorrtllm_backend docs/multimodal.md at v0.13.0 and r25.02",
+    "NVIDIA/TensorRT-LLM examples/multimodal/README.md with --max_seq_len and bare --use_fused_mlp (0.11 and 0.12)",
+    "NVIDIA/TensorRT-LLM docs/source/release-notes.md, 0.10 to 0.18",
+    "NVIDIA/TensorRT-LLM examples/quantization/quantize.py: --qformat, --calib_size, --tp_size, --pp_size",
+  ],
+};

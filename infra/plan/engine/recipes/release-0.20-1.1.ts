@@ -1,0 +1,45 @@
+/** TensorRT-LLM 0.20 to 1.1: containers 25.06 to 26.02. */
+import type { RecipeTable } from "./types.ts";
+
+const VISUAL_SINCE = "0.20";
+
+export const release020To11: RecipeTable = {
+  range: "0.20-1.1",
+  converters: {
+    gpt: "models/core/gpt/convert_checkpoint.py",
+    llama: "models/core/llama/convert_checkpoint.py",
+    opt: "models/contrib/opt/convert_checkpoint.py",
+    // docs/multimodal.md of the backend writes models/contrib/qwen, which does not exist.
+    qwen: "models/core/qwen/convert_checkpoint.py",
+    mllama: "models/core/mllama/convert_checkpoint.py",
+  },
+  quantizer: "quantization/quantize.py",
+  runScript: "run.py",
+  sequenceFlag: [{ since: "0.20", value: "--max_seq_len" }],
+  textBuildFlags: [],
+  visual: {
+    builder: "models/core/multimodal/build_multimodal_engine.py",
+    runScript: "models/core/multimodal/run.py",
+    since: {
+      llava: VISUAL_SINCE,
+      blip2: VISUAL_SINCE,
+      vila: VISUAL_SINCE,
+      llava_onevision: VISUAL_SINCE,
+      mllama: VISUAL_SINCE,
+    },
+    engineDirectories: "together",
+    imagePathSince: VISUAL_SINCE,
+    runFlags: [],
+    fusedMlp: [{ since: "0.20", value: ["--use_fused_mlp=enable"] }],
+    fusedMlpModels: ["llava", "vila", "llava_onevision"],
+  },
+  requirements: {
+    "requirements-llava-onevision.txt": "models/core/multimodal/requirements-llava_onevision.txt",
+  },
+  hubLinksByDefault: false,
+  sources: [
+    "NVIDIA/TensorRT-LLM examples/models/core/multimodal/README.md and examples/models/core/gpt/README.md",
+    "NVIDIA/TensorRT-LLM triton_backend/all_models/multimodal (requirements files) and tensorrt_llm/commands/build.py",
+    "The LLaVA-1.5 walkthrough for 25.07 (run.py prints 0.20.0)",
+  ],
+};

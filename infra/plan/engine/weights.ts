@@ -1,0 +1,110 @@
+/** Where weights come from and lie, and the steps that fetch them. Credentials are the environment's: none is in argv. */
+import type { LanguageModel } from "../catalogue/types.ts";
+import type { EngineSpec, WeightsSource } from "../spec.ts";
+import type { RecipeTable } from "./recipes/types.ts";
+import type { StepDraft } from "./step-draft.ts";
+
+/**
+ * The hub's client of the images. Its successor `hf` came with huggingface_hub 0.34 and replaced it in 1.0; all releases
+ * that build engines have transformers 4 (NVIDIA/TensorRT-LLM requirements.txt), which wants a hub below 1.0.
+ */
+const HUB_CLIENT = "huggingface-cli";
+
+/** Not in NVIDIA's images; versions that the package index has. */
+const MODELSCOPE_PACKAGE = "modelscope==1.40.2";
+const AWS_CLI_PACKAGE = "awscli==1.46.2";
+
+/** What the key calls the source. A folder's path is the machine's business: its `revision` stands for the content. */
+export function weightsIdentity(weights: WeightsSource): string {
+  switch (weights.kind) {
+    case "hub":
+      return weights.repository;
+    case "modelscope":
+      return `modelscope:${weights.repository}`;
+    case "s3":
+      return weights.uri;
+    case "folder":
+      return "folder";
+  }
+}
+
+/**
+ * Folder of the weights: `/store/weights/<model>/<revision>`, or the user's own. Other sources than the hub are marked,
+ * because their revisions are the user's words and need not be unlike.
+ */
+export function weightsDirectory(model: string, weights: WeightsSource): string {
+  if (weights.kind === "folder") return weights.path;
+  const revision = weights.revision.replace(/[^A-Za-z0-9._-]/g, "-");
+  return `/store/weights/${model}/${weights.kind === "hub" ? "" : `${weights.kind}-`}${revision}`;
+}
+
+/** Commands that fetch the weights; none for a folder. Each goes on where a killed one ended. */
+export function downloadSteps(
+  spec: Pick<EngineSpec, "row" | "weights">,
+  table: Pick<RecipeTable, "hubLinksByDefault">,
+): readonly StepDraft[] {
+  const { row, weights } = spec;
+  const fetched = `${row.source.downloadGB} GB`;
+  switch (weights.kind) {
+    case "hub":
+      return [
+        {
+          name: "download",
+          summary: `${fetched} of weights from the Hugging Face hub${row.source.gated ? "; HF_TOKEN must hold a token" : ""}`,
+          words: [
+            HUB_CLIENT,
+            "download",
+            weights.repository,
+            "--revision",
+            weights.revision,
+            ...filePatterns(row),
+            "--local-dir",
+            { place: "weights" },
+            ...(table.hubLinksByDefault ? ["--local-dir-use-symlinks", "False"] : []),
+          ],
+        },
+      ];
+    case "modelscope":
+      return [
+        {
+          name: "requirements",
+          summary: "ModelScope's client",
+          words: ["pip", "install", MODELSCOPE_PACKAGE],
+        },
+        {
+          name: "download",
+          summary: `${fetched} of weights from ModelScope`,
+          words: [
+            "modelscope",
+            "download",
+            "--model",
+            weights.repository,
+            "--revision",
+            weights.revision,
+            ...filePatterns(row),
+            "--local_dir",
+            { place: "weights" },
+          ],
+        },
+      ];
+    case "s3":
+      return [
+        { name: "requirements", summary: "the AWS CLI", words: ["pip", "install", AWS_CLI_PACKAGE] },
+        {
+          name: "download",
+          summary: `${fetched} of weights from S3, with the role of the pod or machine`,
+          words: ["aws", "s3", "sync", weights.uri, { place: "weights" }, "--no-progress"],
+        },
+      ];
+    case "folder":
+      return [];
+  }
+}
+
+function filePatterns(row: LanguageModel): readonly string[] {
+  const { include, exclude = [] } = row.source;
+  return [
+    ...(include.length === 0 ? [] : ["--include", ...include]),
+    ...(exclude.length === 0 ? [] : ["--exclude", ...exclude]),
+  ];
+}

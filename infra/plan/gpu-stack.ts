@@ -1,0 +1,108 @@
+/** The plan of a stack on GPUs: engines, repositories, encoders, fit, cost and cold start, put together. */
+import type { GpuStackConfig } from "../config/config.ts";
+import type { Problem } from "../problems.ts";
+import type { Release } from "./catalogue/types.ts";
+import { findProblems } from "./checks/find-problems.ts";
+import { coldStart } from "./cost/cold-start.ts";
+import { stackCost } from "./cost/cost.ts";
+import type { ColdStart, GpuCost } from "./cost/types.ts";
+import { encoderPlan } from "./encoders/encoder-plan.ts";
+import type { EncoderPlan } from "./encoders/types.ts";
+import { enginePlan } from "./engine/engine-plan.ts";
+import type { EnginePlan } from "./engine/types.ts";
+import { kvCacheFractions } from "./fit/kv-fraction.ts";
+import { memoryFit } from "./fit/memory-fit.ts";
+import type { MemoryFit } from "./fit/types.ts";
+import { repositoryPlan } from "./repository/repository-plan.ts";
+import type { RepositoryPlan } from "./repository/types.ts";
+import { requestProfile } from "./requests/request-profile.ts";
+import { resolveStack } from "./resolve-stack.ts";
+import type { GpuStackSpec, ModelSpec } from "./spec.ts";
+
+/** One served model. */
+export interface ModelPlan {
+  /** Name in the stack. */
+  readonly name: string;
+  readonly spec: ModelSpec;
+  /** null where the model runs without an engine. */
+  readonly engine: EnginePlan | null;
+  readonly repository: RepositoryPlan;
+  /** How clients ask it. */
+  readonly request: ReturnType<typeof requestProfile>;
+  readonly coldStart: ColdStart;
+}
+
+export interface GpuPlan {
+  readonly platform: GpuStackSpec["platform"];
+  readonly release: Release;
+  readonly spec: GpuStackSpec;
+  readonly models: readonly ModelPlan[];
+  readonly encoders: EncoderPlan | null;
+  readonly fit: readonly MemoryFit[];
+  readonly cost: GpuCost;
+  readonly gateway: GpuStackConfig["gateway"];
+}
+
+export interface GpuPlanResult {
+  readonly plan: GpuPlan | null;
+  readonly problems: readonly Problem[];
+  readonly warnings: readonly Problem[];
+}
+
+/**
+ * Plans a stack on GPUs. Nothing is planned while there is a problem, so that no function below meets a combination
+ * that can't be built.
+ */
+export function planGpuStack(config: GpuStackConfig): GpuPlanResult {
+  const { spec, problems: unresolved } = resolveStack(config);
+  const fit = memoryFit(spec);
+  const { problems: found, warnings } = findProblems(config, spec, fit);
+  const problems = [...unresolved, ...found];
+  if (problems.length > 0) return { plan: null, problems, warnings };
+  return { plan: planResolved(config, spec, fit), problems, warnings };
+}
+
+function planResolved(config: GpuStackConfig, spec: GpuStackSpec, fit: readonly MemoryFit[]): GpuPlan {
+  const fractions = kvCacheFractions(spec, fit);
+  const models = spec.models.map((model) => planModel(model, spec, fractions));
+  return {
+    platform: spec.platform,
+    release: spec.release,
+    spec,
+    models,
+    encoders: planEncoders(spec),
+    fit,
+    cost: stackCost(
+      spec,
+      models.flatMap(({ spec: model, engine }) => (engine === null ? [] : [{ model, engine }])),
+    ),
+    gateway: config.gateway,
+  };
+}
+
+function planModel(
+  model: ModelSpec,
+  stack: GpuStackSpec,
+  fractions: Readonly<Record<string, number>>,
+): ModelPlan {
+  const { name, runtime } = model.serving;
+  const engine = runtime === "engine" ? enginePlan(model.engine) : null;
+  const kvCacheFreeGpuMemoryFraction = fractions[name];
+  if (kvCacheFreeGpuMemoryFraction === undefined) throw new Error(`No KV cache fraction for ${name}`);
+  const repository = repositoryPlan(model, engine, { kvCacheFreeGpuMemoryFraction });
+  return {
+    name,
+    spec: model,
+    engine,
+    repository,
+    request: requestProfile(model, repository),
+    coldStart: coldStart(model, stack, engine),
+  };
+}
+
+function planEncoders(stack: GpuStackSpec): EncoderPlan | null {
+  const { encoders, pools, release } = stack;
+  if (encoders === null) return null;
+  const gpu = pools.find(({ name }) => name === encoders.pool)?.gpu ?? null;
+  return encoderPlan(encoders, release, encoders.device === "gpu" ? gpu : null);
+}

@@ -1,0 +1,88 @@
+/** How clients ask a planned model: plain data for gateway, smoke test and `npm run ask`. */
+import {
+  requestProfile as flavourProfile,
+  type ImageProfile,
+  imageProfile,
+  type RequestProfile,
+} from "@engine-room/triton-requests";
+import { TEMPLATE_REFS, type TemplateRef } from "../catalogue/templates.ts";
+import type { Flavour } from "../catalogue/types.ts";
+import type { RepositoryPlan } from "../repository/types.ts";
+import type { ModelSpec, ServingSpec } from "../spec.ts";
+
+/**
+ * The profile of a model in its repository. What the repository fills into its templates is taken from there, so that
+ * requests and server can't differ; the rest is the flavour's own.
+ */
+export function requestProfile(model: ModelSpec, repository: RepositoryPlan): RequestProfile {
+  const { serving, engine } = model;
+  const filled = (name: string, placeholder: string) =>
+    repository.models.find((one) => one.name === name)?.substitutions[placeholder];
+  const excludesInput = filled(ENGINE_MODEL, "exclude_input_in_output");
+  const reusesCache = filled(ENGINE_MODEL, "enable_kv_cache_reuse");
+  const accumulates = filled(repository.streamingModel, "accumulate_tokens");
+  return flavourProfile(serving.flavour, {
+    tritonModel: repository.clientModel,
+    streamingModel: repository.streamingModel,
+    decoupled: repository.decoupled,
+    endId: engine.row.tokenizer.endId,
+    padId: engine.row.tokenizer.padId,
+    image: image(model),
+    kvCacheReuse: reusesCache === undefined ? serving.kvCacheReuse : reusesCache === "True",
+    ...inputNames(serving.flavour, repository.templates),
+    ...promptEcho(serving, excludesInput),
+    ...(accumulates !== undefined && { streamedText: accumulates === "True" ? "cumulative" : "delta" }),
+  });
+}
+
+/** Filled into the engine's model, said in each request to llmapi, or the flavour's own. */
+function promptEcho(
+  { flavour, excludeInputInOutput }: ServingSpec,
+  filled: string | undefined,
+): Partial<Pick<RequestProfile, "promptEcho">> {
+  if (filled === undefined && flavour !== "llmapi") return {};
+  const isExcluded = flavour === "llmapi" ? excludeInputInOutput : filled === "True";
+  return { promptEcho: isExcluded ? "excluded" : "repeated" };
+}
+
+/** The repository's model that runs the engine, in every flavour. */
+const ENGINE_MODEL = "tensorrt_llm";
+
+/** Flavours whose inputs are those of the release's all_models; the others have names of their own. */
+const OF_THE_RELEASE: ReadonlySet<Flavour> = new Set([
+  "inflight_batcher_llm",
+  "multimodal",
+  "gpt",
+  "tritonCli",
+]);
+
+/**
+ * First set of templates with `seed` and `min_tokens`; v0.19.0 still has `random_seed` and `min_length`
+ * (all_models/inflight_batcher_llm/ensemble/config.pbtxt, and the same in multimodal, gpt and tensorrt_llm_bls, of
+ * https://github.com/triton-inference-server/tensorrtllm_backend/tree/r25.05).
+ */
+const RENAMED_SINCE: TemplateRef = "r25.05";
+
+function inputNames(
+  flavour: Flavour,
+  templates: string,
+): Partial<Pick<RequestProfile, "seedField" | "minTokensField">> {
+  if (!OF_THE_RELEASE.has(flavour)) return {};
+  const position = (TEMPLATE_REFS as readonly string[]).indexOf(templates);
+  if (position < 0) throw new RangeError(`The templates ${templates} are in no row of the catalogue.`);
+  return position < TEMPLATE_REFS.indexOf(RENAMED_SINCE)
+    ? { seedField: "random_seed", minTokensField: "min_length" }
+    : { seedField: "seed", minTokensField: "min_tokens" };
+}
+
+/** null for a text model, and for a vision-language model that is served for text alone. */
+function image({ engine, serving }: ModelSpec): ImageProfile | null {
+  const { vision } = engine.row;
+  const { flavour } = serving;
+  if (vision === undefined || (flavour !== "multimodal" && flavour !== "llava")) return null;
+  return imageProfile(vision.modelType, flavour, {
+    maxImages: engine.limits.maxImagesPerRequest,
+    // Cross attention keeps what it sees beside the prompt.
+    tokensPerImage: vision.attention === "cross" ? 0 : vision.tokensPerImage,
+  });
+}

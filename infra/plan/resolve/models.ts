@@ -1,0 +1,161 @@
+/** Served models: rows, limits, repository and pools in place of names and blanks. */
+import type { GpuModelConfig } from "../../config/gpu-models.ts";
+import { languageModels } from "../catalogue/language-models.ts";
+import type { EngineLimits, Flavour, ImageLayout, LanguageModel, Release } from "../catalogue/types.ts";
+import { compareVersions } from "../engine/version.ts";
+import { repositoryProblems } from "../repository/problems.ts";
+import type { EngineSpec, ModelSpec, PoolSpec, ServingSpec, TargetGpu } from "../spec.ts";
+import { namedPool, onlyPool, type PoolChoice } from "./choose-pool.ts";
+import { rowOf, unknownName } from "./names.ts";
+import { resolveWeights } from "./weights.ts";
+
+/**
+ * TensorRT-LLM whose Triton backend reuses KV cache where nobody says: inflight_batcher_llm/src/model_instance_state.cc of
+ * https://github.com/triton-inference-server/tensorrtllm_backend, at v0.18.2 and v0.19.0.
+ */
+const KV_CACHE_REUSE_BY_DEFAULT_FROM = "0.19";
+
+export interface ModelContext extends PoolChoice {
+  readonly release: Release;
+  readonly layout: ImageLayout;
+}
+
+/** Models whose row and pool are known; the others are reported and left out. */
+export function resolveModels(context: ModelContext): readonly ModelSpec[] {
+  return context.config.models.flatMap((model, index) => {
+    const resolved = resolveModel(model, `models[${index}]`, context);
+    return resolved === null ? [] : [resolved];
+  });
+}
+
+function resolveModel(model: GpuModelConfig, path: string, context: ModelContext): ModelSpec | null {
+  const { config, release, layout, report } = context;
+  const row = modelRow(model.model, path, context);
+  const pool = servingPool(model, path, context);
+  if (row === null) return null;
+  const weights = resolveWeights(model.weights, row.source, path, report);
+  if (pool === null || pool.gpu === null) return null;
+  const engine: EngineSpec = {
+    model: model.model,
+    row,
+    release,
+    layout,
+    target: targetGpu(pool, pool.gpu),
+    weights,
+    dtype: model.dtype ?? row.dtype,
+    quantization: model.quantization,
+    tensorParallel: model.tensorParallel,
+    pipelineParallel: model.pipelineParallel,
+    limits: engineLimits(model.limits, row.limits),
+  };
+  const buildPool =
+    model.buildPool === undefined ? pool : namedPool(context, model.buildPool, `${path}.buildPool`);
+  const withFlavour = (flavour: Flavour): ModelSpec => ({
+    engine,
+    serving: servingSpec(model, engine, flavour),
+    pool: pool.name,
+    buildPool: (buildPool ?? pool).name,
+    gpuIndices: config.platform === "docker" ? model.gpuIndices : undefined,
+    path,
+  });
+  return withFlavour(model.flavour ?? defaultFlavour(model, row, withFlavour));
+}
+
+/** A model of the stack file comes before one of the catalogue; a check reports that two have one name. */
+function modelRow(name: string, path: string, { config, report }: ModelContext): LanguageModel | null {
+  const own: Readonly<Record<string, LanguageModel>> = config.catalogue.models;
+  const row = rowOf(own, name) ?? rowOf<LanguageModel>(languageModels, name);
+  if (row !== undefined) return row;
+  report(
+    "model",
+    ["catalogue"],
+    unknownName(
+      `${path}.model`,
+      name,
+      "a model of the catalogue",
+      [...Object.keys(languageModels), ...Object.keys(own)],
+      "Another one can be added under `catalogue.models`.",
+    ),
+  );
+  return null;
+}
+
+function servingPool(model: GpuModelConfig, path: string, context: ModelContext): PoolSpec | null {
+  const at = `${path}.pool`;
+  if (model.pool === undefined) {
+    const withGpus = context.pools.filter(({ gpu }) => gpu !== null);
+    return onlyPool(context, withGpus, "one of machines with GPUs", at);
+  }
+  const pool = namedPool(context, model.pool, at);
+  if (pool !== null && pool.gpu === null) {
+    context.report("model", ["pools.instanceType", "pools.machine"], {
+      path: at,
+      reason: `The machines of ${pool.name} have no GPU, and TensorRT-LLM runs on nothing else.`,
+      fix: "Name a pool with GPUs.",
+    });
+  }
+  return pool;
+}
+
+function targetGpu({ sharing }: PoolSpec, gpu: TargetGpu["gpu"]): TargetGpu {
+  return sharing.mode === "mig" ? { gpu, migProfile: sharing.profile } : { gpu };
+}
+
+function engineLimits(own: GpuModelConfig["limits"], row: EngineLimits): EngineLimits {
+  return {
+    maxBatchSize: own.maxBatchSize ?? row.maxBatchSize,
+    maxInputTokens: own.maxInputTokens ?? row.maxInputTokens,
+    maxOutputTokens: own.maxOutputTokens ?? row.maxOutputTokens,
+    maxBeamWidth: own.maxBeamWidth ?? row.maxBeamWidth,
+    maxImagesPerRequest: own.maxImagesPerRequest ?? row.maxImagesPerRequest,
+    maxNumTokens: own.maxNumTokens ?? row.maxNumTokens,
+  };
+}
+
+/** The first repository of the row that serves the model on this release; where none does, the first, which is reported. */
+function defaultFlavour(
+  { runtime }: GpuModelConfig,
+  row: LanguageModel,
+  withFlavour: (flavour: Flavour) => ModelSpec,
+): Flavour {
+  if (runtime === "llmapi") return "llmapi";
+  const withEngine = row.flavours.filter((flavour) => flavour !== "llmapi");
+  const [first = "inflight_batcher_llm"] = withEngine;
+  return withEngine.find((flavour) => repositoryProblems(withFlavour(flavour)).length === 0) ?? first;
+}
+
+function servingSpec(model: GpuModelConfig, engine: EngineSpec, flavour: Flavour): ServingSpec {
+  const { triton } = model;
+  // The repository of the LLaVA tutorial has a batch of 1 written in.
+  const maxBatchSize = triton.maxBatchSize ?? (flavour === "llava" ? 1 : engine.limits.maxBatchSize);
+  return {
+    name: model.name,
+    runtime: model.runtime,
+    flavour,
+    tritonBackend: triton.backend,
+    maxBatchSize,
+    instanceCount: triton.instanceCount,
+    blsInstanceCount: triton.blsInstanceCount ?? maxBatchSize,
+    // The Python runtime of all_models/gpt answers once, when all is generated.
+    streaming: triton.streaming ?? flavour !== "gpt",
+    accumulateTokens: triton.accumulateTokens,
+    excludeInputInOutput: triton.excludeInputInOutput,
+    kvCacheReuse: triton.kvCacheReuse ?? reusesKvCacheByDefault(engine),
+    chunkedContext: triton.chunkedContext,
+    maxQueueDelayMicroseconds: triton.maxQueueDelayMicroseconds,
+    maxQueueSize: triton.maxQueueSize,
+    batchingStrategy: triton.batchingStrategy,
+    kvCacheFreeGpuMemoryFraction: triton.kvCacheFreeGpuMemoryFraction,
+    maxTokensInPagedKvCache: triton.maxTokensInPagedKvCache,
+    maxAttentionWindowTokens: triton.maxAttentionWindowTokens,
+    concurrentRequests: model.concurrentRequests ?? maxBatchSize,
+    replicas: model.replicas,
+  };
+}
+
+/** With images, reuse needs a prompt_table_extra_id in every request: off until somebody asks for it. */
+function reusesKvCacheByDefault({ row, release }: EngineSpec): boolean {
+  return (
+    row.vision === undefined && compareVersions(release.tensorRtLlm, KV_CACHE_REUSE_BY_DEFAULT_FROM) >= 0
+  );
+}

@@ -1,0 +1,138 @@
+/** Machines: pools of a cluster, or the one host of a Docker stack. */
+import type { GpuStackConfig } from "../../config/config.ts";
+import type { MachineConfig } from "../../config/gpu-stacks.ts";
+import { gpus } from "../catalogue/gpus.ts";
+import { machineTypes } from "../catalogue/machines.ts";
+import type { Gpu, MachineType } from "../catalogue/types.ts";
+import type { GpuSharing, PoolSpec } from "../spec.ts";
+import { type Report, rowOf, unknownName } from "./names.ts";
+
+/** The one pool of a Docker stack. */
+export const HOST_POOL = "host";
+
+/** Name and path of every pool that the stack file has, whether or not it can be resolved. */
+export function declaredPools(config: GpuStackConfig): readonly { name: string; path: string }[] {
+  return config.platform === "docker"
+    ? [{ name: HOST_POOL, path: "host" }]
+    : config.pools.map(({ name }, index) => ({ name, path: `pools[${index}]` }));
+}
+
+/** Pools whose machines are known; the others are reported and left out. */
+export function resolvePools(config: GpuStackConfig, report: Report): readonly PoolSpec[] {
+  if (config.platform === "docker") {
+    const { host } = config;
+    const machine = resolveMachine(host, "host", false, report);
+    if (machine === null) return [];
+    return [
+      {
+        name: HOST_POOL,
+        ...machine,
+        sharing: { mode: "none" },
+        nodes: { min: 1, max: 1 },
+        capacity: "owned",
+        hourlyUsd: host.hourlyUsd,
+        diskGiB: host.diskGiB,
+        path: "host",
+      },
+    ];
+  }
+  const isRented = config.platform === "aws";
+  return config.pools.flatMap((pool, index): readonly PoolSpec[] => {
+    const path = `pools[${index}]`;
+    const machine = resolveMachine(pool, path, isRented, report);
+    if (machine === null) return [];
+    const { name, nodes, capacity, hourlyUsd, diskGiB } = pool;
+    const sharing = resolveSharing(pool.sharing, machine.gpu, path, report);
+    return [{ name, ...machine, sharing, nodes, capacity, hourlyUsd, diskGiB, path }];
+  });
+}
+
+interface DescribedMachine {
+  readonly instanceType?: string | undefined;
+  readonly machine?: MachineConfig | undefined;
+}
+
+type ResolvedMachine = Pick<PoolSpec, "instanceType" | "machine" | "gpu">;
+
+/** An instance type by its row, anything else by its parts. */
+function resolveMachine(
+  { instanceType, machine }: DescribedMachine,
+  path: string,
+  isRented: boolean,
+  report: Report,
+): ResolvedMachine | null {
+  const keys = ["pools.instanceType", "pools.machine"] as const;
+  if (instanceType === undefined && (machine === undefined || isRented)) {
+    report("stack", keys, {
+      path: `${path}.instanceType`,
+      reason: isRented
+        ? "AWS has to be told which instance type to start."
+        : "It is not said what machine this is, so nothing can be checked against it.",
+      fix: isRented
+        ? "Name one, such as g5.4xlarge."
+        : "Name an EC2 instance type of the same size, such as g5.4xlarge, or write the parts under `machine`.",
+    });
+    return null;
+  }
+  const row = instanceType === undefined ? undefined : rowOf<MachineType>(machineTypes, instanceType);
+  if (row !== undefined) {
+    if (machine !== undefined) {
+      report("stack", keys, {
+        path: `${path}.machine`,
+        reason: `The parts of ${instanceType} are in the catalogue, and ${path}.instanceType names it.`,
+        fix: "Remove one of the two.",
+      });
+    }
+    return { instanceType: instanceType ?? null, machine: row, gpu: rowOf<Gpu>(gpus, row.gpu) ?? null };
+  }
+  if (machine === undefined) {
+    report(
+      "stack",
+      keys,
+      unknownName(
+        `${path}.instanceType`,
+        instanceType ?? "",
+        "an instance type of the catalogue",
+        Object.keys(machineTypes),
+        "Any other can be described by its parts under `machine`.",
+      ),
+    );
+    return null;
+  }
+  return machineOfParts(machine, instanceType ?? null, path, report);
+}
+
+function machineOfParts(
+  { gpu: gpuName, gpus: gpuCount, ...parts }: MachineConfig,
+  instanceType: string | null,
+  path: string,
+  report: Report,
+): ResolvedMachine | null {
+  const withoutGpu = { ...parts, gpu: "", gpus: 0, efaInterfaces: 0 };
+  if (gpuName === undefined || gpuCount === 0) return { instanceType, machine: withoutGpu, gpu: null };
+  const gpu = rowOf<Gpu>(gpus, gpuName);
+  if (gpu === undefined) {
+    report(
+      "stack",
+      [],
+      unknownName(`${path}.machine.gpu`, gpuName, "a GPU of the catalogue", Object.keys(gpus)),
+    );
+    return null;
+  }
+  return { instanceType, machine: { ...withoutGpu, gpu: gpuName, gpus: gpuCount }, gpu };
+}
+
+/** Partitions have the names that NVIDIA gave them; others are reported, and the GPU is taken as a whole. */
+function resolveSharing(sharing: GpuSharing, gpu: Gpu | null, path: string, report: Report): GpuSharing {
+  if (sharing.mode !== "mig" || gpu === null) return sharing;
+  if (rowOf(gpu.migProfiles, sharing.profile) !== undefined) return sharing;
+  const profiles = Object.keys(gpu.migProfiles);
+  report("stack", ["pools.instanceType", "pools.machine"], {
+    ...unknownName(`${path}.sharing.profile`, sharing.profile, `a MIG profile of ${gpu.name}`, profiles),
+    ...(profiles.length === 0 && {
+      reason: `${gpu.name} can't be partitioned.`,
+      fix: "Use mode timeSlicing or mps, or machines with A100, H100 or H200.",
+    }),
+  });
+  return { mode: "none" };
+}

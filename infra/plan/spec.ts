@@ -1,0 +1,165 @@
+/**
+ * What a stack wants, resolved: every name of the stack file replaced by its row of the catalogue, every default
+ * filled in. The functions of the plan take these and nothing else.
+ */
+import type {
+  Dtype,
+  EngineLimits,
+  Flavour,
+  Gpu,
+  ImageLayout,
+  LanguageModel,
+  MachineType,
+  Quantization,
+  Release,
+  Runtime,
+} from "./catalogue/types.ts";
+
+/** Where the weights of a model come from; credentials are named, never held. */
+export type WeightsSource =
+  | { readonly kind: "hub"; readonly repository: string; readonly revision: string }
+  | { readonly kind: "modelscope"; readonly repository: string; readonly revision: string }
+  | { readonly kind: "s3"; readonly uri: string; readonly revision: string }
+  /** A folder of the machine or volume; `revision` is the user's word for its content, and part of the engine key. */
+  | { readonly kind: "folder"; readonly path: string; readonly revision: string };
+
+/** GPUs as an engine sees them; a partition is a GPU of its own to TensorRT. */
+export interface TargetGpu {
+  readonly gpu: Gpu;
+  /** MIG profile such as `3g.20gb`; absent: the whole GPU. */
+  readonly migProfile?: string | undefined;
+}
+
+/** All that an engine depends on. */
+export interface EngineSpec {
+  /** Catalogue name: `llava-1.5-7b`. */
+  readonly model: string;
+  readonly row: LanguageModel;
+  readonly release: Release;
+  readonly layout: ImageLayout;
+  readonly target: TargetGpu;
+  readonly weights: WeightsSource;
+  readonly dtype: Dtype;
+  readonly quantization: Quantization;
+  readonly tensorParallel: number;
+  readonly pipelineParallel: number;
+  readonly limits: EngineLimits;
+}
+
+/** How Triton serves a model; what no engine depends on. */
+export interface ServingSpec {
+  /** Name in the stack. */
+  readonly name: string;
+  readonly runtime: Runtime;
+  readonly flavour: Flavour;
+  readonly tritonBackend: "tensorrtllm" | "python";
+  /** Triton's `max_batch_size`; at most the engine's. */
+  readonly maxBatchSize: number;
+  /** Copies of preprocessing and postprocessing. */
+  readonly instanceCount: number;
+  readonly blsInstanceCount: number;
+  /** Answers token by token; needs the decoupled transaction policy. */
+  readonly streaming: boolean;
+  /** Sends all tokens so far to postprocessing: keeps the spaces of SentencePiece models when streaming through BLS. */
+  readonly accumulateTokens: boolean;
+  /** Off: the answer begins with the prompt. */
+  readonly excludeInputInOutput: boolean;
+  readonly kvCacheReuse: boolean;
+  readonly chunkedContext: boolean;
+  readonly maxQueueDelayMicroseconds: number;
+  /** 0: no limit. */
+  readonly maxQueueSize: number;
+  readonly batchingStrategy: "inflight_fused_batching" | "inflight_batching";
+  /** Fraction of the memory that is free after loading; absent: derived by memoryFit. */
+  readonly kvCacheFreeGpuMemoryFraction?: number | undefined;
+  /** Absent: what the fraction gives. */
+  readonly maxTokensInPagedKvCache?: number | undefined;
+  readonly maxAttentionWindowTokens?: number | undefined;
+  /** Requests that must be answered at the same time: what KV cache is planned for. */
+  readonly concurrentRequests: number;
+  /** Servers of this model behind one name. */
+  readonly replicas: number;
+}
+
+/** One served model of a stack. */
+export interface ModelSpec {
+  readonly engine: EngineSpec;
+  readonly serving: ServingSpec;
+  /** Node pool that serves it. */
+  readonly pool: string;
+  /** Node pool that builds its engine; must have the same GPU. */
+  readonly buildPool: string;
+  /** GPU numbers on a host, for `docker`; absent: the scheduler chooses. */
+  readonly gpuIndices?: readonly number[] | undefined;
+  /** Path in the stack file: `models[0]`. */
+  readonly path: string;
+}
+
+/** Encoders of a stack: `vision_encoder`, `text_encoder`, `clip_text`, `llava_ensemble`. */
+export interface EncodersSpec {
+  readonly vision: "clip-vit-base-patch32" | "clip-vit-large-patch14";
+  readonly text: "all-MiniLM-L6-v2";
+  readonly device: "cpu" | "gpu";
+  /** `int8` needs a calibrated QDQ model, which the encoder builder makes. */
+  readonly precision: "fp32" | "fp16" | "int8";
+  readonly maxBatchSize: number;
+  readonly maxQueueDelayMicroseconds: number;
+  /** Pool that runs them. */
+  readonly pool: string;
+  /** GPU numbers on a host, where `device` is `gpu`. */
+  readonly gpuIndices?: readonly number[] | undefined;
+  readonly replicas: number;
+}
+
+/** How pods share a GPU. */
+export type GpuSharing =
+  | { readonly mode: "none" }
+  /** Any `replicas` pods on each GPU, memory not divided. */
+  | { readonly mode: "timeSlicing"; readonly replicas: number }
+  /** `replicas` pods on each GPU, each held to its part of the memory. */
+  | { readonly mode: "mps"; readonly replicas: number }
+  /** Partitions with memory of their own, all of one profile. */
+  | { readonly mode: "mig"; readonly profile: string };
+
+/** Machines of one kind. */
+export interface PoolSpec {
+  readonly name: string;
+  /** EC2 instance type; null for a machine that is described by its parts. */
+  readonly instanceType: string | null;
+  readonly machine: MachineType;
+  /** null for a pool without GPU. */
+  readonly gpu: Gpu | null;
+  readonly sharing: GpuSharing;
+  /** Machines kept, and machines at most; equal for a host that is simply there. */
+  readonly nodes: { readonly min: number; readonly max: number };
+  readonly capacity: "onDemand" | "spot" | "owned";
+  /** The stack's own price; needed for spot. */
+  readonly hourlyUsd?: number | undefined;
+  /** Disk for images and scratch in GiB. */
+  readonly diskGiB: number;
+  readonly path: string;
+}
+
+/** A stack on GPUs, resolved. */
+export interface GpuStackSpec {
+  readonly platform: "docker" | "kubernetes" | "aws";
+  /** AWS region of prices; null: nothing is priced by table. */
+  readonly region: string | null;
+  readonly release: Release;
+  readonly image: { readonly base: string; readonly layout: ImageLayout };
+  readonly models: readonly ModelSpec[];
+  /** null: the stack has no encoders. */
+  readonly encoders: EncodersSpec | null;
+  readonly pools: readonly PoolSpec[];
+  /** Bytes a second that the engine store gives one reader, and what it costs. */
+  readonly store: {
+    readonly kind: "efs" | "volume" | "folder";
+    readonly readMBPerSecond: number;
+    readonly sizeGiB: number | null;
+  };
+  /** What happens when an engine must be built and every GPU of its pool serves. */
+  readonly whenFull: "fail" | "stopServer";
+  /** Reasons by model name for which a verdict "does not fit" is accepted. */
+  readonly memoryFitAccept: Readonly<Record<string, string>>;
+  readonly acceptUnverified: boolean;
+}

@@ -1,0 +1,106 @@
+import { checkedPlan } from "../../infra/checked-plan.ts";
+import { fromRuntimeConfig, parseConfig } from "../../infra/config/config.ts";
+import { nearestName } from "../../infra/nearest-name.ts";
+import { canonicalJson } from "../../infra/plan/canonical-json.ts";
+import type { GpuPlan } from "../../infra/plan/gpu-stack.ts";
+import type { StackPlan } from "../../infra/plan/stack-plan.ts";
+import { ConfigError } from "../../infra/problems.ts";
+import { UsageError, UserError } from "../errors.ts";
+import { explain, explainableNames } from "../plan/explain.ts";
+import { planReport } from "../plan/report.ts";
+import { checkSupportMatrix, supportMatrix } from "../plan/support-matrix.ts";
+import { projectName, readStackFile } from "../program/stack-file.ts";
+import { type Command, type CommandContext, EXIT } from "./command.ts";
+
+/** Where weights and engines lie on a machine that the stack doesn't describe. */
+const DEFAULT_STORE_PATH = "/var/lib/engine-room/store";
+
+export const command: Command = {
+  summary:
+    "Prints what a stack will build, run and cost, from its file alone; nothing is contacted or changed.",
+  usage: "[--stack NAME] [--config-file FILE] [--json | --explain MODEL] | --support-matrix [--check]",
+  details: [
+    "--json               the plan as one JSON object {plan, warnings}; {problems} where it fails",
+    "--explain MODEL      the commands behind one model, as a person would type them; `encoders` for the encoders",
+    "--support-matrix     docs/support-matrix.md, made from the catalogue",
+    "--check              with --support-matrix: fail where the file is another",
+    "All problems of a stack file are printed at once, and end with exit code 1.",
+  ],
+  options: {
+    json: { type: "boolean" },
+    explain: { type: "string" },
+    "support-matrix": { type: "boolean" },
+    check: { type: "boolean" },
+  },
+  async run({ values, stack }) {
+    refuseCombinations(values);
+    if (values["support-matrix"] === true) return printSupportMatrix(values.check === true);
+    const read = () => fromRuntimeConfig(readStackFile(stack).values, projectName());
+    if (values.json === true) return printJson(read);
+    const stackValues = read();
+    const { plan, warnings } = checkedPlan(stackValues);
+    const { explain: name } = values;
+    process.stdout.write(
+      typeof name === "string"
+        ? explained(gpuPlan(plan), storePath(stackValues), name)
+        : planReport(stack.name, plan, warnings),
+    );
+    return EXIT.ok;
+  },
+};
+
+/** Of a stack, as the program gets them. */
+type StackValues = Readonly<Record<string, unknown>>;
+
+const FORMS = ["json", "explain", "support-matrix"] as const;
+
+function refuseCombinations(values: CommandContext["values"]): void {
+  const given = FORMS.filter((form) => values[form] !== undefined);
+  if (given.length > 1)
+    throw new UsageError(`Choose one of ${given.map((form) => `--${form}`).join(" and ")}.`);
+  if (values.check === true && values["support-matrix"] !== true)
+    throw new UsageError("--check belongs to --support-matrix.");
+}
+
+/** A script reads standard output alone, so problems are part of what it gets. */
+function printJson(read: () => StackValues): number {
+  try {
+    const { plan, warnings } = checkedPlan(read());
+    process.stdout.write(prettyJson({ plan, warnings }));
+    return EXIT.ok;
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    process.stdout.write(prettyJson({ problems: error.problems }));
+    return EXIT.failed;
+  }
+}
+
+/** Sorted keys, two spaces, and a final newline. */
+function prettyJson(value: unknown): string {
+  return `${JSON.stringify(JSON.parse(canonicalJson(value)), null, 2)}\n`;
+}
+
+function gpuPlan(plan: StackPlan): GpuPlan {
+  if (plan.platform !== "local") return plan;
+  throw new UserError("A local stack builds no engine; --explain is for docker, kubernetes and aws.");
+}
+
+function storePath(values: StackValues): string {
+  const config = parseConfig(values);
+  return config.platform === "docker" ? config.engineStore.path : DEFAULT_STORE_PATH;
+}
+
+function explained(plan: GpuPlan, store: string, name: string): string {
+  const text = explain(plan, name, { storePath: store });
+  if (text !== undefined) return text;
+  const names = explainableNames(plan);
+  const nearest = nearestName(name, names);
+  const hint = nearest === undefined ? `Here are ${names.join(", ")}.` : `Did you mean ${nearest}?`;
+  throw new UserError(`The stack has no model ${JSON.stringify(name)}. ${hint}`);
+}
+
+function printSupportMatrix(check: boolean): number {
+  if (check) checkSupportMatrix();
+  else process.stdout.write(supportMatrix());
+  return EXIT.ok;
+}

@@ -1,0 +1,196 @@
+/** The commands behind a plan, as a person would type them: nothing happens on a GPU that can't be read here. */
+import { buildGenerateRequest, RequestError, wrapQuestion } from "@engine-room/triton-requests";
+import { explainEncoders } from "../../infra/plan/encoders/explain.ts";
+import { gpuIdentity } from "../../infra/plan/engine/engine-plan.ts";
+import { shellLine } from "../../infra/plan/engine/shell-line.ts";
+import { downloadSteps, weightsDirectory } from "../../infra/plan/engine/weights.ts";
+import type { GpuPlan, ModelPlan } from "../../infra/plan/gpu-stack.ts";
+import { fillTemplateLines } from "../../infra/plan/repository/fill-lines.ts";
+import { TRITON_PORTS } from "../../infra/plan/repository/launch.ts";
+import { PAGE_COLUMNS, wrapText } from "./text-table.ts";
+
+/** Name under which `--explain` knows the encoders of a stack. */
+export const ENCODERS = "encoders";
+
+/**
+ * Where the pictures of golden prompts are published: the address that the walkthroughs of Triton and TensorRT-LLM use.
+ */
+const GOLDEN_PICTURES: Readonly<Record<string, string>> = {
+  merlion: "https://storage.googleapis.com/sfr-vision-language-research/LAVIS/assets/merlion.png",
+};
+
+/** A command without address answers here, inside the container and, with `--net host`, beside it. */
+const SERVER = `http://localhost:${TRITON_PORTS.http}`;
+
+export interface ExplainOptions {
+  /** Folder of the machine that keeps weights and engines. */
+  readonly storePath: string;
+}
+
+interface Chapter {
+  readonly title: string;
+  readonly lines: readonly string[];
+}
+
+/** Names that {@link explain} knows, in the order of the stack file. */
+export function explainableNames({ models, encoders }: GpuPlan): string[] {
+  return [...models.map(({ name }) => name), ...(encoders === null ? [] : [ENCODERS])];
+}
+
+/**
+ * Shell lines from an empty machine with the right GPU to the first answer, in one copy of which every path and number is
+ * the plan's own.
+ *
+ * @param name - One of {@link explainableNames}; a model called `encoders` comes before the encoders.
+ * @returns undefined for another name.
+ */
+export function explain(plan: GpuPlan, name: string, options: ExplainOptions): string | undefined {
+  const model = plan.models.find((one) => one.name === name);
+  if (model !== undefined) return explainModel(plan, model, options);
+  if (plan.encoders === null || name !== ENCODERS) return undefined;
+  return `${explainEncoders(plan.encoders).join("\n")}\n`;
+}
+
+function explainModel(plan: GpuPlan, model: ModelPlan, options: ExplainOptions): string {
+  const chapters = [
+    containerChapter(plan, model, options),
+    ...buildChapters(model),
+    repositoryChapter(model),
+    launchChapter(model),
+    requestChapter(model),
+  ].filter(({ lines }) => lines.length > 0);
+  const body = chapters.flatMap(({ title, lines }, index) => [
+    "",
+    ...comment(`${index + 1}. ${title}`),
+    ...lines,
+  ]);
+  return `${[...comment(headline(plan, model)), ...body].join("\n")}\n`;
+}
+
+function headline({ release }: GpuPlan, { name, spec, engine }: ModelPlan): string {
+  const what = engine === null ? `runtime ${spec.serving.runtime}, no engine` : `engine ${engine.shortKey}`;
+  return `${name}: ${spec.engine.row.title} on ${release.tag} (TensorRT-LLM ${release.tensorRtLlm}), ${what} for ${gpuIdentity(spec.engine.target)}.`;
+}
+
+/** The image is started the same way to build and to serve: an engine only runs on the TensorRT that built it. */
+function containerChapter(
+  { release, spec: stack }: GpuPlan,
+  { spec }: ModelPlan,
+  { storePath }: ExplainOptions,
+): Chapter {
+  const driver = release.minimumDriver === null ? "" : ` and NVIDIA driver ${release.minimumDriver} or newer`;
+  const gpus = spec.gpuIndices === undefined ? "all" : `"device=${spec.gpuIndices.join(",")}"`;
+  const flags = [
+    ...["--rm", "-it", "--net", "host", "--gpus", gpus],
+    // MPI and Triton's Python models share memory; Docker's default is 64 MiB.
+    ...["--shm-size=2g", "--ulimit", "memlock=-1", "--ulimit", "stack=67108864"],
+    ...["--volume", `${storePath}:/store`],
+    ...(spec.engine.weights.kind === "folder"
+      ? ["--volume", `${spec.engine.weights.path}:${spec.engine.weights.path}`]
+      : []),
+    ...(spec.engine.weights.kind === "hub" && spec.engine.row.source.gated ? ["--env", "HF_TOKEN"] : []),
+  ];
+  return {
+    title: `On a machine with ${gpuIdentity(spec.engine.target)}${driver}: the container that builds and serves.`,
+    lines: [`${shellLine(["docker", "run", ...flags])} \\\n  ${shellLine([stack.image.base, "bash"])}`],
+  };
+}
+
+function buildChapters({ spec, engine }: ModelPlan): Chapter[] {
+  if (engine === null) {
+    const weights = weightsDirectory(spec.engine.model, spec.engine.weights);
+    return downloadSteps(spec.engine, { hubLinksByDefault: false }).map(({ name, summary, words }) => ({
+      title: `In the container, ${name}: ${summary}.`,
+      lines: [shellLine(words.map((word) => (typeof word === "string" ? word : weights)))],
+    }));
+  }
+  const { goldenImage } = engine.places;
+  return engine.steps.map(({ name, summary, argv, environment }) => ({
+    title: `In the container, ${name}: ${summary}.`,
+    lines: [
+      ...(argv.some((word) => word.endsWith(goldenImage)) ? pictureLines(spec, goldenImage) : []),
+      shellLine(argv, environment),
+    ],
+  }));
+}
+
+/** This project's own image has the pictures; NVIDIA's does not. */
+function pictureLines({ engine }: ModelPlan["spec"], path: string): string[] {
+  const url = pictureUrl(engine.row.golden.image);
+  return url === undefined ? [] : [shellLine(["curl", "-fsSL", url, "--create-dirs", "--output", path])];
+}
+
+function pictureUrl(image: string | undefined): string | undefined {
+  return image === undefined ? undefined : GOLDEN_PICTURES[image];
+}
+
+/** What a build step cloned already is not cloned again. */
+function repositoryChapter({ repository, engine }: ModelPlan): Chapter {
+  const built = new Set(engine?.steps.flatMap(({ argv }) => (argv[1] === "clone" ? argv.slice(-1) : [])));
+  const clones = repository.clones.filter(({ directory }) => !built.has(directory));
+  return {
+    title: "In the container: the model repository, every placeholder that it has and none besides.",
+    lines: fillTemplateLines({ ...repository, clones }),
+  };
+}
+
+/** launch_triton_server.py returns at once, while Triton still loads. */
+function launchChapter({ repository: { launch } }: ModelPlan): Chapter {
+  const ranks = launch.worldSize === 1 ? "one rank" : `${launch.worldSize} ranks`;
+  return {
+    title: `In the container: the server, ${ranks}; \`pkill tritonserver\` ends it.`,
+    lines: [
+      shellLine(launch.argv, launch.environment),
+      `until ${shellLine(["curl", "-sf", `${SERVER}/v2/health/ready`])}; do sleep 2; done`,
+    ],
+  };
+}
+
+function requestChapter(model: ModelPlan): Chapter {
+  const { golden } = model.spec.engine.row;
+  const answers = golden.answerContains.map((text) => JSON.stringify(text)).join(" or ");
+  return {
+    title: `A request; its answer holds ${answers} (upper and lower case alike).`,
+    lines: requestLines(model),
+  };
+}
+
+function requestLines({ request, spec, repository }: ModelPlan): string[] {
+  const { golden, vision } = spec.engine.row;
+  const url = request.image === null ? undefined : pictureUrl(golden.image);
+  const images = url === undefined ? [] : [url];
+  const text = wrapQuestion(request, golden.prompt, images.length);
+  try {
+    const { path, headers, body } = buildGenerateRequest(request, {
+      text,
+      images,
+      maxTokens: golden.maxTokens,
+      temperature: 0,
+    });
+    const headerFlags = Object.entries(headers).flatMap(([name, value]) => ["--header", `${name}: ${value}`]);
+    return [shellLine(["curl", "-sS", `${SERVER}${path}`, ...headerFlags, "--data", String(body)])];
+  } catch (error) {
+    if (!(error instanceof RequestError) || url === undefined || vision === undefined) throw error;
+    // The images of these models only travel as tensors that the hub's processor made, so curl can't ask them.
+    return [
+      shellLine([
+        "python3",
+        repository.fillTemplate.replace(/fill_template\.py$/, "multimodal/client.py"),
+        "--model_type",
+        vision.modelType,
+        "--hf_model_dir",
+        weightsDirectory(spec.engine.model, spec.engine.weights),
+        "--text",
+        text,
+        "--image",
+        url,
+        "--request-output-len",
+        String(golden.maxTokens),
+      ]),
+    ];
+  }
+}
+
+function comment(text: string): string[] {
+  return wrapText(text, PAGE_COLUMNS - 2).map((line) => `# ${line}`);
+}

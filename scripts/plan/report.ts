@@ -1,0 +1,56 @@
+/** A plan as text for people; the same plan, the same bytes. */
+import type { StackPlan } from "../../infra/plan/stack-plan.ts";
+import type { Problem } from "../../infra/problems.ts";
+import { costSection } from "./cost-section.ts";
+import { encoderSection, engineSection, servingSection } from "./engine-section.ts";
+import { fitSection } from "./fit-section.ts";
+import { localSections } from "./local-sections.ts";
+import { coldStartSection } from "./start-section.ts";
+import { PAGE_COLUMNS, paragraph, type Section, wrapText } from "./text-table.ts";
+
+/**
+ * All that a plan decides, in sections.
+ *
+ * @param stack - Name of the stack.
+ * @returns Lines of at most {@link PAGE_COLUMNS} characters, but for single words that are longer.
+ */
+export function planReport(stack: string, plan: StackPlan, warnings: readonly Problem[]): string {
+  const sections =
+    plan.platform === "local"
+      ? localSections(plan)
+      : [
+          engineSection(plan),
+          servingSection(plan),
+          ...encoderSection(plan),
+          fitSection(plan),
+          costSection(plan),
+          coldStartSection(plan),
+        ];
+  const all = [...sections, ...warningSection(warnings)];
+  const heading = wrapText(`Stack ${stack}: ${summary(plan)}`, PAGE_COLUMNS);
+  return `${[...heading, ...all.flatMap(({ title, lines }) => ["", title, ...lines])].join("\n")}\n`;
+}
+
+function summary(plan: StackPlan): string {
+  if (plan.platform === "local") return `platform local, ${plan.release}`;
+  const { tag, tensorRtLlm, tensorRt } = plan.release;
+  const where = plan.spec.region === null ? "" : ` in ${plan.spec.region}`;
+  return `platform ${plan.platform}${where}, release ${tag} (TensorRT-LLM ${tensorRtLlm}, TensorRT ${tensorRt ?? "unknown"})`;
+}
+
+/** Several warnings about one key stand below it, each a point. */
+function warningSection(warnings: readonly Problem[]): Section[] {
+  if (warnings.length === 0) return [];
+  const byKey = new Map<string, Problem[]>();
+  for (const warning of warnings) {
+    const key = `${warning.path} = ${warning.value}`;
+    byKey.set(key, [...(byKey.get(key) ?? []), warning]);
+  }
+  const lines = [...byKey].flatMap(([key, about]) => [...paragraph(key), ...about.flatMap(point)]);
+  return [{ title: `Warnings (${warnings.length})`, lines }];
+}
+
+function point({ reason, fix }: Problem): string[] {
+  const [first = "", ...rest] = paragraph(reason, 6);
+  return [`    - ${first.trimStart()}`, ...rest, ...paragraph(fix, 6)];
+}

@@ -1,0 +1,31 @@
+/** From nothing to the first answer. */
+import type { ColdStart } from "../../infra/plan/cost/types.ts";
+import type { GpuPlan } from "../../infra/plan/gpu-stack.ts";
+import { duration, figure, type Section, textTable } from "./text-table.ts";
+
+const STEPS: Readonly<Record<ColdStart["steps"][number]["what"], string>> = {
+  node: "machine",
+  imagePull: "image",
+  engineCopy: "engine copy",
+  load: "load",
+};
+
+/** Every step of every model, and their sum. */
+export function coldStartSection({ models }: GpuPlan): Section {
+  const columns = [
+    { title: "MODEL" },
+    { title: "STEP" },
+    { title: "SECONDS", align: "right" },
+    { title: "HOW" },
+  ] as const;
+  const rows = models.flatMap(({ name, coldStart }) => [
+    ...coldStart.steps.map(({ what, seconds, arithmetic }, index) => [
+      index === 0 ? name : "",
+      STEPS[what],
+      figure(seconds, 0),
+      arithmetic,
+    ]),
+    ["", "sum", figure(coldStart.seconds, 0), duration(coldStart.seconds)],
+  ]);
+  return { title: "Cold start, engine built (estimate)", lines: textTable(columns, rows) };
+}

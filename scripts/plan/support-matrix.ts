@@ -1,0 +1,197 @@
+/**
+ * docs/support-matrix.md, made from the catalogue. Every cell is an answer of the plan: a stack with that one model, on
+ * that release and GPU, is planned, and the cell says what came of it.
+ */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { advisories, openAdvisories } from "../../infra/plan/catalogue/advisories.ts";
+import { gpus } from "../../infra/plan/catalogue/gpus.ts";
+import {
+  LANGUAGE_MODELS,
+  type LanguageModelName,
+  languageModels,
+} from "../../infra/plan/catalogue/language-models.ts";
+import { PRICES_AS_OF } from "../../infra/plan/catalogue/prices.ts";
+import { DEFAULT_RELEASE, RELEASE_TAGS, releases } from "../../infra/plan/catalogue/releases.ts";
+import type { Advisory, Gpu, Release } from "../../infra/plan/catalogue/types.ts";
+import { UserError } from "../errors.ts";
+import { projectRoot } from "../program/stack-file.ts";
+import { fitCell, GPUS_OF_MACHINE, releaseRanges, tagRanges } from "./support-cells.ts";
+import { figure } from "./text-table.ts";
+
+export const SUPPORT_MATRIX_FILE = "docs/support-matrix.md";
+/** Without npm, which would write a heading of its own into the file. */
+export const SUPPORT_MATRIX_COMMAND = `node scripts/cli.mjs plan --support-matrix > ${SUPPORT_MATRIX_FILE}`;
+
+const SEVERITIES: readonly Advisory["severity"][] = ["critical", "high", "medium", "low"];
+
+const COMPONENTS: Readonly<Record<NonNullable<Advisory["component"]>, string>> = {
+  triton: "Triton",
+  tensorRtLlm: "TensorRT-LLM",
+};
+
+/** @throws UserError where the file is not what the catalogue says; its sentence names the command that writes it. */
+export function checkSupportMatrix(root: string = projectRoot): void {
+  if (readFileSync(join(root, SUPPORT_MATRIX_FILE), "utf8") === supportMatrix()) return;
+  throw new UserError(
+    `${SUPPORT_MATRIX_FILE} is not what the catalogue says now. Write it anew: ${SUPPORT_MATRIX_COMMAND}`,
+  );
+}
+
+/** Markdown with a final newline; the same catalogue, the same bytes. */
+export function supportMatrix(): string {
+  const lines = [
+    "# What is supported",
+    "",
+    `Made from the catalogue by \`${SUPPORT_MATRIX_COMMAND}\`; a test keeps it current.`,
+    "It says what the plan accepts. What has been run, and where, is in [proof.md](proof.md).",
+    "",
+    "## Models and GPUs",
+    "",
+    `One server of each model on release ${DEFAULT_RELEASE}, with the limits of the catalogue and KV cache for a full batch. Memory`,
+    "is an estimate; *tight* is a need within its error of the capacity. *TP n*: the smallest tensor parallelism that fits, on",
+    `a machine with ${GPUS_OF_MACHINE} of these GPUs.`,
+    "",
+    ...markdownTable(["Model", ...supportedGpus().map(gpuHeading)], LANGUAGE_MODELS.map(fitRow)),
+    "",
+    ...unsupportedGpuLines(),
+    "## Models and releases",
+    "",
+    "Releases that plan without a problem, by runtime and kind of model repository. Brackets: accepted with",
+    "`acceptUnverified: true` only.",
+    "",
+    ...markdownTable(["Model", "Runtime", "Repository", "Releases"], LANGUAGE_MODELS.flatMap(releaseRows)),
+    "",
+    "## Releases",
+    "",
+    "Tags of `nvcr.io/nvidia/tritonserver:TAG-trtllm-python-py3`. Advisories: those that the tag still has, by severity; the",
+    "table below has them all.",
+    "",
+    ...markdownTable(
+      ["Tag", "TensorRT-LLM", "TensorRT", "CUDA", "Driver", "Image", "Runtimes", "Verified", "Advisories"],
+      RELEASE_TAGS.map((tag) => releaseRow(releases[tag])),
+    ),
+    "",
+    ...noteLines(),
+    "### Advisories",
+    "",
+    ...markdownTable(
+      ["Id", "Severity", "What", "Fixed in"],
+      advisories.map(({ id, severity, summary, component = "triton", fixedIn, source }) => [
+        `[${id}](${source})`,
+        severity,
+        summary,
+        `${COMPONENTS[component]} ${fixedIn}`,
+      ]),
+    ),
+    "",
+    "### End of life",
+    "",
+    ...endOfLifeLines(),
+    "## GPUs",
+    "",
+    ...markdownTable(
+      ["GPU", "Architecture", "Compute capability", "Memory", "NVLink", "Formats", "MIG profiles"],
+      Object.values<Gpu>(gpus).map(gpuRow),
+    ),
+    "",
+    `Prices are on-demand prices of ${PRICES_AS_OF}; spot prices change by the hour, so a stack names its own.`,
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+function supportedGpus(): [string, Gpu][] {
+  return Object.entries<Gpu>(gpus).filter(([, { supported }]) => supported);
+}
+
+function gpuHeading([name, { memoryGiB }]: readonly [string, Gpu]): string {
+  return `${name} (${figure(memoryGiB, 1)} GiB)`;
+}
+
+function unsupportedGpuLines(): string[] {
+  const names = Object.entries<Gpu>(gpus).flatMap(([name, { supported }]) => (supported ? [] : [name]));
+  if (names.length === 0) return [];
+  return [`TensorRT-LLM's support matrix does not list ${names.join(", ")}; the plan refuses them.`, ""];
+}
+
+function fitRow(model: LanguageModelName): string[] {
+  return [model, ...supportedGpus().map(([gpu]) => fitCell(model, gpu))];
+}
+
+function releaseRows(model: LanguageModelName): string[][] {
+  const { flavours } = languageModels[model];
+  return flavours.map((flavour) => {
+    const runtime = flavour === "llmapi" ? "llmapi" : "engine";
+    return [model, runtime, flavour, releaseRanges(model, flavour)];
+  });
+}
+
+function releaseRow(release: Release): string[] {
+  return [
+    release.tag,
+    release.tensorRtLlm,
+    release.tensorRt ?? "?",
+    release.cuda ?? "?",
+    release.minimumDriver ?? "?",
+    release.imageGB === null ? "?" : `${release.imageGB} GB`,
+    release.runtimes.join(", "),
+    release.verified ? "yes" : "no",
+    severities(openAdvisories(release)),
+  ];
+}
+
+/** `2 critical, 14 high`; the worst first. */
+function severities(open: readonly Advisory[]): string {
+  const counts = SEVERITIES.flatMap((severity) => {
+    const count = open.filter((advisory) => advisory.severity === severity).length;
+    return count === 0 ? [] : [`${count} ${severity}`];
+  });
+  return counts.length === 0 ? "none" : counts.join(", ");
+}
+
+/** What is open about releases, each statement once. */
+function noteLines(): string[] {
+  return bulletsByStatement(
+    RELEASE_TAGS.flatMap((tag) => {
+      const { note } = releases[tag] as Release;
+      return note === undefined ? [] : [{ tag, statement: note }];
+    }),
+  );
+}
+
+function endOfLifeLines(): string[] {
+  return bulletsByStatement(
+    RELEASE_TAGS.flatMap((tag) =>
+      ((releases[tag] as Release).endOfLife ?? []).map(({ runtime, statement, source }) => ({
+        tag,
+        statement: `${runtime}: ${statement} ([source](${source}))`,
+      })),
+    ),
+  );
+}
+
+function bulletsByStatement(rows: readonly { readonly tag: string; readonly statement: string }[]): string[] {
+  const tags = new Map<string, Set<string>>();
+  for (const { tag, statement } of rows) tags.set(statement, new Set([...(tags.get(statement) ?? []), tag]));
+  if (tags.size === 0) return [];
+  return [...[...tags].map(([statement, of]) => `- ${tagRanges(of)}: ${statement}`), ""];
+}
+
+function gpuRow(gpu: Gpu): string[] {
+  const profiles = Object.entries(gpu.migProfiles).map(([profile, gib]) => `${profile} (${gib} GiB)`);
+  return [
+    gpu.name,
+    gpu.architecture,
+    gpu.computeCapability,
+    `${figure(gpu.memoryGiB, 2)} GiB`,
+    gpu.nvlink ? "yes" : "no",
+    gpu.formats.join(", "),
+    profiles.length === 0 ? "none" : profiles.join(", "),
+  ];
+}
+
+function markdownTable(titles: readonly string[], rows: readonly (readonly string[])[]): string[] {
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
+  return [line(titles), `|${titles.map(() => "---").join("|")}|`, ...rows.map(line)];
+}

@@ -1,0 +1,94 @@
+/** Tables and figures as plain text, for terminals and pipes alike: no colour, no escape codes. */
+
+/** Columns that every output of the plan keeps to. */
+export const PAGE_COLUMNS = 100;
+
+/** Part of a report: a heading and the lines below it. */
+export interface Section {
+  readonly title: string;
+  readonly lines: readonly string[];
+}
+
+export interface Column {
+  readonly title: string;
+  /** @default "left" */
+  readonly align?: "left" | "right";
+}
+
+export interface TableOptions {
+  /** Spaces before each line. @default 2 */
+  readonly indent?: number;
+  /** @default {@link PAGE_COLUMNS} */
+  readonly width?: number;
+}
+
+const GAP = "  ";
+
+/**
+ * A table whose columns are as wide as their cells; the last one is left-aligned and wraps at spaces, so that no line is
+ * wider than the page unless a single word is.
+ *
+ * @param rows - Cells by row; a missing cell is empty.
+ */
+export function textTable(
+  columns: readonly Column[],
+  rows: readonly (readonly string[])[],
+  { indent = 2, width = PAGE_COLUMNS }: TableOptions = {},
+): string[] {
+  const fixed = columns.slice(0, -1);
+  const widths = fixed.map(({ title }, index) =>
+    Math.max(title.length, ...rows.map((row) => (row[index] ?? "").length)),
+  );
+  const used = indent + widths.reduce((sum, each) => sum + each + GAP.length, 0);
+  const margin = " ".repeat(indent);
+  const lines = (cells: readonly string[]): string[] => {
+    const head = fixed.map(({ align }, index) => {
+      const cell = cells[index] ?? "";
+      return align === "right" ? cell.padStart(widths[index] ?? 0) : cell.padEnd(widths[index] ?? 0);
+    });
+    const [first = "", ...rest] = wrapText(cells[fixed.length] ?? "", Math.max(20, width - used));
+    return [
+      `${margin}${[...head, first].join(GAP)}`.trimEnd(),
+      ...rest.map((part) => `${" ".repeat(used)}${part}`),
+    ];
+  };
+  return [lines(columns.map(({ title }) => title)), ...rows.map(lines)].flat();
+}
+
+/** Text in lines of at most `width` characters, broken at spaces; a longer word has a line of its own. */
+export function wrapText(text: string, width: number): string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(" ")) {
+    const longer = line === "" ? word : `${line} ${word}`;
+    if (longer.length <= width || line === "") {
+      line = longer;
+    } else {
+      lines.push(line);
+      line = word;
+    }
+  }
+  return [...lines, line];
+}
+
+/** A paragraph with a margin, wrapped to the page. */
+export function paragraph(text: string, indent = 2): string[] {
+  const margin = " ".repeat(indent);
+  return wrapText(text, PAGE_COLUMNS - indent).map((line) => `${margin}${line}`);
+}
+
+/** `1234567.891` with two digits as `1,234,567.89`, the same in every locale. */
+export function figure(value: number, digits: number): string {
+  const [whole = "", fraction] = value.toFixed(digits).split(".");
+  const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ",");
+  return fraction === undefined ? grouped : `${grouped}.${fraction}`;
+}
+
+/** Seconds of an estimate as `45 s`, `12 min` or `2 h 5 min`; from 90 seconds on, it says no more than minutes. */
+export function duration(seconds: number): string {
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 90) return `${minutes} min`;
+  const rest = minutes % 60;
+  return rest === 0 ? `${minutes / 60} h` : `${Math.floor(minutes / 60)} h ${rest} min`;
+}

@@ -1,0 +1,73 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, describe, expect, test } from "vitest";
+import { projectRoot } from "../../scripts/program/stack-file.ts";
+import { type CommandRun, planExample } from "../scripts/plan/run-plan.ts";
+
+const recorded = join(projectRoot, "test/recorded/plans");
+const examples = readdirSync(join(projectRoot, "examples")).map((file) => file.replace(/\.yaml$/, ""));
+
+/** With UPDATE_RECORDED=1 the files are written instead; the test then shows the difference in Git. */
+const isUpdating = process.env.UPDATE_RECORDED === "1";
+
+function expectRecorded(file: string, text: string): void {
+  const path = join(recorded, file);
+  if (isUpdating) writeFileSync(path, text);
+  const known = readFileSync(path, "utf8");
+  expect(text, `${file} changed; UPDATE_RECORDED=1 npx vitest run test/examples writes it anew`).toBe(known);
+}
+
+test("there is an example for each of the five walkthroughs", () => {
+  expect(examples.toSorted()).toEqual([
+    "gpt2-medium-encoders",
+    "llama-2-7b-chat-kubernetes",
+    "llama-2-7b-tutorial",
+    "llava-1.5",
+    "multimodal-guide",
+  ]);
+});
+
+test("docs/walkthroughs.md names every example", () => {
+  const text = readFileSync(join(projectRoot, "docs/walkthroughs.md"), "utf8");
+  expect(examples.filter((example) => !text.includes(`../examples/${example}.yaml`))).toEqual([]);
+});
+
+describe.each(examples)("%s", (example) => {
+  let report: CommandRun;
+  beforeAll(async () => {
+    if (isUpdating) mkdirSync(recorded, { recursive: true });
+    report = await planExample(example);
+  });
+
+  test("plans without a problem", () => {
+    expect(report).toMatchObject({ exitCode: 0, stderr: "" });
+  });
+
+  test("prints a report of 100 columns without escape codes", () => {
+    const wide = report.stdout.split("\n").filter((line) => line.length > 100);
+    expect(wide).toEqual([]);
+    expect(report.stdout).not.toContain("\u001b");
+  });
+
+  test("prints the recorded report", () => {
+    expectRecorded(`${example}.txt`, report.stdout);
+  });
+
+  test("prints the recorded JSON", async () => {
+    const { exitCode, stdout } = await planExample(example, "--json");
+    expect(exitCode).toBe(0);
+    expectRecorded(`${example}.json`, stdout);
+  });
+
+  test("prints the recorded commands of every model", async () => {
+    const { plan } = JSON.parse((await planExample(example, "--json")).stdout) as {
+      plan: { models: { name: string }[]; encoders: object | null };
+    };
+    const names = [...plan.models.map(({ name }) => name), ...(plan.encoders === null ? [] : ["encoders"])];
+    for (const name of names) {
+      const { exitCode, stdout } = await planExample(example, "--explain", name);
+      expect(exitCode).toBe(0);
+      expectRecorded(`${example}.${name}.sh`, stdout);
+    }
+  });
+});

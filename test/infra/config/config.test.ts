@@ -1,0 +1,252 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { fromRuntimeConfig, parseConfig } from "../../../infra/config/config.ts";
+import { ConfigError, type Problem } from "../../../infra/problems.ts";
+import { customModel } from "../plan/checks/stacks.ts";
+
+const model = { name: "smollm2", model: "smollm2-135m-instruct" };
+const smallest = { platform: "local", models: [model] };
+const smallestDocker = {
+  platform: "docker",
+  models: [{ name: "gpt", model: "gpt2-medium" }],
+  host: { instanceType: "g5.xlarge" },
+};
+
+function problemsOf(values: Record<string, unknown>): readonly Problem[] {
+  try {
+    parseConfig(values);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+describe("a stack file that is right", () => {
+  test("gets its defaults", () => {
+    const config = parseConfig(smallest);
+    expect(config.models[0]).toMatchObject({
+      parallelRequests: 4,
+      contextTokens: 2048,
+      ports: { http: 0, grpc: 0, metrics: 0 },
+    });
+    expect(config.encoders).toMatchObject({ maxBatchSize: 32, dynamicBatching: true, visionWeights: "auto" });
+    expect(config.gateway.limits).toEqual({
+      bodyMiB: 10,
+      requestSeconds: 300,
+      concurrentRequests: 256,
+      queuedRequests: 1024,
+    });
+  });
+
+  test("is frozen, all the way down", () => {
+    const config = parseConfig(smallest);
+    expect(Object.isFrozen(config)).toBe(true);
+    expect(() => Object.assign(config.gateway.limits, { bodyMiB: 1 })).toThrow(TypeError);
+  });
+
+  test("has true and false where the Pulumi runtime has their texts, and no number where it has a release", () => {
+    const values = fromRuntimeConfig(
+      {
+        "engine-room:platform": "docker",
+        "engine-room:models": JSON.stringify(smallestDocker.models),
+        "engine-room:host": JSON.stringify(smallestDocker.host),
+        "engine-room:acceptUnverified": "true",
+        "engine-room:encoders": "false",
+        "engine-room:release": "25.07",
+      },
+      "engine-room",
+    );
+    expect(parseConfig(values)).toMatchObject({ acceptUnverified: true, encoders: false, release: "25.07" });
+  });
+
+  test("comes from the Pulumi runtime as text", () => {
+    const values = fromRuntimeConfig(
+      {
+        "engine-room:platform": "local",
+        "engine-room:models": JSON.stringify([model]),
+        "aws:region": "eu-west-1",
+      },
+      "engine-room",
+    );
+    expect(parseConfig(values).models[0]?.name).toBe("smollm2");
+  });
+});
+
+describe("a stack file with mistakes", () => {
+  test("has all ten of them reported at once, each with path, value, reason and fix", () => {
+    const sha256 = "0".repeat(64);
+    const problems = problemsOf({
+      platform: "local",
+      colour: "blue",
+      models: [
+        { name: "My Model", model: "smollm2-135m-instruct", paralelRequests: 2 },
+        { name: "b", model: "gpt-5", contextTokens: 512, maxTokens: 4000, ports: { http: 8000 } },
+        { name: "b", model: "smollm2-135m-instruct", threads: "four" },
+      ],
+      encoders: { maxBatchSize: 100_000, ports: { http: 8000 } },
+      gateway: {
+        apiKeys: [
+          { name: "alice", sha256 },
+          { name: "alice", sha256 },
+        ],
+        limits: null,
+      },
+    });
+    expect(problems.map((problem) => [problem.path, problem.value])).toEqual([
+      ["models[0].name", '"My Model"'],
+      ["models[0].paralelRequests", "2"],
+      ["models[1].model", '"gpt-5"'],
+      ["models[2].threads", '"four"'],
+      ["encoders.maxBatchSize", "100000"],
+      ["gateway.limits", "null"],
+      ["colour", '"blue"'],
+      ["models[2].name", '"b"'],
+      ["gateway.apiKeys[1].name", '"alice"'],
+      ["models[1].ports.http", "8000"],
+      ["models[1].maxTokens", "4000"],
+    ]);
+    for (const problem of problems) {
+      expect(problem.reason).toMatch(/\.$/);
+      expect(problem.fix).toMatch(/[.?]$/);
+    }
+    const byPath = new Map(problems.map((problem) => [problem.path, problem]));
+    expect(byPath.get("models[0].paralelRequests")?.fix).toBe("Did you mean `parallelRequests`?");
+    expect(byPath.get("encoders.maxBatchSize")?.reason).toContain("256");
+    expect(byPath.get("models[2].threads")?.fix).toBe("Write a number, without quotes.");
+    expect(byPath.get("models[1].model")?.fix).toContain("smollm2-135m-instruct");
+    expect(byPath.get("models[1].maxTokens")?.reason).toContain("512");
+    expect(byPath.get("models[1].ports.http")?.reason).toContain("encoders.ports.http");
+  });
+
+  test.each([
+    ["absent", { models: [model] }, "local", ["platform"]],
+    ["misspelt", { platform: "locl", colour: 1 }, "local", ["platform", "models", "colour"]],
+    ["unknown", { platform: "cloud", colour: 1 }, "local", ["platform", "models", "colour"]],
+    ["absent, with a region", { region: "us-east-1" }, "aws", ["platform", "models", "pools"]],
+    ["absent, with a host", { host: {} }, "docker", ["platform", "models"]],
+    ["unknown, with pools", { platform: "eks", pools: [] }, "kubernetes", ["platform", "models", "pools"]],
+    ["misspelt, with a host", { platform: "dokcer", host: {} }, "docker", ["platform", "models"]],
+  ])("whose platform is %s reports its other mistakes too", (_title, values, likely, paths) => {
+    const problems = problemsOf(values);
+    expect(problems.map((problem) => problem.path)).toEqual(paths);
+    expect(problems[0]?.fix).toBe(
+      `Set \`engine-room:platform: ${likely}\`; there are local, docker, kubernetes, aws.`,
+    );
+  });
+
+  test.each([
+    [25.07, '"25.07"'],
+    // What the Pulumi runtime makes of 25.10 without quotes.
+    [25.1, '"25.10"'],
+    ["25.1", '"25.10"'],
+    [25, '"25.00"'],
+  ])("says that a release is no number: %j", (release, written) => {
+    const [problem] = problemsOf({ ...smallestDocker, release });
+    expect(problem).toMatchObject({ path: "release", fix: `Write \`release: ${written}\`, in quotes.` });
+    expect(problem?.reason).toContain("25.10 as 25.1");
+  });
+
+  test.each<[string, Record<string, unknown>, string, string]>([
+    [
+      "in a list",
+      { models: [{ name: "a", model: "x", tensorParalel: 2 }] },
+      "models[0].tensorParalel",
+      "Did you mean `tensorParallel`?",
+    ],
+    ["in a form of several", { encoders: { devise: "cpu" } }, "encoders.devise", "Did you mean `device`?"],
+    [
+      "in one of several sources",
+      {
+        models: [
+          {
+            name: "a",
+            model: "x",
+            weights: { from: "s3", uri: "s3://bucket/a", revision: "1", revison: "2" },
+          },
+        ],
+      },
+      "models[0].weights.revison",
+      "Did you mean `revision`?",
+    ],
+    [
+      "in a row of the stack's own",
+      { catalogue: { models: { own: { ...customModel, tittle: "b" } } } },
+      "catalogue.models.own.tittle",
+      "Did you mean `title`?",
+    ],
+    [
+      "where another platform has it",
+      { host: { instanceType: "g5.xlarge", sharing: { mode: "mps", replicas: 2 } } },
+      "host.sharing",
+      "Remove it: containers of one host share a GPU by themselves where their gpuIndices say so, and their memory is added up.",
+    ],
+  ])("knows the keys %s", (_title, values, path, fix) => {
+    expect(problemsOf({ ...smallestDocker, ...values })).toMatchObject([{ path, fix }]);
+  });
+
+  test.each<[string, unknown, string, string]>([
+    ["of the form that was meant", { device: "tpu" }, "encoders.device", 'Choose one of "cpu", "gpu".'],
+    ["of none of the forms", "yes", "encoders", "Choose one of false. Or: Write a mapping."],
+  ])("explains a value %s", (_title, encoders, path, fix) => {
+    expect(problemsOf({ ...smallestDocker, encoders })).toMatchObject([{ path, fix }]);
+  });
+
+  test("counts what is required and absent", () => {
+    expect(problemsOf({ platform: "local" })[0]).toMatchObject({
+      path: "models",
+      value: "(absent)",
+      reason: "It is required.",
+    });
+    expect(problemsOf({ platform: "local", models: [{}] }).map((problem) => problem.path)).toEqual([
+      "models[0].name",
+      "models[0].model",
+    ]);
+  });
+
+  test("shows nothing of a text that is no JSON: it may hold a credential", () => {
+    const act = () => fromRuntimeConfig({ "engine-room:hub": '{"token": hf_clear' }, "engine-room");
+    expect(act).toThrow(ConfigError);
+    expect(act).toThrow("This is no JSON");
+    expect(act).not.toThrow("hf_clear");
+  });
+
+  test("does not show a secret that stands in the wrong place", () => {
+    const [problem] = problemsOf({ ...smallest, colour: { secure: "v1:ciphertext" } });
+    expect(problem?.value).toBe('"[secret]"');
+  });
+
+  test("knows that a default context is too small for a large answer", () => {
+    expect(problemsOf({ platform: "local", models: [{ ...model, maxTokens: 2048 }] })[0]?.reason).toContain(
+      "2048",
+    );
+  });
+
+  test("knows how long a context the model was trained for", () => {
+    const [problem] = problemsOf({ platform: "local", models: [{ ...model, contextTokens: 16_384 }] });
+    expect(problem).toMatchObject({ path: "models[0].contextTokens", fix: "Use 8192 or less." });
+  });
+
+  test("keeps the names of services that every stack has", () => {
+    const problems = problemsOf({ platform: "local", models: [{ ...model, name: "gateway" }] });
+    expect(problems.map(({ path, fix }) => [path, fix])).toEqual([
+      ["models[0].name", "Give the model another name."],
+    ]);
+  });
+
+  test("never ends in anything but a configuration or a ConfigError", () => {
+    const values = fc.dictionary(
+      fc.constantFrom("platform", "models", "encoders", "gateway", "x"),
+      fc.jsonValue(),
+    );
+    fc.assert(
+      fc.property(values, (input) => {
+        try {
+          parseConfig({ platform: "local", ...(input as object) });
+        } catch (error) {
+          expect(error).toBeInstanceOf(ConfigError);
+        }
+      }),
+    );
+  });
+});

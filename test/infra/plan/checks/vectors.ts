@@ -1,0 +1,713 @@
+/** What each check refuses and accepts. */
+import type { CheckName } from "../../../../infra/plan/checks/find-problems.ts";
+import {
+  awsValues,
+  clusterModel,
+  clusterValues,
+  customModel,
+  customVision,
+  dockerCustom,
+  dockerModel,
+  dockerValues,
+} from "./stacks.ts";
+
+export type Values = Readonly<Record<string, unknown>>;
+
+/** A stack file that a check refuses, and the nearest that it accepts. */
+export interface Vector {
+  readonly path: string;
+  readonly fails: Values;
+  readonly passes: Values;
+  /** What the reason must name, besides. */
+  readonly says?: RegExp;
+  readonly severity?: "warning";
+  /** Whether the check says other things about the accepted one. */
+  readonly hasOthers?: boolean;
+}
+
+const publicGateway = {
+  exposure: "public",
+  apiKeys: [{ name: "alice", sha256: "0".repeat(64) }],
+  hostname: "llm.example.org",
+  tls: { secretName: "certificate" },
+};
+const withGateway = (gateway: Values) => ({ ...clusterValues, gateway: { ...publicGateway, ...gateway } });
+const pool = (changes: Values, model: Values = {}) => clusterModel(model, changes);
+const twoPools = (model: Values, build: Values) => ({
+  ...clusterValues,
+  models: [{ name: "gpt", model: "gpt2-medium", pool: "gpu", ...model }],
+  pools: [
+    { name: "gpu", instanceType: "g5.12xlarge" },
+    { name: "build", instanceType: "g5.4xlarge", ...build },
+  ],
+});
+const llava = { name: "llava", model: "llava-1.5-7b" };
+const onL40S = { host: { instanceType: "g6e.4xlarge" } };
+
+export const vectors: Readonly<Record<CheckName, Vector>> = {
+  // The release.
+  releaseIsVerified: {
+    path: "release",
+    fails: { ...dockerValues, release: "25.08" },
+    passes: { ...dockerValues, release: "25.08", acceptUnverified: true },
+    says: /25\.08/,
+  },
+  runtimeOfRelease: {
+    path: "models[0].runtime",
+    fails: { ...dockerValues, release: "26.03", acceptUnverified: true },
+    passes: { ...dockerValues, release: "26.02" },
+    says: /26\.03 \(TensorRT-LLM 1\.2\.0\)/,
+  },
+  endOfLife: {
+    severity: "warning",
+    path: "release",
+    fails: dockerValues,
+    passes: dockerModel({ model: "llama-2-7b", runtime: "llmapi" }, { release: "25.12" }),
+  },
+  advisories: {
+    severity: "warning",
+    path: "release",
+    fails: dockerValues,
+    passes: { ...dockerValues, release: "25.08" },
+    says: /CVE-2025-23316 \(critical\)/,
+    // Later ones are still open there.
+    hasOthers: true,
+  },
+  minimumDriver: {
+    severity: "warning",
+    path: "release",
+    fails: dockerValues,
+    passes: { ...dockerValues, release: "24.02" },
+    says: /575\.51\.03/,
+  },
+  imageOfRelease: {
+    path: "image.base",
+    fails: { ...dockerValues, image: { base: "registry.example.org/triton:25.05-own" } },
+    passes: { ...dockerValues, image: { base: "registry.example.org/triton:25.07-own" } },
+    says: /25\.05.*25\.07/,
+  },
+  layoutOfImage: {
+    path: "image.layout",
+    fails: { ...dockerValues, image: { layout: "tritonrelease" } },
+    passes: {
+      ...dockerValues,
+      image: { layout: "tritonrelease", base: "registry.example.org/trtllm:25.07" },
+    },
+  },
+
+  // Platforms.
+  gpuIndicesAreForHosts: {
+    path: "models[0].gpuIndices",
+    fails: clusterModel({ gpuIndices: [0] }),
+    passes: dockerModel({ gpuIndices: [0] }),
+  },
+  ec2IsOneMachine: {
+    path: "pools[0].nodes.max",
+    fails: { ...awsValues, compute: "ec2" },
+    passes: { ...awsValues, compute: "ec2", pools: [{ name: "gpu", instanceType: "g5.12xlarge" }] },
+    says: /2/,
+  },
+  regionIsPriced: {
+    severity: "warning",
+    path: "region",
+    fails: { ...awsValues, region: "eu-central-1" },
+    passes: awsValues,
+  },
+  typeIsOffered: {
+    path: "pools[0].instanceType",
+    fails: { ...awsValues, pools: [{ name: "gpu", instanceType: "p5e.48xlarge" }] },
+    passes: { ...awsValues, pools: [{ name: "gpu", instanceType: "p5en.48xlarge" }] },
+    says: /us-east-1/,
+  },
+
+  // Rows of the stack's own.
+  customNameIsFree: {
+    path: "catalogue.models.gpt2-medium",
+    fails: dockerCustom({}, "gpt2-medium"),
+    passes: dockerCustom({}, "gpt2-medium-own"),
+  },
+  customEmbeddingsArePart: {
+    path: "catalogue.models.own.architecture.embeddingParameters",
+    fails: dockerCustom({ architecture: { ...customModel.architecture, embeddingParameters: 354_823_168 } }),
+    passes: dockerCustom({ architecture: { ...customModel.architecture, embeddingParameters: 354_823_167 } }),
+    says: /354823168/,
+  },
+  customHeadsDivide: {
+    path: "catalogue.models.own.architecture.kvHeads",
+    fails: dockerCustom({ architecture: { ...customModel.architecture, kvHeads: 5 } }),
+    passes: dockerCustom({ architecture: { ...customModel.architecture, kvHeads: 4 } }),
+    says: /16.*5/,
+  },
+  customKvLayersArePart: {
+    path: "catalogue.models.own.architecture.kvLayers",
+    fails: dockerCustom({ architecture: { ...customModel.architecture, kvLayers: 25 } }),
+    passes: dockerCustom({ architecture: { ...customModel.architecture, kvLayers: 24 } }),
+    says: /24/,
+  },
+  customFlavoursTakeInput: {
+    path: "catalogue.models.own.flavours",
+    fails: dockerCustom({ flavours: ["multimodal"] }),
+    passes: dockerCustom({ flavours: ["multimodal"], vision: customVision }),
+  },
+  customGoldenShowsVision: {
+    path: "catalogue.models.own.golden.image",
+    fails: dockerCustom({ vision: customVision }),
+    passes: dockerCustom({
+      vision: customVision,
+      golden: { prompt: "Hello", answerContains: ["world"], image: "merlion" },
+    }),
+  },
+
+  // Names and ports.
+  namesAreFree: {
+    path: "models[0].name",
+    fails: dockerModel({ name: "encoders" }),
+    passes: dockerModel({ name: "encoder" }),
+  },
+  modelNamesDiffer: {
+    path: "models[1].name",
+    fails: { ...clusterValues, models: [clusterValues.models[0], clusterValues.models[0]] },
+    passes: { ...clusterValues, models: [clusterValues.models[0], { name: "gpt-b", model: "gpt2-medium" }] },
+    says: /models\[0\]\.name/,
+  },
+  poolNamesDiffer: {
+    path: "pools[1].name",
+    fails: { ...clusterValues, pools: [clusterValues.pools[0], clusterValues.pools[0]] },
+    passes: { ...clusterValues, pools: [clusterValues.pools[0], { name: "b", instanceType: "m7i.large" }] },
+    says: /pools\[0\]\.name/,
+  },
+  keyNamesDiffer: {
+    path: "gateway.apiKeys[1].name",
+    fails: withGateway({ apiKeys: [key("alice"), key("alice")] }),
+    passes: withGateway({ apiKeys: [key("alice"), key("bob")] }),
+  },
+  modelNameFitsObjects: {
+    path: "models[0].model",
+    fails: dockerCustom({}, "m".repeat(51)),
+    passes: dockerCustom({}, "m".repeat(50)),
+    says: /51.*63/,
+  },
+  gatewayPortIsFree: {
+    path: "gateway.port",
+    fails: { ...dockerValues, gateway: { port: 8001 } },
+    passes: { ...dockerValues, gateway: { port: 8003 } },
+    says: /grpc/,
+  },
+
+  // Engines.
+  tensorParallelDividesHeads: {
+    path: "models[0].tensorParallel",
+    fails: clusterModel({ tensorParallel: 3 }),
+    passes: clusterModel({ tensorParallel: 4 }),
+    says: /16 attention heads/,
+  },
+  pipelineParallelWithinLayers: {
+    path: "models[0].pipelineParallel",
+    fails: dockerCustom(
+      { architecture: { ...customModel.architecture, layers: 1 }, pipelineParallel: true },
+      "own",
+      {
+        pipelineParallel: 2,
+      },
+    ),
+    passes: dockerCustom(
+      { architecture: { ...customModel.architecture, layers: 2 }, pipelineParallel: true },
+      "own",
+      {
+        pipelineParallel: 2,
+      },
+    ),
+    says: /1 layers.*2 stages/,
+  },
+  pipelineParallelIsKnown: {
+    path: "models[0].pipelineParallel",
+    fails: dockerCustom({ pipelineParallel: false }, "own", { pipelineParallel: 2 }),
+    passes: dockerCustom({ pipelineParallel: true }, "own", { pipelineParallel: 2 }),
+    says: /2 stages/,
+  },
+  sequenceWithinContext: {
+    path: "models[0].limits.maxInputTokens",
+    fails: dockerModel({ limits: { maxInputTokens: 925, maxOutputTokens: 100 } }),
+    passes: dockerModel({ limits: { maxInputTokens: 924, maxOutputTokens: 100 } }),
+    says: /1025.*1024/,
+  },
+  promptHoldsImages: {
+    path: "models[0].limits.maxInputTokens",
+    fails: dockerModel({ ...llava, limits: { maxInputTokens: 576 } }),
+    passes: dockerModel({ ...llava, limits: { maxInputTokens: 577 } }),
+    says: /576/,
+  },
+  imagesWithinModel: {
+    path: "models[0].limits.maxImagesPerRequest",
+    fails: dockerModel({ ...llava, limits: { maxImagesPerRequest: 2 } }),
+    passes: dockerModel({ ...llava, limits: { maxImagesPerRequest: 1 } }),
+    says: /at most 1.*2/,
+  },
+  tokensPerStepHoldPrompt: {
+    path: "models[0].limits.maxNumTokens",
+    fails: dockerModel({ limits: { maxInputTokens: 512, maxNumTokens: 511 } }),
+    passes: dockerModel({ limits: { maxInputTokens: 512, maxNumTokens: 512 } }),
+    says: /512.*511/,
+  },
+  tokensPerStepHoldBatch: {
+    path: "models[0].limits.maxNumTokens",
+    fails: dockerModel({ limits: { maxInputTokens: 1, maxBatchSize: 4, maxBeamWidth: 2, maxNumTokens: 7 } }),
+    passes: dockerModel({ limits: { maxInputTokens: 1, maxBatchSize: 4, maxBeamWidth: 2, maxNumTokens: 8 } }),
+    says: /8, and a step has 7/,
+  },
+  recipeOfRelease: {
+    path: "models[0].model",
+    fails: dockerModel({ model: "gpt2-medium" }, { release: "24.02" }),
+    passes: dockerModel({ model: "gpt2-medium" }, { release: "24.04" }),
+    says: /24\.02/,
+  },
+
+  // GPUs.
+  gpuIsSupported: {
+    path: "models[0].pool",
+    fails: { ...dockerValues, host: { instanceType: "g4dn.4xlarge" } },
+    passes: { ...dockerValues, host: { instanceType: "g5.4xlarge" } },
+    says: /T4 \(Turing, compute capability 7\.5\)/,
+  },
+  dtypeOfGpu: {
+    path: "models[0].dtype",
+    fails: dockerModel({ dtype: "bfloat16" }, { host: { instanceType: "g4dn.4xlarge" } }),
+    passes: dockerModel({ dtype: "bfloat16" }, { host: { instanceType: "g5.4xlarge" } }),
+    says: /7\.5.*8\.0/,
+  },
+  quantizationOfGpu: {
+    path: "models[0].quantization",
+    fails: dockerModel({ model: "llama-2-7b", quantization: "fp8" }),
+    passes: dockerModel({ model: "llama-2-7b", quantization: "fp8" }, onL40S),
+    says: /8\.6.*8\.9.*9\.0/,
+  },
+  quantizationOfModel: {
+    path: "models[0].quantization",
+    fails: dockerModel({ quantization: "fp8" }, onL40S),
+    passes: dockerModel({ model: "llama-2-7b", quantization: "fp8" }, onL40S),
+  },
+  dtypeOfModel: {
+    path: "models[0].dtype",
+    fails: dockerModel({ ...llava, dtype: "bfloat16" }),
+    passes: dockerModel({ ...llava, dtype: "float16" }),
+  },
+  worldWithinNode: {
+    path: "models[0].tensorParallel",
+    fails: clusterModel({ tensorParallel: 8 }),
+    passes: clusterModel({ tensorParallel: 4 }),
+    says: /8 GPUs.*has 4/,
+  },
+  gpuIndicesCount: {
+    path: "models[0].gpuIndices",
+    fails: dockerModel({ tensorParallel: 2, gpuIndices: [0] }, { host: { instanceType: "g5.12xlarge" } }),
+    passes: dockerModel({ tensorParallel: 2, gpuIndices: [0, 1] }, { host: { instanceType: "g5.12xlarge" } }),
+    says: /1 are given.*take 2/,
+  },
+  gpuIndicesOfHost: {
+    path: "models[0].gpuIndices[0]",
+    fails: dockerModel({ gpuIndices: [1] }),
+    passes: dockerModel({ gpuIndices: [0] }),
+    says: /number 0/,
+  },
+
+  // Serving.
+  repositoryServesModel: {
+    path: "models[0].triton.streaming",
+    fails: dockerModel({ flavour: "gpt", triton: { streaming: true } }),
+    passes: dockerModel({ flavour: "gpt" }),
+  },
+  flavourOfModel: {
+    path: "models[0].flavour",
+    fails: dockerModel({ ...llava, flavour: "tritonCli" }),
+    passes: dockerModel({ ...llava, flavour: "llava" }),
+  },
+  runtimeOfModel: {
+    path: "models[0].runtime",
+    fails: dockerModel({ ...llava, runtime: "llmapi" }, { release: "25.12" }),
+    passes: dockerModel({ model: "llama-2-7b", runtime: "llmapi" }, { release: "25.12" }),
+  },
+  tritonBatchWithinEngine: {
+    path: "models[0].triton.maxBatchSize",
+    fails: dockerModel({ limits: { maxBatchSize: 4 }, triton: { maxBatchSize: 5 } }),
+    passes: dockerModel({ limits: { maxBatchSize: 4 }, triton: { maxBatchSize: 4 } }),
+    says: /4.*5/,
+  },
+  concurrencyWithinBatch: {
+    path: "models[0].concurrentRequests",
+    fails: dockerModel({ limits: { maxBatchSize: 4 }, concurrentRequests: 5 }),
+    passes: dockerModel({ limits: { maxBatchSize: 4 }, concurrentRequests: 4 }),
+    says: /4.*5/,
+  },
+  llavaTutorialLimits: {
+    path: "models[0].limits.maxInputTokens",
+    fails: dockerModel({ ...llava, flavour: "llava", limits: { maxInputTokens: 2049 } }),
+    passes: dockerModel({ ...llava, flavour: "llava", limits: { maxInputTokens: 2048 } }),
+    says: /2048/,
+  },
+  accumulationNeedsOneBeam: {
+    path: "models[0].triton.accumulateTokens",
+    fails: dockerModel({ limits: { maxBeamWidth: 2 }, triton: { accumulateTokens: true } }),
+    passes: dockerModel({ limits: { maxBeamWidth: 1 }, triton: { accumulateTokens: true } }),
+    says: /2/,
+  },
+  cacheHoldsSequence: {
+    path: "models[0].triton.maxTokensInPagedKvCache",
+    fails: dockerModel({ limits: { maxInputTokens: 400, maxOutputTokens: 100 }, triton: cacheOf(499) }),
+    passes: dockerModel({ limits: { maxInputTokens: 400, maxOutputTokens: 100 }, triton: cacheOf(500) }),
+    says: /500.*499/,
+  },
+  cacheHoldsConcurrency: {
+    severity: "warning",
+    path: "models[0].triton.maxTokensInPagedKvCache",
+    fails: dockerModel({ ...twoAtOnce(), triton: cacheOf(999) }),
+    passes: dockerModel({ ...twoAtOnce(), triton: cacheOf(1000) }),
+    says: /2 requests of 500 tokens need 1000; with 999 at least 1 /,
+  },
+  attentionWindowWithinSequence: {
+    severity: "warning",
+    path: "models[0].triton.maxAttentionWindowTokens",
+    fails: dockerModel({ ...twoAtOnce(), triton: { maxAttentionWindowTokens: 501 } }),
+    passes: dockerModel({ ...twoAtOnce(), triton: { maxAttentionWindowTokens: 500 } }),
+    says: /500.*501/,
+  },
+  reuseWithImages: {
+    severity: "warning",
+    path: "models[0].triton.kvCacheReuse",
+    fails: dockerModel({ ...llava, flavour: "multimodal", triton: { kvCacheReuse: true } }),
+    passes: dockerModel({ ...llava, flavour: "multimodal" }),
+  },
+
+  // Pools.
+  nodesInOrder: {
+    path: "pools[0].nodes.min",
+    fails: pool({ nodes: { min: 3, max: 2 } }),
+    passes: pool({ nodes: { min: 2, max: 2 } }),
+    says: /3.*2/,
+  },
+  spotIsPriced: {
+    severity: "warning",
+    path: "pools[0].hourlyUsd",
+    fails: pool({ capacity: "spot" }),
+    passes: pool({ capacity: "spot", hourlyUsd: 0.5 }),
+  },
+  sharingNeedsGpu: {
+    path: "pools[1].sharing.mode",
+    fails: {
+      ...clusterValues,
+      pools: [
+        clusterValues.pools[0],
+        { name: "cpu", instanceType: "m7i.large", sharing: { mode: "mps", replicas: 2 } },
+      ],
+    },
+    passes: pool({ sharing: { mode: "mps", replicas: 2 } }),
+  },
+  sharedGpuHasOneRank: {
+    path: "models[0].tensorParallel",
+    fails: pool({ sharing: { mode: "timeSlicing", replicas: 2 } }, { tensorParallel: 2 }),
+    passes: pool({ sharing: { mode: "timeSlicing", replicas: 2 } }),
+    says: /2 ranks/,
+  },
+  buildPoolHasSameGpu: {
+    path: "models[0].buildPool",
+    fails: twoPools({ buildPool: "build" }, { instanceType: "g6.4xlarge" }),
+    passes: twoPools({ buildPool: "build" }, { instanceType: "g5.4xlarge" }),
+    says: /A10G.*L4/,
+  },
+  machineHoldsServer: {
+    path: "models[0].pool",
+    fails: { ...dockerValues, host: { machine: { gpu: "A10", vcpus: 8, memoryGiB: 7 } } },
+    passes: { ...dockerValues, host: { machine: { gpu: "A10", vcpus: 8, memoryGiB: 8 } } },
+    says: /8\.0 GiB.*7\.0 GiB/,
+  },
+  machineHoldsBuild: {
+    path: "models[0].pool",
+    fails: dockerModel({ model: "llama-2-7b" }, { host: { instanceType: "g5.xlarge" } }),
+    passes: dockerModel({ model: "llama-2-7b" }, { host: { instanceType: "g5.4xlarge" } }),
+    says: /13\.8 GiB/,
+  },
+  diskHoldsBuild: {
+    path: "host.diskGiB",
+    fails: dockerModel({ model: "llama-2-7b" }, { host: { instanceType: "g5.4xlarge", diskGiB: 54 } }),
+    passes: dockerModel({ model: "llama-2-7b" }, { host: { instanceType: "g5.4xlarge", diskGiB: 55 } }),
+    says: /55 GiB: image 17\.0, weights 12\.6, checkpoint 12\.6, engine 12\.6/,
+  },
+  storeHoldsModels: {
+    path: "engineStore.sizeGiB",
+    fails: { ...clusterValues, engineStore: { sizeGiB: 2 } },
+    passes: { ...clusterValues, engineStore: { sizeGiB: 3 } },
+    says: /3 GiB/,
+  },
+  serversFindMachines: {
+    path: "pools[0].nodes.max",
+    fails: clusterModel({ replicas: 9 }),
+    passes: clusterModel({ replicas: 8 }),
+    says: /9 GPUs.*2 machines of 4; 1 /,
+  },
+  hostHoldsServers: {
+    path: "host",
+    fails: dockerModel({ replicas: 8 }),
+    passes: dockerModel({ replicas: 6 }),
+    says: /67\.0 GiB.*56\.3 GiB/,
+  },
+  gpuIsFreeToBuild: {
+    path: "pools[0].nodes.max",
+    fails: clusterModel({ replicas: 8 }),
+    passes: clusterModel({ replicas: 7 }),
+    says: /no GPU of gpu is free/,
+  },
+  machineHasGpusToBuild: {
+    path: "models[0].buildPool",
+    fails: twoPools({ buildPool: "build", tensorParallel: 2 }, {}),
+    passes: twoPools({ buildPool: "build" }, {}),
+    says: /2 ranks.*1 GPU/,
+  },
+
+  // Encoders.
+  encodersCanBeBuilt: {
+    path: "encoders.precision",
+    fails: { ...dockerValues, encoders: { device: "cpu", precision: "int8" } },
+    passes: { ...dockerValues, encoders: { device: "gpu", precision: "int8" } },
+  },
+  encoderGpuIsOfHost: {
+    path: "encoders.gpuIndices[0]",
+    fails: { ...dockerValues, encoders: { device: "gpu", gpuIndices: [1] } },
+    passes: { ...dockerValues, encoders: { device: "gpu", gpuIndices: [0] } },
+  },
+
+  // Memory.
+  memoryFits: {
+    path: "models[0].memoryFit",
+    fails: dockerModel({ model: "llama-3.2-11b-vision" }),
+    passes: dockerModel({ model: "llama-3.2-11b-vision" }, onL40S),
+    says: /need about .* GiB/,
+  },
+  memoryShortageIsAccepted: {
+    severity: "warning",
+    path: "models[0].memoryFit",
+    fails: dockerModel({ model: "llama-3.2-11b-vision", memoryFit: { accept: "measured on this GPU" } }),
+    passes: dockerModel({ model: "llama-3.2-11b-vision" }),
+    says: /measured on this GPU/,
+  },
+  memoryIsTight: {
+    severity: "warning",
+    path: "models[0].memoryFit",
+    fails: dockerModel({ model: "llama-2-7b-chat", concurrentRequests: 6 }),
+    passes: dockerModel({ model: "llama-2-7b-chat", concurrentRequests: 5 }),
+    says: /either way/,
+  },
+  cacheFractionsOfGpu: {
+    path: "models[0].triton.kvCacheFreeGpuMemoryFraction",
+    fails: { ...dockerValues, models: sharedGpu(0.6, 0.5) },
+    passes: { ...dockerValues, models: sharedGpu(0.5, 0.5) },
+    says: /1\.1/,
+  },
+
+  // Access.
+  gatedModelHasToken: {
+    path: "models[0].model",
+    fails: dockerModel({ model: "llama-2-7b" }),
+    passes: dockerModel({ model: "llama-2-7b" }, { hub: { tokenFile: "/run/token" } }),
+    says: /Llama 2 Community License/,
+  },
+  oneToken: {
+    path: "hub.tokenFile",
+    fails: { ...dockerValues, hub: { token: "hf_clear", tokenFile: "/run/token" } },
+    passes: { ...dockerValues, hub: { token: "hf_clear" } },
+  },
+  publicHasKeys: {
+    path: "gateway.apiKeys",
+    fails: withGateway({ apiKeys: [] }),
+    passes: withGateway({}),
+  },
+  publicHasTls: {
+    path: "gateway.tls",
+    fails: withGateway({ tls: undefined }),
+    passes: withGateway({}),
+  },
+  tlsHasHostname: {
+    path: "gateway.hostname",
+    fails: withGateway({ hostname: undefined }),
+    passes: withGateway({}),
+  },
+  tlsHasOneCertificate: {
+    path: "gateway.tls",
+    fails: withGateway({ tls: { secretName: "a", issuer: "b" } }),
+    passes: withGateway({ tls: { issuer: "b" } }),
+    says: /secretName and issuer/,
+  },
+  apiCidrsAreGiven: {
+    path: "access.apiCidrs",
+    fails: { ...awsValues, access: {} },
+    passes: awsValues,
+  },
+  apiCidrsAreNarrow: {
+    path: "access.apiCidrs[0]",
+    fails: { ...awsValues, access: { apiCidrs: ["0.0.0.0/0"] } },
+    passes: { ...awsValues, access: { apiCidrs: ["0.0.0.0/8"] } },
+  },
+};
+
+function key(name: string) {
+  return { name, sha256: "0".repeat(64) };
+}
+
+function cacheOf(maxTokensInPagedKvCache: number) {
+  return { maxTokensInPagedKvCache };
+}
+
+function twoAtOnce() {
+  return { limits: { maxInputTokens: 400, maxOutputTokens: 100 }, concurrentRequests: 2 };
+}
+
+function sharedGpu(...fractions: readonly number[]) {
+  return fractions.map((kvCacheFreeGpuMemoryFraction, index) => ({
+    name: `gpt-${index}`,
+    model: "gpt2-medium",
+    gpuIndices: [0],
+    triton: { kvCacheFreeGpuMemoryFraction },
+  }));
+}
+
+/** Other ways to fail the same checks. */
+export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp])[] = [
+  ["imageOfRelease", "image.base", { ...dockerValues, image: { base: "example.org/triton" } }, /fixed tag/],
+  [
+    "imageOfRelease",
+    "image.base",
+    { ...dockerValues, image: { base: "example.org/triton:latest" } },
+    /fixed tag/,
+  ],
+  ["imageOfRelease", "image.base", { ...dockerValues, image: { base: "example.org/triton:v3" } }, /0\.20\.0/],
+  ["ec2IsOneMachine", "pools", { ...twoPools({}, {}), ...aws(), compute: "ec2" }, /one machine/],
+  [
+    "customFlavoursTakeInput",
+    "catalogue.models.own.flavours",
+    dockerCustom({ vision: customVision }),
+    /hand images on/,
+  ],
+  [
+    "customGoldenShowsVision",
+    "catalogue.models.own.golden.image",
+    dockerCustom({ golden: { prompt: "Hello", answerContains: ["world"], image: "merlion" } }),
+    /no `vision`/,
+  ],
+  [
+    "imagesWithinModel",
+    "models[0].limits.maxImagesPerRequest",
+    dockerModel({ limits: { maxImagesPerRequest: 1 } }),
+    /reads no images; 1 are/,
+  ],
+  [
+    "imagesWithinModel",
+    "models[0].limits.maxImagesPerRequest",
+    dockerModel({ ...llava, limits: { maxImagesPerRequest: 0 } }),
+    /0 images/,
+  ],
+  ["tensorParallelDividesHeads", "models[0].tensorParallel", qwen(8), /28 attention heads \(4 of keys/],
+  [
+    "worldWithinNode",
+    "models[0].pipelineParallel",
+    clusterModel({ model: "llama-2-7b", pipelineParallel: 5 }),
+    /5 GPUs/,
+  ],
+  ["recipeOfRelease", "models[0].quantization", fp8On("24.04"), /fp8/],
+  [
+    "llavaTutorialLimits",
+    "models[0].triton.maxBatchSize",
+    llavaOf({ triton: { maxBatchSize: 2 } }),
+    /has 1 written/,
+  ],
+  [
+    "llavaTutorialLimits",
+    "models[0].limits.maxBeamWidth",
+    llavaOf({ limits: { maxBeamWidth: 2 } }),
+    /has 1 written/,
+  ],
+  ["repositoryServesModel", "image.layout", { ...dockerValues, ...oldLayout() }, /0\.20/],
+  ["gpuIndicesOfHost", "models[0].gpuIndices[1]", dockerModel({ gpuIndices: [0, 0] }), /given twice/],
+  [
+    "gpuIndicesCount",
+    "models[0].gpuIndices",
+    dockerModel({ replicas: 2, gpuIndices: [0] }),
+    /2 replicas take 2/,
+  ],
+  [
+    "buildPoolHasSameGpu",
+    "models[0].buildPool",
+    twoPools({ buildPool: "build" }, { instanceType: "m7i.4xlarge" }),
+    /no GPU/,
+  ],
+  [
+    "machineHoldsServer",
+    "models[0].pool",
+    { ...dockerValues, host: { machine: { gpu: "A10", vcpus: 2, memoryGiB: 64 } } },
+    /2\.5 CPUs.*leaves 2 /,
+  ],
+  [
+    "machineHoldsBuild",
+    "models[0].buildPool",
+    twoPools({ model: "llama-2-7b", buildPool: "build" }, { instanceType: "g5.xlarge" }),
+    /13\.8 GiB/,
+  ],
+  ["gpuIsFreeToBuild", "engines.whenFull", { ...dockerValues, engines: {} }, /no GPU of host is free/],
+  ["encodersCanBeBuilt", "encoders.precision", { ...dockerValues, encoders: { precision: "fp16" } }, /CPU/],
+  [
+    "encoderGpuIsOfHost",
+    "encoders.gpuIndices",
+    { ...dockerValues, encoders: { gpuIndices: [0] } },
+    /take no GPU/,
+  ],
+  [
+    "encoderGpuIsOfHost",
+    "encoders.gpuIndices",
+    { ...clusterValues, encoders: { device: "gpu", gpuIndices: [0] } },
+    /scheduler/,
+  ],
+  ["tlsHasOneCertificate", "gateway.tls", withGateway({ tls: {} }), /does not say/],
+  [
+    "tlsHasOneCertificate",
+    "gateway.tls.certificateArn",
+    withGateway({ tls: { certificateArn: "arn:aws:acm" } }),
+    /kubernetes/,
+  ],
+  ["tlsHasOneCertificate", "gateway.tls", { ...dockerValues, gateway: publicGateway }, /Docker host/],
+  [
+    "publicHasTls",
+    "gateway.tls",
+    { ...dockerValues, gateway: { ...publicGateway, tls: undefined } },
+    /in clear/,
+  ],
+  [
+    "apiCidrsAreNarrow",
+    "access.apiCidrs[0]",
+    { ...awsValues, access: { apiCidrs: ["300.1.1.1/8"] } },
+    /0 to 255/,
+  ],
+  [
+    "apiCidrsAreNarrow",
+    "access.apiCidrs[0]",
+    { ...awsValues, access: { apiCidrs: ["10.1.1.1/33"] } },
+    /0 to 32/,
+  ],
+];
+
+function aws() {
+  const { platform, region, access } = awsValues;
+  return { platform, region, access };
+}
+
+function qwen(tensorParallel: number) {
+  return clusterModel({ model: "llava-onevision-qwen2-7b", tensorParallel });
+}
+
+function fp8On(release: string) {
+  return dockerModel({ model: "llama-2-7b", quantization: "fp8" }, { ...onL40S, release });
+}
+
+function llavaOf(changes: Values) {
+  return dockerModel({ ...llava, flavour: "llava", ...changes });
+}
+
+function oldLayout() {
+  return { release: "25.05", image: { layout: "tritonrelease", base: "registry.example.org/trtllm:25.05" } };
+}

@@ -1,0 +1,141 @@
+import { describe, expect, it } from "vitest";
+import { coldStart } from "../../../../infra/plan/cost/cold-start.ts";
+import { stackCost } from "../../../../infra/plan/cost/cost.ts";
+import { type ComparablePlan, hasDifferences, planDifferences } from "../../../../infra/plan/differences.ts";
+import { enginePlan } from "../../../../infra/plan/engine/engine-plan.ts";
+import { memoryFit } from "../../../../infra/plan/fit/memory-fit.ts";
+import type { GpuStackSpec } from "../../../../infra/plan/spec.ts";
+import type { Problem } from "../../../../infra/problems.ts";
+import { modelOf, poolOf, stackOf } from "../fit/stacks.ts";
+
+function planOf(stack: GpuStackSpec, warnings: readonly Problem[] = []): ComparablePlan {
+  const models = stack.models.map((spec) => {
+    const engine = spec.serving.runtime === "engine" ? enginePlan(spec.engine) : null;
+    return { name: spec.serving.name, spec, engine, coldStart: coldStart(spec, stack, engine) };
+  });
+  return {
+    models,
+    fit: memoryFit(stack),
+    cost: stackCost(
+      stack,
+      models.flatMap(({ spec, engine }) => (engine === null ? [] : [{ model: spec, engine }])),
+    ),
+    warnings,
+    problems: [],
+  };
+}
+
+const warning = (reason: string): Problem => ({ path: "release", value: '"25.07"', reason, fix: "Update." });
+
+const pools = [poolOf("g5.2xlarge")];
+const llava = modelOf("llava-1.5-7b", { name: "llava" });
+const llama = modelOf("llama-2-7b", { name: "llama" });
+const plan = planOf(stackOf([llava, llama], pools), [warning("old")]);
+
+describe("planDifferences", () => {
+  it("of a plan with itself is empty", () => {
+    const same = planDifferences(plan, structuredClone(plan));
+    expect(hasDifferences(same)).toBe(false);
+    expect(same).toEqual({
+      engines: { added: [], removed: [], rebuilt: [], unchanged: ["llama", "llava"] },
+      fit: [],
+      cost: [],
+      newBuilds: [],
+      newBuildUsd: 0,
+      coldStarts: [],
+      warnings: { appeared: [], gone: [] },
+      problems: { appeared: [], gone: [] },
+    });
+  });
+
+  it("of a first plan is all of it", () => {
+    const first = planDifferences(null, plan);
+    expect(hasDifferences(first)).toBe(true);
+    expect(first.engines.added.map(({ model, elsewhere }) => [model, elsewhere])).toEqual([
+      ["llama", false],
+      ["llava", false],
+    ]);
+    expect(first.newBuilds.map(({ usd }) => usd)).toHaveLength(2);
+    expect(first.newBuildUsd).toBeCloseTo(
+      plan.cost.builds.reduce((sum, { usd }) => sum + (usd ?? 0), 0),
+      4,
+    );
+    expect(first.cost).toContainEqual({ what: "hourlyUsd", before: null, after: plan.cost.hourlyUsd });
+    expect(first.fit.map(({ tenants, before }) => [tenants[0], before])).toEqual([
+      ["llama", null],
+      ["llava", null],
+    ]);
+    expect(first.coldStarts).toHaveLength(2);
+    expect(first.warnings.appeared).toEqual([warning("old")]);
+  });
+
+  it("explains a rebuild by the fields of the key, and prices only it", () => {
+    const larger = modelOf("llama-2-7b", { name: "llama", limits: { maxBatchSize: 8 } });
+    const changed = planDifferences(plan, planOf(stackOf([llava, larger], pools), [warning("old")]));
+    expect(changed.engines.unchanged).toEqual(["llava"]);
+    const [rebuilt, ...others] = changed.engines.rebuilt;
+    expect(others).toEqual([]);
+    expect(rebuilt).toMatchObject({
+      model: "llama",
+      before: expect.stringMatching(/^llama-2-7b\/[0-9a-f]{12}$/),
+      after: expect.stringMatching(/^llama-2-7b\/[0-9a-f]{12}$/),
+    });
+    expect(rebuilt?.reasons.map(({ field }) => field)).toEqual(["steps.llm --max_batch_size"]);
+    expect(changed.newBuilds.map(({ engine }) => engine)).toEqual([rebuilt?.after]);
+    expect(changed.newBuildUsd).toBe(changed.newBuilds[0]?.usd);
+    expect(changed.fit.map(({ tenants }) => tenants)).toEqual([["llama"]]);
+    expect(changed.cost).toEqual([]);
+    expect(changed.warnings).toEqual({ appeared: [], gone: [] });
+  });
+
+  it("knows an engine that another model has already", () => {
+    const renamed = modelOf("llama-2-7b", { name: "llama-of-another-name" });
+    const changed = planDifferences(plan, planOf(stackOf([llava, renamed], pools), [warning("new")]));
+    expect(changed.engines.added).toMatchObject([{ model: "llama-of-another-name", elsewhere: true }]);
+    expect(changed.engines.removed).toMatchObject([{ model: "llama", elsewhere: true }]);
+    expect(changed.newBuilds).toEqual([]);
+    expect(changed.coldStarts.map(({ model, afterSeconds }) => [model, afterSeconds === null])).toEqual([
+      ["llama", true],
+      ["llama-of-another-name", false],
+    ]);
+    expect(changed.warnings).toEqual({ appeared: [warning("new")], gone: [warning("old")] });
+  });
+
+  it("shows verdict, price and cold start of another machine under the same tenants", () => {
+    const changed = planDifferences(
+      plan,
+      planOf(stackOf([llava, llama], [poolOf("g6e.xlarge")]), [warning("old")]),
+    );
+    expect(changed.fit.map(({ before, after }) => [before?.gpu, after?.gpu])).toEqual([
+      ["A10G 22.35 GiB", "L40S 44.70 GiB"],
+      ["A10G 22.35 GiB", "L40S 44.70 GiB"],
+    ]);
+    expect(changed.cost.map(({ what }) => what)).toEqual(["hourlyUsd", "monthlyUsd"]);
+  });
+
+  it("tells the ranks of one model apart", () => {
+    const split = (memory: number) => {
+      const pool = poolOf("g5.12xlarge");
+      const gpu = pool.gpu === null ? null : { ...pool.gpu, memoryGiB: memory };
+      const model = modelOf("llava-1.5-7b", { engine: { tensorParallel: 2 } });
+      return planOf(stackOf([model], [{ ...pool, gpu }]));
+    };
+    expect(planDifferences(split(24), split(48)).fit).toHaveLength(2);
+    expect(planDifferences(split(24), split(24)).fit).toEqual([]);
+  });
+
+  it("does not depend on the order of models", () => {
+    const other = planOf(stackOf([llava], pools));
+    const shuffled = (of: ComparablePlan): ComparablePlan => ({
+      ...of,
+      models: [...of.models].reverse(),
+      fit: [...of.fit].reverse(),
+      cost: { ...of.cost, builds: [...of.cost.builds].reverse() },
+    });
+    for (const before of [other, null]) {
+      expect(JSON.stringify(planDifferences(before, shuffled(plan)))).toBe(
+        JSON.stringify(planDifferences(before, plan)),
+      );
+    }
+  });
+});

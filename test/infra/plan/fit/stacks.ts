@@ -1,0 +1,140 @@
+/** Stacks for the tests of memory fit, cost and differences: rows of the catalogue, with what a test is about changed. */
+import { gpus } from "../../../../infra/plan/catalogue/gpus.ts";
+import { type LanguageModelName, languageModels } from "../../../../infra/plan/catalogue/language-models.ts";
+import { machineTypes } from "../../../../infra/plan/catalogue/machines.ts";
+import { type ReleaseTag, releases } from "../../../../infra/plan/catalogue/releases.ts";
+import type {
+  EngineLimits,
+  Gpu,
+  LanguageModel,
+  MachineType,
+  Release,
+} from "../../../../infra/plan/catalogue/types.ts";
+import type {
+  EncodersSpec,
+  EngineSpec,
+  GpuStackSpec,
+  ModelSpec,
+  PoolSpec,
+  ServingSpec,
+} from "../../../../infra/plan/spec.ts";
+
+const machines: Readonly<Record<string, MachineType>> = machineTypes;
+const gpuRows: Readonly<Record<string, Gpu>> = gpus;
+
+/** A row that a test relies on. */
+export function present<T>(value: T | undefined | null, what: string): T {
+  if (value === undefined || value === null) throw new Error(`The catalogue has no ${what}.`);
+  return value;
+}
+
+export function release(tag: ReleaseTag): Release {
+  return releases[tag];
+}
+
+export function poolOf(instanceType: string, changes: Partial<PoolSpec> = {}): PoolSpec {
+  const machine = present(machines[instanceType], instanceType);
+  return {
+    name: "gpu",
+    instanceType,
+    machine,
+    gpu: present(gpuRows[machine.gpu], machine.gpu),
+    sharing: { mode: "none" },
+    nodes: { min: 0, max: 4 },
+    capacity: "onDemand",
+    diskGiB: 200,
+    path: "pools[0]",
+    ...changes,
+  };
+}
+
+export interface ModelChanges {
+  readonly name?: string;
+  readonly pool?: string;
+  readonly buildPool?: string;
+  readonly gpuIndices?: readonly number[];
+  readonly limits?: Partial<EngineLimits>;
+  readonly engine?: Partial<EngineSpec>;
+  readonly serving?: Partial<ServingSpec>;
+}
+
+export function modelOf(row: LanguageModelName | LanguageModel, changes: ModelChanges = {}): ModelSpec {
+  const model = typeof row === "string" ? row : "own-model";
+  const language = typeof row === "string" ? languageModels[row] : row;
+  const gpu = present(gpuRows.A10G, "A10G");
+  return {
+    engine: {
+      model,
+      row: language,
+      release: release("25.07"),
+      layout: "ngc",
+      target: { gpu },
+      weights: { kind: "hub", repository: language.source.repository, revision: "0".repeat(40) },
+      dtype: language.dtype,
+      quantization: "none",
+      tensorParallel: 1,
+      pipelineParallel: 1,
+      limits: { ...language.limits, ...changes.limits },
+      ...changes.engine,
+    },
+    serving: {
+      name: changes.name ?? model,
+      runtime: "engine",
+      flavour: present(language.flavours[0], `flavour of ${model}`),
+      tritonBackend: "tensorrtllm",
+      maxBatchSize: language.limits.maxBatchSize,
+      instanceCount: 1,
+      blsInstanceCount: 1,
+      streaming: false,
+      accumulateTokens: false,
+      excludeInputInOutput: true,
+      kvCacheReuse: false,
+      chunkedContext: false,
+      maxQueueDelayMicroseconds: 0,
+      maxQueueSize: 0,
+      batchingStrategy: "inflight_fused_batching",
+      concurrentRequests: 1,
+      replicas: 1,
+      ...changes.serving,
+    },
+    pool: changes.pool ?? "gpu",
+    buildPool: changes.buildPool ?? changes.pool ?? "gpu",
+    ...(changes.gpuIndices === undefined ? {} : { gpuIndices: changes.gpuIndices }),
+    path: "models[0]",
+  };
+}
+
+export function encodersOf(changes: Partial<EncodersSpec> = {}): EncodersSpec {
+  return {
+    vision: "clip-vit-base-patch32",
+    text: "all-MiniLM-L6-v2",
+    device: "gpu",
+    precision: "fp16",
+    maxBatchSize: 32,
+    maxQueueDelayMicroseconds: 500,
+    pool: "gpu",
+    replicas: 1,
+    ...changes,
+  };
+}
+
+export function stackOf(
+  models: readonly ModelSpec[],
+  pools: readonly PoolSpec[],
+  changes: Partial<GpuStackSpec> = {},
+): GpuStackSpec {
+  return {
+    platform: "aws",
+    region: "us-east-1",
+    release: release("25.07"),
+    image: { base: "nvcr.io/nvidia/tritonserver:25.07-trtllm-python-py3", layout: "ngc" },
+    models,
+    encoders: null,
+    pools,
+    store: { kind: "efs", readMBPerSecond: 250, sizeGiB: null },
+    whenFull: "fail",
+    memoryFitAccept: {},
+    acceptUnverified: false,
+    ...changes,
+  };
+}

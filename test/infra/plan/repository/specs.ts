@@ -1,0 +1,149 @@
+/** Models, engines and releases to plan repositories for. */
+import { type LanguageModelName, languageModels } from "../../../../infra/plan/catalogue/language-models.ts";
+import { type ReleaseTag, releases } from "../../../../infra/plan/catalogue/releases.ts";
+import type { TemplateRef } from "../../../../infra/plan/catalogue/templates.ts";
+import type {
+  EngineLimits,
+  Flavour,
+  LanguageModel,
+  Release,
+} from "../../../../infra/plan/catalogue/types.ts";
+import type { EnginePlan } from "../../../../infra/plan/engine/types.ts";
+import { visualNumbers } from "../../../../infra/plan/engine/visual-numbers.ts";
+import type { EngineSpec, ModelSpec, ServingSpec } from "../../../../infra/plan/spec.ts";
+
+/** An image with each set of templates, or the image nearest to it where the set is only a branch's. */
+const TAGS: Readonly<Record<TemplateRef, ReleaseTag>> = {
+  "v0.8.0": "24.03",
+  "v0.9.0": "24.05",
+  "r24.04": "24.04",
+  "v0.10.0": "24.06",
+  "v0.11.0": "24.07",
+  "v0.12.0": "24.08",
+  "v0.13.0": "24.09",
+  "v0.14.0": "24.10",
+  "v0.15.0": "24.11",
+  "v0.16.0": "24.12",
+  "v0.17.0": "25.01",
+  "r25.02": "25.02",
+  "r25.03": "25.03",
+  "v0.18.2": "25.04",
+  "r25.04": "25.04",
+  "v0.19.0": "25.05",
+  "r25.05": "25.05",
+  "v0.20.0": "25.07",
+  "v1.1.0": "25.12",
+};
+
+/** A release with a set of templates. */
+export function releaseWith(ref: TemplateRef, change: Partial<Release> = {}): Release {
+  return { ...releases[TAGS[ref]], templates: ref, ...change };
+}
+
+export interface SpecChange {
+  readonly row?: Partial<LanguageModel>;
+  readonly engine?: Partial<EngineSpec>;
+  readonly limits?: Partial<EngineLimits>;
+  readonly serving?: Partial<ServingSpec>;
+}
+
+/** A model as a stack file would resolve to, with the catalogue's limits. */
+export function modelSpec(
+  model: LanguageModelName,
+  ref: TemplateRef,
+  flavour: Flavour,
+  change: SpecChange = {},
+): ModelSpec {
+  const row: LanguageModel = { ...languageModels[model], ...change.row };
+  const limits = { ...row.limits, ...change.limits };
+  return {
+    engine: {
+      model,
+      row,
+      release: releaseWith(ref),
+      layout: "ngc",
+      target: { gpu: A10G },
+      weights: { kind: "hub", repository: row.source.repository, revision: row.source.revision ?? "main" },
+      dtype: row.dtype,
+      quantization: "none",
+      tensorParallel: 1,
+      pipelineParallel: 1,
+      limits,
+      ...change.engine,
+    },
+    serving: {
+      name: model,
+      runtime: flavour === "llmapi" ? "llmapi" : "engine",
+      flavour,
+      tritonBackend: "tensorrtllm",
+      maxBatchSize: limits.maxBatchSize,
+      instanceCount: 1,
+      blsInstanceCount: 1,
+      streaming: false,
+      accumulateTokens: false,
+      excludeInputInOutput: true,
+      kvCacheReuse: false,
+      chunkedContext: false,
+      maxQueueDelayMicroseconds: 0,
+      maxQueueSize: 0,
+      batchingStrategy: "inflight_fused_batching",
+      concurrentRequests: 1,
+      replicas: 1,
+      ...change.serving,
+    },
+    pool: "gpu",
+    buildPool: "gpu",
+    path: "models[0]",
+  };
+}
+
+const A10G: EngineSpec["target"]["gpu"] = {
+  name: "A10G",
+  computeCapability: "8.6",
+  architecture: "Ampere",
+  memoryGiB: 22.35,
+  memoryBandwidthGBPerSecond: 600,
+  nvlink: false,
+  migProfiles: {},
+  formats: ["float16", "bfloat16", "int8", "int4"],
+  supported: true,
+  source: "test",
+};
+
+/** What a repository takes from an engine's plan, for any release, whether or not it can build the model. */
+export function enginePlanFor({ engine }: ModelSpec): EnginePlan {
+  const directory = `/store/engines/${engine.model}/0123456789ab`;
+  return {
+    model: engine.model,
+    key: "0123456789ab".padEnd(64, "0"),
+    shortKey: "0123456789ab",
+    keyFields: {
+      model: engine.model,
+      weights: "",
+      revision: "",
+      tensorRtLlm: engine.release.tensorRtLlm,
+      tensorRt: "",
+      gpu: "A10G 8.6",
+      dtype: engine.dtype,
+      quantization: engine.quantization,
+      tensorParallel: engine.tensorParallel,
+      pipelineParallel: engine.pipelineParallel,
+      steps: {},
+    },
+    directory,
+    places: {
+      weights: `/store/weights/${engine.model}/main`,
+      code: "/store/code",
+      checkpoint: "/scratch/checkpoint",
+      engine: directory,
+      llm: `${directory}/llm`,
+      vision: `${directory}/vision`,
+      goldenImage: "/golden.png",
+      scripts: "/app/examples",
+    },
+    steps: [],
+    worldSize: engine.tensorParallel * engine.pipelineParallel,
+    maxSequenceTokens: engine.limits.maxInputTokens + engine.limits.maxOutputTokens,
+    visual: visualNumbers(engine.row, engine.limits),
+  };
+}

@@ -1,0 +1,491 @@
+/**
+ * The values of five published walkthroughs, as they print them, against what is planned. Where the two differ, the
+ * difference is named here with its reason: a value that is corrected, one that is left out (null), or one that the
+ * walkthrough leaves to a default and the plan writes out.
+ */
+import { describe, expect, it } from "vitest";
+import type { LanguageModelName } from "../../../../infra/plan/catalogue/language-models.ts";
+import { enginePlan } from "../../../../infra/plan/engine/engine-plan.ts";
+import type { Place } from "../../../../infra/plan/engine/types.ts";
+import { repositoryPlan } from "../../../../infra/plan/repository/repository-plan.ts";
+import type { RepositoryPlan } from "../../../../infra/plan/repository/types.ts";
+import type { ModelSpec } from "../../../../infra/plan/spec.ts";
+import { modelSpec, type SpecChange } from "./specs.ts";
+
+type Places = Readonly<Record<Place, string>>;
+type Values = Readonly<Record<string, string>>;
+
+/** One difference from a walkthrough. */
+interface Correction {
+  readonly folders: readonly string[];
+  readonly key: string;
+  /** null: the key is not handed over. */
+  readonly value: string | null;
+  readonly why: string;
+}
+
+interface Walkthrough {
+  readonly spec: ModelSpec;
+  /** Substitutions by folder, as the walkthrough prints them; its folders by the names of ours. */
+  readonly prints: (places: Places) => Readonly<Record<string, Values>>;
+  readonly corrections: (places: Places) => readonly Correction[];
+}
+
+const FRACTION = 0.5;
+
+function planned(model: ModelSpec): { plan: RepositoryPlan; places: Places } {
+  const engine = enginePlan(model.engine);
+  return {
+    plan: repositoryPlan(model, engine, { kvCacheFreeGpuMemoryFraction: FRACTION }),
+    places: engine.places,
+  };
+}
+
+/** Checks every value of every folder, and that no correction corrects nothing. */
+function follows(walkthrough: Walkthrough): RepositoryPlan {
+  const { plan, places } = planned(walkthrough.spec);
+  const printed = walkthrough.prints(places);
+  const expected: Record<string, Record<string, string>> = Object.fromEntries(
+    Object.entries(printed).map(([folder, values]) => [folder, { ...values }]),
+  );
+  for (const { folders, key, value, why } of walkthrough.corrections(places)) {
+    for (const folder of folders) {
+      const values = expected[folder];
+      if (values === undefined) throw new Error(`no folder ${folder} to correct: ${why}`);
+      expect(values[key] ?? null, `${folder} ${key}: ${why}`).not.toBe(value);
+      if (value === null) delete values[key];
+      else values[key] = value;
+    }
+  }
+  expect(Object.fromEntries(plan.models.map(({ name, substitutions }) => [name, substitutions]))).toEqual(
+    expected,
+  );
+  return plan;
+}
+
+/** Words of a launch line, with `--flag value` as `--flag=value`. */
+function words(line: string): string[] {
+  return line.replace(/(--[a-z0-9_]+) (?!--)/g, "$1=").split(" ");
+}
+
+const PORTS = ["--http_port=8000", "--grpc_port=8001", "--metrics_port=8002"];
+const ENGINE = ["tensorrt_llm"];
+
+/** What every walkthrough of the batcher leaves to defaults that have changed from release to release. */
+const writtenOut = (values: Values): Correction[] =>
+  Object.entries(values).map(([key, value]) => ({
+    folders: ENGINE,
+    key,
+    value,
+    why: "left to a default, written out because the plan counts on it",
+  }));
+
+const beginToken = (value: string): Correction => ({
+  folders: ["preprocessing"],
+  key: "add_special_tokens",
+  value,
+  why: "the default was false until 0.10 and is true since, so the same prompt had two meanings",
+});
+
+describe("the LLaVA-1.5 walkthrough for 25.07", () => {
+  const walkthrough: Walkthrough = {
+    spec: modelSpec("llava-1.5-7b", "v0.20.0", "llava"),
+    prints: ({ engine }) => ({
+      "llava-1.5": {},
+      tensorrt_llm: { engine_dir: engine },
+      vision_encoder: {},
+    }),
+    corrections: ({ llm }) => [
+      {
+        folders: ENGINE,
+        key: "engine_dir",
+        value: llm,
+        why: "rank0.engine and config.json are in the folder llm; only run.py wants its parent",
+      },
+      ...writtenOut({ kv_cache_free_gpu_mem_fraction: "0.5", enable_chunked_context: "False" }),
+      {
+        folders: ENGINE,
+        key: "enable_kv_cache_reuse",
+        value: "False",
+        why: "true by default since 0.19, and llava-1.5 sends no prompt_table_extra_id",
+      },
+    ],
+  };
+
+  it("has its values", () => {
+    follows(walkthrough);
+  });
+
+  it("is launched with its line and environment", () => {
+    const { plan, places } = planned(walkthrough.spec);
+    expect(plan.launch.argv).toEqual([
+      ...words(`python3 /app/scripts/launch_triton_server.py --world_size=1 --model_repo=${plan.path}`),
+      ...PORTS,
+    ]);
+    expect(plan.launch.environment).toEqual({
+      PMIX_MCA_gds: "hash",
+      TRT_ENGINE_LOCATION: `${places.vision}/model.engine`,
+      HF_LOCATION: places.weights,
+    });
+    expect(plan.clientModel).toBe("llava-1.5");
+  });
+
+  it("is filled by the image's own script: /tensorrtllm_backend/tools is gone since 25.06", () => {
+    expect(planned(walkthrough.spec).plan.fillTemplate).toBe("/app/tools/fill_template.py");
+  });
+});
+
+describe("the Kubernetes walkthrough for Llama-2-7b-chat", () => {
+  const walkthrough: Walkthrough = {
+    spec: modelSpec("llama-2-7b-chat", "v0.8.0", "inflight_batcher_llm", {
+      limits: { maxBatchSize: 64 },
+      serving: {
+        // In 0.8 a kind of its own, later another name of inflight_fused_batching; handed on as written.
+        batchingStrategy: "inflight_batching",
+        maxTokensInPagedKvCache: 2560,
+        maxAttentionWindowTokens: 2560,
+        maxQueueDelayMicroseconds: 600,
+      },
+    }),
+    prints: () => ({
+      preprocessing: {
+        tokenizer_dir: "Llama-2-7b-chat-hf/",
+        triton_max_batch_size: "64",
+        preprocessing_instance_count: "1",
+      },
+      postprocessing: {
+        tokenizer_dir: "Llama-2-7b-chat-hf/",
+        triton_max_batch_size: "64",
+        postprocessing_instance_count: "1",
+      },
+      tensorrt_llm_bls: {
+        triton_max_batch_size: "64",
+        decoupled_mode: "False",
+        bls_instance_count: "1",
+        accumulate_tokens: "False",
+      },
+      ensemble: { triton_max_batch_size: "64" },
+      tensorrt_llm: {
+        triton_max_batch_size: "64",
+        decoupled_mode: "False",
+        max_beam_width: "1",
+        engine_dir: "engines/1gpu",
+        max_tokens_in_paged_kv_cache: "2560",
+        max_attention_window_size: "2560",
+        kv_cache_free_gpu_mem_fraction: "0.5",
+        exclude_input_in_output: "True",
+        enable_kv_cache_reuse: "False",
+        batching_strategy: "inflight_batching",
+        max_queue_delay_microseconds: "600",
+      },
+    }),
+    corrections: ({ llm, weights }) => [
+      {
+        folders: ["preprocessing", "postprocessing"],
+        key: "tokenizer_dir",
+        value: weights,
+        why: "a relative path works from one working directory only",
+      },
+      {
+        folders: ENGINE,
+        key: "engine_dir",
+        value: llm,
+        why: "a relative path works from one working directory only",
+      },
+      {
+        folders: ["preprocessing", "postprocessing"],
+        key: "tokenizer_type",
+        value: "auto",
+        why: "0.8.0's templates ask for it and its Python models stop without it; the walkthrough's are of a later commit",
+      },
+      ...writtenOut({ enable_chunked_context: "False" }),
+    ],
+  };
+
+  it("has its values", () => {
+    follows(walkthrough);
+  });
+});
+
+describe("the Llama-2 tutorial of Triton", () => {
+  const model = (flavour: "inflight_batcher_llm" | "tritonCli") =>
+    modelSpec("llama-2-7b", "v0.9.0", flavour, {
+      serving: { maxQueueDelayMicroseconds: 10_000, excludeInputInOutput: false },
+    });
+  const walkthrough: Walkthrough = {
+    spec: model("inflight_batcher_llm"),
+    prints: ({ weights, llm }) => ({
+      preprocessing: {
+        tokenizer_dir: weights,
+        tokenizer_type: "auto",
+        triton_max_batch_size: "4",
+        preprocessing_instance_count: "1",
+      },
+      postprocessing: {
+        tokenizer_dir: weights,
+        tokenizer_type: "auto",
+        triton_max_batch_size: "4",
+        postprocessing_instance_count: "1",
+      },
+      tensorrt_llm_bls: { triton_max_batch_size: "4", decoupled_mode: "false", bls_instance_count: "1" },
+      ensemble: { triton_max_batch_size: "4" },
+      tensorrt_llm: {
+        triton_backend: "tensorrtllm",
+        triton_max_batch_size: "4",
+        decoupled_mode: "false",
+        engine_dir: llm,
+        // MAX_QUEUE_DELAY_MS=10000 in the tutorial, but microseconds to Triton: 10 ms.
+        max_queue_delay_microseconds: "10000",
+        batching_strategy: "inflight_fused_batching",
+      },
+    }),
+    corrections: () => [
+      {
+        folders: ["preprocessing", "postprocessing"],
+        key: "tokenizer_type",
+        value: null,
+        why: "gone since 0.9, which ignores it; from 0.19 on fill_template.py aborts on it",
+      },
+      {
+        folders: ENGINE,
+        key: "triton_backend",
+        value: null,
+        why: "0.9's template has the C++ backend written in; the placeholder came with 0.10",
+      },
+      {
+        folders: ["tensorrt_llm", "tensorrt_llm_bls"],
+        key: "decoupled_mode",
+        value: "False",
+        why: "one spelling for all booleans, the only one that the backend reads everywhere",
+      },
+      beginToken("True"),
+      ...writtenOut({
+        max_beam_width: "1",
+        kv_cache_free_gpu_mem_fraction: "0.5",
+        exclude_input_in_output: "False",
+        enable_kv_cache_reuse: "False",
+        enable_chunked_context: "False",
+      }),
+      ...Object.entries({ accumulate_tokens: "False", tensorrt_llm_model_name: "tensorrt_llm" }).map(
+        ([key, value]) => ({
+          folders: ["tensorrt_llm_bls"],
+          key,
+          value,
+          why: "left to a default, written out",
+        }),
+      ),
+    ],
+  };
+
+  it("has its values", () => {
+    follows(walkthrough);
+  });
+
+  it("is launched with its line", () => {
+    const { plan } = planned(walkthrough.spec);
+    expect(plan.launch.argv).toEqual([
+      ...words(
+        `python3 /tensorrtllm_backend/scripts/launch_triton_server.py --world_size=1 --model_repo=${plan.path}`,
+      ),
+      ...PORTS,
+    ]);
+  });
+
+  it("has the folders that triton import prints", () => {
+    const { plan } = planned(model("tritonCli"));
+    expect(plan.models.map(({ name }) => name)).toEqual([
+      "llama-2-7b",
+      "postprocessing",
+      "preprocessing",
+      "tensorrt_llm",
+    ]);
+    expect(plan.clientModel).toBe("llama-2-7b");
+  });
+});
+
+describe("the multimodal guide of tensorrtllm_backend", () => {
+  const ALL = [
+    "preprocessing",
+    "postprocessing",
+    "ensemble",
+    "tensorrt_llm",
+    "tensorrt_llm_bls",
+    "multimodal_encoders",
+  ];
+  const VARIABLE = "$" + "{ENCODER_INPUT_FEATURES_DTYPE}";
+
+  const prints = ({ weights, llm, vision }: Places): Record<string, Values> => ({
+    tensorrt_llm: {
+      triton_backend: "tensorrtllm",
+      triton_max_batch_size: "8",
+      decoupled_mode: "False",
+      max_beam_width: "1",
+      engine_dir: llm,
+      enable_kv_cache_reuse: "False",
+      batching_strategy: "inflight_fused_batching",
+      max_queue_delay_microseconds: "0",
+      enable_chunked_context: "False",
+      encoder_input_features_data_type: VARIABLE,
+      logits_datatype: "TYPE_FP32",
+      cross_kv_cache_fraction: "0.5",
+    },
+    preprocessing: {
+      tokenizer_dir: weights,
+      triton_max_batch_size: "8",
+      preprocessing_instance_count: "1",
+      visual_model_path: vision,
+      engine_dir: llm,
+      max_num_images: "1",
+      max_queue_delay_microseconds: "20000",
+    },
+    postprocessing: {
+      tokenizer_dir: weights,
+      triton_max_batch_size: "8",
+      postprocessing_instance_count: "1",
+    },
+    ensemble: { triton_max_batch_size: "8", logits_datatype: "TYPE_FP32" },
+    tensorrt_llm_bls: {
+      triton_max_batch_size: "8",
+      decoupled_mode: "False",
+      bls_instance_count: "1",
+      accumulate_tokens: "False",
+      tensorrt_llm_model_name: "tensorrt_llm",
+      multimodal_encoders_name: "multimodal_encoders",
+      logits_datatype: "TYPE_FP32",
+    },
+    multimodal_encoders: {
+      triton_max_batch_size: "8",
+      visual_model_path: vision,
+      encoder_input_features_data_type: VARIABLE,
+      hf_model_path: weights,
+      max_queue_delay_microseconds: "20000",
+    },
+  });
+
+  const encoderType = (value: string): Correction => ({
+    folders: ["tensorrt_llm", "multimodal_encoders"],
+    key: "encoder_input_features_data_type",
+    value,
+    why: "the guide never sets the variable; empty, Triton can't read the file",
+  });
+  const noCrossAttention: Correction = {
+    folders: ENGINE,
+    key: "cross_kv_cache_fraction",
+    value: null,
+    why: "TensorRT-LLM stops with 'Do not set crossKvCacheFraction for decoder-only model'",
+  };
+  const common: readonly Correction[] = [
+    {
+      folders: ["tensorrt_llm", "preprocessing", "multimodal_encoders"],
+      key: "max_queue_size",
+      value: "0",
+      why: "filled by the script itself, written out",
+    },
+    ...writtenOut({ kv_cache_free_gpu_mem_fraction: "0.5", exclude_input_in_output: "True" }),
+  ];
+
+  const cases: readonly (readonly [
+    LanguageModelName,
+    SpecChange,
+    readonly Correction[],
+    poolBytes: number,
+  ])[] = [
+    ["blip2-opt-2.7b", {}, [encoderType("TYPE_FP16"), noCrossAttention], 300_000_000],
+    [
+      "llava-1.5-7b",
+      { limits: { maxBatchSize: 8 } },
+      [encoderType("TYPE_FP16"), noCrossAttention],
+      300_000_000,
+    ],
+    [
+      "vila1.5-3b",
+      {},
+      [
+        encoderType("TYPE_FP16"),
+        noCrossAttention,
+        {
+          folders: ["preprocessing"],
+          key: "max_num_images",
+          value: "4",
+          why: "its engine is built for 4 images, and preprocessing divides the prompt table by this number",
+        },
+      ],
+      300_000_000,
+    ],
+    [
+      "llava-onevision-qwen2-7b",
+      {},
+      [
+        encoderType("TYPE_FP16"),
+        noCrossAttention,
+        {
+          folders: ALL,
+          key: "triton_max_batch_size",
+          value: "1",
+          why: "its engine is built for a batch of 1",
+        },
+      ],
+      300_000_000,
+    ],
+    // 2 bytes × 4100 positions × 4096 × 8 requests are 269 MB, which leaves 300 MB no room to speak of.
+    ["llama-3.2-11b-vision", { limits: { maxBatchSize: 8 } }, [encoderType("TYPE_BF16")], 400_000_000],
+  ];
+
+  it.each(cases)("has its values for %s", (name, change, corrections, poolBytes) => {
+    const model = modelSpec(name, "r25.02", "multimodal", change);
+    const begin = beginToken(model.engine.row.tokenizer.addsBeginToken ? "True" : "False");
+    const plan = follows({ spec: model, prints, corrections: () => [...corrections, begin, ...common] });
+    expect(plan.launch.argv).toEqual([
+      ...words(`python3 /app/scripts/launch_triton_server.py --world_size 1 --model_repo=${plan.path}`),
+      ...PORTS,
+      ...words("--tensorrt_llm_model_name tensorrt_llm,multimodal_encoders"),
+      `--multimodal_gpu0_cuda_mem_pool_bytes=${poolBytes}`,
+    ]);
+  });
+});
+
+describe("the gpt2-medium and CLIP/MiniLM walkthrough", () => {
+  const walkthrough: Walkthrough = {
+    spec: modelSpec("gpt2-medium", "v0.20.0", "gpt"),
+    // The folders are preprocessor and postprocessor in its tree; a folder must have its model's name.
+    prints: () => ({ ensemble: {}, preprocessing: {}, tensorrt_llm: {}, postprocessing: {} }),
+    corrections: ({ llm, weights }) => [
+      {
+        folders: ["preprocessing", "postprocessing"],
+        key: "tokenizer_dir",
+        value: weights,
+        why: "it says to fill what is left open, and names no values",
+      },
+      {
+        folders: ENGINE,
+        key: "engine_dir",
+        value: llm,
+        why: "it copies the engine into tensorrt_llm/1, where the template doesn't look; the engine stays where it is",
+      },
+    ],
+  };
+
+  it("has the folders of all_models/gpt, and values for what its templates leave open", () => {
+    const plan = follows(walkthrough);
+    expect(plan.models.map(({ template }) => template)).toEqual([
+      "gpt/ensemble",
+      "gpt/postprocessing",
+      "gpt/preprocessing",
+      "gpt/tensorrt_llm",
+    ]);
+  });
+
+  it("is launched from where the image has the script: /opt/scripts is in no release", () => {
+    const { plan } = planned(walkthrough.spec);
+    expect(plan.launch.argv.slice(0, 4)).toEqual(
+      words(`python3 /app/scripts/launch_triton_server.py --world_size=1 --model_repo=${plan.path}`),
+    );
+  });
+
+  it("keeps to one kind of repository: the batcher has folders of its own", () => {
+    const { plan } = planned(modelSpec("gpt2-medium", "v0.20.0", "inflight_batcher_llm"));
+    expect(new Set(plan.models.map(({ template }) => template?.split("/")[0]))).toEqual(
+      new Set(["inflight_batcher_llm"]),
+    );
+  });
+});

@@ -1,0 +1,225 @@
+import { buildGenerateRequest, type RequestProfile } from "@engine-room/triton-requests";
+import { describe, expect, it } from "vitest";
+import { languageModels } from "../../../../infra/plan/catalogue/language-models.ts";
+import { TEMPLATE_REFS, type TemplateRef } from "../../../../infra/plan/catalogue/templates.ts";
+import type { Gpu, Release } from "../../../../infra/plan/catalogue/types.ts";
+import { enginePlan } from "../../../../infra/plan/engine/engine-plan.ts";
+import { repositoryPlan } from "../../../../infra/plan/repository/repository-plan.ts";
+import { requestProfile } from "../../../../infra/plan/requests/request-profile.ts";
+import type { ModelSpec, ServingSpec } from "../../../../infra/plan/spec.ts";
+
+const gpu: Gpu = {
+  name: "A100",
+  computeCapability: "8.0",
+  architecture: "Ampere",
+  memoryGiB: 40,
+  memoryBandwidthGBPerSecond: 1555,
+  nvlink: true,
+  migProfiles: {},
+  formats: ["float16", "bfloat16", "int8", "int4"],
+  supported: true,
+  source: "test",
+};
+
+const july: Release = {
+  tag: "25.07",
+  tensorRtLlm: "0.20.0",
+  tensorRt: "10.10.0.31",
+  cuda: null,
+  minimumDriver: null,
+  imageGB: null,
+  python: null,
+  templates: "v0.20.0",
+  recipes: "0.20-1.1",
+  files: "app",
+  backendRef: "r25.07",
+  runtimes: ["engine", "llmapi"],
+  verified: true,
+  source: "test",
+};
+
+interface Wish {
+  readonly model: keyof typeof languageModels;
+  readonly serving: Partial<ServingSpec> & Pick<ServingSpec, "flavour">;
+  readonly release?: Partial<Release>;
+  readonly maxImagesPerRequest?: number;
+}
+
+function spec({ model, serving, release, maxImagesPerRequest }: Wish): ModelSpec {
+  const row = languageModels[model];
+  const limits = { ...row.limits, ...(maxImagesPerRequest !== undefined && { maxImagesPerRequest }) };
+  return {
+    engine: {
+      model,
+      row,
+      release: { ...july, ...release },
+      layout: "ngc",
+      target: { gpu },
+      weights: { kind: "hub", repository: row.source.repository, revision: "0".repeat(40) },
+      dtype: row.dtype,
+      quantization: "none",
+      tensorParallel: 1,
+      pipelineParallel: 1,
+      limits,
+    },
+    serving: {
+      name: "mine",
+      runtime: "engine",
+      tritonBackend: "tensorrtllm",
+      maxBatchSize: limits.maxBatchSize,
+      instanceCount: 1,
+      blsInstanceCount: 1,
+      streaming: false,
+      accumulateTokens: false,
+      excludeInputInOutput: true,
+      kvCacheReuse: false,
+      chunkedContext: false,
+      maxQueueDelayMicroseconds: 0,
+      maxQueueSize: 0,
+      batchingStrategy: "inflight_fused_batching",
+      concurrentRequests: 1,
+      replicas: 1,
+      ...serving,
+    },
+    pool: "a100",
+    buildPool: "a100",
+    path: "models[0]",
+  };
+}
+
+function profile(wish: Wish): RequestProfile {
+  const model = spec(wish);
+  const engine = model.serving.runtime === "engine" ? enginePlan(model.engine) : null;
+  return requestProfile(model, repositoryPlan(model, engine, { kvCacheFreeGpuMemoryFraction: 0.5 }));
+}
+
+describe("the profile of a text model", () => {
+  it("has the names, ids and answers of its repository", () => {
+    expect(profile({ model: "gpt2-medium", serving: { flavour: "inflight_batcher_llm" } })).toEqual({
+      flavour: "inflight_batcher_llm",
+      tritonModel: "ensemble",
+      streamingModel: "ensemble",
+      seedField: "seed",
+      minTokensField: "min_tokens",
+      promptEcho: "excluded",
+      streamedText: "delta",
+      decoupled: false,
+      endId: 50_256,
+      padId: 50_256,
+      image: null,
+      kvCacheReuse: false,
+    });
+  });
+
+  it("says that the prompt comes back, and that the cache is reused, where the repository is filled so", () => {
+    const wish: Wish = {
+      model: "llama-2-7b-chat",
+      serving: { flavour: "inflight_batcher_llm", excludeInputInOutput: false, kvCacheReuse: true },
+    };
+    expect(profile(wish)).toMatchObject({ promptEcho: "repeated", kvCacheReuse: true, endId: 2, padId: 2 });
+  });
+
+  it("streams from the BLS with all text so far where it accumulates tokens", () => {
+    const streaming = { flavour: "inflight_batcher_llm", streaming: true } as const;
+    expect(profile({ model: "llama-2-7b-chat", serving: streaming })).toMatchObject({
+      streamingModel: "ensemble",
+      streamedText: "delta",
+      decoupled: true,
+    });
+    expect(
+      profile({ model: "llama-2-7b-chat", serving: { ...streaming, accumulateTokens: true } }),
+    ).toMatchObject({
+      tritonModel: "ensemble",
+      streamingModel: "tensorrt_llm_bls",
+      streamedText: "cumulative",
+    });
+  });
+
+  it("is named as imported, decoupled and without prompt in the answer, for the Triton CLI's repository", () => {
+    expect(
+      profile({ model: "llama-2-7b", serving: { flavour: "tritonCli", excludeInputInOutput: false } }),
+    ).toMatchObject({ tritonModel: "mine", streamingModel: "mine", decoupled: true, promptEcho: "excluded" });
+  });
+
+  it("keeps what all_models/gpt does whatever is wished: the prompt comes back", () => {
+    expect(profile({ model: "gpt2-medium", serving: { flavour: "gpt" } })).toMatchObject({
+      promptEcho: "repeated",
+      decoupled: false,
+    });
+  });
+
+  it.each([true, false])("asks llmapi to leave the prompt out, or not: %s", (excludeInputInOutput) => {
+    const wish: Wish = {
+      model: "llama-2-7b-chat",
+      serving: { flavour: "llmapi", runtime: "llmapi", excludeInputInOutput },
+      release: { tag: "25.12", tensorRtLlm: "1.1.0", templates: "v1.1.0" },
+    };
+    expect(profile(wish)).toMatchObject({
+      tritonModel: "tensorrt_llm",
+      promptEcho: excludeInputInOutput ? "excluded" : "repeated",
+      streamedText: "cumulative",
+    });
+  });
+});
+
+describe("names of seed and least length", () => {
+  const model = spec({ model: "gpt2-medium", serving: { flavour: "inflight_batcher_llm" } });
+  const july2025 = repositoryPlan(model, enginePlan(model.engine), { kvCacheFreeGpuMemoryFraction: 0.5 });
+  const renamed: readonly TemplateRef[] = ["r25.05", "v0.20.0", "v1.1.0"];
+
+  it.each(TEMPLATE_REFS)("are those of %s", (templates) => {
+    const { seedField, minTokensField } = requestProfile(model, { ...july2025, templates });
+    const isRenamed = renamed.includes(templates);
+    expect({ seedField, minTokensField }).toEqual(
+      isRenamed
+        ? { seedField: "seed", minTokensField: "min_tokens" }
+        : { seedField: "random_seed", minTokensField: "min_length" },
+    );
+  });
+
+  it("are not guessed for templates that nobody has read", () => {
+    expect(() => requestProfile(model, { ...july2025, templates: "r99.01" })).toThrow(/r99\.01/);
+  });
+});
+
+describe("the profile of a vision-language model", () => {
+  it("is the tutorial's for LLaVA-1.5: one image by URL, and one final response", () => {
+    expect(profile({ model: "llava-1.5-7b", serving: { flavour: "llava" } })).toMatchObject({
+      tritonModel: "llava-1.5",
+      decoupled: true,
+      promptEcho: "excluded",
+      image: { accepts: ["httpUrl"], maxImages: 1, isRequired: true, mark: "<image>", tokensPerImage: 576 },
+    });
+  });
+
+  it("takes as many images as the engine was built for", () => {
+    const wish: Wish = {
+      model: "vila1.5-3b",
+      serving: { flavour: "multimodal" },
+      maxImagesPerRequest: 4,
+    };
+    expect(profile(wish).image).toMatchObject({ maxImages: 4, tokensPerImage: 196 });
+  });
+
+  it("counts no tokens of the context for images that cross attention reads", () => {
+    expect(profile({ model: "llama-3.2-11b-vision", serving: { flavour: "multimodal" } })).toMatchObject({
+      endId: 128_001,
+      padId: 128_004,
+      image: { mark: "<|image|>", tokensPerImage: 0 },
+    });
+  });
+
+  it("becomes the request that the tutorial sends", () => {
+    const request = buildGenerateRequest(profile({ model: "llava-1.5-7b", serving: { flavour: "llava" } }), {
+      text: "USER: <image>\nQuestion: which city is this? Answer:",
+      images: ["https://storage.googleapis.com/sfr-vision-language-research/LAVIS/assets/merlion.png"],
+      maxTokens: 64,
+    });
+    expect(request.path).toBe("/v2/models/llava-1.5/generate");
+    expect(JSON.parse(String(request.body))).toMatchObject({
+      prompt: "USER: <image>\nQuestion: which city is this? Answer:",
+      image: "https://storage.googleapis.com/sfr-vision-language-research/LAVIS/assets/merlion.png",
+      max_tokens: 64,
+    });
+  });
+});

@@ -1,0 +1,107 @@
+# Encoders 11fabba3c4bc: int8, in nvcr.io/nvidia/tritonserver:25.07-py3 with encoder_builder, on a machine with the GPU that serves (A10G 8.6).
+mkdir -p /store/encoders/11fabba3c4bc/clip_text /store/encoders/11fabba3c4bc/text_encoder /store/encoders/11fabba3c4bc/vision_encoder
+
+# clip_text: clip-vit-base-patch32, served by clip_text_tower.
+# export: downloads the files at their commit and writes the ONNX graph (encoder_builder is this project's own program).
+python3 -m encoder_builder export \
+  --repository=openai/clip-vit-base-patch32 \
+  --revision=3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268 \
+  --file=config.json=b575ef3c36f2a057fa19e221650105052d61cc9c1a972ec15019c6261ec98770 \
+  --file=pytorch_model.bin=a63082132ba4f97a80bea76823f544493bffa8082296d62d71581a4feff1576f \
+  --file=tokenizer.json=b556ac8c99757ffb677208af34bc8c6721572114111a6e0aaf5fa69ff0b8d842 \
+  --tower=text \
+  --graph=endOfTextPooling,projection,normalize \
+  --inputs=input_ids,attention_mask \
+  --output=text_embedding \
+  --dimension=512 \
+  --data-type=float32 \
+  --opset=17 \
+  --weights=/store/weights/clip-vit-base-patch32/3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268 \
+  --assets=/store/encoders/11fabba3c4bc/clip_text \
+  --onnx=/store/encoders/11fabba3c4bc/clip_text/model.onnx
+# calibrate: measures ranges on samples and writes quantize and dequantize nodes (encoder_builder, likewise).
+python3 -m encoder_builder calibrate \
+  --samples=texts-1 \
+  --onnx=/store/encoders/11fabba3c4bc/clip_text/model.onnx \
+  --output=/store/encoders/11fabba3c4bc/clip_text/model.qdq.onnx
+# trtexec: builds the plan (NVIDIA's own tool, part of the image).
+/usr/src/tensorrt/bin/trtexec \
+  --onnx=/store/encoders/11fabba3c4bc/clip_text/model.qdq.onnx \
+  --saveEngine=/store/encoders/11fabba3c4bc/clip_text/model.plan \
+  --int8 \
+  --fp16 \
+  --minShapes=input_ids:1x1,attention_mask:1x1 \
+  --optShapes=input_ids:8x64,attention_mask:8x64 \
+  --maxShapes=input_ids:32x77,attention_mask:32x77 \
+  --memPoolSize=workspace:2048 \
+  --skipInference
+
+# text_encoder: all-MiniLM-L6-v2, served by text_tower.
+# export: downloads the files at their commit and writes the ONNX graph (encoder_builder is this project's own program).
+python3 -m encoder_builder export \
+  --repository=sentence-transformers/all-MiniLM-L6-v2 \
+  --revision=1110a243fdf4706b3f48f1d95db1a4f5529b4d41 \
+  --file=config.json=953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41 \
+  --file=model.safetensors=53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db \
+  --file=sentence_bert_config.json=fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7 \
+  --file=tokenizer.json=be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037 \
+  --tower=text \
+  --graph=meanPooling,normalize \
+  --inputs=input_ids,attention_mask \
+  --output=text_embedding \
+  --dimension=384 \
+  --data-type=float32 \
+  --opset=17 \
+  --weights=/store/weights/all-MiniLM-L6-v2/1110a243fdf4706b3f48f1d95db1a4f5529b4d41 \
+  --assets=/store/encoders/11fabba3c4bc/text_encoder \
+  --onnx=/store/encoders/11fabba3c4bc/text_encoder/model.onnx
+# calibrate: measures ranges on samples and writes quantize and dequantize nodes (encoder_builder, likewise).
+python3 -m encoder_builder calibrate \
+  --samples=texts-1 \
+  --onnx=/store/encoders/11fabba3c4bc/text_encoder/model.onnx \
+  --output=/store/encoders/11fabba3c4bc/text_encoder/model.qdq.onnx
+# trtexec: builds the plan (NVIDIA's own tool, part of the image).
+/usr/src/tensorrt/bin/trtexec \
+  --onnx=/store/encoders/11fabba3c4bc/text_encoder/model.qdq.onnx \
+  --saveEngine=/store/encoders/11fabba3c4bc/text_encoder/model.plan \
+  --int8 \
+  --fp16 \
+  --minShapes=input_ids:1x1,attention_mask:1x1 \
+  --optShapes=input_ids:8x64,attention_mask:8x64 \
+  --maxShapes=input_ids:32x256,attention_mask:32x256 \
+  --memPoolSize=workspace:2048 \
+  --skipInference
+
+# vision_encoder: clip-vit-base-patch32, served by vision_tower.
+# export: downloads the files at their commit and writes the ONNX graph (encoder_builder is this project's own program).
+python3 -m encoder_builder export \
+  --repository=openai/clip-vit-base-patch32 \
+  --revision=3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268 \
+  --file=config.json=b575ef3c36f2a057fa19e221650105052d61cc9c1a972ec15019c6261ec98770 \
+  --file=pytorch_model.bin=a63082132ba4f97a80bea76823f544493bffa8082296d62d71581a4feff1576f \
+  --tower=vision \
+  --graph=classTokenPooling,projection,normalize \
+  --inputs=pixel_values \
+  --output=image_embedding \
+  --dimension=512 \
+  --data-type=float32 \
+  --opset=17 \
+  --weights=/store/weights/clip-vit-base-patch32/3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268 \
+  --assets=/store/encoders/11fabba3c4bc/vision_encoder \
+  --onnx=/store/encoders/11fabba3c4bc/vision_encoder/model.onnx
+# calibrate: measures ranges on samples and writes quantize and dequantize nodes (encoder_builder, likewise).
+python3 -m encoder_builder calibrate \
+  --samples=images-1 \
+  --onnx=/store/encoders/11fabba3c4bc/vision_encoder/model.onnx \
+  --output=/store/encoders/11fabba3c4bc/vision_encoder/model.qdq.onnx
+# trtexec: builds the plan (NVIDIA's own tool, part of the image).
+/usr/src/tensorrt/bin/trtexec \
+  --onnx=/store/encoders/11fabba3c4bc/vision_encoder/model.qdq.onnx \
+  --saveEngine=/store/encoders/11fabba3c4bc/vision_encoder/model.plan \
+  --int8 \
+  --fp16 \
+  --minShapes=pixel_values:1x3x224x224 \
+  --optShapes=pixel_values:8x3x224x224 \
+  --maxShapes=pixel_values:32x3x224x224 \
+  --memPoolSize=workspace:2048 \
+  --skipInference

@@ -1,0 +1,90 @@
+# blip2: BLIP-2 OPT 2.7B on 25.07 (TensorRT-LLM 0.20.0), engine d8ddd4516442 for A10G 8.6.
+
+# 1. On a machine with A10G 8.6 and NVIDIA driver 575.51.03 or newer: the container that builds and
+# serves.
+docker run \
+  --rm -it \
+  --net host \
+  --gpus all \
+  --shm-size=2g \
+  --ulimit memlock=-1 \
+  --ulimit stack=67108864 \
+  --volume /var/lib/engine-room/store:/store \
+  nvcr.io/nvidia/tritonserver:25.07-trtllm-python-py3 bash
+
+# 2. In the container, download: 15 GB of weights from the Hugging Face hub.
+huggingface-cli download Salesforce/blip2-opt-2.7b \
+  --revision 59a1ef6c1e5117b3f65523d1c6066825bcf315e3 \
+  --include '*.safetensors' '*.json' merges.txt \
+  --local-dir /store/weights/blip2-opt-2.7b/59a1ef6c1e5117b3f65523d1c6066825bcf315e3
+
+# 3. In the container, convert: checkpoint of TensorRT-LLM.
+python3 /app/examples/models/contrib/opt/convert_checkpoint.py \
+  --model_type blip2 \
+  --model_dir /store/weights/blip2-opt-2.7b/59a1ef6c1e5117b3f65523d1c6066825bcf315e3 \
+  --output_dir /scratch/checkpoints/d8ddd4516442 \
+  --dtype float16
+
+# 4. In the container, llm: engine of the language model.
+trtllm-build \
+  --checkpoint_dir /scratch/checkpoints/d8ddd4516442 \
+  --output_dir /store/engines/blip2-opt-2.7b/d8ddd4516442/llm \
+  --gemm_plugin float16 \
+  --max_batch_size 8 \
+  --max_input_len 924 \
+  --max_seq_len 1024 \
+  --max_multimodal_len 256
+
+# 5. In the container, vision: visual engine.
+python3 /app/examples/models/core/multimodal/build_multimodal_engine.py \
+  --model_path /store/weights/blip2-opt-2.7b/59a1ef6c1e5117b3f65523d1c6066825bcf315e3 \
+  --model_type blip2 \
+  --output_dir /store/engines/blip2-opt-2.7b/d8ddd4516442/vision \
+  --max_batch_size 8
+
+# 6. In the container, check: golden prompt; the answer holds "singapore".
+curl -fsSL https://storage.googleapis.com/sfr-vision-language-research/LAVIS/assets/merlion.png \
+  --create-dirs \
+  --output /opt/engine-room/golden/merlion.png
+PMIX_MCA_gds=hash python3 /app/examples/models/core/multimodal/run.py \
+  --max_new_tokens 16 \
+  --hf_model_dir /store/weights/blip2-opt-2.7b/59a1ef6c1e5117b3f65523d1c6066825bcf315e3 \
+  --engine_dir /store/engines/blip2-opt-2.7b/d8ddd4516442 \
+  --image_path=/opt/engine-room/golden/merlion.png \
+  --input_text 'Question: which city is this? Answer:' \
+  --batch_size=1
+
+# 7. In the container: the model repository, every placeholder that it has and none besides.
+mkdir -p /model-repository
+cp -r /app/all_models/multimodal/ensemble /model-repository/ensemble
+mkdir -p /model-repository/ensemble/1
+python3 /app/tools/fill_template.py -i /model-repository/ensemble/config.pbtxt logits_datatype:TYPE_FP32,triton_max_batch_size:8
+cp -r /app/all_models/multimodal/multimodal_encoders /model-repository/multimodal_encoders
+python3 /app/tools/fill_template.py -i /model-repository/multimodal_encoders/config.pbtxt encoder_input_features_data_type:TYPE_FP16,hf_model_path:/store/weights/blip2-opt-2.7b/59a1ef6c1e5117b3f65523d1c6066825bcf315e3,max_queue_delay_microseconds:20000,max_queue_size:0,multimodal_model_path:/store/engines/blip2-opt-2.7b/d8ddd4516442/vision,triton_max_batch_size:8
+cp -r /app/all_models/inflight_batcher_llm/postprocessing /model-repository/postprocessing
+python3 /app/tools/fill_template.py -i /model-repository/postprocessing/config.pbtxt postprocessing_instance_count:1,tokenizer_dir:/store/weights/blip2-opt-2.7b/59a1ef6c1e5117b3f65523d1c6066825bcf315e3,triton_max_batch_size:8
+cp -r /app/all_models/inflight_batcher_llm/preprocessing /model-repository/preprocessing
+python3 /app/tools/fill_template.py -i /model-repository/preprocessing/config.pbtxt add_special_tokens:True,engine_dir:/store/engines/blip2-opt-2.7b/d8ddd4516442/llm,max_num_images:1,max_queue_delay_microseconds:20000,max_queue_size:0,multimodal_model_path:/store/engines/blip2-opt-2.7b/d8ddd4516442/vision,preprocessing_instance_count:1,tokenizer_dir:/store/weights/blip2-opt-2.7b/59a1ef6c1e5117b3f65523d1c6066825bcf315e3,triton_max_batch_size:8
+cp -r /app/all_models/inflight_batcher_llm/tensorrt_llm /model-repository/tensorrt_llm
+python3 /app/tools/fill_template.py -i /model-repository/tensorrt_llm/config.pbtxt batching_strategy:inflight_fused_batching,decoupled_mode:False,enable_chunked_context:False,enable_kv_cache_reuse:False,encoder_input_features_data_type:TYPE_FP16,engine_dir:/store/engines/blip2-opt-2.7b/d8ddd4516442/llm,exclude_input_in_output:True,kv_cache_free_gpu_mem_fraction:0.76,logits_datatype:TYPE_FP32,max_beam_width:1,max_queue_delay_microseconds:0,max_queue_size:0,triton_backend:tensorrtllm,triton_max_batch_size:8
+cp -r /app/all_models/inflight_batcher_llm/tensorrt_llm_bls /model-repository/tensorrt_llm_bls
+python3 /app/tools/fill_template.py -i /model-repository/tensorrt_llm_bls/config.pbtxt accumulate_tokens:False,bls_instance_count:8,decoupled_mode:False,logits_datatype:TYPE_FP32,multimodal_encoders_name:multimodal_encoders,tensorrt_llm_model_name:tensorrt_llm,triton_max_batch_size:8
+
+# 8. In the container: the server, one rank; `pkill tritonserver` ends it.
+PMIX_MCA_gds=hash python3 /app/scripts/launch_triton_server.py \
+  --world_size=1 \
+  --model_repo=/model-repository \
+  --http_port=8000 \
+  --grpc_port=8001 \
+  --metrics_port=8002 \
+  --tensorrt_llm_model_name=tensorrt_llm,multimodal_encoders \
+  --multimodal_gpu0_cuda_mem_pool_bytes=300000000
+until curl -sf http://localhost:8000/v2/health/ready; do sleep 2; done
+
+# 9. A request; its answer holds "singapore" (upper and lower case alike).
+python3 /app/tools/multimodal/client.py \
+  --model_type blip2 \
+  --hf_model_dir /store/weights/blip2-opt-2.7b/59a1ef6c1e5117b3f65523d1c6066825bcf315e3 \
+  --text 'Question: which city is this? Answer:' \
+  --image https://storage.googleapis.com/sfr-vision-language-research/LAVIS/assets/merlion.png \
+  --request-output-len 16

@@ -1,0 +1,121 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { stringify } from "yaml";
+import { planExample, runCommand } from "./run-plan.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "engine-room-plan-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** `plan` of a stack file with these values. */
+function planValues(values: Readonly<Record<string, unknown>>, ...options: readonly string[]) {
+  const file = join(folder, "stack.yaml");
+  const config = Object.fromEntries(
+    Object.entries(values).map(([key, value]) => [`engine-room:${key}`, value]),
+  );
+  writeFileSync(file, stringify({ config }));
+  return runCommand("plan", "--stack", "test", "--config-file", file, ...options);
+}
+
+const docker = {
+  platform: "docker",
+  host: { instanceType: "g5.4xlarge", diskGiB: 250 },
+  engines: { whenFull: "stopServer" },
+  models: [{ name: "llava", model: "llava-1.5-7b" }],
+};
+
+/** Two mistakes of different kinds: one that the catalogue knows, one that the machine does. */
+const wrong = {
+  ...docker,
+  models: [
+    { name: "llava", model: "llava-1.5-7b", quantization: "fp8" },
+    { name: "chat", model: "llama-2-7b-chat", tensorParallel: 3 },
+  ],
+};
+
+describe("a stack file with problems", () => {
+  test("ends with exit code 1 and all of them, each with its fix", async () => {
+    const { exitCode, stdout, stderr } = await planValues(wrong);
+    expect(exitCode).toBe(1);
+    expect(stdout).toBe("");
+    expect(stderr).toContain("models[0].quantization");
+    expect(stderr).toContain("models[1].tensorParallel");
+    const [heading = ""] = stderr.split("\n");
+    const count = Number(/^(\d+) problems/.exec(heading)?.[1]);
+    expect(stderr.match(/^ {5}Fix: /gm)).toHaveLength(count);
+  });
+
+  test("gives --json the same problems as an object", async () => {
+    const text = await planValues(wrong);
+    const { exitCode, stdout, stderr } = await planValues(wrong, "--json");
+    expect(exitCode).toBe(1);
+    expect(stderr).toBe("");
+    const { problems } = JSON.parse(stdout) as { problems: { path: string; fix: string }[] };
+    for (const { path, fix } of problems) {
+      expect(text.stderr).toContain(path);
+      expect(text.stderr).toContain(fix);
+    }
+  });
+
+  test("gives --json those that the schema finds, too", async () => {
+    const { exitCode, stdout } = await planValues({ ...docker, models: [] }, "--json");
+    expect(exitCode).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({ problems: [{ path: "models" }] });
+  });
+
+  test("that is missing is a problem, not an exception", async () => {
+    const { exitCode, stderr } = await runCommand("plan", "--config-file", join(folder, "none.yaml"));
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain("--config-file");
+  });
+});
+
+describe("the command line", () => {
+  test.each([
+    [["--json", "--explain", "llava"], "Choose one of --json and --explain"],
+    [["--check"], "--check belongs to --support-matrix"],
+    [["--jsno"], "Unknown option '--jsno'"],
+    [["llava"], "Unexpected argument 'llava'"],
+  ])("%j is wrong, with exit code 2", async (options, sentence) => {
+    const { exitCode, stderr } = await planExample("llava-1.5", ...options);
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain(sentence);
+  });
+
+  test("--explain of a mistyped model names the nearest", async () => {
+    const { exitCode, stdout, stderr } = await planExample("multimodal-guide", "--explain", "villa");
+    expect([exitCode, stdout]).toEqual([1, ""]);
+    expect(stderr).toContain('no model "villa". Did you mean vila?');
+  });
+
+  test("--explain of no model at all lists them", async () => {
+    const { exitCode, stderr } = await planExample("multimodal-guide", "--explain", "gemma-something");
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain("Here are blip2, llava, vila, onevision, mllama");
+  });
+});
+
+describe("a local stack", () => {
+  test("has a plan too: models, encoders, no cost", async () => {
+    const { exitCode, stdout } = await runCommand("plan", "--stack", "local");
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain("smollm2-135m-instruct");
+    expect(stdout).toContain("$0.00 an hour");
+  });
+
+  test("has JSON, the same at every run", async () => {
+    const first = await runCommand("plan", "--stack", "local", "--json");
+    expect(JSON.parse(first.stdout)).toMatchObject({
+      plan: { platform: "local", cost: { hourlyUsd: 0 } },
+      warnings: [],
+    });
+    expect(await runCommand("plan", "--stack", "local", "--json")).toEqual(first);
+  });
+
+  test("has no commands to explain, since it builds nothing", async () => {
+    const { exitCode, stderr } = await runCommand("plan", "--stack", "local", "--explain", "smollm2");
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain("builds no engine");
+  });
+});

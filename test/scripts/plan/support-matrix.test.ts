@@ -1,0 +1,50 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { LANGUAGE_MODELS } from "../../../infra/plan/catalogue/language-models.ts";
+import { RELEASE_TAGS } from "../../../infra/plan/catalogue/releases.ts";
+import {
+  SUPPORT_MATRIX_COMMAND,
+  SUPPORT_MATRIX_FILE,
+  supportMatrix,
+} from "../../../scripts/plan/support-matrix.ts";
+import { projectRoot } from "../../../scripts/program/stack-file.ts";
+import { runCommand } from "./run-plan.ts";
+
+const matrix = supportMatrix();
+
+/** Cells of the first row of a section whose first cell is this. */
+function row(section: string, first: string): string[] {
+  const [, text = ""] = matrix.split(`## ${section}\n`);
+  const line = text.split("\n").find((each) => each.startsWith(`| ${first} |`)) ?? "";
+  return line.split("|").map((cell) => cell.trim());
+}
+
+test(`${SUPPORT_MATRIX_FILE} is what the catalogue says`, () => {
+  const written = readFileSync(join(projectRoot, SUPPORT_MATRIX_FILE), "utf8");
+  expect(written, `write it anew: ${SUPPORT_MATRIX_COMMAND}`).toBe(matrix);
+});
+
+test("the command prints the same, and checks the file", async () => {
+  expect(await runCommand("plan", "--support-matrix")).toEqual({ exitCode: 0, stdout: matrix, stderr: "" });
+  expect(await runCommand("plan", "--support-matrix", "--check")).toEqual({
+    exitCode: 0,
+    stdout: "",
+    stderr: "",
+  });
+});
+
+test("every model and every release has a row", () => {
+  for (const model of LANGUAGE_MODELS) expect(row("Models and GPUs", model).length).toBeGreaterThan(3);
+  for (const tag of RELEASE_TAGS) expect(row("Releases", tag).length).toBeGreaterThan(3);
+});
+
+test("a small model fits every GPU, a large one needs several small ones", () => {
+  const [, , ...small] = row("Models and GPUs", "gpt2-medium");
+  expect(new Set(small.slice(0, -1))).toEqual(new Set(["fits"]));
+  const headings = row("Models and GPUs", "Model");
+  const large = row("Models and GPUs", "llama-3.2-11b-vision");
+  const on = (gpu: string) => large[headings.findIndex((title) => title.startsWith(`${gpu} `))];
+  expect(on("A10G")).toMatch(/^no; TP 2$/);
+  expect(on("H100")).toBe("fits");
+});
