@@ -74,6 +74,17 @@ const secret = z.union([z.string().min(1), z.strictObject({ secure: z.string().m
 
 const models = z.array(gpuModel).max(64);
 
+const WHEN_FULL = ["fail", "stopServer"] as const;
+
+function engines(whenFull: (typeof WHEN_FULL)[number]) {
+  return z
+    .strictObject({
+      /** When an engine must be built and every GPU of its pool serves: end with a problem, or stop the server for it. */
+      whenFull: z.enum(WHEN_FULL).default(whenFull),
+    })
+    .prefault({});
+}
+
 const shared = {
   models: models.min(1),
   encoders,
@@ -92,12 +103,7 @@ const shared = {
     .prefault({}),
   /** Allows releases whose facts were not all read in a source. */
   acceptUnverified: z.boolean().default(false),
-  engines: z
-    .strictObject({
-      /** When an engine must be built and every GPU of its pool serves: end with a problem, or stop the server for it. */
-      whenFull: z.enum(["fail", "stopServer"]).default("fail"),
-    })
-    .prefault({}),
+  engines: engines("fail"),
   /** Models that are not in the catalogue, by name. */
   catalogue: z
     .strictObject({
@@ -121,6 +127,8 @@ const host = z.strictObject({
 export const dockerStack = z.strictObject({
   platform: z.literal("docker"),
   ...shared,
+  // One machine often has one GPU: a new engine is built while the model is away, as by hand.
+  engines: engines("stopServer"),
   /** The machine whose Docker engine runs everything. */
   host,
   engineStore: z

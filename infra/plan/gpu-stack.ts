@@ -103,6 +103,8 @@ function planModel(
 function planEncoders(stack: GpuStackSpec): EncoderPlan | null {
   const { encoders, pools, release } = stack;
   if (encoders === null) return null;
-  const gpu = pools.find(({ name }) => name === encoders.pool)?.gpu ?? null;
-  return encoderPlan(encoders, release, encoders.device === "gpu" ? gpu : null);
+  const pool = pools.find(({ name }) => name === encoders.pool);
+  if (encoders.device === "cpu" || pool === undefined) return encoderPlan(encoders, release, null);
+  const { gpu, sharing } = pool;
+  return encoderPlan(encoders, release, gpu, sharing.mode === "mig" ? sharing.profile : undefined);
 }

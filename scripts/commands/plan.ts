@@ -66,13 +66,20 @@ function refuseCombinations(values: CommandContext["values"]): void {
 function printJson(read: () => StackValues): number {
   try {
     const { plan, warnings } = checkedPlan(read());
-    process.stdout.write(prettyJson({ plan, warnings }));
+    process.stdout.write(prettyJson({ plan: withoutRepeats(plan), warnings }));
     return EXIT.ok;
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     process.stdout.write(prettyJson({ problems: error.problems }));
     return EXIT.failed;
   }
+}
+
+/** Each model of a plan carries its own specification, so that of the stack need not repeat it. */
+function withoutRepeats(plan: StackPlan): object {
+  if (plan.platform === "local") return plan;
+  const { models: _repeated, ...spec } = plan.spec;
+  return { ...plan, spec };
 }
 
 /** Sorted keys, two spaces, and a final newline. */

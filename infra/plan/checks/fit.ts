@@ -113,7 +113,7 @@ function acceptedReason({ tenants }: MemoryFit, { memoryFitAccept }: GpuStackSpe
 }
 
 function shortage(fit: MemoryFit): string {
-  return `${fit.tenants.join(", ")} need about ${gib(fit.needGiB)} (error ${gib(fit.errorGiB)}), and ${fit.gpu} can give ${gib(fit.capacityGiB)}: ${gib(missing(fit))} too little.`;
+  return `${fit.tenants.join(", ")} ${fit.tenants.length === 1 ? "needs" : "need"} about ${gib(fit.needGiB)} (error ${gib(fit.errorGiB)}), and ${fit.gpu} can give ${gib(fit.capacityGiB)}: ${gib(missing(fit))} too little.`;
 }
 
 function missing({ needGiB, capacityGiB }: MemoryFit): number {

@@ -1,6 +1,6 @@
 /** The release: what is known of it, what upstream has given up, which image stands for it. */
 import { showValue } from "../../problems.ts";
-import { openAdvisories } from "../catalogue/advisories.ts";
+import { compareTensorRtLlmVersions, openAdvisories } from "../catalogue/advisories.ts";
 import { releases } from "../catalogue/releases.ts";
 import type { Advisory, Release } from "../catalogue/types.ts";
 import { type Check, modelCheck, type Remark, stackCheck } from "./finding.ts";
@@ -57,18 +57,22 @@ export const releaseChecks = {
 
   advisories: stackCheck(["release"], ({ spec: { release } }) => {
     const open = openAdvisories(release);
-    const updates = [...new Set(open.map(updateOf))];
-    return updates.map((update) => {
-      const fixed = open.filter((advisory) => updateOf(advisory) === update);
-      const names = fixed.map(({ id, severity }) => `${id} (${severity})`);
-      const sources = new Set(fixed.map(({ source }) => source));
-      return {
+    if (open.length === 0) return [];
+    const count = (severity: Advisory["severity"]) => {
+      const some = open.filter((advisory) => advisory.severity === severity);
+      if (some.length === 0) return [];
+      // Critical ones by name: each is a reason to act today.
+      const names = severity === "critical" ? ` (${some.map(({ id }) => id).join(", ")})` : "";
+      return [`${some.length} ${severity}${names}`];
+    };
+    return [
+      {
         severity: "warning",
         path: "release",
-        reason: `Known weaknesses: ${names.join(", ")}. ${[...sources].join(" ")}`,
-        fix: `Fixed in ${update}. Until then let nobody but the gateway reach Triton's own ports.`,
-      };
-    });
+        reason: `${open.length} known weaknesses: ${SEVERITIES.flatMap(count).join(", ")}. docs/support-matrix.md lists each with its source.`,
+        fix: `${lastUpdates(open).join(" and ")} fix all of them. Until then let nobody but the gateway reach Triton's own ports.`,
+      },
+    ];
   }),
 
   minimumDriver: stackCheck(["release"], ({ spec: { release } }) => {
@@ -132,9 +136,22 @@ export const releaseChecks = {
   }),
 } satisfies Record<string, Check>;
 
-/** What has the fix: `Triton 25.08`. */
-function updateOf({ component, fixedIn }: Advisory): string {
-  return `${component === "tensorRtLlm" ? "TensorRT-LLM" : "Triton"} ${fixedIn}`;
+const SEVERITIES = ["critical", "high", "medium", "low"] as const satisfies readonly Advisory["severity"][];
+
+/** For each program the version that has every fix: `Triton 26.06`. */
+function lastUpdates(open: readonly Advisory[]): string[] {
+  const versions = (component: Advisory["component"]) =>
+    open.filter((advisory) => (advisory.component ?? "triton") === component).map(({ fixedIn }) => fixedIn);
+  return [
+    ...versions("triton")
+      .toSorted()
+      .slice(-1)
+      .map((tag) => `Triton ${tag}`),
+    ...versions("tensorRtLlm")
+      .toSorted(compareTensorRtLlmVersions)
+      .slice(-1)
+      .map((version) => `TensorRT-LLM ${version}`),
+  ];
 }
 
 function newest(suits: (release: Release) => boolean): string {

@@ -7,14 +7,6 @@ import { repositoryProblems } from "../repository/problems.ts";
 import { oneOf } from "./engine.ts";
 import { type Check, modelCheck } from "./finding.ts";
 
-/** Where the stack file has what a served model's specification calls otherwise. */
-const KEY_OF_FIELD: Readonly<Record<string, string>> = {
-  accumulateTokens: "triton.accumulateTokens",
-  kvCacheReuse: "triton.kvCacheReuse",
-  streaming: "triton.streaming",
-  tritonBackend: "triton.backend",
-};
-
 /** Largest batch and prompt that https://github.com/triton-inference-server/tutorials has written into its LLaVA repository. */
 const LLAVA_TUTORIAL = { maxBatchSize: 1, maxInputTokens: 2048, maxBeamWidth: 1, maxImagesPerRequest: 1 };
 
@@ -37,13 +29,10 @@ export const servingChecks = {
       const { release } = model.engine;
       // A release without engines at all is reported as such.
       if (model.serving.runtime === "engine" && !release.runtimes.includes("engine")) return [];
-      return repositoryProblems(model).map(({ path, reason, fix, value }) => {
-        const field = path.startsWith(`${model.path}.`) ? path.slice(model.path.length + 1) : null;
-        if (field === null) return { path, reason, fix };
-        // The release is the stack's, not the model's.
-        if (field === "release") return { path: "release", reason, fix };
-        return { path: `${model.path}.${KEY_OF_FIELD[field] ?? field}`, value, reason, fix };
-      });
+      return repositoryProblems(model).map(({ path, reason, fix, value }) =>
+        // What belongs to the whole stack is shown as the stack file has it.
+        path.startsWith(`${model.path}.`) ? { path, value, reason, fix } : { path, reason, fix },
+      );
     },
   ),
 

@@ -33,7 +33,7 @@ export function repositoryProblems(model: ModelSpec): readonly Problem[] {
     return [
       ...layout,
       {
-        path: `${model.path}.release`,
+        path: "release",
         value: showValue(release.tag),
         reason: `The placeholders of ${release.tag}'s templates are not known, and Triton loads no template with one left open.`,
         fix: "Take a release whose templates are known, such as 25.07.",

@@ -13,10 +13,10 @@ function problems(model: ModelSpec): Problem[] {
   if (!serving.streaming) return [];
   return [
     {
-      path: `${model.path}.streaming`,
+      path: `${model.path}.triton.streaming`,
       value: showValue(serving.streaming),
       reason: "all_models/gpt answers once, when all is generated.",
-      fix: "Write streaming: false, or flavour: inflight_batcher_llm.",
+      fix: "Write triton.streaming: false, or flavour: inflight_batcher_llm.",
     },
   ];
 }

@@ -27,10 +27,10 @@ export function batcherProblems(model: ModelSpec, templates: TemplateSet): Probl
     !hasPlaceholder(templates, `${FOLDER}/tensorrt_llm`, "triton_backend")
   ) {
     problems.push({
-      path: `${model.path}.tritonBackend`,
+      path: `${model.path}.triton.backend`,
       value: showValue(serving.tritonBackend),
       reason: `The templates of ${engine.release.tag} (TensorRT-LLM ${engine.release.tensorRtLlm}) have the C++ backend written in; a choice exists from 0.10 on.`,
-      fix: "Write tritonBackend: tensorrtllm, or take a release from 24.06 on.",
+      fix: "Write triton.backend: tensorrtllm, or take a release from 24.06 on.",
     });
   }
   return problems;

@@ -82,18 +82,18 @@ function problems(model: ModelSpec): Problem[] {
   }
   if (tritonBackend === "python") {
     add(
-      "tritonBackend",
+      "triton.backend",
       tritonBackend,
       "The tutorial's repository has the C++ backend written in.",
-      "Write tritonBackend: tensorrtllm, or flavour: multimodal.",
+      "Write triton.backend: tensorrtllm, or flavour: multimodal.",
     );
   }
   if (kvCacheReuse) {
     add(
-      "kvCacheReuse",
+      "triton.kvCacheReuse",
       kvCacheReuse,
       "Reuse needs a prompt_table_extra_id in each request with an image, and the tutorial's llava-1.5 sends none.",
-      "Write kvCacheReuse: false, or flavour: multimodal.",
+      "Write triton.kvCacheReuse: false, or flavour: multimodal.",
     );
   }
   return found;

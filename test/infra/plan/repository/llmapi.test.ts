@@ -36,7 +36,7 @@ describe("a model without an engine", () => {
         'dtype: "float16"',
         "tensor_parallel_size: 1",
         "pipeline_parallel_size: 1",
-        "max_batch_size: 8",
+        "max_batch_size: 4",
         "max_input_len: 2048",
         "max_seq_len: 2560",
         "max_beam_width: 1",

@@ -22,7 +22,7 @@ const cases: readonly Case[] = [
   [
     "a release with unknown templates",
     ["llama-2-7b", "v1.1.0", "gpt", { engine: { release: releaseWith("v1.1.0", { templates: null }) } }],
-    "models[0].release",
+    "release",
     /placeholders of 25.12's templates are not known/,
   ],
   [
@@ -53,7 +53,7 @@ const cases: readonly Case[] = [
   [
     "the Python backend before it could be chosen",
     ["llama-2-7b", "v0.9.0", "inflight_batcher_llm", { serving: { tritonBackend: "python" } }],
-    "models[0].tritonBackend",
+    "models[0].triton.backend",
     /a choice exists from 0.10 on/,
   ],
   [
@@ -71,19 +71,19 @@ const cases: readonly Case[] = [
   [
     "the Python backend in LLaVA's tutorial",
     ["llava-1.5-7b", "v0.20.0", "llava", { serving: { tritonBackend: "python" } }],
-    "models[0].tritonBackend",
+    "models[0].triton.backend",
     /C\+\+ backend written in/,
   ],
   [
     "cache reuse in LLaVA's tutorial",
     ["llava-1.5-7b", "v0.20.0", "llava", { serving: { kvCacheReuse: true } }],
-    "models[0].kvCacheReuse",
+    "models[0].triton.kvCacheReuse",
     /prompt_table_extra_id/,
   ],
   [
     "streaming from all_models/gpt",
     ["gpt2-medium", "v0.20.0", "gpt", { serving: { streaming: true } }],
-    "models[0].streaming",
+    "models[0].triton.streaming",
     /answers once/,
   ],
   [
@@ -136,8 +136,8 @@ describe("repositoryProblems", () => {
     expect(repositoryProblems(spec).map(({ path }) => path)).toEqual([
       "models[0].flavour",
       "models[0].flavour",
-      "models[0].tritonBackend",
-      "models[0].kvCacheReuse",
+      "models[0].triton.backend",
+      "models[0].triton.kvCacheReuse",
     ]);
   });
 });
