@@ -284,7 +284,7 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
     recipes: "0.10-0.18",
     backendRef: "r25.02",
     runtimes: engineOnly,
-    verified: false,
+    verified: true,
     note:
       "Its templates are those of the tag v0.17.0 or of the branch r25.02: TensorRT-LLM 0.17.0.post1 is the tag's, and both " +
       "Dockerfiles name the image's TensorRT. It is planned with r25.02's, which v0.17.0 accepts as well.",
