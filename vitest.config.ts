@@ -11,6 +11,8 @@ export default defineConfig({
           include: ["test/**/*.test.ts"],
           exclude: ["test/stack/**", "test/components/local/**", "test/services/**"],
           pool: "forks",
+          // They take seconds; the limit is for a machine that does other work beside them.
+          testTimeout: minutes(2),
         },
       },
       {

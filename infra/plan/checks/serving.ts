@@ -46,7 +46,10 @@ export const servingChecks = {
           path: `${path}.flavour`,
           value: showValue(serving.flavour),
           reason: `${engine.model} is not known to be served by the repository ${serving.flavour}.`,
-          fix: `Use ${oneOf(flavours)}, or leave it out.`,
+          fix:
+            flavours.length === 0
+              ? "The catalogue lists no repository with an engine for it; write runtime: llmapi."
+              : `Use ${oneOf(flavours)}, or leave it out.`,
         },
       ];
     },
