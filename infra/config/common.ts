@@ -1,14 +1,35 @@
 /** Parts that the schemas of all platforms share. */
 import { z } from "zod";
 
+/** Between the rule and the example in the message of a form. */
+const EXAMPLE_MARK = "; for example ";
+
+/** Message of a schema for texts of one form: what a text must be, and one that is. */
+export function formMessage(rule: string, example: string): string {
+  return `${rule}${EXAMPLE_MARK}${example}`;
+}
+
+/** Takes apart what {@link formMessage} made; null for any other message. */
+export function readFormMessage(message: string): { readonly rule: string; readonly example: string } | null {
+  const [rule, example] = message.split(EXAMPLE_MARK);
+  return rule === undefined || example === undefined ? null : { rule, example };
+}
+
+/** A text of one form. `rule` goes on after "It". */
+export function formattedText(form: RegExp, rule: string, example: string): z.ZodString {
+  return z.string().regex(form, formMessage(rule, example));
+}
+
+/** A folder or file of a host. */
+export const absolutePath = (example: string) =>
+  formattedText(/^\/\S*$/, "must be an absolute path without spaces", example);
+
 /** Names end in paths, Triton model names, Kubernetes objects and host names: RFC 1123 labels, 40 characters at most. */
-export const resourceName = z
-  .string()
-  .max(40)
-  .regex(
-    /^[a-z]([a-z0-9-]*[a-z0-9])?$/,
-    "must be lower-case letters, digits and hyphens, starting with a letter",
-  );
+export const resourceName = formattedText(
+  /^[a-z]([a-z0-9-]*[a-z0-9])?$/,
+  "must be lower-case letters, digits and hyphens, starting with a letter and not ending with a hyphen",
+  "llama-2-7b",
+).max(40);
 
 /** 0 picks a free port at the first `up` and keeps it. */
 export const port = z.int().min(0).max(65535).default(0);

@@ -1,11 +1,15 @@
 /** The one door for clients; the same on every platform but for who reaches it. */
 import { z } from "zod";
-import { port, resourceName } from "./common.ts";
+import { formattedText, port, resourceName } from "./common.ts";
 
 /** Only the hash of an API key is configured, so there is no secret to keep: `npm run key` makes both. */
 const apiKey = z.strictObject({
   name: resourceName,
-  sha256: z.string().regex(/^[0-9a-f]{64}$/, "must be 64 lower-case hexadecimal digits"),
+  sha256: formattedText(
+    /^[0-9a-f]{64}$/,
+    "must be 64 lower-case hexadecimal digits",
+    "the line that `npm run key` prints",
+  ),
 });
 
 const gatewayParts = {
@@ -26,7 +30,7 @@ const gatewayParts = {
 export const localGateway = z.strictObject({ port, ...gatewayParts }).prefault({});
 
 /** `host`: this machine only. `internal`: the network of the cluster or machine. `public`: everybody. */
-export const EXPOSURES = ["host", "internal", "public"] as const;
+const EXPOSURES = ["host", "internal", "public"] as const;
 
 export const remoteGateway = z
   .strictObject({
@@ -40,7 +44,11 @@ export const remoteGateway = z
       .strictObject({
         secretName: resourceName.optional(),
         issuer: resourceName.optional(),
-        certificateArn: z.string().startsWith("arn:").optional(),
+        certificateArn: formattedText(
+          /^arn:/,
+          "must be the ARN of a certificate of ACM",
+          "arn:aws:acm:us-east-1:111122223333:certificate/12345678-1234-1234-1234-123456789012",
+        ).optional(),
       })
       .optional(),
     replicas: z.int().min(1).max(100).default(1),

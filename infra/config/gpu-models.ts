@@ -1,7 +1,7 @@
 /** One served model of a stack on GPUs, and models that a stack adds to the catalogue. */
 import { z } from "zod";
 import { DTYPES, FLAVOURS, QUANTIZATIONS, RECIPES, RUNTIMES } from "../plan/catalogue/types.ts";
-import { resourceName } from "./common.ts";
+import { absolutePath, formattedText, formMessage, resourceName } from "./common.ts";
 
 const tokens = z.int().min(1).max(1_048_576);
 
@@ -18,7 +18,11 @@ const limits = z
   })
   .prefault({});
 
-const revision = z.string().regex(/^[0-9a-f]{40}$/, "must be a commit, 40 lower-case hexadecimal digits");
+const revision = formattedText(
+  /^[0-9a-f]{40}$/,
+  "must be a commit, 40 lower-case hexadecimal digits",
+  "3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268",
+);
 
 /** Where weights come from, instead of the catalogue's own source. Credentials are set once, under `hub`. */
 const weights = z.discriminatedUnion("from", [
@@ -35,13 +39,17 @@ const weights = z.discriminatedUnion("from", [
   }),
   z.strictObject({
     from: z.literal("s3"),
-    uri: z.string().regex(/^s3:\/\/[a-z0-9.-]{3,63}\/\S+$/, "must be s3://BUCKET/PREFIX"),
+    uri: formattedText(
+      /^s3:\/\/[a-z0-9.-]{3,63}\/\S+$/,
+      "must be s3://BUCKET/PREFIX",
+      "s3://models/llama-2-7b",
+    ),
     /** A word for the content of the prefix; engines are rebuilt when it changes. */
     revision: z.string().min(1).max(100),
   }),
   z.strictObject({
     from: z.literal("folder"),
-    path: z.string().regex(/^\/[^\s]*$/, "must be an absolute path without spaces"),
+    path: absolutePath("/data/llama-2-7b"),
     /** A word for the content of the folder; engines are rebuilt when it changes. */
     revision: z.string().min(1).max(100),
   }),
@@ -82,7 +90,7 @@ export const gpuModel = z.strictObject({
   /** Row of the catalogue, or of `catalogue.models` of this file. */
   model: z.string().min(1).max(100),
   runtime: z.enum(RUNTIMES).default("engine"),
-  /** Kind of model repository; absent: the first that the catalogue lists. */
+  /** Kind of model repository; absent: the first of the catalogue that can serve the model so on this release. */
   flavour: z.enum(FLAVOURS).optional(),
   dtype: z.enum(DTYPES).optional(),
   quantization: z.enum(QUANTIZATIONS).default("none"),
@@ -144,7 +152,12 @@ export const customModel = z.strictObject({
       video: z.boolean().default(false),
       needsHubFolder: z.boolean().default(false),
       requirements: z.string().min(1).optional(),
-      codeRepository: z.strictObject({ url: z.url(), commit: revision.nullable() }).optional(),
+      codeRepository: z
+        .strictObject({
+          url: z.url(formMessage("must be a URL", "https://github.com/NVlabs/VILA.git")),
+          commit: revision.nullable(),
+        })
+        .optional(),
     })
     .optional(),
   dtype: z.enum(DTYPES).default("float16"),
@@ -180,4 +193,3 @@ export const customModel = z.strictObject({
 });
 
 export type GpuModelConfig = Readonly<z.infer<typeof gpuModel>>;
-export type CustomModelConfig = Readonly<z.infer<typeof customModel>>;

@@ -1,8 +1,9 @@
 /** `platform: docker | kubernetes | aws`: engines on GPUs. What the platforms share stands first. */
 import { z } from "zod";
+import { TEXT_ENCODER_NAMES, VISION_ENCODER_NAMES } from "../plan/catalogue/encoders.ts";
 import { DEFAULT_RELEASE } from "../plan/catalogue/releases.ts";
 import { IMAGE_LAYOUTS } from "../plan/catalogue/types.ts";
-import { resourceName } from "./common.ts";
+import { absolutePath, formattedText, resourceName } from "./common.ts";
 import { remoteGateway } from "./gateway.ts";
 import { customModel, gpuModel } from "./gpu-models.ts";
 
@@ -36,7 +37,7 @@ const pool = z.strictObject({
   nodes: z
     .strictObject({ min: z.int().min(0).max(1000).default(1), max: z.int().min(1).max(1000).default(1) })
     .prefault({}),
-  /** Price of one machine, where the table has none or another one is paid; required for spot. */
+  /** Price of one machine, where the table has none or another one is paid; spot machines have no price without it. */
   hourlyUsd: hourlyUsd.optional(),
   /** Disk for images and scratch. */
   diskGiB: z.int().min(20).max(65_536).default(200),
@@ -48,20 +49,20 @@ const awsPool = pool.extend({ capacity: z.enum(["onDemand", "spot"]).default("on
 const clusterPools = z.array(clusterPool).max(32);
 const awsPools = z.array(awsPool).max(32);
 
-const region = z.string().regex(/^[a-z]{2}(-[a-z]+)+-\d$/, "must be an AWS region such as us-east-1");
+const region = formattedText(/^[a-z]{2}(-[a-z]+)+-\d$/, "must be an AWS region", "us-east-1");
 
 /** `false`: the stack has no encoders. */
 const encoders = z
   .union([
     z.literal(false),
     z.strictObject({
-      vision: z.enum(["clip-vit-base-patch32", "clip-vit-large-patch14"]).default("clip-vit-base-patch32"),
-      text: z.enum(["all-MiniLM-L6-v2"]).default("all-MiniLM-L6-v2"),
+      vision: z.enum(VISION_ENCODER_NAMES).default("clip-vit-base-patch32"),
+      text: z.enum(TEXT_ENCODER_NAMES).default("all-MiniLM-L6-v2"),
       device: z.enum(["cpu", "gpu"]).default("cpu"),
       precision: z.enum(["fp32", "fp16", "int8"]).optional(),
       maxBatchSize: z.int().min(1).max(256).default(32),
       maxQueueDelayMicroseconds: z.int().min(0).max(1_000_000).default(0),
-      /** Absent: a pool without GPU where there is one, else the only pool. */
+      /** Absent: on a CPU the cheapest pool with room, one without GPU where there is any; on a GPU the only pool with GPUs. */
       pool: resourceName.optional(),
       gpuIndices: z.array(z.int().min(0).max(15)).length(1).optional(),
       replicas: z.int().min(1).max(64).default(1),
@@ -90,10 +91,11 @@ const shared = {
   encoders,
   gateway: remoteGateway,
   /** Tag of NVIDIA's Triton image with TensorRT-LLM, which builds the engines and serves them. */
-  release: z
-    .string()
-    .regex(/^\d\d\.\d\d$/, 'must be a release such as "25.07", in quotes')
-    .default(DEFAULT_RELEASE),
+  release: formattedText(
+    /^\d\d\.\d\d$/,
+    "must be a release, two and two digits in quotes",
+    `"${DEFAULT_RELEASE}"`,
+  ).default(DEFAULT_RELEASE),
   /** For an image of one's own, which holds what `release` holds. */
   image: z
     .strictObject({
@@ -107,16 +109,26 @@ const shared = {
   /** Models that are not in the catalogue, by name. */
   catalogue: z
     .strictObject({
-      models: z.record(z.string().regex(/^[a-z0-9][a-z0-9.-]{0,62}$/), customModel).default({}),
+      models: z
+        .record(
+          formattedText(
+            /^[a-z0-9][a-z0-9.-]{0,62}$/,
+            "must be named with at most 63 lower-case letters, digits, points and hyphens",
+            "vicuna-7b-v1.5",
+          ),
+          customModel,
+        )
+        .default({}),
     })
     .prefault({}),
 };
 
 const host = z.strictObject({
-  uri: z
-    .string()
-    .regex(/^(unix:\/\/\/\S+|ssh:\/\/[^\s@]+@[^\s/]+)$/, "must be unix:///PATH or ssh://USER@HOST")
-    .default("unix:///var/run/docker.sock"),
+  uri: formattedText(
+    /^(unix:\/\/\/\S+|ssh:\/\/[^\s@]+@[^\s/]+)$/,
+    "must be unix:///PATH or ssh://USER@HOST",
+    "ssh://ubuntu@gpu.example.org",
+  ).default("unix:///var/run/docker.sock"),
   instanceType: z.string().min(1).max(30).optional(),
   machine: machine.optional(),
   /** Price of an hour of it; absent: it is owned. */
@@ -134,10 +146,7 @@ export const dockerStack = z.strictObject({
   engineStore: z
     .strictObject({
       /** Folder or volume of the host. */
-      path: z
-        .string()
-        .regex(/^\/\S*$/, "must be an absolute path without spaces")
-        .default("/var/lib/engine-room/store"),
+      path: absolutePath("/data/engine-room").default("/var/lib/engine-room/store"),
       readMBPerSecond: z.int().min(1).max(100_000).default(1000),
     })
     .prefault({}),
@@ -146,10 +155,7 @@ export const dockerStack = z.strictObject({
     .strictObject({
       token: secret.optional(),
       /** File on the host that holds the token. */
-      tokenFile: z
-        .string()
-        .regex(/^\/\S*$/, "must be an absolute path without spaces")
-        .optional(),
+      tokenFile: absolutePath("/etc/engine-room/hub-token").optional(),
     })
     .prefault({}),
 });
@@ -192,7 +198,7 @@ export const awsStack = z.strictObject({
     .strictObject({
       /** Who may reach the cluster's API and, for a public gateway, its endpoint. */
       apiCidrs: z
-        .array(z.string().regex(/^\d{1,3}(\.\d{1,3}){3}\/\d{1,2}$/, "must be a CIDR such as 203.0.113.7/32"))
+        .array(formattedText(/^\d{1,3}(\.\d{1,3}){3}\/\d{1,2}$/, "must be a CIDR", "203.0.113.7/32"))
         .default([]),
     })
     .prefault({}),
@@ -201,10 +207,11 @@ export const awsStack = z.strictObject({
       throughput: z.enum(["elastic", "provisioned"]).default("elastic"),
       /** What one reader gets. */
       readMBPerSecond: z.int().min(1).max(100_000).default(500),
-      existing: z
-        .string()
-        .regex(/^fs-[0-9a-f]{8,17}$/, "must be an EFS id such as fs-0123456789abcdef0")
-        .optional(),
+      existing: formattedText(
+        /^fs-[0-9a-f]{8,17}$/,
+        "must be the id of an EFS file system",
+        "fs-0123456789abcdef0",
+      ).optional(),
     })
     .prefault({}),
   /** Token of the model hub, for gated models. */
@@ -212,7 +219,11 @@ export const awsStack = z.strictObject({
     .strictObject({
       token: secret.optional(),
       /** A secret of Secrets Manager that holds the token. */
-      tokenSecretArn: z.string().startsWith("arn:aws").optional(),
+      tokenSecretArn: formattedText(
+        /^arn:aws/,
+        "must be the ARN of a secret",
+        "arn:aws:secretsmanager:us-east-1:111122223333:secret:hub-token",
+      ).optional(),
     })
     .prefault({}),
 });

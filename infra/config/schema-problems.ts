@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { nearestName } from "../nearest-name.ts";
 import { formatPath, type Problem, showValue } from "../problems.ts";
+import { readFormMessage } from "./common.ts";
 
 export type Path = readonly PropertyKey[];
 
@@ -93,23 +94,25 @@ function explain(issue: z.core.$ZodIssue, value: unknown): { reason: string; fix
             fix: `Write ${article(issue.expected)}${typeof value === "string" && issue.expected === "number" ? ", without quotes" : ""}.`,
           };
     case "too_small":
-      if (issue.origin === "array")
-        return { reason: `Fewer than ${issue.minimum} entries.`, fix: "Add one." };
-      return {
-        reason: `Smaller than the least allowed, ${issue.minimum}${unit(issue.origin)}.`,
-        fix: `Use ${issue.minimum} or more.`,
-      };
+      return tooSmall(issue);
     case "too_big":
-      return {
-        reason: `Larger than the most allowed, ${issue.maximum}${unit(issue.origin)}.`,
-        fix: `Use ${issue.maximum} or less.`,
-      };
+      return tooBig(issue);
     case "invalid_value": {
       const choices = issue.values.map((choice) => JSON.stringify(choice)).join(", ");
       return { reason: "Not one of the values that exist here.", fix: `Choose one of ${choices}.` };
     }
-    case "invalid_format":
-      return { reason: `It ${issue.message}.`, fix: `Write it so: it ${issue.message}.` };
+    case "invalid_format": {
+      const form = readFormMessage(issue.message);
+      return form === null
+        ? { reason: `${issue.message}.`, fix: "Correct it." }
+        : { reason: `It ${form.rule}.`, fix: `Write it like ${form.example}.` };
+    }
+    case "invalid_key": {
+      const [first] = flatIssues(issue.issues);
+      return first === undefined
+        ? { reason: `${issue.message}.`, fix: "Use another name." }
+        : explain(first, value);
+    }
     case "invalid_union": {
       if (issue.discriminator !== undefined && issue.errors.length === 0)
         return { reason: "Not one of the values that exist here.", fix: "Choose another one." };
@@ -123,8 +126,28 @@ function explain(issue: z.core.$ZodIssue, value: unknown): { reason: string; fix
   }
 }
 
-function unit(origin: string): string {
-  return origin === "string" ? " characters" : origin === "array" ? " entries" : "";
+function tooSmall({ origin, minimum, inclusive = true }: z.core.$ZodIssueTooSmall) {
+  if (origin === "array") return { reason: `Fewer than ${counted(minimum, origin)}.`, fix: "Add one." };
+  const least = counted(minimum, origin);
+  return inclusive
+    ? { reason: `Smaller than the least allowed, ${least}.`, fix: `Use ${least} or more.` }
+    : { reason: `It must be more than ${least}.`, fix: `Use more than ${least}.` };
+}
+
+function tooBig({ origin, maximum, inclusive = true }: z.core.$ZodIssueTooBig) {
+  const most = counted(maximum, origin);
+  if (origin === "array") return { reason: `More than ${most}.`, fix: `Keep ${most}.` };
+  return inclusive
+    ? { reason: `Larger than the most allowed, ${most}.`, fix: `Use ${most} or less.` }
+    : { reason: `It must be less than ${most}.`, fix: `Use less than ${most}.` };
+}
+
+/** `1 entry`, `40 characters`, `65535` */
+function counted(number: number | bigint, origin: string): string {
+  const isOne = Number(number) === 1;
+  if (origin === "string") return `${number} character${isOne ? "" : "s"}`;
+  if (origin === "array") return `${number} ${isOne ? "entry" : "entries"}`;
+  return String(number);
 }
 
 function article(kind: string): string {

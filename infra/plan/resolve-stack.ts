@@ -6,7 +6,7 @@ import type { Release } from "./catalogue/types.ts";
 import type { Finding } from "./checks/finding.ts";
 import { resolveEncoders } from "./resolve/encoders.ts";
 import { resolveModels } from "./resolve/models.ts";
-import { findingsOf, rowOf, unknownName } from "./resolve/names.ts";
+import { findingsOf, rowOf, unknownRelease } from "./resolve/names.ts";
 import { resolvePools } from "./resolve/pools.ts";
 import type { GpuStackSpec } from "./spec.ts";
 
@@ -33,31 +33,28 @@ export function resolveWithFindings(config: GpuStackConfig): ResolvedStack {
   const known: Readonly<Record<string, Release>> = releases;
   const release = rowOf(known, config.release);
   if (release === undefined) {
-    report(
-      "stack",
-      [],
-      unknownName("release", config.release, "a release of the catalogue", Object.keys(known)),
-    );
+    report("stack", [], unknownRelease(config.release, Object.keys(known)));
   }
   // Stands in for a release that does not exist, so that the checks which don't look at it still run.
   const stands = release ?? releases[DEFAULT_RELEASE];
   const pools = resolvePools(config, report);
   const choice = { config, pools, report };
   const models = resolveModels({ ...choice, release: stands, layout: config.image.layout });
-  const spec: GpuStackSpec = {
+  const withoutEncoders: GpuStackSpec = {
     platform: config.platform,
     region: config.platform === "aws" ? config.region : null,
     release: stands,
     image: { base: config.image.base ?? ngcImage(stands), layout: config.image.layout },
     models,
-    encoders: resolveEncoders(choice),
+    encoders: null,
     pools,
     store: engineStore(config),
     whenFull: config.engines.whenFull,
     memoryFitAccept: acceptedFits(config),
     acceptUnverified: config.acceptUnverified,
   };
-  return { spec, findings };
+  const encoders = resolveEncoders(choice, withoutEncoders);
+  return { spec: { ...withoutEncoders, encoders }, findings };
 }
 
 /** Whether the release of the specification is the one that the stack file names. */

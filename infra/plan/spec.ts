@@ -2,6 +2,7 @@
  * What a stack wants, resolved: every name of the stack file replaced by its row of the catalogue, every default
  * filled in. The functions of the plan take these and nothing else.
  */
+import type { TextEncoderName, VisionEncoderName } from "./catalogue/encoders.ts";
 import type {
   Dtype,
   EngineLimits,
@@ -97,8 +98,8 @@ export interface ModelSpec {
 
 /** Encoders of a stack: `vision_encoder`, `text_encoder`, `clip_text`, `llava_ensemble`. */
 export interface EncodersSpec {
-  readonly vision: "clip-vit-base-patch32" | "clip-vit-large-patch14";
-  readonly text: "all-MiniLM-L6-v2";
+  readonly vision: VisionEncoderName;
+  readonly text: TextEncoderName;
   readonly device: "cpu" | "gpu";
   /** `int8` needs a calibrated QDQ model, which the encoder builder makes. */
   readonly precision: "fp32" | "fp16" | "int8";

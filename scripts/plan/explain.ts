@@ -88,12 +88,20 @@ function containerChapter(
     ...(spec.engine.weights.kind === "folder"
       ? ["--volume", `${spec.engine.weights.path}:${spec.engine.weights.path}`]
       : []),
-    ...(spec.engine.weights.kind === "hub" && spec.engine.row.source.gated ? ["--env", "HF_TOKEN"] : []),
+    ...secretVariables(spec.engine).flatMap((name) => ["--env", name]),
   ];
   return {
     title: `On a machine with ${gpuIdentity(spec.engine.target)}${driver}: the container that builds and serves.`,
     lines: [`${shellLine(["docker", "run", ...flags])} \\\n  ${shellLine([stack.image.base, "bash"])}`],
   };
+}
+
+/** Variables that Docker hands on from the shell, by name alone: no value is in a command line. */
+function secretVariables({ weights, row }: ModelPlan["spec"]["engine"]): readonly string[] {
+  if (weights.kind === "hub" && row.source.gated) return ["HF_TOKEN"];
+  if (weights.kind === "s3")
+    return ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION"];
+  return [];
 }
 
 function buildChapters({ spec, engine }: ModelPlan): Chapter[] {

@@ -9,8 +9,6 @@ export type VisionEncoderName = (typeof VISION_ENCODER_NAMES)[number];
 export const TEXT_ENCODER_NAMES = ["all-MiniLM-L6-v2"] as const;
 export type TextEncoderName = (typeof TEXT_ENCODER_NAMES)[number];
 
-export type EncoderName = VisionEncoderName | TextEncoderName;
-
 /** Operator set of every exported graph: the lowest with LayerNormalization as one operator (see {@link EncoderTower}). */
 export const ONNX_OPSET = 17;
 

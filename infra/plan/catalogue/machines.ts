@@ -3,13 +3,10 @@
  *
  * All figures are of Karpenter's list, which is made from the EC2 API: network is the baseline bandwidth, allocatable is what
  * Karpenter expects a node of the type to leave to pods.
+ * https://github.com/aws/karpenter-provider-aws/blob/1d927085dd81a9df9301e613f371dac5b4d16bfe/website/content/en/docs/reference/instance-types.md
  */
 import type { GpuName } from "./gpus.ts";
 import type { MachineType } from "./types.ts";
-
-/** Where every figure of this file is from. */
-export const MACHINES_SOURCE =
-  "https://github.com/aws/karpenter-provider-aws/blob/1d927085dd81a9df9301e613f371dac5b4d16bfe/website/content/en/docs/reference/instance-types.md";
 
 type Row = readonly [
   instanceType: string,

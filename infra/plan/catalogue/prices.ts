@@ -28,6 +28,18 @@ export function onDemandHourlyUsd(region: string, instanceType: string): number 
   return table !== undefined && Object.hasOwn(table, instanceType) ? (table[instanceType] ?? null) : null;
 }
 
+/** Region whose prices order instance types where a stack's own region is unknown or not in the table. */
+const REGION_OF_ORDER = "us-east-1";
+
+/**
+ * US dollars an hour to order instance types by, and never to show: prices of the region, or of us-east-1 where the region
+ * is null or has no table. Infinity where no price is known, so that such a type comes last.
+ */
+export function orderingHourlyUsd(region: string | null, instanceType: string): number {
+  const known = region !== null && tableOf(region) !== undefined ? region : REGION_OF_ORDER;
+  return onDemandHourlyUsd(known, instanceType) ?? Infinity;
+}
+
 /** Regions of the table that have an on-demand price for a type; there may be more that offer it. */
 export function regionsOffering(instanceType: string): readonly string[] {
   return PRICE_REGIONS.filter((region) => onDemandHourlyUsd(region, instanceType) !== null);

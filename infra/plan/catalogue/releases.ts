@@ -329,6 +329,8 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
     templates: "v0.19.0",
     recipes: "0.19",
     backendRef: "v0.19.0",
+    // The image has all_models/llmapi, but the keys of its model.yaml were not read.
+    runtimes: engineOnly,
     note:
       "The image has /app/examples/llama, as the tag v0.19.0 and other than the branch r25.05: " +
       "https://github.com/NVIDIA/TensorRT-LLM/issues/4275#issuecomment-2941155249.",

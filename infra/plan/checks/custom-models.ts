@@ -3,6 +3,7 @@ import { showValue } from "../../problems.ts";
 import { languageModels } from "../catalogue/language-models.ts";
 import type { Flavour, LanguageModel } from "../catalogue/types.ts";
 import { type Check, type CheckedStack, type Remark, stackCheck } from "./finding.ts";
+import { atMost } from "./words.ts";
 
 const FLAVOURS_WITH_IMAGES: readonly Flavour[] = ["multimodal", "llava"];
 
@@ -51,7 +52,7 @@ export const customModelChecks = {
         path: `${path}.architecture.kvLayers`,
         value: showValue(kvLayers),
         reason: `The model has ${layers} layers.`,
-        fix: `Use ${layers} or less, or leave it out where all layers keep keys and values.`,
+        fix: `${atMost(layers)}, or leave it out where all layers keep keys and values.`,
       },
     ];
   }),

@@ -4,30 +4,49 @@
  * Rules of splitting: NVIDIA/TensorRT-LLM examples/models/core/llama/README.md and tensorrt_llm/mapping.py; of lengths:
  * docs/source/performance/performance-tuning-guide/tuning-max-batch-size-and-max-num-tokens.md of the same repository.
  */
-import type { Architecture } from "../catalogue/types.ts";
 import { unsupportedReason } from "../engine/support.ts";
+import { dividesHeads } from "../engine/tensor-parallel.ts";
 import { visualNumbers } from "../engine/visual-numbers.ts";
+import { weightsDirectory } from "../engine/weights.ts";
 import { maxTokensPerStep } from "../fit/terms.ts";
-import type { ModelSpec } from "../spec.ts";
+import { poolOf } from "../pool-space.ts";
+import type { GpuStackSpec, ModelSpec } from "../spec.ts";
 import { type Check, modelCheck, type Remark } from "./finding.ts";
+import { typesWithGpus } from "./instance-types.ts";
+import { atMost, oneOf } from "./words.ts";
 
 /** Largest `tensorParallel` of the schema. */
 const LARGEST_TENSOR_PARALLEL = 16;
 
+/**
+ * What TensorRT-LLM looks for in the path of the weights before it registers VILA's classes: `load_hf_llama` in
+ * tensorrt_llm/models/llama/convert.py and `from_hugging_face` in config.py beside it, at 0.9 to 0.20. The latter takes
+ * upper case as well in later versions, the former never.
+ */
+const VILA_MARK = "vila";
+
 export const engineChecks = {
   tensorParallelDividesHeads: modelCheck(
-    ["models.model", "models.tensorParallel", "catalogue"],
-    ({ engine, path }) => {
+    [
+      "models.model",
+      "models.tensorParallel",
+      "models.pipelineParallel",
+      "models.pool",
+      "pools.name",
+      "pools.instanceType",
+      "pools.machine",
+      "pools.sharing",
+      "catalogue",
+    ],
+    (model, { spec }) => {
+      const { engine, path } = model;
       const { architecture } = engine.row;
       if (dividesHeads(engine.tensorParallel, architecture)) return [];
-      const valid = Array.from({ length: LARGEST_TENSOR_PARALLEL }, (_, index) => index + 1).filter((size) =>
-        dividesHeads(size, architecture),
-      );
       return [
         {
           path: `${path}.tensorParallel`,
           reason: `Each of ${engine.tensorParallel} GPUs would need a whole part of the ${architecture.heads} attention heads (${architecture.kvHeads} of keys and values) of ${engine.model}.`,
-          fix: `Use ${oneOf(valid)}.`,
+          fix: tensorParallelFix(model, spec),
         },
       ];
     },
@@ -42,7 +61,7 @@ export const engineChecks = {
         {
           path: `${path}.pipelineParallel`,
           reason: `${engine.model} has ${layers} layers, fewer than the ${engine.pipelineParallel} stages.`,
-          fix: `Use ${layers} or less.`,
+          fix: `${atMost(layers)}.`,
         },
       ];
     },
@@ -146,6 +165,31 @@ export const engineChecks = {
     ];
   }),
 
+  weightsAreNamedVila: modelCheck(
+    ["models.model", "models.weights", "models.runtime", "catalogue"],
+    ({ engine, serving, path }) => {
+      if (serving.runtime !== "engine" || engine.row.vision?.modelType !== "vila") return [];
+      const directory = weightsDirectory(engine.model, engine.weights);
+      if (directory.includes(VILA_MARK)) return [];
+      const reason = `TensorRT-LLM takes weights for VILA's where their path has \`${VILA_MARK}\`, in lower case, and loads them as another model elsewhere; these lie in ${directory}.`;
+      return engine.weights.kind === "folder"
+        ? [
+            {
+              path: `${path}.weights.path`,
+              reason,
+              fix: `Rename the folder, such as ${directory.replace(/\/+$/, "")}-${VILA_MARK}.`,
+            },
+          ]
+        : [
+            {
+              path: `${path}.model`,
+              reason,
+              fix: `Rename the row of catalogue.models, such as ${VILA_MARK}-${engine.model}; its name is a part of the path.`,
+            },
+          ];
+    },
+  ),
+
   recipeOfRelease: modelCheck(
     ["release", "models.model", "models.quantization", "models.runtime", "catalogue"],
     ({ engine, serving, path }) => {
@@ -164,17 +208,22 @@ export const engineChecks = {
   ),
 } satisfies Record<string, Check>;
 
-/** Each rank gets whole heads; key and value heads are split, or each is copied to the same number of ranks. */
-function dividesHeads(tensorParallel: number, { heads, kvHeads }: Architecture): boolean {
-  return heads % tensorParallel === 0 && (kvHeads % tensorParallel === 0 || tensorParallel % kvHeads === 0);
+/** Sizes that the machine's GPUs allow, and the next size up where more was asked for than they do. */
+function tensorParallelFix(model: ModelSpec, spec: GpuStackSpec): string {
+  const { engine } = model;
+  const { machine, sharing } = poolOf(model, spec);
+  const gpusPerServer = sharing.mode === "none" ? machine.gpus : 1;
+  const most = Math.max(1, Math.floor(gpusPerServer / engine.pipelineParallel));
+  const sizes = Array.from({ length: LARGEST_TENSOR_PARALLEL }, (_, index) => index + 1).filter((size) =>
+    dividesHeads(size, engine.row.architecture),
+  );
+  const here = `Use ${oneOf(sizes.filter((size) => size <= most))}`;
+  const next = sizes.find((size) => size >= engine.tensorParallel);
+  if (next === undefined || next <= most) return `${here}.`;
+  const types = typesWithGpus(next * engine.pipelineParallel, engine.target.gpu.name, spec.region);
+  return types.length === 0 ? `${here}.` : `${here}; or ${next} on machines such as ${oneOf(types)}.`;
 }
 
 function tokensPerStepRemark({ path }: ModelSpec, reason: string, fix: string): Remark {
   return { path: `${path}.limits.maxNumTokens`, reason, fix };
-}
-
-/** `1, 2 or 4` */
-export function oneOf(values: readonly (string | number)[]): string {
-  const [last, ...others] = values.toReversed();
-  return others.length === 0 ? String(last) : `${others.toReversed().join(", ")} or ${last}`;
 }

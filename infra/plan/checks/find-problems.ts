@@ -5,6 +5,7 @@ import type { MemoryFit } from "../fit/types.ts";
 import { isReleaseKnown } from "../resolve-stack.ts";
 import type { GpuStackSpec } from "../spec.ts";
 import { accessChecks } from "./access.ts";
+import { buildChecks } from "./builds.ts";
 import { customModelChecks } from "./custom-models.ts";
 import { encoderChecks } from "./encoders.ts";
 import { engineChecks } from "./engine.ts";
@@ -27,6 +28,7 @@ export const checks = {
   ...gpuChecks,
   ...servingChecks,
   ...poolChecks,
+  ...buildChecks,
   ...encoderChecks,
   ...fitChecks,
   ...accessChecks,

@@ -61,7 +61,7 @@ export const fitChecks = {
       severity: "warning",
       path,
       reason: [
-        `${fit.tenants.join(", ")}: about ${gib(fit.needGiB)} of the ${gib(fit.capacityGiB)} of ${fit.gpu}, with an error of ${gib(fit.errorGiB)} either way.`,
+        `${tenantNames(fit)}: about ${gib(fit.needGiB)} of the ${gib(fit.capacityGiB)} of ${fit.gpu}, with an error of ${gib(fit.errorGiB)} either way.`,
         ...(fit.notes ?? []),
       ].join(" "),
       fix: "Lower concurrentRequests or limits.maxBatchSize, or use a larger GPU.",
@@ -113,7 +113,17 @@ function acceptedReason({ tenants }: MemoryFit, { memoryFitAccept }: GpuStackSpe
 }
 
 function shortage(fit: MemoryFit): string {
-  return `${fit.tenants.join(", ")} ${fit.tenants.length === 1 ? "needs" : "need"} about ${gib(fit.needGiB)} (error ${gib(fit.errorGiB)}), and ${fit.gpu} can give ${gib(fit.capacityGiB)}: ${gib(missing(fit))} too little.`;
+  return `${tenantNames(fit)} ${fit.tenants.length === 1 ? "needs" : "need"} about ${gib(fit.needGiB)} (error ${gib(fit.errorGiB)}), and ${fit.gpu} can give ${gib(fit.capacityGiB)}: ${gib(missing(fit))} too little.`;
+}
+
+/** Each tenant once: `2 × llama, gpt2`. */
+function tenantNames({ tenants }: MemoryFit): string {
+  return [...new Set(tenants)]
+    .map((name) => {
+      const times = tenants.filter((tenant) => tenant === name).length;
+      return times === 1 ? name : `${times} × ${name}`;
+    })
+    .join(", ");
 }
 
 function missing({ needGiB, capacityGiB }: MemoryFit): number {

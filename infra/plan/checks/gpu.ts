@@ -3,23 +3,22 @@
  * https://nvidia.github.io/TensorRT-LLM/reference/support-matrix.html.
  */
 import { worldSize } from "../fit/placement.ts";
-import { oneOf } from "./engine.ts";
+import { poolOf } from "../pool-space.ts";
 import { type Check, modelCheck, type Remark } from "./finding.ts";
-import { typesWithGpus } from "./instance-types.ts";
-import { poolOf } from "./pool-space.ts";
+import { rentableGpus, typesWithGpus } from "./instance-types.ts";
+import { atMost, capitalized, machineWords, oneOf, placeOf } from "./words.ts";
 
 const MACHINE_KEYS = ["models.pool", "pools.name", "pools.instanceType", "pools.machine"] as const;
 
 export const gpuChecks = {
-  gpuIsSupported: modelCheck(MACHINE_KEYS, ({ engine, path, pool }) => {
-    const { gpu } = engine.target;
+  gpuIsSupported: modelCheck(MACHINE_KEYS, (model, { spec }) => {
+    const { gpu } = model.engine.target;
     if (gpu.supported) return [];
     return [
       {
-        path: `${path}.pool`,
-        value: JSON.stringify(pool),
+        ...placeOf(model, poolOf(model, spec), "pool", spec),
         reason: `TensorRT-LLM's support matrix does not list ${gpu.name} (${gpu.architecture}, compute capability ${gpu.computeCapability}).`,
-        fix: "Use machines with A10G, L4, L40S, A100 or H100, such as g5.4xlarge.",
+        fix: `Use ${spec.platform === "docker" ? "a host" : "machines"} with ${oneOf(rentableGpus())}, such as g5.4xlarge.`,
       },
     ];
   }),
@@ -33,7 +32,7 @@ export const gpuChecks = {
         reason: `${gpu.name} has compute capability ${gpu.computeCapability}, and ${engine.dtype} needs ${engine.dtype === "bfloat16" ? "8.0" : "7.0"} or more.`,
         fix:
           engine.dtype === "bfloat16"
-            ? "Write dtype: float16, or use machines with A10G, L4, L40S, A100 or H100."
+            ? `Write dtype: float16, or use ${oneOf(rentableGpus("bfloat16"))}.`
             : "Use another GPU.",
       },
     ];
@@ -51,7 +50,7 @@ export const gpuChecks = {
         reason: `${gpu.name} has compute capability ${gpu.computeCapability}; ${needs}.`,
         fix:
           quantization === "fp8"
-            ? "Use int8 or int4, or machines with L4, L40S or H100."
+            ? `Use int8 or int4, or ${oneOf(rentableGpus("fp8"))}.`
             : "Write quantization: none, or use another GPU.",
       },
     ];
@@ -92,7 +91,8 @@ export const gpuChecks = {
       const pool = poolOf(model, spec);
       // What shares a GPU has a rule of its own.
       if (ranks <= pool.machine.gpus || (ranks > 1 && pool.sharing.mode !== "none")) return [];
-      const machine = pool.instanceType ?? `A machine of ${pool.name}`;
+      const words = machineWords(spec, pool);
+      const machine = pool.instanceType ?? capitalized(words.machine);
       const types = typesWithGpus(ranks, engine.target.gpu.name, spec.region);
       const others = types.length > 0 ? types : typesWithGpus(ranks, null, spec.region);
       return [
@@ -101,8 +101,8 @@ export const gpuChecks = {
           reason: `tensorParallel ${engine.tensorParallel} × pipelineParallel ${engine.pipelineParallel} are ${ranks} GPUs of one machine; ${machine} has ${pool.machine.gpus}.`,
           fix:
             others.length === 0
-              ? `Use ${pool.machine.gpus} or less; no instance type of the catalogue has ${ranks} GPUs.`
-              : `Use ${pool.machine.gpus} or less, or machines that have ${ranks}: ${others.join(", ")}.`,
+              ? `${atMost(pool.machine.gpus)}; no instance type of the catalogue has ${ranks} GPUs.`
+              : `${atMost(pool.machine.gpus)}, or ${spec.platform === "docker" ? "a host that has" : "machines that have"} ${ranks}: ${oneOf(others)}.`,
         },
       ];
     },

@@ -1,11 +1,8 @@
 /** Which machines could be rented instead. */
 import { gpus } from "../catalogue/gpus.ts";
 import { machineTypes } from "../catalogue/machines.ts";
-import { onDemandHourlyUsd } from "../catalogue/prices.ts";
+import { orderingHourlyUsd } from "../catalogue/prices.ts";
 import type { Gpu, MachineType } from "../catalogue/types.ts";
-
-/** Prices that rank instance types where a stack has no region of its own. */
-const REGION_OF_RANKING = "us-east-1";
 
 /** Enough to choose from. */
 const MOST_TYPES = 4;
@@ -24,13 +21,35 @@ export function cheapestTypes(
       const gpu = rows[type.gpu];
       return gpu?.supported === true && suits(type, gpu);
     })
-    .map(([name]) => ({ name, price: onDemandHourlyUsd(region ?? REGION_OF_RANKING, name) ?? Infinity }))
+    .map(([name]) => ({ name, price: orderingHourlyUsd(region, name) }))
     .sort((a, b) => a.price - b.price || (a.name < b.name ? -1 : 1))
     .slice(0, MOST_TYPES)
     .map(({ name }) => name);
 }
 
+/** GPUs of instance types that TensorRT-LLM supports, with a number format where one is named, in the order of the GPU table. */
+export function rentableGpus(format?: Gpu["formats"][number]): readonly string[] {
+  const rented = new Set(Object.values<MachineType>(machineTypes).map(({ gpu }) => gpu));
+  return Object.entries<Gpu>(gpus)
+    .filter(
+      ([name, { supported, formats }]) =>
+        supported && rented.has(name) && (format === undefined || formats.includes(format)),
+    )
+    .map(([name]) => name);
+}
+
 /** Types with at least so many GPUs, of one kind where it is named. */
 export function typesWithGpus(count: number, gpu: string | null, region: string | null): readonly string[] {
   return cheapestTypes(region, (type) => type.gpus >= count && (gpu === null || type.gpu === gpu));
+}
+
+/**
+ * The fix for a machine that is too small.
+ *
+ * @param lead - How the sentence begins.
+ */
+export function useLarger(types: readonly string[], lead = "Use"): string {
+  return types.length === 0
+    ? "No instance type of the catalogue with this GPU is large enough; use another GPU."
+    : `${lead} one of ${types.join(", ")}.`;
 }

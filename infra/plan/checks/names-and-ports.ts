@@ -18,7 +18,7 @@ export const nameChecks = {
       return [
         {
           path,
-          reason: `The name is kept for a service; so are ${RESERVED_NAMES.join(", ")}.`,
+          reason: `Services of every stack have the names ${RESERVED_NAMES.join(", ")}.`,
           fix: "Give the model another name.",
         },
       ];

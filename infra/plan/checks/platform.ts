@@ -1,9 +1,10 @@
 /** What one platform has and another has not. */
 
-import { onDemandHourlyUsd, pricesAsOf, regionsOffering } from "../catalogue/prices.ts";
-import { oneOf } from "./engine.ts";
+import { onDemandHourlyUsd, PRICE_REGIONS, pricesAsOf, regionsOffering } from "../catalogue/prices.ts";
+import { isPricedByTable } from "../cost/pool-price.ts";
 import { type Check, poolCheck, type Remark, stackCheck } from "./finding.ts";
 import { cheapestTypes } from "./instance-types.ts";
+import { oneOf } from "./words.ts";
 
 export const platformChecks = {
   gpuIndicesAreForHosts: stackCheck(["models.gpuIndices"], ({ config }) =>
@@ -42,20 +43,22 @@ export const platformChecks = {
     ];
   }),
 
-  regionIsPriced: stackCheck(["region", "pools.hourlyUsd"], ({ spec: { region, pools } }) => {
-    const isPricedByTable = pools.some(
-      ({ hourlyUsd, capacity }) => hourlyUsd === undefined && capacity === "onDemand",
-    );
-    if (region === null || pricesAsOf(region) !== null || !isPricedByTable) return [];
-    return [
-      {
-        severity: "warning",
-        path: "region",
-        reason: `The price table has no ${region}, so the machines there are in no sum of the costs.`,
-        fix: "Write hourlyUsd for each pool, or check the name of the region.",
-      },
-    ];
-  }),
+  // No list of regions is kept: one that does not exist looks like one that has no prices here.
+  regionIsPriced: stackCheck(
+    ["region", "pools.hourlyUsd", "pools.capacity"],
+    ({ spec: { region, pools } }) => {
+      if (region === null || pricesAsOf(region) !== null) return [];
+      const isUnpriced = pools.some(isPricedByTable);
+      return [
+        {
+          severity: "warning",
+          path: "region",
+          reason: `There is no price table for ${region}; prices are of ${PRICE_REGIONS.join(", ")}. ${isUnpriced ? "Its machines are in no sum of the costs, and whether" : "Whether"} AWS has a region of that name is not known here.`,
+          fix: `Check the name of the region${isUnpriced ? ", and write hourlyUsd for each pool" : ""}.`,
+        },
+      ];
+    },
+  ),
 
   typeIsOffered: poolCheck(
     ["region", "pools.instanceType", "pools.hourlyUsd"],

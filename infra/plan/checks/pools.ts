@@ -1,41 +1,11 @@
-/** Machines against what they have to hold: pods, builds, disks, shared GPUs. */
-import { showValue } from "../../problems.ts";
+/** Pools and the host against the servers that they have to hold. Builds have builds.ts. */
 import { worldSize } from "../fit/placement.ts";
-import type { GpuStackSpec, ModelSpec, PoolSpec } from "../spec.ts";
-import {
-  type Check,
-  type CheckedStack,
-  type Key,
-  modelCheck,
-  poolCheck,
-  type Remark,
-  stackCheck,
-  valueAt,
-} from "./finding.ts";
-import { cheapestTypes } from "./instance-types.ts";
-import { buildDiskGiB, buildRequest, machineResources, serverRequest, storedGiB } from "./pod-requests.ts";
-import { buildPoolOf, packPool, podsOf, poolOf, slotsPerMachine } from "./pool-space.ts";
-
-const MACHINE_KEYS = ["pools.name", "pools.instanceType", "pools.machine"] as const;
-const SERVER_KEYS: readonly Key[] = [
-  ...MACHINE_KEYS,
-  "pools.nodes",
-  "pools.sharing",
-  "models.pool",
-  "models.replicas",
-  "models.tensorParallel",
-  "models.pipelineParallel",
-  "encoders",
-];
-const BUILD_KEYS: readonly Key[] = [
-  ...MACHINE_KEYS,
-  "catalogue",
-  "models.model",
-  "models.pool",
-  "models.buildPool",
-  "models.quantization",
-  "models.runtime",
-];
+import { machineResources, serverRequest, storedGiB } from "../pod-requests.ts";
+import { packPool, podsOf, poolOf, slotsPerMachine } from "../pool-space.ts";
+import { type Check, modelCheck, poolCheck, stackCheck } from "./finding.ts";
+import { cheapestTypes, useLarger } from "./instance-types.ts";
+import { MACHINE_KEYS, SERVER_KEYS } from "./keys.ts";
+import { atMost, count, gib, machineWords, placeOf } from "./words.ts";
 
 export const poolChecks = {
   nodesInOrder: poolCheck(["pools.nodes"], ({ nodes, path }) => {
@@ -44,7 +14,7 @@ export const poolChecks = {
       {
         path: `${path}.nodes.min`,
         reason: `At least ${nodes.min} machines and at most ${nodes.max} contradict each other.`,
-        fix: `Use ${nodes.max} or less, or raise nodes.max.`,
+        fix: `${atMost(nodes.max)}, or raise nodes.max.`,
       },
     ];
   }),
@@ -60,6 +30,22 @@ export const poolChecks = {
       },
     ];
   }),
+
+  ownedIsPriced: poolCheck(
+    ["pools.capacity", "pools.instanceType", "pools.hourlyUsd"],
+    ({ capacity, hourlyUsd, instanceType, path }, { spec }) => {
+      if (capacity !== "owned" || instanceType === null || hourlyUsd !== undefined) return [];
+      const isHost = spec.platform === "docker";
+      return [
+        {
+          severity: "warning",
+          path: `${path}.hourlyUsd`,
+          reason: `${isHost ? `The host (${instanceType}) is` : `Machines of type ${instanceType} are`} taken as owned, so ${isHost ? "it costs" : "they cost"} nothing here.`,
+          fix: "Write what an hour of one costs where it is rented, or 0 where it is not.",
+        },
+      ];
+    },
+  ),
 
   sharingNeedsGpu: poolCheck(["pools.sharing", ...MACHINE_KEYS], ({ sharing, gpu, path, name }) => {
     if (sharing.mode === "none" || gpu !== null) return [];
@@ -88,20 +74,6 @@ export const poolChecks = {
     },
   ),
 
-  buildPoolHasSameGpu: modelCheck(["models.runtime", ...BUILD_KEYS, "pools.sharing"], (model, { spec }) => {
-    const [serves, builds] = [poolOf(model, spec), buildPoolOf(model, spec)];
-    if (model.serving.runtime !== "engine" || serves.name === builds.name) return [];
-    const [wanted, found] = [gpuOf(serves), gpuOf(builds)];
-    if (wanted === found) return [];
-    return [
-      {
-        path: `${model.path}.buildPool`,
-        reason: `An engine runs on the kind of GPU that built it, and no other: ${serves.name} serves with ${wanted}, ${builds.name} builds with ${found}.`,
-        fix: `Use a pool with ${wanted}, or leave buildPool out.`,
-      },
-    ];
-  }),
-
   machineHoldsServer: modelCheck(
     [...MACHINE_KEYS, "models.pool", "models.tensorParallel", "models.pipelineParallel"],
     (model, { spec }) => {
@@ -109,15 +81,15 @@ export const poolChecks = {
       const [needs, has] = [serverRequest(model), machineResources(pool)];
       const isShort = { cpu: needs.cpuMillis > has.cpuMillis, memory: needs.memoryMiB > has.memoryMiB };
       if (!isShort.cpu && !isShort.memory) return [];
+      const { machine, units } = machineWords(spec, pool);
       const short = isShort.cpu
-        ? `${needs.cpuMillis / 1000} CPUs, and a machine leaves ${has.cpuMillis / 1000} to pods`
-        : `${gib(needs.memoryMiB)} of memory, and a machine leaves ${gib(has.memoryMiB)} to pods`;
+        ? `${needs.cpuMillis / 1000} CPUs, and ${machine} leaves ${has.cpuMillis / 1000} to ${units}`
+        : `${gib(needs.memoryMiB)} of memory, and ${machine} leaves ${gib(has.memoryMiB)} to ${units}`;
       return [
         {
-          path: `${model.path}.pool`,
-          value: showValue(pool.name),
+          ...placeOf(model, pool, "pool", spec),
           reason: `A server of ${model.serving.name} takes ${short}.`,
-          fix: larger(
+          fix: useLarger(
             cheapestTypes(
               spec.region,
               (type) =>
@@ -131,46 +103,6 @@ export const poolChecks = {
       ];
     },
   ),
-
-  machineHoldsBuild: modelCheck(BUILD_KEYS, (model, { config, spec }) => {
-    const pool = buildPoolOf(model, spec);
-    const [needs, has] = [buildRequest(model), machineResources(pool)];
-    if (model.serving.runtime !== "engine" || needs.memoryMiB <= has.memoryMiB) return [];
-    const { row } = model.engine;
-    return [
-      {
-        path: isSet(config, `${model.path}.buildPool`) ? `${model.path}.buildPool` : `${model.path}.pool`,
-        value: showValue(pool.name),
-        reason: `Converting ${model.engine.model} holds its ${row.source.storedDtype} weights and the checkpoint in host memory, about ${gib(needs.memoryMiB)} (an estimate); a machine of ${pool.name} leaves ${gib(has.memoryMiB)} to pods.`,
-        fix: larger(
-          cheapestTypes(
-            spec.region,
-            (type) =>
-              type.gpu === pool.machine.gpu &&
-              type.gpus >= worldSize(model) &&
-              machineResources({ machine: type }).memoryMiB >= needs.memoryMiB,
-          ),
-          "Serve from it and name a larger pool with the same GPU in buildPool, or use",
-        ),
-      },
-    ];
-  }),
-
-  diskHoldsBuild: modelCheck([...BUILD_KEYS, "pools.diskGiB", "release"], (model, { spec }) => {
-    const pool = buildPoolOf(model, spec);
-    if (model.serving.runtime !== "engine") return [];
-    const parts = buildDiskGiB(model, spec.release);
-    const needed = Math.ceil(Object.values(parts).reduce((sum, part) => sum + part, 0));
-    if (needed <= pool.diskGiB) return [];
-    const terms = Object.entries(parts).map(([what, size]) => `${what} ${size.toFixed(1)}`);
-    return [
-      {
-        path: `${pool.path}.diskGiB`,
-        reason: `Building ${model.serving.name} takes ${needed} GiB: ${terms.join(", ")}.`,
-        fix: `Use ${needed} or more.`,
-      },
-    ];
-  }),
 
   storeHoldsModels: stackCheck(
     ["engineStore", "models.model", "models.quantization", "models.runtime", "catalogue"],
@@ -214,85 +146,13 @@ export const poolChecks = {
     if (needed <= has.memoryMiB) return [];
     return [
       {
-        path: "host",
-        value: showValue(pool.instanceType ?? pool.machine),
+        path: machineWords(spec, pool).path,
         reason: `All servers together take ${gib(needed)} of memory, and the host has ${gib(has.memoryMiB)}.`,
         fix: "Use a larger host, or fewer servers.",
       },
     ];
   }),
-
-  gpuIsFreeToBuild: poolCheck(
-    [...SERVER_KEYS, "models.buildPool", "models.runtime", "models.gpuIndices", "engines"],
-    (pool, { spec }) => {
-      const built = spec.models.filter(
-        (model) => model.buildPool === pool.name && model.serving.runtime === "engine",
-      );
-      const { homeless, mostFreeSlots } = packPool(spec, pool);
-      const waiting = built.filter((model) => worldSize(model) > mostFreeSlots);
-      const [first] = waiting;
-      if (first === undefined || homeless.length > 0 || spec.whenFull === "stopServer") return [];
-      // A machine that is too small even when it is empty is said for each model.
-      if (worldSize(first) > slotsPerMachine(pool)) return [];
-      return [noFreeGpu(spec, pool, first, mostFreeSlots)];
-    },
-  ),
-
-  machineHasGpusToBuild: modelCheck(
-    ["models.tensorParallel", "models.pipelineParallel", ...BUILD_KEYS],
-    (model, { spec }) => {
-      const [serves, builds] = [poolOf(model, spec), buildPoolOf(model, spec)];
-      const ranks = worldSize(model);
-      if (serves.name === builds.name || ranks <= builds.machine.gpus || model.serving.runtime !== "engine")
-        return [];
-      return [
-        {
-          path: `${model.path}.buildPool`,
-          reason: `A finished engine is tried with all its ${ranks} ranks, and a machine of ${builds.name} has ${count(builds.machine.gpus, "GPU")}.`,
-          fix: `Use a pool whose machines have ${ranks} GPUs, or leave buildPool out.`,
-        },
-      ];
-    },
-  ),
 } satisfies Record<string, Check>;
-
-function noFreeGpu(spec: GpuStackSpec, pool: PoolSpec, model: ModelSpec, free: number): Remark {
-  const ranks = worldSize(model);
-  const stop =
-    "or write `engines: { whenFull: stopServer }`, which stops the model's server while its engine is built";
-  const isHost = spec.platform === "docker";
-  return {
-    path: isHost ? "engines.whenFull" : `${pool.path}.nodes.max`,
-    reason: `When all servers run, ${free === 0 ? "no GPU" : `only ${count(free, "GPU")} of a machine`} of ${pool.name} is free, and building ${model.serving.name} takes ${ranks}.`,
-    fix: isHost
-      ? `Use a host with more GPUs, ${stop}.`
-      : `Use ${pool.nodes.max + 1}, name a pool with ${gpuOf(pool)} for builds in buildPool, ${stop}.`,
-  };
-}
-
-function isSet(config: CheckedStack["config"], path: string): boolean {
-  return valueAt(config, path) !== undefined;
-}
-
-/** As an engine sees it. */
-function gpuOf({ gpu, sharing }: PoolSpec): string {
-  if (gpu === null) return "no GPU";
-  return sharing.mode === "mig" ? `${gpu.name} MIG ${sharing.profile}` : gpu.name;
-}
-
-function larger(types: readonly string[], lead = "Use"): string {
-  return types.length === 0
-    ? "No instance type of the catalogue with this GPU is large enough; use another GPU."
-    : `${lead} one of ${types.join(", ")}.`;
-}
-
-function gib(mebibytes: number): string {
-  return `${(mebibytes / 1024).toFixed(1)} GiB`;
-}
-
-function count(number: number, what: string): string {
-  return `${number} ${what}${number === 1 ? "" : "s"}`;
-}
 
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, number) => total + number, 0);

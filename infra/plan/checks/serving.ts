@@ -4,8 +4,8 @@
  */
 import { showValue } from "../../problems.ts";
 import { repositoryProblems } from "../repository/problems.ts";
-import { oneOf } from "./engine.ts";
 import { type Check, modelCheck } from "./finding.ts";
+import { atMost, oneOf } from "./words.ts";
 
 /** Largest batch and prompt that https://github.com/triton-inference-server/tutorials has written into its LLaVA repository. */
 const LLAVA_TUTORIAL = { maxBatchSize: 1, maxInputTokens: 2048, maxBeamWidth: 1, maxImagesPerRequest: 1 };
@@ -73,7 +73,7 @@ export const servingChecks = {
       {
         path: `${path}.triton.maxBatchSize`,
         reason: `The engine is built for ${engine.limits.maxBatchSize} requests in a batch, and refuses ${serving.maxBatchSize}.`,
-        fix: `Use ${engine.limits.maxBatchSize} or less, or raise limits.maxBatchSize, which builds another engine.`,
+        fix: `${atMost(engine.limits.maxBatchSize)}, or raise limits.maxBatchSize, which builds another engine.`,
       },
     ];
   }),
@@ -88,7 +88,7 @@ export const servingChecks = {
         {
           path: `${path}.concurrentRequests`,
           reason: `A server works on ${most} requests at a time, its largest batch; the others of ${serving.concurrentRequests} would wait.`,
-          fix: `Use ${most} or less, or raise limits.maxBatchSize and triton.maxBatchSize.`,
+          fix: `${atMost(most)}, or raise limits.maxBatchSize and triton.maxBatchSize.`,
         },
       ];
     },

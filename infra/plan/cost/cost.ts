@@ -27,14 +27,14 @@ export function stackCost(stack: GpuStackSpec, engines: readonly EngineOfModel[]
   const storageHourlyUsd = sum(storage.map((line) => line.hourlyUsd ?? 0));
   const lines = [...pools.map(({ line }) => line), ...storage];
   const hourlyUsd = cents(sum(lines.map((line) => line.hourlyUsd ?? 0)));
+  const asleepHourlyUsd = cents(sum(pools.map((pool) => pool.asleepHourlyUsd)) + storageHourlyUsd);
   const usedTable = stack.pools.some((pool) => isPricedByTable(pool) && poolHourlyUsd(stack, pool) !== null);
   return {
     hourlyUsd,
     monthlyUsd: dollars(hourlyUsd * HOURS_PER_MONTH),
     buildUsd: cents(sum(builds.map((build) => build.usd ?? 0))),
-    asleepMonthlyUsd: dollars(
-      (sum(pools.map(({ asleepHourlyUsd }) => asleepHourlyUsd)) + storageHourlyUsd) * HOURS_PER_MONTH,
-    ),
+    asleepHourlyUsd,
+    asleepMonthlyUsd: dollars(asleepHourlyUsd * HOURS_PER_MONTH),
     lines,
     builds: builds.map(({ unpriced: _unpriced, ...build }) => build),
     unpriced: [
@@ -60,7 +60,7 @@ function poolCost(
       // No machine costs nothing, whatever one would cost.
       hourlyUsd: nodes === 0 ? 0 : price === null ? null : cents(nodes * price),
     },
-    asleepHourlyUsd: pool.nodes.min * (price ?? 0),
+    asleepHourlyUsd: cents(pool.nodes.min * (price ?? 0)),
   };
 }
 

@@ -24,7 +24,9 @@ export interface GpuCost {
   readonly monthlyUsd: number;
   /** All engines that the stack needs, each built once: a marked estimate. */
   readonly buildUsd: number;
-  /** A month with every pool at its least number of machines. */
+  /** With every pool at its least number of machines. */
+  readonly asleepHourlyUsd: number;
+  /** A month of that. */
   readonly asleepMonthlyUsd: number;
   readonly lines: readonly CostLine[];
   readonly builds: readonly {

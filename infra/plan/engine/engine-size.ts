@@ -1,8 +1,7 @@
 /** How large engines and what they are made from are: estimates for memory, disks and machines, in GiB. */
 import type { LanguageModel, Quantization } from "../catalogue/types.ts";
 import type { EngineSpec } from "../spec.ts";
-
-const GIB = 2 ** 30;
+import { GIB } from "../units.ts";
 
 /** float16 and bfloat16 alike. */
 const DTYPE_BYTES = 2;

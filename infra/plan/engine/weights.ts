@@ -92,7 +92,7 @@ export function downloadSteps(
         { name: "requirements", summary: "the AWS CLI", words: ["pip", "install", AWS_CLI_PACKAGE] },
         {
           name: "download",
-          summary: `${fetched} of weights from S3, with the role of the pod or machine`,
+          summary: `${fetched} of weights from S3, with the credentials of the pod or machine`,
           words: ["aws", "s3", "sync", weights.uri, { place: "weights" }, "--no-progress"],
         },
       ];

@@ -6,7 +6,8 @@ import {
   visionEncoders,
 } from "../catalogue/encoders.ts";
 import type { EncodersSpec } from "../spec.ts";
-import { GIB, grouped } from "./numbers.ts";
+import { GIB } from "../units.ts";
+import { grouped } from "./numbers.ts";
 import type { SizedTerm } from "./terms.ts";
 
 /** Bytes of a weight. An int8 plan keeps embeddings and layer normalisation in 16 bits; {@link WEIGHTS_ERROR} covers it. */

@@ -1,6 +1,7 @@
 /** Memory of keys and values that a stack promises: what its concurrent requests need at their longest. */
 import type { ModelSpec } from "../spec.ts";
-import { GIB, grouped } from "./numbers.ts";
+import { GIB } from "../units.ts";
+import { grouped } from "./numbers.ts";
 
 /**
  * Part of the KV cache that is kept for cross attention (`cross_kv_cache_fraction`), where a model has it: the value of the
@@ -31,7 +32,7 @@ export interface KvCachePromise {
 }
 
 /** Bytes that one token's keys and values take on one rank, in all layers that keep them. */
-export function kvBytesPerToken(model: ModelSpec): number {
+function kvBytesPerToken(model: ModelSpec): number {
   const { row } = model.engine;
   return bytesPerToken(model, row.architecture.kvLayers ?? row.architecture.layers);
 }

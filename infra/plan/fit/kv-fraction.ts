@@ -35,7 +35,7 @@ export function kvCacheFractions(
 }
 
 /** Fraction of one claim on a GPU with `capacityGiB`. */
-export function claimFraction(claim: KvCacheClaim, capacityGiB: number): number {
+function claimFraction(claim: KvCacheClaim, capacityGiB: number): number {
   if (claim.explicitFraction !== null) return claim.explicitFraction;
   const freeGiB = capacityGiB - claim.loadedBeforeGiB;
   if (freeGiB <= 0) return SMALLEST_FRACTION;
@@ -46,7 +46,7 @@ export function claimFraction(claim: KvCacheClaim, capacityGiB: number): number 
 }
 
 /** The largest cache that a claim can end with: when its model loads first. GiB. */
-export function mostCacheGiB(claim: KvCacheClaim, capacityGiB: number): number {
+function mostCacheGiB(claim: KvCacheClaim, capacityGiB: number): number {
   const freeGiB = Math.max(0, capacityGiB - claim.loadedBeforeGiB);
   return Math.min(claimFraction(claim, capacityGiB) * freeGiB, claim.ceilingGiB ?? Infinity);
 }

@@ -1,7 +1,5 @@
 /** Numbers as the plan's tables and sentences show them. */
 
-export const GIB = 2 ** 30;
-
 /** Three decimals: what tables show, and what sums are made of, so that people can add them up. */
 export function round3(value: number): number {
   return Math.round(value * 1000) / 1000;

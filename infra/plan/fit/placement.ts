@@ -39,9 +39,15 @@ export function worldSize(model: ModelSpec): number {
   return model.engine.tensorParallel * model.engine.pipelineParallel;
 }
 
+/** Models that a pool serves. All ranks of a server run on one machine, so a model for which none has the GPUs is left out. */
+function placeableModels(stack: GpuStackSpec, pool: PoolSpec): readonly ModelSpec[] {
+  return stack.models.filter((model) => model.pool === pool.name && worldSize(model) <= pool.machine.gpus);
+}
+
 /**
  * Placements of every pool with GPUs, in the order of the pools. A placement that differs from another only by the number
- * of the GPU appears once; every rank and the encoders (where they use a GPU) appear in at least one.
+ * of the GPU appears once; the encoders (where they use a GPU) and every rank appear in at least one, unless the machines
+ * have fewer GPUs than the model has ranks: no GPU is what such a model lacks memory on.
  *
  * @param sizeGiB what a tenant needs on a GPU of that capacity; decides which pods are the worst company on a shared GPU.
  */
@@ -55,7 +61,7 @@ export function placements(
     if (stack.platform === "docker") return hostPlacements(stack, pool, gpu);
     if (pool.sharing.mode === "timeSlicing") return mixedPlacements(stack, pool, gpu, sizeGiB);
     const capacity = podCapacity(pool, gpu);
-    return distinctTenants(stack, pool.name).map((tenant) => ({
+    return distinctTenants(stack, pool).map((tenant) => ({
       pool,
       gpu,
       ...capacity,
@@ -89,14 +95,13 @@ function podCapacity(pool: PoolSpec, gpu: Gpu): { readonly label: string; readon
 }
 
 /** Kinds of pods of a pool: what one GPU can hold alone. Replicas are alike. */
-function distinctTenants(stack: GpuStackSpec, pool: string): readonly GpuTenant[] {
+function distinctTenants(stack: GpuStackSpec, pool: PoolSpec): readonly GpuTenant[] {
   const tenants: GpuTenant[] = [];
-  for (const model of stack.models) {
-    if (model.pool !== pool) continue;
+  for (const model of placeableModels(stack, pool)) {
     tenants.push(rank(model, true));
     if (worldSize(model) > 1) tenants.push(rank(model, false));
   }
-  const encoders = gpuEncoders(stack, pool);
+  const encoders = gpuEncoders(stack, pool.name);
   if (encoders !== null) tenants.push(encoderTenant(encoders));
   return tenants;
 }
@@ -113,7 +118,7 @@ function mixedPlacements(
 ): readonly Placement[] {
   const slots = pool.sharing.mode === "timeSlicing" ? pool.sharing.replicas : 1;
   const { label, capacityGiB } = podCapacity(pool, gpu);
-  const kinds = distinctTenants(stack, pool.name)
+  const kinds = distinctTenants(stack, pool)
     .map((tenant) => ({ tenant, size: sizeGiB(tenant, capacityGiB), pods: podsOf(tenant) }))
     .sort((a, b) => b.size - a.size);
   const pods = kinds.flatMap((kind) => Array.from({ length: Math.min(kind.pods, slots) }, () => kind.tenant));
@@ -177,32 +182,38 @@ export type HostContainer = { readonly replica: number; readonly indices: readon
 /**
  * GPU numbers of every container of a host, models in the stack's order, then encoders. `gpuIndices` are handed out in
  * turns of one world size for each replica. Containers without them take the lowest numbers that nobody has, and share
- * from number 0 on when all are taken.
+ * from number 0 on when all are taken; the ranks of one container never share. Models with more ranks than the host has GPUs
+ * are left out.
  */
 export function hostGpuIndices(stack: GpuStackSpec, pool: PoolSpec): readonly HostContainer[] {
-  const models = stack.models.filter((model) => model.pool === pool.name);
+  const models = placeableModels(stack, pool);
   const encoders = gpuEncoders(stack, pool.name);
   const taken = new Set([
     ...models.flatMap((model) => model.gpuIndices ?? []),
     ...(encoders?.gpuIndices ?? []),
   ]);
   let overflow = 0;
-  const next = (): number => {
+  const next = (own: readonly number[]): number => {
     for (let index = 0; index < pool.machine.gpus; index += 1) {
       if (!taken.has(index)) {
         taken.add(index);
         return index;
       }
     }
-    const index = overflow % Math.max(1, pool.machine.gpus);
-    overflow += 1;
+    let index: number;
+    do {
+      index = overflow % Math.max(1, pool.machine.gpus);
+      overflow += 1;
+    } while (own.includes(index));
     return index;
   };
-  const indicesOf = (explicit: readonly number[] | undefined, size: number, replica: number) =>
-    Array.from({ length: size }, (_, rankNumber) => {
-      const given = explicit?.[(replica * size + rankNumber) % explicit.length];
-      return given ?? next();
-    });
+  const indicesOf = (explicit: readonly number[] | undefined, size: number, replica: number) => {
+    const own: number[] = [];
+    for (let rankNumber = 0; rankNumber < size; rankNumber += 1) {
+      own.push(explicit?.[(replica * size + rankNumber) % explicit.length] ?? next(own));
+    }
+    return own;
+  };
   return [
     ...models.flatMap((model) =>
       replicasOf(model.serving.replicas).map((replica) => ({

@@ -7,9 +7,10 @@ import { engineBytesGiB } from "../engine/engine-size.ts";
 import { compareVersions } from "../engine/version.ts";
 import { visualNumbers } from "../engine/visual-numbers.ts";
 import type { EngineSpec, ModelSpec } from "../spec.ts";
+import { GIB } from "../units.ts";
 import { encoderTerms } from "./encoder-terms.ts";
 import { type KvCachePromise, kvCachePromise } from "./kv-cache.ts";
-import { GIB, grouped, round3 } from "./numbers.ts";
+import { grouped, round3 } from "./numbers.ts";
 import type { GpuTenant } from "./placement.ts";
 import type { MemoryTerm } from "./types.ts";
 

@@ -40,10 +40,12 @@ export interface KvCacheClaim {
 
 export type Verdict = "fits" | "tight" | "doesNotFit";
 
-/** A machine that would hold it, cheapest first. */
+/** One change that would make it fit; what costs least comes first. */
 export interface Alternative {
   readonly change: string;
+  /** Machine that it then runs on; null for one that is described by its parts. */
   readonly instanceType: string | null;
+  /** One machine, in the stack's region; null where no price is known there. */
   readonly hourlyUsd: number | null;
 }
 

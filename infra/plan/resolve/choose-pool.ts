@@ -25,40 +25,61 @@ export function namedPool(
 ): PoolSpec | null {
   const declared = declaredPools(config).map((pool) => pool.name);
   if (!declared.includes(name)) {
-    report("model", ["pools.name"], unknownName(path, name, "a pool", declared));
+    report(
+      "model",
+      ["pools.name"],
+      config.platform === "docker"
+        ? {
+            path,
+            reason: "A Docker stack has one machine, its host, and no pools to choose from.",
+            fix: "Remove the key.",
+          }
+        : unknownName(path, name, "a pool", declared),
+    );
   }
   return pools.find((pool) => pool.name === name) ?? null;
 }
 
+/** Why something needs a pool with GPUs, and what else could be done. */
+interface GpuNeed {
+  /** `TensorRT-LLM runs on nothing else` */
+  readonly reason: string;
+  /** `, or write …`; empty where there is no other way. */
+  readonly otherwise: string;
+}
+
 /**
- * The only candidate; null where there are none or several (reported, unless a pool is missing that could not be
- * resolved).
- *
- * @param wanted - What the candidates are: `a pool with GPUs`.
+ * The only pool with GPUs; null where there are none or several (reported, unless a pool is missing that could not be
+ * resolved). Of pools with one name, which a check reports, it is the first.
  */
-export function onlyPool(
+export function onlyGpuPool(
   { config, pools, report }: PoolChoice,
-  candidates: readonly PoolSpec[],
-  wanted: string,
   path: string,
+  { reason, otherwise }: GpuNeed,
 ): PoolSpec | null {
-  const [only, ...others] = candidates;
-  if (only !== undefined && others.length === 0) return only;
+  const candidates = pools.filter(({ gpu }) => gpu !== null);
+  const [only] = candidates;
+  const names = [...new Set(candidates.map(({ name }) => name))];
+  if (only !== undefined && names.length === 1) return only;
   if (pools.length < declaredPools(config).length) return null;
-  report(
-    "model",
-    POOL_KEYS,
-    only === undefined
-      ? {
-          path,
-          reason: `The stack has no pool that is ${wanted}.`,
-          fix: "Add one, such as machines of type g5.4xlarge.",
-        }
-      : {
-          path,
-          reason: `The stack has ${candidates.length} pools that could be meant: each is ${wanted}.`,
-          fix: `Name one of ${candidates.map(({ name }) => name).join(", ")}.`,
-        },
-  );
+  if (only !== undefined) {
+    report("model", POOL_KEYS, {
+      path,
+      reason: `The stack has ${names.length} pools with GPUs, and does not say which is meant.`,
+      fix: `Name one of ${names.join(", ")}.`,
+    });
+  } else if (config.platform === "docker") {
+    report("stack", POOL_KEYS, {
+      path: `host.${config.host.instanceType === undefined ? "machine" : "instanceType"}`,
+      reason: `The host has no GPU, and ${reason}.`,
+      fix: `Use a host with one, such as g5.4xlarge${otherwise}.`,
+    });
+  } else {
+    report("model", POOL_KEYS, {
+      path,
+      reason: `The stack has no pool with GPUs, and ${reason}.`,
+      fix: `Add one, such as machines of type g5.4xlarge${otherwise}.`,
+    });
+  }
   return null;
 }

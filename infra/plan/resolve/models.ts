@@ -5,7 +5,7 @@ import type { EngineLimits, Flavour, ImageLayout, LanguageModel, Release } from 
 import { compareVersions } from "../engine/version.ts";
 import { repositoryProblems } from "../repository/problems.ts";
 import type { EngineSpec, ModelSpec, PoolSpec, ServingSpec, TargetGpu } from "../spec.ts";
-import { namedPool, onlyPool, type PoolChoice } from "./choose-pool.ts";
+import { namedPool, onlyGpuPool, type PoolChoice } from "./choose-pool.ts";
 import { rowOf, unknownName } from "./names.ts";
 import { resolveWeights } from "./weights.ts";
 
@@ -14,6 +14,8 @@ import { resolveWeights } from "./weights.ts";
  * https://github.com/triton-inference-server/tensorrtllm_backend, at v0.18.2 and v0.19.0.
  */
 const KV_CACHE_REUSE_BY_DEFAULT_FROM = "0.19";
+
+const ON_GPUS_ONLY = "TensorRT-LLM runs on nothing else";
 
 export interface ModelContext extends PoolChoice {
   readonly release: Release;
@@ -83,14 +85,13 @@ function modelRow(name: string, path: string, { config, report }: ModelContext):
 function servingPool(model: GpuModelConfig, path: string, context: ModelContext): PoolSpec | null {
   const at = `${path}.pool`;
   if (model.pool === undefined) {
-    const withGpus = context.pools.filter(({ gpu }) => gpu !== null);
-    return onlyPool(context, withGpus, "one of machines with GPUs", at);
+    return onlyGpuPool(context, at, { reason: ON_GPUS_ONLY, otherwise: "" });
   }
   const pool = namedPool(context, model.pool, at);
   if (pool !== null && pool.gpu === null) {
     context.report("model", ["pools.instanceType", "pools.machine"], {
       path: at,
-      reason: `The machines of ${pool.name} have no GPU, and TensorRT-LLM runs on nothing else.`,
+      reason: `The machines of ${pool.name} have no GPU, and ${ON_GPUS_ONLY}.`,
       fix: "Name a pool with GPUs.",
     });
   }

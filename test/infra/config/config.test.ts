@@ -4,6 +4,8 @@ import { fromRuntimeConfig, parseConfig } from "../../../infra/config/config.ts"
 import { ConfigError, type Problem } from "../../../infra/problems.ts";
 import { customModel } from "../plan/checks/stacks.ts";
 
+type Values = Record<string, unknown>;
+
 const model = { name: "smollm2", model: "smollm2-135m-instruct" };
 const smallest = { platform: "local", models: [model] };
 const smallestDocker = {
@@ -20,6 +22,23 @@ function problemsOf(values: Record<string, unknown>): readonly Problem[] {
     throw error;
   }
   return [];
+}
+
+/** The values with each example in place of what it is shown for; how many there were, and which were refused too. */
+function withExamples(values: Values): { readonly shown: number; readonly left: readonly Problem[] } {
+  const examplesOf = (of: Values) =>
+    problemsOf(of).flatMap((problem) => {
+      const example = /^Write it like (.*)\.$/.exec(problem.fix)?.[1];
+      return example === undefined ? [] : [{ problem, example: example.replaceAll('"', "") }];
+    });
+  const examples = examplesOf(values);
+  const mended = structuredClone(values);
+  for (const { problem, example } of examples) {
+    const keys = problem.path.match(/[^.[\]]+/g) ?? [];
+    const holder = keys.slice(0, -1).reduce<unknown>((inner, key) => (inner as Values)[key], mended);
+    Reflect.set(holder as object, keys.at(-1) ?? "", example);
+  }
+  return { shown: examples.length, left: examplesOf(mended).map(({ problem }) => problem) };
 }
 
 describe("a stack file that is right", () => {
@@ -190,6 +209,84 @@ describe("a stack file with mistakes", () => {
     ["of none of the forms", "yes", "encoders", "Choose one of false. Or: Write a mapping."],
   ])("explains a value %s", (_title, encoders, path, fix) => {
     expect(problemsOf({ ...smallestDocker, encoders })).toMatchObject([{ path, fix }]);
+  });
+
+  test.each<[string, Values, string, string, string]>([
+    [
+      "of a form",
+      { models: [{ name: "My model", model: "x" }] },
+      "models[0].name",
+      "It must be lower-case letters, digits and hyphens, starting with a letter and not ending with a hyphen.",
+      "Write it like llama-2-7b.",
+    ],
+    [
+      "that is no ARN",
+      { gateway: { tls: { certificateArn: "certificate" } } },
+      "gateway.tls.certificateArn",
+      "It must be the ARN of a certificate of ACM.",
+      "Write it like arn:aws:acm:us-east-1:111122223333:certificate/12345678-1234-1234-1234-123456789012.",
+    ],
+    [
+      "that names a row",
+      { catalogue: { models: { "My row": customModel } } },
+      "catalogue.models.My row",
+      "It must be named with at most 63 lower-case letters, digits, points and hyphens.",
+      "Write it like vicuna-7b-v1.5.",
+    ],
+    [
+      "of a fraction",
+      { models: [{ name: "a", model: "x", triton: { kvCacheFreeGpuMemoryFraction: 1 } }] },
+      "models[0].triton.kvCacheFreeGpuMemoryFraction",
+      "It must be less than 1.",
+      "Use less than 1.",
+    ],
+    [
+      "of a fraction that is nothing",
+      { models: [{ name: "a", model: "x", triton: { kvCacheFreeGpuMemoryFraction: 0 } }] },
+      "models[0].triton.kvCacheFreeGpuMemoryFraction",
+      "It must be more than 0.",
+      "Use more than 0.",
+    ],
+    [
+      "that is too long",
+      { models: [{ name: "a".repeat(41), model: "x" }] },
+      "models[0].name",
+      "Larger than the most allowed, 40 characters.",
+      "Use 40 characters or less.",
+    ],
+    [
+      "of too many entries",
+      { encoders: { device: "gpu", gpuIndices: [0, 1] } },
+      "encoders.gpuIndices",
+      "More than 1 entry.",
+      "Keep 1 entry.",
+    ],
+  ])("gives another value for one %s", (_title, values, path, reason, fix) => {
+    expect(problemsOf({ ...smallestDocker, ...values })).toMatchObject([{ path, reason, fix }]);
+  });
+
+  test.each(["docker", "kubernetes", "aws"] as const)("shows examples that are right: %s", (platform) => {
+    const wrong = "-";
+    const values = {
+      platform,
+      region: wrong,
+      release: wrong,
+      namespace: wrong,
+      host: { instanceType: "g5.xlarge", uri: wrong },
+      pools: [{ name: wrong, instanceType: "g5.xlarge" }],
+      hub: { tokenFile: wrong, tokenSecretArn: wrong },
+      access: { apiCidrs: [wrong] },
+      engineStore: { path: wrong, existing: wrong },
+      gateway: { tls: { certificateArn: wrong }, hostname: "llm.example.org" },
+      models: [
+        { name: wrong, model: "x", weights: { from: "s3", uri: wrong, revision: "1" } },
+        { name: "b", model: "x", weights: { from: "folder", path: wrong, revision: "1" } },
+        { name: "c", model: "x", weights: { from: "hub", revision: wrong } },
+      ],
+    };
+    const { shown, left } = withExamples(values);
+    expect(shown).toBeGreaterThanOrEqual(7);
+    expect(left).toEqual([]);
   });
 
   test("counts what is required and absent", () => {

@@ -4,7 +4,7 @@
  * https://github.com/NVIDIA/TensorRT-LLM/tree/main/triton_backend/all_models/llmapi/tensorrt_llm/1
  *
  * The keys of model.yaml are fields of LlmArgs (tensorrt_llm/llmapi/llm_args.py), which refuses others from 1.0 on. The
- * ones used here were read at 0.20 and 1.1; for 0.19 they are not verified.
+ * ones used here were read at 0.20 and 1.1.
  */
 import { type Problem, showValue } from "../../../problems.ts";
 import { compareVersions } from "../../engine/version.ts";
@@ -25,8 +25,8 @@ export function llmApiProblems(model: ModelSpec): Problem[] {
     add(
       "runtime",
       model.serving.runtime,
-      `${version} is not known to serve without an engine; all_models/llmapi came with 0.19.`,
-      "Write runtime: engine, or take a release from 25.05 on.",
+      `${version} is not known to serve without an engine; the keys of all_models/llmapi are known from 0.20 on.`,
+      "Write runtime: engine, or take a release from 25.06 on.",
     );
   }
   if (row.vision !== undefined) {

@@ -67,10 +67,10 @@ describe("releases", () => {
     ]);
   });
 
-  it("keep TensorRT-LLM's files at /app from 25.01 on, and serve llmapi from 25.05 on", () => {
+  it("keep TensorRT-LLM's files at /app from 25.01 on, and serve llmapi from 25.06 on", () => {
     for (const { tag, files, runtimes } of rows) {
       expect([tag, files]).toEqual([tag, tag >= "25.01" ? "app" : "clone"]);
-      expect([tag, runtimes.includes("llmapi")]).toEqual([tag, tag >= "25.05"]);
+      expect([tag, runtimes.includes("llmapi")]).toEqual([tag, tag >= "25.06"]);
     }
   });
 

@@ -5,7 +5,7 @@ import type { Remark } from "../../../../infra/plan/checks/finding.ts";
 import { memoryFit } from "../../../../infra/plan/fit/memory-fit.ts";
 import { resolveStack } from "../../../../infra/plan/resolve-stack.ts";
 import { awsValues, clusterValues, dockerModel, dockerValues } from "./stacks.ts";
-import { moreMistakes, type Values, vectors } from "./vectors.ts";
+import { fixes, moreMistakes, type Values, vectors } from "./vectors.ts";
 
 function remarksOf(name: CheckName, values: Values): readonly Remark[] {
   const config = parseConfig(values) as GpuStackConfig;
@@ -38,6 +38,23 @@ describe("other mistakes", () => {
   });
 });
 
+describe("ways out", () => {
+  test.each(fixes)("of %s fit the stack (%#)", (name, values, fix) => {
+    expect(remarksOf(name, values).map((remark) => remark.fix)).toEqual([fix]);
+  });
+
+  test("name no key that a Docker stack lacks", () => {
+    const { problems } = problemsOf(
+      dockerModel(
+        { model: "llama-2-7b", tensorParallel: 2 },
+        { host: { machine: { gpu: "T4", vcpus: 2, memoryGiB: 7 } }, encoders: { replicas: 2 } },
+      ),
+    );
+    expect(problems.map(({ path }) => path)).toContain("host.machine");
+    expect(JSON.stringify(problems)).not.toMatch(/pool|pods?\b/i);
+  });
+});
+
 describe("all checks together", () => {
   test("say each thing once, and show no credential", () => {
     const token = "hf_ClearTokenOfTheUser";
@@ -66,7 +83,9 @@ describe("all checks together", () => {
     const paths = problemsOf({ ...values, release: "25.13" }).problems.map(({ path }) => path);
     expect(paths).toContain("models[0].tensorParallel");
     expect(paths).toContain("models[0].triton.maxBatchSize");
-    expect(problemsOf({ ...dockerValues, release: "25.13" }).warnings).toEqual([]);
+    expect(problemsOf({ ...dockerValues, release: "25.13" }).warnings.map(({ path }) => path)).toEqual([
+      "host.hourlyUsd",
+    ]);
   });
 
   test("accept the stack files that the vectors start from", () => {

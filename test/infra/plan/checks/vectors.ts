@@ -112,6 +112,7 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     path: "region",
     fails: { ...awsValues, region: "eu-central-1" },
     passes: awsValues,
+    says: /of us-east-1, us-gov-east-1, us-gov-west-1\. Its machines/,
   },
   typeIsOffered: {
     path: "pools[0].instanceType",
@@ -262,9 +263,16 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     says: /24\.02/,
   },
 
+  weightsAreNamedVila: {
+    path: "models[0].weights.path",
+    fails: vilaFrom("/data/model"),
+    passes: vilaFrom("/data/vila/model"),
+    says: /lower case.* \/data\/model\./,
+  },
+
   // GPUs.
   gpuIsSupported: {
-    path: "models[0].pool",
+    path: "host.instanceType",
     fails: { ...dockerValues, host: { instanceType: "g4dn.4xlarge" } },
     passes: { ...dockerValues, host: { instanceType: "g5.4xlarge" } },
     says: /T4 \(Turing, compute capability 7\.5\)/,
@@ -413,17 +421,24 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     passes: twoPools({ buildPool: "build" }, { instanceType: "g5.4xlarge" }),
     says: /A10G.*L4/,
   },
+  ownedIsPriced: {
+    severity: "warning",
+    path: "host.hourlyUsd",
+    fails: { ...dockerValues, host: { instanceType: "g5.4xlarge" } },
+    passes: { ...dockerValues, host: { instanceType: "g5.4xlarge", hourlyUsd: 0 } },
+    says: /The host \(g5\.4xlarge\).*nothing/,
+  },
   machineHoldsServer: {
-    path: "models[0].pool",
+    path: "host.machine",
     fails: { ...dockerValues, host: { machine: { gpu: "A10", vcpus: 8, memoryGiB: 7 } } },
     passes: { ...dockerValues, host: { machine: { gpu: "A10", vcpus: 8, memoryGiB: 8 } } },
-    says: /8\.0 GiB.*7\.0 GiB/,
+    says: /8\.0 GiB.*the host leaves 7\.0 GiB to containers\./,
   },
   machineHoldsBuild: {
-    path: "models[0].pool",
+    path: "host.instanceType",
     fails: dockerModel({ model: "llama-2-7b" }, { host: { instanceType: "g5.xlarge" } }),
     passes: dockerModel({ model: "llama-2-7b" }, { host: { instanceType: "g5.4xlarge" } }),
-    says: /13\.8 GiB/,
+    says: /the host leaves 13\.8 GiB to containers\./,
   },
   diskHoldsBuild: {
     path: "host.diskGiB",
@@ -444,7 +459,7 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     says: /9 GPUs.*2 machines of 4; 1 /,
   },
   hostHoldsServers: {
-    path: "host",
+    path: "host.instanceType",
     fails: dockerModel({ replicas: 8 }),
     passes: dockerModel({ replicas: 6 }),
     says: /67\.0 GiB.*56\.3 GiB/,
@@ -570,6 +585,31 @@ function sharedGpu(...fractions: readonly number[]) {
 
 /** Other ways to fail the same checks. */
 export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp])[] = [
+  [
+    "regionIsPriced",
+    "region",
+    {
+      ...awsValues,
+      region: "us-west-9",
+      pools: [{ name: "gpu", instanceType: "g5.12xlarge", hourlyUsd: 5 }],
+    },
+    /no price table for us-west-9.*Whether AWS has/,
+  ],
+  ["ownedIsPriced", "pools[0].hourlyUsd", clusterValues, /Machines of type g5\.12xlarge/],
+  ["gpuIsSupported", "models[0].pool", pool({ instanceType: "g4dn.4xlarge" }), /T4/],
+  [
+    "machineHoldsBuild",
+    "models[0].pool",
+    pool({ instanceType: "g5.xlarge" }, { model: "llama-2-7b" }),
+    /a machine of gpu leaves 13\.8 GiB to pods/,
+  ],
+  ["weightsAreNamedVila", "models[0].weights.path", vilaFrom("/data/VILA1.5-3b"), /VILA1\.5-3b/],
+  [
+    "weightsAreNamedVila",
+    "models[0].model",
+    dockerCustom({ vision: { ...customVision, modelType: "vila" } }),
+    /\/store\/weights\/own\//,
+  ],
   ["imageOfRelease", "image.base", { ...dockerValues, image: { base: "example.org/triton" } }, /fixed tag/],
   [
     "imageOfRelease",
@@ -639,7 +679,7 @@ export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp
   ],
   [
     "machineHoldsServer",
-    "models[0].pool",
+    "host.machine",
     { ...dockerValues, host: { machine: { gpu: "A10", vcpus: 2, memoryGiB: 64 } } },
     /2\.5 CPUs.*leaves 2 /,
   ],
@@ -653,7 +693,7 @@ export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp
     "gpuIsFreeToBuild",
     "engines.whenFull",
     { ...dockerValues, engines: { whenFull: "fail" } },
-    /no GPU of host is free/,
+    /no GPU of the host is free/,
   ],
   ["encodersCanBeBuilt", "encoders.precision", { ...dockerValues, encoders: { precision: "fp16" } }, /CPU/],
   [
@@ -709,6 +749,10 @@ function fp8On(release: string) {
   return dockerModel({ model: "llama-2-7b", quantization: "fp8" }, { ...onL40S, release });
 }
 
+function vilaFrom(path: string) {
+  return dockerModel({ model: "vila1.5-3b", weights: { from: "folder", path, revision: "1" } });
+}
+
 function llavaOf(changes: Values) {
   return dockerModel({ ...llava, flavour: "llava", ...changes });
 }
@@ -716,3 +760,45 @@ function llavaOf(changes: Values) {
 function oldLayout() {
   return { release: "25.05", image: { layout: "tritonrelease", base: "registry.example.org/trtllm:25.05" } };
 }
+
+/** The way out that a check shows, where it depends on the stack. */
+export const fixes: readonly (readonly [CheckName, Values, string])[] = [
+  ["nodesInOrder", pool({ nodes: { min: 2, max: 1 } }), "Use 1, or raise nodes.max."],
+  ["tensorParallelDividesHeads", clusterModel({ tensorParallel: 3 }), "Use 1, 2 or 4."],
+  [
+    "tensorParallelDividesHeads",
+    clusterModel({ tensorParallel: 5 }),
+    "Use 1, 2 or 4; or 8 on machines such as g5.48xlarge.",
+  ],
+  [
+    "tensorParallelDividesHeads",
+    clusterModel({ tensorParallel: 3 }, { sharing: { mode: "mps", replicas: 2 } }),
+    "Use 1; or 4 on machines such as g5.12xlarge, g5.24xlarge or g5.48xlarge.",
+  ],
+  ["tensorParallelDividesHeads", clusterModel({ tensorParallel: 9 }), "Use 1, 2 or 4."],
+  [
+    "worldWithinNode",
+    dockerModel({ tensorParallel: 2 }),
+    "Use 1, or a host that has 2: g5.12xlarge, g5.24xlarge or g5.48xlarge.",
+  ],
+  [
+    "quantizationOfGpu",
+    dockerModel({ model: "llama-2-7b", quantization: "fp8" }),
+    "Use int8 or int4, or L4, L40S, H100 or H200.",
+  ],
+  [
+    "gpuIsSupported",
+    { ...dockerValues, host: { instanceType: "g4dn.4xlarge" } },
+    "Use a host with A10G, A100-SXM4-40GB, A100-SXM4-80GB, L4, L40S, H100 or H200, such as g5.4xlarge.",
+  ],
+  [
+    "machineHoldsBuild",
+    dockerModel({ model: "llama-2-7b" }, { host: { instanceType: "g5.xlarge" } }),
+    "Use one of g5.4xlarge, g5.8xlarge, g5.16xlarge, g5.12xlarge.",
+  ],
+  [
+    "regionIsPriced",
+    { ...awsValues, region: "eu-central-1" },
+    "Check the name of the region, and write hourlyUsd for each pool.",
+  ],
+];

@@ -1,10 +1,19 @@
 import { describe, expect, it } from "vitest";
 import { memoryFit } from "../../../../infra/plan/fit/memory-fit.ts";
-import type { GpuStackSpec } from "../../../../infra/plan/spec.ts";
-import { modelOf, poolOf, present, stackOf } from "./stacks.ts";
+import type { GpuStackSpec, PoolSpec } from "../../../../infra/plan/spec.ts";
+import { encodersOf, modelOf, poolOf, present, stackOf } from "./stacks.ts";
 
 function alternativesOf(stack: GpuStackSpec) {
   return present(memoryFit(stack)[0], "fit").alternatives;
+}
+
+function changesOf(stack: GpuStackSpec): readonly string[] {
+  return alternativesOf(stack).map(({ change }) => change);
+}
+
+/** One machine that is simply there. */
+function hostOf(instanceType: string): PoolSpec {
+  return poolOf(instanceType, { capacity: "owned", nodes: { min: 1, max: 1 } });
 }
 
 describe("alternatives", () => {
@@ -17,7 +26,7 @@ describe("alternatives", () => {
     expect(prices).toEqual([...prices].sort((a, b) => a - b));
     expect(found.map(({ change }) => change)).toEqual(
       expect.arrayContaining([
-        "g6e.xlarge: 1 × L40S with 44.70 GiB",
+        "g6e.2xlarge: 1 × L40S with 44.70 GiB",
         "tensorParallel: 2 on g5.12xlarge: 4 × A10G",
         "quantization: int4",
       ]),
@@ -34,7 +43,7 @@ describe("alternatives", () => {
         [{ ...tooLarge, engine: { ...tooLarge.engine, tensorParallel: 2 } }],
         [poolOf("g5.12xlarge")],
       ),
-      "g6e.xlarge: 1 × L40S with 44.70 GiB": stackOf([tooLarge], [poolOf("g6e.xlarge")]),
+      "g6e.2xlarge: 1 × L40S with 44.70 GiB": stackOf([tooLarge], [poolOf("g6e.2xlarge")]),
     };
     for (const [change, other] of Object.entries(changed)) {
       expect([change, memoryFit(other)[0]?.verdict]).toEqual([change, "fits"]);
@@ -77,5 +86,162 @@ describe("alternatives", () => {
 
   it("is empty where everything fits", () => {
     expect(alternativesOf(stackOf([modelOf("gpt2-medium")], [poolOf("g5.xlarge")]))).toEqual([]);
+  });
+});
+
+describe("the order of alternatives", () => {
+  const tooLarge = modelOf("llama-3.2-11b-vision", { serving: { concurrentRequests: 8 } });
+  const unpriced = [
+    "quantization: int4",
+    "g6e.2xlarge: 1 × L40S with 44.70 GiB",
+    "tensorParallel: 2 on g5.12xlarge: 4 × A10G",
+    "p5.4xlarge: 1 × H100 with 80.00 GiB",
+    "p4d.24xlarge: 8 × A100-SXM4-40GB with 40.00 GiB",
+    "p4de.24xlarge: 8 × A100-SXM4-80GB with 80.00 GiB",
+  ];
+
+  it.each([
+    ["a Docker host", stackOf([tooLarge], [hostOf("g5.4xlarge")], { platform: "docker", region: null })],
+    ["a cluster", stackOf([tooLarge], [poolOf("g5.4xlarge")], { platform: "kubernetes", region: null })],
+    ["a region without prices", stackOf([tooLarge], [poolOf("g5.4xlarge")], { region: "sa-east-1" })],
+  ])("on %s is that of us-east-1's prices, settings first, and shows none of them", (_, stack) => {
+    expect(changesOf(stack)).toEqual(unpriced);
+    expect(alternativesOf(stack).every(({ hourlyUsd }) => !hourlyUsd)).toBe(true);
+  });
+
+  it("has the setting first that changes least, even where the stack's own machine has a price", () => {
+    const model = modelOf("llama-2-7b", {
+      limits: { maxInputTokens: 768, maxOutputTokens: 256 },
+      serving: { concurrentRequests: 20 },
+    });
+    const pool = poolOf("g5.4xlarge", { hourlyUsd: 500 });
+    const found = changesOf(stackOf([model], [pool], { platform: "kubernetes", region: null }));
+    // Bits of a weight from 16 to 8 give up half of what there was, and 13 of 20 requests give up less.
+    expect(found.slice(0, 3)).toEqual(["concurrentRequests: 13", "quantization: int8", "quantization: int4"]);
+    expect(found.length).toBeGreaterThan(3);
+  });
+
+  it("offers no machine that a priced region does not have", () => {
+    const offered = changesOf(stackOf([tooLarge], [poolOf("g5.4xlarge")], { region: "us-east-1" }));
+    expect(offered.join()).not.toContain("p5e.48xlarge");
+  });
+});
+
+describe("alternatives on machines", () => {
+  const vision = modelOf("llama-3.2-11b-vision");
+
+  it("have the host memory that converting takes: 41.5 GiB are more than g6e.xlarge leaves", () => {
+    const found = changesOf(stackOf([vision], [poolOf("g5.xlarge")]));
+    expect(found).toContain("g6e.2xlarge: 1 × L40S with 44.70 GiB");
+    expect(found.join()).not.toContain("g6e.xlarge");
+  });
+
+  it("need no memory for a build where another pool builds, which changes with the GPU", () => {
+    const served = modelOf("llama-3.2-11b-vision", { pool: "serve", buildPool: "build" });
+    const pools = [
+      poolOf("g5.2xlarge", { name: "serve" }),
+      poolOf("g5.8xlarge", { name: "build", path: "pools[1]" }),
+    ];
+    const found = changesOf(stackOf([served], pools));
+    expect(found).toContain("g6e.xlarge: 1 × L40S with 44.70 GiB, in build too");
+    expect(found).toContain("tensorParallel: 2 on g5.12xlarge: 4 × A10G");
+  });
+
+  it("hold all servers of a Docker host together", () => {
+    // A server takes 8 GiB of memory, and g6e.xlarge leaves 29,317 MiB: room for three.
+    const serving = { concurrentRequests: 40, maxTokensInPagedKvCache: 40 * 1024 };
+    const l40s = (servers: number) => {
+      const models = Array.from({ length: servers }, (_, index) =>
+        modelOf("gpt2-medium", { name: `m${index}`, gpuIndices: [0], serving }),
+      );
+      const stack = stackOf(models, [hostOf("g4dn.8xlarge")], { platform: "docker", region: null });
+      return changesOf(stack).find((change) => change.includes("L40S"));
+    };
+    expect(l40s(3)).toMatch(/^g6e\.xlarge/);
+    expect(l40s(4)).toMatch(/^g6e\.2xlarge/);
+  });
+
+  it("leave no pod and no build without a GPU that had one", () => {
+    // One machine with four GPUs: three serve, and one builds.
+    const servers = modelOf("llama-3.2-11b-vision", { serving: { replicas: 3 } });
+    const pool = poolOf("g5.12xlarge", { nodes: { min: 0, max: 1 } });
+    const found = changesOf(stackOf([servers], [pool]));
+    expect(found).toContain("g6e.12xlarge: 4 × L40S with 44.70 GiB");
+    expect(found).toContain("tensorParallel: 2 on g5.48xlarge: 8 × A10G");
+    expect(found.join()).not.toContain("p5.4xlarge");
+    expect(found).not.toContain("tensorParallel: 2");
+  });
+
+  it("have no less memory for the models beside it", () => {
+    const beside = modelOf("gpt2-medium", { name: "beside" });
+    const small = modelOf("gpt2-medium", { serving: { concurrentRequests: 200 } });
+    const on = [poolOf("g6e.2xlarge", { sharing: { mode: "mps", replicas: 8 } })];
+    for (const change of changesOf(stackOf([small, beside], on))) expect(change).not.toMatch(/T4|L4 |A10G/);
+  });
+});
+
+describe("alternatives on shared GPUs", () => {
+  const pair = (changes: { readonly gpuIndices?: readonly number[] } = {}) =>
+    ["a", "b"].map((name) => modelOf("llama-2-7b", { name, ...changes }));
+  const docker = { platform: "docker", region: null } as const;
+
+  it("name the machine with more of the same GPU, one each", () => {
+    expect(changesOf(stackOf(pair(), [hostOf("g5.4xlarge")], docker))).toContain(
+      "g5.12xlarge: 4 × A10G with 22.35 GiB, one each",
+    );
+    expect(changesOf(stackOf(pair({ gpuIndices: [0] }), [hostOf("g5.4xlarge")], docker))).toContain(
+      "g5.12xlarge: 4 × A10G with 22.35 GiB, one each, without gpuIndices",
+    );
+  });
+
+  it("begin with free GPUs of the host where gpuIndices overlap", () => {
+    const stack = stackOf(pair({ gpuIndices: [0] }), [hostOf("g5.12xlarge")], {
+      ...docker,
+      encoders: encodersOf({ gpuIndices: [0] }),
+    });
+    expect(changesOf(stack)[0]).toBe("leave gpuIndices out: one GPU each");
+    expect(changesOf(stack).join()).not.toContain("g5.24xlarge");
+  });
+
+  it("drop the GPU numbers of a model that gets more ranks", () => {
+    const numbered = modelOf("llama-3.2-11b-vision", { gpuIndices: [1] });
+    expect(changesOf(stackOf([numbered], [hostOf("g5.12xlarge")], docker))).toContain(
+      "tensorParallel: 2 without gpuIndices",
+    );
+  });
+
+  it.each(["mps", "timeSlicing"] as const)("by %s: fewer replicas, and none", (mode) => {
+    const models = Array.from({ length: 4 }, (_, index) =>
+      modelOf("gpt2-medium", { name: `m${index}`, serving: { concurrentRequests: 40 } }),
+    );
+    const on = (sharing: PoolSpec["sharing"]) =>
+      stackOf(models, [poolOf("g5.2xlarge", { nodes: { min: 0, max: 5 }, sharing })]);
+    const found = changesOf(on({ mode, replicas: 8 }));
+    const words = present(
+      found.find((change) => change.startsWith("sharing.replicas")),
+      "fewer replicas",
+    );
+    const replicas = Number(words.split(": ")[1]);
+    const verdicts = (count: number) =>
+      memoryFit(on({ mode, replicas: count })).map(({ verdict }) => verdict === "fits");
+    expect(verdicts(replicas)).not.toContain(false);
+    expect(verdicts(replicas + 1)).toContain(false);
+    expect(found).toContain("sharing.mode: none");
+  });
+
+  it("by time slicing on one machine: a machine with a GPU for each", () => {
+    const sliced = poolOf("g5.4xlarge", {
+      nodes: { min: 0, max: 1 },
+      sharing: { mode: "timeSlicing", replicas: 2 },
+    });
+    const found = changesOf(stackOf(pair(), [sliced]));
+    expect(found).toContain("sharing.mode: none on g5.12xlarge: 4 × A10G, one each");
+    expect(found).not.toContain("sharing.mode: none");
+  });
+
+  it("by MIG: the next larger partition that holds it", () => {
+    const pool = poolOf("p4d.24xlarge", { sharing: { mode: "mig", profile: "1g.5gb" } });
+    const found = changesOf(stackOf([modelOf("llama-2-7b")], [pool]));
+    expect(found).toEqual(expect.arrayContaining(["sharing.profile: 3g.20gb", "sharing.mode: none"]));
   });
 });

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { type LanguageModelName, languageModels } from "../../../../infra/plan/catalogue/language-models.ts";
-import { memoryFit, verdictOf } from "../../../../infra/plan/fit/memory-fit.ts";
+import { memoryFit } from "../../../../infra/plan/fit/memory-fit.ts";
 import type { MemoryFit, MemoryTerm } from "../../../../infra/plan/fit/types.ts";
+import { verdictOf } from "../../../../infra/plan/fit/verdicts.ts";
 import type { EncodersSpec } from "../../../../infra/plan/spec.ts";
 import { encodersOf, type ModelChanges, modelOf, poolOf, present, release, stackOf } from "./stacks.ts";
 

@@ -156,4 +156,29 @@ describe("placements on a Docker host", () => {
     const six = Array.from({ length: 6 }, (_, index) => modelOf("gpt2-medium", { name: `m${index}` }));
     expect(hostGpuIndices(docker(six), host).map(({ indices }) => indices[0])).toEqual([0, 1, 2, 3, 0, 1]);
   });
+
+  it("never gives one container the same GPU twice", () => {
+    const stack = docker([
+      modelOf("gpt2-medium", { name: "fixed", gpuIndices: [1, 2, 3], serving: { replicas: 3 } }),
+      modelOf("llama-2-7b", { name: "split", engine: { tensorParallel: 2 } }),
+    ]);
+    const split = hostGpuIndices(stack, host).find(({ model }) => model?.serving.name === "split");
+    expect(split?.indices).toEqual([0, 1]);
+  });
+});
+
+describe("placements of a model with more ranks than a machine has GPUs", () => {
+  const wide = modelOf("llama-2-7b", { name: "wide", engine: { tensorParallel: 8 } });
+  const small = modelOf("gpt2-medium", { name: "small" });
+
+  it.each(["docker", "kubernetes"] as const)(
+    "are none on %s, and leave the others as they are",
+    (platform) => {
+      const pool = poolOf("g5.12xlarge", { nodes: { min: 1, max: 1 } });
+      expect(tenantsOf(stackOf([wide, small], [pool], { platform }))).toEqual([["small"]]);
+      expect(tenantsOf(stackOf([wide], [pool], { platform }))).toEqual([]);
+      const fourRanks = { ...wide, engine: { ...wide.engine, tensorParallel: 4 } };
+      expect(tenantsOf(stackOf([fourRanks], [pool], { platform }))).not.toEqual([]);
+    },
+  );
 });

@@ -20,6 +20,18 @@ function resolve(values: Values) {
   return resolveStack(parseConfig(values) as GpuStackConfig);
 }
 
+function machine(vcpus: number, memoryGiB: number, gpus = 1): Values {
+  return { gpu: "A10G", gpus, vcpus, memoryGiB };
+}
+
+function gpuPool(name: string, rest: Values = {}): Values {
+  return { name, machine: machine(16, 64), ...rest };
+}
+
+function cpuPool(name: string, rest: Values = {}): Values {
+  return { name, machine: machine(8, 32, 0), ...rest };
+}
+
 function onlyModel(values: Values): ModelSpec {
   const { spec, problems } = resolve(values);
   expect(problems).toEqual([]);
@@ -129,6 +141,35 @@ describe("blanks of a stack file", () => {
     expect(resolve({ ...clusterValues, pools, encoders }).spec.encoders).toMatchObject(expected);
   });
 
+  test.each<[string, readonly Values[], string]>([
+    ["of two with GPUs the cheaper", [gpuPool("a", { hourlyUsd: 2 }), gpuPool("b", { hourlyUsd: 1 })], "b"],
+    ["of equal ones the first", [gpuPool("a"), gpuPool("b")], "a"],
+    ["the one with a price", [gpuPool("a", { capacity: "spot" }), gpuPool("b", { hourlyUsd: 9 })], "b"],
+    [
+      "the dearer where models fill the cheaper",
+      [gpuPool("a", { hourlyUsd: 1, machine: machine(8, 10) }), gpuPool("b", { hourlyUsd: 2 })],
+      "b",
+    ],
+    [
+      "of two without GPU the cheaper",
+      [gpuPool("a"), cpuPool("b", { hourlyUsd: 2 }), cpuPool("c", { hourlyUsd: 1 })],
+      "c",
+    ],
+    [
+      "of full ones the cheaper",
+      [
+        gpuPool("a"),
+        cpuPool("b", { hourlyUsd: 2, machine: machine(1, 1, 0) }),
+        cpuPool("c", { hourlyUsd: 1, machine: machine(1, 1, 0) }),
+      ],
+      "c",
+    ],
+  ])("place encoders on a CPU: %s", (_title, pools, expected) => {
+    const models = [{ name: "gpt", model: "gpt2-medium", pool: "a" }];
+    const { spec, problems } = resolve({ ...clusterValues, models, pools });
+    expect([spec.encoders?.pool, problems]).toEqual([expected, []]);
+  });
+
   test("leave a stack without encoders without them", () => {
     expect(resolve({ ...clusterValues, encoders: false })).toMatchObject({
       spec: { encoders: null },
@@ -156,11 +197,12 @@ describe("names of a stack file", () => {
   });
 
   test.each<[string, Values, string, RegExp]>([
+    ["release", { ...dockerValues, release: "25.13" }, "release", /^The nearest is 26\.01: /],
     [
+      "release before all others",
+      { ...dockerValues, release: "23.12" },
       "release",
-      { ...dockerValues, release: "25.13" },
-      "release",
-      /^Did you mean `25\.\d\d`\? There are 24\.02, /,
+      /^The nearest is 24\.02: write `release: "24\.02"`\.$/,
     ],
     ["model", dockerModel({ model: "gpt2-medum" }), "models[0].model", /^Did you mean `gpt2-medium`\?/],
     [
@@ -173,7 +215,13 @@ describe("names of a stack file", () => {
       "instance type",
       { ...dockerValues, host: { instanceType: "g5.5xlarge" } },
       "host.instanceType",
-      /g5\.4xlarge|g5\.xlarge/,
+      /^Did you mean `g5\.\d?xlarge`\? Any other can be described by its parts under `machine`\.$/,
+    ],
+    [
+      "instance type like no other",
+      { ...dockerValues, host: { instanceType: "standard_nc24ads" } },
+      "host.instanceType",
+      /^There are g4dn\.xlarge, /,
     ],
     [
       "GPU",
@@ -181,9 +229,26 @@ describe("names of a stack file", () => {
       "host.machine.gpu",
       /^Did you mean `A10G?`\?/,
     ],
-    ["pool", clusterModel({ pool: "gpus" }), "models[0].pool", /^Did you mean `gpu`\? There are gpu\.$/],
-    ["pool of a host", dockerModel({ pool: "gpu" }), "models[0].pool", /There are host\./],
-    ["pool that builds", clusterModel({ buildPool: "builds" }), "models[0].buildPool", /There are gpu\./],
+    ["pool", clusterModel({ pool: "gpus" }), "models[0].pool", /^Did you mean `gpu`\?$/],
+    ["pool of a host", dockerModel({ pool: "gpu" }), "models[0].pool", /^Remove the key\.$/],
+    [
+      "pool of a letter",
+      clusterModel({ pool: "b" }, { name: "a" }),
+      "models[0].pool",
+      /^There is a alone\.$/,
+    ],
+    [
+      "one of pools with one name",
+      { ...clusterModel({ pool: "xyz" }), pools: [clusterValues.pools[0], clusterValues.pools[0]] },
+      "models[0].pool",
+      /^There is gpu alone\.$/,
+    ],
+    [
+      "pool that builds",
+      clusterModel({ buildPool: "builds" }),
+      "models[0].buildPool",
+      /^There is gpu alone\.$/,
+    ],
     [
       "partition",
       clusterModel({}, { instanceType: "p4d.24xlarge", sharing: { mode: "mig", profile: "3g.40gb" } }),
@@ -213,6 +278,16 @@ describe("names of a stack file", () => {
       "parts instead of an instance type on AWS",
       { ...awsValues, pools: [{ name: "gpu", machine: { gpu: "A10G", vcpus: 8, memoryGiB: 64 } }] },
       "pools[0].instanceType",
+    ],
+    ["no GPU of a host", { ...dockerValues, host: { instanceType: "m7i.xlarge" } }, "host.instanceType"],
+    [
+      "two pools with GPUs for encoders on one",
+      {
+        ...clusterModel({ pool: "gpu" }),
+        pools: [...clusterValues.pools, { name: "b", instanceType: "g5.xlarge" }],
+        encoders: { device: "gpu" },
+      },
+      "encoders.pool",
     ],
     ["no pool with GPUs", { ...clusterModel({}, { instanceType: "m7i.xlarge" }) }, "models[0].pool"],
     [

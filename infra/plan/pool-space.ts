@@ -1,8 +1,14 @@
 /** Which servers a pool can hold at its most machines, and what they leave free. */
-import { slotsPerGpu } from "../fit/gpu-memory.ts";
-import { hostGpuIndices, worldSize } from "../fit/placement.ts";
-import type { GpuStackSpec, ModelSpec, PoolSpec } from "../spec.ts";
-import { ENCODERS_REQUEST, type HostResources, machineResources, serverRequest } from "./pod-requests.ts";
+import { slotsPerGpu } from "./fit/gpu-memory.ts";
+import { hostGpuIndices, worldSize } from "./fit/placement.ts";
+import {
+  buildRequest,
+  ENCODERS_REQUEST,
+  type HostResources,
+  machineResources,
+  serverRequest,
+} from "./pod-requests.ts";
+import type { GpuStackSpec, ModelSpec, PoolSpec } from "./spec.ts";
 
 /** A server, or one replica of the encoders. */
 interface Pod extends HostResources {
@@ -99,4 +105,39 @@ function minus(space: Space, pod: Space): Space {
     cpuMillis: space.cpuMillis - pod.cpuMillis,
     memoryMiB: space.memoryMiB - pod.memoryMiB,
   };
+}
+
+/**
+ * Whether a machine of a pool is large enough for each server and each build of the pool by itself, and a Docker host for
+ * all servers together: GPUs, CPUs and memory. The disk is the pool's own setting, whatever the machine.
+ */
+export function machineHolds(spec: GpuStackSpec, pool: PoolSpec): boolean {
+  const has = machineResources(pool);
+  const whole: Space = { ...has, slots: slotsPerMachine(pool) };
+  const pods = podsOf(spec, pool);
+  const builds = buildsOf(spec, pool);
+  const sumMiB = pods.reduce((sum, { memoryMiB }) => sum + memoryMiB, 0);
+  return (
+    pods.every((pod) => holds(whole, pod)) &&
+    builds.every((model) => holds(whole, { ...buildRequest(model), slots: worldSize(model) })) &&
+    (spec.platform !== "docker" || sumMiB <= has.memoryMiB)
+  );
+}
+
+/** What finds no place on the machines of a pool: pods, and builds that wait for a GPU while all servers run. */
+export function crowding(
+  spec: GpuStackSpec,
+  pool: PoolSpec,
+): { readonly homelessPods: number; readonly waitingBuilds: number } {
+  const { homeless, mostFreeSlots } = packPool(spec, pool);
+  const waiting = buildsOf(spec, pool).filter((model) => worldSize(model) > mostFreeSlots);
+  return {
+    homelessPods: homeless.length,
+    waitingBuilds: spec.whenFull === "stopServer" ? 0 : waiting.length,
+  };
+}
+
+/** Models whose engines a pool builds. */
+function buildsOf({ models }: GpuStackSpec, pool: PoolSpec): readonly ModelSpec[] {
+  return models.filter(({ buildPool, serving }) => buildPool === pool.name && serving.runtime === "engine");
 }

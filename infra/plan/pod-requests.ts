@@ -3,13 +3,11 @@
  * encoders are this project's own choice, small enough that a server of one GPU runs on the smallest machine that has one;
  * what a build takes is estimated by engine/engine-size.ts.
  */
-import type { Release } from "../catalogue/types.ts";
-import { checkpointGiB, engineBytesGiB, hostMemoryGiB } from "../engine/engine-size.ts";
-import { worldSize } from "../fit/placement.ts";
-import type { ModelSpec, PoolSpec } from "../spec.ts";
-
-const MIB_PER_GIB = 1024;
-const GIB_PER_GB = 1e9 / 2 ** 30;
+import type { Release } from "./catalogue/types.ts";
+import { checkpointGiB, engineBytesGiB, hostMemoryGiB } from "./engine/engine-size.ts";
+import { worldSize } from "./fit/placement.ts";
+import type { ModelSpec, PoolSpec } from "./spec.ts";
+import { GIB_PER_GB, MIB_PER_GIB } from "./units.ts";
 
 /** What Kubernetes can count of a machine, besides GPUs. */
 export interface HostResources {
