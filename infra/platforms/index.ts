@@ -10,14 +10,19 @@ const platforms: { readonly [P in StackPlan["platform"]]?: () => Promise<Deploy<
   local: async () => (await import("./local.ts")).deployLocal,
 };
 
+/** @throws ConfigError where this version has no components for the platform. */
+export function refuseUndeployable(platform: StackPlan["platform"]): void {
+  if (platforms[platform] === undefined) throw notDeployable(platform);
+}
+
 /**
  * Registers all resources of a plan and says what the stack will be.
  *
  * @throws ConfigError where this version has no components for the platform.
  */
 export async function deploy(plan: StackPlan): Promise<DeployedStack> {
-  const load = platforms[plan.platform] as (() => Promise<(plan: StackPlan) => DeployedStack>) | undefined;
-  if (load === undefined) throw notDeployable(plan.platform);
+  refuseUndeployable(plan.platform);
+  const load = platforms[plan.platform] as () => Promise<(plan: StackPlan) => DeployedStack>;
   return (await load())(plan);
 }
 

@@ -5,6 +5,7 @@ import { sweepStack } from "../../components/local/provider/status.ts";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../infra/config/config.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
+import { refuseUndeployable } from "../../infra/platforms/index.ts";
 import { runProgram } from "../program/run-program.ts";
 import { projectName, readStackFile, type StackReference } from "../program/stack-file.ts";
 import { TryoutEngine } from "../tryout/engine.ts";
@@ -43,7 +44,8 @@ export class TryoutBackend implements StackBackend {
   up(): Promise<void> {
     return this.#locked("up", async (reporter) => {
       // Planned before anything is read or started, so that a mistake costs nothing.
-      checkedPlan(fromRuntimeConfig(readStackFile(this.#stack).values, projectName()));
+      const { plan } = checkedPlan(fromRuntimeConfig(readStackFile(this.#stack).values, projectName()));
+      refuseUndeployable(plan.platform);
       if (existsSync(this.#paths.tryoutState))
         await refresh({ ...this.#stateOperation(reporter), onStart: () => {}, onEnd: reportGone(reporter) });
       await this.#apply(reporter, false);
