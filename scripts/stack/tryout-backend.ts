@@ -2,8 +2,8 @@
 import { existsSync, rmSync } from "node:fs";
 import { basename } from "node:path";
 import { sweepStack } from "../../components/local/provider/status.ts";
-import { checkedPlan } from "../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../infra/config/config.ts";
+import { loadPlan } from "../../infra/load-plan.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { refuseUndeployable } from "../../infra/platforms/index.ts";
 import { runProgram } from "../program/run-program.ts";
@@ -44,7 +44,7 @@ export class TryoutBackend implements StackBackend {
   up(): Promise<void> {
     return this.#locked("up", async (reporter) => {
       // Planned before anything is read or started, so that a mistake costs nothing.
-      const { plan } = checkedPlan(fromRuntimeConfig(readStackFile(this.#stack).values, projectName()));
+      const plan = await loadPlan(fromRuntimeConfig(readStackFile(this.#stack).values, projectName()));
       refuseUndeployable(plan.platform);
       if (existsSync(this.#paths.tryoutState))
         await refresh({ ...this.#stateOperation(reporter), onStart: () => {}, onEnd: reportGone(reporter) });

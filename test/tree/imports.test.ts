@@ -27,12 +27,14 @@ const typesOnly: Readonly<Record<string, readonly string[]>> = {
 
 /** Parts that must load without the Pulumi SDK, and files of `infra` that must. */
 const withoutPulumi = ["infra/config", "infra/plan", "infra/plan/catalogue", "containers"];
-const pureFiles = ["infra/checked-plan.ts", "infra/problems.ts"];
+const pureFiles = ["infra/checked-plan.ts", "infra/load-plan.ts", "infra/problems.ts"];
 
 interface Import {
   readonly file: string;
   readonly target: string;
   readonly typeOnly: boolean;
+  /** Whether it is loaded only when the line is reached. */
+  readonly onDemand: boolean;
 }
 
 const parts = Object.keys(allowed).toSorted((a, b) => b.length - a.length);
@@ -57,7 +59,7 @@ function importsOf(file: string, text: string): Import[] {
     const target = specifier.startsWith(".")
       ? relative(projectRoot, resolve(projectRoot, dirname(file), specifier))
       : specifier;
-    return { file, target, typeOnly: match[2] !== undefined };
+    return { file, target, typeOnly: match[2] !== undefined, onDemand: match[4] !== undefined };
   });
 }
 
@@ -101,5 +103,16 @@ describe("imports point one way: catalogue ◀ plan ◀ components ◀ platforms
         (withoutPulumi.includes(partOf(file) ?? "") || pureFiles.includes(file)),
     );
     expect(wrong).toEqual([]);
+  });
+
+  test("a local stack loads nothing that plans GPUs", () => {
+    const loaded = new Set(["infra/index.ts", "scripts/stack/tryout-backend.ts"]);
+    for (const file of loaded)
+      for (const { target, typeOnly, onDemand } of imports.filter((one) => one.file === file))
+        if (!typeOnly && !onDemand) loaded.add(target);
+    expect(loaded).toContain("infra/plan/local-stack.ts");
+    expect([...loaded].filter((file) => /^infra\/plan\/(gpu-stack|checks|engine|fit)\b/.test(file))).toEqual(
+      [],
+    );
   });
 });
