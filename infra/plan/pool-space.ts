@@ -129,12 +129,18 @@ export function crowding(
   spec: GpuStackSpec,
   pool: PoolSpec,
 ): { readonly homelessPods: number; readonly waitingBuilds: number } {
-  const { homeless, mostFreeSlots } = packPool(spec, pool);
-  const waiting = buildsOf(spec, pool).filter((model) => worldSize(model) > mostFreeSlots);
-  return {
-    homelessPods: homeless.length,
-    waitingBuilds: spec.whenFull === "stopServer" ? 0 : waiting.length,
-  };
+  const space = packPool(spec, pool);
+  return { homelessPods: space.homeless.length, waitingBuilds: waitingBuilds(spec, pool, space).length };
+}
+
+/** Models whose engines find no GPU to be built on while all servers run; none where a build stops the model's server. */
+export function waitingBuilds(
+  spec: GpuStackSpec,
+  pool: PoolSpec,
+  { mostFreeSlots }: Pick<PoolSpace, "mostFreeSlots">,
+): readonly ModelSpec[] {
+  if (spec.whenFull === "stopServer") return [];
+  return buildsOf(spec, pool).filter((model) => worldSize(model) > mostFreeSlots);
 }
 
 /** Models whose engines a pool builds. */

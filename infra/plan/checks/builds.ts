@@ -1,7 +1,7 @@
 /** Builds of engines against the machines that run them: GPUs, host memory, disks. */
 import { worldSize } from "../fit/placement.ts";
 import { buildDiskGiB, buildRequest, machineResources } from "../pod-requests.ts";
-import { buildPoolOf, packPool, poolOf, slotsPerMachine } from "../pool-space.ts";
+import { buildPoolOf, packPool, poolOf, slotsPerMachine, waitingBuilds } from "../pool-space.ts";
 import type { GpuStackSpec, ModelSpec, PoolSpec } from "../spec.ts";
 import {
   type Check,
@@ -87,16 +87,12 @@ export const buildChecks = {
   gpuIsFreeToBuild: poolCheck(
     [...SERVER_KEYS, "models.buildPool", "models.runtime", "models.gpuIndices", "engines"],
     (pool, { spec }) => {
-      const built = spec.models.filter(
-        (model) => model.buildPool === pool.name && model.serving.runtime === "engine",
-      );
-      const { homeless, mostFreeSlots } = packPool(spec, pool);
-      const waiting = built.filter((model) => worldSize(model) > mostFreeSlots);
-      const [first] = waiting;
-      if (first === undefined || homeless.length > 0 || spec.whenFull === "stopServer") return [];
+      const space = packPool(spec, pool);
+      const [first] = waitingBuilds(spec, pool, space);
+      if (first === undefined || space.homeless.length > 0) return [];
       // A machine that is too small even when it is empty is said for each model.
       if (worldSize(first) > slotsPerMachine(pool)) return [];
-      return [noFreeGpu(spec, pool, first, mostFreeSlots)];
+      return [noFreeGpu(spec, pool, first, space.mostFreeSlots)];
     },
   ),
 
