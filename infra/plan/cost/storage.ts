@@ -2,14 +2,12 @@
 import { type StoragePrice, storagePrices } from "../catalogue/prices.ts";
 import { engineBytesGiB } from "../engine/engine-size.ts";
 import type { GpuStackSpec } from "../spec.ts";
+import { GB_PER_GIB } from "../units.ts";
 import { plannedNodes } from "./pool-price.ts";
 import type { CostLine, EngineOfModel } from "./types.ts";
 
 /** 365 × 24 ÷ 12: what prices by the month are converted with. */
 export const HOURS_PER_MONTH = 730;
-
-/** GB (10^9 bytes) of a GiB. */
-const GB_PER_GIB = 2 ** 30 / 1e9;
 
 /**
  * Engine store and disks of rented machines on AWS; elsewhere storage is somebody's already. EFS is billed by what is kept:
