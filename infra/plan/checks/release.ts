@@ -1,7 +1,7 @@
 /** The release: what is known of it, what upstream has given up, which image stands for it. */
 import { showValue } from "../../problems.ts";
 import { compareTensorRtLlmVersions, openAdvisories } from "../catalogue/advisories.ts";
-import { releases } from "../catalogue/releases.ts";
+import { isReleaseTag, releases } from "../catalogue/releases.ts";
 import type { Advisory, Release } from "../catalogue/types.ts";
 import { type Check, modelCheck, type Remark, stackCheck } from "./finding.ts";
 
@@ -92,7 +92,7 @@ export const releaseChecks = {
     const { base } = image;
     if (base === undefined) return [];
     const tag = /\b\d\d\.\d\d\b/.exec(base.slice(base.lastIndexOf("/") + 1))?.[0];
-    if (tag !== undefined && Object.hasOwn(releases, tag) && tag !== release.tag) {
+    if (tag !== undefined && isReleaseTag(tag) && tag !== release.tag) {
       return [
         {
           path: "image.base",
