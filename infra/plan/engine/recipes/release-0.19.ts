@@ -1,6 +1,7 @@
 /** TensorRT-LLM 0.19: container 25.05. */
 import { release010To018 } from "./release-0.10-0.18.ts";
 import type { RecipeTable } from "./types.ts";
+import { allVisualModelsSince } from "./visual-since.ts";
 
 const VISUAL_SINCE = "0.19";
 
@@ -12,13 +13,7 @@ export const release019: RecipeTable = {
     // The visual builder has its new name and still its old folder.
     builder: "multimodal/build_multimodal_engine.py",
     runScript: "multimodal/run.py",
-    since: {
-      llava: VISUAL_SINCE,
-      blip2: VISUAL_SINCE,
-      vila: VISUAL_SINCE,
-      llava_onevision: VISUAL_SINCE,
-      mllama: VISUAL_SINCE,
-    },
+    since: allVisualModelsSince(VISUAL_SINCE),
     engineDirectories: "together",
     imagePathSince: VISUAL_SINCE,
     runFlags: [],

@@ -1,5 +1,6 @@
 /** TensorRT-LLM 0.20 to 1.1: containers 25.06 to 26.02. */
 import type { RecipeTable } from "./types.ts";
+import { allVisualModelsSince } from "./visual-since.ts";
 
 const VISUAL_SINCE = "0.20";
 
@@ -20,13 +21,7 @@ export const release020To11: RecipeTable = {
   visual: {
     builder: "models/core/multimodal/build_multimodal_engine.py",
     runScript: "models/core/multimodal/run.py",
-    since: {
-      llava: VISUAL_SINCE,
-      blip2: VISUAL_SINCE,
-      vila: VISUAL_SINCE,
-      llava_onevision: VISUAL_SINCE,
-      mllama: VISUAL_SINCE,
-    },
+    since: allVisualModelsSince(VISUAL_SINCE),
     engineDirectories: "together",
     imagePathSince: VISUAL_SINCE,
     runFlags: [],
