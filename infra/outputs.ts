@@ -3,8 +3,8 @@
  * exactly this object, on every platform.
  */
 import type * as pulumi from "@pulumi/pulumi";
+import type { CostPlan } from "./plan/cost/types.ts";
 import type { Reach, TritonEndpoints } from "./plan/endpoints.ts";
-import type { CostPlan } from "./plan/local-stack.ts";
 
 export interface ModelEndpoints extends TritonEndpoints {
   /** URL that takes one JSON request and gives one JSON answer. */

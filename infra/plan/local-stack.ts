@@ -9,6 +9,7 @@ import {
   visionWeightSources,
   type WeightSource,
 } from "./catalogue/cpu-models.ts";
+import type { CostPlan } from "./cost/types.ts";
 
 /** Ports of one Triton server; 0 lets the platform choose a free one and keep it. */
 export interface TritonPorts {
@@ -44,15 +45,6 @@ export interface LocalEncodersPlan {
   };
   readonly vision: { readonly dimension: number; readonly sources: readonly WeightSource[] };
   readonly ports: TritonPorts;
-}
-
-/** US dollars; all zero where nothing is rented. */
-export interface CostPlan {
-  readonly hourlyUsd: number;
-  readonly monthlyUsd: number;
-  readonly buildUsd: number;
-  /** Date of the price table, ISO 8601; null where no price was used. */
-  readonly pricesAsOf: string | null;
 }
 
 export interface LocalPlan {

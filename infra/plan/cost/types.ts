@@ -16,14 +16,20 @@ export interface CostLine {
   readonly hourlyUsd: number | null;
 }
 
-/** US dollars. */
-export interface GpuCost {
+/** What every stack says it costs, in US dollars; all zero where nothing is rented. */
+export interface CostPlan {
   /** All machines at their planned number. */
   readonly hourlyUsd: number;
   /** 730 hours. */
   readonly monthlyUsd: number;
   /** All engines that the stack needs, each built once: a marked estimate. */
   readonly buildUsd: number;
+  /** Date of the price table, ISO 8601; null where no price was used. */
+  readonly pricesAsOf: string | null;
+}
+
+/** US dollars. */
+export interface GpuCost extends CostPlan {
   /** With every pool at its least number of machines. */
   readonly asleepHourlyUsd: number;
   /** A month of that. */
@@ -38,8 +44,6 @@ export interface GpuCost {
   }[];
   /** What has no price, and is in no sum. */
   readonly unpriced: readonly string[];
-  /** Date of the price table, ISO 8601; null where no price was used. */
-  readonly pricesAsOf: string | null;
 }
 
 /** From nothing to the first answer; estimates in seconds. */
