@@ -1,5 +1,5 @@
 /** From the values of a stack file to its plan, or to every problem of it at once. */
-import { type GpuStackConfig, readStack } from "./config/config.ts";
+import { type GpuStackConfig, readStack, type StackConfig } from "./config/config.ts";
 import type { Remainder } from "./config/remainder.ts";
 import { findAll } from "./plan/checks/find-problems.ts";
 import type { Finding } from "./plan/checks/finding.ts";
@@ -11,6 +11,8 @@ import { ConfigError, formatPath, type Problem } from "./problems.ts";
 
 export interface CheckedPlan extends PlanResult {
   readonly plan: StackPlan;
+  /** What was planned. */
+  readonly config: StackConfig;
 }
 
 /**
@@ -29,7 +31,7 @@ export function checkedPlan(values: Readonly<Record<string, unknown>>): CheckedP
   const result = planStack(read.config);
   const { plan, problems } = result;
   if (plan === null || problems.length > 0) throw new ConfigError(distinct(problems));
-  return { ...result, plan };
+  return { ...result, plan, config: read.config };
 }
 
 /** Problems of what remains, without those that rest on what was taken out. */

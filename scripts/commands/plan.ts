@@ -1,5 +1,5 @@
 import { checkedPlan } from "../../infra/checked-plan.ts";
-import { fromRuntimeConfig, parseConfig } from "../../infra/config/config.ts";
+import { fromRuntimeConfig, type StackConfig } from "../../infra/config/config.ts";
 import { nearestName } from "../../infra/nearest-name.ts";
 import { canonicalJson } from "../../infra/plan/canonical-json.ts";
 import type { GpuPlan } from "../../infra/plan/gpu-stack.ts";
@@ -37,12 +37,11 @@ export const command: Command = {
     if (values["support-matrix"] === true) return printSupportMatrix(values.check === true);
     const read = () => fromRuntimeConfig(readStackFile(stack).values, projectName());
     if (values.json === true) return printJson(read);
-    const stackValues = read();
-    const { plan, warnings } = checkedPlan(stackValues);
+    const { plan, config, warnings } = checkedPlan(read());
     const { explain: name } = values;
     process.stdout.write(
       typeof name === "string"
-        ? explained(gpuPlan(plan), storePath(stackValues), name)
+        ? explained(gpuPlan(plan), storePath(config), name)
         : planReport(stack.name, plan, warnings),
     );
     return EXIT.ok;
@@ -92,8 +91,7 @@ function gpuPlan(plan: StackPlan): GpuPlan {
   throw new UserError("A local stack builds no engine; --explain is for docker, kubernetes and aws.");
 }
 
-function storePath(values: StackValues): string {
-  const config = parseConfig(values);
+function storePath(config: StackConfig): string {
   return config.platform === "docker" ? config.engineStore.path : DEFAULT_STORE_PATH;
 }
 
