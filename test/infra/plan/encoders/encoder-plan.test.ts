@@ -1,12 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { gpus } from "../../../../infra/plan/catalogue/gpus.ts";
+import { releases } from "../../../../infra/plan/catalogue/releases.ts";
 import { encoderPlan } from "../../../../infra/plan/encoders/encoder-plan.ts";
 import { encoderProblems } from "../../../../infra/plan/encoders/encoder-problems.ts";
 import type { EncoderModelName, EncoderPlan } from "../../../../infra/plan/encoders/types.ts";
 import type { EncodersSpec } from "../../../../infra/plan/spec.ts";
-import { a10g, b32, l4, onCpu, release } from "./stacks.ts";
+import { b32, onCpu } from "./stacks.ts";
 
-const july = release("25.07");
+const july = releases["25.07"];
 
 function model(plan: EncoderPlan, name: EncoderModelName) {
   const found = plan.models.find((candidate) => candidate.name === name);
@@ -20,7 +22,7 @@ function steps(plan: EncoderPlan, name: EncoderModelName): Record<string, readon
 
 describe("commands", () => {
   it("builds CLIP ViT-B/32 in half precision on an A10G", () => {
-    const plan = encoderPlan(b32, july, a10g);
+    const plan = encoderPlan(b32, july, gpus.A10G);
     const folder = `/store/encoders/${plan.shortKey}/vision_encoder`;
     expect(model(plan, "vision_encoder").export.argv).toEqual([
       "python3",
@@ -58,7 +60,7 @@ describe("commands", () => {
   });
 
   it("cuts the texts' lengths at each model's own", () => {
-    const plan = encoderPlan(b32, july, a10g);
+    const plan = encoderPlan(b32, july, gpus.A10G);
     expect(steps(plan, "text_encoder").trtexec?.slice(4, 7)).toEqual([
       "--minShapes=input_ids:1x1,attention_mask:1x1",
       "--optShapes=input_ids:8x64,attention_mask:8x64",
@@ -74,7 +76,7 @@ describe("commands", () => {
   });
 
   it("calibrates before int8, and gives trtexec the calibrated graph", () => {
-    const plan = encoderPlan({ ...b32, precision: "int8" }, july, a10g);
+    const plan = encoderPlan({ ...b32, precision: "int8" }, july, gpus.A10G);
     const folder = `/store/encoders/${plan.shortKey}/vision_encoder`;
     expect(model(plan, "vision_encoder").steps.map(({ name }) => name)).toEqual(["calibrate", "trtexec"]);
     expect(steps(plan, "vision_encoder")).toMatchObject({
@@ -93,7 +95,7 @@ describe("commands", () => {
   });
 
   it("builds CLIP ViT-L/14 with its own weights, dimension and tokenizer", () => {
-    const plan = encoderPlan({ ...b32, vision: "clip-vit-large-patch14", maxBatchSize: 4 }, july, a10g);
+    const plan = encoderPlan({ ...b32, vision: "clip-vit-large-patch14", maxBatchSize: 4 }, july, gpus.A10G);
     const { export: vision } = model(plan, "vision_encoder");
     expect(vision).toMatchObject({
       repository: "openai/clip-vit-large-patch14",
@@ -116,7 +118,7 @@ describe("commands", () => {
   });
 
   it("keeps float32 whole on a GPU, where TensorRT would compute it in TF32", () => {
-    const { trtexec } = steps(encoderPlan({ ...b32, precision: "fp32" }, july, a10g), "vision_encoder");
+    const { trtexec } = steps(encoderPlan({ ...b32, precision: "fp32" }, july, gpus.A10G), "vision_encoder");
     expect(trtexec?.[3]).toBe("--noTF32");
     expect(trtexec).not.toContain("--fp16");
   });
@@ -130,7 +132,7 @@ describe("commands", () => {
   it.each(["fp16", "int8"] as const)(
     "writes %s into the graph for images that may hold TensorRT 11, which has no precision flags",
     (precision) => {
-      const plan = encoderPlan({ ...b32, precision }, release("26.04"), a10g);
+      const plan = encoderPlan({ ...b32, precision }, releases["26.04"], gpus.A10G);
       expect(model(plan, "vision_encoder").export.dataType).toBe("float16");
       expect(model(plan, "vision_encoder").export.argv).toContain("--data-type=float16");
       const { trtexec } = steps(plan, "vision_encoder");
@@ -143,16 +145,16 @@ describe("commands", () => {
 
 describe("the image", () => {
   it("is the release's without TensorRT-LLM, which has the backends", () => {
-    expect(encoderPlan(b32, july, a10g).image).toBe("nvcr.io/nvidia/tritonserver:25.07-py3");
+    expect(encoderPlan(b32, july, gpus.A10G).image).toBe("nvcr.io/nvidia/tritonserver:25.07-py3");
   });
 });
 
 describe("the key", () => {
-  const { key, shortKey } = encoderPlan(b32, july, a10g);
+  const { key, shortKey } = encoderPlan(b32, july, gpus.A10G);
 
   it("is 64 digits, its first 12 in the paths", () => {
     expect(key).toMatch(/^[0-9a-f]{64}$/);
-    expect(encoderPlan(b32, july, a10g).directory).toBe(`/store/encoders/${key.slice(0, 12)}`);
+    expect(encoderPlan(b32, july, gpus.A10G).directory).toBe(`/store/encoders/${key.slice(0, 12)}`);
     expect(shortKey).toBe(key.slice(0, 12));
   });
 
@@ -162,12 +164,12 @@ describe("the key", () => {
     ["queue delay", { maxQueueDelayMicroseconds: 9 }],
     ["GPU numbers", { gpuIndices: [1] }],
   ] as const)("is the same with other %s", (_what, changes) => {
-    expect(encoderPlan({ ...b32, ...changes }, july, a10g).key).toBe(key);
+    expect(encoderPlan({ ...b32, ...changes }, july, gpus.A10G).key).toBe(key);
   });
 
   it("is the same with another TensorRT-LLM in the release's other image", () => {
-    const other = release("25.07", { tensorRtLlm: "0.21.0", tensorRt: "10.11.0.33", imageGB: 20 });
-    expect(encoderPlan(b32, other, a10g).key).toBe(key);
+    const other = { ...releases["25.07"], tensorRtLlm: "0.21.0", tensorRt: "10.11.0.33", imageGB: 20 };
+    expect(encoderPlan(b32, other, gpus.A10G).key).toBe(key);
   });
 
   it.each([
@@ -175,27 +177,27 @@ describe("the key", () => {
     ["vision encoder", { vision: "clip-vit-large-patch14" }],
     ["largest batch", { maxBatchSize: 16 }],
   ] as const)("is another with another %s", (_what, changes) => {
-    expect(encoderPlan({ ...b32, ...changes }, july, a10g).key).not.toBe(key);
+    expect(encoderPlan({ ...b32, ...changes }, july, gpus.A10G).key).not.toBe(key);
   });
 
   it("is another on another GPU and with another TensorRT", () => {
-    expect(encoderPlan(b32, july, l4).key).not.toBe(key);
-    expect(encoderPlan(b32, release("25.08"), a10g).key).not.toBe(key);
+    expect(encoderPlan(b32, july, gpus.L4).key).not.toBe(key);
+    expect(encoderPlan(b32, releases["25.08"], gpus.A10G).key).not.toBe(key);
   });
 
   it("is another in a partition of the GPU, which TensorRT takes for a GPU of its own", () => {
-    const partition = encoderPlan(b32, july, a10g, "1g.5gb");
+    const partition = encoderPlan(b32, july, gpus.A10G, "1g.5gb");
     expect(partition.keyFields.gpu).toBe("A10G 8.6 MIG 1g.5gb");
     expect(partition.key).not.toBe(key);
   });
 
   it("on a CPU depends on neither image nor batch nor GPU", () => {
     const cpu = encoderPlan(onCpu, july, null).key;
-    expect(encoderPlan({ ...onCpu, maxBatchSize: 8 }, release("25.08"), a10g).key).toBe(cpu);
+    expect(encoderPlan({ ...onCpu, maxBatchSize: 8 }, releases["25.08"], gpus.A10G).key).toBe(cpu);
   });
 
   it("names no place, so a store elsewhere keeps it", () => {
-    expect(JSON.stringify(encoderPlan(b32, july, a10g).keyFields)).not.toContain("/store");
+    expect(JSON.stringify(encoderPlan(b32, july, gpus.A10G).keyFields)).not.toContain("/store");
   });
 });
 
@@ -220,8 +222,8 @@ function batchOf(argv: readonly string[], option: "min" | "opt" | "max"): number
 describe("every plan that has no problem", () => {
   const possible = fc
     .tuple(anySpec, anyTag)
-    .filter(([spec]) => encoderProblems(spec, a10g).length === 0)
-    .map(([spec, tag]) => ({ spec, plan: encoderPlan(spec, release(tag), a10g) }));
+    .filter(([spec]) => encoderProblems(spec, gpus.A10G).length === 0)
+    .map(([spec, tag]) => ({ spec, plan: encoderPlan(spec, releases[tag], gpus.A10G) }));
 
   it("gives Triton no larger batch than the plan file takes, and orders its shapes", () => {
     fc.assert(
@@ -305,8 +307,8 @@ describe("every plan that has no problem", () => {
   it("is the same, to the byte, each time", () => {
     fc.assert(
       fc.property(anySpec, anyTag, (spec, tag) => {
-        fc.pre(encoderProblems(spec, a10g).length === 0);
-        const plans = [0, 1].map(() => JSON.stringify(encoderPlan(spec, release(tag), a10g)));
+        fc.pre(encoderProblems(spec, gpus.A10G).length === 0);
+        const plans = [0, 1].map(() => JSON.stringify(encoderPlan(spec, releases[tag], gpus.A10G)));
         expect(plans[1]).toBe(plans[0]);
       }),
     );

@@ -1,8 +1,10 @@
 import { execFileSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
+import { gpus } from "../../../../infra/plan/catalogue/gpus.ts";
+import { releases } from "../../../../infra/plan/catalogue/releases.ts";
 import { encoderPlan } from "../../../../infra/plan/encoders/encoder-plan.ts";
 import { explainEncoders } from "../../../../infra/plan/encoders/explain.ts";
-import { a10g, b32, onCpu, release } from "./stacks.ts";
+import { b32, onCpu } from "./stacks.ts";
 
 /** Commands of a script as a shell reads them: each program is replaced by one that prints its arguments. */
 function commandsOf(lines: readonly string[]): string[][] {
@@ -17,7 +19,7 @@ function commandsOf(lines: readonly string[]): string[][] {
 
 describe("explainEncoders", () => {
   it("prints the very commands of the plan", () => {
-    const plan = encoderPlan({ ...b32, precision: "int8" }, release("25.07"), a10g);
+    const plan = encoderPlan({ ...b32, precision: "int8" }, releases["25.07"], gpus.A10G);
     const commands = plan.models.flatMap((model) =>
       [model.export, ...model.steps].map(({ argv }) => [...argv]),
     );
@@ -25,7 +27,7 @@ describe("explainEncoders", () => {
   });
 
   it("makes the folders first, and says where to run it and whose programs they are", () => {
-    const plan = encoderPlan({ ...b32, precision: "int8" }, release("25.07"), a10g);
+    const plan = encoderPlan({ ...b32, precision: "int8" }, releases["25.07"], gpus.A10G);
     const lines = explainEncoders(plan);
     expect(lines[0]).toBe(
       `# Encoders ${plan.shortKey}: int8, in nvcr.io/nvidia/tritonserver:25.07-py3 with encoder_builder, on a machine with the GPU that serves (A10G 8.6).`,
@@ -44,7 +46,7 @@ describe("explainEncoders", () => {
   });
 
   it("asks for no GPU where none is needed", () => {
-    const lines = explainEncoders(encoderPlan(onCpu, release("25.07"), null));
+    const lines = explainEncoders(encoderPlan(onCpu, releases["25.07"], null));
     expect(lines[0]).toContain("on any machine");
     expect(lines.join("\n")).not.toContain("trtexec");
   });

@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { gpus } from "../../../../infra/plan/catalogue/gpus.ts";
+import { releases } from "../../../../infra/plan/catalogue/releases.ts";
 import { encoderPlan } from "../../../../infra/plan/encoders/encoder-plan.ts";
 import type { EncoderPlan } from "../../../../infra/plan/encoders/types.ts";
 import {
@@ -8,10 +10,10 @@ import {
 } from "../../../../infra/plan/repository/cpu-models.ts";
 import { renderModelConfig } from "../../../../infra/plan/repository/model-config.ts";
 import { recordedText } from "../repository/recorded-text.ts";
-import { a10g, b32, onCpu, release } from "./stacks.ts";
+import { b32, onCpu } from "./stacks.ts";
 
-const gpu = encoderPlan(b32, release("25.07"), a10g);
-const cpu = encoderPlan(onCpu, release("25.07"), null);
+const gpu = encoderPlan(b32, releases["25.07"], gpus.A10G);
+const cpu = encoderPlan(onCpu, releases["25.07"], null);
 
 /** The local platform's models, for the same batch and the same encoders. */
 const local = {
@@ -64,7 +66,7 @@ describe("configurations", () => {
   });
 
   it("maps texts and images of CLIP into one space, and sentences into another", () => {
-    const plan = encoderPlan({ ...b32, vision: "clip-vit-large-patch14" }, release("25.07"), a10g);
+    const plan = encoderPlan({ ...b32, vision: "clip-vit-large-patch14" }, releases["25.07"], gpus.A10G);
     const dimensions = ["clip_text", "vision_encoder", "text_encoder"].map(
       (name) => config(plan, name).outputs[0]?.dims,
     );

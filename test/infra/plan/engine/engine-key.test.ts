@@ -1,11 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { gpus } from "../../../../infra/plan/catalogue/gpus.ts";
 import { LANGUAGE_MODELS } from "../../../../infra/plan/catalogue/language-models.ts";
 import { releases } from "../../../../infra/plan/catalogue/releases.ts";
 import { engineKey } from "../../../../infra/plan/engine/engine-key.ts";
 import { enginePlan } from "../../../../infra/plan/engine/engine-plan.ts";
 import type { EngineSpec } from "../../../../infra/plan/spec.ts";
-import { A10G, engineSpec } from "./support.ts";
+import { engineSpec } from "../model-specs.ts";
 
 describe("an engine's key", () => {
   // A changed vector means that every engine of the store is built again: say so in the release notes.
@@ -93,8 +94,8 @@ describe("an engine's key", () => {
   });
 
   it.each([
-    ["GPU", { target: { gpu: { ...A10G, name: "L4", computeCapability: "8.9" } } }],
-    ["partition", { target: { gpu: A10G, migProfile: "3g.20gb" } }],
+    ["GPU", { target: { gpu: gpus.L4 } }],
+    ["partition", { target: { gpu: gpus.A10G, migProfile: "3g.20gb" } }],
     ["dtype", { dtype: "bfloat16" }],
     ["quantization", { quantization: "int8" }],
     ["tensor parallelism", { tensorParallel: 2 }],

@@ -8,7 +8,8 @@ import { enginePlan } from "../../../../infra/plan/engine/engine-plan.ts";
 import { unsupportedReason } from "../../../../infra/plan/engine/support.ts";
 import { STEP_NAMES } from "../../../../infra/plan/engine/types.ts";
 import type { EngineSpec, WeightsSource } from "../../../../infra/plan/spec.ts";
-import { engineSpec, namedWords } from "./support.ts";
+import { engineSpec } from "../model-specs.ts";
+import { namedWords } from "./support.ts";
 
 /** Any engine that a release has a recipe for. */
 const anySpec: fc.Arbitrary<EngineSpec> = fc

@@ -6,7 +6,7 @@ import {
   hostMemoryGiB,
   loadedWeightsGiB,
 } from "../../../../infra/plan/engine/engine-size.ts";
-import { engineSpec } from "./support.ts";
+import { engineSpec } from "../model-specs.ts";
 
 describe("size of an engine", () => {
   // GiB of weights at 16, 8 (int8 and fp8) and 4 bits, and of the visual engine.

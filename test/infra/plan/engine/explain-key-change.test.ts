@@ -1,18 +1,19 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { gpus } from "../../../../infra/plan/catalogue/gpus.ts";
 import { engineKey } from "../../../../infra/plan/engine/engine-key.ts";
 import { enginePlan } from "../../../../infra/plan/engine/engine-plan.ts";
 import { explainKeyChange } from "../../../../infra/plan/engine/explain-key-change.ts";
 import type { EngineKeyFields } from "../../../../infra/plan/engine/types.ts";
-import { A10G, engineSpec, type SpecChanges } from "./support.ts";
+import { type EngineChanges, engineSpec } from "../model-specs.ts";
 
-const fields = (changes: SpecChanges = {}) => enginePlan(engineSpec("llava-1.5-7b", changes)).keyFields;
+const fields = (changes: EngineChanges = {}) => enginePlan(engineSpec("llava-1.5-7b", changes)).keyFields;
 const sentences = (before: EngineKeyFields, after: EngineKeyFields) =>
   explainKeyChange(before, after).map((change) => change.sentence);
 
 describe("why a key changed", () => {
   it("names the GPU", () => {
-    const a100 = { ...A10G, name: "A100-SXM4-40GB", computeCapability: "8.0" };
+    const a100 = gpus["A100-SXM4-40GB"];
     expect(explainKeyChange(fields(), fields({ target: { gpu: a100 } }))).toEqual([
       {
         field: "gpu",

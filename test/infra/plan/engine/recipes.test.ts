@@ -4,7 +4,8 @@ import { enginePlan } from "../../../../infra/plan/engine/engine-plan.ts";
 import { imageFolders } from "../../../../infra/plan/engine/image-folders.ts";
 import { recipeTables } from "../../../../infra/plan/engine/recipes/index.ts";
 import { compareVersions, valueAt } from "../../../../infra/plan/engine/version.ts";
-import { engineSpec, namedWords } from "./support.ts";
+import { engineSpec } from "../model-specs.ts";
+import { namedWords } from "./support.ts";
 
 const withEngines = RELEASE_TAGS.filter((tag) => releases[tag].recipes !== null);
 

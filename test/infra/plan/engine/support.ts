@@ -1,52 +1,6 @@
-/** Engine specs for tests, and command lines as documents print them. */
-import { type LanguageModelName, languageModels } from "../../../../infra/plan/catalogue/language-models.ts";
-import { type ReleaseTag, releases } from "../../../../infra/plan/catalogue/releases.ts";
-import type { Gpu, LanguageModel, Release } from "../../../../infra/plan/catalogue/types.ts";
+/** Commands of a plan, and command lines as documents print them. */
 import type { EnginePlan, StepName } from "../../../../infra/plan/engine/types.ts";
 import { nameWord } from "../../../../infra/plan/engine/words.ts";
-import type { EngineSpec } from "../../../../infra/plan/spec.ts";
-
-export const A10G: Gpu = {
-  name: "A10G",
-  computeCapability: "8.6",
-  architecture: "Ampere",
-  memoryGiB: 22.35,
-  memoryBandwidthGBPerSecond: 600,
-  nvlink: false,
-  migProfiles: {},
-  formats: ["float16", "bfloat16", "int8", "int4"],
-  supported: true,
-  source: "test",
-};
-
-export interface SpecChanges extends Partial<Omit<EngineSpec, "release" | "limits">> {
-  readonly limits?: Partial<EngineSpec["limits"]>;
-  readonly release?: ReleaseTag | Release;
-}
-
-/** A model of the catalogue with its defaults, on 25.07 and an A10G. */
-export function engineSpec(model: LanguageModelName, changes: SpecChanges = {}): EngineSpec {
-  const row: LanguageModel = changes.row ?? languageModels[model];
-  const release = changes.release ?? "25.07";
-  return {
-    model,
-    layout: "ngc",
-    target: { gpu: A10G },
-    weights: {
-      kind: "hub",
-      repository: row.source.repository,
-      revision: row.source.revision ?? "main",
-    },
-    dtype: row.dtype,
-    quantization: "none",
-    tensorParallel: 1,
-    pipelineParallel: 1,
-    ...changes,
-    row,
-    release: typeof release === "string" ? releases[release] : release,
-    limits: { ...row.limits, ...changes.limits },
-  };
-}
 
 /** The one step of a name, places as `<weights>`. */
 export function namedWords(plan: EnginePlan, name: StepName): readonly string[] {

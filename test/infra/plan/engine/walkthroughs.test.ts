@@ -6,15 +6,8 @@ import { describe, expect, it } from "vitest";
 import type { LanguageModelName } from "../../../../infra/plan/catalogue/language-models.ts";
 import { enginePlan } from "../../../../infra/plan/engine/engine-plan.ts";
 import type { StepName } from "../../../../infra/plan/engine/types.ts";
-import {
-  byFlag,
-  type Correction,
-  correct,
-  engineSpec,
-  namedWords,
-  type SpecChanges,
-  shellWords,
-} from "./support.ts";
+import { type EngineChanges, engineSpec } from "../model-specs.ts";
+import { byFlag, type Correction, correct, namedWords, shellWords } from "./support.ts";
 
 interface Command {
   readonly step: StepName;
@@ -25,7 +18,7 @@ interface Command {
 interface Walkthrough {
   readonly title: string;
   readonly model: LanguageModelName;
-  readonly changes: SpecChanges;
+  readonly changes: EngineChanges;
   readonly commands: readonly Command[];
 }
 
@@ -219,7 +212,7 @@ const llamaTutorial: Walkthrough = {
 const guide = (
   title: string,
   model: LanguageModelName,
-  changes: SpecChanges,
+  changes: EngineChanges,
   commands: readonly Command[],
 ): Walkthrough => ({
   title: `the multimodal guide of tensorrtllm_backend, ${title} (25.02)`,

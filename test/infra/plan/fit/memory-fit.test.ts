@@ -1,10 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { type LanguageModelName, languageModels } from "../../../../infra/plan/catalogue/language-models.ts";
+import { releases } from "../../../../infra/plan/catalogue/releases.ts";
 import { memoryFit } from "../../../../infra/plan/fit/memory-fit.ts";
 import type { MemoryFit, MemoryTerm } from "../../../../infra/plan/fit/types.ts";
 import { verdictOf } from "../../../../infra/plan/fit/verdicts.ts";
 import type { EncodersSpec } from "../../../../infra/plan/spec.ts";
-import { encodersOf, type ModelChanges, modelOf, poolOf, present, release, stackOf } from "./stacks.ts";
+import { encodersOf, type ModelChanges, modelOf, poolOf, present, stackOf } from "./stacks.ts";
 
 function fitsOf(
   model: LanguageModelName,
@@ -99,10 +100,10 @@ describe("memoryFit, terms", () => {
     expect(activation({})).toContain("8,192 tokens");
     expect(activation({ limits: { maxNumTokens: 4096 } })).toContain("4,096 tokens");
     // Before 0.11: a batch of 4 with prompts of 2,048 tokens, which is the same by chance, and one that is not.
-    expect(activation({ engine: { release: release("24.04") } })).toContain("8,192 tokens");
+    expect(activation({ engine: { release: releases["24.04"] } })).toContain("8,192 tokens");
     const row = languageModels["llama-2-7b"];
     const limits = { ...row.limits, maxBatchSize: 16 };
-    expect(activation({ engine: { release: release("24.04"), limits } })).toContain("32,768 tokens");
+    expect(activation({ engine: { release: releases["24.04"], limits } })).toContain("32,768 tokens");
   });
 
   it("counts a Python runtime as a second process on every rank", () => {

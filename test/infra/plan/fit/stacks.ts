@@ -1,15 +1,9 @@
 /** Stacks for the tests of memory fit, cost and differences: rows of the catalogue, with what a test is about changed. */
 import { gpus } from "../../../../infra/plan/catalogue/gpus.ts";
-import { type LanguageModelName, languageModels } from "../../../../infra/plan/catalogue/language-models.ts";
+import type { LanguageModelName } from "../../../../infra/plan/catalogue/language-models.ts";
 import { machineTypes } from "../../../../infra/plan/catalogue/machines.ts";
-import { type ReleaseTag, releases } from "../../../../infra/plan/catalogue/releases.ts";
-import type {
-  EngineLimits,
-  Gpu,
-  LanguageModel,
-  MachineType,
-  Release,
-} from "../../../../infra/plan/catalogue/types.ts";
+import { releases } from "../../../../infra/plan/catalogue/releases.ts";
+import type { EngineLimits, Gpu, MachineType } from "../../../../infra/plan/catalogue/types.ts";
 import type {
   EncodersSpec,
   EngineSpec,
@@ -18,6 +12,7 @@ import type {
   PoolSpec,
   ServingSpec,
 } from "../../../../infra/plan/spec.ts";
+import { engineSpec, servedModel } from "../model-specs.ts";
 
 const machines: Readonly<Record<string, MachineType>> = machineTypes;
 const gpuRows: Readonly<Record<string, Gpu>> = gpus;
@@ -26,10 +21,6 @@ const gpuRows: Readonly<Record<string, Gpu>> = gpus;
 export function present<T>(value: T | undefined | null, what: string): T {
   if (value === undefined || value === null) throw new Error(`The catalogue has no ${what}.`);
   return value;
-}
-
-export function release(tag: ReleaseTag): Release {
-  return releases[tag];
 }
 
 export function poolOf(instanceType: string, changes: Partial<PoolSpec> = {}): PoolSpec {
@@ -58,49 +49,17 @@ export interface ModelChanges {
   readonly serving?: Partial<ServingSpec>;
 }
 
-export function modelOf(row: LanguageModelName | LanguageModel, changes: ModelChanges = {}): ModelSpec {
-  const model = typeof row === "string" ? row : "own-model";
-  const language = typeof row === "string" ? languageModels[row] : row;
-  const gpu = present(gpuRows.A10G, "A10G");
+export function modelOf(name: LanguageModelName, changes: ModelChanges = {}): ModelSpec {
+  const engine = engineSpec(name, { limits: changes.limits ?? {}, ...changes.engine });
+  const pool = changes.pool ?? "gpu";
   return {
-    engine: {
-      model,
-      row: language,
-      release: release("25.07"),
-      layout: "ngc",
-      target: { gpu },
-      weights: { kind: "hub", repository: language.source.repository, revision: "0".repeat(40) },
-      dtype: language.dtype,
-      quantization: "none",
-      tensorParallel: 1,
-      pipelineParallel: 1,
-      limits: { ...language.limits, ...changes.limits },
-      ...changes.engine,
-    },
-    serving: {
-      name: changes.name ?? model,
-      runtime: "engine",
-      flavour: present(language.flavours[0], `flavour of ${model}`),
-      tritonBackend: "tensorrtllm",
-      maxBatchSize: language.limits.maxBatchSize,
-      instanceCount: 1,
-      blsInstanceCount: 1,
-      streaming: false,
-      accumulateTokens: false,
-      excludeInputInOutput: true,
-      kvCacheReuse: false,
-      chunkedContext: false,
-      maxQueueDelayMicroseconds: 0,
-      maxQueueSize: 0,
-      batchingStrategy: "inflight_fused_batching",
-      concurrentRequests: 1,
-      replicas: 1,
+    ...servedModel(engine, {
+      ...(changes.name === undefined ? {} : { name: changes.name }),
       ...changes.serving,
-    },
-    pool: changes.pool ?? "gpu",
-    buildPool: changes.buildPool ?? changes.pool ?? "gpu",
+    }),
+    pool,
+    buildPool: changes.buildPool ?? pool,
     ...(changes.gpuIndices === undefined ? {} : { gpuIndices: changes.gpuIndices }),
-    path: "models[0]",
   };
 }
 
@@ -126,7 +85,7 @@ export function stackOf(
   return {
     platform: "aws",
     region: "us-east-1",
-    release: release("25.07"),
+    release: releases["25.07"],
     image: { base: "nvcr.io/nvidia/tritonserver:25.07-trtllm-python-py3", layout: "ngc" },
     models,
     encoders: null,

@@ -11,6 +11,7 @@ import type {
 import type { EnginePlan } from "../../../../infra/plan/engine/types.ts";
 import { visualNumbers } from "../../../../infra/plan/engine/visual-numbers.ts";
 import type { EngineSpec, ModelSpec, ServingSpec } from "../../../../infra/plan/spec.ts";
+import { engineSpec, servedModel } from "../model-specs.ts";
 
 /** An image with each set of templates, or the image nearest to it where the set is only a branch's. */
 const TAGS: Readonly<Record<TemplateRef, ReleaseTag>> = {
@@ -54,61 +55,14 @@ export function modelSpec(
   flavour: Flavour,
   change: SpecChange = {},
 ): ModelSpec {
-  const row: LanguageModel = { ...languageModels[model], ...change.row };
-  const limits = { ...row.limits, ...change.limits };
-  return {
-    engine: {
-      model,
-      row,
-      release: releaseWith(ref),
-      layout: "ngc",
-      target: { gpu: A10G },
-      weights: { kind: "hub", repository: row.source.repository, revision: row.source.revision ?? "main" },
-      dtype: row.dtype,
-      quantization: "none",
-      tensorParallel: 1,
-      pipelineParallel: 1,
-      limits,
-      ...change.engine,
-    },
-    serving: {
-      name: model,
-      runtime: flavour === "llmapi" ? "llmapi" : "engine",
-      flavour,
-      tritonBackend: "tensorrtllm",
-      maxBatchSize: limits.maxBatchSize,
-      instanceCount: 1,
-      blsInstanceCount: 1,
-      streaming: false,
-      accumulateTokens: false,
-      excludeInputInOutput: true,
-      kvCacheReuse: false,
-      chunkedContext: false,
-      maxQueueDelayMicroseconds: 0,
-      maxQueueSize: 0,
-      batchingStrategy: "inflight_fused_batching",
-      concurrentRequests: 1,
-      replicas: 1,
-      ...change.serving,
-    },
-    pool: "gpu",
-    buildPool: "gpu",
-    path: "models[0]",
-  };
+  const engine = engineSpec(model, {
+    row: { ...languageModels[model], ...change.row },
+    release: releaseWith(ref),
+    limits: change.limits ?? {},
+    ...change.engine,
+  });
+  return servedModel(engine, { flavour, ...change.serving });
 }
-
-const A10G: EngineSpec["target"]["gpu"] = {
-  name: "A10G",
-  computeCapability: "8.6",
-  architecture: "Ampere",
-  memoryGiB: 22.35,
-  memoryBandwidthGBPerSecond: 600,
-  nvlink: false,
-  migProfiles: {},
-  formats: ["float16", "bfloat16", "int8", "int4"],
-  supported: true,
-  source: "test",
-};
 
 /** What a repository takes from an engine's plan, for any release, whether or not it can build the model. */
 export function enginePlanFor({ engine }: ModelSpec): EnginePlan {

@@ -1,90 +1,28 @@
 import { buildGenerateRequest, type RequestProfile } from "@engine-room/triton-requests";
 import { describe, expect, it } from "vitest";
-import { languageModels } from "../../../../infra/plan/catalogue/language-models.ts";
+import type { LanguageModelName } from "../../../../infra/plan/catalogue/language-models.ts";
+import { releases } from "../../../../infra/plan/catalogue/releases.ts";
 import { TEMPLATE_REFS, type TemplateRef } from "../../../../infra/plan/catalogue/templates.ts";
-import type { Gpu, Release } from "../../../../infra/plan/catalogue/types.ts";
+import type { Release } from "../../../../infra/plan/catalogue/types.ts";
 import { enginePlan } from "../../../../infra/plan/engine/engine-plan.ts";
 import { repositoryPlan } from "../../../../infra/plan/repository/repository-plan.ts";
 import { requestProfile } from "../../../../infra/plan/requests/request-profile.ts";
 import type { ModelSpec, ServingSpec } from "../../../../infra/plan/spec.ts";
-
-const gpu: Gpu = {
-  name: "A100",
-  computeCapability: "8.0",
-  architecture: "Ampere",
-  memoryGiB: 40,
-  memoryBandwidthGBPerSecond: 1555,
-  nvlink: true,
-  migProfiles: {},
-  formats: ["float16", "bfloat16", "int8", "int4"],
-  supported: true,
-  source: "test",
-};
-
-const july: Release = {
-  tag: "25.07",
-  tensorRtLlm: "0.20.0",
-  tensorRt: "10.10.0.31",
-  cuda: null,
-  minimumDriver: null,
-  imageGB: null,
-  python: null,
-  templates: "v0.20.0",
-  recipes: "0.20-1.1",
-  files: "app",
-  backendRef: "r25.07",
-  runtimes: ["engine", "llmapi"],
-  verified: true,
-  source: "test",
-};
+import { engineSpec, servedModel } from "../model-specs.ts";
 
 interface Wish {
-  readonly model: keyof typeof languageModels;
+  readonly model: LanguageModelName;
   readonly serving: Partial<ServingSpec> & Pick<ServingSpec, "flavour">;
   readonly release?: Partial<Release>;
   readonly maxImagesPerRequest?: number;
 }
 
 function spec({ model, serving, release, maxImagesPerRequest }: Wish): ModelSpec {
-  const row = languageModels[model];
-  const limits = { ...row.limits, ...(maxImagesPerRequest !== undefined && { maxImagesPerRequest }) };
-  return {
-    engine: {
-      model,
-      row,
-      release: { ...july, ...release },
-      layout: "ngc",
-      target: { gpu },
-      weights: { kind: "hub", repository: row.source.repository, revision: "0".repeat(40) },
-      dtype: row.dtype,
-      quantization: "none",
-      tensorParallel: 1,
-      pipelineParallel: 1,
-      limits,
-    },
-    serving: {
-      name: "mine",
-      runtime: "engine",
-      tritonBackend: "tensorrtllm",
-      maxBatchSize: limits.maxBatchSize,
-      instanceCount: 1,
-      blsInstanceCount: 1,
-      streaming: false,
-      accumulateTokens: false,
-      excludeInputInOutput: true,
-      kvCacheReuse: false,
-      chunkedContext: false,
-      maxQueueDelayMicroseconds: 0,
-      maxQueueSize: 0,
-      batchingStrategy: "inflight_fused_batching",
-      concurrentRequests: 1,
-      replicas: 1,
-      ...serving,
-    },
-    pool: "a100",
-    buildPool: "a100",
-    path: "models[0]",
-  };
+  const engine = engineSpec(model, {
+    release: { ...releases["25.07"], ...release },
+    limits: maxImagesPerRequest === undefined ? {} : { maxImagesPerRequest },
+  });
+  return servedModel(engine, { name: "mine", ...serving });
 }
 
 function profile(wish: Wish): RequestProfile {
