@@ -1,18 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { checkedPlan } from "../../infra/checked-plan.ts";
-import { ConfigError, type Problem } from "../../infra/problems.ts";
+import type { Problem } from "../../infra/problems.ts";
 import { awsValues, clusterModel, clusterValues, dockerModel, dockerValues } from "./plan/checks/stacks.ts";
+import { problemsThrownBy } from "./problems-thrown.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
 function problemsOf(values: Values): readonly Problem[] {
-  try {
-    checkedPlan(values);
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems;
-    throw error;
-  }
-  return [];
+  return problemsThrownBy(() => checkedPlan(values));
 }
 
 function pathsOf(values: Values): readonly string[] {

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { fromRuntimeConfig, parseConfig } from "../../../infra/config/config.ts";
 import { ConfigError, type Problem } from "../../../infra/problems.ts";
 import { customModel } from "../plan/checks/stacks.ts";
+import { problemsThrownBy } from "../problems-thrown.ts";
 
 type Values = Record<string, unknown>;
 
@@ -15,13 +16,7 @@ const smallestDocker = {
 };
 
 function problemsOf(values: Record<string, unknown>): readonly Problem[] {
-  try {
-    parseConfig(values);
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems;
-    throw error;
-  }
-  return [];
+  return problemsThrownBy(() => parseConfig(values));
 }
 
 /** The values with each example in place of what it is shown for; how many there were, and which were refused too. */

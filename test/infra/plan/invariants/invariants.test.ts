@@ -5,7 +5,8 @@ import { parseConfig } from "../../../../infra/config/config.ts";
 import { canonicalJson } from "../../../../infra/plan/canonical-json.ts";
 import type { GpuPlan } from "../../../../infra/plan/gpu-stack.ts";
 import { planStack, type StackPlan } from "../../../../infra/plan/stack-plan.ts";
-import { ConfigError, type Problem } from "../../../../infra/problems.ts";
+import { ConfigError } from "../../../../infra/problems.ts";
+import { problemsThrownBy } from "../../problems-thrown.ts";
 import { brokenStackValues, HUB_TOKEN, type StackValues, stackValues, withChange } from "./arbitraries.ts";
 import { type Invariant, type InvariantName, invariants } from "./invariants.ts";
 
@@ -155,7 +156,7 @@ describe("a stack file with one value of a wrong kind", () => {
       fc.property(stackValues, fc.nat(), (values, seed) => {
         if (planStack(parseConfig(values)).problems.length > 0) return;
         tried += 1;
-        const problems = problemsOf(withChange(values, [seed, NONSENSE]));
+        const problems = problemsThrownBy(() => checkedPlan(withChange(values, [seed, NONSENSE])));
         expect(problems.map(({ value }) => value)).toEqual([expect.stringMatching(/^(-1\.5|\[secret\])$/)]);
       }),
       { numRuns: 2 * RUNS },
@@ -163,16 +164,6 @@ describe("a stack file with one value of a wrong kind", () => {
     expect(tried).toBeGreaterThan(LEAST_PLANNED);
   });
 });
-
-function problemsOf(values: StackValues): readonly Problem[] {
-  try {
-    checkedPlan(values);
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems;
-    throw error;
-  }
-  return [];
-}
 
 /** Message of the ConfigError; null where there is none. */
 function messageOf(act: () => unknown): string | null {
