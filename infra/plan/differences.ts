@@ -125,24 +125,6 @@ export function planDifferences(before: ComparablePlan | null, after: Comparable
   };
 }
 
-/** Whether two plans differ in anything that {@link planDifferences} compares. */
-export function hasDifferences(differences: PlanDifferences): boolean {
-  const { engines, fit, cost, newBuilds, coldStarts, warnings, problems } = differences;
-  return [
-    engines.added,
-    engines.removed,
-    engines.rebuilt,
-    fit,
-    cost,
-    newBuilds,
-    coldStarts,
-    warnings.appeared,
-    warnings.gone,
-    problems.appeared,
-    problems.gone,
-  ].some((changes) => changes.length > 0);
-}
-
 type Models = ComparablePlan["models"];
 type Engine = NonNullable<Models[number]["engine"]>;
 

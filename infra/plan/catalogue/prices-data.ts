@@ -1,9 +1,10 @@
 // Made by scripts/catalogue/update-prices.ts; do not edit.
 
-/** Go module that the prices are from. */
-export const PRICES_MODULE = "github.com/aws/karpenter-provider-aws@v1.14.1";
-
-/** Day of the prices and US dollars an hour, by region. */
+/**
+ * Day of the prices and US dollars an hour, by region.
+ *
+ * Source: the Go module github.com/aws/karpenter-provider-aws@v1.14.1.
+ */
 export const priceData: Readonly<
   Record<string, { readonly asOf: string; readonly hourlyUsd: Readonly<Record<string, number>> }>
 > = {

@@ -4,10 +4,7 @@
  * Karpenter's AWS provider publishes prices of three regions; the others are unpriced, since prices differ between
  * regions. Spot prices change by the hour and are in no table. scripts/catalogue/update-prices.ts refreshes prices-data.ts.
  */
-import { PRICES_MODULE, priceData } from "./prices-data.ts";
-
-/** The Go module and version that instance prices are from. */
-export const PRICES_SOURCE = `https://pkg.go.dev/${PRICES_MODULE}/pkg/providers/pricing`;
+import { priceData } from "./prices-data.ts";
 
 /** Regions that the table has, in the order of the alphabet. */
 export const PRICE_REGIONS: readonly string[] = Object.keys(priceData);

@@ -42,7 +42,7 @@ describe("renderPriceData", () => {
       '  "us-east-1": {\n    asOf: "2026-07-06",\n    hourlyUsd: {\n      "g5.xlarge": 1.006,\n      "g5.12xlarge": 5.672,\n    },\n  },\n' +
         '  "us-gov-east-1": {\n    asOf: "2026-06-15",\n',
     );
-    expect(text).toContain('export const PRICES_MODULE = "example.com/m@v1.0.0";');
+    expect(text).toContain("the Go module example.com/m@v1.0.0.");
     expect(text).not.toContain("u-6tb1");
     expect(
       renderPriceData("example.com/m@v1.0.0", files.toReversed(), [

@@ -98,7 +98,7 @@ describe("update-prices", () => {
   it("writes the newest release's prices, and the same bytes from a folder", async () => {
     expect(await update()).toEqual({ code: 0, stderr: "" });
     const fromProxy = readFileSync(output, "utf8");
-    expect(fromProxy).toContain(`"${MODULE}@v1.14.1"`);
+    expect(fromProxy).toContain(`the Go module ${MODULE}@v1.14.1.`);
     expect(fromProxy).toContain('"g5.xlarge": 1.006,');
 
     const pricing = join(directory, "checkout", FOLDER);

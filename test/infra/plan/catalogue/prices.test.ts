@@ -4,7 +4,6 @@ import {
   onDemandHourlyUsd,
   PRICE_REGIONS,
   PRICES_AS_OF,
-  PRICES_SOURCE,
   pricesAsOf,
   regionsOffering,
   storagePrices,
@@ -49,7 +48,6 @@ describe("on-demand prices", () => {
       expect((pricesAsOf(region) ?? "") >= PRICES_AS_OF).toBe(true);
     }
     expect(PRICE_REGIONS.map(pricesAsOf)).toContain(PRICES_AS_OF);
-    expect(PRICES_SOURCE).toMatch(/^https:\/\/pkg\.go\.dev\/github\.com\/aws\/karpenter-provider-aws@v\d/);
   });
 
   it("are null for a region or type that the table lacks", () => {
