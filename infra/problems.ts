@@ -25,7 +25,7 @@ export class ConfigError extends Error {
 }
 
 /** Text for people: a numbered list, three lines a problem. */
-export function formatProblems(problems: readonly Problem[]): string {
+function formatProblems(problems: readonly Problem[]): string {
   const count = problems.length === 1 ? "1 problem" : `${problems.length} problems`;
   const lines = problems.map(
     (problem, index) =>

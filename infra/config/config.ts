@@ -12,16 +12,11 @@ import { type Remainder, remainderOf } from "./remainder.ts";
 import { schemaProblems } from "./schema-problems.ts";
 
 /** Where a stack runs. */
-export const PLATFORMS = ["local", "docker", "kubernetes", "aws"] as const;
+const PLATFORMS = ["local", "docker", "kubernetes", "aws"] as const;
 export type Platform = (typeof PLATFORMS)[number];
 
 /** All platforms in one schema. */
-export const stackSchema = z.discriminatedUnion("platform", [
-  localStack,
-  dockerStack,
-  kubernetesStack,
-  awsStack,
-]);
+const stackSchema = z.discriminatedUnion("platform", [localStack, dockerStack, kubernetesStack, awsStack]);
 
 export type StackConfig = Readonly<z.infer<typeof stackSchema>>;
 export type GpuStackConfig = Exclude<StackConfig, { platform: "local" }>;

@@ -45,7 +45,7 @@ export async function measure(send: Send, concurrency: number, seconds: number):
 }
 
 /** Value at a share of a sorted list; 0 of an empty one. */
-export function quantile(sorted: readonly number[], share: number): number {
+function quantile(sorted: readonly number[], share: number): number {
   if (sorted.length === 0) return 0;
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
 }

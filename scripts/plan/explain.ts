@@ -10,7 +10,7 @@ import { TRITON_PORTS } from "../../infra/plan/repository/launch.ts";
 import { PAGE_COLUMNS, wrapText } from "./text-table.ts";
 
 /** Name under which `--explain` knows the encoders of a stack. */
-export const ENCODERS = "encoders";
+const ENCODERS = "encoders";
 
 /**
  * Where the pictures of golden prompts are published: the address that the walkthroughs of Triton and TensorRT-LLM use.

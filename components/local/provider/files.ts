@@ -24,7 +24,7 @@ export function cacheDirectory(): string {
 let temporaryFiles = 0;
 
 /** A name beside `path` that no other write of this or another process uses. */
-export function temporaryName(path: string): string {
+function temporaryName(path: string): string {
   temporaryFiles += 1;
   return `${path}.${process.pid}-${temporaryFiles}.tmp`;
 }

@@ -53,7 +53,7 @@ export async function endOrphans(selection: OrphanSelection): Promise<number> {
   );
 }
 
-export async function findOrphans(selection: OrphanSelection): Promise<MarkedProcess[]> {
+async function findOrphans(selection: OrphanSelection): Promise<MarkedProcess[]> {
   const { parents, marked } = await scan(fromRoot(selection.stackDirectory));
   return marked.filter(
     ({ pid, name }) =>

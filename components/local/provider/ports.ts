@@ -88,7 +88,7 @@ async function ephemeralStart(): Promise<number> {
 }
 
 /** True where a server can listen on 127.0.0.1. */
-export async function isFree(port: number): Promise<boolean> {
+async function isFree(port: number): Promise<boolean> {
   const server = createServer();
   try {
     await new Promise<void>((resolve, reject) => {

@@ -14,7 +14,7 @@ import { type EncoderSubject, OPTIMUM_TEXT_TOKENS } from "./build-steps.ts";
 import type { EncoderModelName } from "./types.ts";
 
 /** Triton's name of the model that computes. */
-export const TOWERS: Readonly<Record<EncoderModelName, string>> = {
+const TOWERS: Readonly<Record<EncoderModelName, string>> = {
   clip_text: "clip_text_tower",
   text_encoder: "text_tower",
   vision_encoder: "vision_tower",

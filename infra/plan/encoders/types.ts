@@ -22,7 +22,7 @@ export type EncoderPlace =
 /** One word of a command: text, or what is written before a place. */
 export type EncoderWord = string | { readonly before: string; readonly place: EncoderPlace };
 
-export const ENCODER_STEPS = ["export", "calibrate", "trtexec"] as const;
+const ENCODER_STEPS = ["export", "calibrate", "trtexec"] as const;
 export type EncoderStepName = (typeof ENCODER_STEPS)[number];
 
 export interface EncoderStep<Name extends EncoderStepName = EncoderStepName> {

@@ -1,7 +1,7 @@
 /** What a build does, as data. */
 
 /** Places that a step names; where they are depends on image, store and key, so no key depends on them. */
-export const PLACES = [
+const PLACES = [
   "weights",
   "code",
   "checkpoint",

@@ -46,8 +46,8 @@ export interface LanguageModelSettings {
 }
 
 /** Decoded images are large: a batch holds its requests' bytes and their tensors. */
-export const MAX_IMAGE_BATCH = 16;
-export const DEFAULT_MAX_QUEUED_REQUESTS = 64;
+const MAX_IMAGE_BATCH = 16;
+const DEFAULT_MAX_QUEUED_REQUESTS = 64;
 const MAX_TEXT_BYTES = 65_536;
 const MAX_IMAGE_BYTES = 10 * 1024 * 1024;
 const MAX_IMAGE_PIXELS = 40_000_000;

@@ -4,7 +4,7 @@
  */
 import { type EnumValue, type Message, renderTextFormat } from "./text-format.ts";
 
-export const DATA_TYPES = [
+const DATA_TYPES = [
   "TYPE_BOOL",
   "TYPE_UINT8",
   "TYPE_UINT16",

@@ -8,7 +8,7 @@ import type { GpuSharing, PoolSpec } from "../spec.ts";
 import { type Report, rowOf, unknownName } from "./names.ts";
 
 /** The one pool of a Docker stack. */
-export const HOST_POOL = "host";
+const HOST_POOL = "host";
 
 /** Name and path of every pool that the stack file has, whether or not it can be resolved. */
 export function declaredPools(config: GpuStackConfig): readonly { name: string; path: string }[] {

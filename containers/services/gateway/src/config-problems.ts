@@ -149,7 +149,7 @@ function showValue(path: Path, value: unknown): string {
 }
 
 /** `["models", 0, "name"]` as `models[0].name`; the whole file as `(file)`. */
-export function formatPath(path: Path): string {
+function formatPath(path: Path): string {
   const text = path.map((part) => (typeof part === "number" ? `[${part}]` : `.${String(part)}`)).join("");
   return text.replace(/^\./, "") || "(file)";
 }

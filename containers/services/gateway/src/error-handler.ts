@@ -30,7 +30,7 @@ export function installErrorHandlers(app: FastifyInstance): void {
 }
 
 /** Whether a request is answered in the OpenAI API's shape. */
-export function isOpenAiPath(url: string): boolean {
+function isOpenAiPath(url: string): boolean {
   return /^\/v1(?:[/?]|$)/.test(url);
 }
 
@@ -178,7 +178,7 @@ function requestProblems({ code, path, message, keys, errors }: Issue): RequestP
 const MISSING = /^Invalid input: expected (\w+), received undefined$/;
 
 /** `["messages", 0, "content"]` as `messages[0].content`. Fastify's zod compiler gives list positions as text. */
-export function paramPath(path: readonly PropertyKey[]): string {
+function paramPath(path: readonly PropertyKey[]): string {
   return path
     .map(String)
     .filter((part) => part !== "")

@@ -6,9 +6,9 @@
 import { z } from "zod";
 
 /** Texts of one /v1/embeddings request at most; the API's own number. */
-export const MOST_INPUTS = 2048;
+const MOST_INPUTS = 2048;
 /** Prompts of one /v1/completions request at most: they all run at once. */
-export const MOST_PROMPTS = 16;
+const MOST_PROMPTS = 16;
 
 const modelId = z.string().min(1).max(256).describe("One of GET /v1/models.");
 
