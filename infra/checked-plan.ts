@@ -9,7 +9,7 @@ import { resolveWithFindings } from "./plan/resolve-stack.ts";
 import { type PlanResult, planStack, type StackPlan } from "./plan/stack-plan.ts";
 import { ConfigError, formatPath, type Problem } from "./problems.ts";
 
-export interface CheckedPlan extends PlanResult {
+interface CheckedPlan extends PlanResult {
   readonly plan: StackPlan;
   /** What was planned. */
   readonly config: StackConfig;

@@ -12,7 +12,7 @@ import { runProgram } from "./program/run-program.ts";
 import { projectName, type RuntimeConfig } from "./program/stack-file.ts";
 
 /** A registration with what it leaves open left out, secrets masked, and unknown values as a placeholder. */
-export type RenderedResource = Omit<Registration, "provider" | "readId"> & {
+type RenderedResource = Omit<Registration, "provider" | "readId"> & {
   /** URN of an explicit provider. */
   readonly provider?: string;
   readonly readId?: string;

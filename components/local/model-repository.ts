@@ -2,7 +2,7 @@
 import * as pulumi from "@pulumi/pulumi";
 import type { JsonObject, ModelRepositoryInputs, RepositoryArtifact, RepositoryFile } from "./types.ts";
 
-export interface ModelRepositoryArgs {
+interface ModelRepositoryArgs {
   readonly directory: pulumi.Input<string>;
   readonly python: pulumi.Input<string>;
   readonly files: pulumi.Input<Record<string, pulumi.Input<RepositoryFile>>>;

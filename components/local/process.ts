@@ -12,7 +12,7 @@ type Defaulted =
   | "logBackups";
 
 /** As ProcessInputs; what is absent gets the provider's default. */
-export type ProcessArgs = {
+type ProcessArgs = {
   readonly [K in Exclude<keyof ProcessInputs, Defaulted>]: pulumi.Input<ProcessInputs[K]>;
 } & {
   readonly [K in Exclude<Defaulted, "environment" | "files">]?: pulumi.Input<ProcessInputs[K]>;

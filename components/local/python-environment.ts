@@ -2,7 +2,7 @@
 import * as pulumi from "@pulumi/pulumi";
 import type { PythonEnvironmentInputs } from "./types.ts";
 
-export type PythonEnvironmentArgs = {
+type PythonEnvironmentArgs = {
   readonly [K in keyof PythonEnvironmentInputs]: pulumi.Input<PythonEnvironmentInputs[K]>;
 };
 

@@ -2,7 +2,7 @@
 import * as pulumi from "@pulumi/pulumi";
 import { Process } from "../local/process.ts";
 
-export interface LocalGatewayArgs {
+interface LocalGatewayArgs {
   /** `.stacks/<stack>`. */
   readonly stackDirectory: string;
   /** Interpreter of the environment that holds supervisord. */

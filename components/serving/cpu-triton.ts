@@ -10,7 +10,7 @@ import { Process } from "../local/process.ts";
 import { repositoryDigest } from "../local/repository-digest.ts";
 import type { JsonObject, RepositoryArtifact, RepositoryFile } from "../local/types.ts";
 
-export interface CpuTritonArgs {
+interface CpuTritonArgs {
   /** `.stacks/<stack>`. */
   readonly stackDirectory: string;
   /** Interpreter of the environment that holds Triton, relative to the project's root. */

@@ -13,7 +13,7 @@ import { schemaProblems } from "./schema-problems.ts";
 
 /** Where a stack runs. */
 const PLATFORMS = ["local", "docker", "kubernetes", "aws"] as const;
-export type Platform = (typeof PLATFORMS)[number];
+type Platform = (typeof PLATFORMS)[number];
 
 /** All platforms in one schema. */
 const stackSchema = z.discriminatedUnion("platform", [localStack, dockerStack, kubernetesStack, awsStack]);
@@ -22,7 +22,7 @@ export type StackConfig = Readonly<z.infer<typeof stackSchema>>;
 export type GpuStackConfig = Exclude<StackConfig, { platform: "local" }>;
 
 /** A stack file as far as its schema can tell. */
-export type ReadStack =
+type ReadStack =
   | { readonly config: StackConfig; readonly problems: readonly [] }
   | {
       readonly config: null;

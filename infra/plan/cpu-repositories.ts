@@ -13,10 +13,10 @@ import {
 import { renderModelConfig } from "./repository/model-config.ts";
 
 /** A file given as text, or taken from the project (path relative to its root). */
-export type RepositoryFile = { readonly text: string } | { readonly source: string };
+type RepositoryFile = { readonly text: string } | { readonly source: string };
 
 /** What `python -m engine_room_models.build` makes into one folder. */
-export interface ArtifactSpec {
+interface ArtifactSpec {
   readonly artifact: "text-encoder" | "vision-encoder" | "file";
   readonly sources: readonly WeightSource[];
 }

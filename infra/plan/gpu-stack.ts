@@ -43,7 +43,7 @@ export interface GpuPlan {
   readonly gateway: GpuStackConfig["gateway"];
 }
 
-export interface GpuPlanResult {
+interface GpuPlanResult {
   readonly plan: GpuPlan | null;
   readonly problems: readonly Problem[];
   readonly warnings: readonly Problem[];

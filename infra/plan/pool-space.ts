@@ -20,7 +20,7 @@ interface Pod extends HostResources {
 
 type Space = HostResources & { readonly slots: number };
 
-export interface PoolSpace {
+interface PoolSpace {
   /** Pods that found no machine. */
   readonly homeless: readonly Pod[];
   /** Most GPU slots that are free on one machine. */

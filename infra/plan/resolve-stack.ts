@@ -10,7 +10,7 @@ import { findingsOf, rowOf, unknownRelease } from "./resolve/names.ts";
 import { resolvePools } from "./resolve/pools.ts";
 import type { GpuStackSpec } from "./spec.ts";
 
-export interface ResolvedStack {
+interface ResolvedStack {
   readonly spec: GpuStackSpec;
   readonly findings: readonly Finding[];
 }

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { projectRoot } from "../program/stack-file.ts";
 import { measure, median, type Send, textEncoderSender } from "./load.ts";
 
-export interface BatchingResult {
+interface BatchingResult {
   readonly concurrency: number;
   readonly pairs: readonly { readonly onRequestsPerSecond: number; readonly offRequestsPerSecond: number }[];
   /** Median over the pairs of on divided by off. */

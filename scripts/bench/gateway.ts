@@ -1,7 +1,7 @@
 /** What the gateway adds to a Triton call: the same texts through both, one after the other, in pairs. */
 import { embeddingsSender, median, textEncoderSender } from "./load.ts";
 
-export interface OverheadResult {
+interface OverheadResult {
   readonly pairs: number;
   readonly directP50Milliseconds: number;
   readonly gatewayP50Milliseconds: number;

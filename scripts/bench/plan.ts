@@ -9,7 +9,7 @@ import {
 import { planStack } from "../../infra/plan/stack-plan.ts";
 import { median } from "./load.ts";
 
-export interface PlanFigures {
+interface PlanFigures {
   readonly models: number;
   readonly stacks: number;
   readonly rounds: number;

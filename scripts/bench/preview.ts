@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import type { StackReference } from "../program/stack-file.ts";
 import { median } from "./load.ts";
 
-export interface PreviewResult {
+interface PreviewResult {
   readonly pairs: number;
   readonly emptySeconds: number;
   readonly stackSeconds: number;

@@ -9,7 +9,7 @@ export const PRICING_FOLDER = "pkg/providers/pricing";
 export const PRICE_FILES = ["zz_generated.pricing_aws.go", "zz_generated.pricing_aws_us_gov.go"] as const;
 
 /** What one generated file says. */
-export interface GoPrices {
+interface GoPrices {
   /** Day on which the prices were read, ISO 8601. */
   readonly asOf: string;
   /** US dollars an hour by region and instance type. */

@@ -2,7 +2,7 @@
 import type { ParseArgsConfig } from "node:util";
 import type { StackReference } from "../program/stack-file.ts";
 
-export type Values = Readonly<Record<string, string | boolean | undefined>>;
+type Values = Readonly<Record<string, string | boolean | undefined>>;
 
 export interface CommandContext {
   readonly values: Values;

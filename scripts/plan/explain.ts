@@ -22,7 +22,7 @@ const GOLDEN_PICTURES: Readonly<Record<string, string>> = {
 /** A command without address answers here, inside the container and, with `--net host`, beside it. */
 const SERVER = `http://localhost:${TRITON_PORTS.http}`;
 
-export interface ExplainOptions {
+interface ExplainOptions {
   /** Folder of the machine that keeps weights and engines. */
   readonly storePath: string;
 }

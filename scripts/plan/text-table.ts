@@ -9,13 +9,13 @@ export interface Section {
   readonly lines: readonly string[];
 }
 
-export interface Column {
+interface Column {
   readonly title: string;
   /** @default "left" */
   readonly align?: "left" | "right";
 }
 
-export interface TableOptions {
+interface TableOptions {
   /** Spaces before each line. @default 2 */
   readonly indent?: number;
   /** @default {@link PAGE_COLUMNS} */

@@ -6,7 +6,7 @@ import * as settings from "@pulumi/pulumi/runtime/settings.js";
 import { type MonitorOwner, ProgramMonitor } from "./monitor.ts";
 import { projectName, projectRoot, type RuntimeConfig } from "./stack-file.ts";
 
-export interface ProgramRun {
+interface ProgramRun {
   /** Name of the stack. */
   readonly stack: string;
   readonly config: RuntimeConfig;

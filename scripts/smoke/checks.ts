@@ -10,7 +10,7 @@ import type { StackOutputs } from "../../infra/outputs.ts";
 import type { TritonEndpoints } from "../../infra/plan/endpoints.ts";
 import { SAMPLE_IMAGE_DATA_URL } from "./sample-image.ts";
 
-export interface Check {
+interface Check {
   /** Endpoint as the outputs name it, and what was asked of it. */
   readonly name: string;
   /** @returns What came back, in a few words. @throws When it is not what it should be. */

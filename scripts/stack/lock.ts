@@ -5,14 +5,14 @@
 import { createHash } from "node:crypto";
 import { connect, createServer, type Server } from "node:net";
 
-export interface LockHolder {
+interface LockHolder {
   readonly pid: number;
   readonly operation: string;
   /** ISO 8601. */
   readonly since: string;
 }
 
-export interface StackLock {
+interface StackLock {
   release(): void;
 }
 

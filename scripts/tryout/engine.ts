@@ -28,7 +28,7 @@ import {
   toState,
 } from "./steps.ts";
 
-export interface EngineOptions extends StepObserver {
+interface EngineOptions extends StepObserver {
   readonly project: string;
   readonly stack: string;
   readonly preview: boolean;

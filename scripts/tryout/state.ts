@@ -40,7 +40,7 @@ export interface PendingOperation {
   type: "creating" | "updating" | "deleting";
 }
 
-export interface Deployment {
+interface Deployment {
   version: 3;
   deployment: {
     manifest: { time: string; magic: string; version: string };

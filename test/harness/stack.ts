@@ -15,13 +15,13 @@ import { stringify } from "yaml";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 
-export interface CommandResult {
+interface CommandResult {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-export interface ProcessStatus {
+interface ProcessStatus {
   readonly name: string;
   readonly state: string;
   readonly pid?: number;

@@ -26,7 +26,7 @@ const BUILD_TIMEOUT_SECONDS = 1800;
 
 const FACTS_FILE = "facts.json";
 
-export interface BuiltArtifact {
+interface BuiltArtifact {
   /** Absolute folder with the files. */
   readonly folder: string;
   /** SHA-256 by path in the folder. */

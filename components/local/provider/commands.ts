@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 
-export interface CommandOptions {
+interface CommandOptions {
   readonly cwd: string;
   readonly environment?: NodeJS.ProcessEnv;
   readonly timeoutSeconds: number;

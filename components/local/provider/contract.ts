@@ -35,13 +35,13 @@ export interface HandlerContext {
   readonly signal?: AbortSignal;
 }
 
-export interface CreateResult {
+interface CreateResult {
   readonly id: string;
   /** Inputs and outputs together, as state keeps them. */
   readonly outs: PropertyMap;
 }
 
-export interface ReadResult {
+interface ReadResult {
   readonly id: string;
   readonly inputs: PropertyMap;
   readonly outs: PropertyMap;

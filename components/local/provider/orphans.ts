@@ -18,13 +18,13 @@ const TERM_TIMEOUT_SECONDS = 15;
 const KILL_TIMEOUT_SECONDS = 5;
 const POLL_MILLISECONDS = 50;
 
-export interface MarkedProcess {
+interface MarkedProcess {
   readonly pid: number;
   readonly parentPid: number;
   readonly name: string;
 }
 
-export interface OrphanSelection {
+interface OrphanSelection {
   readonly stackDirectory: string;
   /** Of the supervisord that answers: what descends from it is no orphan. */
   readonly supervisorPid: number | null;

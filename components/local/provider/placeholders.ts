@@ -2,7 +2,7 @@
 
 const PLACEHOLDER = /\{(?:port\.([A-Za-z0-9_-]+)|root)\}/g;
 
-export interface PlaceholderValues {
+interface PlaceholderValues {
   readonly ports: Readonly<Record<string, number>>;
   /** Absolute. */
   readonly root: string;

@@ -9,7 +9,7 @@ const FIRST_PORT = 20_000;
 // Where the kernel's range for outgoing connections starts by default.
 const DEFAULT_EPHEMERAL_START = 32_768;
 
-export interface PortRequest {
+interface PortRequest {
   readonly stackDirectory: string;
   /** Of the process. */
   readonly name: string;

@@ -11,7 +11,7 @@ const REPORT_EVERY_SECONDS = 10;
 /** Two restarts may mend a port that was taken for a moment; what fails three times does not mend itself. */
 const MOST_FAILED_STARTS = 3;
 
-export interface ReadinessTarget {
+interface ReadinessTarget {
   readonly stackDirectory: string;
   readonly name: string;
   /** Without placeholders. */

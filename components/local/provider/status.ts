@@ -8,7 +8,7 @@ import { type Ports, readRecord, recordedNames } from "./process-record.ts";
 import { type ProgramInfo, type ProgramState, withSupervisor } from "./supervisor-client.ts";
 import { launchesFile, logFile } from "./supervisor-layout.ts";
 
-export interface ProcessStatus {
+interface ProcessStatus {
   readonly name: string;
   /**
    * As supervisord says, but RUNNING from the first second on, which it calls STARTING for a while. UNSUPERVISED where

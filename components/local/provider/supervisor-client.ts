@@ -28,7 +28,7 @@ export interface ProgramInfo {
   readonly spawnerr: string;
 }
 
-export interface SupervisorStates {
+interface SupervisorStates {
   /** Null where no supervisord answers. */
   readonly pid: number | null;
   readonly programs: readonly ProgramInfo[];

@@ -2,7 +2,7 @@
 import { fromRoot } from "./files.ts";
 
 /** Paths relative to the project's root, which is the working folder of supervisord and of every program. */
-export interface SupervisorLayout {
+interface SupervisorLayout {
   /** supervisord's own folder, mode 0700: who can enter it controls the processes. */
   readonly supervisor: string;
   readonly configuration: string;

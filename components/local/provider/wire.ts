@@ -9,7 +9,7 @@ const OUTPUT_SIGNATURE = "d0e6a833031e9bbcd3f4e8bde6ca49a4";
 
 type Path = readonly (string | number)[];
 
-export interface Unwrapped {
+interface Unwrapped {
   readonly properties: PropertyMap;
   /** Where secrets were. */
   readonly secretPaths: readonly Path[];

@@ -89,7 +89,7 @@ interface TextEncoder {
 
 /** Ways to choose the weights of the image encoder; `auto` takes the first of the others that can be had. */
 export const VISION_WEIGHTS = ["auto", "hub", "package", "seeded"] as const;
-export type VisionWeights = (typeof VISION_WEIGHTS)[number];
+type VisionWeights = (typeof VISION_WEIGHTS)[number];
 
 const clip = visionEncoders["clip-vit-base-patch32"];
 

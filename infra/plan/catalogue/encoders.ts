@@ -66,14 +66,14 @@ export interface TextTowerRow extends EncoderTower {
 }
 
 /** Shorter edge resized, centre cropped, scaled to 0..1, less the mean, over the deviation; red, green, blue. */
-export interface ImagePreprocessing {
+interface ImagePreprocessing {
   readonly interpolation: "bicubic";
   readonly mean: readonly [number, number, number];
   readonly std: readonly [number, number, number];
 }
 
 /** Files of the model hub, at one commit. */
-export interface EncoderSource {
+interface EncoderSource {
   /** Hugging Face id; open to everybody. */
   readonly repository: string;
   /** Commit, 40 hexadecimal digits. */

@@ -20,7 +20,7 @@ export function atMost(number: number): string {
 }
 
 /** How a message calls a machine of a pool, and what runs on it. A Docker stack has one machine, its host. */
-export interface MachineWords {
+interface MachineWords {
   /** `a machine of gpu`, `the host` */
   readonly machine: string;
   /** `gpu`, `the host` */

@@ -5,7 +5,7 @@
 import { engineBytesGiB, loadedWeightsGiB } from "../engine/engine-size.ts";
 import type { EngineSpec, PoolSpec, WeightsSource } from "../spec.ts";
 
-export interface BuildEstimate {
+interface BuildEstimate {
   readonly seconds: number;
   readonly parts: readonly {
     readonly what: "download" | "convert" | "llm" | "vision" | "check";

@@ -33,7 +33,7 @@ const BUILD_BASE_GIB = 5.1;
 /** Python, PyTorch and the converter; an assumption. */
 const CONVERT_BASE_GIB = 2;
 
-export interface EngineSize {
+interface EngineSize {
   /** Language model's engine, all ranks. */
   readonly llmGiB: number;
   /** The same for one rank: an even share, as tensor and pipeline parallelism split it. */

@@ -10,7 +10,7 @@ export const BACKEND_CLONE = "/tensorrtllm_backend";
 
 export const BACKEND_REPOSITORY = "https://github.com/triton-inference-server/tensorrtllm_backend.git";
 
-export interface ImageFolders {
+interface ImageFolders {
   /** Converters, run.py, quantize.py. */
   readonly examples: string;
   /** Templates of Triton's model repositories. */

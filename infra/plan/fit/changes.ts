@@ -28,14 +28,14 @@ const TENSOR_PARALLEL_STEPS = [2, 4, 8] as const;
 const WEIGHT_BITS: Readonly<Record<Quantization, number>> = { none: 16, int8: 8, fp8: 8, int4: 4 };
 
 /** A change of the configuration; the machine stays. */
-export interface SettingChange {
+interface SettingChange {
   readonly change: string;
   /** Share that is given up of what there was, 0 to 1: bits of a weight, requests, pods of a GPU. */
   readonly givesUp: number;
 }
 
 /** A change of the machine, with or without a setting that needs it. */
-export interface MachineChange {
+interface MachineChange {
   readonly change: string;
   readonly instanceType: string;
 }

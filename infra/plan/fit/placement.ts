@@ -174,7 +174,7 @@ function hostPlacements(stack: GpuStackSpec, pool: PoolSpec, gpu: Gpu): readonly
 }
 
 /** A container of a Docker host that uses GPUs: rank `i` on `indices[i]`. */
-export type HostContainer = { readonly replica: number; readonly indices: readonly number[] } & (
+type HostContainer = { readonly replica: number; readonly indices: readonly number[] } & (
   | { readonly model: ModelSpec; readonly encoders: null }
   | { readonly model: null; readonly encoders: EncodersSpec }
 );

@@ -3,7 +3,7 @@ import type { FillTemplate, TemplateKeys } from "../catalogue/templates.ts";
 import { type Decision, type ParameterFacts, parameterRules, type Rules } from "./parameters.ts";
 
 /** What is handed to fill_template.py, and what is left to Triton; together all placeholders, each sorted. */
-export interface FilledTemplate {
+interface FilledTemplate {
   readonly substitutions: Readonly<Record<string, string>>;
   readonly defaults: Readonly<Record<string, string>>;
 }
@@ -50,7 +50,7 @@ function decide(template: string, key: string, facts: ParameterFacts, overrides:
 }
 
 /** How a release's fill_template.py reads its argument. */
-export type FillTemplateSyntax = Pick<FillTemplate, "escapesCommas">;
+type FillTemplateSyntax = Pick<FillTemplate, "escapesCommas">;
 
 /**
  * The argument of fill_template.py: `key:value,key:value`. The script first splits at commas and takes one level of

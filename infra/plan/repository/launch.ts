@@ -17,7 +17,7 @@ export const TRITON_PORTS: TritonPorts = { http: 8000, grpc: 8001, metrics: 8002
  */
 const MPI_ENVIRONMENT = { PMIX_MCA_gds: "hash" } as const;
 
-export interface LaunchOptions {
+interface LaunchOptions {
   /** Place of launch_triton_server.py. */
   readonly script: string;
   /** Ranks. */

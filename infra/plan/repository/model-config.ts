@@ -35,7 +35,7 @@ export interface InputConfig extends TensorConfig {
 }
 
 /** What happens to requests that wait. */
-export interface QueuePolicyConfig {
+interface QueuePolicyConfig {
   /** @default REJECT */
   readonly timeoutAction?: "REJECT" | "DELAY";
   /** 0 is no time-out. @default 0 */
@@ -46,7 +46,7 @@ export interface QueuePolicyConfig {
   readonly maxQueueSize?: number;
 }
 
-export interface DynamicBatchingConfig {
+interface DynamicBatchingConfig {
   /** Sizes at which a batch is run at once. @default [] - any size */
   readonly preferredBatchSizes?: readonly number[];
   /** How long a request may wait for others. @default 0 - batch what has arrived, wait for nothing */
@@ -54,7 +54,7 @@ export interface DynamicBatchingConfig {
   readonly defaultQueuePolicy?: QueuePolicyConfig;
 }
 
-export interface InstanceGroupConfig {
+interface InstanceGroupConfig {
   readonly kind: "KIND_AUTO" | "KIND_CPU" | "KIND_GPU" | "KIND_MODEL";
   /** Instances on each device. */
   readonly count: number;
@@ -63,7 +63,7 @@ export interface InstanceGroupConfig {
 }
 
 /** A request of zeros that an instance answers before the model counts as ready. */
-export interface WarmupConfig {
+interface WarmupConfig {
   readonly name: string;
   /** Rows; 0 for a model whose tensors have no batch dimension. */
   readonly batchSize: number;
@@ -72,7 +72,7 @@ export interface WarmupConfig {
 }
 
 /** One model of an ensemble; each map goes from the model's own tensor name to the ensemble's. */
-export interface EnsembleStepConfig {
+interface EnsembleStepConfig {
   readonly modelName: string;
   /** @default -1 - the latest */
   readonly modelVersion?: number;
@@ -81,7 +81,7 @@ export interface EnsembleStepConfig {
 }
 
 /** Which versions (folders with a number as name) are served. */
-export type VersionPolicyConfig =
+type VersionPolicyConfig =
   | { readonly latest: number }
   | { readonly specific: readonly number[] }
   | { readonly all: true };

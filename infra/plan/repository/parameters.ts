@@ -25,7 +25,7 @@ export interface ParameterFacts {
 
 /** A value for the placeholder, or the reason why Triton's default is right. */
 export type Decision = { readonly value: string } | { readonly keep: string };
-export type Rule = (facts: ParameterFacts) => Decision;
+type Rule = (facts: ParameterFacts) => Decision;
 /** Rules by placeholder. */
 export type Rules = Readonly<Record<string, Rule>>;
 

@@ -10,7 +10,7 @@ export const MODEL_REPOSITORY = "/model-repository";
 export const TUTORIALS_CLONE = "/tutorials";
 
 /** Places of one image, absolute. */
-export interface BackendPaths {
+interface BackendPaths {
   /** Templates of model repositories. */
   readonly allModels: string;
   readonly fillTemplate: string;

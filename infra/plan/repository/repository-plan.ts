@@ -13,7 +13,7 @@ import { backendPaths, MODEL_REPOSITORY } from "./paths.ts";
 import { repositoryProblems } from "./problems.ts";
 import type { RepositoryModel, RepositoryPlan } from "./types.ts";
 
-export interface RepositoryOptions {
+interface RepositoryOptions {
   /** Part of the GPU memory that is free after loading, above 0 and at most 1. */
   readonly kvCacheFreeGpuMemoryFraction: number;
   /** @default 8000, 8001 and 8002 */

@@ -8,7 +8,7 @@ export interface EnumValue {
   readonly enumValue: string;
 }
 
-export type Value = string | number | boolean | EnumValue | Message;
+type Value = string | number | boolean | EnumValue | Message;
 /** A field that is undefined, or a list without elements, is left out. A list is a repeated field. */
 export interface Message {
   readonly [field: string]: Value | readonly Value[] | undefined;

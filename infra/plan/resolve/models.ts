@@ -17,7 +17,7 @@ const KV_CACHE_REUSE_BY_DEFAULT_FROM = "0.19";
 
 const ON_GPUS_ONLY = "TensorRT-LLM runs on nothing else";
 
-export interface ModelContext extends PoolChoice {
+interface ModelContext extends PoolChoice {
   readonly release: Release;
   readonly layout: ImageLayout;
 }

@@ -114,7 +114,7 @@ export async function askProcess(port: number | undefined): Promise<Answer> {
   return (await response.json()) as Answer;
 }
 
-export interface Answer {
+interface Answer {
   readonly argv: string[];
   readonly environment: Record<string, string>;
   readonly pid: number;

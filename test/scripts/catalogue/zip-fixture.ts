@@ -1,7 +1,7 @@
 /** Small zip archives, packed in either way that Go's module archives use. */
 import { crc32, deflateRawSync } from "node:zlib";
 
-export interface ZipFile {
+interface ZipFile {
   readonly name: string;
   readonly content: string;
   readonly deflated: boolean;

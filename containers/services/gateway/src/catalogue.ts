@@ -7,7 +7,7 @@ import { TextEncoder } from "./triton/embeddings.ts";
 import { TextModel } from "./triton/generate.ts";
 
 /** A language model. */
-export interface ServedTextModel {
+interface ServedTextModel {
   readonly config: ModelConfig;
   readonly model: TextModel;
   /** Absent where the model has none, and then does not chat. */
@@ -15,13 +15,13 @@ export interface ServedTextModel {
 }
 
 /** The text encoder. */
-export interface ServedEncoder {
+interface ServedEncoder {
   readonly config: EncodersConfig;
   readonly encoder: TextEncoder;
 }
 
 /** A Triton model that has to be ready for the gateway to be. */
-export interface Upstream {
+interface Upstream {
   readonly client: TritonClient;
   readonly tritonModel: string;
 }

@@ -9,7 +9,7 @@ type Path = readonly PropertyKey[];
 type Fields = Readonly<Record<PropertyKey, unknown>>;
 
 /** A problem between several fields. */
-export interface CrossFieldIssue {
+interface CrossFieldIssue {
   readonly path: Path;
   /** Reason and fix. */
   readonly message: string;

@@ -154,7 +154,6 @@ export type GatewayConfig = z.infer<typeof gatewayConfigSchema>;
 export type GatewayConfigInput = z.input<typeof gatewayConfigSchema>;
 export type EncodersConfig = z.infer<typeof encoders>;
 export type ModelConfig = z.infer<typeof profiledModel>;
-export type LimitsConfig = z.infer<typeof limits>;
 export type ApiKeyConfig = z.infer<typeof apiKey>;
 
 /** The configuration can't be used. The message lists all problems, one a line, and is meant to be shown as it is. */

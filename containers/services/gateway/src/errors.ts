@@ -15,7 +15,7 @@ export type ErrorType =
   | "upstream_error"
   | "server_error";
 
-export interface ApiErrorDetails {
+interface ApiErrorDetails {
   /** HTTP status of the answer. */
   readonly status: number;
   readonly type: ErrorType;
@@ -78,7 +78,7 @@ export function unavailable(message: string, code: string, retryAfterSeconds: nu
 }
 
 /** Body of an error under /v1, as the official OpenAI clients read it. */
-export interface OpenAiErrorBody {
+interface OpenAiErrorBody {
   readonly error: {
     readonly message: string;
     readonly type: ErrorType;

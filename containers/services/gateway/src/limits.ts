@@ -2,7 +2,7 @@
 import { requestTimedOut, unavailable } from "./errors.ts";
 
 /** Gives a place back. Calling it again does nothing. */
-export type Release = () => void;
+type Release = () => void;
 
 interface Waiter {
   readonly start: () => void;

@@ -14,7 +14,7 @@ import {
 export type Values = Readonly<Record<string, unknown>>;
 
 /** A stack file that a check refuses, and the nearest that it accepts. */
-export interface Vector {
+interface Vector {
   readonly path: string;
   readonly fails: Values;
   readonly passes: Values;

@@ -9,7 +9,7 @@ import { projectRoot } from "../../../../scripts/program/stack-file.ts";
 import { steps } from "./steps.ts";
 
 /** `create local:index:Thing a`; without those that stay the same. */
-export type OperationLine = string;
+type OperationLine = string;
 
 export interface RecordedStep {
   readonly title: string;

@@ -17,7 +17,7 @@ const COMPLETION_DEFAULT_TOKENS = 16;
 const LEAST_BYTES_PER_TOKEN = 2;
 
 /** Messages as a chat template takes them, and the images whose places are marked in them. */
-export interface Chat {
+interface Chat {
   readonly turns: readonly ChatTurn[];
   readonly images: readonly ImageInput[];
 }

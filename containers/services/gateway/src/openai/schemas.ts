@@ -165,7 +165,6 @@ export const embeddingRequest = z.strictObject({
 export type ChatCompletionRequest = z.infer<typeof chatCompletionRequest>;
 export type ChatMessage = z.infer<typeof message>;
 export type CompletionRequest = z.infer<typeof completionRequest>;
-export type EmbeddingRequest = z.infer<typeof embeddingRequest>;
 
 /** Every error under /v1. */
 export const errorResponse = z.object({

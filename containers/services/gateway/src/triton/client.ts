@@ -14,7 +14,7 @@ const BUSY_RETRY_AFTER_SECONDS = 1;
 const LONGEST_ERROR_CHARACTERS = 500;
 
 /** Kinds of failure, as they are counted. */
-export type UpstreamErrorKind = "away" | "not_ready" | "busy" | "refused" | "failed" | "broken";
+type UpstreamErrorKind = "away" | "not_ready" | "busy" | "refused" | "failed" | "broken";
 
 export interface TritonClientOptions {
   /** Name for logs, metrics and messages: `encoders`, or the model's. */
@@ -25,7 +25,7 @@ export interface TritonClientOptions {
   readonly onError: (upstream: string, kind: UpstreamErrorKind) => void;
 }
 
-export interface TritonRequest extends HttpRequest {
+interface TritonRequest extends HttpRequest {
   /** Ends the request; its reason is what the caller gets. */
   readonly signal: AbortSignal;
   /**

@@ -4,7 +4,7 @@ import { estimateTokens, type TokenCount } from "../text/token-count.ts";
 import type { TritonClient } from "./client.ts";
 import { decodeResponse, encodeTextRequest, fp32Rows, int32Sum, JSON_LENGTH_HEADER } from "./tensors.ts";
 
-export interface Embeddings {
+interface Embeddings {
   /** One a text, in the texts' order: little-endian FP32, 4 × dimension bytes. */
   readonly vectors: readonly Buffer[];
   readonly promptTokens: TokenCount;

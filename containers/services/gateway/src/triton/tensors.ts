@@ -8,7 +8,7 @@
 export const JSON_LENGTH_HEADER = "inference-header-content-length";
 
 /** One tensor of an answer; `data` is a view on the answer's bytes, not a copy. */
-export interface Tensor {
+interface Tensor {
   readonly datatype: string;
   readonly shape: readonly number[];
   readonly data: Buffer;
@@ -20,7 +20,7 @@ export class TensorError extends Error {
 }
 
 /** A request body and the length of its JSON part. */
-export interface EncodedRequest {
+interface EncodedRequest {
   readonly body: Buffer;
   readonly jsonBytes: number;
 }
