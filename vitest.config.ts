@@ -20,6 +20,8 @@ export default defineConfig({
           name: "services",
           include: ["test/services/**/*.test.ts", "test/components/local/**/*.test.ts"],
           pool: "forks",
+          // Most of their time they wait for processes and time-outs.
+          maxWorkers: 3,
           testTimeout: minutes(2),
           hookTimeout: minutes(3),
         },

@@ -13,6 +13,10 @@ export interface ModelEndpoints extends TritonEndpoints {
 
 export interface Endpoints {
   readonly gateway: string;
+  /** `mongodb://` address without password; null where an external one is kept in a secret. */
+  readonly mongo: string | null;
+  /** HTTP address of the vector database, null where the stack has none. */
+  readonly vector: string | null;
   readonly encoders: TritonEndpoints;
   readonly models: Readonly<Record<string, ModelEndpoints>>;
   /** Who reaches all of the above. */

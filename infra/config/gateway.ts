@@ -17,6 +17,8 @@ const gatewayParts = {
   apiKeys: z.array(apiKey).default([]),
   /** Per key, or per client address without keys; 0 is no limit. */
   requestsPerMinute: z.int().min(0).max(1_000_000).default(0),
+  /** Hosts from which images may be fetched: `example.org`, `*.example.org`, `example.org:8443`. None: URLs are refused. */
+  imageHosts: z.array(z.string().min(1).max(253)).max(100).default([]),
   limits: z
     .strictObject({
       bodyMiB: z.int().min(1).max(256).default(10),

@@ -17,6 +17,7 @@ export function localProblems(values: Readonly<Record<string, unknown>>): Proble
     ...repeatedNames(models),
     ...repeatedKeyNames(values),
     ...repeatedPorts(values, models),
+    ...databaseProblems(values),
     ...contextProblems(models),
     ...trainedContextProblems(models),
   ];
@@ -66,6 +67,7 @@ function repeatedPorts(values: unknown, models: readonly unknown[]): Problem[] {
   const ports = ["http", "grpc", "metrics"];
   const paths: Path[] = [
     ["gateway", "port"],
+    ...["mongo", "mongoMetrics", "vector"].map((name) => ["databasePorts", name]),
     ...ports.map((name) => ["encoders", "ports", name]),
     ...models.flatMap((_, index) => ports.map((name) => ["models", index, "ports", name])),
   ];
@@ -73,6 +75,42 @@ function repeatedPorts(values: unknown, models: readonly unknown[]): Problem[] {
     reason: `The port is asked for by ${first} too.`,
     fix: "Use another one, or 0 for any free port.",
   }));
+}
+
+/** Kinds of database that need addresses, or something that this platform has not. */
+function databaseProblems({ databases, externalDatabases }: Readonly<Record<string, unknown>>): Problem[] {
+  const value = showValue(databases);
+  if (databases === "container") {
+    return [
+      {
+        path: "databases",
+        value,
+        reason: "This platform starts no containers.",
+        fix: "Write mock, or external for databases that run already.",
+      },
+    ];
+  }
+  if (databases === "external" && externalDatabases === undefined) {
+    return [
+      {
+        path: "externalDatabases",
+        value: "(absent)",
+        reason: "databases: external needs to know where they are.",
+        fix: "Add externalDatabases with mongo.uriFile and vector.url.",
+      },
+    ];
+  }
+  if (databases !== "external" && externalDatabases !== undefined) {
+    return [
+      {
+        path: "externalDatabases",
+        value: "(set)",
+        reason: "Only databases: external uses them.",
+        fix: "Write databases: external, or remove externalDatabases.",
+      },
+    ];
+  }
+  return [];
 }
 
 function duplicates(

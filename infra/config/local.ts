@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { MODEL_NAMES, VISION_WEIGHTS } from "../plan/catalogue/cpu-models.ts";
 import { resourceName, tritonPorts } from "./common.ts";
+import { localDatabases } from "./databases.ts";
 import { localGateway } from "./gateway.ts";
 import { DEFAULT_CONTEXT_TOKENS } from "./local-problems.ts";
 
@@ -39,6 +40,7 @@ export const localStack = z.strictObject({
   platform: z.literal("local"),
   models: z.array(localModel).min(1).max(16),
   encoders: localEncoders,
+  ...localDatabases,
   gateway: localGateway,
   /** Python of the services: `3.10` to `3.12`; absent takes the newest that is installed. */
   pythonVersion: z.enum(["3.10", "3.11", "3.12"]).optional(),

@@ -3,28 +3,31 @@ import type { LocalPlan } from "./local-stack.ts";
 
 const BYTES_PER_MIB = 2 ** 20;
 
-/**
- * The gateway's JSON configuration, without host and port.
- *
- * @param encodersUrl - HTTP address of the encoders' Triton.
- * @param modelUrls - HTTP address of each model's Triton, in the order of the plan.
- */
-export function gatewayConfig(
-  plan: LocalPlan,
-  encodersUrl: string,
-  modelUrls: readonly string[],
-): Record<string, unknown> {
-  const { apiKeys, requestsPerMinute, limits } = plan.gateway;
+/** Addresses of what the gateway stands in front of. */
+export interface UpstreamAddresses {
+  /** HTTP address of the encoders' Triton. */
+  readonly encoders: string;
+  /** HTTP address of each model's Triton, in the order of the plan. */
+  readonly models: readonly string[];
+  /** Of the mock databases, where the stack has them. */
+  readonly mongo?: string;
+  readonly vector?: string;
+}
+
+/** The gateway's JSON configuration, without host and port. */
+export function gatewayConfig(plan: LocalPlan, addresses: UpstreamAddresses): Record<string, unknown> {
+  const { apiKeys, requestsPerMinute, limits, imageHosts } = plan.gateway;
   return {
     encoders: {
-      http: encodersUrl,
+      http: addresses.encoders,
       modelName: plan.encoders.text.name,
       dimension: plan.encoders.text.dimension,
+      imageDimension: plan.encoders.vision.dimension,
       maxBatchSize: plan.encoders.maxBatchSize,
     },
     models: plan.models.map((model, index) => ({
       name: model.name,
-      http: modelUrls[index],
+      http: addresses.models[index],
       tritonModel: "ensemble",
       flavour: "inflight_batcher_llm",
       chatTemplate: model.catalogue.chatTemplate,
@@ -34,6 +37,8 @@ export function gatewayConfig(
       endId: model.catalogue.endId,
       padId: model.catalogue.padId,
     })),
+    databases: databases(plan, addresses),
+    imageHosts,
     apiKeys,
     ...(requestsPerMinute > 0 ? { rateLimit: { requestsPerMinute } } : {}),
     limits: {
@@ -43,4 +48,9 @@ export function gatewayConfig(
       queuedRequests: limits.queuedRequests,
     },
   };
+}
+
+function databases({ databases: planned }: LocalPlan, { mongo, vector }: UpstreamAddresses): object {
+  if (planned.kind === "mock") return { mongo: { uri: mongo }, vector: { url: vector } };
+  return { mongo: planned.mongo, vector: planned.vector };
 }

@@ -47,12 +47,29 @@ export interface LocalEncodersPlan {
   readonly ports: TritonPorts;
 }
 
+/** 0 lets the platform choose a free one and keep it. */
+export interface DatabasePorts {
+  readonly mongo: number;
+  readonly mongoMetrics: number;
+  readonly vector: number;
+}
+
+/** Where documents and vectors are kept. */
+export type LocalDatabasesPlan =
+  | { readonly kind: "mock"; readonly ports: DatabasePorts }
+  | {
+      readonly kind: "external";
+      readonly mongo: { readonly uriFile: string };
+      readonly vector: { readonly url: string; readonly apiKeyFile?: string | undefined };
+    };
+
 export interface LocalPlan {
   readonly platform: "local";
   /** The Triton that serves, as the outputs name it. */
   readonly release: string;
   readonly models: readonly LocalModelPlan[];
   readonly encoders: LocalEncodersPlan;
+  readonly databases: LocalDatabasesPlan;
   readonly gateway: LocalStackConfig["gateway"];
   readonly pythonVersion: string | undefined;
   readonly cost: CostPlan;
@@ -80,6 +97,7 @@ export function planLocalStack(config: LocalStackConfig): LocalPlan {
       vision: { dimension: VISION_DIMENSION, sources: visionWeightSources(config.encoders.visionWeights) },
       ports: config.encoders.ports,
     },
+    databases: planDatabases(config),
     gateway: config.gateway,
     pythonVersion: config.pythonVersion,
     cost: { hourlyUsd: 0, monthlyUsd: 0, buildUsd: 0, pricesAsOf: null },
@@ -97,4 +115,15 @@ function planModel(model: LocalModelConfig): LocalModelPlan {
     threads: model.threads,
     ports: model.ports,
   };
+}
+
+function planDatabases({
+  databases,
+  externalDatabases,
+  databasePorts,
+}: LocalStackConfig): LocalDatabasesPlan {
+  // The configuration's own checks refuse `external` without addresses, and `container` on this platform.
+  if (databases === "external" && externalDatabases !== undefined)
+    return { kind: "external", ...externalDatabases };
+  return { kind: "mock", ports: databasePorts };
 }

@@ -2,6 +2,7 @@
 import * as pulumi from "@pulumi/pulumi";
 import { PythonEnvironment } from "../../components/local/python-environment.ts";
 import type { RepositoryArtifact, RepositoryFile } from "../../components/local/types.ts";
+import { LocalDatabase } from "../../components/services/local-database.ts";
 import { LocalGateway } from "../../components/services/local-gateway.ts";
 import { CpuTriton } from "../../components/serving/cpu-triton.ts";
 import type { DeployedStack } from "../outputs.ts";
@@ -11,7 +12,7 @@ import {
   type RepositoryPlan,
 } from "../plan/cpu-repositories.ts";
 import { gatewayConfig } from "../plan/gateway-config.ts";
-import type { LocalPlan } from "../plan/local-stack.ts";
+import type { DatabasePorts, LocalPlan } from "../plan/local-stack.ts";
 import { fileSha256, sourcesSha256 } from "../project-files.ts";
 
 const REQUIREMENTS = "containers/cpu-models/requirements.lock";
@@ -44,21 +45,30 @@ export function deployLocal(plan: LocalPlan): DeployedStack {
       ports: model.ports,
     }),
   }));
+  const { databases } = plan;
+  const mongo = databases.kind === "mock" ? mockDatabase("mongo", databases.ports, common) : undefined;
+  const vector = databases.kind === "mock" ? mockDatabase("vector", databases.ports, common) : undefined;
   const gateway = new LocalGateway("gateway", {
     ...common,
     port: plan.gateway.port,
     sourceSha256: sourcesSha256(
       ["containers/services/gateway", "containers/services/triton-requests", "package-lock.json"],
-      /\.(ts|json)$/,
+      /\.(ts|js|json|html|css|svg)$/,
     ),
     config: pulumi
-      .all([encoders.endpoints, pulumi.all(models.map(({ triton }) => triton.endpoints))])
-      .apply(([encoder, language]) =>
-        gatewayConfig(
-          plan,
-          encoder.http,
-          language.map(({ http }) => http),
-        ),
+      .all([
+        encoders.endpoints,
+        pulumi.all(models.map(({ triton }) => triton.endpoints)),
+        mongo?.endpoint,
+        vector?.endpoint,
+      ])
+      .apply(([encoder, language, mongoUri, vectorUrl]) =>
+        gatewayConfig(plan, {
+          encoders: encoder.http,
+          models: language.map(({ http }) => http),
+          ...(mongoUri === undefined ? {} : { mongo: mongoUri }),
+          ...(vectorUrl === undefined ? {} : { vector: vectorUrl }),
+        }),
       ),
   });
 
@@ -74,6 +84,8 @@ export function deployLocal(plan: LocalPlan): DeployedStack {
   return {
     endpoints: pulumi.output({
       gateway: gateway.endpoint,
+      mongo: mongo?.endpoint ?? null,
+      vector: vector?.endpoint ?? (databases.kind === "external" ? databases.vector.url : null),
       encoders: encoders.endpoints,
       models: modelEndpoints,
       reach: "host" as const,
@@ -90,6 +102,23 @@ export function deployLocal(plan: LocalPlan): DeployedStack {
     cost: plan.cost,
     notes: encoders.facts.apply((facts) => notes(facts["vision_encoder/1"])),
   };
+}
+
+/** Data of a stack outlive it: `npm run down` leaves them. */
+function mockDatabase(
+  kind: "mongo" | "vector",
+  ports: DatabasePorts,
+  { stackDirectory, python }: { readonly stackDirectory: string; readonly python: pulumi.Output<string> },
+): LocalDatabase {
+  return new LocalDatabase(kind, {
+    kind,
+    stackDirectory,
+    python,
+    dataDirectory: `.data/${pulumi.getStack()}/${kind}`,
+    requestedPorts:
+      kind === "mongo" ? { mongo: ports.mongo, metrics: ports.mongoMetrics } : { http: ports.vector },
+    sourceSha256: sourcesSha256([`containers/services/mock-${kind}`, "package-lock.json"], /\.(ts|json)$/),
+  });
 }
 
 /** A planned repository with the hashes of what it is made from. */

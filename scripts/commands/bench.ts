@@ -14,6 +14,8 @@ import {
 } from "../bench/load.ts";
 import { measurePlan, planFiguresText } from "../bench/plan.ts";
 import { measurePreview } from "../bench/preview.ts";
+import { measureRetrieval } from "../bench/retrieval.ts";
+import { measureVectorSearch } from "../bench/vector-search.ts";
 import { UsageError } from "../errors.ts";
 import { callerDirectory } from "../program/stack-file.ts";
 import { requireOutputs, stackPaths } from "../stack/backend.ts";
@@ -26,9 +28,11 @@ const CHAT_TOKENS = 32;
 export const command: Command = {
   summary:
     "Measures a running stack: throughput and latency, batching on and off, what the gateway adds, preview time.",
-  usage: "[--stack NAME] [--out FILE] | plan [--out FILE]",
+  usage: "[plan | retrieval | vectors] [--stack NAME] [--out FILE]",
   details: [
     "plan           measures planning 1,000 models instead; needs no stack",
+    "retrieval      measures 10,000 documents in, and matches among them, in the running stack",
+    "vectors        measures a million vectors in a vector database of its own; needs no stack, 4 GB of disk",
     "--out FILE     the figures as JSON, besides the table",
     "The key of a gateway that asks for one is read from ENGINE_ROOM_API_KEY.",
   ],
@@ -36,12 +40,16 @@ export const command: Command = {
   maxPositionals: 1,
   async run({ stack, values, positionals }) {
     const [target] = positionals;
-    if (target !== undefined && target !== "plan")
-      throw new UsageError(`There is no benchmark ${JSON.stringify(target)}; there is plan.`);
     if (target === "plan") return benchPlan(values.out);
+    if (target === "vectors") return benchVectors(values.out);
+    if (target !== undefined && target !== "retrieval")
+      throw new UsageError(
+        `There is no benchmark ${JSON.stringify(target)}; there are plan, retrieval and vectors.`,
+      );
     const outputs = await requireOutputs(stack);
     const key = process.env.ENGINE_ROOM_API_KEY;
     const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
+    if (target === "retrieval") return benchRetrieval(outputs, headers, values.out);
     const { gateway, encoders } = outputs.endpoints;
 
     const keep = figureKeeper(values.out);
@@ -75,6 +83,37 @@ export const command: Command = {
     return EXIT.ok;
   },
 };
+
+async function benchRetrieval(
+  outputs: StackOutputs,
+  headers: Record<string, string>,
+  out: CommandContext["values"][string],
+): Promise<number> {
+  const figures = await measureRetrieval(outputs, headers);
+  figureKeeper(out)("retrieval", figures);
+  const { ingest, match } = figures;
+  print(
+    `${ingest.documents} documents in: ${ingest.documentsPerSecond.toFixed(0)} documents/s against ` +
+      `${ingest.encoderTextsPerSecond.toFixed(0)} texts/s of the encoder alone, ratio ${ingest.ratio.toFixed(2)}`,
+  );
+  print(
+    `match among ${match.documents}, ${match.pairs} pairs: p50 ${match.matchP50Milliseconds.toFixed(2)} against ` +
+      `${match.embeddingP50Milliseconds.toFixed(2)} ms of the embedding alone, ratio ${match.ratio.toFixed(2)}`,
+  );
+  return EXIT.ok;
+}
+
+async function benchVectors(out: CommandContext["values"][string]): Promise<number> {
+  const figures = await measureVectorSearch();
+  figureKeeper(out)("vectors", figures);
+  const gib = (bytes: number) => (bytes / 2 ** 30).toFixed(2);
+  print(
+    `${figures.vectors} vectors of ${figures.dimension}: loaded in ${figures.loadSeconds.toFixed(0)} s, exact search p50 ` +
+      `${figures.searchP50Milliseconds.toFixed(0)} ms over ${figures.searches}, resident ${gib(figures.rssBytes)} GiB ` +
+      `(the vectors alone ${gib(figures.vectorBytes)} GiB)`,
+  );
+  return EXIT.ok;
+}
 
 function benchPlan(out: CommandContext["values"][string]): number {
   const figures = measurePlan();

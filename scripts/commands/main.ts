@@ -17,6 +17,7 @@ const commands: Readonly<Record<string, () => Promise<{ command: Command }>>> = 
   status: () => import("./status.ts"),
   logs: () => import("./logs.ts"),
   render: () => import("./render.ts"),
+  seed: () => import("./seed.ts"),
   smoke: () => import("./smoke.ts"),
   bench: () => import("./bench.ts"),
   key: () => import("./key.ts"),
@@ -53,7 +54,7 @@ export async function main(argv: readonly string[]): Promise<number> {
 }
 
 /** Options that users give, and that npm keeps for itself where `--` is missing. */
-const EASILY_LOST = ["stack", "config-file", "json", "explain", "out", "lines", "follow"];
+const EASILY_LOST = ["stack", "config-file", "json", "explain", "out", "lines", "follow", "from"];
 
 function refuseOptionsThatNpmTook(values: Readonly<Record<string, unknown>>): void {
   const lost = EASILY_LOST.find((option) => {

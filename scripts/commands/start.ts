@@ -1,6 +1,7 @@
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { UserError } from "../errors.ts";
 import { type StackReference, stackReference } from "../program/stack-file.ts";
+import { seedSamplesOnce } from "../seed/seed.ts";
 import { ensureSystemPackages } from "../setup/system-packages.ts";
 import { openStack } from "../stack/backend.ts";
 import { endpointTable } from "../stack/endpoint-table.ts";
@@ -9,9 +10,12 @@ import { type Command, EXIT } from "./command.ts";
 export const command: Command = {
   summary:
     "Brings the whole service up on this machine: sets up what is missing, starts everything, prints the endpoints.",
-  usage: "[--stack NAME] [--yes]",
-  details: ["--yes          install missing Debian packages (as root); CI=true means the same"],
-  options: { yes: { type: "boolean", short: "y" } },
+  usage: "[--stack NAME] [--yes] [--no-samples]",
+  details: [
+    "--yes          install missing Debian packages (as root); CI=true means the same",
+    "--no-samples   leave a gateway without documents empty, instead of loading the sample pictures",
+  ],
+  options: { yes: { type: "boolean", short: "y" }, "no-samples": { type: "boolean" } },
   async run({ stack, values }) {
     const started = performance.now();
     await ensureSystemPackages({ install: values.yes === true || process.env.CI === "true" });
@@ -21,6 +25,7 @@ export const command: Command = {
     const outputs = await backend.outputs();
     if (outputs === undefined) throw new UserError(`The stack ${stack.name} has no outputs after \`up\`.`);
     const seconds = ((performance.now() - started) / 1000).toFixed(1);
+    if (values["no-samples"] !== true) await loadSamples(outputs);
     const needsKey = (await fetch(`${outputs.endpoints.gateway}/v1/models`)).status === 401;
     process.stdout.write(
       `\nUp in ${seconds} s.\n\n${endpointTable(outputs)}\n${nextCommands(stack, outputs, needsKey)}`,
@@ -28,6 +33,26 @@ export const command: Command = {
     return EXIT.ok;
   },
 };
+
+/** A service without pictures still is a service: what goes wrong here is said, and ends nothing. */
+async function loadSamples({ endpoints }: StackOutputs): Promise<void> {
+  // Databases that are not this stack's own get nothing that nobody asked for.
+  if (endpoints.mongo === null) return;
+  const command = "npm run seed";
+  try {
+    const summary = await seedSamplesOnce({
+      gateway: endpoints.gateway,
+      apiKey: process.env.ENGINE_ROOM_API_KEY,
+    });
+    if (summary === undefined) return;
+    for (const { label, reason } of summary.failures)
+      process.stderr.write(`  Sample ${label} is not there: ${reason}\n`);
+    if (summary.stopped !== undefined)
+      process.stderr.write(`  The samples are not all there: ${summary.stopped}; \`${command}\` goes on.\n`);
+  } catch (error) {
+    process.stderr.write(`  No sample pictures: ${(error as Error).message} \`${command}\` tries again.\n`);
+  }
+}
 
 function nextCommands(stack: StackReference, { endpoints, models }: StackOutputs, needsKey: boolean): string {
   const options = [
@@ -43,13 +68,13 @@ function nextCommands(stack: StackReference, { endpoints, models }: StackOutputs
     temperature: 0,
   };
   return [
-    "Try:",
+    `Open ${endpoints.gateway}/ in a browser, or try:`,
     `  curl -s ${endpoints.gateway}/v1/chat/completions -H 'content-type: application/json' \\`,
     ...(needsKey ? ['    -H "authorization: Bearer $ENGINE_ROOM_API_KEY" \\'] : []),
     `    -d '${JSON.stringify(question)}'`,
     "",
     `  npm run smoke${suffix}    # a real request to every endpoint`,
-    `  npm run down${suffix}     # stop and delete everything`,
+    `  npm run down${suffix}     # stop everything; documents are kept`,
     "",
   ].join("\n");
 }

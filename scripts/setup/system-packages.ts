@@ -1,5 +1,6 @@
-/** Debian packages that the stack needs and npm and PyPI can't bring: Python itself. */
+/** Debian packages that npm and PyPI can't bring: Python for the stack, a browser for the tests of the page. */
 import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
 import { findPython, PythonMissingError } from "../../components/local/provider/python-discovery.ts";
 import { UserError } from "../errors.ts";
 
@@ -21,6 +22,22 @@ export async function ensureSystemPackages({ install }: { readonly install: bool
       );
     installDebianPackages(error.debianPackages);
     await findPython(undefined);
+  }
+}
+
+/** Where Debian's package puts the browser; CHROMIUM names another one. */
+export const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
+
+/**
+ * Installs the browser that the page is tested in, where it is missing and may be installed. Without one those tests are
+ * skipped and counted, so a failure here is a line and no more.
+ */
+export function ensureBrowser({ install }: { readonly install: boolean }): void {
+  if (existsSync(CHROMIUM) || !install || process.getuid?.() !== 0) return;
+  try {
+    installDebianPackages(["chromium"]);
+  } catch (error) {
+    process.stderr.write(`No browser to test the page in: ${(error as Error).message}\n`);
   }
 }
 

@@ -8,17 +8,18 @@ import {
 import { credentials, makeGenericClientConstructor } from "@grpc/grpc-js";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import type { TritonEndpoints } from "../../infra/plan/endpoints.ts";
+import {
+  type Check,
+  expect,
+  fetchText,
+  gatewayHeaders,
+  gatewayRequests,
+  postJson,
+  quote,
+  REQUEST_TIMEOUT_MILLISECONDS,
+} from "./requests.ts";
+import { retrievalChecks } from "./retrieval-checks.ts";
 import { SAMPLE_IMAGE_DATA_URL } from "./sample-image.ts";
-
-interface Check {
-  /** Endpoint as the outputs name it, and what was asked of it. */
-  readonly name: string;
-  /** @returns What came back, in a few words. @throws When it is not what it should be. */
-  run(): Promise<string>;
-}
-
-/** How long a single request may take. */
-const REQUEST_TIMEOUT_MILLISECONDS = 120_000;
 
 /** @param apiKey - Sent to the gateway, where it asks for one. */
 export function smokeChecks(outputs: StackOutputs, apiKey: string | undefined): Check[] {
@@ -29,6 +30,7 @@ export function smokeChecks(outputs: StackOutputs, apiKey: string | undefined): 
       outputs.models.map((model) => model.name),
       apiKey,
     ),
+    ...(outputs.endpoints.vector === null ? [] : retrievalChecks(gateway, gatewayHeaders(apiKey))),
     ...encoderChecks(encoders),
     ...Object.entries(models).flatMap(([name, model]) => [
       ...tritonChecks(name, model),
@@ -38,15 +40,8 @@ export function smokeChecks(outputs: StackOutputs, apiKey: string | undefined): 
 }
 
 function gatewayChecks(gateway: string, models: readonly string[], apiKey: string | undefined): Check[] {
-  const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
-  const get = (path: string, describe: (text: string) => string): Check => ({
-    name: `gateway GET ${path}`,
-    run: async () => describe(await fetchText(`${gateway}${path}`, { headers })),
-  });
-  const post = (path: string, body: object, describe: (answer: unknown) => string): Check => ({
-    name: `gateway POST ${path}`,
-    run: async () => describe(JSON.parse(await postJson(`${gateway}${path}`, body, headers))),
-  });
+  const headers = gatewayHeaders(apiKey);
+  const { get, post } = gatewayRequests(gateway, headers);
   const question = [{ role: "user", content: "What is the capital of France?" }];
   return [
     get("/healthz", () => "alive"),
@@ -206,24 +201,6 @@ function serverReady(address: string): Promise<string> {
   });
 }
 
-async function fetchText(url: string, init: RequestInit = {}): Promise<string> {
-  const response = await fetch(url, { ...init, signal: AbortSignal.timeout(REQUEST_TIMEOUT_MILLISECONDS) });
-  const text = await response.text();
-  if (response.status === 401) throw new Error("the gateway asks for a key; put it into ENGINE_ROOM_API_KEY");
-  if (response.status === 429)
-    throw new Error("the rate limit of the gateway is reached; try again in a minute");
-  if (!response.ok) throw new Error(`HTTP ${response.status}: ${text.slice(0, 200)}`);
-  return text;
-}
-
-function postJson(url: string, body: object, headers: Record<string, string> = {}): Promise<string> {
-  return fetchText(url, {
-    method: "POST",
-    body: JSON.stringify(body),
-    headers: { "content-type": "application/json", ...headers },
-  });
-}
-
 function describeServer(text: string): string {
   const { name, version } = JSON.parse(text) as { name: string; version: string };
   return `${name} ${version}`;
@@ -236,17 +213,4 @@ function describeVector(vector: readonly number[], dimension: number): string {
     `${vector.length} numbers of norm ${norm.toFixed(4)}, expected ${dimension} of norm 1`,
     `${dimension} numbers, norm ${norm.toFixed(3)}`,
   );
-}
-
-function quote(text: string | undefined): string {
-  return expect(
-    text !== undefined && text.trim() !== "",
-    "an empty text",
-    JSON.stringify(text?.slice(0, 60)),
-  );
-}
-
-function expect(holds: boolean, otherwise: string, description: string): string {
-  if (!holds) throw new Error(otherwise);
-  return description;
 }

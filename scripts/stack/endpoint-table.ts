@@ -5,10 +5,12 @@ import type { StackOutputs } from "../../infra/outputs.ts";
 export function endpointTable({ endpoints, models, notes }: StackOutputs): string {
   const titles = new Map(models.map((model) => [model.name, model.model]));
   const rows: [string, string, string][] = [
-    ["gateway", endpoints.gateway, "OpenAI API at /v1, documentation at /docs"],
+    ["gateway", endpoints.gateway, "page for people, API at /v1, documentation at /docs"],
     ["encoders", endpoints.encoders.http, "Triton: text_encoder, vision_encoder, llava_ensemble"],
     ["", endpoints.encoders.grpc, "gRPC"],
     ["", endpoints.encoders.metrics, "metrics"],
+    ...optionalRow("mongo", endpoints.mongo, "documents (MongoDB's protocol)"),
+    ...optionalRow("vector", endpoints.vector, "vectors (Qdrant's REST API)"),
     ...Object.entries(endpoints.models).flatMap(([name, model]): [string, string, string][] => [
       [name, model.generate, `Triton: ${titles.get(name) ?? name}`],
       ["", model.grpc, "gRPC"],
@@ -26,4 +28,8 @@ export function endpointTable({ endpoints, models, notes }: StackOutputs): strin
     `  Reachable from: ${endpoints.reach}`,
     "",
   ].join("\n");
+}
+
+function optionalRow(name: string, address: string | null, text: string): [string, string, string][] {
+  return address === null ? [] : [[name, address, text]];
 }

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { projectRoot } from "../program/stack-file.ts";
-import { ensureSystemPackages } from "../setup/system-packages.ts";
+import { ensureBrowser, ensureSystemPackages } from "../setup/system-packages.ts";
 import { testPython } from "./test-python.ts";
 
 export interface SuiteResult {
@@ -76,7 +76,7 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     },
   },
   services: {
-    summary: "the gateway and the local provider, over their ports",
+    summary: "gateway, page, databases and the local provider, over their ports",
     needsPython: true,
     run: (context) => vitest("services", context),
   },
@@ -104,6 +104,7 @@ export const STAGES: readonly (readonly SuiteName[])[] = [
 export async function prepareSuites(names: readonly SuiteName[], install: boolean): Promise<string> {
   if (!names.some((name) => SUITES[name].needsPython)) return "";
   await ensureSystemPackages({ install });
+  if (names.includes("services")) ensureBrowser({ install });
   return testPython();
 }
 

@@ -140,8 +140,8 @@ export class TestStack {
   instances(): Record<string, number> {
     const programs = [...this.processes()].map(([service, pids]) => {
       const servers = pids.filter((pid) => executable(pid).endsWith("/tritonserver"));
-      // Triton's models run in processes of their own beside the server; a gateway and supervisord are one each.
-      return [service, service === "gateway" || service === "supervisord" ? pids.length : servers.length];
+      // Triton's models run in processes of their own beside the server; every other program is one.
+      return [service, servers.length > 0 ? servers.length : pids.length];
     });
     return Object.fromEntries(programs);
   }
@@ -154,7 +154,7 @@ export class TestStack {
 
   async dispose(): Promise<void> {
     try {
-      await this.succeed("down");
+      await this.succeed("down", "--delete-data");
     } finally {
       rmSync(this.#files, { recursive: true, force: true });
     }

@@ -97,6 +97,8 @@ describe("the local stack", () => {
     expect(
       resources.map(({ type, name, parent }) => `${type} ${name} in ${parentOf(parent)}`).sort(),
     ).toEqual([
+      "engine-room:services:LocalDatabase mongo in engine-room-local",
+      "engine-room:services:LocalDatabase vector in engine-room-local",
       "engine-room:services:LocalGateway gateway in engine-room-local",
       "engine-room:serving:CpuTriton encoders in engine-room-local",
       "engine-room:serving:CpuTriton smollm2 in engine-room-local",
@@ -104,7 +106,9 @@ describe("the local stack", () => {
       "local:index:ModelRepository smollm2-repository in smollm2",
       "local:index:Process encoders-server in encoders",
       "local:index:Process gateway-server in gateway",
+      "local:index:Process mongo-server in mongo",
       "local:index:Process smollm2-server in smollm2",
+      "local:index:Process vector-server in vector",
       "local:index:PythonEnvironment python in engine-room-local",
       "pulumi:pulumi:Stack engine-room-local in ",
     ]);
@@ -120,7 +124,13 @@ describe("the local stack", () => {
     );
     expect(dependencies["encoders-repository"]).toEqual(["python"]);
     expect(dependencies["encoders-server"]).toEqual(["encoders-repository", "python"]);
-    expect(dependencies["gateway-server"]).toEqual(["encoders-server", "python", "smollm2-server"]);
+    expect(dependencies["gateway-server"]).toEqual([
+      "encoders-server",
+      "mongo-server",
+      "python",
+      "smollm2-server",
+      "vector-server",
+    ]);
   });
 
   test("binds nothing but loopback and holds no path of this machine", () => {

@@ -52,7 +52,7 @@ describe(`a start that is killed (seed ${seed})`, () => {
       stack.configure(
         stackConfig({ encoders: { visionWeights: "package", maxQueueDelayMicroseconds: round } }),
       );
-      const start = stack.spawn("start");
+      const start = stack.spawn("start", "--no-samples");
       const closed = new Promise<void>((resolve) => start.on("close", () => resolve()));
       const signal = round % CONTROL_C_EVERY === 0 ? "SIGINT" : "SIGKILL";
       const moment = setTimeout(() => start.kill(signal), random() * wholeMilliseconds[kind]);
@@ -65,9 +65,18 @@ describe(`a start that is killed (seed ${seed})`, () => {
       expect(status.map(({ name, state }) => `${name} ${state}`).sort()).toEqual([
         "encoders RUNNING",
         "gateway RUNNING",
+        "mongo RUNNING",
         "smollm2 RUNNING",
+        "vector RUNNING",
       ]);
-      expect(stack.instances()).toEqual({ supervisord: 1, encoders: 1, gateway: 1, smollm2: 1 });
+      expect(stack.instances()).toEqual({
+        supervisord: 1,
+        encoders: 1,
+        gateway: 1,
+        mongo: 1,
+        smollm2: 1,
+        vector: 1,
+      });
     }
     expect(killed).toBeGreaterThan(0);
     expect((await stack.run("smoke")).code).toBe(0);

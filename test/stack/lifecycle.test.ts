@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { eventually, stackConfig, TestStack } from "../harness/stack.ts";
 
-const services = ["encoders", "gateway", "smollm2"];
+const services = ["encoders", "gateway", "mongo", "smollm2", "vector"];
 
 describe("a stack", () => {
   const stack = new TestStack("lifecycle");
@@ -46,10 +46,10 @@ describe("a stack", () => {
     expect((await stack.succeed("logs", "gateway", "--lines", "1")).stdout.trim().split("\n")).toHaveLength(
       1,
     );
-    const unknown = await stack.run("logs", "mongo");
+    const unknown = await stack.run("logs", "redis");
     expect([unknown.code, unknown.stderr]).toEqual([
       1,
-      "Say which service: encoders, gateway, smollm2 (not mongo).\n",
+      "Say which service: encoders, gateway, mongo, smollm2, vector (not redis).\n",
     ]);
     expect((await stack.run("logs", "gateway", "--lines", "many")).code).toBe(2);
   });
@@ -107,7 +107,14 @@ describe("a stack", () => {
     expect((await stack.run("smoke")).code).toBe(0);
     const running = await stack.pids();
     for (const service of services) expect(running[service]).toBeTypeOf("number");
-    expect(stack.instances()).toEqual({ supervisord: 1, encoders: 1, gateway: 1, smollm2: 1 });
+    expect(stack.instances()).toEqual({
+      supervisord: 1,
+      encoders: 1,
+      gateway: 1,
+      mongo: 1,
+      smollm2: 1,
+      vector: 1,
+    });
   });
 
   test("tells a second operation who holds the lock", async () => {
@@ -126,6 +133,30 @@ describe("a stack", () => {
     expect(stack.processes()).toEqual(new Map());
     expect(existsSync(stack.directory)).toBe(false);
     await stack.succeed("down");
+  });
+
+  test("has its documents again when it comes up again, until they are deleted on purpose", async () => {
+    await stack.succeed("up");
+    const documents = async () => {
+      const { gateway } = (await stack.outputs()).endpoints;
+      const answer = (await (await fetch(`${gateway}/v1/documents`)).json()) as {
+        documents: { id: string }[];
+      };
+      return answer.documents.map(({ id }) => id);
+    };
+    const { gateway } = (await stack.outputs()).endpoints;
+    const stored = await fetch(`${gateway}/v1/documents`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ id: "kept", text: "A document that outlives its stack." }),
+    });
+    expect(stored.status).toBe(200);
+    expect((await stack.succeed("down")).stderr).toContain("--delete-data");
+    await stack.succeed("up");
+    expect(await documents()).toEqual(["kept"]);
+    await stack.succeed("down", "--delete-data");
+    await stack.succeed("up");
+    expect(await documents()).toEqual([]);
   });
 });
 

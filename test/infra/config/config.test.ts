@@ -342,3 +342,30 @@ describe("a stack file with mistakes", () => {
     );
   });
 });
+
+describe("databases of a local stack", () => {
+  const external = {
+    mongo: { uriFile: "/etc/engine-room/mongo-uri" },
+    vector: { url: "http://10.0.0.5:6333" },
+  };
+
+  test.each<[string, object, string[]]>([
+    ["mock ones without a word", {}, []],
+    ["mock ones", { databases: "mock" }, []],
+    ["others with their addresses", { databases: "external", externalDatabases: external }, []],
+    ["others without addresses", { databases: "external" }, ["externalDatabases"]],
+    ["addresses that nobody uses", { externalDatabases: external }, ["externalDatabases"]],
+    ["containers", { databases: "container" }, ["databases"]],
+    [
+      "an address with a password",
+      {
+        databases: "external",
+        externalDatabases: { ...external, vector: { url: "http://me:secret@10.0.0.5:6333" } },
+      },
+      ["externalDatabases.vector.url"],
+    ],
+    ["the same port twice", { databasePorts: { mongo: 27017, vector: 27017 } }, ["databasePorts.vector"]],
+  ])("%s", (_what, values, paths) => {
+    expect(problemsOf({ ...smallest, ...values }).map(({ path }) => path)).toEqual(paths);
+  });
+});

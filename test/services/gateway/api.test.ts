@@ -112,6 +112,7 @@ describe("the description", () => {
       "/healthz",
       "/metrics",
       "/readyz",
+      "/status",
       "/v1/chat/completions",
       "/v1/completions",
       "/v1/embeddings",

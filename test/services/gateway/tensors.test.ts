@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import {
   decodeResponse,
   encodeBytesTensor,
-  encodeTextRequest,
+  encodeInferRequest,
   fp32Rows,
   fp32Values,
   int32Sum,
@@ -35,7 +35,10 @@ describe("binary tensors", () => {
   it("puts any texts behind a header that says their size", () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: "grapheme" }), { minLength: 1, maxLength: 20 }), (texts) => {
-        const { body, jsonBytes } = encodeTextRequest("text", texts, ["text_embedding"]);
+        const { body, jsonBytes } = encodeInferRequest(
+          [{ name: "text", elements: texts }],
+          ["text_embedding"],
+        );
         const header = JSON.parse(body.toString("utf8", 0, jsonBytes));
         expect(header.inputs).toEqual([
           {

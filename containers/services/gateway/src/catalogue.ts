@@ -3,11 +3,12 @@ import type { EncodersConfig, GatewayConfig, ModelConfig } from "./config.ts";
 import { invalidRequest, modelNotFound } from "./errors.ts";
 import { ChatTemplate } from "./text/chat-template.ts";
 import { TritonClient, type TritonClientOptions } from "./triton/client.ts";
+import { DocumentEncoder } from "./triton/document-encoder.ts";
 import { TextEncoder } from "./triton/embeddings.ts";
 import { TextModel } from "./triton/generate.ts";
 
 /** A language model. */
-interface ServedTextModel {
+export interface ServedTextModel {
   readonly config: ModelConfig;
   readonly model: TextModel;
   /** Absent where the model has none, and then does not chat. */
@@ -20,27 +21,49 @@ interface ServedEncoder {
   readonly encoder: TextEncoder;
 }
 
-/** A Triton model that has to be ready for the gateway to be. */
-interface Upstream {
-  readonly client: TritonClient;
-  readonly tritonModel: string;
+/** Something behind the gateway that has to be ready for the gateway to be. */
+export interface Upstream {
+  readonly name: string;
+  /** A reason when it is not ready; undefined when it is. */
+  notReady(): Promise<string | undefined>;
+}
+
+function tritonUpstream(client: TritonClient, tritonModel: string): Upstream {
+  return {
+    name: client.name,
+    notReady: async () => {
+      const state = await client.readiness(tritonModel);
+      return state.isReady ? undefined : state.reason;
+    },
+  };
 }
 
 /** All models by the ids that clients use. */
 export class Catalogue {
   readonly upstreams: readonly Upstream[];
+  /** Absent where there is no encoder. */
+  readonly documentEncoder: DocumentEncoder | undefined;
+  readonly #clients: readonly TritonClient[];
   readonly #textModels = new Map<string, ServedTextModel>();
   readonly #encoder: ServedEncoder | undefined;
 
   constructor(config: GatewayConfig, onError: TritonClientOptions["onError"]) {
     const upstreams: Upstream[] = [];
-    if (config.encoders) {
-      const client = new TritonClient({ name: "encoders", origin: config.encoders.http, onError });
-      this.#encoder = { config: config.encoders, encoder: new TextEncoder(config.encoders, client) };
-      upstreams.push({ client, tritonModel: config.encoders.textModel });
+    const clients: TritonClient[] = [];
+    const { encoders } = config;
+    if (encoders) {
+      const client = new TritonClient({ name: "encoders", origin: encoders.http, onError });
+      clients.push(client);
+      const encoder = new TextEncoder(encoders, client);
+      this.#encoder = { config: encoders, encoder };
+      this.documentEncoder = new DocumentEncoder(encoders, client, encoder);
+      const { textModel, visionModel, ensembleModel, imageDimension } = encoders;
+      const models = imageDimension === undefined ? [textModel] : [textModel, visionModel, ensembleModel];
+      for (const model of models) upstreams.push(tritonUpstream(client, model));
     }
     for (const model of config.models) {
       const client = new TritonClient({ name: model.name, origin: model.http, onError });
+      clients.push(client);
       const { chatTemplate, bosToken, eosToken } = model;
       this.#textModels.set(model.name, {
         config: model,
@@ -49,15 +72,20 @@ export class Catalogue {
           chatTemplate === undefined ? undefined : new ChatTemplate(chatTemplate, bosToken, eosToken),
       });
       const { tritonModel, streamingModel } = model.profile;
-      for (const name of new Set([tritonModel, streamingModel]))
-        upstreams.push({ client, tritonModel: name });
+      for (const name of new Set([tritonModel, streamingModel])) upstreams.push(tritonUpstream(client, name));
     }
     this.upstreams = upstreams;
+    this.#clients = clients;
   }
 
   /** Ids of all models, the encoder's first. */
   get ids(): string[] {
     return [...(this.#encoder ? [this.#encoder.config.modelName] : []), ...this.#textModels.keys()];
+  }
+
+  /** Language models, in the order of the configuration. */
+  get textModels(): ServedTextModel[] {
+    return [...this.#textModels.values()];
   }
 
   /** @throws ApiError 404 for an unknown id, 400 for a model that makes vectors. */
@@ -87,6 +115,6 @@ export class Catalogue {
 
   /** Closes the connections to every Triton. */
   async close(): Promise<void> {
-    await Promise.all(this.upstreams.map(({ client }) => client.close()));
+    await Promise.all(this.#clients.map((client) => client.close()));
   }
 }

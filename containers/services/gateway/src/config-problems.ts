@@ -4,6 +4,8 @@ import { SHORT_FORM_KEYS } from "./profile-config.ts";
 
 export const DEFAULT_MAX_TOKENS = 1024;
 export const DEFAULT_CONTEXT_TOKENS = 2048;
+export const DEFAULT_TOP_K = 5;
+export const DEFAULT_MAX_TOP_K = 100;
 
 type Path = readonly PropertyKey[];
 type Fields = Readonly<Record<PropertyKey, unknown>>;
@@ -17,14 +19,56 @@ interface CrossFieldIssue {
 
 /** Checks over several fields, of raw or of parsed values: what has a wrong type is passed over here. */
 export function crossFieldIssues(values: unknown): CrossFieldIssue[] {
-  const { encoders, models, apiKeys } = fieldsOf(values);
+  const { encoders, models, apiKeys, databases, retrieval } = fieldsOf(values);
   const encoderId = fieldsOf(encoders).modelName;
   if (encoders === undefined && listOf(models).length === 0) {
     return [
       { path: ["models"], message: "is empty and there are no encoders: add a language model or `encoders`" },
     ];
   }
-  return [...modelIssues(listOf(models), encoderId), ...keyIssues(listOf(apiKeys))];
+  return [
+    ...modelIssues(listOf(models), encoderId),
+    ...keyIssues(listOf(apiKeys)),
+    ...databaseIssues(fieldsOf(fieldsOf(databases).mongo), databases !== undefined, encoders !== undefined),
+    ...retrievalIssues(fieldsOf(retrieval), listOf(models)),
+  ];
+}
+
+function databaseIssues(mongo: Fields, isGiven: boolean, hasEncoders: boolean): CrossFieldIssue[] {
+  const issues: CrossFieldIssue[] = [];
+  if (isGiven && !hasEncoders) {
+    issues.push({
+      path: ["encoders"],
+      message: "is required beside `databases`, because documents are found by their vectors: add it",
+    });
+  }
+  if (mongo.uri !== undefined && mongo.uriFile !== undefined) {
+    issues.push({
+      path: ["databases", "mongo", "uriFile"],
+      message: "and uri are both given: keep one of them",
+    });
+  }
+  return issues;
+}
+
+function retrievalIssues(
+  { answerModel, topK = DEFAULT_TOP_K, maxTopK = DEFAULT_MAX_TOP_K }: Fields,
+  models: readonly Fields[],
+): CrossFieldIssue[] {
+  const issues: CrossFieldIssue[] = [];
+  if (answerModel !== undefined && !models.some(({ name }) => name === answerModel)) {
+    issues.push({
+      path: ["retrieval", "answerModel"],
+      message: `is no model of this configuration; use one of ${models.map(({ name }) => String(name)).join(", ") || "its models, of which there is none"}`,
+    });
+  }
+  if (typeof topK === "number" && typeof maxTopK === "number" && topK > maxTopK) {
+    issues.push({
+      path: ["retrieval", "topK"],
+      message: `is above maxTopK, which is ${maxTopK}: use ${maxTopK} or less`,
+    });
+  }
+  return issues;
 }
 
 function modelIssues(models: readonly Fields[], encoderId: unknown): CrossFieldIssue[] {
@@ -141,9 +185,12 @@ function at(values: unknown, path: Path): unknown {
 
 const LONGEST_SHOWN_VALUE = 80;
 
-/** A value as JSON, cut. A key that was written where its hash belongs must not reach a log. */
+/** Where a secret may stand by mistake: a key instead of its hash, an address with its password. */
+const HIDDEN: readonly unknown[] = ["sha256", "uri", "mongo", "databases"];
+
+/** A value as JSON, cut. A secret must not reach a log. */
 function showValue(path: Path, value: unknown): string {
-  if (path.at(-1) === "sha256") return "[hidden]";
+  if (HIDDEN.includes(path.at(-1)) && value !== undefined) return "[hidden]";
   const text = JSON.stringify(value) ?? "(absent)";
   return text.length > LONGEST_SHOWN_VALUE ? `${text.slice(0, LONGEST_SHOWN_VALUE)}…` : text;
 }

@@ -13,14 +13,13 @@ import {
   describeIssue,
 } from "./config-problems.ts";
 import { namedProfile, profileName, requestProfileSchema, tokenId, tritonName } from "./profile-config.ts";
-
-const tritonUrl = z
-  .string()
-  .refine(
-    (text) => /^https?:\/\/[^/?#@]+\/?$/.test(text) && URL.canParse(text),
-    "must be http://HOST:PORT or https://HOST:PORT, without path, query and password",
-  )
-  .transform((text) => new URL(text).origin);
+import {
+  databasesSchema,
+  httpOrigin,
+  imageHostsSchema,
+  imagesSchema,
+  retrievalSchema,
+} from "./retrieval-config.ts";
 
 const modelId = z
   .string()
@@ -41,7 +40,7 @@ const chatTemplate = z.string().superRefine((source, context) => {
 
 const encoders = z.strictObject({
   /** Triton's HTTP address. */
-  http: tritonUrl,
+  http: httpOrigin,
   /** Triton model that turns texts into vectors. */
   textModel: tritonName.default("text_encoder"),
   /** Its input: BYTES, one text a row. */
@@ -55,13 +54,25 @@ const encoders = z.strictObject({
   dimension: z.int().min(1).max(65_536),
   /** Rows of one Triton request at most: `max_batch_size` of its config.pbtxt. */
   maxBatchSize: z.int().min(1).max(4096),
+  /** Triton model that turns images into vectors. */
+  visionModel: tritonName.default("vision_encoder"),
+  /** Its input: BYTES, one image file a row. */
+  imageInput: tritonName.default("image"),
+  /** Its output: FP32, `imageDimension` values a row. */
+  imageOutput: tritonName.default("image_embedding"),
+  /** Absent: no search by image. */
+  imageDimension: z.int().min(1).max(65_536).optional(),
+  /** Triton model that takes the inputs of both encoders and gives the outputs of both. */
+  ensembleModel: tritonName.default("llava_ensemble"),
+  /** Rows of one request with images at most: `max_batch_size` of the two models above, if below `maxBatchSize`. */
+  imageMaxBatchSize: z.int().min(1).max(4096).default(16),
 });
 
 const model = z.strictObject({
   /** The id by which clients ask for it. */
   name: modelId,
   /** Triton's HTTP address. */
-  http: tritonUrl,
+  http: httpOrigin,
   /** How the model is asked, in full; the next four keys are the short form for a text model. */
   profile: requestProfileSchema.optional(),
   /** Triton model that answers /generate: `ensemble`, or `tensorrt_llm_bls`. Default `ensemble`. */
@@ -136,6 +147,12 @@ const file = z.strictObject({
   /** Per API key; per remote address where there are no keys. Absent: no limit. */
   rateLimit: z.strictObject({ requestsPerMinute: z.int().min(1) }).optional(),
   limits: limits.prefault({}),
+  /** Where documents are kept. Absent: there are no documents, matches and answers. */
+  databases: databasesSchema.optional(),
+  /** Hosts from which images of documents and queries may be fetched. None: an image is sent, never named by its address. */
+  imageHosts: imageHostsSchema.default([]),
+  images: imagesSchema.prefault({}),
+  retrieval: retrievalSchema.prefault({}),
   log: z
     .strictObject({
       level: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),

@@ -11,6 +11,7 @@ import type { Catalogue } from "./catalogue.ts";
 import type { GatewayConfig } from "./config.ts";
 import type { ConcurrencyLimiter, Deadline } from "./limits.ts";
 import type { GatewayMetrics } from "./metrics.ts";
+import type { Retrieval } from "./retrieval/retrieval.ts";
 
 /** The parts of one gateway. */
 export interface Gateway {
@@ -18,6 +19,8 @@ export interface Gateway {
   readonly catalogue: Catalogue;
   readonly metrics: GatewayMetrics;
   readonly limiter: ConcurrencyLimiter;
+  /** Absent where the configuration has no databases. */
+  readonly retrieval: Retrieval | undefined;
   /** Set when the gateway is told to stop: what runs is finished, nothing new is begun. */
   isDraining: boolean;
   /** Requests whose answer is not complete, on all routes. */

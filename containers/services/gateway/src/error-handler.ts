@@ -11,7 +11,7 @@ import { CLIENT_LEFT_STATUS, ClientGone } from "./limits.ts";
 export function installErrorHandlers(app: FastifyInstance): void {
   app.setErrorHandler((error: FastifyError, request, reply) => {
     if (error instanceof ClientGone) return reply.code(CLIENT_LEFT_STATUS).send();
-    const apiError = toApiError(error, app.initialConfig.bodyLimit ?? 0);
+    const apiError = toApiError(error, request.routeOptions.bodyLimit);
     if (apiError.details.status >= 500) request.log.error({ err: rootCause(apiError) }, apiError.message);
     return sendError(request, reply, apiError);
   });
@@ -80,7 +80,8 @@ const FRAMEWORK_ERRORS: Readonly<Record<string, FrameworkRow>> = {
     status: 415,
     type: "invalid_request_error",
     code: "unsupported_media_type",
-    message: () => "The body must be JSON; send it with Content-Type: application/json.",
+    message: () =>
+      "The body must be JSON; send it with Content-Type: application/json (documents and images also as multipart/form-data).",
   },
   FST_ERR_CTP_EMPTY_JSON_BODY: {
     status: 400,
@@ -99,7 +100,7 @@ const FRAMEWORK_ERRORS: Readonly<Record<string, FrameworkRow>> = {
 /** Any error as one that may be shown. What is not known becomes 500 without its message: it may hold anything. */
 export function toApiError(error: Error, bodyLimitBytes: number): ApiError {
   if (error instanceof ApiError) return error;
-  if (hasZodFastifySchemaValidationErrors(error)) return validationError(error.validation);
+  if (hasZodFastifySchemaValidationErrors(error)) return validationError(error.validation.map(zodIssue));
   const { code, statusCode } = error as FastifyError;
   const row = FRAMEWORK_ERRORS[code];
   if (row)
@@ -127,16 +128,25 @@ interface RequestProblem {
   readonly message: string;
 }
 
-/** The first problem names `param`; the message lists all of them, as far as anybody would read. */
-function validationError(issues: readonly ZodFastifySchemaValidationError[]): ApiError {
-  const problems = issues.flatMap(({ keyword, instancePath, message, params }) =>
-    requestProblems({
-      ...params,
-      code: keyword,
-      path: instancePath.split("/").slice(1),
-      message: message ?? "is invalid",
-    }),
-  );
+/** The zod issue that Fastify's zod compiler wrapped. */
+function zodIssue({ keyword, instancePath, message, params }: ZodFastifySchemaValidationError): Issue {
+  return {
+    ...params,
+    code: keyword,
+    path: instancePath.split("/").slice(1),
+    message: message ?? "is invalid",
+  };
+}
+
+/**
+ * The first problem names `param`; the message lists all of them, as far as anybody would read.
+ * @param at - Where in the request the value is that was checked; the request itself by default.
+ */
+export function validationError(issues: readonly Issue[], at?: string): ApiError {
+  const problems = issues.flatMap(requestProblems).map(({ path, message }) => ({
+    path: [at ?? "", path].filter((part) => part !== "").join("."),
+    message,
+  }));
   const lines = problems
     .slice(0, MOST_PROBLEMS_SHOWN)
     .map(({ path, message }) => (path === "" ? message : `${path}: ${message}`));
@@ -159,14 +169,19 @@ interface Issue {
   readonly keys?: readonly string[];
   /** Of invalid_union: the issues of each alternative. */
   readonly errors?: readonly (readonly Issue[])[];
+  /** Of invalid_key: what is wrong with the key that ends `path`. */
+  readonly issues?: readonly Issue[];
 }
 
-function requestProblems({ code, path, message, keys, errors }: Issue): RequestProblem[] {
+function requestProblems({ code, path, message, keys, errors, issues }: Issue): RequestProblem[] {
   if (code === "unrecognized_keys" && keys) {
     return keys.map((key) => ({
       path: paramPath([...path, key]),
       message: "there is no such parameter here",
     }));
+  }
+  if (code === "invalid_key" && issues) {
+    return issues.map((issue) => ({ path: paramPath(path), message: issue.message }));
   }
   // An alternative that fits at the top and fails inside is the one that was meant: its own words are more exact.
   const meant = errors?.find((issues) => issues.length > 0 && issues.every((issue) => issue.path.length > 0));

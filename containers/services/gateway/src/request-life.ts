@@ -4,6 +4,7 @@ import type { IncomingMessage } from "node:http";
 import rateLimit from "@fastify/rate-limit";
 import type { FastifyRequest } from "fastify";
 import { KeyRing } from "./auth.ts";
+import type { CallContext } from "./call-context.ts";
 import type { Gateway, GatewayApp } from "./context.ts";
 import { ApiError, unavailable } from "./errors.ts";
 import { CLIENT_LEFT_STATUS, Deadline } from "./limits.ts";
@@ -15,9 +16,14 @@ export function requestId(request: Pick<IncomingMessage, "headers">): string {
 }
 
 /** The signal that ends a request under /v1. */
-export function requestSignal(request: FastifyRequest): AbortSignal {
+function requestSignal(request: FastifyRequest): AbortSignal {
   if (request.deadline === null) throw new Error("a route outside /v1 has no deadline");
   return request.deadline.signal;
+}
+
+/** What a request under /v1 passes on to the servers behind the gateway. */
+export function callContext(request: FastifyRequest): CallContext {
+  return { requestId: request.id, signal: requestSignal(request) };
 }
 
 /** Request id, metrics and one log line for every request. Never bodies, headers or query strings: they may hold secrets. */

@@ -1,7 +1,7 @@
 /** The gateway as a Fastify server, put together step by step. */
 import { readFileSync } from "node:fs";
 import helmet from "@fastify/helmet";
-import Fastify, { LogController } from "fastify";
+import Fastify, { type FastifyBaseLogger, LogController } from "fastify";
 import { validatorCompiler, type ZodTypeProvider } from "fastify-type-provider-zod";
 import { Catalogue } from "./catalogue.ts";
 import type { GatewayConfig } from "./config.ts";
@@ -10,6 +10,7 @@ import { installErrorHandlers } from "./error-handler.ts";
 import { ConcurrencyLimiter } from "./limits.ts";
 import { GatewayMetrics } from "./metrics.ts";
 import { guardRequests, observeRequests, requestId } from "./request-life.ts";
+import { createRetrieval } from "./retrieval/retrieval.ts";
 import { chatCompletionsRoute } from "./routes/chat-completions.ts";
 import { completionsRoute } from "./routes/completions.ts";
 import { collectOpenApi, docsRoutes } from "./routes/docs.ts";
@@ -17,9 +18,15 @@ import { embeddingsRoute } from "./routes/embeddings.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { metricsRoute } from "./routes/metrics.ts";
 import { modelRoutes } from "./routes/models.ts";
+import { pageRoutes } from "./routes/page.ts";
+import { retrievalRoutes } from "./routes/retrieval.ts";
+import { statusRoute } from "./routes/status.ts";
 
 /** A client that sends its request more slowly than this is cut off (408). */
 const RECEIVE_SECONDS = 60;
+
+/** One more is closed at once; each costs some tens of KiB. */
+const MOST_CONNECTIONS = 20_000;
 
 /** A gateway that does not listen yet. */
 export interface GatewayServer {
@@ -29,32 +36,42 @@ export interface GatewayServer {
 
 /** Builds the server; `app.listen` starts it. */
 export async function createServer(config: GatewayConfig): Promise<GatewayServer> {
-  const gateway = createGateway(config);
   const app = createApp(config);
-  app.addHook("onClose", () => gateway.catalogue.close());
+  app.server.maxConnections = MOST_CONNECTIONS;
+  const gateway = createGateway(config, app.log);
+  app.addHook("onListen", async () => gateway.retrieval?.repair.start());
+  app.addHook("onClose", async () => {
+    await gateway.retrieval?.close();
+    await gateway.catalogue.close();
+  });
   installErrorHandlers(app);
   observeRequests(app, gateway);
   await securityHeaders(app);
   await collectOpenApi(app, packageVersion());
   healthRoutes(app, gateway);
+  statusRoute(app, gateway);
   metricsRoute(app, gateway);
   await docsRoutes(app);
+  pageRoutes(app);
   await app.register((v1: GatewayApp) => openAiApi(v1, gateway), { prefix: "/v1" });
   await app.ready();
   return { app, gateway };
 }
 
-function createGateway(config: GatewayConfig): Gateway {
+function createGateway(config: GatewayConfig, log: FastifyBaseLogger): Gateway {
   const limiter = new ConcurrencyLimiter(config.limits.concurrentRequests, config.limits.queuedRequests);
   const metrics = new GatewayMetrics(limiter, () => gateway.inFlight);
   const catalogue = new Catalogue(config, (upstream, kind) => metrics.upstreamErrors.inc({ upstream, kind }));
-  const gateway: Gateway = { config, catalogue, metrics, limiter, isDraining: false, inFlight: 0 };
+  const retrieval = createRetrieval(config, catalogue.documentEncoder, metrics.registry, log);
+  const gateway: Gateway = { config, catalogue, metrics, limiter, retrieval, isDraining: false, inFlight: 0 };
   return gateway;
 }
 
 function createApp({ limits, log }: GatewayConfig): GatewayApp {
   const app = Fastify({
     bodyLimit: limits.bodyBytes,
+    // Ids of documents are longer than the 100 characters of the router's default, and each may be written as %XX.
+    routerOptions: { maxParamLength: 1024 },
     requestTimeout: Math.min(RECEIVE_SECONDS, limits.requestSeconds) * 1000,
     // drain.ts closes the server when no answer is on its way: what is left are idle connections.
     forceCloseConnections: true,
@@ -90,6 +107,7 @@ async function openAiApi(v1: GatewayApp, gateway: Gateway): Promise<void> {
   chatCompletionsRoute(v1, gateway);
   completionsRoute(v1, gateway);
   embeddingsRoute(v1, gateway);
+  retrievalRoutes(v1, gateway);
 }
 
 function packageVersion(): string {

@@ -14,7 +14,7 @@ const COMPLETION_DEFAULT_TOKENS = 16;
  * Fewest bytes that a token of ordinary text stands for on average, over languages and code. It decides only the default
  * answer length, where guessing too many prompt tokens costs little and too few makes TensorRT-LLM refuse the request.
  */
-const LEAST_BYTES_PER_TOKEN = 2;
+export const LEAST_BYTES_PER_TOKEN = 2;
 
 /** Messages as a chat template takes them, and the images whose places are marked in them. */
 interface Chat {
@@ -61,7 +61,8 @@ export function defaultMaxTokens(
   return Math.max(1, Math.min(maxTokens, contextTokens - promptTokens));
 }
 
-function checkedMaxTokens(asked: number, param: string, { name, maxTokens }: ModelConfig): number {
+/** @throws ApiError 400 with both numbers above the model's limit. */
+export function checkedMaxTokens(asked: number, param: string, { name, maxTokens }: ModelConfig): number {
   if (asked <= maxTokens) return asked;
   throw invalidRequest(
     `${param} is ${asked}, and ${name} generates ${maxTokens} tokens at most; ask for ${maxTokens} or fewer.`,

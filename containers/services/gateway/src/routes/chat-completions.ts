@@ -4,7 +4,7 @@ import { invalidRequest } from "../errors.ts";
 import { answerHead, CHAT_CHUNKS, chatCompletion } from "../openai/answers.ts";
 import { chatGeneration, readChat } from "../openai/generation.ts";
 import { chatCompletionRequest, chatCompletionResponse, errorResponse } from "../openai/schemas.ts";
-import { requestSignal } from "../request-life.ts";
+import { callContext } from "../request-life.ts";
 import { countTokens, sendStream } from "./generation.ts";
 
 export function chatCompletionsRoute(app: GatewayApp, gateway: Gateway): void {
@@ -34,15 +34,15 @@ export function chatCompletionsRoute(app: GatewayApp, gateway: Gateway): void {
       const { turns, images } = readChat(body.messages, config);
       const generation = chatGeneration(body, chatTemplate.render(turns), images, config);
       const head = answerHead("chatcmpl", config.name);
-      const signal = requestSignal(request);
+      const call = callContext(request);
       if (body.stream) {
-        return sendStream(gateway, request, reply, [await model.stream(generation, signal)], {
+        return sendStream(gateway, request, reply, [await model.stream(generation, call)], {
           head,
           format: CHAT_CHUNKS,
           includeUsage: body.stream_options?.include_usage ?? false,
         });
       }
-      const answer = chatCompletion(head, await model.complete(generation, signal));
+      const answer = chatCompletion(head, await model.complete(generation, call));
       countTokens(gateway, config.name, answer.usage);
       return answer;
     },

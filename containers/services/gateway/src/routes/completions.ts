@@ -3,7 +3,7 @@ import type { Gateway, GatewayApp } from "../context.ts";
 import { answerHead, COMPLETION_CHUNKS, completion } from "../openai/answers.ts";
 import { completionGenerations } from "../openai/generation.ts";
 import { completionRequest, completionResponse, errorResponse } from "../openai/schemas.ts";
-import { requestSignal } from "../request-life.ts";
+import { callContext } from "../request-life.ts";
 import { countTokens, sendStream } from "./generation.ts";
 
 export function completionsRoute(app: GatewayApp, gateway: Gateway): void {
@@ -25,9 +25,9 @@ export function completionsRoute(app: GatewayApp, gateway: Gateway): void {
       request.servedModel = config.name;
       const generations = completionGenerations(body, config);
       const head = answerHead("cmpl", config.name);
-      const signal = requestSignal(request);
+      const call = callContext(request);
       if (body.stream) {
-        const streams = await Promise.all(generations.map((generation) => model.stream(generation, signal)));
+        const streams = await Promise.all(generations.map((generation) => model.stream(generation, call)));
         return sendStream(gateway, request, reply, streams, {
           head,
           format: COMPLETION_CHUNKS,
@@ -36,7 +36,7 @@ export function completionsRoute(app: GatewayApp, gateway: Gateway): void {
       }
       const answer = completion(
         head,
-        await Promise.all(generations.map((generation) => model.complete(generation, signal))),
+        await Promise.all(generations.map((generation) => model.complete(generation, call))),
       );
       countTokens(gateway, config.name, answer.usage);
       return answer;

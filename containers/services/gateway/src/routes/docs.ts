@@ -23,6 +23,7 @@ export async function collectOpenApi(app: GatewayApp, version: string): Promise<
       servers: [{ url: "/" }],
       tags: [
         { name: "openai", description: "The OpenAI API" },
+        { name: "retrieval", description: "Documents, matches and answers" },
         { name: "health", description: "For orchestrators and Prometheus" },
       ],
       components: { securitySchemes: { apiKey: { type: "http", scheme: "bearer" } } },

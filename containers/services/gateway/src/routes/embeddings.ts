@@ -3,7 +3,7 @@ import type { Gateway, GatewayApp } from "../context.ts";
 import { invalidRequest } from "../errors.ts";
 import { promptUsage } from "../openai/answers.ts";
 import { embeddingRequest, embeddingResponse, errorResponse } from "../openai/schemas.ts";
-import { requestSignal } from "../request-life.ts";
+import { callContext } from "../request-life.ts";
 import { fp32Values } from "../triton/tensors.ts";
 
 export function embeddingsRoute(app: GatewayApp, { catalogue, metrics }: Gateway): void {
@@ -29,7 +29,7 @@ export function embeddingsRoute(app: GatewayApp, { catalogue, metrics }: Gateway
         );
       }
       const texts = typeof input === "string" ? [input] : input;
-      const { vectors, promptTokens } = await encoder.embed(texts, requestSignal(request));
+      const { vectors, promptTokens } = await encoder.embed(texts, callContext(request));
       metrics.tokens.inc({ model: config.modelName, kind: "prompt" }, promptTokens.count);
       return {
         object: "list" as const,

@@ -1,4 +1,4 @@
-/** GET /healthz: the process lives. GET /readyz: it can answer, with every Triton behind it. */
+/** GET /healthz: the process lives. GET /readyz: it can answer, with every Triton and database behind it. */
 import { z } from "zod";
 import type { Gateway, GatewayApp } from "../context.ts";
 import { ApiError } from "../errors.ts";
@@ -31,7 +31,7 @@ export function healthRoutes(app: GatewayApp, gateway: Gateway): void {
     {
       schema: {
         tags: ["health"],
-        summary: "Whether every Triton behind the gateway is ready",
+        summary: "Whether every Triton and database behind the gateway is ready",
         description:
           "503 with problem details names those that are away. Also 503 while the gateway is being stopped.",
         response: { 200: readiness },
@@ -49,16 +49,15 @@ export function healthRoutes(app: GatewayApp, gateway: Gateway): void {
   );
 }
 
-/** Callers that come while a probe runs share it, so that nobody can multiply the load on Triton through /readyz. */
-function sharedProbe({ catalogue }: Gateway): () => Promise<UpstreamState[]> {
+/** Callers that come while a probe runs share it, so that nobody can multiply the load behind the gateway through /readyz. */
+function sharedProbe({ catalogue, retrieval }: Gateway): () => Promise<UpstreamState[]> {
+  const upstreams = [...catalogue.upstreams, ...(retrieval?.upstreams ?? [])];
   let running: Promise<UpstreamState[]> | undefined;
   return () => {
     running ??= Promise.all(
-      catalogue.upstreams.map(async ({ client, tritonModel }): Promise<UpstreamState> => {
-        const state = await client.readiness(tritonModel);
-        return state.isReady
-          ? { name: client.name, ready: true }
-          : { name: client.name, ready: false, reason: state.reason };
+      upstreams.map(async ({ name, notReady }): Promise<UpstreamState> => {
+        const reason = await notReady();
+        return reason === undefined ? { name, ready: true } : { name, ready: false, reason };
       }),
     ).finally(() => {
       running = undefined;

@@ -1,6 +1,7 @@
 /** HTTP to one Triton server: connections, time-outs, and what each way to fail means for a client of the gateway. */
 import type { TritonRequest as HttpRequest } from "@engine-room/triton-requests";
 import { type Dispatcher, Pool } from "undici";
+import type { CallContext } from "../call-context.ts";
 import { ApiError, unavailable } from "../errors.ts";
 
 /** A Triton on the same network answers a SYN within milliseconds; two seconds mean that its machine is gone. */
@@ -25,9 +26,7 @@ export interface TritonClientOptions {
   readonly onError: (upstream: string, kind: UpstreamErrorKind) => void;
 }
 
-interface TritonRequest extends HttpRequest {
-  /** Ends the request; its reason is what the caller gets. */
-  readonly signal: AbortSignal;
+interface TritonRequest extends HttpRequest, CallContext {
   /**
    * Whether a request whose connection broke before any byte of an answer is sent once more. True only where a second
    * run costs little and changes nothing: a kept-alive connection may be closed by Triton just as it is used.
@@ -108,7 +107,8 @@ export class TritonClient {
   }
 
   async #send(request: TritonRequest): Promise<Dispatcher.ResponseData> {
-    const { path, headers, body, signal, isIdempotent } = request;
+    const { path, body, signal, isIdempotent } = request;
+    const headers = { ...request.headers, "x-request-id": request.requestId };
     const attempt = () => this.#pool.request({ path, method: "POST", headers, body, signal });
     try {
       return await attempt().catch((error: unknown) => {

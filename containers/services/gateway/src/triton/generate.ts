@@ -10,6 +10,7 @@ import {
   takesStopWords,
 } from "@engine-room/triton-requests";
 import type { Dispatcher } from "undici";
+import type { CallContext } from "../call-context.ts";
 import type { ModelConfig } from "../config.ts";
 import { invalidRequest } from "../errors.ts";
 import { CumulativeFilter, EchoFilter, StopFilter, type TextFilter } from "../text/filters.ts";
@@ -42,13 +43,13 @@ export class TextModel {
   }
 
   /** The whole answer at once. */
-  async complete(request: GenerateRequest, signal: AbortSignal): Promise<Answer> {
-    const response = await this.#post(request, false, signal);
+  async complete(request: GenerateRequest, call: CallContext): Promise<Answer> {
+    const response = await this.#post(request, false, call);
     let output: GenerateOutput;
     try {
       output = parseGenerateResponse(this.#config.profile, await response.body.json());
     } catch (error) {
-      throw this.#failure(error, signal);
+      throw this.#failure(error, call.signal);
     }
     const stop = this.#stopFilter(request);
     const text = applyAll([...this.#echoFilters(request), stop], output.text);
@@ -68,9 +69,9 @@ export class TextModel {
    * Leaving the generator early ends the work in Triton.
    * @returns Once Triton has begun to answer, so that a refusal still is an HTTP status.
    */
-  async stream(request: GenerateRequest, signal: AbortSignal): Promise<AsyncGenerator<string, Ending, void>> {
-    const response = await this.#post(request, true, signal);
-    return this.#pieces(response, request, signal);
+  async stream(request: GenerateRequest, call: CallContext): Promise<AsyncGenerator<string, Ending, void>> {
+    const response = await this.#post(request, true, call);
+    return this.#pieces(response, request, call.signal);
   }
 
   async *#pieces(
@@ -109,11 +110,11 @@ export class TextModel {
   async #post(
     request: GenerateRequest,
     stream: boolean,
-    signal: AbortSignal,
+    call: CallContext,
   ): Promise<Dispatcher.ResponseData> {
     return this.#triton.post({
       ...this.#tritonRequest(request, stream),
-      signal,
+      ...call,
       // A second run would hold a place on the GPU for as long as the first.
       isIdempotent: false,
     });

@@ -8,7 +8,7 @@
 export const JSON_LENGTH_HEADER = "inference-header-content-length";
 
 /** One tensor of an answer; `data` is a view on the answer's bytes, not a copy. */
-interface Tensor {
+export interface Tensor {
   readonly datatype: string;
   readonly shape: readonly number[];
   readonly data: Buffer;
@@ -25,37 +25,45 @@ interface EncodedRequest {
   readonly jsonBytes: number;
 }
 
-/** A request with one BYTES input of shape [texts, 1] that asks for its outputs as binary tensors. */
-export function encodeTextRequest(
-  inputName: string,
-  texts: readonly string[],
+/** A BYTES input of shape [elements, 1]: one text, or the bytes of one file, a row. */
+export interface BytesInput {
+  readonly name: string;
+  readonly elements: readonly BytesElement[];
+}
+
+export type BytesElement = string | Uint8Array;
+
+/** A request with BYTES inputs that asks for its outputs as binary tensors. */
+export function encodeInferRequest(
+  inputs: readonly BytesInput[],
   outputNames: readonly string[],
 ): EncodedRequest {
-  const tensor = encodeBytesTensor(texts);
+  const tensors = inputs.map(({ elements }) => encodeBytesTensor(elements));
   const json = Buffer.from(
     JSON.stringify({
-      inputs: [
-        {
-          name: inputName,
-          shape: [texts.length, 1],
-          datatype: "BYTES",
-          parameters: { binary_data_size: tensor.length },
-        },
-      ],
+      inputs: inputs.map(({ name, elements }, index) => ({
+        name,
+        shape: [elements.length, 1],
+        datatype: "BYTES",
+        parameters: { binary_data_size: tensors[index]?.length },
+      })),
       outputs: outputNames.map((name) => ({ name, parameters: { binary_data: true } })),
     }),
   );
-  return { body: Buffer.concat([json, tensor]), jsonBytes: json.length };
+  return { body: Buffer.concat([json, ...tensors]), jsonBytes: json.length };
 }
 
-/** BYTES elements: each one's length as 4 bytes, then its UTF-8. */
-export function encodeBytesTensor(texts: readonly string[]): Buffer {
-  const lengths = texts.map((text) => Buffer.byteLength(text));
+/** BYTES elements: each one's length as 4 bytes, then its bytes; of a text its UTF-8. */
+export function encodeBytesTensor(elements: readonly BytesElement[]): Buffer {
+  const lengths = elements.map((element) => Buffer.byteLength(element));
   const tensor = Buffer.allocUnsafe(lengths.reduce((sum, length) => sum + 4 + length, 0));
   let offset = 0;
-  texts.forEach((text, index) => {
-    offset = tensor.writeUInt32LE(lengths[index] ?? 0, offset);
-    offset += tensor.write(text, offset);
+  elements.forEach((element, index) => {
+    const length = lengths[index] ?? 0;
+    offset = tensor.writeUInt32LE(length, offset);
+    if (typeof element === "string") tensor.write(element, offset);
+    else tensor.set(element, offset);
+    offset += length;
   });
   return tensor;
 }

@@ -1,0 +1,19 @@
+/** One thread serves everybody: work of any length gives way to others every few milliseconds. */
+
+/** How long one request may hold the event loop before others get their turn. */
+const TURN_MILLISECONDS = 10;
+
+export class Patience {
+  #turnEnd = performance.now() + TURN_MILLISECONDS;
+
+  /** Lets others go first where this turn is over; undefined where it is not. */
+  rest(): Promise<void> | undefined {
+    if (performance.now() < this.#turnEnd) return undefined;
+    return new Promise((resolve) => {
+      setImmediate(() => {
+        this.#turnEnd = performance.now() + TURN_MILLISECONDS;
+        resolve();
+      });
+    });
+  }
+}

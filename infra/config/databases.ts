@@ -1,0 +1,31 @@
+/** Where documents and their vectors are kept; gateway code is the same for all kinds. */
+import { z } from "zod";
+import { absolutePath, formattedText, port } from "./common.ts";
+
+/** `mock`: this project's own small servers. `container`: the real images. `external`: servers that are there already. */
+export const DATABASES = ["mock", "container", "external"] as const;
+
+/** Of `databases: external` on this machine: addresses with passwords stay in files that only the gateway reads. */
+export const externalDatabases = z.strictObject({
+  mongo: z.strictObject({
+    /** File that holds a `mongodb://` or `mongodb+srv://` address and nothing else. */
+    uriFile: absolutePath("/etc/engine-room/mongo-uri"),
+  }),
+  vector: z.strictObject({
+    url: formattedText(
+      /^https?:\/\/[^/?#@\s]+\/?$/,
+      "must be an address of http or https with neither path nor password",
+      "http://10.0.0.5:6333",
+    ),
+    /** File that holds the API key and nothing else. */
+    apiKeyFile: absolutePath("/etc/engine-room/vector-key").optional(),
+  }),
+});
+
+export const localDatabases = {
+  databases: z.enum(DATABASES).default("mock"),
+  /** Only with `databases: external`. */
+  externalDatabases: externalDatabases.optional(),
+  /** Ports of the mock databases. */
+  databasePorts: z.strictObject({ mongo: port, mongoMetrics: port, vector: port }).prefault({}),
+};

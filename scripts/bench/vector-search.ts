@@ -1,0 +1,157 @@
+/** The vector database by itself: a million vectors in memory, and the time of an exact search among them. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { projectRoot } from "../program/stack-file.ts";
+import { jsonSender, median } from "./load.ts";
+
+export interface VectorSearchResult {
+  readonly vectors: number;
+  readonly dimension: number;
+  readonly loadSeconds: number;
+  readonly searches: number;
+  readonly searchP50Milliseconds: number;
+  /** Resident memory of the server, after the searches. */
+  readonly rssBytes: number;
+  /** What the vectors alone take as 32-bit floats. */
+  readonly vectorBytes: number;
+}
+
+const DIMENSION = 384;
+const VECTORS = 1_000_000;
+const BATCH = 2000;
+const SENDERS = 2;
+const SEARCHES = 20;
+/** New batches are sent no longer than this; what is there by then is measured. */
+const LOAD_LIMIT_SECONDS = 900;
+const READY_ATTEMPTS = 120;
+const ATTEMPT_MILLISECONDS = 250;
+
+/** Starts a vector database of its own on a free port, with its data, a few GB, in a temporary folder. */
+export async function measureVectorSearch(vectors: number = VECTORS): Promise<VectorSearchResult> {
+  const directory = mkdtempSync(join(tmpdir(), "engine-room-vectors-"));
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const main = join(projectRoot, "containers/services/mock-vector/src/main.ts");
+  const options = ["--data", directory, "--port", `${port}`, "--log-level", "error"];
+  const server = spawn(process.execPath, ["--import", "tsx", main, ...options], {
+    cwd: projectRoot,
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  try {
+    await ready(server, url);
+    await send(url, "PUT", "/collections/bench", { vectors: { size: DIMENSION, distance: "Cosine" } });
+    const started = performance.now();
+    const loaded = await load(url, vectors, started + LOAD_LIMIT_SECONDS * 1000);
+    const loadSeconds = (performance.now() - started) / 1000;
+    const search = jsonSender(`${url}/collections/bench/points/query`, (index) => ({
+      query: vectorOf(vectors + index),
+      limit: 10,
+    }));
+    const milliseconds: number[] = [];
+    for (let index = 0; index <= SEARCHES; index++) {
+      const before = performance.now();
+      await search(index);
+      // The first one meets code that is not compiled yet.
+      if (index > 0) milliseconds.push(performance.now() - before);
+    }
+    return {
+      vectors: loaded,
+      dimension: DIMENSION,
+      loadSeconds,
+      searches: SEARCHES,
+      searchP50Milliseconds: median(milliseconds),
+      rssBytes: residentBytes(server),
+      vectorBytes: loaded * DIMENSION * Float32Array.BYTES_PER_ELEMENT,
+    };
+  } finally {
+    await stop(server);
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+/** @param end - Of `performance.now()`. @returns How many vectors were loaded. */
+async function load(url: string, vectors: number, end: number): Promise<number> {
+  let next = 0;
+  let loaded = 0;
+  const sender = async () => {
+    while (next < vectors && performance.now() < end) {
+      const first = next;
+      const count = Math.min(BATCH, vectors - first);
+      next += count;
+      const points = Array.from({ length: count }, (_, index) => ({
+        id: first + index,
+        vector: vectorOf(first + index),
+      }));
+      await send(url, "PUT", "/collections/bench/points?wait=true", { points });
+      loaded += count;
+    }
+  };
+  await Promise.all(Array.from({ length: SENDERS }, sender));
+  return loaded;
+}
+
+/** Numbers between -1 and 1 that are the same for the same index in every run (mulberry32). */
+function vectorOf(index: number): number[] {
+  let state = Math.imul(index + 1, 0x9e3779b1);
+  return Array.from({ length: DIMENSION }, () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    // Four digits: as JSON a quarter of the bytes, and a search can't tell.
+    return Math.round((((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 31 - 1) * 1e4) / 1e4;
+  });
+}
+
+async function send(url: string, method: string, path: string, body: object): Promise<void> {
+  const response = await fetch(url + path, {
+    method,
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${method} ${path}: HTTP ${response.status}: ${text.slice(0, 200)}`);
+}
+
+async function ready(server: ChildProcess, url: string): Promise<void> {
+  for (let attempt = 0; attempt < READY_ATTEMPTS; attempt++) {
+    if (server.exitCode !== null || server.signalCode !== null)
+      throw new Error("The vector database ended before it was ready; its lines above say why.");
+    const answered = await fetch(`${url}/readyz`).then(
+      (response) => response.ok,
+      () => false,
+    );
+    if (answered) return;
+    await new Promise((resolve) => setTimeout(resolve, ATTEMPT_MILLISECONDS));
+  }
+  throw new Error(
+    `The vector database was not ready after ${(READY_ATTEMPTS * ATTEMPT_MILLISECONDS) / 1000} s.`,
+  );
+}
+
+/** VmRSS of /proc/PID/status, which is in KiB. */
+function residentBytes(server: ChildProcess): number {
+  const status = readFileSync(`/proc/${server.pid}/status`, "utf8");
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024;
+}
+
+async function stop(server: ChildProcess): Promise<void> {
+  if (server.pid === undefined || server.exitCode !== null || server.signalCode !== null) return;
+  const closed = once(server, "close");
+  server.kill("SIGTERM");
+  await closed;
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.on("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
+    });
+  });
+}

@@ -1,0 +1,61 @@
+import { resolve } from "node:path";
+import { callerDirectory } from "../program/stack-file.ts";
+import type { LoadSummary } from "../seed/load.ts";
+import { seedFolder, seedSamples } from "../seed/seed.ts";
+import { requireOutputs } from "../stack/backend.ts";
+import { type Command, EXIT } from "./command.ts";
+
+export const command: Command = {
+  summary: "Loads pictures and captions into the stack: a folder, or without one the sample collection.",
+  usage: "[--from DIR] [--stack NAME]",
+  details: [
+    "--from DIR           the folder: its pictures (jpg, png, webp), and captions in *.jsonl or *.ndjson",
+    "",
+    "A line of captions, all keys but one of file and text may be missing:",
+    '  {"file": "x.jpg", "text": "A cat on a sofa.", "id": "cat-1", "metadata": {"year": 2024}}',
+    "Without file it is a text alone. A picture that no line names gets its file name as text.",
+    "Without id it comes from the content, so a load that was interrupted goes on when it is run again.",
+    "What could not be loaded is listed at the end, with file and reason; the exit code is then 1.",
+    "The key of a gateway that asks for one is read from ENGINE_ROOM_API_KEY.",
+  ],
+  options: { from: { type: "string" } },
+  async run({ stack, values }) {
+    const { endpoints } = await requireOutputs(stack);
+    const started = performance.now();
+    const interrupt = new AbortController();
+    const interrupted = () => interrupt.abort();
+    process.once("SIGINT", interrupted);
+    try {
+      const options = {
+        gateway: endpoints.gateway,
+        apiKey: process.env.ENGINE_ROOM_API_KEY,
+        signal: interrupt.signal,
+      };
+      const summary =
+        typeof values.from === "string"
+          ? await seedFolder(resolve(callerDirectory(), values.from), options)
+          : await seedSamples(options);
+      process.stdout.write(report(summary, (performance.now() - started) / 1000));
+      if (interrupt.signal.aborted) return INTERRUPTED_EXIT_CODE;
+      return summary.failures.length === 0 && summary.stopped === undefined ? EXIT.ok : EXIT.failed;
+    } finally {
+      process.off("SIGINT", interrupted);
+    }
+  },
+};
+
+/** As shells report a process that Ctrl-C ended. */
+const INTERRUPTED_EXIT_CODE = 130;
+
+function report(summary: LoadSummary, seconds: number): string {
+  const { total, created, updated, unchanged, failures, stopped } = summary;
+  const lines = failures.map(({ label, reason }) => `FAILED ${label}: ${reason}`);
+  lines.push(
+    `${total} documents in ${seconds.toFixed(1)} s: ${created} created, ${updated} updated, ${unchanged} unchanged, ${failures.length} failed`,
+  );
+  if (stopped !== undefined) {
+    const rest = total - created - updated - unchanged - failures.length;
+    lines.push(`Stopped: ${stopped}. ${rest} are left; the same command goes on from there.`);
+  }
+  return `${lines.join("\n")}\n`;
+}

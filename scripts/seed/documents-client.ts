@@ -1,0 +1,195 @@
+/** `POST /v1/documents` of a gateway: batches, and patience with one that is busy or starting. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
+import { UserError } from "../errors.ts";
+import type { PreparedDocument } from "./entry.ts";
+
+/** How long one request that is answered with 503, 502 or 429, or not at all, is tried again: models may be loading. */
+const PATIENCE_SECONDS = 120;
+const FIRST_WAIT_SECONDS = 0.5;
+/** A longer Retry-After is cut to this. */
+const MAX_WAIT_SECONDS = 30;
+/** The gateway itself gives up before. */
+const REQUEST_TIMEOUT_MILLISECONDS = 330_000;
+
+export interface Outcome {
+  readonly status: "created" | "updated" | "unchanged" | "failed";
+  /** Why it failed. */
+  readonly reason?: string;
+}
+
+export interface DocumentsClientOptions {
+  /** Base URL. */
+  readonly gateway: string;
+  readonly apiKey?: string | undefined;
+  /** Told before each wait, with the reason. */
+  readonly onWait?: (reason: string, seconds: number) => void;
+  /** How long a request is tried again. @default 120 */
+  readonly patienceSeconds?: number;
+}
+
+/** Nothing more can be loaded: the gateway is gone, refuses the key, or has no databases. One sentence. */
+export class GatewayRefusal extends UserError {
+  override readonly name = "GatewayRefusal";
+}
+
+/** The gateway does not take this request; others may pass. */
+class RequestRefusal extends Error {
+  override readonly name = "RequestRefusal";
+}
+
+const answerSchema = z.object({
+  documents: z.array(
+    z.object({
+      status: z.enum(["created", "updated", "unchanged", "failed"]),
+      error: z.object({ message: z.string() }).optional(),
+    }),
+  ),
+});
+const errorSchema = z.object({ error: z.object({ message: z.string() }) });
+
+export class DocumentsClient {
+  readonly #options: DocumentsClientOptions;
+
+  constructor(options: DocumentsClientOptions) {
+    this.#options = options;
+  }
+
+  /** Whether the gateway has any document. @throws GatewayRefusal */
+  async isEmpty(signal: AbortSignal): Promise<boolean> {
+    const text = await this.#send("/v1/documents?limit=1", {}, signal);
+    return z.object({ documents: z.array(z.unknown()) }).parse(JSON.parse(text)).documents.length === 0;
+  }
+
+  /**
+   * Loads a batch. What the gateway refuses, as a whole or in it, is sent again in halves and at last alone: a bad
+   * document keeps no other out, and one that failed because a database was away gets its second chance.
+   *
+   * @returns One outcome a document, in their order.
+   * @throws GatewayRefusal when nothing more can be loaded.
+   */
+  async load(documents: readonly PreparedDocument[], signal: AbortSignal): Promise<Outcome[]> {
+    try {
+      const text = await this.#send("/v1/documents", requestOf(documents), signal);
+      const outcomes = outcomesOf(documents, text);
+      if (documents.length === 1) return outcomes;
+      const again = documents.filter((_, index) => outcomes[index]?.status === "failed");
+      const seconds: Outcome[] = [];
+      for (const document of again) seconds.push(...(await this.load([document], signal)));
+      return outcomes.map((outcome) =>
+        outcome.status === "failed" ? (seconds.shift() ?? outcome) : outcome,
+      );
+    } catch (error) {
+      if (!(error instanceof RequestRefusal)) throw error;
+      if (documents.length === 1) return [{ status: "failed", reason: error.message }];
+      const middle = documents.length >> 1;
+      const first = await this.load(documents.slice(0, middle), signal);
+      return [...first, ...(await this.load(documents.slice(middle), signal))];
+    }
+  }
+
+  /** @returns The body of a 2xx answer. @throws RequestRefusal, GatewayRefusal */
+  async #send(path: string, init: RequestInit, signal: AbortSignal): Promise<string> {
+    const { gateway, apiKey, onWait, patienceSeconds = PATIENCE_SECONDS } = this.#options;
+    const started = performance.now();
+    for (let tries = 0; ; tries++) {
+      const headers = new Headers(init.headers);
+      if (apiKey !== undefined) headers.set("authorization", `Bearer ${apiKey}`);
+      const attempt = await attemptOf(`${gateway}${path}`, { ...init, headers }, signal);
+      if ("text" in attempt) return attempt.text;
+      const seconds = Math.min(attempt.waitSeconds ?? FIRST_WAIT_SECONDS * 2 ** tries, MAX_WAIT_SECONDS);
+      const waited = (performance.now() - started) / 1000;
+      if (waited + seconds > patienceSeconds)
+        throw new GatewayRefusal(
+          `the gateway ${gateway} took nothing for ${waited.toFixed(0)} s (${attempt.reason})`,
+        );
+      onWait?.(attempt.reason, seconds);
+      await sleep(seconds * 1000, undefined, { signal });
+    }
+  }
+}
+
+type Attempt =
+  | { readonly text: string }
+  | { readonly reason: string; readonly waitSeconds: number | undefined };
+
+async function attemptOf(url: string, init: RequestInit, signal: AbortSignal): Promise<Attempt> {
+  let response: Response;
+  let text: string;
+  try {
+    const timeout = AbortSignal.timeout(REQUEST_TIMEOUT_MILLISECONDS);
+    response = await fetch(url, { ...init, signal: AbortSignal.any([signal, timeout]) });
+    text = await response.text();
+  } catch (error) {
+    signal.throwIfAborted();
+    const { message, cause } = error as Error;
+    // `fetch failed` alone helps nobody.
+    return { reason: cause instanceof Error ? cause.message : message, waitSeconds: undefined };
+  }
+  if (response.ok) return { text };
+  const { status } = response;
+  const reason = `HTTP ${status}: ${messageOf(text)}`;
+  if (status === 429 || status === 502 || status === 503)
+    return { reason, waitSeconds: retryAfterSeconds(response.headers.get("retry-after")) };
+  if (status === 401 || status === 403)
+    throw new GatewayRefusal(`the gateway asks for another key; put it into ENGINE_ROOM_API_KEY (${reason})`);
+  if (status === 404 || status === 405)
+    throw new GatewayRefusal(`the gateway takes no documents (${reason})`);
+  throw new RequestRefusal(reason);
+}
+
+/** Seconds or a date (RFC 9110, 10.2.3); undefined where there is neither. */
+export function retryAfterSeconds(header: string | null, now: number = Date.now()): number | undefined {
+  if (header === null || header.trim() === "") return undefined;
+  const seconds = /^\d+$/.test(header.trim()) ? Number(header) : (Date.parse(header) - now) / 1000;
+  return Number.isNaN(seconds) ? undefined : Math.max(0, seconds);
+}
+
+/** One document goes by itself, so that the answer's status is its own, and a picture without the third of base64. */
+function requestOf(documents: readonly PreparedDocument[]): RequestInit {
+  const [first, ...more] = documents;
+  const isOne = first !== undefined && more.length === 0;
+  if (isOne && first.picture !== undefined) {
+    const { id, text, metadata, picture } = first;
+    const form = new FormData();
+    form.set("id", id);
+    if (text !== undefined) form.set("text", text);
+    form.set("metadata", JSON.stringify(metadata));
+    form.set("image", new Blob([new Uint8Array(picture.bytes)], { type: picture.contentType }), picture.name);
+    return { method: "POST", body: form };
+  }
+  const body = JSON.stringify(isOne ? jsonOf(first) : { documents: documents.map(jsonOf) });
+  return { method: "POST", headers: { "content-type": "application/json" }, body };
+}
+
+function jsonOf({ id, text, picture, metadata }: PreparedDocument): object {
+  const image =
+    picture === undefined
+      ? undefined
+      : `data:${picture.contentType};base64,${picture.bytes.toString("base64")}`;
+  // JSON leaves out what is undefined.
+  return { id, text, image, metadata };
+}
+
+function outcomesOf(documents: readonly PreparedDocument[], text: string): Outcome[] {
+  const answer = answerSchema.safeParse(parseJson(text));
+  if (!answer.success || answer.data.documents.length !== documents.length)
+    throw new RequestRefusal("the gateway's answer is no list of its documents");
+  return answer.data.documents.map(({ status, error }) =>
+    status === "failed" ? { status, reason: error?.message ?? "the gateway gave no reason" } : { status },
+  );
+}
+
+function messageOf(text: string): string {
+  const parsed = errorSchema.safeParse(parseJson(text));
+  // It goes on into a sentence of ours.
+  return (parsed.success ? parsed.data.error.message : text.slice(0, 200)).replace(/\.$/, "");
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,66 @@
+/** A real browser for the page's tests, which notices every error that the page makes. */
+import { existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { CHROMIUM } from "../../../scripts/setup/system-packages.ts";
+
+/** Why there is no browser; undefined where there is one. Tests are skipped with it. */
+export const NO_BROWSER = existsSync(CHROMIUM)
+  ? undefined
+  : `no browser at ${CHROMIUM}; install Debian's chromium, or name one in CHROMIUM`;
+
+/** Name of a group of tests that need the browser. */
+export function withBrowser(name: string): string {
+  return NO_BROWSER === undefined ? name : `${name} (skipped: ${NO_BROWSER})`;
+}
+
+export function launchBrowser(): Promise<Browser> {
+  return chromium.launch({ executablePath: CHROMIUM });
+}
+
+/** A page that is watched. */
+export interface WatchedPage {
+  readonly page: Page;
+  readonly context: BrowserContext;
+  /**
+   * Console errors, exceptions, violations of the content security policy and requests to other hosts, so far. The
+   * browser's own line about an answer with an error status is none: the page shows such answers to its reader.
+   */
+  readonly faults: string[];
+}
+
+/** Opens a page in a context of its own. */
+export async function openPage(
+  browser: Browser,
+  url: string,
+  options: Parameters<Browser["newContext"]>[0] = {},
+): Promise<WatchedPage> {
+  const context = await browser.newContext({ viewport: { width: 1180, height: 900 }, ...options });
+  const page = await context.newPage();
+  const faults: string[] = [];
+  page.on("pageerror", (error) => faults.push(`exception: ${error.message}`));
+  page.on("console", (message) => {
+    if (message.type() !== "error" && message.type() !== "warning") return;
+    if (/^Failed to load resource: /.test(message.text())) return;
+    faults.push(`console: ${message.text()}`);
+  });
+  page.on("request", (request) => {
+    const { protocol, origin } = new URL(request.url());
+    if (protocol.startsWith("http") && origin !== new URL(url).origin)
+      faults.push(`request: ${request.url()}`);
+  });
+  await page.exposeFunction("reportViolation", (words: string) => faults.push(`policy: ${words}`));
+  await page.addInitScript(`addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI, sample }) =>
+    reportViolation([violatedDirective, blockedURI, sample].join(" ")))`);
+  await page.goto(url);
+  return { page, context, faults };
+}
+
+/** Keeps what the page looks like in the folder that SCREENSHOTS names; does nothing where it names none. */
+export async function keepScreenshot(page: Page, name: string): Promise<void> {
+  const folder = process.env.SCREENSHOTS;
+  if (folder === undefined) return;
+  await page.evaluate("document.activeElement.blur(), scrollTo({ top: 0, behavior: 'instant' })");
+  mkdirSync(folder, { recursive: true });
+  await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
+}

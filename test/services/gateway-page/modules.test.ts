@@ -1,0 +1,177 @@
+/** The page's own modules where no browser is needed: types, server-sent events, lines for the terminal. */
+import { execFileSync, spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+
+const PUBLIC = new URL("../../../containers/services/gateway/public/", import.meta.url);
+
+interface Call {
+  readonly path: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly image: { readonly name: string } | undefined;
+}
+interface Modules {
+  curlLine(call: Call, context: { base: string; hasKey: boolean; streams: boolean }): string;
+  readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<{ event: string; data: string }, void, void>;
+}
+
+const load = async (name: string) => (await import(new URL(`page/${name}`, PUBLIC).href)) as Modules;
+const { curlLine } = await load("curl.js");
+const { readEvents } = await load("events.js");
+
+it("the page's types hold", () => {
+  const compiler = fileURLToPath(new URL("../../../node_modules/typescript/bin/tsc", import.meta.url));
+  const { status, stdout } = spawnSync(process.execPath, [compiler, "-p", fileURLToPath(PUBLIC)], {
+    encoding: "utf8",
+  });
+  expect({ status, stdout }).toEqual({ status: 0, stdout: "" });
+});
+
+describe("a line for the terminal", () => {
+  const context = { base: "http://127.0.0.1:8080/", hasKey: false, streams: false };
+  const image = { name: "cat.jpg" };
+
+  /** What a POSIX shell makes of the line: the words that curl is given. */
+  function wordsOf(line: string, environment: Record<string, string> = {}): string[] {
+    const script = `curl() { printf '%s\\0' "$@"; }\n${line}`;
+    const options = { encoding: "utf8", env: { PATH: process.env.PATH, ...environment } } as const;
+    return execFileSync("sh", ["-c", script], options).split("\0").slice(0, -1);
+  }
+
+  it("is JSON without an image", () => {
+    expect(
+      curlLine({ path: "v1/match", fields: { text: "a cat", topK: 5 }, image: undefined }, context),
+    ).toBe(
+      `curl http://127.0.0.1:8080/v1/match \\
+  --header 'content-type: application/json' \\
+  --data '{"text":"a cat","topK":5}'`,
+    );
+  });
+
+  it("is a form with an image, which stays a file", () => {
+    const line = curlLine(
+      { path: "v1/answer", fields: { question: "What?", stream: true }, image },
+      { ...context, streams: true },
+    );
+    expect(line).toBe(
+      `curl http://127.0.0.1:8080/v1/answer \\
+  --no-buffer \\
+  --form-string 'question=What?' \\
+  --form-string stream=true \\
+  --form image=@cat.jpg`,
+    );
+  });
+
+  it("takes the key from the reader's shell", () => {
+    const line = curlLine({ path: "v1/match", fields: {}, image: undefined }, { ...context, hasKey: true });
+    expect(wordsOf(line, { ENGINE_ROOM_API_KEY: "sk-1" })).toContain("authorization: Bearer sk-1");
+  });
+
+  it("goes to where the page is, behind a path as well", () => {
+    const line = curlLine(
+      { path: "v1/match", fields: {}, image: undefined },
+      { ...context, base: "https://host/engine room/" },
+    );
+    expect(wordsOf(line)[0]).toBe("https://host/engine%20room/v1/match");
+  });
+
+  it("says to a shell exactly what the page has sent, whatever it was", () => {
+    const anyText = fc.oneof(
+      fc.string({ unit: "grapheme" }),
+      fc.constantFrom(
+        "'",
+        "'; rm -rf / #",
+        "$(id)",
+        "`id`",
+        "!!",
+        "\\",
+        "a\nb",
+        "@/etc/passwd",
+        "<x",
+        "-",
+        '"',
+      ),
+    );
+    const withoutNul = anyText.map((text) => text.replaceAll("\0", ""));
+    fc.assert(
+      fc.property(withoutNul, (text) => {
+        const json = wordsOf(curlLine({ path: "v1/match", fields: { text }, image: undefined }, context));
+        expect(JSON.parse(json.at(-1) ?? "")).toEqual({ text });
+        const form = wordsOf(curlLine({ path: "v1/match", fields: { text }, image }, context));
+        expect(form.slice(1)).toEqual(["--form-string", `text=${text}`, "--form", "image=@cat.jpg"]);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it.each([
+    ["my cat.jpg", "image=@my cat.jpg"],
+    ["a;type=text/html.jpg", 'image=@"a;type=text/html.jpg"'],
+    ['say "cat", \\o.jpg', 'image=@"say \\"cat\\", \\\\o.jpg"'],
+    ["-o.jpg", "image=@-o.jpg"],
+    ["it's.jpg", "image=@it's.jpg"],
+  ])("names the file %s as curl reads it", (name, word) => {
+    const words = wordsOf(curlLine({ path: "v1/match", fields: {}, image: { name } }, context));
+    expect(words.at(-1)).toBe(word);
+  });
+});
+
+describe("server-sent events", () => {
+  async function eventsOf(...chunks: Uint8Array[]): Promise<{ event: string; data: string }[]> {
+    const events = [];
+    for await (const event of readEvents(ReadableStream.from(chunks) as ReadableStream<Uint8Array>))
+      events.push(event);
+    return events;
+  }
+  const bytes = (text: string) => new TextEncoder().encode(text);
+
+  it.each([
+    ["event: delta\ndata: a\n\n", [{ event: "delta", data: "a" }]],
+    [
+      "data: a\n\ndata: b\n\n",
+      [
+        { event: "message", data: "a" },
+        { event: "message", data: "b" },
+      ],
+    ],
+    ["data: a\ndata: b\n\n", [{ event: "message", data: "a\nb" }]],
+    ["event:delta\r\ndata:a\r\n\r\n", [{ event: "delta", data: "a" }]],
+    ["event: delta\rdata: a\r\rx", [{ event: "delta", data: "a" }]],
+    [": comment\nid: 1\nretry: 5\ndata\n\n", [{ event: "message", data: "" }]],
+    ["data:  a: b\n\n", [{ event: "message", data: " a: b" }]],
+    ["event: delta\n\ndata: a\n\n", [{ event: "message", data: "a" }]],
+    ["data: not ended\n", []],
+    ["\uFEFFdata: a\n\n", [{ event: "message", data: "a" }]],
+  ])("%j", async (text, expected) => {
+    expect(await eventsOf(bytes(text))).toEqual(expected);
+  });
+
+  it("are the same wherever the network cuts them", async () => {
+    const text = 'event: sources\r\ndata: {"a":"häß 🐈"}\r\n\r\nevent: delta\ndata: 日本\ndata: x\n\n';
+    const whole = await eventsOf(bytes(text));
+    expect(whole).toHaveLength(2);
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.nat({ max: bytes(text).length }), { maxLength: 12 }), async (places) => {
+        const cuts = [0, ...places.sort((a, b) => a - b), bytes(text).length];
+        const chunks = cuts.slice(1).map((end, index) => bytes(text).subarray(cuts[index], end));
+        expect(await eventsOf(...chunks)).toEqual(whole);
+      }),
+    );
+  });
+
+  it("close the connection when they are left early", async () => {
+    let isCancelled = false;
+    const endless = new ReadableStream<Uint8Array>({
+      pull: (controller) => controller.enqueue(bytes("data: a\n\n")),
+      cancel: () => {
+        isCancelled = true;
+      },
+    });
+    for await (const { data } of readEvents(endless)) {
+      expect(data).toBe("a");
+      break;
+    }
+    expect(isCancelled).toBe(true);
+  });
+});

@@ -1,0 +1,61 @@
+/** What the page's tests on the fake API have in common. */
+import type { Browser, Locator, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
+import { launchBrowser, openPage, type WatchedPage } from "./browser.ts";
+import { type FakeGateway, startFakeGateway } from "./fake-gateway.ts";
+
+export interface PageFixture {
+  readonly gateway: FakeGateway;
+  readonly page: Page;
+  readonly watched: WatchedPage;
+  /** Opens the page in a fresh context; each test does so once. */
+  open(options?: Parameters<Browser["newContext"]>[0]): Promise<void>;
+  /** Id of the element that has the focus. */
+  focusedId(): Promise<unknown>;
+  question(): Locator;
+  answer(): Locator;
+  matches(): Locator;
+}
+
+/** One browser and one fake gateway for a group of tests; a fault of the page fails the test that made it. */
+export function pageFixture(): PageFixture {
+  let browser: Browser | undefined;
+  let gateway: FakeGateway | undefined;
+  let watched: WatchedPage | undefined;
+  beforeAll(async () => {
+    [browser, gateway] = await Promise.all([launchBrowser(), startFakeGateway()]);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await gateway?.close();
+  });
+  beforeEach(() => gateway?.reset());
+  afterEach(async () => {
+    await watched?.context.close();
+    expect(watched?.faults).toEqual([]);
+  });
+  const fixture: PageFixture = {
+    get gateway() {
+      return there(gateway);
+    },
+    get watched() {
+      return there(watched);
+    },
+    get page() {
+      return there(watched).page;
+    },
+    open: async (options = {}) => {
+      watched = await openPage(there(browser), there(gateway).url, options);
+    },
+    focusedId: () => fixture.page.evaluate("document.activeElement?.id"),
+    question: () => fixture.page.getByLabel("What do you want to know or find?"),
+    answer: () => fixture.page.locator("#answer"),
+    matches: () => fixture.page.locator("#matches .match"),
+  };
+  return fixture;
+}
+
+function there<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error("it is there within a test only");
+  return value;
+}

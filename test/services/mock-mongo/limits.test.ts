@@ -1,0 +1,291 @@
+/** What a client can't do to the others: with too many bytes, too slow ones, wrong ones, and answers that nobody reads. */
+import { connect, type Socket } from "node:net";
+import { serialize } from "bson";
+import fc from "fast-check";
+import type { MongoClient } from "mongodb";
+import { pino } from "pino";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { ServerMetrics } from "../../../containers/services/mock-mongo/src/metrics.ts";
+import {
+  createMongoServer,
+  DEFAULT_LIMITS,
+  type MongoServer,
+  type ServerLimits,
+} from "../../../containers/services/mock-mongo/src/server.ts";
+import { Store } from "../../../containers/services/mock-mongo/src/store.ts";
+import { residentBytes, temporaryFolder, until } from "./service-process.ts";
+import { clientOf, errorOf, message } from "./support.ts";
+
+let folder: ReturnType<typeof temporaryFolder>;
+let store: Store;
+let mongo: MongoServer;
+let metrics: ServerMetrics;
+let port: number;
+let client: MongoClient;
+const sockets: Socket[] = [];
+let log: string[];
+
+beforeEach(() => {
+  folder = temporaryFolder("mongo-limits");
+  store = new Store(folder.path);
+  log = [];
+});
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  await client.close();
+  await mongo.stop();
+  await store.close();
+  folder.remove();
+});
+
+async function start(limits: Partial<ServerLimits>): Promise<void> {
+  metrics = new ServerMetrics();
+  const logger = pino({}, { write: (line: string) => void log.push(line) });
+  mongo = createMongoServer(store, { ...DEFAULT_LIMITS, ...limits }, metrics, logger);
+  await new Promise<void>((resolve) => mongo.server.listen(0, "127.0.0.1", resolve));
+  ({ port } = mongo.server.address() as { port: number });
+  client = clientOf(port);
+}
+
+interface Peer {
+  readonly socket: Socket;
+  readonly isClosed: () => boolean;
+  readonly received: Buffer[];
+}
+
+async function peer(): Promise<Peer> {
+  const socket = connect(port, "127.0.0.1");
+  sockets.push(socket);
+  const received: Buffer[] = [];
+  let closed = false;
+  socket
+    .on("error", () => undefined)
+    .on("close", () => {
+      closed = true;
+    })
+    .on("data", (chunk) => received.push(chunk));
+  await new Promise((resolve) => socket.once("connect", resolve));
+  return { socket, isClosed: () => closed, received };
+}
+
+const ping = message({ ping: 1, $db: "admin" });
+const stillWorks = async () => expect(await client.db("admin").command({ ping: 1 })).toEqual({ ok: 1 });
+const gauge = async (name: string) =>
+  Number((await metrics.registry.getSingleMetric(name)?.get())?.values[0]?.value);
+
+describe("messages", () => {
+  test("that come in many pieces, or many at once, are answered in their order", async () => {
+    await start({});
+    const { socket, received } = await peer();
+    const asked = Array.from({ length: 200 }, (_, n) => {
+      const bytes = message({ ping: 1, $db: "admin" });
+      bytes.writeInt32LE(n, 4);
+      return bytes;
+    });
+    const all = Buffer.concat(asked);
+    socket.write(all.subarray(0, 4001));
+    await until(() => received.length > 0);
+    socket.write(all.subarray(4001));
+    const replyBytes = 21 + serialize({ ok: 1.5 }).length;
+    await until(() => Buffer.concat(received).length === 200 * replyBytes);
+    const answered = Array.from({ length: 200 }, (_, n) =>
+      Buffer.concat(received).readInt32LE(n * replyBytes + 8),
+    );
+    expect(answered).toEqual(Array.from({ length: 200 }, (_, n) => n));
+  });
+
+  test.each([
+    ["an HTTP request", Buffer.from("GET / HTTP/1.1\r\nHost: x\r\n\r\n")],
+    ["a length of 2 GiB", Buffer.from([255, 255, 255, 127, 1, 0, 0, 0])],
+    ["a negative length", Buffer.from([0, 0, 0, 128])],
+    ["a body that is no BSON", Buffer.concat([message({}).subarray(0, 21), Buffer.from([5, 0, 0, 0, 7])])],
+  ])("that are %s end their own connection only", async (_what, bytes) => {
+    await start({});
+    const { socket, isClosed } = await peer();
+    socket.write(bytes);
+    await until(isClosed);
+    await stillWorks();
+    expect(log.map((line) => JSON.parse(line)).filter(({ level }) => level === 40)).toMatchObject([
+      { reason: expect.any(String) },
+    ]);
+  });
+
+  test("of random bytes never end the process", async () => {
+    await start({ messageSeconds: 0.2 });
+    await fc.assert(
+      fc.asyncProperty(fc.uint8Array({ minLength: 20, maxLength: 300 }), async (bytes) => {
+        const { socket, isClosed, received } = await peer();
+        // A right length, so that what is inside is looked at.
+        const framed = Buffer.from(bytes);
+        framed.writeInt32LE(framed.length, 0);
+        framed.writeInt32LE(2013, 12);
+        framed.writeUInt32LE(0, 16);
+        socket.write(framed);
+        await until(() => isClosed() || received.length > 0);
+        socket.destroy();
+      }),
+      { numRuns: 100 },
+    );
+    await stillWorks();
+  });
+
+  test("that are never whole are cut off, however slowly they drip", async () => {
+    await start({ messageSeconds: 0.3 });
+    const { socket, isClosed } = await peer();
+    let sent = 0;
+    const drip = setInterval(() => {
+      if (sent < ping.length - 1) socket.write(ping.subarray(sent, sent + 1));
+      sent += 1;
+    }, 50);
+    await until(isClosed);
+    clearInterval(drip);
+    expect(sent).toBeLessThan(ping.length);
+    const { socket: quiet, isClosed: isQuietClosed } = await peer();
+    await new Promise((resolve) => setTimeout(resolve, 600));
+    expect(isQuietClosed()).toBe(false);
+    quiet.write(ping);
+    await stillWorks();
+  });
+
+  test("that are large wait for room, so that hundreds of them stay within it", async () => {
+    await start({ messageBytes: 48_000_000 });
+    const collection = client.db("d").collection("large");
+    await collection.insertOne({});
+    global.gc?.();
+    const before = residentBytes(process.pid);
+    // 300 connections that each promise 40 MB and send 1 MB of it: 12 GB, if the server took them at their word.
+    const head = Buffer.alloc(1024 * 1024);
+    head.writeInt32LE(40_000_000, 0);
+    head.writeInt32LE(2013, 12);
+    const peers = await Promise.all(Array.from({ length: 300 }, peer));
+    for (const { socket } of peers) socket.write(head);
+    await stillWorks();
+    await collection.insertOne({ small: true });
+    // This end of the connections holds 300 MB on its own, until the kernel takes them.
+    expect(residentBytes(process.pid) - before).toBeLessThan(600 * 1024 * 1024);
+    for (const { socket } of peers) socket.destroy();
+    await collection.insertOne({ text: "x".repeat(10_000_000) });
+    expect(await collection.countDocuments()).toBe(3);
+  });
+});
+
+describe("replies", () => {
+  const fill = async () => {
+    const collection = client.db("d").collection("texts");
+    await collection.insertMany(Array.from({ length: 15 }, () => ({ text: "x".repeat(1_000_000) })));
+  };
+  const findAll = message({ find: "texts", $db: "d" });
+
+  test("that nobody reads are dropped when there are too many of them, the oldest first", async () => {
+    await start({ unsentReplyBytes: 40_000_000 });
+    await fill();
+    const greedy = await Promise.all(Array.from({ length: 8 }, peer));
+    for (const { socket } of greedy) {
+      socket.pause();
+      socket.write(Buffer.concat([findAll, findAll, findAll]));
+    }
+    // Eight replies of 15 MB, of which two have room.
+    const dropped = () => log.filter((line) => line.includes("a reply is not read")).length;
+    await until(() => dropped() === 6);
+    expect(await gauge("mongo_unsent_reply_bytes")).toBeLessThanOrEqual(40_000_000);
+    await stillWorks();
+    expect(await client.db("d").collection("texts").find().toArray()).toHaveLength(15);
+    expect(dropped()).toBe(7);
+  });
+
+  test("that nobody reads are dropped after their time", async () => {
+    await start({ replySeconds: 0.3 });
+    await fill();
+    const { socket } = await peer();
+    socket.pause();
+    socket.write(findAll);
+    await until(() => log.some((line) => line.includes("a reply is not read")));
+    await until(async () => (await gauge("mongo_unsent_reply_bytes")) === 0);
+  });
+});
+
+describe("cursors", () => {
+  test("are refused when there are too many, and when they hold too much; others go on", async () => {
+    await start({ openCursors: 3, cursorBytes: 50_000 });
+    const collection = client.db("d").collection("c");
+    await collection.insertMany(Array.from({ length: 300 }, (_, n) => ({ n, text: "x".repeat(300) })));
+    const open = async () => {
+      const cursor = collection.find({}, { batchSize: 5 });
+      await cursor.next();
+      return cursor;
+    };
+    const cursors = [await open(), await open(), await open()];
+    expect(await errorOf(open())).toMatchObject({ code: 292 });
+    await cursors[0]?.close();
+    expect(
+      await errorOf(collection.aggregate([{ $sort: { n: 1 } }], { batchSize: 5 }).toArray()),
+    ).toMatchObject({
+      code: 292,
+    });
+    expect(await cursors[1]?.toArray()).toHaveLength(299);
+    await cursors[2]?.close();
+    expect(await gauge("mongo_open_cursors")).toBe(0);
+  });
+
+  test("that nobody asks for are closed after their time", async () => {
+    await start({ cursorIdleSeconds: 0.2 });
+    const collection = client.db("d").collection("c");
+    await collection.insertMany(Array.from({ length: 300 }, (_, n) => ({ n })));
+    const cursor = collection.find({}, { batchSize: 5 });
+    await cursor.next();
+    await until(async () => (await gauge("mongo_open_cursors")) === 0);
+    expect(await errorOf(cursor.toArray())).toMatchObject({ code: 43 });
+  });
+});
+
+test("a long scan lets others go first, whether it reads or writes", async () => {
+  await start({});
+  const collection = client.db("d").collection("many");
+  await collection.insertMany(Array.from({ length: 30_000 }, (_, n) => ({ n })));
+  const scans = [
+    () => collection.countDocuments({ n: -1 }),
+    () => collection.updateMany({ n: -1 }, { $set: { a: 1 } }),
+    () => collection.updateMany({}, { $set: { a: 1 } }),
+    () => collection.find().sort({ n: -1 }).limit(1).toArray(),
+    () => collection.deleteMany({}),
+  ];
+  for (const scan of scans) {
+    const { socket, received } = await peer();
+    const order: string[] = [];
+    const running = scan().then(() => order.push("scan"));
+    socket.once("data", () => order.push("ping"));
+    socket.write(ping);
+    await until(() => received.length > 0);
+    await running;
+    expect(order).toEqual(["ping", "scan"]);
+  }
+});
+
+test("stopping finishes what runs, and does not wait for a client that reads nothing", async () => {
+  await start({ stopSeconds: 0.5 });
+  await client
+    .db("d")
+    .collection("texts")
+    .insertMany(Array.from({ length: 15 }, () => ({ text: "x".repeat(1_000_000) })));
+  const { socket, isClosed } = await peer();
+  socket.pause();
+  socket.write(message({ find: "texts", $db: "d" }));
+  await until(async () => (await gauge("mongo_unsent_reply_bytes")) > 0);
+  await mongo.stop();
+  socket.resume();
+  await until(isClosed);
+});
+
+test("a store whose documents come and go stays as large as its content", async () => {
+  await start({});
+  const collection = client.db("d").collection("c");
+  const sizes: number[] = [];
+  for (let round = 0; round < 12; round++) {
+    await collection.insertMany(Array.from({ length: 500 }, (_, n) => ({ n, text: "x".repeat(2000) })));
+    if (round % 2 === 0) await collection.deleteMany({});
+    else await collection.drop();
+    sizes.push(store.totals().bytes);
+  }
+  expect(sizes.at(-1)).toBeLessThanOrEqual(2 * (sizes[1] ?? 0));
+  expect(store.totals().documents).toBe(0);
+});

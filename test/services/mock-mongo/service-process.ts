@@ -1,0 +1,125 @@
+/** A service as a process of its own, as the tests of both databases start it. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
+
+const projectFile = (path: string) => fileURLToPath(new URL(`../../../${path}`, import.meta.url));
+
+export interface ServiceProcess {
+  readonly child: ChildProcess;
+  readonly output: { stdout: string; stderr: string };
+  /** The exit code; null where a signal ended it. */
+  readonly exit: Promise<number | null>;
+  /** Resolves with the line that says that it listens. @throws Error when it ends before. */
+  listening(): Promise<Readonly<Record<string, unknown>>>;
+  kill(signal: NodeJS.Signals): Promise<number | null>;
+}
+
+/** @param main - Path from the repository's root. */
+export function startService(main: string, args: readonly string[]): ServiceProcess {
+  return watch(
+    spawn(process.execPath, ["--import", "tsx", projectFile(main), ...args], {
+      stdio: ["ignore", "pipe", "pipe"],
+    }),
+  );
+}
+
+/**
+ * Starts a process that loads what a service needs, and becomes the service when it is told to.
+ *
+ * @param preloaded - Modules from the repository's root.
+ */
+export function prepareService(
+  main: string,
+  args: readonly string[],
+  preloaded: readonly string[],
+): { start(): ServiceProcess; discard(): void } {
+  const standby = projectFile("test/services/mock-mongo/standby.ts");
+  const child = spawn(
+    process.execPath,
+    ["--import", "tsx", "--import", standby, projectFile(main), ...args],
+    {
+      stdio: ["pipe", "pipe", "pipe"],
+      env: { ...process.env, PRELOADED_MODULES: preloaded.map(projectFile).join(",") },
+    },
+  );
+  return {
+    start() {
+      child.stdin.end();
+      return watch(child);
+    },
+    discard: () => void child.kill("SIGKILL"),
+  };
+}
+
+function watch(
+  child: ChildProcess & { readonly stdout: Readable; readonly stderr: Readable },
+): ServiceProcess {
+  const output = { stdout: "", stderr: "" };
+  const exit = new Promise<number | null>((resolve) => child.once("close", resolve));
+  // A test that fails halfway leaves no process behind.
+  const end = () => child.kill("SIGKILL");
+  process.once("exit", end);
+  child.once("close", () => process.off("exit", end));
+  const listening = new Promise<Readonly<Record<string, unknown>>>((resolve, reject) => {
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      output.stdout += text;
+      const line = output.stdout.split("\n").find((one) => one.includes("listens on"));
+      if (line?.endsWith("}")) resolve(JSON.parse(line));
+    });
+    exit.then(() => reject(new Error(`it did not start: ${output.stderr}${output.stdout}`)));
+  });
+  // Whoever asks gets the error; a test of a start that fails does not ask.
+  listening.catch(() => undefined);
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    output.stderr += text;
+  });
+  return {
+    child,
+    output,
+    exit,
+    listening: () => listening,
+    kill: (signal) => {
+      child.kill(signal);
+      return exit;
+    },
+  };
+}
+
+/** A folder of its own for a test, and how to remove it. */
+export function temporaryFolder(name: string): { readonly path: string; remove(): void } {
+  const path = mkdtempSync(join(tmpdir(), `engine-room-${name}-`));
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+/** The lines of a log that are there. */
+export function logLines(text: string): Readonly<Record<string, unknown>>[] {
+  return text
+    .split("\n")
+    .filter((line) => line.startsWith("{") && line.endsWith("}"))
+    .map((line) => JSON.parse(line));
+}
+
+/** Waits until something holds. */
+export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  const end = Date.now() + 30_000;
+  while (Date.now() < end) {
+    if (await condition()) return;
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+  throw new Error("what was waited for did not come within 30 s");
+}
+
+/** Memory of a process, in bytes. */
+export function residentBytes(pid: number): number {
+  const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+  return Number(kilobytes) * 1024;
+}
+
+/** Files that a process may open. */
+export function openFilesLimit(): number {
+  return Number(/^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1] ?? 0);
+}

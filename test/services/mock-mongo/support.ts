@@ -1,0 +1,98 @@
+/** The document database with the official driver. */
+import { serialize } from "bson";
+import { type Collection, type Document, MongoClient } from "mongodb";
+import { afterAll, beforeAll } from "vitest";
+import { type ServiceProcess, startService, temporaryFolder } from "./service-process.ts";
+
+export interface RunningMongo {
+  readonly service: ServiceProcess;
+  readonly port: number;
+  readonly metricsPort: number;
+}
+
+export const MAIN = "containers/services/mock-mongo/src/main.ts";
+
+export async function startMongo(data: string, ...args: string[]): Promise<RunningMongo> {
+  const service = startService(MAIN, ["--data", data, "--port", "0", "--metrics-port", "0", ...args]);
+  const { port, metricsPort } = (await service.listening()) as { port: number; metricsPort: number };
+  return { service, port, metricsPort };
+}
+
+/** A client that gives up soon, and does not try again by itself. */
+export function clientOf(port: number, options: object = {}): MongoClient {
+  return new MongoClient(`mongodb://127.0.0.1:${port}/`, {
+    serverSelectionTimeoutMS: 10_000,
+    retryWrites: false,
+    retryReads: false,
+    ...options,
+  });
+}
+
+/** Runs a test against a server and a client of its own. */
+export async function withMongo(
+  run: (client: MongoClient, mongo: RunningMongo) => Promise<void>,
+  ...args: string[]
+): Promise<void> {
+  const folder = temporaryFolder("mongo");
+  const mongo = await startMongo(folder.path, ...args);
+  const client = clientOf(mongo.port);
+  try {
+    await run(client, mongo);
+  } finally {
+    await client.close();
+    await mongo.service.kill("SIGKILL");
+    folder.remove();
+  }
+}
+
+/** One server and one client for all tests of a file. */
+export function useMongo(): {
+  readonly mongo: () => RunningMongo;
+  readonly client: () => MongoClient;
+  /** A collection that no other test has. */
+  readonly fresh: () => Collection<Document>;
+} {
+  const folder = temporaryFolder("mongo-driver");
+  let mongo: RunningMongo;
+  let client: MongoClient;
+  let used = 0;
+  beforeAll(async () => {
+    mongo = await startMongo(folder.path);
+    client = clientOf(mongo.port);
+  });
+  afterAll(async () => {
+    await client.close();
+    await mongo.service.kill("SIGTERM");
+    folder.remove();
+  });
+  return {
+    mongo: () => mongo,
+    client: () => client,
+    fresh() {
+      used += 1;
+      return client.db("test").collection<Document>(`c${used}`);
+    },
+  };
+}
+
+/** Code and name of the error that a command fails with. @throws Error when it succeeds. */
+export async function errorOf(
+  run: Promise<unknown>,
+): Promise<{ code: unknown; codeName: unknown; message: string }> {
+  try {
+    await run;
+  } catch (error) {
+    const { code, codeName, message } = error as Document & Error;
+    return { code, codeName, message };
+  }
+  throw new Error("it succeeded");
+}
+
+/** An OP_MSG with a command, for tests of what no driver would send. */
+export function message(body: Document): Buffer {
+  const bson = serialize(body);
+  const head = Buffer.alloc(21);
+  head.writeInt32LE(21 + bson.length, 0);
+  head.writeInt32LE(2013, 12);
+  return Buffer.concat([head, bson]);
+}

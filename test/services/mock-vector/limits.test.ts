@@ -1,0 +1,253 @@
+/** What a client can't do to the others: with too many bytes, too slow ones, and answers that nobody reads. */
+import { connect, type Socket } from "node:net";
+import type { FastifyInstance } from "fastify";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { Collections } from "../../../containers/services/mock-vector/src/collections.ts";
+import {
+  createVectorServer,
+  DEFAULT_LIMITS,
+  type ServerLimits,
+} from "../../../containers/services/mock-vector/src/server.ts";
+import { Store } from "../../../containers/services/mock-vector/src/store.ts";
+import { openFilesLimit, residentBytes, temporaryFolder, until } from "../mock-mongo/service-process.ts";
+import { clientOf, errorOf, HEAVY_SEARCH, heavyCollection, withVector } from "./support.ts";
+
+let folder: ReturnType<typeof temporaryFolder>;
+let store: Store;
+let app: FastifyInstance;
+let url: string;
+const sockets: Socket[] = [];
+
+beforeEach(() => {
+  folder = temporaryFolder("vector-limits");
+  store = new Store(folder.path);
+});
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  await app.close();
+  await store.close();
+  folder.remove();
+});
+
+async function start(limits: Partial<ServerLimits>): Promise<void> {
+  app = await createVectorServer(store, { logLevel: "silent", limits: { ...DEFAULT_LIMITS, ...limits } });
+  url = await app.listen({ host: "127.0.0.1", port: 0 });
+}
+
+interface Peer {
+  readonly socket: Socket;
+  readonly isClosed: () => boolean;
+  readonly received: () => string;
+}
+
+async function peer(to = url): Promise<Peer> {
+  const socket = connect(Number(new URL(to).port), "127.0.0.1");
+  sockets.push(socket);
+  let received = "";
+  let closed = false;
+  socket
+    .on("error", () => undefined)
+    .on("close", () => {
+      closed = true;
+    })
+    .on("data", (chunk) => {
+      received += chunk;
+    });
+  await new Promise((resolve) => socket.once("connect", resolve));
+  return { socket, isClosed: () => closed, received: () => received };
+}
+
+const transit = async () =>
+  Number(/^vector_transit_bytes (\d+)$/m.exec(await (await fetch(`${url}/metrics`)).text())?.[1]);
+const head = (path: string, ...headers: string[]) =>
+  [`POST ${path} HTTP/1.1`, "host: x", "content-type: application/json", ...headers, "", ""].join("\r\n");
+
+/** A collection whose answers are long. */
+async function filled(): Promise<void> {
+  const client = clientOf(url);
+  await client.createCollection("c", { vectors: { size: 1, distance: "Dot" } });
+  const text = "x".repeat(100_000);
+  await client.upsert("c", {
+    points: Array.from({ length: 100 }, (_, id) => ({ id, vector: [id], payload: { text } })),
+  });
+}
+
+describe("requests", () => {
+  test("that are too large are 413, and 400 when they are no JSON or of another type", async () => {
+    await start({ bodyBytes: 10_000 });
+    const post = (body: string, type = "application/json") =>
+      fetch(`${url}/collections/c/points/query`, { method: "POST", headers: { "content-type": type }, body });
+    for (const [response, status] of [
+      [await post(" ".repeat(10_001)), 413],
+      [await post("{"), 400],
+      [await post('{"__proto__": {}}'), 400],
+      [await post("x", "text/csv"), 415],
+      [await post("{}"), 404],
+    ] as const) {
+      expect(response.status).toBe(status);
+      expect(await response.json()).toMatchObject({ status: { error: expect.any(String) } });
+    }
+  });
+
+  test("that are on their way at the same time are bounded; one more is 503, and room comes back", async () => {
+    await start({ transitBytes: 100_000_000 });
+    await clientOf(url).createCollection("c", { vectors: { size: 1, distance: "Dot" } });
+    const promised = await Promise.all(Array.from({ length: 10 }, () => peer()));
+    for (const { socket } of promised) {
+      socket.write(`${head("/collections/c/points/query", "content-length: 10000000")}{`);
+    }
+    await until(async () => (await transit()) === 100_000_000);
+    const refused = await fetch(`${url}/collections/c/points/query`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: '{"query": [1]}',
+    });
+    expect(refused.status).toBe(503);
+    expect(refused.headers.get("retry-after")).toBe("1");
+    // Chunks without a length count as the largest request.
+    const unknown = await peer();
+    unknown.socket.write(head("/collections/c/points/query", "transfer-encoding: chunked"));
+    await until(() => unknown.received().includes("503"));
+    for (const { socket } of promised) socket.destroy();
+    await until(async () => (await transit()) === 0);
+    expect((await clientOf(url).query("c", { query: [1] })).points).toEqual([]);
+  });
+
+  test("that are never whole are cut off, however slowly they drip", async () => {
+    await start({ requestSeconds: 0.4 });
+    const withHead = await peer();
+    withHead.socket.write(head("/collections/c/points/query", "content-length: 1000"));
+    const withoutHead = await peer();
+    withoutHead.socket.write("POST /collec");
+    const drip = setInterval(() => {
+      for (const { socket } of [withHead, withoutHead]) socket.write("x");
+    }, 50);
+    await until(() => withHead.isClosed() && withoutHead.isClosed());
+    clearInterval(drip);
+    expect(withHead.received()).toContain("408");
+    expect(await transit()).toBe(0);
+  });
+});
+
+describe("answers", () => {
+  test("that nobody reads count until they are dropped after their time", async () => {
+    await start({ answerSeconds: 0.5 });
+    await filled();
+    const { socket, isClosed } = await peer();
+    socket.pause();
+    const body = '{"query":[1],"limit":100,"with_payload":true}';
+    socket.write(`${head("/collections/c/points/query", `content-length: ${body.length}`)}${body}`);
+    await until(async () => (await transit()) > 5_000_000);
+    await until(async () => (await transit()) === 0);
+    socket.resume();
+    await until(isClosed);
+    expect((await clientOf(url).count("c")).count).toBe(100);
+  });
+
+  test("that would be too large are 400, in a batch of queries as well", async () => {
+    await start({});
+    await filled();
+    const query = { query: [1], limit: 100, with_payload: true };
+    const client = clientOf(url);
+    expect(
+      (await client.queryBatch("c", { searches: [query, query] })).map(({ points }) => points.length),
+    ).toEqual([100, 100]);
+    const { status, message } = await errorOf(
+      client.queryBatch("c", { searches: new Array(10).fill(query) }),
+    );
+    expect(status).toBe(400);
+    expect(message).toContain("more than 67108864 characters");
+  });
+});
+
+test("a long search lets others go first", async () => {
+  await start({});
+  const client = clientOf(url);
+  await heavyCollection(client);
+  const order: string[] = [];
+  const searches = Array.from({ length: 100 }, () => HEAVY_SEARCH);
+  const searching = client.queryBatch("c", { searches }).then(() => order.push("search"));
+  await fetch(`${url}/healthz`);
+  order.push("health");
+  await searching;
+  expect(order).toEqual(["health", "search"]);
+});
+
+test("memory is what the disk has, after hundreds of writes at the same time", async () => {
+  await start({});
+  const client = clientOf(url);
+  await client.createCollection("c", { vectors: { size: 1, distance: "Dot" } });
+  await Promise.all(
+    Array.from({ length: 400 }, (_, n) => {
+      const points = [n % 7, n % 11].map((id) => ({ id, vector: [n], payload: { n } }));
+      return n % 5 === 0 ? client.delete("c", { points: [n % 7] }) : client.upsert("c", { points });
+    }),
+  );
+  const everything = async (of: Collections) => {
+    const collection = of.get("c");
+    const points = await collection.page(undefined, 100, undefined);
+    return points.map((point) => ({ ...point, vector: collection.vectors(point.id) }));
+  };
+  const read = await everything(new Collections(store));
+  const live = (await client.scroll("c", { limit: 100, with_vector: true })).points;
+  expect(live.map(({ vector, ...point }) => ({ ...point, vector: { "": vector } }))).toEqual(read);
+  for (const { payload, vector } of read) expect(vector).toEqual({ "": [payload.n] });
+});
+
+test("writes that race with the end of their collection leave nothing behind", async () => {
+  await start({});
+  const client = clientOf(url);
+  for (let round = 0; round < 20; round++) {
+    await client.createCollection("c", { vectors: { size: 1, distance: "Dot" } });
+    const writes = Array.from({ length: 10 }, (_, id) =>
+      client.upsert("c", { points: [{ id, vector: [id] }] }),
+    );
+    const outcomes = await Promise.allSettled([...writes, client.deleteCollection("c"), ...writes]);
+    for (const outcome of outcomes) {
+      if (outcome.status === "rejected") expect(outcome.reason).toMatchObject({ status: 404 });
+    }
+  }
+  await client.createCollection("c", { vectors: { size: 1, distance: "Dot" } });
+  expect((await client.count("c")).count).toBe(0);
+  expect(new Collections(store).get("c").size).toBe(0);
+});
+
+test("a store whose points come and go stays as large as its content", async () => {
+  await start({});
+  const client = clientOf(url);
+  const sizes: number[] = [];
+  for (let round = 0; round < 12; round++) {
+    await client.recreateCollection("c", { vectors: { size: 64, distance: "Dot" } });
+    const vector = new Array(64).fill(round);
+    await client.upsert("c", { points: Array.from({ length: 2000 }, (_, id) => ({ id, vector })) });
+    if (round % 2 === 0) await client.delete("c", { filter: {} });
+    sizes.push(store.bytes());
+  }
+  expect(sizes.at(-1)).toBeLessThanOrEqual(2 * (sizes[1] ?? 0));
+});
+
+const CONNECTIONS = 10_000;
+const tooFewFiles = openFilesLimit() < CONNECTIONS + 500;
+
+// A process that may open fewer files can't have that many connections; `ulimit -n 11000` lets it.
+test.skipIf(tooFewFiles)(`${CONNECTIONS} connections wait while one works`, async () => {
+  await start({});
+  await withVector(async (client, { service, url: realUrl }) => {
+    const pid = service.child.pid ?? 0;
+    const before = residentBytes(pid);
+    const idle: Peer[] = [];
+    while (idle.length < CONNECTIONS) {
+      const some = await Promise.all(Array.from({ length: 250 }, () => peer(realUrl)));
+      idle.push(...some);
+      for (const { socket } of some) socket.write("GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n");
+      await Promise.all(some.map(({ received }) => until(() => received().includes("passed"))));
+    }
+    await client.createCollection("c", { vectors: { size: 1, distance: "Dot" } });
+    for (let id = 0; id < 100; id++) await client.upsert("c", { points: [{ id, vector: [id] }] });
+    expect((await client.query("c", { query: [1], limit: 1 })).points).toMatchObject([{ id: 99 }]);
+    expect(idle.filter(({ isClosed }) => isClosed())).toEqual([]);
+    const text = await (await fetch(`${realUrl}/metrics`)).text();
+    expect(Number(/^vector_connections (\d+)$/m.exec(text)?.[1])).toBeGreaterThan(CONNECTIONS);
+    expect(residentBytes(pid) - before).toBeLessThan(CONNECTIONS * 60 * 1024);
+  });
+});

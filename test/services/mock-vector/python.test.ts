@@ -1,0 +1,15 @@
+/** The official client of PyPI against the vector database. */
+import { expect, test } from "vitest";
+import { pythonMissing, runPython } from "../mock-mongo/python.ts";
+import { withVector } from "./support.ts";
+
+const missing = await pythonMissing();
+
+test("qdrant-client", async ({ skip }) => {
+  skip(missing !== undefined, missing);
+  await withVector(async (_client, { url }) => {
+    const { status, output } = await runPython(import.meta.dirname, "client.py", { URL: url });
+    expect(output).toMatch(/^all checks hold$/m);
+    expect(status).toBe(0);
+  });
+});

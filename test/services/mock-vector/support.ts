@@ -1,0 +1,115 @@
+/** The vector database with the official client. */
+import { QdrantClient } from "@qdrant/js-client-rest";
+import { afterAll, beforeAll } from "vitest";
+import { type ServiceProcess, startService, temporaryFolder } from "../mock-mongo/service-process.ts";
+
+export interface RunningVector {
+  readonly service: ServiceProcess;
+  /** `http://127.0.0.1:PORT`. */
+  readonly url: string;
+}
+
+export const MAIN = "containers/services/mock-vector/src/main.ts";
+
+export async function startVector(data: string, ...args: string[]): Promise<RunningVector> {
+  const service = startService(MAIN, ["--data", data, "--port", "0", ...args]);
+  return { service, url: urlIn(await service.listening()) };
+}
+
+/** The address in the line that says where it listens. */
+export function urlIn(line: Readonly<Record<string, unknown>>): string {
+  const url = /http:\/\/[\d.:]+/.exec(String(line.msg))?.[0];
+  if (url === undefined) throw new Error(`no address in ${JSON.stringify(line)}`);
+  return url;
+}
+
+export function clientOf(url: string): QdrantClient {
+  return new QdrantClient({ url, checkCompatibility: false, timeout: 60_000 });
+}
+
+/** Runs a test against a server and a client of its own. */
+export async function withVector(
+  run: (client: QdrantClient, vector: RunningVector) => Promise<void>,
+): Promise<void> {
+  const folder = temporaryFolder("vector");
+  const vector = await startVector(folder.path);
+  try {
+    await run(clientOf(vector.url), vector);
+  } finally {
+    await vector.service.kill("SIGKILL");
+    folder.remove();
+  }
+}
+
+/** One server and one client for all tests of a file. */
+export function useVector(): {
+  readonly vector: () => RunningVector;
+  readonly client: () => QdrantClient;
+  /** The name of a collection that no other test has: vectors `text` and `image`. */
+  readonly named: () => Promise<string>;
+  /** The same with one vector without a name. */
+  readonly unnamed: (distance?: "Dot" | "Euclid") => Promise<string>;
+} {
+  const folder = temporaryFolder("vector-client");
+  let vector: RunningVector;
+  let client: QdrantClient;
+  let used = 0;
+  beforeAll(async () => {
+    vector = await startVector(folder.path);
+    client = clientOf(vector.url);
+  });
+  afterAll(async () => {
+    await vector.service.kill("SIGTERM");
+    folder.remove();
+  });
+  return {
+    vector: () => vector,
+    client: () => client,
+    async named() {
+      used += 1;
+      const vectors = { text: { size: 3, distance: "Cosine" }, image: { size: 2, distance: "Dot" } } as const;
+      await client.createCollection(`named${used}`, { vectors });
+      return `named${used}`;
+    },
+    async unnamed(distance = "Euclid") {
+      used += 1;
+      await client.createCollection(`unnamed${used}`, { vectors: { size: 1, distance } });
+      return `unnamed${used}`;
+    },
+  };
+}
+
+export function uuid(n: number): string {
+  return `5c56c793-69f3-4fbf-87e6-${String(n).padStart(12, "0")}`;
+}
+
+export function idsOf(points: readonly { readonly id: unknown }[]): unknown[] {
+  return points.map(({ id }) => id);
+}
+
+/** Status and sentence of the error that a call fails with. @throws Error when it succeeds. */
+export async function errorOf(run: Promise<unknown>): Promise<{ status: unknown; message: string }> {
+  try {
+    await run;
+  } catch (error) {
+    const { status, data } = error as { status: number; data: { status: { error: string } } };
+    return { status, message: String(data?.status?.error ?? error) };
+  }
+  throw new Error("it succeeded");
+}
+
+const HEAVY_DIMENSIONS = 256;
+/** A search that takes some milliseconds in a `heavyCollection`. */
+export const HEAVY_SEARCH = { query: new Array<number>(HEAVY_DIMENSIONS).fill(1), limit: 1 };
+
+/** A collection `c` that takes its time: the distance is the one that is not computed by WebAssembly. */
+export async function heavyCollection(client: QdrantClient): Promise<void> {
+  await client.createCollection("c", { vectors: { size: HEAVY_DIMENSIONS, distance: "Manhattan" } });
+  for (let part = 0; part < 10; part++) {
+    const points = Array.from({ length: 2000 }, (_, n) => ({
+      id: part * 2000 + n,
+      vector: new Array<number>(HEAVY_DIMENSIONS).fill(n),
+    }));
+    await client.upsert("c", { points });
+  }
+}
