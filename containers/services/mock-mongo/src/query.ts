@@ -57,13 +57,15 @@ const CHUNK_IDS = 64;
 /**
  * Matches in the order of insertion, and undefined where the work may pause: nothing that was read is held on to there, so
  * documents that are written meanwhile may or may not be seen, as in MongoDB.
+ *
+ * @param test - The filter's predicate, where the caller has it.
  */
 export function* matches(
   store: Store,
   collection: Collection,
   filter: Document,
+  test = predicate(filter),
 ): Generator<Match | undefined, void> {
-  const test = predicate(filter);
   const ids = namedIds(filter);
   const chunks =
     ids === undefined ? scanned(store, collection) : lookedUp(store, collection, sequencesOf(ids));
@@ -76,7 +78,7 @@ export function* matches(
   }
 
   function sequencesOf(wanted: readonly unknown[]): number[] {
-    const found = wanted.flatMap((id) => store.lookUp(collection, id)?.sequence ?? []);
+    const found = wanted.flatMap((id) => store.sequenceOf(collection, id) ?? []);
     return [...new Set(found)].sort((a, b) => a - b);
   }
 }

@@ -153,12 +153,9 @@ export class Store {
     return this.#documents.get([collection.id, sequence]);
   }
 
-  /** The document whose `_id` this is, plain or typed. */
-  lookUp(collection: Collection, id: unknown): StoredDocument | undefined {
-    const sequence = this.#unique.get([collection.id, ID_INDEX.name, identityOf(id)]);
-    if (sequence === undefined) return undefined;
-    const bytes = this.read(collection, sequence);
-    return bytes === undefined ? undefined : { sequence, bytes };
+  /** Place of the document whose `_id` this is, plain or typed. */
+  sequenceOf(collection: Collection, id: unknown): number | undefined {
+    return this.#unique.get([collection.id, ID_INDEX.name, identityOf(id)]);
   }
 
   /**
@@ -178,11 +175,14 @@ export class Store {
 
   /** Within `write`: puts another document in a document's place; `_id` must be the same. @throws CommandError 11000 */
   replace(collection: Collection, stored: StoredDocument, bytes: Uint8Array): void {
-    const before = this.#entries(collection, readPlain(stored.bytes));
-    const after = this.#entries(collection, readPlain(bytes));
-    for (const entry of after) this.#refuseTaken(collection, entry, stored.sequence);
-    for (const entry of before) void this.#unique.remove(keyOf(collection, entry));
-    for (const entry of after) void this.#unique.put(keyOf(collection, entry), stored.sequence);
+    const indexes = uniqueIndexes(collection);
+    if (indexes.length > 0) {
+      const before = entriesOfAll(indexes, readPlain(stored.bytes));
+      const after = entriesOfAll(indexes, readPlain(bytes));
+      for (const entry of after) this.#refuseTaken(collection, entry, stored.sequence);
+      for (const entry of before) void this.#unique.remove(keyOf(collection, entry));
+      for (const entry of after) void this.#unique.put(keyOf(collection, entry), stored.sequence);
+    }
     void this.#documents.put([collection.id, stored.sequence], bytes);
   }
 
@@ -239,8 +239,7 @@ export class Store {
 
   /** `_id_` first. */
   #entries(collection: Collection, document: Document): IndexEntry[] {
-    const indexes = [ID_INDEX, ...collection.indexes.filter(({ unique }) => unique)];
-    return indexes.flatMap((index) => entriesOf(index, document));
+    return entriesOfAll([ID_INDEX, ...uniqueIndexes(collection)], document);
   }
 
   #refuseTaken(collection: Collection, entry: IndexEntry, own: number | undefined): void {
@@ -259,6 +258,15 @@ export class Store {
   #add(collection: Collection, change: number): void {
     void this.#counters.put([collection.id, "count"], this.count(collection) + change);
   }
+}
+
+/** Without `_id_`. */
+function uniqueIndexes({ indexes }: Collection): IndexSpec[] {
+  return indexes.filter(({ unique }) => unique);
+}
+
+function entriesOfAll(indexes: readonly IndexSpec[], document: Document): IndexEntry[] {
+  return indexes.flatMap((index) => entriesOf(index, document));
 }
 
 function keyOf(collection: Collection, { index, identity }: IndexEntry): Key {

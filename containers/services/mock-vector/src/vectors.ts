@@ -85,8 +85,10 @@ export class VectorTable {
     const best = new BestHits(count, isSmaller, tieBreak);
     for (let start = 0; start < this.#slots; start += STRIDE) {
       const scores = this.#scores(query, start, Math.min(STRIDE, this.#slots - start));
-      for (const [index, score] of scores.entries()) {
+      // A plain loop: an iterator over as many scores takes half as long as computing them.
+      for (let index = 0; index < scores.length; index++) {
         const slot = start + index;
+        const score = scores[index] as number;
         if (this.#isPresent[slot] !== 1) continue;
         if (threshold !== undefined && (isSmaller ? score > threshold : score < threshold)) continue;
         if (!best.wants(slot, score) || accepts?.(slot) === false) continue;
@@ -166,11 +168,12 @@ const DISTANCE_FUNCTIONS: Readonly<Record<"Euclid" | "Manhattan", Measure>> = {
 
 /** A vector as the table holds it: for cosine of length 1, as Qdrant stores it; one of zeros stays that. */
 export function prepared(vector: readonly number[], distance: Distance): Float32Array {
-  if (distance !== "Cosine") return Float32Array.from(vector);
+  const values = new Float32Array(vector);
+  if (distance !== "Cosine") return values;
   let squares = 0;
   for (const value of vector) squares += value * value;
+  if (squares === 0) return values;
   const length = Math.sqrt(squares);
-  return length === 0
-    ? new Float32Array(vector.length)
-    : Float32Array.from(vector, (value) => value / length);
+  for (let index = 0; index < vector.length; index++) values[index] = (vector[index] as number) / length;
+  return values;
 }

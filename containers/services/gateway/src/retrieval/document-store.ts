@@ -124,8 +124,12 @@ export class DocumentStore {
   async markReady(documents: readonly DocumentVersion[], call: CallContext): Promise<ReadonlySet<string>> {
     const { matchedCount } = await this.#mongo.write("bulkWrite", call, (options) =>
       this.#rows.bulkWrite(
-        documents.map(({ id, updatedAt }) => ({
-          updateOne: { filter: { _id: id, updatedAt }, update: { $set: { state: "ready" as const } } },
+        // Documents of one write have the same time: one statement is enough for them.
+        [...idsByTime(documents)].map(([milliseconds, ids]) => ({
+          updateMany: {
+            filter: { _id: { $in: ids }, updatedAt: new Date(milliseconds) },
+            update: { $set: { state: "ready" as const } },
+          },
         })),
         { ...options, ordered: false },
       ),
@@ -203,12 +207,22 @@ export class DocumentStore {
 }
 
 /** Now, or a millisecond after what was seen where the clock says otherwise. */
-export function laterThan(seen: Date | undefined): Date {
-  return new Date(Math.max(Date.now(), (seen?.getTime() ?? 0) + 1));
+export function laterThan(seen: Date | undefined, now = Date.now()): Date {
+  return new Date(Math.max(now, (seen?.getTime() ?? 0) + 1));
 }
 
 function idsOf(documents: readonly DocumentVersion[]): string[] {
   return documents.map(({ id }) => id);
+}
+
+function idsByTime(documents: readonly DocumentVersion[]): ReadonlyMap<number, string[]> {
+  const found = new Map<number, string[]>();
+  for (const { id, updatedAt } of documents) {
+    const ids = found.get(updatedAt.getTime());
+    if (ids === undefined) found.set(updatedAt.getTime(), [id]);
+    else ids.push(id);
+  }
+  return found;
 }
 
 function toRow({ id, ...fields }: StoredDocument): Row {

@@ -47,7 +47,7 @@ export interface DocumentServiceSettings {
   readonly stores: Stores;
   readonly settlement: Settlement;
   readonly locks: KeyedLocks;
-  /** Documents that are embedded and written at once. */
+  /** Documents that are written at once; each of their kinds is embedded in batches of the encoder's own. */
   readonly batchSize: number;
   /** Told when a write or deletion is left unfinished. */
   readonly onUnfinished: () => void;
@@ -170,9 +170,10 @@ export class DocumentService {
     call: CallContext,
   ): Promise<void> {
     const { stores, settlement } = this.#settings;
+    const now = Date.now();
     const entries = embedded.flatMap(({ input, vectors }) => {
       if (!(vectors instanceof ApiError))
-        return { document: pending(input, seen.get(input.id)), input, vectors };
+        return { document: pending(input, seen.get(input.id), now), input, vectors };
       outcomes.set(input.id, failed(input.id, vectors));
       return [];
     });
@@ -199,9 +200,9 @@ export class DocumentService {
   }
 }
 
-function pending(input: DocumentInput, seen: DocumentVersion | undefined): StoredDocument {
+function pending(input: DocumentInput, seen: DocumentVersion | undefined, now: number): StoredDocument {
   const { id, text, metadata, image } = input;
-  const updatedAt = laterThan(seen?.updatedAt);
+  const updatedAt = laterThan(seen?.updatedAt, now);
   return {
     id,
     text,

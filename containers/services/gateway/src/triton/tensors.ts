@@ -122,7 +122,9 @@ export function int32Sum(tensor: Tensor | undefined, rows: number): number {
 
 /** Numbers of one FP32 row. */
 export function fp32Values(row: Buffer): number[] {
-  return Array.from({ length: row.length / 4 }, (_, index) => row.readFloatLE(index * 4));
+  const values = new Array<number>(row.length / 4);
+  for (let index = 0; index < values.length; index++) values[index] = row.readFloatLE(index * 4);
+  return values;
 }
 
 function checkTensor(

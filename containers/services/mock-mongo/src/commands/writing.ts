@@ -190,10 +190,10 @@ function* currentMatches(
 ): Generator<{ readonly collection: Collection; readonly match: Match } | undefined, void> {
   const first = store.find(database, name);
   // A filter that can't be read is an error on an empty collection as well.
-  predicate(filter);
+  const test = predicate(filter);
   if (first === undefined) return;
   let collection = first;
-  for (const match of matches(store, collection, filter)) {
+  for (const match of matches(store, collection, filter, test)) {
     if (match !== undefined) {
       yield { collection, match };
       continue;
