@@ -1,4 +1,5 @@
 import { smokeChecks } from "../smoke/checks.ts";
+import { CheckSkipped } from "../smoke/requests.ts";
 import { requireOutputs } from "../stack/backend.ts";
 import { type Command, EXIT } from "./command.ts";
 
@@ -10,25 +11,36 @@ export const command: Command = {
     const outputs = await requireOutputs(stack);
     const checks = smokeChecks(outputs, process.env.ENGINE_ROOM_API_KEY);
     const width = Math.max(...checks.map((check) => check.name.length));
-    let failed = 0;
+    const counts: Record<Sign, number> = { ok: 0, FAILED: 0, skipped: 0 };
     for (const check of checks) {
       const started = performance.now();
       const outcome = await check.run().then(
-        (text) => ({ sign: "ok    ", text }),
-        (error: unknown) => ({ sign: "FAILED", text: reasonOf(error) }),
+        (text): Outcome => ({ sign: "ok", text }),
+        (error: unknown): Outcome => ({
+          sign: error instanceof CheckSkipped ? "skipped" : "FAILED",
+          text: reasonOf(error),
+        }),
       );
-      if (outcome.sign === "FAILED") failed += 1;
+      counts[outcome.sign] += 1;
       const milliseconds = (performance.now() - started).toFixed(0).padStart(6);
       process.stdout.write(
-        `${outcome.sign} ${check.name.padEnd(width)} ${milliseconds} ms  ${outcome.text}\n`,
+        `${outcome.sign.padEnd(7)} ${check.name.padEnd(width)} ${milliseconds} ms  ${outcome.text}\n`,
       );
     }
+    const skipped = counts.skipped === 0 ? "" : `, ${counts.skipped} skipped`;
     process.stdout.write(
-      `${checks.length - failed} of ${checks.length} endpoints answered as they should.\n`,
+      `${counts.ok} of ${checks.length - counts.skipped} endpoints answered as they should${skipped}.\n`,
     );
-    return failed === 0 ? EXIT.ok : EXIT.failed;
+    return counts.FAILED === 0 ? EXIT.ok : EXIT.failed;
   },
 };
+
+type Sign = "ok" | "FAILED" | "skipped";
+
+interface Outcome {
+  readonly sign: Sign;
+  readonly text: string;
+}
 
 /** `fetch failed` alone helps nobody; its cause says what happened to the connection. */
 function reasonOf(error: unknown): string {

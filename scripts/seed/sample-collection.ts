@@ -4,8 +4,11 @@ import { extname, join } from "node:path";
 import type { HandlerContext } from "../../components/local/provider/contract.ts";
 import { cacheDirectory, fileSha256, temporaryFolder } from "../../components/local/provider/files.ts";
 import type { Entry } from "./entry.ts";
-import { type SamplePicture, sampleManifest } from "./sample-manifest.ts";
+import { type SamplePicture, type SampleQuestion, sampleManifest } from "./sample-manifest.ts";
 import { fetchPictures } from "./sample-packages.ts";
+
+/** `metadata.collection` of every document of it. */
+export const SAMPLE_COLLECTION = "samples";
 
 /**
  * The collection's entries, with every picture in the download cache and verified there. The network is needed only
@@ -32,16 +35,24 @@ export async function sampleEntries(context: HandlerContext): Promise<Entry[]> {
       await rm(work, { recursive: true, force: true });
     }
   }
-  return places.map(({ picture, destination }) => entryOf(picture, destination));
+  return places.map(({ picture, destination }) => entryOf(picture, destination, manifest.question));
 }
 
-function entryOf(picture: SamplePicture, imageFile: string): Entry {
+function entryOf(picture: SamplePicture, imageFile: string, question: SampleQuestion): Entry {
   const { id, text, title, author, license, source, package: name, file } = picture;
   return {
     label: `${name}: ${file}`,
     id,
     text,
     imageFile,
-    metadata: { title, author, license, source, collection: "samples" },
+    metadata: {
+      title,
+      author,
+      license,
+      source,
+      collection: SAMPLE_COLLECTION,
+      // The page offers a sample with a question as an example.
+      ...(question.picture === id ? { question: question.text } : {}),
+    },
   };
 }

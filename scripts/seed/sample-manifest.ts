@@ -29,16 +29,37 @@ const pictureSchema = z.strictObject({
   source: z.url({ protocol: /^https?$/ }),
 });
 
-const manifestSchema = z.strictObject({
-  packages: z.record(z.string(), packageSchema),
-  pictures: z.array(pictureSchema).min(1),
+const questionSchema = z.strictObject({
+  text: z.string().min(1),
+  /** Id of the picture that it is asked about, whose document has to be among the sources of an answer. */
+  picture: z.string(),
+  /** Word that an answer has to hold. */
+  answer: z.string().regex(/^[a-z]+$/),
 });
 
+const manifestSchema = z
+  .strictObject({
+    /** The question to try a stack with: on the page, in the README, by `npm run smoke` and in tests. */
+    question: questionSchema,
+    packages: z.record(z.string(), packageSchema),
+    pictures: z.array(pictureSchema).min(1),
+  })
+  .refine(({ question, pictures }) => pictures.some(({ id }) => id === question.picture), {
+    message: "names none of the pictures",
+    path: ["question", "picture"],
+  });
+
 export type SamplePackage = z.infer<typeof packageSchema>;
+export type SampleQuestion = z.infer<typeof questionSchema>;
 export type SamplePicture = z.infer<typeof pictureSchema>;
 export type SampleManifest = z.infer<typeof manifestSchema>;
 
 /** @throws ZodError where samples.json is not what it should be. */
 export function sampleManifest(): SampleManifest {
   return manifestSchema.parse(JSON.parse(readFileSync(join(import.meta.dirname, "samples.json"), "utf8")));
+}
+
+/** Whether an answer holds the word that it has to. */
+export function isAnswered({ answer }: SampleQuestion, given: string): boolean {
+  return new RegExp(`\\b${answer}\\b`, "i").test(given);
 }

@@ -19,6 +19,7 @@ import {
   REQUEST_TIMEOUT_MILLISECONDS,
 } from "./requests.ts";
 import { retrievalChecks } from "./retrieval-checks.ts";
+import { sampleChecks } from "./sample-checks.ts";
 import { SAMPLE_IMAGE_DATA_URL } from "./sample-image.ts";
 
 /** @param apiKey - Sent to the gateway, where it asks for one. */
@@ -30,7 +31,12 @@ export function smokeChecks(outputs: StackOutputs, apiKey: string | undefined): 
       outputs.models.map((model) => model.name),
       apiKey,
     ),
-    ...(outputs.endpoints.vector === null ? [] : retrievalChecks(gateway, gatewayHeaders(apiKey))),
+    ...(outputs.endpoints.vector === null
+      ? []
+      : [
+          ...retrievalChecks(gateway, gatewayHeaders(apiKey)),
+          ...sampleChecks(gateway, gatewayHeaders(apiKey)),
+        ]),
     ...encoderChecks(encoders),
     ...Object.entries(models).flatMap(([name, model]) => [
       ...tritonChecks(name, model),

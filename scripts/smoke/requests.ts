@@ -3,8 +3,16 @@
 export interface Check {
   /** Endpoint as the outputs name it, and what was asked of it. */
   readonly name: string;
-  /** @returns What came back, in a few words. @throws When it is not what it should be. */
+  /**
+   * @returns What came back, in a few words.
+   * @throws CheckSkipped when the stack has nothing to check; any other error when it is not what it should be.
+   */
   run(): Promise<string>;
+}
+
+/** Why there was nothing to check. */
+export class CheckSkipped extends Error {
+  override readonly name = "CheckSkipped";
 }
 
 /** How long a single request may take. */
@@ -36,13 +44,24 @@ export function gatewayRequests(gateway: string, headers: Record<string, string>
 
 /** The text of an answer. @throws Error for any status that is no success. */
 export async function fetchText(url: string, init: RequestInit = {}): Promise<string> {
-  const response = await fetch(url, { ...init, signal: AbortSignal.timeout(REQUEST_TIMEOUT_MILLISECONDS) });
+  const response = await fetchWithin(url, init);
+  await assertSuccess(response);
+  return response.text();
+}
+
+/** An answer of any status, whose body too has to come within the time of one request. */
+export function fetchWithin(url: string, init: RequestInit): Promise<Response> {
+  return fetch(url, { ...init, signal: AbortSignal.timeout(REQUEST_TIMEOUT_MILLISECONDS) });
+}
+
+/** @throws Error for any status that is no success. */
+export async function assertSuccess(response: Response): Promise<void> {
+  if (response.ok) return;
+  const { status } = response;
   const text = await response.text();
-  if (response.status === 401) throw new Error("the gateway asks for a key; put it into ENGINE_ROOM_API_KEY");
-  if (response.status === 429)
-    throw new Error("the rate limit of the gateway is reached; try again in a minute");
-  if (!response.ok) throw new Error(`HTTP ${response.status}: ${text.slice(0, 200)}`);
-  return text;
+  if (status === 401) throw new Error("the gateway asks for a key; put it into ENGINE_ROOM_API_KEY");
+  if (status === 429) throw new Error("the rate limit of the gateway is reached; try again in a minute");
+  throw new Error(`HTTP ${status}: ${text.slice(0, 200)}`);
 }
 
 export function postJson(url: string, body: object, headers: Record<string, string> = {}): Promise<string> {

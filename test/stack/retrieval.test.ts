@@ -4,6 +4,7 @@ import sharp from "sharp";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { sampleEntries } from "../../scripts/seed/sample-collection.ts";
+import { isAnswered, sampleManifest } from "../../scripts/seed/sample-manifest.ts";
 import { TestStack } from "../harness/stack.ts";
 
 const WRITES = 120;
@@ -21,14 +22,15 @@ interface Answer {
 
 const stack = new TestStack("retrieval");
 let outputs: StackOutputs;
-/** Of the bundled photograph of a cat. */
+const { question, pictures } = sampleManifest();
+/** The bundled photograph of a cat, which the bundled question is about. */
 let cat: Buffer;
 
 beforeAll(async () => {
   await stack.succeed("start");
   outputs = await stack.outputs();
   const entries = await sampleEntries({ report: () => {}, signal: new AbortController().signal });
-  cat = readFileSync(entries.find(({ id }) => id === "sample-cat")?.imageFile ?? "");
+  cat = readFileSync(entries.find(({ id }) => id === question.picture)?.imageFile ?? "");
 });
 afterAll(() => stack.dispose());
 
@@ -56,16 +58,16 @@ describe("a started stack", () => {
       (await (await fetch(`${outputs.endpoints.gateway}/v1/documents?limit=500`)).json()) as {
         documents: { id: string }[];
       };
-    const before = (await list()).documents.length;
-    expect(before).toBeGreaterThan(20);
+    const ids = pictures.map(({ id }) => id).sort();
+    expect((await list()).documents.map(({ id }) => id)).toEqual(ids);
     await stack.succeed("start");
-    expect((await list()).documents.length).toBe(before);
-    expect((await stack.succeed("seed")).stdout).toContain(`${before} unchanged, 0 failed`);
+    expect((await list()).documents.map(({ id }) => id)).toEqual(ids);
+    expect((await stack.succeed("seed")).stdout).toContain(`${ids.length} unchanged, 0 failed`);
   });
 
   test("finds the cat by words", async () => {
     const { matches } = await post<Matches>("/v1/match", { text: "a cat" });
-    expect(matches[0]?.id).toBe("sample-cat");
+    expect(matches[0]?.id).toBe(question.picture);
   });
 
   test("finds the cat by its own picture, cropped by a tenth, scaled and encoded anew", async () => {
@@ -81,17 +83,21 @@ describe("a started stack", () => {
       .jpeg({ quality: 70 })
       .toBuffer();
     const { matches } = await post<Matches>("/v1/match", form({}, changed));
-    expect(matches[0]?.id).toBe("sample-cat");
+    expect(matches[0]?.id).toBe(question.picture);
     const picture = await fetch(`${outputs.endpoints.gateway}${matches[0]?.image}`);
     expect(picture.headers.get("content-type")).toBe("image/jpeg");
   });
 
-  test("names the animal of a picture, with its document among the sources", async () => {
-    const answer = await post<Answer>("/v1/answer", form({ question: "Which animal is this?" }, cat));
-    expect(answer.answer).toMatch(/\bcat\b/i);
-    expect(answer.sources[0]?.id).toBe("sample-cat");
-    // The language model of this platform reads no pictures, and the answer says so.
-    expect(answer.imageUsed).toBe(false);
+  test("names the animal of the bundled question, with its document first among the sources", async () => {
+    const stored = await fetch(`${outputs.endpoints.gateway}/v1/documents/${question.picture}/image`);
+    // The original, and the picture as the gateway keeps it, which the page and the README send.
+    for (const picture of [cat, Buffer.from(await stored.arrayBuffer())]) {
+      const answer = await post<Answer>("/v1/answer", form({ question: question.text }, picture));
+      expect(answer.answer).toSatisfy((text: string) => isAnswered(question, text));
+      expect(answer.sources[0]?.id).toBe(question.picture);
+      // The language model of this platform reads no pictures, and the answer says so.
+      expect(answer.imageUsed).toBe(false);
+    }
   });
 
   test("says what `describe` needs", async () => {
@@ -103,7 +109,7 @@ describe("a started stack", () => {
   });
 
   test("answers every endpoint", async () => {
-    expect((await stack.succeed("smoke")).stdout).not.toContain("FAILED");
+    expect((await stack.succeed("smoke")).stdout).not.toMatch(/FAILED|skipped/);
   });
 });
 

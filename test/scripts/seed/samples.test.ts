@@ -4,9 +4,9 @@ import { describe, expect, test } from "vitest";
 import { cacheDirectory, fileSha256 } from "../../../components/local/provider/files.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { sampleEntries } from "../../../scripts/seed/sample-collection.ts";
-import { ALLOWED_LICENSES, sampleManifest } from "../../../scripts/seed/sample-manifest.ts";
+import { ALLOWED_LICENSES, isAnswered, sampleManifest } from "../../../scripts/seed/sample-manifest.ts";
 
-const { packages, pictures } = sampleManifest();
+const { packages, pictures, question } = sampleManifest();
 
 describe("the manifest of the sample collection", () => {
   test("has the cat and other animals, each picture once", () => {
@@ -38,9 +38,27 @@ describe("the manifest of the sample collection", () => {
   });
 });
 
+describe("the bundled question", () => {
+  test("is named in docs/samples.md, and is the README's example, with its picture", () => {
+    expect(readFileSync(join(projectRoot, "docs/samples.md"), "utf8")).toContain(`"${question.text}"`);
+    const readme = readFileSync(join(projectRoot, "README.md"), "utf8");
+    expect(readme).toContain(`/v1/documents/${question.picture}/image`);
+    expect(readme).toContain(`question=${question.text}`);
+  });
+
+  test("is answered by its word, and by no other that holds it", () => {
+    expect(isAnswered(question, "The picture shows a Cat.")).toBe(true);
+    expect(isAnswered(question, "The picture shows a category.")).toBe(false);
+    expect(isAnswered(question, "")).toBe(false);
+  });
+});
+
 test("the packages hold the pictures of the manifest, byte by byte", { timeout: 300_000 }, async () => {
   const entries = await sampleEntries({ report: () => {} });
   expect(entries.map(({ id }) => id)).toEqual(pictures.map(({ id }) => id));
+  expect(
+    entries.flatMap(({ id, metadata }) => ("question" in metadata ? [[id, metadata.question]] : [])),
+  ).toEqual([[question.picture, question.text]]);
   const hashes = await Promise.all(entries.map(({ imageFile }) => fileSha256(imageFile ?? "")));
   expect(hashes).toEqual(pictures.map(({ sha256 }) => sha256));
   expect(entries.every(({ imageFile }) => imageFile?.startsWith(join(cacheDirectory(), "samples")))).toBe(

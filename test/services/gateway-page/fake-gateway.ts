@@ -41,9 +41,18 @@ export interface Asked {
 /** Events of a streamed answer: name, and data. */
 export type AnswerEvents = AsyncIterable<readonly [string, unknown]> | Iterable<readonly [string, unknown]>;
 
+/** What the page looks at in a sample's document. */
+export interface FakeSample {
+  readonly id: string;
+  readonly image: object | null;
+  readonly metadata: Readonly<Record<string, unknown>>;
+}
+
 export interface Scenario {
   services: readonly FakeService[];
   documents: number;
+  /** Documents whose ids come after `sample-`. */
+  samples: readonly FakeSample[];
   /** Key without which /v1 answers 401. */
   key: string | undefined;
   match: (asked: Asked) => MatchResponse;
@@ -58,6 +67,8 @@ export interface FakeGateway {
   asked: Asked[];
   /** Requests for /status that came. */
   statusRequests: number;
+  /** Lists of samples that were asked for. */
+  sampleLists: number;
   /** Streamed answers whose client left before their end. */
   leftAnswers: number;
   reset(): void;
@@ -78,9 +89,11 @@ export async function startFakeGateway(): Promise<FakeGateway> {
     scenario: usualScenario(),
     asked: [],
     statusRequests: 0,
+    sampleLists: 0,
     leftAnswers: 0,
     reset() {
-      Object.assign(fake, { scenario: usualScenario(), asked: [], statusRequests: 0, leftAnswers: 0 });
+      const counts = { statusRequests: 0, sampleLists: 0, leftAnswers: 0 };
+      Object.assign(fake, { scenario: usualScenario(), asked: [], ...counts });
     },
     close: () => app.close(),
   };
@@ -120,10 +133,12 @@ function v1Routes(app: GatewayApp, fake: FakeGateway): void {
     fake.asked.push(asked);
     return asked;
   };
-  app.get("/documents", async () => ({
-    documents: fake.scenario.documents > 0 ? [{ id: "a" }] : [],
-    next: null,
-  }));
+  app.get<{ Querystring: { after?: string } }>("/documents", async ({ query: { after } }) => {
+    if (after === undefined)
+      return { documents: fake.scenario.documents > 0 ? [{ id: "a" }] : [], next: null };
+    fake.sampleLists += 1;
+    return { documents: fake.scenario.samples, next: null };
+  });
   app.get<{ Params: { id: string } }>("/documents/:id/image", async ({ params }, reply) => {
     if (params.id === "lost") throw new Refusal(404, "There is no document lost.");
     return reply.type("image/jpeg").send(await pictureOf(params.id));
@@ -211,6 +226,7 @@ function usualScenario(): Scenario {
   return {
     services: READY,
     documents: 3,
+    samples: [],
     key: undefined,
     match: ({ fields, imageBytes }) => {
       const isFused = fields.text !== undefined && imageBytes !== undefined;

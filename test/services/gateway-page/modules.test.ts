@@ -13,11 +13,12 @@ interface Call {
 }
 interface Modules {
   curlLine(call: Call, context: { base: string; hasKey: boolean; streams: boolean }): string;
+  downloadLine(path: string, name: string, context: { base: string; hasKey: boolean }): string;
   readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<{ event: string; data: string }, void, void>;
 }
 
 const load = async (name: string) => (await import(new URL(`page/${name}`, PUBLIC).href)) as Modules;
-const { curlLine } = await load("curl.js");
+const { curlLine, downloadLine } = await load("curl.js");
 const { readEvents } = await load("events.js");
 
 it("the page's types hold", () => {
@@ -60,6 +61,14 @@ describe("a line for the terminal", () => {
   --form-string 'question=What?' \\
   --form-string stream=true \\
   --form image=@cat.jpg`,
+    );
+  });
+
+  it("keeps a picture under a name", () => {
+    expect(downloadLine("v1/documents/a%2Fb/image", "a b.jpg", { ...context, hasKey: true })).toBe(
+      `curl http://127.0.0.1:8080/v1/documents/a%2Fb/image \\
+  --header "authorization: Bearer $ENGINE_ROOM_API_KEY" \\
+  --output 'a b.jpg'`,
     );
   });
 

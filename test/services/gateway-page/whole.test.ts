@@ -64,11 +64,17 @@ describe.skipIf(NO_BROWSER !== undefined)(withBrowser("the page on the gateway i
           image: dataUrl(await picture("black", "white")),
           metadata: { licence: "CC0-1.0" },
         },
+        {
+          id: "sample-dog",
+          text: "a dog on a lawn",
+          image: dataUrl(await picture("green", "white")),
+          metadata: { question: "Which animal is on the lawn?" },
+        },
         { id: "boat", text: "a boat in the harbour", image: dataUrl(await picture("navy", "teal")) },
       ];
       const response = await gateway.post("/v1/documents", { documents });
       expect(await response.json()).toMatchObject({
-        documents: [{ status: "created" }, { status: "created" }],
+        documents: [{ status: "created" }, { status: "created" }, { status: "created" }],
       });
     });
 
@@ -95,6 +101,14 @@ describe.skipIf(NO_BROWSER !== undefined)(withBrowser("the page on the gateway i
       expect(Number(score)).toBeCloseTo(sum, 2);
     });
 
+    it("offers the question of a sample, and asks it with the sample's picture", async () => {
+      const page = await open();
+      await page.getByRole("button", { name: "Try it: Which animal is on the lawn?" }).click();
+      await page.locator("#answer-facts").getByText("done after").waitFor();
+      await page.locator("#drop").getByText("sample-dog.jpg").waitFor();
+      await page.locator("#match-sample-dog").getByText("Picture: place 1, similarity 1.000").waitFor();
+    });
+
     it.skipIf(NO_CURL)("does the same from a terminal (skipped without curl)", async () => {
       const page = await open();
       await page.locator("#question").fill("it's a `cat`, isn't it?");
@@ -108,7 +122,7 @@ describe.skipIf(NO_BROWSER !== undefined)(withBrowser("the page on the gateway i
       try {
         writeFileSync(join(folder, "my cat.jpg"), await query());
         expect(JSON.parse(await outputOf(match, folder))).toMatchObject({
-          matches: [{ id: "cat" }, { id: "boat" }],
+          matches: [{ id: "cat" }, { id: "sample-dog" }, { id: "boat" }],
         });
         expect(await outputOf(answer, folder)).toMatch(
           /^event: sources\n.*\n\nevent: delta\n[\s\S]*\n\nevent: done\n/,

@@ -11,8 +11,7 @@ const KEY_VARIABLE = "ENGINE_ROOM_API_KEY";
 export function curlLine({ path, fields, image }, { base, hasKey, streams }) {
   const options = [];
   if (streams) options.push("--no-buffer");
-  // Double quotes, so that the shell puts the key in its place.
-  if (hasKey) options.push(`--header "authorization: Bearer $${KEY_VARIABLE}"`);
+  options.push(...keyOptions(hasKey));
   if (image === undefined) {
     options.push("--header 'content-type: application/json'", `--data ${quoted(JSON.stringify(fields))}`);
   } else {
@@ -21,7 +20,32 @@ export function curlLine({ path, fields, image }, { base, hasKey, streams }) {
       options.push(`--form-string ${quoted(`${name}=${value}`)}`);
     options.push(`--form ${quoted(`image=@${formFile(image.name)}`)}`);
   }
+  return command(path, base, options);
+}
+
+/**
+ * @param {string} path Of a file on the gateway.
+ * @param {string} name What it is to be called on the reader's machine.
+ * @param {{ base: string, hasKey: boolean }} context As of {@link curlLine}.
+ * @returns {string}
+ */
+export function downloadLine(path, name, { base, hasKey }) {
+  return command(path, base, [...keyOptions(hasKey), `--output ${quoted(name)}`]);
+}
+
+/**
+ * @param {string} path
+ * @param {string} base
+ * @param {readonly string[]} options
+ */
+function command(path, base, options) {
   return [`curl ${quoted(new URL(path, base).href)}`, ...options].join(" \\\n  ");
+}
+
+/** @param {boolean} hasKey */
+function keyOptions(hasKey) {
+  // Double quotes, so that the shell puts the key in its place.
+  return hasKey ? [`--header "authorization: Bearer $${KEY_VARIABLE}"`] : [];
 }
 
 /**

@@ -3,7 +3,7 @@ import { announce, byId } from "./dom.js";
 
 /**
  * @param {(problem: string | undefined) => void} onChange Told of every new image, its removal, and why a file was not taken.
- * @returns {{ current(): File | undefined, enable(isEnabled: boolean): void }}
+ * @returns {{ current(): File | undefined, put(file: File): void, enable(isEnabled: boolean): void }}
  */
 export function imageInput(onChange) {
   const part = byId("image-part", HTMLDivElement);
@@ -91,6 +91,7 @@ export function imageInput(onChange) {
 
   return {
     current: () => (isEnabled ? current : undefined),
+    put: set,
     enable(wanted) {
       isEnabled = wanted;
       part.hidden = !wanted;

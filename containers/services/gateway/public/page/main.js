@@ -3,8 +3,9 @@ import { clearAnswer, showAnswer } from "./answer.js";
 import { ApiFailure, apiKey, get } from "./api.js";
 import { answerCall, exampleCall, matchCall } from "./calls.js";
 import { capabilitiesOf } from "./capabilities.js";
-import { curlLine } from "./curl.js";
+import { curlLine, downloadLine } from "./curl.js";
 import { announce, byId, element, notice } from "./dom.js";
+import { exampleOffer } from "./example.js";
 import { imageInput } from "./image-input.js";
 import { keyForm } from "./key.js";
 import { clearMatches, showMatches } from "./matches.js";
@@ -37,6 +38,12 @@ let pictures = new Pictures();
 
 const image = imageInput((problem) => {
   remark("error", problem);
+});
+
+const example = exampleOffer((chosen) => {
+  question.value = chosen.question;
+  image.put(chosen.image);
+  form.requestSubmit();
 });
 
 const key = keyForm({
@@ -84,6 +91,7 @@ function showAbilities({ canFind, canFindImages, canDescribe, chatModels }) {
   const hasKeyboard = matchMedia("(hover: hover) and (pointer: fine)").matches;
   if (isNew && hasKeyboard && document.activeElement === document.body) question.focus();
   image.enable(canFindImages);
+  example.enable(canFindImages);
   submit.textContent = chatModels.length > 0 ? "Ask" : "Find";
   findOnly.hidden = chatModels.length === 0;
   byId("via-option", HTMLLabelElement).hidden = !canDescribe;
@@ -143,6 +151,7 @@ async function lookForDocuments() {
     const response = await get("v1/documents?limit=1", AbortSignal.timeout(5000));
     isEmpty = (await response.json()).documents.length === 0;
     key.accepted();
+    if (!isEmpty) await example.look();
   } catch (error) {
     // Anything but a missing key is told by the list of services.
     if (error instanceof ApiFailure && error.status === 401) key.ask(error.message);
@@ -197,6 +206,11 @@ function run(words, file, wantsAnswer, signal) {
   const match = matchCall(words, file, options);
   const answer = wantsAnswer && words !== "" ? answerCall(words, file, options) : undefined;
   const requests = [{ title: "Find the matches", line: lineOf(match, false) }];
+  const picturePath = example.pathOf(file);
+  if (file !== undefined && picturePath !== undefined) {
+    const line = downloadLine(picturePath, file.name, lineContext());
+    requests.unshift({ title: "Fetch the example's picture", line });
+  }
   if (answer) requests.push({ title: "Answer from them, as it is written", line: lineOf(answer, true) });
   showRequests(requests);
   const tell = (/** @type {string} */ place) => (/** @type {unknown} */ error) =>
@@ -241,5 +255,9 @@ function setBusy(isBusy) {
  * @param {boolean} streams
  */
 function lineOf(call, streams) {
-  return curlLine(call, { base: document.baseURI, hasKey: apiKey() !== null, streams });
+  return curlLine(call, { ...lineContext(), streams });
+}
+
+function lineContext() {
+  return { base: document.baseURI, hasKey: apiKey() !== null };
 }
