@@ -1,7 +1,7 @@
 import { existsSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { relative } from "node:path";
 import { projectRoot } from "../program/stack-file.ts";
-import { openStack } from "../stack/backend.ts";
+import { openStack, stackPaths } from "../stack/backend.ts";
 import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {
@@ -11,12 +11,11 @@ export const command: Command = {
   options: { "delete-data": { type: "boolean" } },
   async run({ stack, values }) {
     await (await openStack(stack)).down();
-    const data = `.data/${stack.name}`;
-    const folder = join(projectRoot, data);
-    if (values["delete-data"] === true) rmSync(folder, { recursive: true, force: true });
-    else if (existsSync(folder)) {
+    const { data } = stackPaths(stack.name);
+    if (values["delete-data"] === true) rmSync(data, { recursive: true, force: true });
+    else if (existsSync(data)) {
       process.stderr.write(
-        `The documents are kept in ${data}; \`npm run down -- --delete-data\` deletes them.\n`,
+        `The documents are kept in ${relative(projectRoot, data)}; \`npm run down -- --delete-data\` deletes them.\n`,
       );
     }
     return EXIT.ok;

@@ -1,8 +1,9 @@
 import { resolve } from "node:path";
 import { callerDirectory } from "../program/stack-file.ts";
 import type { LoadSummary } from "../seed/load.ts";
+import { SampleMark } from "../seed/sample-mark.ts";
 import { seedFolder, seedSamples } from "../seed/seed.ts";
-import { requireOutputs } from "../stack/backend.ts";
+import { requireOutputs, stackPaths } from "../stack/backend.ts";
 import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {
@@ -34,7 +35,10 @@ export const command: Command = {
       const summary =
         typeof values.from === "string"
           ? await seedFolder(resolve(callerDirectory(), values.from), options)
-          : await seedSamples(options);
+          : await seedSamples(
+              endpoints.mongo === null ? undefined : new SampleMark(stackPaths(stack.name).data),
+              options,
+            );
       process.stdout.write(report(summary, (performance.now() - started) / 1000));
       if (interrupt.signal.aborted) return INTERRUPTED_EXIT_CODE;
       return summary.failures.length === 0 && summary.stopped === undefined ? EXIT.ok : EXIT.failed;

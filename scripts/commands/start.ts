@@ -1,9 +1,10 @@
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { UserError } from "../errors.ts";
 import { type StackReference, stackReference } from "../program/stack-file.ts";
+import { SampleMark } from "../seed/sample-mark.ts";
 import { seedSamplesOnce } from "../seed/seed.ts";
 import { ensureSystemPackages } from "../setup/system-packages.ts";
-import { openStack } from "../stack/backend.ts";
+import { openStack, stackPaths } from "../stack/backend.ts";
 import { endpointTable } from "../stack/endpoint-table.ts";
 import { type Command, EXIT } from "./command.ts";
 
@@ -13,7 +14,7 @@ export const command: Command = {
   usage: "[--stack NAME] [--yes] [--no-samples]",
   details: [
     "--yes          install missing Debian packages (as root); CI=true means the same",
-    "--no-samples   leave a gateway without documents empty, instead of loading the sample pictures",
+    "--no-samples   leave a new stack without documents, instead of loading the sample pictures",
   ],
   options: { yes: { type: "boolean", short: "y" }, "no-samples": { type: "boolean" } },
   async run({ stack, values }) {
@@ -25,7 +26,7 @@ export const command: Command = {
     const outputs = await backend.outputs();
     if (outputs === undefined) throw new UserError(`The stack ${stack.name} has no outputs after \`up\`.`);
     const seconds = ((performance.now() - started) / 1000).toFixed(1);
-    if (values["no-samples"] !== true) await loadSamples(outputs);
+    if (values["no-samples"] !== true) await loadSamples(stack, outputs);
     const needsKey = (await fetch(`${outputs.endpoints.gateway}/v1/models`)).status === 401;
     process.stdout.write(
       `\nUp in ${seconds} s.\n\n${endpointTable(outputs)}\n${nextCommands(stack, outputs, needsKey)}`,
@@ -35,12 +36,12 @@ export const command: Command = {
 };
 
 /** A service without pictures still is a service: what goes wrong here is said, and ends nothing. */
-async function loadSamples({ endpoints }: StackOutputs): Promise<void> {
+async function loadSamples({ name }: StackReference, { endpoints }: StackOutputs): Promise<void> {
   // Databases that are not this stack's own get nothing that nobody asked for.
   if (endpoints.mongo === null) return;
   const command = "npm run seed";
   try {
-    const summary = await seedSamplesOnce({
+    const summary = await seedSamplesOnce(new SampleMark(stackPaths(name).data), {
       gateway: endpoints.gateway,
       apiKey: process.env.ENGINE_ROOM_API_KEY,
     });

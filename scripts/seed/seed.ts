@@ -5,6 +5,7 @@ import { readFolder } from "./folder.ts";
 import { type Failure, type LoadSummary, load } from "./load.ts";
 import { Progress } from "./progress.ts";
 import { sampleEntries } from "./sample-collection.ts";
+import type { SampleMark } from "./sample-mark.ts";
 
 export interface SeedOptions extends Pick<DocumentsClientOptions, "gateway" | "apiKey"> {
   /** Ends the load; a later one goes on from there. */
@@ -16,27 +17,42 @@ export interface SeedOptions extends Pick<DocumentsClientOptions, "gateway" | "a
 /**
  * Loads the sample collection into a gateway; what it has already stays as it is.
  *
+ * @param mark - Of the stack whose own databases they are; undefined for databases that run elsewhere.
  * @throws UserError when a picture is missing in the download cache and its package can't be had.
  */
-export async function seedSamples(options: SeedOptions): Promise<LoadSummary> {
-  const { out = process.stderr } = options;
+export async function seedSamples(mark: SampleMark | undefined, options: SeedOptions): Promise<LoadSummary> {
+  const { out = process.stderr, signal } = options;
   const report = (line: string) => void out.write(`  ${line}\n`);
-  const { signal } = options;
   const entries = await sampleEntries({ report, ...(signal === undefined ? {} : { signal }) });
-  return seed(entries, [], options);
+  // Before the first document: with it, the stack is no longer one without documents.
+  if ((await mark?.read()) === "none") await mark?.write("begun");
+  const summary = await seed(entries, [], options);
+  if (summary.stopped === undefined && summary.failures.length === 0) await mark?.write("settled");
+  return summary;
 }
 
 /**
- * Loads the sample collection into a gateway that has no document at all, so that what people delete stays deleted.
+ * Loads the sample collection into a new stack, once and as a whole. One that has documents already gets none, and what
+ * people delete stays deleted; a load that was interrupted, or in which documents failed, goes on.
  *
- * @returns undefined where there was a document.
+ * @returns undefined where nothing was to be loaded.
  * @throws UserError as seedSamples does; GatewayRefusal when the gateway can't be asked.
  */
-export async function seedSamplesOnce(options: SeedOptions): Promise<LoadSummary | undefined> {
+export async function seedSamplesOnce(
+  mark: SampleMark,
+  options: SeedOptions,
+): Promise<LoadSummary | undefined> {
   const { out = process.stderr, signal = new AbortController().signal, ...target } = options;
+  const state = await mark.read();
+  if (state === "settled") return undefined;
+  if (state === "begun") {
+    out.write("  going on with the sample pictures, whose load did not come to its end\n");
+    return seedSamples(mark, options);
+  }
   const onWait = (reason: string, seconds: number) => void out.write(`  ${waitLine(reason, seconds)}\n`);
-  const isEmpty = await new DocumentsClient({ ...target, onWait }).isEmpty(signal);
-  return isEmpty ? seedSamples(options) : undefined;
+  if (await new DocumentsClient({ ...target, onWait }).isEmpty(signal)) return seedSamples(mark, options);
+  await mark.write("settled");
+  return undefined;
 }
 
 /**

@@ -27,6 +27,8 @@ export interface StackPaths {
   readonly relativeDirectory: string;
   /** The same, absolute. */
   readonly directory: string;
+  /** Documents of the stack's own databases, absolute; `down` leaves them. */
+  readonly data: string;
   /** State of the try-out runner. */
   readonly tryoutState: string;
   /** File backend and configuration of the Pulumi CLI. */
@@ -39,6 +41,7 @@ export function stackPaths(stack: string, root: string = projectRoot): StackPath
   return {
     relativeDirectory,
     directory,
+    data: join(root, ".data", stack),
     tryoutState: join(directory, "state.json"),
     pulumi: join(directory, "pulumi"),
   };

@@ -1,0 +1,6 @@
+/** The first load of the samples in a process of its own, for tests that kill it: `first-load-process.ts URL DATA`. */
+import { SampleMark } from "../../../scripts/seed/sample-mark.ts";
+import { seedSamplesOnce } from "../../../scripts/seed/seed.ts";
+
+const [gateway = "", data = ""] = process.argv.slice(2);
+await seedSamplesOnce(new SampleMark(data), { gateway });
