@@ -1,5 +1,7 @@
+import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
 import { fromRuntimeConfig, parseConfig } from "../../../infra/config/config.ts";
 import { ConfigError, type Problem } from "../../../infra/problems.ts";
 import { customModel } from "../plan/checks/stacks.ts";
@@ -367,5 +369,14 @@ describe("databases of a local stack", () => {
     ["the same port twice", { databasePorts: { mongo: 27017, vector: 27017 } }, ["databasePorts.vector"]],
   ])("%s", (_what, values, paths) => {
     expect(problemsOf({ ...smallest, ...values }).map(({ path }) => path)).toEqual(paths);
+  });
+
+  test("the README's example of ones that run elsewhere is accepted", () => {
+    const readme = readFileSync(new URL("../../../README.md", import.meta.url), "utf8");
+    const blocks = [...readme.matchAll(/```yaml\n(.*?)```/gs)].map(([, block]) => block ?? "");
+    const example = parse(blocks.find((block) => block.includes("externalDatabases")) ?? "") as object;
+    const values = Object.entries(example).map(([key, value]) => [key.replace("engine-room:", ""), value]);
+    expect(values.map(([key]) => key)).toEqual(["databases", "externalDatabases"]);
+    expect(problemsOf({ ...smallest, ...Object.fromEntries(values) })).toEqual([]);
   });
 });

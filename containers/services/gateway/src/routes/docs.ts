@@ -17,7 +17,7 @@ export async function collectOpenApi(app: GatewayApp, version: string): Promise<
         title: "engine-room gateway",
         version,
         description:
-          "The OpenAI API in front of NVIDIA Triton Inference Servers. Errors under /v1 have OpenAI's shape, others are problem details (RFC 9457).",
+          "The OpenAI API and retrieval in front of NVIDIA Triton Inference Servers. Errors under /v1 have OpenAI's shape, others are problem details (RFC 9457).",
         license: { name: "Apache-2.0", identifier: "Apache-2.0" },
       },
       servers: [{ url: "/" }],
