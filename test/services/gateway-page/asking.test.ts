@@ -99,10 +99,10 @@ describe.skipIf(NO_BROWSER !== undefined)(withBrowser("asking the page"), () => 
       await the.open();
       await the.question().fill("first");
       await the.question().press("Enter");
-      await the.page.getByText("About first.").waitFor();
+      await the.answer().getByText("About first.").waitFor();
       await the.question().fill("second");
       await the.question().press("Enter");
-      await the.page.getByText("About second.").waitFor();
+      await the.answer().getByText("About second.").waitFor();
       await the.answer().getByText("done after").waitFor();
       expect(await the.answer().textContent()).not.toContain("first.");
       await expect.poll(() => the.gateway.leftAnswers).toBe(1);

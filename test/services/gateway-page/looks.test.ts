@@ -141,6 +141,19 @@ describe.skipIf(NO_BROWSER !== undefined)(withBrowser("the look of the page"), (
       .filter(({ box }) => box.height > 0 && (box.height < 32 || box.width < 44))
       .map(({ name }) => name)`);
     expect(small).toEqual([]);
+    const copyHeights = await page.evaluate<number[]>(
+      '[...document.querySelectorAll(".copy")].map((button) => button.offsetHeight)',
+    );
+    expect(copyHeights).toEqual([36, 36]);
+  });
+
+  it("shows a phone's reader that the answer begins", async () => {
+    await openAnswered(PHONE);
+    await expect
+      .poll(() =>
+        page.evaluate<number>('innerHeight - document.getElementById("answer").getBoundingClientRect().top'),
+      )
+      .toBeGreaterThanOrEqual(240);
   });
 
   it("keeps still for readers who want no motion", async () => {

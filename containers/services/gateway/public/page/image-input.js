@@ -33,8 +33,7 @@ export function imageInput(onChange) {
     remove.hidden = file === undefined;
     drop.toggleAttribute("data-filled", file !== undefined);
     title.textContent = file?.name ?? emptyTitle;
-    hint.textContent =
-      file === undefined ? emptyHint : `${bytes(file.size)}; choose or drop another to replace it`;
+    hint.textContent = file === undefined ? emptyHint : `${bytes(file.size)}; choose another to replace it`;
     announce(file === undefined ? "Image removed." : `Image ${file.name} added.`);
     onChange(undefined);
   }

@@ -13,6 +13,9 @@ import { Pictures } from "./pictures.js";
 import { showRequests } from "./requests.js";
 import { watchServices } from "./services.js";
 
+/** Less of the results than this at the lower end of the window is too little to notice. */
+const LEAST_SEEN_PIXELS = 240;
+
 const form = byId("ask", HTMLFormElement);
 const question = byId("question", HTMLTextAreaElement);
 const submit = byId("submit", HTMLButtonElement);
@@ -215,10 +218,17 @@ function run(words, file, wantsAnswer, signal) {
   showRequests(requests);
   const tell = (/** @type {string} */ place) => (/** @type {unknown} */ error) =>
     tellProblem(error, place, signal);
-  return Promise.all([
+  const shown = Promise.all([
     showMatches(match, pictures, signal).then(() => undefined, tell("matches-body")),
     answer && showAnswer(answer, pictures, signal).then(() => undefined, tell("answer-problem")),
   ]);
+  bringIntoView(byId(answer ? "answer" : "matches", HTMLElement));
+  return shown;
+}
+
+/** Where the form fills the screen, as on a phone, nobody would see that anything has begun. @param {HTMLElement} section */
+function bringIntoView(section) {
+  if (innerHeight - section.getBoundingClientRect().top < LEAST_SEEN_PIXELS) section.scrollIntoView();
 }
 
 /**
