@@ -1,6 +1,10 @@
 /** Writes and deletions that are interrupted at every step: afterwards both databases agree, and nothing acknowledged is lost. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type RunningGateway, startGateway } from "../gateway/support.ts";
+import { temporaryFolder } from "../mock-mongo/service-process.ts";
+import { urlIn } from "../mock-vector/support.ts";
 import { type FakeTriton, startFakeTriton } from "./fake-triton.ts";
 import {
   type Fate,
@@ -12,13 +16,16 @@ import {
 } from "./fault-proxies.ts";
 import {
   agree,
+  agreed,
   contentsOf,
   type Databases,
   dataUrl,
   picture,
+  restartableService,
   retrievalConfig,
   startDatabases,
 } from "./support.ts";
+import { postDocuments, statusesOf } from "./writers.ts";
 
 let databases: Databases;
 let triton: FakeTriton;
@@ -198,5 +205,58 @@ describe("a deletion", () => {
     });
     expect((await read("phoenix")).status).toBe(200);
     expect(agree(await contentsOf(databases))).toBe(true);
+  });
+});
+
+describe("a database that is killed", () => {
+  it("between the two writes comes back, and both agree", async () => {
+    failOnce(vector, "PUT /points", "pass", () => databases.vector.kill());
+    const documents = Array.from({ length: 30 }, (_, index) => ({
+      id: `kill-${index}`,
+      text: `killed ${index}`,
+    }));
+    const response = await write({ documents });
+    expect([200, 503]).toContain(response.status);
+    expect(await (await gateway.post("/v1/match", { text: "killed" })).json()).toMatchObject({
+      error: { code: "vector_unavailable" },
+    });
+    await expect(sweep()).rejects.toThrow("vector database");
+    await databases.vector.start();
+    await sweep();
+    const contents = await contentsOf(databases);
+    expect(agree(contents)).toBe(true);
+    expect(contents.documents.has("kill-0")).toBe(true);
+  });
+});
+
+describe("a gateway that is killed", () => {
+  it("between the two writes leaves nothing that its successor does not finish by itself", async () => {
+    const folder = temporaryFolder("gateway-killed");
+    const config = join(folder.path, "gateway.json");
+    const ports = { mongo: mongo.port, vector: vector.port };
+    writeFileSync(config, JSON.stringify(retrievalConfig(triton, ports, { log: {} })));
+    const image = dataUrl(await picture("lime", "maroon"));
+    const documents = Array.from({ length: 20 }, (_, index) => ({
+      id: `victim-${index}`,
+      text: `victim ${index}`,
+      ...(index === 0 && { image }),
+    }));
+    const service = restartableService("gateway", ["--config", config]);
+    try {
+      const first = urlIn(await service.start());
+      failOnce(vector, "PUT /points", "loseAnswer", () => service.kill());
+      await expect(postDocuments(first, documents)).rejects.toThrow("fetch failed");
+      const { documents: left } = await contentsOf(databases);
+      expect([...left.values()].some(({ state }) => state === "pending")).toBe(true);
+      const second = urlIn(await service.start());
+      await agreed(databases);
+      // A client that was not answered sends the same again.
+      const statuses = await statusesOf(postDocuments(second, documents));
+      expect(new Set(statuses)).toEqual(new Set(["created", "unchanged"]));
+      expect(agree(await contentsOf(databases))).toBe(true);
+    } finally {
+      await service.dispose();
+      folder.remove();
+    }
   });
 });

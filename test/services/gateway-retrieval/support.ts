@@ -1,74 +1,72 @@
 /** What the tests of retrieval share: real database processes, a Triton of fakes, and gateways on top of them. */
-import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { MongoClient } from "mongodb";
 import sharp from "sharp";
+import { expect, vi } from "vitest";
 import type { GatewayConfigInput } from "../../../containers/services/gateway/src/config.ts";
-import { CHATML, closedPort, until } from "../gateway/support.ts";
+import { CHATML, closedPort } from "../gateway/support.ts";
+import {
+  type PreparedService,
+  prepareService,
+  type ServiceProcess,
+  startService,
+  temporaryFolder,
+} from "../mock-mongo/service-process.ts";
 import { type FakeTriton, IMAGE_DIMENSION, TEXT_DIMENSION } from "./fake-triton.ts";
 
-const SERVICES = fileURLToPath(new URL("../../../containers/services/", import.meta.url));
-
-/** A process that can be killed and started again on the same port and data. */
-export interface DatabaseProcess {
-  readonly port: number;
-  start(): Promise<void>;
+/** A service that can be killed and started again with the same arguments. */
+export interface RestartableService {
+  /** @returns The line of its log that says where it listens. @throws Error when it ends before. */
+  start(): Promise<Readonly<Record<string, unknown>>>;
+  /** Has the process of the next start load its modules meanwhile. */
+  prepare(): void;
   /** SIGKILL, and waits for the end. */
   kill(): Promise<void>;
-  /** Ends it and removes its data. */
+  /** Ends it, and what was prepared. */
   dispose(): Promise<void>;
 }
 
-async function databaseProcess(
-  service: "mock-mongo" | "mock-vector",
-  more: readonly string[],
-  probe: (port: number) => Promise<unknown>,
-): Promise<DatabaseProcess> {
-  const data = mkdtempSync(join(tmpdir(), `${service}-`));
-  const port = await closedPort();
-  let child: ChildProcess | undefined;
-  const main = join(SERVICES, service, "src/main.ts");
+/** @param service - Folder below containers/services. */
+export function restartableService(service: string, args: readonly string[]): RestartableService {
+  const main = `containers/services/${service}/src/main.ts`;
+  const modules = [`containers/services/${service}/src/server.ts`];
+  const prepared: PreparedService[] = [];
+  let running: ServiceProcess | undefined;
   const kill = async () => {
-    const running = child;
-    child = undefined;
-    if (running === undefined || running.exitCode !== null) return;
-    const ended = new Promise((resolve) => running.once("close", resolve));
-    running.kill("SIGKILL");
-    await ended;
+    await running?.kill("SIGKILL");
   };
   return {
-    port,
-    start: async () => {
-      child = spawn(
-        process.execPath,
-        ["--import", "tsx", main, "--data", data, "--port", String(port), "--log-level", "error", ...more],
-        { stdio: ["ignore", "ignore", "inherit"] },
-      );
-      const running = child;
-      await until(() => {
-        if (running.exitCode !== null) throw new Error(`${service} ended with ${running.exitCode}`);
-        return probe(port).then(Boolean, () => false);
-      });
+    start: () => {
+      running = prepared.shift()?.start() ?? startService(main, args);
+      return running.listening();
+    },
+    prepare: () => {
+      prepared.push(prepareService(main, args, modules));
     },
     kill,
     dispose: async () => {
+      for (const one of prepared) one.discard();
       await kill();
-      rmSync(data, { recursive: true, force: true });
     },
   };
 }
 
-async function pingMongo(port: number): Promise<true> {
-  const client = new MongoClient(`mongodb://127.0.0.1:${port}`, { serverSelectionTimeoutMS: 200 });
-  try {
-    await client.db("admin").command({ ping: 1 });
-    return true;
-  } finally {
-    await client.close();
-  }
+/** A database with a port and data of its own; they stay when it is killed, and its data goes when it is disposed of. */
+export interface DatabaseProcess extends RestartableService {
+  readonly port: number;
+}
+
+async function databaseProcess(service: string, more: readonly string[] = []): Promise<DatabaseProcess> {
+  const folder = temporaryFolder(service);
+  const port = await closedPort();
+  const database = restartableService(service, ["--data", folder.path, "--port", String(port), ...more]);
+  return {
+    ...database,
+    port,
+    dispose: async () => {
+      await database.dispose();
+      folder.remove();
+    },
+  };
 }
 
 export interface Databases {
@@ -79,12 +77,8 @@ export interface Databases {
 
 /** Both databases, running and empty. */
 export async function startDatabases(): Promise<Databases> {
-  const metricsPort = String(await closedPort());
-  const mongo = await databaseProcess("mock-mongo", ["--metrics-port", metricsPort], pingMongo);
-  const vector = await databaseProcess("mock-vector", [], async (port) => {
-    const response = await fetch(`http://127.0.0.1:${port}/readyz`);
-    return response.ok;
-  });
+  const mongo = await databaseProcess("mock-mongo", ["--metrics-port", "0"]);
+  const vector = await databaseProcess("mock-vector");
   const dispose = async () => {
     await Promise.all([mongo.dispose(), vector.dispose()]);
   };
@@ -145,10 +139,16 @@ export function dataUrl(bytes: Buffer, type = "image/png"): string {
 
 /** What both databases hold, read without the gateway. */
 export interface Contents {
-  /** State and hash of each document in MongoDB. */
+  /** Documents in MongoDB. */
   readonly documents: ReadonlyMap<
     string,
-    { readonly state: string; readonly contentHash: string; readonly text: string }
+    {
+      readonly state: string;
+      readonly contentHash: string;
+      readonly text: string;
+      /** SHA-256 of its image. */
+      readonly image: string | undefined;
+    }
   >;
   /** Hash of each document in the vector database. */
   readonly points: ReadonlyMap<string, string>;
@@ -163,7 +163,10 @@ export async function contentsOf(databases: Databases): Promise<Contents> {
     const images = await database.collection("images").find({}).toArray();
     return {
       documents: new Map(
-        rows.map(({ _id, state, contentHash, text }) => [String(_id), { state, contentHash, text }]),
+        rows.map(({ _id, state, contentHash, text, image }) => [
+          String(_id),
+          { state, contentHash, text, image: image?.sha256 },
+        ]),
       ),
       points: await pointsOf(databases.vector.port),
       images: images.map(({ _id }) => String(_id)),
@@ -194,4 +197,14 @@ export function agree({ documents, points }: Contents): boolean {
       ([id, { state, contentHash }]) => state === "ready" && points.get(id) === contentHash,
     )
   );
+}
+
+/** Waits until both databases agree. @throws Error with what they hold when they do not within half a minute. */
+export function agreed(databases: Databases): Promise<Contents> {
+  const check = async () => {
+    const contents = await contentsOf(databases);
+    expect(contents, "both databases agree").toSatisfy(agree);
+    return contents;
+  };
+  return vi.waitFor(check, { timeout: 30_000, interval: 10 });
 }

@@ -27,6 +27,13 @@ export function startService(main: string, args: readonly string[]): ServiceProc
   );
 }
 
+/** A process that has loaded what a service needs, and waits. */
+export interface PreparedService {
+  /** Lets it become the service. */
+  start(): ServiceProcess;
+  discard(): void;
+}
+
 /**
  * Starts a process that loads what a service needs, and becomes the service when it is told to.
  *
@@ -36,7 +43,7 @@ export function prepareService(
   main: string,
   args: readonly string[],
   preloaded: readonly string[],
-): { start(): ServiceProcess; discard(): void } {
+): PreparedService {
   const standby = projectFile("test/services/mock-mongo/standby.ts");
   const child = spawn(
     process.execPath,
@@ -48,7 +55,7 @@ export function prepareService(
   );
   return {
     start() {
-      child.stdin.end();
+      child.stdin.end("start");
       return watch(child);
     },
     discard: () => void child.kill("SIGKILL"),
@@ -64,11 +71,15 @@ function watch(
   const end = () => child.kill("SIGKILL");
   process.once("exit", end);
   child.once("close", () => process.off("exit", end));
+  let isListening = false;
   const listening = new Promise<Readonly<Record<string, unknown>>>((resolve, reject) => {
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
       output.stdout += text;
+      if (isListening) return;
       const line = output.stdout.split("\n").find((one) => one.includes("listens on"));
-      if (line?.endsWith("}")) resolve(JSON.parse(line));
+      if (!line?.endsWith("}")) return;
+      isListening = true;
+      resolve(JSON.parse(line));
     });
     exit.then(() => reject(new Error(`it did not start: ${output.stderr}${output.stdout}`)));
   });

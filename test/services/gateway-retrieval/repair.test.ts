@@ -1,0 +1,153 @@
+/** What repair finds and mends, and two gateways on the same databases. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { pointId } from "../../../containers/services/gateway/src/retrieval/content.ts";
+import { type RunningGateway, startGateway } from "../gateway/support.ts";
+import { type FakeTriton, startFakeTriton } from "./fake-triton.ts";
+import { type FaultProxy, failAlways, mongoProxy, vectorProxy } from "./fault-proxies.ts";
+import {
+  agree,
+  contentsOf,
+  type Databases,
+  dataUrl,
+  picture,
+  retrievalConfig,
+  startDatabases,
+} from "./support.ts";
+
+let databases: Databases;
+let triton: FakeTriton;
+let mongo: FaultProxy;
+let vector: FaultProxy;
+let gateway: RunningGateway;
+
+beforeAll(async () => {
+  [databases, triton] = await Promise.all([startDatabases(), startFakeTriton()]);
+  [mongo, vector] = await Promise.all([mongoProxy(databases.mongo.port), vectorProxy(databases.vector.port)]);
+});
+afterAll(async () => {
+  await Promise.all([mongo?.close(), vector?.close()]);
+  await Promise.all([databases?.dispose(), triton?.close()]);
+});
+beforeEach(async () => {
+  gateway = await startGateway(retrievalConfig(triton, { mongo: mongo.port, vector: vector.port }));
+  await sweep();
+});
+afterEach(async () => {
+  heal();
+  await gateway.app.close();
+});
+
+const write = (body: unknown) => gateway.post("/v1/documents", body);
+const remove = (id: string) => fetch(`${gateway.url}/v1/documents/${id}`, { method: "DELETE" });
+const read = (id: string) => fetch(`${gateway.url}/v1/documents/${id}`);
+
+async function sweep() {
+  const { retrieval } = gateway.gateway;
+  if (retrieval === undefined) throw new Error("the test's configuration has databases");
+  return retrieval.repair.sweep(true);
+}
+
+function heal() {
+  mongo.fate = () => "pass";
+  vector.fate = () => "pass";
+}
+
+describe("repair", () => {
+  it("fills a vector database that was emptied", async () => {
+    await write({
+      documents: Array.from({ length: 20 }, (_, index) => ({ id: `kept-${index}`, text: `kept ${index}` })),
+    });
+    await fetch(`http://127.0.0.1:${databases.vector.port}/collections/documents`, { method: "DELETE" });
+    await sweep();
+    const contents = await contentsOf(databases);
+    expect(contents.points.size).toBeGreaterThanOrEqual(20);
+    expect(agree(contents)).toBe(true);
+  });
+
+  it("removes vectors without a document, and leaves those of others alone", async () => {
+    const point = (id: string, payload: object) => ({
+      id,
+      vector: { text: Array(64).fill(1) },
+      payload,
+    });
+    const orphan = { documentId: "orphan", contentHash: "0".repeat(64), metadata: {} };
+    const foreign = "11111111-1111-5111-8111-111111111111";
+    await fetch(`http://127.0.0.1:${databases.vector.port}/collections/documents/points`, {
+      method: "PUT",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ points: [point(pointId("orphan"), orphan), point(foreign, { kind: "other" })] }),
+    });
+    await sweep();
+    const at = (id: string) =>
+      fetch(`http://127.0.0.1:${databases.vector.port}/collections/documents/points/${id}`);
+    expect([(await at(pointId("orphan"))).status, (await at(foreign)).status]).toEqual([404, 200]);
+    await fetch(`http://127.0.0.1:${databases.vector.port}/collections/documents/points/delete`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ points: [foreign] }),
+    });
+  });
+
+  it("is not held up by a document that the encoder refuses", async () => {
+    failAlways(vector, "PUT /points", "lose");
+    await write({
+      documents: [1, 2, 3].map((index) => ({
+        id: `r${index}`,
+        text: index === 2 ? "REFUSED" : `fine ${index}`,
+      })),
+    });
+    heal();
+    triton.behaviour.refuses = "REFUSED";
+    expect(await sweep()).toMatchObject({ refused: 1 });
+    triton.behaviour.refuses = undefined;
+    const { documents } = await contentsOf(databases);
+    expect(["r1", "r2", "r3"].map((id) => documents.get(id)?.state)).toEqual(["ready", "pending", "ready"]);
+    await sweep();
+    expect(agree(await contentsOf(databases))).toBe(true);
+  });
+
+  it("removes images that no document shows, after a while", async () => {
+    await write({ id: "shown", image: dataUrl(await picture("teal", "gold")) });
+    const { retrieval } = gateway.gateway;
+    const call = { requestId: "test", signal: new AbortController().signal };
+    const later = new Date(Date.now() + 1000);
+    const before = (await contentsOf(databases)).images.length;
+    await retrieval?.stores.images.removeUnused(later, call);
+    const kept = (await contentsOf(databases)).images;
+    expect(kept.length).toBeLessThanOrEqual(before);
+    expect((await read("shown")).status).toBe(200);
+    expect((await fetch(`${gateway.url}/v1/documents/shown/image`)).status).toBe(200);
+    await remove("shown");
+    expect((await contentsOf(databases)).images).toEqual(kept);
+    expect(await retrieval?.stores.images.removeUnused(new Date(Date.now() + 1000), call)).toBe(1);
+  });
+});
+
+describe("two gateways", () => {
+  it("that write and delete the same documents at the same time end with databases that agree", async () => {
+    const other = await startGateway(retrievalConfig(triton, { mongo: mongo.port, vector: vector.port }));
+    try {
+      const ids = Array.from({ length: 5 }, (_, index) => `both-${index}`);
+      const work = [gateway, other].flatMap((one, side) =>
+        Array.from({ length: 30 }, async (_, turn) => {
+          const id = ids[turn % ids.length] ?? "";
+          if (turn % 7 === 6) {
+            const response = await fetch(`${one.url}/v1/documents/${id}`, { method: "DELETE" });
+            return response.status;
+          }
+          return (await one.post("/v1/documents", { id, text: `side ${side} turn ${turn}` })).status;
+        }),
+      );
+      for (const status of await Promise.all(work)) expect([200, 204, 503]).toContain(status);
+      await sweep();
+      expect(agree(await contentsOf(databases))).toBe(true);
+      const last = ids.map((id) => ({ id, text: `the end of ${id}` }));
+      expect((await other.post("/v1/documents", { documents: last })).status).toBe(200);
+      const contents = await contentsOf(databases);
+      expect(agree(contents)).toBe(true);
+      for (const { id, text } of last) expect(contents.documents.get(id)?.text).toBe(text);
+    } finally {
+      await other.app.close();
+    }
+  });
+});
