@@ -1,4 +1,5 @@
 /** What repair finds and mends, and two gateways on the same databases. */
+import { MongoClient } from "mongodb";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { pointId } from "../../../containers/services/gateway/src/retrieval/content.ts";
 import { type RunningGateway, startGateway } from "../gateway/support.ts";
@@ -120,6 +121,90 @@ describe("repair", () => {
     await remove("shown");
     expect((await contentsOf(databases)).images).toEqual(kept);
     expect(await retrieval?.stores.images.removeUnused(new Date(Date.now() + 1000), call)).toBe(1);
+  });
+});
+
+describe("an image that was lost", () => {
+  const image = async (id: string) => (await fetch(`${gateway.url}/v1/documents/${id}/image`)).status;
+  const statusOf = async (body: object) => {
+    const { documents } = (await (await write(body)).json()) as { documents: { status: string }[] };
+    return documents[0]?.status;
+  };
+  const found = async (text: string) => {
+    const response = await gateway.post("/v1/match", { text, topK: 100 });
+    const { matches } = (await response.json()) as { matches: { id: string }[] };
+    return matches.map(({ id }) => id);
+  };
+
+  /** Takes the image away behind the gateway's back. */
+  async function loseImage(id: string) {
+    const client = new MongoClient(`mongodb://127.0.0.1:${databases.mongo.port}/`);
+    try {
+      const sha256 = (await contentsOf(databases)).documents.get(id)?.image;
+      const { deletedCount } = await client
+        .db("engine_room")
+        .collection<{ _id: string }>("images")
+        .deleteOne({ _id: sha256 ?? "" });
+      expect(deletedCount).toBe(1);
+    } finally {
+      await client.close();
+    }
+  }
+
+  it("keeps an unfinished write unfinished, not found by its text alone, until it is stored again", async () => {
+    const document = {
+      id: "faded",
+      text: "a faded photograph",
+      image: dataUrl(await picture("tan", "peru")),
+    };
+    failAlways(vector, "PUT /points", "lose");
+    expect((await write({ documents: [document, { id: "caption", text: "a caption" }] })).status).toBe(503);
+    heal();
+    await loseImage("faded");
+    // Each time anew, and the other document goes on.
+    expect(await sweep()).toMatchObject({ finished: 1, refused: 1 });
+    expect(await sweep()).toMatchObject({ finished: 0, refused: 1 });
+    const { documents, points } = await contentsOf(databases);
+    expect(["faded", "caption"].map((id) => documents.get(id)?.state)).toEqual(["pending", "ready"]);
+    expect(["faded", "caption"].map((id) => points.has(id))).toEqual([false, true]);
+    expect((await read("faded")).status).toBe(404);
+    expect(await found("a faded photograph")).not.toContain("faded");
+    expect(await statusOf(document)).toBe("updated");
+    expect(await image("faded")).toBe(200);
+    expect(await found("a faded photograph")).toContain("faded");
+    expect(agree(await contentsOf(databases))).toBe(true);
+    expect(await sweep()).toMatchObject({ finished: 0, compared: 0, refused: 0 });
+  });
+
+  it("hides a document whose vectors are lost as well, until it is stored again", async () => {
+    const document = {
+      id: "burnt",
+      text: "a burnt photograph",
+      image: dataUrl(await picture("red", "black")),
+    };
+    await write(document);
+    await loseImage("burnt");
+    await fetch(`http://127.0.0.1:${databases.vector.port}/collections/documents`, { method: "DELETE" });
+    expect(await sweep()).toMatchObject({ refused: 1 });
+    const { documents, points } = await contentsOf(databases);
+    expect([documents.get("burnt")?.state, points.has("burnt")]).toEqual(["pending", false]);
+    expect((await read("burnt")).status).toBe(404);
+    expect(await statusOf(document)).toBe("updated");
+    expect(await image("burnt")).toBe(200);
+    expect(agree(await contentsOf(databases))).toBe(true);
+  });
+
+  it("leaves a finished document found, and comes back when it is stored again", async () => {
+    const document = { id: "torn", text: "a torn photograph", image: dataUrl(await picture("snow", "plum")) };
+    await write(document);
+    await loseImage("torn");
+    expect(await sweep()).toMatchObject({ finished: 0, compared: 0, refused: 0 });
+    expect(agree(await contentsOf(databases))).toBe(true);
+    expect(await found("a torn photograph")).toContain("torn");
+    expect(await image("torn")).toBe(404);
+    expect(await statusOf(document)).toBe("updated");
+    expect(await image("torn")).toBe(200);
+    expect(await statusOf(document)).toBe("unchanged");
   });
 });
 

@@ -137,6 +137,22 @@ export class DocumentStore {
     return matchedCount === documents.length ? new Set() : this.#overtaken(documents, call);
   }
 
+  /** Takes ready versions back whose vectors can't be made; one that somebody else changed meanwhile stays as it is. */
+  async markPending(documents: readonly DocumentVersion[], call: CallContext): Promise<void> {
+    if (documents.length === 0) return;
+    await this.#mongo.write("bulkWrite", call, (options) =>
+      this.#rows.bulkWrite(
+        documents.map(({ id, updatedAt }) => ({
+          updateOne: {
+            filter: { _id: id, updatedAt },
+            update: { $set: { state: "pending" as const, updatedAt: laterThan(updatedAt) } },
+          },
+        })),
+        { ...options, ordered: false },
+      ),
+    );
+  }
+
   /** Marks the version that was seen as one to go. @returns The new version; undefined when somebody else changed it. */
   async markDeleting(seen: DocumentVersion, call: CallContext): Promise<DocumentVersion | undefined> {
     const updatedAt = laterThan(seen.updatedAt);

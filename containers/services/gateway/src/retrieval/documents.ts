@@ -124,12 +124,19 @@ export class DocumentService {
       inputs.map(({ id }) => id),
       call,
     );
-    const changed = inputs.filter((input) => {
+    const same = inputs.filter((input) => {
       const version = seen.get(input.id);
-      if (version?.state !== "ready" || version.contentHash !== contentHash(input)) return true;
-      outcomes.set(input.id, { id: input.id, status: "unchanged" });
-      return false;
+      return version?.state === "ready" && version.contentHash === contentHash(input);
     });
+    // Storing a document again is how a lost image comes back.
+    const images = await stores.images.present(
+      same.flatMap(({ image }) => image?.sha256 ?? []),
+      call,
+    );
+    for (const { id, image } of same) {
+      if (image === null || images.has(image.sha256)) outcomes.set(id, { id, status: "unchanged" });
+    }
+    const changed = inputs.filter(({ id }) => !outcomes.has(id));
     const writes = new Set<Promise<void>>();
     let failure: unknown;
     const fail = (batch: readonly DocumentInput[], error: unknown) => {

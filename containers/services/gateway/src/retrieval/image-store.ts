@@ -51,6 +51,15 @@ export class ImageStore {
     );
   }
 
+  /** SHA-256 of those that are there. */
+  async present(hashes: readonly string[], call: CallContext): Promise<ReadonlySet<string>> {
+    if (hashes.length === 0) return new Set();
+    const rows = await this.#mongo.read("find", call, (options) =>
+      this.#rows.find({ _id: { $in: [...hashes] } }, { ...options, projection: { _id: 1 } }).toArray(),
+    );
+    return new Set(rows.map(({ _id }) => _id));
+  }
+
   /** Bytes of those that are there, by SHA-256. */
   async read(hashes: readonly string[], call: CallContext): Promise<ReadonlyMap<string, Uint8Array>> {
     if (hashes.length === 0) return new Map();

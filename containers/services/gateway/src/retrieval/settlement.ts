@@ -43,7 +43,7 @@ export class Settlement {
   /**
    * Finishes whatever was begun with documents: writes what is pending, removes what is deleting or not there, and
    * writes the vectors of what is ready again.
-   * @returns Errors of documents that can't be embedded. @throws ApiError when a database or the encoder is away.
+   * @returns Errors of documents that can't be embedded; they are pending. @throws ApiError when a database or the encoder is away.
    */
   async settle(ids: readonly string[], call: CallContext): Promise<ReadonlyMap<string, ApiError>> {
     const errors = new Map<string, ApiError>();
@@ -56,6 +56,9 @@ export class Settlement {
         if (outcome === "overtaken") overtaken.push(id);
         else if (outcome !== "settled") errors.set(id, outcome);
       }
+      // What is ready is shown, and a write with the same content would change nothing.
+      const unfit = kept.filter(({ id, state }) => state === "ready" && errors.has(id));
+      await this.#stores.documents.markPending(unfit, call);
       left = overtaken;
     }
     return errors;
