@@ -21,7 +21,13 @@ describe("configuration", () => {
       host: "127.0.0.1",
       port: 8080,
       apiKeys: [],
-      limits: { bodyBytes: 4_194_304, requestSeconds: 300, concurrentRequests: 256, queuedRequests: 1024 },
+      limits: {
+        bodyBytes: 4_194_304,
+        requestSeconds: 300,
+        connections: 20_000,
+        concurrentRequests: 256,
+        queuedRequests: 1024,
+      },
       log: { level: "info" },
     });
     expect(config.models[0]).toMatchObject({

@@ -127,6 +127,8 @@ const limits = z.strictObject({
     .default(4 * 1024 * 1024),
   /** From the request's arrival to the last byte of its answer; then 504. */
   requestSeconds: z.number().positive().max(86_400).default(300),
+  /** Connections at the same time, of which each costs some tens of KiB; one more is closed at once. */
+  connections: z.int().min(1).max(1_000_000).default(20_000),
   /** Requests that wait for Triton at one time. Triton queues and batches on its own, so this bounds memory, not load. */
   concurrentRequests: z.int().min(1).max(65_536).default(256),
   /** Requests that wait for one of those places; the next one is answered with 503 and Retry-After. */

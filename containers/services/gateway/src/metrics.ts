@@ -26,6 +26,12 @@ export class GatewayMetrics {
     registers: [this.registry],
   });
 
+  readonly refusedConnections = new Counter({
+    name: "gateway_connections_refused_total",
+    help: "Connections that were closed at once, because limits.connections were open.",
+    registers: [this.registry],
+  });
+
   readonly firstTokenSeconds = new Histogram({
     name: "gateway_first_token_seconds",
     help: "From a streaming request's arrival to the first text that Triton sent for it.",

@@ -5,6 +5,7 @@ import Fastify, { type FastifyBaseLogger, LogController } from "fastify";
 import { validatorCompiler, type ZodTypeProvider } from "fastify-type-provider-zod";
 import { Catalogue } from "./catalogue.ts";
 import type { GatewayConfig } from "./config.ts";
+import { limitConnections } from "./connection-limit.ts";
 import type { Gateway, GatewayApp } from "./context.ts";
 import { installErrorHandlers } from "./error-handler.ts";
 import { ConcurrencyLimiter } from "./limits.ts";
@@ -25,9 +26,6 @@ import { statusRoute } from "./routes/status.ts";
 /** A client that sends its request more slowly than this is cut off (408). */
 const RECEIVE_SECONDS = 60;
 
-/** One more is closed at once; each costs some tens of KiB. */
-const MOST_CONNECTIONS = 20_000;
-
 /** A gateway that does not listen yet. */
 export interface GatewayServer {
   readonly app: GatewayApp;
@@ -37,8 +35,8 @@ export interface GatewayServer {
 /** Builds the server; `app.listen` starts it. */
 export async function createServer(config: GatewayConfig): Promise<GatewayServer> {
   const app = createApp(config);
-  app.server.maxConnections = MOST_CONNECTIONS;
   const gateway = createGateway(config, app.log);
+  limitConnections(app, config.limits.connections, gateway.metrics);
   app.addHook("onListen", async () => gateway.retrieval?.repair.start());
   app.addHook("onClose", async () => {
     await gateway.retrieval?.close();
