@@ -3,10 +3,10 @@ import { z } from "zod";
 import { absolutePath, formattedText, port } from "./common.ts";
 
 /** `mock`: this project's own small servers. `container`: the real images. `external`: servers that are there already. */
-export const DATABASES = ["mock", "container", "external"] as const;
+const DATABASES = ["mock", "container", "external"] as const;
 
 /** Of `databases: external` on this machine: addresses with passwords stay in files that only the gateway reads. */
-export const externalDatabases = z.strictObject({
+const externalDatabases = z.strictObject({
   mongo: z.strictObject({
     /** File that holds a `mongodb://` or `mongodb+srv://` address and nothing else. */
     uriFile: absolutePath("/etc/engine-room/mongo-uri"),

@@ -49,7 +49,6 @@ const manifestSchema = z
     path: ["question", "picture"],
   });
 
-export type SamplePackage = z.infer<typeof packageSchema>;
 export type SampleQuestion = z.infer<typeof questionSchema>;
 export type SamplePicture = z.infer<typeof pictureSchema>;
 export type SampleManifest = z.infer<typeof manifestSchema>;

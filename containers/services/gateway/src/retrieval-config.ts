@@ -6,7 +6,7 @@ import { imageHostProblem } from "./images/image-hosts.ts";
 import { DEFAULT_IMAGE_LIMITS } from "./images/limits.ts";
 
 /** Wins over `databases.mongo.uri` and `uriFile`: the place for an address with a password where no file can be had. */
-export const MONGO_URI_VARIABLE = "ENGINE_ROOM_MONGO_URI";
+const MONGO_URI_VARIABLE = "ENGINE_ROOM_MONGO_URI";
 
 /** Most matches that any gateway gives: more would not fit into one answer of a reasonable size. */
 const MOST_MATCHES = 1000;
@@ -88,8 +88,6 @@ export const retrievalSchema = z.strictObject({
 });
 
 export type DatabasesConfig = z.infer<typeof databasesSchema>;
-export type ImagesConfig = z.infer<typeof imagesSchema>;
-export type RetrievalConfig = z.infer<typeof retrievalSchema>;
 
 /** What the databases are opened with, files read. */
 export interface DatabaseSecrets {

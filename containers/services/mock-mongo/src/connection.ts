@@ -23,7 +23,7 @@ export interface ConnectionLimits {
   readonly replySeconds: number;
 }
 
-export interface Services {
+interface Services {
   readonly store: Store;
   readonly cursors: Cursors;
   readonly metrics: ServerMetrics;

@@ -24,7 +24,7 @@ export interface Batch {
   readonly documents: readonly Uint8Array[];
 }
 
-export interface CursorLimits {
+interface CursorLimits {
   /** More are refused. */
   readonly openCursors: number;
   /** What all of them may hold together: places of sorted documents, and results that were computed. */

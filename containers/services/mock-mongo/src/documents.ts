@@ -68,7 +68,7 @@ export function isPlainObject(value: unknown): value is Document {
   return typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 }
 
-export interface Element {
+interface Element {
   readonly name: string;
   /** As https://bsonspec.org numbers it. */
   readonly type: number;

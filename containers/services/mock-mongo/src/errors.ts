@@ -34,7 +34,7 @@ const CODE_NAMES = {
   40415: "Location40415",
 } as const;
 
-export type ErrorCode = keyof typeof CODE_NAMES;
+type ErrorCode = keyof typeof CODE_NAMES;
 
 /** A command that failed; the client sees code, name and message. */
 export class CommandError extends Error {

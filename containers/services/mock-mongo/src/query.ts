@@ -14,7 +14,7 @@ const OPTIONS = {
   context: Context.from(queryContext, Context.init({ expression: expressionOperators as never })),
 };
 
-export type Predicate = (document: Document) => boolean;
+type Predicate = (document: Document) => boolean;
 
 /** @throws CommandError 2 for a filter that can't be read, such as one with an unknown operator. */
 export function predicate(filter: Document): Predicate {

@@ -16,7 +16,7 @@ export interface ScoredPoint extends LivePoint {
   readonly score: number;
 }
 
-export interface SearchRequest {
+interface SearchRequest {
   readonly query: readonly number[];
   /** Empty for the vector without a name. */
   readonly using: string;
@@ -242,7 +242,7 @@ export function notFound(name: string): RequestError {
   return new RequestError(404, `Not found: Collection \`${name}\` doesn't exist!`);
 }
 
-export function compareIds(a: PointId, b: PointId): number {
+function compareIds(a: PointId, b: PointId): number {
   if (typeof a !== typeof b) return typeof a === "number" ? -1 : 1;
   return a < b ? -1 : a > b ? 1 : 0;
 }

@@ -2,7 +2,7 @@
 import { collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 
 /** What is read when Prometheus asks. */
-export interface Observed {
+interface Observed {
   readonly connections: () => Promise<number>;
   readonly transitBytes: () => number;
   readonly store: () => { readonly collections: number; readonly points: number; readonly bytes: number };

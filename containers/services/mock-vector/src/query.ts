@@ -42,7 +42,7 @@ const parts = {
   lookup_from: z.null().optional(),
 };
 
-export interface Prefetch {
+interface Prefetch {
   query?: z.infer<typeof query> | null | undefined;
   using?: string | null | undefined;
   filter?: Filter | null | undefined;

@@ -12,11 +12,11 @@ export const payloadSelector = z
     error: "must be true, false, a list of keys, { include: [...] } or { exclude: [...] }",
   })
   .nullish();
-export type PayloadSelector = z.infer<typeof payloadSelector>;
+type PayloadSelector = z.infer<typeof payloadSelector>;
 
 /** All, none, or some names. */
 export const vectorSelector = z.union([z.boolean(), z.array(vectorName).max(100)]).nullish();
-export type VectorSelector = z.infer<typeof vectorSelector>;
+type VectorSelector = z.infer<typeof vectorSelector>;
 
 export interface Selection {
   readonly payload: PayloadSelector;

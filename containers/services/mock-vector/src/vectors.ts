@@ -12,7 +12,7 @@ const STRIDE = 2048;
 /** A table grows by this much memory at a time, or by a quarter of what it has. */
 const GROWTH_BYTES = 4 * 1024 * 1024;
 
-export interface Search {
+interface Search {
   readonly query: Float32Array;
   /** At most so many hits. */
   readonly count: number;
@@ -142,7 +142,7 @@ function enlarged<T extends Uint8Array | Uint32Array>(from: T, to: T): T {
   return to;
 }
 
-export function isSmallerBetter(distance: Distance): boolean {
+function isSmallerBetter(distance: Distance): boolean {
   return distance === "Euclid" || distance === "Manhattan";
 }
 

@@ -3,7 +3,7 @@ import { formatOfMediaType, MEDIA_TYPES, sniff } from "./formats.ts";
 import { ImageError } from "./image-error.ts";
 import { checkBytes, type ImageLimits } from "./limits.ts";
 
-export interface DataUrlImage {
+interface DataUrlImage {
   readonly bytes: Buffer;
   /** As it is written in the URL; empty where there is none. */
   readonly declaredType: string;

@@ -20,8 +20,8 @@ const STATUS = {
   image_fetch_timeout: 504,
 } as const;
 
-export type ImageErrorCode = keyof typeof STATUS;
-export type ImageErrorStatus = (typeof STATUS)[ImageErrorCode];
+type ImageErrorCode = keyof typeof STATUS;
+type ImageErrorStatus = (typeof STATUS)[ImageErrorCode];
 
 /** An image that is not taken. The message is meant for the client; what may hold more than that is the `cause`. */
 export class ImageError extends Error {

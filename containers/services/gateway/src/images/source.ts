@@ -7,7 +7,7 @@ import { ImageHosts } from "./image-hosts.ts";
 import { DEFAULT_IMAGE_LIMITS, type ImageLimits } from "./limits.ts";
 
 /** An image as a request holds it. */
-export type ImageSource =
+type ImageSource =
   /** `data:image/...;base64,`, or http and https of a host in `gateway.imageHosts`. */
   | { readonly url: string }
   /** A part of a multipart body. Browsers and curl guess its type from the file's name, so it is never held against it. */
@@ -24,7 +24,7 @@ export interface ImageContext {
   readonly fetches: ConcurrencyLimiter;
 }
 
-export interface ImageContextOptions {
+interface ImageContextOptions {
   /** Entries of `gateway.imageHosts`; none by default, and then no URL is fetched. */
   readonly hosts?: readonly string[];
   /** What differs from DEFAULT_IMAGE_LIMITS. */

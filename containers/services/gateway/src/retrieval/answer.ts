@@ -17,7 +17,7 @@ const DEFAULT_ANSWER_TOKENS = 200;
 const DESCRIPTION_TOKENS = 96;
 const DESCRIPTION_QUESTION = "Describe this image in one sentence.";
 
-export interface Question {
+interface Question {
   readonly question: string;
   /** JPEG. */
   readonly image?: Uint8Array | undefined;

@@ -9,7 +9,7 @@ import type { MongoConnection } from "./mongo.ts";
  * - `ready`: both databases have it. Only these are shown.
  * - `deleting`: it is to go from both; the vector database may still have it.
  */
-export type DocumentState = "pending" | "ready" | "deleting";
+type DocumentState = "pending" | "ready" | "deleting";
 
 export interface StoredDocument extends DocumentContent {
   readonly id: string;
@@ -27,7 +27,7 @@ export type DocumentVersion = Pick<
 >;
 
 /** A change that only applies to the version that was seen. */
-export interface Replacement {
+interface Replacement {
   readonly document: StoredDocument;
   /** undefined: there was none. */
   readonly seen: DocumentVersion | undefined;

@@ -24,7 +24,7 @@ export interface DocumentInput {
 
 export type WriteStatus = "created" | "updated" | "unchanged" | "failed";
 
-export interface WriteOutcome {
+interface WriteOutcome {
   readonly id: string;
   readonly status: WriteStatus;
   /** Of `failed`. */
@@ -43,7 +43,7 @@ interface Embedded {
   readonly vectors: Vectors | ApiError;
 }
 
-export interface DocumentServiceSettings {
+interface DocumentServiceSettings {
   readonly stores: Stores;
   readonly settlement: Settlement;
   readonly locks: KeyedLocks;

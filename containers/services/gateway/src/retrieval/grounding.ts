@@ -5,7 +5,7 @@ import type { Match } from "./schemas.ts";
 /** Tokens of chat templates and of the words around the documents, roughly. */
 const FRAME_TOKENS = 64;
 
-export interface GroundingRequest {
+interface GroundingRequest {
   readonly question: string;
   /** Best first. */
   readonly matches: readonly Match[];
@@ -17,7 +17,7 @@ export interface GroundingRequest {
   readonly promptTokens: number;
 }
 
-export interface GroundedPrompt {
+interface GroundedPrompt {
   readonly prompt: string;
   /** Documents in the prompt, best first; empty where nothing that was found has a text, or there is no room for any. */
   readonly used: readonly Match[];

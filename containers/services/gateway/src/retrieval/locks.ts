@@ -1,7 +1,7 @@
 /** Locks by key, within this process. */
 
 /** Gives the keys back. Calling it again does nothing. */
-export type Unlock = () => void;
+type Unlock = () => void;
 
 /** Who asked first for a key has it first. Several keys are asked for at once, so that no two callers wait for each other. */
 export class KeyedLocks {

@@ -8,7 +8,7 @@ import type { Stores } from "./settlement.ts";
 import type { Hit, Search, VectorName } from "./vector-store.ts";
 
 /** What is looked for; at least one of text and image. */
-export interface MatchQuery {
+interface MatchQuery {
   readonly text?: string | undefined;
   /** JPEG. */
   readonly image?: Uint8Array | undefined;
@@ -60,7 +60,7 @@ export class Matcher {
 }
 
 /** Hits with their documents and with what each list said of them; without those whose vectors are of another content. */
-export function explained(
+function explained(
   fused: readonly Hit[],
   lists: ReadonlyMap<VectorName, readonly Hit[]>,
   documents: readonly StoredDocument[],

@@ -27,18 +27,18 @@ const MOST_CONNECTIONS = 64;
 const PASSING_CODES: readonly unknown[] = [50, 91, 189, 262, 10107, 11600, 11602, 13435, 13436];
 
 /** What each command says beside itself. */
-export interface CommandOptions {
+interface CommandOptions {
   /** Shown in the server's log and profiler. */
   readonly comment: string;
 }
 
 /** Options of a read: it ends with its caller. */
-export interface ReadOptions extends CommandOptions {
+interface ReadOptions extends CommandOptions {
   readonly signal: AbortSignal;
   readonly maxTimeMS: number;
 }
 
-export interface MongoSettings {
+interface MongoSettings {
   /** Connection string; it may hold a password. */
   readonly uri: string;
   readonly database: string;

@@ -23,7 +23,7 @@ export class MissingCollection extends Error {
   override readonly name = "MissingCollection";
 }
 
-export interface QdrantSettings {
+interface QdrantSettings {
   /** `http://host:port`. */
   readonly origin: string;
   readonly apiKey: string | undefined;

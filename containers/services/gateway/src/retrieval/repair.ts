@@ -26,7 +26,7 @@ export interface SweepResult {
   readonly refused: number;
 }
 
-export interface RepairSettings {
+interface RepairSettings {
   readonly stores: Stores;
   readonly settlement: Settlement;
   readonly locks: KeyedLocks;

@@ -35,7 +35,7 @@ export interface Retrieval {
 }
 
 /** Asks a database for a sign of life; throws where there is none. */
-export type DatabaseProbe = (signal: AbortSignal) => Promise<void>;
+type DatabaseProbe = (signal: AbortSignal) => Promise<void>;
 
 /** Documents of one request to a database: each is one transaction there, and a vector some 8 KB of JSON. */
 const WRITTEN_AT_ONCE = 256;

@@ -4,9 +4,9 @@ import { usage } from "../openai/schemas.ts";
 import { filterSchema } from "./filter.ts";
 
 /** Documents of one request. */
-export const MOST_DOCUMENTS = 256;
+const MOST_DOCUMENTS = 256;
 /** Longest text; the encoders take no longer one. */
-export const LONGEST_TEXT_BYTES = 65_536;
+const LONGEST_TEXT_BYTES = 65_536;
 /** Largest metadata as JSON. */
 const LONGEST_METADATA_BYTES = 16_384;
 /** Objects and lists inside one another, the metadata itself included. */
@@ -250,9 +250,8 @@ const source = z.object({
   score: z.number(),
   image: z.string().nullable(),
 });
-export type Source = z.infer<typeof source>;
 
-export const answerHead = z.object({
+const answerHead = z.object({
   sources: z.array(source).describe("Documents that the model was given, in the order of their scores."),
   model: z.string(),
   imageUsed: z.boolean().describe("Whether the model itself has seen the image of the question."),

@@ -11,7 +11,7 @@ import type { ImageStore } from "./image-store.ts";
 import type { VectorStore } from "./vector-store.ts";
 
 /** `overtaken`: it was changed by somebody else meanwhile. An error: it stays as it is. */
-export type Settled = "settled" | "overtaken" | ApiError;
+type Settled = "settled" | "overtaken" | ApiError;
 
 /** It can't be embedded any more: its picture was taken away, or never came. */
 function lostImage({ id }: StoredDocument): ApiError {

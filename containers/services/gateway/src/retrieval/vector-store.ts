@@ -12,7 +12,7 @@ import { MissingCollection, type QdrantClient, type QdrantRequest } from "./qdra
 export type VectorName = "text" | "image";
 
 /** What is stored beside a document's vectors. */
-export interface VectorPayload {
+interface VectorPayload {
   readonly documentId: string;
   readonly contentHash: string;
   readonly metadata: Readonly<Record<string, unknown>>;
@@ -32,7 +32,7 @@ export interface Hit {
 }
 
 /** Which content a point stands for. */
-export type PointVersion = Pick<Hit, "documentId" | "contentHash">;
+type PointVersion = Pick<Hit, "documentId" | "contentHash">;
 
 const identity = z.object({ documentId: z.string(), contentHash: z.string() });
 const done = z.object({ status: z.string() });
@@ -53,7 +53,7 @@ const IDENTITY_FIELDS = ["documentId", "contentHash"];
 /** Of each list that is fused: enough that a document which is good in both is found, wherever it is in either. */
 const LEAST_PREFETCH = 50;
 
-export interface VectorStoreSettings {
+interface VectorStoreSettings {
   readonly collection: string;
   /** Length of each vector; image absent: none. */
   readonly dimensions: { readonly text: number; readonly image?: number | undefined };

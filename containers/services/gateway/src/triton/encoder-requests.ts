@@ -9,7 +9,7 @@ import {
   type Tensor,
 } from "./tensors.ts";
 
-export interface InferRequest<T> {
+interface InferRequest<T> {
   readonly model: string;
   readonly inputs: readonly BytesInput[];
   readonly outputs: readonly string[];

@@ -31,7 +31,7 @@ export interface BytesInput {
   readonly elements: readonly BytesElement[];
 }
 
-export type BytesElement = string | Uint8Array;
+type BytesElement = string | Uint8Array;
 
 /** A request with BYTES inputs that asks for its outputs as binary tensors. */
 export function encodeInferRequest(
