@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type RunningGateway, startGateway } from "../gateway/support.ts";
 import { Acknowledged } from "../mock-mongo/acknowledged.ts";
+import { compileService } from "../mock-mongo/compiled.ts";
 import { printedSeed, randomOf } from "../mock-mongo/random.ts";
 import { temporaryFolder, until } from "../mock-mongo/service-process.ts";
 import { urlIn } from "../mock-vector/support.ts";
@@ -50,6 +51,7 @@ test.concurrent.each(["mongo", "vector"] as const)(
   async (name) => {
     const random = randomOf(printedSeed());
     const acknowledged = new Acknowledged<Written>();
+    const compiled = compileService(`mock-${name}`);
     const databases = await startDatabases();
     const { [name]: killed } = databases;
     const config = gatewayConfig(databases);
@@ -59,10 +61,10 @@ test.concurrent.each(["mongo", "vector"] as const)(
     const survivor = await startGateway(config);
     let finished = 0;
     try {
-      killed.prepare();
+      killed.prepare(compiled);
       let mortalUrl = urlIn(await mortal.start());
       for (let kills = 1; kills <= KILLS; kills++) {
-        if (kills < KILLS) killed.prepare();
+        if (kills < KILLS) killed.prepare(compiled);
         const killsGateway = kills % KILLS_PER_GATEWAY_KILL === 0;
         if (killsGateway) mortal.prepare();
         let isOver = false;
@@ -99,6 +101,7 @@ test.concurrent.each(["mongo", "vector"] as const)(
       await mortal.dispose();
       await survivor.app.close();
       await databases.dispose();
+      compiled.remove();
     }
   },
 );

@@ -4,6 +4,7 @@ import sharp from "sharp";
 import { expect, vi } from "vitest";
 import type { GatewayConfigInput } from "../../../containers/services/gateway/src/config.ts";
 import { CHATML, closedPort } from "../gateway/support.ts";
+import type { CompiledService } from "../mock-mongo/compiled.ts";
 import {
   type PreparedService,
   prepareService,
@@ -17,8 +18,8 @@ import { type FakeTriton, IMAGE_DIMENSION, TEXT_DIMENSION } from "./fake-triton.
 export interface RestartableService {
   /** @returns The line of its log that says where it listens. @throws Error when it ends before. */
   start(): Promise<Readonly<Record<string, unknown>>>;
-  /** Has the process of the next start load its modules meanwhile. */
-  prepare(): void;
+  /** Has the process of the next start load its modules meanwhile; of the service as it is compiled, where that is given. */
+  prepare(compiled?: Pick<CompiledService, "main" | "server">): void;
   /** SIGKILL, and waits for the end. */
   kill(): Promise<void>;
   /** Ends it, and what was prepared. */
@@ -28,7 +29,7 @@ export interface RestartableService {
 /** @param service - Folder below containers/services. */
 export function restartableService(service: string, args: readonly string[]): RestartableService {
   const main = `containers/services/${service}/src/main.ts`;
-  const modules = [`containers/services/${service}/src/server.ts`];
+  const server = `containers/services/${service}/src/server.ts`;
   const prepared: PreparedService[] = [];
   let running: ServiceProcess | undefined;
   const kill = async () => {
@@ -39,8 +40,8 @@ export function restartableService(service: string, args: readonly string[]): Re
       running = prepared.shift()?.start() ?? startService(main, args);
       return running.listening();
     },
-    prepare: () => {
-      prepared.push(prepareService(main, args, modules));
+    prepare: (sources = { main, server }) => {
+      prepared.push(prepareService(sources.main, args, [sources.server]));
     },
     kill,
     dispose: async () => {

@@ -3,9 +3,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Collection, Document } from "mongodb";
 import { expect, test } from "vitest";
 import { Acknowledged } from "./acknowledged.ts";
+import { compileService } from "./compiled.ts";
 import { printedSeed, type Random, randomOf } from "./random.ts";
 import { prepareService, type ServiceProcess, temporaryFolder, until } from "./service-process.ts";
-import { clientOf, MAIN } from "./support.ts";
+import { clientOf } from "./support.ts";
 
 const KILLS = 50;
 const WRITERS = 6;
@@ -85,9 +86,10 @@ test(`nothing that was acknowledged is lost over ${KILLS} kills, and nothing els
 }, async () => {
   const random = randomOf(printedSeed());
   const folder = temporaryFolder("mongo-crash");
+  const compiled = compileService("mock-mongo");
   const acknowledged = new Acknowledged<Document>();
   const args = ["--data", folder.path, "--port", "0", "--metrics-port", "0"];
-  const prepare = () => prepareService(MAIN, args, ["containers/services/mock-mongo/src/server.ts"]);
+  const prepare = () => prepareService(compiled.main, args, [compiled.server]);
   const prepared = [prepare(), prepare()];
   let service: ServiceProcess | undefined;
   try {
@@ -128,5 +130,6 @@ test(`nothing that was acknowledged is lost over ${KILLS} kills, and nothing els
     await service?.kill("SIGKILL");
     for (const one of prepared) one.discard();
     folder.remove();
+    compiled.remove();
   }
 });

@@ -2,11 +2,14 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 
-const projectFile = (path: string) => fileURLToPath(new URL(`../../../${path}`, import.meta.url));
+const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
+
+/** @param path - From the repository's root; an absolute one stays as it is. */
+export const projectFile = (path: string) => resolve(ROOT, path);
 
 export interface ServiceProcess {
   readonly child: ChildProcess;
@@ -37,22 +40,20 @@ export interface PreparedService {
 /**
  * Starts a process that loads what a service needs, and becomes the service when it is told to.
  *
- * @param preloaded - Modules from the repository's root.
+ * @param main - Path from the repository's root, or an absolute one; of TypeScript or JavaScript.
+ * @param preloaded - Modules, in the same way.
  */
 export function prepareService(
   main: string,
   args: readonly string[],
   preloaded: readonly string[],
 ): PreparedService {
-  const standby = projectFile("test/services/mock-mongo/standby.ts");
-  const child = spawn(
-    process.execPath,
-    ["--import", "tsx", "--import", standby, projectFile(main), ...args],
-    {
-      stdio: ["pipe", "pipe", "pipe"],
-      env: { ...process.env, PRELOADED_MODULES: preloaded.map(projectFile).join(",") },
-    },
-  );
+  const standby = projectFile("test/services/mock-mongo/standby.mjs");
+  const loader = main.endsWith(".ts") ? ["--import", "tsx"] : [];
+  const child = spawn(process.execPath, [...loader, "--import", standby, projectFile(main), ...args], {
+    stdio: ["pipe", "pipe", "pipe"],
+    env: { ...process.env, PRELOADED_MODULES: preloaded.map(projectFile).join(",") },
+  });
   return {
     start() {
       child.stdin.end("start");

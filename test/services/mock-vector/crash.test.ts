@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { QdrantClient } from "@qdrant/js-client-rest";
 import { expect, test } from "vitest";
 import { Acknowledged } from "../mock-mongo/acknowledged.ts";
+import { compileService } from "../mock-mongo/compiled.ts";
 import { printedSeed, type Random, randomOf } from "../mock-mongo/random.ts";
 import {
   prepareService,
@@ -10,7 +11,7 @@ import {
   temporaryFolder,
   until,
 } from "../mock-mongo/service-process.ts";
-import { clientOf, MAIN, urlIn } from "./support.ts";
+import { clientOf, urlIn } from "./support.ts";
 
 const KILLS = 50;
 const WRITERS = 6;
@@ -86,9 +87,10 @@ test(`nothing that was acknowledged is lost over ${KILLS} kills, and nothing els
 }, async () => {
   const random = randomOf(printedSeed());
   const folder = temporaryFolder("vector-crash");
+  const compiled = compileService("mock-vector");
   const acknowledged = new Acknowledged<Point>();
   const args = ["--data", folder.path, "--port", "0", "--log-level", "info"];
-  const prepare = () => prepareService(MAIN, args, ["containers/services/mock-vector/src/server.ts"]);
+  const prepare = () => prepareService(compiled.main, args, [compiled.server]);
   const prepared = [prepare(), prepare()];
   let service: ServiceProcess | undefined;
   try {
@@ -119,5 +121,6 @@ test(`nothing that was acknowledged is lost over ${KILLS} kills, and nothing els
     await service?.kill("SIGKILL");
     for (const one of prepared) one.discard();
     folder.remove();
+    compiled.remove();
   }
 });
