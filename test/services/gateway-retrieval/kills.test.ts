@@ -33,6 +33,7 @@ const WRITERS = 6;
 /** A round ends with one of so many acknowledged documents; at that moment the other writers are anywhere in their writes. */
 const ROUND_DOCUMENTS = 30;
 
+const seed = printedSeed();
 const folder = temporaryFolder("gateway-kills");
 let triton: FakeTriton;
 let image: string;
@@ -49,7 +50,7 @@ test.concurrent.each(["mongo", "vector"] as const)(
   `%s comes back from ${KILLS} kills, nothing that was acknowledged is lost, and repair finishes the rest`,
   { timeout: 300_000 },
   async (name) => {
-    const random = randomOf(printedSeed());
+    const random = randomOf(seed);
     const acknowledged = new Acknowledged<Written>();
     const compiled = compileService(`mock-${name}`);
     const databases = await startDatabases();
