@@ -7,7 +7,6 @@ import type { CallContext } from "../call-context.ts";
 import { ApiError, unavailable } from "../errors.ts";
 import { Deadline } from "../limits.ts";
 import type { Vectors } from "../triton/document-encoder.ts";
-import { batchesOf } from "../triton/encoder-requests.ts";
 import { contentHash, type Metadata } from "./content.ts";
 import { type DocumentVersion, laterThan, type StoredDocument } from "./document-store.ts";
 import type { StoredImage } from "./image-store.ts";
@@ -31,8 +30,6 @@ interface WriteOutcome {
   readonly error?: ApiError;
 }
 
-/** Writes of one request that may be on their way to the databases while the next batch is embedded. */
-const WRITES_IN_FLIGHT = 2;
 /** Often enough against other gateways that write the same document. */
 const MOST_ATTEMPTS = 5;
 /** A write that was begun is not broken off with its request: this ends it. */
@@ -47,8 +44,6 @@ interface DocumentServiceSettings {
   readonly stores: Stores;
   readonly settlement: Settlement;
   readonly locks: KeyedLocks;
-  /** Documents that are written at once; each of their kinds is embedded in batches of the encoder's own. */
-  readonly batchSize: number;
   /** Told when a write or deletion is left unfinished. */
   readonly onUnfinished: () => void;
 }
@@ -61,7 +56,7 @@ export class DocumentService {
   }
 
   /**
-   * Writes documents with different ids.
+   * Writes documents with different ids: all at once, so a request must not hold more than a database takes.
    * @returns An outcome for each, in their order. What can't be done for one of them is its `failed`.
    */
   async write(inputs: readonly DocumentInput[], call: CallContext): Promise<WriteOutcome[]> {
@@ -119,7 +114,7 @@ export class DocumentService {
     outcomes: Map<string, WriteOutcome>,
     call: CallContext,
   ): Promise<void> {
-    const { stores, settlement, batchSize } = this.#settings;
+    const { stores, settlement } = this.#settings;
     const seen = await stores.documents.versions(
       inputs.map(({ id }) => id),
       call,
@@ -137,39 +132,22 @@ export class DocumentService {
       if (image === null || images.has(image.sha256)) outcomes.set(id, { id, status: "unchanged" });
     }
     const changed = inputs.filter(({ id }) => !outcomes.has(id));
-    const writes = new Set<Promise<void>>();
-    let failure: unknown;
-    const fail = (batch: readonly DocumentInput[], error: unknown) => {
-      failure = error;
-      if (error instanceof ApiError) for (const { id } of batch) outcomes.set(id, failed(id, error));
-    };
-    for (const batch of batchesOf(changed, batchSize)) {
-      if (failure !== undefined) {
-        // What a database or the encoder could not do for one batch, it can't do for the next.
-        fail(batch, failure);
-        continue;
-      }
-      try {
-        const vectors = await settlement.embed(
-          batch.map(({ text, image }) => ({ text: text ?? undefined, image: image?.bytes })),
-          call,
-        );
-        const embedded = batch.map((input, index) => ({ input, vectors: vectors[index] ?? {} }));
-        if (writes.size >= WRITES_IN_FLIGHT) await Promise.race(writes);
-        const write: Promise<void> = toTheEnd(call, (own) => this.#store(embedded, seen, outcomes, own))
-          .catch((error: unknown) => fail(batch, error))
-          .finally(() => writes.delete(write));
-        writes.add(write);
-      } catch (error) {
-        fail(batch, error);
-      }
+    if (changed.length === 0) return;
+    try {
+      const vectors = await settlement.embed(
+        changed.map(({ text, image }) => ({ text: text ?? undefined, image: image?.bytes })),
+        call,
+      );
+      const embedded = changed.map((input, index) => ({ input, vectors: vectors[index] ?? {} }));
+      // Locks must not be given back while something is still being written.
+      await toTheEnd(call, (own) => this.#store(embedded, seen, outcomes, own));
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      for (const { id } of changed) outcomes.set(id, failed(id, error));
     }
-    // Locks must not be given back while something is still being written.
-    await Promise.all(writes);
-    if (failure !== undefined && !(failure instanceof ApiError)) throw failure;
   }
 
-  /** Both databases, for documents of one batch. */
+  /** Both databases. */
   async #store(
     embedded: readonly Embedded[],
     seen: ReadonlyMap<string, DocumentVersion>,

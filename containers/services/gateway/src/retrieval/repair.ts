@@ -13,6 +13,8 @@ const SOON_SECONDS = 5;
 /** How often all documents are compared, beside unfinished ones; it reads the ids of all documents and points. */
 const COMPARE_SECONDS = 600;
 const PAGE_DOCUMENTS = 500;
+/** Documents that are settled at once: as many as a request may write, with their images in memory. */
+const BATCH_DOCUMENTS = 256;
 
 /** What a sweep did, in documents and images. */
 export interface SweepResult {
@@ -30,8 +32,6 @@ interface RepairSettings {
   readonly stores: Stores;
   readonly settlement: Settlement;
   readonly locks: KeyedLocks;
-  /** Documents that are embedded at once. */
-  readonly batchSize: number;
   /** How long an image that no document shows is kept: longer than any request takes from its image to its document. */
   readonly imageGraceSeconds: number;
   readonly log: FastifyBaseLogger;
@@ -172,9 +172,9 @@ export class Repair {
 
   /** @returns How many were settled. */
   async #settle(ids: readonly string[], refused: Set<string>, call: CallContext): Promise<number> {
-    const { settlement, locks, batchSize, log } = this.#settings;
+    const { settlement, locks, log } = this.#settings;
     let settled = 0;
-    for (const batch of batchesOf(ids, batchSize)) {
+    for (const batch of batchesOf(ids, BATCH_DOCUMENTS)) {
       const unlock = await locks.lock(batch, call.signal);
       try {
         const errors = await settlement.settle(batch, call);

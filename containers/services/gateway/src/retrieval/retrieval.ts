@@ -37,8 +37,6 @@ export interface Retrieval {
 /** Asks a database for a sign of life; throws where there is none. */
 type DatabaseProbe = (signal: AbortSignal) => Promise<void>;
 
-/** Documents of one request to a database: each is one transaction there, and a vector some 8 KB of JSON. */
-const WRITTEN_AT_ONCE = 256;
 /** An image that no document shows is kept at least so many times as long as a request may take. */
 const GRACE_REQUESTS = 2;
 
@@ -65,7 +63,6 @@ export function createRetrieval(
     stores,
     settlement: new Settlement(stores, encoder),
     locks: new KeyedLocks(),
-    batchSize: WRITTEN_AT_ONCE,
   };
   const repair = new Repair({
     ...shared,

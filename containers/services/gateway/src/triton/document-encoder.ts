@@ -45,11 +45,6 @@ export class DocumentEncoder {
     return this.#config.imageDimension;
   }
 
-  /** Inputs that one run of Triton takes at most: a good size for batches of texts. */
-  get batchSize(): number {
-    return this.#config.maxBatchSize;
-  }
-
   /**
    * Embeds all inputs, in their order. Images are passed over where the stack has no image encoder. One Triton request
    * for each batch of a kind; the kinds run side by side, the batches of a kind one after the other.
