@@ -107,9 +107,11 @@ function parseLine(line: string): z.infer<typeof captionSchema> {
   }
   const parsed = captionSchema.safeParse(value);
   if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map(({ path, message }) =>
-    path.length === 0 ? message : `${path.join(".")}: ${message}`,
-  );
+  const problems = parsed.error.issues.map((issue) => {
+    if (issue.code === "unrecognized_keys")
+      return `there is no key ${issue.keys.join(", ")}; a line has file, text, id and metadata`;
+    return issue.path.length === 0 ? issue.message : `${issue.path.join(".")}: ${issue.message}`;
+  });
   throw new LineError(problems.join("; "));
 }
 

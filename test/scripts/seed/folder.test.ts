@@ -62,7 +62,7 @@ test("every wrong line is told with its place", async () => {
   const { failures } = await readFolder(folder);
   expect(failures.map(({ label }) => label)).toEqual([1, 2, 3, 4, 5].map((line) => `captions.jsonl:${line}`));
   expect(failures[2]?.reason).toBe("it needs `file`, `text` or both");
-  expect(failures[3]?.reason).toContain("caption");
+  expect(failures[3]?.reason).toBe("there is no key caption; a line has file, text, id and metadata");
   expect(failures[4]?.reason).toMatch(/^metadata: /);
 });
 
