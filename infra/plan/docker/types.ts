@@ -31,11 +31,27 @@ export interface BuiltImage {
 
 export type DockerImage = LockedImage | BuiltImage;
 
+/**
+ * Secrets of a stack, by the path of the stack file that holds each. No plan has their values: a container names them, and
+ * the platform writes them into its files.
+ */
+export const SECRET_PATHS = {
+  hubToken: "hub.token",
+  mongoUri: "externalDatabases.mongo.uri",
+  vectorApiKey: "externalDatabases.vector.apiKey",
+} as const;
+export type SecretName = keyof typeof SECRET_PATHS;
+
+/** What Docker keeps of the output of each container. */
+export const LOG_LIMITS = { driver: "json-file", files: 3, fileMiB: 10 } as const;
+
 /** Data that outlive containers. */
 export interface DockerVolume {
   /** Name of the volume on the host. */
   readonly name: string;
-  readonly purpose: "store" | "mongo" | "vector" | "scratch";
+  readonly purpose: "store" | "mongo" | "vector" | "scratch" | "cache";
+  /** Sorted. */
+  readonly labels: Readonly<Record<string, string>>;
   /** Whether `down` leaves it: weights and engines take hours to make, documents can't be made again. */
   readonly isKept: boolean;
 }
@@ -55,7 +71,7 @@ export interface DockerPort {
 }
 
 export interface DockerHealth {
-  /** Runs in the container; exit code 0 means healthy. */
+  /** Program and arguments, run in the container without a shell; exit code 0 means healthy. */
   readonly test: readonly string[];
   readonly intervalSeconds: number;
   readonly timeoutSeconds: number;
@@ -75,7 +91,7 @@ export type ContainerRole =
 
 /** One container, with the options of `docker run`. */
 export interface DockerContainer {
-  /** On the host: `<stack>-llava`; of a build `<model>-<key12>`, so that the same engine is never built twice. */
+  /** On the host: `<stack>-llava`; of a build `<stack>-<model>-<key12>`, which a new key makes another one. */
   readonly name: string;
   readonly role: ContainerRole;
   /** Model of the stack that it builds or serves; null for the others. */
@@ -88,6 +104,8 @@ export interface DockerContainer {
   readonly environment: Readonly<Record<string, string>>;
   /** Files by absolute path, written before it starts. No secret is among them. */
   readonly files: Readonly<Record<string, string>>;
+  /** Files by absolute path that hold a secret and nothing else. */
+  readonly secretFiles: Readonly<Record<string, SecretName>>;
   readonly mounts: readonly DockerMount[];
   /** Numbers as `nvidia-smi` has them; null: none. */
   readonly gpus: "all" | readonly number[] | null;
@@ -121,6 +139,8 @@ export interface DockerContainer {
 export interface DockerStack {
   /** Network of the stack's containers. */
   readonly network: string;
+  /** Of network and images, sorted. */
+  readonly labels: Readonly<Record<string, string>>;
   readonly volumes: readonly DockerVolume[];
   readonly images: readonly DockerImage[];
   /** Builds first; a container stands behind all that it comes after. */
