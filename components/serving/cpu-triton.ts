@@ -4,7 +4,7 @@
  */
 import * as pulumi from "@pulumi/pulumi";
 import { type TritonEndpoints, tritonEndpoints } from "../../infra/plan/endpoints.ts";
-import type { TritonPorts } from "../../infra/plan/local-stack.ts";
+import type { TritonPorts } from "../../infra/plan/cpu-stack.ts";
 import { ModelRepository } from "../local/model-repository.ts";
 import { Process } from "../local/process.ts";
 import { repositoryDigest } from "../local/repository-digest.ts";

@@ -23,7 +23,8 @@ export interface Endpoints {
   readonly mongo: string | null;
   /** HTTP address of the vector database, null where the stack has none. */
   readonly vector: string | null;
-  readonly encoders: TritonEndpoints;
+  /** null: the stack has none. */
+  readonly encoders: TritonEndpoints | null;
   readonly models: Readonly<Record<string, ModelEndpoints>>;
   /** Who reaches all of the above. */
   readonly reach: Reach;

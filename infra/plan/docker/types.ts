@@ -49,7 +49,7 @@ export const LOG_LIMITS = { driver: "json-file", files: 3, fileMiB: 10 } as cons
 export interface DockerVolume {
   /** Name of the volume on the host. */
   readonly name: string;
-  readonly purpose: "store" | "mongo" | "vector" | "scratch" | "cache";
+  readonly purpose: "store" | "mongo" | "vector" | "scratch";
   /** Sorted. */
   readonly labels: Readonly<Record<string, string>>;
   /** Whether `down` leaves it: weights and engines take hours to make, documents can't be made again. */
@@ -125,6 +125,7 @@ export interface DockerContainer {
   readonly stopTimeoutSeconds: number;
   /** null: the image's own, which is not root. */
   readonly user: string | null;
+  /** Only where no file is written into it: Docker copies none into a container whose root is read-only. */
   readonly readOnlyRoot: boolean;
   /** Writable folders in memory, by path with their size. */
   readonly tmpfsBytes: Readonly<Record<string, number>>;
