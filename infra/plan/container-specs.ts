@@ -78,6 +78,7 @@ export interface ServerSpec {
   readonly gpu: GpuSpec;
   /** Folder whose manifest must be complete; null where the model has no engine. */
   readonly engineDirectory: string | null;
+  /** The program starts `launch` with its environment, which the container need not have. */
   readonly repository: RepositoryPlan;
 }
 

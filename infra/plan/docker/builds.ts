@@ -94,6 +94,7 @@ function engineBuild(
       stack,
       {
         ...buildOptions(plan, gpuIndices),
+        environment: { ...token.environment, ...MPI_ENVIRONMENT },
         role: "engineBuild",
         model: model.name,
         image: "trtllm",
@@ -128,6 +129,7 @@ function encoderBuild(stack: string, plan: DockerGpuPlan): readonly PlannedBuild
         stack,
         {
           ...buildOptions(plan, gpuIndices),
+          environment: token.environment,
           role: "encoderBuild",
           image: "encoders",
           networkAlias: `encoders-${encoders.shortKey}`,
@@ -143,11 +145,9 @@ function encoderBuild(stack: string, plan: DockerGpuPlan): readonly PlannedBuild
 }
 
 function buildOptions(plan: DockerGpuPlan, gpuIndices: readonly number[]) {
-  const { environment, secretFiles } = hubToken(plan);
   return {
     ...GPU_OPTIONS,
-    environment: { ...environment, ...MPI_ENVIRONMENT },
-    secretFiles,
+    secretFiles: hubToken(plan).secretFiles,
     gpus: gpuOption(plan, gpuIndices),
     lifecycle: "task" as const,
     stopTimeoutSeconds: STOP_SECONDS,

@@ -3,7 +3,7 @@ import { ConfigError } from "../../problems.ts";
 import type { DockerCpuPlan } from "../cpu-stack.ts";
 import type { DockerGpuPlan } from "../gpu-stack.ts";
 import { plannedBuilds } from "./builds.ts";
-import { labels } from "./container.ts";
+import { labels, objectName } from "./container.ts";
 import { cpuTritons } from "./cpu-tritons.ts";
 import { dockerEndpoints, dockerNotes } from "./endpoints.ts";
 import { databaseContainers, databasesOf, gateway } from "./services.ts";
@@ -37,7 +37,7 @@ export function dockerStack(
   refuseName(stack);
   const kept = volumes(stack, plan);
   return {
-    network: stack,
+    network: objectName(stack, "network"),
     labels: labels(stack),
     volumes: kept,
     images: neededImages(plan).map((name) => imageNamed(name, images)),
@@ -83,17 +83,17 @@ function imageNamed(name: ImageName, images: readonly DockerImage[]): DockerImag
   return image;
 }
 
-/** What Docker allows for names of containers, volumes and networks (`daemon/names` of moby/moby). */
-const OBJECT_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]+$/;
+/** What Docker lets the names of containers and volumes begin with (`daemon/names` of moby/moby). */
+const STACK_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 
 function refuseName(stack: string): void {
-  if (OBJECT_NAME.test(stack)) return;
+  if (STACK_NAME.test(stack)) return;
   throw new ConfigError([
     {
       path: "(name of the stack)",
       value: JSON.stringify(stack),
       reason:
-        "Docker's network, volumes and containers carry it, and their names have two characters at least: a letter or digit, then letters, digits and _ . -",
+        "The names of containers and volumes begin with it, and Docker wants a letter or digit first, then letters, digits, `_`, `.` and `-`.",
       fix: "Give the stack another name with `--stack`.",
     },
   ]);

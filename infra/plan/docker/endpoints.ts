@@ -55,6 +55,7 @@ export function dockerNotes(plan: DockerPlan, volumes: readonly DockerVolume[]):
     ...keyNote(plan),
     ...weightNote(plan),
     ...storeNote(plan),
+    ...bucketNote(plan),
     ...keptNote(volumes.filter(({ isKept }) => isKept)),
   ];
 }
@@ -81,6 +82,13 @@ function storeNote(plan: DockerPlan): readonly string[] {
   if (plan.tier === "cpu" || plan.host.storePath === null) return [];
   return [
     `Builds write weights and engines into ${plan.host.storePath} of the host as user ${IMAGE_USER_ID}, to whom it must belong.`,
+  ];
+}
+
+function bucketNote(plan: DockerPlan): readonly string[] {
+  if (plan.tier === "cpu" || !plan.models.some(({ spec }) => spec.engine.weights.kind === "s3")) return [];
+  return [
+    "Weights from S3 are fetched with the credentials of the EC2 machine: its metadata service must answer containers, which are a hop further away (HttpPutResponseHopLimit 2).",
   ];
 }
 

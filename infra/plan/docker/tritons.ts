@@ -1,6 +1,7 @@
 /** Servers of the GPU tier: a Triton for each language model, and one for the encoders. */
 import { encoderServerSpec, SPEC_FILES, serverSpec } from "../container-specs.ts";
 import type { DockerGpuPlan, ModelPlan } from "../gpu-stack.ts";
+import { MPI_ENVIRONMENT } from "../repository/launch.ts";
 import { buildsBefore, type PlannedBuild } from "./builds.ts";
 import { container, tritonHealth, tritonPorts } from "./container.ts";
 import { encoderGpus, GPU_OPTIONS, gpuOption, hostPool, modelGpus } from "./gpu-options.ts";
@@ -31,7 +32,7 @@ export function modelTriton(
 ): DockerContainer {
   const [model, ports] = [plan.models[index], plan.host.modelPorts[index]];
   if (model === undefined || ports === undefined) throw new RangeError(`The stack has no model ${index}.`);
-  const { name, spec, repository } = model;
+  const { name, spec } = model;
   const gpuIndices = modelGpus(plan, spec);
   return container(
     stack,
@@ -42,7 +43,7 @@ export function modelTriton(
       image: "trtllm",
       networkAlias: name,
       command: SERVE,
-      environment: repository.launch.environment,
+      environment: MPI_ENVIRONMENT,
       files: { [SPEC_FILES.server]: serverSpec(model) },
       mounts: [storeMount(stack, plan, true), ...weightsMounts(spec)],
       gpus: gpuOption(plan, gpuIndices),
