@@ -42,7 +42,7 @@ interface GpuSpec {
 }
 
 /** engine.json, for `engine_builder build`. */
-export interface EngineBuildSpec {
+interface EngineBuildSpec {
   readonly version: 1;
   /** Catalogue name. */
   readonly model: string;
@@ -70,7 +70,7 @@ interface EngineBuildPlan extends Omit<EnginePlan, "steps"> {
 }
 
 /** server.json of a language model, for `triton_entrypoint serve`. */
-export interface ServerSpec {
+interface ServerSpec {
   readonly version: 1;
   /** Name in the stack. */
   readonly model: string;
@@ -83,7 +83,7 @@ export interface ServerSpec {
 }
 
 /** server.json of the encoders. */
-export interface EncoderServerSpec {
+interface EncoderServerSpec {
   readonly version: 1;
   readonly model: "encoders";
   readonly release: ReleaseSpec;
@@ -104,7 +104,7 @@ export interface EncoderServerSpec {
 }
 
 /** encoders.json, for `encoder_builder build`. */
-export interface EncoderBuildSpec {
+interface EncoderBuildSpec {
   readonly version: 1;
   readonly release: ReleaseSpec;
   /** null: nothing is built for a GPU. */
@@ -113,7 +113,7 @@ export interface EncoderBuildSpec {
 }
 
 /** repository.json, for a Triton on a CPU: `python -m engine_room_models.container`. */
-export interface CpuRepositorySpec extends CpuRepositoryPlan {
+interface CpuRepositorySpec extends CpuRepositoryPlan {
   readonly version: 1;
 }
 

@@ -15,10 +15,11 @@ const ANY_ADDRESS = "0.0.0.0";
 export function dockerEndpoints(plan: DockerPlan): Endpoints {
   const { gatewayAddress } = plan.host;
   const address = gatewayAddress === ANY_ADDRESS ? LOOPBACK : gatewayAddress;
+  const encoderPorts = plan.tier === "cpu" ? plan.encoders.ports : plan.host.encoderPorts;
   return {
     gateway: `http://${address}:${plan.gateway.port}`,
     ...databaseEndpoints(plan),
-    encoders: plan.encoders === null ? null : tritonEndpoints(LOOPBACK, encoderPorts(plan)),
+    encoders: encoderPorts === null ? null : tritonEndpoints(LOOPBACK, encoderPorts),
     models:
       plan.tier === "cpu"
         ? Object.fromEntries(plan.models.map(({ name, ports }) => [name, modelEndpoints(ports, "ensemble")]))
@@ -30,10 +31,6 @@ export function dockerEndpoints(plan: DockerPlan): Endpoints {
           ),
     reach: "host",
   };
-}
-
-function encoderPorts(plan: DockerPlan): TritonPorts {
-  return plan.tier === "cpu" ? plan.encoders.ports : plan.host.encoderPorts;
 }
 
 function modelEndpoints(ports: TritonPorts, tritonModel: string): ModelEndpoints {

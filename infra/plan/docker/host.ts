@@ -30,7 +30,8 @@ export interface DockerGpuHost extends DockerHost {
   readonly hubToken: HubToken | null;
   /** Of each model's Triton, in the order of the stack file. */
   readonly modelPorts: readonly TritonPorts[];
-  readonly encoderPorts: TritonPorts;
+  /** null: the stack has none. */
+  readonly encoderPorts: TritonPorts | null;
   /** null: the stack has no encoders, and documents are found by their vectors. */
   readonly databases: DockerDatabasesPlan | null;
 }
@@ -50,7 +51,7 @@ export function dockerGpuHost(config: DockerGpuConfig): DockerGpuHost {
     storePath: engineStore.path ?? null,
     hubToken: hubToken(hub),
     modelPorts: models.map(({ ports }, index) => publishedPorts(ports, publishedModelPorts(index))),
-    encoderPorts: publishedPorts(encoders === false ? {} : encoders.ports, PUBLISHED_PORTS.encoders),
+    encoderPorts: encoders === false ? null : publishedPorts(encoders.ports, PUBLISHED_PORTS.encoders),
     databases: encoders === false ? null : dockerDatabases(config),
   };
 }

@@ -64,7 +64,7 @@ export function encodersTriton(
   builds: readonly PlannedBuild[],
 ): DockerContainer | null {
   const { encoders, release, host } = plan;
-  if (encoders === null) return null;
+  if (encoders === null || host.encoderPorts === null) return null;
   const gpuIndices = encoderGpus(plan);
   const { gpu } = hostPool(plan);
   const target = encoders.device === "gpu" && gpu !== null ? { gpu } : null;
