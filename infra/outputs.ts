@@ -4,24 +4,7 @@
  */
 import type * as pulumi from "@pulumi/pulumi";
 import type { CostPlan } from "./plan/cost/types.ts";
-import type { Reach, TritonEndpoints } from "./plan/endpoints.ts";
-
-export interface ModelEndpoints extends TritonEndpoints {
-  /** URL that takes one JSON request and gives one JSON answer. */
-  readonly generate: string;
-}
-
-export interface Endpoints {
-  readonly gateway: string;
-  /** `mongodb://` address without password; null where an external one is kept in a secret. */
-  readonly mongo: string | null;
-  /** HTTP address of the vector database, null where the stack has none. */
-  readonly vector: string | null;
-  readonly encoders: TritonEndpoints;
-  readonly models: Readonly<Record<string, ModelEndpoints>>;
-  /** Who reaches all of the above. */
-  readonly reach: Reach;
-}
+import type { Endpoints } from "./plan/endpoints.ts";
 
 /** One served model. */
 export interface ModelOutput {

@@ -3,8 +3,8 @@
  * 50 MiB of memory for the server and the models' own (0.3 GiB for the encoders, 0.3 GiB for a language model of 135M).
  */
 import * as pulumi from "@pulumi/pulumi";
+import type { TritonPorts } from "../../infra/plan/cpu-stack.ts";
 import { type TritonEndpoints, tritonEndpoints } from "../../infra/plan/endpoints.ts";
-import type { TritonPorts } from "../../infra/plan/local-stack.ts";
 import { ModelRepository } from "../local/model-repository.ts";
 import { Process } from "../local/process.ts";
 import { repositoryDigest } from "../local/repository-digest.ts";

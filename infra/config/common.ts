@@ -35,3 +35,18 @@ export const resourceName = formattedText(
 export const port = z.int().min(0).max(65535).default(0);
 
 export const tritonPorts = z.strictObject({ http: port, grpc: port, metrics: port }).prefault({});
+
+/** A port of a host that a container is published on; Docker would take another one at every start for 0. */
+export const publishedPort = z.int().min(1).max(65535);
+
+/** What is absent is chosen by infra/plan/catalogue/published-ports.ts. */
+export const publishedTritonPorts = z
+  .strictObject({
+    http: publishedPort.optional(),
+    grpc: publishedPort.optional(),
+    metrics: publishedPort.optional(),
+  })
+  .prefault({});
+
+/** A value that the stack file keeps encrypted; in clear only where the Pulumi runtime hands it over. */
+export const secret = z.union([z.string().min(1), z.strictObject({ secure: z.string().min(1) })]);

@@ -2,12 +2,13 @@
  * The stack file, parsed once. Everything behind this file works on a frozen, complete StackConfig; nothing else reads
  * configuration. Defaults are written in the schemas beside this file, each beside its unit.
  */
-import { z } from "zod";
+import type { z } from "zod";
 import { nearestName } from "../nearest-name.ts";
 import { ConfigError, type Problem, showValue } from "../problems.ts";
+import { cpuProblems, localProblems } from "./cpu-problems.ts";
+import { dockerCpuStack, localStack } from "./cpu-stacks.ts";
+import { dockerProblems } from "./docker-problems.ts";
 import { awsStack, dockerStack, kubernetesStack, remainders } from "./gpu-stacks.ts";
-import { localStack } from "./local.ts";
-import { localProblems } from "./local-problems.ts";
 import { type Remainder, remainderOf } from "./remainder.ts";
 import { schemaProblems } from "./schema-problems.ts";
 
@@ -15,11 +16,26 @@ import { schemaProblems } from "./schema-problems.ts";
 const PLATFORMS = ["local", "docker", "kubernetes", "aws"] as const;
 type Platform = (typeof PLATFORMS)[number];
 
-/** All platforms in one schema. */
-const stackSchema = z.discriminatedUnion("platform", [localStack, dockerStack, kubernetesStack, awsStack]);
+type Tier = "gpu" | "cpu";
 
-export type StackConfig = Readonly<z.infer<typeof stackSchema>>;
-export type GpuStackConfig = Exclude<StackConfig, { platform: "local" }>;
+/** The schema of every tier that a platform has; the first is that of a stack file which names none. */
+const stackSchemas = {
+  local: { cpu: localStack },
+  docker: { gpu: dockerStack, cpu: dockerCpuStack },
+  kubernetes: { gpu: kubernetesStack },
+  aws: { gpu: awsStack },
+} as const satisfies Record<Platform, Partial<Record<Tier, z.ZodType>>>;
+
+type StackSchema =
+  | typeof localStack
+  | typeof dockerStack
+  | typeof dockerCpuStack
+  | typeof kubernetesStack
+  | typeof awsStack;
+
+export type StackConfig = Readonly<z.infer<StackSchema>>;
+export type GpuStackConfig = Extract<StackConfig, { tier: "gpu" }>;
+export type CpuStackConfig = Extract<StackConfig, { tier: "cpu" }>;
 
 /** A stack file as far as its schema can tell. */
 type ReadStack =
@@ -27,7 +43,7 @@ type ReadStack =
   | {
       readonly config: null;
       readonly problems: readonly Problem[];
-      /** What a plan can still look at; null for a local stack, and where nothing is left. */
+      /** What a plan can still look at; null on a CPU, and where nothing is left. */
       readonly remainder: Remainder<GpuStackConfig> | null;
     };
 
@@ -46,18 +62,42 @@ export function parseConfig(values: Readonly<Record<string, unknown>>): StackCon
 /** The same, without throwing, and with what remains where there are problems. */
 export function readStack(values: Readonly<Record<string, unknown>>): ReadStack {
   const platform = isPlatform(values.platform) ? values.platform : likelyPlatform(values);
-  const readable = { ...values, platform };
-  const parsed = stackSchema.safeParse(readable, { reportInput: true });
+  const tiers: Readonly<Partial<Record<Tier, StackSchema>>> = stackSchemas[platform];
+  const tier = likelyTier(values.tier, Object.keys(tiers) as Tier[]);
+  const readable = { ...values, platform, tier };
+  const schema = tiers[tier] as StackSchema;
+  const parsed = schema.safeParse(readable, { reportInput: true });
   const problems = [
     ...(isPlatform(values.platform) ? [] : [noPlatform(values.platform, platform)]),
-    ...(parsed.success ? [] : schemaProblems(parsed.error, readable, stackSchema)),
+    ...(values.tier === undefined || values.tier === tier
+      ? []
+      : [noTier(values.tier, platform, Object.keys(tiers))]),
+    ...(parsed.success ? [] : schemaProblems(parsed.error, readable, schema)),
     ...(platform === "local" ? localProblems(readable) : []),
+    ...(platform === "docker" ? dockerProblems(readable) : []),
+    ...(tier === "cpu" ? cpuProblems(readable) : []),
   ];
   if (parsed.success && problems.length === 0) return { config: deepFreeze(parsed.data), problems: [] };
   return {
     config: null,
     problems,
-    remainder: platform === "local" ? null : remainderFor(platform, readable),
+    remainder: tier === "cpu" || platform === "local" ? null : remainderFor(platform, readable),
+  };
+}
+
+/** The tier that is meant; where none of the platform's has the name, the nearest, or its first. */
+function likelyTier(value: unknown, tiers: readonly Tier[]): Tier {
+  const [first = "gpu"] = tiers;
+  if (typeof value !== "string") return first;
+  return tiers.find((tier) => tier === value) ?? (nearestName(value, tiers) as Tier | undefined) ?? first;
+}
+
+function noTier(value: unknown, platform: Platform, tiers: readonly string[]): Problem {
+  return {
+    path: "tier",
+    value: showValue(value),
+    reason: `The platform ${platform} has the tier${tiers.length === 1 ? "" : "s"} ${tiers.join(" and ")}, and no other.`,
+    fix: `Write ${tiers.join(" or ")}${value === "cpu" || value === "gpu" ? ", or another platform" : ""}.`,
   };
 }
 

@@ -1,6 +1,7 @@
 /** The one door for clients; the same on every platform but for who reaches it. */
 import { z } from "zod";
-import { formattedText, port, resourceName } from "./common.ts";
+import { PUBLISHED_PORTS } from "../plan/catalogue/published-ports.ts";
+import { formattedText, port, publishedPort, resourceName } from "./common.ts";
 
 /** Only the hash of an API key is configured, so there is no secret to keep: `npm run key` makes both. */
 const apiKey = z.strictObject({
@@ -30,6 +31,17 @@ const gatewayParts = {
 };
 
 export const localGateway = z.strictObject({ port, ...gatewayParts }).prefault({});
+
+/**
+ * On a Docker host: that host alone, or whoever reaches `host.address`. Nothing there ends TLS, so there is no `public`.
+ */
+export const dockerGateway = z
+  .strictObject({
+    port: publishedPort.default(PUBLISHED_PORTS.gateway),
+    ...gatewayParts,
+    exposure: z.enum(["host", "internal"]).default("host"),
+  })
+  .prefault({});
 
 /** `host`: this machine only. `internal`: the network of the cluster or machine. `public`: everybody. */
 const EXPOSURES = ["host", "internal", "public"] as const;

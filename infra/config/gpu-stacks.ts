@@ -3,8 +3,10 @@ import { z } from "zod";
 import { TEXT_ENCODER_NAMES, VISION_ENCODER_NAMES } from "../plan/catalogue/encoders.ts";
 import { DEFAULT_RELEASE } from "../plan/catalogue/releases.ts";
 import { IMAGE_LAYOUTS } from "../plan/catalogue/types.ts";
-import { absolutePath, formattedText, resourceName } from "./common.ts";
-import { remoteGateway } from "./gateway.ts";
+import { absolutePath, formattedText, publishedTritonPorts, resourceName, secret } from "./common.ts";
+import { dockerDatabases } from "./databases.ts";
+import { dockerHost, images } from "./docker-host.ts";
+import { dockerGateway, remoteGateway } from "./gateway.ts";
 import { customModel, gpuModel } from "./gpu-models.ts";
 
 /** A machine described by its parts, where it is no EC2 instance type. */
@@ -51,29 +53,27 @@ const awsPools = z.array(awsPool).max(32);
 
 const region = formattedText(/^[a-z]{2}(-[a-z]+)+-\d$/, "must be an AWS region", "us-east-1");
 
-/** `false`: the stack has no encoders. */
-const encoders = z
-  .union([
-    z.literal(false),
-    z.strictObject({
-      vision: z.enum(VISION_ENCODER_NAMES).default("clip-vit-base-patch32"),
-      text: z.enum(TEXT_ENCODER_NAMES).default("all-MiniLM-L6-v2"),
-      device: z.enum(["cpu", "gpu"]).default("cpu"),
-      precision: z.enum(["fp32", "fp16", "int8"]).optional(),
-      maxBatchSize: z.int().min(1).max(256).default(32),
-      maxQueueDelayMicroseconds: z.int().min(0).max(1_000_000).default(0),
-      /** Absent: on a CPU the cheapest pool with room, one without GPU where there is any; on a GPU the only pool with GPUs. */
-      pool: resourceName.optional(),
-      gpuIndices: z.array(z.int().min(0).max(15)).length(1).optional(),
-      replicas: z.int().min(1).max(64).default(1),
-    }),
-  ])
-  .prefault({});
+const encoders = z.strictObject({
+  vision: z.enum(VISION_ENCODER_NAMES).default("clip-vit-base-patch32"),
+  text: z.enum(TEXT_ENCODER_NAMES).default("all-MiniLM-L6-v2"),
+  device: z.enum(["cpu", "gpu"]).default("cpu"),
+  precision: z.enum(["fp32", "fp16", "int8"]).optional(),
+  maxBatchSize: z.int().min(1).max(256).default(32),
+  maxQueueDelayMicroseconds: z.int().min(0).max(1_000_000).default(0),
+  /** Absent: on a CPU the cheapest pool with room, one without GPU where there is any; on a GPU the only pool with GPUs. */
+  pool: resourceName.optional(),
+  gpuIndices: z.array(z.int().min(0).max(15)).length(1).optional(),
+  replicas: z.int().min(1).max(64).default(1),
+});
 
-/** A value that the stack file keeps encrypted; in clear only where the Pulumi runtime hands it over. */
-const secret = z.union([z.string().min(1), z.strictObject({ secure: z.string().min(1) })]);
+/** `false`: the stack has no encoders. */
+const encodersOrNone = z.union([z.literal(false), encoders]).prefault({});
 
 const models = z.array(gpuModel).max(64);
+
+/** Ports of a Docker host. */
+const ports = { ports: publishedTritonPorts };
+const dockerModels = z.array(gpuModel.extend(ports)).max(64);
 
 const WHEN_FULL = ["fail", "stopServer"] as const;
 
@@ -87,8 +87,9 @@ function engines(whenFull: (typeof WHEN_FULL)[number]) {
 }
 
 const shared = {
+  tier: z.literal("gpu").default("gpu"),
   models: models.min(1),
-  encoders,
+  encoders: encodersOrNone,
   gateway: remoteGateway,
   /** Tag of NVIDIA's Triton image with TensorRT-LLM, which builds the engines and serves them. */
   release: formattedText(
@@ -123,12 +124,7 @@ const shared = {
     .prefault({}),
 };
 
-const host = z.strictObject({
-  uri: formattedText(
-    /^(unix:\/\/\/\S+|ssh:\/\/[^\s@]+@[^\s/]+)$/,
-    "must be unix:///PATH or ssh://USER@HOST",
-    "ssh://ubuntu@gpu.example.org",
-  ).default("unix:///var/run/docker.sock"),
+const host = dockerHost.extend({
   instanceType: z.string().min(1).max(30).optional(),
   machine: machine.optional(),
   /** Price of an hour of it; absent: it is owned. */
@@ -139,14 +135,19 @@ const host = z.strictObject({
 export const dockerStack = z.strictObject({
   platform: z.literal("docker"),
   ...shared,
+  models: dockerModels.min(1),
+  encoders: z.union([z.literal(false), encoders.extend(ports)]).prefault({}),
+  gateway: dockerGateway,
+  ...dockerDatabases,
   // One machine often has one GPU: a new engine is built while the model is away, as by hand.
   engines: engines("stopServer"),
   /** The machine whose Docker engine runs everything. */
   host,
+  images,
   engineStore: z
     .strictObject({
-      /** Folder or volume of the host. */
-      path: absolutePath("/data/engine-room").default("/var/lib/engine-room/store"),
+      /** Folder of the host; absent: a volume of Docker's, which `down` leaves. */
+      path: absolutePath("/data/engine-room").optional(),
       readMBPerSecond: z.int().min(1).max(100_000).default(1000),
     })
     .prefault({}),
@@ -233,7 +234,7 @@ export const awsStack = z.strictObject({
  * it can be checked as far as it goes. The region is that of most price tables, and no finding that rests on it is shown.
  */
 export const remainders = {
-  docker: dockerStack.extend({ models: models.default([]), host: host.prefault({}) }),
+  docker: dockerStack.extend({ models: dockerModels.default([]), host: host.prefault({}) }),
   kubernetes: kubernetesStack.extend({ models: models.default([]), pools: clusterPools.default([]) }),
   aws: awsStack.extend({
     models: models.default([]),

@@ -12,6 +12,9 @@ type Issue = z.core.$ZodIssue;
 const MISPLACED: Readonly<Record<string, string>> = {
   "host.sharing":
     "Remove it: containers of one host share a GPU by themselves where their gpuIndices say so, and their memory is added up.",
+  "gateway.tls": "Remove it, and let a proxy of your own end TLS before the gateway.",
+  "gateway.hostname": "Remove it, and let a proxy of your own end TLS before the gateway.",
+  "gateway.replicas": "Remove it: one gateway runs on a machine.",
 };
 
 /**
@@ -73,15 +76,19 @@ function releaseProblem(path: Path, value: unknown): { reason: string; fix: stri
   };
 }
 
-/** Access tokens of the model hub, wherever they were put by mistake. */
-const HUB_TOKEN = /\bhf_\w{6,}/g;
+/** Access tokens of the model hub, and users with passwords in addresses, wherever they were put by mistake. */
+const CREDENTIALS = [/\bhf_\w{6,}/g, /(?<=:\/\/)[^/\s@"]+(?=@)/g];
 
-/** A value as it may be shown. Credentials stand below `hub`, where the Pulumi runtime hands them over in clear. */
+/** Parts of a stack file below which credentials stand; the Pulumi runtime hands them over in clear. */
+const SECRET_PARTS: readonly PropertyKey[] = ["hub", "externalDatabases"];
+
+/** A value as it may be shown. */
 function shownValue(path: Path, values: unknown): string {
   const value = at(values, path);
-  const isCredential = path[0] === "hub" || path.some((key) => /token|secret|password/i.test(String(key)));
+  const isCredential =
+    SECRET_PARTS.includes(path[0] ?? "") || path.some((key) => /token|secret|password/i.test(String(key)));
   if (isCredential && value !== undefined) return "[secret]";
-  return showValue(value).replace(HUB_TOKEN, "[secret]");
+  return CREDENTIALS.reduce((text, credential) => text.replace(credential, "[secret]"), showValue(value));
 }
 
 function explain(issue: z.core.$ZodIssue, value: unknown): { reason: string; fix: string } {

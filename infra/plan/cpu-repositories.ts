@@ -3,7 +3,7 @@
  * puts them where its Triton finds them.
  */
 import type { WeightSource } from "./catalogue/cpu-models.ts";
-import type { LocalEncodersPlan, LocalModelPlan } from "./local-stack.ts";
+import type { CpuEncodersPlan, CpuModelPlan } from "./cpu-stack.ts";
 import {
   languageModelConfig,
   llavaEnsembleConfig,
@@ -31,7 +31,7 @@ export interface RepositoryPlan {
 const MODEL_SOURCES = "containers/cpu-models/models";
 
 /** `text_encoder`, `vision_encoder`, and `llava_ensemble` over both. */
-export function encodersRepository(plan: LocalEncodersPlan): RepositoryPlan {
+export function encodersRepository(plan: CpuEncodersPlan): RepositoryPlan {
   return {
     files: {
       "text_encoder/config.pbtxt": { text: renderModelConfig(textEncoderConfig(plan)) },
@@ -50,7 +50,7 @@ export function encodersRepository(plan: LocalEncodersPlan): RepositoryPlan {
 }
 
 /** One language model under the name that TensorRT-LLM's repositories give their entry: `ensemble`. */
-export function languageModelRepository(plan: LocalModelPlan): RepositoryPlan {
+export function languageModelRepository(plan: CpuModelPlan): RepositoryPlan {
   return {
     files: {
       "ensemble/config.pbtxt": { text: renderModelConfig(languageModelConfig(plan)) },

@@ -12,6 +12,24 @@ export interface TritonEndpoints {
   readonly metrics: string;
 }
 
+export interface ModelEndpoints extends TritonEndpoints {
+  /** URL that takes one JSON request and gives one JSON answer. */
+  readonly generate: string;
+}
+
+export interface Endpoints {
+  readonly gateway: string;
+  /** `mongodb://` address without password; null where an external one is kept in a secret. */
+  readonly mongo: string | null;
+  /** HTTP address of the vector database, null where the stack has none. */
+  readonly vector: string | null;
+  /** null: the stack has none. */
+  readonly encoders: TritonEndpoints | null;
+  readonly models: Readonly<Record<string, ModelEndpoints>>;
+  /** Who reaches all of the above. */
+  readonly reach: Reach;
+}
+
 /** `{ http, grpc, metrics }` of a Triton on one address. */
 export function tritonEndpoints(
   host: string,

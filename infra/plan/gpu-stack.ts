@@ -6,6 +6,7 @@ import { findProblems } from "./checks/find-problems.ts";
 import { coldStart } from "./cost/cold-start.ts";
 import { stackCost } from "./cost/cost.ts";
 import type { ColdStart, GpuCost } from "./cost/types.ts";
+import { type DockerGpuHost, dockerGpuHost } from "./docker/host.ts";
 import { encoderPlan } from "./encoders/encoder-plan.ts";
 import type { EncoderPlan } from "./encoders/types.ts";
 import { enginePlan } from "./engine/engine-plan.ts";
@@ -32,8 +33,8 @@ export interface ModelPlan {
   readonly coldStart: ColdStart;
 }
 
-export interface GpuPlan {
-  readonly platform: GpuStackSpec["platform"];
+interface GpuPlanParts {
+  readonly tier: "gpu";
   readonly release: Release;
   readonly spec: GpuStackSpec;
   readonly models: readonly ModelPlan[];
@@ -42,6 +43,17 @@ export interface GpuPlan {
   readonly cost: GpuCost;
   readonly gateway: GpuStackConfig["gateway"];
 }
+
+/** On one Docker host. */
+export interface DockerGpuPlan extends GpuPlanParts {
+  readonly platform: "docker";
+  readonly host: DockerGpuHost;
+}
+
+export type GpuPlan =
+  | DockerGpuPlan
+  | (GpuPlanParts & { readonly platform: "kubernetes" })
+  | (GpuPlanParts & { readonly platform: "aws" });
 
 interface GpuPlanResult {
   readonly plan: GpuPlan | null;
@@ -65,8 +77,8 @@ export function planGpuStack(config: GpuStackConfig): GpuPlanResult {
 function planResolved(config: GpuStackConfig, spec: GpuStackSpec, fit: readonly MemoryFit[]): GpuPlan {
   const fractions = kvCacheFractions(spec, fit);
   const models = spec.models.map((model) => planModel(model, spec, fractions));
-  return {
-    platform: spec.platform,
+  const parts: GpuPlanParts = {
+    tier: "gpu",
     release: spec.release,
     spec,
     models,
@@ -78,6 +90,9 @@ function planResolved(config: GpuStackConfig, spec: GpuStackSpec, fit: readonly 
     ),
     gateway: config.gateway,
   };
+  return config.platform === "docker"
+    ? { ...parts, platform: config.platform, host: dockerGpuHost(config) }
+    : { ...parts, platform: config.platform };
 }
 
 function planModel(

@@ -70,7 +70,11 @@ function engineStore(config: GpuStackConfig): GpuStackSpec["store"] {
   const { readMBPerSecond } = config.engineStore;
   switch (config.platform) {
     case "docker":
-      return { kind: "folder", readMBPerSecond, sizeGiB: null };
+      return {
+        kind: config.engineStore.path === undefined ? "volume" : "folder",
+        readMBPerSecond,
+        sizeGiB: null,
+      };
     case "kubernetes": {
       const { existingClaim, sizeGiB } = config.engineStore;
       // A claim that exists has the size that it has.

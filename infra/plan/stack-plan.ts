@@ -4,10 +4,10 @@
  */
 import type { StackConfig } from "../config/config.ts";
 import type { Problem } from "../problems.ts";
+import { type CpuPlan, planCpuStack } from "./cpu-stack.ts";
 import { type GpuPlan, planGpuStack } from "./gpu-stack.ts";
-import { type LocalPlan, planLocalStack } from "./local-stack.ts";
 
-export type StackPlan = LocalPlan | GpuPlan;
+export type StackPlan = CpuPlan | GpuPlan;
 
 export interface PlanResult {
   /** null where a problem leaves nothing that could be planned. */
@@ -20,6 +20,6 @@ export interface PlanResult {
 
 /** Plans a stack. Same configuration, same plan, to the byte. */
 export function planStack(config: StackConfig): PlanResult {
-  if (config.platform === "local") return { plan: planLocalStack(config), problems: [], warnings: [] };
+  if (config.tier === "cpu") return { plan: planCpuStack(config), problems: [], warnings: [] };
   return planGpuStack(config);
 }

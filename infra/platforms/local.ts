@@ -11,8 +11,8 @@ import {
   languageModelRepository,
   type RepositoryPlan,
 } from "../plan/cpu-repositories.ts";
+import type { DatabasePorts, LocalPlan } from "../plan/cpu-stack.ts";
 import { gatewayConfig } from "../plan/gateway-config.ts";
-import type { DatabasePorts, LocalPlan } from "../plan/local-stack.ts";
 import { fileSha256, sourcesSha256 } from "../project-files.ts";
 
 const REQUIREMENTS = "containers/cpu-models/requirements.lock";

@@ -1,5 +1,5 @@
 /** Retrieval of a running stack: documents in against the encoder alone, and a match against an embedding alone. */
-import type { StackOutputs } from "../../infra/outputs.ts";
+import type { TritonEndpoints } from "../../infra/plan/endpoints.ts";
 import {
   embeddingsSender,
   jsonSender,
@@ -54,7 +54,8 @@ const WARM_UP_ROUNDS = 100;
  * @throws Error when the gateway refuses a document, or when all of them take longer than ten minutes.
  */
 export async function measureRetrieval(
-  { endpoints: { gateway, encoders } }: StackOutputs,
+  gateway: string,
+  encoders: TritonEndpoints,
   headers: Record<string, string>,
 ): Promise<RetrievalResult> {
   // Texts of an earlier run would be unchanged, and cost nothing.

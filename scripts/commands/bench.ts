@@ -2,6 +2,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 import { resolve } from "node:path";
 import type { StackOutputs } from "../../infra/outputs.ts";
+import type { TritonEndpoints } from "../../infra/plan/endpoints.ts";
 import { compareBatching } from "../bench/batching.ts";
 import { measureOverhead } from "../bench/gateway.ts";
 import {
@@ -16,7 +17,7 @@ import { measurePlan, planFiguresText } from "../bench/plan.ts";
 import { measurePreview } from "../bench/preview.ts";
 import { measureRetrieval } from "../bench/retrieval.ts";
 import { measureVectorSearch } from "../bench/vector-search.ts";
-import { UsageError } from "../errors.ts";
+import { UsageError, UserError } from "../errors.ts";
 import { callerDirectory } from "../program/stack-file.ts";
 import { requireOutputs, stackPaths } from "../stack/backend.ts";
 import { type Command, type CommandContext, EXIT } from "./command.ts";
@@ -50,10 +51,11 @@ export const command: Command = {
     const key = process.env.ENGINE_ROOM_API_KEY;
     const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
     if (target === "retrieval") return benchRetrieval(outputs, headers, values.out);
-    const { gateway, encoders } = outputs.endpoints;
+    const { gateway } = outputs.endpoints;
+    const encoders = encodersOf(outputs);
 
     const keep = figureKeeper(values.out);
-    keep("load", await measureLoad(outputs, headers));
+    keep("load", await measureLoad(outputs, encoders, headers));
 
     const overhead = await measureOverhead(gateway, encoders.http, headers);
     keep("overhead", overhead);
@@ -89,7 +91,7 @@ async function benchRetrieval(
   headers: Record<string, string>,
   out: CommandContext["values"][string],
 ): Promise<number> {
-  const figures = await measureRetrieval(outputs, headers);
+  const figures = await measureRetrieval(outputs.endpoints.gateway, encodersOf(outputs), headers);
   figureKeeper(out)("retrieval", figures);
   const { ingest, match } = figures;
   print(
@@ -146,11 +148,18 @@ interface LoadRow extends Cell {
   readonly name: string;
 }
 
+/** @throws UserError where the stack has none. */
+function encodersOf({ endpoints: { encoders } }: StackOutputs): TritonEndpoints {
+  if (encoders !== null) return encoders;
+  throw new UserError("This benchmark measures the encoders, and the stack has none: `encoders: false`.");
+}
+
 async function measureLoad(
   { endpoints, models }: StackOutputs,
+  encoders: TritonEndpoints,
   headers: Record<string, string>,
 ): Promise<LoadRow[]> {
-  const { gateway, encoders } = endpoints;
+  const { gateway } = endpoints;
   const model = models[0]?.name;
   const targets = [
     {

@@ -2,6 +2,7 @@ import { checkedPlan } from "../../infra/checked-plan.ts";
 import { fromRuntimeConfig, type StackConfig } from "../../infra/config/config.ts";
 import { nearestName } from "../../infra/nearest-name.ts";
 import { canonicalJson } from "../../infra/plan/canonical-json.ts";
+import { volumeName } from "../../infra/plan/docker/volumes.ts";
 import type { GpuPlan } from "../../infra/plan/gpu-stack.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { ConfigError } from "../../infra/problems.ts";
@@ -41,7 +42,7 @@ export const command: Command = {
     const { explain: name } = values;
     process.stdout.write(
       typeof name === "string"
-        ? explained(gpuPlan(plan), storePath(config), name)
+        ? explained(gpuPlan(plan), storeSource(stack.name, config), name)
         : planReport(stack.name, plan, warnings),
     );
     return EXIT.ok;
@@ -76,7 +77,7 @@ function printJson(read: () => StackValues): number {
 
 /** Each model of a plan carries its own specification, so that of the stack need not repeat it. */
 function withoutRepeats(plan: StackPlan): object {
-  if (plan.platform === "local") return plan;
+  if (plan.tier === "cpu") return plan;
   const { models: _repeated, ...spec } = plan.spec;
   return { ...plan, spec };
 }
@@ -87,12 +88,14 @@ function prettyJson(value: unknown): string {
 }
 
 function gpuPlan(plan: StackPlan): GpuPlan {
-  if (plan.platform !== "local") return plan;
-  throw new UserError("A local stack builds no engine; --explain is for docker, kubernetes and aws.");
+  if (plan.tier === "gpu") return plan;
+  throw new UserError("A stack on a CPU builds no engine; --explain is for stacks on GPUs.");
 }
 
-function storePath(config: StackConfig): string {
-  return config.platform === "docker" ? config.engineStore.path : DEFAULT_STORE_PATH;
+/** What a person mounts at /store: a folder of the machine, or the volume of a stack on Docker. */
+function storeSource(stack: string, config: StackConfig): string {
+  if (config.platform !== "docker" || config.tier !== "gpu") return DEFAULT_STORE_PATH;
+  return config.engineStore.path ?? volumeName(stack, "store");
 }
 
 function explained(plan: GpuPlan, store: string, name: string): string {

@@ -2,9 +2,9 @@
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import type { Problem } from "../../infra/problems.ts";
 import { costSection } from "./cost-section.ts";
+import { cpuSections } from "./cpu-sections.ts";
 import { encoderSection, engineSection, servingSection } from "./engine-section.ts";
 import { fitSection } from "./fit-section.ts";
-import { localSections } from "./local-sections.ts";
 import { coldStartSection } from "./start-section.ts";
 import { PAGE_COLUMNS, paragraph, type Section, wrapText } from "./text-table.ts";
 
@@ -16,8 +16,8 @@ import { PAGE_COLUMNS, paragraph, type Section, wrapText } from "./text-table.ts
  */
 export function planReport(stack: string, plan: StackPlan, warnings: readonly Problem[]): string {
   const sections =
-    plan.platform === "local"
-      ? localSections(plan)
+    plan.tier === "cpu"
+      ? cpuSections(plan)
       : [
           engineSection(plan),
           servingSection(plan),
@@ -32,7 +32,9 @@ export function planReport(stack: string, plan: StackPlan, warnings: readonly Pr
 }
 
 function summary(plan: StackPlan): string {
-  if (plan.platform === "local") return `platform local, ${plan.release}`;
+  if (plan.tier === "cpu") {
+    return `platform ${plan.platform}${plan.platform === "local" ? "" : ", tier cpu"}, ${plan.release}`;
+  }
   const { tag, tensorRtLlm, tensorRt } = plan.release;
   const where = plan.spec.region === null ? "" : ` in ${plan.spec.region}`;
   return `platform ${plan.platform}${where}, release ${tag} (TensorRT-LLM ${tensorRtLlm}, TensorRT ${tensorRt ?? "unknown"})`;

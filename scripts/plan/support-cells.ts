@@ -61,7 +61,7 @@ function planOf({ gpu, release, acceptUnverified = false, model }: Cell): GpuPla
     models: [{ name: "model", memoryFit: { accept: "the matrix shows the verdict" }, ...model }],
   });
   const { plan } = planStack(config);
-  return plan === null || plan.platform === "local" ? null : plan;
+  return plan === null || plan.tier === "cpu" ? null : plan;
 }
 
 /** `24.09 to 26.02`; a release whose facts are not verified stands in brackets. */

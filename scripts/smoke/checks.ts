@@ -37,7 +37,7 @@ export function smokeChecks(outputs: StackOutputs, apiKey: string | undefined): 
           ...retrievalChecks(gateway, gatewayHeaders(apiKey)),
           ...sampleChecks(gateway, gatewayHeaders(apiKey)),
         ]),
-    ...encoderChecks(encoders),
+    ...(encoders === null ? [] : [embeddingCheck(gateway, apiKey), ...encoderChecks(encoders)]),
     ...Object.entries(models).flatMap(([name, model]) => [
       ...tritonChecks(name, model),
       ...generateChecks(name, model.generate),
@@ -60,14 +60,6 @@ function gatewayChecks(gateway: string, models: readonly string[], apiKey: strin
       (text) => `${text.split("\n").filter((line) => line !== "" && !line.startsWith("#")).length} series`,
     ),
     get("/docs/", (text) => expect(/<html/i.test(text), "no page", "a page")),
-    post(
-      "/v1/embeddings",
-      { model: "all-MiniLM-L6-v2", input: ["a cat on a sofa"], encoding_format: "float" },
-      (answer) => {
-        const { data } = answer as { data: { embedding: number[] }[] };
-        return describeVector(data[0]?.embedding ?? [], 384);
-      },
-    ),
     ...models.flatMap((model) => [
       post("/v1/chat/completions", { model, messages: question, max_tokens: 24, temperature: 0 }, (answer) =>
         quote((answer as { choices: { message: { content: string } }[] }).choices[0]?.message.content),
@@ -95,6 +87,17 @@ function gatewayChecks(gateway: string, models: readonly string[], apiKey: strin
       ),
     ]),
   ];
+}
+
+function embeddingCheck(gateway: string, apiKey: string | undefined): Check {
+  return gatewayRequests(gateway, gatewayHeaders(apiKey)).post(
+    "/v1/embeddings",
+    { model: "all-MiniLM-L6-v2", input: ["a cat on a sofa"], encoding_format: "float" },
+    (answer) => {
+      const { data } = answer as { data: { embedding: number[] }[] };
+      return describeVector(data[0]?.embedding ?? [], 384);
+    },
+  );
 }
 
 function encoderChecks(encoders: TritonEndpoints): Check[] {

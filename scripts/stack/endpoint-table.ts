@@ -1,14 +1,13 @@
 /** Outputs of a stack as a table for people. */
 import type { StackOutputs } from "../../infra/outputs.ts";
+import type { TritonEndpoints } from "../../infra/plan/endpoints.ts";
 
 /** One line an endpoint, then what has to be known about them. */
 export function endpointTable({ endpoints, models, notes }: StackOutputs): string {
   const titles = new Map(models.map((model) => [model.name, model.model]));
   const rows: [string, string, string][] = [
     ["gateway", endpoints.gateway, "page for people, API at /v1, documentation at /docs"],
-    ["encoders", endpoints.encoders.http, "Triton: text_encoder, vision_encoder, llava_ensemble"],
-    ["", endpoints.encoders.grpc, "gRPC"],
-    ["", endpoints.encoders.metrics, "metrics"],
+    ...(endpoints.encoders === null ? [] : encoderRows(endpoints.encoders)),
     ...optionalRow("mongo", endpoints.mongo, "documents (MongoDB's protocol)"),
     ...optionalRow("vector", endpoints.vector, "vectors (Qdrant's REST API)"),
     ...Object.entries(endpoints.models).flatMap(([name, model]): [string, string, string][] => [
@@ -28,6 +27,14 @@ export function endpointTable({ endpoints, models, notes }: StackOutputs): strin
     `  Reachable from: ${endpoints.reach}`,
     "",
   ].join("\n");
+}
+
+function encoderRows({ http, grpc, metrics }: TritonEndpoints): [string, string, string][] {
+  return [
+    ["encoders", http, "Triton: text_encoder, vision_encoder, llava_ensemble"],
+    ["", grpc, "gRPC"],
+    ["", metrics, "metrics"],
+  ];
 }
 
 function optionalRow(name: string, address: string | null, text: string): [string, string, string][] {

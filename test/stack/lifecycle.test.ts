@@ -56,7 +56,7 @@ describe("a stack", () => {
 
   test("says which version really serves", async () => {
     const { release, endpoints } = await stack.outputs();
-    const { version } = (await (await fetch(`${endpoints.encoders.http}/v2`)).json()) as { version: string };
+    const { version } = (await (await fetch(`${endpoints.encoders?.http}/v2`)).json()) as { version: string };
     expect(release).toContain(`Triton ${version}`);
   });
 

@@ -110,7 +110,7 @@ describe("imports point one way: catalogue ◀ plan ◀ components ◀ platforms
     for (const file of loaded)
       for (const { target, typeOnly, onDemand } of imports.filter((one) => one.file === file))
         if (!typeOnly && !onDemand) loaded.add(target);
-    expect(loaded).toContain("infra/plan/local-stack.ts");
+    expect(loaded).toContain("infra/plan/cpu-stack.ts");
     expect([...loaded].filter((file) => /^infra\/plan\/(gpu-stack|checks|engine|fit)\b/.test(file))).toEqual(
       [],
     );

@@ -45,21 +45,22 @@ export const accessChecks = {
   }),
 
   publicHasTls: stackCheck(["gateway"], ({ config }) => {
+    // A Docker host has no exposure: public.
+    if (config.platform === "docker") return [];
     const { gateway, platform } = config;
     if (gateway.exposure !== "public" || gateway.tls !== undefined) return [];
     return [
       {
         path: "gateway.tls",
         reason: "With exposure: public and no certificate, keys and prompts cross the internet in clear.",
-        fix:
-          platform === "docker"
-            ? "Write exposure: internal, and let a proxy of your own end TLS before it."
-            : `Set one of ${tlsKeys(platform)} and gateway.hostname, or write exposure: internal.`,
+        fix: `Set one of ${tlsKeys(platform)} and gateway.hostname, or write exposure: internal.`,
       },
     ];
   }),
 
-  tlsHasHostname: stackCheck(["gateway"], ({ config: { gateway } }) => {
+  tlsHasHostname: stackCheck(["gateway"], ({ config }) => {
+    if (config.platform === "docker") return [];
+    const { gateway } = config;
     if (gateway.tls === undefined || gateway.hostname !== undefined) return [];
     return [
       {
@@ -70,18 +71,12 @@ export const accessChecks = {
     ];
   }),
 
-  tlsHasOneCertificate: stackCheck(["gateway"], ({ config: { gateway, platform } }): readonly Remark[] => {
-    if (gateway.tls === undefined) return [];
-    if (platform === "docker") {
-      return [
-        {
-          path: "gateway.tls",
-          reason: "A Docker host has neither Secrets nor issuers that a certificate could come from.",
-          fix: "Remove it, and let a proxy of your own end TLS before the gateway.",
-        },
-      ];
-    }
-    const given = Object.entries(gateway.tls).flatMap(([key, value]) => (value === undefined ? [] : [key]));
+  tlsHasOneCertificate: stackCheck(["gateway"], ({ config }): readonly Remark[] => {
+    if (config.platform === "docker" || config.gateway.tls === undefined) return [];
+    const { platform } = config;
+    const given = Object.entries(config.gateway.tls).flatMap(([key, value]) =>
+      value === undefined ? [] : [key],
+    );
     if (given.includes("certificateArn") && platform !== "aws") {
       return [
         {

@@ -12,7 +12,7 @@ import { engineChecks } from "./engine.ts";
 import { type Check, type CheckedStack, type Finding, finding } from "./finding.ts";
 import { fitChecks } from "./fit.ts";
 import { gpuChecks } from "./gpu.ts";
-import { nameChecks } from "./names-and-ports.ts";
+import { nameChecks } from "./names.ts";
 import { platformChecks } from "./platform.ts";
 import { poolChecks } from "./pools.ts";
 import { releaseChecks } from "./release.ts";

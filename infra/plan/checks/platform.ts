@@ -20,6 +20,28 @@ export const platformChecks = {
     }),
   ),
 
+  // The gateway asks one address for each model, and Docker spreads no requests over containers.
+  hostsHaveNoReplicas: stackCheck(["models.replicas", "encoders"], ({ config }) => {
+    if (config.platform !== "docker") return [];
+    const { models, encoders } = config;
+    const servers = [
+      ...models.map(({ replicas }, index) => ({ replicas, path: `models[${index}].replicas` })),
+      ...(encoders === false ? [] : [{ replicas: encoders.replicas, path: "encoders.replicas" }]),
+    ];
+    return servers.flatMap(({ replicas, path }): readonly Remark[] => {
+      if (replicas === 1) return [];
+      return [
+        {
+          path,
+          reason: `A Docker host has nothing that spreads requests over ${replicas} servers of one name.`,
+          fix: path.startsWith("models")
+            ? "Write 1, and give the host a second model of another name where a GPU is left."
+            : "Write 1; a larger encoders.maxBatchSize serves more requests at a time.",
+        },
+      ];
+    });
+  }),
+
   ec2IsOneMachine: stackCheck(["compute", "pools.name", "pools.nodes"], ({ config }) => {
     if (config.platform !== "aws" || config.compute !== "ec2") return [];
     const [first, ...others] = config.pools;

@@ -15,7 +15,7 @@ export const TRITON_PORTS: TritonPorts = { http: 8000, grpc: 8001, metrics: 8002
  * PMIx keeps its data in a hash instead of shared memory: `MPI_Init_thread` fails in containers otherwise
  * (https://github.com/triton-inference-server/tensorrtllm_backend/blob/r25.07/docs/multimodal.md).
  */
-const MPI_ENVIRONMENT = { PMIX_MCA_gds: "hash" } as const;
+export const MPI_ENVIRONMENT = { PMIX_MCA_gds: "hash" } as const;
 
 interface LaunchOptions {
   /** Place of launch_triton_server.py. */

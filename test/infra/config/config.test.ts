@@ -117,9 +117,9 @@ describe("a stack file with mistakes", () => {
       ["encoders.maxBatchSize", "100000"],
       ["gateway.limits", "null"],
       ["colour", '"blue"'],
+      ["models[1].ports.http", "8000"],
       ["models[2].name", '"b"'],
       ["gateway.apiKeys[1].name", '"alice"'],
-      ["models[1].ports.http", "8000"],
       ["models[1].maxTokens", "4000"],
     ]);
     for (const problem of problems) {
@@ -217,11 +217,11 @@ describe("a stack file with mistakes", () => {
       "Write it like llama-2-7b.",
     ],
     [
-      "that is no ARN",
-      { gateway: { tls: { certificateArn: "certificate" } } },
-      "gateway.tls.certificateArn",
-      "It must be the ARN of a certificate of ACM.",
-      "Write it like arn:aws:acm:us-east-1:111122223333:certificate/12345678-1234-1234-1234-123456789012.",
+      "that is no address",
+      { host: { instanceType: "g5.xlarge", address: "10.0.0.256" }, gateway: { exposure: "internal" } },
+      "host.address",
+      "It must be an IPv4 address of the host.",
+      "Write it like 10.0.0.5.",
     ],
     [
       "that names a row",

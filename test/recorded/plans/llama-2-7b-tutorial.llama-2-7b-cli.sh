@@ -9,7 +9,7 @@ docker run \
   --shm-size=2g \
   --ulimit memlock=-1 \
   --ulimit stack=67108864 \
-  --volume /var/lib/engine-room/store:/store \
+  --volume llama-2-7b-tutorial-store:/store \
   --env HF_TOKEN \
   nvcr.io/nvidia/tritonserver:25.07-trtllm-python-py3 bash
 

@@ -9,7 +9,7 @@ docker run \
   --shm-size=2g \
   --ulimit memlock=-1 \
   --ulimit stack=67108864 \
-  --volume /var/lib/engine-room/store:/store \
+  --volume llava-1.5-store:/store \
   nvcr.io/nvidia/tritonserver:25.07-trtllm-python-py3 bash
 
 # 2. In the container, download: 14.1 GB of weights from the Hugging Face hub.

@@ -10,7 +10,7 @@ test("the stacks of the benchmark hold exactly the models that are asked for, 64
   expect(stacks.map(({ models }) => models.length)).toEqual([64, 64, 2]);
   expect(results.flatMap(({ problems }) => problems)).toEqual([]);
   const keys = results.flatMap(({ plan }) =>
-    plan === null || plan.platform === "local" ? [] : plan.models.map(({ engine }) => engine?.key),
+    plan === null || plan.tier === "cpu" ? [] : plan.models.map(({ engine }) => engine?.key),
   );
   expect(new Set(keys).size).toBeGreaterThan(80);
 });

@@ -149,7 +149,7 @@ function planned(model: Readonly<Record<string, unknown>>, release = "25.07"): G
     }),
   );
   expect(problems).toEqual([]);
-  if (plan === null || plan.platform === "local") throw new Error("no plan");
+  if (plan === null || plan.tier === "cpu") throw new Error("no plan");
   return plan;
 }
 

@@ -71,6 +71,38 @@ describe("a stack file with problems", () => {
   });
 });
 
+describe("a stack on the CPUs of a Docker host", () => {
+  const cpu = {
+    platform: "docker",
+    tier: "cpu",
+    models: [{ name: "smollm2", model: "smollm2-135m-instruct" }],
+  };
+
+  test("is planned like one on this machine", async () => {
+    const { exitCode, stdout } = await planValues(cpu);
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain("Stack test: platform docker, tier cpu, ");
+    const { platform: _platform, tier: _tier, ...local } = cpu;
+    const here = await planValues({ platform: "local", ...local });
+    expect(stdout.split("\n").slice(1)).toEqual(here.stdout.split("\n").slice(1));
+  });
+
+  test("has its ports and databases in the JSON, and no engine to explain", async () => {
+    const { stdout } = await planValues({ ...cpu, databases: "container" }, "--json");
+    expect(JSON.parse(stdout)).toMatchObject({
+      plan: {
+        tier: "cpu",
+        models: [{ ports: { http: 8000, grpc: 8001, metrics: 8002 } }],
+        databases: { kind: "container", ports: { mongo: 27_017, vector: 6333 } },
+      },
+    });
+    await expect(planValues(cpu, "--explain", "smollm2")).resolves.toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining("builds no engine"),
+    });
+  });
+});
+
 describe("the command line", () => {
   test.each([
     [["--json", "--explain", "llava"], "Choose one of --json and --explain"],

@@ -101,6 +101,12 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     fails: clusterModel({ gpuIndices: [0] }),
     passes: dockerModel({ gpuIndices: [0] }),
   },
+  hostsHaveNoReplicas: {
+    path: "models[0].replicas",
+    fails: dockerModel({ replicas: 2 }),
+    passes: clusterModel({ replicas: 2 }),
+    says: /2 servers of one name/,
+  },
   ec2IsOneMachine: {
     path: "pools[0].nodes.max",
     fails: { ...awsValues, compute: "ec2" },
@@ -187,12 +193,6 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     fails: dockerCustom({}, "m".repeat(51)),
     passes: dockerCustom({}, "m".repeat(50)),
     says: /51.*63/,
-  },
-  gatewayPortIsFree: {
-    path: "gateway.port",
-    fails: { ...dockerValues, gateway: { port: 8001 } },
-    passes: { ...dockerValues, gateway: { port: 8003 } },
-    says: /grpc/,
   },
 
   // Engines.
@@ -715,13 +715,7 @@ export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp
     withGateway({ tls: { certificateArn: "arn:aws:acm" } }),
     /kubernetes/,
   ],
-  ["tlsHasOneCertificate", "gateway.tls", { ...dockerValues, gateway: publicGateway }, /Docker host/],
-  [
-    "publicHasTls",
-    "gateway.tls",
-    { ...dockerValues, gateway: { ...publicGateway, tls: undefined } },
-    /in clear/,
-  ],
+  ["hostsHaveNoReplicas", "encoders.replicas", { ...dockerValues, encoders: { replicas: 2 } }, /2 servers/],
   [
     "apiCidrsAreNarrow",
     "access.apiCidrs[0]",

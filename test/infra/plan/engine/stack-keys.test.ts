@@ -13,7 +13,7 @@ const stack = {
 
 function keysOf(values: Record<string, unknown>): Record<string, string> {
   const { plan } = checkedPlan(values);
-  if (plan.platform === "local") throw new Error("A local stack has no engine");
+  if (plan.tier === "cpu") throw new Error("A local stack has no engine");
   return Object.fromEntries(plan.models.map(({ name, engine }) => [name, engine?.key ?? "none"]));
 }
 

@@ -16,7 +16,7 @@ const RUNS = 600;
 const LEAST_PLANNED = 40;
 
 function gpuPlan(plan: StackPlan | null): GpuPlan | null {
-  return plan === null || plan.platform === "local" ? null : plan;
+  return plan === null || plan.tier === "cpu" ? null : plan;
 }
 
 function brokenInvariants(plan: GpuPlan): readonly string[] {

@@ -77,7 +77,9 @@ describe("blanks of a stack file", () => {
       },
     ]);
     expect(spec.models[0]).toMatchObject({ pool: "host", buildPool: "host" });
-    expect(spec.store).toEqual({ kind: "folder", readMBPerSecond: 1000, sizeGiB: null });
+    expect(spec.store).toEqual({ kind: "volume", readMBPerSecond: 1000, sizeGiB: null });
+    const inFolder = resolve({ ...dockerValues, engineStore: { path: "/data/engine-room" } });
+    expect(inFolder.spec.store.kind).toBe("folder");
   });
 
   test("name NVIDIA's image, and give AWS its region and store", () => {

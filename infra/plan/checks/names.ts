@@ -1,5 +1,4 @@
 /** Names that would meet, and names that are too long for what carries them. */
-import { TRITON_PORTS } from "../repository/launch.ts";
 import { declaredPools } from "../resolve/pools.ts";
 import { type Check, modelCheck, type Remark, stackCheck } from "./finding.ts";
 
@@ -57,18 +56,6 @@ export const nameChecks = {
         path: `${path}.model`,
         reason: `An engine's build is named after its model and ${KEY_SUFFIX_LENGTH - 1} digits of its key; ${engine.model.length} characters and ${KEY_SUFFIX_LENGTH} more are over the ${LONGEST_LABEL} that a Kubernetes label holds.`,
         fix: `Use a name of at most ${most} characters under catalogue.models.`,
-      },
-    ];
-  }),
-
-  gatewayPortIsFree: stackCheck(["gateway"], ({ config: { gateway, platform } }): readonly Remark[] => {
-    const use = Object.entries(TRITON_PORTS).find(([, port]) => port === gateway.port)?.[0];
-    if (platform !== "docker" || use === undefined) return [];
-    return [
-      {
-        path: "gateway.port",
-        reason: `All containers of a host share its network, and Triton's ${use} port is ${gateway.port}.`,
-        fix: `Use another one than ${Object.values(TRITON_PORTS).join(", ")}.`,
       },
     ];
   }),

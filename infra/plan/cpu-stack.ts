@@ -1,6 +1,5 @@
-/** What a stack of `platform: local` will run: encoders and small language models on CPU Tritons of this machine. */
-
-import type { LocalModelConfig, LocalStackConfig } from "../config/local.ts";
+/** What a stack of `tier: cpu` will run: encoders and small language models on CPU Tritons. */
+import type { CpuStackConfig } from "../config/config.ts";
 import {
   type CpuModel,
   cpuModels,
@@ -9,7 +8,13 @@ import {
   visionWeightSources,
   type WeightSource,
 } from "./catalogue/cpu-models.ts";
+import { PUBLISHED_PORTS, publishedModelPorts } from "./catalogue/published-ports.ts";
 import type { CostPlan } from "./cost/types.ts";
+import { type DockerDatabasesPlan, dockerDatabases } from "./docker/databases.ts";
+import { type DockerHost, dockerHost, publishedPorts } from "./docker/host.ts";
+
+type CpuModelConfig = CpuStackConfig["models"][number];
+type LocalStackConfig = Extract<CpuStackConfig, { platform: "local" }>;
 
 /** Ports of one Triton server; 0 lets the platform choose a free one and keep it. */
 export interface TritonPorts {
@@ -19,7 +24,7 @@ export interface TritonPorts {
 }
 
 /** One language model on a CPU Triton of its own. */
-export interface LocalModelPlan {
+export interface CpuModelPlan {
   /** Name in the stack: endpoints, files and metrics carry it. */
   readonly name: string;
   /** Row of the catalogue. */
@@ -32,7 +37,7 @@ export interface LocalModelPlan {
   readonly ports: TritonPorts;
 }
 
-export interface LocalEncodersPlan {
+export interface CpuEncodersPlan {
   readonly maxBatchSize: number;
   readonly maxQueueDelayMicroseconds: number;
   readonly dynamicBatching: boolean;
@@ -63,26 +68,59 @@ export type LocalDatabasesPlan =
       readonly vector: { readonly url: string; readonly apiKeyFile?: string | undefined };
     };
 
-export interface LocalPlan {
-  readonly platform: "local";
+/** What both platforms have in common. */
+interface CpuPlanParts {
+  readonly tier: "cpu";
   /** The Triton that serves, as the outputs name it. */
   readonly release: string;
-  readonly models: readonly LocalModelPlan[];
-  readonly encoders: LocalEncodersPlan;
-  readonly databases: LocalDatabasesPlan;
-  readonly gateway: LocalStackConfig["gateway"];
-  readonly pythonVersion: string | undefined;
+  readonly models: readonly CpuModelPlan[];
+  readonly encoders: CpuEncodersPlan;
+  readonly gateway: CpuStackConfig["gateway"];
   readonly cost: CostPlan;
 }
+
+/** On this machine. */
+export interface LocalPlan extends CpuPlanParts {
+  readonly platform: "local";
+  readonly databases: LocalDatabasesPlan;
+  readonly pythonVersion: string | undefined;
+}
+
+/** In containers of a Docker host. */
+export interface DockerCpuPlan extends CpuPlanParts {
+  readonly platform: "docker";
+  readonly host: DockerHost;
+  readonly databases: DockerDatabasesPlan;
+}
+
+export type CpuPlan = LocalPlan | DockerCpuPlan;
 
 /** The wheel of requirements.lock and the server version that it carries (`GET /v2` answers it). */
 const CPU_RELEASE = "nvidia-pytriton 0.7.0 (Triton 2.51.0, CPU)";
 
-export function planLocalStack(config: LocalStackConfig): LocalPlan {
+/** Plans a stack on CPUs. Pure: no clock, no network, no file. */
+export function planCpuStack(config: CpuStackConfig): CpuPlan {
+  const parts = planParts(config);
+  if (config.platform === "docker") {
+    return { ...parts, platform: "docker", host: dockerHost(config), databases: dockerDatabases(config) };
+  }
   return {
+    ...parts,
     platform: "local",
+    databases: localDatabases(config),
+    pythonVersion: config.pythonVersion,
+  };
+}
+
+function planParts(config: CpuStackConfig): CpuPlanParts {
+  const portsOf = (own: Parameters<typeof publishedPorts>[0], published: TritonPorts) =>
+    publishedPorts(own, config.platform === "docker" ? published : ANY_PORTS);
+  return {
+    tier: "cpu",
     release: CPU_RELEASE,
-    models: config.models.map(planModel),
+    models: config.models.map((model, index) =>
+      planModel(model, portsOf(model.ports, publishedModelPorts(index))),
+    ),
     encoders: {
       maxBatchSize: config.encoders.maxBatchSize,
       maxQueueDelayMicroseconds: config.encoders.maxQueueDelayMicroseconds,
@@ -95,16 +133,17 @@ export function planLocalStack(config: LocalStackConfig): LocalPlan {
         sources: textEncoder.sources,
       },
       vision: { dimension: VISION_DIMENSION, sources: visionWeightSources(config.encoders.visionWeights) },
-      ports: config.encoders.ports,
+      ports: portsOf(config.encoders.ports, PUBLISHED_PORTS.encoders),
     },
-    databases: planDatabases(config),
     gateway: config.gateway,
-    pythonVersion: config.pythonVersion,
     cost: { hourlyUsd: 0, monthlyUsd: 0, buildUsd: 0, pricesAsOf: null },
   };
 }
 
-function planModel(model: LocalModelConfig): LocalModelPlan {
+/** The platform chooses. */
+const ANY_PORTS: TritonPorts = { http: 0, grpc: 0, metrics: 0 };
+
+function planModel(model: CpuModelConfig, ports: TritonPorts): CpuModelPlan {
   return {
     name: model.name,
     model: model.model,
@@ -113,11 +152,11 @@ function planModel(model: LocalModelConfig): LocalModelPlan {
     contextTokens: model.contextTokens,
     maxTokens: model.maxTokens ?? Math.floor(model.contextTokens / 2),
     threads: model.threads,
-    ports: model.ports,
+    ports,
   };
 }
 
-function planDatabases({
+function localDatabases({
   databases,
   externalDatabases,
   databasePorts,

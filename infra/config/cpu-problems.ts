@@ -1,26 +1,36 @@
-/** What the schema of `platform: local` can't say: checks that look at several fields at once. */
+/** What the schemas of `tier: cpu` can't say: checks that look at several fields at once. */
 import { cpuModels, type ModelName } from "../plan/catalogue/cpu-models.ts";
 import { formatPath, type Problem, showValue } from "../problems.ts";
+import { externalDatabaseProblems } from "./database-problems.ts";
 import { at, type Path } from "./schema-problems.ts";
 
-/** What a local model gets for one request, prompt and answer together, when its stack file does not say. */
+/** What a model gets for one request, prompt and answer together, when its stack file does not say. */
 export const DEFAULT_CONTEXT_TOKENS = 2048;
+
+type Values = Readonly<Record<string, unknown>>;
 
 /**
  * Checks over several fields. They look at the raw values, so that they are reported beside wrong types elsewhere
  * and not only after those are mended.
  */
-export function localProblems(values: Readonly<Record<string, unknown>>): Problem[] {
-  const models = Array.isArray(values.models) ? (values.models as unknown[]) : [];
+export function cpuProblems(values: Values): Problem[] {
+  const models = modelsOf(values);
   return [
     ...reservedNames(models),
     ...repeatedNames(models),
     ...repeatedKeyNames(values),
-    ...repeatedPorts(values, models),
-    ...databaseProblems(values),
     ...contextProblems(models),
     ...trainedContextProblems(models),
   ];
+}
+
+/** Those of `platform: local` alone. */
+export function localProblems(values: Values): Problem[] {
+  return [...repeatedPorts(values, modelsOf(values)), ...databaseProblems(values)];
+}
+
+function modelsOf({ models }: Values): readonly unknown[] {
+  return Array.isArray(models) ? models : [];
 }
 
 /** Services that every stack has; a model of the same name would share their files and endpoints. */
@@ -77,40 +87,17 @@ function repeatedPorts(values: unknown, models: readonly unknown[]): Problem[] {
   }));
 }
 
-/** Kinds of database that need addresses, or something that this platform has not. */
-function databaseProblems({ databases, externalDatabases }: Readonly<Record<string, unknown>>): Problem[] {
-  const value = showValue(databases);
-  if (databases === "container") {
-    return [
-      {
-        path: "databases",
-        value,
-        reason: "This platform starts no containers.",
-        fix: "Write mock, or external for databases that run already.",
-      },
-    ];
-  }
-  if (databases === "external" && externalDatabases === undefined) {
-    return [
-      {
-        path: "externalDatabases",
-        value: "(absent)",
-        reason: "databases: external needs to know where they are.",
-        fix: "Add externalDatabases with mongo.uriFile and vector.url.",
-      },
-    ];
-  }
-  if (databases !== "external" && externalDatabases !== undefined) {
-    return [
-      {
-        path: "externalDatabases",
-        value: "(set)",
-        reason: "Only databases: external uses them.",
-        fix: "Write databases: external, or remove externalDatabases.",
-      },
-    ];
-  }
-  return [];
+function databaseProblems(values: Values): Problem[] {
+  if (values.databases !== "container")
+    return externalDatabaseProblems(values, "mongo.uriFile and vector.url");
+  return [
+    {
+      path: "databases",
+      value: showValue(values.databases),
+      reason: "This platform starts no containers.",
+      fix: "Write mock, or external for databases that run already.",
+    },
+  ];
 }
 
 function duplicates(

@@ -1,14 +1,14 @@
-/** The plan of a stack on this machine's CPU. */
+/** The plan of a stack on a CPU. */
 import type { WeightSource } from "../../infra/plan/catalogue/cpu-models.ts";
-import type { LocalPlan } from "../../infra/plan/local-stack.ts";
+import type { CpuPlan } from "../../infra/plan/cpu-stack.ts";
 import { figure, paragraph, type Section, textTable } from "./text-table.ts";
 
 /** Models, encoders and what they cost, which is nothing. */
-export function localSections(plan: LocalPlan): Section[] {
+export function cpuSections(plan: CpuPlan): Section[] {
   return [modelSection(plan), encodersSection(plan), costSection(plan)];
 }
 
-function modelSection({ models }: LocalPlan): Section {
+function modelSection({ models }: CpuPlan): Section {
   const columns = [
     { title: "MODEL" },
     { title: "WEIGHTS" },
@@ -31,7 +31,7 @@ function modelSection({ models }: LocalPlan): Section {
   };
 }
 
-function encodersSection({ encoders }: LocalPlan): Section {
+function encodersSection({ encoders }: CpuPlan): Section {
   const columns = [
     { title: "MODEL" },
     { title: "NUMBERS", align: "right" },
@@ -59,7 +59,7 @@ function describeSource(source: WeightSource): string {
   }
 }
 
-function costSection({ cost }: LocalPlan): Section {
+function costSection({ cost }: CpuPlan): Section {
   const sums = [
     `$${figure(cost.hourlyUsd, 2)} an hour`,
     `$${figure(cost.monthlyUsd, 2)} a month`,

@@ -1,0 +1,74 @@
+/** The machine whose Docker engine runs a stack, and what lies there. */
+import type { CpuStackConfig, GpuStackConfig } from "../../config/config.ts";
+import { LOOPBACK, PUBLISHED_PORTS, publishedModelPorts } from "../catalogue/published-ports.ts";
+import type { TritonPorts } from "../repository/launch.ts";
+import { type DockerDatabasesPlan, dockerDatabases } from "./databases.ts";
+
+type DockerCpuConfig = Extract<CpuStackConfig, { platform: "docker" }>;
+type DockerGpuConfig = Extract<GpuStackConfig, { platform: "docker" }>;
+
+/** On both tiers. */
+export interface DockerHost {
+  /** Of its Docker engine: `unix:///var/run/docker.sock`, `ssh://ubuntu@gpu.example.org`. */
+  readonly uri: string;
+  /** Address of the host that the gateway is bound to; everything else is on loopback. */
+  readonly gatewayAddress: string;
+  /** Where images are pushed to and pulled from; null: the host builds what no lock file has. */
+  readonly registry: string | null;
+}
+
+/** Where the token of the model hub is; never the token. */
+type HubToken =
+  | { readonly kind: "secret" }
+  /** A file of the host. */
+  | { readonly kind: "file"; readonly path: string };
+
+export interface DockerGpuHost extends DockerHost {
+  /** Folder of the host that keeps weights and engines; null: a volume of the stack's own. */
+  readonly storePath: string | null;
+  /** null: no model needs one. */
+  readonly hubToken: HubToken | null;
+  /** Of each model's Triton, in the order of the stack file. */
+  readonly modelPorts: readonly TritonPorts[];
+  /** null: the stack has none. */
+  readonly encoderPorts: TritonPorts | null;
+  /** null: the stack has no encoders, and documents are found by their vectors. */
+  readonly databases: DockerDatabasesPlan | null;
+}
+
+export function dockerHost({ host, images, gateway }: DockerCpuConfig | DockerGpuConfig): DockerHost {
+  return {
+    uri: host.uri,
+    gatewayAddress: gateway.exposure === "internal" ? host.address : LOOPBACK,
+    registry: images.registry ?? null,
+  };
+}
+
+export function dockerGpuHost(config: DockerGpuConfig): DockerGpuHost {
+  const { models, encoders, engineStore, hub } = config;
+  return {
+    ...dockerHost(config),
+    storePath: engineStore.path ?? null,
+    hubToken: hubToken(hub),
+    modelPorts: models.map(({ ports }, index) => publishedPorts(ports, publishedModelPorts(index))),
+    encoderPorts: encoders === false ? null : publishedPorts(encoders.ports, PUBLISHED_PORTS.encoders),
+    databases: encoders === false ? null : dockerDatabases(config),
+  };
+}
+
+function hubToken({ token, tokenFile }: DockerGpuConfig["hub"]): HubToken | null {
+  if (tokenFile !== undefined) return { kind: "file", path: tokenFile };
+  return token === undefined ? null : { kind: "secret" };
+}
+
+/** A stack file's own ports of one Triton, the default where it has none. */
+export function publishedPorts(
+  own: { readonly [K in keyof TritonPorts]?: number | undefined },
+  byDefault: TritonPorts,
+): TritonPorts {
+  return {
+    http: own.http ?? byDefault.http,
+    grpc: own.grpc ?? byDefault.grpc,
+    metrics: own.metrics ?? byDefault.metrics,
+  };
+}

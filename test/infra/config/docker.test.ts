@@ -1,0 +1,274 @@
+import { describe, expect, test } from "vitest";
+import { parseConfig, readStack } from "../../../infra/config/config.ts";
+import type { Problem } from "../../../infra/problems.ts";
+import { problemsThrownBy } from "../problems-thrown.ts";
+
+type Values = Readonly<Record<string, unknown>>;
+
+const tiers = {
+  gpu: {
+    platform: "docker",
+    models: [{ name: "gpt", model: "gpt2-medium" }],
+    host: { instanceType: "g5.xlarge" },
+  },
+  cpu: {
+    platform: "docker",
+    tier: "cpu",
+    models: [{ name: "smollm2", model: "smollm2-135m-instruct" }],
+  },
+} as const;
+type Tier = keyof typeof tiers;
+const TIERS = Object.keys(tiers) as Tier[];
+
+function stackOf(tier: Tier, changes: Values = {}): Record<string, unknown> {
+  const own: Values = tiers[tier];
+  return { ...own, ...changes, host: { ...(own.host ?? {}), ...(changes.host ?? {}) } };
+}
+
+function problemsOf(values: Record<string, unknown>): readonly Problem[] {
+  const problems = problemsThrownBy(() => parseConfig(values));
+  for (const { reason, fix } of problems) {
+    expect(reason).toMatch(/\.$/);
+    expect(fix).toMatch(/[.?]$/);
+  }
+  return problems;
+}
+
+const pathsOf = (values: Record<string, unknown>) => problemsOf(values).map(({ path }) => path);
+
+describe("tiers", () => {
+  test("are gpu on a Docker host where nothing is said, and cpu on this machine", () => {
+    expect(parseConfig(stackOf("gpu")).tier).toBe("gpu");
+    expect(parseConfig(stackOf("cpu")).tier).toBe("cpu");
+    expect(parseConfig({ platform: "local", models: tiers.cpu.models }).tier).toBe("cpu");
+  });
+
+  test("of a CPU have the defaults of the local platform, and every port is published", () => {
+    const config = parseConfig(stackOf("cpu"));
+    expect(config.models[0]).toMatchObject({ parallelRequests: 4, contextTokens: 2048, ports: {} });
+    expect(config).toMatchObject({
+      databases: "mock",
+      host: { uri: "unix:///var/run/docker.sock", address: "127.0.0.1" },
+      gateway: { port: 8080, exposure: "host" },
+    });
+  });
+
+  test.each<[string, Record<string, unknown>, string, string]>([
+    ["a mistyped one", stackOf("cpu", { tier: "cpuu" }), "gpu and cpu", "Write gpu or cpu."],
+    ["no text", stackOf("gpu", { tier: 1 }), "gpu and cpu", "Write gpu or cpu."],
+    [
+      "one that the platform lacks",
+      {
+        platform: "kubernetes",
+        tier: "cpu",
+        models: tiers.gpu.models,
+        pools: [{ name: "gpu", instanceType: "g5.xlarge" }],
+      },
+      "the tier gpu, and no other",
+      "Write gpu, or another platform.",
+    ],
+    [
+      "a GPU on this machine",
+      { platform: "local", tier: "gpu", models: tiers.cpu.models },
+      "the tier cpu, and no other",
+      "Write cpu, or another platform.",
+    ],
+  ])("that are %s are one problem, and the rest is read all the same", (_title, values, reason, fix) => {
+    expect(problemsOf(values)).toEqual([
+      { path: "tier", value: JSON.stringify(values.tier), reason: expect.stringContaining(reason), fix },
+    ]);
+  });
+
+  test("of a CPU have the checks of the local platform's models", () => {
+    const models = [
+      { name: "gateway", model: "smollm2-135m-instruct", contextTokens: 16_384 },
+      { name: "b", model: "smollm2-135m-instruct", contextTokens: 512, maxTokens: 512 },
+      { name: "b", model: "smollm2-135m-instruct" },
+    ];
+    expect(pathsOf(stackOf("cpu", { models }))).toEqual([
+      "models[0].name",
+      "models[2].name",
+      "models[1].maxTokens",
+      "models[0].contextTokens",
+    ]);
+  });
+
+  test("know their own keys", () => {
+    expect(problemsOf(stackOf("cpu", { engineStore: { path: "/data" } }))).toMatchObject([
+      { path: "engineStore", reason: "There is no such key." },
+    ]);
+    expect(problemsOf(stackOf("cpu", { encoders: { visionWeigths: "hub" } }))).toMatchObject([
+      { path: "encoders.visionWeigths", fix: "Did you mean `visionWeights`?" },
+    ]);
+    expect(problemsOf(stackOf("gpu", { encoders: { visionWeights: "hub" } }))).toMatchObject([
+      { path: "encoders.visionWeights", reason: "There is no such key." },
+    ]);
+  });
+});
+
+describe.each(TIERS)("ports on the host, tier %s", (tier) => {
+  const withModels = (count: number, changes: readonly Values[] = []) =>
+    stackOf(tier, {
+      models: Array.from({ length: count }, (_, index) => ({
+        ...tiers[tier].models[0],
+        name: `model-${index}`,
+        ...changes[index],
+      })),
+    });
+
+  test("don't collide for eight models, and do for the ninth, with a way out", () => {
+    expect(() => parseConfig(withModels(8))).not.toThrow();
+    expect(problemsOf(withModels(9))).toEqual([
+      {
+        path: "models[8].ports.http",
+        value: "(absent)",
+        reason: "Port 8080 of the host, which it has by default, is that of gateway.port by default.",
+        fix: "Write another one, such as 9000.",
+      },
+    ]);
+    const moved = Array.from({ length: 9 }, (_, index) => (index === 8 ? { ports: { http: 9000 } } : {}));
+    expect(() => parseConfig(withModels(9, moved))).not.toThrow();
+  });
+
+  test.each<[string, Values, readonly string[]]>([
+    ["of the gateway and a model", { gateway: { port: 8001 } }, ["models[0].ports.grpc"]],
+    ["of the encoders and a database", { encoders: { ports: { grpc: 27_017 } } }, ["databasePorts.mongo"]],
+    [
+      "of everything at once",
+      { databasePorts: { mongo: 8500, vector: 8000 } },
+      ["models[0].ports.http", "encoders.ports.http"],
+    ],
+    ["that two of them ask for", { databasePorts: { mongo: 9000, vector: 9000 } }, ["databasePorts.vector"]],
+  ])("%s are a problem of the one that did not choose", (_title, changes, paths) => {
+    expect(pathsOf(stackOf(tier, changes))).toEqual(paths);
+  });
+
+  test("that are suggested are free, and each is suggested once", () => {
+    const problems = problemsOf(
+      stackOf(tier, { gateway: { port: 9000 }, databasePorts: { mongo: 8500, vector: 8000 } }),
+    );
+    expect(problems.map(({ fix }) => fix)).toEqual([
+      "Write another one, such as 9001.",
+      "Write another one, such as 9002.",
+    ]);
+  });
+
+  test("of databases elsewhere are free", () => {
+    const externalDatabases = { mongo: { uri: "mongodb://db" }, vector: { url: "http://10.0.0.5:6333" } };
+    const changes = { databases: "external", externalDatabases, gateway: { port: 27_017 } };
+    expect(() => parseConfig(stackOf(tier, changes))).not.toThrow();
+  });
+
+  test.each([0, 65_536, 1.5])("are none of %d", (port) => {
+    const values = stackOf(tier, {
+      gateway: { port },
+      encoders: { ports: { http: port } },
+      databasePorts: { mongo: port },
+    });
+    expect(pathsOf(values).toSorted()).toEqual([
+      "databasePorts.mongo",
+      "encoders.ports.http",
+      "gateway.port",
+    ]);
+  });
+});
+
+describe.each(TIERS)("who reaches the gateway, tier %s", (tier) => {
+  test.each<[string, Values, readonly string[]]>([
+    ["the host", {}, []],
+    ["a network", { gateway: { exposure: "internal" }, host: { address: "10.0.0.5" } }, []],
+    ["all networks", { gateway: { exposure: "internal" }, host: { address: "0.0.0.0" } }, []],
+    ["a network without address", { gateway: { exposure: "internal" } }, ["host.address"]],
+    [
+      "a network by the loopback",
+      { gateway: { exposure: "internal" }, host: { address: "127.0.0.1" } },
+      ["host.address"],
+    ],
+    ["an address that nothing binds", { host: { address: "10.0.0.5" } }, ["host.address"]],
+    ["the world", { gateway: { exposure: "public" } }, ["gateway.exposure"]],
+    ["no address", { gateway: { exposure: "internal" }, host: { address: "gpu.example" } }, ["host.address"]],
+  ])("%s", (_title, changes, paths) => {
+    expect(pathsOf(stackOf(tier, changes))).toEqual(paths);
+  });
+
+  test.each(["tls", "hostname", "replicas"])("has no %s, and hears what to do instead", (key) => {
+    expect(problemsOf(stackOf(tier, { gateway: { [key]: 2 } }))).toMatchObject([
+      { path: `gateway.${key}`, fix: expect.stringMatching(/^Remove it(, and let a proxy|: one gateway)/) },
+    ]);
+  });
+});
+
+describe.each(TIERS)("databases, tier %s", (tier) => {
+  const external = {
+    mongo: { uri: "mongodb://user:hunter2@db.example.org/" },
+    vector: { url: "http://10.0.0.5:6333", apiKey: "vector-key-of-the-user" },
+  };
+
+  test.each<[string, Values, readonly string[]]>([
+    ["mock ones", { databases: "mock" }, []],
+    ["containers", { databases: "container" }, []],
+    ["others with their addresses", { databases: "external", externalDatabases: external }, []],
+    [
+      "others with encrypted addresses",
+      {
+        databases: "external",
+        externalDatabases: { mongo: { uri: { secure: "v1:a" } }, vector: { url: "http://10.0.0.5:6333" } },
+      },
+      [],
+    ],
+    ["others without addresses", { databases: "external" }, ["externalDatabases"]],
+    ["addresses that nobody uses", { externalDatabases: external }, ["externalDatabases"]],
+    [
+      "a password in the open address",
+      {
+        databases: "external",
+        externalDatabases: { ...external, vector: { url: "http://me:hunter2@10.0.0.5" } },
+      },
+      ["externalDatabases.vector.url"],
+    ],
+  ])("%s", (_title, changes, paths) => {
+    expect(pathsOf(stackOf(tier, changes))).toEqual(paths);
+  });
+
+  test("never show a credential, wherever it was put", () => {
+    const wrong: readonly Values[] = [
+      { externalDatabases: external },
+      { databases: "external", externalDatabases: { mongo: external.mongo.uri, vector: external.vector } },
+      { databases: "external", externalDatabases: { mongo: [external.mongo.uri], vector: { apiKey: 1 } } },
+      { externalDatabase: { mongo: external.mongo } },
+      { host: { uri: external.mongo.uri } },
+    ];
+    for (const changes of wrong) {
+      const problems = problemsOf(stackOf(tier, changes));
+      expect(problems).not.toEqual([]);
+      expect(JSON.stringify(problems)).not.toMatch(/hunter2|vector-key/);
+    }
+  });
+});
+
+test("documents need encoders", () => {
+  expect(() => parseConfig(stackOf("gpu", { encoders: false }))).not.toThrow();
+  expect(pathsOf(stackOf("gpu", { encoders: false, databases: "container" }))).toEqual(["databases"]);
+  // Neither has a port then.
+  expect(() => parseConfig(stackOf("gpu", { encoders: false, gateway: { port: 6333 } }))).not.toThrow();
+});
+
+test.each([
+  ["ghcr.io/example/engine-room", true],
+  ["localhost:5000", true],
+  ["111122223333.dkr.ecr.us-east-1.amazonaws.com/engine-room", true],
+  ["https://ghcr.io/example", false],
+  ["ghcr.io/Example", false],
+  ["ghcr.io/example/", false],
+])("images go to the registry %s: %s", (registry, isRight) => {
+  const paths = pathsOf(stackOf("cpu", { images: { registry } }));
+  expect(paths).toEqual(isRight ? [] : ["images.registry"]);
+});
+
+test("mistakes that look at several keys come beside what only a plan of the rest can find", () => {
+  const { problems, ...read } = readStack(
+    stackOf("gpu", { gateway: { port: 8000 }, models: [{ name: "gpt", model: "gpt2-medum" }] }),
+  );
+  expect(problems.map(({ path }) => path)).toEqual(["models[0].ports.http"]);
+  expect(read).toMatchObject({ config: null, remainder: { config: { platform: "docker" } } });
+});
