@@ -20,6 +20,7 @@ const commands: Readonly<Record<string, () => Promise<{ command: Command }>>> = 
   seed: () => import("./seed.ts"),
   smoke: () => import("./smoke.ts"),
   ask: () => import("./ask.ts"),
+  preflight: () => import("./preflight.ts"),
   bench: () => import("./bench.ts"),
   key: () => import("./key.ts"),
   test: () => import("./test.ts"),
