@@ -1,6 +1,5 @@
 import { RequestError } from "@engine-room/triton-requests";
-import { checkedPlan } from "../../infra/checked-plan.ts";
-import { fromRuntimeConfig } from "../../infra/config/config.ts";
+
 import type { StackOutputs } from "../../infra/outputs.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { asCurl } from "../ask/as-curl.ts";
@@ -11,7 +10,8 @@ import { profileOf } from "../ask/profile.ts";
 import { askedImage, askedTokens, type Question } from "../ask/question.ts";
 import { figuresLine, send } from "../ask/send.ts";
 import { UsageError, UserError } from "../errors.ts";
-import { callerDirectory, projectName, readStackFile, type StackReference } from "../program/stack-file.ts";
+import { readPlan } from "../program/docker-target.ts";
+import { callerDirectory, type StackReference } from "../program/stack-file.ts";
 import { requireOutputs } from "../stack/backend.ts";
 import { type Command, type CommandContext, EXIT } from "./command.ts";
 
@@ -48,7 +48,7 @@ export const command: Command = {
     const question = questionOf(values);
     const endpoint = oneOf(ENDPOINTS, "--endpoint", values.endpoint);
     const form = values.as === undefined ? undefined : oneOf(FORMS, "--as", values.as);
-    const { plan } = checkedPlan(fromRuntimeConfig(readStackFile(stack).values, projectName()));
+    const plan = readPlan(stack);
     const { endpoints } = await requireOutputs(stack);
     const request = prepared(plan, endpoints, question, endpoint);
     if (form === undefined) return answer(request, stack);

@@ -1,9 +1,8 @@
 /** What a stack needs of its Docker host, from its plan. */
-import { imageSource } from "../../infra/plan/docker/image-sources.ts";
 import type { DockerGpuPlan } from "../../infra/plan/gpu-stack.ts";
 import { buildDiskGiB, buildRequest, storedGiB } from "../../infra/plan/pod-requests.ts";
 import { GB_PER_GIB } from "../../infra/plan/units.ts";
-import { missingImages } from "../images/missing-images.ts";
+import { downloadGB, missingImages } from "../images/missing-images.ts";
 import type { DockerTarget } from "../program/docker-target.ts";
 
 export interface DockerNeeds {
@@ -54,7 +53,7 @@ export function dockerNeeds(target: DockerTarget, onHost: ReadonlySet<string>): 
     disk: [
       ...missing.map(({ name }) => ({
         what: `image ${name}`,
-        gb: sizeGB(name, target),
+        gb: downloadGB(name, target.images.triton, onHost),
         path: null,
       })),
       ...(plan.tier === "gpu" ? storeNeeds(plan) : []),
@@ -67,16 +66,6 @@ export function dockerNeeds(target: DockerTarget, onHost: ReadonlySet<string>): 
         ? Math.max(0, ...plan.models.map(({ spec }) => buildRequest(spec).memoryMiB))
         : null,
   };
-}
-
-/** Where no document names an image's size: as in the estimate of cold starts. */
-const UNKNOWN_IMAGE_GB = 20;
-
-/** Unpacked, in GB (10^9). */
-export function sizeGB(name: DockerTarget["needed"][number], { images: { triton } }: DockerTarget): number {
-  const source = imageSource(name);
-  if (source.kind === "official") return source.sizeGB;
-  return source.sizeGB(triton ?? { release: "" }) ?? UNKNOWN_IMAGE_GB;
 }
 
 function gpuNeeds({ release, spec }: DockerGpuPlan, { stack }: DockerTarget): GpuNeeds | null {

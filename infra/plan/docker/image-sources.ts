@@ -21,8 +21,10 @@ interface BuiltSource {
   readonly hasRelease: boolean;
   /** The image that `FROM` names: the Dockerfile's own default, or what the build argument `BASE` says with a release. */
   base(triton: TritonBase): string;
-  /** Unpacked, in GB (10^9), the base included; null for a release whose size no document names. */
-  sizeGB(triton: TritonBase): number | null;
+  /** The base, unpacked, in GB (10^9); null for a release whose size no document names. */
+  baseGB(triton: TritonBase): number | null;
+  /** What is laid on it. */
+  readonly ownGB: number;
 }
 
 /** Somebody else's image, taken as it is. */
@@ -63,7 +65,8 @@ const IMAGE_SOURCES = {
     ],
     hasRelease: false,
     base: () => "node:24-slim",
-    sizeGB: () => 0.4,
+    baseGB: () => 0.2,
+    ownGB: 0.2,
   },
   "cpu-models": {
     kind: "built",
@@ -76,7 +79,8 @@ const IMAGE_SOURCES = {
     ],
     hasRelease: false,
     base: () => "debian:12-slim",
-    sizeGB: () => 2,
+    baseGB: () => 0.1,
+    ownGB: 1.9,
   },
   trtllm: {
     kind: "built",
@@ -84,10 +88,8 @@ const IMAGE_SOURCES = {
     paths: ["containers/trtllm"],
     hasRelease: true,
     base: ({ release, image }) => image ?? `${REGISTRY}:${release}-trtllm-python-py3`,
-    sizeGB: ({ release }) => {
-      const known = isReleaseTag(release) ? releases[release].imageGB : null;
-      return known === null ? null : known + OWN_LAYERS_GB;
-    },
+    baseGB: ({ release }) => (isReleaseTag(release) ? releases[release].imageGB : null),
+    ownGB: OWN_LAYERS_GB,
   },
   encoders: {
     kind: "built",
@@ -95,7 +97,8 @@ const IMAGE_SOURCES = {
     paths: ["containers/encoders"],
     hasRelease: true,
     base: ({ release }) => `${REGISTRY}:${release}-py3`,
-    sizeGB: () => TRITON_PY3_GB + OWN_LAYERS_GB,
+    baseGB: () => TRITON_PY3_GB,
+    ownGB: OWN_LAYERS_GB,
   },
   mongo: { kind: "official", reference: "docker.io/library/mongo:8.0.26", sizeGB: 0.9 },
   // The version whose client the mock is tested with.
