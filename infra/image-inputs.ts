@@ -46,6 +46,7 @@ export function imageContentHash(name: ImageName, triton: TritonBase | null): st
     source.kind === "official"
       ? { reference: source.reference }
       : {
+          dockerfile: source.dockerfile,
           buildArguments: imageBuildArguments(name, triton),
           files: isBuildable(name) ? sourcesSha256([source.dockerfile, ...source.paths], /./) : null,
         };

@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { dockerEndpoints } from "../../infra/plan/docker/endpoints.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
 import { type Forward, forwards, portClaims, remoteEndpoints, sshCommand } from "../connect/forwards.ts";
 import { UserError } from "../errors.ts";
@@ -20,13 +21,14 @@ export const command: Command = {
   options: { "dry-run": { type: "boolean" } },
   async run({ stack, values }) {
     const plan = readPlan(stack);
-    const outputs = await requireOutputs(stack);
     const destination = plan.platform === "docker" ? sshDestination(plan.host.uri) : undefined;
-    if (destination === undefined) {
+    if (plan.platform !== "docker" || destination === undefined) {
+      const outputs = await requireOutputs(stack);
       process.stdout.write(`Nothing has to be forwarded.\n\n${endpointTable(outputs)}`);
       return EXIT.ok;
     }
-    const all = await forwards(remoteEndpoints(outputs.endpoints), portClaims());
+    // The plan knows them: whoever brought the stack up may have its state on another machine.
+    const all = await forwards(remoteEndpoints(dockerEndpoints(plan)), portClaims());
     const argv = sshCommand(destination, all);
     process.stdout.write(`${table(all)}\n\n`);
     if (values["dry-run"] === true) {

@@ -119,8 +119,9 @@ async function refuseFullDisk(
   const names = work.map(({ image }) => image.name).join(", ");
   if ("unreachable" in machine)
     throw new UserError(`The space of ${rootDirectory} can't be measured on ${uri}: ${machine.unreachable}.`);
-  const findings = diskFindings([{ what: `images ${names}`, gb, path: null }], () =>
-    machine.space.get(rootDirectory),
-  );
+  const space = machine.space.get(rootDirectory);
+  if (space === undefined)
+    process.stderr.write(`Nobody knows whether they fit: df says nothing of ${rootDirectory}.\n`);
+  const findings = diskFindings([{ what: `images ${names}`, gb, path: null }], () => space);
   if (findings.length > 0) throw new UserError(findingsReport(uri, findings));
 }

@@ -135,7 +135,7 @@ function parseSpace(lines: readonly string[]): ReadonlyMap<string, Space> {
   lines.forEach((line, index) => {
     if (!line.startsWith("=")) return;
     const [, , , , availableKiB, mount] =
-      /^(.*?)\s+(\d+)\s+(\d+)\s+(\d+)\s+\d+%\s+(.*)$/.exec(lines[index - 1] ?? "") ?? [];
+      /^(.*?)\s+(\d+)\s+(\d+)\s+(\d+)\s+(?:\d+%|-)\s+(.*)$/.exec(lines[index - 1] ?? "") ?? [];
     if (availableKiB !== undefined && mount !== undefined)
       space.set(line.slice(1), { freeBytes: Number(availableKiB) * 1024, mount });
   });
