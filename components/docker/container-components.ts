@@ -2,7 +2,7 @@
 import * as docker from "@pulumi/docker";
 import * as pulumi from "@pulumi/pulumi";
 import type { ContainerRole, DockerContainer } from "../../infra/plan/docker/types.ts";
-import { type ContainerPlacement, containerArgs, labelArgs, readySeconds } from "./container-args.ts";
+import { type ContainerPlacement, containerArgs, readySeconds } from "./container-args.ts";
 import { taskFailure } from "./task-result.ts";
 
 /** What a container comes after: a task that must have ended with success, or a service that must run. */
@@ -16,9 +16,6 @@ export interface ContainerComponentArgs<Role extends ContainerRole> extends Cont
   readonly container: DockerContainer & { readonly role: Role };
   readonly after: readonly Predecessor[];
 }
-
-/** Of a service: the containers of the builds whose GPU it shares. */
-const BUILT_BY_LABEL = "engine-room.built-by";
 
 /** For the provider's own work around a wait: an image to look up, a container to make and to read back. */
 const SPARE_SECONDS = 300;
@@ -56,7 +53,7 @@ export abstract class TaskContainer extends pulumi.ComponentResource {
       .unsecret(pulumi.all([id, exitCode, containerLogs, hidden]))
       .apply(([id, code, logs, values]) => {
         const failure = taskFailure({ name: container.name, exitCode: code, logs, secrets: values });
-        if (failure !== undefined) throw new pulumi.ResourceError(failure, this, true);
+        if (failure !== undefined) throw withoutStack(failure);
         return id;
       });
   }
@@ -98,7 +95,7 @@ function createContainer(
   );
   return new docker.Container(
     `${name}-container`,
-    { ...containerArgs(container, args), labels: labels(container, sharers) },
+    containerArgs(container, { ...args, image: imageAfter(sharers, args.image) }),
     {
       parent,
       dependsOn: after.map(({ component }) => whenReady(component)),
@@ -116,15 +113,19 @@ function whenReady(component: TaskContainer | ServiceContainer): pulumi.Input<pu
   return component.finished.apply(() => component.container);
 }
 
-/** A property that refers to a task makes the engine delete this container before it replaces the task's. */
-function labels(
-  container: DockerContainer,
-  sharers: readonly TaskContainer[],
-): pulumi.Input<docker.types.input.ContainerLabel[]> {
-  if (sharers.length === 0) return labelArgs(container.labels);
-  return pulumi
-    .all(sharers.map(({ finished }) => finished))
-    .apply((ids) =>
-      labelArgs({ ...container.labels, [BUILT_BY_LABEL]: ids.map((id) => id.slice(0, 12)).join(",") }),
-    );
+/**
+ * The image's id, in an input that refers to tasks: the engine deletes whatever has such an input, and could not keep it
+ * without its value, before it replaces one of the tasks' containers.
+ */
+function imageAfter(tasks: readonly TaskContainer[], image: pulumi.Input<string>): pulumi.Input<string> {
+  if (tasks.length === 0) return image;
+  const finished = pulumi.all(tasks.map((task) => task.finished));
+  return pulumi.all([image, finished]).apply(([id]) => id);
+}
+
+/** The SDK prints the stack of whatever ends a program, where there is one; nobody can mend a failed build with it. */
+function withoutStack(message: string): Error {
+  const error = new pulumi.RunError(message);
+  error.stack = "";
+  return error;
 }

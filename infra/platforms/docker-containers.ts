@@ -75,14 +75,21 @@ export function deployContainers(stack: DockerStack, { uri, secrets }: HostArgs)
       const predecessor = found(made, name);
       return { ...predecessor, sharesGpu: sharesGpu(container, predecessor.container) };
     });
-    const component = createComponent(container.role, componentName(container, stack), opts, {
-      container,
-      image: found(images, container.image).imageId,
-      network: network.networkName,
-      volumes: volumes.volumeNames,
-      secrets,
-      after,
-    });
+    const { name, formerly } = componentName(container, stack);
+    const aliases = formerly.map((former) => ({ name: former }));
+    const component = createComponent(
+      container.role,
+      name,
+      { ...opts, aliases },
+      {
+        container,
+        image: found(images, container.image).imageId,
+        network: network.networkName,
+        volumes: volumes.volumeNames,
+        secrets,
+        after,
+      },
+    );
     made.set(container.name, { container, component });
   }
 }
@@ -100,16 +107,20 @@ function createComponent(
 /**
  * Services keep their names. A build has its container's, with the engine's key: the old engine serves until the new one
  * is there. Where both need the same GPU it has a name without key, so that a new key replaces it, and the engine takes
- * whatever refers to it away first.
+ * whatever refers to it away first. Each name is also known by the other one, for stacks whose GPUs are given out anew.
  */
-function componentName(container: DockerContainer, stack: DockerStack): string {
+function componentName(
+  container: DockerContainer,
+  stack: DockerStack,
+): { readonly name: string; readonly formerly: readonly string[] } {
   const subject = container.model ?? (container.role === "encoderBuild" ? "encoders" : container.role);
-  if (container.lifecycle === "service") return subject;
-  const stopsService = stack.containers.some(
+  if (container.lifecycle === "service") return { name: subject, formerly: [] };
+  const isInTheWay = stack.containers.some(
     (other) =>
       other.lifecycle === "service" && other.after.includes(container.name) && sharesGpu(container, other),
   );
-  return stopsService ? `${subject}-build` : container.name;
+  const names = [`${subject}-build`, container.name] as const;
+  return isInTheWay ? { name: names[0], formerly: [names[1]] } : { name: names[1], formerly: [names[0]] };
 }
 
 function sharesGpu({ gpus: a }: DockerContainer, { gpus: b }: DockerContainer): boolean {

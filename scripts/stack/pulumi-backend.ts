@@ -12,6 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseDocument } from "yaml";
+import { type StateResource, unfinishedContainers } from "../../components/docker/task-result.ts";
 import { sweepStack } from "../../components/local/provider/status.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { UserError } from "../errors.ts";
@@ -75,7 +76,16 @@ export class PulumiBackend implements StackBackend {
     return this.#locked("up", async () => {
       await this.#select();
       await this.#importTryout();
-      await this.#run(["up", "--yes", "--skip-preview", "--refresh", "--config-file", this.#config]);
+      const again = (await this.#unfinished()).flatMap((urn) => ["--replace", urn]);
+      await this.#run([
+        "up",
+        "--yes",
+        "--skip-preview",
+        "--refresh",
+        "--config-file",
+        this.#config,
+        ...again,
+      ]);
     });
   }
 
@@ -121,6 +131,13 @@ export class PulumiBackend implements StackBackend {
     const stacks = join(this.#paths.pulumi, ".pulumi", "stacks", projectName());
     if (!existsSync(join(stacks, `${this.#stack.name}.json`))) await this.#initialise();
     this.#refreshConfig();
+  }
+
+  /** Containers whose last run failed, which an `up` would take for done. */
+  async #unfinished(): Promise<string[]> {
+    const { stdout } = await this.#run(["stack", "export"], { output: undefined });
+    const { deployment } = JSON.parse(stdout) as { deployment?: { resources?: StateResource[] } };
+    return unfinishedContainers(deployment?.resources ?? []);
   }
 
   /** Takes over what the try-out runner has. From the moment its state is gone, the CLI is the owner. */
