@@ -59,7 +59,8 @@ export class PulumiBackend implements StackBackend {
       const isNew = !existsSync(this.#paths.pulumi);
       try {
         await this.#select();
-        const args = ["preview", "--diff", "--expect-no-changes", "--config-file", this.#config];
+        const again = (await this.#unfinished()).flatMap((urn) => ["--replace", urn]);
+        const args = ["preview", "--diff", "--expect-no-changes", "--config-file", this.#config, ...again];
         const { code, stderr } = await this.#run(args, { allowFailure: true, output: process.stdout });
         if (code !== 0 && !stderr.includes(NO_CHANGES_EXPECTED)) {
           throw new UserError("pulumi preview failed; its output above says why.");
@@ -76,16 +77,10 @@ export class PulumiBackend implements StackBackend {
     return this.#locked("up", async () => {
       await this.#select();
       await this.#importTryout();
-      const again = (await this.#unfinished()).flatMap((urn) => ["--replace", urn]);
-      await this.#run([
-        "up",
-        "--yes",
-        "--skip-preview",
-        "--refresh",
-        "--config-file",
-        this.#config,
-        ...again,
-      ]);
+      // A mark in the state and no option of `up`, which fails where the refresh finds that a container is gone.
+      const unfinished = await this.#unfinished();
+      if (unfinished.length > 0) await this.#run(["state", "taint", ...unfinished, "--yes"]);
+      await this.#run(["up", "--yes", "--skip-preview", "--refresh", "--config-file", this.#config]);
     });
   }
 
@@ -133,7 +128,7 @@ export class PulumiBackend implements StackBackend {
     this.#refreshConfig();
   }
 
-  /** Containers whose last run failed, which an `up` would take for done. */
+  /** URNs of containers whose last run failed, which the CLI would take for done. */
   async #unfinished(): Promise<string[]> {
     const { stdout } = await this.#run(["stack", "export"], { output: undefined });
     const { deployment } = JSON.parse(stdout) as { deployment?: { resources?: StateResource[] } };
