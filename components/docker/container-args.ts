@@ -79,9 +79,9 @@ export function containerArgs(
       : {
           healthcheck: {
             tests: ["CMD", ...health.test],
-            interval: `${health.intervalSeconds}s`,
-            timeout: `${health.timeoutSeconds}s`,
-            startPeriod: `${health.startPeriodSeconds}s`,
+            interval: duration(health.intervalSeconds),
+            timeout: duration(health.timeoutSeconds),
+            startPeriod: duration(health.startPeriodSeconds),
             retries: health.retries,
           },
         }),
@@ -104,7 +104,16 @@ export function labelArgs(labels: Readonly<Record<string, string>>): { label: st
 export function readySeconds({ health }: DockerContainer): number | null {
   if (health === null) return null;
   const { intervalSeconds, timeoutSeconds, retries, startPeriodSeconds } = health;
-  return startPeriodSeconds + (retries + SPARE_HEALTH_CHECKS) * (intervalSeconds + timeoutSeconds);
+  const checksSeconds = (retries + SPARE_HEALTH_CHECKS) * (intervalSeconds + timeoutSeconds);
+  return Math.ceil(startPeriodSeconds + checksSeconds);
+}
+
+/** As the provider reads it back: `5s`, `2m0s`, `1h0m30s`. Any other text of the same length would be a change at each `up`. */
+function duration(seconds: number): string {
+  const whole = Math.ceil(seconds);
+  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60];
+  if (hours > 0) return `${hours}h${minutes}m${whole % 60}s`;
+  return minutes > 0 ? `${minutes}m${whole % 60}s` : `${whole}s`;
 }
 
 function lifecycleArgs(container: DockerContainer): LifecycleArgs {

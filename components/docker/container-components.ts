@@ -8,8 +8,8 @@ import { taskFailure } from "./task-result.ts";
 /** What a container comes after: a task that must have ended with success, or a service that must run. */
 export interface Predecessor {
   readonly component: TaskContainer | ServiceContainer;
-  /** Whether both need the same GPU. A service goes before such a task is made anew, and comes back after it. */
-  readonly sharesGpu: boolean;
+  /** Whether a task needs the GPU that this service has: the service goes before the task is made anew, and comes back after it. */
+  readonly needsItsGpu: boolean;
 }
 
 export interface ContainerComponentArgs<Role extends ContainerRole> extends ContainerPlacement {
@@ -90,8 +90,8 @@ function createContainer(
   { createSeconds, additionalSecretOutputs = [] }: ContainerOptions,
 ): docker.Container {
   const { container, after } = args;
-  const sharers = after.flatMap(({ component, sharesGpu }) =>
-    sharesGpu && component instanceof TaskContainer ? [component] : [],
+  const sharers = after.flatMap(({ component, needsItsGpu }) =>
+    needsItsGpu && component instanceof TaskContainer ? [component] : [],
   );
   return new docker.Container(
     `${name}-container`,

@@ -73,7 +73,7 @@ export function deployContainers(stack: DockerStack, { uri, secrets }: HostArgs)
   for (const container of stack.containers) {
     const after = container.after.map((name) => {
       const predecessor = found(made, name);
-      return { ...predecessor, sharesGpu: sharesGpu(container, predecessor.container) };
+      return { ...predecessor, needsItsGpu: stopsFor(container, predecessor.container) };
     });
     const { name, formerly } = componentName(container, stack);
     const aliases = formerly.map((former) => ({ name: former }));
@@ -116,14 +116,16 @@ function componentName(
   const subject = container.model ?? (container.role === "encoderBuild" ? "encoders" : container.role);
   if (container.lifecycle === "service") return { name: subject, formerly: [] };
   const isInTheWay = stack.containers.some(
-    (other) =>
-      other.lifecycle === "service" && other.after.includes(container.name) && sharesGpu(container, other),
+    (other) => other.after.includes(container.name) && stopsFor(other, container),
   );
   const names = [`${subject}-build`, container.name] as const;
   return isInTheWay ? { name: names[0], formerly: [names[1]] } : { name: names[1], formerly: [names[0]] };
 }
 
-function sharesGpu({ gpus: a }: DockerContainer, { gpus: b }: DockerContainer): boolean {
+/** Whether a service has a GPU that a task needs. */
+function stopsFor(service: DockerContainer, task: DockerContainer): boolean {
+  if (service.lifecycle !== "service" || task.lifecycle !== "task") return false;
+  const [a, b] = [service.gpus, task.gpus];
   if (a === null || b === null) return false;
   return a === "all" || b === "all" || a.some((index) => b.includes(index));
 }
