@@ -35,7 +35,7 @@ export abstract class TaskContainer extends pulumi.ComponentResource {
     super(type, name, {}, opts);
 
     this.container = createContainer(name, args, this, {
-      createSeconds: (args.container.timeoutSeconds ?? 0) + SPARE_SECONDS,
+      createSeconds: Math.ceil(args.container.timeoutSeconds ?? 0) + SPARE_SECONDS,
       // Whatever a program says of itself, and it is handed secrets.
       additionalSecretOutputs: ["containerLogs"],
     });
