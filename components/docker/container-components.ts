@@ -101,6 +101,8 @@ function createContainer(
       dependsOn: after.map(({ component }) => whenReady(component)),
       // Name and ports are taken as long as the old one is there.
       deleteBeforeReplace: true,
+      // Docker can't change them, and the provider says that it did.
+      replaceOnChanges: ["healthcheck", "tmpfs"],
       customTimeouts: { create: `${createSeconds}s` },
       additionalSecretOutputs,
     },

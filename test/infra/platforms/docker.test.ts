@@ -174,6 +174,11 @@ describe("a stack without GPU", async () => {
     });
   });
 
+  test("makes a container anew for what its provider would only pretend to change", () => {
+    for (const { options } of ofContainers(stack.resources))
+      expect(options.replaceOnChanges).toEqual(["healthcheck", "tmpfs"]);
+  });
+
   test("makes volumes, network and image before a container, and the databases before the gateway", () => {
     const { propertyDependencies } = byName.get("mongo-container") ?? {};
     expect(names(propertyDependencies?.mounts)).toEqual(["volumes-mongo"]);
