@@ -8,6 +8,7 @@ type Deploy<P extends StackPlan["platform"]> = (plan: Extract<StackPlan, { platf
 /** Platforms without a row can be planned, not deployed, by this version. */
 const platforms: { readonly [P in StackPlan["platform"]]?: () => Promise<Deploy<P>> } = {
   local: async () => (await import("./local.ts")).deployLocal,
+  docker: async () => (await import("./docker.ts")).deployDocker,
 };
 
 /** @throws ConfigError where this version has no components for the platform. */

@@ -2,7 +2,8 @@
 import type { ParseArgsConfig } from "node:util";
 import type { StackReference } from "../program/stack-file.ts";
 
-type Values = Readonly<Record<string, string | boolean | undefined>>;
+/** Options by name; a list where an option may be given more than once. */
+type Values = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
 
 export interface CommandContext {
   readonly values: Values;

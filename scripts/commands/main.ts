@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 import { ConfigError } from "../../infra/problems.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { stackReference } from "../program/stack-file.ts";
-import { type Command, EXIT } from "./command.ts";
+import { type Command, type CommandContext, EXIT } from "./command.ts";
 
 /** Commands load on demand, so that `--help` does not load the SDK. */
 const commands: Readonly<Record<string, () => Promise<{ command: Command }>>> = {
@@ -19,6 +19,10 @@ const commands: Readonly<Record<string, () => Promise<{ command: Command }>>> = 
   render: () => import("./render.ts"),
   seed: () => import("./seed.ts"),
   smoke: () => import("./smoke.ts"),
+  ask: () => import("./ask.ts"),
+  images: () => import("./images.ts"),
+  preflight: () => import("./preflight.ts"),
+  connect: () => import("./connect.ts"),
   bench: () => import("./bench.ts"),
   key: () => import("./key.ts"),
   test: () => import("./test.ts"),
@@ -47,14 +51,25 @@ export async function main(argv: readonly string[]): Promise<number> {
     if (positionals.length > (command.maxPositionals ?? 0))
       throw new UsageError(`Too many words: ${positionals.join(" ")}`);
     const stack = stackReference(String(values.stack), values["config-file"] as string | undefined);
-    return await command.run({ values: values as Record<string, string | boolean>, positionals, stack });
+    return await command.run({ values: values as CommandContext["values"], positionals, stack });
   } catch (error) {
     return report(name, command, error);
   }
 }
 
 /** Options that users give, and that npm keeps for itself where `--` is missing. */
-const EASILY_LOST = ["stack", "config-file", "json", "explain", "out", "lines", "follow", "from"];
+const EASILY_LOST = [
+  "stack",
+  "config-file",
+  "json",
+  "explain",
+  "out",
+  "lines",
+  "follow",
+  "from",
+  "text",
+  "push",
+];
 
 function refuseOptionsThatNpmTook(values: Readonly<Record<string, unknown>>): void {
   const lost = EASILY_LOST.find((option) => {

@@ -12,6 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseDocument } from "yaml";
+import { type StateResource, unfinishedContainers } from "../../components/docker/task-result.ts";
 import { sweepStack } from "../../components/local/provider/status.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { UserError } from "../errors.ts";
@@ -58,7 +59,8 @@ export class PulumiBackend implements StackBackend {
       const isNew = !existsSync(this.#paths.pulumi);
       try {
         await this.#select();
-        const args = ["preview", "--diff", "--expect-no-changes", "--config-file", this.#config];
+        const again = (await this.#unfinished()).flatMap((urn) => ["--replace", urn]);
+        const args = ["preview", "--diff", "--expect-no-changes", "--config-file", this.#config, ...again];
         const { code, stderr } = await this.#run(args, { allowFailure: true, output: process.stdout });
         if (code !== 0 && !stderr.includes(NO_CHANGES_EXPECTED)) {
           throw new UserError("pulumi preview failed; its output above says why.");
@@ -75,6 +77,9 @@ export class PulumiBackend implements StackBackend {
     return this.#locked("up", async () => {
       await this.#select();
       await this.#importTryout();
+      // A mark in the state and no option of `up`, which fails where the refresh finds that a container is gone.
+      const unfinished = await this.#unfinished();
+      if (unfinished.length > 0) await this.#run(["state", "taint", ...unfinished, "--yes"]);
       await this.#run(["up", "--yes", "--skip-preview", "--refresh", "--config-file", this.#config]);
     });
   }
@@ -121,6 +126,13 @@ export class PulumiBackend implements StackBackend {
     const stacks = join(this.#paths.pulumi, ".pulumi", "stacks", projectName());
     if (!existsSync(join(stacks, `${this.#stack.name}.json`))) await this.#initialise();
     this.#refreshConfig();
+  }
+
+  /** URNs of containers whose last run failed, which the CLI would take for done. */
+  async #unfinished(): Promise<string[]> {
+    const { stdout } = await this.#run(["stack", "export"], { output: undefined });
+    const { deployment } = JSON.parse(stdout) as { deployment?: { resources?: StateResource[] } };
+    return unfinishedContainers(deployment?.resources ?? []);
   }
 
   /** Takes over what the try-out runner has. From the moment its state is gone, the CLI is the owner. */

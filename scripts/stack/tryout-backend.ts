@@ -6,6 +6,7 @@ import { fromRuntimeConfig } from "../../infra/config/config.ts";
 import { loadPlan } from "../../infra/load-plan.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { refuseUndeployable } from "../../infra/platforms/index.ts";
+import { UserError } from "../errors.ts";
 import { runProgram } from "../program/run-program.ts";
 import { projectName, readStackFile, type StackReference } from "../program/stack-file.ts";
 import { TryoutEngine } from "../tryout/engine.ts";
@@ -31,6 +32,7 @@ export class TryoutBackend implements StackBackend {
   }
 
   async preview(): Promise<boolean> {
+    await this.#refuseOtherPlatforms();
     const reporter = new StepReporter(process.stdout);
     try {
       await this.#apply(reporter, true);
@@ -41,11 +43,10 @@ export class TryoutBackend implements StackBackend {
     }
   }
 
-  up(): Promise<void> {
+  async up(): Promise<void> {
+    // Planned before anything is read or started, so that a mistake costs nothing.
+    await this.#refuseOtherPlatforms();
     return this.#locked("up", async (reporter) => {
-      // Planned before anything is read or started, so that a mistake costs nothing.
-      const plan = await loadPlan(fromRuntimeConfig(readStackFile(this.#stack).values, projectName()));
-      refuseUndeployable(plan.platform);
       if (existsSync(this.#paths.tryoutState))
         await refresh({ ...this.#stateOperation(reporter), onStart: () => {}, onEnd: reportGone(reporter) });
       await this.#apply(reporter, false);
@@ -70,6 +71,15 @@ export class TryoutBackend implements StackBackend {
 
   async outputs(): Promise<StackOutputs | undefined> {
     return stackOutputs(this.#paths.tryoutState);
+  }
+
+  async #refuseOtherPlatforms(): Promise<void> {
+    const { platform } = await loadPlan(fromRuntimeConfig(readStackFile(this.#stack).values, projectName()));
+    refuseUndeployable(platform);
+    if (platform === "local") return;
+    throw new UserError(
+      `Only the Pulumi CLI deploys to the platform ${platform}, and this is the try-out runner; put \`pulumi\` on PATH (https://www.pulumi.com/docs/install/) and try again.`,
+    );
   }
 
   async #apply(reporter: StepReporter, preview: boolean): Promise<void> {

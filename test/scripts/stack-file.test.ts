@@ -80,6 +80,6 @@ test("the committed stack file of a platform that is only planned has no problem
   const { plan, problems } = planStack(parseConfig(fromRuntimeConfig(dev.values, "engine-room")));
   expect(problems).toEqual([]);
   expect(plan?.platform).toBe("aws");
-  expect(() => refuseUndeployable("aws")).toThrow("deploys only local");
+  expect(() => refuseUndeployable("aws")).toThrow("deploys only local, docker");
   expect(() => refuseUndeployable("local")).not.toThrow();
 });

@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
         _report(str(error))
         return 1
     except OSError as error:
-        _report(_describe(error, options.output))
+        _report(describe_os_error(error, options.output))
         return 1
     print(facts)  # noqa: T201 (the command's result)
     return 0
@@ -75,7 +75,8 @@ def _facts(spec: BuildSpec, source: Source, built: Built) -> dict[str, Any]:
     }
 
 
-def _describe(error: OSError, output: Path) -> str:
+def describe_os_error(error: OSError, output: Path) -> str:
+    """What went wrong on the disk, in one sentence for a person."""
     place = error.filename or output
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         return f"{place}: the disk is full; make room and build again (no half-written file is left)."

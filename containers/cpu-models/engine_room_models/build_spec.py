@@ -71,7 +71,24 @@ def read_spec(path: Path) -> BuildSpec:
         raise BuildError(f"{path}: can't be read: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:
         raise BuildError(f"{path}: is not valid JSON: {error}.") from error
-    return _Parser(path).spec(value)
+    return parse_spec(value, str(path))
+
+
+def parse_spec(value: object, origin: str) -> BuildSpec:
+    """Checks a value that JSON gave. Raises BuildError that starts with `origin` and names field, value and
+    what it must be."""
+    return _Parser(origin).spec(value)
+
+
+def is_plain_path(path: str) -> bool:
+    """Whether it is relative, in its shortest form, and stays below the folder that it is relative to."""
+    return (
+        path not in {"", "."}
+        and not path.startswith("/")
+        and "\\" not in path
+        and ".." not in PurePosixPath(path).parts
+        and str(PurePosixPath(path)) == path
+    )
 
 
 _PACKAGE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
@@ -84,8 +101,8 @@ _MAX_SEED = 2**32 - 1
 
 
 class _Parser:
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, origin: str) -> None:
+        self._origin = origin
 
     def spec(self, value: object) -> BuildSpec:
         fields = self._fields(value, "the spec", {"artifact", "sources"})
@@ -142,14 +159,7 @@ class _Parser:
         if not isinstance(value, dict) or not value:
             raise self._wrong(where, value, "an object of at least one file path and its sha-256")
         for path, digest in value.items():
-            parts = PurePosixPath(path).parts
-            if (
-                not path
-                or path.startswith("/")
-                or "\\" in path
-                or ".." in parts
-                or str(PurePosixPath(path)) != path
-            ):
+            if not is_plain_path(path):
                 raise self._wrong(where, path, "a plain relative path")
             self._text(digest, f"{where}[{path!r}]", _SHA256, "a sha-256 of 64 lower-case hex digits")
         return value
@@ -166,8 +176,8 @@ class _Parser:
         if unknown:
             raise self._wrong(f"{where}: the key", unknown[0], f"one of {', '.join(sorted(names))}")
         if missing:
-            raise BuildError(f"{self._path}: {where}: the key {missing[0]!r} is missing.")
+            raise BuildError(f"{self._origin}: {where}: the key {missing[0]!r} is missing.")
         return value
 
     def _wrong(self, where: str, value: object, wanted: str) -> BuildError:
-        return BuildError(f"{self._path}: {where} is {value!r}; it must be {wanted}.")
+        return BuildError(f"{self._origin}: {where} is {value!r}; it must be {wanted}.")

@@ -18,10 +18,10 @@ const NODE_SECONDS = 180;
  * 4-6 minutes per instance" (AWS Machine Learning Blog, "Reducing container cold start times using SOCI index on DLAMI and
  * DLC"). Unpacking is the bottleneck, not the network, unless that is slower still.
  */
-const UNPACK_MB_PER_SECOND = 60;
+export const UNPACK_MB_PER_SECOND = 60;
 
 /** Where no document names an image's size: the middle of those that are known. */
-const UNKNOWN_IMAGE_GB = 20;
+export const UNKNOWN_IMAGE_GB = 20;
 
 /**
  * Triton's start until its ports are open: 15 s for an engine of 14.96 GiB, from one read to the last line of the log

@@ -1,0 +1,32 @@
+/** What outlives the containers of a stack. Cost: the host's disk: the engine store takes twice a model's weights. */
+import * as docker from "@pulumi/docker";
+import * as pulumi from "@pulumi/pulumi";
+import type { DockerVolume } from "../../infra/plan/docker/types.ts";
+import { labelArgs } from "./container-args.ts";
+
+interface VolumesArgs {
+  readonly volumes: readonly DockerVolume[];
+}
+
+export class Volumes extends pulumi.ComponentResource {
+  /** Names on the host, by themselves: whoever takes one from here waits for the volume. */
+  readonly volumeNames: Readonly<Record<string, pulumi.Output<string>>>;
+
+  constructor(name: string, { volumes }: VolumesArgs, opts?: pulumi.ComponentResourceOptions) {
+    super("engine-room:docker:Volumes", name, {}, opts);
+
+    this.volumeNames = Object.fromEntries(
+      volumes.map((volume) => [volume.name, this.#createVolume(name, volume).name]),
+    );
+    this.registerOutputs({ volumeNames: this.volumeNames });
+  }
+
+  #createVolume(name: string, { name: volumeName, purpose, labels, isKept }: DockerVolume): docker.Volume {
+    return new docker.Volume(
+      `${name}-${purpose}`,
+      { name: volumeName, labels: labelArgs(labels) },
+      // Docker takes a volume of that name for the same one, so the next `up` finds what a `down` left.
+      { parent: this, ...(isKept ? { retainOnDelete: true } : { deleteBeforeReplace: true }) },
+    );
+  }
+}

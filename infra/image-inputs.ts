@@ -1,0 +1,60 @@
+/** What says which images a stack runs: the lock file, and the hashes of what they are made from. */
+import { existsSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { jsonDigest } from "./plan/canonical-json.ts";
+import { imageSource, type TritonBase } from "./plan/docker/image-sources.ts";
+import { type ImageLock, type ImageOptions, imageBuildArguments } from "./plan/docker/images.ts";
+import type { ImageName } from "./plan/docker/types.ts";
+import { sourcesSha256 } from "./project-files.ts";
+
+/** Absolute path of the lock file. */
+export const IMAGE_LOCK_FILE = fileURLToPath(new URL("../images.lock.json", import.meta.url));
+
+const projectRoot = fileURLToPath(new URL("../", import.meta.url));
+
+/**
+ * All that `dockerImages` wants to know, read from the project's files.
+ *
+ * @param triton - null for a stack without NVIDIA's images.
+ * @throws Error where the lock file is none.
+ */
+export function imageInputs(needed: readonly ImageName[], triton: TritonBase | null): ImageOptions {
+  const contentHashes = Object.fromEntries(needed.map((name) => [name, imageContentHash(name, triton)]));
+  return { lock: readImageLock(), contentHashes, triton };
+}
+
+/** @throws Error where the file is no lock file of this version. */
+export function readImageLock(file: string = IMAGE_LOCK_FILE): ImageLock {
+  if (!existsSync(file)) return { version: 1, images: {} };
+  const lock = JSON.parse(readFileSync(file, "utf8")) as Partial<ImageLock>;
+  if (lock.version !== 1 || typeof lock.images !== "object")
+    throw new Error(
+      `${file} is no lock file of version 1; restore it, or delete it and run \`npm run images\`.`,
+    );
+  return { version: 1, images: lock.images };
+}
+
+/**
+ * SHA-256 over paths and bytes of all that a build reads, its Dockerfile and its arguments; of an official image over its
+ * pinned name.
+ *
+ * @returns 64 hexadecimal digits.
+ */
+export function imageContentHash(name: ImageName, triton: TritonBase | null): string {
+  const source = imageSource(name);
+  const content =
+    source.kind === "official"
+      ? { reference: source.reference }
+      : {
+          dockerfile: source.dockerfile,
+          buildArguments: imageBuildArguments(name, triton),
+          files: isBuildable(name) ? sourcesSha256([source.dockerfile, ...source.paths], /./) : null,
+        };
+  return jsonDigest(content);
+}
+
+/** Whether this version of the project can build an image: its plan may be ahead of its Dockerfiles. */
+export function isBuildable(name: ImageName): boolean {
+  const source = imageSource(name);
+  return source.kind === "built" && existsSync(projectRoot + source.dockerfile);
+}

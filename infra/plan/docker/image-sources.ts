@@ -1,0 +1,111 @@
+/** What each image is made from, and how much room it takes. */
+import { isReleaseTag, releases } from "../catalogue/releases.ts";
+import type { ImageName } from "./types.ts";
+
+/** NVIDIA's image that builds engines and serves them, with the release that its parts are of. */
+export interface TritonBase {
+  /** Tag of the catalogue: `25.07`. */
+  readonly release: string;
+  /** Of the stack file, where it has an image of its own. */
+  readonly image?: string | undefined;
+}
+
+/** An image that this project builds. */
+interface BuiltSource {
+  readonly kind: "built";
+  /** Relative to the project's root. */
+  readonly dockerfile: string;
+  /** Files and folders that the Dockerfile copies, relative to the project's root. */
+  readonly paths: readonly string[];
+  /** Whether it stands on NVIDIA's image of a release, and is another one for each. */
+  readonly hasRelease: boolean;
+  /** The image that `FROM` names: the Dockerfile's own default, or what the build argument `BASE` says with a release. */
+  base(triton: TritonBase): string;
+  /** The base, unpacked, in GB (10^9); null for a release whose size no document names. */
+  baseGB(triton: TritonBase): number | null;
+  /** What is laid on it. */
+  readonly ownGB: number;
+}
+
+/** Somebody else's image, taken as it is. */
+interface OfficialSource {
+  readonly kind: "official";
+  /** With a tag that its publisher does not move to another version. */
+  readonly reference: string;
+  /** Unpacked, in GB (10^9). */
+  readonly sizeGB: number;
+}
+
+/** An image with every backend of Triton but TensorRT-LLM's. 24.06-py3 has 15.5 GB unpacked; an assumption for the others. */
+const TRITON_PY3_GB = 16;
+
+/** What this project's layers add to NVIDIA's images: Python files; an assumption. */
+const OWN_LAYERS_GB = 0.5;
+
+const REGISTRY = "nvcr.io/nvidia/tritonserver";
+
+const IMAGE_SOURCES = {
+  services: {
+    kind: "built",
+    dockerfile: "containers/services/Dockerfile",
+    paths: [
+      ".npmrc",
+      "containers/services/entrypoint.ts",
+      "containers/services/gateway/package.json",
+      "containers/services/gateway/public",
+      "containers/services/gateway/src",
+      "containers/services/mock-mongo/package.json",
+      "containers/services/mock-mongo/src",
+      "containers/services/mock-vector/package.json",
+      "containers/services/mock-vector/src",
+      "containers/services/triton-requests/package.json",
+      "containers/services/triton-requests/src",
+      "package-lock.json",
+      "package.json",
+    ],
+    hasRelease: false,
+    base: () => "node:24-slim",
+    baseGB: () => 0.2,
+    ownGB: 0.2,
+  },
+  "cpu-models": {
+    kind: "built",
+    dockerfile: "containers/cpu-models/Dockerfile",
+    paths: [
+      "containers/cpu-models/default-artifacts.json",
+      "containers/cpu-models/engine_room_models",
+      "containers/cpu-models/models",
+      "containers/cpu-models/requirements.lock",
+    ],
+    hasRelease: false,
+    base: () => "debian:12-slim",
+    baseGB: () => 0.1,
+    ownGB: 1.9,
+  },
+  trtllm: {
+    kind: "built",
+    dockerfile: "containers/trtllm/Dockerfile",
+    paths: ["containers/trtllm"],
+    hasRelease: true,
+    base: ({ release, image }) => image ?? `${REGISTRY}:${release}-trtllm-python-py3`,
+    baseGB: ({ release }) => (isReleaseTag(release) ? releases[release].imageGB : null),
+    ownGB: OWN_LAYERS_GB,
+  },
+  encoders: {
+    kind: "built",
+    dockerfile: "containers/encoders/Dockerfile",
+    paths: ["containers/encoders"],
+    hasRelease: true,
+    base: ({ release }) => `${REGISTRY}:${release}-py3`,
+    baseGB: () => TRITON_PY3_GB,
+    ownGB: OWN_LAYERS_GB,
+  },
+  mongo: { kind: "official", reference: "docker.io/library/mongo:8.0.26", sizeGB: 0.9 },
+  // The version whose client the mock is tested with.
+  qdrant: { kind: "official", reference: "docker.io/qdrant/qdrant:v1.17.1", sizeGB: 0.3 },
+} as const satisfies Readonly<Record<ImageName, BuiltSource | OfficialSource>>;
+
+/** A row of the table. */
+export function imageSource(name: ImageName): BuiltSource | OfficialSource {
+  return IMAGE_SOURCES[name];
+}

@@ -1,0 +1,138 @@
+/** Everything that one Docker host runs, as components: `platform: docker`, and one machine of a cloud. */
+import * as docker from "@pulumi/docker";
+import type * as pulumi from "@pulumi/pulumi";
+import type {
+  ContainerComponentArgs,
+  ServiceContainer,
+  TaskContainer,
+} from "../../components/docker/container-components.ts";
+import { Database } from "../../components/docker/database.ts";
+import { EncoderBuild } from "../../components/docker/encoder-build.ts";
+import { Encoders } from "../../components/docker/encoders.ts";
+import { EngineBuild } from "../../components/docker/engine-build.ts";
+import { Gateway } from "../../components/docker/gateway.ts";
+import { Image } from "../../components/docker/image.ts";
+import { Network } from "../../components/docker/network.ts";
+import { TritonServer } from "../../components/docker/triton-server.ts";
+import { Volumes } from "../../components/docker/volumes.ts";
+import type { ContainerRole, DockerContainer, DockerStack, SecretName } from "../plan/docker/types.ts";
+
+interface HostArgs {
+  /** `unix:///PATH` or `ssh://USER@HOST`. */
+  readonly uri: string;
+  /** Of all secrets that a container names. */
+  readonly secrets: Readonly<Partial<Record<SecretName, pulumi.Input<string>>>>;
+}
+
+/**
+ * Options of every ssh connection: nothing asks for a password where nobody can type one, a host that is away is an error
+ * after 10 s, and a connection on which nothing happens but a long build stays.
+ */
+const SSH_OPTIONS = [
+  ...["-o", "BatchMode=yes"],
+  ...["-o", "ConnectTimeout=10"],
+  ...["-o", "ServerAliveInterval=15"],
+  ...["-o", "ServerAliveCountMax=4"],
+] as const;
+
+/** The project's root as the provider sees it, which runs in the program's folder. */
+const BUILD_CONTEXT = "..";
+
+type ContainerComponent = TaskContainer | ServiceContainer;
+type ComponentClass<Role extends ContainerRole> = new (
+  name: string,
+  args: ContainerComponentArgs<Role>,
+  opts: pulumi.ComponentResourceOptions,
+) => ContainerComponent;
+
+const COMPONENTS: { readonly [Role in ContainerRole]: ComponentClass<Role> } = {
+  engineBuild: EngineBuild,
+  encoderBuild: EncoderBuild,
+  triton: TritonServer,
+  encoders: Encoders,
+  gateway: Gateway,
+  mongo: Database,
+  vector: Database,
+};
+
+/** Registers network, volumes, images and containers. */
+export function deployContainers(stack: DockerStack, { uri, secrets }: HostArgs): void {
+  const provider = new docker.Provider("host", {
+    host: uri,
+    ...(uri.startsWith("ssh:") ? { sshOpts: [...SSH_OPTIONS] } : {}),
+  });
+  const opts = { providers: { docker: provider } };
+
+  const network = new Network("network", { networkName: stack.network, labels: stack.labels }, opts);
+  const volumes = new Volumes("volumes", { volumes: stack.volumes }, opts);
+  const images = new Map(
+    stack.images.map((image) => [image.name, new Image(image.name, { image, context: BUILD_CONTEXT }, opts)]),
+  );
+
+  const made = new Map<string, { container: DockerContainer; component: ContainerComponent }>();
+  for (const container of stack.containers) {
+    const after = container.after.map((name) => {
+      const predecessor = found(made, name);
+      return { ...predecessor, needsItsGpu: stopsFor(container, predecessor.container) };
+    });
+    const { name, formerly } = componentName(container, stack);
+    const aliases = formerly.map((former) => ({ name: former }));
+    const component = createComponent(
+      container.role,
+      name,
+      { ...opts, aliases },
+      {
+        container,
+        image: found(images, container.image).imageId,
+        network: network.networkName,
+        volumes: volumes.volumeNames,
+        secrets,
+        after,
+      },
+    );
+    made.set(container.name, { container, component });
+  }
+}
+
+function createComponent(
+  role: ContainerRole,
+  name: string,
+  opts: pulumi.ComponentResourceOptions,
+  args: Omit<ContainerComponentArgs<ContainerRole>, "container"> & { readonly container: DockerContainer },
+): ContainerComponent {
+  // The table pairs roles with classes, which the compiler can't follow through a variable.
+  return new (COMPONENTS[role] as ComponentClass<ContainerRole>)(name, args, opts);
+}
+
+/**
+ * Services keep their names. A build has its container's, with the engine's key: the old engine serves until the new one
+ * is there. Where both need the same GPU it has a name without key, so that a new key replaces it, and the engine takes
+ * whatever refers to it away first. Each name is also known by the other one, for stacks whose GPUs are given out anew.
+ */
+function componentName(
+  container: DockerContainer,
+  stack: DockerStack,
+): { readonly name: string; readonly formerly: readonly string[] } {
+  const subject = container.model ?? (container.role === "encoderBuild" ? "encoders" : container.role);
+  if (container.lifecycle === "service") return { name: subject, formerly: [] };
+  const isInTheWay = stack.containers.some(
+    (other) => other.after.includes(container.name) && stopsFor(other, container),
+  );
+  const names = [`${subject}-build`, container.name] as const;
+  return isInTheWay ? { name: names[0], formerly: [names[1]] } : { name: names[1], formerly: [names[0]] };
+}
+
+/** Whether a service has a GPU that a task needs. */
+function stopsFor(service: DockerContainer, task: DockerContainer): boolean {
+  if (service.lifecycle !== "service" || task.lifecycle !== "task") return false;
+  const [a, b] = [service.gpus, task.gpus];
+  if (a === null || b === null) return false;
+  return a === "all" || b === "all" || a.some((index) => b.includes(index));
+}
+
+function found<Key, Value>(map: ReadonlyMap<Key, Value>, key: Key): Value {
+  const value = map.get(key);
+  if (value === undefined)
+    throw new Error(`A container of the plan needs ${key}, which does not stand before it`);
+  return value;
+}

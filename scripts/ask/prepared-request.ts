@@ -1,0 +1,138 @@
+/** A question as the HTTP request that carries it, and how its answer is read. */
+import {
+  AnswerError,
+  buildGenerateRequest,
+  parseGenerateResponse,
+  type RequestProfile,
+  wrapQuestion,
+} from "@engine-room/triton-requests";
+import type { TritonEndpoints } from "../../infra/plan/endpoints.ts";
+import { imageUrl, type Question } from "./question.ts";
+
+/** What one answer, or one event of a stream, says. */
+export interface AnswerPart {
+  readonly text: string;
+  readonly promptTokens?: number | undefined;
+  readonly completionTokens?: number | undefined;
+  readonly finishReason?: string | undefined;
+}
+
+export interface PreparedRequest {
+  readonly url: string;
+  /** Without the key. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** JSON. */
+  readonly body: string;
+  /** Whether the server asks for the key of ENGINE_ROOM_API_KEY. */
+  readonly needsKey: boolean;
+  readonly stream: boolean;
+  /** Whether an event holds the new text, or all text so far. */
+  readonly streamedText: RequestProfile["streamedText"];
+  /** Text that the answer may begin with and that is no part of it; empty where none is. */
+  readonly echo: string;
+  /** Keys that lead to the text of a whole answer, and of an event. */
+  readonly textPath: readonly (string | number)[];
+  /** The same model over gRPC: `host:port`, and the Triton model that is asked; null where there is none. */
+  readonly grpc: { readonly address: string; readonly tritonModel: string } | null;
+  /** @throws AnswerError where the JSON is an error. @throws TypeError where it is no answer. */
+  read(json: unknown): AnswerPart;
+}
+
+/**
+ * The question in the model's own shape, answered with the most probable tokens.
+ *
+ * @param server - The model's Triton.
+ * @throws RequestError for what the model can't take.
+ */
+export function tritonRequest(
+  profile: RequestProfile,
+  server: Pick<TritonEndpoints, "http" | "grpc">,
+  question: Question,
+): PreparedRequest {
+  const text = promptOf(profile, question);
+  const { path, headers, body } = buildGenerateRequest(profile, {
+    text,
+    images: question.images.map((image) =>
+      image.kind === "url" ? image.url : Buffer.from(image.base64, "base64"),
+    ),
+    maxTokens: question.maxTokens,
+    temperature: 0,
+    stream: question.stream,
+    countTokens: true,
+  });
+  return {
+    url: `${server.http}${path}`,
+    headers,
+    body: String(body),
+    needsKey: false,
+    stream: question.stream,
+    streamedText: profile.streamedText,
+    echo: profile.promptEcho === "repeated" ? text : "",
+    textPath: [profile.flavour === "llava" ? "text" : "text_output"],
+    grpc: {
+      address: server.grpc,
+      tritonModel: question.stream ? profile.streamingModel : profile.tritonModel,
+    },
+    read: (json) => parseGenerateResponse(profile, json),
+  };
+}
+
+/** The text with what the model was trained to find around a question about images; a text with the marks is a prompt already. */
+function promptOf(profile: RequestProfile, { text, images }: Question): string {
+  const mark = profile.image?.mark ?? null;
+  if (mark !== null && text.includes(mark)) return text;
+  return wrapQuestion(profile, text, images.length);
+}
+
+/**
+ * The question as a chat message to the gateway, which puts the model's template around it.
+ *
+ * @param gateway - Address without `/v1`.
+ */
+export function gatewayRequest(gateway: string, question: Question, needsKey: boolean): PreparedRequest {
+  const { model, text, images, maxTokens, stream } = question;
+  const parts = images.map((image) => ({ type: "image_url", image_url: { url: imageUrl(image) } }));
+  const content = parts.length === 0 ? text : [...parts, { type: "text", text }];
+  const body = {
+    model,
+    messages: [{ role: "user", content }],
+    max_tokens: maxTokens,
+    temperature: 0,
+    ...(stream ? { stream, stream_options: { include_usage: true } } : {}),
+  };
+  return {
+    url: `${gateway}/v1/chat/completions`,
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+    needsKey,
+    stream,
+    streamedText: "delta",
+    echo: "",
+    textPath: ["choices", 0, stream ? "delta" : "message", "content"],
+    grpc: null,
+    read: readChatAnswer,
+  };
+}
+
+interface ChatAnswer {
+  readonly error?: { readonly message?: string };
+  readonly choices?: readonly {
+    readonly message?: { readonly content?: string | null };
+    readonly delta?: { readonly content?: string | null };
+    readonly finish_reason?: string | null;
+  }[];
+  readonly usage?: { readonly prompt_tokens?: number; readonly completion_tokens?: number } | null;
+}
+
+function readChatAnswer(json: unknown): AnswerPart {
+  const { error, choices, usage } = json as ChatAnswer;
+  if (error !== undefined) throw new AnswerError(error.message ?? "an error without words");
+  if (choices === undefined) throw new TypeError("The gateway's answer has no choices");
+  const [choice] = choices;
+  return {
+    text: choice?.message?.content ?? choice?.delta?.content ?? "",
+    promptTokens: usage?.prompt_tokens,
+    completionTokens: usage?.completion_tokens,
+    finishReason: choice?.finish_reason ?? undefined,
+  };
+}

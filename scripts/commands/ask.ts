@@ -1,0 +1,131 @@
+import { RequestError } from "@engine-room/triton-requests";
+
+import type { StackOutputs } from "../../infra/outputs.ts";
+import type { StackPlan } from "../../infra/plan/stack-plan.ts";
+import { asCurl } from "../ask/as-curl.ts";
+import { asGrpc } from "../ask/as-grpc.ts";
+import { asPython } from "../ask/as-python.ts";
+import { gatewayRequest, type PreparedRequest, tritonRequest } from "../ask/prepared-request.ts";
+import { profileOf } from "../ask/profile.ts";
+import { askedImage, askedTokens, type Question } from "../ask/question.ts";
+import { figuresLine, send } from "../ask/send.ts";
+import { UsageError, UserError } from "../errors.ts";
+import { readPlan } from "../program/docker-target.ts";
+import { callerDirectory, type StackReference } from "../program/stack-file.ts";
+import { requireOutputs } from "../stack/backend.ts";
+import { type Command, type CommandContext, EXIT } from "./command.ts";
+
+const FORMS = ["curl", "python", "grpc"] as const;
+const ENDPOINTS = ["triton", "gateway"] as const;
+
+export const command: Command = {
+  summary: "Asks a model of the stack, in the model's own shape, and prints the answer with its times.",
+  usage:
+    "--model NAME --text TEXT [--image FILE|URL …] [--max-tokens N] [--stream] [--endpoint triton|gateway] [--as curl|python|grpc] [--stack NAME]",
+  details: [
+    "--model NAME         the model, as the stack names it",
+    "--text TEXT          the prompt; where there are images, a question about them is enough",
+    "--image FILE|URL     a picture (jpg, png, webp); may be given more than once",
+    "--max-tokens N       most tokens of the answer (default: 128)",
+    "--stream             print the answer as it is written, and time the first token",
+    "--endpoint NAME      triton (default): the model's own server, which completes the text as it is;",
+    "                     gateway: a chat message, with the model's template around it",
+    "--as FORM            send nothing, and print the same request to be pasted: curl (bash, zsh),",
+    "                     python (no packages), grpc (Python with tritonclient)",
+    "The most probable tokens are taken (temperature 0). The answer goes to standard output, figures to standard error.",
+    "The key of a gateway that asks for one is read from ENGINE_ROOM_API_KEY.",
+  ],
+  options: {
+    model: { type: "string", short: "m" },
+    text: { type: "string", short: "t" },
+    image: { type: "string", multiple: true },
+    "max-tokens": { type: "string", default: "128" },
+    stream: { type: "boolean" },
+    endpoint: { type: "string", default: "triton" },
+    as: { type: "string" },
+  },
+  async run({ stack, values }) {
+    const question = questionOf(values);
+    const endpoint = oneOf(ENDPOINTS, "--endpoint", values.endpoint);
+    const form = values.as === undefined ? undefined : oneOf(FORMS, "--as", values.as);
+    const plan = readPlan(stack);
+    const { endpoints } = await requireOutputs(stack);
+    const request = prepared(plan, endpoints, question, endpoint);
+    if (form === undefined) return answer(request, stack);
+    process.stdout.write(PRINTERS[form](request, question.images));
+    return EXIT.ok;
+  },
+};
+
+const PRINTERS: Readonly<
+  Record<(typeof FORMS)[number], (request: PreparedRequest, images: Question["images"]) => string>
+> = { curl: asCurl, python: asPython, grpc: asGrpc };
+
+/** @throws UserError for a model that is not there, or for what it can't take. */
+function prepared(
+  plan: StackPlan,
+  { gateway, models }: StackOutputs["endpoints"],
+  question: Question,
+  endpoint: (typeof ENDPOINTS)[number],
+): PreparedRequest {
+  const profile = profileOf(plan, question.model);
+  if (endpoint === "gateway") {
+    const needsKey = plan.gateway.apiKeys.length > 0 || process.env.ENGINE_ROOM_API_KEY !== undefined;
+    return gatewayRequest(gateway, question, needsKey);
+  }
+  const server = models[question.model];
+  if (server === undefined) {
+    throw new UserError(
+      `${question.model} is in the stack file and not yet in the stack; \`npm run up\` adds it.`,
+    );
+  }
+  try {
+    return tritonRequest(profile, server, question);
+  } catch (error) {
+    throw error instanceof RequestError ? new UserError(error.message) : error;
+  }
+}
+
+/** Models that were trained for chat end a bare question at once. */
+const ENDED_AT_ONCE =
+  "The model ended its answer at once; --endpoint gateway puts the chat template around the text.";
+
+async function answer(request: PreparedRequest, stack: StackReference): Promise<number> {
+  let hasText = false;
+  const figures = await send(request, {
+    apiKey: process.env.ENGINE_ROOM_API_KEY,
+    write: (text) => {
+      hasText ||= text.trim() !== "";
+      process.stdout.write(text);
+    },
+    whenUnreachable: `\`npm run connect -- --stack ${stack.name}\` says how it is reached.`,
+  });
+  process.stdout.write("\n");
+  process.stderr.write(`${figuresLine(figures)}\n`);
+  if (!hasText && request.grpc !== null) process.stderr.write(`${ENDED_AT_ONCE}\n`);
+  return EXIT.ok;
+}
+
+function questionOf(values: CommandContext["values"]): Question {
+  const { model, text, image } = values;
+  if (typeof model !== "string") throw new UsageError("Say which model with --model.");
+  if (typeof text !== "string") throw new UsageError("Say what to ask with --text.");
+  const images = Array.isArray(image) ? (image as readonly string[]) : [];
+  return {
+    model,
+    text,
+    images: images.map((given) => askedImage(given, callerDirectory())),
+    maxTokens: askedTokens(String(values["max-tokens"])),
+    stream: values.stream === true,
+  };
+}
+
+function oneOf<const Name extends string>(
+  names: readonly Name[],
+  option: string,
+  given: CommandContext["values"][string],
+): Name {
+  const found = names.find((name) => name === given);
+  if (found === undefined) throw new UsageError(`${option} ${String(given)} is none of ${names.join(", ")}.`);
+  return found;
+}

@@ -1,0 +1,127 @@
+import { IMAGE_NAMES } from "../../infra/plan/docker/types.ts";
+import { UsageError, UserError } from "../errors.ts";
+import { type ImageState, imageStates } from "../images/image-states.ts";
+import { makeImage, requireBuildKit } from "../images/make-images.ts";
+import { downloadGB, downloadSeconds } from "../images/missing-images.ts";
+import { duration, textTable } from "../plan/text-table.ts";
+import { diskFindings } from "../preflight/disk-check.ts";
+import { engineFinding } from "../preflight/docker-checks.ts";
+import { type EngineReading, readDocker } from "../preflight/docker-reading.ts";
+import { findingsReport } from "../preflight/finding.ts";
+import { type HostProbe, hostProbe } from "../preflight/host-probe.ts";
+import { readMachine } from "../preflight/machine-reading.ts";
+import { type DockerTarget, dockerTarget, readPlan } from "../program/docker-target.ts";
+import { type Command, type CommandContext, EXIT } from "./command.ts";
+
+export const command: Command = {
+  summary: "Builds the images of a stack on its Docker host, pushes them, and locks their digests.",
+  usage: "[--stack NAME] [--push] [--only NAME …] [--secret id=ID,src=FILE …] [--dry-run]",
+  details: [
+    "--push               push to images.registry of the stack file, and write the digests to images.lock.json",
+    `--only NAME          one of ${IMAGE_NAMES.join(", ")}; may be given more than once`,
+    "--secret ID          settings of mirrors for `docker build --secret`, as the Dockerfiles name them",
+    "--dry-run            say what is there and what would be done",
+    "What the lock file has of the same content is left alone. Databases' own images are pulled, and always locked.",
+    "`docker login` is yours: this command knows no password.",
+  ],
+  options: {
+    push: { type: "boolean" },
+    only: { type: "string", multiple: true },
+    secret: { type: "string", multiple: true },
+    "dry-run": { type: "boolean" },
+  },
+  async run({ stack, values }) {
+    const plan = readPlan(stack);
+    if (plan.platform !== "docker")
+      throw new UserError(`images is for \`platform: docker\`, and ${stack.name} is ${plan.platform}.`);
+    const target = dockerTarget(plan, stack.name);
+    const push = values.push === true;
+    if (push && plan.host.registry === null)
+      throw new UserError("--push has nowhere to push to; set images.registry in the stack file.");
+    const { uri } = plan.host;
+    const probe = hostProbe(uri);
+    const engine = await requireEngine(uri, probe);
+    const only = list(values.only);
+    const states = imageStates(target, { push, onHost: engine.images }).filter(
+      ({ image }) => only.length === 0 || only.includes(image.name),
+    );
+    refuseUnknown(only, target);
+    const gb = totalGB(states, target, engine);
+    process.stdout.write(`${report(states, gb)}\n`);
+    const work = states.filter(({ steps }) => steps.length > 0);
+    if (values["dry-run"] === true || work.length === 0) return EXIT.ok;
+    refuseUnbuildable(work);
+    await refuseFullDisk(uri, probe, engine, work, gb);
+    if (work.some(({ steps }) => steps.includes("build"))) await requireBuildKit(probe);
+    for (const state of work) await makeImage(state, { uri, probe, secrets: list(values.secret) });
+    process.stdout.write(`Done: ${work.map(({ key }) => key).join(", ")}.\n`);
+    return EXIT.ok;
+  },
+};
+
+function list(given: CommandContext["values"][string]): readonly string[] {
+  return Array.isArray(given) ? (given as readonly string[]) : [];
+}
+
+async function requireEngine(uri: string, probe: HostProbe): Promise<EngineReading> {
+  const reading = await readDocker(probe);
+  if (reading.kind === "engine") return reading;
+  const { what, why, fix } = engineFinding(uri, reading);
+  throw new UserError(`${what} ${why}\n${fix}`);
+}
+
+/** What the host has yet to get; a push takes no room. */
+function totalGB(states: readonly ImageState[], { images }: DockerTarget, engine: EngineReading): number {
+  return states
+    .filter(({ steps }) => steps.includes("build") || steps.includes("pull"))
+    .reduce((sum, { image }) => sum + downloadGB(image.name, images.triton, engine.images), 0);
+}
+
+const STATES = { locked: "locked", onHost: "on the host", missing: "not there" } as const;
+
+function report(states: readonly ImageState[], gb: number): string {
+  const columns = [{ title: "IMAGE" }, { title: "IS" }, { title: "LEFT TO DO" }, { title: "NAME" }] as const;
+  const rows = states.map(({ key, state, steps, image, pushReference }) => [
+    key,
+    STATES[state],
+    steps.join(", ") || "nothing",
+    (steps.includes("push") ? pushReference : null) ??
+      (image.kind === "locked" ? image.reference : image.tag),
+  ]);
+  const lines = textTable(columns, rows, { indent: 0, width: 160 });
+  if (gb === 0) return lines.join("\n");
+  const needs = `About ${gb.toFixed(1)} GB of the host's disk, and ${duration(downloadSeconds(gb))} to download and unpack: estimates.`;
+  return [...lines, "", needs].join("\n");
+}
+
+function refuseUnknown(only: readonly string[], { needed }: DockerTarget): void {
+  const unknown = only.find((name) => !(needed as readonly string[]).includes(name));
+  if (unknown !== undefined)
+    throw new UsageError(`--only ${unknown} is no image of this stack; it has ${needed.join(", ")}.`);
+}
+
+function refuseUnbuildable(work: readonly ImageState[]): void {
+  const missing = work.find(({ isBuildable, steps }) => steps.includes("build") && !isBuildable);
+  if (missing?.image.kind !== "build") return;
+  throw new UserError(
+    `The image ${missing.image.name} can't be built: this version has no ${missing.image.dockerfile}. Leave it out with --only.`,
+  );
+}
+
+async function refuseFullDisk(
+  uri: string,
+  probe: HostProbe,
+  { rootDirectory }: EngineReading,
+  work: readonly ImageState[],
+  gb: number,
+): Promise<void> {
+  const machine = await readMachine(probe, [rootDirectory]);
+  const names = work.map(({ image }) => image.name).join(", ");
+  if ("unreachable" in machine)
+    throw new UserError(`The space of ${rootDirectory} can't be measured on ${uri}: ${machine.unreachable}.`);
+  const space = machine.space.get(rootDirectory);
+  if (space === undefined)
+    process.stderr.write(`Nobody knows whether they fit: df says nothing of ${rootDirectory}.\n`);
+  const findings = diskFindings([{ what: `images ${names}`, gb, path: null }], () => space);
+  if (findings.length > 0) throw new UserError(findingsReport(uri, findings));
+}

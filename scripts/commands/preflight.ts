@@ -1,0 +1,45 @@
+import { UserError } from "../errors.ts";
+import { type Finding, findingsReport } from "../preflight/finding.ts";
+import { hostProbe } from "../preflight/host-probe.ts";
+import { dockerPreflight, localPreflight } from "../preflight/preflight.ts";
+import { dockerTarget, readPlan } from "../program/docker-target.ts";
+import type { StackReference } from "../program/stack-file.ts";
+import { type Command, EXIT } from "./command.ts";
+
+export const command: Command = {
+  summary: "Looks whether the machine of a stack has what the stack needs; changes nothing.",
+  usage: "[--stack NAME] [--config-file FILE] [--json]",
+  details: [
+    "--json               {host, findings}; a finding has severity, check, what, why, fix",
+    "Exit code 1 when there is a problem; warnings alone leave it 0.",
+  ],
+  options: { json: { type: "boolean" } },
+  async run({ stack, values }) {
+    const { host, findings } = await preflight(stack);
+    process.stdout.write(
+      values.json === true
+        ? `${JSON.stringify({ host, findings }, null, 2)}\n`
+        : findingsReport(host, findings),
+    );
+    return findings.some(({ severity }) => severity === "problem") ? EXIT.failed : EXIT.ok;
+  },
+};
+
+async function preflight(
+  stack: StackReference,
+): Promise<{ readonly host: string; readonly findings: readonly Finding[] }> {
+  const plan = readPlan(stack);
+  switch (plan.platform) {
+    case "local":
+      return { host: "this machine", findings: await localPreflight(plan, stack.name, hostProbe(null)) };
+    case "docker": {
+      const { uri } = plan.host;
+      const findings = await dockerPreflight(dockerTarget(plan, stack.name), hostProbe(uri));
+      return { host: uri, findings };
+    }
+    default:
+      throw new UserError(
+        `preflight looks at one machine, and ${stack.name} runs on ${plan.platform}; \`npm run plan\` has what can be known of it.`,
+      );
+  }
+}

@@ -1,0 +1,59 @@
+/** What there is of each image, and what is left to do. */
+import { isBuildable } from "../../infra/image-inputs.ts";
+import { imageSource } from "../../infra/plan/docker/image-sources.ts";
+import { imageTag, lockKey } from "../../infra/plan/docker/images.ts";
+import type { DockerImage } from "../../infra/plan/docker/types.ts";
+import { shortReference } from "../preflight/docker-reading.ts";
+import type { DockerTarget } from "../program/docker-target.ts";
+
+export interface ImageState {
+  readonly image: DockerImage;
+  /** In the lock file: `trtllm-25.07`. */
+  readonly key: string;
+  readonly contentHash: string;
+  /** With the tag that is pushed; null where there is no registry, or the image is somebody else's. */
+  readonly pushReference: string | null;
+  /** `locked`: its digest is in the lock file. `onHost`: the host has it. `missing`: nobody has it. */
+  readonly state: "locked" | "onHost" | "missing";
+  /** In this order. */
+  readonly steps: readonly ("build" | "pull" | "push" | "lock")[];
+  /** Whether this version of the project has its Dockerfile. */
+  readonly isBuildable: boolean;
+}
+
+interface StateOptions {
+  readonly push: boolean;
+  /** As `docker image ls` names them. */
+  readonly onHost: ReadonlySet<string>;
+}
+
+/** In the order of the plan. */
+export function imageStates(
+  { stack, images, plan }: DockerTarget,
+  { push, onHost }: StateOptions,
+): readonly ImageState[] {
+  const { contentHashes, lock, triton } = images;
+  return stack.images.map((image) => {
+    const { name } = image;
+    const contentHash = contentHashes[name] ?? "";
+    const key = lockKey(name, triton);
+    const isOfficial = imageSource(name).kind === "official";
+    const isLocked = lock.images[key]?.contentHash === contentHash;
+    const reference = image.kind === "locked" ? image.reference : image.tag;
+    const isOnHost = onHost.has(shortReference(reference));
+    const made = isOnHost ? [] : [isOfficial ? ("pull" as const) : ("build" as const)];
+    const kept = isOfficial ? (["lock"] as const) : push ? (["push", "lock"] as const) : [];
+    return {
+      image,
+      key,
+      contentHash,
+      pushReference:
+        isOfficial || plan.host.registry === null
+          ? null
+          : `${plan.host.registry}/${name}:${imageTag(name, contentHash, triton)}`,
+      state: isLocked ? "locked" : isOnHost ? "onHost" : "missing",
+      steps: isLocked ? [] : [...made, ...kept],
+      isBuildable: isOfficial || isBuildable(name),
+    };
+  });
+}

@@ -1,0 +1,30 @@
+/** Which images a host still has to get, and how much that is. */
+import { UNKNOWN_IMAGE_GB, UNPACK_MB_PER_SECOND } from "../../infra/plan/cost/cold-start.ts";
+import { imageSource, type TritonBase } from "../../infra/plan/docker/image-sources.ts";
+import type { DockerImage, ImageName } from "../../infra/plan/docker/types.ts";
+import { shortReference } from "../preflight/docker-reading.ts";
+
+/** @param onHost - `repository:tag` and `repository@sha256:…`, as `docker image ls` has them. */
+export function missingImages(
+  images: readonly DockerImage[],
+  onHost: ReadonlySet<string>,
+): readonly DockerImage[] {
+  return images.filter((image) => {
+    const name = image.kind === "locked" ? image.reference : image.tag;
+    return !onHost.has(shortReference(name));
+  });
+}
+
+/** What an image takes of the host's disk, in GB (10^9), unpacked; its base is counted where the host lacks it. */
+export function downloadGB(name: ImageName, triton: TritonBase | null, onHost: ReadonlySet<string>): number {
+  const source = imageSource(name);
+  if (source.kind === "official") return source.sizeGB;
+  const base = triton ?? { release: "" };
+  if (onHost.has(shortReference(source.base(base)))) return source.ownGB;
+  return (source.baseGB(base) ?? UNKNOWN_IMAGE_GB) + source.ownGB;
+}
+
+/** Seconds of download and unpacking: an estimate. */
+export function downloadSeconds(gb: number): number {
+  return (gb * 1000) / UNPACK_MB_PER_SECOND;
+}

@@ -1,0 +1,35 @@
+/** What a preflight finds on a host. */
+
+export interface Finding {
+  /** `problem`: `npm run up` would fail, or what it brings up would. `warning`: it may. */
+  readonly severity: "problem" | "warning";
+  /** What was looked at, for scripts: `driver`, `ports`. */
+  readonly check: string;
+  readonly what: string;
+  /** With the numbers that decide. */
+  readonly why: string;
+  readonly fix: string;
+}
+
+/** Three lines a finding, problems first, or one line where there is none. */
+export function findingsReport(host: string, findings: readonly Finding[]): string {
+  if (findings.length === 0) return `${host} has all that the stack needs, as far as can be seen.\n`;
+  const sorted = [...findings].sort((a, b) =>
+    a.severity < b.severity ? -1 : a.severity > b.severity ? 1 : 0,
+  );
+  const lines = sorted.map(
+    ({ severity, what, why, fix }, index) =>
+      `  ${index + 1}. ${severity === "warning" ? "Warning: " : ""}${what}\n     ${why}\n     Fix: ${fix}`,
+  );
+  const problems = findings.filter(({ severity }) => severity === "problem").length;
+  const count = problems === 1 ? "1 problem" : `${problems} problems`;
+  return `${host}: ${count}${problems === findings.length ? "" : `, ${findings.length - problems} to know`}. Nothing was changed.\n${lines.join("\n")}\n`;
+}
+
+/** Whether version `a` comes before `b`; parts that are missing are 0. */
+export function isOlder(a: string, b: string): boolean {
+  const parts = (version: string) => version.split(/[.+~-]/).map((part) => Number.parseInt(part, 10) || 0);
+  const [left, right] = [parts(a), parts(b)];
+  const index = right.findIndex((part, position) => part !== (left[position] ?? 0));
+  return index >= 0 && (left[index] ?? 0) < (right[index] ?? 0);
+}

@@ -1,0 +1,160 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { imageContentHash, imageInputs, readImageLock } from "../../../../infra/image-inputs.ts";
+import { imageSource } from "../../../../infra/plan/docker/image-sources.ts";
+import { dockerImages, type ImageOptions, imageTag, lockKey } from "../../../../infra/plan/docker/images.ts";
+import { IMAGE_NAMES, type ImageName } from "../../../../infra/plan/docker/types.ts";
+import { projectRoot } from "../../../../scripts/program/stack-file.ts";
+
+const triton = { release: "25.07" };
+const hash = (digit: string) => digit.repeat(64);
+const contentHashes = Object.fromEntries(IMAGE_NAMES.map((name, index) => [name, hash(String(index))]));
+const options = (images: ImageOptions["lock"]["images"] = {}): ImageOptions => ({
+  lock: { version: 1, images },
+  contentHashes,
+  triton,
+});
+const named = (name: ImageName, given: ImageOptions) => dockerImages([name], given)[0];
+
+describe("dockerImages", () => {
+  test("builds what the lock lacks, from the release's image where it stands on one", () => {
+    expect(named("services", options())).toEqual({
+      kind: "build",
+      name: "services",
+      tag: "engine-room/services:000000000000",
+      contentHash: hash("0"),
+      dockerfile: "containers/services/Dockerfile",
+      buildArguments: {},
+    });
+    expect(named("trtllm", options())).toMatchObject({
+      tag: "engine-room/trtllm:25.07-222222222222",
+      buildArguments: { BASE: "nvcr.io/nvidia/tritonserver:25.07-trtllm-python-py3" },
+    });
+    expect(named("encoders", options())).toMatchObject({
+      buildArguments: { BASE: "nvcr.io/nvidia/tritonserver:25.07-py3" },
+    });
+  });
+
+  test("an image of one's own is the base of trtllm alone", () => {
+    const own = { ...options(), triton: { ...triton, image: "registry.example.org/tritonserver:25.07" } };
+    expect(named("trtllm", own)).toMatchObject({
+      buildArguments: { BASE: "registry.example.org/tritonserver:25.07" },
+    });
+    expect(named("encoders", own)).toEqual(named("encoders", options()));
+  });
+
+  test("takes a digest of the same content, and of no other content or release", () => {
+    const reference = `ghcr.io/example/trtllm@sha256:${hash("a")}`;
+    const entry = { contentHash: hash("2"), reference };
+    const kind = (lock: ImageOptions["lock"]["images"]) => named("trtllm", options(lock))?.kind;
+    expect(named("trtllm", options({ "trtllm-25.07": entry }))).toEqual({
+      kind: "locked",
+      name: "trtllm",
+      reference,
+    });
+    expect(kind({ "trtllm-25.07": { ...entry, contentHash: hash("f") } })).toBe("build");
+    expect(kind({ "trtllm-25.06": entry })).toBe("build");
+  });
+
+  test("official images have a fixed version, and their digest where the lock has one", () => {
+    for (const name of ["mongo", "qdrant"] as const) {
+      const image = named(name, options());
+      expect(image).toMatchObject({
+        kind: "locked",
+        reference: expect.stringMatching(/^docker\.io\/.+:v?\d+\.\d+\.\d+$/),
+      });
+    }
+    const reference = `docker.io/library/mongo@sha256:${hash("b")}`;
+    const lock = { mongo: { contentHash: hash("4"), reference } };
+    expect(named("mongo", options(lock))).toMatchObject({ reference });
+  });
+
+  test("keeps the order, and says what was not given", () => {
+    const images = dockerImages(["trtllm", "services"], options());
+    expect(images.map(({ name }) => name)).toEqual(["trtllm", "services"]);
+    const withoutHash = { ...options(), contentHashes: {} };
+    expect(() => named("services", withoutHash)).toThrow("content hash of the image services");
+    expect(() => named("trtllm", { ...options(), triton: null })).toThrow("image trtllm stands on a release");
+  });
+});
+
+test("an image on a release has a name of its own for each", () => {
+  expect(IMAGE_NAMES.map((name) => lockKey(name, triton))).toEqual([
+    "services",
+    "cpu-models",
+    "trtllm-25.07",
+    "encoders-25.07",
+    "mongo",
+    "qdrant",
+  ]);
+  expect(imageTag("services", hash("c"), null)).toBe("cccccccccccc");
+});
+
+describe("content hashes", () => {
+  test("differ between images, releases and bases", () => {
+    const hashes = [
+      ...IMAGE_NAMES.map((name) => imageContentHash(name, triton)),
+      imageContentHash("trtllm", { release: "25.06" }),
+      imageContentHash("trtllm", { ...triton, image: "other:25.07" }),
+    ];
+    expect(new Set(hashes).size).toBe(hashes.length);
+    for (const one of hashes) expect(one).toMatch(/^[0-9a-f]{64}$/);
+  });
+
+  test("don't depend on a release that the image does not stand on", () => {
+    expect(imageContentHash("services", triton)).toBe(imageContentHash("services", null));
+  });
+
+  test("are read for the images that are needed, with the project's lock file", () => {
+    const { contentHashes: read, lock } = imageInputs(["services"], null);
+    expect(Object.keys(read)).toEqual(["services"]);
+    expect(lock).toEqual(JSON.parse(readFileSync(join(projectRoot, "images.lock.json"), "utf8")));
+  });
+});
+
+/** What a Dockerfile copies out of the context, without options and stages. */
+function copied(dockerfile: string): string[] {
+  const text = readFileSync(join(projectRoot, dockerfile), "utf8").replace(/\\\n/g, " ");
+  return [...text.matchAll(/^(?:COPY|ADD)\s+(.+)$/gm)].flatMap(([, words = ""]) => {
+    const all = words.trim().split(/\s+/);
+    if (all.some((word) => word.startsWith("--from="))) return [];
+    return all.filter((word) => !word.startsWith("--")).slice(0, -1);
+  });
+}
+
+const withDockerfile = IMAGE_NAMES.flatMap((name) => {
+  const source = imageSource(name);
+  if (source.kind === "official" || !existsSync(join(projectRoot, source.dockerfile))) return [];
+  return [{ name, ...source }];
+});
+
+describe("the table names what each Dockerfile reads", () => {
+  test.each(withDockerfile)("$name", ({ dockerfile, paths, base, hasRelease }) => {
+    const isCovered = (path: string) => paths.some((one) => path === one || path.startsWith(`${one}/`));
+    const read = copied(dockerfile).map((path) => path.replace(/\/$/, ""));
+    expect(read.filter((path) => !isCovered(path))).toEqual([]);
+    expect(paths.filter((path) => !existsSync(join(projectRoot, path)))).toEqual([]);
+    const text = readFileSync(join(projectRoot, dockerfile), "utf8");
+    if (!hasRelease) expect(text).toContain(`ARG BASE=${base(triton)}\n`);
+  });
+
+  test("an image without Dockerfile differs by what is planned for it", () => {
+    const missing = IMAGE_NAMES.filter((name) => !withDockerfile.some((one) => one.name === name));
+    const hashes = missing.map((name) => imageContentHash(name, triton));
+    expect(new Set(hashes).size).toBe(missing.length);
+  });
+});
+
+describe("the lock file", () => {
+  const folder = mkdtempSync(join(tmpdir(), "engine-room-lock-"));
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  test("that is missing is an empty one, and one of another version is refused", () => {
+    const file = join(folder, "images.lock.json");
+    expect(readImageLock(file)).toEqual({ version: 1, images: {} });
+    writeFileSync(file, '{"version": 2}');
+    expect(() => readImageLock(file)).toThrow("no lock file of version 1");
+  });
+});

@@ -1,0 +1,95 @@
+/** Hosts to look at: what Docker's CLI and the script print on them. */
+import type { HostProbe, ProbeAnswer } from "../../../scripts/preflight/host-probe.ts";
+
+export interface FakeHost {
+  readonly uri?: string;
+  /** Of `docker info`. */
+  readonly info?: Readonly<Record<string, unknown>>;
+  /** Instead of its answer. */
+  readonly dockerFails?: Partial<ProbeAnswer>;
+  /** Lines of `docker ps`: name, stack, ports. */
+  readonly containers?: readonly (readonly [string, string, string])[];
+  /** Lines of `docker image ls`: repository, tag, digest. */
+  readonly images?: readonly (readonly [string, string, string])[];
+  /** Lines of `nvidia-smi`; null: there is none. */
+  readonly gpus?: readonly string[] | null;
+  readonly hook?: boolean;
+  readonly system?: string;
+  readonly glibc?: string;
+  readonly memoryAvailableKiB?: number;
+  readonly listening?: readonly number[];
+  readonly limits?: Readonly<Record<string, number>>;
+  /** GB free, by folder; the rest has 1000. Folders of one mount have one figure. */
+  readonly freeGB?: Readonly<Record<string, number>>;
+  readonly shellFails?: string;
+}
+
+export const A10G = "0, NVIDIA A10G, 23028, 0, 575.57.08, [N/A]";
+
+const ok = (stdout: string): ProbeAnswer => ({ exitCode: 0, stdout, stderr: "" });
+const tabbed = (rows: readonly (readonly string[])[] = []) =>
+  rows.map((row) => `${row.join("\t")}\n`).join("");
+
+/** A host on which everything is as it should be, but for what is given. */
+export function fakeProbe(host: FakeHost = {}): HostProbe {
+  return {
+    uri: host.uri ?? null,
+    docker: async ([command, subcommand]) => {
+      if (host.dockerFails !== undefined) return { exitCode: 1, stdout: "", stderr: "", ...host.dockerFails };
+      if (command === "info")
+        return ok(
+          JSON.stringify({
+            ServerVersion: "28.2.2",
+            DockerRootDir: "/var/lib/docker",
+            Runtimes: { "io.containerd.runc.v2": {}, nvidia: {}, runc: {} },
+            SecurityOptions: ["name=seccomp,profile=builtin", "name=cgroupns"],
+            ...host.info,
+          }),
+        );
+      if (command === "ps") return ok(tabbed(host.containers));
+      if (command === "image" && subcommand === "ls") return ok(tabbed(host.images));
+      throw new Error(`docker ${command} changes something, or nobody expects it`);
+    },
+    shell: async (script) =>
+      host.shellFails === undefined
+        ? ok(machineText(host, pathsOf(script)))
+        : { exitCode: 255, stdout: "", stderr: host.shellFails },
+  };
+}
+
+/** As the script's own sections have it. */
+function machineText(host: FakeHost, paths: readonly string[]): string {
+  const limits = {
+    "fs.inotify.max_user_instances": 128,
+    "vm.max_map_count": 1_048_576,
+    ...host.limits,
+  };
+  const gpus = host.gpus === undefined ? [A10G] : host.gpus;
+  return [
+    "@@system",
+    host.system ?? "Linux x86_64",
+    "@@glibc",
+    host.glibc ?? "glibc 2.36",
+    "@@memory",
+    `MemAvailable:   ${host.memoryAvailableKiB ?? 64 * 2 ** 20} kB`,
+    "@@gpus",
+    ...(gpus ?? ["sh: 5: nvidia-smi: not found", "exit 127"]),
+    "@@hook",
+    ...(host.hook === true ? ["/usr/bin/nvidia-container-runtime-hook"] : []),
+    "@@listening",
+    ...(host.listening ?? []).map((port) => `0100007F:${port.toString(16).toUpperCase().padStart(4, "0")}`),
+    "@@limits",
+    ...Object.entries(limits).map(([name, value]) => `${name} ${value}`),
+    "@@space",
+    ...paths.flatMap((path) => {
+      const mount = Object.keys(host.freeGB ?? {}).find((one) => path.startsWith(one)) ?? "/";
+      const freeKiB = Math.round(((host.freeGB?.[mount] ?? 1000) * 1e9) / 1024);
+      return [`/dev/nvme0n1p1 2000000000 1 ${freeKiB} 1% ${mount}`, `=${path}`];
+    }),
+    "",
+  ].join("\n");
+}
+
+function pathsOf(script: string): string[] {
+  return [...script.matchAll(/^space (\S+)$/gm)].map(([, path = ""]) => path);
+}
