@@ -9,7 +9,7 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/**/*.test.ts"],
-          exclude: ["test/stack/**", "test/components/local/**", "test/services/**"],
+          exclude: ["test/stack/**", "test/components/local/**", "test/services/**", "test/docker/**"],
           pool: "forks",
           // They take seconds; the limit is for a machine that does other work beside them.
           testTimeout: minutes(2),
@@ -35,6 +35,19 @@ export default defineConfig({
           maxWorkers: 2,
           testTimeout: minutes(5),
           hookTimeout: minutes(5),
+        },
+      },
+      {
+        test: {
+          name: "docker",
+          include: ["test/docker/**/*.test.ts"],
+          globalSetup: "test/harness/docker/global-setup.ts",
+          pool: "forks",
+          // One engine for all files: a second build of the same image at the same time would gain nothing.
+          fileParallelism: false,
+          testTimeout: minutes(10),
+          // Packages of Python and npm come first, over whatever line there is.
+          hookTimeout: minutes(40),
         },
       },
     ],

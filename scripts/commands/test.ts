@@ -1,5 +1,6 @@
 import { UsageError } from "../errors.ts";
 import {
+  DEFAULT_SUITES,
   prepareSuites,
   runSuite,
   STAGES,
@@ -16,6 +17,7 @@ export const command: Command = {
   usage: "[SUITE …] [--yes]",
   details: [
     ...names.map((name) => `${name.padEnd(14)} ${SUITES[name].summary}`),
+    `Without a name: ${DEFAULT_SUITES.join(", ")}.`,
     "--yes          install missing Debian packages (as root); CI=true means the same",
   ],
   options: { yes: { type: "boolean", short: "y" } },
@@ -24,7 +26,7 @@ export const command: Command = {
     const unknown = positionals.find((name) => !(names as string[]).includes(name));
     if (unknown !== undefined)
       throw new UsageError(`There is no suite ${unknown}; there are ${names.join(", ")}.`);
-    const chosen = positionals.length > 0 ? (positionals as SuiteName[]) : names;
+    const chosen = positionals.length > 0 ? (positionals as SuiteName[]) : DEFAULT_SUITES;
     const install = values.yes === true || process.env.CI === "true";
     const python = await prepareSuites(chosen, install);
     const results: SuiteResult[] = [];

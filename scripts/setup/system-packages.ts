@@ -1,6 +1,10 @@
-/** Debian packages that npm and PyPI can't bring: Python for the stack, a browser for the tests of the page. */
+/**
+ * Debian packages that npm and PyPI can't bring: Python for the stack, a browser for the tests of the page, a container
+ * engine for the tests of the images.
+ */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { findPython, PythonMissingError } from "../../components/local/provider/python-discovery.ts";
 import { UserError } from "../errors.ts";
 
@@ -33,11 +37,40 @@ export const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
  * skipped and counted, so a failure here is a line and no more.
  */
 export function ensureBrowser({ install }: { readonly install: boolean }): void {
-  if (existsSync(CHROMIUM) || !install || process.getuid?.() !== 0) return;
+  if (existsSync(CHROMIUM)) return;
+  installIfAllowed(["chromium"], install, "No browser to test the page in");
+}
+
+/** What the tests of the images run, each with the Debian package that has it. */
+const ENGINE_PROGRAMS = {
+  dockerd: "docker.io",
+  docker: "docker.io",
+  iptables: "iptables",
+  debootstrap: "debootstrap",
+} as const;
+
+/** Programs of a container engine, and for bases of images, that this machine lacks. */
+export function missingEnginePrograms(): (keyof typeof ENGINE_PROGRAMS)[] {
+  const folders = ["/usr/local/sbin", "/usr/sbin", "/usr/bin"];
+  const programs = Object.keys(ENGINE_PROGRAMS) as (keyof typeof ENGINE_PROGRAMS)[];
+  return programs.filter((program) => !folders.some((folder) => existsSync(join(folder, program))));
+}
+
+/**
+ * Installs what the images are built and run with, where it is missing and may be installed. Without it those tests are
+ * skipped and counted, too.
+ */
+export function ensureContainerEngine({ install }: { readonly install: boolean }): void {
+  const packages = new Set(missingEnginePrograms().map((program) => ENGINE_PROGRAMS[program]));
+  if (packages.size > 0) installIfAllowed([...packages], install, "No engine to test the images with");
+}
+
+function installIfAllowed(packages: readonly string[], install: boolean, otherwise: string): void {
+  if (!install || process.getuid?.() !== 0) return;
   try {
-    installDebianPackages(["chromium"]);
+    installDebianPackages(packages);
   } catch (error) {
-    process.stderr.write(`No browser to test the page in: ${(error as Error).message}\n`);
+    process.stderr.write(`${otherwise}: ${(error as Error).message}\n`);
   }
 }
 

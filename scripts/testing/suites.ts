@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { projectRoot } from "../program/stack-file.ts";
-import { ensureBrowser, ensureSystemPackages } from "../setup/system-packages.ts";
+import { ensureBrowser, ensureContainerEngine, ensureSystemPackages } from "../setup/system-packages.ts";
 import { testPython } from "./test-python.ts";
 
 export interface SuiteResult {
@@ -38,7 +38,7 @@ type Execute = (
   options?: { readonly cwd?: string; readonly env?: NodeJS.ProcessEnv },
 ) => Promise<number>;
 
-export type SuiteName = "check" | "unit" | "python" | "services" | "stack";
+export type SuiteName = "check" | "unit" | "python" | "services" | "stack" | "docker";
 
 /** Without npx, which takes as long to start as some suites to run. */
 const nodeBin = (name: string) => join(projectRoot, "node_modules/.bin", name);
@@ -85,7 +85,15 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     needsPython: true,
     run: (context) => vitest("stack", context),
   },
+  docker: {
+    summary: "images built and run, by a Docker engine of its own; as root",
+    needsPython: false,
+    run: (context) => vitest("docker", context),
+  },
 };
+
+/** What `npm test` runs; the others have commands of their own. */
+export const DEFAULT_SUITES: readonly SuiteName[] = ["check", "unit", "python", "services", "stack"];
 
 /** Suites that run at the same time, in this order: those that mostly wait are put together. */
 export const STAGES: readonly (readonly SuiteName[])[] = [
@@ -93,6 +101,7 @@ export const STAGES: readonly (readonly SuiteName[])[] = [
   ["unit"],
   ["python", "services"],
   ["stack"],
+  ["docker"],
 ];
 
 /**
@@ -102,6 +111,7 @@ export const STAGES: readonly (readonly SuiteName[])[] = [
  * @returns The interpreter for `runSuite`; empty where no suite needs one.
  */
 export async function prepareSuites(names: readonly SuiteName[], install: boolean): Promise<string> {
+  if (names.includes("docker")) ensureContainerEngine({ install });
   if (!names.some((name) => SUITES[name].needsPython)) return "";
   await ensureSystemPackages({ install });
   if (names.includes("services")) ensureBrowser({ install });

@@ -1,0 +1,120 @@
+/** What is in the images, and what their programs say when they can't start. */
+import { randomUUID } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeAll, expect, test } from "vitest";
+import { describeWithEngine } from "../harness/docker/describe.ts";
+import { buildImage, docker, machineSettings, type TestImage } from "../harness/docker/images.ts";
+import { run } from "../harness/docker/run.ts";
+
+const IMAGES: readonly TestImage[] = ["services", "cpu-models"];
+
+describeWithEngine("the images", ({ socketPath, api }) => {
+  const tags = new Map<TestImage, string>();
+  const tagOf = (image: TestImage) => tags.get(image) ?? "";
+
+  beforeAll(async () => {
+    for (const image of IMAGES) tags.set(image, await buildImage(socketPath, image));
+  });
+
+  /** Runs a container to its end. */
+  async function outcome(image: TestImage, options: readonly string[], args: readonly string[]) {
+    const name = `test-${randomUUID()}`;
+    await docker(socketPath, ["create", "--name", name, ...options, tagOf(image), ...args]);
+    try {
+      await api.startContainer(name);
+      return { code: await api.waitForExit(name, 120), output: await api.logs(name) };
+    } finally {
+      await api.removeContainer(name);
+    }
+  }
+
+  test.each(IMAGES)("%s runs as a user by number who is not root, and says what it is", async (image) => {
+    const { Config } = await api.inspectImage(tagOf(image));
+    expect(Config.User).toBe("1000:1000");
+    expect(Config.Labels?.["org.opencontainers.image.title"]).toBe(`engine-room ${image}`);
+    // Who starts it says how its health is asked.
+    expect(Config.Healthcheck).toBeUndefined();
+  });
+
+  test.each([
+    ["services", "/data"],
+    ["cpu-models", "/model-repository /cache"],
+  ] as const)("%s: its user writes to %s and /tmp and nowhere else", async (image, writable) => {
+    const find =
+      "find / -xdev -type d -writable -not -path '/proc/*' -not -path '/dev/*' -not -path '/run/lock' 2>/dev/null | sort";
+    const { output } = await outcome(image, ["--entrypoint", "sh"], ["-c", find]);
+    const expected = [...writable.split(" "), "/tmp", "/var/tmp"].toSorted();
+    expect(output.trim().split("\n")).toEqual(expected);
+  });
+
+  test("services: the first word must name a service", async () => {
+    expect(await outcome("services", [], ["mongo"])).toEqual({
+      code: 2,
+      output:
+        "There is no service mongo; the first argument must be one of gateway, mock-mongo, mock-vector.\n",
+    });
+  });
+
+  test("services: no packages for development", async () => {
+    const wanted = ["fastify", "lmdb", "sharp", "typescript", "vitest", "@pulumi", "playwright-core", "tsx"];
+    const list = ["-d", ...wanted.map((name) => `/app/node_modules/${name}`)];
+    const { output } = await outcome("services", ["--entrypoint", "ls"], list);
+    const found = output.split("\n").filter((line) => line.startsWith("/app/"));
+    expect(found.map((path) => path.slice("/app/node_modules/".length))).toEqual([
+      "fastify",
+      "lmdb",
+      "sharp",
+    ]);
+  });
+
+  test("cpu-models: without its description it says so", async () => {
+    expect(await outcome("cpu-models", [], [])).toEqual({
+      code: 1,
+      output:
+        "engine_room_models.container: /etc/engine-room/repository.json: can't be read: No such file or directory.\n",
+    });
+  });
+
+  test("cpu-models: too little shared memory is told before Triton crashes of it", async () => {
+    const { code, output } = await outcome("cpu-models", ["--shm-size", "8m"], []);
+    expect(code).toBe(1);
+    expect(output).toMatch(
+      /^engine_room_models\.container: \/dev\/shm has 8 MiB free, .* a larger --shm-size\.\n$/,
+    );
+  });
+
+  test("cpu-models: weights are there once, not once more for the models that use them", async () => {
+    const count =
+      "find /opt -name '*.gguf' -printf '%i\\n' | sort -u | wc -l; find /opt -name '*.gguf' | wc -l";
+    const { output } = await outcome("cpu-models", ["--entrypoint", "sh"], ["-c", count]);
+    expect(output).toBe("1\n2\n");
+  });
+
+  test("no layer keeps a secret of the build", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "engine-room-secret-"));
+    const token = `token-${randomUUID()}`;
+    try {
+      writeFileSync(join(folder, "npmrc"), `//registry.invalid/:_authToken=${token}\n`);
+      const tag = await buildImage(socketPath, "services", {
+        secrets: { ...machineSettings(), npmrc: join(folder, "npmrc") },
+        // What was built before would never have seen it.
+        noCache: true,
+      });
+      const saved = join(folder, "image.tar");
+      await docker(socketPath, ["save", "--output", saved, tag]);
+      const found = await run(
+        ["sh", "-c", `grep --text --count --fixed-strings ${token} ${saved} || true`],
+        120,
+      );
+      expect(found).toBe("0");
+      // The search finds what is there.
+      expect(await run(["grep", "--text", "--count", "--fixed-strings", "mock-vector", saved], 120)).not.toBe(
+        "0",
+      );
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+});

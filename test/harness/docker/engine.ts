@@ -1,0 +1,151 @@
+/** A Docker engine of the tests' own: Debian's dockerd on a socket and in a folder that nobody else uses. */
+import { type ChildProcess, spawn } from "node:child_process";
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from "node:fs";
+import { rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { runCommand } from "../../../components/local/provider/commands.ts";
+import { missingEnginePrograms } from "../../../scripts/setup/system-packages.ts";
+import { eventually } from "../stack.ts";
+import { DockerApi } from "./api.ts";
+
+const START_TIMEOUT_SECONDS = 60;
+const STOP_TIMEOUT_SECONDS = 60;
+
+export interface Engine {
+  readonly socketPath: string;
+  /** For whatever belongs to the tests; goes with the engine. */
+  readonly directory: string;
+  /** Removes containers, images and volumes with everything else. */
+  stop(): Promise<void>;
+}
+
+/** The engine, or why there is none. */
+export async function startEngine(): Promise<Engine | { readonly reason: string }> {
+  const reason = await whyNot();
+  if (reason !== undefined) return { reason };
+  await removeAbandonedFolders();
+  // Both programs make sockets of long names below it, and those may have 107 bytes.
+  const directory = mkdtempSync(join(tmpdir(), `${FOLDER_PREFIX}${process.pid}-`));
+  const restoreForwarding = allowForwarding();
+  const process_ = spawnEngine(directory);
+  const stop = async () => {
+    await end(process_);
+    await removeFolder(directory);
+    restoreForwarding();
+  };
+  const socketPath = socketIn(directory);
+  try {
+    await eventually(async () => {
+      if (process_.exitCode !== null) return "ended" as const;
+      await new DockerApi(socketPath).ping();
+      return "answers" as const;
+    }, START_TIMEOUT_SECONDS);
+    if (process_.exitCode === null) return { socketPath, directory, stop };
+    throw new Error(`dockerd ended with exit code ${process_.exitCode}`);
+  } catch (error) {
+    const log = readFileSync(logIn(directory), "utf8").trim().split("\n").slice(-3).join(" | ");
+    await stop();
+    return { reason: `${(error as Error).message}; its log ends with: ${log}` };
+  }
+}
+
+const FOLDER_PREFIX = "engine-room-docker-";
+const socketIn = (directory: string) => join(directory, "docker.sock");
+const logIn = (directory: string) => join(directory, "dockerd.log");
+
+async function whyNot(): Promise<string | undefined> {
+  if (process.platform !== "linux" || process.getuid?.() !== 0) return "an engine takes Linux and root";
+  const missing = missingEnginePrograms();
+  if (missing.length > 0)
+    return `${missing.join(", ")} not found; as root, --yes (or CI=true) installs what is missing`;
+  const others = await otherContainers();
+  return others === 0
+    ? undefined
+    : `another Docker engine of this machine has ${others} containers, and a second one would rewrite their firewall rules`;
+}
+
+/** Containers of the engine that this machine has for everybody, if it has one. */
+async function otherContainers(): Promise<number> {
+  try {
+    return (await new DockerApi("/var/run/docker.sock").containers()).length;
+  } catch {
+    return 0;
+  }
+}
+
+/**
+ * dockerd turns forwarding on where it is off, and then forbids what it does not itself forward, for good. Where it is on
+ * already it leaves the machine as it is.
+ *
+ * @returns What puts it back.
+ */
+function allowForwarding(): () => void {
+  const file = "/proc/sys/net/ipv4/ip_forward";
+  const before = readFileSync(file, "utf8");
+  if (before.trim() === "1") return () => {};
+  writeFileSync(file, "1");
+  return () => writeFileSync(file, before);
+}
+
+function spawnEngine(directory: string): ChildProcess {
+  const log = openSync(logIn(directory), "a");
+  const dockerd = [
+    ...["dockerd", "--host", `unix://${socketIn(directory)}`, "--pidfile", join(directory, "docker.pid")],
+    ...["--data-root", join(directory, "data"), "--exec-root", join(directory, "exec")],
+    // Larger packets than the machine's own line takes would vanish.
+    ...["--mtu", `${mtuOfDefaultRoute()}`],
+  ];
+  try {
+    // It stops, and its containers with it, even when this process is killed.
+    return spawn("setpriv", ["--pdeathsig", "TERM", "--", ...dockerd], {
+      stdio: ["ignore", log, log],
+      env: { ...process.env, PATH: `/usr/sbin:/usr/bin:${process.env.PATH}` },
+    });
+  } finally {
+    closeSync(log);
+  }
+}
+
+function mtuOfDefaultRoute(): number {
+  const routes = readFileSync("/proc/net/route", "utf8").trim().split("\n").slice(1);
+  const name = routes.map((line) => line.split("\t")).find((fields) => fields[1] === "00000000")?.[0];
+  const file = `/sys/class/net/${name}/mtu`;
+  return existsSync(file) ? Number(readFileSync(file, "utf8")) : 1500;
+}
+
+async function end(engine: ChildProcess): Promise<void> {
+  if (engine.exitCode !== null || engine.signalCode !== null) return;
+  const ended = new Promise<void>((resolve) => engine.once("exit", () => resolve()));
+  const timer = setTimeout(() => engine.kill("SIGKILL"), STOP_TIMEOUT_SECONDS * 1000);
+  engine.kill("SIGTERM");
+  await ended;
+  clearTimeout(timer);
+}
+
+/** What an engine that was killed has mounted would keep its folder. */
+async function removeFolder(directory: string): Promise<void> {
+  const mounts = readFileSync("/proc/self/mounts", "utf8")
+    .split("\n")
+    .flatMap((line) => line.split(" ")[1] ?? [])
+    .filter((path) => path.startsWith(`${directory}/`));
+  for (const mount of mounts.toReversed())
+    await runCommand(["umount", "--lazy", mount], { cwd: "/", timeoutSeconds: 20 });
+  await rm(directory, { recursive: true, force: true, maxRetries: 5 });
+}
+
+/** Folders of test processes that were killed; their engines have stopped with them. */
+async function removeAbandonedFolders(): Promise<void> {
+  for (const name of readdirSync(tmpdir()).filter((entry) => entry.startsWith(FOLDER_PREFIX))) {
+    const pid = Number.parseInt(name.slice(FOLDER_PREFIX.length), 10);
+    if (pid > 0 && !existsSync(`/proc/${pid}`)) await removeFolder(join(tmpdir(), name));
+  }
+}

@@ -1,0 +1,21 @@
+/** One engine for all test files of the project `docker`, and why there is none. */
+import type { TestProject } from "vitest/node";
+import { startEngine } from "./engine.ts";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** The engine's socket, or why there is no engine. */
+    docker: { readonly socketPath: string } | { readonly reason: string };
+  }
+}
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const engine = await startEngine();
+  if ("reason" in engine) {
+    process.stderr.write(`No Docker engine: ${engine.reason}. What needs one is skipped.\n`);
+    project.provide("docker", { reason: engine.reason });
+    return async () => {};
+  }
+  project.provide("docker", { socketPath: engine.socketPath });
+  return () => engine.stop();
+}

@@ -1,0 +1,122 @@
+/** Images for tests, built as a person builds them, on bases that need no registry of images. */
+import { existsSync, realpathSync } from "node:fs";
+import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { homedir, tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { projectRoot } from "../../../scripts/program/stack-file.ts";
+import { DockerApi } from "./api.ts";
+import { debianRootArchive } from "./debian-root.ts";
+import { nodeBinary } from "./node-binary.ts";
+import { run } from "./run.ts";
+
+const BUILD_TIMEOUT_SECONDS = 1200;
+
+/** The images of the project that need no GPU. */
+const IMAGES = {
+  services: { dockerfile: "containers/services/Dockerfile", base: nodeBase },
+  "cpu-models": { dockerfile: "containers/cpu-models/Dockerfile", base: debianBase },
+} as const;
+export type TestImage = keyof typeof IMAGES;
+
+/** Files of build secrets, by id. */
+type Secrets = Readonly<Record<string, string>>;
+
+interface BuildOptions {
+  /** In place of {@link machineSettings}. */
+  readonly secrets?: Secrets;
+  /** Whether to build what was built before. */
+  readonly noCache?: boolean;
+}
+
+/** Builds an image of the project. @returns Its tag. */
+export async function buildImage(
+  socketPath: string,
+  name: TestImage,
+  { secrets = machineSettings(), noCache = false }: BuildOptions = {},
+): Promise<string> {
+  const { dockerfile, base } = IMAGES[name];
+  const tag = `engine-room/${name}:test`;
+  const baseTag = await base(socketPath);
+  const started = performance.now();
+  await docker(socketPath, [
+    ...["build", "--network", "host", "--progress", "plain", "--tag", tag, "--file", dockerfile],
+    ...["--build-arg", `BASE=${baseTag}`],
+    ...Object.entries(secrets).flatMap(([id, path]) => ["--secret", `id=${id},src=${path}`]),
+    ...(noCache ? ["--no-cache"] : []),
+    ".",
+  ]);
+  const { Size } = await new DockerApi(socketPath).inspectImage(tag);
+  const seconds = (performance.now() - started) / 1000;
+  process.stderr.write(
+    `Built ${tag} in ${seconds.toFixed(1)} s; ${(Size / 1e6).toFixed(0)} MB with its base\n`,
+  );
+  return tag;
+}
+
+/** Runs Docker's command line at the root of the project. @returns The last lines that it printed. */
+export async function docker(socketPath: string, args: readonly string[]): Promise<string> {
+  return run(["docker", ...args], BUILD_TIMEOUT_SECONDS, {
+    cwd: projectRoot,
+    environment: {
+      ...process.env,
+      DOCKER_HOST: `unix://${socketPath}`,
+      // Settings of the user, and contexts with engines of their own, have no part in it.
+      DOCKER_CONFIG: join(dirname(socketPath), "docker-config"),
+      DOCKER_BUILDKIT: "1",
+    },
+  });
+}
+
+/** How this machine reaches its package registries, for builds to reach them the same way. */
+export function machineSettings(): Secrets {
+  const candidates: Record<string, readonly (string | undefined)[]> = {
+    npmrc: [process.env.NPM_CONFIG_USERCONFIG, join(homedir(), ".npmrc")],
+    "pip.conf": [process.env.PIP_CONFIG_FILE, join(homedir(), ".config/pip/pip.conf"), "/etc/pip.conf"],
+    "ca-certificates": [process.env.SSL_CERT_FILE, "/etc/ssl/certs/ca-certificates.crt"],
+  };
+  return Object.fromEntries(
+    Object.entries(candidates).flatMap(([id, paths]) => {
+      const path = paths.find((candidate) => candidate !== undefined && existsSync(candidate));
+      return path === undefined ? [] : [[id, path]];
+    }),
+  );
+}
+
+async function debianBase(socketPath: string): Promise<string> {
+  const tag = "engine-room/debian:test";
+  if (!(await hasImage(socketPath, tag)))
+    await docker(socketPath, ["import", await debianRootArchive(), tag]);
+  return tag;
+}
+
+/** As Node's own image: Debian with Node, npm and the user `node`. */
+async function nodeBase(socketPath: string): Promise<string> {
+  const tag = "engine-room/node:test";
+  if (await hasImage(socketPath, tag)) return tag;
+  const directory = await mkdtemp(join(tmpdir(), "engine-room-node-"));
+  try {
+    const [debian, node] = await Promise.all([debianBase(socketPath), nodeBinary()]);
+    await cp(node, join(directory, "node"));
+    await cp(npmFolder(), join(directory, "npm"), { recursive: true });
+    const dockerfile = [
+      `FROM ${debian}`,
+      "COPY node /usr/local/bin/node",
+      "COPY npm /usr/local/lib/node_modules/npm",
+      "RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm && useradd --uid 1000 node",
+    ];
+    await writeFile(join(directory, "Dockerfile"), dockerfile.join("\n"));
+    await docker(socketPath, ["build", "--network", "host", "--quiet", "--tag", tag, directory]);
+    return tag;
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+/** The one that belongs to the Node of this process. */
+function npmFolder(): string {
+  return join(dirname(realpathSync(process.execPath)), "../lib/node_modules/npm");
+}
+
+async function hasImage(socketPath: string, tag: string): Promise<boolean> {
+  return (await new DockerApi(socketPath).imageTags()).includes(tag);
+}

@@ -1,0 +1,95 @@
+/** Brings up what a plan wants on a Docker host, through the engine's API alone, and takes it down. */
+import type { DockerContainer, DockerStack } from "../../../infra/plan/docker/types.ts";
+import { eventually } from "../stack.ts";
+import type { DockerApi } from "./api.ts";
+import { archiveOf } from "./archive.ts";
+import { createBody } from "./create-body.ts";
+
+const TASK_TIMEOUT_SECONDS = 3600;
+const HEALTHY_TIMEOUT_SECONDS = 300;
+
+/** Exit codes of stopped containers, by name. */
+type ExitCodes = Record<string, number>;
+
+export class RunningStack {
+  readonly #api: DockerApi;
+  readonly #stack: DockerStack;
+
+  constructor(api: DockerApi, stack: DockerStack) {
+    this.#api = api;
+    this.#stack = stack;
+  }
+
+  /**
+   * Network, volumes and containers in the plan's order; returns when every service is healthy. The images are there.
+   *
+   * @throws Error with the last lines of the log of a container that fails or does not become healthy.
+   */
+  async up(): Promise<void> {
+    const { network, labels, volumes, containers } = this.#stack;
+    await this.#api.createNetwork(network, labels);
+    for (const volume of volumes) await this.#api.createVolume(volume.name, volume.labels);
+    for (const container of containers) await this.#start(container);
+    for (const container of containers) if (container.health !== null) await this.healthy(container.name);
+  }
+
+  async #start(container: DockerContainer): Promise<void> {
+    const { name, files, secretFiles, lifecycle, timeoutSeconds } = container;
+    if (Object.keys(secretFiles).length > 0)
+      throw new Error(`${name} has secrets, and tests have no values of any.`);
+    await this.#api.createContainer(name, createBody(container, this.#image(container), this.#stack.network));
+    if (Object.keys(files).length > 0) await this.#api.putArchive(name, await archiveOf(files));
+    await this.#api.startContainer(name);
+    if (lifecycle === "service") return;
+    const code = await this.#api.waitForExit(name, timeoutSeconds ?? TASK_TIMEOUT_SECONDS);
+    if (code !== 0) throw new Error(`${name} ended with ${code}: ${await this.#api.logs(name)}`);
+  }
+
+  #image(container: DockerContainer): string {
+    const image = this.#stack.images.find(({ name }) => name === container.image);
+    if (image === undefined)
+      throw new Error(`No image ${container.image} for the container ${container.name}.`);
+    return image.kind === "locked" ? image.reference : image.tag;
+  }
+
+  /** Returns when the container's own check says so. @throws Error with the end of its log when it does not. */
+  async healthy(name: string): Promise<void> {
+    const ended = await eventually(async () => {
+      const { State } = await this.#api.inspectContainer(name);
+      if (State.Status === "exited" || State.Status === "dead") return true;
+      return State.Health?.Status === "healthy" ? false : undefined;
+    }, HEALTHY_TIMEOUT_SECONDS).catch(() => true);
+    if (ended) throw new Error(`${name} is not healthy; its log ends with:\n${await this.#api.logs(name)}`);
+  }
+
+  /** Puts a new container in the place of one, as an update does. */
+  async replace(name: string): Promise<void> {
+    const container = this.#stack.containers.find((one) => one.name === name);
+    if (container === undefined) throw new Error(`The stack has no container ${name}.`);
+    await this.#api.stopContainer(name, container.stopTimeoutSeconds);
+    await this.#api.removeContainer(name);
+    await this.#start(container);
+  }
+
+  /** Stops all containers in the opposite order, each within its time. */
+  async stop(): Promise<ExitCodes> {
+    const codes: ExitCodes = {};
+    for (const { name, stopTimeoutSeconds } of this.#stack.containers.toReversed()) {
+      await this.#api.stopContainer(name, stopTimeoutSeconds);
+      codes[name] = (await this.#api.inspectContainer(name)).State.ExitCode;
+    }
+    return codes;
+  }
+
+  /** Removes everything that is there of the stack, volumes to be kept included. */
+  async remove(): Promise<void> {
+    const existing = (await this.#api.containers()).flatMap(({ Names }) => Names);
+    for (const { name } of this.#stack.containers)
+      if (existing.includes(`/${name}`)) await this.#api.removeContainer(name);
+    const volumes = await this.#api.volumes();
+    for (const { name } of this.#stack.volumes)
+      if (volumes.includes(name)) await this.#api.removeVolume(name);
+    if ((await this.#api.networks()).includes(this.#stack.network))
+      await this.#api.removeNetwork(this.#stack.network);
+  }
+}
