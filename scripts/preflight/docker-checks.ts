@@ -32,6 +32,15 @@ export function engineFinding(uri: string, reading: Exclude<DockerReading, Engin
         "Add the user to the group docker (`sudo usermod -aG docker USER`, then log in again): that is as good as root.",
       );
     case "unreachable":
+      // What the CLI calls the engine behind a connection by ssh that stands.
+      if (reading.words.includes("docker.example.com")) {
+        return problem(
+          "docker",
+          `No Docker engine answers ${where}.`,
+          "ssh connects, and nobody answers at the socket that Docker has there.",
+          "Start it there (`sudo systemctl start docker`).",
+        );
+      }
       return problem(
         "docker",
         `No Docker engine answers ${where}.`,

@@ -89,17 +89,18 @@ const wrong: Readonly<
     },
     ["problem", "docker", /No Docker engine answers.*Cannot connect/],
   ],
+  "an engine that is away behind ssh": [
+    { dockerFails: { stderr: "Cannot connect to the Docker daemon at http://docker.example.com." } },
+    ["problem", "docker", /other side of ssh.*ssh connects, and nobody answers/],
+    { ...gpu, host: { ...gpu.host, uri: "ssh://me@gpu.example.org" } },
+  ],
   "ssh that is refused": [
     {
       dockerFails: {
         stderr: "error during connect: command [ssh -o …] has exited: me@gpu: Permission denied (publickey).",
       },
     },
-    [
-      "problem",
-      "docker",
-      /No Docker engine answers at the|No Docker engine answers on the other side.*publickey/,
-    ],
+    ["problem", "docker", /answers on the other side.*publickey/],
     { ...gpu, host: { ...gpu.host, uri: "ssh://me@gpu.example.org" } },
   ],
   "no shell": [
