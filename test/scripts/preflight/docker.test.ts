@@ -42,6 +42,11 @@ describe("a host with all that a stack needs", () => {
   test.each([
     ["one GPU", {}, gpu],
     ["four GPUs", { gpus: [0, 1, 2, 3].map((index) => A10G.replace("0,", `${index},`)) }, twoGpus],
+    [
+      "an H200, as its nvidia-smi prints it",
+      { gpus: ["0, NVIDIA H200, 143771, 0, 580.159.04, Disabled"] },
+      { ...gpu, host: { machine: { gpu: "H200", vcpus: 16, memoryGiB: 128 }, diskGiB: 250 } },
+    ],
     ["no GPU", { gpus: null, info: { Runtimes: { runc: {} } } }, cpu],
     ["GPUs by the toolkit's hook alone", { info: { Runtimes: { runc: {} } }, hook: true }, gpu],
     [
