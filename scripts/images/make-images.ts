@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process";
 import type { BuiltImage } from "../../infra/plan/docker/types.ts";
 import { UserError } from "../errors.ts";
+import { isOlder } from "../preflight/finding.ts";
 import type { HostProbe } from "../preflight/host-probe.ts";
 import { projectRoot } from "../program/stack-file.ts";
 import type { ImageState } from "./image-states.ts";
@@ -37,12 +38,18 @@ export async function makeImage(state: ImageState, options: MakeOptions): Promis
   }
 }
 
+/** First CLI that leaves BuildKit to the plug-in buildx; older ones have it in themselves. */
+const BUILDKIT_IS_A_PLUGIN = "23.0";
+
 /** @throws UserError where the CLI has no BuildKit, which the Dockerfiles need. */
 export async function requireBuildKit(probe: HostProbe): Promise<void> {
-  const { exitCode, stderr } = await probe.docker(["buildx", "version"]);
-  if (exitCode === 0) return;
+  const buildx = await probe.docker(["buildx", "version"]);
+  if (buildx.exitCode === 0) return;
+  const client = await probe.docker(["version", "--format", "{{.Client.Version}}"]);
+  const version = client.stdout.trim();
+  if (version !== "" && isOlder(version, BUILDKIT_IS_A_PLUGIN)) return;
   throw new UserError(
-    `The Docker CLI of this machine has no buildx (${stderr.trim().split("\n").at(-1)}), and the Dockerfiles mount caches with it; install docker-buildx-plugin (Debian: docker-buildx).`,
+    `The Docker CLI ${version} of this machine has no buildx, and the Dockerfiles mount caches with it; install docker-buildx-plugin (Debian: docker-buildx).`,
   );
 }
 

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from "vit
 import { stringify } from "yaml";
 import { imageStates } from "../../../scripts/images/image-states.ts";
 import { lockImage } from "../../../scripts/images/lock-file.ts";
-import { makeImage } from "../../../scripts/images/make-images.ts";
+import { makeImage, requireBuildKit } from "../../../scripts/images/make-images.ts";
 import { downloadGB, missingImages } from "../../../scripts/images/missing-images.ts";
 import { hostProbe } from "../../../scripts/preflight/host-probe.ts";
 import { type DockerTarget, dockerTarget, readPlan } from "../../../scripts/program/docker-target.ts";
@@ -122,6 +122,8 @@ case "$1 $2" in
   "info --format") printf '{"ServerVersion":"28.2.2","DockerRootDir":"%s","Runtimes":{"runc":{}}}' "$FAKE_ROOT" ;;
   "image ls") printf '%b' "$FAKE_IMAGES" ;;
   "image inspect") printf 'other/repository@sha256:%064d\\nregistry.example.org/room/services@sha256:%064d\\nmongo@sha256:%064d\\n' 1 2 3 ;;
+  "buildx version") [ -z "$FAKE_CLI" ] ;;
+  "version --format") echo "$FAKE_CLI" ;;
   "push "*) [ -z "$FAKE_PUSH_FAILS" ] ;;
 esac
 `;
@@ -181,6 +183,17 @@ describe("with a Docker CLI", () => {
     expect(calls()[0]?.[1]).toBe("pull docker.io/library/mongo:8.0.26");
     const { images } = JSON.parse(readFileSync(lockFile, "utf8")) as DockerTarget["images"]["lock"];
     expect(images.mongo?.reference).toBe(`docker.io/library/mongo@sha256:${"3".padStart(64, "0")}`);
+  });
+
+  test.each([
+    ["", true],
+    ["20.10.24+dfsg1", true],
+    ["28.2.2", false],
+  ])("BuildKit is in old CLIs and in a plug-in of new ones: %j", async (version, isThere) => {
+    vi.stubEnv("FAKE_CLI", version);
+    const asked = requireBuildKit(hostProbe(uri));
+    if (isThere) await asked;
+    else await expect(asked).rejects.toThrow("The Docker CLI 28.2.2 of this machine has no buildx");
   });
 
   const command = (...options: readonly string[]) =>

@@ -42,6 +42,11 @@ describe("a host with all that a stack needs", () => {
   test.each([
     ["one GPU", {}, gpu],
     ["four GPUs", { gpus: [0, 1, 2, 3].map((index) => A10G.replace("0,", `${index},`)) }, twoGpus],
+    [
+      "an H200, as its nvidia-smi prints it",
+      { gpus: ["0, NVIDIA H200, 143771, 0, 580.159.04, Disabled"] },
+      { ...gpu, host: { machine: { gpu: "H200", vcpus: 16, memoryGiB: 128 }, diskGiB: 250 } },
+    ],
     ["no GPU", { gpus: null, info: { Runtimes: { runc: {} } } }, cpu],
     ["GPUs by the toolkit's hook alone", { info: { Runtimes: { runc: {} } }, hook: true }, gpu],
     [
@@ -89,17 +94,18 @@ const wrong: Readonly<
     },
     ["problem", "docker", /No Docker engine answers.*Cannot connect/],
   ],
+  "an engine that is away behind ssh": [
+    { dockerFails: { stderr: "Cannot connect to the Docker daemon at http://docker.example.com." } },
+    ["problem", "docker", /other side of ssh.*ssh connects, and nobody answers/],
+    { ...gpu, host: { ...gpu.host, uri: "ssh://me@gpu.example.org" } },
+  ],
   "ssh that is refused": [
     {
       dockerFails: {
         stderr: "error during connect: command [ssh -o …] has exited: me@gpu: Permission denied (publickey).",
       },
     },
-    [
-      "problem",
-      "docker",
-      /No Docker engine answers at the|No Docker engine answers on the other side.*publickey/,
-    ],
+    ["problem", "docker", /answers on the other side.*publickey/],
     { ...gpu, host: { ...gpu.host, uri: "ssh://me@gpu.example.org" } },
   ],
   "no shell": [
