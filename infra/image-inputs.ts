@@ -5,7 +5,12 @@ import { jsonDigest } from "./plan/canonical-json.ts";
 import type { DockerCpuPlan } from "./plan/cpu-stack.ts";
 import { neededImages } from "./plan/docker/docker-stack.ts";
 import { imageSource, type TritonBase } from "./plan/docker/image-sources.ts";
-import { type ImageLock, type ImageOptions, imageBuildArguments } from "./plan/docker/images.ts";
+import {
+  dockerImages,
+  type ImageLock,
+  type ImageOptions,
+  imageBuildArguments,
+} from "./plan/docker/images.ts";
 import type { DockerImage, ImageName } from "./plan/docker/types.ts";
 import type { DockerGpuPlan } from "./plan/gpu-stack.ts";
 import { sourcesSha256 } from "./project-files.ts";
