@@ -2,15 +2,38 @@
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { jsonDigest } from "./plan/canonical-json.ts";
+import type { DockerCpuPlan } from "./plan/cpu-stack.ts";
+import { neededImages } from "./plan/docker/docker-stack.ts";
 import { imageSource, type TritonBase } from "./plan/docker/image-sources.ts";
-import { type ImageLock, type ImageOptions, imageBuildArguments } from "./plan/docker/images.ts";
-import type { ImageName } from "./plan/docker/types.ts";
+import {
+  dockerImages,
+  type ImageLock,
+  type ImageOptions,
+  imageBuildArguments,
+} from "./plan/docker/images.ts";
+import type { DockerImage, ImageName } from "./plan/docker/types.ts";
+import type { DockerGpuPlan } from "./plan/gpu-stack.ts";
 import { sourcesSha256 } from "./project-files.ts";
 
 /** Absolute path of the lock file. */
 export const IMAGE_LOCK_FILE = fileURLToPath(new URL("../images.lock.json", import.meta.url));
 
 const projectRoot = fileURLToPath(new URL("../", import.meta.url));
+
+/** Images of a stack on a Docker host: which are needed, what is known of them, and what each is. */
+export function planImages(plan: DockerCpuPlan | DockerGpuPlan): {
+  readonly needed: readonly ImageName[];
+  readonly inputs: ImageOptions;
+  readonly images: readonly DockerImage[];
+} {
+  const needed = neededImages(plan);
+  const inputs = imageInputs(needed, tritonBase(plan));
+  return { needed, inputs, images: dockerImages(needed, inputs) };
+}
+
+function tritonBase(plan: DockerCpuPlan | DockerGpuPlan): TritonBase | null {
+  return plan.tier === "cpu" ? null : { release: plan.release.tag, image: plan.spec.image.base };
+}
 
 /**
  * All that `dockerImages` wants to know, read from the project's files.

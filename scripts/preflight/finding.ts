@@ -11,6 +11,14 @@ export interface Finding {
   readonly fix: string;
 }
 
+export function problem(check: string, what: string, why: string, fix: string): Finding {
+  return { severity: "problem", check, what, why, fix };
+}
+
+export function warning(check: string, what: string, why: string, fix: string): Finding {
+  return { severity: "warning", check, what, why, fix };
+}
+
 /** Three lines a finding, problems first, or one line where there is none. */
 export function findingsReport(host: string, findings: readonly Finding[]): string {
   if (findings.length === 0) return `${host} has all that the stack needs, as far as can be seen.\n`;
