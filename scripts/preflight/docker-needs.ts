@@ -45,7 +45,7 @@ export function dockerNeeds(target: DockerTarget, onHost: ReadonlySet<string>): 
   const { plan, stack } = target;
   const missing = missingImages(target.stack.images, onHost);
   return {
-    stack: stack.network,
+    stack: target.name,
     gpu: plan.tier === "gpu" ? gpuNeeds(plan, target) : null,
     ports: stack.containers.flatMap(({ name, ports }) =>
       ports.map(({ hostPort }) => ({ port: hostPort, container: name })),

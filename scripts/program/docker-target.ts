@@ -11,6 +11,8 @@ import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { projectName, readStackFile, type StackReference } from "./stack-file.ts";
 
 export interface DockerTarget {
+  /** Name of the stack. */
+  readonly name: string;
   readonly plan: DockerCpuPlan | DockerGpuPlan;
   readonly stack: DockerStack;
   readonly needed: readonly ImageName[];
@@ -25,5 +27,5 @@ export function readPlan(stack: StackReference): StackPlan {
 /** What a stack of `platform: docker` runs, and which images; nothing is contacted. */
 export function dockerTarget(plan: DockerCpuPlan | DockerGpuPlan, name: string): DockerTarget {
   const { needed, inputs, images } = planImages(plan);
-  return { plan, needed, images: inputs, stack: dockerStack(plan, { stack: name, images }) };
+  return { name, plan, needed, images: inputs, stack: dockerStack(plan, { stack: name, images }) };
 }

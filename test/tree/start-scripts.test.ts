@@ -1,12 +1,14 @@
 import { execFile } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 
 const SERVICES = join(projectRoot, "containers/services");
 const names = readdirSync(SERVICES)
-  .map((folder) => JSON.parse(readFileSync(join(SERVICES, folder, "package.json"), "utf8")))
+  .map((folder) => join(SERVICES, folder, "package.json"))
+  .filter((manifest) => existsSync(manifest))
+  .map((manifest) => JSON.parse(readFileSync(manifest, "utf8")))
   .filter(({ scripts }) => scripts?.start !== undefined)
   .map(({ name }) => name as string);
 
