@@ -60,7 +60,7 @@ export interface DatabasePorts {
 }
 
 /** Where documents and vectors are kept. */
-export type LocalDatabasesPlan =
+type LocalDatabasesPlan =
   | { readonly kind: "mock"; readonly ports: DatabasePorts }
   | {
       readonly kind: "external";

@@ -7,7 +7,7 @@ import type { StackPlan } from "./stack-plan.ts";
 const BYTES_PER_MIB = 2 ** 20;
 
 /** Addresses of what the gateway stands in front of. */
-export interface UpstreamAddresses {
+interface UpstreamAddresses {
   /** HTTP address of the encoders' Triton, where the stack has them. */
   readonly encoders?: string;
   /** HTTP address of each model's Triton, in the order of the plan. */
