@@ -102,7 +102,7 @@ const IMAGE_SOURCES = {
   },
   mongo: { kind: "official", reference: "docker.io/library/mongo:8.0.26", sizeGB: 0.9 },
   // The version whose client the mock is tested with.
-  qdrant: { kind: "official", reference: "docker.io/qdrant/qdrant:v1.17.1", sizeGB: 0.3 },
+  qdrant: { kind: "official", reference: "docker.io/qdrant/qdrant:v1.17.1-unprivileged", sizeGB: 0.3 },
 } as const satisfies Readonly<Record<ImageName, BuiltSource | OfficialSource>>;
 
 /** A row of the table. */
