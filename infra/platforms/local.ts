@@ -52,7 +52,12 @@ export function deployLocal(plan: LocalPlan): DeployedStack {
     ...common,
     port: plan.gateway.port,
     sourceSha256: sourcesSha256(
-      ["containers/services/gateway", "containers/services/triton-requests", "package-lock.json"],
+      [
+        "containers/services/gateway",
+        "containers/services/service-process",
+        "containers/services/triton-requests",
+        "package-lock.json",
+      ],
       /\.(ts|js|json|html|css|svg)$/,
     ),
     config: pulumi
@@ -117,7 +122,10 @@ function mockDatabase(
     dataDirectory: `.data/${pulumi.getStack()}/${kind}`,
     requestedPorts:
       kind === "mongo" ? { mongo: ports.mongo, metrics: ports.mongoMetrics } : { http: ports.vector },
-    sourceSha256: sourcesSha256([`containers/services/mock-${kind}`, "package-lock.json"], /\.(ts|json)$/),
+    sourceSha256: sourcesSha256(
+      [`containers/services/mock-${kind}`, "containers/services/service-process", "package-lock.json"],
+      /\.(ts|json)$/,
+    ),
   });
 }
 

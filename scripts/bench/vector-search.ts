@@ -1,12 +1,10 @@
 /** The vector database by itself: a million vectors in memory, and the time of an exact search among them. */
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { projectRoot } from "../program/stack-file.ts";
 import { jsonSender, median } from "./load.ts";
+import { type BenchServer, freePort, startServer } from "./server-process.ts";
 
 export interface VectorSearchResult {
   readonly vectors: number;
@@ -27,8 +25,7 @@ const SENDERS = 2;
 const SEARCHES = 20;
 /** New batches are sent no longer than this; what is there by then is measured. */
 const LOAD_LIMIT_SECONDS = 900;
-const READY_ATTEMPTS = 120;
-const ATTEMPT_MILLISECONDS = 250;
+const READY_SECONDS = 30;
 
 /** Starts a vector database of its own on a free port, with its data, a few GB, in a temporary folder. */
 export async function measureVectorSearch(vectors: number = VECTORS): Promise<VectorSearchResult> {
@@ -37,12 +34,15 @@ export async function measureVectorSearch(vectors: number = VECTORS): Promise<Ve
   const url = `http://127.0.0.1:${port}`;
   const main = join(projectRoot, "containers/services/mock-vector/src/main.ts");
   const options = ["--data", directory, "--port", `${port}`, "--log-level", "error"];
-  const server = spawn(process.execPath, ["--import", "tsx", main, ...options], {
-    cwd: projectRoot,
-    stdio: ["ignore", "inherit", "inherit"],
-  });
+  let server: BenchServer | undefined;
   try {
-    await ready(server, url);
+    server = await startServer({
+      name: "The vector database",
+      command: [process.execPath, "--import", "tsx", main, ...options],
+      directory: projectRoot,
+      readyUrl: `${url}/readyz`,
+      readySeconds: READY_SECONDS,
+    });
     await send(url, "PUT", "/collections/bench", { vectors: { size: DIMENSION, distance: "Cosine" } });
     const started = performance.now();
     const loaded = await load(url, vectors, started + LOAD_LIMIT_SECONDS * 1000);
@@ -64,11 +64,11 @@ export async function measureVectorSearch(vectors: number = VECTORS): Promise<Ve
       loadSeconds,
       searches: SEARCHES,
       searchP50Milliseconds: median(milliseconds),
-      rssBytes: residentBytes(server),
+      rssBytes: residentBytes(server.pid),
       vectorBytes: loaded * DIMENSION * Float32Array.BYTES_PER_ELEMENT,
     };
   } finally {
-    await stop(server);
+    await server?.stop();
     rmSync(directory, { recursive: true, force: true });
   }
 }
@@ -116,42 +116,8 @@ async function send(url: string, method: string, path: string, body: object): Pr
   if (!response.ok) throw new Error(`${method} ${path}: HTTP ${response.status}: ${text.slice(0, 200)}`);
 }
 
-async function ready(server: ChildProcess, url: string): Promise<void> {
-  for (let attempt = 0; attempt < READY_ATTEMPTS; attempt++) {
-    if (server.exitCode !== null || server.signalCode !== null)
-      throw new Error("The vector database ended before it was ready; its lines above say why.");
-    const answered = await fetch(`${url}/readyz`).then(
-      (response) => response.ok,
-      () => false,
-    );
-    if (answered) return;
-    await new Promise((resolve) => setTimeout(resolve, ATTEMPT_MILLISECONDS));
-  }
-  throw new Error(
-    `The vector database was not ready after ${(READY_ATTEMPTS * ATTEMPT_MILLISECONDS) / 1000} s.`,
-  );
-}
-
 /** VmRSS of /proc/PID/status, which is in KiB. */
-function residentBytes(server: ChildProcess): number {
-  const status = readFileSync(`/proc/${server.pid}/status`, "utf8");
+function residentBytes(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024;
-}
-
-async function stop(server: ChildProcess): Promise<void> {
-  if (server.pid === undefined || server.exitCode !== null || server.signalCode !== null) return;
-  const closed = once(server, "close");
-  server.kill("SIGTERM");
-  await closed;
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.on("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
-    });
-  });
 }

@@ -29,6 +29,12 @@ const typesOnly: Readonly<Record<string, readonly string[]>> = {
 const withoutPulumi = ["infra/config", "infra/plan", "infra/plan/catalogue", "containers"];
 const pureFiles = ["infra/checked-plan.ts", "infra/load-plan.ts", "infra/problems.ts"];
 
+/** Packages below containers/services that others may import; they import no other. The plan builds requests as well. */
+const shared: Readonly<Record<string, readonly string[]>> = {
+  "@engine-room/triton-requests": ["containers", "infra/plan", "scripts"],
+  "@engine-room/service-process": ["containers"],
+};
+
 interface Import {
   readonly file: string;
   readonly target: string;
@@ -61,6 +67,21 @@ function importsOf(file: string, text: string): Import[] {
       : specifier;
     return { file, target, typeOnly: match[2] !== undefined, onDemand: match[4] !== undefined };
   });
+}
+
+/** Folder of a service that a file belongs to. */
+function serviceOf(file: string): string | undefined {
+  return /^containers\/services\/[^/]+/.exec(file)?.[0];
+}
+
+/** Of the service that a file belongs to. */
+function packageOf(
+  file: string,
+): { readonly name: string; readonly dependencies?: Readonly<Record<string, string>> } | undefined {
+  const service = serviceOf(file);
+  return service === undefined
+    ? undefined
+    : JSON.parse(readFileSync(join(projectRoot, service, "package.json"), "utf8"));
 }
 
 const imports = ["infra", "components", "containers/services", "scripts"]
@@ -103,6 +124,23 @@ describe("imports point one way: catalogue ◀ plan ◀ components ◀ platforms
         (withoutPulumi.includes(partOf(file) ?? "") || pureFiles.includes(file)),
     );
     expect(wrong).toEqual([]);
+  });
+
+  test("services import of each other only shared packages, which their package.json names", () => {
+    const wrong = imports.filter(({ file, target }) => {
+      if (target.startsWith("@engine-room/")) {
+        const own = packageOf(file);
+        return !(
+          shared[target]?.includes(partOf(file) ?? "") &&
+          (own === undefined || (!(own.name in shared) && own.dependencies?.[target] !== undefined))
+        );
+      }
+      const service = serviceOf(file);
+      return service !== undefined && serviceOf(target) !== undefined && serviceOf(target) !== service;
+    });
+    expect(wrong).toEqual([]);
+    const used = new Set(imports.map(({ target }) => target));
+    expect(Object.keys(shared).filter((name) => !used.has(name))).toEqual([]);
   });
 
   test("a local stack loads nothing that plans GPUs", () => {

@@ -1,6 +1,6 @@
+import { Patience } from "@engine-room/service-process";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { Patience } from "../../../containers/services/mock-vector/src/turns.ts";
 import {
   DISTANCES,
   type Distance,

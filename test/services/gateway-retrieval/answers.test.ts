@@ -2,30 +2,28 @@
 import { imageProfile, requestProfile } from "@engine-room/triton-requests";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { CHATML, errorOf, type RunningGateway, startGateway, until } from "../gateway/support.ts";
-import { type FakeTriton, startFakeTriton } from "./fake-triton.ts";
-import { type Databases, dataUrl, picture, retrievalConfig, startDatabases } from "./support.ts";
+import { useDatabasesAndTriton } from "./databases-and-triton.ts";
+import { dataUrl, picture } from "./support.ts";
 
-let databases: Databases;
-let triton: FakeTriton;
+const { triton, config } = useDatabasesAndTriton();
 let gateway: RunningGateway;
 /** With a vision-language model beside the text model. */
 let seeing: RunningGateway;
 let cat: string;
 
 beforeAll(async () => {
-  [databases, triton] = await Promise.all([startDatabases(), startFakeTriton()]);
-  const config = retrievalConfig(triton, { mongo: databases.mongo.port, vector: databases.vector.port });
+  const { models = [] } = config();
   const seer = {
     name: "seer",
-    http: triton.url,
+    http: triton().url,
     profile: requestProfile("multimodal", {
       image: imageProfile("mllama", "multimodal", { maxImages: 1, tokensPerImage: 0 }),
     }),
     chatTemplate: CHATML,
   };
-  const tiny = { name: "tiny", http: triton.url, chatTemplate: CHATML, maxTokens: 40, contextTokens: 200 };
-  gateway = await startGateway({ ...config, models: [...(config.models ?? []), tiny] });
-  seeing = await startGateway({ ...config, models: [...(config.models ?? []), seer] });
+  const tiny = { name: "tiny", http: triton().url, chatTemplate: CHATML, maxTokens: 40, contextTokens: 200 };
+  gateway = await startGateway(config({ models: [...models, tiny] }));
+  seeing = await startGateway(config({ models: [...models, seer] }));
   cat = dataUrl(await picture("grey", "brown"));
   await gateway.post("/v1/documents", {
     documents: [
@@ -38,15 +36,12 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await Promise.all([gateway?.app.close(), seeing?.app.close()]);
-  await Promise.all([databases?.dispose(), triton?.close()]);
 });
 beforeEach(() => {
-  triton.encoderCalls.length = 0;
-  triton.generations.length = 0;
-  triton.behaviour.breaksStream = false;
+  triton().behaviour.breaksStream = false;
 });
 
-const prompt = () => String(triton.generations[0]?.text_input);
+const prompt = () => String(triton().generations[0]?.text_input);
 
 describe("an answer", () => {
   it("is greedy, from the documents that fit best, which are its sources", async () => {
@@ -59,9 +54,9 @@ describe("an answer", () => {
       finishReason: "stop",
       usage: { prompt_tokens: expect.any(Number), completion_tokens: expect.any(Number), estimated: true },
     });
-    expect(triton.generations).toMatchObject([{ top_k: 1, path: "/v2/models/ensemble/generate" }]);
+    expect(triton().generations).toMatchObject([{ top_k: 1, path: "/v2/models/ensemble/generate" }]);
     expect(prompt()).toMatch(/A brown dog runs on the beach\.\n\nQuestion: Where does the dog run\?/);
-    expect(triton.encoderCalls).toHaveLength(1);
+    expect(triton().encoderCalls).toHaveLength(1);
   });
 
   it("to a question about a picture stands on the caption of the picture that looks like it", async () => {
@@ -86,7 +81,7 @@ describe("an answer", () => {
     });
     expect(await response.json()).toMatchObject({ imageUsed: true, model: "seer" });
     expect(prompt()).toContain("<|image|>");
-    expect(JSON.stringify(triton.generations[0])).toContain("data:image/jpeg;base64,");
+    expect(JSON.stringify(triton().generations[0])).toContain("data:image/jpeg;base64,");
   });
 
   it("fits the context of its model: what is cut off is no source", async () => {
@@ -109,7 +104,7 @@ describe("an answer", () => {
       note: expect.stringContaining("No document"),
       usage: { total_tokens: 0 },
     });
-    expect(triton.generations).toEqual([]);
+    expect(triton().generations).toEqual([]);
   });
 
   it("refuses what its model can't do, before anything is looked for", async () => {
@@ -120,12 +115,12 @@ describe("an answer", () => {
     ] as const) {
       expect(await errorOf(await gateway.post("/v1/answer", body))).toMatchObject({ status, code });
     }
-    expect(triton.encoderCalls).toEqual([]);
+    expect(triton().encoderCalls).toEqual([]);
     const many = await gateway.post("/v1/answer", { question: "a", maxTokens: 5000 });
     expect(await errorOf(many)).toMatchObject({ status: 400, code: "max_tokens_too_large" });
     const long = await gateway.post("/v1/answer", { question: "a b ".repeat(2000) });
     expect(await errorOf(long)).toMatchObject({ status: 400, code: "no_room", param: "question" });
-    expect(triton.generations).toEqual([]);
+    expect(triton().generations).toEqual([]);
   });
 });
 
@@ -158,11 +153,11 @@ describe("a streamed answer", () => {
         .join(""),
     ).toBe("It is a cat.");
     expect(events[3]?.data).toMatchObject({ finishReason: "stop", usage: { completion_tokens: 2 } });
-    expect(triton.generations).toMatchObject([{ path: "/v2/models/ensemble/generate_stream" }]);
+    expect(triton().generations).toMatchObject([{ path: "/v2/models/ensemble/generate_stream" }]);
   });
 
   it("ends with an error where the model breaks off", async () => {
-    triton.behaviour.breaksStream = true;
+    triton().behaviour.breaksStream = true;
     const events = await eventsOf(await gateway.post("/v1/answer", { question: "the dog", stream: true }));
     expect(events.at(-1)).toMatchObject({ event: "error", data: { error: { code: "upstream_broken" } } });
   });
@@ -189,16 +184,16 @@ describe("a streamed answer", () => {
 
 describe("via: describe", () => {
   it("looks for what a vision-language model says of the image", async () => {
-    triton.behaviour.answer = [" A brown dog ", "runs on the beach. "];
+    triton().behaviour.answer = [" A brown dog ", "runs on the beach. "];
     const response = await seeing.post("/v1/match", { image: cat, via: "describe", topK: 1 });
-    triton.behaviour.answer = ["It is ", "a cat."];
+    triton().behaviour.answer = ["It is ", "a cat."];
     expect(await response.json()).toMatchObject({
       via: "describe",
       description: "A brown dog runs on the beach.",
       matches: [{ id: "dog", scores: { text: { rank: 1 } } }],
       fusion: null,
     });
-    expect(triton.encoderCalls).toMatchObject([
+    expect(triton().encoderCalls).toMatchObject([
       { model: "text_encoder", texts: ["A brown dog runs on the beach."] },
     ]);
   });

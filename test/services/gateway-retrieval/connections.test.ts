@@ -8,8 +8,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { closedPort, until } from "../gateway/support.ts";
 import { openFilesLimit, residentBytes } from "../mock-mongo/service-process.ts";
-import { type FakeTriton, startFakeTriton } from "./fake-triton.ts";
-import { type Databases, retrievalConfig, startDatabases } from "./support.ts";
+import { useDatabasesAndTriton } from "./databases-and-triton.ts";
 
 const MAIN = fileURLToPath(new URL("../../../containers/services/gateway/src/main.ts", import.meta.url));
 const CONNECTIONS = 10_000;
@@ -18,20 +17,17 @@ const AT_A_TIME = 250;
 const MOST_BYTES = 60 * 1024;
 const tooFewFiles = openFilesLimit() < CONNECTIONS + 500;
 
-let triton: FakeTriton;
-let databases: Databases;
+const { config } = useDatabasesAndTriton();
 let gateway: ChildProcess;
 let url: URL;
 const folder = mkdtempSync(join(tmpdir(), "gateway-connections-"));
 const sockets: Socket[] = [];
 
 beforeAll(async () => {
-  [triton, databases] = await Promise.all([startFakeTriton(), startDatabases()]);
   const port = await closedPort();
   url = new URL(`http://127.0.0.1:${port}`);
   const file = join(folder, "gateway.json");
-  const ports = { mongo: databases.mongo.port, vector: databases.vector.port };
-  writeFileSync(file, JSON.stringify(retrievalConfig(triton, ports, { log: { level: "error" } })));
+  writeFileSync(file, JSON.stringify(config({ log: { level: "error" } })));
   gateway = spawn(process.execPath, ["--import", "tsx", MAIN, "--config", file, "--port", String(port)], {
     stdio: ["ignore", "ignore", "inherit"],
   });
@@ -48,7 +44,6 @@ afterAll(async () => {
   const ended = new Promise((resolve) => gateway.once("close", resolve));
   gateway.kill("SIGKILL");
   await ended;
-  await Promise.all([triton.close(), databases.dispose()]);
   rmSync(folder, { recursive: true, force: true });
 });
 

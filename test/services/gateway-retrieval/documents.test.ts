@@ -1,43 +1,20 @@
 /** Documents and their limits, over real database processes. */
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { errorOf, type RunningGateway, startGateway } from "../gateway/support.ts";
-import { type FakeTriton, startFakeTriton } from "./fake-triton.ts";
-import {
-  agree,
-  contentsOf,
-  type Databases,
-  dataUrl,
-  picture,
-  retrievalConfig,
-  startDatabases,
-} from "./support.ts";
+import { describe, expect, it } from "vitest";
+import { errorOf } from "../gateway/support.ts";
+import { useRetrieval } from "./databases-and-triton.ts";
+import { agree, contentsOf, dataUrl, picture } from "./support.ts";
 
-let databases: Databases;
-let triton: FakeTriton;
-let gateway: RunningGateway;
-
-beforeAll(async () => {
-  [databases, triton] = await Promise.all([startDatabases(), startFakeTriton()]);
-  gateway = await startGateway(
-    retrievalConfig(triton, { mongo: databases.mongo.port, vector: databases.vector.port }),
-  );
-});
-afterAll(async () => {
-  await gateway?.app.close();
-  await Promise.all([databases?.dispose(), triton?.close()]);
-});
-beforeEach(() => {
-  triton.encoderCalls.length = 0;
-});
+const { databases, triton, gateway } = useRetrieval();
 
 const write = async (body: unknown) => {
-  const response = await gateway.post("/v1/documents", body);
+  const response = await gateway().post("/v1/documents", body);
   return {
     status: response.status,
     ...((await response.json()) as { documents: Record<string, unknown>[] }),
   };
 };
-const read = (path: string, init?: RequestInit) => fetch(`${gateway.url}/v1${path}`, init);
+const read = (path: string, init?: RequestInit) => fetch(`${gateway().url}/v1${path}`, init);
+
 describe("a document", () => {
   it("is created, unchanged, updated, and gone", async () => {
     const document = {
@@ -49,11 +26,11 @@ describe("a document", () => {
       status: 200,
       documents: [{ id: document.id, status: "created" }],
     });
-    expect(triton.encoderCalls).toHaveLength(1);
+    expect(triton().encoderCalls).toHaveLength(1);
     expect(await write({ ...document, metadata: { tags: ["x", "y"], year: 2020 } })).toMatchObject({
       documents: [{ status: "unchanged" }],
     });
-    expect(triton.encoderCalls).toHaveLength(1);
+    expect(triton().encoderCalls).toHaveLength(1);
     expect(await write({ ...document, text: "a black cat" })).toMatchObject({
       documents: [{ status: "updated" }],
     });
@@ -67,7 +44,7 @@ describe("a document", () => {
     });
     for (let twice = 0; twice < 2; twice++) expect((await read(path, { method: "DELETE" })).status).toBe(204);
     expect(await errorOf(await read(path))).toMatchObject({ status: 404, code: "document_not_found" });
-    expect(agree(await contentsOf(databases))).toBe(true);
+    expect(agree(await contentsOf(databases()))).toBe(true);
   });
 
   it("gets an id where it brings none", async () => {
@@ -84,7 +61,7 @@ describe("a document", () => {
       image: { url: string; width: number };
     };
     expect(shown.width).toBe(64);
-    const first = await fetch(gateway.url + shown.url);
+    const first = await fetch(gateway().url + shown.url);
     expect(first.headers.get("content-type")).toBe("image/jpeg");
     expect(first.headers.get("cache-control")).toContain("immutable");
     expect(
@@ -97,7 +74,7 @@ describe("a document", () => {
     expect([plain.status, plain.headers.get("cache-control")]).toEqual([304, "private, no-cache"]);
     const other = await read(`/documents/flag/image?sha256=${"0".repeat(64)}`);
     expect(await errorOf(other)).toMatchObject({ status: 404 });
-    expect(triton.encoderCalls).toMatchObject([{ model: "llava_ensemble", rows: 1 }]);
+    expect(triton().encoderCalls).toMatchObject([{ model: "llava_ensemble", rows: 1 }]);
     await read("/documents/flag", { method: "DELETE" });
   });
 
@@ -110,21 +87,21 @@ describe("a document", () => {
       new Blob([new Uint8Array(await picture("green", "white", { format: "webp" }))]),
       "a.webp",
     );
-    const response = await fetch(`${gateway.url}/v1/documents`, { method: "POST", body: form });
+    const response = await fetch(`${gateway().url}/v1/documents`, { method: "POST", body: form });
     expect(await response.json()).toEqual({ documents: [{ id: "form", status: "created" }] });
     expect(await (await read("/documents/form")).json()).toMatchObject({
       text: null,
       metadata: { from: "form" },
       image: { height: 64 },
     });
-    expect(triton.encoderCalls).toMatchObject([{ model: "vision_encoder" }]);
+    expect(triton().encoderCalls).toMatchObject([{ model: "vision_encoder" }]);
     const query = new FormData();
     query.set(
       "image",
       new Blob([new Uint8Array(await picture("green", "white", { size: 40, format: "jpeg" }))]),
     );
     query.set("topK", "1");
-    const found = await fetch(`${gateway.url}/v1/match`, { method: "POST", body: query });
+    const found = await fetch(`${gateway().url}/v1/match`, { method: "POST", body: query });
     expect(await found.json()).toMatchObject({
       matches: [{ id: "form", scores: { image: { rank: 1 } } }],
       fusion: null,
@@ -135,7 +112,7 @@ describe("a document", () => {
 
 describe("several documents at once", () => {
   it("are written beside a wrong one, each with its own status", async () => {
-    triton.behaviour.refuses = "POISON";
+    triton().behaviour.refuses = "POISON";
     const { status, documents } = await write({
       documents: [
         { id: "b0", text: "zero" },
@@ -148,7 +125,7 @@ describe("several documents at once", () => {
         { id: "../x", text: "y" },
       ],
     });
-    triton.behaviour.refuses = undefined;
+    triton().behaviour.refuses = undefined;
     expect(status).toBe(200);
     expect(documents.slice(0, 6)).toEqual([
       { id: "b0", status: "created" },
@@ -160,7 +137,7 @@ describe("several documents at once", () => {
     ]);
     expect(documents.slice(6, 26).map(({ status: one }) => one)).toEqual(Array(20).fill("created"));
     expect(documents[26]).toMatchObject({ id: null, status: "failed" });
-    const contents = await contentsOf(databases);
+    const contents = await contentsOf(databases());
     expect(agree(contents)).toBe(true);
     expect(contents.documents.has("b2")).toBe(false);
   });
@@ -169,7 +146,7 @@ describe("several documents at once", () => {
     await write({
       documents: Array.from({ length: 20 }, (_, index) => ({ id: `d${index}`, text: `t ${index}` })),
     });
-    expect(triton.encoderCalls.map(({ rows }) => rows)).toEqual([8, 8, 4]);
+    expect(triton().encoderCalls.map(({ rows }) => rows)).toEqual([8, 8, 4]);
   });
 
   it("are listed by id, a page at a time", async () => {
@@ -184,14 +161,14 @@ describe("several documents at once", () => {
       if (after === null) break;
       expect(pages).toBeLessThan(10);
     }
-    expect(ids).toEqual([...(await contentsOf(databases)).documents.keys()].sort());
+    expect(ids).toEqual([...(await contentsOf(databases())).documents.keys()].sort());
   });
 
   it("take the last content of concurrent writes of one id", async () => {
     const texts = Array.from({ length: 12 }, (_, index) => `version ${index}`);
     await Promise.all(texts.map((text) => write({ id: "contested", text })));
     await write({ id: "contested", text: "the last one" });
-    const contents = await contentsOf(databases);
+    const contents = await contentsOf(databases());
     expect(contents.documents.get("contested")?.text).toBe("the last one");
     expect(agree(contents)).toBe(true);
   });
@@ -218,21 +195,21 @@ describe("a document that is not taken", () => {
     ["no documents", { documents: [] }, "documents", ""],
     ["documents beside a text", { documents: [{ text: "t" }], text: "t" }, "text", "no such parameter"],
   ])("has %s", async (_what, body, param, message) => {
-    const error = await errorOf(await gateway.post("/v1/documents", body));
+    const error = await errorOf(await gateway().post("/v1/documents", body));
     expect(error).toMatchObject({ status: 400, message: expect.stringContaining(message) });
     expect(error.param ?? "").toBe(param);
   });
 
   it("is a form that can't be read, or names a field twice", async () => {
     const type = { "content-type": "multipart/form-data; boundary=x" };
-    expect(await errorOf(await gateway.post("/v1/documents", "--y", type))).toMatchObject({
+    expect(await errorOf(await gateway().post("/v1/documents", "--y", type))).toMatchObject({
       status: 400,
       code: "invalid_form",
     });
     const twice = new FormData();
     twice.append("text", "a");
     twice.append("text", "b");
-    const response = await fetch(`${gateway.url}/v1/documents`, { method: "POST", body: twice });
+    const response = await fetch(`${gateway().url}/v1/documents`, { method: "POST", body: twice });
     expect(await errorOf(response)).toMatchObject({ status: 400, param: "text", code: "invalid_form" });
   });
 });

@@ -11,25 +11,17 @@ import {
   startGateway,
   until,
 } from "../gateway/support.ts";
-import { type FakeTriton, startFakeTriton } from "./fake-triton.ts";
-import { type FaultProxy, mongoProxy, vectorProxy } from "./fault-proxies.ts";
-import { type Databases, retrievalConfig, startDatabases } from "./support.ts";
+import { useFaultyDatabases } from "./faulty-databases.ts";
+import { retrievalConfig } from "./support.ts";
 
-let databases: Databases;
-let triton: FakeTriton;
-let mongo: FaultProxy;
-let vector: FaultProxy;
+const { triton, mongo, vector, ports, config } = useFaultyDatabases();
 let gateway: RunningGateway;
 
 beforeAll(async () => {
-  [databases, triton] = await Promise.all([startDatabases(), startFakeTriton()]);
-  [mongo, vector] = await Promise.all([mongoProxy(databases.mongo.port), vectorProxy(databases.vector.port)]);
-  gateway = await startGateway(retrievalConfig(triton, { mongo: mongo.port, vector: vector.port }));
+  gateway = await startGateway(config());
 });
 afterAll(async () => {
   await gateway?.app.close();
-  await Promise.all([mongo?.close(), vector?.close()]);
-  await Promise.all([databases?.dispose(), triton?.close()]);
 });
 
 const ROUTES = [
@@ -64,8 +56,8 @@ describe("a database that is away", () => {
   it("makes its requests 503 with Retry-After, and is named by /readyz", async () => {
     const port = await closedPort();
     for (const name of ["mongo", "vector"] as const) {
-      const ports = { mongo: mongo.port, vector: vector.port, [name]: port };
-      const half = await startGateway(retrievalConfig(triton, ports));
+      const halfPorts = { ...ports(), [name]: port };
+      const half = await startGateway(retrievalConfig(triton(), halfPorts));
       try {
         const response = await half.post("/v1/match", { text: "a" });
         expect(response.headers.get("retry-after")).toBe("5");
@@ -92,8 +84,10 @@ describe("a database that is away", () => {
   it("and hangs is left when the request's time is over", async () => {
     const peer = await silentPeer();
     for (const name of ["mongo", "vector"] as const) {
-      const ports = { mongo: mongo.port, vector: vector.port, [name]: peer.port };
-      const half = await startGateway(retrievalConfig(triton, ports, { limits: { requestSeconds: 1 } }));
+      const halfPorts = { ...ports(), [name]: peer.port };
+      const half = await startGateway(
+        retrievalConfig(triton(), halfPorts, { limits: { requestSeconds: 1 } }),
+      );
       try {
         const error = await errorOf(await half.post("/v1/match", { text: "a" }));
         expect([503, 504]).toContain(error.status);
@@ -107,7 +101,7 @@ describe("a database that is away", () => {
 
   it("is a fault of its own where it answers nonsense", async () => {
     const strange = await startGateway(
-      retrievalConfig(triton, { mongo: mongo.port, vector: Number(new URL(triton.url).port) }),
+      retrievalConfig(triton(), { ...ports(), vector: Number(new URL(triton().url).port) }),
     );
     try {
       const error = await errorOf(await strange.post("/v1/match", { text: "a" }));
@@ -120,13 +114,13 @@ describe("a database that is away", () => {
 
 describe("a collection of other vectors", () => {
   it("is reported with both lengths and the way on", async () => {
-    const config = retrievalConfig(triton, { mongo: mongo.port, vector: vector.port });
+    const own = config();
     await gateway.post("/v1/documents", { id: "first", text: "a" });
     const other = await startGateway({
-      ...config,
+      ...own,
       encoders: {
-        ...config.encoders,
-        http: triton.url,
+        ...own.encoders,
+        http: triton().url,
         modelName: "words",
         dimension: 64,
         imageDimension: 7,
@@ -154,17 +148,17 @@ describe("a request", () => {
     await gateway.post("/v1/match", { text: "a" });
     const id = "trace-of-this-test";
     const seen = { mongo: 0, vector: 0 };
-    mongo.fate = (_name, message) => {
+    mongo().fate = (_name, message) => {
       if (message.includes(id)) seen.mongo += 1;
       return "pass";
     };
-    vector.fate = (_name, request) => {
+    vector().fate = (_name, request) => {
       if (request.includes(id)) seen.vector += 1;
       return "pass";
     };
-    triton.encoderCalls.length = 0;
+    triton().encoderCalls.length = 0;
     await gateway.post("/v1/match", { text: "a" }, { "x-request-id": id });
-    expect(triton.encoderCalls.map(({ requestId }) => requestId)).toEqual([id]);
+    expect(triton().encoderCalls.map(({ requestId }) => requestId)).toEqual([id]);
     // One query each, and nothing else.
     expect(seen).toEqual({ mongo: 1, vector: 1 });
     Object.assign(seen, { mongo: 0, vector: 0 });
@@ -174,13 +168,7 @@ describe("a request", () => {
   });
 
   it("needs a key where there are keys, before its body is looked at", async () => {
-    const guarded = await startGateway(
-      retrievalConfig(
-        triton,
-        { mongo: mongo.port, vector: vector.port },
-        { apiKeys: [{ name: "alice", sha256: sha256("sk-alice") }] },
-      ),
-    );
+    const guarded = await startGateway(config({ apiKeys: [{ name: "alice", sha256: sha256("sk-alice") }] }));
     try {
       for (const [method, path] of ROUTES) {
         expect((await fetch(guarded.url + path, { method })).status).toBe(401);
@@ -193,13 +181,7 @@ describe("a request", () => {
   });
 
   it("has a body as large as an image may be, and no larger", async () => {
-    const small = await startGateway(
-      retrievalConfig(
-        triton,
-        { mongo: mongo.port, vector: vector.port },
-        { images: { maxBytes: 1024 }, limits: { bodyBytes: 1024 } },
-      ),
-    );
+    const small = await startGateway(config({ images: { maxBytes: 1024 }, limits: { bodyBytes: 1024 } }));
     try {
       const large = await small.post("/v1/match", {
         image: `data:image/png;base64,${"A".repeat(2_000_000)}`,
@@ -248,13 +230,13 @@ describe("the description", () => {
 describe("repair", () => {
   it("runs when a gateway starts, and goes on by itself when a database comes back", async () => {
     await gateway.post("/v1/documents", { id: "interrupted", text: "half" });
-    vector.fate = (name) => (name === "PUT /points" ? "lose" : "pass");
+    vector().fate = (name) => (name === "PUT /points" ? "lose" : "pass");
     expect((await gateway.post("/v1/documents", { id: "interrupted", text: "whole" })).status).toBe(503);
-    vector.fate = () => "lose";
-    const next = await startGateway(retrievalConfig(triton, { mongo: mongo.port, vector: vector.port }));
+    vector().fate = () => "lose";
+    const next = await startGateway(config());
     try {
       expect((await fetch(`${next.url}/v1/documents/interrupted`)).status).toBe(404);
-      vector.fate = () => "pass";
+      vector().fate = () => "pass";
       await until(async () => (await fetch(`${next.url}/v1/documents/interrupted`)).status === 200);
       expect(await (await fetch(`${next.url}/v1/documents/interrupted`)).json()).toMatchObject({
         text: "whole",

@@ -1,29 +1,13 @@
 /** Matches, their filters and their limits, over real database processes. */
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { errorOf, type RunningGateway, startGateway } from "../gateway/support.ts";
-import { type FakeTriton, startFakeTriton } from "./fake-triton.ts";
-import { type Databases, dataUrl, picture, retrievalConfig, startDatabases } from "./support.ts";
+import { beforeAll, describe, expect, it } from "vitest";
+import { errorOf } from "../gateway/support.ts";
+import { useRetrieval } from "./databases-and-triton.ts";
+import { dataUrl, picture } from "./support.ts";
 
-let databases: Databases;
-let triton: FakeTriton;
-let gateway: RunningGateway;
-
-beforeAll(async () => {
-  [databases, triton] = await Promise.all([startDatabases(), startFakeTriton()]);
-  gateway = await startGateway(
-    retrievalConfig(triton, { mongo: databases.mongo.port, vector: databases.vector.port }),
-  );
-});
-afterAll(async () => {
-  await gateway?.app.close();
-  await Promise.all([databases?.dispose(), triton?.close()]);
-});
-beforeEach(() => {
-  triton.encoderCalls.length = 0;
-});
+const { triton, gateway } = useRetrieval();
 
 const match = async (body: object) => {
-  const response = await gateway.post("/v1/match", body);
+  const response = await gateway().post("/v1/match", body);
   return (await response.json()) as {
     matches: { id: string; [key: string]: unknown }[];
     [key: string]: unknown;
@@ -32,7 +16,7 @@ const match = async (body: object) => {
 
 describe("a match", () => {
   beforeAll(async () => {
-    await gateway.post("/v1/documents", {
+    await gateway().post("/v1/documents", {
       documents: [
         {
           id: "cat",
@@ -69,14 +53,14 @@ describe("a match", () => {
       metadata: { kind: "animal", legs: 4, wild: false, weight: 4.5 },
       image: expect.stringMatching(/^\/v1\/documents\/cat\/image\?sha256=[0-9a-f]{64}$/),
     });
-    expect(triton.encoderCalls).toMatchObject([{ model: "text_encoder", rows: 1 }]);
+    expect(triton().encoderCalls).toMatchObject([{ model: "text_encoder", rows: 1 }]);
   });
 
   it("of an image finds the picture that is scaled and encoded again", async () => {
     const image = dataUrl(await picture("yellow", "blue", { size: 200, format: "webp" }), "image/webp");
     const { matches } = await match({ image: { url: image } });
     expect(matches[0]).toMatchObject({ id: "dog", scores: { image: { rank: 1 } } });
-    expect(triton.encoderCalls).toMatchObject([{ model: "vision_encoder" }]);
+    expect(triton().encoderCalls).toMatchObject([{ model: "vision_encoder" }]);
   });
 
   it("of both fuses the ranks, and its numbers say how", async () => {
@@ -94,7 +78,7 @@ describe("a match", () => {
       const sum = Object.values(scores).reduce((total, { rank }) => total + 1 / (fusion.k + rank), 0);
       expect(score).toBeCloseTo(sum, 5);
     }
-    expect(triton.encoderCalls).toMatchObject([{ model: "llava_ensemble" }]);
+    expect(triton().encoderCalls).toMatchObject([{ model: "llava_ensemble" }]);
   });
 
   it.each<[string, object, string[]]>([
@@ -134,15 +118,15 @@ describe("a match", () => {
     ["a text and via: describe", { text: "a", via: "describe" }, "via", "takes an image"],
     ["an image of an unknown host", { image: "https://example.org/a.jpg" }, "image", ""],
   ])("refuses %s", async (_what, body, param, message) => {
-    const error = await errorOf(await gateway.post("/v1/match", body));
+    const error = await errorOf(await gateway().post("/v1/match", body));
     expect(error).toMatchObject({ status: 400, message: expect.stringContaining(message) });
     expect(error.param ?? "").toBe(param);
-    expect(triton.encoderCalls).toEqual([]);
+    expect(triton().encoderCalls).toEqual([]);
   });
 
   it("via describe needs a vision-language model, and says how to get one", async () => {
     const image = dataUrl(await picture("grey", "brown"));
-    const error = await errorOf(await gateway.post("/v1/match", { image, via: "describe" }));
+    const error = await errorOf(await gateway().post("/v1/match", { image, via: "describe" }));
     expect(error).toMatchObject({
       status: 409,
       code: "no_vision_language_model",

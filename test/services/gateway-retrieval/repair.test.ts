@@ -1,66 +1,24 @@
 /** What repair finds and mends, and two gateways on the same databases. */
 import { MongoClient } from "mongodb";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { pointId } from "../../../containers/services/gateway/src/retrieval/content.ts";
-import { type RunningGateway, startGateway } from "../gateway/support.ts";
-import { type FakeTriton, startFakeTriton } from "./fake-triton.ts";
-import { type FaultProxy, failAlways, mongoProxy, vectorProxy } from "./fault-proxies.ts";
-import {
-  agree,
-  contentsOf,
-  type Databases,
-  dataUrl,
-  picture,
-  retrievalConfig,
-  startDatabases,
-} from "./support.ts";
+import { startGateway } from "../gateway/support.ts";
+import { failAlways } from "./fault-proxies.ts";
+import { useFaultyDatabases, useRepairingGateway } from "./faulty-databases.ts";
+import { agree, contentsOf, dataUrl, picture } from "./support.ts";
 
-let databases: Databases;
-let triton: FakeTriton;
-let mongo: FaultProxy;
-let vector: FaultProxy;
-let gateway: RunningGateway;
-
-beforeAll(async () => {
-  [databases, triton] = await Promise.all([startDatabases(), startFakeTriton()]);
-  [mongo, vector] = await Promise.all([mongoProxy(databases.mongo.port), vectorProxy(databases.vector.port)]);
-});
-afterAll(async () => {
-  await Promise.all([mongo?.close(), vector?.close()]);
-  await Promise.all([databases?.dispose(), triton?.close()]);
-});
-beforeEach(async () => {
-  gateway = await startGateway(retrievalConfig(triton, { mongo: mongo.port, vector: vector.port }));
-  await sweep();
-});
-afterEach(async () => {
-  heal();
-  await gateway.app.close();
-});
-
-const write = (body: unknown) => gateway.post("/v1/documents", body);
-const remove = (id: string) => fetch(`${gateway.url}/v1/documents/${id}`, { method: "DELETE" });
-const read = (id: string) => fetch(`${gateway.url}/v1/documents/${id}`);
-
-async function sweep() {
-  const { retrieval } = gateway.gateway;
-  if (retrieval === undefined) throw new Error("the test's configuration has databases");
-  return retrieval.repair.sweep(true);
-}
-
-function heal() {
-  mongo.fate = () => "pass";
-  vector.fate = () => "pass";
-}
+const faulty = useFaultyDatabases();
+const { databases, triton, vector, config, heal } = faulty;
+const { gateway, write, remove, read, found, sweep } = useRepairingGateway(faulty);
 
 describe("repair", () => {
   it("fills a vector database that was emptied", async () => {
     await write({
       documents: Array.from({ length: 20 }, (_, index) => ({ id: `kept-${index}`, text: `kept ${index}` })),
     });
-    await fetch(`http://127.0.0.1:${databases.vector.port}/collections/documents`, { method: "DELETE" });
+    await fetch(`http://127.0.0.1:${databases().vector.port}/collections/documents`, { method: "DELETE" });
     await sweep();
-    const contents = await contentsOf(databases);
+    const contents = await contentsOf(databases());
     expect(contents.points.size).toBeGreaterThanOrEqual(20);
     expect(agree(contents)).toBe(true);
   });
@@ -73,16 +31,16 @@ describe("repair", () => {
     });
     const orphan = { documentId: "orphan", contentHash: "0".repeat(64), metadata: {} };
     const foreign = "11111111-1111-5111-8111-111111111111";
-    await fetch(`http://127.0.0.1:${databases.vector.port}/collections/documents/points`, {
+    await fetch(`http://127.0.0.1:${databases().vector.port}/collections/documents/points`, {
       method: "PUT",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ points: [point(pointId("orphan"), orphan), point(foreign, { kind: "other" })] }),
     });
     await sweep();
     const at = (id: string) =>
-      fetch(`http://127.0.0.1:${databases.vector.port}/collections/documents/points/${id}`);
+      fetch(`http://127.0.0.1:${databases().vector.port}/collections/documents/points/${id}`);
     expect([(await at(pointId("orphan"))).status, (await at(foreign)).status]).toEqual([404, 200]);
-    await fetch(`http://127.0.0.1:${databases.vector.port}/collections/documents/points/delete`, {
+    await fetch(`http://127.0.0.1:${databases().vector.port}/collections/documents/points/delete`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ points: [foreign] }),
@@ -90,7 +48,7 @@ describe("repair", () => {
   });
 
   it("is not held up by a document that the encoder refuses", async () => {
-    failAlways(vector, "PUT /points", "lose");
+    failAlways(vector(), "PUT /points", "lose");
     await write({
       documents: [1, 2, 3].map((index) => ({
         id: `r${index}`,
@@ -98,49 +56,44 @@ describe("repair", () => {
       })),
     });
     heal();
-    triton.behaviour.refuses = "REFUSED";
+    triton().behaviour.refuses = "REFUSED";
     expect(await sweep()).toMatchObject({ refused: 1 });
-    triton.behaviour.refuses = undefined;
-    const { documents } = await contentsOf(databases);
+    triton().behaviour.refuses = undefined;
+    const { documents } = await contentsOf(databases());
     expect(["r1", "r2", "r3"].map((id) => documents.get(id)?.state)).toEqual(["ready", "pending", "ready"]);
     await sweep();
-    expect(agree(await contentsOf(databases))).toBe(true);
+    expect(agree(await contentsOf(databases()))).toBe(true);
   });
 
   it("removes images that no document shows, after a while", async () => {
     await write({ id: "shown", image: dataUrl(await picture("teal", "gold")) });
-    const { retrieval } = gateway.gateway;
+    const { retrieval } = gateway().gateway;
     const call = { requestId: "test", signal: new AbortController().signal };
     const later = new Date(Date.now() + 1000);
-    const before = (await contentsOf(databases)).images.length;
+    const before = (await contentsOf(databases())).images.length;
     await retrieval?.stores.images.removeUnused(later, call);
-    const kept = (await contentsOf(databases)).images;
+    const kept = (await contentsOf(databases())).images;
     expect(kept.length).toBeLessThanOrEqual(before);
     expect((await read("shown")).status).toBe(200);
-    expect((await fetch(`${gateway.url}/v1/documents/shown/image`)).status).toBe(200);
+    expect((await fetch(`${gateway().url}/v1/documents/shown/image`)).status).toBe(200);
     await remove("shown");
-    expect((await contentsOf(databases)).images).toEqual(kept);
+    expect((await contentsOf(databases())).images).toEqual(kept);
     expect(await retrieval?.stores.images.removeUnused(new Date(Date.now() + 1000), call)).toBe(1);
   });
 });
 
 describe("an image that was lost", () => {
-  const image = async (id: string) => (await fetch(`${gateway.url}/v1/documents/${id}/image`)).status;
+  const image = async (id: string) => (await fetch(`${gateway().url}/v1/documents/${id}/image`)).status;
   const statusOf = async (body: object) => {
     const { documents } = (await (await write(body)).json()) as { documents: { status: string }[] };
     return documents[0]?.status;
   };
-  const found = async (text: string) => {
-    const response = await gateway.post("/v1/match", { text, topK: 100 });
-    const { matches } = (await response.json()) as { matches: { id: string }[] };
-    return matches.map(({ id }) => id);
-  };
 
   /** Takes the image away behind the gateway's back. */
   async function loseImage(id: string) {
-    const client = new MongoClient(`mongodb://127.0.0.1:${databases.mongo.port}/`);
+    const client = new MongoClient(`mongodb://127.0.0.1:${databases().mongo.port}/`);
     try {
-      const sha256 = (await contentsOf(databases)).documents.get(id)?.image;
+      const sha256 = (await contentsOf(databases())).documents.get(id)?.image;
       const { deletedCount } = await client
         .db("engine_room")
         .collection<{ _id: string }>("images")
@@ -157,14 +110,14 @@ describe("an image that was lost", () => {
       text: "a faded photograph",
       image: dataUrl(await picture("tan", "peru")),
     };
-    failAlways(vector, "PUT /points", "lose");
+    failAlways(vector(), "PUT /points", "lose");
     expect((await write({ documents: [document, { id: "caption", text: "a caption" }] })).status).toBe(503);
     heal();
     await loseImage("faded");
     // Each time anew, and the other document goes on.
     expect(await sweep()).toMatchObject({ finished: 1, refused: 1 });
     expect(await sweep()).toMatchObject({ finished: 0, refused: 1 });
-    const { documents, points } = await contentsOf(databases);
+    const { documents, points } = await contentsOf(databases());
     expect(["faded", "caption"].map((id) => documents.get(id)?.state)).toEqual(["pending", "ready"]);
     expect(["faded", "caption"].map((id) => points.has(id))).toEqual([false, true]);
     expect((await read("faded")).status).toBe(404);
@@ -172,7 +125,7 @@ describe("an image that was lost", () => {
     expect(await statusOf(document)).toBe("updated");
     expect(await image("faded")).toBe(200);
     expect(await found("a faded photograph")).toContain("faded");
-    expect(agree(await contentsOf(databases))).toBe(true);
+    expect(agree(await contentsOf(databases()))).toBe(true);
     expect(await sweep()).toMatchObject({ finished: 0, compared: 0, refused: 0 });
   });
 
@@ -184,14 +137,14 @@ describe("an image that was lost", () => {
     };
     await write(document);
     await loseImage("burnt");
-    await fetch(`http://127.0.0.1:${databases.vector.port}/collections/documents`, { method: "DELETE" });
+    await fetch(`http://127.0.0.1:${databases().vector.port}/collections/documents`, { method: "DELETE" });
     expect(await sweep()).toMatchObject({ refused: 1 });
-    const { documents, points } = await contentsOf(databases);
+    const { documents, points } = await contentsOf(databases());
     expect([documents.get("burnt")?.state, points.has("burnt")]).toEqual(["pending", false]);
     expect((await read("burnt")).status).toBe(404);
     expect(await statusOf(document)).toBe("updated");
     expect(await image("burnt")).toBe(200);
-    expect(agree(await contentsOf(databases))).toBe(true);
+    expect(agree(await contentsOf(databases()))).toBe(true);
   });
 
   it("leaves a finished document found, and comes back when it is stored again", async () => {
@@ -199,7 +152,7 @@ describe("an image that was lost", () => {
     await write(document);
     await loseImage("torn");
     expect(await sweep()).toMatchObject({ finished: 0, compared: 0, refused: 0 });
-    expect(agree(await contentsOf(databases))).toBe(true);
+    expect(agree(await contentsOf(databases()))).toBe(true);
     expect(await found("a torn photograph")).toContain("torn");
     expect(await image("torn")).toBe(404);
     expect(await statusOf(document)).toBe("updated");
@@ -210,10 +163,10 @@ describe("an image that was lost", () => {
 
 describe("two gateways", () => {
   it("that write and delete the same documents at the same time end with databases that agree", async () => {
-    const other = await startGateway(retrievalConfig(triton, { mongo: mongo.port, vector: vector.port }));
+    const other = await startGateway(config());
     try {
       const ids = Array.from({ length: 5 }, (_, index) => `both-${index}`);
-      const work = [gateway, other].flatMap((one, side) =>
+      const work = [gateway(), other].flatMap((one, side) =>
         Array.from({ length: 30 }, async (_, turn) => {
           const id = ids[turn % ids.length] ?? "";
           if (turn % 7 === 6) {
@@ -225,10 +178,10 @@ describe("two gateways", () => {
       );
       for (const status of await Promise.all(work)) expect([200, 204, 503]).toContain(status);
       await sweep();
-      expect(agree(await contentsOf(databases))).toBe(true);
+      expect(agree(await contentsOf(databases()))).toBe(true);
       const last = ids.map((id) => ({ id, text: `the end of ${id}` }));
       expect((await other.post("/v1/documents", { documents: last })).status).toBe(200);
-      const contents = await contentsOf(databases);
+      const contents = await contentsOf(databases());
       expect(agree(contents)).toBe(true);
       for (const { id, text } of last) expect(contents.documents.get(id)?.text).toBe(text);
     } finally {

@@ -11,11 +11,37 @@ export interface CompiledService {
   remove(): void;
 }
 
-/** @param service - Folder below containers/services; it must import nothing of its neighbours. */
+interface Manifest {
+  readonly dependencies?: Readonly<Record<string, string>>;
+}
+
+/** What the names of the repository's own packages begin with; the rest is their folder below containers/services. */
+const OWN_PACKAGES = "@engine-room/";
+
+/** @param service - Folder below containers/services. */
 export function compileService(service: string): CompiledService {
   const folder = temporaryFolder(`compiled-${service}`);
-  writeFileSync(join(folder.path, "package.json"), '{ "type": "module" }');
+  const target = join(folder.path, "service");
   symlinkSync(projectFile("node_modules"), join(folder.path, "node_modules"));
+  writeFileSync(join(folder.path, "package.json"), '{ "type": "module" }');
+  compileSources(service, target);
+  // Nearer than the link above: the packages there are TypeScript.
+  const { dependencies = {} } = JSON.parse(
+    readFileSync(projectFile(`containers/services/${service}/package.json`), "utf8"),
+  ) as Manifest;
+  for (const name of Object.keys(dependencies).filter((one) => one.startsWith(OWN_PACKAGES))) {
+    const compiled = join(target, "node_modules", name);
+    compileSources(name.slice(OWN_PACKAGES.length), compiled);
+    writeFileSync(join(compiled, "package.json"), '{ "type": "module", "exports": "./index.js" }');
+  }
+  return {
+    main: join(target, "main.js"),
+    server: join(target, "server.js"),
+    remove: folder.remove,
+  };
+}
+
+function compileSources(service: string, target: string): void {
   const source = projectFile(`containers/services/${service}/src`);
   for (const file of readdirSync(source, { recursive: true, encoding: "utf8" })) {
     if (!file.endsWith(".ts") || file.endsWith(".d.ts")) continue;
@@ -27,13 +53,8 @@ export function compileService(service: string): CompiledService {
         rewriteRelativeImportExtensions: true,
       },
     });
-    const target = join(folder.path, file.replace(/\.ts$/, ".js"));
-    mkdirSync(dirname(target), { recursive: true });
-    writeFileSync(target, outputText);
+    const compiled = join(target, file.replace(/\.ts$/, ".js"));
+    mkdirSync(dirname(compiled), { recursive: true });
+    writeFileSync(compiled, outputText);
   }
-  return {
-    main: join(folder.path, "main.js"),
-    server: join(folder.path, "server.js"),
-    remove: folder.remove,
-  };
 }

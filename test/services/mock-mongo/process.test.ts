@@ -1,10 +1,7 @@
 /** The document database as a process: arguments, exit codes, signals, its lock, its log and its metrics. */
-
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
-import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { logLines, startService, temporaryFolder, until } from "./service-process.ts";
+import { logLines, temporaryFolder, until } from "./service-process.ts";
+import { testStarts } from "./start-tests.ts";
 import { clientOf, MAIN, startMongo } from "./support.ts";
 
 let folder: ReturnType<typeof temporaryFolder>;
@@ -16,76 +13,19 @@ afterEach(() => folder.remove());
 const lines = (text: string) => text.trimEnd().split("\n");
 
 describe("start", () => {
-  it("says in one JSON line where it listens, and ends with 0 on SIGTERM and on SIGINT", async () => {
-    for (const signal of ["SIGTERM", "SIGINT"] as const) {
-      const { service, port, metricsPort } = await startMongo(folder.path);
-      expect(logLines(service.output.stdout)).toMatchObject([
-        { service: "mongo", msg: `mongo listens on mongodb://127.0.0.1:${port}`, port, metricsPort },
-      ]);
-      expect(await service.kill(signal)).toBe(0);
-      expect(service.output.stderr).toBe("");
-    }
-  });
-
-  it.each([
-    ["no data directory", [], "--data is missing"],
-    ["an unknown argument", ["--data", "x", "--prot", "1"], "--prot"],
-    ["a wrong port", ["--data", "x", "--port", "80a"], "--port is 80a"],
-    ["a port that is too large", ["--data", "x", "--metrics-port", "65536"], "--metrics-port is 65536"],
-    ["a wrong level", ["--data", "x", "--log-level", "loud"], "--log-level is loud"],
-  ])("ends with 1 and one sentence about %s", async (_what, args, message) => {
-    const service = startService(MAIN, args);
-    expect(await service.exit).toBe(1);
-    expect(lines(service.output.stderr)).toHaveLength(1);
-    expect(service.output.stderr).toContain(message);
-  });
-
-  it("ends with 1 and one sentence when a port is taken", async () => {
-    const other = createServer();
-    await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
-    const { port } = other.address() as { port: number };
-    for (const option of ["--port", "--metrics-port"]) {
-      const free = option === "--port" ? "--metrics-port" : "--port";
-      const service = startService(MAIN, ["--data", folder.path, option, String(port), free, "0"]);
-      expect(await service.exit).toBe(1);
-      expect(lines(service.output.stderr)).toEqual([
-        `Port ${port} of 127.0.0.1 is taken by another process; choose another one with ${option}.`,
-      ]);
-    }
-    other.close();
-  });
-
-  it("ends with 1 and one sentence when the data can't be opened", async () => {
-    const file = join(folder.path, "file");
-    writeFileSync(file, "");
-    const damaged = join(folder.path, "damaged");
-    mkdirSync(damaged);
-    writeFileSync(join(damaged, "documents.lmdb"), "no database ".repeat(1000));
-    for (const data of [file, damaged]) {
-      const service = startService(MAIN, ["--data", data, "--port", "0", "--metrics-port", "0"]);
-      expect(await service.exit).toBe(1);
-      expect(lines(service.output.stderr)).toHaveLength(1);
-      expect(service.output.stderr).toMatch(/^The data in .* can't be opened: /);
-    }
-  });
-
-  it("is refused while another process has the directory, by any path, and not after it was killed", async () => {
-    const data = join(folder.path, "data");
-    mkdirSync(data);
-    const link = join(folder.path, "link");
-    symlinkSync(data, link);
-    const { service: first } = await startMongo(data);
-    for (const path of [data, link]) {
-      const second = startService(MAIN, ["--data", path, "--port", "0", "--metrics-port", "0"]);
-      expect(await second.exit).toBe(1);
-      expect(lines(second.output.stderr)).toEqual([
-        `Another process uses the data in ${path}; stop it, or choose another directory with --data.`,
-      ]);
-    }
-    await first.kill("SIGKILL");
-    const { service: third } = await startMongo(data);
-    expect(await third.kill("SIGTERM")).toBe(0);
-  });
+  testStarts(
+    {
+      main: MAIN,
+      file: "documents.lmdb",
+      portOptions: ["--port", "--metrics-port"],
+      start: async (data) => {
+        const { service, port, metricsPort } = await startMongo(data);
+        const msg = `mongo listens on mongodb://127.0.0.1:${port}`;
+        return { service, firstLine: { service: "mongo", msg, port, metricsPort } };
+      },
+    },
+    () => folder.path,
+  );
 });
 
 describe("SIGTERM", () => {

@@ -1,8 +1,8 @@
 /** The document database with the official driver. */
 import { serialize } from "bson";
 import { type Collection, type Document, MongoClient } from "mongodb";
-import { afterAll, beforeAll } from "vitest";
-import { type ServiceProcess, startService, temporaryFolder } from "./service-process.ts";
+import { type DatabaseKind, useDatabase, withDatabase } from "./database-process.ts";
+import { type ServiceProcess, startService } from "./service-process.ts";
 
 export interface RunningMongo {
   readonly service: ServiceProcess;
@@ -28,21 +28,19 @@ export function clientOf(port: number, options: object = {}): MongoClient {
   });
 }
 
+const MONGO: DatabaseKind<RunningMongo, MongoClient> = {
+  name: "mongo",
+  start: startMongo,
+  connect: ({ port }) => clientOf(port),
+  disconnect: (client) => client.close(),
+};
+
 /** Runs a test against a server and a client of its own. */
-export async function withMongo(
+export function withMongo(
   run: (client: MongoClient, mongo: RunningMongo) => Promise<void>,
   ...args: string[]
 ): Promise<void> {
-  const folder = temporaryFolder("mongo");
-  const mongo = await startMongo(folder.path, ...args);
-  const client = clientOf(mongo.port);
-  try {
-    await run(client, mongo);
-  } finally {
-    await client.close();
-    await mongo.service.kill("SIGKILL");
-    folder.remove();
-  }
+  return withDatabase(MONGO, run, ...args);
 }
 
 /** One server and one client for all tests of a file. */
@@ -52,26 +50,11 @@ export function useMongo(): {
   /** A collection that no other test has. */
   readonly fresh: () => Collection<Document>;
 } {
-  const folder = temporaryFolder("mongo-driver");
-  let mongo: RunningMongo;
-  let client: MongoClient;
-  let used = 0;
-  beforeAll(async () => {
-    mongo = await startMongo(folder.path);
-    client = clientOf(mongo.port);
-  });
-  afterAll(async () => {
-    await client.close();
-    await mongo.service.kill("SIGTERM");
-    folder.remove();
-  });
+  const { running, client, unused } = useDatabase(MONGO);
   return {
-    mongo: () => mongo,
-    client: () => client,
-    fresh() {
-      used += 1;
-      return client.db("test").collection<Document>(`c${used}`);
-    },
+    mongo: running,
+    client,
+    fresh: () => client().db("test").collection<Document>(`c${unused()}`),
   };
 }
 

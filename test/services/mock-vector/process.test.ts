@@ -1,9 +1,7 @@
 /** The vector database as a process: arguments, exit codes, signals, its lock, its log and its metrics. */
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
-import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { logLines, startService, temporaryFolder, until } from "../mock-mongo/service-process.ts";
+import { logLines, temporaryFolder, until } from "../mock-mongo/service-process.ts";
+import { testStarts } from "../mock-mongo/start-tests.ts";
 import { clientOf, HEAVY_SEARCH, heavyCollection, MAIN, startVector } from "./support.ts";
 
 let folder: ReturnType<typeof temporaryFolder>;
@@ -15,66 +13,18 @@ afterEach(() => folder.remove());
 const lines = (text: string) => text.trimEnd().split("\n");
 
 describe("start", () => {
-  it("says in one JSON line where it listens, and ends with 0 on SIGTERM and on SIGINT", async () => {
-    for (const signal of ["SIGTERM", "SIGINT"] as const) {
-      const { service, url } = await startVector(folder.path);
-      expect(logLines(service.output.stdout)).toMatchObject([
-        { service: "vector", msg: `vector listens on ${url}` },
-      ]);
-      expect(await service.kill(signal)).toBe(0);
-      expect(service.output.stderr).toBe("");
-    }
-  });
-
-  it.each([
-    ["no data directory", [], "--data is missing"],
-    ["an unknown argument", ["--data", "x", "--prot", "1"], "--prot"],
-    ["a wrong port", ["--data", "x", "--port", "80a"], "--port is 80a"],
-    ["a wrong level", ["--data", "x", "--log-level", "loud"], "--log-level is loud"],
-  ])("ends with 1 and one sentence about %s", async (_what, args, message) => {
-    const service = startService(MAIN, args);
-    expect(await service.exit).toBe(1);
-    expect(lines(service.output.stderr)).toHaveLength(1);
-    expect(service.output.stderr).toContain(message);
-  });
-
-  it("ends with 1 and one sentence when the port is taken, or the data can't be opened", async () => {
-    const other = createServer();
-    await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
-    const { port } = other.address() as { port: number };
-    const file = join(folder.path, "file");
-    writeFileSync(file, "");
-    const damaged = join(folder.path, "damaged");
-    mkdirSync(damaged);
-    writeFileSync(join(damaged, "vectors.lmdb"), "no database ".repeat(1000));
-    for (const [data, to, message] of [
-      [join(folder.path, "data"), port, `Port ${port} of 127.0.0.1 is taken by another process; `],
-      [file, 0, `The data in ${file} can't be opened: `],
-      [damaged, 0, `The data in ${damaged} can't be opened: vectors.lmdb is no LMDB file; `],
-    ] as const) {
-      const service = startService(MAIN, ["--data", data, "--port", String(to)]);
-      expect(await service.exit).toBe(1);
-      expect(lines(service.output.stderr)).toHaveLength(1);
-      expect(service.output.stderr).toContain(message);
-    }
-    other.close();
-  });
-
-  it("is refused while another process has the directory, by any path, and not after it was killed", async () => {
-    const data = join(folder.path, "data");
-    mkdirSync(data);
-    const link = join(folder.path, "link");
-    symlinkSync(data, link);
-    const { service: first } = await startVector(data);
-    const second = startService(MAIN, ["--data", link, "--port", "0"]);
-    expect(await second.exit).toBe(1);
-    expect(lines(second.output.stderr)).toEqual([
-      `Another process uses the data in ${link}; stop it, or choose another directory with --data.`,
-    ]);
-    await first.kill("SIGKILL");
-    const { service: third } = await startVector(data);
-    expect(await third.kill("SIGTERM")).toBe(0);
-  });
+  testStarts(
+    {
+      main: MAIN,
+      file: "vectors.lmdb",
+      portOptions: ["--port"],
+      start: async (data) => {
+        const { service, url } = await startVector(data);
+        return { service, firstLine: { service: "vector", msg: `vector listens on ${url}` } };
+      },
+    },
+    () => folder.path,
+  );
 });
 
 describe("SIGTERM", () => {

@@ -1,7 +1,7 @@
 /** The vector database with the official client. */
 import { QdrantClient } from "@qdrant/js-client-rest";
-import { afterAll, beforeAll } from "vitest";
-import { type ServiceProcess, startService, temporaryFolder } from "../mock-mongo/service-process.ts";
+import { type DatabaseKind, useDatabase, withDatabase } from "../mock-mongo/database-process.ts";
+import { type ServiceProcess, startService } from "../mock-mongo/service-process.ts";
 
 export interface RunningVector {
   readonly service: ServiceProcess;
@@ -27,18 +27,18 @@ export function clientOf(url: string): QdrantClient {
   return new QdrantClient({ url, checkCompatibility: false, timeout: 60_000 });
 }
 
+const VECTOR: DatabaseKind<RunningVector, QdrantClient> = {
+  name: "vector",
+  start: startVector,
+  connect: ({ url }) => clientOf(url),
+  disconnect: async () => undefined,
+};
+
 /** Runs a test against a server and a client of its own. */
-export async function withVector(
+export function withVector(
   run: (client: QdrantClient, vector: RunningVector) => Promise<void>,
 ): Promise<void> {
-  const folder = temporaryFolder("vector");
-  const vector = await startVector(folder.path);
-  try {
-    await run(clientOf(vector.url), vector);
-  } finally {
-    await vector.service.kill("SIGKILL");
-    folder.remove();
-  }
+  return withDatabase(VECTOR, run);
 }
 
 /** One server and one client for all tests of a file. */
@@ -50,31 +50,20 @@ export function useVector(): {
   /** The same with one vector without a name. */
   readonly unnamed: (distance?: "Dot" | "Euclid") => Promise<string>;
 } {
-  const folder = temporaryFolder("vector-client");
-  let vector: RunningVector;
-  let client: QdrantClient;
-  let used = 0;
-  beforeAll(async () => {
-    vector = await startVector(folder.path);
-    client = clientOf(vector.url);
-  });
-  afterAll(async () => {
-    await vector.service.kill("SIGTERM");
-    folder.remove();
-  });
+  const { running, client, unused } = useDatabase(VECTOR);
   return {
-    vector: () => vector,
-    client: () => client,
+    vector: running,
+    client,
     async named() {
-      used += 1;
+      const name = `named${unused()}`;
       const vectors = { text: { size: 3, distance: "Cosine" }, image: { size: 2, distance: "Dot" } } as const;
-      await client.createCollection(`named${used}`, { vectors });
-      return `named${used}`;
+      await client().createCollection(name, { vectors });
+      return name;
     },
     async unnamed(distance = "Euclid") {
-      used += 1;
-      await client.createCollection(`unnamed${used}`, { vectors: { size: 1, distance } });
-      return `unnamed${used}`;
+      const name = `unnamed${unused()}`;
+      await client().createCollection(name, { vectors: { size: 1, distance } });
+      return name;
     },
   };
 }

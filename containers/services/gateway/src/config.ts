@@ -3,6 +3,7 @@
  * it; a key that does not exist here is refused, so that a typo never passes as a default.
  */
 import { readFileSync } from "node:fs";
+import { StartError } from "@engine-room/service-process";
 import { Template } from "@huggingface/jinja";
 import { z } from "zod";
 import {
@@ -176,7 +177,7 @@ export type ModelConfig = z.infer<typeof profiledModel>;
 export type ApiKeyConfig = z.infer<typeof apiKey>;
 
 /** The configuration can't be used. The message lists all problems, one a line, and is meant to be shown as it is. */
-export class ConfigError extends Error {
+export class ConfigError extends StartError {
   override readonly name = "ConfigError";
 }
 

@@ -1,7 +1,7 @@
 /** One client: messages in, one command after the other, replies out. */
 import type { Socket } from "node:net";
+import type { ByteBudget } from "@engine-room/service-process";
 import type { Logger } from "pino";
-import type { ByteBudget } from "./byte-budget.ts";
 import { COMMAND_NAMES, commandName, failure, runCommand } from "./commands/index.ts";
 import type { Cursors } from "./cursors.ts";
 import { MessageReader } from "./message-reader.ts";

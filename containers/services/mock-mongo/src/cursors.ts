@@ -1,8 +1,8 @@
 /** Results that are fetched in batches. A cursor holds what it needs to read documents again, not the documents. */
+import type { Patience } from "@engine-room/service-process";
 import { Long } from "bson";
 import { CommandError } from "./errors.ts";
 import type { Source } from "./sources.ts";
-import type { Patience } from "./turns.ts";
 
 /** A batch ends before the reply grows over what a driver accepts. */
 const MAX_BATCH_BYTES = 16 * 1024 * 1024;

@@ -1,4 +1,5 @@
 /** Aggregation: documents stay the bytes that they are until a stage computes something else of them. */
+import type { Patience } from "@engine-room/service-process";
 import type { Document } from "bson";
 import { Aggregator } from "mingo";
 import { isPlainObject, readPlain, write, writeComputed } from "./documents.ts";
@@ -7,7 +8,6 @@ import { projector } from "./projection.ts";
 import { matches, orBadValue, predicate, refuseScripts } from "./query.ts";
 import { readOrder, Sorter } from "./sorting.ts";
 import type { Collection, Store } from "./store.ts";
-import type { Patience } from "./turns.ts";
 
 /** What a pipeline may hold in memory, as MongoDB's stages may. */
 const MAX_PIPELINE_BYTES = 100 * 1024 * 1024;

@@ -1,7 +1,7 @@
 /** The document database as a TCP server. */
 import { createServer, type Server } from "node:net";
+import { ByteBudget } from "@engine-room/service-process";
 import type { Logger } from "pino";
-import { ByteBudget } from "./byte-budget.ts";
 import { Connection, type ConnectionLimits } from "./connection.ts";
 import { Cursors } from "./cursors.ts";
 import type { ServerMetrics } from "./metrics.ts";

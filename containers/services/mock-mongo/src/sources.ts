@@ -1,8 +1,8 @@
 /** Where the documents of a cursor come from. */
+import type { Patience } from "@engine-room/service-process";
 import type { Projector } from "./projection.ts";
 import type { Match } from "./query.ts";
 import type { Collection, Store } from "./store.ts";
-import type { Patience } from "./turns.ts";
 
 /** Documents one after the other, as BSON; undefined at the end. */
 export interface Source {

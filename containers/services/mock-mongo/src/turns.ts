@@ -1,33 +1,22 @@
-/** One thread serves everybody: work of any length gives way to others every few milliseconds. */
+/** One thread serves everybody: reads and writes of any length give way to others. */
+import { Patience, TURN_MILLISECONDS } from "@engine-room/service-process";
 import { CommandError } from "./errors.ts";
 import type { Store } from "./store.ts";
 
-/** How long one command may hold the event loop, or a transaction, before others get their turn. */
-const TURN_MILLISECONDS = 10;
-
-/** Reading by turns. */
-export class Patience {
+/** Reading by turns until the client's time is over. */
+export class TimedPatience extends Patience {
   readonly #end: number;
-  #turnEnd: number;
 
   /** @param maxMilliseconds - The client's `maxTimeMS`; 0 for no limit. */
-  constructor(maxMilliseconds = 0) {
-    const now = performance.now();
-    this.#end = maxMilliseconds === 0 ? Number.POSITIVE_INFINITY : now + maxMilliseconds;
-    this.#turnEnd = now + TURN_MILLISECONDS;
+  constructor(maxMilliseconds: number) {
+    super();
+    this.#end = maxMilliseconds === 0 ? Number.POSITIVE_INFINITY : performance.now() + maxMilliseconds;
   }
 
-  /** Lets others go first where this turn is over; undefined where it is not. @throws CommandError 50 */
-  rest(): Promise<void> | undefined {
-    const now = performance.now();
-    if (now > this.#end) throw new CommandError(50, "operation exceeded time limit");
-    if (now < this.#turnEnd) return undefined;
-    return new Promise((resolve) => {
-      setImmediate(() => {
-        this.#turnEnd = performance.now() + TURN_MILLISECONDS;
-        resolve();
-      });
-    });
+  /** @throws CommandError 50 when the time is over. */
+  override rest(): Promise<void> | undefined {
+    if (performance.now() > this.#end) throw new CommandError(50, "operation exceeded time limit");
+    return super.rest();
   }
 }
 

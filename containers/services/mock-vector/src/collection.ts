@@ -1,9 +1,9 @@
 /** One collection in memory: vectors in tables, payloads beside them, every change on disk first. */
+import { Patience } from "@engine-room/service-process";
 import { RequestError } from "./errors.ts";
 import type { Accepts, Payload } from "./filter.ts";
 import type { PointId, PointInput } from "./points.ts";
 import type { Store, StoredCollection, StoredPoint } from "./store.ts";
-import { Patience } from "./turns.ts";
 import { prepared, VectorTable } from "./vectors.ts";
 
 /** A point as answers hold it. */

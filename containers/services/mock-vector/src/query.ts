@@ -1,11 +1,11 @@
 /** Qdrant's query API: nearest by vector or point, prefetches, fusion of their ranks. */
+import type { Patience } from "@engine-room/service-process";
 import { z } from "zod";
 import { type Collection, type ScoredPoint, UNNAMED } from "./collection.ts";
 import { RequestError } from "./errors.ts";
 import { compileFilter, type Filter, filterSchema } from "./filter.ts";
 import { numbers, type PointId, pointId, vectorName } from "./points.ts";
 import { payloadSelector, vectorSelector } from "./selectors.ts";
-import type { Patience } from "./turns.ts";
 
 /** More results are refused: an answer must fit into memory. */
 export const MAX_LIMIT = 10_000;

@@ -1,4 +1,5 @@
 /** The part of Qdrant's REST API that is answered: https://api.qdrant.tech/api-reference */
+import { Patience } from "@engine-room/service-process";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { AnswerRoom } from "./answer-room.ts";
 import { type Collection, type LivePoint, UNNAMED } from "./collection.ts";
@@ -19,7 +20,6 @@ import {
 } from "./schemas.ts";
 import { recordOf, type Selection } from "./selectors.ts";
 import type { VectorParams } from "./store.ts";
-import { Patience } from "./turns.ts";
 
 const DEFAULT_SCROLL_LIMIT = 10;
 /** Version of Qdrant whose API this is; the official clients compare it with their own. */

@@ -1,23 +1,21 @@
 /** The vector database as a Fastify server. */
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
+import { ByteBudget, type LogLevel } from "@engine-room/service-process";
 import Fastify, {
   type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
   LogController,
 } from "fastify";
-import { ByteBudget } from "./byte-budget.ts";
 import { Collections } from "./collections.ts";
 import { RequestError } from "./errors.ts";
 import { ServerMetrics } from "./metrics.ts";
 import { installRoutes } from "./routes.ts";
 import type { Store } from "./store.ts";
 
-export const LOG_LEVELS = ["info", "warn", "error", "silent"] as const;
-
 export interface ServerOptions {
-  readonly logLevel: (typeof LOG_LEVELS)[number];
+  readonly logLevel: LogLevel;
   readonly limits: ServerLimits;
 }
 
@@ -61,6 +59,7 @@ function isQuiet({ routeOptions }: FastifyRequest): boolean {
 export async function createVectorServer(store: Store, options: ServerOptions): Promise<FastifyInstance> {
   const { limits } = options;
   const collections = new Collections(store);
+  /** Of requests and answers that are on their way. */
   const transit = new ByteBudget(limits.transitBytes);
   const app: FastifyInstance = Fastify({
     bodyLimit: limits.bodyBytes,
@@ -112,7 +111,7 @@ function openConnections(app: FastifyInstance): Promise<number> {
 function limitTransit(app: FastifyInstance, transit: ByteBudget, limits: ServerLimits): void {
   const taken = new WeakMap<FastifyReply, number>();
   const take = (reply: FastifyReply, bytes: number): void => {
-    if (!transit.take(bytes)) throw new RequestError(503, "Service is overloaded: try again later");
+    if (!transit.tryTake(bytes)) throw new RequestError(503, "Service is overloaded: try again later");
     taken.set(reply, (taken.get(reply) ?? 0) + bytes);
   };
   app.addHook("onRequest", async (request, reply) => {

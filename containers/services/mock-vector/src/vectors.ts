@@ -1,7 +1,7 @@
 /** Vectors in memory, and exact nearest-neighbour search over them. */
+import type { Patience } from "@engine-room/service-process";
 import { BestHits, type Hit, type TieBreak } from "./best-hits.ts";
 import { type Dots, instantiate, MAX_PAGES, PAGE_BYTES, ROW_ALIGNMENT_BYTES } from "./kernel.ts";
-import type { Patience } from "./turns.ts";
 
 export const DISTANCES = ["Cosine", "Dot", "Euclid", "Manhattan"] as const;
 export type Distance = (typeof DISTANCES)[number];

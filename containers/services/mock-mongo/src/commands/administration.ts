@@ -1,4 +1,5 @@
 /** Handshake, collections and indexes. */
+import { Patience } from "@engine-room/service-process";
 import { type Document, UUID } from "bson";
 import { FIRST_BATCH_DOCUMENTS } from "../cursors.ts";
 import { MAX_DOCUMENT_BYTES, write } from "../documents.ts";
@@ -8,7 +9,6 @@ import { predicate } from "../query.ts";
 import { CursorReply } from "../reply.ts";
 import { ListSource } from "../sources.ts";
 import type { Collection, Store } from "../store.ts";
-import { Patience } from "../turns.ts";
 import { MAX_MESSAGE_BYTES } from "../wire.ts";
 import {
   type Command,

@@ -5,7 +5,7 @@ import { isPlainObject } from "../documents.ts";
 import { CommandError } from "../errors.ts";
 import type { Reply } from "../reply.ts";
 import type { Collection, Store } from "../store.ts";
-import { Patience } from "../turns.ts";
+import { TimedPatience } from "../turns.ts";
 import type { Request } from "../wire.ts";
 
 export interface CommandContext {
@@ -149,6 +149,6 @@ export function refuseOptions(body: Document, options: readonly string[]): void 
 }
 
 /** Time that the client gives a read. */
-export function patienceOf(body: Document): Patience {
-  return new Patience(countField(body, "maxTimeMS", 0));
+export function patienceOf(body: Document): TimedPatience {
+  return new TimedPatience(countField(body, "maxTimeMS", 0));
 }

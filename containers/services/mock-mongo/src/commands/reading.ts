@@ -1,4 +1,5 @@
 /** find, getMore, killCursors, count, aggregate. */
+import type { Patience } from "@engine-room/service-process";
 import { type Document, Long } from "bson";
 import { FIRST_BATCH_DOCUMENTS } from "../cursors.ts";
 import { CommandError } from "../errors.ts";
@@ -9,7 +10,6 @@ import { CursorReply } from "../reply.ts";
 import { readOrder, Sorter } from "../sorting.ts";
 import { ListSource, ScanSource, SequenceSource, type Source } from "../sources.ts";
 import type { Collection, Store } from "../store.ts";
-import type { Patience } from "../turns.ts";
 import {
   type Command,
   countField,

@@ -1,8 +1,9 @@
 /** One thread serves everybody: work of any length gives way to others every few milliseconds. */
 
-/** How long one request may hold the event loop before others get their turn. */
-const TURN_MILLISECONDS = 10;
+/** How long one request may hold the event loop, or a transaction, before others get their turn. */
+export const TURN_MILLISECONDS = 10;
 
+/** Work by turns. */
 export class Patience {
   #turnEnd = performance.now() + TURN_MILLISECONDS;
 

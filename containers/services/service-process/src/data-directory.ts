@@ -6,27 +6,55 @@
 import { closeSync, existsSync, mkdirSync, openSync, readSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { StartError } from "./start.ts";
 
 /** Where LMDB's file has what it is known by: MDB_MAGIC in lmdb's mdb.c, behind the header of its first page. */
 const MAGIC = Buffer.from([0xde, 0xc0, 0xef, 0xbe]);
 const MAGIC_OFFSET = 24;
 
-/**
- * Makes a directory where it is absent, and takes its lock until the process ends.
- *
- * @param file - LMDB's file in it, which is looked at before LMDB does: it ends the process over another one.
- * @returns Whether the lock was free.
- * @throws Error when it can't be used.
- */
-export async function claimDirectory(directory: string, file: string): Promise<boolean> {
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
-  if (!(await lock(directory))) return false;
-  const path = join(directory, file);
-  if (existsSync(path) && !isLmdb(path)) throw new Error(`${file} is no LMDB file`);
-  return true;
+/** What a data directory holds. */
+interface DataStore {
+  /** Frees what a process left that was killed before it had freed it. */
+  purge(): Promise<void>;
 }
 
-/** A directory is known by its inode, so that no other path to it passes as another directory. */
+/**
+ * Makes a directory where it is absent, takes its lock until the process ends, and opens the store in it.
+ *
+ * @param directory - Of `--data`.
+ * @param file - The store's LMDB file, which is looked at before LMDB does: it ends the process over another one.
+ * @throws StartError when another process has the directory, or when it can't be opened.
+ */
+export async function openStore<T extends DataStore>(
+  directory: string,
+  file: string,
+  Store: new (directory: string) => T,
+): Promise<T> {
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    if (await lock(directory)) {
+      const path = join(directory, file);
+      if (existsSync(path) && !isLmdb(path)) throw new Error(`${file} is no LMDB file`);
+      const store = new Store(directory);
+      await store.purge();
+      return store;
+    }
+  } catch (error) {
+    throw new StartError(
+      `The data in ${directory} can't be opened: ${(error as Error).message}; choose another directory with --data.`,
+    );
+  }
+  throw new StartError(
+    `Another process uses the data in ${directory}; stop it, or choose another directory with --data.`,
+  );
+}
+
+/**
+ * Takes the lock until the process ends. A directory is known by its inode, so that no other path to it passes as another
+ * directory.
+ *
+ * @returns Whether it was free.
+ */
 function lock(directory: string): Promise<boolean> {
   const { dev, ino } = statSync(directory, { bigint: true });
   const server = createServer((socket) => socket.destroy());

@@ -1,0 +1,92 @@
+/** A server that a benchmark starts for itself on free ports of this machine, and stops. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, openSync, readFileSync } from "node:fs";
+import { createServer } from "node:net";
+
+interface ServerSpec {
+  /** For messages. */
+  readonly name: string;
+  readonly command: readonly [program: string, ...args: string[]];
+  /** That of this process by default, as the environment. */
+  readonly directory?: string;
+  readonly environment?: NodeJS.ProcessEnv;
+  /** File of what it prints; by default that goes where this process prints. */
+  readonly log?: string;
+  /** Answers with 2xx when it is ready. */
+  readonly readyUrl: string;
+  readonly readySeconds: number;
+}
+
+export interface BenchServer {
+  readonly pid: number;
+  /** SIGTERM, and waits for the end. */
+  stop(): Promise<void>;
+}
+
+const ATTEMPT_MILLISECONDS = 250;
+/** Of a log, for the message of a server that ended. */
+const LOG_TAIL_CHARACTERS = 2000;
+
+/** Starts a server and waits until it is ready. @throws Error when it ends before, or is not ready in time; it is stopped then. */
+export async function startServer(spec: ServerSpec): Promise<BenchServer> {
+  const [program, ...args] = spec.command;
+  const output = spec.log === undefined ? "inherit" : openSync(spec.log, "w");
+  const server = spawn(program, args, {
+    stdio: ["ignore", output, output],
+    cwd: spec.directory,
+    env: spec.environment,
+  });
+  if (output !== "inherit") closeSync(output);
+  try {
+    await ready(server, spec);
+    return { pid: server.pid ?? 0, stop: () => stop(server) };
+  } catch (error) {
+    await stop(server);
+    throw error;
+  }
+}
+
+async function ready(server: ChildProcess, { name, log, readyUrl, readySeconds }: ServerSpec): Promise<void> {
+  let failure: Error | undefined;
+  server.on("error", (error) => {
+    failure = error;
+  });
+  const end = performance.now() + readySeconds * 1000;
+  while (performance.now() < end) {
+    const reason = failure?.message ?? server.exitCode ?? server.signalCode;
+    if (reason !== null) {
+      const lines =
+        log === undefined
+          ? "; its lines above say why."
+          : `:\n${readFileSync(log, "utf8").slice(-LOG_TAIL_CHARACTERS)}`;
+      throw new Error(`${name} ended (${reason}) before it was ready${lines}`);
+    }
+    const answered = await fetch(readyUrl).then(
+      (response) => response.ok,
+      () => false,
+    );
+    if (answered) return;
+    await new Promise((resolve) => setTimeout(resolve, ATTEMPT_MILLISECONDS));
+  }
+  throw new Error(`${name} was not ready after ${readySeconds} s.`);
+}
+
+async function stop(server: ChildProcess): Promise<void> {
+  if (server.pid === undefined || server.exitCode !== null || server.signalCode !== null) return;
+  const closed = once(server, "close");
+  server.kill("SIGTERM");
+  await closed;
+}
+
+/** A port of 127.0.0.1 that was free a moment ago. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.on("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
+    });
+  });
+}
