@@ -36,21 +36,21 @@ export async function startEngine(): Promise<Engine | { readonly reason: string 
   // Both programs make sockets of long names below it, and those may have 107 bytes.
   const directory = mkdtempSync(join(tmpdir(), `${FOLDER_PREFIX}${process.pid}-`));
   const restoreForwarding = allowForwarding();
-  const process_ = spawnEngine(directory);
+  const dockerd = spawnEngine(directory);
   const stop = async () => {
-    await end(process_);
+    await end(dockerd);
     await removeFolder(directory);
     restoreForwarding();
   };
   const socketPath = socketIn(directory);
   try {
     await eventually(async () => {
-      if (process_.exitCode !== null) return "ended" as const;
+      if (dockerd.exitCode !== null) return "ended" as const;
       await new DockerApi(socketPath).ping();
       return "answers" as const;
     }, START_TIMEOUT_SECONDS);
-    if (process_.exitCode === null) return { socketPath, directory, stop };
-    throw new Error(`dockerd ended with exit code ${process_.exitCode}`);
+    if (dockerd.exitCode === null) return { socketPath, directory, stop };
+    throw new Error(`dockerd ended with exit code ${dockerd.exitCode}`);
   } catch (error) {
     const log = readFileSync(logIn(directory), "utf8").trim().split("\n").slice(-3).join(" | ");
     await stop();
@@ -60,6 +60,7 @@ export async function startEngine(): Promise<Engine | { readonly reason: string 
 
 const FOLDER_PREFIX = "engine-room-docker-";
 const socketIn = (directory: string) => join(directory, "docker.sock");
+const pidFileIn = (directory: string) => join(directory, "docker.pid");
 const logIn = (directory: string) => join(directory, "dockerd.log");
 
 async function whyNot(): Promise<string | undefined> {
@@ -99,7 +100,7 @@ function allowForwarding(): () => void {
 function spawnEngine(directory: string): ChildProcess {
   const log = openSync(logIn(directory), "a");
   const dockerd = [
-    ...["dockerd", "--host", `unix://${socketIn(directory)}`, "--pidfile", join(directory, "docker.pid")],
+    ...["dockerd", "--host", `unix://${socketIn(directory)}`, "--pidfile", pidFileIn(directory)],
     ...["--data-root", join(directory, "data"), "--exec-root", join(directory, "exec")],
     // Larger packets than the machine's own line takes would vanish.
     ...["--mtu", `${mtuOfDefaultRoute()}`],
@@ -142,10 +143,21 @@ async function removeFolder(directory: string): Promise<void> {
   await rm(directory, { recursive: true, force: true, maxRetries: 5 });
 }
 
-/** Folders of test processes that were killed; their engines have stopped with them. */
+/** Folders of test processes that were killed; their engines were told to stop, and take their pid files with them. */
 async function removeAbandonedFolders(): Promise<void> {
   for (const name of readdirSync(tmpdir()).filter((entry) => entry.startsWith(FOLDER_PREFIX))) {
-    const pid = Number.parseInt(name.slice(FOLDER_PREFIX.length), 10);
-    if (pid > 0 && !existsSync(`/proc/${pid}`)) await removeFolder(join(tmpdir(), name));
+    const owner = Number.parseInt(name.slice(FOLDER_PREFIX.length), 10);
+    const directory = join(tmpdir(), name);
+    if (isAlive(owner) || isAlive(enginePid(directory))) continue;
+    await removeFolder(directory);
   }
+}
+
+function enginePid(directory: string): number {
+  const file = pidFileIn(directory);
+  return existsSync(file) ? Number(readFileSync(file, "utf8")) : Number.NaN;
+}
+
+function isAlive(pid: number): boolean {
+  return existsSync(`/proc/${pid}`);
 }
