@@ -58,6 +58,8 @@ const IMAGE_SOURCES = {
       "containers/services/mock-mongo/src",
       "containers/services/mock-vector/package.json",
       "containers/services/mock-vector/src",
+      "containers/services/service-process/package.json",
+      "containers/services/service-process/src",
       "containers/services/triton-requests/package.json",
       "containers/services/triton-requests/src",
       "package-lock.json",
