@@ -14,6 +14,8 @@ import { join } from "node:path";
 import { parseDocument } from "yaml";
 import { type StateResource, unfinishedContainers } from "../../components/docker/task-result.ts";
 import { sweepStack } from "../../components/local/provider/status.ts";
+import { fromRuntimeConfig } from "../../infra/config/config.ts";
+import { loadPlan } from "../../infra/load-plan.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { UserError } from "../errors.ts";
 import { projectName, projectRoot, readStackFile, type StackReference } from "../program/stack-file.ts";
@@ -75,6 +77,8 @@ export class PulumiBackend implements StackBackend {
 
   up(): Promise<void> {
     return this.#locked("up", async () => {
+      const plan = await loadPlan(fromRuntimeConfig(readStackFile(this.#stack).values, projectName()));
+      if (plan.platform === "docker") (await import("../program/docker-target.ts")).refuseUnbuildable(plan);
       await this.#select();
       await this.#importTryout();
       // A mark in the state and no option of `up`, which fails where the refresh finds that a container is gone.

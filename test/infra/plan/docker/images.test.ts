@@ -63,7 +63,7 @@ describe("dockerImages", () => {
       const image = named(name, options());
       expect(image).toMatchObject({
         kind: "locked",
-        reference: expect.stringMatching(/^docker\.io\/.+:v?\d+\.\d+\.\d+$/),
+        reference: expect.stringMatching(/^docker\.io\/.+:v?\d+\.\d+\.\d+(-unprivileged)?$/),
       });
     }
     const reference = `docker.io/library/mongo@sha256:${hash("b")}`;
