@@ -1,33 +1,16 @@
+import { container } from "../../../infra/plan/docker/container.ts";
 import type { DockerContainer } from "../../../infra/plan/docker/types.ts";
 
 /** A container that asks for nothing but what it must. */
 export const PLAIN_SERVICE: DockerContainer = {
-  name: "demo-gateway",
-  role: "gateway",
-  model: null,
-  image: "services",
-  entrypoint: null,
-  command: [],
-  environment: {},
-  files: {},
-  secretFiles: {},
-  mounts: [],
-  gpus: null,
-  ipc: "private",
-  shmBytes: null,
-  ulimits: {},
-  networkAlias: "gateway",
-  ports: [],
-  health: null,
-  lifecycle: "service",
-  timeoutSeconds: null,
-  stopTimeoutSeconds: 30,
-  user: null,
-  readOnlyRoot: false,
-  tmpfsBytes: {},
-  memoryMiB: null,
+  ...container("demo", {
+    role: "gateway",
+    image: "services",
+    networkAlias: "gateway",
+    lifecycle: "service",
+    stopTimeoutSeconds: 30,
+  }),
   labels: {},
-  after: [],
 };
 
 /** Asks for all that there is. */

@@ -1,34 +1,18 @@
 import { describe, expect, test } from "vitest";
+import { container } from "../../../infra/plan/docker/container.ts";
 import type { DockerContainer } from "../../../infra/plan/docker/types.ts";
 import { createBody } from "./create-body.ts";
 
 const PLAIN: DockerContainer = {
-  name: "stack-llava",
-  role: "triton",
+  ...container("stack", {
+    role: "triton",
+    image: "trtllm",
+    networkAlias: "llava",
+    lifecycle: "service",
+    stopTimeoutSeconds: 30,
+  }),
   model: "llava",
-  image: "trtllm",
-  entrypoint: null,
-  command: [],
-  environment: {},
-  files: {},
-  secretFiles: {},
-  mounts: [],
-  gpus: null,
-  ipc: "private",
-  shmBytes: null,
-  ulimits: {},
-  networkAlias: "llava",
-  ports: [],
-  health: null,
-  lifecycle: "service",
-  timeoutSeconds: null,
-  stopTimeoutSeconds: 30,
-  user: null,
-  readOnlyRoot: false,
-  tmpfsBytes: {},
-  memoryMiB: null,
   labels: { "engine-room.stack": "stack" },
-  after: [],
 };
 
 function bodyOf(changes: Partial<DockerContainer>) {
