@@ -1,19 +1,16 @@
 /** `platform: docker`: the whole service on one Docker host, with or without GPUs. */
 import * as pulumi from "@pulumi/pulumi";
-import { imageInputs } from "../image-inputs.ts";
+import { planImages } from "../image-inputs.ts";
 import type { DeployedStack, ModelOutput } from "../outputs.ts";
 import type { DockerCpuPlan } from "../plan/cpu-stack.ts";
-import { dockerStack, neededImages } from "../plan/docker/docker-stack.ts";
-import { dockerImages } from "../plan/docker/images.ts";
+import { dockerStack } from "../plan/docker/docker-stack.ts";
 import { type DockerStack, SECRET_PATHS, type SecretName } from "../plan/docker/types.ts";
 import type { DockerGpuPlan } from "../plan/gpu-stack.ts";
 import { deployContainers } from "./docker-containers.ts";
 
 /** Registers the resources of a stack on a Docker host. */
 export function deployDocker(plan: DockerCpuPlan | DockerGpuPlan): DeployedStack {
-  const needed = neededImages(plan);
-  const triton = plan.tier === "cpu" ? null : { release: plan.release.tag, image: plan.spec.image.base };
-  const images = dockerImages(needed, imageInputs(needed, triton));
+  const { images } = planImages(plan);
   const stack = dockerStack(plan, { stack: pulumi.getStack(), images });
 
   deployContainers(stack, { uri: plan.host.uri, secrets: secrets(stack) });
