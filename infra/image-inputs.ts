@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { jsonDigest } from "./plan/canonical-json.ts";
 import type { DockerCpuPlan } from "./plan/cpu-stack.ts";
 import { neededImages } from "./plan/docker/docker-stack.ts";
-import { imageSource, type TritonBase } from "./plan/docker/image-sources.ts";
+import { type BaseChoice, imageSource } from "./plan/docker/image-sources.ts";
 import {
   dockerImages,
   type ImageLock,
@@ -27,23 +27,23 @@ export function planImages(plan: DockerCpuPlan | DockerGpuPlan): {
   readonly images: readonly DockerImage[];
 } {
   const needed = neededImages(plan);
-  const inputs = imageInputs(needed, tritonBase(plan));
+  const inputs = imageInputs(needed, baseChoice(plan));
   return { needed, inputs, images: dockerImages(needed, inputs) };
 }
 
-function tritonBase(plan: DockerCpuPlan | DockerGpuPlan): TritonBase | null {
-  return plan.tier === "cpu" ? null : { release: plan.release.tag, image: plan.spec.image.base };
+function baseChoice(plan: DockerCpuPlan | DockerGpuPlan): BaseChoice {
+  const triton = plan.tier === "cpu" ? null : { release: plan.release.tag, image: plan.spec.image.base };
+  return { triton, bases: plan.host.imageBases };
 }
 
 /**
  * All that `dockerImages` wants to know, read from the project's files.
  *
- * @param triton - null for a stack without NVIDIA's images.
  * @throws Error where the lock file is none.
  */
-export function imageInputs(needed: readonly ImageName[], triton: TritonBase | null): ImageOptions {
-  const contentHashes = Object.fromEntries(needed.map((name) => [name, imageContentHash(name, triton)]));
-  return { lock: readImageLock(), contentHashes, triton };
+export function imageInputs(needed: readonly ImageName[], choice: BaseChoice): ImageOptions {
+  const contentHashes = Object.fromEntries(needed.map((name) => [name, imageContentHash(name, choice)]));
+  return { lock: readImageLock(), contentHashes, ...choice };
 }
 
 /** @throws Error where the file is no lock file of this version. */
@@ -63,14 +63,14 @@ export function readImageLock(file: string = IMAGE_LOCK_FILE): ImageLock {
  *
  * @returns 64 hexadecimal digits.
  */
-export function imageContentHash(name: ImageName, triton: TritonBase | null): string {
+export function imageContentHash(name: ImageName, choice: BaseChoice): string {
   const source = imageSource(name);
   const content =
     source.kind === "official"
       ? { reference: source.reference }
       : {
           dockerfile: source.dockerfile,
-          buildArguments: imageBuildArguments(name, triton),
+          buildArguments: imageBuildArguments(name, choice),
           files: isBuildable(name) ? sourcesSha256([source.dockerfile, ...source.paths], /./) : null,
         };
   return jsonDigest(content);

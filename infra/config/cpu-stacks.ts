@@ -4,7 +4,7 @@ import { MODEL_NAMES, VISION_WEIGHTS } from "../plan/catalogue/cpu-models.ts";
 import { publishedTritonPorts, resourceName, tritonPorts } from "./common.ts";
 import { DEFAULT_CONTEXT_TOKENS } from "./cpu-problems.ts";
 import { dockerDatabases, localDatabases } from "./databases.ts";
-import { dockerHost, images } from "./docker-host.ts";
+import { cpuImages, dockerHost } from "./docker-host.ts";
 import { dockerGateway, localGateway } from "./gateway.ts";
 
 /** One language model: which, under what name, and how much of the machine it may take. */
@@ -62,5 +62,5 @@ export const dockerCpuStack = z.strictObject({
   gateway: dockerGateway,
   /** The machine whose Docker engine runs everything. */
   host: dockerHost.prefault({}),
-  images,
+  images: cpuImages,
 });

@@ -5,7 +5,7 @@ import { DEFAULT_RELEASE } from "../plan/catalogue/releases.ts";
 import { IMAGE_LAYOUTS } from "../plan/catalogue/types.ts";
 import { absolutePath, formattedText, publishedTritonPorts, resourceName, secret } from "./common.ts";
 import { dockerDatabases } from "./databases.ts";
-import { dockerHost, images } from "./docker-host.ts";
+import { dockerHost, gpuImages } from "./docker-host.ts";
 import { dockerGateway, remoteGateway } from "./gateway.ts";
 import { customModel, gpuModel } from "./gpu-models.ts";
 
@@ -143,7 +143,7 @@ export const dockerStack = z.strictObject({
   engines: engines("stopServer"),
   /** The machine whose Docker engine runs everything. */
   host,
-  images,
+  images: gpuImages,
   engineStore: z
     .strictObject({
       /** Folder of the host; absent: a volume of Docker's, which `down` leaves. */

@@ -74,7 +74,7 @@ async function requireEngine(uri: string, probe: HostProbe): Promise<EngineReadi
 function totalGB(states: readonly ImageState[], { images }: DockerTarget, engine: EngineReading): number {
   return states
     .filter(({ steps }) => steps.includes("build") || steps.includes("pull"))
-    .reduce((sum, { image }) => sum + downloadGB(image.name, images.triton, engine.images), 0);
+    .reduce((sum, { image }) => sum + downloadGB(image.name, images, engine.images), 0);
 }
 
 const STATES = { locked: "locked", onHost: "on the host", missing: "not there" } as const;

@@ -1,6 +1,6 @@
 /** Which images a host still has to get, and how much that is. */
 import { UNKNOWN_IMAGE_GB, UNPACK_MB_PER_SECOND } from "../../infra/plan/cost/cold-start.ts";
-import { imageSource, type TritonBase } from "../../infra/plan/docker/image-sources.ts";
+import { type BaseChoice, imageSource } from "../../infra/plan/docker/image-sources.ts";
 import type { DockerImage, ImageName } from "../../infra/plan/docker/types.ts";
 import { shortReference } from "../preflight/docker-reading.ts";
 
@@ -16,11 +16,15 @@ export function missingImages(
 }
 
 /** What an image takes of the host's disk, in GB (10^9), unpacked; its base is counted where the host lacks it. */
-export function downloadGB(name: ImageName, triton: TritonBase | null, onHost: ReadonlySet<string>): number {
+export function downloadGB(
+  name: ImageName,
+  { triton, bases }: BaseChoice,
+  onHost: ReadonlySet<string>,
+): number {
   const source = imageSource(name);
   if (source.kind === "official") return source.sizeGB;
   const base = triton ?? { release: "" };
-  if (onHost.has(shortReference(source.base(base)))) return source.ownGB;
+  if (onHost.has(shortReference(bases[name] ?? source.base(base)))) return source.ownGB;
   return (source.baseGB(base) ?? UNKNOWN_IMAGE_GB) + source.ownGB;
 }
 

@@ -53,7 +53,7 @@ export function dockerNeeds(target: DockerTarget, onHost: ReadonlySet<string>): 
     disk: [
       ...missing.map(({ name }) => ({
         what: `image ${name}`,
-        gb: downloadGB(name, target.images.triton, onHost),
+        gb: downloadGB(name, target.images, onHost),
         path: null,
       })),
       ...(plan.tier === "gpu" ? storeNeeds(plan) : []),

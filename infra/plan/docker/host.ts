@@ -3,6 +3,7 @@ import type { CpuStackConfig, GpuStackConfig } from "../../config/config.ts";
 import { LOOPBACK, PUBLISHED_PORTS, publishedModelPorts } from "../catalogue/published-ports.ts";
 import type { TritonPorts } from "../repository/launch.ts";
 import { type DockerDatabasesPlan, dockerDatabases } from "./databases.ts";
+import type { BaseChoice } from "./image-sources.ts";
 
 type DockerCpuConfig = Extract<CpuStackConfig, { platform: "docker" }>;
 type DockerGpuConfig = Extract<GpuStackConfig, { platform: "docker" }>;
@@ -15,6 +16,8 @@ export interface DockerHost {
   readonly gatewayAddress: string;
   /** Where images are pushed to and pulled from; null: the host builds what no lock file has. */
   readonly registry: string | null;
+  /** What images of this project stand on instead of their usual bases. */
+  readonly imageBases: BaseChoice["bases"];
 }
 
 /** Where the token of the model hub is; never the token. */
@@ -41,6 +44,7 @@ export function dockerHost({ host, images, gateway }: DockerCpuConfig | DockerGp
     uri: host.uri,
     gatewayAddress: gateway.exposure === "internal" ? host.address : LOOPBACK,
     registry: images.registry ?? null,
+    imageBases: images.bases,
   };
 }
 

@@ -10,6 +10,14 @@ export interface TritonBase {
   readonly image?: string | undefined;
 }
 
+/** What images stand on. */
+export interface BaseChoice {
+  /** null for a stack without NVIDIA's images. */
+  readonly triton: TritonBase | null;
+  /** References that the stack file puts in the place of the usual bases, by the image that stands on each. */
+  readonly bases: Readonly<Partial<Record<ImageName, string | undefined>>>;
+}
+
 /** An image that this project builds. */
 interface BuiltSource {
   readonly kind: "built";
@@ -19,7 +27,7 @@ interface BuiltSource {
   readonly paths: readonly string[];
   /** Whether it stands on NVIDIA's image of a release, and is another one for each. */
   readonly hasRelease: boolean;
-  /** The image that `FROM` names: the Dockerfile's own default, or what the build argument `BASE` says with a release. */
+  /** The image that `FROM` names unless the stack file says otherwise: the Dockerfile's default, or one of the release. */
   base(triton: TritonBase): string;
   /** The base, unpacked, in GB (10^9); null for a release whose size no document names. */
   baseGB(triton: TritonBase): number | null;

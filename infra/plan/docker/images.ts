@@ -1,5 +1,5 @@
 /** Which images a stack runs, by digest or by what they are built from. Pure: hashes and lock file are given. */
-import { imageSource, type TritonBase } from "./image-sources.ts";
+import { type BaseChoice, imageSource, type TritonBase } from "./image-sources.ts";
 import type { DockerImage, ImageName } from "./types.ts";
 
 /** images.lock.json: images that were pushed, by {@link lockKey}. */
@@ -15,12 +15,10 @@ export interface LockEntry {
   readonly reference: string;
 }
 
-export interface ImageOptions {
+export interface ImageOptions extends BaseChoice {
   readonly lock: ImageLock;
   /** By image, of at least those that are needed: 64 hexadecimal digits each. */
   readonly contentHashes: Readonly<Partial<Record<ImageName, string>>>;
-  /** null for a stack without NVIDIA's images. */
-  readonly triton: TritonBase | null;
 }
 
 /** Digits of a content hash in a tag: no two contents of one project meet in them. */
@@ -35,7 +33,7 @@ const TAG_DIGITS = 12;
  */
 export function dockerImages(
   needed: readonly ImageName[],
-  { lock, contentHashes, triton }: ImageOptions,
+  { lock, contentHashes, triton, bases }: ImageOptions,
 ): readonly DockerImage[] {
   return needed.map((name) => {
     const contentHash = contentHashes[name];
@@ -50,7 +48,7 @@ export function dockerImages(
       tag: `engine-room/${name}:${imageTag(name, contentHash, triton)}`,
       contentHash,
       dockerfile: source.dockerfile,
-      buildArguments: imageBuildArguments(name, triton),
+      buildArguments: imageBuildArguments(name, { triton, bases }),
     };
   });
 }
@@ -69,11 +67,13 @@ export function imageTag(name: ImageName, contentHash: string, triton: TritonBas
 /** What `docker build` gets with `--build-arg`; empty for an official image. */
 export function imageBuildArguments(
   name: ImageName,
-  triton: TritonBase | null,
+  { triton, bases }: BaseChoice,
 ): Readonly<Record<string, string>> {
   const source = imageSource(name);
-  if (source.kind === "official" || !source.hasRelease) return {};
-  return { BASE: source.base(known(triton, name)) };
+  if (source.kind === "official") return {};
+  const own = bases[name];
+  if (own !== undefined) return { BASE: own };
+  return source.hasRelease ? { BASE: source.base(known(triton, name)) } : {};
 }
 
 function hasRelease(name: ImageName): boolean {

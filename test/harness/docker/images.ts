@@ -39,7 +39,7 @@ export async function buildImage(
   const baseTag = await base(socketPath);
   const started = performance.now();
   await docker(socketPath, [
-    ...["build", "--network", "host", "--progress", "plain", "--tag", tag, "--file", dockerfile],
+    ...["build", "--progress", "plain", "--tag", tag, "--file", dockerfile],
     ...["--build-arg", `BASE=${baseTag}`],
     ...Object.entries(secrets).flatMap(([id, path]) => ["--secret", `id=${id},src=${path}`]),
     ...(noCache ? ["--no-cache"] : []),
@@ -105,7 +105,7 @@ async function nodeBase(socketPath: string): Promise<string> {
       "RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm && useradd --uid 1000 node",
     ];
     await writeFile(join(directory, "Dockerfile"), dockerfile.join("\n"));
-    await docker(socketPath, ["build", "--network", "host", "--quiet", "--tag", tag, directory]);
+    await docker(socketPath, ["build", "--quiet", "--tag", tag, directory]);
     return tag;
   } finally {
     await rm(directory, { recursive: true, force: true });

@@ -82,11 +82,15 @@ describe("imageStates", () => {
 describe("how much is missing", () => {
   test("NVIDIA's image counts once: a host that has it needs this project's layers", () => {
     const triton = { release: "25.07" };
-    expect(downloadGB("trtllm", triton, new Set())).toBeCloseTo(18.8);
+    expect(downloadGB("trtllm", { triton, bases: {} }, new Set())).toBeCloseTo(18.8);
     expect(
-      downloadGB("trtllm", triton, new Set(["nvcr.io/nvidia/tritonserver:25.07-trtllm-python-py3"])),
+      downloadGB(
+        "trtllm",
+        { triton, bases: {} },
+        new Set(["nvcr.io/nvidia/tritonserver:25.07-trtllm-python-py3"]),
+      ),
     ).toBeCloseTo(0.5);
-    expect(downloadGB("trtllm", { release: "24.02" }, new Set())).toBeGreaterThan(15);
+    expect(downloadGB("trtllm", { triton: { release: "24.02" }, bases: {} }, new Set())).toBeGreaterThan(15);
   });
 
   test("an image is there by its tag or its digest", () => {

@@ -15,6 +15,7 @@ const options = (images: ImageOptions["lock"]["images"] = {}): ImageOptions => (
   lock: { version: 1, images },
   contentHashes,
   triton,
+  bases: {},
 });
 const named = (name: ImageName, given: ImageOptions) => dockerImages([name], given)[0];
 
@@ -43,6 +44,17 @@ describe("dockerImages", () => {
       buildArguments: { BASE: "registry.example.org/tritonserver:25.07" },
     });
     expect(named("encoders", own)).toEqual(named("encoders", options()));
+  });
+
+  test("a base that the stack file names goes before the Dockerfile's and the release's", () => {
+    const bases = {
+      services: "mirror.example.org/node:24-slim",
+      encoders: "mirror.example.org/triton:25.07",
+    };
+    const given = { ...options(), bases };
+    expect(named("services", given)).toMatchObject({ buildArguments: { BASE: bases.services } });
+    expect(named("encoders", given)).toMatchObject({ buildArguments: { BASE: bases.encoders } });
+    expect(named("cpu-models", given)).toMatchObject({ buildArguments: {} });
   });
 
   test("takes a digest of the same content, and of no other content or release", () => {
@@ -95,20 +107,23 @@ test("an image on a release has a name of its own for each", () => {
 describe("content hashes", () => {
   test("differ between images, releases and bases", () => {
     const hashes = [
-      ...IMAGE_NAMES.map((name) => imageContentHash(name, triton)),
-      imageContentHash("trtllm", { release: "25.06" }),
-      imageContentHash("trtllm", { ...triton, image: "other:25.07" }),
+      ...IMAGE_NAMES.map((name) => imageContentHash(name, { triton, bases: {} })),
+      imageContentHash("trtllm", { triton: { release: "25.06" }, bases: {} }),
+      imageContentHash("trtllm", { triton: { ...triton, image: "other:25.07" }, bases: {} }),
+      imageContentHash("services", { triton, bases: { services: "mirror.example.org/node:24-slim" } }),
     ];
     expect(new Set(hashes).size).toBe(hashes.length);
     for (const one of hashes) expect(one).toMatch(/^[0-9a-f]{64}$/);
   });
 
   test("don't depend on a release that the image does not stand on", () => {
-    expect(imageContentHash("services", triton)).toBe(imageContentHash("services", null));
+    expect(imageContentHash("services", { triton, bases: {} })).toBe(
+      imageContentHash("services", { triton: null, bases: {} }),
+    );
   });
 
   test("are read for the images that are needed, with the project's lock file", () => {
-    const { contentHashes: read, lock } = imageInputs(["services"], null);
+    const { contentHashes: read, lock } = imageInputs(["services"], { triton: null, bases: {} });
     expect(Object.keys(read)).toEqual(["services"]);
     expect(lock).toEqual(JSON.parse(readFileSync(join(projectRoot, "images.lock.json"), "utf8")));
   });
@@ -142,7 +157,7 @@ describe("the table names what each Dockerfile reads", () => {
 
   test("an image without Dockerfile differs by what is planned for it", () => {
     const missing = IMAGE_NAMES.filter((name) => !withDockerfile.some((one) => one.name === name));
-    const hashes = missing.map((name) => imageContentHash(name, triton));
+    const hashes = missing.map((name) => imageContentHash(name, { triton, bases: {} }));
     expect(new Set(hashes).size).toBe(missing.length);
   });
 });
