@@ -1,0 +1,36 @@
+/**
+ * Locks of the Pulumi CLI's file backend: a file for each operation, which a CLI that was killed leaves behind. Who asks
+ * here holds the lock of the stack (lock.ts), so a file whose process is gone belongs to nobody.
+ */
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { hostname } from "node:os";
+import { join } from "node:path";
+
+/** As `backend/diy/lock.go` of pulumi/pulumi writes it. */
+interface LockContent {
+  readonly pid: number;
+  readonly hostname: string;
+}
+
+/**
+ * Removes the locks of processes of this machine that are gone.
+ *
+ * @param directory - `.pulumi/locks/organization/<project>/<stack>` of the backend.
+ */
+export function removeStaleLocks(directory: string): void {
+  if (!existsSync(directory)) return;
+  for (const name of readdirSync(directory)) {
+    const file = join(directory, name);
+    const { pid, hostname: machine } = JSON.parse(readFileSync(file, "utf8")) as LockContent;
+    if (machine === hostname() && !isPulumi(pid)) rmSync(file, { force: true });
+  }
+}
+
+/** A process of that number may be another one by now. */
+function isPulumi(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("pulumi");
+  } catch {
+    return false;
+  }
+}
