@@ -23,7 +23,7 @@ import { projectName, projectRoot, readStackFile, type StackReference } from "..
 import { stackOutputs } from "../tryout/state.ts";
 import type { StackBackend, StackPaths } from "./backend.ts";
 import { lockStack } from "./lock.ts";
-import { removeStaleLocks } from "./pulumi-lock.ts";
+import { takeOverLocks } from "./pulumi-lock.ts";
 
 /** `pulumi preview --expect-no-changes` ends with this and no other sign when there are changes. */
 const NO_CHANGES_EXPECTED = "no changes were expected";
@@ -152,9 +152,8 @@ export class PulumiBackend implements StackBackend {
     const stacks = join(this.#paths.pulumi, ".pulumi", "stacks", projectName());
     if (!existsSync(join(stacks, `${this.#stack.name}.json`))) await this.#initialise();
     this.#refreshConfig();
-    removeStaleLocks(
-      join(this.#paths.pulumi, ".pulumi", "locks", "organization", projectName(), this.#stack.name),
-    );
+    const locks = join(this.#paths.pulumi, ".pulumi", "locks", "organization", projectName());
+    takeOverLocks(this.#stack.name, join(locks, this.#stack.name));
   }
 
   /** The state as the last operation left it, however that ended. */

@@ -5,6 +5,7 @@
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
+import { UserError } from "../errors.ts";
 
 /** As `backend/diy/lock.go` of pulumi/pulumi writes it. */
 interface LockContent {
@@ -16,20 +17,27 @@ interface LockContent {
  * Removes the locks of processes of this machine that are gone.
  *
  * @param directory - `.pulumi/locks/organization/<project>/<stack>` of the backend.
+ * @throws UserError where one is left: what goes on may be half done.
  */
-export function removeStaleLocks(directory: string): void {
+export function takeOverLocks(stack: string, directory: string): void {
   if (!existsSync(directory)) return;
-  for (const name of readdirSync(directory)) {
+  for (const name of readdirSync(directory).filter((entry) => entry.endsWith(".json"))) {
     const file = join(directory, name);
     const { pid, hostname: machine } = JSON.parse(readFileSync(file, "utf8")) as LockContent;
-    if (machine === hostname() && !isPulumi(pid)) rmSync(file, { force: true });
+    if (machine !== hostname() || isPulumi(pid)) {
+      throw new UserError(
+        `The stack ${stack} is locked by the Pulumi CLI (process ${pid} of ${machine}). Wait until it ends, and try again; if it is gone for good, delete ${file}.`,
+      );
+    }
+    // Beside it lies what the library of the backend notes of each file.
+    for (const one of [file, `${file}.attrs`]) rmSync(one, { force: true });
   }
 }
 
 /** A process of that number may be another one by now. */
 function isPulumi(pid: number): boolean {
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("pulumi");
+    return readFileSync(`/proc/${pid}/comm`, "utf8").trim() === "pulumi";
   } catch {
     return false;
   }
