@@ -56,6 +56,8 @@ function lastLines(logs: string, secrets: readonly string[]): string[] {
 export interface StateResource {
   readonly urn: string;
   readonly type: string;
+  /** As the provider has it; absent for a component. */
+  readonly id?: string;
   readonly inputs?: Readonly<Record<string, unknown>>;
   readonly outputs?: Readonly<Record<string, unknown>>;
   readonly initErrors?: readonly string[];

@@ -21,9 +21,9 @@ const ENDPOINTS = ["triton", "gateway"] as const;
 export const command: Command = {
   summary: "Asks a model of the stack, in the model's own shape, and prints the answer with its times.",
   usage:
-    "--model NAME --text TEXT [--image FILE|URL …] [--max-tokens N] [--stream] [--endpoint triton|gateway] [--as curl|python|grpc] [--stack NAME]",
+    "[--model NAME] --text TEXT [--image FILE|URL …] [--max-tokens N] [--stream] [--endpoint triton|gateway] [--as curl|python|grpc] [--stack NAME]",
   details: [
-    "--model NAME         the model, as the stack names it",
+    "--model NAME         the model, as the stack names it (default: the only one)",
     "--text TEXT          the prompt; where there are images, a question about them is enough",
     "--image FILE|URL     a picture (jpg, png, webp); may be given more than once",
     "--max-tokens N       most tokens of the answer (default: 128)",
@@ -45,10 +45,10 @@ export const command: Command = {
     as: { type: "string" },
   },
   async run({ stack, values }) {
-    const question = questionOf(values);
     const endpoint = oneOf(ENDPOINTS, "--endpoint", values.endpoint);
     const form = values.as === undefined ? undefined : oneOf(FORMS, "--as", values.as);
     const plan = readPlan(stack);
+    const question = questionOf(values, plan);
     const { endpoints } = await requireOutputs(stack);
     const request = prepared(plan, endpoints, question, endpoint);
     if (form === undefined) return answer(request, stack);
@@ -106,9 +106,12 @@ async function answer(request: PreparedRequest, stack: StackReference): Promise<
   return EXIT.ok;
 }
 
-function questionOf(values: CommandContext["values"]): Question {
-  const { model, text, image } = values;
-  if (typeof model !== "string") throw new UsageError("Say which model with --model.");
+function questionOf(values: CommandContext["values"], { models }: StackPlan): Question {
+  const { text, image } = values;
+  const [only, ...others] = models.map(({ name }) => name);
+  const model = values.model ?? (others.length === 0 ? only : undefined);
+  if (typeof model !== "string")
+    throw new UsageError(`Say which model with --model: ${[only, ...others].join(", ")}.`);
   if (typeof text !== "string") throw new UsageError("Say what to ask with --text.");
   const images = Array.isArray(image) ? (image as readonly string[]) : [];
   return {

@@ -18,6 +18,7 @@ import { measurePreview } from "../bench/preview.ts";
 import { measureRetrieval } from "../bench/retrieval.ts";
 import { measureVectorSearch } from "../bench/vector-search.ts";
 import { UsageError, UserError } from "../errors.ts";
+import { isOnDocker } from "../program/docker-target.ts";
 import { callerDirectory } from "../program/stack-file.ts";
 import { requireOutputs, stackPaths } from "../stack/backend.ts";
 import { type Command, type CommandContext, EXIT } from "./command.ts";
@@ -63,15 +64,13 @@ export const command: Command = {
       `gateway against direct Triton, ${overhead.pairs} pairs: p50 ${overhead.gatewayP50Milliseconds.toFixed(2)} against ` +
         `${overhead.directP50Milliseconds.toFixed(2)} ms, median difference ${overhead.medianOverheadMilliseconds.toFixed(2)} ms`,
     );
-    const batching = await compareBatching(stackPaths(stack.name).directory);
-    keep("batching", batching);
-    const pairs = batching.pairs.map(
-      (p) => `${p.onRequestsPerSecond.toFixed(0)}/${p.offRequestsPerSecond.toFixed(0)}`,
-    );
-    print(
-      `dynamic batching on/off at concurrency ${batching.concurrency}, requests per second: ${pairs.join(" ")}, ` +
-        `median ratio ${batching.medianRatio.toFixed(2)}`,
-    );
+    if (isOnDocker(stack)) {
+      print(
+        "batching on and off, and preview time: skipped, they are measured with a stack of `platform: local`",
+      );
+      return EXIT.ok;
+    }
+    await benchBatching(stackPaths(stack.name).directory, keep);
     if (!existsSync(stackPaths(stack.name).tryoutState)) {
       print("preview against an empty program: skipped, the Pulumi CLI keeps this stack's state");
       return EXIT.ok;
@@ -85,6 +84,18 @@ export const command: Command = {
     return EXIT.ok;
   },
 };
+
+async function benchBatching(stackDirectory: string, keep: ReturnType<typeof figureKeeper>): Promise<void> {
+  const batching = await compareBatching(stackDirectory);
+  keep("batching", batching);
+  const pairs = batching.pairs.map(
+    (p) => `${p.onRequestsPerSecond.toFixed(0)}/${p.offRequestsPerSecond.toFixed(0)}`,
+  );
+  print(
+    `dynamic batching on/off at concurrency ${batching.concurrency}, requests per second: ${pairs.join(" ")}, ` +
+      `median ratio ${batching.medianRatio.toFixed(2)}`,
+  );
+}
 
 async function benchRetrieval(
   outputs: StackOutputs,

@@ -1,10 +1,25 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { stackStatus } from "../../components/local/provider/status.ts";
+import { stackContainers } from "../docker-host/containers.ts";
+import { serviceStatuses } from "../docker-host/service-states.ts";
 import { UsageError, UserError } from "../errors.ts";
-import { projectRoot } from "../program/stack-file.ts";
+import { hostProbe } from "../preflight/host-probe.ts";
+import { isOnDocker, readDockerTarget } from "../program/docker-target.ts";
+import { projectRoot, type StackReference } from "../program/stack-file.ts";
 import { stackPaths } from "../stack/backend.ts";
 import { type Command, EXIT } from "./command.ts";
+
+interface LogOptions {
+  readonly lines: string;
+  readonly follow: boolean;
+}
+
+/** A program that prints a log, with its arguments. */
+interface LogReader {
+  readonly argv: readonly [string, ...string[]];
+  readonly environment?: NodeJS.ProcessEnv;
+}
 
 export const command: Command = {
   summary: "Prints the log of a service.",
@@ -16,29 +31,57 @@ export const command: Command = {
   options: { lines: { type: "string", short: "n", default: "100" }, follow: { type: "boolean", short: "f" } },
   maxPositionals: 1,
   async run({ stack, positionals, values }) {
-    const processes = await stackStatus(stackPaths(stack.name).relativeDirectory);
+    const readers = isOnDocker(stack) ? await onDocker(stack) : await onThisMachine(stack);
     const [service] = positionals;
-    const found = processes.find((process) => process.name === service);
-    const names = processes.map((process) => process.name).join(", ");
-    if (found === undefined) {
-      throw new UserError(
-        names === ""
-          ? `The stack ${stack.name} has no processes.`
-          : `Say which service: ${names}${service === undefined ? "" : ` (not ${service})`}.`,
-      );
-    }
-    if (!/^[1-9]\d{0,6}$/.test(String(values.lines)))
-      throw new UsageError(`--lines ${values.lines} is no number of lines.`);
-    const args = [
-      "-n",
-      String(values.lines),
-      ...(values.follow === true ? ["-F"] : []),
-      join(projectRoot, found.logFile),
-    ];
+    const reader = readers.get(service ?? "");
+    if (reader === undefined) throw new UserError(noService(stack, [...readers.keys()], service));
+    const lines = String(values.lines);
+    if (!/^[1-9]\d{0,6}$/.test(lines)) throw new UsageError(`--lines ${lines} is no number of lines.`);
+    const { argv, environment } = reader({ lines, follow: values.follow === true });
+    const [program, ...args] = argv;
     return new Promise((resolve, reject) => {
-      const tail = spawn("tail", args, { stdio: "inherit" });
-      tail.on("error", reject);
-      tail.on("close", (code) => resolve(code === 0 || code === null ? EXIT.ok : EXIT.failed));
+      const child = spawn(program, args, { stdio: "inherit", env: { ...process.env, ...environment } });
+      child.on("error", reject);
+      child.on("close", (code) => resolve(code === 0 || code === null ? EXIT.ok : EXIT.failed));
     });
   },
 };
+
+/** By service. */
+type LogReaders = ReadonlyMap<string, (options: LogOptions) => LogReader>;
+
+async function onThisMachine({ name }: StackReference): Promise<LogReaders> {
+  const processes = await stackStatus(stackPaths(name).relativeDirectory);
+  return new Map(
+    processes.map(({ name: service, logFile }) => [
+      service,
+      ({ lines, follow }) => ({
+        argv: ["tail", "-n", lines, ...(follow ? ["-F"] : []), join(projectRoot, logFile)],
+      }),
+    ]),
+  );
+}
+
+async function onDocker(reference: StackReference): Promise<LogReaders> {
+  const { name: stack, plan, stack: planned } = readDockerTarget(reference);
+  const { uri } = plan.host;
+  const found = await stackContainers(stack, hostProbe(uri));
+  const services = serviceStatuses(stack, planned, found, Date.now());
+  return new Map(
+    services
+      .filter(({ state }) => state !== "MISSING")
+      .map(({ name: service, container }) => [
+        service,
+        ({ lines, follow }) => ({
+          argv: ["docker", "logs", "--tail", lines, ...(follow ? ["--follow"] : []), container],
+          environment: { DOCKER_HOST: uri },
+        }),
+      ]),
+  );
+}
+
+function noService(stack: StackReference, names: readonly string[], given: string | undefined): string {
+  if (names.length === 0)
+    return `The stack ${stack.name} has no ${isOnDocker(stack) ? "containers" : "processes"}.`;
+  return `Say which service: ${names.join(", ")}${given === undefined ? "" : ` (not ${given})`}.`;
+}

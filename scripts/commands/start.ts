@@ -1,5 +1,7 @@
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { UserError } from "../errors.ts";
+import { sshDestination } from "../preflight/host-probe.ts";
+import { readPlan } from "../program/docker-target.ts";
 import { type StackReference, stackReference } from "../program/stack-file.ts";
 import { SampleMark } from "../seed/sample-mark.ts";
 import { seedSamplesOnce } from "../seed/seed.ts";
@@ -19,18 +21,20 @@ export const command: Command = {
   options: { yes: { type: "boolean", short: "y" }, "no-samples": { type: "boolean" } },
   async run({ stack, values }) {
     const started = performance.now();
-    await ensureSystemPackages({ install: values.yes === true || process.env.CI === "true" });
+    const plan = readPlan(stack);
+    // A Docker host needs no Python here.
+    if (plan.platform === "local")
+      await ensureSystemPackages({ install: values.yes === true || process.env.CI === "true" });
     const backend = await openStack(stack);
     process.stderr.write(`Stack ${stack.name}, applied by: ${backend.title}\n`);
     await backend.up();
     const outputs = await backend.outputs();
     if (outputs === undefined) throw new UserError(`The stack ${stack.name} has no outputs after \`up\`.`);
     const seconds = ((performance.now() - started) / 1000).toFixed(1);
-    if (values["no-samples"] !== true) await loadSamples(stack, outputs);
-    const needsKey = (await fetch(`${outputs.endpoints.gateway}/v1/models`)).status === 401;
-    process.stdout.write(
-      `\nUp in ${seconds} s.\n\n${endpointTable(outputs)}\n${nextCommands(stack, outputs, needsKey)}`,
-    );
+    const isBehindSsh = plan.platform === "docker" && sshDestination(plan.host.uri) !== undefined;
+    if (values["no-samples"] !== true && !isBehindSsh) await loadSamples(stack, outputs);
+    const next = nextCommands(stack, outputs, { needsKey: plan.gateway.apiKeys.length > 0, isBehindSsh });
+    process.stdout.write(`\nUp in ${seconds} s.\n\n${endpointTable(outputs)}\n${next}`);
     return EXIT.ok;
   },
 };
@@ -55,7 +59,11 @@ async function loadSamples({ name }: StackReference, { endpoints }: StackOutputs
   }
 }
 
-function nextCommands(stack: StackReference, { endpoints, models }: StackOutputs, needsKey: boolean): string {
+function nextCommands(
+  stack: StackReference,
+  { endpoints, models }: StackOutputs,
+  { needsKey, isBehindSsh }: { readonly needsKey: boolean; readonly isBehindSsh: boolean },
+): string {
   const options = [
     ...(stack.name === "local" ? [] : ["--stack", stack.name]),
     ...(stack.configFile === stackReference(stack.name).configFile
@@ -69,6 +77,11 @@ function nextCommands(stack: StackReference, { endpoints, models }: StackOutputs
     temperature: 0,
   };
   return [
+    ...(isBehindSsh
+      ? [
+          `Addresses are the host's own: \`npm run connect${suffix}\` brings them here, \`npm run seed${suffix}\` loads samples.`,
+        ]
+      : []),
     `Open ${endpoints.gateway}/ in a browser, or try:`,
     `  curl -s ${endpoints.gateway}/v1/chat/completions -H 'content-type: application/json' \\`,
     ...(needsKey ? ['    -H "authorization: Bearer $ENGINE_ROOM_API_KEY" \\'] : []),

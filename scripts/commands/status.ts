@@ -1,41 +1,86 @@
 import { stackStatus } from "../../components/local/provider/status.ts";
+import { stackContainers } from "../docker-host/containers.ts";
+import { isServing, type ServiceStatus, serviceStatuses } from "../docker-host/service-states.ts";
+import { hostProbe } from "../preflight/host-probe.ts";
+import { isOnDocker, readDockerTarget } from "../program/docker-target.ts";
+import type { StackReference } from "../program/stack-file.ts";
 import { stackPaths } from "../stack/backend.ts";
 import { type Command, EXIT } from "./command.ts";
 
+/** What there is to say of a stack's processes or containers. */
+interface Report {
+  readonly services: readonly object[];
+  readonly isHealthy: boolean;
+  /** For people. */
+  readonly text: string;
+}
+
 export const command: Command = {
-  summary: "Shows the processes of the stack: state, pid, how long they run, ports, log file.",
+  summary: "Shows the processes or containers of the stack: state, how long they run, ports, log file.",
   usage: "[--stack NAME] [--json]",
   details: [
     "--json         the same as JSON",
-    "Exit code 1 when a process is not running, or none is there.",
+    "Exit code 1 when one that should run does not, or none is there.",
   ],
   options: { json: { type: "boolean" } },
   async run({ stack, values }) {
-    const processes = await stackStatus(stackPaths(stack.name).relativeDirectory);
-    const healthy = processes.length > 0 && processes.every((process) => process.state === "RUNNING");
-    if (values.json === true) {
-      process.stdout.write(`${JSON.stringify(processes, null, 2)}\n`);
-    } else if (processes.length === 0) {
-      process.stdout.write(
-        `The stack ${stack.name} has no processes; \`npm start -- --stack ${stack.name}\` brings it up.\n`,
-      );
-    } else {
-      for (const { name, state, pid, uptimeSeconds, ports, logFile } of processes) {
-        const where = Object.entries(ports)
-          .map(([port, number]) => `${port} ${number}`)
-          .join(", ");
-        const life = pid === undefined ? "" : `pid ${pid}, up ${formatSeconds(uptimeSeconds ?? 0)}`;
-        process.stdout.write(
-          `${name.padEnd(16)} ${state.padEnd(9)} ${life.padEnd(28)} ${where}\n${"".padEnd(17)}${logFile}\n`,
-        );
-      }
-    }
-    if (values.json !== true && processes.length > 0 && !healthy) {
-      process.stdout.write("Not all of them run under supervisord; `npm start` mends that.\n");
-    }
-    return healthy ? EXIT.ok : EXIT.failed;
+    const { services, isHealthy, text } = isOnDocker(stack)
+      ? await onDocker(stack)
+      : await onThisMachine(stack);
+    process.stdout.write(values.json === true ? `${JSON.stringify(services, null, 2)}\n` : text);
+    return isHealthy ? EXIT.ok : EXIT.failed;
   },
 };
+
+async function onThisMachine({ name: stack }: StackReference): Promise<Report> {
+  const services = await stackStatus(stackPaths(stack).relativeDirectory);
+  const isHealthy = services.length > 0 && services.every((process) => process.state === "RUNNING");
+  const lines = services.map(({ name, state, pid, uptimeSeconds, ports, logFile }) => {
+    const where = Object.entries(ports).map(([port, number]) => `${port} ${number}`);
+    const life = pid === undefined ? "" : `pid ${pid}, up ${formatSeconds(uptimeSeconds ?? 0)}`;
+    return `${name.padEnd(16)} ${state.padEnd(9)} ${life.padEnd(28)} ${where.join(", ")}\n${"".padEnd(17)}${logFile}`;
+  });
+  if (services.length === 0)
+    lines.push(`The stack ${stack} has no processes; \`npm start -- --stack ${stack}\` brings it up.`);
+  else if (!isHealthy) lines.push("Not all of them run under supervisord; `npm start` mends that.");
+  return { services, isHealthy, text: `${lines.join("\n")}\n` };
+}
+
+async function onDocker(reference: StackReference): Promise<Report> {
+  const { name: stack, plan, stack: planned } = readDockerTarget(reference);
+  const found = await stackContainers(stack, hostProbe(plan.host.uri));
+  const start = `\`npm start -- --stack ${stack}\``;
+  if (found.length === 0) {
+    const text = `The stack ${stack} has no containers at ${plan.host.uri}; ${start} brings it up.\n`;
+    return { services: [], isHealthy: false, text };
+  }
+  const services = serviceStatuses(stack, planned, found, Date.now());
+  const isHealthy = isServing(services);
+  const lines = containerLines(services);
+  if (!isHealthy) lines.push(`Not all of them are as the stack file wants them; ${start} mends that.`);
+  return { services, isHealthy, text: `${lines.join("\n")}\n` };
+}
+
+function containerLines(services: readonly ServiceStatus[]): string[] {
+  const widths = (["name", "container"] as const).map((key) =>
+    Math.max(...services.map((one) => one[key].length)),
+  );
+  return services.map(({ name, container, state, uptimeSeconds, exitCode, restarts, ports }) => {
+    const life = [
+      ...(uptimeSeconds === undefined ? [] : [`up ${formatSeconds(uptimeSeconds)}`]),
+      ...(exitCode === undefined ? [] : [`exit code ${exitCode}`]),
+      ...(restarts === 0 ? [] : [`${restarts} restarts`]),
+    ];
+    const columns = [
+      name.padEnd(widths[0] ?? 0),
+      state.padEnd("UNPLANNED".length),
+      life.join(", ").padEnd(24),
+      container.padEnd(widths[1] ?? 0),
+      Object.values(ports).join(", "),
+    ];
+    return columns.join(" ").trimEnd();
+  });
+}
 
 function formatSeconds(seconds: number): string {
   const units: [number, string][] = [

@@ -1,4 +1,5 @@
 /** A stack on a Docker host, as its file plans it. */
+import { existsSync } from "node:fs";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../infra/config/config.ts";
 import { isBuildable, planImages } from "../../infra/image-inputs.ts";
@@ -23,6 +24,20 @@ export interface DockerTarget {
 /** The plan of any stack. @throws ConfigError with all problems of its file. */
 export function readPlan(stack: StackReference): StackPlan {
   return checkedPlan(fromRuntimeConfig(readStackFile(stack).values, projectName())).plan;
+}
+
+/** Whether a stack's file, as far as it can be read, puts the stack on a Docker host. */
+export function isOnDocker(stack: StackReference): boolean {
+  if (!existsSync(stack.configFile)) return false;
+  return fromRuntimeConfig(readStackFile(stack).values, projectName()).platform === "docker";
+}
+
+/** The target of a stack that {@link isOnDocker}. @throws ConfigError with all problems of its file. */
+export function readDockerTarget(stack: StackReference): DockerTarget {
+  const plan = readPlan(stack);
+  if (plan.platform !== "docker")
+    throw new Error(`The stack ${stack.name} is on the platform ${plan.platform}.`);
+  return dockerTarget(plan, stack.name);
 }
 
 /** What a stack of `platform: docker` runs, and which images; nothing is contacted. */

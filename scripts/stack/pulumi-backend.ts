@@ -17,11 +17,15 @@ import { sweepStack } from "../../components/local/provider/status.ts";
 import { fromRuntimeConfig } from "../../infra/config/config.ts";
 import { loadPlan } from "../../infra/load-plan.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
+import { type KnownObjects, removeLeftovers } from "../docker-host/leftovers.ts";
 import { UserError } from "../errors.ts";
+import { hostProbe } from "../preflight/host-probe.ts";
+import { isOnDocker, readDockerTarget } from "../program/docker-target.ts";
 import { projectName, projectRoot, readStackFile, type StackReference } from "../program/stack-file.ts";
 import { stackOutputs } from "../tryout/state.ts";
 import type { StackBackend, StackPaths } from "./backend.ts";
 import { lockStack } from "./lock.ts";
+import { takeOverLocks } from "./pulumi-lock.ts";
 
 /** `pulumi preview --expect-no-changes` ends with this and no other sign when there are changes. */
 const NO_CHANGES_EXPECTED = "no changes were expected";
@@ -37,6 +41,23 @@ interface RunOptions {
   readonly select?: boolean;
   readonly cwd?: string;
   readonly output?: NodeJS.WritableStream | undefined;
+}
+
+/** The parts of `pulumi stack export` that are read. */
+interface Deployment {
+  readonly resources: readonly StateResource[];
+  /** Begun when the state was written, and not known to be done. */
+  readonly pending_operations: readonly { readonly resource: StateResource; readonly type: string }[];
+}
+
+function knownObjects({ resources, pending_operations }: Deployment): KnownObjects {
+  const begun = pending_operations
+    .filter(({ type }) => type === "creating")
+    .map(({ resource }) => resource.inputs?.name);
+  return {
+    ids: new Set(resources.flatMap(({ id }) => id ?? [])),
+    begunNames: new Set(begun.filter((name) => typeof name === "string")),
+  };
 }
 
 export class PulumiBackend implements StackBackend {
@@ -61,7 +82,10 @@ export class PulumiBackend implements StackBackend {
       const isNew = !existsSync(this.#paths.pulumi);
       try {
         await this.#select();
-        const again = (await this.#unfinished()).flatMap((urn) => ["--replace", urn]);
+        const again = unfinishedContainers((await this.#deployment()).resources).flatMap((urn) => [
+          "--replace",
+          urn,
+        ]);
         const args = ["preview", "--diff", "--expect-no-changes", "--config-file", this.#config, ...again];
         const { code, stderr } = await this.#run(args, { allowFailure: true, output: process.stdout });
         if (code !== 0 && !stderr.includes(NO_CHANGES_EXPECTED)) {
@@ -81,8 +105,9 @@ export class PulumiBackend implements StackBackend {
       if (plan.platform === "docker") (await import("../program/docker-target.ts")).refuseUnbuildable(plan);
       await this.#select();
       await this.#importTryout();
+      await this.#removeLeftovers();
       // A mark in the state and no option of `up`, which fails where the refresh finds that a container is gone.
-      const unfinished = await this.#unfinished();
+      const unfinished = unfinishedContainers((await this.#deployment()).resources);
       if (unfinished.length > 0) await this.#run(["state", "taint", ...unfinished, "--yes"]);
       await this.#run(["up", "--yes", "--skip-preview", "--refresh", "--config-file", this.#config]);
     });
@@ -100,6 +125,7 @@ export class PulumiBackend implements StackBackend {
     return this.#locked("down", async () => {
       await this.#select();
       await this.#importTryout();
+      await this.#removeLeftovers();
       await this.#run(["destroy", "--yes", "--skip-preview", "--config-file", this.#config]);
       await sweepStack(this.#paths.relativeDirectory, []);
     });
@@ -130,13 +156,25 @@ export class PulumiBackend implements StackBackend {
     const stacks = join(this.#paths.pulumi, ".pulumi", "stacks", projectName());
     if (!existsSync(join(stacks, `${this.#stack.name}.json`))) await this.#initialise();
     this.#refreshConfig();
+    const locks = join(this.#paths.pulumi, ".pulumi", "locks", "organization", projectName());
+    takeOverLocks(this.#stack.name, join(locks, this.#stack.name));
   }
 
-  /** URNs of containers whose last run failed, which the CLI would take for done. */
-  async #unfinished(): Promise<string[]> {
+  /** The state as the last operation left it, however that ended. */
+  async #deployment(): Promise<Deployment> {
     const { stdout } = await this.#run(["stack", "export"], { output: undefined });
-    const { deployment } = JSON.parse(stdout) as { deployment?: { resources?: StateResource[] } };
-    return unfinishedContainers(deployment?.resources ?? []);
+    const { deployment = {} } = JSON.parse(stdout) as { deployment?: Partial<Deployment> };
+    return { resources: deployment.resources ?? [], pending_operations: deployment.pending_operations ?? [] };
+  }
+
+  /** What a command that was killed made on a Docker host, and did not live to write into the state. */
+  async #removeLeftovers(): Promise<void> {
+    if (!isOnDocker(this.#stack)) return;
+    const { plan } = readDockerTarget(this.#stack);
+    const known = knownObjects(await this.#deployment());
+    const removed = await removeLeftovers(this.#stack.name, known, hostProbe(plan.host.uri));
+    if (removed.length > 0)
+      process.stderr.write(`Removed what a command that was killed had left: ${removed.join(", ")}.\n`);
   }
 
   /** Takes over what the try-out runner has. From the moment its state is gone, the CLI is the owner. */
@@ -191,6 +229,10 @@ export class PulumiBackend implements StackBackend {
         env: this.#environment(),
         stdio: ["ignore", "pipe", "pipe"],
       });
+      // Ctrl-C reaches both: the CLI ends what it is doing and writes its state, and until then the stack is locked.
+      const interrupted = () => {};
+      const terminated = () => child.kill("SIGTERM");
+      process.on("SIGINT", interrupted).on("SIGTERM", terminated);
       let stdout = "";
       let stderr = "";
       child.stdout.on("data", (data: Buffer) => {
@@ -203,6 +245,7 @@ export class PulumiBackend implements StackBackend {
       });
       child.on("error", reject);
       child.on("close", (code) => {
+        process.off("SIGINT", interrupted).off("SIGTERM", terminated);
         if (code === 0 || allowFailure) return resolve({ code: code ?? 1, stdout, stderr });
         const words = output === undefined ? `\n${stdout}${stderr}` : "";
         reject(new UserError(`\`pulumi ${command.join(" ")}\` ended with exit code ${code}.${words}`));

@@ -63,7 +63,11 @@ export class TestStack {
    * everywhere; `environment` may say otherwise.
    */
   spawn(command: string, ...args: string[]): ChildProcess {
-    return this.#spawn({}, command, args);
+    return this.spawnWith({}, command, ...args);
+  }
+
+  spawnWith(environment: NodeJS.ProcessEnv, command: string, ...args: string[]): ChildProcess {
+    return this.#spawn(environment, command, args);
   }
 
   run(command: string, ...args: string[]): Promise<CommandResult> {
@@ -152,9 +156,9 @@ export class TestStack {
     return existsSync(file) ? Number(readFileSync(file, "utf8")) : undefined;
   }
 
-  async dispose(): Promise<void> {
+  async dispose(environment: NodeJS.ProcessEnv = {}): Promise<void> {
     try {
-      await this.succeed("down", "--delete-data");
+      await this.succeedWith(environment, "down", "--delete-data");
     } finally {
       rmSync(this.#files, { recursive: true, force: true });
     }

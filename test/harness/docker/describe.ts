@@ -6,9 +6,18 @@ interface EngineForTests {
   readonly api: DockerApi;
 }
 
-/** `describe` with the engine; where there is none its tests are skipped, and their title says why. */
-export function describeWithEngine(title: string, tests: (engine: EngineForTests) => void): void {
-  const engine = inject("docker");
+/**
+ * `describe` with the engine; where there is none its tests are skipped, and their title says why.
+ *
+ * @param missing - What else they lack, if anything.
+ */
+export function describeWithEngine(
+  title: string,
+  tests: (engine: EngineForTests) => void,
+  missing?: string,
+): void {
+  const provided = inject("docker");
+  const engine = missing === undefined ? provided : { reason: missing };
   if ("reason" in engine) {
     describe.skip(`${title} (skipped: ${engine.reason})`, () =>
       tests({ socketPath: "", api: new DockerApi("") }));

@@ -34,9 +34,9 @@ export async function buildImage(
   name: TestImage,
   { secrets = machineSettings(), noCache = false }: BuildOptions = {},
 ): Promise<string> {
-  const { dockerfile, base } = IMAGES[name];
+  const { dockerfile } = IMAGES[name];
   const tag = `engine-room/${name}:test`;
-  const baseTag = await base(socketPath);
+  const baseTag = await baseImage(socketPath, name);
   const started = performance.now();
   await docker(socketPath, [
     ...["build", "--progress", "plain", "--tag", tag, "--file", dockerfile],
@@ -53,6 +53,16 @@ export async function buildImage(
   return tag;
 }
 
+/** Tag of what an image stands on here, made where it is missing. */
+export function baseImage(socketPath: string, name: TestImage): Promise<string> {
+  return IMAGES[name].base(socketPath);
+}
+
+/** Where a Docker CLI of the tests keeps its settings: those of the user have no part in them. */
+export function dockerConfigDirectory(socketPath: string): string {
+  return join(dirname(socketPath), "docker-config");
+}
+
 /** Runs Docker's command line at the root of the project. @returns The last lines that it printed. */
 export async function docker(socketPath: string, args: readonly string[]): Promise<string> {
   return run(["docker", ...args], BUILD_TIMEOUT_SECONDS, {
@@ -60,8 +70,7 @@ export async function docker(socketPath: string, args: readonly string[]): Promi
     environment: {
       ...process.env,
       DOCKER_HOST: `unix://${socketPath}`,
-      // Settings of the user, and contexts with engines of their own, have no part in it.
-      DOCKER_CONFIG: join(dirname(socketPath), "docker-config"),
+      DOCKER_CONFIG: dockerConfigDirectory(socketPath),
       DOCKER_BUILDKIT: "1",
     },
   });

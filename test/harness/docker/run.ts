@@ -6,6 +6,11 @@ interface RunOptions {
   readonly onLine?: (line: string) => void;
 }
 
+/** PATH with the folders of Debian's own programs first: their Docker CLI goes with their engine. */
+export function systemPath(environment: NodeJS.ProcessEnv = process.env): string {
+  return `/usr/local/sbin:/usr/sbin:/usr/bin:${environment.PATH}`;
+}
+
 /**
  * Runs a program of this machine, with the lowest claim on its cores. Ends with this process.
  *
@@ -18,10 +23,9 @@ export async function run(
   options: RunOptions = {},
 ): Promise<string> {
   const { cwd = "/", environment = process.env, onLine = () => {} } = options;
-  const paths = `/usr/local/sbin:/usr/sbin:/usr/bin:${environment.PATH}`;
   const { exitCode, stdout, stderr, timedOut } = await runCommand(["nice", "-n", "10", ...argv], {
     cwd,
-    environment: { ...environment, PATH: paths },
+    environment: { ...environment, PATH: systemPath(environment) },
     timeoutSeconds,
     onLine,
   });

@@ -1,0 +1,43 @@
+/** The containers of a stack, as its host's Docker engine has them. */
+import { labels } from "../../infra/plan/docker/container.ts";
+import { UserError } from "../errors.ts";
+import type { HostProbe } from "../preflight/host-probe.ts";
+
+/** The part of `docker inspect` that is read. */
+export interface HostContainer {
+  readonly Id: string;
+  /** With a slash before it. */
+  readonly Name: string;
+  readonly RestartCount: number;
+  readonly State: {
+    readonly Status: "created" | "running" | "paused" | "restarting" | "removing" | "exited" | "dead";
+    readonly ExitCode: number;
+    /** ISO 8601. */
+    readonly StartedAt: string;
+    /** Absent where the container has no health check. */
+    readonly Health?: { readonly Status: "starting" | "healthy" | "unhealthy" };
+  };
+}
+
+/** Words of the Docker CLI that choose what bears the labels of a stack. */
+export function ofStack(stack: string): readonly string[] {
+  return Object.entries(labels(stack)).flatMap(([label, value]) => ["--filter", `label=${label}=${value}`]);
+}
+
+/** All of them, those that have ended included. @throws UserError where the engine gives no answer. */
+export async function stackContainers(stack: string, probe: HostProbe): Promise<readonly HostContainer[]> {
+  const list = ["ps", "--all", "--quiet", "--no-trunc", ...ofStack(stack)];
+  const ids = (await dockerLines(probe, list)).filter((id) => id !== "");
+  if (ids.length === 0) return [];
+  // One that went meanwhile makes it fail, and the others are printed all the same.
+  const { stdout } = await probe.docker(["inspect", "--type", "container", ...ids]);
+  return JSON.parse(stdout) as HostContainer[];
+}
+
+/** Lines that a command of the Docker CLI prints. @throws UserError with its own last words where it fails. */
+export async function dockerLines(probe: HostProbe, args: readonly string[]): Promise<readonly string[]> {
+  const { exitCode, stdout, stderr } = await probe.docker(args);
+  if (exitCode === 0) return stdout.split("\n").filter((line) => line !== "");
+  const words = stderr.trim().split("\n").at(-1) ?? "";
+  throw new UserError(`\`docker ${args[0]}\` failed at ${probe.uri}: ${words}`);
+}
