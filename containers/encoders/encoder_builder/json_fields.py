@@ -31,10 +31,6 @@ class Fields:
         self._read.add(name)
         return self._values[name]
 
-    def has(self, name: str) -> bool:
-        """For fields that may be absent."""
-        return name in self._values
-
     def text(self, name: str) -> str:
         """A text that is not empty."""
         return as_text(self.any(name), self.where(name))
@@ -44,26 +40,12 @@ class Fields:
         value = self.any(name)
         return None if value is None else as_text(value, self.where(name))
 
-    def whole(self, name: str, least: int) -> int:
-        """A whole number."""
-        value = self.any(name)
-        if type(value) is not int or value < least:
-            raise wrong(self.where(name), value, f"a whole number of at least {least}")
-        return value
-
     def items(self, name: str, read: Callable[[object, str], T]) -> tuple[T, ...]:
         """A list, each of whose items `read` takes with its path."""
         value = self.any(name)
         if not isinstance(value, list):
             raise wrong(self.where(name), value, "a list")
         return tuple(read(item, f"{self.where(name)}[{index}]") for index, item in enumerate(value))
-
-    def texts(self, name: str) -> Mapping[str, str]:
-        """An object whose values are texts, empty ones too."""
-        value = self.any(name)
-        if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
-            raise wrong(self.where(name), value, "an object of texts")
-        return value
 
     def fields(self, name: str) -> Fields:
         """An object within this one."""
