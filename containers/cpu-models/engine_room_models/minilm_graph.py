@@ -42,7 +42,7 @@ def build_minilm(weights: Weights, config: MiniLmConfig) -> tuple[bytes, int]:
     sequence = graph.node("Shape", input_ids, start=1, end=2)
     start = graph.integers(0)
     position = graph.node(
-        "Slice", graph.weight("position_embeddings", positions + segments[0]), start, sequence
+        "Slice", graph.weight("position_embedding", positions + segments[0]), start, sequence
     )
     norm = weights.norm("embeddings.LayerNorm", width)
     epsilon = config.layer_norm_epsilon

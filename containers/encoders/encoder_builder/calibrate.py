@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.version_converter
 from onnx import TensorProto
 from onnxruntime.quantization import (
     CalibrationDataReader,
@@ -27,8 +28,13 @@ from encoder_builder.samples import IMAGE_SETS, TEXT_SETS, Feeds, image_feeds, t
 # Least cosine of a sample's vector with that of the graph without quantization.
 _LEAST_COSINE = 0.9
 _TEXT_ROWS = 4
-# The map into the shared space makes the vectors themselves, and takes a ten-thousandth of the time.
-_KEPT_WEIGHTS = "projection.weight"
+# Weights of products that stay as they are. What goes into the second matrix of a feed-forward layer has a
+# few numbers a hundred times as large as the others, which leave the others a handful of the 256 steps: with
+# it, all-MiniLM-L6-v2's mean cosine over texts-1 falls from 0.983 to 0.830. The map into the shared space
+# makes the vectors themselves, and takes a ten-thousandth of the time.
+_KEPT_WEIGHTS = ("down.weight", "projection.weight")
+# The first operator set whose quantize nodes take 16-bit floats.
+_HALF_PRECISION_OPSET = 19
 
 # As NVIDIA's parser wants it: zero points of 0, and float weights with nodes of their own
 # (https://docs.nvidia.com/deeplearning/tensorrt/latest/inference-library/work-quantized-types.html).
@@ -69,7 +75,7 @@ def calibrate(options: CalibrateOptions, report: Reporter) -> dict[str, object]:
     # It advises a pre-processing that the exporter's graphs do not need.
     logging.getLogger().setLevel(logging.ERROR)
     quantize_static(
-        options.onnx,
+        _with_quantizable_types(model),
         options.output,
         _Reader(feeds),
         quant_format=QuantFormat.QDQ,
@@ -97,6 +103,12 @@ def _feeds(options: CalibrateOptions, model: onnx.ModelProto) -> list[Feeds]:
     )
 
 
+def _with_quantizable_types(model: onnx.ModelProto) -> onnx.ModelProto:
+    if all(one.data_type != TensorProto.FLOAT16 for one in model.graph.initializer):
+        return model
+    return onnx.version_converter.convert_version(model, _HALF_PRECISION_OPSET)
+
+
 def _nodes_to_quantize(model: onnx.ModelProto) -> list[str]:
     """Convolutions and matrix products with weights. Products of attention have activations on both sides:
     there is little to gain, and their softmax has most of its numbers near 0."""
@@ -104,7 +116,9 @@ def _nodes_to_quantize(model: onnx.ModelProto) -> list[str]:
     return [
         node.name
         for node in model.graph.node
-        if node.op_type in {"Conv", "MatMul"} and node.input[1] in weights and node.input[1] != _KEPT_WEIGHTS
+        if node.op_type in {"Conv", "MatMul"}
+        and node.input[1] in weights
+        and not node.input[1].endswith(_KEPT_WEIGHTS)
     ]
 
 
