@@ -30,7 +30,7 @@ _LEAST_COSINE = 0.9
 _TEXT_ROWS = 4
 # Weights of products that stay as they are. What goes into the second matrix of a feed-forward layer has a
 # few numbers a hundred times as large as the others, which leave the others a handful of the 256 steps: with
-# it, all-MiniLM-L6-v2's mean cosine over texts-1 falls from 0.983 to 0.830. The map into the shared space
+# it, all-MiniLM-L6-v2's least cosine over texts-1 falls from 0.930 to 0.896. The map into the shared space
 # makes the vectors themselves, and takes a ten-thousandth of the time.
 _KEPT_WEIGHTS = ("down.weight", "projection.weight")
 # The first operator set whose quantize nodes take 16-bit floats.
@@ -44,6 +44,9 @@ _TENSORRT_OPTIONS = {
     "AddQDQPairToWeight": True,
     "DedicatedQDQPair": True,
     "QuantizeBias": False,
+    # What a product gives goes on in full: TensorRT adds the bias and computes the activation in the same
+    # kernel.
+    "OpTypesToExcludeOutputQuantization": ["Conv", "MatMul"],
     # One scale for each column of outputs of a matrix.
     "QDQOpTypePerChannelSupportToAxis": {"MatMul": 1},
 }
