@@ -20,10 +20,12 @@ Tensors = dict[str, npt.NDArray[np.float32]]
 RECORDED = Path(__file__).parents[3] / "test" / "recorded" / "plans" / "gpt2-medium-encoders.json"
 TRTEXEC = "/usr/src/tensorrt/bin/trtexec"
 
-_CLIP = ClipShape(width=128, layers=2, patch=8, grid=3, inner=192, projection=40)
+_CLIP = ClipShape(width=128, layers=2, patch=8, grid=3, inner=192, projection=512)
 _SENTENCE_WIDTH = 48
 _POSITIONS = 77
 _HEADS = 4
+# all-MiniLM-L6-v2's own file is larger, the small ones are smaller.
+_REAL_BYTES = 50_000_000
 
 
 def small_hub() -> dict[str, dict[str, bytes]]:
@@ -56,7 +58,8 @@ def small_spec(store: Path, hub: dict[str, dict[str, bytes]], *, trtexec: Path |
     for model in plan["models"]:
         export = model["export"]
         files = hub[export["repository"]]
-        dimension = 48 if "MiniLM" in export["repository"] else 40
+        is_small = len(files["model.safetensors"]) < _REAL_BYTES
+        dimension = _SENTENCE_WIDTH if "MiniLM" in export["repository"] and is_small else export["dimension"]
         export["argv"] = [_small_word(word, files, dimension) for word in export["argv"]]
         model["steps"] = [] if trtexec is None else model["steps"]
         for step in model["steps"]:
@@ -125,7 +128,7 @@ def _clip_text(tokens: int) -> Tensors:
         drawn.norm(f"{layer}.layer_norm1", width)
         drawn.norm(f"{layer}.layer_norm2", width)
     drawn.norm("text_model.final_layer_norm", width)
-    drawn.draw("text_projection.weight", 40, width)
+    drawn.draw("text_projection.weight", 512, width)
     return dict(drawn)
 
 
