@@ -1,8 +1,9 @@
 """The towers of CLIP with their projections, as ONNX graphs.
 
-Source of the computation: https://github.com/openai/CLIP (clip/model.py, VisionTransformer and CLIP.encode_text): pre-layer
-normalisation, `x · sigmoid(1.702 x)` as activation, heads of 64 channels, epsilon 1e-5; tensor names are
-those of the `transformers` library's CLIPModel, in which the hub publishes the weights.
+Source of the computation: https://github.com/openai/CLIP (clip/model.py, VisionTransformer and
+CLIP.encode_text): pre-layer normalisation, `x · sigmoid(1.702 x)` as activation, heads of 64 channels,
+epsilon 1e-5; tensor names are those of the `transformers` library's CLIPModel, in which the hub publishes the
+weights.
 """
 
 from __future__ import annotations

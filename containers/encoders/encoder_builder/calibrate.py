@@ -23,6 +23,7 @@ from onnxruntime.quantization import (
 from encoder_builder.errors import BuilderError, ExitCode
 from encoder_builder.events import Reporter, size_text
 from encoder_builder.graph_runs import cosines, outputs_of
+from encoder_builder.half_precision import to_single_precision
 from encoder_builder.samples import IMAGE_SETS, TEXT_SETS, Feeds, image_feeds, text_feeds
 
 # Least cosine of a sample's vector with that of the graph without quantization.
@@ -129,7 +130,8 @@ def _check(
     options: CalibrateOptions, feeds: Sequence[Feeds], nodes: int, report: Reporter
 ) -> dict[str, object]:
     before = np.concatenate(outputs_of(options.onnx, feeds))
-    after = np.concatenate(outputs_of(options.output, feeds))
+    single = to_single_precision(onnx.load(options.output)).SerializeToString()
+    after = np.concatenate(outputs_of(single, feeds))
     found = cosines(after, before)
     least, mean, error = float(found.min()), float(found.mean()), float(np.abs(after - before).max())
     if not least >= _LEAST_COSINE:

@@ -17,7 +17,7 @@ Rows = npt.NDArray[np.float32]
 _ERRORS_ALONE = 3
 
 
-def outputs_of(model: Path, batches: Iterable[Feeds]) -> list[Rows]:
+def outputs_of(model: Path | bytes, batches: Iterable[Feeds]) -> list[Rows]:
     """The one output of the graph for each batch."""
     options = onnxruntime.SessionOptions()
     # It warns of every constant that it folds in a graph with quantize nodes.

@@ -109,6 +109,19 @@ def test_int8_has_scales_around_zero_for_each_column(shop: Workshop) -> None:
         assert {weight.rpartition(".")[0].rpartition(".")[2] for weight in kept} <= {"down", "projection"}
 
 
+def test_int8_of_a_half_precision_graph_has_scales_in_half_precision(shop: Workshop) -> None:
+    # Releases whose TensorRT has strong types alone: the graph says the format of what is not in int8.
+    spec = json.loads(json.dumps(shop.spec(gpu=True)).replace("--data-type=float32", "--data-type=float16"))
+    outcome = shop.build(spec)
+    assert outcome.code == 0, outcome.lines
+    calibrated = [step for step in manifest_of(spec)["steps"] if step["step"] == "calibrate"]
+    assert [step["minCosine"] > 0.9 for step in calibrated] == [True] * 3
+    model = onnx.load(Path(spec["plan"]["directory"]) / "text_encoder" / "model.qdq.onnx")
+    types = {one.name: one.data_type for one in model.graph.initializer}
+    scales = {types[node.input[1]] for node in model.graph.node if node.op_type == "QuantizeLinear"}
+    assert scales == {onnx.TensorProto.FLOAT16}
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_a_graph_takes_any_batch_and_length(shop: Workshop, name: str) -> None:
     spec = shop.spec(gpu=False)
