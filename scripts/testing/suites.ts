@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { projectRoot } from "../program/stack-file.ts";
 import { ensureBrowser, ensureContainerEngine, ensureSystemPackages } from "../setup/system-packages.ts";
 import { testPython } from "./test-python.ts";
@@ -43,7 +43,10 @@ export type SuiteName = "check" | "unit" | "python" | "services" | "stack" | "do
 /** Without npx, which takes as long to start as some suites to run. */
 const nodeBin = (name: string) => join(projectRoot, "node_modules/.bin", name);
 
-const cpuModels = join(projectRoot, "containers/cpu-models");
+/** Packages of Python, each with its own settings and tests. */
+const PYTHON_PACKAGES = ["containers/cpu-models", "containers/encoders"].map((path) =>
+  join(projectRoot, path),
+);
 
 export const SUITES: Readonly<Record<SuiteName, Suite>> = {
   check: {
@@ -55,8 +58,8 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
         await execute(nodeBin("biome"), ["check", "."]),
         await execute(python, ["-m", "ruff", "check", "."]),
         await execute(python, ["-m", "ruff", "format", "--check", "."]),
-        await execute(python, ["-m", "mypy", "."], { cwd: cpuModels }),
       ];
+      for (const cwd of PYTHON_PACKAGES) outcomes.push(await execute(python, ["-m", "mypy", "."], { cwd }));
       const failed = outcomes.filter((code) => code !== 0).length;
       return { passed: outcomes.length - failed, failed, skipped: 0 };
     },
@@ -67,12 +70,19 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     run: (context) => vitest("unit", context),
   },
   python: {
-    summary: "encoders, model launcher and language model, against a real Triton",
+    summary: "encoders and their builder, model launcher and language model, against a real Triton",
     needsPython: true,
     run: async ({ python, directory, execute }) => {
-      const report = join(directory, "pytest.xml");
-      const code = await execute(python, ["-m", "pytest", "-q", `--junitxml=${report}`], { cwd: cpuModels });
-      return countJunit(report, code);
+      const total = { passed: 0, failed: 0, skipped: 0 };
+      for (const cwd of PYTHON_PACKAGES) {
+        const report = join(directory, `${basename(cwd)}.xml`);
+        const code = await execute(python, ["-m", "pytest", "-q", `--junitxml=${report}`], { cwd });
+        const { passed, failed, skipped } = countJunit(report, code);
+        total.passed += passed;
+        total.failed += failed;
+        total.skipped += skipped;
+      }
+      return total;
     },
   },
   services: {

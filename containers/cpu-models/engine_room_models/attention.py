@@ -9,6 +9,10 @@ import numpy as np
 
 from engine_room_models.onnx_graph import FloatArray, OnnxGraph
 
+# Added to the score of a token that must not be seen, whose softmax is then exactly zero; half precision,
+# whose numbers end at -65,504, holds it together with any score.
+UNSEEN_BIAS = -1e4
+
 
 @dataclass(frozen=True)
 class AttentionWeights:

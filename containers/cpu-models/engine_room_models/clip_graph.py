@@ -1,25 +1,29 @@
-"""The vision tower of CLIP with its projection, as an ONNX graph.
+"""The towers of CLIP with their projections, as ONNX graphs.
 
-Source of the computation: https://github.com/openai/CLIP (clip/model.py, VisionTransformer): pre-layer
-normalisation, `x · sigmoid(1.702 x)` as activation, heads of 64 channels, epsilon 1e-5; tensor names are
-those of the `transformers` library's CLIPModel, in which the hub publishes the weights.
+Source of the computation: https://github.com/openai/CLIP (clip/model.py, VisionTransformer and
+CLIP.encode_text): pre-layer normalisation, `x · sigmoid(1.702 x)` as activation, heads of 64 channels,
+epsilon 1e-5; tensor names are those of the `transformers` library's CLIPModel, in which the hub publishes the
+weights.
 """
 
 from __future__ import annotations
 
 import math
 
-from engine_room_models.attention import AttentionWeights, self_attention
+import numpy as np
+
+from engine_room_models.attention import UNSEEN_BIAS, AttentionWeights, self_attention
 from engine_room_models.errors import BuildError
 from engine_room_models.onnx_graph import FloatArray, OnnxGraph
 from engine_room_models.preprocessing import CLIP_MEAN, CLIP_STD, Preprocessing
 from engine_room_models.weights import Weights
 
-# clip/model.py, build_model: vision_heads = vision_width // 64.
+# clip/model.py, build_model: heads = width // 64, in both towers.
 HEAD_WIDTH = 64
 LAYER_NORM_EPSILON = 1e-5
 
 PATCH_EMBEDDING = "vision_model.embeddings.patch_embedding.weight"
+TOKEN_EMBEDDING = "text_model.embeddings.token_embedding.weight"  # noqa: S105 (a tensor's name)
 
 
 def build_clip_vision(weights: Weights) -> tuple[bytes, int, Preprocessing]:
@@ -57,6 +61,55 @@ def build_clip_vision(weights: Weights) -> tuple[bytes, int, Preprocessing]:
     return graph.serialise(), dimension, Preprocessing(size, size, CLIP_MEAN, CLIP_STD)
 
 
+def build_clip_text(weights: Weights) -> tuple[bytes, int]:
+    """The model and its embedding width; all sizes come from the tensors.
+
+    Inputs: `input_ids` and `attention_mask`, both int32 [batch, sequence], with padding on the right alone: a
+    token sees those before it, so the mask only says where the end of text is, the last token that it keeps.
+    Output: `text_embedding`, float32 [batch, width], rows of unit length.
+    """
+    words = weights.float32(TOKEN_EMBEDDING, None, None)
+    width = words.shape[1]
+    positions = weights.float32("text_model.embeddings.position_embedding.weight", None, width)
+    if width % HEAD_WIDTH:
+        raise BuildError(
+            f"{weights.origin}: tokens of {width} channels are no CLIP text tower, which has a multiple of "
+            f"{HEAD_WIDTH}."
+        )
+    graph = OnnxGraph("clip_text")
+    shape = ("batch", "sequence")
+    input_ids = graph.input_int32("input_ids", shape)
+    mask = graph.node("Cast", graph.input_int32("attention_mask", shape), to=1)
+
+    start, length = graph.integers(0), graph.node("Shape", input_ids, start=1, end=2)
+    token = graph.node("Gather", graph.weight("token_embedding", words), input_ids)
+    position = graph.node("Slice", graph.weight("position_embedding", positions), start, length)
+    hidden = graph.node("Add", token, position)
+    causal = graph.weight("causal_bias", np.triu(np.full((len(positions),) * 2, UNSEEN_BIAS), k=1))
+    both_axes = (graph.integers(0, 0), graph.node("Concat", length, length, axis=0), graph.integers(0, 1))
+    causal = graph.node("Slice", causal, *both_axes)
+    for index in range(weights.count("text_model.encoder.layers.{}.self_attn.q_proj.weight")):
+        hidden = _layer(graph, weights, hidden, f"text_model.encoder.layers.{index}", width, causal)
+
+    last = graph.node("Mul", hidden, graph.node("Unsqueeze", _last_kept(graph, mask), graph.integers(2)))
+    chosen = graph.node("ReduceSum", last, graph.integers(1), keepdims=0)
+    norm = weights.norm("text_model.final_layer_norm", width)
+    pooled = graph.layer_norm(chosen, "final_norm", *norm, LAYER_NORM_EPSILON)
+    projection = weights.float32("text_projection.weight", None, width)
+    embedding = graph.l2_normalise(graph.linear(pooled, "projection", projection, None))
+    dimension = projection.shape[0]
+    graph.output_float32(embedding, "text_embedding", ("batch", dimension))
+    return graph.serialise(), dimension
+
+
+def _last_kept(graph: OnnxGraph, mask: str) -> str:
+    """[batch, sequence]: 1 at the last 1 of each row of `mask`, 0 elsewhere; arithmetic instead of an index,
+    which half precision could not count to."""
+    starts, ends, axis = (graph.integers(number) for number in (1, np.iinfo(np.int32).max, 1))
+    following = graph.node("Slice", mask, starts, ends, axis)
+    return graph.node("Sub", mask, graph.node("Pad", following, graph.integers(0, 0, 0, 1)))
+
+
 def _embed(
     graph: OnnxGraph, weights: Weights, pixels: str, patches: FloatArray, positions: FloatArray
 ) -> str:
@@ -77,7 +130,9 @@ def _embed(
     )
 
 
-def _layer(graph: OnnxGraph, weights: Weights, hidden: str, name: str, width: int) -> str:
+def _layer(
+    graph: OnnxGraph, weights: Weights, hidden: str, name: str, width: int, mask_bias: str | None = None
+) -> str:
     attention = AttentionWeights(
         query=weights.linear(f"{name}.self_attn.q_proj", width, width),
         key=weights.linear(f"{name}.self_attn.k_proj", width, width),
@@ -87,7 +142,7 @@ def _layer(graph: OnnxGraph, weights: Weights, hidden: str, name: str, width: in
     normed = graph.layer_norm(
         hidden, f"{name}.norm1", *weights.norm(f"{name}.layer_norm1", width), LAYER_NORM_EPSILON
     )
-    mixed = self_attention(graph, normed, f"{name}.attention", attention, width // HEAD_WIDTH)
+    mixed = self_attention(graph, normed, f"{name}.attention", attention, width // HEAD_WIDTH, mask_bias)
     hidden = graph.node("Add", hidden, mixed)
     normed = graph.layer_norm(
         hidden, f"{name}.norm2", *weights.norm(f"{name}.layer_norm2", width), LAYER_NORM_EPSILON

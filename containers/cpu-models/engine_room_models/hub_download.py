@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
 
-from engine_room_models.errors import BuildError
+from engine_room_models.errors import NoSpaceError, WrongContentError
 
 DEFAULT_ENDPOINT = "https://huggingface.co"
 # Time for each of: name resolution, TCP connection, TLS handshake.
@@ -33,12 +33,17 @@ STALL_BYTES = 1 << 20
 ATTEMPTS = 4
 PROGRESS_SECONDS = 1.0
 _CHUNK_BYTES = 1 << 18
+_REFUSALS = {http.client.UNAUTHORIZED, http.client.FORBIDDEN, http.client.NOT_FOUND, http.client.GONE}
 
 Report = Callable[[str], None]
 
 
 class HubUnavailableError(Exception):
     """The hub can't be reached, refuses, or stalls. The text says which."""
+
+
+class HubRefusedError(HubUnavailableError):
+    """The hub answers that it has no such file, or not for us; asking again would not help."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,7 @@ def download(file: HubFile, cache: Path, report: Report, limits: Limits | None =
 
     The bytes go to `SHA256.partial` first, which a later call continues, and which one process at a time
     writes. Raises HubUnavailableError when another source should be tried, BuildError when the content has
-    another sha-256 (the copy is removed) or the disk has no room.
+    another sha-256 (WrongContentError; the copy is removed) or the disk has no room (NoSpaceError).
     """
     limits = limits or Limits()
     cache.mkdir(parents=True, exist_ok=True)
@@ -91,7 +96,7 @@ def download(file: HubFile, cache: Path, report: Report, limits: Limits | None =
             raise
         if digest != file.sha256:
             partial.unlink(missing_ok=True)
-            raise BuildError(
+            raise WrongContentError(
                 f"{file.url()}: sha-256 is {digest}, expected {file.sha256}; the download is removed: "
                 f"correct the spec, or the hub or a proxy on the way sends other content."
             )
@@ -185,7 +190,8 @@ def _open(request: urllib.request.Request, limits: Limits) -> http.client.HTTPRe
         with error:
             if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
                 raise _RestartError from error
-            raise HubUnavailableError(f"{request.full_url} answers {error.code} {error.reason}") from error
+            kind = HubRefusedError if error.code in _REFUSALS else HubUnavailableError
+            raise kind(f"{request.full_url} answers {error.code} {error.reason}") from error
     except urllib.error.URLError as error:
         raise HubUnavailableError(f"{request.host} can't be reached: {error.reason}") from error
     except (TimeoutError, http.client.HTTPException, ConnectionError) as error:
@@ -225,7 +231,7 @@ def _total_bytes(response: http.client.HTTPResponse, size: int) -> int | None:
 def _require_space(path: Path, needed: int) -> None:
     free = shutil.disk_usage(path.parent).free
     if needed > free:
-        raise BuildError(
+        raise NoSpaceError(
             f"{path.parent}: the download needs {needed} bytes more and {free} are free; make room."
         )
 

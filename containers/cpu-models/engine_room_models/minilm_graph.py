@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from engine_room_models.attention import AttentionWeights, self_attention
+from engine_room_models.attention import UNSEEN_BIAS, AttentionWeights, self_attention
 from engine_room_models.onnx_graph import OnnxGraph
 from engine_room_models.weights import Weights
 
@@ -25,13 +25,14 @@ class MiniLmConfig:
 def build_minilm(weights: Weights, config: MiniLmConfig) -> tuple[bytes, int]:
     """The model and its embedding width.
 
-    Inputs: `input_ids` and `attention_mask`, both int64 [batch, sequence]; every text is segment 0.
+    Inputs: `input_ids` and `attention_mask`, both int32 [batch, sequence] (TensorRT before 10 has no
+    64-bit tensors); every text is segment 0.
     Output: `text_embedding`, float32 [batch, width], rows of unit length.
     """
     graph = OnnxGraph("sentence_encoder")
     shape = ("batch", "sequence")
-    input_ids = graph.input_int64("input_ids", shape)
-    mask = graph.node("Cast", graph.input_int64("attention_mask", shape), to=1)
+    input_ids = graph.input_int32("input_ids", shape)
+    mask = graph.node("Cast", graph.input_int32("attention_mask", shape), to=1)
 
     words = weights.float32("embeddings.word_embeddings.weight", None, None)
     width = words.shape[1]
@@ -41,7 +42,7 @@ def build_minilm(weights: Weights, config: MiniLmConfig) -> tuple[bytes, int]:
     sequence = graph.node("Shape", input_ids, start=1, end=2)
     start = graph.integers(0)
     position = graph.node(
-        "Slice", graph.weight("position_embeddings", positions + segments[0]), start, sequence
+        "Slice", graph.weight("position_embedding", positions + segments[0]), start, sequence
     )
     norm = weights.norm("embeddings.LayerNorm", width)
     epsilon = config.layer_norm_epsilon
@@ -60,8 +61,9 @@ def build_minilm(weights: Weights, config: MiniLmConfig) -> tuple[bytes, int]:
 
 
 def _mask_bias(graph: OnnxGraph, mask: str) -> str:
-    """[batch, 1, 1, sequence]: 0 for kept tokens, -1e9 for padding, whose softmax is then exactly zero."""
-    bias = graph.node("Mul", graph.node("Sub", mask, graph.scalar(1.0)), graph.scalar(1e9))
+    """[batch, 1, 1, sequence]: 0 for kept tokens, the bias of what is not seen for padding."""
+    padding = graph.node("Sub", graph.scalar(1.0), mask)
+    bias = graph.node("Mul", padding, graph.scalar(UNSEEN_BIAS))
     return graph.node("Unsqueeze", bias, graph.integers(1, 2))
 
 

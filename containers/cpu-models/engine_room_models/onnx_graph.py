@@ -32,9 +32,9 @@ class OnnxGraph:
         self._graph.name = name
         self._constants: set[str] = set()
 
-    def input_int64(self, name: str, shape: Sequence[Dimension]) -> str:
-        """Declares an input of 64-bit integers; a dimension that is a string is dynamic."""
-        self._graph.input.append(helper.make_tensor_value_info(name, TensorProto.INT64, shape))
+    def input_int32(self, name: str, shape: Sequence[Dimension]) -> str:
+        """Declares an input of 32-bit integers; a dimension that is a string is dynamic."""
+        self._graph.input.append(helper.make_tensor_value_info(name, TensorProto.INT32, shape))
         return name
 
     def input_float32(self, name: str, shape: Sequence[Dimension]) -> str:

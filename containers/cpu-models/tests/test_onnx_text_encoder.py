@@ -40,15 +40,15 @@ def encoder(text_encoder: Path) -> SentenceEncoder:
     return SentenceEncoder(text_encoder, max_tokens=256, threads=2)
 
 
-def tokenized(folder: Path, texts: list[str]) -> dict[str, npt.NDArray[np.int64]]:
+def tokenized(folder: Path, texts: list[str]) -> dict[str, npt.NDArray[np.int32]]:
     """The texts padded to the longest, as the graph reads them."""
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.enable_truncation(256)
     tokenizer.enable_padding()
     encodings = tokenizer.encode_batch(texts)
     return {
-        "input_ids": np.array([encoding.ids for encoding in encodings], dtype=np.int64),
-        "attention_mask": np.array([encoding.attention_mask for encoding in encodings], dtype=np.int64),
+        "input_ids": np.array([encoding.ids for encoding in encodings], dtype=np.int32),
+        "attention_mask": np.array([encoding.attention_mask for encoding in encodings], dtype=np.int32),
     }
 
 
@@ -66,7 +66,7 @@ def test_agrees_with_an_independent_export(encoder: SentenceEncoder, text_encode
     texts = [text for text in TEXTS if text]
     cosines = []
     for text, ours in zip(texts, encoder.encode(texts)[0], strict=True):
-        feeds = tokenized(text_encoder, [text])
+        feeds = {name: values.astype(np.int64) for name, values in tokenized(text_encoder, [text]).items()}
         hidden = other.run(None, {**feeds, "token_type_ids": np.zeros_like(feeds["input_ids"])})[0]
         pooled = hidden.mean(axis=1)[0]
         cosines.append(float(pooled @ ours / np.linalg.norm(pooled)))
@@ -75,7 +75,7 @@ def test_agrees_with_an_independent_export(encoder: SentenceEncoder, text_encode
     assert min(cosines) > 0.998
 
 
-def forward(tensors: dict[str, Matrix], feeds: dict[str, npt.NDArray[np.int64]], heads: int) -> Matrix:
+def forward(tensors: dict[str, Matrix], feeds: dict[str, npt.NDArray[np.int32]], heads: int) -> Matrix:
     """BERT with mean pooling, step by step as the paper has it, in 64-bit floats."""
 
     def norm(value: Matrix, name: str) -> Matrix:

@@ -104,7 +104,13 @@ const IMAGE_SOURCES = {
   encoders: {
     kind: "built",
     dockerfile: "containers/encoders/Dockerfile",
-    paths: ["containers/encoders"],
+    paths: [
+      "containers/cpu-models/engine_room_models",
+      "containers/cpu-models/models/text_encoder",
+      "containers/cpu-models/models/vision_encoder",
+      "containers/encoders/encoder_builder",
+      "containers/encoders/requirements.lock",
+    ],
     hasRelease: true,
     base: ({ release }) => `${REGISTRY}:${release}-py3`,
     baseGB: () => TRITON_PY3_GB,

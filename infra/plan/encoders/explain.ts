@@ -5,7 +5,7 @@ import type { EncoderPlan, EncoderStepName } from "./types.ts";
 /** What each command is, and whose. */
 const COMMENTS: Readonly<Record<EncoderStepName, string>> = {
   export:
-    "downloads the files at their commit and writes the ONNX graph (encoder_builder is this project's own program, which this version does not have yet)",
+    "downloads the files at their commit and writes the ONNX graph (encoder_builder is this project's own program)",
   calibrate:
     "measures ranges on samples and writes quantize and dequantize nodes (encoder_builder, likewise)",
   trtexec: "builds the plan (NVIDIA's own tool, part of the image)",

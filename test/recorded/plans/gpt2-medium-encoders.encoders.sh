@@ -2,7 +2,7 @@
 mkdir -p /store/encoders/11fabba3c4bc/clip_text /store/encoders/11fabba3c4bc/text_encoder /store/encoders/11fabba3c4bc/vision_encoder
 
 # clip_text: clip-vit-base-patch32, served by clip_text_tower.
-# export: downloads the files at their commit and writes the ONNX graph (encoder_builder is this project's own program, which this version does not have yet).
+# export: downloads the files at their commit and writes the ONNX graph (encoder_builder is this project's own program).
 python3 -m encoder_builder export \
   --repository=openai/clip-vit-base-patch32 \
   --revision=3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268 \
@@ -37,7 +37,7 @@ python3 -m encoder_builder calibrate \
   --skipInference
 
 # text_encoder: all-MiniLM-L6-v2, served by text_tower.
-# export: downloads the files at their commit and writes the ONNX graph (encoder_builder is this project's own program, which this version does not have yet).
+# export: downloads the files at their commit and writes the ONNX graph (encoder_builder is this project's own program).
 python3 -m encoder_builder export \
   --repository=sentence-transformers/all-MiniLM-L6-v2 \
   --revision=1110a243fdf4706b3f48f1d95db1a4f5529b4d41 \
@@ -73,7 +73,7 @@ python3 -m encoder_builder calibrate \
   --skipInference
 
 # vision_encoder: clip-vit-base-patch32, served by vision_tower.
-# export: downloads the files at their commit and writes the ONNX graph (encoder_builder is this project's own program, which this version does not have yet).
+# export: downloads the files at their commit and writes the ONNX graph (encoder_builder is this project's own program).
 python3 -m encoder_builder export \
   --repository=openai/clip-vit-base-patch32 \
   --revision=3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268 \

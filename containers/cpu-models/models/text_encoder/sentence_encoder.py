@@ -54,7 +54,7 @@ class SentenceEncoder:
 
     def _run(self, encodings: Sequence[Encoding]) -> npt.NDArray[np.float32]:
         length = max(len(encoding.ids) for encoding in encodings)
-        input_ids = np.zeros((len(encodings), length), dtype=np.int64)
+        input_ids = np.zeros((len(encodings), length), dtype=np.int32)
         attention_mask = np.zeros_like(input_ids)
         for row, encoding in enumerate(encodings):
             input_ids[row, : len(encoding.ids)] = encoding.ids

@@ -1,0 +1,133 @@
+"""The builder as a process of its own, with a hub on loopback and an image's programs around it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fake_hub import FakeHub, Handler, running_hub
+from small_towers import small_hub, small_spec
+
+ROOT = Path(__file__).parents[1]
+TIMEOUT_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a builder printed, and how it ended."""
+
+    code: int
+    events: list[dict[str, Any]]
+    lines: str
+
+    def named(self, event: str) -> list[dict[str, Any]]:
+        """The events of one name."""
+        return [one for one in self.events if one["event"] == event]
+
+
+@dataclass
+class Workshop:
+    """A store, a hub, and the programs of an image in a folder of their own."""
+
+    folder: Path
+    hub: FakeHub
+    files: dict[str, dict[str, bytes]]
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def store(self) -> Path:
+        """Mounted at /store in a container."""
+        return self.folder / "store"
+
+    @property
+    def trtexec(self) -> Path:
+        """In the place of NVIDIA's."""
+        return self.folder / "bin" / "trtexec"
+
+    def spec(self, *, gpu: bool) -> dict[str, Any]:
+        """The plan's, for the small models."""
+        return small_spec(self.store, self.files, trtexec=self.trtexec if gpu else None)
+
+    def trtexec_calls(self) -> list[list[str]]:
+        """The words of each."""
+        log = self.folder / "trtexec.log"
+        return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+    def start(self, spec: dict[str, Any], **environment: str) -> subprocess.Popen[str]:
+        """`encoder_builder build`; the caller ends it."""
+        path = self.folder / "encoders.json"
+        path.write_text(json.dumps(spec))
+        return subprocess.Popen(
+            [sys.executable, "-m", "encoder_builder", "build", str(path)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.folder,
+            env={**os.environ, **self.environment, **environment},
+        )
+
+    def build(self, spec: dict[str, Any], **environment: str) -> Outcome:
+        """Until it ends."""
+        with self.start(spec, **environment) as process:
+            try:
+                events, lines = process.communicate(timeout=TIMEOUT_SECONDS)
+            finally:
+                process.kill()
+        return Outcome(process.returncode, [json.loads(line) for line in events.splitlines()], lines)
+
+
+@contextmanager
+def workshop(folder: Path) -> Iterator[Workshop]:
+    """With an A10G and the image of release 25.07."""
+    files = small_hub()
+    programs = folder / "bin"
+    programs.mkdir()
+    trtexec = (ROOT / "tests" / "fake_trtexec.py").read_text()
+    _program(programs / "trtexec", trtexec.replace("/usr/bin/env python3", sys.executable, 1))
+    _program(programs / "nvidia-smi", _NVIDIA_SMI)
+    with running_hub() as hub:
+        hub.answer = lambda handler: _answer(handler, files)
+        yield Workshop(
+            folder,
+            hub,
+            files,
+            {
+                "PATH": f"{programs}:{os.environ['PATH']}",
+                "PYTHONPATH": f"{ROOT}:{ROOT.parent / 'cpu-models'}",
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "HF_ENDPOINT": hub.endpoint,
+                "FAKE_TRTEXEC_LOG": str(folder / "trtexec.log"),
+                "FAKE_GPU": "NVIDIA A10G, 8.6, 570.133.20",
+                "NVIDIA_TRITON_SERVER_VERSION": "25.07",
+            },
+        )
+
+
+_NVIDIA_SMI = """#!/bin/sh
+case "$1" in
+  --query-gpu=name,compute_cap,driver_version) echo "$FAKE_GPU" ;;
+  -L) echo "GPU 0: NVIDIA A10G (UUID: GPU-0)" ;;
+  *) echo "Invalid argument: $1"; exit 2 ;;
+esac
+"""
+
+
+def _program(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def _answer(handler: Handler, files: dict[str, dict[str, bytes]]) -> None:
+    owner, name, _, _, path = handler.path.lstrip("/").split("/", 4)
+    content = files.get(f"{owner}/{name}", {}).get(path)
+    if content is None:
+        handler.send(404)
+    else:
+        handler.send_file(content)

@@ -1,0 +1,287 @@
+"""Whole builds by the command: a hub on loopback, small seeded towers, and trtexec's words."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnxruntime
+import pytest
+from builder_process import Workshop, workshop
+
+MODELS = ("clip_text", "text_encoder", "vision_encoder")
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Workshop]:
+    with workshop(tmp_path) as one:
+        yield one
+
+
+def manifest_of(spec: dict[str, Any]) -> dict[str, Any]:
+    return dict(json.loads((Path(spec["plan"]["directory"]) / "manifest.json").read_bytes()))
+
+
+def assert_nothing_half_done(shop: Workshop) -> None:
+    assert not list(shop.store.glob("encoders/.*"))
+
+
+def test_builds_for_a_cpu_what_its_source_computes(shop: Workshop) -> None:
+    spec = shop.spec(gpu=False)
+    outcome = shop.build(spec)
+    assert outcome.code == 0, outcome.lines
+    manifest = manifest_of(spec)
+    assert (manifest["kind"], manifest["key"], manifest["gpu"]) == ("encoders", spec["plan"]["key"], None)
+    steps = {(step["model"], step["step"]): step for step in manifest["steps"]}
+    assert set(steps) == {(name, "export") for name in MODELS}
+    assert max(step["maxError"] for step in steps.values()) < 1e-5
+    # A comparison of nothing has no error, either.
+    assert {step["samples"] for step in steps.values()} == {4}
+    assert [event["maxError"] for event in outcome.named("checked")] == [
+        steps[name, "export"]["maxError"] for name in MODELS
+    ]
+    assets = {
+        "clip_text": "tokenizer.json",
+        "text_encoder": "tokenizer.json",
+        "vision_encoder": "preprocess.json",
+    }
+    directory = Path(spec["plan"]["directory"])
+    files = {file["path"]: file for file in manifest["files"]}
+    assert set(files) == {
+        f"{name}/{file}" for name, asset in assets.items() for file in ("model.onnx", asset)
+    }
+    for path, file in files.items():
+        content = (directory / path).read_bytes()
+        assert (len(content), hashlib.sha256(content).hexdigest()) == (file["bytes"], file["sha256"])
+    assert shop.trtexec_calls() == []
+    assert_nothing_half_done(shop)
+
+
+def test_builds_plans_with_the_words_of_the_plan(shop: Workshop) -> None:
+    spec = shop.spec(gpu=True)
+    outcome = shop.build(spec)
+    assert outcome.code == 0, outcome.lines
+    planned = [step["argv"] for model in spec["plan"]["models"] for step in model["steps"][1:]]
+    directory = spec["plan"]["directory"]
+    calls = shop.trtexec_calls()
+    assert [len(call) for call in calls] == [len(argv) for argv in planned]
+    # All that differs is the folder of this attempt, which is renamed to the plan's.
+    temporary = calls[0][1].removeprefix("--onnx=").rpartition("/clip_text/")[0]
+    assert Path(temporary).parent == Path(directory).parent
+    assert [[word.replace(temporary, directory) for word in call] for call in calls] == planned
+    manifest = manifest_of(spec)
+    for step in manifest["steps"]:
+        if step["step"] == "calibrate":
+            assert step["quantizedNodes"] > 0
+            assert step["minCosine"] > 0.9
+        if step["step"] == "trtexec":
+            assert step["tensorRt"] == "10.11.0"
+    assert manifest["builtWith"]["driver"] == "570.133.20"
+    served = {file for model in spec["plan"]["tritonModels"] for file in model["files"].values()}
+    assert served <= {file["path"] for file in manifest["files"]}
+
+
+def test_int8_has_scales_around_zero_for_each_column(shop: Workshop) -> None:
+    spec = shop.spec(gpu=True)
+    assert shop.build(spec).code == 0
+    for name in MODELS:
+        model = onnx.load(Path(spec["plan"]["directory"]) / name / "model.qdq.onnx")
+        constants = {one.name: onnx.numpy_helper.to_array(one) for one in model.graph.initializer}
+        quantizers = [node for node in model.graph.node if node.op_type == "QuantizeLinear"]
+        assert quantizers
+        # TensorRT takes symmetric ranges alone, and reads the weights as floats.
+        assert all(not constants[node.input[2]].any() for node in quantizers)
+        assert all(constants[node.input[2]].dtype == np.int8 for node in quantizers)
+        weights = [node for node in quantizers if node.input[0] in constants]
+        assert len(weights) * 2 == len(quantizers)
+        assert all(constants[node.input[1]].size > 1 for node in weights)
+        # Attention's own products, and the two kinds that are told apart by name.
+        kept = {node.input[1] for node in model.graph.node if node.op_type == "MatMul"} & set(constants)
+        assert {weight.rpartition(".")[0].rpartition(".")[2] for weight in kept} <= {"down", "projection"}
+
+
+def test_int8_of_a_half_precision_graph_has_scales_in_half_precision(shop: Workshop) -> None:
+    # Releases whose TensorRT has strong types alone: the graph says the format of what is not in int8.
+    spec = json.loads(json.dumps(shop.spec(gpu=True)).replace("--data-type=float32", "--data-type=float16"))
+    outcome = shop.build(spec)
+    assert outcome.code == 0, outcome.lines
+    calibrated = [step for step in manifest_of(spec)["steps"] if step["step"] == "calibrate"]
+    assert [step["minCosine"] > 0.9 for step in calibrated] == [True] * 3
+    model = onnx.load(Path(spec["plan"]["directory"]) / "text_encoder" / "model.qdq.onnx")
+    types = {one.name: one.data_type for one in model.graph.initializer}
+    scales = {types[node.input[1]] for node in model.graph.node if node.op_type == "QuantizeLinear"}
+    assert scales == {onnx.TensorProto.FLOAT16}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_graph_takes_any_batch_and_length(shop: Workshop, name: str) -> None:
+    spec = shop.spec(gpu=False)
+    spec["plan"]["models"] = [model for model in spec["plan"]["models"] if model["name"] == name]
+    assert shop.build(spec).code == 0
+    session = onnxruntime.InferenceSession(Path(spec["plan"]["directory"]) / name / "model.onnx")
+    random = np.random.RandomState(0)
+    if name == "vision_encoder":
+        feeds: dict[str, npt.NDArray[Any]] = {
+            "pixel_values": random.standard_normal((7, 3, 24, 24)).astype(np.float32)
+        }
+    else:
+        mask = (np.arange(77) < np.array([77, 1, 20, 3, 50, 2, 9])[:, None]).astype(np.int32)
+        feeds = {
+            "input_ids": random.randint(0, 100, mask.shape).astype(np.int32) * mask,
+            "attention_mask": mask,
+        }
+    together = session.run(None, feeds)[0]
+    assert len(together) == 7
+    np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-5)
+    for row, vector in enumerate(together):
+        # Padding is cut off, where there is some.
+        length = int(feeds["attention_mask"][row].sum()) if "attention_mask" in feeds else None
+        alone = {key: values[row : row + 1, :length] for key, values in feeds.items()}
+        np.testing.assert_allclose(session.run(None, alone)[0][0], vector, atol=1e-5)
+
+
+def test_half_precision_keeps_inputs_and_output(shop: Workshop) -> None:
+    spec = json.loads(json.dumps(shop.spec(gpu=False)).replace("--data-type=float32", "--data-type=float16"))
+    outcome = shop.build(spec)
+    assert outcome.code == 0, outcome.lines
+    for step in manifest_of(spec)["steps"]:
+        # More than a float32 graph has: it is half precision that was computed in.
+        assert 1e-6 < step["maxError"] < 5e-3
+    model = onnx.load(Path(spec["plan"]["directory"]) / "vision_encoder" / "model.onnx")
+    for value in (*model.graph.input, *model.graph.output):
+        assert value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT
+
+
+def test_what_is_complete_is_not_built_again(shop: Workshop) -> None:
+    spec = shop.spec(gpu=True)
+    assert shop.build(spec).code == 0
+    shop.hub.requests.clear()
+    # No GPU is asked for what is there.
+    again = shop.build(spec, FAKE_GPU="")
+    assert (again.code, [event["event"] for event in again.events]) == (0, ["complete"])
+    assert again.events[0]["isNew"] is False
+    assert (len(shop.trtexec_calls()), shop.hub.requests) == (3, [])
+
+
+def test_a_cut_file_is_built_again_from_the_weights_in_the_store(shop: Workshop) -> None:
+    spec = shop.spec(gpu=False)
+    assert shop.build(spec).code == 0
+    shop.hub.requests.clear()
+    graph = Path(spec["plan"]["directory"]) / "clip_text" / "model.onnx"
+    whole = graph.read_bytes()
+    graph.write_bytes(whole[:-1])
+    assert shop.build(spec).code == 0
+    # The same bytes from the same weights.
+    assert graph.read_bytes() == whole
+    assert shop.hub.requests == []
+    assert_nothing_half_done(shop)
+
+
+def test_two_builders_build_once(shop: Workshop) -> None:
+    spec = shop.spec(gpu=True)
+    with shop.start(spec) as first, shop.start(spec) as second:
+        outputs = [one.communicate(timeout=120)[0] for one in (first, second)]
+    assert (first.returncode, second.returncode) == (0, 0)
+    new = [json.loads(output.splitlines()[-1])["isNew"] for output in outputs]
+    assert sorted(new) == [False, True]
+    assert len(shop.trtexec_calls()) == 3
+
+
+@pytest.mark.parametrize("event", ["file-fetched", "checked", "step-finished"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_stopped_build_is_made_good_by_the_next(shop: Workshop, event: str, number: signal.Signals) -> None:
+    spec = shop.spec(gpu=True)
+    with shop.start(spec) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if json.loads(line)["event"] == event:
+                process.send_signal(number)
+                break
+        process.communicate(timeout=120)
+    assert process.returncode == (-9 if number == signal.SIGKILL else 143)
+    assert not Path(spec["plan"]["directory"]).exists()
+    if number == signal.SIGTERM:
+        assert_nothing_half_done(shop)
+    outcome = shop.build(spec)
+    assert outcome.code == 0, outcome.lines
+    assert manifest_of(spec)["key"] == spec["plan"]["key"]
+    assert_nothing_half_done(shop)
+
+
+def test_kills_at_random_moments_leave_nothing_half_done(shop: Workshop) -> None:
+    spec = shop.spec(gpu=True)
+    random = np.random.RandomState(7)
+    directory = Path(spec["plan"]["directory"])
+    for _ in range(8):
+        with shop.start(spec) as process:
+            time.sleep(random.uniform(0.2, 3))
+            process.kill()
+            process.communicate(timeout=120)
+        if directory.exists():
+            manifest = manifest_of(spec)
+            assert all(
+                (directory / file["path"]).stat().st_size == file["bytes"] for file in manifest["files"]
+            )
+    assert shop.build(spec).code == 0
+    assert_nothing_half_done(shop)
+
+
+@pytest.mark.parametrize(
+    ("environment", "code", "reason"),
+    [
+        ({"FAKE_GPU": "NVIDIA L4, 8.9, 570.133.20"}, 3, "this machine has L4 with compute capability 8.9"),
+        ({"FAKE_GPU": ""}, 3, "nvidia-smi shows no GPU"),
+        ({"NVIDIA_TRITON_SERVER_VERSION": "25.08"}, 3, "this is the image of release 25.08"),
+        ({"FAKE_TRTEXEC_FAIL": "1"}, 9, "ended with exit code 1: .*OutOfMemory"),
+        ({"HF_ENDPOINT": "http://127.0.0.1:9"}, 5, "can't be reached"),
+    ],
+)
+def test_says_why_it_can_not_build(
+    shop: Workshop, environment: dict[str, str], code: int, reason: str
+) -> None:
+    spec = shop.spec(gpu=True)
+    outcome = shop.build(spec, **environment)
+    assert outcome.code == code, outcome.lines
+    failed = outcome.events[-1]
+    assert (failed["event"], failed["exitCode"]) == ("failed", code)
+    assert re.search(reason, failed["message"])
+    assert not Path(spec["plan"]["directory"]).exists()
+    assert_nothing_half_done(shop)
+
+
+def test_other_content_of_the_hub_is_not_kept(shop: Workshop) -> None:
+    spec = shop.spec(gpu=False)
+    shop.files["openai/clip-vit-base-patch32"]["tokenizer.json"] += b" "
+    outcome = shop.build(spec)
+    assert (outcome.code, outcome.events[-1]["event"]) == (6, "failed")
+    assert "sha-256 is" in outcome.events[-1]["message"]
+    assert not list(shop.store.rglob("tokenizer.json"))
+
+
+def test_a_file_that_the_hub_does_not_give_is_no_reason_to_wait(shop: Workshop) -> None:
+    spec = shop.spec(gpu=False)
+    del shop.files["openai/clip-vit-base-patch32"]["config.json"]
+    outcome = shop.build(spec)
+    assert outcome.code == 4
+    assert "answers 404" in outcome.events[-1]["message"]
+
+
+def test_a_damaged_weight_in_the_store_is_fetched_anew(shop: Workshop) -> None:
+    spec = shop.spec(gpu=False)
+    assert shop.build(spec).code == 0
+    place = next(shop.store.glob("weights/all-MiniLM-L6-v2/*/model.safetensors"))
+    place.write_bytes(place.read_bytes()[:-4] + b"\0\0\0\0")
+    (Path(spec["plan"]["directory"]) / "manifest.json").unlink()
+    shop.hub.requests.clear()
+    outcome = shop.build(spec)
+    assert (outcome.code, len(outcome.named("weights-damaged"))) == (0, 1)
+    assert [path.rpartition("/")[2] for path, _ in shop.hub.requests] == ["model.safetensors"]
