@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { projectRoot } from "../program/stack-file.ts";
 import { ensureBrowser, ensureContainerEngine, ensureSystemPackages } from "../setup/system-packages.ts";
 import { testPython } from "./test-python.ts";
@@ -43,7 +43,8 @@ export type SuiteName = "check" | "unit" | "python" | "services" | "stack" | "do
 /** Without npx, which takes as long to start as some suites to run. */
 const nodeBin = (name: string) => join(projectRoot, "node_modules/.bin", name);
 
-const cpuModels = join(projectRoot, "containers/cpu-models");
+/** Python packages of the project; each has its types and its tests checked from its own folder. */
+const PYTHON_PACKAGES = ["containers/cpu-models", "containers/trtllm"].map((path) => join(projectRoot, path));
 
 export const SUITES: Readonly<Record<SuiteName, Suite>> = {
   check: {
@@ -55,8 +56,8 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
         await execute(nodeBin("biome"), ["check", "."]),
         await execute(python, ["-m", "ruff", "check", "."]),
         await execute(python, ["-m", "ruff", "format", "--check", "."]),
-        await execute(python, ["-m", "mypy", "."], { cwd: cpuModels }),
       ];
+      for (const cwd of PYTHON_PACKAGES) outcomes.push(await execute(python, ["-m", "mypy", "."], { cwd }));
       const failed = outcomes.filter((code) => code !== 0).length;
       return { passed: outcomes.length - failed, failed, skipped: 0 };
     },
@@ -67,12 +68,16 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     run: (context) => vitest("unit", context),
   },
   python: {
-    summary: "encoders, model launcher and language model, against a real Triton",
+    summary: "encoders, model launcher and language model against a real Triton; engine builder",
     needsPython: true,
     run: async ({ python, directory, execute }) => {
-      const report = join(directory, "pytest.xml");
-      const code = await execute(python, ["-m", "pytest", "-q", `--junitxml=${report}`], { cwd: cpuModels });
-      return countJunit(report, code);
+      const counts: Counts[] = [];
+      for (const cwd of PYTHON_PACKAGES) {
+        const report = join(directory, `pytest-${basename(cwd)}.xml`);
+        const code = await execute(python, ["-m", "pytest", "-q", `--junitxml=${report}`], { cwd });
+        counts.push(countJunit(report, code));
+      }
+      return sum(counts);
     },
   },
   services: {
@@ -143,6 +148,11 @@ async function vitest(project: string, { directory, execute, python }: SuiteCont
     report,
     await execute(nodeBin("vitest"), ["run", "--project", project, ...reporters], { env }),
   );
+}
+
+function sum(counts: readonly Counts[]): Counts {
+  const total = (key: keyof Counts) => counts.reduce((all, one) => all + one[key], 0);
+  return { passed: total("passed"), failed: total("failed"), skipped: total("skipped") };
 }
 
 /** A report that is missing, or that counts no failure though the runner failed, is one failure. */

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -16,6 +17,10 @@ from engine_builder.transfer import Connection, RefusedError, RemoteFile, Unreac
 
 HUB_ENDPOINT = "https://huggingface.co"
 MODELSCOPE_DOMAIN = "www.modelscope.cn"
+
+
+# Other revisions are names, which the hub turns into commits.
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,9 @@ def list_hub(source: HubSource, connection: Connection) -> Listing:
         raise refused(source.repository, page, connection.token, error) from error
     except UnreachableError as error:
         raise unreachable(error) from error
+    commit = value.get("sha") if isinstance(value, dict) else None
+    if _COMMIT.fullmatch(source.revision) and commit != source.revision:
+        raise _strange(page, f"the commit {commit!r} instead of {source.revision}")
     files = []
     for sibling in _list_of(value, "siblings", page):
         path, lfs = _plain_path(sibling.get("rfilename"), page), sibling.get("lfs")

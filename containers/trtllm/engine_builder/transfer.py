@@ -22,6 +22,8 @@ from typing import IO, Any, Literal
 from urllib.parse import urlsplit
 
 _CHUNK_BYTES = 1 << 20
+# An attempt that brings less has failed like the one before.
+_PROGRESS_BYTES = 1 << 20
 # A listing of a hub has some hundred bytes for each file.
 _MOST_JSON_BYTES = 1 << 26
 _AGAIN = {408, 425, 429, 500, 502, 503, 504}
@@ -102,21 +104,23 @@ class Connection:
     def _fetch(self, remote: RemoteFile, partial: Path, on_bytes: Callable[[int], None]) -> str:
         with _PartialFile(partial, remote, on_bytes) as content:
             if content.size < remote.bytes:
-                self._retrying(remote.url, lambda: self._transfer(remote, content))
+                self._retrying(remote.url, lambda: self._transfer(remote, content), lambda: content.size)
             return content.finish()
 
-    def _retrying(self, url: str, attempt: Callable[[], Any]) -> Any:
-        pause = self.patience.first_pause_seconds
-        for count in range(1, self.patience.attempts + 1):
+    def _retrying(self, url: str, attempt: Callable[[], Any], arrived: Callable[[], int] = lambda: 0) -> Any:
+        """`arrived` counts bytes: a long transfer may break off often, as long as it gets ahead."""
+        failures, before = 0, arrived()
+        while True:
             try:
                 return attempt()
             except _AgainError as error:
-                if count == self.patience.attempts:
-                    raise UnreachableError(f"{url}: {error} ({count} attempts)") from error
+                failures = 1 if arrived() - before >= _PROGRESS_BYTES else failures + 1
+                before = arrived()
+                if failures >= self.patience.attempts:
+                    raise UnreachableError(f"{url}: {error} ({failures} attempts)") from error
+                pause = self.patience.first_pause_seconds * 2 ** (failures - 1)
                 asked = pause if error.retry_after_seconds is None else error.retry_after_seconds
                 self._sleep(min(asked, self.patience.longest_pause_seconds))
-                pause *= 2
-        raise UnreachableError(f"{url}: no attempt was allowed")
 
     def _sleep(self, seconds: float) -> None:
         if self.cancel.wait(seconds):
