@@ -112,3 +112,10 @@ def test_a_second_signal_does_not_cut_the_clearing_away_short(workspace: Workspa
         assert running.wait().code == 143
     assert not is_alive(tool)
     assert workspace.leftovers() == []
+
+
+def test_whatever_else_the_system_says_is_told(workspace: Workspace) -> None:
+    workspace.scratch.write_text("no folder")
+    result = workspace.build()
+    assert result.code == 1
+    assert result.message == f"{workspace.scratch / 'checkpoints'}: Not a directory."
