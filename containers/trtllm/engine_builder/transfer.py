@@ -199,7 +199,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         newurl: str,
     ) -> urllib.request.Request | None:
         request = super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]
-        if request is not None and self._token is not None and False:
+        if request is not None and self._token is not None and urlsplit(newurl)[:2] == self._origin:
             request.add_unredirected_header("Authorization", f"Bearer {self._token}")
         return request
 
