@@ -183,6 +183,11 @@ class Gate:
         wait_until(lambda: waiting.exists() and waiting.read_text() != "", f"{waiting}")
         return int(waiting.read_text())
 
+    @property
+    def was_terminated(self) -> bool:
+        """Whether the program was asked to end while it waited."""
+        return Path(f"{self.path}.terminated").exists()
+
     def open(self) -> None:
         """Lets it go on."""
         self.path.touch()

@@ -245,6 +245,7 @@ def test_sigterm_ends_the_command_and_clears_away(workspace: Workspace) -> None:
     assert result.code == 143
     assert result.named("stopped")[0]["signal"] == 15
     assert not is_alive(tool)
+    assert gate.was_terminated
     assert workspace.leftovers() == []
     assert not workspace.engine.exists()
 

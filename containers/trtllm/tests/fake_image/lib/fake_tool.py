@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -75,6 +76,12 @@ class Tool:
         gate = os.environ.get(f"FAKE_GATE_{self.name.upper()}")
         if gate is None:
             return
+
+        def stop(*_: object) -> None:
+            Path(f"{gate}.terminated").touch()
+            sys.exit(1)
+
+        signal.signal(signal.SIGTERM, stop)
         Path(f"{gate}.waiting").write_text(str(os.getpid()))
         while not Path(gate).exists():
             time.sleep(0.02)
