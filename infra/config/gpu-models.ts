@@ -1,5 +1,6 @@
 /** One served model of a stack on GPUs, and models that a stack adds to the catalogue. */
 import { z } from "zod";
+import { GOLDEN_PICTURE_NAMES } from "../plan/catalogue/golden-pictures.ts";
 import { DTYPES, FLAVOURS, QUANTIZATIONS, RECIPES, RUNTIMES } from "../plan/catalogue/types.ts";
 import { absolutePath, formattedText, formMessage, resourceName } from "./common.ts";
 
@@ -185,7 +186,7 @@ export const customModel = z.strictObject({
   imagePrompt: z.string().min(1).optional(),
   golden: z.strictObject({
     prompt: z.string().min(1),
-    image: z.string().min(1).optional(),
+    image: z.enum(GOLDEN_PICTURE_NAMES).optional(),
     maxTokens: z.int().min(1).max(512).default(30),
     answerContains: z.array(z.string().min(1)).min(1),
   }),

@@ -4,11 +4,12 @@
  * that a container is made anew only when something changed for it. No file has a credential.
  */
 import { canonicalJson } from "./canonical-json.ts";
-import type { LanguageModel, Release } from "./catalogue/types.ts";
+import type { GoldenQuestion, Release } from "./catalogue/types.ts";
 import type { RepositoryPlan as CpuRepositoryPlan } from "./cpu-repositories.ts";
 import type { EncoderPlan } from "./encoders/types.ts";
+import { goldenQuestion } from "./engine/golden-question.ts";
 import type { EnginePlan } from "./engine/types.ts";
-import { weightsDirectory } from "./engine/weights.ts";
+import { fetchCommands, weightsDirectory } from "./engine/weights.ts";
 import type { ModelPlan } from "./gpu-stack.ts";
 import { renderModelConfig } from "./repository/model-config.ts";
 import { MODEL_REPOSITORY } from "./repository/paths.ts";
@@ -59,9 +60,11 @@ interface EngineBuildSpec {
     readonly exclude: readonly string[];
     /** In GB (10^9). */
     readonly downloadGB: number;
+    /** What fetches them where they are on no hub; the builder itself fetches from hubs. */
+    readonly commands: readonly (readonly string[])[];
   };
   /** What the finished engine is asked. */
-  readonly golden: LanguageModel["golden"];
+  readonly golden: GoldenQuestion;
 }
 
 /** An engine's plan without the words that its commands were made from. */
@@ -133,8 +136,9 @@ export function engineBuildSpec({ spec, engine }: Pick<ModelPlan, "spec" | "engi
       include,
       exclude,
       downloadGB,
+      commands: fetchCommands(spec.engine),
     },
-    golden: row.golden,
+    golden: goldenQuestion(spec.engine),
   } satisfies EngineBuildSpec);
 }
 

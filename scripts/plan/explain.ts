@@ -1,5 +1,6 @@
 /** The commands behind a plan, as a person would type them: nothing happens on a GPU that can't be read here. */
 import { buildGenerateRequest, RequestError, wrapQuestion } from "@engine-room/triton-requests";
+import { type GoldenPicture, goldenPictures } from "../../infra/plan/catalogue/golden-pictures.ts";
 import { explainEncoders } from "../../infra/plan/encoders/explain.ts";
 import { gpuIdentity } from "../../infra/plan/engine/engine-plan.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
@@ -11,13 +12,6 @@ import { PAGE_COLUMNS, wrapText } from "./text-table.ts";
 
 /** Name under which `--explain` knows the encoders of a stack. */
 const ENCODERS = "encoders";
-
-/**
- * Where the pictures of golden prompts are published: the address that the walkthroughs of Triton and TensorRT-LLM use.
- */
-const GOLDEN_PICTURES: Readonly<Record<string, string>> = {
-  merlion: "https://storage.googleapis.com/sfr-vision-language-research/LAVIS/assets/merlion.png",
-};
 
 /** A command without address answers here, inside the container and, with `--net host`, beside it. */
 const SERVER = `http://localhost:${TRITON_PORTS.http}`;
@@ -128,8 +122,8 @@ function pictureLines({ engine }: ModelPlan["spec"], path: string): string[] {
   return url === undefined ? [] : [shellLine(["curl", "-fsSL", url, "--create-dirs", "--output", path])];
 }
 
-function pictureUrl(image: string | undefined): string | undefined {
-  return image === undefined ? undefined : GOLDEN_PICTURES[image];
+function pictureUrl(image: GoldenPicture | undefined): string | undefined {
+  return image === undefined ? undefined : goldenPictures[image].address;
 }
 
 /** What a build step cloned already is not cloned again. */

@@ -43,8 +43,8 @@ export type SuiteName = "check" | "unit" | "python" | "services" | "stack" | "do
 /** Without npx, which takes as long to start as some suites to run. */
 const nodeBin = (name: string) => join(projectRoot, "node_modules/.bin", name);
 
-/** Packages of Python, each with its own settings and tests. */
-const PYTHON_PACKAGES = ["containers/cpu-models", "containers/encoders"].map((path) =>
+/** Python packages of the project; each has its types and its tests checked from its own folder. */
+const PYTHON_PACKAGES = ["containers/cpu-models", "containers/encoders", "containers/trtllm"].map((path) =>
   join(projectRoot, path),
 );
 
@@ -70,19 +70,16 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     run: (context) => vitest("unit", context),
   },
   python: {
-    summary: "encoders and their builder, model launcher and language model, against a real Triton",
+    summary: "encoders, model launcher and language model against a real Triton; the builders of encoders and engines, the entry point",
     needsPython: true,
     run: async ({ python, directory, execute }) => {
-      const total = { passed: 0, failed: 0, skipped: 0 };
+      const counts: Counts[] = [];
       for (const cwd of PYTHON_PACKAGES) {
-        const report = join(directory, `${basename(cwd)}.xml`);
+        const report = join(directory, `pytest-${basename(cwd)}.xml`);
         const code = await execute(python, ["-m", "pytest", "-q", `--junitxml=${report}`], { cwd });
-        const { passed, failed, skipped } = countJunit(report, code);
-        total.passed += passed;
-        total.failed += failed;
-        total.skipped += skipped;
+        counts.push(countJunit(report, code));
       }
-      return total;
+      return sum(counts);
     },
   },
   services: {
@@ -153,6 +150,11 @@ async function vitest(project: string, { directory, execute, python }: SuiteCont
     report,
     await execute(nodeBin("vitest"), ["run", "--project", project, ...reporters], { env }),
   );
+}
+
+function sum(counts: readonly Counts[]): Counts {
+  const total = (key: keyof Counts) => counts.reduce((all, one) => all + one[key], 0);
+  return { passed: total("passed"), failed: total("failed"), skipped: total("skipped") };
 }
 
 /** A report that is missing, or that counts no failure though the runner failed, is one failure. */

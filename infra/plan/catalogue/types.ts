@@ -3,6 +3,8 @@
  * stack file can add one; every row says where its figures come from.
  */
 
+import type { GoldenPicture } from "./golden-pictures.ts";
+
 /** Number format of activations, and of weights that are not quantized; TensorRT-LLM's `--dtype`. */
 export const DTYPES = ["float16", "bfloat16"] as const;
 export type Dtype = (typeof DTYPES)[number];
@@ -124,6 +126,15 @@ export interface HubSource {
   readonly storedDtype: "float32" | "float16" | "bfloat16";
 }
 
+export interface GoldenQuestion {
+  readonly prompt: string;
+  /** Absent for a text model. */
+  readonly image?: GoldenPicture | undefined;
+  readonly maxTokens: number;
+  /** The answer holds one of these, upper and lower case alike. */
+  readonly answerContains: readonly string[];
+}
+
 /** One language or vision-language model. */
 export interface LanguageModel {
   readonly title: string;
@@ -154,14 +165,11 @@ export interface LanguageModel {
   readonly chat?: { readonly template: string; readonly stopWords: readonly string[] } | undefined;
   /** Text around a question about an image; `{question}` stands for it, and the image's mark is written out. */
   readonly imagePrompt?: string | undefined;
-  /** A question whose answer shows that an engine works; `image` names a bundled picture. */
-  readonly golden: {
-    readonly prompt: string;
-    readonly image?: string | undefined;
-    readonly maxTokens: number;
-    /** The answer holds one of these, upper and lower case alike. */
-    readonly answerContains: readonly string[];
-  };
+  /**
+   * A question whose answer shows that an engine works. No document gives the answers about a picture: those that documents
+   * ask about may not be given on.
+   */
+  readonly golden: GoldenQuestion;
   /** Where the figures come from. */
   readonly sources: readonly string[];
 }

@@ -1,5 +1,6 @@
 /** Rows that a stack adds to the catalogue: figures that contradict each other. */
 import { showValue } from "../../problems.ts";
+import { GOLDEN_PICTURE_NAMES } from "../catalogue/golden-pictures.ts";
 import { languageModels } from "../catalogue/language-models.ts";
 import type { Flavour, LanguageModel } from "../catalogue/types.ts";
 import { type Check, type CheckedStack, type Remark, stackCheck } from "./finding.ts";
@@ -84,7 +85,10 @@ export const customModelChecks = {
           vision === undefined
             ? "The row has no `vision`, so no image can be asked about."
             : "A golden prompt without image would not show that the visual engine works.",
-        fix: vision === undefined ? "Remove it." : "Name a bundled picture, such as merlion.",
+        fix:
+          vision === undefined
+            ? "Remove it."
+            : `Name a bundled picture: ${GOLDEN_PICTURE_NAMES.join(" or ")}.`,
       },
     ];
   }),

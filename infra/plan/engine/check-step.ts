@@ -1,10 +1,11 @@
 /** The step that asks a new engine the golden question, with TensorRT-LLM's own run.py. */
+import type { GoldenQuestion } from "../catalogue/types.ts";
 import type { EngineSpec } from "../spec.ts";
 import { script, sourceCodePath } from "./build-steps.ts";
+import { goldenQuestion } from "./golden-question.ts";
 import type { RecipeTable, VisualModelType, VisualRecipe } from "./recipes/types.ts";
 import type { StepDraft } from "./step-draft.ts";
 import type { Word } from "./types.ts";
-import { compareVersions } from "./version.ts";
 
 /**
  * What run.py gets as text; it writes the rest of the prompt itself (`USER:` and `ASSISTANT:` for LLaVA, say). From
@@ -20,39 +21,40 @@ const CHECK_INPUTS: Readonly<Record<VisualModelType, string>> = {
 
 /** Runs the golden prompt, under mpirun where there are several ranks. */
 export function checkStep(spec: EngineSpec, table: RecipeTable): StepDraft {
+  const golden = goldenQuestion(spec);
   const ranks = spec.tensorParallel * spec.pipelineParallel;
   const { vision } = spec.row;
   const command: readonly Word[] =
     vision === undefined || table.visual === null
-      ? textCheck(spec, table)
-      : visualCheck(spec, table.visual, vision.modelType);
+      ? textCheck(golden, table)
+      : visualCheck(golden, table.visual, vision.modelType);
   const launcher = ranks > 1 ? ["mpirun", "-n", String(ranks), "--allow-run-as-root"] : [];
   return {
     name: "check",
-    summary: `golden prompt; the answer holds ${spec.row.golden.answerContains.map((word) => `"${word}"`).join(" or ")}`,
+    summary: `golden prompt; the answer holds ${golden.answerContains.map((word) => `"${word}"`).join(" or ")}`,
     words: [...launcher, ...command],
     // Without it MPI fails to start in some containers: docs/multimodal.md of tensorrtllm_backend, MPI_Init_thread.
     environment: { PMIX_MCA_gds: "hash", ...sourceCodePath(spec).environment },
   };
 }
 
-function textCheck({ row }: EngineSpec, table: RecipeTable): readonly Word[] {
+function textCheck(golden: GoldenQuestion, table: RecipeTable): readonly Word[] {
   return [
     "python3",
     script(table.runScript),
     "--engine_dir",
     { place: "llm" },
     "--max_output_len",
-    String(row.golden.maxTokens),
+    String(golden.maxTokens),
     "--tokenizer_dir",
     { place: "weights" },
     "--input_text",
-    row.golden.prompt,
+    golden.prompt,
   ];
 }
 
 function visualCheck(
-  { row, release }: EngineSpec,
+  golden: GoldenQuestion,
   recipe: VisualRecipe,
   modelType: VisualModelType,
 ): readonly Word[] {
@@ -60,22 +62,19 @@ function visualCheck(
     recipe.engineDirectories === "together"
       ? ["--engine_dir", { place: "engine" }]
       : ["--visual_engine_dir", { place: "vision" }, "--llm_engine_dir", { place: "llm" }];
-  const takesImage =
-    row.golden.image !== undefined &&
-    recipe.imagePathSince !== null &&
-    compareVersions(release.tensorRtLlm, recipe.imagePathSince) >= 0;
+  const takesImage = golden.image !== undefined;
   return [
     "python3",
     script(recipe.runScript),
     "--max_new_tokens",
-    String(row.golden.maxTokens),
+    String(golden.maxTokens),
     "--hf_model_dir",
     { place: "weights" },
     ...engines,
     ...recipe.runFlags,
     ...(takesImage ? [{ before: "--image_path=", place: "goldenImage" } as const] : []),
     "--input_text",
-    CHECK_INPUTS[modelType].replace("{question}", () => row.golden.prompt),
+    CHECK_INPUTS[modelType].replace("{question}", () => golden.prompt),
     ...(takesImage ? ["--batch_size=1"] : []),
   ];
 }

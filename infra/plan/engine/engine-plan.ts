@@ -3,6 +3,7 @@ import type { EngineSpec, TargetGpu } from "../spec.ts";
 import { convertStep, llmStep, visionSteps } from "./build-steps.ts";
 import { checkStep } from "./check-step.ts";
 import { engineKey, shortKey } from "./engine-key.ts";
+import { goldenQuestion } from "./golden-question.ts";
 import { imageFolders } from "./image-folders.ts";
 import { recipeTables } from "./recipes/index.ts";
 import { codeDirectory, requirementSteps } from "./requirement-steps.ts";
@@ -87,7 +88,7 @@ function engineKeyFields(spec: EngineSpec, drafts: readonly StepDraft[]): Engine
 
 function enginePlaces(spec: EngineSpec, key: string): Readonly<Record<Place, string>> {
   const engine = `/store/engines/${spec.model}/${key}`;
-  const image = spec.row.golden.image;
+  const { image } = goldenQuestion(spec);
   const code = spec.row.vision?.codeRepository;
   return {
     weights: weightsDirectory(spec.model, spec.weights),

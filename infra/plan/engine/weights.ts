@@ -101,6 +101,17 @@ export function downloadSteps(
   }
 }
 
+/** The commands of a source that is no hub, for a builder that fetches from hubs by itself. */
+export function fetchCommands(
+  spec: Pick<EngineSpec, "model" | "row" | "weights">,
+): readonly (readonly string[])[] {
+  if (spec.weights.kind !== "s3") return [];
+  const weights = weightsDirectory(spec.model, spec.weights);
+  return downloadSteps(spec, { hubLinksByDefault: false }).map(({ words }) =>
+    words.map((word) => (typeof word === "string" ? word : weights)),
+  );
+}
+
 function filePatterns(row: LanguageModel): readonly string[] {
   const { include, exclude = [] } = row.source;
   return [

@@ -41,7 +41,7 @@ describe("engine.json", () => {
         include: expect.arrayContaining(["*.safetensors"]),
         exclude: expect.any(Array),
       },
-      golden: { image: "merlion", answerContains: expect.any(Array) },
+      golden: { image: "coffee", answerContains: expect.any(Array) },
     });
   });
 

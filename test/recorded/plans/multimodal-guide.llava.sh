@@ -42,16 +42,16 @@ python3 /app/examples/models/core/multimodal/build_multimodal_engine.py \
   --output_dir /store/engines/llava-1.5-7b/ba199d22e219/vision \
   --max_batch_size 8
 
-# 6. In the container, check: golden prompt; the answer holds "Singapore".
-curl -fsSL https://storage.googleapis.com/sfr-vision-language-research/LAVIS/assets/merlion.png \
+# 6. In the container, check: golden prompt; the answer holds "coffee" or "espresso" or "cup".
+curl -fsSL https://raw.githubusercontent.com/scikit-image/scikit-image/v0.25.2/skimage/data/coffee.png \
   --create-dirs \
-  --output /opt/engine-room/golden/merlion.png
+  --output /opt/engine-room/golden/coffee.png
 PMIX_MCA_gds=hash python3 /app/examples/models/core/multimodal/run.py \
   --max_new_tokens 30 \
   --hf_model_dir /store/weights/llava-1.5-7b/b234b804b114d9e37bb655e11cbbb5f5e971b7a9 \
   --engine_dir /store/engines/llava-1.5-7b/ba199d22e219 \
-  --image_path=/opt/engine-room/golden/merlion.png \
-  --input_text $'\n Which city is this?' \
+  --image_path=/opt/engine-room/golden/coffee.png \
+  --input_text $'\n What is shown in this picture?' \
   --batch_size=1
 
 # 7. In the container: the model repository, every placeholder that it has and none besides.
@@ -81,10 +81,10 @@ PMIX_MCA_gds=hash python3 /app/scripts/launch_triton_server.py \
   --multimodal_gpu0_cuda_mem_pool_bytes=300000000
 until curl -sf http://localhost:8000/v2/health/ready; do sleep 2; done
 
-# 9. A request; its answer holds "Singapore" (upper and lower case alike).
+# 9. A request; its answer holds "coffee" or "espresso" or "cup" (upper and lower case alike).
 python3 /app/tools/multimodal/client.py \
   --model_type llava \
   --hf_model_dir /store/weights/llava-1.5-7b/b234b804b114d9e37bb655e11cbbb5f5e971b7a9 \
-  --text $'\n Which city is this?' \
-  --image https://storage.googleapis.com/sfr-vision-language-research/LAVIS/assets/merlion.png \
+  --text $'\n What is shown in this picture?' \
+  --image https://raw.githubusercontent.com/scikit-image/scikit-image/v0.25.2/skimage/data/coffee.png \
   --request-output-len 30

@@ -48,16 +48,16 @@ python3 /app/examples/models/core/multimodal/build_multimodal_engine.py \
   --output_dir /store/engines/llama-3.2-11b-vision/28790971b12b/vision \
   --max_batch_size 8
 
-# 7. In the container, check: golden prompt; the answer holds "Merlion" or "water" or "Marina".
-curl -fsSL https://storage.googleapis.com/sfr-vision-language-research/LAVIS/assets/merlion.png \
+# 7. In the container, check: golden prompt; the answer holds "coffee" or "espresso" or "cup".
+curl -fsSL https://raw.githubusercontent.com/scikit-image/scikit-image/v0.25.2/skimage/data/coffee.png \
   --create-dirs \
-  --output /opt/engine-room/golden/merlion.png
+  --output /opt/engine-room/golden/coffee.png
 PMIX_MCA_gds=hash python3 /app/examples/models/core/multimodal/run.py \
   --max_new_tokens 16 \
   --hf_model_dir /store/weights/llama-3.2-11b-vision/3f2e93603aaa5dd142f27d34b06dfa2b6e97b8be \
   --engine_dir /store/engines/llama-3.2-11b-vision/28790971b12b \
-  --image_path=/opt/engine-room/golden/merlion.png \
-  --input_text '<|image|><|begin_of_text|>If I had to write a haiku for this one' \
+  --image_path=/opt/engine-room/golden/coffee.png \
+  --input_text '<|image|><|begin_of_text|>This picture shows' \
   --batch_size=1
 
 # 8. In the container: the model repository, every placeholder that it has and none besides.
@@ -87,7 +87,7 @@ PMIX_MCA_gds=hash python3 /app/scripts/launch_triton_server.py \
   --multimodal_gpu0_cuda_mem_pool_bytes=400000000
 until curl -sf http://localhost:8000/v2/health/ready; do sleep 2; done
 
-# 10. A request; its answer holds "Merlion" or "water" or "Marina" (upper and lower case alike).
+# 10. A request; its answer holds "coffee" or "espresso" or "cup" (upper and lower case alike).
 curl -sS http://localhost:8000/v2/models/ensemble/generate \
   --header 'content-type: application/json' \
-  --data '{"text_input":"<|image|>If I had to write a haiku for this one","max_tokens":16,"bad_words":"","stop_words":"","end_id":128001,"pad_id":128004,"top_k":1,"image_url_input":"https://storage.googleapis.com/sfr-vision-language-research/LAVIS/assets/merlion.png"}'
+  --data '{"text_input":"<|image|>This picture shows","max_tokens":16,"bad_words":"","stop_words":"","end_id":128001,"pad_id":128004,"top_k":1,"image_url_input":"https://raw.githubusercontent.com/scikit-image/scikit-image/v0.25.2/skimage/data/coffee.png"}'

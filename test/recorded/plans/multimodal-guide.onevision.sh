@@ -46,16 +46,15 @@ python3 /app/examples/models/core/multimodal/build_multimodal_engine.py \
   --output_dir /store/engines/llava-onevision-qwen2-7b/b5afba1c1159/vision \
   --max_batch_size 16
 
-# 7. In the container, check: golden prompt; the answer holds "Merlion" or "Singapore" or "statue"
-# or "fountain" or "lion".
-curl -fsSL https://storage.googleapis.com/sfr-vision-language-research/LAVIS/assets/merlion.png \
+# 7. In the container, check: golden prompt; the answer holds "coffee" or "espresso" or "cup".
+curl -fsSL https://raw.githubusercontent.com/scikit-image/scikit-image/v0.25.2/skimage/data/coffee.png \
   --create-dirs \
-  --output /opt/engine-room/golden/merlion.png
+  --output /opt/engine-room/golden/coffee.png
 PMIX_MCA_gds=hash python3 /app/examples/models/core/multimodal/run.py \
   --max_new_tokens 30 \
   --hf_model_dir /store/weights/llava-onevision-qwen2-7b/0d50680527681998e456c7b78950205bedd8a068 \
   --engine_dir /store/engines/llava-onevision-qwen2-7b/b5afba1c1159 \
-  --image_path=/opt/engine-room/golden/merlion.png \
+  --image_path=/opt/engine-room/golden/coffee.png \
   --input_text 'What is shown in this image?' \
   --batch_size=1
 
@@ -86,8 +85,7 @@ PMIX_MCA_gds=hash python3 /app/scripts/launch_triton_server.py \
   --multimodal_gpu0_cuda_mem_pool_bytes=300000000
 until curl -sf http://localhost:8000/v2/health/ready; do sleep 2; done
 
-# 10. A request; its answer holds "Merlion" or "Singapore" or "statue" or "fountain" or "lion"
-# (upper and lower case alike).
+# 10. A request; its answer holds "coffee" or "espresso" or "cup" (upper and lower case alike).
 curl -sS http://localhost:8000/v2/models/ensemble/generate \
   --header 'content-type: application/json' \
-  --data '{"text_input":"What is shown in this image?","max_tokens":30,"bad_words":"","stop_words":"","end_id":151645,"pad_id":151643,"top_k":1,"image_url_input":"https://storage.googleapis.com/sfr-vision-language-research/LAVIS/assets/merlion.png"}'
+  --data '{"text_input":"What is shown in this image?","max_tokens":30,"bad_words":"","stop_words":"","end_id":151645,"pad_id":151643,"top_k":1,"image_url_input":"https://raw.githubusercontent.com/scikit-image/scikit-image/v0.25.2/skimage/data/coffee.png"}'

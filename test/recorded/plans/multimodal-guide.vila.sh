@@ -57,15 +57,15 @@ PYTHONPATH=/store/code/VILA python3 /app/examples/models/core/multimodal/build_m
   --output_dir /store/engines/vila1.5-3b/9bbd2bf96570/vision \
   --max_batch_size 32
 
-# 10. In the container, check: golden prompt; the answer holds "Merlion" or "Singapore" or "statue".
-curl -fsSL https://storage.googleapis.com/sfr-vision-language-research/LAVIS/assets/merlion.png \
+# 10. In the container, check: golden prompt; the answer holds "coffee" or "espresso" or "cup".
+curl -fsSL https://raw.githubusercontent.com/scikit-image/scikit-image/v0.25.2/skimage/data/coffee.png \
   --create-dirs \
-  --output /opt/engine-room/golden/merlion.png
+  --output /opt/engine-room/golden/coffee.png
 PMIX_MCA_gds=hash PYTHONPATH=/store/code/VILA python3 /app/examples/models/core/multimodal/run.py \
   --max_new_tokens 68 \
   --hf_model_dir /store/weights/vila1.5-3b/42d1dda6807cc521ef27674ca2ae157539d17026 \
   --engine_dir /store/engines/vila1.5-3b/9bbd2bf96570 \
-  --image_path=/opt/engine-room/golden/merlion.png \
+  --image_path=/opt/engine-room/golden/coffee.png \
   --input_text $'<image>\n Please elaborate what you see in the images?' \
   --batch_size=1
 
@@ -96,10 +96,10 @@ PMIX_MCA_gds=hash python3 /app/scripts/launch_triton_server.py \
   --multimodal_gpu0_cuda_mem_pool_bytes=300000000
 until curl -sf http://localhost:8000/v2/health/ready; do sleep 2; done
 
-# 13. A request; its answer holds "Merlion" or "Singapore" or "statue" (upper and lower case alike).
+# 13. A request; its answer holds "coffee" or "espresso" or "cup" (upper and lower case alike).
 python3 /app/tools/multimodal/client.py \
   --model_type vila \
   --hf_model_dir /store/weights/vila1.5-3b/42d1dda6807cc521ef27674ca2ae157539d17026 \
   --text $'<image>\n Please elaborate what you see in the images?' \
-  --image https://storage.googleapis.com/sfr-vision-language-research/LAVIS/assets/merlion.png \
+  --image https://raw.githubusercontent.com/scikit-image/scikit-image/v0.25.2/skimage/data/coffee.png \
   --request-output-len 68

@@ -25,7 +25,7 @@ const corrections: readonly {
       "--max_seq_len 2560",
       "--max_multimodal_len 576",
       "/v2/models/llava-1.5/generate",
-      'its answer holds "Singapore"',
+      'its answer holds "coffee" or "espresso" or "cup"',
     ],
     hasNot: ["/tensorrtllm_backend", "git lfs"],
   },

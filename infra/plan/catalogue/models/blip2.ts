@@ -55,13 +55,13 @@ export const blip2Models = {
     tokenizer: { endId: 50_118, padId: 1, addsBeginToken: true },
     imagePrompt: "Question: {question} Answer:",
     golden: {
-      prompt: "which city is this?",
-      image: "merlion",
+      prompt: "what is shown in this picture?",
+      image: "coffee",
       maxTokens: 16,
-      answerContains: ["singapore"],
+      answerContains: ["coffee", "espresso", "cup"],
     },
     sources: [
-      "triton-inference-server/tensorrtllm_backend docs/multimodal.md: limits, 32 features, golden prompt and answer",
+      "triton-inference-server/tensorrtllm_backend docs/multimodal.md: limits, 32 features",
       "NVIDIA/TensorRT-LLM examples/models/core/multimodal/README.md, BLIP2: int8 and int4 of the OPT part",
       "Architecture and end id: config.json of Salesforce/blip2-opt-2.7b with OPT's published vocabulary of 50,272;" +
         " 3,744,679,936 parameters in all. The files of this revision are 14,979,207,136 bytes, which leaves room for" +

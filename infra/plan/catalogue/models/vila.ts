@@ -62,12 +62,12 @@ export const vilaModels = {
       "and polite answers to the user's questions. USER: <image>\n {question} ASSISTANT:",
     golden: {
       prompt: "Please elaborate what you see in the images?",
-      image: "merlion",
+      image: "coffee",
       maxTokens: 68,
-      answerContains: ["Merlion", "Singapore", "statue"],
+      answerContains: ["coffee", "espresso", "cup"],
     },
     sources: [
-      "triton-inference-server/tensorrtllm_backend docs/multimodal.md: limits, 196 features, 4 images, prompt and answer" +
+      "triton-inference-server/tensorrtllm_backend docs/multimodal.md: limits, 196 features, 4 images, prompt" +
         " (the documents write vila1.5-3b; the folder's name must hold vila)",
       "Language model Sheared-LLaMA-2.7B: github.com/NVlabs/VILA/issues/89; architecture: config.json of" +
         " princeton-nlp/Sheared-LLaMA-2.7B",

@@ -161,7 +161,7 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     fails: dockerCustom({ vision: customVision }),
     passes: dockerCustom({
       vision: customVision,
-      golden: { prompt: "Hello", answerContains: ["world"], image: "merlion" },
+      golden: { prompt: "Hello", answerContains: ["world"], image: "coffee" },
     }),
   },
 
@@ -628,7 +628,7 @@ export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp
   [
     "customGoldenShowsVision",
     "catalogue.models.own.golden.image",
-    dockerCustom({ golden: { prompt: "Hello", answerContains: ["world"], image: "merlion" } }),
+    dockerCustom({ golden: { prompt: "Hello", answerContains: ["world"], image: "coffee" } }),
     /no `vision`/,
   ],
   [

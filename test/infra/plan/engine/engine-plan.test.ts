@@ -54,7 +54,7 @@ describe("an engine plan", () => {
       engine: plan.directory,
       llm: `${plan.directory}/llm`,
       vision: `${plan.directory}/vision`,
-      goldenImage: "/opt/engine-room/golden/merlion.png",
+      goldenImage: "/opt/engine-room/golden/coffee.png",
       scripts: "/app/examples",
     });
     expect(plan.worldSize).toBe(1);

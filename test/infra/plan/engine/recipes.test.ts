@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { RELEASE_TAGS, releases } from "../../../../infra/plan/catalogue/releases.ts";
 import { enginePlan } from "../../../../infra/plan/engine/engine-plan.ts";
+import { goldenQuestion } from "../../../../infra/plan/engine/golden-question.ts";
 import { imageFolders } from "../../../../infra/plan/engine/image-folders.ts";
 import { recipeTables } from "../../../../infra/plan/engine/recipes/index.ts";
 import { compareVersions, valueAt } from "../../../../infra/plan/engine/version.ts";
@@ -47,6 +48,26 @@ describe("recipe tables", () => {
         expect(namedWords(plan, "check")).toContain("--image_path=<goldenImage>");
       }
     }
+  });
+});
+
+describe("the golden question", () => {
+  it.each([
+    ["24.05", "Which city is this?", false],
+    ["24.07", "Which city is this?", false],
+    ["24.08", "What is shown in this picture?", true],
+    ["25.07", "What is shown in this picture?", true],
+  ] as const)("of LLaVA on %s is %s", (tag, question, hasPicture) => {
+    const spec = engineSpec("llava-1.5-7b", { release: tag });
+    expect(goldenQuestion(spec).prompt).toBe(question);
+    const words = namedWords(enginePlan(spec), "check");
+    expect(words).toContain(`\n ${question}`);
+    expect(words.includes("--image_path=<goldenImage>")).toBe(hasPicture);
+  });
+
+  it("of a text model is its own on every release", () => {
+    const spec = engineSpec("llama-2-7b", { release: "24.02" });
+    expect(goldenQuestion(spec)).toBe(spec.row.golden);
   });
 });
 

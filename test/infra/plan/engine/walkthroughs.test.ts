@@ -105,8 +105,10 @@ const llava2507: Walkthrough = {
         },
         {
           document: '"\\n Which city is this?"',
-          corrected: "$'\\n Which city is this?'",
-          reason: "bash hands on a backslash and an n; the walkthrough's own log shows a line feed",
+          corrected: "$'\\n What is shown in this picture?'",
+          reason:
+            "bash hands on a backslash and an n, and the walkthrough's own log shows a line feed; an image may be given on" +
+            " with a CC0 picture, and nobody says what the merlion's is under",
         },
       ],
     },

@@ -149,7 +149,7 @@ const ownVisionRow = fc.record({
     maxImagesPerRequest: fc.constantFrom(1, 3),
   }),
   limits: mostly<object>([{ ...customModel.limits, maxImagesPerRequest: 1 }], [customModel.limits]),
-  golden: mostly<object>([{ ...customModel.golden, image: "merlion" }], [customModel.golden]),
+  golden: mostly<object>([{ ...customModel.golden, image: "coffee" }], [customModel.golden]),
   flavours: mostly<string>(["multimodal"], FLAVOURS).map((flavour) => [flavour]),
 });
 

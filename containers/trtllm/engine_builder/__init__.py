@@ -1,0 +1,1 @@
+"""Builds TensorRT-LLM engines once per content and keeps them in the engine store."""

@@ -1,0 +1,202 @@
+"""The weights of a model, in the store once for all engines that are made from them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine_builder.download import download, stored_files
+from engine_builder.errors import BuilderError, ExitCode
+from engine_builder.events import Reporter, size_text, utc_now
+from engine_builder.hubs import Listing, chosen, list_hub, list_modelscope
+from engine_builder.manifest import MANIFEST, StoredFile, missing_or_cut, read_manifest, write_manifest
+from engine_builder.spec import FolderSource, HubSource, ModelScopeSource, S3Source, Weights
+from engine_builder.steps import run_command
+from engine_builder.store_locks import StoreLocks
+from engine_builder.transfer import Connection, Patience
+
+# Where Docker and Kubernetes put the file with the hub's token; the name is that of the hub's own client.
+TOKEN_PATH = "HF_TOKEN_PATH"  # noqa: S105 (the name of a variable)
+
+_Hub = HubSource | ModelScopeSource
+_Fetched = HubSource | ModelScopeSource | S3Source
+
+
+@dataclass(frozen=True)
+class PresentWeights:
+    """Weights that are complete. `seconds` is what it took to get them now."""
+
+    directory: Path
+    bytes: int
+    seconds: float
+
+
+def complete_weights(weights: Weights) -> PresentWeights | None:
+    """Weights whose manifest says that they are all there, and whose files have the sizes that it says; a
+    folder of the user's own has no manifest."""
+    if isinstance(weights.source, FolderSource):
+        return _own_folder(weights.source)
+    manifest = read_manifest(weights.directory)
+    if manifest is None or any(
+        manifest.record.get(name) != value for name, value in _identity(weights).items()
+    ):
+        return None
+    if missing_or_cut(weights.directory, manifest.files):
+        return None
+    return PresentWeights(weights.directory, manifest.total_bytes, 0.0)
+
+
+@contextmanager
+def weights_in_use(
+    weights: Weights, locks: StoreLocks, scratch: Path, report: Reporter, patience: Patience
+) -> Iterator[PresentWeights]:
+    """Fetches what is missing, one builder at a time for one folder, and keeps the folder from being removed
+    until the block ends. Raises BuilderError, OSError.
+
+    `scratch` is an existing folder that the commands of a source run in.
+    """
+    source = weights.source
+    if isinstance(source, FolderSource):
+        yield _own_folder(source)
+        return
+    fetched: list[PresentWeights] = []
+    with locks.shared(
+        weights.directory,
+        is_ready=lambda: complete_weights(weights) is not None,
+        prepare=lambda: fetched.append(_fetch(weights, source, scratch, report, patience)),
+        on_wait=lambda: _tell_wait(weights, report),
+    ):
+        yield fetched[0] if fetched else _already_there(weights, report)
+
+
+def _already_there(weights: Weights, report: Reporter) -> PresentWeights:
+    present = complete_weights(weights)
+    if present is None:
+        raise BuilderError(
+            f"{weights.directory} loses files while it is in use; look at who else writes to the store.",
+            ExitCode.DAMAGED,
+        )
+    report.event(
+        "weights-present",
+        f"weights: {weights.directory} has all {size_text(present.bytes)}",
+        directory=str(weights.directory),
+        bytes=present.bytes,
+    )
+    return present
+
+
+def _fetch(
+    weights: Weights, source: _Fetched, scratch: Path, report: Reporter, patience: Patience
+) -> PresentWeights:
+    started = time.monotonic()
+    folder = weights.directory
+    folder.mkdir(parents=True, exist_ok=True)
+    # A manifest of other patterns, or of files that are gone.
+    (folder / MANIFEST).unlink(missing_ok=True)
+    if isinstance(source, S3Source):
+        files = _run_commands(weights, source, scratch, report)
+    else:
+        files = _from_hub(weights, source, report, patience)
+    seconds = time.monotonic() - started
+    fields = {**_identity(weights), "seconds": round(seconds, 1), "fetchedAt": utc_now()}
+    write_manifest(folder, "weights", files, fields)
+    total = sum(file.bytes for file in files)
+    report.event(
+        "weights-fetched",
+        f"weights: {len(files)} files, {size_text(total)} in {seconds:.1f} s",
+        directory=str(folder),
+        bytes=total,
+        files=len(files),
+        seconds=round(seconds, 1),
+    )
+    return PresentWeights(folder, total, seconds)
+
+
+def _from_hub(weights: Weights, source: _Hub, report: Reporter, patience: Patience) -> tuple[StoredFile, ...]:
+    connection, listing = _listing(source, patience)
+    files = tuple(
+        file
+        for file in chosen(listing, weights.include, weights.exclude, source.revision)
+        # The store's own name; no converter reads a file of a hub that is called so.
+        if file.path != MANIFEST
+    )
+    total = sum(file.bytes for file in files)
+    report.event(
+        "weights-started",
+        f"weights: {len(files)} of the {len(listing.files)} files of {listing.page}, {size_text(total)}",
+        source=listing.page,
+        revision=source.revision,
+        files=len(files),
+        bytes=total,
+    )
+    return download(listing, files, weights.directory, connection, report)
+
+
+def _listing(source: _Hub, patience: Patience) -> tuple[Connection, Listing]:
+    if isinstance(source, HubSource):
+        connection = Connection(token=read_token(os.environ), patience=patience)
+        return connection, list_hub(source, connection)
+    connection = Connection(patience=patience)
+    return connection, list_modelscope(source, connection)
+
+
+def read_token(environment: Mapping[str, str]) -> str | None:
+    """The token of the hub, from the file that HF_TOKEN_PATH names; None where it names none."""
+    name = environment.get(TOKEN_PATH, "")
+    if name == "":
+        return None
+    try:
+        token = Path(name).read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no ASCII text"
+        raise BuilderError(
+            f"{name}, which {TOKEN_PATH} names, can't be read: {why}; mount the hub's token there.",
+            ExitCode.NO_ACCESS,
+        ) from error
+    if not token or not token.isprintable() or " " in token:
+        raise BuilderError(f"{name}, which {TOKEN_PATH} names, holds no token.", ExitCode.NO_ACCESS)
+    return token
+
+
+def _run_commands(
+    weights: Weights, source: S3Source, scratch: Path, report: Reporter
+) -> tuple[StoredFile, ...]:
+    """The AWS CLI goes on where a killed one ended, and checks what it fetches."""
+    report.event("weights-started", f"weights: {source.uri}", source=source.uri, revision=source.revision)
+    for command in weights.commands:
+        run_command("download", command, {}, scratch, report)
+    files = tuple(file for file in stored_files(weights.directory) if file.path != MANIFEST)
+    if not files:
+        raise BuilderError(
+            f"{source.uri} has no files; correct the weights of the model.", ExitCode.WRONG_SPEC
+        )
+    return files
+
+
+def _own_folder(source: FolderSource) -> PresentWeights:
+    if not (source.path / "config.json").is_file():
+        raise BuilderError(
+            f"{source.path} has no config.json; mount the folder of the weights there.", ExitCode.WRONG_SPEC
+        )
+    return PresentWeights(source.path, sum(file.stat().st_size for file in source.path.rglob("*")), 0.0)
+
+
+def _identity(weights: Weights) -> dict[str, object]:
+    """What decides which files must be there."""
+    return {
+        "source": dict(weights.source_record),
+        "include": list(weights.include),
+        "exclude": list(weights.exclude),
+    }
+
+
+def _tell_wait(weights: Weights, report: Reporter) -> None:
+    report.event(
+        "waiting",
+        f"weights: another builder is fetching {weights.directory}; waiting for it",
+        directory=str(weights.directory),
+    )

@@ -1,0 +1,334 @@
+"""Weights from a hub: resumed, verified, with the token where it belongs, and clear words where they can't be
+had."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable
+from email.utils import formatdate
+from pathlib import Path
+
+import pytest
+from builder_process import Workspace
+from fake_hub import FILES, LFS, REVISION, FakeHub, Handler
+
+LARGE = "model-00001-of-00002.safetensors"
+SMALL = "model-00002-of-00002.safetensors"
+TOKEN = "hf_abcdefghijklmnopqrstuvwxyz"  # noqa: S105 (the fake hub's own)
+
+
+@pytest.fixture
+def alone(workspace: Workspace) -> Workspace:
+    """A spec for weights alone: no other step is in the way."""
+    workspace.spec = workspace.recorded("weights-alone.chat")
+    return workspace
+
+
+def partial(workspace: Workspace, name: str, content: bytes) -> Path:
+    """What a builder left that was killed while it fetched a file."""
+    path = workspace.weights / ".partial" / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    return path
+
+
+def assert_complete(workspace: Workspace) -> None:
+    for name in ("config.json", "tokenizer.model", LARGE, SMALL):
+        assert (workspace.weights / name).read_bytes() == FILES[name]
+    assert not (workspace.weights / ".partial").exists()
+    assert workspace.run("verify", str(workspace.weights)).code == 0
+
+
+def ranges(hub: FakeHub, name: str) -> list[str | None]:
+    return [request.range for request in hub.storage.requests if request.path == f"/storage/{name}"]
+
+
+def test_only_what_the_patterns_choose_is_fetched(alone: Workspace, hub: FakeHub) -> None:
+    alone.spec["weights"] |= {"include": ["*.safetensors", "original/"], "exclude": ["*-00002-*"]}
+    assert alone.build().code == 0
+    assert sorted(hub.transfers) == [LARGE, "original/consolidated.00.pth"]
+    assert (alone.weights / "original" / "consolidated.00.pth").is_file()
+
+
+def test_patterns_that_nothing_matches(alone: Workspace) -> None:
+    alone.spec["weights"]["include"] = ["*.gguf"]
+    result = alone.build()
+    assert result.code == 2
+    assert f"has {len(FILES)} files at" in result.message
+    assert "none that matches *.gguf" in result.message
+
+
+def test_other_patterns_fetch_what_is_missing(alone: Workspace, hub: FakeHub) -> None:
+    alone.spec["weights"]["include"] = ["config.json", "*-00001-*"]
+    assert alone.build().code == 0
+    alone.spec["weights"]["include"] += ["*-00002-*"]
+    assert alone.build().code == 0
+    assert hub.transfers == [LARGE, SMALL]
+
+
+def test_goes_on_where_a_killed_builder_ended(alone: Workspace, hub: FakeHub) -> None:
+    partial(alone, LARGE, FILES[LARGE][:700_000])
+    assert alone.build().code == 0
+    assert ranges(hub, LARGE) == ["bytes=700000-"]
+    assert_complete(alone)
+
+
+def test_files_that_are_complete_are_not_fetched_again(alone: Workspace, hub: FakeHub) -> None:
+    alone.weights.mkdir(parents=True)
+    (alone.weights / LARGE).write_bytes(FILES[LARGE])
+    # As long, and other bytes.
+    (alone.weights / SMALL).write_bytes(bytes(len(FILES[SMALL])))
+    assert alone.build().code == 0
+    assert ranges(hub, LARGE) == []
+    assert ranges(hub, SMALL) == [None]
+    assert_complete(alone)
+
+
+def test_resumes_transfers_that_break_off(alone: Workspace, hub: FakeHub) -> None:
+    hub.most = 400_000
+    assert alone.build().code == 0
+    assert ranges(hub, LARGE) == [None, "bytes=400000-", "bytes=800000-"]
+    assert_complete(alone)
+
+
+def test_a_transfer_that_gets_ahead_may_break_off_often(alone: Workspace, hub: FakeHub) -> None:
+    hub.files[LARGE] = bytes(range(256)) * 4096 * 3
+    hub.most = 1 << 20
+    alone.spec["weights"]["include"] = [LARGE]
+    assert alone.build("--attempts", "2").code == 0
+    assert ranges(hub, LARGE) == [None, f"bytes={1 << 20}-", f"bytes={2 << 20}-"]
+
+
+def test_keeps_what_arrived_of_transfers_that_keep_breaking_off(alone: Workspace, hub: FakeHub) -> None:
+    hub.most = 1000
+    result = alone.build("--attempts", "1")
+    assert result.code == 5
+    assert "the transfer ended after 1000 of" in result.message
+    hub.most = None
+    asked = len(hub.storage.requests)
+    assert alone.build().code == 0
+    assert "bytes=1000-" in [request.range for request in hub.storage.requests[asked:]]
+    assert_complete(alone)
+
+
+@pytest.mark.parametrize("kept", [b"other" * 1000, FILES[LARGE] + b"more", FILES[LARGE][:-1] + b"x"])
+def test_begins_anew_where_a_partial_file_is_wrong(alone: Workspace, hub: FakeHub, kept: bytes) -> None:
+    partial(alone, LARGE, kept)
+    assert alone.build().code == 0
+    assert ranges(hub, LARGE)[-1] is None
+    assert_complete(alone)
+
+
+def test_begins_anew_where_a_server_ignores_ranges(alone: Workspace, hub: FakeHub) -> None:
+    partial(alone, LARGE, b"other" * 1000)
+    hub.storage.answer = lambda handler: handler.send(200, FILES[handler.path.removeprefix("/storage/")])
+    assert alone.build().code == 0
+    assert_complete(alone)
+
+
+@pytest.mark.parametrize("name", [LARGE, "config.json"])
+def test_another_hash_than_the_listing_has(alone: Workspace, hub: FakeHub, name: str) -> None:
+    wrong = ("0" * 64) if name.endswith(LFS) else ("0" * 40)
+    hub.lies[name] = wrong
+    result = alone.build()
+    assert result.code == 6
+    assert f"{name} has the {'sha-256' if name == LARGE else 'git hash'} " in result.message
+    assert f"and must have {wrong}; the copy is removed" in result.message
+    assert not (alone.weights / name).exists()
+    assert not (alone.weights / ".partial" / name).exists()
+    hub.lies.clear()
+    assert alone.build().code == 0
+    assert_complete(alone)
+
+
+def test_modelscope_has_sha256_too(workspace: Workspace, hub: FakeHub) -> None:
+    workspace.spec = workspace.recorded("modelscope.gpt")
+    workspace.spec["weights"]["include"] = ["*.safetensors", "*.json"]
+    hub.lies[LARGE] = "0" * 64
+    result = workspace.build()
+    assert result.code == 6
+    digest = hashlib.sha256(FILES[LARGE]).hexdigest()
+    assert f"{LARGE} has the sha-256 {digest} and must have {'0' * 64}" in result.message
+
+
+def test_a_gated_model_names_the_page_of_its_licence(alone: Workspace, hub: FakeHub) -> None:
+    hub.token = TOKEN
+    result = alone.build()
+    assert result.code == 4
+    assert "owner/model answers 401 (Access to this model is restricted): it wants a token" in result.message
+    assert f"accept the licence at {hub.endpoint}/owner/model" in result.message
+
+
+def test_a_token_whose_account_has_not_accepted_the_licence(alone: Workspace, hub: FakeHub) -> None:
+    hub.token = TOKEN
+    result = alone.build(HF_TOKEN_PATH=token_file(alone, "hf_of_somebody_else"))
+    assert result.code == 4
+    assert "answers 403 (Access to this model is restricted) in spite of the token" in result.message
+    assert "somebody_else" not in result.lines
+
+
+def test_the_token_goes_to_the_hub_and_to_nobody_else(alone: Workspace, hub: FakeHub) -> None:
+    hub.token = TOKEN
+    result = alone.build(HF_TOKEN_PATH=token_file(alone, f"{TOKEN}\n"))
+    assert result.code == 0
+    assert {request.authorization for request in hub.hub.requests} == {f"Bearer {TOKEN}"}
+    assert {request.authorization for request in hub.storage.requests} == {None}
+    assert TOKEN not in result.lines + str(result.events)
+    assert TOKEN not in (alone.weights / "manifest.json").read_text()
+
+
+def test_a_hub_that_redirects_to_itself_gets_the_token_again(alone: Workspace, hub: FakeHub) -> None:
+    hub.token = TOKEN
+    new_name = "/owner/model/resolve/"
+
+    def renamed(handler: Handler) -> bool:
+        if not handler.path.startswith("/owner/old/resolve/"):
+            return False
+        handler.send(307, Location=handler.path.replace("/owner/old/resolve/", new_name))
+        return True
+
+    def old_name(handler: Handler) -> bool:
+        if handler.path.startswith("/api/models/owner/old/"):
+            handler.path = handler.path.replace("owner/old", "owner/model")
+        return renamed(handler)
+
+    hub.intercept = old_name
+    alone.spec["weights"]["source"]["repository"] = "owner/old"
+    assert alone.build(HF_TOKEN_PATH=token_file(alone, TOKEN)).code == 0
+    assert_complete(alone)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "can't be read: No such file"),
+        ("", "holds no token"),
+        ("a token", "holds no token"),
+        ("é", "ASCII"),
+    ],
+)
+def test_a_file_that_holds_no_token(
+    alone: Workspace, hub: FakeHub, content: str | None, message: str
+) -> None:
+    path = alone.folder / "token"
+    if content is not None:
+        path.write_text(content)
+    result = alone.build(HF_TOKEN_PATH=str(path))
+    assert result.code == 4
+    assert message in result.message
+    assert hub.hub.requests == []
+
+
+def test_a_repository_that_is_not_there(alone: Workspace) -> None:
+    alone.spec["weights"]["source"]["repository"] = "owner/other"
+    result = alone.build()
+    assert result.code == 4
+    assert "owner/other is not there at this revision (Repository not found), or is private" in result.message
+
+
+def once(count: int, answer: Callable[[Handler], None]) -> Callable[[Handler], bool]:
+    """Answers the first requests so, and lets the others through."""
+    left, lock = [count], threading.Lock()
+
+    def intercept(handler: Handler) -> bool:
+        with lock:
+            left[0] -= 1
+            mine = left[0] >= 0
+        if mine:
+            answer(handler)
+        return mine
+
+    return intercept
+
+
+@pytest.mark.parametrize("retry_after", ["0", formatdate(0, usegmt=True), "soon"])
+def test_waits_as_long_as_a_busy_hub_asks(alone: Workspace, hub: FakeHub, retry_after: str) -> None:
+    hub.intercept = once(1, lambda handler: handler.send(429, Retry_After=retry_after))
+    assert alone.build().code == 0
+    assert_complete(alone)
+
+
+def test_a_hub_that_stays_busy(alone: Workspace, hub: FakeHub) -> None:
+    hub.intercept = once(100, lambda handler: handler.send(429, Retry_After="0"))
+    result = alone.build("--attempts", "3")
+    assert result.code == 5
+    assert "answers 429 Too Many Requests (3 attempts)" in result.message
+    assert len(hub.hub.requests) == 3
+
+
+def test_a_hub_that_fails_now_and_then(alone: Workspace, hub: FakeHub) -> None:
+    hub.intercept = once(2, lambda handler: handler.send(503, Retry_After="0"))
+    assert alone.build().code == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda handler: handler.send(200, b"<html>Log in</html>"), "answers something else than JSON"),
+        (lambda handler: handler.send_json({"models": []}), "has the commit None instead of b234b804"),
+        (lambda handler: handler.send_json({"sha": "0" * 40}), "has the commit '0000"),
+        (lambda handler: handler.send_json({"sha": REVISION}), "has no list siblings"),
+        (
+            lambda handler: handler.send_json(
+                {"sha": REVISION, "siblings": [{"rfilename": "../x", "size": 1}]}
+            ),
+            "has a path '../x'",
+        ),
+        (
+            lambda handler: handler.send_json(
+                {"sha": REVISION, "siblings": [{"rfilename": "/etc/x", "size": 1}]}
+            ),
+            "a path '/etc/x'",
+        ),
+        (
+            lambda handler: handler.send_json(
+                {"sha": REVISION, "siblings": [{"rfilename": "x", "size": -1}]}
+            ),
+            "has a size -1",
+        ),
+        (lambda handler: handler.send(400), "answers 400"),
+    ],
+)
+def test_a_hub_that_answers_strangely(
+    alone: Workspace, hub: FakeHub, answer: Callable[[Handler], None], message: str
+) -> None:
+    hub.intercept = once(1, answer)
+    result = alone.build()
+    assert result.code == 5
+    assert message in result.message
+
+
+def test_a_hub_that_is_not_there(alone: Workspace) -> None:
+    result = alone.build("--attempts", "1", HF_ENDPOINT="http://127.0.0.1:1")
+    assert result.code == 5
+    assert "can't be reached: [Errno 111] Connection refused" in result.message
+
+
+def test_files_that_share_the_manifests_name_are_left_out(alone: Workspace, hub: FakeHub) -> None:
+    hub.files["manifest.json"] = b"{}"
+    assert alone.build().code == 0
+    assert_complete(alone)
+
+
+def test_sigterm_does_not_wait_for_a_silent_server(alone: Workspace, hub: FakeHub) -> None:
+    silent, release = threading.Event(), threading.Event()
+
+    def wait(_: Handler) -> None:
+        silent.set()
+        release.wait()
+
+    hub.storage.answer = wait
+    try:
+        with alone.started() as running:
+            assert silent.wait(60)
+            running.terminate()
+            assert running.wait().code == 143
+    finally:
+        release.set()
+
+
+def token_file(workspace: Workspace, content: str) -> str:
+    path = workspace.folder / "token"
+    path.write_text(content)
+    return str(path)

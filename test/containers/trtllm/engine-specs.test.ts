@@ -1,0 +1,54 @@
+import { existsSync, readdirSync } from "node:fs";
+import { basename, join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { checkedPlan } from "../../../infra/checked-plan.ts";
+import { GOLDEN_PICTURE_NAMES } from "../../../infra/plan/catalogue/golden-pictures.ts";
+import { engineBuildSpec } from "../../../infra/plan/container-specs.ts";
+import { projectRoot } from "../../../scripts/program/stack-file.ts";
+import { exampleValues, gpuValues, type Values } from "../../infra/plan/docker/stacks.ts";
+
+const container = join(projectRoot, "containers/trtllm");
+const examples = readdirSync(join(projectRoot, "examples")).map((file) => basename(file, ".yaml"));
+
+/**
+ * Compares with the recorded file (`npx vitest run -u` records anew). The builder's own tests read the same files, so they
+ * show that it understands what is written here.
+ */
+async function recorded(name: string, values: Values): Promise<void> {
+  const { plan } = checkedPlan(values);
+  if (plan.tier !== "gpu") throw new Error("a stack on GPUs");
+  for (const model of plan.models) {
+    const path = join(projectRoot, "test/recorded/engine-specs", `${name}.${model.name}.json`);
+    await expect(`${engineBuildSpec(model)}\n`).toMatchFileSnapshot(path);
+  }
+}
+
+describe("engine.json of", () => {
+  test.each(examples)("the example %s", async (example) => {
+    await recorded(example, exampleValues(example));
+  });
+
+  test("weights alone", async () => {
+    const models = [{ name: "chat", model: "llama-2-7b-chat", runtime: "llmapi" }];
+    await recorded("weights-alone", { ...gpuValues, models, hub: { tokenFile: "/etc/hub-token" } });
+  });
+
+  test("a release whose run.py brings its own picture", async () => {
+    const models = [{ name: "llava", model: "llava-1.5-7b" }];
+    await recorded("own-picture", { ...gpuValues, release: "24.05", acceptUnverified: true, models });
+  });
+
+  test.each(["s3", "modelscope", "folder"])("weights from %s", async (from) => {
+    const places: Record<string, Values> = {
+      s3: { from, uri: "s3://bucket/gpt", revision: "1" },
+      modelscope: { from, repository: "AI-ModelScope/gpt2-medium", revision: "v1.0.0" },
+      folder: { from, path: "/data/gpt", revision: "1" },
+    };
+    const models = [{ name: "gpt", model: "gpt2-medium", weights: places[from] }];
+    await recorded(from, { ...gpuValues, models });
+  });
+});
+
+test.each(GOLDEN_PICTURE_NAMES)("the image has the picture %s", (name) => {
+  expect(existsSync(join(container, "golden", `${name}.png`))).toBe(true);
+});
