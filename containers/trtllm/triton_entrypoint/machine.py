@@ -74,7 +74,7 @@ def _installed_versions(packages: list[str]) -> dict[str, str]:
     """Of the `python3` that Triton starts its models with. Packages that it lacks are left out."""
     program = (
         "import importlib.metadata as m, json, sys\n"
-        "print(json.dumps({d.name: d.version for p in sys.argv[1:] for d in m.distributions(name=p)}))"
+        "print(json.dumps({p: d.version for p in sys.argv[1:] for d in m.distributions(name=p)}))"
     )
     result = _output("python3", "-c", program, *packages)
     versions: dict[str, str] = json.loads(result)

@@ -136,8 +136,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         type=_positive,
         default=30,
         metavar="N",
-        help="how long requests in flight may take to end after SIGTERM (default: %(default)s); a stop may
-        take " "20 s more",
+        help="how long requests in flight may take to end after SIGTERM (default: %(default)s); a stop may "
+        "take 20 s more",
     )
     parser.add_argument(
         "--tritonserver", type=_absolute, default=TRITONSERVER, metavar="FILE", help="(default: %(default)s)"
