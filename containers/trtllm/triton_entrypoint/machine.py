@@ -74,7 +74,8 @@ def _installed_versions(packages: list[str]) -> dict[str, str]:
     """Of the `python3` that Triton starts its models with. Packages that it lacks are left out."""
     program = (
         "import importlib.metadata as m, json, sys\n"
-        "print(json.dumps({p: d.version for p in sys.argv[1:] for d in m.distributions(name=p)}))"
+        "found = {p: list(m.distributions(name=p)) for p in sys.argv[1:]}\n"
+        "print(json.dumps({p: d[0].version for p, d in found.items() if d}))"
     )
     result = _output("python3", "-c", program, *packages)
     versions: dict[str, str] = json.loads(result)
