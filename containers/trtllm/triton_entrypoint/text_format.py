@@ -76,7 +76,9 @@ def with_fields(text: str, fields: Mapping[str, str]) -> str:
     for name, start, stop in _top_level_fields(text):
         if name in fields:
             kept += text[end:start]
-            end = stop
+            # A line of its own goes whole.
+            is_line = kept[-1:] in ("", "\n") and text[stop : stop + 1] == "\n"
+            end = stop + 1 if is_line else stop
     kept += text[end:]
     if not kept.endswith("\n"):
         kept += "\n"
