@@ -1,0 +1,227 @@
+"""An image of NVIDIA's, a store and a machine, as far as the entry point sees them, in a folder of a test."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+FAKES = HERE / "entrypoint_fakes"
+RECORDED = HERE.parents[2] / "test/recorded"
+PLACEHOLDERS: dict[str, dict[str, Any]] = json.loads((RECORDED / "placeholders.json").read_text())
+LAST_RELEASE = "v1.1.0"
+WAIT_SECONDS = 120.0
+# Folders that plans name; in a test they lie below the test's own.
+FOLDERS = ("/app", "/store", "/tutorials", "/tensorrtllm_backend", "/model-repository")
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    """Polls; a generous limit, since the machine may be busy."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {WAIT_SECONDS:.0f} s: {what}"
+        time.sleep(0.02)
+
+
+def template_text(name: str, keys: Mapping[str, Sequence[str]]) -> str:
+    """A config.pbtxt with just these placeholders, where they stand in NVIDIA's."""
+    lines = [f'name: "{name}" # made of ${{a_comment}}']
+    lines += [f"{key}_field: [ ${{{key}}} ]" for key in keys["unquoted_mandatory"]]
+    for key in keys["quoted_optional"]:
+        if key == "triton_backend":
+            lines.append('backend: "${triton_backend}"')
+        else:
+            lines.append(f'parameters: {{ key: "{key}" value: {{ string_value: "${{{key}}}" }} }}')
+    return "\n".join(lines) + "\n"
+
+
+class Image:
+    """Of the release whose templates a spec names."""
+
+    def __init__(self, folder: Path, spec: str) -> None:
+        self.folder = folder
+        self.log = folder / "log"
+        self.log.mkdir()
+        text = (RECORDED / "server-specs" / f"{spec}.json").read_text()
+        for name in FOLDERS:
+            text = text.replace(f'"{name}', f'"{folder}{name}').replace(f"={name}", f"={folder}{name}")
+        self.spec: dict[str, Any] = json.loads(text)
+        self.repository = folder / "model-repository"
+        self.termination_log = folder / "termination-log"
+        self.termination_log.touch()
+        release = PLACEHOLDERS.get(self.spec["repository"].get("templates", ""), PLACEHOLDERS[LAST_RELEASE])
+        self.environment = self._environment(release["fill_template"])
+        if self.spec["repository"]["flavour"] != "encoders":
+            self._make_templates(release["models"])
+            self._make_weights()
+        if self.spec["engineDirectory"] is not None:
+            self.build_engine()
+
+    @property
+    def engine(self) -> Path:
+        return Path(self.spec["engineDirectory"])
+
+    def _environment(self, ways: Mapping[str, Any]) -> dict[str, str]:
+        programs = self.folder / "bin"
+        programs.mkdir()
+        (programs / "python3").symlink_to(sys.executable)
+        for fake in ("mpirun", "nvidia-smi", "trtllm-llmapi-launch"):
+            (programs / fake).symlink_to(FAKES / fake)
+        release, gpu = self.spec["release"], self.spec["gpu"]
+        self.install("tensorrt_llm", release["tensorRtLlm"])
+        self.install("tensorrt", release["tensorRt"] or "0")
+        reported = "" if gpu is None else f"NVIDIA {gpu['name']}, {gpu['computeCapability']}\n"
+        return {
+            "PATH": f"{programs}:/usr/bin:/bin",
+            "PYTHONPATH": f"{HERE.parent}:{self.folder / 'site'}",
+            "FAKE_FILL_TEMPLATE": json.dumps(ways),
+            "FAKE_GPUS": reported * 4,
+            "FAKE_LOG": str(self.log),
+        }
+
+    def install(self, package: str, version: str) -> None:
+        """What pip leaves of a package, as far as its version goes."""
+        info = self.folder / "site" / f"{package}.dist-info"
+        info.mkdir(parents=True, exist_ok=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n")
+
+    def _make_templates(self, models: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
+        repository = self.spec["repository"]
+        for model in repository["models"]:
+            if model["template"] is None:
+                continue
+            root = Path(model.get("templateRoot", repository["allModels"]))
+            decided = {
+                "unquoted_mandatory": [],
+                "quoted_optional": [*model["substitutions"], *model["defaults"]],
+            }
+            template = root / model["template"]
+            self.write_template(template, models.get(model["template"], decided))
+        script = Path(repository["fillTemplate"])
+        script.parent.mkdir(parents=True, exist_ok=True)
+        script.write_bytes((FAKES / "fill_template.py").read_bytes())
+
+    def write_template(self, template: Path, keys: Mapping[str, Sequence[str]]) -> None:
+        """As in an image: files that their owner alone may change."""
+        template.mkdir(parents=True, exist_ok=True)
+        config = template / "config.pbtxt"
+        config.write_text(template_text(template.name, keys))
+        config.chmod(0o444)
+        # The multimodal ensemble's has no folder of a version: Git keeps no empty ones.
+        if template.name != "ensemble":
+            (template / "1").mkdir(exist_ok=True)
+            (template / "1/model.py").write_text(f"# {template.name}\n")
+
+    def _make_weights(self) -> None:
+        weights = json.dumps(self.spec["repository"])
+        store = self.folder / "store/weights"
+        for place in {one.rstrip('",\\') for one in weights.split('"') if one.startswith(str(store))}:
+            Path(place).mkdir(parents=True, exist_ok=True)
+
+    def build_engine(self, sizes: Mapping[str, int] | None = None, **changes: Any) -> None:
+        """What a build leaves: files with as many bytes as given, and a manifest."""
+        repository = self.spec["repository"]
+        if sizes is None and repository["flavour"] == "encoders":
+            sizes = {file: 100 for model in repository["models"] for file in model["files"].values()}
+        if sizes is None:
+            ranks = range(repository["launch"]["worldSize"])
+            sizes = {f"llm/rank{rank}.engine": 1000 + rank for rank in ranks}
+            sizes |= {"llm/config.json": 20, "vision/model.engine": 500, "vision/config.json": 30}
+        for path, size in sizes.items():
+            file = self.engine / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(os.urandom(size))
+        manifest = {
+            "version": 1,
+            "kind": "engine",
+            "key": self.engine.name.ljust(64, "0"),
+            "release": self.spec["release"],
+            "gpu": self.spec["gpu"],
+            "files": [{"path": path, "bytes": size, "sha256": "0" * 64} for path, size in sizes.items()],
+        }
+        (self.engine / "manifest.json").write_text(json.dumps(manifest | changes))
+
+    def command(self, command: str, *options: str, tritonserver: Path = FAKES / "tritonserver") -> list[str]:
+        spec = self.folder / "server.json"
+        spec.write_text(json.dumps(self.spec))
+        own = ["--tritonserver", str(tritonserver), "--termination-log", str(self.termination_log)]
+        return [sys.executable, "-m", "triton_entrypoint", command, str(spec), *own, *options]
+
+    def check(self, *options: str) -> Ended:
+        done = subprocess.run(
+            self.command("check", *options),
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=WAIT_SECONDS,
+            check=False,
+        )
+        return Ended(done.returncode, done.stderr)
+
+    @contextmanager
+    def serving(
+        self, *options: str, tritonserver: Path = FAKES / "tritonserver"
+    ) -> Iterator[EntrypointProcess]:
+        """A process of `serve`; nothing of it is left behind."""
+        errors = self.folder / "stderr"
+        with errors.open("w") as stderr:
+            process = subprocess.Popen(
+                self.command("serve", *options, tritonserver=tritonserver),
+                env=self.environment,
+                stdout=stderr,
+                stderr=stderr,
+            )
+        try:
+            yield EntrypointProcess(process, self.log, errors)
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                process.wait(WAIT_SECONDS)
+
+    def configs(self) -> dict[str, str]:
+        return {file.parent.name: file.read_text() for file in self.repository.glob("*/config.pbtxt")}
+
+
+class Ended:
+    """Exit code, and the last line of what was said, without the program's name."""
+
+    def __init__(self, code: int, said: str) -> None:
+        self.code = code
+        self.said = said
+        self.sentence = said.strip().splitlines()[-1].removeprefix("triton_entrypoint: ")
+
+
+class EntrypointProcess:
+    """One that runs."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path, errors: Path) -> None:
+        self.process = process
+        self._log = log
+        self._errors = errors
+
+    def rank(self, rank: int) -> dict[str, Any]:
+        """What a rank was started with, once it runs."""
+        file = self._log / f"rank{rank}.json"
+        wait_until(lambda: file.exists() or self.process.poll() is not None, f"rank {rank}")
+        assert file.exists(), self._errors.read_text()
+        record: dict[str, Any] = json.loads(file.read_text())
+        return record
+
+    def wait(self) -> Ended:
+        return Ended(self.process.wait(WAIT_SECONDS), self._errors.read_text())
+
+
+def is_alive(process_id: int) -> bool:
+    """Not ended, waited for or not."""
+    try:
+        stat = Path(f"/proc/{process_id}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"

@@ -1,0 +1,165 @@
+"""Engine, machine and paths are compared with the plan before anything is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from entrypoint_image import Image
+
+GPT = "gpt2-medium-encoders.gpt2-medium"
+
+
+@pytest.mark.parametrize(
+    ("environment", "sentence"),
+    [
+        ({"FAKE_GPUS": ""}, "The container sees no GPU, and 1 × A10G (8.6) is needed"),
+        ({"FAKE_GPUS": "NVIDIA L4, 8.9"}, "GPU 0 is NVIDIA L4 (8.9), and the plan is for A10G (8.6)"),
+        ({"FAKE_GPUS": "NVIDIA A10, 8.6"}, "GPU 0 is NVIDIA A10 (8.6), and the plan is for A10G"),
+        ({"FAKE_MIG": "3g.20gb"}, "sees a part of one, MIG 3g.20gb; turn MIG off"),
+        ({"FAKE_GPUS": "fail"}, "nvidia-smi failed with exit code 9: NVIDIA-SMI has failed because"),
+    ],
+)
+def test_another_gpu(tmp_path: Path, environment: dict[str, str], sentence: str) -> None:
+    image = Image(tmp_path, GPT)
+    image.environment |= environment
+    ended = image.check()
+    assert ended.code == 1
+    assert sentence in ended.sentence
+    assert image.termination_log.read_text() == f"{ended.sentence}\n"
+    assert not image.repository.exists()
+
+
+def test_no_driver(tmp_path: Path) -> None:
+    image = Image(tmp_path, GPT)
+    (tmp_path / "bin/nvidia-smi").unlink()
+    assert "The container has no nvidia-smi; start it with --gpus" in image.check().sentence
+
+
+@pytest.mark.parametrize(
+    ("planned", "reported"),
+    [
+        (("H100", "9.0"), "NVIDIA H100 80GB HBM3, 9.0"),
+        (("A100-PCIE-80GB", "8.0"), "NVIDIA A100 80GB PCIe, 8.0"),
+        (("T4", "7.5"), "Tesla T4, 7.5"),
+        (("L40S", "8.9"), "NVIDIA L40S, 8.9"),
+    ],
+)
+def test_names_of_the_driver_are_known(tmp_path: Path, planned: tuple[str, str], reported: str) -> None:
+    image = Image(tmp_path, GPT)
+    image.spec["gpu"] = {"name": planned[0], "computeCapability": planned[1], "migProfile": None}
+    image.build_engine()
+    image.environment["FAKE_GPUS"] = reported
+    ended = image.check()
+    assert ended.code == 0, ended.said
+
+
+def test_a_mig_device(tmp_path: Path) -> None:
+    image = Image(tmp_path, GPT)
+    image.spec["gpu"]["migProfile"] = "3g.20gb"
+    image.build_engine()
+    assert "The plan is for 1 × MIG 3g.20gb of A10G, and the container sees none" in image.check().sentence
+    image.environment["FAKE_MIG"] = "1g.10gb 3g.20gb"
+    assert image.check().code == 0
+
+
+def test_fewer_gpus_than_ranks(tmp_path: Path) -> None:
+    image = Image(tmp_path, "4-ranks.chat")
+    image.environment["FAKE_GPUS"] = "NVIDIA A10G, 8.6\n" * 3
+    assert "sees 3 × A10G, and the engine has 4 ranks" in image.check().sentence
+
+
+@pytest.mark.parametrize(
+    ("package", "version", "sentence"),
+    [
+        ("tensorrt_llm", "0.19.0", "This image has TensorRT-LLM 0.19.0, and the plan is for 0.20.0 (25.07)"),
+        ("tensorrt_llm", "0.20.0rc3", "This image has TensorRT-LLM 0.20.0rc3, and"),
+        ("tensorrt", "10.9.0.34", "This image has TensorRT 10.9.0.34, and the plan is for 10.10.0.31"),
+    ],
+)
+def test_another_version(tmp_path: Path, package: str, version: str, sentence: str) -> None:
+    image = Image(tmp_path, GPT)
+    image.install(package, version)
+    ended = image.check()
+    assert ended.code == 1
+    assert sentence in ended.sentence
+
+
+def test_versions_of_wheels_that_somebody_built(tmp_path: Path) -> None:
+    image = Image(tmp_path, GPT)
+    image.install("tensorrt_llm", "0.20.0+cu129")
+    assert image.check().code == 0
+
+
+def test_an_image_without_tensorrt_llm(tmp_path: Path) -> None:
+    image = Image(tmp_path, GPT)
+    (tmp_path / "site/tensorrt_llm.dist-info/METADATA").unlink()
+    (tmp_path / "site/tensorrt_llm.dist-info").rmdir()
+    assert "This image has no TensorRT-LLM (the package tensorrt_llm of" in image.check().sentence
+
+
+def test_a_model_without_engine_needs_no_tensorrt(tmp_path: Path) -> None:
+    image = Image(tmp_path, "llmapi.chat")
+    image.install("tensorrt", "1.0")
+    assert image.check().code == 0
+
+
+def test_encoders_are_served_by_the_image_of_their_release(tmp_path: Path) -> None:
+    image = Image(tmp_path, "gpt2-medium-encoders.encoders")
+    image.environment["NVIDIA_TRITON_SERVER_VERSION"] = "25.07"
+    assert image.check().code == 0
+    image.environment["NVIDIA_TRITON_SERVER_VERSION"] = "25.08"
+    assert "This image is Triton 25.08, and the plan is for 25.07" in image.check().sentence
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"version": 2}, "manifest.json has version 2, and this image reads 1"),
+        ({"key": "f" * 64}, "has the manifest of ffffffffffff; a folder was moved there"),
+        (
+            {"gpu": {"name": "L4", "computeCapability": "8.9", "migProfile": "1g"}},
+            "was built for L4 8.9 MIG 1g, and the plan is for A10G 8.6; build it anew.",
+        ),
+        (
+            {"release": {"tag": "25.08", "tensorRtLlm": "0.21.0", "tensorRt": None}},
+            "was built with TensorRT-LLM 0.21.0, and the plan is for 0.20.0 (25.07); build it anew.",
+        ),
+        ({"files": [{"path": "llm/config.json", "bytes": 20}]}, "has no llm/rank0.engine, and 1 ranks are"),
+        ({"files": [{"path": "llm/rank0.engine", "bytes": 7}]}, "has 1000 bytes, and its manifest says 7 bytes"),
+        ({"files": [{"path": "llm/gone", "bytes": 7}]}, "llm/gone is missing, and its manifest says 7 bytes"),
+    ],
+)
+def test_another_engine(tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
+    image = Image(tmp_path, GPT)
+    image.build_engine(**changes)
+    ended = image.check()
+    assert ended.code == 1
+    assert sentence in ended.sentence
+
+
+def test_no_engine(tmp_path: Path) -> None:
+    image = Image(tmp_path, GPT)
+    (image.engine / "manifest.json").unlink()
+    assert f"{image.engine} has no manifest.json, which a build writes last" in image.check().sentence
+
+
+@pytest.mark.parametrize(
+    ("spec", "what"),
+    [(GPT, "tokenizer_dir of postprocessing is "), ("llmapi.chat", "model of tensorrt_llm is ")],
+)
+def test_weights_that_are_not_there(tmp_path: Path, spec: str, what: str) -> None:
+    image = Image(tmp_path, spec)
+    (tmp_path / "store/weights").rename(tmp_path / "elsewhere")
+    ended = image.check()
+    assert ended.code == 1
+    assert what in ended.sentence
+    assert "which does not exist; run the build" in ended.sentence
+
+
+def test_a_visual_engine_that_is_not_there(tmp_path: Path) -> None:
+    image = Image(tmp_path, "llava-1.5.llava")
+    image.build_engine({"llm/rank0.engine": 10})
+    (image.engine / "vision/model.engine").unlink()
+    assert "the variable TRT_ENGINE_LOCATION is " in image.check().sentence

@@ -1,0 +1,226 @@
+"""What `check` makes of a plan and of the image's templates."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from entrypoint_image import PLACEHOLDERS, RECORDED, Image
+
+MODELS = sorted(
+    file.stem
+    for file in (RECORDED / "server-specs").glob("*.json")
+    if "encoders.encoders" not in file.stem and "cpu.encoders" not in file.stem
+)
+GPT = "gpt2-medium-encoders.gpt2-medium"
+
+
+@pytest.mark.parametrize("spec", MODELS)
+def test_every_plan_becomes_a_repository(tmp_path: Path, spec: str) -> None:
+    image = Image(tmp_path, spec)
+    ended = image.check()
+    assert ended.code == 0, ended.said
+    configs = image.configs()
+    for model in image.spec["repository"]["models"]:
+        config = configs[model["name"]]
+        for key, value in model["substitutions"].items():
+            assert f'"{value}"' in config or f"[ {value} ]" in config, key
+        for key in model["defaults"]:
+            assert f'"${{{key}}}"' in config, key
+        for field, value in model.get("configFields", {}).items():
+            assert config.endswith(f"\n{field}: {value}\n")
+            assert config.count(f"\n{field}:") == 1
+        for inner, text in model.get("files", {}).items():
+            assert (image.repository / model["name"] / inner).read_text() == text
+        assert (image.repository / model["name"] / "1").is_dir()
+    assert configs.keys() == {model["name"] for model in image.spec["repository"]["models"]}
+
+
+@pytest.mark.parametrize("release", PLACEHOLDERS)
+@pytest.mark.parametrize("template", ["inflight_batcher_llm/tensorrt_llm", "multimodal/multimodal_encoders"])
+def test_every_release_is_filled_with_just_its_own_keys(tmp_path: Path, release: str, template: str) -> None:
+    """The plan gives what all releases together ask for, and more."""
+    keys = PLACEHOLDERS[release]["models"].get(template)
+    if keys is None:
+        # Before 0.13 there is no such template.
+        assert template.startswith("multimodal/")
+        return
+    every = {
+        key
+        for one in PLACEHOLDERS.values()
+        for kind in one["models"].get(template, {}).values()
+        for key in kind
+    }
+    image = Image(tmp_path, GPT)
+    values = dict.fromkeys([*every, "of_no_release"], "8")
+    model = {"name": "m", "template": template, "substitutions": values, "defaults": {}}
+    image.spec["repository"]["models"] = [model]
+    image.write_template(Path(image.spec["repository"]["allModels"]) / template, keys)
+    image.environment["FAKE_FILL_TEMPLATE"] = json.dumps(PLACEHOLDERS[release]["fill_template"])
+    ended = image.check()
+    assert ended.code == 0, ended.said
+    own = {*keys["unquoted_mandatory"], *keys["quoted_optional"]}
+    left_out = ", ".join(sorted(values.keys() - own))
+    assert f"m: this image's template has no {left_out}; left out" in ended.said
+    # Only the comment is as it was.
+    assert image.configs()["m"].count("${") == 1
+
+
+def test_open_placeholders_are_refused_with_their_names(tmp_path: Path) -> None:
+    image = Image(tmp_path, GPT)
+    for model in image.spec["repository"]["models"]:
+        model["substitutions"].pop("logits_datatype", None)
+        model["substitutions"].pop("triton_backend", None)
+    ended = image.check()
+    assert ended.code == 1
+    assert (
+        "no value: ensemble: logits_datatype; tensorrt_llm: logits_datatype, triton_backend; "
+        "tensorrt_llm_bls: logits_datatype; the templates below"
+    ) in ended.sentence
+
+
+def test_a_placeholder_that_the_plan_does_not_know_keeps_its_default_aloud(tmp_path: Path) -> None:
+    image = Image(tmp_path, GPT)
+    for model in image.spec["repository"]["models"]:
+        model["defaults"].pop("sink_token_length", None)
+    ended = image.check()
+    assert ended.code == 0
+    assert (
+        "tensorrt_llm: not in the plan, and left to Triton's default: sink_token_length\n"
+        in ended.said
+    )
+
+
+@pytest.mark.parametrize("value", ['a"b', "a\\b", "a$b", "a\nb"])
+def test_values_that_no_template_can_hold_are_refused(tmp_path: Path, value: str) -> None:
+    image = Image(tmp_path, GPT)
+    image.spec["repository"]["models"][1]["substitutions"]["tokenizer_dir"] = value
+    ended = image.check()
+    assert ended.code == 1
+    assert f"can't be {value!r}: it stands between quotes" in ended.sentence
+
+
+def test_a_value_without_quotes_is_a_number_or_an_identifier(tmp_path: Path) -> None:
+    image = Image(tmp_path, GPT)
+    image.spec["repository"]["models"][0]["substitutions"]["logits_datatype"] = "TYPE FP32"
+    ended = image.check()
+    assert ended.code == 1
+    assert "config.pbtxt can't be 'TYPE FP32': it stands without quotes" in ended.sentence
+
+
+@pytest.mark.parametrize("value", ["0,1;2,3", "C:/models", "a:b,c:d"])
+def test_commas_and_colons_arrive_where_the_script_takes_them(tmp_path: Path, value: str) -> None:
+    image = Image(tmp_path, GPT)
+    (engine,) = (one for one in image.spec["repository"]["models"] if one["name"] == "tensorrt_llm")
+    engine["substitutions"]["gpu_device_ids"] = value
+    ended = image.check()
+    assert ended.code == 0, ended.said
+    assert f'"{value}"' in image.configs()["tensorrt_llm"]
+
+    image.environment["FAKE_FILL_TEMPLATE"] = json.dumps(PLACEHOLDERS["v0.15.0"]["fill_template"])
+    ended = image.check()
+    assert ended.code == 1
+    assert f"can't be {value!r}: " in ended.sentence
+    assert "splits at every comma and colon" in ended.sentence
+
+
+def test_a_script_that_fails_is_quoted(tmp_path: Path) -> None:
+    image = Image(tmp_path, GPT)
+    Path(image.spec["repository"]["fillTemplate"]).write_text("raise SystemExit('not today.')")
+    ended = image.check()
+    assert ended.code == 1
+    assert ended.sentence.endswith("ensemble/config.pbtxt: not today.")
+
+
+def test_a_script_that_fills_nothing_is_noticed(tmp_path: Path) -> None:
+    image = Image(tmp_path, GPT)
+    Path(image.spec["repository"]["fillTemplate"]).write_text("")
+    ended = image.check()
+    assert ended.code == 1
+    assert "left logits_datatype, triton_max_batch_size in " in ended.sentence
+
+
+def test_fields_with_blocks_go_whole(tmp_path: Path) -> None:
+    image = Image(tmp_path, "llmapi.chat")
+    config = tmp_path / "app/all_models/llmapi/tensorrt_llm/config.pbtxt"
+    config.chmod(0o644)
+    config.write_text(
+        'name: "tensorrt_llm"\n# model_transaction_policy { }\nmodel_transaction_policy {\n'
+        "  decoupled: False # as {\n}\nmax_batch_size: 1\n"
+    )
+    assert image.check().code == 0
+    streaming = image.spec["repository"]["decoupled"]
+    assert image.configs()["tensorrt_llm"] == (
+        'name: "tensorrt_llm"\n# model_transaction_policy { }\nmax_batch_size: 1\n'
+        f"model_transaction_policy: {{ decoupled: {str(streaming).lower()} }}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [("}", "line 1: '}' is no field's name"), ('a: 1\nb: "', "line 2: '\"' has no meaning"), ("a {", "line 1: 'a'")],
+)
+def test_templates_that_are_no_protobuf(tmp_path: Path, text: str, complaint: str) -> None:
+    image = Image(tmp_path, "gpt-flavour.gpt")
+    config = tmp_path / "app/all_models/gpt/ensemble/config.pbtxt"
+    config.chmod(0o644)
+    config.write_text(text)
+    ended = image.check()
+    assert ended.code == 1
+    assert f"gpt/ensemble/config.pbtxt is not protobuf text: {complaint}" in ended.sentence
+
+
+def test_a_missing_template_names_the_clone_that_has_it(tmp_path: Path) -> None:
+    image = Image(tmp_path, "llava-1.5.llava")
+    (tmp_path / "tutorials").rename(tmp_path / "elsewhere")
+    ended = image.check()
+    assert ended.code == 1
+    assert (
+        "mount https://github.com/triton-inference-server/tutorials.git at r25.07 to "
+        f"{tmp_path}/tutorials, or build an image that has it."
+    ) in ended.sentence
+    assert not image.repository.exists()
+
+
+def test_a_second_start_replaces_what_the_first_one_made(tmp_path: Path) -> None:
+    image = Image(tmp_path, GPT)
+    assert image.check().code == 0
+    before = image.configs()
+    (image.repository / "old").mkdir()
+    (image.repository / "ensemble/config.pbtxt").write_text("broken")
+    assert image.check().code == 0
+    assert image.configs() == before
+    assert not (image.repository / "old").exists()
+
+
+def test_a_folder_of_something_else_is_not_emptied(tmp_path: Path) -> None:
+    image = Image(tmp_path, GPT)
+    image.repository.mkdir()
+    (image.repository / "thesis.txt").write_text("ten years")
+    ended = image.check()
+    assert ended.code == 1
+    assert "such as thesis.txt; mount an empty folder" in ended.sentence
+    assert (image.repository / "thesis.txt").read_text() == "ten years"
+
+
+@pytest.mark.parametrize("spec", ["gpt2-medium-encoders.encoders", "encoders-cpu.encoders"])
+def test_the_encoders_are_served_from_the_store(tmp_path: Path, spec: str) -> None:
+    image = Image(tmp_path, spec)
+    ended = image.check()
+    assert ended.code == 0, ended.said
+    for model in image.spec["repository"]["models"]:
+        folder = image.repository / model["name"]
+        assert (folder / "config.pbtxt").read_text() == model["config"]
+        assert (folder / "1").is_dir()
+        for inner, source in model["files"].items():
+            assert (folder / inner).resolve() == image.engine / source
+
+
+def test_encoders_that_were_built_without_a_file(tmp_path: Path) -> None:
+    image = Image(tmp_path, "encoders-cpu.encoders")
+    (model,) = (one for one in image.spec["repository"]["models"] if one["name"] == "text_tower")
+    model["files"]["1/extra.bin"] = "text/extra.bin"
+    ended = image.check()
+    assert ended.code == 1
+    assert "was built without text/extra.bin, which the plan serves" in ended.sentence

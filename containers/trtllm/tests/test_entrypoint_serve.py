@@ -1,0 +1,216 @@
+"""The server in the foreground: what is started, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+from entrypoint_image import FAKES, Image, is_alive, wait_until
+
+GPT = "gpt2-medium-encoders.gpt2-medium"
+FOUR = "4-ranks.chat"
+SHORT = ("--exit-timeout-seconds", "1")
+
+
+def arguments(argv: list[str]) -> list[str]:
+    """Shared memory is named after the test's machine."""
+    return [re.sub(r"engine_room_[0-9a-f]{16}_", "", argument) for argument in argv]
+
+
+def test_one_rank_of_a_multimodal_model(tmp_path: Path) -> None:
+    image = Image(tmp_path, "multimodal-guide.mllama")
+    with image.serving(*SHORT) as process:
+        rank = process.rank(0)
+    assert arguments(rank["argv"]) == [
+        f"--model-repository={image.repository}",
+        "--exit-timeout-secs=1",
+        "--grpc-port=8001",
+        "--http-port=8000",
+        "--metrics-port=8002",
+        "--cuda-memory-pool-byte-size=0:400000000",
+        "--disable-auto-complete-config",
+        "--backend-config=python,shm-region-prefix-name=rank0_",
+    ]
+    assert rank["environment"]["OMPI_COMM_WORLD_RANK"] == "0"
+    assert rank["environment"]["PMIX_MCA_gds"] == "hash"
+
+
+def test_four_ranks_of_which_the_first_takes_requests(tmp_path: Path) -> None:
+    image = Image(tmp_path, FOUR)
+    with image.serving(*SHORT) as process:
+        first, *others = [arguments(process.rank(rank)["argv"]) for rank in range(4)]
+    assert not any("load-model" in argument for argument in first)
+    for rank, argv in enumerate(others, start=1):
+        assert argv[-4:] == [
+            "--model-control-mode=explicit",
+            "--load-model=tensorrt_llm",
+            "--disable-auto-complete-config",
+            f"--backend-config=python,shm-region-prefix-name=rank{rank}_",
+        ]
+
+
+def test_the_pytorch_backend_runs_without_mpi(tmp_path: Path) -> None:
+    image = Image(tmp_path, "llmapi.chat")
+    with image.serving(*SHORT) as process:
+        assert "OMPI_COMM_WORLD_RANK" not in process.rank(0)["environment"]
+
+
+def test_ranks_of_the_pytorch_backend_have_one_server(tmp_path: Path) -> None:
+    image = Image(tmp_path, "llmapi-2-ranks.chat")
+    with image.serving(*SHORT) as process:
+        process.rank(0)
+        (image.log / "answered").touch()
+        process.process.terminate()
+        ended = process.wait()
+    # The second rank is no tritonserver: it ends with mpirun.
+    assert (ended.code, ended.sentence) == (0, "SIGTERM came, and mpirun ended after its first rank.")
+    assert not (image.log / "rank1.json").exists()
+
+
+@pytest.mark.parametrize("device", ["encoders-cpu.encoders", "gpt2-medium-encoders.encoders"])
+def test_encoders_run_alone(tmp_path: Path, device: str) -> None:
+    image = Image(tmp_path, device)
+    with image.serving(*SHORT) as process:
+        argv = arguments(process.rank(0)["argv"])
+    assert ("--allow-gpu-metrics=false" in argv) == (image.spec["gpu"] is None)
+    assert argv[-1] == "--backend-config=python,shm-region-prefix-name=rank0_"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT])
+def test_a_stop_waits_for_requests(tmp_path: Path, number: signal.Signals) -> None:
+    image = Image(tmp_path, GPT)
+    with image.serving() as process:
+        process.rank(0)
+        process.process.send_signal(number)
+        wait_until((image.log / "asked0").exists, "the server was asked to stop")
+        assert process.process.poll() is None
+        (image.log / "answered").touch()
+        ended = process.wait()
+    assert (ended.code, ended.sentence) == (0, f"{number.name} came, and mpirun ended with exit code 0.")
+    assert image.termination_log.read_text() == ""
+
+
+def test_other_ranks_go_on_until_the_first_has_answered(tmp_path: Path) -> None:
+    image = Image(tmp_path, FOUR)
+    with image.serving() as process:
+        ranks = [process.rank(rank)["pid"] for rank in range(4)]
+        process.process.terminate()
+        wait_until((image.log / "asked0").exists, "the first rank was asked to stop")
+        assert all(map(is_alive, ranks))
+        assert not (image.log / "asked1").exists()
+        (image.log / "answered").touch()
+        ended = process.wait()
+    assert (ended.code, ended.sentence) == (0, "SIGTERM came, and mpirun ended after its first rank.")
+    assert not any(map(is_alive, ranks))
+
+
+def test_requests_that_do_not_end_are_given_up(tmp_path: Path) -> None:
+    image = Image(tmp_path, GPT)
+    with image.serving(*SHORT) as process:
+        process.rank(0)
+        process.process.terminate()
+        ended = process.wait()
+    # As tritonserver itself: 1 where its time was over.
+    assert (ended.code, ended.sentence) == (4, "SIGTERM came, and mpirun ended with exit code 1.")
+    assert image.termination_log.read_text() == f"{ended.sentence}\n"
+
+
+def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:
+    image = Image(tmp_path, FOUR)
+    image.environment["FAKE_HANGS"] = "1"
+    with image.serving("--exit-timeout-seconds", "100000") as process:
+        ranks = [process.rank(rank)["pid"] for rank in range(4)]
+        process.process.terminate()
+        wait_until((image.log / "asked0").exists, "the first rank was asked to stop")
+        process.process.send_signal(signal.SIGINT)
+        ended = process.wait()
+    assert ended.code == 4
+    assert "did not end in time, or a second signal came" in ended.sentence
+    wait_until(lambda: not any(map(is_alive, ranks)), "the ranks have ended")
+
+
+@pytest.mark.parametrize("dying", [0, 3])
+def test_a_rank_that_dies_takes_all_with_it(tmp_path: Path, dying: int) -> None:
+    image = Image(tmp_path, FOUR)
+    with image.serving() as process:
+        ranks = [process.rank(rank)["pid"] for rank in range(4)]
+        os.kill(ranks[dying], signal.SIGKILL)
+        ended = process.wait()
+    assert ended.code == 3
+    # Whichever is seen first.
+    assert re.fullmatch(
+        rf"rank {dying} \(process {ranks[dying]}\) of 4 has died; mpirun ended with exit code 137\."
+        r"|mpirun ended with exit code 137, and nobody asked it to\.",
+        ended.sentence,
+    )
+    assert image.termination_log.read_text() == f"{ended.sentence}\n"
+    assert not any(map(is_alive, ranks))
+
+
+def test_a_rank_that_leaves_in_silence_takes_all_with_it(tmp_path: Path) -> None:
+    """mpirun waits for the others of a rank that ends with 0, and a server without its first rank answers nobody."""
+    image = Image(tmp_path, FOUR)
+    with image.serving() as process:
+        ranks = [process.rank(rank)["pid"] for rank in range(4)]
+        (image.log / "answered").touch()
+        os.kill(ranks[0], signal.SIGTERM)
+        ended = process.wait()
+    assert ended.code == 3
+    assert ended.sentence == f"rank 0 (process {ranks[0]}) of 4 has died; mpirun did not end."
+    wait_until(lambda: not any(map(is_alive, ranks)), "the ranks have ended")
+
+
+def test_a_model_that_does_not_load(tmp_path: Path) -> None:
+    image = Image(tmp_path, FOUR)
+    image.environment["FAKE_FAIL"] = "2"
+    with image.serving() as process:
+        ended = process.wait()
+    assert ended.code == 3
+    assert "ended with exit code 1" in ended.sentence
+    assert "E0101 failed to load 'tensorrt_llm'" in ended.said
+
+
+def test_a_launcher_that_is_killed_leaves_no_rank(tmp_path: Path) -> None:
+    image = Image(tmp_path, FOUR)
+    with image.serving() as process:
+        ranks = [process.rank(rank) for rank in range(4)]
+        launcher = int(Path(f"/proc/{ranks[0]['pid']}/stat").read_text().rpartition(")")[2].split()[1])
+        os.kill(launcher, signal.SIGKILL)
+        ended = process.wait()
+    assert ended.sentence == "mpirun ended with signal 9 (SIGKILL), and nobody asked it to."
+    wait_until(lambda: not any(is_alive(rank["pid"]) for rank in ranks), "the ranks have ended")
+
+
+def test_a_python_model_that_dies_ends_the_server(tmp_path: Path) -> None:
+    image = Image(tmp_path, GPT)
+    image.environment["FAKE_STUB"] = str(FAKES / "triton_python_backend_stub")
+    with image.serving() as process:
+        stub = process.rank(0)["stub"]
+        os.kill(stub, signal.SIGKILL)
+        ended = process.wait()
+    assert ended.code == 3
+    assert ended.sentence == (
+        f"a Python model of tritonserver has died (process {stub}), without which Triton goes on and fails every "
+        "request."
+    )
+
+
+def test_no_server_in_the_image(tmp_path: Path) -> None:
+    image = Image(tmp_path, GPT)
+    (tmp_path / "bin/mpirun").unlink()
+    image.environment["PATH"] = str(tmp_path / "bin")
+    with image.serving() as process:
+        ended = process.wait()
+    assert ended.code == 1
+    assert ended.sentence.startswith("mpirun can't be started: No such file or directory; use an image of")
+
+
+def test_a_container_without_termination_log_gets_none(tmp_path: Path) -> None:
+    image = Image(tmp_path, GPT)
+    image.termination_log.unlink()
+    image.environment["FAKE_GPUS"] = ""
+    assert image.check().code == 1
+    assert not image.termination_log.exists()
