@@ -70,7 +70,8 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     run: (context) => vitest("unit", context),
   },
   python: {
-    summary: "encoders, model launcher and language model against a real Triton; the builders of encoders and engines, the entry point",
+    summary:
+      "encoders, model launcher and language model against a real Triton; the builders of encoders and engines, the entry point",
     needsPython: true,
     run: async ({ python, directory, execute }) => {
       const counts: Counts[] = [];
