@@ -32,8 +32,8 @@ export function engineFinding(uri: string, reading: Exclude<DockerReading, Engin
         "Add the user to the group docker (`sudo usermod -aG docker USER`, then log in again): that is as good as root.",
       );
     case "unreachable":
-      // What the CLI calls the engine behind a connection by ssh that stands.
-      if (reading.words.includes("docker.example.com")) {
+      // What the CLI calls the engine behind ssh; without words of ssh itself the connection stands.
+      if (reading.words.includes("docker.example.com") && !reading.words.includes("command [ssh")) {
         return problem(
           "docker",
           `No Docker engine answers ${where}.`,
@@ -44,7 +44,8 @@ export function engineFinding(uri: string, reading: Exclude<DockerReading, Engin
       return problem(
         "docker",
         `No Docker engine answers ${where}.`,
-        reading.words,
+        // The CLI's own words before those of ssh are its guess, and long.
+        reading.words.replace(/^.* stderr=/s, ""),
         uri.startsWith("ssh:")
           ? "Try `ssh -o BatchMode=yes` to it, which must work without a password, and `docker info` there."
           : "Start it (`sudo systemctl start docker`), or correct host.uri of the stack file.",

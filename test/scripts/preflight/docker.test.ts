@@ -99,6 +99,16 @@ const wrong: Readonly<
     ["problem", "docker", /other side of ssh.*ssh connects, and nobody answers/],
     { ...gpu, host: { ...gpu.host, uri: "ssh://me@gpu.example.org" } },
   ],
+  "ssh that does not know the host": [
+    {
+      dockerFails: {
+        stderr:
+          'error during connect: Get "http://docker.example.com/v1.50/version": command [ssh -T -- gpu docker system dial-stdio] has exited with exit status 255, make sure the URL is valid, and Docker 18.09 or later is installed on the remote host: stderr=ssh: Could not resolve hostname gpu: Name or service not known',
+      },
+    },
+    ["problem", "docker", /answers on the other side of ssh:\S+\. ssh: Could not resolve hostname gpu/],
+    { ...gpu, host: { ...gpu.host, uri: "ssh://me@gpu.example.org" } },
+  ],
   "ssh that is refused": [
     {
       dockerFails: {
