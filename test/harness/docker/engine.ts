@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import {
   closeSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   openSync,
   readdirSync,
@@ -97,7 +98,20 @@ function allowForwarding(): () => void {
   return () => writeFileSync(file, before);
 }
 
+/**
+ * What dockerd looks for on its PATH when a container asks for GPUs, and has a container's start run; that of NVIDIA's
+ * toolkit puts devices and driver into the container. With this one `--gpus` is accepted on a machine without a GPU.
+ */
+const GPU_HOOK = "nvidia-container-runtime-hook";
+
+function writeGpuHook(directory: string): void {
+  mkdirSync(directory);
+  writeFileSync(join(directory, GPU_HOOK), "#!/bin/sh\nexit 0\n", { mode: 0o755 });
+}
+
 function spawnEngine(directory: string): ChildProcess {
+  const programs = join(directory, "bin");
+  writeGpuHook(programs);
   const log = openSync(logIn(directory), "a");
   const dockerd = [
     ...["dockerd", "--host", `unix://${socketIn(directory)}`, "--pidfile", pidFileIn(directory)],
@@ -109,7 +123,7 @@ function spawnEngine(directory: string): ChildProcess {
     // It stops, and its containers with it, even when this process is killed.
     return spawn("setpriv", ["--pdeathsig", "TERM", "--", ...dockerd], {
       stdio: ["ignore", log, log],
-      env: { ...process.env, PATH: `/usr/sbin:/usr/bin:${process.env.PATH}` },
+      env: { ...process.env, PATH: `${programs}:/usr/sbin:/usr/bin:${process.env.PATH}` },
     });
   } finally {
     closeSync(log);
