@@ -3,7 +3,6 @@ import { type ChildProcess, spawn } from "node:child_process";
 import {
   closeSync,
   existsSync,
-  mkdirSync,
   mkdtempSync,
   openSync,
   readdirSync,
@@ -17,6 +16,7 @@ import { runCommand } from "../../../components/local/provider/commands.ts";
 import { missingEnginePrograms } from "../../../scripts/setup/system-packages.ts";
 import { eventually } from "../stack.ts";
 import { DockerApi } from "./api.ts";
+import { standInPrograms } from "./stand-ins.ts";
 
 const START_TIMEOUT_SECONDS = 60;
 const STOP_TIMEOUT_SECONDS = 60;
@@ -98,20 +98,8 @@ function allowForwarding(): () => void {
   return () => writeFileSync(file, before);
 }
 
-/**
- * What dockerd looks for on its PATH when a container asks for GPUs, and has a container's start run; that of NVIDIA's
- * toolkit puts devices and driver into the container. With this one `--gpus` is accepted on a machine without a GPU.
- */
-const GPU_HOOK = "nvidia-container-runtime-hook";
-
-function writeGpuHook(directory: string): void {
-  mkdirSync(directory);
-  writeFileSync(join(directory, GPU_HOOK), "#!/bin/sh\nexit 0\n", { mode: 0o755 });
-}
-
 function spawnEngine(directory: string): ChildProcess {
-  const programs = join(directory, "bin");
-  writeGpuHook(programs);
+  const programs = standInPrograms(join(directory, "bin"));
   const log = openSync(logIn(directory), "a");
   const dockerd = [
     ...["dockerd", "--host", `unix://${socketIn(directory)}`, "--pidfile", pidFileIn(directory)],

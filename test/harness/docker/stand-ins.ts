@@ -1,0 +1,41 @@
+/** Programs that dockerd finds on its PATH, so that containers of the GPU tier start as planned on a machine of tests. */
+import { spawnSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+/**
+ * What dockerd looks for when a container asks for GPUs, and has the container's start run; that of NVIDIA's toolkit puts
+ * devices and driver into the container. With this one `--gpus` is accepted on a machine without a GPU.
+ */
+const GPU_HOOK = ["nvidia-container-runtime-hook", "#!/bin/sh\nexit 0\n"] as const;
+
+/** Starts containers without the limit that the machine can't give: memory locked without end. */
+const RUNC = [
+  "runc",
+  `#!${process.execPath}
+const { spawnSync } = require("node:child_process");
+const { readFileSync, writeFileSync } = require("node:fs");
+const args = process.argv.slice(2);
+const bundle = args[args.indexOf("--bundle") + 1];
+if (args.includes("create") && args.includes("--bundle")) {
+  const config = JSON.parse(readFileSync(bundle + "/config.json", "utf8"));
+  config.process.rlimits = (config.process.rlimits ?? []).filter(({ type }) => type !== "RLIMIT_MEMLOCK");
+  writeFileSync(bundle + "/config.json", JSON.stringify(config));
+}
+const { status, signal } = spawnSync("/usr/sbin/runc", args, { stdio: "inherit" });
+process.exit(signal === null ? status : 1);
+`,
+] as const;
+
+/** Writes the stand-ins that this machine needs. @returns The folder for PATH. */
+export function standInPrograms(directory: string): string {
+  mkdirSync(directory);
+  for (const [name, text] of mayLockMemory() ? [GPU_HOOK] : [GPU_HOOK, RUNC])
+    writeFileSync(join(directory, name), text, { mode: 0o755 });
+  return directory;
+}
+
+/** In a sandbox even root may lack the right to raise limits. */
+function mayLockMemory(): boolean {
+  return spawnSync("prlimit", ["--memlock=unlimited:unlimited", "true"]).status === 0;
+}
