@@ -29,7 +29,7 @@ def test_all_files_arrive_and_are_what_is_served(tmp_path: Path, readers: str) -
     copy = disk / image.engine.name
     assert content(copy) == content(image.engine)
     assert [place.name for place in disk.iterdir()] == [image.engine.name]
-    assert f"{copy}: 5 files, 0.08 GB from {image.engine} in " in ended.said
+    assert f"{copy}: 5 files, 75.5 MB from {image.engine} in " in ended.said
     assert f"MB/s with {readers} readers)" in ended.said
     served = "".join(image.configs().values())
     assert f'"{copy}/llm"' in served

@@ -86,10 +86,7 @@ def test_a_placeholder_that_the_plan_does_not_know_keeps_its_default_aloud(tmp_p
         model["defaults"].pop("sink_token_length", None)
     ended = image.check()
     assert ended.code == 0
-    assert (
-        "tensorrt_llm: not in the plan, and left to Triton's default: sink_token_length\n"
-        in ended.said
-    )
+    assert "tensorrt_llm: not in the plan, and left to Triton's default: sink_token_length\n" in ended.said
 
 
 @pytest.mark.parametrize("value", ['a"b', "a\\b", "a$b", "a\nb"])
@@ -159,7 +156,11 @@ def test_fields_with_blocks_go_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
-    [("}", "line 1: '}' is no field's name"), ('a: 1\nb: "', "line 2: '\"' has no meaning"), ("a {", "line 1: 'a'")],
+    [
+        ("}", "line 1: '}' is no field's name"),
+        ('a: 1\nb: "', "line 2: '\"' has no meaning"),
+        ("a {", "line 1: 'a'"),
+    ],
 )
 def test_templates_that_are_no_protobuf(tmp_path: Path, text: str, complaint: str) -> None:
     image = Image(tmp_path, "gpt-flavour.gpt")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from builder_process import Workspace
-from fake_hub import FILES, LFS, REVISION, FakeHub, Handler
+from model_hub import FILES, LFS, REPOSITORY, REVISION, FakeHub, Handler
 
 LARGE = "model-00001-of-00002.safetensors"
 SMALL = "model-00002-of-00002.safetensors"
@@ -41,7 +41,7 @@ def assert_complete(workspace: Workspace) -> None:
 
 
 def ranges(hub: FakeHub, name: str) -> list[str | None]:
-    return [request.range for request in hub.storage.requests if request.path == f"/storage/{name}"]
+    return [request.range for request in hub.storage.requests if request.path == f"/{REPOSITORY}/-/{name}"]
 
 
 def test_only_what_the_patterns_choose_is_fetched(alone: Workspace, hub: FakeHub) -> None:
@@ -122,7 +122,7 @@ def test_begins_anew_where_a_partial_file_is_wrong(alone: Workspace, hub: FakeHu
 
 def test_begins_anew_where_a_server_ignores_ranges(alone: Workspace, hub: FakeHub) -> None:
     partial(alone, LARGE, b"other" * 1000)
-    hub.storage.answer = lambda handler: handler.send(200, FILES[handler.path.removeprefix("/storage/")])
+    hub.storage.answer = lambda handler: handler.send(200, FILES[handler.path.partition("/-/")[2]])
     assert alone.build().code == 0
     assert_complete(alone)
 
