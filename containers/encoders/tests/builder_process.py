@@ -60,12 +60,12 @@ class Workshop:
         log = self.folder / "trtexec.log"
         return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
-    def start(self, spec: dict[str, Any], **environment: str) -> subprocess.Popen[str]:
+    def start(self, spec: dict[str, Any], *options: str, **environment: str) -> subprocess.Popen[str]:
         """`encoder_builder build`; the caller ends it."""
         path = self.folder / "encoders.json"
         path.write_text(json.dumps(spec))
         return subprocess.Popen(
-            [sys.executable, "-m", "encoder_builder", "build", str(path)],
+            [sys.executable, "-m", "encoder_builder", "build", str(path), *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -73,9 +73,9 @@ class Workshop:
             env={**os.environ, **self.environment, **environment},
         )
 
-    def build(self, spec: dict[str, Any], **environment: str) -> Outcome:
+    def build(self, spec: dict[str, Any], *options: str, **environment: str) -> Outcome:
         """Until it ends."""
-        with self.start(spec, **environment) as process:
+        with self.start(spec, *options, **environment) as process:
             try:
                 events, lines = process.communicate(timeout=TIMEOUT_SECONDS)
             finally:

@@ -18,6 +18,9 @@ import onnxruntime
 import pytest
 from builder_process import Workshop, workshop
 
+from triton_entrypoint.manifest import check_manifest
+from triton_entrypoint.spec import read_spec as read_server_spec
+
 RECORDED_SERVERS = Path(__file__).parents[3] / "test" / "recorded" / "server-specs"
 MODELS = ("clip_text", "text_encoder", "vision_encoder")
 
@@ -90,6 +93,18 @@ def test_builds_plans_with_the_words_of_the_plan(shop: Workshop) -> None:
     server = json.loads((RECORDED_SERVERS / "gpt2-medium-encoders.encoders.json").read_text())
     served = {file for model in server["repository"]["models"] for file in model["files"].values()}
     assert served <= {file["path"] for file in manifest["files"]}
+
+
+def test_the_entry_point_takes_what_was_built(shop: Workshop) -> None:
+    spec = shop.spec(gpu=True)
+    assert shop.build(spec).code == 0
+    path = shop.folder / "server.json"
+    text = (RECORDED_SERVERS / "gpt2-medium-encoders.encoders.json").read_text()
+    path.write_text(text.replace('"/store/', f'"{shop.store}/'))
+    server = read_server_spec(path)
+    assert server.engine_directory == Path(spec["plan"]["directory"])
+    manifest = check_manifest(server, server.engine_directory)
+    assert manifest.total_bytes == sum(file["bytes"] for file in manifest_of(spec)["files"])
 
 
 def test_int8_has_scales_around_zero_for_each_column(shop: Workshop) -> None:
@@ -198,7 +213,7 @@ def test_two_builders_build_once(shop: Workshop) -> None:
     assert len(shop.trtexec_calls()) == 3
 
 
-@pytest.mark.parametrize("event", ["file-fetched", "checked", "step-finished"])
+@pytest.mark.parametrize("event", ["weights-fetched", "checked", "step-finished"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_stopped_build_is_made_good_by_the_next(shop: Workshop, event: str, number: signal.Signals) -> None:
     spec = shop.spec(gpu=True)

@@ -215,6 +215,10 @@ class EntrypointProcess:
         record: dict[str, Any] = json.loads(file.read_text())
         return record
 
+    def wait_for(self, line: str) -> None:
+        """Until it has said so."""
+        wait_until(lambda: line in self._errors.read_text(), line)
+
     def wait(self) -> Ended:
         return Ended(self.process.wait(WAIT_SECONDS), self._errors.read_text())
 

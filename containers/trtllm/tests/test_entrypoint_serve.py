@@ -156,6 +156,7 @@ def test_a_rank_that_leaves_in_silence_takes_all_with_it(tmp_path: Path) -> None
     image = Image(tmp_path, FOUR)
     with image.serving() as process:
         ranks = [process.rank(rank)["pid"] for rank in range(4)]
+        process.wait_for(f"rank 0 runs as process {ranks[0]}")
         (image.log / "answered").touch()
         os.kill(ranks[0], signal.SIGTERM)
         ended = process.wait()
