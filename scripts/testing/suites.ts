@@ -44,9 +44,12 @@ export type SuiteName = "check" | "unit" | "python" | "services" | "stack" | "do
 const nodeBin = (name: string) => join(projectRoot, "node_modules/.bin", name);
 
 /** Python packages of the project; each has its types and its tests checked from its own folder. */
-const PYTHON_PACKAGES = ["containers/cpu-models", "containers/encoders", "containers/trtllm"].map((path) =>
-  join(projectRoot, path),
-);
+const PYTHON_PACKAGES = [
+  "containers/container-program",
+  "containers/cpu-models",
+  "containers/encoders",
+  "containers/trtllm",
+].map((path) => join(projectRoot, path));
 
 export const SUITES: Readonly<Record<SuiteName, Suite>> = {
   check: {

@@ -7,30 +7,34 @@ builder leaves is never at the key, and the next one, which has the lock, remove
 from __future__ import annotations
 
 import os
-import re
-import secrets
-import shutil
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from encoder_builder.errors import BuilderError, ExitCode
-from encoder_builder.events import Reporter, size_text, utc_now
-from encoder_builder.machine import VisibleGpu, check_machine
-from encoder_builder.manifest import (
+from container_program.commands import relocated
+from container_program.errors import ProgramError
+from container_program.events import Reporter, size_text, utc_now
+from container_program.machine import VisibleGpu, check_gpus, check_triton
+from container_program.manifest import (
     Manifest,
-    StoredFile,
+    folder_bytes,
     missing_or_cut,
     read_manifest,
-    sha256_of,
-    sync_folder,
     write_manifest,
 )
+from container_program.store_folders import (
+    put_in_place,
+    remove_leftovers,
+    store_of,
+    stored_files,
+    temporary_folder,
+)
+from container_program.store_locks import StoreLocks
+from container_program.transfer import Patience
+from encoder_builder.hub_files import Fetching
 from encoder_builder.own_steps import PROGRAM, parse_step, run_step
 from encoder_builder.spec import EncoderBuildSpec, EncoderModel, Plan, Step
-from encoder_builder.store_locks import StoreLocks
 from encoder_builder.trtexec import run_trtexec
 from encoder_builder.versions import builder_versions
 
@@ -51,19 +55,26 @@ class _Done:
     facts: dict[str, object]
 
 
-def build(spec: EncoderBuildSpec, report: Reporter) -> None:
-    """Returns when the encoders are complete in the store. Raises BuilderError, OSError, StoppedError."""
+@dataclass(frozen=True)
+class _Relocation:
+    """The plan's folder, and that of this attempt."""
+
+    directory: Path
+    folder: Path
+
+
+def build(spec: EncoderBuildSpec, report: Reporter, patience: Patience | None = None) -> None:
+    """Returns when the encoders are complete in the store. Raises ProgramError, OSError, StoppedError."""
     plan = spec.plan
     if _was_complete(plan, report):
         return
-    gpu = None if spec.gpu is None else check_machine(spec.gpu, spec.release)
-    if len(plan.directory.parents) < _LEVELS_BELOW_STORE:
-        raise BuilderError(f"{plan.directory} is not two folders below a store.", ExitCode.WRONG_SPEC)
-    store = plan.directory.parents[_LEVELS_BELOW_STORE - 1]
+    check_triton(spec.release, is_needed=spec.gpu is not None)
+    gpu = None if spec.gpu is None else check_gpus(spec.gpu, 1)
+    store = store_of(plan.directory, _LEVELS_BELOW_STORE)
     with StoreLocks(store) as locks, locks.held(plan.directory, lambda: _tell_wait(plan, report)):
         # The one that we waited for has built them, most likely.
         if not _was_complete(plan, report):
-            _build_locked(spec, gpu, report)
+            _build_locked(spec, gpu, Fetching(locks, patience or Patience()), report)
 
 
 def complete_encoders(plan: Plan) -> Manifest | None:
@@ -74,15 +85,19 @@ def complete_encoders(plan: Plan) -> Manifest | None:
     return None if missing_or_cut(plan.directory, manifest.files) else manifest
 
 
-def _build_locked(spec: EncoderBuildSpec, gpu: VisibleGpu | None, report: Reporter) -> None:
+def _build_locked(
+    spec: EncoderBuildSpec, gpu: VisibleGpu | None, fetching: Fetching, report: Reporter
+) -> None:
     plan, started = spec.plan, time.monotonic()
-    for leftover in plan.directory.parent.glob(f".{plan.directory.name}.*.partial"):
-        shutil.rmtree(leftover, ignore_errors=True)
-    with _temporary_folder(plan.directory) as folder:
-        done = [_run(model, step, plan, folder, report) for model in plan.models for step in model.steps]
-        files = _stored_files(folder)
+    remove_leftovers(plan.directory)
+    with temporary_folder(plan.directory) as folder:
+        relocation = _Relocation(plan.directory, folder)
+        done = [
+            _run(model, step, relocation, fetching, report) for model in plan.models for step in model.steps
+        ]
+        files = stored_files(folder)
         write_manifest(folder, "encoders", files, _fields(spec, gpu, done))
-        _put_in_place(folder, plan.directory)
+        put_in_place(folder, plan.directory)
     total, seconds = sum(file.bytes for file in files), round(time.monotonic() - started, 1)
     report.event(
         "complete",
@@ -95,21 +110,24 @@ def _build_locked(spec: EncoderBuildSpec, gpu: VisibleGpu | None, report: Report
     )
 
 
-def _run(model: EncoderModel, step: Step, plan: Plan, folder: Path, report: Reporter) -> _Done:
-    argv = [_relocated(word, plan.directory, folder) for word in step.argv]
+def _run(
+    model: EncoderModel, step: Step, relocation: _Relocation, fetching: Fetching, report: Reporter
+) -> _Done:
+    folder = relocation.folder
+    argv = [relocated(word, {str(relocation.directory): folder}) for word in step.argv]
     about = {"model": model.name, "step": step.name}
     report.event("step-started", f"{model.name}: {step.name} of {model.encoder}", **about, argv=argv)
     (folder / model.name).mkdir(exist_ok=True)
-    before, started = _bytes_below(folder / model.name), time.monotonic()
+    before, started = folder_bytes(folder / model.name), time.monotonic()
     own = len(PROGRAM)
     try:
         if tuple(argv[:own]) == PROGRAM:
-            facts = run_step(parse_step(argv[own:]), report)
+            facts = run_step(parse_step(argv[own:]), report, fetching)
         else:
             facts = run_trtexec(argv, report)
-    except BuilderError as error:
-        raise BuilderError(f"{model.name}, {step.name}: {error}", error.code) from error
-    seconds, written = round(time.monotonic() - started, 1), _bytes_below(folder / model.name) - before
+    except ProgramError as error:
+        raise ProgramError(f"{model.name}, {step.name}: {error}", error.code) from error
+    seconds, written = round(time.monotonic() - started, 1), folder_bytes(folder / model.name) - before
     report.event(
         "step-finished",
         f"{model.name}: {step.name}: {seconds} s, {size_text(written)} written",
@@ -120,72 +138,15 @@ def _run(model: EncoderModel, step: Step, plan: Plan, folder: Path, report: Repo
     return _Done(model.name, step.name, seconds, facts)
 
 
-def _relocated(word: str, old: Path, new: Path) -> str:
-    """A word with the folder that it names moved; longer names than the folder's are others."""
-    return str(new).join(re.split(rf"(?<![\w.-]){re.escape(str(old))}(?![\w.-])", word))
-
-
-@contextmanager
-def _temporary_folder(directory: Path) -> Iterator[Path]:
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    folder = directory.parent / f".{directory.name}.{secrets.token_hex(4)}.partial"
-    folder.mkdir()
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _stored_files(folder: Path) -> tuple[StoredFile, ...]:
-    """All files with their hashes, each on the disk."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    for path in paths:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    for below in {path.parent for path in paths}:
-        sync_folder(below)
-    return tuple(
-        StoredFile(path.relative_to(folder).as_posix(), path.stat().st_size, sha256_of(path))
-        for path in paths
-    )
-
-
-def _put_in_place(folder: Path, directory: Path) -> None:
-    """What is at the key is incomplete, or the build had ended at once; servers that have its files open
-    keep them."""
-    if directory.exists():
-        aside = directory.parent / f".{directory.name}.{secrets.token_hex(4)}.partial"
-        directory.rename(aside)
-        folder.rename(directory)
-        shutil.rmtree(aside, ignore_errors=True)
-    else:
-        folder.rename(directory)
-    sync_folder(directory.parent)
-
-
 def _fields(spec: EncoderBuildSpec, gpu: VisibleGpu | None, done: Sequence[_Done]) -> dict[str, object]:
-    plan, release = spec.plan, spec.release
-    planned = spec.gpu
+    plan = spec.plan
     return {
         "key": plan.key,
         "keyFields": dict(plan.key_fields),
         "device": plan.device,
         "precision": plan.precision,
-        "release": {
-            "tag": release.tag,
-            "tensorRtLlm": release.tensor_rt_llm,
-            "tensorRt": release.tensor_rt,
-        },
-        "gpu": None
-        if planned is None
-        else {
-            "name": planned.name,
-            "computeCapability": planned.compute_capability,
-            "migProfile": planned.mig_profile,
-        },
+        "release": spec.release.record(),
+        "gpu": None if spec.gpu is None else spec.gpu.record(),
         "builtWith": {
             **builder_versions(),
             "driver": None if gpu is None else gpu.driver,
@@ -196,10 +157,6 @@ def _fields(spec: EncoderBuildSpec, gpu: VisibleGpu | None, done: Sequence[_Done
         ],
         "builtAt": utc_now(),
     }
-
-
-def _bytes_below(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def _was_complete(plan: Plan, report: Reporter) -> bool:

@@ -20,8 +20,8 @@ from onnxruntime.quantization import (
     quantize_static,
 )
 
-from encoder_builder.errors import BuilderError, ExitCode
-from encoder_builder.events import Reporter, size_text
+from container_program.errors import ExitCode, ProgramError
+from container_program.events import Reporter, size_text
 from encoder_builder.graph_runs import cosines, outputs_of
 from encoder_builder.half_precision import to_single_precision
 from encoder_builder.samples import IMAGE_SETS, TEXT_SETS, Feeds, image_feeds, text_feeds
@@ -72,7 +72,7 @@ class _Reader(CalibrationDataReader):  # type: ignore[misc]  # the package has n
 
 def calibrate(options: CalibrateOptions, report: Reporter) -> dict[str, object]:
     """Writes the quantized graph beside the exported one and returns facts for the manifest. Raises
-    BuilderError, OSError."""
+    ProgramError, OSError."""
     model = onnx.load(options.onnx)
     feeds = _feeds(options, model)
     nodes = _nodes_to_quantize(model)
@@ -101,7 +101,7 @@ def _feeds(options: CalibrateOptions, model: onnx.ModelProto) -> list[Feeds]:
     if options.samples in TEXT_SETS:
         positions = next(one for one in model.graph.initializer if one.name == "position_embedding")
         return text_feeds(options.samples, assets / "tokenizer.json", positions.dims[0], _TEXT_ROWS)
-    raise BuilderError(
+    raise ProgramError(
         f"no set of samples is called {options.samples}; there are {', '.join((*IMAGE_SETS, *TEXT_SETS))}.",
         ExitCode.WRONG_SPEC,
     )
@@ -135,7 +135,7 @@ def _check(
     found = cosines(after, before)
     least, mean, error = float(found.min()), float(found.mean()), float(np.abs(after - before).max())
     if not least >= _LEAST_COSINE:
-        raise BuilderError(
+        raise ProgramError(
             f"{options.output}: the least cosine of {len(found)} samples with {options.onnx.name} is "
             f"{least:.4f}, below "
             f"{_LEAST_COSINE}; it is not kept. Choose precision fp16.",

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
+from container_program.errors import ExitCode, ProgramError
+from container_program.events import Reporter, size_text
 from encoder_builder import reference
-from encoder_builder.errors import BuilderError, ExitCode
-from encoder_builder.events import Reporter, size_text
 from encoder_builder.graph_runs import cosines, outputs_of
 from encoder_builder.half_precision import to_half_precision
-from encoder_builder.hub_files import HubSource, fetch
+from encoder_builder.hub_files import Fetching, PinnedFiles, files_in_use
 from encoder_builder.samples import IMAGE_SETS, TEXT_SETS, Feeds, image_feeds, text_feeds
 from engine_room_models.clip_graph import build_clip_text, build_clip_vision
 from engine_room_models.errors import BuildError
@@ -42,7 +42,7 @@ _CHECKED_ROWS = 4
 class ExportOptions:
     """The words of the plan's command."""
 
-    source: HubSource
+    source: PinnedFiles
     tower: str
     graph: tuple[str, ...]
     inputs: tuple[str, ...]
@@ -50,7 +50,6 @@ class ExportOptions:
     dimension: int
     data_type: DataType
     opset: int
-    weights: Path
     assets: Path
     onnx: Path
 
@@ -76,30 +75,45 @@ class _Exported:
 _Exporter = Callable[[_Source, Path], _Exported]
 
 
-def export(options: ExportOptions, report: Reporter) -> dict[str, object]:
-    """Writes the graph and its asset, and returns facts for the manifest. Raises BuilderError, OSError."""
+def export(options: ExportOptions, fetching: Fetching, report: Reporter) -> dict[str, object]:
+    """Writes the graph and its asset, and returns facts for the manifest. Raises ProgramError, OSError."""
     exporter = _EXPORTERS.get((options.tower, options.graph))
     if exporter is None:
-        raise BuilderError(
+        raise ProgramError(
             f"no exporter makes a {options.tower} tower with {', '.join(options.graph)}; use the image of "
             f"the plan's "
             "version.",
             ExitCode.WRONG_SPEC,
         )
     if options.opset != OPSET:
-        raise BuilderError(
+        raise ProgramError(
             f"opset {options.opset} is asked for, and the exporter writes {OPSET}; use the image of the "
             f"plan's "
             "version.",
             ExitCode.WRONG_SPEC,
         )
-    files = fetch(options.source, options.weights, report)
+    with files_in_use(options.source, fetching, report) as files:
+        return {**_export(exporter, files, options, report), "weights": _weights(options.source, files)}
+
+
+def _weights(source: PinnedFiles, files: Mapping[str, Path]) -> dict[str, object]:
+    """What the graph was made from; the store's collector keeps what a manifest names so."""
+    return {
+        "directory": str(source.directory),
+        "source": {"kind": "hub", "repository": source.repository, "revision": source.revision},
+        "bytes": sum(place.stat().st_size for place in files.values()),
+    }
+
+
+def _export(
+    exporter: _Exporter, files: Mapping[str, Path], options: ExportOptions, report: Reporter
+) -> dict[str, object]:
     options.assets.mkdir(parents=True, exist_ok=True)
     try:
         exported = exporter(_read(files), options.assets)
         model = onnx.load_model_from_string(exported.graph)
     except BuildError as error:
-        raise BuilderError(str(error), ExitCode.WRONG_SPEC) from error
+        raise ProgramError(str(error), ExitCode.WRONG_SPEC) from error
     _check_interface(model, options)
     if options.data_type == "float16":
         model = to_half_precision(model)
@@ -111,7 +125,7 @@ def export(options: ExportOptions, report: Reporter) -> dict[str, object]:
 def _read(files: Mapping[str, Path]) -> _Source:
     path = next((place for name, place in files.items() if name.endswith((".safetensors", ".bin"))), None)
     if path is None:
-        raise BuilderError(
+        raise ProgramError(
             f"none of {', '.join(files)} has weights; name a .safetensors or .bin file.", ExitCode.WRONG_SPEC
         )
     tensors = read_safetensors(path) if path.suffix == ".safetensors" else read_state_dict(path)
@@ -200,7 +214,7 @@ def _check_interface(model: onnx.ModelProto, options: ExportOptions) -> None:
     found = (inputs, output.name, dimension)
     planned = (options.inputs, options.output, options.dimension)
     if found != planned:
-        raise BuilderError(
+        raise ProgramError(
             f"the graph of {options.source.repository} has {_interface(found)}, and the plan says "
             f"{_interface(planned)}; correct the catalogue's row.",
             ExitCode.WRONG_SPEC,
@@ -220,7 +234,7 @@ def _check_numbers(options: ExportOptions, exported: _Exported, report: Reporter
     size = options.onnx.stat().st_size
     # Written so that NaN fails, too.
     if not error <= bound:
-        raise BuilderError(
+        raise ProgramError(
             f"{options.onnx} differs from {options.source.repository} by up to {error:.2e} in "
             f"{len(expected)} samples, "
             f"more than {bound:.0e}; it is not kept. Report it with the versions of onnx and onnxruntime.",

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from container_program.errors import ExitCode, ProgramError
+from container_program.events import Reporter
 from encoder_builder.calibrate import CalibrateOptions, calibrate
-from encoder_builder.errors import BuilderError, ExitCode
-from encoder_builder.events import Reporter
 from encoder_builder.export import ExportOptions, export
-from encoder_builder.hub_files import HubSource
+from encoder_builder.hub_files import Fetching, PinnedFiles, fetching_alone
 
 PROGRAM = ("python3", "-m", "encoder_builder")
 
@@ -24,39 +25,45 @@ class _StrictParser(argparse.ArgumentParser):
     """For words of a plan: what is wrong with them is wrong with the plan."""
 
     def error(self, message: str) -> NoReturn:
-        raise BuilderError(
+        raise ProgramError(
             f"{self.prog}: {message}; spec and image must be of one version of the project.",
             ExitCode.WRONG_SPEC,
         )
 
 
 def parse_step(words: Sequence[str]) -> argparse.Namespace:
-    """The words after the program's. Raises BuilderError for what the command does not take."""
+    """The words after the program's. Raises ProgramError for what the command does not take."""
     parser = _StrictParser(prog="encoder_builder", add_help=False, allow_abbrev=False)
     add_step_parsers(parser.add_subparsers(dest="command", required=True, parser_class=_StrictParser))
     return parser.parse_args(words)
 
 
-def run_step(options: argparse.Namespace, report: Reporter) -> dict[str, object]:
-    """Facts for the manifest. Raises BuilderError, OSError."""
+def run_step(
+    options: argparse.Namespace, report: Reporter, fetching: Fetching | None = None
+) -> dict[str, object]:
+    """Facts for the manifest. `fetching` is that of a build, which has the store's locks already. Raises
+    ProgramError, OSError."""
     if options.command == "calibrate":
         return calibrate(CalibrateOptions(options.samples, options.onnx, options.output), report)
-    source = HubSource(options.repository, options.revision, dict(options.file))
-    return export(
-        ExportOptions(
-            source=source,
-            tower=options.tower,
-            graph=options.graph,
-            inputs=options.inputs,
-            output=options.output,
-            dimension=options.dimension,
-            data_type=options.data_type,
-            opset=options.opset,
-            weights=options.weights,
-            assets=options.assets,
-            onnx=options.onnx,
-        ),
-        report,
+    source = PinnedFiles(options.repository, options.revision, dict(options.file), options.weights)
+    with contextlib.ExitStack() as stack:
+        if fetching is None:
+            fetching = stack.enter_context(fetching_alone(source))
+        return export(_export_options(options, source), fetching, report)
+
+
+def _export_options(options: argparse.Namespace, source: PinnedFiles) -> ExportOptions:
+    return ExportOptions(
+        source=source,
+        tower=options.tower,
+        graph=options.graph,
+        inputs=options.inputs,
+        output=options.output,
+        dimension=options.dimension,
+        data_type=options.data_type,
+        opset=options.opset,
+        assets=options.assets,
+        onnx=options.onnx,
     )
 
 

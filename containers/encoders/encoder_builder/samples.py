@@ -13,7 +13,7 @@ import numpy.typing as npt
 from PIL import Image
 from tokenizers import Tokenizer
 
-from encoder_builder.errors import BuilderError, ExitCode
+from container_program.errors import ExitCode, ProgramError
 
 FOLDER = Path(__file__).parent / "samples"
 IMAGE_SETS = ("images-1",)
@@ -67,7 +67,7 @@ def _tokenizer(path: Path, max_tokens: int) -> Tokenizer:
         tokenizer = Tokenizer.from_file(str(path))
     # The library raises plain Exception.
     except Exception as error:
-        raise BuilderError(f"{path} is no tokenizer: {error}.", ExitCode.WRONG_SPEC) from error
+        raise ProgramError(f"{path} is no tokenizer: {error}.", ExitCode.WRONG_SPEC) from error
     # The file may carry settings of its own, such as padding to 128 tokens.
     tokenizer.enable_padding()
     tokenizer.enable_truncation(max_tokens)

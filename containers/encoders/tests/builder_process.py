@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fake_hub import FakeHub, Handler, running_hub
-from small_towers import small_hub, small_spec
+from model_hub import FakeHub, Model, running_hub
+from small_towers import REVISIONS, small_hub, small_spec
 
 ROOT = Path(__file__).parents[1]
 TIMEOUT_SECONDS = 120
@@ -60,12 +60,12 @@ class Workshop:
         log = self.folder / "trtexec.log"
         return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
-    def start(self, spec: dict[str, Any], **environment: str) -> subprocess.Popen[str]:
+    def start(self, spec: dict[str, Any], *options: str, **environment: str) -> subprocess.Popen[str]:
         """`encoder_builder build`; the caller ends it."""
         path = self.folder / "encoders.json"
         path.write_text(json.dumps(spec))
         return subprocess.Popen(
-            [sys.executable, "-m", "encoder_builder", "build", str(path)],
+            [sys.executable, "-m", "encoder_builder", "build", str(path), *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -73,9 +73,9 @@ class Workshop:
             env={**os.environ, **self.environment, **environment},
         )
 
-    def build(self, spec: dict[str, Any], **environment: str) -> Outcome:
+    def build(self, spec: dict[str, Any], *options: str, **environment: str) -> Outcome:
         """Until it ends."""
-        with self.start(spec, **environment) as process:
+        with self.start(spec, *options, **environment) as process:
             try:
                 events, lines = process.communicate(timeout=TIMEOUT_SECONDS)
             finally:
@@ -93,14 +93,16 @@ def workshop(folder: Path) -> Iterator[Workshop]:
     _program(programs / "trtexec", trtexec.replace("/usr/bin/env python3", sys.executable, 1))
     _program(programs / "nvidia-smi", _NVIDIA_SMI)
     with running_hub() as hub:
-        hub.answer = lambda handler: _answer(handler, files)
+        hub.models = {name: Model(REVISIONS[name], content) for name, content in files.items()}
         yield Workshop(
             folder,
             hub,
             files,
             {
                 "PATH": f"{programs}:{os.environ['PATH']}",
-                "PYTHONPATH": f"{ROOT}:{ROOT.parent / 'cpu-models'}",
+                "PYTHONPATH": ":".join(
+                    str(ROOT.parent / name) for name in ("encoders", "container-program", "cpu-models")
+                ),
                 "PYTHONDONTWRITEBYTECODE": "1",
                 "HF_ENDPOINT": hub.endpoint,
                 "FAKE_TRTEXEC_LOG": str(folder / "trtexec.log"),
@@ -122,12 +124,3 @@ esac
 def _program(path: Path, text: str) -> None:
     path.write_text(text)
     path.chmod(0o755)
-
-
-def _answer(handler: Handler, files: dict[str, dict[str, bytes]]) -> None:
-    owner, name, _, _, path = handler.path.lstrip("/").split("/", 4)
-    content = files.get(f"{owner}/{name}", {}).get(path)
-    if content is None:
-        handler.send(404)
-    else:
-        handler.send_file(content)

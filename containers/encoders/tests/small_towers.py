@@ -17,7 +17,13 @@ from engine_room_models.seeded_weights import ClipShape, seeded_clip
 
 Tensors = dict[str, npt.NDArray[np.float32]]
 
-RECORDED = Path(__file__).parents[3] / "test" / "recorded" / "plans" / "gpt2-medium-encoders.json"
+RECORDED = Path(__file__).parents[3] / "test" / "recorded" / "encoder-specs"
+# The plan for int8 on an A10G; its commands for a CPU differ in what follows the export.
+EXAMPLE = json.loads((RECORDED / "gpt2-medium-encoders.json").read_text())
+# Commit by repository.
+REVISIONS = {
+    model["export"]["repository"]: model["export"]["revision"] for model in EXAMPLE["plan"]["models"]
+}
 TRTEXEC = "/usr/src/tensorrt/bin/trtexec"
 
 _CLIP = ClipShape(width=128, layers=2, patch=8, grid=3, inner=192, projection=512)
@@ -51,10 +57,11 @@ def small_hub() -> dict[str, dict[str, bytes]]:
 
 
 def small_spec(store: Path, hub: dict[str, dict[str, bytes]], *, trtexec: Path | None) -> dict[str, Any]:
-    """encoders.json of the recorded plan for int8 on an A10G, with the small models' files, and `store` for
-    /store. Without `trtexec` for a CPU, in float32."""
-    plan = json.loads(RECORDED.read_bytes().replace(b'"/store/', f'"{store}/'.encode()))["plan"]["encoders"]
-    plan = json.loads(json.dumps(plan).replace("=/store/", f"={store}/"))
+    """The recorded encoders.json for int8 on an A10G, with the small models' files, and `store` for /store.
+    Without `trtexec` for a CPU, in float32."""
+    text = json.dumps(EXAMPLE).replace('"/store/', f'"{store}/').replace("=/store/", f"={store}/")
+    spec: dict[str, Any] = json.loads(text)
+    plan = spec["plan"]
     for model in plan["models"]:
         export = model["export"]
         files = hub[export["repository"]]
@@ -64,12 +71,10 @@ def small_spec(store: Path, hub: dict[str, dict[str, bytes]], *, trtexec: Path |
         model["steps"] = [] if trtexec is None else model["steps"]
         for step in model["steps"]:
             step["argv"] = [str(trtexec) if word == TRTEXEC else word for word in step["argv"]]
-    gpu: dict[str, Any] | None = {"name": "A10G", "computeCapability": "8.6", "migProfile": None}
     if trtexec is None:
-        plan.update(device="cpu", precision="fp32", gpu=None)
-        gpu = None
-    release = {"tag": "25.07", "tensorRtLlm": "0.20.0", "tensorRt": None}
-    return {"version": 1, "release": release, "gpu": gpu, "plan": plan}
+        plan.update(device="cpu", precision="fp32")
+        spec["gpu"] = None
+    return spec
 
 
 def safetensors(tensors: Tensors) -> bytes:

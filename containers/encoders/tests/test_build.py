@@ -18,6 +18,10 @@ import onnxruntime
 import pytest
 from builder_process import Workshop, workshop
 
+from triton_entrypoint.manifest import check_manifest
+from triton_entrypoint.spec import read_spec as read_server_spec
+
+RECORDED_SERVERS = Path(__file__).parents[3] / "test" / "recorded" / "server-specs"
 MODELS = ("clip_text", "text_encoder", "vision_encoder")
 
 
@@ -86,8 +90,21 @@ def test_builds_plans_with_the_words_of_the_plan(shop: Workshop) -> None:
         if step["step"] == "trtexec":
             assert step["tensorRt"] == "10.11.0"
     assert manifest["builtWith"]["driver"] == "570.133.20"
-    served = {file for model in spec["plan"]["tritonModels"] for file in model["files"].values()}
+    server = json.loads((RECORDED_SERVERS / "gpt2-medium-encoders.encoders.json").read_text())
+    served = {file for model in server["repository"]["models"] for file in model["files"].values()}
     assert served <= {file["path"] for file in manifest["files"]}
+
+
+def test_the_entry_point_takes_what_was_built(shop: Workshop) -> None:
+    spec = shop.spec(gpu=True)
+    assert shop.build(spec).code == 0
+    path = shop.folder / "server.json"
+    text = (RECORDED_SERVERS / "gpt2-medium-encoders.encoders.json").read_text()
+    path.write_text(text.replace('"/store/', f'"{shop.store}/'))
+    server = read_server_spec(path)
+    assert server.engine_directory == Path(spec["plan"]["directory"])
+    manifest = check_manifest(server, server.engine_directory)
+    assert manifest.total_bytes == sum(file["bytes"] for file in manifest_of(spec)["files"])
 
 
 def test_int8_has_scales_around_zero_for_each_column(shop: Workshop) -> None:
@@ -164,25 +181,25 @@ def test_half_precision_keeps_inputs_and_output(shop: Workshop) -> None:
 def test_what_is_complete_is_not_built_again(shop: Workshop) -> None:
     spec = shop.spec(gpu=True)
     assert shop.build(spec).code == 0
-    shop.hub.requests.clear()
+    shop.hub.forget()
     # No GPU is asked for what is there.
     again = shop.build(spec, FAKE_GPU="")
     assert (again.code, [event["event"] for event in again.events]) == (0, ["complete"])
     assert again.events[0]["isNew"] is False
-    assert (len(shop.trtexec_calls()), shop.hub.requests) == (3, [])
+    assert (len(shop.trtexec_calls()), shop.hub.hub.requests) == (3, [])
 
 
 def test_a_cut_file_is_built_again_from_the_weights_in_the_store(shop: Workshop) -> None:
     spec = shop.spec(gpu=False)
     assert shop.build(spec).code == 0
-    shop.hub.requests.clear()
+    shop.hub.forget()
     graph = Path(spec["plan"]["directory"]) / "clip_text" / "model.onnx"
     whole = graph.read_bytes()
     graph.write_bytes(whole[:-1])
     assert shop.build(spec).code == 0
     # The same bytes from the same weights.
     assert graph.read_bytes() == whole
-    assert shop.hub.requests == []
+    assert shop.hub.hub.requests == []
     assert_nothing_half_done(shop)
 
 
@@ -196,7 +213,7 @@ def test_two_builders_build_once(shop: Workshop) -> None:
     assert len(shop.trtexec_calls()) == 3
 
 
-@pytest.mark.parametrize("event", ["file-fetched", "checked", "step-finished"])
+@pytest.mark.parametrize("event", ["weights-fetched", "checked", "step-finished"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_stopped_build_is_made_good_by_the_next(shop: Workshop, event: str, number: signal.Signals) -> None:
     spec = shop.spec(gpu=True)
@@ -238,8 +255,8 @@ def test_kills_at_random_moments_leave_nothing_half_done(shop: Workshop) -> None
 @pytest.mark.parametrize(
     ("environment", "code", "reason"),
     [
-        ({"FAKE_GPU": "NVIDIA L4, 8.9, 570.133.20"}, 3, "this machine has L4 with compute capability 8.9"),
-        ({"FAKE_GPU": ""}, 3, "nvidia-smi shows no GPU"),
+        ({"FAKE_GPU": "NVIDIA L4, 8.9, 570.133.20"}, 3, "GPU 0 is L4 with compute capability 8.9"),
+        ({"FAKE_GPU": ""}, 3, "the container sees no GPU"),
         ({"NVIDIA_TRITON_SERVER_VERSION": "25.08"}, 3, "this is the image of release 25.08"),
         ({"FAKE_TRTEXEC_FAIL": "1"}, 9, "ended with exit code 1: .*OutOfMemory"),
         ({"HF_ENDPOINT": "http://127.0.0.1:9"}, 5, "can't be reached"),
@@ -263,7 +280,7 @@ def test_other_content_of_the_hub_is_not_kept(shop: Workshop) -> None:
     shop.files["openai/clip-vit-base-patch32"]["tokenizer.json"] += b" "
     outcome = shop.build(spec)
     assert (outcome.code, outcome.events[-1]["event"]) == (6, "failed")
-    assert "sha-256 is" in outcome.events[-1]["message"]
+    assert "tokenizer.json has the sha-256 " in outcome.events[-1]["message"]
     assert not list(shop.store.rglob("tokenizer.json"))
 
 
@@ -272,7 +289,7 @@ def test_a_file_that_the_hub_does_not_give_is_no_reason_to_wait(shop: Workshop) 
     del shop.files["openai/clip-vit-base-patch32"]["config.json"]
     outcome = shop.build(spec)
     assert outcome.code == 4
-    assert "answers 404" in outcome.events[-1]["message"]
+    assert "clip-vit-base-patch32 has no config.json at" in outcome.events[-1]["message"]
 
 
 def test_a_damaged_weight_in_the_store_is_fetched_anew(shop: Workshop) -> None:
@@ -281,7 +298,7 @@ def test_a_damaged_weight_in_the_store_is_fetched_anew(shop: Workshop) -> None:
     place = next(shop.store.glob("weights/all-MiniLM-L6-v2/*/model.safetensors"))
     place.write_bytes(place.read_bytes()[:-4] + b"\0\0\0\0")
     (Path(spec["plan"]["directory"]) / "manifest.json").unlink()
-    shop.hub.requests.clear()
+    shop.hub.forget()
     outcome = shop.build(spec)
     assert (outcome.code, len(outcome.named("weights-damaged"))) == (0, 1)
-    assert [path.rpartition("/")[2] for path, _ in shop.hub.requests] == ["model.safetensors"]
+    assert shop.hub.transfers == ["model.safetensors"]

@@ -8,25 +8,24 @@ has the lock, removes it.
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from container_program.commands import relocated
+from container_program.errors import ExitCode, ProgramError
+from container_program.events import Reporter, size_text
+from container_program.machine import check_gpus, check_versions
+from container_program.manifest import Manifest, folder_bytes, missing_or_cut, read_manifest
+from container_program.store_folders import remove_leftovers, store_of, temporary_folder
+from container_program.store_locks import StoreLocks
+from container_program.transfer import Patience
 from engine_builder.engine_layout import check_engine
-from engine_builder.errors import BuilderError, ExitCode
-from engine_builder.events import Reporter, size_text
 from engine_builder.golden import find_answer, holds_one
-from engine_builder.machine import Machine, check_machine, read_machine
-from engine_builder.manifest import Manifest, folder_bytes, missing_or_cut, read_manifest
-from engine_builder.publish import EngineFacts, publish, remove_leftovers
+from engine_builder.publish import BuildMachine, EngineFacts, publish
 from engine_builder.spec import EngineBuildSpec, Plan, Step
-from engine_builder.steps import relocated, run_command
-from engine_builder.store_locks import StoreLocks
-from engine_builder.transfer import Patience
+from engine_builder.steps import run_command
 from engine_builder.weights import complete_weights, weights_in_use
 
 # Folders of the store: /store/engines/<model>/<key12> and /store/weights/<model>/<revision>.
@@ -47,7 +46,7 @@ class _Seconds:
 
 def build(spec: EngineBuildSpec, report: Reporter, patience: Patience | None = None) -> None:
     """Returns when the engine, or the weights of a model without one, are complete in the store. Raises
-    BuilderError, OSError, StoppedError."""
+    ProgramError, OSError, StoppedError."""
     patience = patience or Patience()
     if spec.plan is None:
         _build_weights(spec, report, patience)
@@ -67,8 +66,8 @@ def _build_weights(spec: EngineBuildSpec, report: Reporter, patience: Patience) 
     weights = complete_weights(spec.weights)
     if weights is None:
         with (
-            StoreLocks(_store_of(spec.weights.directory)) as locks,
-            _own_folder(_scratch_root(None), spec.model) as work,
+            StoreLocks(store_of(spec.weights.directory, _LEVELS_BELOW_STORE)) as locks,
+            temporary_folder(_scratch_root(None) / spec.model) as work,
             weights_in_use(spec.weights, locks, work, report, patience) as present,
         ):
             weights = present
@@ -86,15 +85,15 @@ def _build_engine(spec: EngineBuildSpec, plan: Plan, report: Reporter, patience:
         return
     picture = Path(plan.places["goldenImage"])
     if spec.golden.image is not None and not picture.is_file():
-        raise BuilderError(
+        raise ProgramError(
             f"{picture}, which the golden question is about, is not in this image; use the project's own "
             "image.",
             ExitCode.WRONG_SPEC,
         )
-    machine = read_machine()
-    check_machine(machine, spec.gpu, spec.release, plan.world_size)
+    gpu = check_gpus(spec.gpu, plan.world_size)
+    machine = BuildMachine(gpu, check_versions(spec.release))
     with (
-        StoreLocks(_store_of(plan.directory)) as locks,
+        StoreLocks(store_of(plan.directory, _LEVELS_BELOW_STORE)) as locks,
         locks.held(plan.directory, lambda: _tell_wait(plan, report)),
     ):
         # The one that we waited for has built it, most likely.
@@ -105,7 +104,7 @@ def _build_engine(spec: EngineBuildSpec, plan: Plan, report: Reporter, patience:
 def _build_locked(
     spec: EngineBuildSpec,
     plan: Plan,
-    machine: Machine,
+    machine: BuildMachine,
     locks: StoreLocks,
     report: Reporter,
     patience: Patience,
@@ -116,7 +115,7 @@ def _build_locked(
     remove_leftovers(scratch / plan.short_key)
     seconds = _Seconds()
     with (
-        _own_folder(scratch, plan.short_key) as work,
+        temporary_folder(scratch / plan.short_key) as work,
         weights_in_use(spec.weights, locks, work, report, patience) as weights,
     ):
         seconds.add(_LAST_FETCHING_STEP, weights.seconds)
@@ -193,12 +192,12 @@ def _check_answer(spec: EngineBuildSpec, output: str, report: Reporter) -> str:
     wanted = " or ".join(f"“{text}”" for text in spec.golden.answer_contains)
     answer = find_answer(output)
     if answer is None:
-        raise BuilderError(
+        raise ProgramError(
             "check: run.py printed no answer that can be found; use the image that the plan is for.",
             ExitCode.WRONG_ANSWER,
         )
     if not holds_one(answer, spec.golden.answer_contains):
-        raise BuilderError(
+        raise ProgramError(
             f"check: the engine answers “{answer}” to “{spec.golden.prompt}”, which must hold {wanted}; it "
             "is not kept. Look at quantization and weights.",
             ExitCode.WRONG_ANSWER,
@@ -230,26 +229,8 @@ def _tell_wait(plan: Plan, report: Reporter) -> None:
     )
 
 
-@contextmanager
-def _own_folder(root: Path, name: str) -> Iterator[Path]:
-    """A folder of this attempt alone, since a process of a killed one may still write to its own."""
-    root.mkdir(parents=True, exist_ok=True)
-    folder = root / f".{name}.{secrets.token_hex(4)}.partial"
-    folder.mkdir()
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 def _scratch_root(plan: Plan | None) -> Path:
     """Local disk: the folder of the plan's checkpoint; without a plan nothing large is written."""
     if plan is not None:
         return Path(plan.places["checkpoint"]).parent
     return Path(os.environ.get("TMPDIR", "/tmp"))  # noqa: S108 (a folder with a random name in it)
-
-
-def _store_of(directory: Path) -> Path:
-    if len(directory.parents) < _LEVELS_BELOW_STORE:
-        raise BuilderError(f"{directory} is not three folders below a store.", ExitCode.WRONG_SPEC)
-    return directory.parents[_LEVELS_BELOW_STORE - 1]

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 
+from container_program.builder_main import add_attempts, run_builder
+from container_program.events import Reporter
+from container_program.transfer import Patience
 from engine_builder.build import build
-from engine_builder.errors import BuilderError, ExitCode, StoppedError, from_os_error
-from engine_builder.events import Reporter
 from engine_builder.inventory import collect, list_store, parse_age, verify
 from engine_builder.spec import read_spec
-from engine_builder.transfer import Patience
 
 _EPILOG = """\
 exit codes:
@@ -38,19 +36,7 @@ One JSON object a line on standard output, readable lines on standard error.
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit code."""
     options = _parser().parse_args(arguments)
-    report = Reporter()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _stop)
-    try:
-        _run(options, report)
-    except BuilderError as error:
-        return _fail(report, error)
-    except StoppedError as error:
-        report.event("stopped", f"engine_builder: {error}", signal=error.signal_number)
-        return 128 + error.signal_number
-    except OSError as error:
-        return _fail(report, from_os_error(error))
-    return ExitCode.OK
+    return run_builder("engine_builder", lambda report: _run(options, report))
 
 
 def _run(options: argparse.Namespace, report: Reporter) -> None:
@@ -64,19 +50,6 @@ def _run(options: argparse.Namespace, report: Reporter) -> None:
         collect(options.store, set(options.keep), options.min_age, report, only_tell=options.dry_run)
 
 
-def _fail(report: Reporter, error: BuilderError) -> int:
-    report.event("failed", f"engine_builder: {error}", message=str(error), exitCode=int(error.code))
-    return int(error.code)
-
-
-def _stop(signal_number: int, _: FrameType | None) -> None:
-    """Unwinds: the command that runs is ended and temporary folders are removed, for which a second signal
-    waits."""
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_IGN)
-    raise StoppedError(signal_number)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="engine_builder",
@@ -87,13 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("build", help="build what a spec says; at once where it is complete")
     one.add_argument("spec", type=Path, metavar="SPEC.json")
-    one.add_argument(
-        "--attempts",
-        type=_at_least_one,
-        default=Patience.attempts,
-        metavar="N",
-        help="how often a server of weights is asked (default: %(default)s)",
-    )
+    add_attempts(one)
     one = commands.add_parser("verify", help="read every file of an engine, or of weights")
     one.add_argument("directory", type=_folder, metavar="DIR")
     one = commands.add_parser("list", help="what a store holds")
@@ -116,13 +83,6 @@ def _parser() -> argparse.ArgumentParser:
 
 def _folder(text: str) -> Path:
     return Path(text).absolute()
-
-
-def _at_least_one(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is less than 1")
-    return number
 
 
 def _age(text: str) -> float:

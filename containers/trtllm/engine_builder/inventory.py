@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine_builder.errors import BuilderError, ExitCode
-from engine_builder.events import Reporter, size_text
-from engine_builder.manifest import MANIFEST, Manifest, changed, folder_bytes, read_manifest
-from engine_builder.store_locks import StoreLocks
+from container_program.errors import ExitCode, ProgramError
+from container_program.events import Reporter, size_text
+from container_program.manifest import MANIFEST, Manifest, changed, folder_bytes, read_manifest
+from container_program.store_locks import StoreLocks
 
 ENGINES, WEIGHTS, ENCODERS = "engines", "weights", "encoders"
 _PARTIAL = re.compile(r"\.(.+)\.[0-9a-f]{8}\.partial")
@@ -38,16 +38,16 @@ class Entry:
 
 
 def verify(directory: Path, report: Reporter) -> None:
-    """Reads every file of an engine or of weights. Raises BuilderError where one is not as the manifest
+    """Reads every file of an engine or of weights. Raises ProgramError where one is not as the manifest
     says."""
     manifest = read_manifest(directory)
     if manifest is None:
-        raise BuilderError(f"{directory} has no {MANIFEST} of a complete build.", ExitCode.DAMAGED)
+        raise ProgramError(f"{directory} has no {MANIFEST} of a complete build.", ExitCode.DAMAGED)
     problems = changed(directory, manifest.files)
     for problem in problems:
         report.event("damaged", f"{directory}: {problem}", directory=str(directory), problem=problem)
     if problems:
-        raise BuilderError(
+        raise ProgramError(
             f"{directory}: {len(problems)} of {len(manifest.files)} files are not as its manifest says, the "
             f"first: {problems[0]}; remove the folder and build it again.",
             ExitCode.DAMAGED,
@@ -111,7 +111,7 @@ def collect(
 def entries(store: Path) -> Iterator[Entry]:
     """Engines and weights, complete or not, sorted by path; what builders are copying too."""
     if not store.is_dir():
-        raise BuilderError(f"{store} is no folder; give the store's path.", ExitCode.WRONG_SPEC)
+        raise ProgramError(f"{store} is no folder; give the store's path.", ExitCode.WRONG_SPEC)
     for kind, top in (("engine", store / ENGINES), ("weights", store / WEIGHTS)):
         for model in _folders(top):
             for directory in _folders(model):
@@ -162,7 +162,7 @@ def _require_known(keep: Collection[str], everything: Sequence[Entry], store: Pa
     """A mistyped key would remove the engine that it should keep."""
     for name in keep:
         if not any(_is_kept(entry, [name], store) for entry in everything):
-            raise BuilderError(
+            raise ProgramError(
                 f"--keep {name}: {store} has no complete engine with this key and no such folder; correct "
                 "it, or leave it away.",
                 ExitCode.WRONG_SPEC,

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
-import secrets
-import shutil
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine_builder.download import require_space
-from engine_builder.errors import BuilderError, ExitCode
-from engine_builder.events import Reporter, size_text, utc_now
-from engine_builder.machine import Machine, python_version
-from engine_builder.manifest import (
+from container_program.download import require_space
+from container_program.errors import ExitCode, ProgramError
+from container_program.events import Reporter, size_text, utc_now
+from container_program.machine import Versions, VisibleGpu
+from container_program.manifest import (
     CHUNK_BYTES,
     Manifest,
     StoredFile,
@@ -26,6 +24,7 @@ from engine_builder.manifest import (
     sync_folder,
     write_manifest,
 )
+from container_program.store_folders import put_in_place, temporary_folder
 from engine_builder.spec import EngineBuildSpec, Plan
 from engine_builder.weights import PresentWeights
 
@@ -34,37 +33,41 @@ IMAGE_VARIABLE = "ENGINE_ROOM_IMAGE"
 
 
 @dataclass(frozen=True)
+class BuildMachine:
+    """What builds: the first GPU, and the image's versions."""
+
+    gpu: VisibleGpu
+    versions: Versions
+
+
+@dataclass(frozen=True)
 class EngineFacts:
     """What the manifest says besides the files. `answer` is None where the plan asks nothing."""
 
     spec: EngineBuildSpec
     plan: Plan
-    machine: Machine
+    machine: BuildMachine
     weights: PresentWeights
     answer: str | None
     seconds: Mapping[str, float]
 
 
 def publish(source: Path, facts: EngineFacts, report: Reporter) -> Manifest:
-    """Copies the engine below `source` to the plan's folder. Raises BuilderError, OSError; nothing is at the
+    """Copies the engine below `source` to the plan's folder. Raises ProgramError, OSError; nothing is at the
     key then, or what was there before."""
     directory = facts.plan.directory
     directory.parent.mkdir(parents=True, exist_ok=True)
     require_space(directory.parent, folder_bytes(source), "the engine's files")
     started = time.monotonic()
-    temporary = directory.parent / f".{directory.name}.{secrets.token_hex(4)}.partial"
-    temporary.mkdir()
-    try:
+    with temporary_folder(directory) as temporary:
         files = _copy(source, temporary)
         seconds = round(time.monotonic() - started, 1)
         write_manifest(temporary, "engine", files, _fields(facts, seconds))
-        _put_in_place(temporary, directory)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        put_in_place(temporary, directory)
     manifest = read_manifest(directory)
     problems = ["manifest.json is missing"] if manifest is None else missing_or_cut(directory, manifest.files)
     if manifest is None or problems:
-        raise BuilderError(
+        raise ProgramError(
             f"{directory} is not what was written to it: {problems[0]}; look at the store's file system.",
             ExitCode.DAMAGED,
         )
@@ -75,12 +78,6 @@ def publish(source: Path, facts: EngineFacts, report: Reporter) -> Manifest:
         seconds=seconds,
     )
     return manifest
-
-
-def remove_leftovers(directory: Path) -> None:
-    """Removes temporary folders of killed builders beside `directory`; the caller has its lock."""
-    for leftover in directory.parent.glob(f".{directory.name}.*.partial"):
-        shutil.rmtree(leftover, ignore_errors=True)
 
 
 def _copy(source: Path, target: Path) -> tuple[StoredFile, ...]:
@@ -108,47 +105,21 @@ def _copy_file(source: Path, target: Path) -> tuple[int, str]:
     return size, digest.hexdigest()
 
 
-def _put_in_place(temporary: Path, directory: Path) -> None:
-    try:
-        temporary.rename(directory)
-    except OSError as error:
-        if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
-            raise
-        # Something incomplete is there: what was complete would have ended the build. Servers that have its
-        # files open keep them.
-        aside = directory.parent / f".{directory.name}.{secrets.token_hex(4)}.partial"
-        directory.rename(aside)
-        temporary.rename(directory)
-        if aside.is_dir():
-            shutil.rmtree(aside, ignore_errors=True)
-        else:
-            aside.unlink()
-    sync_folder(directory.parent)
-
-
 def _fields(facts: EngineFacts, copy_seconds: float) -> dict[str, object]:
     spec, plan, machine = facts.spec, facts.plan, facts.machine
     return {
         "model": plan.model,
         "key": plan.key,
         "keyFields": dict(plan.key_fields),
-        "release": {
-            "tag": spec.release.tag,
-            "tensorRtLlm": spec.release.tensor_rt_llm,
-            "tensorRt": spec.release.tensor_rt,
-        },
-        "gpu": {
-            "name": spec.gpu.name,
-            "computeCapability": spec.gpu.compute_capability,
-            "migProfile": spec.gpu.mig_profile,
-        },
+        "release": spec.release.record(),
+        "gpu": spec.gpu.record(),
         "worldSize": plan.world_size,
         "builtWith": {
-            "tensorRtLlm": machine.tensor_rt_llm,
-            "tensorRt": machine.tensor_rt,
-            "driver": machine.gpus[0].driver,
-            "gpu": machine.gpus[0].name,
-            "python": python_version(),
+            "tensorRtLlm": machine.versions.tensor_rt_llm,
+            "tensorRt": machine.versions.tensor_rt,
+            "driver": machine.gpu.driver,
+            "gpu": machine.gpu.name,
+            "python": sys.version.split()[0],
             "image": os.environ.get(IMAGE_VARIABLE) or None,
         },
         "weights": {

@@ -1,38 +1,18 @@
-"""engine.json, as infra/plan/container-specs.ts writes it, parsed and checked once."""
+"""engine.json, as infra/plan/container-specs.ts writes it, as far as a build needs it."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from engine_builder.errors import BuilderError, ExitCode
-from engine_builder.json_fields import Fields, as_text, wrong
+from container_program.hubs import HubSource
+from container_program.planned import Gpu, Release
+from container_program.specs import read_spec as read_json
+from container_program.specs import wrong_field
 
-VERSION = 1
-
-_KEY = re.compile(r"[0-9a-f]{64}")
 _SHORT_KEY_DIGITS = 12
-
-
-@dataclass(frozen=True)
-class Release:
-    """What the image must hold. `tensor_rt` is None where no document names it."""
-
-    tag: str
-    tensor_rt_llm: str
-    tensor_rt: str | None
-
-
-@dataclass(frozen=True)
-class Gpu:
-    """The GPU that the engine is for. `mig_profile` is None for a whole one."""
-
-    name: str
-    compute_capability: str
-    mig_profile: str | None
 
 
 @dataclass(frozen=True)
@@ -57,14 +37,6 @@ class Plan:
     places: Mapping[str, str]
     steps: tuple[Step, ...]
     world_size: int
-
-
-@dataclass(frozen=True)
-class HubSource:
-    """A repository of the Hugging Face hub at a commit."""
-
-    repository: str
-    revision: str
 
 
 @dataclass(frozen=True)
@@ -131,162 +103,74 @@ class EngineBuildSpec:
 
 
 def read_spec(path: Path) -> EngineBuildSpec:
-    """Raises BuilderError that names file and field."""
-    try:
-        value = json.loads(path.read_bytes())
-    except OSError as error:
-        raise BuilderError(f"{path} can't be read: {error.strerror}.", ExitCode.WRONG_SPEC) from error
-    except (ValueError, RecursionError) as error:
-        raise BuilderError(f"{path} is not valid JSON: {error}.", ExitCode.WRONG_SPEC) from error
-    return parse_spec(value, path.name)
-
-
-def parse_spec(value: object, name: str) -> EngineBuildSpec:
-    """`name` is what messages call the spec."""
-    fields = Fields(value, name)
-    version = fields.any("version")
-    if version != VERSION:
-        raise wrong(fields.where("version"), version, f"{VERSION}, which is what this image reads")
-    spec = EngineBuildSpec(
-        model=fields.text("model"),
-        release=_release(fields.fields("release")),
-        gpu=_gpu(fields.fields("gpu")),
-        plan=None if fields.any("plan") is None else _plan(fields.fields("plan")),
-        weights=_weights(fields.fields("weights")),
-        golden=_golden(fields.fields("golden")),
+    """Raises ProgramError that names file and field."""
+    record = read_json(path, "engine")
+    _check_fields(record, path)
+    golden = record["golden"]
+    return EngineBuildSpec(
+        model=record["model"],
+        release=Release.of(record["release"]),
+        gpu=Gpu.of(record["gpu"]),
+        plan=None if record["plan"] is None else _plan(record["plan"]),
+        weights=_weights(record["weights"]),
+        golden=Golden(golden["prompt"], golden.get("image"), tuple(golden["answerContains"])),
     )
-    fields.end()
-    return spec
 
 
-def _release(fields: Fields) -> Release:
-    release = Release(fields.text("tag"), fields.text("tensorRtLlm"), fields.optional_text("tensorRt"))
-    fields.end()
-    return release
-
-
-def _gpu(fields: Fields) -> Gpu:
-    gpu = Gpu(fields.text("name"), fields.text("computeCapability"), fields.optional_text("migProfile"))
-    fields.end()
-    return gpu
-
-
-def _plan(fields: Fields) -> Plan:
-    key, short_key = fields.text("key"), fields.text("shortKey")
-    if not _KEY.fullmatch(key):
-        raise wrong(fields.where("key"), key, "64 hexadecimal digits")
-    if short_key != key[:_SHORT_KEY_DIGITS]:
-        raise wrong(fields.where("shortKey"), short_key, f"the first {_SHORT_KEY_DIGITS} digits of the key")
-    plan = Plan(
-        model=fields.text("model"),
-        key=key,
-        short_key=short_key,
-        key_fields=_record(fields.any("keyFields"), fields.where("keyFields")),
-        directory=_absolute(fields.text("directory"), fields.where("directory")),
-        places=fields.texts("places"),
-        steps=fields.items("steps", _step),
-        world_size=fields.whole("worldSize", 1),
-    )
-    for name in ("engine", "llm", "vision", "checkpoint", "code", "goldenImage"):
-        _absolute(plan.places.get(name, ""), f"{fields.where('places')}.{name}")
-    if plan.places["engine"] != str(plan.directory) or plan.directory.name != short_key:
-        raise wrong(
-            fields.where("directory"), str(plan.directory), f"the engine's place, a folder {short_key}"
+def _check_fields(record: Mapping[str, Any], path: Path) -> None:
+    """What fields say about each other."""
+    weights, plan = record["weights"], record["plan"]
+    if weights["source"]["kind"] == "s3" and not weights["commands"]:
+        raise wrong_field(path, "weights.commands", [], "the commands that fetch from S3")
+    if plan is None:
+        return
+    short_key, directory, places = plan["shortKey"], Path(plan["directory"]), plan["places"]
+    if short_key != plan["key"][:_SHORT_KEY_DIGITS]:
+        raise wrong_field(
+            path, "plan.shortKey", short_key, f"the first {_SHORT_KEY_DIGITS} digits of the key"
+        )
+    if places["engine"] != plan["directory"] or directory.name != short_key:
+        raise wrong_field(
+            path, "plan.directory", plan["directory"], f"the engine's place, a folder {short_key}"
         )
     for name in ("llm", "vision"):
-        if plan.directory not in Path(plan.places[name]).parents:
-            raise wrong(f"{fields.where('places')}.{name}", plan.places[name], f"below {plan.directory}")
-    # Numbers for the server and for requests.
-    fields.whole("maxSequenceTokens", 1)
-    fields.any("visual")
-    fields.end()
-    return plan
+        if directory not in Path(places[name]).parents:
+            raise wrong_field(path, f"plan.places.{name}", places[name], f"below {directory}")
 
 
-def _step(value: object, path: str) -> Step:
-    fields = Fields(value, path)
-    step = Step(
-        name=fields.text("name"),
-        summary=fields.text("summary"),
-        argv=fields.items("argv", _word),
-        environment=fields.texts("environment"),
+def _plan(record: Mapping[str, Any]) -> Plan:
+    return Plan(
+        model=record["model"],
+        key=record["key"],
+        short_key=record["shortKey"],
+        key_fields=record["keyFields"],
+        directory=Path(record["directory"]),
+        places=record["places"],
+        steps=tuple(
+            Step(step["name"], step["summary"], tuple(step["argv"]), step["environment"])
+            for step in record["steps"]
+        ),
+        world_size=record["worldSize"],
     )
-    if not step.argv:
-        raise wrong(fields.where("argv"), [], "a command")
-    # Whether the engine key has it: decided where the key is made.
-    fields.any("inKey")
-    fields.end()
-    return step
 
 
-def _word(value: object, path: str) -> str:
-    """An argument may be empty, unlike a name."""
-    if not isinstance(value, str) or "\0" in value:
-        raise wrong(path, value, "a text")
-    return value
-
-
-def _weights(fields: Fields) -> Weights:
-    weights = Weights(
-        source=_source(fields.fields("source")),
-        source_record=_record(fields.any("source"), fields.where("source")),
-        directory=_absolute(fields.text("directory"), fields.where("directory")),
-        include=fields.items("include", as_text),
-        exclude=fields.items("exclude", as_text),
-        commands=fields.items("commands", _command),
+def _weights(record: Mapping[str, Any]) -> Weights:
+    return Weights(
+        source=_source(record["source"]),
+        source_record=record["source"],
+        directory=Path(record["directory"]),
+        include=tuple(record["include"]),
+        exclude=tuple(record["exclude"]),
+        commands=tuple(tuple(command) for command in record["commands"]),
     )
-    # An estimate for disks and prices; the hub says how much it is.
-    fields.any("downloadGB")
-    fields.end()
-    if isinstance(weights.source, S3Source) and not weights.commands:
-        raise wrong(fields.where("commands"), [], "the commands that fetch from S3")
-    return weights
 
 
-def _command(value: object, path: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not value:
-        raise wrong(path, value, "a command")
-    return tuple(_word(word, f"{path}[{index}]") for index, word in enumerate(value))
-
-
-def _source(fields: Fields) -> Source:
-    kind, revision = fields.text("kind"), fields.text("revision")
-    source: Source
-    if kind == "hub":
-        source = HubSource(fields.text("repository"), revision)
-    elif kind == "modelscope":
-        source = ModelScopeSource(fields.text("repository"), revision)
-    elif kind == "s3":
-        source = S3Source(fields.text("uri"), revision)
-    elif kind == "folder":
-        source = FolderSource(_absolute(fields.text("path"), fields.where("path")), revision)
-    else:
-        raise wrong(fields.where("kind"), kind, "hub, modelscope, s3 or folder")
-    fields.end()
-    return source
-
-
-def _golden(fields: Fields) -> Golden:
-    golden = Golden(
-        prompt=fields.text("prompt"),
-        image=fields.text("image") if fields.has("image") else None,
-        answer_contains=fields.items("answerContains", as_text),
-    )
-    if not golden.answer_contains:
-        raise wrong(fields.where("answerContains"), [], "at least one text")
-    # The check step has it among its arguments.
-    fields.any("maxTokens")
-    fields.end()
-    return golden
-
-
-def _absolute(text: str, path: str) -> Path:
-    if not text.startswith("/") or ".." in Path(text).parts:
-        raise wrong(path, text, "an absolute path")
-    return Path(text)
-
-
-def _record(value: object, path: str) -> Mapping[str, object]:
-    if not isinstance(value, dict):
-        raise wrong(path, value, "an object")
-    return value
+def _source(record: Mapping[str, str]) -> Source:
+    revision = record["revision"]
+    if record["kind"] == "hub":
+        return HubSource(record["repository"], revision)
+    if record["kind"] == "modelscope":
+        return ModelScopeSource(record["repository"], revision)
+    if record["kind"] == "s3":
+        return S3Source(record["uri"], revision)
+    return FolderSource(Path(record["path"]), revision)

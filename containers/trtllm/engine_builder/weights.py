@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine_builder.download import download, stored_files
-from engine_builder.errors import BuilderError, ExitCode
-from engine_builder.events import Reporter, size_text, utc_now
-from engine_builder.hubs import Listing, chosen, list_hub, list_modelscope
-from engine_builder.manifest import MANIFEST, StoredFile, missing_or_cut, read_manifest, write_manifest
-from engine_builder.spec import FolderSource, HubSource, ModelScopeSource, S3Source, Weights
+from container_program.download import PARTIAL_FOLDER, download
+from container_program.errors import ExitCode, ProgramError
+from container_program.events import Reporter, size_text, utc_now
+from container_program.hub_token import read_token
+from container_program.hubs import HubSource, Listing, chosen, list_hub
+from container_program.manifest import MANIFEST, StoredFile, missing_or_cut, read_manifest, write_manifest
+from container_program.store_folders import stored_files
+from container_program.store_locks import StoreLocks
+from container_program.transfer import Connection, Patience
+from engine_builder.modelscope import list_modelscope
+from engine_builder.spec import FolderSource, ModelScopeSource, S3Source, Weights
 from engine_builder.steps import run_command
-from engine_builder.store_locks import StoreLocks
-from engine_builder.transfer import Connection, Patience
-
-# Where Docker and Kubernetes put the file with the hub's token; the name is that of the hub's own client.
-TOKEN_PATH = "HF_TOKEN_PATH"  # noqa: S105 (the name of a variable)
 
 _Hub = HubSource | ModelScopeSource
 _Fetched = HubSource | ModelScopeSource | S3Source
@@ -55,7 +55,7 @@ def weights_in_use(
     weights: Weights, locks: StoreLocks, scratch: Path, report: Reporter, patience: Patience
 ) -> Iterator[PresentWeights]:
     """Fetches what is missing, one builder at a time for one folder, and keeps the folder from being removed
-    until the block ends. Raises BuilderError, OSError.
+    until the block ends. Raises ProgramError, OSError.
 
     `scratch` is an existing folder that the commands of a source run in.
     """
@@ -76,7 +76,7 @@ def weights_in_use(
 def _already_there(weights: Weights, report: Reporter) -> PresentWeights:
     present = complete_weights(weights)
     if present is None:
-        raise BuilderError(
+        raise ProgramError(
             f"{weights.directory} loses files while it is in use; look at who else writes to the store.",
             ExitCode.DAMAGED,
         )
@@ -144,24 +144,6 @@ def _listing(source: _Hub, patience: Patience) -> tuple[Connection, Listing]:
     return connection, list_modelscope(source, connection)
 
 
-def read_token(environment: Mapping[str, str]) -> str | None:
-    """The token of the hub, from the file that HF_TOKEN_PATH names; None where it names none."""
-    name = environment.get(TOKEN_PATH, "")
-    if name == "":
-        return None
-    try:
-        token = Path(name).read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no ASCII text"
-        raise BuilderError(
-            f"{name}, which {TOKEN_PATH} names, can't be read: {why}; mount the hub's token there.",
-            ExitCode.NO_ACCESS,
-        ) from error
-    if not token or not token.isprintable() or " " in token:
-        raise BuilderError(f"{name}, which {TOKEN_PATH} names, holds no token.", ExitCode.NO_ACCESS)
-    return token
-
-
 def _run_commands(
     weights: Weights, source: S3Source, scratch: Path, report: Reporter
 ) -> tuple[StoredFile, ...]:
@@ -169,9 +151,9 @@ def _run_commands(
     report.event("weights-started", f"weights: {source.uri}", source=source.uri, revision=source.revision)
     for command in weights.commands:
         run_command("download", command, {}, scratch, report)
-    files = tuple(file for file in stored_files(weights.directory) if file.path != MANIFEST)
+    files = tuple(file for file in stored_files(weights.directory, PARTIAL_FOLDER) if file.path != MANIFEST)
     if not files:
-        raise BuilderError(
+        raise ProgramError(
             f"{source.uri} has no files; correct the weights of the model.", ExitCode.WRONG_SPEC
         )
     return files
@@ -179,7 +161,7 @@ def _run_commands(
 
 def _own_folder(source: FolderSource) -> PresentWeights:
     if not (source.path / "config.json").is_file():
-        raise BuilderError(
+        raise ProgramError(
             f"{source.path} has no config.json; mount the folder of the weights there.", ExitCode.WRONG_SPEC
         )
     return PresentWeights(source.path, sum(file.stat().st_size for file in source.path.rglob("*")), 0.0)

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fake_hub import REPOSITORY, REVISION
+from model_hub import REPOSITORY, REVISION
 
 PACKAGE = Path(__file__).parents[1]
 IMAGE = Path(__file__).parent / "fake_image"
 RECORDED = PACKAGE.parents[1] / "test" / "recorded" / "engine-specs"
 WAIT_SECONDS = 120.0
+SHARED = PACKAGE.parent / "container-program"
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Workspace:
         self.install("tensorrt", "10.10.0.31")
         self.environment = {
             "PATH": f"{IMAGE / 'bin'}:{self._bin}:/usr/bin:/bin",
-            "PYTHONPATH": f"{PACKAGE}:{folder / 'site'}",
+            "PYTHONPATH": f"{PACKAGE}:{SHARED}:{folder / 'site'}",
             "PYTHONDONTWRITEBYTECODE": "1",
             "HF_ENDPOINT": endpoint,
             "MODELSCOPE_DOMAIN": endpoint,

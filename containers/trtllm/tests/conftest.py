@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from builder_process import Workspace
-from fake_hub import FakeHub, running_hub
+from model_hub import FakeHub, running_hub
 
 
 @pytest.fixture

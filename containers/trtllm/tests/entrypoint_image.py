@@ -77,13 +77,14 @@ class Image:
         release, gpu = self.spec["release"], self.spec["gpu"]
         self.install("tensorrt_llm", release["tensorRtLlm"])
         self.install("tensorrt", release["tensorRt"] or "0")
-        reported = "" if gpu is None else f"NVIDIA {gpu['name']}, {gpu['computeCapability']}\n"
+        reported = "" if gpu is None else f"NVIDIA {gpu['name']}, {gpu['computeCapability']}, 575.57.08\n"
         return {
             "PATH": f"{programs}:/usr/bin:/bin",
-            "PYTHONPATH": f"{HERE.parent}:{self.folder / 'site'}",
+            "PYTHONPATH": f"{HERE.parent}:{HERE.parents[1] / 'container-program'}:{self.folder / 'site'}",
             "FAKE_FILL_TEMPLATE": json.dumps(ways),
             "FAKE_GPUS": reported * 4,
             "FAKE_LOG": str(self.log),
+            "NVIDIA_TRITON_SERVER_VERSION": release["tag"],
         }
 
     def install(self, package: str, version: str) -> None:
@@ -140,7 +141,7 @@ class Image:
             file.write_bytes(os.urandom(size))
         manifest = {
             "version": 1,
-            "kind": "engine",
+            "kind": "encoders" if self.spec["repository"]["flavour"] == "encoders" else "engine",
             "key": self.engine.name.ljust(64, "0"),
             "release": self.spec["release"],
             "gpu": self.spec["gpu"],
@@ -213,6 +214,10 @@ class EntrypointProcess:
         assert file.exists(), self._errors.read_text()
         record: dict[str, Any] = json.loads(file.read_text())
         return record
+
+    def wait_for(self, line: str) -> None:
+        """Until it has said so."""
+        wait_until(lambda: line in self._errors.read_text(), line)
 
     def wait(self) -> Ended:
         return Ended(self.process.wait(WAIT_SECONDS), self._errors.read_text())

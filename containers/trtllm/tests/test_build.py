@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from builder_process import RECORDED, Workspace, is_alive, wait_until
-from fake_hub import FILES, REPOSITORY, REVISION, FakeHub
+from model_hub import FILES, REPOSITORY, REVISION, FakeHub
 
-from engine_builder.manifest import read_manifest, sha256_of
+from container_program.manifest import read_manifest, sha256_of
 
 SPECS = sorted(path.stem for path in RECORDED.glob("*.json"))
 

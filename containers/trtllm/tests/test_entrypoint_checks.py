@@ -14,11 +14,11 @@ GPT = "gpt2-medium-encoders.gpt2-medium"
 @pytest.mark.parametrize(
     ("environment", "sentence"),
     [
-        ({"FAKE_GPUS": ""}, "The container sees no GPU, and 1 × A10G (8.6) is needed"),
-        ({"FAKE_GPUS": "NVIDIA L4, 8.9"}, "GPU 0 is NVIDIA L4 (8.9), and the plan is for A10G (8.6)"),
-        ({"FAKE_GPUS": "NVIDIA A10, 8.6"}, "GPU 0 is NVIDIA A10 (8.6), and the plan is for A10G"),
-        ({"FAKE_MIG": "3g.20gb"}, "sees a part of one, MIG 3g.20gb; turn MIG off"),
-        ({"FAKE_GPUS": "fail"}, "nvidia-smi failed with exit code 9: NVIDIA-SMI has failed because"),
+        ({"FAKE_GPUS": ""}, "the container sees no GPU, and 1 × A10G 8.6 is needed"),
+        (
+            {"FAKE_GPUS": "NVIDIA L4, 8.9, 575.57.08"},
+            "GPU 0 is L4 with compute capability 8.9, and the plan is for",
+        ),
     ],
 )
 def test_another_gpu(tmp_path: Path, environment: dict[str, str], sentence: str) -> None:
@@ -31,72 +31,27 @@ def test_another_gpu(tmp_path: Path, environment: dict[str, str], sentence: str)
     assert not image.repository.exists()
 
 
-def test_no_driver(tmp_path: Path) -> None:
-    image = Image(tmp_path, GPT)
-    (tmp_path / "bin/nvidia-smi").unlink()
-    assert "The container has no nvidia-smi; start it with --gpus" in image.check().sentence
-
-
-@pytest.mark.parametrize(
-    ("planned", "reported"),
-    [
-        (("H100", "9.0"), "NVIDIA H100 80GB HBM3, 9.0"),
-        (("A100-PCIE-80GB", "8.0"), "NVIDIA A100 80GB PCIe, 8.0"),
-        (("T4", "7.5"), "Tesla T4, 7.5"),
-        (("L40S", "8.9"), "NVIDIA L40S, 8.9"),
-    ],
-)
-def test_names_of_the_driver_are_known(tmp_path: Path, planned: tuple[str, str], reported: str) -> None:
-    image = Image(tmp_path, GPT)
-    image.spec["gpu"] = {"name": planned[0], "computeCapability": planned[1], "migProfile": None}
-    image.build_engine()
-    image.environment["FAKE_GPUS"] = reported
-    ended = image.check()
-    assert ended.code == 0, ended.said
-
-
 def test_a_mig_device(tmp_path: Path) -> None:
     image = Image(tmp_path, GPT)
     image.spec["gpu"]["migProfile"] = "3g.20gb"
     image.build_engine()
-    assert "The plan is for 1 × MIG 3g.20gb of A10G, and the container sees none" in image.check().sentence
+    assert "the plan is for 1 × MIG 3g.20gb of A10G, and the container sees none" in image.check().sentence
     image.environment["FAKE_MIG"] = "1g.10gb 3g.20gb"
     assert image.check().code == 0
 
 
 def test_fewer_gpus_than_ranks(tmp_path: Path) -> None:
     image = Image(tmp_path, "4-ranks.chat")
-    image.environment["FAKE_GPUS"] = "NVIDIA A10G, 8.6\n" * 3
-    assert "sees 3 × A10G, and the engine has 4 ranks" in image.check().sentence
+    image.environment["FAKE_GPUS"] = "NVIDIA A10G, 8.6, 575.57.08\n" * 3
+    assert "the container sees 3 × A10G, and 4 ranks are planned" in image.check().sentence
 
 
-@pytest.mark.parametrize(
-    ("package", "version", "sentence"),
-    [
-        ("tensorrt_llm", "0.19.0", "This image has TensorRT-LLM 0.19.0, and the plan is for 0.20.0 (25.07)"),
-        ("tensorrt_llm", "0.20.0rc3", "This image has TensorRT-LLM 0.20.0rc3, and"),
-        ("tensorrt", "10.9.0.34", "This image has TensorRT 10.9.0.34, and the plan is for 10.10.0.31"),
-    ],
-)
-def test_another_version(tmp_path: Path, package: str, version: str, sentence: str) -> None:
+def test_another_version(tmp_path: Path) -> None:
     image = Image(tmp_path, GPT)
-    image.install(package, version)
+    image.install("tensorrt_llm", "0.19.0")
     ended = image.check()
     assert ended.code == 1
-    assert sentence in ended.sentence
-
-
-def test_versions_of_wheels_that_somebody_built(tmp_path: Path) -> None:
-    image = Image(tmp_path, GPT)
-    image.install("tensorrt_llm", "0.20.0+cu129")
-    assert image.check().code == 0
-
-
-def test_an_image_without_tensorrt_llm(tmp_path: Path) -> None:
-    image = Image(tmp_path, GPT)
-    (tmp_path / "site/tensorrt_llm.dist-info/METADATA").unlink()
-    (tmp_path / "site/tensorrt_llm.dist-info").rmdir()
-    assert "This image has no TensorRT-LLM (the package tensorrt_llm of" in image.check().sentence
+    assert "this image has TensorRT-LLM 0.19.0, and the plan is for 0.20.0" in ended.sentence
 
 
 def test_a_model_without_engine_needs_no_tensorrt(tmp_path: Path) -> None:
@@ -110,14 +65,16 @@ def test_encoders_are_served_by_the_image_of_their_release(tmp_path: Path) -> No
     image.environment["NVIDIA_TRITON_SERVER_VERSION"] = "25.07"
     assert image.check().code == 0
     image.environment["NVIDIA_TRITON_SERVER_VERSION"] = "25.08"
-    assert "This image is Triton 25.08, and the plan is for 25.07" in image.check().sentence
+    assert "this is the image of release 25.08, and the plan is for release 25.07" in image.check().sentence
 
 
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"version": 2}, "manifest.json has version 2, and this image reads 1"),
-        ({"key": "f" * 64}, "has the manifest of ffffffffffff; a folder was moved there"),
+        ({"version": 2}, "has no manifest.json of this version, which a build writes last"),
+        ({"kind": "encoders"}, "has the manifest of encoders "),
+        ({"release": None}, "does not say for which release and GPU it was built"),
+        ({"key": "f" * 64}, "has the manifest of engine ffffffffffff; a folder was moved there"),
         (
             {"gpu": {"name": "L4", "computeCapability": "8.9", "migProfile": "1g"}},
             "was built for L4 8.9 MIG 1g, and the plan is for A10G 8.6; build it anew.",
@@ -126,9 +83,18 @@ def test_encoders_are_served_by_the_image_of_their_release(tmp_path: Path) -> No
             {"release": {"tag": "25.08", "tensorRtLlm": "0.21.0", "tensorRt": None}},
             "was built with TensorRT-LLM 0.21.0, and the plan is for 0.20.0 (25.07); build it anew.",
         ),
-        ({"files": [{"path": "llm/config.json", "bytes": 20}]}, "has no llm/rank0.engine, and 1 ranks are"),
-        ({"files": [{"path": "llm/rank0.engine", "bytes": 7}]}, "has 1000 bytes, and its manifest says 7 bytes"),
-        ({"files": [{"path": "llm/gone", "bytes": 7}]}, "llm/gone is missing, and its manifest says 7 bytes"),
+        (
+            {"files": [{"path": "llm/config.json", "bytes": 20, "sha256": ""}]},
+            "has no llm/rank0.engine, and 1 ranks are",
+        ),
+        (
+            {"files": [{"path": "llm/rank0.engine", "bytes": 7, "sha256": ""}]},
+            "rank0.engine has 1000 bytes instead of 7; remove the folder",
+        ),
+        (
+            {"files": [{"path": "llm/gone", "bytes": 7, "sha256": ""}]},
+            "llm/gone is missing; remove the folder",
+        ),
     ],
 )
 def test_another_engine(tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
@@ -142,7 +108,10 @@ def test_another_engine(tmp_path: Path, changes: dict[str, Any], sentence: str) 
 def test_no_engine(tmp_path: Path) -> None:
     image = Image(tmp_path, GPT)
     (image.engine / "manifest.json").unlink()
-    assert f"{image.engine} has no manifest.json, which a build writes last" in image.check().sentence
+    assert (
+        f"{image.engine} has no manifest.json of this version, which a build writes last"
+        in image.check().sentence
+    )
 
 
 @pytest.mark.parametrize(

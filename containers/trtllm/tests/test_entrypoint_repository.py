@@ -38,33 +38,35 @@ def test_every_plan_becomes_a_repository(tmp_path: Path, spec: str) -> None:
 
 
 @pytest.mark.parametrize("release", PLACEHOLDERS)
-@pytest.mark.parametrize("template", ["inflight_batcher_llm/tensorrt_llm", "multimodal/multimodal_encoders"])
-def test_every_release_is_filled_with_just_its_own_keys(tmp_path: Path, release: str, template: str) -> None:
-    """The plan gives what all releases together ask for, and more."""
-    keys = PLACEHOLDERS[release]["models"].get(template)
-    if keys is None:
-        # Before 0.13 there is no such template.
-        assert template.startswith("multimodal/")
-        return
-    every = {
-        key
-        for one in PLACEHOLDERS.values()
-        for kind in one["models"].get(template, {}).values()
-        for key in kind
-    }
+def test_every_release_is_filled_with_just_its_own_keys(tmp_path: Path, release: str) -> None:
+    """All templates that it has, with what all releases together ask for, and more."""
+    templates = PLACEHOLDERS[release]["models"]
     image = Image(tmp_path, GPT)
-    values = dict.fromkeys([*every, "of_no_release"], "8")
-    model = {"name": "m", "template": template, "substitutions": values, "defaults": {}}
-    image.spec["repository"]["models"] = [model]
-    image.write_template(Path(image.spec["repository"]["allModels"]) / template, keys)
+    root = Path(image.spec["repository"]["allModels"])
+    models, own = {}, {}
+    for template, keys in templates.items():
+        every = {
+            key
+            for one in PLACEHOLDERS.values()
+            for kind in one["models"].get(template, {}).values()
+            for key in kind
+        }
+        name = template.replace("/", "-")
+        values = dict.fromkeys([*every, "of_no_release"], "8")
+        models[name] = {"name": name, "template": template, "substitutions": values, "defaults": {}}
+        own[name] = {*keys["unquoted_mandatory"], *keys["quoted_optional"]}
+        image.write_template(root / template, keys)
+    image.spec["repository"]["models"] = list(models.values())
     image.environment["FAKE_FILL_TEMPLATE"] = json.dumps(PLACEHOLDERS[release]["fill_template"])
     ended = image.check()
     assert ended.code == 0, ended.said
-    own = {*keys["unquoted_mandatory"], *keys["quoted_optional"]}
-    left_out = ", ".join(sorted(values.keys() - own))
-    assert f"m: this image's template has no {left_out}; left out" in ended.said
-    # Only the comment is as it was.
-    assert image.configs()["m"].count("${") == 1
+    configs = image.configs()
+    assert configs.keys() == models.keys()
+    for name, model in models.items():
+        left_out = ", ".join(sorted(model["substitutions"].keys() - own[name]))
+        assert f"{name}: this image's template has no {left_out}; left out" in ended.said
+        # Only the comment is as it was.
+        assert configs[name].count("${") == 1
 
 
 def test_open_placeholders_are_refused_with_their_names(tmp_path: Path) -> None:
@@ -86,10 +88,7 @@ def test_a_placeholder_that_the_plan_does_not_know_keeps_its_default_aloud(tmp_p
         model["defaults"].pop("sink_token_length", None)
     ended = image.check()
     assert ended.code == 0
-    assert (
-        "tensorrt_llm: not in the plan, and left to Triton's default: sink_token_length\n"
-        in ended.said
-    )
+    assert "tensorrt_llm: not in the plan, and left to Triton's default: sink_token_length\n" in ended.said
 
 
 @pytest.mark.parametrize("value", ['a"b', "a\\b", "a$b", "a\nb"])
@@ -159,7 +158,11 @@ def test_fields_with_blocks_go_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
-    [("}", "line 1: '}' is no field's name"), ('a: 1\nb: "', "line 2: '\"' has no meaning"), ("a {", "line 1: 'a'")],
+    [
+        ("}", "line 1: '}' is no field's name"),
+        ('a: 1\nb: "', "line 2: '\"' has no meaning"),
+        ("a {", "line 1: 'a'"),
+    ],
 )
 def test_templates_that_are_no_protobuf(tmp_path: Path, text: str, complaint: str) -> None:
     image = Image(tmp_path, "gpt-flavour.gpt")

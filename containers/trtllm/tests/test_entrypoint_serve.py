@@ -151,10 +151,12 @@ def test_a_rank_that_dies_takes_all_with_it(tmp_path: Path, dying: int) -> None:
 
 
 def test_a_rank_that_leaves_in_silence_takes_all_with_it(tmp_path: Path) -> None:
-    """mpirun waits for the others of a rank that ends with 0, and a server without its first rank answers nobody."""
+    """mpirun waits for the others of a rank that ends with 0, and a server without its first rank answers
+    nobody."""
     image = Image(tmp_path, FOUR)
     with image.serving() as process:
         ranks = [process.rank(rank)["pid"] for rank in range(4)]
+        process.wait_for(f"rank 0 runs as process {ranks[0]}")
         (image.log / "answered").touch()
         os.kill(ranks[0], signal.SIGTERM)
         ended = process.wait()
@@ -193,7 +195,8 @@ def test_a_python_model_that_dies_ends_the_server(tmp_path: Path) -> None:
         ended = process.wait()
     assert ended.code == 3
     assert ended.sentence == (
-        f"a Python model of tritonserver has died (process {stub}), without which Triton goes on and fails every "
+        f"a Python model of tritonserver has died (process {stub}), without which Triton goes on and fails "
+        "every "
         "request."
     )
 

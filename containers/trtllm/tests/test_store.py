@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from builder_process import NAMESPACE, Result, Workspace, has_namespaces, is_alive
 
-from engine_builder.manifest import changed, read_manifest
+from container_program.manifest import changed, read_manifest
 
 KILLS = 50
 

@@ -12,8 +12,9 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
-from triton_entrypoint.errors import EntrypointError
-from triton_entrypoint.manifest import MANIFEST_FILE, Manifest
+from container_program.errors import ProgramError
+from container_program.events import size_text
+from container_program.manifest import MANIFEST, Manifest, missing_or_cut
 
 # Of one task of a reader: files of many GB are read at several places.
 PIECE_BYTES = 64 * 2**20
@@ -31,12 +32,12 @@ class _Piece:
 
 def copy_engine(source: Path, manifest: Manifest, parent: Path, readers: int) -> tuple[Path, str]:
     """The copy, `parent/<name of source>`, and a line for the log. What its manifest lists is copied; the
-    folder appears when all is there. Raises EntrypointError where there is no room or the source can't be
+    folder appears when all is there. Raises ProgramError where there is no room or the source can't be
     read whole."""
     target = parent / source.name
-    total = sum(manifest.sizes.values())
+    total = manifest.total_bytes
     if _is_copy(source, target, manifest):
-        return target, f"{target} has the engine of an earlier start ({_size(total)})"
+        return target, f"{target} has the engine of an earlier start ({size_text(total)})"
     parent.mkdir(parents=True, exist_ok=True)
     partial = parent / f".{source.name}.partial"
     for left in (partial, target):
@@ -44,45 +45,43 @@ def copy_engine(source: Path, manifest: Manifest, parent: Path, readers: int) ->
     _check_space(parent, total)
     started = time.monotonic()
     _copy_pieces(list(_prepared(source, partial, manifest)), readers)
-    shutil.copyfile(source / MANIFEST_FILE, partial / MANIFEST_FILE)
+    shutil.copyfile(source / MANIFEST, partial / MANIFEST)
     partial.rename(target)
     seconds = max(time.monotonic() - started, 1e-9)
     return target, (
-        f"{target}: {len(manifest.sizes)} files, {_size(total)} from {source} in {seconds:.1f} s "
+        f"{target}: {len(manifest.files)} files, {size_text(total)} from {source} in {seconds:.1f} s "
         f"({total / seconds / 1e6:.0f} MB/s with {readers} readers)"
     )
 
 
 def _is_copy(source: Path, target: Path, manifest: Manifest) -> bool:
-    copied = target / MANIFEST_FILE
+    copied = target / MANIFEST
     return (
         copied.is_file()
-        and copied.read_bytes() == (source / MANIFEST_FILE).read_bytes()
-        and all(
-            (target / path).is_file() and (target / path).stat().st_size == size
-            for path, size in manifest.sizes.items()
-        )
+        and copied.read_bytes() == (source / MANIFEST).read_bytes()
+        and not missing_or_cut(target, manifest.files)
     )
 
 
 def _check_space(folder: Path, total: int) -> None:
     free = shutil.disk_usage(folder).free
     if free < total:
-        raise EntrypointError(
-            f"{folder} has {_size(free)} free, and the engine has {_size(total)}; use a larger disk, or "
+        raise ProgramError(
+            f"{folder} has {size_text(free)} free, and the engine has {size_text(total)}; use a larger disk, "
+            "or "
             "leave --copy-engine-to out and let Triton read the store."
         )
 
 
 def _prepared(source: Path, partial: Path, manifest: Manifest) -> Iterator[_Piece]:
     """Makes the files in their full size, and says what goes into them."""
-    for path, size in manifest.sizes.items():
-        target = partial / path
+    for listed in manifest.files:
+        target, size = partial / listed.path, listed.bytes
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("wb") as file:
             file.truncate(size)
         for start in range(0, size, PIECE_BYTES):
-            yield _Piece(source / path, target, start, min(start + PIECE_BYTES, size))
+            yield _Piece(source / listed.path, target, start, min(start + PIECE_BYTES, size))
 
 
 def _copy_pieces(pieces: list[_Piece], readers: int) -> None:
@@ -108,7 +107,7 @@ def _copy_piece(piece: _Piece, stop: threading.Event) -> None:
             block = buffer[: piece.end - position]
             count = os.preadv(source.fileno(), [block], position)
             if count == 0:
-                raise EntrypointError(
+                raise ProgramError(
                     f"{piece.source} ends at {position} bytes, and its manifest says more; build it anew."
                 )
             written = 0
@@ -117,7 +116,3 @@ def _copy_piece(piece: _Piece, stop: threading.Event) -> None:
             position += count
         # The copy is what is read next; the source would only push it out of memory.
         os.posix_fadvise(source.fileno(), piece.start, piece.end - piece.start, os.POSIX_FADV_DONTNEED)
-
-
-def _size(count: int) -> str:
-    return f"{count / 1e9:.2f} GB" if count >= 1e7 else f"{count / 1e3:.1f} kB"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from triton_entrypoint.errors import EntrypointError
+from container_program.errors import ProgramError
 from triton_entrypoint.text_format import Placeholder, TextFormatError, placeholders
 
 TIMEOUT_SECONDS = 60.0
@@ -29,7 +29,7 @@ class FilledTemplate:
 
 
 def fill(config: Path, substitutions: Mapping[str, str], script: Path) -> FilledTemplate:
-    """Changes `config` in place. Raises EntrypointError for a value that the template or the script can't
+    """Changes `config` in place. Raises ProgramError for a value that the template or the script can't
     take, before the script is run, and where the script fails."""
     present = _placeholders(config)
     names = {one.name for one in present}
@@ -41,11 +41,11 @@ def fill(config: Path, substitutions: Mapping[str, str], script: Path) -> Filled
         _check_escapes(config, given, script)
         failure = _run(script, config, argument(given))
         if failure is not None:
-            raise EntrypointError(f"{script} failed on {config}: {failure}.")
+            raise ProgramError(f"{script} failed on {config}: {failure}.")
     remaining = _placeholders(config)
     ignored = sorted({one.name for one in remaining} & given.keys())
     if ignored:
-        raise EntrypointError(
+        raise ProgramError(
             f"{script} left {', '.join(ignored)} in {config}, although it was given a value; the image is "
             "not one of NVIDIA's."
         )
@@ -67,17 +67,17 @@ def _placeholders(config: Path) -> list[Placeholder]:
     try:
         return placeholders(config.read_text())
     except TextFormatError as error:
-        raise EntrypointError(f"{config} is not protobuf text: {error}.") from error
+        raise ProgramError(f"{config} is not protobuf text: {error}.") from error
 
 
 def _check_value(config: Path, key: str, value: str, *, is_bare: bool) -> None:
     if is_bare and not _SCALAR.fullmatch(value):
-        raise EntrypointError(
+        raise ProgramError(
             f"{key} of {config} can't be {value!r}: it stands without quotes, where only a number or an "
             "identifier may be."
         )
     if _UNFIT_BETWEEN_QUOTES.search(value):
-        raise EntrypointError(
+        raise ProgramError(
             f"{key} of {config} can't be {value!r}: it stands between quotes, where quotes, backslashes, "
             "dollar signs and control characters have a meaning; choose a path and a name without them."
         )
@@ -96,7 +96,7 @@ def _check_escapes(config: Path, given: Mapping[str, str], script: Path) -> None
         if failure is None and probe.read_text() == f'probe: "{_PROBE_VALUE}"\n':
             return
     key, value = next(iter(unfit.items()))
-    raise EntrypointError(
+    raise ProgramError(
         f"{key} of {config} can't be {value!r}: {script} splits at every comma and colon, as before "
         "TensorRT-LLM 0.16; choose a path and a name without them, or a later release."
     )

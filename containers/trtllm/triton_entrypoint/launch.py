@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from triton_entrypoint.errors import EntrypointError
+from container_program.errors import ProgramError
 from triton_entrypoint.spec import FileRepository, ServerSpec, TemplateRepository
 
 TRITONSERVER = Path("/opt/tritonserver/bin/tritonserver")
@@ -48,7 +48,7 @@ class _ScriptArguments(argparse.ArgumentParser):
         self.add_argument("--trtllm_llmapi_launch", action="store_true")
 
     def error(self, message: str) -> NoReturn:
-        raise EntrypointError(
+        raise ProgramError(
             f"{self.prog} is planned with arguments that this image does not know: {message}; use the image "
             "and the description of one version of the project."
         )
@@ -67,7 +67,7 @@ def rank_marker(prefix: str, rank: int) -> str:
 
 
 def server_command(spec: ServerSpec, options: ServerOptions) -> list[str]:
-    """Arguments of the process to start. Raises EntrypointError for arguments of the plan that don't go
+    """Arguments of the process to start. Raises ProgramError for arguments of the plan that don't go
     together."""
     prefix = shared_memory_prefix(spec.model)
     if isinstance(spec.repository, FileRepository):
@@ -87,14 +87,14 @@ def _encoders_command(
 def _model_command(repository: TemplateRepository, options: ServerOptions, prefix: str) -> list[str]:
     plan = _ScriptArguments().parse_args(repository.launch_arguments)
     if plan.world_size != repository.world_size or Path(plan.model_repo) != repository.path:
-        raise EntrypointError(
+        raise ProgramError(
             f"The plan has {repository.world_size} ranks and its repository in {repository.path}, and starts "
             f"{plan.world_size} with {plan.model_repo}; make the plan anew."
         )
     ranks = [_rank_command(plan, rank, repository, options, prefix) for rank in range(plan.world_size)]
     if plan.no_mpi:
         if len(ranks) > 1:
-            raise EntrypointError(f"{len(ranks)} ranks need MPI, and the plan starts them with --no-mpi.")
+            raise ProgramError(f"{len(ranks)} ranks need MPI, and the plan starts them with --no-mpi.")
         return ranks[0]
     command = ["mpirun", "--allow-run-as-root", *(["--oversubscribe"] if plan.oversubscribe else [])]
     for rank, arguments in enumerate(ranks):

@@ -20,10 +20,10 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from container_program.errors import ProgramError, from_os_error
+from container_program.machine import check_gpus, check_triton, check_versions
 from triton_entrypoint.engine_copy import copy_engine
-from triton_entrypoint.errors import EntrypointError
 from triton_entrypoint.launch import TRITONSERVER, ServerOptions, server_command, shared_memory_prefix
-from triton_entrypoint.machine import check_machine
 from triton_entrypoint.manifest import check_manifest
 from triton_entrypoint.paths_check import check_paths
 from triton_entrypoint.repository import assemble
@@ -47,11 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.signal(number, _stop)
     try:
         outcome = _run(options)
-    except EntrypointError as error:
+    except ProgramError as error:
         outcome = Outcome(ExitCode.REFUSED, str(error))
     except OSError as error:
-        place = "" if error.filename is None else f"{error.filename}: "
-        outcome = Outcome(ExitCode.REFUSED, f"{place}{error.strerror or error}.")
+        outcome = Outcome(ExitCode.REFUSED, str(from_os_error(error)))
     except _StoppedError as error:
         outcome = Outcome(ExitCode.STOPPED, f"{error} came before the server was started.")
     _report(outcome.sentence)
@@ -62,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> Outcome:
     spec = read_spec(options.spec)
-    check_machine(spec)
+    _check_machine(spec)
     if spec.engine_directory is not None:
         manifest = check_manifest(spec, spec.engine_directory)
         if options.copy_engine_to is not None:
@@ -70,7 +69,7 @@ def _run(options: argparse.Namespace) -> Outcome:
             _report(line)
             spec = relocated(spec, copy)
     elif options.copy_engine_to is not None:
-        raise EntrypointError(f"{spec.model} has no engine that could be copied; leave --copy-engine-to out.")
+        raise ProgramError(f"{spec.model} has no engine that could be copied; leave --copy-engine-to out.")
     check_paths(spec)
     server_options = ServerOptions(options.tritonserver, options.exit_timeout_seconds)
     command = server_command(spec, server_options)
@@ -81,7 +80,20 @@ def _run(options: argparse.Namespace) -> Outcome:
     )
     if options.command == "check":
         return Outcome(ExitCode.STOPPED, f"{spec.model} can be served here.")
-    return supervise(_server(spec, command, server_options))
+    return supervise(_server(spec, command, server_options), _report)
+
+
+def _check_machine(spec: ServerSpec) -> None:
+    """Raises ProgramError where versions or GPUs are others than those that the engine was built for, which
+    TensorRT refuses with less clear words."""
+    if isinstance(spec.repository, TemplateRepository):
+        check_versions(spec.release, has_engine=spec.engine_directory is not None)
+        ranks = spec.repository.world_size
+    else:
+        check_triton(spec.release, is_needed=spec.gpu is not None)
+        ranks = 1
+    if spec.gpu is not None:
+        check_gpus(spec.gpu, ranks)
 
 
 def _server(spec: ServerSpec, command: Sequence[str], options: ServerOptions) -> Server:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from triton_entrypoint.errors import EntrypointError
+from container_program.errors import ProgramError
 from triton_entrypoint.spec import ServerSpec, TemplateRepository
 
 _PATH_KEY = re.compile(r".*_(dir|path)")
@@ -17,12 +17,12 @@ _LLM_API_MODEL = re.compile(r'^model: (".*")$', re.MULTILINE)
 
 
 def check_paths(spec: ServerSpec) -> None:
-    """Raises EntrypointError for the first that does not exist."""
+    """Raises ProgramError for the first that does not exist."""
     if not isinstance(spec.repository, TemplateRepository):
         return
     for what, value in _named_paths(spec.repository):
         if Path(value).is_absolute() and not Path(value).exists():
-            raise EntrypointError(
+            raise ProgramError(
                 f"{what} is {value}, which does not exist; run the build that fills the store, and mount it "
                 "in the place that it had there."
             )

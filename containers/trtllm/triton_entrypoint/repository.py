@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-from triton_entrypoint.errors import EntrypointError
+from container_program.errors import ProgramError
 from triton_entrypoint.fill import FilledTemplate, fill
 from triton_entrypoint.spec import (
     Clone,
@@ -27,7 +27,7 @@ VERSION_FOLDER = "1"
 
 def assemble(spec: ServerSpec) -> list[str]:
     """Makes the repository's folder hold exactly what the spec says. Returns lines for the log. Raises
-    EntrypointError, before anything is touched, where the folder is in other use or the image lacks files."""
+    ProgramError, before anything is touched, where the folder is in other use or the image lacks files."""
     repository = spec.repository
     if isinstance(repository, FileRepository):
         return _assemble_files(repository, spec)
@@ -44,7 +44,7 @@ def _check_template(model: TemplateModel, repository: TemplateRepository) -> Non
         return
     message = f"{model.name} is made of {model.template}, and the image has no {CONFIG_FILE} there; "
     clone = next((one for one in repository.clones if model.template.is_relative_to(one.directory)), None)
-    raise EntrypointError(message + _remedy(clone))
+    raise ProgramError(message + _remedy(clone))
 
 
 def _remedy(clone: Clone | None) -> str:
@@ -64,7 +64,7 @@ def _assemble_model(model: TemplateModel, repository: TemplateRepository) -> Fil
         try:
             config.write_text(with_fields(config.read_text(), model.config_fields))
         except TextFormatError as error:
-            raise EntrypointError(f"{model.template / CONFIG_FILE} is not protobuf text: {error}.") from error
+            raise ProgramError(f"{model.template / CONFIG_FILE} is not protobuf text: {error}.") from error
         filled = fill(config, model.substitutions, repository.fill_template)
     for inner, text in model.files.items():
         _made_parent(folder / inner).write_text(text)
@@ -78,7 +78,7 @@ def _refuse_mandatory(repository: TemplateRepository, filled: dict[str, FilledTe
     }
     named = "; ".join(f"{name}: {', '.join(keys)}" for name, keys in missing.items() if keys)
     if named:
-        raise EntrypointError(
+        raise ProgramError(
             f"Triton loads no template with these placeholders left open, and the plan gives them no value: "
             f"{named}; the templates below {repository.path} are of another release than the plan's."
         )
@@ -97,7 +97,7 @@ def _report(model: TemplateModel, filled: FilledTemplate) -> list[str]:
 def _assemble_files(repository: FileRepository, spec: ServerSpec) -> list[str]:
     source = spec.engine_directory
     if source is None:
-        raise EntrypointError(f"{spec.origin}: engineDirectory is null; the encoders' files lie there.")
+        raise ProgramError(f"{spec.origin}: engineDirectory is null; the encoders' files lie there.")
     for model in repository.models:
         _check_files(model, source)
     _empty(repository.path)
@@ -113,7 +113,7 @@ def _assemble_files(repository: FileRepository, spec: ServerSpec) -> list[str]:
 def _check_files(model: FileModel, source: Path) -> None:
     missing = [file for file in model.files.values() if not (source / file).is_file()]
     if missing:
-        raise EntrypointError(
+        raise ProgramError(
             f"{model.name} needs {', '.join(missing)} of {source}, and the store does not have it; build the "
             "encoders first."
         )
@@ -125,7 +125,7 @@ def _empty(folder: Path) -> None:
     marker = folder / MARKER_FILE
     present = list(folder.iterdir())
     if present and marker not in present:
-        raise EntrypointError(
+        raise ProgramError(
             f"{folder} has files that are not of a repository made here, such as {present[0].name}; mount an "
             "empty folder or volume there."
         )

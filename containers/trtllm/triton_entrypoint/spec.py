@@ -6,33 +6,17 @@ One shape has templates of the image (a language model), the other files of the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+from typing import Any
 
-from triton_entrypoint.errors import EntrypointError
-from triton_entrypoint.json_object import JsonObject
+from container_program.errors import ProgramError
+from container_program.planned import Gpu, Release
+from container_program.specs import read_spec as read_json
+from container_program.specs import wrong_field
 
-VERSION = 1
 ENCODERS_FLAVOUR = "encoders"
-
-
-@dataclass(frozen=True)
-class Release:
-    """What the image must hold; `tensorrt` is None where no document names it."""
-
-    tag: str
-    tensorrt_llm: str
-    tensorrt: str | None
-
-
-@dataclass(frozen=True)
-class Gpu:
-    """`A10G`, `8.6`, and a MIG profile such as `3g.20gb` or None for a whole GPU."""
-
-    name: str
-    compute_capability: str
-    mig_profile: str | None
 
 
 @dataclass(frozen=True)
@@ -106,22 +90,19 @@ class ServerSpec:
 
 
 def read_spec(file: Path) -> ServerSpec:
-    """Raises EntrypointError that names the file, the field, its value and what it must be."""
-    spec = JsonObject.read(file)
-    if spec.integer("version") != VERSION:
-        raise EntrypointError(
-            f"{file}: version is {spec.integer('version')}, and this image reads {VERSION}; use the image "
-            "and the description of one version of the project."
-        )
-    spec.refuse_others(["version", "model", "release", "gpu", "engineDirectory", "repository"])
-    engine_directory = spec.nullable_text("engineDirectory")
+    """Raises ProgramError that names the file, the field, its value and what it must be."""
+    record = read_json(file, "server")
+    repository = record["repository"]
+    engine_directory = record["engineDirectory"]
     return ServerSpec(
         origin=file,
-        model=spec.text("model"),
-        release=_release(spec.child("release")),
-        gpu=spec.nullable("gpu", _gpu),
-        engine_directory=None if engine_directory is None else spec.absolute_path("engineDirectory"),
-        repository=_repository(spec.child("repository")),
+        model=record["model"],
+        release=Release.of(record["release"]),
+        gpu=None if record["gpu"] is None else Gpu.of(record["gpu"]),
+        engine_directory=None if engine_directory is None else Path(engine_directory),
+        repository=_files_of_store(repository)
+        if repository["flavour"] == ENCODERS_FLAVOUR
+        else _templates(repository, file),
     )
 
 
@@ -129,7 +110,7 @@ def relocated(spec: ServerSpec, engine_directory: Path) -> ServerSpec:
     """The same spec with the engine in another folder: every value that names a path in it is changed."""
     old = spec.engine_directory
     if old is None:
-        raise EntrypointError(f"{spec.model} has no engine that could be copied; leave --copy-engine-to out.")
+        raise ProgramError(f"{spec.model} has no engine that could be copied; leave --copy-engine-to out.")
 
     def moved(values: Mapping[str, str]) -> dict[str, str]:
         return {key: _moved(value, old, engine_directory) for key, value in values.items()}
@@ -144,108 +125,46 @@ def relocated(spec: ServerSpec, engine_directory: Path) -> ServerSpec:
     return replace(spec, engine_directory=engine_directory, repository=repository)
 
 
-def is_plain_path(text: str) -> bool:
-    """Relative, and without a part that leads elsewhere."""
-    path = PurePosixPath(text)
-    return text == str(path) and not path.is_absolute() and ".." not in path.parts and text != "."
-
-
 def _moved(value: str, old: Path, new: Path) -> str:
     path = PurePosixPath(value)
     return str(new / path.relative_to(old)) if path.is_relative_to(old) else value
 
 
-def _release(fields: JsonObject) -> Release:
-    fields.refuse_others(["tag", "tensorRtLlm", "tensorRt"])
-    return Release(fields.text("tag"), fields.text("tensorRtLlm"), fields.nullable_text("tensorRt"))
+def _files_of_store(record: Mapping[str, Any]) -> FileRepository:
+    models = (FileModel(one["name"], one["config"], one["files"]) for one in record["models"])
+    return FileRepository(Path(record["path"]), tuple(models))
 
 
-def _gpu(fields: JsonObject) -> Gpu:
-    fields.refuse_others(["name", "computeCapability", "migProfile"])
-    return Gpu(fields.text("name"), fields.text("computeCapability"), fields.nullable_text("migProfile"))
-
-
-def _repository(fields: JsonObject) -> TemplateRepository | FileRepository:
-    if fields.text("flavour") == ENCODERS_FLAVOUR:
-        fields.refuse_others(["flavour", "path", "models"])
-        models = tuple(_file_model(one) for one in fields.children("models"))
-        return FileRepository(fields.absolute_path("path"), models)
-    fields.refuse_others(
-        [
-            *("flavour", "templates", "allModels", "fillTemplate", "clones", "path", "models", "launch"),
-            # What clients are told.
-            *("clientModel", "streamingModel", "decoupled"),
-        ]
-    )
-    launch = fields.child("launch")
-    launch.refuse_others(["worldSize", "argv", "environment"])
-    all_models = fields.absolute_path("allModels")
+def _templates(record: Mapping[str, Any], file: Path) -> TemplateRepository:
+    launch = record["launch"]
     return TemplateRepository(
-        flavour=fields.text("flavour"),
-        path=fields.absolute_path("path"),
-        fill_template=fields.absolute_path("fillTemplate"),
-        clones=tuple(_clone(one) for one in fields.children("clones")),
-        models=tuple(_template_model(one, all_models) for one in fields.children("models")),
-        launch_arguments=_script_arguments(launch),
-        launch_environment=launch.text_map("environment"),
-        world_size=launch.integer("worldSize"),
+        flavour=record["flavour"],
+        path=Path(record["path"]),
+        fill_template=Path(record["fillTemplate"]),
+        clones=tuple(Clone(one["url"], one["ref"], Path(one["directory"])) for one in record["clones"]),
+        models=tuple(_template_model(one, record["allModels"]) for one in record["models"]),
+        launch_arguments=_script_arguments(launch["argv"], file),
+        launch_environment=launch["environment"],
+        world_size=launch["worldSize"],
     )
 
 
-def _clone(fields: JsonObject) -> Clone:
-    return Clone(fields.text("url"), fields.text("ref"), fields.absolute_path("directory"))
-
-
-def _template_model(fields: JsonObject, all_models: Path) -> TemplateModel:
-    fields.refuse_others(
-        ["name", "template", "templateRoot", "substitutions", "defaults", "configFields", "files"]
-    )
-    template = fields.nullable_text("template")
-    root = fields.absolute_path("templateRoot") if fields.has("templateRoot") else all_models
-    if template is not None and not is_plain_path(template):
-        raise EntrypointError(
-            f"{fields.path}.template is {template!r}; it must be a plain path below {root}."
-        )
+def _template_model(record: Mapping[str, Any], all_models: str) -> TemplateModel:
+    template = record["template"]
     return TemplateModel(
-        name=_folder_name(fields),
-        template=None if template is None else root / template,
-        substitutions=fields.text_map("substitutions"),
-        defaults=fields.text_map("defaults"),
-        config_fields=fields.text_map("configFields"),
-        files=_plain_keys(fields, "files"),
+        name=record["name"],
+        template=None if template is None else Path(record.get("templateRoot", all_models)) / template,
+        substitutions=record["substitutions"],
+        defaults=record["defaults"],
+        config_fields=record.get("configFields", {}),
+        files=record.get("files", {}),
     )
 
 
-def _file_model(fields: JsonObject) -> FileModel:
-    fields.refuse_others(["name", "config", "files"])
-    files = _plain_keys(fields, "files")
-    for source in files.values():
-        if not is_plain_path(source):
-            raise EntrypointError(f"{fields.path}.files has {source!r}; it must be a plain relative path.")
-    return FileModel(_folder_name(fields), fields.text("config"), files)
-
-
-def _folder_name(fields: JsonObject) -> str:
-    name = fields.text("name")
-    if not is_plain_path(name) or "/" in name:
-        raise EntrypointError(f"{fields.path}.name is {name!r}; it must be the name of one folder.")
-    return name
-
-
-def _plain_keys(fields: JsonObject, key: str) -> dict[str, str]:
-    files = fields.text_map(key)
-    for path in files:
-        if not is_plain_path(path):
-            raise EntrypointError(f"{fields.path}.{key} has {path!r}; it must be a plain relative path.")
-    return files
-
-
-def _script_arguments(launch: JsonObject) -> tuple[str, ...]:
+def _script_arguments(argv: Sequence[str], file: Path) -> tuple[str, ...]:
     """The line that a person types is `python3 …/launch_triton_server.py` and these."""
-    argv = launch.texts("argv")
     if len(argv) < 2 or not argv[1].endswith("/launch_triton_server.py"):
-        raise EntrypointError(
-            f"{launch.path}.argv begins with {' '.join(argv[:2])!r}; it must be python3 and "
-            "launch_triton_server.py."
+        raise wrong_field(
+            file, "repository.launch.argv", argv[:2], "python3, launch_triton_server.py and its arguments"
         )
     return tuple(argv[2:])

@@ -11,13 +11,13 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
-from triton_entrypoint.errors import EntrypointError
+from container_program.errors import ProgramError
 from triton_entrypoint.processes import server_processes
 
 STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
@@ -61,14 +61,14 @@ class Outcome:
     sentence: str
 
 
-def supervise(server: Server) -> Outcome:
-    """Returns when the server and all that it started have ended. Raises EntrypointError where it can't be
-    started."""
+def supervise(server: Server, report: Callable[[str], None]) -> Outcome:
+    """Returns when the server and all that it started have ended; `report` gets lines for the log. Raises
+    ProgramError where it can't be started."""
     signals = STOP_SIGNALS | {signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     _remove_shared_memory(server.prefix)
     try:
-        return _Run(server).until_end()
+        return _Run(server, report).until_end()
     finally:
         _remove_shared_memory(server.prefix)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -77,8 +77,9 @@ def supervise(server: Server) -> Outcome:
 class _Run:
     """One run of a server."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, report: Callable[[str], None]) -> None:
         self._server = server
+        self._report = report
         self._name = Path(server.command[0]).name
         self._launcher = _spawn(server)
         # As os.waitstatus_to_exitcode has it; None while it runs.
@@ -108,6 +109,8 @@ class _Run:
             gone = {rank: one for rank, one in seen.items() if now.ranks.get(rank) != one}
             if gone:
                 return self._after_death(gone)
+            for rank in sorted(now.ranks.keys() - seen.keys()):
+                self._report(f"rank {rank} runs as process {now.ranks[rank]}")
             # One that ends because its model is unloaded is waited for at once.
             if dead_stubs & now.dead_stubs:
                 listed = ", ".join(map(str, sorted(now.dead_stubs)))
@@ -209,7 +212,7 @@ def _spawn(server: Server) -> int:
             setsigdef=STOP_SIGNALS,
         )
     except OSError as error:
-        raise EntrypointError(
+        raise ProgramError(
             f"{program} can't be started: {error.strerror}; use an image of NVIDIA's Triton Inference Server."
         ) from error
 

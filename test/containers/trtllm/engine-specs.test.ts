@@ -3,6 +3,7 @@ import { basename, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
 import { GOLDEN_PICTURE_NAMES } from "../../../infra/plan/catalogue/golden-pictures.ts";
+import * as schemas from "../../../infra/plan/container-spec-schemas.ts";
 import { engineBuildSpec } from "../../../infra/plan/container-specs.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { exampleValues, gpuValues, type Values } from "../../infra/plan/docker/stacks.ts";
@@ -19,7 +20,9 @@ async function recorded(name: string, values: Values): Promise<void> {
   if (plan.tier !== "gpu") throw new Error("a stack on GPUs");
   for (const model of plan.models) {
     const path = join(projectRoot, "test/recorded/engine-specs", `${name}.${model.name}.json`);
-    await expect(`${engineBuildSpec(model)}\n`).toMatchFileSnapshot(path);
+    const text = engineBuildSpec(model);
+    schemas.engineBuildSpec.parse(JSON.parse(text));
+    await expect(`${text}\n`).toMatchFileSnapshot(path);
   }
 }
 

@@ -43,9 +43,7 @@ def main() -> None:
             raise AssertionError(f"key '{key}' does not exist in the file {options.file_path}.")
         values[key] = value
     # Comments too, and keys without a value stay.
-    options.file_path.write_text(
-        re.sub(r"\$\{(\w+)\}", lambda found: values.get(found[1], found[0]), text)
-    )
+    options.file_path.write_text(re.sub(r"\$\{(\w+)\}", lambda found: values.get(found[1], found[0]), text))
 
 
 main()

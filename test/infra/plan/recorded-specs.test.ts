@@ -1,13 +1,14 @@
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
-import { encoderServerSpec, serverSpec } from "../../../infra/plan/container-specs.ts";
+import * as schemas from "../../../infra/plan/container-spec-schemas.ts";
+import { encoderBuildSpec, encoderServerSpec, serverSpec } from "../../../infra/plan/container-specs.ts";
 import type { GpuPlan } from "../../../infra/plan/gpu-stack.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { exampleValues, gpuValues, type Values } from "./docker/stacks.ts";
 
-/** The tests of the program that reads server.json take the same files. */
-const RECORDED = join(projectRoot, "test/recorded/server-specs");
+/** The tests of the programs that read server.json and encoders.json take the same files. */
+const RECORDED = join(projectRoot, "test/recorded");
 
 const host = { instanceType: "g5.12xlarge" };
 const model: Values = {
@@ -60,9 +61,22 @@ function encoderTarget({ encoders, spec }: GpuPlan) {
   return encoders?.device === "gpu" && gpu !== null ? { gpu } : null;
 }
 
+async function expectRecorded(folder: string, name: string, text: string): Promise<void> {
+  const readable = `${JSON.stringify(JSON.parse(text), null, 2)}\n`;
+  await expect(readable).toMatchFileSnapshot(join(RECORDED, folder, `${name}.json`));
+}
+
 describe.each(Object.entries(STACKS))("%s", (stack, values) => {
-  test.each(specs(values))("%s", async (name, text) => {
-    const readable = `${JSON.stringify(JSON.parse(text), null, 2)}\n`;
-    await expect(readable).toMatchFileSnapshot(join(RECORDED, `${stack}.${name}.json`));
+  test.each(specs(values))("server.json of %s", async (name, text) => {
+    schemas.serverSpec.parse(JSON.parse(text));
+    await expectRecorded("server-specs", `${stack}.${name}`, text);
+  });
+
+  test("encoders.json", async () => {
+    const { plan } = checkedPlan(values);
+    if (plan.tier === "cpu" || plan.encoders === null) return;
+    const text = encoderBuildSpec(plan.encoders, plan.release, encoderTarget(plan));
+    schemas.encoderBuildSpec.parse(JSON.parse(text));
+    await expectRecorded("encoder-specs", stack, text);
   });
 });

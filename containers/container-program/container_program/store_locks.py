@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from encoder_builder.errors import BuilderError, ExitCode
+from container_program.errors import ExitCode, ProgramError
 
 LOCK_FILE = ".engine-room.lock"
 # A lock that another machine held is found free this much later at most.
@@ -56,6 +56,41 @@ class StoreLocks:
         finally:
             self._give(offset)
 
+    @contextmanager
+    def shared(
+        self,
+        folder: Path,
+        is_ready: Callable[[], bool],
+        prepare: Callable[[], None],
+        on_wait: Callable[[], None],
+    ) -> Iterator[None]:
+        """Holds the lock together with others, once `is_ready`. Where it is not, `prepare` is called first,
+        while nobody else holds it in any way."""
+        offset = self._offset(folder)
+        self._wait(offset, fcntl.LOCK_SH, on_wait)
+        try:
+            if not is_ready():
+                # Two that hold it together would wait for each other.
+                self._give(offset)
+                self._wait(offset, fcntl.LOCK_EX, on_wait)
+                if not is_ready():
+                    prepare()
+                self._take(offset, fcntl.LOCK_SH)
+            yield
+        finally:
+            self._give(offset)
+
+    @contextmanager
+    def held_if_free(self, folder: Path) -> Iterator[bool]:
+        """Whether the lock could be had."""
+        offset = self._offset(folder)
+        has = self._take(offset, fcntl.LOCK_EX)
+        try:
+            yield has
+        finally:
+            if has:
+                self._give(offset)
+
     def _wait(self, offset: int, kind: int, on_wait: Callable[[], None]) -> None:
         if not self._take(offset, kind):
             on_wait()
@@ -69,7 +104,7 @@ class StoreLocks:
             if error.errno in _TAKEN:
                 return False
             if error.errno in _UNSUPPORTED:
-                raise BuilderError(
+                raise ProgramError(
                     f"{self._path}: the file system has no locks ({error.strerror}); "
                     "mount the store with NFSv4 locks, or on a local disk.",
                     ExitCode.STORE,

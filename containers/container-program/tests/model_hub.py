@@ -95,12 +95,21 @@ class _Server(http.server.ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
 
+@dataclass
+class Model:
+    """A repository at its only commit; files by path."""
+
+    revision: str
+    files: dict[str, bytes]
+
+
 class FakeHub:
-    """What a test may change: `files`; `intercept`, which answers instead where it returns True; `most`,
-    after how many bytes the storage breaks off; `token`, which a gated repository wants."""
+    """What a test may change: `models` by repository, of which `files` are the first one's; `intercept`,
+    which answers instead where it returns True; `most`, after how many bytes the storage breaks off;
+    `token`, which a gated repository wants."""
 
     def __init__(self) -> None:
-        self.files = dict(FILES)
+        self.models = {REPOSITORY: Model(REVISION, dict(FILES))}
         self.token: str | None = None
         self.most: int | None = None
         self.intercept: Callable[[Handler], bool] = lambda _: False
@@ -114,61 +123,74 @@ class FakeHub:
         return self.hub.endpoint
 
     @property
+    def files(self) -> dict[str, bytes]:
+        """Of the repository that tests of one model use."""
+        return self.models[REPOSITORY].files
+
+    def forget(self) -> None:
+        """What was asked so far."""
+        self.hub.requests.clear()
+        self.storage.requests.clear()
+
+    @property
     def transfers(self) -> list[str]:
         """Paths of the files that were asked for, in their order."""
-        return [request.path.removeprefix("/storage/") for request in self.storage.requests]
+        return [request.path.partition("/-/")[2] for request in self.storage.requests]
 
     def _answer_hub(self, handler: Handler) -> None:
         if self.intercept(handler):
             return
         url = urlsplit(handler.path)
         path = unquote(url.path)
-        resolve = f"/{REPOSITORY}/resolve/{REVISION}/"
-        if path == f"/api/models/{REPOSITORY}/revision/{REVISION}" and parse_qs(url.query)["blobs"] == [
-            "true"
-        ]:
-            handler.send_json({"sha": REVISION, "siblings": [self._sibling(name) for name in self.files]})
-        elif path == f"/api/v1/models/{REPOSITORY}/repo/files":
+        for repository, model in self.models.items():
+            resolve = f"/{repository}/resolve/{model.revision}/"
+            if path == f"/api/models/{repository}/revision/{model.revision}":
+                assert parse_qs(url.query)["blobs"] == ["true"]
+                siblings = [self._sibling(name, content) for name, content in model.files.items()]
+                handler.send_json({"sha": model.revision, "siblings": siblings})
+                return
+            if path.startswith(resolve):
+                self._answer_file(handler, repository, path.removeprefix(resolve))
+                return
+        if path == f"/api/v1/models/{REPOSITORY}/repo/files":
             handler.send_json({"Code": 200, "Data": {"Files": self._modelscope_files()}})
         elif path == f"/api/v1/models/{REPOSITORY}/repo":
             handler.send_file(self.files[parse_qs(url.query)["FilePath"][0]], most=self.most)
-        elif path.startswith(resolve):
-            self._answer_file(handler, path.removeprefix(resolve))
         else:
             handler.send(404, X_Error_Code="RepoNotFound", X_Error_Message="Repository not found")
 
-    def _answer_file(self, handler: Handler, name: str) -> None:
+    def _answer_file(self, handler: Handler, repository: str, name: str) -> None:
         if self.token is not None and handler.headers.get("Authorization") != f"Bearer {self.token}":
             status = 403 if handler.headers.get("Authorization") else 401
             handler.send(
                 status, X_Error_Code="GatedRepo", X_Error_Message="Access to this model is restricted"
             )
         elif name.endswith(LFS):
-            handler.send(302, Location=f"{self.storage.endpoint}/storage/{name}")
+            handler.send(302, Location=f"{self.storage.endpoint}/{repository}/-/{name}")
         else:
-            handler.send_file(self.files[name])
+            handler.send_file(self.models[repository].files[name])
 
     def _answer_storage(self, handler: Handler) -> None:
-        handler.send_file(self.files[handler.path.removeprefix("/storage/")], most=self.most)
+        repository, _, name = handler.path.lstrip("/").partition("/-/")
+        handler.send_file(self.models[repository].files[name], most=self.most)
 
-    def _sibling(self, name: str) -> dict[str, Any]:
-        content = self.files[name]
+    def _sibling(self, name: str, content: bytes) -> dict[str, Any]:
         blob = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
         if not name.endswith(LFS):
             return {"rfilename": name, "size": len(content), "blobId": self.lies.get(name, blob)}
-        lfs = {"sha256": self._sha256(name), "size": len(content), "pointerSize": 134}
+        lfs = {"sha256": self._sha256(name, content), "size": len(content), "pointerSize": 134}
         return {"rfilename": name, "size": len(content), "blobId": "0" * 40, "lfs": lfs}
 
     def _modelscope_files(self) -> list[dict[str, Any]]:
         folder = {"Path": "original", "Name": "original", "Type": "tree", "Size": 0}
         files = [
-            {"Path": name, "Type": "blob", "Size": len(content), "Sha256": self._sha256(name)}
+            {"Path": name, "Type": "blob", "Size": len(content), "Sha256": self._sha256(name, content)}
             for name, content in self.files.items()
         ]
         return [folder, *files]
 
-    def _sha256(self, name: str) -> str:
-        return self.lies.get(name) or hashlib.sha256(self.files[name]).hexdigest()
+    def _sha256(self, name: str, content: bytes) -> str:
+        return self.lies.get(name) or hashlib.sha256(content).hexdigest()
 
 
 @contextmanager

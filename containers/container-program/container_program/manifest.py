@@ -15,7 +15,7 @@ MANIFEST = "manifest.json"
 VERSION = 1
 CHUNK_BYTES = 1 << 22
 
-Kind = Literal["encoders", "weights"]
+Kind = Literal["engine", "encoders", "weights"]
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,17 @@ def missing_or_cut(folder: Path, files: Iterable[StoredFile]) -> list[str]:
     return found
 
 
+def changed(folder: Path, files: Iterable[StoredFile]) -> list[str]:
+    """What a look at every byte finds, one phrase for each file."""
+    found = []
+    for file in files:
+        problems = missing_or_cut(folder, [file])
+        if not problems and sha256_of(folder / file.path) != file.sha256:
+            problems = [f"{file.path} has another sha-256 than {file.sha256}"]
+        found += problems
+    return found
+
+
 def sha256_of(path: Path) -> str:
     """64 hexadecimal digits."""
     digest = hashlib.sha256()
@@ -103,6 +114,18 @@ def sha256_of(path: Path) -> str:
         while chunk := file.read(CHUNK_BYTES):
             digest.update(chunk)
     return digest.hexdigest()
+
+
+def folder_bytes(folder: Path) -> int:
+    """All files below it; a file that vanishes meanwhile does not count."""
+    total = 0
+    for base, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(base, name)).st_size  # noqa: PTH118 (a hot loop over NFS)
+            except FileNotFoundError:
+                continue
+    return total
 
 
 def sync_folder(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a repository of the Hugging Face hub or of ModelScope has at a revision."""
+"""What a repository of a model hub has at a revision, and which of its files are wanted."""
 
 from __future__ import annotations
 
@@ -9,18 +9,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
-from engine_builder.errors import BuilderError, ExitCode
-from engine_builder.spec import HubSource, ModelScopeSource
-from engine_builder.transfer import Connection, RefusedError, RemoteFile, UnreachableError
+from container_program.errors import ExitCode, ProgramError
+from container_program.transfer import Connection, RefusedError, RemoteFile, UnreachableError
 
 HUB_ENDPOINT = "https://huggingface.co"
-MODELSCOPE_DOMAIN = "www.modelscope.cn"
-
-
 # Other revisions are names, which the hub turns into commits.
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+@dataclass(frozen=True)
+class HubSource:
+    """A repository of the Hugging Face hub at a commit."""
+
+    repository: str
+    revision: str
 
 
 @dataclass(frozen=True)
@@ -52,51 +56,15 @@ def list_hub(source: HubSource, connection: Connection) -> Listing:
     if _COMMIT.fullmatch(source.revision) and commit != source.revision:
         raise _strange(page, f"the commit {commit!r} instead of {source.revision}")
     files = []
-    for sibling in _list_of(value, "siblings", page):
-        path, lfs = _plain_path(sibling.get("rfilename"), page), sibling.get("lfs")
+    for sibling in list_of(value, "siblings", page):
+        path, lfs = plain_path(sibling.get("rfilename"), page), sibling.get("lfs")
         files.append(
             RemoteFile(
                 url=f"{endpoint}/{repository}/resolve/{revision}/{quote(path)}",
                 path=path,
-                bytes=_size(lfs if lfs else sibling, "size", page),
+                bytes=size_of(lfs if lfs else sibling, "size", page),
                 algorithm="sha256" if lfs else "git" if sibling.get("blobId") else None,
                 digest=lfs.get("sha256") if lfs else sibling.get("blobId"),
-            )
-        )
-    return Listing(source.repository, page, tuple(files))
-
-
-def list_modelscope(source: ModelScopeSource, connection: Connection) -> Listing:
-    """Files with their sizes, and sha-256 where the listing has it: it lacks some of old revisions.
-
-    Addresses as modelscope's own client makes them: modelscope/hub/api.py and file_download.py.
-    """
-    domain = os.environ.get("MODELSCOPE_DOMAIN", MODELSCOPE_DOMAIN).rstrip("/")
-    root = domain if "://" in domain else f"https://{domain}"
-    repository = quote(source.repository)
-    page = f"{root}/models/{source.repository}"
-    query = urlencode({"Revision": source.revision, "Recursive": "true"})
-    try:
-        value = connection.json(f"{root}/api/v1/models/{repository}/repo/files?{query}")
-    except RefusedError as error:
-        raise refused(source.repository, page, connection.token, error) from error
-    except UnreachableError as error:
-        raise unreachable(error) from error
-    data = value.get("Data") if isinstance(value, dict) else None
-    files = []
-    for entry in _list_of(data, "Files", page):
-        if entry.get("Type") == "tree":
-            continue
-        path = _plain_path(entry.get("Path"), page)
-        where = urlencode({"Revision": source.revision, "FilePath": path})
-        sha256 = entry.get("Sha256") or None
-        files.append(
-            RemoteFile(
-                url=f"{root}/api/v1/models/{repository}/repo?{where}",
-                path=path,
-                bytes=_size(entry, "Size", page),
-                algorithm="sha256" if sha256 else None,
-                digest=sha256,
             )
         )
     return Listing(source.repository, page, tuple(files))
@@ -105,14 +73,14 @@ def list_modelscope(source: ModelScopeSource, connection: Connection) -> Listing
 def chosen(
     listing: Listing, include: Sequence[str], exclude: Sequence[str], revision: str
 ) -> tuple[RemoteFile, ...]:
-    """Files whose paths match, as the hub's own client matches them. Raises BuilderError where none does."""
+    """Files whose paths match, as the hub's own client matches them. Raises ProgramError where none does."""
     files = tuple(
         file
         for file in listing.files
         if (not include or _matches(file.path, include)) and not _matches(file.path, exclude)
     )
     if not files:
-        raise BuilderError(
+        raise ProgramError(
             f"{listing.page} has {len(listing.files)} files at {revision} and none that matches "
             f"{', '.join(include) or 'no pattern of exclude'}; correct the weights of the model.",
             ExitCode.WRONG_SPEC,
@@ -120,29 +88,29 @@ def chosen(
     return files
 
 
-def refused(name: str, page: str, token: str | None, error: RefusedError) -> BuilderError:
+def refused(name: str, page: str, token: str | None, error: RefusedError) -> ProgramError:
     """401, 403 and 404, as what a person can do about it."""
     said = f" ({error.reason})" if error.reason else ""
     if error.status == 404 or error.kind in {"RepoNotFound", "RevisionNotFound", "EntryNotFound"}:
-        return BuilderError(
+        return ProgramError(
             f"{name} is not there at this revision{said}, or is private; look at {page}.", ExitCode.NO_ACCESS
         )
     if token is None:
-        return BuilderError(
+        return ProgramError(
             f"{name} answers {error.status}{said}: it wants a token; accept the licence at {page} and give "
             "the stack a token of that account.",
             ExitCode.NO_ACCESS,
         )
-    return BuilderError(
+    return ProgramError(
         f"{name} answers {error.status}{said} in spite of the token; accept the licence at {page} with the "
         "account that the token is of.",
         ExitCode.NO_ACCESS,
     )
 
 
-def unreachable(error: UnreachableError) -> BuilderError:
+def unreachable(error: UnreachableError) -> ProgramError:
     """The sentence for a server that does not answer."""
-    return BuilderError(f"{error}; try again, or give another source of the weights.", ExitCode.UNREACHABLE)
+    return ProgramError(f"{error}; try again, or give another source of the weights.", ExitCode.UNREACHABLE)
 
 
 def _matches(path: str, patterns: Sequence[str]) -> bool:
@@ -152,21 +120,23 @@ def _matches(path: str, patterns: Sequence[str]) -> bool:
     )
 
 
-def _list_of(value: object, name: str, page: str) -> list[dict[str, Any]]:
+def list_of(value: object, name: str, page: str) -> list[dict[str, Any]]:
+    """A list of objects in a listing. Raises ProgramError where the answer is of another kind."""
     items = value.get(name) if isinstance(value, dict) else None
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise _strange(page, f"no list {name}")
     return items
 
 
-def _size(value: Mapping[str, object], name: str, page: str) -> int:
+def size_of(value: Mapping[str, object], name: str, page: str) -> int:
+    """A size in bytes. Raises ProgramError."""
     size = value.get(name)
     if type(size) is not int or size < 0:
         raise _strange(page, f"a size {size!r}")
     return size
 
 
-def _plain_path(path: object, page: str) -> str:
+def plain_path(path: object, page: str) -> str:
     """A listing must not make us write outside of the folder."""
     if not isinstance(path, str) or path in {"", "."} or str(PurePosixPath(path)) != path:
         raise _strange(page, f"a path {path!r}")
@@ -175,8 +145,8 @@ def _plain_path(path: object, page: str) -> str:
     return path
 
 
-def _strange(page: str, what: str) -> BuilderError:
-    return BuilderError(
+def _strange(page: str, what: str) -> ProgramError:
+    return ProgramError(
         f"the listing of {page} has {what}; a proxy on the way may answer instead of the hub.",
         ExitCode.UNREACHABLE,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import queue
 import shutil
 import threading
@@ -12,11 +11,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from engine_builder.errors import BuilderError, ExitCode
-from engine_builder.events import Reporter, size_text
-from engine_builder.hubs import Listing, refused, unreachable
-from engine_builder.manifest import CHUNK_BYTES, StoredFile, sync_folder
-from engine_builder.transfer import (
+from container_program.errors import ExitCode, ProgramError
+from container_program.events import Reporter, size_text
+from container_program.hubs import Listing, refused, unreachable
+from container_program.manifest import CHUNK_BYTES, StoredFile, sync_folder
+from container_program.transfer import (
     CancelledError,
     Connection,
     RefusedError,
@@ -35,7 +34,7 @@ PARTIAL_FOLDER = ".partial"
 def download(
     listing: Listing, files: Sequence[RemoteFile], folder: Path, connection: Connection, report: Reporter
 ) -> tuple[StoredFile, ...]:
-    """Every file at its path below `folder`, verified and on the disk. Raises BuilderError."""
+    """Every file at its path below `folder`, verified and on the disk. Raises ProgramError."""
     partials = folder / PARTIAL_FOLDER
     partials.mkdir(parents=True, exist_ok=True)
     _require_space(files, folder, partials)
@@ -147,10 +146,10 @@ def _require_space(files: Sequence[RemoteFile], folder: Path, partials: Path) ->
 
 
 def require_space(folder: Path, needed: int, what: str) -> None:
-    """Raises BuilderError where the file system has less than `needed` bytes for `what`."""
+    """Raises ProgramError where the file system has less than `needed` bytes for `what`."""
     free = shutil.disk_usage(folder).free
     if needed > free:
-        raise BuilderError(
+        raise ProgramError(
             f"{folder}: {what} need {size_text(needed)} more and {size_text(free)} are free; make room, or "
             "use a larger volume.",
             ExitCode.NO_SPACE,
@@ -163,7 +162,7 @@ def _as_builder_error(error: Exception, listing: Listing, connection: Connection
     if isinstance(error, UnreachableError):
         return unreachable(error)
     if isinstance(error, WrongContentError):
-        return BuilderError(
+        return ProgramError(
             f"{listing.page}: {error}; the copy is removed. Try again; if it stays so, a proxy or a mirror "
             "on the way sends other content.",
             ExitCode.DAMAGED,
@@ -197,21 +196,3 @@ class _Progress:
             bytes=self._count,
             totalBytes=self._total,
         )
-
-
-def stored_files(folder: Path) -> tuple[StoredFile, ...]:
-    """What a folder holds that another program filled, hashed and on the disk."""
-    found = []
-    for base, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name != PARTIAL_FOLDER]
-        for name in names:
-            path = Path(base) / name
-            digest, size = hashlib.sha256(), 0
-            with path.open("rb") as file:
-                while chunk := file.read(CHUNK_BYTES):
-                    digest.update(chunk)
-                    size += len(chunk)
-                os.fsync(file.fileno())
-            found.append(StoredFile(path.relative_to(folder).as_posix(), size, digest.hexdigest()))
-        sync_folder(Path(base))
-    return tuple(sorted(found, key=lambda file: file.path))

@@ -1,0 +1,271 @@
+/**
+ * The shapes of the JSON files that programs inside the containers read. Types come from here by inference, and so do the
+ * JSON schemas that the programs validate with (containers/container-program/container_program/schemas). Plan code takes
+ * the types alone: nothing of a local stack loads this at run time.
+ */
+import { z } from "zod";
+
+const text = z.string().min(1);
+const sha256 = z
+  .string()
+  .regex(/^[0-9a-f]{64}$/)
+  .describe("64 hexadecimal digits");
+const shortKey = z
+  .string()
+  .regex(/^[0-9a-f]{12}$/)
+  .describe("12 hexadecimal digits");
+/** Without `.` and `..`, which would lead out of a folder that a program may write to. */
+const absolutePath = z
+  .string()
+  .regex(/^(?:\/(?!\.\.?(?:\/|$))[^/\s]+)+\/?$/)
+  .describe("an absolute path without spaces or .. in it");
+const plainPath = z
+  .string()
+  .regex(/^(?!\.\.?(?:\/|$))[^/\s]+(?:\/(?!\.\.?(?:\/|$))[^/\s]+)*$/)
+  .describe("a plain relative path");
+const folderName = z
+  .string()
+  .regex(/^(?!\.\.?$)[^/\s]+$/)
+  .describe("the name of one folder");
+/** A command; its arguments may be empty. */
+const argv = z.array(z.string()).min(1);
+const texts = z.record(z.string(), z.string());
+const count = z.int().min(0);
+const atLeastOne = z.int().min(1);
+
+/** What an engine must find: another TensorRT or GPU refuses it. */
+const release = z.strictObject({
+  tag: text,
+  tensorRtLlm: text,
+  /** null where no document names it. */
+  tensorRt: text.nullable(),
+});
+
+const gpu = z.strictObject({
+  /** As `nvidia-smi` has it, without vendor: `A10G`. */
+  name: text,
+  /** `8.6`. */
+  computeCapability: z
+    .string()
+    .regex(/^\d+\.\d+$/)
+    .describe("two numbers with a dot between, such as 8.6"),
+  /** `3g.20gb`; null: the whole GPU. */
+  migProfile: text.nullable(),
+});
+
+const weightsSource = z.discriminatedUnion("kind", [
+  z.strictObject({ kind: z.literal("hub"), repository: text, revision: text }),
+  z.strictObject({ kind: z.literal("modelscope"), repository: text, revision: text }),
+  z.strictObject({ kind: z.literal("s3"), uri: text, revision: text }),
+  z.strictObject({ kind: z.literal("folder"), path: absolutePath, revision: text }),
+]);
+
+const engineKeyFields = z.strictObject({
+  model: text,
+  weights: text,
+  revision: text,
+  code: text.optional(),
+  tensorRtLlm: text,
+  tensorRt: text,
+  gpu: text,
+  dtype: text,
+  quantization: text,
+  tensorParallel: atLeastOne,
+  pipelineParallel: atLeastOne,
+  steps: z.record(z.string(), z.array(z.string())),
+});
+
+const buildStep = z.strictObject({
+  name: z.enum(["download", "requirements", "convert", "llm", "vision", "check"]),
+  summary: text,
+  argv,
+  environment: texts,
+  inKey: z.boolean(),
+});
+
+const engineBuildPlan = z.strictObject({
+  model: text,
+  key: sha256,
+  shortKey,
+  keyFields: engineKeyFields,
+  directory: absolutePath,
+  places: z.strictObject({
+    weights: absolutePath,
+    code: absolutePath,
+    checkpoint: absolutePath,
+    engine: absolutePath,
+    llm: absolutePath,
+    vision: absolutePath,
+    goldenImage: absolutePath,
+    scripts: absolutePath,
+  }),
+  steps: z.array(buildStep).min(1),
+  worldSize: atLeastOne,
+  maxSequenceTokens: atLeastOne,
+  visual: z
+    .strictObject({
+      maxMultimodalTokens: count,
+      maxEncoderInputTokens: count,
+      visionMaxBatchSize: atLeastOne,
+      tokensPerRequest: count,
+      cudaMemoryPoolBytes: count,
+    })
+    .nullable(),
+});
+
+/** engine.json, for `engine_builder build`. */
+export const engineBuildSpec = z.strictObject({
+  version: z.literal(1),
+  /** Catalogue name. */
+  model: folderName,
+  release,
+  gpu,
+  /** null: the model is served without an engine, and the weights are all that it needs. */
+  plan: engineBuildPlan.nullable(),
+  weights: z.strictObject({
+    source: weightsSource,
+    /** Where they are kept. */
+    directory: absolutePath,
+    /** Patterns of the files to fetch; empty: all. */
+    include: z.array(text),
+    exclude: z.array(text),
+    /** In GB (10^9). */
+    downloadGB: z.number().min(0),
+    /** What fetches them where they are on no hub; the builder itself fetches from hubs. */
+    commands: z.array(argv),
+  }),
+  /** What the finished engine is asked. */
+  golden: z.strictObject({
+    prompt: text,
+    image: text.optional(),
+    maxTokens: atLeastOne,
+    answerContains: z.array(text).min(1),
+  }),
+});
+
+const exportStep = z.strictObject({
+  name: z.literal("export"),
+  argv,
+  repository: text,
+  revision: z
+    .string()
+    .regex(/^[0-9a-f]{40}$/)
+    .describe("a commit of 40 hexadecimal digits"),
+  inputs: z.array(text).min(1),
+  output: text,
+  dimension: atLeastOne,
+  graph: z.array(text).min(1),
+  opset: atLeastOne,
+  dataType: z.enum(["float32", "float16"]),
+});
+
+const encoderModel = z.strictObject({
+  name: folderName,
+  /** Catalogue row. */
+  encoder: text,
+  export: exportStep,
+  /** After the export; empty on a CPU. */
+  steps: z.array(z.strictObject({ name: z.enum(["calibrate", "trtexec"]), argv })),
+});
+
+const encoderKeyFields = z.strictObject({
+  precision: text,
+  tensorRt: text.nullable(),
+  gpu: text.nullable(),
+  models: z.record(
+    z.string(),
+    z.strictObject({
+      encoder: text,
+      weights: text,
+      revision: text,
+      steps: z.record(z.string(), z.array(z.string())),
+    }),
+  ),
+});
+
+/** encoders.json, for `encoder_builder build`. */
+export const encoderBuildSpec = z.strictObject({
+  version: z.literal(1),
+  release,
+  /** null: nothing is built for a GPU. */
+  gpu: gpu.nullable(),
+  plan: z.strictObject({
+    device: z.enum(["cpu", "gpu"]),
+    precision: z.enum(["fp32", "fp16", "int8"]),
+    key: sha256,
+    keyFields: encoderKeyFields,
+    directory: absolutePath,
+    models: z.array(encoderModel).min(1),
+  }),
+});
+
+const templateModel = z.strictObject({
+  name: folderName,
+  template: plainPath.nullable(),
+  templateRoot: absolutePath.optional(),
+  substitutions: texts,
+  defaults: texts,
+  configFields: texts.optional(),
+  files: z.record(plainPath, z.string()).optional(),
+});
+
+const templateRepository = z.strictObject({
+  flavour: text,
+  templates: text,
+  allModels: absolutePath,
+  fillTemplate: absolutePath,
+  clones: z.array(z.strictObject({ url: text, ref: text, directory: absolutePath })),
+  path: absolutePath,
+  models: z.array(templateModel).min(1),
+  launch: z.strictObject({ worldSize: atLeastOne, argv, environment: texts }),
+  clientModel: text,
+  streamingModel: text,
+  decoupled: z.boolean(),
+});
+
+/** server.json of a language model, for `triton_entrypoint serve`. */
+const modelServerSpec = z.strictObject({
+  version: z.literal(1),
+  /** Name in the stack. */
+  model: text,
+  release,
+  gpu,
+  /** Folder whose manifest must be complete; null where the model has no engine. */
+  engineDirectory: absolutePath.nullable(),
+  /** The program starts `launch` with its environment, which the container need not have. */
+  repository: templateRepository,
+});
+
+/** server.json of the encoders. */
+const encoderServerSpec = z.strictObject({
+  version: z.literal(1),
+  model: z.literal("encoders"),
+  release,
+  /** null: they run on the CPU. */
+  gpu: gpu.nullable(),
+  engineDirectory: absolutePath,
+  repository: z.strictObject({
+    flavour: z.literal("encoders"),
+    path: absolutePath,
+    models: z
+      .array(
+        z.strictObject({
+          name: folderName,
+          /** config.pbtxt. */
+          config: text,
+          /** Path below the model's folder to path below `engineDirectory`. */
+          files: z.record(plainPath, plainPath),
+        }),
+      )
+      .min(1),
+  }),
+});
+
+export const serverSpec = z.union([modelServerSpec, encoderServerSpec]);
+
+type DeepReadonly<T> = T extends object ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> } : T;
+
+export type EngineBuildSpec = DeepReadonly<z.infer<typeof engineBuildSpec>>;
+export type EncoderBuildSpec = DeepReadonly<z.infer<typeof encoderBuildSpec>>;
+export type ModelServerSpec = DeepReadonly<z.infer<typeof modelServerSpec>>;
+export type EncoderServerSpec = DeepReadonly<z.infer<typeof encoderServerSpec>>;
