@@ -3,6 +3,7 @@ import type { CpuStackConfig } from "../config/config.ts";
 import {
   type CpuModel,
   cpuModels,
+  type ModelName,
   textEncoder,
   VISION_DIMENSION,
   visionWeightSources,
@@ -28,7 +29,7 @@ export interface CpuModelPlan {
   /** Name in the stack: endpoints, files and metrics carry it. */
   readonly name: string;
   /** Row of the catalogue. */
-  readonly model: string;
+  readonly model: ModelName;
   readonly catalogue: CpuModel;
   readonly parallelRequests: number;
   readonly contextTokens: number;

@@ -114,9 +114,28 @@ export function gatewayRequest(gateway: string, question: Question, needsKey: bo
   };
 }
 
+/** A text to go on with, for models without chat template. Pictures are no part of it. @param gateway - As {@link gatewayRequest}. */
+export function gatewayCompletion(gateway: string, question: Question, needsKey: boolean): PreparedRequest {
+  const { model, text, maxTokens } = question;
+  return {
+    url: `${gateway}/v1/completions`,
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ model, prompt: text, max_tokens: maxTokens, temperature: 0 }),
+    needsKey,
+    stream: false,
+    streamedText: "delta",
+    echo: "",
+    textPath: ["choices", 0, "text"],
+    grpc: null,
+    read: readChatAnswer,
+  };
+}
+
+/** Of a chat, or with `text` of a completion. */
 interface ChatAnswer {
   readonly error?: { readonly message?: string };
   readonly choices?: readonly {
+    readonly text?: string;
     readonly message?: { readonly content?: string | null };
     readonly delta?: { readonly content?: string | null };
     readonly finish_reason?: string | null;
@@ -130,7 +149,7 @@ function readChatAnswer(json: unknown): AnswerPart {
   if (choices === undefined) throw new TypeError("The gateway's answer has no choices");
   const [choice] = choices;
   return {
-    text: choice?.message?.content ?? choice?.delta?.content ?? "",
+    text: choice?.message?.content ?? choice?.delta?.content ?? choice?.text ?? "",
     promptTokens: usage?.prompt_tokens,
     completionTokens: usage?.completion_tokens,
     finishReason: choice?.finish_reason ?? undefined,

@@ -23,6 +23,7 @@ const commands: Readonly<Record<string, () => Promise<{ command: Command }>>> = 
   images: () => import("./images.ts"),
   preflight: () => import("./preflight.ts"),
   connect: () => import("./connect.ts"),
+  verify: () => import("./verify.ts"),
   bench: () => import("./bench.ts"),
   key: () => import("./key.ts"),
   test: () => import("./test.ts"),

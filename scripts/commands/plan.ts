@@ -9,7 +9,7 @@ import { ConfigError } from "../../infra/problems.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { explain, explainableNames } from "../plan/explain.ts";
 import { planReport } from "../plan/report.ts";
-import { checkSupportMatrix, supportMatrix } from "../plan/support-matrix.ts";
+import { checkSupportMatrix, committedProofs, supportMatrix } from "../plan/support-matrix.ts";
 import { projectName, readStackFile } from "../program/stack-file.ts";
 import { type Command, type CommandContext, EXIT } from "./command.ts";
 
@@ -23,7 +23,7 @@ export const command: Command = {
   details: [
     "--json               the plan as one JSON object {plan, warnings}; {problems} where it fails",
     "--explain MODEL      the commands behind one model, as a person would type them; `encoders` for the encoders",
-    "--support-matrix     docs/support-matrix.md, made from the catalogue",
+    "--support-matrix     docs/support-matrix.md, made from the catalogue and the records of proof/",
     "--check              with --support-matrix: fail where the file is another",
     "All problems of a stack file are printed at once, and end with exit code 1.",
   ],
@@ -109,6 +109,6 @@ function explained(plan: GpuPlan, store: string, name: string): string {
 
 function printSupportMatrix(check: boolean): number {
   if (check) checkSupportMatrix();
-  else process.stdout.write(supportMatrix());
+  else process.stdout.write(supportMatrix(committedProofs()));
   return EXIT.ok;
 }

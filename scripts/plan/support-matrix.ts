@@ -1,6 +1,6 @@
 /**
- * docs/support-matrix.md, made from the catalogue. Every cell is an answer of the plan: a stack with that one model, on
- * that release and GPU, is planned, and the cell says what came of it.
+ * docs/support-matrix.md, made from the catalogue and the records of proof/. Every cell is an answer of the plan: a stack with
+ * that one model, on that release and GPU, is planned, and the cell says what came of it, and whether it was run.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +16,9 @@ import { DEFAULT_RELEASE, RELEASE_TAGS, releases } from "../../infra/plan/catalo
 import type { Advisory, Gpu, Release } from "../../infra/plan/catalogue/types.ts";
 import { UserError } from "../errors.ts";
 import { projectRoot } from "../program/stack-file.ts";
+import { PROOF_FOLDER, type Proof, readProofs } from "../verify/proof-file.ts";
 import { fitCell, GPUS_OF_MACHINE, releaseRanges, tagRanges } from "./support-cells.ts";
+import { PROVEN_TITLES, provenCell, provenReleases, provenRows } from "./support-proof.ts";
 import { figure } from "./text-table.ts";
 
 export const SUPPORT_MATRIX_FILE = "docs/support-matrix.md";
@@ -30,29 +32,40 @@ const COMPONENTS: Readonly<Record<NonNullable<Advisory["component"]>, string>> =
   tensorRtLlm: "TensorRT-LLM",
 };
 
-/** @throws UserError where the file is not what the catalogue says; its sentence names the command that writes it. */
+/** Records that the project has. @throws UserError for one that can't be read. */
+export function committedProofs(root: string = projectRoot): readonly Proof[] {
+  return readProofs(join(root, PROOF_FOLDER));
+}
+
+/**
+ * @throws UserError where the file is not what catalogue and records say; its sentence names the command that writes it.
+ */
 export function checkSupportMatrix(root: string = projectRoot): void {
-  if (readFileSync(join(root, SUPPORT_MATRIX_FILE), "utf8") === supportMatrix()) return;
+  if (readFileSync(join(root, SUPPORT_MATRIX_FILE), "utf8") === supportMatrix(committedProofs(root))) return;
   throw new UserError(
-    `${SUPPORT_MATRIX_FILE} is not what the catalogue says now. Write it anew: ${SUPPORT_MATRIX_COMMAND}`,
+    `${SUPPORT_MATRIX_FILE} is not what catalogue and records say now. Write it anew: ${SUPPORT_MATRIX_COMMAND}`,
   );
 }
 
-/** Markdown with a final newline; the same catalogue, the same bytes. */
-export function supportMatrix(): string {
+/** Markdown with a final newline; the same catalogue and records, the same bytes. */
+export function supportMatrix(proofs: readonly Proof[]): string {
   const lines = [
     "# What is supported",
     "",
-    `Made from the catalogue by \`${SUPPORT_MATRIX_COMMAND}\`; a test keeps it current.`,
-    "It says what the plan accepts. What has been run, and where, is in [proof.md](proof.md).",
+    `Made from the catalogue and the records of [proof/](../proof/README.md) by \`${SUPPORT_MATRIX_COMMAND}\`;`,
+    "a test keeps it current. It says what the plan accepts, and what of it was run on a GPU. How far everything else is",
+    "proven is in [proof.md](proof.md).",
     "",
     "## Models and GPUs",
     "",
     `One server of each model on release ${DEFAULT_RELEASE}, with the limits of the catalogue and KV cache for a full batch. Memory`,
     "is an estimate; *tight* is a need within its error of the capacity. *TP n*: the smallest tensor parallelism that fits, on",
-    `a machine with ${GPUS_OF_MACHINE} of these GPUs.`,
+    `a machine with ${GPUS_OF_MACHINE} of these GPUs. *Run on a GPU*: every check of \`npm run verify\` passed there.`,
     "",
-    ...markdownTable(["Model", ...supportedGpus().map(gpuHeading)], LANGUAGE_MODELS.map(fitRow)),
+    ...markdownTable(
+      ["Model", ...supportedGpus().map(gpuHeading)],
+      LANGUAGE_MODELS.map((model) => fitRow(model, proofs)),
+    ),
     "",
     ...unsupportedGpuLines(),
     "## Models and releases",
@@ -60,7 +73,14 @@ export function supportMatrix(): string {
     "Releases that plan without a problem, by runtime and kind of model repository. Brackets: accepted with",
     "`acceptUnverified: true` only.",
     "",
-    ...markdownTable(["Model", "Runtime", "Repository", "Releases"], LANGUAGE_MODELS.flatMap(releaseRows)),
+    ...markdownTable(
+      ["Model", "Runtime", "Repository", "Releases", "Run on a GPU"],
+      LANGUAGE_MODELS.flatMap((model) => releaseRows(model, proofs)),
+    ),
+    "",
+    "## Run on a GPU",
+    "",
+    ...provenLines(proofs),
     "",
     "## Releases",
     "",
@@ -114,15 +134,26 @@ function unsupportedGpuLines(): string[] {
   return [`TensorRT-LLM's support matrix does not list ${names.join(", ")}; the plan refuses them.`, ""];
 }
 
-function fitRow(model: LanguageModelName): string[] {
-  return [model, ...supportedGpus().map(([gpu]) => fitCell(model, gpu))];
+function fitRow(model: LanguageModelName, proofs: readonly Proof[]): string[] {
+  const cells = supportedGpus().map(
+    ([gpu]) => fitCell(model, gpu) + provenCell(proofs, model, gpu, DEFAULT_RELEASE),
+  );
+  return [model, ...cells];
 }
 
-function releaseRows(model: LanguageModelName): string[][] {
+function provenLines(proofs: readonly Proof[]): string[] {
+  const rows = provenRows(proofs);
+  if (rows.length === 0)
+    return ["Nothing yet. [proof/README.md](../proof/README.md) says how a record comes here."];
+  return markdownTable(PROVEN_TITLES, rows);
+}
+
+function releaseRows(model: LanguageModelName, proofs: readonly Proof[]): string[][] {
   const { flavours } = languageModels[model];
   return flavours.map((flavour) => {
     const runtime = flavour === "llmapi" ? "llmapi" : "engine";
-    return [model, runtime, flavour, releaseRanges(model, flavour)];
+    const releases = releaseRanges(model, flavour);
+    return [model, runtime, flavour, releases, provenReleases(proofs, model, flavour)];
   });
 }
 

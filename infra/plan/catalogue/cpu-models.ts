@@ -3,6 +3,7 @@
  * every file has its sha-256 in the catalogue, taken from the file itself, and the builder refuses any other.
  */
 import { type TextEncoderName, textEncoders, visionEncoders } from "./encoders.ts";
+import type { GoldenQuestion } from "./types.ts";
 
 /** Where a model's files can be had, in the order in which they are tried. */
 export type WeightSource =
@@ -62,6 +63,15 @@ export const cpuModels: Readonly<Record<ModelName, CpuModel>> = {
     stopWords: ["<|im_end|>"],
     endId: 2,
     padId: 2,
+  },
+};
+
+/** What each is asked to see that it works, as text to go on with and as a chat message alike. */
+export const cpuGoldenQuestions: Readonly<Record<ModelName, GoldenQuestion>> = {
+  "smollm2-135m-instruct": {
+    prompt: "The capital of France is",
+    maxTokens: 16,
+    answerContains: ["Paris"],
   },
 };
 

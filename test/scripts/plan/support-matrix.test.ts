@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { LANGUAGE_MODELS } from "../../../infra/plan/catalogue/language-models.ts";
 import { RELEASE_TAGS } from "../../../infra/plan/catalogue/releases.ts";
 import {
+  committedProofs,
   SUPPORT_MATRIX_COMMAND,
   SUPPORT_MATRIX_FILE,
   supportMatrix,
@@ -11,7 +12,7 @@ import {
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { runCommand } from "./run-plan.ts";
 
-const matrix = supportMatrix();
+const matrix = supportMatrix(committedProofs());
 
 /** Cells of the first row of a section whose first cell is this. */
 function row(section: string, first: string): string[] {

@@ -1,0 +1,207 @@
+/** Checks of the encoders' vectors: against what is published, and against each other. */
+import type { EncodersSpec } from "../../infra/plan/spec.ts";
+import type { SamplePicture } from "../seed/sample-manifest.ts";
+import { fetchWithin, gatewayHeaders, postJson } from "../smoke/requests.ts";
+import { SAMPLE_IMAGE_DATA_URL } from "../smoke/sample-image.ts";
+import { type Check, type EncoderCheckName, type Level, Skipped } from "./check.ts";
+import { goldenPicture } from "./language-model.ts";
+import { dot, maxDifference, nearestTexts, type Vector } from "./vectors.ts";
+
+type Precision = EncodersSpec["precision"];
+
+interface AskedEncoders {
+  /** Address of their Triton. */
+  readonly http: string;
+  readonly gateway: string;
+  readonly apiKey: string | undefined;
+  readonly precision: Precision;
+  /** Most rows of one request. */
+  readonly maxBatchSize: number;
+  /** Whether there is a clip_text. */
+  readonly hasClipText: boolean;
+  /** Captions and ids of the sample collection. */
+  readonly samples: readonly SamplePicture[];
+}
+
+/** Example of the sentence-transformers documentation (https://sbert.net, "Quickstart") with all-MiniLM-L6-v2, four digits. */
+const PUBLISHED_TEXTS = [
+  "The weather is lovely today.",
+  "It's so sunny outside!",
+  "He drove to the stadium.",
+] as const;
+const PUBLISHED_SIMILARITIES = [
+  { texts: [0, 1], similarity: 0.666 },
+  { texts: [0, 2], similarity: 0.1046 },
+  { texts: [1, 2], similarity: 0.1411 },
+] as const;
+
+/**
+ * How far a similarity may be from the published one. fp32: its four digits. fp16: eleven bits of each number, through all
+ * layers; assumed. int8: the builder keeps graphs whose vectors have a cosine of 0.9 or more with those before
+ * (containers/encoders/encoder_builder/calibrate.py), so two of them may turn as far as this; assumed.
+ */
+const SIMILARITY_TOLERANCE: Readonly<Record<Precision, number>> = { fp32: 1e-4, fp16: 5e-3, int8: 0.1 };
+
+/** How far a number of a vector may be from the same one in another batch: other kernels, other order of sums. */
+const BATCH_TOLERANCE: Readonly<Record<Precision, number>> = { fp32: 1e-4, fp16: 5e-3, int8: 2e-2 };
+
+/** Pictures that nobody takes for one another; the others of the collection show walls, gravel and grass. */
+const DISTINCT_PICTURES: readonly string[] = [
+  "sample-cat",
+  "sample-astronaut",
+  "sample-coffee",
+  "sample-rocket",
+  "sample-airplane",
+  "sample-sheep",
+];
+/** The sample that is also a golden picture, which this project has at hand. */
+const BUNDLED = { id: "sample-coffee", picture: "coffee" } as const;
+
+export function encoderChecks(encoders: AskedEncoders, level: Level): Check<EncoderCheckName>[] {
+  return [
+    { name: "similarities", level, run: () => compareSimilarities(encoders) },
+    { name: "captions", level, run: () => findPictures(encoders) },
+    { name: "batched", level, run: () => compareBatches(encoders) },
+    { name: "ensemble", level, run: () => compareEnsemble(encoders) },
+  ];
+}
+
+async function compareSimilarities(encoders: AskedEncoders) {
+  const { precision } = encoders;
+  const vectors = await oneByOne(PUBLISHED_TEXTS, (text) => encodeTexts(encoders, [text]));
+  const differences = PUBLISHED_SIMILARITIES.map(({ texts: [left, right], similarity }) =>
+    Math.abs(dot(vectors[left] as Vector, vectors[right] as Vector) - similarity),
+  );
+  const largest = Math.max(...differences);
+  return within(largest, SIMILARITY_TOLERANCE[precision], "a similarity", "from the published one");
+}
+
+async function compareBatches(encoders: AskedEncoders) {
+  const { maxBatchSize, precision } = encoders;
+  if (maxBatchSize < 2) throw new Skipped("batchOfOne");
+  const texts = PUBLISHED_TEXTS.slice(0, maxBatchSize);
+  const images = [SAMPLE_IMAGE_DATA_URL, dataUrl(goldenPicture(BUNDLED.picture))];
+  const largest = Math.max(
+    maxDifference(
+      await encodeTexts(encoders, texts),
+      await oneByOne(texts, (text) => encodeTexts(encoders, [text])),
+    ),
+    maxDifference(
+      await encodeImages(encoders, images),
+      await oneByOne(images, (image) => encodeImages(encoders, [image])),
+    ),
+  );
+  return within(largest, BATCH_TOLERANCE[precision], "a number of a vector", "from that of a single request");
+}
+
+async function compareEnsemble(encoders: AskedEncoders) {
+  const [text, image] = [PUBLISHED_TEXTS[0], dataUrl(goldenPicture(BUNDLED.picture))];
+  const both = await infer(encoders, "llava_ensemble", { text: [text], image: [image] });
+  const largest = Math.max(
+    maxDifference(rows(both, "text_embedding"), await encodeTexts(encoders, [text])),
+    maxDifference(rows(both, "image_embedding"), await encodeImages(encoders, [image])),
+  );
+  return within(
+    largest,
+    BATCH_TOLERANCE[encoders.precision],
+    "a number of a vector",
+    "from that of the encoder",
+  );
+}
+
+async function findPictures(encoders: AskedEncoders) {
+  if (!encoders.hasClipText) throw new Skipped("noClipText");
+  const samples = encoders.samples.filter(({ id }) => DISTINCT_PICTURES.includes(id));
+  const pictures = await availablePictures(encoders, samples);
+  const captions = await oneByOne(samples, async ({ text }) =>
+    rows(await infer(encoders, "clip_text", { text: [text] }), "text_embedding"),
+  );
+  const vectors = await oneByOne(pictures, ({ image }) => encodeImages(encoders, [image]));
+  const wrong = nearestTexts(vectors, captions).flatMap((found, index) => {
+    const id = pictures[index]?.id;
+    return samples[found]?.id === id ? [] : [`${id} is nearest to the caption of ${samples[found]?.id}`];
+  });
+  if (wrong.length > 0) throw new Error(wrong.join("; "));
+  return {
+    text: `${pictures.length} pictures, each nearest to its own of ${samples.length} captions`,
+    figures: { pictures: pictures.length, captions: samples.length },
+  };
+}
+
+/** The bundled one, and those that are documents of the stack (`npm run seed`). */
+async function availablePictures({ gateway, apiKey }: AskedEncoders, samples: readonly SamplePicture[]) {
+  const found: { readonly id: string; readonly image: string }[] = [];
+  for (const { id } of samples) {
+    if (id === BUNDLED.id) {
+      found.push({ id, image: dataUrl(goldenPicture(BUNDLED.picture)) });
+      continue;
+    }
+    const response = await fetchWithin(`${gateway}/v1/documents/${id}/image`, {
+      headers: gatewayHeaders(apiKey),
+    });
+    const bytes = Buffer.from(await response.arrayBuffer());
+    const type = response.headers.get("content-type") ?? "image/jpeg";
+    if (response.ok) found.push({ id, image: `data:${type};base64,${bytes.toString("base64")}` });
+  }
+  return found;
+}
+
+function within(largest: number, tolerance: number, what: string, from: string) {
+  if (!(largest <= tolerance)) {
+    throw new Error(`${what} is ${largest.toExponential(1)} ${from}, more than ${tolerance}`);
+  }
+  return { text: `at most ${largest.toExponential(1)} ${from}`, figures: { maxDifference: largest } };
+}
+
+async function oneByOne<T>(
+  items: readonly T[],
+  encode: (item: T) => Promise<readonly Vector[]>,
+): Promise<Vector[]> {
+  const vectors: Vector[] = [];
+  for (const item of items) vectors.push(...(await encode(item)));
+  return vectors;
+}
+
+async function encodeTexts(encoders: AskedEncoders, texts: readonly string[]): Promise<Vector[]> {
+  return rows(await infer(encoders, "text_encoder", { text: texts }), "text_embedding");
+}
+
+async function encodeImages(encoders: AskedEncoders, images: readonly string[]): Promise<Vector[]> {
+  return rows(await infer(encoders, "vision_encoder", { image: images }), "image_embedding");
+}
+
+interface InferAnswer {
+  readonly outputs: readonly {
+    readonly name: string;
+    readonly shape: readonly number[];
+    readonly data: readonly number[];
+  }[];
+}
+
+async function infer(
+  { http }: AskedEncoders,
+  model: string,
+  inputs: Readonly<Record<string, readonly string[]>>,
+): Promise<InferAnswer> {
+  const body = {
+    inputs: Object.entries(inputs).map(([name, data]) => ({
+      name,
+      datatype: "BYTES",
+      shape: [data.length, 1],
+      data,
+    })),
+  };
+  return JSON.parse(await postJson(`${http}/v2/models/${model}/infer`, body)) as InferAnswer;
+}
+
+/** Rows of an output. @throws Error where the answer lacks it. */
+function rows({ outputs }: InferAnswer, name: string): Vector[] {
+  const output = outputs.find((one) => one.name === name);
+  if (output === undefined) throw new Error(`the answer has no ${name}`);
+  const [count = 0, dimension = 0] = output.shape;
+  return Array.from({ length: count }, (_, row) => output.data.slice(row * dimension, (row + 1) * dimension));
+}
+
+function dataUrl({ mediaType, base64 }: { readonly mediaType: string; readonly base64: string }): string {
+  return `data:${mediaType};base64,${base64}`;
+}

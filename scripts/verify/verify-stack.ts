@@ -1,0 +1,180 @@
+/** All checks of a running stack: of each language model, and of the encoders. */
+import { gpuSeries, tensorRtLlmSeries, tritonSeries } from "../../infra/plan/catalogue/metrics.ts";
+import { objectName } from "../../infra/plan/docker/container.ts";
+import { ENCODERS } from "../../infra/plan/docker/tritons.ts";
+import type { Endpoints, TritonEndpoints } from "../../infra/plan/endpoints.ts";
+import type { StackPlan } from "../../infra/plan/stack-plan.ts";
+import { UserError } from "../errors.ts";
+import { sampleManifest } from "../seed/sample-manifest.ts";
+import {
+  type Check,
+  type CheckName,
+  type CheckResult,
+  ENCODER_CHECKS,
+  type EncoderCheckName,
+  type Level,
+  MODEL_CHECKS,
+  type ModelCheckName,
+  runCheck,
+} from "./check.ts";
+import { encoderChecks } from "./encoders.ts";
+import { answerChecks, askedModel } from "./language-model.ts";
+import { checkMetricNames } from "./metric-names.ts";
+import {
+  type ContainerHost,
+  measureBuild,
+  measureEncoderBuild,
+  measureStart,
+  startEstimate,
+} from "./times.ts";
+
+export interface RunningStack {
+  readonly name: string;
+  readonly plan: StackPlan;
+  readonly endpoints: Endpoints;
+  /** Of the gateway. */
+  readonly apiKey: string | undefined;
+  /** null: its servers are processes of this machine. */
+  readonly host: ContainerHost | null;
+}
+
+/** A server, what it serves, and what came of its checks. */
+export type Verified =
+  | {
+      readonly kind: "model";
+      /** In the stack. */
+      readonly name: string;
+      readonly results: readonly CheckResult<ModelCheckName>[];
+    }
+  | {
+      readonly kind: "encoders";
+      readonly name: "encoders";
+      readonly results: readonly CheckResult<EncoderCheckName>[];
+    };
+
+/** One result as soon as it is known. */
+export interface Progress {
+  /** Name of a model in the stack, or `encoders`. */
+  readonly subject: string;
+  /** Of the check, for people. */
+  readonly title: string;
+  readonly result: CheckResult;
+  readonly milliseconds: number;
+}
+
+/** What encoders' Triton serves on every platform, besides clip_text and the towers of a GPU. */
+const CPU_ENCODER_MODELS: readonly string[] = ["llava_ensemble", "text_encoder", "vision_encoder"];
+
+/**
+ * Runs one check after the other, so that none disturbs another's times.
+ * @throws UserError for a model of the stack file that is not yet in the stack.
+ */
+export async function verifyStack(
+  stack: RunningStack,
+  onProgress: (progress: Progress) => void,
+): Promise<readonly Verified[]> {
+  const { plan, endpoints } = stack;
+  const models = plan.models.map(({ name }) => ({ name, checks: modelChecks(stack, name) }));
+  const verified: Verified[] = [];
+  for (const { name, checks } of models) {
+    const results = await runAll(name, checks, MODEL_CHECKS, onProgress);
+    verified.push({ kind: "model", name, results });
+  }
+  if (endpoints.encoders !== null) {
+    const checks = checksOfEncoders(stack, endpoints.encoders);
+    const results = await runAll("encoders", checks, ENCODER_CHECKS, onProgress);
+    verified.push({ kind: "encoders", name: "encoders", results });
+  }
+  return verified;
+}
+
+async function runAll<Name extends CheckName>(
+  subject: string,
+  checks: readonly Check<Name>[],
+  titles: Readonly<Record<Name, string>>,
+  onProgress: (progress: Progress) => void,
+): Promise<CheckResult<Name>[]> {
+  const results: CheckResult<Name>[] = [];
+  for (const check of checks) {
+    const started = performance.now();
+    const result = await runCheck(check);
+    onProgress({ subject, title: titles[check.name], result, milliseconds: performance.now() - started });
+    results.push(result);
+  }
+  return results;
+}
+
+function modelChecks(stack: RunningStack, name: string): Check<ModelCheckName>[] {
+  const { plan, endpoints, apiKey, host } = stack;
+  const server = endpoints.models[name];
+  if (server === undefined) {
+    throw new UserError(`${name} is in the stack file and not yet in the stack; \`npm run up\` adds it.`);
+  }
+  const model = askedModel(plan, name, {
+    server,
+    gateway: endpoints.gateway,
+    apiKey,
+    whenUnreachable: `\`npm run connect -- --stack ${stack.name}\` says how it is reached.`,
+  });
+  const { tier } = plan;
+  const container = objectName(stack.name, name);
+  const planned = tier === "gpu" ? plan.models.find((one) => one.name === name) : undefined;
+  const expected = [
+    ...tritonSeries([model.profile.tritonModel]),
+    ...(planned === undefined
+      ? []
+      : [...tensorRtLlmSeries(planned.spec.serving, planned.spec.engine.release.tag), ...gpuSeries()]),
+  ];
+  const estimate = planned === undefined ? null : startEstimate(planned.coldStart);
+  return [
+    ...answerChecks(model, tier),
+    { name: "metrics", level: tier, run: () => checkMetricNames(server.metrics, expected) },
+    ...(tier === "gpu" && planned !== undefined
+      ? [
+          {
+            name: "build" as const,
+            level: tier,
+            run: () => measureBuild(host, container, plan.spec.pools, planned),
+          },
+        ]
+      : []),
+    { name: "start", level: tier, run: () => measureStart(host, container, estimate) },
+  ];
+}
+
+function checksOfEncoders(stack: RunningStack, server: TritonEndpoints): Check<EncoderCheckName>[] {
+  const { plan, endpoints, apiKey, host } = stack;
+  const gpuPlan = plan.tier === "gpu" ? plan.encoders : null;
+  const level: Level = gpuPlan?.device ?? "cpu";
+  const models =
+    gpuPlan === null ? CPU_ENCODER_MODELS : gpuPlan.tritonModels.map(({ config }) => config.name);
+  const maxBatchSize =
+    plan.tier === "gpu" ? (plan.spec.encoders?.maxBatchSize ?? 1) : plan.encoders.maxBatchSize;
+  const expected = [...tritonSeries(models), ...(level === "gpu" ? gpuSeries() : [])];
+  const container = objectName(stack.name, ENCODERS);
+  return [
+    ...encoderChecks(
+      {
+        http: server.http,
+        gateway: endpoints.gateway,
+        apiKey,
+        precision: gpuPlan?.precision ?? "fp32",
+        maxBatchSize,
+        hasClipText: models.includes("clip_text"),
+        samples: sampleManifest().pictures,
+      },
+      level,
+    ),
+    { name: "metrics", level, run: () => checkMetricNames(server.metrics, expected) },
+    ...(gpuPlan === null
+      ? []
+      : [
+          {
+            name: "build" as const,
+            level,
+            run: () => measureEncoderBuild(host, container, gpuPlan),
+          },
+        ]),
+    { name: "start", level, run: () => measureStart(host, container, null) },
+  ];
+}
