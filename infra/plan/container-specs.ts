@@ -102,6 +102,8 @@ interface EncoderServerSpec {
       readonly config: string;
       /** Path below the model's folder to path below `engineDirectory`. */
       readonly files: Readonly<Record<string, string>>;
+      /** Path below the model's folder to path below the image's folder of Python models. */
+      readonly sources: Readonly<Record<string, string>>;
     }[];
   };
 }
@@ -175,10 +177,11 @@ export function encoderServerSpec(plan: EncoderPlan, release: Release, target: T
     repository: {
       flavour: "encoders",
       path: MODEL_REPOSITORY,
-      models: plan.tritonModels.map(({ config, files }) => ({
+      models: plan.tritonModels.map(({ config, files, sources }) => ({
         name: config.name,
         config: renderModelConfig(config),
         files,
+        sources,
       })),
     },
   } satisfies EncoderServerSpec);

@@ -83,6 +83,8 @@ class FileModel:
     config: str
     # Path below the model's folder to path below the engine directory.
     files: Mapping[str, str]
+    # Its Python: path below the model's folder to path below the image's folder of models.
+    sources: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -217,12 +219,9 @@ def _template_model(fields: JsonObject, all_models: Path) -> TemplateModel:
 
 
 def _file_model(fields: JsonObject) -> FileModel:
-    fields.refuse_others(["name", "config", "files"])
-    files = _plain_keys(fields, "files")
-    for source in files.values():
-        if not is_plain_path(source):
-            raise EntrypointError(f"{fields.path}.files has {source!r}; it must be a plain relative path.")
-    return FileModel(_folder_name(fields), fields.text("config"), files)
+    fields.refuse_others(["name", "config", "files", "sources"])
+    files, sources = _plain_paths(fields, "files"), _plain_paths(fields, "sources")
+    return FileModel(_folder_name(fields), fields.text("config"), files, sources)
 
 
 def _folder_name(fields: JsonObject) -> str:
@@ -238,6 +237,15 @@ def _plain_keys(fields: JsonObject, key: str) -> dict[str, str]:
         if not is_plain_path(path):
             raise EntrypointError(f"{fields.path}.{key} has {path!r}; it must be a plain relative path.")
     return files
+
+
+def _plain_paths(fields: JsonObject, key: str) -> dict[str, str]:
+    """From plain paths to plain paths."""
+    paths = _plain_keys(fields, key)
+    for path in paths.values():
+        if not is_plain_path(path):
+            raise EntrypointError(f"{fields.path}.{key} has {path!r}; it must be a plain relative path.")
+    return paths
 
 
 def _script_arguments(launch: JsonObject) -> tuple[str, ...]:
