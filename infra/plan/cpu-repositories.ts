@@ -11,7 +11,7 @@ import {
   visionEncoderConfig,
 } from "./repository/cpu-models.ts";
 import { renderModelConfig } from "./repository/model-config.ts";
-import { PYTHON_MODELS, pythonModelFiles } from "./repository/python-models.ts";
+import { PYTHON_MODELS, type PythonModelName, pythonModelFiles } from "./repository/python-models.ts";
 
 /** A file given as text, or taken from the project (path relative to its root). */
 type RepositoryFile = { readonly text: string } | { readonly source: string };
@@ -59,7 +59,7 @@ export function languageModelRepository(plan: CpuModelPlan): RepositoryPlan {
   };
 }
 
-function pythonModel(name: Parameters<typeof pythonModelFiles>[0]): Record<string, RepositoryFile> {
+function pythonModel(name: PythonModelName): Record<string, RepositoryFile> {
   return Object.fromEntries(
     Object.entries(pythonModelFiles(name)).map(([inner, source]) => [
       `${name}/${inner}`,

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).resolve().parents[1]
 FIXTURES = Path(__file__).parent / "fixtures" / "repository"
 # What the plan says; the models are of the same modules on every platform.
 SERVER_SPEC = ROOT.parents[1] / "test/recorded/server-specs/encoders-cpu.encoders.json"

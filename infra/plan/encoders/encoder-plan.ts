@@ -6,7 +6,7 @@ import type { Gpu, Release } from "../catalogue/types.ts";
 import { shortKey } from "../engine/engine-key.ts";
 import { gpuIdentity } from "../engine/engine-plan.ts";
 import type { ModelConfig } from "../repository/model-config.ts";
-import { pythonModelFiles } from "../repository/python-models.ts";
+import { type PythonModelName, pythonModelFiles } from "../repository/python-models.ts";
 import type { EncodersSpec } from "../spec.ts";
 import {
   calibrateWords,
@@ -209,7 +209,7 @@ const ASSETS: Readonly<Record<EncoderModelName, string>> = {
 };
 
 /** Its Python. */
-const PYTHON: Readonly<Record<EncoderModelName, Parameters<typeof pythonModelFiles>[0]>> = {
+const PYTHON: Readonly<Record<EncoderModelName, PythonModelName>> = {
   clip_text: "text_encoder",
   text_encoder: "text_encoder",
   vision_encoder: "vision_encoder",

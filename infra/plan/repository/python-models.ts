@@ -21,8 +21,10 @@ const MODULES = {
   },
 } as const;
 
+export type PythonModelName = keyof typeof MODULES;
+
 /** The Python files of a model: path below its folder in a repository to path below {@link PYTHON_MODELS}. */
-export function pythonModelFiles(name: keyof typeof MODULES): Readonly<Record<string, string>> {
+export function pythonModelFiles(name: PythonModelName): Readonly<Record<string, string>> {
   const { folder, model, others } = MODULES[name];
   return Object.fromEntries([
     ["1/model.py", `${folder}/${model}.py`],
