@@ -46,8 +46,10 @@ class TritonPythonModel:
         columns = inputs[0][self._inputs[0]].shape[1]
         limit = int(self._limit.read_text()) if self._limit.exists() else columns
         if columns > limit:
-            reason = pb_utils.TritonError(f"a profile of the plan ends at {limit}, and {columns} came")
-            return [pb_utils.InferenceResponse(error=reason) for _ in requests]
+            reason = f"a profile of the plan ends at {limit}, and {columns} came"
+            # Each with an error of its own: Triton's Python backend frees one that two responses share too soon,
+            # and crashes.
+            return [pb_utils.InferenceResponse(error=pb_utils.TritonError(reason)) for _ in requests]
         joined = {name: np.concatenate([one[name] for one in inputs]) for name in self._inputs}
         vectors = self._session.run([self._output], joined)[0]
         ends = np.cumsum([len(one[self._inputs[0]]) for one in inputs])
