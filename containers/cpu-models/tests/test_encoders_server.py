@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import io
 import json
@@ -80,7 +79,7 @@ def expected_texts(text_encoder: Path) -> Floats:
     encoder = SentenceEncoder(
         text_encoder / "tokenizer.json", tower, max_tokens=256, max_padded_tokens=10_000
     )
-    return asyncio.run(encoder.encode(TEXTS))[0].values
+    return encoder.encode(TEXTS)[0].values
 
 
 @pytest.fixture(scope="module")

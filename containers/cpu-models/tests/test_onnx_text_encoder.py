@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -49,7 +48,7 @@ def encode(text_encoder: Path) -> Encode:
     )
 
     def run(texts: list[str]) -> tuple[Floats, Counts]:
-        vectors, counts = asyncio.run(encoder.encode(texts))
+        vectors, counts = encoder.encode(texts)
         return vectors.values, counts
 
     return run

@@ -41,7 +41,9 @@ def running_towers(built: Path, image_size: int, folder: Path) -> Iterator[Serve
     shutil.copytree(BACKENDS, backends, dirs_exist_ok=True)
     # For a backend that is written in Python, Triton refuses a library that is a link out of the folder.
     library = backends / "python" / "libtriton_python.so"
-    shutil.copy(library.resolve(), library.with_suffix(".new")).replace(library)
+    copy = library.with_suffix(".new")
+    shutil.copy(library.resolve(), copy)
+    copy.replace(library)
     tritonserver = folder / "tritonserver"
     options = [
         *(f"--backend-directory={backends}", "--backend-config=python,stub-timeout-seconds=120"),

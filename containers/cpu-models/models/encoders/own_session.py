@@ -28,7 +28,7 @@ class OwnSession:
         """The first run plans the session's memory, which no request should pay for."""
         self._session.run([self._output], dict(feeds))
 
-    async def run(self, feeds: Feeds) -> Floats:
-        """Done when it returns: nothing is waited for."""
+    def run(self, feeds: Feeds) -> Floats:
+        """On this process's threads."""
         vectors: Floats = self._session.run([self._output], dict(feeds))[0]
         return vectors

@@ -35,7 +35,7 @@ class SentenceEncoder:
         """With a short text."""
         self._tower.warm_up(_padded(self._tokenizer.encode_batch_fast(["warm-up"])))
 
-    async def encode(self, texts: Sequence[str]) -> tuple[Vectors, npt.NDArray[np.int32]]:
+    def encode(self, texts: Sequence[str]) -> tuple[Vectors, npt.NDArray[np.int32]]:
         """Embeddings [texts, dimension] of unit length, and the number of tokens of each text [texts, 1]."""
         encodings = self._tokenizer.encode_batch_fast(list(texts))
         counts = np.array([len(encoding.ids) for encoding in encodings], dtype=np.int32)
@@ -43,7 +43,7 @@ class SentenceEncoder:
             Run(rows, _padded([encodings[row] for row in rows]))
             for rows in batches_of_similar_length(counts, self._max_padded_tokens)
         ]
-        return await compute(self._tower, runs), counts[:, None]
+        return compute(self._tower, runs), counts[:, None]
 
 
 def _padded(encodings: Sequence[Encoding]) -> Feeds:

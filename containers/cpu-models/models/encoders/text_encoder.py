@@ -36,13 +36,13 @@ class TritonPythonModel:
         )
         self._encoder.warm_up()
 
-    async def execute(self, requests: Sequence[Any]) -> list[Any]:
+    def execute(self, requests: Sequence[Any]) -> list[Any]:
         """One response a request, in order.
 
         A request without text (an ensemble's) is answered with token counts of 0 and no embedding.
         """
         batch = RequestRows(requests, self._texts)
-        vectors, counts = await self._encoder.encode(batch.rows)
+        vectors, counts = self._encoder.encode(batch.rows)
 
         def outputs(request: Any, rows: slice) -> Outputs:
             if rows.start == rows.stop:

@@ -5,7 +5,6 @@ The models in front, which read texts and images, see one interface; `tower_of` 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +38,7 @@ class Tower(Protocol):
     def warm_up(self, feeds: Feeds) -> None:
         """Before the first request; may do nothing."""
 
-    async def run(self, feeds: Feeds) -> Floats:
+    def run(self, feeds: Feeds) -> Floats:
         """Vectors [rows, dimension]. Raises TowerError."""
 
 
@@ -59,19 +58,16 @@ class Vectors:
     failures: Mapping[int, TowerError]
 
 
-async def compute(tower: Tower, runs: Sequence[Run]) -> Vectors:
-    """All runs, which together have each row from 0 on once. What fails is told of the rows of its run alone;
-    another model is asked for all runs at once, so that it may join them with those of others."""
+def compute(tower: Tower, runs: Sequence[Run]) -> Vectors:
+    """One run after the other; together they have each row from 0 on once. A failure is that of the rows of
+    its run alone."""
     values = np.empty((sum(len(run.rows) for run in runs), tower.dimension), dtype=np.float32)
     failures: dict[int, TowerError] = {}
-    outcomes = await asyncio.gather(*(tower.run(run.feeds) for run in runs), return_exceptions=True)
-    for run, outcome in zip(runs, outcomes, strict=True):
-        if isinstance(outcome, TowerError):
-            failures.update(dict.fromkeys(run.rows.tolist(), outcome))
-        elif isinstance(outcome, BaseException):
-            raise outcome
-        else:
-            values[run.rows] = outcome
+    for run in runs:
+        try:
+            values[run.rows] = tower.run(run.feeds)
+        except TowerError as error:
+            failures.update(dict.fromkeys(run.rows.tolist(), error))
     return Vectors(values, failures)
 
 

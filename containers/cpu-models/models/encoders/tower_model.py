@@ -22,8 +22,12 @@ class TowerModel:
         """Nothing: no model may ask another before it serves. A tower's config.pbtxt has a warm-up, and
         Triton is ready when every model is."""
 
-    async def run(self, feeds: Feeds) -> Floats:
-        """One request with all rows. Raises TowerError with the tower's own words."""
+    def run(self, feeds: Feeds) -> Floats:
+        """One request with all rows, and the wait for its answer. Raises TowerError with the tower's own
+        words.
+
+        Not `async_exec`: on a GPU a call has one run, and on a CPU the tower computes one after the other.
+        """
         request = pb_utils.InferenceRequest(
             model_name=self._name,
             requested_output_names=[self._output],
@@ -32,21 +36,12 @@ class TowerModel:
             # https://github.com/triton-inference-server/server/issues/3992
             preferred_memory=pb_utils.PreferredMemory(pb_utils.TRITONSERVER_MEMORY_CPU, 0),
         )
-        try:
-            response = await request.async_exec()
-        except pb_utils.TritonModelException as error:
-            raise self._failed(str(error), pb_utils.TritonError.UNAVAILABLE) from error
+        response = request.exec()
         if response.has_error():
             reason = response.error()
-            raise self._failed(reason.message(), reason.code())
-        vectors: Floats = pb_utils.get_output_tensor_by_name(response, self._output).as_numpy()
-        rows = len(next(iter(feeds.values())))
-        if vectors.shape != (rows, self.dimension):
-            raise self._failed(
-                f"{self._output} has the shape {list(vectors.shape)} instead of {[rows, self.dimension]}",
-                pb_utils.TritonError.INTERNAL,
+            raise TowerError(
+                f"the model {self._name}, which computes the vectors, failed: {reason.message()}",
+                reason.code(),
             )
+        vectors: Floats = pb_utils.get_output_tensor_by_name(response, self._output).as_numpy()
         return vectors
-
-    def _failed(self, reason: str, code: object) -> TowerError:
-        return TowerError(f"the model {self._name}, which computes the vectors, failed: {reason}", code)

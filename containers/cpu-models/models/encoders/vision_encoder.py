@@ -36,12 +36,12 @@ class TritonPythonModel:
         size = self._preprocessing.crop_size
         self._tower.warm_up({"pixel_values": np.zeros((1, 3, size, size), dtype=np.float32)})
 
-    async def execute(self, requests: Sequence[Any]) -> list[Any]:
+    def execute(self, requests: Sequence[Any]) -> list[Any]:
         """One response a request, in order; one without outputs where an ensemble sent no image."""
         batch = RequestRows(requests, self._images)
         images = batch.rows
         runs = [Run(np.arange(len(images)), {"pixel_values": np.stack(images)})] if images else []
-        vectors = await compute(self._tower, runs)
+        vectors = compute(self._tower, runs)
 
         def outputs(_request: Any, rows: slice) -> Outputs:
             return {} if rows.start == rows.stop else {"image_embedding": vectors.values[rows]}

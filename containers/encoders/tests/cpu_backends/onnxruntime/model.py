@@ -21,8 +21,7 @@ class TritonPythonModel:
     """Requests that Triton joined become one run, as in the real backend."""
 
     def initialize(self, args: dict[str, str]) -> None:
-        """Types and shapes are checked as Triton's core would not: the graph's own must be those of the
-        configuration."""
+        """Refuses a configuration with other inputs or types than the graph's, as the real backend does."""
         folder = Path(args["model_repository"]) / args["model_version"]
         self._limit = folder / "max_columns"
         config = json.loads(args["model_config"])
@@ -47,8 +46,8 @@ class TritonPythonModel:
         limit = int(self._limit.read_text()) if self._limit.exists() else columns
         if columns > limit:
             reason = f"a profile of the plan ends at {limit}, and {columns} came"
-            # Each with an error of its own: Triton's Python backend frees one that two responses share too soon,
-            # and crashes.
+            # Each with an error of its own: Triton's Python backend frees one that two responses share too
+            # soon, and crashes.
             return [pb_utils.InferenceResponse(error=pb_utils.TritonError(reason)) for _ in requests]
         joined = {name: np.concatenate([one[name] for one in inputs]) for name in self._inputs}
         vectors = self._session.run([self._output], joined)[0]
