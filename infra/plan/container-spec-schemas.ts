@@ -255,6 +255,8 @@ const encoderServerSpec = z.strictObject({
           config: text,
           /** Path below the model's folder to path below `engineDirectory`. */
           files: z.record(plainPath, plainPath),
+          /** Path below the model's folder to path below the image's folder of Python models. */
+          sources: z.record(plainPath, plainPath),
         }),
       )
       .min(1),

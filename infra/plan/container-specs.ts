@@ -101,10 +101,11 @@ export function encoderServerSpec(plan: EncoderPlan, release: Release, target: T
     repository: {
       flavour: "encoders",
       path: MODEL_REPOSITORY,
-      models: plan.tritonModels.map(({ config, files }) => ({
+      models: plan.tritonModels.map(({ config, files, sources }) => ({
         name: config.name,
         config: renderModelConfig(config),
         files,
+        sources,
       })),
     },
   } satisfies EncoderServerSpec);

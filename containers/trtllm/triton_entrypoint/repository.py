@@ -25,12 +25,13 @@ CONFIG_FILE = "config.pbtxt"
 VERSION_FOLDER = "1"
 
 
-def assemble(spec: ServerSpec) -> list[str]:
-    """Makes the repository's folder hold exactly what the spec says. Returns lines for the log. Raises
-    ProgramError, before anything is touched, where the folder is in other use or the image lacks files."""
+def assemble(spec: ServerSpec, python_models: Path) -> list[str]:
+    """Makes the repository's folder hold exactly what the spec says; `python_models` is where the image has
+    the project's models. Returns lines for the log. Raises ProgramError, before anything is touched, where
+    the folder is in other use or the image lacks files."""
     repository = spec.repository
     if isinstance(repository, FileRepository):
-        return _assemble_files(repository, spec)
+        return _assemble_files(repository, spec, python_models)
     for model in repository.models:
         _check_template(model, repository)
     _empty(repository.path)
@@ -94,12 +95,12 @@ def _report(model: TemplateModel, filled: FilledTemplate) -> list[str]:
     return lines
 
 
-def _assemble_files(repository: FileRepository, spec: ServerSpec) -> list[str]:
+def _assemble_files(repository: FileRepository, spec: ServerSpec, python_models: Path) -> list[str]:
     source = spec.engine_directory
     if source is None:
         raise ProgramError(f"{spec.origin}: engineDirectory is null; the encoders' files lie there.")
     for model in repository.models:
-        _check_files(model, source)
+        _check_files(model, source, python_models)
     _empty(repository.path)
     for model in repository.models:
         folder = repository.path / model.name
@@ -107,15 +108,23 @@ def _assemble_files(repository: FileRepository, spec: ServerSpec) -> list[str]:
         (folder / CONFIG_FILE).write_text(model.config)
         for inner, file in model.files.items():
             _made_parent(folder / inner).symlink_to(source / file)
+        for inner, file in model.sources.items():
+            _made_parent(folder / inner).symlink_to(python_models / file)
     return []
 
 
-def _check_files(model: FileModel, source: Path) -> None:
+def _check_files(model: FileModel, source: Path, python_models: Path) -> None:
     missing = [file for file in model.files.values() if not (source / file).is_file()]
     if missing:
         raise ProgramError(
             f"{model.name} needs {', '.join(missing)} of {source}, and the store does not have it; build the "
             "encoders first."
+        )
+    unknown = [file for file in model.sources.values() if not (python_models / file).is_file()]
+    if unknown:
+        raise ProgramError(
+            f"{model.name} is made of {', '.join(unknown)} of {python_models}, and this image does not have "
+            "it; use the image and the description of one version of the project."
         )
 
 

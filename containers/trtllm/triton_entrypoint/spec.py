@@ -67,6 +67,8 @@ class FileModel:
     config: str
     # Path below the model's folder to path below the engine directory.
     files: Mapping[str, str]
+    # Its Python: path below the model's folder to path below the image's folder of models.
+    sources: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ def _moved(value: str, old: Path, new: Path) -> str:
 
 
 def _files_of_store(record: Mapping[str, Any]) -> FileRepository:
-    models = (FileModel(one["name"], one["config"], one["files"]) for one in record["models"])
+    models = (FileModel(one["name"], one["config"], one["files"], one["sources"]) for one in record["models"])
     return FileRepository(Path(record["path"]), tuple(models))
 
 

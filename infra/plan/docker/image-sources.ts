@@ -106,8 +106,7 @@ const IMAGE_SOURCES = {
     dockerfile: "containers/encoders/Dockerfile",
     paths: [
       "containers/cpu-models/engine_room_models",
-      "containers/cpu-models/models/text_encoder",
-      "containers/cpu-models/models/vision_encoder",
+      "containers/cpu-models/models/encoders",
       "containers/encoders/encoder_builder",
       "containers/encoders/requirements.lock",
     ],

@@ -6,6 +6,7 @@ import type { Gpu, Release } from "../catalogue/types.ts";
 import { shortKey } from "../engine/engine-key.ts";
 import { gpuIdentity } from "../engine/engine-plan.ts";
 import type { ModelConfig } from "../repository/model-config.ts";
+import { type PythonModelName, pythonModelFiles } from "../repository/python-models.ts";
 import type { EncodersSpec } from "../spec.ts";
 import {
   calibrateWords,
@@ -207,6 +208,13 @@ const ASSETS: Readonly<Record<EncoderModelName, string>> = {
   vision_encoder: "preprocess.json",
 };
 
+/** Its Python. */
+const PYTHON: Readonly<Record<EncoderModelName, PythonModelName>> = {
+  clip_text: "text_encoder",
+  text_encoder: "text_encoder",
+  vision_encoder: "vision_encoder",
+};
+
 function tritonModels(
   spec: EncodersSpec,
   models: readonly EncoderModelPlan[],
@@ -214,9 +222,15 @@ function tritonModels(
 ): readonly EncoderTritonModel[] {
   const file = TOWER_FILES[spec.device];
   const both = models.flatMap(({ name, config, towerConfig: tower }) => [
-    { config, files: { [`1/${ASSETS[name]}`]: `${name}/${ASSETS[name]}` } },
-    { config: tower, files: { [`1/${file}`]: `${name}/${file}` } },
+    {
+      config,
+      files: { [`1/${ASSETS[name]}`]: `${name}/${ASSETS[name]}` },
+      sources: pythonModelFiles(PYTHON[name]),
+    },
+    { config: tower, files: { [`1/${file}`]: `${name}/${file}` }, sources: {} },
   ]);
   // An ensemble has no files, but a version folder.
-  return [...both, { config: ensemble, files: {} }].sort((a, b) => (a.config.name < b.config.name ? -1 : 1));
+  return [...both, { config: ensemble, files: {}, sources: {} }].sort((a, b) =>
+    a.config.name < b.config.name ? -1 : 1,
+  );
 }

@@ -56,7 +56,10 @@ function settings(
   dimensions: EncoderDimensions,
   textTower = TOWERS.text_encoder,
 ): EncoderSettings {
+  const { maxTokens } = dimensions.text;
   return {
+    // A GPU takes all texts of a batch at once: the plan's largest shape.
+    ...(spec.device === "gpu" && { maxPaddedTokens: spec.maxBatchSize * maxTokens }),
     maxBatchSize: spec.maxBatchSize,
     maxQueueDelayMicroseconds: spec.maxQueueDelayMicroseconds,
     dynamicBatching: true,

@@ -37,6 +37,8 @@ export interface EncoderTritonModel {
   readonly config: ModelConfig;
   /** Path below the model's folder to path below {@link EncoderPlan.directory}. */
   readonly files: Readonly<Record<string, string>>;
+  /** Its Python, which the image has: path below the model's folder to path below the image's folder of models. */
+  readonly sources: Readonly<Record<string, string>>;
 }
 
 export interface EncoderModelPlan {
