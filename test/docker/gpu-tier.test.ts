@@ -12,30 +12,13 @@ import { buildImage } from "../harness/docker/images.ts";
 import { freePorts } from "../harness/docker/ports.ts";
 import { RunningStack } from "../harness/docker/stack.ts";
 import { exampleValues, stackOf, type Values } from "../infra/plan/docker/stacks.ts";
-
-/** What keeps a planned container from running on a machine of tests, by reason; all else is as planned. */
-const corrections: Readonly<Record<string, (container: DockerContainer) => DockerContainer>> = {
-  "no engine gives a GPU without NVIDIA's toolkit": (container) => ({ ...container, gpus: null }),
-  "in a sandbox nobody may lock memory without limit": ({
-    ulimits: { memlock: _, ...ulimits },
-    ...rest
-  }) => ({
-    ...rest,
-    ulimits,
-  }),
-};
+import { containerOf, onThisMachine } from "./gpu-tier-stack.ts";
 
 describeWithEngine("a stack of tier gpu on a Docker host", ({ socketPath, api }) => {
   const name = `test-gpu-${process.pid}`;
   const weights = mkdtempSync(join(tmpdir(), "engine-room-weights-"));
   let stack: DockerStack;
   let running: RunningStack;
-
-  const containerOf = (role: DockerContainer["role"]): DockerContainer => {
-    const found = stack.containers.find((container) => container.role === role);
-    if (found === undefined) throw new Error(`The stack has no container of the role ${role}.`);
-    return found;
-  };
 
   /** The last object that the builder printed. */
   async function lastEvent(container: string): Promise<Record<string, unknown>> {
@@ -49,7 +32,10 @@ describeWithEngine("a stack of tier gpu on a Docker host", ({ socketPath, api })
     writeFileSync(join(weights, "model.safetensors"), "weights");
     // The containers' user is another one.
     chmodSync(weights, 0o755);
-    stack = onThisMachine(stackOf(await llavaValues(weights), name), { trtllm: reference });
+    stack = onThisMachine(stackOf(await llavaValues(weights), name), { trtllm: reference }, [
+      "engineBuild",
+      "triton",
+    ]);
     running = new RunningStack(api, stack);
     await running.up();
   });
@@ -60,7 +46,7 @@ describeWithEngine("a stack of tier gpu on a Docker host", ({ socketPath, api })
   });
 
   test("the build leaves a complete engine in the store", async () => {
-    const build = containerOf("engineBuild");
+    const build = containerOf(stack, "engineBuild");
     expect(await lastEvent(build.name)).toMatchObject({ event: "complete", isNew: true });
     const plan = planOf(build);
     const manifest = JSON.parse(
@@ -80,13 +66,13 @@ describeWithEngine("a stack of tier gpu on a Docker host", ({ socketPath, api })
   });
 
   test("a second build finds the engine and does nothing", async () => {
-    const build = containerOf("engineBuild");
+    const build = containerOf(stack, "engineBuild");
     await running.replace(build.name);
     expect(await lastEvent(build.name)).toMatchObject({ event: "complete", isNew: false });
   });
 
   test("the server serves the tutorials' models, filled in, from the store", async () => {
-    const server = containerOf("triton");
+    const server = containerOf(stack, "triton");
     const answer = await fetch(`http://127.0.0.1:${server.ports[0]?.hostPort}/v2/health/ready`);
     expect(answer.status).toBe(200);
     expect(await api.logs(server.name)).toContain("models: llava-1.5 tensorrt_llm vision_encoder");
@@ -125,20 +111,6 @@ async function llavaValues(folder: string): Promise<Values> {
         ports: { http, grpc, metrics },
       },
     ],
-  };
-}
-
-/** The stack's builds and servers, corrected, with images that are on the host. */
-function onThisMachine(stack: DockerStack, references: Readonly<Record<string, string>>): DockerStack {
-  return {
-    ...stack,
-    images: stack.images.flatMap((image) => {
-      const reference = references[image.name];
-      return reference === undefined ? [] : [{ kind: "locked" as const, name: image.name, reference }];
-    }),
-    containers: stack.containers
-      .filter(({ image }) => references[image] !== undefined)
-      .map((container) => Object.values(corrections).reduce((one, correct) => correct(one), container)),
   };
 }
 

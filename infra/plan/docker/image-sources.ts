@@ -73,7 +73,7 @@ const IMAGE_SOURCES = {
     hasRelease: false,
     base: () => "node:24-slim",
     baseGB: () => 0.2,
-    ownGB: 0.2,
+    ownGB: 0.09,
   },
   "cpu-models": {
     kind: "built",
@@ -103,7 +103,7 @@ const IMAGE_SOURCES = {
     hasRelease: true,
     base: ({ release, image }) => image ?? `${REGISTRY}:${release}-trtllm-python-py3`,
     baseGB: ({ release }) => (isReleaseTag(release) ? releases[release].imageGB : null),
-    ownGB: 0.002,
+    ownGB: 0.001,
   },
   encoders: {
     kind: "built",

@@ -67,7 +67,14 @@ export class RunningStack {
   /** What a program prints in a container of one's image, with its volumes. @throws Error where it fails. */
   async outputOf(container: DockerContainer, argv: readonly string[]): Promise<string> {
     const name = `${container.name}-look`;
-    const looking = { ...container, entrypoint: argv.slice(0, 1), command: argv.slice(1), ports: [] };
+    const looking: DockerContainer = {
+      ...container,
+      entrypoint: argv.slice(0, 1),
+      command: argv.slice(1),
+      ports: [],
+      health: null,
+      lifecycle: "task",
+    };
     await this.#api.createContainer(name, createBody(looking, this.#image(container), this.#stack.network));
     try {
       await this.#api.startContainer(name);
