@@ -18,8 +18,6 @@ import { sourcesSha256 } from "./project-files.ts";
 /** Absolute path of the lock file. */
 export const IMAGE_LOCK_FILE = fileURLToPath(new URL("../images.lock.json", import.meta.url));
 
-const projectRoot = fileURLToPath(new URL("../", import.meta.url));
-
 /** Images of a stack on a Docker host: which are needed, what is known of them, and what each is. */
 export function planImages(plan: DockerCpuPlan | DockerGpuPlan): {
   readonly needed: readonly ImageName[];
@@ -71,13 +69,7 @@ export function imageContentHash(name: ImageName, choice: BaseChoice): string {
       : {
           dockerfile: source.dockerfile,
           buildArguments: imageBuildArguments(name, choice),
-          files: isBuildable(name) ? sourcesSha256([source.dockerfile, ...source.paths], /./) : null,
+          files: sourcesSha256([source.dockerfile, ...source.paths], /./),
         };
   return jsonDigest(content);
-}
-
-/** Whether this version of the project can build an image: its plan may be ahead of its Dockerfiles. */
-export function isBuildable(name: ImageName): boolean {
-  const source = imageSource(name);
-  return source.kind === "built" && existsSync(projectRoot + source.dockerfile);
 }

@@ -50,7 +50,6 @@ export const command: Command = {
     process.stdout.write(`${report(states, gb)}\n`);
     const work = states.filter(({ steps }) => steps.length > 0);
     if (values["dry-run"] === true || work.length === 0) return EXIT.ok;
-    refuseUnbuildable(work);
     await refuseFullDisk(uri, probe, engine, work, gb);
     if (work.some(({ steps }) => steps.includes("build"))) await requireBuildKit(probe);
     for (const state of work) await makeImage(state, { uri, probe, secrets: list(values.secret) });
@@ -98,14 +97,6 @@ function refuseUnknown(only: readonly string[], { needed }: DockerTarget): void 
   const unknown = only.find((name) => !(needed as readonly string[]).includes(name));
   if (unknown !== undefined)
     throw new UsageError(`--only ${unknown} is no image of this stack; it has ${needed.join(", ")}.`);
-}
-
-function refuseUnbuildable(work: readonly ImageState[]): void {
-  const missing = work.find(({ isBuildable, steps }) => steps.includes("build") && !isBuildable);
-  if (missing?.image.kind !== "build") return;
-  throw new UserError(
-    `The image ${missing.image.name} can't be built: this version has no ${missing.image.dockerfile}. Leave it out with --only.`,
-  );
 }
 
 async function refuseFullDisk(

@@ -1,5 +1,4 @@
 /** What there is of each image, and what is left to do. */
-import { isBuildable } from "../../infra/image-inputs.ts";
 import { imageSource } from "../../infra/plan/docker/image-sources.ts";
 import { imageTag, lockKey } from "../../infra/plan/docker/images.ts";
 import type { DockerImage } from "../../infra/plan/docker/types.ts";
@@ -17,8 +16,6 @@ export interface ImageState {
   readonly state: "locked" | "onHost" | "missing";
   /** In this order. */
   readonly steps: readonly ("build" | "pull" | "push" | "lock")[];
-  /** Whether this version of the project has its Dockerfile. */
-  readonly isBuildable: boolean;
 }
 
 interface StateOptions {
@@ -53,7 +50,6 @@ export function imageStates(
           : `${plan.host.registry}/${name}:${imageTag(name, contentHash, triton)}`,
       state: isLocked ? "locked" : isOnHost ? "onHost" : "missing",
       steps: isLocked ? [] : [...made, ...kept],
-      isBuildable: isOfficial || isBuildable(name),
     };
   });
 }

@@ -2,14 +2,13 @@
 import { existsSync } from "node:fs";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../infra/config/config.ts";
-import { isBuildable, planImages } from "../../infra/image-inputs.ts";
+import { planImages } from "../../infra/image-inputs.ts";
 import type { DockerCpuPlan } from "../../infra/plan/cpu-stack.ts";
 import { dockerStack } from "../../infra/plan/docker/docker-stack.ts";
 import type { ImageOptions } from "../../infra/plan/docker/images.ts";
 import type { DockerStack, ImageName } from "../../infra/plan/docker/types.ts";
 import type { DockerGpuPlan } from "../../infra/plan/gpu-stack.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
-import { UserError } from "../errors.ts";
 import { projectName, readStackFile, type StackReference } from "./stack-file.ts";
 
 export interface DockerTarget {
@@ -44,13 +43,4 @@ export function readDockerTarget(stack: StackReference): DockerTarget {
 export function dockerTarget(plan: DockerCpuPlan | DockerGpuPlan, name: string): DockerTarget {
   const { needed, inputs, images } = planImages(plan);
   return { name, plan, needed, images: inputs, stack: dockerStack(plan, { stack: name, images }) };
-}
-
-/** @throws UserError where an image of a stack is neither in the lock file nor has a Dockerfile in this version. */
-export function refuseUnbuildable(plan: DockerCpuPlan | DockerGpuPlan): void {
-  const missing = planImages(plan).images.filter(({ kind, name }) => kind === "build" && !isBuildable(name));
-  if (missing.length === 0) return;
-  throw new UserError(
-    `This version has no Dockerfile for ${missing.map(({ name }) => `the image ${name}`).join(" and ")}, so that the stack can be planned and rendered, not started; \`tier: cpu\` can.`,
-  );
 }

@@ -14,8 +14,6 @@ import { join } from "node:path";
 import { parseDocument } from "yaml";
 import { type StateResource, unfinishedContainers } from "../../components/docker/task-result.ts";
 import { sweepStack } from "../../components/local/provider/status.ts";
-import { fromRuntimeConfig } from "../../infra/config/config.ts";
-import { loadPlan } from "../../infra/load-plan.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { type KnownObjects, removeLeftovers } from "../docker-host/leftovers.ts";
 import { UserError } from "../errors.ts";
@@ -101,8 +99,6 @@ export class PulumiBackend implements StackBackend {
 
   up(): Promise<void> {
     return this.#locked("up", async () => {
-      const plan = await loadPlan(fromRuntimeConfig(readStackFile(this.#stack).values, projectName()));
-      if (plan.platform === "docker") (await import("../program/docker-target.ts")).refuseUnbuildable(plan);
       await this.#select();
       await this.#importTryout();
       await this.#removeLeftovers();

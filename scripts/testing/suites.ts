@@ -2,7 +2,9 @@
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
+import { imageSource } from "../../infra/plan/docker/image-sources.ts";
+import { IMAGE_NAMES } from "../../infra/plan/docker/types.ts";
 import { projectRoot } from "../program/stack-file.ts";
 import { ensureBrowser, ensureContainerEngine, ensureSystemPackages } from "../setup/system-packages.ts";
 import { testPython } from "./test-python.ts";
@@ -51,9 +53,14 @@ const PYTHON_PACKAGES = [
   "containers/trtllm",
 ].map((path) => join(projectRoot, path));
 
+const DOCKERFILES = IMAGE_NAMES.flatMap((name) => {
+  const source = imageSource(name);
+  return source.kind === "built" ? [source.dockerfile] : [];
+});
+
 export const SUITES: Readonly<Record<SuiteName, Suite>> = {
   check: {
-    summary: "types, lint and format of TypeScript and Python",
+    summary: "types, lint and format of TypeScript and Python, lint of Dockerfiles",
     needsPython: true,
     run: async ({ python, execute }) => {
       const outcomes = [
@@ -61,6 +68,7 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
         await execute(nodeBin("biome"), ["check", "."]),
         await execute(python, ["-m", "ruff", "check", "."]),
         await execute(python, ["-m", "ruff", "format", "--check", "."]),
+        await execute(join(dirname(python), "hadolint"), DOCKERFILES),
       ];
       for (const cwd of PYTHON_PACKAGES) outcomes.push(await execute(python, ["-m", "mypy", "."], { cwd }));
       const failed = outcomes.filter((code) => code !== 0).length;

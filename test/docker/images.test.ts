@@ -8,7 +8,7 @@ import { describeWithEngine } from "../harness/docker/describe.ts";
 import { buildImage, docker, machineSettings, type TestImage } from "../harness/docker/images.ts";
 import { run } from "../harness/docker/run.ts";
 
-const IMAGES: readonly TestImage[] = ["services", "cpu-models"];
+const IMAGES: readonly TestImage[] = ["services", "cpu-models", "trtllm", "encoders"];
 
 describeWithEngine("the images", ({ socketPath, api }) => {
   const tags = new Map<TestImage, string>();
@@ -41,6 +41,8 @@ describeWithEngine("the images", ({ socketPath, api }) => {
   test.each([
     ["services", "/data"],
     ["cpu-models", "/model-repository /cache"],
+    ["trtllm", "/store /scratch /model-repository /home/engine-room"],
+    ["encoders", "/store /scratch /model-repository /home/engine-room"],
   ] as const)("%s: its user writes to %s and /tmp and nowhere else", async (image, writable) => {
     const find =
       "find / -xdev -type d -writable -not -path '/proc/*' -not -path '/dev/*' -not -path '/run/lock' 2>/dev/null | sort";

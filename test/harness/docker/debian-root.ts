@@ -9,7 +9,6 @@ import { run } from "./run.ts";
 
 const SUITE = "bookworm";
 const MIRROR = "http://deb.debian.org/debian";
-const PACKAGES = ["ca-certificates"];
 /** As in Debian's slim images. */
 const LEFT_OUT = [
   ...["usr/share/doc", "usr/share/man", "usr/share/info", "usr/share/locale"],
@@ -18,13 +17,13 @@ const LEFT_OUT = [
 const DEBOOTSTRAP_TIMEOUT_SECONDS = 900;
 
 /** Path of a tar of it, made once for a suite and a list of packages. */
-export async function debianRootArchive(): Promise<string> {
-  const key = createHash("sha256").update(JSON.stringify([SUITE, PACKAGES, LEFT_OUT, process.arch]));
+export async function debianRootArchive(packages: readonly string[]): Promise<string> {
+  const key = createHash("sha256").update(JSON.stringify([SUITE, packages, LEFT_OUT, process.arch]));
   const archive = join(cacheDirectory(), "debian-roots", `${SUITE}-${key.digest("hex").slice(0, 16)}.tar`);
   if (existsSync(archive)) return archive;
   const directory = await mkdtemp(join(tmpdir(), "engine-room-debian-"));
   const root = join(directory, "root");
-  const include = `--include=${PACKAGES.join(",")}`;
+  const include = `--include=${packages.join(",")}`;
   try {
     await run(
       ["debootstrap", "--variant=minbase", include, SUITE, root, MIRROR],

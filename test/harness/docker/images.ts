@@ -7,16 +7,34 @@ import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { DockerApi } from "./api.ts";
 import { debianRootArchive } from "./debian-root.ts";
 import { nodeBinary } from "./node-binary.ts";
+import { NVIDIA_BASE_PACKAGES, TUTORIALS_IN_BASE, withNvidiaContext } from "./nvidia-bases.ts";
 import { run } from "./run.ts";
 
 const BUILD_TIMEOUT_SECONDS = 1200;
 
-/** The images of the project that need no GPU. */
-const IMAGES = {
+interface ImageRecipe {
+  readonly dockerfile: string;
+  readonly base: (socketPath: string) => Promise<string>;
+  /** Besides BASE. */
+  readonly buildArguments?: Readonly<Record<string, string>>;
+}
+
+export type TestImage = "services" | "cpu-models" | "trtllm" | "encoders";
+
+/** The images of the project; those of the GPU tier stand on stand-ins for NVIDIA's. */
+const IMAGES: Readonly<Record<TestImage, ImageRecipe>> = {
   services: { dockerfile: "containers/services/Dockerfile", base: nodeBase },
   "cpu-models": { dockerfile: "containers/cpu-models/Dockerfile", base: debianBase },
-} as const;
-export type TestImage = keyof typeof IMAGES;
+  trtllm: {
+    dockerfile: "containers/trtllm/Dockerfile",
+    base: (socketPath) => nvidiaBase(socketPath, "trtllm-python-py3"),
+    buildArguments: { TUTORIALS: TUTORIALS_IN_BASE, TUTORIALS_COMMIT: "HEAD" },
+  },
+  encoders: {
+    dockerfile: "containers/encoders/Dockerfile",
+    base: (socketPath) => nvidiaBase(socketPath, "py3"),
+  },
+};
 
 /** Files of build secrets, by id. */
 type Secrets = Readonly<Record<string, string>>;
@@ -34,21 +52,23 @@ export async function buildImage(
   name: TestImage,
   { secrets = machineSettings(), noCache = false }: BuildOptions = {},
 ): Promise<string> {
-  const { dockerfile } = IMAGES[name];
+  const { dockerfile, buildArguments } = IMAGES[name];
   const tag = `engine-room/${name}:test`;
   const baseTag = await baseImage(socketPath, name);
   const started = performance.now();
+  const values = Object.entries({ BASE: baseTag, ...buildArguments });
   await docker(socketPath, [
     ...["build", "--progress", "plain", "--tag", tag, "--file", dockerfile],
-    ...["--build-arg", `BASE=${baseTag}`],
+    ...values.flatMap(([key, value]) => ["--build-arg", `${key}=${value}`]),
     ...Object.entries(secrets).flatMap(([id, path]) => ["--secret", `id=${id},src=${path}`]),
     ...(noCache ? ["--no-cache"] : []),
     ".",
   ]);
-  const { Size } = await new DockerApi(socketPath).inspectImage(tag);
+  const api = new DockerApi(socketPath);
+  const [{ Size }, base] = await Promise.all([api.inspectImage(tag), api.inspectImage(baseTag)]);
   const seconds = (performance.now() - started) / 1000;
   process.stderr.write(
-    `Built ${tag} in ${seconds.toFixed(1)} s; ${(Size / 1e6).toFixed(0)} MB with its base\n`,
+    `Built ${tag} in ${seconds.toFixed(1)} s; ${(Size / 1e6).toFixed(1)} MB, ${((Size - base.Size) / 1e6).toFixed(1)} MB without its base\n`,
   );
   return tag;
 }
@@ -91,11 +111,24 @@ export function machineSettings(): Secrets {
   );
 }
 
-async function debianBase(socketPath: string): Promise<string> {
-  const tag = "engine-room/debian:test";
+function debianBase(socketPath: string): Promise<string> {
+  return importedDebian(socketPath, "engine-room/debian:test", ["ca-certificates"]);
+}
+
+async function importedDebian(socketPath: string, tag: string, packages: readonly string[]): Promise<string> {
   if (!(await hasImage(socketPath, tag)))
-    await docker(socketPath, ["import", await debianRootArchive(), tag]);
+    await docker(socketPath, ["import", await debianRootArchive(packages), tag]);
   return tag;
+}
+
+async function nvidiaBase(socketPath: string, kind: "trtllm-python-py3" | "py3"): Promise<string> {
+  const tag = `engine-room/nvidia-${kind}:test`;
+  if (await hasImage(socketPath, tag)) return tag;
+  const debian = await importedDebian(socketPath, "engine-room/debian-python:test", NVIDIA_BASE_PACKAGES);
+  return withNvidiaContext(debian, kind, async (directory) => {
+    await docker(socketPath, ["build", "--quiet", "--tag", tag, directory]);
+    return tag;
+  });
 }
 
 /** As Node's own image: Debian with Node, npm and the user `node`. */

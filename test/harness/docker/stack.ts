@@ -7,6 +7,8 @@ import { createBody } from "./create-body.ts";
 
 const TASK_TIMEOUT_SECONDS = 3600;
 const HEALTHY_TIMEOUT_SECONDS = 300;
+const LOOK_TIMEOUT_SECONDS = 120;
+const LOOK_LINES = 10_000;
 
 /** Exit codes of stopped containers, by name. */
 type ExitCodes = Record<string, number>;
@@ -60,6 +62,29 @@ export class RunningStack {
       return State.Health?.Status === "healthy" ? false : undefined;
     }, HEALTHY_TIMEOUT_SECONDS).catch(() => true);
     if (ended) throw new Error(`${name} is not healthy; its log ends with:\n${await this.#api.logs(name)}`);
+  }
+
+  /** What a program prints in a container of one's image, with its volumes. @throws Error where it fails. */
+  async outputOf(container: DockerContainer, argv: readonly string[]): Promise<string> {
+    const name = `${container.name}-look`;
+    const looking: DockerContainer = {
+      ...container,
+      entrypoint: argv.slice(0, 1),
+      command: argv.slice(1),
+      ports: [],
+      health: null,
+      lifecycle: "task",
+    };
+    await this.#api.createContainer(name, createBody(looking, this.#image(container), this.#stack.network));
+    try {
+      await this.#api.startContainer(name);
+      const code = await this.#api.waitForExit(name, LOOK_TIMEOUT_SECONDS);
+      const output = await this.#api.logs(name, LOOK_LINES);
+      if (code !== 0) throw new Error(`\`${argv.join(" ")}\` ended with ${code} in ${name}: ${output}`);
+      return output;
+    } finally {
+      await this.#api.removeContainer(name);
+    }
   }
 
   /** Puts a new container in the place of one, as an update does. */
