@@ -111,9 +111,10 @@ def _constants(schema: Mapping[str, Any], value: object) -> int | None:
         return 0
     count = 0
     for name, one in schema.get("properties", {}).items():
-        # Another type is what is wrong within an alternative, another constant is another alternative.
-        if name in value and ("const" in one or isinstance(value[name], dict)):
-            inner = _constants(one, value[name]) if "anyOf" not in one else 0
+        # Another constant is another alternative; another type is what is wrong within this one.
+        is_object = one.get("type") == "object" and isinstance(value.get(name), dict)
+        if name in value and ("const" in one or is_object):
+            inner = _constants(one, value[name])
             if inner is None:
                 return None
             count += inner
@@ -144,7 +145,7 @@ def _wanted(definition: Mapping[str, Any]) -> str:
         return "one of " + ", ".join(definition["enum"])
     for key in ("anyOf", "oneOf"):
         if key in definition:
-            return " or ".join(dict.fromkeys(_wanted(one) for one in definition[key]))
+            return _alternatives(definition[key])
     words = _WORDS[definition["type"]]
     if "minimum" in definition:
         words += f" of at least {definition['minimum']}"
@@ -153,6 +154,15 @@ def _wanted(definition: Mapping[str, Any]) -> str:
     if definition.get("minLength"):
         words += " that is not empty"
     return words
+
+
+def _alternatives(branches: list[Mapping[str, Any]]) -> str:
+    """By the constant that tells them apart, where there is one."""
+    for name in branches[0].get("properties", {}):
+        constants = [one.get("properties", {}).get(name, {}).get("const") for one in branches]
+        if None not in constants and len(set(constants)) == len(constants):
+            return f"an object whose {name} is {' or '.join(map(str, constants))}"
+    return " or ".join(dict.fromkeys(_wanted(one) for one in branches))
 
 
 def _joined(field: str, name: str) -> str:

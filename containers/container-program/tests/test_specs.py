@@ -116,7 +116,10 @@ def test_a_source_of_no_known_kind(tmp_path: Path) -> None:
         "engine-specs/llava-1.5.llava.json",
         lambda spec: spec["weights"].update(source={"kind": "ftp"}),
     )
-    assert sentence == 'weights.source is {"kind": "ftp"}; it must be an object.'
+    assert sentence == (
+        'weights.source is {"kind": "ftp"}; it must be an object whose kind is hub or modelscope or s3 or '
+        "folder."
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,6 +127,10 @@ def test_a_source_of_no_known_kind(tmp_path: Path) -> None:
     [
         (lambda spec: spec.update(gpu={"name": "A10G"}), f"gpu.computeCapability is missing{ONE_VERSION}"),
         (lambda spec: spec.update(repository=[]), "repository is []; it must be an object."),
+        (
+            lambda spec: spec["repository"].update(flavour={}),
+            "repository.flavour is {}; it must be a text that is not empty.",
+        ),
         (
             lambda spec: spec.update(engineDirectory="engines"),
             'engineDirectory is "engines"; it must be an absolute path without spaces or .. in it.',
