@@ -32,7 +32,6 @@ from encoder_builder.samples import Feeds
 BATCHES = (1, 8, 32)
 ROUNDS = 5
 TURN_SECONDS = 0.25
-WARM_UP_CALLS = 3
 CHECKED_ROWS = 4
 # What an export is refused for, too; tf32 has the bits of float16.
 LARGEST_ERROR: dict[Precision, float] = {"float32": 1e-4, "tf32": 5e-3, "float16": 5e-3}
@@ -117,9 +116,8 @@ def _throughput(tower: Tower, programs: list[Runner], rows: int) -> dict[str, ob
 
 
 def _turn(program: Runner, feeds: Feeds) -> float:
-    """Calls a second; a call has ended when its vectors are in host memory."""
-    for _ in range(WARM_UP_CALLS):
-        program.run(feeds)
+    """Calls a second, after one that warms up; a call has ended when its vectors are in host memory."""
+    program.run(feeds)
     calls, started = 0, time.perf_counter()
     while (seconds := time.perf_counter() - started) < TURN_SECONDS:
         program.run(feeds)
