@@ -15,6 +15,7 @@ from towers import Tower
 
 from encoder_builder.half_precision import to_half_precision
 from encoder_builder.samples import Feeds
+from engine_room_models.onnx_graph import OnnxGraph
 
 Rows = npt.NDArray[np.float32]
 # tf32: float32 whose products keep ten bits of each factor, the default of TensorRT and of onnxruntime.
@@ -61,11 +62,11 @@ def look_around() -> Available:
             missing.append("no GPU is visible to torch: only the CPU is measured")
     else:
         missing.append("torch or transformers is not installed: the source is the 64-bit reference alone")
-    has_cuda = _CUDA in onnxruntime.get_available_providers()
+    has_cuda = gpu is not None and _cuda_provider_loads()
     if not has_cuda:
-        missing.append(f"this onnxruntime has no {_CUDA}: no graph is run on a GPU")
+        missing.append(f"this onnxruntime has no {_CUDA} that loads here: no graph is run on a GPU")
     missing.append("TensorRT's plans are not measured: trtexec is in NVIDIA's image")
-    return Available(has_torch, gpu, has_cuda and gpu is not None, tuple(missing))
+    return Available(has_torch, gpu, has_cuda, tuple(missing))
 
 
 def runners(tower: Tower, available: Available) -> list[Runner]:
@@ -94,10 +95,17 @@ def _graph_runner(tower: Tower, device: Literal["cpu", "gpu"], precision: Precis
     session = onnxruntime.InferenceSession(
         graph, sess_options=options, providers=[*providers, "CPUExecutionProvider"]
     )
-    # It goes on without a provider that can't be loaded.
-    if device == "gpu" and _CUDA not in session.get_providers():
-        raise RuntimeError(f"onnxruntime can't load its {_CUDA}; its lines above name the library.")
     return Runner("onnxruntime", device, precision, lambda feeds: np.asarray(session.run(None, feeds)[0]))
+
+
+def _cuda_provider_loads() -> bool:
+    """A session goes on without a provider whose libraries are not there, so one is made to see."""
+    if _CUDA not in onnxruntime.get_available_providers():
+        return False
+    graph = OnnxGraph("probe")
+    graph.output_float32(graph.input_float32("value", (1,)), "same", (1,))
+    session = onnxruntime.InferenceSession(graph.serialise(), providers=[_CUDA, "CPUExecutionProvider"])
+    return _CUDA in session.get_providers()
 
 
 def _drop_repeated_nodes(model: onnx.ModelProto) -> None:
