@@ -1,9 +1,11 @@
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 import { resolve } from "node:path";
+import { cacheDirectory } from "../../components/local/provider/files.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import type { TritonEndpoints } from "../../infra/plan/endpoints.ts";
 import { compareBatching } from "../bench/batching.ts";
+import { engineCopyText, measureEngineCopy } from "../bench/engine-copy.ts";
 import { measureOverhead } from "../bench/gateway.ts";
 import {
   type Cell,
@@ -30,23 +32,26 @@ const CHAT_TOKENS = 32;
 export const command: Command = {
   summary:
     "Measures a running stack: throughput and latency, batching on and off, what the gateway adds, preview time.",
-  usage: "[plan | retrieval | vectors] [--stack NAME] [--out FILE]",
+  usage: "[plan | retrieval | vectors | engine-copy] [--stack NAME] [--out FILE]",
   details: [
     "plan           measures planning 1,000 models instead; needs no stack",
     "retrieval      measures 10,000 documents in, and matches among them, in the running stack",
     "vectors        measures a million vectors in a vector database of its own; needs no stack, 4 GB of disk",
+    "engine-copy    measures the copy of an engine of 1 GiB against dd; needs no stack, 2.5 GiB of disk",
+    "--directory D  of engine-copy: a folder on the disk that is measured, that of downloads by default",
     "--out FILE     the figures as JSON, besides the table",
     "The key of a gateway that asks for one is read from ENGINE_ROOM_API_KEY.",
   ],
-  options: { out: { type: "string", short: "o" } },
+  options: { out: { type: "string", short: "o" }, directory: { type: "string" } },
   maxPositionals: 1,
   async run({ stack, values, positionals }) {
     const [target] = positionals;
     if (target === "plan") return benchPlan(values.out);
     if (target === "vectors") return benchVectors(values.out);
+    if (target === "engine-copy") return benchEngineCopy(values.directory, values.out);
     if (target !== undefined && target !== "retrieval")
       throw new UsageError(
-        `There is no benchmark ${JSON.stringify(target)}; there are plan, retrieval and vectors.`,
+        `There is no benchmark ${JSON.stringify(target)}; there are plan, retrieval, vectors and engine-copy.`,
       );
     const outputs = await requireOutputs(stack);
     const key = process.env.ENGINE_ROOM_API_KEY;
@@ -126,6 +131,18 @@ async function benchVectors(out: CommandContext["values"][string]): Promise<numb
       `${figures.searchP50Milliseconds.toFixed(0)} ms over ${figures.searches}, resident ${gib(figures.rssBytes)} GiB ` +
       `(the vectors alone ${gib(figures.vectorBytes)} GiB)`,
   );
+  return EXIT.ok;
+}
+
+async function benchEngineCopy(
+  directory: CommandContext["values"][string],
+  out: CommandContext["values"][string],
+): Promise<number> {
+  const measured = typeof directory === "string" ? resolve(callerDirectory(), directory) : cacheDirectory();
+  mkdirSync(measured, { recursive: true });
+  const figures = await measureEngineCopy(measured);
+  figureKeeper(out)("engineCopy", figures);
+  print(engineCopyText(figures));
   return EXIT.ok;
 }
 

@@ -18,5 +18,7 @@ test("the stacks of the benchmark hold exactly the models that are asked for, 64
 test("an unknown benchmark is a mistake of the command line", async () => {
   const { exitCode, stderr } = await runCommand("bench", "plans");
   expect(exitCode).toBe(2);
-  expect(stderr).toContain('There is no benchmark "plans"; there are plan, retrieval and vectors.');
+  expect(stderr).toContain(
+    'There is no benchmark "plans"; there are plan, retrieval, vectors and engine-copy.',
+  );
 });
