@@ -26,7 +26,7 @@ def direct(text: str) -> np.ndarray:
     encoding = tokenizer.encode(text)
     inputs = {"input_ids": [encoding.ids], "attention_mask": [encoding.attention_mask]}
     (vector,) = session.run(
-        ["text_embedding"], {name: np.array(rows, np.int64) for name, rows in inputs.items()}
+        ["text_embedding"], {name: np.array(rows, np.int32) for name, rows in inputs.items()}
     )
     return vector[0]
 

@@ -65,6 +65,23 @@ describe("configurations", () => {
     });
   });
 
+  it("has the local platform's Python in front, and none in a tower", () => {
+    const sources = Object.fromEntries(
+      gpu.tritonModels.map((model) => [model.config.name, model.sources["1/model.py"]]),
+    );
+    expect(sources).toEqual({
+      clip_text: "encoders/text_encoder.py",
+      text_encoder: "encoders/text_encoder.py",
+      vision_encoder: "encoders/vision_encoder.py",
+    });
+  });
+
+  it("computes all texts of a batch at once on a GPU, within the plan's shapes, and fewer on a CPU", () => {
+    expect(config(gpu, "text_encoder").parameters).toMatchObject({ max_padded_tokens: String(32 * 256) });
+    expect(config(gpu, "clip_text").parameters).toMatchObject({ max_padded_tokens: String(32 * 77) });
+    expect(config(cpu, "text_encoder").parameters).toMatchObject({ max_padded_tokens: "512" });
+  });
+
   it("maps texts and images of CLIP into one space, and sentences into another", () => {
     const plan = encoderPlan({ ...b32, vision: "clip-vit-large-patch14" }, releases["25.07"], gpus.A10G);
     const dimensions = ["clip_text", "vision_encoder", "text_encoder"].map(
