@@ -2,6 +2,7 @@
 
 import { loadPlan } from "../../infra/load-plan.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
+import type { DockerCpuPlan } from "../../infra/plan/cpu-stack.ts";
 import { dockerStack } from "../../infra/plan/docker/docker-stack.ts";
 import type { DockerStack, LockedImage } from "../../infra/plan/docker/types.ts";
 import { freePorts } from "../harness/docker/ports.ts";
@@ -10,7 +11,7 @@ import { freePorts } from "../harness/docker/ports.ts";
 export async function cpuTierStack(
   name: string,
   references: Readonly<Record<"services" | "cpu-models", string>>,
-): Promise<{ readonly stack: DockerStack; readonly outputs: StackOutputs }> {
+): Promise<{ readonly plan: DockerCpuPlan; readonly stack: DockerStack; readonly outputs: StackOutputs }> {
   const ports = await freePorts(9);
   const take = () => ports.pop() ?? 0;
   const triton = () => ({ http: take(), grpc: take(), metrics: take() });
@@ -34,5 +35,5 @@ export async function cpuTierStack(
     ...{ release, engineKey: null, nodePool: "host" },
   }));
   const { endpoints, notes } = stack;
-  return { stack, outputs: { endpoints, models, release, engineStore: "", cost, notes } };
+  return { plan, stack, outputs: { endpoints, models, release, engineStore: "", cost, notes } };
 }
