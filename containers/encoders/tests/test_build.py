@@ -266,7 +266,7 @@ def test_says_why_it_can_not_build(
     shop: Workshop, environment: dict[str, str], code: int, reason: str
 ) -> None:
     spec = shop.spec(gpu=True)
-    outcome = shop.build(spec, **environment)
+    outcome = shop.build(spec, "--attempts", "1", **environment)
     assert outcome.code == code, outcome.lines
     failed = outcome.events[-1]
     assert (failed["event"], failed["exitCode"]) == ("failed", code)
