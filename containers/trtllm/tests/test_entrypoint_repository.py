@@ -180,7 +180,8 @@ def test_a_missing_template_names_the_clone_that_has_it(tmp_path: Path) -> None:
     ended = image.check()
     assert ended.code == 1
     assert (
-        "mount https://github.com/triton-inference-server/tutorials.git at r25.07 to "
+        "mount https://github.com/triton-inference-server/tutorials.git at "
+        "17331012af74eab68ad7c86d8a4ae494272ca4f7 to "
         f"{tmp_path}/tutorials, or build an image that has it."
     ) in ended.sentence
     assert not image.repository.exists()

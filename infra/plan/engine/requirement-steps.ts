@@ -47,12 +47,14 @@ function backendClone({ release }: EngineSpec): readonly StepDraft[] {
 function packages({ row, release, layout }: EngineSpec, table: RecipeTable): readonly StepDraft[] {
   const file = row.vision?.requirements;
   if (file === undefined) return [];
-  const folders = imageFolders(release, layout);
-  const below = table.requirements[file];
-  const path =
-    below === undefined ? `${folders.allModels}/multimodal/${file}` : `${folders.examples}/${below}`;
+  const pinned = table.requirements[file];
+  if (pinned?.length === 0) return [];
+  const words =
+    pinned === undefined
+      ? ["-r", `${imageFolders(release, layout).allModels}/multimodal/${file}`]
+      : ["--no-deps", ...pinned];
   return [
-    { name: "requirements", summary: "Python packages of the model", words: ["pip", "install", "-r", path] },
+    { name: "requirements", summary: "Python packages of the model", words: ["pip", "install", ...words] },
   ];
 }
 

@@ -2,7 +2,7 @@
 import { templateSet } from "../catalogue/templates.ts";
 import { shellLine } from "../engine/shell-line.ts";
 import { fillTemplateArgument } from "./fill.ts";
-import type { RepositoryModel, RepositoryPlan } from "./types.ts";
+import type { RepositoryClone, RepositoryModel, RepositoryPlan } from "./types.ts";
 
 /** Templates whose folder of the version is missing, because Git keeps no empty folder. */
 const WITHOUT_VERSION: ReadonlySet<string> = new Set(["multimodal/ensemble"]);
@@ -13,9 +13,19 @@ const WITHOUT_VERSION: ReadonlySet<string> = new Set(["multimodal/ensemble"]);
  */
 export function fillTemplateLines(plan: RepositoryPlan): string[] {
   return [
-    ...plan.clones.map(({ url, ref, directory }) => line("git", "clone", "--branch", ref, url, directory)),
+    ...plan.clones.flatMap(cloneLines),
     line("mkdir", "-p", plan.path),
     ...plan.models.flatMap((model) => modelLines(plan, model)),
+  ];
+}
+
+/** `clone` takes branches and tags alone. */
+function cloneLines({ url, ref, directory }: RepositoryClone): string[] {
+  if (!/^[0-9a-f]{40}$/.test(ref)) return [line("git", "clone", "--branch", ref, url, directory)];
+  return [
+    line("git", "init", directory),
+    line("git", "-C", directory, "fetch", "--depth", "1", url, ref),
+    line("git", "-C", directory, "checkout", "--detach", "FETCH_HEAD"),
   ];
 }
 

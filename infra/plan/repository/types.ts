@@ -27,7 +27,7 @@ export interface RepositoryModel {
 /** A public repository that must lie beside the image, because the image has nothing of it. */
 export interface RepositoryClone {
   readonly url: string;
-  /** Branch or tag. */
+  /** Branch, tag or commit. */
   readonly ref: string;
   readonly directory: string;
 }

@@ -55,7 +55,9 @@ PMIX_MCA_gds=hash python3 /app/examples/models/core/multimodal/run.py \
   --batch_size=1
 
 # 7. In the container: the model repository, every placeholder that it has and none besides.
-git clone --branch r25.07 https://github.com/triton-inference-server/tutorials.git /tutorials
+git init /tutorials
+git -C /tutorials fetch --depth 1 https://github.com/triton-inference-server/tutorials.git 17331012af74eab68ad7c86d8a4ae494272ca4f7
+git -C /tutorials checkout --detach FETCH_HEAD
 mkdir -p /model-repository
 cp -r /tutorials/Popular_Models_Guide/Llava1.5/model_repository/llava-1.5 /model-repository/llava-1.5
 cp -r /tutorials/Popular_Models_Guide/Llava1.5/model_repository/tensorrt_llm /model-repository/tensorrt_llm

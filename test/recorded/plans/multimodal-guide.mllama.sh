@@ -21,16 +21,13 @@ huggingface-cli download meta-llama/Llama-3.2-11B-Vision \
   --exclude 'original/*' \
   --local-dir /store/weights/llama-3.2-11b-vision/3f2e93603aaa5dd142f27d34b06dfa2b6e97b8be
 
-# 3. In the container, requirements: Python packages of the model.
-pip install -r /app/all_models/multimodal/requirements-mllama.txt
-
-# 4. In the container, convert: checkpoint of TensorRT-LLM.
+# 3. In the container, convert: checkpoint of TensorRT-LLM.
 python3 /app/examples/models/core/mllama/convert_checkpoint.py \
   --model_dir /store/weights/llama-3.2-11b-vision/3f2e93603aaa5dd142f27d34b06dfa2b6e97b8be \
   --output_dir /scratch/checkpoints/28790971b12b \
   --dtype bfloat16
 
-# 5. In the container, llm: engine of the language model.
+# 4. In the container, llm: engine of the language model.
 trtllm-build \
   --checkpoint_dir /scratch/checkpoints/28790971b12b \
   --output_dir /store/engines/llama-3.2-11b-vision/28790971b12b/llm \
@@ -41,14 +38,14 @@ trtllm-build \
   --max_num_tokens 4096 \
   --max_encoder_input_len 4100
 
-# 6. In the container, vision: visual engine.
+# 5. In the container, vision: visual engine.
 python3 /app/examples/models/core/multimodal/build_multimodal_engine.py \
   --model_path /store/weights/llama-3.2-11b-vision/3f2e93603aaa5dd142f27d34b06dfa2b6e97b8be \
   --model_type mllama \
   --output_dir /store/engines/llama-3.2-11b-vision/28790971b12b/vision \
   --max_batch_size 8
 
-# 7. In the container, check: golden prompt; the answer holds "coffee" or "espresso" or "cup".
+# 6. In the container, check: golden prompt; the answer holds "coffee" or "espresso" or "cup".
 curl -fsSL https://raw.githubusercontent.com/scikit-image/scikit-image/v0.25.2/skimage/data/coffee.png \
   --create-dirs \
   --output /opt/engine-room/golden/coffee.png
@@ -60,7 +57,7 @@ PMIX_MCA_gds=hash python3 /app/examples/models/core/multimodal/run.py \
   --input_text '<|image|><|begin_of_text|>This picture shows' \
   --batch_size=1
 
-# 8. In the container: the model repository, every placeholder that it has and none besides.
+# 7. In the container: the model repository, every placeholder that it has and none besides.
 mkdir -p /model-repository
 cp -r /app/all_models/multimodal/ensemble /model-repository/ensemble
 mkdir -p /model-repository/ensemble/1
@@ -76,7 +73,7 @@ python3 /app/tools/fill_template.py -i /model-repository/tensorrt_llm/config.pbt
 cp -r /app/all_models/inflight_batcher_llm/tensorrt_llm_bls /model-repository/tensorrt_llm_bls
 python3 /app/tools/fill_template.py -i /model-repository/tensorrt_llm_bls/config.pbtxt accumulate_tokens:False,bls_instance_count:8,decoupled_mode:False,logits_datatype:TYPE_FP32,multimodal_encoders_name:multimodal_encoders,tensorrt_llm_model_name:tensorrt_llm,triton_max_batch_size:8
 
-# 9. In the container: the server, one rank; `pkill tritonserver` ends it.
+# 8. In the container: the server, one rank; `pkill tritonserver` ends it.
 PMIX_MCA_gds=hash python3 /app/scripts/launch_triton_server.py \
   --world_size=1 \
   --model_repo=/model-repository \
@@ -87,7 +84,7 @@ PMIX_MCA_gds=hash python3 /app/scripts/launch_triton_server.py \
   --multimodal_gpu0_cuda_mem_pool_bytes=400000000
 until curl -sf http://localhost:8000/v2/health/ready; do sleep 2; done
 
-# 10. A request; its answer holds "coffee" or "espresso" or "cup" (upper and lower case alike).
+# 9. A request; its answer holds "coffee" or "espresso" or "cup" (upper and lower case alike).
 curl -sS http://localhost:8000/v2/models/ensemble/generate \
   --header 'content-type: application/json' \
   --data '{"text_input":"<|image|>This picture shows","max_tokens":16,"bad_words":"","stop_words":"","end_id":128001,"pad_id":128004,"top_k":1,"image_url_input":"https://raw.githubusercontent.com/scikit-image/scikit-image/v0.25.2/skimage/data/coffee.png"}'

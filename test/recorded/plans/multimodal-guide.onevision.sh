@@ -19,16 +19,13 @@ huggingface-cli download llava-hf/llava-onevision-qwen2-7b-ov-hf \
   --include '*.safetensors' '*.json' merges.txt \
   --local-dir /store/weights/llava-onevision-qwen2-7b/0d50680527681998e456c7b78950205bedd8a068
 
-# 3. In the container, requirements: Python packages of the model.
-pip install -r /app/examples/models/core/multimodal/requirements-llava_onevision.txt
-
-# 4. In the container, convert: checkpoint of TensorRT-LLM.
+# 3. In the container, convert: checkpoint of TensorRT-LLM.
 python3 /app/examples/models/core/qwen/convert_checkpoint.py \
   --model_dir /store/weights/llava-onevision-qwen2-7b/0d50680527681998e456c7b78950205bedd8a068 \
   --output_dir /scratch/checkpoints/b5afba1c1159 \
   --dtype float16
 
-# 5. In the container, llm: engine of the language model.
+# 4. In the container, llm: engine of the language model.
 trtllm-build \
   --checkpoint_dir /scratch/checkpoints/b5afba1c1159 \
   --output_dir /store/engines/llava-onevision-qwen2-7b/b5afba1c1159/llm \
@@ -39,14 +36,14 @@ trtllm-build \
   --max_seq_len 7600 \
   --max_multimodal_len 7300
 
-# 6. In the container, vision: visual engine.
+# 5. In the container, vision: visual engine.
 python3 /app/examples/models/core/multimodal/build_multimodal_engine.py \
   --model_path /store/weights/llava-onevision-qwen2-7b/0d50680527681998e456c7b78950205bedd8a068 \
   --model_type llava_onevision \
   --output_dir /store/engines/llava-onevision-qwen2-7b/b5afba1c1159/vision \
   --max_batch_size 16
 
-# 7. In the container, check: golden prompt; the answer holds "coffee" or "espresso" or "cup".
+# 6. In the container, check: golden prompt; the answer holds "coffee" or "espresso" or "cup".
 curl -fsSL https://raw.githubusercontent.com/scikit-image/scikit-image/v0.25.2/skimage/data/coffee.png \
   --create-dirs \
   --output /opt/engine-room/golden/coffee.png
@@ -58,7 +55,7 @@ PMIX_MCA_gds=hash python3 /app/examples/models/core/multimodal/run.py \
   --input_text 'What is shown in this image?' \
   --batch_size=1
 
-# 8. In the container: the model repository, every placeholder that it has and none besides.
+# 7. In the container: the model repository, every placeholder that it has and none besides.
 mkdir -p /model-repository
 cp -r /app/all_models/multimodal/ensemble /model-repository/ensemble
 mkdir -p /model-repository/ensemble/1
@@ -74,7 +71,7 @@ python3 /app/tools/fill_template.py -i /model-repository/tensorrt_llm/config.pbt
 cp -r /app/all_models/inflight_batcher_llm/tensorrt_llm_bls /model-repository/tensorrt_llm_bls
 python3 /app/tools/fill_template.py -i /model-repository/tensorrt_llm_bls/config.pbtxt accumulate_tokens:False,bls_instance_count:1,decoupled_mode:False,logits_datatype:TYPE_FP32,multimodal_encoders_name:multimodal_encoders,tensorrt_llm_model_name:tensorrt_llm,triton_max_batch_size:1
 
-# 9. In the container: the server, one rank; `pkill tritonserver` ends it.
+# 8. In the container: the server, one rank; `pkill tritonserver` ends it.
 PMIX_MCA_gds=hash python3 /app/scripts/launch_triton_server.py \
   --world_size=1 \
   --model_repo=/model-repository \
@@ -85,7 +82,7 @@ PMIX_MCA_gds=hash python3 /app/scripts/launch_triton_server.py \
   --multimodal_gpu0_cuda_mem_pool_bytes=300000000
 until curl -sf http://localhost:8000/v2/health/ready; do sleep 2; done
 
-# 10. A request; its answer holds "coffee" or "espresso" or "cup" (upper and lower case alike).
+# 9. A request; its answer holds "coffee" or "espresso" or "cup" (upper and lower case alike).
 curl -sS http://localhost:8000/v2/models/ensemble/generate \
   --header 'content-type: application/json' \
   --data '{"text_input":"What is shown in this image?","max_tokens":30,"bad_words":"","stop_words":"","end_id":151645,"pad_id":151643,"top_k":1,"image_url_input":"https://raw.githubusercontent.com/scikit-image/scikit-image/v0.25.2/skimage/data/coffee.png"}'

@@ -19,7 +19,8 @@ huggingface-cli download Efficient-Large-Model/VILA1.5-3b \
   --local-dir /store/weights/vila1.5-3b/42d1dda6807cc521ef27674ca2ae157539d17026
 
 # 3. In the container, requirements: Python packages of the model.
-pip install -r /app/all_models/multimodal/requirements-vila.txt
+pip install \
+  --no-deps 's2wrapper @ git+https://github.com/bfshi/scaling_on_scales.git@9c008a37540e761f53574b488979db6e49a64312'
 
 # 4. In the container, requirements: folder for the model's source code.
 git init /store/code/VILA

@@ -84,10 +84,9 @@ const corrections: readonly {
     model: "onevision",
     has: [
       "models/core/qwen/convert_checkpoint.py",
-      "requirements-llava_onevision.txt",
       "triton_max_batch_size:1",
     ],
-    hasNot: ["contrib/qwen", "triton_max_batch_size:8"],
+    hasNot: ["pip install", "contrib/qwen", "triton_max_batch_size:8"],
   },
   {
     example: "multimodal-guide",

@@ -258,7 +258,7 @@ describe("a stack that is up", () => {
     const full = { ...up, freeGB: { "/": 6 } };
     expect(await findings({ ...full, images: onHost })).toEqual([]);
     expect(sentences(await findings(full))[0]).toMatch(
-      /needed: 0\.4 image services, 18\.8 image trtllm, 5 in reserve/,
+      /needed: 0\.3 image services, 18\.3 image trtllm, 5 in reserve/,
     );
   });
 });

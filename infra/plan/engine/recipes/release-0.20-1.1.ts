@@ -29,12 +29,23 @@ export const release020To11: RecipeTable = {
     fusedMlpModels: ["llava", "vila", "llava_onevision"],
   },
   requirements: {
-    "requirements-llava-onevision.txt": "models/core/multimodal/requirements-llava_onevision.txt",
+    // transformers from 4.45 on and torchvision: the image has both.
+    "requirements-mllama.txt": [],
+    // Of examples/models/core/multimodal/requirements-llava_onevision.txt the image lacks LLaVA-NeXT, which only model type
+    // llava_onevision_lmms imports, and av, which reads videos of run.py.
+    "requirements-llava-onevision.txt": [],
+    // all_models' file has transformers 4.36, with which TensorRT-LLM itself can't be imported, deepspeed and flash_attn;
+    // the examples' later one leaves these out. This is the commit of 2025-02-08, the repository's last.
+    "requirements-vila.txt": [
+      "s2wrapper @ git+https://github.com/bfshi/scaling_on_scales.git@9c008a37540e761f53574b488979db6e49a64312",
+    ],
   },
   hubLinksByDefault: false,
   sources: [
     "NVIDIA/TensorRT-LLM examples/models/core/multimodal/README.md and examples/models/core/gpt/README.md",
     "NVIDIA/TensorRT-LLM triton_backend/all_models/multimodal (requirements files) and tensorrt_llm/commands/build.py",
+    "NVIDIA/TensorRT-LLM tensorrt_llm/tools/multimodal_builder.py: what the visual builder of each model imports",
+    "triton-inference-server/tensorrtllm_backend dockerfile/Dockerfile.triton.trt_llm_backend at r25.07: torchvision",
     "The LLaVA-1.5 walkthrough for 25.07 (run.py prints 0.20.0)",
   ],
 };

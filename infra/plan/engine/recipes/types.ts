@@ -50,10 +50,10 @@ export interface RecipeTable {
   /** null: no visual engine of the range was found documented with these commands. */
   readonly visual: VisualRecipe | null;
   /**
-   * Where a requirements file of the catalogue lies, where that is not `all_models/multimodal/<file>`: path below the
-   * examples.
+   * What takes the place of a requirements file of the catalogue, where that is not `all_models/multimodal/<file>`: the
+   * packages of it that the image lacks, pinned, without their dependencies, which the image has.
    */
-  readonly requirements: Readonly<Record<string, string>>;
+  readonly requirements: Readonly<Record<string, readonly string[]>>;
   /** Whether `huggingface-cli` needs `--local-dir-use-symlinks False` to write files instead of links into its cache. */
   readonly hubLinksByDefault: boolean;
   /** Documents that the table was read in. */

@@ -1,7 +1,6 @@
 /**
  * The model repository of Triton's LLaVA-1.5 tutorial: `llava-1.5` tokenizes and asks `vision_encoder` and
- * `tensorrt_llm`. Its batch size (1), vocabulary (32064) and prompt limit (2048 tokens) are written into it. The same
- * files lie on every branch from r24.11 on.
+ * `tensorrt_llm`. Its batch size (1), vocabulary (32064) and prompt limit (2048 tokens) are written into it.
  * https://github.com/triton-inference-server/tutorials/tree/r25.07/Popular_Models_Guide/Llava1.5/model_repository
  */
 import { type Problem, showValue } from "../../../problems.ts";
@@ -15,7 +14,12 @@ import { TUTORIALS_CLONE } from "../paths.ts";
 import type { FlavourDefinition } from "./flavour.ts";
 
 const TEMPLATE_ROOT = `${TUTORIALS_CLONE}/Popular_Models_Guide/Llava1.5/model_repository`;
-const FIRST_BRANCH = "24.11";
+
+/**
+ * Of branch r25.07; the same files lie on all from r24.11 to r26.01. The image has them at this commit, with the patches of
+ * containers/trtllm/patches.
+ */
+const TUTORIALS_COMMIT = "17331012af74eab68ad7c86d8a4ae494272ca4f7";
 
 /** Placeholders of its tensorrt_llm/config.pbtxt, all in quotes; the other two models have none. */
 export const LLAVA_TEMPLATE: TemplateKeys = {
@@ -134,7 +138,7 @@ export const llava: FlavourDefinition = {
       clones: [
         {
           url: "https://github.com/triton-inference-server/tutorials.git",
-          ref: `r${release.tag < FIRST_BRANCH ? FIRST_BRANCH : release.tag}`,
+          ref: TUTORIALS_COMMIT,
           directory: TUTORIALS_CLONE,
         },
       ],

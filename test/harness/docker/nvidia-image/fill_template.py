@@ -1,4 +1,5 @@
-"""Stands in for tools/fill_template.py of TensorRT-LLM 0.20: an unknown key is an error, `\\` escapes, a missing one stays."""
+"""Stands in for tools/fill_template.py of TensorRT-LLM 0.20: an unknown key is an error, one without a value
+stays."""
 
 import argparse
 import re

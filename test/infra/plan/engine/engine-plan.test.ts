@@ -79,7 +79,8 @@ describe("an engine plan", () => {
       .filter((step) => step.name === "requirements")
       .map((step) => step.argv.join(" "));
     expect(argvs).toEqual([
-      "pip install -r /app/all_models/multimodal/requirements-vila.txt",
+      "pip install --no-deps s2wrapper @ git+https://github.com/bfshi/scaling_on_scales.git" +
+        "@9c008a37540e761f53574b488979db6e49a64312",
       "git init /store/code/VILA",
       "git -C /store/code/VILA fetch --depth 1 https://github.com/Efficient-Large-Model/VILA.git" +
         " ec7fb2c264920bf004fd9fa37f1ec36ea0942db5",
@@ -92,18 +93,19 @@ describe("an engine plan", () => {
     }
   });
 
-  it.each([
-    ["25.07", "ngc", "/app/examples/models/core/multimodal/requirements-llava_onevision.txt"],
-    [
-      "25.07",
-      "tritonrelease",
-      "/app/tensorrt_llm/examples/models/core/multimodal/requirements-llava_onevision.txt",
-    ],
-    ["25.02", "ngc", "/app/all_models/multimodal/requirements-llava-onevision.txt"],
-  ] as const)("of OneVision finds its packages on %s, layout %s", (release, layout, path) => {
-    const plan = enginePlan(engineSpec("llava-onevision-qwen2-7b", { release, layout }));
-    expect(namedWords(plan, "requirements")).toEqual(["pip", "install", "-r", path]);
+  it("installs a release's own file of packages where none of them are pinned", () => {
+    const plan = enginePlan(engineSpec("llava-onevision-qwen2-7b", { release: "25.02" }));
+    const file = "/app/all_models/multimodal/requirements-llava-onevision.txt";
+    expect(namedWords(plan, "requirements")).toEqual(["pip", "install", "-r", file]);
   });
+
+  it.each(["llava-onevision-qwen2-7b", "llama-3.2-11b-vision", "blip2-opt-2.7b"] as const)(
+    "installs nothing for %s on 25.07, whose image has all that it needs",
+    (model) => {
+      const names = enginePlan(engineSpec(model)).steps.map((step) => step.name);
+      expect(names).not.toContain("requirements");
+    },
+  );
 
   it("of an image without scripts clones the backend at the release's tag", () => {
     const plan = enginePlan(engineSpec("llama-2-7b", { release: "24.05" }));

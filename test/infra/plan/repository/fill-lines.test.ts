@@ -21,7 +21,10 @@ describe("fillTemplateLines", () => {
     const engine = "/store/engines/llava-1.5-7b/0123456789ab";
     const from = "/tutorials/Popular_Models_Guide/Llava1.5/model_repository";
     expect(fillTemplateLines(planOf("llava-1.5-7b", "v0.20.0", "llava"))).toEqual([
-      "git clone --branch r25.07 https://github.com/triton-inference-server/tutorials.git /tutorials",
+      "git init /tutorials",
+      "git -C /tutorials fetch --depth 1 https://github.com/triton-inference-server/tutorials.git" +
+        " 17331012af74eab68ad7c86d8a4ae494272ca4f7",
+      "git -C /tutorials checkout --detach FETCH_HEAD",
       "mkdir -p /model-repository",
       `cp -r ${from}/llava-1.5 /model-repository/llava-1.5`,
       `cp -r ${from}/tensorrt_llm /model-repository/tensorrt_llm`,

@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { LANGUAGE_MODELS, languageModels } from "../../../../infra/plan/catalogue/language-models.ts";
@@ -9,6 +11,7 @@ import { repositoryProblems } from "../../../../infra/plan/repository/problems.t
 import { repositoryPlan } from "../../../../infra/plan/repository/repository-plan.ts";
 import type { RepositoryModel, RepositoryPlan } from "../../../../infra/plan/repository/types.ts";
 import { ConfigError } from "../../../../infra/problems.ts";
+import { projectRoot } from "../../../../scripts/program/stack-file.ts";
 import { enginePlanFor, modelSpec } from "./specs.ts";
 
 const FRACTION = { kvCacheFreeGpuMemoryFraction: 0.5 };
@@ -209,15 +212,16 @@ describe("flavours", () => {
   });
 
   it.each([
-    ["v0.9.0", "visual_encoder.engine", "r24.11"],
-    ["v0.16.0", "model.engine", "r24.12"],
-    ["v0.20.0", "model.engine", "r25.07"],
-  ] as const)("finds the tutorial's files and visual engine on %s", (ref, file, branch) => {
+    ["v0.9.0", "visual_encoder.engine"],
+    ["v0.16.0", "model.engine"],
+    ["v0.20.0", "model.engine"],
+  ] as const)("finds the tutorial's files and visual engine on %s", (ref, file) => {
     const plan = planFor(modelSpec("llava-1.5-7b", ref, "llava"));
+    const dockerfile = readFileSync(join(projectRoot, "containers/trtllm/Dockerfile"), "utf8");
     expect(plan.launch.environment.TRT_ENGINE_LOCATION).toMatch(new RegExp(`/vision/${file}$`));
     expect(plan.clones.at(-1)).toEqual({
       url: "https://github.com/triton-inference-server/tutorials.git",
-      ref: branch,
+      ref: /^ARG TUTORIALS_COMMIT=(.+)$/m.exec(dockerfile)?.[1],
       directory: "/tutorials",
     });
     expect(plan.decoupled).toBe(true);
