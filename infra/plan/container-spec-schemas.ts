@@ -239,7 +239,8 @@ const modelServerSpec = z.strictObject({
 /** server.json of the encoders. */
 const encoderServerSpec = z.strictObject({
   version: z.literal(1),
-  model: z.literal("encoders"),
+  /** Name of the service. */
+  model: text,
   release,
   /** null: they run on the CPU. */
   gpu: gpu.nullable(),

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { statfsSync } from "node:fs";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { z } from "zod";
 import { findPython } from "../../components/local/provider/python-discovery.ts";
@@ -35,7 +35,7 @@ export interface EngineCopyFigures extends EngineCopyRounds {
 const NEEDED_BYTES = 2 * 2 ** 30 + 2 ** 29;
 /** File systems in memory, by the type that statfs(2) gives: tmpfs and ramfs. */
 const MEMORY_FILE_SYSTEMS = [0x01021994, 0x858458f6];
-const PACKAGE = join(projectRoot, "containers/trtllm");
+const PACKAGES = ["containers/trtllm", "containers/container-program"].map((path) => join(projectRoot, path));
 
 /**
  * Copies an engine of 1 GiB several times below `directory`, in a folder that is removed.
@@ -45,9 +45,9 @@ const PACKAGE = join(projectRoot, "containers/trtllm");
 export async function measureEngineCopy(directory: string): Promise<EngineCopyFigures> {
   checkDisk(directory);
   const { executable } = await findPython(undefined);
-  const script = join(PACKAGE, "benchmarks/engine_copy_rounds.py");
+  const script = join(projectRoot, "containers/trtllm/benchmarks/engine_copy_rounds.py");
   const child = spawn(executable, [script, "--directory", directory], {
-    env: { ...process.env, PYTHONPATH: PACKAGE },
+    env: { ...process.env, PYTHONPATH: PACKAGES.join(delimiter) },
     stdio: ["ignore", "pipe", "inherit"],
   });
   const [printed, [code]] = await Promise.all([text(child.stdout), once(child, "close")]);

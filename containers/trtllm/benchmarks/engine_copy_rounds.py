@@ -19,9 +19,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from container_program.manifest import MANIFEST, Manifest, StoredFile
 from triton_entrypoint.engine_copy import copy_engine
 from triton_entrypoint.main import DEFAULT_READERS
-from triton_entrypoint.manifest import MANIFEST_FILE, Manifest
 
 RANKS = 4
 RANK_BYTES = 256 * 2**20
@@ -52,14 +52,15 @@ class _Sides:
         self._source = folder / "store" / "engine"
         self._target = folder / "disk"
         self._readers = readers
-        names = [f"rank{rank}.engine" for rank in range(RANKS)]
-        self._manifest = Manifest("engine", "0", None, dict.fromkeys(names, RANK_BYTES))
+        self._names = [f"rank{rank}.engine" for rank in range(RANKS)]
+        files = tuple(StoredFile(name, RANK_BYTES, "") for name in self._names)
+        self._manifest = Manifest("engine", files, {})
         self._source.mkdir(parents=True)
-        for name in names:
+        for name in self._names:
             with (self._source / name).open("wb") as file:
                 for _ in range(RANK_BYTES // _RANDOM_BYTES):
                     file.write(os.urandom(_RANDOM_BYTES))
-        (self._source / MANIFEST_FILE).write_text("{}")
+        (self._source / MANIFEST).write_text("{}")
 
     def pair(self, copy_first: bool) -> dict[str, float]:
         sides = {"copySeconds": self._copy, "ddSeconds": self._dd}
@@ -72,8 +73,8 @@ class _Sides:
         started = time.monotonic()
         copied = side()
         seconds = time.monotonic() - started
-        sizes = [(copied / name).stat().st_size for name in self._manifest.sizes]
-        if sizes != list(self._manifest.sizes.values()):
+        sizes = [(copied / name).stat().st_size for name in self._names]
+        if sizes != [RANK_BYTES] * RANKS:
             raise RuntimeError(f"{copied} has files of {sizes} bytes: nothing comparable was measured.")
         shutil.rmtree(self._target)
         return seconds
@@ -86,7 +87,7 @@ class _Sides:
         self._dd()
         shutil.rmtree(self._target)
         os.sync()
-        for name in self._manifest.sizes:
+        for name in self._names:
             descriptor = os.open(self._source / name, os.O_RDONLY)
             try:
                 os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -95,16 +96,10 @@ class _Sides:
 
     def _copy(self) -> Path:
         copied, _ = copy_engine(self._source, self._manifest, self._target, self._readers)
-        for name in self._manifest.sizes:
-            descriptor = os.open(copied / name, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
         return copied
 
     def _dd(self) -> Path:
-        for name in self._manifest.sizes:
+        for name in self._names:
             files = (f"if={self._source / name}", f"of={self._target / name}")
             subprocess.run(
                 ["dd", *files, f"bs={DD_BLOCK}", "conv=fsync", "status=none"],

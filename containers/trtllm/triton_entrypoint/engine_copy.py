@@ -14,7 +14,7 @@ from pathlib import Path
 
 from container_program.errors import ProgramError
 from container_program.events import size_text
-from container_program.manifest import MANIFEST, Manifest, missing_or_cut
+from container_program.manifest import MANIFEST, Manifest, missing_or_cut, sync_folder
 
 # Of one task of a reader: files of many GB are read at several places.
 PIECE_BYTES = 64 * 2**20
@@ -47,6 +47,7 @@ def copy_engine(source: Path, manifest: Manifest, parent: Path, readers: int) ->
     _copy_pieces(list(_prepared(source, partial, manifest)), readers)
     shutil.copyfile(source / MANIFEST, partial / MANIFEST)
     partial.rename(target)
+    sync_folder(parent)
     seconds = max(time.monotonic() - started, 1e-9)
     return target, (
         f"{target}: {len(manifest.files)} files, {size_text(total)} from {source} in {seconds:.1f} s "
@@ -68,8 +69,7 @@ def _check_space(folder: Path, total: int) -> None:
     if free < total:
         raise ProgramError(
             f"{folder} has {size_text(free)} free, and the engine has {size_text(total)}; use a larger disk, "
-            "or "
-            "leave --copy-engine-to out and let Triton read the store."
+            "or leave --copy-engine-to out and let Triton read the store."
         )
 
 
@@ -114,5 +114,7 @@ def _copy_piece(piece: _Piece, stop: threading.Event) -> None:
             while written < count:
                 written += os.pwrite(target.fileno(), block[written:count], position + written)
             position += count
+        # The folder's name says that all is there, after a power failure too.
+        os.fdatasync(target.fileno())
         # The copy is what is read next; the source would only push it out of memory.
         os.posix_fadvise(source.fileno(), piece.start, piece.end - piece.start, os.POSIX_FADV_DONTNEED)
