@@ -38,6 +38,11 @@ const refusal = (code: string, message: string | RegExp) =>
   expect.objectContaining({ name: "RequestError", code, message: expect.stringMatching(message) });
 
 describe("images of a generate request", () => {
+  test("travel in the request to the tutorials' repository too, which the image has patched for it", () => {
+    const request = buildGenerateRequest(requestProfile("llava"), ask([dataUrl("jpeg")], "<image>a"));
+    expect(bodyOf(request)).toEqual({ prompt: "<image>a", image: dataUrl("jpeg"), max_tokens: 5 });
+  });
+
   test("are sent as the one prefix that the server decodes, whatever the file is", () => {
     for (const type of ["jpeg", "png", "webp"] as const) {
       const sent = `data:image/jpeg;base64,${FILES[type].toString("base64")}`;
@@ -99,11 +104,11 @@ describe("images of a generate request", () => {
       /^images\[0\] is an http\(s\) URL.*takes only processed pixels/,
     ],
     [
-      "a file where the server only fetches",
-      requestProfile("llava"),
-      ask([dataUrl("jpeg")], "<image>"),
+      "a file where pixels must be",
+      profileOf("blip2"),
+      ask([dataUrl("jpeg")], "a"),
       "unsupported_image",
-      /^images\[0\] is a data URL or file.*takes only an http\(s\) URL/,
+      /^images\[0\] is a data URL or file.*takes only processed pixels/,
     ],
     [
       "pixels through the generate extension",

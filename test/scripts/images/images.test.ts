@@ -32,6 +32,12 @@ const cpu = {
   models: [{ name: "smollm2", model: "smollm2-135m-instruct" }],
 };
 
+const gpu = {
+  platform: "docker",
+  models: [{ name: "gpt", model: "gpt2-medium" }],
+  host: { instanceType: "g5.4xlarge" },
+};
+
 function target(values: Readonly<Record<string, unknown>> = cpu): DockerTarget {
   configure(values);
   const plan = readPlan({ name: "test", configFile: stackFile });
@@ -210,6 +216,19 @@ describe("with a Docker CLI", () => {
     expect(stdout).toMatch(/services +not there +build, push, lock +registry\.example\.org\/room\/services:/);
     expect(stdout).toMatch(/About 2\.4 GB of the host's disk, and 41 s/);
     expect(calls().filter(([, line]) => /^(build|pull|push|tag)/.test(line ?? ""))).toEqual([]);
+  });
+
+  test("NVIDIA's images are told with their size, and refused on a disk that does not hold them", async () => {
+    configure(gpu);
+    const { stdout } = await command("--dry-run");
+    expect(stdout).toMatch(/trtllm-25\.07 +not there +build +engine-room\/trtllm:25\.07-/);
+    expect(stdout).toMatch(/encoders-25\.07 +not there +build +engine-room\/encoders:25\.07-/);
+    expect(stdout).toMatch(/About 34\.9 GB of the host's disk, and 10 min/);
+    vi.stubEnv("FAKE_ROOT", "/proc");
+    const { exitCode, stderr } = await command("--only", "trtllm");
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/\/proc has 0\.0 GB free\..*GB are needed: 18\.3 images trtllm, 5 in reserve/s);
+    expect(calls().filter(([, line]) => line?.startsWith("build"))).toEqual([]);
   });
 
   test("nothing is done where nothing is left to do", async () => {

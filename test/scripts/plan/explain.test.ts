@@ -82,10 +82,7 @@ const corrections: readonly {
   {
     example: "multimodal-guide",
     model: "onevision",
-    has: [
-      "models/core/qwen/convert_checkpoint.py",
-      "triton_max_batch_size:1",
-    ],
+    has: ["models/core/qwen/convert_checkpoint.py", "triton_max_batch_size:1"],
     hasNot: ["pip install", "contrib/qwen", "triton_max_batch_size:8"],
   },
   {

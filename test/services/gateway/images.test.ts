@@ -20,6 +20,9 @@ const PROFILES: Readonly<Record<string, RequestProfile>> = {
     kvCacheReuse: true,
   }),
   tutorial: requestProfile("llava"),
+  processed: requestProfile("multimodal", {
+    image: imageProfile("llava", "multimodal", { maxImages: 1, tokensPerImage: 576 }),
+  }),
   blind: requestProfile("llava", { image: null }),
   llmapi: requestProfile("llmapi", { decoupled: true }),
 };
@@ -101,6 +104,16 @@ describe("an image in a chat", () => {
     ]);
   });
 
+  it("reaches the tutorials' model, which fetches none then", async () => {
+    answer = { text: "Singapore", finish_reason: "stop", completion_tokens: 1, prompt_tokens: 592 };
+    const response = await chat("tutorial", [image(PNG_URL), text("Which city is this?")]);
+    expect(await response.json()).toMatchObject({ choices: [{ message: { content: "Singapore" } }] });
+    expect(asked[0]?.body).toMatchObject({
+      prompt: "<image>Which city is this?",
+      image: `data:image/jpeg;base64,${PNG}`,
+    });
+  });
+
   it("may have company, and an answer in pieces", async () => {
     answer = [{ text_output: "Sing" }, { text_output: "apore" }];
     const content = [text("Compare "), image(PNG_URL), image(PNG_URL)];
@@ -169,11 +182,11 @@ describe("refused before Triton is asked", () => {
       "the request has none",
     ],
     [
-      "an image for a repository that only fetches",
-      "tutorial",
+      "an image for a repository that takes prepared pixels",
+      "processed",
       [image(PNG_URL)],
       { param: "messages[0].content[0]", code: "unsupported_content" },
-      "takes images as httpUrl only",
+      "takes images as processedPixels only",
     ],
     [
       "an image for a text model",

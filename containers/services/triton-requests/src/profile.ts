@@ -77,11 +77,11 @@ export interface RequestProfile {
 type VisionRow = Omit<ImageProfile, "maxImages" | "tokensPerImage">;
 
 /**
- * Popular_Models_Guide/Llava1.5 of triton-inference-server/tutorials, r25.07: model.py fetches `image` with `requests`,
- * which knows no data URLs, and wants exactly one `<image>` in the prompt.
+ * Popular_Models_Guide/Llava1.5 of triton-inference-server/tutorials with the patches of containers/trtllm: model.py fetches
+ * `image`, which may be a data URL, and wants exactly one `<image>` in the prompt.
  */
 const TUTORIAL_LLAVA = {
-  accepts: ["httpUrl"],
+  accepts: ["dataUrl", "httpUrl"],
   isRequired: true,
   takesVideo: false,
   mark: "<image>",

@@ -121,12 +121,18 @@ describe("names of seed and least length", () => {
 });
 
 describe("the profile of a vision-language model", () => {
-  it("is the tutorial's for LLaVA-1.5: one image by URL, and one final response", () => {
+  it("is the tutorial's for LLaVA-1.5: one image, and one final response", () => {
     expect(profile({ model: "llava-1.5-7b", serving: { flavour: "llava" } })).toMatchObject({
       tritonModel: "llava-1.5",
       decoupled: true,
       promptEcho: "excluded",
-      image: { accepts: ["httpUrl"], maxImages: 1, isRequired: true, mark: "<image>", tokensPerImage: 576 },
+      image: {
+        accepts: ["dataUrl", "httpUrl"],
+        maxImages: 1,
+        isRequired: true,
+        mark: "<image>",
+        tokensPerImage: 576,
+      },
     });
   });
 
