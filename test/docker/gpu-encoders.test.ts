@@ -11,7 +11,7 @@ import { buildImage } from "../harness/docker/images.ts";
 import { freePorts } from "../harness/docker/ports.ts";
 import { RunningStack } from "../harness/docker/stack.ts";
 import { exampleValues, stackOf } from "../infra/plan/docker/stacks.ts";
-import { containerOf, onThisMachine } from "./gpu-tier-stack.ts";
+import { containerOf, partOf } from "./gpu-tier-stack.ts";
 
 describeWithEngine("encoders of tier gpu on a Docker host", ({ socketPath, api }) => {
   const store = mkdtempSync(join(tmpdir(), "engine-room-store-"));
@@ -30,7 +30,7 @@ describeWithEngine("encoders of tier gpu on a Docker host", ({ socketPath, api }
       },
       `test-encoders-${process.pid}`,
     );
-    stack = onThisMachine(planned, { encoders: reference }, ["encoders"]);
+    stack = partOf(planned, { encoders: reference }, ["encoders"]);
     fillStore(store, JSON.parse(containerOf(stack, "encoders").files[SPEC_FILES.server] ?? "") as ServerSpec);
     running = new RunningStack(api, stack);
     await running.up();

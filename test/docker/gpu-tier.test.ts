@@ -12,7 +12,7 @@ import { buildImage } from "../harness/docker/images.ts";
 import { freePorts } from "../harness/docker/ports.ts";
 import { RunningStack } from "../harness/docker/stack.ts";
 import { exampleValues, stackOf, type Values } from "../infra/plan/docker/stacks.ts";
-import { containerOf, onThisMachine } from "./gpu-tier-stack.ts";
+import { containerOf, partOf } from "./gpu-tier-stack.ts";
 
 describeWithEngine("a stack of tier gpu on a Docker host", ({ socketPath, api }) => {
   const name = `test-gpu-${process.pid}`;
@@ -32,7 +32,7 @@ describeWithEngine("a stack of tier gpu on a Docker host", ({ socketPath, api })
     writeFileSync(join(weights, "model.safetensors"), "weights");
     // The containers' user is another one.
     chmodSync(weights, 0o755);
-    stack = onThisMachine(stackOf(await llavaValues(weights), name), { trtllm: reference }, [
+    stack = partOf(stackOf(await llavaValues(weights), name), { trtllm: reference }, [
       "engineBuild",
       "triton",
     ]);

@@ -7,7 +7,7 @@ import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { DockerApi } from "./api.ts";
 import { debianRootArchive } from "./debian-root.ts";
 import { nodeBinary } from "./node-binary.ts";
-import { NVIDIA_BASE_PACKAGES, TUTORIALS_IN_BASE, withNvidiaContext } from "./nvidia-bases.ts";
+import { NVIDIA_BASE_PACKAGES, withNvidiaContext } from "./nvidia-bases.ts";
 import { run } from "./run.ts";
 
 const BUILD_TIMEOUT_SECONDS = 1200;
@@ -15,8 +15,6 @@ const BUILD_TIMEOUT_SECONDS = 1200;
 interface ImageRecipe {
   readonly dockerfile: string;
   readonly base: (socketPath: string) => Promise<string>;
-  /** Besides BASE. */
-  readonly buildArguments?: Readonly<Record<string, string>>;
 }
 
 export type TestImage = "services" | "cpu-models" | "trtllm" | "encoders";
@@ -28,7 +26,6 @@ const IMAGES: Readonly<Record<TestImage, ImageRecipe>> = {
   trtllm: {
     dockerfile: "containers/trtllm/Dockerfile",
     base: (socketPath) => nvidiaBase(socketPath, "trtllm-python-py3"),
-    buildArguments: { TUTORIALS: TUTORIALS_IN_BASE, TUTORIALS_COMMIT: "HEAD" },
   },
   encoders: {
     dockerfile: "containers/encoders/Dockerfile",
@@ -52,14 +49,13 @@ export async function buildImage(
   name: TestImage,
   { secrets = machineSettings(), noCache = false }: BuildOptions = {},
 ): Promise<string> {
-  const { dockerfile, buildArguments } = IMAGES[name];
+  const { dockerfile } = IMAGES[name];
   const tag = `engine-room/${name}:test`;
   const baseTag = await baseImage(socketPath, name);
   const started = performance.now();
-  const values = Object.entries({ BASE: baseTag, ...buildArguments });
   await docker(socketPath, [
     ...["build", "--progress", "plain", "--tag", tag, "--file", dockerfile],
-    ...values.flatMap(([key, value]) => ["--build-arg", `${key}=${value}`]),
+    ...["--build-arg", `BASE=${baseTag}`],
     ...Object.entries(secrets).flatMap(([id, path]) => ["--secret", `id=${id},src=${path}`]),
     ...(noCache ? ["--no-cache"] : []),
     ".",

@@ -16,9 +16,6 @@ const STAND_INS = join(projectRoot, "test/harness/docker/nvidia-image");
 const ENGINE_TOOLS = join(projectRoot, "containers/trtllm/tests/fake_image");
 const RANK_TOOLS = join(projectRoot, "containers/trtllm/tests/entrypoint_fakes");
 
-/** Where the stand-in for TensorRT-LLM's image has the tutorials' repository. */
-export const TUTORIALS_IN_BASE = "file:///srv/tutorials";
-
 /** Debian's packages that the images have from Ubuntu. */
 export const NVIDIA_BASE_PACKAGES = ["ca-certificates", "git", "python3", "python3-pip"];
 
@@ -35,6 +32,7 @@ const TENSORRT_LLM = [
   "COPY packages /usr/lib/python3/dist-packages",
   "COPY bin/mpirun /usr/local/bin/mpirun",
   "RUN ln -s /app/bin/trtllm-build /usr/local/bin/trtllm-build",
+  "COPY bin/git /usr/local/bin/git",
   "COPY tutorials /srv/tutorials",
   "RUN cd /srv/tutorials && git init --quiet && git add . && git -c user.name=t -c user.email=t@t commit --quiet -m files",
   "WORKDIR /app",

@@ -1,0 +1,68 @@
+/** A stack on a Docker host that the project's own commands, the Pulumi CLI and its Docker provider bring up. */
+import type { DockerApi } from "../harness/docker/api.ts";
+import { dockerConfigDirectory, machineSettings } from "../harness/docker/images.ts";
+import { systemPath } from "../harness/docker/run.ts";
+import { TestStack } from "../harness/stack.ts";
+
+export class PulumiStack {
+  readonly stack: TestStack;
+  readonly environment: NodeJS.ProcessEnv;
+  readonly #api: DockerApi;
+
+  readonly #host: Readonly<Record<string, unknown>>;
+
+  /** @param config - Without platform and the host's address. */
+  constructor(socketPath: string, api: DockerApi, config: Readonly<Record<string, unknown>>) {
+    this.#host = { uri: `unix://${socketPath}` };
+    this.stack = new TestStack("docker", this.#whole(config));
+    this.environment = {
+      ENGINE_ROOM_RUNNER: "",
+      PATH: systemPath(),
+      DOCKER_CONFIG: dockerConfigDirectory(socketPath),
+    };
+    this.#api = api;
+  }
+
+  configure(config: Readonly<Record<string, unknown>>): void {
+    this.stack.configure(this.#whole(config));
+  }
+
+  #whole({ host, ...config }: Readonly<Record<string, unknown>>): Record<string, unknown> {
+    return { platform: "docker", host: { ...this.#host, ...(host ?? {}) }, ...config };
+  }
+
+  run(command: string, ...args: string[]) {
+    return this.stack.runWith(this.environment, command, ...args);
+  }
+
+  succeed(command: string, ...args: string[]) {
+    return this.stack.succeedWith(this.environment, command, ...args);
+  }
+
+  /** `up` then finds every layer in the engine's cache, however it reaches its registries. */
+  async buildImages(): Promise<void> {
+    const secrets = Object.entries(machineSettings()).map(([id, path]) => `--secret=id=${id},src=${path}`);
+    await this.succeed("images", ...secrets);
+  }
+
+  /** Ids of the stack's containers, by service. */
+  async ids(): Promise<Record<string, string>> {
+    const names = (await this.#api.containers()).flatMap(({ Names }) => Names.map((name) => name.slice(1)));
+    const own = names.filter((name) => name.startsWith(`${this.stack.name}-`)).toSorted();
+    const entries = own.map(async (name) => {
+      return [name.slice(this.stack.name.length + 1), (await this.#api.inspectContainer(name)).Id] as const;
+    });
+    return Object.fromEntries(await Promise.all(entries));
+  }
+
+  /** State by service, as `npm run status` has it. */
+  async states(): Promise<Record<string, string>> {
+    const { stdout } = await this.run("status", "--json");
+    const services = JSON.parse(stdout) as readonly { readonly name: string; readonly state: string }[];
+    return Object.fromEntries(services.map(({ name, state }) => [name, state]));
+  }
+
+  dispose(): Promise<void> {
+    return this.stack.dispose(this.environment);
+  }
+}
