@@ -16,11 +16,15 @@ const RUNC = [
 const { spawnSync } = require("node:child_process");
 const { readFileSync, writeFileSync } = require("node:fs");
 const args = process.argv.slice(2);
-const bundle = args[args.indexOf("--bundle") + 1];
-if (args.includes("create") && args.includes("--bundle")) {
-  const config = JSON.parse(readFileSync(bundle + "/config.json", "utf8"));
-  config.process.rlimits = (config.process.rlimits ?? []).filter(({ type }) => type !== "RLIMIT_MEMLOCK");
-  writeFileSync(bundle + "/config.json", JSON.stringify(config));
+const after = (flag) => args[args.indexOf(flag) + 1];
+const [file, processOf] = args.includes("create")
+  ? [after("--bundle") + "/config.json", (config) => config.process]
+  : [after("--process"), (config) => config];
+if (args.includes("create") || args.includes("exec")) {
+  const config = JSON.parse(readFileSync(file, "utf8"));
+  const described = processOf(config);
+  described.rlimits = (described.rlimits ?? []).filter(({ type }) => type !== "RLIMIT_MEMLOCK");
+  writeFileSync(file, JSON.stringify(config));
 }
 const { status, signal } = spawnSync("/usr/sbin/runc", args, { stdio: "inherit" });
 process.exit(signal === null ? status : 1);
