@@ -239,8 +239,7 @@ const modelServerSpec = z.strictObject({
 /** server.json of the encoders. */
 const encoderServerSpec = z.strictObject({
   version: z.literal(1),
-  /** Name of the service. */
-  model: text,
+  model: z.literal("encoders"),
   release,
   /** null: they run on the CPU. */
   gpu: gpu.nullable(),

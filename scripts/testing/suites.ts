@@ -40,18 +40,16 @@ type Execute = (
   options?: { readonly cwd?: string; readonly env?: NodeJS.ProcessEnv },
 ) => Promise<number>;
 
-export type SuiteName = "check" | "unit" | "python" | "services" | "stack" | "docker";
+export type SuiteName = "check" | "unit" | "python" | "programs" | "services" | "stack" | "docker";
 
 /** Without npx, which takes as long to start as some suites to run. */
 const nodeBin = (name: string) => join(projectRoot, "node_modules/.bin", name);
 
 /** Python packages of the project; each has its types and its tests checked from its own folder. */
-const PYTHON_PACKAGES = [
-  "containers/container-program",
-  "containers/cpu-models",
-  "containers/encoders",
-  "containers/trtllm",
-].map((path) => join(projectRoot, path));
+const PYTHON_PACKAGES = {
+  python: ["containers/cpu-models", "containers/encoders"],
+  programs: ["containers/container-program", "containers/trtllm"],
+} as const;
 
 const DOCKERFILES = IMAGE_NAMES.flatMap((name) => {
   const source = imageSource(name);
@@ -70,7 +68,8 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
         await execute(python, ["-m", "ruff", "format", "--check", "."]),
         await execute(join(dirname(python), "hadolint"), DOCKERFILES),
       ];
-      for (const cwd of PYTHON_PACKAGES) outcomes.push(await execute(python, ["-m", "mypy", "."], { cwd }));
+      for (const path of Object.values(PYTHON_PACKAGES).flat())
+        outcomes.push(await execute(python, ["-m", "mypy", "."], { cwd: join(projectRoot, path) }));
       const failed = outcomes.filter((code) => code !== 0).length;
       return { passed: outcomes.length - failed, failed, skipped: 0 };
     },
@@ -81,18 +80,14 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     run: (context) => vitest("unit", context),
   },
   python: {
-    summary:
-      "encoders, model launcher and language model against a real Triton; the builders of encoders and engines, the entry point",
+    summary: "encoders and their builder, model launcher and language model, against a real Triton",
     needsPython: true,
-    run: async ({ python, directory, execute }) => {
-      const counts: Counts[] = [];
-      for (const cwd of PYTHON_PACKAGES) {
-        const report = join(directory, `pytest-${basename(cwd)}.xml`);
-        const code = await execute(python, ["-m", "pytest", "-q", `--junitxml=${report}`], { cwd });
-        counts.push(countJunit(report, code));
-      }
-      return sum(counts);
-    },
+    run: (context) => pytest("python", context),
+  },
+  programs: {
+    summary: "engine builder and Triton's entry point, against stand-ins for what NVIDIA's images start",
+    needsPython: true,
+    run: (context) => pytest("programs", context),
   },
   services: {
     summary: "gateway, page, databases and the local provider, over their ports",
@@ -112,14 +107,21 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
 };
 
 /** What `npm test` runs; the others have commands of their own. */
-export const DEFAULT_SUITES: readonly SuiteName[] = ["check", "unit", "python", "services", "stack"];
+export const DEFAULT_SUITES: readonly SuiteName[] = [
+  "check",
+  "unit",
+  "python",
+  "services",
+  "programs",
+  "stack",
+];
 
 /** Suites that run at the same time, in this order: those that mostly wait are put together. */
 export const STAGES: readonly (readonly SuiteName[])[] = [
   ["check"],
   ["unit"],
   ["python", "services"],
-  ["stack"],
+  ["programs", "stack"],
   ["docker"],
 ];
 
@@ -162,6 +164,20 @@ async function vitest(project: string, { directory, execute, python }: SuiteCont
     report,
     await execute(nodeBin("vitest"), ["run", "--project", project, ...reporters], { env }),
   );
+}
+
+async function pytest(
+  packages: keyof typeof PYTHON_PACKAGES,
+  { python, directory, execute }: SuiteContext,
+): Promise<Counts> {
+  const counts: Counts[] = [];
+  for (const path of PYTHON_PACKAGES[packages]) {
+    const report = join(directory, `pytest-${basename(path)}.xml`);
+    const cwd = join(projectRoot, path);
+    const code = await execute(python, ["-m", "pytest", "-q", `--junitxml=${report}`], { cwd });
+    counts.push(countJunit(report, code));
+  }
+  return sum(counts);
 }
 
 function sum(counts: readonly Counts[]): Counts {

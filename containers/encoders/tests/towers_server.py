@@ -55,7 +55,8 @@ def running_towers(built: Path, image_size: int, folder: Path) -> Iterator[Serve
     command = [sys.executable, "-m", "triton_entrypoint", "serve", str(spec)]
     command += ["--tritonserver", str(tritonserver), "--termination-log", str(folder / "termination-log")]
     command += ["--python-models", str(CONTAINERS / "cpu-models/models")]
-    environment = {**os.environ, "PYTHONPATH": f"{CONTAINERS / 'trtllm'}", "PYTHONDONTWRITEBYTECODE": "1"}
+    packages = f"{CONTAINERS / 'trtllm'}:{CONTAINERS / 'container-program'}"
+    environment = {**os.environ, "PYTHONPATH": packages, "PYTHONDONTWRITEBYTECODE": "1"}
     log = folder / "towers.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -80,8 +81,6 @@ def running_towers(built: Path, image_size: int, folder: Path) -> Iterator[Serve
 def _spec(built: Path, image_size: int, folder: Path) -> dict[str, Any]:
     """The plan's, with folders of a test, and shapes of a small CLIP."""
     spec: dict[str, Any] = json.loads(SERVER_SPEC.read_bytes())
-    # Names the server's shared memory: two tests at once share none.
-    spec["model"] = f"encoders-{os.getpid()}"
     spec["engineDirectory"] = str(built)
     spec["repository"]["path"] = str(folder / "model-repository")
     for model in spec["repository"]["models"]:
