@@ -33,8 +33,6 @@ export type CheckName = ModelCheckName | EncoderCheckName;
 /** Why there was nothing to check; proof files have the name, people the sentence. */
 export const SKIP_REASONS = {
   doesNotStream: "its repository is not decoupled, so it does not stream",
-  gatewayTakesNoPicture:
-    "its repository fetches pictures by address, and the gateway takes them as data only",
   completesText:
     "it has no chat template, and the gateway's /v1/completions, which needs none, takes no pictures",
   pictureIsTensor: "it takes pictures as tensors, which Triton's generate extension can't carry",

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { RequestProfile } from "@engine-room/triton-requests";
 import { cpuGoldenQuestions } from "../../infra/plan/catalogue/cpu-models.ts";
-import { goldenPictures } from "../../infra/plan/catalogue/golden-pictures.ts";
+import type { goldenPictures } from "../../infra/plan/catalogue/golden-pictures.ts";
 import type { GoldenQuestion } from "../../infra/plan/catalogue/types.ts";
 import type { TritonEndpoints } from "../../infra/plan/endpoints.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
@@ -157,7 +157,6 @@ function atGateway(model: AskedModel): PreparedRequest {
   const { golden, profile, gateway, chats, apiKey } = model;
   const needsKey = apiKey !== undefined;
   const takesPicture = profile.image !== null && golden.image !== undefined;
-  if (takesPicture && !profile.image.accepts.includes("dataUrl")) throw new Skipped("gatewayTakesNoPicture");
   if (takesPicture && !chats) throw new Skipped("completesText");
   const asked = question(model, golden, false);
   return chats ? gatewayRequest(gateway, asked, needsKey) : gatewayCompletion(gateway, asked, needsKey);
@@ -172,13 +171,12 @@ function question(
   return { model: name, text: prompt, images, maxTokens, stream };
 }
 
-/** The picture itself, or where the server fetches by address only, the address at which it is published. */
+/** The picture itself. */
 function picture(
   name: keyof typeof goldenPictures,
   { accepts }: NonNullable<RequestProfile["image"]>,
 ): AskedImage {
   if (accepts.includes("dataUrl")) return goldenPicture(name);
-  if (accepts.includes("httpUrl")) return { kind: "url", url: goldenPictures[name].address };
   throw new Skipped("pictureIsTensor");
 }
 

@@ -220,7 +220,7 @@ function identity(record: ModelProof | EncodersProof): string {
  */
 const REQUIRED: Readonly<Partial<Record<ModelCheckName, readonly SkipReason[]>>> = {
   "golden.triton": [],
-  "golden.gateway": ["gatewayTakesNoPicture", "completesText"],
+  "golden.gateway": ["completesText"],
   streamed: ["doesNotStream"],
   batched: [],
   metrics: [],
