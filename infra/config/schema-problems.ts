@@ -8,6 +8,11 @@ export type Path = readonly PropertyKey[];
 
 type Issue = z.core.$ZodIssue;
 
+/** What to write for a mapping that a first stack file is likely to lack. */
+const EXAMPLES: Readonly<Record<string, string>> = {
+  host: "Add it, such as `engine-room:host: { instanceType: g5.4xlarge, diskGiB: 250 }`; without `uri` it is this machine.",
+};
+
 /** Keys that are looked for where they can't be, with what to do instead. */
 const MISPLACED: Readonly<Record<string, string>> = {
   "host.sharing":
@@ -95,7 +100,10 @@ function explain(issue: z.core.$ZodIssue, value: unknown): { reason: string; fix
   switch (issue.code) {
     case "invalid_type":
       return value === undefined
-        ? { reason: "It is required.", fix: `Add it, as ${article(issue.expected)}.` }
+        ? {
+            reason: "It is required.",
+            fix: EXAMPLES[formatPath(issue.path)] ?? `Add it, as ${article(issue.expected)}.`,
+          }
         : {
             reason: `Expected ${article(issue.expected)}, found ${article(kindOf(value))}.`,
             fix: `Write ${article(issue.expected)}${typeof value === "string" && issue.expected === "number" ? ", without quotes" : ""}.`,

@@ -79,7 +79,7 @@ export function figuresLine(figures: AnswerFigures): string {
   const tokens =
     completionTokens === null
       ? "an answer of uncounted tokens"
-      : `${isEstimate ? "about " : ""}${completionTokens} tokens`;
+      : `${isEstimate ? "about " : ""}${completionTokens} ${completionTokens === 1 ? "token" : "tokens"}`;
   const prompt = promptTokens === null ? "" : ` for a prompt of ${promptTokens}`;
   const first = firstTextSeconds === null ? [] : [`the first after ${firstTextSeconds.toFixed(2)} s`];
   const speed = tokensPerSecond(figures);

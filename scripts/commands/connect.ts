@@ -14,7 +14,7 @@ export const command: Command = {
   summary: "Brings the endpoints of a stack on another machine to this one, through ssh, until Ctrl-C.",
   usage: "[--stack NAME] [--dry-run]",
   details: [
-    "--dry-run      print the table and the ssh command, and run nothing",
+    "--dry-run            print the table and the ssh command, and run nothing",
     "Ports are those of the host where they are free here, so that the other commands find them.",
     "Of a stack whose endpoints are reachable already, it prints them.",
   ],

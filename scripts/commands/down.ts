@@ -10,7 +10,7 @@ import { type Command, EXIT } from "./command.ts";
 export const command: Command = {
   summary: "Stops and deletes everything of the stack but its documents; downloads stay in the cache.",
   usage: "[--stack NAME] [--delete-data]",
-  details: ["--delete-data  the documents of its databases as well"],
+  details: ["--delete-data        the documents of its databases as well"],
   options: { "delete-data": { type: "boolean" } },
   async run({ stack, values }) {
     await (await openStack(stack)).down();

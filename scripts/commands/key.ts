@@ -18,7 +18,7 @@ export const command: Command = {
     const key = `er-${randomBytes(32).toString("base64url")}`;
     const sha256 = createHash("sha256").update(key).digest("hex");
     process.stdout.write(
-      `${key}\n\nIt is shown only now. Clients send it as \`Authorization: Bearer …\`; smoke and bench read it from ENGINE_ROOM_API_KEY.\n` +
+      `${key}\n\nIt is shown only now. Clients send it as \`Authorization: Bearer …\`; the commands that ask the gateway read it from ENGINE_ROOM_API_KEY.\n` +
         `Add to the stack file:\n\n  engine-room:gateway:\n    apiKeys:\n      - name: ${name}\n        sha256: ${sha256}\n`,
     );
     return EXIT.ok;

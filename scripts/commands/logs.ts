@@ -25,8 +25,8 @@ export const command: Command = {
   summary: "Prints the log of a service.",
   usage: "SERVICE [--stack NAME] [--lines N] [--follow]",
   details: [
-    "--lines N      how many of the last lines (default: 100)",
-    "--follow       go on with new lines until Ctrl-C",
+    "--lines N            how many of the last lines (default: 100)",
+    "--follow             go on with new lines until Ctrl-C",
   ],
   options: { lines: { type: "string", short: "n", default: "100" }, follow: { type: "boolean", short: "f" } },
   maxPositionals: 1,

@@ -2,8 +2,10 @@ import { UserError } from "../errors.ts";
 import { type Finding, findingsReport } from "../preflight/finding.ts";
 import { hostProbe } from "../preflight/host-probe.ts";
 import { dockerPreflight, localPreflight } from "../preflight/preflight.ts";
+import { pulumiFindings } from "../preflight/pulumi-check.ts";
 import { dockerTarget, readPlan } from "../program/docker-target.ts";
 import type { StackReference } from "../program/stack-file.ts";
+import { findPulumi } from "../setup/pulumi-cli.ts";
 import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {
@@ -35,7 +37,7 @@ async function preflight(
     case "docker": {
       const { uri } = plan.host;
       const findings = await dockerPreflight(dockerTarget(plan, stack.name), hostProbe(uri));
-      return { host: uri, findings };
+      return { host: uri, findings: [...pulumiFindings(findPulumi()), ...findings] };
     }
     default:
       throw new UserError(

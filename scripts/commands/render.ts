@@ -8,7 +8,7 @@ export const command: Command = {
   summary:
     "Prints the whole resource graph of a stack as deterministic JSON; nothing is contacted or changed.",
   usage: "[--stack NAME] [--out FILE]",
-  details: ["--out FILE     write there instead of to standard output"],
+  details: ["--out FILE           write there instead of to standard output"],
   options: { out: { type: "string", short: "o" } },
   async run({ stack, values }) {
     const text = renderJson(await renderStack(stack.name, readStackFile(stack)));

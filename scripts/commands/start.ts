@@ -15,8 +15,8 @@ export const command: Command = {
     "Brings the whole service up on this machine: sets up what is missing, starts everything, prints the endpoints.",
   usage: "[--stack NAME] [--yes] [--no-samples]",
   details: [
-    "--yes          install missing Debian packages (as root); CI=true means the same",
-    "--no-samples   leave a new stack without documents, instead of loading the sample pictures",
+    "--yes                install missing Debian packages (as root); CI=true means the same",
+    "--no-samples         leave a new stack without documents, instead of loading the sample pictures",
   ],
   options: { yes: { type: "boolean", short: "y" }, "no-samples": { type: "boolean" } },
   async run({ stack, values }) {

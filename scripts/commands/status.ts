@@ -19,7 +19,7 @@ export const command: Command = {
   summary: "Shows the processes or containers of the stack: state, how long they run, ports, log file.",
   usage: "[--stack NAME] [--json]",
   details: [
-    "--json         the same as JSON",
+    "--json               the same as JSON",
     "Exit code 1 when one that should run does not, or none is there.",
   ],
   options: { json: { type: "boolean" } },

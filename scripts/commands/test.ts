@@ -18,7 +18,7 @@ export const command: Command = {
   details: [
     ...names.map((name) => `${name.padEnd(14)} ${SUITES[name].summary}`),
     `Without a name: ${DEFAULT_SUITES.join(", ")}.`,
-    "--yes          install missing Debian packages (as root); CI=true means the same",
+    "--yes                install missing Debian packages (as root); CI=true means the same",
   ],
   options: { yes: { type: "boolean", short: "y" } },
   maxPositionals: names.length,

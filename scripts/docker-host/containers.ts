@@ -1,6 +1,8 @@
 /** The containers of a stack, as its host's Docker engine has them. */
 import { labels } from "../../infra/plan/docker/container.ts";
 import { UserError } from "../errors.ts";
+import { engineFinding } from "../preflight/docker-checks.ts";
+import { engineSilence } from "../preflight/docker-reading.ts";
 import type { HostProbe } from "../preflight/host-probe.ts";
 
 /** The part of `docker inspect` that is read. */
@@ -36,8 +38,14 @@ export async function stackContainers(stack: string, probe: HostProbe): Promise<
 
 /** Lines that a command of the Docker CLI prints. @throws UserError with its own last words where it fails. */
 export async function dockerLines(probe: HostProbe, args: readonly string[]): Promise<readonly string[]> {
-  const { exitCode, stdout, stderr } = await probe.docker(args);
+  const answer = await probe.docker(args);
+  const { exitCode, stdout, stderr } = answer;
   if (exitCode === 0) return stdout.split("\n").filter((line) => line !== "");
   const words = stderr.trim().split("\n").at(-1) ?? "";
+  const silence = engineSilence(answer);
+  if (silence !== null && probe.uri !== null) {
+    const { what, why, fix } = engineFinding(probe.uri, silence);
+    throw new UserError(`${what} ${why}\n${fix}`);
+  }
   throw new UserError(`\`docker ${args[0]}\` failed at ${probe.uri}: ${words}`);
 }

@@ -1,10 +1,12 @@
 /** Everything that can be wrong with a Docker host, one check each: from what the stack needs and what the host says. */
 
+import { shellLine } from "../../infra/plan/engine/shell-line.ts";
 import { diskFindings, type HostSpace } from "./disk-check.ts";
 import type { DockerNeeds } from "./docker-needs.ts";
-import type { DockerReading, EngineReading } from "./docker-reading.ts";
+import type { EngineReading, EngineSilence } from "./docker-reading.ts";
 import { type Finding, isOlder, problem, warning } from "./finding.ts";
 import { gpuFindings, usedGpus } from "./gpu-checks.ts";
+import { sshDestination } from "./host-probe.ts";
 import type { MachineReading } from "./machine-reading.ts";
 
 export interface DockerHostReading {
@@ -14,14 +16,14 @@ export interface DockerHostReading {
 }
 
 /** Check of an engine that gave no answer: what went wrong before anything could be asked. */
-export function engineFinding(uri: string, reading: Exclude<DockerReading, EngineReading>): Finding {
+export function engineFinding(uri: string, reading: EngineSilence): Finding {
   const where = uri.startsWith("ssh:") ? `on the other side of ${uri}` : `at ${uri}`;
   switch (reading.kind) {
     case "noCli":
       return problem(
         "docker",
         "This machine has no `docker` command.",
-        `It was looked for on the PATH (${reading.words}), and asks the engine ${where}.`,
+        `It asks the engine ${where}, and none was found on the PATH.`,
         "Install Docker's CLI (https://docs.docker.com/engine/install/).",
       );
     case "denied":
@@ -47,7 +49,7 @@ export function engineFinding(uri: string, reading: Exclude<DockerReading, Engin
         // The CLI's own words before those of ssh are its guess, and long.
         reading.words.replace(/^.* stderr=/s, ""),
         uri.startsWith("ssh:")
-          ? "Try `ssh -o BatchMode=yes` to it, which must work without a password, and `docker info` there."
+          ? `Try \`${shellLine(["ssh", "-o", "BatchMode=yes", ...(sshDestination(uri) ?? []), "docker", "info"])}\`, which must work without a password.`
           : "Start it (`sudo systemctl start docker`), or correct host.uri of the stack file.",
       );
   }

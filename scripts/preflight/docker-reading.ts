@@ -1,5 +1,5 @@
 /** What a Docker engine says of itself. */
-import type { HostProbe } from "./host-probe.ts";
+import type { HostProbe, ProbeAnswer } from "./host-probe.ts";
 
 /** A container of the engine that runs. */
 interface RunningContainer {
@@ -25,14 +25,17 @@ export interface EngineReading {
   readonly images: ReadonlySet<string>;
 }
 
-export type DockerReading =
-  | EngineReading
-  /** No CLI on this machine; no rights on the engine's socket; nobody answers there. */
-  | { readonly kind: "noCli" | "denied" | "unreachable"; readonly words: string };
+export type DockerReading = EngineReading | EngineSilence;
+
+/** No CLI on this machine; no rights on the engine's socket; nobody answers there. */
+export interface EngineSilence {
+  readonly kind: "noCli" | "denied" | "unreachable";
+  readonly words: string;
+}
 
 export async function readDocker(probe: HostProbe): Promise<DockerReading> {
   const info = await probe.docker(["info", "--format", "{{json .}}"]);
-  if (info.exitCode === null && info.stderr.includes("ENOENT")) return { kind: "noCli", words: info.stderr };
+  if (isNoCli(info)) return { kind: "noCli", words: info.stderr };
   const engine = parseInfo(info.stdout);
   const version = engine.ServerVersion ?? "";
   // The CLI prints what it knows of itself where no engine answers; older ones end with exit code 0 then.
@@ -73,7 +76,20 @@ function parseInfo(text: string): DockerInfo {
   }
 }
 
-function silence(words: string): DockerReading {
+/** Why a command of the Docker CLI got no answer of an engine; null where one answered, with an error. */
+export function engineSilence(answer: ProbeAnswer): EngineSilence | null {
+  if (isNoCli(answer)) return { kind: "noCli", words: answer.stderr };
+  const words = lastLine(answer.stderr);
+  const isSilent =
+    /cannot connect to the docker daemon|error during connect|permission denied.* docker/i.test(words);
+  return isSilent ? silence(words) : null;
+}
+
+function isNoCli({ exitCode, stderr }: ProbeAnswer): boolean {
+  return exitCode === null && stderr.includes("ENOENT");
+}
+
+function silence(words: string): EngineSilence {
   // ssh says the same of a key that the host does not take.
   const isDenied = /permission denied/i.test(words) && !/publickey|password/i.test(words);
   return { kind: isDenied ? "denied" : "unreachable", words };

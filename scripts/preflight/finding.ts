@@ -21,7 +21,8 @@ export function warning(check: string, what: string, why: string, fix: string): 
 
 /** Three lines a finding, problems first, or one line where there is none. */
 export function findingsReport(host: string, findings: readonly Finding[]): string {
-  if (findings.length === 0) return `${host} has all that the stack needs, as far as can be seen.\n`;
+  if (findings.length === 0)
+    return `Nothing that the stack needs is missing on ${host}, as far as can be seen.\n`;
   const sorted = [...findings].sort((a, b) =>
     a.severity < b.severity ? -1 : a.severity > b.severity ? 1 : 0,
   );

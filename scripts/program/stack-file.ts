@@ -89,12 +89,12 @@ function parseMapping(file: string, text: string): Record<string, unknown> {
   try {
     content = parse(text);
   } catch (error) {
-    const [sentence] = (error as Error).message.split("\n");
+    const [sentence = ""] = (error as Error).message.split("\n");
     throw new ConfigError([
       {
         path: file,
         value: "(not readable)",
-        reason: `This is no YAML: ${sentence}`,
+        reason: `This is no YAML: ${sentence.replace(/:$/, "")}.`,
         fix: "Correct the file at that place.",
       },
     ]);

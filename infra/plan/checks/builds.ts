@@ -60,6 +60,8 @@ export const buildChecks = {
               type.gpus >= worldSize(model) &&
               machineResources({ machine: type }).memoryMiB >= needs.memoryMiB,
           ),
+          "memory",
+          pool,
           spec.platform === "docker" || key === "buildPool"
             ? "Use"
             : "Serve from it and name a larger pool with the same GPU in buildPool, or use",

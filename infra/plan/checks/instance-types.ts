@@ -3,6 +3,7 @@ import { gpus } from "../catalogue/gpus.ts";
 import { machineTypes } from "../catalogue/machines.ts";
 import { orderingHourlyUsd } from "../catalogue/prices.ts";
 import type { Gpu, MachineType } from "../catalogue/types.ts";
+import type { PoolSpec } from "../spec.ts";
 
 /** Enough to choose from. */
 const MOST_TYPES = 4;
@@ -46,10 +47,19 @@ export function typesWithGpus(count: number, gpu: string | null, region: string 
 /**
  * The fix for a machine that is too small.
  *
+ * @param types - Instance types that are large enough.
+ * @param what - What it has too little of: `memory`.
+ * @param pool - Its machine may be described by its parts: then a number is too small, and no instance type needed.
  * @param lead - How the sentence begins.
  */
-export function useLarger(types: readonly string[], lead = "Use"): string {
-  return types.length === 0
-    ? "No instance type of the catalogue with this GPU is large enough; use another GPU."
-    : `${lead} one of ${types.join(", ")}.`;
+export function useLarger(
+  types: readonly string[],
+  what: string,
+  { instanceType }: Pick<PoolSpec, "instanceType">,
+  lead = "Use",
+): string {
+  const named = types.length === 0 ? null : `${lead} one of ${types.join(", ")}.`;
+  if (instanceType === null)
+    return `Use a machine with more ${what}${named === null ? "" : `, such as ${types.join(", ")}`}.`;
+  return named ?? "No instance type of the catalogue with this GPU is large enough; use another GPU.";
 }

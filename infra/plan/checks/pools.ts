@@ -98,6 +98,8 @@ export const poolChecks = {
                 machineResources({ machine: type }).cpuMillis >= needs.cpuMillis &&
                 machineResources({ machine: type }).memoryMiB >= needs.memoryMiB,
             ),
+            isShort.cpu ? "CPUs" : "memory",
+            pool,
           ),
         },
       ];

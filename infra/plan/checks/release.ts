@@ -83,7 +83,7 @@ export const releaseChecks = {
         severity: "warning",
         path: "release",
         reason: `${release.tag} needs NVIDIA driver ${minimumDriver} or newer on the machines, or forward compatibility of a data-centre GPU (CUDA ${release.cuda ?? "unknown"}).`,
-        fix: "Compare it with the first line of nvidia-smi on a machine.",
+        fix: "Compare it with the top of what nvidia-smi prints on a machine.",
       },
     ];
   }),

@@ -32,7 +32,8 @@ export function alternatives(stack: GpuStackSpec, placement: Placement): readonl
   const { region } = stack;
   const isPriced = region !== null && PRICE_REGIONS.includes(region);
   const hourlyUsd = poolHourlyUsd(stack, pool);
-  const settings = settingChanges(situation)
+  // No setting makes a server run on a GPU that TensorRT-LLM does not support.
+  const settings = (placement.gpu.supported ? settingChanges(situation) : [])
     .map(
       ({ change, givesUp }): Ranked => ({
         change,

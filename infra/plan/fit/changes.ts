@@ -122,8 +122,8 @@ function moreRanksHere(situation: Situation): readonly SettingChange[] {
 
 /** The fewest ranks with which the model fits on another machine, where the present one has too few GPUs for any. */
 function moreRanksElsewhere(situation: Situation): readonly MachineChange[] {
-  if (moreRanksHere(situation).length > 0) return [];
   const { pool, gpu } = situation.placement;
+  if (!gpu.supported || moreRanksHere(situation).length > 0) return [];
   for (const { changed, words } of rankSteps(situation)) {
     const found = machinesWith(situation.stack, pool, gpu).find(([name, type]) =>
       fitsChanged(situation, withMachine(changed, pool, name, type, gpu), true),
@@ -206,7 +206,7 @@ const NO_SHARING = "sharing.mode: none";
 function unsharedElsewhere(situation: Situation): readonly MachineChange[] {
   const { stack, placement } = situation;
   const { pool, gpu } = placement;
-  if (pool.sharing.mode === "none") return [];
+  if (!gpu.supported || pool.sharing.mode === "none") return [];
   const whole = withSharing(stack, pool, { mode: "none" });
   if (fitsChanged(situation, whole)) return [];
   const found = machinesWith(stack, pool, gpu).find(([name, type]) =>

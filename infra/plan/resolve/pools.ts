@@ -112,11 +112,11 @@ function machineOfParts(
   if (gpuName === undefined || gpuCount === 0) return { instanceType, machine: withoutGpu, gpu: null };
   const gpu = rowOf<Gpu>(gpus, gpuName);
   if (gpu === undefined) {
-    report(
-      "stack",
-      [],
-      unknownName(`${path}.machine.gpu`, gpuName, "a GPU of the catalogue", Object.keys(gpus)),
-    );
+    const names = Object.keys(gpus);
+    const remark = unknownName(`${path}.machine.gpu`, gpuName, "a GPU of the catalogue", names);
+    // The nearest name is often that of another card, RTX 3090 for an RTX 3060: all are named beside it.
+    const all = `There are ${names.join(", ")}.`;
+    report("stack", [], { ...remark, fix: remark.fix.startsWith(all) ? all : `${remark.fix} ${all}` });
     return null;
   }
   return { instanceType, machine: { ...withoutGpu, gpu: gpuName, gpus: gpuCount }, gpu };

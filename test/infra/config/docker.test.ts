@@ -36,6 +36,12 @@ function problemsOf(values: Record<string, unknown>): readonly Problem[] {
 
 const pathsOf = (values: Record<string, unknown>) => problemsOf(values).map(({ path }) => path);
 
+test("a GPU stack that says nothing of its machine gets lines to write", () => {
+  const { host: _host, ...rest } = tiers.gpu;
+  const [problem] = problemsOf(rest);
+  expect(problem).toMatchObject({ path: "host", fix: expect.stringMatching(/instanceType: g5\.4xlarge/) });
+});
+
 describe("tiers", () => {
   test("are gpu on a Docker host where nothing is said, and cpu on this machine", () => {
     expect(parseConfig(stackOf("gpu")).tier).toBe("gpu");

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { dockerLines } from "../../../scripts/docker-host/containers.ts";
 import { removeLeftovers } from "../../../scripts/docker-host/leftovers.ts";
 import { container, fakeEngine } from "./hosts.ts";
 
@@ -49,6 +50,33 @@ describe("what a killed command has left", () => {
     expect(names(engine)).toEqual(["room-old", "room-gateway"]);
     expect(engine.networks).toEqual(["net"]);
   });
+});
+
+test.each([
+  ["no CLI", { exitCode: null, stderr: "spawn docker ENOENT" }, /no `docker` command/],
+  [
+    "no engine",
+    { exitCode: 1, stderr: "Cannot connect to the Docker daemon at unix:///fake.sock." },
+    /Start it/,
+  ],
+  [
+    "no host",
+    {
+      exitCode: 1,
+      stderr:
+        'error during connect: Get "http://docker.example.com/v1.50/info": command [ssh -- gpu docker system dial-stdio] has exited with exit status 255, make sure the URL is valid: stderr=ssh: Could not resolve hostname gpu',
+    },
+    /^No Docker engine answers on the other side of ssh:\/\/me@gpu\. ssh: Could not resolve hostname gpu\nTry `ssh -o BatchMode=yes me@gpu docker info`/,
+  ],
+  [
+    "no volume of that name",
+    { exitCode: 1, stderr: "Error: no such volume: a" },
+    /^`docker volume` failed at .*: a$/,
+  ],
+] as const)("a command of Docker's CLI with %s says what to do", async (_title, answer, sentence) => {
+  const uri = _title === "no host" ? "ssh://me@gpu" : "unix:///fake.sock";
+  const probe = { ...fakeEngine([]).probe, uri, docker: async () => ({ stdout: "", ...answer }) };
+  await expect(dockerLines(probe, ["volume", "ls"])).rejects.toThrow(sentence);
 });
 
 test("an engine that gives no answer is an error with its own words", async () => {

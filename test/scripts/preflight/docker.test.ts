@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
 import type { Finding } from "../../../scripts/preflight/finding.ts";
 import { dockerPreflight } from "../../../scripts/preflight/preflight.ts";
+import { pulumiFindings } from "../../../scripts/preflight/pulumi-check.ts";
 import { dockerTarget } from "../../../scripts/program/docker-target.ts";
 import { A10G, type FakeHost, fakeProbe } from "./hosts.ts";
 
@@ -261,4 +262,11 @@ describe("a stack that is up", () => {
       /needed: 0\.3 image services, 18\.3 image trtllm, 5 in reserve/,
     );
   });
+});
+
+test("a machine without the Pulumi CLI is a problem before anything is downloaded", () => {
+  expect(pulumiFindings("/usr/bin/pulumi")).toEqual([]);
+  expect(sentences(pulumiFindings(undefined))).toEqual([
+    expect.stringMatching(/^problem pulumi: .*no Pulumi CLI/),
+  ]);
 });

@@ -757,6 +757,19 @@ function oldLayout() {
 
 /** The way out that a check shows, where it depends on the stack. */
 export const fixes: readonly (readonly [CheckName, Values, string])[] = [
+  [
+    "machineHoldsBuild",
+    dockerModel(
+      { model: "llama-2-7b" },
+      { host: { machine: { gpu: "RTX 4090", vcpus: 16, memoryGiB: 24 } } },
+    ),
+    "Use a machine with more memory.",
+  ],
+  [
+    "machineHoldsServer",
+    { ...dockerValues, host: { machine: { gpu: "L4", vcpus: 1, memoryGiB: 64 } } },
+    "Use a machine with more CPUs, such as g6.xlarge, g6.2xlarge, g6.4xlarge, gr6.4xlarge.",
+  ],
   ["nodesInOrder", pool({ nodes: { min: 2, max: 1 } }), "Use 1, or raise nodes.max."],
   ["tensorParallelDividesHeads", clusterModel({ tensorParallel: 3 }), "Use 1, 2 or 4."],
   [

@@ -172,6 +172,12 @@ describe("alternatives on machines", () => {
     expect(found).not.toContain("tensorParallel: 2");
   });
 
+  it("are other machines alone where TensorRT-LLM does not support the GPU", () => {
+    const found = changesOf(stackOf([modelOf("llama-2-7b")], [poolOf("g4dn.2xlarge")]));
+    expect(found).toContain("g5.4xlarge: 1 × A10G with 22.35 GiB");
+    for (const change of found) expect(change).not.toMatch(/T4|quantization|tensorParallel/);
+  });
+
   it("have no less memory for the models beside it", () => {
     const beside = modelOf("gpt2-medium", { name: "beside" });
     const small = modelOf("gpt2-medium", { serving: { concurrentRequests: 200 } });

@@ -1,0 +1,16 @@
+/** Whether this machine has what deploys to a Docker host. */
+import { type Finding, problem } from "./finding.ts";
+
+/** @param path - Where the Pulumi CLI was found. */
+export function pulumiFindings(path: string | undefined): readonly Finding[] {
+  return path === undefined
+    ? [
+        problem(
+          "pulumi",
+          "This machine has no Pulumi CLI.",
+          "`npm run up` deploys to a Docker host with it; it was looked for on the PATH and in ~/.pulumi/versions.",
+          "Install it (https://www.pulumi.com/docs/install/), and put `pulumi` on the PATH; it asks for no account here.",
+        ),
+      ]
+    : [];
+}
