@@ -9,7 +9,13 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/**/*.test.ts"],
-          exclude: ["test/stack/**", "test/components/local/**", "test/services/**", "test/docker/**"],
+          exclude: [
+            "test/stack/**",
+            "test/components/local/**",
+            "test/services/**",
+            "test/docker/**",
+            "test/cluster/**",
+          ],
           pool: "forks",
           // They take seconds; the limit is for a machine that does other work beside them.
           testTimeout: minutes(2),
@@ -48,6 +54,18 @@ export default defineConfig({
           testTimeout: minutes(10),
           // Packages of Python and npm come first, over whatever line there is.
           hookTimeout: minutes(40),
+        },
+      },
+      {
+        test: {
+          name: "cluster",
+          include: ["test/cluster/**/*.test.ts"],
+          globalSetup: "test/harness/kubernetes/global-setup.ts",
+          pool: "forks",
+          // One scheduler for all files: the nodes of one would take the pods of another.
+          fileParallelism: false,
+          testTimeout: minutes(5),
+          hookTimeout: minutes(5),
         },
       },
     ],

@@ -13,6 +13,8 @@ import {
 } from "./plan/docker/images.ts";
 import type { DockerImage, ImageName } from "./plan/docker/types.ts";
 import type { DockerGpuPlan } from "./plan/gpu-stack.ts";
+import type { ClusterPlan } from "./plan/kubernetes/cluster-plan.ts";
+import { clusterImageNames, clusterImages } from "./plan/kubernetes/images.ts";
 import { sourcesSha256 } from "./project-files.ts";
 
 /** Absolute path of the lock file. */
@@ -29,9 +31,28 @@ export function planImages(plan: DockerCpuPlan | DockerGpuPlan): {
   return { needed, inputs, images: dockerImages(needed, inputs) };
 }
 
+/** Images of a stack in a cluster: which are needed, what is known of them, and what keeps them from being pulled. */
+export function planClusterImages(plan: ClusterPlan): {
+  readonly needed: readonly ImageName[];
+  readonly inputs: ImageOptions;
+  /** As an engine that builds them has them. */
+  readonly found: readonly DockerImage[];
+} & ReturnType<typeof clusterImages> {
+  const { registry, imageBases } = plan.cluster;
+  const triton = tritonBase(plan);
+  const needed = clusterImageNames(plan);
+  const inputs = imageInputs(needed, { triton, bases: imageBases });
+  const found = dockerImages(needed, inputs);
+  return { needed, inputs, found, ...clusterImages(found, triton, registry) };
+}
+
 function baseChoice(plan: DockerCpuPlan | DockerGpuPlan): BaseChoice {
-  const triton = plan.tier === "cpu" ? null : { release: plan.release.tag, image: plan.spec.image.base };
-  return { triton, bases: plan.host.imageBases };
+  return { triton: tritonBase(plan), bases: plan.host.imageBases };
+}
+
+/** null: no image stands on a release of Triton's own. */
+function tritonBase(plan: DockerCpuPlan | DockerGpuPlan | ClusterPlan): BaseChoice["triton"] {
+  return plan.tier === "cpu" ? null : { release: plan.release.tag, image: plan.spec.image.base };
 }
 
 /**

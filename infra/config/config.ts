@@ -6,9 +6,10 @@ import type { z } from "zod";
 import { nearestName } from "../nearest-name.ts";
 import { ConfigError, type Problem, showValue } from "../problems.ts";
 import { cpuProblems, localProblems } from "./cpu-problems.ts";
-import { dockerCpuStack, localStack } from "./cpu-stacks.ts";
+import { dockerCpuStack, kubernetesCpuStack, localStack } from "./cpu-stacks.ts";
 import { dockerProblems } from "./docker-problems.ts";
 import { awsStack, dockerStack, kubernetesStack, remainders } from "./gpu-stacks.ts";
+import { cpuGatewayProblems, kubernetesProblems } from "./kubernetes-problems.ts";
 import { type Remainder, remainderOf } from "./remainder.ts";
 import { schemaProblems } from "./schema-problems.ts";
 
@@ -22,7 +23,7 @@ type Tier = "gpu" | "cpu";
 const stackSchemas = {
   local: { cpu: localStack },
   docker: { gpu: dockerStack, cpu: dockerCpuStack },
-  kubernetes: { gpu: kubernetesStack },
+  kubernetes: { gpu: kubernetesStack, cpu: kubernetesCpuStack },
   aws: { gpu: awsStack },
 } as const satisfies Record<Platform, Partial<Record<Tier, z.ZodType>>>;
 
@@ -31,6 +32,7 @@ type StackSchema =
   | typeof dockerStack
   | typeof dockerCpuStack
   | typeof kubernetesStack
+  | typeof kubernetesCpuStack
   | typeof awsStack;
 
 export type StackConfig = Readonly<z.infer<StackSchema>>;
@@ -75,7 +77,11 @@ export function readStack(values: Readonly<Record<string, unknown>>): ReadStack 
     ...(parsed.success ? [] : schemaProblems(parsed.error, readable, schema)),
     ...(platform === "local" ? localProblems(readable) : []),
     ...(platform === "docker" ? dockerProblems(readable) : []),
+    ...(platform === "kubernetes" ? kubernetesProblems(readable) : []),
     ...(tier === "cpu" ? cpuProblems(readable) : []),
+    ...(parsed.success && parsed.data.platform === "kubernetes" && parsed.data.tier === "cpu"
+      ? cpuGatewayProblems(parsed.data.gateway)
+      : []),
   ];
   if (parsed.success && problems.length === 0) return { config: deepFreeze(parsed.data), problems: [] };
   return {

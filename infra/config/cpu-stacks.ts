@@ -1,4 +1,4 @@
-/** `tier: cpu`: real Tritons on a CPU, of this machine (`platform: local`) or of a Docker host. */
+/** `tier: cpu`: real Tritons on a CPU, of this machine (`platform: local`), of a Docker host, or of a cluster. */
 import { z } from "zod";
 import { MODEL_NAMES, VISION_WEIGHTS } from "../plan/catalogue/cpu-models.ts";
 import { publishedTritonPorts, resourceName, tritonPorts } from "./common.ts";
@@ -6,6 +6,7 @@ import { DEFAULT_CONTEXT_TOKENS } from "./cpu-problems.ts";
 import { dockerDatabases, localDatabases } from "./databases.ts";
 import { cpuImages, dockerHost } from "./docker-host.ts";
 import { dockerGateway, localGateway } from "./gateway.ts";
+import { cpuClusterParts, minReplicas } from "./kubernetes-cluster.ts";
 
 /** One language model: which, under what name, and how much of the machine it may take. */
 const cpuModel = z.strictObject({
@@ -63,4 +64,16 @@ export const dockerCpuStack = z.strictObject({
   /** The machine whose Docker engine runs everything. */
   host: dockerHost.prefault({}),
   images: cpuImages,
+});
+
+/** The same services in any cluster: kind, minikube, or one whose GPUs are others'. */
+export const kubernetesCpuStack = z.strictObject({
+  platform: z.literal("kubernetes"),
+  tier: z.literal("cpu"),
+  models: z
+    .array(cpuModel.extend({ replicas: z.int().min(1).max(64).default(1), minReplicas }))
+    .min(1)
+    .max(MOST_MODELS),
+  encoders: cpuEncoders.extend({ replicas: z.int().min(1).max(64).default(1) }).prefault({}),
+  ...cpuClusterParts,
 });

@@ -28,3 +28,19 @@ export function externalDatabaseProblems(
   }
   return [];
 }
+
+/** The same, where a stack may have no encoders. */
+export function remoteDatabaseProblems(values: Readonly<Record<string, unknown>>, needed: string): Problem[] {
+  const { databases, encoders } = values;
+  if (encoders === false && databases !== undefined && databases !== "mock") {
+    return [
+      {
+        path: "databases",
+        value: showValue(databases),
+        reason: "Documents are found by vectors, which encoders make, and encoders is false.",
+        fix: "Remove it, or give the stack encoders.",
+      },
+    ];
+  }
+  return externalDatabaseProblems(values, needed);
+}

@@ -3,9 +3,9 @@ import { z } from "zod";
 import { absolutePath, formattedText, port, publishedPort, secret } from "./common.ts";
 
 /** `mock`: this project's own small servers. `container`: the real images. `external`: servers that are there already. */
-const DATABASES = ["mock", "container", "external"] as const;
+export const DATABASES = ["mock", "container", "external"] as const;
 
-const vectorUrl = formattedText(
+export const vectorUrl = formattedText(
   /^https?:\/\/[^/?#@\s]+\/?$/,
   "must be an address of http or https with neither path nor password",
   "http://10.0.0.5:6333",

@@ -5,13 +5,17 @@
 import { LOOPBACK, PUBLISHED_PORTS, publishedModelPorts } from "../plan/catalogue/published-ports.ts";
 import { formatPath, type Problem, showValue } from "../problems.ts";
 import { publishedPort } from "./common.ts";
-import { externalDatabaseProblems } from "./database-problems.ts";
+import { remoteDatabaseProblems } from "./database-problems.ts";
 import { at, type Path } from "./schema-problems.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
 export function dockerProblems(values: Values): Problem[] {
-  return [...portProblems(values), ...addressProblems(values), ...databaseProblems(values)];
+  return [
+    ...portProblems(values),
+    ...addressProblems(values),
+    ...remoteDatabaseProblems(values, "mongo.uri and vector.url"),
+  ];
 }
 
 /** A port that a container of the stack is published on. */
@@ -101,19 +105,4 @@ function addressProblems(values: Values): Problem[] {
     ];
   }
   return [];
-}
-
-function databaseProblems(values: Values): Problem[] {
-  const { databases, encoders } = values;
-  if (encoders === false && databases !== undefined && databases !== "mock") {
-    return [
-      {
-        path: "databases",
-        value: showValue(databases),
-        reason: "Documents are found by vectors, which encoders make, and encoders is false.",
-        fix: "Remove it, or give the stack encoders.",
-      },
-    ];
-  }
-  return externalDatabaseProblems(values, "mongo.uri and vector.url");
 }

@@ -8,6 +8,7 @@ import { dockerDatabases } from "./databases.ts";
 import { dockerHost, gpuImages } from "./docker-host.ts";
 import { dockerGateway, remoteGateway } from "./gateway.ts";
 import { customModel, gpuModel } from "./gpu-models.ts";
+import { clusterModels, gpuClusterParts, poolAccess } from "./kubernetes-cluster.ts";
 
 /** A machine described by its parts, where it is no EC2 instance type. */
 const machine = z.strictObject({
@@ -46,7 +47,10 @@ const pool = z.strictObject({
   sharing,
 });
 
-const clusterPool = pool.extend({ capacity: z.enum(["owned", "onDemand", "spot"]).default("owned") });
+const clusterPool = pool.extend({
+  capacity: z.enum(["owned", "onDemand", "spot"]).default("owned"),
+  ...poolAccess,
+});
 const awsPool = pool.extend({ capacity: z.enum(["onDemand", "spot"]).default("onDemand") });
 const clusterPools = z.array(clusterPool).max(32);
 const awsPools = z.array(awsPool).max(32);
@@ -164,29 +168,10 @@ export const dockerStack = z.strictObject({
 export const kubernetesStack = z.strictObject({
   platform: z.literal("kubernetes"),
   ...shared,
+  models: clusterModels.min(1),
   /** Machines that are there; the cluster's own autoscaler may add more, up to `max`. */
   pools: clusterPools.min(1),
-  namespace: resourceName.default("engine-room"),
-  /** Context of the kubeconfig; absent: the current one. */
-  context: z.string().min(1).max(253).optional(),
-  engineStore: z
-    .strictObject({
-      storageClass: resourceName.optional(),
-      existingClaim: resourceName.optional(),
-      sizeGiB: z.int().min(1).max(100_000).default(200),
-      readMBPerSecond: z.int().min(1).max(100_000).default(200),
-    })
-    .prefault({}),
-  /** Token of the model hub, for gated models. */
-  hub: z
-    .strictObject({
-      token: secret.optional(),
-      /** A Secret of the namespace that holds the token. */
-      tokenSecret: z
-        .strictObject({ name: resourceName, key: z.string().min(1).max(253).default("token") })
-        .optional(),
-    })
-    .prefault({}),
+  ...gpuClusterParts,
 });
 
 export const awsStack = z.strictObject({
@@ -235,7 +220,7 @@ export const awsStack = z.strictObject({
  */
 export const remainders = {
   docker: dockerStack.extend({ models: dockerModels.default([]), host: host.prefault({}) }),
-  kubernetes: kubernetesStack.extend({ models: models.default([]), pools: clusterPools.default([]) }),
+  kubernetes: kubernetesStack.extend({ models: clusterModels.default([]), pools: clusterPools.default([]) }),
   aws: awsStack.extend({
     models: models.default([]),
     pools: awsPools.default([]),

@@ -13,9 +13,12 @@ import { PUBLISHED_PORTS, publishedModelPorts } from "./catalogue/published-port
 import type { CostPlan } from "./cost/types.ts";
 import { type DockerDatabasesPlan, dockerDatabases } from "./docker/databases.ts";
 import { type DockerHost, dockerHost, publishedPorts } from "./docker/host.ts";
+import { type CpuCluster, kubernetesCpuCluster } from "./kubernetes/cluster.ts";
+import { TRITON_PORTS } from "./repository/launch.ts";
 
 type CpuModelConfig = CpuStackConfig["models"][number];
 type LocalStackConfig = Extract<CpuStackConfig, { platform: "local" }>;
+type ClusterStackConfig = Extract<CpuStackConfig, { platform: "kubernetes" }>;
 
 /** Ports of one Triton server; 0 lets the platform choose a free one and keep it. */
 export interface TritonPorts {
@@ -69,7 +72,7 @@ type LocalDatabasesPlan =
       readonly vector: { readonly url: string; readonly apiKeyFile?: string | undefined };
     };
 
-/** What both platforms have in common. */
+/** What all platforms have in common. */
 interface CpuPlanParts {
   readonly tier: "cpu";
   /** The Triton that serves, as the outputs name it. */
@@ -94,7 +97,17 @@ export interface DockerCpuPlan extends CpuPlanParts {
   readonly databases: DockerDatabasesPlan;
 }
 
-export type CpuPlan = LocalPlan | DockerCpuPlan;
+/** In a cluster. */
+export interface ClusterCpuPlan extends CpuPlanParts {
+  readonly platform: "kubernetes";
+  readonly cluster: CpuCluster;
+  readonly gateway: ClusterStackConfig["gateway"];
+  /** Servers of each model, by its name. */
+  readonly replicas: Readonly<Record<string, number>>;
+  readonly encoderReplicas: number;
+}
+
+export type CpuPlan = LocalPlan | DockerCpuPlan | ClusterCpuPlan;
 
 /** The wheel of requirements.lock and the server version that it carries (`GET /v2` answers it). */
 const CPU_RELEASE = "nvidia-pytriton 0.7.0 (Triton 2.51.0, CPU)";
@@ -104,6 +117,16 @@ export function planCpuStack(config: CpuStackConfig): CpuPlan {
   const parts = planParts(config);
   if (config.platform === "docker") {
     return { ...parts, platform: "docker", host: dockerHost(config), databases: dockerDatabases(config) };
+  }
+  if (config.platform === "kubernetes") {
+    return {
+      ...parts,
+      platform: "kubernetes",
+      cluster: kubernetesCpuCluster(config),
+      gateway: config.gateway,
+      replicas: Object.fromEntries(config.models.map(({ name, replicas }) => [name, replicas])),
+      encoderReplicas: config.encoders.replicas,
+    };
   }
   return {
     ...parts,
@@ -120,7 +143,7 @@ function planParts(config: CpuStackConfig): CpuPlanParts {
     tier: "cpu",
     release: CPU_RELEASE,
     models: config.models.map((model, index) =>
-      planModel(model, portsOf(model.ports, publishedModelPorts(index))),
+      planModel(model, "ports" in model ? portsOf(model.ports, publishedModelPorts(index)) : TRITON_PORTS),
     ),
     encoders: {
       maxBatchSize: config.encoders.maxBatchSize,
@@ -134,7 +157,8 @@ function planParts(config: CpuStackConfig): CpuPlanParts {
         sources: textEncoder.sources,
       },
       vision: { dimension: VISION_DIMENSION, sources: visionWeightSources(config.encoders.visionWeights) },
-      ports: portsOf(config.encoders.ports, PUBLISHED_PORTS.encoders),
+      ports:
+        "ports" in config.encoders ? portsOf(config.encoders.ports, PUBLISHED_PORTS.encoders) : TRITON_PORTS,
     },
     gateway: config.gateway,
     cost: { hourlyUsd: 0, monthlyUsd: 0, buildUsd: 0, pricesAsOf: null },
@@ -166,4 +190,15 @@ function localDatabases({
   if (databases === "external" && externalDatabases !== undefined)
     return { kind: "external", ...externalDatabases };
   return { kind: "mock", ports: databasePorts };
+}
+
+/** What users have to know of the weights of the encoders, in containers. */
+export function cpuWeightNotes({ encoders }: CpuPlan): readonly string[] {
+  const kinds = encoders.vision.sources.map(({ kind }) => kind);
+  if (kinds.length === 1 && kinds[0] === "hub") return [];
+  return kinds.includes("hub")
+    ? [
+        "Where the model hub did not answer, images find like images, but words do not find images: the log of the encoders says which weights were taken.",
+      ]
+    : ["Image embeddings do not come from CLIP: words do not find images."];
 }

@@ -1,7 +1,7 @@
 /** What the gateway is told of a stack: containers/services/gateway/src/config.ts reads it. */
 import type { CpuModelPlan } from "./cpu-stack.ts";
 import type { EncoderModelName, EncoderPlan } from "./encoders/types.ts";
-import type { ModelPlan } from "./gpu-stack.ts";
+import type { GpuPlan, ModelPlan } from "./gpu-stack.ts";
 import type { StackPlan } from "./stack-plan.ts";
 
 const BYTES_PER_MIB = 2 ** 20;
@@ -25,7 +25,10 @@ export function gatewayConfig(plan: StackPlan, addresses: UpstreamAddresses): Re
     models:
       plan.tier === "cpu"
         ? plan.models.map((model, index) => cpuModel(model, addresses.models[index]))
-        : plan.models.map((model, index) => gpuModel(model, addresses.models[index])),
+        : plan.models.map((model, index) => ({
+            ...gpuModel(model, addresses.models[index]),
+            ...coldStart(plan, model),
+          })),
     ...databases(plan, addresses),
     imageHosts,
     apiKeys,
@@ -67,6 +70,12 @@ function gpuModel({ name, spec, request }: ModelPlan, http: string | undefined) 
   };
 }
 
+/** Clients of a model that may have no server are told when it will have one. */
+function coldStart(plan: GpuPlan, { name, coldStart: { seconds } }: ModelPlan): object {
+  if (plan.platform !== "kubernetes" || plan.cluster.minReplicas[name] !== 0) return {};
+  return { coldStartSeconds: Math.ceil(seconds) };
+}
+
 function encoders(plan: StackPlan, http: string | undefined): object {
   if (plan.tier === "cpu") {
     const { text, vision, maxBatchSize } = plan.encoders;
@@ -104,6 +113,14 @@ function databases(plan: StackPlan, { mongo, vector }: UpstreamAddresses): objec
 }
 
 function plannedDatabases(plan: StackPlan) {
-  if (plan.tier === "cpu") return plan.databases;
-  return plan.platform === "docker" ? plan.host.databases : null;
+  switch (plan.platform) {
+    case "local":
+      return plan.databases;
+    case "docker":
+      return plan.tier === "cpu" ? plan.databases : plan.host.databases;
+    case "kubernetes":
+      return plan.cluster.databases;
+    case "aws":
+      return null;
+  }
 }

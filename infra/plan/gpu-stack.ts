@@ -14,6 +14,7 @@ import type { EnginePlan } from "./engine/types.ts";
 import { kvCacheFractions } from "./fit/kv-fraction.ts";
 import { memoryFit } from "./fit/memory-fit.ts";
 import type { MemoryFit } from "./fit/types.ts";
+import { type Cluster, kubernetesCluster } from "./kubernetes/cluster.ts";
 import { repositoryPlan } from "./repository/repository-plan.ts";
 import type { RepositoryPlan } from "./repository/types.ts";
 import { requestProfile } from "./requests/request-profile.ts";
@@ -50,10 +51,14 @@ export interface DockerGpuPlan extends GpuPlanParts {
   readonly host: DockerGpuHost;
 }
 
-export type GpuPlan =
-  | DockerGpuPlan
-  | (GpuPlanParts & { readonly platform: "kubernetes" })
-  | (GpuPlanParts & { readonly platform: "aws" });
+/** In a cluster. */
+export interface ClusterGpuPlan extends GpuPlanParts {
+  readonly platform: "kubernetes";
+  readonly cluster: Cluster;
+  readonly gateway: Extract<GpuStackConfig, { platform: "kubernetes" }>["gateway"];
+}
+
+export type GpuPlan = DockerGpuPlan | ClusterGpuPlan | (GpuPlanParts & { readonly platform: "aws" });
 
 interface GpuPlanResult {
   readonly plan: GpuPlan | null;
@@ -90,9 +95,19 @@ function planResolved(config: GpuStackConfig, spec: GpuStackSpec, fit: readonly 
     ),
     gateway: config.gateway,
   };
-  return config.platform === "docker"
-    ? { ...parts, platform: config.platform, host: dockerGpuHost(config) }
-    : { ...parts, platform: config.platform };
+  switch (config.platform) {
+    case "docker":
+      return { ...parts, platform: config.platform, host: dockerGpuHost(config) };
+    case "kubernetes":
+      return {
+        ...parts,
+        platform: config.platform,
+        cluster: kubernetesCluster(config),
+        gateway: config.gateway,
+      };
+    case "aws":
+      return { ...parts, platform: config.platform };
+  }
 }
 
 function planModel(

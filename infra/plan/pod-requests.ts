@@ -4,6 +4,7 @@
  * what a build takes is estimated by engine/engine-size.ts.
  */
 import type { Release } from "./catalogue/types.ts";
+import type { CpuModelPlan } from "./cpu-stack.ts";
 import { checkpointGiB, engineBytesGiB, hostMemoryGiB } from "./engine/engine-size.ts";
 import { worldSize } from "./fit/placement.ts";
 import type { ModelSpec, PoolSpec } from "./spec.ts";
@@ -26,12 +27,32 @@ const RANK_MEMORY_MIB = 2 * MIB_PER_GIB;
 /** The encoders of a stack, one replica. */
 export const ENCODERS_REQUEST: HostResources = { cpuMillis: 1000, memoryMiB: 3 * MIB_PER_GIB };
 
+/** The gateway, one replica: it holds requests, and decodes their images. */
+export const GATEWAY_REQUEST: HostResources = { cpuMillis: 250, memoryMiB: MIB_PER_GIB };
+
+/** A database that a stack runs itself; MongoDB's cache is 1 GiB. */
+export const DATABASE_REQUEST: HostResources = { cpuMillis: 250, memoryMiB: 2 * MIB_PER_GIB };
+
 /** One server of a model. */
 export function serverRequest(model: ModelSpec): HostResources {
   const ranks = worldSize(model);
   return {
     cpuMillis: SERVER_CPU_MILLIS + RANK_CPU_MILLIS * ranks,
     memoryMiB: SERVER_MEMORY_MIB + RANK_MEMORY_MIB * ranks,
+  };
+}
+
+/** tritonserver with one Python model and small weights, `/dev/shm` in memory included. */
+const CPU_SERVER_MEMORY_MIB = 1.5 * MIB_PER_GIB;
+const BYTES_PER_MIB = 2 ** 20;
+
+/** One server of a model on a CPU: the threads that it was given, else one core, and more where the machine has more. */
+export function cpuServerRequest(model: CpuModelPlan): HostResources {
+  const { threads, parallelRequests, contextTokens, catalogue } = model;
+  const cacheMiB = (parallelRequests * contextTokens * catalogue.kvBytesPerToken) / BYTES_PER_MIB;
+  return {
+    cpuMillis: 1000 * Math.max(1, threads),
+    memoryMiB: CPU_SERVER_MEMORY_MIB + Math.ceil(cacheMiB),
   };
 }
 

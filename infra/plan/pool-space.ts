@@ -25,6 +25,8 @@ interface PoolSpace {
   readonly homeless: readonly Pod[];
   /** Most GPU slots that are free on one machine. */
   readonly mostFreeSlots: number;
+  /** Whether there is a machine on whose GPUs nobody is. */
+  readonly hasIdleMachine: boolean;
 }
 
 /** The pool that serves a model; a resolved model has one. */
@@ -65,12 +67,25 @@ export function packPool(spec: GpuStackSpec, pool: PoolSpec): PoolSpace {
     else homeless.push(pod);
   }
   const untouched = machines.length < pool.nodes.max ? whole.slots : 0;
-  return { homeless, mostFreeSlots: Math.max(untouched, ...machines.map(({ slots }) => slots)) };
+  const mostFreeSlots = Math.max(untouched, ...machines.map(({ slots }) => slots));
+  return { homeless, mostFreeSlots, hasIdleMachine: mostFreeSlots === whole.slots };
+}
+
+/**
+ * Whether a pool has GPUs for one more server beside all that it serves. A slot of a GPU that is shared in time is none:
+ * its memory is not divided, and old and new server would not fit into it together.
+ */
+export function canSurge(spec: GpuStackSpec, pool: PoolSpec, slots: number): boolean {
+  return pool.sharing.mode !== "timeSlicing" && packPool(spec, pool).mostFreeSlots >= slots;
 }
 
 function dockerSpace(spec: GpuStackSpec, pool: PoolSpec): PoolSpace {
   const taken = new Set(hostGpuIndices(spec, pool).flatMap(({ indices }) => indices));
-  return { homeless: [], mostFreeSlots: pool.machine.gpus - taken.size };
+  return {
+    homeless: [],
+    mostFreeSlots: pool.machine.gpus - taken.size,
+    hasIdleMachine: taken.size === 0,
+  };
 }
 
 /** Pods of a pool, the most GPUs first. */
@@ -133,13 +148,17 @@ export function crowding(
   return { homelessPods: space.homeless.length, waitingBuilds: waitingBuilds(spec, pool, space).length };
 }
 
-/** Models whose engines find no GPU to be built on while all servers run; none where a build stops the model's server. */
+/**
+ * Models whose engines find no GPU to be built on while all servers run; none where a build stops the model's server. Time
+ * slicing does not divide a GPU's memory, so that a build keeps to machines on which nobody serves.
+ */
 export function waitingBuilds(
   spec: GpuStackSpec,
   pool: PoolSpec,
-  { mostFreeSlots }: Pick<PoolSpace, "mostFreeSlots">,
+  { mostFreeSlots, hasIdleMachine }: Pick<PoolSpace, "mostFreeSlots" | "hasIdleMachine">,
 ): readonly ModelSpec[] {
   if (spec.whenFull === "stopServer") return [];
+  if (pool.sharing.mode === "timeSlicing" && !hasIdleMachine) return buildsOf(spec, pool);
   return buildsOf(spec, pool).filter((model) => worldSize(model) > mostFreeSlots);
 }
 

@@ -138,6 +138,8 @@ export interface PoolSpec {
   readonly hourlyUsd?: number | undefined;
   /** Disk for images and scratch in GiB. */
   readonly diskGiB: number;
+  /** Whether its machines have the images before a pod wants them. */
+  readonly prePullsImages?: boolean | undefined;
   readonly path: string;
 }
 

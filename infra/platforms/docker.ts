@@ -7,13 +7,14 @@ import { dockerStack } from "../plan/docker/docker-stack.ts";
 import { type DockerStack, SECRET_PATHS, type SecretName } from "../plan/docker/types.ts";
 import type { DockerGpuPlan } from "../plan/gpu-stack.ts";
 import { deployContainers } from "./docker-containers.ts";
+import { secretValues } from "./secret-values.ts";
 
 /** Registers the resources of a stack on a Docker host. */
 export function deployDocker(plan: DockerCpuPlan | DockerGpuPlan): DeployedStack {
   const { images } = planImages(plan);
   const stack = dockerStack(plan, { stack: pulumi.getStack(), images });
 
-  deployContainers(stack, { uri: plan.host.uri, secrets: secrets(stack) });
+  deployContainers(stack, { uri: plan.host.uri, secrets: secretValues(SECRET_PATHS, secretNames(stack)) });
 
   const { hourlyUsd, monthlyUsd, buildUsd, pricesAsOf } = plan.cost;
   return {
@@ -26,22 +27,8 @@ export function deployDocker(plan: DockerCpuPlan | DockerGpuPlan): DeployedStack
   };
 }
 
-/** Those that containers name. The plan has no secret, so they are read from the stack's configuration here. */
-function secrets(stack: DockerStack): Partial<Record<SecretName, pulumi.Output<string>>> {
-  const config = new pulumi.Config();
-  const names = new Set(stack.containers.flatMap(({ secretFiles }) => Object.values(secretFiles)));
-  return Object.fromEntries(
-    [...names].map((name) => {
-      const [key = "", ...path] = SECRET_PATHS[name].split(".");
-      return [name, config.requireSecretObject<unknown>(key).apply((value) => textAt(value, path))];
-    }),
-  );
-}
-
-function textAt(value: unknown, path: readonly string[]): string {
-  const found = path.reduce<unknown>((inner, key) => (inner as Record<string, unknown>)[key], value);
-  // Encrypted where nothing is deployed, and so nobody decrypts: a rendered stack, which shows no secret anyway.
-  return typeof found === "string" ? found : "";
+function secretNames({ containers }: DockerStack): readonly SecretName[] {
+  return containers.flatMap(({ secretFiles }) => Object.values(secretFiles));
 }
 
 function models(plan: DockerCpuPlan | DockerGpuPlan): ModelOutput[] {

@@ -9,6 +9,7 @@ type Deploy<P extends StackPlan["platform"]> = (plan: Extract<StackPlan, { platf
 const platforms: { readonly [P in StackPlan["platform"]]?: () => Promise<Deploy<P>> } = {
   local: async () => (await import("./local.ts")).deployLocal,
   docker: async () => (await import("./docker.ts")).deployDocker,
+  kubernetes: async () => (await import("./kubernetes.ts")).deployKubernetes,
 };
 
 /** @throws ConfigError where this version has no components for the platform. */

@@ -103,6 +103,7 @@ export function stackFiles(count: number): Record<string, unknown>[] {
       hub: { tokenSecret: { name: "hub-token" } },
       pools: GPUS.map((gpu, index) => ({
         name: poolName(index),
+        nodeSelector: { pool: poolName(index) },
         machine: { gpu, gpus: 8, vcpus: 192, memoryGiB: 2048, localDiskGB: 8000, networkMbps: 100_000 },
         nodes: { min: 1, max: 200 },
         diskGiB: 2000,

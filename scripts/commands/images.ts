@@ -1,6 +1,7 @@
 import { IMAGE_NAMES } from "../../infra/plan/docker/types.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { type ImageState, imageStates } from "../images/image-states.ts";
+import { type ImageTarget, imageTarget } from "../images/image-target.ts";
 import { makeImage, requireBuildKit } from "../images/make-images.ts";
 import { downloadGB, downloadSeconds } from "../images/missing-images.ts";
 import { duration, textTable } from "../plan/text-table.ts";
@@ -10,11 +11,12 @@ import { type EngineReading, readDocker } from "../preflight/docker-reading.ts";
 import { findingsReport } from "../preflight/finding.ts";
 import { type HostProbe, hostProbe } from "../preflight/host-probe.ts";
 import { readMachine } from "../preflight/machine-reading.ts";
-import { type DockerTarget, dockerTarget, readPlan } from "../program/docker-target.ts";
+import { readPlan } from "../program/docker-target.ts";
 import { type Command, type CommandContext, EXIT } from "./command.ts";
 
 export const command: Command = {
-  summary: "Builds the images of a stack on its Docker host, pushes them, and locks their digests.",
+  summary:
+    "Builds the images of a stack on its Docker host, or on this machine for a cluster; pushes them, and locks their digests.",
   usage: "[--stack NAME] [--push] [--only NAME …] [--secret id=ID,src=FILE …] [--dry-run]",
   details: [
     "--push               push to images.registry of the stack file, and write the digests to images.lock.json",
@@ -32,13 +34,15 @@ export const command: Command = {
   },
   async run({ stack, values }) {
     const plan = readPlan(stack);
-    if (plan.platform !== "docker")
-      throw new UserError(`images is for \`platform: docker\`, and ${stack.name} is ${plan.platform}.`);
-    const target = dockerTarget(plan, stack.name);
+    const target = imageTarget(plan);
+    if (target === null)
+      throw new UserError(
+        `images is for \`platform: docker\` and \`kubernetes\`, and ${stack.name} is ${plan.platform}.`,
+      );
     const push = values.push === true;
-    if (push && plan.host.registry === null)
+    const { uri, registry } = target;
+    if (push && registry === null)
       throw new UserError("--push has nowhere to push to; set images.registry in the stack file.");
-    const { uri } = plan.host;
     const probe = hostProbe(uri);
     const engine = await requireEngine(uri, probe);
     const only = list(values.only);
@@ -70,10 +74,10 @@ async function requireEngine(uri: string, probe: HostProbe): Promise<EngineReadi
 }
 
 /** What the host has yet to get; a push takes no room. */
-function totalGB(states: readonly ImageState[], { images }: DockerTarget, engine: EngineReading): number {
+function totalGB(states: readonly ImageState[], { options }: ImageTarget, engine: EngineReading): number {
   return states
     .filter(({ steps }) => steps.includes("build") || steps.includes("pull"))
-    .reduce((sum, { image }) => sum + downloadGB(image.name, images, engine.images), 0);
+    .reduce((sum, { image }) => sum + downloadGB(image.name, options, engine.images), 0);
 }
 
 const STATES = { locked: "locked", onHost: "on the host", missing: "not there" } as const;
@@ -93,7 +97,7 @@ function report(states: readonly ImageState[], gb: number): string {
   return [...lines, "", needs].join("\n");
 }
 
-function refuseUnknown(only: readonly string[], { needed }: DockerTarget): void {
+function refuseUnknown(only: readonly string[], { needed }: ImageTarget): void {
   const unknown = only.find((name) => !(needed as readonly string[]).includes(name));
   if (unknown !== undefined)
     throw new UsageError(`--only ${unknown} is no image of this stack; it has ${needed.join(", ")}.`);

@@ -3,7 +3,7 @@ import { imageSource } from "../../infra/plan/docker/image-sources.ts";
 import { imageTag, lockKey } from "../../infra/plan/docker/images.ts";
 import type { DockerImage } from "../../infra/plan/docker/types.ts";
 import { shortReference } from "../preflight/docker-reading.ts";
-import type { DockerTarget } from "../program/docker-target.ts";
+import type { ImageTarget } from "./image-target.ts";
 
 export interface ImageState {
   readonly image: DockerImage;
@@ -26,11 +26,11 @@ interface StateOptions {
 
 /** In the order of the plan. */
 export function imageStates(
-  { stack, images, plan }: DockerTarget,
+  { images, options, registry }: ImageTarget,
   { push, onHost }: StateOptions,
 ): readonly ImageState[] {
-  const { contentHashes, lock, triton } = images;
-  return stack.images.map((image) => {
+  const { contentHashes, lock, triton } = options;
+  return images.map((image) => {
     const { name } = image;
     const contentHash = contentHashes[name] ?? "";
     const key = lockKey(name, triton);
@@ -45,9 +45,7 @@ export function imageStates(
       key,
       contentHash,
       pushReference:
-        isOfficial || plan.host.registry === null
-          ? null
-          : `${plan.host.registry}/${name}:${imageTag(name, contentHash, triton)}`,
+        isOfficial || registry === null ? null : `${registry}/${name}:${imageTag(name, contentHash, triton)}`,
       state: isLocked ? "locked" : isOnHost ? "onHost" : "missing",
       steps: isLocked ? [] : [...made, ...kept],
     };

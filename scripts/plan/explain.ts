@@ -4,7 +4,7 @@ import { type GoldenPicture, goldenPictures } from "../../infra/plan/catalogue/g
 import { explainEncoders } from "../../infra/plan/encoders/explain.ts";
 import { gpuIdentity } from "../../infra/plan/engine/engine-plan.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
-import { downloadSteps, weightsDirectory } from "../../infra/plan/engine/weights.ts";
+import { downloadSteps, isInStore, weightsDirectory } from "../../infra/plan/engine/weights.ts";
 import type { GpuPlan, ModelPlan } from "../../infra/plan/gpu-stack.ts";
 import { fillTemplateLines } from "../../infra/plan/repository/fill-lines.ts";
 import { TRITON_PORTS } from "../../infra/plan/repository/launch.ts";
@@ -79,7 +79,8 @@ function containerChapter(
     // MPI and Triton's Python models share memory; Docker's default is 64 MiB.
     ...["--shm-size=2g", "--ulimit", "memlock=-1", "--ulimit", "stack=67108864"],
     ...["--volume", `${storePath}:/store`],
-    ...(spec.engine.weights.kind === "folder"
+    // A folder of the store is there already.
+    ...(spec.engine.weights.kind === "folder" && !isInStore(spec.engine.weights.path)
       ? ["--volume", `${spec.engine.weights.path}:${spec.engine.weights.path}`]
       : []),
     ...secretVariables(spec.engine).flatMap((name) => ["--env", name]),

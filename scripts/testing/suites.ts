@@ -40,7 +40,15 @@ type Execute = (
   options?: { readonly cwd?: string; readonly env?: NodeJS.ProcessEnv },
 ) => Promise<number>;
 
-export type SuiteName = "check" | "unit" | "python" | "programs" | "services" | "stack" | "docker";
+export type SuiteName =
+  | "check"
+  | "unit"
+  | "python"
+  | "programs"
+  | "services"
+  | "stack"
+  | "docker"
+  | "cluster";
 
 /** Without npx, which takes as long to start as some suites to run. */
 const nodeBin = (name: string) => join(projectRoot, "node_modules/.bin", name);
@@ -104,6 +112,11 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     needsPython: false,
     run: (context) => vitest("docker", context),
   },
+  cluster: {
+    summary: "objects on a Kubernetes API server, scheduler and controllers of its own, built once with Go",
+    needsPython: false,
+    run: (context) => vitest("cluster", context),
+  },
 };
 
 /** What `npm test` runs; the others have commands of their own. */
@@ -123,6 +136,7 @@ export const STAGES: readonly (readonly SuiteName[])[] = [
   ["python", "services"],
   ["programs", "stack"],
   ["docker"],
+  ["cluster"],
 ];
 
 /**

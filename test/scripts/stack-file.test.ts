@@ -21,7 +21,7 @@ function read(text: string) {
 
 describe("a stack file", () => {
   test("of the project parses: every one that is committed", () => {
-    expect(stackNames()).toEqual(expect.arrayContaining(["dev", "local"]));
+    expect(stackNames()).toEqual(expect.arrayContaining(["dev", "local", "onprem"]));
     const local = readStackFile(stackReference("local"));
     expect(parseConfig(fromRuntimeConfig(local.values, "engine-room")).platform).toBe("local");
   });

@@ -143,11 +143,29 @@ describe("imports point one way: catalogue ◀ plan ◀ components ◀ platforms
     expect(Object.keys(shared).filter((name) => !used.has(name))).toEqual([]);
   });
 
-  test("a local stack loads nothing that plans GPUs", () => {
-    const loaded = new Set(["infra/index.ts", "scripts/stack/tryout-backend.ts"]);
+  /** All that is loaded with some files, but for what is loaded on demand. */
+  function loadedWith(...files: string[]): ReadonlySet<string> {
+    const loaded = new Set(files);
     for (const file of loaded)
       for (const { target, typeOnly, onDemand } of imports.filter((one) => one.file === file))
         if (!typeOnly && !onDemand) loaded.add(target);
+    return loaded;
+  }
+
+  test("a stack loads the SDK of its own platform, class by class", () => {
+    const ofKubernetes = (files: ReadonlySet<string>) =>
+      [...files].filter((file) => file.startsWith("@pulumi/kubernetes"));
+    expect(
+      ofKubernetes(loadedWith("infra/index.ts", "infra/platforms/local.ts", "infra/platforms/docker.ts")),
+    ).toEqual([]);
+    const own = ofKubernetes(loadedWith("infra/platforms/kubernetes.ts"));
+    expect(own).toContain("@pulumi/kubernetes/apps/v1/deployment.js");
+    // An index reads all classes of its folder.
+    expect(own.filter((file) => !/\/[a-z]\w+\.js$/.test(file) || file.endsWith("/index.js"))).toEqual([]);
+  });
+
+  test("a local stack loads nothing that plans GPUs", () => {
+    const loaded = loadedWith("infra/index.ts", "scripts/stack/tryout-backend.ts");
     expect(loaded).toContain("infra/plan/cpu-stack.ts");
     expect([...loaded].filter((file) => /^infra\/plan\/(gpu-stack|checks|engine|fit)\b/.test(file))).toEqual(
       [],

@@ -31,6 +31,8 @@ export interface CpuModel {
   readonly source: WeightSource & { readonly kind: "package" };
   /** Longest context that the model was trained for, in tokens. */
   readonly trainedContextTokens: number;
+  /** Memory of one token of one request's context, in 16-bit numbers: 2 × layers × KV heads × head size × 2 bytes. */
+  readonly kvBytesPerToken: number;
   /** Jinja template, after the tokenizer's own (`tokenizer.chat_template` in the GGUF file). */
   readonly chatTemplate: string;
   /** Texts that end an answer. */
@@ -55,6 +57,8 @@ export const cpuModels: Readonly<Record<ModelName, CpuModel>> = {
       },
     },
     trainedContextTokens: 8192,
+    // 30 layers, 3 KV heads of 64 numbers: config.json of HuggingFaceTB/SmolLM2-135M-Instruct.
+    kvBytesPerToken: 23_040,
     // ChatML without the system prompt that the tokenizer's own template adds by default: with it, these 4-bit weights
     // miss questions that they answer without ("What is the capital of France?").
     chatTemplate:

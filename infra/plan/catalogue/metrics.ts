@@ -4,7 +4,8 @@
 import { RELEASE_TAGS, type ReleaseTag } from "./releases.ts";
 import type { Flavour } from "./types.ts";
 
-interface MetricRow {
+/** What a metric is. */
+export interface MetricRow {
   readonly kind: "counter" | "gauge" | "histogram";
   /** What one unit of its value is. */
   readonly unit: string;

@@ -1,6 +1,14 @@
 /** Who reaches what, and with which credentials. No credential is ever shown. */
 import type { GpuStackConfig } from "../../config/config.ts";
 import { type Check, modelCheck, type Remark, stackCheck } from "./finding.ts";
+import {
+  publicHasKeys,
+  publicHasTls,
+  type RemoteGateway,
+  type RemotePlatform,
+  tlsHasHostname,
+  tlsHasOneCertificate,
+} from "./gateway-access.ts";
 
 const OPEN_TO_ALL = "0.0.0.0/0";
 
@@ -33,71 +41,10 @@ export const accessChecks = {
     ];
   }),
 
-  publicHasKeys: stackCheck(["gateway"], ({ config: { gateway } }) => {
-    if (gateway.exposure !== "public" || gateway.apiKeys.length > 0) return [];
-    return [
-      {
-        path: "gateway.apiKeys",
-        reason: "With exposure: public and no key, everybody on the internet can use the GPUs.",
-        fix: "Make a key with `npm run key` and add the lines that it prints, or write exposure: internal.",
-      },
-    ];
-  }),
-
-  publicHasTls: stackCheck(["gateway"], ({ config }) => {
-    // A Docker host has no exposure: public.
-    if (config.platform === "docker") return [];
-    const { gateway, platform } = config;
-    if (gateway.exposure !== "public" || gateway.tls !== undefined) return [];
-    return [
-      {
-        path: "gateway.tls",
-        reason: "With exposure: public and no certificate, keys and prompts cross the internet in clear.",
-        fix: `Set one of ${tlsKeys(platform)} and gateway.hostname, or write exposure: internal.`,
-      },
-    ];
-  }),
-
-  tlsHasHostname: stackCheck(["gateway"], ({ config }) => {
-    if (config.platform === "docker") return [];
-    const { gateway } = config;
-    if (gateway.tls === undefined || gateway.hostname !== undefined) return [];
-    return [
-      {
-        path: "gateway.hostname",
-        reason: "A certificate is for a name, and none is given.",
-        fix: "Set the name by which clients reach the gateway.",
-      },
-    ];
-  }),
-
-  tlsHasOneCertificate: stackCheck(["gateway"], ({ config }): readonly Remark[] => {
-    if (config.platform === "docker" || config.gateway.tls === undefined) return [];
-    const { platform } = config;
-    const given = Object.entries(config.gateway.tls).flatMap(([key, value]) =>
-      value === undefined ? [] : [key],
-    );
-    if (given.includes("certificateArn") && platform !== "aws") {
-      return [
-        {
-          path: "gateway.tls.certificateArn",
-          reason: `Certificates of ACM exist on AWS only, and the platform is ${platform}.`,
-          fix: `Use ${tlsKeys(platform)}.`,
-        },
-      ];
-    }
-    if (given.length === 1) return [];
-    return [
-      {
-        path: "gateway.tls",
-        reason:
-          given.length === 0
-            ? "It does not say where the certificate comes from."
-            : `${given.join(" and ")} each name a certificate, and only one is used.`,
-        fix: `Set one of ${tlsKeys(platform)}.`,
-      },
-    ];
-  }),
+  publicHasKeys: gatewayCheck(publicHasKeys),
+  publicHasTls: gatewayCheck(publicHasTls),
+  tlsHasHostname: gatewayCheck(tlsHasHostname),
+  tlsHasOneCertificate: gatewayCheck(tlsHasOneCertificate),
 
   apiCidrsAreGiven: stackCheck(["access", "compute"], ({ config }) => {
     if (config.platform !== "aws" || config.compute !== "eks" || config.access.apiCidrs.length > 0) return [];
@@ -145,10 +92,11 @@ function tokenAdvice({ platform }: GpuStackConfig): string {
   return `${references[platform]}, or hub.token with \`pulumi config set --secret --path engine-room:hub.token\``;
 }
 
-/** Keys that name a certificate, as a list for people. */
-function tlsKeys(platform: "kubernetes" | "aws"): string {
-  const keys = platform === "aws" ? ["certificateArn", "secretName", "issuer"] : ["secretName", "issuer"];
-  return keys.map((key) => `gateway.tls.${key}`).join(", ");
+/** A Docker host has no exposure: public, and no TLS. */
+function gatewayCheck(rule: (gateway: RemoteGateway, platform: RemotePlatform) => readonly Remark[]): Check {
+  return stackCheck(["gateway"], ({ config }) =>
+    config.platform === "docker" ? [] : rule(config.gateway, config.platform),
+  );
 }
 
 function isCidr(text: string): boolean {

@@ -123,7 +123,10 @@ function noFreeGpu(spec: GpuStackSpec, pool: PoolSpec, model: ModelSpec, free: n
   const isHost = spec.platform === "docker";
   return {
     path: isHost ? "engines.whenFull" : `${pool.path}.nodes.max`,
-    reason: `When all servers run, ${free === 0 ? "no GPU" : `only ${count(free, "GPU")} of a machine`} of ${machineWords(spec, pool).pool} is free, and building ${model.serving.name} takes ${ranks}.`,
+    reason:
+      pool.sharing.mode === "timeSlicing"
+        ? `Time slicing does not divide a GPU's memory, so that ${model.serving.name} is built on a machine on which nobody serves; when all servers run, ${pool.name} has none.`
+        : `When all servers run, ${free === 0 ? "no GPU" : `only ${count(free, "GPU")} of a machine`} of ${machineWords(spec, pool).pool} is free, and building ${model.serving.name} takes ${ranks}.`,
     fix: isHost
       ? `Use a host with more GPUs, ${stop}.`
       : `Use ${pool.nodes.max + 1}, name a pool with ${gpuOf(pool)} for builds in buildPool, ${stop}.`,

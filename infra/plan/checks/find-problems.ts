@@ -6,6 +6,7 @@ import { isReleaseKnown } from "../resolve-stack.ts";
 import type { GpuStackSpec } from "../spec.ts";
 import { accessChecks } from "./access.ts";
 import { buildChecks } from "./builds.ts";
+import { clusterChecks } from "./cluster.ts";
 import { customModelChecks } from "./custom-models.ts";
 import { encoderChecks } from "./encoders.ts";
 import { engineChecks } from "./engine.ts";
@@ -22,6 +23,7 @@ import { servingChecks } from "./serving.ts";
 export const checks = {
   ...releaseChecks,
   ...platformChecks,
+  ...clusterChecks,
   ...customModelChecks,
   ...nameChecks,
   ...engineChecks,

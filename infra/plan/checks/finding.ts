@@ -1,6 +1,5 @@
 /** What a check has to say, and which keys of the stack file decide it. */
 import type { GpuStackConfig } from "../../config/config.ts";
-import type { GpuModelConfig } from "../../config/gpu-models.ts";
 import type { HostConfig, PoolConfig } from "../../config/gpu-stacks.ts";
 import { type Problem, showValue } from "../../problems.ts";
 import type { MemoryFit } from "../fit/types.ts";
@@ -13,7 +12,7 @@ type KeysOf<T> = T extends unknown ? keyof T & string : never;
  * about the stack; `pools.nodes` that of any pool, and of the host of a Docker stack.
  */
 export type Key =
-  | `models.${KeysOf<GpuModelConfig>}`
+  | `models.${KeysOf<GpuStackConfig["models"][number]>}`
   | `pools.${KeysOf<PoolConfig> | KeysOf<HostConfig>}`
   | Exclude<KeysOf<GpuStackConfig>, "models" | "pools" | "host">;
 

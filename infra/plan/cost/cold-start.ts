@@ -73,11 +73,14 @@ function imagePull(stack: GpuStackSpec, pool: PoolSpec): Step {
   const known = stack.release.imageGB;
   const gb = known ?? UNKNOWN_IMAGE_GB;
   const { networkMbps } = pool.machine;
+  const size = `${gb} GB${known === null ? " (size unknown, taken as this)" : ""}`;
+  if (pool.prePullsImages === true)
+    return { what: "imagePull", seconds: 0, arithmetic: `${size} of every machine's disk, pulled before` };
   const rate = Math.min(networkMbps > 0 ? networkMbps / 8 : Infinity, UNPACK_MB_PER_SECOND);
   return {
     what: "imagePull",
     seconds: Math.round((gb * 1000) / rate),
-    arithmetic: `${gb} GB${known === null ? " (size unknown, taken as this)" : ""} at ${Math.round(rate)} MB/s, download and unpacking`,
+    arithmetic: `${size} at ${Math.round(rate)} MB/s, download and unpacking`,
   };
 }
 

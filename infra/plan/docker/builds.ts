@@ -1,10 +1,14 @@
 /** Tasks that fill the engine store: one for each engine, for weights that are served without one, and for the encoders. */
-import { jsonDigest } from "../canonical-json.ts";
 import { encoderBuildSpec, engineBuildSpec, SPEC_FILES } from "../container-specs.ts";
-import { buildEstimate } from "../cost/build-seconds.ts";
 import { shortKey } from "../engine/engine-key.ts";
 import type { DockerGpuPlan, ModelPlan } from "../gpu-stack.ts";
 import { MPI_ENVIRONMENT } from "../repository/launch.ts";
+import {
+  BUILD_STOP_SECONDS,
+  buildTimeoutSeconds,
+  ENCODER_TIMEOUT_SECONDS,
+  storeBuilds,
+} from "../store-builds.ts";
 import { container } from "./container.ts";
 import { SECRET_FILES } from "./databases.ts";
 import { buildGpus, encoderGpus, GPU_OPTIONS, gpuOption, hostPool } from "./gpu-options.ts";
@@ -18,18 +22,6 @@ export interface PlannedBuild {
   /** Models of the stack that need what it makes; none for the encoders. */
   readonly models: readonly string[];
 }
-
-/**
- * A build that takes longer hangs: estimates are right within a factor of two, and a hub may give a quarter of the rate that
- * they assume.
- */
-const TIMEOUT_ESTIMATES = 4;
-const TIMEOUT_BASE_SECONDS = 1800;
-/** Three small models, each downloaded, exported, and built in minutes; no log to estimate from. */
-const ENCODER_TIMEOUT_SECONDS = 3600;
-
-/** A build ends between two steps, or kills the one that runs and cleans up. */
-const STOP_SECONDS = 30;
 
 /**
  * Builds in the order in which they run, one after the other: memory and disk of the machine are planned for one conversion at
@@ -55,27 +47,11 @@ export function buildsBefore(
     .map((build) => build.container.name);
 }
 
-/** Two models with the same engine share one build. */
 function engineBuilds(stack: string, plan: DockerGpuPlan): readonly PlannedBuild[] {
-  const keyed = plan.models.flatMap((model) => {
-    const key = storeKey(model);
-    return key === null ? [] : [{ model, key }];
-  });
-  return keyed
-    .filter(({ key }, index) => keyed.findIndex((other) => other.key === key) === index)
-    .map(({ model, key }) => ({
-      ...engineBuild(stack, plan, model, key),
-      models: keyed.filter((other) => other.key === key).map((other) => other.model.name),
-    }));
-}
-
-/** Content address of what a model needs of the store; null where its weights lie in a folder and it has no engine. */
-function storeKey({ spec, engine }: ModelPlan): string | null {
-  if (engine !== null) return engine.key;
-  const { model, weights, row } = spec.engine;
-  if (weights.kind === "folder") return null;
-  const { include, exclude } = row.source;
-  return jsonDigest({ model, weights, include, exclude });
+  return storeBuilds(plan.models).map(({ model, key, models }) => ({
+    ...engineBuild(stack, plan, model, key),
+    models,
+  }));
 }
 
 function engineBuild(
@@ -107,7 +83,7 @@ function engineBuild(
           ...weightsMounts(spec),
           ...token.mounts,
         ],
-        timeoutSeconds: buildTimeoutSeconds(plan, model),
+        timeoutSeconds: buildTimeoutSeconds(model, hostPool(plan)),
       },
       key,
     ),
@@ -150,7 +126,7 @@ function buildOptions(plan: DockerGpuPlan, gpuIndices: readonly number[]) {
     secretFiles: hubToken(plan).secretFiles,
     gpus: gpuOption(plan, gpuIndices),
     lifecycle: "task" as const,
-    stopTimeoutSeconds: STOP_SECONDS,
+    stopTimeoutSeconds: BUILD_STOP_SECONDS,
   };
 }
 
@@ -163,10 +139,4 @@ function hubToken({ host }: DockerGpuPlan): Pick<DockerContainer, "environment" 
   return token.kind === "secret"
     ? { environment, secretFiles: { [path]: "hubToken" }, mounts: [] }
     : { environment, secretFiles: {}, mounts: [{ source: { hostPath: token.path }, path, readOnly: true }] };
-}
-
-function buildTimeoutSeconds(plan: DockerGpuPlan, { spec, engine }: ModelPlan): number {
-  const { seconds, parts } = buildEstimate(spec.engine, hostPool(plan));
-  const estimated = engine === null ? (parts.find(({ what }) => what === "download")?.seconds ?? 0) : seconds;
-  return TIMEOUT_BASE_SECONDS + TIMEOUT_ESTIMATES * estimated;
 }

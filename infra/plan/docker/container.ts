@@ -1,6 +1,7 @@
 /** What the containers of a stack have in common: names, labels, and values of what most of them leave as it is. */
 
 import { LOOPBACK } from "../catalogue/published-ports.ts";
+import { nodeCheck } from "../database-servers.ts";
 import { TRITON_PORTS, type TritonPorts } from "../repository/launch.ts";
 import type { ContainerRole, DockerContainer, DockerHealth, DockerPort } from "./types.ts";
 
@@ -93,8 +94,7 @@ export function tritonHealth(startPeriodSeconds: number): DockerHealth {
   return health(["python3", "-c", program], startPeriodSeconds);
 }
 
-/** Every image with Node.js has fetch. */
+/** Asks an address of the container itself. */
 export function nodeHealth(url: string, startPeriodSeconds: number): DockerHealth {
-  const program = `fetch("${url}").then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))`;
-  return health(["node", "-e", program], startPeriodSeconds);
+  return health(nodeCheck(url), startPeriodSeconds);
 }

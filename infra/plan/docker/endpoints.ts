@@ -1,6 +1,6 @@
 /** Where a stack on a Docker host answers, and what its users have to know. All addresses are the host's own. */
 import { LOOPBACK } from "../catalogue/published-ports.ts";
-import type { DockerCpuPlan } from "../cpu-stack.ts";
+import { cpuWeightNotes, type DockerCpuPlan } from "../cpu-stack.ts";
 import { type Endpoints, type ModelEndpoints, tritonEndpoints } from "../endpoints.ts";
 import type { DockerGpuPlan } from "../gpu-stack.ts";
 import type { TritonPorts } from "../repository/launch.ts";
@@ -50,7 +50,7 @@ function databaseEndpoints(plan: DockerPlan): Pick<Endpoints, "mongo" | "vector"
 export function dockerNotes(plan: DockerPlan, volumes: readonly DockerVolume[]): readonly string[] {
   return [
     ...keyNote(plan),
-    ...weightNote(plan),
+    ...(plan.tier === "cpu" ? cpuWeightNotes(plan) : []),
     ...storeNote(plan),
     ...bucketNote(plan),
     ...keptNote(volumes.filter(({ isKept }) => isKept)),
@@ -62,17 +62,6 @@ function keyNote({ gateway, host }: DockerPlan): readonly string[] {
   return [
     `Everybody who reaches ${host.gatewayAddress}:${gateway.port} may use the models: gateway.apiKeys is empty; \`npm run key\` makes a key.`,
   ];
-}
-
-function weightNote(plan: DockerPlan): readonly string[] {
-  if (plan.tier === "gpu") return [];
-  const kinds = plan.encoders.vision.sources.map(({ kind }) => kind);
-  if (kinds.length === 1 && kinds[0] === "hub") return [];
-  return kinds.includes("hub")
-    ? [
-        "Where the model hub did not answer, images find like images, but words do not find images: the log of the encoders says which weights were taken.",
-      ]
-    : ["Image embeddings do not come from CLIP: words do not find images."];
 }
 
 function storeNote(plan: DockerPlan): readonly string[] {

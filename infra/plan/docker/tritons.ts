@@ -1,7 +1,8 @@
 /** Servers of the GPU tier: a Triton for each language model, and one for the encoders. */
 import { encoderServerSpec, SPEC_FILES, serverSpec } from "../container-specs.ts";
-import type { DockerGpuPlan, ModelPlan } from "../gpu-stack.ts";
+import type { DockerGpuPlan } from "../gpu-stack.ts";
 import { MPI_ENVIRONMENT } from "../repository/launch.ts";
+import { ENCODERS_START_SECONDS, startSeconds } from "../server-times.ts";
 import { buildsBefore, type PlannedBuild } from "./builds.ts";
 import { container, tritonHealth, tritonPorts } from "./container.ts";
 import { encoderGpus, GPU_OPTIONS, gpuOption, hostPool, modelGpus } from "./gpu-options.ts";
@@ -15,13 +16,6 @@ const SERVE = ["triton_entrypoint", "serve", SPEC_FILES.server] as const;
 
 /** Triton answers what runs for up to 30 s (`--exit-timeout-secs`); then its ranks end. */
 const STOP_SECONDS = 60;
-
-/** Estimates of copy and load are right within a factor of two; the rest is for the start of the container itself. */
-const START_ESTIMATES = 2;
-const START_BASE_SECONDS = 60;
-
-/** Three small graphs, and warm-up. */
-const ENCODERS_START_SECONDS = 120;
 
 /** One server of a model. @param index - Of the model in the stack file. */
 export function modelTriton(
@@ -87,12 +81,4 @@ export function encodersTriton(
     },
     encoders.key,
   );
-}
-
-/** From the start of the container on: its image is there by then. */
-function startSeconds({ coldStart }: ModelPlan): number {
-  const estimated = coldStart.steps
-    .filter(({ what }) => what === "engineCopy" || what === "load")
-    .reduce((sum, { seconds }) => sum + seconds, 0);
-  return START_BASE_SECONDS + START_ESTIMATES * estimated;
 }

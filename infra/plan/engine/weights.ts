@@ -28,6 +28,11 @@ export function weightsIdentity(weights: WeightsSource): string {
   }
 }
 
+/** Whether a folder is in the engine store, which every pod and container has in the same place. */
+export function isInStore(path: string): boolean {
+  return path.startsWith("/store/");
+}
+
 /**
  * Folder of the weights: `/store/weights/<model>/<revision>`, or the user's own. Other sources than the hub are marked,
  * because their revisions are the user's words and need not be unlike.

@@ -43,7 +43,8 @@ export function resolvePools(config: GpuStackConfig, report: Report): readonly P
     if (machine === null) return [];
     const { name, nodes, capacity, hourlyUsd, diskGiB } = pool;
     const sharing = resolveSharing(pool.sharing, machine.gpu, path, report);
-    return [{ name, ...machine, sharing, nodes, capacity, hourlyUsd, diskGiB, path }];
+    const prePullsImages = "prePullImages" in pool ? pool.prePullImages : undefined;
+    return [{ name, ...machine, sharing, nodes, capacity, hourlyUsd, diskGiB, prePullsImages, path }];
   });
 }
 

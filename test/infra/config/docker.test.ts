@@ -65,8 +65,9 @@ describe("tiers", () => {
     [
       "one that the platform lacks",
       {
-        platform: "kubernetes",
+        platform: "aws",
         tier: "cpu",
+        region: "us-east-1",
         models: tiers.gpu.models,
         pools: [{ name: "gpu", instanceType: "g5.xlarge" }],
       },

@@ -4,11 +4,12 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { stringify } from "yaml";
 import { imageStates } from "../../../scripts/images/image-states.ts";
+import { type ImageTarget, imageTarget } from "../../../scripts/images/image-target.ts";
 import { lockImage } from "../../../scripts/images/lock-file.ts";
 import { makeImage, requireBuildKit } from "../../../scripts/images/make-images.ts";
 import { downloadGB, missingImages } from "../../../scripts/images/missing-images.ts";
 import { hostProbe } from "../../../scripts/preflight/host-probe.ts";
-import { type DockerTarget, dockerTarget, readPlan } from "../../../scripts/program/docker-target.ts";
+import { readPlan } from "../../../scripts/program/docker-target.ts";
 import { runCommand } from "../plan/run-plan.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "engine-room-images-"));
@@ -38,15 +39,14 @@ const gpu = {
   host: { instanceType: "g5.4xlarge" },
 };
 
-function target(values: Readonly<Record<string, unknown>> = cpu): DockerTarget {
+function target(values: Readonly<Record<string, unknown>> = cpu): ImageTarget {
   configure(values);
   const plan = readPlan({ name: "test", configFile: stackFile });
-  if (plan.platform !== "docker") throw new Error("not a Docker stack");
-  return dockerTarget(plan, "test");
+  return imageTarget(plan) ?? expect.fail("no images");
 }
 
-const built = (name: string, { stack }: DockerTarget): string => {
-  const image = stack.images.find((one) => one.name === name);
+const built = (name: string, { images }: ImageTarget): string => {
+  const image = images.find((one) => one.name === name);
   return image?.kind === "build" ? image.tag : expect.fail(`${name} is not built`);
 };
 
@@ -75,14 +75,33 @@ describe("imageStates", () => {
 
   test("what is locked is left alone, whoever has it", () => {
     const one = target();
-    const contentHash = one.images.contentHashes.services ?? "";
+    const contentHash = one.options.contentHashes.services ?? "";
     const lock = { version: 1, images: { services: { contentHash, reference: "r@sha256:1" } } } as const;
     const states = imageStates(
-      { ...one, images: { ...one.images, lock } },
+      { ...one, options: { ...one.options, lock } },
       { push: true, onHost: new Set() },
     );
     expect(states.find(({ key }) => key === "services")).toMatchObject({ state: "locked", steps: [] });
   });
+});
+
+test("a cluster's images are built by this machine's own engine", () => {
+  const registry = "registry.example.org/room";
+  const of = target({
+    platform: "kubernetes",
+    databases: "container",
+    images: { registry },
+    models: [{ name: "gpt", model: "gpt2-medium" }],
+    pools: [{ name: "gpu", instanceType: "g5.12xlarge", nodes: { min: 1, max: 2 } }],
+  });
+  expect(of).toMatchObject({ registry, uri: "unix:///var/run/docker.sock" });
+  expect(imageStates(of, { push: true, onHost: new Set() }).map(({ key, steps }) => [key, steps])).toEqual([
+    ["services", ["build", "push", "lock"]],
+    ["trtllm-25.07", ["build", "push", "lock"]],
+    ["encoders-25.07", ["build", "push", "lock"]],
+    ["mongo", ["pull", "lock"]],
+    ["qdrant", ["pull", "lock"]],
+  ]);
 });
 
 describe("how much is missing", () => {
@@ -100,13 +119,11 @@ describe("how much is missing", () => {
   });
 
   test("an image is there by its tag or its digest", () => {
-    const { stack } = target();
-    const all = new Set([
-      ...stack.images.map((image) => (image.kind === "build" ? image.tag : image.reference)),
-    ]);
-    expect(missingImages(stack.images, new Set())).toHaveLength(4);
+    const { images } = target();
+    const all = new Set([...images.map((image) => (image.kind === "build" ? image.tag : image.reference))]);
+    expect(missingImages(images, new Set())).toHaveLength(4);
     const short = new Set([...all].map((name) => name.replace(/^docker\.io\/(library\/)?/, "")));
-    expect(missingImages(stack.images, short)).toEqual([]);
+    expect(missingImages(images, short)).toEqual([]);
   });
 });
 
@@ -176,7 +193,7 @@ describe("with a Docker CLI", () => {
       expect.stringContaining("image inspect"),
     ]);
     expect(calls().every(([host]) => host === uri)).toBe(true);
-    const { images } = JSON.parse(readFileSync(lockFile, "utf8")) as DockerTarget["images"]["lock"];
+    const { images } = JSON.parse(readFileSync(lockFile, "utf8")) as ImageTarget["options"]["lock"];
     expect(images.services?.reference).toBe(
       `registry.example.org/room/services@sha256:${"2".padStart(64, "0")}`,
     );
@@ -191,7 +208,7 @@ describe("with a Docker CLI", () => {
   test("a database's own image is pulled and locked by its full name", async () => {
     await make("mongo", false);
     expect(calls()[0]?.[1]).toBe("pull docker.io/library/mongo:8.0.26");
-    const { images } = JSON.parse(readFileSync(lockFile, "utf8")) as DockerTarget["images"]["lock"];
+    const { images } = JSON.parse(readFileSync(lockFile, "utf8")) as ImageTarget["options"]["lock"];
     expect(images.mongo?.reference).toBe(`docker.io/library/mongo@sha256:${"3".padStart(64, "0")}`);
   });
 
@@ -233,7 +250,7 @@ describe("with a Docker CLI", () => {
 
   test("nothing is done where nothing is left to do", async () => {
     const one = target();
-    const names = one.stack.images.map((image) => (image.kind === "build" ? image.tag : image.reference));
+    const names = one.images.map((image) => (image.kind === "build" ? image.tag : image.reference));
     vi.stubEnv(
       "FAKE_IMAGES",
       names.map((name) => `${name.replace(/:([^:]+)$/, "\\t$1")}\\t<none>\\n`).join(""),

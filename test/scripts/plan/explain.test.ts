@@ -129,18 +129,26 @@ describe.each(corrections)("$example, $model", ({ example, model, has, hasNot })
   });
 });
 
-/** A plan of one model on a cluster with room. */
-function planned(model: Readonly<Record<string, unknown>>, release = "25.07"): GpuPlan {
+const machine = { gpu: "A10G", gpus: 4, vcpus: 48, memoryGiB: 192, localDiskGB: 3800 };
+const IN_A_CLUSTER = {
+  platform: "kubernetes",
+  hub: { tokenSecret: { name: "hub-token" } },
+  pools: [{ name: "gpu", machine }],
+};
+const ON_A_HOST = { platform: "docker", host: { machine } };
+
+/** A plan of one model, where there is room. */
+function planned(
+  model: Readonly<Record<string, unknown>>,
+  release = "25.07",
+  where: Readonly<Record<string, unknown>> = IN_A_CLUSTER,
+): GpuPlan {
   const { plan, problems } = planStack(
     parseConfig({
-      platform: "kubernetes",
+      ...where,
       release,
       encoders: false,
       engines: { whenFull: "stopServer" },
-      hub: { tokenSecret: { name: "hub-token" } },
-      pools: [
-        { name: "gpu", machine: { gpu: "A10G", gpus: 4, vcpus: 48, memoryGiB: 192, localDiskGB: 3800 } },
-      ],
       models: [{ name: "model", triton: { streaming: false }, ...model }],
     }),
   );
@@ -165,11 +173,15 @@ describe("the commands", () => {
 
   test("mount the store of the machine, and a folder of weights where they come from one", () => {
     const weights = { from: "folder", path: "/models/gpt2", revision: "first" };
-    const text = explained(planned({ model: "gpt2-medium", weights }));
+    const text = explained(planned({ model: "gpt2-medium", weights }, "25.07", ON_A_HOST));
     expect(text).toContain("--volume /data/store:/store");
     expect(text).toContain("--volume /models/gpt2:/models/gpt2");
     expect(text).toContain("--model_dir /models/gpt2");
     expect(text).not.toContain("huggingface-cli");
+    const stored = { ...weights, path: "/store/own/gpt2" };
+    expect(explained(planned({ model: "gpt2-medium", weights: stored }))).not.toContain(
+      "--volume /store/own",
+    );
   });
 
   test("of a model without engine download its weights and build nothing", () => {

@@ -1,6 +1,9 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { requestProfile } from "@engine-room/triton-requests";
-import { describe, expect, it } from "vitest";
-import { parseConfig } from "../../../containers/services/gateway/src/config.ts";
+import { afterAll, describe, expect, it } from "vitest";
+import { loadConfig, parseConfig } from "../../../containers/services/gateway/src/config.ts";
 import { configOf, sha256 } from "./support.ts";
 
 const good = configOf({ encoders: 8000, model: 8100 });
@@ -147,4 +150,39 @@ describe("configuration", () => {
       expect(problemsOf({ models: [{ name: "m", http }] })[1]).toContain("models[0].http");
     },
   );
+});
+
+describe("a configuration file", () => {
+  const folder = mkdtempSync(join(tmpdir(), "gateway-config-"));
+  afterAll(() => rmSync(folder, { recursive: true }));
+  const written = (name: string, text: string): string => {
+    const path = join(folder, name);
+    writeFileSync(path, text);
+    return path;
+  };
+  const key = { name: "alice", sha256: sha256("k") };
+
+  it("may keep the list of API keys in a file of its own", () => {
+    const apiKeysFile = written("keys.json", JSON.stringify([key]));
+    expect(loadConfig(written("gateway.json", JSON.stringify({ ...good, apiKeysFile }))).apiKeys).toEqual([
+      key,
+    ]);
+  });
+
+  it("has the keys in one place", () => {
+    const both = written("both.json", JSON.stringify({ ...good, apiKeys: [key], apiKeysFile: "/keys.json" }));
+    expect(() => loadConfig(both)).toThrow(/both given; keep one/);
+  });
+
+  it("never opens the gateway because the file with its keys is missing, or is none", () => {
+    const gone = written("gone.json", JSON.stringify({ ...good, apiKeysFile: join(folder, "nowhere.json") }));
+    expect(() => loadConfig(gone)).toThrow(/nowhere\.json can't be read/);
+    const apiKeysFile = written("text.json", "sk-my-secret-key");
+    const other = written("other.json", JSON.stringify({ ...good, apiKeysFile }));
+    expect(() => loadConfig(other)).toThrow(/text\.json is not JSON/);
+    expect(() => loadConfig(other)).not.toThrow(/my-secret/);
+    expect(() => loadConfig(written("number.json", JSON.stringify({ ...good, apiKeysFile: 1 })))).toThrow(
+      /apiKeysFile is no text/,
+    );
+  });
 });

@@ -1,6 +1,7 @@
 /** What is served: each model's id with what answers for it. */
 import type { EncodersConfig, GatewayConfig, ModelConfig } from "./config.ts";
 import { invalidRequest, modelNotFound } from "./errors.ts";
+import type { PendingRequests } from "./pending.ts";
 import { ChatTemplate } from "./text/chat-template.ts";
 import { TritonClient, type TritonClientOptions } from "./triton/client.ts";
 import { DocumentEncoder } from "./triton/document-encoder.ts";
@@ -47,12 +48,13 @@ export class Catalogue {
   readonly #textModels = new Map<string, ServedTextModel>();
   readonly #encoder: ServedEncoder | undefined;
 
-  constructor(config: GatewayConfig, onError: TritonClientOptions["onError"]) {
+  constructor(config: GatewayConfig, onError: TritonClientOptions["onError"], pending: PendingRequests) {
     const upstreams: Upstream[] = [];
     const clients: TritonClient[] = [];
     const { encoders } = config;
     if (encoders) {
-      const client = new TritonClient({ name: "encoders", origin: encoders.http, onError });
+      pending.add("encoders");
+      const client = new TritonClient({ name: "encoders", origin: encoders.http, onError, pending });
       clients.push(client);
       const encoder = new TextEncoder(encoders, client);
       this.#encoder = { config: encoders, encoder };
@@ -62,7 +64,9 @@ export class Catalogue {
       for (const model of models) upstreams.push(tritonUpstream(client, model));
     }
     for (const model of config.models) {
-      const client = new TritonClient({ name: model.name, origin: model.http, onError });
+      pending.add(model.name);
+      const { name, http: origin, coldStartSeconds } = model;
+      const client = new TritonClient({ name, origin, onError, pending, coldStartSeconds });
       clients.push(client);
       const { chatTemplate, bosToken, eosToken } = model;
       this.#textModels.set(model.name, {

@@ -96,6 +96,8 @@ const model = z.strictObject({
   maxTokens: z.int().min(1).default(DEFAULT_MAX_TOKENS),
   /** Prompt and answer together: `max_seq_len` of the engine. */
   contextTokens: z.int().min(2).default(DEFAULT_CONTEXT_TOKENS),
+  /** Of a model that may have no server: from none to one that answers. Its clients are told to come back then. */
+  coldStartSeconds: z.int().min(1).max(86_400).optional(),
 });
 
 /** A model with its one profile, whichever way it was written. */
@@ -182,25 +184,38 @@ export class ConfigError extends StartError {
 }
 
 /**
- * Reads and checks a configuration file.
+ * Reads and checks a configuration file. In place of `apiKeys` it may have `apiKeysFile`, the path of a JSON file with
+ * nothing but that list, so that the hashes can be kept apart.
+ *
  * @throws ConfigError with every problem: path, value, reason and fix.
  */
 export function loadConfig(file: string): GatewayConfig {
+  const values = readJson(file, "give the configuration with --config FILE.json");
+  if (typeof values !== "object" || values === null || !("apiKeysFile" in values))
+    return parseConfig(values, file);
+  const { apiKeysFile, ...rest } = values;
+  if ("apiKeys" in rest)
+    throw new ConfigError(`${file}: apiKeys and apiKeysFile are both given; keep one of them`);
+  if (typeof apiKeysFile !== "string")
+    throw new ConfigError(`${file}: apiKeysFile is no text; write the path of a JSON file`);
+  return parseConfig({ ...rest, apiKeys: readJson(apiKeysFile, "correct apiKeysFile") }, file);
+}
+
+/** The content of a file is in no message: it may be a secret. */
+function readJson(file: string, fix: string): unknown {
   let text: string;
   try {
     text = readFileSync(file, "utf8");
   } catch (error) {
-    throw new ConfigError(
-      `${file} can't be read (${(error as Error).message}); give the configuration with --config FILE.json`,
-    );
+    throw new ConfigError(`${file} can't be read (${(error as Error).message}); ${fix}`);
   }
-  let values: unknown;
   try {
-    values = JSON.parse(text);
+    return JSON.parse(text);
   } catch (error) {
-    throw new ConfigError(`${file} is not JSON: ${(error as Error).message}; correct it at that place`);
+    const position = /at position \d+/.exec((error as Error).message)?.[0];
+    const place = position === undefined ? "" : `: it can't be read on ${position}`;
+    throw new ConfigError(`${file} is not JSON${place}; correct it`);
   }
-  return parseConfig(values, file);
 }
 
 /** Checks values that are already in memory. `source` names them in the message. @throws ConfigError */

@@ -1,11 +1,20 @@
 /** What Prometheus reads at /metrics. Labels come from configuration and route patterns only, never from a client's text. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { ConcurrencyLimiter } from "./limits.ts";
+import type { PendingRequests } from "./pending.ts";
 
 /** From a refused request (under 1 ms) to a long answer. */
 const DURATION_BUCKETS_SECONDS = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300,
 ];
+
+/** What is looked at when the metrics are read. */
+interface Observed {
+  readonly limiter: ConcurrencyLimiter;
+  readonly pending: PendingRequests;
+  /** Requests that are being answered. */
+  readonly inFlight: () => number;
+}
 
 /** All of the gateway's metrics on one registry of its own, so that two gateways in one process do not meet. */
 export class GatewayMetrics {
@@ -54,7 +63,7 @@ export class GatewayMetrics {
     registers: [this.registry],
   });
 
-  constructor(limiter: ConcurrencyLimiter, inFlight: () => number) {
+  constructor({ limiter, pending, inFlight }: Observed) {
     collectDefaultMetrics({ register: this.registry });
     const registers = [this.registry];
     new Gauge({
@@ -63,6 +72,15 @@ export class GatewayMetrics {
       registers,
       collect() {
         this.set(inFlight());
+      },
+    });
+    new Gauge({
+      name: "gateway_pending_requests",
+      help: "Requests that wait for the first byte of a model's answer, and one while a model without server is wanted.",
+      labelNames: ["model"],
+      registers,
+      collect() {
+        for (const [model, count] of pending.counts) this.set({ model }, count);
       },
     });
     new Gauge({

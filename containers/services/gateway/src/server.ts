@@ -10,6 +10,7 @@ import type { Gateway, GatewayApp } from "./context.ts";
 import { installErrorHandlers } from "./error-handler.ts";
 import { ConcurrencyLimiter } from "./limits.ts";
 import { GatewayMetrics } from "./metrics.ts";
+import { PendingRequests } from "./pending.ts";
 import { guardRequests, observeRequests, requestId } from "./request-life.ts";
 import { createRetrieval } from "./retrieval/retrieval.ts";
 import { chatCompletionsRoute } from "./routes/chat-completions.ts";
@@ -58,8 +59,13 @@ export async function createServer(config: GatewayConfig): Promise<GatewayServer
 
 function createGateway(config: GatewayConfig, log: FastifyBaseLogger): Gateway {
   const limiter = new ConcurrencyLimiter(config.limits.concurrentRequests, config.limits.queuedRequests);
-  const metrics = new GatewayMetrics(limiter, () => gateway.inFlight);
-  const catalogue = new Catalogue(config, (upstream, kind) => metrics.upstreamErrors.inc({ upstream, kind }));
+  const pending = new PendingRequests();
+  const metrics = new GatewayMetrics({ limiter, pending, inFlight: () => gateway.inFlight });
+  const catalogue = new Catalogue(
+    config,
+    (upstream, kind) => metrics.upstreamErrors.inc({ upstream, kind }),
+    pending,
+  );
   const retrieval = createRetrieval(config, catalogue.documentEncoder, metrics.registry, log);
   const gateway: Gateway = { config, catalogue, metrics, limiter, retrieval, isDraining: false, inFlight: 0 };
   return gateway;

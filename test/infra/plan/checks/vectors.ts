@@ -385,6 +385,54 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     passes: dockerModel({ ...llava, flavour: "multimodal" }),
   },
 
+  // Clusters.
+  storeReachesMachines: {
+    path: "engineStore.accessMode",
+    fails: { ...clusterValues, engineStore: { accessMode: "ReadWriteOnce" } },
+    passes: clusterModel({}, { nodes: { min: 1, max: 1 } }, { engineStore: { accessMode: "ReadWriteOnce" } }),
+    says: /on 2\./,
+  },
+  poolsDiffer: {
+    path: "pools[1].nodeSelector",
+    fails: twoPools({}, { instanceType: "g6.4xlarge", nodeSelector: { kind: "large" } }),
+    passes: {
+      ...twoPools({}, {}),
+      pools: [
+        { ...clusterValues.pools[0], nodeSelector: { kind: "small" } },
+        { name: "build", instanceType: "g6.4xlarge", nodeSelector: { kind: "large" } },
+      ],
+    },
+    says: /build and of gpu/,
+  },
+  surgeHasRoom: {
+    path: "models[0].rollout",
+    fails: clusterModel({ rollout: "surge" }, { instanceType: "g5.xlarge", nodes: { min: 1, max: 1 } }),
+    passes: clusterModel({ rollout: "surge" }, { instanceType: "g5.xlarge" }),
+    says: /1 GPU of one machine/,
+  },
+  copyHasEngine: {
+    path: "models[0].copyEngine",
+    fails: clusterModel({
+      model: "llama-2-7b-chat",
+      runtime: "llmapi",
+      weights: { from: "modelscope" },
+      copyEngine: true,
+    }),
+    passes: clusterModel({ copyEngine: true }),
+    says: /runtime llmapi/,
+  },
+  stopNeedsPriorities: {
+    path: "priorityClasses",
+    fails: { ...clusterValues, priorityClasses: "none", engines: { whenFull: "stopServer" } },
+    passes: { ...clusterValues, priorityClasses: "none" },
+  },
+  weightsReachPods: {
+    path: "models[0].weights.path",
+    fails: clusterModel({ weights: { from: "folder", path: "/data/gpt2", revision: "1" } }),
+    passes: clusterModel({ weights: { from: "folder", path: "/store/own/gpt2", revision: "1" } }),
+    says: /below \/store\//,
+  },
+
   // Pools.
   nodesInOrder: {
     path: "pools[0].nodes.min",
@@ -691,6 +739,12 @@ export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp
   ],
   [
     "gpuIsFreeToBuild",
+    "pools[0].nodes.max",
+    clusterModel({}, { nodes: { min: 1, max: 1 }, sharing: { mode: "timeSlicing", replicas: 2 } }),
+    /on which nobody serves/,
+  ],
+  [
+    "gpuIsFreeToBuild",
     "engines.whenFull",
     { ...dockerValues, engines: { whenFull: "fail" } },
     /no GPU of the host is free/,
@@ -707,6 +761,18 @@ export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp
     "encoders.gpuIndices",
     { ...clusterValues, encoders: { device: "gpu", gpuIndices: [0] } },
     /scheduler/,
+  ],
+  [
+    "weightsReachPods",
+    "models[0].weights.uri",
+    clusterModel({ weights: { from: "s3", uri: "s3://bucket/gpt2", revision: "1" } }),
+    /credentials/,
+  ],
+  [
+    "surgeHasRoom",
+    "models[0].rollout",
+    clusterModel({ rollout: "surge" }, { sharing: { mode: "timeSlicing", replicas: 2 } }),
+    /not divide/,
   ],
   ["tlsHasOneCertificate", "gateway.tls", withGateway({ tls: {} }), /does not say/],
   [

@@ -62,6 +62,16 @@ describe("coldStart", () => {
     expect(pull?.arithmetic).toContain("size unknown");
   });
 
+  it("pulls no image that machines have before, and says what of their disks that takes", () => {
+    const pulled = { ...stack, pools: [poolOf("g5.2xlarge", { prePullsImages: true })] };
+    const step = coldStart(model, pulled, engine).steps.find(({ what }) => what === "imagePull");
+    expect(step).toEqual({
+      what: "imagePull",
+      seconds: 0,
+      arithmetic: "18.3 GB of every machine's disk, pulled before",
+    });
+  });
+
   it("refuses a model whose pool is not there", () => {
     expect(() => coldStart(modelOf("llama-2-7b", { pool: "gone" }), stack, engine)).toThrow(/no pool gone/);
   });

@@ -60,7 +60,11 @@ describe("the engine keys of a stack", () => {
     ["a limit", 0, { limits: { maxOutputTokens: 200 } }],
     ["a batch", 1, { limits: { maxBatchSize: 2 } }],
     ["a quantization", 2, { quantization: "int8" }],
-    ["the revision of its weights", 0, { weights: { from: "folder", path: "/data/gpt2", revision: "v2" } }],
+    [
+      "the revision of its weights",
+      0,
+      { weights: { from: "folder", path: "/store/own/gpt2", revision: "v2" } },
+    ],
     ["tensor parallelism", 2, { tensorParallel: 2 }],
   ])("change for one model alone with %s", (_what, index, change) => {
     const after = keysOf(withModel(index, change));

@@ -3,6 +3,7 @@ import type { TritonRequest as HttpRequest } from "@engine-room/triton-requests"
 import { type Dispatcher, Pool } from "undici";
 import type { CallContext } from "../call-context.ts";
 import { ApiError, unavailable } from "../errors.ts";
+import type { PendingRequests } from "../pending.ts";
 
 /** A Triton on the same network answers a SYN within milliseconds; two seconds mean that its machine is gone. */
 const CONNECT_TIMEOUT_MS = 2000;
@@ -24,6 +25,10 @@ export interface TritonClientOptions {
   readonly origin: string;
   /** Told of every failure that is not the client's own leaving. */
   readonly onError: (upstream: string, kind: UpstreamErrorKind) => void;
+  /** Told of every request until its answer begins. */
+  readonly pending: PendingRequests;
+  /** From no server to one that answers, where the server may be away for a reason. Absent: {@link RETRY_AFTER_SECONDS}. */
+  readonly coldStartSeconds?: number | undefined;
 }
 
 interface TritonRequest extends HttpRequest, CallContext {
@@ -39,10 +44,14 @@ export class TritonClient {
   readonly name: string;
   readonly #pool: Pool;
   readonly #onError: TritonClientOptions["onError"];
+  readonly #pending: PendingRequests;
+  readonly #startSeconds: number;
 
-  constructor({ name, origin, onError }: TritonClientOptions) {
+  constructor({ name, origin, onError, pending, coldStartSeconds }: TritonClientOptions) {
     this.name = name;
     this.#onError = onError;
+    this.#pending = pending;
+    this.#startSeconds = coldStartSeconds ?? RETRY_AFTER_SECONDS;
     // Answers may take as long as limits.requestSeconds: the request's signal is the only clock.
     this.#pool = new Pool(origin, {
       connect: { timeout: CONNECT_TIMEOUT_MS },
@@ -110,6 +119,7 @@ export class TritonClient {
     const { path, body, signal, isIdempotent } = request;
     const headers = { ...request.headers, "x-request-id": request.requestId };
     const attempt = () => this.#pool.request({ path, method: "POST", headers, body, signal });
+    const end = this.#pending.begin(this.name);
     try {
       return await attempt().catch((error: unknown) => {
         if (isIdempotent && !signal.aborted && isBrokenConnection(error)) return attempt();
@@ -118,16 +128,19 @@ export class TritonClient {
     } catch (error) {
       if (signal.aborted) throw signal.reason;
       this.#onError(this.name, "away");
+      this.#pending.missed(this.name, this.#startSeconds);
       throw new ApiError(
-        `The Triton server of ${this.name} can't be reached; it may be starting. Try again in ${RETRY_AFTER_SECONDS} s.`,
+        `The Triton server of ${this.name} can't be reached; it may be starting. Try again in ${this.#startSeconds} s.`,
         {
           status: 503,
           type: "service_unavailable",
           code: "upstream_unavailable",
-          retryAfterSeconds: RETRY_AFTER_SECONDS,
+          retryAfterSeconds: this.#startSeconds,
           cause: error,
         },
       );
+    } finally {
+      end();
     }
   }
 

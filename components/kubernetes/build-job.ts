@@ -1,0 +1,82 @@
+/** What all builds in a cluster have in common: a Job that `up` waits for. */
+import { Job } from "@pulumi/kubernetes/batch/v1/job.js";
+import * as pulumi from "@pulumi/pulumi";
+import type { BuildPlan } from "../../infra/plan/kubernetes/types.ts";
+import { createConfigMap } from "./objects.ts";
+import { type PodPlacementArgs, podTemplate } from "./pod-args.ts";
+
+export interface BuildJobArgs extends PodPlacementArgs {
+  readonly plan: BuildPlan;
+  readonly namespace: pulumi.Input<string>;
+  /** What must be there before its pod starts: the claim, Secrets, classes, policies. */
+  readonly after: readonly pulumi.Resource[];
+}
+
+/**
+ * The component's name has the key: a new engine is another Job, and the old one goes when all that refers to it has
+ * changed. The Job stays when it has ended, so that one that vanished is seen.
+ */
+export abstract class BuildJob extends pulumi.ComponentResource {
+  /** Made when it has ended with success. */
+  readonly job: Job;
+
+  protected constructor(
+    type: string,
+    name: string,
+    args: BuildJobArgs,
+    opts: pulumi.ComponentResourceOptions | undefined,
+  ) {
+    super(type, name, {}, opts);
+
+    const spec = this.#createSpec(name, args);
+    this.job = this.#createJob(name, args, [...args.after, ...spec]);
+    this.registerOutputs({ jobName: this.job.metadata.name });
+  }
+
+  #createSpec(name: string, { plan, namespace }: BuildJobArgs): readonly pulumi.Resource[] {
+    const { config } = plan.pod;
+    if (config === null) return [];
+    return [createConfigMap(`${name}-spec`, { plan: config, namespace }, { parent: this })];
+  }
+
+  #createJob(name: string, args: BuildJobArgs, dependsOn: readonly pulumi.Resource[]): Job {
+    const { plan, namespace } = args;
+    return new Job(
+      `${name}-job`,
+      {
+        metadata: {
+          name: plan.name,
+          namespace,
+          labels: { ...plan.pod.labels },
+          // One that failed is made anew by the next `up`.
+          annotations: { "pulumi.com/replaceUnready": "true" },
+        },
+        spec: {
+          backoffLimit: plan.backoffLimit,
+          activeDeadlineSeconds: plan.deadlineSeconds,
+          podFailurePolicy: {
+            rules: [
+              // Drained, or in the way of something more urgent: no failure of the build.
+              {
+                action: "Ignore",
+                onPodConditions: [{ type: "DisruptionTarget", status: "True" }],
+              },
+              {
+                action: "FailJob",
+                onExitCodes: { operator: "In", values: [...plan.fatalExitCodes] },
+              },
+            ],
+          },
+          template: podTemplate(plan.pod, args, { isTask: true }),
+        },
+      },
+      {
+        parent: this,
+        dependsOn: [...dependsOn],
+        // Its name stays the same.
+        deleteBeforeReplace: true,
+        customTimeouts: { create: `${plan.awaitSeconds}s`, update: `${plan.awaitSeconds}s` },
+      },
+    );
+  }
+}

@@ -1,0 +1,60 @@
+/** A database with a claim of its own. Cost: 0.25 CPUs, 2 GiB of memory, and its storage, which `down` leaves. */
+import { StatefulSet } from "@pulumi/kubernetes/apps/v1/statefulSet.js";
+import * as pulumi from "@pulumi/pulumi";
+import type { DatabasePlan } from "../../infra/plan/kubernetes/types.ts";
+import { createService } from "./objects.ts";
+import { type PodPlacementArgs, podTemplate } from "./pod-args.ts";
+
+interface DatabaseArgs extends PodPlacementArgs {
+  readonly plan: DatabasePlan;
+  readonly namespace: pulumi.Input<string>;
+  /** What must be there before its pod starts: classes, policies. */
+  readonly after: readonly pulumi.Resource[];
+}
+
+export class Database extends pulumi.ComponentResource {
+  readonly statefulSet: StatefulSet;
+
+  constructor(name: string, args: DatabaseArgs, opts?: pulumi.ComponentResourceOptions) {
+    super("engine-room:kubernetes:Database", name, {}, opts);
+
+    const { plan, namespace } = args;
+    const service = createService(`${name}-service`, { plan: plan.service, namespace }, { parent: this });
+    this.statefulSet = this.#createStatefulSet(name, args, [...args.after, service]);
+    this.registerOutputs({ serviceName: service.metadata.name });
+  }
+
+  #createStatefulSet(name: string, args: DatabaseArgs, dependsOn: readonly pulumi.Resource[]): StatefulSet {
+    const { plan, namespace } = args;
+    const { claim, pod, service, awaitSeconds } = plan;
+    return new StatefulSet(
+      `${name}-set`,
+      {
+        metadata: { name: plan.name, namespace, labels: { ...pod.labels } },
+        spec: {
+          serviceName: service.name,
+          replicas: 1,
+          selector: { matchLabels: { ...pod.selector } },
+          template: podTemplate(pod, args),
+          volumeClaimTemplates: [
+            {
+              metadata: { name: claim.name, labels: { ...pod.selector } },
+              spec: {
+                accessModes: ["ReadWriteOnce"],
+                ...(claim.storageClass === null ? {} : { storageClassName: claim.storageClass }),
+                resources: { requests: { storage: `${claim.sizeGiB}Gi` } },
+              },
+            },
+          ],
+        },
+      },
+      {
+        parent: this,
+        dependsOn: [...dependsOn],
+        // Its name stays the same, and its claim is not its own.
+        deleteBeforeReplace: true,
+        customTimeouts: { create: `${awaitSeconds}s`, update: `${awaitSeconds}s` },
+      },
+    );
+  }
+}

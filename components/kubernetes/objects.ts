@@ -1,0 +1,63 @@
+/** Small objects that several components make. */
+import { ConfigMap } from "@pulumi/kubernetes/core/v1/configMap.js";
+import { Service } from "@pulumi/kubernetes/core/v1/service.js";
+import type * as pulumi from "@pulumi/pulumi";
+import type { PlannedConfig } from "../../infra/plan/kubernetes/pod-types.ts";
+import type { ServicePlan } from "../../infra/plan/kubernetes/types.ts";
+
+/**
+ * The pods behind it are awaited by what makes them, so that their Service needs no wait of its own, which takes ten
+ * seconds at least.
+ */
+const SKIP_AWAIT = { "pulumi.com/skipAwait": "true" } as const;
+
+interface ObjectArgs<Plan> {
+  readonly plan: Plan;
+  readonly namespace: pulumi.Input<string>;
+}
+
+/** Its name follows its content, so a new one is there before the old one goes. */
+export function createConfigMap(
+  name: string,
+  { plan, namespace }: ObjectArgs<PlannedConfig>,
+  opts: pulumi.CustomResourceOptions,
+): ConfigMap {
+  return new ConfigMap(
+    name,
+    {
+      metadata: { name: plan.name, namespace, labels: { ...plan.labels } },
+      immutable: true,
+      data: { ...plan.data },
+    },
+    opts,
+  );
+}
+
+export function createService(
+  name: string,
+  { plan, namespace }: ObjectArgs<ServicePlan>,
+  opts: pulumi.CustomResourceOptions,
+): Service {
+  return new Service(
+    name,
+    {
+      metadata: {
+        name: plan.name,
+        namespace,
+        labels: { ...plan.labels },
+        annotations: { ...SKIP_AWAIT },
+      },
+      spec: {
+        ...(plan.isHeadless ? { clusterIP: "None" } : { type: "ClusterIP" }),
+        selector: { ...plan.selector },
+        ports: Object.entries(plan.ports).map(([port, number]) => ({
+          name: port,
+          port: number,
+          targetPort: port,
+          protocol: "TCP",
+        })),
+      },
+    },
+    opts,
+  );
+}

@@ -1,0 +1,230 @@
+/** `platform: kubernetes`: what a stack says of the cluster that it runs in, besides models and machines. */
+import { z } from "zod";
+import { formattedText, resourceName, secret } from "./common.ts";
+import { DATABASES, vectorUrl } from "./databases.ts";
+import { cpuImages, gpuImages } from "./docker-host.ts";
+import { remoteGateway } from "./gateway.ts";
+import { gpuModel } from "./gpu-models.ts";
+
+/** Name and value of a label, as Kubernetes has them. */
+const labelName = formattedText(
+  /^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/,
+  "must be the name of a label, with a prefix and `/` where it has one",
+  "nvidia.com/gpu.product",
+);
+const labelValue = formattedText(
+  /^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$/,
+  "must be the value of a label, at most 63 letters, digits, points, hyphens and underscores",
+  "NVIDIA-A10G",
+);
+
+const toleration = z.strictObject({
+  key: labelName,
+  operator: z.enum(["Exists", "Equal"]).default("Exists"),
+  value: labelValue.optional(),
+  /** Absent: every effect. */
+  effect: z.enum(["NoSchedule", "PreferNoSchedule", "NoExecute"]).optional(),
+});
+
+const nodeSelector = z.record(labelName, labelValue).default({});
+const tolerations = z.array(toleration).max(20).default([]);
+
+/** How pods find the machines of a pool. */
+export const poolAccess = {
+  /** Labels of the pool's machines; needed where the cluster has several pools with GPUs. */
+  nodeSelector,
+  /** Besides that of the taint `nvidia.com/gpu`, which pods with GPUs have anyway. */
+  tolerations,
+  /** Resource by which the device plugin gives out a GPU, or a part of one; absent: the plugin's own name for it. */
+  gpuResource: formattedText(
+    /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?\/[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/,
+    "must be the name of an extended resource",
+    "nvidia.com/gpu.shared",
+  ).optional(),
+  /** Keeps the images of servers and builds on every machine of the pool: starts are faster by their download. */
+  prePullImages: z.boolean().default(false),
+};
+
+/**
+ * Least number of servers; `replicas` is the most then, and an autoscaler owns the number between. With 0 the model has no
+ * server while nobody asks for it. Absent: `replicas` of them, always.
+ */
+export const minReplicas = z.int().min(0).max(64).optional();
+
+const ROLLOUTS = ["surge", "inPlace"] as const;
+
+export const clusterModels = z
+  .array(
+    gpuModel.extend({
+      minReplicas,
+      /**
+       * How a server is replaced: `surge` starts the new one first, `inPlace` frees the GPU first. Absent: `surge` where the
+       * pool has room for one more.
+       */
+      rollout: z.enum(ROLLOUTS).optional(),
+      /**
+       * Copies the engine to the machine's disk before Triton loads it, eight reads at a time: for a store that gives one
+       * reader a part of what it has. Takes the engine's size of the machine's disk, once a server.
+       */
+      copyEngine: z.boolean().default(false),
+    }),
+  )
+  .max(64);
+
+/** A key of a Secret that is in the namespace already. */
+const secretKey = (key: string) =>
+  z.strictObject({ name: resourceName, key: z.string().min(1).max(253).default(key) });
+
+const size = z.int().min(1).max(100_000);
+
+const cron = formattedText(
+  /^(\S+ ){4}\S+$/,
+  "must be five fields with a space between them: minute, hour, day of the month, month, day of the week",
+  "0 8 * * 1-5",
+);
+
+/** Secrets of the namespace with credentials of the registry. */
+const pullSecrets = z.array(resourceName).max(10).default([]);
+
+/** What the tiers share. */
+const clusterParts = {
+  namespace: resourceName.default("engine-room"),
+  /**
+   * Whether the stack makes the namespace; absent: it does, unless the stack file names something that is in it already (a
+   * claim, a Secret).
+   */
+  createNamespace: z.boolean().optional(),
+  /** Context of the kubeconfig; absent: the current one. */
+  context: z.string().min(1).max(253).optional(),
+  /** `create` needs the right to make PriorityClasses, which are the cluster's; with `none` nothing takes another's place. */
+  priorityClasses: z.enum(["create", "none"]).default("create"),
+  /** Namespace of Prometheus, the only one that reaches metrics. */
+  monitoringNamespace: resourceName.default("monitoring"),
+  /**
+   * Whether Prometheus' operator and Grafana's sidecar, which are in the cluster already, are given what to read, when to
+   * alert, and dashboards.
+   */
+  monitoring: z.enum(["prometheus-operator", "none"]).default("none"),
+  monitoringOptions: z
+    .strictObject({
+      /** By which Prometheus selects monitors and rules, such as `release: kube-prometheus-stack`. */
+      labels: z.record(labelName, labelValue).default({}),
+      dashboardLabels: z.record(labelName, labelValue).default({ grafana_dashboard: "1" }),
+      intervalSeconds: z.int().min(5).max(300).default(15),
+      /** Service of dcgm-exporter, as the GPU operator makes it; `false`: there is none. */
+      gpuExporter: z
+        .union([
+          z.literal(false),
+          z.strictObject({
+            namespace: resourceName.default("gpu-operator"),
+            labels: z.record(labelName, labelValue).default({ app: "nvidia-dcgm-exporter" }),
+            port: resourceName.default("gpu-metrics"),
+          }),
+        ])
+        .prefault({}),
+      /** Where this project's docs/runbooks is on the web, for the links of alerts. */
+      runbookUrl: formattedText(
+        /^https?:\/\/\S+$/,
+        "must be an address on the web",
+        "https://git.example.org/engine-room/docs/runbooks",
+      ).optional(),
+    })
+    .prefault({}),
+  /** Only for what has `minReplicas`. */
+  autoscaling: z
+    .strictObject({
+      /** `keda` asks Prometheus itself, and knows zero; `hpa` has metrics of the external metrics API, and does not. */
+      mechanism: z.enum(["keda", "hpa"]).default("keda"),
+      /** Prometheus, as KEDA's operator reaches it. Absent: its operator's Service in `monitoringNamespace`. */
+      prometheusUrl: vectorUrl.optional(),
+      /** How long the load must stay low before a server goes; 3600 is the most that Kubernetes has. */
+      scaleDownSeconds: z.int().min(0).max(3600).default(600),
+    })
+    .prefault({}),
+  /**
+   * When models with `minReplicas` have a server, asked for or not. Outside of it `minReplicas` and the load decide: with 0
+   * they sleep until somebody asks for them.
+   */
+  schedule: z
+    .strictObject({
+      start: cron,
+      end: cron,
+      /** Of the IANA database. */
+      timeZone: formattedText(
+        /^[A-Za-z_]+(\/[A-Za-z0-9_+-]+){0,2}$/,
+        "must be a time zone of the IANA database",
+        "Europe/Berlin",
+      ),
+      /** Servers of each model meanwhile, at most its `replicas`. */
+      replicas: z.int().min(1).max(64).default(1),
+    })
+    .optional(),
+  databases: z.enum(DATABASES).default("mock"),
+  /** Only with `databases: external`; addresses and keys are secrets of the stack file, or of the namespace. */
+  externalDatabases: z
+    .strictObject({
+      mongo: z.strictObject({
+        /** A `mongodb://` or `mongodb+srv://` address. */
+        uri: secret.optional(),
+        uriSecret: secretKey("uri").optional(),
+        /** Of all its servers: the one port outside that the gateway reaches for it. */
+        port: z.int().min(1).max(65535).default(27_017),
+      }),
+      vector: z.strictObject({
+        url: vectorUrl,
+        apiKey: secret.optional(),
+        apiKeySecret: secretKey("api-key").optional(),
+      }),
+    })
+    .optional(),
+  /** Of each of the two databases that are the stack's own. */
+  databaseStorage: z
+    .strictObject({ storageClass: resourceName.optional(), sizeGiB: size.default(20) })
+    .prefault({}),
+  gateway: remoteGateway
+    .unwrap()
+    .extend({
+      /** Class of the Ingress that `hostname` makes; absent: the cluster's default class. */
+      ingressClass: resourceName.optional(),
+      /** A Gateway of the Gateway API, to which `hostname` makes an HTTPRoute; absent: `hostname` makes an Ingress. */
+      route: z
+        .strictObject({
+          gateway: resourceName,
+          /** Absent: the stack's own. */
+          namespace: resourceName.optional(),
+          /** Name of one of its listeners; absent: all that take the host name. */
+          listener: resourceName.optional(),
+          /** Whether the listener ends TLS: it has the certificate, not the route. */
+          tls: z.boolean().default(true),
+        })
+        .optional(),
+      /** Least number of gateways; `replicas` is the most then. Absent: `replicas` of them, always. */
+      minReplicas: z.int().min(1).max(100).optional(),
+    })
+    .prefault({}),
+};
+
+export const gpuClusterParts = {
+  ...clusterParts,
+  engineStore: z
+    .strictObject({
+      /** Absent: the cluster's default class. */
+      storageClass: resourceName.optional(),
+      existingClaim: resourceName.optional(),
+      /** `ReadWriteOnce` is for stacks on one machine. */
+      accessMode: z.enum(["ReadWriteMany", "ReadWriteOnce"]).default("ReadWriteMany"),
+      sizeGiB: size.default(200),
+      readMBPerSecond: z.int().min(1).max(100_000).default(200),
+    })
+    .prefault({}),
+  /** Token of the model hub, for gated models. */
+  hub: z.strictObject({ token: secret.optional(), tokenSecret: secretKey("token").optional() }).prefault({}),
+  images: gpuImages.unwrap().extend({ pullSecrets }).prefault({}),
+};
+
+export const cpuClusterParts = {
+  ...clusterParts,
+  /** Which machines all pods run on; absent: any that is free for everybody. */
+  machines: z.strictObject({ nodeSelector, tolerations }).prefault({}),
+  images: cpuImages.unwrap().extend({ pullSecrets }).prefault({}),
+};

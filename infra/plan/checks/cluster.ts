@@ -1,0 +1,148 @@
+/** What only a stack in a cluster can get wrong: how pods find machines, and what they share. */
+import { isInStore } from "../engine/weights.ts";
+import { worldSize } from "../fit/placement.ts";
+import { gpuResource } from "../kubernetes/gpu-resource.ts";
+import { canSurge, poolOf } from "../pool-space.ts";
+import type { ModelSpec, PoolSpec } from "../spec.ts";
+import { type Check, type CheckedStack, modelCheck, type Remark, stackCheck } from "./finding.ts";
+import { SERVER_KEYS } from "./keys.ts";
+import { count } from "./words.ts";
+
+export const clusterChecks = {
+  storeReachesMachines: stackCheck(
+    ["engineStore", "pools.nodes", "pools.name", "models.pool", "models.buildPool", "encoders"],
+    ({ config, spec }) => {
+      if (config.platform !== "kubernetes" || config.engineStore.existingClaim !== undefined) return [];
+      if (config.engineStore.accessMode === "ReadWriteMany") return [];
+      const names = new Set([
+        ...spec.models.flatMap(({ pool, buildPool }) => [pool, buildPool]),
+        ...(spec.encoders === null ? [] : [spec.encoders.pool]),
+      ]);
+      const machines = spec.pools
+        .filter(({ name }) => names.has(name))
+        .reduce((sum, { nodes }) => sum + nodes.max, 0);
+      if (machines <= 1) return [];
+      return [
+        {
+          path: "engineStore.accessMode",
+          reason: `A volume of ReadWriteOnce is attached to one machine, and builds and servers may run on ${machines}.`,
+          fix: "Use ReadWriteMany with a class that has it (NFS, CephFS, EFS, Filestore), or one pool of one machine.",
+        },
+      ];
+    },
+  ),
+
+  poolsDiffer: stackCheck(
+    [
+      "pools.nodeSelector",
+      "pools.gpuResource",
+      "pools.name",
+      "pools.sharing",
+      "pools.instanceType",
+      "pools.machine",
+    ],
+    ({ config, spec }) => {
+      if (config.platform !== "kubernetes") return [];
+      const pools = spec.pools.filter(({ gpu }) => gpu !== null);
+      return pools.flatMap((pool, index): readonly Remark[] => {
+        const other = pools.slice(0, index).find((earlier) => couldMeet(config, pool, earlier));
+        if (other === undefined) return [];
+        return [
+          {
+            path: `${pool.path}.nodeSelector`,
+            reason: `Pods of ${pool.name} and of ${other.name} ask for the same resource, and no label tells their machines apart: either could land on the other's GPUs.`,
+            fix: "Write a label for each of them, such as nodeSelector: { nvidia.com/gpu.product: NVIDIA-A10G }; `kubectl get nodes --show-labels` shows what there is.",
+          },
+        ];
+      });
+    },
+  ),
+
+  surgeHasRoom: modelCheck(["models.rollout", ...SERVER_KEYS], (model, { config, spec }) => {
+    const pool = poolOf(model, spec);
+    if (rolloutOf(model, config) !== "surge" || canSurge(spec, pool, worldSize(model))) return [];
+    return [
+      {
+        path: `${model.path}.rollout`,
+        reason:
+          pool.sharing.mode === "timeSlicing"
+            ? `Time slicing does not divide a GPU's memory, so that the old and the new server of ${model.serving.name} would not fit.`
+            : `When all servers run, ${pool.name} has no ${count(worldSize(model), "GPU")} of one machine left for a new server of ${model.serving.name}, and the old one would wait for it for ever.`,
+        fix: `Write inPlace, or raise ${pool.path}.nodes.max.`,
+      },
+    ];
+  }),
+
+  copyHasEngine: modelCheck(
+    ["models.copyEngine", "models.runtime", "models.name"],
+    ({ serving, path }, { config }) => {
+      if (serving.runtime === "engine" || config.platform !== "kubernetes") return [];
+      if (!config.models.some(({ name, copyEngine }) => name === serving.name && copyEngine)) return [];
+      return [
+        {
+          path: `${path}.copyEngine`,
+          reason: `With runtime ${serving.runtime} the model has no engine that could be copied.`,
+          fix: "Remove it.",
+        },
+      ];
+    },
+  ),
+
+  stopNeedsPriorities: stackCheck(["engines", "priorityClasses"], ({ config }) => {
+    if (config.platform !== "kubernetes" || config.priorityClasses === "create") return [];
+    if (config.engines.whenFull === "fail") return [];
+    return [
+      {
+        path: "priorityClasses",
+        reason:
+          "engines.whenFull: stopServer lets a build take a server's GPU, which the scheduler does by their priorities alone.",
+        fix: "Write create, or whenFull: fail with a GPU that is free to build on.",
+      },
+    ];
+  }),
+
+  weightsReachPods: modelCheck(["models.weights"], ({ engine: { weights }, path, serving }, { config }) => {
+    if (config.platform !== "kubernetes") return [];
+    if (weights.kind === "folder" && !isInStore(weights.path)) {
+      return [
+        {
+          path: `${path}.weights.path`,
+          reason: `Pods mount no folders of machines, which Pod Security forbids: builds and servers of ${serving.name} find weights below /store/ only, in the claim of the engine store.`,
+          fix: `Copy them into the claim, and write /store/own/${serving.name}.`,
+        },
+      ];
+    }
+    if (weights.kind !== "s3") return [];
+    return [
+      {
+        path: `${path}.weights.uri`,
+        reason:
+          "No credentials of AWS reach a build's pod: it has no service account, and no way to a machine's metadata.",
+        fix: `Copy them into the claim of the engine store, and write weights: { from: folder, path: /store/own/${serving.name}, revision: … }.`,
+      },
+    ];
+  }),
+} satisfies Record<string, Check>;
+
+type Config = CheckedStack["config"];
+
+function rolloutOf(model: ModelSpec, config: Config) {
+  if (config.platform !== "kubernetes") return undefined;
+  return config.models.find(({ name }) => name === model.serving.name)?.rollout;
+}
+
+/** Whether pods of one pool could run on a machine of the other, and not do there: engines are made for one kind of GPU. */
+function couldMeet(config: Config, a: PoolSpec, b: PoolSpec): boolean {
+  if (a.gpu?.name === b.gpu?.name && a.sharing.mode === b.sharing.mode) return false;
+  const [ofA, ofB] = [accessOf(config, a), accessOf(config, b)];
+  if (ofA.resource !== ofB.resource) return false;
+  return Object.entries(ofA.nodeSelector).every(([key, value]) => (ofB.nodeSelector[key] ?? value) === value);
+}
+
+function accessOf(config: Config, { name, sharing }: PoolSpec) {
+  const pool = config.platform === "kubernetes" ? config.pools.find((one) => one.name === name) : undefined;
+  return {
+    nodeSelector: pool?.nodeSelector ?? {},
+    resource: gpuResource(sharing, pool?.gpuResource ?? null),
+  };
+}

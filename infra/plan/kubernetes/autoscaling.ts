@@ -1,0 +1,141 @@
+/** How many servers of each kind there are, where the load decides it: autoscalers as data. */
+import { type MetricSeries, tensorRtLlmSeries, type tritonMetrics } from "../catalogue/metrics.ts";
+import type { gatewayMetrics } from "../catalogue/service-metrics.ts";
+import type { ModelPlan } from "../gpu-stack.ts";
+import type { ClusterPlan } from "./cluster-plan.ts";
+import { GATEWAY } from "./gateway.ts";
+import { objectLabels } from "./labels.ts";
+import type { AutoscalerPlan } from "./operations-types.ts";
+import type { ServerPlan } from "./types.ts";
+
+type ScalingMetric = AutoscalerPlan["metrics"][number];
+
+/** A second server starts in minutes: it is asked for before as many wait as run. */
+const WAITING_SHARE_OF_BATCH = 0.25;
+
+/** A second gateway starts in seconds, and the first one still has places until then. */
+const GATEWAY_BUSY_SHARE = 0.5;
+
+/** Of every server whose least number is below its most; the others keep the number of the stack file. */
+export function autoscalers(
+  stack: string,
+  plan: ClusterPlan,
+  servers: readonly ServerPlan[],
+): readonly AutoscalerPlan[] {
+  const { minReplicas, autoscaling, schedule } = plan.cluster;
+  return servers.flatMap((server): readonly AutoscalerPlan[] => {
+    const min = minReplicas[server.name];
+    if (min === undefined) return [];
+    const { role, model } = server.pod;
+    return [
+      {
+        name: server.name,
+        labels: objectLabels(stack, { role, model }),
+        deployment: server.name,
+        mechanism: autoscaling.mechanism,
+        replicas: { min, max: server.maxReplicas },
+        metrics: server.name === GATEWAY ? [gatewayLoad(plan)] : modelLoad(plan, server.name, min),
+        prometheusUrl: autoscaling.mechanism === "keda" ? autoscaling.prometheusUrl : null,
+        scaleDownSeconds: autoscaling.scaleDownSeconds,
+        schedule:
+          schedule === null || server.name === GATEWAY
+            ? null
+            : { ...schedule, replicas: Math.min(schedule.replicas, server.maxReplicas) },
+      },
+    ];
+  });
+}
+
+/** A server whose number an autoscaler owns has none of its own: `up` would write it back. */
+export function withoutOwnedReplicas(server: ServerPlan, owners: readonly AutoscalerPlan[]): ServerPlan {
+  return owners.some(({ deployment }) => deployment === server.name) ? { ...server, replicas: null } : server;
+}
+
+function gatewayLoad(plan: ClusterPlan): ScalingMetric {
+  const name = "gateway_http_requests_in_flight" satisfies keyof typeof gatewayMetrics;
+  return metric(plan, "in-flight-requests", {
+    service: GATEWAY,
+    series: { name, labels: {} },
+    target: Math.max(1, Math.floor(GATEWAY_BUSY_SHARE * plan.gateway.limits.concurrentRequests)),
+    activation: null,
+  });
+}
+
+/**
+ * What waits in the server itself says how busy servers are. While there is none, nobody but the gateway knows that one is
+ * wanted; a release that does not say what waits leaves it to the gateway altogether.
+ */
+function modelLoad(plan: ClusterPlan, name: string, min: number): readonly ScalingMetric[] {
+  const activation = min === 0 ? 0 : null;
+  const { batch, waiting } = serverOf(plan, name);
+  const pending = metric(plan, "gateway-pending-requests", {
+    service: GATEWAY,
+    series: {
+      name: "gateway_pending_requests" satisfies keyof typeof gatewayMetrics,
+      labels: { model: name },
+    },
+    target: batch,
+    activation,
+  });
+  if (waiting === null) return [pending];
+  const own = metric(plan, "waiting-requests", {
+    service: name,
+    series: waiting,
+    target: Math.max(1, Math.round(WAITING_SHARE_OF_BATCH * batch)),
+    activation,
+  });
+  return min === 0 ? [own, pending] : [own];
+}
+
+interface ServerLoad {
+  /** Requests that one server answers at a time. */
+  readonly batch: number;
+  /** Series of its own that counts who waits; null: it has none. */
+  readonly waiting: MetricSeries | null;
+}
+
+function serverOf(plan: ClusterPlan, name: string): ServerLoad {
+  if (plan.tier === "cpu") {
+    const batch = plan.models.find((model) => model.name === name)?.parallelRequests ?? 1;
+    // Decoupled, as TensorRT-LLM's: Triton's queue is always empty.
+    return { batch, waiting: null };
+  }
+  const model = plan.models.find((one) => one.name === name);
+  if (model === undefined) throw new Error(`The stack has no model ${name}.`);
+  const { serving } = model.spec;
+  const series = tensorRtLlmSeries(serving, plan.release.tag);
+  const waiting = series.find(({ labels }) => labels.request_type === "waiting");
+  if (waiting !== undefined) return { batch: serving.maxBatchSize, waiting };
+  return { batch: serving.maxBatchSize, waiting: series.length > 0 ? null : queueOf(model) };
+}
+
+/** Without a batch manager requests wait in Triton's own queue. */
+function queueOf({ repository }: ModelPlan): MetricSeries {
+  return {
+    name: "nv_inference_pending_request_count" satisfies keyof typeof tritonMetrics,
+    labels: { model: repository.clientModel },
+  };
+}
+
+interface MetricOptions extends Pick<ScalingMetric, "target" | "activation"> {
+  /** Service whose pods have the series. */
+  readonly service: string;
+  readonly series: MetricSeries;
+}
+
+/** Prometheus' operator gives each series the namespace and the Service that it was read behind. */
+function metric(
+  { cluster }: ClusterPlan,
+  name: string,
+  { service, series, target, activation }: MetricOptions,
+): ScalingMetric {
+  const labels = { namespace: cluster.namespace.name, service, ...series.labels };
+  const selector = Object.entries(labels).map(([key, value]) => `${key}="${value}"`);
+  return {
+    name,
+    series: { name: series.name, labels },
+    query: `sum(${series.name}{${selector.join(",")}})`,
+    target,
+    activation,
+  };
+}

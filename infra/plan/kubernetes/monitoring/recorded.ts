@@ -1,0 +1,31 @@
+/** What a stack's rules record of its plan: Prometheus then knows when an engine, an image or the price changed. */
+import type { recordedMetrics } from "../../catalogue/cluster-metrics.ts";
+import type { Labels } from "../pod-types.ts";
+import type { WatchedStack } from "./scope.ts";
+import type { RecordedPlan } from "./types.ts";
+
+/** Digits that the names of Jobs and the labels of pods have, too. */
+const KEY_DIGITS = 12;
+
+/** Constant series, whose labels say what is planned. */
+export function recorded({ stack, plan, images }: WatchedStack): readonly RecordedPlan[] {
+  const common = { stack, namespace: plan.cluster.namespace.name };
+  const row = (record: keyof typeof recordedMetrics, value: number, labels: Labels): RecordedPlan => ({
+    record,
+    expression: `vector(${value})`,
+    labels: { ...common, ...labels },
+  });
+  return [
+    ...plan.models.map(({ name, spec, engine }) =>
+      row("engine_room_model_info", 1, {
+        model: name,
+        served: spec.engine.model,
+        engine_key: engine?.key.slice(0, KEY_DIGITS) ?? "none",
+        release: plan.release.tag,
+        pool: spec.pool,
+      }),
+    ),
+    ...images.map(({ name, reference }) => row("engine_room_image_info", 1, { image: name, reference })),
+    row("engine_room_hourly_usd", plan.cost.hourlyUsd, {}),
+  ];
+}

@@ -1,0 +1,27 @@
+/** Volumes of the pods that build and serve. */
+import type { ClusterGpuPlan } from "../gpu-stack.ts";
+import { objectLabels } from "./labels.ts";
+import type { PodVolume } from "./pod-types.ts";
+import type { StorePlan } from "./types.ts";
+
+/** Where weights and engines are in every container. */
+const STORE = "/store";
+
+/** `/dev/shm`: ranks and Triton's Python models exchange tensors there, and a container's usual 64 MiB are too few. */
+export const SHARED_MEMORY: PodVolume = {
+  name: "shared-memory",
+  path: "/dev/shm",
+  readOnly: false,
+  source: { kind: "memory", sizeMiB: 2048 },
+};
+
+/** The engine store: only builds write. */
+export function storeVolume({ cluster }: ClusterGpuPlan, readOnly: boolean): PodVolume {
+  return { name: "store", path: STORE, readOnly, source: { kind: "claim", claim: cluster.store.claim } };
+}
+
+/** The claim behind it. */
+export function storePlan(stack: string, { cluster: { store } }: ClusterGpuPlan): StorePlan {
+  const { claim, creation } = store;
+  return { claim, creation: creation === null ? null : { ...creation, labels: objectLabels(stack) } };
+}

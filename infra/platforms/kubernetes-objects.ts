@@ -1,0 +1,153 @@
+/** Everything that a cluster runs, as components: `platform: kubernetes`, and the upper half of a cloud's cluster. */
+import { Provider } from "@pulumi/kubernetes/provider.js";
+import type * as pulumi from "@pulumi/pulumi";
+import { Autoscaler } from "../../components/kubernetes/autoscaler.ts";
+import { Database } from "../../components/kubernetes/database.ts";
+import { EncoderBuild } from "../../components/kubernetes/encoder-build.ts";
+import { Encoders } from "../../components/kubernetes/encoders.ts";
+import { EngineBuild } from "../../components/kubernetes/engine-build.ts";
+import { EngineStore } from "../../components/kubernetes/engine-store.ts";
+import { Gateway } from "../../components/kubernetes/gateway.ts";
+import { ImagePrePull } from "../../components/kubernetes/image-pre-pull.ts";
+import { Monitoring } from "../../components/kubernetes/monitoring.ts";
+import { Namespace } from "../../components/kubernetes/namespace.ts";
+import { NetworkPolicies } from "../../components/kubernetes/network-policies.ts";
+import type { PodPlacementArgs } from "../../components/kubernetes/pod-args.ts";
+import { PriorityClasses } from "../../components/kubernetes/priority-classes.ts";
+import { Secrets } from "../../components/kubernetes/secrets.ts";
+import { TritonServer } from "../../components/kubernetes/triton-server.ts";
+import type { PodPlan, SecretName, SecretReference } from "../plan/kubernetes/pod-types.ts";
+import type { BuildPlan, KubernetesStack, ServerPlan } from "../plan/kubernetes/types.ts";
+
+interface ClusterArgs {
+  /** Of all secrets that {@link secretReferences} take from the stack file. */
+  readonly secrets: Readonly<Partial<Record<SecretName, pulumi.Input<string>>>>;
+}
+
+const BUILDS = { engine: EngineBuild, encoders: EncoderBuild } as const satisfies Record<
+  BuildPlan["kind"],
+  unknown
+>;
+
+/** Registers namespace, store, policies, builds and servers. */
+export function deployCluster(stack: KubernetesStack, { secrets: values }: ClusterArgs): void {
+  const { cluster, adopting } = providers(stack);
+  const opts = { providers: { kubernetes: cluster } };
+
+  const namespace = new Namespace("namespace", { plan: stack.namespace, quota: stack.quota, adopting }, opts)
+    .namespaceName;
+  const policies = new NetworkPolicies(
+    "policies",
+    { edges: stack.edges, labels: stack.labels, selector: stack.selector, namespace },
+    opts,
+  );
+  const priorities = new PriorityClasses("priorities", { priorities: stack.priorities }, opts);
+  const secrets = new Secrets(
+    "secrets",
+    {
+      references: secretReferences(stack),
+      values,
+      planned: stack.secrets,
+      labels: stack.labels,
+      namespace,
+    },
+    opts,
+  );
+  const placed: PodPlacementArgs & { readonly namespace: pulumi.Input<string> } = {
+    images: stack.images,
+    imagePullSecrets: stack.imagePullSecrets,
+    secretUids: secrets.uids,
+    namespace,
+  };
+  /** No more than the pod itself needs: of 50 models, each on everything, the engine would keep a list of thousands. */
+  const before = ({ role, priorityClass, secretFiles }: PodPlan): readonly pulumi.Resource[] => [
+    ...policies.of(role),
+    ...present(priorities.classes[priorityClass ?? ""]),
+    ...Object.values(secretFiles).flatMap(({ name }) => present(secrets.secrets[name])),
+  ];
+  const store = storeOf(stack, { namespace, adopting }, opts);
+
+  const builds = new Map(
+    stack.builds.map((plan) => [
+      plan.name,
+      new BUILDS[plan.kind](plan.name, { ...placed, plan, after: [...before(plan.pod), ...store] }, opts).job,
+    ]),
+  );
+  const serverArgs = (plan: ServerPlan) => ({
+    ...placed,
+    plan,
+    after: [...before(plan.pod), ...store, ...plan.after.map((name) => found(builds, name))],
+  });
+  const models = stack.models.map((plan) => new TritonServer(plan.name, serverArgs(plan), opts));
+  if (stack.encoders !== null) new Encoders(stack.encoders.name, serverArgs(stack.encoders), opts);
+  for (const plan of stack.databases)
+    new Database(plan.name, { ...placed, plan, after: before(plan.pod) }, opts);
+  for (const plan of stack.prePulls)
+    new ImagePrePull(plan.name, { ...placed, plan, after: before(plan.pod) }, opts);
+  const gateway = new Gateway(
+    stack.gateway.name,
+    {
+      ...placed,
+      plan: stack.gateway,
+      after: before(stack.gateway.pod),
+      ingress: stack.ingress,
+      route: stack.route,
+    },
+    opts,
+  );
+  if (stack.monitoring !== null) new Monitoring("monitoring", { plan: stack.monitoring, namespace }, opts);
+  const deployments = new Map([...models, gateway].map(({ plan, deployment }) => [plan.name, deployment]));
+  for (const plan of stack.autoscalers)
+    new Autoscaler(
+      `${plan.name}-autoscaler`,
+      { plan, namespace, after: [found(deployments, plan.deployment)] },
+      opts,
+    );
+}
+
+/**
+ * Two ways to the same cluster. What `down` leaves is there when the next `up` makes it, which only the second takes for
+ * its own; for all else, an object that is there already is somebody else's.
+ */
+function providers({ context }: KubernetesStack): {
+  readonly cluster: Provider;
+  readonly adopting: Provider;
+} {
+  const args = context === null ? {} : { context };
+  return {
+    cluster: new Provider("cluster", args),
+    adopting: new Provider("cluster-adopting", { ...args, upsertExistingObjects: true }),
+  };
+}
+
+function storeOf(
+  { store }: KubernetesStack,
+  args: { readonly namespace: pulumi.Input<string>; readonly adopting: Provider },
+  opts: pulumi.ComponentResourceOptions,
+): readonly pulumi.Resource[] {
+  if (store === null) return [];
+  const { claim } = new EngineStore("store", { plan: store, ...args }, opts);
+  return claim === undefined ? [] : [claim];
+}
+
+/** Secrets that pods name. */
+export function secretReferences(stack: KubernetesStack): readonly SecretReference[] {
+  return podsOf(stack).flatMap(({ secretFiles }) => Object.values(secretFiles));
+}
+
+function podsOf({ builds, models, encoders, databases, gateway }: KubernetesStack): readonly PodPlan[] {
+  return [...builds, ...models, ...(encoders === null ? [] : [encoders]), ...databases, gateway].map(
+    ({ pod }) => pod,
+  );
+}
+
+/** For lists that leave out what a stack does not have. */
+function present<T>(value: T | undefined): readonly T[] {
+  return value === undefined ? [] : [value];
+}
+
+function found<Key, Value>(map: ReadonlyMap<Key, Value>, key: Key): Value {
+  const value = map.get(key);
+  if (value === undefined) throw new Error(`Something of the plan needs ${key}, which is not in it.`);
+  return value;
+}

@@ -1,0 +1,161 @@
+/** Whole stacks in the cluster: every object that a stack file renders, on nodes like those of its pools. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { stringify } from "yaml";
+import { checkedPlan } from "../../infra/checked-plan.ts";
+import { fromRuntimeConfig } from "../../infra/config/config.ts";
+import { projectName, projectRoot, readStackFile, stackReference } from "../../scripts/program/stack-file.ts";
+import { bringUp, claimVolumes } from "../harness/kubernetes/bring-up.ts";
+import { describeWithCluster } from "../harness/kubernetes/describe.ts";
+import { SchemaCheck } from "../harness/kubernetes/kubeconform.ts";
+import { addNodes, poolNodes, removeNodes } from "../harness/kubernetes/nodes.ts";
+import type { KubernetesObject } from "../harness/kubernetes/objects.ts";
+import { renderedObjects } from "../harness/kubernetes/rendered.ts";
+import { removeNamespace, takenForGranted } from "../harness/kubernetes/scenes.ts";
+import { poolsOf } from "../harness/kubernetes/stack-pools.ts";
+
+const machinesWithoutGpu = poolsOf(join(projectRoot, "Pulumi.onprem.yaml")).filter(({ gpu }) => gpu === null);
+
+/** Stack files, and what is in them where the project has no file of its own. */
+const STACKS: Readonly<Record<string, string | Readonly<Record<string, unknown>>>> = {
+  "one shared GPU, and a claim that is there": "examples/llama-2-7b-chat-kubernetes.yaml",
+  "a cluster of one's own": "Pulumi.onprem.yaml",
+  "a cluster without GPUs": "Pulumi.kind.yaml",
+  "servers by the load and by the clock, behind a Gateway": {
+    platform: "kubernetes",
+    tier: "cpu",
+    namespace: "sleepers",
+    models: [{ name: "smollm2", model: "smollm2-135m-instruct", replicas: 2, minReplicas: 0 }],
+    schedule: { start: "0 8 * * 1-5", end: "0 20 * * 1-5", timeZone: "Europe/Berlin" },
+    gateway: {
+      hostname: "models.example.org",
+      route: { gateway: "shared", namespace: "edge", listener: "https" },
+      replicas: 3,
+      minReplicas: 1,
+    },
+  },
+  "GPUs, encoders, databases, host name with TLS, monitoring": {
+    platform: "kubernetes",
+    namespace: "models",
+    createNamespace: true,
+    monitoring: "prometheus-operator",
+    monitoringOptions: { labels: { release: "kube-prometheus-stack" } },
+    models: [{ name: "gpt", model: "gpt2-medium", replicas: 2, minReplicas: 0 }],
+    pools: [
+      {
+        name: "gpu",
+        instanceType: "g5.12xlarge",
+        nodes: { min: 1, max: 2 },
+        nodeSelector: { "nvidia.com/gpu.product": "NVIDIA-A10G" },
+      },
+      { name: "cpu", instanceType: "m7i.xlarge" },
+    ],
+    gateway: {
+      apiKeys: [{ name: "alice", sha256: "0".repeat(64) }],
+      hostname: "models.example.org",
+      ingressClass: "nginx",
+      tls: { issuer: "letsencrypt" },
+      replicas: 2,
+    },
+  },
+};
+
+describeWithCluster("a stack file", ({ api, modules }) => {
+  const folder = mkdtempSync(join(tmpdir(), "engine-room-stacks-"));
+  let check: SchemaCheck;
+  let undo: (() => Promise<unknown>)[] = [];
+
+  beforeAll(() => {
+    check = new SchemaCheck(modules);
+  });
+  afterEach(async () => {
+    for (const step of undo.toReversed()) await step();
+    undo = [];
+  });
+  afterAll(() => {
+    check?.dispose();
+    rmSync(folder, { recursive: true });
+  });
+
+  /** Nodes, and what the owner of the cluster has made before. */
+  async function prepare(file: string, objects: readonly KubernetesObject[]): Promise<void> {
+    const nodes = nodesOf(file);
+    const granted = takenForGranted(objects);
+    const namespaces = new Set(objects.flatMap(({ metadata }) => metadata.namespace ?? []));
+    undo = [
+      () => removeNodes(api, nodes),
+      ...[...objects, ...granted]
+        .filter(({ metadata, kind }) => metadata.namespace === undefined && kind !== "Namespace")
+        .map((object) => () => api.remove(object)),
+      ...claimVolumes([...objects, ...granted]).map((volume) => () => api.remove(volume)),
+      ...[...namespaces].map((namespace) => () => removeNamespace(api, namespace)),
+    ];
+    await addNodes(api, nodes);
+    await bringUp(api, granted);
+  }
+
+  test.each(Object.entries(STACKS))(
+    "%s: all of it comes up, and its endpoints are there",
+    async (_, stack) => {
+      const file = typeof stack === "string" ? join(projectRoot, stack) : written(folder, stack);
+      const { objects, charts, outputs } = await renderedObjects(file);
+      expect(charts).toEqual([]);
+      expect(await check.faults(objects)).toEqual([]);
+
+      await prepare(file, objects);
+      expect(await bringUp(api, objects)).toEqual({});
+
+      const before = await Promise.all(objects.map((object) => api.get(object)));
+      await bringUp(api, objects);
+      const generations = (all: typeof before) =>
+        all.map((one) => [one?.metadata.uid, one?.metadata.generation]);
+      expect(generations(await Promise.all(objects.map((object) => api.get(object))))).toEqual(
+        generations(before),
+      );
+
+      const addresses = clusterAddresses(outputs.endpoints);
+      expect(addresses.length).toBeGreaterThan(0);
+      for (const { name, namespace, port } of addresses) {
+        const service = await api.get({ apiVersion: "v1", kind: "Service", metadata: { name, namespace } });
+        const { ports } = (service ?? { spec: { ports: [] } }).spec as {
+          readonly ports: readonly { port: number }[];
+        };
+        expect(
+          ports.map((one) => one.port),
+          `${name}.${namespace}`,
+        ).toContain(port);
+      }
+    },
+  );
+});
+
+function written(folder: string, values: Readonly<Record<string, unknown>>): string {
+  const file = join(folder, "stack.yaml");
+  const entries = Object.entries(values).map(([key, value]) => [`engine-room:${key}`, value]);
+  writeFileSync(file, stringify({ config: Object.fromEntries(entries) }));
+  return file;
+}
+
+function nodesOf(file: string): KubernetesObject[] {
+  const { values } = readStackFile(stackReference("tests", file));
+  const { plan } = checkedPlan(fromRuntimeConfig(values, projectName()));
+  if (plan.platform !== "kubernetes") throw new Error(`${file} is no stack in a cluster.`);
+  if (plan.tier === "cpu")
+    return machinesWithoutGpu.flatMap((pool) =>
+      poolNodes(pool, { labels: plan.cluster.machines.nodeSelector }),
+    );
+  return plan.spec.pools.flatMap((pool) => {
+    const { nodeSelector = {}, gpuResource = null } = plan.cluster.pools[pool.name] ?? {};
+    return poolNodes(pool, { labels: nodeSelector, ...(gpuResource === null ? {} : { gpuResource }) });
+  });
+}
+
+/** Services that the values of an output name: `http://gateway.models.svc:8080/v1`. */
+function clusterAddresses(value: unknown): { name: string; namespace: string; port: number }[] {
+  if (typeof value === "object" && value !== null) return Object.values(value).flatMap(clusterAddresses);
+  const match = /^(?:\w+:\/\/)?([a-z0-9-]+)\.([a-z0-9-]+)\.svc[a-z.]*:(\d+)/.exec(`${value}`);
+  const [, name = "", namespace = "", port] = match ?? [];
+  return match === null ? [] : [{ name, namespace, port: Number(port) }];
+}

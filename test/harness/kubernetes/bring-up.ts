@@ -1,0 +1,60 @@
+/** A whole stack in the cluster, through the API alone. */
+import type { ApiServer } from "./api-server.ts";
+import { type ApplyWarnings, applyAll } from "./apply.ts";
+import type { KubernetesObject, ObjectReference } from "./objects.ts";
+import { volumeFor } from "./scenes.ts";
+import { claimBound, deploymentAvailable, jobComplete, namespaceReady, statefulSetReady } from "./waits.ts";
+
+/** What is waited for, as Pulumi's provider waits for it; all other kinds are ready when they are there. */
+const WAITS: Readonly<
+  Record<string, (api: ApiServer, object: ObjectReference) => Promise<KubernetesObject>>
+> = {
+  Namespace: namespaceReady,
+  Job: jobComplete,
+  PersistentVolumeClaim: claimBound,
+  Deployment: deploymentAvailable,
+  StatefulSet: statefulSetReady,
+};
+
+/**
+ * Applies objects in their order, as `pulumi up` does those that `stackObjects` gives: none before what it depends on is
+ * ready. Claims get volumes, which {@link claimVolumes} names.
+ *
+ * @throws Error with the object's name at the first that is refused, fails, or does not become ready in time.
+ */
+export async function bringUp(api: ApiServer, objects: readonly KubernetesObject[]): Promise<ApplyWarnings> {
+  let warnings = await applyAll(api, claimVolumes(objects));
+  for (const object of objects) {
+    warnings = { ...warnings, ...(await applyAll(api, [object])) };
+    await WAITS[object.kind]?.(api, object);
+  }
+  return warnings;
+}
+
+/** A volume for each claim, those of StatefulSets included. */
+export function claimVolumes(objects: readonly KubernetesObject[]): KubernetesObject[] {
+  return objects.flatMap((object) => {
+    if (object.kind === "PersistentVolumeClaim") return [volumeFor(object)];
+    if (object.kind === "StatefulSet") return ownClaims(object).map(volumeFor);
+    return [];
+  });
+}
+
+/** Claims that a StatefulSet makes for its pods. */
+function ownClaims({ metadata: { name, namespace }, spec }: KubernetesObject): KubernetesObject[] {
+  const { replicas = 1, volumeClaimTemplates = [] } = spec as {
+    readonly replicas?: number;
+    readonly volumeClaimTemplates?: readonly {
+      readonly metadata: { readonly name: string };
+      readonly spec: object;
+    }[];
+  };
+  return volumeClaimTemplates.flatMap((template) =>
+    Array.from({ length: replicas }, (_, index) => ({
+      apiVersion: "v1",
+      kind: "PersistentVolumeClaim",
+      metadata: { name: `${template.metadata.name}-${name}-${index}`, namespace },
+      spec: template.spec,
+    })),
+  );
+}

@@ -1,0 +1,34 @@
+import { afterAll, describe, inject } from "vitest";
+import { ApiServer } from "./api-server.ts";
+import type { Connection } from "./cluster.ts";
+import type { BuiltModules } from "./go-build.ts";
+
+interface ClusterForTests {
+  readonly api: ApiServer;
+  readonly connection: Connection;
+  readonly modules: BuiltModules;
+}
+
+/**
+ * `describe` with the cluster; where there is none its tests are skipped, and their title says why.
+ *
+ * @param missing - What else they lack, if anything.
+ */
+export function describeWithCluster(
+  title: string,
+  tests: (cluster: ClusterForTests) => void,
+  missing?: string,
+): void {
+  const provided = inject("kubernetes");
+  const cluster = missing === undefined ? provided : { reason: missing };
+  if ("reason" in cluster) {
+    // What is skipped looks at nothing of it.
+    describe.skip(`${title} (skipped: ${cluster.reason})`, () => tests({} as ClusterForTests));
+    return;
+  }
+  describe(title, () => {
+    const api = new ApiServer(cluster.connection);
+    afterAll(() => api.close());
+    tests({ api, ...cluster });
+  });
+}

@@ -1,0 +1,39 @@
+/** One cluster for all test files of the project `cluster`, or why there is none. */
+import type { TestProject } from "vitest/node";
+import { ApiServer } from "./api-server.ts";
+import { applyAll, customResourceDefinitions } from "./apply.ts";
+import { type Connection, startCluster } from "./cluster.ts";
+import { type BuiltModules, buildGoModules } from "./go-build.ts";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    kubernetes:
+      | { readonly connection: Connection; readonly modules: BuiltModules }
+      | { readonly reason: string };
+  }
+}
+
+const report = (line: string) => void process.stderr.write(`${line}\n`);
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const modules = process.platform === "linux" ? await buildGoModules(report) : { reason: "it takes Linux" };
+  if ("reason" in modules) {
+    report(`No Kubernetes cluster: ${modules.reason}. What needs one is skipped.`);
+    project.provide("kubernetes", modules);
+    return async () => {};
+  }
+  const started = performance.now();
+  const cluster = await startCluster(modules);
+  try {
+    const api = new ApiServer(cluster.connection);
+    await applyAll(api, customResourceDefinitions(modules.crds));
+    api.close();
+  } catch (error) {
+    await cluster.stop();
+    throw error;
+  }
+  const seconds = (performance.now() - started) / 1000;
+  report(`Started a Kubernetes cluster at ${cluster.connection.server} in ${seconds.toFixed(1)} s`);
+  project.provide("kubernetes", { connection: cluster.connection, modules });
+  return () => cluster.stop();
+}

@@ -1,0 +1,117 @@
+/** What a stack would have in a cluster, as the API takes it, from the graph that `npm run render` prints. */
+
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { projectRoot } from "../../../scripts/program/stack-file.ts";
+import type { RenderedStack } from "../../../scripts/render.ts";
+import { run } from "../docker/run.ts";
+import type { KubernetesObject, ObjectMetadata } from "./objects.ts";
+
+const RENDER_TIMEOUT_SECONDS = 120;
+const SECRET = "[secret]";
+const UNKNOWN = "[unknown]";
+const CHART = "kubernetes:helm.sh/v3:Release";
+
+type Resource = RenderedStack["resources"][number];
+
+interface StackObjects {
+  /** In an order in which each comes after all that it depends on; ready for `applyAll`. */
+  readonly objects: readonly KubernetesObject[];
+  /** Names of Helm releases, which no server takes as they are. */
+  readonly charts: readonly string[];
+  /** Of the stack; what only `up` knows is a placeholder. */
+  readonly outputs: RenderedStack["outputs"];
+}
+
+/** @throws Error with what the command printed, where the stack file has a problem. */
+export async function renderedObjects(stackFile: string, stack = "tests"): Promise<StackObjects> {
+  const folder = await mkdtemp(join(tmpdir(), "engine-room-rendered-"));
+  try {
+    const file = join(folder, "graph.json");
+    // A process of its own: a program is evaluated once in each.
+    const options = ["--stack", stack, "--config-file", stackFile, "--out", file];
+    await run([process.execPath, "scripts/cli.mjs", "render", ...options], RENDER_TIMEOUT_SECONDS, {
+      cwd: projectRoot,
+    });
+    return stackObjects(JSON.parse(await readFile(file, "utf8")) as RenderedStack);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/**
+ * Resources of the types `kubernetes:*`. Those that are only read are not the stack's; what is secret is empty, or stands for
+ * itself.
+ *
+ * @throws Error where a value is known only after `up`, or a resource is none that the API has.
+ */
+export function stackObjects({
+  resources,
+  outputs,
+}: Pick<RenderedStack, "resources" | "outputs">): StackObjects {
+  const own = inOrder(resources).filter(
+    ({ type, readId }) => type.startsWith("kubernetes:") && readId === undefined,
+  );
+  return {
+    objects: own.filter(({ type }) => type !== CHART).map(objectOf),
+    charts: own.filter(({ type }) => type === CHART).map(({ name }) => name),
+    outputs,
+  };
+}
+
+/** Each after its parent and what it depends on; the rest as they come. */
+function inOrder(resources: readonly Resource[]): Resource[] {
+  const byUrn = new Map(resources.map((resource) => [resource.urn, resource]));
+  const ordered = new Set<Resource>();
+  const place = (resource: Resource) => {
+    if (ordered.has(resource)) return;
+    for (const urn of [resource.parent, ...resource.dependencies]) {
+      const before = byUrn.get(urn);
+      if (before !== undefined) place(before);
+    }
+    ordered.add(resource);
+  };
+  for (const resource of resources) place(resource);
+  return [...ordered];
+}
+
+function objectOf({ type, name, inputs }: Resource): KubernetesObject {
+  const { apiVersion, kind, metadata = {}, ...rest } = inputs as Partial<KubernetesObject>;
+  if (apiVersion === undefined || kind === undefined || kind.endsWith("List"))
+    throw new Error(`${name} of type ${type} is no single object of the Kubernetes API.`);
+  const unknown = pathOf(inputs, UNKNOWN);
+  if (unknown !== undefined)
+    throw new Error(
+      `${unknown} of ${kind} ${name} is known only after \`up\`; give what it refers to a name of its own.`,
+    );
+  // As Pulumi does: its own name and a few characters.
+  const named = { name: `${name}-tests`, ...(metadata as Partial<ObjectMetadata>) };
+  return { apiVersion, kind, metadata: named, ...(kind === "Secret" ? withoutSecrets(rest) : rest) };
+}
+
+/** Nobody reads the values here, but they have to be of the right form. */
+function withoutSecrets({ data, stringData, ...rest }: Readonly<Record<string, unknown>>) {
+  const known = (values: unknown, convert: (text: string) => string) =>
+    typeof values !== "object" || values === null
+      ? {}
+      : Object.fromEntries(
+          Object.entries(values).map(([key, value]) => [key, value === SECRET ? convert(SECRET) : value]),
+        );
+  return {
+    ...rest,
+    ...(data === undefined ? {} : { data: known(data, (text) => Buffer.from(text).toString("base64")) }),
+    ...(stringData === undefined ? {} : { stringData: known(stringData, (text) => text) }),
+  };
+}
+
+/** Path of the first value that equals one, such as `spec.template.metadata`. */
+function pathOf(value: unknown, wanted: string): string | undefined {
+  if (value === wanted) return "";
+  if (typeof value !== "object" || value === null) return undefined;
+  for (const [key, inner] of Object.entries(value)) {
+    const path = pathOf(inner, wanted);
+    if (path !== undefined) return path === "" ? key : `${key}.${path}`;
+  }
+  return undefined;
+}

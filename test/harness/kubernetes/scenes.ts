@@ -1,0 +1,106 @@
+/** What a cluster's owner has set up before a stack comes: a namespace, volumes. */
+import { eventually } from "../stack.ts";
+import type { ApiServer } from "./api-server.ts";
+import { applyAll } from "./apply.ts";
+import { type KubernetesObject, nameOf } from "./objects.ts";
+import { namespaceReady } from "./waits.ts";
+
+const TIMEOUT_SECONDS = 60;
+
+/** A namespace that admits pods of the level `restricted` only, and says so of what would make others. */
+export function restrictedNamespace(name: string): KubernetesObject {
+  const level = "pod-security.kubernetes.io";
+  const labels = { [`${level}/enforce`]: "restricted", [`${level}/warn`]: "restricted" };
+  return { apiVersion: "v1", kind: "Namespace", metadata: { name, labels } };
+}
+
+/** Applies a namespace; returns when pods can be made in it. */
+export async function addNamespace(api: ApiServer, namespace: KubernetesObject): Promise<void> {
+  await applyAll(api, [namespace]);
+  await namespaceReady(api, namespace);
+}
+
+/** Owners before what they would make anew. */
+const WORKLOADS = [
+  ["apps/v1", "Deployment"],
+  ["apps/v1", "StatefulSet"],
+  ["batch/v1", "Job"],
+  ["v1", "Pod"],
+] as const;
+
+/** With everything in it. Returns when its pods are gone, and their nodes free; the rest takes the controllers 5 s and more. */
+export async function removeNamespace(api: ApiServer, name: string): Promise<void> {
+  for (const [apiVersion, kind] of WORKLOADS)
+    for (const object of await api.list(apiVersion, kind, { namespace: name })) await api.remove(object);
+  await eventually(async () => {
+    const pods = await api.list("v1", "Pod", { namespace: name });
+    return pods.length === 0 ? true : undefined;
+  }, TIMEOUT_SECONDS);
+  await api.remove({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
+}
+
+/**
+ * Namespaces and claims that objects name and none of them makes: the owner of the cluster has made them. Their sizes are
+ * of no account here.
+ */
+export function takenForGranted(objects: readonly KubernetesObject[]): KubernetesObject[] {
+  const made = new Set(objects.map(nameOf));
+  const named = new Map<string, KubernetesObject>();
+  for (const { metadata, spec } of objects) {
+    if (metadata.namespace === undefined) continue;
+    const { template } = (spec ?? {}) as { readonly template?: { readonly spec?: PodVolumes } };
+    const claims = (template?.spec?.volumes ?? []).flatMap(
+      ({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? [],
+    );
+    const needed = [
+      restrictedNamespace(metadata.namespace),
+      ...claims.map((name) => sharedClaim(metadata.namespace, name)),
+    ];
+    for (const object of needed) if (!made.has(nameOf(object))) named.set(nameOf(object), object);
+  }
+  const isClaim = ({ kind }: KubernetesObject) => Number(kind === "PersistentVolumeClaim");
+  return [...named.values()].toSorted((a, b) => isClaim(a) - isClaim(b));
+}
+
+interface PodVolumes {
+  readonly volumes?: readonly { readonly persistentVolumeClaim?: { readonly claimName: string } }[];
+}
+
+function sharedClaim(namespace: string | undefined, name: string): KubernetesObject {
+  return {
+    apiVersion: "v1",
+    kind: "PersistentVolumeClaim",
+    metadata: { name, namespace },
+    spec: { accessModes: ["ReadWriteMany"], resources: { requests: { storage: "1Gi" } } },
+  };
+}
+
+/**
+ * A volume that is there for one claim, and for no other: nothing makes volumes for claims here.
+ *
+ * @throws Error where the claim does not say what it takes.
+ */
+export function volumeFor(claim: KubernetesObject): KubernetesObject {
+  const { name, namespace } = claim.metadata;
+  const spec = claim.spec as {
+    readonly accessModes?: readonly string[];
+    readonly storageClassName?: string;
+    readonly resources?: { readonly requests?: { readonly storage?: string } };
+  };
+  const storage = spec.resources?.requests?.storage;
+  if (storage === undefined || spec.accessModes === undefined)
+    throw new Error(`${nameOf(claim)} has no size or no access mode; a claim needs both.`);
+  return {
+    apiVersion: "v1",
+    kind: "PersistentVolume",
+    metadata: { name: `${namespace}-${name}` },
+    spec: {
+      capacity: { storage },
+      accessModes: spec.accessModes,
+      persistentVolumeReclaimPolicy: "Retain",
+      storageClassName: spec.storageClassName ?? "",
+      claimRef: { apiVersion: "v1", kind: "PersistentVolumeClaim", name, namespace },
+      csi: { driver: "tests.example.org", volumeHandle: `${namespace}-${name}` },
+    },
+  };
+}

@@ -1,0 +1,143 @@
+import { describe, expect, test } from "vitest";
+import { readStack } from "../../../../infra/config/config.ts";
+import { clusterStack, clusterValues, cpuClusterValues, first, type Values } from "./stacks.ts";
+
+const model = { ...clusterValues.models[0], replicas: 2 };
+const scaled = (minReplicas: number, more: Values = {}) =>
+  clusterStack({ ...clusterValues, models: [{ ...model, minReplicas }], ...more });
+
+const WAITING =
+  'sum(nv_trt_llm_request_metrics{namespace="engine-room",service="gpt",model="tensorrt_llm",request_type="waiting"})';
+const PENDING = 'sum(gateway_pending_requests{namespace="engine-room",service="gateway",model="gpt"})';
+const triggersOf = (stack: ReturnType<typeof clusterStack>) =>
+  first(stack.autoscalers).metrics.map(({ query, activation }) => [query, activation]);
+
+describe("a model whose least number of servers is below its most", () => {
+  test("has an autoscaler, and no number of its own", () => {
+    const stack = scaled(1);
+    expect(stack.autoscalers).toMatchObject([
+      {
+        name: "gpt",
+        deployment: "gpt",
+        mechanism: "keda",
+        replicas: { min: 1, max: 2 },
+        prometheusUrl: "http://prometheus-operated.monitoring.svc:9090",
+        scaleDownSeconds: 600,
+      },
+    ]);
+    expect(first(stack.models)).toMatchObject({ replicas: null, maxReplicas: 2 });
+    expect([stack.encoders?.replicas, stack.gateway.replicas]).toEqual([1, 1]);
+  });
+
+  test("keeps its number where both are the same, or only one is given", () => {
+    for (const stack of [scaled(2), clusterStack({ ...clusterValues, models: [model] })]) {
+      expect(stack.autoscalers).toEqual([]);
+      expect(first(stack.models).replicas).toBe(2);
+    }
+  });
+
+  test("follows what waits in the engine; from nothing, what waits at the gateway", () => {
+    expect(triggersOf(scaled(1))).toEqual([[WAITING, null]]);
+    expect(triggersOf(scaled(0))).toEqual([
+      [WAITING, 0],
+      [PENDING, 0],
+    ]);
+  });
+
+  test("follows the gateway where the release does not say what waits", () => {
+    const older = scaled(1, { release: "25.01" });
+    expect(triggersOf(older)).toEqual([[PENDING, null]]);
+  });
+
+  test("is in the quota with its most", () => {
+    const most = clusterStack({ ...clusterValues, models: [model] });
+    expect(scaled(0).quota).toEqual(most.quota);
+  });
+
+  test("lets the gateway say when to come back where it may have no server", () => {
+    const gatewayModel = (minReplicas: number) =>
+      JSON.parse(scaled(minReplicas).gateway.pod.config?.data["gateway.json"] ?? "").models[0];
+    expect(gatewayModel(0).coldStartSeconds).toBeGreaterThan(30);
+    expect(gatewayModel(1)).not.toHaveProperty("coldStartSeconds");
+  });
+});
+
+test("gateways follow the requests that they answer, up to half of their places", () => {
+  const stack = clusterStack({
+    ...clusterValues,
+    gateway: { replicas: 5, minReplicas: 2, limits: { concurrentRequests: 300 } },
+    autoscaling: { mechanism: "hpa", scaleDownSeconds: 60 },
+  });
+  expect(stack.gateway.replicas).toBeNull();
+  expect(stack.autoscalers).toMatchObject([
+    {
+      deployment: "gateway",
+      mechanism: "hpa",
+      replicas: { min: 2, max: 5 },
+      prometheusUrl: null,
+      scaleDownSeconds: 60,
+      metrics: [
+        {
+          series: {
+            name: "gateway_http_requests_in_flight",
+            labels: { namespace: "engine-room", service: "gateway" },
+          },
+          target: 150,
+        },
+      ],
+    },
+  ]);
+});
+
+test("a model on CPUs follows the gateway, with the requests that it answers at a time", () => {
+  const stack = clusterStack({
+    ...cpuClusterValues,
+    models: [{ ...cpuClusterValues.models[0], parallelRequests: 6, replicas: 3, minReplicas: 0 }],
+  });
+  expect(first(stack.autoscalers).metrics).toMatchObject([
+    { query: PENDING.replace("gpt", "smollm2"), target: 6, activation: 0 },
+  ]);
+});
+
+test("models that may sleep are awake by the clock, and gateways always", () => {
+  const schedule = { start: "0 8 * * 1-5", end: "0 20 * * 1-5", timeZone: "Europe/Berlin" };
+  const stack = scaled(0, {
+    schedule: { ...schedule, replicas: 9 },
+    gateway: { replicas: 2, minReplicas: 1 },
+  });
+  expect(stack.autoscalers.map((one) => [one.name, one.schedule])).toEqual([
+    ["gpt", { ...schedule, replicas: 2 }],
+    ["gateway", null],
+  ]);
+});
+
+describe("a stack file", () => {
+  test("has a schedule only for what may sleep", () => {
+    const schedule = { start: "0 8 * * *", end: "0 20 * * *", timeZone: "UTC" };
+    const pathsOf = (more: Values) =>
+      readStack({ ...clusterValues, schedule, ...more }).problems.map(({ path }) => path);
+    expect(pathsOf({})).toEqual(["schedule"]);
+    expect(pathsOf({ models: [{ ...model, minReplicas: 1 }] })).toEqual([]);
+    expect(pathsOf({ models: [{ ...model, minReplicas: 1 }], autoscaling: { mechanism: "hpa" } })).toEqual([
+      "schedule",
+    ]);
+    expect(pathsOf({ schedule: { ...schedule, start: "at eight" } })).toContain("schedule.start");
+  });
+
+  const problemsOf = (minReplicas: number, more: Values = {}) =>
+    readStack({ ...clusterValues, models: [{ ...model, minReplicas }], ...more }).problems;
+
+  test("has no least number above its most", () => {
+    expect(problemsOf(3)).toMatchObject([
+      { path: "models[0].minReplicas", value: "3", reason: expect.stringContaining("replicas is 2") },
+    ]);
+    expect(problemsOf(1, { gateway: { minReplicas: 2 } })).toMatchObject([{ path: "gateway.minReplicas" }]);
+  });
+
+  test("has zero servers only where somebody can start the first", () => {
+    expect(problemsOf(0, { autoscaling: { mechanism: "hpa" } })).toMatchObject([
+      { path: "models[0].minReplicas", fix: expect.stringContaining("keda") },
+    ]);
+    expect(problemsOf(0)).toEqual([]);
+  });
+});

@@ -1,0 +1,540 @@
+import { describe, expect, test } from "vitest";
+import { fromRuntimeConfig } from "../../../infra/config/config.ts";
+import { loadPlan } from "../../../infra/load-plan.ts";
+import type { StackOutputs } from "../../../infra/outputs.ts";
+import { kubernetesStack } from "../../../infra/plan/kubernetes/kubernetes-stack.ts";
+import { deploy } from "../../../infra/platforms/index.ts";
+import { deployCluster } from "../../../infra/platforms/kubernetes-objects.ts";
+import type { MonitorOwner, Properties, Registration } from "../../../scripts/program/monitor.ts";
+import { runProgram } from "../../../scripts/program/run-program.ts";
+import type { RuntimeConfig } from "../../../scripts/program/stack-file.ts";
+import { renderJson, renderStack } from "../../../scripts/render.ts";
+import {
+  clusterPlan,
+  clusterValues,
+  cpuClusterValues,
+  exampleValues,
+  first,
+  fullValues,
+  lockedImages,
+  stackFileValues,
+  type Values,
+} from "../plan/kubernetes/stacks.ts";
+
+const PROJECT = "engine-room";
+
+function runtimeConfig(file: Values): RuntimeConfig {
+  const values = Object.entries(file).map(([key, value]) => [
+    `${PROJECT}:${key}`,
+    typeof value === "string" ? value : JSON.stringify(value),
+  ]);
+  return { values: Object.fromEntries(values), secretKeys: [] };
+}
+
+/** The program, as infra/index.ts has it. */
+const program = (config: RuntimeConfig) => async () =>
+  deploy(await loadPlan(fromRuntimeConfig(config.values, PROJECT)));
+
+async function rendered(file: Values) {
+  const config = runtimeConfig(file);
+  return renderStack("demo", config, program(config));
+}
+
+/** A cluster where all is well but for the objects that a test names. */
+class Cluster implements MonitorOwner {
+  readonly made: Registration[] = [];
+  stackOutputs: Properties = {};
+  failure: Error | undefined;
+  readonly #failing: string | undefined;
+
+  constructor(failing?: string) {
+    this.#failing = failing;
+  }
+
+  async register(registration: Registration) {
+    const { name, inputs } = registration;
+    if (name === this.#failing) throw new Error(`${name}: BackoffLimitExceeded`);
+    this.made.push(registration);
+    const { metadata } = inputs as { readonly metadata?: object };
+    return {
+      id: `id-of-${name}`,
+      outputs: {
+        ...inputs,
+        ...(metadata === undefined ? {} : { metadata: { ...metadata, uid: `uid-of-${name}` } }),
+      },
+    };
+  }
+
+  registerOutputs(urn: string, outputs: Properties): void {
+    if (urn.includes("::pulumi:pulumi:Stack::")) this.stackOutputs = outputs;
+  }
+
+  fail(error: Error): void {
+    this.failure ??= error;
+  }
+}
+
+const SECRETS = { hubToken: "hush-token", mongoUri: "hush-uri", vectorApiKey: "hush-key" };
+
+/** `up`, with every image in a registry. */
+async function up(file: Values, cluster = new Cluster()): Promise<Cluster> {
+  const plan = clusterPlan(file);
+  await runProgram({
+    stack: "demo",
+    config: runtimeConfig(file),
+    preview: false,
+    owner: cluster,
+    program: async () => {
+      deployCluster(kubernetesStack(plan, { stack: "demo", images: lockedImages(plan) }), {
+        secrets: SECRETS,
+      });
+      return {};
+    },
+  });
+  return cluster;
+}
+
+const last = (urn: string) => urn.split("::").at(-1) ?? "";
+const withoutKeys = (text: string) => text.replaceAll(/-[0-9a-f]{12}(?=[- ]|$)/g, "-KEY");
+
+describe("a stack on CPUs", async () => {
+  const { resources, outputs } = await rendered(cpuClusterValues);
+
+  test("has exactly these components, and no Job", () => {
+    const components = resources.filter(({ type }) => type.startsWith("engine-room:"));
+    expect(
+      components.map(({ type, name }) => `${type.replace("engine-room:kubernetes:", "")} ${name}`).sort(),
+    ).toEqual([
+      "Database mongo",
+      "Database vector",
+      "Encoders encoders",
+      "Gateway gateway",
+      "Namespace namespace",
+      "NetworkPolicies policies",
+      "PriorityClasses priorities",
+      "Secrets secrets",
+      "TritonServer smollm2",
+    ]);
+    expect(resources.filter(({ type }) => /:(Job|PersistentVolumeClaim)$/.test(type))).toEqual([]);
+  });
+
+  test("says what it serves", () => {
+    expect(outputs).toMatchObject({
+      models: [{ name: "smollm2", model: "smollm2-135m-instruct", engineKey: null, nodePool: "cluster" }],
+      engineStore: "image",
+    });
+  });
+});
+
+describe("a stack", async () => {
+  const stack = await rendered(clusterValues);
+  const named = (name: string) => first(stack.resources.filter((one) => withoutKeys(one.name) === name));
+
+  test("has exactly these resources", () => {
+    const resources = stack.resources.map(({ type, name, parent }) =>
+      withoutKeys(`${type.replace("engine-room:kubernetes:", "")} ${name} in ${last(parent)}`),
+    );
+    expect(resources.sort()).toEqual([
+      "Database mongo in engine-room-demo",
+      "Database vector in engine-room-demo",
+      "EncoderBuild encoders-KEY in engine-room-demo",
+      "Encoders encoders in engine-room-demo",
+      "EngineBuild gpt2-medium-KEY in engine-room-demo",
+      "EngineStore store in engine-room-demo",
+      "Gateway gateway in engine-room-demo",
+      "Namespace namespace in engine-room-demo",
+      "NetworkPolicies policies in engine-room-demo",
+      "PriorityClasses priorities in engine-room-demo",
+      "Secrets secrets in engine-room-demo",
+      "TritonServer gpt in engine-room-demo",
+      "kubernetes:apps/v1:Deployment encoders-deployment in encoders",
+      "kubernetes:apps/v1:Deployment gateway-deployment in gateway",
+      "kubernetes:apps/v1:Deployment gpt-deployment in gpt",
+      "kubernetes:apps/v1:StatefulSet mongo-set in mongo",
+      "kubernetes:apps/v1:StatefulSet vector-set in vector",
+      "kubernetes:batch/v1:Job encoders-KEY-job in encoders-KEY",
+      "kubernetes:batch/v1:Job gpt2-medium-KEY-job in gpt2-medium-KEY",
+      "kubernetes:core/v1:ConfigMap encoders-KEY-spec in encoders-KEY",
+      "kubernetes:core/v1:ConfigMap encoders-config in encoders",
+      "kubernetes:core/v1:ConfigMap gateway-config in gateway",
+      "kubernetes:core/v1:ConfigMap gpt-config in gpt",
+      "kubernetes:core/v1:ConfigMap gpt2-medium-KEY-spec in gpt2-medium-KEY",
+      "kubernetes:core/v1:Namespace namespace-namespace in namespace",
+      "kubernetes:core/v1:PersistentVolumeClaim store-claim in store",
+      "kubernetes:core/v1:ResourceQuota namespace-quota in namespace",
+      "kubernetes:core/v1:Service encoders-service in encoders",
+      "kubernetes:core/v1:Service gateway-service in gateway",
+      "kubernetes:core/v1:Service gpt-service in gpt",
+      "kubernetes:core/v1:Service mongo-service in mongo",
+      "kubernetes:core/v1:Service vector-service in vector",
+      ...["bench", "default-deny", "encoder-build", "encoders", "engine-build", "gateway"].map(policyLine),
+      ...["mongo", "smoke", "triton", "vector"].map(policyLine),
+      "kubernetes:policy/v1:PodDisruptionBudget encoders-budget in encoders",
+      "kubernetes:policy/v1:PodDisruptionBudget gateway-budget in gateway",
+      "kubernetes:policy/v1:PodDisruptionBudget gpt-budget in gpt",
+      "kubernetes:scheduling.k8s.io/v1:PriorityClass priorities-engine-room-building in priorities",
+      "kubernetes:scheduling.k8s.io/v1:PriorityClass priorities-engine-room-front in priorities",
+      "kubernetes:scheduling.k8s.io/v1:PriorityClass priorities-engine-room-serving in priorities",
+      "pulumi:providers:kubernetes cluster in engine-room-demo",
+      "pulumi:providers:kubernetes cluster-adopting in engine-room-demo",
+      "pulumi:pulumi:Stack engine-room-demo in ",
+    ]);
+  });
+
+  function policyLine(name: string): string {
+    return `kubernetes:networking.k8s.io/v1:NetworkPolicy policies-${name} in policies`;
+  }
+
+  test("keeps its namespace and its engines when it goes, and finds them again", () => {
+    const kept = stack.resources.filter(({ options }) => options.retainOnDelete);
+    expect(kept.map(({ name, provider }) => [name, last(provider ?? "")]).sort()).toEqual([
+      ["namespace-namespace", "cluster-adopting"],
+      ["store-claim", "cluster-adopting"],
+    ]);
+    expect(named("cluster-adopting").inputs.upsertExistingObjects).toBe("true");
+    expect(named("cluster").inputs).not.toHaveProperty("upsertExistingObjects");
+    const objects = stack.resources.filter(({ type }) => type.startsWith("kubernetes:"));
+    expect(new Set(objects.map(({ provider }) => last(provider ?? "")))).toEqual(
+      new Set(["cluster", "cluster-adopting"]),
+    );
+  });
+
+  test("has every object of a namespace in its own", () => {
+    const clusterWide = ["Namespace", "PriorityClass"];
+    for (const { type, inputs } of stack.resources.filter(({ type }) => type.startsWith("kubernetes:")))
+      if (!clusterWide.includes(type.split(":").at(-1) ?? ""))
+        expect([type, inputs]).toEqual([
+          type,
+          expect.objectContaining({ metadata: expect.objectContaining({ namespace: "engine-room" }) }),
+        ]);
+  });
+
+  test("builds under a name with the key, waits as long as planned, and tries again what failed", () => {
+    const { inputs, options } = named("gpt2-medium-KEY-job");
+    expect(inputs.metadata).toMatchObject({
+      name: expect.stringMatching(/^gpt2-medium-[0-9a-f]{12}$/),
+      annotations: { "pulumi.com/replaceUnready": "true" },
+    });
+    const spec = inputs.spec as Properties;
+    expect(spec).toMatchObject({ backoffLimit: 2, activeDeadlineSeconds: expect.any(Number) });
+    expect(spec).not.toHaveProperty("ttlSecondsAfterFinished");
+    expect(options).toMatchObject({
+      deleteBeforeReplace: true,
+      customTimeouts: { create: `${Number(spec.activeDeadlineSeconds) + 120}s` },
+    });
+  });
+
+  test("has the same names in what refers to an object and in the object", () => {
+    const jobs = named("gpt2-medium-KEY-job").inputs as {
+      spec: { template: { spec: { volumes: object[] } } };
+    };
+    const config = named("gpt2-medium-KEY-spec").inputs.metadata as { name: string };
+    expect(jobs.spec.template.spec.volumes).toContainEqual({
+      name: "config",
+      configMap: { name: config.name },
+    });
+    const { selector } = named("gpt-budget").inputs.spec as Properties;
+    expect(named("gpt-deployment").inputs.spec).toMatchObject({ selector });
+  });
+
+  test("is the same, to the byte, whatever the order of its file", async () => {
+    const reordered = Object.fromEntries(Object.entries(clusterValues).toReversed());
+    expect(renderJson(await rendered(reordered))).toBe(renderJson(stack));
+  });
+
+  test("says of itself what the outputs promise", () => {
+    expect(stack.outputs as unknown as StackOutputs).toMatchObject({
+      endpoints: { gateway: "http://gateway.engine-room.svc:8080", reach: "cluster" },
+      models: [{ name: "gpt", model: "gpt2-medium", release: "25.07", nodePool: "gpu" }],
+      release: "25.07",
+      engineStore: "claim engine-room/engine-store",
+    });
+  });
+
+  test("has an object behind each of its addresses", () => {
+    const { endpoints } = stack.outputs as unknown as StackOutputs;
+    const services = stack.resources
+      .filter(({ type }) => type === "kubernetes:core/v1:Service")
+      .map(
+        ({ inputs }) =>
+          inputs as { metadata: { name: string; namespace: string }; spec: { ports: { port: number }[] } },
+      )
+      .flatMap(({ metadata, spec }) =>
+        spec.ports.map(({ port }) => `${metadata.name}.${metadata.namespace}.svc:${port}`),
+      );
+    const { gateway, mongo, vector, encoders, models } = endpoints;
+    const urls = [
+      gateway,
+      mongo,
+      vector,
+      ...Object.values(encoders ?? {}),
+      ...Object.values(models.gpt ?? {}),
+    ];
+    expect(urls).toHaveLength(10);
+    for (const url of urls) expect(services).toContain(/[a-z.-]+\.svc:\d+/.exec(String(url))?.[0]);
+  });
+});
+
+describe("a stack that is watched", async () => {
+  const stack = await rendered({
+    ...clusterValues,
+    monitoring: "prometheus-operator",
+    monitoringOptions: { labels: { release: "kube-prometheus-stack" } },
+  });
+  const children = stack.resources.filter(({ parent }) => last(parent) === "monitoring");
+  const made = (name: string) => first(children.filter((one) => one.name === `monitoring-${name}`)).inputs;
+
+  test("has exactly these resources more", async () => {
+    const before = new Set((await rendered(clusterValues)).resources.map(({ urn }) => urn));
+    const more = stack.resources.filter(({ urn }) => !before.has(urn));
+    expect(more.map(({ type, name, parent }) => `${type} ${name} in ${last(parent)}`).sort()).toEqual([
+      "engine-room:kubernetes:Monitoring monitoring in engine-room-demo",
+      ...["databases", "gpus", "models", "overview"].map(
+        (name) => `kubernetes:core/v1:ConfigMap monitoring-dashboard-engine-room-${name} in monitoring`,
+      ),
+      "kubernetes:monitoring.coreos.com/v1:PrometheusRule monitoring-rules in monitoring",
+      ...["encoders", "gateway", "gpus", "mongo", "triton", "vector"].map(
+        (name) =>
+          `kubernetes:monitoring.coreos.com/v1:ServiceMonitor monitoring-engine-room-${name} in monitoring`,
+      ),
+    ]);
+  });
+
+  test("is found by Prometheus and by Grafana's sidecar", () => {
+    for (const { type, inputs } of children) {
+      const isDashboard = type === "kubernetes:core/v1:ConfigMap";
+      expect(inputs.metadata).toMatchObject({
+        namespace: "engine-room",
+        labels: isDashboard ? { grafana_dashboard: "1" } : { release: "kube-prometheus-stack" },
+      });
+    }
+  });
+
+  test("is read at the ports that have metrics, GPUs in the exporter's namespace", () => {
+    expect(made("engine-room-triton").spec).toEqual({
+      selector: {
+        matchLabels: {
+          "app.kubernetes.io/component": "triton",
+          "app.kubernetes.io/instance": "demo",
+          "app.kubernetes.io/name": "engine-room",
+        },
+      },
+      endpoints: [{ port: "metrics", path: "/metrics", interval: "15s" }],
+    });
+    expect(made("engine-room-gpus").spec).toEqual({
+      selector: { matchLabels: { app: "nvidia-dcgm-exporter" } },
+      namespaceSelector: { matchNames: ["gpu-operator"] },
+      endpoints: [
+        {
+          port: "gpu-metrics",
+          path: "/metrics",
+          interval: "15s",
+          honorLabels: true,
+          relabelings: [{ targetLabel: "job", replacement: "engine-room-gpus-demo" }],
+        },
+      ],
+    });
+  });
+
+  test("has rules that say what to do", () => {
+    const { groups } = made("rules").spec as {
+      readonly groups: readonly { readonly name: string; readonly rules: readonly Properties[] }[];
+    };
+    expect(groups.map(({ name }) => name)).toEqual(["engine-room-plan", "engine-room-alerts"]);
+    expect(groups[1]?.rules).toContainEqual({
+      alert: "EngineRoomConnectionsRefused",
+      expr: 'sum by (pod) (rate(gateway_connections_refused_total{namespace="engine-room", service="gateway"}[5m])) > 0',
+      for: "60s",
+      labels: { severity: "warning" },
+      annotations: {
+        summary: expect.any(String),
+        runbook_url: "docs/runbooks/EngineRoomConnectionsRefused.md",
+      },
+    });
+    expect(groups[0]?.rules).toContainEqual({
+      record: "engine_room_hourly_usd",
+      expr: "vector(0)",
+      labels: { stack: "demo", namespace: "engine-room" },
+    });
+  });
+});
+
+describe("the walkthrough's example", async () => {
+  const stack = await rendered(exampleValues("llama-2-7b-chat-kubernetes"));
+
+  test("mounts the claim that is there, in the namespace that is there", () => {
+    const types = stack.resources.map(({ type }) => type);
+    expect(types).not.toContain("kubernetes:core/v1:PersistentVolumeClaim");
+    expect(types).not.toContain("kubernetes:core/v1:Namespace");
+    const job = first(stack.resources.filter(({ type }) => type === "kubernetes:batch/v1:Job"));
+    expect(job.inputs).toMatchObject({
+      metadata: { namespace: "triton-tensorrtllm" },
+      spec: {
+        template: {
+          spec: {
+            volumes: expect.arrayContaining([
+              { name: "store", persistentVolumeClaim: { claimName: "triton-tensorrtllm" } },
+            ]),
+          },
+        },
+      },
+    });
+  });
+});
+
+describe("Pulumi.onprem.yaml", async () => {
+  const file = stackFileValues("Pulumi.onprem.yaml");
+  const { resources } = await rendered(file);
+
+  test("has every model, the encoders, MongoDB and Qdrant, and a GPU left for what comes next", () => {
+    const deployments = resources.filter(({ type }) => type === "kubernetes:apps/v1:Deployment");
+    expect(deployments.map(({ name }) => name).sort()).toEqual([
+      "encoders-deployment",
+      "gateway-deployment",
+      "llava-deployment",
+    ]);
+    const llava = first(deployments.filter(({ name }) => name === "llava-deployment"));
+    expect(llava.inputs.spec).toMatchObject({
+      strategy: { rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
+    });
+    const images = resources
+      .filter(({ type }) => type === "kubernetes:apps/v1:StatefulSet")
+      .map(({ inputs }) => JSON.stringify(inputs.spec).match(/"image":"([^"]*)"/)?.[1]);
+    expect(images.sort()).toEqual([
+      "docker.io/library/mongo:8.0.26",
+      "docker.io/qdrant/qdrant:v1.17.1-unprivileged",
+    ]);
+  });
+});
+
+describe("`up`", () => {
+  test("makes policies and classes, then builds, then servers", async () => {
+    const { made } = await up(clusterValues);
+    const order = made.map(({ name }) => withoutKeys(name));
+    const place = (name: string) => order.indexOf(name);
+    for (const name of [
+      "policies-default-deny",
+      "policies-engine-build",
+      "priorities-engine-room-building",
+      "store-claim",
+    ])
+      expect(place(name)).toBeLessThan(place("gpt2-medium-KEY-job"));
+    expect(place("gpt2-medium-KEY-job")).toBeLessThan(place("gpt-deployment"));
+    expect(place("encoders-KEY-job")).toBeLessThan(place("encoders-deployment"));
+    expect(order).toContain("gateway-deployment");
+  });
+
+  test("changes no server of a build that failed", async () => {
+    const [job] = (await up(clusterValues)).made.filter(
+      ({ name }) => name.startsWith("gpt2-medium") && name.endsWith("-job"),
+    );
+    const cluster = new Cluster(job?.name);
+    // The engine ends `up` with it; here there is none.
+    await up(clusterValues, cluster);
+    const made = cluster.made.map(({ name }) => name);
+    expect(made).not.toContain("gpt-deployment");
+    expect(made).toContain("encoders-deployment");
+  });
+
+  test("puts secrets into Secrets, marked as such, and nowhere else", async () => {
+    const { made } = await up(fullValues);
+    const holders = made.filter(({ inputs }) => JSON.stringify(inputs).includes("hush"));
+    expect(holders.map(({ type, name }) => `${type} ${name}`).sort()).toEqual([
+      "kubernetes:core/v1:Secret secrets-hub-token",
+      "kubernetes:core/v1:Secret secrets-mongo-uri",
+      "kubernetes:core/v1:Secret secrets-vector-api-key",
+    ]);
+    // The SDK's mark of a secret: the engine encrypts what has it.
+    for (const { inputs } of holders)
+      expect(inputs.stringData).toMatchObject({
+        "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270",
+      });
+    expect(renderJson(await rendered(fullValues))).not.toContain("hush");
+  });
+
+  test("makes a gateway anew for another secret, but no build", async () => {
+    const { made } = await up(fullValues);
+    const template = (name: string) => {
+      const { inputs } = first(made.filter((one) => withoutKeys(one.name) === name));
+      return (inputs.spec as { template: { metadata: { annotations?: object } } }).template.metadata
+        .annotations;
+    };
+    expect(template("gateway-deployment")).toEqual({
+      "engine-room/secrets": "uid-of-secrets-mongo-uri uid-of-secrets-vector-api-key",
+    });
+    expect(template("gpt2-medium-KEY-job")).toBeUndefined();
+  });
+
+  test("gives a server without a build the store all the same", async () => {
+    const weights = { from: "folder", path: "/store/own/llama", revision: "1" };
+    const model = { name: "own", model: "llama-2-7b-chat", runtime: "llmapi", weights };
+    const { made } = await up({ ...clusterValues, encoders: false, models: [model] });
+    expect(made.filter(({ type }) => type === "kubernetes:batch/v1:Job")).toEqual([]);
+    const server = first(made.filter(({ name }) => name === "own-deployment"));
+    expect(server.dependencies.map(last)).toContain("store-claim");
+  });
+
+  test("keeps images on machines without waiting for them", async () => {
+    const { made } = await up(fullValues);
+    const set = first(made.filter(({ type }) => type === "kubernetes:apps/v1:DaemonSet"));
+    expect(set.inputs).toMatchObject({
+      metadata: { name: "pre-pull-gpu-trtllm", annotations: { "pulumi.com/skipAwait": "true" } },
+      spec: { template: { spec: { nodeSelector: { "nvidia.com/gpu.product": "NVIDIA-A10G" } } } },
+    });
+  });
+
+  test("has a way in from outside where the stack has a name for it", async () => {
+    const { made } = await up(fullValues);
+    const ingress = first(made.filter(({ type }) => type === "kubernetes:networking.k8s.io/v1:Ingress"));
+    expect(ingress.inputs).toMatchObject({
+      spec: {
+        ingressClassName: "nginx",
+        tls: [{ hosts: ["models.example.org"], secretName: "gateway-tls" }],
+        rules: [{ host: "models.example.org" }],
+      },
+    });
+    expect(first(made.filter(({ name }) => name === "cluster")).inputs.context).toBe("lab");
+  });
+
+  test("leaves the number of servers to an autoscaler, and the way in to a Gateway", async () => {
+    const { made } = await up({
+      ...cpuClusterValues,
+      models: [{ ...cpuClusterValues.models[0], replicas: 2, minReplicas: 0 }],
+      gateway: { hostname: "models.example.org", route: { gateway: "shared" } },
+    });
+    const spec = (name: string) => first(made.filter((one) => one.name === name)).inputs.spec as Properties;
+    expect(spec("smollm2-deployment")).not.toHaveProperty("replicas");
+    expect(spec("encoders-deployment")).toMatchObject({ replicas: 1 });
+    expect(spec("smollm2-autoscaler-scaled-object")).toMatchObject({
+      scaleTargetRef: { name: "smollm2" },
+      minReplicaCount: 0,
+      maxReplicaCount: 2,
+    });
+    expect(spec("gateway-route")).toEqual({
+      parentRefs: [{ name: "shared", namespace: "engine-room" }],
+      hostnames: ["models.example.org"],
+      rules: [
+        {
+          matches: [{ path: { type: "PathPrefix", value: "/" } }],
+          timeouts: { request: "300s" },
+          backendRefs: [{ name: "gateway", port: 8080 }],
+        },
+      ],
+    });
+    expect(made.filter(({ type }) => type.endsWith(":Ingress"))).toEqual([]);
+  });
+
+  test("begins with nothing while an image has no digest", async () => {
+    const config = runtimeConfig(clusterValues);
+    const cluster = new Cluster();
+    const run = runProgram({
+      stack: "demo",
+      config,
+      preview: false,
+      owner: cluster,
+      program: program(config),
+    });
+    await expect(run).rejects.toThrow(/images\.lock\.json has none .* for services, trtllm, encoders/);
+    expect(cluster.made.filter(({ type }) => type.startsWith("kubernetes:"))).toEqual([]);
+  });
+});
