@@ -50,6 +50,15 @@ def complete_weights(weights: Weights) -> PresentWeights | None:
     return PresentWeights(weights.directory, manifest.total_bytes, 0.0)
 
 
+def are_lost(weights: Weights) -> bool:
+    """Whether the store no longer has what the server of a finished engine reads there, such as tokenizers.
+    Files that other patterns chose are none that are lost."""
+    if isinstance(weights.source, FolderSource):
+        return False
+    manifest = read_manifest(weights.directory)
+    return manifest is None or bool(missing_or_cut(weights.directory, manifest.files))
+
+
 @contextmanager
 def weights_in_use(
     weights: Weights, locks: StoreLocks, scratch: Path, report: Reporter, patience: Patience
@@ -164,7 +173,8 @@ def _own_folder(source: FolderSource) -> PresentWeights:
         raise ProgramError(
             f"{source.path} has no config.json; mount the folder of the weights there.", ExitCode.WRONG_SPEC
         )
-    return PresentWeights(source.path, sum(file.stat().st_size for file in source.path.rglob("*")), 0.0)
+    files = (path for path in source.path.rglob("*") if path.is_file())
+    return PresentWeights(source.path, sum(file.stat().st_size for file in files), 0.0)
 
 
 def _identity(weights: Weights) -> dict[str, object]:
