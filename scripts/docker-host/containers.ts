@@ -30,7 +30,8 @@ export async function stackContainers(stack: string, probe: HostProbe): Promise<
   const ids = (await dockerLines(probe, list)).filter((id) => id !== "");
   if (ids.length === 0) return [];
   // One that went meanwhile makes it fail, and the others are printed all the same.
-  const { stdout } = await probe.docker(["inspect", "--type", "container", ...ids]);
+  const { exitCode, stdout, stderr } = await probe.docker(["inspect", "--type", "container", ...ids]);
+  if (exitCode === null) throw failure("inspect", probe, stderr);
   return JSON.parse(stdout) as HostContainer[];
 }
 
@@ -38,6 +39,10 @@ export async function stackContainers(stack: string, probe: HostProbe): Promise<
 export async function dockerLines(probe: HostProbe, args: readonly string[]): Promise<readonly string[]> {
   const { exitCode, stdout, stderr } = await probe.docker(args);
   if (exitCode === 0) return stdout.split("\n").filter((line) => line !== "");
+  throw failure(args[0] ?? "", probe, stderr);
+}
+
+function failure(command: string, { uri }: HostProbe, stderr: string): UserError {
   const words = stderr.trim().split("\n").at(-1) ?? "";
-  throw new UserError(`\`docker ${args[0]}\` failed at ${probe.uri}: ${words}`);
+  return new UserError(`\`docker ${command}\` failed at ${uri}: ${words}`);
 }
