@@ -7,7 +7,7 @@ const OCTET = "(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)";
 
 export const dockerHost = z.strictObject({
   uri: formattedText(
-    /^(unix:\/\/\/\S+|ssh:\/\/[^\s@]+@[^\s/]+)$/,
+    /^(unix:\/\/\/\S+|ssh:\/\/[^\s@-][^\s@]*@[^\s/]+)$/,
     "must be unix:///PATH or ssh://USER@HOST",
     "ssh://ubuntu@gpu.example.org",
   ).default("unix:///var/run/docker.sock"),

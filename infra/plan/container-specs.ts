@@ -1,7 +1,8 @@
 /**
  * What the programs inside the containers are told: the JSON files below /etc/engine-room, on a Docker host and in a
- * cluster alike, as container-spec-schemas.ts has their shapes. Each has a version of its own, which changes when its shape does; the same plan gives the same bytes, so
- * that a container is made anew only when something changed for it. No file has a credential.
+ * cluster alike, as container-spec-schemas.ts has their shapes. Each has a version of its own, which changes when its shape
+ * does; the same plan gives the same bytes, so that a container is made anew only when something changed for it. No file has
+ * a credential.
  */
 import { canonicalJson } from "./canonical-json.ts";
 import type { Release } from "./catalogue/types.ts";

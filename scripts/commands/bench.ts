@@ -7,27 +7,16 @@ import type { TritonEndpoints } from "../../infra/plan/endpoints.ts";
 import { compareBatching } from "../bench/batching.ts";
 import { engineCopyText, measureEngineCopy } from "../bench/engine-copy.ts";
 import { measureOverhead } from "../bench/gateway.ts";
-import {
-  type Cell,
-  embeddingsSender,
-  jsonSender,
-  measure,
-  sampleText,
-  textEncoderSender,
-} from "../bench/load.ts";
 import { measurePlan, planFiguresText } from "../bench/plan.ts";
 import { measurePreview } from "../bench/preview.ts";
 import { measureRetrieval } from "../bench/retrieval.ts";
+import { loadTargets, measureLoad } from "../bench/stack-load.ts";
 import { measureVectorSearch } from "../bench/vector-search.ts";
 import { UsageError, UserError } from "../errors.ts";
-import { isOnDocker } from "../program/docker-target.ts";
+import { isOnDocker, readPlan } from "../program/docker-target.ts";
 import { callerDirectory } from "../program/stack-file.ts";
 import { requireOutputs, stackPaths } from "../stack/backend.ts";
 import { type Command, type CommandContext, EXIT } from "./command.ts";
-
-const CONCURRENCIES = [1, 8, 32];
-const SECONDS_PER_CELL = 5;
-const CHAT_TOKENS = 32;
 
 export const command: Command = {
   summary:
@@ -57,18 +46,11 @@ export const command: Command = {
     const key = process.env.ENGINE_ROOM_API_KEY;
     const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
     if (target === "retrieval") return benchRetrieval(outputs, headers, values.out);
-    const { gateway } = outputs.endpoints;
-    const encoders = encodersOf(outputs);
-
+    const { gateway, encoders } = outputs.endpoints;
     const keep = figureKeeper(values.out);
-    keep("load", await measureLoad(outputs, encoders, headers));
-
-    const overhead = await measureOverhead(gateway, encoders.http, headers);
-    keep("overhead", overhead);
-    print(
-      `gateway against direct Triton, ${overhead.pairs} pairs: p50 ${overhead.gatewayP50Milliseconds.toFixed(2)} against ` +
-        `${overhead.directP50Milliseconds.toFixed(2)} ms, median difference ${overhead.medianOverheadMilliseconds.toFixed(2)} ms`,
-    );
+    keep("load", await measureLoad(loadTargets(readPlan(stack), outputs, key), print));
+    if (encoders === null) print("gateway against direct Triton: skipped, the stack has no encoders");
+    else await benchOverhead(gateway, encoders, headers, keep);
     if (isOnDocker(stack)) {
       print(
         "batching on and off, and preview time: skipped, they are measured with a stack of `platform: local`",
@@ -89,6 +71,20 @@ export const command: Command = {
     return EXIT.ok;
   },
 };
+
+async function benchOverhead(
+  gateway: string,
+  encoders: TritonEndpoints,
+  headers: Record<string, string>,
+  keep: ReturnType<typeof figureKeeper>,
+): Promise<void> {
+  const overhead = await measureOverhead(gateway, encoders.http, headers);
+  keep("overhead", overhead);
+  print(
+    `gateway against direct Triton, ${overhead.pairs} pairs: p50 ${overhead.gatewayP50Milliseconds.toFixed(2)} against ` +
+      `${overhead.directP50Milliseconds.toFixed(2)} ms, median difference ${overhead.medianOverheadMilliseconds.toFixed(2)} ms`,
+  );
+}
 
 async function benchBatching(stackDirectory: string, keep: ReturnType<typeof figureKeeper>): Promise<void> {
   const batching = await compareBatching(stackDirectory);
@@ -172,62 +168,10 @@ function figureKeeper(out: CommandContext["values"][string]): (name: string, val
   };
 }
 
-interface LoadRow extends Cell {
-  readonly name: string;
-}
-
 /** @throws UserError where the stack has none. */
 function encodersOf({ endpoints: { encoders } }: StackOutputs): TritonEndpoints {
   if (encoders !== null) return encoders;
   throw new UserError("This benchmark measures the encoders, and the stack has none: `encoders: false`.");
-}
-
-async function measureLoad(
-  { endpoints, models }: StackOutputs,
-  encoders: TritonEndpoints,
-  headers: Record<string, string>,
-): Promise<LoadRow[]> {
-  const { gateway } = endpoints;
-  const model = models[0]?.name;
-  const targets = [
-    {
-      name: "text_encoder, direct",
-      send: textEncoderSender(encoders.http),
-    },
-    {
-      name: "/v1/embeddings",
-      send: embeddingsSender(gateway, headers),
-    },
-    {
-      name: `/v1/chat/completions, ${CHAT_TOKENS} tokens`,
-      send: jsonSender(
-        `${gateway}/v1/chat/completions`,
-        (index) => ({
-          model,
-          max_tokens: CHAT_TOKENS,
-          messages: [{ role: "user", content: `Tell me about ${sampleText(index)}.` }],
-        }),
-        headers,
-      ),
-    },
-  ];
-  print(`${"".padEnd(36)} concurrency   req/s  p50 ms  p99 ms  failed`);
-  const rows: LoadRow[] = [];
-  for (const { name, send } of targets) {
-    await send(0);
-    for (const concurrency of CONCURRENCIES) {
-      const cell = await measure(send, concurrency, SECONDS_PER_CELL);
-      rows.push({ name, ...cell });
-      const columns = [cell.requestsPerSecond, cell.p50Milliseconds, cell.p99Milliseconds].map((value) =>
-        value.toFixed(1).padStart(7),
-      );
-      print(
-        `${name.padEnd(36)} ${String(concurrency).padStart(11)} ${columns.join(" ")} ${String(cell.failed).padStart(7)}`,
-      );
-    }
-  }
-  print("");
-  return rows;
 }
 
 function print(line: string): void {

@@ -1,3 +1,4 @@
+import { readPlan } from "../program/docker-target.ts";
 import { smokeChecks } from "../smoke/checks.ts";
 import { CheckSkipped } from "../smoke/requests.ts";
 import { requireOutputs } from "../stack/backend.ts";
@@ -9,7 +10,7 @@ export const command: Command = {
   details: ["The key of a gateway that asks for one is read from ENGINE_ROOM_API_KEY."],
   async run({ stack }) {
     const outputs = await requireOutputs(stack);
-    const checks = smokeChecks(outputs, process.env.ENGINE_ROOM_API_KEY);
+    const checks = smokeChecks(readPlan(stack), outputs, process.env.ENGINE_ROOM_API_KEY);
     const width = Math.max(...checks.map((check) => check.name.length));
     const counts: Record<Sign, number> = { ok: 0, FAILED: 0, skipped: 0 };
     for (const check of checks) {

@@ -3,7 +3,7 @@ import { labels } from "../../infra/plan/docker/container.ts";
 import { UserError } from "../errors.ts";
 import { engineFinding } from "../preflight/docker-checks.ts";
 import { engineSilence } from "../preflight/docker-reading.ts";
-import type { HostProbe } from "../preflight/host-probe.ts";
+import type { HostProbe, ProbeAnswer } from "../preflight/host-probe.ts";
 
 /** The part of `docker inspect` that is read. */
 export interface HostContainer {
@@ -32,20 +32,24 @@ export async function stackContainers(stack: string, probe: HostProbe): Promise<
   const ids = (await dockerLines(probe, list)).filter((id) => id !== "");
   if (ids.length === 0) return [];
   // One that went meanwhile makes it fail, and the others are printed all the same.
-  const { stdout } = await probe.docker(["inspect", "--type", "container", ...ids]);
-  return JSON.parse(stdout) as HostContainer[];
+  const answer = await probe.docker(["inspect", "--type", "container", ...ids]);
+  if (answer.exitCode === null) throw failure("inspect", probe, answer);
+  return JSON.parse(answer.stdout) as HostContainer[];
 }
 
 /** Lines that a command of the Docker CLI prints. @throws UserError with its own last words where it fails. */
 export async function dockerLines(probe: HostProbe, args: readonly string[]): Promise<readonly string[]> {
   const answer = await probe.docker(args);
-  const { exitCode, stdout, stderr } = answer;
-  if (exitCode === 0) return stdout.split("\n").filter((line) => line !== "");
-  const words = stderr.trim().split("\n").at(-1) ?? "";
+  if (answer.exitCode === 0) return answer.stdout.split("\n").filter((line) => line !== "");
+  throw failure(args[0] ?? "", probe, answer);
+}
+
+function failure(command: string, { uri }: HostProbe, answer: ProbeAnswer): UserError {
   const silence = engineSilence(answer);
-  if (silence !== null && probe.uri !== null) {
-    const { what, why, fix } = engineFinding(probe.uri, silence);
-    throw new UserError(`${what} ${why}\n${fix}`);
+  if (silence !== null && uri !== null) {
+    const { what, why, fix } = engineFinding(uri, silence);
+    return new UserError(`${what} ${why}\n${fix}`);
   }
-  throw new UserError(`\`docker ${args[0]}\` failed at ${probe.uri}: ${words}`);
+  const words = answer.stderr.trim().split("\n").at(-1) ?? "";
+  return new UserError(`\`docker ${command}\` failed at ${uri}: ${words}`);
 }

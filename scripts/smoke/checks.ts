@@ -1,14 +1,11 @@
 /** One real request to every endpoint of a stack's outputs. */
-import {
-  buildGenerateRequest,
-  parseGenerateResponse,
-  parseStreamEvent,
-  requestProfile,
-} from "@engine-room/triton-requests";
 import { credentials, makeGenericClientConstructor } from "@grpc/grpc-js";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import type { tritonMetrics } from "../../infra/plan/catalogue/metrics.ts";
 import type { TritonEndpoints } from "../../infra/plan/endpoints.ts";
+import type { StackPlan } from "../../infra/plan/stack-plan.ts";
+import { askedModel } from "../ask/golden.ts";
+import { gatewayModelChecks, generateChecks } from "./model-checks.ts";
 import {
   type Check,
   expect,
@@ -16,22 +13,24 @@ import {
   gatewayHeaders,
   gatewayRequests,
   postJson,
-  quote,
   REQUEST_TIMEOUT_MILLISECONDS,
 } from "./requests.ts";
 import { retrievalChecks } from "./retrieval-checks.ts";
 import { sampleChecks } from "./sample-checks.ts";
 import { SAMPLE_IMAGE_DATA_URL } from "./sample-image.ts";
 
-/** @param apiKey - Sent to the gateway, where it asks for one. */
-export function smokeChecks(outputs: StackOutputs, apiKey: string | undefined): Check[] {
+/**
+ * @param plan - How the stack's models are asked.
+ * @param apiKey - Sent to the gateway, where it asks for one.
+ */
+export function smokeChecks(plan: StackPlan, outputs: StackOutputs, apiKey: string | undefined): Check[] {
   const { gateway, encoders, models } = outputs.endpoints;
+  const asked = Object.entries(models).map(([name, server]) =>
+    askedModel(plan, name, { server, gateway, apiKey, whenUnreachable: "`npm run status` says what runs." }),
+  );
   return [
-    ...gatewayChecks(
-      gateway,
-      outputs.models.map((model) => model.name),
-      apiKey,
-    ),
+    ...gatewayChecks(gateway, apiKey),
+    ...asked.flatMap(gatewayModelChecks),
     ...(outputs.endpoints.vector === null
       ? []
       : [
@@ -39,17 +38,12 @@ export function smokeChecks(outputs: StackOutputs, apiKey: string | undefined): 
           ...sampleChecks(gateway, gatewayHeaders(apiKey)),
         ]),
     ...(encoders === null ? [] : [embeddingCheck(gateway, apiKey), ...encoderChecks(encoders)]),
-    ...Object.entries(models).flatMap(([name, model]) => [
-      ...tritonChecks(name, model),
-      ...generateChecks(name, model.generate),
-    ]),
+    ...asked.flatMap((model) => [...tritonChecks(model.name, model.server), ...generateChecks(model)]),
   ];
 }
 
-function gatewayChecks(gateway: string, models: readonly string[], apiKey: string | undefined): Check[] {
-  const headers = gatewayHeaders(apiKey);
-  const { get, post } = gatewayRequests(gateway, headers);
-  const question = [{ role: "user", content: "What is the capital of France?" }];
+function gatewayChecks(gateway: string, apiKey: string | undefined): Check[] {
+  const { get } = gatewayRequests(gateway, gatewayHeaders(apiKey));
   return [
     get("/healthz", () => "alive"),
     get("/readyz", () => "all upstreams ready"),
@@ -61,32 +55,6 @@ function gatewayChecks(gateway: string, models: readonly string[], apiKey: strin
       (text) => `${text.split("\n").filter((line) => line !== "" && !line.startsWith("#")).length} series`,
     ),
     get("/docs/", (text) => expect(/<html/i.test(text), "no page", "a page")),
-    ...models.flatMap((model) => [
-      post("/v1/chat/completions", { model, messages: question, max_tokens: 24, temperature: 0 }, (answer) =>
-        quote((answer as { choices: { message: { content: string } }[] }).choices[0]?.message.content),
-      ),
-      {
-        name: "gateway POST /v1/chat/completions (stream)",
-        run: async () => {
-          const text = await postJson(
-            `${gateway}/v1/chat/completions`,
-            { model, messages: question, max_tokens: 24, temperature: 0, stream: true },
-            headers,
-          );
-          const events = text.split("\n").filter((line) => line.startsWith("data: "));
-          return expect(
-            events.at(-1) === "data: [DONE]",
-            "the stream does not end with [DONE]",
-            `${events.length - 1} events`,
-          );
-        },
-      },
-      post(
-        "/v1/completions",
-        { model, prompt: "The capital of France is", max_tokens: 8, temperature: 0 },
-        (answer) => quote((answer as { choices: { text: string }[] }).choices[0]?.text),
-      ),
-    ]),
   ];
 }
 
@@ -150,31 +118,6 @@ function tritonChecks(name: string, { http, grpc, metrics }: TritonEndpoints): C
 
 /** One of the metrics that every server has; `npm run verify` looks for all of them. */
 const COUNT = "nv_inference_count" satisfies keyof typeof tritonMetrics;
-
-/** What the CPU models speak. */
-const TEXT_PROFILE = requestProfile("inflight_batcher_llm");
-
-function generateChecks(name: string, generate: string): Check[] {
-  const send = (stream: boolean) => {
-    const request = { text: "The capital of France is", maxTokens: 8, temperature: 0, stream };
-    const { body, headers } = buildGenerateRequest(TEXT_PROFILE, request);
-    return fetchText(`${generate}${stream ? "_stream" : ""}`, { method: "POST", headers, body });
-  };
-  return [
-    {
-      name: `${name} generate`,
-      run: async () => quote(parseGenerateResponse(TEXT_PROFILE, JSON.parse(await send(false))).text),
-    },
-    {
-      name: `${name} generate_stream`,
-      run: async () => {
-        const events = (await send(true)).split("\n").filter((line) => line.startsWith("data: "));
-        const texts = events.map((line) => parseStreamEvent(TEXT_PROFILE, JSON.parse(line.slice(6))).text);
-        return expect(texts.length > 1, `${texts.length} events`, `${texts.length} events`);
-      },
-    },
-  ];
-}
 
 /** `GRPCInferenceService.ServerReady`: an empty request; field 1 of the answer is the truth value. */
 function serverReady(address: string): Promise<string> {

@@ -1,9 +1,13 @@
 /**
- * One operation on a stack at a time. The lock is a Unix socket with an abstract name: the kernel frees it with the
- * process that holds it, however that ends, so there is no stale lock to clean up; and who connects is told who holds it.
+ * One operation on a stack at a time. The lock is a socket whose name the kernel frees with the process that holds it,
+ * however that ends: an abstract one on Linux, a named pipe on Windows. macOS has neither; there it is a file, which is taken
+ * over where nobody answers. Who connects is told who holds it.
  */
 import { createHash } from "node:crypto";
+import { rmSync } from "node:fs";
 import { connect, createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 
 interface LockHolder {
   readonly pid: number;
@@ -35,23 +39,42 @@ export class StackLockedError extends Error {
  * Takes the lock of a stack.
  *
  * @param directory - Absolute path of the stack's folder, which names the lock.
+ * @param name - Address of its socket.
  * @throws StackLockedError at once when it is taken.
  */
-export async function lockStack(stack: string, directory: string, operation: string): Promise<StackLock> {
-  const name = `\0engine-room-${createHash("sha256").update(directory).digest("hex").slice(0, 32)}`;
+export async function lockStack(
+  stack: string,
+  directory: string,
+  operation: string,
+  name = lockName(directory, process.platform),
+): Promise<StackLock> {
   const holder: LockHolder = { pid: process.pid, operation, since: new Date().toISOString() };
   const server = createServer((socket) => {
     socket.on("error", () => {});
     socket.end(JSON.stringify(holder));
   });
-  try {
-    await listen(server, name);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
-    throw new StackLockedError(stack, await askHolder(name));
-  }
+  await take(server, name, stack);
   server.unref();
   return { release: () => void server.close() };
+}
+
+/** @param platform - As `process.platform` has it. */
+export function lockName(directory: string, platform: NodeJS.Platform): string {
+  const name = `engine-room-${createHash("sha256").update(directory).digest("hex").slice(0, 32)}`;
+  if (platform === "linux") return `\0${name}`;
+  return platform === "win32" ? `\\\\.\\pipe\\${name}` : join(tmpdir(), `${name}.sock`);
+}
+
+async function take(server: Server, name: string, stack: string): Promise<void> {
+  try {
+    return await listen(server, name);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
+  }
+  const holder = await askHolder(name);
+  if (holder !== "gone") throw new StackLockedError(stack, holder);
+  rmSync(name, { force: true });
+  await listen(server, name);
 }
 
 function listen(server: Server, name: string): Promise<void> {
@@ -63,7 +86,8 @@ function listen(server: Server, name: string): Promise<void> {
 
 const ANSWER_TIMEOUT_MILLISECONDS = 1000;
 
-function askHolder(name: string): Promise<LockHolder | undefined> {
+/** `gone`: a file that nobody listens at any more. undefined: who holds it does not say. */
+function askHolder(name: string): Promise<LockHolder | "gone" | undefined> {
   return new Promise((resolve) => {
     let text = "";
     const socket = connect(name);
@@ -71,7 +95,9 @@ function askHolder(name: string): Promise<LockHolder | undefined> {
     socket.on("data", (data) => {
       text += data.toString();
     });
-    socket.on("error", () => resolve(undefined));
+    socket.on("error", (error: NodeJS.ErrnoException) =>
+      resolve(error.code === "ECONNREFUSED" && !name.startsWith("\0") ? "gone" : undefined),
+    );
     socket.on("close", () => {
       try {
         resolve(JSON.parse(text) as LockHolder);

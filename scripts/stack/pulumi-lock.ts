@@ -34,11 +34,12 @@ export function takeOverLocks(stack: string, directory: string): void {
   }
 }
 
-/** A process of that number may be another one by now. */
+/** A process of that number may be another one by now, which only Linux tells. */
 function isPulumi(pid: number): boolean {
   try {
-    return readFileSync(`/proc/${pid}/comm`, "utf8").trim() === "pulumi";
-  } catch {
-    return false;
+    if (process.platform === "linux") return readFileSync(`/proc/${pid}/comm`, "utf8").trim() === "pulumi";
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }

@@ -1,4 +1,5 @@
 /** One check of a running stack, and what came of it. */
+import { CANT_ASK, CantAskError } from "../ask/golden.ts";
 
 /** How far a result reaches: `gpu`: what answered runs on a GPU; `cpu`: it does not, and proves nothing about one. */
 export const LEVELS = ["gpu", "cpu"] as const;
@@ -33,9 +34,7 @@ export type CheckName = ModelCheckName | EncoderCheckName;
 /** Why there was nothing to check; proof files have the name, people the sentence. */
 export const SKIP_REASONS = {
   doesNotStream: "its repository is not decoupled, so it does not stream",
-  completesText:
-    "it has no chat template, and the gateway's /v1/completions, which needs none, takes no pictures",
-  pictureIsTensor: "it takes pictures as tensors, which Triton's generate extension can't carry",
+  ...CANT_ASK,
   noClipText: "there is no clip_text: these weights have no text encoder in the space of images",
   batchOfOne: "its largest batch is one",
   noEngine: "it has no engine: nothing was built for it",
@@ -99,7 +98,7 @@ export async function runCheck<Name extends CheckName>({
     const { text, figures = {} } = await run();
     return { record: { name, level, outcome: "passed", figures: rounded(figures) }, text };
   } catch (error) {
-    if (error instanceof Skipped) {
+    if (error instanceof Skipped || error instanceof CantAskError) {
       const { reason, message } = error;
       return { record: { name, level, outcome: "skipped", reason, figures: {} }, text: message };
     }

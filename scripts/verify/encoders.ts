@@ -1,10 +1,10 @@
 /** Checks of the encoders' vectors: against what is published, and against each other. */
 import type { EncodersSpec } from "../../infra/plan/spec.ts";
+import { goldenPicture } from "../ask/golden.ts";
 import type { SamplePicture } from "../seed/sample-manifest.ts";
 import { fetchWithin, gatewayHeaders, postJson } from "../smoke/requests.ts";
 import { SAMPLE_IMAGE_DATA_URL } from "../smoke/sample-image.ts";
 import { type Check, type EncoderCheckName, type Level, Skipped } from "./check.ts";
-import { goldenPicture } from "./language-model.ts";
 import { dot, maxDifference, nearestTexts, type Vector } from "./vectors.ts";
 
 type Precision = EncodersSpec["precision"];

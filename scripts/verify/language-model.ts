@@ -1,65 +1,8 @@
 /** Checks of a language model's answers, at its Triton in its own request shape and at the gateway. */
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import type { RequestProfile } from "@engine-room/triton-requests";
-import { cpuGoldenQuestions } from "../../infra/plan/catalogue/cpu-models.ts";
-import type { goldenPictures } from "../../infra/plan/catalogue/golden-pictures.ts";
 import type { GoldenQuestion } from "../../infra/plan/catalogue/types.ts";
-import type { TritonEndpoints } from "../../infra/plan/endpoints.ts";
-import type { StackPlan } from "../../infra/plan/stack-plan.ts";
-import {
-  gatewayCompletion,
-  gatewayRequest,
-  type PreparedRequest,
-  tritonRequest,
-} from "../ask/prepared-request.ts";
-import { profileOf } from "../ask/profile.ts";
-import type { AskedImage, Question } from "../ask/question.ts";
-import { type AnswerFigures, send } from "../ask/send.ts";
-import { projectRoot } from "../program/stack-file.ts";
+import { type AskedModel, answer, atGateway, atTriton } from "../ask/golden.ts";
+import type { PreparedRequest } from "../ask/prepared-request.ts";
 import { type Check, type Level, type ModelCheckName, Skipped } from "./check.ts";
-
-/** A model of a running stack, as it is asked. */
-interface AskedModel {
-  /** Name in the stack. */
-  readonly name: string;
-  readonly golden: GoldenQuestion;
-  readonly profile: RequestProfile;
-  /** Whether the gateway has a chat template for it. */
-  readonly chats: boolean;
-  readonly server: TritonEndpoints;
-  readonly gateway: string;
-  readonly apiKey: string | undefined;
-  /** What helps where nobody answers. */
-  readonly whenUnreachable: string;
-}
-
-/**
- * What a model of the plan is asked: its own golden question. A build's check may have another one, about the picture that
- * its run.py can't be kept from; requests to a server choose theirs.
- */
-function goldenOf({ tier, models }: StackPlan, name: string): Pick<AskedModel, "golden" | "chats"> {
-  if (tier === "cpu") {
-    const model = models.find((one) => one.name === name);
-    if (model !== undefined) return { golden: cpuGoldenQuestions[model.model], chats: true };
-  } else {
-    const model = models.find((one) => one.name === name);
-    if (model !== undefined) {
-      const { golden, chat } = model.spec.engine.row;
-      return { golden, chats: chat !== undefined };
-    }
-  }
-  throw new RangeError(`The plan has no model ${name}.`);
-}
-
-/** @throws UserError for a model that the plan lacks. */
-export function askedModel(
-  plan: StackPlan,
-  name: string,
-  rest: Pick<AskedModel, "server" | "gateway" | "apiKey" | "whenUnreachable">,
-): AskedModel {
-  return { name, profile: profileOf(plan, name), ...goldenOf(plan, name), ...rest };
-}
 
 /** Checks of answers; those of metrics and times are elsewhere. */
 export function answerChecks(model: AskedModel, level: Level): Check<ModelCheckName>[] {
@@ -135,60 +78,6 @@ async function compareConcurrent(model: AskedModel) {
     );
   }
   return { text: `${requests.length} answers`, figures: { requests: requests.length } };
-}
-
-async function answer(
-  { apiKey, whenUnreachable }: AskedModel,
-  request: PreparedRequest,
-): Promise<{ readonly text: string; readonly figures: AnswerFigures }> {
-  let text = "";
-  const write = (fresh: string) => {
-    text += fresh;
-  };
-  const figures = await send(request, { apiKey, whenUnreachable, write });
-  return { text, figures };
-}
-
-function atTriton(model: AskedModel, golden: GoldenQuestion, stream: boolean): PreparedRequest {
-  return tritonRequest(model.profile, model.server, question(model, golden, stream));
-}
-
-function atGateway(model: AskedModel): PreparedRequest {
-  const { golden, profile, gateway, chats, apiKey } = model;
-  const needsKey = apiKey !== undefined;
-  const takesPicture = profile.image !== null && golden.image !== undefined;
-  if (takesPicture && !chats) throw new Skipped("completesText");
-  const asked = question(model, golden, false);
-  return chats ? gatewayRequest(gateway, asked, needsKey) : gatewayCompletion(gateway, asked, needsKey);
-}
-
-function question(
-  { name, profile }: AskedModel,
-  { prompt, image, maxTokens }: GoldenQuestion,
-  stream: boolean,
-): Question {
-  const images = image === undefined || profile.image === null ? [] : [picture(image, profile.image)];
-  return { model: name, text: prompt, images, maxTokens, stream };
-}
-
-/** The picture itself. */
-function picture(
-  name: keyof typeof goldenPictures,
-  { accepts }: NonNullable<RequestProfile["image"]>,
-): AskedImage {
-  if (accepts.includes("dataUrl")) return goldenPicture(name);
-  throw new Skipped("pictureIsTensor");
-}
-
-/** A picture of containers/trtllm/golden. */
-export function goldenPicture(name: keyof typeof goldenPictures): AskedImage & { readonly kind: "file" } {
-  const path = join(projectRoot, "containers/trtllm/golden", `${name}.png`);
-  return {
-    kind: "file",
-    path,
-    base64: readFileSync(path).toString("base64"),
-    mediaType: "image/png",
-  };
 }
 
 const LONGEST_SHOWN = 60;

@@ -45,6 +45,8 @@ export async function seenGpu(plan: StackPlan, probe: HostProbe | null): Promise
   const other = used.find(({ name }) => planned === undefined || catalogueName(name) !== planned);
   const [first] = used;
   const gpu = first === undefined ? undefined : catalogueName(first.name);
+  if (used.length < indices.size)
+    return none(`the host has ${machine.gpus.length} GPUs, and the plan uses ${indices.size}`);
   if (first !== undefined && gpu !== undefined && other === undefined)
     return { kind: "gpu", plan, gpu, release: tag, driver: first.driver };
   return none(`the host has ${(other ?? machine.gpus[0])?.name ?? "no GPU"}, and the plan is for ${planned}`);

@@ -4,6 +4,7 @@ import { objectName } from "../../infra/plan/docker/container.ts";
 import { ENCODERS } from "../../infra/plan/docker/tritons.ts";
 import type { Endpoints, TritonEndpoints } from "../../infra/plan/endpoints.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
+import { askedModel } from "../ask/golden.ts";
 import { UserError } from "../errors.ts";
 import { sampleManifest } from "../seed/sample-manifest.ts";
 import {
@@ -18,7 +19,7 @@ import {
   runCheck,
 } from "./check.ts";
 import { encoderChecks } from "./encoders.ts";
-import { answerChecks, askedModel } from "./language-model.ts";
+import { answerChecks } from "./language-model.ts";
 import { checkMetricNames } from "./metric-names.ts";
 import {
   type ContainerHost,

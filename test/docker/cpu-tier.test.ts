@@ -1,6 +1,7 @@
 /** The CPU tier as a Docker host runs it: both images, the planned containers, the checks of `npm run smoke`. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { StackOutputs } from "../../infra/outputs.ts";
+import type { DockerCpuPlan } from "../../infra/plan/cpu-stack.ts";
 import type { DockerStack } from "../../infra/plan/docker/types.ts";
 import { smokeChecks } from "../../scripts/smoke/checks.ts";
 import { CheckSkipped } from "../../scripts/smoke/requests.ts";
@@ -11,6 +12,7 @@ import { eventually } from "../harness/stack.ts";
 import { cpuTierStack } from "./cpu-tier-stack.ts";
 
 describeWithEngine("a stack of tier cpu on a Docker host", ({ socketPath, api }) => {
+  let plan: DockerCpuPlan;
   let stack: DockerStack;
   let outputs: StackOutputs;
   let running: RunningStack;
@@ -21,7 +23,7 @@ describeWithEngine("a stack of tier cpu on a Docker host", ({ socketPath, api })
     const services = await buildImage(socketPath, "services");
     const cpuModels = await buildImage(socketPath, "cpu-models");
     const name = `test-${process.pid}`;
-    ({ stack, outputs } = await cpuTierStack(name, { services, "cpu-models": cpuModels }));
+    ({ plan, stack, outputs } = await cpuTierStack(name, { services, "cpu-models": cpuModels }));
     running = new RunningStack(api, stack);
     await running.up();
   });
@@ -31,7 +33,7 @@ describeWithEngine("a stack of tier cpu on a Docker host", ({ socketPath, api })
   });
 
   test("every endpoint answers as it should, at the published ports", async () => {
-    expect(await failedChecks(outputs)).toEqual([]);
+    expect(await failedChecks(plan, outputs)).toEqual([]);
   });
 
   test("ports are bound to loopback alone", async () => {
@@ -49,7 +51,7 @@ describeWithEngine("a stack of tier cpu on a Docker host", ({ socketPath, api })
     process.kill(State.Pid, "SIGKILL");
     await eventually(async () => ((await api.inspectContainer(name)).RestartCount > 0 ? true : undefined));
     await running.healthy(name);
-    expect(await failedChecks(outputs)).toEqual([]);
+    expect(await failedChecks(plan, outputs)).toEqual([]);
   });
 
   test("documents outlive the containers of the databases", async () => {
@@ -87,9 +89,9 @@ describeWithEngine("a stack of tier cpu on a Docker host", ({ socketPath, api })
 });
 
 /** Each with what came back instead. A stack without the samples has nothing for the check of their question. */
-async function failedChecks(outputs: StackOutputs): Promise<string[]> {
+async function failedChecks(plan: DockerCpuPlan, outputs: StackOutputs): Promise<string[]> {
   const failed: string[] = [];
-  for (const check of smokeChecks(outputs, undefined))
+  for (const check of smokeChecks(plan, outputs, undefined))
     await check.run().catch((error: unknown) => {
       // The sample collection is nobody's here.
       if (!(error instanceof CheckSkipped)) failed.push(`${check.name}: ${error}`);

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { describe, expect, test } from "vitest";
-import { lockStack, StackLockedError } from "../../scripts/stack/lock.ts";
+import { lockName, lockStack, StackLockedError } from "../../scripts/stack/lock.ts";
 
 const directory = `/test/${process.pid}/stack`;
 
@@ -32,5 +32,23 @@ describe("the lock of a stack", () => {
     holder.kill("SIGKILL");
     await once(holder, "close");
     (await lockStack("demo", directory, "up")).release();
+  });
+
+  test.each<NodeJS.Platform>(["darwin", "linux"])(
+    "%s: one at a time, and a name that is left is taken over",
+    async (platform) => {
+      const name = lockName(`${directory}-${platform}`, platform);
+      const script = `require("node:net").createServer().listen(${JSON.stringify(name)}, () => process.kill(process.pid, "SIGKILL"))`;
+      await once(spawn(process.execPath, ["-e", script]), "close");
+      const lock = await lockStack("demo", directory, "up", name);
+      await expect(lockStack("demo", directory, "down", name)).rejects.toThrow(`process ${process.pid}`);
+      lock.release();
+    },
+  );
+
+  test("has a name of each system's own", () => {
+    expect(lockName("/a", "linux")).toMatch(/^\0engine-room-[0-9a-f]{32}$/);
+    expect(lockName("/a", "win32")).toMatch(/^\\\\\.\\pipe\\engine-room-[0-9a-f]{32}$/);
+    expect(lockName("/a", "darwin")).toMatch(/^\/.*\/engine-room-[0-9a-f]{32}\.sock$/);
   });
 });

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from container_program.errors import ExitCode, ProgramError
 from container_program.events import Reporter, size_text
-from container_program.hubs import Listing, refused, unreachable
+from container_program.hubs import PARTIAL_FOLDER, Listing, refused, unreachable
 from container_program.manifest import CHUNK_BYTES, StoredFile, sync_folder
 from container_program.transfer import (
     CancelledError,
@@ -27,8 +27,6 @@ from container_program.transfer import (
 # A hub's storage gives one connection about a quarter of what a machine's network takes.
 WORKERS = 4
 PROGRESS_SECONDS = 10.0
-# Of files that are not complete yet, within the folder.
-PARTIAL_FOLDER = ".partial"
 
 
 def download(

@@ -15,6 +15,8 @@ from container_program.errors import ExitCode, ProgramError
 from container_program.transfer import Connection, RefusedError, RemoteFile, UnreachableError
 
 HUB_ENDPOINT = "https://huggingface.co"
+# Beside the files of a repository: parts of those that are being fetched.
+PARTIAL_FOLDER = ".partial"
 # Other revisions are names, which the hub turns into commits.
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -79,6 +81,9 @@ def chosen(
         for file in listing.files
         if (not include or _matches(file.path, include)) and not _matches(file.path, exclude)
     )
+    twice = len(files) - len({file.path for file in files})
+    if twice:
+        raise _strange(listing.page, f"{twice} paths twice")
     if not files:
         raise ProgramError(
             f"{listing.page} has {len(listing.files)} files at {revision} and none that matches "
@@ -140,7 +145,9 @@ def plain_path(path: object, page: str) -> str:
     """A listing must not make us write outside of the folder."""
     if not isinstance(path, str) or path in {"", "."} or str(PurePosixPath(path)) != path:
         raise _strange(page, f"a path {path!r}")
-    if path.startswith("/") or ".." in PurePosixPath(path).parts or "\0" in path or "\\" in path:
+    parts = PurePosixPath(path).parts
+    # The last is where parts of files lie while they are fetched.
+    if path.startswith("/") or ".." in parts or "\0" in path or "\\" in path or parts[0] == PARTIAL_FOLDER:
         raise _strange(page, f"a path {path!r}")
     return path
 

@@ -149,6 +149,9 @@ class Connection:
                 if not chunk:
                     break
                 content.add(chunk)
+                if content.size > remote.bytes:
+                    # It is wrong already, and a stream without end would fill the store.
+                    return
         if content.size < remote.bytes:
             raise _AgainError(f"the transfer ended after {content.size} of {remote.bytes} bytes")
 

@@ -26,7 +26,7 @@ from engine_builder.golden import find_answer, holds_one
 from engine_builder.publish import BuildMachine, EngineFacts, publish
 from engine_builder.spec import EngineBuildSpec, Plan, Step
 from engine_builder.steps import run_command
-from engine_builder.weights import complete_weights, weights_in_use
+from engine_builder.weights import PresentWeights, are_lost, complete_weights, weights_in_use
 
 # Folders of the store: /store/engines/<model>/<key12> and /store/weights/<model>/<revision>.
 _LEVELS_BELOW_STORE = 3
@@ -63,14 +63,7 @@ def complete_engine(plan: Plan) -> Manifest | None:
 
 
 def _build_weights(spec: EngineBuildSpec, report: Reporter, patience: Patience) -> None:
-    weights = complete_weights(spec.weights)
-    if weights is None:
-        with (
-            StoreLocks(store_of(spec.weights.directory, _LEVELS_BELOW_STORE)) as locks,
-            temporary_folder(_scratch_root(None) / spec.model) as work,
-            weights_in_use(spec.weights, locks, work, report, patience) as present,
-        ):
-            weights = present
+    weights = complete_weights(spec.weights) or _fetched_weights(spec, report, patience)
     report.event(
         "complete",
         f"{spec.model}: its weights are in {weights.directory}; it is served without an engine",
@@ -80,7 +73,18 @@ def _build_weights(spec: EngineBuildSpec, report: Reporter, patience: Patience) 
     )
 
 
+def _fetched_weights(spec: EngineBuildSpec, report: Reporter, patience: Patience) -> PresentWeights:
+    with (
+        StoreLocks(store_of(spec.weights.directory, _LEVELS_BELOW_STORE)) as locks,
+        temporary_folder(_scratch_root(None) / spec.model) as work,
+        weights_in_use(spec.weights, locks, work, report, patience) as present,
+    ):
+        return present
+
+
 def _build_engine(spec: EngineBuildSpec, plan: Plan, report: Reporter, patience: Patience) -> None:
+    if complete_engine(plan) is not None and are_lost(spec.weights):
+        _fetched_weights(spec, report, patience)
     if _was_complete(plan, report):
         return
     picture = Path(plan.places["goldenImage"])

@@ -84,21 +84,25 @@ def collect(
 ) -> None:
     """Removes what is older than `min_age_seconds` and is not kept.
 
-    Kept are engines whose key, or its first 12 digits, is in `keep`; the weights of those engines, since
-    servers read tokenizers there, and of encoders; and every folder that `keep` names by its path below the
-    store. What a builder has the lock of stays. With `only_tell` nothing is removed.
+    Kept are engines whose key, or its first 12 digits, is in `keep`; the weights of every engine that stays,
+    since servers read tokenizers there, and of encoders; and every folder that `keep` names by its path below
+    the store. What a builder has the lock of stays. With `only_tell` nothing is removed.
     """
     everything = list(entries(store))
     _require_known(keep, everything, store)
-    kept = {entry.directory for entry in everything if _is_kept(entry, keep, store)}
-    kept |= _named_weights(store, [entry for entry in everything if entry.directory in kept], everything)
+    staying = [
+        entry for entry in everything if entry.age_seconds < min_age_seconds or _is_kept(entry, keep, store)
+    ]
+    kept = {entry.directory for entry in staying} | _named_weights(store, staying, everything)
     total = 0
     with StoreLocks(store) as locks:
         for entry in everything:
-            if entry.directory in kept or entry.age_seconds < min_age_seconds:
+            if entry.directory in kept:
                 continue
             with locks.held_if_free(entry.locked_as) as free:
-                if not free:
+                # A builder that ended meanwhile may have completed it, or removed it.
+                age_seconds = _age_seconds(entry.directory)
+                if not free or age_seconds is None or age_seconds < min_age_seconds:
                     continue
                 total += entry.bytes
                 _tell_removal(entry, store, report, only_tell=only_tell)
@@ -109,12 +113,16 @@ def collect(
 
 
 def entries(store: Path) -> Iterator[Entry]:
-    """Engines and weights, complete or not, sorted by path; what builders are copying too."""
+    """Engines and weights, complete or not, sorted by path; what builders are copying too, unless it gets its
+    name meanwhile."""
     if not store.is_dir():
         raise ProgramError(f"{store} is no folder; give the store's path.", ExitCode.WRONG_SPEC)
     for kind, top in (("engine", store / ENGINES), ("weights", store / WEIGHTS)):
         for model in _folders(top):
             for directory in _folders(model):
+                age_seconds = _age_seconds(directory)
+                if age_seconds is None:
+                    continue
                 partial = _PARTIAL.fullmatch(directory.name)
                 manifest = None if partial else read_manifest(directory)
                 yield Entry(
@@ -123,7 +131,7 @@ def entries(store: Path) -> Iterator[Entry]:
                     directory=directory,
                     locked_as=directory.parent / partial[1] if partial else directory,
                     manifest=manifest,
-                    age_seconds=_age_seconds(directory),
+                    age_seconds=age_seconds,
                 )
 
 
@@ -143,10 +151,10 @@ def _is_kept(entry: Entry, keep: Collection[str], store: Path) -> bool:
     return entry.directory.name in keep or entry.manifest.record.get("key") in keep
 
 
-def _named_weights(store: Path, kept: Sequence[Entry], everything: Sequence[Entry]) -> set[Path]:
-    """Weights that the manifest of a kept engine, or of any encoders, names: encoders have a builder of
+def _named_weights(store: Path, staying: Sequence[Entry], everything: Sequence[Entry]) -> set[Path]:
+    """Weights that the manifest of a staying engine, or of any encoders, names: encoders have a builder of
     their own."""
-    manifests = [entry.directory / MANIFEST for entry in kept]
+    manifests = [entry.directory / MANIFEST for entry in staying]
     manifests += (store / ENCODERS).glob(f"*/{MANIFEST}")
     texts = [path.read_text(encoding="utf-8") for path in manifests if path.is_file()]
     return {
@@ -188,12 +196,17 @@ def _remove(directory: Path) -> None:
     shutil.rmtree(directory)
 
 
-def _age_seconds(directory: Path) -> float:
-    """Since the manifest was written; without one, since anything in the folder was."""
-    manifest = directory / MANIFEST
-    if manifest.is_file():
-        return max(0.0, time.time() - manifest.stat().st_mtime)
-    newest = directory.stat().st_mtime
+def _age_seconds(directory: Path) -> float | None:
+    """Since the manifest was written; without one, since anything in the folder was. None where the folder
+    has gone: builders rename and remove theirs."""
+    try:
+        return max(0.0, time.time() - (directory / MANIFEST).stat().st_mtime)
+    except FileNotFoundError:
+        pass
+    try:
+        newest = directory.stat().st_mtime
+    except FileNotFoundError:
+        return None
     for base, folders, names in os.walk(directory):
         for name in (*folders, *names):
             try:

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from container_program.download import PARTIAL_FOLDER, download
+from container_program.download import download
 from container_program.errors import ExitCode, ProgramError
 from container_program.events import Reporter, size_text, utc_now
 from container_program.hub_token import read_token
-from container_program.hubs import HubSource, Listing, chosen, list_hub
+from container_program.hubs import PARTIAL_FOLDER, HubSource, Listing, chosen, list_hub
 from container_program.manifest import MANIFEST, StoredFile, missing_or_cut, read_manifest, write_manifest
 from container_program.store_folders import stored_files
 from container_program.store_locks import StoreLocks
@@ -48,6 +48,15 @@ def complete_weights(weights: Weights) -> PresentWeights | None:
     if missing_or_cut(weights.directory, manifest.files):
         return None
     return PresentWeights(weights.directory, manifest.total_bytes, 0.0)
+
+
+def are_lost(weights: Weights) -> bool:
+    """Whether the store no longer has what the server of a finished engine reads there, such as tokenizers.
+    Files that other patterns chose are none that are lost."""
+    if isinstance(weights.source, FolderSource):
+        return False
+    manifest = read_manifest(weights.directory)
+    return manifest is None or bool(missing_or_cut(weights.directory, manifest.files))
 
 
 @contextmanager
@@ -164,7 +173,8 @@ def _own_folder(source: FolderSource) -> PresentWeights:
         raise ProgramError(
             f"{source.path} has no config.json; mount the folder of the weights there.", ExitCode.WRONG_SPEC
         )
-    return PresentWeights(source.path, sum(file.stat().st_size for file in source.path.rglob("*")), 0.0)
+    files = (path for path in source.path.rglob("*") if path.is_file())
+    return PresentWeights(source.path, sum(file.stat().st_size for file in files), 0.0)
 
 
 def _identity(weights: Weights) -> dict[str, object]:

@@ -68,6 +68,24 @@ def test_a_complete_engine_needs_no_gpu_no_image_and_no_network(workspace: Works
     assert result.events[0]["isNew"] is False
 
 
+def test_weights_that_are_lost_are_fetched_for_the_server_of_a_complete_engine(workspace: Workspace) -> None:
+    assert workspace.build().code == 0
+    remove_tree(workspace.weights)
+    # No GPU, and none of the image's programs.
+    result = workspace.build(PATH="/nonexistent")
+    assert result.code == 0, result.lines
+    assert result.events[-1]["event"] == "complete"
+    assert result.events[-1]["isNew"] is False
+    assert workspace.run("verify", str(workspace.weights)).code == 0
+
+
+def test_a_complete_engine_does_not_ask_for_weights_of_other_patterns(workspace: Workspace) -> None:
+    assert workspace.build().code == 0
+    workspace.spec["weights"]["include"] = ["*"]
+    result = workspace.build(HF_ENDPOINT="http://127.0.0.1:1")
+    assert [event["event"] for event in result.events] == ["complete"]
+
+
 def test_an_engine_that_lost_a_file_is_built_again(workspace: Workspace) -> None:
     assert workspace.build().code == 0
     (workspace.engine / "llm" / "rank0.engine").write_bytes(b"half")
@@ -147,10 +165,12 @@ def test_weights_of_other_sources(workspace: Workspace, kind: str) -> None:
     bucket.mkdir()
     for name in ("config.json", "model-00001-of-00002.safetensors"):
         (bucket / name).write_bytes(FILES[name])
+    (bucket / "pytorch_model.bin").write_bytes(b"the same numbers in another format")
     workspace.spec = workspace.recorded(f"{kind}.gpt")
     add_gpt2_files(workspace.spec)
     result = workspace.build(FAKE_BUCKET=str(bucket))
     assert result.code == 0, result.lines
+    assert not (workspace.weights / "pytorch_model.bin").exists()
     assert workspace.run("verify", str(workspace.weights)).code == 0
     # The AWS CLI is fetched into a folder of this attempt.
     installed = [line for line in workspace.tools_run if line.startswith("pip")]
@@ -168,8 +188,17 @@ def test_weights_in_a_folder_of_the_user(workspace: Workspace) -> None:
     own.mkdir()
     for name in ("config.json", "model-00001-of-00002.safetensors"):
         (own / name).write_bytes(FILES[name])
+    # As in a clone whose large files were pruned.
+    (own / "dangling").symlink_to("nonexistent")
     own.chmod(stat.S_IRUSR | stat.S_IXUSR)
     assert workspace.build().code == 0
+    manifest = read_manifest(workspace.engine)
+    assert manifest is not None
+    weights = manifest.record["weights"]
+    assert isinstance(weights, dict)
+    assert weights["bytes"] == sum(
+        len(FILES[name]) for name in ("config.json", "model-00001-of-00002.safetensors")
+    )
     assert not (own / "manifest.json").exists()
 
 
@@ -335,7 +364,12 @@ def add_gpt2_files(spec: dict[str, Any]) -> None:
     """The fake hub's files are named as those of a larger model."""
     if spec["weights"]["source"]["kind"] != "s3":
         spec["weights"]["source"] |= {"repository": REPOSITORY, "revision": REVISION}
-    spec["weights"]["include"] = ["*.safetensors", "*.json"]
+    patterns = ["*.safetensors", "*.json"]
+    for command in spec["weights"]["commands"]:
+        if "--include" in command:
+            first = command.index("--include")
+            command[first:] = [word for pattern in patterns for word in ("--include", pattern)]
+    spec["weights"]["include"] = patterns
 
 
 def move_weights(spec: dict[str, Any], folder: Path) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from entrypoint_image import FAKES, Image, is_alive, wait_until
 
+from triton_entrypoint import supervise
+
 GPT = "gpt2-medium-encoders.gpt2-medium"
 FOUR = "4-ranks.chat"
 SHORT = ("--exit-timeout-seconds", "1")
@@ -217,3 +219,32 @@ def test_a_container_without_termination_log_gets_none(tmp_path: Path) -> None:
     image.environment["FAKE_GPUS"] = ""
     assert image.check().code == 1
     assert not image.termination_log.exists()
+
+
+def test_a_signal_after_the_end_does_not_hide_how_it_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handlers = {number: signal.getsignal(number) for number in supervise.STOP_SIGNALS}
+    calls: list[str] = []
+
+    def remove(prefix: str) -> None:
+        calls.append(prefix)
+        if len(calls) == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(supervise, "_remove_shared_memory", remove)
+    server = supervise.Server(["false"], os.environ, tmp_path / "tritonserver", "test_", 1, 1)
+    try:
+        # As the entry point does before.
+        signal.signal(signal.SIGTERM, stop)
+        outcome = supervise.supervise(server, lambda _: None)
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    assert len(calls) == 2
+    assert outcome.code == supervise.ExitCode.SERVER_ENDED
+    assert outcome.sentence == "false ended with exit code 1, and nobody asked it to."
+
+
+def stop(number: int, _: object) -> None:
+    raise AssertionError(f"signal {number} came through")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 
 import pytest
 from builder_process import Workspace
 
+from container_program.events import Reporter
+from engine_builder import inventory
 from engine_builder.inventory import parse_age
 
 DAY = 86_400
@@ -104,10 +108,39 @@ def test_gc_removes_what_is_not_kept(built: Workspace) -> None:
     assert built.build().code == 0
 
 
-def test_gc_leaves_what_is_young(built: Workspace) -> None:
+def test_gc_leaves_young_engines_and_the_weights_that_their_servers_read(built: Workspace) -> None:
     make_older(built.weights, 30)
-    assert gc(built, "--min-age", "7d") == [below(built, built.weights)]
-    assert built.engine.exists()
+    assert gc(built, "--min-age", "7d") == []
+
+
+def test_gc_leaves_young_weights(built: Workspace) -> None:
+    make_older(built.engine, 30)
+    assert gc(built, "--min-age", "7d") == [below(built, built.engine)]
+    assert built.weights.exists()
+
+
+def test_gc_looks_again_at_what_builders_did_since_it_listed_the_store(
+    built: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_older(built.store, 30)
+    listed = list(inventory.entries(built.store))
+    (built.engine / "manifest.json").touch()
+    shutil.rmtree(built.weights)
+    monkeypatch.setattr(inventory, "entries", lambda _: iter(listed))
+    events = io.StringIO()
+    inventory.collect(built.store, [], 7 * DAY, Reporter(events, io.StringIO()))
+    assert [json.loads(line)["event"] for line in events.getvalue().splitlines()] == ["collected"]
+    assert built.run("verify", str(built.engine)).code == 0
+
+
+def test_a_folder_that_a_builder_renames_meanwhile_is_left_out(built: Workspace) -> None:
+    first, second = (built.engine.parent / f".{built.engine.name}.0000000{n}.partial" for n in (1, 2))
+    first.mkdir()
+    second.mkdir()
+    found = inventory.entries(built.store)
+    assert next(found).directory == first
+    second.rmdir()
+    assert [entry.directory for entry in found] == [built.engine, built.weights]
 
 
 def test_gc_only_tells_with_dry_run(built: Workspace) -> None:

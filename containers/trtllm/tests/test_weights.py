@@ -3,6 +3,7 @@ had."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import threading
 from collections.abc import Callable
@@ -125,6 +126,21 @@ def test_begins_anew_where_a_server_ignores_ranges(alone: Workspace, hub: FakeHu
     hub.storage.answer = lambda handler: handler.send(200, FILES[handler.path.partition("/-/")[2]])
     assert alone.build().code == 0
     assert_complete(alone)
+
+
+def test_a_stream_without_end_does_not_fill_the_store(alone: Workspace, hub: FakeHub) -> None:
+    def pour(handler: Handler) -> None:
+        handler.send_response(200)
+        handler.end_headers()
+        with contextlib.suppress(ConnectionError):
+            while True:
+                handler.wfile.write(bytes(1 << 20))
+        handler.close_connection = True
+
+    hub.storage.answer = pour
+    result = alone.build()
+    assert result.code == 6
+    assert "bytes and must have" in result.message
 
 
 @pytest.mark.parametrize("name", [LARGE, "config.json"])

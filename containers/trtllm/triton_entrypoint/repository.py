@@ -21,6 +21,8 @@ from triton_entrypoint.text_format import TextFormatError, with_fields
 # Beside the models, where Triton sees no model in it: says that the folder may be emptied and filled anew.
 MARKER_FILE = ".engine-room-repository"
 CONFIG_FILE = "config.pbtxt"
+# What a new ext4 volume has.
+_OF_FILE_SYSTEMS = "lost+found"
 # Triton serves no model without a folder of a version, be it empty.
 VERSION_FOLDER = "1"
 
@@ -132,7 +134,7 @@ def _empty(folder: Path) -> None:
     """Keeps the folder itself, which may be a mount."""
     folder.mkdir(parents=True, exist_ok=True)
     marker = folder / MARKER_FILE
-    present = list(folder.iterdir())
+    present = [place for place in folder.iterdir() if place.name != _OF_FILE_SYSTEMS]
     if present and marker not in present:
         raise ProgramError(
             f"{folder} has files that are not of a repository made here, such as {present[0].name}; mount an "

@@ -71,6 +71,9 @@ def supervise(server: Server, report: Callable[[str], None]) -> Outcome:
         return _Run(server, report).until_end()
     finally:
         _remove_shared_memory(server.prefix)
+        # One that comes so late has nothing to stop, and would hide how the server ended.
+        for number in STOP_SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 

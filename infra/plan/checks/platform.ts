@@ -42,6 +42,18 @@ export const platformChecks = {
     });
   }),
 
+  // Its clone would lie where the containers' user may not write, and no server has what a build cloned.
+  hostsHaveFilesInTheImage: stackCheck(["release"], ({ config, spec: { release } }) => {
+    if (config.platform !== "docker" || release.files !== "clone") return [];
+    return [
+      {
+        path: "release",
+        reason: `NVIDIA's image of ${release.tag} has neither converters nor templates of TensorRT-LLM, and the image that is built upon it on a Docker host does not add them.`,
+        fix: "Take 25.01 or a later release.",
+      },
+    ];
+  }),
+
   ec2IsOneMachine: stackCheck(["compute", "pools.name", "pools.nodes"], ({ config }) => {
     if (config.platform !== "aws" || config.compute !== "ec2") return [];
     const [first, ...others] = config.pools;

@@ -36,12 +36,13 @@ export function dockerStack(
 ): DockerStack {
   refuseName(stack);
   const kept = volumes(stack, plan);
+  const needed = neededImages(plan).map((name) => imageNamed(name, images));
   return {
     network: objectName(stack, "network"),
     labels: labels(stack),
     volumes: kept,
-    images: neededImages(plan).map((name) => imageNamed(name, images)),
-    containers: containers(stack, plan),
+    images: needed,
+    containers: containers(stack, plan).map((one) => tellingImage(one, needed)),
     endpoints: dockerEndpoints(plan),
     notes: dockerNotes(plan, kept),
   };
@@ -74,6 +75,23 @@ function gpuContainers(stack: string, plan: DockerGpuPlan): readonly DockerConta
     ...plan.models.map((_, index) => modelTriton(stack, plan, index, builds)),
     ...(encoders === null ? [] : [encoders]),
   ];
+}
+
+/** Under which builders find the reference of their image: it stands in the manifests of what they make. */
+const IMAGE_VARIABLE = "ENGINE_ROOM_IMAGE";
+
+function tellingImage(container: DockerContainer, images: readonly DockerImage[]): DockerContainer {
+  if (container.lifecycle !== "task") return container;
+  const image = imageNamed(container.image, images);
+  const reference = image.kind === "locked" ? image.reference : image.tag;
+  return {
+    ...container,
+    environment: sortedByKey({ ...container.environment, [IMAGE_VARIABLE]: reference }),
+  };
+}
+
+function sortedByKey(record: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 function imageNamed(name: ImageName, images: readonly DockerImage[]): DockerImage {

@@ -98,7 +98,10 @@ export function downloadSteps(
         {
           name: "download",
           summary: `${fetched} of weights from S3, with the credentials of the pod or machine`,
-          words: ["aws", "s3", "sync", weights.uri, { place: "weights" }, "--no-progress"],
+          words: [
+            ...["aws", "s3", "sync", weights.uri, { place: "weights" } as const, "--no-progress"],
+            ...syncFilters(row),
+          ],
         },
       ];
     case "folder":
@@ -115,6 +118,17 @@ export function fetchCommands(
   return downloadSteps(spec, { hubLinksByDefault: false }).map(({ words }) =>
     words.map((word) => (typeof word === "string" ? word : weights)),
   );
+}
+
+/** The last filter that matches a file decides: all are left out, some are taken, and of those some left out. */
+function syncFilters({ source: { include, exclude = [] } }: LanguageModel): readonly string[] {
+  const filters = (flag: string, patterns: readonly string[]) =>
+    patterns.flatMap((pattern) => [flag, pattern]);
+  return [
+    ...(include.length === 0 ? [] : filters("--exclude", ["*"])),
+    ...filters("--include", include),
+    ...filters("--exclude", exclude),
+  ];
 }
 
 function filePatterns(row: LanguageModel): readonly string[] {

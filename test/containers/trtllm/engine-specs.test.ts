@@ -38,7 +38,9 @@ describe("engine.json of", () => {
 
   test("a release whose run.py brings its own picture", async () => {
     const models = [{ name: "llava", model: "llava-1.5-7b" }];
-    await recorded("own-picture", { ...gpuValues, release: "24.05", acceptUnverified: true, models });
+    const pools = [{ name: "gpu", instanceType: "g5.4xlarge", nodes: { min: 1, max: 2 } }];
+    const values = { platform: "kubernetes", pools, release: "24.05", acceptUnverified: true, models };
+    await recorded("own-picture", values);
   });
 
   test.each(["s3", "modelscope", "folder"])("weights from %s", async (from) => {

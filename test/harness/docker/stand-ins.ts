@@ -39,7 +39,7 @@ export function standInPrograms(directory: string): string {
   return directory;
 }
 
-/** In a sandbox even root may lack the right to raise limits. */
+/** In a container even root may lack the right to raise limits. */
 function mayLockMemory(): boolean {
   return spawnSync("prlimit", ["--memlock=unlimited:unlimited", "true"]).status === 0;
 }

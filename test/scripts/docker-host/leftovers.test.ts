@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { dockerLines } from "../../../scripts/docker-host/containers.ts";
 import { removeLeftovers } from "../../../scripts/docker-host/leftovers.ts";
+import type { HostProbe } from "../../../scripts/preflight/host-probe.ts";
 import { container, fakeEngine } from "./hosts.ts";
 
 const known = (ids: readonly string[] = [], begunNames: readonly string[] = []) => ({
@@ -83,5 +84,19 @@ test("an engine that gives no answer is an error with its own words", async () =
   const { probe } = fakeEngine([]);
   await expect(removeLeftovers("other", known(), probe)).rejects.toThrow(
     "`docker ps` failed at unix:///fake.sock: nobody expects docker ps",
+  );
+});
+
+test("containers that can't be looked at in time are an error, too", async () => {
+  const { probe } = fakeEngine([container("room-gateway")]);
+  const slow: HostProbe = {
+    ...probe,
+    docker: async (args) =>
+      args[0] === "inspect"
+        ? { exitCode: null, stdout: "", stderr: "docker gave no answer within 30 s" }
+        : probe.docker(args),
+  };
+  await expect(removeLeftovers("room", known(), slow)).rejects.toThrow(
+    "`docker inspect` failed at unix:///fake.sock: docker gave no answer within 30 s",
   );
 });

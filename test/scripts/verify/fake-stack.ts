@@ -9,8 +9,8 @@ import {
   tritonSeries,
 } from "../../../infra/plan/catalogue/metrics.ts";
 import type { Endpoints } from "../../../infra/plan/endpoints.ts";
+import { goldenPicture } from "../../../scripts/ask/golden.ts";
 import { sampleManifest } from "../../../scripts/seed/sample-manifest.ts";
-import { goldenPicture } from "../../../scripts/verify/language-model.ts";
 
 /** What a stack can do wrong. */
 export type Fault =
@@ -125,7 +125,14 @@ function reply(path: string, body: Body, isTogether: boolean, fault: Fault | und
       : json({ choices: [{ text: words.join("") }], usage: { prompt_tokens: 9, completion_tokens: 3 } });
   }
   if (path === "/v1/chat/completions") {
-    const text = answerWords(JSON.stringify(body.messages), hasPicture(body), fault).join("");
+    const words = answerWords(JSON.stringify(body.messages), hasPicture(body), fault);
+    const text = words.join("");
+    if (body.stream === true) {
+      const events = words.map(
+        (content) => `data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`,
+      );
+      return { status: 200, type: "text/event-stream", text: `${events.join("")}data: [DONE]\n\n` };
+    }
     return json({ choices: [{ message: { content: text } }], usage: null });
   }
   const [, id] = /^\/v1\/documents\/([\w-]+)\/image$/.exec(path) ?? [];

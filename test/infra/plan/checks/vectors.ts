@@ -107,6 +107,12 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     passes: clusterModel({ replicas: 2 }),
     says: /2 servers of one name/,
   },
+  hostsHaveFilesInTheImage: {
+    path: "release",
+    fails: { ...dockerValues, release: "24.12" },
+    passes: { ...dockerValues, release: "25.01" },
+    says: /24\.12 has neither converters nor templates/,
+  },
   ec2IsOneMachine: {
     path: "pools[0].nodes.max",
     fails: { ...awsValues, compute: "ec2" },

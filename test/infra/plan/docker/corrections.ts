@@ -79,6 +79,9 @@ export const corrections = {
         : ["triton_entrypoint", "serve", "/etc/engine-room/server.json"],
     ),
 
+  "the image in the manifest": (line, { task }) =>
+    task === "build" ? changed(line, [], { "--env": [`ENGINE_ROOM_IMAGE=${line.image}`] }) : line,
+
   "a check that it is ready": (line, { task, startPeriodSeconds }) =>
     task === "build"
       ? line

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { dockerStack, neededImages } from "../../../../infra/plan/docker/docker-stack.ts";
-import type { DockerContainer, DockerStack } from "../../../../infra/plan/docker/types.ts";
+import type { DockerContainer, DockerImage, DockerStack } from "../../../../infra/plan/docker/types.ts";
 import { ConfigError } from "../../../../infra/problems.ts";
 import {
   containerOf,
@@ -217,6 +217,27 @@ describe("a stack of the GPU tier", () => {
     const { endpoints } = stackOf(exampleValues("llava-1.5"));
     expect(endpoints.models.llava?.generate).toBe("http://127.0.0.1:8000/v2/models/llava-1.5/generate");
   });
+});
+
+test("builds alone are told their image, by digest or by tag", () => {
+  const plan = dockerPlan(gpuValues);
+  const tag = "engine-room/encoders:25.07-0123456789ab";
+  const [built, digest] = [
+    { kind: "build", name: "encoders", tag } as DockerImage,
+    "example.org/trtllm@sha256:1",
+  ];
+  const images = lockedImages(plan).map((image): DockerImage => {
+    if (image.name === "encoders") return built;
+    return image.name === "trtllm" ? { kind: "locked", name: "trtllm", reference: digest } : image;
+  });
+  const { containers } = dockerStack(plan, { stack: "demo", images });
+  const told = containers.flatMap(({ role, environment }) =>
+    "ENGINE_ROOM_IMAGE" in environment ? [[role, environment.ENGINE_ROOM_IMAGE]] : [],
+  );
+  expect(told).toEqual([
+    ["engineBuild", digest],
+    ["encoderBuild", tag],
+  ]);
 });
 
 describe("secrets", () => {

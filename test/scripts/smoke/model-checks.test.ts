@@ -1,0 +1,56 @@
+/** Smoke checks of language models of the GPU tier, against servers that answer in each model's own shape. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { askedModel } from "../../../scripts/ask/golden.ts";
+import { readPlan } from "../../../scripts/program/docker-target.ts";
+import { stackReference } from "../../../scripts/program/stack-file.ts";
+import { gatewayModelChecks, generateChecks } from "../../../scripts/smoke/model-checks.ts";
+import { CheckSkipped } from "../../../scripts/smoke/requests.ts";
+import { type FakeStack, startFakeStack } from "../verify/fake-stack.ts";
+
+let servers: FakeStack;
+beforeAll(async () => {
+  servers = await startFakeStack(["gpt2-medium", "llava"]);
+});
+afterAll(() => servers.close());
+
+/** What came of each check, by its name. */
+async function outcomes(example: string, name: string): Promise<Readonly<Record<string, string>>> {
+  const server = servers.endpoints.models[name];
+  if (server === undefined) throw new Error(`no server ${name}`);
+  const plan = readPlan(stackReference("test", `examples/${example}.yaml`));
+  const rest = { server, gateway: servers.endpoints.gateway, apiKey: undefined, whenUnreachable: "" };
+  const model = askedModel(plan, name, rest);
+  const results: Record<string, string> = {};
+  for (const check of [...gatewayModelChecks(model), ...generateChecks(model)]) {
+    results[check.name] = await check
+      .run()
+      .catch((error: Error) => `${error instanceof CheckSkipped ? "skipped" : "failed"}: ${error.message}`);
+  }
+  return results;
+}
+
+test("a model that needs a picture is asked about its own, at both ends", async () => {
+  expect(await outcomes("llava-1.5", "llava")).toEqual({
+    "gateway POST /v1/chat/completions llava": '" a cup of coffee"',
+    "gateway POST /v1/chat/completions llava (stream)": '" a cup of coffee"',
+    "llava generate": '" a cup of coffee"',
+    "llava generate_stream": '" a cup of coffee"',
+  });
+});
+
+test("a model without a chat template goes on with a text", async () => {
+  const results = await outcomes("gpt2-medium-encoders", "gpt2-medium");
+  expect(Object.keys(results)).toEqual([
+    "gateway POST /v1/completions gpt2-medium",
+    "gpt2-medium generate",
+    "gpt2-medium generate_stream",
+  ]);
+  expect(Object.values(results).filter((text) => /^(failed|skipped)/.test(text))).toEqual([]);
+});
+
+test("a gateway that fails is told", async () => {
+  servers.fault = "error of the gateway";
+  const results = await outcomes("gpt2-medium-encoders", "gpt2-medium");
+  servers.fault = undefined;
+  expect(results["gateway POST /v1/completions gpt2-medium"]).toMatch(/^failed: .*503/);
+});
