@@ -8,7 +8,7 @@ import {
   type RemoteGateway,
   tlsHasHostname,
   tlsHasOneCertificate,
-} from "../plan/checks/gateway-access.ts";
+} from "../gateway-access.ts";
 import { formatPath, type Problem, showValue } from "../problems.ts";
 import { remoteDatabaseProblems } from "./database-problems.ts";
 import { at, type Path } from "./schema-problems.ts";

@@ -9,10 +9,10 @@ import { gatewayRequest, type PreparedRequest, tritonRequest } from "../ask/prep
 import { profileOf } from "../ask/profile.ts";
 import { askedImage, askedTokens, type Question } from "../ask/question.ts";
 import { figuresLine, send } from "../ask/send.ts";
+import { withEndpoints } from "../connect/connected-stack.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { readPlan } from "../program/docker-target.ts";
 import { callerDirectory, type StackReference } from "../program/stack-file.ts";
-import { requireOutputs } from "../stack/backend.ts";
 import { type Command, type CommandContext, EXIT } from "./command.ts";
 
 const FORMS = ["curl", "python", "grpc"] as const;
@@ -49,11 +49,12 @@ export const command: Command = {
     const form = values.as === undefined ? undefined : oneOf(FORMS, "--as", values.as);
     const plan = readPlan(stack);
     const question = questionOf(values, plan);
-    const { endpoints } = await requireOutputs(stack);
-    const request = prepared(plan, endpoints, question, endpoint);
-    if (form === undefined) return answer(request, stack);
-    process.stdout.write(PRINTERS[form](request, question.images));
-    return EXIT.ok;
+    return withEndpoints(stack, endpoint === "triton" ? ["triton"] : [], async ({ endpoints }) => {
+      const request = prepared(plan, endpoints, question, endpoint);
+      if (form === undefined) return answer(request, stack);
+      process.stdout.write(PRINTERS[form](request, question.images));
+      return EXIT.ok;
+    });
   },
 };
 

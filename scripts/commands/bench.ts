@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 import { resolve } from "node:path";
 import { cacheDirectory } from "../../components/local/provider/files.ts";
@@ -7,34 +7,47 @@ import type { TritonEndpoints } from "../../infra/plan/endpoints.ts";
 import { compareBatching } from "../bench/batching.ts";
 import { engineCopyText, measureEngineCopy } from "../bench/engine-copy.ts";
 import { measureOverhead } from "../bench/gateway.ts";
+import { type GenaiPerfRecord, genaiPerfTable, measureWithGenaiPerf } from "../bench/genai-perf.ts";
 import { measurePlan, planFiguresText } from "../bench/plan.ts";
 import { measurePreview } from "../bench/preview.ts";
 import { measureRetrieval } from "../bench/retrieval.ts";
 import { loadTargets, measureLoad } from "../bench/stack-load.ts";
 import { measureVectorSearch } from "../bench/vector-search.ts";
+import { clusterProbe } from "../cluster/kubectl.ts";
+import { withEndpoints } from "../connect/connected-stack.ts";
 import { UsageError, UserError } from "../errors.ts";
+import { isInCluster, readClusterTarget } from "../program/cluster-target.ts";
 import { isOnDocker, readPlan } from "../program/docker-target.ts";
-import { callerDirectory } from "../program/stack-file.ts";
-import { requireOutputs, stackPaths } from "../stack/backend.ts";
+import { callerDirectory, type StackReference } from "../program/stack-file.ts";
+import { stackPaths } from "../stack/backend.ts";
 import { type Command, type CommandContext, EXIT } from "./command.ts";
 
 export const command: Command = {
   summary:
     "Measures a running stack: throughput and latency, batching on and off, what the gateway adds, preview time.",
-  usage: "[plan | retrieval | vectors | engine-copy] [--stack NAME] [--out FILE]",
+  usage:
+    "[plan | retrieval | vectors | engine-copy] [--model NAME [--against FILE]] [--stack NAME] [--out FILE]",
   details: [
     "plan           measures planning 1,000 models instead; needs no stack",
     "retrieval      measures 10,000 documents in, and matches among them, in the running stack",
     "vectors        measures a million vectors in a vector database of its own; needs no stack, 4 GB of disk",
     "engine-copy    measures the copy of an engine of 1 GiB against dd; needs no stack, 2.5 GiB of disk",
     "--directory D  of engine-copy: a folder on the disk that is measured, that of downloads by default",
+    "--model NAME   of a stack in a cluster: measures that model's Triton with NVIDIA's GenAI-Perf, a Job of the release's",
+    "               SDK image; --out keeps its table, and --against compares it with one that was kept before",
     "--out FILE     the figures as JSON, besides the table",
     "The key of a gateway that asks for one is read from ENGINE_ROOM_API_KEY.",
   ],
-  options: { out: { type: "string", short: "o" }, directory: { type: "string" } },
+  options: {
+    out: { type: "string", short: "o" },
+    directory: { type: "string" },
+    model: { type: "string", short: "m" },
+    against: { type: "string" },
+  },
   maxPositionals: 1,
   async run({ stack, values, positionals }) {
     const [target] = positionals;
+    if (typeof values.model === "string") return benchModel(stack, values.model, values);
     if (target === "plan") return benchPlan(values.out);
     if (target === "vectors") return benchVectors(values.out);
     if (target === "engine-copy") return benchEngineCopy(values.directory, values.out);
@@ -42,35 +55,74 @@ export const command: Command = {
       throw new UsageError(
         `There is no benchmark ${JSON.stringify(target)}; there are plan, retrieval, vectors and engine-copy.`,
       );
-    const outputs = await requireOutputs(stack);
-    const key = process.env.ENGINE_ROOM_API_KEY;
-    const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
-    if (target === "retrieval") return benchRetrieval(outputs, headers, values.out);
-    const { gateway, encoders } = outputs.endpoints;
-    const keep = figureKeeper(values.out);
-    keep("load", await measureLoad(loadTargets(readPlan(stack), outputs, key), print));
-    if (encoders === null) print("gateway against direct Triton: skipped, the stack has no encoders");
-    else await benchOverhead(gateway, encoders, headers, keep);
-    if (isOnDocker(stack)) {
-      print(
-        "batching on and off, and preview time: skipped, they are measured with a stack of `platform: local`",
-      );
-      return EXIT.ok;
-    }
-    await benchBatching(stackPaths(stack.name).directory, keep);
-    if (!existsSync(stackPaths(stack.name).tryoutState)) {
-      print("preview against an empty program: skipped, the Pulumi CLI keeps this stack's state");
-      return EXIT.ok;
-    }
-    const preview = measurePreview(stack);
-    keep("preview", preview);
-    print(
-      `preview of the unchanged stack against an empty program, ${preview.pairs} pairs: ${preview.stackSeconds.toFixed(2)} ` +
-        `against ${preview.emptySeconds.toFixed(2)} s, median ratio ${preview.medianRatio.toFixed(2)}`,
+    return withEndpoints(stack, ["triton"], (outputs) =>
+      target === "retrieval"
+        ? benchRetrieval(outputs, authorization(), values.out)
+        : benchStack(stack, outputs, values.out),
     );
-    return EXIT.ok;
   },
 };
+
+/** @throws UsageError for a stack that is in no cluster. */
+async function benchModel(
+  stack: StackReference,
+  model: string,
+  { out, against }: CommandContext["values"],
+): Promise<number> {
+  if (!isInCluster(stack))
+    throw new UsageError(
+      "--model is for stacks of `platform: kubernetes`; without it the gateway is measured.",
+    );
+  const before =
+    typeof against === "string"
+      ? (JSON.parse(readFileSync(resolve(callerDirectory(), against), "utf8")) as GenaiPerfRecord)
+      : undefined;
+  const target = readClusterTarget(stack);
+  const record = await measureWithGenaiPerf(target, model, clusterProbe(target.stack.context));
+  if (typeof out === "string")
+    writeFileSync(resolve(callerDirectory(), out), `${JSON.stringify(record, null, 2)}\n`);
+  print(genaiPerfTable(record, before).join("\n"));
+  return EXIT.ok;
+}
+
+function authorization(): Record<string, string> {
+  const key = process.env.ENGINE_ROOM_API_KEY;
+  return key === undefined ? {} : { authorization: `Bearer ${key}` };
+}
+
+async function benchStack(
+  stack: StackReference,
+  outputs: StackOutputs,
+  out: CommandContext["values"][string],
+): Promise<number> {
+  const headers = authorization();
+  const { gateway, encoders } = outputs.endpoints;
+  const keep = figureKeeper(out);
+  keep(
+    "load",
+    await measureLoad(loadTargets(readPlan(stack), outputs, process.env.ENGINE_ROOM_API_KEY), print),
+  );
+  if (encoders === null) print("gateway against direct Triton: skipped, the stack has no encoders");
+  else await benchOverhead(gateway, encoders, headers, keep);
+  if (isOnDocker(stack) || isInCluster(stack)) {
+    print(
+      "batching on and off, and preview time: skipped, they are measured with a stack of `platform: local`",
+    );
+    return EXIT.ok;
+  }
+  await benchBatching(stackPaths(stack.name).directory, keep);
+  if (!existsSync(stackPaths(stack.name).tryoutState)) {
+    print("preview against an empty program: skipped, the Pulumi CLI keeps this stack's state");
+    return EXIT.ok;
+  }
+  const preview = measurePreview(stack);
+  keep("preview", preview);
+  print(
+    `preview of the unchanged stack against an empty program, ${preview.pairs} pairs: ${preview.stackSeconds.toFixed(2)} ` +
+      `against ${preview.emptySeconds.toFixed(2)} s, median ratio ${preview.medianRatio.toFixed(2)}`,
+  );
+  return EXIT.ok;
+}
 
 async function benchOverhead(
   gateway: string,

@@ -1,25 +1,35 @@
 import { spawn } from "node:child_process";
 import { dockerEndpoints } from "../../infra/plan/docker/endpoints.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
-import { type Forward, forwards, portClaims, remoteEndpoints, sshCommand } from "../connect/forwards.ts";
-import { UserError } from "../errors.ts";
+import { CONNECTED_PARTS, type ConnectedPart, forwardCommands } from "../connect/cluster-forwards.ts";
+import { clusterForwards } from "../connect/connected-stack.ts";
+import { forwards, portClaims, remoteEndpoints, sshCommand } from "../connect/forwards.ts";
+import { startPortForwards } from "../connect/port-forwarder.ts";
+import { UsageError, UserError } from "../errors.ts";
 import { textTable } from "../plan/text-table.ts";
 import { sshDestination } from "../preflight/host-probe.ts";
+import { isInCluster, readClusterTarget } from "../program/cluster-target.ts";
 import { readPlan } from "../program/docker-target.ts";
+import type { StackReference } from "../program/stack-file.ts";
 import { requireOutputs } from "../stack/backend.ts";
 import { endpointTable } from "../stack/endpoint-table.ts";
 import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {
-  summary: "Brings the endpoints of a stack on another machine to this one, through ssh, until Ctrl-C.",
-  usage: "[--stack NAME] [--dry-run]",
+  summary: "Brings the endpoints of a stack on another machine or in a cluster to this one, until Ctrl-C.",
+  usage: "[triton] [databases] [grafana] [--stack NAME] [--dry-run]",
   details: [
-    "--dry-run            print the table and the ssh command, and run nothing",
-    "Ports are those of the host where they are free here, so that the other commands find them.",
+    "--dry-run            print the table and the commands, and run nothing",
+    "A Docker host is reached through ssh, with all endpoints; ports are those of the host where they are free here, so",
+    "that the other commands find them. A cluster is reached by kubectl port-forward: the gateway, and what is named;",
+    "what is lost comes back. smoke, ask, seed, bench and verify forward what they need of a cluster by themselves.",
     "Of a stack whose endpoints are reachable already, it prints them.",
   ],
   options: { "dry-run": { type: "boolean" } },
-  async run({ stack, values }) {
+  maxPositionals: CONNECTED_PARTS.length,
+  async run({ stack, values, positionals }) {
+    const parts = positionals.map(connectedPart);
+    if (isInCluster(stack)) return connectCluster(stack, parts, values["dry-run"] === true);
     const plan = readPlan(stack);
     const destination = plan.platform === "docker" ? sshDestination(plan.host.uri) : undefined;
     if (plan.platform !== "docker" || destination === undefined) {
@@ -40,8 +50,43 @@ export const command: Command = {
   },
 };
 
-function table(all: readonly Forward[]): string {
-  const columns = [{ title: "ENDPOINT" }, { title: "HERE" }, { title: "ON THE HOST" }] as const;
+function connectedPart(word: string): ConnectedPart {
+  const part = CONNECTED_PARTS.find((one) => one === word);
+  if (part === undefined)
+    throw new UsageError(
+      `There is no part ${JSON.stringify(word)}; there are ${CONNECTED_PARTS.join(", ")}.`,
+    );
+  return part;
+}
+
+async function connectCluster(
+  stack: StackReference,
+  parts: readonly ConnectedPart[],
+  isDryRun: boolean,
+): Promise<number> {
+  const target = readClusterTarget(stack);
+  const all = await clusterForwards(target, parts);
+  const commands = forwardCommands(target.stack.context, all);
+  process.stdout.write(`${table(all, "IN THE CLUSTER")}\n\n`);
+  if (isDryRun) {
+    process.stdout.write(commands.map(({ argv }) => `${shellLine(argv)}\n`).join(""));
+    return EXIT.ok;
+  }
+  const interrupted = new Promise<void>((resolve) => {
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, () => resolve());
+  });
+  const forwarder = await startPortForwards(commands, (line) => process.stderr.write(`${line}\n`));
+  process.stdout.write("Ctrl-C ends it.\n");
+  await interrupted;
+  await forwarder.stop();
+  return EXIT.ok;
+}
+
+function table(
+  all: readonly { readonly name: string; readonly localAddress: string; readonly address: string }[],
+  where = "ON THE HOST",
+): string {
+  const columns = [{ title: "ENDPOINT" }, { title: "HERE" }, { title: where }] as const;
   return textTable(
     columns,
     all.map(({ name, localAddress, address }) => [name, localAddress, address]),

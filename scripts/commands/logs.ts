@@ -1,10 +1,13 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { stackStatus } from "../../components/local/provider/status.ts";
+import { kubectlCommand } from "../cluster/kubectl.ts";
+import { logTargets } from "../cluster/workload-states.ts";
 import { stackContainers } from "../docker-host/containers.ts";
 import { serviceStatuses } from "../docker-host/service-states.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { hostProbe } from "../preflight/host-probe.ts";
+import { isInCluster, readClusterTarget } from "../program/cluster-target.ts";
 import { isOnDocker, readDockerTarget } from "../program/docker-target.ts";
 import { projectRoot, type StackReference } from "../program/stack-file.ts";
 import { stackPaths } from "../stack/backend.ts";
@@ -31,7 +34,7 @@ export const command: Command = {
   options: { lines: { type: "string", short: "n", default: "100" }, follow: { type: "boolean", short: "f" } },
   maxPositionals: 1,
   async run({ stack, positionals, values }) {
-    const readers = isOnDocker(stack) ? await onDocker(stack) : await onThisMachine(stack);
+    const readers = await readersOf(stack);
     const [service] = positionals;
     const reader = readers.get(service ?? "");
     if (reader === undefined) throw new UserError(noService(stack, [...readers.keys()], service));
@@ -49,6 +52,36 @@ export const command: Command = {
 
 /** By service. */
 type LogReaders = ReadonlyMap<string, (options: LogOptions) => LogReader>;
+
+function readersOf(stack: StackReference): LogReaders | Promise<LogReaders> {
+  if (isOnDocker(stack)) return onDocker(stack);
+  return isInCluster(stack) ? inCluster(stack) : onThisMachine(stack);
+}
+
+/** Those that the stack file wants: kubectl says it where one is not there. */
+function inCluster(reference: StackReference): LogReaders {
+  const { stack } = readClusterTarget(reference);
+  const { context, namespace } = stack;
+  return new Map(
+    [...logTargets(stack)].map(([service, target]) => [
+      service,
+      ({ lines, follow }) => ({
+        argv: [
+          ...kubectlCommand(context),
+          ...[
+            "logs",
+            "--namespace",
+            namespace.name,
+            "--tail",
+            lines,
+            ...(follow ? ["--follow"] : []),
+            ...target,
+          ],
+        ],
+      }),
+    ]),
+  );
+}
 
 async function onThisMachine({ name }: StackReference): Promise<LogReaders> {
   const processes = await stackStatus(stackPaths(name).relativeDirectory);

@@ -1,15 +1,17 @@
+import { clusterName, clusterProbe } from "../cluster/kubectl.ts";
 import { UserError } from "../errors.ts";
 import { type Finding, findingsReport } from "../preflight/finding.ts";
 import { hostProbe } from "../preflight/host-probe.ts";
-import { dockerPreflight, localPreflight } from "../preflight/preflight.ts";
+import { clusterPreflight, dockerPreflight, localPreflight } from "../preflight/preflight.ts";
 import { pulumiFindings } from "../preflight/pulumi-check.ts";
+import { clusterTarget } from "../program/cluster-target.ts";
 import { dockerTarget, readPlan } from "../program/docker-target.ts";
 import type { StackReference } from "../program/stack-file.ts";
 import { findPulumi } from "../setup/pulumi-cli.ts";
 import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {
-  summary: "Looks whether the machine of a stack has what the stack needs; changes nothing.",
+  summary: "Looks whether the machine or the cluster of a stack has what the stack needs; changes nothing.",
   usage: "[--stack NAME] [--config-file FILE] [--json]",
   details: [
     "--json               {host, findings}; a finding has severity, check, what, why, fix",
@@ -39,9 +41,14 @@ async function preflight(
       const findings = await dockerPreflight(dockerTarget(plan, stack.name), hostProbe(uri));
       return { host: uri, findings: [...pulumiFindings(findPulumi()), ...findings] };
     }
+    case "kubernetes": {
+      const { context } = plan.cluster;
+      const findings = await clusterPreflight(clusterTarget(plan, stack.name), clusterProbe(context));
+      return { host: clusterName(context), findings: [...pulumiFindings(findPulumi()), ...findings] };
+    }
     default:
       throw new UserError(
-        `preflight looks at one machine, and ${stack.name} runs on ${plan.platform}; \`npm run plan\` has what can be known of it.`,
+        `preflight looks at a machine or a cluster that is there, and ${stack.name} runs on ${plan.platform}; \`npm run plan\` has what can be known of it.`,
       );
   }
 }

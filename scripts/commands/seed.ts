@@ -1,9 +1,10 @@
 import { resolve } from "node:path";
+import { withEndpoints } from "../connect/connected-stack.ts";
 import { callerDirectory } from "../program/stack-file.ts";
 import type { LoadSummary } from "../seed/load.ts";
 import { SampleMark } from "../seed/sample-mark.ts";
 import { seedFolder, seedSamples } from "../seed/seed.ts";
-import { requireOutputs, stackPaths } from "../stack/backend.ts";
+import { stackPaths } from "../stack/backend.ts";
 import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {
@@ -20,32 +21,32 @@ export const command: Command = {
     "The key of a gateway that asks for one is read from ENGINE_ROOM_API_KEY.",
   ],
   options: { from: { type: "string" } },
-  async run({ stack, values }) {
-    const { endpoints } = await requireOutputs(stack);
-    const started = performance.now();
-    const interrupt = new AbortController();
-    const interrupted = () => interrupt.abort();
-    process.once("SIGINT", interrupted);
-    try {
-      const options = {
-        gateway: endpoints.gateway,
-        apiKey: process.env.ENGINE_ROOM_API_KEY,
-        signal: interrupt.signal,
-      };
-      const summary =
-        typeof values.from === "string"
-          ? await seedFolder(resolve(callerDirectory(), values.from), options)
-          : await seedSamples(
-              endpoints.mongo === null ? undefined : new SampleMark(stackPaths(stack.name).data),
-              options,
-            );
-      process.stdout.write(report(summary, (performance.now() - started) / 1000));
-      if (interrupt.signal.aborted) return INTERRUPTED_EXIT_CODE;
-      return summary.failures.length === 0 && summary.stopped === undefined ? EXIT.ok : EXIT.failed;
-    } finally {
-      process.off("SIGINT", interrupted);
-    }
-  },
+  run: ({ stack, values }) =>
+    withEndpoints(stack, [], async ({ endpoints }) => {
+      const started = performance.now();
+      const interrupt = new AbortController();
+      const interrupted = () => interrupt.abort();
+      process.once("SIGINT", interrupted);
+      try {
+        const options = {
+          gateway: endpoints.gateway,
+          apiKey: process.env.ENGINE_ROOM_API_KEY,
+          signal: interrupt.signal,
+        };
+        const summary =
+          typeof values.from === "string"
+            ? await seedFolder(resolve(callerDirectory(), values.from), options)
+            : await seedSamples(
+                endpoints.mongo === null ? undefined : new SampleMark(stackPaths(stack.name).data),
+                options,
+              );
+        process.stdout.write(report(summary, (performance.now() - started) / 1000));
+        if (interrupt.signal.aborted) return INTERRUPTED_EXIT_CODE;
+        return summary.failures.length === 0 && summary.stopped === undefined ? EXIT.ok : EXIT.failed;
+      } finally {
+        process.off("SIGINT", interrupted);
+      }
+    }),
 };
 
 /** As shells report a process that Ctrl-C ended. */

@@ -1,13 +1,20 @@
 import { stackStatus } from "../../components/local/provider/status.ts";
+import { clusterName, clusterProbe } from "../cluster/kubectl.ts";
+import {
+  isServing as servesInCluster,
+  type WorkloadStatus,
+  workloadStatuses,
+} from "../cluster/workload-states.ts";
 import { stackContainers } from "../docker-host/containers.ts";
 import { isServing, type ServiceStatus, serviceStatuses } from "../docker-host/service-states.ts";
 import { hostProbe } from "../preflight/host-probe.ts";
+import { isInCluster, readClusterTarget } from "../program/cluster-target.ts";
 import { isOnDocker, readDockerTarget } from "../program/docker-target.ts";
 import type { StackReference } from "../program/stack-file.ts";
 import { stackPaths } from "../stack/backend.ts";
 import { type Command, EXIT } from "./command.ts";
 
-/** What there is to say of a stack's processes or containers. */
+/** What there is to say of a stack's processes, containers or workloads. */
 interface Report {
   readonly services: readonly object[];
   readonly isHealthy: boolean;
@@ -16,7 +23,8 @@ interface Report {
 }
 
 export const command: Command = {
-  summary: "Shows the processes or containers of the stack: state, how long they run, ports, log file.",
+  summary:
+    "Shows the processes, containers or workloads of the stack: state, how long they run, ports, log file.",
   usage: "[--stack NAME] [--json]",
   details: [
     "--json               the same as JSON",
@@ -24,13 +32,55 @@ export const command: Command = {
   ],
   options: { json: { type: "boolean" } },
   async run({ stack, values }) {
-    const { services, isHealthy, text } = isOnDocker(stack)
-      ? await onDocker(stack)
-      : await onThisMachine(stack);
+    const { services, isHealthy, text } = await reportOf(stack);
     process.stdout.write(values.json === true ? `${JSON.stringify(services, null, 2)}\n` : text);
     return isHealthy ? EXIT.ok : EXIT.failed;
   },
 };
+
+function reportOf(stack: StackReference): Promise<Report> {
+  if (isOnDocker(stack)) return onDocker(stack);
+  return isInCluster(stack) ? inCluster(stack) : onThisMachine(stack);
+}
+
+async function inCluster(reference: StackReference): Promise<Report> {
+  const { name, stack } = readClusterTarget(reference);
+  const services = await workloadStatuses(stack, clusterProbe(stack.context));
+  const up = `\`npm run up -- --stack ${name}\``;
+  if (services.every(({ state }) => state === "MISSING")) {
+    const where = `the namespace ${stack.namespace.name} of ${clusterName(stack.context)}`;
+    return {
+      services: [],
+      isHealthy: false,
+      text: `The stack ${name} has nothing in ${where}; ${up} brings it up.\n`,
+    };
+  }
+  const isHealthy = servesInCluster(services);
+  const lines = workloadLines(services);
+  if (!isHealthy)
+    lines.push(
+      `Not all of them are as the stack file wants them; \`npm run logs\` says more, and ${up} makes what is missing.`,
+    );
+  return { services, isHealthy, text: `${lines.join("\n")}\n` };
+}
+
+function workloadLines(services: readonly WorkloadStatus[]): string[] {
+  const width = Math.max(...services.map(({ name }) => name.length));
+  return services.map(({ name, kind, state, pods, restarts, why }) => {
+    const life = [
+      ...(pods === null ? [] : [`${pods.ready} of ${pods.wanted} ready`]),
+      ...(restarts === 0 ? [] : [`${restarts} restarts`]),
+    ];
+    const columns = [
+      name.padEnd(width),
+      state.padEnd("UNPLANNED".length),
+      kind.padEnd("StatefulSet".length),
+      life.join(", ").padEnd(28),
+      why ?? "",
+    ];
+    return columns.join(" ").trimEnd();
+  });
+}
 
 async function onThisMachine({ name: stack }: StackReference): Promise<Report> {
   const services = await stackStatus(stackPaths(stack).relativeDirectory);

@@ -2,11 +2,11 @@ import { execFile } from "node:child_process";
 import { join, relative, resolve } from "node:path";
 import { promisify } from "node:util";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
+import { withEndpoints } from "../connect/connected-stack.ts";
 import { stackContainers } from "../docker-host/containers.ts";
 import { hostProbe } from "../preflight/host-probe.ts";
 import { readPlan } from "../program/docker-target.ts";
 import { callerDirectory, projectRoot } from "../program/stack-file.ts";
-import { requireOutputs } from "../stack/backend.ts";
 import { type CheckResult, ENCODER_CHECKS, MODEL_CHECKS } from "../verify/check.ts";
 import {
   type ModelProof,
@@ -39,30 +39,31 @@ export const command: Command = {
   options: { out: { type: "string", short: "o" } },
   async run({ stack, values }) {
     const plan = readPlan(stack);
-    const { endpoints } = await requireOutputs(stack);
-    const probe = plan.platform === "docker" ? hostProbe(plan.host.uri) : null;
-    const seen = await seenGpu(plan, probe);
-    const recording = seen.kind === "gpu" ? openRecording(seen, values.out) : null;
-    print(whatItShows(stack.name, plan, seen));
-    const verified = await verifyStack(
-      {
-        name: stack.name,
-        plan,
-        endpoints,
-        apiKey: process.env.ENGINE_ROOM_API_KEY,
-        host: probe === null ? null : { probe, containers: await stackContainers(stack.name, probe) },
-      },
-      progressPrinter(plan),
-    );
-    const { passed, failed, skipped } = counts(verified);
-    print(
-      `${failed === 0 ? "Verified" : "NOT verified"}: ${passed} passed, ${failed} failed, ${skipped} skipped.`,
-    );
-    if (seen.kind === "none") print(`No proof file was written: ${seen.reason}.`);
-    if (seen.kind === "gpu" && recording !== null) {
-      keep(recording, proofOf(seen, verified, await thisRun(seen.driver)));
-    }
-    return failed === 0 ? EXIT.ok : EXIT.failed;
+    return withEndpoints(stack, ["triton"], async ({ endpoints }) => {
+      const probe = plan.platform === "docker" ? hostProbe(plan.host.uri) : null;
+      const seen = await seenGpu(plan, probe);
+      const recording = seen.kind === "gpu" ? openRecording(seen, values.out) : null;
+      print(whatItShows(stack.name, plan, seen));
+      const verified = await verifyStack(
+        {
+          name: stack.name,
+          plan,
+          endpoints,
+          apiKey: process.env.ENGINE_ROOM_API_KEY,
+          host: probe === null ? null : { probe, containers: await stackContainers(stack.name, probe) },
+        },
+        progressPrinter(plan),
+      );
+      const { passed, failed, skipped } = counts(verified);
+      print(
+        `${failed === 0 ? "Verified" : "NOT verified"}: ${passed} passed, ${failed} failed, ${skipped} skipped.`,
+      );
+      if (seen.kind === "none") print(`No proof file was written: ${seen.reason}.`);
+      if (seen.kind === "gpu" && recording !== null) {
+        keep(recording, proofOf(seen, verified, await thisRun(seen.driver)));
+      }
+      return failed === 0 ? EXIT.ok : EXIT.failed;
+    });
   },
 };
 

@@ -37,6 +37,17 @@ export function catalogueName(reported: string): GpuName | undefined {
 }
 
 /**
+ * The same of a label: `nvidia.com/gpu.product`, where NVIDIA's GPU feature discovery writes `-` for a space, and appends how
+ * the GPU is shared (https://github.com/NVIDIA/k8s-device-plugin/tree/main/docs/gpu-feature-discovery).
+ */
+export function catalogueNameOfLabel(product: string): GpuName | undefined {
+  const name = product.replace(/-(SHARED|MIG-.*)$/, "").replace(/^NVIDIA-/, "");
+  return (Object.keys(GPU_FACTS) as GpuName[]).find((key) =>
+    GPU_FACTS[key].reportedNames.some((reported) => reported.replaceAll(" ", "-") === name),
+  );
+}
+
+/**
  * Branches whose drivers take no compatibility package, and the least of those that do: driver requirements of Triton 25.10,
  * https://docs.nvidia.com/deeplearning/triton-inference-server/release-notes/rel-25-10.html. Branches between the last of
  * these and the release's own are in neither list.

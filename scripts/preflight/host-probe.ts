@@ -37,17 +37,17 @@ export function hostProbe(uri: string | null): HostProbe {
   const destination = uri === null ? undefined : sshDestination(uri);
   return {
     uri,
-    docker: (args) => run(["docker", ...args], "", uri === null ? {} : { DOCKER_HOST: uri }),
+    docker: (args) => probeProgram(["docker", ...args], "", uri === null ? {} : { DOCKER_HOST: uri }),
     shell: (script) =>
-      run(
+      probeProgram(
         destination === undefined ? ["sh", "-s"] : ["ssh", ...SSH_OPTIONS, ...destination, "sh", "-s"],
         script,
       ),
   };
 }
 
-/** Never throws: that a program is missing is an answer too. */
-function run(
+/** Runs a program with an input. Never throws: that it is missing is an answer too. */
+export function probeProgram(
   [program = "", ...args]: readonly string[],
   input: string,
   environment: NodeJS.ProcessEnv = {},

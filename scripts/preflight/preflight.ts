@@ -1,11 +1,15 @@
-/** Asks a host all that a stack needs, and judges the answers. Nothing on the host changes. */
+/** Asks a host or a cluster all that a stack needs, and judges the answers. Nothing there changes. */
 import { cacheDirectory } from "../../components/local/provider/files.ts";
 import { findPython, PythonMissingError } from "../../components/local/provider/python-discovery.ts";
 import { stackStatus } from "../../components/local/provider/status.ts";
 import type { LocalPlan } from "../../infra/plan/cpu-stack.ts";
+import type { ClusterProbe } from "../cluster/kubectl.ts";
+import type { ClusterTarget } from "../program/cluster-target.ts";
 import type { DockerTarget } from "../program/docker-target.ts";
 import { projectRoot } from "../program/stack-file.ts";
 import { stackPaths } from "../stack/backend.ts";
+import { clusterFindings, clusterQuestions } from "./cluster-checks.ts";
+import { readCluster } from "./cluster-reading.ts";
 import { dockerFindings, engineFinding } from "./docker-checks.ts";
 import { dockerNeeds } from "./docker-needs.ts";
 import { readDocker } from "./docker-reading.ts";
@@ -24,6 +28,15 @@ export async function dockerPreflight(target: DockerTarget, probe: HostProbe): P
   const machine = await readMachine(probe, [...new Set(paths)]);
   if ("unreachable" in machine) return [noShell(uri, machine.unreachable)];
   return dockerFindings(needs, { uri, engine, machine });
+}
+
+/** @returns What is wrong; where the API server gives no answer, that alone. */
+export async function clusterPreflight(
+  target: ClusterTarget,
+  probe: ClusterProbe,
+): Promise<readonly Finding[]> {
+  const reading = await readCluster(probe, clusterQuestions(target));
+  return "severity" in reading ? [reading] : clusterFindings(target, reading);
 }
 
 /** @param stack - Its name: the ports of a stack that runs are its own. */

@@ -1,4 +1,4 @@
-/** Whether this machine has what deploys to a Docker host. */
+/** Whether this machine has what deploys to other machines. */
 import { type Finding, problem } from "./finding.ts";
 
 /** @param path - Where the Pulumi CLI was found. */
@@ -8,7 +8,7 @@ export function pulumiFindings(path: string | undefined): readonly Finding[] {
         problem(
           "pulumi",
           "This machine has no Pulumi CLI.",
-          "`npm run up` deploys to a Docker host with it; it was looked for on the PATH and in ~/.pulumi/versions.",
+          "`npm run up` deploys to a Docker host or a cluster with it; it was looked for on the PATH and in ~/.pulumi/versions.",
           "Install it (https://www.pulumi.com/docs/install/), and put `pulumi` on the PATH; it asks for no account here.",
         ),
       ]

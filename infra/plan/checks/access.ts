@@ -1,6 +1,5 @@
 /** Who reaches what, and with which credentials. No credential is ever shown. */
 import type { GpuStackConfig } from "../../config/config.ts";
-import { type Check, modelCheck, type Remark, stackCheck } from "./finding.ts";
 import {
   publicHasKeys,
   publicHasTls,
@@ -8,7 +7,8 @@ import {
   type RemotePlatform,
   tlsHasHostname,
   tlsHasOneCertificate,
-} from "./gateway-access.ts";
+} from "../../gateway-access.ts";
+import { type Check, modelCheck, type Remark, stackCheck } from "./finding.ts";
 
 const OPEN_TO_ALL = "0.0.0.0/0";
 

@@ -1,6 +1,6 @@
 /** Who reaches a gateway that other machines reach, and whether what they send can be read on the way. */
-import type { GpuStackConfig } from "../../config/config.ts";
-import type { Remark } from "./finding.ts";
+import type { GpuStackConfig } from "./config/config.ts";
+import type { Remark } from "./plan/checks/finding.ts";
 
 type RemoteConfig = Exclude<GpuStackConfig, { platform: "docker" }>;
 export type RemotePlatform = RemoteConfig["platform"];

@@ -1,0 +1,258 @@
+/** What a cluster says of itself, by questions that change nothing. */
+import { type ClusterProbe, lastLine, silenceFinding } from "../cluster/kubectl.ts";
+import type { Finding } from "./finding.ts";
+import type { ProbeAnswer } from "./host-probe.ts";
+
+/** What a user may have to be allowed. */
+export interface Right {
+  /** Empty for the core. */
+  readonly group: string;
+  /** Plural, with its part after a slash: `pods/log`. */
+  readonly resource: string;
+  /** null: of the whole cluster. */
+  readonly namespace: string | null;
+  readonly verb: string;
+}
+
+/** What is asked beside what every cluster is asked. */
+export interface Questions {
+  readonly namespace: string;
+  readonly rights: readonly Right[];
+  /** Names of Secrets. */
+  readonly secrets: readonly string[];
+}
+
+export interface NodeReading {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly taints: readonly { readonly key: string; readonly value?: string; readonly effect: string }[];
+  /** Whether the scheduler may put pods on it: ready, and not cordoned. */
+  readonly takesPods: boolean;
+  /** Quantities by resource. */
+  readonly allocatable: Readonly<Record<string, string>>;
+}
+
+/** A pod that has not ended. */
+export interface PodReading {
+  readonly namespace: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** null: it waits for a machine. */
+  readonly node: string | null;
+  /** Quantities that each of its containers asks for. */
+  readonly requests: readonly Readonly<Record<string, string>>[];
+}
+
+export interface ClassReading {
+  readonly name: string;
+  /** Of volumes: the driver. Of ingresses: the controller. */
+  readonly maker: string;
+  readonly isDefault: boolean;
+}
+
+export interface ClaimReading {
+  readonly name: string;
+  readonly phase: string;
+}
+
+export interface QuotaReading {
+  readonly name: string;
+  readonly hard: Readonly<Record<string, string>>;
+  readonly used: Readonly<Record<string, string>>;
+}
+
+/** null, wherever it stands: the user may not look. */
+export interface ClusterReading {
+  /** `1.33`. */
+  readonly version: string;
+  /** `apps/v1`, of all groups with names. */
+  readonly groupVersions: ReadonlySet<string>;
+  readonly hasNamespace: boolean | null;
+  readonly nodes: readonly NodeReading[] | null;
+  readonly pods: readonly PodReading[] | null;
+  readonly storageClasses: readonly ClassReading[] | null;
+  readonly ingressClasses: readonly ClassReading[] | null;
+  readonly claims: readonly ClaimReading[] | null;
+  readonly quotas: readonly QuotaReading[] | null;
+  /** Keys by Secret; of one that is not there, none. */
+  readonly secretKeys: ReadonlyMap<string, ReadonlySet<string> | null>;
+  /** Those that the user lacks. */
+  readonly missingRights: readonly Right[] | null;
+}
+
+/** @returns What was found instead, where no server answers. */
+export async function readCluster(
+  probe: ClusterProbe,
+  { namespace, rights, secrets }: Questions,
+): Promise<ClusterReading | Finding> {
+  const version = await probe.kubectl(["get", "--raw", "/version"]);
+  const silence = silenceFinding(probe.context, version);
+  if (silence !== null) return silence;
+  if (version.exitCode !== 0) return refused(lastLine(version.stderr));
+  const { major, minor } = JSON.parse(version.stdout) as { readonly major: string; readonly minor: string };
+  const list = (...args: string[]) => items(probe, args);
+  const own = ["--namespace", namespace];
+  // No more at a time: each is a process, and many clusters start a program that logs in for each.
+  const [groups, namespaces, nodes, pods] = await Promise.all([
+    probe.kubectl(["get", "--raw", "/apis"]),
+    probe.kubectl(["get", "namespace", namespace, "--ignore-not-found", "--output", "name"]),
+    list("nodes"),
+    list("pods", "--all-namespaces", "--field-selector", "status.phase!=Succeeded,status.phase!=Failed"),
+  ]);
+  const [storageClasses, ingressClasses, claims, quotas] = await Promise.all([
+    list("storageclasses.storage.k8s.io"),
+    list("ingressclasses.networking.k8s.io"),
+    list("persistentvolumeclaims", ...own),
+    list("resourcequotas", ...own),
+  ]);
+  const secretKeys = new Map<string, ReadonlySet<string> | null>();
+  for (const name of secrets) secretKeys.set(name, await keysOf(probe, name, namespace));
+  return {
+    // `33+` at some vendors.
+    version: `${major}.${Number.parseInt(minor, 10)}`,
+    groupVersions: groupVersions(groups),
+    hasNamespace: namespaces.exitCode === 0 ? namespaces.stdout.trim() !== "" : null,
+    nodes: nodes?.map(nodeReading) ?? null,
+    pods: pods?.map(podReading) ?? null,
+    storageClasses: storageClasses?.map(classReading) ?? null,
+    ingressClasses: ingressClasses?.map(classReading) ?? null,
+    claims: claims?.map(claimReading) ?? null,
+    quotas: quotas?.map(quotaReading) ?? null,
+    secretKeys,
+    missingRights: await missingRights(probe, rights),
+  };
+}
+
+function refused(words: string): Finding {
+  return {
+    severity: "problem",
+    check: "server",
+    what: "The API server refuses to say which version it is.",
+    why: words,
+    fix: "Ask whoever owns the cluster for the role system:discovery, which every user has elsewhere.",
+  };
+}
+
+/** An object as `kubectl get --output json` prints it. */
+interface ApiObject {
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
+  readonly spec?: Readonly<Record<string, unknown>>;
+  readonly status?: Readonly<Record<string, unknown>>;
+  readonly provisioner?: string;
+}
+
+async function items(probe: ClusterProbe, args: readonly string[]): Promise<readonly ApiObject[] | null> {
+  const { exitCode, stdout } = await probe.kubectl(["get", ...args, "--output", "json"]);
+  return exitCode === 0 ? (JSON.parse(stdout) as { readonly items: readonly ApiObject[] }).items : null;
+}
+
+function groupVersions({ exitCode, stdout }: ProbeAnswer): ReadonlySet<string> {
+  if (exitCode !== 0) return new Set();
+  const { groups } = JSON.parse(stdout) as {
+    readonly groups: readonly { readonly versions: readonly { readonly groupVersion: string }[] }[];
+  };
+  return new Set(groups.flatMap(({ versions }) => versions.map(({ groupVersion }) => groupVersion)));
+}
+
+function nodeReading({ metadata, spec, status }: ApiObject): NodeReading {
+  const { unschedulable = false, taints = [] } = (spec ?? {}) as {
+    readonly unschedulable?: boolean;
+    readonly taints?: NodeReading["taints"];
+  };
+  const { allocatable = {}, conditions = [] } = (status ?? {}) as {
+    readonly allocatable?: NodeReading["allocatable"];
+    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+  };
+  const isReady = conditions.some((one) => one.type === "Ready" && one.status === "True");
+  return {
+    name: metadata.name,
+    labels: metadata.labels ?? {},
+    taints,
+    takesPods: isReady && !unschedulable,
+    allocatable,
+  };
+}
+
+function podReading({ metadata, spec }: ApiObject): PodReading {
+  const { nodeName = null, containers = [] } = (spec ?? {}) as {
+    readonly nodeName?: string;
+    readonly containers?: readonly {
+      readonly resources?: { readonly requests?: Readonly<Record<string, string>> };
+    }[];
+  };
+  return {
+    namespace: metadata.namespace ?? "",
+    labels: metadata.labels ?? {},
+    node: nodeName,
+    requests: containers.map(({ resources }) => resources?.requests ?? {}),
+  };
+}
+
+/** Of both kinds of classes. */
+const IS_DEFAULT = /^(storageclass|ingressclass)\.kubernetes\.io\/is-default-class$/;
+
+function classReading({ metadata, provisioner, spec }: ApiObject): ClassReading {
+  const annotations = Object.entries(metadata.annotations ?? {});
+  return {
+    name: metadata.name,
+    maker: provisioner ?? String(spec?.controller ?? ""),
+    isDefault: annotations.some(([key, value]) => IS_DEFAULT.test(key) && value === "true"),
+  };
+}
+
+function claimReading({ metadata, status }: ApiObject): ClaimReading {
+  return { name: metadata.name, phase: String(status?.phase ?? "") };
+}
+
+function quotaReading({ metadata, spec, status }: ApiObject): QuotaReading {
+  const { hard = {} } = (spec ?? {}) as { readonly hard?: Readonly<Record<string, string>> };
+  const { used = {} } = (status ?? {}) as { readonly used?: Readonly<Record<string, string>> };
+  return { name: metadata.name, hard, used };
+}
+
+/** Names alone: what stands behind them stays in kubectl. */
+async function keysOf(
+  probe: ClusterProbe,
+  name: string,
+  namespace: string,
+): Promise<ReadonlySet<string> | null> {
+  const { exitCode, stdout } = await probe.kubectl([
+    ...["get", "secret", name, "--namespace", namespace, "--ignore-not-found"],
+    ...["--output", 'go-template={{range $key, $_ := .data}}{{$key}}{{"\\n"}}{{end}}'],
+  ]);
+  return exitCode === 0 ? new Set(stdout.split("\n").filter((key) => key !== "")) : null;
+}
+
+/** The server keeps no such object: creating one is the question. */
+async function missingRights(
+  probe: ClusterProbe,
+  rights: readonly Right[],
+): Promise<readonly Right[] | null> {
+  const reviews = rights.map(({ group, resource, namespace, verb }) => {
+    const [name = "", subresource] = resource.split("/");
+    return {
+      apiVersion: "authorization.k8s.io/v1",
+      kind: "SelfSubjectAccessReview",
+      spec: {
+        resourceAttributes: {
+          group,
+          resource: name,
+          verb,
+          ...(subresource === undefined ? {} : { subresource }),
+          ...(namespace === null ? {} : { namespace }),
+        },
+      },
+    };
+  });
+  const { exitCode, stdout } = await probe.kubectl(
+    ["create", "--filename", "-", "--validate=false", "--output", 'jsonpath={.status.allowed}{"\\n"}'],
+    JSON.stringify({ apiVersion: "v1", kind: "List", items: reviews }),
+  );
+  const answers = stdout.trim().split("\n");
+  if (exitCode !== 0 || answers.length !== rights.length) return null;
+  return rights.filter((_, index) => answers[index] !== "true");
+}

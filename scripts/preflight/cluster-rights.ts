@@ -1,0 +1,124 @@
+/** What a user must be allowed in a cluster for a stack. Pure. */
+import type { KubernetesStack } from "../../infra/plan/kubernetes/types.ts";
+import type { Right } from "./cluster-reading.ts";
+import { type Finding, problem, warning } from "./finding.ts";
+
+/** Of the engine that applies a stack: it reads what is there, waits, and changes. */
+const VERBS = ["get", "list", "watch", "create", "patch", "delete"] as const;
+
+interface Kind {
+  readonly group: string;
+  readonly resource: string;
+  /** Whether the stack has one. */
+  readonly isNeeded: (stack: KubernetesStack) => boolean;
+}
+
+const always = () => true;
+
+const IN_NAMESPACE: readonly Kind[] = [
+  { group: "", resource: "configmaps", isNeeded: always },
+  { group: "", resource: "services", isNeeded: always },
+  // Waits look at them, and at what is said of them.
+  { group: "", resource: "pods", isNeeded: always },
+  {
+    group: "",
+    resource: "persistentvolumeclaims",
+    isNeeded: ({ store }) => store !== null && store.creation !== null,
+  },
+  { group: "", resource: "secrets", isNeeded: (stack) => makesSecrets(stack) },
+  { group: "", resource: "resourcequotas", isNeeded: ({ quota }) => quota !== null },
+  { group: "apps", resource: "deployments", isNeeded: always },
+  { group: "apps", resource: "statefulsets", isNeeded: ({ databases }) => databases.length > 0 },
+  { group: "apps", resource: "daemonsets", isNeeded: ({ prePulls }) => prePulls.length > 0 },
+  { group: "batch", resource: "jobs", isNeeded: ({ builds }) => builds.length > 0 },
+  { group: "policy", resource: "poddisruptionbudgets", isNeeded: always },
+  { group: "networking.k8s.io", resource: "networkpolicies", isNeeded: always },
+  { group: "networking.k8s.io", resource: "ingresses", isNeeded: ({ ingress }) => ingress !== null },
+];
+
+const IN_CLUSTER: readonly Kind[] = [
+  { group: "", resource: "namespaces", isNeeded: ({ namespace }) => namespace.isCreated },
+  {
+    group: "scheduling.k8s.io",
+    resource: "priorityclasses",
+    isNeeded: ({ priorities }) => priorities.length > 0,
+  },
+];
+
+/** Of `npm run logs`, `connect` and what uses it. */
+const OF_TOOLS = [
+  { group: "", resource: "pods/log", verb: "get" },
+  { group: "", resource: "pods/portforward", verb: "create" },
+] as const;
+
+/** Of all pods of a stack, only to look. */
+const READ_ONLY: ReadonlySet<string> = new Set(["pods"]);
+const READING: ReadonlySet<string> = new Set(["get", "list", "watch"]);
+
+function makesSecrets({ secrets, builds, models, gateway }: KubernetesStack): boolean {
+  const pods = [...builds, ...models, gateway].map(({ pod }) => pod);
+  return (
+    secrets.length > 0 ||
+    pods.some(({ secretFiles }) => Object.values(secretFiles).some(({ from }) => from !== null))
+  );
+}
+
+export function neededRights(stack: KubernetesStack): readonly Right[] {
+  const namespace = stack.namespace.name;
+  const of = (kinds: readonly Kind[], scope: string | null) =>
+    kinds
+      .filter(({ isNeeded }) => isNeeded(stack))
+      .flatMap(({ group, resource }) =>
+        VERBS.filter((verb) => !READ_ONLY.has(resource) || READING.has(verb)).map((verb) => ({
+          group,
+          resource,
+          namespace: scope,
+          verb,
+        })),
+      );
+  return [
+    ...of(IN_NAMESPACE, namespace),
+    ...of(IN_CLUSTER, null),
+    ...OF_TOOLS.map((right) => ({ ...right, namespace })),
+  ];
+}
+
+/** One finding a kind, with all verbs that are missing. */
+export function rightsFindings(missing: readonly Right[] | null): readonly Finding[] {
+  if (missing === null)
+    return [
+      warning(
+        "rights",
+        "The server does not say what you may do.",
+        "It refused reviews of your own access (SelfSubjectAccessReview), which every user has elsewhere.",
+        "Ask whoever owns the cluster for the role system:basic-user.",
+      ),
+    ];
+  const kinds = [...new Set(missing.map(kindOf))];
+  return kinds.map((kind) => {
+    const rights = missing.filter((right) => kindOf(right) === kind);
+    const isOfTools = kind.includes("/") && !kind.includes(".");
+    const namespace = rights[0]?.namespace ?? null;
+    const report = isOfTools ? warning : problem;
+    return report(
+      "rights",
+      `You may not ${rights.map(({ verb }) => verb).join(", ")} ${kind} in ${namespace === null ? "the cluster" : `the namespace ${namespace}`}.`,
+      isOfTools
+        ? "`npm run logs`, `connect` and the commands that reach the stack through it need it."
+        : "`npm run up` and `down` need it.",
+      FIXES[kind] ??
+        `Ask whoever owns the cluster for it: a Role with ${kind}, and a RoleBinding to your user${namespace === null ? ", of the whole cluster" : ""}.`,
+    );
+  });
+}
+
+const FIXES: Readonly<Record<string, string>> = {
+  namespaces:
+    "Have the namespace made for you, and set `createNamespace: false`; or ask for the right in the whole cluster.",
+  "priorityclasses.scheduling.k8s.io":
+    "Set `priorityClasses: none`, or ask for the right in the whole cluster.",
+};
+
+function kindOf({ group, resource }: Right): string {
+  return group === "" ? resource : `${resource}.${group}`;
+}

@@ -1,0 +1,84 @@
+/** Secrets that somebody else puts into a stack's namespace. Pure. */
+import type { SecretReference } from "../../infra/plan/kubernetes/pod-types.ts";
+import type { KubernetesStack } from "../../infra/plan/kubernetes/types.ts";
+import type { ClusterReading } from "./cluster-reading.ts";
+import { type Finding, problem } from "./finding.ts";
+
+/** Those that lack, or lack their key; a namespace that is not there has a finding of its own. */
+export function secretFindings(
+  stack: KubernetesStack,
+  { secretKeys, hasNamespace }: ClusterReading,
+): readonly Finding[] {
+  if (hasNamespace === false) return [];
+  return namedSecrets(stack).flatMap(({ name, key, why, fix }) => {
+    const keys = secretKeys.get(name);
+    if (keys === undefined || keys === null || keys.has(key)) return [];
+    return [
+      problem(
+        "secrets",
+        keys.size === 0
+          ? `There is no Secret ${name} in the namespace ${stack.namespace.name}.`
+          : `The Secret ${name} has no key ${key}.`,
+        keys.size === 0 ? why : `${why} It has ${[...keys].join(", ")}.`,
+        fix,
+      ),
+    ];
+  });
+}
+
+interface NamedSecret {
+  readonly name: string;
+  readonly key: string;
+  readonly why: string;
+  readonly fix: string;
+}
+
+/** Secrets that must be there before the stack comes up. */
+export function namedSecrets({
+  builds,
+  models,
+  encoders,
+  gateway,
+  imagePullSecrets,
+  ingress,
+  secrets,
+  namespace,
+}: KubernetesStack): readonly NamedSecret[] {
+  const own = new Set(secrets.map(({ name }) => name));
+  const pods = [...builds, ...models, ...(encoders === null ? [] : [encoders]), gateway].map(
+    ({ pod }) => pod,
+  );
+  const references = pods.flatMap(({ secretFiles }) => Object.values(secretFiles));
+  const byName = new Map<string, SecretReference>(
+    references
+      .filter(({ name, from }) => from === null && !own.has(name))
+      .map((reference) => [`${reference.name} ${reference.key}`, reference]),
+  );
+  const create = "kubectl create secret generic";
+  const isWritten =
+    ingress !== null && Object.keys(ingress.annotations).some((key) => /^cert-manager/.test(key));
+  return [
+    ...[...byName.values()].map(({ name, key }) => ({
+      name,
+      key,
+      why: "The stack file names it, and pods that mount it wait until it is there.",
+      fix: `\`${create} ${name} --namespace ${namespace.name} --from-file=${key}=FILE\`.`,
+    })),
+    ...imagePullSecrets.map((name) => ({
+      name,
+      key: ".dockerconfigjson",
+      why: "images.pullSecrets names it, and without it a private registry gives no image.",
+      fix: `\`kubectl create secret docker-registry ${name} --namespace ${namespace.name} --docker-server=… --docker-username=…\`.`,
+    })),
+    ...(ingress === null || ingress.tlsSecret === null || isWritten
+      ? []
+      : [
+          {
+            name: ingress.tlsSecret,
+            key: "tls.crt",
+            why: `gateway.tls.secretName names it: the certificate of ${ingress.host}.`,
+            fix: `\`kubectl create secret tls ${ingress.tlsSecret} --namespace ${namespace.name} --cert=FILE --key=FILE\`.`,
+          },
+        ]),
+  ];
+}

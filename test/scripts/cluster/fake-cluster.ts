@@ -1,0 +1,102 @@
+/** A cluster to look at: what kubectl prints of it, and nothing else. */
+import type { ClusterProbe } from "../../../scripts/cluster/kubectl.ts";
+import type { ProbeAnswer } from "../../../scripts/preflight/host-probe.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+export interface FakeCluster {
+  /** Instead of all answers. */
+  readonly fails?: Partial<ProbeAnswer>;
+  readonly minor?: string;
+  readonly groupVersions?: readonly string[];
+  readonly hasNamespace?: boolean;
+  /** By plural; null: the user may not list them. */
+  readonly lists?: Readonly<Record<string, readonly Json[] | null>>;
+  /** Keys by Secret. */
+  readonly secrets?: Readonly<Record<string, readonly string[]>>;
+  /** `verb resource`, as in `create deployments`. */
+  readonly denied?: readonly string[];
+}
+
+const ok = (stdout: string): ProbeAnswer => ({ exitCode: 0, stdout, stderr: "" });
+
+export const forbidden: ProbeAnswer = {
+  exitCode: 1,
+  stdout: "",
+  stderr: 'Error from server (Forbidden): it is forbidden: User "me" cannot list it',
+};
+
+/** A machine that takes pods. */
+export function node(
+  name: string,
+  {
+    allocatable = {},
+    labels = {},
+    taints = [],
+    unschedulable = false,
+  }: { allocatable?: Json; labels?: Json; taints?: readonly Json[]; unschedulable?: boolean } = {},
+): Json {
+  return {
+    metadata: { name, labels },
+    spec: { taints, unschedulable },
+    status: {
+      allocatable: {
+        cpu: "31500m",
+        memory: "128Gi",
+        "ephemeral-storage": "900Gi",
+        pods: "110",
+        ...allocatable,
+      },
+      conditions: [{ type: "Ready", status: "True" }],
+    },
+  };
+}
+
+interface Review {
+  readonly spec: {
+    readonly resourceAttributes: {
+      readonly verb: string;
+      readonly resource: string;
+      readonly subresource?: string;
+    };
+  };
+}
+
+/** @throws Error for whatever changes something, or is not expected. */
+export function fakeClusterProbe(cluster: FakeCluster, context: string | null = null): ClusterProbe {
+  const { lists = {}, secrets = {}, denied = [] } = cluster;
+  return {
+    context,
+    kubectl: async (args, input = "") => {
+      const [verb, what = "", ...rest] = args;
+      if (cluster.fails !== undefined) return { exitCode: 1, stdout: "", stderr: "", ...cluster.fails };
+      if (verb === "create") {
+        const { items } = JSON.parse(input) as { readonly items: readonly (Review & { kind: string })[] };
+        if (items.some(({ kind }) => kind !== "SelfSubjectAccessReview"))
+          throw new Error("kubectl create changes something");
+        const answers = items.map(({ spec: { resourceAttributes: one } }) => {
+          const resource = [one.resource, ...(one.subresource === undefined ? [] : [one.subresource])];
+          return !denied.includes(`${one.verb} ${resource.join("/")}`);
+        });
+        return ok(`${answers.join("\n")}\n`);
+      }
+      if (verb !== "get") throw new Error(`kubectl ${verb} changes something, or nobody expects it`);
+      if (what === "--raw") {
+        if (rest[0] === "/version") return ok(JSON.stringify({ major: "1", minor: cluster.minor ?? "33+" }));
+        const versions = cluster.groupVersions ?? ["apps/v1"];
+        return ok(
+          JSON.stringify({ groups: [{ versions: versions.map((groupVersion) => ({ groupVersion })) }] }),
+        );
+      }
+      if (what === "namespace") return ok(cluster.hasNamespace === false ? "" : `namespace/${rest[0]}\n`);
+      if (what === "secret") {
+        if (!args.some((arg) => arg.startsWith("go-template=")))
+          throw new Error("values of a Secret were asked for");
+        return ok((secrets[rest[0] ?? ""] ?? []).map((key) => `${key}\n`).join(""));
+      }
+      if (!args.includes("json")) throw new Error(`kubectl ${args.join(" ")} is not expected`);
+      const items = lists[what.split(".")[0] ?? ""];
+      return items === null ? forbidden : ok(JSON.stringify({ items: items ?? [] }));
+    },
+  };
+}

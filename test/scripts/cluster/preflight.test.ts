@@ -1,0 +1,310 @@
+import { describe, expect, test } from "vitest";
+import { checkedPlan } from "../../../infra/checked-plan.ts";
+import type { Finding } from "../../../scripts/preflight/finding.ts";
+import { clusterPreflight } from "../../../scripts/preflight/preflight.ts";
+import { quantity } from "../../../scripts/preflight/quantity.ts";
+import { clusterTarget } from "../../../scripts/program/cluster-target.ts";
+import { type FakeCluster, fakeClusterProbe, node } from "./fake-cluster.ts";
+
+type Values = Readonly<Record<string, unknown>>;
+
+const l40s = (gpus: string, labels = {}, more = {}) =>
+  node("gpu-0", {
+    allocatable: { "nvidia.com/gpu": gpus },
+    labels: { "nvidia.com/gpu.product": "NVIDIA-L40S", "nvidia.com/gpu.memory": "46068", ...labels },
+    taints: [{ key: "nvidia.com/gpu", effect: "NoSchedule" }],
+    ...more,
+  });
+const CPU = node("cpu-0");
+const NFS = { metadata: { name: "nfs-client" }, provisioner: "nfs.csi.k8s.io" };
+const STANDARD = {
+  metadata: {
+    name: "standard",
+    annotations: { "storageclass.kubernetes.io/is-default-class": "true" },
+  },
+  provisioner: "ebs.csi.aws.com",
+};
+
+const stack: Values = {
+  platform: "kubernetes",
+  engineStore: { storageClass: "nfs-client", sizeGiB: 200 },
+  pools: [
+    {
+      name: "gpu",
+      machine: { gpu: "L40S", gpus: 2, vcpus: 32, memoryGiB: 128, networkMbps: 10_000 },
+      nodeSelector: { "nvidia.com/gpu.product": "NVIDIA-L40S" },
+    },
+  ],
+  models: [{ name: "llava", model: "llava-1.5-7b", flavour: "llava" }],
+};
+const named: Values = {
+  ...stack,
+  engineStore: { existingClaim: "store" },
+  hub: { tokenSecret: { name: "hub", key: "token" } },
+  images: { pullSecrets: ["pull"] },
+};
+
+const healthy: FakeCluster = {
+  lists: { nodes: [l40s("2"), CPU], storageclasses: [NFS, STANDARD] },
+};
+const withNode = (...nodes: readonly Values[]): FakeCluster => ({
+  lists: { ...healthy.lists, nodes: [...nodes, CPU] },
+});
+const pod = (namespace: string, requests: Values, labels: Values = {}) => ({
+  metadata: { name: "p", namespace, labels },
+  spec: { nodeName: "gpu-0", containers: [{ resources: { requests } }] },
+});
+const OWN = { "app.kubernetes.io/instance": "room", "app.kubernetes.io/name": "engine-room" };
+
+/** Without what the lock file says of images, which other tests do. */
+async function findings(cluster: FakeCluster, values: Values = stack): Promise<readonly Finding[]> {
+  const { plan } = checkedPlan(values);
+  if (plan.platform !== "kubernetes") throw new Error("not a stack in a cluster");
+  const target = { ...clusterTarget(plan, "room"), imageProblems: [] };
+  return clusterPreflight(target, fakeClusterProbe(cluster, plan.cluster.context));
+}
+
+describe("a cluster with all that a stack needs", () => {
+  test.each([
+    ["machines and a class", healthy, stack],
+    [
+      "what the stack file names",
+      {
+        lists: {
+          ...healthy.lists,
+          persistentvolumeclaims: [{ metadata: { name: "store" }, status: { phase: "Pending" } }],
+        },
+        secrets: { hub: ["token"], pull: [".dockerconfigjson"] },
+      },
+      named,
+    ],
+    [
+      "GPUs that its own pods have",
+      {
+        lists: {
+          ...healthy.lists,
+          pods: [pod("engine-room", { "nvidia.com/gpu": "2" }, OWN)],
+        },
+      },
+      stack,
+    ],
+  ] as const)("%s", async (_, cluster, values) => {
+    expect(await findings(cluster, values)).toEqual([]);
+  });
+});
+
+/** What is wrong with a cluster, the stack if another, and what is found: severity, check, and words that must be there. */
+const wrong: Readonly<
+  Record<string, readonly [FakeCluster, readonly [Finding["severity"], string, RegExp], Values?]>
+> = {
+  "no kubectl": [
+    { fails: { exitCode: null, stderr: "spawn kubectl ENOENT" } },
+    ["problem", "kubectl", /no `kubectl` command/],
+  ],
+  "a context that is not there": [
+    { fails: { stderr: 'error: context "gone" does not exist' } },
+    ["problem", "server", /no such context.*"gone"/],
+    { ...stack, context: "gone" },
+  ],
+  "a program that can't log in": [
+    {
+      fails: {
+        stderr: "Unable to connect to the server: getting credentials: exec: executable aws not found",
+      },
+    },
+    ["problem", "server", /program that logs in.*aws not found/],
+  ],
+  "a login that has run out": [
+    { fails: { stderr: "error: You must be logged in to the server (Unauthorized)" } },
+    ["problem", "server", /not logged in/],
+  ],
+  "another certificate": [
+    { fails: { stderr: "Unable to connect to the server: x509: certificate signed by unknown authority" } },
+    ["problem", "server", /certificate of .* is not accepted/],
+  ],
+  "a server that is away": [
+    {
+      fails: {
+        stderr: "The connection to the server 10.0.0.1:6443 was refused - did you specify the right host?",
+      },
+    },
+    ["problem", "server", /No API server answers.*10\.0\.0\.1/],
+  ],
+  "an old cluster": [{ ...healthy, minor: "25" }, ["problem", "version", /Kubernetes 1\.25\..*needs 1\.26/]],
+  "no cert-manager": [
+    {
+      lists: {
+        ...healthy.lists,
+        ingressclasses: [{ metadata: { name: "nginx" }, spec: { controller: "k8s.io/ingress-nginx" } }],
+      },
+    },
+    ["problem", "kinds", /cert-manager\.io\/v1.*certificate of models\.example\.net/],
+    { ...stack, gateway: { hostname: "models.example.net", ingressClass: "nginx", tls: { issuer: "ours" } } },
+  ],
+  "no default class of Ingresses": [
+    healthy,
+    ["problem", "ingress", /no default class.*models\.example\.net/],
+    { ...stack, gateway: { hostname: "models.example.net" } },
+  ],
+  "rights for a kind": [
+    { ...healthy, denied: ["create jobs", "delete jobs"] },
+    ["problem", "rights", /may not create, delete jobs\.batch in the namespace engine-room/],
+  ],
+  "rights for priorities": [
+    { ...healthy, denied: ["create priorityclasses"] },
+    ["problem", "rights", /create priorityclasses\.scheduling\.k8s\.io in the cluster/],
+  ],
+  "rights for tools alone": [
+    { ...healthy, denied: ["create pods/portforward"] },
+    ["warning", "rights", /create pods\/portforward.*npm run logs/],
+  ],
+  "no namespace": [
+    { ...healthy, hasNamespace: false },
+    ["problem", "namespace", /no namespace engine-room/],
+    named,
+  ],
+  "no Secret": [
+    {
+      lists: { ...healthy.lists, persistentvolumeclaims: [{ metadata: { name: "store" } }] },
+      secrets: { pull: [".dockerconfigjson"] },
+    },
+    ["problem", "secrets", /no Secret hub in the namespace engine-room/],
+    named,
+  ],
+  "another key": [
+    {
+      lists: { ...healthy.lists, persistentvolumeclaims: [{ metadata: { name: "store" } }] },
+      secrets: { hub: ["password"], pull: [".dockerconfigjson"] },
+    },
+    ["problem", "secrets", /Secret hub has no key token\..*It has password/],
+    named,
+  ],
+  "no claim": [
+    {
+      lists: { ...healthy.lists, persistentvolumeclaims: [{ metadata: { name: "other" } }] },
+      secrets: { hub: ["token"], pull: [".dockerconfigjson"] },
+    },
+    ["problem", "claim", /no claim store\..*has other/],
+    named,
+  ],
+  "no class": [
+    { lists: { ...healthy.lists, storageclasses: [STANDARD] } },
+    ["problem", "storageClass", /no class nfs-client\..*cluster has standard/],
+  ],
+  "a class of disks for a shared store": [
+    healthy,
+    ["problem", "storageClass", /class standard are mounted by one machine.*ebs\.csi\.aws\.com/],
+    { ...stack, engineStore: { storageClass: "standard", sizeGiB: 200 } },
+  ],
+  "no machine of the pool": [
+    withNode(l40s("2", { "nvidia.com/gpu.product": "NVIDIA-L4" })),
+    [
+      "problem",
+      "machines",
+      /No machine .*pool gpu\. .*none has it, and nvidia\.com\/gpu\.product is NVIDIA-L4/,
+    ],
+  ],
+  "a machine that is cordoned": [
+    withNode(l40s("2", {}, { unschedulable: true })),
+    ["problem", "machines", /1 have .*cordoned/],
+  ],
+  "a taint that the pool does not tolerate": [
+    withNode(l40s("2", {}, { taints: [{ key: "team", value: "vision", effect: "NoSchedule" }] })),
+    ["problem", "machines", /team=vision:NoSchedule/],
+  ],
+  "no device plugin": [
+    withNode(l40s("0")),
+    ["problem", "devicePlugin", /offers nvidia\.com\/gpu\..*no device at all/],
+  ],
+  "partitions in the place of GPUs": [
+    withNode(l40s("0", {}, { allocatable: { "nvidia.com/mig-3g.20gb": "2" } })),
+    ["problem", "devicePlugin", /offer nvidia\.com\/mig-3g\.20gb \(2\)/],
+  ],
+  "fewer GPUs than planned": [
+    withNode(l40s("1"), {
+      ...l40s("1"),
+      metadata: { name: "gpu-1", labels: { "nvidia.com/gpu.product": "NVIDIA-L40S" } },
+    }),
+    ["problem", "sharing", /gives out 1 × nvidia\.com\/gpu\. .*planned with 2/],
+  ],
+  "less memory than its name says": [
+    withNode(l40s("2", { "nvidia.com/gpu.memory": "23000" })),
+    ["problem", "gpus", /has 23000 MiB/],
+  ],
+  "an old driver": [
+    withNode(l40s("2", { "nvidia.com/cuda.driver.major": "470", "nvidia.com/cuda.driver.minor": "42" })),
+    ["problem", "driver", /gpu-0 is 470\.42\. Release/],
+  ],
+  "GPUs that others have": [
+    { lists: { ...healthy.lists, pods: [pod("other", { "nvidia.com/gpu": "2" })] } },
+    [
+      "problem",
+      "room",
+      /1 of \d+ pods of the pool gpu find no machine now: llava\..*free are gpu-0 0 × nvidia\.com\/gpu/,
+    ],
+  ],
+  "no GPU for a server beside the old one": [
+    { lists: { ...healthy.lists, pods: [pod("other", { "nvidia.com/gpu": "1" })] } },
+    ["warning", "room", /No new pod of llava finds a machine/],
+  ],
+  "nodes that the user may not see": [
+    { lists: { ...healthy.lists, nodes: null } },
+    ["warning", "machines", /may not list nodes/],
+  ],
+  "a quota that is too small": [
+    {
+      lists: {
+        ...healthy.lists,
+        resourcequotas: [
+          {
+            metadata: { name: "team" },
+            spec: { hard: { "requests.nvidia.com/gpu": "4" } },
+            status: { used: { "requests.nvidia.com/gpu": "4" } },
+          },
+        ],
+      },
+    },
+    ["problem", "quota", /quota team leaves 0 of requests\.nvidia\.com\/gpu/],
+  ],
+  "a quota that wants limits": [
+    {
+      lists: {
+        ...healthy.lists,
+        resourcequotas: [{ metadata: { name: "team" }, spec: { hard: { "limits.memory": "1Ti" } } }],
+      },
+    },
+    ["warning", "quota", /limits\.memory of every pod/],
+  ],
+  "a registry of the documentation": [
+    healthy,
+    ["problem", "images", /registry\.example\.org/],
+    { ...stack, images: { registry: "registry.example.org/room" } },
+  ],
+};
+
+describe("what is wrong is found, and nothing else", () => {
+  test.each(Object.keys(wrong))("%s", async (name) => {
+    const [cluster, [severity, check, words], values] = wrong[name] ?? expect.fail();
+    const all = await findings(cluster, values);
+    const sentences = all.map((one) => `${one.severity} ${one.check}: ${one.what} ${one.why}`);
+    expect(sentences).toHaveLength(1);
+    expect(sentences[0]).toMatch(words);
+    expect(all[0]).toMatchObject({ severity, check, fix: expect.stringMatching(/\w.+/) });
+  });
+});
+
+test.each([
+  ["31500m", 31.5],
+  ["4", 4],
+  ["16Gi", 16 * 2 ** 30],
+  ["15842316Ki", 15_842_316 * 1024],
+  ["1e3", 1000],
+  ["2E", 2e18],
+  ["1.5G", 1.5e9],
+])("the quantity %s", (text, value) => {
+  expect(quantity(text)).toBeCloseTo(value, 6);
+});
+
+test("what is no quantity is refused", () => {
+  expect(() => quantity("16 GB")).toThrow(/no quantity/);
+});

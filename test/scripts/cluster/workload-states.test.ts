@@ -1,0 +1,163 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { checkedPlan } from "../../../infra/checked-plan.ts";
+import {
+  describeWorkloads,
+  isServing,
+  type PodObject,
+  type WorkloadObject,
+} from "../../../scripts/cluster/workload-states.ts";
+import { clusterTarget } from "../../../scripts/program/cluster-target.ts";
+import { type FakeKubectl, fakeKubectl, STACK, watch } from "./fake-kubectl.ts";
+
+function stackOf() {
+  const { plan } = checkedPlan(STACK);
+  if (plan.platform !== "kubernetes") throw new Error("not a stack in a cluster");
+  return clusterTarget(plan, "fake").stack;
+}
+const stack = stackOf();
+const build = stack.builds[0]?.name ?? "";
+
+const workload = (
+  kind: WorkloadObject["kind"],
+  name: string,
+  status: WorkloadObject["status"] = {},
+  replicas?: number,
+): WorkloadObject => ({
+  kind,
+  metadata: { name },
+  spec: replicas === undefined ? {} : { replicas },
+  status,
+});
+const ended = (type: string, message = "") =>
+  workload("Job", build, { conditions: [{ type, status: "True", message }] });
+const llava = (readyReplicas: number, replicas = 1) =>
+  workload("Deployment", "llava", { readyReplicas }, replicas);
+const gateway = workload("Deployment", "gateway", { readyReplicas: 1 }, 1);
+const podOf = (status: NonNullable<PodObject["status"]>): PodObject => ({
+  metadata: { labels: { ...stack.models[0]?.pod.selector } },
+  status,
+});
+
+describe("states from what the cluster has", () => {
+  test.each([
+    ["all of it", [ended("Complete"), llava(1), gateway], [], ["DONE", "RUNNING", "RUNNING"], true],
+    ["nothing", [], [], ["MISSING", "MISSING", "MISSING"], false],
+    [
+      "a model that sleeps",
+      [ended("Complete"), llava(0, 0), gateway],
+      [],
+      ["DONE", "ASLEEP", "RUNNING"],
+      true,
+    ],
+    [
+      "a model that loads",
+      [ended("Complete"), llava(0), gateway],
+      [],
+      ["DONE", "STARTING", "RUNNING"],
+      false,
+    ],
+    [
+      "a container that is being made",
+      [ended("Complete"), llava(0), gateway],
+      [
+        podOf({
+          containerStatuses: [{ restartCount: 0, state: { waiting: { reason: "ContainerCreating" } } }],
+        }),
+      ],
+      ["DONE", "STARTING", "RUNNING"],
+      false,
+    ],
+    [
+      "another engine's build",
+      [ended("Complete"), llava(1), gateway, workload("Job", "llava-old")],
+      [],
+      ["DONE", "RUNNING", "RUNNING", "UNPLANNED"],
+      true,
+    ],
+  ] as const)("%s", (_, workloads, pods, states, serves) => {
+    const found = describeWorkloads(stack, workloads, pods);
+    expect(found.map(({ state }) => state)).toEqual(states);
+    expect(isServing(found)).toBe(serves);
+  });
+
+  test("a failed build has the Job's own words", () => {
+    expect(
+      describeWorkloads(stack, [ended("Failed", "Job was active longer than specified deadline")], [])[0],
+    ).toEqual({
+      name: build,
+      kind: "Job",
+      state: "FAILED",
+      pods: null,
+      restarts: 0,
+      why: "Job was active longer than specified deadline",
+    });
+  });
+
+  test.each([
+    [
+      {
+        conditions: [
+          { type: "PodScheduled", status: "False", message: "0/3 nodes: Insufficient nvidia.com/gpu" },
+        ],
+      },
+      "0/3 nodes: Insufficient nvidia.com/gpu",
+      0,
+    ],
+    [
+      {
+        containerStatuses: [
+          { restartCount: 4, state: { waiting: { reason: "CrashLoopBackOff", message: "back-off" } } },
+        ],
+      },
+      "CrashLoopBackOff: back-off",
+      4,
+    ],
+  ])("a pod that does not start says why: %j", (status, why, restarts) => {
+    const found = describeWorkloads(stack, [llava(0)], [podOf(status)]);
+    expect(found.find(({ name }) => name === "llava")).toEqual({
+      name: "llava",
+      kind: "Deployment",
+      state: "WAITING",
+      pods: { ready: 0, wanted: 1 },
+      restarts,
+      why,
+    });
+  });
+});
+
+describe("with a kubectl", () => {
+  let kubectl: FakeKubectl;
+  beforeEach(() => {
+    kubectl = fakeKubectl();
+  });
+  afterEach(() => kubectl.remove());
+  const SELECTOR = "--selector app.kubernetes.io/instance=fake,app.kubernetes.io/name=engine-room";
+
+  test("status", async () => {
+    kubectl.answers({
+      [`get deployments.apps,statefulsets.apps,jobs.batch --namespace engine-room ${SELECTOR} --output json`]:
+        {
+          items: [ended("Complete"), llava(0), gateway],
+        },
+      [`get pods --namespace engine-room ${SELECTOR} --output json`]: { items: [] },
+    });
+    const output = watch(kubectl.run("status"));
+    expect(await output.code).toBe(1);
+    expect(output.text()).toMatch(new RegExp(`${build} +DONE +Job\\n`));
+    expect(output.text()).toMatch(/llava +STARTING +Deployment +0 of 1 ready/);
+  });
+
+  test("logs of a server's pods, and of a build", async () => {
+    kubectl.answers({
+      "logs --namespace engine-room --tail 5 --prefix --selector app.kubernetes.io/component=triton,":
+        "[pod] ready\n",
+      [`logs --namespace engine-room --tail 100 --follow job/${build}`]: "built\n",
+    });
+    const server = watch(kubectl.run("logs", "llava", "--lines", "5"));
+    expect(await server.code).toBe(0);
+    expect(server.text()).toContain("[pod] ready");
+    const job = watch(kubectl.run("logs", build, "--follow"));
+    expect(await job.code).toBe(0);
+    expect(job.text()).toContain("built");
+  });
+});
