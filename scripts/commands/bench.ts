@@ -15,6 +15,7 @@ import { measureVectorSearch } from "../bench/vector-search.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { isOnDocker, readPlan } from "../program/docker-target.ts";
 import { callerDirectory } from "../program/stack-file.ts";
+import { gatewayHeaders } from "../smoke/requests.ts";
 import { requireOutputs, stackPaths } from "../stack/backend.ts";
 import { type Command, type CommandContext, EXIT } from "./command.ts";
 
@@ -44,7 +45,7 @@ export const command: Command = {
       );
     const outputs = await requireOutputs(stack);
     const key = process.env.ENGINE_ROOM_API_KEY;
-    const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
+    const headers = gatewayHeaders(key);
     if (target === "retrieval") return benchRetrieval(outputs, headers, values.out);
     const { gateway, encoders } = outputs.endpoints;
     const keep = figureKeeper(values.out);

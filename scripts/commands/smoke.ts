@@ -1,3 +1,4 @@
+import { errorWords } from "../errors.ts";
 import { readPlan } from "../program/docker-target.ts";
 import { smokeChecks } from "../smoke/checks.ts";
 import { CheckSkipped } from "../smoke/requests.ts";
@@ -19,7 +20,7 @@ export const command: Command = {
         (text): Outcome => ({ sign: "ok", text }),
         (error: unknown): Outcome => ({
           sign: error instanceof CheckSkipped ? "skipped" : "FAILED",
-          text: reasonOf(error),
+          text: errorWords(error),
         }),
       );
       counts[outcome.sign] += 1;
@@ -41,10 +42,4 @@ type Sign = "ok" | "FAILED" | "skipped";
 interface Outcome {
   readonly sign: Sign;
   readonly text: string;
-}
-
-/** `fetch failed` alone helps nobody; its cause says what happened to the connection. */
-function reasonOf(error: unknown): string {
-  const { message, cause } = error as Error;
-  return cause instanceof Error ? `${message}: ${cause.message}` : message;
 }
