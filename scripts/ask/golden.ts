@@ -124,13 +124,20 @@ function picture(
   throw new CantAskError("pictureIsTensor");
 }
 
+type FilePicture = AskedImage & { readonly kind: "file" };
+
+/** Read once: a load asks with one hundreds of times a second. */
+const picturesRead = new Map<string, FilePicture>();
+
 /** A picture of containers/trtllm/golden. */
-export function goldenPicture(name: keyof typeof goldenPictures): AskedImage & { readonly kind: "file" } {
+export function goldenPicture(name: keyof typeof goldenPictures): FilePicture {
   const path = join(projectRoot, "containers/trtllm/golden", `${name}.png`);
-  return {
+  const picture = picturesRead.get(path) ?? {
     kind: "file",
     path,
     base64: readFileSync(path).toString("base64"),
     mediaType: "image/png",
   };
+  picturesRead.set(path, picture);
+  return picture;
 }

@@ -61,12 +61,21 @@ export function median(values: readonly number[]): number {
 export function jsonSender(
   url: string,
   body: (index: number) => unknown,
-  headers: Record<string, string> = {},
+  headers: Readonly<Record<string, string>> = {},
+): Send {
+  return textSender(url, (index) => JSON.stringify(body(index)), headers);
+}
+
+/** Posts what is JSON already, as {@link jsonSender}. */
+export function textSender(
+  url: string,
+  body: (index: number) => string,
+  headers: Readonly<Record<string, string>> = {},
 ): Send {
   const agent = new Agent({ keepAlive: true, maxSockets: 256 });
   return (index) =>
     new Promise((resolve, reject) => {
-      const text = JSON.stringify(body(index));
+      const text = body(index);
       const call = request(
         url,
         {

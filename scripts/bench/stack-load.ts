@@ -3,14 +3,15 @@ import type { StackOutputs } from "../../infra/outputs.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { type AskedModel, askedModel, atGateway, atTriton, CantAskError } from "../ask/golden.ts";
 import type { PreparedRequest } from "../ask/prepared-request.ts";
+import { gatewayHeaders } from "../smoke/requests.ts";
 import {
   type Cell,
   embeddingsSender,
-  jsonSender,
   measure,
   type Send,
   sampleText,
   textEncoderSender,
+  textSender,
 } from "./load.ts";
 
 const CONCURRENCIES = [1, 8, 32];
@@ -34,7 +35,7 @@ export function loadTargets(
   { endpoints: { gateway, encoders, models } }: StackOutputs,
   apiKey: string | undefined,
 ): readonly LoadTarget[] {
-  const headers = authorization(apiKey);
+  const headers = gatewayHeaders(apiKey);
   return [
     ...(encoders === null
       ? []
@@ -60,16 +61,12 @@ function sender(model: AskedModel, request: (model: AskedModel) => PreparedReque
   };
   try {
     const { url, headers, needsKey } = prepared(0);
-    const own = { ...headers, ...(needsKey ? authorization(model.apiKey) : {}) };
-    return jsonSender(url, (index) => JSON.parse(prepared(index).body) as unknown, own);
+    const own = { ...headers, ...(needsKey ? gatewayHeaders(model.apiKey) : {}) };
+    return textSender(url, (index) => prepared(index).body, own);
   } catch (error) {
     if (error instanceof CantAskError) return error.message;
     throw error;
   }
-}
-
-function authorization(apiKey: string | undefined): Record<string, string> {
-  return apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
 }
 
 /** @param print - Takes a table, a line at a time. */

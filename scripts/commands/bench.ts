@@ -19,6 +19,7 @@ import { UsageError, UserError } from "../errors.ts";
 import { isInCluster, readClusterTarget } from "../program/cluster-target.ts";
 import { isOnDocker, readPlan } from "../program/docker-target.ts";
 import { callerDirectory, type StackReference } from "../program/stack-file.ts";
+import { gatewayHeaders } from "../smoke/requests.ts";
 import { stackPaths } from "../stack/backend.ts";
 import { type Command, type CommandContext, EXIT } from "./command.ts";
 
@@ -57,7 +58,7 @@ export const command: Command = {
       );
     return withEndpoints(stack, ["triton"], (outputs) =>
       target === "retrieval"
-        ? benchRetrieval(outputs, authorization(), values.out)
+        ? benchRetrieval(outputs, gatewayHeaders(process.env.ENGINE_ROOM_API_KEY), values.out)
         : benchStack(stack, outputs, values.out),
     );
   },
@@ -85,22 +86,18 @@ async function benchModel(
   return EXIT.ok;
 }
 
-function authorization(): Record<string, string> {
-  const key = process.env.ENGINE_ROOM_API_KEY;
-  return key === undefined ? {} : { authorization: `Bearer ${key}` };
-}
-
 async function benchStack(
   stack: StackReference,
   outputs: StackOutputs,
   out: CommandContext["values"][string],
 ): Promise<number> {
-  const headers = authorization();
+  const key = process.env.ENGINE_ROOM_API_KEY;
+  const headers = gatewayHeaders(key);
   const { gateway, encoders } = outputs.endpoints;
   const keep = figureKeeper(out);
   keep(
     "load",
-    await measureLoad(loadTargets(readPlan(stack), outputs, process.env.ENGINE_ROOM_API_KEY), print),
+    await measureLoad(loadTargets(readPlan(stack), outputs, key), print),
   );
   if (encoders === null) print("gateway against direct Triton: skipped, the stack has no encoders");
   else await benchOverhead(gateway, encoders, headers, keep);

@@ -1,6 +1,7 @@
 import type { StackOutputs } from "../../infra/outputs.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { withEndpoints } from "../connect/connected-stack.ts";
+import { errorWords } from "../errors.ts";
 import { readPlan } from "../program/docker-target.ts";
 import { smokeChecks } from "../smoke/checks.ts";
 import { CheckSkipped } from "../smoke/requests.ts";
@@ -24,7 +25,7 @@ async function smoke(plan: StackPlan, outputs: StackOutputs): Promise<number> {
       (text): Outcome => ({ sign: "ok", text }),
       (error: unknown): Outcome => ({
         sign: error instanceof CheckSkipped ? "skipped" : "FAILED",
-        text: reasonOf(error),
+        text: errorWords(error),
       }),
     );
     counts[outcome.sign] += 1;
@@ -45,10 +46,4 @@ type Sign = "ok" | "FAILED" | "skipped";
 interface Outcome {
   readonly sign: Sign;
   readonly text: string;
-}
-
-/** `fetch failed` alone helps nobody; its cause says what happened to the connection. */
-function reasonOf(error: unknown): string {
-  const { message, cause } = error as Error;
-  return cause instanceof Error ? `${message}: ${cause.message}` : message;
 }

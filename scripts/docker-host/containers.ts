@@ -21,6 +21,11 @@ export interface HostContainer {
   };
 }
 
+/** As `docker` commands take it. */
+export function containerName({ Name }: HostContainer): string {
+  return Name.replace(/^\//, "");
+}
+
 /** Words of the Docker CLI that choose what bears the labels of a stack. */
 export function ofStack(stack: string): readonly string[] {
   return Object.entries(labels(stack)).flatMap(([label, value]) => ["--filter", `label=${label}=${value}`]);
@@ -29,7 +34,7 @@ export function ofStack(stack: string): readonly string[] {
 /** All of them, those that have ended included. @throws UserError where the engine gives no answer. */
 export async function stackContainers(stack: string, probe: HostProbe): Promise<readonly HostContainer[]> {
   const list = ["ps", "--all", "--quiet", "--no-trunc", ...ofStack(stack)];
-  const ids = (await dockerLines(probe, list)).filter((id) => id !== "");
+  const ids = await dockerLines(probe, list);
   if (ids.length === 0) return [];
   // One that went meanwhile makes it fail, and the others are printed all the same.
   const answer = await probe.docker(["inspect", "--type", "container", ...ids]);

@@ -1,7 +1,7 @@
 /** What a command that was killed has left on a Docker host, and no state knows. */
 import { UserError } from "../errors.ts";
 import type { HostProbe } from "../preflight/host-probe.ts";
-import { dockerLines, type HostContainer, ofStack, stackContainers } from "./containers.ts";
+import { containerName, dockerLines, type HostContainer, ofStack, stackContainers } from "./containers.ts";
 
 /** The state of a stack, as `pulumi stack export` has it. */
 export interface KnownObjects {
@@ -25,14 +25,16 @@ export async function removeLeftovers(
   probe: HostProbe,
 ): Promise<readonly string[]> {
   const unknown = (await stackContainers(stack, probe)).filter(({ Id }) => !ids.has(Id));
-  const strangers = unknown.filter((one) => isUp(one) && !begunNames.has(nameOf(one))).map(nameOf);
+  const strangers = unknown
+    .filter((one) => isUp(one) && !begunNames.has(containerName(one)))
+    .map(containerName);
   if (strangers.length > 0) {
     const names = strangers.join(" ");
     throw new UserError(
       `The Docker host has ${strangers.length} running containers of a stack ${stack} that the state of this checkout does not know (${names}), so it may be somebody else's. Take another name for the stack, or remove them: \`docker --host ${probe.uri} rm --force ${names}\`.`,
     );
   }
-  const names = unknown.map(nameOf);
+  const names = unknown.map(containerName);
   if (names.length > 0) await dockerLines(probe, ["rm", "--force", ...names]);
   const networks = await dockerLines(probe, ["network", "ls", "--quiet", "--no-trunc", ...ofStack(stack)]);
   const unused = networks.filter((id) => !ids.has(id));
@@ -43,8 +45,4 @@ export async function removeLeftovers(
 
 function isUp({ State: { Status } }: HostContainer): boolean {
   return Status === "running" || Status === "restarting" || Status === "paused";
-}
-
-function nameOf({ Name }: HostContainer): string {
-  return Name.replace(/^\//, "");
 }

@@ -1,6 +1,6 @@
 /** How the containers that a stack file wants are, from what its host has. Pure. */
 import type { DockerContainer, DockerStack } from "../../infra/plan/docker/types.ts";
-import type { HostContainer } from "./containers.ts";
+import { containerName, type HostContainer } from "./containers.ts";
 
 type ServiceState =
   | "RUNNING"
@@ -41,7 +41,7 @@ export function serviceStatuses(
   found: readonly HostContainer[],
   now: number,
 ): readonly ServiceStatus[] {
-  const byName = new Map(found.map((container) => [container.Name.replace(/^\//, ""), container]));
+  const byName = new Map(found.map((container) => [containerName(container), container]));
   const planned = new Set(containers.map(({ name }) => name));
   return [
     ...containers.map((container): ServiceStatus => {

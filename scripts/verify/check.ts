@@ -1,5 +1,6 @@
 /** One check of a running stack, and what came of it. */
 import { CANT_ASK, CantAskError } from "../ask/golden.ts";
+import { errorWords } from "../errors.ts";
 
 /** How far a result reaches: `gpu`: what answered runs on a GPU; `cpu`: it does not, and proves nothing about one. */
 export const LEVELS = ["gpu", "cpu"] as const;
@@ -102,7 +103,7 @@ export async function runCheck<Name extends CheckName>({
       const { reason, message } = error;
       return { record: { name, level, outcome: "skipped", reason, figures: {} }, text: message };
     }
-    return { record: { name, level, outcome: "failed", figures: {} }, text: words(error) };
+    return { record: { name, level, outcome: "failed", figures: {} }, text: errorWords(error) };
   }
 }
 
@@ -111,10 +112,4 @@ function rounded(figures: Figures): Figures {
   return Object.fromEntries(
     Object.entries(figures).map(([name, value]) => [name, Number(value.toPrecision(4))]),
   );
-}
-
-/** `fetch failed` alone helps nobody; its cause says what happened to the connection. */
-function words(error: unknown): string {
-  const { message, cause } = error as Error;
-  return cause instanceof Error ? `${message}: ${cause.message}` : message;
 }

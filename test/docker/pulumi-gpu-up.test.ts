@@ -57,6 +57,8 @@ describeWithEngine(
 
     afterAll(async () => {
       await stack?.dispose();
+      // Engines are kept, whatever else goes.
+      if (stack !== undefined) await api.removeVolume(`${stack.stack.name}-store`);
       rmSync(weights, { recursive: true, force: true });
     });
 

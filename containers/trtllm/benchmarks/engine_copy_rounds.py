@@ -20,8 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from container_program.manifest import MANIFEST, Manifest, StoredFile
-from triton_entrypoint.engine_copy import copy_engine
-from triton_entrypoint.main import DEFAULT_READERS
+from triton_entrypoint.engine_copy import DEFAULT_READERS, copy_engine
 
 RANKS = 4
 RANK_BYTES = 256 * 2**20

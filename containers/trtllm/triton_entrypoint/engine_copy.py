@@ -16,6 +16,8 @@ from container_program.errors import ProgramError
 from container_program.events import size_text
 from container_program.manifest import MANIFEST, Manifest, missing_or_cut, sync_folder
 
+# Of an NFS server that gives one stream a part of what it has, and of a disk with several queues.
+DEFAULT_READERS = 8
 # Of one task of a reader: files of many GB are read at several places.
 PIECE_BYTES = 64 * 2**20
 # Of one system call.

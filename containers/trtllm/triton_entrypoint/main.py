@@ -22,7 +22,7 @@ from typing import NoReturn
 
 from container_program.errors import ProgramError, from_os_error
 from container_program.machine import check_gpus, check_triton, check_versions
-from triton_entrypoint.engine_copy import copy_engine
+from triton_entrypoint.engine_copy import DEFAULT_READERS, copy_engine
 from triton_entrypoint.launch import TRITONSERVER, ServerOptions, server_command, shared_memory_prefix
 from triton_entrypoint.manifest import check_manifest
 from triton_entrypoint.paths_check import check_paths
@@ -32,8 +32,6 @@ from triton_entrypoint.supervise import STOP_SIGNALS, ExitCode, Outcome, Server,
 
 PYTHON_MODELS = Path("/opt/engine-room/models")
 TERMINATION_LOG = Path("/dev/termination-log")
-# Of an NFS server that gives one stream a part of what it has, and of a disk with several queues.
-DEFAULT_READERS = 8
 
 
 class _StoppedError(Exception):
