@@ -1,12 +1,23 @@
 /** Who reaches a gateway that other machines reach, and whether what they send can be read on the way. */
-import type { GpuStackConfig } from "./config/config.ts";
-import type { Remark } from "./plan/checks/finding.ts";
+export type RemotePlatform = "kubernetes" | "aws";
 
-type RemoteConfig = Exclude<GpuStackConfig, { platform: "docker" }>;
-export type RemotePlatform = RemoteConfig["platform"];
-export type RemoteGateway = Pick<RemoteConfig["gateway"], "apiKeys" | "exposure" | "hostname" | "tls">;
+/** What the rules look at; the schemas of both platforms have it, and so have both tiers. */
+export interface RemoteGateway {
+  readonly exposure?: string | undefined;
+  readonly apiKeys: readonly unknown[];
+  readonly hostname?: string | undefined;
+  /** Where the certificate comes from: one of its keys. */
+  readonly tls?: Readonly<Record<string, unknown>> | undefined;
+}
 
-export function publicHasKeys({ exposure, apiKeys }: RemoteGateway): readonly Remark[] {
+/** Of a gateway: a problem of its stack file. */
+interface GatewayRemark {
+  readonly path: string;
+  readonly reason: string;
+  readonly fix: string;
+}
+
+export function publicHasKeys({ exposure, apiKeys }: RemoteGateway): readonly GatewayRemark[] {
   if (exposure !== "public" || apiKeys.length > 0) return [];
   return [
     {
@@ -17,7 +28,10 @@ export function publicHasKeys({ exposure, apiKeys }: RemoteGateway): readonly Re
   ];
 }
 
-export function publicHasTls({ exposure, tls }: RemoteGateway, platform: RemotePlatform): readonly Remark[] {
+export function publicHasTls(
+  { exposure, tls }: RemoteGateway,
+  platform: RemotePlatform,
+): readonly GatewayRemark[] {
   if (exposure !== "public" || tls !== undefined) return [];
   return [
     {
@@ -28,7 +42,7 @@ export function publicHasTls({ exposure, tls }: RemoteGateway, platform: RemoteP
   ];
 }
 
-export function tlsHasHostname({ tls, hostname }: RemoteGateway): readonly Remark[] {
+export function tlsHasHostname({ tls, hostname }: RemoteGateway): readonly GatewayRemark[] {
   if (tls === undefined || hostname !== undefined) return [];
   return [
     {
@@ -39,7 +53,10 @@ export function tlsHasHostname({ tls, hostname }: RemoteGateway): readonly Remar
   ];
 }
 
-export function tlsHasOneCertificate({ tls }: RemoteGateway, platform: RemotePlatform): readonly Remark[] {
+export function tlsHasOneCertificate(
+  { tls }: RemoteGateway,
+  platform: RemotePlatform,
+): readonly GatewayRemark[] {
   if (tls === undefined) return [];
   const given = Object.entries(tls).flatMap(([key, value]) => (value === undefined ? [] : [key]));
   if (given.includes("certificateArn") && platform !== "aws") {

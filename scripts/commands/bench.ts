@@ -95,10 +95,7 @@ async function benchStack(
   const headers = gatewayHeaders(key);
   const { gateway, encoders } = outputs.endpoints;
   const keep = figureKeeper(out);
-  keep(
-    "load",
-    await measureLoad(loadTargets(readPlan(stack), outputs, key), print),
-  );
+  keep("load", await measureLoad(loadTargets(readPlan(stack), outputs, key), print));
   if (encoders === null) print("gateway against direct Triton: skipped, the stack has no encoders");
   else await benchOverhead(gateway, encoders, headers, keep);
   if (isOnDocker(stack) || isInCluster(stack)) {
