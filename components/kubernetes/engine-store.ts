@@ -26,7 +26,7 @@ export class EngineStore extends pulumi.ComponentResource {
     { plan: { claim, creation }, namespace, adopting }: EngineStoreArgs,
   ): PersistentVolumeClaim | undefined {
     if (creation === null) return undefined;
-    const { labels, storageClass, accessMode, sizeGiB } = creation;
+    const { labels, storageClass, volume, accessMode, sizeGiB } = creation;
     return new PersistentVolumeClaim(
       `${name}-claim`,
       {
@@ -41,6 +41,7 @@ export class EngineStore extends pulumi.ComponentResource {
         spec: {
           accessModes: [accessMode],
           ...(storageClass === null ? {} : { storageClassName: storageClass }),
+          ...(volume === null ? {} : { volumeName: volume }),
           resources: { requests: { storage: `${sizeGiB}Gi` } },
         },
       },

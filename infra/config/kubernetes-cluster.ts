@@ -208,9 +208,12 @@ export const gpuClusterParts = {
   ...clusterParts,
   engineStore: z
     .strictObject({
-      /** Absent: the cluster's default class. */
+      /** Absent: the cluster's default class, or none where `existingVolume` names the volume itself. */
       storageClass: resourceName.optional(),
+      /** A claim of the namespace. */
       existingClaim: resourceName.optional(),
+      /** A PersistentVolume that nobody claims, to which the stack's claim is bound. */
+      existingVolume: resourceName.optional(),
       /** `ReadWriteOnce` is for stacks on one machine. */
       accessMode: z.enum(["ReadWriteMany", "ReadWriteOnce"]).default("ReadWriteMany"),
       sizeGiB: size.default(200),

@@ -19,6 +19,7 @@ export function kubernetesProblems(values: Values): Problem[] {
   return [
     ...remoteDatabaseProblems(values, "mongo.uri or mongo.uriSecret, and vector.url"),
     ...addressProblems(values),
+    ...oneOf(values, ["engineStore", "existingClaim"], ["engineStore", "existingVolume"]),
     ...autoscalingProblems(values),
     ...scheduleProblems(values),
     ...routeProblems(values),

@@ -42,6 +42,7 @@ const STACKS: Readonly<Record<string, string | Readonly<Record<string, unknown>>
     createNamespace: true,
     monitoring: "prometheus-operator",
     monitoringOptions: { labels: { release: "kube-prometheus-stack" } },
+    engineStore: { existingVolume: "shared-engines", sizeGiB: 300 },
     models: [{ name: "gpt", model: "gpt2-medium", replicas: 2, minReplicas: 0 }],
     pools: [
       {

@@ -213,8 +213,18 @@ function monitoring({ monitoringOptions }: ClusterConfig): ClusterParts["monitor
 
 function engineStore({ engineStore: store }: GpuClusterConfig): Cluster["store"] {
   if (store.existingClaim !== undefined) return { claim: store.existingClaim, creation: null };
-  const { storageClass, accessMode, sizeGiB } = store;
-  return { claim: STORE_CLAIM, creation: { storageClass: storageClass ?? null, accessMode, sizeGiB } };
+  const { storageClass, existingVolume, accessMode, sizeGiB } = store;
+  // A claim without a class is given the default one, and a volume of another class never binds to it.
+  const noClass = existingVolume === undefined ? null : "";
+  return {
+    claim: STORE_CLAIM,
+    creation: {
+      storageClass: storageClass ?? noClass,
+      volume: existingVolume ?? null,
+      accessMode,
+      sizeGiB,
+    },
+  };
 }
 
 function clusterDatabases({

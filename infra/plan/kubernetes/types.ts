@@ -39,8 +39,10 @@ export interface StorePlan {
   /** null: the claim is there already. */
   readonly creation: {
     readonly labels: Labels;
-    /** null: the cluster's default class. */
+    /** null: the cluster's default class; empty: none, because a volume is named that has none. */
     readonly storageClass: string | null;
+    /** Name of the volume; null: the class makes one. */
+    readonly volume: string | null;
     readonly accessMode: AccessMode;
     readonly sizeGiB: number;
   } | null;

@@ -85,6 +85,7 @@ export function volumeFor(claim: KubernetesObject): KubernetesObject {
   const spec = claim.spec as {
     readonly accessModes?: readonly string[];
     readonly storageClassName?: string;
+    readonly volumeName?: string;
     readonly resources?: { readonly requests?: { readonly storage?: string } };
   };
   const storage = spec.resources?.requests?.storage;
@@ -93,7 +94,7 @@ export function volumeFor(claim: KubernetesObject): KubernetesObject {
   return {
     apiVersion: "v1",
     kind: "PersistentVolume",
-    metadata: { name: `${namespace}-${name}` },
+    metadata: { name: spec.volumeName ?? `${namespace}-${name}` },
     spec: {
       capacity: { storage },
       accessModes: spec.accessModes,

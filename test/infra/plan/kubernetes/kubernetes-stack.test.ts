@@ -51,7 +51,7 @@ describe("builds", () => {
     ]);
     expect(stack.store).toMatchObject({
       claim: "engine-store",
-      creation: { storageClass: null, accessMode: "ReadWriteMany", sizeGiB: 200 },
+      creation: { storageClass: null, volume: null, accessMode: "ReadWriteMany", sizeGiB: 200 },
     });
   });
 
@@ -346,6 +346,20 @@ describe("the gateway", () => {
   });
 });
 
+describe("the claim of the engine store", () => {
+  test.each<[string, Values, object]>([
+    ["is bound to a volume that is there", { existingVolume: "disk" }, { storageClass: "", volume: "disk" }],
+    [
+      "has the class of that volume where it has one",
+      { existingVolume: "disk", storageClass: "nfs" },
+      { storageClass: "nfs", volume: "disk" },
+    ],
+    ["gets its volume of a class", { storageClass: "nfs" }, { storageClass: "nfs", volume: null }],
+  ])("%s", (_, engineStore, creation) => {
+    expect(clusterStack({ ...clusterValues, engineStore }).store?.creation).toMatchObject(creation);
+  });
+});
+
 describe("images that are pulled before", () => {
   const pulling = (...names: string[]): Values => ({
     ...clusterValues,
@@ -420,6 +434,11 @@ describe("a stack file", () => {
         },
       },
       ["externalDatabases.mongo.uriSecret"],
+    ],
+    [
+      "a claim and a volume for another claim",
+      { engineStore: { existingClaim: "models", existingVolume: "disk" } },
+      ["engineStore.existingVolume"],
     ],
     ["databases without encoders", { encoders: false, databases: "container" }, ["databases"]],
     [
