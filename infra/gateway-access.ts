@@ -83,6 +83,9 @@ export function tlsHasOneCertificate(
 
 /** Keys that name a certificate, as a list for people. */
 function tlsKeys(platform: RemotePlatform): string {
-  const keys = platform === "aws" ? ["certificateArn", "secretName", "issuer"] : ["secretName", "issuer"];
+  const keys = [
+    ...(platform === "aws" ? ["certificateArn"] : []),
+    ...["secretName", "issuer", "clusterIssuer"],
+  ];
   return keys.map((key) => `gateway.tls.${key}`).join(", ");
 }

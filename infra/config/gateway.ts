@@ -13,6 +13,13 @@ const apiKey = z.strictObject({
   ),
 });
 
+/** RFC 1123: what an Ingress and a certificate take. */
+const hostName = formattedText(
+  /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/,
+  "must be a name alone: lower-case letters, digits, hyphens and points, no https:// and no port",
+  "models.example.org",
+);
+
 const gatewayParts = {
   /** None: the gateway answers everybody who reaches its address. */
   apiKeys: z.array(apiKey).default([]),
@@ -24,8 +31,9 @@ const gatewayParts = {
     .strictObject({
       bodyMiB: z.int().min(1).max(256).default(10),
       requestSeconds: z.int().min(1).max(3600).default(300),
-      concurrentRequests: z.int().min(1).max(100_000).default(256),
-      queuedRequests: z.int().min(0).max(100_000).default(1024),
+      // The gateway's own bounds.
+      concurrentRequests: z.int().min(1).max(65_536).default(256),
+      queuedRequests: z.int().min(0).max(65_536).default(1024),
     })
     .prefault({}),
 };
@@ -52,12 +60,15 @@ export const remoteGateway = z
     ...gatewayParts,
     exposure: z.enum(EXPOSURES).optional(),
     /** Name by which clients reach it; needed for TLS. */
-    hostname: z.string().min(1).max(253).optional(),
+    hostname: hostName.optional(),
     /** Where its certificate comes from: a Kubernetes Secret, an issuer of cert-manager, or an ACM certificate. */
     tls: z
       .strictObject({
         secretName: resourceName.optional(),
+        /** An Issuer of the stack's namespace. */
         issuer: resourceName.optional(),
+        /** A ClusterIssuer. */
+        clusterIssuer: resourceName.optional(),
         certificateArn: formattedText(
           /^arn:/,
           "must be the ARN of a certificate of ACM",

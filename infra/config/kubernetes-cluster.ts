@@ -5,6 +5,7 @@ import { DATABASES, vectorUrl } from "./databases.ts";
 import { cpuImages, gpuImages } from "./docker-host.ts";
 import { remoteGateway } from "./gateway.ts";
 import { gpuModel } from "./gpu-models.ts";
+import { schedule } from "./schedule.ts";
 
 /** Name and value of a label, as Kubernetes has them. */
 const labelName = formattedText(
@@ -77,18 +78,17 @@ const secretKey = (key: string) =>
 
 const size = z.int().min(1).max(100_000);
 
-const cron = formattedText(
-  /^(\S+ ){4}\S+$/,
-  "must be five fields with a space between them: minute, hour, day of the month, month, day of the week",
-  "0 8 * * 1-5",
-);
-
 /** Secrets of the namespace with credentials of the registry. */
 const pullSecrets = z.array(resourceName).max(10).default([]);
 
 /** What the tiers share. */
 const clusterParts = {
   namespace: resourceName.default("engine-room"),
+  /**
+   * Namespaces whose pods may ask Triton itself, besides the gateway: a notebook's, or a service's that speaks Triton's
+   * protocol. Triton has no keys.
+   */
+  tritonClients: z.array(resourceName).max(20).default([]),
   /**
    * Whether the stack makes the namespace; absent: it does, unless the stack file names something that is in it already (a
    * claim, a Secret).
@@ -145,20 +145,7 @@ const clusterParts = {
    * When models with `minReplicas` have a server, asked for or not. Outside of it `minReplicas` and the load decide: with 0
    * they sleep until somebody asks for them.
    */
-  schedule: z
-    .strictObject({
-      start: cron,
-      end: cron,
-      /** Of the IANA database. */
-      timeZone: formattedText(
-        /^[A-Za-z_]+(\/[A-Za-z0-9_+-]+){0,2}$/,
-        "must be a time zone of the IANA database",
-        "Europe/Berlin",
-      ),
-      /** Servers of each model meanwhile, at most its `replicas`. */
-      replicas: z.int().min(1).max(64).default(1),
-    })
-    .optional(),
+  schedule: schedule.optional(),
   databases: z.enum(DATABASES).default("mock"),
   /** Only with `databases: external`; addresses and keys are secrets of the stack file, or of the namespace. */
   externalDatabases: z

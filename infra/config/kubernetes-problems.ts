@@ -18,12 +18,49 @@ type Values = Readonly<Record<string, unknown>>;
 export function kubernetesProblems(values: Values): Problem[] {
   return [
     ...remoteDatabaseProblems(values, "mongo.uri or mongo.uriSecret, and vector.url"),
+    ...namespaceProblems(values),
+    ...prePullProblems(values),
     ...addressProblems(values),
     ...oneOf(values, ["engineStore", "existingClaim"], ["engineStore", "existingVolume"]),
     ...autoscalingProblems(values),
     ...scheduleProblems(values),
     ...routeProblems(values),
   ];
+}
+
+/** Kubernetes' own, and names of which it keeps those of priority classes for itself. */
+const RESERVED_NAMESPACES = /^(default|kube-.*|openshift-.*|system-.*)$/;
+
+/** A namespace that the stack makes gets its labels and a quota, whoever else is in it. */
+function namespaceProblems({ namespace, createNamespace }: Values): Problem[] {
+  if (typeof namespace !== "string" || !RESERVED_NAMESPACES.test(namespace)) return [];
+  if (createNamespace === false && !namespace.startsWith("system-")) return [];
+  return [
+    {
+      path: "namespace",
+      value: showValue(namespace),
+      reason: "The stack would put Pod Security labels and a quota on a namespace that is the cluster's own.",
+      fix: "Give the stack a namespace of its own, such as engine-room.",
+    },
+  ];
+}
+
+/** A DaemonSet without a selector runs on every machine that takes pods. */
+function prePullProblems({ pools }: Values): Problem[] {
+  if (!Array.isArray(pools)) return [];
+  return pools.flatMap((pool: unknown, index) => {
+    const selector = at(pool, ["nodeSelector"]);
+    if (at(pool, ["prePullImages"]) !== true || Object.keys(selector ?? {}).length > 0) return [];
+    return [
+      {
+        path: `pools[${index}].prePullImages`,
+        value: "true",
+        reason:
+          "The pool has no nodeSelector, so that its images, of 20 GB and more, would be pulled to every machine of the cluster.",
+        fix: "Write the labels of the pool's machines in nodeSelector, such as { nvidia.com/gpu.product: NVIDIA-A10G }.",
+      },
+    ];
+  });
 }
 
 /** Least and most numbers of servers, and who can do zero. */

@@ -37,7 +37,7 @@ const DEADLINE_SECONDS = 3600;
 const KEPT_SECONDS = 3600;
 
 /** Within what the stack's quota leaves to tools. */
-const REQUESTS = { cpu: "2", memory: "4Gi", "ephemeral-storage": "2Gi" } as const;
+const REQUESTS = { cpu: "1", memory: "4Gi", "ephemeral-storage": "2Gi" } as const;
 
 /** As the API takes it. */
 interface BenchJob {

@@ -21,7 +21,7 @@ import { pod, SCRATCH_TMP } from "./pod.ts";
 import type { PodPlan, PodVolume } from "./pod-types.ts";
 import { priorityClass } from "./priorities.ts";
 import type { BuildPlan } from "./types.ts";
-import { SHARED_MEMORY, storeVolume } from "./volumes.ts";
+import { sharedMemory, storeVolume } from "./volumes.ts";
 
 /** A hub that refuses for now, or a machine that goes: downloads go on where they were. */
 const RETRIES = 2;
@@ -114,7 +114,7 @@ function enginePod(stack: string, plan: ClusterGpuPlan, { name, model, key, pool
     args: ["engine_builder", "build", SPEC_FILES.engine],
     files: { [SPEC_FILES.engine]: engineBuildSpec(model) },
     environment: { ...buildEnvironment(plan), ...MPI_ENVIRONMENT },
-    volumes: [...buildVolumes(plan, scratchGiB), SHARED_MEMORY],
+    volumes: [...buildVolumes(plan, scratchGiB), ...sharedMemory(pool)],
     resources: { ...buildRequest(spec), limitsMemory: false, ephemeralGiB: scratchGiB, gpus },
   });
 }

@@ -40,6 +40,8 @@ interface ClusterParts {
   /** Context of the kubeconfig; null: the current one. */
   readonly context: string | null;
   readonly namespace: { readonly name: string; readonly isCreated: boolean };
+  /** Namespaces whose pods may ask Triton itself. */
+  readonly tritonClients: readonly string[];
   /** Where Prometheus runs. */
   readonly monitoringNamespace: string;
   /** null: nobody is told of the metrics. */
@@ -83,7 +85,7 @@ interface ClusterParts {
     /** The Secret with the certificate; null: no TLS. */
     readonly tlsSecret: string | null;
     /** Of cert-manager, which makes the certificate; null: it is there. */
-    readonly issuer: string | null;
+    readonly issuer: { readonly name: string; readonly isClusters: boolean } | null;
     /** A Gateway that takes it instead of an Ingress; null: an Ingress. */
     readonly route: {
       readonly gateway: string;
@@ -165,6 +167,7 @@ function clusterParts(config: ClusterConfig): ClusterParts {
   return {
     context: context ?? null,
     namespace: { name: namespace, isCreated: createsNamespace(config) },
+    tritonClients: config.tritonClients.toSorted(),
     monitoringNamespace,
     monitoring: config.monitoring === "none" ? null : monitoring(config),
     createsPriorities: priorityClasses === "create",
@@ -273,7 +276,9 @@ function ingress({
   gateway: { hostname, ingressClass, tls, route },
 }: ClusterConfig): Cluster["ingress"] {
   if (hostname === undefined) return null;
-  const issuer = tls?.issuer ?? null;
+  const issuerName = tls?.issuer ?? tls?.clusterIssuer;
+  const issuer =
+    issuerName === undefined ? null : { name: issuerName, isClusters: tls?.issuer === undefined };
   return {
     host: hostname,
     className: ingressClass ?? null,

@@ -56,8 +56,20 @@ function databaseEndpoints(
 /** What users have to know of a stack. */
 export function clusterNotes(plan: ClusterPlan): readonly string[] {
   return plan.tier === "cpu"
-    ? [...keyNote(plan), ...cpuWeightNotes(plan), ...namespaceNote(plan), ...monitoringNote(plan)]
-    : [...keyNote(plan), ...rolloutNote(plan), ...storeNote(plan), ...monitoringNote(plan)];
+    ? [
+        ...keyNote(plan),
+        ...clientsNote(plan),
+        ...cpuWeightNotes(plan),
+        ...namespaceNote(plan),
+        ...monitoringNote(plan),
+      ]
+    : [
+        ...keyNote(plan),
+        ...clientsNote(plan),
+        ...rolloutNote(plan),
+        ...storeNote(plan),
+        ...monitoringNote(plan),
+      ];
 }
 
 function keyNote({ gateway, cluster }: ClusterPlan): readonly string[] {
@@ -65,6 +77,14 @@ function keyNote({ gateway, cluster }: ClusterPlan): readonly string[] {
   const who =
     cluster.ingress === null ? "Every pod of the cluster" : `Everybody who reaches ${cluster.ingress.host}`;
   return [`${who} may use the models: gateway.apiKeys is empty; \`npm run key\` makes a key.`];
+}
+
+/** Their addresses are names that every pod resolves, which is not to say that it gets through. */
+function clientsNote({ cluster: { tritonClients } }: ClusterPlan): readonly string[] {
+  const others = tritonClients.length === 0 ? "" : ` and pods of ${tritonClients.join(", ")}`;
+  return [
+    `Triton takes requests of the gateway${others} alone, databases those of the gateway: \`npm run connect\` reaches them, \`tritonClients\` opens Triton to namespaces.`,
+  ];
 }
 
 function rolloutNote({ spec }: ClusterGpuPlan): readonly string[] {

@@ -4,6 +4,7 @@ import { SPEC_FILES } from "../container-specs.ts";
 import { DATABASE_PORTS } from "../database-servers.ts";
 import { gatewayConfig } from "../gateway-config.ts";
 import { GATEWAY_REQUEST } from "../pod-requests.ts";
+import type { Cluster } from "./cluster.ts";
 import type { ClusterPlan } from "./cluster-plan.ts";
 import { hashedFiles, objectLabels } from "./labels.ts";
 import { frontPlacement } from "./placement.ts";
@@ -112,7 +113,7 @@ export function gatewayIngress(stack: string, { cluster, gateway: config }: Clus
     host: ingress.host,
     className: ingress.className,
     annotations: {
-      ...(ingress.issuer === null ? {} : { "cert-manager.io/issuer": ingress.issuer }),
+      ...issuerAnnotation(ingress.issuer),
       // Of ingress-nginx, which else holds answers back, and ends them after a minute; other controllers pass them over.
       "nginx.ingress.kubernetes.io/proxy-body-size": `${bodyMiB}m`,
       "nginx.ingress.kubernetes.io/proxy-buffering": "off",
@@ -122,6 +123,14 @@ export function gatewayIngress(stack: string, { cluster, gateway: config }: Clus
     service: GATEWAY,
     port: config.port,
   };
+}
+
+/** https://cert-manager.io/docs/usage/ingress/#supported-annotations */
+function issuerAnnotation(
+  issuer: NonNullable<Cluster["ingress"]>["issuer"],
+): Readonly<Record<string, string>> {
+  if (issuer === null) return {};
+  return { [issuer.isClusters ? "cert-manager.io/cluster-issuer" : "cert-manager.io/issuer"]: issuer.name };
 }
 
 /** The same through a Gateway; null: there is an Ingress, or nothing. */

@@ -57,7 +57,8 @@ export function kubernetesStack(
           databases: kept,
           prePulls: pulls,
           builds: jobs.map(({ pod }) => pod),
-          claims: kept.length + (store?.creation == null ? 0 : 1),
+          // Claims of databases outlive them: those of `mock` are there still when `container` makes its own.
+          claims: 2 * kept.length + (store?.creation == null ? 0 : 1),
         })
       : null,
     priorities: priorities(stack, plan),

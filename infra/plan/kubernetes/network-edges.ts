@@ -33,7 +33,7 @@ export function networkEdges(plan: ClusterPlan): readonly NetworkEdge[] {
     ...roles.flatMap((role) => dns(role)),
     edge({ kind: "anyone" }, peer("gateway"), GATEWAY_PORT, "clients, and the controller of an Ingress"),
     ...TOOLS.map((tool) => edge(peer(tool), peer("gateway"), GATEWAY_PORT, "measurements and checks")),
-    ...tritonEdges(),
+    ...tritonEdges(plan),
     ...(["mongo", "vector"] as const).map((name) =>
       edge(peer("gateway"), peer(name), DATABASE_PORTS[name], "documents and their vectors"),
     ),
@@ -68,8 +68,8 @@ function dns(role: PodRole): readonly NetworkEdge[] {
   );
 }
 
-/** Nobody but the gateway and the tools reaches Triton: it has no keys, and takes requests that change it. */
-function tritonEdges(): readonly NetworkEdge[] {
+/** Triton has no keys, and takes requests that change it: besides the gateway and the tools, whom the stack file names. */
+function tritonEdges({ cluster }: ClusterPlan): readonly NetworkEdge[] {
   const servers = ["triton", "encoders"] as const;
   return servers.flatMap((role) => [
     edge(peer("gateway"), peer(role), TRITON_PORTS.http, "inference"),
@@ -77,6 +77,11 @@ function tritonEdges(): readonly NetworkEdge[] {
       edge(peer(tool), peer(role), TRITON_PORTS.http, "measurements and checks"),
       edge(peer(tool), peer(role), TRITON_PORTS.grpc, "measurements and checks"),
     ]),
+    ...cluster.tritonClients.flatMap((namespace) =>
+      [TRITON_PORTS.http, TRITON_PORTS.grpc].map((port) =>
+        edge({ kind: "namespace", namespace }, peer(role), port, "clients of Triton itself"),
+      ),
+    ),
   ]);
 }
 

@@ -8,6 +8,7 @@ import { canSurge } from "../pool-space.ts";
 import { MPI_ENVIRONMENT } from "../repository/launch.ts";
 import { MODEL_REPOSITORY } from "../repository/paths.ts";
 import { ENCODERS_START_SECONDS, startSeconds } from "../server-times.ts";
+import type { PoolSpec } from "../spec.ts";
 import { MIB_PER_GIB } from "../units.ts";
 import { targetGpu } from "./builds.ts";
 import { gpusOf, poolNamed, poolPlacement } from "./placement.ts";
@@ -15,7 +16,7 @@ import { PRE_STOP_SECONDS, pod, SCRATCH_TMP, service, TRITON_POD_PORTS, tritonPr
 import type { PodPlan, PodVolume } from "./pod-types.ts";
 import { priorityClass } from "./priorities.ts";
 import type { BuildPlan, Rollout, ServerPlan } from "./types.ts";
-import { SHARED_MEMORY, storeVolume } from "./volumes.ts";
+import { sharedMemory, storeVolume } from "./volumes.ts";
 
 /** Name of the encoders' Triton in the stack's namespace. */
 export const ENCODERS = "encoders";
@@ -50,7 +51,7 @@ export function modelServer(
   const pool = poolNamed(plan, spec.pool);
   // The gateway ends each request by then, so no answer is cut off that somebody waits for.
   const answerSeconds = plan.gateway.limits.requestSeconds;
-  const options = tritonOptions(plan, answerSeconds, startSeconds(model));
+  const options = tritonOptions(plan, pool, answerSeconds, startSeconds(model));
   const copy = engineCopy(plan, model);
   const made = pod(stack, name, {
     ...options,
@@ -113,7 +114,7 @@ export function encodersServer(
   const pool = poolNamed(plan, spec.encoders.pool);
   const isOnGpu = encoders.device === "gpu";
   const made = pod(stack, ENCODERS, {
-    ...tritonOptions(plan, ENCODERS_ANSWER_SECONDS, ENCODERS_START_SECONDS),
+    ...tritonOptions(plan, pool, ENCODERS_ANSWER_SECONDS, ENCODERS_START_SECONDS),
     role: "encoders",
     key: encoders.key,
     image: "encoders",
@@ -173,10 +174,10 @@ function modelRollout(plan: ClusterGpuPlan, { name, spec }: ModelPlan): Rollout 
   );
 }
 
-function tritonOptions(plan: ClusterGpuPlan, answerSeconds: number, start: number) {
+function tritonOptions(plan: ClusterGpuPlan, pool: PoolSpec, answerSeconds: number, start: number) {
   return {
     args: ["triton_entrypoint", "serve", SPEC_FILES.server, "--exit-timeout-seconds", String(answerSeconds)],
-    volumes: [storeVolume(plan, true), REPOSITORY, SCRATCH_TMP, SHARED_MEMORY],
+    volumes: [storeVolume(plan, true), REPOSITORY, SCRATCH_TMP, ...sharedMemory(pool)],
     ports: TRITON_POD_PORTS,
     priorityClass: priorityClass(plan, "serving"),
     probes: tritonProbes(start),

@@ -1,5 +1,6 @@
 /** Volumes of the pods that build and serve. */
 import type { ClusterGpuPlan } from "../gpu-stack.ts";
+import type { PoolSpec } from "../spec.ts";
 import { objectLabels } from "./labels.ts";
 import type { PodVolume } from "./pod-types.ts";
 import type { StorePlan } from "./types.ts";
@@ -14,6 +15,14 @@ export const SHARED_MEMORY: PodVolume = {
   readOnly: false,
   source: { kind: "memory", sizeMiB: 2048 },
 };
+
+/**
+ * None where GPUs are shared by MPS: NVIDIA's device plugin mounts the daemon's own `/dev/shm`, which another one would hide
+ * (https://github.com/NVIDIA/k8s-device-plugin, internal/plugin/mps.go).
+ */
+export function sharedMemory({ sharing }: PoolSpec): readonly PodVolume[] {
+  return sharing.mode === "mps" ? [] : [SHARED_MEMORY];
+}
 
 /** The engine store: only builds write. */
 export function storeVolume({ cluster }: ClusterGpuPlan, readOnly: boolean): PodVolume {

@@ -38,6 +38,11 @@ function parties(
       peers: ["monitoring", "anyone"],
     },
     {
+      name: "a notebook",
+      party: { kind: "pod", namespace: "notebooks", labels: {} },
+      peers: ["notebooks", "anyone"],
+    },
+    {
       name: "the machine's cache of names",
       party: { kind: "address", address: "169.254.20.10" },
       peers: ["dns", "anyone"],
@@ -90,6 +95,7 @@ function policiesOf({
 describe.each([
   ["mock databases", clusterStack(clusterValues)],
   ["databases elsewhere, and images by their address", clusterStack(fullValues)],
+  ["clients of Triton itself", clusterStack({ ...clusterValues, tritonClients: ["notebooks"] })],
 ])("of a stack with %s", (_, stack) => {
   const namespace = stack.namespace.name;
   const specs = policiesOf(stack).map(({ spec }) => spec);

@@ -37,26 +37,29 @@ const stackFiles = fc.record({
   ),
   pools: fc
     .tuple(
-      fc.record({
-        name: fc.constant("gpu"),
-        instanceType: fc.constantFrom("g5.12xlarge", "g6e.12xlarge", "p4d.24xlarge"),
-        nodes: fc.constantFrom({ min: 1, max: 1 }, { min: 0, max: 4 }),
-        sharing: maybe(
-          fc.constantFrom(
-            { mode: "timeSlicing", replicas: 2 },
-            { mode: "mps", replicas: 2 },
-            { mode: "mig", profile: "3g.20gb" },
+      fc
+        .record({
+          name: fc.constant("gpu"),
+          instanceType: fc.constantFrom("g5.12xlarge", "g6e.12xlarge", "p4d.24xlarge"),
+          nodes: fc.constantFrom({ min: 1, max: 1 }, { min: 0, max: 4 }),
+          sharing: maybe(
+            fc.constantFrom(
+              { mode: "timeSlicing", replicas: 2 },
+              { mode: "mps", replicas: 2 },
+              { mode: "mig", profile: "3g.20gb" },
+            ),
           ),
-        ),
-        nodeSelector: maybe(fc.constant({ kind: "gpu" })),
-        diskGiB: fc.constant(500),
-        prePullImages: maybe(fc.boolean()),
-      }),
+          diskGiB: fc.constant(500),
+          nodeSelector: maybe(fc.constant({ kind: "gpu" })),
+          prePullImages: maybe(fc.boolean()),
+        })
+        .map((pool) => (pool.nodeSelector === undefined ? { ...pool, prePullImages: false } : pool)),
       maybe(fc.constant({ name: "cpu", instanceType: "m7i.2xlarge" })),
     )
     .map((pools) => pools.filter((pool) => pool !== undefined)),
   engines: fc.constantFrom({ whenFull: "stopServer" }, { whenFull: "fail" }),
-  engineStore: fc.constantFrom({ sizeGiB: 2000 }, { existingClaim: "models" }),
+  tritonClients: fc.constantFrom([], ["notebooks"]),
+  engineStore: fc.constantFrom({ sizeGiB: 2000 }, { existingClaim: "models" }, { existingVolume: "disk" }),
   hub: fc.constantFrom({ token: SECRETS.token }, { tokenSecret: { name: "hub" } }),
   priorityClasses: fc.constantFrom("create", "create", "none"),
   databases: fc.constantFrom("mock", "container", "external"),

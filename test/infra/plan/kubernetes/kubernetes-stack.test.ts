@@ -184,6 +184,20 @@ describe("GPUs", () => {
   });
 });
 
+test("the MPS daemon's shared memory is not hidden by one of the pod's own", () => {
+  const mountsIn = (sharing: Values) => {
+    const { builds, models } = clusterStack({
+      ...clusterValues,
+      pools: [{ ...clusterValues.pools[0], sharing }, clusterValues.pools[1]],
+    });
+    return [first(builds), first(models)].map(({ pod }) =>
+      pod.volumes.some(({ path }) => path === "/dev/shm"),
+    );
+  };
+  expect(mountsIn({ mode: "mps", replicas: 2 })).toEqual([false, false]);
+  expect(mountsIn({ mode: "none" })).toEqual([true, true]);
+});
+
 describe("servers", () => {
   test.each([
     ["surge where the pool has room", oneGpu(2), "surge"],
@@ -272,7 +286,8 @@ describe("the namespace", () => {
     });
     // A server that is replaced, and its build.
     expect(quota?.hard["requests.nvidia.com/gpu"]).toBe("3");
-    expect(quota?.hard.persistentvolumeclaims).toBe("3");
+    // Those of the other kind of databases may be there still.
+    expect(quota?.hard.persistentvolumeclaims).toBe("5");
   });
 
   test.each<[string, Values]>([
@@ -328,6 +343,17 @@ describe("the gateway", () => {
     expect(stack.databases).toEqual([]);
   });
 
+  test.each([
+    ["issuer", "cert-manager.io/issuer"],
+    ["clusterIssuer", "cert-manager.io/cluster-issuer"],
+  ])("has its certificate of the %s that the stack file names", (key, annotation) => {
+    const gateway = { hostname: "models.example.org", tls: { [key]: "letsencrypt" } };
+    expect(clusterStack({ ...clusterValues, gateway }).ingress).toMatchObject({
+      annotations: { [annotation]: "letsencrypt" },
+      tlsSecret: "gateway-tls",
+    });
+  });
+
   test("is reached from outside by its name alone", () => {
     expect(stack.ingress).toMatchObject({
       host: "models.example.org",
@@ -363,7 +389,11 @@ describe("the claim of the engine store", () => {
 describe("images that are pulled before", () => {
   const pulling = (...names: string[]): Values => ({
     ...clusterValues,
-    pools: clusterValues.pools.map((pool) => ({ ...pool, prePullImages: names.includes(pool.name) })),
+    pools: clusterValues.pools.map((pool) => ({
+      ...pool,
+      nodeSelector: { pool: pool.name },
+      prePullImages: names.includes(pool.name),
+    })),
   });
 
   test("are those that a pool's servers and builds run, on its machines alone", () => {
@@ -434,6 +464,24 @@ describe("a stack file", () => {
         },
       },
       ["externalDatabases.mongo.uriSecret"],
+    ],
+    ["a namespace of the cluster's own", { namespace: "kube-system" }, ["namespace"]],
+    [
+      "a namespace whose priority classes Kubernetes refuses",
+      { namespace: "system-models", createNamespace: false },
+      ["namespace"],
+    ],
+    [
+      "images on every machine of the cluster",
+      { pools: [{ ...clusterValues.pools[0], prePullImages: true }] },
+      ["pools[0].prePullImages"],
+    ],
+    ["an address for a name", { gateway: { hostname: "https://m.example.org" } }, ["gateway.hostname"]],
+    ["a name with a capital", { gateway: { hostname: "Models.example.org" } }, ["gateway.hostname"]],
+    [
+      "more requests than the gateway takes",
+      { gateway: { limits: { concurrentRequests: 65_537 } } },
+      ["gateway.limits.concurrentRequests"],
     ],
     [
       "a claim and a volume for another claim",
