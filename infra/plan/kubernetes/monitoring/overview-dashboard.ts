@@ -155,6 +155,7 @@ function fullPanels(watched: WatchedStack): readonly Panel[] {
             ],
           },
         ]),
+    ...scalingPanels(watched),
     ...(names.length === 0
       ? []
       : [
@@ -172,6 +173,25 @@ function fullPanels(watched: WatchedStack): readonly Panel[] {
             ],
           },
         ]),
+  ];
+}
+
+/** The very queries of autoscalers, in replicas that each asks for. */
+function scalingPanels({ autoscalers }: WatchedStack): readonly Panel[] {
+  if (autoscalers.length === 0) return [];
+  return [
+    {
+      title: "Servers that the load asks for",
+      description: "Each autoscaler takes the largest of its own, rounded up, within its least and its most.",
+      kind: "timeseries",
+      unit: "number",
+      queries: autoscalers.flatMap(({ name, metrics }) =>
+        metrics.map(({ name: metric, query, target }) => ({
+          expression: `${query} / ${target}`,
+          legend: `${name}: ${metric}`,
+        })),
+      ),
+    },
   ];
 }
 

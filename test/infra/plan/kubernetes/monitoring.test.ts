@@ -432,6 +432,19 @@ describe("dashboards", () => {
     expect(text({ ...clusterValues, monitoringOptions: { gpuExporter: false } })).not.toContain("DCGM");
   });
 
+  test("show what autoscalers ask, where there are any", () => {
+    const panel = (values: Values) =>
+      overview(values).panels.find(({ title }) => title === "Servers that the load asks for");
+    for (const values of [scaledValues, scaledCpuValues]) {
+      const plan = clusterPlan({ ...WATCHED, ...values });
+      const { autoscalers } = kubernetesStack(plan, { stack: "demo", images: lockedImages(plan) });
+      expect(panel(values)?.targets?.map(({ expr }) => expr)).toEqual(
+        autoscalers.flatMap(({ metrics }) => metrics.map(({ query, target }) => `${query} / ${target}`)),
+      );
+    }
+    expect(panel(clusterValues)).toBeUndefined();
+  });
+
   test("have addresses of their own in another namespace", () => {
     expect(overview({ ...clusterValues, namespace: "models" }).uid).not.toBe(overview(clusterValues).uid);
   });
