@@ -6,7 +6,7 @@ import { DEFAULT_CONTEXT_TOKENS } from "./cpu-problems.ts";
 import { dockerDatabases, localDatabases } from "./databases.ts";
 import { cpuImages, dockerHost } from "./docker-host.ts";
 import { dockerGateway, localGateway } from "./gateway.ts";
-import { cpuClusterParts, minReplicas } from "./kubernetes-cluster.ts";
+import { cpuClusterParts, minEncoderReplicas, minReplicas } from "./kubernetes-cluster.ts";
 
 /** One language model: which, under what name, and how much of the machine it may take. */
 const cpuModel = z.strictObject({
@@ -74,6 +74,8 @@ export const kubernetesCpuStack = z.strictObject({
     .array(cpuModel.extend({ replicas: z.int().min(1).max(64).default(1), minReplicas }))
     .min(1)
     .max(MOST_MODELS),
-  encoders: cpuEncoders.extend({ replicas: z.int().min(1).max(64).default(1) }).prefault({}),
+  encoders: cpuEncoders
+    .extend({ replicas: z.int().min(1).max(64).default(1), minReplicas: minEncoderReplicas })
+    .prefault({}),
   ...cpuClusterParts,
 });

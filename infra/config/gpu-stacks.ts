@@ -8,7 +8,7 @@ import { dockerDatabases } from "./databases.ts";
 import { dockerHost, gpuImages } from "./docker-host.ts";
 import { dockerGateway, remoteGateway } from "./gateway.ts";
 import { customModel, gpuModel } from "./gpu-models.ts";
-import { clusterModels, gpuClusterParts, poolAccess } from "./kubernetes-cluster.ts";
+import { clusterModels, gpuClusterParts, minEncoderReplicas, poolAccess } from "./kubernetes-cluster.ts";
 
 /** A machine described by its parts, where it is no EC2 instance type. */
 const machine = z.strictObject({
@@ -71,6 +71,9 @@ const encoders = z.strictObject({
 });
 
 /** `false`: the stack has no encoders. */
+const clusterEncodersOrNone = z
+  .union([z.literal(false), encoders.extend({ minReplicas: minEncoderReplicas })])
+  .prefault({});
 const encodersOrNone = z.union([z.literal(false), encoders]).prefault({});
 
 const models = z.array(gpuModel).max(64);
@@ -169,6 +172,7 @@ export const kubernetesStack = z.strictObject({
   platform: z.literal("kubernetes"),
   ...shared,
   models: clusterModels.min(1),
+  encoders: clusterEncodersOrNone,
   /** Machines that are there; the cluster's own autoscaler may add more, up to `max`. */
   pools: clusterPools.min(1),
   ...gpuClusterParts,

@@ -52,6 +52,9 @@ export const poolAccess = {
  */
 export const minReplicas = z.int().min(0).max(64).optional();
 
+/** Least number of encoders, which never sleep; `replicas` is the most then. Absent: `replicas` of them, always. */
+export const minEncoderReplicas = z.int().min(1).max(64).optional();
+
 const ROLLOUTS = ["surge", "inPlace"] as const;
 
 export const clusterModels = z
@@ -81,6 +84,19 @@ const size = z.int().min(1).max(100_000);
 /** Secrets of the namespace with credentials of the registry. */
 const pullSecrets = z.array(resourceName).max(10).default([]);
 
+const monitoringOptions = z.strictObject({
+  /** By which Prometheus selects monitors and rules, such as `release: kube-prometheus-stack`. */
+  labels: z.record(labelName, labelValue).default({}),
+  dashboardLabels: z.record(labelName, labelValue).default({ grafana_dashboard: "1" }),
+  intervalSeconds: z.int().min(5).max(300).default(15),
+  /** Where this project's docs/runbooks is on the web, for the links of alerts. */
+  runbookUrl: formattedText(
+    /^https?:\/\/\S+$/,
+    "must be an address on the web",
+    "https://git.example.org/engine-room/docs/runbooks",
+  ).optional(),
+});
+
 /** What the tiers share. */
 const clusterParts = {
   namespace: resourceName.default("engine-room"),
@@ -105,31 +121,6 @@ const clusterParts = {
    * alert, and dashboards.
    */
   monitoring: z.enum(["prometheus-operator", "none"]).default("none"),
-  monitoringOptions: z
-    .strictObject({
-      /** By which Prometheus selects monitors and rules, such as `release: kube-prometheus-stack`. */
-      labels: z.record(labelName, labelValue).default({}),
-      dashboardLabels: z.record(labelName, labelValue).default({ grafana_dashboard: "1" }),
-      intervalSeconds: z.int().min(5).max(300).default(15),
-      /** Service of dcgm-exporter, as the GPU operator makes it; `false`: there is none. */
-      gpuExporter: z
-        .union([
-          z.literal(false),
-          z.strictObject({
-            namespace: resourceName.default("gpu-operator"),
-            labels: z.record(labelName, labelValue).default({ app: "nvidia-dcgm-exporter" }),
-            port: resourceName.default("gpu-metrics"),
-          }),
-        ])
-        .prefault({}),
-      /** Where this project's docs/runbooks is on the web, for the links of alerts. */
-      runbookUrl: formattedText(
-        /^https?:\/\/\S+$/,
-        "must be an address on the web",
-        "https://git.example.org/engine-room/docs/runbooks",
-      ).optional(),
-    })
-    .prefault({}),
   /** Only for what has `minReplicas`. */
   autoscaling: z
     .strictObject({
@@ -193,6 +184,21 @@ const clusterParts = {
 
 export const gpuClusterParts = {
   ...clusterParts,
+  monitoringOptions: monitoringOptions
+    .extend({
+      /** Service of dcgm-exporter, as the GPU operator makes it; `false`: there is none. */
+      gpuExporter: z
+        .union([
+          z.literal(false),
+          z.strictObject({
+            namespace: resourceName.default("gpu-operator"),
+            labels: z.record(labelName, labelValue).default({ app: "nvidia-dcgm-exporter" }),
+            port: resourceName.default("gpu-metrics"),
+          }),
+        ])
+        .prefault({}),
+    })
+    .prefault({}),
   engineStore: z
     .strictObject({
       /** Absent: the cluster's default class, or none where `existingVolume` names the volume itself. */
@@ -214,6 +220,7 @@ export const gpuClusterParts = {
 
 export const cpuClusterParts = {
   ...clusterParts,
+  monitoringOptions: monitoringOptions.prefault({}),
   /** Which machines all pods run on; absent: any that is free for everybody. */
   machines: z.strictObject({ nodeSelector, tolerations }).prefault({}),
   images: cpuImages.unwrap().extend({ pullSecrets }).prefault({}),

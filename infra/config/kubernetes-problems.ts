@@ -67,7 +67,8 @@ function prePullProblems({ pools }: Values): Problem[] {
 function autoscalingProblems(values: Values): Problem[] {
   const models = Array.isArray(values.models) ? values.models : [];
   const isHorizontal = at(values, ["autoscaling", "mechanism"]) === "hpa";
-  return [...models.map((_, index): Path => ["models", index]), ["gateway"] as Path].flatMap((owner) => {
+  const owners: readonly Path[] = [...models.map((_, index) => ["models", index]), ["encoders"], ["gateway"]];
+  return owners.flatMap((owner) => {
     const path = [...owner, "minReplicas"];
     const [min, most = 1] = [at(values, path), at(values, [...owner, "replicas"])];
     if (typeof min !== "number" || typeof most !== "number") return [];

@@ -6,6 +6,7 @@ import type { StackConfig } from "../config/config.ts";
 import type { Problem } from "../problems.ts";
 import { type CpuPlan, planCpuStack } from "./cpu-stack.ts";
 import { type GpuPlan, planGpuStack } from "./gpu-stack.ts";
+import { unreadScaling } from "./kubernetes/unread-scaling.ts";
 
 export type StackPlan = CpuPlan | GpuPlan;
 
@@ -20,6 +21,9 @@ export interface PlanResult {
 
 /** Plans a stack. Same configuration, same plan, to the byte. */
 export function planStack(config: StackConfig): PlanResult {
-  if (config.tier === "cpu") return { plan: planCpuStack(config), problems: [], warnings: [] };
+  if (config.tier === "cpu") {
+    const warnings = config.platform === "kubernetes" ? unreadScaling(config) : [];
+    return { plan: planCpuStack(config), problems: [], warnings };
+  }
   return planGpuStack(config);
 }

@@ -79,7 +79,8 @@ export function deployCluster(stack: KubernetesStack, { secrets: values }: Clust
     after: [...before(plan.pod), ...store, ...plan.after.map((name) => found(builds, name))],
   });
   const models = stack.models.map((plan) => new TritonServer(plan.name, serverArgs(plan), opts));
-  if (stack.encoders !== null) new Encoders(stack.encoders.name, serverArgs(stack.encoders), opts);
+  const encoders =
+    stack.encoders === null ? [] : [new Encoders(stack.encoders.name, serverArgs(stack.encoders), opts)];
   for (const plan of stack.databases)
     new Database(plan.name, { ...placed, plan, after: before(plan.pod) }, opts);
   for (const plan of stack.prePulls)
@@ -96,7 +97,9 @@ export function deployCluster(stack: KubernetesStack, { secrets: values }: Clust
     opts,
   );
   if (stack.monitoring !== null) new Monitoring("monitoring", { plan: stack.monitoring, namespace }, opts);
-  const deployments = new Map([...models, gateway].map(({ plan, deployment }) => [plan.name, deployment]));
+  const deployments = new Map(
+    [...models, ...encoders, gateway].map(({ plan, deployment }) => [plan.name, deployment]),
+  );
   for (const plan of stack.autoscalers)
     new Autoscaler(
       `${plan.name}-autoscaler`,

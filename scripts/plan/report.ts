@@ -5,6 +5,7 @@ import { costSection } from "./cost-section.ts";
 import { cpuSections } from "./cpu-sections.ts";
 import { encoderSection, engineSection, servingSection } from "./engine-section.ts";
 import { fitSection } from "./fit-section.ts";
+import { operationsSection } from "./operations-section.ts";
 import { coldStartSection } from "./start-section.ts";
 import { PAGE_COLUMNS, paragraph, type Section, wrapText } from "./text-table.ts";
 
@@ -26,7 +27,7 @@ export function planReport(stack: string, plan: StackPlan, warnings: readonly Pr
           costSection(plan),
           coldStartSection(plan),
         ];
-  const all = [...sections, ...warningSection(warnings)];
+  const all = [...sections, ...operationsSection(stack, plan), ...warningSection(warnings)];
   const heading = wrapText(`Stack ${stack}: ${summary(plan)}`, PAGE_COLUMNS);
   return `${[...heading, ...all.flatMap(({ title, lines }) => ["", title, ...lines])].join("\n")}\n`;
 }

@@ -27,7 +27,9 @@ const STACKS: Readonly<Record<string, string | Readonly<Record<string, unknown>>
     platform: "kubernetes",
     tier: "cpu",
     namespace: "sleepers",
+    monitoring: "prometheus-operator",
     models: [{ name: "smollm2", model: "smollm2-135m-instruct", replicas: 2, minReplicas: 0 }],
+    encoders: { replicas: 2, minReplicas: 1 },
     schedule: { start: "0 8 * * 1-5", end: "0 20 * * 1-5", timeZone: "Europe/Berlin" },
     gateway: {
       hostname: "models.example.org",

@@ -63,7 +63,7 @@ export const recordedMetrics = {
   engine_room_model_info: {
     kind: "gauge",
     unit: "1",
-    what: "a served model, by `engine_key`, `release` and `pool`",
+    what: "a served model, by `release` and, on GPUs, `engine_key` and `pool`",
   },
   engine_room_image_info: { kind: "gauge", unit: "1", what: "an image of the stack, by `reference`" },
   engine_room_hourly_usd: { kind: "gauge", unit: "USD/h", what: "planned price of all machines" },

@@ -2,6 +2,7 @@
 import { isInStore } from "../engine/weights.ts";
 import { worldSize } from "../fit/placement.ts";
 import { gpuResource } from "../kubernetes/gpu-resource.ts";
+import { unreadScaling } from "../kubernetes/unread-scaling.ts";
 import { canSurge, poolOf } from "../pool-space.ts";
 import type { ModelSpec, PoolSpec } from "../spec.ts";
 import { type Check, type CheckedStack, modelCheck, type Remark, stackCheck } from "./finding.ts";
@@ -100,6 +101,14 @@ export const clusterChecks = {
       },
     ];
   }),
+
+  scalingIsRead: stackCheck(
+    ["monitoring", "models.minReplicas", "models.replicas", "encoders", "gateway"],
+    ({ config }) =>
+      config.platform === "kubernetes"
+        ? unreadScaling(config).map((problem) => ({ severity: "warning", ...problem }))
+        : [],
+  ),
 
   weightsReachPods: modelCheck(["models.weights"], ({ engine: { weights }, path, serving }, { config }) => {
     if (config.platform !== "kubernetes") return [];

@@ -1,20 +1,34 @@
 /** How many servers of each kind there are, where the load decides it: autoscalers as data. */
 import { type MetricSeries, tensorRtLlmSeries, type tritonMetrics } from "../catalogue/metrics.ts";
 import type { gatewayMetrics } from "../catalogue/service-metrics.ts";
-import type { ModelPlan } from "../gpu-stack.ts";
+import { textEncoderConfig, visionEncoderConfig } from "../repository/cpu-models.ts";
 import type { ClusterPlan } from "./cluster-plan.ts";
 import { GATEWAY } from "./gateway.ts";
 import { objectLabels } from "./labels.ts";
+import { selector } from "./monitoring/promql.ts";
 import type { AutoscalerPlan } from "./operations-types.ts";
+import { ENCODERS } from "./servers.ts";
 import type { ServerPlan } from "./types.ts";
 
 type ScalingMetric = AutoscalerPlan["metrics"][number];
 
-/** A second server starts in minutes: it is asked for before as many wait as run. */
+/**
+ * A second server starts in minutes: it is asked for before as many wait as run. A request of encoders may be a whole batch by
+ * itself, as those with which the gateway embeds a client's list are.
+ */
 const WAITING_SHARE_OF_BATCH = 0.25;
 
 /** A second gateway starts in seconds, and the first one still has places until then. */
 const GATEWAY_BUSY_SHARE = 0.5;
+
+/**
+ * Of all models of a Triton: an ensemble's own count is always zero, since its requests wait in front of its models
+ * (`EnsembleScheduler::Enqueue` of https://github.com/triton-inference-server/core).
+ */
+const QUEUE: MetricSeries = {
+  name: "nv_inference_pending_request_count" satisfies keyof typeof tritonMetrics,
+  labels: {},
+};
 
 /** Of every server whose least number is below its most; the others keep the number of the stack file. */
 export function autoscalers(
@@ -34,13 +48,13 @@ export function autoscalers(
         deployment: server.name,
         mechanism: autoscaling.mechanism,
         replicas: { min, max: server.maxReplicas },
-        metrics: server.name === GATEWAY ? [gatewayLoad(plan)] : modelLoad(plan, server.name, min),
+        metrics: loadOf(plan, server, min),
         prometheusUrl: autoscaling.mechanism === "keda" ? autoscaling.prometheusUrl : null,
         scaleDownSeconds: autoscaling.scaleDownSeconds,
         schedule:
-          schedule === null || server.name === GATEWAY
-            ? null
-            : { ...schedule, replicas: Math.min(schedule.replicas, server.maxReplicas) },
+          schedule !== null && role === "triton"
+            ? { ...schedule, replicas: Math.min(schedule.replicas, server.maxReplicas) }
+            : null,
       },
     ];
   });
@@ -51,6 +65,11 @@ export function withoutOwnedReplicas(server: ServerPlan, owners: readonly Autosc
   return owners.some(({ deployment }) => deployment === server.name) ? { ...server, replicas: null } : server;
 }
 
+function loadOf(plan: ClusterPlan, { name }: ServerPlan, min: number): readonly ScalingMetric[] {
+  if (name === GATEWAY) return [gatewayLoad(plan)];
+  return name === ENCODERS ? [encodersLoad(plan)] : modelLoad(plan, name, min);
+}
+
 function gatewayLoad(plan: ClusterPlan): ScalingMetric {
   const name = "gateway_http_requests_in_flight" satisfies keyof typeof gatewayMetrics;
   return metric(plan, "in-flight-requests", {
@@ -59,6 +78,31 @@ function gatewayLoad(plan: ClusterPlan): ScalingMetric {
     target: Math.max(1, Math.floor(GATEWAY_BUSY_SHARE * plan.gateway.limits.concurrentRequests)),
     activation: null,
   });
+}
+
+/** No encoder is decoupled, so that Triton's own queue has what waits for them. */
+function encodersLoad(plan: ClusterPlan): ScalingMetric {
+  return metric(plan, "pending-requests", {
+    service: ENCODERS,
+    series: QUEUE,
+    target: waitingTarget(encodersBatch(plan)),
+    activation: null,
+  });
+}
+
+/** Requests that one run of any encoder takes. */
+function encodersBatch(plan: ClusterPlan): number {
+  const models =
+    plan.tier === "cpu"
+      ? [textEncoderConfig(plan.encoders), visionEncoderConfig(plan.encoders)]
+      : (plan.encoders?.models ?? []).map(({ config }) => config);
+  return Math.min(
+    ...models.map(({ maxBatchSize, dynamicBatching }) => (dynamicBatching === undefined ? 1 : maxBatchSize)),
+  );
+}
+
+function waitingTarget(batch: number): number {
+  return Math.max(1, Math.round(WAITING_SHARE_OF_BATCH * batch));
 }
 
 /**
@@ -81,7 +125,7 @@ function modelLoad(plan: ClusterPlan, name: string, min: number): readonly Scali
   const own = metric(plan, "waiting-requests", {
     service: name,
     series: waiting,
-    target: Math.max(1, Math.round(WAITING_SHARE_OF_BATCH * batch)),
+    target: waitingTarget(batch),
     activation,
   });
   return min === 0 ? [own, pending] : [own];
@@ -105,16 +149,11 @@ function serverOf(plan: ClusterPlan, name: string): ServerLoad {
   const { serving } = model.spec;
   const series = tensorRtLlmSeries(serving, plan.release.tag);
   const waiting = series.find(({ labels }) => labels.request_type === "waiting");
-  if (waiting !== undefined) return { batch: serving.maxBatchSize, waiting };
-  return { batch: serving.maxBatchSize, waiting: series.length > 0 ? null : queueOf(model) };
-}
-
-/** Without a batch manager requests wait in Triton's own queue. */
-function queueOf({ repository }: ModelPlan): MetricSeries {
-  return {
-    name: "nv_inference_pending_request_count" satisfies keyof typeof tritonMetrics,
-    labels: { model: repository.clientModel },
-  };
+  const batch = serving.maxBatchSize;
+  if (waiting !== undefined) return { batch, waiting };
+  // A batch manager, the LLM API and whatever is decoupled take each request at once.
+  const isQueued = series.length === 0 && model.engine !== null && !model.repository.decoupled;
+  return { batch, waiting: isQueued ? QUEUE : null };
 }
 
 interface MetricOptions extends Pick<ScalingMetric, "target" | "activation"> {
@@ -129,13 +168,9 @@ function metric(
   name: string,
   { service, series, target, activation }: MetricOptions,
 ): ScalingMetric {
-  const labels = { namespace: cluster.namespace.name, service, ...series.labels };
-  const selector = Object.entries(labels).map(([key, value]) => `${key}="${value}"`);
-  return {
-    name,
-    series: { name: series.name, labels },
-    query: `sum(${series.name}{${selector.join(",")}})`,
-    target,
-    activation,
+  const asked = {
+    name: series.name,
+    labels: { namespace: cluster.namespace.name, service, ...series.labels },
   };
+  return { name, series: asked, query: `sum(${selector(asked)})`, target, activation };
 }

@@ -7,7 +7,7 @@ import type { Rollout, StorePlan } from "./types.ts";
 
 type GpuClusterConfig = Extract<GpuStackConfig, { platform: "kubernetes" }>;
 type CpuClusterConfig = Extract<CpuStackConfig, { platform: "kubernetes" }>;
-type ClusterConfig = GpuClusterConfig | CpuClusterConfig;
+export type ClusterConfig = GpuClusterConfig | CpuClusterConfig;
 
 export type ClusterDatabases =
   | {
@@ -182,14 +182,27 @@ function clusterParts(config: ClusterConfig): ClusterParts {
       scaleDownSeconds: autoscaling.scaleDownSeconds,
     },
     schedule: config.schedule ?? null,
-    minReplicas: Object.fromEntries(
-      [...config.models, { ...config.gateway, name: "gateway" }].flatMap(
-        ({ name, replicas, minReplicas = replicas }) =>
-          minReplicas < replicas || minReplicas === 0 ? [[name, minReplicas]] : [],
-      ),
-    ),
+    minReplicas: leastReplicas(config),
     ingress: ingress(config),
   };
+}
+
+/** By the Deployment's name, of those whose number an autoscaler owns. */
+export function leastReplicas({
+  models,
+  encoders,
+  gateway,
+}: ClusterConfig): Readonly<Record<string, number>> {
+  const servers = [
+    ...models,
+    ...(encoders === false ? [] : [{ ...encoders, name: "encoders" }]),
+    { ...gateway, name: "gateway" },
+  ];
+  return Object.fromEntries(
+    servers.flatMap(({ name, replicas, minReplicas = replicas }) =>
+      minReplicas < replicas || minReplicas === 0 ? [[name, minReplicas]] : [],
+    ),
+  );
 }
 
 /** What is in a namespace already was put there by somebody, who has made it. */
@@ -206,9 +219,10 @@ function createsNamespace(config: ClusterConfig): boolean {
 }
 
 function monitoring({ monitoringOptions }: ClusterConfig): ClusterParts["monitoring"] {
-  const { gpuExporter, runbookUrl, ...options } = monitoringOptions;
+  const { labels, dashboardLabels, intervalSeconds, runbookUrl } = monitoringOptions;
+  const gpuExporter = "gpuExporter" in monitoringOptions && monitoringOptions.gpuExporter;
   return {
-    ...options,
+    ...{ labels, dashboardLabels, intervalSeconds },
     gpuExporter: gpuExporter === false ? null : gpuExporter,
     runbookUrl: runbookUrl?.replace(/\/$/, "") ?? null,
   };

@@ -109,8 +109,10 @@ function storeNote({ cluster }: ClusterGpuPlan): readonly string[] {
 
 function monitoringNote({ cluster }: ClusterPlan): readonly string[] {
   if (cluster.monitoring !== null) return [];
+  const blind =
+    Object.keys(cluster.minReplicas).length === 0 ? "" : ", and autoscalers have nothing to go by";
   return [
-    "Nobody watches the stack: `monitoring: prometheus-operator` makes monitors, alerts and Grafana dashboards of it.",
+    `Nobody watches the stack${blind}: \`monitoring: prometheus-operator\` makes monitors, alerts and Grafana dashboards of it.`,
   ];
 }
 

@@ -67,7 +67,7 @@ export function kubernetesStack(
     store,
     builds: jobs,
     models: models.map((model) => withoutOwnedReplicas(model, owners)),
-    encoders,
+    encoders: encoders === null ? null : withoutOwnedReplicas(encoders, owners),
     databases: kept,
     prePulls: pulls,
     gateway: withoutOwnedReplicas(door, owners),
@@ -76,14 +76,10 @@ export function kubernetesStack(
     secrets: keys === null ? [] : [keys],
     edges: networkEdges(plan),
     autoscalers: owners,
-    // The panels and alerts are those of GPUs and engines.
-    monitoring:
-      plan.tier === "cpu" || store === null
-        ? null
-        : monitoringPlan({
-            ...{ stack, plan, models, encoders, gateway: door },
-            ...{ databases: kept, builds: jobs, store, images: pulled },
-          }),
+    monitoring: monitoringPlan({
+      ...{ stack, plan, models, encoders, gateway: door },
+      ...{ databases: kept, builds: jobs, store, images: pulled, autoscalers: owners },
+    }),
     endpoints: clusterEndpoints(plan),
     notes: clusterNotes(plan),
   };

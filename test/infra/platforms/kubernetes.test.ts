@@ -359,6 +359,22 @@ describe("a stack that is watched", async () => {
   });
 });
 
+test("a stack on CPUs that is watched has exactly these resources more", async () => {
+  const before = new Set((await rendered(cpuClusterValues)).resources.map(({ urn }) => urn));
+  const { resources } = await rendered({ ...cpuClusterValues, monitoring: "prometheus-operator" });
+  const more = resources.filter(({ urn }) => !before.has(urn));
+  expect(more.map(({ type, name }) => `${type} ${name}`).sort()).toEqual([
+    "engine-room:kubernetes:Monitoring monitoring",
+    ...["databases", "models", "overview"].map(
+      (name) => `kubernetes:core/v1:ConfigMap monitoring-dashboard-engine-room-${name}`,
+    ),
+    "kubernetes:monitoring.coreos.com/v1:PrometheusRule monitoring-rules",
+    ...["encoders", "gateway", "mongo", "triton", "vector"].map(
+      (name) => `kubernetes:monitoring.coreos.com/v1:ServiceMonitor monitoring-engine-room-${name}`,
+    ),
+  ]);
+});
+
 describe("the walkthrough's example", async () => {
   const stack = await rendered(exampleValues("llama-2-7b-chat-kubernetes"));
 
@@ -494,6 +510,22 @@ describe("`up`", () => {
       },
     });
     expect(first(made.filter(({ name }) => name === "cluster")).inputs.context).toBe("lab");
+  });
+
+  test("leaves the number of encoders to an autoscaler, which comes after them", async () => {
+    for (const values of [clusterValues, cpuClusterValues]) {
+      const { made } = await up({ ...values, encoders: { replicas: 2, minReplicas: 1 } });
+      const named = (name: string) => first(made.filter((one) => one.name === name));
+      expect(named("encoders-deployment").inputs.spec).not.toHaveProperty("replicas");
+      const scaled = named("encoders-autoscaler-scaled-object");
+      expect(scaled.inputs.spec).toMatchObject({
+        scaleTargetRef: { name: "encoders" },
+        minReplicaCount: 1,
+        maxReplicaCount: 2,
+        triggers: [{ type: "prometheus", metadata: { ignoreNullValues: "false" } }],
+      });
+      expect(scaled.dependencies.map(last)).toContain("encoders-deployment");
+    }
   });
 
   test("leaves the number of servers to an autoscaler, and the way in to a Gateway", async () => {

@@ -103,6 +103,56 @@ describe("a stack on the CPUs of a Docker host", () => {
   });
 });
 
+describe("a stack in a cluster", () => {
+  const scaled = {
+    platform: "kubernetes",
+    tier: "cpu",
+    models: [{ name: "smollm2", model: "smollm2-135m-instruct", replicas: 2, minReplicas: 0 }],
+    encoders: { replicas: 3, minReplicas: 1 },
+    schedule: { start: "0 8 * * 1-5", end: "0 20 * * 1-5", timeZone: "Europe/Berlin" },
+  };
+  const section = async (values: Readonly<Record<string, unknown>>) => {
+    const { exitCode, stdout } = await planValues(values);
+    expect(exitCode).toBe(0);
+    const lines = stdout.split("\n");
+    const from = lines.indexOf("Numbers of servers, and who watches");
+    return lines.slice(from + 1, lines.indexOf("", from) - lines.length);
+  };
+
+  test("says which servers follow the load, and by which series", async () => {
+    expect((await section({ ...scaled, monitoring: "prometheus-operator" })).slice(0, -1)).toEqual([
+      "  AUTOSCALER  SERVERS  EACH TAKES  OF THE SUM OF",
+      "  smollm2      0 to 2           4  gateway_pending_requests of gateway",
+      "  encoders     1 to 3           4  nv_inference_pending_request_count of encoders",
+      '  smollm2: 1 at least from "0 8 * * 1-5" to "0 20 * * 1-5" in Europe/Berlin.',
+    ]);
+  });
+
+  test("says what is monitored, or that nobody watches", async () => {
+    expect((await section({ ...scaled, monitoring: "prometheus-operator" })).at(-1)).toMatch(
+      /^ {2}Prometheus' operator gets 5 monitors and \d\d alerts, Grafana 3 dashboards\.$/,
+    );
+    const { models: _models, encoders: _encoders, schedule: _schedule, ...rest } = scaled;
+    const models = [{ name: "smollm2", model: "smollm2-135m-instruct" }];
+    expect(await section({ ...rest, models })).toEqual([
+      "  Every server always has its replicas: none has minReplicas.",
+      "  Nobody watches: monitoring is none.",
+    ]);
+  });
+
+  test("warns of autoscalers that have nothing to go by", async () => {
+    const { stdout } = await planValues(scaled);
+    expect(stdout).toContain('monitoring = "none"');
+    expect(stdout.replaceAll(/\s+/g, " ")).toContain("and what sleeps would never wake.");
+    const { stdout: awake } = await planValues({
+      ...scaled,
+      models: scaled.models.map(({ minReplicas: _, ...m }) => m),
+      schedule: undefined,
+    });
+    expect(awake.replaceAll(/\s+/g, " ")).toContain("the number of encoders would stay as it is.");
+  });
+});
+
 describe("the command line", () => {
   test.each([
     [["--json", "--explain", "llava"], "Choose one of --json and --explain"],

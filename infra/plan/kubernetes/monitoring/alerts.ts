@@ -1,10 +1,9 @@
 /** When somebody has to look. Thresholds stand here with their reasons; docs/runbooks says what to do. */
-import type { ClusterGpuPlan } from "../../gpu-stack.ts";
+import type { ClusterPlan } from "../cluster-plan.ts";
 import { clusterAlerts } from "./cluster-alerts.ts";
 import { targets } from "./monitors.ts";
-import { quantile, rate, series, sum } from "./promql.ts";
-import { scalingSeries } from "./scaling-series.ts";
-import { of, servicesWith, tritonServices, type WatchedStack } from "./scope.ts";
+import { quantile, rate, selector, series, sum } from "./promql.ts";
+import { of, servicesWith, sleepers, tritonServices, type WatchedStack } from "./scope.ts";
 import type { AlertPlan } from "./types.ts";
 
 /** An alert without what all have alike. */
@@ -25,7 +24,7 @@ const FULL_SHARE = 0.9;
 /** Folder of the project that has a file for each alert. */
 const RUNBOOKS = "docs/runbooks";
 
-type Options = NonNullable<ClusterGpuPlan["cluster"]["monitoring"]>;
+type Options = NonNullable<ClusterPlan["cluster"]["monitoring"]>;
 
 /** All alerts of a stack, by name. */
 export function alerts(watched: WatchedStack, options: Options): readonly AlertPlan[] {
@@ -49,12 +48,9 @@ function targetAlerts(watched: WatchedStack): readonly Alert[] {
       pod,
     ]),
   );
-  // With an autoscaler there may rightly be no server at all.
-  const mayBeAway = new Set(
-    models.flatMap(({ service, replicas }) => (replicas === null ? [service.name] : [])),
-  );
+  const asleep = sleepers(watched);
   const services = targets(watched).map(({ service }) => service.name);
-  const always = services.filter((service) => !mayBeAway.has(service));
+  const always = services.filter((service) => !asleep.includes(service));
   return [
     ...services.map((service): Alert => {
       const startup = pods.get(service)?.probes?.startup;
@@ -93,13 +89,7 @@ function gatewayAlerts(watched: WatchedStack): readonly Alert[] {
       summary:
         '{{ $value | humanizePercentage }} of the answers of model "{{ $labels.model }}" are failures.',
     },
-    {
-      name: "EngineRoomModelAway",
-      expression: `${sum(rate("gateway_upstream_errors_total", { ...at, kind: ["away", "not_ready", "broken"] }), "upstream", "kind")} > 0`,
-      forSeconds: SETTLED_SECONDS,
-      severity: "critical",
-      summary: "Requests to {{ $labels.upstream }} fail: {{ $labels.kind }}.",
-    },
+    ...awayAlerts(watched),
     {
       name: "EngineRoomFirstTokenSlow",
       expression: `${quantile(0.95, "gateway_first_token_seconds", at, ["model"])} > ${SLOW_FIRST_TOKEN_SECONDS}`,
@@ -133,6 +123,28 @@ function gatewayAlerts(watched: WatchedStack): readonly Alert[] {
             summary: "Calls of {{ $labels.database }} fail: {{ $labels.kind }}.",
           },
         ]),
+  ];
+}
+
+/** Requests to a model that sleeps wake it: it is away only if it does not come in the time that its server may take. */
+function awayAlerts(watched: WatchedStack): readonly Alert[] {
+  const asleep = sleepers(watched);
+  const alert = (upstream: readonly string[], forSeconds: number): Alert => ({
+    name: "EngineRoomModelAway",
+    expression: `${sum(rate("gateway_upstream_errors_total", { ...of(watched, watched.gateway.service.name), upstream, kind: ["away", "not_ready", "broken"] }), "upstream", "kind")} > 0`,
+    forSeconds,
+    severity: "critical",
+    summary: "Requests to {{ $labels.upstream }} fail: {{ $labels.kind }}.",
+  });
+  const always = tritonServices(watched).filter((name) => !asleep.includes(name));
+  return [
+    ...(always.length === 0 ? [] : [alert(always, SETTLED_SECONDS)]),
+    ...watched.models
+      .filter(({ name }) => asleep.includes(name))
+      .map(({ name, progressDeadlineSeconds }) => ({
+        ...alert([name], SETTLED_SECONDS + progressDeadlineSeconds),
+        labels: { upstream: name },
+      })),
   ];
 }
 
@@ -171,19 +183,27 @@ function tritonAlerts(watched: WatchedStack): readonly Alert[] {
   ];
 }
 
-/** A server that is read, but lacks what its number of replicas is chosen by, is neither grown nor shrunk. */
+/**
+ * An autoscaler that gets no number neither adds nor takes away servers. A gateway is always there; of a model there may
+ * rightly be no server, so that its own series is missed only where a server is read.
+ */
 function scalingAlerts(watched: WatchedStack): readonly Alert[] {
-  return watched.plan.models.flatMap((model) =>
-    scalingSeries(watched, model).map(
-      ({ name, selector }): Alert => ({
+  return watched.autoscalers.flatMap(({ name, metrics }) =>
+    metrics.map((metric): Alert => {
+      const asked = selector(metric.series);
+      const { service } = metric.series.labels;
+      const isOfGateway = service === watched.gateway.service.name;
+      return {
         name: "EngineRoomScalingSeriesAbsent",
-        labels: { scaling_series: name, service: model.name },
-        expression: `${series("up", of(watched, model.name))} == 1 unless on (namespace, service, pod) ${selector}`,
+        labels: { autoscaler: name, scaling_series: metric.name },
+        expression: isOfGateway
+          ? `absent(${asked})`
+          : `${series("up", of(watched, service))} == 1 unless on (namespace, service, pod) ${asked}`,
         forSeconds: SETTLED_SECONDS,
         severity: "warning",
-        summary: `{{ $labels.pod }} of ${model.name} does not report its ${name}.`,
-      }),
-    ),
+        summary: `${isOfGateway ? "No gateway reports" : "{{ $labels.pod }} does not report"} ${metric.series.name}, by which the number of ${name} is chosen.`,
+      };
+    }),
   );
 }
 

@@ -1,5 +1,5 @@
 /** Alerts of what the cluster itself reports: GPUs, volumes, Jobs. Where it does not, they never fire. */
-import type { ClusterGpuPlan } from "../../gpu-stack.ts";
+import type { ClusterPlan } from "../cluster-plan.ts";
 import type { Alert } from "./alerts.ts";
 import { gpuJob } from "./monitors.ts";
 import { series, sum } from "./promql.ts";
@@ -13,9 +13,13 @@ const REPORTED_SECONDS = 600;
 
 export function clusterAlerts(
   watched: WatchedStack,
-  { gpuExporter }: NonNullable<ClusterGpuPlan["cluster"]["monitoring"]>,
+  { gpuExporter }: NonNullable<ClusterPlan["cluster"]["monitoring"]>,
 ): readonly Alert[] {
-  return [...buildAlerts(watched), volumeAlert(watched), ...(gpuExporter === null ? [] : gpuAlerts(watched))];
+  return [
+    ...buildAlerts(watched),
+    ...volumeAlerts(watched),
+    ...(gpuExporter === null ? [] : gpuAlerts(watched)),
+  ];
 }
 
 function buildAlerts(watched: WatchedStack): readonly Alert[] {
@@ -32,17 +36,22 @@ function buildAlerts(watched: WatchedStack): readonly Alert[] {
   ];
 }
 
-function volumeAlert(watched: WatchedStack): Alert {
-  const at = { ...of(watched), persistentvolumeclaim: claims(watched) };
+function volumeAlerts(watched: WatchedStack): readonly Alert[] {
+  const names = claims(watched);
+  if (names.length === 0) return [];
+  const at = { ...of(watched), persistentvolumeclaim: names };
   const bytes = (name: "kubelet_volume_stats_available_bytes" | "kubelet_volume_stats_capacity_bytes") =>
     `min by (persistentvolumeclaim) (${series(name, at)})`;
-  return {
-    name: "EngineRoomVolumeFull",
-    expression: `${bytes("kubelet_volume_stats_available_bytes")} / ${bytes("kubelet_volume_stats_capacity_bytes")} < ${FREE_SHARE}`,
-    forSeconds: REPORTED_SECONDS,
-    severity: "warning",
-    summary: "{{ $value | humanizePercentage }} of the volume {{ $labels.persistentvolumeclaim }} are free.",
-  };
+  return [
+    {
+      name: "EngineRoomVolumeFull",
+      expression: `${bytes("kubelet_volume_stats_available_bytes")} / ${bytes("kubelet_volume_stats_capacity_bytes")} < ${FREE_SHARE}`,
+      forSeconds: REPORTED_SECONDS,
+      severity: "warning",
+      summary:
+        "{{ $value | humanizePercentage }} of the volume {{ $labels.persistentvolumeclaim }} are free.",
+    },
+  ];
 }
 
 function gpuAlerts(watched: WatchedStack): readonly Alert[] {

@@ -19,7 +19,7 @@ export function monitoringPlan(watched: WatchedStack): MonitoringPlan | null {
   const dashboards: readonly Dashboard[] = [
     overviewDashboard(watched),
     modelsDashboard(watched),
-    gpusDashboard(watched, options.gpuExporter !== null),
+    ...(plan.tier === "cpu" ? [] : [gpusDashboard(watched, options.gpuExporter !== null)]),
     ...(databases === null ? [] : [databases]),
   ];
   const labels = objectLabels(stack);

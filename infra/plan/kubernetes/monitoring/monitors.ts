@@ -1,5 +1,5 @@
 /** Which Services Prometheus reads. */
-import type { ClusterGpuPlan } from "../../gpu-stack.ts";
+import type { ClusterPlan } from "../cluster-plan.ts";
 import { objectLabels, podSelector } from "../labels.ts";
 import type { PodRole } from "../pod-types.ts";
 import type { ServicePlan } from "../types.ts";
@@ -31,7 +31,7 @@ export function gpuJob(stack: string): string {
   return `engine-room-gpus-${stack}`;
 }
 
-type Options = NonNullable<ClusterGpuPlan["cluster"]["monitoring"]>;
+type Options = NonNullable<ClusterPlan["cluster"]["monitoring"]>;
 
 /** One a role: a model more is no monitor more. */
 export function monitors(

@@ -5,6 +5,7 @@ import { quantile, rate, series, sum } from "./promql.ts";
 import { claims, of, servicesWith, type WatchedStack } from "./scope.ts";
 
 export function overviewDashboard(watched: WatchedStack): Dashboard {
+  const costs = costPanels(watched);
   return {
     name: "engine-room-overview",
     title: "Engine room",
@@ -15,7 +16,7 @@ export function overviewDashboard(watched: WatchedStack): Dashboard {
       { title: "Is it slow?", panels: slowPanels(watched) },
       { title: "Is it full?", panels: fullPanels(watched) },
       { title: "Is it wrong?", panels: wrongPanels(watched) },
-      { title: "What does it cost?", panels: costPanels(watched) },
+      ...(costs.length === 0 ? [] : [{ title: "What does it cost?", panels: costs }]),
       { title: "What changed?", panels: changePanels(watched) },
     ],
   };
@@ -86,6 +87,17 @@ function slowPanels(watched: WatchedStack): readonly Panel[] {
         legend: `{{model}}: ${half(share)}`,
       })),
     },
+    {
+      title: "Tokens in a second",
+      kind: "timeseries",
+      unit: "tokensPerSecond",
+      queries: [
+        {
+          expression: sum(rate("gateway_tokens_total", at), "model", "kind"),
+          legend: "{{model}} {{kind}}",
+        },
+      ],
+    },
     ...(plan.cluster.databases === null
       ? []
       : [
@@ -112,7 +124,8 @@ function fullPanels(watched: WatchedStack): readonly Panel[] {
   const at = of(watched, gateway.service.name);
   const { concurrentRequests, queuedRequests } = plan.gateway.limits;
   const waiting = servicesWith(watched, "nv_trt_llm_request_metrics", "waiting");
-  const volumes = { ...of(watched), persistentvolumeclaim: claims(watched) };
+  const names = claims(watched);
+  const volumes = { ...of(watched), persistentvolumeclaim: names };
   return [
     {
       title: "Requests at the gateway",
@@ -142,18 +155,42 @@ function fullPanels(watched: WatchedStack): readonly Panel[] {
             ],
           },
         ]),
+    ...scalingPanels(watched),
+    ...(names.length === 0
+      ? []
+      : [
+          {
+            title: "Free room of volumes",
+            description:
+              "As far as the storage driver tells the kubelet; an engine store is shared, so that each machine reports it.",
+            kind: "timeseries" as const,
+            unit: "share" as const,
+            queries: [
+              {
+                expression: `min by (persistentvolumeclaim) (${series("kubelet_volume_stats_available_bytes", volumes)}) / min by (persistentvolumeclaim) (${series("kubelet_volume_stats_capacity_bytes", volumes)})`,
+                legend: "{{persistentvolumeclaim}}",
+              },
+            ],
+          },
+        ]),
+  ];
+}
+
+/** The very queries of autoscalers, in replicas that each asks for. */
+function scalingPanels({ autoscalers }: WatchedStack): readonly Panel[] {
+  if (autoscalers.length === 0) return [];
+  return [
     {
-      title: "Free room of volumes",
-      description:
-        "As far as the storage driver tells the kubelet; an engine store is shared, so that each machine reports it.",
+      title: "Servers that the load asks for",
+      description: "Each autoscaler takes the largest of its own, rounded up, within its least and its most.",
       kind: "timeseries",
-      unit: "share",
-      queries: [
-        {
-          expression: `min by (persistentvolumeclaim) (${series("kubelet_volume_stats_available_bytes", volumes)}) / min by (persistentvolumeclaim) (${series("kubelet_volume_stats_capacity_bytes", volumes)})`,
-          legend: "{{persistentvolumeclaim}}",
-        },
-      ],
+      unit: "number",
+      queries: autoscalers.flatMap(({ name, metrics }) =>
+        metrics.map(({ name: metric, query, target }) => ({
+          expression: `${query} / ${target}`,
+          legend: `${name}: ${metric}`,
+        })),
+      ),
     },
   ];
 }

@@ -15,11 +15,12 @@ export function owner({ stack, plan }: WatchedStack): Dashboard["owner"] {
 export function changes(watched: WatchedStack): Dashboard["annotations"] {
   const isNew = (selector: string) => `${selector} unless ${selector} offset 10m`;
   const at = planned(watched);
+  const hasEngines = watched.plan.tier === "gpu";
   return [
     {
-      name: "Engine or release",
+      name: hasEngines ? "Engine or release" : "Model or release",
       expression: isNew(series("engine_room_model_info", at)),
-      legend: "{{model}}: engine {{engine_key}}, release {{release}}",
+      legend: `{{model}}: ${hasEngines ? "engine {{engine_key}}" : "{{served}}"}, release {{release}}`,
     },
     {
       name: "Image",
@@ -33,9 +34,10 @@ function planned(watched: WatchedStack) {
   return { ...of(watched), stack: watched.stack };
 }
 
-/** Price of the plan, and of what was answered for it. */
+/** Price of the plan, and of what was answered for it; nothing where no machine of the plan has a price. */
 export function costPanels(watched: WatchedStack): readonly Panel[] {
   const { gateway, plan } = watched;
+  if (plan.tier === "cpu") return [];
   const { unpriced, pricesAsOf } = plan.cost;
   const price = `max(${series("engine_room_hourly_usd", planned(watched))})`;
   const tokens = (minutes: number) =>
@@ -51,7 +53,7 @@ export function costPanels(watched: WatchedStack): readonly Panel[] {
       description: source,
       kind: "stat",
       unit: "usd",
-      width: 6,
+      width: 8,
       queries: [{ expression: price, legend: "an hour" }],
     },
     {
@@ -59,7 +61,7 @@ export function costPanels(watched: WatchedStack): readonly Panel[] {
       description: source,
       kind: "stat",
       unit: "usd",
-      width: 6,
+      width: 8,
       queries: [{ expression: `${price} * ${HOURS_PER_MONTH}`, legend: "a month" }],
     },
     {
@@ -67,23 +69,11 @@ export function costPanels(watched: WatchedStack): readonly Panel[] {
       description: `${source} Prompts and answers of the last hour; without requests there is no value.`,
       kind: "timeseries",
       unit: "usd",
-      width: 6,
+      width: 8,
       queries: [
         {
           expression: `${price} / (${tokens(60)} * ${SECONDS_PER_HOUR} / 1e6 > 0)`,
           legend: "a million tokens",
-        },
-      ],
-    },
-    {
-      title: "Tokens in a second",
-      kind: "timeseries",
-      unit: "tokensPerSecond",
-      width: 6,
-      queries: [
-        {
-          expression: sum(rate("gateway_tokens_total", of(watched, gateway.service.name)), "model", "kind"),
-          legend: "{{model}} {{kind}}",
         },
       ],
     },
@@ -99,18 +89,11 @@ export function changePanels(watched: WatchedStack): readonly Panel[] {
     width: 8,
     queries: [{ expression, legend: "" }],
   });
+  const models = series("engine_room_model_info", planned(watched));
   return [
-    table(
-      "Engines that are planned",
-      sum(
-        series("engine_room_model_info", planned(watched)),
-        "model",
-        "served",
-        "engine_key",
-        "release",
-        "pool",
-      ),
-    ),
+    watched.plan.tier === "gpu"
+      ? table("Engines that are planned", sum(models, "model", "served", "engine_key", "release", "pool"))
+      : table("Models that are planned", sum(models, "model", "served", "release")),
     table(
       "Images that are planned",
       sum(series("engine_room_image_info", planned(watched)), "image", "reference"),

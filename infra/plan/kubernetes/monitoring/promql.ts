@@ -5,7 +5,7 @@ import type {
   recordedMetrics,
   scrapeMetrics,
 } from "../../catalogue/cluster-metrics.ts";
-import type { gpuMetrics, tensorRtLlmMetrics, tritonMetrics } from "../../catalogue/metrics.ts";
+import type { gpuMetrics, MetricSeries, tensorRtLlmMetrics, tritonMetrics } from "../../catalogue/metrics.ts";
 import type {
   gatewayMetrics,
   mockMongoMetrics,
@@ -41,7 +41,12 @@ export type Matches = Readonly<Record<string, Match>>;
 
 /** `name{label="value"}`. */
 export function series(name: PlainName | `${HistogramName}_${"bucket" | "sum" | "count"}`, matches: Matches) {
-  return `${name}{${Object.entries(matches).map(matcher).join(", ")}}`;
+  return selector({ name, labels: matches });
+}
+
+/** The same of a series that the plan names. */
+export function selector({ name, labels }: MetricSeries | { name: string; labels: Matches }): string {
+  return `${name}{${Object.entries(labels).map(matcher).join(", ")}}`;
 }
 
 function matcher([label, match]: readonly [string, Match]): string {

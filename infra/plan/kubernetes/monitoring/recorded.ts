@@ -1,5 +1,6 @@
 /** What a stack's rules record of its plan: Prometheus then knows when an engine, an image or the price changed. */
 import type { recordedMetrics } from "../../catalogue/cluster-metrics.ts";
+import type { ClusterPlan } from "../cluster-plan.ts";
 import type { Labels } from "../pod-types.ts";
 import type { WatchedStack } from "./scope.ts";
 import type { RecordedPlan } from "./types.ts";
@@ -16,16 +17,22 @@ export function recorded({ stack, plan, images }: WatchedStack): readonly Record
     labels: { ...common, ...labels },
   });
   return [
-    ...plan.models.map(({ name, spec, engine }) =>
-      row("engine_room_model_info", 1, {
-        model: name,
-        served: spec.engine.model,
-        engine_key: engine?.key.slice(0, KEY_DIGITS) ?? "none",
-        release: plan.release.tag,
-        pool: spec.pool,
-      }),
-    ),
+    ...servedModels(plan).map((labels) => row("engine_room_model_info", 1, labels)),
     ...images.map(({ name, reference }) => row("engine_room_image_info", 1, { image: name, reference })),
-    row("engine_room_hourly_usd", plan.cost.hourlyUsd, {}),
+    // Machines of a cluster without pools have no price.
+    ...(plan.tier === "cpu" ? [] : [row("engine_room_hourly_usd", plan.cost.hourlyUsd, {})]),
   ];
+}
+
+function servedModels(plan: ClusterPlan): readonly Labels[] {
+  if (plan.tier === "cpu") {
+    return plan.models.map(({ name, model }) => ({ model: name, served: model, release: plan.release }));
+  }
+  return plan.models.map(({ name, spec, engine }) => ({
+    model: name,
+    served: spec.engine.model,
+    engine_key: engine?.key.slice(0, KEY_DIGITS) ?? "none",
+    release: plan.release.tag,
+    pool: spec.pool,
+  }));
 }

@@ -1,20 +1,24 @@
 /** What of a stack is watched, and by which labels its series are found. */
 import { type tensorRtLlmMetrics, tensorRtLlmSeries } from "../../catalogue/metrics.ts";
 import type { ClusterGpuPlan, ModelPlan } from "../../gpu-stack.ts";
+import type { ClusterPlan } from "../cluster-plan.ts";
+import type { AutoscalerPlan } from "../operations-types.ts";
 import type { BuildPlan, ClusterImage, DatabasePlan, ServerPlan, StorePlan } from "../types.ts";
 import type { Matches } from "./promql.ts";
 
 /** The parts of a stack's plan that monitoring looks at. */
 export interface WatchedStack {
   readonly stack: string;
-  readonly plan: ClusterGpuPlan;
+  readonly plan: ClusterPlan;
   readonly models: readonly ServerPlan[];
   readonly encoders: ServerPlan | null;
   readonly gateway: ServerPlan;
   readonly databases: readonly DatabasePlan[];
   readonly builds: readonly BuildPlan[];
-  readonly store: StorePlan;
+  /** null: nothing is built. */
+  readonly store: StorePlan | null;
   readonly images: readonly ClusterImage[];
+  readonly autoscalers: readonly AutoscalerPlan[];
 }
 
 /** Of series that Prometheus reads of a stack's Services; Triton's own label `model` is the name in its repository. */
@@ -33,10 +37,14 @@ export function tritonServices({ models, encoders }: WatchedStack): readonly str
 type Family = keyof typeof tensorRtLlmMetrics;
 
 /** Names of Services whose release reports a series of TensorRT-LLM's batch manager. */
-export function servicesWith(watched: WatchedStack, family: Family, value: string): readonly string[] {
-  return watched.plan.models
-    .filter((model) => hasSeries(watched.plan, model, family, value))
-    .map(({ name }) => name);
+export function servicesWith({ plan }: WatchedStack, family: Family, value: string): readonly string[] {
+  if (plan.tier === "cpu") return [];
+  return plan.models.filter((model) => hasSeries(plan, model, family, value)).map(({ name }) => name);
+}
+
+/** Names of models that may rightly have no server. */
+export function sleepers({ autoscalers }: WatchedStack): readonly string[] {
+  return autoscalers.filter(({ replicas }) => replicas.min === 0).map(({ deployment }) => deployment);
 }
 
 function hasSeries({ release }: ClusterGpuPlan, { spec }: ModelPlan, family: Family, value: string): boolean {
@@ -47,5 +55,8 @@ function hasSeries({ release }: ClusterGpuPlan, { spec }: ModelPlan, family: Fam
 
 /** Names of claims: of the engine store, and of the stack's own databases. */
 export function claims({ store, databases }: WatchedStack): readonly string[] {
-  return [store.claim, ...databases.map(({ name, claim }) => `${claim.name}-${name}-0`)];
+  return [
+    ...(store === null ? [] : [store.claim]),
+    ...databases.map(({ name, claim }) => `${claim.name}-${name}-0`),
+  ];
 }

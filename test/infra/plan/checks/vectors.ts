@@ -427,6 +427,13 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     passes: clusterModel({ copyEngine: true }),
     says: /runtime llmapi/,
   },
+  scalingIsRead: {
+    path: "monitoring",
+    fails: clusterModel({ replicas: 2, minReplicas: 1 }),
+    passes: { ...clusterModel({ replicas: 2, minReplicas: 1 }), monitoring: "prometheus-operator" },
+    says: /the number of gpt /,
+    severity: "warning",
+  },
   stopNeedsPriorities: {
     path: "priorityClasses",
     fails: { ...clusterValues, priorityClasses: "none", engines: { whenFull: "stopServer" } },

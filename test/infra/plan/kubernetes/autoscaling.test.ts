@@ -1,14 +1,16 @@
 import { describe, expect, test } from "vitest";
+import { checkedPlan } from "../../../../infra/checked-plan.ts";
 import { readStack } from "../../../../infra/config/config.ts";
-import { clusterStack, clusterValues, cpuClusterValues, first, type Values } from "./stacks.ts";
+import { encodersRepository } from "../../../../infra/plan/cpu-repositories.ts";
+import { clusterPlan, clusterStack, clusterValues, cpuClusterValues, first, type Values } from "./stacks.ts";
 
 const model = { ...clusterValues.models[0], replicas: 2 };
 const scaled = (minReplicas: number, more: Values = {}) =>
   clusterStack({ ...clusterValues, models: [{ ...model, minReplicas }], ...more });
 
 const WAITING =
-  'sum(nv_trt_llm_request_metrics{namespace="engine-room",service="gpt",model="tensorrt_llm",request_type="waiting"})';
-const PENDING = 'sum(gateway_pending_requests{namespace="engine-room",service="gateway",model="gpt"})';
+  'sum(nv_trt_llm_request_metrics{namespace="engine-room", service="gpt", model="tensorrt_llm", request_type="waiting"})';
+const PENDING = 'sum(gateway_pending_requests{namespace="engine-room", service="gateway", model="gpt"})';
 const triggersOf = (stack: ReturnType<typeof clusterStack>) =>
   first(stack.autoscalers).metrics.map(({ query, activation }) => [query, activation]);
 
@@ -49,6 +51,19 @@ describe("a model whose least number of servers is below its most", () => {
     expect(triggersOf(older)).toEqual([[PENDING, null]]);
   });
 
+  test("follows the queues of all models of its Triton where nothing takes a request out of them", () => {
+    const queued = scaled(1, { models: [{ ...model, flavour: "gpt", minReplicas: 1 }] });
+    expect(triggersOf(queued)).toEqual([
+      ['sum(nv_inference_pending_request_count{namespace="engine-room", service="gpt"})', null],
+    ]);
+  });
+
+  test("follows the gateway where the LLM API takes each request at once", () => {
+    const weights = { from: "folder", path: "/store/own/llama", revision: "1" };
+    const own = { name: "gpt", model: "llama-2-7b-chat", runtime: "llmapi", weights, replicas: 2 };
+    expect(triggersOf(scaled(1, { models: [{ ...own, minReplicas: 1 }] }))).toEqual([[PENDING, null]]);
+  });
+
   test("is in the quota with its most", () => {
     const most = clusterStack({ ...clusterValues, models: [model] });
     expect(scaled(0).quota).toEqual(most.quota);
@@ -87,6 +102,67 @@ test("gateways follow the requests that they answer, up to half of their places"
       ],
     },
   ]);
+});
+
+describe("encoders", () => {
+  const encodersOf = (values: Values, encoders: Values) => {
+    const stack = clusterStack({ ...values, encoders: { replicas: 3, minReplicas: 1, ...encoders } });
+    expect(stack.encoders).toMatchObject({ replicas: null, maxReplicas: 3 });
+    return first(stack.autoscalers);
+  };
+
+  test.each([
+    ["on machines without GPU", clusterValues],
+    ["of a stack on CPUs", cpuClusterValues],
+  ])("%s follow what waits in front of all their models", (_, values) => {
+    expect(encodersOf(values, {})).toMatchObject({
+      deployment: "encoders",
+      replicas: { min: 1, max: 3 },
+      metrics: [
+        {
+          query: 'sum(nv_inference_pending_request_count{namespace="engine-room", service="encoders"})',
+          activation: null,
+        },
+      ],
+    });
+  });
+
+  // Images have the smaller batches, of at most 16.
+  test.each<[string, Values, Values, number]>([
+    ["images, of which 16 are joined", clusterValues, {}, 4],
+    ["on a GPU", clusterValues, { device: "gpu", maxBatchSize: 8 }, 2],
+    ["small batches", clusterValues, { maxBatchSize: 2 }, 1],
+    ["the batches of a CPU", cpuClusterValues, { maxBatchSize: 12 }, 3],
+    ["requests that are not joined", cpuClusterValues, { dynamicBatching: false }, 1],
+  ])("want another one for a quarter of a batch that waits: %s", (_, values, encoders, target) => {
+    expect(encodersOf(values, encoders).metrics.map((metric) => metric.target)).toEqual([target]);
+  });
+
+  test("have no decoupled model, whose queue would say nothing", () => {
+    const cpu = clusterPlan(cpuClusterValues);
+    const gpu = clusterPlan(clusterValues);
+    if (cpu.tier !== "cpu" || gpu.tier !== "gpu") throw new Error("The tiers are others.");
+    const texts = Object.values(encodersRepository(cpu.encoders).files).flatMap((file) =>
+      "text" in file ? [file.text] : [],
+    );
+    expect(texts.filter((text) => text.includes("max_batch_size"))).toHaveLength(3);
+    expect(texts.join()).not.toContain("decoupled");
+    const configs = gpu.encoders?.tritonModels.map(({ config }) => config) ?? [];
+    expect(configs.length).toBeGreaterThan(3);
+    expect(configs.filter(({ decoupled }) => decoupled)).toEqual([]);
+  });
+
+  test("are in the quota with their most, and not in a schedule", () => {
+    const schedule = { start: "0 8 * * *", end: "0 20 * * *", timeZone: "UTC" };
+    const models = [{ ...model, minReplicas: 0 }];
+    const values = { ...clusterValues, models, schedule, encoders: { replicas: 3 } };
+    const scaledEncoders = clusterStack({ ...values, encoders: { replicas: 3, minReplicas: 2 } });
+    expect(scaledEncoders.quota).toEqual(clusterStack(values).quota);
+    expect(scaledEncoders.autoscalers.map((one) => [one.name, one.schedule !== null])).toEqual([
+      ["gpt", true],
+      ["encoders", false],
+    ]);
+  });
 });
 
 test("a model on CPUs follows the gateway, with the requests that it answers at a time", () => {
@@ -132,6 +208,35 @@ describe("a stack file", () => {
       { path: "models[0].minReplicas", value: "3", reason: expect.stringContaining("replicas is 2") },
     ]);
     expect(problemsOf(1, { gateway: { minReplicas: 2 } })).toMatchObject([{ path: "gateway.minReplicas" }]);
+    for (const values of [clusterValues, cpuClusterValues])
+      expect(readStack({ ...values, encoders: { replicas: 2, minReplicas: 3 } }).problems).toMatchObject([
+        { path: "encoders.minReplicas", reason: expect.stringContaining("replicas is 2") },
+      ]);
+  });
+
+  test("has encoders at any time", () => {
+    for (const values of [clusterValues, cpuClusterValues])
+      expect(readStack({ ...values, encoders: { minReplicas: 0 } }).problems).toMatchObject([
+        { path: "encoders.minReplicas", fix: "Use 1 or more." },
+      ]);
+    expect(problemsOf(1, { encoders: false })).toEqual([]);
+  });
+
+  test.each([
+    ["on GPUs", { ...clusterValues, models: [{ ...model, minReplicas: 0 }] }],
+    ["on CPUs", { ...cpuClusterValues, encoders: { replicas: 2, minReplicas: 1 } }],
+  ])("%s without monitoring warns that autoscalers have nothing to go by", (_, values) => {
+    const scaledNames = clusterStack(values).autoscalers.map(({ name }) => name);
+    expect(checkedPlan(values).warnings).toContainEqual(
+      expect.objectContaining({
+        path: "monitoring",
+        value: '"none"',
+        reason: expect.stringContaining(`the number of ${scaledNames.join()} would stay`),
+      }),
+    );
+    expect(clusterStack(values).notes.join()).toContain("autoscalers have nothing to go by");
+    const read = { ...values, monitoring: "prometheus-operator" };
+    expect(checkedPlan(read).warnings.map(({ path }) => path)).not.toContain("monitoring");
   });
 
   test("has zero servers only where somebody can start the first", () => {

@@ -18,7 +18,7 @@ import {
   qdrantMetrics,
   retrievalMetrics,
 } from "../../../../infra/plan/catalogue/service-metrics.ts";
-import type { ClusterGpuPlan } from "../../../../infra/plan/gpu-stack.ts";
+import type { ClusterPlan } from "../../../../infra/plan/kubernetes/cluster-plan.ts";
 import type { Selector } from "./promql-selectors.ts";
 
 /** A Service whose pages have a series; null: it is of no Service of the stack. */
@@ -32,7 +32,7 @@ const CLUSTER_LABELS = ["persistentvolumeclaim", "job_name", "deployment"];
 const TARGET = ["namespace", "service", "pod", "job"];
 
 /** By name; families of TensorRT-LLM are looked up by their label's value, with {@link unknownSeries}. */
-function knownMetrics({ models, encoders, cluster }: ClusterGpuPlan): Known {
+function knownMetrics({ tier, models, encoders, cluster }: ClusterPlan): Known {
   const tritons = [...models.map(({ name }) => name), ...(encoders === null ? [] : ["encoders"])];
   const databases = cluster.databases;
   const row = (name: string, services: readonly string[] | null, labels: readonly string[]) =>
@@ -52,9 +52,11 @@ function knownMetrics({ models, encoders, cluster }: ClusterGpuPlan): Known {
     );
   return Object.fromEntries([
     ...Object.keys(tritonMetrics).map((name) => row(name, tritons, ["model", "version", "reason"])),
-    ...Object.keys(gpuMetrics).map((name) => row(name, tritons, ["gpu_uuid"])),
+    ...(tier === "gpu" ? Object.keys(gpuMetrics).map((name) => row(name, tritons, ["gpu_uuid"])) : []),
     ...Object.keys(scrapeMetrics).map((name) => row(name, null, [])),
-    ...Object.keys(recordedMetrics).map((name) => row(name, null, ["stack"])),
+    ...Object.keys(recordedMetrics)
+      .filter((name) => tier === "gpu" || name !== "engine_room_hourly_usd")
+      .map((name) => row(name, null, ["stack"])),
     ...Object.keys(clusterMetrics).map((name) => row(name, null, CLUSTER_LABELS)),
     ...(cluster.monitoring?.gpuExporter ? Object.keys(dcgmMetrics).map((name) => row(name, null, [])) : []),
     ...service(gatewayMetrics, "gateway"),
@@ -66,16 +68,14 @@ function knownMetrics({ models, encoders, cluster }: ClusterGpuPlan): Known {
 }
 
 /** What is wrong with a selector; null: a stack has the series. */
-export function unknownSeries(plan: ClusterGpuPlan, { metric, matchers }: Selector): string | null {
+export function unknownSeries(plan: ClusterPlan, { metric, matchers }: Selector): string | null {
   const match = (label: string) => matchers.find((one) => one.label === label);
   const services = match("service")?.value.split("|") ?? [];
   if (match("namespace")?.value !== plan.cluster.namespace.name) return `${metric} of any namespace`;
   if (metric.startsWith("nv_trt_llm_") || metric.startsWith("nv_llm_")) {
     if (services.length === 0) return `${metric} of no server`;
     const lacking = services.filter((service) => {
-      const model = plan.models.find(({ name }) => name === service);
-      const known = model === undefined ? [] : tensorRtLlmSeries(model.spec.serving, plan.release.tag);
-      return !known.some(
+      return !tensorRtLlmSeriesOf(plan, service).some(
         ({ name, labels }) =>
           name === metric &&
           Object.entries(labels).every(
@@ -94,4 +94,10 @@ export function unknownSeries(plan: ClusterGpuPlan, { metric, matchers }: Select
   );
   if (known.services !== null && services.length === 0) return `${metric} of no server`;
   return elsewhere.length === 0 ? null : `${metric} of ${elsewhere.join()}`;
+}
+
+function tensorRtLlmSeriesOf(plan: ClusterPlan, service: string) {
+  if (plan.tier === "cpu") return [];
+  const model = plan.models.find(({ name }) => name === service);
+  return model === undefined ? [] : tensorRtLlmSeries(model.spec.serving, plan.release.tag);
 }

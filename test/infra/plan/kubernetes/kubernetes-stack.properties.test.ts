@@ -21,6 +21,7 @@ const model = fc.record({
   limits: fc.record({ maxBatchSize: fc.constantFrom(1, 2, undefined) }),
   tensorParallel: fc.constantFrom(1, 1, 2),
   replicas: fc.constantFrom(1, 1, 2, 3),
+  minReplicas: fc.constantFrom(undefined, 0, 1),
   rollout: fc.constantFrom(undefined, "surge", "inPlace"),
   memoryFit: fc.constant({ accept: "measured on this very machine" }),
 });
@@ -33,7 +34,12 @@ const stackFiles = fc.record({
     .map((all) => all.map((one, index) => ({ name: `model-${index}`, pool: "gpu", ...one }))),
   encoders: fc.oneof(
     fc.constant(false),
-    fc.record({ device: fc.constantFrom("cpu", "gpu"), pool: maybe(fc.constant("gpu")) }),
+    fc.record({
+      device: fc.constantFrom("cpu", "gpu"),
+      pool: maybe(fc.constant("gpu")),
+      replicas: fc.constantFrom(1, 2),
+      minReplicas: maybe(fc.constant(1)),
+    }),
   ),
   pools: fc
     .tuple(
@@ -63,6 +69,7 @@ const stackFiles = fc.record({
   hub: fc.constantFrom({ token: SECRETS.token }, { tokenSecret: { name: "hub" } }),
   priorityClasses: fc.constantFrom("create", "create", "none"),
   databases: fc.constantFrom("mock", "container", "external"),
+  monitoring: fc.constantFrom("prometheus-operator", "none"),
   gateway: fc.record({
     replicas: fc.constantFrom(1, 3),
     apiKeys: fc.constantFrom([], [{ name: "alice", sha256: SHA256 }]),
@@ -149,6 +156,18 @@ test("whatever the stack file, Kubernetes takes what is planned of it, and no se
         expect(found).toEqual([pod]);
         expect(Object.keys(service.ports)).toEqual(Object.keys(pod.ports));
       }
+
+      // A number has one owner, and each of its series has an alert where anybody watches.
+      const owners = new Map(stack.autoscalers.map(({ deployment, replicas }) => [deployment, replicas.max]));
+      for (const { name, replicas, maxReplicas } of servers)
+        expect(replicas === null ? maxReplicas : null).toBe(owners.get(name) ?? null);
+      const asked = stack.autoscalers.flatMap(({ name, metrics }) =>
+        metrics.map((metric) => ({ autoscaler: name, scaling_series: metric.name })),
+      );
+      const missed = stack.monitoring?.rules.alerts.filter(
+        ({ name }) => name === "EngineRoomScalingSeriesAbsent",
+      );
+      if (missed !== undefined) expect(missed.map(({ labels }) => labels)).toEqual(asked);
 
       // Every pod that talks to anybody has a policy of its own.
       const roles = networkPolicies(stack.edges, podSelector("demo")).map(

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { readStack } from "../../../../infra/config/config.ts";
 import { RELEASE_TAGS } from "../../../../infra/plan/catalogue/releases.ts";
-import type { ClusterGpuPlan } from "../../../../infra/plan/gpu-stack.ts";
+import type { ClusterPlan } from "../../../../infra/plan/kubernetes/cluster-plan.ts";
 import { kubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
 import { ALERT_NAMES, type MonitoringPlan } from "../../../../infra/plan/kubernetes/monitoring/types.ts";
 import { planStack } from "../../../../infra/plan/stack-plan.ts";
@@ -13,6 +13,7 @@ import { selectors } from "./promql-selectors.ts";
 import {
   clusterPlan,
   clusterValues,
+  cpuClusterValues,
   exampleValues,
   first,
   fullValues,
@@ -24,9 +25,22 @@ const RUNBOOKS = join(projectRoot, "docs/runbooks");
 const WATCHED = { monitoring: "prometheus-operator" } as const;
 const watchedValues: Values = { ...clusterValues, ...WATCHED };
 
-function watched(values: Values): { readonly plan: ClusterGpuPlan; readonly monitoring: MonitoringPlan } {
+/** Everything that can have an autoscaler has one; the model may sleep. */
+const scaledValues: Values = {
+  ...clusterValues,
+  models: [{ ...clusterValues.models[0], replicas: 2, minReplicas: 0 }],
+  encoders: { replicas: 2, minReplicas: 1 },
+  gateway: { replicas: 2, minReplicas: 1 },
+};
+const scaledCpuValues: Values = {
+  ...cpuClusterValues,
+  models: [{ ...cpuClusterValues.models[0], replicas: 2, minReplicas: 0 }],
+  encoders: scaledValues.encoders,
+  gateway: scaledValues.gateway,
+};
+
+function watched(values: Values): { readonly plan: ClusterPlan; readonly monitoring: MonitoringPlan } {
   const plan = clusterPlan({ ...WATCHED, ...values });
-  if (plan.tier !== "gpu") throw new Error("no stack on GPUs");
   const { monitoring } = kubernetesStack(plan, { stack: "demo", images: lockedImages(plan) });
   if (monitoring === null) throw new Error("Nobody watches this stack.");
   return { plan, monitoring };
@@ -72,6 +86,19 @@ function expressionsOf(monitoring: MonitoringPlan): readonly string[] {
 const STACKS: Readonly<Record<string, Values>> = {
   "mock databases, encoders": clusterValues,
   "databases elsewhere": fullValues,
+  "autoscalers of all": scaledValues,
+  "autoscalers, a release that does not say what waits": { ...scaledValues, release: "25.01" },
+  "autoscalers, a model without batch manager": {
+    ...scaledValues,
+    models: [{ ...clusterValues.models[0], flavour: "gpt", replicas: 2, minReplicas: 0 }],
+  },
+  "no GPU": cpuClusterValues,
+  "no GPU, autoscalers of all": scaledCpuValues,
+  "no GPU, databases elsewhere": {
+    ...cpuClusterValues,
+    databases: "external",
+    externalDatabases: fullValues.externalDatabases,
+  },
   "databases in containers": { ...clusterValues, databases: "container" },
   "neither encoders nor exporter of GPUs": {
     ...clusterValues,
@@ -174,7 +201,8 @@ describe("alerts", () => {
   });
 
   test("are all made of a stack that has everything", () => {
-    expect([...new Set(monitoring.rules.alerts.map(({ name }) => name))]).toEqual([...ALERT_NAMES]);
+    const { monitoring: all } = watched(scaledValues);
+    expect([...new Set(all.rules.alerts.map(({ name }) => name))]).toEqual([...ALERT_NAMES]);
   });
 
   test("link to the web where the stack file says so", () => {
@@ -195,26 +223,82 @@ describe("alerts", () => {
     expect(seconds).toBe(Math.max(300, (startup?.periodSeconds ?? 0) * (startup?.failureThreshold ?? 0)));
   });
 
-  test("say when a series is absent by which servers are scaled", () => {
+  test.each([
+    ["a model", scaledValues],
+    ["a model whose release does not say what waits", { ...scaledValues, release: "25.01" }],
+    ["a model on CPUs", scaledCpuValues],
+  ])("miss the very series that autoscalers ask for: %s", (_, values) => {
+    const plan = clusterPlan({ ...WATCHED, ...values });
+    const { autoscalers } = kubernetesStack(plan, { stack: "demo", images: lockedImages(plan) });
+    const selectorsOf = (query: string) => selectors(query).filter(({ metric }) => metric !== "up");
+    const asked = autoscalers.flatMap(({ name, metrics }) =>
+      metrics.map((metric) => [name, metric.name, selectorsOf(metric.query)]),
+    );
+    expect(asked.length).toBeGreaterThan(2);
     expect(
-      named("EngineRoomScalingSeriesAbsent").map(({ labels, expression }) => [labels, expression]),
+      named("EngineRoomScalingSeriesAbsent", watched(values).monitoring).map(({ labels, expression }) => [
+        labels.autoscaler,
+        labels.scaling_series,
+        selectorsOf(expression),
+      ]),
+    ).toEqual(asked);
+  });
+
+  test("miss a series of a model or of encoders where a server is read, and one of the gateway at any time", () => {
+    const { monitoring: scaled } = watched(scaledValues);
+    const at = (service: string) => `{namespace="engine-room", service="${service}"`;
+    const read = (service: string) => `up${at(service)}} == 1 unless on (namespace, service, pod)`;
+    expect(
+      named("EngineRoomScalingSeriesAbsent", scaled).map(({ labels, expression }) => [labels, expression]),
     ).toEqual([
       [
-        { scaling_series: "waiting-requests", service: "gpt" },
-        'up{namespace="engine-room", service="gpt"} == 1 unless on (namespace, service, pod) nv_trt_llm_request_metrics{namespace="engine-room", service="gpt", request_type="waiting"}',
+        { autoscaler: "gpt", scaling_series: "waiting-requests" },
+        `${read("gpt")} nv_trt_llm_request_metrics${at("gpt")}, model="tensorrt_llm", request_type="waiting"}`,
       ],
       [
-        { scaling_series: "pending-requests", service: "gpt" },
-        expect.stringContaining(
-          'nv_inference_pending_request_count{namespace="engine-room", service="gpt", model=',
-        ),
+        { autoscaler: "gpt", scaling_series: "gateway-pending-requests" },
+        `absent(gateway_pending_requests${at("gateway")}, model="gpt"})`,
+      ],
+      [
+        { autoscaler: "encoders", scaling_series: "pending-requests" },
+        `${read("encoders")} nv_inference_pending_request_count${at("encoders")}}`,
+      ],
+      [
+        { autoscaler: "gateway", scaling_series: "in-flight-requests" },
+        `absent(gateway_http_requests_in_flight${at("gateway")}})`,
       ],
     ]);
+    expect(named("EngineRoomScalingSeriesAbsent")).toEqual([]);
+  });
+
+  test("leave out what waits in the engine where the release does not say it", () => {
     const old = watched({ ...clusterValues, release: "25.03", acceptUnverified: true }).monitoring;
-    expect(named("EngineRoomScalingSeriesAbsent", old).map(({ labels }) => labels.scaling_series)).toEqual([
-      "pending-requests",
-    ]);
     expect(named("EngineRoomRequestsWait", old)).toEqual([]);
+  });
+
+  test.each([
+    ["on GPUs", scaledValues, "gpt"],
+    ["on CPUs", scaledCpuValues, "smollm2"],
+  ])("leave a model in peace that may sleep, until it should have woken: %s", (_, values, name) => {
+    const { plan, monitoring: scaled } = watched(values);
+    const { models } = kubernetesStack(plan, { stack: "demo", images: lockedImages(plan) });
+    const absent = first(named("EngineRoomTargetAbsent", scaled)).expression;
+    expect(absent).toContain('service="encoders"');
+    expect(absent).not.toContain(`service="${name}"`);
+    expect(
+      named("EngineRoomModelAway", scaled).map(({ labels, expression, forSeconds }) => [
+        labels,
+        /upstream="([^"]*)"/.exec(expression)?.[1],
+        forSeconds,
+      ]),
+    ).toEqual([
+      [{}, "encoders", 300],
+      [{ upstream: name }, name, 300 + first(models).progressDeadlineSeconds],
+    ]);
+    const awake = { ...values, models: [{ ...first(values.models as Values[]), minReplicas: 1 }] };
+    const { monitoring: always } = watched(awake);
+    expect(first(named("EngineRoomTargetAbsent", always)).expression).toContain(`service="${name}"`);
+    expect(named("EngineRoomModelAway", always)).toHaveLength(1);
   });
 
   test("look at the limits of the stack file", () => {
@@ -227,6 +311,7 @@ describe("alerts", () => {
 describe("what a stack records", () => {
   const pools = [{ ...clusterValues.pools[0], capacity: "onDemand", hourlyUsd: 6 }, clusterValues.pools[1]];
   const { plan, monitoring } = watched({ ...clusterValues, pools });
+  if (plan.tier !== "gpu") throw new Error("This is no stack on GPUs.");
   const rows = (record: string) => monitoring.rules.recorded.filter((one) => one.record === record);
 
   test("is its engines, its images and its price", () => {
@@ -249,6 +334,69 @@ describe("what a stack records", () => {
     expect(rows("engine_room_hourly_usd").map(({ expression }) => expression)).toEqual([
       `vector(${plan.cost.hourlyUsd})`,
     ]);
+  });
+});
+
+describe("a stack without GPUs", () => {
+  const { plan, monitoring } = watched(cpuClusterValues);
+
+  test("has no alert, dashboard or monitor of engines and GPUs", () => {
+    const names = new Set(monitoring.rules.alerts.map(({ name }) => name));
+    expect(ALERT_NAMES.filter((name) => !names.has(name))).toEqual([
+      "EngineRoomBuildFailed",
+      "EngineRoomGpuError",
+      "EngineRoomGpuMemoryFault",
+      "EngineRoomKvCacheFull",
+      "EngineRoomRequestsWait",
+      "EngineRoomScalingSeriesAbsent",
+    ]);
+    expect(dashboardsOf(monitoring).map(({ title }) => title)).toEqual([
+      "Engine room (engine-room/demo)",
+      "Engine room: models (engine-room/demo)",
+      "Engine room: databases (engine-room/demo)",
+    ]);
+    expect(monitoring.monitors.map(({ name }) => name)).toEqual(
+      ["triton", "encoders", "gateway", "mongo", "vector"].map((role) => `engine-room-${role}`),
+    );
+  });
+
+  test("asks everything but the price, which nothing of it has", () => {
+    const rows = first(dashboardsOf(monitoring)).panels.filter(({ type }) => type === "row");
+    expect(rows.map(({ title }) => title)).toEqual([
+      "Is it up?",
+      "Is it slow?",
+      "Is it full?",
+      "Is it wrong?",
+      "What changed?",
+    ]);
+    expect(JSON.stringify(monitoring)).not.toMatch(/usd|engine_key|nv_gpu|nv_trt_llm|DCGM/i);
+  });
+
+  test("records its models and images", () => {
+    expect(
+      monitoring.rules.recorded.map(({ record, labels }) => [record, labels.model ?? labels.image]),
+    ).toEqual([
+      ["engine_room_model_info", "smollm2"],
+      ...lockedImages(plan).map(({ name }) => ["engine_room_image_info", name]),
+    ]);
+    expect(first(monitoring.rules.recorded).labels).toEqual({
+      stack: "demo",
+      namespace: "engine-room",
+      model: "smollm2",
+      served: "smollm2-135m-instruct",
+      release: plan.release,
+    });
+  });
+
+  test("has no volume to watch where its databases are elsewhere", () => {
+    const { externalDatabases } = fullValues;
+    const elsewhere = watched({ ...cpuClusterValues, databases: "external", externalDatabases });
+    expect(JSON.stringify(elsewhere.monitoring)).not.toContain("persistentvolumeclaim");
+  });
+
+  test("has no exporter of GPUs in its file", () => {
+    const values = { ...cpuClusterValues, monitoringOptions: { gpuExporter: false } };
+    expect(readStack(values).problems.map(({ path }) => path)).toEqual(["monitoringOptions.gpuExporter"]);
   });
 });
 
@@ -282,6 +430,19 @@ describe("dashboards", () => {
         .join();
     expect(text(clusterValues)).toContain("DCGM_FI_DEV_POWER_USAGE");
     expect(text({ ...clusterValues, monitoringOptions: { gpuExporter: false } })).not.toContain("DCGM");
+  });
+
+  test("show what autoscalers ask, where there are any", () => {
+    const panel = (values: Values) =>
+      overview(values).panels.find(({ title }) => title === "Servers that the load asks for");
+    for (const values of [scaledValues, scaledCpuValues]) {
+      const plan = clusterPlan({ ...WATCHED, ...values });
+      const { autoscalers } = kubernetesStack(plan, { stack: "demo", images: lockedImages(plan) });
+      expect(panel(values)?.targets?.map(({ expr }) => expr)).toEqual(
+        autoscalers.flatMap(({ metrics }) => metrics.map(({ query, target }) => `${query} / ${target}`)),
+      );
+    }
+    expect(panel(clusterValues)).toBeUndefined();
   });
 
   test("have addresses of their own in another namespace", () => {
