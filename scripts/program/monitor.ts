@@ -92,7 +92,8 @@ export class ProgramMonitor {
       const response = new resource.RegisterResourceResponse();
       response.setUrn(registration.urn);
       response.setId(id ?? "");
-      response.setObject(toStruct(outputs));
+      // A preview gives back what it got, which is in the right form already.
+      response.setObject(outputs === registration.inputs ? request.getObject() : toStruct(outputs));
       return response;
     });
   }
