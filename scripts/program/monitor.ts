@@ -94,6 +94,8 @@ export class ProgramMonitor {
       response.setId(id ?? "");
       // A preview gives back what it got, which is in the right form already.
       response.setObject(outputs === registration.inputs ? request.getObject() : toStruct(outputs));
+      // The SDK writes every answer into a debug message, whether somebody reads it or not.
+      response.toString = () => registration.urn;
       return response;
     });
   }
