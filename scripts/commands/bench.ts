@@ -8,6 +8,7 @@ import { compareBatching } from "../bench/batching.ts";
 import { engineCopyText, measureEngineCopy } from "../bench/engine-copy.ts";
 import { measureOverhead } from "../bench/gateway.ts";
 import { type GenaiPerfRecord, genaiPerfTable, measureWithGenaiPerf } from "../bench/genai-perf.ts";
+import { measureModelPreview, measureModelRender, modelPreviewText } from "../bench/model-preview.ts";
 import { measurePlan, planFiguresText } from "../bench/plan.ts";
 import { measurePreview } from "../bench/preview.ts";
 import { measureRetrieval } from "../bench/retrieval.ts";
@@ -19,6 +20,7 @@ import { UsageError, UserError } from "../errors.ts";
 import { isInCluster, readClusterTarget } from "../program/cluster-target.ts";
 import { isOnDocker, readPlan } from "../program/docker-target.ts";
 import { callerDirectory, type StackReference } from "../program/stack-file.ts";
+import { findPulumi } from "../setup/pulumi-cli.ts";
 import { gatewayHeaders } from "../smoke/requests.ts";
 import { stackPaths } from "../stack/backend.ts";
 import { type Command, type CommandContext, EXIT } from "./command.ts";
@@ -27,9 +29,11 @@ export const command: Command = {
   summary:
     "Measures a running stack: throughput and latency, batching on and off, what the gateway adds, preview time.",
   usage:
-    "[plan | retrieval | vectors | engine-copy] [--model NAME [--against FILE]] [--stack NAME] [--out FILE]",
+    "[plan | preview | retrieval | vectors | engine-copy] [--model NAME [--against FILE]] [--stack NAME] [--out FILE]",
   details: [
     "plan           measures planning 1,000 models instead; needs no stack",
+    "preview        measures what each of 50 models in a cluster adds to a preview; needs no stack and no cluster, and a",
+    "               Pulumi CLI with the kubernetes plugin for the second half",
     "retrieval      measures 10,000 documents in, and matches among them, in the running stack",
     "vectors        measures a million vectors in a vector database of its own; needs no stack, 4 GB of disk",
     "engine-copy    measures the copy of an engine of 1 GiB against dd; needs no stack, 2.5 GiB of disk",
@@ -50,11 +54,12 @@ export const command: Command = {
     const [target] = positionals;
     if (typeof values.model === "string") return benchModel(stack, values.model, values);
     if (target === "plan") return benchPlan(values.out);
+    if (target === "preview") return benchModelPreview(values.out);
     if (target === "vectors") return benchVectors(values.out);
     if (target === "engine-copy") return benchEngineCopy(values.directory, values.out);
     if (target !== undefined && target !== "retrieval")
       throw new UsageError(
-        `There is no benchmark ${JSON.stringify(target)}; there are plan, retrieval, vectors and engine-copy.`,
+        `There is no benchmark ${JSON.stringify(target)}; there are plan, preview, retrieval, vectors and engine-copy.`,
       );
     return withEndpoints(stack, ["triton"], (outputs) =>
       target === "retrieval"
@@ -192,6 +197,21 @@ function benchPlan(out: CommandContext["values"][string]): number {
   const figures = measurePlan();
   figureKeeper(out)("plan", figures);
   print(planFiguresText(figures));
+  return EXIT.ok;
+}
+
+function benchModelPreview(out: CommandContext["values"][string]): number {
+  const keep = figureKeeper(out);
+  const render = measureModelRender();
+  keep("render", render);
+  print(modelPreviewText("in one process", render));
+  const pulumi = findPulumi();
+  if (pulumi === undefined) print("by the Pulumi CLI: skipped, there is none on PATH");
+  else {
+    const preview = measureModelPreview(pulumi);
+    keep("preview", preview);
+    print(modelPreviewText("by the Pulumi CLI", preview));
+  }
   return EXIT.ok;
 }
 

@@ -92,7 +92,10 @@ export class ProgramMonitor {
       const response = new resource.RegisterResourceResponse();
       response.setUrn(registration.urn);
       response.setId(id ?? "");
-      response.setObject(toStruct(outputs));
+      // A preview gives back what it got, which is in the right form already.
+      response.setObject(outputs === registration.inputs ? request.getObject() : toStruct(outputs));
+      // The SDK writes every answer into a debug message, whether somebody reads it or not.
+      response.toString = () => registration.urn;
       return response;
     });
   }

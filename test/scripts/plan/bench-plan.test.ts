@@ -19,6 +19,6 @@ test("an unknown benchmark is a mistake of the command line", async () => {
   const { exitCode, stderr } = await runCommand("bench", "plans");
   expect(exitCode).toBe(2);
   expect(stderr).toContain(
-    'There is no benchmark "plans"; there are plan, retrieval, vectors and engine-copy.',
+    'There is no benchmark "plans"; there are plan, preview, retrieval, vectors and engine-copy.',
   );
 });
