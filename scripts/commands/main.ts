@@ -23,6 +23,8 @@ const commands: Readonly<Record<string, () => Promise<{ command: Command }>>> = 
   images: () => import("./images.ts"),
   preflight: () => import("./preflight.ts"),
   connect: () => import("./connect.ts"),
+  sleep: () => import("./sleep.ts"),
+  wake: () => import("./wake.ts"),
   verify: () => import("./verify.ts"),
   bench: () => import("./bench.ts"),
   key: () => import("./key.ts"),
