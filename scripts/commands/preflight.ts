@@ -1,5 +1,7 @@
 import { clusterName, clusterProbe } from "../cluster/kubectl.ts";
 import { UserError } from "../errors.ts";
+import { dockerCredentials } from "../images/docker-credentials.ts";
+import { askRegistry } from "../images/registry.ts";
 import { type Finding, findingsReport } from "../preflight/finding.ts";
 import { hostProbe } from "../preflight/host-probe.ts";
 import { clusterPreflight, dockerPreflight, localPreflight } from "../preflight/preflight.ts";
@@ -43,7 +45,9 @@ async function preflight(
     }
     case "kubernetes": {
       const { context } = plan.cluster;
-      const findings = await clusterPreflight(clusterTarget(plan, stack.name), clusterProbe(context));
+      const target = clusterTarget(plan, stack.name);
+      const ask = askRegistry(dockerCredentials());
+      const findings = await clusterPreflight(target, clusterProbe(context), ask);
       return { host: clusterName(context), findings: [...pulumiFindings(findPulumi()), ...findings] };
     }
     default:

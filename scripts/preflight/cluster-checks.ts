@@ -1,6 +1,8 @@
 /** Everything that can be wrong with a cluster, one check each: from what the stack needs and what the cluster says. */
-import type { KubernetesStack } from "../../infra/plan/kubernetes/types.ts";
 import type { ClusterTarget } from "../program/cluster-target.ts";
+import { frontFindings } from "./cluster-front.ts";
+import { type ImageAnswers, imageFindings } from "./cluster-images.ts";
+import { askedGroups, kindFindings } from "./cluster-kinds.ts";
 import { poolFindings } from "./cluster-pools.ts";
 import { quotaFindings } from "./cluster-quota.ts";
 import type { ClaimReading, ClassReading, ClusterReading, Questions } from "./cluster-reading.ts";
@@ -8,19 +10,25 @@ import { neededRights, rightsFindings } from "./cluster-rights.ts";
 import { namedSecrets, secretFindings } from "./cluster-secrets.ts";
 import { type Finding, isOlder, problem, warning } from "./finding.ts";
 
-type Check = (target: ClusterTarget, reading: ClusterReading) => readonly Finding[];
+/** What a cluster says, and what registries say of the images that it pulls. */
+interface Readings extends ClusterReading {
+  readonly images: ImageAnswers;
+}
+
+type Check = (target: ClusterTarget, reading: Readings) => readonly Finding[];
 
 /** What a stack has to be asked about. */
 export function clusterQuestions({ stack }: ClusterTarget): Questions {
   return {
     namespace: stack.namespace.name,
     rights: neededRights(stack),
+    groups: askedGroups(stack),
     secrets: [...new Set(namedSecrets(stack).map(({ name }) => name))],
   };
 }
 
 /** All that is wrong, in the order of the table. */
-export function clusterFindings(target: ClusterTarget, reading: ClusterReading): readonly Finding[] {
+export function clusterFindings(target: ClusterTarget, reading: Readings): readonly Finding[] {
   return Object.values(CHECKS).flatMap((check) => check(target, reading));
 }
 
@@ -37,12 +45,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
         ]
       : [],
 
-  kinds: ({ stack }, { groupVersions }) =>
-    neededKinds(stack)
-      .filter(({ groupVersion }) => !groupVersions.has(groupVersion))
-      .map(({ groupVersion, why, fix }) =>
-        problem("kinds", `The cluster does not know ${groupVersion}.`, why, fix),
-      ),
+  kinds: ({ stack }, { kinds }) => kindFindings(stack, kinds),
 
   rights: (_, { missingRights }) => rightsFindings(missingRights),
 
@@ -127,27 +130,13 @@ const CHECKS: Readonly<Record<string, Check>> = {
       ? []
       : plan.spec.pools.flatMap((pool) => poolFindings({ ...target, plan }, pool, reading)),
 
-  images: ({ stack, imageProblems }) => [
-    ...imageProblems.map(({ reason, fix }) =>
-      problem("images", "Images of the stack can't be pulled.", reason, fix),
-    ),
-    ...[...new Set(stack.images.map(({ reference }) => reference.split("/")[0] ?? ""))]
-      .filter((host) => RESERVED_HOST.test(host))
-      .map((host) =>
-        problem(
-          "images",
-          `No registry answers at ${host}.`,
-          "The name is reserved for documentation (RFC 2606).",
-          "Put your own registry in images.registry.",
-        ),
-      ),
-  ],
+  front: frontFindings,
+
+  images: (target, { images }) => imageFindings(target, images),
 };
 
 /** `podFailurePolicy` is on by default since then. */
 const LEAST_VERSION = "1.26";
-
-const RESERVED_HOST = /(^|\.)(example\.(org|com|net)|example|invalid|test)(:\d+)?$/;
 
 /** Drivers of disks that one machine at a time mounts for writing. */
 const ONE_MACHINE: ReadonlySet<string> = new Set([
@@ -160,39 +149,6 @@ const ONE_MACHINE: ReadonlySet<string> = new Set([
   "k8s.io/minikube-hostpath",
   "topolvm.io",
 ]);
-
-/** Kinds that a cluster has only where somebody installed them. */
-function neededKinds({ autoscalers, monitoring, ingress }: KubernetesStack) {
-  return [
-    ...(autoscalers.some(({ mechanism }) => mechanism === "keda")
-      ? [
-          {
-            groupVersion: "keda.sh/v1alpha1",
-            why: "Autoscaling of the stack asks Prometheus through KEDA.",
-            fix: "Install KEDA (https://keda.sh/docs/latest/deploy/).",
-          },
-        ]
-      : []),
-    ...(monitoring === null
-      ? []
-      : [
-          {
-            groupVersion: "monitoring.coreos.com/v1",
-            why: "The stack describes its metrics and alerts to Prometheus' operator.",
-            fix: "Install the operator (https://prometheus-operator.dev).",
-          },
-        ]),
-    ...(ingress !== null && Object.keys(ingress.annotations).some((key) => key.startsWith("cert-manager.io/"))
-      ? [
-          {
-            groupVersion: "cert-manager.io/v1",
-            why: `gateway.tls.issuer asks cert-manager for the certificate of ${ingress.host}.`,
-            fix: "Install it (https://cert-manager.io/docs/installation/), or name a Secret in gateway.tls.secretName.",
-          },
-        ]
-      : []),
-  ];
-}
 
 function existingClaim(
   claim: string,

@@ -2,12 +2,12 @@
 
 import type { ClusterGpuPlan } from "../../infra/plan/gpu-stack.ts";
 import { gpusOf, poolPlacement } from "../../infra/plan/kubernetes/placement.ts";
-import type { PodResources } from "../../infra/plan/kubernetes/pod-types.ts";
 import { slotsPerMachine } from "../../infra/plan/pool-space.ts";
 import type { PoolSpec } from "../../infra/plan/spec.ts";
 import type { ClusterTarget } from "../program/cluster-target.ts";
 import type { ClusterReading, NodeReading } from "./cluster-reading.ts";
 import { type FreeNode, freeNodes, homelessPods, isOfStack, keptPods, mayRunOn } from "./cluster-space.ts";
+import { freeText, names, wants } from "./cluster-words.ts";
 import { type Finding, problem, warning } from "./finding.ts";
 import { catalogueNameOfLabel, driverVerdict } from "./gpu-facts.ts";
 import { quantity } from "./quantity.ts";
@@ -204,7 +204,7 @@ function roomFindings({ stack }: GpuTarget, pool: PoolSpec, free: readonly FreeN
       report(
         "room",
         `${homeless.length} of ${kept.length} pods of the pool ${pool.name} find no machine now: ${names(homeless)}.`,
-        `They ask for ${wants(homeless[0]?.pod.resources)}; free are ${free.map(freeText).join("; ")}.`,
+        `They ask for ${wants(homeless[0]?.pod.resources)}; free are ${freeText(free)}.`,
         `${elsewhere}; \`kubectl describe nodes\` says who takes what.`,
       ),
     ];
@@ -219,7 +219,7 @@ function roomFindings({ stack }: GpuTarget, pool: PoolSpec, free: readonly FreeN
           report(
             "room",
             `${stuck.length} of ${builds.length} builds in the pool ${pool.name} find no machine now: ${names(stuck)}.`,
-            `They ask for ${wants(stuck[0]?.pod.resources)}; free are ${free.map(freeText).join("; ")}.`,
+            `They ask for ${wants(stuck[0]?.pod.resources)}; free are ${freeText(free)}.`,
             `${elsewhere}, or build in another pool (models[].buildPool).`,
           ),
         ]),
@@ -234,30 +234,4 @@ function roomFindings({ stack }: GpuTarget, pool: PoolSpec, free: readonly FreeN
           ),
         ]),
   ];
-}
-
-function names(all: readonly { readonly name: string }[]): string {
-  return [...new Set(all.map(({ name }) => name))].join(", ");
-}
-
-const GIB = 2 ** 30;
-
-function wants(resources: PodResources | undefined): string {
-  if (resources === undefined) return "nothing";
-  const { cpuMillis, memoryMiB, gpus } = resources;
-  return [
-    ...(gpus === null ? [] : [`${gpus.count} × ${gpus.resource}`]),
-    `${cpuMillis / 1000} cores`,
-    `${(memoryMiB / 1024).toFixed(1)} GiB`,
-  ].join(", ");
-}
-
-function freeText({ node, free }: FreeNode): string {
-  const devices = Object.entries(free).filter(([key]) => key.includes("/") && !key.startsWith("hugepages"));
-  return [
-    node.name,
-    ...devices.map(([key, amount]) => `${amount} × ${key}`),
-    `${(free.cpu ?? 0).toFixed(1)} cores`,
-    `${((free.memory ?? 0) / GIB).toFixed(1)} GiB`,
-  ].join(" ");
 }

@@ -4,11 +4,13 @@ import { findPython, PythonMissingError } from "../../components/local/provider/
 import { stackStatus } from "../../components/local/provider/status.ts";
 import type { LocalPlan } from "../../infra/plan/cpu-stack.ts";
 import type { ClusterProbe } from "../cluster/kubectl.ts";
+import type { AskRegistry } from "../images/registry.ts";
 import type { ClusterTarget } from "../program/cluster-target.ts";
 import type { DockerTarget } from "../program/docker-target.ts";
 import { projectRoot } from "../program/stack-file.ts";
 import { stackPaths } from "../stack/backend.ts";
 import { clusterFindings, clusterQuestions } from "./cluster-checks.ts";
+import { readImages } from "./cluster-images.ts";
 import { readCluster } from "./cluster-reading.ts";
 import { dockerFindings, engineFinding } from "./docker-checks.ts";
 import { dockerNeeds } from "./docker-needs.ts";
@@ -34,9 +36,13 @@ export async function dockerPreflight(target: DockerTarget, probe: HostProbe): P
 export async function clusterPreflight(
   target: ClusterTarget,
   probe: ClusterProbe,
+  ask: AskRegistry,
 ): Promise<readonly Finding[]> {
-  const reading = await readCluster(probe, clusterQuestions(target));
-  return "severity" in reading ? [reading] : clusterFindings(target, reading);
+  const [reading, images] = await Promise.all([
+    readCluster(probe, clusterQuestions(target)),
+    readImages(target.stack.images, ask),
+  ]);
+  return "severity" in reading ? [reading] : clusterFindings(target, { ...reading, images });
 }
 
 /** @param stack - Its name: the ports of a stack that runs are its own. */
