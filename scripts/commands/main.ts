@@ -66,6 +66,7 @@ const EASILY_LOST = [
   "config-file",
   "json",
   "explain",
+  "device-plugin-config",
   "out",
   "lines",
   "follow",

@@ -44,6 +44,20 @@ const scaled: Values = {
 };
 const METRICS = "external.metrics.k8s.io/v1beta1";
 const KEDA = { "keda.sh/v1alpha1": ["ScaledObject"], [METRICS]: ["ExternalMetricValueList"] };
+/** One GPU, for two pods, one of which builds. */
+const sharedIn = (mode: "timeSlicing" | "mps"): Values => ({
+  ...stack,
+  encoders: false,
+  engines: { whenFull: "stopServer" },
+  pools: [
+    {
+      name: "gpu",
+      machine: { gpu: "L40S", gpus: 1, vcpus: 32, memoryGiB: 128, networkMbps: 10_000 },
+      nodeSelector: { "nvidia.com/gpu.product": "NVIDIA-L40S" },
+      sharing: { mode, replicas: 2 },
+    },
+  ],
+});
 const onCpus: Values = {
   platform: "kubernetes",
   tier: "cpu",
@@ -91,6 +105,13 @@ describe("a cluster with all that a stack needs", () => {
         secrets: { hub: ["token"], pull: [".dockerconfigjson"] },
       },
       named,
+    ],
+    [
+      "more GPUs than planned, each shared as planned",
+      withNode(
+        l40s("8", { "nvidia.com/gpu.replicas": "2", "nvidia.com/gpu.sharing-strategy": "time-slicing" }),
+      ),
+      sharedIn("timeSlicing"),
     ],
     [
       "GPUs that its own pods have",
@@ -293,6 +314,30 @@ const wrong: Readonly<
     }),
     ["problem", "sharing", /gives out 1 × nvidia\.com\/gpu\. .*planned with 2/],
   ],
+  "more shares of a GPU than planned": [
+    withNode(l40s("4")),
+    [
+      "problem",
+      "sharing",
+      /gpu-0 of the pool gpu gives out 4 × .*too many; .*planned with 2 .*timeSlicing, 2 replicas/,
+    ],
+    sharedIn("timeSlicing"),
+  ],
+  "fewer shares than planned": [
+    withNode(l40s("1")),
+    ["problem", "sharing", /gives out 1 × nvidia\.com\/gpu\. These are too few/],
+    sharedIn("timeSlicing"),
+  ],
+  "shares that the machine's labels count otherwise": [
+    withNode(l40s("4", { "nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "1" })),
+    ["problem", "sharing", /label nvidia\.com\/gpu\.replicas is 4; .*planned with 2/],
+    sharedIn("timeSlicing"),
+  ],
+  "GPUs that are shared in another way": [
+    withNode(l40s("2", { "nvidia.com/gpu.sharing-strategy": "time-slicing" })),
+    ["problem", "sharing", /sharing-strategy is time-slicing; .*mps, 2 replicas/],
+    sharedIn("mps"),
+  ],
   "less memory than its name says": [
     withNode(l40s("2", { "nvidia.com/gpu.memory": "23000" })),
     ["problem", "gpus", /has 23000 MiB/],
@@ -398,6 +443,8 @@ describe("what is wrong is found, and nothing else", () => {
   test.each(Object.keys(wrong))("%s", async (name) => {
     const [cluster, [severity, check, words], values] = wrong[name] ?? expect.fail();
     const all = await findings(cluster, values);
+    if (check === "sharing" && values !== undefined)
+      expect(all[0]?.fix).toContain("`npm run plan -- --stack room --device-plugin-config`");
     const sentences = all.map((one) => `${one.severity} ${one.check}: ${one.what} ${one.why}`);
     expect(sentences).toHaveLength(1);
     expect(sentences[0]).toMatch(words);
