@@ -8,7 +8,7 @@ import { quotaFindings } from "./cluster-quota.ts";
 import type { ClaimReading, ClassReading, ClusterReading, Questions } from "./cluster-reading.ts";
 import { neededRights, rightsFindings } from "./cluster-rights.ts";
 import { namedSecrets, secretFindings } from "./cluster-secrets.ts";
-import { type Finding, isOlder, problem, warning } from "./finding.ts";
+import { type CheckResult, type Finding, isOlder, problem, warning } from "./finding.ts";
 
 /** What a cluster says, and what registries say of the images that it pulls. */
 interface Readings extends ClusterReading {
@@ -27,13 +27,14 @@ export function clusterQuestions({ stack }: ClusterTarget): Questions {
   };
 }
 
-/** All that is wrong, in the order of the table. */
-export function clusterFindings(target: ClusterTarget, reading: Readings): readonly Finding[] {
-  return Object.values(CHECKS).flatMap((check) => check(target, reading));
+/** All that is looked at, in the order of the table, with what is wrong. */
+export function clusterChecks(target: ClusterTarget, reading: Readings): readonly CheckResult[] {
+  return Object.entries(CHECKS).map(([looksAt, check]) => ({ looksAt, findings: check(target, reading) }));
 }
 
+/** By what each looks at, as the table names it. */
 const CHECKS: Readonly<Record<string, Check>> = {
-  version: (_, { version }) =>
+  "version of Kubernetes": (_, { version }) =>
     isOlder(version, LEAST_VERSION)
       ? [
           problem(
@@ -45,9 +46,9 @@ const CHECKS: Readonly<Record<string, Check>> = {
         ]
       : [],
 
-  kinds: ({ stack }, { kinds }) => kindFindings(stack, kinds),
+  "kinds and metrics of others": ({ stack }, { kinds }) => kindFindings(stack, kinds),
 
-  rights: (_, { missingRights }) => rightsFindings(missingRights),
+  "your rights": (_, { missingRights }) => rightsFindings(missingRights),
 
   namespace: ({ stack: { namespace } }, { hasNamespace }) =>
     namespace.isCreated || hasNamespace !== false
@@ -61,9 +62,9 @@ const CHECKS: Readonly<Record<string, Check>> = {
           ),
         ],
 
-  secrets: ({ stack }, reading) => secretFindings(stack, reading),
+  Secrets: ({ stack }, reading) => secretFindings(stack, reading),
 
-  store: ({ stack: { store } }, reading) => {
+  "engine store": ({ stack: { store } }, reading) => {
     if (store === null) return [];
     const there = reading.claims?.find(({ name }) => name === store.claim);
     if (store.creation === null) return existingClaim(store.claim, there, reading);
@@ -87,7 +88,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     ];
   },
 
-  databases: ({ stack }, reading) =>
+  "storage of databases": ({ stack }, reading) =>
     [...new Set(stack.databases.map(({ claim }) => claim.storageClass))].flatMap((storageClass) =>
       stack.databases.every(({ claim, name }) =>
         reading.claims?.some((one) => one.name === `${claim.name}-${name}-0`),
@@ -100,7 +101,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
           }),
     ),
 
-  ingress: ({ stack: { ingress } }, { ingressClasses }) =>
+  Ingress: ({ stack: { ingress } }, { ingressClasses }) =>
     ingress === null
       ? []
       : classFindings(ingressClasses, ingress.className, {
@@ -109,9 +110,9 @@ const CHECKS: Readonly<Record<string, Check>> = {
           key: "gateway.ingressClass",
         }),
 
-  quota: (target, reading) => quotaFindings(target.stack, reading),
+  quotas: (target, reading) => quotaFindings(target.stack, reading),
 
-  machines: (_, { nodes, pods }) =>
+  "what may be listed": (_, { nodes, pods }) =>
     nodes !== null && pods !== null
       ? []
       : [
@@ -125,14 +126,14 @@ const CHECKS: Readonly<Record<string, Check>> = {
           ),
         ],
 
-  pools: ({ plan, ...target }, reading) =>
+  "pools: GPUs, drivers, room": ({ plan, ...target }, reading) =>
     plan.tier === "cpu"
       ? []
       : plan.spec.pools.flatMap((pool) => poolFindings({ ...target, plan }, pool, reading)),
 
-  front: frontFindings,
+  "room for all else": frontFindings,
 
-  images: (target, { images }) => imageFindings(target, images),
+  "images and registries": (target, { images }) => imageFindings(target, images),
 };
 
 /** `podFailurePolicy` is on by default since then. */

@@ -51,8 +51,12 @@ describeWithCluster(
       else process.env.KUBECONFIG = before;
     });
     // Of registries other tests say what is found.
-    const preflight = (of: ClusterTarget, probe: ClusterProbe) =>
-      clusterPreflight({ ...of, imageProblems: [] }, probe, async () => ({ kind: "there" }));
+    const preflight = async (of: ClusterTarget, probe: ClusterProbe) => {
+      const checks = await clusterPreflight({ ...of, imageProblems: [] }, probe, async () => ({
+        kind: "there",
+      }));
+      return checks.flatMap(({ findings }) => findings);
+    };
     const whats = async (context: string | null, of: ClusterTarget = target) =>
       (await preflight(of, clusterProbe(context))).map(({ check, what }) => `${check}: ${what}`);
     /** A stack without a file, which is refused like one. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
-import type { Finding } from "../../../scripts/preflight/finding.ts";
+import { checkTable, type Finding } from "../../../scripts/preflight/finding.ts";
 import { clusterPreflight } from "../../../scripts/preflight/preflight.ts";
 import { quantity } from "../../../scripts/preflight/quantity.ts";
 import { clusterTarget } from "../../../scripts/program/cluster-target.ts";
@@ -87,9 +87,14 @@ async function findings(cluster: FakeCluster, values: Values = stack): Promise<r
   const { plan } = checkedPlan(values);
   if (plan.platform !== "kubernetes") throw new Error("not a stack in a cluster");
   const target = { ...clusterTarget(plan, "room"), imageProblems: [] };
-  return clusterPreflight(target, fakeClusterProbe(cluster, plan.cluster.context), async () => ({
-    kind: "there",
-  }));
+  const checks = await clusterPreflight(
+    target,
+    fakeClusterProbe(cluster, plan.cluster.context),
+    async () => ({
+      kind: "there",
+    }),
+  );
+  return checks.flatMap((check) => check.findings);
 }
 
 describe("a cluster with all that a stack needs", () => {
@@ -466,4 +471,16 @@ test.each([
 
 test("what is no quantity is refused", () => {
   expect(() => quantity("16 GB")).toThrow(/no quantity/);
+});
+
+test("the table has a line for all that was looked at", () => {
+  const found = (severity: Finding["severity"]): Finding => ({
+    ...{ severity, check: "kinds", what: "w", why: "y", fix: "f" },
+  });
+  expect(
+    checkTable([
+      { looksAt: "your rights", findings: [] },
+      { looksAt: "engine store", findings: [found("problem"), found("warning"), found("warning")] },
+    ]),
+  ).toBe("CHECK         RESULT\nyour rights   nothing found\nengine store  1 problem, 2 warnings\n");
 });
