@@ -17,15 +17,16 @@ export const command: Command = {
   usage: "[--stack NAME] [--config-file FILE] [--json]",
   details: [
     "--json               {host, findings}; a finding has severity, check, what, why, fix; of a cluster also checks, all that",
-    "                     was looked at: {looksAt, findings}",
+    "                     was looked at: {looksAt, findings}, the number of what was found",
     "Exit code 1 when there is a problem; warnings alone leave it 0.",
   ],
   options: { json: { type: "boolean" } },
   async run({ stack, values }) {
     const { host, findings, checks } = await preflight(stack);
+    const counts = checks?.map(({ looksAt, findings: found }) => ({ looksAt, findings: found.length }));
     process.stdout.write(
       values.json === true
-        ? `${JSON.stringify({ host, checks, findings }, null, 2)}\n`
+        ? `${JSON.stringify({ host, checks: counts, findings }, null, 2)}\n`
         : `${checks === undefined ? "" : `${checkTable(checks)}\n`}${findingsReport(host, findings)}`,
     );
     return findings.some(({ severity }) => severity === "problem") ? EXIT.failed : EXIT.ok;
