@@ -183,6 +183,19 @@ describe("with a kubectl", () => {
     expect(output.text()).toMatch(/llava +STARTING +Deployment +0 of 1 ready/);
   });
 
+  test("status of a stack that sleeps names what wakes it, and is no failure", async () => {
+    kubectl.answers({
+      "get deployments.apps,statefulsets.apps,jobs.batch": {
+        items: [ended("Complete"), llava(0, 0), gateway],
+      },
+      "get pods": { items: [] },
+    });
+    const output = watch(kubectl.run("status"));
+    expect(await output.code).toBe(0);
+    expect(output.text()).toMatch(/llava +SLEEPING +Deployment +0 of 0 ready/);
+    expect(output.text()).toContain("1 server sleeps; `npm run wake -- --stack fake` brings it back.");
+  });
+
   test("logs of a server's pods, and of a build", async () => {
     kubectl.answers({
       "logs --namespace engine-room --tail 5 --prefix --selector app.kubernetes.io/component=triton,":
