@@ -87,7 +87,10 @@ export function silenceFinding(context: string | null, answer: ProbeAnswer): Fin
 
 /** What one call of kubectl prints. @throws UserError with its own last words where it fails. */
 export async function kubectlText(probe: ClusterProbe, args: readonly string[], input = ""): Promise<string> {
-  const answer = await probe.kubectl(args, input);
+  return textOf(probe, args, await probe.kubectl(args, input));
+}
+
+function textOf(probe: ClusterProbe, args: readonly string[], answer: ProbeAnswer): string {
   if (answer.exitCode === 0) return answer.stdout;
   const silence = silenceFinding(probe.context, answer);
   if (silence !== null) throw new UserError(`${silence.what} ${silence.why}\n${silence.fix}`);
@@ -96,10 +99,12 @@ export async function kubectlText(probe: ClusterProbe, args: readonly string[], 
   );
 }
 
-/** Objects of a `kubectl get --output json`. @throws UserError where it fails. */
+/** Objects of a `kubectl get --output json`; none of a kind that the cluster does not know. @throws UserError where it fails. */
 export async function kubectlItems<T>(probe: ClusterProbe, args: readonly string[]): Promise<readonly T[]> {
-  const text = await kubectlText(probe, ["get", ...args, "--output", "json"]);
-  return (JSON.parse(text) as { readonly items: readonly T[] }).items;
+  const words = ["get", ...args, "--output", "json"];
+  const answer = await probe.kubectl(words);
+  if (answer.exitCode !== 0 && /the server doesn't have a resource type/.test(answer.stderr)) return [];
+  return (JSON.parse(textOf(probe, words, answer)) as { readonly items: readonly T[] }).items;
 }
 
 export function lastLine(text: string): string {

@@ -1,6 +1,7 @@
 /** How the workloads that a stack file wants are, from what its cluster has. */
 import type { KubernetesStack } from "../../infra/plan/kubernetes/types.ts";
 import { type ClusterProbe, kubectlItems } from "./kubectl.ts";
+import { type PausedReplicas, readPausedReplicas } from "./scaled-objects.ts";
 
 /** The part of Deployments, StatefulSets and Jobs that is read. */
 export interface WorkloadObject {
@@ -39,8 +40,12 @@ type WorkloadState =
   | "STARTING"
   /** A pod finds no machine, no image, or ends again and again; `why` says it. */
   | "WAITING"
-  /** It is kept at no pod. */
-  | "ASLEEP"
+  /** It has no pod because nobody asks for it; a request starts one. */
+  | "IDLE"
+  /** It is kept at no pod until `npm run wake`. */
+  | "SLEEPING"
+  /** It is kept at no pod, and does not sleep by itself: a gateway, a database. */
+  | "STOPPED"
   /** Of a build: it ended with success. */
   | "DONE"
   | "FAILED"
@@ -59,6 +64,11 @@ export interface WorkloadStatus {
   readonly restarts: number;
   /** In the cluster's own words; absent where all is well. */
   readonly why?: string;
+}
+
+/** Words of kubectl that select a stack's own objects. */
+export function ownSelection({ namespace, selector }: KubernetesStack): readonly string[] {
+  return ["--namespace", namespace.name, "--selector", selectorText(selector)];
 }
 
 /** What a plan has, by kind and name, with labels of its pods. */
@@ -83,19 +93,26 @@ export async function workloadStatuses(
   stack: KubernetesStack,
   probe: ClusterProbe,
 ): Promise<readonly WorkloadStatus[]> {
-  const own = ["--namespace", stack.namespace.name, "--selector", selectorText(stack.selector)];
-  const [workloads, pods] = await Promise.all([
+  const own = ownSelection(stack);
+  const [workloads, pods, paused] = await Promise.all([
     kubectlItems<WorkloadObject>(probe, ["deployments.apps,statefulsets.apps,jobs.batch", ...own]),
     kubectlItems<PodObject>(probe, ["pods", ...own]),
+    readPausedReplicas(stack, probe, own),
   ]);
-  return describeWorkloads(stack, workloads, pods);
+  return describeWorkloads(stack, { workloads, pods, paused });
+}
+
+/** What a cluster has of a stack. */
+interface WorkloadReading {
+  readonly workloads: readonly WorkloadObject[];
+  readonly pods: readonly PodObject[];
+  readonly paused: PausedReplicas;
 }
 
 /** In the order of the plan, then what the plan does not have. Pure. */
 export function describeWorkloads(
   stack: KubernetesStack,
-  workloads: readonly WorkloadObject[],
-  pods: readonly PodObject[],
+  { workloads, pods, paused }: WorkloadReading,
 ): readonly WorkloadStatus[] {
   const all = planned(stack);
   const isSame = (a: { name: string; kind: string }, b: WorkloadObject) =>
@@ -107,7 +124,8 @@ export function describeWorkloads(
         Object.entries(selector).every(([key, value]) => labels[key] === value),
       );
       if (found === undefined) return { name, kind, state: "MISSING", pods: null, restarts: 0 };
-      return { name, kind, restarts: restartsOf(own), ...stateOf(found, own) };
+      const state = stateOf(found, own) ?? withoutPods(stack, name, paused);
+      return { name, kind, restarts: restartsOf(own), ...state };
     }),
     ...workloads
       .filter((one) => !all.some((planned) => isSame(planned, one)))
@@ -121,7 +139,7 @@ export function describeWorkloads(
 export function isServing(statuses: readonly WorkloadStatus[]): boolean {
   return (
     statuses.length > 0 &&
-    statuses.every(({ state }) => ["RUNNING", "DONE", "ASLEEP", "UNPLANNED"].includes(state))
+    statuses.every(({ state }) => ["RUNNING", "DONE", "IDLE", "SLEEPING", "UNPLANNED"].includes(state))
   );
 }
 
@@ -131,10 +149,10 @@ function restartsOf(pods: readonly PodObject[]): number {
     .reduce((sum, { restartCount }) => sum + restartCount, 0);
 }
 
-function stateOf(
-  { kind, spec, status }: WorkloadObject,
-  pods: readonly PodObject[],
-): Pick<WorkloadStatus, "state" | "pods" | "why"> {
+type Condition = Pick<WorkloadStatus, "state" | "pods" | "why">;
+
+/** null: it is kept at no pod. */
+function stateOf({ kind, spec, status }: WorkloadObject, pods: readonly PodObject[]): Condition | null {
   const why = obstacle(pods);
   const waiting = why === undefined ? { state: "STARTING" as const } : { state: "WAITING" as const, why };
   if (kind === "Job") {
@@ -148,8 +166,22 @@ function stateOf(
   // The API's own default.
   const wanted = spec.replicas ?? 1;
   const ready = status?.readyReplicas ?? 0;
-  if (wanted === 0) return { state: "ASLEEP", pods: { ready, wanted } };
+  if (wanted === 0) return null;
   return { ...(ready >= wanted ? { state: "RUNNING" as const } : waiting), pods: { ready, wanted } };
+}
+
+/** Only the load takes a server to zero that has no mark of KEDA's and may have none; somebody did it with the others. */
+function withoutPods(
+  { models, autoscalers }: KubernetesStack,
+  name: string,
+  paused: PausedReplicas,
+): Condition {
+  const pods = { ready: 0, wanted: 0 };
+  if (!models.some((model) => model.name === name))
+    return { state: "STOPPED", pods, why: "somebody scaled it to 0; `npm run up` brings it back" };
+  const owner = autoscalers.find(({ deployment }) => deployment === name);
+  const isByLoad = owner?.replicas.min === 0 && (paused.get(owner.name) ?? null) === null;
+  return { state: isByLoad ? "IDLE" : "SLEEPING", pods };
 }
 
 /** A container that is being made is no obstacle. */

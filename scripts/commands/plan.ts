@@ -7,6 +7,7 @@ import type { GpuPlan } from "../../infra/plan/gpu-stack.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { ConfigError } from "../../infra/problems.ts";
 import { UsageError, UserError } from "../errors.ts";
+import { devicePluginValues } from "../plan/device-plugin-values.ts";
 import { explain, explainableNames } from "../plan/explain.ts";
 import { planReport } from "../plan/report.ts";
 import { checkSupportMatrix, committedProofs, supportMatrix } from "../plan/support-matrix.ts";
@@ -19,10 +20,12 @@ const DEFAULT_STORE_PATH = "/var/lib/engine-room/store";
 export const command: Command = {
   summary:
     "Prints what a stack will build, run and cost, from its file alone; nothing is contacted or changed.",
-  usage: "[--stack NAME] [--config-file FILE] [--json | --explain MODEL] | --support-matrix [--check]",
+  usage:
+    "[--stack NAME] [--config-file FILE] [--json | --explain MODEL | --device-plugin-config] | --support-matrix [--check]",
   details: [
     "--json               the plan as one JSON object {plan, warnings}; {problems} where it fails",
     "--explain MODEL      the commands behind one model, as a person would type them; `encoders` for the encoders",
+    "--device-plugin-config   what NVIDIA's device plugin has to be told of the pools' machines, as values of its Helm chart",
     "--support-matrix     docs/support-matrix.md, made from the catalogue and the records of proof/",
     "--check              with --support-matrix: fail where the file is another",
     "All problems of a stack file are printed at once, and end with exit code 1.",
@@ -30,6 +33,7 @@ export const command: Command = {
   options: {
     json: { type: "boolean" },
     explain: { type: "string" },
+    "device-plugin-config": { type: "boolean" },
     "support-matrix": { type: "boolean" },
     check: { type: "boolean" },
   },
@@ -39,6 +43,10 @@ export const command: Command = {
     const read = () => fromRuntimeConfig(readStackFile(stack).values, projectName());
     if (values.json === true) return printJson(read);
     const { plan, config, warnings } = checkedPlan(read());
+    if (values["device-plugin-config"] === true) {
+      process.stdout.write(devicePluginValues(clusterGpuPlan(plan)));
+      return EXIT.ok;
+    }
     const { explain: name } = values;
     process.stdout.write(
       typeof name === "string"
@@ -52,7 +60,7 @@ export const command: Command = {
 /** Of a stack, as the program gets them. */
 type StackValues = Readonly<Record<string, unknown>>;
 
-const FORMS = ["json", "explain", "support-matrix"] as const;
+const FORMS = ["json", "explain", "device-plugin-config", "support-matrix"] as const;
 
 function refuseCombinations(values: CommandContext["values"]): void {
   const given = FORMS.filter((form) => values[form] !== undefined);
@@ -90,6 +98,11 @@ function prettyJson(value: unknown): string {
 function gpuPlan(plan: StackPlan): GpuPlan {
   if (plan.tier === "gpu") return plan;
   throw new UserError("A stack on a CPU builds no engine; --explain is for stacks on GPUs.");
+}
+
+function clusterGpuPlan(plan: StackPlan): GpuPlan {
+  if (plan.tier === "gpu" && plan.platform !== "docker") return plan;
+  throw new UserError("--device-plugin-config is for stacks on GPUs in a cluster.");
 }
 
 /** What a person mounts at /store: a folder of the machine, or the volume of a stack on Docker. */

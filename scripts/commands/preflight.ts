@@ -1,6 +1,8 @@
 import { clusterName, clusterProbe } from "../cluster/kubectl.ts";
 import { UserError } from "../errors.ts";
-import { type Finding, findingsReport } from "../preflight/finding.ts";
+import { dockerCredentials } from "../images/docker-credentials.ts";
+import { askRegistry } from "../images/registry.ts";
+import { type CheckResult, checkTable, type Finding, findingsReport } from "../preflight/finding.ts";
 import { hostProbe } from "../preflight/host-probe.ts";
 import { clusterPreflight, dockerPreflight, localPreflight } from "../preflight/preflight.ts";
 import { pulumiFindings } from "../preflight/pulumi-check.ts";
@@ -14,24 +16,32 @@ export const command: Command = {
   summary: "Looks whether the machine or the cluster of a stack has what the stack needs; changes nothing.",
   usage: "[--stack NAME] [--config-file FILE] [--json]",
   details: [
-    "--json               {host, findings}; a finding has severity, check, what, why, fix",
+    "--json               {host, findings}; a finding has severity, check, what, why, fix; of a cluster also checks, all that",
+    "                     was looked at: {looksAt, findings}, the number of what was found",
     "Exit code 1 when there is a problem; warnings alone leave it 0.",
   ],
   options: { json: { type: "boolean" } },
   async run({ stack, values }) {
-    const { host, findings } = await preflight(stack);
+    const { host, findings, checks } = await preflight(stack);
+    const counts = checks?.map(({ looksAt, findings: found }) => ({ looksAt, findings: found.length }));
     process.stdout.write(
       values.json === true
-        ? `${JSON.stringify({ host, findings }, null, 2)}\n`
-        : findingsReport(host, findings),
+        ? `${JSON.stringify({ host, checks: counts, findings }, null, 2)}\n`
+        : `${checks === undefined ? "" : `${checkTable(checks)}\n`}${findingsReport(host, findings)}`,
     );
     return findings.some(({ severity }) => severity === "problem") ? EXIT.failed : EXIT.ok;
   },
 };
 
-async function preflight(
-  stack: StackReference,
-): Promise<{ readonly host: string; readonly findings: readonly Finding[] }> {
+interface Preflight {
+  readonly host: string;
+  /** All of them. */
+  readonly findings: readonly Finding[];
+  /** Of a cluster. */
+  readonly checks?: readonly CheckResult[];
+}
+
+async function preflight(stack: StackReference): Promise<Preflight> {
   const plan = readPlan(stack);
   switch (plan.platform) {
     case "local":
@@ -43,8 +53,13 @@ async function preflight(
     }
     case "kubernetes": {
       const { context } = plan.cluster;
-      const findings = await clusterPreflight(clusterTarget(plan, stack.name), clusterProbe(context));
-      return { host: clusterName(context), findings: [...pulumiFindings(findPulumi()), ...findings] };
+      const target = clusterTarget(plan, stack.name);
+      const ask = askRegistry(dockerCredentials());
+      const checks = [
+        { looksAt: "Pulumi CLI of this machine", findings: pulumiFindings(findPulumi()) },
+        ...(await clusterPreflight(target, clusterProbe(context), ask)),
+      ];
+      return { host: clusterName(context), findings: checks.flatMap(({ findings }) => findings), checks };
     }
     default:
       throw new UserError(

@@ -57,6 +57,11 @@ async function inCluster(reference: StackReference): Promise<Report> {
   }
   const isHealthy = servesInCluster(services);
   const lines = workloadLines(services);
+  const sleeping = services.filter(({ state }) => state === "SLEEPING").length;
+  if (sleeping > 0)
+    lines.push(
+      `${sleeping === 1 ? "1 server sleeps" : `${sleeping} servers sleep`}; \`npm run wake -- --stack ${name}\` brings ${sleeping === 1 ? "it" : "them"} back.`,
+    );
   if (!isHealthy)
     lines.push(
       `Not all of them are as the stack file wants them; \`npm run logs\` says more, and ${up} makes what is missing.`,

@@ -1,31 +1,40 @@
 /** Everything that can be wrong with a cluster, one check each: from what the stack needs and what the cluster says. */
-import type { KubernetesStack } from "../../infra/plan/kubernetes/types.ts";
 import type { ClusterTarget } from "../program/cluster-target.ts";
+import { frontFindings } from "./cluster-front.ts";
+import { type ImageAnswers, imageFindings } from "./cluster-images.ts";
+import { askedGroups, kindFindings } from "./cluster-kinds.ts";
 import { poolFindings } from "./cluster-pools.ts";
 import { quotaFindings } from "./cluster-quota.ts";
 import type { ClaimReading, ClassReading, ClusterReading, Questions } from "./cluster-reading.ts";
 import { neededRights, rightsFindings } from "./cluster-rights.ts";
 import { namedSecrets, secretFindings } from "./cluster-secrets.ts";
-import { type Finding, isOlder, problem, warning } from "./finding.ts";
+import { type CheckResult, type Finding, isOlder, problem, warning } from "./finding.ts";
 
-type Check = (target: ClusterTarget, reading: ClusterReading) => readonly Finding[];
+/** What a cluster says, and what registries say of the images that it pulls. */
+interface Readings extends ClusterReading {
+  readonly images: ImageAnswers;
+}
+
+type Check = (target: ClusterTarget, reading: Readings) => readonly Finding[];
 
 /** What a stack has to be asked about. */
 export function clusterQuestions({ stack }: ClusterTarget): Questions {
   return {
     namespace: stack.namespace.name,
     rights: neededRights(stack),
+    groups: askedGroups(stack),
     secrets: [...new Set(namedSecrets(stack).map(({ name }) => name))],
   };
 }
 
-/** All that is wrong, in the order of the table. */
-export function clusterFindings(target: ClusterTarget, reading: ClusterReading): readonly Finding[] {
-  return Object.values(CHECKS).flatMap((check) => check(target, reading));
+/** All that is looked at, in the order of the table, with what is wrong. */
+export function clusterChecks(target: ClusterTarget, reading: Readings): readonly CheckResult[] {
+  return Object.entries(CHECKS).map(([looksAt, check]) => ({ looksAt, findings: check(target, reading) }));
 }
 
+/** By what each looks at, as the table names it. */
 const CHECKS: Readonly<Record<string, Check>> = {
-  version: (_, { version }) =>
+  "version of Kubernetes": (_, { version }) =>
     isOlder(version, LEAST_VERSION)
       ? [
           problem(
@@ -37,14 +46,9 @@ const CHECKS: Readonly<Record<string, Check>> = {
         ]
       : [],
 
-  kinds: ({ stack }, { groupVersions }) =>
-    neededKinds(stack)
-      .filter(({ groupVersion }) => !groupVersions.has(groupVersion))
-      .map(({ groupVersion, why, fix }) =>
-        problem("kinds", `The cluster does not know ${groupVersion}.`, why, fix),
-      ),
+  "kinds and metrics of others": ({ stack }, { kinds }) => kindFindings(stack, kinds),
 
-  rights: (_, { missingRights }) => rightsFindings(missingRights),
+  "your rights": (_, { missingRights }) => rightsFindings(missingRights),
 
   namespace: ({ stack: { namespace } }, { hasNamespace }) =>
     namespace.isCreated || hasNamespace !== false
@@ -58,9 +62,9 @@ const CHECKS: Readonly<Record<string, Check>> = {
           ),
         ],
 
-  secrets: ({ stack }, reading) => secretFindings(stack, reading),
+  Secrets: ({ stack }, reading) => secretFindings(stack, reading),
 
-  store: ({ stack: { store } }, reading) => {
+  "engine store": ({ stack: { store } }, reading) => {
     if (store === null) return [];
     const there = reading.claims?.find(({ name }) => name === store.claim);
     if (store.creation === null) return existingClaim(store.claim, there, reading);
@@ -84,7 +88,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     ];
   },
 
-  databases: ({ stack }, reading) =>
+  "storage of databases": ({ stack }, reading) =>
     [...new Set(stack.databases.map(({ claim }) => claim.storageClass))].flatMap((storageClass) =>
       stack.databases.every(({ claim, name }) =>
         reading.claims?.some((one) => one.name === `${claim.name}-${name}-0`),
@@ -97,7 +101,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
           }),
     ),
 
-  ingress: ({ stack: { ingress } }, { ingressClasses }) =>
+  Ingress: ({ stack: { ingress } }, { ingressClasses }) =>
     ingress === null
       ? []
       : classFindings(ingressClasses, ingress.className, {
@@ -106,9 +110,9 @@ const CHECKS: Readonly<Record<string, Check>> = {
           key: "gateway.ingressClass",
         }),
 
-  quota: (target, reading) => quotaFindings(target.stack, reading),
+  quotas: (target, reading) => quotaFindings(target.stack, reading),
 
-  machines: (_, { nodes, pods }) =>
+  "what may be listed": (_, { nodes, pods }) =>
     nodes !== null && pods !== null
       ? []
       : [
@@ -122,32 +126,18 @@ const CHECKS: Readonly<Record<string, Check>> = {
           ),
         ],
 
-  pools: ({ plan, ...target }, reading) =>
+  "pools: GPUs, drivers, room": ({ plan, ...target }, reading) =>
     plan.tier === "cpu"
       ? []
       : plan.spec.pools.flatMap((pool) => poolFindings({ ...target, plan }, pool, reading)),
 
-  images: ({ stack, imageProblems }) => [
-    ...imageProblems.map(({ reason, fix }) =>
-      problem("images", "Images of the stack can't be pulled.", reason, fix),
-    ),
-    ...[...new Set(stack.images.map(({ reference }) => reference.split("/")[0] ?? ""))]
-      .filter((host) => RESERVED_HOST.test(host))
-      .map((host) =>
-        problem(
-          "images",
-          `No registry answers at ${host}.`,
-          "The name is reserved for documentation (RFC 2606).",
-          "Put your own registry in images.registry.",
-        ),
-      ),
-  ],
+  "room for all else": frontFindings,
+
+  "images and registries": (target, { images }) => imageFindings(target, images),
 };
 
 /** `podFailurePolicy` is on by default since then. */
 const LEAST_VERSION = "1.26";
-
-const RESERVED_HOST = /(^|\.)(example\.(org|com|net)|example|invalid|test)(:\d+)?$/;
 
 /** Drivers of disks that one machine at a time mounts for writing. */
 const ONE_MACHINE: ReadonlySet<string> = new Set([
@@ -160,39 +150,6 @@ const ONE_MACHINE: ReadonlySet<string> = new Set([
   "k8s.io/minikube-hostpath",
   "topolvm.io",
 ]);
-
-/** Kinds that a cluster has only where somebody installed them. */
-function neededKinds({ autoscalers, monitoring, ingress }: KubernetesStack) {
-  return [
-    ...(autoscalers.some(({ mechanism }) => mechanism === "keda")
-      ? [
-          {
-            groupVersion: "keda.sh/v1alpha1",
-            why: "Autoscaling of the stack asks Prometheus through KEDA.",
-            fix: "Install KEDA (https://keda.sh/docs/latest/deploy/).",
-          },
-        ]
-      : []),
-    ...(monitoring === null
-      ? []
-      : [
-          {
-            groupVersion: "monitoring.coreos.com/v1",
-            why: "The stack describes its metrics and alerts to Prometheus' operator.",
-            fix: "Install the operator (https://prometheus-operator.dev).",
-          },
-        ]),
-    ...(ingress !== null && Object.keys(ingress.annotations).some((key) => key.startsWith("cert-manager.io/"))
-      ? [
-          {
-            groupVersion: "cert-manager.io/v1",
-            why: `gateway.tls.issuer asks cert-manager for the certificate of ${ingress.host}.`,
-            fix: "Install it (https://cert-manager.io/docs/installation/), or name a Secret in gateway.tls.secretName.",
-          },
-        ]
-      : []),
-  ];
-}
 
 function existingClaim(
   claim: string,

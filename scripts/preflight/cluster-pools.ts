@@ -2,12 +2,12 @@
 
 import type { ClusterGpuPlan } from "../../infra/plan/gpu-stack.ts";
 import { gpusOf, poolPlacement } from "../../infra/plan/kubernetes/placement.ts";
-import type { PodResources } from "../../infra/plan/kubernetes/pod-types.ts";
-import { slotsPerMachine } from "../../infra/plan/pool-space.ts";
 import type { PoolSpec } from "../../infra/plan/spec.ts";
 import type { ClusterTarget } from "../program/cluster-target.ts";
 import type { ClusterReading, NodeReading } from "./cluster-reading.ts";
+import { sharingFindings } from "./cluster-sharing.ts";
 import { type FreeNode, freeNodes, homelessPods, isOfStack, keptPods, mayRunOn } from "./cluster-space.ts";
+import { freeText, names, wants } from "./cluster-words.ts";
 import { type Finding, problem, warning } from "./finding.ts";
 import { catalogueNameOfLabel, driverVerdict } from "./gpu-facts.ts";
 import { quantity } from "./quantity.ts";
@@ -31,7 +31,7 @@ export function poolFindings(
   const labelled = nodes.filter((node) => mayRunOn({ ...node, taints: [] }, nodeSelector, []));
   const usable = labelled.filter((node) => node.takesPods && mayRunOn(node, nodeSelector, tolerations));
   if (usable.length === 0) return [noMachine(pool, nodeSelector, { nodes, labelled })];
-  const gpu = pool.gpu === null ? [] : gpuFindings(target.plan, pool, usable);
+  const gpu = pool.gpu === null ? [] : gpuFindings(target, pool, usable);
   if (gpu.some(({ check }) => check === "devicePlugin")) return gpu;
   const free = freeNodes(usable, pods ?? [], isOfStack(target.stack));
   return [...gpu, ...roomFindings(target, pool, free)];
@@ -75,31 +75,13 @@ function taintsOf(nodes: readonly NodeReading[]): string {
   return taints.size === 0 ? "no taint" : [...taints].join(", ");
 }
 
-function gpuFindings(
-  plan: ClusterGpuPlan,
-  pool: PoolSpec,
-  usable: readonly NodeReading[],
-): readonly Finding[] {
-  const resource = gpusOf(plan, pool, 1)?.resource ?? "";
-  const count = ({ allocatable }: NodeReading) => quantity(allocatable[resource] ?? "0");
-  const offering = usable.filter((node) => count(node) > 0);
+function gpuFindings(target: GpuTarget, pool: PoolSpec, usable: readonly NodeReading[]): readonly Finding[] {
+  const resource = gpusOf(target.plan, pool, 1)?.resource ?? "";
+  const offering = usable.filter(({ allocatable }) => quantity(allocatable[resource] ?? "0") > 0);
   if (offering.length === 0) return [noResource(pool, resource, usable)];
-  const most = Math.max(...offering.map(count));
-  const planned = slotsPerMachine(pool);
   return [
-    ...(most >= planned
-      ? []
-      : [
-          problem(
-            "sharing",
-            `A machine of the pool ${pool.name} gives out ${most} × ${resource}.`,
-            `The pool is planned with ${planned} a machine (sharing: ${pool.sharing.mode}).`,
-            pool.sharing.mode === "none"
-              ? "Correct pools[].machine or pools[].instanceType of the stack file."
-              : "Configure the device plugin's sharing as pools[].sharing says, or correct that (https://github.com/NVIDIA/k8s-device-plugin#shared-access-to-gpus).",
-          ),
-        ]),
-    ...offering.flatMap((node) => cardFindings(plan, pool, node)),
+    ...sharingFindings({ stack: target.name, pool, resource, offering }),
+    ...offering.flatMap((node) => cardFindings(target.plan, pool, node)),
   ];
 }
 
@@ -204,7 +186,7 @@ function roomFindings({ stack }: GpuTarget, pool: PoolSpec, free: readonly FreeN
       report(
         "room",
         `${homeless.length} of ${kept.length} pods of the pool ${pool.name} find no machine now: ${names(homeless)}.`,
-        `They ask for ${wants(homeless[0]?.pod.resources)}; free are ${free.map(freeText).join("; ")}.`,
+        `They ask for ${wants(homeless[0]?.pod.resources)}; free are ${freeText(free)}.`,
         `${elsewhere}; \`kubectl describe nodes\` says who takes what.`,
       ),
     ];
@@ -219,7 +201,7 @@ function roomFindings({ stack }: GpuTarget, pool: PoolSpec, free: readonly FreeN
           report(
             "room",
             `${stuck.length} of ${builds.length} builds in the pool ${pool.name} find no machine now: ${names(stuck)}.`,
-            `They ask for ${wants(stuck[0]?.pod.resources)}; free are ${free.map(freeText).join("; ")}.`,
+            `They ask for ${wants(stuck[0]?.pod.resources)}; free are ${freeText(free)}.`,
             `${elsewhere}, or build in another pool (models[].buildPool).`,
           ),
         ]),
@@ -234,30 +216,4 @@ function roomFindings({ stack }: GpuTarget, pool: PoolSpec, free: readonly FreeN
           ),
         ]),
   ];
-}
-
-function names(all: readonly { readonly name: string }[]): string {
-  return [...new Set(all.map(({ name }) => name))].join(", ");
-}
-
-const GIB = 2 ** 30;
-
-function wants(resources: PodResources | undefined): string {
-  if (resources === undefined) return "nothing";
-  const { cpuMillis, memoryMiB, gpus } = resources;
-  return [
-    ...(gpus === null ? [] : [`${gpus.count} × ${gpus.resource}`]),
-    `${cpuMillis / 1000} cores`,
-    `${(memoryMiB / 1024).toFixed(1)} GiB`,
-  ].join(", ");
-}
-
-function freeText({ node, free }: FreeNode): string {
-  const devices = Object.entries(free).filter(([key]) => key.includes("/") && !key.startsWith("hugepages"));
-  return [
-    node.name,
-    ...devices.map(([key, amount]) => `${amount} × ${key}`),
-    `${(free.cpu ?? 0).toFixed(1)} cores`,
-    `${((free.memory ?? 0) / GIB).toFixed(1)} GiB`,
-  ].join(" ");
 }

@@ -1,7 +1,7 @@
 /** What a cluster says of itself, by questions that change nothing. */
 import { type ClusterProbe, lastLine, silenceFinding } from "../cluster/kubectl.ts";
+import type { KindReading } from "./cluster-kinds.ts";
 import type { Finding } from "./finding.ts";
-import type { ProbeAnswer } from "./host-probe.ts";
 
 /** What a user may have to be allowed. */
 export interface Right {
@@ -18,6 +18,8 @@ export interface Right {
 export interface Questions {
   readonly namespace: string;
   readonly rights: readonly Right[];
+  /** With their versions: `keda.sh/v1alpha1`. */
+  readonly groups: readonly string[];
   /** Names of Secrets. */
   readonly secrets: readonly string[];
 }
@@ -64,8 +66,7 @@ export interface QuotaReading {
 export interface ClusterReading {
   /** `1.33`. */
   readonly version: string;
-  /** `apps/v1`, of all groups with names. */
-  readonly groupVersions: ReadonlySet<string>;
+  readonly kinds: KindReading;
   readonly hasNamespace: boolean | null;
   readonly nodes: readonly NodeReading[] | null;
   readonly pods: readonly PodReading[] | null;
@@ -82,7 +83,7 @@ export interface ClusterReading {
 /** @returns What was found instead, where no server answers. */
 export async function readCluster(
   probe: ClusterProbe,
-  { namespace, rights, secrets }: Questions,
+  { namespace, rights, groups, secrets }: Questions,
 ): Promise<ClusterReading | Finding> {
   const version = await probe.kubectl(["get", "--raw", "/version"]);
   const silence = silenceFinding(probe.context, version);
@@ -92,8 +93,7 @@ export async function readCluster(
   const list = (...args: string[]) => items(probe, args);
   const own = ["--namespace", namespace];
   // No more at a time: each is a process, and many clusters start a program that logs in for each.
-  const [groups, namespaces, nodes, pods] = await Promise.all([
-    probe.kubectl(["get", "--raw", "/apis"]),
+  const [namespaces, nodes, pods] = await Promise.all([
     probe.kubectl(["get", "namespace", namespace, "--ignore-not-found", "--output", "name"]),
     list("nodes"),
     list("pods", "--all-namespaces", "--field-selector", "status.phase!=Succeeded,status.phase!=Failed"),
@@ -104,12 +104,17 @@ export async function readCluster(
     list("persistentvolumeclaims", ...own),
     list("resourcequotas", ...own),
   ]);
+  const kinds = new Map<string, ReadonlySet<string> | null>();
+  for (const group of groups) {
+    const found = await kindsOf(probe, group);
+    if (found !== undefined) kinds.set(group, found);
+  }
   const secretKeys = new Map<string, ReadonlySet<string> | null>();
   for (const name of secrets) secretKeys.set(name, await keysOf(probe, name, namespace));
   return {
     // `33+` at some vendors.
     version: `${major}.${Number.parseInt(minor, 10)}`,
-    groupVersions: groupVersions(groups),
+    kinds,
     hasNamespace: namespaces.exitCode === 0 ? namespaces.stdout.trim() !== "" : null,
     nodes: nodes?.map(nodeReading) ?? null,
     pods: pods?.map(podReading) ?? null,
@@ -150,12 +155,18 @@ async function items(probe: ClusterProbe, args: readonly string[]): Promise<read
   return exitCode === 0 ? (JSON.parse(stdout) as { readonly items: readonly ApiObject[] }).items : null;
 }
 
-function groupVersions({ exitCode, stdout }: ProbeAnswer): ReadonlySet<string> {
-  if (exitCode !== 0) return new Set();
-  const { groups } = JSON.parse(stdout) as {
-    readonly groups: readonly { readonly versions: readonly { readonly groupVersion: string }[] }[];
-  };
-  return new Set(groups.flatMap(({ versions }) => versions.map(({ groupVersion }) => groupVersion)));
+/** As {@link KindReading} has them; undefined where the user may not ask. */
+async function kindsOf(
+  probe: ClusterProbe,
+  groupVersion: string,
+): Promise<ReadonlySet<string> | null | undefined> {
+  const { exitCode, stdout, stderr } = await probe.kubectl(["get", "--raw", `/apis/${groupVersion}`]);
+  if (exitCode !== 0) {
+    if (/\(NotFound\)/.test(stderr)) return new Set();
+    return /\(ServiceUnavailable\)/.test(stderr) ? null : undefined;
+  }
+  const { resources } = JSON.parse(stdout) as { readonly resources: readonly { readonly kind: string }[] };
+  return new Set(resources.map(({ kind }) => kind));
 }
 
 function nodeReading({ metadata, spec, status }: ApiObject): NodeReading {

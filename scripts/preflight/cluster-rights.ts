@@ -34,6 +34,27 @@ const IN_NAMESPACE: readonly Kind[] = [
   { group: "policy", resource: "poddisruptionbudgets", isNeeded: always },
   { group: "networking.k8s.io", resource: "networkpolicies", isNeeded: always },
   { group: "networking.k8s.io", resource: "ingresses", isNeeded: ({ ingress }) => ingress !== null },
+  { group: "gateway.networking.k8s.io", resource: "httproutes", isNeeded: ({ route }) => route !== null },
+  {
+    group: "autoscaling",
+    resource: "horizontalpodautoscalers",
+    isNeeded: ({ autoscalers }) => autoscalers.some(({ mechanism }) => mechanism === "hpa"),
+  },
+  {
+    group: "keda.sh",
+    resource: "scaledobjects",
+    isNeeded: ({ autoscalers }) => autoscalers.some(({ mechanism }) => mechanism === "keda"),
+  },
+  {
+    group: "monitoring.coreos.com",
+    resource: "servicemonitors",
+    isNeeded: ({ monitoring }) => monitoring !== null,
+  },
+  {
+    group: "monitoring.coreos.com",
+    resource: "prometheusrules",
+    isNeeded: ({ monitoring }) => monitoring !== null,
+  },
 ];
 
 const IN_CLUSTER: readonly Kind[] = [
@@ -45,11 +66,20 @@ const IN_CLUSTER: readonly Kind[] = [
   },
 ];
 
-/** Of `npm run logs`, `connect` and what uses it. */
-const OF_TOOLS = [
-  { group: "", resource: "pods/log", verb: "get" },
-  { group: "", resource: "pods/portforward", verb: "create" },
-] as const;
+/** Of commands that look at a stack that is up, or put it to sleep; by their kind, with who needs it. */
+const OF_TOOLS = {
+  "pods/log": { group: "", verb: "get", users: "`npm run logs` needs it." },
+  "pods/portforward": {
+    group: "",
+    verb: "create",
+    users: "`npm run connect` and the commands that reach the stack through it need it.",
+  },
+  "deployments/scale": { group: "apps", verb: "patch", users: "`npm run sleep` and `wake` need it." },
+} as const;
+
+function isTool(resource: string): resource is keyof typeof OF_TOOLS {
+  return Object.hasOwn(OF_TOOLS, resource);
+}
 
 /** Of all pods of a stack, only to look. */
 const READ_ONLY: ReadonlySet<string> = new Set(["pods"]);
@@ -79,7 +109,7 @@ export function neededRights(stack: KubernetesStack): readonly Right[] {
   return [
     ...of(IN_NAMESPACE, namespace),
     ...of(IN_CLUSTER, null),
-    ...OF_TOOLS.map((right) => ({ ...right, namespace })),
+    ...Object.entries(OF_TOOLS).map(([resource, { group, verb }]) => ({ group, resource, verb, namespace })),
   ];
 }
 
@@ -97,15 +127,12 @@ export function rightsFindings(missing: readonly Right[] | null): readonly Findi
   const kinds = [...new Set(missing.map(kindOf))];
   return kinds.map((kind) => {
     const rights = missing.filter((right) => kindOf(right) === kind);
-    const isOfTools = kind.includes("/") && !kind.includes(".");
-    const namespace = rights[0]?.namespace ?? null;
-    const report = isOfTools ? warning : problem;
+    const { resource = "", namespace = null } = rights[0] ?? {};
+    const report = isTool(resource) ? warning : problem;
     return report(
       "rights",
       `You may not ${rights.map(({ verb }) => verb).join(", ")} ${kind} in ${namespace === null ? "the cluster" : `the namespace ${namespace}`}.`,
-      isOfTools
-        ? "`npm run logs`, `connect` and the commands that reach the stack through it need it."
-        : "`npm run up` and `down` need it.",
+      isTool(resource) ? OF_TOOLS[resource].users : "`npm run up` and `down` need it.",
       FIXES[kind] ??
         `Ask whoever owns the cluster for it: a Role with ${kind}, and a RoleBinding to your user${namespace === null ? ", of the whole cluster" : ""}.`,
     );

@@ -97,7 +97,7 @@ function minus(a: Amounts, b: Amounts): Amounts {
 }
 
 /**
- * Puts pods on machines, first fit, those with most GPUs first, as a scheduler could.
+ * Puts pods on machines that they may run on, first fit, those with most GPUs first, as a scheduler could.
  *
  * @returns Those that found none.
  */
@@ -108,8 +108,11 @@ export function homelessPods(nodes: readonly FreeNode[], pods: readonly PlannedP
     .toSorted((a, b) => gpus(b) - gpus(a) || b.pod.resources.memoryMiB - a.pod.resources.memoryMiB)
     .filter(({ pod }) => {
       const wanted = podRequests(pod.resources);
-      const index = left.findIndex((free) =>
-        Object.entries(wanted).every(([key, amount]) => (free[key] ?? 0) >= amount),
+      const { nodeSelector, tolerations } = pod.placement;
+      const index = left.findIndex(
+        (free, position) =>
+          Object.entries(wanted).every(([key, amount]) => (free[key] ?? 0) >= amount) &&
+          mayRunOn((nodes[position] as FreeNode).node, nodeSelector, tolerations),
       );
       const found = left[index];
       if (found === undefined) return true;

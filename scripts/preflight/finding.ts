@@ -1,4 +1,5 @@
 /** What a preflight finds on a host. */
+import { textTable } from "../plan/text-table.ts";
 
 export interface Finding {
   /** `problem`: `npm run up` would fail, or what it brings up would. `warning`: it may. */
@@ -9,6 +10,27 @@ export interface Finding {
   /** With the numbers that decide. */
   readonly why: string;
   readonly fix: string;
+}
+
+/** One thing that was looked at, and what is wrong with it. */
+export interface CheckResult {
+  /** For people: `engine store`. */
+  readonly looksAt: string;
+  readonly findings: readonly Finding[];
+}
+
+/** A line for each: how much there is to read of it. What could not be looked at has a finding of its own. */
+export function checkTable(results: readonly CheckResult[]): string {
+  const rows = results.map(({ looksAt, findings }) => {
+    const problems = findings.filter(({ severity }) => severity === "problem").length;
+    const warnings = findings.length - problems;
+    const words = [
+      ...(problems === 0 ? [] : [problems === 1 ? "1 problem" : `${problems} problems`]),
+      ...(warnings === 0 ? [] : [warnings === 1 ? "1 warning" : `${warnings} warnings`]),
+    ];
+    return [looksAt, words.join(", ") || "nothing found"];
+  });
+  return `${textTable([{ title: "CHECK" }, { title: "RESULT" }], rows, { indent: 0 }).join("\n")}\n`;
 }
 
 export function problem(check: string, what: string, why: string, fix: string): Finding {

@@ -4,16 +4,18 @@ import { findPython, PythonMissingError } from "../../components/local/provider/
 import { stackStatus } from "../../components/local/provider/status.ts";
 import type { LocalPlan } from "../../infra/plan/cpu-stack.ts";
 import type { ClusterProbe } from "../cluster/kubectl.ts";
+import type { AskRegistry } from "../images/registry.ts";
 import type { ClusterTarget } from "../program/cluster-target.ts";
 import type { DockerTarget } from "../program/docker-target.ts";
 import { projectRoot } from "../program/stack-file.ts";
 import { stackPaths } from "../stack/backend.ts";
-import { clusterFindings, clusterQuestions } from "./cluster-checks.ts";
+import { clusterChecks, clusterQuestions } from "./cluster-checks.ts";
+import { readImages } from "./cluster-images.ts";
 import { readCluster } from "./cluster-reading.ts";
 import { dockerFindings, engineFinding } from "./docker-checks.ts";
 import { dockerNeeds } from "./docker-needs.ts";
 import { readDocker } from "./docker-reading.ts";
-import type { Finding } from "./finding.ts";
+import type { CheckResult, Finding } from "./finding.ts";
 import type { HostProbe } from "./host-probe.ts";
 import { localFindings } from "./local-checks.ts";
 import { readMachine } from "./machine-reading.ts";
@@ -30,13 +32,18 @@ export async function dockerPreflight(target: DockerTarget, probe: HostProbe): P
   return dockerFindings(needs, { uri, engine, machine });
 }
 
-/** @returns What is wrong; where the API server gives no answer, that alone. */
+/** @returns All that was looked at, with what is wrong; where the API server gives no answer, that alone. */
 export async function clusterPreflight(
   target: ClusterTarget,
   probe: ClusterProbe,
-): Promise<readonly Finding[]> {
-  const reading = await readCluster(probe, clusterQuestions(target));
-  return "severity" in reading ? [reading] : clusterFindings(target, reading);
+  ask: AskRegistry,
+): Promise<readonly CheckResult[]> {
+  const [reading, images] = await Promise.all([
+    readCluster(probe, clusterQuestions(target)),
+    readImages(target.stack.images, ask),
+  ]);
+  if ("severity" in reading) return [{ looksAt: "API server", findings: [reading] }];
+  return clusterChecks(target, { ...reading, images });
 }
 
 /** @param stack - Its name: the ports of a stack that runs are its own. */

@@ -2,7 +2,10 @@
 import type { GpuSharing } from "../spec.ts";
 
 /** Of NVIDIA's device plugin, for whole GPUs and for shares of them. */
-const GPU_RESOURCE = "nvidia.com/gpu";
+export const GPU_RESOURCE = "nvidia.com/gpu";
+
+/** The same of shares, where its configuration says `renameByDefault`. */
+export const SHARED_GPU_RESOURCE = `${GPU_RESOURCE}.shared`;
 
 /**
  * Resource by which NVIDIA's device plugin gives out a pool's GPUs. Partitions have resources of their own (its strategy

@@ -8,7 +8,8 @@ export interface FakeCluster {
   /** Instead of all answers. */
   readonly fails?: Partial<ProbeAnswer>;
   readonly minor?: string;
-  readonly groupVersions?: readonly string[];
+  /** By group and version; null: registered, and nothing answers. */
+  readonly kinds?: Readonly<Record<string, readonly string[] | null>>;
   readonly hasNamespace?: boolean;
   /** By plural; null: the user may not list them. */
   readonly lists?: Readonly<Record<string, readonly Json[] | null>>;
@@ -20,11 +21,11 @@ export interface FakeCluster {
 
 const ok = (stdout: string): ProbeAnswer => ({ exitCode: 0, stdout, stderr: "" });
 
-export const forbidden: ProbeAnswer = {
-  exitCode: 1,
-  stdout: "",
-  stderr: 'Error from server (Forbidden): it is forbidden: User "me" cannot list it',
-};
+function refusal(reason: string, words: string): ProbeAnswer {
+  return { exitCode: 1, stdout: "", stderr: `Error from server (${reason}): ${words}` };
+}
+
+const forbidden = refusal("Forbidden", 'it is forbidden: User "me" cannot list it');
 
 /** A machine that takes pods. */
 export function node(
@@ -83,10 +84,11 @@ export function fakeClusterProbe(cluster: FakeCluster, context: string | null = 
       if (verb !== "get") throw new Error(`kubectl ${verb} changes something, or nobody expects it`);
       if (what === "--raw") {
         if (rest[0] === "/version") return ok(JSON.stringify({ major: "1", minor: cluster.minor ?? "33+" }));
-        const versions = cluster.groupVersions ?? ["apps/v1"];
-        return ok(
-          JSON.stringify({ groups: [{ versions: versions.map((groupVersion) => ({ groupVersion })) }] }),
-        );
+        const kinds = cluster.kinds?.[(rest[0] ?? "").replace(/^\/apis\//, "")];
+        if (kinds === undefined)
+          return refusal("NotFound", "the server could not find the requested resource");
+        if (kinds === null) return refusal("ServiceUnavailable", "the server is currently unable");
+        return ok(JSON.stringify({ resources: kinds.map((kind) => ({ name: kind, kind })) }));
       }
       if (what === "namespace") return ok(cluster.hasNamespace === false ? "" : `namespace/${rest[0]}\n`);
       if (what === "secret") {

@@ -20,6 +20,8 @@ export interface FakeKubectl {
   readonly folder: string;
   /** Runs a command of the project with it. */
   run(...words: string[]): ChildProcess;
+  /** The same with another stack file. */
+  runFor(stackFile: string, ...words: string[]): ChildProcess;
   /** @param targets - Ports of this machine by `NAMESPACE/SERVICE:PORT`. */
   targets(targets: Readonly<Record<string, number>>): void;
   /** What is printed for calls that begin so. */
@@ -50,22 +52,24 @@ export function fakeKubectl(): FakeKubectl {
   write("package.json", { type: "module" });
   write("targets.json", {});
   write("answers.json", {});
+  const runFor = (file: string, command = "", ...words: readonly string[]) =>
+    spawn(
+      process.execPath,
+      ["scripts/cli.mjs", command, ...words, "--stack", "fake", "--config-file", file],
+      {
+        cwd: projectRoot,
+        env: {
+          ...process.env,
+          PATH: `${folder}${delimiter}${process.env.PATH}`,
+          FAKE_CLUSTER: folder,
+        },
+        stdio: ["ignore", "pipe", "pipe"],
+      },
+    );
   return {
     folder,
-    run: (command = "", ...words) =>
-      spawn(
-        process.execPath,
-        ["scripts/cli.mjs", command, ...words, "--stack", "fake", "--config-file", stackFile],
-        {
-          cwd: projectRoot,
-          env: {
-            ...process.env,
-            PATH: `${folder}${delimiter}${process.env.PATH}`,
-            FAKE_CLUSTER: folder,
-          },
-          stdio: ["ignore", "pipe", "pipe"],
-        },
-      ),
+    run: (...words) => runFor(stackFile, ...words),
+    runFor,
     targets: (targets) => write("targets.json", targets),
     answers: (answers) => write("answers.json", answers),
     pids: (service) => lines(`${service}.pids`).map(Number),

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
-import type { Finding } from "../../../scripts/preflight/finding.ts";
+import { checkTable, type Finding } from "../../../scripts/preflight/finding.ts";
 import { clusterPreflight } from "../../../scripts/preflight/preflight.ts";
 import { quantity } from "../../../scripts/preflight/quantity.ts";
 import { clusterTarget } from "../../../scripts/program/cluster-target.ts";
@@ -37,6 +37,32 @@ const stack: Values = {
   ],
   models: [{ name: "llava", model: "llava-1.5-7b", flavour: "llava" }],
 };
+const scaled: Values = {
+  ...stack,
+  engines: { whenFull: "stopServer" },
+  models: [{ name: "llava", model: "llava-1.5-7b", flavour: "llava", replicas: 2, minReplicas: 1 }],
+};
+const METRICS = "external.metrics.k8s.io/v1beta1";
+const KEDA = { "keda.sh/v1alpha1": ["ScaledObject"], [METRICS]: ["ExternalMetricValueList"] };
+/** One GPU, for two pods, one of which builds. */
+const sharedIn = (mode: "timeSlicing" | "mps"): Values => ({
+  ...stack,
+  encoders: false,
+  engines: { whenFull: "stopServer" },
+  pools: [
+    {
+      name: "gpu",
+      machine: { gpu: "L40S", gpus: 1, vcpus: 32, memoryGiB: 128, networkMbps: 10_000 },
+      nodeSelector: { "nvidia.com/gpu.product": "NVIDIA-L40S" },
+      sharing: { mode, replicas: 2 },
+    },
+  ],
+});
+const onCpus: Values = {
+  platform: "kubernetes",
+  tier: "cpu",
+  models: [{ name: "smollm2", model: "smollm2-135m-instruct" }],
+};
 const named: Values = {
   ...stack,
   engineStore: { existingClaim: "store" },
@@ -56,12 +82,19 @@ const pod = (namespace: string, requests: Values, labels: Values = {}) => ({
 });
 const OWN = { "app.kubernetes.io/instance": "room", "app.kubernetes.io/name": "engine-room" };
 
-/** Without what the lock file says of images, which other tests do. */
+/** Without what the lock file and registries say of images, which other tests do. */
 async function findings(cluster: FakeCluster, values: Values = stack): Promise<readonly Finding[]> {
   const { plan } = checkedPlan(values);
   if (plan.platform !== "kubernetes") throw new Error("not a stack in a cluster");
   const target = { ...clusterTarget(plan, "room"), imageProblems: [] };
-  return clusterPreflight(target, fakeClusterProbe(cluster, plan.cluster.context));
+  const checks = await clusterPreflight(
+    target,
+    fakeClusterProbe(cluster, plan.cluster.context),
+    async () => ({
+      kind: "there",
+    }),
+  );
+  return checks.flatMap((check) => check.findings);
 }
 
 describe("a cluster with all that a stack needs", () => {
@@ -77,6 +110,13 @@ describe("a cluster with all that a stack needs", () => {
         secrets: { hub: ["token"], pull: [".dockerconfigjson"] },
       },
       named,
+    ],
+    [
+      "more GPUs than planned, each shared as planned",
+      withNode(
+        l40s("8", { "nvidia.com/gpu.replicas": "2", "nvidia.com/gpu.sharing-strategy": "time-slicing" }),
+      ),
+      sharedIn("timeSlicing"),
     ],
     [
       "GPUs that its own pods have",
@@ -138,7 +178,7 @@ const wrong: Readonly<
         ingressclasses: [{ metadata: { name: "nginx" }, spec: { controller: "k8s.io/ingress-nginx" } }],
       },
     },
-    ["problem", "kinds", /cert-manager\.io\/v1.*certificate of models\.example\.net/],
+    ["problem", "kinds", /cert-manager\.io\/v1.*certificate of the host name/],
     { ...stack, gateway: { hostname: "models.example.net", ingressClass: "nginx", tls: { issuer: "ours" } } },
   ],
   "no default class of Ingresses": [
@@ -156,7 +196,59 @@ const wrong: Readonly<
   ],
   "rights for tools alone": [
     { ...healthy, denied: ["create pods/portforward"] },
-    ["warning", "rights", /create pods\/portforward.*npm run logs/],
+    ["warning", "rights", /create pods\/portforward.*npm run connect/],
+  ],
+  "rights to put servers to sleep": [
+    { ...healthy, denied: ["patch deployments/scale"] },
+    ["warning", "rights", /patch deployments\/scale\.apps.*npm run sleep/],
+  ],
+  "rights for the kinds of others": [
+    { ...healthy, kinds: KEDA, denied: ["create scaledobjects"] },
+    ["problem", "rights", /create scaledobjects\.keda\.sh in the namespace engine-room/],
+    scaled,
+  ],
+  "no KEDA": [
+    { ...healthy, kinds: { [METRICS]: ["ExternalMetricValueList"] } },
+    ["problem", "kinds", /does not know ScaledObject of keda\.sh\/v1alpha1/],
+    scaled,
+  ],
+  "half of KEDA's kinds": [
+    { ...healthy, kinds: { ...KEDA, "keda.sh/v1alpha1": ["ScaledJob"] } },
+    ["problem", "kinds", /does not know ScaledObject of keda/],
+    scaled,
+  ],
+  "no metrics server of KEDA": [
+    { ...healthy, kinds: { "keda.sh/v1alpha1": ["ScaledObject"] } },
+    [
+      "problem",
+      "kinds",
+      /does not know external\.metrics\.k8s\.io\/v1beta1\. HorizontalPodAutoscalers that KEDA/,
+    ],
+    scaled,
+  ],
+  "a metrics server that is away": [
+    { ...healthy, kinds: { [METRICS]: null } },
+    [
+      "problem",
+      "kinds",
+      /Nothing answers for external\.metrics\.k8s\.io\/v1beta1\..*`autoscaling\.mechanism: hpa`/,
+    ],
+    { ...scaled, autoscaling: { mechanism: "hpa" } },
+  ],
+  "no metrics for `mechanism: hpa`": [
+    healthy,
+    ["problem", "kinds", /does not know external\.metrics.*`autoscaling\.mechanism: hpa`/],
+    { ...scaled, autoscaling: { mechanism: "hpa" } },
+  ],
+  "a Prometheus operator without rules": [
+    { ...healthy, kinds: { "monitoring.coreos.com/v1": ["ServiceMonitor"] } },
+    ["problem", "kinds", /does not know PrometheusRule of monitoring\.coreos\.com\/v1/],
+    { ...stack, monitoring: "prometheus-operator" },
+  ],
+  "no Gateway API": [
+    { ...healthy, kinds: { "gateway.networking.k8s.io/v1": ["Gateway"] } },
+    ["problem", "kinds", /does not know HTTPRoute of gateway\.networking\.k8s\.io\/v1/],
+    { ...stack, gateway: { hostname: "models.example.net", route: { gateway: "shared" } } },
   ],
   "no namespace": [
     { ...healthy, hasNamespace: false },
@@ -227,6 +319,30 @@ const wrong: Readonly<
     }),
     ["problem", "sharing", /gives out 1 × nvidia\.com\/gpu\. .*planned with 2/],
   ],
+  "more shares of a GPU than planned": [
+    withNode(l40s("4")),
+    [
+      "problem",
+      "sharing",
+      /gpu-0 of the pool gpu gives out 4 × .*too many; .*planned with 2 .*timeSlicing, 2 replicas/,
+    ],
+    sharedIn("timeSlicing"),
+  ],
+  "fewer shares than planned": [
+    withNode(l40s("1")),
+    ["problem", "sharing", /gives out 1 × nvidia\.com\/gpu\. These are too few/],
+    sharedIn("timeSlicing"),
+  ],
+  "shares that the machine's labels count otherwise": [
+    withNode(l40s("4", { "nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "1" })),
+    ["problem", "sharing", /label nvidia\.com\/gpu\.replicas is 4; .*planned with 2/],
+    sharedIn("timeSlicing"),
+  ],
+  "GPUs that are shared in another way": [
+    withNode(l40s("2", { "nvidia.com/gpu.sharing-strategy": "time-slicing" })),
+    ["problem", "sharing", /sharing-strategy is time-slicing; .*mps, 2 replicas/],
+    sharedIn("mps"),
+  ],
   "less memory than its name says": [
     withNode(l40s("2", { "nvidia.com/gpu.memory": "23000" })),
     ["problem", "gpus", /has 23000 MiB/],
@@ -246,6 +362,52 @@ const wrong: Readonly<
   "no GPU for a server beside the old one": [
     { lists: { ...healthy.lists, pods: [pod("other", { "nvidia.com/gpu": "1" })] } },
     ["warning", "room", /No new pod of llava finds a machine/],
+  ],
+  "cores that others have, of a stack without GPUs": [
+    {
+      lists: {
+        nodes: [CPU],
+        storageclasses: [STANDARD],
+        pods: [
+          {
+            ...pod("other", { cpu: "31" }),
+            spec: { nodeName: "cpu-0", containers: [{ resources: { requests: { cpu: "31" } } }] },
+          },
+        ],
+      },
+    },
+    [
+      "warning",
+      "room",
+      /\d of 5 pods that need no GPU find no machine now: .*free are cpu-0 0\.5 cores 128\.0 GiB/,
+    ],
+    onCpus,
+  ],
+  "machines that are too small for a server of a CPU": [
+    {
+      lists: { nodes: [node("small-0", { allocatable: { memory: "2500Mi" } })], storageclasses: [STANDARD] },
+    },
+    ["problem", "room", /no machine has that when it is empty/],
+    onCpus,
+  ],
+  "no machine for a stack without GPUs": [
+    { lists: { nodes: [node("cpu-0", { unschedulable: true })], storageclasses: [STANDARD] } },
+    ["problem", "machines", /takes pods of the stack that need no GPU/],
+    onCpus,
+  ],
+  "no cores for gateway and databases beside the pools' pods": [
+    {
+      lists: {
+        ...healthy.lists,
+        nodes: [l40s("2", {}, { allocatable: { "nvidia.com/gpu": "2", cpu: "3600m" } })],
+      },
+    },
+    [
+      "warning",
+      "room",
+      /^warning room: 3 of 3 pods that need no GPU find no machine now: mongo, vector, gateway\..*beside the pods of pools/,
+    ],
+    { ...stack, models: [{ name: "llava", model: "llava-1.5-7b", flavour: "llava", rollout: "inPlace" }] },
   ],
   "nodes that the user may not see": [
     { lists: { ...healthy.lists, nodes: null } },
@@ -286,6 +448,8 @@ describe("what is wrong is found, and nothing else", () => {
   test.each(Object.keys(wrong))("%s", async (name) => {
     const [cluster, [severity, check, words], values] = wrong[name] ?? expect.fail();
     const all = await findings(cluster, values);
+    if (check === "sharing" && values !== undefined)
+      expect(all[0]?.fix).toContain("`npm run plan -- --stack room --device-plugin-config`");
     const sentences = all.map((one) => `${one.severity} ${one.check}: ${one.what} ${one.why}`);
     expect(sentences).toHaveLength(1);
     expect(sentences[0]).toMatch(words);
@@ -307,4 +471,16 @@ test.each([
 
 test("what is no quantity is refused", () => {
   expect(() => quantity("16 GB")).toThrow(/no quantity/);
+});
+
+test("the table has a line for all that was looked at", () => {
+  const found = (severity: Finding["severity"]): Finding => ({
+    ...{ severity, check: "kinds", what: "w", why: "y", fix: "f" },
+  });
+  expect(
+    checkTable([
+      { looksAt: "your rights", findings: [] },
+      { looksAt: "engine store", findings: [found("problem"), found("warning"), found("warning")] },
+    ]),
+  ).toBe("CHECK         RESULT\nyour rights   nothing found\nengine store  1 problem, 2 warnings\n");
 });

@@ -9,8 +9,8 @@ import {
 import { clusterTarget } from "../../../scripts/program/cluster-target.ts";
 import { type FakeKubectl, fakeKubectl, STACK, watch } from "./fake-kubectl.ts";
 
-function stackOf() {
-  const { plan } = checkedPlan(STACK);
+function stackOf(values: Readonly<Record<string, unknown>> = STACK) {
+  const { plan } = checkedPlan(values);
   if (plan.platform !== "kubernetes") throw new Error("not a stack in a cluster");
   return clusterTarget(plan, "fake").stack;
 }
@@ -43,11 +43,18 @@ describe("states from what the cluster has", () => {
     ["all of it", [ended("Complete"), llava(1), gateway], [], ["DONE", "RUNNING", "RUNNING"], true],
     ["nothing", [], [], ["MISSING", "MISSING", "MISSING"], false],
     [
-      "a model that sleeps",
+      "a model that was put to sleep",
       [ended("Complete"), llava(0, 0), gateway],
       [],
-      ["DONE", "ASLEEP", "RUNNING"],
+      ["DONE", "SLEEPING", "RUNNING"],
       true,
+    ],
+    [
+      "a gateway that somebody scaled to zero",
+      [ended("Complete"), llava(1), workload("Deployment", "gateway", {}, 0)],
+      [],
+      ["DONE", "RUNNING", "STOPPED"],
+      false,
     ],
     [
       "a model that loads",
@@ -75,14 +82,39 @@ describe("states from what the cluster has", () => {
       true,
     ],
   ] as const)("%s", (_, workloads, pods, states, serves) => {
-    const found = describeWorkloads(stack, workloads, pods);
+    const found = describeWorkloads(stack, { workloads, pods, paused: new Map() });
     expect(found.map(({ state }) => state)).toEqual(states);
     expect(isServing(found)).toBe(serves);
   });
 
+  test.each([
+    [0, "0", "SLEEPING"],
+    [0, null, "IDLE"],
+    // Nothing but a hand does it.
+    [1, null, "SLEEPING"],
+  ] as const)("at zero, with minReplicas %s and KEDA's annotation %s", (minReplicas, annotation, state) => {
+    const { models, ...rest } = STACK;
+    const scaled = stackOf({
+      ...rest,
+      engines: { whenFull: "stopServer" },
+      models: models.map((model) => ({ ...model, replicas: 2, minReplicas })),
+    });
+    const found = describeWorkloads(scaled, {
+      workloads: [ended("Complete"), llava(0, 0), gateway],
+      pods: [],
+      paused: new Map([["llava", annotation]]),
+    });
+    expect(found.find(({ name }) => name === "llava")).toMatchObject({ state });
+    expect(isServing(found)).toBe(true);
+  });
+
   test("a failed build has the Job's own words", () => {
     expect(
-      describeWorkloads(stack, [ended("Failed", "Job was active longer than specified deadline")], [])[0],
+      describeWorkloads(stack, {
+        workloads: [ended("Failed", "Job was active longer than specified deadline")],
+        pods: [],
+        paused: new Map(),
+      })[0],
     ).toEqual({
       name: build,
       kind: "Job",
@@ -113,7 +145,11 @@ describe("states from what the cluster has", () => {
       4,
     ],
   ])("a pod that does not start says why: %j", (status, why, restarts) => {
-    const found = describeWorkloads(stack, [llava(0)], [podOf(status)]);
+    const found = describeWorkloads(stack, {
+      workloads: [llava(0)],
+      pods: [podOf(status)],
+      paused: new Map(),
+    });
     expect(found.find(({ name }) => name === "llava")).toEqual({
       name: "llava",
       kind: "Deployment",
@@ -145,6 +181,19 @@ describe("with a kubectl", () => {
     expect(await output.code).toBe(1);
     expect(output.text()).toMatch(new RegExp(`${build} +DONE +Job\\n`));
     expect(output.text()).toMatch(/llava +STARTING +Deployment +0 of 1 ready/);
+  });
+
+  test("status of a stack that sleeps names what wakes it, and is no failure", async () => {
+    kubectl.answers({
+      "get deployments.apps,statefulsets.apps,jobs.batch": {
+        items: [ended("Complete"), llava(0, 0), gateway],
+      },
+      "get pods": { items: [] },
+    });
+    const output = watch(kubectl.run("status"));
+    expect(await output.code).toBe(0);
+    expect(output.text()).toMatch(/llava +SLEEPING +Deployment +0 of 0 ready/);
+    expect(output.text()).toContain("1 server sleeps; `npm run wake -- --stack fake` brings it back.");
   });
 
   test("logs of a server's pods, and of a build", async () => {
