@@ -63,7 +63,7 @@ const KINDS: readonly NeededKind[] = [
     kind: "Certificate",
     isNeeded: ({ ingress }) =>
       Object.keys(ingress?.annotations ?? {}).some((key) => key.startsWith("cert-manager.io/")),
-    why: "gateway.tls.issuer asks cert-manager for the certificate of the host name.",
+    why: "gateway.tls names an issuer of cert-manager, which is asked for the certificate of the host name.",
     fix: "Install it (https://cert-manager.io/docs/installation/), or name a Secret in gateway.tls.secretName.",
   },
 ];

@@ -1,6 +1,21 @@
 /** What a cluster says of itself, by questions that change nothing. */
 import { type ClusterProbe, lastLine, silenceFinding } from "../cluster/kubectl.ts";
 import type { KindReading } from "./cluster-kinds.ts";
+import {
+  type ApiObject,
+  type ClaimReading,
+  type ClassReading,
+  claimReading,
+  classReading,
+  type NodeReading,
+  nodeReading,
+  type PodReading,
+  podReading,
+  type QuotaReading,
+  quotaReading,
+  type VolumeReading,
+  volumeReading,
+} from "./cluster-objects.ts";
 import type { Finding } from "./finding.ts";
 
 /** What a user may have to be allowed. */
@@ -22,44 +37,8 @@ export interface Questions {
   readonly groups: readonly string[];
   /** Names of Secrets. */
   readonly secrets: readonly string[];
-}
-
-export interface NodeReading {
-  readonly name: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly taints: readonly { readonly key: string; readonly value?: string; readonly effect: string }[];
-  /** Whether the scheduler may put pods on it: ready, and not cordoned. */
-  readonly takesPods: boolean;
-  /** Quantities by resource. */
-  readonly allocatable: Readonly<Record<string, string>>;
-}
-
-/** A pod that has not ended. */
-export interface PodReading {
-  readonly namespace: string;
-  readonly labels: Readonly<Record<string, string>>;
-  /** null: it waits for a machine. */
-  readonly node: string | null;
-  /** Quantities that each of its containers asks for. */
-  readonly requests: readonly Readonly<Record<string, string>>[];
-}
-
-export interface ClassReading {
-  readonly name: string;
-  /** Of volumes: the driver. Of ingresses: the controller. */
-  readonly maker: string;
-  readonly isDefault: boolean;
-}
-
-export interface ClaimReading {
-  readonly name: string;
-  readonly phase: string;
-}
-
-export interface QuotaReading {
-  readonly name: string;
-  readonly hard: Readonly<Record<string, string>>;
-  readonly used: Readonly<Record<string, string>>;
+  /** Names of PersistentVolumes. */
+  readonly volumes: readonly string[];
 }
 
 /** null, wherever it stands: the user may not look. */
@@ -68,12 +47,15 @@ export interface ClusterReading {
   readonly version: string;
   readonly kinds: KindReading;
   readonly hasNamespace: boolean | null;
+  readonly namespaceLabels: Readonly<Record<string, string>> | null;
   readonly nodes: readonly NodeReading[] | null;
   readonly pods: readonly PodReading[] | null;
   readonly storageClasses: readonly ClassReading[] | null;
   readonly ingressClasses: readonly ClassReading[] | null;
   readonly claims: readonly ClaimReading[] | null;
   readonly quotas: readonly QuotaReading[] | null;
+  /** By name, of those that were asked for and may be looked at; null: there is none. */
+  readonly volumes: ReadonlyMap<string, VolumeReading | null>;
   /** Keys by Secret; of one that is not there, none. */
   readonly secretKeys: ReadonlyMap<string, ReadonlySet<string> | null>;
   /** Those that the user lacks. */
@@ -83,7 +65,7 @@ export interface ClusterReading {
 /** @returns What was found instead, where no server answers. */
 export async function readCluster(
   probe: ClusterProbe,
-  { namespace, rights, groups, secrets }: Questions,
+  { namespace, rights, groups, secrets, volumes: volumeNames }: Questions,
 ): Promise<ClusterReading | Finding> {
   const version = await probe.kubectl(["get", "--raw", "/version"]);
   const silence = silenceFinding(probe.context, version);
@@ -93,8 +75,8 @@ export async function readCluster(
   const list = (...args: string[]) => items(probe, args);
   const own = ["--namespace", namespace];
   // No more at a time: each is a process, and many clusters start a program that logs in for each.
-  const [namespaces, nodes, pods] = await Promise.all([
-    probe.kubectl(["get", "namespace", namespace, "--ignore-not-found", "--output", "name"]),
+  const [ownNamespace, nodes, pods] = await Promise.all([
+    named(probe, "namespace", namespace),
     list("nodes"),
     list("pods", "--all-namespaces", "--field-selector", "status.phase!=Succeeded,status.phase!=Failed"),
   ]);
@@ -111,17 +93,24 @@ export async function readCluster(
   }
   const secretKeys = new Map<string, ReadonlySet<string> | null>();
   for (const name of secrets) secretKeys.set(name, await keysOf(probe, name, namespace));
+  const volumes = new Map<string, VolumeReading | null>();
+  for (const name of volumeNames) {
+    const found = await named(probe, "persistentvolume", name);
+    if (found !== undefined) volumes.set(name, found === null ? null : volumeReading(found));
+  }
   return {
     // `33+` at some vendors.
     version: `${major}.${Number.parseInt(minor, 10)}`,
     kinds,
-    hasNamespace: namespaces.exitCode === 0 ? namespaces.stdout.trim() !== "" : null,
+    hasNamespace: ownNamespace === undefined ? null : ownNamespace !== null,
+    namespaceLabels: ownNamespace?.metadata.labels ?? null,
     nodes: nodes?.map(nodeReading) ?? null,
     pods: pods?.map(podReading) ?? null,
     storageClasses: storageClasses?.map(classReading) ?? null,
     ingressClasses: ingressClasses?.map(classReading) ?? null,
     claims: claims?.map(claimReading) ?? null,
     quotas: quotas?.map(quotaReading) ?? null,
+    volumes,
     secretKeys,
     missingRights: await missingRights(probe, rights),
   };
@@ -137,22 +126,18 @@ function refused(words: string): Finding {
   };
 }
 
-/** An object as `kubectl get --output json` prints it. */
-interface ApiObject {
-  readonly metadata: {
-    readonly name: string;
-    readonly namespace?: string;
-    readonly labels?: Readonly<Record<string, string>>;
-    readonly annotations?: Readonly<Record<string, string>>;
-  };
-  readonly spec?: Readonly<Record<string, unknown>>;
-  readonly status?: Readonly<Record<string, unknown>>;
-  readonly provisioner?: string;
-}
-
 async function items(probe: ClusterProbe, args: readonly string[]): Promise<readonly ApiObject[] | null> {
   const { exitCode, stdout } = await probe.kubectl(["get", ...args, "--output", "json"]);
   return exitCode === 0 ? (JSON.parse(stdout) as { readonly items: readonly ApiObject[] }).items : null;
+}
+
+/** null: there is none; undefined: the user may not look. */
+async function named(probe: ClusterProbe, kind: string, name: string): Promise<ApiObject | null | undefined> {
+  const { exitCode, stdout } = await probe.kubectl([
+    ...["get", kind, name, "--ignore-not-found", "--output", "json"],
+  ]);
+  if (exitCode !== 0) return undefined;
+  return stdout.trim() === "" ? null : (JSON.parse(stdout) as ApiObject);
 }
 
 /** As {@link KindReading} has them; undefined where the user may not ask. */
@@ -167,62 +152,6 @@ async function kindsOf(
   }
   const { resources } = JSON.parse(stdout) as { readonly resources: readonly { readonly kind: string }[] };
   return new Set(resources.map(({ kind }) => kind));
-}
-
-function nodeReading({ metadata, spec, status }: ApiObject): NodeReading {
-  const { unschedulable = false, taints = [] } = (spec ?? {}) as {
-    readonly unschedulable?: boolean;
-    readonly taints?: NodeReading["taints"];
-  };
-  const { allocatable = {}, conditions = [] } = (status ?? {}) as {
-    readonly allocatable?: NodeReading["allocatable"];
-    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
-  };
-  const isReady = conditions.some((one) => one.type === "Ready" && one.status === "True");
-  return {
-    name: metadata.name,
-    labels: metadata.labels ?? {},
-    taints,
-    takesPods: isReady && !unschedulable,
-    allocatable,
-  };
-}
-
-function podReading({ metadata, spec }: ApiObject): PodReading {
-  const { nodeName = null, containers = [] } = (spec ?? {}) as {
-    readonly nodeName?: string;
-    readonly containers?: readonly {
-      readonly resources?: { readonly requests?: Readonly<Record<string, string>> };
-    }[];
-  };
-  return {
-    namespace: metadata.namespace ?? "",
-    labels: metadata.labels ?? {},
-    node: nodeName,
-    requests: containers.map(({ resources }) => resources?.requests ?? {}),
-  };
-}
-
-/** Of both kinds of classes. */
-const IS_DEFAULT = /^(storageclass|ingressclass)\.kubernetes\.io\/is-default-class$/;
-
-function classReading({ metadata, provisioner, spec }: ApiObject): ClassReading {
-  const annotations = Object.entries(metadata.annotations ?? {});
-  return {
-    name: metadata.name,
-    maker: provisioner ?? String(spec?.controller ?? ""),
-    isDefault: annotations.some(([key, value]) => IS_DEFAULT.test(key) && value === "true"),
-  };
-}
-
-function claimReading({ metadata, status }: ApiObject): ClaimReading {
-  return { name: metadata.name, phase: String(status?.phase ?? "") };
-}
-
-function quotaReading({ metadata, spec, status }: ApiObject): QuotaReading {
-  const { hard = {} } = (spec ?? {}) as { readonly hard?: Readonly<Record<string, string>> };
-  const { used = {} } = (status ?? {}) as { readonly used?: Readonly<Record<string, string>> };
-  return { name: metadata.name, hard, used };
 }
 
 /** Names alone: what stands behind them stays in kubectl. */

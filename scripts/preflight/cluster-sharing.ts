@@ -1,7 +1,7 @@
 /** Whether machines give out as many GPUs, or parts of them, as a pool was planned with. Pure. */
 import { slotsPerMachine } from "../../infra/plan/pool-space.ts";
 import type { GpuSharing, PoolSpec } from "../../infra/plan/spec.ts";
-import type { NodeReading } from "./cluster-reading.ts";
+import type { NodeReading } from "./cluster-objects.ts";
 import { type Finding, problem } from "./finding.ts";
 import { quantity } from "./quantity.ts";
 

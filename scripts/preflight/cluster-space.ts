@@ -1,7 +1,8 @@
 /** What machines of a cluster have left for a stack. Pure. */
 import type { PodPlan, PodResources, Toleration } from "../../infra/plan/kubernetes/pod-types.ts";
 import type { KubernetesStack } from "../../infra/plan/kubernetes/types.ts";
-import type { ClusterReading, NodeReading, PodReading } from "./cluster-reading.ts";
+import type { NodeReading, PodReading } from "./cluster-objects.ts";
+import type { ClusterReading } from "./cluster-reading.ts";
 import { quantity } from "./quantity.ts";
 
 /** Amounts by resource: cores, bytes, counts. */

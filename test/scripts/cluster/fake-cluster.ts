@@ -10,7 +10,10 @@ export interface FakeCluster {
   readonly minor?: string;
   /** By group and version; null: registered, and nothing answers. */
   readonly kinds?: Readonly<Record<string, readonly string[] | null>>;
-  readonly hasNamespace?: boolean;
+  /** Labels of the stack's namespace; null: there is none. Absent: the stack itself has made it. */
+  readonly namespaceLabels?: Readonly<Record<string, string>> | null;
+  /** PersistentVolumes by name. */
+  readonly volumes?: Readonly<Record<string, Json>>;
   /** By plural; null: the user may not list them. */
   readonly lists?: Readonly<Record<string, readonly Json[] | null>>;
   /** Keys by Secret. */
@@ -90,7 +93,14 @@ export function fakeClusterProbe(cluster: FakeCluster, context: string | null = 
         if (kinds === null) return refusal("ServiceUnavailable", "the server is currently unable");
         return ok(JSON.stringify({ resources: kinds.map((kind) => ({ name: kind, kind })) }));
       }
-      if (what === "namespace") return ok(cluster.hasNamespace === false ? "" : `namespace/${rest[0]}\n`);
+      if (what === "namespace") {
+        const { namespaceLabels: labels = { "app.kubernetes.io/instance": "room" } } = cluster;
+        return ok(labels === null ? "" : JSON.stringify({ metadata: { name: rest[0], labels } }));
+      }
+      if (what === "persistentvolume") {
+        const volume = cluster.volumes?.[rest[0] ?? ""];
+        return ok(volume === undefined ? "" : JSON.stringify({ metadata: { name: rest[0] }, ...volume }));
+      }
       if (what === "secret") {
         if (!args.some((arg) => arg.startsWith("go-template=")))
           throw new Error("values of a Secret were asked for");

@@ -80,6 +80,28 @@ const pod = (namespace: string, requests: Values, labels: Values = {}) => ({
   metadata: { name: "p", namespace, labels },
   spec: { nodeName: "gpu-0", containers: [{ resources: { requests } }] },
 });
+const claimThere = ({ storage = "200Gi", ...spec }: Values = {}): FakeCluster => ({
+  lists: {
+    ...healthy.lists,
+    persistentvolumeclaims: [
+      {
+        metadata: { name: "engine-store" },
+        spec: {
+          storageClassName: "nfs-client",
+          accessModes: ["ReadWriteMany"],
+          resources: { requests: { storage } },
+          volumeName: "pvc-1",
+          ...spec,
+        },
+        status: { phase: "Bound" },
+      },
+    ],
+  },
+});
+const volume = (phase: string, storageClassName: string, claimRef?: Values) => ({
+  spec: { storageClassName, ...(claimRef === undefined ? {} : { claimRef }) },
+  status: { phase },
+});
 const OWN = { "app.kubernetes.io/instance": "room", "app.kubernetes.io/name": "engine-room" };
 
 /** Without what the lock file and registries say of images, which other tests do. */
@@ -110,6 +132,13 @@ describe("a cluster with all that a stack needs", () => {
         secrets: { hub: ["token"], pull: [".dockerconfigjson"] },
       },
       named,
+    ],
+    ["no namespace yet", { ...healthy, namespaceLabels: null }, stack],
+    ["the claim that an earlier stack left, smaller than now", claimThere({ storage: "100Gi" }), stack],
+    [
+      "a volume that is free",
+      { ...healthy, volumes: { disk: volume("Available", "") } },
+      { ...stack, engineStore: { existingVolume: "disk" } },
     ],
     [
       "more GPUs than planned, each shared as planned",
@@ -251,9 +280,45 @@ const wrong: Readonly<
     { ...stack, gateway: { hostname: "models.example.net", route: { gateway: "shared" } } },
   ],
   "no namespace": [
-    { ...healthy, hasNamespace: false },
+    { ...healthy, namespaceLabels: null },
     ["problem", "namespace", /no namespace engine-room/],
     named,
+  ],
+  "somebody's namespace": [
+    { ...healthy, namespaceLabels: {} },
+    ["problem", "namespace", /engine-room is there already.*It is somebody's/],
+  ],
+  "another stack's namespace": [
+    { ...healthy, namespaceLabels: { "app.kubernetes.io/instance": "kitchen" } },
+    ["problem", "namespace", /The stack kitchen has made it/],
+  ],
+  "a claim that was made otherwise": [
+    claimThere({ storageClassName: "slow", accessModes: ["ReadWriteOnce"], storage: "300Gi" }),
+    [
+      "problem",
+      "claim",
+      /Its class is slow, and nfs-client is asked for; its mode is ReadWriteOnce, and ReadWriteMany is asked for; it asks for 300Gi, and 200Gi is less/,
+    ],
+  ],
+  "no volume of the name": [
+    healthy,
+    ["problem", "volume", /no volume disk/],
+    { ...stack, engineStore: { existingVolume: "disk" } },
+  ],
+  "a volume that another claim has": [
+    { ...healthy, volumes: { disk: volume("Bound", "", { namespace: "a", name: "b" }) } },
+    ["problem", "volume", /disk is Bound.*claim a\/b/],
+    { ...stack, engineStore: { existingVolume: "disk" } },
+  ],
+  "a volume that another claim had": [
+    { ...healthy, volumes: { disk: volume("Released", "", { namespace: "a", name: "b" }) } },
+    ["problem", "volume", /disk is Released.*claim a\/b/],
+    { ...stack, engineStore: { existingVolume: "disk" } },
+  ],
+  "a volume of another class": [
+    { ...healthy, volumes: { disk: volume("Available", "nfs") } },
+    ["problem", "volume", /of the class nfs.*asks for the class none/],
+    { ...stack, engineStore: { existingVolume: "disk" } },
   ],
   "no Secret": [
     {
