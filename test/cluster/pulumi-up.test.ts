@@ -21,7 +21,10 @@ describeWithCluster(
     const { api } = cluster;
     let stack: PulumiStack;
 
-    const replicas = async () => ((await api.get(server))?.spec as { replicas?: number }).replicas;
+    async function replicas(): Promise<number | undefined> {
+      const { spec } = (await api.get(server)) ?? {};
+      return (spec as { readonly replicas?: number } | undefined)?.replicas;
+    }
 
     beforeAll(async () => {
       stack = new PulumiStack(cluster, config);
