@@ -22,8 +22,8 @@ describeWithCluster(
     let stack: PulumiStack;
 
     async function replicas(): Promise<number | undefined> {
-      const { spec } = (await api.get(server)) ?? {};
-      return (spec as { readonly replicas?: number } | undefined)?.replicas;
+      const deployment = await api.get(server);
+      return (deployment?.spec as { readonly replicas?: number } | undefined)?.replicas;
     }
 
     beforeAll(async () => {
