@@ -17,8 +17,9 @@ import type { ClusterPlan } from "./plan/kubernetes/cluster-plan.ts";
 import { clusterImageNames, clusterImages } from "./plan/kubernetes/images.ts";
 import { sourcesSha256 } from "./project-files.ts";
 
-/** Absolute path of the lock file. */
-export const IMAGE_LOCK_FILE = fileURLToPath(new URL("../images.lock.json", import.meta.url));
+/** Path of the lock file: that of the project, or ENGINE_ROOM_IMAGE_LOCK, for images of one's own. */
+export const IMAGE_LOCK_FILE =
+  process.env.ENGINE_ROOM_IMAGE_LOCK ?? fileURLToPath(new URL("../images.lock.json", import.meta.url));
 
 /** Images of a stack on a Docker host: which are needed, what is known of them, and what each is. */
 export function planImages(plan: DockerCpuPlan | DockerGpuPlan): {

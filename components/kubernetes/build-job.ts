@@ -52,20 +52,13 @@ export abstract class BuildJob extends pulumi.ComponentResource {
           annotations: { "pulumi.com/replaceUnready": "true" },
         },
         spec: {
-          backoffLimit: plan.backoffLimit,
+          // The builder tries again itself what may succeed, such as downloads. To end the Job by exit code instead would
+          // leave `up` waiting: of failed Jobs, Pulumi's provider knows this reason and the deadline only.
+          backoffLimit: 0,
           activeDeadlineSeconds: plan.deadlineSeconds,
           podFailurePolicy: {
-            rules: [
-              // Drained, or in the way of something more urgent: no failure of the build.
-              {
-                action: "Ignore",
-                onPodConditions: [{ type: "DisruptionTarget", status: "True" }],
-              },
-              {
-                action: "FailJob",
-                onExitCodes: { operator: "In", values: [...plan.fatalExitCodes] },
-              },
-            ],
+            // Drained, or in the way of something more urgent: no failure of the build.
+            rules: [{ action: "Ignore", onPodConditions: [{ type: "DisruptionTarget", status: "True" }] }],
           },
           template: podTemplate(plan.pod, args, { isTask: true }),
         },

@@ -2,6 +2,7 @@
 import { PersistentVolumeClaim } from "@pulumi/kubernetes/core/v1/persistentVolumeClaim.js";
 import * as pulumi from "@pulumi/pulumi";
 import type { StorePlan } from "../../infra/plan/kubernetes/types.ts";
+import { keptAnnotations } from "./objects.ts";
 
 interface EngineStoreArgs {
   readonly plan: StorePlan;
@@ -36,7 +37,7 @@ export class EngineStore extends pulumi.ComponentResource {
           labels: { ...labels },
           // A class that waits for its first pod leaves it pending, and one that was left is bound already: of such a
           // class the provider only takes the first for ready. The builds that mount it tell what is wrong with it.
-          annotations: { "pulumi.com/skipAwait": "true" },
+          annotations: { ...keptAnnotations(), "pulumi.com/skipAwait": "true" },
         },
         spec: {
           accessModes: [accessMode],

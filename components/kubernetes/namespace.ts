@@ -3,6 +3,7 @@ import { Namespace as NamespaceObject } from "@pulumi/kubernetes/core/v1/namespa
 import { ResourceQuota } from "@pulumi/kubernetes/core/v1/resourceQuota.js";
 import * as pulumi from "@pulumi/pulumi";
 import type { NamespacePlan, QuotaPlan } from "../../infra/plan/kubernetes/types.ts";
+import { keptAnnotations } from "./objects.ts";
 
 interface NamespaceArgs {
   readonly plan: NamespacePlan;
@@ -32,7 +33,7 @@ export class Namespace extends pulumi.ComponentResource {
   #createNamespace(name: string, plan: NamespacePlan, adopting: pulumi.ProviderResource): NamespaceObject {
     return new NamespaceObject(
       `${name}-namespace`,
-      { metadata: { name: plan.name, labels: { ...plan.labels } } },
+      { metadata: { name: plan.name, labels: { ...plan.labels }, annotations: keptAnnotations() } },
       // Whatever is in it goes with it: engines, documents.
       { parent: this, provider: adopting, retainOnDelete: true },
     );

@@ -1,7 +1,7 @@
 /** Small objects that several components make. */
 import { ConfigMap } from "@pulumi/kubernetes/core/v1/configMap.js";
 import { Service } from "@pulumi/kubernetes/core/v1/service.js";
-import type * as pulumi from "@pulumi/pulumi";
+import * as pulumi from "@pulumi/pulumi";
 import type { PlannedConfig } from "../../infra/plan/kubernetes/pod-types.ts";
 import type { ServicePlan } from "../../infra/plan/kubernetes/types.ts";
 
@@ -10,6 +10,14 @@ import type { ServicePlan } from "../../infra/plan/kubernetes/types.ts";
  * seconds at least.
  */
 const SKIP_AWAIT = { "pulumi.com/skipAwait": "true" } as const;
+
+/**
+ * Of what `down` leaves: the stack owns its fields, and its next `up` may change them. Without a name of the owner each one
+ * that begins anew is another owner, in conflict with the one before; another stack's is one, and is refused.
+ */
+export function keptAnnotations(): Record<string, string> {
+  return { "pulumi.com/patchFieldManager": `engine-room-${pulumi.getStack()}` };
+}
 
 interface ObjectArgs<Plan> {
   readonly plan: Plan;

@@ -118,7 +118,8 @@ function providers({ context }: KubernetesStack): {
 } {
   const args = context === null ? {} : { context };
   return {
-    cluster: new Provider("cluster", args),
+    // Who has changed a field that the stack file decides, such as the number of a model's servers, is overruled.
+    cluster: new Provider("cluster", { ...args, enablePatchForce: true }),
     adopting: new Provider("cluster-adopting", { ...args, upsertExistingObjects: true }),
   };
 }

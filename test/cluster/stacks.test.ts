@@ -4,19 +4,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { stringify } from "yaml";
-import { checkedPlan } from "../../infra/checked-plan.ts";
-import { fromRuntimeConfig } from "../../infra/config/config.ts";
-import { projectName, projectRoot, readStackFile, stackReference } from "../../scripts/program/stack-file.ts";
+import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { bringUp, claimVolumes } from "../harness/kubernetes/bring-up.ts";
 import { describeWithCluster } from "../harness/kubernetes/describe.ts";
 import { SchemaCheck } from "../harness/kubernetes/kubeconform.ts";
-import { addNodes, poolNodes, removeNodes } from "../harness/kubernetes/nodes.ts";
+import { addNodes, removeNodes } from "../harness/kubernetes/nodes.ts";
 import type { KubernetesObject } from "../harness/kubernetes/objects.ts";
 import { renderedObjects } from "../harness/kubernetes/rendered.ts";
 import { removeNamespace, takenForGranted } from "../harness/kubernetes/scenes.ts";
-import { poolsOf } from "../harness/kubernetes/stack-pools.ts";
-
-const machinesWithoutGpu = poolsOf(join(projectRoot, "Pulumi.onprem.yaml")).filter(({ gpu }) => gpu === null);
+import { nodesOf } from "../harness/kubernetes/stack-pools.ts";
 
 /** Stack files, and what is in them where the project has no file of its own. */
 const STACKS: Readonly<Record<string, string | Readonly<Record<string, unknown>>>> = {
@@ -139,20 +135,6 @@ function written(folder: string, values: Readonly<Record<string, unknown>>): str
   const entries = Object.entries(values).map(([key, value]) => [`engine-room:${key}`, value]);
   writeFileSync(file, stringify({ config: Object.fromEntries(entries) }));
   return file;
-}
-
-function nodesOf(file: string): KubernetesObject[] {
-  const { values } = readStackFile(stackReference("tests", file));
-  const { plan } = checkedPlan(fromRuntimeConfig(values, projectName()));
-  if (plan.platform !== "kubernetes") throw new Error(`${file} is no stack in a cluster.`);
-  if (plan.tier === "cpu")
-    return machinesWithoutGpu.flatMap((pool) =>
-      poolNodes(pool, { labels: plan.cluster.machines.nodeSelector }),
-    );
-  return plan.spec.pools.flatMap((pool) => {
-    const { nodeSelector = {}, gpuResource = null } = plan.cluster.pools[pool.name] ?? {};
-    return poolNodes(pool, { labels: nodeSelector, ...(gpuResource === null ? {} : { gpuResource }) });
-  });
 }
 
 /** Services that the values of an output name: `http://gateway.models.svc:8080/v1`. */

@@ -23,12 +23,6 @@ import { priorityClass } from "./priorities.ts";
 import type { BuildPlan } from "./types.ts";
 import { sharedMemory, storeVolume } from "./volumes.ts";
 
-/** A hub that refuses for now, or a machine that goes: downloads go on where they were. */
-const RETRIES = 2;
-
-/** A wrong spec, a wrong machine, no access, a wrong answer: `ExitCode` of engine_builder and of encoder_builder. */
-const FATAL_EXIT_CODES = [2, 3, 4, 10] as const;
-
 /** For the Job's own end, after its deadline. */
 const SPARE_SECONDS = 120;
 
@@ -77,8 +71,6 @@ function job(
     key,
     pod: made,
     models,
-    backoffLimit: RETRIES,
-    fatalExitCodes: FATAL_EXIT_CODES,
     deadlineSeconds,
     awaitSeconds: deadlineSeconds + SPARE_SECONDS,
   };

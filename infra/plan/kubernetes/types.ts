@@ -69,10 +69,6 @@ export interface BuildPlan {
   readonly pod: PodPlan;
   /** Models of the stack that need what it makes; none for the encoders. */
   readonly models: readonly string[];
-  /** Tries after the first one. */
-  readonly backoffLimit: number;
-  /** Exit codes after which another try would end the same way. */
-  readonly fatalExitCodes: readonly number[];
   /** From its start, the wait for a machine included. */
   readonly deadlineSeconds: number;
   /** How long `up` waits for it. */

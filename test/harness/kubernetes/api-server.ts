@@ -115,6 +115,14 @@ export class ApiServer {
     await this.#call("PATCH", path, { query, contentType: "application/merge-patch+json", body: fields });
   }
 
+  /** As `kubectl scale` does it, which makes its user the owner of the number, but not of none. */
+  async scale(reference: ObjectReference, replicas: number): Promise<void> {
+    const path = `${await this.#collection(reference)}/${reference.metadata.name}/scale`;
+    const query = { fieldManager: FIELD_MANAGER };
+    const body = { spec: { replicas } };
+    await this.#call("PATCH", path, { query, contentType: "application/merge-patch+json", body });
+  }
+
   /** As a drain of its node would have it go. @throws ApiError with status 429 where a budget forbids it. */
   async evict(pod: ObjectReference): Promise<void> {
     const path = `${await this.#collection(pod)}/${pod.metadata.name}/eviction`;

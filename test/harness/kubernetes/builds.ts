@@ -1,3 +1,4 @@
+import type { ApiServer } from "./api-server.ts";
 import type { KubernetesObject } from "./objects.ts";
 
 const STAGE = "pod-container-running-failed.stage.kwok.x-k8s.io";
@@ -10,14 +11,38 @@ interface PodTemplate {
 export function failingJob(job: KubernetesObject, exitCode: number): KubernetesObject {
   const spec = job.spec as { readonly template: PodTemplate };
   const { metadata = {} } = spec.template;
+  const { labels, annotations } = failure(exitCode);
   const asked = {
-    labels: { ...metadata.labels, [STAGE]: "true" },
+    labels: { ...metadata.labels, ...labels },
+    annotations: { ...metadata.annotations, ...annotations },
+  };
+  return { ...job, spec: { ...spec, template: { ...spec.template, metadata: { ...metadata, ...asked } } } };
+}
+
+/**
+ * The same for a pod that has not begun to run.
+ *
+ * @param message - What its container leaves behind, as plain YAML: no colon.
+ */
+export function failPod(
+  api: ApiServer,
+  pod: KubernetesObject,
+  exitCode: number,
+  message: string,
+): Promise<void> {
+  const { labels, annotations } = failure(exitCode);
+  return api.patch(pod, {
+    metadata: { labels, annotations: { ...annotations, [`${STAGE}/message`]: message } },
+  });
+}
+
+function failure(exitCode: number) {
+  return {
+    labels: { [STAGE]: "true" },
     annotations: {
-      ...metadata.annotations,
       [`${STAGE}/exit-code`]: `${exitCode}`,
       [`${STAGE}/delay`]: "0s",
       [`${STAGE}/jitter-delay`]: "0s",
     },
   };
-  return { ...job, spec: { ...spec, template: { ...spec.template, metadata: { ...metadata, ...asked } } } };
 }

@@ -1,5 +1,6 @@
 /** One cluster for all test files of the project `cluster`, or why there is none. */
 import type { TestProject } from "vitest/node";
+import { missingPulumiPrograms } from "../pulumi-programs.ts";
 import { ApiServer } from "./api-server.ts";
 import { applyAll, customResourceDefinitions } from "./apply.ts";
 import { type Connection, startCluster } from "./cluster.ts";
@@ -34,6 +35,12 @@ export default async function setup(project: TestProject): Promise<() => Promise
   }
   const seconds = (performance.now() - started) / 1000;
   report(`Started a Kubernetes cluster at ${cluster.connection.server} in ${seconds.toFixed(1)} s`);
+  const missing = missingPulumiPrograms("kubernetes");
+  report(
+    missing === undefined
+      ? "Stacks come up in it by the Pulumi CLI, and through its API."
+      : `Stacks come up in it through its API alone, for there is ${missing}.`,
+  );
   project.provide("kubernetes", { connection: cluster.connection, modules });
   return () => cluster.stop();
 }

@@ -1,11 +1,48 @@
+import { join } from "node:path";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../../infra/config/config.ts";
+import type { ClusterPlan } from "../../../infra/plan/kubernetes/cluster-plan.ts";
 import type { PoolSpec } from "../../../infra/plan/spec.ts";
-import { projectName, readStackFile, stackReference } from "../../../scripts/program/stack-file.ts";
+import {
+  projectName,
+  projectRoot,
+  readStackFile,
+  stackReference,
+} from "../../../scripts/program/stack-file.ts";
+import { poolNodes } from "./nodes.ts";
+import type { KubernetesObject } from "./objects.ts";
+
+function planOf(stackFile: string) {
+  const { values } = readStackFile(stackReference("tests", stackFile));
+  return checkedPlan(fromRuntimeConfig(values, projectName())).plan;
+}
 
 /** Pools of a stack file, resolved; none for a stack without GPUs. @throws ConfigError with the problems of the file. */
 export function poolsOf(stackFile: string): readonly PoolSpec[] {
-  const { values } = readStackFile(stackReference("tests", stackFile));
-  const { plan } = checkedPlan(fromRuntimeConfig(values, projectName()));
+  const plan = planOf(stackFile);
   return "spec" in plan ? plan.spec.pools : [];
+}
+
+/** @throws Error where the stack file is none of a stack in a cluster. */
+export function clusterPlanOf(stackFile: string): ClusterPlan {
+  const plan = planOf(stackFile);
+  if (plan.platform !== "kubernetes") throw new Error(`${stackFile} is no stack in a cluster.`);
+  return plan;
+}
+
+/** Nodes on which all of a stack has room, as its owner labels them. */
+export function nodesOf(stackFile: string): KubernetesObject[] {
+  const plan = clusterPlanOf(stackFile);
+  if (plan.tier === "cpu")
+    return machinesWithoutGpu().flatMap((pool) =>
+      poolNodes(pool, { labels: plan.cluster.machines.nodeSelector }),
+    );
+  return plan.spec.pools.flatMap((pool) => {
+    const { nodeSelector = {}, gpuResource = null } = plan.cluster.pools[pool.name] ?? {};
+    return poolNodes(pool, { labels: nodeSelector, ...(gpuResource === null ? {} : { gpuResource }) });
+  });
+}
+
+function machinesWithoutGpu(): readonly PoolSpec[] {
+  return poolsOf(join(projectRoot, "Pulumi.onprem.yaml")).filter(({ gpu }) => gpu === null);
 }

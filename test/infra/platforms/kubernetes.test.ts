@@ -185,6 +185,10 @@ describe("a stack", async () => {
     return `kubernetes:networking.k8s.io/v1:NetworkPolicy policies-${name} in policies`;
   }
 
+  test("overrules who has changed what the stack file decides", () => {
+    expect(named("cluster").inputs.enablePatchForce).toBe("true");
+  });
+
   test("keeps its namespace and its engines when it goes, and finds them again", () => {
     const kept = stack.resources.filter(({ options }) => options.retainOnDelete);
     expect(kept.map(({ name, provider }) => [name, last(provider ?? "")]).sort()).toEqual([
@@ -192,7 +196,13 @@ describe("a stack", async () => {
       ["store-claim", "cluster-adopting"],
     ]);
     expect(named("cluster-adopting").inputs.upsertExistingObjects).toBe("true");
+    expect(named("cluster-adopting").inputs).not.toHaveProperty("enablePatchForce");
     expect(named("cluster").inputs).not.toHaveProperty("upsertExistingObjects");
+    // Whatever `up` it was that made them.
+    for (const { inputs } of kept)
+      expect(inputs.metadata).toMatchObject({
+        annotations: { "pulumi.com/patchFieldManager": "engine-room-demo" },
+      });
     const objects = stack.resources.filter(({ type }) => type.startsWith("kubernetes:"));
     expect(new Set(objects.map(({ provider }) => last(provider ?? "")))).toEqual(
       new Set(["cluster", "cluster-adopting"]),
@@ -216,7 +226,11 @@ describe("a stack", async () => {
       annotations: { "pulumi.com/replaceUnready": "true" },
     });
     const spec = inputs.spec as Properties;
-    expect(spec).toMatchObject({ backoffLimit: 2, activeDeadlineSeconds: expect.any(Number) });
+    expect(spec).toMatchObject({
+      backoffLimit: 0,
+      podFailurePolicy: { rules: [{ action: "Ignore" }] },
+      activeDeadlineSeconds: expect.any(Number),
+    });
     expect(spec).not.toHaveProperty("ttlSecondsAfterFinished");
     expect(options).toMatchObject({
       deleteBeforeReplace: true,

@@ -1,8 +1,13 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, test } from "vitest";
-import { imageContentHash, imageInputs, readImageLock } from "../../../../infra/image-inputs.ts";
+import { afterAll, describe, expect, test, vi } from "vitest";
+import {
+  IMAGE_LOCK_FILE,
+  imageContentHash,
+  imageInputs,
+  readImageLock,
+} from "../../../../infra/image-inputs.ts";
 import { imageSource } from "../../../../infra/plan/docker/image-sources.ts";
 import { dockerImages, type ImageOptions, imageTag, lockKey } from "../../../../infra/plan/docker/images.ts";
 import { IMAGE_NAMES, type ImageName } from "../../../../infra/plan/docker/types.ts";
@@ -164,5 +169,14 @@ describe("the lock file", () => {
     expect(readImageLock(file)).toEqual({ version: 1, images: {} });
     writeFileSync(file, '{"version": 2}');
     expect(() => readImageLock(file)).toThrow("no lock file of version 1");
+  });
+
+  test("is the project's, or the one that the environment names", async () => {
+    expect(IMAGE_LOCK_FILE).toBe(join(projectRoot, "images.lock.json"));
+    vi.stubEnv("ENGINE_ROOM_IMAGE_LOCK", "/elsewhere/lock.json");
+    vi.resetModules();
+    const again = await import("../../../../infra/image-inputs.ts");
+    vi.unstubAllEnvs();
+    expect(again.IMAGE_LOCK_FILE).toBe("/elsewhere/lock.json");
   });
 });

@@ -1,0 +1,204 @@
+/**
+ * The GPU tier in a cluster as its user has it: the project's own commands, the Pulumi CLI and its Kubernetes provider. No
+ * container runs: KWOK says that builds have ended, and how.
+ */
+import { existsSync } from "node:fs";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { failPod } from "../harness/kubernetes/builds.ts";
+import { describeWithCluster } from "../harness/kubernetes/describe.ts";
+import { conditionOf, type KubernetesObject } from "../harness/kubernetes/objects.ts";
+import { missingPulumiPrograms } from "../harness/pulumi-programs.ts";
+import { eventually } from "../harness/stack.ts";
+import { PulumiStack } from "./pulumi-stack.ts";
+
+const NAMESPACE = "pulumi-gpu";
+const TOKEN = "hub-token-of-the-test";
+
+/** Claims of it may become larger. */
+const storageClass = {
+  apiVersion: "storage.k8s.io/v1",
+  kind: "StorageClass",
+  metadata: { name: "pulumi-gpu" },
+  provisioner: "tests.example.org",
+  allowVolumeExpansion: true,
+};
+const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: NAMESPACE } };
+const server = {
+  apiVersion: "apps/v1",
+  kind: "Deployment",
+  metadata: { name: "gpt", namespace: NAMESPACE },
+};
+const store = {
+  apiVersion: "v1",
+  kind: "PersistentVolumeClaim",
+  metadata: { name: "engine-store", namespace: NAMESPACE },
+};
+/** What `down` leaves; StatefulSets have made two of them. */
+const KEPT = ["engine-store", "mock-data-mongo-0", "mock-data-vector-0"].map(
+  (name) => `PersistentVolumeClaim/${name}`,
+);
+
+const model = { name: "gpt", model: "gpt2-medium" };
+const config = {
+  namespace: NAMESPACE,
+  pools: [
+    { name: "gpu", instanceType: "g5.12xlarge", nodes: { min: 1, max: 2 } },
+    { name: "cpu", instanceType: "m7i.xlarge" },
+  ],
+  engineStore: { storageClass: storageClass.metadata.name, sizeGiB: 200 },
+  hub: { token: TOKEN },
+  models: [model],
+};
+
+/** The stack file with other limits, which make another engine. */
+function withOutputTokens(maxOutputTokens: number) {
+  return { ...config, models: [{ ...model, limits: { maxOutputTokens } }] };
+}
+
+describeWithCluster(
+  "a stack of tier gpu in a cluster, by the Pulumi CLI",
+  (cluster) => {
+    const { api } = cluster;
+    let stack: PulumiStack;
+
+    const engineBuilds = async () =>
+      (await stack.list("batch/v1", "Job")).filter(({ metadata }) =>
+        metadata.name.startsWith("gpt2-medium-"),
+      );
+    /** That of the engine that is served, which is the only one. */
+    async function engineBuild(): Promise<KubernetesObject> {
+      const [build, ...others] = await engineBuilds();
+      if (build === undefined || others.length > 0) throw new Error("There is not one build.");
+      return build;
+    }
+    /** Another one than that, with its pod. */
+    const nextBuild = (old: KubernetesObject) =>
+      eventually(async () => {
+        const build = (await engineBuilds()).find(({ metadata }) => metadata.name !== old.metadata.name);
+        if (build === undefined) return undefined;
+        const labelSelector = `job-name=${build.metadata.name}`;
+        const [pod] = await api.list("v1", "Pod", { namespace: NAMESPACE, labelSelector });
+        return pod === undefined ? undefined : { build, pod };
+      });
+    const serverVersion = async () => (await stack.versions())["Deployment/gpt"];
+
+    beforeAll(async () => {
+      stack = new PulumiStack(cluster, config);
+      await api.apply(storageClass);
+      await stack.prepare();
+    });
+
+    afterAll(async () => {
+      await stack?.dispose();
+      await api.remove(storageClass);
+    });
+
+    test("a look at it leaves nothing", async () => {
+      const { stdout } = await stack.succeed("preview");
+      expect(stdout).toContain("kubernetes:batch/v1:Job: (create)");
+      expect(stdout).not.toContain(TOKEN);
+      expect(await api.get(namespace)).toBeUndefined();
+      expect(existsSync(stack.stack.directory)).toBe(false);
+    });
+
+    test("up builds the engine, and then serves it at the endpoints that it names", async () => {
+      const { stdout, stderr } = await stack.succeed("up");
+      expect(stdout + stderr).not.toContain(TOKEN);
+      expect(stack.stateFile()).not.toContain(TOKEN);
+      expect(stack.stateFile()).not.toContain(Buffer.from(TOKEN).toString("base64"));
+      expect(conditionOf(await engineBuild(), "Complete")?.status).toBe("True");
+      expect(conditionOf((await api.get(server)) as KubernetesObject, "Available")?.status).toBe("True");
+
+      const outputs = await stack.succeed("outputs", "--json");
+      const named = [...outputs.stdout.matchAll(/\b([a-z0-9-]+)\.pulumi-gpu\.svc:/g)].map(
+        ([, name]) => `Service/${name}`,
+      );
+      expect(new Set(named)).toEqual(
+        new Set(Object.keys(await stack.versions()).filter((name) => name.startsWith("Service/"))),
+      );
+    });
+
+    test("a second up changes nothing", async () => {
+      const before = await stack.versions();
+      expect((await stack.succeed("up")).stderr).toMatch(/Resources:\n\s+\d+ unchanged\n/);
+      await stack.succeed("preview", "--expect-no-changes");
+      expect(await stack.versions()).toEqual(before);
+    });
+
+    test("other limits build another engine, and only then change the server", async () => {
+      const [old, before] = [await engineBuild(), await serverVersion()];
+      stack.configure(withOutputTokens(128));
+      expect((await stack.run("preview", "--expect-no-changes")).code).toBe(1);
+      await stack.takePods(false);
+      const up = stack.succeed("up");
+      const { build } = await nextBuild(old);
+      expect(await serverVersion()).toBe(before);
+      await stack.takePods(true);
+      await up;
+      expect(await serverVersion()).not.toBe(before);
+      // Nothing refers to the old one any more; its engine is in the store.
+      expect((await engineBuild()).metadata.uid).toBe(build.metadata.uid);
+    });
+
+    test("a build that fails ends up with its own words, and the next up tries it again", async () => {
+      const [old, before] = [await engineBuild(), await serverVersion()];
+      stack.configure(withOutputTokens(64));
+      await stack.takePods(false);
+      const up = stack.run("up");
+      const { build, pod } = await nextBuild(old);
+      await failPod(api, pod, 4, "the hub wants a token");
+      await stack.takePods(true);
+      const { code, stdout, stderr } = await up;
+      expect(code).not.toBe(0);
+      expect(stdout + stderr).toContain("the hub wants a token");
+      expect(await serverVersion()).toBe(before);
+
+      await stack.succeed("up");
+      const { metadata } = await engineBuild();
+      expect(metadata.name).toBe(build.metadata.name);
+      expect(metadata.uid).not.toBe(build.metadata.uid);
+      expect(await serverVersion()).not.toBe(before);
+    });
+
+    test("a build that has vanished is made again, and nothing else", async () => {
+      const { metadata } = await engineBuild();
+      const name = `Job/${metadata.name}`;
+      const { [name]: vanished, ...others } = await stack.versions();
+      await api.remove(await engineBuild());
+      await stack.succeed("up");
+      const { [name]: made, ...rest } = await stack.versions();
+      expect(made).not.toBe(vanished);
+      expect(rest).toEqual(others);
+    });
+
+    test("down leaves namespace and claims, and the next up takes them over, whatever it changes", async () => {
+      const before = await stack.versions();
+      const namespaceBefore = await api.get(namespace);
+      await stack.succeed("down");
+      expect(await stack.versions()).toEqual(Object.fromEntries(KEPT.map((name) => [name, before[name]])));
+      expect((await api.get(namespace))?.metadata.uid).toBe(namespaceBefore?.metadata.uid);
+
+      stack.configure({ ...config, engineStore: { ...config.engineStore, sizeGiB: 300 } });
+      await stack.succeed("up");
+      const after = await stack.versions();
+      for (const name of KEPT) expect(after[name]).toBe(before[name]);
+      const { spec } = (await api.get(store)) as KubernetesObject;
+      expect(spec).toMatchObject({ resources: { requests: { storage: "300Gi" } } });
+      expect((await stack.succeed("up")).stderr).toMatch(/Resources:\n\s+\d+ unchanged\n/);
+    });
+
+    test("a namespace that is another stack's is refused", async () => {
+      await stack.succeed("down");
+      const label = "app.kubernetes.io/instance";
+      await api.patch(namespace, { metadata: { labels: { [label]: "another" } } });
+      const { code, stdout, stderr } = await stack.run("up");
+      expect(code).not.toBe(0);
+      expect(stdout + stderr).toMatch(
+        /conflict with "engine-room-tests".*: \.metadata\.labels\.app\.kubernetes\.io\/instance/,
+      );
+      expect((await api.get(namespace))?.metadata.labels?.[label]).toBe("another");
+      expect((await stack.versions())["Deployment/gpt"]).toBeUndefined();
+    });
+  },
+  missingPulumiPrograms("kubernetes"),
+);
