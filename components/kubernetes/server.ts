@@ -70,6 +70,8 @@ export abstract class Server extends pulumi.ComponentResource {
       {
         parent: this,
         dependsOn: [...dependsOn],
+        // A field that is left out becomes 1, unless somebody else has set it: an autoscaler takes over what is there.
+        ...(replicas === null ? { ignoreChanges: ["spec.replicas"] } : {}),
         customTimeouts: { create: `${awaitSeconds}s`, update: `${awaitSeconds}s` },
       },
     );

@@ -70,6 +70,24 @@ describeWithCluster(
       expect(await replicas()).toBe(1);
     });
 
+    test("an autoscaler takes over the servers that are there, and its number stays", async () => {
+      stack.configure({ ...config, models: [{ ...model, replicas: 3 }] });
+      await stack.succeed("up");
+      expect(await replicas()).toBe(3);
+      const scaled = { ...model, replicas: 3, minReplicas: 1 };
+      stack.configure({ ...config, models: [scaled] });
+      await stack.succeed("up");
+      expect(await replicas()).toBe(3);
+      // As the autoscaler does it.
+      await api.scale(server, 2);
+      stack.configure({ ...config, models: [{ ...scaled, contextTokens: 1024 }] });
+      await stack.succeed("up");
+      expect(await replicas()).toBe(2);
+      stack.configure(config);
+      await stack.succeed("up");
+      expect(await replicas()).toBe(1);
+    });
+
     test("down leaves the documents", async () => {
       await stack.succeed("down");
       expect(Object.keys(await stack.versions())).toEqual([

@@ -531,6 +531,7 @@ describe("`up`", () => {
       const { made } = await up({ ...values, encoders: { replicas: 2, minReplicas: 1 } });
       const named = (name: string) => first(made.filter((one) => one.name === name));
       expect(named("encoders-deployment").inputs.spec).not.toHaveProperty("replicas");
+      expect(named("encoders-deployment").options.ignoreChanges).toEqual(["spec.replicas"]);
       const scaled = named("encoders-autoscaler-scaled-object");
       expect(scaled.inputs.spec).toMatchObject({
         scaleTargetRef: { name: "encoders" },
