@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { basename } from "node:path";
 import { exists } from "../../components/local/provider/files.ts";
 import { projectRoot, type StackReference } from "../program/stack-file.ts";
+import type { GraphChanges } from "./graph-changes.ts";
 import type { Installer } from "./node-packages.ts";
 import { renderTree } from "./render-tree.ts";
 import { type RenderedTree, unrendered } from "./rendered-tree.ts";
@@ -15,6 +16,8 @@ interface Comparison {
   readonly stack: StackReference;
   /** What Git takes for a commit. */
   readonly ref: string;
+  /** What the Pulumi CLI found of the working tree against the stack's state. */
+  readonly preview?: GraphChanges | undefined;
   /** Absolute path. @default this project */
   readonly project?: string;
   /** @default `npm ci` without scripts */
@@ -25,6 +28,7 @@ interface Comparison {
 export async function compareWithBase({
   stack,
   ref,
+  preview,
   project = projectRoot,
   install,
 }: Comparison): Promise<StackDiff> {
@@ -50,10 +54,6 @@ export async function compareWithBase({
     const rendering = await renderTree({ project: tree.project, stack: name, configFile: file, secretKey });
     return side(rendering, stackSecrets({ name, configFile: file }), true);
   });
-  return stackDiff(name, base, {
-    ref: null,
-    commit: null,
-    tree: await rendered,
-    secrets: stackSecrets(stack),
-  });
+  const head = { ref: null, commit: null, tree: await rendered, secrets: stackSecrets(stack) };
+  return stackDiff(name, base, head, preview);
 }

@@ -18,13 +18,22 @@ interface BaseSide extends Side {
   readonly hasStack: boolean;
 }
 
-/** Same two trees, same bytes. */
-export function stackDiff(stack: string, base: BaseSide, head: Side): StackDiff {
+/**
+ * Same two trees, same bytes.
+ *
+ * @param preview - What the Pulumi CLI found against the stack's state, in place of what the two graphs say.
+ */
+export function stackDiff(
+  stack: string,
+  base: BaseSide,
+  head: Side,
+  preview: GraphChanges | null = null,
+): StackDiff {
   const secrets = new Set([...base.secrets.values(), ...head.secrets.values()]);
-  const graphs = resourceChanges(base, head);
+  const graphs = preview ?? resourceChanges(base, head);
   return {
     stack,
-    source: "rendered",
+    source: preview === null ? "rendered" : "pulumi-preview",
     base: comparedTree(base, secrets),
     head: comparedTree(head, secrets),
     resources: graphs?.changes ?? null,
