@@ -98,7 +98,7 @@ const rendered = z.object({
   /** Why there is no graph though there is a plan. */
   failure: z.string().nullable().default(null),
   /** Checked apart: a form of it that is not known must not hide the graph. */
-  plan: z.unknown(),
+  plan: z.unknown().optional(),
   warnings: z.array(problem).default([]),
   problems: z.array(problem).default([]),
 });
