@@ -5,12 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { stringify } from "yaml";
-import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { renderTree } from "../../../scripts/diff/render-tree.ts";
 import type { GraphResource } from "../../../scripts/diff/rendered-tree.ts";
 import { stackDiff } from "../../../scripts/diff/stack-diff.ts";
 import { stackSecrets } from "../../../scripts/diff/stack-secrets.ts";
 import type { ResourceChange, StackDiff } from "../../../scripts/diff/types.ts";
+import { projectRoot } from "../../../scripts/program/stack-file.ts";
 
 export const STACK = "urn:pulumi:demo::engine-room::pulumi:pulumi:Stack::engine-room-demo";
 

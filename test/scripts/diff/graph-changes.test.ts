@@ -55,12 +55,12 @@ describe("resources of two graphs", () => {
     expect(compare([held({ retainOnDelete: true }, "nfs")], []).changes).toMatchObject([
       { kind: "delete", kept: "retained", deletedFirst: null },
     ]);
-    expect(
-      compare([held({ protect: true }, "nfs")], [held({ protect: true }, "efs")]).changes,
-    ).toMatchObject([{ kind: "replace", kept: "protected", deletedFirst: true }]);
-    expect(
-      compare([held({}, "nfs")], [held({ deleteBeforeReplace: false }, "efs")]).changes,
-    ).toMatchObject([{ kind: "replace", kept: null, deletedFirst: false }]);
+    expect(compare([held({ protect: true }, "nfs")], [held({ protect: true }, "efs")]).changes).toMatchObject(
+      [{ kind: "replace", kept: "protected", deletedFirst: true }],
+    );
+    expect(compare([held({}, "nfs")], [held({ deleteBeforeReplace: false }, "efs")]).changes).toMatchObject([
+      { kind: "replace", kept: null, deletedFirst: false },
+    ]);
     expect(compare([held({}, "nfs")], [held({ protect: true }, "nfs")]).changes).toEqual([]);
   });
 
@@ -134,7 +134,10 @@ describe("aliases", () => {
     const renamed = { ...deployment("new", "a:1"), inputs: deployment("old", "a:1").inputs };
     const aliased = (alias: string) => ({ ...renamed, options: { ...renamed.options, aliases: [alias] } });
     const old = deployment("old", "a:1");
-    expect(summaries([old], [renamed])).toEqual(["delete Deployment models/old", "create Deployment models/old"]);
+    expect(summaries([old], [renamed])).toEqual([
+      "delete Deployment models/old",
+      "create Deployment models/old",
+    ]);
     expect(compare([old], [aliased(spec({ name: "old" }))])).toEqual({ changes: [], unchanged: 1 });
     expect(compare([old], [aliased(old.urn)])).toEqual({ changes: [], unchanged: 1 });
   });
@@ -142,7 +145,10 @@ describe("aliases", () => {
   test("children of a renamed component go with it, and their names with its name", () => {
     const before = [group("app"), child(group("app"), "app-server")];
     const renamed = group("newapp", [spec({ name: "app" })]);
-    expect(compare(before, [renamed, child(renamed, "newapp-server")])).toEqual({ changes: [], unchanged: 1 });
+    expect(compare(before, [renamed, child(renamed, "newapp-server")])).toEqual({
+      changes: [],
+      unchanged: 1,
+    });
     const unaliased = group("newapp");
     expect(compare(before, [unaliased, child(unaliased, "newapp-server")]).changes).toHaveLength(2);
   });

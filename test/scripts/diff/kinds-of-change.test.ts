@@ -1,6 +1,7 @@
 import { test } from "vitest";
 import { stringify } from "yaml";
 import { diffOfFiles, stackFile, summary } from "./fixtures.ts";
+
 const cluster = {
   platform: "kubernetes",
   namespace: "models",
@@ -12,15 +13,22 @@ const cluster = {
   ],
   models: [{ name: "gpt", model: "gpt2-medium" }],
 };
-const two = { ...cluster, models: [...cluster.models, { name: "chat", model: "llama-2-7b-chat" }], hub: { token: "hf_aaaaaaaaaaaaaaaaaaaa" } };
+const two = {
+  ...cluster,
+  models: [...cluster.models, { name: "chat", model: "llama-2-7b-chat" }],
+  hub: { token: "hf_aaaaaaaaaaaaaaaaaaaa" },
+};
 const m = (x: object) => ({ ...cluster, models: [{ ...cluster.models[0], ...x }] });
 const kinds: Record<string, [object, object]> = {
   added: [cluster, { ...cluster, models: [...cluster.models, { name: "second", model: "gpt2-medium" }] }],
   renamed: [cluster, m({ name: "chat" })],
   batch: [cluster, m({ maxBatchSize: 4 })],
   release: [cluster, { ...cluster, release: "25.06" }],
-  instance: [cluster, { ...cluster, pools: [{ name: "gpu", instanceType: "g6.12xlarge" }, cluster.pools[1]] }],
-  tp: [m({ model: "llama-2-7b-chat" , }), m({ model: "llama-2-7b-chat", tensorParallel: 2 })],
+  instance: [
+    cluster,
+    { ...cluster, pools: [{ name: "gpu", instanceType: "g6.12xlarge" }, cluster.pools[1]] },
+  ],
+  tp: [m({ model: "llama-2-7b-chat" }), m({ model: "llama-2-7b-chat", tensorParallel: 2 })],
   quant: [cluster, m({ quantization: "int8" })],
   secret: [two, { ...two, hub: { token: "hf_bbbbbbbbbbbbbbbbbbbb" } }],
   tag: [cluster, { ...cluster, tags: { team: "search" } }],
@@ -32,7 +40,18 @@ const kinds: Record<string, [object, object]> = {
 for (const [k, [a, b]] of Object.entries(kinds))
   test.skipIf(process.env.K !== undefined && process.env.K !== k)(k, async () => {
     const d = await diffOfFiles(stackFile(a as never), stackFile(b as never));
-    console.log(k, d.base.problems, d.head.problems, d.base.failure, d.head.failure, d.resources?.map(summary), d.unchanged, d.secrets,
-     JSON.stringify(d.plan?.engines), JSON.stringify(d.plan?.cost), d.plan?.fit.length);
+    console.log(
+      k,
+      d.base.problems,
+      d.head.problems,
+      d.base.failure,
+      d.head.failure,
+      d.resources?.map(summary),
+      d.unchanged,
+      d.secrets,
+      JSON.stringify(d.plan?.engines),
+      JSON.stringify(d.plan?.cost),
+      d.plan?.fit.length,
+    );
   });
 void stringify;
