@@ -1,14 +1,12 @@
 /** Small graphs and stack files for comparisons. */
-import { createHmac } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { onTestFinished } from "vitest";
 import { stringify } from "yaml";
 import { renderTree } from "../../../scripts/diff/render-tree.ts";
-import type { GraphResource } from "../../../scripts/diff/rendered-tree.ts";
+import type { GraphResource, RenderedTree } from "../../../scripts/diff/rendered-tree.ts";
 import { stackDiff } from "../../../scripts/diff/stack-diff.ts";
-import { stackSecrets } from "../../../scripts/diff/stack-secrets.ts";
+import { type StackSecrets, stackSecrets } from "../../../scripts/diff/stack-secrets.ts";
 import type { ResourceChange, StackDiff } from "../../../scripts/diff/types.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 
@@ -57,28 +55,34 @@ export function stackFile(values: Values): string {
   });
 }
 
-const secretKey = createHmac("sha256", "test").digest("hex");
+const secretKey = "0".repeat(64);
+
+/** What this tree says of each stack file; a text is rendered once. */
+const rendered = new Map<string, Promise<{ tree: RenderedTree; secrets: StackSecrets }>>();
+
+function renderText(text: string): Promise<{ tree: RenderedTree; secrets: StackSecrets }> {
+  const known = rendered.get(text) ?? render(text);
+  rendered.set(text, known);
+  return known;
+}
+
+async function render(text: string): Promise<{ tree: RenderedTree; secrets: StackSecrets }> {
+  const folder = mkdtempSync(join(tmpdir(), "engine-room-diff-"));
+  try {
+    const stack = { name: "demo", configFile: join(folder, "stack.yaml") };
+    writeFileSync(stack.configFile, text);
+    const request = { project: projectRoot, stack: stack.name, configFile: stack.configFile, secretKey };
+    return { tree: await renderTree(request), secrets: stackSecrets(stack) };
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
 
 /** Both texts as stack files of this tree, compared. */
 export async function diffOfFiles(before: string, after: string): Promise<StackDiff> {
-  const folder = mkdtempSync(join(tmpdir(), "engine-room-diff-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const [base, head] = await Promise.all(
-    [before, after].map(async (text, index) => {
-      const stack = { name: "demo", configFile: join(folder, `${index}.yaml`) };
-      writeFileSync(stack.configFile, text);
-      const request = { project: projectRoot, stack: stack.name, configFile: stack.configFile, secretKey };
-      return {
-        ref: null,
-        commit: null,
-        tree: await renderTree(request),
-        secrets: stackSecrets(stack),
-        hasStack: true,
-      };
-    }),
-  );
-  if (base === undefined || head === undefined) throw new Error("Two sides have two trees.");
-  return stackDiff("demo", base, head);
+  const [base, head] = await Promise.all([renderText(before), renderText(after)]);
+  const side = { ref: null, commit: null };
+  return stackDiff("demo", { ...side, ...base, hasStack: true }, { ...side, ...head });
 }
 
 /** Kind, label and paths, as a hand writes them. */
