@@ -218,8 +218,7 @@ test.each([
   expect(diff.secrets).toEqual(["hub.token"]);
   expect(diff.resources?.map(summary)).toEqual(["replace Secret models/hub-token: stringData"]);
   expect(diff.resources?.[0]?.properties).toMatchObject([{ before: "[secret]", after: "[secret]" }]);
-  for (const text of [JSON.stringify(diff), textReport(diff)])
-    expect(text).not.toMatch(/canary|\[secret:/);
+  for (const text of [JSON.stringify(diff), textReport(diff)]) expect(text).not.toMatch(/canary|\[secret:/);
 });
 
 test("other keys first, comments and another formatting change nothing, and twice the same bytes", async () => {
@@ -230,7 +229,9 @@ test("other keys first, comments and another formatting change nothing, and twic
   expect(none).toMatchObject({ resources: [], secrets: [], plan: { engines: { rebuilt: [] }, cost: [] } });
   expect(none.unchanged).toBeGreaterThan(40);
   const changed = stackFile({ ...cluster, models: [chat] });
-  expect(JSON.stringify(await diffOfFiles(text, changed))).toBe(JSON.stringify(await diffOfFiles(text, changed)));
+  expect(JSON.stringify(await diffOfFiles(text, changed))).toBe(
+    JSON.stringify(await diffOfFiles(text, changed)),
+  );
 });
 
 test("a stack file with problems has no graph, and its problems", async () => {
@@ -249,7 +250,10 @@ test("a platform that can only be planned has its reason and the plan's differen
       region: "us-east-1",
       access: { apiCidrs: ["203.0.113.7/32"] },
       engines: { whenFull: "stopServer" },
-      pools: [{ name: "gpu", instanceType }, { name: "cpu", instanceType: "m7i.xlarge" }],
+      pools: [
+        { name: "gpu", instanceType },
+        { name: "cpu", instanceType: "m7i.xlarge" },
+      ],
       models: [gpt],
     });
   const { resources, plan, base, head } = await diffOfFiles(aws("g5.xlarge"), aws("g6.xlarge"));
