@@ -134,9 +134,11 @@ async function linkPackages({ source, checkout, folder }: LinkedFolder): Promise
     const from = join(source, folder, "node_modules", ...names);
     const to = join(checkout, folder, "node_modules", ...names);
     const target = await readlink(from).catch(() => undefined);
+    const inside = target === undefined ? "" : relative(source, resolve(dirname(from), target));
     // A member of the workspace: its own folder in this checkout, whatever the other one has.
-    const path =
-      target === undefined ? from : join(checkout, relative(source, resolve(dirname(from), target)));
+    const isMember =
+      target !== undefined && !inside.startsWith("..") && !inside.split("/").includes("node_modules");
+    const path = isMember ? join(checkout, inside) : from;
     await symlink(path, to);
   };
   const base = join(folder, "node_modules");
