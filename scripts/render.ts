@@ -1,13 +1,8 @@
 /** The whole resource graph of a stack as JSON, without network, plugins, CLI or credentials. */
-import { canonicalJson } from "../infra/plan/canonical-json.ts";
+import { prettyJson } from "./pretty-json.ts";
 import { isSecret } from "./program/changes.ts";
-import {
-  type MonitorOwner,
-  type Properties,
-  type Registered,
-  type Registration,
-  UNKNOWN_VALUE,
-} from "./program/monitor.ts";
+import { type Properties, SECRET_PLACEHOLDER, UNKNOWN_PLACEHOLDER, UNKNOWN_VALUE } from "./program/marks.ts";
+import type { MonitorOwner, Registered, Registration } from "./program/monitor.ts";
 import { runProgram } from "./program/run-program.ts";
 import { projectName, type RuntimeConfig } from "./program/stack-file.ts";
 
@@ -26,41 +21,50 @@ export interface RenderedStack {
   readonly outputs: Properties;
 }
 
-/** What stands where a value is secret, or known only after `up`. */
-const SECRET_PLACEHOLDER = "[secret]";
-const UNKNOWN_PLACEHOLDER = "[unknown]";
+/** What stands where a secret was; it gets the value in the SDK's marks. */
+export type SecretText = (secret: unknown) => string;
 
-/** Same stack file, same program: same bytes, wherever the project lies. */
+/**
+ * Same stack file, same program: same bytes, wherever the project lies.
+ *
+ * @param secretText - @default `[secret]` for each
+ */
 export async function renderStack(
   stack: string,
   config: RuntimeConfig,
   program?: () => Promise<object>,
+  secretText: SecretText = () => SECRET_PLACEHOLDER,
 ): Promise<RenderedStack> {
-  const owner = new RenderingOwner();
+  const owner = new RenderingOwner(secretText);
   await runProgram({ stack, config, preview: true, owner, ...(program === undefined ? {} : { program }) });
   return {
     project: projectName(),
     stack,
     resources: owner.resources.toSorted((a, b) => (a.urn < b.urn ? -1 : 1)),
-    outputs: mask(owner.stackOutputs) as Properties,
+    outputs: mask(owner.stackOutputs, secretText) as Properties,
   };
 }
 
 /** JSON with sorted keys and a final newline. */
 export function renderJson(rendered: RenderedStack): string {
-  return `${JSON.stringify(JSON.parse(canonicalJson(rendered)), null, 2)}\n`;
+  return prettyJson(rendered);
 }
 
 class RenderingOwner implements MonitorOwner {
   readonly resources: RenderedResource[] = [];
   stackOutputs: Properties = {};
   failure: Error | undefined;
+  readonly #secretText: SecretText;
+
+  constructor(secretText: SecretText) {
+    this.#secretText = secretText;
+  }
 
   async register(registration: Registration): Promise<Registered> {
     const { provider, readId, ...rest } = registration;
     this.resources.push({
       ...rest,
-      inputs: rest.type === "pulumi:pulumi:Stack" ? {} : (mask(rest.inputs) as Properties),
+      inputs: rest.type === "pulumi:pulumi:Stack" ? {} : (mask(rest.inputs, this.#secretText) as Properties),
       ...(provider === "" ? {} : { provider: provider.replace(/::[^:]*$/, "") }),
       ...(readId === undefined ? {} : { readId }),
     });
@@ -77,12 +81,12 @@ class RenderingOwner implements MonitorOwner {
   }
 }
 
-function mask(value: unknown): unknown {
-  if (isSecret(value)) return SECRET_PLACEHOLDER;
+function mask(value: unknown, secretText: SecretText): unknown {
+  if (isSecret(value)) return secretText(value);
   if (value === UNKNOWN_VALUE) return UNKNOWN_PLACEHOLDER;
-  if (Array.isArray(value)) return value.map(mask);
+  if (Array.isArray(value)) return value.map((inner) => mask(inner, secretText));
   if (typeof value === "object" && value !== null) {
-    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, mask(inner)]));
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, mask(inner, secretText)]));
   }
   return value;
 }

@@ -12,6 +12,7 @@ import { awsStack, dockerStack, kubernetesStack, remainders } from "./gpu-stacks
 import { cpuGatewayProblems, kubernetesProblems } from "./kubernetes-problems.ts";
 import { type Remainder, remainderOf } from "./remainder.ts";
 import { schemaProblems } from "./schema-problems.ts";
+import { type Path, secretsIn } from "./secrets.ts";
 
 /** Where a stack runs. */
 const PLATFORMS = ["local", "docker", "kubernetes", "aws"] as const;
@@ -63,11 +64,8 @@ export function parseConfig(values: Readonly<Record<string, unknown>>): StackCon
 
 /** The same, without throwing, and with what remains where there are problems. */
 export function readStack(values: Readonly<Record<string, unknown>>): ReadStack {
-  const platform = isPlatform(values.platform) ? values.platform : likelyPlatform(values);
-  const tiers: Readonly<Partial<Record<Tier, StackSchema>>> = stackSchemas[platform];
-  const tier = likelyTier(values.tier, Object.keys(tiers) as Tier[]);
+  const { platform, tier, tiers, schema } = likelySchema(values);
   const readable = { ...values, platform, tier };
-  const schema = tiers[tier] as StackSchema;
   const parsed = schema.safeParse(readable, { reportInput: true });
   const problems = [
     ...(isPlatform(values.platform) ? [] : [noPlatform(values.platform, platform)]),
@@ -89,6 +87,18 @@ export function readStack(values: Readonly<Record<string, unknown>>): ReadStack 
     problems,
     remainder: tier === "cpu" || platform === "local" ? null : remainderFor(platform, readable),
   };
+}
+
+/** Where the values of a stack are that its schema takes for secrets, encrypted or in clear. */
+export function secretPaths(values: Readonly<Record<string, unknown>>): readonly Path[] {
+  return secretsIn(likelySchema(values).schema, values);
+}
+
+function likelySchema(values: Readonly<Record<string, unknown>>) {
+  const platform = isPlatform(values.platform) ? values.platform : likelyPlatform(values);
+  const tiers: Readonly<Partial<Record<Tier, StackSchema>>> = stackSchemas[platform];
+  const tier = likelyTier(values.tier, Object.keys(tiers) as Tier[]);
+  return { platform, tier, tiers, schema: tiers[tier] as StackSchema };
 }
 
 /** The tier that is meant; where none of the platform's has the name, the nearest, or its first. */

@@ -10,6 +10,7 @@ const commands: Readonly<Record<string, () => Promise<{ command: Command }>>> = 
   start: () => import("./start.ts"),
   up: () => import("./up.ts"),
   plan: () => import("./plan.ts"),
+  diff: () => import("./diff.ts"),
   preview: () => import("./preview.ts"),
   refresh: () => import("./refresh.ts"),
   down: () => import("./down.ts"),
@@ -73,6 +74,8 @@ const EASILY_LOST = [
   "from",
   "text",
   "push",
+  "base",
+  "format",
 ];
 
 function refuseOptionsThatNpmTook(values: Readonly<Record<string, unknown>>): void {

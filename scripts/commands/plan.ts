@@ -1,7 +1,6 @@
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { fromRuntimeConfig, type StackConfig } from "../../infra/config/config.ts";
 import { nearestName } from "../../infra/nearest-name.ts";
-import { canonicalJson } from "../../infra/plan/canonical-json.ts";
 import { volumeName } from "../../infra/plan/docker/volumes.ts";
 import type { GpuPlan } from "../../infra/plan/gpu-stack.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
@@ -11,6 +10,7 @@ import { devicePluginValues } from "../plan/device-plugin-values.ts";
 import { explain, explainableNames } from "../plan/explain.ts";
 import { planReport } from "../plan/report.ts";
 import { checkSupportMatrix, committedProofs, supportMatrix } from "../plan/support-matrix.ts";
+import { prettyJson } from "../pretty-json.ts";
 import { projectName, readStackFile } from "../program/stack-file.ts";
 import { type Command, type CommandContext, EXIT } from "./command.ts";
 
@@ -88,11 +88,6 @@ function withoutRepeats(plan: StackPlan): object {
   if (plan.tier === "cpu") return plan;
   const { models: _repeated, ...spec } = plan.spec;
   return { ...plan, spec };
-}
-
-/** Sorted keys, two spaces, and a final newline. */
-function prettyJson(value: unknown): string {
-  return `${JSON.stringify(JSON.parse(canonicalJson(value)), null, 2)}\n`;
 }
 
 function gpuPlan(plan: StackPlan): GpuPlan {

@@ -37,6 +37,8 @@ export interface ResourceChange {
   readonly after: Readonly<Record<string, unknown>> | null;
   /** Why it must not be lost without a word: `protect`, `retainOnDelete`; null: nothing holds it. */
   readonly kept: "protected" | "retained" | null;
+  /** Of a replacement: whether the old one goes before the new one is there. null: it is not replaced. */
+  readonly deletedFirst: boolean | null;
 }
 
 /** One side of a comparison. */

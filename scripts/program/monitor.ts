@@ -5,13 +5,9 @@
 import type * as resourceProto from "@pulumi/pulumi/proto/resource_pb.js";
 import resource from "@pulumi/pulumi/proto/resource_pb.js";
 import structProto, { type Struct } from "google-protobuf/google/protobuf/struct_pb.js";
+import type { Properties } from "./marks.ts";
 
-export type Properties = Record<string, unknown>;
-
-/** The SDK's marks in serialized properties: `runtime/rpc.ts` of @pulumi/pulumi. */
-export const UNKNOWN_VALUE = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
-export const SIGNATURE_KEY = "4dabf18193072939515e22adb298388d";
-export const SECRET_SIGNATURE = "1b47061264138c4ac30d75fd1eb44270";
+export type { Properties } from "./marks.ts";
 
 /** One resource as the program asked for it. */
 export interface Registration {

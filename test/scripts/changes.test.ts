@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { propertyChanges } from "../../scripts/program/changes.ts";
-import { SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN_VALUE } from "../../scripts/program/monitor.ts";
+import { SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN_VALUE } from "../../scripts/program/marks.ts";
 
 test("leaves that differ are listed by their path", () => {
   const before = { same: 1, list: ["a", "b"], map: { "a/b": 1, gone: true }, type: "x" };

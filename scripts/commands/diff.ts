@@ -1,0 +1,61 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { compareWithBase } from "../diff/compare-trees.ts";
+import type { GraphChanges } from "../diff/graph-changes.ts";
+import { previewChanges } from "../diff/preview-json.ts";
+import { textReport } from "../diff/report/text.ts";
+import type { StackDiff } from "../diff/types.ts";
+import { UsageError, UserError } from "../errors.ts";
+import { prettyJson } from "../pretty-json.ts";
+import { callerDirectory } from "../program/stack-file.ts";
+import { type Command, EXIT } from "./command.ts";
+
+const forms: Readonly<Record<string, (diff: StackDiff) => string>> = {
+  text: textReport,
+  json: prettyJson,
+};
+
+export const command: Command = {
+  summary:
+    "Says what merging the working tree would change in a stack; nothing is contacted, and no credentials are needed.",
+  usage: `[--stack NAME] --base REF [--format ${Object.keys(forms).join("|")}] [--preview FILE] [--out FILE]`,
+  details: [
+    "--base REF           the commit to compare with, such as origin/main; its own code plans and renders it",
+    "--format FORM        text (default), or json: scripts/diff/types.ts says what is in it",
+    "--preview FILE       resources as `pulumi preview --json --show-sames` found them against the stack's state",
+    "--out FILE           write there instead of to standard output",
+    "A base that can't be rendered, and problems of the working tree, are part of the report: they end with exit code 0.",
+  ],
+  options: {
+    base: { type: "string" },
+    format: { type: "string", default: "text" },
+    preview: { type: "string" },
+    out: { type: "string", short: "o" },
+  },
+  async run({ stack, values }) {
+    const { base, format, out } = values;
+    if (typeof base !== "string" || base === "")
+      throw new UsageError("Name the commit to compare with: --base origin/main.");
+    const report = forms[String(format)];
+    if (report === undefined)
+      throw new UsageError(
+        `There is no format ${JSON.stringify(format)}; there are ${Object.keys(forms).join(", ")}.`,
+      );
+    const preview = typeof values.preview === "string" ? savedPreview(values.preview) : undefined;
+    const text = report(await compareWithBase({ stack, ref: base, preview }));
+    if (typeof out === "string") writeFileSync(resolve(callerDirectory(), out), text);
+    else process.stdout.write(text);
+    return EXIT.ok;
+  },
+};
+
+function savedPreview(file: string): GraphChanges {
+  const path = resolve(callerDirectory(), file);
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    throw new UserError(`${path} can't be read: ${(error as Error).message}.`);
+  }
+  return previewChanges(text);
+}

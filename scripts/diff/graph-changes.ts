@@ -1,0 +1,205 @@
+/** What happens to every resource between two rendered graphs. */
+import { canonicalJson } from "../../infra/plan/canonical-json.ts";
+import { leafDifferences, propertyPath, shortJson } from "../program/changes.ts";
+import { isMaskedSecret, SECRET_PLACEHOLDER, UNKNOWN_PLACEHOLDER, withoutMarks } from "../program/marks.ts";
+import { earlierUrns } from "./aliases.ts";
+import { isAtOption } from "./option-paths.ts";
+import type { GraphResource } from "./rendered-tree.ts";
+import { propertyEffect, replacementRow, worstEffect } from "./replacements/property-effects.ts";
+import type { ReplacementContext } from "./replacements/types.ts";
+import { resourceLabel } from "./resource-label.ts";
+import type { ChangeKind, PropertyDifference, ResourceChange } from "./types.ts";
+
+export interface GraphChanges {
+  /** Sorted by kind (replace, may-replace, delete, update, create), then by URN. */
+  readonly changes: readonly ResourceChange[];
+  /** Number of resources that stay as they are. */
+  readonly unchanged: number;
+}
+
+interface Graph {
+  readonly resources: readonly GraphResource[];
+  /** Whether secrets can be told apart. */
+  readonly hasMarks: boolean;
+}
+
+/** Components have no life of their own, and what is only read belongs to somebody else: neither makes an entry. */
+export function graphChanges(before: Graph, after: Graph): GraphChanges {
+  const hasMarks = before.hasMarks && after.hasMarks;
+  const [left, right] = [before, after].map(({ resources }) =>
+    hasMarks ? resources : resources.map(withoutMarkedInputs),
+  ) as [readonly GraphResource[], readonly GraphResource[]];
+  const pairs = earlierUrns(left, right);
+  const earlier = new Map(left.filter(isManaged).map((resource) => [resource.urn, resource]));
+  const providers = new Map(right.map((resource) => [resource.urn, resource.inputs]));
+  const found = right.filter(isManaged).map((resource) => {
+    const urn = pairs.get(resource.urn);
+    const former = urn === undefined ? undefined : earlier.get(urn);
+    if (former === undefined) return created(resource);
+    earlier.delete(former.urn);
+    const provider = resource.provider === undefined ? {} : (providers.get(resource.provider) ?? {});
+    return changed(former, resource, { provider, formerProvider: pairs.get(resource.provider ?? "") });
+  });
+  const changes = [...found.filter((change) => change !== null), ...[...earlier.values()].map(deleted)];
+  return {
+    changes: sortedChanges(changes),
+    unchanged: found.filter((change) => change === null).length,
+  };
+}
+
+const KIND_ORDER: Readonly<Record<ChangeKind, number>> = {
+  replace: 0,
+  "may-replace": 1,
+  delete: 2,
+  update: 3,
+  create: 4,
+};
+
+/** In the order in which people read them: what may be lost first. */
+export function sortedChanges(changes: readonly ResourceChange[]): readonly ResourceChange[] {
+  return changes.toSorted((a, b) => KIND_ORDER[a.kind] - KIND_ORDER[b.kind] || (a.urn < b.urn ? -1 : 1));
+}
+
+function withoutMarkedInputs(resource: GraphResource): GraphResource {
+  return { ...resource, inputs: withoutMarks(resource.inputs) as GraphResource["inputs"] };
+}
+
+function isManaged({ custom, readId }: GraphResource): boolean {
+  return custom && readId === undefined;
+}
+
+function created(resource: GraphResource): ResourceChange {
+  return {
+    ...named(resource),
+    kind: "create",
+    properties: wholeProperties({}, resource.inputs),
+    before: null,
+    after: shownInputs(resource),
+    kept: null,
+    deletedFirst: null,
+  };
+}
+
+function deleted(resource: GraphResource): ResourceChange {
+  return {
+    ...named(resource),
+    kind: "delete",
+    properties: wholeProperties(resource.inputs, {}),
+    before: shownInputs(resource),
+    after: null,
+    kept: keptBy(resource),
+    deletedFirst: null,
+  };
+}
+
+interface Providers {
+  readonly provider: GraphResource["inputs"];
+  /** URN of what is the provider now, as it was before. */
+  readonly formerProvider: string | undefined;
+}
+
+function changed(
+  before: GraphResource,
+  after: GraphResource,
+  { provider, formerProvider }: Providers,
+): ResourceChange | null {
+  const context: ReplacementContext = { before: before.inputs, after: after.inputs, provider };
+  const properties = [
+    ...inputDifferences(after, context),
+    ...optionDifferences(before, after, formerProvider),
+  ].toSorted((a, b) => (a.path < b.path ? -1 : 1));
+  if (properties.length === 0) return null;
+  const kind = worstEffect(properties.map(({ effect }) => effect ?? "update"));
+  const row = replacementRow(after.type);
+  return {
+    ...named(after),
+    kind,
+    properties,
+    before: shownInputs(before),
+    after: shownInputs(after),
+    kept: keptBy(before),
+    deletedFirst:
+      kind === "update" ? null : (after.options.deleteBeforeReplace ?? row?.deletesFirst(context) ?? false),
+  };
+}
+
+function inputDifferences(after: GraphResource, context: ReplacementContext): readonly PropertyDifference[] {
+  const { ignoreChanges, replaceOnChanges } = after.options;
+  const row = replacementRow(after.type);
+  return leafDifferences(context.before, context.after)
+    .filter(({ keys }) => !isAtOption(ignoreChanges, keys))
+    .flatMap((difference) => {
+      const { keys } = difference;
+      const byProvider = propertyEffect(row, keys, difference.after ?? difference.before, context);
+      const effect = isAtOption(replaceOnChanges, keys) ? "replace" : byProvider;
+      return effect === null ? [] : [shownDifference(difference, effect)];
+    });
+}
+
+/** Options that make a resource anew whatever its inputs are; all others change nothing of it. */
+function optionDifferences(
+  before: GraphResource,
+  after: GraphResource,
+  formerProvider: string | undefined,
+): readonly PropertyDifference[] {
+  const trigger = [before.options.replacementTrigger, after.options.replacementTrigger] as const;
+  const isTriggered = trigger[0] !== undefined && canonicalJson(trigger[0]) !== canonicalJson(trigger[1]);
+  const moved = before.provider !== (after.provider === undefined ? undefined : formerProvider);
+  return [
+    ...(isTriggered ? [option("replacementTrigger", trigger[0], trigger[1] ?? null, "replace")] : []),
+    ...(moved ? [option("provider", before.provider ?? null, after.provider ?? null, "may-replace")] : []),
+  ];
+}
+
+function option(
+  name: string,
+  before: unknown,
+  after: unknown,
+  effect: PropertyDifference["effect"],
+): PropertyDifference {
+  return shownDifference({ keys: [`(${name})`], kind: "update", before, after }, effect);
+}
+
+/** Of a resource that comes or goes: each of its inputs as a whole. */
+function wholeProperties(
+  before: GraphResource["inputs"],
+  after: GraphResource["inputs"],
+): readonly PropertyDifference[] {
+  return leafDifferences(before, after)
+    .map((difference) => shownDifference(difference, null))
+    .toSorted((a, b) => (a.path < b.path ? -1 : 1));
+}
+
+function shownDifference(
+  { keys, kind, before, after }: ReturnType<typeof leafDifferences>[number],
+  effect: PropertyDifference["effect"],
+): PropertyDifference {
+  return {
+    path: propertyPath(keys),
+    kind,
+    ...(kind === "add" ? {} : { before: shownValue(before) }),
+    ...(kind === "delete" ? {} : { after: shownValue(after) }),
+    effect,
+  };
+}
+
+/** JSON in one line, cut; what stands for a secret or for something unknown without quotes. */
+export function shownValue(value: unknown): string {
+  if (isMaskedSecret(value)) return SECRET_PLACEHOLDER;
+  if (value === UNKNOWN_PLACEHOLDER) return UNKNOWN_PLACEHOLDER;
+  return shortJson(value, (inner) => (isMaskedSecret(inner) ? SECRET_PLACEHOLDER : inner));
+}
+
+function named(resource: GraphResource): Pick<ResourceChange, "type" | "name" | "urn" | "label"> {
+  const { type, name, urn } = resource;
+  return { type, name, urn, label: resourceLabel(resource) };
+}
+
+function shownInputs({ inputs }: GraphResource): GraphResource["inputs"] {
+  return withoutMarks(inputs) as GraphResource["inputs"];
+}
+
+/** As it was last deployed: that is what an engine heeds. */
+function keptBy({ options: { protect, retainOnDelete } }: GraphResource): ResourceChange["kept"] {
+  return protect ? "protected" : retainOnDelete ? "retained" : null;
+}

@@ -1,0 +1,59 @@
+/** Secrets of stack files, to be compared and kept out of what is shown. */
+import { fromRuntimeConfig, secretPaths } from "../../infra/config/config.ts";
+import { formatPath, isSecure } from "../../infra/problems.ts";
+import { SECRET_PLACEHOLDER } from "../program/marks.ts";
+import { projectName, readStackFile, type StackReference } from "../program/stack-file.ts";
+
+/** By path, such as `hub.token`: the ciphertext, or the plain text of what only the schema takes for a secret. */
+export type StackSecrets = ReadonlyMap<string, string>;
+
+/** None where the file can't be read, which whoever renders it explains. */
+export function stackSecrets(stack: StackReference): StackSecrets {
+  let values: Readonly<Record<string, string>>;
+  let own: Readonly<Record<string, unknown>>;
+  const project = projectName();
+  try {
+    ({ values } = readStackFile(stack));
+    own = fromRuntimeConfig(values, project);
+  } catch {
+    return new Map();
+  }
+  const others = Object.entries(values).filter(([key]) => !key.startsWith(`${project}:`));
+  const all = { ...fromRuntimeConfig(Object.fromEntries(others.map(prefixed)), ""), ...own };
+  const plain = secretPaths(own).flatMap((path): [string, string][] => {
+    const value = path.reduce<unknown>((inner, key) => (inner as Record<string | number, unknown>)[key], own);
+    return typeof value === "string" ? [[formatPath(path), value]] : [];
+  });
+  return new Map([...encrypted(all), ...plain]);
+}
+
+/** Keys of other namespaces keep theirs. */
+function prefixed([key, value]: [string, string]): [string, string] {
+  return [`:${key}`, value];
+}
+
+function encrypted(value: unknown, path: readonly (string | number)[] = []): [string, string][] {
+  if (isSecure(value)) return [[formatPath(path), value.secure]];
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([key, inner]) =>
+    encrypted(inner, [...path, Array.isArray(value) ? Number(key) : key]),
+  );
+}
+
+/** Paths at which two stack files have other secrets; encrypting the same value again makes another one. */
+export function changedSecrets(before: StackSecrets, after: StackSecrets): readonly string[] {
+  return [...new Set([...before.keys(), ...after.keys()])]
+    .filter((path) => before.get(path) !== after.get(path))
+    .toSorted();
+}
+
+/** Shorter ones are no secrets, and would cut words of every sentence. */
+const SHORTEST_REDACTED = 4;
+
+/** A text of somebody else, such as a message of a failed program, without the secrets. */
+export function redacted(text: string, secrets: Iterable<string>): string {
+  return [...secrets]
+    .filter((secret) => secret.length >= SHORTEST_REDACTED)
+    .toSorted((a, b) => b.length - a.length)
+    .reduce((shown, secret) => shown.replaceAll(secret, SECRET_PLACEHOLDER), text);
+}

@@ -1,0 +1,35 @@
+/** Properties as the SDK serializes them. */
+
+export type Properties = Record<string, unknown>;
+
+/** The SDK's marks in serialized properties: `runtime/rpc.ts` of @pulumi/pulumi. */
+export const UNKNOWN_VALUE = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
+export const SIGNATURE_KEY = "4dabf18193072939515e22adb298388d";
+export const SECRET_SIGNATURE = "1b47061264138c4ac30d75fd1eb44270";
+
+/** What stands in rendered properties where a value is secret, or known only after `up`. */
+export const SECRET_PLACEHOLDER = "[secret]";
+export const UNKNOWN_PLACEHOLDER = "[unknown]";
+
+const MARK_DIGITS = 12;
+
+/** A secret that can be told from another one. @param digest - Hex. */
+export function secretMark(digest: string): string {
+  return `[secret:${digest.slice(0, MARK_DIGITS)}]`;
+}
+
+const SECRET_MARK = new RegExp(`^\\[secret(:[0-9a-f]{${MARK_DIGITS}})?\\]$`);
+
+/** Whether a rendered value stands for a secret, with a mark or without. */
+export function isMaskedSecret(value: unknown): boolean {
+  return typeof value === "string" && SECRET_MARK.test(value);
+}
+
+/** Rendered properties whose secrets all look alike. */
+export function withoutMarks(value: unknown): unknown {
+  if (isMaskedSecret(value)) return SECRET_PLACEHOLDER;
+  if (Array.isArray(value)) return value.map(withoutMarks);
+  if (typeof value === "object" && value !== null)
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withoutMarks(inner)]));
+  return value;
+}

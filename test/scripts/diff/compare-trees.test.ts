@@ -1,0 +1,82 @@
+import { execFileSync } from "node:child_process";
+import { appendFileSync, copyFileSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { compareWithBase } from "../../../scripts/diff/compare-trees.ts";
+import { linkNodePackages } from "../../../scripts/diff/node-packages.ts";
+import { projectRoot } from "../../../scripts/program/stack-file.ts";
+import { runCommand } from "../plan/run-plan.ts";
+
+const folder = realpathSync(mkdtempSync(join(tmpdir(), "engine-room-compare-")));
+const project = join(folder, "project");
+beforeAll(async () => {
+  vi.stubEnv("ENGINE_ROOM_CACHE_DIR", join(folder, "cache"));
+  execFileSync("git", ["clone", "--quiet", "--shared", projectRoot, project]);
+  await linkNodePackages(project, projectRoot);
+});
+afterEach(() => {
+  git("checkout", "--quiet", ".");
+});
+afterAll(() => {
+  vi.unstubAllEnvs();
+  rmSync(folder, { recursive: true });
+});
+
+function git(...argv: readonly string[]): void {
+  execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@example.org", ...argv], { cwd: project });
+}
+
+function compare(stack: string) {
+  const configFile = join(project, `Pulumi.${stack}.yaml`);
+  return compareWithBase({ stack: { name: stack, configFile }, ref: "HEAD", project });
+}
+
+const COMMANDS_ALONE = "scripts/diff/render-child.ts";
+
+test("the working tree counts as it lies, against the commit's own files", async () => {
+  appendFileSync(join(project, "Pulumi.local.yaml"), "  engine-room:vector: { vectorSize: 1 }\n");
+  const { head, resources } = await compare("local");
+  expect(resources).toBeNull();
+  expect(head).toMatchObject({ ref: null, commit: null, failure: null, problems: [{ path: "vector" }] });
+});
+
+test("a stack whose file the base has not is new", async () => {
+  copyFileSync(join(project, "Pulumi.local.yaml"), join(project, "Pulumi.fresh.yaml"));
+  const { base, resources, secrets } = await compare("fresh");
+  expect(base).toMatchObject({ ref: "HEAD", failure: "It has no Pulumi.fresh.yaml: the stack is new." });
+  expect(resources?.map(({ kind }) => kind)).toEqual(Array(8).fill("create"));
+  expect(secrets).toEqual([]);
+});
+
+test("a base without the one entry point answers by its commands", async () => {
+  git("rm", "--quiet", COMMANDS_ALONE);
+  git("commit", "--quiet", "--message", "older");
+  try {
+    const { base, resources, unchanged } = await compare("local");
+    expect([base.failure, resources, unchanged]).toEqual([null, [], 8]);
+  } finally {
+    git("reset", "--quiet", "--hard", "HEAD~1");
+  }
+});
+
+test("a base whose program fails has its reason, and the head stands alone", async () => {
+  writeFileSync(join(project, "infra/index.ts"), 'throw new Error("It is broken.");\n');
+  git("commit", "--quiet", "--all", "--message", "broken");
+  git("checkout", "--quiet", "HEAD~1", "--", "infra/index.ts");
+  try {
+    const { base, head, resources } = await compare("local");
+    expect([base.failure, head.failure, resources]).toEqual(["It is broken.", null, null]);
+  } finally {
+    git("reset", "--quiet", "--hard", "HEAD~1");
+  }
+});
+
+test("the command says what is missing on its line", async () => {
+  expect(await runCommand("diff")).toMatchObject({ exitCode: 2, stderr: expect.stringContaining("--base") });
+  expect(await runCommand("diff", "--base", "HEAD", "--format", "xml")).toMatchObject({ exitCode: 2 });
+  expect(await runCommand("diff", "--base", "no-such-commit")).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringContaining('Git has no commit "no-such-commit"'),
+  });
+});
