@@ -3,7 +3,7 @@
  * to build again; documents can't be built again at all.
  */
 import { podContainers, podSpec } from "../containers.ts";
-import { type CheckedResource, type Finding, type Rule, undecided } from "../rule.ts";
+import type { CheckedResource, Finding, Rule } from "../rule.ts";
 import { at, listAt, textAt } from "../values.ts";
 
 /** Where containers have what may be lost: of a build that is under way. */
@@ -15,14 +15,25 @@ function keptFinding(resource: CheckedResource, what: string): readonly Finding[
   const { protect, retainOnDelete } = resource.options;
   if (protect === true || retainOnDelete === true) return [];
   if (retainOnDelete === null)
-    return [{ resource, ...undecided(`whether ${what} has retainOnDelete, which no policy pack is told,`) }];
+    return [
+      {
+        resource,
+        reason: `Whether ${what} has retainOnDelete isn't told to policy packs.`,
+        fix: "`npm run diff` sees it.",
+        isUndecided: true,
+      },
+    ];
   return [
     {
       resource,
-      reason: `${what} has neither protect nor retainOnDelete: a destroy, or a change that replaces it, deletes what it holds.`,
+      reason: `${capital(what)} has neither protect nor retainOnDelete: a destroy, or a change that replaces it, deletes what it holds.`,
       fix: FIX,
     },
   ];
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** Names of Docker volumes that only hold scratch. */

@@ -12,7 +12,7 @@ const FIX =
   "Run `npm run images -- --push` where Docker is, which writes digests to images.lock.json; for an image of others add `@sha256:…` to its name.";
 
 function imageFinding(resource: CheckedResource, who: string, image: unknown): readonly Finding[] {
-  if (image === UNKNOWN) return [{ resource, ...undecided(`the image of ${who}`) }];
+  if (image === UNKNOWN) return [{ resource, ...undecided(`The image of ${who.replace("The", "the")}`) }];
   if (typeof image === "string" && EXACT.test(image)) return [];
   return [
     {
@@ -33,10 +33,10 @@ function dockerFindings(
     const isOfImage = sources.some((urn) => byUrn.get(urn)?.type === "docker:index/remoteImage:RemoteImage");
     // The id of an image that is looked at itself.
     if (inputs.image === UNKNOWN && isOfImage) return [];
-    return imageFinding(resource, `the container ${name}`, inputs.image);
+    return imageFinding(resource, `The container ${name}`, inputs.image);
   }
   if (type === "docker:index/remoteImage:RemoteImage" && inputs.build === undefined)
-    return imageFinding(resource, `the image ${name}`, inputs.name);
+    return imageFinding(resource, `The image ${name}`, inputs.name);
   return [];
 }
 
@@ -51,7 +51,7 @@ export const imageHasDigest: Rule = {
       const ofPods = podContainers(spec).flatMap((container) =>
         imageFinding(
           resource,
-          `the container ${textAt(container, "name") ?? "without a name"}`,
+          `The container ${textAt(container, "name") ?? "without a name"}`,
           at(container, "image"),
         ),
       );
