@@ -27,10 +27,11 @@ export interface Workplace {
   readonly printed: Map<string, string>;
 }
 
-export function workplace(values: Readonly<Record<string, unknown>>): Workplace {
+/** @param absent - Stand-ins that are not there. */
+export function workplace(values: Readonly<Record<string, unknown>>, absent: readonly string[]): Workplace {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "engine-room-canary-")));
   for (const part of ["bin", "home", "tmp", "calls"]) mkdirSync(join(folder, part));
-  for (const name of STAND_INS) {
+  for (const name of STAND_INS.filter((one) => !absent.includes(one))) {
     const file = join(folder, "bin", name);
     // Arguments, environment and what comes on standard input, each call in a file of its own.
     writeFileSync(

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
-import { clear, filesBelow, runCommand, type Workplace, workplace } from "./run-commands.ts";
-import { type BaseName, bases, canaryOf, placesOf, planted } from "./stacks.ts";
+import { clear, filesBelow, runCommand, type Workplace, workplace } from "../canary/run-commands.ts";
+import { type BaseName, bases, canaryOf, placesOf, planted } from "../canary/stacks.ts";
 
 /**
  * Commands as they are run: each begins as it would for a user, with stand-ins for Docker, kubectl, ssh and Pulumi's CLI that
@@ -14,7 +14,6 @@ const lines: readonly (readonly string[])[] = [
   ["plan"],
   ["plan", "--json"],
   ["render"],
-  ["render", "--out", "graph.json"],
   ["preview"],
   ["outputs", "--json"],
   ["status"],
@@ -67,7 +66,8 @@ describe.each(Object.keys(bases) as BaseName[])("%s", (name) => {
       writeFileSync(file, text, { mode: 0o600 });
       return file;
     });
-    place = workplace(values);
+    // Without Pulumi's CLI a local stack is previewed in the process itself.
+    place = workplace(values, name === "local" ? ["pulumi"] : []);
     for (const words of lines) await runCommand(place, stack, words);
   }, 600_000);
 
