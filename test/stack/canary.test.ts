@@ -47,6 +47,16 @@ test("every command is run, or has a reason not to be", () => {
   expect(commands.filter((name) => !known.has(name) && name !== "diff")).toEqual([]);
 });
 
+test("what is no secret is seen, so that a secret would be", async () => {
+  const place = workplace({ platform: "canaryinclear" }, []);
+  try {
+    await runCommand(place, "canary-control", ["plan"]);
+    expect(place.printed.get("plan")).toContain("canaryinclear");
+  } finally {
+    clear(place, "canary-control");
+  }
+});
+
 describe.each(Object.keys(bases) as BaseName[])("%s", (name) => {
   const stack = `canary-${name}`;
   const canaries = placesOf(name).map((place) => canaryOf(name, place));
