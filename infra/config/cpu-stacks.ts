@@ -7,6 +7,7 @@ import { dockerDatabases, localDatabases } from "./databases.ts";
 import { cpuImages, dockerHost } from "./docker-host.ts";
 import { dockerGateway, localGateway } from "./gateway.ts";
 import { cpuClusterParts, minEncoderReplicas, minReplicas } from "./kubernetes-cluster.ts";
+import { policies } from "./policies.ts";
 
 /** One language model: which, under what name, and how much of the machine it may take. */
 const cpuModel = z.strictObject({
@@ -48,6 +49,7 @@ export const localStack = z.strictObject({
   gateway: localGateway,
   /** Python of the services: `3.10` to `3.12`; absent takes the newest that is installed. */
   pythonVersion: z.enum(["3.10", "3.11", "3.12"]).optional(),
+  policies,
 });
 
 /** The same services in containers: for machines without NVIDIA GPU, and with other systems than Linux. */
@@ -64,6 +66,7 @@ export const dockerCpuStack = z.strictObject({
   /** The machine whose Docker engine runs everything. */
   host: dockerHost.prefault({}),
   images: cpuImages,
+  policies,
 });
 
 /** The same services in any cluster: kind, minikube, or one whose GPUs are others'. */
@@ -78,4 +81,5 @@ export const kubernetesCpuStack = z.strictObject({
     .extend({ replicas: z.int().min(1).max(64).default(1), minReplicas: minEncoderReplicas })
     .prefault({}),
   ...cpuClusterParts,
+  policies,
 });

@@ -9,6 +9,7 @@ import { dockerHost, gpuImages } from "./docker-host.ts";
 import { dockerGateway, remoteGateway } from "./gateway.ts";
 import { customModel, gpuModel } from "./gpu-models.ts";
 import { clusterModels, gpuClusterParts, minEncoderReplicas, poolAccess } from "./kubernetes-cluster.ts";
+import { policies } from "./policies.ts";
 
 /** A machine described by its parts, where it is no EC2 instance type. */
 const machine = z.strictObject({
@@ -114,6 +115,7 @@ const shared = {
   /** Allows releases whose facts were not all read in a source. */
   acceptUnverified: z.boolean().default(false),
   engines: engines("fail"),
+  policies,
   /** Models that are not in the catalogue, by name. */
   catalogue: z
     .strictObject({

@@ -56,10 +56,10 @@ function issueProblems(issue: Issue, values: unknown, schema: z.ZodType): Proble
   if (issue.code === "unrecognized_keys") {
     const known = knownKeys(schema, issue.path, values);
     return issue.keys.map((key) => {
-      const path = [...issue.path, key];
+      const path = [...issue.path, shownKey(key, issue.path, known)];
       return {
         path: formatPath(path),
-        value: shownValue(path, values),
+        value: shownValue([...issue.path, key], values),
         reason: "There is no such key.",
         fix: MISPLACED[formatPath(path)] ?? unknownKeyFix(key, known),
       };
@@ -87,13 +87,28 @@ const CREDENTIALS = [/\bhf_\w{6,}/g, /(?<=:\/\/)[^/\s@"]+(?=@)/g];
 /** Parts of a stack file below which credentials stand; the Pulumi runtime hands them over in clear. */
 const SECRET_PARTS: readonly PropertyKey[] = ["hub", "externalDatabases"];
 
+/**
+ * A key as it may be shown: YAML takes `{ hf_… }` for a mapping with the secret as its key, and a mapping that knows
+ * `secure` alone stands for a secret.
+ */
+function shownKey(key: string, path: Path, known: readonly string[]): string {
+  const isInSecret = known.length === 1 && known[0] === "secure";
+  const isWord = /^[A-Za-z][A-Za-z0-9]{0,30}$/.test(key);
+  const isCredential = SECRET_PARTS.includes(path[0] ?? "") && !isWord;
+  return isInSecret || isCredential ? "[secret]" : withoutCredentials(key);
+}
+
+function withoutCredentials(text: string): string {
+  return CREDENTIALS.reduce((rest, credential) => rest.replace(credential, "[secret]"), text);
+}
+
 /** A value as it may be shown. */
 function shownValue(path: Path, values: unknown): string {
   const value = at(values, path);
   const isCredential =
     SECRET_PARTS.includes(path[0] ?? "") || path.some((key) => /token|secret|password/i.test(String(key)));
   if (isCredential && value !== undefined) return "[secret]";
-  return CREDENTIALS.reduce((text, credential) => text.replace(credential, "[secret]"), showValue(value));
+  return withoutCredentials(showValue(value));
 }
 
 function explain(issue: z.core.$ZodIssue, value: unknown): { reason: string; fix: string } {

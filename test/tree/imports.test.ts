@@ -13,7 +13,17 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   infra: ["infra/config", "infra/plan", "infra/plan/catalogue", "infra/platforms"],
   "infra/platforms": ["infra", "infra/plan", "infra/plan/catalogue", "components"],
   components: ["infra/plan", "infra/plan/catalogue"],
-  scripts: ["infra", "infra/config", "infra/plan", "infra/plan/catalogue", "infra/platforms", "components"],
+  scripts: [
+    "infra",
+    "infra/config",
+    "infra/plan",
+    "infra/plan/catalogue",
+    "infra/platforms",
+    "components",
+    "policy",
+  ],
+  // Rules over resources: of the program they know the stack file and the catalogue, of the scripts the shape of a report.
+  policy: ["infra/config", "infra/plan/catalogue"],
   containers: [],
 };
 
@@ -23,11 +33,17 @@ const leaves = ["infra/gateway-access.ts", "infra/nearest-name.ts", "infra/probl
 /** Imports that exist only for the type checker may also point here. */
 const typesOnly: Readonly<Record<string, readonly string[]>> = {
   "infra/plan": ["infra", "infra/config"],
+  policy: ["scripts"],
 };
 
 /** Parts that must load without the Pulumi SDK, and files of `infra` that must. */
 const withoutPulumi = ["infra/config", "infra/plan", "infra/plan/catalogue", "containers"];
-const pureFiles = ["infra/checked-plan.ts", "infra/load-plan.ts", "infra/problems.ts"];
+const pureFiles = [
+  "infra/checked-plan.ts",
+  "infra/load-plan.ts",
+  "infra/problems.ts",
+  "policy/violations.ts",
+];
 
 /** Packages below containers/services that others may import; they import no other. The plan builds requests as well. */
 const shared: Readonly<Record<string, readonly string[]>> = {
@@ -84,7 +100,7 @@ function packageOf(
     : JSON.parse(readFileSync(join(projectRoot, service, "package.json"), "utf8"));
 }
 
-const imports = ["infra", "components", "containers/services", "scripts"]
+const imports = ["infra", "components", "containers/services", "policy", "scripts"]
   .flatMap(sources)
   .flatMap((file) => importsOf(file, readFileSync(join(projectRoot, file), "utf8")));
 

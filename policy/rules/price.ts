@@ -1,0 +1,22 @@
+/** What a stack costs stays below what its stack file allows. The number is the plan's, which all scripts show. */
+import { type Finding, type Rule, UNKNOWN, undecided } from "../rule.ts";
+import { at } from "../values.ts";
+
+export const priceIsBelowCap: Rule = {
+  description: "The stack costs no more by the hour than policies.hourlyUsdCap of its stack file.",
+  scope: "stack",
+  check({ outputs, facts: { hourlyUsdCap, platform } }): readonly Finding[] {
+    if (hourlyUsdCap === null) return [];
+    const hourlyUsd = at(outputs, "cost", "hourlyUsd");
+    if (typeof hourlyUsd !== "number" || at(outputs, "cost") === UNKNOWN)
+      return [{ resource: null, ...undecided("cost.hourlyUsd") }];
+    if (hourlyUsd <= hourlyUsdCap) return [];
+    return [
+      {
+        resource: null,
+        reason: `The stack costs ${hourlyUsd.toFixed(2)} USD an hour with all machines of its plan, and its cap is ${hourlyUsdCap.toFixed(2)} USD.`,
+        fix: `Plan fewer or smaller machines (\`npm run plan\` says what each costs on ${platform}), or raise policies.hourlyUsdCap.`,
+      },
+    ];
+  },
+};

@@ -1,0 +1,101 @@
+/** Runs commands of the project where all that they print, write and start is seen. */
+import { execFile } from "node:child_process";
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { stringify } from "yaml";
+import { projectRoot } from "../../scripts/program/stack-file.ts";
+
+/** Programs that commands start; each stand-in writes down what it is told and fails, as if nothing were there. */
+const STAND_INS = ["docker", "kubectl", "ssh", "pulumi", "helm", "nvidia-smi"];
+
+const TIMEOUT_MILLISECONDS = 90_000;
+
+export interface Workplace {
+  readonly folder: string;
+  readonly stackFile: string;
+  /** All that was printed, by command. */
+  readonly printed: Map<string, string>;
+}
+
+/** @param absent - Stand-ins that are not there. */
+export function workplace(values: Readonly<Record<string, unknown>>, absent: readonly string[]): Workplace {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), "engine-room-canary-")));
+  for (const part of ["bin", "home", "tmp", "calls"]) mkdirSync(join(folder, part));
+  for (const name of STAND_INS.filter((one) => !absent.includes(one))) {
+    const file = join(folder, "bin", name);
+    // Arguments, environment and what comes on standard input, each call in a file of its own.
+    writeFileSync(
+      file,
+      `#!/bin/sh\ncall="${folder}/calls/${name}.$$"\n{ printf '%s\\n' "$@"; env; timeout 2 cat; } > "$call" 2>/dev/null\necho "${name}: nothing is there" >&2\nexit 1\n`,
+    );
+    chmodSync(file, 0o755);
+  }
+  const stackFile = join(folder, "stack.yaml");
+  const config = Object.fromEntries(
+    Object.entries(values).map(([key, value]) => [`engine-room:${key}`, value]),
+  );
+  writeFileSync(stackFile, stringify({ config }), { mode: 0o600 });
+  return { folder, stackFile, printed: new Map() };
+}
+
+/** @returns Exit code; what was printed is kept in the workplace. */
+export function runCommand(place: Workplace, stack: string, words: readonly string[]): Promise<number> {
+  const [command = "", ...rest] = words;
+  const args = ["scripts/cli.mjs", command, "--stack", stack, "--config-file", place.stackFile, ...rest];
+  const path = [join(place.folder, "bin"), dirname(process.execPath), "/usr/bin", "/bin"].join(":");
+  return new Promise((resolve) => {
+    execFile(
+      process.execPath,
+      args,
+      {
+        cwd: projectRoot,
+        timeout: TIMEOUT_MILLISECONDS,
+        env: {
+          PATH: path,
+          HOME: join(place.folder, "home"),
+          TMPDIR: join(place.folder, "tmp"),
+          INIT_CWD: place.folder,
+        },
+      },
+      (error, stdout, stderr) => {
+        place.printed.set(words.join(" "), stdout + stderr);
+        resolve(error === null ? 0 : typeof error.code === "number" ? error.code : -1);
+      },
+    );
+  });
+}
+
+/** Every file below some folders, with its content; none of a folder that is not there. */
+export function filesBelow(...folders: readonly string[]): ReadonlyMap<string, string> {
+  const files = new Map<string, string>();
+  const walk = (folder: string): void => {
+    for (const entry of readdirSync(folder, { withFileTypes: true })) {
+      const path = join(folder, entry.name);
+      if (entry.isDirectory()) walk(path);
+      else if (entry.isFile()) files.set(path, readFileSync(path, "latin1"));
+    }
+  };
+  for (const folder of folders) {
+    try {
+      walk(folder);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    }
+  }
+  return files;
+}
+
+export function clear({ folder }: Workplace, stack: string): void {
+  rmSync(folder, { recursive: true, force: true });
+  rmSync(join(projectRoot, ".stacks", stack), { recursive: true, force: true });
+}

@@ -1,0 +1,35 @@
+/** Resources as a program asks for them, as far as rules look at them. */
+import type { CheckedResource, StackFacts } from "../../policy/rule.ts";
+
+export function resource(
+  type: string,
+  inputs: Readonly<Record<string, unknown>>,
+  more: Partial<Omit<CheckedResource, "type" | "inputs">> = {},
+): CheckedResource {
+  const name = more.name ?? "one";
+  return {
+    type,
+    name,
+    urn: `urn:pulumi:prod::engine-room::${type}::${name}`,
+    parent: "",
+    inputs,
+    propertyDependencies: {},
+    options: {},
+    ...more,
+  };
+}
+
+/** A Deployment with one container. */
+export function deployment(container: object, spec: object = {}): CheckedResource {
+  return resource("kubernetes:apps/v1:Deployment", {
+    spec: { template: { spec: { ...spec, containers: [{ name: "main", ...container }] } } },
+  });
+}
+
+export const facts: StackFacts = {
+  platform: "kubernetes",
+  hourlyUsdCap: null,
+  hasApiKeys: true,
+  exposure: "public",
+  listenerEndsTls: true,
+};

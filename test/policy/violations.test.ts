@@ -1,0 +1,191 @@
+import { unknownCheckingProxy } from "@pulumi/policy";
+import { describe, expect, test } from "vitest";
+import { POLICY_NAMES } from "../../infra/plan/catalogue/policies.ts";
+import { policyLevel } from "../../policy/levels.ts";
+import { packPolicies } from "../../policy/pack.ts";
+import { type StackPolicy, stackPolicy } from "../../policy/stack-policy.ts";
+import { violations } from "../../policy/violations.ts";
+import { deployment, resource } from "./resources.ts";
+
+/** A stack file that can be planned, as the Pulumi runtime has it. */
+function policyOf(stack: string, own: Readonly<Record<string, string>> = {}): StackPolicy {
+  const policy = stackPolicy(
+    stack,
+    {
+      "engine-room:platform": "kubernetes",
+      "engine-room:tier": "cpu",
+      "engine-room:models": JSON.stringify([{ name: "smollm2", model: "smollm2-135m-instruct" }]),
+      ...own,
+    },
+    "engine-room",
+  );
+  if (policy === null) throw new Error("The stack file of the test has problems.");
+  return policy;
+}
+
+const plain = resource("kubernetes:core/v1:ConfigMap", {}, { name: "plain" });
+const tagged = deployment({ image: "a:1" });
+
+describe("levels", () => {
+  test("come from the kind of a stack", () => {
+    const levels = (name: string, platform: string) =>
+      POLICY_NAMES.filter((policy) => policyLevel(policy, { name, platform }) === "mandatory").length;
+    expect(levels("local", "local")).toBe(0);
+    expect(levels("prod", "aws")).toBe(POLICY_NAMES.length - 1);
+    expect(levels("pr-7", "kubernetes")).toBeLessThan(levels("prod", "kubernetes"));
+    expect(policyLevel("public-endpoint-is-guarded", { name: "pr-7", platform: "docker" })).toBe("mandatory");
+    expect(policyLevel("engine-store-is-protected", { name: "preview-7", platform: "docker" })).toBe("off");
+  });
+
+  test("of the stack file are stronger", () => {
+    const { levels, facts } = policyOf("prod", {
+      "engine-room:policies": JSON.stringify({ hourlyUsdCap: 3, levels: { "image-has-digest": "off" } }),
+    });
+    expect(levels["image-has-digest"]).toBe("off");
+    expect(levels["resources-are-labelled"]).toBe("mandatory");
+    expect(facts.hourlyUsdCap).toBe(3);
+  });
+
+  test("of rules that don't exist are a problem of the stack file", () => {
+    const values = { "engine-room:policies": JSON.stringify({ levels: { "image-has-digests": "off" } }) };
+    expect(() => policyOf("prod", values)).toThrow("problems");
+  });
+});
+
+describe("facts of the stack file", () => {
+  test("say how the gateway is reached", () => {
+    const gateway = {
+      hostname: "a.example.org",
+      exposure: "internal",
+      apiKeys: [{ name: "a", sha256: "0".repeat(64) }],
+      route: { gateway: "edge", tls: false },
+    };
+    expect(policyOf("prod", { "engine-room:gateway": JSON.stringify(gateway) }).facts).toEqual({
+      platform: "kubernetes",
+      hourlyUsdCap: null,
+      hasApiKeys: true,
+      exposure: "internal",
+      listenerEndsTls: false,
+    });
+    expect(policyOf("prod").facts).toMatchObject({
+      hasApiKeys: false,
+      exposure: null,
+      listenerEndsTls: true,
+    });
+  });
+});
+
+describe("violations", () => {
+  test("stand by level, rule and resource", () => {
+    const found = violations([tagged, plain], {
+      ...policyOf("pr-1"),
+      outputs: { models: "[unknown]" },
+    });
+    expect(found.map(({ level, policy, resource: urn }) => [level, policy, urn?.split("::").at(-1)])).toEqual(
+      [
+        ["mandatory", "resources-are-labelled", "one"],
+        ["mandatory", "resources-are-labelled", "plain"],
+        ["advisory", "image-has-digest", "one"],
+        ["advisory", "release-has-fixes", undefined],
+      ],
+    );
+  });
+
+  test("that can't be decided are advice, however much the rule matters", () => {
+    const [violation] = violations([resource("aws:efs/fileSystem:FileSystem", { encrypted: "[unknown]" })], {
+      ...policyOf("prod", {
+        "engine-room:policies": JSON.stringify({
+          levels: Object.fromEntries(
+            POLICY_NAMES.filter((name) => name !== "storage-is-encrypted").map((name) => [name, "off"]),
+          ),
+        }),
+      }),
+      outputs: {},
+    });
+    expect(violation).toMatchObject({ policy: "storage-is-encrypted", level: "advisory" });
+  });
+
+  test("are new where the base has not got them", () => {
+    const policy = policyOf("prod");
+    const base = violations([plain], { ...policy, outputs: {} });
+    const found = violations([plain, tagged], { ...policy, outputs: {}, base });
+    expect(base.map(({ isNew }) => isNew)).toEqual([true]);
+    expect(new Set(found.filter(({ isNew }) => !isNew).map(({ resource: urn }) => urn))).toEqual(
+      new Set([plain.urn]),
+    );
+    expect(found.some(({ isNew }) => isNew)).toBe(true);
+  });
+
+  test("are the same in whichever order resources come", () => {
+    const policy = { ...policyOf("prod"), outputs: {} };
+    expect(violations([tagged, plain], policy)).toEqual(violations([plain, tagged], policy));
+  });
+});
+
+describe("the pack", () => {
+  /** The SDK's mark of a text that only `up` knows. */
+  const unknownText = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
+
+  const options = {
+    protect: false,
+    ignoreChanges: [],
+    aliases: [],
+    customTimeouts: { createSeconds: 0, updateSeconds: 0, deleteSeconds: 0 },
+    additionalSecretOutputs: [],
+  };
+
+  /** What all policies of the pack say of a stack, as `name: level: text`. */
+  async function said(resources: readonly { type: string; props: object }[]): Promise<string[]> {
+    const told: string[] = [];
+    const given = resources.map(({ type, props }, index) => ({
+      type,
+      props: unknownCheckingProxy(props),
+      urn: `urn:${index}`,
+      name: `r${index}`,
+      opts: options,
+      dependencies: [],
+      propertyDependencies: {},
+      isType: () => false,
+      asType: () => undefined,
+    }));
+    const common = {
+      stackTags: new Map(),
+      getConfig: <T extends object>() => ({}) as T,
+      notApplicable: () => {
+        throw new Error("It applies.");
+      },
+    };
+    for (const policy of packPolicies(policyOf("prod"))) {
+      const report = (text: string, urn?: string) =>
+        told.push(`${policy.name}: ${policy.enforcementLevel}: ${urn ?? ""}: ${text}`);
+      if ("validateStack" in policy) await policy.validateStack({ ...common, resources: given }, report);
+      else if (typeof policy.validateResource === "function")
+        for (const one of given) await policy.validateResource({ ...common, ...one }, report);
+    }
+    return told;
+  }
+
+  test("sees what a rule sees, and unknown values as such", async () => {
+    const told = await said([
+      { type: "pulumi:pulumi:Stack", props: { models: [], cost: { hourlyUsd: 1 } } },
+      { type: "aws:ebs/volume:Volume", props: { encrypted: false, tags: { "engine-room:stack": "a" } } },
+      { type: "aws:efs/fileSystem:FileSystem", props: { encrypted: unknownText, tags: unknownText } },
+    ]);
+    expect(told.map((text) => text.split(": ").slice(0, 4).join(": "))).toEqual(
+      [
+        "storage-is-encrypted: mandatory: : encrypted is false",
+        "not-decided-before-up: advisory: urn:2: storage-is-encrypted",
+        "not-decided-before-up: advisory: urn:2: resources-are-labelled",
+        "not-decided-before-up: advisory: urn:2: engine-store-is-protected",
+      ].map((text) => expect.stringContaining(text.split(": ").slice(0, 4).join(": "))),
+    );
+  });
+
+  test("has a policy for every rule, at its level", () => {
+    const policies = packPolicies(policyOf("preview-3"));
+    expect(policies.map(({ name }) => name)).toEqual([...POLICY_NAMES, "not-decided-before-up"]);
+    expect(policies.find(({ name }) => name === "engine-store-is-protected")?.enforcementLevel).toBe(
+      "disabled",
+    );
+  });
+});
