@@ -1,4 +1,4 @@
-/** Where what is deployed is no longer what the program says: from `pulumi preview --refresh --json`. */
+/** Where what is deployed is no longer what the program says: from `pulumi preview --refresh`. */
 import { z } from "zod";
 import type { GitHub } from "./github.ts";
 
@@ -71,18 +71,22 @@ export interface Drift {
 
 /** Neither changes anything: `read` looks, `refresh` brings the state up to what there is. */
 const HARMLESS = ["same", "read", "refresh"];
+/** Halves of a replacement, which has a step `replace` as well. */
+const HALVES = ["create-replacement", "delete-replaced"];
 
 /**
  * Values are left out: they may be secret.
  *
- * @param preview - What `pulumi preview --refresh --json` prints.
+ * @param preview - What `pulumi preview --refresh --show-sames --json` prints. A refresh comes first, and shows what it found
+ *   as an update too, so the last step of a resource is what the program would do; only with `--show-sames` has each one.
  * @throws Error where it is something else.
  */
 export function readDrift(preview: unknown, table: readonly IgnoredDrift[] = IGNORED_DRIFT): Drift {
   const { steps } = previewSchema.parse(preview);
   const resources: DriftedResource[] = [];
   const ignored: Drift["ignored"][number][] = [];
-  for (const { op, urn, detailedDiff, diffReasons } of steps) {
+  const last = new Map(steps.filter(({ op }) => !HALVES.includes(op)).map((step) => [step.urn, step]));
+  for (const { op, urn, detailedDiff, diffReasons } of last.values()) {
     if (HARMLESS.includes(op)) continue;
     const changed = changedPaths({ detailedDiff, diffReasons });
     const reasons = changed.map(({ path, isUnset }) => ({

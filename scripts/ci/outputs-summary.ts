@@ -38,7 +38,7 @@ export function outputsSummary(stack: string, { endpoints, notes }: ShownOutputs
     ["Documents", mongo],
     ["Vectors", vector],
   ];
-  const table = rows.flatMap(([name, address]) => (address === null ? [] : [`| ${name} | \`${address}\` |`]));
+  const table = rows.flatMap(([name, address]) => (address === null ? [] : [`| ${plain(name)} | \`${plain(address)}\` |`]));
   return [
     `### Stack ${stack}`,
     "",
@@ -46,8 +46,13 @@ export function outputsSummary(stack: string, { endpoints, notes }: ShownOutputs
     "|---|---|",
     ...table,
     "",
-    `Reached ${REACH[reach] ?? `from: ${reach}`}.`,
-    ...notes.map((note) => `\n> ${note}`),
+    `Reached ${REACH[reach] ?? `from: ${plain(reach)}`}.`,
+    ...notes.map((note) => `\n> ${plain(note)}`),
     "",
   ].join("\n");
+}
+
+/** Of one line, and without what would end a cell or a code span: a pull request's code may have written it. */
+function plain(text: string): string {
+  return text.replaceAll(/[\p{Cc}`|<>]/gu, " ").trim();
 }

@@ -99,7 +99,7 @@ const TASKS: Readonly<Record<string, Task>> = {
   },
   drift: {
     summary:
-      "an issue while --preview of --stack, by `pulumi preview --refresh --json`, would change something",
+      "an issue while --preview of --stack, by `pulumi preview --refresh --show-sames --json`, would change something",
     needs: ["preview"],
     run: async ({ stack, preview }) => {
       const drift = readDrift(readJson(preview, z.unknown()));
