@@ -9,7 +9,7 @@ export const MAX_COMMENT_CHARACTERS = 65_536;
 /** Whoever comments with a job's own token. Anybody else could begin a comment with a marker. */
 const AUTHOR = "github-actions[bot]";
 
-export type CommentSubject = "preview" | "preview-stack";
+type CommentSubject = "preview" | "preview-stack";
 
 const commentSchema = z.object({
   id: z.number().int(),
@@ -46,11 +46,6 @@ export async function upsertComment(
   if (own.body === body) return "unchanged";
   await github.send("PATCH", `/issues/comments/${own.id}`, { body }, commentSchema);
   return "updated";
-}
-
-/** Whether there is one, whatever it says. */
-export async function hasComment(github: GitHub, issue: number, subject: CommentSubject): Promise<boolean> {
-  return (await ownComment(github, issue, commentMarker(subject))) !== undefined;
 }
 
 async function ownComment(github: GitHub, issue: number, marker: string) {

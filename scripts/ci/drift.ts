@@ -15,7 +15,7 @@ const SCALED = ["kubernetes:apps/v1:Deployment", "kubernetes:apps/v1:StatefulSet
 const CLAIM = ["kubernetes:core/v1:PersistentVolumeClaim"];
 
 /** Everything else is drift, and so is another value of what the program does set. */
-export const IGNORED_DRIFT: readonly IgnoredDrift[] = [
+const IGNORED_DRIFT: readonly IgnoredDrift[] = [
   { types: SCALED, path: "spec.replicas", reason: "KEDA's autoscaler writes it" },
   {
     types: SCALED,
@@ -56,7 +56,7 @@ const previewSchema = z.object({
   ),
 });
 
-export interface DriftedResource {
+interface DriftedResource {
   /** `update`, `create`, `delete`, `replace` and what else the CLI calls it. */
   readonly operation: string;
   readonly urn: string;
@@ -64,7 +64,7 @@ export interface DriftedResource {
   readonly paths: readonly string[];
 }
 
-export interface Drift {
+interface Drift {
   readonly resources: readonly DriftedResource[];
   readonly ignored: readonly { readonly urn: string; readonly path: string; readonly reason: string }[];
 }

@@ -38,7 +38,9 @@ export function outputsSummary(stack: string, { endpoints, notes }: ShownOutputs
     ["Documents", mongo],
     ["Vectors", vector],
   ];
-  const table = rows.flatMap(([name, address]) => (address === null ? [] : [`| ${plain(name)} | \`${plain(address)}\` |`]));
+  const table = rows.flatMap(([name, address]) =>
+    address === null ? [] : [`| ${plain(name)} | \`${plain(address)}\` |`],
+  );
   return [
     `### Stack ${stack}`,
     "",

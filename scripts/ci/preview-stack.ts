@@ -6,7 +6,7 @@ import { projectName } from "../program/stack-file.ts";
 import type { GitHub } from "./github.ts";
 
 /** Who may set a label decides who may ask for a stack; who approves the environment decides whether it is given. */
-export const PREVIEW_LABEL = "preview-stack";
+const PREVIEW_LABEL = "preview-stack";
 
 /** The stack file that they are made from. */
 export const PREVIEW_TEMPLATE = "kind";
@@ -57,7 +57,7 @@ export const listedStacksSchema = z.array(
   }),
 );
 
-export interface EndedStack {
+interface EndedStack {
   readonly stack: string;
   readonly pullRequest: number;
   readonly reason: string;
