@@ -44,7 +44,7 @@ describe.skipIf(missing !== undefined)(
       const file = join(folder, ".github/workflows/wrong.yml");
       writeFileSync(
         file,
-        "on: push\njobs:\n  one:\n    runs-on: ubuntu-24.04\n    steps:\n      - run: echo ${{ github.evnt.number }}\n",
+        `on: push\njobs:\n  one:\n    runs-on: ubuntu-24.04\n    steps:\n      - run: echo \${{ github.evnt.number }}\n`,
       );
       const { status, lines } = lint(folder, file);
       expect(status).toBe(1);

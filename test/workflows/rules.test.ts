@@ -36,7 +36,7 @@ const BAD: readonly (readonly [keyof typeof RULES, string, string])[] = [
   ["runsAreQueued", ", cancel-in-progress: true", ""],
   ["credentialsAreNotKept", "persist-credentials: false", "fetch-depth: 0"],
   ["credentialsAreNotKept", "persist-credentials: false", "persist-credentials: true"],
-  ["scriptsHaveNoExpressions", '"$STACK"', "${{ github.head_ref }}"],
+  ["scriptsHaveNoExpressions", '"$STACK"', `\${{ github.head_ref }}`],
   ["pipesFail", '"$STACK"', '"$STACK" | tee log'],
   ["privilegedEventsRunOwnCode", "on: { pull_request: }", "on: { pull_request_target: }"],
   ["privilegedEventsRunOwnCode", "on: { pull_request: }", "on: { workflow_run: }"],

@@ -72,7 +72,7 @@ const privilegedEventsRunOwnCode: Rule = (workflow) => {
     if (inputs?.cache !== undefined) return ["uses what others may have cached"];
     if (uses?.startsWith("actions/checkout@") !== true) return [];
     const isOwn =
-      inputs?.ref === "${{ github.event.repository.default_branch }}" && inputs.repository === undefined;
+      inputs?.ref === `\${{ github.event.repository.default_branch }}` && inputs.repository === undefined;
     return isOwn ? [] : [`checks out ${String(inputs?.ref)}`];
   });
 };
