@@ -76,7 +76,7 @@ export async function postPreviewComment(github: GitHub, event: WorkflowRunEvent
     hasFailed: run.conclusion !== "success",
   });
   const done = await upsertComment(github, pullRequest.number, { subject: "preview", text });
-  return `The comment of #${pullRequest.number} is ${done}, with ${reports.length} stacks.`;
+  return `The comment of #${pullRequest.number} is ${done}, with previews of: ${reports.map(({ stack }) => stack).join(", ") || "no stack"}.`;
 }
 
 /** Open ones whose head is the very commit that was run. An event names none for a fork. */

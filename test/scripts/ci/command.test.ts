@@ -97,7 +97,7 @@ test("a preview becomes a comment, from the event's file", async () => {
     workflow_run: { ...run, head_repository: { id: 1, owner: { login: "bob" } } },
   });
   const { code, stdout } = await ci("preview-comment", "--event", event);
-  expect([code, stdout]).toEqual([0, "The comment of #3 is created, with 1 stacks.\n"]);
+  expect([code, stdout]).toEqual([0, "The comment of #3 is created, with previews of: dev.\n"]);
   expect(fake.comments.get(3)?.[0]?.body).toContain("## dev");
 });
 

@@ -116,7 +116,7 @@ describe("the comment of a preview", () => {
       artifact(1, "preview-onprem", "## onprem\n"),
       artifact(2, "preview-dev", "## dev\r\n\u202etxt\u0007"),
     ];
-    expect(await post()).toBe("The comment of #12 is created, with 2 stacks.");
+    expect(await post()).toBe("The comment of #12 is created, with previews of: dev, onprem.");
     expect(bodies(12)).toEqual([
       "<!-- engine-room: preview -->\nWhat merging `0123456789ab` would do, as the pull request's own code says ([run](https://github.example/room/runs/900)).\n\n## dev\ntxt\n\n## onprem\n",
     ]);
@@ -164,7 +164,7 @@ describe("the comment of a preview", () => {
       artifact(2, "preview-../dev", "x"),
       { ...artifact(3, "preview-dev", "x"), expired: true },
     ];
-    expect(await post(event({ conclusion: "failure" }))).toContain("with 0 stacks");
+    expect(await post(event({ conclusion: "failure" }))).toContain("with previews of: no stack");
     expect(bodies(12)[0]).toContain("Not every preview was made");
     expect(bodies(12)[0]).toContain("There is no preview of any stack.");
   });

@@ -134,7 +134,7 @@ test("a report names operations, paths and what was ignored with its reason, and
   );
   expect(driftReport("onprem", drift)).toBe(
     [
-      "1 resources of the stack onprem are not as the program says. `npm run up -- --stack onprem` makes them so; what was changed on purpose belongs into the stack file.",
+      "One resource of the stack onprem is not as the program says. `npm run up -- --stack onprem` makes them so; what was changed on purpose belongs into the stack file.",
       "",
       `- \`update\` \`${SERVICE}\``,
       "  - `spec.type`",
