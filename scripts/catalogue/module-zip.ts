@@ -1,5 +1,4 @@
 /** Files of a Go module, from the module proxy's zip archives: https://go.dev/ref/mod#goproxy-protocol. */
-import { inflateRawSync } from "node:zlib";
 import { UserError } from "../errors.ts";
 
 const DEFAULT_PROXY = "https://proxy.golang.org";
@@ -50,46 +49,4 @@ async function download(url: string): Promise<Buffer> {
   }
   if (!response.ok) throw new UserError(`${url} answers ${response.status} ${response.statusText}.`);
   return Buffer.from(await response.arrayBuffer());
-}
-
-const END_SIGNATURE = 0x06054b50;
-const END_BYTES = 22;
-const CENTRAL_SIGNATURE = 0x02014b50;
-const CENTRAL_BYTES = 46;
-const LOCAL_BYTES = 30;
-const STORED = 0;
-const DEFLATED = 8;
-
-/**
- * One file of a zip archive. Sizes and places are those of the central directory; archives over 4 GiB are not read.
- *
- * @throws UserError where the archive is damaged or has no such file.
- */
-export function readZipEntry(zip: Buffer, name: string): Buffer {
-  const end = zip.lastIndexOf(Buffer.from([0x50, 0x4b, 0x05, 0x06]));
-  if (end < 0 || end + END_BYTES > zip.length || zip.readUInt32LE(end) !== END_SIGNATURE)
-    throw new UserError("The archive is no zip file, or its end is missing.");
-  const entries = zip.readUInt16LE(end + 10);
-  let offset = zip.readUInt32LE(end + 16);
-  for (let index = 0; index < entries; index += 1) {
-    if (offset + CENTRAL_BYTES > zip.length || zip.readUInt32LE(offset) !== CENTRAL_SIGNATURE)
-      throw new UserError("The archive's directory is damaged.");
-    const nameBytes = zip.readUInt16LE(offset + 28);
-    const nameStart = offset + CENTRAL_BYTES;
-    if (zip.toString("utf8", nameStart, nameStart + nameBytes) === name) return contentOf(zip, offset, name);
-    offset = nameStart + nameBytes + zip.readUInt16LE(offset + 30) + zip.readUInt16LE(offset + 32);
-  }
-  throw new UserError(`The archive has no ${name}.`);
-}
-
-function contentOf(zip: Buffer, central: number, name: string): Buffer {
-  const method = zip.readUInt16LE(central + 10);
-  const local = zip.readUInt32LE(central + 42);
-  const start = local + LOCAL_BYTES + zip.readUInt16LE(local + 26) + zip.readUInt16LE(local + 28);
-  const data = zip.subarray(start, start + zip.readUInt32LE(central + 20));
-  if (method === STORED) return data;
-  if (method === DEFLATED) return inflateRawSync(data);
-  throw new UserError(
-    `The archive packs ${name} with method ${method}, which is neither stored nor deflated.`,
-  );
 }

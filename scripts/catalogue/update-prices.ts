@@ -14,8 +14,9 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { machineTypes } from "../../infra/plan/catalogue/machines.ts";
 import { UserError } from "../errors.ts";
+import { readZipEntry } from "../zip-entry.ts";
 import { PRICE_FILES, PRICING_FOLDER, parseGoPrices, renderPriceData } from "./go-prices.ts";
-import { downloadModule, proxyOf, readZipEntry, resolveVersion } from "./module-zip.ts";
+import { downloadModule, proxyOf, resolveVersion } from "./module-zip.ts";
 
 const MODULE = "github.com/aws/karpenter-provider-aws";
 /** The catalogue's own file. */

@@ -30,6 +30,7 @@ const commands: Readonly<Record<string, () => Promise<{ command: Command }>>> = 
   bench: () => import("./bench.ts"),
   key: () => import("./key.ts"),
   test: () => import("./test.ts"),
+  ci: () => import("./ci.ts"),
 };
 
 const commonOptions = {

@@ -5,6 +5,7 @@ import type { StackOutputs } from "../../infra/outputs.ts";
 import { UserError } from "../errors.ts";
 import { projectRoot, type StackReference } from "../program/stack-file.ts";
 import { findPulumi } from "../setup/pulumi-cli.ts";
+import { STATE_URL_VARIABLE, sharedStateUrl } from "./shared-state.ts";
 
 export interface StackBackend {
   /** Shown to the user. */
@@ -50,7 +51,7 @@ export function stackPaths(stack: string, root: string = projectRoot): StackPath
 /**
  * Opens a stack for whoever owns it. ENGINE_ROOM_RUNNER=tryout asks for the try-out runner though a CLI is there.
  *
- * @throws UserError when the Pulumi CLI owns the stack and is not to be found.
+ * @throws UserError when the Pulumi CLI owns the stack, or the state is shared, and the CLI is not to be found.
  */
 export async function openStack(stack: StackReference): Promise<StackBackend> {
   const paths = stackPaths(stack.name);
@@ -59,6 +60,10 @@ export async function openStack(stack: StackReference): Promise<StackBackend> {
     const { PulumiBackend } = await import("./pulumi-backend.ts");
     return new PulumiBackend(stack, paths, pulumi);
   }
+  if (sharedStateUrl() !== undefined)
+    throw new UserError(
+      `A shared state (${STATE_URL_VARIABLE}) takes the Pulumi CLI, and the try-out runner would make the stack a second time; put \`pulumi\` on PATH, or unset the variable.`,
+    );
   assertTryoutOwns(stack.name, paths);
   const { TryoutBackend } = await import("./tryout-backend.ts");
   return new TryoutBackend(stack, paths);

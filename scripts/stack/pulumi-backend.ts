@@ -1,4 +1,4 @@
-/** The stack operations through the Pulumi CLI, with a state file of the stack's own and no login. */
+/** The stack operations through the Pulumi CLI, with a state file of the stack's own and no login, or with a shared state. */
 import { spawn } from "node:child_process";
 import {
   copyFileSync,
@@ -24,6 +24,7 @@ import { stackOutputs } from "../tryout/state.ts";
 import type { StackBackend, StackPaths } from "./backend.ts";
 import { lockStack } from "./lock.ts";
 import { takeOverLocks } from "./pulumi-lock.ts";
+import { isListed, STATE_URL_VARIABLE, sharedStateUrl } from "./shared-state.ts";
 
 /** `pulumi preview --expect-no-changes` ends with this and no other sign when there are changes. */
 const NO_CHANGES_EXPECTED = "no changes were expected";
@@ -59,12 +60,16 @@ function knownObjects({ resources, pending_operations }: Deployment): KnownObjec
 }
 
 export class PulumiBackend implements StackBackend {
-  readonly title = "Pulumi CLI, with the state in .stacks/";
+  readonly title: string;
   readonly #stack: StackReference;
   readonly #paths: StackPaths;
   readonly #executable: string;
+  /** Undefined: the state is the stack's own, in .stacks/. */
+  readonly #sharedUrl: string | undefined;
 
   constructor(stack: StackReference, paths: StackPaths, executable: string) {
+    this.#sharedUrl = sharedStateUrl();
+    this.title = `Pulumi CLI, with the state ${this.#sharedUrl === undefined ? "in .stacks/" : `that ${STATE_URL_VARIABLE} names`}`;
     this.#stack = stack;
     this.#paths = paths;
     this.#executable = executable;
@@ -77,7 +82,7 @@ export class PulumiBackend implements StackBackend {
       return new TryoutBackend(this.#stack, this.#paths).preview();
     }
     return this.#locked("preview", async () => {
-      const isNew = !existsSync(this.#paths.pulumi);
+      const isNew = !(await this.#isThere());
       try {
         await this.#select();
         const again = unfinishedContainers((await this.#deployment()).resources).flatMap((urn) => [
@@ -92,7 +97,7 @@ export class PulumiBackend implements StackBackend {
         return code !== 0;
       } finally {
         // A look at a stack that is not there leaves nothing, least of all an owner.
-        if (isNew) await sweepStack(this.#paths.relativeDirectory, []);
+        if (isNew) await this.#forget();
       }
     });
   }
@@ -123,14 +128,14 @@ export class PulumiBackend implements StackBackend {
       await this.#importTryout();
       await this.#removeLeftovers();
       await this.#run(["destroy", "--yes", "--skip-preview", "--config-file", this.#config]);
-      await sweepStack(this.#paths.relativeDirectory, []);
+      await this.#forget();
     });
   }
 
   async outputs(): Promise<StackOutputs | undefined> {
     // Until it is imported, the runner's state is the truth.
     const tryout = stackOutputs(this.#paths.tryoutState);
-    if (tryout !== undefined || !existsSync(this.#paths.pulumi)) return tryout;
+    if (tryout !== undefined || !(await this.#isThere())) return tryout;
     const { stdout } = await this.#run(["stack", "output", "--json"], { output: undefined });
     const outputs = JSON.parse(stdout) as Partial<StackOutputs>;
     return outputs.endpoints === undefined ? undefined : (outputs as StackOutputs);
@@ -149,11 +154,30 @@ export class PulumiBackend implements StackBackend {
   async #select(): Promise<void> {
     readStackFile(this.#stack);
     mkdirSync(this.#paths.pulumi, { recursive: true });
-    const stacks = join(this.#paths.pulumi, ".pulumi", "stacks", projectName());
-    if (!existsSync(join(stacks, `${this.#stack.name}.json`))) await this.#initialise();
+    if (!(await this.#isThere())) await this.#initialise();
     this.#refreshConfig();
+    // Whoever else uses a shared state may be on another machine.
+    if (this.#sharedUrl !== undefined) return;
     const locks = join(this.#paths.pulumi, ".pulumi", "locks", "organization", projectName());
     takeOverLocks(this.#stack.name, join(locks, this.#stack.name));
+  }
+
+  /** Whether the CLI knows the stack. */
+  async #isThere(): Promise<boolean> {
+    if (this.#sharedUrl === undefined) {
+      const stacks = join(this.#paths.pulumi, ".pulumi", "stacks", projectName());
+      return existsSync(join(stacks, `${this.#stack.name}.json`));
+    }
+    const { stdout } = await this.#run(["stack", "ls", "--json"], { output: undefined, select: false });
+    return isListed(stdout, this.#stack.name);
+  }
+
+  /** Leaves nothing of a stack that has no resources. */
+  async #forget(): Promise<void> {
+    // The CLI deletes the stack's file of the project as well, if it may.
+    if (this.#sharedUrl !== undefined && (await this.#isThere()))
+      await this.#run(["stack", "rm", "--yes", "--preserve-config"], { output: undefined });
+    await sweepStack(this.#paths.relativeDirectory, []);
   }
 
   /** The state as the last operation left it, however that ended. */
@@ -255,7 +279,7 @@ export class PulumiBackend implements StackBackend {
       process.env.PULUMI_CONFIG_PASSPHRASE_FILE !== undefined;
     return {
       ...process.env,
-      PULUMI_BACKEND_URL: `file://${this.#paths.pulumi}`,
+      PULUMI_BACKEND_URL: this.#sharedUrl ?? `file://${this.#paths.pulumi}`,
       PULUMI_SKIP_UPDATE_CHECK: "true",
       // Nothing of a local stack is secret; who has secrets in the stack file has set a passphrase.
       ...(hasPassphrase ? {} : { PULUMI_CONFIG_PASSPHRASE: "" }),

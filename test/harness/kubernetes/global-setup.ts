@@ -5,6 +5,7 @@ import { ApiServer } from "./api-server.ts";
 import { applyAll, customResourceDefinitions } from "./apply.ts";
 import { type Connection, startCluster } from "./cluster.ts";
 import { type BuiltModules, buildGoModules } from "./go-build.ts";
+import { CLUSTER_MODULES } from "./go-modules.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -17,7 +18,10 @@ declare module "vitest" {
 const report = (line: string) => void process.stderr.write(`${line}\n`);
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const modules = process.platform === "linux" ? await buildGoModules(report) : { reason: "it takes Linux" };
+  const modules =
+    process.platform === "linux"
+      ? await buildGoModules(CLUSTER_MODULES, report)
+      : { reason: "it takes Linux" };
   if ("reason" in modules) {
     report(`No Kubernetes cluster: ${modules.reason}. What needs one is skipped.`);
     project.provide("kubernetes", modules);

@@ -13,8 +13,8 @@ import {
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { type BuiltModules, buildGoModules } from "./go-build.ts";
-import { GO_MODULES, goModules, requiredModule } from "./go-modules.ts";
+import { buildGoModules } from "./go-build.ts";
+import { GO_MODULES, type GoModuleName, goModules, requiredModule } from "./go-modules.ts";
 import { findGo, goEnvironment } from "./go-toolchain.ts";
 
 const FAKE_GO = `#!/bin/sh
@@ -73,9 +73,9 @@ function filesOf(name: (typeof GO_MODULES)[number]): (readonly [string, string])
   });
 }
 
-describe("programs of the cluster", () => {
+describe("programs of Go modules", () => {
   test("are built once, with their files, and nothing but them is left", async () => {
-    const built = (await buildGoModules(report)) as BuiltModules;
+    const built = (await buildGoModules(GO_MODULES, report)) as Record<GoModuleName, string>;
     expect(builds().map((line) => line.split(" ")[0])).toEqual(PROGRAMS);
     for (const name of GO_MODULES) {
       const { programs, files } = goModules[name];
@@ -84,43 +84,46 @@ describe("programs of the cluster", () => {
       );
     }
     expect(cached()).toEqual(GO_MODULES.map((name) => basename(built[name])).toSorted());
-    expect(lines[0]).toBe("Building kubeconform for the tests' cluster, once: about 1 min on two cores …");
+    expect(lines[0]).toBe("Building kubeconform for the tests, once: about 1 min on two cores …");
 
     lines.length = 0;
-    expect(await buildGoModules(report)).toEqual(built);
+    expect(await buildGoModules(GO_MODULES, report)).toEqual(built);
     expect([builds().length, lines]).toEqual([PROGRAMS.length, []]);
   });
 
   test("are built by one of two that come at the same time", async () => {
-    const [first, second] = await Promise.all([buildGoModules(report), buildGoModules(report)]);
+    const [first, second] = await Promise.all([
+      buildGoModules(GO_MODULES, report),
+      buildGoModules(GO_MODULES, report),
+    ]);
     expect(first).toEqual(second);
     expect(builds().length).toBe(PROGRAMS.length);
-    expect(lines).toContain(`Process ${process.pid} builds the cluster's programs; waiting for it …`);
+    expect(lines).toContain(`Process ${process.pid} builds the tests' programs; waiting for it …`);
   });
 
   test("are built anew by another Go, beside the others", async () => {
-    const before = (await buildGoModules(report)) as BuiltModules;
+    const before = (await buildGoModules(GO_MODULES, report)) as Record<GoModuleName, string>;
     writeFileSync(path("go/version"), "go1.27.0\n");
-    const after = (await buildGoModules(report)) as BuiltModules;
+    const after = (await buildGoModules(GO_MODULES, report)) as Record<GoModuleName, string>;
     expect(cached().length).toBe(2 * GO_MODULES.length);
     expect(GO_MODULES.filter((name) => before[name] === after[name])).toEqual([]);
   });
 
   test("that do not compile are an error with the compiler's words, and leave nothing half made", async () => {
     writeFileSync(path("go/broken"), "k8s.io/kubernetes/cmd/kube-scheduler");
-    await expect(buildGoModules(report)).rejects.toThrow(
-      /^kube of the tests' cluster can't be built: .* k8s\.io\/kubernetes\/cmd\/kube-scheduler: it does not compile$/,
+    await expect(buildGoModules(GO_MODULES, report)).rejects.toThrow(
+      /^kube of the tests can't be built: .* k8s\.io\/kubernetes\/cmd\/kube-scheduler: it does not compile$/,
     );
     expect(cached().map((name) => name.split("-")[0])).toEqual(["crds", "etcd", "kubeconform", "kwok"]);
     rmSync(path("go/broken"));
-    const built = (await buildGoModules(report)) as BuiltModules;
+    const built = (await buildGoModules(GO_MODULES, report)) as Record<GoModuleName, string>;
     expect(existsSync(join(built.kube, "kube-scheduler"))).toBe(true);
   });
 
   test("use and keep a cache of compiled packages that the user names", async () => {
     mkdirSync(path("mine"));
     vi.stubEnv("GOCACHE", path("mine"));
-    await buildGoModules(report);
+    await buildGoModules(GO_MODULES, report);
     expect(new Set(builds().map((line) => line.split(" ")[1]))).toEqual(new Set([path("mine")]));
     expect(readdirSync(path("mine"))).toEqual(["compiled"]);
   });
@@ -130,9 +133,9 @@ describe("Go", () => {
   test("that is too old is told, with what is needed", async () => {
     writeFileSync(path("go/version"), "go1.19.8\n");
     writeFileSync(path("go/too-old"), "");
-    const reason = "here is go1.19.8, and the cluster's programs are built with Go 1.26.0 or newer";
+    const reason = "here is go1.19.8, and the tests' programs are built with Go 1.26.0 or newer";
     expect(await findGo()).toEqual({ reason });
-    expect(await buildGoModules(report)).toEqual({ reason });
+    expect(await buildGoModules(GO_MODULES, report)).toEqual({ reason });
     expect(existsSync(path("cache"))).toBe(false);
   });
 
@@ -140,7 +143,7 @@ describe("Go", () => {
     symlinkSync("/usr/bin/setpriv", path("setpriv"));
     const environment = { ...goEnvironment(), PATH: folder };
     expect(await findGo(environment)).toEqual({
-      reason: "no Go on PATH; the cluster's programs are built with Go 1.26.0 or newer",
+      reason: "no Go on PATH; the tests' programs are built with Go 1.26.0 or newer",
     });
   });
 });

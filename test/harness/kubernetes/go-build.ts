@@ -6,7 +6,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { cacheDirectory, exists, temporaryFolder } from "../../../components/local/provider/files.ts";
 import { lockStack, StackLockedError } from "../../../scripts/stack/lock.ts";
 import { run } from "../docker/run.ts";
-import { GO_MODULES, type GoModuleName, goModules, requiredModule, sourceFolder } from "./go-modules.ts";
+import {
+  type CLUSTER_MODULES,
+  type GoModuleName,
+  goModules,
+  requiredModule,
+  sourceFolder,
+} from "./go-modules.ts";
 import { findGo, type GoToolchain, goEnvironment } from "./go-toolchain.ts";
 
 const DOWNLOAD_TIMEOUT_SECONDS = 900;
@@ -14,26 +20,25 @@ const BUILD_TIMEOUT_SECONDS = 5400;
 const LOCK_POLL_MILLISECONDS = 1000;
 const LINKER_FLAGS = "-s -w";
 
-/** Absolute folders of what was built, by module. */
-export type BuiltModules = Readonly<Record<GoModuleName, string>>;
+/** Absolute folders of what the cluster is made of, by module. */
+export type BuiltModules = Readonly<Record<(typeof CLUSTER_MODULES)[number], string>>;
 
 /**
  * What a build makes depends on nothing but what names its folder, so what is there is complete and of this version.
  *
  * @param report - Takes a line for every step that takes long.
- * @returns Why nothing can be built, where Go is missing or too old.
+ * @returns Absolute folders of what was built, by module; why nothing can be built, where Go is missing or too old.
  * @throws Error with the compiler's last lines when a build fails.
  */
-export async function buildGoModules(
+export async function buildGoModules<Name extends GoModuleName>(
+  names: readonly Name[],
   report: (line: string) => void,
-): Promise<BuiltModules | { readonly reason: string }> {
+): Promise<Readonly<Record<Name, string>> | { readonly reason: string }> {
   const go = await findGo();
   if ("reason" in go) return go;
   const root = join(cacheDirectory(), "kubernetes-programs");
   const targets = await Promise.all(
-    GO_MODULES.map(
-      async (name) => [name, join(root, `${name}-${await buildKey(name, go.version)}`)] as const,
-    ),
+    names.map(async (name) => [name, join(root, `${name}-${await buildKey(name, go.version)}`)] as const),
   );
   const lock = await lockWhenFree(root, report);
   try {
@@ -41,7 +46,7 @@ export async function buildGoModules(
   } finally {
     lock.release();
   }
-  return Object.fromEntries(targets) as BuiltModules;
+  return Object.fromEntries(targets) as Record<Name, string>;
 }
 
 /** Hash of everything that a build depends on. */
@@ -60,7 +65,7 @@ async function lockWhenFree(root: string, report: (line: string) => void) {
       return await lockStack("kubernetes-programs", root, "build");
     } catch (error) {
       if (!(error instanceof StackLockedError)) throw error;
-      if (isFirst) report(`Process ${error.holder?.pid} builds the cluster's programs; waiting for it …`);
+      if (isFirst) report(`Process ${error.holder?.pid} builds the tests' programs; waiting for it …`);
       await sleep(LOCK_POLL_MILLISECONDS);
     }
   }
@@ -102,7 +107,7 @@ async function buildModule(
   const options = { cwd: sourceFolder(name), environment: goEnvironment(cache) };
   const folder = await temporaryFolder(target);
   const started = performance.now();
-  report(`Building ${name} for the tests' cluster, once: about ${buildMinutes} min on two cores …`);
+  report(`Building ${name} for the tests, once: about ${buildMinutes} min on two cores …`);
   try {
     for (const [program, path] of Object.entries(programs)) {
       const settings = Object.entries(variables(requiredModule(goMod, path).version));
@@ -126,7 +131,7 @@ async function buildModule(
     await rename(folder, target);
   } catch (error) {
     await rm(folder, { recursive: true, force: true });
-    throw new Error(`${name} of the tests' cluster can't be built: ${(error as Error).message}`);
+    throw new Error(`${name} of the tests can't be built: ${(error as Error).message}`);
   }
   report(`Built ${basename(target)} in ${((performance.now() - started) / 1000).toFixed(0)} s`);
 }

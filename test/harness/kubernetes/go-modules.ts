@@ -1,9 +1,12 @@
-/** What the tests' own cluster is made of: programs and files of Go modules, at the versions of each folder's go.mod. */
+/** What tests need of Go modules: programs and files, at the versions of each folder's go.mod. */
 import { join } from "node:path";
 
 /** Folders of `go/`, each with a go.mod and a go.sum of its own: their programs need different versions of the same modules. */
-export const GO_MODULES = ["kubeconform", "crds", "etcd", "kwok", "kube"] as const;
+export const GO_MODULES = ["kubeconform", "crds", "etcd", "kwok", "kube", "actionlint"] as const;
 export type GoModuleName = (typeof GO_MODULES)[number];
+
+/** Those that the tests' own cluster is made of. */
+export const CLUSTER_MODULES = ["kubeconform", "crds", "etcd", "kwok", "kube"] as const;
 
 interface GoModule {
   /** Import paths of main packages, by the name of the program. */
@@ -84,6 +87,12 @@ export const goModules: Readonly<Record<GoModuleName, GoModule>> = {
     },
     files: { "swagger.json": "k8s.io/kubernetes/api/openapi-spec/swagger.json" },
     buildMinutes: "8 to 15",
+  },
+  actionlint: {
+    programs: { actionlint: "github.com/rhysd/actionlint/cmd/actionlint" },
+    variables: none,
+    files: {},
+    buildMinutes: "1",
   },
 };
 

@@ -49,10 +49,10 @@ export async function findGo(
   }
   const anywhere = await ask(["version"], tmpdir());
   if (anywhere.exitCode !== 0)
-    return { reason: `no Go on PATH; the cluster's programs are built with Go ${needed.version} or newer` };
+    return { reason: `no Go on PATH; the tests' programs are built with Go ${needed.version} or newer` };
   const here = /go version (\S+)/.exec(anywhere.stdout)?.[1] ?? lastLines(anywhere.stdout, 1);
   return {
-    reason: `here is ${here}, and the cluster's programs are built with Go ${needed.version} or newer`,
+    reason: `here is ${here}, and the tests' programs are built with Go ${needed.version} or newer`,
   };
 }
 

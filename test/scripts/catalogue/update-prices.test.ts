@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { highestRelease, proxyOf, readZipEntry } from "../../../scripts/catalogue/module-zip.ts";
+import { highestRelease, proxyOf } from "../../../scripts/catalogue/module-zip.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { COMMERCIAL, GOVERNMENT } from "./price-fixture.ts";
 import { makeZip } from "./zip-fixture.ts";
@@ -23,24 +23,6 @@ describe("the module proxy", () => {
   it("lists versions, of which the highest release is the latest", () => {
     expect(highestRelease("v1.9.0\nv1.14.1\nv1.15.0-rc.1\nv1.2.0\n")).toBe("v1.14.1");
     expect(highestRelease("v2.0.0-beta\n")).toBeUndefined();
-  });
-});
-
-describe("readZipEntry", () => {
-  const zip = makeZip([
-    { name: "m@v1/a.txt", content: "stored", deflated: false },
-    { name: "m@v1/b.txt", content: "deflated ".repeat(50), deflated: true },
-  ]);
-
-  it("reads stored and deflated files", () => {
-    expect(readZipEntry(zip, "m@v1/a.txt").toString()).toBe("stored");
-    expect(readZipEntry(zip, "m@v1/b.txt").toString()).toBe("deflated ".repeat(50));
-  });
-
-  it("says what is wrong with an archive", () => {
-    expect(() => readZipEntry(zip, "m@v1/c.txt")).toThrow("The archive has no m@v1/c.txt.");
-    expect(() => readZipEntry(zip.subarray(0, zip.length - 30), "m@v1/a.txt")).toThrow(/no zip file/);
-    expect(() => readZipEntry(Buffer.from("404 not found"), "m@v1/a.txt")).toThrow(/no zip file/);
   });
 });
 

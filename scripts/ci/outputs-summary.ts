@@ -1,0 +1,60 @@
+/** What a stack serves, as Markdown: for the summary of a job, and the comment of a pull request. */
+import { z } from "zod";
+
+const triton = z.object({ http: z.string(), grpc: z.string(), metrics: z.string() });
+
+/** Of `npm run outputs -- --json`, what is shown. */
+export const shownOutputsSchema = z.object({
+  endpoints: z.object({
+    gateway: z.string(),
+    mongo: z.string().nullable(),
+    vector: z.string().nullable(),
+    encoders: triton.nullable(),
+    models: z.record(z.string(), triton.extend({ generate: z.string() })),
+    reach: z.string(),
+  }),
+  notes: z.array(z.string()),
+});
+type ShownOutputs = z.infer<typeof shownOutputsSchema>;
+
+const REACH: Readonly<Record<string, string>> = {
+  public: "from anywhere",
+  vpc: "from within the virtual network",
+  cluster: "from within the cluster; `npm run connect` brings them to another machine",
+  host: "from the host itself; `npm run connect` brings them to another machine",
+};
+
+/** A heading, a table with a row an endpoint, who reaches them, and the notes. */
+export function outputsSummary(stack: string, { endpoints, notes }: ShownOutputs): string {
+  const { gateway, mongo, vector, encoders, models, reach } = endpoints;
+  const rows: readonly (readonly [string, string | null])[] = [
+    ["Gateway", gateway],
+    ["Encoders, HTTP", encoders?.http ?? null],
+    ["Encoders, gRPC", encoders?.grpc ?? null],
+    ...Object.entries(models).flatMap(([name, model]) => [
+      [`${name}, generate`, model.generate] as const,
+      [`${name}, gRPC`, model.grpc] as const,
+    ]),
+    ["Documents", mongo],
+    ["Vectors", vector],
+  ];
+  const table = rows.flatMap(([name, address]) =>
+    address === null ? [] : [`| ${plain(name)} | \`${plain(address)}\` |`],
+  );
+  return [
+    `### Stack ${stack}`,
+    "",
+    "| Endpoint | Address |",
+    "|---|---|",
+    ...table,
+    "",
+    `Reached ${REACH[reach] ?? `from: ${plain(reach)}`}.`,
+    ...notes.map((note) => `\n> ${plain(note)}`),
+    "",
+  ].join("\n");
+}
+
+/** Of one line, and without what would end a cell or a code span: a pull request's code may have written it. */
+function plain(text: string): string {
+  return text.replaceAll(/[\p{Cc}`|<>]/gu, " ").trim();
+}

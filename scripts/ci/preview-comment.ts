@@ -1,0 +1,168 @@
+/**
+ * Puts what `preview` made of a pull request into its comment. The artifacts were written by code of the pull request, so
+ * nothing in them is believed: who is commented on comes from the event and from GitHub, and the text is only ever data.
+ */
+import { z } from "zod";
+import { UserError } from "../errors.ts";
+import { readZipEntry } from "../zip-entry.ts";
+import { MAX_COMMENT_CHARACTERS, upsertComment } from "./comment.ts";
+import type { GitHub } from "./github.ts";
+
+/** Name of the Markdown within each artifact. */
+const REPORT_FILE = "diff.md";
+const MAX_ARTIFACT_BYTES = 4 * 2 ** 20;
+const MAX_REPORT_BYTES = 512 * 2 ** 10;
+const MAX_STACKS = 20;
+/** For the marker, and what GitHub may count otherwise. */
+const SPARE_CHARACTERS = 500;
+
+/** `preview-<stack>`: from the two trees; `state-preview-<stack>`: by the Pulumi CLI, against the state. */
+const ARTIFACT_NAME = /^(?<kind>preview|state-preview)-(?<stack>[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99})$/;
+
+const repositorySchema = z.object({ id: z.number().int() });
+const commitId = z.string().regex(/^[0-9a-f]{40}$/);
+
+/** Of an event `workflow_run`, what is read. */
+export const workflowRunEventSchema = z.object({
+  repository: repositorySchema,
+  workflow_run: z.object({
+    id: z.number().int(),
+    event: z.literal("pull_request"),
+    conclusion: z.string(),
+    html_url: z.url({ protocol: /^https?$/ }),
+    head_sha: commitId,
+    head_branch: z.string().min(1),
+    head_repository: repositorySchema.extend({ owner: z.object({ login: z.string().min(1) }) }),
+  }),
+});
+type WorkflowRunEvent = z.infer<typeof workflowRunEventSchema>;
+
+const pullRequestSchema = z.object({
+  number: z.number().int().positive(),
+  head: z.object({ sha: z.string(), repo: repositorySchema.nullable() }),
+  base: z.object({ repo: repositorySchema }),
+});
+
+const artifactsSchema = z.object({
+  artifacts: z.array(
+    z.object({
+      id: z.number().int(),
+      name: z.string(),
+      size_in_bytes: z.number().int(),
+      expired: z.boolean(),
+    }),
+  ),
+});
+
+interface StackReport {
+  readonly stack: string;
+  readonly markdown: string;
+}
+
+/** @returns What was done, or why nothing, as a sentence for the log. */
+export async function postPreviewComment(github: GitHub, event: WorkflowRunEvent): Promise<string> {
+  const run = event.workflow_run;
+  const pullRequests = await pullRequestsOf(github, event);
+  const [pullRequest, ...others] = pullRequests;
+  if (pullRequest === undefined)
+    return `No comment: no open pull request has ${run.head_sha} as its head; a newer commit has a run of its own.`;
+  if (others.length > 0)
+    return `No comment: ${pullRequests.map(({ number }) => `#${number}`).join(" and ")} share the commit ${run.head_sha}, and whose preview this is can't be told.`;
+  const isFromHere = run.head_repository.id === event.repository.id;
+  const reports = await readReports(github, run.id, isFromHere);
+  const text = previewText(reports, {
+    headSha: run.head_sha,
+    runUrl: run.html_url,
+    hasFailed: run.conclusion !== "success",
+  });
+  const done = await upsertComment(github, pullRequest.number, { subject: "preview", text });
+  return `The comment of #${pullRequest.number} is ${done}, with previews of: ${reports.map(({ stack }) => stack).join(", ") || "no stack"}.`;
+}
+
+/** Open ones whose head is the very commit that was run. An event names none for a fork. */
+async function pullRequestsOf(github: GitHub, { repository, workflow_run: run }: WorkflowRunEvent) {
+  const head = encodeURIComponent(`${run.head_repository.owner.login}:${run.head_branch}`);
+  const candidates = await github.list(`/pulls?state=open&head=${head}`, pullRequestSchema);
+  return candidates.filter(
+    (candidate) =>
+      candidate.head.sha === run.head_sha &&
+      candidate.head.repo?.id === run.head_repository.id &&
+      candidate.base.repo.id === repository.id,
+  );
+}
+
+/** Sorted by stack. What the state says of a stack takes the place of what its two trees say. */
+async function readReports(github: GitHub, runId: number, isFromHere: boolean): Promise<StackReport[]> {
+  const { artifacts } = await github.get(`/actions/runs/${runId}/artifacts?per_page=100`, artifactsSchema);
+  const byStack = new Map<string, { readonly id: number; readonly isOfState: boolean }>();
+  for (const { id, name, size_in_bytes: bytes, expired } of artifacts) {
+    const { kind, stack } = ARTIFACT_NAME.exec(name)?.groups ?? {};
+    if (stack === undefined || expired) continue;
+    const isOfState = kind === "state-preview";
+    // Only a run with the repository's own credentials has asked the state; a fork that says so has not.
+    if (isOfState && !isFromHere) continue;
+    if (bytes > MAX_ARTIFACT_BYTES)
+      throw new UserError(
+        `The artifact ${name} has ${bytes} bytes, and ${MAX_ARTIFACT_BYTES} are the most that is read.`,
+      );
+    if (isOfState || !byStack.has(stack)) byStack.set(stack, { id, isOfState });
+  }
+  if (byStack.size > MAX_STACKS)
+    throw new UserError(
+      `The run has previews of ${byStack.size} stacks, and ${MAX_STACKS} are the most that is read.`,
+    );
+  const sorted = [...byStack].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const reports: StackReport[] = [];
+  for (const [stack, { id }] of sorted) {
+    const zip = await github.download(`/actions/artifacts/${id}/zip`, MAX_ARTIFACT_BYTES);
+    reports.push({ stack, markdown: cleanText(readZipEntry(zip, REPORT_FILE, MAX_REPORT_BYTES)) });
+  }
+  return reports;
+}
+
+/** Without control characters, which show nothing and can hide something. */
+function cleanText(bytes: Buffer): string {
+  return (
+    bytes
+      .toString("utf8")
+      .replaceAll("\r\n", "\n")
+      // Direction overrides included: they make a diff read otherwise than it is.
+      .replaceAll(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, (character) =>
+        /[\n\t]/.test(character) ? character : "",
+      )
+      .trim()
+  );
+}
+
+interface PreviewRun {
+  readonly headSha: string;
+  readonly runUrl: string;
+  readonly hasFailed: boolean;
+}
+
+/** The whole comment but its marker. Where it is too long, the longest reports are left to the run's own page. */
+export function previewText(
+  reports: readonly StackReport[],
+  { headSha, runUrl, hasFailed }: PreviewRun,
+  maxCharacters: number = MAX_COMMENT_CHARACTERS - SPARE_CHARACTERS,
+): string {
+  const lines = [
+    `What merging \`${headSha.slice(0, 12)}\` would do, as the pull request's own code says ([run](${runUrl})).`,
+    ...(hasFailed ? [`**Not every preview was made**; [the run](${runUrl}) says why.`] : []),
+    ...(reports.length === 0 ? ["There is no preview of any stack."] : []),
+  ];
+  const omitted = new Set<StackReport>();
+  const text = () => {
+    const parts = reports.map((report) =>
+      omitted.has(report)
+        ? `**${report.stack}**: its report of ${report.markdown.length} characters does not fit here; [the run](${runUrl}) has it.`
+        : report.markdown,
+    );
+    return `${[...lines, ...parts].join("\n\n")}\n`;
+  };
+  for (const report of reports.toSorted((a, b) => b.markdown.length - a.markdown.length)) {
+    if (text().length <= maxCharacters) break;
+    omitted.add(report);
+  }
+  return text();
+}

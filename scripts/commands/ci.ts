@@ -1,0 +1,179 @@
+import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { z } from "zod";
+import { upsertComment } from "../ci/comment.ts";
+import { driftReport, readDrift, reportDrift } from "../ci/drift.ts";
+import { githubFromEnvironment } from "../ci/github.ts";
+import { openLockPullRequest } from "../ci/lock-pull-request.ts";
+import { outputsSummary, shownOutputsSchema } from "../ci/outputs-summary.ts";
+import { postPreviewComment, workflowRunEventSchema } from "../ci/preview-comment.ts";
+import {
+  endedStacks,
+  listedStacksSchema,
+  PREVIEW_TEMPLATE,
+  previewStackFile,
+  previewStackName,
+} from "../ci/preview-stack.ts";
+import { MATRIX_PURPOSES, type MatrixPurpose, matrixStacks } from "../ci/stacks.ts";
+import { UsageError, UserError } from "../errors.ts";
+import { callerDirectory, stackReference } from "../program/stack-file.ts";
+import { type Command, type CommandContext, EXIT } from "./command.ts";
+
+type Values = CommandContext["values"];
+
+interface Task {
+  readonly summary: string;
+  /** Options that it can't do without. */
+  readonly needs: readonly string[];
+  readonly run: (values: Values) => void | Promise<void>;
+}
+
+/** What jobs of .github/workflows call; docs/ci.md says which. */
+const TASKS: Readonly<Record<string, Task>> = {
+  matrix: {
+    summary: "stacks=[…] for --for preview or deployed",
+    needs: ["for"],
+    run: ({ for: purpose, deployed }) => {
+      if (!(MATRIX_PURPOSES as readonly unknown[]).includes(purpose))
+        throw new UsageError(`--for takes ${MATRIX_PURPOSES.join(" or ")}.`);
+      printStacks(matrixStacks(purpose as MatrixPurpose, text(deployed)));
+    },
+  },
+  "preview-comment": {
+    summary: "the comment of the pull request that --event, a `workflow_run`, is about",
+    needs: ["event"],
+    run: async ({ event }) => {
+      print(await postPreviewComment(githubFromEnvironment(), readJson(event, workflowRunEventSchema)));
+    },
+  },
+  summary: {
+    summary: "Markdown of --outputs, what `outputs --json` printed for --stack",
+    needs: ["outputs"],
+    run: ({ stack, outputs }) => print(outputsSummary(text(stack), readJson(outputs, shownOutputsSchema))),
+  },
+  "lock-pull-request": {
+    summary: "a pull request with --lock as images.lock.json",
+    needs: ["lock"],
+    run: async ({ lock }) => print(await openLockPullRequest(githubFromEnvironment(), readBytes(lock))),
+  },
+  "preview-stack-file": {
+    summary: "the stack file of --pull-request, and its name as stack=…",
+    needs: ["pull-request"],
+    run: (values) => {
+      const stack = previewStackName(text(values["pull-request"]));
+      const template = readFileSync(stackReference(PREVIEW_TEMPLATE).configFile, "utf8");
+      const registry = text(values.registry);
+      writeFileSync(stackReference(stack).configFile, previewStackFile(template, { stack, registry }));
+      print(`stack=${stack}`);
+    },
+  },
+  "preview-stack-comment": {
+    summary: "the comment of --pull-request about its stack: --outputs, or that it has ended",
+    needs: ["pull-request"],
+    run: async (values) => {
+      const stack = previewStackName(text(values["pull-request"]));
+      const { outputs } = values;
+      const summary =
+        outputs === undefined
+          ? `The stack ${stack} has ended; nothing of it is left.\n`
+          : outputsSummary(stack, readJson(outputs, shownOutputsSchema));
+      const number = Number(values["pull-request"]);
+      const done = await upsertComment(githubFromEnvironment(), number, {
+        subject: "preview-stack",
+        text: summary,
+      });
+      print(`The comment of #${number} is ${done}.`);
+    },
+  },
+  "ended-stacks": {
+    summary: "stacks=[…] of --stacks, what `pulumi stack ls --json` printed, that have had their time",
+    needs: ["stacks", "hours"],
+    run: async ({ stacks, hours }) => {
+      const most = Number(hours);
+      if (!(most > 0)) throw new UsageError(`--hours takes a number above 0, not ${JSON.stringify(hours)}.`);
+      const listed = readJson(stacks, listedStacksSchema);
+      const ended = await endedStacks(githubFromEnvironment(), listed, { hours: most, now: Date.now() });
+      for (const { stack, reason } of ended) process.stderr.write(`${stack}: ${reason}\n`);
+      print(`stacks=${JSON.stringify(ended.map(({ stack, pullRequest }) => ({ stack, pullRequest })))}`);
+    },
+  },
+  drift: {
+    summary:
+      "an issue while --preview of --stack, by `pulumi preview --refresh --show-sames --json`, would change something",
+    needs: ["preview"],
+    run: async ({ stack, preview }) => {
+      const drift = readDrift(readJson(preview, z.unknown()));
+      const done = await reportDrift(githubFromEnvironment(), text(stack), drift);
+      print(`${driftReport(text(stack), drift)}\nIssue: ${done}.`);
+    },
+  },
+};
+
+export const command: Command = {
+  summary: "What the jobs of .github/workflows call.",
+  usage: "TASK [--OPTION …]",
+  details: Object.entries(TASKS).map(([name, { summary }]) => `${name.padEnd(21)} ${summary}`),
+  options: {
+    for: { type: "string" },
+    deployed: { type: "string" },
+    event: { type: "string" },
+    outputs: { type: "string" },
+    lock: { type: "string" },
+    "pull-request": { type: "string" },
+    registry: { type: "string" },
+    stacks: { type: "string" },
+    hours: { type: "string" },
+    preview: { type: "string" },
+  },
+  maxPositionals: 1,
+  async run({ positionals: [name = ""], values }) {
+    const task = TASKS[name];
+    if (task === undefined)
+      throw new UsageError(
+        `There is no task ${JSON.stringify(name)}; there are ${Object.keys(TASKS).join(", ")}.`,
+      );
+    const missing = task.needs.filter((option) => values[option] === undefined);
+    if (missing.length > 0)
+      throw new UsageError(`${name} needs ${missing.map((option) => `--${option}`).join(" and ")}.`);
+    await task.run(values);
+    return EXIT.ok;
+  },
+};
+
+/** As a step's output. */
+function printStacks(stacks: readonly string[]): void {
+  print(`stacks=${JSON.stringify(stacks)}`);
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+function text(value: Values[string]): string {
+  return typeof value === "string" ? value : "";
+}
+
+/** Far more than any of them has. */
+const MAX_FILE_BYTES = 64 * 2 ** 20;
+
+function readBytes(file: Values[string]): Buffer {
+  const path = resolve(callerDirectory(), text(file));
+  const size = statSync(path, { throwIfNoEntry: false })?.size;
+  if (size === undefined) throw new UserError(`There is no file ${path}.`);
+  if (size > MAX_FILE_BYTES)
+    throw new UserError(`${path} has ${size} bytes, and ${MAX_FILE_BYTES} are the most that is read.`);
+  return readFileSync(path);
+}
+
+function readJson<T>(file: Values[string], schema: z.ZodType<T>): T {
+  let content: unknown;
+  try {
+    content = JSON.parse(readBytes(file).toString("utf8"));
+  } catch (error) {
+    if (error instanceof UserError) throw error;
+    throw new UserError(`${text(file)} is no JSON: ${(error as Error).message}.`);
+  }
+  const result = schema.safeParse(content);
+  if (result.success) return result.data;
+  throw new UserError(`${text(file)} is not what is expected: ${z.prettifyError(result.error)}`);
+}

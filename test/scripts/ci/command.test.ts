@@ -1,0 +1,167 @@
+/** `npm run ci` as a job types it. */
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { projectRoot } from "../../../scripts/program/stack-file.ts";
+import { makeZip } from "../catalogue/zip-fixture.ts";
+import { FakeGitHub } from "./fake-github.ts";
+
+let fake: FakeGitHub;
+let folder: string;
+beforeEach(async () => {
+  fake = await FakeGitHub.start();
+  folder = mkdtempSync(join(tmpdir(), "engine-room-ci-"));
+});
+afterEach(async () => {
+  await fake.stop();
+  rmSync(folder, { recursive: true });
+});
+
+function ci(...args: readonly string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, ["scripts/cli.mjs", "ci", ...args], {
+      cwd: projectRoot,
+      env: { ...process.env, ...fake.environment, INIT_CWD: folder },
+    });
+    let stdout = "";
+    let stderr = "";
+    child.stdout.on("data", (data: Buffer) => {
+      stdout += data;
+    });
+    child.stderr.on("data", (data: Buffer) => {
+      stderr += data;
+    });
+    child.on("error", reject);
+    child.on("close", (code) => resolve({ code, stdout, stderr }));
+  });
+}
+
+function file(name: string, content: unknown): string {
+  writeFileSync(join(folder, name), JSON.stringify(content));
+  return name;
+}
+
+const outputs = {
+  endpoints: {
+    gateway: "http://gateway",
+    mongo: null,
+    vector: null,
+    encoders: null,
+    models: {},
+    reach: "cluster",
+  },
+  notes: [],
+  cost: "more than is read",
+};
+
+test("a matrix is one line of a step's output", async () => {
+  const { code, stdout } = await ci("matrix", "--for", "preview");
+  expect([code, stdout]).toEqual([0, 'stacks=["dev","kind","local","onprem"]\n']);
+  expect((await ci("matrix", "--for", "deployed", "--deployed", "onprem")).stdout).toBe(
+    'stacks=["onprem"]\n',
+  );
+});
+
+test("a preview becomes a comment, from the event's file", async () => {
+  const sha = "e".repeat(40);
+  const repository = { id: 1 };
+  fake.pulls = [
+    {
+      number: 3,
+      state: "open",
+      labels: [],
+      head: { label: "bob:x", sha, repo: repository },
+      base: { repo: repository },
+    },
+  ];
+  fake.artifacts = [
+    {
+      id: 1,
+      name: "preview-dev",
+      expired: false,
+      zip: makeZip([{ name: "diff.md", content: "## dev", deflated: true }]),
+    },
+  ];
+  const run = {
+    id: 1,
+    event: "pull_request",
+    conclusion: "success",
+    html_url: "https://github.example/1",
+    head_sha: sha,
+    head_branch: "x",
+  };
+  const event = file("event.json", {
+    repository,
+    workflow_run: { ...run, head_repository: { id: 1, owner: { login: "bob" } } },
+  });
+  const { code, stdout } = await ci("preview-comment", "--event", event);
+  expect([code, stdout]).toEqual([0, "The comment of #3 is created, with previews of: dev.\n"]);
+  expect(fake.comments.get(3)?.[0]?.body).toContain("## dev");
+});
+
+test("a stack of a pull request is said to be up, and then to have ended", async () => {
+  await ci("preview-stack-comment", "--pull-request", "9", "--outputs", file("outputs.json", outputs));
+  expect(fake.comments.get(9)?.[0]?.body).toContain("| Gateway | `http://gateway` |");
+  await ci("preview-stack-comment", "--pull-request", "9");
+  expect(fake.comments.get(9)?.map(({ body }) => body)).toEqual([
+    "<!-- engine-room: preview-stack -->\nThe stack pr-9 has ended; nothing of it is left.\n",
+  ]);
+});
+
+test("a stack file of a pull request is written where its name is looked for", async () => {
+  const path = join(projectRoot, "Pulumi.pr-999999999.yaml");
+  try {
+    expect((await ci("preview-stack-file", "--pull-request", "999999999")).stdout).toBe(
+      "stack=pr-999999999\n",
+    );
+    expect(readFileSync(path, "utf8")).toContain("engine-room-cpu-pr-999999999");
+  } finally {
+    rmSync(path, { force: true });
+  }
+});
+
+test("ended stacks, a summary and an issue", async () => {
+  const { stdout, stderr } = await ci(
+    "ended-stacks",
+    "--stacks",
+    file("stacks.json", [{ name: "pr-4" }]),
+    "--hours",
+    "48",
+  );
+  expect(stdout).toBe('stacks=[{"stack":"pr-4","pullRequest":4}]\n');
+  expect(stderr).toBe("pr-4: its pull request is gone\n");
+  expect((await ci("summary", "--stack", "onprem", "--outputs", file("o.json", outputs))).stdout).toContain(
+    "### Stack onprem",
+  );
+  const preview = file("preview.json", { steps: [{ op: "delete", urn: "urn:pulumi:a::b::c:d:E::f" }] });
+  expect((await ci("drift", "--stack", "onprem", "--preview", preview)).stdout).toContain("Issue: opened.");
+});
+
+test.each([
+  [["dance"], 2, 'There is no task "dance"; there are matrix, '],
+  [["matrix"], 2, "matrix needs --for."],
+  [["matrix", "--for", "fun"], 2, "--for takes preview or deployed."],
+  [["ended-stacks", "--stacks", "x", "--hours", "soon"], 2, '--hours takes a number above 0, not "soon".'],
+  [["summary", "--outputs", "nowhere.json"], 1, "There is no file "],
+  [["preview-stack-file", "--pull-request", "../x"], 1, "no number of a pull request"],
+])("%j is refused with a sentence", async (args, code, sentence) => {
+  const result = await ci(...args);
+  expect(result.code).toBe(code);
+  expect(result.stderr).toContain(sentence);
+  expect(existsSync(join(projectRoot, "Pulumi.pr-..", "x.yaml"))).toBe(false);
+});
+
+test("a file of another form is refused, without its content", async () => {
+  const { code, stderr } = await ci(
+    "summary",
+    "--stack",
+    "x",
+    "--outputs",
+    file("o.json", { secret: "hunter2" }),
+  );
+  expect(code).toBe(1);
+  expect(stderr).toContain("o.json is not what is expected");
+  expect(stderr).not.toContain("hunter2");
+});

@@ -1,0 +1,229 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { upsertComment } from "../../../scripts/ci/comment.ts";
+import { githubFromEnvironment } from "../../../scripts/ci/github.ts";
+import {
+  postPreviewComment,
+  previewText,
+  workflowRunEventSchema,
+} from "../../../scripts/ci/preview-comment.ts";
+import { makeZip } from "../catalogue/zip-fixture.ts";
+import { type FakeArtifact, FakeGitHub, type FakePull } from "./fake-github.ts";
+
+let fake: FakeGitHub;
+beforeEach(async () => {
+  fake = await FakeGitHub.start();
+});
+afterEach(() => fake.stop());
+
+const HERE = 1;
+const FORK = 2;
+const SHA = "0123456789abcdef0123456789abcdef01234567";
+
+const bodies = (issue: number) => (fake.comments.get(issue) ?? []).map(({ body }) => body);
+
+describe("upsertComment", () => {
+  const write = (text: string) => upsertComment(fake.client(), 5, { subject: "preview", text });
+
+  test("makes one comment, changes it, and leaves it", async () => {
+    expect(await write("first")).toBe("created");
+    expect(await write("second")).toBe("updated");
+    expect(await write("second")).toBe("unchanged");
+    expect(bodies(5)).toEqual(["<!-- engine-room: preview -->\nsecond"]);
+    expect(fake.changes.map(({ method }) => method)).toEqual(["POST", "PATCH"]);
+  });
+
+  test("finds its own behind a page of others, and takes nobody else's", async () => {
+    fake.say(5, "<!-- engine-room: preview -->\nmine", "mallory");
+    fake.say(5, "quoted: <!-- engine-room: preview -->\n");
+    fake.say(5, "<!-- engine-room: preview-stack -->\nother subject");
+    for (let index = 0; index < 120; index += 1) fake.say(5, `talk ${index}`, "alice");
+    fake.say(5, "<!-- engine-room: preview -->\nold");
+    expect(await write("new")).toBe("updated");
+    expect(bodies(5).at(-1)).toBe("<!-- engine-room: preview -->\nnew");
+    expect(bodies(5)[0]).toContain("mine");
+  });
+
+  test("refuses what GitHub would refuse", async () => {
+    await expect(write("x".repeat(65_536))).rejects.toThrow("at most 65536 characters, and this one 65566");
+    expect(fake.changes).toEqual([]);
+  });
+
+  test("says what GitHub said", async () => {
+    const other = upsertComment(fake.client("stolen"), 5, { subject: "preview", text: "" });
+    await expect(other).rejects.toThrow(
+      'GitHub answers 401 to GET /issues/5/comments?per_page=100&page=1: {"message":"Bad credentials"}',
+    );
+    fake.outage = 503;
+    await expect(write("x")).rejects.toThrow("GitHub answers 503");
+    const { url } = fake;
+    const client = fake.client();
+    await fake.stop();
+    const unanswered = upsertComment(client, 5, { subject: "preview", text: "" });
+    await expect(unanswered).rejects.toThrow(/^GitHub does not answer GET \S+: fetch failed: /);
+    expect(() => githubFromEnvironment({ GITHUB_API_URL: url })).toThrow(
+      "GITHUB_TOKEN, GITHUB_REPOSITORY is missing or wrong",
+    );
+    fake = await FakeGitHub.start();
+  });
+
+  test("believes no answer of another form", async () => {
+    const wrong = fake.client().get("/pulls/1", z.object({ number: z.number() }));
+    await expect(wrong).rejects.toThrow("404");
+    await expect(fake.client().get("", z.object({ id: z.number() }))).rejects.toThrow(
+      "not what it documents",
+    );
+  });
+});
+
+function pull(overrides: Partial<FakePull> = {}): FakePull {
+  return {
+    number: 12,
+    state: "open",
+    labels: [],
+    head: { label: "alice:topic/ä&b", sha: SHA, repo: { id: FORK } },
+    base: { repo: { id: HERE } },
+    ...overrides,
+  };
+}
+
+function artifact(id: number, name: string, markdown: string, file = "diff.md"): FakeArtifact {
+  return { id, name, expired: false, zip: makeZip([{ name: file, content: markdown, deflated: true }]) };
+}
+
+function event(overrides: object = {}, repository = FORK) {
+  return workflowRunEventSchema.parse({
+    repository: { id: HERE },
+    workflow_run: {
+      id: 900,
+      event: "pull_request",
+      conclusion: "success",
+      html_url: "https://github.example/room/runs/900",
+      head_sha: SHA,
+      head_branch: "topic/ä&b",
+      head_repository: { id: repository, owner: { login: "alice" } },
+      ...overrides,
+    },
+  });
+}
+
+const post = (given = event()) => postPreviewComment(fake.client(), given);
+
+describe("the comment of a preview", () => {
+  test("is that of the pull request whose head was run, with the stacks by name", async () => {
+    fake.pulls = [pull({ number: 11, head: { ...pull().head, sha: "f".repeat(40) } }), pull()];
+    fake.artifacts = [
+      artifact(1, "preview-onprem", "## onprem\n"),
+      artifact(2, "preview-dev", "## dev\r\n\u202etxt\u0007"),
+    ];
+    expect(await post()).toBe("The comment of #12 is created, with previews of: dev, onprem.");
+    expect(bodies(12)).toEqual([
+      "<!-- engine-room: preview -->\nWhat merging `0123456789ab` would do, as the pull request's own code says ([run](https://github.example/room/runs/900)).\n\n## dev\ntxt\n\n## onprem\n",
+    ]);
+    expect(fake.fileHeaders.map(({ authorization }) => authorization)).toEqual([undefined, undefined]);
+  });
+
+  test.each([
+    ["a newer commit", pull({ head: { ...pull().head, sha: "f".repeat(40) } })],
+    ["a head of another repository", pull({ head: { ...pull().head, repo: { id: 3 } } })],
+    ["a head whose repository is gone", pull({ head: { ...pull().head, repo: null } })],
+    ["a pull request into another repository", pull({ base: { repo: { id: FORK } } })],
+    ["a closed one", pull({ state: "closed" })],
+  ])("is not made for %s", async (_title, other) => {
+    fake.pulls = [other];
+    fake.artifacts = [artifact(1, "preview-dev", "x")];
+    expect(await post()).toMatch(/^No comment: no open pull request has 0123/);
+    expect(fake.changes).toEqual([]);
+  });
+
+  test("is not made where two share the commit", async () => {
+    fake.pulls = [pull(), pull({ number: 13 })];
+    expect(await post()).toMatch(/^No comment: #12 and #13 share the commit/);
+    expect(fake.changes).toEqual([]);
+  });
+
+  test("takes what the state says in place of the trees, from this repository's branches alone", async () => {
+    fake.pulls = [pull()];
+    fake.artifacts = [
+      artifact(1, "state-preview-dev", "from the state"),
+      artifact(2, "preview-dev", "from the trees"),
+    ];
+    await post();
+    expect(bodies(12)[0]).toContain("from the trees");
+    expect(bodies(12)[0]).not.toContain("from the state");
+    fake.pulls = [pull({ head: { ...pull().head, repo: { id: HERE } } })];
+    await post(event({}, HERE));
+    expect(bodies(12)[0]).toContain("from the state");
+    expect(bodies(12)[0]).not.toContain("from the trees");
+  });
+
+  test("says that previews are missing, and passes over what is none", async () => {
+    fake.pulls = [pull()];
+    fake.artifacts = [
+      artifact(1, "logs", "x"),
+      artifact(2, "preview-../dev", "x"),
+      { ...artifact(3, "preview-dev", "x"), expired: true },
+    ];
+    expect(await post(event({ conclusion: "failure" }))).toContain("with previews of: no stack");
+    expect(bodies(12)[0]).toContain("Not every preview was made");
+    expect(bodies(12)[0]).toContain("There is no preview of any stack.");
+  });
+
+  test.each([
+    [
+      "says that it is large",
+      { ...artifact(1, "preview-dev", "x"), size_in_bytes: 5_000_000 },
+      "has 5000000 bytes",
+    ],
+    [
+      "is large whatever it says",
+      { ...artifact(1, "preview-dev", ""), zip: Buffer.alloc(5_000_000), size_in_bytes: 10 },
+      "larger than 4194304",
+    ],
+    ["unpacks to much", artifact(1, "preview-dev", "x".repeat(2 ** 20)), "larger than 524288 bytes"],
+    ["has another file", artifact(1, "preview-dev", "x", "../diff.md"), "has no diff.md"],
+  ])("is not made from an artifact that %s", async (_title, one, message) => {
+    fake.pulls = [pull()];
+    fake.artifacts = [one];
+    await expect(post()).rejects.toThrow(message);
+    expect(fake.changes).toEqual([]);
+  });
+
+  test("is not made from more stacks than there can be", async () => {
+    fake.pulls = [pull()];
+    fake.artifacts = Array.from({ length: 21 }, (_, index) => artifact(index, `preview-s${index}`, "x"));
+    await expect(post()).rejects.toThrow("previews of 21 stacks, and 20 are the most");
+  });
+
+  test("is of an event that GitHub sends for a pull request, and of no other", () => {
+    expect(() => event({ event: "push" })).toThrow();
+    expect(() => event({ head_sha: "main" })).toThrow();
+    expect(() => event({ html_url: "javascript:alert(1)" })).toThrow();
+  });
+});
+
+describe("previewText", () => {
+  const run = { headSha: SHA, runUrl: "https://github.example/run", hasFailed: false };
+  const reports = [
+    { stack: "long", markdown: "l".repeat(3000) },
+    { stack: "longer", markdown: "m".repeat(4000) },
+    { stack: "short", markdown: "s".repeat(100) },
+  ];
+
+  test("leaves out the longest first, and says so", () => {
+    const text = previewText(reports, run, 4000);
+    expect(text.length).toBeLessThanOrEqual(4000);
+    expect(text).toContain("**longer**: its report of 4000 characters does not fit here");
+    expect(text).toContain("l".repeat(3000));
+    expect(text).toContain("s".repeat(100));
+  });
+
+  test("fits a comment with the longest reports that are read", () => {
+    const huge = Array.from({ length: 20 }, (_, index) => ({
+      stack: `stack-${index}`,
+      markdown: "x".repeat(500_000),
+    }));
+    expect(previewText(huge, run).length).toBeLessThan(65_000);
+    expect(previewText(reports, run)).not.toContain("does not fit");
+  });
+});

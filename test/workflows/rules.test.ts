@@ -1,0 +1,101 @@
+import { describe, expect, test } from "vitest";
+import { pinnedVersions, RULES, STEP_RULES } from "./rules.ts";
+import { ACTIONS, parseWorkflow, WORKFLOWS } from "./workflows.ts";
+
+const SHA = "0123456789abcdef0123456789abcdef01234567";
+const CHECKOUT = `actions/checkout@${SHA}`;
+
+/** A workflow that keeps to all rules. */
+const GOOD = `name: good
+on: { pull_request: }
+permissions: {}
+concurrency: { group: good, cancel-in-progress: true }
+jobs:
+  one:
+    if: github.event.pull_request.head.repo.full_name == github.repository
+    environment: room
+    timeout-minutes: 5
+    permissions: { contents: read, id-token: write }
+    steps:
+      - uses: ${CHECKOUT} # v7.0.1
+        with: { persist-credentials: false }
+      - run: npm run images -- --stack "$STACK"
+        env: { STACK: "\${{ inputs.stack }}", TOKEN: "\${{ secrets.TOKEN }}" }
+`;
+
+/** One change each, and the rule that has to see it. */
+const BAD: readonly (readonly [keyof typeof RULES, string, string])[] = [
+  ["actionsArePinned", `${CHECKOUT} # v7.0.1`, "actions/checkout@v7"],
+  ["actionsArePinned", `${CHECKOUT} # v7.0.1`, CHECKOUT],
+  ["actionsArePinned", `${CHECKOUT} # v7.0.1`, `${CHECKOUT} # v7`],
+  ["permissionsAreNamed", "permissions: {}\n", ""],
+  ["permissionsAreNamed", "permissions: {}\n", "permissions: { contents: read }\n"],
+  ["permissionsAreNamed", "permissions: { contents: read, id-token: write }", "permissions: write-all"],
+  ["jobsEnd", "    timeout-minutes: 5\n", ""],
+  ["runsAreQueued", "concurrency: { group: good, cancel-in-progress: true }\n", ""],
+  ["runsAreQueued", ", cancel-in-progress: true", ""],
+  ["credentialsAreNotKept", "persist-credentials: false", "fetch-depth: 0"],
+  ["credentialsAreNotKept", "persist-credentials: false", "persist-credentials: true"],
+  ["scriptsHaveNoExpressions", '"$STACK"', `\${{ github.head_ref }}`],
+  ["pipesFail", '"$STACK"', '"$STACK" | tee log'],
+  ["privilegedEventsRunOwnCode", "on: { pull_request: }", "on: { pull_request_target: }"],
+  ["privilegedEventsRunOwnCode", "on: { pull_request: }", "on: { workflow_run: }"],
+  ["forksGetNoCredentials", "github.event.pull_request.head.repo.full_name == github.repository", "always()"],
+  ["secretsAreOfEnvironments", "    environment: room\n", ""],
+  ["buildersCannotWriteContents", "contents: read", "contents: write"],
+];
+
+const workflow = (text: string) => parseWorkflow("good.yml", text);
+
+describe("rules", () => {
+  test("find nothing in a workflow that keeps to them", () => {
+    for (const rule of Object.values(RULES)) expect(rule(workflow(GOOD))).toEqual([]);
+    expect(RULES.pipesFail?.(workflow(GOOD.replace('"$STACK"', "a || b")))).toEqual([]);
+  });
+
+  test.each(BAD)("%s sees %s become %s", (name, from, to) => {
+    expect(GOOD).toContain(from);
+    expect(RULES[name]?.(workflow(GOOD.replace(from, to)))).toHaveLength(1);
+  });
+
+  test("each has a change that it sees", () => {
+    expect(new Set(BAD.map(([name]) => name))).toEqual(new Set(Object.keys(RULES)));
+  });
+
+  test("privileged events may use no cache and no artifact on the disk", () => {
+    const own = `with: { persist-credentials: false, ref: "\${{ github.event.repository.default_branch }}" }`;
+    const privileged = GOOD.replace("pull_request:", "pull_request_target:").replace(
+      "with: { persist-credentials: false }",
+      own,
+    );
+    const rule = RULES.privilegedEventsRunOwnCode;
+    expect(rule?.(workflow(privileged))).toEqual([]);
+    for (const step of [
+      `{ uses: "actions/download-artifact@${SHA}" }`,
+      `{ uses: "actions/cache@${SHA}" }`,
+      `{ uses: "actions/setup-node@${SHA}", with: { cache: npm } }`,
+    ])
+      expect(rule?.(workflow(`${privileged}      - ${step}\n`))).toHaveLength(1);
+  });
+});
+
+describe.each(WORKFLOWS.map((one) => [one.file, one] as const))("%s", (_file, one) => {
+  test.each(Object.entries(RULES))("%s", (_name, rule) => {
+    expect(rule(one)).toEqual([]);
+  });
+});
+
+test("the steps of local actions keep to the rules of steps", () => {
+  expect(ACTIONS.length).toBeGreaterThan(0);
+  for (const action of ACTIONS) for (const rule of STEP_RULES) expect(rule(action)).toEqual([]);
+});
+
+test("an action has one version in all of them", () => {
+  const several = [...pinnedVersions([...WORKFLOWS, ...ACTIONS])].filter(([, versions]) => versions.size > 1);
+  expect(several).toEqual([]);
+  expect(
+    pinnedVersions([workflow(GOOD), workflow(GOOD.replace(SHA, SHA.replace("0", "f")))]).get(
+      "actions/checkout",
+    )?.size,
+  ).toBe(2);
+});

@@ -1,0 +1,139 @@
+/** What every workflow has to keep to, as functions from a workflow to what is wrong with it. */
+import { type Job, stepsOf, type Workflow } from "./workflows.ts";
+
+type Rule = (workflow: Workflow) => string[];
+
+/** `actions/checkout@<40 digits> # v7.0.1`, or an action of this repository. */
+const PINNED = /^\s*(?:- )?uses: (?:\.\/\S+|[\w.-]+\/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+)$/;
+
+/** A tag can be moved to other code; the comment says to people which one it is. */
+const actionsArePinned: Rule = ({ text }) =>
+  text.split("\n").filter((line) => /^\s*(?:- )?uses:/.test(line) && !PINNED.test(line));
+
+/** Every `uses:` of the repository with its version, by action. */
+export function pinnedVersions(workflows: readonly Workflow[]): ReadonlyMap<string, ReadonlySet<string>> {
+  const versions = new Map<string, Set<string>>();
+  for (const { text } of workflows)
+    for (const [, action = "", version = ""] of text.matchAll(/uses: ([\w.-]+\/[\w./-]+)@(.+)$/gm))
+      versions.set(action, (versions.get(action) ?? new Set()).add(version));
+  return versions;
+}
+
+/** Nobody gets a right by not being named: none at the top, and each job says its own. */
+const permissionsAreNamed: Rule = ({ permissions, jobs }) => [
+  ...(JSON.stringify(permissions) === "{}" ? [] : ["permissions: {} is missing at the top"]),
+  ...Object.entries(jobs).flatMap(([name, job]) =>
+    typeof job.permissions === "object" && job.permissions !== null
+      ? []
+      : [`${name} does not list its permissions`],
+  ),
+];
+
+const jobsEnd: Rule = ({ jobs }) =>
+  Object.entries(jobs).flatMap(([name, job]) =>
+    typeof job["timeout-minutes"] === "number" ? [] : [`${name} has no timeout-minutes`],
+  );
+
+const runsAreQueued: Rule = ({ concurrency }) =>
+  typeof concurrency === "object" &&
+  concurrency !== null &&
+  "group" in concurrency &&
+  "cancel-in-progress" in concurrency
+    ? []
+    : ["concurrency has no group, or does not say whether a run is cancelled"];
+
+const credentialsAreNotKept: Rule = (workflow) =>
+  stepsOf(workflow).flatMap(([, { uses, with: inputs }]) =>
+    uses?.startsWith("actions/checkout@") === true && inputs?.["persist-credentials"] !== false
+      ? ["a checkout keeps its credentials"]
+      : [],
+  );
+
+/** The shell would run what somebody wrote into a title or the name of a branch; a variable is only ever a value. */
+const scriptsHaveNoExpressions: Rule = (workflow) =>
+  stepsOf(workflow).flatMap(([, { run }]) =>
+    run?.includes("${{") === true ? [`expression in: ${run}`] : [],
+  );
+
+/** Without a `shell:` a failure before the last command of a pipe is lost. */
+const pipesFail: Rule = (workflow) =>
+  stepsOf(workflow).flatMap(([, { run, shell }]) =>
+    /[^|]\|(?!\|)/.test(run ?? "") && shell !== "bash" ? [`pipe without shell: bash in: ${run}`] : [],
+  );
+
+/** With the rights of the repository: only its own branch's code may run. */
+const privilegedEventsRunOwnCode: Rule = (workflow) => {
+  const isPrivileged = "pull_request_target" in workflow.on || "workflow_run" in workflow.on;
+  if (!isPrivileged) return [];
+  return stepsOf(workflow).flatMap(([, { uses, with: inputs }]) => {
+    if (uses?.startsWith("actions/download-artifact@") === true)
+      return ["unpacks what others made onto the disk"];
+    if (uses?.startsWith("actions/cache") === true) return ["uses what others may have cached"];
+    if (inputs?.cache !== undefined) return ["uses what others may have cached"];
+    if (uses?.startsWith("actions/checkout@") !== true) return [];
+    const isOwn =
+      inputs?.ref === `\${{ github.event.repository.default_branch }}` && inputs.repository === undefined;
+    return isOwn ? [] : [`checks out ${String(inputs?.ref)}`];
+  });
+};
+
+/**
+ * A job that a pull request starts, and that has secrets, an OIDC token or the right to write, is for branches of this
+ * repository; GitHub gives a fork no secrets by itself, and this says so where it is read.
+ */
+const forksGetNoCredentials: Rule = (workflow) => {
+  if (!("pull_request" in workflow.on)) return [];
+  return Object.entries(workflow.jobs).flatMap(([name, job]) => {
+    const hasCredentials =
+      JSON.stringify(job).includes("secrets.") ||
+      Object.values(job.permissions as Readonly<Record<string, string>>).includes("write");
+    if (!hasCredentials) return [];
+    const guards = [job.if, ...neededConditions(workflow, job)].join(" ");
+    return guards.includes("github.event.pull_request.head.repo.full_name == github.repository")
+      ? []
+      : [`${name} has credentials, and does not refuse forks`];
+  });
+};
+
+function neededConditions(workflow: Workflow, { needs = [] }: Job): (string | undefined)[] {
+  return [needs].flat().map((name) => workflow.jobs[name]?.if);
+}
+
+/** Credentials of a stack belong to environments, which say who approves and which branches may. */
+const secretsAreOfEnvironments: Rule = ({ jobs }) =>
+  Object.entries(jobs).flatMap(([name, job]) =>
+    JSON.stringify(job).includes("secrets.") && job.environment === undefined
+      ? [`${name} reads secrets without an environment`]
+      : [],
+  );
+
+/** What installs packages or builds images runs what others wrote; a right to write contents is not near it. */
+const buildersCannotWriteContents: Rule = ({ jobs }) =>
+  Object.entries(jobs).flatMap(([name, job]) => {
+    const { contents } = job.permissions as { readonly contents?: string };
+    const builds = job.steps.some(({ run }) =>
+      /npm run (--silent )?(images|up|smoke|diff|test)|\.ci\/run/.test(run ?? ""),
+    );
+    return builds && contents === "write" ? [`${name} builds, and may write contents`] : [];
+  });
+
+export const RULES: Readonly<Record<string, Rule>> = {
+  actionsArePinned,
+  permissionsAreNamed,
+  jobsEnd,
+  runsAreQueued,
+  credentialsAreNotKept,
+  scriptsHaveNoExpressions,
+  pipesFail,
+  privilegedEventsRunOwnCode,
+  forksGetNoCredentials,
+  secretsAreOfEnvironments,
+  buildersCannotWriteContents,
+};
+
+/** Those that hold for the steps of a local action, too. */
+export const STEP_RULES: readonly Rule[] = [
+  actionsArePinned,
+  credentialsAreNotKept,
+  scriptsHaveNoExpressions,
+];
