@@ -2,7 +2,8 @@
 import { randomBytes } from "node:crypto";
 import { basename } from "node:path";
 import { exists } from "../../components/local/provider/files.ts";
-import { projectRoot, type StackReference } from "../program/stack-file.ts";
+import { type StackPolicy, stackPolicy } from "../../policy/stack-policy.ts";
+import { projectName, projectRoot, readStackFile, type StackReference } from "../program/stack-file.ts";
 import type { GraphChanges } from "./graph-changes.ts";
 import type { Installer } from "./node-packages.ts";
 import { renderTree } from "./render-tree.ts";
@@ -54,6 +55,16 @@ export async function compareWithBase({
     const rendering = await renderTree({ project: tree.project, stack: name, configFile: file, secretKey });
     return side(rendering, stackSecrets({ name, configFile: file }), true);
   });
-  const head = { ref: null, commit: null, tree: await rendered, secrets: stackSecrets(stack) };
-  return stackDiff(name, base, head, preview);
+  const tree = await rendered;
+  const policy = tree.resources === null ? null : policyOf(stack);
+  return stackDiff(
+    name,
+    base,
+    { ref: null, commit: null, tree, secrets: stackSecrets(stack), policy },
+    preview,
+  );
+}
+
+function policyOf(stack: StackReference): StackPolicy | null {
+  return stackPolicy(stack.name, readStackFile(stack).values, projectName());
 }

@@ -28,6 +28,8 @@ const resource = z.object({
   parent: z.string().default(""),
   custom: z.boolean(),
   inputs: z.record(z.string(), z.unknown()).default({}),
+  /** URNs by input. */
+  propertyDependencies: z.record(z.string(), z.array(z.string())).default({}),
   /** URN of an explicit provider. */
   provider: z.string().optional(),
   /** Of a resource that is only read. */
@@ -37,7 +39,10 @@ const resource = z.object({
 
 export type GraphResource = Readonly<z.infer<typeof resource>>;
 
-const graph = z.object({ resources: z.array(resource) });
+const graph = z.object({
+  resources: z.array(resource),
+  outputs: z.record(z.string(), z.unknown()).default({}),
+});
 
 const engine = z.object({
   model: z.string(),
@@ -107,6 +112,8 @@ const rendered = z.object({
 export interface RenderedTree {
   /** null: there is no graph, for `failure` or `problems`. */
   readonly resources: readonly GraphResource[] | null;
+  /** Of the stack; empty without a graph. */
+  readonly outputs: Readonly<Record<string, unknown>>;
   /** Whether secrets carry marks by which they can be told apart. */
   readonly hasMarks: boolean;
   readonly failure: string | null;
@@ -124,6 +131,7 @@ export function parseRenderedTree(text: string, hasMarks: boolean): RenderedTree
   const known = plan.safeParse(anyPlan);
   return {
     resources: found?.resources ?? null,
+    outputs: found?.outputs ?? {},
     hasMarks,
     failure,
     plan: known.success ? { ...known.data, warnings, problems } : null,
@@ -133,5 +141,5 @@ export function parseRenderedTree(text: string, hasMarks: boolean): RenderedTree
 
 /** A tree of which there is nothing. */
 export function unrendered(failure: string): RenderedTree {
-  return { resources: null, hasMarks: false, failure, plan: null, problems: [] };
+  return { resources: null, outputs: {}, hasMarks: false, failure, plan: null, problems: [] };
 }

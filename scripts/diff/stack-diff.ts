@@ -1,5 +1,6 @@
 /** What merging a change would do to one stack, from what both trees' own code says of it. */
 import { planDifferences } from "../../infra/plan/differences.ts";
+import type { StackPolicy } from "../../policy/stack-policy.ts";
 import { type GraphChanges, graphChanges } from "./graph-changes.ts";
 import type { RenderedTree } from "./rendered-tree.ts";
 import { changedSecrets, redacted, type StackSecrets } from "./stack-secrets.ts";
@@ -18,6 +19,11 @@ interface BaseSide extends Side {
   readonly hasStack: boolean;
 }
 
+interface HeadSide extends Side {
+  /** Of its stack file; null where that has problems. */
+  readonly policy: StackPolicy | null;
+}
+
 /**
  * Same two trees, same bytes.
  *
@@ -26,7 +32,7 @@ interface BaseSide extends Side {
 export function stackDiff(
   stack: string,
   base: BaseSide,
-  head: Side,
+  head: HeadSide,
   preview: GraphChanges | null = null,
 ): StackDiff {
   const secrets = new Set([...base.secrets.values(), ...head.secrets.values()]);
@@ -40,7 +46,7 @@ export function stackDiff(
     unchanged: graphs?.unchanged ?? 0,
     plan: planChanges(base.tree, head.tree),
     secrets: base.hasStack ? changedSecrets(base.secrets, head.secrets) : [],
-    violations: stackViolations({ stack, base: base.tree, head: head.tree }),
+    violations: stackViolations({ base: base.tree, head: head.tree, policy: head.policy }),
   };
 }
 

@@ -1,13 +1,18 @@
+/** Rules that the head breaks, and which of them the base breaks, too: by the head's rules and its stack file's levels. */
+import type { StackPolicy } from "../../policy/stack-policy.ts";
+import { violations } from "../../policy/violations.ts";
 import type { RenderedTree } from "./rendered-tree.ts";
 import type { PolicyViolation } from "./types.ts";
 
-export interface ComparedStack {
-  readonly stack: string;
+interface ComparedTrees {
   readonly base: RenderedTree;
   readonly head: RenderedTree;
+  /** null: the stack file has problems, and there is nothing to look at. */
+  readonly policy: StackPolicy | null;
 }
 
-/** Rules that the head breaks. */
-export function stackViolations(_compared: ComparedStack): readonly PolicyViolation[] {
-  return [];
+export function stackViolations({ base, head, policy }: ComparedTrees): readonly PolicyViolation[] {
+  if (policy === null) return [];
+  const before = violations(base.resources ?? [], { ...policy, outputs: base.outputs });
+  return violations(head.resources ?? [], { ...policy, outputs: head.outputs, base: before });
 }

@@ -3,12 +3,13 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { stringify } from "yaml";
+import { type StackPolicy, stackPolicy } from "../../../policy/stack-policy.ts";
 import { renderTree } from "../../../scripts/diff/render-tree.ts";
 import type { GraphResource, RenderedTree } from "../../../scripts/diff/rendered-tree.ts";
 import { stackDiff } from "../../../scripts/diff/stack-diff.ts";
 import { type StackSecrets, stackSecrets } from "../../../scripts/diff/stack-secrets.ts";
 import type { ResourceChange, StackDiff } from "../../../scripts/diff/types.ts";
-import { projectRoot } from "../../../scripts/program/stack-file.ts";
+import { projectName, projectRoot, readStackFile } from "../../../scripts/program/stack-file.ts";
 
 export const STACK = "urn:pulumi:demo::engine-room::pulumi:pulumi:Stack::engine-room-demo";
 
@@ -26,6 +27,7 @@ export function resource(
     parent: STACK,
     custom: true,
     inputs,
+    propertyDependencies: {},
     ...rest,
     options: {
       protect: false,
@@ -58,21 +60,31 @@ export function stackFile(values: Values): string {
 const secretKey = "0".repeat(64);
 
 /** What this tree says of each stack file; a text is rendered once. */
-const rendered = new Map<string, Promise<{ tree: RenderedTree; secrets: StackSecrets }>>();
+const rendered = new Map<string, Promise<RenderedText>>();
 
-function renderText(text: string): Promise<{ tree: RenderedTree; secrets: StackSecrets }> {
+interface RenderedText {
+  readonly tree: RenderedTree;
+  readonly secrets: StackSecrets;
+  readonly policy: StackPolicy | null;
+}
+
+function renderText(text: string): Promise<RenderedText> {
   const known = rendered.get(text) ?? render(text);
   rendered.set(text, known);
   return known;
 }
 
-async function render(text: string): Promise<{ tree: RenderedTree; secrets: StackSecrets }> {
+async function render(text: string): Promise<RenderedText> {
   const folder = mkdtempSync(join(tmpdir(), "engine-room-diff-"));
   try {
     const stack = { name: "demo", configFile: join(folder, "stack.yaml") };
     writeFileSync(stack.configFile, text);
     const request = { project: projectRoot, stack: stack.name, configFile: stack.configFile, secretKey };
-    return { tree: await renderTree(request), secrets: stackSecrets(stack) };
+    return {
+      tree: await renderTree(request),
+      secrets: stackSecrets(stack),
+      policy: stackPolicy(stack.name, readStackFile(stack).values, projectName()),
+    };
   } finally {
     rmSync(folder, { recursive: true });
   }
