@@ -9,7 +9,7 @@ import { readClusterTarget } from "../../scripts/program/cluster-target.ts";
 import { projectRoot, stackReference } from "../../scripts/program/stack-file.ts";
 import { describeWithCluster } from "../harness/kubernetes/describe.ts";
 import { addNodes, poolNodes, removeNodes } from "../harness/kubernetes/nodes.ts";
-import { poolsOf } from "../harness/kubernetes/stack-pools.ts";
+import { poolsOf } from "../harness/kubernetes/stack-files.ts";
 
 const FILE = join(projectRoot, "Pulumi.onprem.yaml");
 

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { describeWithEngine } from "../harness/docker/describe.ts";
 import { baseImage } from "../harness/docker/images.ts";
 import { freePorts } from "../harness/docker/ports.ts";
-import { missingPulumiPrograms } from "../harness/docker/pulumi-programs.ts";
+import { missingPulumiPrograms } from "../harness/pulumi-programs.ts";
 import { exampleValues } from "../infra/plan/docker/stacks.ts";
 import { PulumiStack } from "./pulumi-stack.ts";
 
@@ -118,5 +118,5 @@ describeWithEngine(
       expect(await events(buildOf(await stack.ids()))).toContain('"isNew": false');
     });
   },
-  missingPulumiPrograms(),
+  missingPulumiPrograms("docker"),
 );

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { describeWithEngine } from "../harness/docker/describe.ts";
 import { baseImage } from "../harness/docker/images.ts";
 import { freePorts } from "../harness/docker/ports.ts";
-import { missingPulumiPrograms } from "../harness/docker/pulumi-programs.ts";
+import { missingPulumiPrograms } from "../harness/pulumi-programs.ts";
 import { eventually } from "../harness/stack.ts";
 import { PulumiStack } from "./pulumi-stack.ts";
 
@@ -126,7 +126,7 @@ describeWithEngine(
       expect(await api.volumes()).toEqual([]);
     });
   },
-  missingPulumiPrograms(),
+  missingPulumiPrograms("docker"),
 );
 
 function portOf(config: Readonly<Record<string, unknown>>, name: string): number | undefined {

@@ -1,5 +1,6 @@
 /** One cluster for all test files of the project `cluster`, or why there is none. */
 import type { TestProject } from "vitest/node";
+import { missingPulumiPrograms } from "../pulumi-programs.ts";
 import { ApiServer } from "./api-server.ts";
 import { applyAll, customResourceDefinitions } from "./apply.ts";
 import { type Connection, startCluster } from "./cluster.ts";
@@ -34,6 +35,14 @@ export default async function setup(project: TestProject): Promise<() => Promise
   }
   const seconds = (performance.now() - started) / 1000;
   report(`Started a Kubernetes cluster at ${cluster.connection.server} in ${seconds.toFixed(1)} s`);
+  report(waysUp(missingPulumiPrograms("kubernetes")));
   project.provide("kubernetes", { connection: cluster.connection, modules });
   return () => cluster.stop();
+}
+
+/** How the run brings stacks up. @param missing - What the CLI lacks, if anything. */
+function waysUp(missing: string | undefined): string {
+  return missing === undefined
+    ? "Stacks come up by the Pulumi CLI (`up`), and as rendered objects through the API"
+    : `Stacks come up as rendered objects through the API alone, not by the Pulumi CLI: ${missing}`;
 }

@@ -1,0 +1,26 @@
+/** What deploys with one of Pulumi's providers: the CLI, and the provider's plugin. */
+import { existsSync, readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { delimiter, join } from "node:path";
+import { projectRoot } from "../../scripts/program/stack-file.ts";
+import { findPulumi } from "../../scripts/setup/pulumi-cli.ts";
+
+/** What is missing, with the command that brings it; undefined where nothing is. */
+export function missingPulumiPrograms(provider: "docker" | "kubernetes"): string | undefined {
+  if (findPulumi() === undefined) return "no Pulumi CLI on PATH";
+  const plugin = `pulumi-resource-${provider}`;
+  const version = sdkVersion(provider);
+  const home = process.env.PULUMI_HOME ?? join(homedir(), ".pulumi");
+  const folders = [
+    ...(process.env.PATH ?? "").split(delimiter),
+    join(home, "plugins", `resource-${provider}-v${version}`),
+  ];
+  if (folders.some((folder) => existsSync(join(folder, plugin)))) return undefined;
+  return `no ${plugin} on PATH; \`pulumi plugin install resource ${provider} ${version}\` brings it`;
+}
+
+/** The plugin's is the same. */
+function sdkVersion(provider: string): string {
+  const manifest = join(projectRoot, "node_modules/@pulumi", provider, "package.json");
+  return (JSON.parse(readFileSync(manifest, "utf8")) as { version: string }).version;
+}
