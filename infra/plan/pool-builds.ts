@@ -43,7 +43,7 @@ function fillsStore({ engine, serving }: ModelSpec): boolean {
 }
 
 /** What the build of a model takes of a machine; a download needs no GPU. */
-export function buildRoom(model: ModelSpec): Room {
+function buildRoom(model: ModelSpec): Room {
   return { ...buildRequest(model), slots: model.serving.runtime === "engine" ? worldSize(model) : 0 };
 }
 
