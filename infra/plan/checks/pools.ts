@@ -131,10 +131,12 @@ export const poolChecks = {
     if (first === undefined) return [];
     const names = [...new Set(homeless.map(({ name }) => name))];
     const pods = podsOf(spec, pool);
+    const gpus = pool.gpu === null ? "" : ` with ${count(sum(pods.map(({ slots }) => slots)), "GPU")}`;
+    const machines = `${count(pool.nodes.max, "machine")}${pool.gpu === null ? "" : ` of ${slotsPerMachine(pool)}`}`;
     return [
       {
         path: `${pool.path}.nodes.max`,
-        reason: `${count(pods.length, "server")} with ${count(sum(pods.map(({ slots }) => slots)), "GPU")} want to run on ${count(pool.nodes.max, "machine")} of ${slotsPerMachine(pool)}; ${homeless.length} of them (${names.join(", ")}) find no place: ${first.name} takes ${shortageWords(shortages(space.machines, first))}.`,
+        reason: `${count(pods.length, "server")}${gpus} want to run on ${machines}; ${homeless.length} of them (${names.join(", ")}) find no place: ${first.name} takes ${shortageWords(shortages(space.machines, first))}.`,
         fix: "Raise it, lower replicas, or use larger machines.",
       },
     ];

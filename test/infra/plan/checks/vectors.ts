@@ -837,7 +837,7 @@ export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp
     "serversFindMachines",
     "pools[1].nodes.max",
     { ...clusterValues, pools: [clusterValues.pools[0], { name: "cpu", instanceType: "m7i.large" }] },
-    /4 servers with 0 GPUs want to run on 1 machine of 0; 1 of them \(vector\) find no place/,
+    /4 servers want to run on 1 machine; 1 of them \(vector\) find no place/,
   ],
   [
     "machineHoldsBuild",
