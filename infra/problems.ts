@@ -16,6 +16,8 @@ export interface Problem {
 /** Thrown once, with all problems of a stack. Its message is meant to be shown without a stack trace. */
 export class ConfigError extends Error {
   readonly problems: readonly Problem[];
+  /** By which the SDK knows a `pulumi.RunError`, whose message the engine shows alone; this file imports nothing. */
+  readonly __pulumiRunError = true;
 
   constructor(problems: readonly Problem[]) {
     super(formatProblems(problems));

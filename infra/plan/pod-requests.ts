@@ -5,9 +5,10 @@
  */
 import type { Release } from "./catalogue/types.ts";
 import type { CpuModelPlan } from "./cpu-stack.ts";
+import type { ImageName } from "./docker/types.ts";
 import { checkpointGiB, engineBytesGiB, hostMemoryGiB } from "./engine/engine-size.ts";
 import { worldSize } from "./fit/placement.ts";
-import type { ModelSpec, PoolSpec } from "./spec.ts";
+import type { GpuStackSpec, ModelSpec, PoolSpec } from "./spec.ts";
 import { GIB_PER_GB, MIB_PER_GIB } from "./units.ts";
 
 /** What Kubernetes can count of a machine, besides GPUs. */
@@ -33,6 +34,22 @@ export const GATEWAY_REQUEST: HostResources = { cpuMillis: 250, memoryMiB: MIB_P
 /** A database that a stack runs itself; MongoDB's cache is 1 GiB. */
 export const DATABASE_REQUEST: HostResources = { cpuMillis: 250, memoryMiB: 2 * MIB_PER_GIB };
 
+/** What keeps an image on a machine: a process that sleeps. */
+export const PRE_PULL_REQUEST: HostResources = { cpuMillis: 10, memoryMiB: 32 };
+
+/** Images that the machines of a pool have before a pod wants them: the large ones, where the stack file asks for it. */
+export function prePulledImages(
+  { models, encoders }: Pick<GpuStackSpec, "models" | "encoders">,
+  { name, prePullsImages }: Pick<PoolSpec, "name" | "prePullsImages">,
+): readonly ImageName[] {
+  if (prePullsImages !== true) return [];
+  const serves = models.some(({ pool, buildPool }) => pool === name || buildPool === name);
+  return [
+    ...(serves ? (["trtllm"] as const) : []),
+    ...(encoders?.pool === name ? (["encoders"] as const) : []),
+  ];
+}
+
 /** One server of a model. */
 export function serverRequest(model: ModelSpec): HostResources {
   const ranks = worldSize(model);
@@ -56,9 +73,16 @@ export function cpuServerRequest(model: CpuModelPlan): HostResources {
   };
 }
 
-/** The build of a model's engine; an estimate. */
-export function buildRequest({ engine }: ModelSpec): HostResources {
-  return { cpuMillis: SERVER_CPU_MILLIS, memoryMiB: Math.ceil(hostMemoryGiB(engine) * MIB_PER_GIB) };
+/** A hub's client writes to the disk as it reads, in parts of some MiB. */
+const DOWNLOAD_MEMORY_MIB = 2 * MIB_PER_GIB;
+
+/** The build of a model's engine, an estimate; of weights alone where the model runs without an engine. */
+export function buildRequest({ engine, serving }: ModelSpec): HostResources {
+  return {
+    cpuMillis: SERVER_CPU_MILLIS,
+    memoryMiB:
+      serving.runtime === "engine" ? Math.ceil(hostMemoryGiB(engine) * MIB_PER_GIB) : DOWNLOAD_MEMORY_MIB,
+  };
 }
 
 /** What a machine leaves to pods: what Karpenter found for an EC2 type, all of it where no figure is known. */

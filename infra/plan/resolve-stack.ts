@@ -48,6 +48,7 @@ export function resolveWithFindings(config: GpuStackConfig): ResolvedStack {
     models,
     encoders: null,
     pools,
+    front: front(config),
     store: engineStore(config),
     whenFull: config.engines.whenFull,
     memoryFitAccept: acceptedFits(config),
@@ -64,6 +65,16 @@ export function isReleaseKnown(config: GpuStackConfig, spec: GpuStackSpec): bool
 
 function ngcImage({ tag }: Release): string {
   return `nvcr.io/nvidia/tritonserver:${tag}-trtllm-python-py3`;
+}
+
+function front(config: GpuStackConfig): GpuStackSpec["front"] {
+  const hasDatabases =
+    config.platform !== "aws" && config.encoders !== false && config.databases !== "external";
+  return {
+    // One gateway runs on a Docker host.
+    gateways: config.platform === "docker" ? 1 : config.gateway.replicas,
+    databases: hasDatabases ? ["mongo", "vector"] : [],
+  };
 }
 
 function engineStore(config: GpuStackConfig): GpuStackSpec["store"] {

@@ -154,6 +154,12 @@ export interface GpuStackSpec {
   /** null: the stack has no encoders. */
   readonly encoders: EncodersSpec | null;
   readonly pools: readonly PoolSpec[];
+  /** What runs beside all models and needs no GPU. */
+  readonly front: {
+    readonly gateways: number;
+    /** Those that the stack runs itself. */
+    readonly databases: readonly ("mongo" | "vector")[];
+  };
   /** Bytes a second that the engine store gives one reader, and what it costs. */
   readonly store: {
     readonly kind: "efs" | "volume" | "folder";

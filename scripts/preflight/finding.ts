@@ -28,7 +28,7 @@ export function checkTable(results: readonly CheckResult[]): string {
       ...(problems === 0 ? [] : [problems === 1 ? "1 problem" : `${problems} problems`]),
       ...(warnings === 0 ? [] : [warnings === 1 ? "1 warning" : `${warnings} warnings`]),
     ];
-    return [looksAt, words.join(", ") || "nothing found"];
+    return [looksAt, words.join(", ") || "ok"];
   });
   return `${textTable([{ title: "CHECK" }, { title: "RESULT" }], rows, { indent: 0 }).join("\n")}\n`;
 }

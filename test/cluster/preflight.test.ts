@@ -16,7 +16,7 @@ import { applyAll } from "../harness/kubernetes/apply.ts";
 import { describeWithCluster } from "../harness/kubernetes/describe.ts";
 import { hasKubectl } from "../harness/kubernetes/kubectl.ts";
 import { addNodes, poolNodes, removeNodes } from "../harness/kubernetes/nodes.ts";
-import { poolsOf } from "../harness/kubernetes/stack-pools.ts";
+import { poolsOf } from "../harness/kubernetes/stack-files.ts";
 import { namespaceReady, removeAndWait, waitFor } from "../harness/kubernetes/waits.ts";
 import { eventually } from "../harness/stack.ts";
 

@@ -13,7 +13,7 @@ import { addNodes, removeNodes } from "../harness/kubernetes/nodes.ts";
 import type { KubernetesObject } from "../harness/kubernetes/objects.ts";
 import { renderedObjects } from "../harness/kubernetes/rendered.ts";
 import { removeNamespace } from "../harness/kubernetes/scenes.ts";
-import { clusterPlanOf, nodesOf } from "../harness/kubernetes/stack-pools.ts";
+import { clusterPlanOf, nodesOf } from "../harness/kubernetes/stack-files.ts";
 import { TestStack } from "../harness/stack.ts";
 
 /** Of a namespace that `down` must leave empty but for what it keeps. */

@@ -25,7 +25,7 @@ import { addNodes, poolNodes, removeNodes } from "../harness/kubernetes/nodes.ts
 import { conditionOf, type KubernetesObject } from "../harness/kubernetes/objects.ts";
 import { renderedObjects } from "../harness/kubernetes/rendered.ts";
 import { removeNamespace } from "../harness/kubernetes/scenes.ts";
-import { poolsOf } from "../harness/kubernetes/stack-pools.ts";
+import { poolsOf } from "../harness/kubernetes/stack-files.ts";
 import { deploymentAvailable, waitFor } from "../harness/kubernetes/waits.ts";
 
 const NAMESPACE = "sleeping";

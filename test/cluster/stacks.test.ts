@@ -1,18 +1,14 @@
 /** Whole stacks in the cluster: every object that a stack file renders, on nodes like those of its pools. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { stringify } from "yaml";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
-import { bringUp, claimVolumes } from "../harness/kubernetes/bring-up.ts";
+import { bringUp, stackScene } from "../harness/kubernetes/bring-up.ts";
 import { describeWithCluster } from "../harness/kubernetes/describe.ts";
 import { SchemaCheck } from "../harness/kubernetes/kubeconform.ts";
-import { addNodes, removeNodes } from "../harness/kubernetes/nodes.ts";
-import type { KubernetesObject } from "../harness/kubernetes/objects.ts";
 import { renderedObjects } from "../harness/kubernetes/rendered.ts";
-import { removeNamespace, takenForGranted } from "../harness/kubernetes/scenes.ts";
-import { nodesOf } from "../harness/kubernetes/stack-pools.ts";
+import { nodesOf, writtenStackFile } from "../harness/kubernetes/stack-files.ts";
 
 /** Stack files, and what is in them where the project has no file of its own. */
 const STACKS: Readonly<Record<string, string | Readonly<Record<string, unknown>>>> = {
@@ -64,46 +60,30 @@ const STACKS: Readonly<Record<string, string | Readonly<Record<string, unknown>>
 describeWithCluster("a stack file", ({ api, modules }) => {
   const folder = mkdtempSync(join(tmpdir(), "engine-room-stacks-"));
   let check: SchemaCheck;
-  let undo: (() => Promise<unknown>)[] = [];
+  let clear = async () => {};
 
   beforeAll(() => {
     check = new SchemaCheck(modules);
   });
   afterEach(async () => {
-    for (const step of undo.toReversed()) await step();
-    undo = [];
+    await clear();
   });
   afterAll(() => {
     check?.dispose();
     rmSync(folder, { recursive: true });
   });
 
-  /** Nodes, and what the owner of the cluster has made before. */
-  async function prepare(file: string, objects: readonly KubernetesObject[]): Promise<void> {
-    const nodes = nodesOf(file);
-    const granted = takenForGranted(objects);
-    const namespaces = new Set(objects.flatMap(({ metadata }) => metadata.namespace ?? []));
-    undo = [
-      () => removeNodes(api, nodes),
-      ...[...objects, ...granted]
-        .filter(({ metadata, kind }) => metadata.namespace === undefined && kind !== "Namespace")
-        .map((object) => () => api.remove(object)),
-      ...claimVolumes([...objects, ...granted]).map((volume) => () => api.remove(volume)),
-      ...[...namespaces].map((namespace) => () => removeNamespace(api, namespace)),
-    ];
-    await addNodes(api, nodes);
-    await bringUp(api, granted);
-  }
-
   test.each(Object.entries(STACKS))(
     "%s: all of it comes up, and its endpoints are there",
     async (_, stack) => {
-      const file = typeof stack === "string" ? join(projectRoot, stack) : written(folder, stack);
+      const file = typeof stack === "string" ? join(projectRoot, stack) : writtenStackFile(folder, stack);
       const { objects, charts, outputs } = await renderedObjects(file);
       expect(charts).toEqual([]);
       expect(await check.faults(objects)).toEqual([]);
 
-      await prepare(file, objects);
+      const scene = stackScene(api, nodesOf(file), objects);
+      clear = scene.clear;
+      await scene.set();
       expect(await bringUp(api, objects)).toEqual({});
 
       const before = await Promise.all(objects.map((object) => api.get(object)));
@@ -129,13 +109,6 @@ describeWithCluster("a stack file", ({ api, modules }) => {
     },
   );
 });
-
-function written(folder: string, values: Readonly<Record<string, unknown>>): string {
-  const file = join(folder, "stack.yaml");
-  const entries = Object.entries(values).map(([key, value]) => [`engine-room:${key}`, value]);
-  writeFileSync(file, stringify({ config: Object.fromEntries(entries) }));
-  return file;
-}
 
 /** Services that the values of an output name: `http://gateway.models.svc:8080/v1`. */
 function clusterAddresses(value: unknown): { name: string; namespace: string; port: number }[] {

@@ -1,6 +1,7 @@
+import * as pulumi from "@pulumi/pulumi";
 import { describe, expect, test } from "vitest";
 import { checkedPlan } from "../../infra/checked-plan.ts";
-import type { Problem } from "../../infra/problems.ts";
+import { ConfigError, type Problem } from "../../infra/problems.ts";
 import { awsValues, clusterModel, clusterValues, dockerModel, dockerValues } from "./plan/checks/stacks.ts";
 import { problemsThrownBy } from "./problems-thrown.ts";
 
@@ -188,4 +189,8 @@ describe("what was taken out is not held against the rest", () => {
       "models[0].tensorParallel",
     ]);
   });
+});
+
+test("the engine shows the problems of a stack file alone, without a stack trace", () => {
+  expect(pulumi.RunError.isInstance(new ConfigError([]))).toBe(true);
 });

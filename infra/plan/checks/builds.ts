@@ -1,8 +1,9 @@
 /** Builds of engines against the machines that run them: GPUs, host memory, disks. */
 import { worldSize } from "../fit/placement.ts";
-import { buildDiskGiB, buildRequest, machineResources } from "../pod-requests.ts";
-import { buildPoolOf, packPool, poolOf, slotsPerMachine, waitingBuilds } from "../pool-space.ts";
-import type { GpuStackSpec, ModelSpec, PoolSpec } from "../spec.ts";
+import { buildDiskGiB, machineResources } from "../pod-requests.ts";
+import { buildsOf, waitingBuilds } from "../pool-builds.ts";
+import { buildPoolOf, emptyMachine, holds, packPool, poolOf, shortages } from "../pool-space.ts";
+import type { GpuStackSpec, PoolSpec } from "../spec.ts";
 import {
   type Check,
   type CheckedStack,
@@ -14,7 +15,7 @@ import {
 } from "./finding.ts";
 import { cheapestTypes, useLarger } from "./instance-types.ts";
 import { MACHINE_KEYS, SERVER_KEYS } from "./keys.ts";
-import { count, gib, machineWords, placeOf } from "./words.ts";
+import { count, gib, machineWords, placeOf, shortageWords, shortNames } from "./words.ts";
 
 const BUILD_KEYS: readonly Key[] = [
   ...MACHINE_KEYS,
@@ -43,24 +44,34 @@ export const buildChecks = {
 
   machineHoldsBuild: modelCheck(BUILD_KEYS, (model, { config, spec }) => {
     const pool = buildPoolOf(model, spec);
-    const [needs, has] = [buildRequest(model), machineResources(pool)];
-    if (model.serving.runtime !== "engine" || needs.memoryMiB <= has.memoryMiB) return [];
+    const build = buildsOf(spec, pool).find((one) => one.model === model);
+    if (build === undefined) return [];
+    const empty = emptyMachine(spec, pool);
+    const short = shortages([empty], build).filter(
+      // Ranks have their own check, and Docker counts no CPUs.
+      ({ resource }) => resource === "memory" || (resource === "cpu" && spec.platform !== "docker"),
+    );
+    if (short.length === 0) return [];
     const { row } = model.engine;
     const { machine, units } = machineWords(spec, pool);
+    const isMemory = short.some(({ resource }) => resource === "memory");
     const key = isSet(config, `${model.path}.buildPool`) ? "buildPool" : "pool";
     return [
       {
         ...placeOf(model, pool, key, spec),
-        reason: `Converting ${model.engine.model} holds its ${row.source.storedDtype} weights and the checkpoint in host memory, about ${gib(needs.memoryMiB)} (an estimate); ${machine} leaves ${gib(has.memoryMiB)} to ${units}.`,
+        reason:
+          isMemory && model.serving.runtime === "engine"
+            ? `Converting ${model.engine.model} holds its ${row.source.storedDtype} weights and the checkpoint in host memory, about ${gib(build.memoryMiB)} (an estimate); ${machine} leaves ${gib(empty.memoryMiB)} to ${units}.`
+            : `Filling the engine store for ${model.serving.name} takes ${shortageWords(short)} of ${machine}.`,
         fix: useLarger(
           cheapestTypes(
             spec.region,
             (type) =>
               type.gpu === pool.machine.gpu &&
               type.gpus >= worldSize(model) &&
-              machineResources({ machine: type }).memoryMiB >= needs.memoryMiB,
+              holds({ ...machineResources({ machine: type }), slots: type.gpus }, build),
           ),
-          "memory",
+          shortNames(short),
           pool,
           spec.platform === "docker" || key === "buildPool"
             ? "Use"
@@ -87,14 +98,13 @@ export const buildChecks = {
   }),
 
   gpuIsFreeToBuild: poolCheck(
-    [...SERVER_KEYS, "models.buildPool", "models.runtime", "models.gpuIndices", "engines"],
+    [...SERVER_KEYS, ...BUILD_KEYS, "models.dtype", "models.weights", "models.gpuIndices", "engines"],
     (pool, { spec }) => {
-      const space = packPool(spec, pool);
-      const [first] = waitingBuilds(spec, pool, space);
-      if (first === undefined || space.homeless.length > 0) return [];
-      // A machine that is too small even when it is empty is said for each model.
-      if (worldSize(first) > slotsPerMachine(pool)) return [];
-      return [noFreeGpu(spec, pool, first, space.mostFreeSlots)];
+      if (packPool(spec, pool).homeless.length > 0) return [];
+      const empty = emptyMachine(spec, pool);
+      // A machine that is too small even when it is empty is a problem of its own.
+      const first = waitingBuilds(spec, pool).find((build) => holds(empty, build));
+      return first === undefined ? [] : [noRoomToBuild(spec, pool, first)];
     },
   ),
 
@@ -116,20 +126,28 @@ export const buildChecks = {
   ),
 } satisfies Record<string, Check>;
 
-function noFreeGpu(spec: GpuStackSpec, pool: PoolSpec, model: ModelSpec, free: number): Remark {
-  const ranks = worldSize(model);
-  const stop =
-    "or write `engines: { whenFull: stopServer }`, which stops the model's server while its engine is built";
+function noRoomToBuild(
+  spec: GpuStackSpec,
+  pool: PoolSpec,
+  { name, model, short }: ReturnType<typeof waitingBuilds>[number],
+): Remark {
+  const what = model === null ? "the encoders are" : `${name} is`;
+  const words = machineWords(spec, pool);
   const isHost = spec.platform === "docker";
+  const ways = [
+    isHost
+      ? `Use a host with more ${shortNames(short)}`
+      : `Use ${pool.nodes.max + 1}, machines with more ${short.length === 0 ? "GPUs" : shortNames(short)}`,
+    ...(isHost || model === null ? [] : [`name a pool with ${gpuOf(pool)} for builds in buildPool`]),
+    `or write \`engines: { whenFull: stopServer }\`, which stops ${model === null ? "a server while they are built" : "the model's server while its engine is built"}`,
+  ];
   return {
     path: isHost ? "engines.whenFull" : `${pool.path}.nodes.max`,
     reason:
-      pool.sharing.mode === "timeSlicing"
-        ? `Time slicing does not divide a GPU's memory, so that ${model.serving.name} is built on a machine on which nobody serves; when all servers run, ${pool.name} has none.`
-        : `When all servers run, ${free === 0 ? "no GPU" : `only ${count(free, "GPU")} of a machine`} of ${machineWords(spec, pool).pool} is free, and building ${model.serving.name} takes ${ranks}.`,
-    fix: isHost
-      ? `Use a host with more GPUs, ${stop}.`
-      : `Use ${pool.nodes.max + 1}, name a pool with ${gpuOf(pool)} for builds in buildPool, ${stop}.`,
+      short.length === 0
+        ? `Time slicing does not divide a GPU's memory, so that ${what} built on a machine on which nobody serves; when all servers run, ${pool.name} has none.`
+        : `When all servers run, ${isHost ? "the host has no" : `no machine of ${words.pool} has`} room to build ${name}, which takes ${shortageWords(short)}.`,
+    fix: `${ways.join(", ")}.`,
   };
 }
 

@@ -1,13 +1,12 @@
 /** What only a stack in a cluster can get wrong: how pods find machines, and what they share. */
 import { isInStore } from "../engine/weights.ts";
-import { worldSize } from "../fit/placement.ts";
 import { gpuResource } from "../kubernetes/gpu-resource.ts";
 import { unreadScaling } from "../kubernetes/unread-scaling.ts";
-import { canSurge, poolOf } from "../pool-space.ts";
+import { canSurge, poolOf, serverRoom, sharesGpuMemory, surgeShortages } from "../pool-space.ts";
 import type { ModelSpec, PoolSpec } from "../spec.ts";
 import { type Check, type CheckedStack, modelCheck, type Remark, stackCheck } from "./finding.ts";
 import { SERVER_KEYS } from "./keys.ts";
-import { count } from "./words.ts";
+import { shortageWords, shortNames } from "./words.ts";
 
 export const clusterChecks = {
   storeReachesMachines: stackCheck(
@@ -61,15 +60,24 @@ export const clusterChecks = {
 
   surgeHasRoom: modelCheck(["models.rollout", ...SERVER_KEYS], (model, { config, spec }) => {
     const pool = poolOf(model, spec);
-    if (rolloutOf(model, config) !== "surge" || canSurge(spec, pool, worldSize(model))) return [];
+    const room = serverRoom(model);
+    if (rolloutOf(model, config) !== "surge" || canSurge(spec, pool, room)) return [];
+    const { name } = model.serving;
+    if (sharesGpuMemory(pool, room)) {
+      return [
+        {
+          path: `${model.path}.rollout`,
+          reason: `Time slicing does not divide a GPU's memory, so that the old and the new server of ${name} would not fit.`,
+          fix: "Write inPlace.",
+        },
+      ];
+    }
+    const short = surgeShortages(spec, pool, room);
     return [
       {
         path: `${model.path}.rollout`,
-        reason:
-          pool.sharing.mode === "timeSlicing"
-            ? `Time slicing does not divide a GPU's memory, so that the old and the new server of ${model.serving.name} would not fit.`
-            : `When all servers run, ${pool.name} has no ${count(worldSize(model), "GPU")} of one machine left for a new server of ${model.serving.name}, and the old one would wait for it for ever.`,
-        fix: `Write inPlace, or raise ${pool.path}.nodes.max.`,
+        reason: `When all servers run, no machine of ${pool.name} has room for a new server of ${name}, which takes ${shortageWords(short)}, and the old one would wait for it for ever.`,
+        fix: `Write inPlace, raise ${pool.path}.nodes.max, or use machines with more ${shortNames(short)}.`,
       },
     ];
   }),

@@ -4,7 +4,7 @@ import type { Key } from "./finding.ts";
 /** Keys that say what machines a pool has. */
 export const MACHINE_KEYS = ["pools.name", "pools.instanceType", "pools.machine"] as const;
 
-/** Keys that decide which servers a pool holds. */
+/** Keys that decide what a pool holds. */
 export const SERVER_KEYS: readonly Key[] = [
   ...MACHINE_KEYS,
   "pools.nodes",
@@ -14,4 +14,6 @@ export const SERVER_KEYS: readonly Key[] = [
   "models.tensorParallel",
   "models.pipelineParallel",
   "encoders",
+  "gateway",
+  "databases",
 ];

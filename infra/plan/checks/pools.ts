@@ -1,11 +1,11 @@
 /** Pools and the host against the servers that they have to hold. Builds have builds.ts. */
 import { worldSize } from "../fit/placement.ts";
 import { machineResources, serverRequest, storedGiB } from "../pod-requests.ts";
-import { packPool, podsOf, poolOf, slotsPerMachine } from "../pool-space.ts";
+import { emptyMachine, holds, packPool, podsOf, poolOf, shortages, slotsPerMachine } from "../pool-space.ts";
 import { type Check, modelCheck, poolCheck, stackCheck } from "./finding.ts";
 import { cheapestTypes, useLarger } from "./instance-types.ts";
 import { MACHINE_KEYS, SERVER_KEYS } from "./keys.ts";
-import { atMost, count, gib, machineWords, placeOf } from "./words.ts";
+import { atMost, count, gib, machineWords, placeOf, shortageWords } from "./words.ts";
 
 export const poolChecks = {
   nodesInOrder: poolCheck(["pools.nodes"], ({ nodes, path }) => {
@@ -78,7 +78,7 @@ export const poolChecks = {
     [...MACHINE_KEYS, "models.pool", "models.tensorParallel", "models.pipelineParallel"],
     (model, { spec }) => {
       const pool = poolOf(model, spec);
-      const [needs, has] = [serverRequest(model), machineResources(pool)];
+      const [needs, has] = [serverRequest(model), emptyMachine(spec, pool)];
       const isShort = { cpu: needs.cpuMillis > has.cpuMillis, memory: needs.memoryMiB > has.memoryMiB };
       if (!isShort.cpu && !isShort.memory) return [];
       const { machine, units } = machineWords(spec, pool);
@@ -123,19 +123,20 @@ export const poolChecks = {
   ),
 
   serversFindMachines: poolCheck(SERVER_KEYS, (pool, { spec }) => {
-    const whole = { ...machineResources(pool), slots: slotsPerMachine(pool) };
-    // What no machine could hold is said for each model.
-    const homeless = packPool(spec, pool).homeless.filter(
-      (pod) =>
-        pod.slots <= whole.slots && pod.cpuMillis <= whole.cpuMillis && pod.memoryMiB <= whole.memoryMiB,
-    );
-    if (homeless.length === 0) return [];
-    const names = [...new Set(homeless.map(({ model }) => model?.serving.name ?? "encoders"))];
+    const space = packPool(spec, pool);
+    const empty = emptyMachine(spec, pool);
+    // A server that no machine could hold is a problem of its model.
+    const homeless = space.homeless.filter((pod) => pod.kind !== "model" || holds(empty, pod));
+    const [first] = homeless;
+    if (first === undefined) return [];
+    const names = [...new Set(homeless.map(({ name }) => name))];
     const pods = podsOf(spec, pool);
+    const gpus = pool.gpu === null ? "" : ` with ${count(sum(pods.map(({ slots }) => slots)), "GPU")}`;
+    const machines = `${count(pool.nodes.max, "machine")}${pool.gpu === null ? "" : ` of ${slotsPerMachine(pool)}`}`;
     return [
       {
         path: `${pool.path}.nodes.max`,
-        reason: `${count(pods.length, "server")} with ${count(sum(pods.map(({ slots }) => slots)), "GPU")} want to run on ${count(pool.nodes.max, "machine")} of ${slotsPerMachine(pool)}; ${homeless.length} of them (${names.join(", ")}) find no place.`,
+        reason: `${count(pods.length, "server")}${gpus} want to run on ${machines}; ${homeless.length} of them (${names.join(", ")}) find no place: ${first.name} takes ${shortageWords(shortages(space.machines, first))}.`,
         fix: "Raise it, lower replicas, or use larger machines.",
       },
     ];

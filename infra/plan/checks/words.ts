@@ -1,5 +1,6 @@
 /** Words that messages of several checks have in common. */
 import { showValue } from "../../problems.ts";
+import type { Shortage } from "../pool-space.ts";
 import type { GpuStackSpec, ModelSpec, PoolSpec } from "../spec.ts";
 import type { Remark } from "./finding.ts";
 
@@ -53,6 +54,23 @@ export function placeOf(
   return spec.platform === "docker"
     ? { path: machineWords(spec, pool).path }
     : { path: `${model.path}.${key}`, value: showValue(pool.name) };
+}
+
+/** What a pod takes and does not find: `2.5 CPUs (1.5 free) and 8.0 GiB of memory (4.0 GiB free)`. */
+export function shortageWords(short: readonly Shortage[]): string {
+  return short
+    .map(({ resource, needed, free }) => {
+      if (resource === "gpu") return `${count(needed, "GPU")} (${free} free)`;
+      if (resource === "cpu") return `${count(needed / 1000, "CPU")} (${free / 1000} free)`;
+      return `${gib(needed)} of memory (${gib(free)} free)`;
+    })
+    .join(" and ");
+}
+
+/** What a machine needs more of, for a fix: `CPUs and memory`. */
+export function shortNames(short: readonly Shortage[]): string {
+  const names = { gpu: "GPUs", cpu: "CPUs", memory: "memory" };
+  return short.map(({ resource }) => names[resource]).join(" and ");
 }
 
 /** Mebibytes in GiB. */

@@ -35,42 +35,26 @@ const SCRATCH_SPARE_FACTOR = 1.2;
 /** Three small models as they were downloaded and exported, and their plans. */
 const ENCODERS_SCRATCH_GIB = 10;
 
-/** Jobs of a stack; the scheduler runs as many at a time as there are GPUs. */
+/** Jobs of a stack; the scheduler runs as many at a time as there is room for. */
 export function builds(stack: string, plan: ClusterGpuPlan): readonly BuildPlan[] {
-  const engines = storeBuilds(plan.models).map((build) => ({
-    ...build,
-    // A download alone needs neither GPU nor room for a checkpoint.
-    pool: poolNamed(plan, build.model.spec.buildPool),
-    timeoutSeconds: buildTimeoutSeconds(build.model, poolNamed(plan, build.model.spec.buildPool)),
-  }));
-  return [
-    ...engines.map(({ model, key, models, pool }): BuildPlan => {
-      const name = `${objectName(model.spec.engine.model)}-${shortKey(key)}`;
-      // They may have to wait for each other's GPU.
-      const inTurn = engines.filter((other) => other.pool === pool);
-      const seconds = inTurn.reduce((sum, { timeoutSeconds }) => sum + timeoutSeconds, 0);
-      const made = enginePod(stack, plan, { name, model, key, pool });
-      return job(name, "engine", key, made, models, seconds + goingSeconds(plan));
-    }),
-    ...encoderBuild(stack, plan),
-  ];
+  const all = [...engineBuilds(stack, plan), ...encoderBuild(stack, plan)];
+  return all.map((build) => {
+    // They may have to wait for each other's GPU, and a Job's clock runs while its pod does.
+    const inTurn = all.filter(({ pod }) => pod.placement.pool === build.pod.placement.pool);
+    const seconds = inTurn.reduce((sum, { timeoutSeconds }) => sum + timeoutSeconds, 0);
+    return job(build, seconds + goingSeconds(plan));
+  });
 }
 
-function job(
-  name: string,
-  kind: BuildPlan["kind"],
-  key: string,
-  made: PodPlan,
-  models: readonly string[],
-  buildSeconds: number,
-): BuildPlan {
+/** A Job, and how long its own work may take. */
+interface Build extends Pick<BuildPlan, "name" | "kind" | "key" | "pod" | "models"> {
+  readonly timeoutSeconds: number;
+}
+
+function job({ timeoutSeconds: _, ...build }: Build, buildSeconds: number): BuildPlan {
   const deadlineSeconds = Math.ceil(MACHINE_SECONDS + buildSeconds);
   return {
-    name,
-    kind,
-    key,
-    pod: made,
-    models,
+    ...build,
     deadlineSeconds,
     awaitSeconds: deadlineSeconds + SPARE_SECONDS,
   };
@@ -79,6 +63,18 @@ function job(
 /** How long a server whose GPU is taken for the build may answer on. */
 function goingSeconds({ gateway, spec }: ClusterGpuPlan): number {
   return spec.whenFull === "stopServer" ? gateway.limits.requestSeconds : 0;
+}
+
+function engineBuilds(stack: string, plan: ClusterGpuPlan): readonly Build[] {
+  return storeBuilds(plan.models).map(({ model, key, models }): Build => {
+    const name = `${objectName(model.spec.engine.model)}-${shortKey(key)}`;
+    const pool = poolNamed(plan, model.spec.buildPool);
+    const made = enginePod(stack, plan, { name, model, key, pool });
+    return {
+      ...{ name, kind: "engine", key, pod: made, models },
+      timeoutSeconds: buildTimeoutSeconds(model, pool),
+    };
+  });
 }
 
 interface EngineBuild {
@@ -90,6 +86,7 @@ interface EngineBuild {
 
 function enginePod(stack: string, plan: ClusterGpuPlan, { name, model, key, pool }: EngineBuild): PodPlan {
   const { spec, engine } = model;
+  // A download alone needs neither GPU nor room for a checkpoint.
   const gpus = engine === null ? null : gpusOf(plan, pool, worldSize(spec));
   const scratchGiB = Math.ceil(
     SCRATCH_SPARE_GIB +
@@ -111,7 +108,7 @@ function enginePod(stack: string, plan: ClusterGpuPlan, { name, model, key, pool
   });
 }
 
-function encoderBuild(stack: string, plan: ClusterGpuPlan): readonly BuildPlan[] {
+function encoderBuild(stack: string, plan: ClusterGpuPlan): readonly Build[] {
   const { encoders, release, spec } = plan;
   if (encoders === null || spec.encoders === null) return [];
   const pool = poolNamed(plan, spec.encoders.pool);
@@ -134,8 +131,12 @@ function encoderBuild(stack: string, plan: ClusterGpuPlan): readonly BuildPlan[]
       gpus: isOnGpu ? gpusOf(plan, pool, 1) : null,
     },
   });
-  const seconds = ENCODER_TIMEOUT_SECONDS + goingSeconds(plan);
-  return [job(name, "encoders", encoders.key, made, [], seconds)];
+  return [
+    {
+      ...{ name, kind: "encoders", key: encoders.key, pod: made, models: [] },
+      timeoutSeconds: ENCODER_TIMEOUT_SECONDS,
+    },
+  ];
 }
 
 /** GPU of a pool as an engine sees it. */

@@ -4,6 +4,7 @@ import { SPEC_FILES } from "../container-specs.ts";
 import { DATABASE_PORTS } from "../database-servers.ts";
 import { gatewayConfig } from "../gateway-config.ts";
 import { GATEWAY_REQUEST } from "../pod-requests.ts";
+import { canSurge, frontPool } from "../pool-space.ts";
 import type { Cluster } from "./cluster.ts";
 import type { ClusterPlan } from "./cluster-plan.ts";
 import { hashedFiles, objectLabels } from "./labels.ts";
@@ -52,11 +53,18 @@ export function gateway(stack: string, plan: ClusterPlan): ServerPlan {
   });
   const planned = server(GATEWAY, made, {
     replicas,
-    rollout: "surge",
+    rollout: hasRoomForOneMore(plan) ? "surge" : "inPlace",
     readySeconds: READY_SECONDS,
     after: [],
   });
   return { ...planned, service: { ...planned.service, ports: { http: port } } };
+}
+
+/** Where it takes whatever machine there is, somebody has room for so little. */
+function hasRoomForOneMore(plan: ClusterPlan): boolean {
+  if (plan.tier === "cpu") return true;
+  const pool = frontPool(plan.spec.pools);
+  return pool === undefined || canSurge(plan.spec, pool, { ...GATEWAY_REQUEST, slots: 0 });
 }
 
 /** Not /readyz, which looks at what stands behind it: a gateway that answers for one model is of use while another loads. */

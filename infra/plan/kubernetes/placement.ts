@@ -1,5 +1,6 @@
 /** Which machines pods run on, and what they are given of their GPUs. */
 import type { ClusterGpuPlan } from "../gpu-stack.ts";
+import { frontPool } from "../pool-space.ts";
 import type { PoolSpec } from "../spec.ts";
 import type { ClusterPlan } from "./cluster-plan.ts";
 import { gpuResource } from "./gpu-resource.ts";
@@ -47,7 +48,7 @@ export function frontPlacement(plan: ClusterPlan): PodPlacement {
     return { pool: null, nodeSelector: sorted(nodeSelector), tolerations, apartFrom: [], spreads: true };
   }
   const { pools } = plan.spec;
-  const withoutGpu = pools.find(({ gpu }) => gpu === null);
+  const withoutGpu = frontPool(pools);
   if (withoutGpu !== undefined) return poolPlacement(plan, withoutGpu, { spreads: true });
   return {
     pool: null,

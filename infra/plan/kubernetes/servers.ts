@@ -4,7 +4,7 @@ import { engineBytesGiB } from "../engine/engine-size.ts";
 import { worldSize } from "../fit/placement.ts";
 import type { ClusterGpuPlan, ModelPlan } from "../gpu-stack.ts";
 import { ENCODERS_REQUEST, serverRequest } from "../pod-requests.ts";
-import { canSurge } from "../pool-space.ts";
+import { canSurge, encodersRoom, serverRoom } from "../pool-space.ts";
 import { MPI_ENVIRONMENT } from "../repository/launch.ts";
 import { MODEL_REPOSITORY } from "../repository/paths.ts";
 import { ENCODERS_START_SECONDS, startSeconds } from "../server-times.ts";
@@ -130,7 +130,7 @@ export function encodersServer(
   });
   return server(ENCODERS, made, {
     replicas: spec.encoders.replicas,
-    rollout: isOnGpu && !canSurge(plan.spec, pool, 1) ? "inPlace" : "surge",
+    rollout: canSurge(plan.spec, pool, encodersRoom(encoders)) ? "surge" : "inPlace",
     readySeconds: ENCODERS_START_SECONDS + ROLLOUT_ESTIMATES * ENCODERS_PULL_SECONDS,
     after: builds.filter(({ kind }) => kind === "encoders").map((build) => build.name),
   });
@@ -166,11 +166,11 @@ export function server(
   };
 }
 
-/** What the stack file says, else `surge` where the pool has GPUs for one server more. */
+/** What the stack file says, else `surge` where the pool has room for one server more. */
 function modelRollout(plan: ClusterGpuPlan, { name, spec }: ModelPlan): Rollout {
   return (
     plan.cluster.rollouts[name] ??
-    (canSurge(plan.spec, poolNamed(plan, spec.pool), worldSize(spec)) ? "surge" : "inPlace")
+    (canSurge(plan.spec, poolNamed(plan, spec.pool), serverRoom(spec)) ? "surge" : "inPlace")
   );
 }
 

@@ -74,5 +74,5 @@ function defaultPool(encoders: Unplaced, choice: PoolChoice, stack: GpuStackSpec
 
 function hasRoom(encoders: Unplaced, pool: PoolSpec, stack: GpuStackSpec): boolean {
   const { homeless } = packPool({ ...stack, encoders: placed(encoders, pool) }, pool);
-  return homeless.every(({ model }) => model !== null);
+  return homeless.every(({ kind }) => kind !== "encoders");
 }

@@ -1,8 +1,9 @@
 /** A whole stack in the cluster, through the API alone. */
 import type { ApiServer } from "./api-server.ts";
 import { type ApplyWarnings, applyAll } from "./apply.ts";
+import { addNodes, removeNodes } from "./nodes.ts";
 import type { KubernetesObject, ObjectReference } from "./objects.ts";
-import { volumeFor } from "./scenes.ts";
+import { removeNamespace, takenForGranted, volumeFor } from "./scenes.ts";
 import { claimBound, deploymentAvailable, jobComplete, namespaceReady, statefulSetReady } from "./waits.ts";
 
 /** What is waited for, as Pulumi's provider waits for it; all other kinds are ready when they are there. */
@@ -29,6 +30,36 @@ export async function bringUp(api: ApiServer, objects: readonly KubernetesObject
     await WAITS[object.kind]?.(api, object);
   }
   return warnings;
+}
+
+/** What a stack finds: nodes, and what the owner of the cluster has made before. */
+interface StackScene {
+  readonly set: () => Promise<void>;
+  /** Takes nodes, namespaces and all objects of the stack away again, however far it came. */
+  readonly clear: () => Promise<void>;
+}
+
+export function stackScene(
+  api: ApiServer,
+  nodes: readonly KubernetesObject[],
+  objects: readonly KubernetesObject[],
+): StackScene {
+  const granted = takenForGranted(objects);
+  const all = [...objects, ...granted];
+  return {
+    set: async () => {
+      await addNodes(api, nodes);
+      await bringUp(api, granted);
+    },
+    clear: async () => {
+      const namespaces = new Set(objects.flatMap(({ metadata }) => metadata.namespace ?? []));
+      for (const namespace of namespaces) await removeNamespace(api, namespace);
+      for (const volume of claimVolumes(all)) await api.remove(volume);
+      for (const object of all)
+        if (object.metadata.namespace === undefined && object.kind !== "Namespace") await api.remove(object);
+      await removeNodes(api, nodes);
+    },
+  };
 }
 
 /** A volume for each claim, those of StatefulSets included. */

@@ -39,12 +39,14 @@ export default async function setup(project: TestProject): Promise<() => Promise
   }
   const seconds = (performance.now() - started) / 1000;
   report(`Started a Kubernetes cluster at ${cluster.connection.server} in ${seconds.toFixed(1)} s`);
-  const missing = missingPulumiPrograms("kubernetes");
-  report(
-    missing === undefined
-      ? "Stacks come up in it by the Pulumi CLI, and through its API."
-      : `Stacks come up in it through its API alone, for there is ${missing}.`,
-  );
+  report(waysUp(missingPulumiPrograms("kubernetes")));
   project.provide("kubernetes", { connection: cluster.connection, modules });
   return () => cluster.stop();
+}
+
+/** How the run brings stacks up. @param missing - What the CLI lacks, if anything. */
+function waysUp(missing: string | undefined): string {
+  return missing === undefined
+    ? "Stacks come up by the Pulumi CLI (`up`), and as rendered objects through the API"
+    : `Stacks come up as rendered objects through the API alone, not by the Pulumi CLI: ${missing}`;
 }

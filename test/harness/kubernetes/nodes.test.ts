@@ -5,7 +5,7 @@ import type { PoolSpec } from "../../../infra/plan/spec.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { poolNodes } from "./nodes.ts";
 import type { KubernetesObject } from "./objects.ts";
-import { poolsOf } from "./stack-pools.ts";
+import { poolsOf } from "./stack-files.ts";
 
 const [pool] = poolsOf(join(projectRoot, "examples/llama-2-7b-chat-kubernetes.yaml")) as [PoolSpec];
 

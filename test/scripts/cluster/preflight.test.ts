@@ -547,5 +547,5 @@ test("the table has a line for all that was looked at", () => {
       { looksAt: "your rights", findings: [] },
       { looksAt: "engine store", findings: [found("problem"), found("warning"), found("warning")] },
     ]),
-  ).toBe("CHECK         RESULT\nyour rights   nothing found\nengine store  1 problem, 2 warnings\n");
+  ).toBe("CHECK         RESULT\nyour rights   ok\nengine store  1 problem, 2 warnings\n");
 });

@@ -33,13 +33,20 @@ const publicGateway = {
 };
 const withGateway = (gateway: Values) => ({ ...clusterValues, gateway: { ...publicGateway, ...gateway } });
 const pool = (changes: Values, model: Values = {}) => clusterModel(model, changes);
-const twoPools = (model: Values, build: Values) => ({
+const twoPools = (model: Values, build: Values, serve: Values = {}, rest: Values = {}) => ({
   ...clusterValues,
   models: [{ name: "gpt", model: "gpt2-medium", pool: "gpu", ...model }],
   pools: [
-    { name: "gpu", instanceType: "g5.12xlarge" },
+    { name: "gpu", instanceType: "g5.12xlarge", ...serve },
     { name: "build", instanceType: "g5.4xlarge", ...build },
   ],
+  ...rest,
+});
+/** For a pool: one machine that is described by its parts, and all of which is left to pods. */
+const oneMachine = (machine: Values) => ({
+  instanceType: undefined,
+  machine: { gpu: "L4", ...machine },
+  nodes: { min: 1, max: 1 },
 });
 const llava = { name: "llava", model: "llava-1.5-7b" };
 const onL40S = { host: { instanceType: "g6e.4xlarge" } };
@@ -414,7 +421,7 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     path: "models[0].rollout",
     fails: clusterModel({ rollout: "surge" }, { instanceType: "g5.xlarge", nodes: { min: 1, max: 1 } }),
     passes: clusterModel({ rollout: "surge" }, { instanceType: "g5.xlarge" }),
-    says: /1 GPU of one machine/,
+    says: /1 GPU \(0 free\)/,
   },
   copyHasEngine: {
     path: "models[0].copyEngine",
@@ -517,7 +524,7 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     path: "pools[0].nodes.max",
     fails: clusterModel({ replicas: 9 }),
     passes: clusterModel({ replicas: 8 }),
-    says: /9 GPUs.*2 machines of 4; 1 /,
+    says: /9 GPUs.*2 machines of 4; 1 of them \(gpt\) find no place: gpt takes 1 GPU \(0 free\)\./,
   },
   hostHoldsServers: {
     path: "host.instanceType",
@@ -529,7 +536,7 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     path: "pools[0].nodes.max",
     fails: clusterModel({ replicas: 8 }),
     passes: clusterModel({ replicas: 7 }),
-    says: /no GPU of gpu is free/,
+    says: /no machine of gpu has room to build gpt, which takes 1 GPU \(0 free\)/,
   },
   machineHasGpusToBuild: {
     path: "models[0].buildPool",
@@ -760,7 +767,7 @@ export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp
     "gpuIsFreeToBuild",
     "engines.whenFull",
     { ...dockerValues, engines: { whenFull: "fail" } },
-    /no GPU of the host is free/,
+    /the host has no room to build gpt, which takes 1 GPU \(0 free\)/,
   ],
   ["encodersCanBeBuilt", "encoders.precision", { ...dockerValues, encoders: { precision: "fp16" } }, /CPU/],
   [
@@ -780,6 +787,66 @@ export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp
     "models[0].weights.uri",
     clusterModel({ weights: { from: "s3", uri: "s3://bucket/gpt2", revision: "1" } }),
     /credentials/,
+  ],
+  // A server takes 2.5 CPUs and 8 GiB, and its build 2 CPUs.
+  [
+    "surgeHasRoom",
+    "models[0].rollout",
+    clusterModel({ rollout: "surge" }, oneMachine({ gpus: 2, vcpus: 4, memoryGiB: 32 }), { encoders: false }),
+    /takes 2\.5 CPUs \(1\.5 free\), and/,
+  ],
+  [
+    "surgeHasRoom",
+    "models[0].rollout",
+    clusterModel({ rollout: "surge" }, oneMachine({ gpus: 2, vcpus: 16, memoryGiB: 12 }), {
+      encoders: false,
+    }),
+    /takes 8\.0 GiB of memory \(4\.0 GiB free\), and/,
+  ],
+  [
+    "gpuIsFreeToBuild",
+    "pools[0].nodes.max",
+    clusterModel({}, oneMachine({ gpus: 2, vcpus: 4, memoryGiB: 32 }), { encoders: false }),
+    /build gpt, which takes 2 CPUs \(1\.5 free\)\./,
+  ],
+  // Both GPUs serve, and nothing but the encoders is ever built here.
+  [
+    "gpuIsFreeToBuild",
+    "pools[0].nodes.max",
+    twoPools(
+      { buildPool: "build" },
+      { instanceType: "g5.12xlarge" },
+      { instanceType: undefined, machine: { gpu: "A10G", gpus: 2, vcpus: 32, memoryGiB: 128 } },
+      { encoders: { device: "gpu", pool: "gpu" } },
+    ),
+    /build encoders, which takes 1 GPU \(0 free\)\./,
+  ],
+  [
+    "gpuIsFreeToBuild",
+    "pools[0].nodes.max",
+    twoPools(
+      { buildPool: "build" },
+      { instanceType: "g5.12xlarge" },
+      { sharing: { mode: "timeSlicing", replicas: 2 } },
+      { encoders: { device: "gpu", pool: "gpu" } },
+    ),
+    /the encoders are built on a machine on which nobody serves/,
+  ],
+  // Less than 7 of 8 GiB are left to pods: encoders take 3, each database 2, and the gateway 1.
+  [
+    "serversFindMachines",
+    "pools[1].nodes.max",
+    { ...clusterValues, pools: [clusterValues.pools[0], { name: "cpu", instanceType: "m7i.large" }] },
+    /4 servers want to run on 1 machine; 1 of them \(vector\) find no place/,
+  ],
+  [
+    "machineHoldsBuild",
+    "models[0].buildPool",
+    twoPools(
+      { buildPool: "build" },
+      { instanceType: undefined, machine: { gpu: "A10G", gpus: 1, vcpus: 1, memoryGiB: 64 } },
+    ),
+    /takes 2 CPUs \(1 free\) of a machine of build/,
   ],
   [
     "surgeHasRoom",

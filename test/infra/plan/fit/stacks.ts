@@ -90,6 +90,7 @@ export function stackOf(
     models,
     encoders: null,
     pools,
+    front: { gateways: 1, databases: [] },
     store: { kind: "efs", readMBPerSecond: 250, sizeGiB: null },
     whenFull: "fail",
     memoryFitAccept: {},

@@ -80,6 +80,7 @@ describe("a model whose least number of servers is below its most", () => {
 test("gateways follow the requests that they answer, up to half of their places", () => {
   const stack = clusterStack({
     ...clusterValues,
+    pools: [clusterValues.pools[0], { ...clusterValues.pools[1], nodes: { min: 1, max: 2 } }],
     gateway: { replicas: 5, minReplicas: 2, limits: { concurrentRequests: 300 } },
     autoscaling: { mechanism: "hpa", scaleDownSeconds: 60 },
   });

@@ -21,6 +21,10 @@ const oneGpu = (max: number, more: Values = {}): Values => ({
   engines: { whenFull: "stopServer" },
 });
 
+/** One machine with two GPUs, all of which is left to pods. */
+const parts = (machine: Values): Values =>
+  oneGpu(1, { instanceType: undefined, machine: { gpu: "L4", gpus: 2, ...machine } });
+
 describe("builds", () => {
   const stack = clusterStack(clusterValues);
   const engine = first(stack.builds);
@@ -68,6 +72,20 @@ describe("builds", () => {
     const again = two.builds.find(({ name }) => name === engine.name);
     // They may wait for each other's GPU.
     expect(again?.deadlineSeconds).toBeGreaterThan(engine.deadlineSeconds);
+  });
+
+  test("may wait for what else their pool builds, engines or encoders", () => {
+    const deadlines = (encoders: unknown, pool: Values = {}) =>
+      clusterStack({ ...oneGpu(1, pool), encoders }).builds.map(({ deadlineSeconds }) => deadlineSeconds);
+    const timeSliced = { sharing: { mode: "timeSlicing", replicas: 2 } };
+    const [engineAlone = 0] = deadlines(false);
+    // An hour is what the encoders may take.
+    expect(deadlines({ device: "gpu" }, timeSliced)).toEqual([engineAlone + 3600, engineAlone + 3600]);
+    const apart = { ...clusterValues, pools: [oneGpu(2).pools, clusterValues.pools[1]].flat() };
+    expect(clusterStack(apart).builds.map(({ deadlineSeconds }) => deadlineSeconds)).toEqual([
+      engineAlone - 300,
+      1200 + 3600,
+    ]);
   });
 
   test("that take a server's GPU wait until it has answered", () => {
@@ -207,6 +225,10 @@ describe("servers", () => {
       oneGpu(2, { sharing: { mode: "timeSlicing", replicas: 2 } }),
       "inPlace",
     ],
+    // A server takes 2.5 CPUs and 8 GiB.
+    ["surge where CPUs and memory are just enough", parts({ vcpus: 5, memoryGiB: 16 }), "surge"],
+    ["are replaced in place where CPUs are missing", parts({ vcpus: 4, memoryGiB: 32 }), "inPlace"],
+    ["are replaced in place where memory is missing", parts({ vcpus: 16, memoryGiB: 12 }), "inPlace"],
     [
       "do what the stack file says",
       { ...oneGpu(2), models: [{ ...clusterValues.models[0], rollout: "inPlace" }] },
@@ -214,6 +236,22 @@ describe("servers", () => {
     ],
   ])("%s", (_, values, rollout) => {
     expect(first(clusterStack(values).models).rollout).toBe(rollout);
+  });
+
+  test("without a GPU surge where their machines have room", () => {
+    const rollouts = (machine: Values) => {
+      const cpu = { name: "cpu", machine };
+      const { encoders, gateway } = clusterStack({
+        ...oneGpu(1),
+        encoders: {},
+        pools: [...(oneGpu(1).pools as Values[]), cpu],
+      });
+      return [encoders?.rollout, gateway.rollout];
+    };
+    // Encoders, a gateway and two databases take 1.75 CPUs and 8 GiB.
+    expect(rollouts({ vcpus: 4, memoryGiB: 11 })).toEqual(["surge", "surge"]);
+    expect(rollouts({ vcpus: 4, memoryGiB: 10 })).toEqual(["inPlace", "surge"]);
+    expect(rollouts({ vcpus: 4, memoryGiB: 8 })).toEqual(["inPlace", "inPlace"]);
   });
 
   test("answer as long as the gateway waits, and are killed after that only", () => {

@@ -19,7 +19,7 @@ export const clusterValues = {
   models: [{ name: "gpt", model: "gpt2-medium" }],
   pools: [
     { name: "gpu", instanceType: "g5.12xlarge", nodes: { min: 1, max: 2 } },
-    { name: "cpu", instanceType: "m7i.xlarge" },
+    { name: "cpu", instanceType: "m7i.2xlarge" },
   ],
 } as const;
 
