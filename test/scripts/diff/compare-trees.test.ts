@@ -14,7 +14,7 @@ beforeAll(async () => {
   vi.stubEnv("ENGINE_ROOM_CACHE_DIR", join(folder, "cache"));
   execFileSync("git", ["clone", "--quiet", "--shared", projectRoot, project]);
   await linkNodePackages(project, projectRoot);
-});
+}, 60_000);
 afterEach(() => {
   git("checkout", "--quiet", ".");
 });

@@ -174,7 +174,14 @@ const kinds: Readonly<Record<string, Expected>> = {
   },
   "encoders on a GPU": {
     change: { encoders: { device: "gpu" } },
-    entries: [...rebuilt("encoders", "encoders"), QUOTA, ...ROLLOUTS],
+    // Builds of the pool wait for each other, so that each one's deadline is the sum of all.
+    entries: [
+      ...rebuilt("encoders", "encoders"),
+      "update Job models/gpt2-medium-#",
+      "update Job models/llama-2-7b-chat-#",
+      QUOTA,
+      ...ROLLOUTS,
+    ],
   },
   "the range of an autoscaler": {
     change: { models: [gpt, { ...chat, replicas: 1 }] },
