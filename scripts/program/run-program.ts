@@ -36,18 +36,12 @@ export async function runProgram(run: ProgramRun): Promise<void> {
   settings.setMockOptions(new ProgramMonitor(project, run.stack, run.owner), project, run.stack, run.preview);
   pulumi.runtime.setAllConfig({ ...run.config.values }, [...run.config.secretKeys]);
 
-  // The program may do without stack traces, and who runs it here may not.
-  const { stackTraceLimit } = Error;
   const program =
     run.program ?? (() => import(pathToFileURL(join(projectRoot, "infra/index.ts")).href) as Promise<object>);
-  try {
-    await orFirstFailure(run.owner, async () => {
-      await pulumi.runtime.runInPulumiStack(async () => ({ ...(await program()) }));
-      await settings.disconnect();
-    });
-  } finally {
-    Error.stackTraceLimit = stackTraceLimit;
-  }
+  await orFirstFailure(run.owner, async () => {
+    await pulumi.runtime.runInPulumiStack(async () => ({ ...(await program()) }));
+    await settings.disconnect();
+  });
 }
 
 /**
