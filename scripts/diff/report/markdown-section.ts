@@ -58,7 +58,7 @@ function framed(section: Section, forms: readonly Forms[], shown: readonly strin
   const head = columns === null ? [] : [row(columns), row(columns.map(() => "---"))];
   const entries = [...head, ...shown].join(separator(section));
   const body = [entries, ...(note === undefined ? [] : [note])].filter((part) => part !== "").join("\n\n");
-  if (!isFolded(section, forms)) return `#### ${title}\n\n${body}`;
+  if (!isFolded(section, forms)) return title === "" ? body : `#### ${title}\n\n${body}`;
   return `<details><summary>${title} (${forms.length})</summary>\n\n${body}\n\n</details>`;
 }
 

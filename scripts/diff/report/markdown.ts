@@ -48,7 +48,7 @@ function verdicts(reports: readonly StackReport[], room: number): string {
   if (first === undefined) return "There is no stack to compare.";
   if (others.length === 0) return `${stackTitle(first)}${GAP}${markdownInline(sentence(first.verdict))}`;
   const items = reports.map(({ stack, verdict }): Inline => [code(stack), ": ", ...sentence(verdict)]);
-  const [section] = listSection("What changes in each stack", items, { folded: "never" });
+  const [section] = listSection("", items, { folded: "never" });
   return section === undefined ? "" : renderSection(section, room).markdown;
 }
 

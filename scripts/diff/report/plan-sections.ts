@@ -63,26 +63,24 @@ function fitItems({ fit }: PlanDifferences): readonly Inline[] {
     else known.count++;
   }
   return [...kinds.values()].map(({ change: { pool, tenants, before, after }, count }) => {
-    const gpu = (after ?? before)?.gpu ?? "";
     const names = joined(
       tenants.map((tenant) => [code(tenant)]),
       ", ",
     );
     const number = count === 1 ? "" : `${count} GPUs of `;
-    return [number, code(pool), ", ", gpu, ", with ", ...names, ": ", ...needs(before, after)];
+    return [number, code(pool), " with ", ...names, ": ", ...needs(before, after)];
   });
 }
 
 function needs(before: FitState | null, after: FitState | null): Inline {
   if (after === null) return ["no longer together on one GPU"];
   const [was, is] = apart(before?.needGiB ?? null, after.needGiB, [2, 4], figure);
-  const state = ({ capacityGiB, verdict }: FitState, need: string): Inline => [
-    `need ${need} of ${figure(capacityGiB, 2)}, `,
+  const state = ({ gpu, capacityGiB, verdict }: FitState, need: string): Inline => [
+    `${gpu}, need ${need} of ${figure(capacityGiB, 2)}, `,
     verdict === "fits" ? VERDICTS.fits : strong(VERDICTS[verdict]),
   ];
   if (before === null) return ["new, ", ...state(after, is)];
-  const machine = before.gpu === after.gpu ? "" : `${before.gpu}: `;
-  return [machine, ...state(before, was ?? ""), " → ", ...state(after, is)];
+  return [...state(before, was ?? ""), " → ", ...state(after, is)];
 }
 
 function coldStartRows({ coldStarts }: PlanDifferences): readonly (readonly Inline[])[] {
@@ -116,7 +114,7 @@ export function amounts({ what, before, after }: AmountChange): readonly [string
   return apart(before, after, [digits, 4], usd);
 }
 
-/** Both values in the first of the forms in which they differ. */
+/** Both values in the first of the forms in which they differ, where they do. */
 function apart<Value extends number | null, Form>(
   before: number | null,
   after: Value,
@@ -127,6 +125,6 @@ function apart<Value extends number | null, Form>(
     (form) =>
       [before === null ? null : show(before, form), after === null ? null : show(after, form)] as const,
   );
-  const pair = pairs.find(([was, is]) => was !== is) ?? pairs.at(-1);
+  const pair = before === after ? pairs[0] : (pairs.find(([was, is]) => was !== is) ?? pairs.at(-1));
   return pair as readonly [string | null, Value extends number ? string : string | null];
 }

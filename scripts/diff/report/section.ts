@@ -10,6 +10,7 @@ export interface Entry {
 }
 
 export interface Section {
+  /** Empty: it needs none. */
   readonly title: string;
   /** Titles of a table's columns; null: a list. */
   readonly columns: readonly string[] | null;

@@ -14,10 +14,11 @@ const LONGEST_LINE = 160;
 export function yamlHunk(before: object, after: object): readonly string[] {
   const [old, now] = [yamlText(before), yamlText(after)];
   const { hunks } = structuredPatch("", "", old, now, undefined, undefined, { context: CONTEXT_LINES });
-  const lines = now.split("\n");
-  return hunks.flatMap(({ newStart, newLines, lines: changed }) => {
-    // Without lines of its own, as in a file that ends, the start is that of the line before.
-    const above = keysAbove(lines, newLines === 0 ? newStart : newStart - 1);
+  const [oldLines, newLines] = [old.split("\n"), now.split("\n")];
+  return hunks.flatMap(({ oldStart, newStart, lines: changed }) => {
+    const first = changed.findIndex((line) => !line.startsWith(" "));
+    const [lines, start] = changed[first]?.startsWith("-") ? [oldLines, oldStart] : [newLines, newStart];
+    const above = keysAbove(lines, start - 1 + first);
     return [`@@ ${above.join(" / ")} @@`, ...shortened(changed.filter((line) => !line.startsWith("\\")))];
   });
 }
