@@ -26,13 +26,22 @@ const LEAST_DETAIL_PART = 0.4;
  */
 export function markdownComment(diffs: readonly StackDiff[], maxCharacters: number = MAX_CHARACTERS): string {
   const reports = diffs.map((diff) => ({ diff, report: stackReport(diff) }));
-  const opening = `${PREVIEW_MARKER}\n${verdicts(
-    reports.map(({ report }) => report),
-    Math.floor(maxCharacters * MOST_SUMMARY_PART),
-  )}`;
+  const all = reports.map(({ report }) => report);
+  const comparisons = new Set(all.map(({ comparison }) => markdownInline(comparison)));
+  const isShared = comparisons.size === 1;
+  const opening = [
+    `${PREVIEW_MARKER}\n${verdicts(all, Math.floor(maxCharacters * MOST_SUMMARY_PART))}`,
+    ...(isShared ? comparisons : []),
+  ].join(GAP);
   const changed = reports
     .filter(({ diff }) => !isUnchanged(diff) || diff.violations.length > 0)
-    .map(({ report }) => ({ ...report, title: reports.length === 1 ? null : stackTitle(report) }));
+    .map(
+      ({ report }): TitledReport => ({
+        ...report,
+        notes: [...(isShared ? [] : [report.comparison]), ...report.notes],
+        title: reports.length === 1 ? null : stackTitle(report),
+      }),
+    );
   const bodies = stackBodies(changed, maxCharacters - opening.length - GAP.length);
   return `${[opening, ...bodies].join(GAP)}\n`;
 }

@@ -80,6 +80,8 @@ function needs(before: FitState | null, after: FitState | null): Inline {
     verdict === "fits" ? VERDICTS.fits : strong(VERDICTS[verdict]),
   ];
   if (before === null) return ["new, ", ...state(after, is)];
+  const isSameGpu = before.gpu === after.gpu && before.capacityGiB === after.capacityGiB;
+  if (isSameGpu && before.verdict === after.verdict) return state(after, `${was} → ${is}`);
   return [...state(before, was ?? ""), " → ", ...state(after, is)];
 }
 
@@ -103,7 +105,8 @@ function costRows({ cost, newBuilds, newBuildUsd }: PlanDifferences): readonly (
     const [before, after] = amounts(change);
     return [[AMOUNTS[change.what].title], [before ?? "none"], [after]];
   });
-  if (newBuilds.length === 0) return rows;
+  // Without a price there is nothing that the engines' section does not say.
+  if (newBuilds.length === 0 || (rows.length === 0 && newBuildUsd === 0)) return rows;
   const build = sumUsd(newBuilds.map(({ usd: price }) => price))(newBuildUsd, SUM_DIGITS);
   return [...rows, [["engines, built once (estimate)"], [""], [build]]];
 }

@@ -26,7 +26,9 @@ export interface StackReport {
   readonly stack: string;
   /** One line. */
   readonly verdict: Inline;
-  /** What was compared, and what could not be. */
+  /** What was compared, and how. */
+  readonly comparison: Inline;
+  /** What could not be compared, and why. */
   readonly notes: readonly Inline[];
   /** None is empty. */
   readonly sections: readonly Section[];

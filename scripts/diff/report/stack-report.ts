@@ -19,7 +19,8 @@ export function stackReport(diff: StackDiff): StackReport {
   return {
     stack,
     verdict: verdict(diff),
-    notes: [comparison(diff), ...failures(diff)],
+    comparison: comparison(diff),
+    notes: failures(diff),
     sections: [
       ...problemSections(diff),
       ...dangerSections(resources),

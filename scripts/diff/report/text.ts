@@ -7,10 +7,10 @@ import { stackReport } from "./stack-report.ts";
 
 /** @returns Lines of at most 100 characters; nothing is left out but what the difference itself has cut. */
 export function textReport(diff: StackDiff): string {
-  const { stack, verdict, notes, sections } = stackReport(diff);
+  const { stack, verdict, comparison, notes, sections } = stackReport(diff);
   const lines = [
     ...wrapped(`Stack ${visible(stack)}: ${plainInline(verdict)}`, ""),
-    ...notes.flatMap((note) => wrapped(plainInline(note), "")),
+    ...[comparison, ...notes].flatMap((note) => wrapped(plainInline(note), "")),
     ...sections.flatMap((section) => ["", section.title, ...sectionLines(section)]),
   ];
   return `${lines.join("\n")}\n`;

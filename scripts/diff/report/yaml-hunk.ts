@@ -7,7 +7,8 @@ const CONTEXT_LINES = 2;
 const LONGEST_LINE = 160;
 
 /**
- * Lines of a unified diff; each hunk begins with the keys above it.
+ * Lines of a unified diff. Each hunk begins with the keys above it, and is indented no more than it must be: phones have
+ * room for some 35 characters.
  *
  * @param before - Inputs with secrets masked.
  */
@@ -19,7 +20,8 @@ export function yamlHunk(before: object, after: object): readonly string[] {
     const first = changed.findIndex((line) => !line.startsWith(" "));
     const [lines, start] = changed[first]?.startsWith("-") ? [oldLines, oldStart] : [newLines, newStart];
     const above = keysAbove(lines, start - 1 + first);
-    return [`@@ ${above.join(" / ")} @@`, ...shortened(changed.filter((line) => !line.startsWith("\\")))];
+    const ofText = changed.filter((line) => !line.startsWith("\\"));
+    return [`@@ ${above.join(" / ")} @@`, ...shortened(outdented(ofText))];
   });
 }
 
@@ -68,6 +70,13 @@ function keysAbove(lines: readonly string[], index: number): readonly string[] {
 
 function indentation(line: string): number {
   return line.length - line.trimStart().length;
+}
+
+/** The sign stays, and what all lines are indented by goes. */
+function outdented(lines: readonly string[]): readonly string[] {
+  const filled = lines.filter((line) => line.slice(1).trim() !== "");
+  const common = Math.min(...filled.map((line) => indentation(line.slice(1))));
+  return lines.map((line) => `${line[0]}${line.slice(1 + common)}`);
 }
 
 /** A line that was taken out and the one that came in its place are cut at the same column. */
