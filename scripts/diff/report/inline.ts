@@ -98,7 +98,7 @@ function markdownProse(text: string): string {
  * GitHub looks for mentions, links, issues, commits and emoji after Markdown is parsed, where no backslash helps; within
  * code it looks for nothing.
  */
-const ACTIVE = /@|#\d|:\/\/|www\.|\bGH-\d|:[\w+-]+:|\b[0-9a-f]{7,40}\b/i;
+const ACTIVE = /@|#\d|\/\/|www\.|\bGH-\d|:[\w+-]+:|\b[0-9a-f]{7,40}\b/i;
 
 function markdownWord(word: string): string {
   if (!ACTIVE.test(word)) return escapedWord(word);

@@ -40,7 +40,7 @@ export function dangerSections(resources: readonly ResourceChange[]): readonly S
     if (kind === "update" || kind === "create") return [];
     const isUnknown = kind === "may-replace";
     const reasons: readonly Inline[] = [
-      ...(isUnknown ? [["the table of replacements does not know ", ...paths(change, kind)]] : []),
+      ...causes(change, "the table of replacements does not know ", "may-replace"),
       ...(kept === null ? [] : [[KEPT[kept][kind]]]),
     ];
     if (reasons.length === 0) return [];
@@ -65,7 +65,7 @@ export function resourceSections(resources: readonly ResourceChange[]): readonly
 function resourceEntry(change: ResourceChange): Entry {
   const { kind, label, kept, deletedFirst } = change;
   const notes: readonly Inline[] = [
-    ...(kind === "replace" ? [["because of ", ...paths(change, kind)]] : []),
+    ...causes(change, "because of ", "replace"),
     ...(deletedFirst === true ? [["the old one goes first"]] : []),
     ...(kept === null ? [] : [[kept]]),
   ];
@@ -75,12 +75,13 @@ function resourceEntry(change: ResourceChange): Entry {
   return { cells: [head], details: readsBetterAsHunk(change) ? hunkOf(change) : pointsOf(change) };
 }
 
-/** Properties that decide: those that the table says this of. */
-function paths({ properties }: ResourceChange, effect: PropertyDifference["effect"]): Inline {
+/** Properties that decide what happens; none where it is not they, as with what replaces a resource by its own options. */
+function causes({ kind, properties }: ResourceChange, words: string, effect: Loss): readonly Inline[] {
   const deciding = properties.filter((property) => property.effect === effect);
+  if (kind !== effect || deciding.length === 0) return [];
   const more = deciding.length - MOST_NAMED_PATHS;
   const named = deciding.slice(0, MOST_NAMED_PATHS).map(({ path }): Inline => [code(path)]);
-  return joined([...named, ...(more > 0 ? [[`${more} more`]] : [])], ", ");
+  return [[words, ...joined([...named, ...(more > 0 ? [[`${more} more`]] : [])], ", ")]];
 }
 
 /**

@@ -69,7 +69,7 @@ test("what is lost though it is held comes first, and what may be replaced with 
     "  - Deployment models/gpt may be replaced: the table of replacements does not know spec.new",
     "  - PersistentVolumeClaim models/engines is deleted: it is protected, so `up` refuses to delete it",
     "Replaced",
-    "  - PersistentVolumeClaim models/engines: because of ; retained",
+    "  - PersistentVolumeClaim models/engines: retained",
   ]);
 });
 
