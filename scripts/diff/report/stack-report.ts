@@ -45,7 +45,7 @@ function comparison({ base, source }: StackDiff): Inline {
 }
 
 function failures({ base, head }: StackDiff): readonly Inline[] {
-  const [left, right] = [failure(base), failure(head)];
+  const [left, right] = [baseFailure(base), cutFailure(head)];
   if (left !== null && left === right) return [[`Both sides: ${left}`]];
   return [
     ...(left === null ? [] : [[`The base: ${left}`]]),
@@ -53,8 +53,12 @@ function failures({ base, head }: StackDiff): readonly Inline[] {
   ];
 }
 
-/** Why there is no graph of a side, or of the base no more than a part. */
-function failure({ failure: text, problems }: ComparedTree): string | null {
-  if (text !== null) return clipped(text, LONGEST_FAILURE);
-  return problems.length === 0 ? null : `Its stack file has ${counted(problems.length, "problem")}.`;
+/** Problems of the head are a section of their own; those of the base are gone with it, or are the head's too. */
+function baseFailure(base: ComparedTree): string | null {
+  const { length } = base.problems;
+  return cutFailure(base) ?? (length === 0 ? null : `Its stack file has ${counted(length, "problem")}.`);
+}
+
+function cutFailure({ failure }: ComparedTree): string | null {
+  return failure === null ? null : clipped(failure, LONGEST_FAILURE);
 }

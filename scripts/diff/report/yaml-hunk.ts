@@ -21,7 +21,10 @@ export function yamlHunk(before: object, after: object): readonly string[] {
     const [lines, start] = changed[first]?.startsWith("-") ? [oldLines, oldStart] : [newLines, newStart];
     const above = keysAbove(lines, start - 1 + first);
     const ofText = changed.filter((line) => !line.startsWith("\\"));
-    return [`@@ ${above.join(" / ")} @@`, ...shortened(outdented(ofText))];
+    return [
+      ["@@", ...(above.length === 0 ? [] : [above.join(" / ")]), "@@"].join(" "),
+      ...shortened(outdented(ofText)),
+    ];
   });
 }
 

@@ -99,7 +99,7 @@ test("tables are tables, and hunks are blocks of code for a diff", () => {
   expect(comment).toContain(
     "| What | Before | After |\n| --- | --- | --- |\n| an hour | \\$1.000 | \\$2.000 |",
   );
-  expect(comment).toContain("`Deployment models/gpt`\n```diff\n@@  @@\n-a: 1\n-b: 1\n+a: 2\n+b: 2\n```");
+  expect(comment).toContain("`Deployment models/gpt`\n```diff\n@@ @@\n-a: 1\n-b: 1\n+a: 2\n+b: 2\n```");
   expect(elements(comment)).toEqual(
     new Set([...OWN_ELEMENTS, ...OWN_TABLE].filter((name) => !["ul", "li"].includes(name))),
   );

@@ -210,14 +210,16 @@ test("a base that can't be rendered, and problems of the head", () => {
   expect(
     linesOf(stackDiff({ base: { ...base, failure: "npm ci failed." }, resources: null, plan: null })),
   ).toEqual({ verdict: "Stack dev: resources can't be compared", lines: ["The base: npm ci failed."] });
+  const mended = stackDiff({ base: { ...base, problems: [problem] }, resources: null, plan: null });
+  expect(linesOf(mended).lines).toEqual([
+    "The base: Its stack file has 1 problem.",
+    "Problems that are gone",
+    "  - models[0].size = 1: There is no such key. Remove it.",
+  ]);
   const broken = stackDiff({ head: head({ problems: [problem] }), resources: null, plan: null });
   expect(linesOf(broken)).toEqual({
     verdict: "Stack dev: can't be deployed, for 1 problem of the stack file",
-    lines: [
-      "The change: Its stack file has 1 problem.",
-      "Problems of the stack file",
-      "  - models[0].size = 1: There is no such key. Remove it.",
-    ],
+    lines: ["Problems of the stack file", "  - models[0].size = 1: There is no such key. Remove it."],
   });
 });
 
