@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { compareWithBase } from "../diff/compare-trees.ts";
 import type { GraphChanges } from "../diff/graph-changes.ts";
 import { previewChanges } from "../diff/preview-json.ts";
+import { markdownComment } from "../diff/report/markdown.ts";
 import { textReport } from "../diff/report/text.ts";
 import type { StackDiff } from "../diff/types.ts";
 import { UsageError, UserError } from "../errors.ts";
@@ -12,6 +13,7 @@ import { type Command, EXIT } from "./command.ts";
 
 const forms: Readonly<Record<string, (diff: StackDiff) => string>> = {
   text: textReport,
+  markdown: (diff) => markdownComment([diff]),
   json: prettyJson,
 };
 
@@ -21,7 +23,7 @@ export const command: Command = {
   usage: `[--stack NAME] --base REF [--format ${Object.keys(forms).join("|")}] [--preview FILE] [--out FILE]`,
   details: [
     "--base REF           the commit to compare with, such as origin/main; its own code plans and renders it",
-    "--format FORM        text (default), or json: scripts/diff/types.ts says what is in it",
+    "--format FORM        text (default); markdown, as a comment of a pull request; or json: scripts/diff/types.ts says what is in it",
     "--preview FILE       resources as `pulumi preview --json --show-sames` found them against the stack's state",
     "--out FILE           write there instead of to standard output",
     "A base that can't be rendered, and problems of the working tree, are part of the report: they end with exit code 0.",

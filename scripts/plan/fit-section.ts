@@ -3,7 +3,8 @@ import type { MemoryFit, MemoryTerm, Verdict } from "../../infra/plan/fit/types.
 import type { GpuPlan } from "../../infra/plan/gpu-stack.ts";
 import { figure, paragraph, type Section, textTable } from "./text-table.ts";
 
-const VERDICTS: Readonly<Record<Verdict, string>> = {
+/** What each verdict means to people. */
+export const VERDICTS: Readonly<Record<Verdict, string>> = {
   fits: "fits",
   tight: "tight: within the error of the estimate",
   doesNotFit: "DOES NOT FIT",

@@ -1,58 +1,70 @@
-import type { ComparedTree, StackDiff } from "../types.ts";
+/** What a change does to a stack, for terminals and pipes alike: no colour, no escape codes. */
+import { PAGE_COLUMNS, textTable, wrapText } from "../../plan/text-table.ts";
+import type { StackDiff } from "../types.ts";
+import { clipped, type Inline, plainInline, visible } from "./inline.ts";
+import type { Entry, Section } from "./section.ts";
+import { stackReport } from "./stack-report.ts";
 
-/** What a change does to a stack, a line an entry, for a terminal. */
+/** @returns Lines of at most 100 characters; nothing is left out but what the difference itself has cut. */
 export function textReport(diff: StackDiff): string {
+  const { stack, verdict, comparison, notes, sections } = stackReport(diff);
   const lines = [
-    ...sideLines("base", diff.base),
-    ...sideLines("working tree", diff.head),
-    ...(diff.resources ?? []).flatMap(({ kind, label, kept, properties }) => [
-      `${kind.padEnd(11)} ${label}${kept === null ? "" : ` (${kept})`}`,
-      ...(kind === "create" || kind === "delete"
-        ? []
-        : properties.map(
-            ({ path, before = "(absent)", after = "(absent)", effect }) =>
-              `${" ".repeat(12)}${path}: ${before} → ${after}${effect === "update" ? "" : ` (${effect})`}`,
-          )),
-    ]),
-    ...diff.secrets.map((path) => `secret      ${path} changed`),
-    ...planLines(diff.plan),
-    ...diff.violations.map(
-      ({ policy, level, resource, reason, fix }) =>
-        `${level.padEnd(11)} ${policy}${resource === null ? "" : ` ${resource}`}: ${reason} ${fix}`,
-    ),
+    ...wrapped(`Stack ${visible(stack)}: ${plainInline(verdict)}`, ""),
+    ...[comparison, ...notes].flatMap((note) => wrapped(plainInline(note), "")),
+    ...sections.flatMap((section) => ["", section.title, ...sectionLines(section)]),
   ];
-  const end = diff.resources === null ? [] : [`unchanged   ${diff.unchanged} resources`];
-  return `${[`Stack ${diff.stack}`, ...(lines.length === 0 ? ["Nothing changes."] : lines), ...end].join("\n")}\n`;
+  return `${lines.join("\n")}\n`;
 }
 
-function sideLines(side: string, { failure, problems }: ComparedTree): readonly string[] {
-  return [
-    ...(failure === null ? [] : [`failure     ${side}: ${failure}`]),
-    ...problems.map(
-      ({ path, value, reason, fix }) => `problem     ${side}: ${path} = ${value}: ${reason} ${fix}`,
-    ),
-  ];
+/** Longer names would push the last column, which wraps, off the page. */
+const WIDEST_CELLS = [45, 20];
+
+function sectionLines({ columns, entries }: Section): readonly string[] {
+  if (columns === null) return entries.flatMap(entryLines);
+  const rows = entries.map(({ cells }) => cells.map((cell) => plainInline(cell)));
+  return textTable(
+    columns.map((title) => ({ title: title.toUpperCase() })),
+    rows.map((cells) => cells.map((cell, index) => clipped(cell, WIDEST_CELLS[index] ?? PAGE_COLUMNS))),
+  );
 }
 
-function planLines(plan: StackDiff["plan"]): readonly string[] {
-  if (plan === null) return [];
-  const { engines, fit, cost, newBuilds, coldStarts, warnings } = plan;
-  const amount = (value: number | null) => (value === null ? "(none)" : String(value));
-  return [
-    ...engines.added.map(({ model, engine }) => `engine      ${model}: ${engine} is new`),
-    ...engines.removed.map(({ model, engine }) => `engine      ${model}: ${engine} is gone`),
-    ...engines.rebuilt.flatMap(({ reasons }) => reasons.map(({ sentence }) => sentence)),
-    ...fit.map(
-      ({ pool, tenants, before, after }) =>
-        `memory      ${pool} ${tenants.join(", ")}: ${before?.needGiB ?? "(none)"} → ${after?.needGiB ?? "(none)"} GiB of ${(after ?? before)?.capacityGiB} GiB`,
-    ),
-    ...cost.map(({ what, before, after }) => `cost        ${what}: ${amount(before)} → ${after}`),
-    ...newBuilds.map(({ engine, seconds, usd }) => `build       ${engine}: ${seconds} s, $${amount(usd)}`),
-    ...coldStarts.map(
-      ({ model, beforeSeconds, afterSeconds }) =>
-        `cold start  ${model}: ${amount(beforeSeconds)} → ${amount(afterSeconds)} s`,
-    ),
-    ...warnings.appeared.map(({ path, reason }) => `warning     ${path}: ${reason}`),
-    ...warnings.gone.map(({ path, reason }) => `no warning  ${path}: ${reason}`),
-  ];
+function entryLines({ cells: [head = []], details }: Entry): readonly string[] {
+  const below =
+    details === undefined
+      ? []
+      : "points" in details
+        ? details.points.flatMap((point) => pointLines(point, "    "))
+        : details.hunk.flatMap(hunkLines);
+  return [...pointLines(head, "  "), ...below];
+}
+
+function pointLines(inline: Inline, margin: string): readonly string[] {
+  const [first = "", ...rest] = wrapped(plainInline(inline), `${margin}  `);
+  return [`${margin}- ${first.trimStart()}`, ...rest];
+}
+
+const HUNK_MARGIN = "      ";
+
+/** A longer line goes on below, with the sign of its first part. */
+function hunkLines(line: string): readonly string[] {
+  const [sign = " ", text] = line.startsWith("@@") ? ["", visible(line)] : [line[0], visible(line.slice(1))];
+  const width = PAGE_COLUMNS - HUNK_MARGIN.length - sign.length;
+  return pieces(text, width).map((part) => `${HUNK_MARGIN}${sign}${part}`.trimEnd());
+}
+
+/** Wrapped at spaces, and within words that are longer than a line. */
+function wrapped(text: string, margin: string): readonly string[] {
+  const width = PAGE_COLUMNS - margin.length;
+  const short = text
+    .split(" ")
+    .flatMap((word) => pieces(word, width))
+    .join(" ");
+  return wrapText(short, width).map((line) => `${margin}${line}`.trimEnd());
+}
+
+function pieces(text: string, width: number): readonly string[] {
+  const parts: string[] = [];
+  for (let start = 0; start === 0 || start < text.length; start += width)
+    parts.push(text.slice(start, start + width));
+  return parts;
 }

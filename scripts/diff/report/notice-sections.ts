@@ -1,0 +1,68 @@
+/** What people have to know or mend: rules that are broken, problems, advisories, secrets. */
+import type { Problem } from "../../../infra/problems.ts";
+import type { ComparedTree, PolicyViolation, StackDiff } from "../types.ts";
+import { code, type Inline, strong } from "./inline.ts";
+import { listSection, type Section } from "./section.ts";
+
+/** New violations first, and of these the ones that forbid a deployment. */
+export function policySections(violations: readonly PolicyViolation[]): readonly Section[] {
+  const [fresh, known] = [
+    violations.filter(({ isNew }) => isNew),
+    violations.filter(({ isNew }) => !isNew),
+  ].map((some) =>
+    some
+      .toSorted((a, b) => Number(a.level === "advisory") - Number(b.level === "advisory"))
+      .map(violationItem),
+  );
+  return [
+    ...listSection("Policies that this change breaks", fresh ?? [], { folded: "never" }),
+    ...listSection("Policies that the base breaks too", known ?? []),
+  ];
+}
+
+function violationItem({ policy, level, resource, reason, fix }: PolicyViolation): Inline {
+  const where: Inline = resource === null ? [] : [" by ", code(resource)];
+  return [level === "mandatory" ? strong(level) : level, " ", code(policy), ...where, `: ${reason} ${fix}`];
+}
+
+/** Problems of the head forbid a deployment; those of the base that it does not have are gone. */
+export function problemSections({ base, head, plan }: StackDiff): readonly Section[] {
+  const own = unique([...head.problems, ...(plan?.problems.appeared ?? [])]);
+  const gone = unique([...base.problems, ...(plan?.problems.gone ?? [])]).filter(
+    (problem) => !own.some((other) => isSame(problem, other)),
+  );
+  return [
+    ...listSection("Problems of the stack file", own.map(problemItem), { folded: "never" }),
+    ...listSection("Problems that are gone", gone.map(problemItem)),
+  ];
+}
+
+/** Advisories, ends of life and other warnings. */
+export function warningSections(plan: StackDiff["plan"]): readonly Section[] {
+  if (plan === null) return [];
+  return [
+    ...listSection("New warnings", plan.warnings.appeared.map(problemItem)),
+    ...listSection("Warnings that are gone", plan.warnings.gone.map(problemItem)),
+  ];
+}
+
+/** Paths only. */
+export function secretSections(secrets: readonly string[]): readonly Section[] {
+  return listSection(
+    "Secrets that are others now",
+    secrets.map((path) => [code(path)]),
+  );
+}
+
+function problemItem({ path, value, reason, fix }: Problem): Inline {
+  const found: Inline = value === "" ? [code(path)] : [code(path), " = ", code(value)];
+  return [...found, `: ${[reason, fix].filter((sentence) => sentence !== "").join(" ")}`];
+}
+
+function unique(problems: ComparedTree["problems"]): readonly Problem[] {
+  return problems.filter((problem, index) => problems.findIndex((other) => isSame(problem, other)) === index);
+}
+
+function isSame(a: Problem, b: Problem): boolean {
+  return a.path === b.path && a.value === b.value && a.reason === b.reason && a.fix === b.fix;
+}

@@ -1,0 +1,133 @@
+/** What changes in engines, memory, time and money. */
+import type { AmountChange, FitState, PlanDifferences } from "../../../infra/plan/differences.ts";
+import { HOURLY_DIGITS, SUM_DIGITS, sumUsd, usd } from "../../plan/amounts.ts";
+import { VERDICTS } from "../../plan/fit-section.ts";
+import { duration, figure } from "../../plan/text-table.ts";
+import { code, type Inline, joined, strong } from "./inline.ts";
+import { type Entry, entrySection, listSection, type Section, tableSection } from "./section.ts";
+
+/** Engines, memory, cold start, cost. */
+export function planSections(plan: PlanDifferences): readonly Section[] {
+  return [
+    ...entrySection("Engines", engineEntries(plan)),
+    ...listSection("Memory of each GPU (estimate, GiB)", fitItems(plan)),
+    ...tableSection("Cold start, engine built (estimate)", ["Model", "Before", "After"], coldStartRows(plan)),
+    ...tableSection("Cost (US dollars)", ["What", "Before", "After"], costRows(plan)),
+  ];
+}
+
+function engineEntries({ engines, newBuilds }: PlanDifferences): readonly Entry[] {
+  const builds = new Map(newBuilds.map((build) => [build.engine, build]));
+  const build = (engine: string): string => {
+    const found = builds.get(engine);
+    if (found === undefined) return ", which is there already";
+    return `; built in ${duration(found.seconds)} for ${usd(found.usd, SUM_DIGITS)} (estimate)`;
+  };
+  return [
+    ...engines.rebuilt.map(
+      ({ model, before, after, reasons }): Entry => ({
+        cells: [
+          [strong("rebuilt"), " for ", code(model), ": ", code(before), " → ", code(after), build(after)],
+        ],
+        details: { points: reasons.map(({ sentence }) => [sentence]) },
+      }),
+    ),
+    ...engines.added.map(
+      ({ model, engine }): Entry => ({
+        cells: [["needed for ", code(model), ": ", code(engine), build(engine)]],
+      }),
+    ),
+    ...engines.removed.map(
+      ({ model, engine, elsewhere }): Entry => ({
+        cells: [
+          [
+            "no longer needed for ",
+            code(model),
+            ": ",
+            code(engine),
+            elsewhere ? ", which another model needs" : ", which stays in the engine store",
+          ],
+        ],
+      }),
+    ),
+  ];
+}
+
+/** GPUs with the same change are one point with their number. */
+function fitItems({ fit }: PlanDifferences): readonly Inline[] {
+  const kinds = new Map<string, { readonly change: PlanDifferences["fit"][number]; count: number }>();
+  for (const change of fit) {
+    const key = JSON.stringify(change);
+    const known = kinds.get(key);
+    if (known === undefined) kinds.set(key, { change, count: 1 });
+    else known.count++;
+  }
+  return [...kinds.values()].map(({ change: { pool, tenants, before, after }, count }) => {
+    const names = joined(
+      tenants.map((tenant) => [code(tenant)]),
+      ", ",
+    );
+    const number = count === 1 ? "" : `${count} GPUs of `;
+    return [number, code(pool), " with ", ...names, ": ", ...needs(before, after)];
+  });
+}
+
+function needs(before: FitState | null, after: FitState | null): Inline {
+  if (after === null) return ["no longer together on one GPU"];
+  const [was, is] = apart(before?.needGiB ?? null, after.needGiB, [2, 4], figure);
+  const state = ({ gpu, capacityGiB, verdict }: FitState, need: string): Inline => [
+    `${gpu}, need ${need} of ${figure(capacityGiB, 2)}, `,
+    verdict === "fits" ? VERDICTS.fits : strong(VERDICTS[verdict]),
+  ];
+  if (before === null) return ["new, ", ...state(after, is)];
+  const isSameGpu = before.gpu === after.gpu && before.capacityGiB === after.capacityGiB;
+  if (isSameGpu && before.verdict === after.verdict) return state(after, `${was} → ${is}`);
+  return [...state(before, was ?? ""), " → ", ...state(after, is)];
+}
+
+function coldStartRows({ coldStarts }: PlanDifferences): readonly (readonly Inline[])[] {
+  return coldStarts.map(({ model, beforeSeconds, afterSeconds }) => {
+    const [before, after] = apart(beforeSeconds, afterSeconds, [null, 0, 2], (seconds, digits) =>
+      digits === null ? duration(seconds) : `${figure(seconds, digits)} s`,
+    );
+    return [[code(model)], [before ?? "not served"], [after ?? "not served"]];
+  });
+}
+
+const AMOUNTS: Readonly<Record<AmountChange["what"], { readonly title: string; readonly digits: number }>> = {
+  hourlyUsd: { title: "an hour", digits: HOURLY_DIGITS },
+  monthlyUsd: { title: "a month", digits: SUM_DIGITS },
+  asleepMonthlyUsd: { title: "a month, all asleep", digits: SUM_DIGITS },
+};
+
+function costRows({ cost, newBuilds, newBuildUsd }: PlanDifferences): readonly (readonly Inline[])[] {
+  const rows = cost.map((change): readonly Inline[] => {
+    const [before, after] = amounts(change);
+    return [[AMOUNTS[change.what].title], [before ?? "none"], [after]];
+  });
+  // Without a price there is nothing that the engines' section does not say.
+  if (newBuilds.length === 0 || (rows.length === 0 && newBuildUsd === 0)) return rows;
+  const build = sumUsd(newBuilds.map(({ usd: price }) => price))(newBuildUsd, SUM_DIGITS);
+  return [...rows, [["engines, built once (estimate)"], [""], [build]]];
+}
+
+/** Both sides of an amount, with as many digits as tell them apart. */
+export function amounts({ what, before, after }: AmountChange): readonly [string | null, string] {
+  const { digits } = AMOUNTS[what];
+  return apart(before, after, [digits, 4], usd);
+}
+
+/** Both values in the first of the forms in which they differ, where they do. */
+function apart<Value extends number | null, Form>(
+  before: number | null,
+  after: Value,
+  forms: readonly Form[],
+  show: (value: number, form: Form) => string,
+): readonly [string | null, Value extends number ? string : string | null] {
+  const pairs = forms.map(
+    (form) =>
+      [before === null ? null : show(before, form), after === null ? null : show(after, form)] as const,
+  );
+  const pair = before === after ? pairs[0] : (pairs.find(([was, is]) => was !== is) ?? pairs.at(-1));
+  return pair as readonly [string | null, Value extends number ? string : string | null];
+}

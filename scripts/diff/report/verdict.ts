@@ -1,0 +1,94 @@
+/** What a change does to a stack, in one line. */
+import type { PlanDifferences } from "../../../infra/plan/differences.ts";
+import type { ChangeKind, StackDiff } from "../types.ts";
+import { counted, type Inline, joined, strong } from "./inline.ts";
+import { amounts } from "./plan-sections.ts";
+import { KIND_WORDS } from "./resource-sections.ts";
+
+export function verdict(diff: StackDiff): Inline {
+  const parts = [
+    ...problemParts(diff),
+    ...resourceParts(diff),
+    ...planParts(diff.plan),
+    ...(diff.secrets.length === 0 ? [] : [[`${counted(diff.secrets.length, "secret")} changed`]]),
+    ...policyParts(diff),
+  ];
+  return joined(parts, "; ");
+}
+
+/** Whether merging leaves the stack exactly as it is, as far as both sides could be read. */
+export function isUnchanged(diff: StackDiff): boolean {
+  const { base, head, resources, plan, secrets, violations } = diff;
+  return (
+    resources?.length === 0 &&
+    (plan === null || isEmptyPlan(plan)) &&
+    secrets.length === 0 &&
+    !violations.some(({ isNew }) => isNew) &&
+    [base, head].every(({ failure, problems }) => failure === null && problems.length === 0)
+  );
+}
+
+function isEmptyPlan({
+  engines,
+  fit,
+  cost,
+  newBuilds,
+  coldStarts,
+  warnings,
+  problems,
+}: PlanDifferences): boolean {
+  return [
+    ...[engines.added, engines.removed, engines.rebuilt, fit, cost, newBuilds, coldStarts],
+    ...[warnings.appeared, warnings.gone, problems.appeared, problems.gone],
+  ].every((list) => list.length === 0);
+}
+
+function problemParts({ head, plan }: StackDiff): readonly Inline[] {
+  const count = Math.max(head.problems.length, plan?.problems.appeared.length ?? 0);
+  return count === 0
+    ? []
+    : [[strong(`can't be deployed, for ${counted(count, "problem")} of the stack file`)]];
+}
+
+function resourceParts(diff: StackDiff): readonly Inline[] {
+  const { head, resources, unchanged } = diff;
+  // Problems of the head say it already, and a report's notes say why.
+  if (resources === null) return head.problems.length > 0 ? [] : [[strong("resources can't be compared")]];
+  if (isUnchanged(diff))
+    return [
+      [
+        strong("nothing changes"),
+        `: ${counted(unchanged, "resource stays as it is", "resources stay as they are")}`,
+      ],
+    ];
+  if (resources.length === 0) return [[strong("no resource changes")]];
+  const kinds = (["create", "update", "replace", "may-replace", "delete"] satisfies ChangeKind[]).flatMap(
+    (kind) => {
+      const count = resources.filter((change) => change.kind === kind).length;
+      return count === 0 ? [] : [`${count} ${KIND_WORDS[kind]}`];
+    },
+  );
+  return [[strong(counted(resources.length, "resource")), `: ${kinds.join(", ")}`]];
+}
+
+function planParts(plan: StackDiff["plan"]): readonly Inline[] {
+  if (plan === null) return [];
+  const { engines, fit, cost } = plan;
+  const month = cost.find(({ what }) => what === "monthlyUsd");
+  const [before, after] = month === undefined ? [null, null] : amounts(month);
+  const overfull = fit.filter((change) => change.after?.verdict === "doesNotFit").length;
+  return [
+    ...(engines.rebuilt.length === 0 ? [] : [[`${counted(engines.rebuilt.length, "engine")} rebuilt`]]),
+    ...(overfull === 0 ? [] : [[strong(`${counted(overfull, "GPU")} too small`)]]),
+    ...(after === null ? [] : [[`${before ?? "nothing"} → ${after} a month`]]),
+  ];
+}
+
+function policyParts({ violations }: StackDiff): readonly Inline[] {
+  const fresh = violations.filter(({ isNew }) => isNew).length;
+  const known = violations.length - fresh;
+  return [
+    ...(fresh === 0 ? [] : [[strong(`${counted(fresh, "policy", "policies")} broken`)]]),
+    ...(known === 0 ? [] : [[`${counted(known, "policy", "policies")} broken before and after`]]),
+  ];
+}

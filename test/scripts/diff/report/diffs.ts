@@ -1,0 +1,59 @@
+/** Differences as a hand writes them. */
+import type { PlanDifferences } from "../../../../infra/plan/differences.ts";
+import type { ComparedTree, ResourceChange, StackDiff } from "../../../../scripts/diff/types.ts";
+
+const side: ComparedTree = { ref: null, commit: null, failure: null, problems: [] };
+
+export const base: ComparedTree = { ...side, ref: "origin/main", commit: "0123456789abcdef" };
+
+export const noPlanDifferences: PlanDifferences = {
+  engines: { added: [], removed: [], rebuilt: [], unchanged: ["gpt"] },
+  fit: [],
+  cost: [],
+  newBuilds: [],
+  newBuildUsd: 0,
+  coldStarts: [],
+  warnings: { appeared: [], gone: [] },
+  problems: { appeared: [], gone: [] },
+};
+
+/** Nothing changes but what is given. */
+export function stackDiff(changes: Partial<StackDiff> = {}): StackDiff {
+  return {
+    stack: "dev",
+    source: "rendered",
+    base,
+    head: side,
+    resources: [],
+    unchanged: 12,
+    plan: noPlanDifferences,
+    secrets: [],
+    violations: [],
+    ...changes,
+  };
+}
+
+export function withPlan(plan: Partial<PlanDifferences>, rest: Partial<StackDiff> = {}): StackDiff {
+  return stackDiff({ plan: { ...noPlanDifferences, ...plan }, ...rest });
+}
+
+export function head(changes: Partial<ComparedTree>): ComparedTree {
+  return { ...side, ...changes };
+}
+
+/** An update of a Deployment's number of pods but for what is given. */
+export function change(changes: Partial<ResourceChange> = {}): ResourceChange {
+  return {
+    kind: "update",
+    type: "kubernetes:apps/v1:Deployment",
+    name: "gpt",
+    urn: "urn:pulumi:dev::engine-room::kubernetes:apps/v1:Deployment::gpt",
+    label: "Deployment models/gpt",
+    properties: [{ path: "spec.replicas", kind: "update", before: "1", after: "2", effect: "update" }],
+    before: { metadata: { name: "gpt" }, spec: { replicas: 1 } },
+    after: { metadata: { name: "gpt" }, spec: { replicas: 2 } },
+    kept: null,
+    deletedFirst: null,
+    ...changes,
+  };
+}

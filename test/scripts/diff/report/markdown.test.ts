@@ -1,0 +1,312 @@
+import MarkdownIt from "markdown-it";
+import { expect, test } from "vitest";
+import { markdownComment, PREVIEW_MARKER } from "../../../../scripts/diff/report/markdown.ts";
+import type { ResourceChange, StackDiff } from "../../../../scripts/diff/types.ts";
+import { base, change, head, noPlanDifferences, stackDiff, withPlan } from "./diffs.ts";
+
+/** GitHub's limit of a comment. */
+const MOST_CHARACTERS = 65_536;
+
+const COMPARED =
+  "Compared with `origin/main` at `0123456789ab`; both trees' own programs say so, and no cloud was asked.";
+
+/** Takes raw HTML and bare addresses for what they are, so that whatever gets through is seen. */
+const renderer = new MarkdownIt({ html: true, linkify: true });
+
+function html(markdown: string): string {
+  return renderer.render(markdown);
+}
+
+/** Names of the elements that a browser would make. */
+function elements(markdown: string): ReadonlySet<string> {
+  return new Set([...html(markdown).matchAll(/<(?!\/)([^\s>]+)/g)].map(([, name]) => name ?? ""));
+}
+
+/** Of a comment. */
+const OWN_ELEMENTS = ["!--", "h3", "h4", "p", "ul", "li", "code", "strong", "pre", "details", "summary"];
+const OWN_TABLE = ["table", "thead", "tbody", "tr", "th", "td"];
+
+test("nothing changes, in one sentence below the marker", () => {
+  expect(markdownComment([stackDiff()])).toBe(
+    `${PREVIEW_MARKER}\n### Stack \`dev\`\n\n**nothing changes**: 12 resources stay as they are.\n\n${COMPARED}\n`,
+  );
+  expect(markdownComment([])).toBe(`${PREVIEW_MARKER}\nThere is no stack to compare.\n`);
+});
+
+test("several stacks: a verdict each, and sections of those that change", () => {
+  const changed = stackDiff({ stack: "prod", resources: [change()], secrets: ["hub.token"] });
+  expect(markdownComment([stackDiff(), changed])).toBe(`${PREVIEW_MARKER}
+- \`dev\`: **nothing changes**: 12 resources stay as they are.
+- \`prod\`: **1 resource**: 1 updated; 1 secret changed.
+
+${COMPARED}
+
+### Stack \`prod\`
+
+#### Secrets that are others now
+
+- \`hub.token\`
+
+<details><summary>Updated (1)</summary>
+
+\`Deployment models/gpt\`
+- \`spec.replicas\`: \`1\` → \`2\`
+
+</details>
+`);
+});
+
+test("stacks that were compared with something else say so each", () => {
+  const other = stackDiff({ source: "pulumi-preview", resources: [change()] });
+  const comment = markdownComment([other, { ...other, stack: "prod", source: "rendered" }]);
+  expect(comment).toContain(`### Stack \`prod\`\n\n${COMPARED}`);
+  expect(comment).toContain(
+    "### Stack `dev`\n\nCompared with `origin/main` at `0123456789ab`; resources as `pulumi preview` found them against the stack's state.",
+  );
+});
+
+test("a base that can't be rendered and problems of the head", () => {
+  const problem = { path: "models[0].size", value: "1", reason: "There is no such key.", fix: "Remove it." };
+  const failed = stackDiff({ base: { ...base, failure: "npm ci failed." }, resources: null, plan: null });
+  const broken = stackDiff({ head: head({ problems: [problem] }), resources: null, plan: null });
+  expect(markdownComment([failed])).toContain("**resources can't be compared**.");
+  expect(markdownComment([failed])).toContain("\n\nThe base: npm ci failed.\n");
+  expect(markdownComment([broken])).toContain("**can't be deployed, for 1 problem of the stack file**.");
+  expect(markdownComment([broken])).toContain("- `models[0].size` = `1`: There is no such key. Remove it.\n");
+});
+
+test("tables are tables, and hunks are blocks of code for a diff", () => {
+  const comment = markdownComment([
+    withPlan(
+      { cost: [{ what: "hourlyUsd", before: 1, after: 2 }] },
+      {
+        resources: [
+          change({
+            properties: ["a", "b"].map((path) => ({
+              path,
+              kind: "update",
+              before: "1",
+              after: "2",
+              effect: "update",
+            })),
+            before: { a: 1, b: 1 },
+            after: { a: 2, b: 2 },
+          }),
+        ],
+      },
+    ),
+  ]);
+  expect(comment).toContain(
+    "| What | Before | After |\n| --- | --- | --- |\n| an hour | \\$1.000 | \\$2.000 |",
+  );
+  expect(comment).toContain("`Deployment models/gpt`\n```diff\n@@ @@\n-a: 1\n-b: 1\n+a: 2\n+b: 2\n```");
+  expect(elements(comment)).toEqual(
+    new Set([...OWN_ELEMENTS, ...OWN_TABLE].filter((name) => !["ul", "li"].includes(name))),
+  );
+});
+
+const HOSTILE = [
+  "<img src=x onerror=alert(1)>",
+  "</details><script>alert(1)</script>",
+  "<!-- engine-room: preview -->",
+  "-->",
+  "@octocat and owner/repo#12, #34, GH-56",
+  "https://evil.example www.evil.example a@evil.example",
+  "[click](https://evil.example) ![x](//evil.example/x.png)",
+  "`code` `` two ``` three",
+  "```\n# heading\n```",
+  "| a | b |\\| c \\",
+  "# heading",
+  "- point",
+  "1. first",
+  "**bold** _it_ ~~gone~~ $x$ &lt; \\",
+  "line\u2028two\u0000three\u202efour",
+  ":tada: 0123456789abcdef0123456789abcdef01234567",
+] as const;
+
+/** One value at every place that the compared trees fill. */
+function filledWith(text: string): StackDiff {
+  const problem = { path: text, value: text, reason: text, fix: text };
+  const resource: ResourceChange = change({
+    label: text,
+    properties: [{ path: text, kind: "update", before: text, after: `${text}.`, effect: "update" }],
+    before: { [text]: text },
+    after: { [text]: `${text}.` },
+  });
+  const several = ["a", "b"].map((path) => ({ path, kind: "update", effect: "update" }) as const);
+  return {
+    stack: text,
+    source: "rendered",
+    base: { ref: text, commit: text, failure: text, problems: [problem] },
+    head: { ref: text, commit: text, failure: `${text} ${text}`, problems: [{ ...problem, value: "" }] },
+    resources: [
+      resource,
+      { ...resource, kind: "may-replace", kept: "retained" },
+      { ...resource, kind: "delete", kept: "protected" },
+      change({ properties: several, before: { a: text, b: `1\n${text}` }, after: { a: 1, b: `2\n${text}` } }),
+    ],
+    unchanged: 0,
+    plan: {
+      engines: {
+        added: [{ model: text, engine: text, elsewhere: false }],
+        removed: [{ model: text, engine: text, elsewhere: true }],
+        rebuilt: [
+          {
+            model: text,
+            before: text,
+            after: text,
+            reasons: [{ field: text, before: text, after: text, sentence: text }],
+          },
+        ],
+        unchanged: [],
+      },
+      fit: [
+        {
+          pool: text,
+          tenants: [text],
+          before: null,
+          after: { gpu: text, verdict: "fits", needGiB: 1, capacityGiB: 2 },
+        },
+      ],
+      cost: [],
+      newBuilds: [],
+      newBuildUsd: 0,
+      coldStarts: [{ model: text, beforeSeconds: 1, afterSeconds: 2 }],
+      warnings: { appeared: [problem], gone: [problem] },
+      problems: { appeared: [problem], gone: [problem] },
+    },
+    secrets: [text],
+    violations: [
+      { policy: text, level: "mandatory", resource: text, reason: text, fix: text, isNew: true },
+      { policy: text, level: "advisory", resource: null, reason: text, fix: text, isNew: false },
+    ],
+  };
+}
+
+test.each(HOSTILE)("nothing of %j is markup, a link or a mention", (text) => {
+  const comment = markdownComment([filledWith(text), filledWith(`${text} twice`)]);
+  expect([...elements(comment)].filter((name) => ![...OWN_ELEMENTS, ...OWN_TABLE].includes(name))).toEqual(
+    [],
+  );
+  const page = html(comment);
+  expect(page.match(/<!--/g)).toHaveLength(1);
+  // What GitHub looks for in a rendered page, outside of code.
+  const outside = page.replaceAll(/<code[^>]*>.*?<\/code>|<!--.*?-->/gs, "");
+  expect(outside).not.toMatch(/@\w|#\d|:\/\/|www\.|GH-\d|:tada:|[0-9a-f]{40}/);
+  for (const hidden of ["\0", "\u2028", "\u202e"]) expect(page).not.toContain(hidden);
+});
+
+test("every hostile text is still readable as it is", () => {
+  const [text] = ["<b>&amp;</b> `x` @me #1 |pipe| \\ *s*"];
+  const page = html(markdownComment([stackDiff({ secrets: [text] })]));
+  expect(page).toContain("<code>&lt;b&gt;&amp;amp;&lt;/b&gt; `x` @me #1 |pipe| \\ *s*</code>");
+  const table = html(
+    markdownComment([withPlan({ coldStarts: [{ model: "a|b`c\\", beforeSeconds: 1, afterSeconds: 2 }] })]),
+  );
+  expect(table).toContain("<td><code>a|b`c\\</code></td>\n<td>1 s</td>\n<td>2 s</td>");
+});
+
+/** A stack in which all that can be long is. */
+function large(stack: string, models: number): StackDiff {
+  const names = Array.from({ length: models }, (_, index) => `model-${index}`);
+  const problem = (path: string) => ({
+    path,
+    value: "1",
+    reason: `${"Reason ".repeat(40)}.`,
+    fix: "Fix it.",
+  });
+  const text = (word: string) => Array.from({ length: 60 }, (_, index) => `${word} ${index}`).join("\n");
+  return withPlan(
+    {
+      engines: {
+        ...noPlanDifferences.engines,
+        rebuilt: names.map((model) => ({
+          model,
+          before: `${model}/a`,
+          after: `${model}/b`,
+          reasons: [
+            { field: "gpu", before: "a", after: "b", sentence: `engine ${model}: rebuild - gpu a → b` },
+          ],
+        })),
+      },
+      coldStarts: names.map((model) => ({ model, beforeSeconds: 100, afterSeconds: 200 })),
+      warnings: { appeared: names.map(problem), gone: [] },
+    },
+    {
+      stack,
+      secrets: ["hub.token"],
+      resources: names.flatMap((name) =>
+        (["replace", "delete", "update", "create"] as const).map((kind) =>
+          change({
+            kind,
+            label: `ConfigMap models/${kind}-${name}`,
+            properties: [{ path: "data", kind: "update", before: "a", after: "b", effect: "update" }],
+            before: { data: text("before") },
+            after: { data: text("after") },
+          }),
+        ),
+      ),
+    },
+  );
+}
+
+test("50 models in each of 5 stacks: GitHub takes it, and each section says what is missing", () => {
+  const comment = markdownComment(["a", "b", "c", "d", "e"].map((stack) => large(stack, 50)));
+  expect(comment.length).toBeLessThan(MOST_CHARACTERS);
+  expect(comment.length).toBeGreaterThan(0.9 * MOST_CHARACTERS);
+  for (const stack of ["a", "b", "c", "d", "e"]) {
+    expect(comment).toContain(
+      `- \`${stack}\`: **200 resources**: 50 created, 50 updated, 50 replaced, 50 deleted`,
+    );
+    expect(comment).toContain(`prints.\n`);
+    expect(comment).toContain(`\`npm run diff -- --stack ${stack} --base origin/main --format json\``);
+  }
+  // What is short stays whole.
+  expect(comment.match(/- `hub\.token`/g)).toHaveLength(5);
+  expect(comment.match(/<details>/g)?.length).toBe(comment.match(/<\/details>/g)?.length);
+  expect(comment.match(/^```/gm)?.length ?? 0).toBe(2 * (comment.match(/^```diff$/gm)?.length ?? 0));
+  // Every section accounts for all of its entries.
+  const replaced = /<summary>Replaced \(50\)<\/summary>\n\n(.*?)\n\n<\/details>/s.exec(comment)?.[1] ?? "";
+  const shown = replaced.match(/^`ConfigMap /gm)?.length ?? 0;
+  const leftOut = Number(/_(\d+) more (?:is|are) left out/.exec(replaced)?.[1] ?? 0);
+  expect(shown + leftOut).toBe(50);
+});
+
+test("every limit is kept, down to verdicts alone", () => {
+  const diffs = Array.from({ length: 30 }, (_, index) => large(`stack-${index}`, 10));
+  for (const limit of [3_000, 5_000, 10_000, 30_000, 64_000]) {
+    const comment = markdownComment(diffs, limit);
+    expect(comment.length).toBeLessThanOrEqual(limit);
+    const bodies = comment.match(/^### Stack /gm)?.length ?? 0;
+    const others = Number(/no room for more than the verdict of (\d+) other stack/.exec(comment)?.[1] ?? 0);
+    expect(bodies + others).toBe(30);
+  }
+});
+
+test("resources are cut before anything else", () => {
+  const comment = markdownComment([large("a", 20)], 20_000);
+  expect(comment).toContain("| `model-19` | 2 min | 3 min |");
+  expect(comment).toContain("- **rebuilt** for `model-19`");
+  expect(comment).toMatch(/shown without what changes in them/);
+});
+
+test("same differences, same bytes", () => {
+  expect(markdownComment([large("a", 50)])).toBe(markdownComment([large("a", 50)]));
+});
+
+test("lists of a screen are open, longer ones are folded", () => {
+  const warnings = (count: number) =>
+    withPlan({
+      warnings: {
+        appeared: Array.from({ length: count }, (_, index) => ({
+          path: `p${index}`,
+          value: "1",
+          reason: "R ".repeat(100),
+          fix: "F",
+        })),
+        gone: [],
+      },
+    });
+  expect(markdownComment([warnings(2)])).toContain("#### New warnings\n");
+  expect(markdownComment([warnings(20)])).toContain("<details><summary>New warnings (20)</summary>");
+});

@@ -1,0 +1,331 @@
+import { expect, test } from "vitest";
+import { textReport } from "../../../../scripts/diff/report/text.ts";
+import type { StackDiff } from "../../../../scripts/diff/types.ts";
+import { base, change, head, stackDiff, withPlan } from "./diffs.ts";
+
+const COMPARED =
+  "Compared with origin/main at 0123456789ab; both trees' own programs say so, and no cloud was asked.";
+
+/** Lines below the comparison, and the verdict before it. */
+function linesOf(diff: StackDiff): { verdict: string; lines: readonly string[] } {
+  const text = textReport(diff);
+  expect(text.endsWith("\n")).toBe(true);
+  const lines = text.slice(0, -1).split("\n");
+  const at = lines.findIndex((line) => line.startsWith("Compared with"));
+  return { verdict: lines.slice(0, at).join(" "), lines: lines.slice(at + 1).filter((line) => line !== "") };
+}
+
+test("nothing changes, in one sentence", () => {
+  expect(textReport(stackDiff())).toBe(
+    `Stack dev: nothing changes: 12 resources stay as they are\n${COMPARED}\n`,
+  );
+});
+
+test("the verdict counts each kind, engines, money, secrets and policies", () => {
+  const violation = { policy: "p", level: "mandatory", resource: null, reason: "R.", fix: "F." } as const;
+  const diff = withPlan(
+    {
+      engines: {
+        added: [],
+        removed: [],
+        rebuilt: [{ model: "gpt", before: "gpt2/a", after: "gpt2/b", reasons: [] }],
+        unchanged: [],
+      },
+      cost: [{ what: "monthlyUsd", before: 1234.5, after: 2000 }],
+    },
+    {
+      resources: (["replace", "may-replace", "delete", "update", "update", "create"] as const).map((kind) =>
+        change({ kind }),
+      ),
+      secrets: ["hub.token"],
+      violations: [
+        { ...violation, isNew: true },
+        { ...violation, isNew: false },
+      ],
+    },
+  );
+  expect(linesOf(diff).verdict).toBe(
+    "Stack dev: 6 resources: 1 created, 2 updated, 1 replaced, 1 may be replaced, 1 deleted; 1 engine rebuilt; $1,234.50 → $2,000.00 a month; 1 secret changed; 1 policy broken; 1 policy broken before and after",
+  );
+});
+
+test("what is lost though it is held comes first, and what may be replaced with its reason", () => {
+  const claim = { label: "PersistentVolumeClaim models/engines", before: null, after: null } as const;
+  const unknown = { path: "spec.new", kind: "add", after: "1", effect: "may-replace" } as const;
+  const { lines } = linesOf(
+    stackDiff({
+      resources: [
+        change({ ...claim, kind: "replace", kept: "retained", deletedFirst: false }),
+        change({ kind: "may-replace", properties: [unknown], deletedFirst: false }),
+        change({ ...claim, kind: "delete", kept: "protected" }),
+        change({ kind: "delete" }),
+      ],
+    }),
+  );
+  expect(lines.slice(0, 7)).toEqual([
+    "Look at these first",
+    "  - PersistentVolumeClaim models/engines is replaced: it is retained: the old one stays beside the",
+    "    new one, and no stack knows it any more",
+    "  - Deployment models/gpt may be replaced: the table of replacements does not know spec.new",
+    "  - PersistentVolumeClaim models/engines is deleted: it is protected, so `up` refuses to delete it",
+    "Replaced",
+    "  - PersistentVolumeClaim models/engines: retained",
+  ]);
+});
+
+test("engines with reasons, time and money of each build", () => {
+  const reason = "engine gpt2: rebuild - gpu A10G 8.6 → L4 8.9";
+  const { lines } = linesOf(
+    withPlan({
+      engines: {
+        added: [{ model: "chat", engine: "llama/c", elsewhere: true }],
+        removed: [
+          { model: "old", engine: "old/d", elsewhere: false },
+          { model: "older", engine: "llama/c", elsewhere: true },
+        ],
+        rebuilt: [
+          {
+            model: "gpt",
+            before: "gpt2/a",
+            after: "gpt2/b",
+            reasons: [{ field: "gpu", before: "A10G 8.6", after: "L4 8.9", sentence: reason }],
+          },
+        ],
+        unchanged: [],
+      },
+      newBuilds: [{ engine: "gpt2/b", seconds: 600, usd: null }],
+    }),
+  );
+  expect(lines).toEqual([
+    "Engines",
+    "  - rebuilt for gpt: gpt2/a → gpt2/b; built in 10 min for no price (estimate)",
+    `    - ${reason}`,
+    "  - needed for chat: llama/c, which is there already",
+    "  - no longer needed for old: old/d, which stays in the engine store",
+    "  - no longer needed for older: llama/c, which another model needs",
+  ]);
+});
+
+test("memory of alike GPUs once, with as many digits as tell both sides apart", () => {
+  const state = { gpu: "L4 22.5 GiB", verdict: "fits", needGiB: 10, capacityGiB: 22 } as const;
+  const two = {
+    pool: "gpu",
+    tenants: ["a", "b"],
+    before: state,
+    after: { ...state, needGiB: 30, verdict: "doesNotFit" },
+  } as const;
+  const { verdict, lines } = linesOf(
+    withPlan({
+      fit: [
+        two,
+        two,
+        { pool: "gpu", tenants: ["c"], before: state, after: { ...state, needGiB: 10.001 } },
+        { pool: "gpu", tenants: ["d"], before: null, after: state },
+        { pool: "gpu", tenants: ["e"], before: state, after: null },
+      ],
+    }),
+  );
+  expect(verdict).toBe("Stack dev: no resource changes; 2 GPUs too small");
+  expect(lines).toEqual([
+    "Memory of each GPU (estimate, GiB)",
+    "  - 2 GPUs of gpu with a, b: L4 22.5 GiB, need 10.00 of 22.00, fits → L4 22.5 GiB, need 30.00 of",
+    "    22.00, DOES NOT FIT",
+    "  - gpu with c: L4 22.5 GiB, need 10.0000 → 10.0010 of 22.00, fits",
+    "  - gpu with d: new, L4 22.5 GiB, need 10.00 of 22.00, fits",
+    "  - gpu with e: no longer together on one GPU",
+  ]);
+});
+
+test("cold start and cost before and after", () => {
+  const { lines } = linesOf(
+    withPlan({
+      coldStarts: [
+        { model: "gpt", beforeSeconds: 600, afterSeconds: 605 },
+        { model: "chat", beforeSeconds: null, afterSeconds: 80 },
+      ],
+      cost: [
+        { what: "hourlyUsd", before: 1.5, after: 2.25 },
+        { what: "monthlyUsd", before: 1095, after: 1642.5 },
+        { what: "asleepMonthlyUsd", before: null, after: 0 },
+      ],
+      newBuilds: [
+        { engine: "a/1", seconds: 60, usd: 0.2 },
+        { engine: "b/2", seconds: 60, usd: null },
+      ],
+      newBuildUsd: 0.2,
+    }),
+  );
+  expect(lines).toEqual([
+    "Cold start, engine built (estimate)",
+    "  MODEL  BEFORE      AFTER",
+    "  gpt    600 s       605 s",
+    "  chat   not served  80 s",
+    "Cost (US dollars)",
+    "  WHAT                            BEFORE     AFTER",
+    "  an hour                         $1.500     $2.250",
+    "  a month                         $1,095.00  $1,642.50",
+    "  a month, all asleep             none       $0.00",
+    "  engines, built once (estimate)             at least $0.20",
+  ]);
+});
+
+test("policies: new ones first, and of these what forbids; problems, warnings and secrets", () => {
+  const problem = { path: "release", value: '"25.07"', reason: "It ends.", fix: "Use another." };
+  const { verdict, lines } = linesOf(
+    withPlan(
+      {
+        warnings: { appeared: [problem], gone: [{ ...problem, value: "" }] },
+        problems: { appeared: [], gone: [{ ...problem, path: "pools" }] },
+      },
+      {
+        violations: [
+          { policy: "old", level: "mandatory", resource: null, reason: "R.", fix: "F.", isNew: false },
+          { policy: "soft", level: "advisory", resource: "Pod a", reason: "R.", fix: "F.", isNew: true },
+          { policy: "hard", level: "mandatory", resource: "Pod a", reason: "R.", fix: "F.", isNew: true },
+        ],
+        secrets: ["hub.token"],
+      },
+    ),
+  );
+  expect(verdict).toContain("2 policies broken; 1 policy broken before and after");
+  expect(lines).toEqual([
+    "Problems that are gone",
+    '  - pools = "25.07": It ends. Use another.',
+    "Policies that this change breaks",
+    "  - mandatory hard by Pod a: R. F.",
+    "  - advisory soft by Pod a: R. F.",
+    "Policies that the base breaks too",
+    "  - mandatory old: R. F.",
+    "New warnings",
+    '  - release = "25.07": It ends. Use another.',
+    "Warnings that are gone",
+    "  - release: It ends. Use another.",
+    "Secrets that are others now",
+    "  - hub.token",
+  ]);
+});
+
+test("a base that can't be rendered, and problems of the head", () => {
+  const problem = { path: "models[0].size", value: "1", reason: "There is no such key.", fix: "Remove it." };
+  expect(
+    linesOf(stackDiff({ base: { ...base, failure: "npm ci failed." }, resources: null, plan: null })),
+  ).toEqual({ verdict: "Stack dev: resources can't be compared", lines: ["The base: npm ci failed."] });
+  const mended = stackDiff({ base: { ...base, problems: [problem] }, resources: null, plan: null });
+  expect(linesOf(mended).lines).toEqual([
+    "The base: Its stack file has 1 problem.",
+    "Problems that are gone",
+    "  - models[0].size = 1: There is no such key. Remove it.",
+  ]);
+  const broken = stackDiff({ head: head({ problems: [problem] }), resources: null, plan: null });
+  expect(linesOf(broken)).toEqual({
+    verdict: "Stack dev: can't be deployed, for 1 problem of the stack file",
+    lines: ["Problems of the stack file", "  - models[0].size = 1: There is no such key. Remove it."],
+  });
+});
+
+test("what comes from the Pulumi CLI is marked as such", () => {
+  expect(textReport(stackDiff({ source: "pulumi-preview" }))).toContain(
+    "Compared with origin/main at 0123456789ab; resources as `pulumi preview` found them against the\nstack's state.\n",
+  );
+});
+
+test("one property as a point, several of a Kubernetes object as a hunk below its keys", () => {
+  const several = change({
+    kind: "replace",
+    deletedFirst: true,
+    properties: [
+      { path: "spec.image", kind: "update", before: '"a"', after: '"b"', effect: "replace" },
+      { path: "spec.tags[0]", kind: "add", after: '"new"', effect: "update" },
+    ],
+    before: { spec: { image: "a", tags: [] } },
+    after: { spec: { tags: ["new"], image: "b" } },
+  });
+  expect(linesOf(stackDiff({ resources: [several, change()] })).lines).toEqual([
+    "Replaced",
+    "  - Deployment models/gpt: because of spec.image; the old one goes first",
+    "      @@ spec @@",
+    "       spec:",
+    "      -  image: a",
+    "      -  tags: []",
+    "      +  image: b",
+    "      +  tags:",
+    "      +    - new",
+    "Updated",
+    "  - Deployment models/gpt",
+    "    - spec.replicas: 1 → 2",
+  ]);
+});
+
+test("what two objects show alike or what is ignored makes points, not hunks", () => {
+  const masked = change({
+    properties: [
+      { path: "data.a", kind: "update", before: "[secret]", after: "[secret]", effect: "update" },
+      { path: "data.b", kind: "delete", before: "1", effect: "update" },
+    ],
+    before: { data: { a: "[secret]", b: 1 } },
+    after: { data: { a: "[secret]" } },
+  });
+  const ignoring = change({
+    before: { spec: { replicas: 1, ignored: 1, also: 1 } },
+    after: { spec: { replicas: 2, ignored: 2, also: 2 } },
+  });
+  expect(linesOf(stackDiff({ resources: [masked, ignoring] })).lines.slice(1)).toEqual([
+    "  - Deployment models/gpt",
+    "    - data.a: secret, changed",
+    "    - data.b: 1 → absent",
+    "  - Deployment models/gpt",
+    "    - spec.replicas: 1 → 2",
+  ]);
+});
+
+test("a long text is shown where it differs", () => {
+  const [was, is] = ["old", "new"].map((word) => `${"a".repeat(200)} ${word} ${"b".repeat(200)}`);
+  const cut = `"${"a".repeat(99)}…`;
+  const { lines } = linesOf(
+    stackDiff({
+      resources: [
+        change({
+          type: "docker:index/container:Container",
+          properties: [{ path: "command", kind: "update", before: cut, after: cut, effect: "update" }],
+          before: { command: was },
+          after: { command: is },
+        }),
+      ],
+    }),
+  );
+  const excerpt = (word: string) => `…${"a".repeat(29)} ${word} ${"b".repeat(66)}…`;
+  expect(lines.join("").replaceAll(/\s+/g, "")).toContain(
+    `command:${excerpt("old")}→${excerpt("new")}`.replaceAll(" ", ""),
+  );
+});
+
+test("no line is wider than the page, and no escape code gets to a terminal", () => {
+  const long = `\u001b[31m${"x".repeat(300)}\u202e`;
+  const text = textReport(
+    withPlan(
+      {
+        coldStarts: [{ model: long, beforeSeconds: 1, afterSeconds: 2 }],
+        warnings: { appeared: [{ path: long, value: long, reason: long, fix: long }], gone: [] },
+      },
+      {
+        stack: long,
+        resources: [
+          change({
+            label: long,
+            properties: [{ path: long, kind: "update", before: long, after: "1", effect: "update" }],
+            before: { a: `${long}\n1` },
+            after: { a: `${long}\n2` },
+          }),
+          change({
+            properties: [{ path: "a", kind: "update", before: "", after: "", effect: "update" }],
+            before: { a: `${long}\n1` },
+            after: { a: `${long}\n2` },
+          }),
+        ],
+      },
+    ),
+  );
+  expect(text.split("\n").filter((line) => line.length > 100)).toEqual([]);
+  for (const hidden of ["\u001b", "\u202e"]) expect(text).not.toContain(hidden);
+  expect(text).toContain("\\u001b[31mxxx");
+});
