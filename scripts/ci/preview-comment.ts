@@ -1,17 +1,21 @@
 /**
  * Puts what `preview` made of a pull request into its comment. The artifacts were written by code of the pull request, so
- * nothing in them is believed: who is commented on comes from the event and from GitHub, and the text is only ever data.
+ * nothing in them is believed: who is commented on comes from the event and from GitHub, and what is in them are differences
+ * as data, which this tree's own code checks, escapes and words.
  */
 import { z } from "zod";
+import { stackDiffSchema } from "../diff/diff-schema.ts";
+import { markdownComment } from "../diff/report/markdown.ts";
+import type { StackDiff } from "../diff/types.ts";
 import { UserError } from "../errors.ts";
 import { readZipEntry } from "../zip-entry.ts";
 import { MAX_COMMENT_CHARACTERS, upsertComment } from "./comment.ts";
 import type { GitHub } from "./github.ts";
 
-/** Name of the Markdown within each artifact. */
-const REPORT_FILE = "diff.md";
+/** Name of the JSON within each artifact. */
+const REPORT_FILE = "diff.json";
 const MAX_ARTIFACT_BYTES = 4 * 2 ** 20;
-const MAX_REPORT_BYTES = 512 * 2 ** 10;
+const MAX_REPORT_BYTES = 8 * 2 ** 20;
 const MAX_STACKS = 20;
 /** For the marker, and what GitHub may count otherwise. */
 const SPARE_CHARACTERS = 500;
@@ -54,11 +58,6 @@ const artifactsSchema = z.object({
   ),
 });
 
-interface StackReport {
-  readonly stack: string;
-  readonly markdown: string;
-}
-
 /** @returns What was done, or why nothing, as a sentence for the log. */
 export async function postPreviewComment(github: GitHub, event: WorkflowRunEvent): Promise<string> {
   const run = event.workflow_run;
@@ -92,7 +91,7 @@ async function pullRequestsOf(github: GitHub, { repository, workflow_run: run }:
 }
 
 /** Sorted by stack. What the state says of a stack takes the place of what its two trees say. */
-async function readReports(github: GitHub, runId: number, isFromHere: boolean): Promise<StackReport[]> {
+async function readReports(github: GitHub, runId: number, isFromHere: boolean): Promise<StackDiff[]> {
   const { artifacts } = await github.get(`/actions/runs/${runId}/artifacts?per_page=100`, artifactsSchema);
   const byStack = new Map<string, { readonly id: number; readonly isOfState: boolean }>();
   for (const { id, name, size_in_bytes: bytes, expired } of artifacts) {
@@ -112,26 +111,22 @@ async function readReports(github: GitHub, runId: number, isFromHere: boolean): 
       `The run has previews of ${byStack.size} stacks, and ${MAX_STACKS} are the most that is read.`,
     );
   const sorted = [...byStack].toSorted(([a], [b]) => (a < b ? -1 : 1));
-  const reports: StackReport[] = [];
+  const reports: StackDiff[] = [];
   for (const [stack, { id }] of sorted) {
     const zip = await github.download(`/actions/artifacts/${id}/zip`, MAX_ARTIFACT_BYTES);
-    reports.push({ stack, markdown: cleanText(readZipEntry(zip, REPORT_FILE, MAX_REPORT_BYTES)) });
+    reports.push({ ...parsedDiff(stack, readZipEntry(zip, REPORT_FILE, MAX_REPORT_BYTES)), stack });
   }
   return reports;
 }
 
-/** Without control characters, which show nothing and can hide something. */
-function cleanText(bytes: Buffer): string {
-  return (
-    bytes
-      .toString("utf8")
-      .replaceAll("\r\n", "\n")
-      // Direction overrides included: they make a diff read otherwise than it is.
-      .replaceAll(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, (character) =>
-        /[\n\t]/.test(character) ? character : "",
-      )
-      .trim()
-  );
+/** @throws UserError where it is no JSON of `npm run diff`. */
+function parsedDiff(stack: string, bytes: Buffer): StackDiff {
+  try {
+    return stackDiffSchema.parse(JSON.parse(bytes.toString("utf8")));
+  } catch (error) {
+    if (!(error instanceof SyntaxError || error instanceof z.ZodError)) throw error;
+    throw new UserError(`${REPORT_FILE} of the stack ${stack} is not what \`npm run diff\` writes.`);
+  }
 }
 
 interface PreviewRun {
@@ -140,29 +135,16 @@ interface PreviewRun {
   readonly hasFailed: boolean;
 }
 
-/** The whole comment but its marker. Where it is too long, the longest reports are left to the run's own page. */
+/** The whole comment but its marker. */
 export function previewText(
-  reports: readonly StackReport[],
+  diffs: readonly StackDiff[],
   { headSha, runUrl, hasFailed }: PreviewRun,
   maxCharacters: number = MAX_COMMENT_CHARACTERS - SPARE_CHARACTERS,
 ): string {
-  const lines = [
+  const opening = [
     `What merging \`${headSha.slice(0, 12)}\` would do, as the pull request's own code says ([run](${runUrl})).`,
     ...(hasFailed ? [`**Not every preview was made**; [the run](${runUrl}) says why.`] : []),
-    ...(reports.length === 0 ? ["There is no preview of any stack."] : []),
-  ];
-  const omitted = new Set<StackReport>();
-  const text = () => {
-    const parts = reports.map((report) =>
-      omitted.has(report)
-        ? `**${report.stack}**: its report of ${report.markdown.length} characters does not fit here; [the run](${runUrl}) has it.`
-        : report.markdown,
-    );
-    return `${[...lines, ...parts].join("\n\n")}\n`;
-  };
-  for (const report of reports.toSorted((a, b) => b.markdown.length - a.markdown.length)) {
-    if (text().length <= maxCharacters) break;
-    omitted.add(report);
-  }
-  return text();
+    "",
+  ].join("\n\n");
+  return `${opening}${markdownComment(diffs, maxCharacters - opening.length)}`;
 }

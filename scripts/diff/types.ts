@@ -58,7 +58,7 @@ export interface PolicyViolation {
   /** `engine-store-is-protected` */
   readonly policy: string;
   readonly level: "advisory" | "mandatory";
-  /** null: about the stack as a whole. */
+  /** As {@link ResourceChange.label}; a URN where nobody knows more. null: about the stack as a whole. */
   readonly resource: string | null;
   /** What and why, with numbers where they decide. */
   readonly reason: string;

@@ -2,6 +2,7 @@
 import type { StackPolicy } from "../../policy/stack-policy.ts";
 import { violations } from "../../policy/violations.ts";
 import type { RenderedTree } from "./rendered-tree.ts";
+import { resourceLabel } from "./resource-label.ts";
 import type { PolicyViolation } from "./types.ts";
 
 interface ComparedTrees {
@@ -14,5 +15,11 @@ interface ComparedTrees {
 export function stackViolations({ base, head, policy }: ComparedTrees): readonly PolicyViolation[] {
   if (policy === null) return [];
   const before = violations(base.resources ?? [], { ...policy, outputs: base.outputs });
-  return violations(head.resources ?? [], { ...policy, outputs: head.outputs, base: before });
+  const labels = new Map((head.resources ?? []).map((one) => [one.urn, resourceLabel(one)]));
+  return violations(head.resources ?? [], { ...policy, outputs: head.outputs, base: before }).map(
+    ({ resource, ...rest }) => ({
+      ...rest,
+      resource: resource === null ? null : (labels.get(resource) ?? resource),
+    }),
+  );
 }

@@ -7,9 +7,6 @@ import { shares } from "./shares.ts";
 import { stackReport } from "./stack-report.ts";
 import { isUnchanged } from "./verdict.ts";
 
-/** First line of the comment, which GitHub does not show: whoever posts it finds the one of the last run by it. */
-export const PREVIEW_MARKER = "<!-- engine-room: preview -->";
-
 /** GitHub takes at most 65,536, of which whoever posts the comment may need some. */
 const MAX_CHARACTERS = 65_000;
 
@@ -30,7 +27,7 @@ export function markdownComment(diffs: readonly StackDiff[], maxCharacters: numb
   const comparisons = new Set(all.map(({ comparison }) => markdownInline(comparison)));
   const isShared = comparisons.size === 1;
   const opening = [
-    `${PREVIEW_MARKER}\n${verdicts(all, Math.floor(maxCharacters * MOST_SUMMARY_PART))}`,
+    verdicts(all, Math.floor(maxCharacters * MOST_SUMMARY_PART)),
     ...(isShared ? comparisons : []),
   ].join(GAP);
   const changed = reports

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { makeZip } from "../catalogue/zip-fixture.ts";
+import { stackDiff } from "../diff/report/diffs.ts";
 import { FakeGitHub } from "./fake-github.ts";
 
 let fake: FakeGitHub;
@@ -81,7 +82,7 @@ test("a preview becomes a comment, from the event's file", async () => {
       id: 1,
       name: "preview-dev",
       expired: false,
-      zip: makeZip([{ name: "diff.md", content: "## dev", deflated: true }]),
+      zip: makeZip([{ name: "diff.json", content: JSON.stringify(stackDiff()), deflated: true }]),
     },
   ];
   const run = {
@@ -98,7 +99,7 @@ test("a preview becomes a comment, from the event's file", async () => {
   });
   const { code, stdout } = await ci("preview-comment", "--event", event);
   expect([code, stdout]).toEqual([0, "The comment of #3 is created, with previews of: dev.\n"]);
-  expect(fake.comments.get(3)?.[0]?.body).toContain("## dev");
+  expect(fake.comments.get(3)?.[0]?.body).toContain("### Stack `dev`");
 });
 
 test("a stack of a pull request is said to be up, and then to have ended", async () => {

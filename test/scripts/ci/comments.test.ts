@@ -7,7 +7,9 @@ import {
   previewText,
   workflowRunEventSchema,
 } from "../../../scripts/ci/preview-comment.ts";
+import { stackDiffSchema } from "../../../scripts/diff/diff-schema.ts";
 import { makeZip } from "../catalogue/zip-fixture.ts";
+import { change, stackDiff, withPlan } from "../diff/report/diffs.ts";
 import { type FakeArtifact, FakeGitHub, type FakePull } from "./fake-github.ts";
 
 let fake: FakeGitHub;
@@ -87,8 +89,13 @@ function pull(overrides: Partial<FakePull> = {}): FakePull {
   };
 }
 
-function artifact(id: number, name: string, markdown: string, file = "diff.md"): FakeArtifact {
-  return { id, name, expired: false, zip: makeZip([{ name: file, content: markdown, deflated: true }]) };
+/** As a pull request's run leaves it. @param note - A secret's path, which the report shows. */
+function artifact(id: number, name: string, note = "hub.token"): FakeArtifact {
+  return artifactOf(id, name, JSON.stringify(stackDiff({ secrets: [note] })));
+}
+
+function artifactOf(id: number, name: string, content: string, file = "diff.json"): FakeArtifact {
+  return { id, name, expired: false, zip: makeZip([{ name: file, content, deflated: true }]) };
 }
 
 function event(overrides: object = {}, repository = FORK) {
@@ -113,13 +120,18 @@ describe("the comment of a preview", () => {
   test("is that of the pull request whose head was run, with the stacks by name", async () => {
     fake.pulls = [pull({ number: 11, head: { ...pull().head, sha: "f".repeat(40) } }), pull()];
     fake.artifacts = [
-      artifact(1, "preview-onprem", "## onprem\n"),
-      artifact(2, "preview-dev", "## dev\r\n\u202etxt\u0007"),
+      artifact(1, "preview-onprem"),
+      artifact(2, "preview-dev", "\u202etxt <img src=x> @octocat"),
     ];
     expect(await post()).toBe("The comment of #12 is created, with previews of: dev, onprem.");
-    expect(bodies(12)).toEqual([
-      "<!-- engine-room: preview -->\nWhat merging `0123456789ab` would do, as the pull request's own code says ([run](https://github.example/room/runs/900)).\n\n## dev\ntxt\n\n## onprem\n",
-    ]);
+    const [body = ""] = bodies(12);
+    expect(body).toMatch(
+      /^<!-- engine-room: preview -->\nWhat merging `0123456789ab` would do, as the pull request's own code says \(\[run\]\(https:\/\/github\.example\/room\/runs\/900\)\)\.\n\n/,
+    );
+    expect(body.indexOf("### Stack `dev`")).toBeGreaterThan(0);
+    expect(body.indexOf("### Stack `onprem`")).toBeGreaterThan(body.indexOf("### Stack `dev`"));
+    expect(body).toContain("`hub.token`");
+    expect(body).not.toMatch(/\u202e|(?<!`[^`\n]*)(<img|@octocat)/);
     expect(fake.fileHeaders.map(({ authorization }) => authorization)).toEqual([undefined, undefined]);
   });
 
@@ -145,16 +157,16 @@ describe("the comment of a preview", () => {
   test("takes what the state says in place of the trees, from this repository's branches alone", async () => {
     fake.pulls = [pull()];
     fake.artifacts = [
-      artifact(1, "state-preview-dev", "from the state"),
-      artifact(2, "preview-dev", "from the trees"),
+      artifact(1, "state-preview-dev", "fromTheState"),
+      artifact(2, "preview-dev", "fromTheTrees"),
     ];
     await post();
-    expect(bodies(12)[0]).toContain("from the trees");
-    expect(bodies(12)[0]).not.toContain("from the state");
+    expect(bodies(12)[0]).toContain("fromTheTrees");
+    expect(bodies(12)[0]).not.toContain("fromTheState");
     fake.pulls = [pull({ head: { ...pull().head, repo: { id: HERE } } })];
     await post(event({}, HERE));
-    expect(bodies(12)[0]).toContain("from the state");
-    expect(bodies(12)[0]).not.toContain("from the trees");
+    expect(bodies(12)[0]).toContain("fromTheState");
+    expect(bodies(12)[0]).not.toContain("fromTheTrees");
   });
 
   test("says that previews are missing, and passes over what is none", async () => {
@@ -166,7 +178,7 @@ describe("the comment of a preview", () => {
     ];
     expect(await post(event({ conclusion: "failure" }))).toContain("with previews of: no stack");
     expect(bodies(12)[0]).toContain("Not every preview was made");
-    expect(bodies(12)[0]).toContain("There is no preview of any stack.");
+    expect(bodies(12)[0]).toContain("There is no stack to compare.");
   });
 
   test.each([
@@ -177,11 +189,17 @@ describe("the comment of a preview", () => {
     ],
     [
       "is large whatever it says",
-      { ...artifact(1, "preview-dev", ""), zip: Buffer.alloc(5_000_000), size_in_bytes: 10 },
+      { ...artifact(1, "preview-dev"), zip: Buffer.alloc(5_000_000), size_in_bytes: 10 },
       "larger than 4194304",
     ],
-    ["unpacks to much", artifact(1, "preview-dev", "x".repeat(2 ** 20)), "larger than 524288 bytes"],
-    ["has another file", artifact(1, "preview-dev", "x", "../diff.md"), "has no diff.md"],
+    ["unpacks to much", artifactOf(1, "preview-dev", "x".repeat(9 * 2 ** 20)), "larger than 8388608 bytes"],
+    ["has another file", artifactOf(1, "preview-dev", "{}", "../diff.json"), "has no diff.json"],
+    ["is no JSON", artifactOf(1, "preview-dev", "## dev"), "is not what `npm run diff` writes"],
+    [
+      "has more than a difference",
+      artifactOf(1, "preview-dev", JSON.stringify({ ...stackDiff(), html: "<b>" })),
+      "diff.json of the stack dev is not what",
+    ],
   ])("is not made from an artifact that %s", async (_title, one, message) => {
     fake.pulls = [pull()];
     fake.artifacts = [one];
@@ -204,26 +222,26 @@ describe("the comment of a preview", () => {
 
 describe("previewText", () => {
   const run = { headSha: SHA, runUrl: "https://github.example/run", hasFailed: false };
-  const reports = [
-    { stack: "long", markdown: "l".repeat(3000) },
-    { stack: "longer", markdown: "m".repeat(4000) },
-    { stack: "short", markdown: "s".repeat(100) },
-  ];
 
-  test("leaves out the longest first, and says so", () => {
-    const text = previewText(reports, run, 4000);
-    expect(text.length).toBeLessThanOrEqual(4000);
-    expect(text).toContain("**longer**: its report of 4000 characters does not fit here");
-    expect(text).toContain("l".repeat(3000));
-    expect(text).toContain("s".repeat(100));
+  test("fits a comment, whatever is in the differences", () => {
+    const huge = Array.from({ length: 20 }, (_, index) =>
+      stackDiff({
+        stack: `stack-${index}`,
+        resources: Array.from({ length: 500 }, (_one, number) =>
+          change({ label: `Deployment a/${"x".repeat(60)}${number}` }),
+        ),
+      }),
+    );
+    const text = previewText(huge, run);
+    expect(text.length).toBeLessThan(65_000 + 500);
+    expect(text).toContain("`stack-19`");
   });
+});
 
-  test("fits a comment with the longest reports that are read", () => {
-    const huge = Array.from({ length: 20 }, (_, index) => ({
-      stack: `stack-${index}`,
-      markdown: "x".repeat(500_000),
-    }));
-    expect(previewText(huge, run).length).toBeLessThan(65_000);
-    expect(previewText(reports, run)).not.toContain("does not fit");
-  });
+test("the JSON of a difference is read as it was written, with every part", () => {
+  const full = withPlan(
+    { newBuilds: [{ engine: "gpt/1", seconds: 1, usd: null, arithmetic: "1" }], newBuildUsd: 0 },
+    { resources: [change()], secrets: ["hub.token"] },
+  );
+  expect(stackDiffSchema.parse(JSON.parse(JSON.stringify(full)))).toEqual(JSON.parse(JSON.stringify(full)));
 });

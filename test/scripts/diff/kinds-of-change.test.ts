@@ -271,3 +271,17 @@ test("a platform that can only be planned has its reason and the plan's differen
   expect(plan?.engines.rebuilt).toMatchObject([{ model: "gpt", reasons: [{ field: "gpu" }] }]);
   expect(plan?.cost.map(({ what }) => what)).toContain("hourlyUsd");
 });
+
+test("rules that the stack breaks, by the resource's label, and which of them are new", async () => {
+  const { violations } = await diffOf({}, { images: { registry: "registry.example.org/other" } });
+  const digests = violations.filter(({ policy }) => policy === "image-has-digest");
+  expect(digests.map(({ level, resource }) => [level, resource])).toContainEqual([
+    "mandatory",
+    "Deployment models/gateway",
+  ]);
+  // The reason names the image, which is another one now.
+  expect(digests.every(({ isNew }) => isNew)).toBe(true);
+  const unchanged = await diffOf({}, {});
+  expect(unchanged.violations.length).toBeGreaterThan(0);
+  expect(unchanged.violations.some(({ isNew }) => isNew)).toBe(false);
+});
