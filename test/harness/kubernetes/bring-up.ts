@@ -4,7 +4,14 @@ import { type ApplyWarnings, applyAll } from "./apply.ts";
 import { addNodes, removeNodes } from "./nodes.ts";
 import type { KubernetesObject, ObjectReference } from "./objects.ts";
 import { removeNamespace, takenForGranted, volumeFor } from "./scenes.ts";
-import { claimBound, deploymentAvailable, jobComplete, namespaceReady, statefulSetReady } from "./waits.ts";
+import {
+  claimBound,
+  deploymentAvailable,
+  jobComplete,
+  namespaceReady,
+  noneEnding,
+  statefulSetReady,
+} from "./waits.ts";
 
 /** What is waited for, as Pulumi's provider waits for it; all other kinds are ready when they are there. */
 const WAITS: Readonly<
@@ -26,6 +33,7 @@ const WAITS: Readonly<
 export async function bringUp(api: ApiServer, objects: readonly KubernetesObject[]): Promise<ApplyWarnings> {
   let warnings = await applyAll(api, claimVolumes(objects));
   for (const object of objects) {
+    if (object.kind === "Namespace") await noneEnding(api, object);
     warnings = { ...warnings, ...(await applyAll(api, [object])) };
     await WAITS[object.kind]?.(api, object);
   }

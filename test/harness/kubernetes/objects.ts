@@ -8,6 +8,8 @@ export interface KubernetesObject {
 
 export interface ObjectMetadata {
   readonly name: string;
+  /** It is being removed since then. */
+  readonly deletionTimestamp?: string;
   readonly namespace?: string | undefined;
   readonly labels?: Readonly<Record<string, string>> | undefined;
   readonly annotations?: Readonly<Record<string, string>> | undefined;

@@ -58,6 +58,14 @@ export function namespaceReady(api: ApiServer, { metadata }: ObjectReference): P
   return waitFor(api, { apiVersion: "v1", kind: "ServiceAccount", metadata: account }, () => true);
 }
 
+/** Of a namespace that an earlier test has removed and that is still ending: returns when its name is free. */
+export async function noneEnding(api: ApiServer, reference: ObjectReference): Promise<void> {
+  await eventually(
+    async () => ((await api.get(reference))?.metadata.deletionTimestamp === undefined ? true : undefined),
+    TIMEOUT_SECONDS,
+  );
+}
+
 /** Removes an object; returns when its name is free. */
 export async function removeAndWait(api: ApiServer, reference: ObjectReference): Promise<void> {
   await api.remove(reference);
