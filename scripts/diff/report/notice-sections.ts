@@ -12,7 +12,7 @@ export function policySections(violations: readonly PolicyViolation[]): readonly
   ].map((some) =>
     some
       .toSorted((a, b) => Number(a.level === "advisory") - Number(b.level === "advisory"))
-      .map(violationItem),
+      .map((violation, index, sorted) => violationItem(violation, sorted[index + 1])),
   );
   return [
     ...listSection("Policies that this change breaks", fresh ?? [], { folded: "never" }),
@@ -20,9 +20,14 @@ export function policySections(violations: readonly PolicyViolation[]): readonly
   ];
 }
 
-function violationItem({ policy, level, resource, reason, fix }: PolicyViolation): Inline {
+/** @param next - What follows in the list: where it is mended in the same way, it says so, or the one after it does. */
+function violationItem(
+  { policy, level, resource, reason, fix }: PolicyViolation,
+  next: PolicyViolation | undefined,
+): Inline {
   const where: Inline = resource === null ? [] : [" by ", code(resource)];
-  return [level === "mandatory" ? strong(level) : level, " ", code(policy), ...where, `: ${reason} ${fix}`];
+  const words = next?.policy === policy && next.fix === fix ? reason : `${reason} ${fix}`;
+  return [level === "mandatory" ? strong(level) : level, " ", code(policy), ...where, `: ${words}`];
 }
 
 /** Problems of the head forbid a deployment; those of the base that it does not have are gone. */
