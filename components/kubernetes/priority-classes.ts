@@ -32,8 +32,8 @@ export class PriorityClasses extends pulumi.ComponentResource {
         preemptionPolicy: preempts ? "PreemptLowerPriority" : "Never",
         description,
       },
-      // A value can't be changed, and pods keep the one that they were made with.
-      { parent: this, deleteBeforeReplace: true },
+      // The API refuses to change these, which the provider does not know; pods keep the value that they were made with.
+      { parent: this, replaceOnChanges: ["value", "preemptionPolicy"], deleteBeforeReplace: true },
     );
   }
 }

@@ -171,6 +171,26 @@ describeWithCluster(
       expect(rest).toEqual(others);
     });
 
+    test("whether builds go before servers can be changed, though no class can", async () => {
+      const building = {
+        apiVersion: "scheduling.k8s.io/v1",
+        kind: "PriorityClass",
+        metadata: { name: `${NAMESPACE}-building` },
+      };
+      expect(await api.get(building)).toMatchObject({ value: 500, preemptionPolicy: "Never" });
+      const before = await stack.versions();
+      stack.configure({ ...withOutputTokens(64), engines: { whenFull: "stopServer" } });
+      await stack.succeed("up");
+      expect(await api.get(building)).toMatchObject({
+        value: 2000,
+        preemptionPolicy: "PreemptLowerPriority",
+      });
+      // Builds may take longer now, and nothing is made anew.
+      const uids = (versions: Record<string, string>) =>
+        Object.fromEntries(Object.entries(versions).map(([name, text]) => [name, text.split(" ")[0]]));
+      expect(uids(await stack.versions())).toEqual(uids(before));
+    });
+
     test("down leaves namespace and claims, and the next up takes them over, whatever it changes", async () => {
       const before = await stack.versions();
       const namespaceBefore = await api.get(namespace);
