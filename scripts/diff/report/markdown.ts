@@ -31,7 +31,7 @@ export function markdownComment(diffs: readonly StackDiff[], maxCharacters: numb
     ...(isShared ? comparisons : []),
   ].join(GAP);
   const changed = reports
-    .filter(({ diff }) => !isUnchanged(diff) || diff.violations.length > 0)
+    .filter(({ diff }) => !isUnchanged(diff))
     .map(
       ({ report }): TitledReport => ({
         ...report,

@@ -16,7 +16,7 @@ export function policySections(violations: readonly PolicyViolation[]): readonly
   );
   return [
     ...listSection("Policies that this change breaks", fresh ?? [], { folded: "never" }),
-    ...listSection("Policies that the base breaks too", known ?? []),
+    ...listSection("Policies that the base breaks too", known ?? [], { folded: "always" }),
   ];
 }
 
