@@ -17,6 +17,7 @@ import { secretValues } from "./secret-values.ts";
  * made after it was looked at.
  */
 export function deployKubernetes(plan: ClusterPlan): DeployedStack {
+  leaveOutStackTraces();
   const { images, problems } = planClusterImages(plan);
   if (problems.length > 0 && !pulumi.runtime.isDryRun()) throw new ConfigError(problems);
   for (const { reason, fix } of problems) void pulumi.log.warn(`${reason} ${fix}`);
@@ -29,4 +30,13 @@ export function deployKubernetes(plan: ClusterPlan): DeployedStack {
 
 function namesOf(references: readonly SecretReference[]) {
   return references.flatMap(({ from }) => (from === null ? [] : [from]));
+}
+
+/**
+ * The SDK writes a stack trace to each of its promises, four for every property of a resource, and mapping them to
+ * TypeScript is a quarter of a preview; only that variable has it print them. Errors keep their messages. Not before all
+ * modules are loaded: the loader of TypeScript tells by a trace who asks for one.
+ */
+function leaveOutStackTraces(): void {
+  if (process.env.PULUMI_DEBUG_PROMISE_LEAKS === undefined) Error.stackTraceLimit = 0;
 }

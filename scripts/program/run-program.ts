@@ -38,10 +38,16 @@ export async function runProgram(run: ProgramRun): Promise<void> {
 
   const program =
     run.program ?? (() => import(pathToFileURL(join(projectRoot, "infra/index.ts")).href) as Promise<object>);
-  await orFirstFailure(run.owner, async () => {
-    await pulumi.runtime.runInPulumiStack(async () => ({ ...(await program()) }));
-    await settings.disconnect();
-  });
+  // A platform may do without stack traces, and who runs it here may not.
+  const { stackTraceLimit } = Error;
+  try {
+    await orFirstFailure(run.owner, async () => {
+      await pulumi.runtime.runInPulumiStack(async () => ({ ...(await program()) }));
+      await settings.disconnect();
+    });
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
 }
 
 /**
