@@ -31,6 +31,19 @@ export const resourceName = formattedText(
   "llama-2-7b",
 ).max(40);
 
+const OCTET = "(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)";
+
+/** An IPv4 address alone. */
+export const ipv4Address = (rule: string, example: string) =>
+  formattedText(new RegExp(`^${OCTET}(\\.${OCTET}){3}$`), rule, example);
+
+/** A network of IPv4, with a length that AWS has for a VPC. */
+export const ipv4Cidr = formattedText(
+  new RegExp(`^${OCTET}(\\.${OCTET}){3}/(1[6-9]|2[0-8])$`),
+  "must be a network of IPv4 with a length of 16 to 28",
+  "10.64.0.0/16",
+);
+
 /** 0 picks a free port at the first `up` and keeps it. */
 export const port = z.int().min(0).max(65535).default(0);
 

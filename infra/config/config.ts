@@ -5,10 +5,11 @@
 import type { z } from "zod";
 import { nearestName } from "../nearest-name.ts";
 import { ConfigError, type Problem, showValue } from "../problems.ts";
+import { awsRemainders, ec2Stack, eksStack } from "./aws-stacks.ts";
 import { cpuProblems, localProblems } from "./cpu-problems.ts";
 import { dockerCpuStack, kubernetesCpuStack, localStack } from "./cpu-stacks.ts";
 import { dockerProblems } from "./docker-problems.ts";
-import { awsStack, dockerStack, kubernetesStack, remainders } from "./gpu-stacks.ts";
+import { dockerStack, kubernetesStack, remainders } from "./gpu-stacks.ts";
 import { cpuGatewayProblems, kubernetesProblems } from "./kubernetes-problems.ts";
 import { type Remainder, remainderOf } from "./remainder.ts";
 import { schemaProblems } from "./schema-problems.ts";
@@ -25,7 +26,7 @@ const stackSchemas = {
   local: { cpu: localStack },
   docker: { gpu: dockerStack, cpu: dockerCpuStack },
   kubernetes: { gpu: kubernetesStack, cpu: kubernetesCpuStack },
-  aws: { gpu: awsStack },
+  aws: { gpu: eksStack },
 } as const satisfies Record<Platform, Partial<Record<Tier, z.ZodType>>>;
 
 type StackSchema =
@@ -34,7 +35,8 @@ type StackSchema =
   | typeof dockerCpuStack
   | typeof kubernetesStack
   | typeof kubernetesCpuStack
-  | typeof awsStack;
+  | typeof eksStack
+  | typeof ec2Stack;
 
 export type StackConfig = Readonly<z.infer<StackSchema>>;
 export type GpuStackConfig = Extract<StackConfig, { tier: "gpu" }>;
@@ -98,7 +100,8 @@ function likelySchema(values: Readonly<Record<string, unknown>>) {
   const platform = isPlatform(values.platform) ? values.platform : likelyPlatform(values);
   const tiers: Readonly<Partial<Record<Tier, StackSchema>>> = stackSchemas[platform];
   const tier = likelyTier(values.tier, Object.keys(tiers) as Tier[]);
-  return { platform, tier, tiers, schema: tiers[tier] as StackSchema };
+  const isMachine = platform === "aws" && values.compute === "ec2";
+  return { platform, tier, tiers, schema: isMachine ? ec2Stack : (tiers[tier] as StackSchema) };
 }
 
 /** The tier that is meant; where none of the platform's has the name, the nearest, or its first. */
@@ -118,16 +121,18 @@ function noTier(value: unknown, platform: Platform, tiers: readonly string[]): P
 }
 
 /** Keys at the top that some platform can't do without. */
-const REQUIRED_KEYS = ["models", "pools", "host", "region"] as const;
+const REQUIRED_KEYS = ["models", "pools", "host", "region", "account"] as const;
 
 /** What is required and absent counts as taken out, though the schema of remainders has something in its place. */
 function remainderFor(
   platform: GpuStackConfig["platform"],
   values: Readonly<Record<string, unknown>>,
 ): Remainder<GpuStackConfig> | null {
-  const remainder = remainderOf<GpuStackConfig>(values, remainders[platform]);
+  const schema =
+    platform === "aws" ? awsRemainders[values.compute === "ec2" ? "ec2" : "eks"] : remainders[platform];
+  const remainder = remainderOf<GpuStackConfig>(values, schema);
   if (remainder === null) return null;
-  const { shape } = remainders[platform];
+  const { shape } = schema;
   const absent = REQUIRED_KEYS.filter((key) => key in shape && values[key] === undefined);
   return { ...remainder, dropped: [...remainder.dropped, ...absent.map((key) => [key])] };
 }
@@ -177,6 +182,7 @@ const OWN_KEYS: Readonly<Record<string, Platform>> = {
   region: "aws",
   compute: "aws",
   access: "aws",
+  account: "aws",
   host: "docker",
   namespace: "kubernetes",
   context: "kubernetes",

@@ -1,9 +1,7 @@
 /** `platform: docker`: what both tiers say of the machine whose Docker engine runs everything. */
 import { z } from "zod";
 import { LOOPBACK } from "../plan/catalogue/published-ports.ts";
-import { formattedText } from "./common.ts";
-
-const OCTET = "(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)";
+import { formattedText, ipv4Address } from "./common.ts";
 
 export const dockerHost = z.strictObject({
   uri: formattedText(
@@ -12,11 +10,7 @@ export const dockerHost = z.strictObject({
     "ssh://ubuntu@gpu.example.org",
   ).default("unix:///var/run/docker.sock"),
   /** Address of the host that the gateway binds to with `gateway.exposure: internal`; all else stays on loopback. */
-  address: formattedText(
-    new RegExp(`^${OCTET}(\\.${OCTET}){3}$`),
-    "must be an IPv4 address of the host",
-    "10.0.0.5",
-  ).default(LOOPBACK),
+  address: ipv4Address("must be an IPv4 address of the host", "10.0.0.5").default(LOOPBACK),
 });
 
 /** A base by tag or digest; a registry of one's own comes first, so that Docker asks no other. */

@@ -72,7 +72,7 @@ function gpuModel({ name, spec, request }: ModelPlan, http: string | undefined) 
 
 /** Clients of a model that may have no server are told when it will have one. */
 function coldStart(plan: GpuPlan, { name, coldStart: { seconds } }: ModelPlan): object {
-  if (plan.platform !== "kubernetes" || plan.cluster.minReplicas[name] !== 0) return {};
+  if (!("cluster" in plan) || plan.cluster.minReplicas[name] !== 0) return {};
   return { coldStartSeconds: Math.ceil(seconds) };
 }
 
@@ -121,6 +121,6 @@ function plannedDatabases(plan: StackPlan) {
     case "kubernetes":
       return plan.cluster.databases;
     case "aws":
-      return null;
+      return plan.compute === "eks" ? plan.cluster.databases : plan.host.databases;
   }
 }

@@ -1,6 +1,9 @@
 /** The plan of a stack on GPUs: engines, repositories, encoders, fit, cost and cold start, put together. */
+import type { AwsConfig, Ec2Config, EksConfig } from "../config/aws-stacks.ts";
 import type { GpuStackConfig } from "../config/config.ts";
 import type { Problem } from "../problems.ts";
+import { eksAsCluster } from "./aws/as-cluster.ts";
+import { ec2AsHost } from "./aws/as-host.ts";
 import type { Release } from "./catalogue/types.ts";
 import { findProblems } from "./checks/find-problems.ts";
 import { coldStart } from "./cost/cold-start.ts";
@@ -34,6 +37,8 @@ export interface ModelPlan {
   readonly coldStart: ColdStart;
 }
 
+type ClusterGateway = Extract<GpuStackConfig, { platform: "kubernetes" }>["gateway"];
+
 interface GpuPlanParts {
   readonly tier: "gpu";
   readonly release: Release;
@@ -45,20 +50,40 @@ interface GpuPlanParts {
   readonly gateway: GpuStackConfig["gateway"];
 }
 
-/** On one Docker host. */
-export interface DockerGpuPlan extends GpuPlanParts {
+/** On a Docker host that is there. */
+interface OwnHostPlan extends GpuPlanParts {
   readonly platform: "docker";
   readonly host: DockerGpuHost;
 }
 
-/** In a cluster. */
-export interface ClusterGpuPlan extends GpuPlanParts {
-  readonly platform: "kubernetes";
-  readonly cluster: Cluster;
-  readonly gateway: Extract<GpuStackConfig, { platform: "kubernetes" }>["gateway"];
+/** On one machine of AWS, which is a Docker host. */
+export interface Ec2Plan extends GpuPlanParts {
+  readonly platform: "aws";
+  readonly compute: "ec2";
+  readonly host: DockerGpuHost;
+  readonly config: Ec2Config;
 }
 
-export type GpuPlan = DockerGpuPlan | ClusterGpuPlan | (GpuPlanParts & { readonly platform: "aws" });
+/** In a cluster that is there. */
+interface OwnClusterPlan extends GpuPlanParts {
+  readonly platform: "kubernetes";
+  readonly cluster: Cluster;
+  readonly gateway: ClusterGateway;
+}
+
+/** In a cluster of AWS. */
+export interface EksPlan extends GpuPlanParts {
+  readonly platform: "aws";
+  readonly compute: "eks";
+  readonly cluster: Cluster;
+  readonly gateway: ClusterGateway;
+  readonly config: EksConfig;
+}
+
+export type DockerGpuPlan = OwnHostPlan | Ec2Plan;
+export type ClusterGpuPlan = OwnClusterPlan | EksPlan;
+export type AwsPlan = EksPlan | Ec2Plan;
+export type GpuPlan = DockerGpuPlan | ClusterGpuPlan;
 
 interface GpuPlanResult {
   readonly plan: GpuPlan | null;
@@ -106,8 +131,31 @@ function planResolved(config: GpuStackConfig, spec: GpuStackSpec, fit: readonly 
         gateway: config.gateway,
       };
     case "aws":
-      return { ...parts, platform: config.platform };
+      return awsPlan(config, parts);
   }
+}
+
+function awsPlan(config: AwsConfig, parts: GpuPlanParts): AwsPlan {
+  if (config.compute === "ec2") {
+    const host = ec2AsHost(config);
+    return {
+      ...parts,
+      gateway: host.gateway,
+      platform: "aws",
+      compute: "ec2",
+      host: dockerGpuHost(host),
+      config,
+    };
+  }
+  const cluster = eksAsCluster(config);
+  return {
+    ...parts,
+    gateway: cluster.gateway,
+    platform: "aws",
+    compute: "eks",
+    cluster: kubernetesCluster(cluster),
+    config,
+  };
 }
 
 function planModel(

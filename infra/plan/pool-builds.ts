@@ -28,12 +28,12 @@ interface WaitingBuild extends PoolBuild {
 }
 
 /** Builds of a pool: engines, weights that are served without one, and the encoders'. */
-export function buildsOf({ platform, models, encoders }: GpuStackSpec, pool: PoolSpec): readonly PoolBuild[] {
+export function buildsOf({ runsOn, models, encoders }: GpuStackSpec, pool: PoolSpec): readonly PoolBuild[] {
   const ofModels = models
     .filter((model) => model.buildPool === pool.name && fillsStore(model))
     .map((model) => ({ name: model.serving.name, model, ...buildRoom(model) }));
   // On a Docker host they are built on the GPUs that they serve from.
-  if (platform === "docker" || encoders === null || encoders.pool !== pool.name) return ofModels;
+  if (runsOn === "host" || encoders === null || encoders.pool !== pool.name) return ofModels;
   return [...ofModels, { name: "encoders", model: null, ...encodersRoom(encoders) }];
 }
 
@@ -85,6 +85,6 @@ export function machineHolds(spec: GpuStackSpec, pool: PoolSpec): boolean {
   const sumMiB = pods.reduce((sum, { memoryMiB }) => sum + memoryMiB, 0);
   return (
     [...pods, ...buildsOf(spec, pool)].every((one) => holds(empty, one)) &&
-    (spec.platform !== "docker" || sumMiB <= machineResources(pool).memoryMiB)
+    (spec.runsOn !== "host" || sumMiB <= machineResources(pool).memoryMiB)
   );
 }

@@ -84,7 +84,7 @@ export function emptyMachine(spec: GpuStackSpec, pool: PoolSpec): Room {
  * the GPUs that they are given, and may share them; nobody counts CPUs and memory.
  */
 export function packPool(spec: GpuStackSpec, pool: PoolSpec): PoolSpace {
-  if (spec.platform === "docker") return dockerSpace(spec, pool);
+  if (spec.runsOn === "host") return dockerSpace(spec, pool);
   const empty = emptyMachine(spec, pool);
   const machines: Room[] = [];
   const homeless: Pod[] = [];
@@ -131,8 +131,8 @@ export function podsOf(spec: GpuStackSpec, pool: PoolSpec): readonly Pod[] {
 }
 
 /** Gateway and databases. On a Docker host they take what servers leave. */
-function frontPods({ platform, pools, front }: GpuStackSpec, pool: PoolSpec): readonly Pod[] {
-  if (platform === "docker" || frontPool(pools)?.name !== pool.name) return [];
+function frontPods({ runsOn, pools, front }: GpuStackSpec, pool: PoolSpec): readonly Pod[] {
+  if (runsOn === "host" || frontPool(pools)?.name !== pool.name) return [];
   return [
     ...repeated({ kind: "front", name: "gateway", ...GATEWAY_REQUEST, slots: 0 }, front.gateways),
     ...front.databases.map((name): Pod => ({ kind: "front", name, ...DATABASE_REQUEST, slots: 0 })),

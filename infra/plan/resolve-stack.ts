@@ -42,6 +42,7 @@ export function resolveWithFindings(config: GpuStackConfig): ResolvedStack {
   const models = resolveModels({ ...choice, release: stands, layout: config.image.layout });
   const withoutEncoders: GpuStackSpec = {
     platform: config.platform,
+    runsOn: isOnHost(config) ? "host" : "cluster",
     region: config.platform === "aws" ? config.region : null,
     release: stands,
     image: { base: config.image.base ?? ngcImage(stands), layout: config.image.layout },
@@ -63,16 +64,19 @@ export function isReleaseKnown(config: GpuStackConfig, spec: GpuStackSpec): bool
   return config.release === spec.release.tag;
 }
 
+/** Whether one machine runs everything, as containers. */
+export function isOnHost(config: GpuStackConfig): boolean {
+  return config.platform === "docker" || (config.platform === "aws" && config.compute === "ec2");
+}
+
 function ngcImage({ tag }: Release): string {
   return `nvcr.io/nvidia/tritonserver:${tag}-trtllm-python-py3`;
 }
 
 function front(config: GpuStackConfig): GpuStackSpec["front"] {
-  const hasDatabases =
-    config.platform !== "aws" && config.encoders !== false && config.databases !== "external";
+  const hasDatabases = config.encoders !== false && config.databases !== "external";
   return {
-    // One gateway runs on a Docker host.
-    gateways: config.platform === "docker" ? 1 : config.gateway.replicas,
+    gateways: "replicas" in config.gateway && !isOnHost(config) ? config.gateway.replicas : 1,
     databases: hasDatabases ? ["mongo", "vector"] : [],
   };
 }

@@ -146,6 +146,8 @@ export interface PoolSpec {
 /** A stack on GPUs, resolved. */
 export interface GpuStackSpec {
   readonly platform: "docker" | "kubernetes" | "aws";
+  /** One Docker host, whose containers share what it has, or machines that a scheduler fills. */
+  readonly runsOn: "host" | "cluster";
   /** AWS region of prices; null: nothing is priced by table. */
   readonly region: string | null;
   readonly release: Release;

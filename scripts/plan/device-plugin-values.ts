@@ -11,7 +11,7 @@ const CONFIG_LABEL = "nvidia.com/device-plugin.config";
  * `nvidia-device-plugin`; the GPU operator takes the texts below `map` as the data of a ConfigMap.
  */
 export function devicePluginValues(plan: GpuPlan): string {
-  const access = plan.platform === "kubernetes" ? plan.cluster.pools : {};
+  const access = "cluster" in plan ? plan.cluster.pools : {};
   const configs = devicePluginConfigs(plan.spec.pools, (pool) => access[pool]?.gpuResource ?? null);
   const pools = Object.keys(configs).filter((pool) => configs[pool] !== null);
   const others = Object.keys(configs).filter((pool) => configs[pool] === null);

@@ -12,7 +12,7 @@ import { paragraph, type Section, textTable } from "./text-table.ts";
  * @throws ConfigError where Kubernetes has no label of the stack's name.
  */
 export function operationsSection(stack: string, plan: StackPlan): Section[] {
-  if (plan.platform !== "kubernetes") return [];
+  if (!("cluster" in plan)) return [];
   // Neither autoscalers nor monitoring depend on where images are.
   const images = clusterImageNames(plan).map((name) => ({ name, reference: name }));
   const { autoscalers, monitoring } = kubernetesStack(plan, { stack, images });

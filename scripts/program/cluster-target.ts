@@ -2,14 +2,12 @@
 import { existsSync } from "node:fs";
 import { fromRuntimeConfig } from "../../infra/config/config.ts";
 import { planClusterImages } from "../../infra/image-inputs.ts";
+import type { ClusterPlan } from "../../infra/plan/kubernetes/cluster-plan.ts";
 import { kubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
 import type { KubernetesStack } from "../../infra/plan/kubernetes/types.ts";
-import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import type { Problem } from "../../infra/problems.ts";
 import { readPlan } from "./docker-target.ts";
 import { projectName, readStackFile, type StackReference } from "./stack-file.ts";
-
-export type ClusterPlan = Extract<StackPlan, { platform: "kubernetes" }>;
 
 export interface ClusterTarget {
   /** Name of the stack. */
@@ -23,18 +21,18 @@ export interface ClusterTarget {
 /** Whether a stack's file, as far as it can be read, puts the stack into a cluster. */
 export function isInCluster(stack: StackReference): boolean {
   if (!existsSync(stack.configFile)) return false;
-  return fromRuntimeConfig(readStackFile(stack).values, projectName()).platform === "kubernetes";
+  const { platform, compute } = fromRuntimeConfig(readStackFile(stack).values, projectName());
+  return platform === "kubernetes" || (platform === "aws" && compute !== "ec2");
 }
 
 /** The target of a stack that {@link isInCluster}. @throws ConfigError with all problems of its file. */
 export function readClusterTarget(stack: StackReference): ClusterTarget {
   const plan = readPlan(stack);
-  if (plan.platform !== "kubernetes")
-    throw new Error(`The stack ${stack.name} is on the platform ${plan.platform}.`);
+  if (!("cluster" in plan)) throw new Error(`The stack ${stack.name} is on the platform ${plan.platform}.`);
   return clusterTarget(plan, stack.name);
 }
 
-/** What a stack of `platform: kubernetes` runs; nothing is contacted. */
+/** What a stack in a cluster runs; nothing is contacted. */
 export function clusterTarget(plan: ClusterPlan, name: string): ClusterTarget {
   const { images, problems } = planClusterImages(plan);
   return { name, plan, stack: kubernetesStack(plan, { stack: name, images }), imageProblems: problems };

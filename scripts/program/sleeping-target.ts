@@ -7,7 +7,7 @@ import type { StackReference } from "./stack-file.ts";
 /** @throws UsageError for a platform whose servers are not an API's to scale. */
 export function sleepingTarget(reference: StackReference, command: "sleep" | "wake"): ClusterTarget {
   const plan = readPlan(reference);
-  if (plan.platform !== "kubernetes")
+  if (!("cluster" in plan))
     throw new UsageError(
       `${command} is for stacks in a Kubernetes cluster, and ${reference.name} runs on ${plan.platform}; \`npm run down\` ends it and keeps its engines.`,
     );

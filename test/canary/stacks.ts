@@ -1,7 +1,8 @@
 /** A stack file of each platform and tier with a canary in every place that takes a secret. */
 import type { z } from "zod";
+import { eksStack } from "../../infra/config/aws-stacks.ts";
 import { dockerCpuStack, kubernetesCpuStack, localStack } from "../../infra/config/cpu-stacks.ts";
-import { awsStack, dockerStack, kubernetesStack } from "../../infra/config/gpu-stacks.ts";
+import { dockerStack, kubernetesStack } from "../../infra/config/gpu-stacks.ts";
 import { type SecretPlace, secretPlaces } from "./places.ts";
 
 type Values = Record<string, unknown>;
@@ -45,9 +46,10 @@ export const bases = {
     },
   },
   aws: {
-    schema: awsStack,
+    schema: eksStack,
     values: {
       platform: "aws",
+      account: "111122223333",
       region: "us-east-1",
       access: { apiCidrs: ["203.0.113.7/32"] },
       pools: [

@@ -26,6 +26,7 @@ describe("a stack file without problems", () => {
 describe("a stack file with mistakes of both kinds", () => {
   const mixed = {
     platform: "aws",
+    account: "111122223333",
     region: "us-east-1",
     release: 25.1,
     colour: "blue",

@@ -49,7 +49,7 @@ export const buildChecks = {
     const empty = emptyMachine(spec, pool);
     const short = shortages([empty], build).filter(
       // Ranks have their own check, and Docker counts no CPUs.
-      ({ resource }) => resource === "memory" || (resource === "cpu" && spec.platform !== "docker"),
+      ({ resource }) => resource === "memory" || (resource === "cpu" && spec.runsOn !== "host"),
     );
     if (short.length === 0) return [];
     const { row } = model.engine;
@@ -73,7 +73,7 @@ export const buildChecks = {
           ),
           shortNames(short),
           pool,
-          spec.platform === "docker" || key === "buildPool"
+          spec.runsOn === "host" || key === "buildPool"
             ? "Use"
             : "Serve from it and name a larger pool with the same GPU in buildPool, or use",
         ),
@@ -133,7 +133,7 @@ function noRoomToBuild(
 ): Remark {
   const what = model === null ? "the encoders are" : `${name} is`;
   const words = machineWords(spec, pool);
-  const isHost = spec.platform === "docker";
+  const isHost = spec.runsOn === "host";
   const ways = [
     isHost
       ? `Use a host with more ${shortNames(short)}`

@@ -1,4 +1,5 @@
 /** What only a stack in a cluster can get wrong: how pods find machines, and what they share. */
+import { clusterConfigOf } from "../aws/as-cluster.ts";
 import { isInStore } from "../engine/weights.ts";
 import { gpuResource } from "../kubernetes/gpu-resource.ts";
 import { unreadScaling } from "../kubernetes/unread-scaling.ts";
@@ -12,8 +13,9 @@ export const clusterChecks = {
   storeReachesMachines: stackCheck(
     ["engineStore", "pools.nodes", "pools.name", "models.pool", "models.buildPool", "encoders"],
     ({ config, spec }) => {
-      if (config.platform !== "kubernetes" || config.engineStore.existingClaim !== undefined) return [];
-      if (config.engineStore.accessMode === "ReadWriteMany") return [];
+      const store = clusterConfigOf(config)?.engineStore;
+      if (store === undefined || store.existingClaim !== undefined) return [];
+      if (store.accessMode === "ReadWriteMany") return [];
       const names = new Set([
         ...spec.models.flatMap(({ pool, buildPool }) => [pool, buildPool]),
         ...(spec.encoders === null ? [] : [spec.encoders.pool]),
@@ -42,7 +44,7 @@ export const clusterChecks = {
       "pools.machine",
     ],
     ({ config, spec }) => {
-      if (config.platform !== "kubernetes") return [];
+      if (spec.runsOn === "host") return [];
       const pools = spec.pools.filter(({ gpu }) => gpu !== null);
       return pools.flatMap((pool, index): readonly Remark[] => {
         const other = pools.slice(0, index).find((earlier) => couldMeet(config, pool, earlier));
@@ -85,8 +87,9 @@ export const clusterChecks = {
   copyHasEngine: modelCheck(
     ["models.copyEngine", "models.runtime", "models.name"],
     ({ serving, path }, { config }) => {
-      if (serving.runtime === "engine" || config.platform !== "kubernetes") return [];
-      if (!config.models.some(({ name, copyEngine }) => name === serving.name && copyEngine)) return [];
+      const models = clusterConfigOf(config)?.models;
+      if (serving.runtime === "engine" || models === undefined) return [];
+      if (!models.some(({ name, copyEngine }) => name === serving.name && copyEngine)) return [];
       return [
         {
           path: `${path}.copyEngine`,
@@ -98,7 +101,7 @@ export const clusterChecks = {
   ),
 
   stopNeedsPriorities: stackCheck(["engines", "priorityClasses"], ({ config }) => {
-    if (config.platform !== "kubernetes" || config.priorityClasses === "create") return [];
+    if ((clusterConfigOf(config)?.priorityClasses ?? "create") === "create") return [];
     if (config.engines.whenFull === "fail") return [];
     return [
       {
@@ -112,14 +115,15 @@ export const clusterChecks = {
 
   scalingIsRead: stackCheck(
     ["monitoring", "models.minReplicas", "models.replicas", "encoders", "gateway"],
-    ({ config }) =>
-      config.platform === "kubernetes"
-        ? unreadScaling(config).map((problem) => ({ severity: "warning", ...problem }))
-        : [],
+    ({ config }) => {
+      const cluster = clusterConfigOf(config);
+      if (cluster === null) return [];
+      return unreadScaling(cluster).map((problem) => ({ severity: "warning", ...problem }));
+    },
   ),
 
-  weightsReachPods: modelCheck(["models.weights"], ({ engine: { weights }, path, serving }, { config }) => {
-    if (config.platform !== "kubernetes") return [];
+  weightsReachPods: modelCheck(["models.weights"], ({ engine: { weights }, path, serving }, { spec }) => {
+    if (spec.runsOn === "host") return [];
     if (weights.kind === "folder" && !isInStore(weights.path)) {
       return [
         {
@@ -144,8 +148,7 @@ export const clusterChecks = {
 type Config = CheckedStack["config"];
 
 function rolloutOf(model: ModelSpec, config: Config) {
-  if (config.platform !== "kubernetes") return undefined;
-  return config.models.find(({ name }) => name === model.serving.name)?.rollout;
+  return clusterConfigOf(config)?.models.find(({ name }) => name === model.serving.name)?.rollout;
 }
 
 /** Whether pods of one pool could run on a machine of the other, and not do there: engines are made for one kind of GPU. */
@@ -157,7 +160,7 @@ function couldMeet(config: Config, a: PoolSpec, b: PoolSpec): boolean {
 }
 
 function accessOf(config: Config, { name, sharing }: PoolSpec) {
-  const pool = config.platform === "kubernetes" ? config.pools.find((one) => one.name === name) : undefined;
+  const pool = clusterConfigOf(config)?.pools.find((one) => one.name === name);
   return {
     nodeSelector: pool?.nodeSelector ?? {},
     resource: gpuResource(sharing, pool?.gpuResource ?? null),

@@ -15,7 +15,7 @@ export const encoderChecks = {
     const placed = encodersOf(spec);
     if (placed?.encoders.gpuIndices === undefined) return [];
     const { encoders, pool } = placed;
-    if (spec.platform !== "docker" || encoders.device === "cpu") {
+    if (spec.runsOn !== "host" || encoders.device === "cpu") {
       return [
         {
           path: "encoders.gpuIndices",

@@ -1,4 +1,5 @@
 /** What a check has to say, and which keys of the stack file decide it. */
+import type { AwsPoolConfig } from "../../config/aws-stacks.ts";
 import type { GpuStackConfig } from "../../config/config.ts";
 import type { HostConfig, PoolConfig } from "../../config/gpu-stacks.ts";
 import { type Problem, showValue } from "../../problems.ts";
@@ -13,7 +14,7 @@ type KeysOf<T> = T extends unknown ? keyof T & string : never;
  */
 export type Key =
   | `models.${KeysOf<GpuStackConfig["models"][number]>}`
-  | `pools.${KeysOf<PoolConfig> | KeysOf<HostConfig>}`
+  | `pools.${KeysOf<PoolConfig> | KeysOf<AwsPoolConfig> | KeysOf<HostConfig>}`
   | Exclude<KeysOf<GpuStackConfig>, "models" | "pools" | "host">;
 
 /** What a check looks at. */

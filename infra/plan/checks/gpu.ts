@@ -18,7 +18,7 @@ export const gpuChecks = {
       {
         ...placeOf(model, poolOf(model, spec), "pool", spec),
         reason: `TensorRT-LLM's support matrix does not list ${gpu.name} (${gpu.architecture}, compute capability ${gpu.computeCapability}).`,
-        fix: `Use ${spec.platform === "docker" ? "a host" : "machines"} with ${oneOf(rentableGpus())}, such as g5.4xlarge.`,
+        fix: `Use ${spec.runsOn === "host" ? "a host" : "machines"} with ${oneOf(rentableGpus())}, such as g5.4xlarge.`,
       },
     ];
   }),
@@ -102,7 +102,7 @@ export const gpuChecks = {
           fix:
             others.length === 0
               ? `${atMost(pool.machine.gpus)}; no instance type of the catalogue has ${ranks} GPUs.`
-              : `${atMost(pool.machine.gpus)}, or ${spec.platform === "docker" ? "a host that has" : "machines that have"} ${ranks}: ${oneOf(others)}.`,
+              : `${atMost(pool.machine.gpus)}, or ${spec.runsOn === "host" ? "a host that has" : "machines that have"} ${ranks}: ${oneOf(others)}.`,
         },
       ];
     },

@@ -35,7 +35,7 @@ export const poolChecks = {
     ["pools.capacity", "pools.instanceType", "pools.hourlyUsd"],
     ({ capacity, hourlyUsd, instanceType, path }, { spec }) => {
       if (capacity !== "owned" || instanceType === null || hourlyUsd !== undefined) return [];
-      const isHost = spec.platform === "docker";
+      const isHost = spec.runsOn === "host";
       return [
         {
           severity: "warning",
@@ -143,7 +143,7 @@ export const poolChecks = {
   }),
 
   hostHoldsServers: poolCheck(SERVER_KEYS, (pool, { spec }) => {
-    if (spec.platform !== "docker") return [];
+    if (spec.runsOn !== "host") return [];
     const has = machineResources(pool);
     const needed = sum(podsOf(spec, pool).map(({ memoryMiB }) => memoryMiB));
     if (needed <= has.memoryMiB) return [];

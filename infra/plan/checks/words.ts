@@ -32,9 +32,9 @@ interface MachineWords {
   readonly path: string;
 }
 
-export function machineWords({ platform }: Pick<GpuStackSpec, "platform">, pool: PoolSpec): MachineWords {
+export function machineWords({ runsOn }: Pick<GpuStackSpec, "runsOn">, pool: PoolSpec): MachineWords {
   const path = `${pool.path}.${pool.instanceType === null ? "machine" : "instanceType"}`;
-  return platform === "docker"
+  return runsOn === "host"
     ? { machine: "the host", pool: "the host", units: "containers", path }
     : { machine: `a machine of ${pool.name}`, pool: pool.name, units: "pods", path };
 }
@@ -51,7 +51,7 @@ export function placeOf(
   key: "pool" | "buildPool",
   spec: GpuStackSpec,
 ): Pick<Remark, "path" | "value"> {
-  return spec.platform === "docker"
+  return spec.runsOn === "host"
     ? { path: machineWords(spec, pool).path }
     : { path: `${model.path}.${key}`, value: showValue(pool.name) };
 }

@@ -46,7 +46,7 @@ function neededNodes(stack: GpuStackSpec, pool: PoolSpec): number {
   const usesCpu = encoders?.device === "cpu" && encoders.replicas > 0;
   if (pods.length === 0) return usesCpu ? 1 : 0;
   // A Docker host is one machine whose containers may share GPUs as they like.
-  if (stack.platform === "docker" || pool.gpu === null) return 1;
+  if (stack.runsOn === "host" || pool.gpu === null) return 1;
   return nodesForPods(pods, pool.machine.gpus * slotsPerGpu(pool.gpu, pool.sharing));
 }
 

@@ -58,7 +58,7 @@ export function placements(
   return stack.pools.flatMap((pool) => {
     const { gpu } = pool;
     if (gpu === null) return [];
-    if (stack.platform === "docker") return hostPlacements(stack, pool, gpu);
+    if (stack.runsOn === "host") return hostPlacements(stack, pool, gpu);
     if (pool.sharing.mode === "timeSlicing") return mixedPlacements(stack, pool, gpu, sizeGiB);
     const capacity = podCapacity(pool, gpu);
     return distinctTenants(stack, pool).map((tenant) => ({

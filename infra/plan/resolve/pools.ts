@@ -1,6 +1,6 @@
 /** Machines: pools of a cluster, or the one host of a Docker stack. */
 import type { GpuStackConfig } from "../../config/config.ts";
-import type { MachineConfig } from "../../config/gpu-stacks.ts";
+import type { MachineConfig } from "../../config/gpu-parts.ts";
 import { gpus } from "../catalogue/gpus.ts";
 import { machineTypes } from "../catalogue/machines.ts";
 import type { Gpu, MachineType } from "../catalogue/types.ts";
@@ -42,7 +42,12 @@ export function resolvePools(config: GpuStackConfig, report: Report): readonly P
     const machine = resolveMachine(pool, path, isRented, report);
     if (machine === null) return [];
     const { name, nodes, capacity, hourlyUsd, diskGiB } = pool;
-    const sharing = resolveSharing(pool.sharing, machine.gpu, path, report);
+    const sharing = resolveSharing(
+      "sharing" in pool ? pool.sharing : { mode: "none" },
+      machine.gpu,
+      path,
+      report,
+    );
     const prePullsImages = "prePullImages" in pool ? pool.prePullImages : undefined;
     return [{ name, ...machine, sharing, nodes, capacity, hourlyUsd, diskGiB, prePullsImages, path }];
   });

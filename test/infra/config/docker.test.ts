@@ -66,6 +66,7 @@ describe("tiers", () => {
       "one that the platform lacks",
       {
         platform: "aws",
+        account: "111122223333",
         tier: "cpu",
         region: "us-east-1",
         models: tiers.gpu.models,

@@ -254,6 +254,7 @@ test("a platform that can only be planned has its reason and the plan's differen
   const aws = (instanceType: string) =>
     stackFile({
       platform: "aws",
+      account: "111122223333",
       region: "us-east-1",
       access: { apiCidrs: ["203.0.113.7/32"] },
       engines: { whenFull: "stopServer" },

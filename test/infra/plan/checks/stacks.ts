@@ -19,6 +19,7 @@ export const clusterValues = {
 export const awsValues = {
   ...clusterValues,
   platform: "aws",
+  account: "111122223333",
   region: "us-east-1",
   access: { apiCidrs: ["203.0.113.7/32"] },
 };

@@ -84,6 +84,7 @@ export function stackOf(
 ): GpuStackSpec {
   return {
     platform: "aws",
+    runsOn: changes.platform === "docker" ? "host" : "cluster",
     region: "us-east-1",
     release: releases["25.07"],
     image: { base: "nvcr.io/nvidia/tritonserver:25.07-trtllm-python-py3", layout: "ngc" },

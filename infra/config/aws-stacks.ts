@@ -1,0 +1,243 @@
+/** `platform: aws`: what a stack says of the account, the network and the machines that it is to make. */
+import { z } from "zod";
+import { ADD_ON_CHOICES, CHART_NAMES } from "../plan/aws/charts.ts";
+import { DEFAULT_KUBERNETES_VERSION, KUBERNETES_VERSIONS } from "../plan/aws/kubernetes-versions.ts";
+import { formattedText, ipv4Cidr, secret } from "./common.ts";
+import { dockerDatabases } from "./databases.ts";
+import { gpuImages } from "./docker-host.ts";
+import { remoteGateway } from "./gateway.ts";
+import { clusterEncodersOrNone, engines, hostEncodersOrNone, hostModels, pool, shared } from "./gpu-parts.ts";
+import { clusterModels, gpuClusterParts } from "./kubernetes-cluster.ts";
+
+const region = formattedText(/^[a-z]{2}(-[a-z]+)+-\d$/, "must be an AWS region", "us-east-1");
+
+/** ARN of one service; partitions of China and GovCloud have other names. */
+const arn = (service: string, example: string) =>
+  formattedText(
+    new RegExp(`^arn:aws[a-z-]*:${service}:[a-z0-9-]*:\\d{12}:\\S+$`),
+    `must be an ARN of ${service}`,
+    example,
+  );
+
+const emailAddress = formattedText(
+  /^[^@\s]+@[^@\s]+\.[^@\s]+$/,
+  "must be an e-mail address",
+  "ops@example.org",
+);
+
+/** Identifiers of EC2: a prefix and 8 or 17 hexadecimal digits. */
+const id = (prefix: string) =>
+  formattedText(
+    new RegExp(`^${prefix}-([0-9a-f]{8}|[0-9a-f]{17})$`),
+    `must be an id that begins with ${prefix}-`,
+    `${prefix}-0123456789abcdef0`,
+  );
+
+/** The letter of a zone, after the region's name. */
+const zone = formattedText(/^[a-z]$/, "must be the letter of a zone", "a");
+
+const existingNetwork = z.strictObject({
+  vpcId: id("vpc"),
+  cidr: ipv4Cidr,
+  /** Subnets of machines, one a zone; they reach the internet by themselves. */
+  privateSubnets: z
+    .array(z.strictObject({ id: id("subnet"), zone }))
+    .min(1)
+    .max(3),
+  /** Of a public load balancer. */
+  publicSubnets: z
+    .array(z.strictObject({ id: id("subnet"), zone }))
+    .max(3)
+    .default([]),
+});
+
+const network = z
+  .strictObject({
+    /** Zones by their letter. Whether they offer the instance types is asked by `npm run preflight`. */
+    zones: z.array(zone).min(1).max(3).default(["a", "b"]),
+    /** Of the VPC that is made; a /16 to a /20. */
+    cidr: ipv4Cidr.default("10.64.0.0/16"),
+    /** `one` is cheaper and ends with its zone; `perZone` does not, and saves traffic between zones. */
+    nat: z.enum(["one", "perZone"]).default("one"),
+    /** Who connected to whom, into CloudWatch. */
+    flowLogs: z.boolean().default(true),
+    /** Networks that the VPC is connected to, by peering or VPN: preflight looks for overlaps. */
+    peeredCidrs: z.array(ipv4Cidr).max(20).default([]),
+    /** A VPC that is there, instead of one that is made. */
+    existing: existingNetwork.optional(),
+  })
+  .prefault({});
+
+const engineStore = z
+  .strictObject({
+    throughput: z.enum(["elastic", "provisioned"]).default("elastic"),
+    /** Only with `throughput: provisioned`. */
+    provisionedMiBPerSecond: z.int().min(1).max(3414).optional(),
+    /** What one reader gets. */
+    readMBPerSecond: z.int().min(1).max(100_000).default(500),
+    /** A file system that is there, and the security group of its mount targets, which lets the machines in. */
+    existing: z.strictObject({ fileSystemId: id("fs"), securityGroupId: id("sg") }).optional(),
+    /** Copies of AWS Backup, every day. */
+    backups: z.boolean().default(true),
+  })
+  .prefault({});
+
+const hub = z
+  .strictObject({
+    token: secret.optional(),
+    /** A secret of Secrets Manager whose value is the token. */
+    tokenSecretArn: arn(
+      "secretsmanager",
+      "arn:aws:secretsmanager:us-east-1:111122223333:secret:hub-token-AbCdEf",
+    ).optional(),
+  })
+  .prefault({});
+
+const certificateArn = arn(
+  "acm",
+  "arn:aws:acm:us-east-1:111122223333:certificate/12345678-1234-1234-1234-123456789012",
+);
+
+/** `internal`: a load balancer within the VPC. `public`: one that the internet reaches, with certificate and keys. */
+const gateway = remoteGateway.unwrap().extend({
+  exposure: z.enum(["internal", "public"]).default("internal"),
+  tls: z.strictObject({ certificateArn }).optional(),
+  /** Route 53 zone that gets the record of `hostname`; absent: the record is made elsewhere. */
+  zoneId: formattedText(
+    /^Z[A-Z0-9]{1,31}$/,
+    "must be the id of a hosted zone",
+    "Z0123456789ABCDEFGHIJ",
+  ).optional(),
+});
+
+/** Machines of the pool that run although no pod needs them: the next server starts without waiting for one. */
+const warm = z.int().min(0).max(100).default(0);
+
+const capacityReservationId = id("cr").optional();
+
+const clusterPool = pool.extend({
+  capacity: z.enum(["onDemand", "spot"]).default("onDemand"),
+  /** Keeps the images of servers and builds on every machine of the pool: starts are faster by their download. */
+  prePullImages: z.boolean().default(false),
+  /** Zones of the network that it uses, by letter; absent: all. Capacity of large GPUs is often in one of them. */
+  zones: z.array(zone).min(1).max(3).optional(),
+  capacityReservationId,
+  warm,
+});
+const clusterPools = z.array(clusterPool).max(32);
+
+const machinePool = pool
+  .omit({ sharing: true })
+  .extend({ capacity: z.enum(["onDemand", "spot"]).default("onDemand"), capacityReservationId });
+const machinePools = z.array(machinePool).max(32);
+
+/** Whether each of the four numbers is one is a check of the plan, which reports it beside others. */
+const apiCidr = formattedText(/^\d{1,3}(\.\d{1,3}){3}\/\d{1,2}$/, "must be a CIDR", "203.0.113.7/32");
+
+const access = z
+  .strictObject({
+    /** Who may reach the cluster's API and, for a public gateway, its endpoint. */
+    apiCidrs: z.array(apiCidr).max(40).default([]),
+    /** IAM roles or users that administer the cluster, besides the one that makes it. */
+    admins: z.array(arn("iam", "arn:aws:iam::111122223333:role/platform-team")).max(20).default([]),
+  })
+  .prefault({});
+
+const guard = z
+  .strictObject({
+    /** A mail at 80 % of it and where AWS forecasts more; absent: 1.2 times what the plan says. */
+    monthlyUsd: z.number().min(1).max(10_000_000).optional(),
+    /** Who gets it; none: no budget is made. */
+    emails: z.array(emailAddress).max(10).default([]),
+    /** For preview stacks: hours after which it may be destroyed; `npm run down` of a workflow does. */
+    ttlHours: z.int().min(1).max(8760).optional(),
+  })
+  .prefault({});
+
+const account = formattedText(
+  /^\d{12}$/,
+  "must be the twelve digits of an account, in quotes",
+  '"111122223333"',
+);
+
+const common = {
+  platform: z.literal("aws"),
+  ...shared,
+  /** No other account is touched, whatever credentials are there. */
+  account,
+  region,
+  network,
+  access,
+  engineStore,
+  hub,
+  images: gpuImages,
+  guard,
+  /** Stacks whose engine store and databases `down` leaves, and whose cluster no `down` deletes by accident. */
+  retain: z.array(z.string().min(1).max(100)).max(50).default([]),
+};
+
+const {
+  context: _context,
+  createNamespace: _createNamespace,
+  engineStore: _engineStore,
+  hub: _hub,
+  images: _images,
+  gateway: _gateway,
+  monitoring: _monitoring,
+  priorityClasses: _priorityClasses,
+  ...clusterParts
+} = gpuClusterParts;
+
+/** `compute: eks`: a cluster, and in it everything of `platform: kubernetes`. */
+export const eksStack = z.strictObject({
+  ...common,
+  compute: z.literal("eks").default("eks"),
+  ...clusterParts,
+  models: clusterModels.min(1),
+  encoders: clusterEncodersOrNone,
+  pools: clusterPools.min(1),
+  gateway: gateway
+    .extend({
+      /** Least number of gateways; `replicas` is the most then. Absent: `replicas` of them, always. */
+      minReplicas: z.int().min(1).max(100).optional(),
+    })
+    .prefault({}),
+  cluster: z
+    .strictObject({
+      version: z.enum(KUBERNETES_VERSIONS).default(DEFAULT_KUBERNETES_VERSION),
+      /** Logs of the control plane, and of who connected to whom. */
+      logRetentionDays: z.literal([1, 3, 5, 7, 14, 30, 60, 90, 180, 365]).default(30),
+      /** Charts that are installed; `none` of one means that what needs it is not made, or that it is there already. */
+      charts: z.partialRecord(z.enum(CHART_NAMES), z.enum(ADD_ON_CHOICES)).default({}),
+    })
+    .prefault({}),
+});
+
+/** `compute: ec2`: one machine that runs the containers of `platform: docker`. */
+export const ec2Stack = z.strictObject({
+  ...common,
+  compute: z.literal("ec2"),
+  models: hostModels.min(1),
+  encoders: hostEncodersOrNone,
+  // One machine often has one GPU: a new engine is built while the model is away, as by hand.
+  engines: engines("stopServer"),
+  pools: machinePools.min(1),
+  gateway: gateway.prefault({}),
+  ...dockerDatabases,
+});
+
+/** As in gpu-stacks.ts; the region is that of most price tables, and no finding that rests on it is shown. */
+const stoodIn = {
+  region: region.default("us-east-1"),
+  account: account.default("111122223333"),
+};
+export const awsRemainders = {
+  eks: eksStack.extend({ ...stoodIn, models: clusterModels.default([]), pools: clusterPools.default([]) }),
+  ec2: ec2Stack.extend({ ...stoodIn, models: hostModels.default([]), pools: machinePools.default([]) }),
+};
+
+/** A pool as a stack file has it. */
+export type AwsPoolConfig = Readonly<z.infer<typeof clusterPool>>;
+export type EksConfig = Readonly<z.infer<typeof eksStack>>;
+export type Ec2Config = Readonly<z.infer<typeof ec2Stack>>;
+export type AwsConfig = EksConfig | Ec2Config;

@@ -1,0 +1,33 @@
+/** What every part of a stack on AWS is told. */
+import type { AwsConfig } from "../../config/aws-stacks.ts";
+import type { AwsContext, Tags } from "./types.ts";
+
+/** The tag that costs are grouped by, and by which leftovers are found. */
+export const STACK_TAG = "engine-room:stack";
+
+export function awsContext(config: AwsConfig, stack: string): AwsContext {
+  return {
+    stack,
+    name: `engine-room-${stack}`,
+    account: config.account,
+    region: config.region,
+    partition: partitionOf(config.region),
+    isRetained: config.retain.includes(stack),
+    tags: awsTags(config, stack),
+  };
+}
+
+/** The one function that makes tags. */
+function awsTags({ guard: { ttlHours } }: AwsConfig, stack: string): Tags {
+  return {
+    "app.kubernetes.io/managed-by": "engine-room",
+    [STACK_TAG]: stack,
+    ...(ttlHours === undefined ? {} : { "engine-room:ttl-hours": String(ttlHours) }),
+  };
+}
+
+/** https://docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html */
+function partitionOf(region: string): string {
+  if (region.startsWith("cn-")) return "aws-cn";
+  return region.startsWith("us-gov-") ? "aws-us-gov" : "aws";
+}

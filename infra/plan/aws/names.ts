@@ -1,0 +1,19 @@
+/** Names that several parts of a stack on AWS agree on. */
+
+/** Of machines, by which pods find those of a pool. */
+export const POOL_LABEL = "engine-room/pool";
+
+/** PersistentVolume of the engine store's file system. */
+export const ENGINE_VOLUME = "engine-store";
+
+/** StorageClass of the databases' disks. */
+export const DATABASE_STORAGE_CLASS = "engine-room-gp3";
+
+/** Name of the release of kube-prometheus-stack, by whose label its Prometheus finds monitors and rules. */
+export const MONITORING_RELEASE = "kube-prometheus-stack";
+
+/** Where an EC2 instance has the engine store's file system. */
+export const STORE_FOLDER = "/srv/engine-room/store";
+
+/** In memory of an EC2 instance. */
+export const HUB_TOKEN_FILE = "/run/engine-room/secrets/hub-token";

@@ -1,0 +1,256 @@
+/**
+ * What a stack makes in an account, as data: the components of components/aws register it. Pure, as all of the plan; the
+ * words are those of AWS's own API. Ids that AWS gives are in none of it: components hand them to each other.
+ */
+import type { ContainerRole } from "../docker/types.ts";
+
+/** Sorted. */
+export type Tags = Readonly<Record<string, string>>;
+
+/** What every part of a stack on AWS needs to know of it. */
+export interface AwsContext {
+  /** Name of the stack. */
+  readonly stack: string;
+  /** `engine-room-<stack>`: what is named by the stack begins with it. */
+  readonly name: string;
+  readonly account: string;
+  readonly region: string;
+  /** `aws`, `aws-cn`, `aws-us-gov`. */
+  readonly partition: string;
+  /** Whether the stack file names the stack in `retain`: its data and its cluster are protected. */
+  readonly isRetained: boolean;
+  /** Of everything that takes tags; components add none of their own. */
+  readonly tags: Tags;
+}
+
+export interface SubnetPlan {
+  /** Letter after the region's name. */
+  readonly zone: string;
+  readonly cidr: string;
+}
+
+export type NetworkPlan =
+  | {
+      readonly kind: "create";
+      readonly cidr: string;
+      /** One a zone, in the order of the stack file. */
+      readonly privateSubnets: readonly SubnetPlan[];
+      readonly publicSubnets: readonly SubnetPlan[];
+      /** Zones that have a NAT gateway; the others use the first one's. */
+      readonly natZones: readonly string[];
+      /** Services with an interface endpoint: `ecr.api`, `ecr.dkr`, `sts`, `elasticfilesystem`, `logs`. */
+      readonly interfaceEndpoints: readonly string[];
+      /** null: nobody records who connects. */
+      readonly flowLogs: { readonly logGroup: string; readonly retentionDays: number } | null;
+      /** Tags by which EKS' load balancer controller finds subnets, besides the stack's. */
+      readonly publicSubnetTags: Tags;
+      readonly privateSubnetTags: Tags;
+    }
+  | {
+      readonly kind: "existing";
+      readonly vpcId: string;
+      readonly cidr: string;
+      readonly privateSubnets: readonly { readonly zone: string; readonly id: string }[];
+      readonly publicSubnets: readonly { readonly zone: string; readonly id: string }[];
+    };
+
+/** One statement of an IAM policy. `resources` may refer to what is known only when it is made by its name in {@link PolicyPlan.inputs}. */
+export interface Statement {
+  readonly sid: string;
+  readonly effect: "Allow" | "Deny";
+  readonly actions: readonly string[];
+  /** ARNs, with `${name}` for an input. */
+  readonly resources: readonly string[];
+  readonly conditions?: Readonly<Record<string, Readonly<Record<string, string | readonly string[]>>>>;
+  /** Why the workload needs it: docs/aws.md and the tests have it. */
+  readonly why: string;
+}
+
+/** A role, and who may take it. */
+export interface RolePlan {
+  /** After the stack's name: `cluster`, `node`, `efs-csi`. */
+  readonly subject: string;
+  /** `pods.eks.amazonaws.com`, `eks.amazonaws.com`, `ec2.amazonaws.com`, … */
+  readonly service: string;
+  /** ARNs of AWS's own policies. */
+  readonly managedPolicies: readonly string[];
+  readonly statements: readonly Statement[];
+  /** The one ServiceAccount whose pods take it; null: no pod does. */
+  readonly serviceAccount: { readonly namespace: string; readonly name: string } | null;
+}
+
+export interface FileSystemPlan {
+  readonly kind: "create" | "existing";
+  /** null where it is made. */
+  readonly fileSystemId: string | null;
+  /** Security group of the mount targets of one that is there. */
+  readonly securityGroupId: string | null;
+  readonly throughput:
+    | { readonly mode: "elastic" }
+    | { readonly mode: "provisioned"; readonly mibps: number };
+  readonly hasBackups: boolean;
+  /** Of the access point: user and group of builders and servers. */
+  readonly userId: number;
+  /** Folder of the access point. */
+  readonly path: string;
+  readonly isProtected: boolean;
+}
+
+export interface RepositoryPlan {
+  /** `engine-room-<stack>/services`. */
+  readonly name: string;
+  readonly image: string;
+  /** Images that are kept, the newest. */
+  readonly keptImages: number;
+}
+
+export interface AddOnPlan {
+  /** As EKS names it: `vpc-cni`. */
+  readonly name: string;
+  readonly version: string;
+  /** JSON text that EKS hands to it; null: its defaults. */
+  readonly configuration: Readonly<Record<string, unknown>> | null;
+  /** Its role by pod identity; null: it needs none. */
+  readonly role: RolePlan | null;
+  /** Whether it must be there before the first machine joins. */
+  readonly isBeforeNodes: boolean;
+}
+
+export interface ChartPlan {
+  readonly name: string;
+  readonly chart: string;
+  readonly version: string;
+  readonly repository: string;
+  readonly namespace: string;
+  /** Values; `${clusterName}`, `${vpcId}` stand for what is known later. */
+  readonly values: Readonly<Record<string, unknown>>;
+  readonly role: RolePlan | null;
+  /** Charts that must be there before. */
+  readonly after: readonly string[];
+}
+
+export interface NodePoolPlan {
+  /** Pool of the stack file, or `system`. */
+  readonly name: string;
+  readonly instanceTypes: readonly string[];
+  readonly amiType: "AL2023_x86_64_NVIDIA" | "AL2023_x86_64_STANDARD";
+  readonly capacityType: "ON_DEMAND" | "SPOT";
+  readonly min: number;
+  readonly max: number;
+  /** Only for the first creation: the autoscaler owns it afterwards. */
+  readonly desired: number;
+  /** Zones by letter. */
+  readonly zones: readonly string[];
+  readonly labels: Readonly<Record<string, string>>;
+  readonly taints: readonly {
+    readonly key: string;
+    readonly value: string;
+    readonly effect: "NO_SCHEDULE" | "PREFER_NO_SCHEDULE" | "NO_EXECUTE";
+  }[];
+  readonly rootDiskGiB: number;
+  /** MIME document of nodeadm, without base64. */
+  readonly userData: string;
+  readonly capacityReservationId: string | null;
+  /** Of the Auto Scaling group, by which the autoscaler knows what a machine of an empty pool would have. */
+  readonly scalingTags: Tags;
+}
+
+export interface ClusterPlan {
+  readonly version: string;
+  readonly publicCidrs: readonly string[];
+  /** ARNs of principals that administer it. */
+  readonly admins: readonly string[];
+  readonly logRetentionDays: number;
+  readonly role: RolePlan;
+  readonly nodeRole: RolePlan;
+  readonly addOns: readonly AddOnPlan[];
+  readonly charts: readonly ChartPlan[];
+  readonly pools: readonly NodePoolPlan[];
+  /** Roles of the stack's own pods. */
+  readonly podRoles: readonly RolePlan[];
+}
+
+/** The door for clients: a load balancer, with what it hands requests to. */
+export interface EdgePlan {
+  readonly isPublic: boolean;
+  /** Who may connect: networks. */
+  readonly cidrs: readonly string[];
+  readonly hostname: string | null;
+  readonly zoneId: string | null;
+  /** null: HTTP, only where it is internal. */
+  readonly certificateArn: string | null;
+  /** Of the gateway's pods or container. */
+  readonly targetPort: number;
+  readonly targetType: "ip" | "instance";
+  readonly healthPath: string;
+  /** Longest answer. */
+  readonly idleTimeoutSeconds: number;
+  readonly drainSeconds: number;
+}
+
+export interface GuardPlan {
+  /** null: nobody is told. */
+  readonly budget: {
+    readonly monthlyUsd: number;
+    readonly emails: readonly string[];
+    /** `user:engine-room:stack$dev`. */
+    readonly tagFilter: string;
+  } | null;
+}
+
+/** A unit of systemd, with the files that it needs. */
+export interface UnitPlan {
+  /** `engine-room-gateway.service`. */
+  readonly name: string;
+  readonly role: ContainerRole | "setup";
+  readonly text: string;
+  /** By absolute path on the instance, with their mode as text: `0644`. */
+  readonly files: Readonly<Record<string, { readonly text: string; readonly mode: string }>>;
+}
+
+/** A command that runs on the instance through Systems Manager, and that `up` waits for. */
+export interface InstanceTaskPlan {
+  /** `build-gpt2-medium-0123456789ab`, `services`. */
+  readonly name: string;
+  readonly units: readonly UnitPlan[];
+  /** Shell text of the association: idempotent, ends with exit code 0 when what it starts has ended or answers. */
+  readonly script: string;
+  readonly timeoutSeconds: number;
+  /** Tasks before it. */
+  readonly after: readonly string[];
+}
+
+export interface InstancePlan {
+  readonly instanceType: string;
+  readonly zone: string;
+  /** SSM public parameter of the deep-learning AMI. */
+  readonly amiParameter: string;
+  readonly rootDiskGiB: number;
+  readonly isSpot: boolean;
+  readonly capacityReservationId: string | null;
+  /** Under 16 KiB. */
+  readonly userData: string;
+  readonly role: RolePlan;
+  readonly tasks: readonly InstanceTaskPlan[];
+  /** Names of secrets of the stack file that Secrets Manager gets for it. */
+  readonly secrets: readonly { readonly name: string; readonly file: string; readonly arn: string | null }[];
+}
+
+interface AwsParts {
+  readonly context: AwsContext;
+  readonly network: NetworkPlan;
+  readonly fileSystem: FileSystemPlan;
+  /** None where images come from a registry of the stack file. */
+  readonly repositories: readonly RepositoryPlan[];
+  readonly edge: EdgePlan;
+  readonly guard: GuardPlan;
+}
+export interface EksStack extends AwsParts {
+  readonly compute: "eks";
+  readonly cluster: ClusterPlan;
+}
+export interface Ec2Stack extends AwsParts {
+  readonly compute: "ec2";
+  readonly instance: InstancePlan;
+}
+export type AwsStack = EksStack | Ec2Stack;
