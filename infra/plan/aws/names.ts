@@ -3,6 +3,9 @@
 /** Of machines, by which pods find those of a pool. */
 export const POOL_LABEL = "engine-room/pool";
 
+/** ServiceAccount of engine builds, where they read a secret of Secrets Manager. */
+export const BUILD_SERVICE_ACCOUNT = "engine-build";
+
 /** PersistentVolume of the engine store's file system. */
 export const ENGINE_VOLUME = "engine-store";
 

@@ -74,6 +74,7 @@ export function kubernetesStack(
     ingress: gatewayIngress(stack, plan),
     route: gatewayRoute(stack, plan),
     secrets: keys === null ? [] : [keys],
+    secretProviders: cluster.secretProviders.map((one) => ({ ...one, labels: objectLabels(stack) })),
     edges: networkEdges(plan),
     autoscalers: owners,
     monitoring: monitoringPlan({
@@ -120,9 +121,9 @@ const POD_SECURITY: Readonly<Record<string, string>> = Object.fromEntries(
 
 function namespacePlan(
   stack: string,
-  { name, isCreated }: ClusterPlan["cluster"]["namespace"],
+  { name, isCreated, labels }: ClusterPlan["cluster"]["namespace"],
 ): NamespacePlan {
-  return { name, isCreated, labels: { ...objectLabels(stack), ...POD_SECURITY } };
+  return { name, isCreated, labels: { ...objectLabels(stack), ...POD_SECURITY, ...labels } };
 }
 
 function imageNamed(name: ImageName, images: readonly ClusterImage[]): ClusterImage {
