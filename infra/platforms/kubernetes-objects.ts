@@ -38,9 +38,10 @@ export interface MadeCluster {
   readonly after: readonly pulumi.Resource[];
 }
 
-/** What others connect to. */
+/** What others connect to, and by which provider. */
 export interface DeployedCluster {
   readonly gateway: Gateway;
+  readonly provider: Provider;
 }
 
 const BUILDS = { engine: EngineBuild, encoders: EncoderBuild } as const satisfies Record<
@@ -143,7 +144,7 @@ export function deployCluster(
       { plan, namespace, after: [found(deployments, plan.deployment)] },
       opts,
     );
-  return { gateway };
+  return { gateway, provider: cluster };
 }
 
 /**
@@ -182,8 +183,13 @@ function storeOf(
   return claim === undefined ? [] : [claim];
 }
 
+/** Values of the stack file that pods are given. */
+export function secretNames(stack: KubernetesStack): readonly SecretName[] {
+  return secretReferences(stack).flatMap(({ from }) => (from === null ? [] : [from]));
+}
+
 /** Secrets that pods name. */
-export function secretReferences(stack: KubernetesStack): readonly SecretReference[] {
+function secretReferences(stack: KubernetesStack): readonly SecretReference[] {
   return podsOf(stack).flatMap(({ secretFiles }) => Object.values(secretFiles));
 }
 

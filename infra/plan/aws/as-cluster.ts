@@ -10,13 +10,11 @@ import {
   DATABASE_STORAGE_CLASS,
   ENGINE_VOLUME,
   MONITORING_RELEASE,
+  NOMINAL_STORE_GIB,
   POOL_LABEL,
 } from "./names.ts";
 
 type ClusterConfig = Extract<GpuStackConfig, { platform: "kubernetes" }>;
-
-/** Of the claim of the engine store: Kubernetes wants a size, and EFS has none. */
-const NOMINAL_STORE_GIB = 1024;
 
 /** As the last part of the path at which builds find their token. */
 const TOKEN_FILE = "value";
