@@ -12,7 +12,7 @@ import { ImagePrePull } from "../../components/kubernetes/image-pre-pull.ts";
 import { Monitoring } from "../../components/kubernetes/monitoring.ts";
 import { Namespace } from "../../components/kubernetes/namespace.ts";
 import { NetworkPolicies } from "../../components/kubernetes/network-policies.ts";
-import type { PodPlacementArgs } from "../../components/kubernetes/pod-args.ts";
+import type { WorkloadArgs } from "../../components/kubernetes/pod-args.ts";
 import { PriorityClasses } from "../../components/kubernetes/priority-classes.ts";
 import { Secrets } from "../../components/kubernetes/secrets.ts";
 import { TritonServer } from "../../components/kubernetes/triton-server.ts";
@@ -53,7 +53,7 @@ export function deployCluster(stack: KubernetesStack, { secrets: values }: Clust
     },
     opts,
   );
-  const placed: PodPlacementArgs & { readonly namespace: pulumi.Input<string> } = {
+  const placed: Omit<WorkloadArgs, "after"> = {
     images: stack.images,
     imagePullSecrets: stack.imagePullSecrets,
     secretUids: secrets.uids,
