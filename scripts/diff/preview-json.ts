@@ -4,6 +4,7 @@ import { jsonDigest } from "../../infra/plan/canonical-json.ts";
 import { UserError } from "../errors.ts";
 import { isSecret, leafDifferences, propertyPath } from "../program/changes.ts";
 import { secretMark, UNKNOWN_PLACEHOLDER, UNKNOWN_VALUE, withoutMarks } from "../program/marks.ts";
+import { urnParts } from "../program/urns.ts";
 import { type GraphChanges, shownValue, sortedChanges } from "./graph-changes.ts";
 import { replacementRow } from "./replacements/property-effects.ts";
 import { resourceLabel } from "./resource-label.ts";
@@ -93,7 +94,7 @@ function changeOf(urn: string, steps: readonly Step[]): ResourceChange {
     inputsOf(kind === "delete" ? undefined : after),
   ];
   const type = (after ?? before)?.type ?? "";
-  const name = urn.split("::").slice(3).join("::");
+  const { name } = urnParts(urn);
   const reasons = steps.find(({ replaceReasons }) => replaceReasons)?.replaceReasons ?? [];
   const detailed = steps.find(({ detailedDiff }) => detailedDiff)?.detailedDiff ?? {};
   return {
