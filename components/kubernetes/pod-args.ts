@@ -28,6 +28,13 @@ export interface PodPlacementArgs {
   readonly secretUids: Readonly<Partial<Record<SecretName, pulumi.Input<string>>>>;
 }
 
+/** Of whatever runs planned pods. */
+export interface WorkloadArgs extends PodPlacementArgs {
+  readonly namespace: pulumi.Input<string>;
+  /** What must be there before its pods start: claims, builds that have ended, Secrets, classes, policies. */
+  readonly after: readonly pulumi.Resource[];
+}
+
 /** Template of the pods of a Deployment, a StatefulSet or a Job. */
 export function podTemplate(
   pod: PodPlan,

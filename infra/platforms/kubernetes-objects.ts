@@ -12,7 +12,7 @@ import { ImagePrePull } from "../../components/kubernetes/image-pre-pull.ts";
 import { Monitoring } from "../../components/kubernetes/monitoring.ts";
 import { Namespace } from "../../components/kubernetes/namespace.ts";
 import { NetworkPolicies } from "../../components/kubernetes/network-policies.ts";
-import type { PodPlacementArgs } from "../../components/kubernetes/pod-args.ts";
+import type { WorkloadArgs } from "../../components/kubernetes/pod-args.ts";
 import { PriorityClasses } from "../../components/kubernetes/priority-classes.ts";
 import { SecretProvider } from "../../components/kubernetes/secret-provider.ts";
 import { Secrets } from "../../components/kubernetes/secrets.ts";
@@ -81,7 +81,7 @@ export function deployCluster(
     },
     opts,
   );
-  const placed: PodPlacementArgs & { readonly namespace: pulumi.Input<string> } = {
+  const placed: Omit<WorkloadArgs, "after"> = {
     images: stack.images,
     imagePullSecrets: stack.imagePullSecrets,
     secretUids: secrets.uids,

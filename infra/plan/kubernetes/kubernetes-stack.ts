@@ -1,7 +1,7 @@
 /** What a cluster runs of a plan. */
 import { ConfigError } from "../../problems.ts";
-import type { ImageName } from "../docker/types.ts";
 import type { ClusterGpuPlan } from "../gpu-stack.ts";
+import { imageNamed } from "../image-named.ts";
 import { autoscalers, withoutOwnedReplicas } from "./autoscaling.ts";
 import { builds } from "./builds.ts";
 import type { ClusterPlan } from "./cluster-plan.ts";
@@ -124,13 +124,6 @@ function namespacePlan(
   { name, isCreated, labels }: ClusterPlan["cluster"]["namespace"],
 ): NamespacePlan {
   return { name, isCreated, labels: { ...objectLabels(stack), ...POD_SECURITY, ...labels } };
-}
-
-function imageNamed(name: ImageName, images: readonly ClusterImage[]): ClusterImage {
-  const image = images.find((one) => one.name === name);
-  if (image === undefined)
-    throw new Error(`The stack runs the image ${name}, and none of that name was given.`);
-  return image;
 }
 
 /** Value of a label: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/ */
