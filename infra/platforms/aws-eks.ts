@@ -22,10 +22,10 @@ import type { EksPlan } from "../plan/gpu-stack.ts";
 import { kubernetesStack } from "../plan/kubernetes/kubernetes-stack.ts";
 import { SECRET_PATHS } from "../plan/kubernetes/pod-types.ts";
 import type { KubernetesStack } from "../plan/kubernetes/types.ts";
-import { ConfigError } from "../problems.ts";
 import { awsProvider, deployAccount, deployFileSystem } from "./aws-account.ts";
 import { deployCluster, type MadeCluster, secretNames } from "./kubernetes-objects.ts";
 import { secretValues } from "./secret-values.ts";
+import { refuseUnpulled } from "./unpulled-images.ts";
 
 /**
  * Registers the resources of a stack on EKS.
@@ -34,8 +34,7 @@ import { secretValues } from "./secret-values.ts";
  */
 export function deployEks(plan: EksPlan): DeployedStack {
   const { images, problems } = planClusterImages(plan);
-  if (problems.length > 0 && !pulumi.runtime.isDryRun()) throw new ConfigError(problems);
-  for (const { reason, fix } of problems) void pulumi.log.warn(`${reason} ${fix}`);
+  refuseUnpulled(problems);
   const name = pulumi.getStack();
   const aws = eksStack(plan, name);
   const objects = kubernetesStack(plan, { stack: name, images });
