@@ -48,6 +48,14 @@ const oneMachine = (machine: Values) => ({
   machine: { gpu: "L4", ...machine },
   nodes: { min: 1, max: 1 },
 });
+/** One machine of AWS, with one model that differs. */
+const onEc2 = (model: Values, rest: Values = {}) => ({
+  ...awsValues,
+  compute: "ec2",
+  models: [{ ...awsValues.models[0], ...model }],
+  pools: [{ name: "gpu", instanceType: "g5.12xlarge" }],
+  ...rest,
+});
 const llava = { name: "llava", model: "llava-1.5-7b" };
 const onL40S = { host: { instanceType: "g6e.4xlarge" } };
 
@@ -125,6 +133,12 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     fails: { ...awsValues, compute: "ec2" },
     passes: { ...awsValues, compute: "ec2", pools: [{ name: "gpu", instanceType: "g5.12xlarge" }] },
     says: /2/,
+  },
+  ec2HasNoWeightsInBuckets: {
+    path: "models[0].weights",
+    fails: onEc2({ weights: { from: "s3", uri: "s3://bucket/gpt2", revision: "1" } }),
+    passes: onEc2({}),
+    says: /no credentials of AWS/,
   },
   regionIsPriced: {
     severity: "warning",
@@ -686,7 +700,7 @@ export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp
     /fixed tag/,
   ],
   ["imageOfRelease", "image.base", { ...dockerValues, image: { base: "example.org/triton:v3" } }, /0\.20\.0/],
-  ["ec2IsOneMachine", "pools", { ...twoPools({}, {}), ...aws(), compute: "ec2" }, /one machine/],
+  ["ec2IsOneMachine", "pools", onEc2({}, { pools: twoPools({}, {}).pools }), /one machine/],
   [
     "customFlavoursTakeInput",
     "catalogue.models.own.flavours",
@@ -861,6 +875,9 @@ export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp
     withGateway({ tls: { certificateArn: "arn:aws:acm" } }),
     /kubernetes/,
   ],
+  ["hostsHaveNoReplicas", "models[0].replicas", onEc2({ replicas: 2 }), /2 servers/],
+  ["hostsHaveNoReplicas", "gateway.replicas", onEc2({}, { gateway: { replicas: 2 } }), /2 servers/],
+  ["hostsHaveFilesInTheImage", "release", onEc2({}, { release: "24.12" }), /24\.12/],
   ["hostsHaveNoReplicas", "encoders.replicas", { ...dockerValues, encoders: { replicas: 2 } }, /2 servers/],
   [
     "apiCidrsAreNarrow",
@@ -876,7 +893,7 @@ export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp
   ],
 ];
 
-function aws() {
+function _aws() {
   const { platform, region, access } = awsValues;
   return { platform, region, access };
 }
