@@ -52,7 +52,7 @@ export function deployEks(plan: EksPlan): DeployedStack {
   const { endpoints, ...outputs } = clusterOutputs(plan, objects);
   return {
     ...outputs,
-    endpoints: edge === null ? endpoints : { ...endpoints, gateway: edge.url },
+    endpoints: edge === null ? endpoints : pulumi.output({ ...endpoints, gateway: edge.url }),
     engineStore: pulumi.interpolate`${machines.store.fileSystemId} by ${outputs.engineStore}`,
   };
 }
@@ -151,7 +151,7 @@ function deployEdge(
   return new Edge(
     "edge",
     {
-      ...{ context, plan, vpcId: network.vpcId, cidr: network.cidr },
+      ...{ context, plan, vpcId: network.vpcId },
       subnets: plan.isPublic ? network.publicSubnets : network.privateSubnets,
       target: { securityGroupId },
     },
@@ -177,7 +177,6 @@ function bindGateway(gateway: Gateway, { edge, objects, network, provider }: Gat
       ...{ labels, namespace: namespace.name, vpcId: network.vpcId },
       service: { name: plan.service.name, port },
       targetGroupArn: edge.targetGroupArn,
-      securityGroupId: edge.securityGroupId,
     },
     { providers: { kubernetes: provider }, dependsOn: [gateway.service] },
   );
