@@ -22,8 +22,11 @@ const BUNDLED_PACKAGES = /^(zod|@engine-room\/[^/]+)(\/|$)/;
 const INPUTS_FILE = "inputs.json";
 
 /** A process loads parts of its bundle when it needs them, so the bundle of an older process stays for a while. */
-const KEPT_BUNDLES = 4;
+const KEPT_BUNDLES = 3;
 const KEPT_UNUSED_MS = 3_600_000;
+
+/** What the system says where nothing can be written. */
+const NO_PLACE = ["EACCES", "EPERM", "EROFS", "ENOSPC", "EDQUOT"];
 
 /**
  * The bundle of the sources as they are now, made where there is none.
@@ -35,21 +38,12 @@ const KEPT_UNUSED_MS = 3_600_000;
  */
 export async function currentBundle(root, entryPoints) {
   const project = { root, entryPoints, cache: join(root, "node_modules", ".cache", "engine-room") };
-  let folder;
   try {
     mkdirSync(project.cache, { recursive: true });
-    const found = findBundle(project);
-    if (found !== null) return found;
-    folder = mkdtempSync(join(project.cache, ".new-"));
+    return findBundle(project) ?? (await makeBundle(project));
   } catch (error) {
-    if (["EACCES", "EPERM", "EROFS", "ENOSPC", "EDQUOT"].includes(error.code)) return null;
+    if (NO_PLACE.includes(error.code)) return null;
     throw error;
-  }
-  try {
-    return await makeBundle(project, folder);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-    removeOld(project.cache);
   }
 }
 
@@ -60,8 +54,8 @@ function findBundle(project) {
       const contents = inputs.map((input) => [input, readFileSync(join(project.root, input))]);
       if (contentHash(project, contents) !== name) continue;
     } catch (error) {
-      // An input is gone, or the bundle is: somebody else has removed it.
-      if (error.code === "ENOENT") continue;
+      // An input is gone, or the bundle is: somebody else has removed it. Or the machine went off while it was written.
+      if (error.code === "ENOENT" || error instanceof SyntaxError) continue;
       throw error;
     }
     markUsed(path);
@@ -70,22 +64,31 @@ function findBundle(project) {
   return null;
 }
 
-/** @param folder - Empty, beside the bundles. */
-async function makeBundle(project, folder) {
-  const { outputs, inputs } = await build(project, folder);
-  for (const { path, contents } of outputs) {
-    mkdirSync(dirname(path), { recursive: true });
-    writeFileSync(path, contents);
+async function makeBundle(project) {
+  removeOld(project.cache);
+  const folder = mkdtempSync(join(project.cache, ".new-"));
+  try {
+    const { outputs, inputs } = await build(project, folder);
+    for (const { path, contents } of outputs) {
+      mkdirSync(dirname(path), { recursive: true });
+      writeFileSync(path, contents);
+    }
+    writeFileSync(join(folder, INPUTS_FILE), JSON.stringify(inputs.map(([input]) => input)));
+    const bundle = join(project.cache, contentHash(project, inputs));
+    putInPlace(folder, bundle);
+    return bundle;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
   }
-  writeFileSync(join(folder, INPUTS_FILE), JSON.stringify(inputs.map(([input]) => input)));
-  const bundle = join(project.cache, contentHash(project, inputs));
+}
+
+function putInPlace(folder, bundle) {
   try {
     renameSync(folder, bundle);
   } catch (error) {
     // Another process was quicker with the same.
     if (error.code !== "ENOTEMPTY" && error.code !== "EEXIST") throw error;
   }
-  return bundle;
 }
 
 /** Output files below `folder`, and all that was read for them, by path relative to the project, with its content. */
@@ -204,7 +207,7 @@ function markUsed(bundle) {
     utimesSync(bundle, now, now);
   } catch (error) {
     // A cache that only others may write to, whose bundles are theirs to remove.
-    if (!["EACCES", "EPERM", "EROFS"].includes(error.code)) throw error;
+    if (!NO_PLACE.includes(error.code)) throw error;
   }
 }
 

@@ -101,18 +101,22 @@ describe("which bundle is loaded", () => {
     expect(bundles()).toEqual([expect.stringMatching(/^[0-9a-f]{32}$/)]);
   });
 
-  test("old ones go when one is made, but for the newest and those used within the hour", async () => {
+  test("old ones go when one is made, but for the newest three and those used within the hour", async () => {
+    const others = () => bundles().filter((name) => !/^[0-9a-f]{32}$/.test(name));
     const hoursAgo = (name: string, hours: number) => {
       mkdirSync(join(cache, name), { recursive: true });
       const then = Date.now() / 1000 - hours * 3600;
       utimesSync(join(cache, name), then, then);
     };
-    for (const [index, hours] of [0.1, 0.2, 0.3, 0.4, 2, 3].entries()) hoursAgo(`0${index}`, hours);
+    for (const [index, hours] of [2, 3, 4, 5].entries()) hoursAgo(`0${index}`, hours);
     hoursAgo(".new-killed", 2);
     hoursAgo(".new-at-work", 0.1);
     await run();
-    const kept = bundles().filter((name) => !/^[0-9a-f]{32}$/.test(name));
-    expect(kept).toEqual([".new-at-work", "00", "01", "02", "03"]);
+    expect(others()).toEqual([".new-at-work", "00", "01", "02"]);
+    for (const name of ["03", "04", "05"]) hoursAgo(name, 0.5);
+    write(ENTRY, "export const another = 1;\n");
+    await run();
+    expect(others()).toEqual([".new-at-work", "03", "04", "05"]);
   });
 });
 
