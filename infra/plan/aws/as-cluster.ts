@@ -4,7 +4,7 @@ import type { GpuStackConfig } from "../../config/config.ts";
 import { type Cluster, kubernetesCluster } from "../kubernetes/cluster.ts";
 import { withoutAccount } from "./account-keys.ts";
 import { isInstalled } from "./charts.ts";
-import { ownRegistry } from "./context.ts";
+import { pulledFrom } from "./context.ts";
 import {
   BUILD_SERVICE_ACCOUNT,
   DATABASE_STORAGE_CLASS,
@@ -81,7 +81,7 @@ export function eksAsCluster(config: EksConfig): ClusterConfig {
       readMBPerSecond: engineStore.readMBPerSecond,
     },
     hub: { token: hub.token },
-    images: { ...config.images, registry: config.images.registry ?? ownRegistry(config), pullSecrets: [] },
+    images: { ...pulledFrom(config), pullSecrets: [] },
     // A load balancer of the stack stands before it, which ends TLS.
     gateway: { ...door, exposure: "internal" },
   };
