@@ -34,7 +34,7 @@ interface PreviewFigures {
   readonly millisecondsPerFurtherModel: number;
 }
 
-export interface ModelPreviewFigures {
+interface ModelPreviewFigures {
   readonly models: number;
   readonly rounds: number;
   readonly wall: PreviewFigures;

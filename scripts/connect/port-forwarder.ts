@@ -2,8 +2,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { lastLine } from "../cluster/kubectl.ts";
 import { UserError } from "../errors.ts";
+import { lastLine } from "../preflight/host-probe.ts";
 import type { ForwardCommand } from "./cluster-forwards.ts";
 
 /** A pod that can't be reached at first is an error after this; a machine that is logging in takes seconds. */
@@ -16,7 +16,7 @@ const STOP_SECONDS = 5;
 /** The words of a kubectl whose pod is gone; older ones go on listening then. */
 const LOST = /lost connection to pod|error forwarding port/i;
 
-export interface PortForwarder {
+interface PortForwarder {
   /** Ends all of them. */
   stop(): Promise<void>;
 }

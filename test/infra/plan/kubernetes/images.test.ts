@@ -17,18 +17,31 @@ const services = locked("services", `r.example.org/services@sha256:${SHA256}`);
 
 describe("images of a cluster", () => {
   test("are pulled by the digests of the lock file", () => {
-    expect(clusterImages([services], triton, null)).toEqual({
+    expect(clusterImages([services], { triton, registry: null, isMirror: false })).toEqual({
       images: [{ name: "services", reference: `r.example.org/services@sha256:${SHA256}` }],
       problems: [],
     });
   });
 
-  test("that were never pushed are one problem, and stand under the tag that a push gives them", () => {
-    const { images, problems } = clusterImages(
-      [services, missing("trtllm"), missing("encoders")],
+  test("are pulled from a registry that has copies of them, but for those of others", () => {
+    const mongo = locked("mongo", `docker.io/library/mongo@sha256:${SHA256}`);
+    const { images } = clusterImages([services, mongo], {
       triton,
-      "r.example.org/room",
-    );
+      registry: "own.example.org/room",
+      isMirror: true,
+    });
+    expect(images.map(({ reference }) => reference)).toEqual([
+      `own.example.org/room/services@sha256:${SHA256}`,
+      `docker.io/library/mongo@sha256:${SHA256}`,
+    ]);
+  });
+
+  test("that were never pushed are one problem, and stand under the tag that a push gives them", () => {
+    const { images, problems } = clusterImages([services, missing("trtllm"), missing("encoders")], {
+      triton,
+      registry: "r.example.org/room",
+      isMirror: false,
+    });
     expect(images.map(({ reference }) => reference).slice(1)).toEqual([
       "r.example.org/room/trtllm:25.07-abcdef012345",
       "r.example.org/room/encoders:25.07-abcdef012345",
@@ -44,18 +57,18 @@ describe("images of a cluster", () => {
   });
 
   test("need a registry before they can be pushed", () => {
-    const { problems } = clusterImages([missing("services")], triton, null);
+    const { problems } = clusterImages([missing("services")], { triton, registry: null, isMirror: false });
     expect(problems).toMatchObject([
       { path: "images.registry", fix: expect.stringMatching(/^Name a registry/) },
     ]);
   });
 
   test("of others count as missing while only their tag is known", () => {
-    const { images, problems } = clusterImages(
-      [locked("mongo", "docker.io/library/mongo:8.0.26")],
+    const { images, problems } = clusterImages([locked("mongo", "docker.io/library/mongo:8.0.26")], {
       triton,
-      null,
-    );
+      registry: null,
+      isMirror: false,
+    });
     expect(images).toEqual([{ name: "mongo", reference: "docker.io/library/mongo:8.0.26" }]);
     expect(problems).toMatchObject([{ path: "(images.lock.json)" }]);
   });
