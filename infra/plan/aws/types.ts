@@ -3,6 +3,7 @@
  * words are those of AWS's own API. Ids that AWS gives are in none of it: components hand them to each other.
  */
 import type { ContainerRole } from "../docker/types.ts";
+import type { ChartName } from "./charts.ts";
 
 /** Sorted. */
 export type Tags = Readonly<Record<string, string>>;
@@ -123,16 +124,16 @@ export interface AddOnPlan {
 }
 
 export interface ChartPlan {
-  readonly name: string;
+  readonly name: ChartName;
   readonly chart: string;
   readonly version: string;
   readonly repository: string;
+  /** Name of the release: resources that have a name of the chart's choosing begin with it. */
+  readonly release: string;
   readonly namespace: string;
-  /** Values; `${clusterName}`, `${vpcId}` stand for what is known later. */
+  /** `${clusterName}`, `${vpcId}` in texts stand for what is known later. */
   readonly values: Readonly<Record<string, unknown>>;
   readonly role: RolePlan | null;
-  /** Charts that must be there before. */
-  readonly after: readonly string[];
 }
 
 export interface NodePoolPlan {
@@ -141,6 +142,7 @@ export interface NodePoolPlan {
   readonly instanceTypes: readonly string[];
   readonly amiType: "AL2023_x86_64_NVIDIA" | "AL2023_x86_64_STANDARD";
   readonly capacityType: "ON_DEMAND" | "SPOT";
+  /** Machines that stay. */
   readonly min: number;
   readonly max: number;
   /** Only for the first creation: the autoscaler owns it afterwards. */
@@ -153,7 +155,7 @@ export interface NodePoolPlan {
     readonly value: string;
     readonly effect: "NO_SCHEDULE" | "PREFER_NO_SCHEDULE" | "NO_EXECUTE";
   }[];
-  readonly rootDiskGiB: number;
+  readonly rootDisk: { readonly sizeGiB: number; readonly iops: number; readonly throughputMiBps: number };
   /** MIME document of nodeadm, without base64. */
   readonly userData: string;
   readonly capacityReservationId: string | null;
