@@ -3,6 +3,7 @@
  * words are those of AWS's own API. Ids that AWS gives are in none of it: components hand them to each other.
  */
 import type { ContainerRole, SecretName } from "../docker/types.ts";
+import type { ChartName } from "./charts.ts";
 
 /** Sorted. */
 export type Tags = Readonly<Record<string, string>>;
@@ -38,10 +39,14 @@ export type NetworkPlan =
       readonly publicSubnets: readonly SubnetPlan[];
       /** Zones that have a NAT gateway; the others use the first one's. */
       readonly natZones: readonly string[];
-      /** Services with an interface endpoint: `ecr.api`, `ecr.dkr`, `sts`, `elasticfilesystem`, `logs`. */
+      /** Services with an interface endpoint, sorted: `ecr.api`, `ecr.dkr`, `elasticfilesystem`, `logs`, `sts`. */
       readonly interfaceEndpoints: readonly string[];
       /** null: nobody records who connects. */
-      readonly flowLogs: { readonly logGroup: string; readonly retentionDays: number } | null;
+      readonly flowLogs: {
+        readonly logGroup: string;
+        readonly retentionDays: number;
+        readonly role: RolePlan;
+      } | null;
       /** Tags by which EKS' load balancer controller finds subnets, besides the stack's. */
       readonly publicSubnetTags: Tags;
       readonly privateSubnetTags: Tags;
@@ -91,6 +96,8 @@ export interface FileSystemPlan {
   readonly hasBackups: boolean;
   /** Of the access point: user and group of builders and servers. */
   readonly userId: number;
+  /** Rights of the folder where the access point makes it: `0750`. */
+  readonly permissions: string;
   /** Folder of the access point. */
   readonly path: string;
   readonly isProtected: boolean;
@@ -117,16 +124,16 @@ export interface AddOnPlan {
 }
 
 export interface ChartPlan {
-  readonly name: string;
+  readonly name: ChartName;
   readonly chart: string;
   readonly version: string;
   readonly repository: string;
+  /** Name of the release: resources that have a name of the chart's choosing begin with it. */
+  readonly release: string;
   readonly namespace: string;
-  /** Values; `${clusterName}`, `${vpcId}` stand for what is known later. */
+  /** `${clusterName}`, `${vpcId}` in texts stand for what is known later. */
   readonly values: Readonly<Record<string, unknown>>;
   readonly role: RolePlan | null;
-  /** Charts that must be there before. */
-  readonly after: readonly string[];
 }
 
 export interface NodePoolPlan {
@@ -135,6 +142,7 @@ export interface NodePoolPlan {
   readonly instanceTypes: readonly string[];
   readonly amiType: "AL2023_x86_64_NVIDIA" | "AL2023_x86_64_STANDARD";
   readonly capacityType: "ON_DEMAND" | "SPOT";
+  /** Machines that stay. */
   readonly min: number;
   readonly max: number;
   /** Only for the first creation: the autoscaler owns it afterwards. */
@@ -147,7 +155,7 @@ export interface NodePoolPlan {
     readonly value: string;
     readonly effect: "NO_SCHEDULE" | "PREFER_NO_SCHEDULE" | "NO_EXECUTE";
   }[];
-  readonly rootDiskGiB: number;
+  readonly rootDisk: { readonly sizeGiB: number; readonly iops: number; readonly throughputMiBps: number };
   /** MIME document of nodeadm, without base64. */
   readonly userData: string;
   readonly capacityReservationId: string | null;
@@ -172,8 +180,11 @@ export interface ClusterPlan {
 
 /** The door for clients: a load balancer, with what it hands requests to. */
 export interface EdgePlan {
+  /** Of the load balancer, 32 characters at most. Another one where a change of the plan replaces it. */
+  readonly loadBalancerName: string;
+  readonly targetGroupName: string;
   readonly isPublic: boolean;
-  /** Who may connect: networks. */
+  /** Who may connect: networks. Everybody where it is public, who then needs a key of the gateway's. */
   readonly cidrs: readonly string[];
   readonly hostname: string | null;
   readonly zoneId: string | null;
@@ -183,9 +194,12 @@ export interface EdgePlan {
   readonly targetPort: number;
   readonly targetType: "ip" | "instance";
   readonly healthPath: string;
-  /** Longest answer. */
+  /** Longer than the longest answer, of which nothing may come before its end. */
   readonly idleTimeoutSeconds: number;
+  /** How long a target that is to go may still answer. */
   readonly drainSeconds: number;
+  /** null: by the name that AWS gives the load balancer. */
+  readonly url: string | null;
 }
 
 export interface GuardPlan {
@@ -249,7 +263,7 @@ export interface InstancePlan {
   readonly capacityReservationId: string | null;
   /** Whether neither the console nor a command ends it by accident, and its root disk outlives it. */
   readonly isProtected: boolean;
-  /** Under 16 KiB; `@fileSystemId@` and `@accessPointId@` stand for what is known later. */
+  /** Under 16 KiB; `${fileSystemId}` and `${accessPointId}` stand for what is known later. */
   readonly userData: string;
   readonly role: RolePlan;
   /** Each behind all that it comes after. */
