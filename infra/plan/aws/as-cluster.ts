@@ -9,6 +9,7 @@ import {
   BUILD_SERVICE_ACCOUNT,
   DATABASE_STORAGE_CLASS,
   ENGINE_VOLUME,
+  GPU_EXPORTER_NAMESPACE,
   MONITORING_RELEASE,
   NOMINAL_STORE_GIB,
   POOL_LABEL,
@@ -21,7 +22,7 @@ const TOKEN_FILE = "value";
 
 /** Where NVIDIA's chart of the exporter puts its Service: its own chart's names, not those of the GPU operator. */
 const GPU_EXPORTER = {
-  namespace: "gpu-metrics",
+  namespace: GPU_EXPORTER_NAMESPACE,
   labels: { "app.kubernetes.io/name": "dcgm-exporter" },
   port: "metrics",
 } as const;
