@@ -77,6 +77,11 @@ const certificateOf = (region: string, account = awsValues.account) =>
   `arn:aws:acm:${region}:${account}:certificate/12345678`;
 const awsGateway = { ...publicGateway, tls: { certificateArn: certificateOf(awsValues.region) } };
 const withAwsGateway = (gateway: Values) => ({ ...awsValues, gateway: { ...awsGateway, ...gateway } });
+const withSpotBudget = (guard: Values) => ({
+  ...awsValues,
+  pools: [{ ...awsValues.pools[0], capacity: "spot" }],
+  guard: { emails: ["ops@example.org"], ...guard },
+});
 const llava = { name: "llava", model: "llava-1.5-7b" };
 const onL40S = { host: { instanceType: "g6e.4xlarge" } };
 
@@ -722,6 +727,12 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     fails: withAwsGateway({ tls: { certificateArn: certificateOf("eu-central-1") } }),
     passes: withAwsGateway({}),
     says: /of eu-central-1, and a load balancer in us-east-1/,
+  },
+  budgetHasAmount: {
+    path: "guard.monthlyUsd",
+    fails: withSpotBudget({}),
+    passes: withSpotBudget({ monthlyUsd: 500 }),
+    says: /machines of gpu\./,
   },
   recordHasName: {
     path: "gateway.zoneId",
