@@ -6,7 +6,7 @@ import type { PoolSpec } from "../spec.ts";
 import type { ChartName } from "./charts.ts";
 import { kubernetesVersions } from "./kubernetes-versions.ts";
 import { DATABASE_STORAGE_CLASS, SYSTEM_NODES } from "./names.ts";
-import { placeholder } from "./roles.ts";
+import { placeholder } from "./placeholders.ts";
 
 /** Of what charts are told that is known only when the cluster is there. */
 const CLUSTER_NAME = placeholder("clusterName");
@@ -81,11 +81,9 @@ function autoscalerValues({ config, region }: ChartInputs): Values {
     nodeSelector: SYSTEM_NODES,
     rbac: { serviceAccount: { name: "cluster-autoscaler" } },
     extraArgs: {
-      // Of two pools that hold a pod, the one that it fills more.
+      // Of two pools that hold a pod, the one that it fills more. A machine whose pods have scratch of their own, as servers and
+      // builds have, is never emptied: the autoscaler's default.
       expander: "least-waste",
-      "skip-nodes-with-system-pods": false,
-      // A server or a build is not moved for the sake of a machine: its pod says so itself, by an annotation or its budget.
-      "skip-nodes-with-local-storage": false,
       // Machines with GPUs take minutes to start.
       "max-node-provision-time": "20m",
     },

@@ -2,7 +2,7 @@
  * What a stack makes in an account, as data: the components of components/aws register it. Pure, as all of the plan; the
  * words are those of AWS's own API. Ids that AWS gives are in none of it: components hand them to each other.
  */
-import type { ContainerRole } from "../docker/types.ts";
+import type { ContainerRole, SecretName } from "../docker/types.ts";
 import type { ChartName } from "./charts.ts";
 
 /** Sorted. */
@@ -224,14 +224,33 @@ export interface UnitPlan {
 
 /** A command that runs on the instance through Systems Manager, and that `up` waits for. */
 export interface InstanceTaskPlan {
-  /** `build-gpt2-medium-0123456789ab`, `services`. */
+  /** `setup`, `build-gpt2-medium-0123456789ab`, `services`. */
   readonly name: string;
+  /** Units that it writes. */
   readonly units: readonly UnitPlan[];
   /** Shell text of the association: idempotent, ends with exit code 0 when what it starts has ended or answers. */
   readonly script: string;
+  /** With a hash of its content in the name: another content is another document, which runs again. */
+  readonly document: { readonly name: string; readonly content: string };
+  /** How long the script may take. */
   readonly timeoutSeconds: number;
+  /** How long `up` waits for its success: the agent has to come for it, and may be busy with the one before. */
+  readonly waitSeconds: number;
   /** Tasks before it. */
   readonly after: readonly string[];
+  /** Whether it has to run again when the value of a secret is another one. */
+  readonly readsSecrets: boolean;
+}
+
+/** A secret that containers of the instance read. */
+export interface InstanceSecretPlan {
+  readonly name: SecretName;
+  /** Of the one that the stack makes; null: it is there already. */
+  readonly secretName: string | null;
+  /** As a policy may name it; of one that the stack makes with `??????` for what only Secrets Manager knows. */
+  readonly arn: string;
+  /** On the instance, in memory. */
+  readonly file: string;
 }
 
 export interface InstancePlan {
@@ -242,12 +261,16 @@ export interface InstancePlan {
   readonly rootDiskGiB: number;
   readonly isSpot: boolean;
   readonly capacityReservationId: string | null;
-  /** Under 16 KiB. */
+  /** Whether neither the console nor a command ends it by accident, and its root disk outlives it. */
+  readonly isProtected: boolean;
+  /** Under 16 KiB; `@fileSystemId@` and `@accessPointId@` stand for what is known later. */
   readonly userData: string;
   readonly role: RolePlan;
+  /** Each behind all that it comes after. */
   readonly tasks: readonly InstanceTaskPlan[];
-  /** Names of secrets of the stack file that Secrets Manager gets for it. */
-  readonly secrets: readonly { readonly name: string; readonly file: string; readonly arn: string | null }[];
+  readonly secrets: readonly InstanceSecretPlan[];
+  /** Secrets whose values the stack file has. */
+  readonly stackSecrets: readonly SecretName[];
 }
 
 interface AwsParts {
