@@ -72,6 +72,11 @@ const withAwsGateway = (gateway: Values) => ({ ...awsValues, gateway: { ...awsGa
 const llava = { name: "llava", model: "llava-1.5-7b" };
 const onL40S = { host: { instanceType: "g6e.4xlarge" } };
 
+const [awsPool] = awsValues.pools;
+const [awsModel] = awsValues.models;
+const withPool = (changes: Values) => ({ ...awsValues, pools: [{ ...awsPool, ...changes }] });
+const withCharts = (charts: Values) => ({ ...awsValues, cluster: { charts } });
+
 export const vectors: Readonly<Record<CheckName, Vector>> = {
   // The release.
   releaseIsVerified: {
@@ -708,6 +713,51 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     path: "gateway.zoneId",
     fails: { ...awsValues, gateway: { zoneId: "Z0123456789" } },
     passes: withAwsGateway({ zoneId: "Z0123456789" }),
+  },
+
+  // A cluster on EKS.
+  poolNamesAreFree: {
+    path: "pools[0].name",
+    fails: withPool({ name: "system" }),
+    passes: withPool({ name: "systems" }),
+    says: /controllers/,
+  },
+  warmMachinesFit: {
+    path: "pools[0].warm",
+    fails: withPool({ warm: 3 }),
+    passes: withPool({ warm: 2 }),
+    says: /2 machines at most, and 3/,
+  },
+  gpusAreGivenOut: {
+    path: "cluster.charts.device-plugin",
+    fails: withCharts({ "device-plugin": "none" }),
+    passes: withCharts({ "device-plugin": "existing" }),
+    says: /those of gpu/,
+  },
+  poolsCanGrow: {
+    path: "pools[0].nodes",
+    fails: {
+      ...withCharts({ "cluster-autoscaler": "none" }),
+      pools: [{ ...awsPool, nodes: { min: 0, max: 2 } }],
+    },
+    passes: {
+      ...withCharts({ "cluster-autoscaler": "none" }),
+      pools: [{ ...awsPool, nodes: { min: 2, max: 2 } }],
+    },
+    says: /stays at 0, and 2/,
+  },
+  numbersAreScaled: {
+    path: "cluster.charts.keda",
+    fails: { ...withCharts({ keda: "none" }), models: [{ ...awsModel, replicas: 2, minReplicas: 1 }] },
+    passes: { ...withCharts({ keda: "none" }), models: [{ ...awsModel, replicas: 2 }] },
+    says: /number of gpt,/,
+  },
+  gatewayHasDoor: {
+    path: "cluster.charts.load-balancer-controller",
+    fails: withCharts({ "load-balancer-controller": "none" }),
+    passes: withCharts({ "load-balancer-controller": "existing" }),
+    severity: "warning",
+    says: /inside of the cluster only/,
   },
 };
 
