@@ -49,8 +49,8 @@ function documentContent({ name, script, timeoutSeconds, readsSecrets }: TaskTex
               type: "String",
               description:
                 "Versions of the secrets, which the script does not read: another one runs it again.",
-              allowedPattern: "^[A-Za-z0-9 -]*$",
-              default: "",
+              allowedPattern: "^[A-Za-z0-9 -]+$",
+              default: "none",
             },
           },
         }
