@@ -107,6 +107,7 @@ export const awsComputeRows: Readonly<Record<string, ReplacementRow>> = {
       "launchTemplate.id",
       "launchTemplate.name",
       "nodeGroupName",
+      "nodeGroupNamePrefix",
       "nodeRoleArn",
       "remoteAccess",
       "subnetIds",
