@@ -2,6 +2,7 @@
 import * as pulumi from "@pulumi/pulumi";
 import { Edge } from "../../components/aws/edge.ts";
 import { Instance } from "../../components/aws/instance.ts";
+import { InstanceSecurity } from "../../components/aws/instance-security.ts";
 import type { Network } from "../../components/aws/network.ts";
 import { planInstanceImages } from "../image-inputs.ts";
 import type { DeployedStack } from "../outputs.ts";
