@@ -1,6 +1,6 @@
 /** What an instance may do in its account. */
 import type { DockerStack } from "../../docker/types.ts";
-import { placeholder } from "../roles.ts";
+import { placeholder } from "../placeholders.ts";
 import type { AwsContext, InstanceSecretPlan, RolePlan, Statement } from "../types.ts";
 
 /** Names of what is known only when it is made, for `WorkloadRole`. */
