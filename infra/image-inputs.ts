@@ -12,7 +12,7 @@ import {
   imageBuildArguments,
 } from "./plan/docker/images.ts";
 import type { DockerImage, ImageName } from "./plan/docker/types.ts";
-import type { DockerGpuPlan } from "./plan/gpu-stack.ts";
+import type { DockerGpuPlan, Ec2Plan } from "./plan/gpu-stack.ts";
 import type { ClusterPlan } from "./plan/kubernetes/cluster-plan.ts";
 import { clusterImageNames, clusterImages } from "./plan/kubernetes/images.ts";
 import { sourcesSha256 } from "./project-files.ts";
@@ -32,19 +32,36 @@ export function planImages(plan: DockerCpuPlan | DockerGpuPlan): {
   return { needed, inputs, images: dockerImages(needed, inputs) };
 }
 
-/** Images of a stack in a cluster: which are needed, what is known of them, and what keeps them from being pulled. */
-export function planClusterImages(plan: ClusterPlan): {
+type PulledImages = {
   readonly needed: readonly ImageName[];
   readonly inputs: ImageOptions;
   /** As an engine that builds them has them. */
   readonly found: readonly DockerImage[];
-} & ReturnType<typeof clusterImages> {
+} & ReturnType<typeof clusterImages>;
+
+/** Images of a stack in a cluster: which are needed, what is known of them, and what keeps them from being pulled. */
+export function planClusterImages(plan: ClusterPlan): PulledImages {
   const { registry, imageBases } = plan.cluster;
+  return pulledImages(plan, clusterImageNames(plan), registry, imageBases);
+}
+
+/** Images of a stack on a machine that builds none, as {@link planClusterImages}. */
+export function planInstanceImages(plan: Ec2Plan): PulledImages {
+  const { registry, imageBases } = plan.host;
+  return pulledImages(plan, neededImages(plan), registry, imageBases);
+}
+
+function pulledImages(
+  plan: ClusterPlan | Ec2Plan,
+  needed: readonly ImageName[],
+  registry: string | null,
+  bases: BaseChoice["bases"],
+): PulledImages {
   const triton = tritonBase(plan);
-  const needed = clusterImageNames(plan);
-  const inputs = imageInputs(needed, { triton, bases: imageBases });
+  const inputs = imageInputs(needed, { triton, bases });
   const found = dockerImages(needed, inputs);
-  return { needed, inputs, found, ...clusterImages(found, triton, registry) };
+  const isMirror = plan.platform === "aws";
+  return { needed, inputs, found, ...clusterImages(found, { triton, registry, isMirror }) };
 }
 
 function baseChoice(plan: DockerCpuPlan | DockerGpuPlan): BaseChoice {

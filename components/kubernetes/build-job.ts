@@ -2,14 +2,11 @@
 import { Job } from "@pulumi/kubernetes/batch/v1/job.js";
 import * as pulumi from "@pulumi/pulumi";
 import type { BuildPlan } from "../../infra/plan/kubernetes/types.ts";
-import { createConfigMap } from "./objects.ts";
-import { type PodPlacementArgs, podTemplate } from "./pod-args.ts";
+import { createPodConfig } from "./objects.ts";
+import { podTemplate, type WorkloadArgs } from "./pod-args.ts";
 
-export interface BuildJobArgs extends PodPlacementArgs {
+export interface BuildJobArgs extends WorkloadArgs {
   readonly plan: BuildPlan;
-  readonly namespace: pulumi.Input<string>;
-  /** What must be there before its pod starts: the claim, Secrets, classes, policies. */
-  readonly after: readonly pulumi.Resource[];
 }
 
 /**
@@ -28,15 +25,10 @@ export abstract class BuildJob extends pulumi.ComponentResource {
   ) {
     super(type, name, {}, opts);
 
-    const spec = this.#createSpec(name, args);
+    const { plan, namespace } = args;
+    const spec = createPodConfig(`${name}-spec`, { plan: plan.pod, namespace }, { parent: this });
     this.job = this.#createJob(name, args, [...args.after, ...spec]);
     this.registerOutputs({ jobName: this.job.metadata.name });
-  }
-
-  #createSpec(name: string, { plan, namespace }: BuildJobArgs): readonly pulumi.Resource[] {
-    const { config } = plan.pod;
-    if (config === null) return [];
-    return [createConfigMap(`${name}-spec`, { plan: config, namespace }, { parent: this })];
   }
 
   #createJob(name: string, args: BuildJobArgs, dependsOn: readonly pulumi.Resource[]): Job {

@@ -3,13 +3,10 @@ import { StatefulSet } from "@pulumi/kubernetes/apps/v1/statefulSet.js";
 import * as pulumi from "@pulumi/pulumi";
 import type { DatabasePlan } from "../../infra/plan/kubernetes/types.ts";
 import { createService } from "./objects.ts";
-import { type PodPlacementArgs, podTemplate } from "./pod-args.ts";
+import { podTemplate, type WorkloadArgs } from "./pod-args.ts";
 
-interface DatabaseArgs extends PodPlacementArgs {
+interface DatabaseArgs extends WorkloadArgs {
   readonly plan: DatabasePlan;
-  readonly namespace: pulumi.Input<string>;
-  /** What must be there before its pod starts: classes, policies. */
-  readonly after: readonly pulumi.Resource[];
 }
 
 export class Database extends pulumi.ComponentResource {

@@ -2,13 +2,10 @@
 import { DaemonSet } from "@pulumi/kubernetes/apps/v1/daemonSet.js";
 import * as pulumi from "@pulumi/pulumi";
 import type { PrePullPlan } from "../../infra/plan/kubernetes/types.ts";
-import { type PodPlacementArgs, podTemplate } from "./pod-args.ts";
+import { podTemplate, type WorkloadArgs } from "./pod-args.ts";
 
-interface ImagePrePullArgs extends PodPlacementArgs {
+interface ImagePrePullArgs extends WorkloadArgs {
   readonly plan: PrePullPlan;
-  readonly namespace: pulumi.Input<string>;
-  /** What must be there before its pods start. */
-  readonly after: readonly pulumi.Resource[];
 }
 
 export class ImagePrePull extends pulumi.ComponentResource {

@@ -2,7 +2,7 @@
 import { ConfigMap } from "@pulumi/kubernetes/core/v1/configMap.js";
 import { Service } from "@pulumi/kubernetes/core/v1/service.js";
 import * as pulumi from "@pulumi/pulumi";
-import type { PlannedConfig } from "../../infra/plan/kubernetes/pod-types.ts";
+import type { PodPlan } from "../../infra/plan/kubernetes/pod-types.ts";
 import type { ServicePlan } from "../../infra/plan/kubernetes/types.ts";
 
 /**
@@ -24,21 +24,28 @@ interface ObjectArgs<Plan> {
   readonly namespace: pulumi.Input<string>;
 }
 
-/** Its name follows its content, so a new one is there before the old one goes. */
-export function createConfigMap(
+/**
+ * The ConfigMap that a pod mounts, if it has one. Its name follows its content, so a new one is there before the old one goes.
+ *
+ * @returns What the pod's owner depends on.
+ */
+export function createPodConfig(
   name: string,
-  { plan, namespace }: ObjectArgs<PlannedConfig>,
+  { plan: { config }, namespace }: ObjectArgs<Pick<PodPlan, "config">>,
   opts: pulumi.CustomResourceOptions,
-): ConfigMap {
-  return new ConfigMap(
-    name,
-    {
-      metadata: { name: plan.name, namespace, labels: { ...plan.labels } },
-      immutable: true,
-      data: { ...plan.data },
-    },
-    opts,
-  );
+): readonly pulumi.Resource[] {
+  if (config === null) return [];
+  return [
+    new ConfigMap(
+      name,
+      {
+        metadata: { name: config.name, namespace, labels: { ...config.labels } },
+        immutable: true,
+        data: { ...config.data },
+      },
+      opts,
+    ),
+  ];
 }
 
 export function createService(

@@ -28,6 +28,13 @@ export interface PodPlacementArgs {
   readonly secretUids: Readonly<Partial<Record<SecretName, pulumi.Input<string>>>>;
 }
 
+/** Of whatever runs planned pods. */
+export interface WorkloadArgs extends PodPlacementArgs {
+  readonly namespace: pulumi.Input<string>;
+  /** What must be there before its pods start: claims, builds that have ended, Secrets, classes, policies. */
+  readonly after: readonly pulumi.Resource[];
+}
+
 /** Template of the pods of a Deployment, a StatefulSet or a Job. */
 export function podTemplate(
   pod: PodPlan,
@@ -44,6 +51,7 @@ export function podTemplate(
     },
     spec: {
       automountServiceAccountToken: false,
+      ...serviceAccount(pod),
       // Else each Service of the namespace is in the environment, by names that nobody asked for.
       enableServiceLinks: false,
       ...(isTask ? { restartPolicy: "Never" } : {}),
@@ -66,6 +74,12 @@ export function podTemplate(
       volumes: volumeArgs(pod),
     },
   };
+}
+
+/** Its own only where a provider of secrets asks who the pod is. */
+function serviceAccount({ secretFiles }: PodPlan): { readonly serviceAccountName?: string } {
+  const names = Object.values(secretFiles).flatMap(({ provider }) => provider?.serviceAccount ?? []);
+  return names[0] === undefined ? {} : { serviceAccountName: names[0] };
 }
 
 function secretUids(
@@ -257,7 +271,17 @@ function sourceArgs(source: VolumeSource): Omit<Volume, "name"> | null {
 }
 
 /** Mounted as a volume, for a variable of the environment would be in every crash report. */
-function secretVolume([path, { name, key }]: [string, SecretReference]): Volume {
+function secretVolume([path, { name, key, provider }]: [string, SecretReference]): Volume {
+  if (provider !== undefined) {
+    return {
+      name: secretVolumeName(path),
+      csi: {
+        driver: "secrets-store.csi.k8s.io",
+        readOnly: true,
+        volumeAttributes: { secretProviderClass: provider.className },
+      },
+    };
+  }
   return {
     name: secretVolumeName(path),
     secret: {

@@ -4,14 +4,11 @@ import type { Service } from "@pulumi/kubernetes/core/v1/service.js";
 import { PodDisruptionBudget } from "@pulumi/kubernetes/policy/v1/podDisruptionBudget.js";
 import * as pulumi from "@pulumi/pulumi";
 import type { Rollout, ServerPlan } from "../../infra/plan/kubernetes/types.ts";
-import { createConfigMap, createService } from "./objects.ts";
-import { type PodPlacementArgs, podTemplate } from "./pod-args.ts";
+import { createPodConfig, createService } from "./objects.ts";
+import { podTemplate, type WorkloadArgs } from "./pod-args.ts";
 
-export interface ServerArgs extends PodPlacementArgs {
+export interface ServerArgs extends WorkloadArgs {
   readonly plan: ServerPlan;
-  readonly namespace: pulumi.Input<string>;
-  /** What must be there before its pods start: builds that have ended, Secrets, classes, policies. */
-  readonly after: readonly pulumi.Resource[];
 }
 
 const STRATEGIES: Readonly<Record<Rollout, { maxSurge: number; maxUnavailable: number }>> = {
@@ -35,7 +32,7 @@ export abstract class Server extends pulumi.ComponentResource {
 
     const { plan, namespace } = args;
     this.plan = plan;
-    const config = this.#createConfig(name, args);
+    const config = createPodConfig(`${name}-config`, { plan: plan.pod, namespace }, { parent: this });
     this.deployment = this.#createDeployment(name, args, [...args.after, ...config]);
     this.service = createService(`${name}-service`, { plan: plan.service, namespace }, { parent: this });
     this.#createBudget(name, args);
@@ -44,12 +41,6 @@ export abstract class Server extends pulumi.ComponentResource {
   /** Outputs of every server. */
   protected get outputs() {
     return { serviceName: this.service.metadata.name };
-  }
-
-  #createConfig(name: string, { plan, namespace }: ServerArgs): readonly pulumi.Resource[] {
-    const { config } = plan.pod;
-    if (config === null) return [];
-    return [createConfigMap(`${name}-config`, { plan: config, namespace }, { parent: this })];
   }
 
   #createDeployment(name: string, args: ServerArgs, dependsOn: readonly pulumi.Resource[]): Deployment {

@@ -2,7 +2,7 @@
 import type { AwsConfig, Ec2Config, EksConfig } from "../config/aws-stacks.ts";
 import type { GpuStackConfig } from "../config/config.ts";
 import type { Problem } from "../problems.ts";
-import { eksAsCluster } from "./aws/as-cluster.ts";
+import { eksAsCluster, eksCluster } from "./aws/as-cluster.ts";
 import { ec2AsHost } from "./aws/as-host.ts";
 import type { Release } from "./catalogue/types.ts";
 import { findProblems } from "./checks/find-problems.ts";
@@ -147,13 +147,12 @@ function awsPlan(config: AwsConfig, parts: GpuPlanParts): AwsPlan {
       config,
     };
   }
-  const cluster = eksAsCluster(config);
   return {
     ...parts,
-    gateway: cluster.gateway,
+    gateway: eksAsCluster(config).gateway,
     platform: "aws",
     compute: "eks",
-    cluster: kubernetesCluster(cluster),
+    cluster: eksCluster(config),
     config,
   };
 }

@@ -1,11 +1,12 @@
 /** `platform: docker`: the whole service on one Docker host, with or without GPUs. */
 import * as pulumi from "@pulumi/pulumi";
 import { planImages } from "../image-inputs.ts";
-import type { DeployedStack, ModelOutput } from "../outputs.ts";
+import type { DeployedStack } from "../outputs.ts";
 import type { DockerCpuPlan } from "../plan/cpu-stack.ts";
 import { dockerStack } from "../plan/docker/docker-stack.ts";
 import { type DockerStack, SECRET_PATHS, type SecretName } from "../plan/docker/types.ts";
 import type { DockerGpuPlan } from "../plan/gpu-stack.ts";
+import { planOutputs } from "../plan-outputs.ts";
 import { deployContainers } from "./docker-containers.ts";
 import { secretValues } from "./secret-values.ts";
 
@@ -16,39 +17,12 @@ export function deployDocker(plan: DockerCpuPlan | DockerGpuPlan): DeployedStack
 
   deployContainers(stack, { uri: plan.host.uri, secrets: secretValues(SECRET_PATHS, secretNames(stack)) });
 
-  const { hourlyUsd, monthlyUsd, buildUsd, pricesAsOf } = plan.cost;
-  return {
-    endpoints: stack.endpoints,
-    models: models(plan),
-    release: plan.tier === "cpu" ? plan.release : plan.release.tag,
-    engineStore: engineStore(plan, stack),
-    cost: { hourlyUsd, monthlyUsd, buildUsd, pricesAsOf },
-    notes: stack.notes,
-  };
+  const { endpoints, notes } = stack;
+  return planOutputs(plan, () => "host", { endpoints, engineStore: engineStore(plan, stack), notes });
 }
 
 function secretNames({ containers }: DockerStack): readonly SecretName[] {
   return containers.flatMap(({ secretFiles }) => Object.values(secretFiles));
-}
-
-function models(plan: DockerCpuPlan | DockerGpuPlan): ModelOutput[] {
-  if (plan.tier === "cpu") {
-    const { release } = plan;
-    return plan.models.map(({ name, model }) => ({
-      name,
-      model,
-      release,
-      engineKey: null,
-      nodePool: "host",
-    }));
-  }
-  return plan.models.map(({ name, spec, engine }) => ({
-    name,
-    model: spec.engine.model,
-    release: plan.release.tag,
-    engineKey: engine?.key ?? null,
-    nodePool: "host",
-  }));
 }
 
 /** A folder of the host, or a volume; the CPU's models lie in their image. */

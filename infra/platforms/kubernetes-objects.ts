@@ -12,8 +12,9 @@ import { ImagePrePull } from "../../components/kubernetes/image-pre-pull.ts";
 import { Monitoring } from "../../components/kubernetes/monitoring.ts";
 import { Namespace } from "../../components/kubernetes/namespace.ts";
 import { NetworkPolicies } from "../../components/kubernetes/network-policies.ts";
-import type { PodPlacementArgs } from "../../components/kubernetes/pod-args.ts";
+import type { WorkloadArgs } from "../../components/kubernetes/pod-args.ts";
 import { PriorityClasses } from "../../components/kubernetes/priority-classes.ts";
+import { SecretProvider } from "../../components/kubernetes/secret-provider.ts";
 import { Secrets } from "../../components/kubernetes/secrets.ts";
 import { TritonServer } from "../../components/kubernetes/triton-server.ts";
 import type { PodPlan, SecretName, SecretReference } from "../plan/kubernetes/pod-types.ts";
@@ -22,6 +23,25 @@ import type { BuildPlan, KubernetesStack, ServerPlan } from "../plan/kubernetes/
 interface ClusterArgs {
   /** Of all secrets that {@link secretReferences} take from the stack file. */
   readonly secrets: Readonly<Partial<Record<SecretName, pulumi.Input<string>>>>;
+  /** Absent: a cluster that the kubeconfig of who runs the program reaches. */
+  readonly made?: MadeCluster;
+}
+
+/** A cluster that the stack makes itself. */
+export interface MadeCluster {
+  readonly kubeconfig: pulumi.Input<string>;
+  /** By which the provider knows the cluster, whatever else of its address changes. */
+  readonly identifier: pulumi.Input<string>;
+  /** With it goes what is in it. */
+  readonly cluster: pulumi.Resource;
+  /** What must be there before the first object: machines, add-ons, definitions of custom resources. */
+  readonly after: readonly pulumi.Resource[];
+}
+
+/** What others connect to, and by which provider. */
+export interface DeployedCluster {
+  readonly gateway: Gateway;
+  readonly provider: Provider;
 }
 
 const BUILDS = { engine: EngineBuild, encoders: EncoderBuild } as const satisfies Record<
@@ -30,9 +50,17 @@ const BUILDS = { engine: EngineBuild, encoders: EncoderBuild } as const satisfie
 >;
 
 /** Registers namespace, store, policies, builds and servers. */
-export function deployCluster(stack: KubernetesStack, { secrets: values }: ClusterArgs): void {
-  const { cluster, adopting } = providers(stack);
-  const opts = { providers: { kubernetes: cluster } };
+export function deployCluster(
+  stack: KubernetesStack,
+  { secrets: values, made }: ClusterArgs,
+): DeployedCluster {
+  const { cluster, adopting } = providers(stack, made);
+  // Children inherit it in the engine. Claims of databases go before the cluster, so that their disks go too.
+  const opts = {
+    providers: { kubernetes: cluster },
+    ...(made === undefined ? {} : { deletedWith: made.cluster }),
+  };
+  const firstToGo = { providers: { kubernetes: cluster } };
 
   const namespace = new Namespace("namespace", { plan: stack.namespace, quota: stack.quota, adopting }, opts)
     .namespaceName;
@@ -53,7 +81,7 @@ export function deployCluster(stack: KubernetesStack, { secrets: values }: Clust
     },
     opts,
   );
-  const placed: PodPlacementArgs & { readonly namespace: pulumi.Input<string> } = {
+  const placed: Omit<WorkloadArgs, "after"> = {
     images: stack.images,
     imagePullSecrets: stack.imagePullSecrets,
     secretUids: secrets.uids,
@@ -63,9 +91,19 @@ export function deployCluster(stack: KubernetesStack, { secrets: values }: Clust
   const before = ({ role, priorityClass, secretFiles }: PodPlan): readonly pulumi.Resource[] => [
     ...policies.of(role),
     ...present(priorities.classes[priorityClass ?? ""]),
-    ...Object.values(secretFiles).flatMap(({ name }) => present(secrets.secrets[name])),
+    ...Object.values(secretFiles).flatMap(({ name, provider }) =>
+      provider === undefined
+        ? present(secrets.secrets[name])
+        : (secretProviders.get(provider.className) ?? []),
+    ),
   ];
-  const store = storeOf(stack, { namespace, adopting }, opts);
+  const store = storeOf(stack, { namespace, adopting }, firstToGo);
+  const secretProviders = new Map(
+    stack.secretProviders.map((plan) => [
+      plan.provider.className,
+      new SecretProvider(plan.provider.className, { plan, namespace }, opts).resources,
+    ]),
+  );
 
   const builds = new Map(
     stack.builds.map((plan) => [
@@ -82,7 +120,7 @@ export function deployCluster(stack: KubernetesStack, { secrets: values }: Clust
   const encoders =
     stack.encoders === null ? [] : [new Encoders(stack.encoders.name, serverArgs(stack.encoders), opts)];
   for (const plan of stack.databases)
-    new Database(plan.name, { ...placed, plan, after: before(plan.pod) }, opts);
+    new Database(plan.name, { ...placed, plan, after: before(plan.pod) }, firstToGo);
   for (const plan of stack.prePulls)
     new ImagePrePull(plan.name, { ...placed, plan, after: before(plan.pod) }, opts);
   const gateway = new Gateway(
@@ -106,21 +144,32 @@ export function deployCluster(stack: KubernetesStack, { secrets: values }: Clust
       { plan, namespace, after: [found(deployments, plan.deployment)] },
       opts,
     );
+  return { gateway, provider: cluster };
 }
 
 /**
  * Two ways to the same cluster. What `down` leaves is there when the next `up` makes it, which only the second takes for
  * its own; for all else, an object that is there already is somebody else's.
  */
-function providers({ context }: KubernetesStack): {
+function providers(
+  { context }: KubernetesStack,
+  made: MadeCluster | undefined,
+): {
   readonly cluster: Provider;
   readonly adopting: Provider;
 } {
-  const args = context === null ? {} : { context };
+  const args =
+    made === undefined
+      ? context === null
+        ? {}
+        : { context }
+      : { kubeconfig: made.kubeconfig, clusterIdentifier: made.identifier };
+  // Whatever uses a provider comes after what the provider comes after.
+  const opts = made === undefined ? {} : { dependsOn: [...made.after] };
   return {
     // Who has changed a field that the stack file decides, such as the number of a model's servers, is overruled.
-    cluster: new Provider("cluster", { ...args, enablePatchForce: true }),
-    adopting: new Provider("cluster-adopting", { ...args, upsertExistingObjects: true }),
+    cluster: new Provider("cluster", { ...args, enablePatchForce: true }, opts),
+    adopting: new Provider("cluster-adopting", { ...args, upsertExistingObjects: true }, opts),
   };
 }
 
@@ -134,8 +183,13 @@ function storeOf(
   return claim === undefined ? [] : [claim];
 }
 
+/** Values of the stack file that pods are given. */
+export function secretNames(stack: KubernetesStack): readonly SecretName[] {
+  return secretReferences(stack).flatMap(({ from }) => (from === null ? [] : [from]));
+}
+
 /** Secrets that pods name. */
-export function secretReferences(stack: KubernetesStack): readonly SecretReference[] {
+function secretReferences(stack: KubernetesStack): readonly SecretReference[] {
   return podsOf(stack).flatMap(({ secretFiles }) => Object.values(secretFiles));
 }
 

@@ -5,10 +5,10 @@ import { planClusterImages } from "../image-inputs.ts";
 import type { DeployedStack } from "../outputs.ts";
 import type { ClusterPlan } from "../plan/kubernetes/cluster-plan.ts";
 import { kubernetesStack } from "../plan/kubernetes/kubernetes-stack.ts";
-import { SECRET_PATHS, type SecretReference } from "../plan/kubernetes/pod-types.ts";
-import { ConfigError } from "../problems.ts";
-import { deployCluster, secretReferences } from "./kubernetes-objects.ts";
+import { SECRET_PATHS } from "../plan/kubernetes/pod-types.ts";
+import { deployCluster, secretNames } from "./kubernetes-objects.ts";
 import { secretValues } from "./secret-values.ts";
+import { refuseUnpulled } from "./unpulled-images.ts";
 
 /**
  * Registers the resources of a stack in a cluster.
@@ -19,17 +19,12 @@ import { secretValues } from "./secret-values.ts";
 export function deployKubernetes(plan: ClusterPlan): DeployedStack {
   leaveOutStackTraces();
   const { images, problems } = planClusterImages(plan);
-  if (problems.length > 0 && !pulumi.runtime.isDryRun()) throw new ConfigError(problems);
-  for (const { reason, fix } of problems) void pulumi.log.warn(`${reason} ${fix}`);
+  refuseUnpulled(problems);
   const stack = kubernetesStack(plan, { stack: pulumi.getStack(), images });
 
-  deployCluster(stack, { secrets: secretValues(SECRET_PATHS, namesOf(secretReferences(stack))) });
+  deployCluster(stack, { secrets: secretValues(SECRET_PATHS, secretNames(stack)) });
 
   return clusterOutputs(plan, stack);
-}
-
-function namesOf(references: readonly SecretReference[]) {
-  return references.flatMap(({ from }) => (from === null ? [] : [from]));
 }
 
 /**

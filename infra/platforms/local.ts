@@ -13,6 +13,7 @@ import {
 } from "../plan/cpu-repositories.ts";
 import type { DatabasePorts, LocalPlan } from "../plan/cpu-stack.ts";
 import { gatewayConfig } from "../plan/gateway-config.ts";
+import { planOutputs } from "../plan-outputs.ts";
 import { fileSha256, sourcesSha256 } from "../project-files.ts";
 
 const REQUIREMENTS = "containers/cpu-models/requirements.lock";
@@ -86,7 +87,7 @@ export function deployLocal(plan: LocalPlan): DeployedStack {
       })),
     ]),
   );
-  return {
+  return planOutputs(plan, () => "host", {
     endpoints: pulumi.output({
       gateway: gateway.endpoint,
       mongo: mongo?.endpoint ?? null,
@@ -95,18 +96,9 @@ export function deployLocal(plan: LocalPlan): DeployedStack {
       models: modelEndpoints,
       reach: "host" as const,
     }),
-    models: plan.models.map(({ name, model }) => ({
-      name,
-      model,
-      release: plan.release,
-      engineKey: null,
-      nodePool: "host",
-    })),
-    release: plan.release,
     engineStore: `${stackDirectory}/repositories`,
-    cost: plan.cost,
     notes: encoders.facts.apply((facts) => notes(facts["vision_encoder/1"])),
-  };
+  });
 }
 
 /** Data of a stack outlive it: `npm run down` leaves them. */

@@ -1,7 +1,8 @@
 /** Runs GenAI-Perf beside a stack in a cluster, and keeps its figures. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { type ClusterProbe, kubectlText, lastLine } from "../cluster/kubectl.ts";
+import { type ClusterProbe, kubectlText } from "../cluster/kubectl.ts";
 import { UserError } from "../errors.ts";
+import { lastLine } from "../preflight/host-probe.ts";
 import type { ClusterTarget } from "../program/cluster-target.ts";
 import {
   DEFAULT_LOAD,

@@ -1,5 +1,6 @@
 /** Where what is deployed is no longer what the program says: from `pulumi preview --refresh`. */
 import { z } from "zod";
+import { urnParts } from "../program/urns.ts";
 import type { GitHub } from "./github.ts";
 
 /** A field that a controller writes into an object of the stack, and that the program does not set. */
@@ -91,7 +92,7 @@ export function readDrift(preview: unknown, table: readonly IgnoredDrift[] = IGN
     const changed = changedPaths({ detailedDiff, diffReasons });
     const reasons = changed.map(({ path, isUnset }) => ({
       path,
-      reason: isUnset ? ignoredReason(typeOf(urn), path, table) : undefined,
+      reason: isUnset ? ignoredReason(urnParts(urn).type, path, table) : undefined,
     }));
     for (const { path, reason } of reasons) if (reason !== undefined) ignored.push({ urn, path, reason });
     const left = reasons.flatMap(({ path, reason }) => (reason === undefined ? [path] : []));
@@ -100,11 +101,6 @@ export function readDrift(preview: unknown, table: readonly IgnoredDrift[] = IGN
       resources.push({ operation: op, urn, paths: left });
   }
   return { resources, ignored };
-}
-
-/** `urn:pulumi:stack::project::parent$type::name` */
-function typeOf(urn: string): string {
-  return urn.split("::")[2]?.split("$").at(-1) ?? "";
 }
 
 /** Sorted. `isUnset`: `up` would take the value away, because the program has none. */

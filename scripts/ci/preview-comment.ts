@@ -4,7 +4,7 @@
  * as data, which this tree's own code checks, escapes and words.
  */
 import { z } from "zod";
-import { stackDiffSchema } from "../diff/diff-schema.ts";
+import { parsedDiff } from "../diff/diff-schema.ts";
 import { markdownComment } from "../diff/report/markdown.ts";
 import type { StackDiff } from "../diff/types.ts";
 import { UserError } from "../errors.ts";
@@ -114,19 +114,10 @@ async function readReports(github: GitHub, runId: number, isFromHere: boolean): 
   const reports: StackDiff[] = [];
   for (const [stack, { id }] of sorted) {
     const zip = await github.download(`/actions/artifacts/${id}/zip`, MAX_ARTIFACT_BYTES);
-    reports.push({ ...parsedDiff(stack, readZipEntry(zip, REPORT_FILE, MAX_REPORT_BYTES)), stack });
+    const bytes = readZipEntry(zip, REPORT_FILE, MAX_REPORT_BYTES);
+    reports.push({ ...parsedDiff(`${REPORT_FILE} of the stack ${stack}`, bytes), stack });
   }
   return reports;
-}
-
-/** @throws UserError where it is no JSON of `npm run diff`. */
-function parsedDiff(stack: string, bytes: Buffer): StackDiff {
-  try {
-    return stackDiffSchema.parse(JSON.parse(bytes.toString("utf8")));
-  } catch (error) {
-    if (!(error instanceof SyntaxError || error instanceof z.ZodError)) throw error;
-    throw new UserError(`${REPORT_FILE} of the stack ${stack} is not what \`npm run diff\` writes.`);
-  }
 }
 
 interface PreviewRun {

@@ -1,7 +1,7 @@
 /** All that commands ask of a cluster, through the user's kubectl: kubeconfigs name programs that log in, and it runs them. */
 import { UserError } from "../errors.ts";
 import { type Finding, problem } from "../preflight/finding.ts";
-import { type ProbeAnswer, probeProgram } from "../preflight/host-probe.ts";
+import { lastLine, type ProbeAnswer, probeProgram } from "../preflight/host-probe.ts";
 
 export interface ClusterProbe {
   /** Of the kubeconfig; null: the current one. */
@@ -105,8 +105,4 @@ export async function kubectlItems<T>(probe: ClusterProbe, args: readonly string
   const answer = await probe.kubectl(words);
   if (answer.exitCode !== 0 && /the server doesn't have a resource type/.test(answer.stderr)) return [];
   return (JSON.parse(textOf(probe, words, answer)) as { readonly items: readonly T[] }).items;
-}
-
-export function lastLine(text: string): string {
-  return text.trim().split("\n").at(-1)?.trim() ?? "";
 }

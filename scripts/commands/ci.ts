@@ -15,6 +15,8 @@ import {
   previewStackName,
 } from "../ci/preview-stack.ts";
 import { MATRIX_PURPOSES, type MatrixPurpose, matrixStacks } from "../ci/stacks.ts";
+import { parsedDiff } from "../diff/diff-schema.ts";
+import { markdownComment } from "../diff/report/markdown.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { callerDirectory, stackReference } from "../program/stack-file.ts";
 import { type Command, type CommandContext, EXIT } from "./command.ts";
@@ -37,6 +39,13 @@ const TASKS: Readonly<Record<string, Task>> = {
       if (!(MATRIX_PURPOSES as readonly unknown[]).includes(purpose))
         throw new UsageError(`--for takes ${MATRIX_PURPOSES.join(" or ")}.`);
       printStacks(matrixStacks(purpose as MatrixPurpose, text(deployed)));
+    },
+  },
+  "diff-summary": {
+    summary: "Markdown of --diff, what `diff --format json` wrote",
+    needs: ["diff"],
+    run: ({ diff }) => {
+      process.stdout.write(markdownComment([parsedDiff(text(diff), readBytes(diff))]));
     },
   },
   "preview-comment": {
@@ -116,6 +125,7 @@ export const command: Command = {
   options: {
     for: { type: "string" },
     deployed: { type: "string" },
+    diff: { type: "string" },
     event: { type: "string" },
     outputs: { type: "string" },
     lock: { type: "string" },

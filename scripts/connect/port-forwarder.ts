@@ -2,8 +2,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { lastLine } from "../cluster/kubectl.ts";
 import { UserError } from "../errors.ts";
+import { lastLine } from "../preflight/host-probe.ts";
 import type { ForwardCommand } from "./cluster-forwards.ts";
 
 /** A pod that can't be reached at first is an error after this; a machine that is logging in takes seconds. */

@@ -1,5 +1,6 @@
 /** Names that a resource had before, as Pulumi's engine works them out: `pkg/resource/deploy/step_generator.go`. */
 import { z } from "zod";
+import { makeUrn, urnParts } from "../program/urns.ts";
 import type { GraphResource } from "./rendered-tree.ts";
 
 /** The SDK's specification of an alias; what is empty is as it is now. */
@@ -68,28 +69,4 @@ function inheritedUrn(urn: string, parent: string, formerParent: string): string
     ? `${urnParts(formerParent).name}${name.slice(parentName.length)}`
     : name;
   return makeUrn({ stack, project, parent: formerParent, type, name: formerName });
-}
-
-function urnParts(urn: string) {
-  const [head = "", project = "", qualified = "", ...name] = urn.split("::");
-  return {
-    stack: head.replace(/^urn:pulumi:/, ""),
-    project,
-    qualified,
-    type: qualified.split("$").at(-1) ?? "",
-    name: name.join("::"),
-  };
-}
-
-function makeUrn(parts: {
-  readonly stack: string;
-  readonly project: string;
-  readonly parent: string;
-  readonly type: string;
-  readonly name: string;
-}): string {
-  const parentType = parts.parent === "" ? "" : urnParts(parts.parent).qualified;
-  const qualified =
-    parentType === "" || parentType === "pulumi:pulumi:Stack" ? parts.type : `${parentType}$${parts.type}`;
-  return `urn:pulumi:${parts.stack}::${parts.project}::${qualified}::${parts.name}`;
 }

@@ -1,5 +1,6 @@
 /** The JSON of `npm run diff`, checked where it comes from a program that nobody has to believe. */
 import { z } from "zod";
+import { UserError } from "../errors.ts";
 import type { StackDiff } from "./types.ts";
 
 const text = z.string().max(100_000);
@@ -91,7 +92,7 @@ const plan = z.strictObject({
 });
 
 /** Of one stack; refuses what has other keys, or texts of no use. */
-export const stackDiffSchema: z.ZodType<StackDiff> = z.strictObject({
+const stackDiffSchema: z.ZodType<StackDiff> = z.strictObject({
   stack: name,
   source: z.enum(["rendered", "pulumi-preview"]),
   base: tree,
@@ -111,3 +112,16 @@ export const stackDiffSchema: z.ZodType<StackDiff> = z.strictObject({
     }),
   ),
 });
+
+/**
+ * @param what - Where it is from, for the error.
+ * @throws UserError where it is no JSON of `npm run diff`.
+ */
+export function parsedDiff(what: string, bytes: Buffer): StackDiff {
+  try {
+    return stackDiffSchema.parse(JSON.parse(bytes.toString("utf8")));
+  } catch (error) {
+    if (!(error instanceof SyntaxError || error instanceof z.ZodError)) throw error;
+    throw new UserError(`${what} is not what \`npm run diff\` writes.`);
+  }
+}

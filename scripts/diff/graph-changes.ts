@@ -87,7 +87,7 @@ function deleted(resource: GraphResource): ResourceChange {
     properties: wholeProperties(resource.inputs, {}),
     before: shownInputs(resource),
     after: null,
-    kept: keptBy(resource),
+    kept: keptBy(resource.options),
     deletedFirst: null,
   };
 }
@@ -117,7 +117,7 @@ function changed(
     properties,
     before: shownInputs(before),
     after: shownInputs(after),
-    kept: keptBy(before),
+    kept: keptBy(before.options),
     deletedFirst:
       kind === "update" ? null : (after.options.deleteBeforeReplace ?? row?.deletesFirst(context) ?? false),
   };
@@ -170,7 +170,8 @@ function wholeProperties(
     .toSorted((a, b) => (a.path < b.path ? -1 : 1));
 }
 
-function shownDifference(
+/** A difference as people see it. @param effect - null in a resource that comes or goes as a whole. */
+export function shownDifference(
   { keys, kind, before, after }: ReturnType<typeof leafDifferences>[number],
   effect: PropertyDifference["effect"],
 ): PropertyDifference {
@@ -184,7 +185,7 @@ function shownDifference(
 }
 
 /** JSON in one line, cut; what stands for a secret or for something unknown without quotes. */
-export function shownValue(value: unknown): string {
+function shownValue(value: unknown): string {
   if (isMaskedSecret(value)) return SECRET_PLACEHOLDER;
   if (value === UNKNOWN_PLACEHOLDER) return UNKNOWN_PLACEHOLDER;
   return shortJson(value, (inner) => (isMaskedSecret(inner) ? SECRET_PLACEHOLDER : inner));
@@ -199,7 +200,9 @@ function shownInputs({ inputs }: GraphResource): GraphResource["inputs"] {
   return withoutMarks(inputs) as GraphResource["inputs"];
 }
 
-/** As it was last deployed: that is what an engine heeds. */
-function keptBy({ options: { protect, retainOnDelete } }: GraphResource): ResourceChange["kept"] {
+type KeepingOptions = Pick<GraphResource["options"], "protect" | "retainOnDelete">;
+
+/** By the options that it was last deployed with: an engine heeds those. */
+export function keptBy({ protect, retainOnDelete }: KeepingOptions): ResourceChange["kept"] {
   return protect ? "protected" : retainOnDelete ? "retained" : null;
 }

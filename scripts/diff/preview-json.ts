@@ -4,7 +4,8 @@ import { jsonDigest } from "../../infra/plan/canonical-json.ts";
 import { UserError } from "../errors.ts";
 import { isSecret, leafDifferences, propertyPath } from "../program/changes.ts";
 import { secretMark, UNKNOWN_PLACEHOLDER, UNKNOWN_VALUE, withoutMarks } from "../program/marks.ts";
-import { type GraphChanges, shownValue, sortedChanges } from "./graph-changes.ts";
+import { urnParts } from "../program/urns.ts";
+import { type GraphChanges, keptBy, shownDifference, sortedChanges } from "./graph-changes.ts";
 import { replacementRow } from "./replacements/property-effects.ts";
 import { resourceLabel } from "./resource-label.ts";
 import type { ChangeKind, PropertyDifference, ResourceChange } from "./types.ts";
@@ -93,7 +94,7 @@ function changeOf(urn: string, steps: readonly Step[]): ResourceChange {
     inputsOf(kind === "delete" ? undefined : after),
   ];
   const type = (after ?? before)?.type ?? "";
-  const name = urn.split("::").slice(3).join("::");
+  const { name } = urnParts(urn);
   const reasons = steps.find(({ replaceReasons }) => replaceReasons)?.replaceReasons ?? [];
   const detailed = steps.find(({ detailedDiff }) => detailedDiff)?.detailedDiff ?? {};
   return {
@@ -105,7 +106,7 @@ function changeOf(urn: string, steps: readonly Step[]): ResourceChange {
     properties: differences({ kind, before: was ?? {}, after: is ?? {}, reasons, detailed }),
     before: was === null ? null : (withoutMarks(was) as ResourceChange["before"]),
     after: is === null ? null : (withoutMarks(is) as ResourceChange["after"]),
-    kept: before?.protect ? "protected" : before?.retainOnDelete ? "retained" : null,
+    kept: before === undefined ? null : keptBy(before),
     deletedFirst: kind === "replace" ? goesFirst(steps, type, { before: was ?? {}, after: is ?? {} }) : null,
   };
 }
@@ -146,16 +147,9 @@ function differences({ kind, before, after, reasons, detailed }: Compared): read
       ? "replace"
       : "update";
   };
-  const seen = leafDifferences(before, after).map((difference): PropertyDifference => {
-    const path = propertyPath(difference.keys);
-    return {
-      path,
-      kind: difference.kind,
-      ...(difference.kind === "add" ? {} : { before: shownValue(difference.before) }),
-      ...(difference.kind === "delete" ? {} : { after: shownValue(difference.after) }),
-      effect: effect(path),
-    };
-  });
+  const seen = leafDifferences(before, after).map((difference) =>
+    shownDifference(difference, effect(propertyPath(difference.keys))),
+  );
   const unseen = Object.keys(detailed)
     .filter((path) => !seen.some((one) => isWithin(one.path, path) || isWithin(path, one.path)))
     .map((path): PropertyDifference => {

@@ -3,7 +3,7 @@ import { labels } from "../../infra/plan/docker/container.ts";
 import { UserError } from "../errors.ts";
 import { engineFinding } from "../preflight/docker-checks.ts";
 import { engineSilence } from "../preflight/docker-reading.ts";
-import type { HostProbe, ProbeAnswer } from "../preflight/host-probe.ts";
+import { type HostProbe, lastLine, type ProbeAnswer } from "../preflight/host-probe.ts";
 
 /** The part of `docker inspect` that is read. */
 export interface HostContainer {
@@ -55,6 +55,5 @@ function failure(command: string, { uri }: HostProbe, answer: ProbeAnswer): User
     const { what, why, fix } = engineFinding(uri, silence);
     return new UserError(`${what} ${why}\n${fix}`);
   }
-  const words = answer.stderr.trim().split("\n").at(-1) ?? "";
-  return new UserError(`\`docker ${command}\` failed at ${uri}: ${words}`);
+  return new UserError(`\`docker ${command}\` failed at ${uri}: ${lastLine(answer.stderr)}`);
 }

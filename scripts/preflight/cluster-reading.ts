@@ -1,5 +1,5 @@
 /** What a cluster says of itself, by questions that change nothing. */
-import { type ClusterProbe, lastLine, silenceFinding } from "../cluster/kubectl.ts";
+import { type ClusterProbe, silenceFinding } from "../cluster/kubectl.ts";
 import type { KindReading } from "./cluster-kinds.ts";
 import {
   type ApiObject,
@@ -17,6 +17,7 @@ import {
   volumeReading,
 } from "./cluster-objects.ts";
 import type { Finding } from "./finding.ts";
+import { lastLine } from "./host-probe.ts";
 
 /** What a user may have to be allowed. */
 export interface Right {

@@ -1,5 +1,5 @@
 /** What a Docker engine says of itself. */
-import type { HostProbe, ProbeAnswer } from "./host-probe.ts";
+import { type HostProbe, lastLine, type ProbeAnswer } from "./host-probe.ts";
 
 /** A container of the engine that runs. */
 interface RunningContainer {
@@ -93,10 +93,6 @@ function silence(words: string): EngineSilence {
   // ssh says the same of a key that the host does not take.
   const isDenied = /permission denied/i.test(words) && !/publickey|password/i.test(words);
   return { kind: isDenied ? "denied" : "unreachable", words };
-}
-
-function lastLine(text: string): string {
-  return lines(text).at(-1)?.trim() ?? "";
 }
 
 function parseContainers(text: string): RunningContainer[] {

@@ -9,6 +9,11 @@ export interface ProbeAnswer {
   readonly stderr: string;
 }
 
+/** Why a program has failed, in its own words: the last of them. Empty where it said nothing. */
+export function lastLine(text: string): string {
+  return text.trim().split("\n").at(-1)?.trim() ?? "";
+}
+
 export interface HostProbe {
   /** As the stack file has it; null for this machine without Docker. */
   readonly uri: string | null;

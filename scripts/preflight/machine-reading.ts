@@ -1,6 +1,6 @@
 /** What a machine says of itself: one script of POSIX sh that reads, and its parsed answer. */
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
-import type { HostProbe } from "./host-probe.ts";
+import { type HostProbe, lastLine } from "./host-probe.ts";
 
 /** One GPU, as nvidia-smi has it. */
 export interface GpuReading {
@@ -54,7 +54,7 @@ export async function readMachine(
   paths: readonly string[],
 ): Promise<MachineReading | { readonly unreachable: string }> {
   const { exitCode, stdout, stderr } = await probe.shell(script(paths));
-  if (exitCode !== 0) return { unreachable: stderr.trim().split("\n").at(-1) ?? "" };
+  if (exitCode !== 0) return { unreachable: lastLine(stderr) };
   return parseMachine(stdout);
 }
 

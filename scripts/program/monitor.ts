@@ -6,6 +6,7 @@ import type * as resourceProto from "@pulumi/pulumi/proto/resource_pb.js";
 import resource from "@pulumi/pulumi/proto/resource_pb.js";
 import structProto, { type Struct } from "google-protobuf/google/protobuf/struct_pb.js";
 import type { Properties } from "./marks.ts";
+import { makeUrn } from "./urns.ts";
 
 export type { Properties } from "./marks.ts";
 
@@ -169,12 +170,8 @@ export class ProgramMonitor {
     };
   }
 
-  /** As the engine makes it: the types of all parents below the stack, then the resource's own. */
   #urn(parent: string, type: string, name: string): string {
-    const parentType = parent.split("::")[2] ?? "";
-    const qualified =
-      parentType === "" || parentType === "pulumi:pulumi:Stack" ? type : `${parentType}$${type}`;
-    return `urn:pulumi:${this.#stack}::${this.#project}::${qualified}::${name}`;
+    return makeUrn({ stack: this.#stack, project: this.#project, parent, type, name });
   }
 }
 

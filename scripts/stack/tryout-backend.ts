@@ -5,7 +5,6 @@ import { sweepStack } from "../../components/local/provider/status.ts";
 import { fromRuntimeConfig } from "../../infra/config/config.ts";
 import { loadPlan } from "../../infra/load-plan.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
-import { refuseUndeployable } from "../../infra/platforms/index.ts";
 import { UserError } from "../errors.ts";
 import { runProgram } from "../program/run-program.ts";
 import { projectName, readStackFile, type StackReference } from "../program/stack-file.ts";
@@ -75,7 +74,6 @@ export class TryoutBackend implements StackBackend {
 
   async #refuseOtherPlatforms(): Promise<void> {
     const { platform } = await loadPlan(fromRuntimeConfig(readStackFile(this.#stack).values, projectName()));
-    refuseUndeployable(platform);
     if (platform === "local") return;
     throw new UserError(
       `Only the Pulumi CLI deploys to the platform ${platform}, and this is the try-out runner; put \`pulumi\` on PATH (https://www.pulumi.com/docs/install/) and try again.`,

@@ -17,6 +17,7 @@ import {
 import { dirname } from "node:path";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import type { Properties } from "../program/monitor.ts";
+import { makeUrn } from "../program/urns.ts";
 
 /** One resource of a deployment; the keys are Pulumi's own (apitype.ResourceV3). */
 export interface ResourceState {
@@ -131,7 +132,7 @@ export function defaultProvider(
   const name = version === undefined ? "default" : `default_${version.replace(/[.+-]/g, "_")}`;
   const properties = version === undefined ? {} : { version };
   return {
-    urn: `urn:pulumi:${stack}::${project}::pulumi:providers:${packageName}::${name}`,
+    urn: makeUrn({ stack, project, parent: "", type: `pulumi:providers:${packageName}`, name }),
     custom: true,
     id: randomUUID(),
     type: `pulumi:providers:${packageName}`,

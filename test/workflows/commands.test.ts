@@ -87,11 +87,7 @@ describe("npm commands of the workflows", () => {
       for (const command of npmCommands("x", run)) await expect(parse(command)).rejects.toThrow();
   });
 
-  // `diff` is not part of this tree yet.
-  const known = typed.filter(
-    ({ script }) => script !== "diff" || existsSync(join(projectRoot, "scripts/commands/diff.ts")),
-  );
-  test.each(known.map((one) => [one.file, [one.script, ...one.args].join(" "), one] as const))(
+  test.each(typed.map((one) => [one.file, [one.script, ...one.args].join(" "), one] as const))(
     "%s: %s",
     async (_file, _words, command) => {
       await expect(parse(command)).resolves.toBeUndefined();

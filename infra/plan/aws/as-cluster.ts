@@ -1,14 +1,23 @@
 /** A stack on EKS as one in a cluster that is there: everything of `platform: kubernetes` runs on it. */
 import type { EksConfig } from "../../config/aws-stacks.ts";
 import type { GpuStackConfig } from "../../config/config.ts";
+import { type Cluster, kubernetesCluster } from "../kubernetes/cluster.ts";
 import { withoutAccount } from "./account-keys.ts";
 import { isInstalled } from "./charts.ts";
-import { DATABASE_STORAGE_CLASS, ENGINE_VOLUME, MONITORING_RELEASE, POOL_LABEL } from "./names.ts";
+import { ownRegistry } from "./context.ts";
+import {
+  BUILD_SERVICE_ACCOUNT,
+  DATABASE_STORAGE_CLASS,
+  ENGINE_VOLUME,
+  MONITORING_RELEASE,
+  NOMINAL_STORE_GIB,
+  POOL_LABEL,
+} from "./names.ts";
 
 type ClusterConfig = Extract<GpuStackConfig, { platform: "kubernetes" }>;
 
-/** Of the claim of the engine store: Kubernetes wants a size, and EFS has none. */
-const NOMINAL_STORE_GIB = 1024;
+/** As the last part of the path at which builds find their token. */
+const TOKEN_FILE = "value";
 
 /** Where NVIDIA's chart of the exporter puts its Service: its own chart's names, not those of the GPU operator. */
 const GPU_EXPORTER = {
@@ -21,6 +30,26 @@ const GPU_EXPORTER = {
 export function clusterConfigOf(config: GpuStackConfig): ClusterConfig | null {
   if (config.platform === "kubernetes") return config;
   return config.platform === "aws" && config.compute === "eks" ? eksAsCluster(config) : null;
+}
+
+/** The cluster that the stack makes, as its pods see it. */
+export function eksCluster(config: EksConfig): Cluster {
+  const cluster = kubernetesCluster(eksAsCluster(config));
+  const tokenArn = config.hub.tokenSecretArn;
+  const provider = { className: "hub-token", serviceAccount: BUILD_SERVICE_ACCOUNT };
+  return {
+    ...cluster,
+    // Pods are ready when the load balancer sends them requests, not before.
+    namespace: { ...cluster.namespace, labels: { "elbv2.k8s.aws/pod-readiness-gate-inject": "enabled" } },
+    ...(tokenArn === undefined
+      ? {}
+      : {
+          hubToken: { name: provider.className, key: TOKEN_FILE, from: null, provider },
+          secretProviders: [
+            { provider, kind: "aws", region: config.region, objects: { [TOKEN_FILE]: tokenArn } },
+          ],
+        }),
+  };
 }
 
 /** The same stack, with what EKS and its add-ons decide filled in. */
@@ -51,7 +80,7 @@ export function eksAsCluster(config: EksConfig): ClusterConfig {
       readMBPerSecond: engineStore.readMBPerSecond,
     },
     hub: { token: hub.token },
-    images: { ...config.images, pullSecrets: [] },
+    images: { ...config.images, registry: config.images.registry ?? ownRegistry(config), pullSecrets: [] },
     // A load balancer of the stack stands before it, which ends TLS.
     gateway: { ...door, exposure: "internal" },
   };

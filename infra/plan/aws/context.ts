@@ -31,3 +31,16 @@ function partitionOf(region: string): string {
   if (region.startsWith("cn-")) return "aws-cn";
   return region.startsWith("us-gov-") ? "aws-us-gov" : "aws";
 }
+
+/** Repositories of an account's own registry begin with it, whichever stack made them. */
+export const REPOSITORY_PREFIX = "engine-room";
+
+/**
+ * The registry that every account has. https://docs.aws.amazon.com/AmazonECR/latest/userguide/Registries.html
+ *
+ * @returns with the prefix of the repositories, and without a scheme.
+ */
+export function ownRegistry({ account, region }: Pick<AwsConfig, "account" | "region">): string {
+  const suffix = partitionOf(region) === "aws-cn" ? "amazonaws.com.cn" : "amazonaws.com";
+  return `${account}.dkr.ecr.${region}.${suffix}/${REPOSITORY_PREFIX}`;
+}

@@ -3,8 +3,14 @@
 /** Of machines, by which pods find those of a pool. */
 export const POOL_LABEL = "engine-room/pool";
 
+/** ServiceAccount of engine builds, where they read a secret of Secrets Manager. */
+export const BUILD_SERVICE_ACCOUNT = "engine-build";
+
 /** PersistentVolume of the engine store's file system. */
 export const ENGINE_VOLUME = "engine-store";
+
+/** Of that volume and its claim: Kubernetes wants a size, and EFS has none. */
+export const NOMINAL_STORE_GIB = 1024;
 
 /** StorageClass of the databases' disks. */
 export const DATABASE_STORAGE_CLASS = "engine-room-gp3";

@@ -2,6 +2,7 @@
 import { ConfigError } from "../../problems.ts";
 import type { DockerCpuPlan } from "../cpu-stack.ts";
 import type { DockerGpuPlan } from "../gpu-stack.ts";
+import { imageNamed } from "../image-named.ts";
 import { plannedBuilds } from "./builds.ts";
 import { labels, objectName } from "./container.ts";
 import { cpuTritons } from "./cpu-tritons.ts";
@@ -92,13 +93,6 @@ function tellingImage(container: DockerContainer, images: readonly DockerImage[]
 
 function sortedByKey(record: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1)));
-}
-
-function imageNamed(name: ImageName, images: readonly DockerImage[]): DockerImage {
-  const image = images.find((one) => one.name === name);
-  if (image === undefined)
-    throw new Error(`The stack runs the image ${name}, and none of that name was given.`);
-  return image;
 }
 
 /** What Docker lets the names of containers and volumes begin with (`daemon/names` of moby/moby). */

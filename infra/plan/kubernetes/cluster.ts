@@ -3,7 +3,7 @@ import type { CpuStackConfig, GpuStackConfig } from "../../config/config.ts";
 import type { BaseChoice } from "../docker/image-sources.ts";
 import type { AutoscalerPlan } from "./operations-types.ts";
 import type { Labels, SecretName, SecretReference, Toleration } from "./pod-types.ts";
-import type { Rollout, StorePlan } from "./types.ts";
+import type { Rollout, SecretProviderPlan, StorePlan } from "./types.ts";
 
 type GpuClusterConfig = Extract<GpuStackConfig, { platform: "kubernetes" }>;
 type CpuClusterConfig = Extract<CpuStackConfig, { platform: "kubernetes" }>;
@@ -39,7 +39,13 @@ interface PoolAccess {
 interface ClusterParts {
   /** Context of the kubeconfig; null: the current one. */
   readonly context: string | null;
-  readonly namespace: { readonly name: string; readonly isCreated: boolean };
+  readonly namespace: {
+    readonly name: string;
+    readonly isCreated: boolean;
+    /** Besides the stack's own and those of Pod Security. */
+    readonly labels: Labels;
+  };
+  readonly secretProviders: readonly Omit<SecretProviderPlan, "labels">[];
   /** Namespaces whose pods may ask Triton itself. */
   readonly tritonClients: readonly string[];
   /** Where Prometheus runs. */
@@ -166,7 +172,8 @@ function clusterParts(config: ClusterConfig): ClusterParts {
   const { context, namespace, monitoringNamespace, priorityClasses, images, autoscaling } = config;
   return {
     context: context ?? null,
-    namespace: { name: namespace, isCreated: createsNamespace(config) },
+    namespace: { name: namespace, isCreated: createsNamespace(config), labels: {} },
+    secretProviders: [],
     tritonClients: config.tritonClients.toSorted(),
     monitoringNamespace,
     monitoring: config.monitoring === "none" ? null : monitoring(config),

@@ -18,14 +18,22 @@ export function clusterImageNames(plan: ClusterPlan): readonly ImageName[] {
   return IMAGE_NAMES.filter((name) => needed.has(name));
 }
 
+/** Where images are pulled from. */
+interface PullSource {
+  readonly triton: ImageOptions["triton"];
+  /** null: whichever the lock file names. */
+  readonly registry: string | null;
+  /** Whether the registry has what any other has that the lock file names: an account's own, which images are copied to. */
+  readonly isMirror: boolean;
+}
+
 /**
  * Every image by its digest, which the lock file has: a cluster builds none, and a tag may mean another image tomorrow. One
  * that is missing there is a problem, and stands under the tag that `npm run images -- --push` gives it, for previews.
  */
 export function clusterImages(
   found: readonly DockerImage[],
-  triton: ImageOptions["triton"],
-  registry: string | null,
+  { triton, registry, isMirror }: PullSource,
 ): { readonly images: readonly ClusterImage[]; readonly problems: readonly Problem[] } {
   const missing = found.filter((image) => image.kind === "build" || !image.reference.includes("@sha256:"));
   return {
@@ -33,7 +41,9 @@ export function clusterImages(
       name: image.name,
       reference:
         image.kind === "locked"
-          ? image.reference
+          ? isMirror && registry !== null && imageSource(image.name).kind === "built"
+            ? inRegistry(image, registry)
+            : image.reference
           : `${registry ?? "engine-room"}/${image.name}:${imageTag(image.name, image.contentHash, triton)}`,
     })),
     problems:
@@ -46,6 +56,11 @@ export function clusterImages(
             ),
           ],
   };
+}
+
+/** The same bytes, pulled from elsewhere. */
+function inRegistry({ name, reference }: { readonly name: ImageName; readonly reference: string }, registry: string) {
+  return `${registry}/${name}${reference.slice(reference.indexOf("@"))}`;
 }
 
 function missingProblem(names: readonly ImageName[], registry: string | null): Problem {

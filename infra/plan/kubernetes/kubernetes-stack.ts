@@ -1,7 +1,7 @@
 /** What a cluster runs of a plan. */
 import { ConfigError } from "../../problems.ts";
-import type { ImageName } from "../docker/types.ts";
 import type { ClusterGpuPlan } from "../gpu-stack.ts";
+import { imageNamed } from "../image-named.ts";
 import { autoscalers, withoutOwnedReplicas } from "./autoscaling.ts";
 import { builds } from "./builds.ts";
 import type { ClusterPlan } from "./cluster-plan.ts";
@@ -74,6 +74,7 @@ export function kubernetesStack(
     ingress: gatewayIngress(stack, plan),
     route: gatewayRoute(stack, plan),
     secrets: keys === null ? [] : [keys],
+    secretProviders: cluster.secretProviders.map((one) => ({ ...one, labels: objectLabels(stack) })),
     edges: networkEdges(plan),
     autoscalers: owners,
     monitoring: monitoringPlan({
@@ -120,16 +121,9 @@ const POD_SECURITY: Readonly<Record<string, string>> = Object.fromEntries(
 
 function namespacePlan(
   stack: string,
-  { name, isCreated }: ClusterPlan["cluster"]["namespace"],
+  { name, isCreated, labels }: ClusterPlan["cluster"]["namespace"],
 ): NamespacePlan {
-  return { name, isCreated, labels: { ...objectLabels(stack), ...POD_SECURITY } };
-}
-
-function imageNamed(name: ImageName, images: readonly ClusterImage[]): ClusterImage {
-  const image = images.find((one) => one.name === name);
-  if (image === undefined)
-    throw new Error(`The stack runs the image ${name}, and none of that name was given.`);
-  return image;
+  return { name, isCreated, labels: { ...objectLabels(stack), ...POD_SECURITY, ...labels } };
 }
 
 /** Value of a label: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/ */

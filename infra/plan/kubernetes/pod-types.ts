@@ -45,6 +45,14 @@ export interface SecretReference {
   readonly key: string;
   /** Value of the stack file that the platform puts there; null: somebody else's Secret, or a {@link PlannedSecret}. */
   readonly from: SecretName | null;
+  /** Who hands it over, where it is in no Secret. */
+  readonly provider?: SecretProvider | undefined;
+}
+
+/** A SecretProviderClass of the Secrets Store CSI driver, and the ServiceAccount that may read what it names. */
+export interface SecretProvider {
+  readonly className: string;
+  readonly serviceAccount: string;
 }
 
 /** What a pod asks a machine for. GPUs are limits too; CPU is not, so that idle cores are used. */

@@ -6,7 +6,7 @@ import type { ImageName } from "../docker/types.ts";
 import type { Endpoints } from "../endpoints.ts";
 import type { MonitoringPlan } from "./monitoring/types.ts";
 import type { AutoscalerPlan } from "./operations-types.ts";
-import type { Labels, PodPlan, PodRole } from "./pod-types.ts";
+import type { Labels, PodPlan, PodRole, SecretProvider } from "./pod-types.ts";
 
 /** A Secret whose content is no credential, such as hashes of API keys, and so may stand in a plan. */
 export interface PlannedSecret {
@@ -194,6 +194,17 @@ export interface QuotaPlan {
   readonly hard: Readonly<Record<string, string>>;
 }
 
+/** A secret of a cloud that the Secrets Store CSI driver writes into a pod's volume. */
+export interface SecretProviderPlan {
+  readonly provider: SecretProvider;
+  readonly labels: Labels;
+  /** The driver's provider: `aws`. */
+  readonly kind: "aws";
+  readonly region: string;
+  /** ARN of the secret, by the name of the file. */
+  readonly objects: Readonly<Record<string, string>>;
+}
+
 /** Everything in the cluster. */
 export interface KubernetesStack {
   /** Context of the kubeconfig; null: the current one. */
@@ -220,6 +231,7 @@ export interface KubernetesStack {
   /** At most one of the two is there. */
   readonly route: RoutePlan | null;
   readonly secrets: readonly PlannedSecret[];
+  readonly secretProviders: readonly SecretProviderPlan[];
   readonly edges: readonly NetworkEdge[];
   readonly autoscalers: readonly AutoscalerPlan[];
   /** null: nobody is told of the metrics. */

@@ -4,9 +4,10 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { markdownComment } from "../../../scripts/diff/report/markdown.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { makeZip } from "../catalogue/zip-fixture.ts";
-import { stackDiff } from "../diff/report/diffs.ts";
+import { change, stackDiff } from "../diff/report/diffs.ts";
 import { FakeGitHub } from "./fake-github.ts";
 
 let fake: FakeGitHub;
@@ -63,6 +64,19 @@ test("a matrix is one line of a step's output", async () => {
   expect((await ci("matrix", "--for", "deployed", "--deployed", "onprem")).stdout).toBe(
     'stacks=["onprem"]\n',
   );
+});
+
+test("a difference that was written as JSON becomes the Markdown of the same difference", async () => {
+  const diff = stackDiff({ resources: [change()] });
+  const { code, stdout } = await ci("diff-summary", "--diff", file("diff.json", diff));
+  expect([code, stdout]).toEqual([0, markdownComment([diff])]);
+  const { code: refused, stderr } = await ci(
+    "diff-summary",
+    "--diff",
+    file("diff.json", { ...diff, more: 1 }),
+  );
+  expect(refused).toBe(1);
+  expect(stderr).toContain("diff.json is not what `npm run diff` writes.");
 });
 
 test("a preview becomes a comment, from the event's file", async () => {

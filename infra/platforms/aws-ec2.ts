@@ -1,0 +1,73 @@
+/** `platform: aws`, `compute: ec2`: one machine, and on it the containers of `platform: docker`. */
+import * as pulumi from "@pulumi/pulumi";
+import { Edge } from "../../components/aws/edge.ts";
+import { Instance } from "../../components/aws/instance.ts";
+import type { Network } from "../../components/aws/network.ts";
+import { planInstanceImages } from "../image-inputs.ts";
+import type { DeployedStack } from "../outputs.ts";
+import { ec2Stack } from "../plan/aws/aws-stack.ts";
+import type { Ec2Stack } from "../plan/aws/types.ts";
+import { dockerStack } from "../plan/docker/docker-stack.ts";
+import { SECRET_PATHS } from "../plan/docker/types.ts";
+import type { Ec2Plan } from "../plan/gpu-stack.ts";
+import { planOutputs } from "../plan-outputs.ts";
+import { awsProvider, deployAccount, deployFileSystem } from "./aws-account.ts";
+import { secretValues } from "./secret-values.ts";
+import { refuseUnpulled } from "./unpulled-images.ts";
+
+/**
+ * Registers the resources of a stack on one EC2 instance.
+ *
+ * @throws ConfigError where an image has no digest. A preview shows such a stack all the same, and warns.
+ */
+export function deployEc2(plan: Ec2Plan): DeployedStack {
+  const { images, problems } = planInstanceImages(plan);
+  refuseUnpulled(problems);
+  const name = pulumi.getStack();
+  const host = dockerStack(plan, {
+    stack: name,
+    images: images.map((image) => ({ kind: "locked", ...image })),
+  });
+  const aws = ec2Stack(plan, name, host);
+  const opts = { providers: { aws: awsProvider(aws.context) } };
+
+  const { network } = deployAccount(aws, opts);
+  const { edge, store } = deployMachine(aws, network, opts);
+
+  return planOutputs(plan, () => "instance", {
+    endpoints: { ...host.endpoints, gateway: edge.url },
+    engineStore: store.fileSystemId,
+    notes: host.notes,
+  });
+}
+
+/** The machine with its store, and the load balancer before it. */
+function deployMachine(aws: Ec2Stack, network: Network, opts: pulumi.ComponentResourceOptions) {
+  const { context, instance: plan, edge: edgePlan } = aws;
+  const { vpcId, cidr } = network;
+  const subnet = network.privateSubnets.find(({ zone }) => zone === plan.zone);
+  if (subnet === undefined) throw new Error(`The network has no subnet in zone ${plan.zone}.`);
+  const machineGroup = new InstanceSecurity("instance-security", { context, vpcId }, opts);
+  const store = deployFileSystem(
+    aws,
+    network,
+    { name: "instance", securityGroupId: machineGroup.securityGroupId },
+    opts,
+  );
+  const secrets = secretValues(SECRET_PATHS, plan.stackSecrets);
+  const instance = new Instance(
+    "instance",
+    { context, plan, subnet, securityGroupId: machineGroup.securityGroupId, fileSystem: store, secrets },
+    opts,
+  );
+  const edge = new Edge(
+    "edge",
+    {
+      ...{ context, plan: edgePlan, vpcId, cidr },
+      subnets: edgePlan.isPublic ? network.publicSubnets : network.privateSubnets,
+      target: { securityGroupId: machineGroup.securityGroupId, instanceId: instance.instanceId },
+    },
+    opts,
+  );
+  return { edge, store };
+}

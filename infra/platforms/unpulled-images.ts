@@ -1,0 +1,13 @@
+/** Images that nobody has pushed yet. */
+import * as pulumi from "@pulumi/pulumi";
+import { ConfigError, type Problem } from "../problems.ts";
+
+/**
+ * @param problems - Of images without a digest.
+ * @throws ConfigError with them. A preview shows such a stack all the same, and warns: its images can be made after it was
+ * looked at.
+ */
+export function refuseUnpulled(problems: readonly Problem[]): void {
+  if (problems.length > 0 && !pulumi.runtime.isDryRun()) throw new ConfigError(problems);
+  for (const { reason, fix } of problems) void pulumi.log.warn(`${reason} ${fix}`);
+}
