@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { ADD_ON_CHOICES, CHART_NAMES } from "../plan/aws/charts.ts";
 import { DEFAULT_KUBERNETES_VERSION, KUBERNETES_VERSIONS } from "../plan/aws/kubernetes-versions.ts";
+import { ZONE_LETTERS } from "../plan/aws/subnets.ts";
 import { formattedText, ipv4Cidr, secret } from "./common.ts";
 import { dockerDatabases } from "./databases.ts";
 import { gpuImages } from "./docker-host.ts";
@@ -34,7 +35,7 @@ const id = (prefix: string) =>
   );
 
 /** The letter of a zone, after the region's name. */
-const zone = formattedText(/^[a-z]$/, "must be the letter of a zone", "a");
+const zone = z.enum(ZONE_LETTERS);
 
 const existingNetwork = z.strictObject({
   vpcId: id("vpc"),
@@ -59,9 +60,14 @@ const network = z
     cidr: ipv4Cidr.default("10.64.0.0/16"),
     /** `one` is cheaper and ends with its zone; `perZone` does not, and saves traffic between zones. */
     nat: z.enum(["one", "perZone"]).default("one"),
+    /**
+     * `all`: ECR, STS, EFS and CloudWatch Logs are reached without a NAT gateway, at about a cent an hour for each of five
+     * services and each zone. `free`: only S3 is, where the layers of images lie.
+     */
+    endpoints: z.enum(["all", "free"]).default("all"),
     /** Who connected to whom, into CloudWatch. */
     flowLogs: z.boolean().default(true),
-    /** Networks that the VPC is connected to, by peering or VPN: preflight looks for overlaps. */
+    /** Networks that the VPC is connected to, by peering or VPN; an internal gateway answers them too. */
     peeredCidrs: z.array(ipv4Cidr).max(20).default([]),
     /** A VPC that is there, instead of one that is made. */
     existing: existingNetwork.optional(),
@@ -136,7 +142,7 @@ const apiCidr = formattedText(/^\d{1,3}(\.\d{1,3}){3}\/\d{1,2}$/, "must be a CID
 
 const access = z
   .strictObject({
-    /** Who may reach the cluster's API and, for a public gateway, its endpoint. */
+    /** Who may reach the cluster's API. A public gateway answers everybody who has a key. */
     apiCidrs: z.array(apiCidr).max(40).default([]),
     /** IAM roles or users that administer the cluster, besides the one that makes it. */
     admins: z.array(arn("iam", "arn:aws:iam::111122223333:role/platform-team")).max(20).default([]),

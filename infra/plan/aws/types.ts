@@ -38,10 +38,14 @@ export type NetworkPlan =
       readonly publicSubnets: readonly SubnetPlan[];
       /** Zones that have a NAT gateway; the others use the first one's. */
       readonly natZones: readonly string[];
-      /** Services with an interface endpoint: `ecr.api`, `ecr.dkr`, `sts`, `elasticfilesystem`, `logs`. */
+      /** Services with an interface endpoint, sorted: `ecr.api`, `ecr.dkr`, `elasticfilesystem`, `logs`, `sts`. */
       readonly interfaceEndpoints: readonly string[];
       /** null: nobody records who connects. */
-      readonly flowLogs: { readonly logGroup: string; readonly retentionDays: number } | null;
+      readonly flowLogs: {
+        readonly logGroup: string;
+        readonly retentionDays: number;
+        readonly role: RolePlan;
+      } | null;
       /** Tags by which EKS' load balancer controller finds subnets, besides the stack's. */
       readonly publicSubnetTags: Tags;
       readonly privateSubnetTags: Tags;
@@ -91,6 +95,8 @@ export interface FileSystemPlan {
   readonly hasBackups: boolean;
   /** Of the access point: user and group of builders and servers. */
   readonly userId: number;
+  /** Rights of the folder where the access point makes it: `0750`. */
+  readonly permissions: string;
   /** Folder of the access point. */
   readonly path: string;
   readonly isProtected: boolean;
@@ -172,8 +178,11 @@ export interface ClusterPlan {
 
 /** The door for clients: a load balancer, with what it hands requests to. */
 export interface EdgePlan {
+  /** Of the load balancer, 32 characters at most. Another one where a change of the plan replaces it. */
+  readonly loadBalancerName: string;
+  readonly targetGroupName: string;
   readonly isPublic: boolean;
-  /** Who may connect: networks. */
+  /** Who may connect: networks. Everybody where it is public, who then needs a key of the gateway's. */
   readonly cidrs: readonly string[];
   readonly hostname: string | null;
   readonly zoneId: string | null;
@@ -183,9 +192,12 @@ export interface EdgePlan {
   readonly targetPort: number;
   readonly targetType: "ip" | "instance";
   readonly healthPath: string;
-  /** Longest answer. */
+  /** Longer than the longest answer, of which nothing may come before its end. */
   readonly idleTimeoutSeconds: number;
+  /** How long a target that is to go may still answer. */
   readonly drainSeconds: number;
+  /** null: by the name that AWS gives the load balancer. */
+  readonly url: string | null;
 }
 
 export interface GuardPlan {

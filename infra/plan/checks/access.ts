@@ -75,7 +75,7 @@ export const accessChecks = {
         {
           path,
           reason: `It is every address of the internet (${OPEN_TO_ALL}), and the cluster's API would be open to all of them.`,
-          fix: "Name the networks that may administer the stack and use its gateway.",
+          fix: "Name the networks that may administer the stack.",
         },
       ];
     });

@@ -1,0 +1,63 @@
+/** What a component registers, under the SDK's own monitor for tests. */
+import type { AwsContext } from "../../../infra/plan/aws/types.ts";
+import type { MonitorOwner, Properties, Registration } from "../../../scripts/program/monitor.ts";
+import { runProgram } from "../../../scripts/program/run-program.ts";
+
+export const CONTEXT: AwsContext = {
+  stack: "demo",
+  name: "engine-room-demo",
+  account: "111122223333",
+  region: "eu-west-1",
+  partition: "aws",
+  isRetained: false,
+  tags: { "app.kubernetes.io/managed-by": "engine-room", "engine-room:stack": "demo" },
+};
+
+/** Outputs that AWS would give, by type; the others give back their inputs. */
+type Outputs = Readonly<Record<string, (inputs: Properties) => Properties>>;
+
+/** Every resource that `create` registers, without the stack itself. Their ids are their names. */
+export async function registeredBy(
+  create: () => void,
+  outputs: Outputs = {},
+): Promise<readonly Registration[]> {
+  const made: Registration[] = [];
+  const owner: MonitorOwner = {
+    register: async (registration) => {
+      made.push(registration);
+      const { type, name, inputs } = registration;
+      return {
+        id: name,
+        outputs: { ...inputs, arn: `arn:of:${name}`, ...outputs[type]?.(inputs) },
+      };
+    },
+    registerOutputs: () => undefined,
+    fail: (error) => {
+      throw error;
+    },
+  };
+  await runProgram({
+    stack: CONTEXT.stack,
+    config: { values: {}, secretKeys: [] },
+    preview: false,
+    owner,
+    program: async () => {
+      create();
+      return {};
+    },
+  });
+  return made.filter(({ type }) => type !== "pulumi:pulumi:Stack");
+}
+
+/** `type name < parent`, sorted: the exact children of a component. */
+export function treeOf(registrations: readonly Registration[]): readonly string[] {
+  const nameOf = (urn: string) => urn.slice(urn.lastIndexOf("::") + 2);
+  return registrations.map(({ type, name, parent }) => `${type} ${name} < ${nameOf(parent)}`).sort();
+}
+
+/** The one resource of that name. */
+export function byName(registrations: readonly Registration[], name: string): Registration {
+  const [found, ...others] = registrations.filter((one) => one.name === name);
+  if (found === undefined || others.length > 0) throw new Error(`${others.length} more of ${name}`);
+  return found;
+}
