@@ -2,7 +2,8 @@
  * What differs between a line of a document and the container that does the same, one correction each. The table of
  * docs/walkthroughs.md gives the reason of every one by its name.
  */
-import { type RunLine, type RunOption, runLine } from "./run-line.ts";
+import type { RunLine, RunOption } from "../../../../infra/plan/docker/run-line.ts";
+import { runLine } from "./run-line.ts";
 
 /** A container as the test expects it. */
 export interface ExpectedContainer {
@@ -23,8 +24,7 @@ export interface ExpectedContainer {
 
 type Correction = (line: RunLine, expected: ExpectedContainer) => RunLine;
 
-const HEALTH =
-  'python3 -c import urllib.request; urllib.request.urlopen("http://127.0.0.1:8000/v2/health/ready", timeout=4)';
+const HEALTH = `python3 -c 'import urllib.request; urllib.request.urlopen("http://127.0.0.1:8000/v2/health/ready", timeout=4)'`;
 
 export const corrections = {
   "detached, with a name and a restart policy": (line, { name, task }) =>
