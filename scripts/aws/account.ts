@@ -30,15 +30,15 @@ export async function quotaValue(region: string, { service, code }: QuotaCode): 
   const quotas = new ServiceQuotasClient(clientSettings(region));
   const input = { ServiceCode: service, QuotaCode: code };
   const own = await ask("servicequotas:GetServiceQuota", async (options) =>
-    valueOf((await quotas.send(new GetServiceQuotaCommand(input), options)).Quota),
+    quotaNumber((await quotas.send(new GetServiceQuotaCommand(input), options)).Quota),
   );
   if (own.kind !== "absent") return own;
   return ask("servicequotas:GetAWSDefaultServiceQuota", async (options) =>
-    valueOf((await quotas.send(new GetAWSDefaultServiceQuotaCommand(input), options)).Quota),
+    quotaNumber((await quotas.send(new GetAWSDefaultServiceQuotaCommand(input), options)).Quota),
   );
 }
 
-function valueOf(quota: { readonly Value?: number | undefined } | undefined): number {
+function quotaNumber(quota: { readonly Value?: number | undefined } | undefined): number {
   if (quota?.Value === undefined) throw new Error("The quota has no value.");
   return quota.Value;
 }

@@ -11,67 +11,51 @@ export type AwsImageAnswers = ReadonlyMap<string, Answer<true> | ManifestAnswer>
 
 /** Only those that have a digest are asked for. */
 export async function readAwsImages(target: AwsTarget, askOther: AskRegistry): Promise<AwsImageAnswers> {
-  const references = target.images.flatMap(({ reference }) => reference ?? []);
-  const answers = references
-    .filter((reference) => reference.includes("@sha256:"))
-    .map(async (reference) => {
+  const answers = target.images
+    .filter(({ reference }) => reference.includes("@sha256:"))
+    .map(async ({ reference }) => {
       const ecr = ecrReference(reference);
       return [reference, await (ecr === null ? askOther(reference) : ecrImage(ecr))] as const;
     });
   return new Map(await Promise.all(answers));
 }
 
-/** What makes the repositories, pushes the images and locks their digests. */
-export function pushCommand({ context: { stack } }: AwsTarget): string {
-  return `\`npm run images -- --stack ${stack} --push\` where Docker is`;
+interface ImageReading {
+  readonly images: AwsImageAnswers;
+  /** Of ECR's token for `docker login`. */
+  readonly login: Answer<unknown>;
 }
 
-export function awsImageFindings(
-  target: AwsTarget,
-  { answers, login }: { readonly answers: AwsImageAnswers; readonly login: Answer<unknown> },
-): readonly Finding[] {
-  const { account } = target.context;
-  const unlocked = target.images.filter(({ reference }) => reference?.includes("@sha256:") !== true);
+export function awsImageFindings(target: AwsTarget, { images, login }: ImageReading): readonly Finding[] {
+  const { account, stack } = target.context;
+  const push = `\`npm run images -- --stack ${stack} --push\` where Docker is`;
   const foreign = target.images.flatMap(({ name, reference }) => {
-    const host = ecrHost(reference?.split("/")[0] ?? "");
-    return host === null || host.account === account ? [] : [{ name, account: host.account }];
+    const host = ecrHost(reference.split("/")[0] ?? "");
+    return host === null || host.account === account ? [] : [{ name, owner: host.account }];
   });
   return [
     ...unanswered("images", login, "nobody knows whether images can be pushed from here"),
-    ...(unlocked.length === 0
-      ? []
-      : [
-          problem(
-            "images",
-            `images.lock.json has no digest of ${unlocked.map(({ name }) => name).join(", ")}.`,
-            "Machines pull images by their digests, and none of this content was pushed.",
-            `Run ${pushCommand(target)}, then \`npm run up\`.`,
-          ),
-        ]),
-    ...foreign.map(({ name, account: other }) =>
+    ...target.imageProblems.map(({ reason }) =>
+      problem("images", "Images of the stack can't be pulled.", reason, `Run ${push}; then \`npm run up\`.`),
+    ),
+    ...foreign.map(({ name, owner }) =>
       warning(
         "images",
-        `The image ${name} is in the registry of the account ${other}.`,
+        `The image ${name} is in a registry of the account ${owner}.`,
         `The stack is in ${account}, whose machines need the other account's consent to pull it.`,
-        `Allow it in that repository's policy, or run ${pushCommand(target)} to push it to the stack's own account.`,
+        "Allow it in that repository's policy, or leave `images.registry` out and push to the stack's own account.",
       ),
     ),
     ...target.images.flatMap(({ name, reference }) => {
-      const answer = reference === null ? undefined : answers.get(reference);
-      return answer === undefined || reference === null
-        ? []
-        : imageFinding(target, { name, reference, answer });
+      const answer = images.get(reference);
+      return answer === undefined ? [] : imageFinding({ name, reference, push }, answer);
     }),
   ];
 }
 
 function imageFinding(
-  target: AwsTarget,
-  {
-    name,
-    reference,
-    answer,
-  }: { readonly name: string; readonly reference: string; readonly answer: Answer<true> | ManifestAnswer },
+  { name, reference, push }: { readonly name: string; readonly reference: string; readonly push: string },
+  answer: Answer<true> | ManifestAnswer,
 ): readonly Finding[] {
   const host = reference.split("/")[0];
   switch (answer.kind) {
@@ -84,8 +68,8 @@ function imageFinding(
         problem(
           "images",
           `The registry ${host} does not have ${name}.`,
-          `It has no image of the digest that images.lock.json names, ${reference.slice(reference.indexOf("@") + 1)}.`,
-          `Delete the entry of the lock file, and run ${pushCommand(target)}.`,
+          `It has no image of the digest that images.lock.json names: ${reference.slice(reference.indexOf("@") + 1)}.`,
+          `Run ${push}, which brings it there.`,
         ),
       ];
     case "denied":
