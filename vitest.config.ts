@@ -15,6 +15,7 @@ export default defineConfig({
             "test/services/**",
             "test/docker/**",
             "test/cluster/**",
+            "test/aws/**",
           ],
           pool: "forks",
           // They take seconds; the limit is for a machine that does other work beside them.
@@ -41,6 +42,18 @@ export default defineConfig({
           maxWorkers: 2,
           testTimeout: minutes(5),
           hookTimeout: minutes(5),
+        },
+      },
+      {
+        test: {
+          name: "aws",
+          include: ["test/aws/**/*.test.ts"],
+          globalSetup: "test/harness/aws/global-setup.ts",
+          pool: "forks",
+          // A stand-in for AWS takes some 300 MB.
+          maxWorkers: 2,
+          testTimeout: minutes(2),
+          hookTimeout: minutes(2),
         },
       },
       {

@@ -37,7 +37,7 @@ export function publicHasTls(
     {
       path: "gateway.tls",
       reason: "With exposure: public and no certificate, keys and prompts cross the internet in clear.",
-      fix: `Set one of ${tlsKeys(platform)} and gateway.hostname, or write exposure: internal.`,
+      fix: `Set ${platform === "aws" ? "" : "one of "}${tlsKeys(platform)} and gateway.hostname, or write exposure: internal.`,
     },
   ];
 }
@@ -83,9 +83,6 @@ export function tlsHasOneCertificate(
 
 /** Keys that name a certificate, as a list for people. */
 function tlsKeys(platform: RemotePlatform): string {
-  const keys = [
-    ...(platform === "aws" ? ["certificateArn"] : []),
-    ...["secretName", "issuer", "clusterIssuer"],
-  ];
+  const keys = platform === "aws" ? ["certificateArn"] : ["secretName", "issuer", "clusterIssuer"];
   return keys.map((key) => `gateway.tls.${key}`).join(", ");
 }

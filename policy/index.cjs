@@ -1,7 +1,6 @@
-// What starts a policy pack takes no options of Node, and compiles `.ts` files in a way of its own, which refuses this
-// project's imports: tsx reads them here, as it does for the commands.
+// What starts a policy pack compiles `.ts` files in a way of its own, which refuses this project's imports: the pack is
+// loaded as the commands are.
 module.exports = async () => {
-  const { register } = await import("tsx/esm/api");
-  register();
-  await import("./serve.ts");
+  const { importSource } = await import("../loader/import-source.mjs");
+  await importSource("policy/serve.ts");
 };

@@ -13,9 +13,11 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 process.stdout.on("error", (error) => process.exit(error.code === "EPIPE" ? 141 : 1));
 checkNode();
 installPackages();
-const { register } = await import("tsx/esm/api");
-register();
-const { main } = await import("./commands/main.ts");
+const { importSource } = await import("../loader/import-source.mjs");
+const { main } = await importSource("scripts/commands/main.ts").catch((error) => {
+  if (error instanceof SyntaxError) fail(error.message);
+  throw error;
+});
 process.exitCode = await main(process.argv.slice(2));
 
 function checkNode() {

@@ -82,6 +82,8 @@ class RenderingOwner implements MonitorOwner {
 }
 
 function mask(value: unknown, secretText: SecretText): unknown {
+  // Most values have nothing to mask, and need no copy.
+  if (!hasMarks(value)) return value;
   if (isSecret(value)) return secretText(value);
   if (value === UNKNOWN_VALUE) return UNKNOWN_PLACEHOLDER;
   if (Array.isArray(value)) return value.map((inner) => mask(inner, secretText));
@@ -89,4 +91,11 @@ function mask(value: unknown, secretText: SecretText): unknown {
     return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, mask(inner, secretText)]));
   }
   return value;
+}
+
+/** Whether there is a secret or an unknown value in it. */
+function hasMarks(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return value === UNKNOWN_VALUE;
+  for (const key in value) if (hasMarks((value as Properties)[key])) return true;
+  return isSecret(value);
 }

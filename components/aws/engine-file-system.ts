@@ -2,8 +2,8 @@
  * The file system that keeps weights and engines, with the one way into it: an access point as the user of builders and
  * servers. Of a file system that is there only the access point is made, and its security group let the machines in.
  *
- * Cost: 0.30 USD a GB and month, 0.016 after 30 days without a reader; elastic throughput 0.03 USD a GB read and 0.06
- * written, provisioned 6 USD a MiB/s and month; backups 0.05 USD a GB and month (us-east-1).
+ * Cost: 0.30 USD a GB and month, a small part of that after 30 days without a reader; elastic throughput 0.03 USD a GB read
+ * and 0.06 USD a GB written; backups by the GB besides (us-east-1).
  */
 
 import { SecurityGroup } from "@pulumi/aws/ec2/securityGroup.js";
@@ -72,7 +72,7 @@ export class EngineFileSystem extends pulumi.ComponentResource {
         performanceMode: "generalPurpose",
         throughputMode: throughput.mode,
         ...(throughput.mode === "provisioned" ? { provisionedThroughputInMibps: throughput.mibps } : {}),
-        // An engine that nobody loads costs a twentieth; the first who does brings it back, and the second reads as ever.
+        // An engine that nobody loads costs little; the first who does brings it back, and the second reads as ever.
         lifecyclePolicies: [
           { transitionToIa: "AFTER_30_DAYS" },
           { transitionToPrimaryStorageClass: "AFTER_1_ACCESS" },

@@ -9,8 +9,6 @@ interface GatewayBindingArgs {
   /** Service of the gateway, and its port. */
   readonly service: { readonly name: string; readonly port: number };
   readonly targetGroupArn: pulumi.Input<string>;
-  /** Of the load balancer: the pods' machines let it in. */
-  readonly securityGroupId: pulumi.Input<string>;
   readonly vpcId: pulumi.Input<string>;
 }
 
@@ -27,7 +25,7 @@ export class GatewayBinding extends pulumi.ComponentResource {
   /** https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/guide/targetgroupbinding/targetgroupbinding/ */
   #createBinding(
     name: string,
-    { namespace, labels, service, targetGroupArn, securityGroupId, vpcId }: GatewayBindingArgs,
+    { namespace, labels, service, targetGroupArn, vpcId }: GatewayBindingArgs,
   ): CustomResource {
     return new CustomResource(
       `${name}-binding`,
@@ -40,14 +38,6 @@ export class GatewayBinding extends pulumi.ComponentResource {
           targetGroupARN: targetGroupArn,
           targetType: "ip",
           vpcID: vpcId,
-          networking: {
-            ingress: [
-              {
-                from: [{ securityGroup: { groupID: securityGroupId } }],
-                ports: [{ protocol: "TCP", port: service.port }],
-              },
-            ],
-          },
         },
       },
       { parent: this },

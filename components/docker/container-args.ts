@@ -1,6 +1,7 @@
 /** A planned container as inputs of @pulumi/docker's Container. Pure: the same container gives the same inputs. */
 import type * as docker from "@pulumi/docker";
 import * as pulumi from "@pulumi/pulumi";
+import { readySeconds } from "../../infra/plan/docker/ready-seconds.ts";
 import {
   type DockerContainer,
   type DockerMount,
@@ -31,9 +32,6 @@ const MIB = 1024 ** 2;
  * Outside of the container they lie where only root of the host can look.
  */
 const FILE_PERMISSIONS = "0444";
-
-/** Failures beyond the planned ones before `up` gives a service up, for a host that is slow to run the check itself. */
-const SPARE_HEALTH_CHECKS = 2;
 
 /**
  * Maps every option that is planned; what differs between tasks and services is decided here too.
@@ -98,14 +96,6 @@ export function containerArgs(
 /** Labels as the provider takes them, sorted. */
 export function labelArgs(labels: Readonly<Record<string, string>>): { label: string; value: string }[] {
   return entriesByKey(labels).map(([label, value]) => ({ label, value }));
-}
-
-/** How long `up` waits for a service to become healthy; null where nothing says that it is. */
-export function readySeconds({ health }: DockerContainer): number | null {
-  if (health === null) return null;
-  const { intervalSeconds, timeoutSeconds, retries, startPeriodSeconds } = health;
-  const checksSeconds = (retries + SPARE_HEALTH_CHECKS) * (intervalSeconds + timeoutSeconds);
-  return Math.ceil(startPeriodSeconds + checksSeconds);
 }
 
 /** As the provider reads it back: `5s`, `2m0s`, `1h0m30s`. Any other text of the same length would be a change at each `up`. */

@@ -1,8 +1,9 @@
 /** What all containers of a host have in common: a task that `up` waits for, a service that `up` starts. */
 import * as docker from "@pulumi/docker";
 import * as pulumi from "@pulumi/pulumi";
+import { readySeconds } from "../../infra/plan/docker/ready-seconds.ts";
 import type { ContainerRole, DockerContainer } from "../../infra/plan/docker/types.ts";
-import { type ContainerPlacement, containerArgs, readySeconds } from "./container-args.ts";
+import { type ContainerPlacement, containerArgs } from "./container-args.ts";
 import { taskFailure } from "./task-result.ts";
 
 /** What a container comes after: a task that must have ended with success, or a service that must run. */

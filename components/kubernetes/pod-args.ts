@@ -20,7 +20,7 @@ type Volume = types.input.core.v1.Volume;
 type VolumeMount = types.input.core.v1.VolumeMount;
 
 /** What the plan knows by name only, made elsewhere. */
-export interface PodPlacementArgs {
+interface PodPlacementArgs {
   readonly images: readonly ClusterImage[];
   /** Secrets of the namespace with credentials of the registry. */
   readonly imagePullSecrets: readonly string[];

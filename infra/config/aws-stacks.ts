@@ -176,7 +176,16 @@ const common = {
   access,
   engineStore,
   hub,
-  images: gpuImages,
+  images: gpuImages
+    .unwrap()
+    .extend({
+      /**
+       * Repositories of the account's registry are of all its stacks: one of them makes them, the others write `existing`.
+       * Without meaning where `registry` names another one.
+       */
+      repositories: z.enum(["create", "existing"]).default("create"),
+    })
+    .prefault({}),
   guard,
   /** Stacks whose engine store and databases `down` leaves, and whose cluster no `down` deletes by accident. */
   retain: z.array(z.string().min(1).max(100)).max(50).default([]),

@@ -2,7 +2,9 @@
  * What a stack wants, resolved: every name of the stack file replaced by its row of the catalogue, every default
  * filled in. The functions of the plan take these and nothing else.
  */
+
 import type { TextEncoderName, VisionEncoderName } from "./catalogue/encoders.ts";
+import type { ServicePrice } from "./catalogue/prices.ts";
 import type {
   Dtype,
   EngineLimits,
@@ -143,6 +145,12 @@ export interface PoolSpec {
   readonly path: string;
 }
 
+/** A service of a cloud that is billed by the hour. */
+export interface RentedService {
+  readonly service: ServicePrice["service"];
+  readonly count: number;
+}
+
 /** A stack on GPUs, resolved. */
 export interface GpuStackSpec {
   readonly platform: "docker" | "kubernetes" | "aws";
@@ -168,6 +176,8 @@ export interface GpuStackSpec {
     readonly readMBPerSecond: number;
     readonly sizeGiB: number | null;
   };
+  /** Besides machines and disks. */
+  readonly services: readonly RentedService[];
   /** What happens when an engine must be built and every GPU of its pool serves. */
   readonly whenFull: "fail" | "stopServer";
   /** Reasons by model name for which a verdict "does not fit" is accepted. */

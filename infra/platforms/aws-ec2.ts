@@ -35,7 +35,7 @@ export function deployEc2(plan: Ec2Plan): DeployedStack {
   const { edge, store } = deployMachine(aws, network, opts);
 
   return planOutputs(plan, () => "instance", {
-    endpoints: { ...host.endpoints, gateway: edge.url },
+    endpoints: pulumi.output({ ...host.endpoints, gateway: edge.url }),
     engineStore: store.fileSystemId,
     notes: host.notes,
   });
@@ -44,7 +44,7 @@ export function deployEc2(plan: Ec2Plan): DeployedStack {
 /** The machine with its store, and the load balancer before it. */
 function deployMachine(aws: Ec2Stack, network: Network, opts: pulumi.ComponentResourceOptions) {
   const { context, instance: plan, edge: edgePlan } = aws;
-  const { vpcId, cidr } = network;
+  const { vpcId } = network;
   const subnet = network.privateSubnets.find(({ zone }) => zone === plan.zone);
   if (subnet === undefined) throw new Error(`The network has no subnet in zone ${plan.zone}.`);
   const machineGroup = new InstanceSecurity("instance-security", { context, vpcId }, opts);
@@ -63,7 +63,7 @@ function deployMachine(aws: Ec2Stack, network: Network, opts: pulumi.ComponentRe
   const edge = new Edge(
     "edge",
     {
-      ...{ context, plan: edgePlan, vpcId, cidr },
+      ...{ context, plan: edgePlan, vpcId },
       subnets: edgePlan.isPublic ? network.publicSubnets : network.privateSubnets,
       target: { securityGroupId: machineGroup.securityGroupId, instanceId: instance.instanceId },
     },

@@ -6,9 +6,9 @@ import { Charts } from "../../components/aws/charts.ts";
 import { Cluster } from "../../components/aws/cluster.ts";
 import { ClusterStorage } from "../../components/aws/cluster-storage.ts";
 import { Edge } from "../../components/aws/edge.ts";
+import type { EngineFileSystem } from "../../components/aws/engine-file-system.ts";
 import { GatewayBinding } from "../../components/aws/gateway-binding.ts";
 import { GpuNodePool } from "../../components/aws/gpu-node-pool.ts";
-import type { EngineFileSystem } from "../../components/aws/engine-file-system.ts";
 import type { Network } from "../../components/aws/network.ts";
 import { WorkloadRole } from "../../components/aws/workload-role.ts";
 import type { Gateway } from "../../components/kubernetes/gateway.ts";
@@ -16,7 +16,7 @@ import { clusterOutputs } from "../cluster-outputs.ts";
 import { planClusterImages } from "../image-inputs.ts";
 import type { DeployedStack } from "../outputs.ts";
 import { eksStack } from "../plan/aws/aws-stack.ts";
-import { isInstalled } from "../plan/aws/charts.ts";
+import { hasEdge } from "../plan/aws/services.ts";
 import type { EksStack } from "../plan/aws/types.ts";
 import type { EksPlan } from "../plan/gpu-stack.ts";
 import { kubernetesStack } from "../plan/kubernetes/kubernetes-stack.ts";
@@ -46,20 +46,15 @@ export function deployEks(plan: EksPlan): DeployedStack {
     secrets: secretValues(SECRET_PATHS, secretNames(objects)),
     made: machines.made,
   });
-  const edge = hasEdge(plan) ? deployEdge(aws, network, machines.cluster, opts) : null;
+  const edge = hasEdge(plan.config) ? deployEdge(aws, network, machines.cluster, opts) : null;
   if (edge !== null) bindGateway(gateway, { edge, objects, network, provider });
 
   const { endpoints, ...outputs } = clusterOutputs(plan, objects);
   return {
     ...outputs,
-    endpoints: edge === null ? endpoints : { ...endpoints, gateway: edge.url },
+    endpoints: edge === null ? endpoints : pulumi.output({ ...endpoints, gateway: edge.url }),
     engineStore: pulumi.interpolate`${machines.store.fileSystemId} by ${outputs.engineStore}`,
   };
-}
-
-/** Pods are put behind the load balancer by its controller. */
-function hasEdge({ config }: EksPlan): boolean {
-  return isInstalled("load-balancer-controller", config.cluster.charts);
 }
 
 interface Machines {
@@ -156,7 +151,7 @@ function deployEdge(
   return new Edge(
     "edge",
     {
-      ...{ context, plan, vpcId: network.vpcId, cidr: network.cidr },
+      ...{ context, plan, vpcId: network.vpcId },
       subnets: plan.isPublic ? network.publicSubnets : network.privateSubnets,
       target: { securityGroupId },
     },
@@ -182,7 +177,6 @@ function bindGateway(gateway: Gateway, { edge, objects, network, provider }: Gat
       ...{ labels, namespace: namespace.name, vpcId: network.vpcId },
       service: { name: plan.service.name, port },
       targetGroupArn: edge.targetGroupArn,
-      securityGroupId: edge.securityGroupId,
     },
     { providers: { kubernetes: provider }, dependsOn: [gateway.service] },
   );

@@ -15,6 +15,7 @@ import { Image } from "../../components/docker/image.ts";
 import { Network } from "../../components/docker/network.ts";
 import { TritonServer } from "../../components/docker/triton-server.ts";
 import { Volumes } from "../../components/docker/volumes.ts";
+import { stopsFor } from "../plan/docker/gpu-sharing.ts";
 import type { ContainerRole, DockerContainer, DockerStack, SecretName } from "../plan/docker/types.ts";
 
 interface HostArgs {
@@ -120,14 +121,6 @@ function componentName(
   );
   const names = [`${subject}-build`, container.name] as const;
   return isInTheWay ? { name: names[0], formerly: [names[1]] } : { name: names[1], formerly: [names[0]] };
-}
-
-/** Whether a service has a GPU that a task needs. */
-function stopsFor(service: DockerContainer, task: DockerContainer): boolean {
-  if (service.lifecycle !== "service" || task.lifecycle !== "task") return false;
-  const [a, b] = [service.gpus, task.gpus];
-  if (a === null || b === null) return false;
-  return a === "all" || b === "all" || a.some((index) => b.includes(index));
 }
 
 function found<Key, Value>(map: ReadonlyMap<Key, Value>, key: Key): Value {

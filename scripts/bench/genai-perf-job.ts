@@ -185,7 +185,7 @@ function genaiPerfArguments(plan: ClusterGpuPlan, model: string, load: Load): re
 }
 
 /** One statistic of GenAI-Perf's table. */
-export interface Statistic {
+interface Statistic {
   readonly unit: string;
   readonly avg: number;
   readonly p50?: number;

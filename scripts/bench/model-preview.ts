@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { pathToFileURL } from "node:url";
 import { parse, stringify } from "yaml";
 import { UserError } from "../errors.ts";
 import { projectName, projectRoot } from "../program/stack-file.ts";
@@ -34,7 +34,7 @@ interface PreviewFigures {
   readonly millisecondsPerFurtherModel: number;
 }
 
-export interface ModelPreviewFigures {
+interface ModelPreviewFigures {
   readonly models: number;
   readonly rounds: number;
   readonly wall: PreviewFigures;
@@ -46,7 +46,7 @@ const ROUNDS = 9;
 const STACK = "bench";
 /** Nobody listens on the discard port, and a refused connection is the quickest way to learn that there is no cluster. */
 const NO_CLUSTER = "http://127.0.0.1:9";
-const child = fileURLToPath(new URL("./render-child.ts", import.meta.url));
+const CHILD = ["loader/run.mjs", "scripts/bench/render-child.ts"];
 
 /** Under the SDK's own monitor in one process, as `npm run render` has it. Needs no CLI, plugin or cluster. */
 export function measureModelRender(): ModelPreviewFigures {
@@ -54,7 +54,7 @@ export function measureModelRender(): ModelPreviewFigures {
     const files = writeStackFiles(folder);
     return measureRounds((subject) => {
       const program = subject === "empty" ? "empty" : "program";
-      run(process.execPath, ["--import", "tsx", child, program, files[subject]], projectRoot, process.env);
+      run(process.execPath, [...CHILD, program, files[subject]], projectRoot, process.env);
     });
   });
 }
@@ -188,8 +188,12 @@ function writeEmptyProject(folder: string): string {
   mkdirSync(project);
   symlinkSync(join(projectRoot, "node_modules"), join(project, "node_modules"));
   writeFileSync(join(project, "package.json"), JSON.stringify({ type: "module" }));
-  writeFileSync(join(project, "Pulumi.yaml"), stringify({ name, runtime, main: "index.ts" }));
-  writeFileSync(join(project, "index.ts"), "export {};\n");
+  writeFileSync(join(project, "Pulumi.yaml"), stringify({ name, runtime, main: "main.mjs" }));
+  const loader = pathToFileURL(join(projectRoot, "loader/import-source.mjs"));
+  writeFileSync(
+    join(project, "main.mjs"),
+    `import { importSource } from ${JSON.stringify(loader)};\nawait importSource("scripts/bench/empty-program.ts");\n`,
+  );
   return project;
 }
 

@@ -1,4 +1,8 @@
-/** One whole preview in a process of its own: `node --import tsx preview-child.ts empty|program STACK CONFIG-FILE`. */
+/**
+ * One whole preview in a process of its own, as the commands load it:
+ *
+ *     node loader/run.mjs scripts/bench/preview-child.ts empty|program STACK CONFIG-FILE
+ */
 import { runProgram } from "../program/run-program.ts";
 import { projectName, readStackFile, stackReference } from "../program/stack-file.ts";
 import { stackPaths } from "../stack/backend.ts";
@@ -27,5 +31,5 @@ await runProgram({
   config: readStackFile(stack),
   preview: true,
   owner: engine,
-  ...(empty ? { program: async () => ({}) } : {}),
+  ...(empty ? { program: () => import("./empty-program.ts") } : {}),
 });

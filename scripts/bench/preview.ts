@@ -1,7 +1,7 @@
 /** Preview of an unchanged stack against the same preview of a program that registers nothing. */
 import { spawnSync } from "node:child_process";
-import { fileURLToPath } from "node:url";
-import type { StackReference } from "../program/stack-file.ts";
+import { join } from "node:path";
+import { projectRoot, type StackReference } from "../program/stack-file.ts";
 import { median } from "./load.ts";
 
 interface PreviewResult {
@@ -13,7 +13,7 @@ interface PreviewResult {
 }
 
 const PAIRS = 7;
-const child = fileURLToPath(new URL("./preview-child.ts", import.meta.url));
+const CHILD = [join(projectRoot, "loader/run.mjs"), "scripts/bench/preview-child.ts"];
 
 /** @param stack - One that is up and unchanged, and whose state the try-out runner keeps. */
 export function measurePreview(stack: StackReference): PreviewResult {
@@ -34,7 +34,7 @@ export function measurePreview(stack: StackReference): PreviewResult {
 
 function seconds(program: "empty" | "program", stack: StackReference): number {
   const started = performance.now();
-  const run = spawnSync(process.execPath, ["--import", "tsx", child, program, stack.name, stack.configFile], {
+  const run = spawnSync(process.execPath, [...CHILD, program, stack.name, stack.configFile], {
     stdio: ["ignore", "ignore", "inherit"],
   });
   if (run.status !== 0) throw new Error(`The preview of ${stack.name} ended with exit code ${run.status}.`);

@@ -18,7 +18,7 @@ const commentSchema = z.object({
 });
 
 /** First line of a comment; Markdown shows nothing of it. */
-export function commentMarker(subject: CommentSubject): string {
+function commentMarker(subject: CommentSubject): string {
   return `<!-- engine-room: ${subject} -->`;
 }
 

@@ -8,6 +8,8 @@ export const command: Command = {
   options: { "expect-no-changes": { type: "boolean" } },
   async run({ stack, values }) {
     const changes = await (await openStack(stack)).preview();
-    return changes && values["expect-no-changes"] === true ? EXIT.failed : EXIT.ok;
+    if (!changes || values["expect-no-changes"] !== true) return EXIT.ok;
+    process.stderr.write("Something would change, and --expect-no-changes says that nothing should.\n");
+    return EXIT.failed;
   },
 };

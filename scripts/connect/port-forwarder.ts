@@ -16,7 +16,7 @@ const STOP_SECONDS = 5;
 /** The words of a kubectl whose pod is gone; older ones go on listening then. */
 const LOST = /lost connection to pod|error forwarding port/i;
 
-export interface PortForwarder {
+interface PortForwarder {
   /** Ends all of them. */
   stop(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /** What happens to every resource between two rendered graphs. */
 import { canonicalJson } from "../../infra/plan/canonical-json.ts";
-import { leafDifferences, propertyPath, shortJson } from "../program/changes.ts";
+import { type LeafDifference, leafDifferences, propertyPath, shortJson } from "../program/changes.ts";
 import { isMaskedSecret, SECRET_PLACEHOLDER, UNKNOWN_PLACEHOLDER, withoutMarks } from "../program/marks.ts";
 import { earlierUrns } from "./aliases.ts";
 import { isAtOption } from "./option-paths.ts";
@@ -172,7 +172,7 @@ function wholeProperties(
 
 /** A difference as people see it. @param effect - null in a resource that comes or goes as a whole. */
 export function shownDifference(
-  { keys, kind, before, after }: ReturnType<typeof leafDifferences>[number],
+  { keys, kind, before, after }: LeafDifference,
   effect: PropertyDifference["effect"],
 ): PropertyDifference {
   return {

@@ -13,7 +13,7 @@ const TIMEOUT_SECONDS = 120;
 /** Relative to the project. A tree without it has commands that say the same. */
 const CHILD = "scripts/diff/render-child.ts";
 
-export interface RenderRequest {
+interface RenderRequest {
   /** Absolute path of a project with its npm packages. */
   readonly project: string;
   readonly stack: string;

@@ -11,7 +11,7 @@ import { type Installer, linkNodePackages } from "./node-packages.ts";
 const GIT_TIMEOUT_SECONDS = 120;
 
 /** A commit in a folder of its own. */
-export interface BaseTree {
+interface BaseTree {
   readonly commit: string;
   /** Absolute path of the project in it; null where its packages could not be installed. */
   readonly project: string | null;

@@ -9,7 +9,7 @@ import { quantity } from "./quantity.ts";
 type Amounts = Readonly<Record<string, number>>;
 
 /** A pod that the stack keeps, or one of several alike. */
-export interface PlannedPod {
+interface PlannedPod {
   readonly name: string;
   readonly pod: PodPlan;
 }

@@ -25,7 +25,7 @@ export interface EngineReading {
   readonly images: ReadonlySet<string>;
 }
 
-export type DockerReading = EngineReading | EngineSilence;
+type DockerReading = EngineReading | EngineSilence;
 
 /** No CLI on this machine; no rights on the engine's socket; nobody answers there. */
 export interface EngineSilence {

@@ -55,7 +55,7 @@ export function catalogueNameOfLabel(product: string): GpuName | undefined {
 const NOT_COMPATIBLE_BRANCHES: ReadonlySet<number> = new Set([418, 440, 450, 460, 510, 520, 530, 545, 555]);
 const LEAST_COMPATIBLE: Readonly<Record<number, string>> = { 470: "470.57", 525: "525.85", 535: "535.86" };
 
-export type DriverVerdict = "new enough" | "forward compatible" | "too old";
+type DriverVerdict = "new enough" | "forward compatible" | "too old";
 
 /**
  * @param minimum - Of the release: its CUDA's own driver.

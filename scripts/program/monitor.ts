@@ -89,8 +89,9 @@ export class ProgramMonitor {
       const response = new resource.RegisterResourceResponse();
       response.setUrn(registration.urn);
       response.setId(id ?? "");
-      // A preview gives back what it got, which is in the right form already.
-      response.setObject(outputs === registration.inputs ? request.getObject() : toStruct(outputs));
+      // A preview gives back what it got. The SDK only converts it, and copies what comes out of that.
+      if (outputs === registration.inputs) response.getObject = () => asStruct(outputs);
+      else response.setObject(toStruct(outputs));
       // The SDK writes every answer into a debug message, whether somebody reads it or not.
       response.toString = () => registration.urn;
       return response;
@@ -179,6 +180,13 @@ function toStruct(properties: Properties): Struct {
   return structProto.Struct.fromJavaScript(
     properties as Parameters<typeof structProto.Struct.fromJavaScript>[0],
   );
+}
+
+/** Properties that were converted already. */
+function asStruct(properties: Properties): Struct {
+  const struct = new structProto.Struct();
+  struct.toJavaScript = () => properties as ReturnType<Struct["toJavaScript"]>;
+  return struct;
 }
 
 function toProperties(struct: Struct | undefined): Properties {

@@ -1,10 +1,8 @@
 /** Runs the Pulumi program in this process, on a monitor of ours instead of an engine. */
-import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import * as pulumi from "@pulumi/pulumi";
 import * as settings from "@pulumi/pulumi/runtime/settings.js";
 import { type MonitorOwner, ProgramMonitor } from "./monitor.ts";
-import { projectName, projectRoot, type RuntimeConfig } from "./stack-file.ts";
+import { projectName, type RuntimeConfig } from "./stack-file.ts";
 
 interface ProgramRun {
   /** Name of the stack. */
@@ -36,8 +34,7 @@ export async function runProgram(run: ProgramRun): Promise<void> {
   settings.setMockOptions(new ProgramMonitor(project, run.stack, run.owner), project, run.stack, run.preview);
   pulumi.runtime.setAllConfig({ ...run.config.values }, [...run.config.secretKeys]);
 
-  const program =
-    run.program ?? (() => import(pathToFileURL(join(projectRoot, "infra/index.ts")).href) as Promise<object>);
+  const program = run.program ?? (() => import("../../infra/index.ts"));
   // A platform may do without stack traces, and who runs it here may not.
   const { stackTraceLimit } = Error;
   try {

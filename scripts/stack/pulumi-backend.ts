@@ -11,6 +11,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { parseDocument } from "yaml";
 import { type StateResource, unfinishedContainers } from "../../components/docker/task-result.ts";
 import { sweepStack } from "../../components/local/provider/status.ts";
@@ -40,6 +41,8 @@ interface RunOptions {
   readonly select?: boolean;
   readonly cwd?: string;
   readonly output?: NodeJS.WritableStream | undefined;
+  /** Lines of the CLI's errors with these words are not shown. */
+  readonly hiding?: string;
 }
 
 /** The parts of `pulumi stack export` that are read. */
@@ -90,7 +93,12 @@ export class PulumiBackend implements StackBackend {
           urn,
         ]);
         const args = ["preview", "--diff", "--expect-no-changes", "--config-file", this.#config, ...again];
-        const { code, stderr } = await this.#run(args, { allowFailure: true, output: process.stdout });
+        const { code, stderr } = await this.#run(args, {
+          allowFailure: true,
+          output: process.stdout,
+          // What it calls an error is what the preview is for.
+          hiding: NO_CHANGES_EXPECTED,
+        });
         if (code !== 0 && !stderr.includes(NO_CHANGES_EXPECTED)) {
           throw new UserError("pulumi preview failed; its output above says why.");
         }
@@ -240,7 +248,7 @@ export class PulumiBackend implements StackBackend {
 
   /** @param output - Where the CLI's own words go; undefined shows them only when it fails. */
   #run(command: readonly string[], options: RunOptions = {}): Promise<CommandResult> {
-    const { allowFailure = false, select = true, cwd = projectRoot } = options;
+    const { allowFailure = false, select = true, cwd = projectRoot, hiding } = options;
     const output = "output" in options ? options.output : process.stderr;
     const args = [...command, "--non-interactive", ...(select ? ["--stack", this.#stack.name] : [])];
     return new Promise((resolve, reject) => {
@@ -259,9 +267,9 @@ export class PulumiBackend implements StackBackend {
         stdout += data.toString();
         output?.write(data);
       });
-      child.stderr.on("data", (data: Buffer) => {
-        stderr += data.toString();
-        output?.write(data);
+      createInterface({ input: child.stderr }).on("line", (line) => {
+        stderr += `${line}\n`;
+        if (hiding === undefined || !line.includes(hiding)) output?.write(`${line}\n`);
       });
       child.on("error", reject);
       child.on("close", (code) => {

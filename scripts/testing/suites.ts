@@ -47,6 +47,7 @@ export type SuiteName =
   | "programs"
   | "services"
   | "stack"
+  | "aws"
   | "docker"
   | "cluster";
 
@@ -107,6 +108,12 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     needsPython: true,
     run: (context) => vitest("stack", context),
   },
+  aws: {
+    summary:
+      "what stacks ask AWS for by its own API models, policies linted, calls against a stand-in for it",
+    needsPython: false,
+    run: (context) => vitest("aws", context),
+  },
   docker: {
     summary: "images built and run, by a Docker engine of its own; as root",
     needsPython: false,
@@ -127,6 +134,7 @@ export const DEFAULT_SUITES: readonly SuiteName[] = [
   "services",
   "programs",
   "stack",
+  "aws",
 ];
 
 /** Suites that run at the same time, in this order: those that mostly wait are put together. */
@@ -134,7 +142,7 @@ export const STAGES: readonly (readonly SuiteName[])[] = [
   ["check"],
   ["unit"],
   ["python", "services"],
-  ["programs", "stack"],
+  ["programs", "stack", "aws"],
   ["docker"],
   ["cluster"],
 ];

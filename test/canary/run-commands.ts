@@ -12,8 +12,8 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { stringify } from "yaml";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
+import { stackFileText } from "../harness/stack-files.ts";
 
 /** Programs that commands start; each stand-in writes down what it is told and fails, as if nothing were there. */
 const STAND_INS = ["docker", "kubectl", "ssh", "pulumi", "helm", "nvidia-smi"];
@@ -41,10 +41,7 @@ export function workplace(values: Readonly<Record<string, unknown>>, absent: rea
     chmodSync(file, 0o755);
   }
   const stackFile = join(folder, "stack.yaml");
-  const config = Object.fromEntries(
-    Object.entries(values).map(([key, value]) => [`engine-room:${key}`, value]),
-  );
-  writeFileSync(stackFile, stringify({ config }), { mode: 0o600 });
+  writeFileSync(stackFile, stackFileText(values), { mode: 0o600 });
   return { folder, stackFile, printed: new Map() };
 }
 

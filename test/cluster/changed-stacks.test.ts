@@ -13,8 +13,9 @@ import { describeWithCluster } from "../harness/kubernetes/describe.ts";
 import { poolNodes } from "../harness/kubernetes/nodes.ts";
 import type { KubernetesObject } from "../harness/kubernetes/objects.ts";
 import { renderedObjects } from "../harness/kubernetes/rendered.ts";
-import { gpuSpecOf, writtenStackFile } from "../harness/kubernetes/stack-files.ts";
+import { gpuSpecOf } from "../harness/kubernetes/stack-files.ts";
 import { removeAndWait, unschedulable } from "../harness/kubernetes/waits.ts";
+import { writtenStackFile } from "../harness/stack-files.ts";
 
 const NAMESPACE = "changed";
 const NODE_SELECTOR = { pool: "gpu" };

@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { stringify } from "yaml";
 import type { KubernetesStack } from "../../infra/plan/kubernetes/types.ts";
 import { clusterProbe } from "../../scripts/cluster/kubectl.ts";
 import { PAUSED_REPLICAS } from "../../scripts/cluster/scaled-objects.ts";
@@ -27,6 +26,7 @@ import { renderedObjects } from "../harness/kubernetes/rendered.ts";
 import { removeNamespace } from "../harness/kubernetes/scenes.ts";
 import { poolsOf } from "../harness/kubernetes/stack-files.ts";
 import { deploymentAvailable, waitFor } from "../harness/kubernetes/waits.ts";
+import { stackFileText } from "../harness/stack-files.ts";
 
 const NAMESPACE = "sleeping";
 
@@ -105,13 +105,7 @@ describeWithCluster(
 
     /** Returns when all pods are ready. */
     async function up(models: readonly object[], rest: object = {}): Promise<void> {
-      const values = Object.entries({ ...STACK, ...rest, models });
-      writeFileSync(
-        file,
-        stringify({
-          config: Object.fromEntries(values.map(([key, value]) => [`engine-room:${key}`, value])),
-        }),
-      );
+      writeFileSync(file, stackFileText({ ...STACK, ...rest, models }));
       // What neither sleeps nor is a server's stays away, to be quick.
       objects = (await renderedObjects(file)).objects.filter(
         ({ kind, metadata }) => kind !== "StatefulSet" && metadata.name !== "encoders",

@@ -8,7 +8,8 @@ import { bringUp, stackScene } from "../harness/kubernetes/bring-up.ts";
 import { describeWithCluster } from "../harness/kubernetes/describe.ts";
 import { SchemaCheck } from "../harness/kubernetes/kubeconform.ts";
 import { renderedObjects } from "../harness/kubernetes/rendered.ts";
-import { nodesOf, writtenStackFile } from "../harness/kubernetes/stack-files.ts";
+import { nodesOf } from "../harness/kubernetes/stack-files.ts";
+import { writtenStackFile } from "../harness/stack-files.ts";
 
 /** Stack files, and what is in them where the project has no file of its own. */
 const STACKS: Readonly<Record<string, string | Readonly<Record<string, unknown>>>> = {

@@ -11,9 +11,9 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { stringify } from "yaml";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
+import { stackFileText } from "./stack-files.ts";
 
 interface CommandResult {
   readonly code: number;
@@ -54,8 +54,7 @@ export class TestStack {
   }
 
   configure(config: Record<string, unknown>): void {
-    const entries = Object.entries(config).map(([key, value]) => [`engine-room:${key}`, value]);
-    writeFileSync(this.configFile, stringify({ config: Object.fromEntries(entries) }));
+    writeFileSync(this.configFile, stackFileText(config));
   }
 
   /**

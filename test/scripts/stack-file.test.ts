@@ -3,8 +3,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { fromRuntimeConfig, parseConfig } from "../../infra/config/config.ts";
-import { planStack } from "../../infra/plan/stack-plan.ts";
-import { refuseUndeployable } from "../../infra/platforms/index.ts";
 import { readStackFile, stackNames, stackReference } from "../../scripts/program/stack-file.ts";
 
 let directory: string;
@@ -74,13 +72,4 @@ describe("a stack file", () => {
   test("without any configuration is an empty one", () => {
     expect(read("")).toEqual({ values: {}, secretKeys: [] });
   });
-});
-
-test("the committed stack file of a platform that is only planned has no problem, and is refused by name", () => {
-  const dev = readStackFile(stackReference("dev"));
-  const { plan, problems } = planStack(parseConfig(fromRuntimeConfig(dev.values, "engine-room")));
-  expect(problems).toEqual([]);
-  expect(plan?.platform).toBe("aws");
-  expect(() => refuseUndeployable("aws")).toThrow("deploys only local, docker");
-  expect(() => refuseUndeployable("local")).not.toThrow();
 });

@@ -4,11 +4,12 @@ import type { GpuStackConfig } from "../../config/config.ts";
 import { type Cluster, kubernetesCluster } from "../kubernetes/cluster.ts";
 import { withoutAccount } from "./account-keys.ts";
 import { isInstalled } from "./charts.ts";
-import { ownRegistry } from "./context.ts";
+import { pulledFrom } from "./context.ts";
 import {
   BUILD_SERVICE_ACCOUNT,
   DATABASE_STORAGE_CLASS,
   ENGINE_VOLUME,
+  GPU_EXPORTER_NAMESPACE,
   MONITORING_RELEASE,
   NOMINAL_STORE_GIB,
   POOL_LABEL,
@@ -21,7 +22,7 @@ const TOKEN_FILE = "value";
 
 /** Where NVIDIA's chart of the exporter puts its Service: its own chart's names, not those of the GPU operator. */
 const GPU_EXPORTER = {
-  namespace: "gpu-metrics",
+  namespace: GPU_EXPORTER_NAMESPACE,
   labels: { "app.kubernetes.io/name": "dcgm-exporter" },
   port: "metrics",
 } as const;
@@ -80,7 +81,7 @@ export function eksAsCluster(config: EksConfig): ClusterConfig {
       readMBPerSecond: engineStore.readMBPerSecond,
     },
     hub: { token: hub.token },
-    images: { ...config.images, registry: config.images.registry ?? ownRegistry(config), pullSecrets: [] },
+    images: { ...pulledFrom(config), pullSecrets: [] },
     // A load balancer of the stack stands before it, which ends TLS.
     gateway: { ...door, exposure: "internal" },
   };

@@ -2,7 +2,7 @@
 import type { Ec2Config } from "../../config/aws-stacks.ts";
 import type { GpuStackConfig } from "../../config/config.ts";
 import { withoutAccount } from "./account-keys.ts";
-import { ownRegistry } from "./context.ts";
+import { pulledFrom } from "./context.ts";
 import { HUB_TOKEN_FILE, STORE_FOLDER } from "./names.ts";
 
 type HostConfig = Extract<GpuStackConfig, { platform: "docker" }>;
@@ -34,7 +34,7 @@ export function ec2AsHost(config: Ec2Config): HostConfig {
       hourlyUsd: pool?.hourlyUsd,
       diskGiB: pool?.diskGiB ?? 0,
     },
-    images: { ...config.images, registry: config.images.registry ?? ownRegistry(config) },
+    images: pulledFrom(config),
     engineStore: { path: STORE_FOLDER, readMBPerSecond: engineStore.readMBPerSecond },
     hub: hub.token === undefined && hub.tokenSecretArn === undefined ? {} : { tokenFile: HUB_TOKEN_FILE },
     gateway: { ...door, exposure: "internal" },

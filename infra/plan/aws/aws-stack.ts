@@ -1,6 +1,8 @@
 /** Everything that a stack makes in an account. */
-import type { DockerStack } from "../docker/types.ts";
+import { neededImages } from "../docker/docker-stack.ts";
+import type { DockerStack, ImageName } from "../docker/types.ts";
 import type { AwsPlan, Ec2Plan, EksPlan } from "../gpu-stack.ts";
+import { clusterImageNames } from "../kubernetes/images.ts";
 import { awsContext } from "./context.ts";
 import { edgePlan } from "./edge.ts";
 import { eksClusterPlan } from "./eks-cluster.ts";
@@ -14,22 +16,30 @@ import type { AwsContext, Ec2Stack, EksStack } from "./types.ts";
 /** Pure: same plan, same bytes. @param stack - Name of the stack. */
 export function eksStack(plan: EksPlan, stack: string): EksStack {
   const context = awsContext(plan.config, stack);
-  return { ...parts(plan, context), compute: "eks", cluster: eksClusterPlan(plan, context) };
+  return {
+    ...parts(plan, context, clusterImageNames(plan)),
+    compute: "eks",
+    cluster: eksClusterPlan(plan, context),
+  };
 }
 
 /** Pure: same plan, same bytes. @param host - What the instance runs. */
 export function ec2Stack(plan: Ec2Plan, stack: string, host: DockerStack): Ec2Stack {
   const context = awsContext(plan.config, stack);
-  return { ...parts(plan, context), compute: "ec2", instance: instancePlan(plan, host, context) };
+  return {
+    ...parts(plan, context, neededImages(plan)),
+    compute: "ec2",
+    instance: instancePlan(plan, host, context),
+  };
 }
 
-function parts(plan: AwsPlan, context: AwsContext) {
+function parts(plan: AwsPlan, context: AwsContext, imageNames: readonly ImageName[]) {
   const { config } = plan;
   return {
     context,
     network: networkPlan(config, context),
     fileSystem: fileSystemPlan(config, context),
-    repositories: repositoryPlans(config, context),
+    repositories: repositoryPlans(config, imageNames),
     edge: edgePlan(plan, context),
     guard: guardPlan(config, plan.cost, context),
   };

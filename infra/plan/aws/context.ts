@@ -44,3 +44,9 @@ export function ownRegistry({ account, region }: Pick<AwsConfig, "account" | "re
   const suffix = partitionOf(region) === "aws-cn" ? "amazonaws.com.cn" : "amazonaws.com";
   return `${account}.dkr.ecr.${region}.${suffix}/${REPOSITORY_PREFIX}`;
 }
+
+/** What a stack says of images, as other platforms say it, with the account's own registry where it names none. */
+export function pulledFrom(config: AwsConfig): Omit<AwsConfig["images"], "repositories"> {
+  const { repositories: _repositories, ...images } = config.images;
+  return { ...images, registry: images.registry ?? ownRegistry(config) };
+}

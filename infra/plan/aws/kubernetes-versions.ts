@@ -3,6 +3,10 @@
 interface KubernetesVersion {
   /** After it AWS bills the control plane at six times the price. */
   readonly standardSupportUntil: string;
+  /** Add-ons that are built for one version of Kubernetes, as EKS publishes them. */
+  readonly addOns: { readonly "kube-proxy": string; readonly coredns: string };
+  /** Image tag of the autoscaler: it simulates the scheduler of the same version. */
+  readonly autoscaler: string;
 }
 
 export const KUBERNETES_VERSIONS = ["1.34", "1.35"] as const;
@@ -10,8 +14,21 @@ export type KubernetesVersionName = (typeof KUBERNETES_VERSIONS)[number];
 
 export const DEFAULT_KUBERNETES_VERSION: KubernetesVersionName = "1.35";
 
-/** https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html, as of 2026-04-24. */
+/**
+ * - Support: https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html, as of 2026-04-24.
+ * - Add-ons: https://docs.aws.amazon.com/eks/latest/userguide/managing-kube-proxy.md and managing-coredns.md. EKS takes old
+ *   builds back at some time: `aws eks describe-addon-versions` has what it offers today.
+ * - Autoscaler: `appVersion` of its charts 9.53.0 and 9.54.0.
+ */
 export const kubernetesVersions: Readonly<Record<KubernetesVersionName, KubernetesVersion>> = {
-  "1.34": { standardSupportUntil: "2026-12-02" },
-  "1.35": { standardSupportUntil: "2027-03-27" },
+  "1.34": {
+    standardSupportUntil: "2026-12-02",
+    addOns: { "kube-proxy": "v1.34.6-eksbuild.13", coredns: "v1.13.2-eksbuild.7" },
+    autoscaler: "v1.34.2",
+  },
+  "1.35": {
+    standardSupportUntil: "2027-03-27",
+    addOns: { "kube-proxy": "v1.35.3-eksbuild.13", coredns: "v1.14.2-eksbuild.4" },
+    autoscaler: "v1.35.0",
+  },
 };

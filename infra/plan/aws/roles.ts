@@ -1,5 +1,6 @@
 /** Documents of IAM roles: who may take one, and what it may do. Pure. */
 import { jsonDigest } from "../canonical-json.ts";
+import { filledText, mapTexts } from "./placeholders.ts";
 import type { AwsContext, RolePlan, Statement } from "./types.ts";
 
 /** https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html */
@@ -8,14 +9,6 @@ const HASH_DIGITS = 8;
 
 /** The principal by which EKS gives pods their roles. */
 export const PODS = "pods.eks.amazonaws.com";
-
-/** Of a value that is known only when it is made; a policy's own variables have a colon, and stay. */
-const PLACEHOLDER = /\$\{([A-Za-z]\w*)\}/g;
-
-/** In a statement: the value of that name, or, with a colon, a variable of IAM's own. */
-export function placeholder(name: string): string {
-  return `\${${name}}`;
-}
 
 /** `engine-room-dev-efs-csi`; one that is too long ends in a hash of its whole instead. */
 export function roleName({ name }: AwsContext, subject: string): string {
@@ -52,47 +45,26 @@ export function trustPolicy({ service, serviceAccount }: RolePlan, { name }: Aws
   ]);
 }
 
-/** Names of the inputs that statements refer to, sorted. */
-export function statementInputs(statements: readonly Statement[]): readonly string[] {
-  const names = [...JSON.stringify(statements).matchAll(PLACEHOLDER)].map(([, name = ""]) => name);
-  return [...new Set(names)].sort();
-}
-
 /**
  * What a role may do, as JSON.
  *
- * @param inputs - Values of `${name}`; IAM's own variables, such as `${aws:PrincipalTag/…}`, stay as they are.
+ * @param inputs - Values of `${name}`; IAM's own variables stay as they are.
  * @throws Error where a statement refers to an input that is not there.
  */
 export function policyDocument(
   statements: readonly Statement[],
   inputs: Readonly<Record<string, string>> = {},
 ): string {
-  const missing = statementInputs(statements).filter((name) => inputs[name] === undefined);
-  if (missing.length > 0) throw new Error(`No value was given for ${missing.join(", ")} of a policy`);
-  const filled = (text: string) => text.replace(PLACEHOLDER, (_, name: string) => inputs[name] ?? "");
+  const filled = (value: unknown) => mapTexts(value, (text) => filledText(text, inputs));
   return policyJson(
     statements.map(({ sid, effect, actions, resources, conditions }) => ({
       Sid: sid,
       Effect: effect,
       Action: actions,
-      Resource: resources.map(filled),
-      ...(conditions === undefined ? {} : { Condition: filledConditions(conditions, filled) }),
+      Resource: filled(resources),
+      ...(conditions === undefined ? {} : { Condition: filled(conditions) }),
     })),
   );
-}
-
-function filledConditions(
-  conditions: NonNullable<Statement["conditions"]>,
-  filled: (text: string) => string,
-): unknown {
-  return mapValues(conditions, (keys) =>
-    mapValues(keys, (value) => (typeof value === "string" ? filled(value) : value.map(filled))),
-  );
-}
-
-function mapValues<From, To>(record: Readonly<Record<string, From>>, map: (value: From) => To) {
-  return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]));
 }
 
 function policyJson(statements: readonly unknown[]): string {

@@ -14,7 +14,7 @@ interface Cidr {
 export const ZONE_LETTERS = ["a", "b", "c", "d", "e", "f"] as const;
 export type ZoneLetter = (typeof ZONE_LETTERS)[number];
 
-/** With a longer one the public subnets would be smaller than a load balancer wants, which is a /27. */
+/** With a longer one a zone's pods and machines would have fewer than 512 addresses. */
 export const LONGEST_VPC_PREFIX = 20;
 /** Of AWS. https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html */
 export const SHORTEST_VPC_PREFIX = 16;

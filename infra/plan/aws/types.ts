@@ -2,7 +2,8 @@
  * What a stack makes in an account, as data: the components of components/aws register it. Pure, as all of the plan; the
  * words are those of AWS's own API. Ids that AWS gives are in none of it: components hand them to each other.
  */
-import type { ContainerRole } from "../docker/types.ts";
+import type { ContainerRole, SecretName } from "../docker/types.ts";
+import type { ChartName } from "./charts.ts";
 
 /** Sorted. */
 export type Tags = Readonly<Record<string, string>>;
@@ -123,16 +124,16 @@ export interface AddOnPlan {
 }
 
 export interface ChartPlan {
-  readonly name: string;
+  readonly name: ChartName;
   readonly chart: string;
   readonly version: string;
   readonly repository: string;
+  /** Name of the release: resources that have a name of the chart's choosing begin with it. */
+  readonly release: string;
   readonly namespace: string;
-  /** Values; `${clusterName}`, `${vpcId}` stand for what is known later. */
+  /** `${clusterName}`, `${vpcId}` in texts stand for what is known later. */
   readonly values: Readonly<Record<string, unknown>>;
   readonly role: RolePlan | null;
-  /** Charts that must be there before. */
-  readonly after: readonly string[];
 }
 
 export interface NodePoolPlan {
@@ -141,6 +142,7 @@ export interface NodePoolPlan {
   readonly instanceTypes: readonly string[];
   readonly amiType: "AL2023_x86_64_NVIDIA" | "AL2023_x86_64_STANDARD";
   readonly capacityType: "ON_DEMAND" | "SPOT";
+  /** Machines that stay. */
   readonly min: number;
   readonly max: number;
   /** Only for the first creation: the autoscaler owns it afterwards. */
@@ -153,7 +155,7 @@ export interface NodePoolPlan {
     readonly value: string;
     readonly effect: "NO_SCHEDULE" | "PREFER_NO_SCHEDULE" | "NO_EXECUTE";
   }[];
-  readonly rootDiskGiB: number;
+  readonly rootDisk: { readonly sizeGiB: number; readonly iops: number; readonly throughputMiBps: number };
   /** MIME document of nodeadm, without base64. */
   readonly userData: string;
   readonly capacityReservationId: string | null;
@@ -222,14 +224,33 @@ export interface UnitPlan {
 
 /** A command that runs on the instance through Systems Manager, and that `up` waits for. */
 export interface InstanceTaskPlan {
-  /** `build-gpt2-medium-0123456789ab`, `services`. */
+  /** `setup`, `build-gpt2-medium-0123456789ab`, `services`. */
   readonly name: string;
+  /** Units that it writes. */
   readonly units: readonly UnitPlan[];
   /** Shell text of the association: idempotent, ends with exit code 0 when what it starts has ended or answers. */
   readonly script: string;
+  /** With a hash of its content in the name: another content is another document, which runs again. */
+  readonly document: { readonly name: string; readonly content: string };
+  /** How long the script may take. */
   readonly timeoutSeconds: number;
+  /** How long `up` waits for its success: the agent has to come for it, and may be busy with the one before. */
+  readonly waitSeconds: number;
   /** Tasks before it. */
   readonly after: readonly string[];
+  /** Whether it has to run again when the value of a secret is another one. */
+  readonly readsSecrets: boolean;
+}
+
+/** A secret that containers of the instance read. */
+export interface InstanceSecretPlan {
+  readonly name: SecretName;
+  /** Of the one that the stack makes; null: it is there already. */
+  readonly secretName: string | null;
+  /** As a policy may name it; of one that the stack makes with `??????` for what only Secrets Manager knows. */
+  readonly arn: string;
+  /** On the instance, in memory. */
+  readonly file: string;
 }
 
 export interface InstancePlan {
@@ -240,12 +261,16 @@ export interface InstancePlan {
   readonly rootDiskGiB: number;
   readonly isSpot: boolean;
   readonly capacityReservationId: string | null;
-  /** Under 16 KiB. */
+  /** Whether neither the console nor a command ends it by accident, and its root disk outlives it. */
+  readonly isProtected: boolean;
+  /** Under 16 KiB; `@fileSystemId@` and `@accessPointId@` stand for what is known later. */
   readonly userData: string;
   readonly role: RolePlan;
+  /** Each behind all that it comes after. */
   readonly tasks: readonly InstanceTaskPlan[];
-  /** Names of secrets of the stack file that Secrets Manager gets for it. */
-  readonly secrets: readonly { readonly name: string; readonly file: string; readonly arn: string | null }[];
+  readonly secrets: readonly InstanceSecretPlan[];
+  /** Secrets whose values the stack file has. */
+  readonly stackSecrets: readonly SecretName[];
 }
 
 interface AwsParts {

@@ -74,3 +74,50 @@ export const storagePrices: readonly StoragePrice[] = [
     source: "https://aws.amazon.com/ebs/pricing/",
   },
 ];
+
+/** What a service of AWS costs for each hour that it is there, whoever uses it. */
+export interface ServicePrice {
+  readonly service:
+    | "EKS control plane"
+    | "NAT gateway"
+    | "interface endpoint, a zone"
+    | "application load balancer";
+  readonly region: string;
+  /** null where no source was found that could be dated. */
+  readonly hourlyUsd: number | null;
+  /** ISO 8601; null where there is no price. */
+  readonly asOf: string | null;
+  readonly source: string;
+}
+
+/** Without what is billed by the byte or the request. */
+export const servicePrices: readonly ServicePrice[] = [
+  {
+    service: "EKS control plane",
+    region: "us-east-1",
+    hourlyUsd: 0.1,
+    asOf: "2026-04-01",
+    source: "https://cloudburn.io/blog/amazon-eks-pricing",
+  },
+  {
+    service: "NAT gateway",
+    region: "us-east-1",
+    hourlyUsd: 0.045,
+    asOf: "2026-04-10",
+    source: "https://zeonedge.com/en/blog/eliminating-aws-nat-gateway-costs-vpc-endpoints-privatelink-ipv6",
+  },
+  {
+    service: "interface endpoint, a zone",
+    region: "us-east-1",
+    hourlyUsd: 0.01,
+    asOf: "2026-04-10",
+    source: "https://zeonedge.com/en/blog/eliminating-aws-nat-gateway-costs-vpc-endpoints-privatelink-ipv6",
+  },
+  {
+    service: "application load balancer",
+    region: "us-east-1",
+    hourlyUsd: null,
+    asOf: null,
+    source: "https://aws.amazon.com/elasticloadbalancing/pricing/",
+  },
+];

@@ -5,6 +5,7 @@ import type { MemoryFit } from "../fit/types.ts";
 import { isReleaseKnown } from "../resolve-stack.ts";
 import type { GpuStackSpec } from "../spec.ts";
 import { accessChecks } from "./access.ts";
+import { awsChecks } from "./aws.ts";
 import { buildChecks } from "./builds.ts";
 import { clusterChecks } from "./cluster.ts";
 import { customModelChecks } from "./custom-models.ts";
@@ -23,6 +24,7 @@ import { servingChecks } from "./serving.ts";
 export const checks = {
   ...releaseChecks,
   ...platformChecks,
+  ...awsChecks,
   ...clusterChecks,
   ...customModelChecks,
   ...nameChecks,

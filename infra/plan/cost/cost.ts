@@ -3,15 +3,14 @@ import { pricesAsOf } from "../catalogue/prices.ts";
 import type { GpuStackSpec, PoolSpec } from "../spec.ts";
 import { buildEstimate } from "./build-seconds.ts";
 import { isPricedByTable, plannedNodes, poolHourlyUsd } from "./pool-price.ts";
+import { serviceLines } from "./services.ts";
 import { HOURS_PER_MONTH, storageLines } from "./storage.ts";
 import type { CostLine, EngineOfModel, GpuCost } from "./types.ts";
 
-/** On AWS, what runs besides machines; no table of the catalogue prices it. */
-const AWS_EXTRAS = [
-  "the EKS control plane, where there is one",
-  "load balancers",
-  "NAT gateways",
-  "data transfer",
+/** On AWS, what is billed by the byte or the request. */
+const AWS_TRAFFIC = [
+  "data transfer, and what load balancers, NAT gateways and endpoints handle",
+  "logs, and requests to the engine store",
 ] as const;
 
 /**
@@ -23,11 +22,11 @@ const AWS_EXTRAS = [
 export function stackCost(stack: GpuStackSpec, engines: readonly EngineOfModel[]): GpuCost {
   const pools = stack.pools.map((pool) => poolCost(stack, pool));
   const builds = distinctBuilds(stack, engines);
-  const storage = storageLines(stack, engines);
-  const storageHourlyUsd = sum(storage.map((line) => line.hourlyUsd ?? 0));
-  const lines = [...pools.map(({ line }) => line), ...storage];
+  const others = [...serviceLines(stack), ...storageLines(stack, engines)];
+  const othersHourlyUsd = sum(others.map((line) => line.hourlyUsd ?? 0));
+  const lines = [...pools.map(({ line }) => line), ...others];
   const hourlyUsd = cents(sum(lines.map((line) => line.hourlyUsd ?? 0)));
-  const asleepHourlyUsd = cents(sum(pools.map((pool) => pool.asleepHourlyUsd)) + storageHourlyUsd);
+  const asleepHourlyUsd = cents(sum(pools.map((pool) => pool.asleepHourlyUsd)) + othersHourlyUsd);
   const usedTable = stack.pools.some((pool) => isPricedByTable(pool) && poolHourlyUsd(stack, pool) !== null);
   return {
     hourlyUsd,
@@ -40,7 +39,7 @@ export function stackCost(stack: GpuStackSpec, engines: readonly EngineOfModel[]
     unpriced: [
       ...lines.filter((line) => line.hourlyUsd === null).map((line) => `${line.what}: ${line.arithmetic}`),
       ...builds.flatMap((build) => (build.unpriced === null ? [] : [build.unpriced])),
-      ...(stack.platform === "aws" ? AWS_EXTRAS : []),
+      ...(stack.platform === "aws" ? AWS_TRAFFIC : []),
     ],
     pricesAsOf: usedTable && stack.region !== null ? pricesAsOf(stack.region) : null,
   };

@@ -9,7 +9,7 @@ type GpuClusterConfig = Extract<GpuStackConfig, { platform: "kubernetes" }>;
 type CpuClusterConfig = Extract<CpuStackConfig, { platform: "kubernetes" }>;
 export type ClusterConfig = GpuClusterConfig | CpuClusterConfig;
 
-export type ClusterDatabases =
+type ClusterDatabases =
   | {
       /** `mock`: this project's own small servers. `container`: MongoDB and Qdrant themselves. */
       readonly kind: "mock" | "container";
@@ -138,7 +138,7 @@ const SECRET_NAMES: Readonly<Record<SecretName, string>> = {
   mongoUri: "mongo-uri",
   vectorApiKey: "vector-api-key",
 };
-export const SECRET_KEY = "value";
+const SECRET_KEY = "value";
 
 /** Name of a claim that the stack makes. */
 const STORE_CLAIM = "engine-store";

@@ -59,7 +59,10 @@ export function clusterImages(
 }
 
 /** The same bytes, pulled from elsewhere. */
-function inRegistry({ name, reference }: { readonly name: ImageName; readonly reference: string }, registry: string) {
+function inRegistry(
+  { name, reference }: { readonly name: ImageName; readonly reference: string },
+  registry: string,
+) {
   return `${registry}/${name}${reference.slice(reference.indexOf("@"))}`;
 }
 

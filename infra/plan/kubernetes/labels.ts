@@ -40,7 +40,7 @@ export function objectName(name: string): string {
 }
 
 /** `<subject>-<hash12>` over the content. */
-export function hashedName(subject: string, content: unknown): string {
+function hashedName(subject: string, content: unknown): string {
   return `${subject}-${jsonDigest(content).slice(0, HASH_DIGITS)}`;
 }
 

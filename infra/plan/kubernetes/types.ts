@@ -48,7 +48,7 @@ export interface StorePlan {
   } | null;
 }
 
-export type AccessMode = "ReadWriteMany" | "ReadWriteOnce";
+type AccessMode = "ReadWriteMany" | "ReadWriteOnce";
 
 /** Classes of what is more urgent than what, in one namespace. Cluster-wide objects. */
 export interface PriorityPlan {

@@ -4,7 +4,7 @@
  */
 
 /** Prose; something literal; or what must be seen first. */
-export type Span = string | { readonly code: string } | { readonly strong: string };
+type Span = string | { readonly code: string } | { readonly strong: string };
 export type Inline = readonly Span[];
 
 /** A value, path or name, shown as it is. */

@@ -12,7 +12,7 @@ interface Forms {
   readonly full: string;
 }
 
-export interface RenderedSection {
+interface RenderedSection {
   readonly markdown: string;
   /** Whether entries or what is below them are missing. */
   readonly isCut: boolean;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { WorkloadRole } from "../../../components/aws/workload-role.ts";
-import { placeholder } from "../../../infra/plan/aws/roles.ts";
+import { placeholder } from "../../../infra/plan/aws/placeholders.ts";
 import type { RolePlan } from "../../../infra/plan/aws/types.ts";
 import { byName, CONTEXT, registeredBy, treeOf } from "./registered.ts";
 

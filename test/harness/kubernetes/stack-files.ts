@@ -1,7 +1,5 @@
 /** Stack files of tests, and what the plan makes of them. */
-import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { stringify } from "yaml";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../../infra/config/config.ts";
 import type { ClusterPlan } from "../../../infra/plan/kubernetes/cluster-plan.ts";
@@ -14,14 +12,6 @@ import {
 } from "../../../scripts/program/stack-file.ts";
 import { poolNodes } from "./nodes.ts";
 import type { KubernetesObject } from "./objects.ts";
-
-/** Writes values of the project's configuration into a folder, as a stack file. @returns Its path. */
-export function writtenStackFile(folder: string, values: Readonly<Record<string, unknown>>): string {
-  const file = join(folder, "stack.yaml");
-  const entries = Object.entries(values).map(([key, value]) => [`engine-room:${key}`, value]);
-  writeFileSync(file, stringify({ config: Object.fromEntries(entries) }));
-  return file;
-}
 
 function planOf(stackFile: string) {
   const { values } = readStackFile(stackReference("tests", stackFile));

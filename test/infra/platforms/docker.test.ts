@@ -2,20 +2,13 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { fromRuntimeConfig } from "../../../infra/config/config.ts";
-import { loadPlan } from "../../../infra/load-plan.ts";
 import type { StackOutputs } from "../../../infra/outputs.ts";
-import { deploy } from "../../../infra/platforms/index.ts";
-import type { MonitorOwner, Properties, Registration } from "../../../scripts/program/monitor.ts";
 import { runProgram } from "../../../scripts/program/run-program.ts";
-import { projectRoot, type RuntimeConfig } from "../../../scripts/program/stack-file.ts";
-import { renderJson, renderStack } from "../../../scripts/render.ts";
+import { projectRoot } from "../../../scripts/program/stack-file.ts";
+import { renderJson } from "../../../scripts/render.ts";
+import { Engine, last, program, rendered, runtimeConfig, type StackValues } from "./program.ts";
 
-const PROJECT = "engine-room";
-
-type StackFile = Readonly<Record<string, unknown>>;
-
-const CPU_STACK: StackFile = {
+const CPU_STACK: StackValues = {
   platform: "docker",
   tier: "cpu",
   models: [{ name: "smollm2", model: "smollm2-135m-instruct" }],
@@ -27,73 +20,34 @@ const ONE_GPU = example("gpt2-medium-encoders");
 /** A build has a GPU of its own. */
 const FREE_GPU = example("llama-2-7b-tutorial");
 
-function example(name: string): StackFile {
+function example(name: string): StackValues {
   const file = parse(readFileSync(join(projectRoot, `examples/${name}.yaml`), "utf8")) as {
-    config: StackFile;
+    config: StackValues;
   };
   return Object.fromEntries(
-    Object.entries(file.config).map(([key, value]) => [key.replace(`${PROJECT}:`, ""), value]),
+    Object.entries(file.config).map(([key, value]) => [key.replace("engine-room:", ""), value]),
   );
 }
 
-function runtimeConfig(file: StackFile): RuntimeConfig {
-  const values = Object.entries(file).map(([key, value]) => [
-    `${PROJECT}:${key}`,
-    typeof value === "string" ? value : JSON.stringify(value),
-  ]);
-  return { values: Object.fromEntries(values), secretKeys: [] };
-}
-
-/** The program, as infra/index.ts has it. */
-const program = (config: RuntimeConfig) => async () =>
-  deploy(await loadPlan(fromRuntimeConfig(config.values, PROJECT)));
-
-async function rendered(file: StackFile) {
-  const config = runtimeConfig(file);
-  return renderStack("demo", config, program(config));
-}
-
 /** A host where all is well but for what a test says: what each container comes back with, by its name on the host. */
-class Host implements MonitorOwner {
-  readonly made: Registration[] = [];
-  stackOutputs: Properties = {};
-  failure: Error | undefined;
-  readonly #ends: Readonly<Record<string, { exitCode: number; containerLogs: string }>>;
-
+class Host extends Engine {
   constructor(ends: Readonly<Record<string, { exitCode: number; containerLogs: string }>> = {}) {
-    this.#ends = ends;
-  }
-
-  async register(registration: Registration) {
-    this.made.push(registration);
-    const { type, name, inputs } = registration;
-    const end = this.#ends[String(inputs.name)] ?? { exitCode: 0, containerLogs: "done\n" };
-    return {
-      id: `id-of-${name}`,
-      outputs: {
-        ...inputs,
-        ...(type === "docker:index/remoteImage:RemoteImage" ? { imageId: `sha256:${name}` } : {}),
-        ...(inputs.attach === true ? end : {}),
-      },
-    };
-  }
-
-  registerOutputs(urn: string, outputs: Properties): void {
-    if (urn.includes("::pulumi:pulumi:Stack::")) this.stackOutputs = outputs;
-  }
-
-  fail(error: Error): void {
-    this.failure ??= error;
+    super(({ type, name, inputs }) => ({
+      ...inputs,
+      ...(type === "docker:index/remoteImage:RemoteImage" ? { imageId: `sha256:${name}` } : {}),
+      ...(inputs.attach === true
+        ? (ends[String(inputs.name)] ?? { exitCode: 0, containerLogs: "done\n" })
+        : {}),
+    }));
   }
 }
 
-async function up(file: StackFile, host = new Host()): Promise<Host> {
+async function up(file: StackValues, host = new Host()): Promise<Host> {
   const config = runtimeConfig(file);
   await runProgram({ stack: "demo", config, preview: false, owner: host, program: program(config) });
   return host;
 }
 
-const last = (urn: string) => urn.split("::").at(-1) ?? "";
 const names = (urns: readonly string[] | undefined) => (urns ?? []).map(last).sort();
 const ofContainers = <T extends { readonly type: string }>(resources: readonly T[]) =>
   resources.filter(({ type }) => type === "docker:index/container:Container");

@@ -1,14 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { fromRuntimeConfig } from "../../../infra/config/config.ts";
-import { loadPlan } from "../../../infra/load-plan.ts";
 import type { StackOutputs } from "../../../infra/outputs.ts";
 import { kubernetesStack } from "../../../infra/plan/kubernetes/kubernetes-stack.ts";
-import { deploy } from "../../../infra/platforms/index.ts";
 import { deployCluster } from "../../../infra/platforms/kubernetes-objects.ts";
-import type { MonitorOwner, Properties, Registration } from "../../../scripts/program/monitor.ts";
+import type { Properties } from "../../../scripts/program/monitor.ts";
 import { runProgram } from "../../../scripts/program/run-program.ts";
-import type { RuntimeConfig } from "../../../scripts/program/stack-file.ts";
-import { renderJson, renderStack } from "../../../scripts/render.ts";
+import { renderJson } from "../../../scripts/render.ts";
 import {
   clusterPlan,
   clusterValues,
@@ -20,57 +16,19 @@ import {
   stackFileValues,
   type Values,
 } from "../plan/kubernetes/stacks.ts";
-
-const PROJECT = "engine-room";
-
-function runtimeConfig(file: Values): RuntimeConfig {
-  const values = Object.entries(file).map(([key, value]) => [
-    `${PROJECT}:${key}`,
-    typeof value === "string" ? value : JSON.stringify(value),
-  ]);
-  return { values: Object.fromEntries(values), secretKeys: [] };
-}
-
-/** The program, as infra/index.ts has it. */
-const program = (config: RuntimeConfig) => async () =>
-  deploy(await loadPlan(fromRuntimeConfig(config.values, PROJECT)));
-
-async function rendered(file: Values) {
-  const config = runtimeConfig(file);
-  return renderStack("demo", config, program(config));
-}
+import { Engine, last, program, rendered, runtimeConfig } from "./program.ts";
 
 /** A cluster where all is well but for the objects that a test names. */
-class Cluster implements MonitorOwner {
-  readonly made: Registration[] = [];
-  stackOutputs: Properties = {};
-  failure: Error | undefined;
-  readonly #failing: string | undefined;
-
+class Cluster extends Engine {
   constructor(failing?: string) {
-    this.#failing = failing;
-  }
-
-  async register(registration: Registration) {
-    const { name, inputs } = registration;
-    if (name === this.#failing) throw new Error(`${name}: BackoffLimitExceeded`);
-    this.made.push(registration);
-    const { metadata } = inputs as { readonly metadata?: object };
-    return {
-      id: `id-of-${name}`,
-      outputs: {
+    super(({ name, inputs }) => {
+      if (name === failing) throw new Error(`${name}: BackoffLimitExceeded`);
+      const { metadata } = inputs as { readonly metadata?: object };
+      return {
         ...inputs,
         ...(metadata === undefined ? {} : { metadata: { ...metadata, uid: `uid-of-${name}` } }),
-      },
-    };
-  }
-
-  registerOutputs(urn: string, outputs: Properties): void {
-    if (urn.includes("::pulumi:pulumi:Stack::")) this.stackOutputs = outputs;
-  }
-
-  fail(error: Error): void {
-    this.failure ??= error;
+      };
+    });
   }
 }
 
@@ -94,7 +52,6 @@ async function up(file: Values, cluster = new Cluster()): Promise<Cluster> {
   return cluster;
 }
 
-const last = (urn: string) => urn.split("::").at(-1) ?? "";
 const withoutKeys = (text: string) => text.replaceAll(/-[0-9a-f]{12}(?=[- ]|$)/g, "-KEY");
 
 describe("a stack on CPUs", async () => {

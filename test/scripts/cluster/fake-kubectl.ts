@@ -4,8 +4,8 @@ import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileS
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { stringify } from "yaml";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
+import { writtenStackFile } from "../../harness/stack-files.ts";
 
 export const STACK = {
   platform: "kubernetes",
@@ -38,9 +38,7 @@ export function fakeKubectl(): FakeKubectl {
   const folder = mkdtempSync(join(tmpdir(), "engine-room-kubectl-"));
   // Executable as it is in the repository.
   copyFileSync(fileURLToPath(new URL("fake-kubectl.mjs", import.meta.url)), join(folder, "kubectl"));
-  const stackFile = join(folder, "stack.yaml");
-  const entries = Object.entries(STACK).map(([key, value]) => [`engine-room:${key}`, value]);
-  writeFileSync(stackFile, stringify({ config: Object.fromEntries(entries) }));
+  const stackFile = writtenStackFile(folder, STACK);
   const lines = (name: string) =>
     existsSync(join(folder, name))
       ? readFileSync(join(folder, name), "utf8")

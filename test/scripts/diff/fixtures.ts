@@ -2,7 +2,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { stringify } from "yaml";
 import { type StackPolicy, stackPolicy } from "../../../policy/stack-policy.ts";
 import { renderTree } from "../../../scripts/diff/render-tree.ts";
 import type { GraphResource, RenderedTree } from "../../../scripts/diff/rendered-tree.ts";
@@ -45,15 +44,6 @@ export function deployment(name: string, image: string, namespace = "models"): G
   return resource("kubernetes:apps/v1:Deployment", name, {
     metadata: { name, namespace },
     spec: { replicas: 1, selector: { app: name }, template: { spec: { containers: [{ name, image }] } } },
-  });
-}
-
-type Values = Readonly<Record<string, unknown>>;
-
-/** Text of a stack file with these values. */
-export function stackFile(values: Values): string {
-  return stringify({
-    config: Object.fromEntries(Object.entries(values).map(([key, value]) => [`engine-room:${key}`, value])),
   });
 }
 

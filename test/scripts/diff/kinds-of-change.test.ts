@@ -1,7 +1,8 @@
 /** Each kind of change to a stack once, with what a person expects of it. */
 import { expect, test } from "vitest";
 import { textReport } from "../../../scripts/diff/report/text.ts";
-import { diffOfFiles, stackFile, summary } from "./fixtures.ts";
+import { stackFileText } from "../../harness/stack-files.ts";
+import { diffOfFiles, summary } from "./fixtures.ts";
 
 const gpt = { name: "gpt", model: "gpt2-medium" };
 const chat = { name: "chat", model: "llama-2-7b-chat", minReplicas: 0, replicas: 2 };
@@ -24,7 +25,10 @@ const cluster = {
 };
 
 async function diffOf(before: object, after: object) {
-  const diff = await diffOfFiles(stackFile({ ...cluster, ...before }), stackFile({ ...cluster, ...after }));
+  const diff = await diffOfFiles(
+    stackFileText({ ...cluster, ...before }),
+    stackFileText({ ...cluster, ...after }),
+  );
   expect([diff.base.failure, diff.head.failure, diff.base.problems, diff.head.problems]).toEqual([
     null,
     null,
@@ -229,13 +233,13 @@ test.each([
 });
 
 test("other keys first, comments and another formatting change nothing, and twice the same bytes", async () => {
-  const text = stackFile(cluster);
+  const text = stackFileText(cluster);
   const reordered = Object.fromEntries(Object.entries(cluster).toReversed());
-  const edited = `# A comment.\n${stackFile(reordered).replaceAll("\n", "\n\n")}`;
+  const edited = `# A comment.\n${stackFileText(reordered).replaceAll("\n", "\n\n")}`;
   const none = await diffOfFiles(text, edited);
   expect(none).toMatchObject({ resources: [], secrets: [], plan: { engines: { rebuilt: [] }, cost: [] } });
   expect(none.unchanged).toBeGreaterThan(40);
-  const changed = stackFile({ ...cluster, models: [chat] });
+  const changed = stackFileText({ ...cluster, models: [chat] });
   expect(JSON.stringify(await diffOfFiles(text, changed))).toBe(
     JSON.stringify(await diffOfFiles(text, changed)),
   );
@@ -243,8 +247,8 @@ test("other keys first, comments and another formatting change nothing, and twic
 
 test("a stack file with problems has no graph, and its problems", async () => {
   const { resources, plan, head } = await diffOfFiles(
-    stackFile(cluster),
-    stackFile({ ...cluster, models: [{ ...gpt, size: 1 }] }),
+    stackFileText(cluster),
+    stackFileText({ ...cluster, models: [{ ...gpt, size: 1 }] }),
   );
   expect({ resources, plan, failure: head.failure }).toEqual({ resources: null, plan: null, failure: null });
   expect(head.problems).toMatchObject([{ path: "models[0].size", reason: "There is no such key." }]);
@@ -252,7 +256,7 @@ test("a stack file with problems has no graph, and its problems", async () => {
 
 test("a platform that can only be planned has its reason and the plan's differences", async () => {
   const aws = (instanceType: string) =>
-    stackFile({
+    stackFileText({
       platform: "aws",
       account: "111122223333",
       region: "us-east-1",

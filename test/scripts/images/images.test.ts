@@ -2,7 +2,6 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { stringify } from "yaml";
 import { imageStates } from "../../../scripts/images/image-states.ts";
 import { type ImageTarget, imageTarget } from "../../../scripts/images/image-target.ts";
 import { lockImage } from "../../../scripts/images/lock-file.ts";
@@ -10,6 +9,7 @@ import { makeImage, requireBuildKit } from "../../../scripts/images/make-images.
 import { downloadGB, missingImages } from "../../../scripts/images/missing-images.ts";
 import { hostProbe } from "../../../scripts/preflight/host-probe.ts";
 import { readPlan } from "../../../scripts/program/docker-target.ts";
+import { stackFileText } from "../../harness/stack-files.ts";
 import { runCommand } from "../plan/run-plan.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "engine-room-images-"));
@@ -19,10 +19,7 @@ const lockFile = join(folder, "images.lock.json");
 const log = join(folder, "docker.log");
 
 function configure(values: Readonly<Record<string, unknown>>): void {
-  const config = Object.fromEntries(
-    Object.entries(values).map(([key, value]) => [`engine-room:${key}`, value]),
-  );
-  writeFileSync(stackFile, stringify({ config }));
+  writeFileSync(stackFile, stackFileText(values));
 }
 
 const cpu = {

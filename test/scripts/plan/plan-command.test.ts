@@ -1,8 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { stringify } from "yaml";
+import { writtenStackFile } from "../../harness/stack-files.ts";
 import { planExample, runCommand } from "./run-plan.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "engine-room-plan-"));
@@ -10,11 +10,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 /** `plan` of a stack file with these values. */
 function planValues(values: Readonly<Record<string, unknown>>, ...options: readonly string[]) {
-  const file = join(folder, "stack.yaml");
-  const config = Object.fromEntries(
-    Object.entries(values).map(([key, value]) => [`engine-room:${key}`, value]),
-  );
-  writeFileSync(file, stringify({ config }));
+  const file = writtenStackFile(folder, values);
   return runCommand("plan", "--stack", "test", "--config-file", file, ...options);
 }
 

@@ -2,7 +2,6 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { stringify } from "yaml";
 import type { DockerGpuPlan } from "../../../infra/plan/gpu-stack.ts";
 import { supportMatrix } from "../../../scripts/plan/support-matrix.ts";
 import { readPlan } from "../../../scripts/program/docker-target.ts";
@@ -10,6 +9,7 @@ import { projectRoot, stackReference } from "../../../scripts/program/stack-file
 import { stackPaths } from "../../../scripts/stack/backend.ts";
 import { saveState } from "../../../scripts/tryout/state.ts";
 import { type Proof, parseProof, readProofs } from "../../../scripts/verify/proof-file.ts";
+import { stackFileText } from "../../harness/stack-files.ts";
 import { type CommandRun, runCommand } from "../plan/run-plan.ts";
 import { fakeHost } from "./fake-host.ts";
 import { type FakeStack, type Fault, startFakeStack } from "./fake-stack.ts";
@@ -149,8 +149,7 @@ describe("a picture", () => {
       { name: "blip2", model: "blip2-opt-2.7b" },
     ],
   };
-  const entries = Object.entries(config).map(([key, value]) => [`engine-room:${key}`, value]);
-  writeFileSync(file, stringify({ config: Object.fromEntries(entries) }));
+  writeFileSync(file, stackFileText(config));
 
   test("goes to Triton and to the gateway, and where it can't, nothing is claimed", async () => {
     const out = join(mkdtempSync(join(folder, "proof-")), "l40s-25.07.json");

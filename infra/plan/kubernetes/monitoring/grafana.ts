@@ -5,7 +5,7 @@
 import { canonicalJson, jsonDigest } from "../../canonical-json.ts";
 
 /** Grafana's ids: https://github.com/grafana/grafana/blob/main/packages/grafana-data/src/valueFormats/categories.ts */
-export const UNITS = {
+const UNITS = {
   number: "short",
   perSecond: "reqps",
   tokensPerSecond: "short",

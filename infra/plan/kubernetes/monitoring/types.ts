@@ -81,4 +81,4 @@ export const ALERT_NAMES = [
   "EngineRoomTritonFails",
   "EngineRoomVolumeFull",
 ] as const;
-export type AlertName = (typeof ALERT_NAMES)[number];
+type AlertName = (typeof ALERT_NAMES)[number];

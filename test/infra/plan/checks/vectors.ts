@@ -48,6 +48,27 @@ const oneMachine = (machine: Values) => ({
   machine: { gpu: "L4", ...machine },
   nodes: { min: 1, max: 1 },
 });
+const inNetwork = (network: Values) => ({ ...awsValues, network });
+const subnets = (...zones: readonly string[]) =>
+  zones.map((zone, index) => ({ id: `subnet-0000000${index}`, zone }));
+/** In a network that is there. */
+const inExisting = (changes: Values) =>
+  inNetwork({
+    existing: {
+      vpcId: "vpc-01234567",
+      cidr: "10.80.0.0/16",
+      privateSubnets: subnets("a", "b"),
+      ...changes,
+    },
+  });
+const withPoolZones = (values: Values, zones: readonly string[]) => ({
+  ...values,
+  pools: [{ ...awsValues.pools[0], zones }],
+});
+const certificateOf = (region: string, account = awsValues.account) =>
+  `arn:aws:acm:${region}:${account}:certificate/12345678`;
+const awsGateway = { ...publicGateway, tls: { certificateArn: certificateOf(awsValues.region) } };
+const withAwsGateway = (gateway: Values) => ({ ...awsValues, gateway: { ...awsGateway, ...gateway } });
 const llava = { name: "llava", model: "llava-1.5-7b" };
 const onL40S = { host: { instanceType: "g6e.4xlarge" } };
 
@@ -628,6 +649,66 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     fails: { ...awsValues, access: { apiCidrs: ["0.0.0.0/0"] } },
     passes: { ...awsValues, access: { apiCidrs: ["0.0.0.0/8"] } },
   },
+
+  // AWS.
+  zonesAreDistinct: {
+    path: "network.zones[2]",
+    fails: inNetwork({ zones: ["a", "b", "a"] }),
+    passes: inNetwork({ zones: ["c", "b", "a"] }),
+    says: /Zone a stands there 2 times/,
+  },
+  zonesSuffice: {
+    path: "network.zones",
+    fails: inNetwork({ zones: ["a"] }),
+    passes: inNetwork({ zones: ["a", "f"] }),
+    says: /EKS and the load balancer.* 2 zones, and there is 1/,
+  },
+  publicGatewayHasSubnets: {
+    path: "network.existing.publicSubnets",
+    fails: { ...inExisting({ publicSubnets: subnets("a") }), gateway: awsGateway },
+    passes: { ...inExisting({ publicSubnets: subnets("a", "b") }), gateway: awsGateway },
+    says: /2 zones, and the stack file names 1/,
+  },
+  poolZonesAreOfNetwork: {
+    path: "pools[0].zones",
+    fails: withPoolZones(awsValues, ["b", "c"]),
+    passes: withPoolZones(awsValues, ["b"]),
+    says: /in a, b, and none in c/,
+  },
+  cidrHoldsSubnets: {
+    path: "network.cidr",
+    fails: inNetwork({ cidr: "10.64.0.0/21" }),
+    passes: inNetwork({ cidr: "10.64.0.0/20" }),
+    says: /2048 addresses.*256/,
+  },
+  cidrsBeginNetworks: {
+    path: "network.cidr",
+    fails: inNetwork({ cidr: "10.64.16.0/19" }),
+    passes: inNetwork({ cidr: "10.64.32.0/19" }),
+    says: /length 19 begins at a multiple of 8192/,
+  },
+  peersDoNotOverlap: {
+    path: "network.peeredCidrs[1]",
+    fails: inNetwork({ peeredCidrs: ["10.63.0.0/16", "10.64.255.0/24"] }),
+    passes: inNetwork({ peeredCidrs: ["10.63.0.0/16", "10.65.0.0/24"] }),
+    says: /network 10\.64\.0\.0\/16/,
+  },
+  throughputIsWhole: {
+    path: "engineStore.provisionedMiBPerSecond",
+    fails: { ...awsValues, engineStore: { throughput: "provisioned" } },
+    passes: { ...awsValues, engineStore: { throughput: "provisioned", provisionedMiBPerSecond: 256 } },
+  },
+  certificateIsOfRegion: {
+    path: "gateway.tls.certificateArn",
+    fails: withAwsGateway({ tls: { certificateArn: certificateOf("eu-central-1") } }),
+    passes: withAwsGateway({}),
+    says: /of eu-central-1, and a load balancer in us-east-1/,
+  },
+  recordHasName: {
+    path: "gateway.zoneId",
+    fails: { ...awsValues, gateway: { zoneId: "Z0123456789" } },
+    passes: withAwsGateway({ zoneId: "Z0123456789" }),
+  },
 };
 
 function key(name: string) {
@@ -874,11 +955,70 @@ export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp
     { ...awsValues, access: { apiCidrs: ["10.1.1.1/33"] } },
     /0 to 32/,
   ],
+  ["publicHasKeys", "gateway.apiKeys", withAwsGateway({ apiKeys: [] }), /no key/],
+  ["publicHasTls", "gateway.tls", withAwsGateway({ tls: undefined }), /no certificate/],
+  ["tlsHasHostname", "gateway.hostname", withAwsGateway({ hostname: undefined }), /for a name/],
+  [
+    "zonesAreDistinct",
+    "network.existing.privateSubnets[1]",
+    inExisting({ privateSubnets: subnets("a", "a", "b") }),
+    /Zone a/,
+  ],
+  [
+    "zonesSuffice",
+    "network.existing.privateSubnets",
+    inExisting({ privateSubnets: subnets("a") }),
+    /there is 1/,
+  ],
+  [
+    "zonesSuffice",
+    "network.zones",
+    { ...inNetwork({ zones: ["b"] }), compute: "ec2" },
+    /^The load balancer of the gateway wants/,
+  ],
+  ["poolZonesAreOfNetwork", "pools[0].zones", withPoolZones(inExisting({}), ["c"]), /in a, b, and none in c/],
+  ["cidrsBeginNetworks", "network.existing.cidr", inExisting({ cidr: "10.80.1.0/16" }), /multiple of 65536/],
+  [
+    "cidrsBeginNetworks",
+    "network.peeredCidrs[0]",
+    inNetwork({ peeredCidrs: ["10.1.0.1/24"] }),
+    /multiple of 256/,
+  ],
+  [
+    "peersDoNotOverlap",
+    "network.peeredCidrs[0]",
+    inNetwork({ existing: inExisting({}).network.existing, peeredCidrs: ["10.80.0.0/24"] }),
+    /10\.80\.0\.0\/16/,
+  ],
+  [
+    "throughputIsWhole",
+    "engineStore.provisionedMiBPerSecond",
+    { ...awsValues, engineStore: { provisionedMiBPerSecond: 256 } },
+    /256 MiB\/s would be ignored/,
+  ],
+  [
+    "throughputIsWhole",
+    "engineStore.provisionedMiBPerSecond",
+    {
+      ...awsValues,
+      engineStore: {
+        provisionedMiBPerSecond: 256,
+        existing: { fileSystemId: "fs-01234567", securityGroupId: "sg-01234567" },
+      },
+    },
+    /of fs-01234567 is decided/,
+  ],
+  [
+    "certificateIsOfRegion",
+    "gateway.tls.certificateArn",
+    withAwsGateway({ tls: { certificateArn: certificateOf(awsValues.region, "444455556666") } }),
+    /of account 444455556666/,
+  ],
 ];
 
 function aws() {
-  const { platform, region, access } = awsValues;
-  return { platform, region, access };
+  const { platform, account, region, access } = awsValues;
+  return { platform, account, region, access };
 }
 
 function qwen(tensorParallel: number) {
@@ -953,5 +1093,12 @@ export const fixes: readonly (readonly [CheckName, Values, string])[] = [
     "regionIsPriced",
     { ...awsValues, region: "eu-central-1" },
     "Check the name of the region, and write hourlyUsd for each pool.",
+  ],
+  ["poolZonesAreOfNetwork", withPoolZones(awsValues, ["c"]), "Use a or b, or add c to network.zones."],
+  ["cidrsBeginNetworks", inNetwork({ cidr: "10.64.16.0/19" }), "Write 10.64.0.0/19."],
+  [
+    "publicHasTls",
+    withAwsGateway({ tls: undefined }),
+    "Set gateway.tls.certificateArn and gateway.hostname, or write exposure: internal.",
   ],
 ];

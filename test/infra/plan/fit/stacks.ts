@@ -93,6 +93,7 @@ export function stackOf(
     pools,
     front: { gateways: 1, databases: [] },
     store: { kind: "efs", readMBPerSecond: 250, sizeGiB: null },
+    services: [],
     whenFull: "fail",
     memoryFitAccept: {},
     acceptUnverified: false,

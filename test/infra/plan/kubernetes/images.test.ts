@@ -25,7 +25,11 @@ describe("images of a cluster", () => {
 
   test("are pulled from a registry that has copies of them, but for those of others", () => {
     const mongo = locked("mongo", `docker.io/library/mongo@sha256:${SHA256}`);
-    const { images } = clusterImages([services, mongo], { triton, registry: "own.example.org/room", isMirror: true });
+    const { images } = clusterImages([services, mongo], {
+      triton,
+      registry: "own.example.org/room",
+      isMirror: true,
+    });
     expect(images.map(({ reference }) => reference)).toEqual([
       `own.example.org/room/services@sha256:${SHA256}`,
       `docker.io/library/mongo@sha256:${SHA256}`,
@@ -33,10 +37,11 @@ describe("images of a cluster", () => {
   });
 
   test("that were never pushed are one problem, and stand under the tag that a push gives them", () => {
-    const { images, problems } = clusterImages(
-      [services, missing("trtllm"), missing("encoders")],
-      { triton, registry: "r.example.org/room", isMirror: false },
-    );
+    const { images, problems } = clusterImages([services, missing("trtllm"), missing("encoders")], {
+      triton,
+      registry: "r.example.org/room",
+      isMirror: false,
+    });
     expect(images.map(({ reference }) => reference).slice(1)).toEqual([
       "r.example.org/room/trtllm:25.07-abcdef012345",
       "r.example.org/room/encoders:25.07-abcdef012345",
@@ -59,10 +64,11 @@ describe("images of a cluster", () => {
   });
 
   test("of others count as missing while only their tag is known", () => {
-    const { images, problems } = clusterImages(
-      [locked("mongo", "docker.io/library/mongo:8.0.26")],
-      { triton, registry: null, isMirror: false },
-    );
+    const { images, problems } = clusterImages([locked("mongo", "docker.io/library/mongo:8.0.26")], {
+      triton,
+      registry: null,
+      isMirror: false,
+    });
     expect(images).toEqual([{ name: "mongo", reference: "docker.io/library/mongo:8.0.26" }]);
     expect(problems).toMatchObject([{ path: "(images.lock.json)" }]);
   });

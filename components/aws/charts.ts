@@ -1,0 +1,69 @@
+/** Charts of others in a cluster, each with a role of its own where it calls AWS. Cost: the disk of Prometheus, about 4 USD a month. */
+import { Release } from "@pulumi/kubernetes/helm/v3/release.js";
+import * as pulumi from "@pulumi/pulumi";
+import type { ChartName } from "../../infra/plan/aws/charts.ts";
+import { filledText, mapTexts, placeholderNames } from "../../infra/plan/aws/placeholders.ts";
+import type { AwsContext, ChartPlan } from "../../infra/plan/aws/types.ts";
+import { WorkloadRole } from "./workload-role.ts";
+
+interface ChartsArgs {
+  readonly context: AwsContext;
+  readonly charts: readonly ChartPlan[];
+  /** Of `${name}` in their values. */
+  readonly inputs: Readonly<Record<string, pulumi.Input<string>>>;
+  readonly clusterName: pulumi.Input<string>;
+  /** What must be there before: machines to run on, the class of disks. */
+  readonly after: readonly pulumi.Resource[];
+}
+
+/** Images come over one line, and Prometheus is the longest of them. */
+const TIMEOUT_SECONDS = 900;
+
+export class Charts extends pulumi.ComponentResource {
+  /** What is made of their own kinds depends on them: monitors, scaled objects, bindings. */
+  readonly releases: Readonly<Partial<Record<ChartName, Release>>>;
+
+  constructor(name: string, args: ChartsArgs, opts?: pulumi.ComponentResourceOptions) {
+    super("engine-room:aws:Charts", name, {}, opts);
+
+    this.releases = Object.fromEntries(
+      args.charts.map((chart) => [chart.name, this.#install(`${name}-${chart.name}`, chart, args)]),
+    );
+    this.registerOutputs({});
+  }
+
+  #install(name: string, plan: ChartPlan, { context, inputs, clusterName, after }: ChartsArgs): Release {
+    const role =
+      plan.role === null
+        ? []
+        : [new WorkloadRole(`${name}-role`, { context, plan: plan.role, clusterName }, { parent: this })];
+    return new Release(
+      name,
+      {
+        name: plan.release,
+        chart: plan.chart,
+        version: plan.version,
+        repositoryOpts: { repo: plan.repository },
+        namespace: plan.namespace,
+        createNamespace: true,
+        values: filledValues(plan, inputs),
+        // One that does not come up is taken back, and the next `up` begins anew.
+        atomic: true,
+        skipAwait: false,
+        waitForJobs: true,
+        timeout: TIMEOUT_SECONDS,
+      },
+      // A pod is given its role when it starts.
+      { parent: this, dependsOn: [...after, ...role] },
+    );
+  }
+}
+
+/** What is known stays known at preview. */
+function filledValues({ values }: ChartPlan, inputs: ChartsArgs["inputs"]): Record<string, unknown> {
+  const fill = (text: string) =>
+    placeholderNames(text).length === 0
+      ? text
+      : pulumi.output(inputs).apply((known) => filledText(text, known));
+  return mapTexts(values, fill) as Record<string, unknown>;
+}

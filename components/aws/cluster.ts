@@ -1,0 +1,166 @@
+/** Control plane of EKS. Cost: 0.10 USD an hour, six times that when its version is out of standard support; a KMS key, 1 USD a month. */
+import { LogGroup } from "@pulumi/aws/cloudwatch/logGroup.js";
+import { AccessEntry } from "@pulumi/aws/eks/accessEntry.js";
+import { AccessPolicyAssociation } from "@pulumi/aws/eks/accessPolicyAssociation.js";
+import { Cluster as EksCluster } from "@pulumi/aws/eks/cluster.js";
+import { Key } from "@pulumi/aws/kms/key.js";
+import * as pulumi from "@pulumi/pulumi";
+import type { AwsContext, ClusterPlan } from "../../infra/plan/aws/types.ts";
+import { jsonDigest } from "../../infra/plan/canonical-json.ts";
+import { WorkloadRole } from "./workload-role.ts";
+
+interface ClusterArgs {
+  readonly context: AwsContext;
+  readonly plan: ClusterPlan;
+  readonly vpcId: pulumi.Input<string>;
+  /** Private ones, in two zones at least. */
+  readonly subnets: readonly { readonly id: pulumi.Input<string> }[];
+}
+
+const LOGS = ["api", "audit", "authenticator", "controllerManager", "scheduler"] as const;
+
+/** Days in which a key that was deleted by mistake comes back; the most that KMS has. */
+const KEY_DELETION_DAYS = 30;
+const HASH_DIGITS = 8;
+
+export class Cluster extends pulumi.ComponentResource {
+  readonly cluster: EksCluster;
+  readonly clusterName: pulumi.Output<string>;
+  /** Of the control plane's network interfaces and of all machines of node groups. */
+  readonly securityGroupId: pulumi.Output<string>;
+  /** Without a credential: who uses it asks AWS for one, as himself. */
+  readonly kubeconfig: pulumi.Output<string>;
+
+  constructor(name: string, args: ClusterArgs, opts?: pulumi.ComponentResourceOptions) {
+    super("engine-room:aws:Cluster", name, {}, opts);
+
+    const { context, plan } = args;
+    const role = new WorkloadRole(`${name}-role`, { context, plan: plan.role }, { parent: this });
+    const key = this.#createKey(name, context);
+    const logs = this.#createLogGroup(name, args);
+    this.cluster = this.#createCluster(name, args, { role, key, logs });
+    for (const admin of plan.admins) this.#addAdmin(name, context, admin);
+
+    this.clusterName = this.cluster.name;
+    this.securityGroupId = this.cluster.vpcConfig.clusterSecurityGroupId;
+    this.kubeconfig = kubeconfigOf(this.cluster, context);
+    this.registerOutputs({ clusterName: this.clusterName });
+  }
+
+  /** Of Secrets in etcd. Its policy is KMS' default: the account decides by IAM. */
+  #createKey(name: string, { name: stackName, tags, isRetained }: AwsContext): Key {
+    return new Key(
+      `${name}-secrets-key`,
+      {
+        description: `Secrets of the cluster ${stackName}`,
+        enableKeyRotation: true,
+        deletionWindowInDays: KEY_DELETION_DAYS,
+        tags: { ...tags, Name: `${stackName}-secrets` },
+      },
+      { parent: this, protect: isRetained },
+    );
+  }
+
+  /** EKS would make it itself, without an end, and `down` would leave it. */
+  #createLogGroup(name: string, { context, plan }: ClusterArgs): LogGroup {
+    const logGroup = `/aws/eks/${context.name}/cluster`;
+    return new LogGroup(
+      `${name}-logs`,
+      {
+        name: logGroup,
+        retentionInDays: plan.logRetentionDays,
+        tags: { ...context.tags, Name: logGroup },
+      },
+      { parent: this },
+    );
+  }
+
+  #createCluster(
+    name: string,
+    { context, plan, subnets }: ClusterArgs,
+    { role, key, logs }: { readonly role: WorkloadRole; readonly key: Key; readonly logs: LogGroup },
+  ): EksCluster {
+    return new EksCluster(
+      `${name}-cluster`,
+      {
+        name: context.name,
+        roleArn: role.arn,
+        version: plan.version,
+        accessConfig: { authenticationMode: "API", bootstrapClusterCreatorAdminPermissions: true },
+        // They come as add-ons, with versions of their own.
+        bootstrapSelfManagedAddons: false,
+        deletionProtection: context.isRetained,
+        enabledClusterLogTypes: [...LOGS],
+        encryptionConfig: { provider: { keyArn: key.arn }, resources: ["secrets"] },
+        // Past its support a cluster is updated, instead of costing six times as much.
+        upgradePolicy: { supportType: "STANDARD" },
+        vpcConfig: {
+          subnetIds: subnets.map(({ id }) => id),
+          endpointPrivateAccess: true,
+          endpointPublicAccess: plan.publicCidrs.length > 0,
+          ...(plan.publicCidrs.length > 0 ? { publicAccessCidrs: [...plan.publicCidrs] } : {}),
+        },
+        tags: { ...context.tags, Name: context.name },
+      },
+      { parent: this, protect: context.isRetained, dependsOn: [role, logs] },
+    );
+  }
+
+  /** https://docs.aws.amazon.com/eks/latest/userguide/access-policy-permissions.html */
+  #addAdmin(name: string, { partition, tags }: AwsContext, principalArn: string): void {
+    const admin = `${name}-admin-${jsonDigest(principalArn).slice(0, HASH_DIGITS)}`;
+    const entry = new AccessEntry(
+      admin,
+      {
+        clusterName: this.cluster.name,
+        principalArn,
+        type: "STANDARD",
+        tags: { ...tags, Name: principalArn.slice(principalArn.lastIndexOf("/") + 1) },
+      },
+      { parent: this },
+    );
+    new AccessPolicyAssociation(
+      `${admin}-policy`,
+      {
+        clusterName: this.cluster.name,
+        principalArn: entry.principalArn,
+        policyArn: `arn:${partition}:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy`,
+        accessScope: { type: "cluster" },
+      },
+      { parent: this },
+    );
+  }
+}
+
+/** JSON is YAML too. */
+function kubeconfigOf(cluster: EksCluster, { region }: AwsContext): pulumi.Output<string> {
+  const name = cluster.name;
+  return pulumi.jsonStringify({
+    apiVersion: "v1",
+    kind: "Config",
+    "current-context": name,
+    clusters: [
+      {
+        name,
+        cluster: {
+          server: cluster.endpoint,
+          "certificate-authority-data": cluster.certificateAuthority.data,
+        },
+      },
+    ],
+    contexts: [{ name, context: { cluster: name, user: name } }],
+    users: [
+      {
+        name,
+        user: {
+          exec: {
+            apiVersion: "client.authentication.k8s.io/v1beta1",
+            command: "aws",
+            args: ["eks", "get-token", "--cluster-name", name, "--region", region, "--output", "json"],
+            interactiveMode: "Never",
+          },
+        },
+      },
+    ],
+  });
+}

@@ -1,0 +1,138 @@
+/**
+ * Machines of one pool: a managed node group with a launch template. Cost: its machines and their root disks, none while it is at
+ * zero.
+ */
+import { Tag } from "@pulumi/aws/autoscaling/tag.js";
+import { LaunchTemplate } from "@pulumi/aws/ec2/launchTemplate.js";
+import { NodeGroup } from "@pulumi/aws/eks/nodeGroup.js";
+import * as pulumi from "@pulumi/pulumi";
+import type { AwsContext, NodePoolPlan, Tags } from "../../infra/plan/aws/types.ts";
+
+interface GpuNodePoolArgs {
+  readonly context: AwsContext;
+  readonly plan: NodePoolPlan;
+  readonly clusterName: pulumi.Input<string>;
+  /** Of Kubernetes. */
+  readonly version: string;
+  readonly nodeRoleArn: pulumi.Input<string>;
+  /** Of the network; the pool uses those of its zones. */
+  readonly subnets: readonly { readonly zone: string; readonly id: pulumi.Input<string> }[];
+  /** What machines need to join: the role's policies, the add-ons of the network. */
+  readonly after: readonly pulumi.Resource[];
+}
+
+/** Of Amazon Linux 2023. */
+const ROOT_DEVICE = "/dev/xvda";
+
+/** Amazon's provider appends 26 digits to a prefix, and a node group's name has 63 characters. */
+const PREFIX_LENGTH = 37;
+
+const TAGGED = ["instance", "network-interface", "volume"] as const;
+
+/**
+ * Its name has a random end, so that another instance type makes a new group before the old one goes, of this pool alone. Nothing
+ * in it is of a model.
+ */
+export class GpuNodePool extends pulumi.ComponentResource {
+  readonly nodeGroup: NodeGroup;
+
+  constructor(name: string, args: GpuNodePoolArgs, opts?: pulumi.ComponentResourceOptions) {
+    super("engine-room:aws:GpuNodePool", name, {}, opts);
+
+    const template = this.#createTemplate(name, args);
+    this.nodeGroup = this.#createGroup(name, args, template);
+    this.#tagGroup(name, args.plan.scalingTags);
+    this.registerOutputs({});
+  }
+
+  #createTemplate(name: string, { context, plan }: GpuNodePoolArgs): LaunchTemplate {
+    const ownName = `${context.name}-${plan.name}`;
+    const tags = { ...context.tags, Name: ownName };
+    const { rootDisk, capacityReservationId } = plan;
+    return new LaunchTemplate(
+      `${name}-template`,
+      {
+        name: ownName,
+        updateDefaultVersion: true,
+        // Pods are not meant to have the machine's role: what they need is given to their own ServiceAccount.
+        metadataOptions: { httpEndpoint: "enabled", httpTokens: "required", httpPutResponseHopLimit: 1 },
+        blockDeviceMappings: [
+          {
+            deviceName: ROOT_DEVICE,
+            ebs: {
+              volumeType: "gp3",
+              volumeSize: rootDisk.sizeGiB,
+              iops: rootDisk.iops,
+              throughput: rootDisk.throughputMiBps,
+              encrypted: "true",
+              deleteOnTermination: "true",
+            },
+          },
+        ],
+        ...(capacityReservationId === null
+          ? {}
+          : {
+              capacityReservationSpecification: {
+                capacityReservationTarget: { capacityReservationId },
+              },
+            }),
+        userData: Buffer.from(plan.userData).toString("base64"),
+        // EKS does not hand a node group's tags to its machines.
+        tagSpecifications: TAGGED.map((resourceType) => ({ resourceType, tags })),
+        tags,
+      },
+      { parent: this },
+    );
+  }
+
+  #createGroup(name: string, args: GpuNodePoolArgs, template: LaunchTemplate): NodeGroup {
+    const { context, plan, clusterName, version, nodeRoleArn, after } = args;
+    return new NodeGroup(
+      `${name}-group`,
+      {
+        nodeGroupNamePrefix: `${plan.name.slice(0, PREFIX_LENGTH - 1)}-`,
+        clusterName,
+        version,
+        nodeRoleArn,
+        subnetIds: [...subnetIds(args)],
+        instanceTypes: [...plan.instanceTypes],
+        amiType: plan.amiType,
+        capacityType: plan.capacityType,
+        launchTemplate: { id: template.id, version: pulumi.interpolate`${template.latestVersion}` },
+        scalingConfig: { minSize: plan.min, maxSize: plan.max, desiredSize: plan.desired },
+        updateConfig: {
+          maxUnavailable: 1,
+          // Reserved machines have no second one to move to.
+          updateStrategy: plan.capacityReservationId === null ? "DEFAULT" : "MINIMAL",
+        },
+        labels: { ...plan.labels },
+        taints: plan.taints.map((taint) => ({ ...taint })),
+        tags: { ...context.tags, Name: `${context.name}-${plan.name}` },
+      },
+      { parent: this, dependsOn: [...after], ignoreChanges: ["scalingConfig.desiredSize"] },
+    );
+  }
+
+  /** EKS does not hand a node group's tags to its Auto Scaling group, of which it makes exactly one. */
+  #tagGroup(name: string, tags: Tags): void {
+    const autoscalingGroupName = this.nodeGroup.resources.apply((resources) => {
+      const group = resources[0]?.autoscalingGroups[0]?.name;
+      if (group === undefined) throw new Error(`The node group of ${name} has no Auto Scaling group`);
+      return group;
+    });
+    for (const [key, value] of Object.entries(tags)) {
+      new Tag(
+        `${name}-${key.slice(key.indexOf("/node-template/") + 1)}`,
+        { autoscalingGroupName, tag: { key, value, propagateAtLaunch: false } },
+        { parent: this },
+      );
+    }
+  }
+}
+
+function subnetIds({ plan, subnets }: GpuNodePoolArgs): readonly pulumi.Input<string>[] {
+  const own = subnets.filter(({ zone }) => plan.zones.includes(zone));
+  if (own.length === 0)
+    throw new Error(`The network has no subnet in a zone of the pool ${plan.name}: ${plan.zones.join(", ")}`);
+  return own.map(({ id }) => id);
+}

@@ -1,0 +1,97 @@
+/** Shell text that the tasks of an instance share: bash, with `set -euo pipefail`. */
+import type { UnitPlan } from "../types.ts";
+import { FILES_FOLDER, READY_FILE, SECRET_FOLDER, STATE_FOLDER, UNIT_FOLDER } from "./names.ts";
+
+/**
+ * Lines of every task. They have no two braces behind each other, by which Systems Manager marks parameters.
+ * https://docs.aws.amazon.com/systems-manager/latest/userguide/documents-syntax-data-elements-parameters.html
+ */
+export const FUNCTIONS = [
+  "set -euo pipefail",
+  "umask 022",
+  // Newest lines of a container, without those that a secret stands in.
+  "redacted() {",
+  "  local patterns",
+  "  patterns=$(mktemp)",
+  `  find ${SECRET_FOLDER} -type f -exec awk 'NF' '{}' + >"$patterns" 2>/dev/null || true`,
+  '  grep --invert-match --fixed-strings --file="$patterns" || true',
+  '  rm -f "$patterns"',
+  "}",
+  "fail() {",
+  "  local unit=$1 reason=$2 container",
+  `  container=$(sed -n 's/^Container=//p' "${UNIT_FOLDER}/$unit")`,
+  '  echo "$unit $reason. Its last lines:" >&2',
+  '  journalctl --unit="$unit" --lines=10 --output=cat --no-pager 2>&1 | redacted >&2',
+  '  if [ -n "$container" ]; then docker logs --tail 20 "$container" 2>&1 | redacted >&2; fi',
+  "  exit 1",
+  "}",
+  // put MODE PATH BASE64: nothing is touched that is as it should be.
+  "put() {",
+  "  local new",
+  "  new=$(mktemp)",
+  '  base64 --decode <<<"$3" >"$new"',
+  `  if ! cmp --silent "$new" "$2" || [ "$(stat -c '0%a' "$2")" != "$1" ]; then`,
+  '    install -D -m "$1" "$new" "$2"',
+  '    echo "wrote $2"',
+  "  fi",
+  '  rm -f "$new"',
+  "}",
+  // A unit runs what is on the disk when it was started after the last change of its text, its files and its secrets.
+  'digest() { cat -- "$@" | sha256sum; }',
+  "is_current() {",
+  "  local unit=$1",
+  "  shift",
+  `  systemctl is-active --quiet "$unit" && [ "$(digest "$@")" = "$(cat "${STATE_FOLDER}/applied/$unit" 2>/dev/null)" ]`,
+  "}",
+  "applied() {",
+  "  local unit=$1",
+  "  shift",
+  `  digest "$@" >"${STATE_FOLDER}/applied/$unit"`,
+  "}",
+  "remove() {",
+  `  local unit=$1 file="${UNIT_FOLDER}/$1" alias container`,
+  "  container=$(sed -n 's/^Container=//p' \"$file\")",
+  `  alias=\${unit#engine-room-}`,
+  '  systemctl disable --now --quiet "$unit"',
+  '  if [ -n "$container" ]; then docker rm --force "$container" >/dev/null; fi',
+  `  rm -rf -- "$file" "${FILES_FOLDER}/\${alias%.service}" "${STATE_FOLDER}/applied/$unit"`,
+  '  echo "removed $unit"',
+  "}",
+  // remove_others LIFECYCLE UNIT…: those that the stack has no more.
+  "remove_others() {",
+  "  local lifecycle=$1 file unit",
+  "  shift",
+  `  for file in ${UNIT_FOLDER}/engine-room*.service; do`,
+  '    if ! grep --quiet --no-messages --line-regexp "Lifecycle=$lifecycle" "$file"; then continue; fi',
+  `    unit=\${file##*/}`,
+  '    if [[ " $* " != *" $unit "* ]]; then remove "$unit"; fi',
+  "  done",
+  "  systemctl daemon-reload",
+  "}",
+] as const;
+
+/** What a machine must have done before anything is put on it. */
+export const WHEN_READY = [
+  // It ends with an error where the user data did, which the file tells as well.
+  "cloud-init status --wait >/dev/null || true",
+  `if [ ! -e ${READY_FILE} ]; then`,
+  '  echo "The first start of the machine failed; /var/log/cloud-init-output.log ends with:" >&2',
+  "  tail -n 20 /var/log/cloud-init-output.log >&2",
+  "  exit 1",
+  "fi",
+] as const;
+
+/** Writes units with their files, and tells systemd. */
+export function putLines(units: readonly UnitPlan[]): readonly string[] {
+  return [
+    ...units.flatMap(({ name, text, files }) => [
+      ...Object.entries(files).map(([path, file]) => putLine(file.mode, path, file.text)),
+      putLine("0644", `${UNIT_FOLDER}/${name}`, text),
+    ]),
+    "systemctl daemon-reload",
+  ];
+}
+
+function putLine(mode: string, path: string, text: string): string {
+  return `put ${mode} ${path} ${Buffer.from(text, "utf8").toString("base64")}`;
+}

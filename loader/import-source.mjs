@@ -1,0 +1,41 @@
+// How everything that runs by itself gets at the project's TypeScript: the commands, the program that the Pulumi CLI
+// starts, the provider, the policy pack. See docs/decisions/0014-programs-load-from-a-bundle.md.
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { currentBundle } from "./bundle.mjs";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "..");
+
+/** Sources that may be asked for; all are in one bundle, so that a process has each module once. */
+const ENTRY_POINTS = [
+  "components/local/provider/index.ts",
+  "infra/index.ts",
+  "policy/serve.ts",
+  "scripts/bench/empty-program.ts",
+  "scripts/bench/preview-child.ts",
+  "scripts/bench/render-child.ts",
+  "scripts/commands/main.ts",
+];
+
+/**
+ * Imports a TypeScript module: from the bundle, or by tsx where none can be kept.
+ *
+ * @param {string} source - One of the entry points, relative to the project.
+ * @returns {Promise<any>} The module.
+ * @throws {SyntaxError} A source can't be compiled; the message is a sentence with its place.
+ */
+export async function importSource(source) {
+  if (!ENTRY_POINTS.includes(source))
+    throw new Error(
+      `${source} is not in the bundle; add it to the entry points in loader/import-source.mjs.`,
+    );
+  const bundle = await currentBundle(root, ENTRY_POINTS);
+  if (bundle === null) {
+    const { register } = await import("tsx/esm/api");
+    register();
+    return import(pathToFileURL(join(root, source)).href);
+  }
+  // What reads the maps makes every stack trace slow, and the SDK makes thousands; `DEBUG` asks for traces.
+  if (process.env.DEBUG !== undefined) process.setSourceMapsEnabled(true);
+  return import(pathToFileURL(join(bundle, source.replace(/\.ts$/, ".mjs"))).href);
+}

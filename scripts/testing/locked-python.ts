@@ -1,0 +1,33 @@
+/** Python with the packages of locks, for tests: made once for each set of locks and each interpreter. */
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { cacheDirectory } from "../../components/local/provider/files.ts";
+import { findPython } from "../../components/local/provider/python-discovery.ts";
+import { ensureUv, makeEnvironment, syncEnvironment } from "../../components/local/provider/uv.ts";
+
+/**
+ * @param locks - Absolute paths of files of pinned and hashed packages.
+ * @param report - Gets a line for each step that takes time; none where the download cache has the environment.
+ * @returns Absolute path of the interpreter. @throws PythonMissingError
+ */
+export async function lockedPython(
+  locks: readonly string[],
+  report: (line: string) => void,
+): Promise<string> {
+  const interpreter = await findPython(undefined);
+  const hash = createHash("sha256").update(interpreter.executable).update(interpreter.version);
+  for (const lock of locks) hash.update(readFileSync(lock));
+  const directory = join(cacheDirectory(), `test-python-${hash.digest("hex").slice(0, 16)}`);
+  const python = join(directory, "bin", "python");
+  const complete = join(directory, ".complete");
+  if (existsSync(complete)) return python;
+  const started = performance.now();
+  const uv = await ensureUv(interpreter, { report });
+  await makeEnvironment(uv, interpreter, directory, { report });
+  await syncEnvironment(uv, python, locks, { report });
+  // Last, so that an environment that was interrupted is made again.
+  writeFileSync(complete, "");
+  report(`Python packages are ready in ${((performance.now() - started) / 1000).toFixed(1)} s`);
+  return python;
+}

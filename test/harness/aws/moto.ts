@@ -1,0 +1,104 @@
+/**
+ * A stand-in for AWS's APIs: moto (PyPI) on 127.0.0.1. It keeps what calls make and answers as AWS does, and believes nearly
+ * every argument: what AWS itself would refuse is found by the models of its APIs (`service-models.ts`). Of EKS it lacks
+ * add-ons, access entries, pod identity and versions; of EFS backups; of Systems Manager the parameters of images; and all
+ * of Service Quotas and of the price list.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { dyingWithUs, lastLines } from "../../../components/local/provider/commands.ts";
+import { awsPython } from "./python.ts";
+
+/** Of every account that moto has, as its documentation says. */
+export const MOTO_ACCOUNT = "123456789012";
+
+const START_TIMEOUT_MILLISECONDS = 60_000;
+
+export interface AwsStandIn {
+  /** `http://127.0.0.1:<port>`. */
+  readonly url: string;
+  /**
+   * What a program must have in its environment to call it and never AWS: endpoint, keys that are good nowhere, the region,
+   * and no file of the user's own with keys or settings.
+   */
+  readonly environment: Readonly<Record<string, string>>;
+  /** Forgets all that calls have made. */
+  reset(): Promise<void>;
+  /** Returns when it is gone. It goes with this process in any case. */
+  stop(): Promise<void>;
+}
+
+/**
+ * @param options.region - @default "eu-central-1"
+ * @param options.hasManagedPolicies - Whether roles can be given AWS's own policies, which takes two seconds and 220 MB more.
+ *   @default false
+ * @throws Error with the end of what it said when it does not start.
+ */
+export async function startMoto(
+  options: { readonly region?: string; readonly hasManagedPolicies?: boolean } = {},
+): Promise<AwsStandIn> {
+  const { region = "eu-central-1", hasManagedPolicies = false } = options;
+  const argv = [await awsPython(), "-I", "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"];
+  const [program, args] = dyingWithUs(argv);
+  const child = spawn(program, args, {
+    cwd: "/",
+    env: {
+      PATH: process.env.PATH,
+      PYTHONUNBUFFERED: "1",
+      NO_COLOR: "1",
+      MOTO_IAM_LOAD_MANAGED_POLICIES: String(hasManagedPolicies),
+    },
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  const url = await addressOf(child);
+  return {
+    url,
+    environment: {
+      AWS_ENDPOINT_URL: url,
+      AWS_REGION: region,
+      AWS_DEFAULT_REGION: region,
+      AWS_ACCESS_KEY_ID: "testing",
+      AWS_SECRET_ACCESS_KEY: "testing",
+      AWS_CONFIG_FILE: "/dev/null",
+      AWS_SHARED_CREDENTIALS_FILE: "/dev/null",
+      AWS_EC2_METADATA_DISABLED: "true",
+      AWS_MAX_ATTEMPTS: "1",
+    },
+    reset: async () => {
+      const answer = await fetch(`${url}/moto-api/reset`, { method: "POST" });
+      if (!answer.ok) throw new Error(`moto answered ${answer.status} to a reset: ${await answer.text()}`);
+    },
+    stop: async () => {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const ended = once(child, "exit");
+      child.kill("SIGKILL");
+      await ended;
+    },
+  };
+}
+
+/** It takes a free port by itself and says which. */
+async function addressOf(child: ChildProcess): Promise<string> {
+  const said: string[] = [];
+  // Read to the end of its life: it writes a line for each request, and would stop at a full pipe.
+  const lines = createInterface({ input: child.stderr as NodeJS.ReadableStream });
+  return new Promise((resolve, reject) => {
+    const fail = (what: string) => reject(new Error(`moto ${what}: ${lastLines(said.join("\n"), 3)}`));
+    const timer = setTimeout(() => {
+      child.kill("SIGKILL");
+      fail(`has not said its address in ${START_TIMEOUT_MILLISECONDS / 1000} s`);
+    }, START_TIMEOUT_MILLISECONDS);
+    lines.on("line", (line) => {
+      const url = /Running on (http:\/\/127\.0\.0\.1:\d+)/.exec(line)?.[1];
+      if (url === undefined) return void (said.length < 100 && said.push(line));
+      clearTimeout(timer);
+      resolve(url);
+    });
+    child.once("error", (error) => fail(`did not start (${error.message})`));
+    child.once("exit", (code) => {
+      clearTimeout(timer);
+      fail(`ended with ${code}`);
+    });
+  });
+}

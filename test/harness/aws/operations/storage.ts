@@ -1,0 +1,102 @@
+/** What keeps data, keys, rights and accounts. */
+import { by, type OperationRow, own } from "./row.ts";
+
+/** https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html */
+const RETENTION_DAYS = [
+  ...[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288],
+  3653,
+];
+
+export const storageOperations: Readonly<Record<string, OperationRow>> = {
+  "aws:efs/fileSystem:FileSystem": {
+    operation: "efs:CreateFileSystem",
+    properties: {
+      lifecyclePolicies: by("efs:PutLifecycleConfiguration", "LifecyclePolicies"),
+      protection: by("efs:UpdateFileSystemProtection", ""),
+      "protection.replicationOverwrite": "ReplicationOverwriteProtection",
+    },
+    // The provider makes one.
+    filled: ["CreationToken"],
+  },
+  "aws:efs/mountTarget:MountTarget": { operation: "efs:CreateMountTarget" },
+  "aws:efs/accessPoint:AccessPoint": { operation: "efs:CreateAccessPoint", filled: ["ClientToken"] },
+  "aws:efs/backupPolicy:BackupPolicy": { operation: "efs:PutBackupPolicy" },
+  "aws:efs/fileSystemPolicy:FileSystemPolicy": { operation: "efs:PutFileSystemPolicy" },
+  "aws:ecr/repository:Repository": {
+    operation: "ecr:CreateRepository",
+    properties: {
+      name: "repositoryName",
+      encryptionConfigurations: "encryptionConfiguration",
+      forceDelete: own("whether its images go with it"),
+    },
+  },
+  "aws:ecr/lifecyclePolicy:LifecyclePolicy": {
+    operation: "ecr:PutLifecyclePolicy",
+    properties: { repository: "repositoryName", policy: "lifecyclePolicyText" },
+  },
+  "aws:iam/role:Role": {
+    operation: "iam:CreateRole",
+    properties: {
+      name: "RoleName",
+      assumeRolePolicy: "AssumeRolePolicyDocument",
+      forceDetachPolicies: own("whether policies of others are taken off before it goes"),
+    },
+  },
+  "aws:iam/rolePolicy:RolePolicy": {
+    operation: "iam:PutRolePolicy",
+    properties: { name: "PolicyName", role: "RoleName", policy: "PolicyDocument" },
+  },
+  "aws:iam/rolePolicyAttachment:RolePolicyAttachment": {
+    operation: "iam:AttachRolePolicy",
+    properties: { role: "RoleName" },
+  },
+  "aws:iam/instanceProfile:InstanceProfile": {
+    operation: "iam:CreateInstanceProfile",
+    properties: { name: "InstanceProfileName", role: by("iam:AddRoleToInstanceProfile", "RoleName") },
+  },
+  "aws:kms/key:Key": {
+    operation: "kms:CreateKey",
+    properties: {
+      deletionWindowInDays: by("kms:ScheduleKeyDeletion", "PendingWindowInDays"),
+      enableKeyRotation: own("true is a call of EnableKeyRotation"),
+      rotationPeriodInDays: by("kms:EnableKeyRotation", "RotationPeriodInDays"),
+    },
+    // https://docs.aws.amazon.com/kms/latest/APIReference/API_ScheduleKeyDeletion.html has the lower bound of the window.
+    allowed: { PendingWindowInDays: Array.from({ length: 24 }, (_, index) => 7 + index) },
+  },
+  "aws:kms/alias:Alias": { operation: "kms:CreateAlias", properties: { name: "AliasName" } },
+  "aws:cloudwatch/logGroup:LogGroup": {
+    operation: "logs:CreateLogGroup",
+    properties: {
+      name: "logGroupName",
+      retentionInDays: by("logs:PutRetentionPolicy", "retentionInDays"),
+      skipDestroy: own("whether it outlives the stack"),
+    },
+    allowed: { retentionInDays: RETENTION_DAYS },
+  },
+  "aws:secretsmanager/secret:Secret": {
+    operation: "secretsmanager:CreateSecret",
+    properties: { recoveryWindowInDays: by("secretsmanager:DeleteSecret", "RecoveryWindowInDays") },
+  },
+  "aws:secretsmanager/secretVersion:SecretVersion": { operation: "secretsmanager:PutSecretValue" },
+  "aws:budgets/budget:Budget": {
+    operation: "budgets:CreateBudget",
+    base: "Budget",
+    properties: {
+      accountId: "AccountId",
+      name: "Budget.BudgetName",
+      limitAmount: "Budget.BudgetLimit.Amount",
+      limitUnit: "Budget.BudgetLimit.Unit",
+      tags: "ResourceTags",
+      notifications: "NotificationsWithSubscribers",
+      timePeriodStart: own("as `2026-11-01_00:00`, of which the provider makes a time"),
+      "notifications.comparisonOperator": "Notification.ComparisonOperator",
+      "notifications.notificationType": "Notification.NotificationType",
+      "notifications.threshold": "Notification.Threshold",
+      "notifications.thresholdType": "Notification.ThresholdType",
+      "notifications.subscriberEmailAddresses": "Subscribers[*].Address",
+    },
+    // The account is that of the credentials where the resource names none.
+    filled: ["AccountId", "NotificationsWithSubscribers.Subscribers.SubscriptionType"],
+  },
+};

@@ -1,0 +1,51 @@
+/** Stacks on EKS, planned. */
+import { join } from "node:path";
+import { checkedPlan } from "../../../../infra/checked-plan.ts";
+import { fromRuntimeConfig } from "../../../../infra/config/config.ts";
+import { awsContext } from "../../../../infra/plan/aws/context.ts";
+import { eksClusterPlan } from "../../../../infra/plan/aws/eks-cluster.ts";
+import type { AwsContext, ClusterPlan } from "../../../../infra/plan/aws/types.ts";
+import type { EksPlan } from "../../../../infra/plan/gpu-stack.ts";
+import { projectName, projectRoot, readStackFile } from "../../../../scripts/program/stack-file.ts";
+
+type Values = Readonly<Record<string, unknown>>;
+
+/** Small, with one pool of GPUs and one without. */
+export const eksValues = {
+  platform: "aws",
+  account: "111122223333",
+  region: "us-east-1",
+  access: { apiCidrs: ["203.0.113.7/32"] },
+  pools: [
+    { name: "gpu", instanceType: "g5.xlarge", nodes: { min: 0, max: 1 } },
+    { name: "cpu", instanceType: "m7i.xlarge" },
+  ],
+  engines: { whenFull: "stopServer" },
+  models: [{ name: "gpt", model: "gpt2-medium" }],
+} as const;
+
+export interface PlannedCluster {
+  readonly plan: EksPlan;
+  readonly context: AwsContext;
+  readonly cluster: ClusterPlan;
+}
+
+export function plannedCluster(changes: Values = {}): PlannedCluster {
+  const entries = Object.entries({ ...eksValues, ...changes }).map(([key, value]) => [
+    `${projectName()}:${key}`,
+    typeof value === "string" ? value : JSON.stringify(value),
+  ]);
+  return clusterOf("demo", Object.fromEntries(entries));
+}
+
+/** @param stack - Of a stack file of the project. */
+export function shippedCluster(stack: string): PlannedCluster {
+  return clusterOf(stack, readStackFile(join(projectRoot, `Pulumi.${stack}.yaml`)).values);
+}
+
+function clusterOf(stack: string, values: Readonly<Record<string, string>>): PlannedCluster {
+  const { plan } = checkedPlan(fromRuntimeConfig(projectName(), values));
+  if (plan.platform !== "aws" || plan.compute !== "eks") throw new Error(`${stack} is not on EKS`);
+  const context = awsContext(plan.config, stack);
+  return { plan, context, cluster: eksClusterPlan(plan, context) };
+}

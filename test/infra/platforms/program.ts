@@ -1,0 +1,60 @@
+/** The program without an engine, rendered or deployed to what a test says. */
+import { fromRuntimeConfig } from "../../../infra/config/config.ts";
+import { loadPlan } from "../../../infra/load-plan.ts";
+import { deploy } from "../../../infra/platforms/index.ts";
+import type { MonitorOwner, Properties, Registration } from "../../../scripts/program/monitor.ts";
+import type { RuntimeConfig } from "../../../scripts/program/stack-file.ts";
+import { renderStack } from "../../../scripts/render.ts";
+
+const PROJECT = "engine-room";
+
+/** Values of a stack file, by keys without the project's name. */
+export type StackValues = Readonly<Record<string, unknown>>;
+
+/** As Pulumi hands a stack file to the program. */
+export function runtimeConfig(file: StackValues): RuntimeConfig {
+  const values = Object.entries(file).map(([key, value]) => [
+    `${PROJECT}:${key}`,
+    typeof value === "string" ? value : JSON.stringify(value),
+  ]);
+  return { values: Object.fromEntries(values), secretKeys: [] };
+}
+
+/** The program, as infra/index.ts has it. */
+export const program = (config: RuntimeConfig) => async () =>
+  deploy(await loadPlan(fromRuntimeConfig(config.values, PROJECT)));
+
+export async function rendered(file: StackValues) {
+  const config = runtimeConfig(file);
+  return renderStack("demo", config, program(config));
+}
+
+/** Makes all that it is asked for, and keeps it. */
+export class Engine implements MonitorOwner {
+  readonly made: Registration[] = [];
+  stackOutputs: Properties = {};
+  failure: Error | undefined;
+  readonly #outputs: (registration: Registration) => Properties;
+
+  /** @param outputs - What each resource comes back with; what it throws is why the resource was not made. */
+  constructor(outputs: (registration: Registration) => Properties) {
+    this.#outputs = outputs;
+  }
+
+  async register(registration: Registration) {
+    const outputs = this.#outputs(registration);
+    this.made.push(registration);
+    return { id: `id-of-${registration.name}`, outputs };
+  }
+
+  registerOutputs(urn: string, outputs: Properties): void {
+    if (urn.includes("::pulumi:pulumi:Stack::")) this.stackOutputs = outputs;
+  }
+
+  fail(error: Error): void {
+    this.failure ??= error;
+  }
+}
+
+/** Name of a resource by its URN. */
+export const last = (urn: string) => urn.split("::").at(-1) ?? "";
