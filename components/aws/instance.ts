@@ -150,6 +150,8 @@ function userData(plan: InstancePlan, { fileSystemId, accessPointId }: InstanceA
   return pulumi
     .all({ fileSystemId, accessPointId })
     .apply((ids) =>
-      filledText(plan.userData, { fileSystemId: ids.fileSystemId, accessPointId: ids.accessPointId }),
+      plan.userData
+        .replaceAll(USER_DATA_INPUTS.fileSystemId, ids.fileSystemId)
+        .replaceAll(USER_DATA_INPUTS.accessPointId, ids.accessPointId),
     );
 }
