@@ -3,6 +3,7 @@ import { SecurityGroup } from "@pulumi/aws/ec2/securityGroup.js";
 import { SecurityGroupEgressRule } from "@pulumi/aws/vpc/securityGroupEgressRule.js";
 import * as pulumi from "@pulumi/pulumi";
 import type { AwsContext } from "../../infra/plan/aws/types.ts";
+import { namedTags } from "./tags.ts";
 
 interface InstanceSecurityArgs {
   readonly context: AwsContext;
@@ -24,14 +25,14 @@ export class InstanceSecurity extends pulumi.ComponentResource {
   }
 
   #createGroup(name: string, { context, vpcId }: InstanceSecurityArgs): SecurityGroup {
-    const groupName = `${context.name}-instance`;
+    const tags = namedTags(context, "instance");
     return new SecurityGroup(
       `${name}-group`,
       {
-        name: groupName,
+        name: tags.Name,
         description: "The machine that runs the stack",
         vpcId,
-        tags: { ...context.tags, Name: groupName },
+        tags,
       },
       { parent: this },
     );
@@ -46,7 +47,7 @@ export class InstanceSecurity extends pulumi.ComponentResource {
         ipProtocol: "tcp",
         fromPort: port,
         toPort: port,
-        tags: { ...context.tags, Name: `${context.name}-instance-${subject}` },
+        tags: namedTags(context, `instance-${subject}`),
       },
       { parent: this },
     );

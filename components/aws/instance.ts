@@ -6,12 +6,12 @@ import { Instance as Ec2Instance } from "@pulumi/aws/ec2/instance.js";
 import { LaunchTemplate } from "@pulumi/aws/ec2/launchTemplate.js";
 import { InstanceProfile } from "@pulumi/aws/iam/instanceProfile.js";
 import * as pulumi from "@pulumi/pulumi";
-import { ROLE_INPUTS } from "../../infra/plan/aws/machine/instance-role.ts";
-import { USER_DATA_INPUTS } from "../../infra/plan/aws/machine/user-data.ts";
+import { filledText } from "../../infra/plan/aws/placeholders.ts";
 import type { AwsContext, InstancePlan } from "../../infra/plan/aws/types.ts";
 import type { SecretName } from "../../infra/plan/docker/types.ts";
 import { InstanceSecrets } from "./instance-secrets.ts";
 import { InstanceTasks } from "./instance-tasks.ts";
+import { namedTags } from "./tags.ts";
 import { WorkloadRole } from "./workload-role.ts";
 
 interface InstanceArgs {
@@ -43,7 +43,7 @@ export class Instance extends pulumi.ComponentResource {
     super("engine-room:aws:Instance", name, {}, opts);
 
     const { context, plan, fileSystem } = args;
-    const inputs = { [ROLE_INPUTS.fileSystemId]: fileSystem.fileSystemId };
+    const inputs = { fileSystemId: fileSystem.fileSystemId };
     const role = new WorkloadRole(`${name}-role`, { context, plan: plan.role, inputs }, { parent: this });
     const profile = this.#createProfile(name, context, role);
     const template = this.#createTemplate(name, args);
@@ -66,10 +66,10 @@ export class Instance extends pulumi.ComponentResource {
   }
 
   #createProfile(name: string, context: AwsContext, { role }: WorkloadRole): InstanceProfile {
-    const profileName = `${context.name}-instance`;
+    const tags = namedTags(context, "instance");
     return new InstanceProfile(
       `${name}-profile`,
-      { name: profileName, role: role.name, tags: { ...context.tags, Name: profileName } },
+      { name: tags.Name, role: role.name, tags },
       { parent: this },
     );
   }
@@ -79,11 +79,11 @@ export class Instance extends pulumi.ComponentResource {
    * with a root disk for which the provider looks up the image (issue 43364 of terraform-provider-aws).
    */
   #createTemplate(name: string, { context, plan }: InstanceArgs): LaunchTemplate {
-    const templateName = `${context.name}-instance`;
+    const tags = namedTags(context, "instance");
     return new LaunchTemplate(
       `${name}-template`,
       {
-        name: templateName,
+        name: tags.Name,
         imageId: `resolve:ssm:${plan.amiParameter}`,
         blockDeviceMappings: [
           {
@@ -97,7 +97,7 @@ export class Instance extends pulumi.ComponentResource {
           },
         ],
         updateDefaultVersion: true,
-        tags: { ...context.tags, Name: templateName },
+        tags,
       },
       { parent: this },
     );
@@ -108,7 +108,7 @@ export class Instance extends pulumi.ComponentResource {
     { context, plan, subnet, securityGroupId, fileSystem }: InstanceArgs,
     made: { role: WorkloadRole; profile: InstanceProfile; template: LaunchTemplate },
   ): Ec2Instance {
-    const tags = { ...context.tags, Name: `${context.name}-instance` };
+    const tags = namedTags(context, "instance");
     return new Ec2Instance(
       `${name}-machine`,
       {
@@ -148,10 +148,8 @@ function reservation({ capacityReservationId }: InstancePlan) {
 
 function userData(plan: InstancePlan, { fileSystemId, accessPointId }: InstanceArgs["fileSystem"]) {
   return pulumi
-    .all([fileSystemId, accessPointId])
-    .apply(([fileSystem, accessPoint]) =>
-      plan.userData
-        .replaceAll(USER_DATA_INPUTS.fileSystemId, fileSystem)
-        .replaceAll(USER_DATA_INPUTS.accessPointId, accessPoint),
+    .all({ fileSystemId, accessPointId })
+    .apply((ids) =>
+      filledText(plan.userData, { fileSystemId: ids.fileSystemId, accessPointId: ids.accessPointId }),
     );
 }

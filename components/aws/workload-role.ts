@@ -4,7 +4,7 @@ import { Role } from "@pulumi/aws/iam/role.js";
 import { RolePolicy } from "@pulumi/aws/iam/rolePolicy.js";
 import { RolePolicyAttachment } from "@pulumi/aws/iam/rolePolicyAttachment.js";
 import * as pulumi from "@pulumi/pulumi";
-import { placeholderNames } from "../../infra/plan/aws/placeholders.ts";
+import { placeholderNames, requireValues } from "../../infra/plan/aws/placeholders.ts";
 import { policyDocument, roleName, trustPolicy } from "../../infra/plan/aws/roles.ts";
 import type { AwsContext, RolePlan } from "../../infra/plan/aws/types.ts";
 import { namedTags } from "./tags.ts";
@@ -58,6 +58,7 @@ export class WorkloadRole extends pulumi.ComponentResource {
 
   #createPolicy(name: string, { plan: { statements }, inputs = {} }: WorkloadRoleArgs): void {
     if (statements.length === 0) return;
+    requireValues(statements, inputs);
     const isKnown = placeholderNames(statements).length === 0;
     new RolePolicy(
       `${name}-policy`,

@@ -3,9 +3,6 @@ import type { DockerStack } from "../../docker/types.ts";
 import { placeholder } from "../placeholders.ts";
 import type { AwsContext, InstanceSecretPlan, RolePlan, Statement } from "../types.ts";
 
-/** Names of what is known only when it is made, for `WorkloadRole`. */
-export const ROLE_INPUTS = { fileSystemId: "fileSystemId" } as const;
-
 /** No container takes it: answers of the metadata service end at the machine itself. */
 export function instanceRole(
   stack: DockerStack,
@@ -128,7 +125,7 @@ function secretStatements(secrets: readonly InstanceSecretPlan[]): readonly Stat
 }
 
 function fileSystemStatement({ partition, region, account }: AwsContext): Statement {
-  const id = placeholder(ROLE_INPUTS.fileSystemId);
+  const id = placeholder("fileSystemId");
   return {
     sid: "MountEngineStore",
     effect: "Allow",

@@ -4,13 +4,11 @@
  */
 import type { MachineType } from "../../catalogue/types.ts";
 import { STORE_FOLDER } from "../names.ts";
+import { placeholder } from "../placeholders.ts";
 import { READY_FILE, STATE_FOLDER } from "./names.ts";
 
 /** https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html: before it is encoded. */
 export const USER_DATA_BYTES = 16_384;
-
-/** In the text, for what is known only when the file system is there. */
-export const USER_DATA_INPUTS = { fileSystemId: "@fileSystemId@", accessPointId: "@accessPointId@" } as const;
 
 /** Where the AMI's `dlami-nvme.service` mounts the local disks at each start, striped into one volume. */
 const LOCAL_DISKS = "/opt/dlami/nvme";
@@ -45,14 +43,13 @@ const RETRY = [
 
 /** The name of a mount target takes a while to be known; `nofail` lets a machine start that can't reach it, for a look at it. */
 function mountStore(): readonly string[] {
-  const { fileSystemId, accessPointId } = USER_DATA_INPUTS;
-  const options = `_netdev,nofail,noresvport,tls,iam,accesspoint=${accessPointId}`;
+  const options = `_netdev,nofail,noresvport,tls,iam,accesspoint=${placeholder("accessPointId")}`;
   return [
     "# The engine store, over TLS and with the machine's role.",
     "rpm --query amazon-efs-utils >/dev/null || retry dnf --assumeyes --quiet install amazon-efs-utils",
     `install -d ${STORE_FOLDER}`,
     `if ! grep --quiet ' ${STORE_FOLDER} ' /etc/fstab; then`,
-    `  echo '${fileSystemId}:/ ${STORE_FOLDER} efs ${options} 0 0' >>/etc/fstab`,
+    `  echo '${placeholder("fileSystemId")}:/ ${STORE_FOLDER} efs ${options} 0 0' >>/etc/fstab`,
     "fi",
     "systemctl daemon-reload",
     `mountpoint --quiet ${STORE_FOLDER} || retry mount ${STORE_FOLDER}`,

@@ -48,6 +48,14 @@ const oneMachine = (machine: Values) => ({
   machine: { gpu: "L4", ...machine },
   nodes: { min: 1, max: 1 },
 });
+/** One machine of AWS, with one model that differs. */
+const onEc2 = (model: Values, rest: Values = {}) => ({
+  ...awsValues,
+  compute: "ec2",
+  models: [{ ...awsValues.models[0], ...model }],
+  pools: [{ name: "gpu", instanceType: "g5.12xlarge" }],
+  ...rest,
+});
 const inNetwork = (network: Values) => ({ ...awsValues, network });
 const subnets = (...zones: readonly string[]) =>
   zones.map((zone, index) => ({ id: `subnet-0000000${index}`, zone }));
@@ -69,6 +77,11 @@ const certificateOf = (region: string, account = awsValues.account) =>
   `arn:aws:acm:${region}:${account}:certificate/12345678`;
 const awsGateway = { ...publicGateway, tls: { certificateArn: certificateOf(awsValues.region) } };
 const withAwsGateway = (gateway: Values) => ({ ...awsValues, gateway: { ...awsGateway, ...gateway } });
+const withSpotBudget = (guard: Values) => ({
+  ...awsValues,
+  pools: [{ ...awsValues.pools[0], capacity: "spot" }],
+  guard: { emails: ["ops@example.org"], ...guard },
+});
 const llava = { name: "llava", model: "llava-1.5-7b" };
 const onL40S = { host: { instanceType: "g6e.4xlarge" } };
 
@@ -151,6 +164,12 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     fails: { ...awsValues, compute: "ec2" },
     passes: { ...awsValues, compute: "ec2", pools: [{ name: "gpu", instanceType: "g5.12xlarge" }] },
     says: /2/,
+  },
+  ec2HasNoWeightsInBuckets: {
+    path: "models[0].weights",
+    fails: onEc2({ weights: { from: "s3", uri: "s3://bucket/gpt2", revision: "1" } }),
+    passes: onEc2({}),
+    says: /no credentials of AWS/,
   },
   regionIsPriced: {
     severity: "warning",
@@ -709,6 +728,12 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     passes: withAwsGateway({}),
     says: /of eu-central-1, and a load balancer in us-east-1/,
   },
+  budgetHasAmount: {
+    path: "guard.monthlyUsd",
+    fails: withSpotBudget({}),
+    passes: withSpotBudget({ monthlyUsd: 500 }),
+    says: /machines of gpu\./,
+  },
   recordHasName: {
     path: "gateway.zoneId",
     fails: { ...awsValues, gateway: { zoneId: "Z0123456789" } },
@@ -992,6 +1017,9 @@ export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp
     withGateway({ tls: { certificateArn: "arn:aws:acm" } }),
     /kubernetes/,
   ],
+  ["hostsHaveNoReplicas", "models[0].replicas", onEc2({ replicas: 2 }), /2 servers/],
+  ["hostsHaveNoReplicas", "gateway.replicas", onEc2({}, { gateway: { replicas: 2 } }), /2 servers/],
+  ["hostsHaveFilesInTheImage", "release", onEc2({}, { release: "24.12" }), /24\.12/],
   ["hostsHaveNoReplicas", "encoders.replicas", { ...dockerValues, encoders: { replicas: 2 } }, /2 servers/],
   [
     "apiCidrsAreNarrow",

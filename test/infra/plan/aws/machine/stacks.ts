@@ -1,7 +1,8 @@
 /** Stacks on one EC2 instance, planned. */
-import { parse } from "yaml";
+
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { parse } from "yaml";
 import { checkedPlan } from "../../../../../infra/checked-plan.ts";
 import { awsContext } from "../../../../../infra/plan/aws/context.ts";
 import { instancePlan } from "../../../../../infra/plan/aws/machine/instance-plan.ts";
@@ -65,7 +66,10 @@ export function hostStack(plan: Ec2Plan, stack = "demo"): DockerStack {
   return dockerStack(plan, { stack, images });
 }
 
-export function instanceOf(values: Values, change: (stack: DockerStack) => DockerStack = (same) => same): InstancePlan {
+export function instanceOf(
+  values: Values,
+  change: (stack: DockerStack) => DockerStack = (same) => same,
+): InstancePlan {
   const plan = ec2Plan(values);
   return instancePlan(plan, change(hostStack(plan)), awsContext(plan.config, "demo"));
 }
@@ -77,6 +81,11 @@ export function unitsOf({ tasks }: InstancePlan): readonly UnitPlan[] {
 
 export function unitNamed(instance: InstancePlan, name: string): UnitPlan {
   const unit = unitsOf(instance).find((one) => one.name === name);
-  if (unit === undefined) throw new Error(`No unit ${name}: ${unitsOf(instance).map((one) => one.name).join(", ")}`);
+  if (unit === undefined)
+    throw new Error(
+      `No unit ${name}: ${unitsOf(instance)
+        .map((one) => one.name)
+        .join(", ")}`,
+    );
   return unit;
 }
