@@ -148,8 +148,8 @@ function reservation({ capacityReservationId }: InstancePlan) {
 
 function userData(plan: InstancePlan, { fileSystemId, accessPointId }: InstanceArgs["fileSystem"]) {
   return pulumi
-    .all({ fileSystemId, accessPointId })
-    .apply((ids) =>
-      filledText(plan.userData, { fileSystemId: ids.fileSystemId, accessPointId: ids.accessPointId }),
+    .all([fileSystemId, accessPointId])
+    .apply(([fileSystem, accessPoint]) =>
+      filledText(plan.userData, { fileSystemId: fileSystem, accessPointId: accessPoint }),
     );
 }
