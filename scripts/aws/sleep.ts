@@ -1,6 +1,6 @@
 /** Machines of a stack that go away while it sleeps, and come back. Store, databases and addresses stay. */
 import { isInstalled } from "../../infra/plan/aws/charts.ts";
-import { POOL_LABEL } from "../../infra/plan/aws/names.ts";
+import { POOL_LABEL, SYSTEM_POOL } from "../../infra/plan/aws/names.ts";
 import { nodePoolPlans } from "../../infra/plan/aws/node-pools.ts";
 import type { AwsContext } from "../../infra/plan/aws/types.ts";
 import type { EksPlan } from "../../infra/plan/gpu-stack.ts";
@@ -28,7 +28,8 @@ export function poolChanges(
   direction: Direction,
 ): readonly PoolChange[] {
   const isScaled = isInstalled("cluster-autoscaler", plan.config.cluster.charts);
-  const pools = nodePoolPlans(plan).filter(({ labels }) => labels[POOL_LABEL] !== undefined);
+  // What takes machines away and brings them back runs in a pool of its own, which stays.
+  const pools = nodePoolPlans(plan).filter(({ name }) => name !== SYSTEM_POOL);
   return pools.map(({ name: pool, min }): PoolChange => {
     const group = groups.find(({ labels }) => labels[POOL_LABEL] === pool);
     if (group === undefined) return { pool, change: null, note: "has no node group; `npm run up` makes it" };
