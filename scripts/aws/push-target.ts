@@ -1,0 +1,64 @@
+/** What a push to ECR of a stack's account takes: repositories that are there, and a login that no file of the user keeps. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { UserError } from "../errors.ts";
+import type { AwsTarget } from "../program/aws-target.ts";
+import { ecrHost, ecrImage, ecrLogin, ecrReference, ecrRepositories } from "./ecr.ts";
+import { required } from "./session.ts";
+
+/**
+ * Lets every `docker` that this process starts push to the registry, until the process ends.
+ *
+ * @param registry - With the path before the names of images.
+ * @param names - Of the images that are pushed.
+ * @throws UserError where a repository is missing, or ECR gives no token.
+ */
+export async function prepareEcrPush(
+  { context: { stack } }: AwsTarget,
+  registry: string,
+  names: readonly string[],
+): Promise<void> {
+  const [host = "", ...path] = registry.split("/");
+  const own = ecrHost(host);
+  if (own === null) return;
+  const repositories = names.map((name) => [...path, name].join("/"));
+  const found = required(
+    await ecrRepositories(own.region, own.account, repositories),
+    `The registry ${host} is not there.`,
+  );
+  const missing = repositories.filter((name) => !found.has(name));
+  if (missing.length > 0)
+    throw new UserError(
+      `ECR has no repository ${missing.join(", ")}, and takes no image without one; make them first: \`pulumi up --stack ${stack} --target '**Registries::registries' --target-dependents\`.`,
+    );
+  const login = required(await ecrLogin(own.region), "ECR gives no token.");
+  process.env.DOCKER_CONFIG = dockerConfig(host, login);
+}
+
+/** For every child of this process; the token is good for twelve hours, and gone with the process. @returns The folder. */
+function dockerConfig(
+  host: string,
+  { user, password }: { readonly user: string; readonly password: string },
+): string {
+  const folder = mkdtempSync(join(tmpdir(), "engine-room-docker-"));
+  process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+  const auth = Buffer.from(`${user}:${password}`).toString("base64");
+  writeFileSync(join(folder, "config.json"), JSON.stringify({ auths: { [host]: { auth } } }), {
+    mode: 0o600,
+  });
+  return folder;
+}
+
+/** Names of images whose digest is known, and that the account's registry lacks. @throws UserError where ECR does not say. */
+export async function imagesThatEcrLacks({ images }: AwsTarget): Promise<ReadonlySet<string>> {
+  const lacking = images.map(async ({ name, reference }) => {
+    const ecr = ecrReference(reference);
+    if (ecr === null) return [];
+    const answer = await ecrImage(ecr);
+    if (answer.kind === "absent") return [name];
+    required(answer, "");
+    return [];
+  });
+  return new Set((await Promise.all(lacking)).flat());
+}
