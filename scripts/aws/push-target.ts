@@ -1,6 +1,6 @@
 /** What a push to ECR of a stack's account takes: repositories that are there, and a login that no file of the user keeps. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { UserError } from "../errors.ts";
 import type { AwsTarget } from "../program/aws-target.ts";
@@ -37,17 +37,48 @@ export async function prepareEcrPush(
 }
 
 /** For every child of this process; the token is good for twelve hours, and gone with the process. @returns The folder. */
-function dockerConfig(
-  host: string,
-  { user, password }: { readonly user: string; readonly password: string },
-): string {
+function dockerConfig(host: string, login: Login): string {
+  const own = process.env.DOCKER_CONFIG ?? join(homedir(), ".docker");
   const folder = mkdtempSync(join(tmpdir(), "engine-room-docker-"));
   process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
-  const auth = Buffer.from(`${user}:${password}`).toString("base64");
-  writeFileSync(join(folder, "config.json"), JSON.stringify({ auths: { [host]: { auth } } }), {
-    mode: 0o600,
-  });
+  const file = join(own, "config.json");
+  const config = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as DockerConfig) : {};
+  const text = JSON.stringify(withLogin(config, { own, host, login }));
+  writeFileSync(join(folder, "config.json"), text, { mode: 0o600 });
   return folder;
+}
+
+interface Login {
+  readonly user: string;
+  readonly password: string;
+}
+
+/** The parts of Docker's config.json that decide who logs in, and where its plug-ins are. */
+interface DockerConfig {
+  readonly auths?: Readonly<Record<string, object>>;
+  readonly credHelpers?: Readonly<Record<string, string>>;
+  readonly credsStore?: string;
+  readonly cliPluginsExtraDirs?: readonly string[];
+}
+
+/** The user's configuration, with one login more that no helper is asked for. @param own - Its folder. Pure. */
+export function withLogin(
+  { auths = {}, credHelpers = {}, credsStore, cliPluginsExtraDirs = [], ...rest }: DockerConfig,
+  { own, host, login }: { readonly own: string; readonly host: string; readonly login: Login },
+): DockerConfig {
+  // A store is asked for every registry, and has nothing of this one: it becomes the helper of those that it knows.
+  const stored =
+    credsStore === undefined
+      ? {}
+      : Object.fromEntries(Object.keys(auths).map((registry) => [registry, credsStore]));
+  const { [host]: _, ...helpers } = { ...stored, ...credHelpers };
+  const auth = Buffer.from(`${login.user}:${login.password}`).toString("base64");
+  return {
+    ...rest,
+    auths: { ...auths, [host]: { auth } },
+    credHelpers: helpers,
+    cliPluginsExtraDirs: [...cliPluginsExtraDirs, join(own, "cli-plugins")],
+  };
 }
 
 /** Names of images whose digest is known, and that the account's registry lacks. @throws UserError where ECR does not say. */
