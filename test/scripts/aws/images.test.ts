@@ -31,7 +31,9 @@ test("repositories that are missing end a push, with the command that makes them
         : { error: "RepositoryNotFoundException" },
   });
   const push = prepareEcrPush(target, REGISTRY, ["services", "trtllm"]);
-  await expect(push).rejects.toThrow(/no repository engine-room\/trtllm, .*pulumi up --stack dev --target/);
+  await expect(push).rejects.toThrow(
+    /no repository engine-room\/trtllm, .*npm run up -- --stack dev --registries/,
+  );
   expect(process.env.DOCKER_CONFIG).toBe(before.DOCKER_CONFIG);
 });
 
