@@ -2,17 +2,18 @@
 import type { DeployedStack } from "../outputs.ts";
 import type { StackPlan } from "../plan/stack-plan.ts";
 
-type Deploy<P extends StackPlan["platform"]> = (plan: Extract<StackPlan, { platform: P }>) => DeployedStack;
-
-const platforms: { readonly [P in StackPlan["platform"]]: () => Promise<Deploy<P>> } = {
-  local: async () => (await import("./local.ts")).deployLocal,
-  docker: async () => (await import("./docker.ts")).deployDocker,
-  kubernetes: async () => (await import("./kubernetes.ts")).deployKubernetes,
-  aws: async () => (await import("./aws.ts")).deployAws,
-};
-
 /** Registers all resources of a plan and says what the stack will be. */
 export async function deploy(plan: StackPlan): Promise<DeployedStack> {
-  const load = platforms[plan.platform] as () => Promise<(plan: StackPlan) => DeployedStack>;
-  return (await load())(plan);
+  switch (plan.platform) {
+    case "local":
+      return (await import("./local.ts")).deployLocal(plan);
+    case "docker":
+      return (await import("./docker.ts")).deployDocker(plan);
+    case "kubernetes":
+      return (await import("./kubernetes.ts")).deployKubernetes(plan);
+    case "aws":
+      return plan.compute === "eks"
+        ? (await import("./aws-eks.ts")).deployEks(plan)
+        : (await import("./aws-ec2.ts")).deployEc2(plan);
+  }
 }

@@ -1,8 +1,11 @@
 import { describe, expect, test } from "vitest";
+import { machineTypes } from "../../infra/plan/catalogue/machines.ts";
+import { replacementRow } from "../../scripts/diff/replacements/property-effects.ts";
 import { argumentProblems } from "../harness/aws/arguments.ts";
 import { operations } from "../harness/aws/operations/index.ts";
 import { awsPython } from "../harness/aws/python.ts";
 import { ServiceModels, type Shape, wholePattern } from "../harness/aws/service-models.ts";
+import { awsProperties } from "../scripts/diff/aws-properties.ts";
 import { badResources } from "./bad-resources.ts";
 import { goodResources } from "./good-resources.ts";
 
@@ -23,6 +26,13 @@ describe("what AWS takes", () => {
   });
 });
 
+test("instance types of the catalogue exist", () => {
+  const known = models.values("ec2", "InstanceType");
+  const named = Object.keys(machineTypes);
+  expect(named.length).toBeGreaterThan(20);
+  expect(named.filter((name) => !known.includes(name))).toEqual([]);
+});
+
 describe("what AWS refuses", () => {
   test.each(badResources)("$what", ({ resource, problem }) => {
     const problems = argumentProblems(resource, models);
@@ -40,6 +50,16 @@ describe("the table", () => {
       const problems = argumentProblems({ type, name: "it", inputs: { [first]: value } }, models);
       expect(problems.filter((problem) => !problem.includes("is required"))).toEqual([]);
     }
+  });
+
+  test.each(Object.entries(operations))("names properties that there are: %s", (type, row) => {
+    const properties = awsProperties(type);
+    const named = Object.keys(row.properties ?? {}).map((path) => path.split(".")[0] ?? "");
+    expect(named.filter((name) => !properties.includes(name))).toEqual([]);
+  });
+
+  test("has the types of which it is known what a change does", () => {
+    expect(Object.keys(operations).filter((type) => replacementRow(type) === undefined)).toEqual([]);
   });
 
   test("has no shape whose pattern JavaScript can't read", () => {

@@ -5,6 +5,7 @@ import type { EksPlan } from "../gpu-stack.ts";
 import { GPU_RESOURCE, gpuResource } from "../kubernetes/gpu-resource.ts";
 import type { PoolSpec } from "../spec.ts";
 import { POOL_LABEL, SYSTEM_NODES, SYSTEM_POOL } from "./names.ts";
+import { machineZones } from "./network.ts";
 import { type NodeUserData, nodeUserData } from "./node-user-data.ts";
 import type { NodePoolPlan, Tags } from "./types.ts";
 
@@ -17,14 +18,11 @@ export const SYSTEM_MACHINES = { instanceType: "m7i.large", count: 2, most: 4 } 
 /** Of a machine whose images are on local disks, and of those for controllers: the system, and its logs. */
 const SYSTEM_DISK_GIB = 50;
 
-/**
- * gp3 as it is without a surcharge, and what nodeadm recommends at least for images that are unpacked side by side.
- * https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html,
- * https://github.com/awslabs/amazon-eks-ami/blob/81fec2e895854f599974fe4d3d72f61c0a9aaffa/nodeadm/doc/examples.md
- */
+/** gp3 as it is without a surcharge. https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html */
 const GP3_IOPS = 3000;
 const GP3_THROUGHPUT_MIBPS = 125;
-const UNPACKING_THROUGHPUT_MIBPS = 600;
+/** Of a root disk with images of tens of GB: layers that are unpacked one by one are assumed to need no more. */
+const IMAGES_THROUGHPUT_MIBPS = 250;
 
 const GB_PER_GIB = 2 ** 30 / 1e9;
 
@@ -41,7 +39,7 @@ const TEMPLATE = "k8s.io/cluster-autoscaler/node-template";
 
 /** The pool for controllers first, then those of the stack file in its order. */
 export function nodePoolPlans({ config, spec, cluster }: EksPlan): readonly NodePoolPlan[] {
-  const { zones } = config.network;
+  const zones = machineZones(config.network);
   return [
     systemPool(zones),
     ...spec.pools.flatMap((pool) => {
@@ -93,7 +91,7 @@ function stackPool(
   const { nodes, gpu } = pool;
   // Machines that stay although nobody needs them are machines that the autoscaler may not end.
   const min = Math.min(Math.max(nodes.min, own.warm), nodes.max);
-  const labels = poolLabels(pool);
+  const labels = poolLabels(pool, resource);
   const taints = gpu === null ? [] : [GPU_TAINT];
   const localDisks = localDiskUse(pool);
   return {
@@ -108,7 +106,12 @@ function stackPool(
     labels,
     taints,
     rootDisk: rootDisk(pool),
-    userData: nodeUserData({ localDisks, pullsInParallel: gpu !== null, mig: partitions(pool) }),
+    userData: nodeUserData({
+      localDisks,
+      // Onto a disk of less than 600 MiB/s it is slower than without, and few machines with GPUs reach that on EBS.
+      pullsInParallel: gpu !== null && localDisks === "all",
+      mig: partitions(pool),
+    }),
     capacityReservationId: own.capacityReservationId ?? null,
     scalingTags: scalingTags({ labels, taints, resources: templateResources(pool, resource) }),
   };
@@ -120,7 +123,7 @@ export function rootDisk(pool: PoolSpec): NodePoolPlan["rootDisk"] {
   return {
     sizeGiB: hasImages ? Math.max(pool.diskGiB, SYSTEM_DISK_GIB) : SYSTEM_DISK_GIB,
     iops: GP3_IOPS,
-    throughputMiBps: hasImages && pool.gpu !== null ? UNPACKING_THROUGHPUT_MIBPS : GP3_THROUGHPUT_MIBPS,
+    throughputMiBps: hasImages && pool.gpu !== null ? IMAGES_THROUGHPUT_MIBPS : GP3_THROUGHPUT_MIBPS,
   };
 }
 
@@ -139,12 +142,16 @@ function partitions({ gpu, sharing }: PoolSpec): NodeUserData["mig"] {
   return { profile: sharing.profile, perGpu: slotsPerGpu(gpu, sharing) };
 }
 
-function poolLabels({ name, gpu, sharing }: PoolSpec): Readonly<Record<string, string>> {
+/** @param resource - By which the pool's GPUs are given out. */
+function poolLabels({ name, gpu, sharing }: PoolSpec, resource: string): Readonly<Record<string, string>> {
   if (gpu === null) return { [POOL_LABEL]: name };
   return {
     [POOL_LABEL]: name,
-    // The autoscaler waits until the device plugin has counted the GPUs of such a machine before it starts another one.
-    "k8s.amazonaws.com/accelerator": `nvidia-${gpu.name.toLowerCase().replaceAll(" ", "-")}`,
+    // The autoscaler waits until such a machine has GPUs to give before it starts another one. It looks for whole ones: with
+    // partitions it would wait forever.
+    ...(resource === GPU_RESOURCE
+      ? { "k8s.amazonaws.com/accelerator": `nvidia-${gpu.name.toLowerCase().replaceAll(" ", "-")}` }
+      : {}),
     // By these the device plugin finds machines, and chooses one of its configurations.
     "nvidia.com/device-plugin.config": name,
     "nvidia.com/gpu.present": "true",
