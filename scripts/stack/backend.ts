@@ -12,8 +12,12 @@ export interface StackBackend {
   readonly title: string;
   /** Shows what `up` would do. @returns whether anything would change. */
   preview(): Promise<boolean>;
-  /** Makes the stack what its file says, after reading what there really is. */
-  up(): Promise<void>;
+  /**
+   * Makes the stack what its file says, after reading what there really is.
+   *
+   * @param targets - URNs, with `**` for any text: these alone, where the Pulumi CLI has the stack. @default all
+   */
+  up(targets?: readonly string[]): Promise<void>;
   /** Reads what there really is into the state. */
   refresh(): Promise<void>;
   /** Deletes everything, and the state with it. */

@@ -110,7 +110,7 @@ export class PulumiBackend implements StackBackend {
     });
   }
 
-  up(): Promise<void> {
+  up(targets: readonly string[] = []): Promise<void> {
     return this.#locked("up", async () => {
       await this.#select();
       await this.#importTryout();
@@ -118,7 +118,8 @@ export class PulumiBackend implements StackBackend {
       // A mark in the state and no option of `up`, which fails where the refresh finds that a container is gone.
       const unfinished = unfinishedContainers((await this.#deployment()).resources);
       if (unfinished.length > 0) await this.#run(["state", "taint", ...unfinished, "--yes"]);
-      await this.#run(["up", "--yes", "--skip-preview", "--refresh", "--config-file", this.#config]);
+      const only = targets.flatMap((urn) => ["--target", urn]);
+      await this.#run(["up", "--yes", "--skip-preview", "--refresh", "--config-file", this.#config, ...only]);
     });
   }
 
