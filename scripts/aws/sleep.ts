@@ -1,5 +1,5 @@
 /** Machines of a stack that go away while it sleeps, and come back. Store, databases and addresses stay. */
-import { isInstalled } from "../../infra/plan/aws/charts.ts";
+import { isInstalled } from "../../infra/plan/catalogue/charts.ts";
 import { POOL_LABEL, SYSTEM_POOL } from "../../infra/plan/aws/names.ts";
 import { nodePoolPlans } from "../../infra/plan/aws/node-pools.ts";
 import type { AwsContext } from "../../infra/plan/aws/types.ts";

@@ -1,9 +1,9 @@
 /** A stack on EKS as one in a cluster that is there: everything of `platform: kubernetes` runs on it. */
 import type { EksConfig } from "../../config/aws-stacks.ts";
 import type { GpuStackConfig } from "../../config/config.ts";
+import { isInstalled } from "../catalogue/charts.ts";
 import { type Cluster, kubernetesCluster } from "../kubernetes/cluster.ts";
 import { withoutAccount } from "./account-keys.ts";
-import { isInstalled } from "./charts.ts";
 import { pulledFrom } from "./context.ts";
 import {
   BUILD_SERVICE_ACCOUNT,
