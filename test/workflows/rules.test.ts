@@ -34,6 +34,11 @@ const BAD: readonly (readonly [keyof typeof RULES, string, string])[] = [
   ["jobsEnd", "    timeout-minutes: 5\n", ""],
   ["runsAreQueued", "concurrency: { group: good, cancel-in-progress: true }\n", ""],
   ["runsAreQueued", ", cancel-in-progress: true", ""],
+  [
+    "skippedRunsEvictNobody",
+    "github.event.pull_request.head.repo",
+    "github.event.action == 'x' && github.event.pull_request.head.repo",
+  ],
   ["credentialsAreNotKept", "persist-credentials: false", "fetch-depth: 0"],
   ["credentialsAreNotKept", "persist-credentials: false", "persist-credentials: true"],
   ["scriptsHaveNoExpressions", '"$STACK"', `\${{ github.head_ref }}`],

@@ -16,6 +16,7 @@ export interface Job {
   readonly permissions?: unknown;
   readonly "timeout-minutes"?: number;
   readonly environment?: unknown;
+  readonly concurrency?: unknown;
   readonly env?: Readonly<Record<string, unknown>>;
   readonly if?: string;
   readonly needs?: string | readonly string[];
