@@ -54,6 +54,23 @@ export function outputsSummary(stack: string, { endpoints, notes }: ShownOutputs
   ].join("\n");
 }
 
+/**
+ * The same for the stack of a pull request, with what a person types to reach it: its stack file is in no commit.
+ */
+export function previewStackSummary(stack: string, pullRequest: string, outputs: ShownOutputs): string {
+  if (outputs.endpoints.reach === "public") return outputsSummary(stack, outputs);
+  return [
+    outputsSummary(stack, outputs),
+    "On your machine, with a kubeconfig of the cluster and the branch checked out:",
+    "",
+    "```console",
+    `$ npm run ci -- preview-stack-file --pull-request ${pullRequest}`,
+    `$ npm run connect -- --stack ${stack}`,
+    "```",
+    "",
+  ].join("\n");
+}
+
 /** Of one line, and without what would end a cell or a code span: a pull request's code may have written it. */
 function plain(text: string): string {
   return text.replaceAll(/[\p{Cc}`|<>]/gu, " ").trim();

@@ -5,7 +5,7 @@ import { upsertComment } from "../ci/comment.ts";
 import { driftReport, readDrift, reportDrift } from "../ci/drift.ts";
 import { githubFromEnvironment } from "../ci/github.ts";
 import { openLockPullRequest } from "../ci/lock-pull-request.ts";
-import { outputsSummary, shownOutputsSchema } from "../ci/outputs-summary.ts";
+import { outputsSummary, previewStackSummary, shownOutputsSchema } from "../ci/outputs-summary.ts";
 import { postPreviewComment, workflowRunEventSchema } from "../ci/preview-comment.ts";
 import {
   endedStacks,
@@ -85,7 +85,7 @@ const TASKS: Readonly<Record<string, Task>> = {
       const summary =
         outputs === undefined
           ? `The stack ${stack} has ended; nothing of it is left.\n`
-          : outputsSummary(stack, readJson(outputs, shownOutputsSchema));
+          : previewStackSummary(stack, text(values["pull-request"]), readJson(outputs, shownOutputsSchema));
       const number = Number(values["pull-request"]);
       const done = await upsertComment(githubFromEnvironment(), number, {
         subject: "preview-stack",

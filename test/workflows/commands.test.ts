@@ -116,6 +116,16 @@ test("matrices are asked for by names that there are", () => {
   expect(new Set(asked)).toEqual(new Set(MATRIX_PURPOSES));
 });
 
+test("stacks of pull requests come up only where something ends them", () => {
+  const guarded = ["preview-stack", "preview-stack-end"].map((name) => {
+    const jobs = WORKFLOWS.find(({ file }) => file.endsWith(`/${name}.yml`))?.jobs ?? {};
+    return Object.values(jobs)
+      .filter(({ needs = [] }) => needs.length === 0)
+      .map(({ if: condition = "" }) => condition.includes("vars.PREVIEW_STACKS == 'true'"));
+  });
+  expect(guarded).toEqual([[true], [true]]);
+});
+
 test("the CLI that is installed is the SDK's version", () => {
   const versions = ACTIONS.flatMap(({ text }) =>
     [...text.matchAll(/pulumi-version: (\S+)/g)].map(([, version]) => version),

@@ -118,7 +118,11 @@ test("a preview becomes a comment, from the event's file", async () => {
 
 test("a stack of a pull request is said to be up, and then to have ended", async () => {
   await ci("preview-stack-comment", "--pull-request", "9", "--outputs", file("outputs.json", outputs));
-  expect(fake.comments.get(9)?.[0]?.body).toContain("| Gateway | `http://gateway` |");
+  const [{ body } = { body: "" }] = fake.comments.get(9) ?? [];
+  expect(body).toContain("| Gateway | `http://gateway` |");
+  expect(body).toContain(
+    "$ npm run ci -- preview-stack-file --pull-request 9\n$ npm run connect -- --stack pr-9\n",
+  );
   await ci("preview-stack-comment", "--pull-request", "9");
   expect(fake.comments.get(9)?.map(({ body }) => body)).toEqual([
     "<!-- engine-room: preview-stack -->\nThe stack pr-9 has ended; nothing of it is left.\n",
