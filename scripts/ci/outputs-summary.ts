@@ -71,6 +71,15 @@ export function previewStackSummary(stack: string, pullRequest: string, outputs:
   ].join("\n");
 }
 
+/**
+ * What stands in place of endpoints where a commit's stack did not come up, so that nobody takes an earlier one's for its own.
+ *
+ * @param commit - In full.
+ */
+export function previewStackFailure(stack: string, commit: string, runUrl: string): string {
+  return `The stack ${stack} did not come up at \`${plain(commit).slice(0, 12)}\`, or did not answer as it should: [the run](${runUrl}) says why. What an earlier commit brought up may still be there.\n`;
+}
+
 /** Of one line, and without what would end a cell or a code span: a pull request's code may have written it. */
 function plain(text: string): string {
   return text.replaceAll(/[\p{Cc}`|<>]/gu, " ").trim();

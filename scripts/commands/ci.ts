@@ -5,7 +5,12 @@ import { upsertComment } from "../ci/comment.ts";
 import { driftReport, readDrift, reportDrift } from "../ci/drift.ts";
 import { githubFromEnvironment } from "../ci/github.ts";
 import { openLockPullRequest } from "../ci/lock-pull-request.ts";
-import { outputsSummary, previewStackSummary, shownOutputsSchema } from "../ci/outputs-summary.ts";
+import {
+  outputsSummary,
+  previewStackFailure,
+  previewStackSummary,
+  shownOutputsSchema,
+} from "../ci/outputs-summary.ts";
 import { postPreviewComment, workflowRunEventSchema } from "../ci/preview-comment.ts";
 import {
   endedStacks,
@@ -77,16 +82,12 @@ const TASKS: Readonly<Record<string, Task>> = {
     },
   },
   "preview-stack-comment": {
-    summary: "the comment of --pull-request about its stack: --outputs, or that it has ended",
+    summary:
+      "the comment of --pull-request about its stack: --outputs, or that the commit --failed in --run, or that it has ended",
     needs: ["pull-request"],
     run: async (values) => {
-      const stack = previewStackName(text(values["pull-request"]));
-      const { outputs } = values;
-      const summary =
-        outputs === undefined
-          ? `The stack ${stack} has ended; nothing of it is left.\n`
-          : previewStackSummary(stack, text(values["pull-request"]), readJson(outputs, shownOutputsSchema));
       const number = Number(values["pull-request"]);
+      const summary = previewStackText(values);
       const done = await upsertComment(githubFromEnvironment(), number, {
         subject: "preview-stack",
         text: summary,
@@ -133,6 +134,8 @@ export const command: Command = {
     registry: { type: "string" },
     stacks: { type: "string" },
     hours: { type: "string" },
+    failed: { type: "string" },
+    run: { type: "string" },
     preview: { type: "string" },
   },
   maxPositionals: 1,
@@ -149,6 +152,16 @@ export const command: Command = {
     return EXIT.ok;
   },
 };
+
+/** What the comment about a pull request's stack says. */
+function previewStackText({ "pull-request": number, outputs, failed, run }: Values): string {
+  const stack = previewStackName(text(number));
+  if (outputs !== undefined)
+    return previewStackSummary(stack, text(number), readJson(outputs, shownOutputsSchema));
+  if (failed === undefined) return `The stack ${stack} has ended; nothing of it is left.\n`;
+  if (run === undefined) throw new UsageError("--failed needs --run, whose log says why.");
+  return previewStackFailure(stack, text(failed), text(run));
+}
 
 /** As a step's output. */
 function printStacks(stacks: readonly string[]): void {

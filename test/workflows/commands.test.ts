@@ -126,6 +126,14 @@ test("stacks of pull requests come up only where something ends them", () => {
   expect(guarded).toEqual([[true], [true]]);
 });
 
+test("a stack of a pull request that does not come up is said to have failed", () => {
+  const { comment } = WORKFLOWS.find(({ file }) => file.endsWith("/preview-stack.yml"))?.jobs ?? {};
+  expect(comment?.if).toContain("!cancelled()");
+  expect(comment?.steps.filter(({ run }) => run?.includes("--failed")).map((step) => step.if)).toEqual([
+    "needs.up.result != 'success'",
+  ]);
+});
+
 test("the CLI that is installed is the SDK's version", () => {
   const versions = ACTIONS.flatMap(({ text }) =>
     [...text.matchAll(/pulumi-version: (\S+)/g)].map(([, version]) => version),

@@ -5,6 +5,7 @@ import { parse } from "yaml";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 
 export interface Step {
+  readonly if?: string;
   readonly uses?: string;
   readonly run?: string;
   readonly shell?: string;

@@ -116,13 +116,20 @@ test("a preview becomes a comment, from the event's file", async () => {
   expect(fake.comments.get(3)?.[0]?.body).toContain("### Stack `dev`");
 });
 
-test("a stack of a pull request is said to be up, and then to have ended", async () => {
+test("a stack of a pull request is said to be up, then to have failed, and then to have ended", async () => {
   await ci("preview-stack-comment", "--pull-request", "9", "--outputs", file("outputs.json", outputs));
   const [{ body } = { body: "" }] = fake.comments.get(9) ?? [];
   expect(body).toContain("| Gateway | `http://gateway` |");
   expect(body).toContain(
     "$ npm run ci -- preview-stack-file --pull-request 9\n$ npm run connect -- --stack pr-9\n",
   );
+  const run = "https://github.example/room/actions/runs/1";
+  await ci("preview-stack-comment", "--pull-request", "9", "--failed", "ab".repeat(20), "--run", run);
+  expect(fake.comments.get(9)?.map((one) => one.body)).toEqual([
+    expect.stringMatching(
+      /^<!-- .* -->\nThe stack pr-9 did not come up at `abababababab`, .*\[the run\]\(https:/,
+    ),
+  ]);
   await ci("preview-stack-comment", "--pull-request", "9");
   expect(fake.comments.get(9)?.map(({ body }) => body)).toEqual([
     "<!-- engine-room: preview-stack -->\nThe stack pr-9 has ended; nothing of it is left.\n",
