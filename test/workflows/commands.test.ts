@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { describe, expect, test } from "vitest";
+import { PREVIEW_TEMPLATE } from "../../scripts/ci/preview-stack.ts";
 import { MATRIX_PURPOSES, STACK_PIPELINES } from "../../scripts/ci/stacks.ts";
 import type { Command } from "../../scripts/commands/command.ts";
 import { projectRoot, stackNames } from "../../scripts/program/stack-file.ts";
@@ -132,6 +133,25 @@ test("a stack of a pull request that does not come up is said to have failed", (
   expect(comment?.steps.filter(({ run }) => run?.includes("--failed")).map((step) => step.if)).toEqual([
     "needs.up.result != 'success'",
   ]);
+});
+
+test("a stack of a pull request comes up with the images that were built for it", () => {
+  const { images, up } = WORKFLOWS.find(({ file }) => file.endsWith("/preview-stack.yml"))?.jobs ?? {};
+  const steps = (job: typeof up) => job?.steps.map(({ uses, run }) => `${uses ?? ""} ${run ?? ""}`) ?? [];
+  const lock = { name: "images-lock", path: "images.lock.json" };
+  expect(steps(images).some((step) => step.includes("npm run images"))).toBe(true);
+  expect(images?.steps.at(-1)?.with).toMatchObject(lock);
+  expect(up?.needs).toBe("images");
+  const taken = up?.steps.findIndex(({ with: inputs }) => inputs?.name === lock.name) ?? -1;
+  expect(taken).toBeGreaterThan(0);
+  expect(steps(up).findIndex((step) => step.includes("npm run up"))).toBeGreaterThan(taken);
+});
+
+test("images are built of stacks that there are, that of pull requests among them", () => {
+  const workflow = WORKFLOWS.find(({ file }) => file.endsWith("/images.yml"));
+  const [, given = ""] = /STACKS: .*'([^']+)' \}\}/.exec(workflow?.text ?? "") ?? [];
+  expect(given.split(" ")).toContain(PREVIEW_TEMPLATE);
+  expect(given.split(" ").filter((name) => STACK_PIPELINES[name] === undefined)).toEqual([]);
 });
 
 test("the CLI that is installed is the SDK's version", () => {

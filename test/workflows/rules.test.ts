@@ -15,7 +15,7 @@ jobs:
     if: github.event.pull_request.head.repo.full_name == github.repository
     environment: room
     timeout-minutes: 5
-    permissions: { contents: read, id-token: write }
+    permissions: { contents: read, packages: write }
     steps:
       - uses: ${CHECKOUT} # v7.0.1
         with: { persist-credentials: false }
@@ -30,7 +30,7 @@ const BAD: readonly (readonly [keyof typeof RULES, string, string])[] = [
   ["actionsArePinned", `${CHECKOUT} # v7.0.1`, `${CHECKOUT} # v7`],
   ["permissionsAreNamed", "permissions: {}\n", ""],
   ["permissionsAreNamed", "permissions: {}\n", "permissions: { contents: read }\n"],
-  ["permissionsAreNamed", "permissions: { contents: read, id-token: write }", "permissions: write-all"],
+  ["permissionsAreNamed", "permissions: { contents: read, packages: write }", "permissions: write-all"],
   ["jobsEnd", "    timeout-minutes: 5\n", ""],
   ["runsAreQueued", "concurrency: { group: good, cancel-in-progress: true }\n", ""],
   ["runsAreQueued", ", cancel-in-progress: true", ""],
@@ -47,6 +47,8 @@ const BAD: readonly (readonly [keyof typeof RULES, string, string])[] = [
   ["privilegedEventsRunOwnCode", "on: { pull_request: }", "on: { workflow_run: }"],
   ["forksGetNoCredentials", "github.event.pull_request.head.repo.full_name == github.repository", "always()"],
   ["secretsAreOfEnvironments", "    environment: room\n", ""],
+  ["buildersReachNoCluster", "packages: write", "id-token: write"],
+  ["buildersReachNoCluster", "secrets.TOKEN", "secrets.KUBECONFIG_TEXT"],
   ["buildersCannotWriteContents", "contents: read", "contents: write"],
 ];
 

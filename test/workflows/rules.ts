@@ -129,6 +129,15 @@ function neededConditions(workflow: Workflow, { needs = [] }: Job): (string | un
   return [needs].flat().map((name) => workflow.jobs[name]?.if);
 }
 
+/** What builds images runs what Dockerfiles and packages bring; who can push an image need not reach a cluster, too. */
+const buildersReachNoCluster: Rule = ({ jobs }) =>
+  Object.entries(jobs).flatMap(([name, job]) => {
+    const builds = job.steps.some(({ run }) => /npm run (--silent )?images/.test(run ?? ""));
+    return builds && /KUBECONFIG|PULUMI_CONFIG_PASSPHRASE|id-token/.test(JSON.stringify(job))
+      ? [`${name} builds images, and has credentials of a stack`]
+      : [];
+  });
+
 /** Credentials of a stack belong to environments, which say who approves and which branches may. */
 const secretsAreOfEnvironments: Rule = ({ jobs }) =>
   Object.entries(jobs).flatMap(([name, job]) =>
@@ -160,6 +169,7 @@ export const RULES: Readonly<Record<string, Rule>> = {
   forksGetNoCredentials,
   secretsAreOfEnvironments,
   buildersCannotWriteContents,
+  buildersReachNoCluster,
 };
 
 /** Those that hold for the steps of a local action, too. */
