@@ -88,7 +88,7 @@ test("a preview becomes a comment, from the event's file", async () => {
       state: "open",
       labels: [],
       head: { label: "bob:x", sha, repo: repository },
-      base: { repo: repository },
+      base: { ref: "main", repo: repository },
     },
   ];
   fake.artifacts = [

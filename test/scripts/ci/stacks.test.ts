@@ -84,7 +84,7 @@ describe("endedStacks", () => {
     state,
     labels,
     head: { label: "a:b", sha: "", repo: null },
-    base: { repo: { id: 1 } },
+    base: { ref: "main", repo: { id: 1 } },
   });
   const ended = (...stacks: { name: string; lastUpdate?: string }[]) =>
     endedStacks(fake.client(), stacks, { hours: 48, now });
@@ -156,7 +156,7 @@ describe("openLockPullRequest", () => {
         state: "open",
         labels: [],
         head: { label: "room:images-lock", sha: "", repo: null },
-        base: { repo: { id: 1 } },
+        base: { ref: "main", repo: { id: 1 } },
       },
     ];
     expect(await open(fresh)).toBe("Updated #8.");
