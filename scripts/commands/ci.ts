@@ -22,6 +22,8 @@ import {
 import { MATRIX_PURPOSES, type MatrixPurpose, matrixStacks } from "../ci/stacks.ts";
 import { parsedDiff } from "../diff/diff-schema.ts";
 import { markdownComment } from "../diff/report/markdown.ts";
+import type { StackDiff } from "../diff/types.ts";
+import { newMandatory } from "../diff/violations.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { callerDirectory, stackReference } from "../program/stack-file.ts";
 import { type Command, type CommandContext, EXIT } from "./command.ts";
@@ -52,6 +54,11 @@ const TASKS: Readonly<Record<string, Task>> = {
     run: ({ diff }) => {
       process.stdout.write(markdownComment([parsedDiff(text(diff), readBytes(diff))]));
     },
+  },
+  "diff-policies": {
+    summary: "fails where --diff breaks a mandatory policy that the base keeps",
+    needs: ["diff"],
+    run: ({ diff: file }) => refuseNewMandatory(parsedDiff(text(file), readBytes(file))),
   },
   "preview-comment": {
     summary: "the comment of the pull request that --event, a `workflow_run`, is about",
@@ -152,6 +159,18 @@ export const command: Command = {
     return EXIT.ok;
   },
 };
+
+/** @throws UserError with each of them. */
+function refuseNewMandatory(diff: StackDiff): void {
+  const broken = newMandatory(diff).map(
+    ({ policy, resource, reason, fix }) =>
+      `${policy}${resource === null ? "" : ` by ${resource}`}: ${reason} ${fix}`,
+  );
+  if (broken.length > 0)
+    throw new UserError(
+      `The change breaks ${broken.length} mandatory ${broken.length === 1 ? "policy" : "policies"} of the stack ${diff.stack}:\n${broken.join("\n")}`,
+    );
+}
 
 /** What the comment about a pull request's stack says. */
 function previewStackText({ "pull-request": number, outputs, failed, run }: Values): string {

@@ -154,6 +154,35 @@ test("images are built of stacks that there are, that of pull requests among the
   expect(given.split(" ").filter((name) => STACK_PIPELINES[name] === undefined)).toEqual([]);
 });
 
+describe("policies", () => {
+  const commandsOf = (name: string) => {
+    const workflow = WORKFLOWS.find(({ file }) => file.endsWith(`/${name}.yml`));
+    return (workflow === undefined ? [] : stepsOf(workflow)).map(([, { run = "" }]) => run);
+  };
+
+  test("fail a preview, after its artifact is there", () => {
+    const { diff, "state-diff": ofState } =
+      WORKFLOWS.find(({ file }) => file.endsWith("/preview.yml"))?.jobs ?? {};
+    for (const job of [diff, ofState]) {
+      const steps = job?.steps ?? [];
+      const uploaded = steps.findIndex(({ uses }) => uses?.startsWith("actions/upload-artifact@"));
+      const judged = steps.findIndex(({ run }) => run?.includes("ci -- diff-policies"));
+      expect(uploaded).toBeGreaterThan(0);
+      expect(judged).toBeGreaterThan(uploaded);
+    }
+  });
+
+  test("end whatever would change a stack, and are asked where the state is", () => {
+    for (const name of ["deploy", "preview-stack"]) {
+      const ups = commandsOf(name).filter((run) => run.includes("npm run up"));
+      expect(ups.length).toBeGreaterThan(0);
+      for (const run of ups) expect(run).toMatch(/npm run up -- .*--policies/);
+    }
+    for (const name of ["preview", "drift"])
+      expect(commandsOf(name).some((run) => run.includes("--policy-pack policy"))).toBe(true);
+  });
+});
+
 test("the CLI that is installed is the SDK's version", () => {
   const versions = ACTIONS.flatMap(({ text }) =>
     [...text.matchAll(/pulumi-version: (\S+)/g)].map(([, version]) => version),

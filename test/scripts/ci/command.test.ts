@@ -79,6 +79,29 @@ test("a difference that was written as JSON becomes the Markdown of the same dif
   expect(stderr).toContain("diff.json is not what `npm run diff` writes.");
 });
 
+test("a change that breaks a mandatory policy fails, and one that only finds it broken does not", async () => {
+  const violation = {
+    policy: "p",
+    level: "mandatory",
+    resource: "Ingress a/b",
+    reason: "R.",
+    fix: "F.",
+  } as const;
+  const judge = (one: object) =>
+    ci(
+      "diff-policies",
+      "--diff",
+      file("diff.json", stackDiff({ violations: [{ ...violation, isNew: true, ...one }] })),
+    );
+  const broken = await judge({});
+  expect([broken.code, broken.stderr]).toEqual([
+    1,
+    expect.stringContaining("breaks 1 mandatory policy of the stack dev:\np by Ingress a/b: R. F."),
+  ]);
+  for (const one of [{ isNew: false }, { isNew: null }, { level: "advisory" }])
+    expect((await judge(one)).code).toBe(0);
+});
+
 test("a preview becomes a comment, from the event's file", async () => {
   const sha = "e".repeat(40);
   const repository = { id: 1 };
