@@ -185,6 +185,7 @@ const {
   gateway: _gateway,
   monitoring: _monitoring,
   priorityClasses: _priorityClasses,
+  retain: _retain,
   ...clusterParts
 } = gpuClusterParts;
 

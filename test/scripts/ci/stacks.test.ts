@@ -52,7 +52,11 @@ describe("the stack of a pull request", () => {
       writeFileSync(configFile, previewStackFile(template, { stack: "pr-12", registry: "ghcr.io/room" }));
       const { values } = readStackFile({ name: "pr-12", configFile });
       const { plan } = checkedPlan(fromRuntimeConfig(values, projectName()));
-      expect(plan).toMatchObject({ platform: "kubernetes", tier: "cpu" });
+      expect(plan).toMatchObject({
+        platform: "kubernetes",
+        tier: "cpu",
+        cluster: { namespace: { isCreated: true }, retained: [] },
+      });
       expect(values["engine-room:namespace"]).toBe("engine-room-cpu-pr-12");
       expect(JSON.parse(values["engine-room:images"] ?? "")).toEqual({ registry: "ghcr.io/room" });
     } finally {
@@ -67,6 +71,7 @@ describe("the stack of a pull request", () => {
       ...config,
       "engine-room:namespace": "engine-room-cpu-pr-1",
       "engine-room:createNamespace": true,
+      "engine-room:retain": [],
       "engine-room:priorityClasses": "none",
     });
   });
