@@ -200,6 +200,7 @@ const {
   gateway: _gateway,
   monitoring: _monitoring,
   priorityClasses: _priorityClasses,
+  retain: _retain,
   ...clusterParts
 } = gpuClusterParts;
 

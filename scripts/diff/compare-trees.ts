@@ -56,7 +56,7 @@ export async function compareWithBase({
     return side(rendering, stackSecrets({ name, configFile: file }), true);
   });
   const tree = await rendered;
-  const policy = tree.resources === null ? null : policyOf(stack);
+  const policy = tree.resources === null && tree.outputs === null ? null : policyOf(stack);
   return stackDiff(
     name,
     base,

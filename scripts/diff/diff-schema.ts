@@ -108,9 +108,10 @@ const stackDiffSchema: z.ZodType<StackDiff> = z.strictObject({
       resource: text.nullable(),
       reason: text,
       fix: text,
-      isNew: z.boolean(),
+      isNew: z.boolean().nullable(),
     }),
   ),
+  uncheckedPolicies: z.array(name),
 });
 
 /**

@@ -46,7 +46,12 @@ export function stackDiff(
     unchanged: graphs?.unchanged ?? 0,
     plan: planChanges(base.tree, head.tree),
     secrets: base.hasStack ? changedSecrets(base.secrets, head.secrets) : [],
-    violations: stackViolations({ base: base.tree, head: head.tree, policy: head.policy }),
+    ...stackViolations({
+      base: base.tree,
+      baseHasStack: base.hasStack,
+      head: head.tree,
+      policy: head.policy,
+    }),
   };
 }
 

@@ -63,8 +63,8 @@ export interface PolicyViolation {
   /** What and why, with numbers where they decide. */
   readonly reason: string;
   readonly fix: string;
-  /** Whether the base breaks it too. */
-  readonly isNew: boolean;
+  /** Whether the base keeps it; null: the base could not be asked. */
+  readonly isNew: boolean | null;
 }
 
 /** What merging a change would do to one stack. */
@@ -84,4 +84,6 @@ export interface StackDiff {
   readonly secrets: readonly string[];
   /** Of the head. */
   readonly violations: readonly PolicyViolation[];
+  /** Policies of the stack that could not be applied to the head, which has no resource graph or no outputs. */
+  readonly uncheckedPolicies: readonly string[];
 }

@@ -1,7 +1,8 @@
 /** What a stack on AWS stands on: its network, its door and its version of Kubernetes. */
-import { kubernetesVersions } from "../../infra/plan/catalogue/kubernetes-versions.ts";
+
 import { machineZones, vpcCidr } from "../../infra/plan/aws/network.ts";
 import { parseCidr, zoneCidrs } from "../../infra/plan/aws/subnets.ts";
+import { kubernetesVersions } from "../../infra/plan/catalogue/kubernetes-versions.ts";
 import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { paragraph, type Section } from "./text-table.ts";

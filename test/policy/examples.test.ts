@@ -53,7 +53,7 @@ test.each(files)("%s breaks no mandatory rule but those with a reason", async (f
   const policy = stackPolicy(name, values, projectName());
   if (policy === null) throw new Error(`${file} has problems.`);
   const { resources, outputs } = await rendered(name, file);
-  const found = violations(resources, { ...policy, outputs });
+  const found = violations({ resources, outputs }, policy);
   const mandatory = new Set(found.filter(({ level }) => level === "mandatory").map((one) => one.policy));
   expect([...mandatory]).toEqual(Object.keys(broken[file] ?? {}));
 });

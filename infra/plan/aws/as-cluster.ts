@@ -66,6 +66,7 @@ export function eksAsCluster(config: EksConfig): ClusterConfig {
       nodeSelector: { [POOL_LABEL]: pool.name },
       tolerations: [],
     })),
+    retain: config.retain,
     priorityClasses: "create",
     monitoring: isMonitored ? "prometheus-operator" : "none",
     monitoringOptions: {

@@ -25,7 +25,7 @@ export function stackReport(diff: StackDiff): StackReport {
       ...problemSections(diff),
       ...dangerSections(resources),
       ...(diff.plan === null ? [] : planSections(diff.plan)),
-      ...policySections(diff.violations),
+      ...policySections(diff),
       ...warningSections(diff.plan),
       ...secretSections(diff.secrets),
       ...resourceSections(resources),

@@ -84,11 +84,16 @@ function planParts(plan: StackDiff["plan"]): readonly Inline[] {
   ];
 }
 
-function policyParts({ violations }: StackDiff): readonly Inline[] {
-  const fresh = violations.filter(({ isNew }) => isNew).length;
-  const known = violations.length - fresh;
+function policyParts({ violations, uncheckedPolicies }: StackDiff): readonly Inline[] {
+  const count = (state: boolean | null) => violations.filter(({ isNew }) => isNew === state).length;
+  const [fresh, unknown, known] = [count(true), count(null), count(false)];
+  const broken = (number: number) => `${counted(number, "policy", "policies")} broken`;
   return [
-    ...(fresh === 0 ? [] : [[strong(`${counted(fresh, "policy", "policies")} broken`)]]),
-    ...(known === 0 ? [] : [[`${counted(known, "policy", "policies")} broken before and after`]]),
+    ...(fresh === 0 ? [] : [[strong(broken(fresh))]]),
+    ...(unknown === 0 ? [] : [[`${broken(unknown)}, perhaps before too`]]),
+    ...(known === 0 ? [] : [[`${broken(known)} before and after`]]),
+    ...(uncheckedPolicies.length === 0
+      ? []
+      : [[`${counted(uncheckedPolicies.length, "policy", "policies")} not checked`]]),
   ];
 }

@@ -29,6 +29,7 @@ export function stackDiff(changes: Partial<StackDiff> = {}): StackDiff {
     plan: noPlanDifferences,
     secrets: [],
     violations: [],
+    uncheckedPolicies: [],
     ...changes,
   };
 }

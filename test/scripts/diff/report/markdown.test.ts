@@ -181,6 +181,7 @@ function filledWith(text: string): StackDiff {
       { policy: text, level: "mandatory", resource: text, reason: text, fix: text, isNew: true },
       { policy: text, level: "advisory", resource: null, reason: text, fix: text, isNew: false },
     ],
+    uncheckedPolicies: [text],
   };
 }
 

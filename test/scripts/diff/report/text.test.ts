@@ -182,20 +182,35 @@ test("policies: new ones first, and of these what forbids; problems, warnings an
           { policy: "old", level: "mandatory", resource: null, reason: "R.", fix: "F.", isNew: false },
           { policy: "soft", level: "advisory", resource: "Pod a", reason: "R.", fix: "F.", isNew: true },
           { policy: "hard", level: "mandatory", resource: "Pod a", reason: "R.", fix: "F.", isNew: true },
+          {
+            policy: "who-knows",
+            level: "mandatory",
+            resource: "Pod b",
+            reason: "R.",
+            fix: "F.",
+            isNew: null,
+          },
         ],
+        uncheckedPolicies: ["blind"],
         secrets: ["hub.token"],
       },
     ),
   );
-  expect(verdict).toContain("2 policies broken; 1 policy broken before and after");
+  expect(verdict).toContain(
+    "2 policies broken; 1 policy broken, perhaps before too; 1 policy broken before and after; 1 policy not checked",
+  );
   expect(lines).toEqual([
     "Problems that are gone",
     '  - pools = "25.07": It ends. Use another.',
     "Policies that this change breaks",
     "  - mandatory hard by Pod a: R. F.",
     "  - advisory soft by Pod a: R. F.",
+    "Policies that are broken; the base could not be asked",
+    "  - mandatory who-knows by Pod b: R. F.",
     "Policies that the base breaks too",
     "  - mandatory old: R. F.",
+    "Policies that were not checked, for there are no resources to look at",
+    "  - blind",
     "New warnings",
     '  - release = "25.07": It ends. Use another.',
     "Warnings that are gone",
