@@ -10,7 +10,7 @@ import { renderTree } from "./render-tree.ts";
 import { type RenderedTree, unrendered } from "./rendered-tree.ts";
 import { stackDiff } from "./stack-diff.ts";
 import { type StackSecrets, stackSecrets } from "./stack-secrets.ts";
-import { baseFile, withBaseTree } from "./trees.ts";
+import { baseFile, commitOf, withBaseTree } from "./trees.ts";
 import type { StackDiff } from "./types.ts";
 
 interface Comparison {
@@ -36,14 +36,15 @@ export async function compareWithBase({
   // Nobody has it but the two programs that render, and it ends with them.
   const secretKey = randomBytes(32).toString("hex");
   const { name, configFile } = stack;
+  const commit = await commitOf(project, ref);
   const rendered = renderTree({ project, stack: name, configFile, secretKey });
-  // It is awaited below; a base that Git does not have comes first.
+  // It is awaited below; what fails of the base comes first.
   rendered.catch(() => {});
-  const options = { project, ref, ...(install === undefined ? {} : { install }) };
+  const options = { project, commit, ...(install === undefined ? {} : { install }) };
   const base = await withBaseTree(options, async (tree) => {
     const side = (rendering: RenderedTree, secrets: StackSecrets, hasStack: boolean) => ({
       ref,
-      commit: tree.commit,
+      commit,
       tree: rendering,
       secrets,
       hasStack,

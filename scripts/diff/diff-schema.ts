@@ -12,6 +12,7 @@ const problem = z.strictObject({ path: text, value: text, reason: text, fix: tex
 const tree = z.strictObject({
   ref: name.nullable(),
   commit: name.nullable(),
+  hasStack: z.boolean(),
   failure: text.nullable(),
   problems: z.array(problem),
 });

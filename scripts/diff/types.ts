@@ -47,6 +47,8 @@ export interface ComparedTree {
   readonly ref: string | null;
   /** null: the working tree. */
   readonly commit: string | null;
+  /** Whether it has a file of the stack. Where the base has none, all of the head is new. */
+  readonly hasStack: boolean;
   /** Why there is nothing of it to compare, in one sentence: the rest of the report then shows the other side alone. */
   readonly failure: string | null;
   /** Of its stack file; with one there is no graph. */

@@ -2,7 +2,7 @@
 import type { ComparedTree, StackDiff } from "../types.ts";
 import { clipped, code, counted, type Inline } from "./inline.ts";
 import { policySections, problemSections, secretSections, warningSections } from "./notice-sections.ts";
-import { planSections } from "./plan-sections.ts";
+import { isEarlierUnknown, planSections } from "./plan-sections.ts";
 import { dangerSections, resourceSections } from "./resource-sections.ts";
 import type { StackReport } from "./section.ts";
 import { verdict } from "./verdict.ts";
@@ -24,7 +24,7 @@ export function stackReport(diff: StackDiff): StackReport {
     sections: [
       ...problemSections(diff),
       ...dangerSections(resources),
-      ...(diff.plan === null ? [] : planSections(diff.plan)),
+      ...(diff.plan === null ? [] : planSections(diff.plan, isEarlierUnknown(diff.base, diff.plan))),
       ...policySections(diff.violations),
       ...warningSections(diff.plan),
       ...secretSections(diff.secrets),

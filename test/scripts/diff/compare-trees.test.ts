@@ -1,5 +1,14 @@
-import { execFileSync } from "node:child_process";
-import { appendFileSync, copyFileSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync, spawnSync } from "node:child_process";
+import {
+  appendFileSync,
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
@@ -67,6 +76,45 @@ test("a base whose program fails has its reason, and the head stands alone", asy
   try {
     const { base, head, resources } = await compare("local");
     expect([base.failure, head.failure, resources]).toEqual(["It is broken.", null, null]);
+  } finally {
+    git("reset", "--quiet", "--hard", "HEAD~1");
+  }
+});
+
+test("a commit that Git does not have leaves nothing behind", async () => {
+  const temporary = mkdtempSync(join(folder, "temporary-"));
+  vi.stubEnv("TMPDIR", temporary);
+  try {
+    const configFile = join(project, "Pulumi.local.yaml");
+    const stack = { name: "local", configFile };
+    await expect(compareWithBase({ stack, ref: "no-such-commit", project })).rejects.toThrow("no commit");
+    expect(readdirSync(temporary)).toEqual([]);
+  } finally {
+    vi.stubEnv("TMPDIR", undefined);
+  }
+});
+
+test("a folder goes also where the process is told to end", () => {
+  const temporary = mkdtempSync(join(folder, "ended-"));
+  const module = join(projectRoot, "scripts/diff/temporary-folders.ts");
+  const program = `
+    import { withFolder } from ${JSON.stringify(module)};
+    setInterval(() => {}, 1000);
+    await withFolder(${JSON.stringify(temporary)}, async () => {
+      process.kill(process.pid, "SIGTERM");
+      await new Promise(() => {});
+    });`;
+  const argv = ["--import", "tsx", "--input-type=module", "--eval", program];
+  expect(spawnSync(process.execPath, argv, { cwd: projectRoot, timeout: 60_000 }).status).toBe(143);
+  expect(existsSync(temporary)).toBe(false);
+});
+
+test("a failure names files as they are in the tree, not where the tree lies", async () => {
+  writeFileSync(join(project, "infra/index.ts"), "throw new Error(import.meta.url);\n");
+  git("commit", "--quiet", "--all", "--message", "broken");
+  try {
+    const { base, head } = await compare("local");
+    expect([base.failure, head.failure]).toEqual(Array(2).fill("infra/index.ts"));
   } finally {
     git("reset", "--quiet", "--hard", "HEAD~1");
   }

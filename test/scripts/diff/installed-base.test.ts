@@ -59,14 +59,14 @@ test("the base has the packages of its lock file, and the working tree keeps its
   commitWith({ version: "1.0.0", resolved: packed("1.0.0") });
   commitWith({ version: "2.0.0", resolved: packed("2.0.0") });
   execFileSync("npm", ["ci", "--silent", "--no-audit"], { cwd: project });
-  const seen = await withBaseTree({ project, ref: "HEAD~1" }, async ({ project: base, failure }) => {
+  const seen = await withBaseTree({ project, commit: "HEAD~1" }, async ({ project: base, failure }) => {
     expect(failure).toBeNull();
     return versionIn(base ?? "");
   });
   expect([seen, versionIn(project)]).toEqual(["1.0.0", "2.0.0"]);
 });
 
-const failureOfBase = () => withBaseTree({ project, ref: "HEAD" }, async ({ failure }) => failure);
+const failureOfBase = () => withBaseTree({ project, commit: "HEAD" }, async ({ failure }) => failure);
 
 test("a lock file that package.json has outgrown: the cause, and twice the same bytes", async () => {
   commitWith({ version: "1.0.0", resolved: packed("1.0.0") }, "2.0.0");

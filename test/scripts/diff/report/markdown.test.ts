@@ -57,6 +57,14 @@ ${COMPARED}
 `);
 });
 
+test("a stack that can only be planned, and whose plan stays as it is, is a line", () => {
+  const failure = "It can only be planned.";
+  const alike = stackDiff({ base: { ...base, failure }, head: head({ failure }), resources: null });
+  expect(markdownComment([alike, stackDiff({ stack: "prod" })])).toBe(
+    `- \`dev\`: **nothing in the plan changes**; its resources can't be rendered.\n- \`prod\`: **nothing changes**: 12 resources stay as they are.\n\n${COMPARED}\n`,
+  );
+});
+
 test("stacks that were compared with something else say so each", () => {
   const other = stackDiff({ source: "pulumi-preview", resources: [change()] });
   const comment = markdownComment([other, { ...other, stack: "prod", source: "rendered" }]);
@@ -138,8 +146,14 @@ function filledWith(text: string): StackDiff {
   return {
     stack: text,
     source: "rendered",
-    base: { ref: text, commit: text, failure: text, problems: [problem] },
-    head: { ref: text, commit: text, failure: `${text} ${text}`, problems: [{ ...problem, value: "" }] },
+    base: { ref: text, commit: text, hasStack: true, failure: text, problems: [problem] },
+    head: {
+      ref: text,
+      commit: text,
+      hasStack: true,
+      failure: `${text} ${text}`,
+      problems: [{ ...problem, value: "" }],
+    },
     resources: [
       resource,
       { ...resource, kind: "may-replace", kept: "retained" },

@@ -223,6 +223,58 @@ test("a base that can't be rendered, and problems of the head", () => {
   });
 });
 
+test("a base that has the stack and can't be planned is unknown, not nothing", () => {
+  const fit = { gpu: "L4 22.5 GiB", verdict: "fits", needGiB: 10, capacityGiB: 22 } as const;
+  const plan = {
+    engines: {
+      added: [{ model: "gpt", engine: "gpt2/a", elsewhere: false }],
+      removed: [],
+      rebuilt: [],
+      unchanged: [],
+    },
+    cost: [{ what: "monthlyUsd", before: null, after: 0 }],
+    fit: [{ pool: "gpu", tenants: ["gpt"], before: null, after: fit }],
+    newBuilds: [{ engine: "gpt2/a", seconds: 60, usd: 0.1 }],
+    newBuildUsd: 0.1,
+    coldStarts: [{ model: "gpt", beforeSeconds: null, afterSeconds: 60 }],
+  } as const;
+  const failed = { ...base, failure: "npm ci failed." };
+  const unknown = linesOf(withPlan(plan, { base: failed, resources: null }));
+  expect(unknown.verdict).toBe("Stack dev: resources can't be compared; unknown → $0.00 a month");
+  expect(unknown.lines).toEqual([
+    "The base: npm ci failed.",
+    "Engines",
+    "  - needed for gpt: gpt2/a; built in 60 s for $0.10 (estimate), unless it is there already",
+    "Memory of each GPU (estimate, GiB)",
+    "  - gpu with gpt: unknown → L4 22.5 GiB, need 10.00 of 22.00, fits",
+    "Cold start, engine built (estimate)",
+    "  MODEL  BEFORE   AFTER",
+    "  gpt    unknown  60 s",
+    "Cost (US dollars)",
+    "  WHAT                                         BEFORE   AFTER",
+    "  a month                                      unknown  $0.00",
+    "  engines, built once unless there (estimate)           $0.10",
+  ]);
+  const fresh = withPlan(plan, { base: { ...failed, hasStack: false } });
+  expect(linesOf(fresh).verdict).toContain("nothing → $0.00 a month");
+  expect(textReport(fresh)).not.toContain("unknown");
+});
+
+test("a stack that can only be planned is empty where its plan stays as it is", () => {
+  const planned = { ...base, failure: "It can only be planned." };
+  const alike = stackDiff({ base: planned, head: head({ failure: planned.failure }), resources: null });
+  expect(linesOf(alike)).toEqual({
+    verdict: "Stack dev: nothing in the plan changes; its resources can't be rendered",
+    lines: ["Both sides: It can only be planned."],
+  });
+  const others: readonly StackDiff[] = [
+    { ...alike, head: head({ failure: "It is broken." }) },
+    { ...alike, plan: null },
+    { ...alike, plan: withPlan({ cost: [{ what: "monthlyUsd", before: 1, after: 2 }] }).plan },
+  ];
+  for (const other of others) expect(linesOf(other).verdict).toContain("resources can't be compared");
+});
+
 test("what comes from the Pulumi CLI is marked as such", () => {
   expect(textReport(stackDiff({ source: "pulumi-preview" }))).toContain(
     "Compared with origin/main at 0123456789ab; resources as `pulumi preview` found them against the\nstack's state.\n",
