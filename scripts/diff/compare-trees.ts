@@ -3,7 +3,13 @@ import { randomBytes } from "node:crypto";
 import { basename } from "node:path";
 import { exists } from "../../components/local/provider/files.ts";
 import { type StackPolicy, stackPolicy } from "../../policy/stack-policy.ts";
-import { projectName, projectRoot, readStackFile, type StackReference } from "../program/stack-file.ts";
+import {
+  projectName,
+  projectRoot,
+  readStackFile,
+  requireStackFile,
+  type StackReference,
+} from "../program/stack-file.ts";
 import type { GraphChanges } from "./graph-changes.ts";
 import type { Installer } from "./node-packages.ts";
 import { renderTree } from "./render-tree.ts";
@@ -25,7 +31,7 @@ interface Comparison {
   readonly install?: Installer;
 }
 
-/** @throws UserError where Git has no such commit. */
+/** @throws UserError where Git has no such commit; ConfigError where the working tree has no file of the stack. */
 export async function compareWithBase({
   stack,
   ref,
@@ -36,6 +42,7 @@ export async function compareWithBase({
   // Nobody has it but the two programs that render, and it ends with them.
   const secretKey = randomBytes(32).toString("hex");
   const { name, configFile } = stack;
+  requireStackFile(stack);
   const commit = await commitOf(project, ref);
   const rendered = renderTree({ project, stack: name, configFile, secretKey });
   // It is awaited below; what fails of the base comes first.

@@ -101,7 +101,7 @@ const stackDiffSchema: z.ZodType<StackDiff> = z.strictObject({
   resources: z.array(resource).nullable(),
   unchanged: z.int().min(0),
   plan: plan.nullable(),
-  secrets: z.array(text),
+  secrets: z.array(z.strictObject({ path: text, kind: z.enum(["add", "update", "delete"]) })),
   violations: z.array(
     z.strictObject({
       policy: name,

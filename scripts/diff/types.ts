@@ -41,6 +41,13 @@ export interface ResourceChange {
   readonly deletedFirst: boolean | null;
 }
 
+/** Of the stack file; encrypting the same value again counts as an update. */
+export interface SecretChange {
+  /** `hub.token` */
+  readonly path: string;
+  readonly kind: "add" | "update" | "delete";
+}
+
 /** One side of a comparison. */
 export interface ComparedTree {
   /** As it was asked for: `origin/main`; null: the working tree. */
@@ -82,8 +89,8 @@ export interface StackDiff {
   readonly unchanged: number;
   /** Engines, memory, money, time to the first answer, advisories, problems. null: one side has no plan with these. */
   readonly plan: PlanDifferences | null;
-  /** Secrets of the stack file that are others now, by path: never their values. */
-  readonly secrets: readonly string[];
+  /** Secrets of the stack file that are not the same, sorted by path: never their values. */
+  readonly secrets: readonly SecretChange[];
   /** Of the head. */
   readonly violations: readonly PolicyViolation[];
 }

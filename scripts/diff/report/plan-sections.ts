@@ -1,5 +1,6 @@
 /** What changes in engines, memory, time and money. */
 import type { AmountChange, FitState, PlanDifferences } from "../../../infra/plan/differences.ts";
+import { rebuildPrefix } from "../../../infra/plan/engine/explain-key-change.ts";
 import { HOURLY_DIGITS, SUM_DIGITS, sumUsd, usd } from "../../plan/amounts.ts";
 import { VERDICTS } from "../../plan/fit-section.ts";
 import { duration, figure } from "../../plan/text-table.ts";
@@ -44,7 +45,7 @@ function engineEntries({ engines, newBuilds }: PlanDifferences, isUnknown: boole
         cells: [
           [strong("rebuilt"), " for ", code(model), ": ", code(before), " → ", code(after), build(after)],
         ],
-        details: { points: reasons.map(({ sentence }) => [sentence]) },
+        details: { points: reasons.map(({ sentence }) => [withoutEngine(sentence, after)]) },
       }),
     ),
     ...engines.added.map(
@@ -66,6 +67,12 @@ function engineEntries({ engines, newBuilds }: PlanDifferences, isUnknown: boole
       }),
     ),
   ];
+}
+
+/** @param engine - `model/key`, which stands above the sentence. */
+function withoutEngine(sentence: string, engine: string): string {
+  const prefix = rebuildPrefix(engine.slice(0, engine.lastIndexOf("/")));
+  return sentence.startsWith(prefix) ? sentence.slice(prefix.length) : sentence;
 }
 
 /** GPUs with the same change are one point with their number. */

@@ -1,7 +1,8 @@
 /** What a change does to a stack, in one line. */
 import type { PlanDifferences } from "../../../infra/plan/differences.ts";
-import type { ChangeKind, StackDiff } from "../types.ts";
+import type { ChangeKind, SecretChange, StackDiff } from "../types.ts";
 import { counted, type Inline, joined, strong } from "./inline.ts";
+import { SECRET_WORDS } from "./notice-sections.ts";
 import { amounts, isEarlierUnknown } from "./plan-sections.ts";
 import { KIND_WORDS } from "./resource-sections.ts";
 
@@ -10,7 +11,7 @@ export function verdict(diff: StackDiff): Inline {
     ...problemParts(diff),
     ...resourceParts(diff),
     ...planParts(diff),
-    ...(diff.secrets.length === 0 ? [] : [[`${counted(diff.secrets.length, "secret")} changed`]]),
+    ...secretParts(diff),
     ...policyParts(diff),
   ];
   return joined(parts, "; ");
@@ -95,6 +96,13 @@ function planParts({ base, plan }: StackDiff): readonly Inline[] {
     ...(overfull === 0 ? [] : [[strong(`${counted(overfull, "GPU")} too small`)]]),
     ...(after === null ? [] : [[`${before ?? none} → ${after} a month`]]),
   ];
+}
+
+function secretParts({ secrets }: StackDiff): readonly Inline[] {
+  return (Object.keys(SECRET_WORDS) as SecretChange["kind"][]).flatMap((kind) => {
+    const count = secrets.filter((secret) => secret.kind === kind).length;
+    return count === 0 ? [] : [[`${counted(count, "secret")} ${SECRET_WORDS[kind]}`]];
+  });
 }
 
 function policyParts({ violations }: StackDiff): readonly Inline[] {

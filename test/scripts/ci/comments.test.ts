@@ -91,7 +91,7 @@ function pull(overrides: Partial<FakePull> = {}): FakePull {
 
 /** As a pull request's run leaves it. @param note - A secret's path, which the report shows. */
 function artifact(id: number, name: string, note = "hub.token"): FakeArtifact {
-  return artifactOf(id, name, JSON.stringify(stackDiff({ secrets: [note] })));
+  return artifactOf(id, name, JSON.stringify(stackDiff({ secrets: [{ path: note, kind: "update" }] })));
 }
 
 function artifactOf(id: number, name: string, content: string, file = "diff.json"): FakeArtifact {
@@ -241,7 +241,7 @@ describe("previewText", () => {
 test("the JSON of a difference is read as it was written, with every part", () => {
   const full = withPlan(
     { newBuilds: [{ engine: "gpt/1", seconds: 1, usd: null, arithmetic: "1" }], newBuildUsd: 0 },
-    { resources: [change()], secrets: ["hub.token"] },
+    { resources: [change()], secrets: [{ path: "hub.token", kind: "update" }] },
   );
   const text = JSON.stringify(full);
   expect(parsedDiff("diff.json", Buffer.from(text))).toEqual(JSON.parse(text));

@@ -127,4 +127,17 @@ test("the command says what is missing on its line", async () => {
     exitCode: 1,
     stderr: expect.stringContaining('Git has no commit "no-such-commit"'),
   });
+  expect(await runCommand("diff", "--base", "HEAD", "--out", "no/such/folder.txt")).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringMatching(
+      /^There is no folder .*no\/such for --out; make it, or name a file elsewhere\.$/m,
+    ),
+  });
+});
+
+test("a stack without a file in the working tree is a mistake, named as in any other checkout", async () => {
+  const { exitCode, stdout, stderr } = await runCommand("diff", "--base", "HEAD", "--stack", "typo");
+  expect([exitCode, stdout]).toEqual([1, ""]);
+  expect(stderr).toContain("The stack typo has no file Pulumi.typo.yaml.");
+  expect(stderr).not.toContain(projectRoot);
 });

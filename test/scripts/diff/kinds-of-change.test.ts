@@ -226,7 +226,7 @@ test.each([
 ])("a rotated secret, %s, shows as changed and nothing of it shows", async (_form, written) => {
   const token = (text: string) => ({ hub: { token: written(text) } });
   const diff = await diffOf(token("hf_canaryone11111111"), token("hf_canarytwo22222222"));
-  expect(diff.secrets).toEqual(["hub.token"]);
+  expect(diff.secrets).toEqual([{ path: "hub.token", kind: "update" }]);
   expect(diff.resources?.map(summary)).toEqual(["replace Secret models/hub-token: stringData"]);
   expect(diff.resources?.[0]?.properties).toMatchObject([{ before: "[secret]", after: "[secret]" }]);
   for (const text of [JSON.stringify(diff), textReport(diff)]) expect(text).not.toMatch(/canary|\[secret:/);

@@ -34,7 +34,11 @@ test("nothing changes, in one sentence below the marker", () => {
 });
 
 test("several stacks: a verdict each, and sections of those that change", () => {
-  const changed = stackDiff({ stack: "prod", resources: [change()], secrets: ["hub.token"] });
+  const changed = stackDiff({
+    stack: "prod",
+    resources: [change()],
+    secrets: [{ path: "hub.token", kind: "update" }],
+  });
   expect(
     markdownComment([stackDiff(), changed]),
   ).toBe(`- \`dev\`: **nothing changes**: 12 resources stay as they are.
@@ -44,9 +48,9 @@ ${COMPARED}
 
 ### Stack \`prod\`
 
-#### Secrets that are others now
+#### Secrets
 
-- \`hub.token\`
+- \`hub.token\`: changed
 
 <details><summary>Updated (1)</summary>
 
@@ -190,7 +194,7 @@ function filledWith(text: string): StackDiff {
       warnings: { appeared: [problem], gone: [problem] },
       problems: { appeared: [problem], gone: [problem] },
     },
-    secrets: [text],
+    secrets: [{ path: text, kind: "update" }],
     violations: [
       { policy: text, level: "mandatory", resource: text, reason: text, fix: text, isNew: true },
       { policy: text, level: "advisory", resource: null, reason: text, fix: text, isNew: false },
@@ -213,7 +217,7 @@ test.each(HOSTILE)("nothing of %j is markup, a link or a mention", (text) => {
 
 test("every hostile text is still readable as it is", () => {
   const [text] = ["<b>&amp;</b> `x` @me #1 |pipe| \\ *s*"];
-  const page = html(markdownComment([stackDiff({ secrets: [text] })]));
+  const page = html(markdownComment([stackDiff({ secrets: [{ path: text, kind: "update" }] })]));
   expect(page).toContain("<code>&lt;b&gt;&amp;amp;&lt;/b&gt; `x` @me #1 |pipe| \\ *s*</code>");
   const table = html(
     markdownComment([withPlan({ coldStarts: [{ model: "a|b`c\\", beforeSeconds: 1, afterSeconds: 2 }] })]),
@@ -249,7 +253,7 @@ function large(stack: string, models: number): StackDiff {
     },
     {
       stack,
-      secrets: ["hub.token"],
+      secrets: [{ path: "hub.token", kind: "update" }],
       resources: names.flatMap((name) =>
         (["replace", "delete", "update", "create"] as const).map((kind) =>
           change({

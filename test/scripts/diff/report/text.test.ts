@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { textReport } from "../../../../scripts/diff/report/text.ts";
+import { changedSecrets } from "../../../../scripts/diff/stack-secrets.ts";
 import type { StackDiff } from "../../../../scripts/diff/types.ts";
 import { base, change, head, stackDiff, withPlan } from "./diffs.ts";
 
@@ -37,7 +38,7 @@ test("the verdict counts each kind, engines, money, secrets and policies", () =>
       resources: (["replace", "may-replace", "delete", "update", "update", "create"] as const).map((kind) =>
         change({ kind }),
       ),
-      secrets: ["hub.token"],
+      secrets: [{ path: "hub.token", kind: "update" }],
       violations: [
         { ...violation, isNew: true },
         { ...violation, isNew: false },
@@ -99,7 +100,7 @@ test("engines with reasons, time and money of each build", () => {
   expect(lines).toEqual([
     "Engines",
     "  - rebuilt for gpt: gpt2/a → gpt2/b; built in 10 min for no price (estimate)",
-    `    - ${reason}`,
+    "    - gpu A10G 8.6 → L4 8.9",
     "  - needed for chat: llama/c, which is there already",
     "  - no longer needed for old: old/d, which stays in the engine store",
     "  - no longer needed for older: llama/c, which another model needs",
@@ -183,7 +184,7 @@ test("policies: new ones first, and of these what forbids; problems, warnings an
           { policy: "soft", level: "advisory", resource: "Pod a", reason: "R.", fix: "F.", isNew: true },
           { policy: "hard", level: "mandatory", resource: "Pod a", reason: "R.", fix: "F.", isNew: true },
         ],
-        secrets: ["hub.token"],
+        secrets: [{ path: "hub.token", kind: "update" }],
       },
     ),
   );
@@ -200,8 +201,8 @@ test("policies: new ones first, and of these what forbids; problems, warnings an
     '  - release = "25.07": It ends. Use another.',
     "Warnings that are gone",
     "  - release: It ends. Use another.",
-    "Secrets that are others now",
-    "  - hub.token",
+    "Secrets",
+    "  - hub.token: changed",
   ]);
 });
 
@@ -221,6 +222,22 @@ test("a base that can't be rendered, and problems of the head", () => {
     verdict: "Stack dev: can't be deployed, for 1 problem of the stack file",
     lines: ["Problems of the stack file", "  - models[0].size = 1: There is no such key. Remove it."],
   });
+});
+
+test("secrets that come, change and go", () => {
+  const before = new Map([
+    ["gone", "1"],
+    ["rotated", "1"],
+    ["same", "1"],
+  ]);
+  const after = new Map([
+    ["same", "1"],
+    ["rotated", "2"],
+    ["first", "1"],
+  ]);
+  const { verdict, lines } = linesOf(stackDiff({ secrets: changedSecrets(before, after) }));
+  expect(verdict).toBe("Stack dev: no resource changes; 1 secret new; 1 secret changed; 1 secret gone");
+  expect(lines).toEqual(["Secrets", "  - first: new", "  - gone: gone", "  - rotated: changed"]);
 });
 
 test("a base that has the stack and can't be planned is unknown, not nothing", () => {
