@@ -2,6 +2,7 @@
 import { Addon } from "@pulumi/aws/eks/addon.js";
 import * as pulumi from "@pulumi/pulumi";
 import type { AddOnPlan, AwsContext } from "../../infra/plan/aws/types.ts";
+import { namedTags } from "./tags.ts";
 import { WorkloadRole } from "./workload-role.ts";
 
 interface AddOnsArgs {
@@ -33,7 +34,7 @@ export class AddOns extends pulumi.ComponentResource {
         // What somebody changed by hand is put right again.
         resolveConflictsOnCreate: "OVERWRITE",
         resolveConflictsOnUpdate: "OVERWRITE",
-        tags: { ...context.tags, Name: `${context.name}-${plan.name}` },
+        tags: namedTags(context, plan.name),
       },
       { parent: this, dependsOn: [...after, ...(role === null ? [] : [role.component])] },
     );

@@ -2,7 +2,7 @@
 import { Release } from "@pulumi/kubernetes/helm/v3/release.js";
 import * as pulumi from "@pulumi/pulumi";
 import type { ChartName } from "../../infra/plan/aws/charts.ts";
-import { filledText, mapTexts, placeholderNames } from "../../infra/plan/aws/placeholders.ts";
+import { filledText, mapTexts, placeholderNames, requireValues } from "../../infra/plan/aws/placeholders.ts";
 import type { AwsContext, ChartPlan } from "../../infra/plan/aws/types.ts";
 import { WorkloadRole } from "./workload-role.ts";
 
@@ -61,6 +61,7 @@ export class Charts extends pulumi.ComponentResource {
 
 /** What is known stays known at preview. */
 function filledValues({ values }: ChartPlan, inputs: ChartsArgs["inputs"]): Record<string, unknown> {
+  requireValues(values, inputs);
   const fill = (text: string) =>
     placeholderNames(text).length === 0
       ? text

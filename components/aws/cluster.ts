@@ -5,8 +5,10 @@ import { AccessPolicyAssociation } from "@pulumi/aws/eks/accessPolicyAssociation
 import { Cluster as EksCluster } from "@pulumi/aws/eks/cluster.js";
 import { Key } from "@pulumi/aws/kms/key.js";
 import * as pulumi from "@pulumi/pulumi";
+import { clusterName } from "../../infra/plan/aws/roles.ts";
 import type { AwsContext, ClusterPlan } from "../../infra/plan/aws/types.ts";
 import { jsonDigest } from "../../infra/plan/canonical-json.ts";
+import { namedTags } from "./tags.ts";
 import { WorkloadRole } from "./workload-role.ts";
 
 interface ClusterArgs {
@@ -48,28 +50,27 @@ export class Cluster extends pulumi.ComponentResource {
   }
 
   /** Of Secrets in etcd. Its policy is KMS' default: the account decides by IAM. */
-  #createKey(name: string, { name: stackName, tags, isRetained }: AwsContext): Key {
+  #createKey(name: string, context: AwsContext): Key {
     return new Key(
       `${name}-secrets-key`,
       {
-        description: `Secrets of the cluster ${stackName}`,
+        description: `Secrets of the cluster ${clusterName(context)}`,
         enableKeyRotation: true,
         deletionWindowInDays: KEY_DELETION_DAYS,
-        tags: { ...tags, Name: `${stackName}-secrets` },
+        tags: namedTags(context, "secrets"),
       },
-      { parent: this, protect: isRetained },
+      { parent: this, protect: context.isRetained },
     );
   }
 
   /** EKS would make it itself, without an end, and `down` would leave it. */
   #createLogGroup(name: string, { context, plan }: ClusterArgs): LogGroup {
-    const logGroup = `/aws/eks/${context.name}/cluster`;
     return new LogGroup(
       `${name}-logs`,
       {
-        name: logGroup,
+        name: `/aws/eks/${clusterName(context)}/cluster`,
         retentionInDays: plan.logRetentionDays,
-        tags: { ...context.tags, Name: logGroup },
+        tags: namedTags(context, "cluster-logs"),
       },
       { parent: this },
     );
@@ -83,7 +84,7 @@ export class Cluster extends pulumi.ComponentResource {
     return new EksCluster(
       `${name}-cluster`,
       {
-        name: context.name,
+        name: clusterName(context),
         roleArn: role.arn,
         version: plan.version,
         accessConfig: { authenticationMode: "API", bootstrapClusterCreatorAdminPermissions: true },
@@ -100,14 +101,14 @@ export class Cluster extends pulumi.ComponentResource {
           endpointPublicAccess: plan.publicCidrs.length > 0,
           ...(plan.publicCidrs.length > 0 ? { publicAccessCidrs: [...plan.publicCidrs] } : {}),
         },
-        tags: { ...context.tags, Name: context.name },
+        tags: namedTags(context, "cluster"),
       },
       { parent: this, protect: context.isRetained, dependsOn: [role, logs] },
     );
   }
 
   /** https://docs.aws.amazon.com/eks/latest/userguide/access-policy-permissions.html */
-  #addAdmin(name: string, { partition, tags }: AwsContext, principalArn: string): void {
+  #addAdmin(name: string, context: AwsContext, principalArn: string): void {
     const admin = `${name}-admin-${jsonDigest(principalArn).slice(0, HASH_DIGITS)}`;
     const entry = new AccessEntry(
       admin,
@@ -115,7 +116,7 @@ export class Cluster extends pulumi.ComponentResource {
         clusterName: this.cluster.name,
         principalArn,
         type: "STANDARD",
-        tags: { ...tags, Name: principalArn.slice(principalArn.lastIndexOf("/") + 1) },
+        tags: namedTags(context, "admin"),
       },
       { parent: this },
     );
@@ -124,7 +125,7 @@ export class Cluster extends pulumi.ComponentResource {
       {
         clusterName: this.cluster.name,
         principalArn: entry.principalArn,
-        policyArn: `arn:${partition}:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy`,
+        policyArn: `arn:${context.partition}:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy`,
         accessScope: { type: "cluster" },
       },
       { parent: this },

@@ -6,7 +6,9 @@ import { Tag } from "@pulumi/aws/autoscaling/tag.js";
 import { LaunchTemplate } from "@pulumi/aws/ec2/launchTemplate.js";
 import { NodeGroup } from "@pulumi/aws/eks/nodeGroup.js";
 import * as pulumi from "@pulumi/pulumi";
+import { plainName } from "../../infra/plan/aws/plain-name.ts";
 import type { AwsContext, NodePoolPlan, Tags } from "../../infra/plan/aws/types.ts";
+import { namedTags } from "./tags.ts";
 
 interface GpuNodePoolArgs {
   readonly context: AwsContext;
@@ -27,6 +29,9 @@ const ROOT_DEVICE = "/dev/xvda";
 /** Amazon's provider appends 26 digits to a prefix, and a node group's name has 63 characters. */
 const PREFIX_LENGTH = 37;
 
+/** https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateLaunchTemplate.html */
+const TEMPLATE_NAME_LENGTH = 128;
+
 const TAGGED = ["instance", "network-interface", "volume"] as const;
 
 /**
@@ -46,13 +51,12 @@ export class GpuNodePool extends pulumi.ComponentResource {
   }
 
   #createTemplate(name: string, { context, plan }: GpuNodePoolArgs): LaunchTemplate {
-    const ownName = `${context.name}-${plan.name}`;
-    const tags = { ...context.tags, Name: ownName };
+    const tags = namedTags(context, plan.name);
     const { rootDisk, capacityReservationId } = plan;
     return new LaunchTemplate(
       `${name}-template`,
       {
-        name: ownName,
+        name: plainName(`${context.name}-${plan.name}`, TEMPLATE_NAME_LENGTH),
         updateDefaultVersion: true,
         // Pods are not meant to have the machine's role: what they need is given to their own ServiceAccount.
         metadataOptions: { httpEndpoint: "enabled", httpTokens: "required", httpPutResponseHopLimit: 1 },
@@ -107,7 +111,7 @@ export class GpuNodePool extends pulumi.ComponentResource {
         },
         labels: { ...plan.labels },
         taints: plan.taints.map((taint) => ({ ...taint })),
-        tags: { ...context.tags, Name: `${context.name}-${plan.name}` },
+        tags: namedTags(context, plan.name),
       },
       { parent: this, dependsOn: [...after], ignoreChanges: ["scalingConfig.desiredSize"] },
     );

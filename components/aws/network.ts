@@ -267,7 +267,7 @@ export class Network extends pulumi.ComponentResource {
       { parent: this },
     );
     const writer = new WorkloadRole(
-      `${this.#name}-flow-logs`,
+      `${this.#name}-flow-log-writer`,
       { context: this.#context, plan: role },
       { parent: this },
     );

@@ -4,9 +4,10 @@ import { Role } from "@pulumi/aws/iam/role.js";
 import { RolePolicy } from "@pulumi/aws/iam/rolePolicy.js";
 import { RolePolicyAttachment } from "@pulumi/aws/iam/rolePolicyAttachment.js";
 import * as pulumi from "@pulumi/pulumi";
-import { placeholderNames } from "../../infra/plan/aws/placeholders.ts";
+import { placeholderNames, requireValues } from "../../infra/plan/aws/placeholders.ts";
 import { policyDocument, roleName, trustPolicy } from "../../infra/plan/aws/roles.ts";
 import type { AwsContext, RolePlan } from "../../infra/plan/aws/types.ts";
+import { namedTags } from "./tags.ts";
 
 interface WorkloadRoleArgs {
   readonly context: AwsContext;
@@ -37,15 +38,14 @@ export class WorkloadRole extends pulumi.ComponentResource {
   }
 
   #createRole(name: string, { context, plan }: WorkloadRoleArgs): Role {
-    const ownName = roleName(context, plan.subject);
     return new Role(
       `${name}-role`,
       {
-        name: ownName,
+        name: roleName(context, plan.subject),
         assumeRolePolicy: trustPolicy(plan, context),
         // A policy that somebody attached by hand is no reason to keep it.
         forceDetachPolicies: true,
-        tags: { ...context.tags, Name: ownName },
+        tags: namedTags(context, plan.subject),
       },
       { parent: this },
     );
@@ -58,6 +58,7 @@ export class WorkloadRole extends pulumi.ComponentResource {
 
   #createPolicy(name: string, { plan: { statements }, inputs = {} }: WorkloadRoleArgs): void {
     if (statements.length === 0) return;
+    requireValues(statements, inputs);
     const isKnown = placeholderNames(statements).length === 0;
     new RolePolicy(
       `${name}-policy`,
@@ -81,7 +82,7 @@ export class WorkloadRole extends pulumi.ComponentResource {
         namespace: plan.serviceAccount.namespace,
         serviceAccount: plan.serviceAccount.name,
         roleArn: this.arn,
-        tags: { ...context.tags, Name: roleName(context, plan.subject) },
+        tags: namedTags(context, plan.subject),
       },
       { parent: this },
     );

@@ -6,6 +6,7 @@ import { DEFAULT_RELEASE, releases } from "./catalogue/releases.ts";
 import type { Release } from "./catalogue/types.ts";
 import type { Finding } from "./checks/finding.ts";
 import { resolveEncoders } from "./resolve/encoders.ts";
+import { isOnHost } from "./resolve/host.ts";
 import { resolveModels } from "./resolve/models.ts";
 import { findingsOf, rowOf, unknownRelease } from "./resolve/names.ts";
 import { resolvePools } from "./resolve/pools.ts";
@@ -64,11 +65,6 @@ export function resolveWithFindings(config: GpuStackConfig): ResolvedStack {
 /** Whether the release of the specification is the one that the stack file names. */
 export function isReleaseKnown(config: GpuStackConfig, spec: GpuStackSpec): boolean {
   return config.release === spec.release.tag;
-}
-
-/** Whether one machine runs everything, as containers. */
-export function isOnHost(config: GpuStackConfig): boolean {
-  return config.platform === "docker" || (config.platform === "aws" && config.compute === "ec2");
 }
 
 function ngcImage({ tag }: Release): string {

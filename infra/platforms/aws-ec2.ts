@@ -2,6 +2,7 @@
 import * as pulumi from "@pulumi/pulumi";
 import { Edge } from "../../components/aws/edge.ts";
 import { Instance } from "../../components/aws/instance.ts";
+import { InstanceSecurity } from "../../components/aws/instance-security.ts";
 import type { Network } from "../../components/aws/network.ts";
 import { planInstanceImages } from "../image-inputs.ts";
 import type { DeployedStack } from "../outputs.ts";
@@ -58,7 +59,8 @@ function deployMachine(aws: Ec2Stack, network: Network, opts: pulumi.ComponentRe
   const instance = new Instance(
     "instance",
     { context, plan, subnet, securityGroupId: machineGroup.securityGroupId, fileSystem: store, secrets },
-    opts,
+    // Its first start downloads: routes and NAT gateways are there before, which its subnet doesn't refer to.
+    { ...opts, dependsOn: [network] },
   );
   const edge = new Edge(
     "edge",
@@ -67,7 +69,8 @@ function deployMachine(aws: Ec2Stack, network: Network, opts: pulumi.ComponentRe
       subnets: edgePlan.isPublic ? network.publicSubnets : network.privateSubnets,
       target: { securityGroupId: machineGroup.securityGroupId, instanceId: instance.instanceId },
     },
-    opts,
+    // AWS makes a public one only where there is an internet gateway, and takes that away only after it.
+    { ...opts, dependsOn: [network] },
   );
   return { edge, store };
 }

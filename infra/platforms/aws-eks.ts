@@ -92,7 +92,8 @@ function deployMachines(
         `${pool.name}-machines`,
         {
           ...{ ...onCluster, plan: pool, version: plan.version, nodeRoleArn: nodeRole.arn, subnets },
-          after: [early, nodeRole],
+          // Machines join through NAT gateways and endpoints, which their subnets don't refer to.
+          after: [network, early, nodeRole],
         },
         opts,
       ),
@@ -155,7 +156,8 @@ function deployEdge(
       subnets: plan.isPublic ? network.publicSubnets : network.privateSubnets,
       target: { securityGroupId },
     },
-    opts,
+    // AWS makes a public one only where there is an internet gateway, and takes that away only after it.
+    { ...opts, dependsOn: [network] },
   );
 }
 

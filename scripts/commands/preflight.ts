@@ -1,11 +1,14 @@
 import { clusterName, clusterProbe } from "../cluster/kubectl.ts";
-import { UserError } from "../errors.ts";
 import { dockerCredentials } from "../images/docker-credentials.ts";
 import { askRegistry } from "../images/registry.ts";
+import { awsPreflight } from "../preflight/aws-checks.ts";
+import { awsNeeds } from "../preflight/aws-needs.ts";
+import { programFindings } from "../preflight/aws-programs.ts";
 import { type CheckResult, checkTable, type Finding, findingsReport } from "../preflight/finding.ts";
 import { hostProbe } from "../preflight/host-probe.ts";
 import { clusterPreflight, dockerPreflight, localPreflight } from "../preflight/preflight.ts";
 import { pulumiFindings } from "../preflight/pulumi-check.ts";
+import { awsTarget } from "../program/aws-target.ts";
 import { clusterTarget } from "../program/cluster-target.ts";
 import { dockerTarget, readPlan } from "../program/docker-target.ts";
 import type { StackReference } from "../program/stack-file.ts";
@@ -13,11 +16,12 @@ import { findPulumi } from "../setup/pulumi-cli.ts";
 import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {
-  summary: "Looks whether the machine or the cluster of a stack has what the stack needs; changes nothing.",
+  summary:
+    "Looks whether the machine, cluster or account of a stack has what the stack needs; changes nothing.",
   usage: "[--stack NAME] [--config-file FILE] [--json]",
   details: [
-    "--json               {host, findings}; a finding has severity, check, what, why, fix; of a cluster also checks, all that",
-    "                     was looked at: {looksAt, findings}, the number of what was found",
+    "--json               {host, findings}; a finding has severity, check, what, why, fix; of a cluster or an account also checks,",
+    "                     all that was looked at: {looksAt, findings}, the number of what was found",
     "Exit code 1 when there is a problem; warnings alone leave it 0.",
   ],
   options: { json: { type: "boolean" } },
@@ -37,7 +41,7 @@ interface Preflight {
   readonly host: string;
   /** All of them. */
   readonly findings: readonly Finding[];
-  /** Of a cluster. */
+  /** Of a cluster, or an account. */
   readonly checks?: readonly CheckResult[];
 }
 
@@ -61,9 +65,19 @@ async function preflight(stack: StackReference): Promise<Preflight> {
       ];
       return { host: clusterName(context), findings: checks.flatMap(({ findings }) => findings), checks };
     }
-    default:
-      throw new UserError(
-        `preflight looks at a machine or a cluster that is there, and ${stack.name} runs on ${plan.platform}; \`npm run plan\` has what can be known of it.`,
-      );
+    case "aws": {
+      const target = awsTarget(plan, stack.name);
+      const { account, region } = target.context;
+      const checks = [
+        { looksAt: "Pulumi CLI of this machine", findings: pulumiFindings(findPulumi()) },
+        { looksAt: "programs of this machine", findings: await programFindings(plan.compute) },
+        ...(await awsPreflight(target, awsNeeds(target), askRegistry(dockerCredentials()))),
+      ];
+      return {
+        host: `the account ${account} in ${region}`,
+        findings: checks.flatMap(({ findings }) => findings),
+        checks,
+      };
+    }
   }
 }

@@ -1,8 +1,10 @@
 import { describe, expect, test } from "vitest";
+import { replacementRow } from "../../scripts/diff/replacements/property-effects.ts";
 import { argumentProblems } from "../harness/aws/arguments.ts";
 import { operations } from "../harness/aws/operations/index.ts";
 import { awsPython } from "../harness/aws/python.ts";
 import { ServiceModels, type Shape, wholePattern } from "../harness/aws/service-models.ts";
+import { awsProperties } from "../scripts/diff/aws-properties.ts";
 import { badResources } from "./bad-resources.ts";
 import { goodResources } from "./good-resources.ts";
 
@@ -40,6 +42,16 @@ describe("the table", () => {
       const problems = argumentProblems({ type, name: "it", inputs: { [first]: value } }, models);
       expect(problems.filter((problem) => !problem.includes("is required"))).toEqual([]);
     }
+  });
+
+  test.each(Object.entries(operations))("names properties that there are: %s", (type, row) => {
+    const properties = awsProperties(type);
+    const named = Object.keys(row.properties ?? {}).map((path) => path.split(".")[0] ?? "");
+    expect(named.filter((name) => !properties.includes(name))).toEqual([]);
+  });
+
+  test("has the types of which it is known what a change does", () => {
+    expect(Object.keys(operations).filter((type) => replacementRow(type) === undefined)).toEqual([]);
   });
 
   test("has no shape whose pattern JavaScript can't read", () => {

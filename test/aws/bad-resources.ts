@@ -70,6 +70,12 @@ export const badResources: readonly Bad[] = [
     /amiType is "AL2023_x86_64_GPU"/,
   ),
   bad(
+    "a prefix that leaves no room for what the provider adds",
+    nodeGroup,
+    { nodeGroupName: undefined, nodeGroupNamePrefix: `${"n".repeat(37)}-` },
+    /nodegroupName is n+-, and AWS takes 37 characters at most/,
+  ),
+  bad(
     "an instance type that does not exist",
     nodeGroup,
     { instanceTypes: ["g5.3xlarge"] },

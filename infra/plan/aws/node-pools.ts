@@ -5,6 +5,7 @@ import type { EksPlan } from "../gpu-stack.ts";
 import { GPU_RESOURCE, gpuResource } from "../kubernetes/gpu-resource.ts";
 import type { PoolSpec } from "../spec.ts";
 import { POOL_LABEL, SYSTEM_NODES, SYSTEM_POOL } from "./names.ts";
+import { machineZones } from "./network.ts";
 import { type NodeUserData, nodeUserData } from "./node-user-data.ts";
 import type { NodePoolPlan, Tags } from "./types.ts";
 
@@ -41,7 +42,7 @@ const TEMPLATE = "k8s.io/cluster-autoscaler/node-template";
 
 /** The pool for controllers first, then those of the stack file in its order. */
 export function nodePoolPlans({ config, spec, cluster }: EksPlan): readonly NodePoolPlan[] {
-  const { zones } = config.network;
+  const zones = machineZones(config.network);
   return [
     systemPool(zones),
     ...spec.pools.flatMap((pool) => {
@@ -93,7 +94,7 @@ function stackPool(
   const { nodes, gpu } = pool;
   // Machines that stay although nobody needs them are machines that the autoscaler may not end.
   const min = Math.min(Math.max(nodes.min, own.warm), nodes.max);
-  const labels = poolLabels(pool);
+  const labels = poolLabels(pool, resource);
   const taints = gpu === null ? [] : [GPU_TAINT];
   const localDisks = localDiskUse(pool);
   return {
@@ -139,12 +140,16 @@ function partitions({ gpu, sharing }: PoolSpec): NodeUserData["mig"] {
   return { profile: sharing.profile, perGpu: slotsPerGpu(gpu, sharing) };
 }
 
-function poolLabels({ name, gpu, sharing }: PoolSpec): Readonly<Record<string, string>> {
+/** @param resource - By which the pool's GPUs are given out. */
+function poolLabels({ name, gpu, sharing }: PoolSpec, resource: string): Readonly<Record<string, string>> {
   if (gpu === null) return { [POOL_LABEL]: name };
   return {
     [POOL_LABEL]: name,
-    // The autoscaler waits until the device plugin has counted the GPUs of such a machine before it starts another one.
-    "k8s.amazonaws.com/accelerator": `nvidia-${gpu.name.toLowerCase().replaceAll(" ", "-")}`,
+    // The autoscaler waits until such a machine has GPUs to give before it starts another one. It looks for whole ones: with
+    // partitions it would wait forever.
+    ...(resource === GPU_RESOURCE
+      ? { "k8s.amazonaws.com/accelerator": `nvidia-${gpu.name.toLowerCase().replaceAll(" ", "-")}` }
+      : {}),
     // By these the device plugin finds machines, and chooses one of its configurations.
     "nvidia.com/device-plugin.config": name,
     "nvidia.com/gpu.present": "true",

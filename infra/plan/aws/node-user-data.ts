@@ -16,9 +16,6 @@ export interface NodeUserData {
   readonly mig: { readonly profile: string; readonly perGpu: number } | null;
 }
 
-/** https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-add-user-data.html */
-export const USER_DATA_BYTES = 16 * 1024;
-
 const BOUNDARY = "engine-room";
 
 /**

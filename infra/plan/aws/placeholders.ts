@@ -8,6 +8,18 @@ export function placeholder(name: string): string {
   return `\${${name}}`;
 }
 
+/**
+ * Before anything is made of texts: none of them may be left as it is.
+ *
+ * @param value - Anything that JSON has.
+ * @param given - By name.
+ * @throws Error which names the values that are not given.
+ */
+export function requireValues(value: unknown, given: Readonly<Record<string, unknown>>): void {
+  const missing = placeholderNames(value).filter((name) => given[name] === undefined);
+  if (missing.length > 0) throw new Error(`No value was given for ${missing.join(", ")}`);
+}
+
 /** Names of the values that texts refer to, sorted. @param value - Anything that JSON has. */
 export function placeholderNames(value: unknown): readonly string[] {
   const names = [...JSON.stringify(value).matchAll(PLACEHOLDER)].map(([, name = ""]) => name);

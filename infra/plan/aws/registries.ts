@@ -8,14 +8,20 @@ import type { RepositoryPlan } from "./types.ts";
 /** NVIDIA's images, from which machines then need not pull through the internet: `npm run images -- --mirror` fills it. */
 export const MIRROR_REPOSITORY = "tritonserver";
 
-/** Enough to go back by a month of changes; layers that images share are stored once. */
-const KEPT_IMAGES = 20;
-/** A release or two, and those before them: each is of 10 GB or so. */
-const KEPT_MIRRORED = 5;
+/**
+ * So many that stacks which change every day don't push out what a quiet one runs. Layers that images share are stored
+ * once, and NVIDIA's are nearly all of an image.
+ */
+const KEPT_IMAGES = 100;
+/** Tags of releases, each of 10 GB or so. */
+const KEPT_MIRRORED = 10;
 
 const UNTAGGED_DAYS = 1;
 
-/** @returns None where images come from a registry of the stack file, or another stack of the account made them. Official images stay where they are. */
+/**
+ * @returns None where images come from a registry of the stack file, or where another stack of the account made them.
+ * Official images stay where they are.
+ */
 export function repositoryPlans(
   config: AwsConfig,
   imageNames: readonly ImageName[],

@@ -1,21 +1,24 @@
 /** Documents of IAM roles: who may take one, and what it may do. Pure. */
-import { jsonDigest } from "../canonical-json.ts";
 import { filledText, mapTexts } from "./placeholders.ts";
+import { plainName } from "./plain-name.ts";
 import type { AwsContext, RolePlan, Statement } from "./types.ts";
 
 /** https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html */
 const ROLE_NAME_LENGTH = 64;
-const HASH_DIGITS = 8;
+/** https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateCluster.html */
+const CLUSTER_NAME_LENGTH = 100;
 
 /** The principal by which EKS gives pods their roles. */
 export const PODS = "pods.eks.amazonaws.com";
 
-/** `engine-room-dev-efs-csi`; one that is too long ends in a hash of its whole instead. */
+/** `engine-room-dev-efs-csi`. */
 export function roleName({ name }: AwsContext, subject: string): string {
-  const whole = `${name}-${subject}`;
-  if (whole.length <= ROLE_NAME_LENGTH) return whole;
-  const hash = jsonDigest(whole).slice(0, HASH_DIGITS);
-  return `${whole.slice(0, ROLE_NAME_LENGTH - HASH_DIGITS - 1)}-${hash}`;
+  return plainName(`${name}-${subject}`, ROLE_NAME_LENGTH);
+}
+
+/** Of the stack's cluster on EKS, which roles of its pods name. */
+export function clusterName({ name }: AwsContext): string {
+  return plainName(name, CLUSTER_NAME_LENGTH);
 }
 
 /**
@@ -23,7 +26,7 @@ export function roleName({ name }: AwsContext, subject: string): string {
  * the one ServiceAccount, in the stack's own cluster, get it.
  * https://docs.aws.amazon.com/eks/latest/userguide/pod-id-role.html
  */
-export function trustPolicy({ service, serviceAccount }: RolePlan, { name }: AwsContext): string {
+export function trustPolicy({ service, serviceAccount }: RolePlan, context: AwsContext): string {
   const isPods = service === PODS;
   return policyJson([
     {
@@ -35,7 +38,7 @@ export function trustPolicy({ service, serviceAccount }: RolePlan, { name }: Aws
         : {
             Condition: {
               StringEquals: {
-                "aws:RequestTag/eks-cluster-name": name,
+                "aws:RequestTag/eks-cluster-name": clusterName(context),
                 "aws:RequestTag/kubernetes-namespace": serviceAccount.namespace,
                 "aws:RequestTag/kubernetes-service-account": serviceAccount.name,
               },

@@ -4,11 +4,13 @@
  * says which actions have resources at all.
  */
 import { STACK_TAG } from "./context.ts";
+import { clusterName } from "./roles.ts";
 import type { AwsContext, Statement } from "./types.ts";
 
 /** https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.35.0/cluster-autoscaler/cloudprovider/aws/README.md */
 export function autoscalerStatements(context: AwsContext): readonly Statement[] {
-  const { partition, region, account, name } = context;
+  const { partition, region, account } = context;
+  const name = clusterName(context);
   return [
     {
       sid: "FindGroups",

@@ -263,7 +263,7 @@ export interface InstancePlan {
   readonly capacityReservationId: string | null;
   /** Whether neither the console nor a command ends it by accident, and its root disk outlives it. */
   readonly isProtected: boolean;
-  /** Under 16 KiB; `@fileSystemId@` and `@accessPointId@` stand for what is known later. */
+  /** Under 16 KiB; `${fileSystemId}` and `${accessPointId}` stand for what is known later. */
   readonly userData: string;
   readonly role: RolePlan;
   /** Each behind all that it comes after. */

@@ -2,6 +2,7 @@
 import type { AwsConfig } from "../../config/aws-stacks.ts";
 import { machineZones, vpcCidr } from "../aws/network.ts";
 import { formatCidr, LONGEST_VPC_PREFIX, overlap, parseCidr, SHORTEST_VPC_PREFIX } from "../aws/subnets.ts";
+import { poolHourlyUsd } from "../cost/pool-price.ts";
 import { type Check, type Key, type Remark, stackCheck } from "./finding.ts";
 import { count, oneOf } from "./words.ts";
 
@@ -165,6 +166,22 @@ export const awsChecks = {
       },
     ];
   }),
+  // An alarm at a sum that leaves machines out comes on the first day, and is not looked at on the last.
+  budgetHasAmount: stackCheck(
+    ["guard", "region", "pools.hourlyUsd", "pools.capacity", "pools.instanceType"],
+    ({ config, spec }) => {
+      if (config.platform !== "aws" || config.guard.emails.length === 0) return [];
+      const unpriced = spec.pools.filter((pool) => poolHourlyUsd(spec, pool) === null);
+      if (config.guard.monthlyUsd !== undefined || unpriced.length === 0) return [];
+      return [
+        {
+          path: "guard.monthlyUsd",
+          reason: `The budget would be 1.2 times what the plan says, and the plan has no price for machines of ${unpriced.map(({ name }) => name).join(", ")}.`,
+          fix: "Write what a month may cost, or hourlyUsd of each of them.",
+        },
+      ];
+    },
+  ),
 } satisfies Record<string, Check>;
 
 function awsCheck(keys: readonly Key[], remarks: (config: AwsConfig) => readonly Remark[]): Check {

@@ -22,7 +22,7 @@ export const encoderChecks = {
           reason:
             encoders.device === "cpu"
               ? "Encoders with `device: cpu` take no GPU."
-              : `GPU numbers are for a Docker host; on ${spec.platform} the scheduler chooses.`,
+              : "GPU numbers are for containers of one machine; in a cluster the scheduler chooses.",
           fix: "Remove it.",
         },
       ];

@@ -6,6 +6,7 @@ import { isReleaseKnown } from "../resolve-stack.ts";
 import type { GpuStackSpec } from "../spec.ts";
 import { accessChecks } from "./access.ts";
 import { awsChecks } from "./aws.ts";
+import { awsClusterChecks } from "./aws-cluster.ts";
 import { buildChecks } from "./builds.ts";
 import { clusterChecks } from "./cluster.ts";
 import { customModelChecks } from "./custom-models.ts";
@@ -25,6 +26,7 @@ export const checks = {
   ...releaseChecks,
   ...platformChecks,
   ...awsChecks,
+  ...awsClusterChecks,
   ...clusterChecks,
   ...customModelChecks,
   ...nameChecks,

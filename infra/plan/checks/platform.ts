@@ -2,18 +2,25 @@
 
 import { onDemandHourlyUsd, PRICE_REGIONS, pricesAsOf, regionsOffering } from "../catalogue/prices.ts";
 import { isPricedByTable } from "../cost/pool-price.ts";
-import { type Check, poolCheck, type Remark, stackCheck } from "./finding.ts";
+import { type Check, modelCheck, poolCheck, type Remark, stackCheck } from "./finding.ts";
 import { cheapestTypes } from "./instance-types.ts";
 import { oneOf } from "./words.ts";
 
+/** By the key whose `replicas` are too many. */
+const REPLICA_FIXES: Readonly<Record<string, string>> = {
+  models: "Write 1, and serve a second model of another name where a GPU is left.",
+  encoders: "Write 1; a larger encoders.maxBatchSize serves more requests at a time.",
+  gateway: "Write 1: what it hands on is much more work than its own.",
+};
+
 export const platformChecks = {
-  gpuIndicesAreForHosts: stackCheck(["models.gpuIndices"], ({ config }) =>
+  gpuIndicesAreForHosts: stackCheck(["models.gpuIndices"], ({ config, spec }) =>
     config.models.flatMap(({ gpuIndices }, index): readonly Remark[] => {
-      if (gpuIndices === undefined || config.platform === "docker") return [];
+      if (gpuIndices === undefined || spec.runsOn === "host") return [];
       return [
         {
           path: `models[${index}].gpuIndices`,
-          reason: `GPU numbers are for a Docker host; on ${config.platform} the scheduler chooses.`,
+          reason: "GPU numbers are for containers of one machine; in a cluster the scheduler chooses.",
           fix: "Remove them.",
         },
       ];
@@ -21,34 +28,38 @@ export const platformChecks = {
   ),
 
   // The gateway asks one address for each model, and Docker spreads no requests over containers.
-  hostsHaveNoReplicas: stackCheck(["models.replicas", "encoders"], ({ config }) => {
-    if (config.platform !== "docker") return [];
-    const { models, encoders } = config;
-    const servers = [
-      ...models.map(({ replicas }, index) => ({ replicas, path: `models[${index}].replicas` })),
-      ...(encoders === false ? [] : [{ replicas: encoders.replicas, path: "encoders.replicas" }]),
-    ];
-    return servers.flatMap(({ replicas, path }): readonly Remark[] => {
-      if (replicas === 1) return [];
-      return [
-        {
-          path,
-          reason: `A Docker host has nothing that spreads requests over ${replicas} servers of one name.`,
-          fix: path.startsWith("models")
-            ? "Write 1, and give the host a second model of another name where a GPU is left."
-            : "Write 1; a larger encoders.maxBatchSize serves more requests at a time.",
-        },
+  hostsHaveNoReplicas: stackCheck(
+    ["compute", "models.replicas", "encoders", "gateway"],
+    ({ config, spec }) => {
+      if (spec.runsOn !== "host") return [];
+      const { models, encoders } = config;
+      const servers = [
+        ...models.map(({ replicas }, index) => ({ replicas, path: `models[${index}].replicas` })),
+        ...(encoders === false ? [] : [{ replicas: encoders.replicas, path: "encoders.replicas" }]),
+        ...("replicas" in config.gateway
+          ? [{ replicas: config.gateway.replicas, path: "gateway.replicas" }]
+          : []),
       ];
-    });
-  }),
+      return servers.flatMap(({ replicas, path }): readonly Remark[] => {
+        if (replicas === 1) return [];
+        return [
+          {
+            path,
+            reason: `One machine has nothing that spreads requests over ${replicas} servers of one name.`,
+            fix: REPLICA_FIXES[path.split(/[[.]/)[0] ?? ""] ?? "Write 1.",
+          },
+        ];
+      });
+    },
+  ),
 
   // Its clone would lie where the containers' user may not write, and no server has what a build cloned.
-  hostsHaveFilesInTheImage: stackCheck(["release"], ({ config, spec: { release } }) => {
-    if (config.platform !== "docker" || release.files !== "clone") return [];
+  hostsHaveFilesInTheImage: stackCheck(["release"], ({ spec: { release, runsOn } }) => {
+    if (runsOn !== "host" || release.files !== "clone") return [];
     return [
       {
         path: "release",
-        reason: `NVIDIA's image of ${release.tag} has neither converters nor templates of TensorRT-LLM, and the image that is built upon it on a Docker host does not add them.`,
+        reason: `NVIDIA's image of ${release.tag} has neither converters nor templates of TensorRT-LLM, and the image that this project builds upon it does not add them.`,
         fix: "Take 25.01 or a later release.",
       },
     ];
@@ -76,6 +87,21 @@ export const platformChecks = {
       },
     ];
   }),
+
+  // One hop is all that the machine's metadata service answers, and containers are a hop further away.
+  ec2HasNoWeightsInBuckets: modelCheck(
+    ["compute", "models.weights"],
+    ({ engine: { weights }, path }, { config }) => {
+      if (config.platform !== "aws" || config.compute !== "ec2" || weights.kind !== "s3") return [];
+      return [
+        {
+          path: `${path}.weights`,
+          reason: "Containers of the machine have no credentials of AWS: its role is for the machine alone.",
+          fix: "Take the weights from the model hub, or write `compute: eks`.",
+        },
+      ];
+    },
+  ),
 
   // No list of regions is kept: one that does not exist looks like one that has no prices here.
   regionIsPriced: stackCheck(

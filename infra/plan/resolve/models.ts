@@ -6,6 +6,7 @@ import { compareVersions } from "../engine/version.ts";
 import { repositoryProblems } from "../repository/problems.ts";
 import type { EngineSpec, ModelSpec, PoolSpec, ServingSpec, TargetGpu } from "../spec.ts";
 import { namedPool, onlyGpuPool, type PoolChoice } from "./choose-pool.ts";
+import { isOnHost } from "./host.ts";
 import { rowOf, unknownName } from "./names.ts";
 import { resolveWeights } from "./weights.ts";
 
@@ -57,7 +58,7 @@ function resolveModel(model: GpuModelConfig, path: string, context: ModelContext
     serving: servingSpec(model, engine, flavour),
     pool: pool.name,
     buildPool: (buildPool ?? pool).name,
-    gpuIndices: config.platform === "docker" ? model.gpuIndices : undefined,
+    gpuIndices: isOnHost(config) ? model.gpuIndices : undefined,
     path,
   });
   return withFlavour(model.flavour ?? defaultFlavour(model, row, withFlavour));

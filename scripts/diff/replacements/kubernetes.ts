@@ -108,17 +108,40 @@ const METADATA = {
   updates: ["metadata.labels", "metadata.annotations"],
 } as const;
 
-export const kubernetesRows: Readonly<Record<string, ReplacementRow>> = Object.fromEntries(
-  Object.entries(kinds).map(([kind, { replaces = [], updates, replacesWhen }]) => [
-    `kubernetes:${kind}`,
-    {
-      replaces: [...METADATA.replaces, ...replaces],
-      updates: [...METADATA.updates, ...updates],
-      ...(replacesWhen === undefined ? {} : { replacesWhen }),
-      deletesFirst: hasSameName,
-    },
-  ]),
-);
+/** `forceNewFields` of `Diff` in `provider/pkg/provider/helm_release.go`; every other property is an upgrade of the release. */
+const release: ReplacementRow = {
+  replaces: ["name", "namespace"],
+  updates: [
+    "atomic",
+    "chart",
+    "cleanupOnFail",
+    "createNamespace",
+    "maxHistory",
+    "repositoryOpts",
+    "skipAwait",
+    "skipCrds",
+    "timeout",
+    "values",
+    "version",
+    "waitForJobs",
+  ],
+  deletesFirst: () => false,
+};
+
+export const kubernetesRows: Readonly<Record<string, ReplacementRow>> = {
+  "kubernetes:helm.sh/v3:Release": release,
+  ...Object.fromEntries(
+    Object.entries(kinds).map(([kind, { replaces = [], updates, replacesWhen }]) => [
+      `kubernetes:${kind}`,
+      {
+        replaces: [...METADATA.replaces, ...replaces],
+        updates: [...METADATA.updates, ...updates],
+        ...(replacesWhen === undefined ? {} : { replacesWhen }),
+        deletesFirst: hasSameName,
+      },
+    ]),
+  ),
+};
 
 /** `IsImmutable` and the provider's option, which is a text where it comes from a stack file. */
 function isReplacedUnless(option: string): (context: ReplacementContext) => boolean {

@@ -1,6 +1,9 @@
 /** What a difference between two forms of a resource does to it. */
 import type { PropertyKeys } from "../../program/changes.ts";
 import type { PropertyDifference } from "../types.ts";
+import { awsComputeRows } from "./aws-compute.ts";
+import { awsNetworkRows } from "./aws-network.ts";
+import { awsStorageRows } from "./aws-storage.ts";
 import { dockerRows } from "./docker.ts";
 import { kubernetesRows } from "./kubernetes.ts";
 import { localRows } from "./local.ts";
@@ -13,6 +16,9 @@ const rows: Readonly<Record<string, ReplacementRow>> = {
   ...kubernetesRows,
   ...dockerRows,
   ...localRows,
+  ...awsNetworkRows,
+  ...awsComputeRows,
+  ...awsStorageRows,
   ...providerRows,
 };
 

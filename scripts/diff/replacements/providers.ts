@@ -20,6 +20,12 @@ export const providerRows: Readonly<Record<string, ReplacementRow>> = {
     ],
     deletesFirst: () => false,
   },
+  // Another account or region has nothing of what was made; what the provider calls such a change is not known here.
+  "pulumi:providers:aws": {
+    replaces: [],
+    updates: ["allowedAccountIds", "maxRetries", "retryMode"],
+    deletesFirst: () => false,
+  },
   // Another host has nothing of what was made; the provider calls that an update, and `up` then finds all of it gone.
   "pulumi:providers:docker": {
     replaces: [],

@@ -18,7 +18,7 @@ type Outputs = Readonly<Record<string, (inputs: Properties) => Properties>>;
 
 /** Every resource that `create` registers, without the stack itself. Their ids are their names. */
 export async function registeredBy(
-  create: () => void,
+  create: () => unknown,
   outputs: Outputs = {},
 ): Promise<readonly Registration[]> {
   const made: Registration[] = [];

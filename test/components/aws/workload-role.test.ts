@@ -96,3 +96,8 @@ test("a role of a service has no association, and without statements no policy o
     { Effect: "Allow", Principal: { Service: "ec2.amazonaws.com" }, Action: ["sts:AssumeRole"] },
   ]);
 });
+
+test("a statement's resource that nobody gives is named", async () => {
+  const create = () => new WorkloadRole("efs", { context: CONTEXT, plan });
+  await expect(registeredBy(create)).rejects.toThrow("No value was given for fileSystemArn");
+});

@@ -168,19 +168,26 @@ class Arguments {
 
   #check(operation: string, parameters: Record<string, unknown>): void {
     const [model, input] = this.#inputOf(operation);
-    const { filled = [], allowed = {} } = this.#row;
+    const { filled = [], allowed = {}, longest = {} } = this.#row;
     // Of further calls only what the resource says is known: the provider has the rest.
     const isFilled = (path: string) =>
       filled.includes(path) || (operation !== this.#row.operation && !path.includes("."));
     const found = model.problems(input, parameters, "", isFilled);
     this.#problems.push(...found.map((problem) => `${operation}: ${problem}`));
+    const visible = (path: string) => valuesAt(parameters, path.split(".")).filter((one) => !isHidden(one));
     for (const [path, values] of Object.entries(allowed)) {
       const taken = typeof values === "string" ? this.#valuesOf(values) : values;
-      const wrong = valuesAt(parameters, path.split(".")).filter(
-        (one) => !isHidden(one) && !taken.includes(one as string),
-      );
+      const wrong = visible(path).filter((one) => !taken.includes(one as string));
       this.#problems.push(
         ...wrong.map((one) => `${operation}: ${path} is ${JSON.stringify(one)}, which does not exist`),
+      );
+    }
+    for (const [path, characters] of Object.entries(longest)) {
+      const wrong = visible(path).filter((one) => typeof one === "string" && one.length > characters);
+      this.#problems.push(
+        ...wrong.map(
+          (one) => `${operation}: ${path} is ${one}, and AWS takes ${characters} characters at most`,
+        ),
       );
     }
   }

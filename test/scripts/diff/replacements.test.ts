@@ -3,9 +3,13 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { handlers } from "../../../components/local/provider/handlers.ts";
 import { renderTree } from "../../../scripts/diff/render-tree.ts";
+import { awsComputeRows } from "../../../scripts/diff/replacements/aws-compute.ts";
+import { awsNetworkRows } from "../../../scripts/diff/replacements/aws-network.ts";
+import { awsStorageRows } from "../../../scripts/diff/replacements/aws-storage.ts";
 import { localRows } from "../../../scripts/diff/replacements/local.ts";
 import { propertyEffect, replacementRow } from "../../../scripts/diff/replacements/property-effects.ts";
 import { projectRoot, stackNames } from "../../../scripts/program/stack-file.ts";
+import { awsProperties } from "./aws-properties.ts";
 
 const files = [
   ...stackNames().map((name) => ({ stack: name, configFile: join(projectRoot, `Pulumi.${name}.yaml`) })),
@@ -33,6 +37,16 @@ test("every type that a stack file of the project renders has a row", async () =
   }
   expect(types.size).toBeGreaterThan(15);
   expect([...types].filter((type) => replacementRow(type) === undefined)).toEqual([]);
+});
+
+const awsRows = { ...awsNetworkRows, ...awsComputeRows, ...awsStorageRows };
+
+test.each(Object.entries(awsRows))("%s names properties that there are", (type, row) => {
+  const properties = awsProperties(type);
+  const named = [...row.replaces, ...row.updates, ...(row.replacesWhen?.paths ?? [])];
+  const wrong = named.map((path) => path.split(".")[0] ?? "").filter((name) => !properties.includes(name));
+  // IAM, DNS and budgets have no region, and what has no tags has none.
+  expect(wrong.filter((name) => name !== "region" && name !== "tags")).toEqual([]);
 });
 
 test.each(Object.entries(localRows))("%s has what its handler's diff has", async (type, row) => {
@@ -81,6 +95,17 @@ describe("what a property does", () => {
     ["docker:index/container:Container", "mounts.source", "may-replace"],
     ["docker:index/image:Image", "imageName", "may-replace"],
     ["local:index:ModelRepository", "python", null],
+    ["kubernetes:helm.sh/v3:Release", "namespace", "replace"],
+    ["kubernetes:helm.sh/v3:Release", "values.replicas", "update"],
+    ["aws:eks/nodeGroup:NodeGroup", "instanceTypes", "replace"],
+    ["aws:eks/nodeGroup:NodeGroup", "scalingConfig.maxSize", "update"],
+    ["aws:eks/nodeGroup:NodeGroup", "launchTemplate.version", "update"],
+    ["aws:eks/nodeGroup:NodeGroup", "region", "replace"],
+    ["aws:efs/fileSystem:FileSystem", "throughputMode", "update"],
+    ["aws:efs/fileSystem:FileSystem", "tags.Name", "update"],
+    ["aws:efs/accessPoint:AccessPoint", "rootDirectory.path", "replace"],
+    ["aws:ec2/vpc:Vpc", "instanceTenancy", "may-replace"],
+    ["aws:s3/bucket:Bucket", "bucket", "may-replace"],
   ])("%s %s: %s", (type, path, expected) => {
     expect(effect(type, path)).toBe(expected);
   });
@@ -91,6 +116,44 @@ describe("what a property does", () => {
     expect(data({})).toBe("replace");
     expect(data({ provider: { enableConfigMapMutable: "true" } })).toBe("update");
     expect(data({ provider: { enableConfigMapMutable: true }, after: { immutable: true } })).toBe("replace");
+  });
+
+  test("a rule of a security group keeps its kind of source", () => {
+    const type = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule";
+    const before = { cidrIpv4: "10.0.0.0/8" };
+    const source = (path: string, after: Readonly<Record<string, unknown>>) =>
+      propertyEffect(replacementRow(type), [path], "", { before, after, provider: {} });
+    expect(source("cidrIpv4", { cidrIpv4: "10.1.0.0/16" })).toBe("update");
+    expect(source("cidrIpv4", { referencedSecurityGroupId: "sg-0" })).toBe("replace");
+    expect(source("referencedSecurityGroupId", { referencedSecurityGroupId: "sg-0" })).toBe("replace");
+  });
+
+  test("a cluster's secrets can't be left unencrypted again", () => {
+    const type = "aws:eks/cluster:Cluster";
+    const encryption = { encryptionConfig: { resources: ["secrets"] } };
+    const change = (before: object, after: object) =>
+      propertyEffect(replacementRow(type), ["encryptionConfig"], encryption.encryptionConfig, {
+        before: { ...before },
+        after: { ...after },
+        provider: {},
+      });
+    expect(change({}, encryption)).toBe("update");
+    expect(change(encryption, {})).toBe("replace");
+  });
+
+  test("user data restarts an instance, or replaces it where it says so", () => {
+    const type = "aws:ec2/instance:Instance";
+    expect(effect(type, "userData")).toBe("update");
+    expect(effect(type, "userData", { after: { userDataReplaceOnChange: true } })).toBe("replace");
+  });
+
+  test("what has a name of its own on AWS goes before another of that name comes", () => {
+    const goesFirst = (type: string, before: object, after: object) =>
+      replacementRow(type)?.deletesFirst({ before: { ...before }, after: { ...after } });
+    const pool = "aws:eks/nodeGroup:NodeGroup";
+    expect(goesFirst(pool, { nodeGroupName: "gpu" }, { nodeGroupName: "gpu" })).toBe(true);
+    expect(goesFirst(pool, { nodeGroupName: "gpu" }, { nodeGroupName: "gpu-2" })).toBe(false);
+    expect(goesFirst("aws:ec2/subnet:Subnet", { vpcId: "a" }, { vpcId: "b" })).toBe(false);
   });
 
   test("a part that comes as a whole does what the worst of it does", () => {

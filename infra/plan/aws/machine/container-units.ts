@@ -124,15 +124,15 @@ function runLines(container: DockerContainer, stack: DockerStack): UnitSection {
   const image = images.find(({ name }) => name === container.image);
   if (image === undefined) throw new Error(`The stack has no image ${container.image}`);
   const reference = image.kind === "locked" ? image.reference : image.tag;
-  const line = containerLine(withFiles(container), network, reference);
+  const { options, ...line } = containerLine(withFiles(container), network, reference);
+  // Docker keeps what it writes, and `docker logs` shows it: the journal has what Docker itself says.
+  const run = runArguments({ ...line, options: [...options, ["--attach", "stdout"]] });
   return [
     // What a machine that lost its power has left; its logs were there until now.
     ["ExecStartPre", `-${commandLine([DOCKER, "rm", "--force", container.name])}`],
-    ["ExecStart", commandLine([DOCKER, ...runArguments(line)])],
+    ["ExecStart", commandLine([DOCKER, ...run])],
     ["TimeoutStopSec", String(container.stopTimeoutSeconds + SPARE_STOP_SECONDS)],
-    // Docker keeps it, and `docker logs` shows it.
     ["StandardOutput", "null"],
-    // What Docker itself says of a container that it can't start.
     ["StandardError", "journal"],
   ];
 }

@@ -3,8 +3,9 @@ import { ConfigError } from "../../../problems.ts";
 import { jsonDigest } from "../../canonical-json.ts";
 import type { AwsContext } from "../types.ts";
 
-/** https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_CreateDocument.html: 64 KB of content, 128 of a name. */
-export const DOCUMENT_BYTES = 65_536;
+/** 64 KB of https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_CreateDocument.html, less what parameters take. */
+export const DOCUMENT_BYTES = 60_000;
+/** Of the same page. */
 const NAME_LENGTH = 128;
 const HASH_DIGITS = 12;
 
@@ -49,8 +50,8 @@ function documentContent({ name, script, timeoutSeconds, readsSecrets }: TaskTex
               type: "String",
               description:
                 "Versions of the secrets, which the script does not read: another one runs it again.",
-              allowedPattern: "^[A-Za-z0-9 -]*$",
-              default: "",
+              allowedPattern: "^[A-Za-z0-9 -]+$",
+              default: "none",
             },
           },
         }

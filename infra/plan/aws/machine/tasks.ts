@@ -9,7 +9,7 @@ import { type PlacedContainer, placedContainers, unitNames } from "./placed-cont
 import { readSecrets } from "./secrets.ts";
 import { startService, waitForGateway, waitUntilHealthy } from "./service-script.ts";
 import { PULL_SECONDS, setupUnits } from "./setup-units.ts";
-import { FUNCTIONS, putLines, WHEN_READY } from "./task-script.ts";
+import { putLines, taskScript, WHEN_READY } from "./task-script.ts";
 
 /** From the start of a machine until its user data have ended: drivers, disks, and a file system's first mount. */
 const BOOT_SECONDS = 900;
@@ -74,7 +74,7 @@ function setup(
   return {
     name: "setup",
     units,
-    script: script([
+    script: taskScript([
       ...WHEN_READY,
       ...putLines(units),
       `remove_others service ${unitNames(services).join(" ")}`,
@@ -99,7 +99,7 @@ function buildParts(build: PlacedContainer, services: readonly PlacedContainer[]
     return {
       name: `build-${container.networkAlias}${isFirst ? "" : `-${index + 1}`}`,
       units: isFirst ? [unit] : [],
-      script: script([
+      script: taskScript([
         ...(isFirst ? [...putLines([unit]), ...startBuild(build, servers)] : []),
         ...waitForBuild(build, servers, waited, index === parts - 1),
       ]),
@@ -115,7 +115,7 @@ function filesTask(services: readonly PlacedContainer[], number: number): Draft 
   return {
     name: `files-${number}`,
     units,
-    script: script(putLines(units)),
+    script: taskScript(putLines(units)),
     timeoutSeconds: SPARE_SECONDS,
     readsSecrets: false,
   };
@@ -135,7 +135,7 @@ function startAll(
   return {
     name: "services",
     units,
-    script: script([
+    script: taskScript([
       // It runs again after any of them: a build takes servers away, and new secrets or images are for them.
       ...before.map(({ document }) => `# after ${document.name}`),
       ...putLines(units),
@@ -150,8 +150,4 @@ function startAll(
     timeoutSeconds: readyWithin + SPARE_SECONDS,
     readsSecrets: services.some(({ container }) => readSecrets(container).length > 0),
   };
-}
-
-function script(lines: readonly string[]): string {
-  return ["#!/bin/bash", ...FUNCTIONS, ...lines].join("\n");
 }

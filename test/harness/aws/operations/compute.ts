@@ -63,12 +63,15 @@ export const computeOperations: Readonly<Record<string, OperationRow>> = {
     operation: "eks:CreateNodegroup",
     properties: {
       nodeGroupName: "nodegroupName",
+      nodeGroupNamePrefix: "nodegroupName",
       nodeRoleArn: "nodeRole",
       subnetIds: "subnets",
       forceUpdateVersion: by("eks:UpdateNodegroupVersion", "force"),
     },
     // EKS' own model takes any text.
     allowed: { instanceTypes: "ec2:InstanceType" },
+    // Of 63 that EKS takes; the provider adds 26 of its own to a prefix.
+    longest: { nodegroupName: 37 },
   },
   "aws:eks/addon:Addon": {
     operation: "eks:CreateAddon",

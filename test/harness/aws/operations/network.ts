@@ -65,6 +65,8 @@ export const networkOperations: Readonly<Record<string, OperationRow>> = {
     properties: {
       tags: "Tags",
       vpcId: own("by which the group is found that every network has"),
+      ingress: own("empty: all of its rules are taken away"),
+      egress: own("empty: all of its rules are taken away"),
     },
     filled: ["Resources", "Tags"],
   },

@@ -22,6 +22,8 @@ export interface OperationRow {
   readonly filled?: readonly string[];
   /** By parameter: values where the model has any text; or the shape that lists them, as `ec2:InstanceType`. */
   readonly allowed?: Readonly<Record<string, OperationName | readonly (string | number)[]>>;
+  /** By parameter: the most characters, where the model does not say it. */
+  readonly longest?: Readonly<Record<string, number>>;
 }
 
 export const by = (operation: OperationName, parameter: string): Target => ({ operation, parameter });

@@ -1,12 +1,11 @@
 /** Stacks on EKS, planned. */
-import { join } from "node:path";
 import { checkedPlan } from "../../../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../../../infra/config/config.ts";
 import { awsContext } from "../../../../infra/plan/aws/context.ts";
 import { eksClusterPlan } from "../../../../infra/plan/aws/eks-cluster.ts";
 import type { AwsContext, ClusterPlan } from "../../../../infra/plan/aws/types.ts";
 import type { EksPlan } from "../../../../infra/plan/gpu-stack.ts";
-import { projectName, projectRoot, readStackFile } from "../../../../scripts/program/stack-file.ts";
+import { projectName, readStackFile, stackReference } from "../../../../scripts/program/stack-file.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -31,20 +30,16 @@ export interface PlannedCluster {
 }
 
 export function plannedCluster(changes: Values = {}): PlannedCluster {
-  const entries = Object.entries({ ...eksValues, ...changes }).map(([key, value]) => [
-    `${projectName()}:${key}`,
-    typeof value === "string" ? value : JSON.stringify(value),
-  ]);
-  return clusterOf("demo", Object.fromEntries(entries));
+  return clusterOf("demo", { ...eksValues, ...changes });
 }
 
 /** @param stack - Of a stack file of the project. */
 export function shippedCluster(stack: string): PlannedCluster {
-  return clusterOf(stack, readStackFile(join(projectRoot, `Pulumi.${stack}.yaml`)).values);
+  return clusterOf(stack, fromRuntimeConfig(readStackFile(stackReference(stack)).values, projectName()));
 }
 
-function clusterOf(stack: string, values: Readonly<Record<string, string>>): PlannedCluster {
-  const { plan } = checkedPlan(fromRuntimeConfig(projectName(), values));
+function clusterOf(stack: string, values: Values): PlannedCluster {
+  const { plan } = checkedPlan(values);
   if (plan.platform !== "aws" || plan.compute !== "eks") throw new Error(`${stack} is not on EKS`);
   const context = awsContext(plan.config, stack);
   return { plan, context, cluster: eksClusterPlan(plan, context) };

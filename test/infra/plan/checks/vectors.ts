@@ -48,6 +48,14 @@ const oneMachine = (machine: Values) => ({
   machine: { gpu: "L4", ...machine },
   nodes: { min: 1, max: 1 },
 });
+/** One machine of AWS, with one model that differs. */
+const onEc2 = (model: Values, rest: Values = {}) => ({
+  ...awsValues,
+  compute: "ec2",
+  models: [{ ...awsValues.models[0], ...model }],
+  pools: [{ name: "gpu", instanceType: "g5.12xlarge" }],
+  ...rest,
+});
 const inNetwork = (network: Values) => ({ ...awsValues, network });
 const subnets = (...zones: readonly string[]) =>
   zones.map((zone, index) => ({ id: `subnet-0000000${index}`, zone }));
@@ -69,8 +77,18 @@ const certificateOf = (region: string, account = awsValues.account) =>
   `arn:aws:acm:${region}:${account}:certificate/12345678`;
 const awsGateway = { ...publicGateway, tls: { certificateArn: certificateOf(awsValues.region) } };
 const withAwsGateway = (gateway: Values) => ({ ...awsValues, gateway: { ...awsGateway, ...gateway } });
+const withSpotBudget = (guard: Values) => ({
+  ...awsValues,
+  pools: [{ ...awsValues.pools[0], capacity: "spot" }],
+  guard: { emails: ["ops@example.org"], ...guard },
+});
 const llava = { name: "llava", model: "llava-1.5-7b" };
 const onL40S = { host: { instanceType: "g6e.4xlarge" } };
+
+const [awsPool] = awsValues.pools;
+const [awsModel] = awsValues.models;
+const withPool = (changes: Values) => ({ ...awsValues, pools: [{ ...awsPool, ...changes }] });
+const withCharts = (charts: Values) => ({ ...awsValues, cluster: { charts } });
 
 export const vectors: Readonly<Record<CheckName, Vector>> = {
   // The release.
@@ -146,6 +164,12 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     fails: { ...awsValues, compute: "ec2" },
     passes: { ...awsValues, compute: "ec2", pools: [{ name: "gpu", instanceType: "g5.12xlarge" }] },
     says: /2/,
+  },
+  ec2HasNoWeightsInBuckets: {
+    path: "models[0].weights",
+    fails: onEc2({ weights: { from: "s3", uri: "s3://bucket/gpt2", revision: "1" } }),
+    passes: onEc2({}),
+    says: /no credentials of AWS/,
   },
   regionIsPriced: {
     severity: "warning",
@@ -704,10 +728,61 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     passes: withAwsGateway({}),
     says: /of eu-central-1, and a load balancer in us-east-1/,
   },
+  budgetHasAmount: {
+    path: "guard.monthlyUsd",
+    fails: withSpotBudget({}),
+    passes: withSpotBudget({ monthlyUsd: 500 }),
+    says: /machines of gpu\./,
+  },
   recordHasName: {
     path: "gateway.zoneId",
     fails: { ...awsValues, gateway: { zoneId: "Z0123456789" } },
     passes: withAwsGateway({ zoneId: "Z0123456789" }),
+  },
+
+  // A cluster on EKS.
+  poolNamesAreFree: {
+    path: "pools[0].name",
+    fails: withPool({ name: "system" }),
+    passes: withPool({ name: "systems" }),
+    says: /controllers/,
+  },
+  warmMachinesFit: {
+    path: "pools[0].warm",
+    fails: withPool({ warm: 3 }),
+    passes: withPool({ warm: 2 }),
+    says: /2 machines at most, and 3/,
+  },
+  gpusAreGivenOut: {
+    path: "cluster.charts.device-plugin",
+    fails: withCharts({ "device-plugin": "none" }),
+    passes: withCharts({ "device-plugin": "existing" }),
+    says: /those of gpu/,
+  },
+  poolsCanGrow: {
+    path: "pools[0].nodes",
+    fails: {
+      ...withCharts({ "cluster-autoscaler": "none" }),
+      pools: [{ ...awsPool, nodes: { min: 0, max: 2 } }],
+    },
+    passes: {
+      ...withCharts({ "cluster-autoscaler": "none" }),
+      pools: [{ ...awsPool, nodes: { min: 2, max: 2 } }],
+    },
+    says: /stays at 0, and 2/,
+  },
+  numbersAreScaled: {
+    path: "cluster.charts.keda",
+    fails: { ...withCharts({ keda: "none" }), models: [{ ...awsModel, replicas: 2, minReplicas: 1 }] },
+    passes: { ...withCharts({ keda: "none" }), models: [{ ...awsModel, replicas: 2 }] },
+    says: /number of gpt,/,
+  },
+  gatewayHasDoor: {
+    path: "cluster.charts.load-balancer-controller",
+    fails: withCharts({ "load-balancer-controller": "none" }),
+    passes: withCharts({ "load-balancer-controller": "existing" }),
+    severity: "warning",
+    says: /inside of the cluster only/,
   },
 };
 
@@ -942,6 +1017,9 @@ export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp
     withGateway({ tls: { certificateArn: "arn:aws:acm" } }),
     /kubernetes/,
   ],
+  ["hostsHaveNoReplicas", "models[0].replicas", onEc2({ replicas: 2 }), /2 servers/],
+  ["hostsHaveNoReplicas", "gateway.replicas", onEc2({}, { gateway: { replicas: 2 } }), /2 servers/],
+  ["hostsHaveFilesInTheImage", "release", onEc2({}, { release: "24.12" }), /24\.12/],
   ["hostsHaveNoReplicas", "encoders.replicas", { ...dockerValues, encoders: { replicas: 2 } }, /2 servers/],
   [
     "apiCidrsAreNarrow",

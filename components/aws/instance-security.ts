@@ -1,0 +1,55 @@
+/** The security group of an instance, and what it may reach. Who reaches it is said by the load balancer. Cost: none. */
+import { SecurityGroup } from "@pulumi/aws/ec2/securityGroup.js";
+import { SecurityGroupEgressRule } from "@pulumi/aws/vpc/securityGroupEgressRule.js";
+import * as pulumi from "@pulumi/pulumi";
+import type { AwsContext } from "../../infra/plan/aws/types.ts";
+import { namedTags } from "./tags.ts";
+
+interface InstanceSecurityArgs {
+  readonly context: AwsContext;
+  readonly vpcId: pulumi.Input<string>;
+}
+
+/** By their ports; a model hub, registries and AWS itself answer on 443, mount targets on 2049. */
+const EGRESS = { https: 443, nfs: 2049 } as const;
+
+export class InstanceSecurity extends pulumi.ComponentResource {
+  readonly securityGroupId: pulumi.Output<string>;
+
+  constructor(name: string, args: InstanceSecurityArgs, opts?: pulumi.ComponentResourceOptions) {
+    super("engine-room:aws:InstanceSecurity", name, {}, opts);
+
+    this.securityGroupId = this.#createGroup(name, args).id;
+    for (const [subject, port] of Object.entries(EGRESS)) this.#allowEgress(name, args, subject, port);
+    this.registerOutputs({ securityGroupId: this.securityGroupId });
+  }
+
+  #createGroup(name: string, { context, vpcId }: InstanceSecurityArgs): SecurityGroup {
+    const tags = namedTags(context, "instance");
+    return new SecurityGroup(
+      `${name}-group`,
+      {
+        name: tags.Name,
+        description: "The machine that runs the stack",
+        vpcId,
+        tags,
+      },
+      { parent: this },
+    );
+  }
+
+  #allowEgress(name: string, { context }: InstanceSecurityArgs, subject: string, port: number): void {
+    new SecurityGroupEgressRule(
+      `${name}-egress-${subject}`,
+      {
+        securityGroupId: this.securityGroupId,
+        cidrIpv4: "0.0.0.0/0",
+        ipProtocol: "tcp",
+        fromPort: port,
+        toPort: port,
+        tags: namedTags(context, `instance-${subject}`),
+      },
+      { parent: this },
+    );
+  }
+}

@@ -1,0 +1,77 @@
+/** What is run on an instance, one command after the other: `up` ends when the last of them says that all answers. Cost: none. */
+import { Association } from "@pulumi/aws/ssm/association.js";
+import { Document } from "@pulumi/aws/ssm/document.js";
+import * as pulumi from "@pulumi/pulumi";
+import { SECRET_VERSIONS } from "../../infra/plan/aws/machine/document.ts";
+import type { AwsContext, InstanceTaskPlan } from "../../infra/plan/aws/types.ts";
+
+interface InstanceTasksArgs {
+  readonly context: AwsContext;
+  readonly tasks: readonly InstanceTaskPlan[];
+  readonly instanceId: pulumi.Input<string>;
+  /** Another text where a secret has another value. */
+  readonly secretVersions: pulumi.Input<string>;
+}
+
+export class InstanceTasks extends pulumi.ComponentResource {
+  /** By the names of their tasks: whoever depends on one comes after its success. */
+  readonly done: Readonly<Record<string, Association>>;
+
+  constructor(name: string, args: InstanceTasksArgs, opts?: pulumi.ComponentResourceOptions) {
+    super("engine-room:aws:InstanceTasks", name, {}, opts);
+
+    const done: Record<string, Association> = {};
+    for (const task of args.tasks) {
+      const before = task.after.flatMap((earlier) => done[earlier] ?? []);
+      done[task.name] = this.#createAssociation(
+        name,
+        args,
+        task,
+        this.#createDocument(name, args, task),
+        before,
+      );
+    }
+    this.done = done;
+    this.registerOutputs({});
+  }
+
+  #createDocument(name: string, { context }: InstanceTasksArgs, task: InstanceTaskPlan): Document {
+    return new Document(
+      `${name}-${task.name}-document`,
+      {
+        name: task.document.name,
+        documentType: "Command",
+        documentFormat: "JSON",
+        targetType: "/AWS::EC2::Instance",
+        content: task.document.content,
+        tags: { ...context.tags, Name: task.document.name },
+      },
+      { parent: this },
+    );
+  }
+
+  #createAssociation(
+    name: string,
+    { context, instanceId, secretVersions }: InstanceTasksArgs,
+    { name: task, document: { name: documentName }, waitSeconds, readsSecrets }: InstanceTaskPlan,
+    document: Document,
+    before: readonly Association[],
+  ): Association {
+    return new Association(
+      `${name}-${task}`,
+      {
+        name: document.name,
+        targets: [{ key: "InstanceIds", values: [instanceId] }],
+        ...(readsSecrets ? { parameters: { [SECRET_VERSIONS]: secretVersions } } : {}),
+        waitForSuccessTimeoutSeconds: waitSeconds,
+        tags: { ...context.tags, Name: documentName },
+      },
+      {
+        parent: this,
+        dependsOn: [...before],
+        // The provider waits for one that it makes, and not for one that it changes.
+        replaceOnChanges: ["parameters", "targets"],
+      },
+    );
+  }
+}

@@ -1,0 +1,155 @@
+/**
+ * One machine that runs the containers of a stack as systemd units. Cost: its instance type's hours, its root disk, and the
+ * GiB that it reads from the engine store; a stopped machine costs its disk.
+ */
+import { Instance as Ec2Instance } from "@pulumi/aws/ec2/instance.js";
+import { LaunchTemplate } from "@pulumi/aws/ec2/launchTemplate.js";
+import { InstanceProfile } from "@pulumi/aws/iam/instanceProfile.js";
+import * as pulumi from "@pulumi/pulumi";
+import { filledText } from "../../infra/plan/aws/placeholders.ts";
+import type { AwsContext, InstancePlan } from "../../infra/plan/aws/types.ts";
+import type { SecretName } from "../../infra/plan/docker/types.ts";
+import { InstanceSecrets } from "./instance-secrets.ts";
+import { InstanceTasks } from "./instance-tasks.ts";
+import { namedTags } from "./tags.ts";
+import { WorkloadRole } from "./workload-role.ts";
+
+interface InstanceArgs {
+  readonly context: AwsContext;
+  readonly plan: InstancePlan;
+  /** In the plan's zone. */
+  readonly subnet: { readonly id: pulumi.Input<string> };
+  readonly securityGroupId: pulumi.Input<string>;
+  readonly fileSystem: {
+    readonly fileSystemId: pulumi.Input<string>;
+    readonly accessPointId: pulumi.Input<string>;
+    /** The machine mounts it when it starts. */
+    readonly mountTargets: readonly pulumi.Resource[];
+  };
+  /** Values of the plan's `stackSecrets`. */
+  readonly secrets: Readonly<Partial<Record<SecretName, pulumi.Input<string>>>>;
+}
+
+/** Root disk of Amazon Linux 2023. */
+const ROOT_DEVICE = "/dev/xvda";
+
+export class Instance extends pulumi.ComponentResource {
+  readonly instanceId: pulumi.Output<string>;
+  readonly privateIp: pulumi.Output<string>;
+  /** What has been run on it, by the names of the tasks. */
+  readonly done: InstanceTasks["done"];
+
+  constructor(name: string, args: InstanceArgs, opts?: pulumi.ComponentResourceOptions) {
+    super("engine-room:aws:Instance", name, {}, opts);
+
+    const { context, plan, fileSystem } = args;
+    const inputs = { fileSystemId: fileSystem.fileSystemId };
+    const role = new WorkloadRole(`${name}-role`, { context, plan: plan.role, inputs }, { parent: this });
+    const profile = this.#createProfile(name, context, role);
+    const template = this.#createTemplate(name, args);
+    const machine = this.#createMachine(name, args, { role, profile, template });
+    this.instanceId = machine.id;
+    this.privateIp = machine.privateIp;
+
+    const { versions } = new InstanceSecrets(
+      `${name}-secrets`,
+      { context, secrets: plan.secrets, values: args.secrets },
+      { parent: this },
+    );
+    const tasks = new InstanceTasks(
+      `${name}-tasks`,
+      { context, tasks: plan.tasks, instanceId: machine.id, secretVersions: versions },
+      { parent: this },
+    );
+    this.done = tasks.done;
+    this.registerOutputs({ instanceId: this.instanceId, privateIp: this.privateIp });
+  }
+
+  #createProfile(name: string, context: AwsContext, { role }: WorkloadRole): InstanceProfile {
+    const tags = namedTags(context, "instance");
+    return new InstanceProfile(
+      `${name}-profile`,
+      { name: tags.Name, role: role.name, tags },
+      { parent: this },
+    );
+  }
+
+  /**
+   * What EC2 looks at only once. The instance itself takes an image by a parameter too, and is then made anew at each `up`,
+   * with a root disk for which the provider looks up the image (issue 43364 of terraform-provider-aws).
+   */
+  #createTemplate(name: string, { context, plan }: InstanceArgs): LaunchTemplate {
+    const tags = namedTags(context, "instance");
+    return new LaunchTemplate(
+      `${name}-template`,
+      {
+        name: tags.Name,
+        imageId: `resolve:ssm:${plan.amiParameter}`,
+        blockDeviceMappings: [
+          {
+            deviceName: ROOT_DEVICE,
+            ebs: {
+              volumeType: "gp3",
+              volumeSize: plan.rootDiskGiB,
+              encrypted: "true",
+              deleteOnTermination: String(!plan.isProtected),
+            },
+          },
+        ],
+        updateDefaultVersion: true,
+        tags,
+      },
+      { parent: this },
+    );
+  }
+
+  #createMachine(
+    name: string,
+    { context, plan, subnet, securityGroupId, fileSystem }: InstanceArgs,
+    made: { role: WorkloadRole; profile: InstanceProfile; template: LaunchTemplate },
+  ): Ec2Instance {
+    const tags = namedTags(context, "instance");
+    return new Ec2Instance(
+      `${name}-machine`,
+      {
+        launchTemplate: { id: made.template.id, version: "$Default" },
+        instanceType: plan.instanceType,
+        subnetId: subnet.id,
+        vpcSecurityGroupIds: [securityGroupId],
+        associatePublicIpAddress: false,
+        iamInstanceProfile: made.profile.name,
+        // One hop: what a container asks ends at the machine, so that no container has its role.
+        metadataOptions: { httpEndpoint: "enabled", httpTokens: "required", httpPutResponseHopLimit: 1 },
+        disableApiTermination: plan.isProtected,
+        instanceInitiatedShutdownBehavior: "stop",
+        ...(plan.isSpot ? { instanceMarketOptions: { marketType: "spot" } } : {}),
+        ...reservation(plan),
+        userData: userData(plan, fileSystem),
+        volumeTags: tags,
+        tags,
+      },
+      {
+        parent: this,
+        protect: plan.isProtected,
+        // The agent asks for its rights when it starts, and the store is mounted then.
+        dependsOn: [made.role, ...fileSystem.mountTargets],
+        // Of the first start: a newer image or another disk comes with another machine, not with the next `up`.
+        ignoreChanges: ["launchTemplate", "userData"],
+        replacementTrigger: fileSystem.fileSystemId,
+      },
+    );
+  }
+}
+
+function reservation({ capacityReservationId }: InstancePlan) {
+  if (capacityReservationId === null) return {};
+  return { capacityReservationSpecification: { capacityReservationTarget: { capacityReservationId } } };
+}
+
+function userData(plan: InstancePlan, { fileSystemId, accessPointId }: InstanceArgs["fileSystem"]) {
+  return pulumi
+    .all({ fileSystemId, accessPointId })
+    .apply((ids) =>
+      filledText(plan.userData, { fileSystemId: ids.fileSystemId, accessPointId: ids.accessPointId }),
+    );
+}

@@ -1,0 +1,42 @@
+/** One machine of EC2 that runs the containers of a stack. Pure: same plan and images, same bytes. */
+import type { DockerStack } from "../../docker/types.ts";
+import type { Ec2Plan } from "../../gpu-stack.ts";
+import type { AwsContext, InstancePlan } from "../types.ts";
+import { instanceRole } from "./instance-role.ts";
+import { instanceSecrets } from "./secrets.ts";
+import { instanceTasks } from "./tasks.ts";
+import { userData } from "./user-data.ts";
+
+/**
+ * Deep Learning Base OSS Nvidia Driver GPU AMI (Amazon Linux 2023): driver, Docker with NVIDIA's runtime, AWS CLI and the
+ * agent of Systems Manager, for g5 and p4d. https://docs.aws.amazon.com/dlami/latest/devguide/aws-deep-learning-base-gpu-ami-amazon-linux-2023.html
+ */
+const AMI_PARAMETER =
+  "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id";
+
+/**
+ * @param stack - The same plan's containers, with the images that they run.
+ * @throws ConfigError where a command is larger than Systems Manager takes.
+ */
+export function instancePlan(plan: Ec2Plan, stack: DockerStack, context: AwsContext): InstancePlan {
+  const { config, gateway } = plan;
+  const [pool] = plan.spec.pools;
+  const [zone] = config.network.existing?.privateSubnets.map((subnet) => subnet.zone) ?? config.network.zones;
+  if (pool?.instanceType == null || zone === undefined)
+    throw new Error("A planned stack on an instance has one pool with an instance type, and a zone.");
+  const secrets = instanceSecrets(plan, stack, context);
+  return {
+    instanceType: pool.instanceType,
+    zone,
+    amiParameter: AMI_PARAMETER,
+    rootDiskGiB: pool.diskGiB,
+    isSpot: pool.capacity === "spot",
+    capacityReservationId: config.pools[0]?.capacityReservationId ?? null,
+    isProtected: context.isRetained,
+    userData: userData(pool.machine),
+    role: instanceRole(stack, secrets, context),
+    tasks: instanceTasks({ stack, secrets, gatewayPort: gateway.port }, context),
+    secrets,
+    stackSecrets: secrets.flatMap(({ name, secretName }) => (secretName === null ? [] : [name])),
+  };
+}

@@ -1,0 +1,116 @@
+/** What only a stack on EKS can get wrong: its node groups, and what needs a chart that is not installed. */
+import type { EksConfig } from "../../config/aws-stacks.ts";
+import { clusterConfigOf } from "../aws/as-cluster.ts";
+import { isInstalled } from "../aws/charts.ts";
+import { SYSTEM_POOL } from "../aws/names.ts";
+import { leastReplicas } from "../kubernetes/cluster.ts";
+import type { GpuStackSpec } from "../spec.ts";
+import { type Check, type Key, type Remark, stackCheck } from "./finding.ts";
+import { count } from "./words.ts";
+
+const INSTALL = "Remove the line, or write existing where the cluster gets it otherwise.";
+
+export const awsClusterChecks = {
+  poolNamesAreFree: eksCheck(["pools.name"], ({ pools }) =>
+    pools.flatMap(({ name }, index): readonly Remark[] => {
+      if (name !== SYSTEM_POOL) return [];
+      return [
+        {
+          path: `pools[${index}].name`,
+          reason: `Every cluster has a pool ${SYSTEM_POOL} of its own, for controllers.`,
+          fix: "Choose another name.",
+        },
+      ];
+    }),
+  ),
+
+  warmMachinesFit: eksCheck(["pools.warm", "pools.nodes"], ({ pools }) =>
+    pools.flatMap(({ warm, nodes }, index): readonly Remark[] => {
+      if (warm <= nodes.max) return [];
+      return [
+        {
+          path: `pools[${index}].warm`,
+          reason: `The pool has ${count(nodes.max, "machine")} at most, and ${warm} are to stay.`,
+          fix: `Write ${nodes.max}, or raise nodes.max to ${warm}.`,
+        },
+      ];
+    }),
+  ),
+
+  gpusAreGivenOut: eksCheck(["cluster", "pools.instanceType"], ({ cluster }, { pools }) => {
+    const withGpus = pools.filter(({ gpu }) => gpu !== null).map(({ name }) => name);
+    if (withGpus.length === 0 || isInstalled("device-plugin", cluster.charts)) return [];
+    return [
+      {
+        path: "cluster.charts.device-plugin",
+        reason: `Without NVIDIA's device plugin no pod is given a GPU, and those of ${withGpus.join(", ")} would stay idle.`,
+        fix: INSTALL,
+      },
+    ];
+  }),
+
+  poolsCanGrow: eksCheck(["cluster", "pools.nodes", "pools.warm"], ({ cluster, pools }) => {
+    if (isInstalled("cluster-autoscaler", cluster.charts)) return [];
+    return pools.flatMap(({ nodes, warm }, index): readonly Remark[] => {
+      const least = Math.max(nodes.min, warm);
+      if (least >= nodes.max) return [];
+      return [
+        {
+          ...(least === 0 ? {} : { severity: "warning" as const }),
+          path: `pools[${index}].nodes`,
+          reason: `Without the autoscaler nobody starts a machine: the pool stays at ${least}, and ${nodes.max} are never reached.`,
+          fix: "Write one number for nodes.min and nodes.max, or remove cluster.charts.cluster-autoscaler.",
+        },
+      ];
+    });
+  }),
+
+  numbersAreScaled: eksCheck(
+    ["cluster", "autoscaling", "models.minReplicas", "models.replicas", "encoders", "gateway"],
+    (config) => {
+      if (config.autoscaling.mechanism !== "keda" || isInstalled("keda", config.cluster.charts)) return [];
+      const shared = clusterConfigOf(config);
+      const scaled = shared === null ? [] : Object.keys(leastReplicas(shared));
+      if (scaled.length === 0) return [];
+      return [
+        {
+          path: "cluster.charts.keda",
+          reason: `KEDA would change the number of ${scaled.join(", ")}, whose minReplicas is below replicas, and the cluster has none.`,
+          fix: "Remove the line, or the minReplicas.",
+        },
+      ];
+    },
+  ),
+
+  gatewayHasDoor: eksCheck(["cluster", "gateway"], ({ cluster, gateway }) => {
+    if (isInstalled("load-balancer-controller", cluster.charts)) return [];
+    const path = "cluster.charts.load-balancer-controller";
+    if (gateway.exposure === "public")
+      return [
+        {
+          path,
+          reason:
+            "It puts the gateway's pods behind the load balancer: with exposure: public nobody would reach them.",
+          fix: INSTALL,
+        },
+      ];
+    return [
+      {
+        severity: "warning",
+        path,
+        reason:
+          "It puts the gateway's pods behind a load balancer: none is made, and the gateway is reached inside of the cluster only.",
+        fix: "Use `npm run connect`, or remove the line.",
+      },
+    ];
+  }),
+} satisfies Record<string, Check>;
+
+function eksCheck(
+  keys: readonly Key[],
+  remarks: (config: EksConfig, spec: GpuStackSpec) => readonly Remark[],
+): Check {
+  return stackCheck(keys, ({ config, spec }) =>
+    config.platform === "aws" && config.compute === "eks" ? remarks(config, spec) : [],
+  );
+}

@@ -1,0 +1,74 @@
+/** How commands ask AWS: one region, the user's own credentials, and an answer that says why there is none. */
+import { errorWords } from "../errors.ts";
+
+/** Connecting takes milliseconds, and no question of this project seconds. */
+const CONNECT_TIMEOUT_MILLISECONDS = 5000;
+const REQUEST_TIMEOUT_MILLISECONDS = 15_000;
+/** Of all tries, and of all pages, of one question. */
+const ANSWER_TIMEOUT_MILLISECONDS = 60_000;
+/** The first one included; between them the SDK waits, longer each time. */
+const MAX_ATTEMPTS = 3;
+/** To one service at a time: far below what any of them throttles. */
+const MAX_SOCKETS = 6;
+
+/**
+ * What every client of the SDK is made with. Credentials, profile and AWS_ENDPOINT_URL are the environment's, read by the
+ * SDK itself.
+ */
+export function clientSettings(region: string) {
+  return {
+    region,
+    maxAttempts: MAX_ATTEMPTS,
+    requestHandler: {
+      connectionTimeout: CONNECT_TIMEOUT_MILLISECONDS,
+      requestTimeout: REQUEST_TIMEOUT_MILLISECONDS,
+      throwOnRequestTimeout: true,
+      httpAgent: { maxSockets: MAX_SOCKETS },
+      httpsAgent: { maxSockets: MAX_SOCKETS },
+    },
+  } as const;
+}
+
+/** What a service says to one question. */
+export type Answer<T> =
+  | { readonly kind: "answer"; readonly value: T }
+  /** It has no such thing. */
+  | { readonly kind: "absent" }
+  /** The credentials may not ask. */
+  | { readonly kind: "denied"; readonly action: string; readonly words: string }
+  /** Nobody answers, or not so that it helps. */
+  | { readonly kind: "silent"; readonly action: string; readonly words: string };
+
+/** As services name it: `RepositoryNotFoundException`, `InvalidVpcID.NotFound`, `NoSuchResourceException`. */
+const ABSENT = /NotFound|NoSuch/;
+const DENIED = /AccessDenied|UnauthorizedOperation|NotAuthorized|Forbidden/;
+
+/**
+ * Asks. Never throws what a service or the network says.
+ *
+ * @param action - As IAM names it: `ec2:DescribeVpcs`.
+ */
+export async function ask<T>(
+  action: string,
+  question: (options: { readonly abortSignal: AbortSignal }) => Promise<T>,
+): Promise<Answer<T>> {
+  try {
+    const value = await question({ abortSignal: AbortSignal.timeout(ANSWER_TIMEOUT_MILLISECONDS) });
+    return { kind: "answer", value };
+  } catch (error) {
+    const { name } = error as Error;
+    if (ABSENT.test(name)) return { kind: "absent" };
+    const words = `${name}: ${errorWords(error)}`;
+    return { kind: DENIED.test(name) ? "denied" : "silent", action, words };
+  }
+}
+
+/** All pages of a list. */
+export async function allPages<P, T>(
+  pages: AsyncIterable<P>,
+  itemsOf: (page: P) => readonly T[] | undefined,
+): Promise<readonly T[]> {
+  const items: T[] = [];
+  for await (const page of pages) items.push(...(itemsOf(page) ?? []));
+  return items;
+}

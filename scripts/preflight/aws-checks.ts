@@ -1,0 +1,128 @@
+/** Everything that can be wrong with an account, one check each: from what the stack needs and what AWS says. */
+import { STACK_TAG } from "../../infra/plan/aws/context.ts";
+import { type Caller, caller } from "../aws/account.ts";
+import type { RunningMachine } from "../aws/ec2.ts";
+import type { Answer } from "../aws/session.ts";
+import type { AskRegistry } from "../images/registry.ts";
+import type { AwsTarget } from "../program/aws-target.ts";
+import { awsImageFindings } from "./aws-images.ts";
+import { cidrFindings, existingNetworkFindings, offeringFindings, otherVpcs } from "./aws-network.ts";
+import { ADDRESS_QUOTA, countFinding, VPC_QUOTA, vcpuFindings } from "./aws-quotas.ts";
+import { type AwsNeeds, type AwsReading, readAws } from "./aws-reading.ts";
+import {
+  addOnFindings,
+  certificateFindings,
+  fileSystemFindings,
+  hubFindings,
+  hubSecretFindings,
+  kubernetesVersionFindings,
+} from "./aws-services.ts";
+import { unanswered } from "./aws-words.ts";
+import { type CheckResult, type Finding, problem } from "./finding.ts";
+
+/**
+ * @returns All that was looked at, with what is wrong; where the credentials are none, or another account's, that alone:
+ * nothing else is asked then.
+ */
+export async function awsPreflight(
+  target: AwsTarget,
+  needs: AwsNeeds,
+  askOther: AskRegistry,
+): Promise<readonly CheckResult[]> {
+  const findings = callerFindings(target, await caller(target.context.region));
+  if (findings.length > 0) return [{ looksAt: CREDENTIALS, findings }];
+  return [
+    { looksAt: CREDENTIALS, findings },
+    ...awsChecks(target, needs, await readAws(target, needs, askOther)),
+  ];
+}
+
+const CREDENTIALS = "credentials and account";
+
+/** All that is looked at, in the order of the table. Pure. */
+function awsChecks(target: AwsTarget, needs: AwsNeeds, reading: AwsReading): readonly CheckResult[] {
+  const { machines, addOns } = needs;
+  return Object.entries({
+    "zones that offer the instance types": offeringFindings(target, machines, reading.offered),
+    "quotas of vCPUs": vcpuFindings(machines, {
+      ...reading,
+      others: otherMachines(target, reading.running),
+      region: target.context.region,
+    }),
+    "quotas of VPCs and addresses": networkQuotaFindings(target, reading),
+    "networks and their addresses": [
+      ...cidrFindings(target, reading.vpcs),
+      ...existingNetworkFindings(target, reading.vpcs, reading.subnets),
+    ],
+    "engine store": fileSystemFindings(target, reading.fileSystem),
+    certificate: certificateFindings(target, reading.certificate),
+    "token of the model hub": hubSecretFindings(target, reading.hubSecret),
+    "gated models": hubFindings(reading.hub, reading.hasHubToken),
+    "images and registries": awsImageFindings(target, reading),
+    "version of Kubernetes": kubernetesVersionFindings(target, reading.kubernetes),
+    "add-ons of the cluster": addOnFindings(target, addOns, reading.addOns),
+  }).map(([looksAt, findings]) => ({ looksAt, findings }));
+}
+
+function callerFindings({ context }: AwsTarget, answer: Answer<Caller>): readonly Finding[] {
+  if (answer.kind !== "answer")
+    return [
+      problem(
+        "credentials",
+        "AWS does not know who you are.",
+        `${answer.kind === "absent" ? "It knows no such caller" : answer.words.replace(/\.$/, "")}.`,
+        "Log in (`aws sso login`), or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; `aws sts get-caller-identity` must answer.",
+      ),
+    ];
+  const { account, arn } = answer.value;
+  if (account === context.account) return [];
+  return [
+    problem(
+      "credentials",
+      `Your credentials are of the account ${account}.`,
+      `The stack file says ${context.account}, and you are ${arn}. Nothing else was asked.`,
+      "Take credentials of the stack's account, or correct `account`.",
+    ),
+  ];
+}
+
+/** Those that `up` does not already count in its pools. Machines of EKS have its own tag. */
+function otherMachines(
+  { context }: AwsTarget,
+  running: Answer<readonly RunningMachine[]>,
+): Answer<readonly RunningMachine[]> {
+  if (running.kind !== "answer") return running;
+  const isOwn = ({ tags }: RunningMachine) =>
+    tags.get(STACK_TAG) === context.stack || tags.get("eks:cluster-name") === context.name;
+  return { kind: "answer", value: running.value.filter((one) => !isOwn(one)) };
+}
+
+/** What a network takes that the stack makes; none of it where the network is there. */
+function networkQuotaFindings(
+  { context, plan: { config } }: AwsTarget,
+  { vpcs, addresses, quotas }: AwsReading,
+): readonly Finding[] {
+  const { existing, nat, zones } = config.network;
+  if (existing !== undefined) return [];
+  const { region, stack } = context;
+  const so = "what is there already counts as nothing";
+  return [
+    ...unanswered("quotas", addresses, so),
+    ...countFinding(VPC_QUOTA, {
+      needed: 1,
+      // That it can't be listed is a finding of the networks.
+      used: vpcs.kind === "answer" ? otherVpcs(vpcs.value, stack).length : 0,
+      allowed: quotas.get(VPC_QUOTA.code),
+      region,
+    }),
+    ...countFinding(ADDRESS_QUOTA, {
+      needed: nat === "perZone" ? zones.length : 1,
+      used:
+        addresses.kind === "answer"
+          ? addresses.value.filter((tags) => tags.get(STACK_TAG) !== stack).length
+          : 0,
+      allowed: quotas.get(ADDRESS_QUOTA.code),
+      region,
+    }),
+  ];
+}

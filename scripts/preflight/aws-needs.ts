@@ -1,0 +1,45 @@
+/** What AWS is asked about besides what the stack file says itself: machines at most, and add-ons. Pure. */
+import { eksClusterPlan } from "../../infra/plan/aws/eks-cluster.ts";
+import { machineTypes } from "../../infra/plan/catalogue/machines.ts";
+import type { EksPlan } from "../../infra/plan/gpu-stack.ts";
+import type { AwsTarget } from "../program/aws-target.ts";
+import type { MachineNeed } from "./aws-quotas.ts";
+import type { AwsNeeds } from "./aws-reading.ts";
+
+export function awsNeeds({ plan, context }: AwsTarget): AwsNeeds {
+  if (plan.compute === "eks") {
+    const { pools, addOns } = eksClusterPlan(plan, context);
+    return {
+      addOns,
+      machines: pools.flatMap(({ name, instanceTypes, capacityType, max }) =>
+        // Which of several types starts is known to nobody; they are of one family and size.
+        instanceTypes.slice(0, 1).map((instanceType) => ({
+          pool: name,
+          instanceType,
+          isSpot: capacityType === "SPOT",
+          vcpus: vcpusOf(plan, name, instanceType),
+          maxMachines: max,
+        })),
+      ),
+    };
+  }
+  return { addOns: [], machines: plan.spec.pools.flatMap(machineOf) };
+}
+
+function vcpusOf({ spec }: EksPlan, pool: string, instanceType: string): number {
+  const own = spec.pools.find(({ name }) => name === pool)?.machine;
+  const vcpus = (own ?? machineTypes[instanceType])?.vcpus;
+  if (vcpus === undefined) throw new Error(`The catalogue has no ${instanceType}.`);
+  return vcpus;
+}
+
+/** A stack on EC2 is one machine. */
+function machineOf({
+  name,
+  instanceType,
+  machine,
+  capacity,
+}: AwsTarget["plan"]["spec"]["pools"][number]): readonly MachineNeed[] {
+  if (instanceType === null) return [];
+  return [{ pool: name, instanceType, isSpot: capacity === "spot", vcpus: machine.vcpus, maxMachines: 1 }];
+}

@@ -1,0 +1,176 @@
+/** Zones, networks and addresses of an account, against what a stack makes or uses. Pure. */
+import { STACK_TAG } from "../../infra/plan/aws/context.ts";
+import type { Offerings, SubnetReading, VpcReading } from "../aws/ec2.ts";
+import type { Answer } from "../aws/session.ts";
+import type { AwsTarget } from "../program/aws-target.ts";
+import type { MachineNeed } from "./aws-quotas.ts";
+import { unanswered } from "./aws-words.ts";
+import { type Finding, problem, warning } from "./finding.ts";
+
+/** First and last address of a network, as numbers. */
+function bounds(cidr: string): readonly [number, number] {
+  const [address = "", length = "32"] = cidr.split("/");
+  const size = 2 ** (32 - Number(length));
+  const number = address.split(".").reduce((sum, part) => sum * 256 + Number(part), 0);
+  const first = number - (number % size);
+  return [first, first + size - 1];
+}
+
+/** Whether two networks of IPv4 have an address in common. */
+export function overlap(a: string, b: string): boolean {
+  const [[firstA, lastA], [firstB, lastB]] = [bounds(a), bounds(b)];
+  return firstA <= lastB && firstB <= lastA;
+}
+
+/** Letters of the zones that a pool's machines may be in. */
+function zonesOf({ plan }: AwsTarget, pool: string): readonly string[] {
+  const own = plan.compute === "eks" ? plan.config.pools.find(({ name }) => name === pool)?.zones : undefined;
+  const { existing, zones: all } = plan.config.network;
+  return own ?? existing?.privateSubnets.map(({ zone }) => zone) ?? all;
+}
+
+/** Pools whose instance type no zone of theirs offers, or not all. */
+export function offeringFindings(
+  target: AwsTarget,
+  needs: readonly MachineNeed[],
+  offered: Answer<Offerings>,
+): readonly Finding[] {
+  if (offered.kind !== "answer")
+    return unanswered("offerings", offered, "nobody knows which zones offer the instance types");
+  const { region } = target.context;
+  return needs.flatMap(({ pool, instanceType }) => {
+    const zones = offered.value.get(instanceType) ?? new Set();
+    const wanted = zonesOf(target, pool);
+    const lacking = wanted.filter((zone) => !zones.has(`${region}${zone}`));
+    if (lacking.length === 0) return [];
+    const there = [...zones].toSorted().join(", ");
+    const isNowhere = lacking.length === wanted.length;
+    return [
+      (isNowhere ? problem : warning)(
+        "offerings",
+        `The pool ${pool} finds no ${instanceType} in ${lacking.map((zone) => `${region}${zone}`).join(", ")}.`,
+        there === ""
+          ? `No zone of ${region} offers the type to this account.`
+          : `Only ${there} of ${region} ${zones.size === 1 ? "offers" : "offer"} it to this account.`,
+        there === ""
+          ? "Take another region or another instance type."
+          : `Write zones of these in \`network.zones\`${target.plan.compute === "eks" ? `, or \`zones\` of the pool ${pool}` : ""}.`,
+      ),
+    ];
+  });
+}
+
+/** A network that is made, against networks of the account and those that it is connected to. */
+export function cidrFindings(target: AwsTarget, vpcs: Answer<readonly VpcReading[]>): readonly Finding[] {
+  const { cidr, existing, peeredCidrs } = target.plan.config.network;
+  const own = existing?.cidr ?? cidr;
+  const peered = peeredCidrs.filter((one) => overlap(one, own));
+  return [
+    ...peered.map((one) =>
+      problem(
+        "network",
+        `The stack's network ${own} overlaps ${one}.`,
+        "`network.peeredCidrs` names it as connected, and routers can't tell two networks with the same addresses apart.",
+        existing === undefined ? "Take another `network.cidr`." : "Connect it to another VPC.",
+      ),
+    ),
+    ...(existing === undefined ? madeNetworkFindings(target, vpcs) : []),
+  ];
+}
+
+function madeNetworkFindings(
+  { context, plan: { config } }: AwsTarget,
+  vpcs: Answer<readonly VpcReading[]>,
+): readonly Finding[] {
+  if (vpcs.kind !== "answer")
+    return unanswered("network", vpcs, "nobody knows whether the network overlaps one of the account");
+  const { cidr } = config.network;
+  const same = otherVpcs(vpcs.value, context.stack).filter(({ cidrs }) =>
+    cidrs.some((one) => overlap(one, cidr)),
+  );
+  if (same.length === 0) return [];
+  const named = same.map(({ id, cidrs }) => `${id} (${cidrs.join(", ")})`).join(", ");
+  return [
+    warning(
+      "network",
+      `The stack's network ${cidr} overlaps ${same.length === 1 ? "another VPC" : `${same.length} VPCs`} of the account.`,
+      `${named} ${same.length === 1 ? "has" : "have"} addresses of it; the two can never be connected to each other.`,
+      "Take another `network.cidr`, unless they are never to be connected.",
+    ),
+  ];
+}
+
+/** VPCs that are not the stack's own. */
+export function otherVpcs(vpcs: readonly VpcReading[], stack: string): readonly VpcReading[] {
+  return vpcs.filter(({ tags }) => tags.get(STACK_TAG) !== stack);
+}
+
+/** Addresses that pods and machines of a subnet take at least: EKS wants 6 for itself, and each machine dozens. */
+const LEAST_FREE_ADDRESSES = 64;
+
+/** A network that is there: as the stack file says. */
+export function existingNetworkFindings(
+  { context: { region }, plan: { config } }: AwsTarget,
+  vpcs: Answer<readonly VpcReading[]>,
+  subnets: Answer<readonly SubnetReading[]> | null,
+): readonly Finding[] {
+  const { existing } = config.network;
+  if (existing === undefined || subnets === null) return [];
+  const so = "nobody knows whether the existing network is as the stack file says";
+  if (vpcs.kind !== "answer") return unanswered("network", vpcs, so);
+  if (subnets.kind !== "answer") return unanswered("network", subnets, so);
+  const vpc = vpcs.value.find(({ id }) => id === existing.vpcId);
+  if (vpc === undefined)
+    return [
+      problem(
+        "network",
+        `There is no VPC ${existing.vpcId}.`,
+        `The account has ${vpcs.value.length} in ${region}, and none of that id.`,
+        "Correct `network.existing.vpcId`.",
+      ),
+    ];
+  const differs = vpc.cidrs.includes(existing.cidr)
+    ? []
+    : [
+        problem(
+          "network",
+          `The VPC ${existing.vpcId} is not ${existing.cidr}.`,
+          `It has ${vpc.cidrs.join(", ")}, and security groups let in what the stack file says.`,
+          "Correct `network.existing.cidr`.",
+        ),
+      ];
+  const wanted = [...existing.privateSubnets, ...existing.publicSubnets];
+  return [
+    ...differs,
+    ...wanted.flatMap(({ id, zone }) => {
+      const found = subnets.value.find((one) => one.id === id);
+      if (found === undefined || found.vpcId !== existing.vpcId)
+        return [
+          problem(
+            "network",
+            `The VPC ${existing.vpcId} has no subnet ${id}.`,
+            found === undefined ? "No VPC of the account has it." : `It belongs to ${found.vpcId}.`,
+            "Correct `network.existing`.",
+          ),
+        ];
+      if (found.zone !== `${region}${zone}`)
+        return [
+          problem(
+            "network",
+            `The subnet ${id} is not in the zone ${zone}.`,
+            `It is in ${found.zone}.`,
+            `Write \`zone: ${found.zone.slice(region.length)}\` for it.`,
+          ),
+        ];
+      if (found.freeAddresses >= LEAST_FREE_ADDRESSES) return [];
+      return [
+        warning(
+          "network",
+          `The subnet ${id} has ${found.freeAddresses} addresses left.`,
+          `Every pod takes one; with fewer than ${LEAST_FREE_ADDRESSES} machines soon start that can't run pods.`,
+          "Take a larger subnet.",
+        ),
+      ];
+    }),
+  ];
+}

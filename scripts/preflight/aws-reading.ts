@@ -1,0 +1,171 @@
+/** Asks AWS, the hub and this machine all that preflight looks at; nothing changes anywhere. */
+import type { AddOnPlan } from "../../infra/plan/aws/types.ts";
+import {
+  type CertificateReading,
+  certificate,
+  type FileSystemReading,
+  fileSystem,
+  quotaValue,
+  secretText,
+} from "../aws/account.ts";
+import {
+  addresses,
+  type Offerings,
+  offerings,
+  type RunningMachine,
+  runningMachines,
+  type SubnetReading,
+  subnets,
+  type VpcReading,
+  vcpusOfTypes,
+  vpcs,
+} from "../aws/ec2.ts";
+import { ecrLogin } from "../aws/ecr.ts";
+import { addOnVersions, type KubernetesVersionReading, kubernetesVersion } from "../aws/eks.ts";
+import { askHub, type HubAnswer } from "../aws/hub.ts";
+import type { Answer } from "../aws/session.ts";
+import type { AskRegistry } from "../images/registry.ts";
+import type { AwsTarget } from "../program/aws-target.ts";
+import { type AwsImageAnswers, readAwsImages } from "./aws-images.ts";
+import { ADDRESS_QUOTA, type MachineNeed, neededQuotas, VPC_QUOTA } from "./aws-quotas.ts";
+
+/** What is asked about besides what the stack file says itself. */
+export interface AwsNeeds {
+  readonly machines: readonly MachineNeed[];
+  readonly addOns: readonly Pick<AddOnPlan, "name" | "version">[];
+}
+
+export interface AwsReading {
+  readonly offered: Answer<Offerings>;
+  /** All machines of the account in the region. */
+  readonly running: Answer<readonly RunningMachine[]>;
+  /** Of the types of these. */
+  readonly vcpus: Answer<ReadonlyMap<string, number>>;
+  /** By quota code. */
+  readonly quotas: ReadonlyMap<string, Answer<number>>;
+  readonly vpcs: Answer<readonly VpcReading[]>;
+  /** Tags of each Elastic IP. */
+  readonly addresses: Answer<readonly ReadonlyMap<string, string>[]>;
+  /** null from here on: the stack has nothing to ask about. */
+  readonly subnets: Answer<readonly SubnetReading[]> | null;
+  readonly certificate: Answer<CertificateReading> | null;
+  readonly fileSystem: Answer<FileSystemReading> | null;
+  readonly hubSecret: Answer<string> | null;
+  /** By gated repository. */
+  readonly hub: ReadonlyMap<string, HubAnswer>;
+  readonly hasHubToken: boolean;
+  readonly images: AwsImageAnswers;
+  readonly login: Answer<unknown>;
+  readonly kubernetes: Answer<KubernetesVersionReading> | null;
+  readonly addOns: ReadonlyMap<string, Answer<ReadonlySet<string>>>;
+}
+
+/** Everything at once; each service is asked a few things at a time. */
+export async function readAws(
+  target: AwsTarget,
+  needs: AwsNeeds,
+  askOther: AskRegistry,
+): Promise<AwsReading> {
+  const { region } = target.context;
+  const { config } = target.plan;
+  const { existing } = config.network;
+  const codes = [...neededQuotas(needs.machines), VPC_QUOTA, ADDRESS_QUOTA];
+  const [offered, machines, quotas, networks, elastic, own, named, hub, images, login, cluster] =
+    await Promise.all([
+      offerings(region, [...new Set(needs.machines.map(({ instanceType }) => instanceType))]),
+      readMachines(region),
+      Promise.all(codes.map(async (quota) => [quota.code, await quotaValue(region, quota)] as const)),
+      vpcs(region),
+      addresses(region),
+      existing === undefined
+        ? null
+        : subnets(
+            region,
+            [...existing.privateSubnets, ...existing.publicSubnets].map(({ id }) => id),
+          ),
+      readNamed(target),
+      readHub(target),
+      readAwsImages(target, askOther),
+      ecrLogin(region),
+      readClusterVersions(target, needs),
+    ]);
+  return {
+    offered,
+    ...machines,
+    quotas: new Map(quotas),
+    vpcs: networks,
+    addresses: elastic,
+    subnets: own,
+    ...named,
+    ...hub,
+    images,
+    // The token itself is for `images` alone.
+    login: login.kind === "answer" ? { kind: "answer", value: true } : login,
+    ...cluster,
+  };
+}
+
+async function readMachines(region: string): Promise<Pick<AwsReading, "running" | "vcpus">> {
+  const running = await runningMachines(region);
+  const types = running.kind === "answer" ? [...new Set(running.value.map(({ type }) => type))] : [];
+  return {
+    running,
+    vcpus: types.length === 0 ? { kind: "answer", value: new Map() } : await vcpusOfTypes(region, types),
+  };
+}
+
+async function readNamed({
+  plan: { config },
+}: AwsTarget): Promise<Pick<AwsReading, "certificate" | "fileSystem">> {
+  const { region, gateway, engineStore } = config;
+  const arn = gateway.tls?.certificateArn;
+  const id = engineStore.existing?.fileSystemId;
+  const [tls, store] = await Promise.all([
+    arn === undefined ? null : certificate(region, arn),
+    id === undefined ? null : fileSystem(region, id),
+  ]);
+  return { certificate: tls, fileSystem: store };
+}
+
+/** With the token of the stack, or that of the environment: one under `secure:` only the Pulumi CLI can read. */
+async function readHub({ plan }: AwsTarget): Promise<Pick<AwsReading, "hub" | "hubSecret" | "hasHubToken">> {
+  const { region, hub } = plan.config;
+  const hubSecret = hub.tokenSecretArn === undefined ? null : await secretText(region, hub.tokenSecretArn);
+  const stored = hubSecret?.kind === "answer" ? hubSecret.value.trim() : undefined;
+  const inFile = typeof hub.token === "string" ? hub.token : undefined;
+  const token = [stored, inFile, process.env.HF_TOKEN].find((one) => one !== undefined && one !== "");
+  const answers = gatedWeights(plan).map(
+    async ({ repository, revision }) =>
+      [repository, await askHub(repository, revision, token ?? null)] as const,
+  );
+  return { hub: new Map(await Promise.all(answers)), hubSecret, hasHubToken: token !== undefined };
+}
+
+/** Weights that the hub gives only to accounts that accepted their licence. */
+function gatedWeights({ models }: AwsTarget["plan"]) {
+  return models.flatMap(
+    ({
+      spec: {
+        engine: { row, weights },
+      },
+    }) =>
+      weights.kind === "hub" && row.source.gated && weights.repository === row.source.repository
+        ? [weights]
+        : [],
+  );
+}
+
+async function readClusterVersions(
+  { plan }: AwsTarget,
+  { addOns }: AwsNeeds,
+): Promise<Pick<AwsReading, "kubernetes" | "addOns">> {
+  if (plan.compute !== "eks") return { kubernetes: null, addOns: new Map() };
+  const { region, cluster } = plan.config;
+  const [kubernetes, found] = await Promise.all([
+    kubernetesVersion(region, cluster.version),
+    Promise.all(
+      addOns.map(async ({ name }) => [name, await addOnVersions(region, name, cluster.version)] as const),
+    ),
+  ]);
+  return { kubernetes, addOns: new Map(found) };
+}

@@ -1,0 +1,31 @@
+/** A stack on AWS, as its file plans it. */
+import { existsSync } from "node:fs";
+import { fromRuntimeConfig } from "../../infra/config/config.ts";
+import { planClusterImages, planInstanceImages } from "../../infra/image-inputs.ts";
+import { awsContext } from "../../infra/plan/aws/context.ts";
+import type { AwsContext } from "../../infra/plan/aws/types.ts";
+import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
+import type { ClusterImage } from "../../infra/plan/kubernetes/types.ts";
+import type { Problem } from "../../infra/problems.ts";
+import { projectName, readStackFile, type StackReference } from "./stack-file.ts";
+
+export interface AwsTarget {
+  readonly plan: AwsPlan;
+  readonly context: AwsContext;
+  /** By digest, as machines pull them; one that has none is named by its tag. */
+  readonly images: readonly ClusterImage[];
+  /** Images that no machine can pull yet. */
+  readonly imageProblems: readonly Problem[];
+}
+
+/** Whether a stack's file, as far as it can be read, puts the stack on AWS. */
+export function isOnAws(stack: StackReference): boolean {
+  if (!existsSync(stack.configFile)) return false;
+  return fromRuntimeConfig(readStackFile(stack).values, projectName()).platform === "aws";
+}
+
+/** What a stack of `platform: aws` needs around its machines; nothing is contacted. @param name - Of the stack. */
+export function awsTarget(plan: AwsPlan, name: string): AwsTarget {
+  const { images, problems } = plan.compute === "eks" ? planClusterImages(plan) : planInstanceImages(plan);
+  return { plan, context: awsContext(plan.config, name), images, imageProblems: problems };
+}

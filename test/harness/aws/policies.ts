@@ -1,0 +1,51 @@
+/**
+ * Policies of a stack, as documents, and what an existing linter (parliament, PyPI) says of them: actions, condition keys and
+ * resources that IAM does not know or that don't go together. Its definitions are those of April 2025.
+ */
+import type { AwsResource } from "./arguments.ts";
+import { askPython } from "./python.ts";
+import { isObject } from "./service-models.ts";
+
+/** By a name to find it by. */
+export type PolicyDocuments = Readonly<Record<string, unknown>>;
+
+export interface LintFinding {
+  /** Name of the document. */
+  readonly policy: string;
+  /** In parliament's words: `UNKNOWN_ACTION`, `RESOURCE_MISMATCH`, … */
+  readonly issue: string;
+  readonly detail: string;
+}
+
+/** Properties with a policy, by type. What is unknown before `up` has no document. */
+const POLICY_PROPERTIES: Readonly<Record<string, string>> = {
+  "aws:iam/role:Role": "assumeRolePolicy",
+  "aws:iam/rolePolicy:RolePolicy": "policy",
+  "aws:efs/fileSystemPolicy:FileSystemPolicy": "policy",
+  "aws:kms/key:Key": "policy",
+  "aws:ec2/vpcEndpoint:VpcEndpoint": "policy",
+};
+
+export function policyDocuments(resources: readonly AwsResource[]): PolicyDocuments {
+  return Object.fromEntries(
+    resources.flatMap(({ type, name, inputs }) => {
+      const text = inputs[POLICY_PROPERTIES[type] ?? ""];
+      return typeof text === "string" && text.startsWith("{") ? [[`${type} ${name}`, JSON.parse(text)]] : [];
+    }),
+  );
+}
+
+export async function lintPolicies(documents: PolicyDocuments): Promise<readonly LintFinding[]> {
+  const answer = (await askPython("lint_policies.py", documents)) as Readonly<
+    Record<string, readonly Omit<LintFinding, "policy">[]>
+  >;
+  return Object.entries(answer).flatMap(([policy, findings]) =>
+    findings.map((finding) => ({ policy, ...finding })),
+  );
+}
+
+/** Every action that a document names, sorted. */
+export function actionsOf(document: unknown): readonly string[] {
+  const statements = isObject(document) && Array.isArray(document.Statement) ? document.Statement : [];
+  return [...new Set(statements.flatMap(({ Action }) => [Action].flat() as string[]))].sort();
+}

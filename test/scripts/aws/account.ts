@@ -1,0 +1,114 @@
+/** An account of AWS in which a stack finds all that it needs, for {@link startFakeAws}; tests change one answer each. */
+import { type FakeAnswer, type FakeInput, type FakeService, xmlAnswer } from "./fake-aws.ts";
+
+export const ACCOUNT = "111122223333";
+export const REGION = "us-east-1";
+export const CERTIFICATE = `arn:aws:acm:${REGION}:${ACCOUNT}:certificate/12345678-1234-1234-1234-123456789012`;
+export const HUB_SECRET = `arn:aws:secretsmanager:${REGION}:${ACCOUNT}:secret:hub-token-AbCdEf`;
+
+export type Answers = Readonly<Record<string, (input: FakeInput) => FakeAnswer>>;
+
+const quota = (value: number): FakeAnswer => ({ json: { Quota: { Value: value } } });
+
+/** Every type in zones a and b. */
+export function offered(zones: readonly string[] = ["a", "b"]) {
+  return ({ parameters }: FakeInput): FakeAnswer => {
+    const types = [...parameters].flatMap(([key, value]) => (/^Filter\.1\.Value/.test(key) ? [value] : []));
+    return xmlAnswer("DescribeInstanceTypeOfferings", {
+      instanceTypeOfferingSet: types.flatMap((instanceType) =>
+        zones.map((zone) => ({ instanceType, location: `${REGION}${zone}` })),
+      ),
+    });
+  };
+}
+
+/** Machines that run, by their type. */
+export function running(
+  machines: readonly {
+    readonly type: string;
+    readonly isSpot?: boolean;
+    readonly tags?: Record<string, string>;
+  }[],
+): FakeAnswer {
+  return xmlAnswer("DescribeInstances", {
+    reservationSet: [
+      {
+        instancesSet: machines.map(({ type, isSpot, tags = {} }, index) => ({
+          instanceId: `i-${index}`,
+          instanceType: type,
+          ...(isSpot === true ? { instanceLifecycle: "spot" } : {}),
+          tagSet: Object.entries(tags).map(([key, value]) => ({ key, value })),
+        })),
+      },
+    ],
+  });
+}
+
+/** Networks by id. */
+export function networks(
+  all: Readonly<Record<string, { readonly cidr: string; readonly tags?: Record<string, string> }>>,
+): FakeAnswer {
+  return xmlAnswer("DescribeVpcs", {
+    vpcSet: Object.entries(all).map(([vpcId, { cidr, tags = {} }]) => ({
+      vpcId,
+      cidrBlock: cidr,
+      tagSet: Object.entries(tags).map(([key, value]) => ({ key, value })),
+    })),
+  });
+}
+
+export const certificateOf = (status: string, names: readonly string[]): FakeAnswer => ({
+  json: { Certificate: { Status: status, DomainName: names[0], SubjectAlternativeNames: names } },
+});
+
+const VCPUS: Readonly<Record<string, number>> = { "g5.xlarge": 4, "m7i.xlarge": 4, "p4d.24xlarge": 96 };
+
+const GOOD: Answers = {
+  "sts:GetCallerIdentity": () =>
+    xmlAnswer(
+      "GetCallerIdentity",
+      { Account: ACCOUNT, Arn: `arn:aws:iam::${ACCOUNT}:user/me`, UserId: "AIDA" },
+      "member",
+    ),
+  "ec2:DescribeInstanceTypeOfferings": offered(),
+  "ec2:DescribeInstances": () => running([]),
+  "ec2:DescribeInstanceTypes": ({ parameters }) =>
+    xmlAnswer("DescribeInstanceTypes", {
+      instanceTypeSet: [...parameters]
+        .flatMap(([key, value]) => (/^Filter\.1\.Value/.test(key) ? [value] : []))
+        .map((instanceType) => ({
+          instanceType,
+          vCpuInfo: { defaultVCpus: VCPUS[instanceType] ?? 0 },
+        })),
+    }),
+  "ec2:DescribeVpcs": () => networks({}),
+  "ec2:DescribeAddresses": () => xmlAnswer("DescribeAddresses", { addressesSet: [] }),
+  "servicequotas:GetServiceQuota": () => quota(1000),
+  "acm:DescribeCertificate": () => certificateOf("ISSUED", ["*.example.org"]),
+  "secretsmanager:GetSecretValue": () => ({ json: { SecretString: "hf_the-token" } }),
+  "ecr:GetAuthorizationToken": () => ({
+    json: { authorizationData: [{ authorizationToken: Buffer.from("AWS:password").toString("base64") }] },
+  }),
+  "ecr:DescribeImages": () => ({ json: { imageDetails: [] } }),
+  "eks:DescribeClusterVersions": () => ({
+    json: { clusterVersions: [{ clusterVersion: "1.35", versionStatus: "STANDARD_SUPPORT" }] },
+  }),
+  "eks:DescribeAddonVersions": ({ parameters }) => ({
+    json: {
+      addons: [
+        { addonName: parameters.get("addonName"), addonVersions: [{ addonVersion: "v1.0.0-eksbuild.1" }] },
+      ],
+    },
+  }),
+};
+
+/** The quota of one code; all others allow much. */
+export function quotaOf(code: string, value: number) {
+  return ({ body }: FakeInput): FakeAnswer => quota(body.QuotaCode === code ? value : 1000);
+}
+
+/** @param changes - By action. An action that neither has is an error of the test. */
+export function account(changes: Answers = {}): FakeService {
+  const answers = { ...GOOD, ...changes };
+  return (action, input) => answers[action]?.(input) ?? { error: `NoFake_${action}`, status: 500 };
+}

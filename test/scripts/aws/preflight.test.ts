@@ -1,0 +1,376 @@
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { checkedPlan } from "../../../infra/checked-plan.ts";
+import type { AwsPlan } from "../../../infra/plan/gpu-stack.ts";
+import { awsPreflight } from "../../../scripts/preflight/aws-checks.ts";
+import type { MachineNeed } from "../../../scripts/preflight/aws-quotas.ts";
+import type { Finding } from "../../../scripts/preflight/finding.ts";
+import { awsTarget } from "../../../scripts/program/aws-target.ts";
+import {
+  ACCOUNT,
+  type Answers,
+  account,
+  CERTIFICATE,
+  certificateOf,
+  HUB_SECRET,
+  networks,
+  offered,
+  quotaOf,
+  REGION,
+  running,
+} from "./account.ts";
+import { type FakeAws, startFakeAws, xmlAnswer } from "./fake-aws.ts";
+
+type Values = Readonly<Record<string, unknown>>;
+
+const eks: Values = {
+  platform: "aws",
+  account: ACCOUNT,
+  region: REGION,
+  access: { apiCidrs: ["203.0.113.7/32"] },
+  pools: [
+    { name: "gpu", instanceType: "g5.xlarge", nodes: { min: 0, max: 2 } },
+    { name: "cpu", instanceType: "m7i.xlarge" },
+  ],
+  engines: { whenFull: "stopServer" },
+  models: [{ name: "gpt2-medium", model: "gpt2-medium" }],
+};
+const gated: Values = {
+  ...eks,
+  hub: { tokenSecretArn: HUB_SECRET },
+  pools: [
+    { name: "gpu", instanceType: "g5.4xlarge" },
+    { name: "cpu", instanceType: "m7i.xlarge" },
+  ],
+  models: [{ name: "chat", model: "llama-2-7b-chat", limits: { maxBatchSize: 1 } }],
+};
+const publicGateway: Values = {
+  ...eks,
+  gateway: {
+    exposure: "public",
+    hostname: "models.example.org",
+    tls: { certificateArn: CERTIFICATE },
+    apiKeys: [{ name: "one", sha256: "0".repeat(64) }],
+  },
+};
+const existingNetwork: Values = {
+  ...eks,
+  network: {
+    existing: {
+      vpcId: "vpc-0123456789abcdef0",
+      cidr: "10.1.0.0/16",
+      privateSubnets: [{ id: "subnet-0123456789abcdef0", zone: "a" }],
+    },
+  },
+};
+
+const MACHINES: readonly MachineNeed[] = [
+  { pool: "gpu", instanceType: "g5.xlarge", isSpot: false, vcpus: 4, maxMachines: 2 },
+  { pool: "cpu", instanceType: "m7i.xlarge", isSpot: false, vcpus: 4, maxMachines: 1 },
+];
+const NEEDS = { machines: MACHINES, addOns: [{ name: "coredns", version: "v1.0.0-eksbuild.1" }] };
+
+let aws: FakeAws | undefined;
+let hub: Server | undefined;
+let hubAsked: { readonly path: string; readonly authorization: string | undefined }[] = [];
+const before = { ...process.env };
+
+beforeEach(async () => {
+  hubAsked = [];
+  hub = createServer((request, response) => {
+    hubAsked.push({ path: request.url ?? "", authorization: request.headers.authorization });
+    response.statusCode = hubStatus;
+    response.end();
+  });
+  await new Promise<void>((resolve) => hub?.listen(0, "127.0.0.1", resolve));
+  Object.assign(process.env, {
+    HF_ENDPOINT: `http://127.0.0.1:${(hub.address() as AddressInfo).port}`,
+    AWS_ACCESS_KEY_ID: "AKIAIOSFODNN7EXAMPLE",
+    AWS_SECRET_ACCESS_KEY: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+    AWS_EC2_METADATA_DISABLED: "true",
+  });
+  delete process.env.HF_TOKEN;
+});
+afterEach(async () => {
+  process.env = { ...before };
+  hub?.close();
+  await aws?.close();
+  hubStatus = 302;
+});
+let hubStatus = 302;
+
+async function preflight(changes: Answers = {}, values = eks, needs = NEEDS) {
+  aws = await startFakeAws(account(changes));
+  process.env.AWS_ENDPOINT_URL = aws.url;
+  const target = awsTarget(checkedPlan(values).plan as AwsPlan, "dev");
+  return awsPreflight(target, needs, async () => ({ kind: "there" }));
+}
+
+/** Findings but those of images, which nobody has pushed here. */
+async function found(changes: Answers = {}, values = eks, needs = NEEDS): Promise<readonly Finding[]> {
+  const checks = await preflight(changes, values, needs);
+  return checks.flatMap(({ findings }) => findings).filter(({ check }) => check !== "images");
+}
+
+describe("an account in which all is there", () => {
+  test("has nothing to say, and was only read", async () => {
+    expect(await found()).toEqual([]);
+    expect(aws?.asked.filter((action) => !/:(Describe|Get|List)/.test(action))).toEqual([]);
+  });
+
+  test("images that nobody pushed are a problem with the command that pushes them", async () => {
+    const checks = await preflight();
+    const [finding] = checks.find(({ looksAt }) => looksAt === "images and registries")?.findings ?? [];
+    expect(finding).toMatchObject({ severity: "problem", check: "images" });
+    expect(finding?.fix).toContain("npm run images -- --stack dev --push");
+  });
+});
+
+describe("credentials", () => {
+  test("of another account end it: nothing else is asked", async () => {
+    const identity = () =>
+      xmlAnswer(
+        "GetCallerIdentity",
+        { Account: "999900001111", Arn: "arn:aws:iam::999900001111:root" },
+        "member",
+      );
+    const [finding, ...rest] = await found({ "sts:GetCallerIdentity": identity });
+    expect(rest).toEqual([]);
+    expect(finding).toMatchObject({ severity: "problem", check: "credentials" });
+    expect(finding?.what).toContain("999900001111");
+    expect(aws?.asked).toEqual(["sts:GetCallerIdentity"]);
+  });
+
+  test("that AWS does not know are one problem", async () => {
+    const findings = await found({
+      "sts:GetCallerIdentity": () => ({ error: "InvalidClientTokenId", status: 403 }),
+    });
+    expect(findings).toHaveLength(1);
+    expect(findings[0]?.why).toContain("InvalidClientTokenId");
+  });
+
+  test("that may not ask are a finding for each action, and no crash", async () => {
+    const denied = () => ({ error: "AccessDeniedException", status: 400 }) as const;
+    const findings = await found({
+      "ec2:DescribeInstances": () => ({ error: "UnauthorizedOperation", status: 403 }),
+      "servicequotas:GetServiceQuota": denied,
+      "eks:DescribeClusterVersions": denied,
+    });
+    expect(findings.every(({ severity }) => severity === "warning")).toBe(true);
+    const actions = findings.map(({ what }) => /may not ask (\S+)\.$/.exec(what)?.[1]);
+    expect(new Set(actions)).toEqual(
+      new Set(["ec2:DescribeInstances", "servicequotas:GetServiceQuota", "eks:DescribeClusterVersions"]),
+    );
+  });
+});
+
+describe("quotas", () => {
+  test("say the code and how many vCPUs are missing, with what runs already", async () => {
+    const findings = await found({
+      "servicequotas:GetServiceQuota": quotaOf("L-DB2E81BA", 10),
+      "ec2:DescribeInstances": () => running([{ type: "g5.xlarge" }, { type: "m7i.xlarge" }]),
+    });
+    expect(findings).toHaveLength(1);
+    // 2 × 4 of the pool and 4 that run, of 10.
+    expect(findings[0]).toMatchObject({
+      severity: "warning",
+      check: "quotas",
+      what: "The quota L-DB2E81BA lacks 2 vCPUs.",
+    });
+    expect(findings[0]?.fix).toContain("--desired-value 12");
+  });
+
+  test("that leave no room for one machine are a problem", async () => {
+    const [finding] = await found({ "servicequotas:GetServiceQuota": quotaOf("L-DB2E81BA", 0) });
+    expect(finding).toMatchObject({ severity: "problem", what: "The quota L-DB2E81BA lacks 8 vCPUs." });
+  });
+
+  test("do not count the stack's own machines twice", async () => {
+    const own = [
+      { type: "g5.xlarge", tags: { "engine-room:stack": "dev" } },
+      { type: "g5.xlarge", tags: { "eks:cluster-name": "engine-room-dev" } },
+    ];
+    expect(
+      await found({
+        "servicequotas:GetServiceQuota": quotaOf("L-DB2E81BA", 8),
+        "ec2:DescribeInstances": () => running(own),
+      }),
+    ).toEqual([]);
+  });
+
+  test("of spot machines are others, and count spot machines alone", async () => {
+    const spot = MACHINES.map((one) => ({ ...one, isSpot: true }));
+    const findings = await found(
+      {
+        "servicequotas:GetServiceQuota": quotaOf("L-3819A6DF", 8),
+        "ec2:DescribeInstances": () => running([{ type: "g5.xlarge", isSpot: true }, { type: "g5.xlarge" }]),
+      },
+      eks,
+      { ...NEEDS, machines: spot },
+    );
+    expect(findings.map(({ what }) => what)).toEqual(["The quota L-3819A6DF lacks 4 vCPUs."]);
+  });
+
+  test("that nobody changed have AWS's default", async () => {
+    const findings = await found({
+      "servicequotas:GetServiceQuota": ({ body }) =>
+        body.QuotaCode === "L-DB2E81BA"
+          ? { error: "NoSuchResourceException" }
+          : { json: { Quota: { Value: 1000 } } },
+      "servicequotas:GetAWSDefaultServiceQuota": () => ({ json: { Quota: { Value: 0 } } }),
+    });
+    expect(findings.map(({ what }) => what)).toEqual(["The quota L-DB2E81BA lacks 8 vCPUs."]);
+  });
+
+  test("of VPCs and addresses count what others have", async () => {
+    const findings = await found({
+      "servicequotas:GetServiceQuota": ({ body }) => ({
+        json: {
+          Quota: { Value: body.QuotaCode === "L-F678F1CE" || body.QuotaCode === "L-0263D0A3" ? 1 : 999 },
+        },
+      }),
+      "ec2:DescribeVpcs": () => networks({ "vpc-1": { cidr: "172.31.0.0/16" } }),
+      "ec2:DescribeAddresses": () =>
+        xmlAnswer("DescribeAddresses", { addressesSet: [{ publicIp: "192.0.2.1" }] }),
+    });
+    expect(findings.map(({ what }) => what)).toEqual([
+      "The quota L-F678F1CE lacks 1.",
+      "The quota L-0263D0A3 lacks 1.",
+    ]);
+  });
+});
+
+describe("zones", () => {
+  test("without the instance type are a warning, and a problem where none has it", async () => {
+    const some = await found({ "ec2:DescribeInstanceTypeOfferings": offered(["a"]) });
+    expect(some.map(({ severity, check }) => [severity, check])).toEqual([
+      ["warning", "offerings"],
+      ["warning", "offerings"],
+    ]);
+    expect(some[0]?.why).toContain("us-east-1a");
+    await aws?.close();
+    const none = await found({ "ec2:DescribeInstanceTypeOfferings": offered(["f"]) });
+    expect(none.map(({ severity }) => severity)).toEqual(["problem", "problem"]);
+  });
+});
+
+describe("networks", () => {
+  test("that overlap a peered one are a problem; another VPC of the account is a warning, the stack's own is none", async () => {
+    const findings = await found(
+      {
+        "ec2:DescribeVpcs": () =>
+          networks({
+            "vpc-other": { cidr: "10.64.128.0/20" },
+            "vpc-own": { cidr: "10.64.0.0/16", tags: { "engine-room:stack": "dev" } },
+            "vpc-far": { cidr: "10.65.0.0/16" },
+          }),
+      },
+      { ...eks, network: { peeredCidrs: ["10.64.0.0/24", "10.63.0.0/16"] } },
+    );
+    expect(findings.map(({ severity }) => severity)).toEqual(["problem", "warning"]);
+    expect(findings[0]?.what).toContain("10.64.0.0/24");
+    expect(findings[1]?.why).toMatch(/^vpc-other \(10\.64\.128\.0\/20\) has/);
+  });
+
+  const subnet = (vpcId: string, zone: string, free: number) => () =>
+    xmlAnswer("DescribeSubnets", {
+      subnetSet: [
+        {
+          subnetId: "subnet-0123456789abcdef0",
+          vpcId,
+          availabilityZone: zone,
+          availableIpAddressCount: free,
+        },
+      ],
+    });
+  const vpc = { "ec2:DescribeVpcs": () => networks({ "vpc-0123456789abcdef0": { cidr: "10.1.0.0/16" } }) };
+
+  test.each([
+    ["as the stack file says", subnet("vpc-0123456789abcdef0", "us-east-1a", 4000), []],
+    ["in another zone", subnet("vpc-0123456789abcdef0", "us-east-1b", 4000), ["problem"]],
+    ["of another VPC", subnet("vpc-00000000000000000", "us-east-1a", 4000), ["problem"]],
+    ["nearly full", subnet("vpc-0123456789abcdef0", "us-east-1a", 9), ["warning"]],
+  ])("that are there: subnet %s", async (_, subnets, severities) => {
+    const findings = await found({ ...vpc, "ec2:DescribeSubnets": subnets }, existingNetwork);
+    expect(findings.map(({ severity }) => severity)).toEqual(severities);
+  });
+
+  test("that are not there are a problem", async () => {
+    const findings = await found(
+      { "ec2:DescribeSubnets": subnet("vpc-0123456789abcdef0", "us-east-1a", 4000) },
+      existingNetwork,
+    );
+    expect(findings.map(({ what }) => what)).toEqual(["There is no VPC vpc-0123456789abcdef0."]);
+  });
+});
+
+describe("certificate", () => {
+  test.each([
+    ["issued, by a star", certificateOf("ISSUED", ["*.example.org"]), []],
+    [
+      "issued, for a deeper name",
+      certificateOf("ISSUED", ["*.a.example.org"]),
+      ["not for models.example.org"],
+    ],
+    ["pending", certificateOf("PENDING_VALIDATION", ["models.example.org"]), ["not issued"]],
+    ["not there", { error: "ResourceNotFoundException" }, ["not there"]],
+  ])("%s", async (_, answer, words) => {
+    const findings = await found({ "acm:DescribeCertificate": () => answer }, publicGateway);
+    expect(findings).toHaveLength(words.length);
+    for (const [index, word] of words.entries()) expect(findings[index]?.what).toContain(word);
+  });
+});
+
+describe("gated models", () => {
+  test("are asked for with the secret's token, which is in no finding", async () => {
+    hubStatus = 403;
+    const findings = await found({}, gated);
+    expect(hubAsked).toHaveLength(1);
+    expect(hubAsked[0]?.authorization).toBe("Bearer hf_the-token");
+    expect(hubAsked[0]?.path).toMatch(
+      /^\/meta-llama\/Llama-2-7b-chat-hf\/resolve\/[0-9a-f]{40}\/config\.json$/,
+    );
+    expect(findings.map(({ severity, check }) => [severity, check])).toEqual([["problem", "hub"]]);
+    expect(JSON.stringify(findings)).not.toContain("hf_the-token");
+  });
+
+  test("that the hub gives are no finding", async () => {
+    expect(await found({}, gated)).toEqual([]);
+  });
+
+  test.each([
+    ["is not there", { error: "ResourceNotFoundException" }],
+    ["holds JSON", { json: { SecretString: '{"token":"hf_x"}' } }],
+  ])("the secret %s: a problem", async (_, answer) => {
+    const findings = await found({ "secretsmanager:GetSecretValue": () => answer }, gated);
+    expect(findings).toContainEqual(expect.objectContaining({ severity: "problem", check: "hubToken" }));
+  });
+});
+
+describe("the cluster", () => {
+  test.each([
+    ["EXTENDED_SUPPORT", "warning"],
+    ["UNSUPPORTED", "problem"],
+  ])("a version of Kubernetes that is %s: a %s", async (versionStatus, severity) => {
+    const findings = await found({
+      "eks:DescribeClusterVersions": () => ({
+        json: { clusterVersions: [{ clusterVersion: "1.35", versionStatus }] },
+      }),
+    });
+    expect(findings.map((one) => [one.severity, one.check])).toEqual([[severity, "kubernetesVersion"]]);
+  });
+
+  test("an add-on that EKS does not install is a problem, with the newest that it has", async () => {
+    const addOnVersions = ["v1.9.0-eksbuild.1", "v1.10.0-eksbuild.2", "v1.10.0-eksbuild.1"];
+    const findings = await found({
+      "eks:DescribeAddonVersions": () => ({
+        json: {
+          addons: [{ addonVersions: addOnVersions.map((addonVersion) => ({ addonVersion })) }],
+        },
+      }),
+    });
+    expect(findings.map(({ what }) => what)).toEqual(["EKS does not install coredns v1.0.0-eksbuild.1."]);
+    expect(findings[0]?.why).toContain("v1.10.0-eksbuild.2 is the newest");
+  });
+});
