@@ -2,9 +2,9 @@
 import type { PlanDifferences } from "../../../infra/plan/differences.ts";
 import type { ChangeKind, SecretChange, StackDiff } from "../types.ts";
 import { counted, type Inline, joined, strong } from "./inline.ts";
+import { KIND_WORDS } from "./kind-words.ts";
 import { SECRET_WORDS } from "./notice-sections.ts";
 import { amounts, isEarlierUnknown } from "./plan-sections.ts";
-import { KIND_WORDS } from "./resource-sections.ts";
 
 export function verdict(diff: StackDiff): Inline {
   const parts = [

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { textReport } from "../../../../scripts/diff/report/text.ts";
+import { resourceLabel } from "../../../../scripts/diff/resource-label.ts";
 import { changedSecrets } from "../../../../scripts/diff/stack-secrets.ts";
-import type { StackDiff } from "../../../../scripts/diff/types.ts";
+import type { ResourceChange, StackDiff } from "../../../../scripts/diff/types.ts";
 import { base, change, head, stackDiff, withPlan } from "./diffs.ts";
 
 const COMPARED =
@@ -72,6 +73,97 @@ test("what is lost though it is held comes first, and what may be replaced with 
     "Replaced",
     "  - PersistentVolumeClaim models/engines: retained",
   ]);
+});
+
+const claim = (namespace: string, storageClassName: string) => ({
+  metadata: { name: "store", namespace },
+  spec: { storageClassName },
+});
+
+test("what is retained is in the way of a new one of its name, and beside one of another", () => {
+  const store = {
+    type: "kubernetes:core/v1:PersistentVolumeClaim",
+    name: "store-claim",
+    kind: "replace",
+    kept: "retained",
+    deletedFirst: true,
+    properties: [
+      { path: "spec.storageClassName", kind: "update", before: '"nfs"', after: '"efs"', effect: "replace" },
+    ],
+    before: claim("models", "nfs"),
+  } as const;
+  const same = change({
+    ...store,
+    label: "PersistentVolumeClaim models/store",
+    after: claim("models", "efs"),
+  });
+  const moved = change({
+    ...store,
+    label: "PersistentVolumeClaim others/store",
+    after: claim("others", "efs"),
+    deletedFirst: false,
+  });
+  const { lines } = linesOf(stackDiff({ resources: [same, moved, { ...same, kind: "may-replace" }] }));
+  const text = lines.map((line) => line.trim()).join(" ");
+  expect(text).toContain(
+    "- PersistentVolumeClaim models/store is replaced: it is retained and the new one has its name: the old one stays in the way of `up`, so rename or remove one of them -",
+  );
+  expect(text).toContain(
+    "- PersistentVolumeClaim models/store is replaced by others/store: it is retained: the old one stays beside the new one, and no stack knows it any more -",
+  );
+  expect(text).toContain("where the provider replaces it, the old one stays in the way of `up` Replaced");
+  expect(text).toContain(
+    "- PersistentVolumeClaim models/store: because of spec.storageClassName; retained, in the way of the new one -",
+  );
+  expect(text).not.toContain("the old one goes first");
+});
+
+test("what a StatefulSet stores is lost to the stack, or as large as it was", () => {
+  const set = (namespace: string, storage: string, rest: object = {}) => ({
+    metadata: { name: "mongo", namespace },
+    spec: {
+      volumeClaimTemplates: [{ metadata: { name: "data" }, spec: { resources: { requests: { storage } } } }],
+      ...rest,
+    },
+  });
+  const mongo = {
+    type: "kubernetes:apps/v1:StatefulSet",
+    name: "mongo-set",
+    kind: "replace",
+    properties: [],
+    deletedFirst: true,
+  } as const;
+  const dangers = (
+    before: ResourceChange["before"],
+    after: ResourceChange["after"],
+    kind: ResourceChange["kind"] = "replace",
+  ) => {
+    const label = resourceLabel({ ...mongo, inputs: after ?? before ?? {} });
+    const { lines } = linesOf(stackDiff({ resources: [change({ ...mongo, kind, label, before, after })] }));
+    const last = lines.findIndex((line) => /^(Replaced|Deleted|May be replaced)$/.test(line));
+    return lines
+      .slice(1, last)
+      .map((line) => line.trim())
+      .join(" ");
+  };
+  const before = set("models", "50Gi");
+  expect(dangers(before, set("others", "50Gi"))).toBe(
+    "- StatefulSet models/mongo is replaced by others/mongo: models/data-mongo stays with what it stores, and the new one starts empty",
+  );
+  expect(dangers(before, set("models", "60Gi"))).toContain(
+    "- StatefulSet models/mongo is replaced: models/data-mongo stays as it is, with 50Gi and not 60Gi",
+  );
+  expect(dangers(before, set("models", "60Gi"), "may-replace")).toContain(
+    ": where it is replaced, models/data-mongo stays as it is",
+  );
+  expect(dangers(before, null, "delete")).toBe(
+    "- StatefulSet models/mongo is deleted: models/data-mongo stays with what it stores, and nothing uses it any more",
+  );
+  const deleting = { persistentVolumeClaimRetentionPolicy: { whenDeleted: "Delete" } };
+  expect(dangers(set("models", "50Gi", deleting), set("models", "50Gi"))).toContain(
+    ": models/data-mongo goes with it, and what it stores is lost",
+  );
+  expect(dangers(before, set("models", "50Gi", { serviceName: "other" }))).toBe("");
 });
 
 test("engines with reasons, time and money of each build", () => {
