@@ -9,7 +9,7 @@ import type { Problem } from "../../infra/problems.ts";
 export type ChangeKind = "create" | "update" | "replace" | "may-replace" | "delete";
 
 export interface PropertyDifference {
-  /** `spec.template.spec.containers[0].image` */
+  /** `spec.template.spec.containers[gateway].image`; elements that have no name by their place, `args[0]` */
   readonly path: string;
   readonly kind: "add" | "update" | "delete";
   /** As shown: JSON, cut; `[secret]` for a secret, `[unknown]` for what only `up` knows. Absent for `add`. */

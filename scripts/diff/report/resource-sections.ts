@@ -1,6 +1,7 @@
 /** What happens to resources, every one of them, by kind. */
-import { leafDifferences, propertyPath } from "../../program/changes.ts";
+import { propertyPath } from "../../program/changes.ts";
 import { SECRET_PLACEHOLDER } from "../../program/marks.ts";
+import { resourceDifferences } from "../resource-differences.ts";
 import type { ChangeKind, PropertyDifference, ResourceChange } from "../types.ts";
 import { causes, inTheWay } from "./danger-section.ts";
 import { code, type Inline, joined } from "./inline.ts";
@@ -40,7 +41,7 @@ function resourceEntry(change: ResourceChange): Entry {
  */
 function readsBetterAsHunk({ type, before, after, properties }: ResourceChange): boolean {
   if (before === null || after === null) return false;
-  const leaves = leafDifferences(before, after);
+  const leaves = resourceDifferences(type, before, after);
   const shown = new Set(leaves.map(({ keys }) => propertyPath(keys)));
   if (shown.size !== properties.length || !properties.every(({ path }) => shown.has(path))) return false;
   const isLong = leaves.some((leaf) => [leaf.before, leaf.after].every(isLongText));
@@ -56,8 +57,10 @@ function hunkOf({ before, after }: ResourceChange): NonNullable<Entry["details"]
   return { hunk: yamlHunk(before ?? {}, after ?? {}) };
 }
 
-function pointsOf({ kind, before, after, properties }: ResourceChange): NonNullable<Entry["details"]> {
-  const leaves = new Map(leafDifferences(before, after).map((leaf) => [propertyPath(leaf.keys), leaf]));
+function pointsOf({ kind, type, before, after, properties }: ResourceChange): NonNullable<Entry["details"]> {
+  const leaves = new Map(
+    resourceDifferences(type, before, after).map((leaf) => [propertyPath(leaf.keys), leaf]),
+  );
   const points = properties.map((property): Inline => {
     const { path, effect } = property;
     const leaf = leaves.get(path);
