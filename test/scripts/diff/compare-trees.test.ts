@@ -5,13 +5,14 @@ import {
   existsSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   realpathSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { compareWithBase } from "../../../scripts/diff/compare-trees.ts";
 import { linkNodePackages } from "../../../scripts/diff/node-packages.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
@@ -79,6 +80,45 @@ test("a base whose program fails has its reason, and the head stands alone", asy
   } finally {
     git("reset", "--quiet", "--hard", "HEAD~1");
   }
+});
+
+describe("the program's own gateway, of another component type and with another name of its child", () => {
+  const file = "components/services/local-gateway.ts";
+  function refactor(...edits: readonly (readonly [found: string, now: string])[]): void {
+    const path = join(project, file);
+    const text = edits.reduce(
+      (edited, [found, now]) => {
+        expect(edited).toContain(found);
+        return edited.replace(found, now);
+      },
+      readFileSync(path, "utf8"),
+    );
+    writeFileSync(path, text);
+  }
+  const TYPE = '"engine-room:services:LocalGateway", name, {}, opts';
+  const OPTIONS = "{ parent: this },";
+
+  test("is the same with aliases", async () => {
+    refactor(
+      [
+        TYPE,
+        '"engine-room:services:Gateway", name, {}, { ...opts, aliases: [{ type: "engine-room:services:LocalGateway" }] }',
+      ],
+      ["}-server`", "}-process`"],
+      [OPTIONS, '{ parent: this, aliases: [{ name: "gateway-server" }] },'],
+    );
+    const { resources, unchanged } = await compare("local");
+    expect([resources, unchanged]).toEqual([[], 8]);
+  });
+
+  test("is another one without", async () => {
+    refactor([TYPE, '"engine-room:services:Gateway", name, {}, opts']);
+    const { resources } = await compare("local");
+    expect(resources?.map(({ kind, name }) => [kind, name])).toEqual([
+      ["delete", "gateway-server"],
+      ["create", "gateway-server"],
+    ]);
+  });
 });
 
 test("a commit that Git does not have leaves nothing behind", async () => {
