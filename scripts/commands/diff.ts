@@ -1,5 +1,5 @@
-import { readFileSync, writeFileSync } from "node:fs";
-import { resolve } from "node:path";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import { compareWithBase } from "../diff/compare-trees.ts";
 import type { GraphChanges } from "../diff/graph-changes.ts";
 import { previewChanges } from "../diff/preview-json.ts";
@@ -28,7 +28,7 @@ export const command: Command = {
     "--preview FILE       resources as `pulumi preview --json --show-sames` found them against the stack's state",
     "--fail-on mandatory  exit code 1, after the report, where the change breaks a mandatory policy that the base keeps",
     "--out FILE           write there instead of to standard output",
-    "A base that can't be rendered, and problems of the working tree, are part of the report: they end with exit code 0.",
+    "A base that can't be rendered, problems of the working tree and rules that it breaks are part of the report: they end with exit code 0.",
   ],
   options: {
     base: { type: "string" },
@@ -50,13 +50,22 @@ export const command: Command = {
     if (failOn !== undefined && failOn !== "mandatory")
       throw new UsageError(`--fail-on takes mandatory, not ${JSON.stringify(failOn)}.`);
     const preview = typeof values.preview === "string" ? savedPreview(values.preview) : undefined;
+    const file = typeof out === "string" ? outFile(out) : undefined;
     const diff = await compareWithBase({ stack, ref: base, preview });
     const text = report(diff);
-    if (typeof out === "string") writeFileSync(resolve(callerDirectory(), out), text);
-    else process.stdout.write(text);
+    if (file === undefined) process.stdout.write(text);
+    else writeFileSync(file, text);
     return failOn === undefined || newMandatory(diff).length === 0 ? EXIT.ok : EXIT.failed;
   },
 };
+
+/** Asked before a comparison of half a minute has nowhere to go. */
+function outFile(out: string): string {
+  const path = resolve(callerDirectory(), out);
+  if (!statSync(dirname(path), { throwIfNoEntry: false })?.isDirectory())
+    throw new UserError(`There is no folder ${dirname(path)} for --out; make it, or name a file elsewhere.`);
+  return path;
+}
 
 function savedPreview(file: string): GraphChanges {
   const path = resolve(callerDirectory(), file);

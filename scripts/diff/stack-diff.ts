@@ -40,8 +40,8 @@ export function stackDiff(
   return {
     stack,
     source: preview === null ? "rendered" : "pulumi-preview",
-    base: comparedTree(base, secrets),
-    head: comparedTree(head, secrets),
+    base: comparedTree(base, base.hasStack, secrets),
+    head: comparedTree(head, true, secrets),
     resources: graphs?.changes ?? null,
     unchanged: graphs?.unchanged ?? 0,
     plan: planChanges(base.tree, head.tree),
@@ -70,10 +70,15 @@ function planChanges(base: RenderedTree, head: RenderedTree): StackDiff["plan"] 
   return isOfAnotherForm ? null : planDifferences(base.plan, head.plan);
 }
 
-function comparedTree({ ref, commit, tree }: Side, secrets: Iterable<string>): ComparedTree {
+function comparedTree(
+  { ref, commit, tree }: Side,
+  hasStack: boolean,
+  secrets: Iterable<string>,
+): ComparedTree {
   return {
     ref,
     commit,
+    hasStack,
     failure: tree.failure === null ? null : redacted(tree.failure, secrets),
     problems: tree.problems,
   };

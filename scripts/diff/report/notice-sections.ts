@@ -1,6 +1,6 @@
 /** What people have to know or mend: rules that are broken, problems, advisories, secrets. */
 import type { Problem } from "../../../infra/problems.ts";
-import type { ComparedTree, PolicyViolation, StackDiff } from "../types.ts";
+import type { ComparedTree, PolicyViolation, SecretChange, StackDiff } from "../types.ts";
 import { code, type Inline, strong } from "./inline.ts";
 import { listSection, type Section } from "./section.ts";
 
@@ -60,11 +60,18 @@ export function warningSections(plan: StackDiff["plan"]): readonly Section[] {
   ];
 }
 
+/** Each kind as people say it of a secret. */
+export const SECRET_WORDS: Readonly<Record<SecretChange["kind"], string>> = {
+  add: "new",
+  update: "changed",
+  delete: "gone",
+};
+
 /** Paths only. */
-export function secretSections(secrets: readonly string[]): readonly Section[] {
+export function secretSections(secrets: readonly SecretChange[]): readonly Section[] {
   return listSection(
-    "Secrets that are others now",
-    secrets.map((path) => [code(path)]),
+    "Secrets",
+    secrets.map(({ path, kind }) => [code(path), `: ${SECRET_WORDS[kind]}`]),
   );
 }
 

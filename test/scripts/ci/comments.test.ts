@@ -91,7 +91,7 @@ function pull(overrides: Partial<FakePull> = {}): FakePull {
 
 /** As a pull request's run leaves it. @param note - A secret's path, which the report shows. */
 function artifact(id: number, name: string, note = "hub.token"): FakeArtifact {
-  return artifactOf(id, name, JSON.stringify(stackDiff({ secrets: [note] })));
+  return artifactOf(id, name, JSON.stringify(stackDiff({ secrets: [{ path: note, kind: "update" }] })));
 }
 
 function artifactOf(id: number, name: string, content: string, file = "diff.json"): FakeArtifact {
@@ -177,7 +177,13 @@ describe("the comment of a preview", () => {
       artifactOf(
         id,
         `preview-${stack}`,
-        JSON.stringify(stackDiff({ source: "pulumi-preview", secrets: ["hub.token"], base: base as never })),
+        JSON.stringify(
+          stackDiff({
+            source: "pulumi-preview",
+            secrets: [{ path: "hub.token", kind: "update" }],
+            base: base as never,
+          }),
+        ),
       );
     fake.pulls = [pull()];
     fake.artifacts = [asState(1, "dev", forged), asState(2, "onprem", onMain)];
@@ -276,7 +282,7 @@ describe("previewText", () => {
 test("the JSON of a difference is read as it was written, with every part", () => {
   const full = withPlan(
     { newBuilds: [{ engine: "gpt/1", seconds: 1, usd: null, arithmetic: "1" }], newBuildUsd: 0 },
-    { resources: [change()], secrets: ["hub.token"] },
+    { resources: [change()], secrets: [{ path: "hub.token", kind: "update" }] },
   );
   const text = JSON.stringify(full);
   expect(parsedDiff("diff.json", Buffer.from(text))).toEqual(JSON.parse(text));
