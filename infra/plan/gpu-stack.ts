@@ -4,6 +4,7 @@ import type { GpuStackConfig } from "../config/config.ts";
 import type { Problem } from "../problems.ts";
 import { eksAsCluster, eksCluster } from "./aws/as-cluster.ts";
 import { ec2AsHost } from "./aws/as-host.ts";
+import { withoutSecrets } from "./aws/plain-config.ts";
 import type { Release } from "./catalogue/types.ts";
 import { findProblems } from "./checks/find-problems.ts";
 import { coldStart } from "./cost/cold-start.ts";
@@ -135,7 +136,8 @@ function planResolved(config: GpuStackConfig, spec: GpuStackSpec, fit: readonly 
   }
 }
 
-function awsPlan(config: AwsConfig, parts: GpuPlanParts): AwsPlan {
+function awsPlan(wanted: AwsConfig, parts: GpuPlanParts): AwsPlan {
+  const config = withoutSecrets(wanted);
   if (config.compute === "ec2") {
     const host = ec2AsHost(config);
     return {

@@ -171,9 +171,12 @@ describe("what is loaded is as the source", () => {
 });
 
 test("a problem that the program finds is one to the commands: they have each module once", async () => {
-  const command = [join(projectRoot, "scripts/cli.mjs"), "render", "--stack", "dev"];
+  const file = join(mkdtempSync(join(tmpdir(), "engine-room-loader-")), "Pulumi.broken.yaml");
+  writeFileSync(file, "config:\n  engine-room:platform: local\n  engine-room:modls: []\n");
+  const command = [join(projectRoot, "scripts/cli.mjs"), "render", "--stack", "broken", "--config-file", file];
   const { exitCode, stderr } = await start({ DEBUG: "1" }, ...command);
+  rmSync(dirname(file), { recursive: true });
   expect(exitCode).toBe(1);
-  expect(stderr).toContain("This version plans the platform aws");
+  expect(stderr).toContain("There is no such key");
   expect(stderr).not.toMatch(/^\s+at /m);
 });

@@ -250,14 +250,14 @@ const OWN_DATABASES = { databases: "container", externalDatabases: undefined };
 test("another namespace: databases of the stack's own start empty", async () => {
   const text = textReport(await diffOf(OWN_DATABASES, { ...OWN_DATABASES, namespace: "others" }));
   expect(text.replaceAll(/\s+/g, " ")).toContain(
-    "StatefulSet models/mongo is replaced by others/mongo: models/data-mongo stays with what it stores, and the new one starts empty",
+    "StatefulSet models/mongo is replaced by others/mongo: models/container-data-mongo stays with what it stores, and the new one starts empty",
   );
 });
 
 test("larger databases: their claims stay as they are", async () => {
   const stored = (sizeGiB: number) => ({ ...OWN_DATABASES, databaseStorage: { sizeGiB } });
   const text = textReport(await diffOf(stored(50), stored(60)));
-  expect(text.replaceAll(/\s+/g, " ")).toContain("models/data-mongo stays as it is, with 50Gi and not 60Gi");
+  expect(text.replaceAll(/\s+/g, " ")).toContain("models/container-data-mongo stays as it is, with 50Gi and not 60Gi");
 });
 
 test("another class of the engine store: the old claim is in the way of the new one", async () => {

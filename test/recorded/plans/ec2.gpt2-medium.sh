@@ -1,0 +1,68 @@
+# gpt2-medium: GPT-2 medium on 25.07 (TensorRT-LLM 0.20.0), engine a86856384e44 for A10G 8.6.
+
+# 1. On a machine with A10G 8.6 and NVIDIA driver 575.51.03 or newer: the container that builds and
+# serves.
+docker run \
+  --rm -it \
+  --net host \
+  --gpus all \
+  --shm-size=2g \
+  --ulimit memlock=-1 \
+  --ulimit stack=67108864 \
+  --volume /var/lib/engine-room/store:/store \
+  nvcr.io/nvidia/tritonserver:25.07-trtllm-python-py3 bash
+
+# 2. In the container, download: 1.5 GB of weights from the Hugging Face hub.
+huggingface-cli download openai-community/gpt2-medium \
+  --revision 6dcaa7a952f72f9298047fd5137cd6e4f05f41da \
+  --include model.safetensors config.json generation_config.json 'tokenizer*.json' vocab.json merges.txt \
+  --local-dir /store/weights/gpt2-medium/6dcaa7a952f72f9298047fd5137cd6e4f05f41da
+
+# 3. In the container, convert: checkpoint of TensorRT-LLM.
+python3 /app/examples/models/core/gpt/convert_checkpoint.py \
+  --model_dir /store/weights/gpt2-medium/6dcaa7a952f72f9298047fd5137cd6e4f05f41da \
+  --output_dir /scratch/checkpoints/a86856384e44 \
+  --dtype float16
+
+# 4. In the container, llm: engine of the language model.
+trtllm-build \
+  --checkpoint_dir /scratch/checkpoints/a86856384e44 \
+  --output_dir /store/engines/gpt2-medium/a86856384e44/llm \
+  --gemm_plugin float16 \
+  --max_batch_size 4 \
+  --max_input_len 768 \
+  --max_seq_len 1024
+
+# 5. In the container, check: golden prompt; the answer holds "chef".
+PMIX_MCA_gds=hash python3 /app/examples/run.py \
+  --engine_dir /store/engines/gpt2-medium/a86856384e44/llm \
+  --max_output_len 8 \
+  --tokenizer_dir /store/weights/gpt2-medium/6dcaa7a952f72f9298047fd5137cd6e4f05f41da \
+  --input_text 'Born in north-east France, Soyer trained as a'
+
+# 6. In the container: the model repository, every placeholder that it has and none besides.
+mkdir -p /model-repository
+cp -r /app/all_models/inflight_batcher_llm/ensemble /model-repository/ensemble
+python3 /app/tools/fill_template.py -i /model-repository/ensemble/config.pbtxt logits_datatype:TYPE_FP32,triton_max_batch_size:4
+cp -r /app/all_models/inflight_batcher_llm/postprocessing /model-repository/postprocessing
+python3 /app/tools/fill_template.py -i /model-repository/postprocessing/config.pbtxt postprocessing_instance_count:1,tokenizer_dir:/store/weights/gpt2-medium/6dcaa7a952f72f9298047fd5137cd6e4f05f41da,triton_max_batch_size:4
+cp -r /app/all_models/inflight_batcher_llm/preprocessing /model-repository/preprocessing
+python3 /app/tools/fill_template.py -i /model-repository/preprocessing/config.pbtxt add_special_tokens:False,max_queue_delay_microseconds:0,max_queue_size:0,preprocessing_instance_count:1,tokenizer_dir:/store/weights/gpt2-medium/6dcaa7a952f72f9298047fd5137cd6e4f05f41da,triton_max_batch_size:4
+cp -r /app/all_models/inflight_batcher_llm/tensorrt_llm /model-repository/tensorrt_llm
+python3 /app/tools/fill_template.py -i /model-repository/tensorrt_llm/config.pbtxt batching_strategy:inflight_fused_batching,decoupled_mode:True,enable_chunked_context:False,enable_kv_cache_reuse:True,encoder_input_features_data_type:TYPE_FP16,engine_dir:/store/engines/gpt2-medium/a86856384e44/llm,exclude_input_in_output:True,kv_cache_free_gpu_mem_fraction:0.9,logits_datatype:TYPE_FP32,max_beam_width:1,max_queue_delay_microseconds:0,max_queue_size:0,triton_backend:tensorrtllm,triton_max_batch_size:4
+cp -r /app/all_models/inflight_batcher_llm/tensorrt_llm_bls /model-repository/tensorrt_llm_bls
+python3 /app/tools/fill_template.py -i /model-repository/tensorrt_llm_bls/config.pbtxt accumulate_tokens:False,bls_instance_count:4,decoupled_mode:True,logits_datatype:TYPE_FP32,tensorrt_llm_model_name:tensorrt_llm,triton_max_batch_size:4
+
+# 7. In the container: the server, one rank; `pkill tritonserver` ends it.
+PMIX_MCA_gds=hash python3 /app/scripts/launch_triton_server.py \
+  --world_size=1 \
+  --model_repo=/model-repository \
+  --http_port=8000 \
+  --grpc_port=8001 \
+  --metrics_port=8002
+until curl -sf http://localhost:8000/v2/health/ready; do sleep 2; done
+
+# 8. A request; its answer holds "chef" (upper and lower case alike).
+curl -sS http://localhost:8000/v2/models/ensemble/generate \
+  --header 'content-type: application/json' \
+  --data '{"text_input":"Born in north-east France, Soyer trained as a","max_tokens":8,"bad_words":"","stop_words":"","end_id":50256,"pad_id":50256,"top_k":1}'
