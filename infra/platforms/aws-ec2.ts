@@ -59,8 +59,8 @@ function deployMachine(aws: Ec2Stack, network: Network, opts: pulumi.ComponentRe
   const instance = new Instance(
     "instance",
     { context, plan, subnet, securityGroupId: machineGroup.securityGroupId, fileSystem: store, secrets },
-    // Its first start downloads: routes and NAT gateways are there before, which its subnet doesn't refer to.
-    { ...opts, dependsOn: [network] },
+    // Its first start downloads: routes, NAT gateways and rules are there before, which subnet and group don't refer to.
+    { ...opts, dependsOn: [network, machineGroup] },
   );
   const edge = new Edge(
     "edge",

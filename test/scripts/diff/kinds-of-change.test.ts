@@ -254,29 +254,6 @@ test("a stack file with problems has no graph, and its problems", async () => {
   expect(head.problems).toMatchObject([{ path: "models[0].size", reason: "There is no such key." }]);
 });
 
-test("a platform that can only be planned has its reason and the plan's differences", async () => {
-  const aws = (instanceType: string) =>
-    stackFileText({
-      platform: "aws",
-      account: "111122223333",
-      region: "us-east-1",
-      access: { apiCidrs: ["203.0.113.7/32"] },
-      engines: { whenFull: "stopServer" },
-      pools: [
-        { name: "gpu", instanceType },
-        { name: "cpu", instanceType: "m7i.xlarge" },
-      ],
-      models: [gpt],
-    });
-  const { resources, plan, base, head } = await diffOfFiles(aws("g5.xlarge"), aws("g6.xlarge"));
-  expect(resources).toBeNull();
-  expect([base.failure, head.failure]).toEqual(
-    Array(2).fill("This version plans the platform aws, and deploys only local, docker, kubernetes."),
-  );
-  expect(plan?.engines.rebuilt).toMatchObject([{ model: "gpt", reasons: [{ field: "gpu" }] }]);
-  expect(plan?.cost.map(({ what }) => what)).toContain("hourlyUsd");
-});
-
 test("rules that the stack breaks, by the resource's label, and which of them are new", async () => {
   const { violations } = await diffOf({}, { images: { registry: "registry.example.org/other" } });
   const digests = violations.filter(({ policy }) => policy === "image-has-digest");
