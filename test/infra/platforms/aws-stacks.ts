@@ -22,7 +22,7 @@ const configs = {
 } as const;
 export type AwsStackName = keyof typeof configs;
 
-function stackConfig(stack: string): RuntimeConfig {
+export function stackConfig(stack: string): RuntimeConfig {
   return readStackFile(stackReference(stack, join(projectRoot, `Pulumi.${stack}.yaml`)));
 }
 
@@ -57,8 +57,8 @@ export class AwsGraph {
     for (let urn = open.pop(); urn !== undefined; urn = open.pop()) {
       if (seen.has(urn)) continue;
       seen.add(urn);
-      const { dependencies = [], provider, parent } = this.#byUrn.get(urn) ?? {};
-      open.push(...dependencies, ...[provider, parent].filter((one) => one !== undefined && one !== ""));
+      const { dependencies = [], provider = "", parent = "" } = this.#byUrn.get(urn) ?? {};
+      open.push(...dependencies, ...[provider, parent].filter((one) => one !== ""));
     }
     return new Set([...seen].map((urn) => withoutKeys(last(urn))));
   }

@@ -99,7 +99,7 @@ const kinds: Readonly<Record<string, readonly [change: object, entries: readonly
       "delete ConfigMap models/dashboard-engine-room-databases",
       ...rolledOut("gateway"),
       ...BOARDS,
-      QUOTA,
+      ...PODS,
       ALERTS,
     ],
   ],
@@ -139,12 +139,13 @@ const kinds: Readonly<Record<string, readonly [change: object, entries: readonly
       ALERTS,
     ],
   ],
-  "an instance type with local disks, which hold the images then": [
-    { pools: [large, small, { ...cpu, instanceType: "m6id.2xlarge" }] },
+  "a larger machine with the same GPU, which needs no other engine": [
+    { pools: [large, { ...small, instanceType: "g5.4xlarge", diskGiB: 500 }, cpu] },
     [
-      "replace NodeGroup cpu-machines-group",
-      "update LaunchTemplate cpu-machines-template",
-      "update Tag cpu-machines-node-template/resources/ephemeral-storage",
+      "replace NodeGroup small-machines-group",
+      "update Tag small-machines-node-template/resources/ephemeral-storage",
+      "replace ConfigMap models/dashboard-engine-room-overview",
+      ALERTS,
     ],
   ],
   "how many machines a pool has": [
@@ -172,12 +173,30 @@ test.each(Object.entries(kinds))("%s", async (_name, [change, entries]) => {
   expect(await entriesOf(cluster, change)).toEqual(entries.toSorted());
 });
 
+/** Builds run one after the other, and each unit names the one before; what is built already returns at once. */
+const REBUILT = [
+  ...(["delete", "create"] as const).flatMap((kind) =>
+    [
+      "Association instance-tasks-build-gpt2-medium-#",
+      "Document instance-tasks-build-gpt2-medium-#-document",
+    ].map((task) => `${kind} ${task}`),
+  ),
+  "replace Association instance-tasks-build-encoders-#",
+  "replace Document instance-tasks-build-encoders-#-document",
+  "replace Association instance-tasks-services",
+  "replace Document instance-tasks-services-document",
+];
+
 const machines: Readonly<Record<string, readonly [change: object, entries: readonly string[]]>> = {
   "the largest batch of its model": [
     { models: [{ name: "gpt", model: "gpt2-medium", limits: { maxBatchSize: 2 } }] },
-    [],
+    REBUILT,
   ],
-  "its type": [{ pools: [{ name: "machine", instanceType: "g6.2xlarge" }] }, []],
+  // EC2 stops it, and starts it as the other type.
+  "its type": [
+    { pools: [{ name: "machine", instanceType: "g6.2xlarge" }] },
+    ["update Instance instance-machine", ...REBUILT],
+  ],
 };
 
 test.each(Object.entries(machines))("one machine: %s", async (_name, [change, entries]) => {
