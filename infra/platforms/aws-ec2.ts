@@ -14,6 +14,7 @@ import type { Ec2Plan } from "../plan/gpu-stack.ts";
 import { planOutputs } from "../plan-outputs.ts";
 import { awsProvider, deployAccount, deployFileSystem } from "./aws-account.ts";
 import { secretValues } from "./secret-values.ts";
+import { leaveOutStackTraces } from "./stack-traces.ts";
 import { refuseUnpulled } from "./unpulled-images.ts";
 
 /**
@@ -22,6 +23,7 @@ import { refuseUnpulled } from "./unpulled-images.ts";
  * @throws ConfigError where an image has no digest. A preview shows such a stack all the same, and warns.
  */
 export function deployEc2(plan: Ec2Plan): DeployedStack {
+  leaveOutStackTraces();
   const { images, problems } = planInstanceImages(plan);
   refuseUnpulled(problems);
   const name = pulumi.getStack();

@@ -2,12 +2,12 @@ import { expect, test } from "vitest";
 import { runProgram } from "../../scripts/program/run-program.ts";
 import { readStackFile, stackReference } from "../../scripts/program/stack-file.ts";
 
-test("a stack in a cluster is registered without stack traces; what comes after it has them again", async () => {
+test.each(["kind", "dev"])("%s, a stack in a cluster, is registered without stack traces; what comes after it has them again", async (stack) => {
   const before = Error.stackTraceLimit;
   const limits = new Set<number>();
   await runProgram({
-    stack: "kind",
-    config: readStackFile(stackReference("kind")),
+    stack,
+    config: readStackFile(stackReference(stack)),
     preview: true,
     owner: {
       async register({ type, inputs }) {
