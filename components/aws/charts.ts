@@ -62,9 +62,12 @@ export class Charts extends pulumi.ComponentResource {
 /** What is known stays known at preview. */
 function filledValues({ values }: ChartPlan, inputs: ChartsArgs["inputs"]): Record<string, unknown> {
   requireValues(values, inputs);
-  const fill = (text: string) =>
-    placeholderNames(text).length === 0
-      ? text
-      : pulumi.output(inputs).apply((known) => filledText(text, known));
+  const fill = (text: string) => {
+    const names = placeholderNames(text);
+    if (names.length === 0) return text;
+    // One input that is unknown would make the others unknown too.
+    const used = Object.fromEntries(Object.entries(inputs).filter(([name]) => names.includes(name)));
+    return pulumi.output(used).apply((known) => filledText(text, known));
+  };
   return mapTexts(values, fill) as Record<string, unknown>;
 }

@@ -14,6 +14,7 @@ import type { Ec2Plan } from "../plan/gpu-stack.ts";
 import { planOutputs } from "../plan-outputs.ts";
 import { awsProvider, deployAccount, deployFileSystem } from "./aws-account.ts";
 import { secretValues } from "./secret-values.ts";
+import { leaveOutStackTraces } from "./stack-traces.ts";
 import { refuseUnpulled } from "./unpulled-images.ts";
 
 /**
@@ -22,6 +23,7 @@ import { refuseUnpulled } from "./unpulled-images.ts";
  * @throws ConfigError where an image has no digest. A preview shows such a stack all the same, and warns.
  */
 export function deployEc2(plan: Ec2Plan): DeployedStack {
+  leaveOutStackTraces();
   const { images, problems } = planInstanceImages(plan);
   refuseUnpulled(problems);
   const name = pulumi.getStack();
@@ -59,8 +61,8 @@ function deployMachine(aws: Ec2Stack, network: Network, opts: pulumi.ComponentRe
   const instance = new Instance(
     "instance",
     { context, plan, subnet, securityGroupId: machineGroup.securityGroupId, fileSystem: store, secrets },
-    // Its first start downloads: routes and NAT gateways are there before, which its subnet doesn't refer to.
-    { ...opts, dependsOn: [network] },
+    // Its first start downloads: routes, NAT gateways and rules are there before, which subnet and group don't refer to.
+    { ...opts, dependsOn: [network, machineGroup] },
   );
   const edge = new Edge(
     "edge",

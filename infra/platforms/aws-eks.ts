@@ -25,6 +25,7 @@ import type { KubernetesStack } from "../plan/kubernetes/types.ts";
 import { awsProvider, deployAccount, deployFileSystem } from "./aws-account.ts";
 import { deployCluster, type MadeCluster, secretNames } from "./kubernetes-objects.ts";
 import { secretValues } from "./secret-values.ts";
+import { leaveOutStackTraces } from "./stack-traces.ts";
 import { refuseUnpulled } from "./unpulled-images.ts";
 
 /**
@@ -33,6 +34,7 @@ import { refuseUnpulled } from "./unpulled-images.ts";
  * @throws ConfigError where an image has no digest. A preview shows such a stack all the same, and warns.
  */
 export function deployEks(plan: EksPlan): DeployedStack {
+  leaveOutStackTraces();
   const { images, problems } = planClusterImages(plan);
   refuseUnpulled(problems);
   const name = pulumi.getStack();

@@ -8,6 +8,7 @@ import { kubernetesStack } from "../plan/kubernetes/kubernetes-stack.ts";
 import { SECRET_PATHS } from "../plan/kubernetes/pod-types.ts";
 import { deployCluster, secretNames } from "./kubernetes-objects.ts";
 import { secretValues } from "./secret-values.ts";
+import { leaveOutStackTraces } from "./stack-traces.ts";
 import { refuseUnpulled } from "./unpulled-images.ts";
 
 /**
@@ -25,13 +26,4 @@ export function deployKubernetes(plan: ClusterPlan): DeployedStack {
   deployCluster(stack, { secrets: secretValues(SECRET_PATHS, secretNames(stack)) });
 
   return clusterOutputs(plan, stack);
-}
-
-/**
- * The SDK writes a stack trace to each of its promises, four for every property of a resource, and mapping them to
- * TypeScript is a quarter of a preview; only that variable has it print them. Errors keep their messages. Not before all
- * modules are loaded: tsx, where it loads them, tells by a trace who asks for one.
- */
-function leaveOutStackTraces(): void {
-  if (process.env.PULUMI_DEBUG_PROMISE_LEAKS === undefined) Error.stackTraceLimit = 0;
 }

@@ -1,4 +1,4 @@
-/** What each model of `platform: kubernetes` adds to a preview, against previews of a program that registers nothing. */
+/** What models and whole stacks add to a preview, against previews of a program that registers nothing. */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parse, stringify } from "yaml";
 import { UserError } from "../errors.ts";
-import { projectName, projectRoot } from "../program/stack-file.ts";
+import { projectName, projectRoot, stackReference } from "../program/stack-file.ts";
 import { median } from "./load.ts";
 import { stackFiles } from "./plan.ts";
 
@@ -23,6 +23,24 @@ interface PreviewCost {
 
 /** Each subject once, close together: what the machine does besides disturbs them alike. */
 export type PreviewRound = Readonly<Record<Subject, PreviewCost>>;
+
+/** A program that registers nothing, and a stack of the project. */
+type StackRound = Readonly<Record<"empty" | "stack", PreviewCost>>;
+
+/** Medians over the rounds. */
+interface StackSeconds {
+  readonly emptySeconds: number;
+  readonly stackSeconds: number;
+  /** Of stack and empty program of the same round. */
+  readonly ratio: number;
+}
+
+interface StackPreviewFigures {
+  readonly stack: string;
+  readonly rounds: number;
+  readonly wall: StackSeconds;
+  readonly cpu: StackSeconds | null;
+}
 
 /** Medians over the rounds. */
 interface PreviewFigures {
@@ -52,11 +70,49 @@ const CHILD = ["loader/run.mjs", "scripts/bench/render-child.ts"];
 export function measureModelRender(): ModelPreviewFigures {
   return inScratchFolder((folder) => {
     const files = writeStackFiles(folder);
-    return measureRounds((subject) => {
+    const rounds = measureRounds(SUBJECTS, (subject) => {
       const program = subject === "empty" ? "empty" : "program";
       run(process.execPath, [...CHILD, program, files[subject]], projectRoot, process.env);
     });
+    return modelPreviewFigures(MODELS, rounds);
   });
+}
+
+/** The same of a stack of the project, from start to the whole graph. */
+export function measureStackRender(stack: string): StackPreviewFigures {
+  const { configFile } = stackReference(stack);
+  const rounds = measureRounds(["empty", "stack"], (subject) => {
+    const program = subject === "empty" ? "empty" : "program";
+    run(process.execPath, [...CHILD, program, configFile], projectRoot, process.env);
+  });
+  return stackPreviewFigures(stack, rounds);
+}
+
+/** Figures of rounds of a stack. */
+export function stackPreviewFigures(stack: string, rounds: readonly StackRound[]): StackPreviewFigures {
+  const seconds = (pairs: readonly (readonly [empty: number, stack: number])[]): StackSeconds => ({
+    emptySeconds: median(pairs.map(([empty]) => empty)),
+    stackSeconds: median(pairs.map(([, whole]) => whole)),
+    ratio: median(pairs.map(([empty, whole]) => whole / empty)),
+  });
+  const cpu = rounds.flatMap(({ empty, stack: whole }) =>
+    empty.cpuSeconds === null || whole.cpuSeconds === null
+      ? []
+      : [[empty.cpuSeconds, whole.cpuSeconds] as const],
+  );
+  return {
+    stack,
+    rounds: rounds.length,
+    wall: seconds(rounds.map(({ empty, stack: whole }) => [empty.wallSeconds, whole.wallSeconds])),
+    cpu: cpu.length === 0 ? null : seconds(cpu),
+  };
+}
+
+/** One line for people. */
+export function stackPreviewText({ stack, rounds, wall, cpu }: StackPreviewFigures): string {
+  const text = ({ stackSeconds, emptySeconds, ratio }: StackSeconds) =>
+    `${stackSeconds.toFixed(2)} against ${emptySeconds.toFixed(2)} s of an empty program, ratio ${ratio.toFixed(2)}`;
+  return `graph of ${stack}, in one process, ${rounds} rounds: ${text(wall)}${cpu === null ? "" : `; CPU time ${text(cpu)}`}`;
 }
 
 /**
@@ -73,10 +129,11 @@ export function measureModelPreview(executable: string): ModelPreviewFigures {
     run(executable, ["stack", "init", STACK, "--non-interactive"], emptyProject, environment);
     const { encryptionsalt } = parse(readFileSync(join(emptyProject, `Pulumi.${STACK}.yaml`), "utf8"));
     const files = writeStackFiles(folder, { encryptionsalt });
-    return measureRounds((subject) => {
+    const rounds = measureRounds(SUBJECTS, (subject) => {
       const args = ["preview", "--non-interactive", "--stack", STACK, "--config-file", files[subject]];
       run(executable, args, subject === "empty" ? emptyProject : projectRoot, environment);
     });
+    return modelPreviewFigures(MODELS, rounds);
   });
 }
 
@@ -120,15 +177,18 @@ export function modelPreviewText(way: string, { models, rounds, wall, cpu }: Mod
 }
 
 /** One round more than is counted: the first one finds nothing in the machine's caches. */
-function measureRounds(preview: (subject: Subject) => void): ModelPreviewFigures {
+function measureRounds<Name extends string>(
+  subjects: readonly Name[],
+  preview: (subject: Name) => void,
+): readonly Readonly<Record<Name, PreviewCost>>[] {
   const rounds = Array.from({ length: ROUNDS + 1 }, (_, index) => {
     // Another one is first each time.
-    const order = SUBJECTS.map((_subject, place) => SUBJECTS[(place + index) % SUBJECTS.length] as Subject);
-    return Object.fromEntries(
-      order.map((subject) => [subject, costOf(() => preview(subject))]),
-    ) as PreviewRound;
+    const order = subjects.map((_subject, place) => subjects[(place + index) % subjects.length] as Name);
+    return Object.fromEntries(order.map((subject) => [subject, costOf(() => preview(subject))])) as Readonly<
+      Record<Name, PreviewCost>
+    >;
   });
-  return modelPreviewFigures(MODELS, rounds.slice(1));
+  return rounds.slice(1);
 }
 
 function costOf(work: () => void): PreviewCost {

@@ -1,6 +1,6 @@
 /** A stack file of each platform and tier with a canary in every place that takes a secret. */
 import type { z } from "zod";
-import { eksStack } from "../../infra/config/aws-stacks.ts";
+import { ec2Stack, eksStack } from "../../infra/config/aws-stacks.ts";
 import { dockerCpuStack, kubernetesCpuStack, localStack } from "../../infra/config/cpu-stacks.ts";
 import { dockerStack, kubernetesStack } from "../../infra/config/gpu-stacks.ts";
 import { type SecretPlace, secretPlaces } from "./places.ts";
@@ -57,6 +57,17 @@ export const bases = {
         { name: "cpu", instanceType: "m7i.xlarge" },
       ],
       engines: { whenFull: "stopServer" },
+      models: gpuModels,
+    },
+  },
+  "aws-ec2": {
+    schema: ec2Stack,
+    values: {
+      platform: "aws",
+      compute: "ec2",
+      account: "111122223333",
+      region: "us-east-1",
+      pools: [{ name: "machine", instanceType: "g5.2xlarge" }],
       models: gpuModels,
     },
   },

@@ -8,6 +8,8 @@ import {
   modelPreviewFigures,
   modelPreviewText,
   type PreviewRound,
+  stackPreviewFigures,
+  stackPreviewText,
   writeStackFiles,
 } from "../../../scripts/bench/model-preview.ts";
 import { projectName, readStackFile } from "../../../scripts/program/stack-file.ts";
@@ -48,6 +50,25 @@ test("a system that does not say CPU time has none", () => {
   const figures = modelPreviewFigures(2, [round(1, 2, 3, false)]);
   expect(figures.cpu).toBeNull();
   expect(modelPreviewText("in one process", figures)).not.toContain("CPU");
+});
+
+test("a stack's ratio is the median of the rounds' own, whatever the machine did in one of them", () => {
+  const seconds = (wallSeconds: number) => ({ wallSeconds, cpuSeconds: wallSeconds / 2 });
+  const rounds = [
+    { empty: seconds(1), stack: seconds(2) },
+    { empty: seconds(10), stack: seconds(15) },
+    { empty: seconds(2), stack: seconds(6) },
+  ];
+  const figures = stackPreviewFigures("prod", rounds);
+  expect(figures).toEqual({
+    stack: "prod",
+    rounds: 3,
+    wall: { emptySeconds: 2, stackSeconds: 6, ratio: 2 },
+    cpu: { emptySeconds: 1, stackSeconds: 3, ratio: 2 },
+  });
+  expect(stackPreviewText(figures)).toBe(
+    "graph of prod, in one process, 3 rounds: 6.00 against 2.00 s of an empty program, ratio 2.00; CPU time 3.00 against 1.00 s of an empty program, ratio 2.00",
+  );
 });
 
 test("the stack files have one model and fifty, in a cluster, and plan; members besides the configuration stay", async () => {

@@ -60,7 +60,7 @@ const outputs = {
 
 test("a matrix is one line of a step's output", async () => {
   const { code, stdout } = await ci("matrix", "--for", "preview");
-  expect([code, stdout]).toEqual([0, 'stacks=["dev","kind","local","onprem"]\n']);
+  expect([code, stdout]).toEqual([0, 'stacks=["dev","kind","local","onprem","prod"]\n']);
   expect((await ci("matrix", "--for", "deployed", "--deployed", "onprem")).stdout).toBe(
     'stacks=["onprem"]\n',
   );

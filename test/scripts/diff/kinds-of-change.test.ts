@@ -276,27 +276,6 @@ test("a stack file with problems has no graph, and its problems", async () => {
   expect(head.problems).toMatchObject([{ path: "models[0].size", reason: "There is no such key." }]);
 });
 
-test("a stack of a cloud has resources and the plan's differences, without an account", async () => {
-  const aws = (instanceType: string) =>
-    stackFileText({
-      platform: "aws",
-      account: "111122223333",
-      region: "us-east-1",
-      access: { apiCidrs: ["203.0.113.7/32"] },
-      engines: { whenFull: "stopServer" },
-      pools: [
-        { name: "gpu", instanceType },
-        { name: "cpu", instanceType: "m7i.xlarge" },
-      ],
-      models: [gpt],
-    });
-  const { resources, plan, base, head } = await diffOfFiles(aws("g5.xlarge"), aws("g6.xlarge"));
-  expect([base.failure, head.failure]).toEqual([null, null]);
-  expect(resources?.length).toBeGreaterThan(0);
-  expect(plan?.engines.rebuilt).toMatchObject([{ model: "gpt", reasons: [{ field: "gpu" }] }]);
-  expect(plan?.cost.map(({ what }) => what)).toContain("hourlyUsd");
-});
-
 test("rules that the stack breaks, by the resource's label, and which of them are new", async () => {
   const { violations } = await diffOf({}, { images: { registry: "registry.example.org/other" } });
   const digests = violations.filter(({ policy }) => policy === "image-has-digest");

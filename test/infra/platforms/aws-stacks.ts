@@ -1,0 +1,101 @@
+/** The project's own stacks on AWS, and one of compute ec2, without an engine. */
+import { join } from "node:path";
+import type { Properties } from "../../../scripts/program/marks.ts";
+import type { Registration } from "../../../scripts/program/monitor.ts";
+import { runProgram } from "../../../scripts/program/run-program.ts";
+import {
+  projectRoot,
+  type RuntimeConfig,
+  readStackFile,
+  stackReference,
+} from "../../../scripts/program/stack-file.ts";
+import { type RenderedStack, renderStack } from "../../../scripts/render.ts";
+import { ec2Values } from "../plan/aws/stacks.ts";
+import { Engine, last, program, runtimeConfig } from "./program.ts";
+
+export type RenderedResource = RenderedStack["resources"][number];
+
+const configs = {
+  dev: () => stackConfig("dev"),
+  prod: () => stackConfig("prod"),
+  ec2: () => runtimeConfig(ec2Values),
+} as const;
+export type AwsStackName = keyof typeof configs;
+
+export function stackConfig(stack: string): RuntimeConfig {
+  return readStackFile(stackReference(stack, join(projectRoot, `Pulumi.${stack}.yaml`)));
+}
+
+export class AwsGraph {
+  readonly resources: readonly RenderedResource[];
+  readonly #byUrn: ReadonlyMap<string, RenderedResource>;
+
+  constructor({ resources }: RenderedStack) {
+    this.resources = resources;
+    this.#byUrn = new Map(resources.map((one) => [one.urn, one]));
+  }
+
+  /** @throws Error where there is none, or more than one. */
+  named(name: string): RenderedResource {
+    const [found, ...others] = this.resources.filter((one) => one.custom && withoutKeys(one.name) === name);
+    if (found === undefined || others.length > 0)
+      throw new Error(`The graph has ${others.length + (found === undefined ? 0 : 1)} resources ${name}.`);
+    return found;
+  }
+
+  ofType(type: string): readonly RenderedResource[] {
+    return this.resources.filter((one) => one.type === type);
+  }
+
+  /**
+   * Names of all that is there before a resource is made, and goes after it: what it depends on, its provider and its
+   * parents, and what these depend on in turn.
+   */
+  before(name: string): ReadonlySet<string> {
+    const seen = new Set<string>();
+    const open = [this.named(name).urn];
+    for (let urn = open.pop(); urn !== undefined; urn = open.pop()) {
+      if (seen.has(urn)) continue;
+      seen.add(urn);
+      const { dependencies = [], provider = "", parent = "" } = this.#byUrn.get(urn) ?? {};
+      open.push(...dependencies, ...[provider, parent].filter((one) => one !== ""));
+    }
+    return new Set([...seen].map((urn) => withoutKeys(last(urn))));
+  }
+}
+
+/** Names without what they take from content. */
+export function withoutKeys(name: string): string {
+  return name.replaceAll(/-[0-9a-f]{12}(?=[- ]|$)/g, "-KEY");
+}
+
+/** As a first preview sees it: what only AWS knows is unknown. */
+export async function awsGraph(name: AwsStackName): Promise<AwsGraph> {
+  const config = configs[name]();
+  return new AwsGraph(await renderStack(name, config, program(config)));
+}
+
+/** What is registered where AWS has answered everything. */
+export async function madeResources(name: AwsStackName): Promise<readonly Registration[]> {
+  const config = configs[name]();
+  const engine = new Engine(answered);
+  // Images without a digest are an error of an `up`, and not of a preview; what is known is said by the answers.
+  await runProgram({ stack: name, config, preview: true, owner: engine, program: program(config) });
+  return engine.made;
+}
+
+/** Outputs that resources of AWS have besides what they were given, as far as others take them. */
+function answered({ type, name, inputs }: Registration): Properties {
+  const more: Readonly<Record<string, Properties>> = {
+    "aws:eks/nodeGroup:NodeGroup": { resources: [{ autoscalingGroups: [{ name: `group-of-${name}` }] }] },
+    "aws:eks/cluster:Cluster": {
+      endpoint: "https://cluster.example.org",
+      certificateAuthority: { data: "Y2VydGlmaWNhdGU=" },
+      vpcConfig: { ...(inputs.vpcConfig as object | undefined), clusterSecurityGroupId: "sg-0" },
+    },
+    "aws:ec2/launchTemplate:LaunchTemplate": { latestVersion: 1 },
+    "aws:lb/loadBalancer:LoadBalancer": { dnsName: "balancer.example.org", zoneId: "Z0" },
+    "aws:secretsmanager/secretVersion:SecretVersion": { versionId: `version-of-${name}` },
+  };
+  return { ...inputs, arn: `arn-of-${name}`, ...more[type] };
+}

@@ -1,0 +1,204 @@
+/** What changes of a stack on AWS touch, and above all what they leave alone: machines, cluster, network, stores. */
+import { expect, test } from "vitest";
+import { stackFileText } from "../../harness/stack-files.ts";
+import { diffOfFiles } from "./fixtures.ts";
+
+const gpt = { name: "gpt", model: "gpt2-medium", pool: "small" };
+const chat = { name: "chat", model: "llama-2-7b-chat", pool: "large" };
+const large = { name: "large", instanceType: "g5.12xlarge", nodes: { min: 0, max: 2 } };
+const small = { name: "small", instanceType: "g5.xlarge", nodes: { min: 0, max: 2 } };
+const cpu = { name: "cpu", instanceType: "m7i.2xlarge" };
+
+const cluster = {
+  platform: "aws",
+  account: "111122223333",
+  region: "us-east-1",
+  access: { apiCidrs: ["203.0.113.7/32"] },
+  hub: { tokenSecretArn: "arn:aws:secretsmanager:us-east-1:111122223333:secret:hub-token-AbCdEf" },
+  namespace: "models",
+  databases: "container",
+  engines: { whenFull: "stopServer" },
+  pools: [large, small, cpu],
+  models: [chat, gpt],
+};
+
+const instance = {
+  platform: "aws",
+  compute: "ec2",
+  account: "111122223333",
+  region: "us-east-1",
+  pools: [{ name: "machine", instanceType: "g5.2xlarge" }],
+  models: [{ name: "gpt", model: "gpt2-medium" }],
+};
+
+/** Entries without the digits that names take from content. */
+async function entriesOf(base: object, change: object): Promise<readonly string[]> {
+  const diff = await diffOfFiles(stackFileText({ ...base }), stackFileText({ ...base, ...change }));
+  const sides = [diff.base, diff.head].map(({ failure, problems }) => ({ failure, problems }));
+  expect(sides).toEqual(Array(2).fill({ failure: null, problems: [] }));
+  return (diff.resources ?? [])
+    .map(({ kind, label }) => `${kind} ${label.replaceAll(/-[0-9a-f]{12}\b/g, "-#")}`)
+    .sort();
+}
+
+const whole = (kind: "create" | "delete", model: string) => [
+  `${kind} Deployment models/${model}`,
+  `${kind} ConfigMap models/${model}-#`,
+  `${kind} Service models/${model}`,
+  `${kind} PodDisruptionBudget models/${model}`,
+];
+
+const engine = (kind: "create" | "delete", name: string) => [
+  `${kind} Job models/${name}-#`,
+  `${kind} ConfigMap models/${name}-#-#`,
+];
+
+const rolledOut = (server: string) => [
+  `replace ConfigMap models/${server}-#`,
+  `update Deployment models/${server}`,
+];
+
+const ALERTS = "update PrometheusRule models/engine-room";
+const QUOTA = "update ResourceQuota models/stack";
+const BOARDS = [
+  "replace ConfigMap models/dashboard-engine-room-models",
+  "replace ConfigMap models/dashboard-engine-room-overview",
+];
+/** Boards of GPUs show which model has which. */
+const PODS = ["replace ConfigMap models/dashboard-engine-room-gpus", QUOTA];
+
+const kinds: Readonly<Record<string, readonly [change: object, entries: readonly string[]]>> = {
+  "all models but one are taken away": [
+    { models: [gpt] },
+    [
+      ...whole("delete", "chat"),
+      ...engine("delete", "llama-2-7b-chat"),
+      ...rolledOut("gateway"),
+      ...BOARDS,
+      ...PODS,
+      ALERTS,
+    ],
+  ],
+  "encoders are taken away, and with them the databases' servers, whose claims stay": [
+    { encoders: false },
+    [
+      ...whole("delete", "encoders"),
+      ...engine("delete", "encoders"),
+      ...["mongo", "vector"].flatMap((database) => [
+        `delete StatefulSet models/${database}`,
+        `delete Service models/${database}`,
+        `delete NetworkPolicy models/engine-room-${database}`,
+      ]),
+      "delete NetworkPolicy models/engine-room-encoder-build",
+      "delete NetworkPolicy models/engine-room-encoders",
+      "update NetworkPolicy models/engine-room-bench",
+      "update NetworkPolicy models/engine-room-gateway",
+      "update NetworkPolicy models/engine-room-smoke",
+      "delete ServiceMonitor models/engine-room-encoders",
+      "delete ServiceMonitor models/engine-room-vector",
+      "delete ConfigMap models/dashboard-engine-room-databases",
+      ...rolledOut("gateway"),
+      ...BOARDS,
+      ...PODS,
+      ALERTS,
+    ],
+  ],
+  "a model is added": [
+    { models: [chat, gpt, { ...gpt, name: "second" }] },
+    [
+      ...whole("create", "second"),
+      ...rolledOut("gateway"),
+      "update Deployment models/gpt",
+      ...BOARDS,
+      ...PODS,
+      ALERTS,
+    ],
+  ],
+  "the largest batch of a model": [
+    { models: [chat, { ...gpt, limits: { maxBatchSize: 2 } }] },
+    [...engine("delete", "gpt2-medium"), ...engine("create", "gpt2-medium"), ...rolledOut("gpt"), ALERTS],
+  ],
+  "another model of the same name": [
+    { models: [{ ...chat, model: "llama-2-7b" }, gpt] },
+    [
+      ...engine("delete", "llama-2-7b-chat"),
+      ...engine("create", "llama-2-7b"),
+      ...rolledOut("chat"),
+      ...rolledOut("gateway"),
+      ALERTS,
+    ],
+  ],
+  "the instance type of a pool": [
+    { pools: [large, { ...small, instanceType: "g6.xlarge" }, cpu] },
+    [
+      "replace NodeGroup small-machines-group",
+      "update Tag small-machines-node-template/label/k8s.amazonaws.com/accelerator",
+      ...engine("delete", "gpt2-medium"),
+      ...engine("create", "gpt2-medium"),
+      ...rolledOut("gpt"),
+      ALERTS,
+    ],
+  ],
+  "a larger machine with the same GPU, which needs no other engine": [
+    { pools: [large, { ...small, instanceType: "g5.4xlarge", diskGiB: 500 }, cpu] },
+    [
+      "replace NodeGroup small-machines-group",
+      "update Tag small-machines-node-template/resources/ephemeral-storage",
+      "replace ConfigMap models/dashboard-engine-room-overview",
+      ALERTS,
+    ],
+  ],
+  "how many machines a pool has": [
+    { pools: [{ ...large, nodes: { min: 1, max: 3 } }, small, cpu] },
+    ["update NodeGroup large-machines-group"],
+  ],
+  "the release": [
+    { release: "25.03" },
+    [
+      ...["gpt2-medium", "llama-2-7b-chat"].flatMap((name) => [
+        ...engine("delete", name),
+        ...engine("create", name),
+      ]),
+      "replace Job models/encoders-#",
+      "replace ConfigMap models/encoders-#-#",
+      ...["chat", "encoders", "gateway", "gpt"].flatMap(rolledOut),
+      ...BOARDS,
+      ALERTS,
+    ],
+  ],
+  "who reaches the API": [{ access: { apiCidrs: ["198.51.100.0/24"] } }, ["update Cluster cluster-cluster"]],
+};
+
+test.each(Object.entries(kinds))("%s", async (_name, [change, entries]) => {
+  expect(await entriesOf(cluster, change)).toEqual(entries.toSorted());
+});
+
+/** Builds run one after the other, and each unit names the one before; what is built already returns at once. */
+const REBUILT = [
+  ...(["delete", "create"] as const).flatMap((kind) =>
+    [
+      "Association instance-tasks-build-gpt2-medium-#",
+      "Document instance-tasks-build-gpt2-medium-#-document",
+    ].map((task) => `${kind} ${task}`),
+  ),
+  "replace Association instance-tasks-build-encoders-#",
+  "replace Document instance-tasks-build-encoders-#-document",
+  "replace Association instance-tasks-services",
+  "replace Document instance-tasks-services-document",
+];
+
+const machines: Readonly<Record<string, readonly [change: object, entries: readonly string[]]>> = {
+  "the largest batch of its model": [
+    { models: [{ name: "gpt", model: "gpt2-medium", limits: { maxBatchSize: 2 } }] },
+    REBUILT,
+  ],
+  // EC2 stops it, and starts it as the other type.
+  "its type": [
+    { pools: [{ name: "machine", instanceType: "g6.2xlarge" }] },
+    ["update Instance instance-machine", ...REBUILT],
+  ],
+};
+
+test.each(Object.entries(machines))("one machine: %s", async (_name, [change, entries]) => {
+  expect(await entriesOf(instance, change)).toEqual(entries.toSorted());
+});
