@@ -30,6 +30,7 @@ export function stackPolicy(
     levels,
     facts: {
       platform,
+      keepsDocuments: config.platform !== "aws" || config.retain.includes(stack),
       hourlyUsdCap: policies.hourlyUsdCap ?? null,
       hasApiKeys: gateway.apiKeys.length > 0,
       exposure: "exposure" in gateway ? (gateway.exposure ?? null) : null,

@@ -1,4 +1,4 @@
-/** A database with a claim of its own. Cost: 0.25 CPUs, 2 GiB of memory, and its storage, which `down` leaves. */
+/** A database with a claim of its own. Cost: 0.25 CPUs, 2 GiB of memory, and its storage, which `down` leaves where the plan keeps it. */
 import { StatefulSet } from "@pulumi/kubernetes/apps/v1/statefulSet.js";
 import * as pulumi from "@pulumi/pulumi";
 import type { DatabasePlan } from "../../infra/plan/kubernetes/types.ts";
@@ -43,6 +43,10 @@ export class Database extends pulumi.ComponentResource {
               },
             },
           ],
+          // Without it Kubernetes keeps them. A StatefulSet that is replaced loses them too.
+          ...(claim.isKept
+            ? {}
+            : { persistentVolumeClaimRetentionPolicy: { whenDeleted: "Delete", whenScaled: "Retain" } }),
         },
       },
       {

@@ -41,6 +41,7 @@ export function eksCluster(config: EksConfig): Cluster {
   return {
     ...cluster,
     // Pods are ready when the load balancer sends them requests, not before.
+    databases: withoutLeftovers(cluster.databases, config),
     namespace: { ...cluster.namespace, labels: { "elbv2.k8s.aws/pod-readiness-gate-inject": "enabled" } },
     ...(tokenArn === undefined
       ? {}
@@ -51,6 +52,11 @@ export function eksCluster(config: EksConfig): Cluster {
           ],
         }),
   };
+}
+
+/** Disks that nobody knows of any more would be paid for as long as they are there. */
+function withoutLeftovers(databases: Cluster["databases"], { retain }: EksConfig): Cluster["databases"] {
+  return databases === null || databases.kind === "external" ? databases : { ...databases, keptOf: retain };
 }
 
 /** The same stack, with what EKS and its add-ons decide filled in. */

@@ -16,6 +16,8 @@ type ClusterDatabases =
       /** null: the cluster's default class. */
       readonly storageClass: string | null;
       readonly sizeGiB: number;
+      /** Stacks whose documents outlive them; absent: those of every stack do. */
+      readonly keptOf?: readonly string[];
     }
   | {
       readonly kind: "external";

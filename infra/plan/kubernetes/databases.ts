@@ -44,7 +44,12 @@ export function databases(stack: string, plan: ClusterPlan): readonly DatabasePl
       name,
       pod: made,
       service: service(name, made, true),
-      claim: { name: claimName, storageClass: planned.storageClass, sizeGiB: planned.sizeGiB },
+      claim: {
+        name: claimName,
+        storageClass: planned.storageClass,
+        sizeGiB: planned.sizeGiB,
+        isKept: planned.keptOf === undefined || planned.keptOf.includes(stack),
+      },
       awaitSeconds: AWAIT_SECONDS,
     };
   });

@@ -122,6 +122,8 @@ export interface DatabasePlan {
     readonly name: string;
     readonly storageClass: string | null;
     readonly sizeGiB: number;
+    /** Whether it outlives the database. */
+    readonly isKept: boolean;
   };
   readonly awaitSeconds: number;
 }
