@@ -59,12 +59,14 @@ export class Charts extends pulumi.ComponentResource {
   }
 }
 
-/** What is known stays known at preview. */
+/** What is known stays known at preview: a text waits for those values alone that it has a place for. */
 function filledValues({ values }: ChartPlan, inputs: ChartsArgs["inputs"]): Record<string, unknown> {
   requireValues(values, inputs);
-  const fill = (text: string) =>
-    placeholderNames(text).length === 0
-      ? text
-      : pulumi.output(inputs).apply((known) => filledText(text, known));
+  const fill = (text: string) => {
+    const names = placeholderNames(text);
+    if (names.length === 0) return text;
+    const needed = Object.fromEntries(Object.entries(inputs).filter(([name]) => names.includes(name)));
+    return pulumi.output(needed).apply((known) => filledText(text, known));
+  };
   return mapTexts(values, fill) as Record<string, unknown>;
 }
