@@ -28,6 +28,8 @@ interface ResourceOptions {
 /** What rules need to know besides the resources, from the stack file. */
 export interface StackFacts {
   readonly platform: string;
+  /** Whether documents are to outlive the stack: `retain` says whose do, and without it all do. */
+  readonly keepsDocuments: boolean;
   /** US dollars; null: no cap. */
   readonly hourlyUsdCap: number | null;
   /** Whether the gateway wants an API key. */

@@ -30,6 +30,7 @@ export function stackPolicy(
     levels,
     facts: {
       platform,
+      keepsDocuments: !("retain" in config) || (config.retain?.includes(stack) ?? true),
       hourlyUsdCap: policies.hourlyUsdCap ?? null,
       hasApiKeys: gateway.apiKeys.length > 0,
       exposure: "exposure" in gateway ? (gateway.exposure ?? null) : null,

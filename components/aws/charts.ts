@@ -59,7 +59,7 @@ export class Charts extends pulumi.ComponentResource {
   }
 }
 
-/** What is known stays known at preview. */
+/** What is known stays known at preview: a text waits for those values alone that it has a place for. */
 function filledValues({ values }: ChartPlan, inputs: ChartsArgs["inputs"]): Record<string, unknown> {
   requireValues(values, inputs);
   const fill = (text: string) => {

@@ -1,7 +1,7 @@
 /** From the stack file to the specification that the plan works on: rows in place of names, values in place of blanks. */
 import type { GpuStackConfig } from "../config/config.ts";
 import type { Problem } from "../problems.ts";
-import { rentedServices } from "./aws/services.ts";
+import { rentedParts } from "./aws/services.ts";
 import { DEFAULT_RELEASE, releases } from "./catalogue/releases.ts";
 import type { Release } from "./catalogue/types.ts";
 import type { Finding } from "./checks/finding.ts";
@@ -53,7 +53,7 @@ export function resolveWithFindings(config: GpuStackConfig): ResolvedStack {
     pools,
     front: front(config),
     store: engineStore(config),
-    services: config.platform === "aws" ? rentedServices(config) : [],
+    rented: config.platform === "aws" ? rentedParts(config) : { services: [], machines: [], disks: [] },
     whenFull: config.engines.whenFull,
     memoryFitAccept: acceptedFits(config),
     acceptUnverified: config.acceptUnverified,

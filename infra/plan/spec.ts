@@ -146,9 +146,23 @@ export interface PoolSpec {
 }
 
 /** A service of a cloud that is billed by the hour. */
-export interface RentedService {
+interface RentedService {
   readonly service: ServicePrice["service"];
   readonly count: number;
+}
+
+/** Machines and disks of a cloud that a stack has whatever its models are. */
+export interface RentedParts {
+  readonly services: readonly RentedService[];
+  /** Kept while everything sleeps. */
+  readonly machines: readonly {
+    readonly what: string;
+    readonly instanceType: string;
+    readonly count: number;
+    readonly diskGiB: number;
+  }[];
+  /** Of volumes with data, kept while everything sleeps. */
+  readonly disks: readonly { readonly what: string; readonly count: number; readonly sizeGiB: number }[];
 }
 
 /** A stack on GPUs, resolved. */
@@ -176,8 +190,8 @@ export interface GpuStackSpec {
     readonly readMBPerSecond: number;
     readonly sizeGiB: number | null;
   };
-  /** Besides machines and disks. */
-  readonly services: readonly RentedService[];
+  /** Besides the pools and the engine store. */
+  readonly rented: RentedParts;
   /** What happens when an engine must be built and every GPU of its pool serves. */
   readonly whenFull: "fail" | "stopServer";
   /** Reasons by model name for which a verdict "does not fit" is accepted. */

@@ -68,7 +68,7 @@ function scratchClaims(resources: readonly CheckedResource[]): ReadonlySet<strin
 export const engineStoreIsProtected: Rule = {
   description: "The engine store and the databases outlive a destroy.",
   scope: "stack",
-  check({ resources }) {
+  check({ resources, facts }) {
     const volumes = scratchVolumes(resources);
     const claims = scratchClaims(resources);
     const kept = resources.filter(
@@ -88,7 +88,8 @@ export const engineStoreIsProtected: Rule = {
             ? keptFinding(resource, "the namespace of a kept claim")
             : [];
         case "kubernetes:apps/v1:StatefulSet":
-          return textAt(inputs, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted") === "Delete"
+          return facts.keepsDocuments &&
+            textAt(inputs, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted") === "Delete"
             ? [
                 {
                   resource,

@@ -173,7 +173,14 @@ describe("what is loaded is as the source", () => {
 test("a problem that the program finds is one to the commands: they have each module once", async () => {
   const file = join(mkdtempSync(join(tmpdir(), "engine-room-loader-")), "Pulumi.broken.yaml");
   writeFileSync(file, "config:\n  engine-room:platform: local\n  engine-room:modls: []\n");
-  const command = [join(projectRoot, "scripts/cli.mjs"), "render", "--stack", "broken", "--config-file", file];
+  const command = [
+    join(projectRoot, "scripts/cli.mjs"),
+    "render",
+    "--stack",
+    "broken",
+    "--config-file",
+    file,
+  ];
   const { exitCode, stderr } = await start({ DEBUG: "1" }, ...command);
   rmSync(dirname(file), { recursive: true });
   expect(exitCode).toBe(1);

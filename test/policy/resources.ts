@@ -28,6 +28,7 @@ export function deployment(container: object, spec: object = {}): CheckedResourc
 
 export const facts: StackFacts = {
   platform: "kubernetes",
+  keepsDocuments: true,
   hourlyUsdCap: null,
   hasApiKeys: true,
   exposure: "public",

@@ -636,6 +636,16 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       finds: ["whenDeleted is Delete"],
     },
     {
+      what: "documents that go with a stack which is not to be retained",
+      resources: [
+        resource("kubernetes:apps/v1:StatefulSet", {
+          spec: { persistentVolumeClaimRetentionPolicy: { whenDeleted: "Delete" } },
+        }),
+      ],
+      facts: { keepsDocuments: false },
+      finds: [],
+    },
+    {
       what: "a volume with engines",
       resources: [volume, mount("/store")],
       finds: ["The volume has neither"],

@@ -4,7 +4,10 @@ import { POLICY_NAMES } from "../../infra/plan/catalogue/policies.ts";
 import { policyLevel } from "../../policy/levels.ts";
 import { packPolicies } from "../../policy/pack.ts";
 import { type StackPolicy, stackPolicy } from "../../policy/stack-policy.ts";
+
 import { uncheckedPolicies, violations } from "../../policy/violations.ts";
+import { eksValues } from "../infra/plan/aws/stacks.ts";
+
 import { deployment, resource } from "./resources.ts";
 
 /** A stack file that can be planned, as the Pulumi runtime has it. */
@@ -53,6 +56,17 @@ describe("levels", () => {
 });
 
 describe("facts of the stack file", () => {
+  test("say whose documents are to outlive it", () => {
+    const own = Object.fromEntries(
+      Object.entries({ ...eksValues, tier: "gpu", retain: ["prod"] }).map(([key, value]) => [
+        `engine-room:${key}`,
+        typeof value === "string" ? value : JSON.stringify(value),
+      ]),
+    );
+    const keeps = (stack: string) => policyOf(stack, own).facts.keepsDocuments;
+    expect([keeps("prod"), keeps("demo")]).toEqual([true, false]);
+  });
+
   test("say how the gateway is reached", () => {
     const gateway = {
       hostname: "a.example.org",
@@ -62,6 +76,7 @@ describe("facts of the stack file", () => {
     };
     expect(policyOf("prod", { "engine-room:gateway": JSON.stringify(gateway) }).facts).toEqual({
       platform: "kubernetes",
+      keepsDocuments: true,
       hourlyUsdCap: null,
       hasApiKeys: true,
       exposure: "internal",

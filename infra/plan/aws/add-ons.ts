@@ -41,7 +41,9 @@ export function addOnPlans(
     afterNodes("coredns", ofVersion.coredns, ON_SYSTEM_NODES),
     {
       ...afterNodes("aws-ebs-csi-driver", VERSIONS["aws-ebs-csi-driver"], {
-        controller: ON_SYSTEM_NODES,
+        // By their tags disks of claims are found, and costs grouped.
+        // https://github.com/kubernetes-sigs/aws-ebs-csi-driver/blob/master/docs/tagging.md
+        controller: { ...ON_SYSTEM_NODES, extraVolumeTags: context.tags },
         // Those of GPUs too.
         node: { tolerateAllTaints: true },
       }),

@@ -66,6 +66,7 @@ export function eksAsCluster(config: EksConfig): ClusterConfig {
       nodeSelector: { [POOL_LABEL]: pool.name },
       tolerations: [],
     })),
+    // Disks that nobody knows of any more would be paid for as long as they are there.
     retain: config.retain,
     priorityClasses: "create",
     monitoring: isMonitored ? "prometheus-operator" : "none",

@@ -14,7 +14,7 @@ const VPC_ID = placeholder("vpcId");
 
 /** How long Prometheus remembers, and the room that it has for it. */
 const RETENTION_DAYS = 15;
-const METRICS_DISK_GIB = 50;
+export const METRICS_DISK_GIB = 50;
 /** Of the disk: Prometheus needs room beside its blocks for the log that it writes first. */
 const METRICS_GIB = 42;
 

@@ -1,5 +1,6 @@
 /** The network of a stack: its own over two or three zones, or one that is there. */
 import type { AwsConfig } from "../../config/aws-stacks.ts";
+import { FLOW_LOGS } from "./roles.ts";
 import { zoneCidrs } from "./subnets.ts";
 import type { AwsContext, NetworkPlan, RolePlan, Tags } from "./types.ts";
 
@@ -58,7 +59,7 @@ function flowLogRole(logGroup: string, { partition, region, account }: AwsContex
   const groups = `arn:${partition}:logs:${region}:${account}:log-group`;
   return {
     subject: "flow-logs",
-    service: "vpc-flow-logs.amazonaws.com",
+    service: FLOW_LOGS,
     managedPolicies: [],
     statements: [
       {

@@ -16,7 +16,7 @@ import type { NodePoolPlan, Tags } from "./types.ts";
 export const SYSTEM_MACHINES = { instanceType: "m7i.large", count: 2, most: 4 } as const;
 
 /** Of a machine whose images are on local disks, and of those for controllers: the system, and its logs. */
-const SYSTEM_DISK_GIB = 50;
+export const SYSTEM_DISK_GIB = 50;
 
 /** gp3 as it is without a surcharge. https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html */
 const GP3_IOPS = 3000;

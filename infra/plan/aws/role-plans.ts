@@ -1,6 +1,6 @@
 /** Roles of a cluster: its own, its machines', and one for each workload that calls AWS. Pure. */
 import { BUILD_SERVICE_ACCOUNT } from "./names.ts";
-import { PODS } from "./roles.ts";
+import { CLUSTERS, PODS } from "./roles.ts";
 import {
   autoscalerStatements,
   fileSystemStatements,
@@ -16,7 +16,7 @@ export const SYSTEM_NAMESPACE = "kube-system";
 export function clusterRole(context: AwsContext): RolePlan {
   return {
     subject: "cluster",
-    service: "eks.amazonaws.com",
+    service: CLUSTERS,
     managedPolicies: [awsPolicy(context, "AmazonEKSClusterPolicy")],
     statements: [],
     serviceAccount: null,

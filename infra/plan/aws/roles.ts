@@ -11,6 +11,12 @@ const CLUSTER_NAME_LENGTH = 100;
 /** The principal by which EKS gives pods their roles. */
 export const PODS = "pods.eks.amazonaws.com";
 
+/** By which EKS runs a cluster. */
+export const CLUSTERS = "eks.amazonaws.com";
+
+/** By which flow logs are written. */
+export const FLOW_LOGS = "vpc-flow-logs.amazonaws.com";
+
 /** `engine-room-dev-efs-csi`. */
 export function roleName({ name }: AwsContext, subject: string): string {
   return plainName(`${name}-${subject}`, ROLE_NAME_LENGTH);
@@ -22,30 +28,54 @@ export function clusterName({ name }: AwsContext): string {
 }
 
 /**
+ * What a service takes a role for, by the service: AWS recommends to name it, so that nobody has the service act for theirs.
+ * For EC2, which gives it to machines, its documents name no condition.
+ * https://docs.aws.amazon.com/eks/latest/userguide/create-node-role.html
+ */
+const SOURCES: Readonly<Record<string, (context: AwsContext) => string>> = {
+  /** https://docs.aws.amazon.com/eks/latest/userguide/cross-service-confused-deputy-prevention.html */
+  [CLUSTERS]: (context) => `eks:${context.region}:${context.account}:cluster/${clusterName(context)}`,
+  /**
+   * Ids of flow logs are known only when they are there.
+   * https://docs.aws.amazon.com/vpc/latest/userguide/flow-logs-iam-role.html
+   */
+  [FLOW_LOGS]: ({ region, account }) => `ec2:${region}:${account}:vpc-flow-log/*`,
+};
+
+/**
  * Who may take a role, as JSON. Pods take it through EKS, which says in tags of the session whose they are: only those of
  * the one ServiceAccount, in the stack's own cluster, get it.
  * https://docs.aws.amazon.com/eks/latest/userguide/pod-id-role.html
  */
-export function trustPolicy({ service, serviceAccount }: RolePlan, context: AwsContext): string {
+export function trustPolicy(plan: RolePlan, context: AwsContext): string {
+  const { service } = plan;
   const isPods = service === PODS;
+  const condition = trustCondition(plan, context);
   return policyJson([
     {
       Effect: "Allow",
       Principal: { Service: service },
       Action: isPods ? ["sts:AssumeRole", "sts:TagSession"] : ["sts:AssumeRole"],
-      ...(serviceAccount === null
-        ? {}
-        : {
-            Condition: {
-              StringEquals: {
-                "aws:RequestTag/eks-cluster-name": clusterName(context),
-                "aws:RequestTag/kubernetes-namespace": serviceAccount.namespace,
-                "aws:RequestTag/kubernetes-service-account": serviceAccount.name,
-              },
-            },
-          }),
+      ...(condition === null ? {} : { Condition: condition }),
     },
   ]);
+}
+
+function trustCondition({ service, serviceAccount }: RolePlan, context: AwsContext): object | null {
+  if (serviceAccount !== null)
+    return {
+      StringEquals: {
+        "aws:RequestTag/eks-cluster-name": clusterName(context),
+        "aws:RequestTag/kubernetes-namespace": serviceAccount.namespace,
+        "aws:RequestTag/kubernetes-service-account": serviceAccount.name,
+      },
+    };
+  const source = SOURCES[service]?.(context);
+  if (source === undefined) return null;
+  return {
+    StringEquals: { "aws:SourceAccount": context.account },
+    ArnLike: { "aws:SourceArn": `arn:${context.partition}:${source}` },
+  };
 }
 
 /**

@@ -1,18 +1,30 @@
-/** What of a stack on AWS is billed by the hour, besides machines and disks. */
+/** What of a stack on AWS is billed by the hour, besides the pools of its stack file and the engine store. */
 import type { AwsConfig } from "../../config/aws-stacks.ts";
-import { isInstalled } from "../catalogue/charts.ts";
-import type { RentedService } from "../spec.ts";
-import { awsContext } from "./context.ts";
-import { networkPlan } from "./network.ts";
 
-/** Those that the stack makes; what is there already is somebody else's bill. */
-export function rentedServices(config: AwsConfig): readonly RentedService[] {
-  const services: readonly RentedService[] = [
+import { installedCharts, isInstalled } from "../catalogue/charts.ts";
+import type { RentedParts } from "../spec.ts";
+import { METRICS_DISK_GIB } from "./chart-values.ts";
+
+import { awsContext } from "./context.ts";
+import { SYSTEM_POOL } from "./names.ts";
+import { networkPlan } from "./network.ts";
+import { SYSTEM_DISK_GIB, SYSTEM_MACHINES } from "./node-pools.ts";
+
+/** MongoDB's and Qdrant's. */
+const DATABASES = 2;
+
+/** What the stack makes; what is there already is somebody else's bill. */
+export function rentedParts(config: AwsConfig): RentedParts {
+  const services: RentedParts["services"] = [
     { service: "EKS control plane", count: config.compute === "eks" ? 1 : 0 },
     ...networkServices(config),
     { service: "application load balancer", count: hasEdge(config) ? 1 : 0 },
   ];
-  return services.filter(({ count }) => count > 0);
+  return {
+    services: services.filter(({ count }) => count > 0),
+    machines: systemMachines(config),
+    disks: dataDisks(config),
+  };
 }
 
 /** Whether a load balancer of the stack stands before the gateway: on EKS a controller puts pods behind it. */
@@ -20,7 +32,7 @@ export function hasEdge(config: AwsConfig): boolean {
   return config.compute === "ec2" || isInstalled("load-balancer-controller", config.cluster.charts);
 }
 
-function networkServices(config: AwsConfig): readonly RentedService[] {
+function networkServices(config: AwsConfig): RentedParts["services"] {
   // Which stack it is changes names only.
   const network = networkPlan(config, awsContext(config, ""));
   if (network.kind === "existing") return [];
@@ -30,5 +42,25 @@ function networkServices(config: AwsConfig): readonly RentedService[] {
       service: "interface endpoint, a zone",
       count: network.interfaceEndpoints.length * network.privateSubnets.length,
     },
+  ];
+}
+
+/** Controllers run whatever sleeps. */
+function systemMachines({ compute }: AwsConfig): RentedParts["machines"] {
+  if (compute !== "eks") return [];
+  const { instanceType, count } = SYSTEM_MACHINES;
+  return [{ what: `pool ${SYSTEM_POOL}`, instanceType, count, diskGiB: SYSTEM_DISK_GIB }];
+}
+
+/** Disks of claims; on one machine such data are on its own disk. */
+function dataDisks(config: AwsConfig): RentedParts["disks"] {
+  if (config.compute !== "eks") return [];
+  const hasDatabases = config.encoders !== false && config.databases !== "external";
+  const hasMetrics = installedCharts(config.cluster.charts).includes("kube-prometheus-stack");
+  return [
+    ...(hasDatabases
+      ? [{ what: "disks of databases", count: DATABASES, sizeGiB: config.databaseStorage.sizeGiB }]
+      : []),
+    ...(hasMetrics ? [{ what: "disk of Prometheus", count: 1, sizeGiB: METRICS_DISK_GIB }] : []),
   ];
 }

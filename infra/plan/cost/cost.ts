@@ -3,7 +3,7 @@ import { pricesAsOf } from "../catalogue/prices.ts";
 import type { GpuStackSpec, PoolSpec } from "../spec.ts";
 import { buildEstimate } from "./build-seconds.ts";
 import { isPricedByTable, plannedNodes, poolHourlyUsd } from "./pool-price.ts";
-import { serviceLines } from "./services.ts";
+import { hasPricedMachines, serviceLines } from "./services.ts";
 import { HOURS_PER_MONTH, storageLines } from "./storage.ts";
 import type { CostLine, EngineOfModel, GpuCost } from "./types.ts";
 
@@ -22,12 +22,20 @@ const AWS_TRAFFIC = [
 export function stackCost(stack: GpuStackSpec, engines: readonly EngineOfModel[]): GpuCost {
   const pools = stack.pools.map((pool) => poolCost(stack, pool));
   const builds = distinctBuilds(stack, engines);
-  const others = [...serviceLines(stack), ...storageLines(stack, engines)];
-  const othersHourlyUsd = sum(others.map((line) => line.hourlyUsd ?? 0));
-  const lines = [...pools.map(({ line }) => line), ...others];
+  const services = serviceLines(stack);
+  const storage = storageLines(stack, engines);
+  const lines = [...pools.map(({ line }) => line), ...services, ...storage.map(({ line }) => line)];
   const hourlyUsd = cents(sum(lines.map((line) => line.hourlyUsd ?? 0)));
-  const asleepHourlyUsd = cents(sum(pools.map((pool) => pool.asleepHourlyUsd)) + othersHourlyUsd);
-  const usedTable = stack.pools.some((pool) => isPricedByTable(pool) && poolHourlyUsd(stack, pool) !== null);
+  const asleepHourlyUsd = cents(
+    sum([
+      ...pools.map((pool) => pool.asleepHourlyUsd),
+      ...services.map((line) => line.hourlyUsd ?? 0),
+      ...storage.map((stored) => stored.asleepHourlyUsd ?? 0),
+    ]),
+  );
+  const usedTable =
+    hasPricedMachines(stack) ||
+    stack.pools.some((pool) => isPricedByTable(pool) && poolHourlyUsd(stack, pool) !== null);
   return {
     hourlyUsd,
     monthlyUsd: dollars(hourlyUsd * HOURS_PER_MONTH),

@@ -1,23 +1,59 @@
-/** What a stack's account pays by the hour besides machines and disks, where the catalogue has a price. */
-import { servicePrices } from "../catalogue/prices.ts";
+/** What a stack's account pays by the hour besides its pools and disks, where the catalogue has a price. */
+import { onDemandHourlyUsd, servicePrices } from "../catalogue/prices.ts";
 import type { GpuStackSpec } from "../spec.ts";
 import type { CostLine } from "./types.ts";
 
-/** One line a service; a platform that rents none has none. */
+/** One line a service, and one for machines that are always there; a platform that rents none has none. */
 export function serviceLines({
-  services,
+  rented,
   region,
-}: Pick<GpuStackSpec, "services" | "region">): readonly CostLine[] {
-  return services.map(({ service, count }) => {
-    const price = servicePrices.find((row) => row.service === service && row.region === region);
-    const usd = price?.hourlyUsd ?? null;
-    return {
-      what: service,
-      arithmetic:
-        usd === null
-          ? `${count}, without what it handles`
-          : `${count} × ${usd} USD an hour (${price?.asOf}), without what it handles`,
-      hourlyUsd: usd === null ? null : Math.round(count * usd * 10_000) / 10_000,
-    };
-  });
+}: Pick<GpuStackSpec, "rented" | "region">): readonly CostLine[] {
+  return [
+    ...rented.machines.map((machines) => machinesLine(machines, region)),
+    ...rented.services.map((service) => serviceLine(service, region)),
+  ];
+}
+
+/** Whether a price of the table of machines is in those lines. */
+export function hasPricedMachines({ rented, region }: Pick<GpuStackSpec, "rented" | "region">): boolean {
+  return (
+    region !== null &&
+    rented.machines.some(({ instanceType }) => onDemandHourlyUsd(region, instanceType) !== null)
+  );
+}
+
+function machinesLine(
+  { what, instanceType, count }: GpuStackSpec["rented"]["machines"][number],
+  region: string | null,
+): CostLine {
+  const usd = region === null ? null : onDemandHourlyUsd(region, instanceType);
+  const words =
+    usd === null
+      ? `not in the price table of ${region}`
+      : `${usd} USD an hour each, on demand in ${region}, always`;
+  return {
+    what,
+    arithmetic: `${count} × ${instanceType}, ${words}`,
+    hourlyUsd: usd === null ? null : tenThousandths(count * usd),
+  };
+}
+
+function serviceLine(
+  { service, count }: GpuStackSpec["rented"]["services"][number],
+  region: string | null,
+): CostLine {
+  const price = servicePrices.find((row) => row.service === service && row.region === region);
+  const usd = price?.hourlyUsd ?? null;
+  return {
+    what: service,
+    arithmetic:
+      usd === null
+        ? `${count}, without what it handles`
+        : `${count} × ${usd} USD an hour (${price?.asOf}), without what it handles`,
+    hourlyUsd: usd === null ? null : tenThousandths(count * usd),
+  };
+}
+
+function tenThousandths(usd: number): number {
+  return Math.round(usd * 10_000) / 10_000;
 }

@@ -1,3 +1,4 @@
+import { Vpc } from "@pulumi/aws/ec2/vpc.js";
 import * as pulumi from "@pulumi/pulumi";
 import { expect, test } from "vitest";
 import { Charts } from "../../../components/aws/charts.ts";
@@ -68,6 +69,30 @@ test("a release is taken back where it does not come up, and its pods have their
     timeout: 900,
   });
   expect(release.dependencies).toContain(byName(made, "charts-cluster-autoscaler-role-association").urn);
+});
+
+test("a value that is known at preview stays known beside one that is not", async () => {
+  const values = { cluster: `in ${placeholder("clusterName")}`, vpc: placeholder("vpcId") };
+  const made = await registeredBy(
+    () => {
+      // What nobody answers is known only after `up`.
+      const vpcId = new Vpc("vpc", {}).mainRouteTableId;
+      const inputs = { clusterName: "demo-cluster", vpcId };
+      new Charts("charts", {
+        context: CONTEXT,
+        charts: [{ ...keda, values }],
+        inputs,
+        clusterName: "",
+        after: [],
+      });
+    },
+    {},
+    { preview: true },
+  );
+  expect(byName(made, "charts-keda").inputs.values).toEqual({
+    cluster: "in demo-cluster",
+    vpc: pulumi.runtime.unknownValue,
+  });
 });
 
 test("a value that nobody gives is named", async () => {

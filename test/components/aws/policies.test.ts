@@ -18,6 +18,7 @@ import { registeredBy } from "./registered.ts";
 
 const facts: StackFacts = {
   platform: "aws",
+  keepsDocuments: true,
   hourlyUsdCap: null,
   hasApiKeys: true,
   exposure: "public",

@@ -20,6 +20,7 @@ type Outputs = Readonly<Record<string, (inputs: Properties) => Properties>>;
 export async function registeredBy(
   create: () => unknown,
   outputs: Outputs = {},
+  { preview = false }: { readonly preview?: boolean } = {},
 ): Promise<readonly Registration[]> {
   const made: Registration[] = [];
   const owner: MonitorOwner = {
@@ -39,7 +40,7 @@ export async function registeredBy(
   await runProgram({
     stack: CONTEXT.stack,
     config: { values: {}, secretKeys: [] },
-    preview: false,
+    preview,
     owner,
     program: async () => {
       create();

@@ -170,7 +170,13 @@ describe("the comment of a preview", () => {
   });
 
   test("says of itself whose word it is and what it is compared with, whatever the artifact says", async () => {
-    const forged = { ref: "origin/main", commit: "d".repeat(40), hasStack: true, failure: null, problems: [] };
+    const forged = {
+      ref: "origin/main",
+      commit: "d".repeat(40),
+      hasStack: true,
+      failure: null,
+      problems: [],
+    };
     const onMain = { ...forged, commit: "c".repeat(40) };
     fake.mainCommits.add(onMain.commit);
     const asState = (id: number, stack: string, base: object) =>

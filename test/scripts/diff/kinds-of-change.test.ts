@@ -257,7 +257,9 @@ test("another namespace: databases of the stack's own start empty", async () => 
 test("larger databases: their claims stay as they are", async () => {
   const stored = (sizeGiB: number) => ({ ...OWN_DATABASES, databaseStorage: { sizeGiB } });
   const text = textReport(await diffOf(stored(50), stored(60)));
-  expect(text.replaceAll(/\s+/g, " ")).toContain("models/container-data-mongo stays as it is, with 50Gi and not 60Gi");
+  expect(text.replaceAll(/\s+/g, " ")).toContain(
+    "models/container-data-mongo stays as it is, with 50Gi and not 60Gi",
+  );
 });
 
 test("another class of the engine store: the old claim is in the way of the new one", async () => {

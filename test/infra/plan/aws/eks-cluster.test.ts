@@ -28,6 +28,13 @@ describe("add-ons", () => {
     expect(names(false)).toEqual(["aws-ebs-csi-driver", "aws-efs-csi-driver", "coredns", "metrics-server"]);
   });
 
+  test("give disks of claims the stack's tags", () => {
+    const { cluster, context } = plannedCluster();
+    const disks = cluster.addOns.find(({ name }) => name === "aws-ebs-csi-driver");
+    expect(disks?.configuration?.controller).toMatchObject({ extraVolumeTags: context.tags });
+    expect(context.tags).toMatchObject({ "engine-room:stack": "demo" });
+  });
+
   test("enforce network policies", () => {
     const cni = plannedCluster().cluster.addOns.find(({ name }) => name === "vpc-cni");
     expect(cni?.configuration).toEqual({ enableNetworkPolicy: "true" });

@@ -82,8 +82,8 @@ describe("stackCost, machines", () => {
     expect(unpriced).toEqual(
       expect.arrayContaining([
         "engine store: volume, weights and engines",
-        "disks of the machines: 200 GiB in all",
-        "the EKS control plane, where there is one",
+        "disks of the machines: 50 GiB in all",
+        "data transfer, and what load balancers, NAT gateways and endpoints handle",
       ]),
     );
     expect(lines.map(({ what }) => what)).toEqual(["pool gpu", "engine store", "disks of the machines"]);

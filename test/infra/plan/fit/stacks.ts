@@ -93,7 +93,7 @@ export function stackOf(
     pools,
     front: { gateways: 1, databases: [] },
     store: { kind: "efs", readMBPerSecond: 250, sizeGiB: null },
-    services: [],
+    rented: { services: [], machines: [], disks: [] },
     whenFull: "fail",
     memoryFitAccept: {},
     acceptUnverified: false,

@@ -1,0 +1,74 @@
+/** What a stack on AWS costs besides the pools of its stack file. */
+import { expect, test } from "vitest";
+import { onDemandHourlyUsd } from "../../../../infra/plan/catalogue/prices.ts";
+import type { GpuCost } from "../../../../infra/plan/cost/types.ts";
+import { awsPlan, ec2Values, eksValues } from "./stacks.ts";
+
+function costOf(values: Readonly<Record<string, unknown>>): GpuCost {
+  return awsPlan(values).plan.cost;
+}
+
+function lineOf({ lines }: GpuCost, what: string) {
+  return lines.find((line) => line.what === what);
+}
+
+const system = 2 * (onDemandHourlyUsd("us-east-1", "m7i.large") ?? 0);
+
+test("a cluster pays for the machines of its controllers, asleep too", () => {
+  const cost = costOf(eksValues);
+  expect(lineOf(cost, "pool system")).toEqual({
+    what: "pool system",
+    arithmetic: "2 × m7i.large, 0.1008 USD an hour each, on demand in us-east-1, always",
+    hourlyUsd: system,
+  });
+  const rest = cost.lines.filter(({ what }) => what !== "pool system");
+  expect(cost.hourlyUsd).toBeCloseTo(
+    rest.reduce((sum, { hourlyUsd }) => sum + (hourlyUsd ?? 0), system),
+    3,
+  );
+  // Its one machine with GPUs is away then; a pool without any keeps its one.
+  const awake = lineOf(cost, "pool gpu")?.hourlyUsd ?? 0;
+  expect(cost.asleepHourlyUsd).toBeCloseTo(cost.hourlyUsd - awake, 3);
+  expect(lineOf(costOf(ec2Values), "pool system")).toBeUndefined();
+});
+
+test("a region without prices leaves them out of the sum, and says so", () => {
+  const cost = costOf({ ...eksValues, region: "eu-west-3" });
+  expect(lineOf(cost, "pool system")?.hourlyUsd).toBeNull();
+  expect(cost.unpriced).toContain("pool system: 2 × m7i.large, not in the price table of eu-west-3");
+});
+
+test("a cluster has a disk for each of its databases and for Prometheus, where they are its own", () => {
+  const encoders = { device: "cpu", pool: "cpu" };
+  const own = costOf({ ...eksValues, encoders, databaseStorage: { sizeGiB: 30 } });
+  expect(lineOf(own, "disks of databases")?.arithmetic).toBe("2 × 30 GiB");
+  expect(lineOf(own, "disk of Prometheus")?.arithmetic).toBe("1 × 50 GiB");
+  expect(own.unpriced).toEqual(
+    expect.arrayContaining(["disks of databases: 2 × 30 GiB", "disk of Prometheus: 1 × 50 GiB"]),
+  );
+
+  const others = costOf({
+    ...eksValues,
+    encoders: false,
+    cluster: { charts: { "kube-prometheus-stack": "existing" } },
+  });
+  expect(others.lines.filter(({ what }) => what.startsWith("disk")).map(({ what }) => what)).toEqual([
+    "disks of the machines",
+  ]);
+  expect(lineOf(costOf({ ...ec2Values, encoders: { device: "cpu" } }), "disks of databases")).toBeUndefined();
+});
+
+test("root disks are those that machines get: small where images are on local ones", () => {
+  const sized = (instanceType: string) => ({
+    ...eksValues,
+    encoders: false,
+    pools: [{ name: "gpu", instanceType, nodes: { min: 0, max: 2 }, diskGiB: 300 }],
+  });
+  const words = (instanceType: string) =>
+    lineOf(costOf(sized(instanceType)), "disks of the machines")?.arithmetic;
+  // Two machines of 50 GiB for controllers, and one with GPUs.
+  expect(words("g5.12xlarge")).toBe("150 GiB in all");
+  expect(words("g5.xlarge")).toBe("400 GiB in all");
+  const ec2 = { ...ec2Values, pools: [{ name: "gpu", instanceType: "g5.12xlarge", diskGiB: 300 }] };
+  expect(lineOf(costOf(ec2), "disks of the machines")?.arithmetic).toBe("300 GiB in all");
+});
