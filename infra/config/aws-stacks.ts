@@ -181,7 +181,8 @@ const common = {
     .extend({
       /**
        * Repositories of the account's registry are of all its stacks: one of them makes them, the others write `existing`.
-       * Without meaning where `registry` names another one.
+       * Without meaning where `registry` names another one. `down` of the stack that makes them deletes all images in them, other
+       * stacks' too, unless `retain` names it.
        */
       repositories: z.enum(["create", "existing"]).default("create"),
     })

@@ -45,7 +45,11 @@ describe("a stack file with mistakes of both kinds", () => {
       { name: "tiny", model: "gpt2-medium" },
     ],
     pools: [{ name: "gpu", instanceType: "g5.12xlarge", nodes: { min: 3, max: 2 }, diskGiB: 5 }],
-    gateway: { exposure: "public", apiKeys: [], tls: { secretName: "a", issuer: "b" } },
+    gateway: {
+      exposure: "public",
+      apiKeys: [],
+      tls: { certificateArn: "arn:aws:acm:us-east-1:111122223333:certificate/a" },
+    },
     hub: { token: 12_345_678 },
   };
 
@@ -71,7 +75,6 @@ describe("a stack file with mistakes of both kinds", () => {
         "pools[0].nodes.min",
         "gateway.apiKeys",
         "gateway.hostname",
-        "gateway.tls",
         "access.apiCidrs[0]",
       ].toSorted(),
     );
@@ -126,6 +129,11 @@ describe("what was taken out is not held against the rest", () => {
       "a pool without name leaves those that use it alone",
       clusterModel({ pool: "gpu" }, { name: undefined }),
       ["pools[0].name"],
+    ],
+    [
+      "certificates of a cluster leave a gateway on AWS alone",
+      { ...awsValues, gateway: { exposure: "public", apiKeys: [], tls: { secretName: "a", issuer: "b" } } },
+      ["gateway.tls.certificateArn", "gateway.tls.secretName", "gateway.tls.issuer"],
     ],
     ["no pools at all", { ...clusterValues, pools: undefined }, ["pools"]],
     ["no models at all", { ...clusterValues, models: undefined }, ["models"]],

@@ -7,15 +7,17 @@ import type { AddOnPlan, AwsContext } from "./types.ts";
 
 /**
  * Versions that all versions of Kubernetes of this project share. EKS names them by `aws eks describe-addon-versions` only; these
- * are what public stack files have that were read from it for 1.34 and 1.35 between June and September 2026.
+ * are what public stack files have that were read from it between June and September 2026, for 1.34 and for 1.35 where nothing else
+ * is said. Whether EKS has one for the other version too is not verified; `npm run preflight` asks it.
  */
 const VERSIONS = {
   "vpc-cni": "v1.22.4-eksbuild.3",
   "eks-pod-identity-agent": "v1.3.10-eksbuild.3",
   "aws-ebs-csi-driver": "v1.63.1-eksbuild.1",
+  /** Seen for 1.34 alone. */
   "aws-efs-csi-driver": "v3.4.0-eksbuild.1",
   "metrics-server": "v0.8.1-eksbuild.6",
-  /** https://github.com/aws-controllers-k8s/test-infra/pull/983: the default of 1.35. */
+  /** Seen for 1.35 alone, whose default it is: https://github.com/aws-controllers-k8s/test-infra/pull/983 */
   "aws-secrets-store-csi-driver-provider": "v3.1.1-eksbuild.1",
 } as const;
 

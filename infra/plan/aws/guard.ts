@@ -4,7 +4,10 @@ import type { GpuCost } from "../cost/types.ts";
 import { STACK_TAG } from "./context.ts";
 import type { AwsContext, GuardPlan } from "./types.ts";
 
-/** Room for what the plan has no price for: traffic, logs, requests, engines that are built anew. */
+/**
+ * Room for what no sum holds: traffic, logs, requests, engines that are built anew, and whatever the catalogue has no price for, as
+ * disks and load balancers. The hours of services are in the sum where it has theirs.
+ */
 const UNPRICED_SHARE = 1.2;
 
 /** @param cost - Of the plan: its month is the budget's where the stack file names none. */

@@ -17,7 +17,8 @@ export const DEFAULT_KUBERNETES_VERSION: KubernetesVersionName = "1.35";
 /**
  * - Support: https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html, as of 2026-04-24.
  * - Add-ons: https://docs.aws.amazon.com/eks/latest/userguide/managing-kube-proxy.md and managing-coredns.md. EKS takes old
- *   builds back at some time: `aws eks describe-addon-versions` has what it offers today.
+ *   builds back at some time: `aws eks describe-addon-versions` has what it offers today. Those of add-ons.ts are shared by all
+ *   versions; not verified are aws-efs-csi-driver for 1.35 and aws-secrets-store-csi-driver-provider for 1.34.
  * - Autoscaler: `appVersion` of its charts 9.53.0 and 9.54.0.
  */
 export const kubernetesVersions: Readonly<Record<KubernetesVersionName, KubernetesVersion>> = {
