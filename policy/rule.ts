@@ -46,6 +46,8 @@ export interface CheckedStack {
   readonly outputs: Readonly<Record<string, unknown>>;
 }
 
+export type CheckedOutputs = Omit<CheckedStack, "resources">;
+
 export interface Finding {
   /** null: the stack as a whole. */
   readonly resource: CheckedResource | null;
@@ -64,11 +66,12 @@ export type ResourceFinding = Omit<Finding, "resource">;
 
 /**
  * A rule about single resources stops an update before the resource is made; one that looks at several, or at outputs, can
- * only be checked at the end of a preview.
+ * only be checked at the end of a preview. What looks at outputs alone needs no resources: the plan knows them.
  */
 export type Rule = { readonly description: string } & (
   | { readonly scope: "resource"; readonly check: (resource: CheckedResource) => readonly ResourceFinding[] }
   | { readonly scope: "stack"; readonly check: (stack: CheckedStack) => readonly Finding[] }
+  | { readonly scope: "outputs"; readonly check: (stack: CheckedOutputs) => readonly Finding[] }
 );
 
 /** That a value which decides is not known. */

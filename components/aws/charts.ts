@@ -1,9 +1,9 @@
 /** Charts of others in a cluster, each with a role of its own where it calls AWS. Cost: the disk of Prometheus, about 4 USD a month. */
 import { Release } from "@pulumi/kubernetes/helm/v3/release.js";
 import * as pulumi from "@pulumi/pulumi";
-import type { ChartName } from "../../infra/plan/aws/charts.ts";
 import { filledText, mapTexts, placeholderNames, requireValues } from "../../infra/plan/aws/placeholders.ts";
 import type { AwsContext, ChartPlan } from "../../infra/plan/aws/types.ts";
+import type { ChartName } from "../../infra/plan/catalogue/charts.ts";
 import { WorkloadRole } from "./workload-role.ts";
 
 interface ChartsArgs {

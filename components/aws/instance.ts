@@ -146,10 +146,8 @@ function reservation({ capacityReservationId }: InstancePlan) {
   return { capacityReservationSpecification: { capacityReservationTarget: { capacityReservationId } } };
 }
 
-function userData(plan: InstancePlan, { fileSystemId, accessPointId }: InstanceArgs["fileSystem"]) {
+function userData(plan: InstancePlan, ids: InstanceArgs["fileSystem"]) {
   return pulumi
-    .all({ fileSystemId, accessPointId })
-    .apply((ids) =>
-      filledText(plan.userData, { fileSystemId: ids.fileSystemId, accessPointId: ids.accessPointId }),
-    );
+    .all([ids.fileSystemId, ids.accessPointId])
+    .apply(([fileSystemId, accessPointId]) => filledText(plan.userData, { fileSystemId, accessPointId }));
 }

@@ -1,4 +1,4 @@
-/** A database with a claim of its own. Cost: 0.25 CPUs, 2 GiB of memory, and its storage, which `down` leaves. */
+/** A database with a claim of its own. Cost: 0.25 CPUs, 2 GiB of memory, and its storage, which `down` may leave. */
 import { StatefulSet } from "@pulumi/kubernetes/apps/v1/statefulSet.js";
 import * as pulumi from "@pulumi/pulumi";
 import type { DatabasePlan } from "../../infra/plan/kubernetes/types.ts";
@@ -33,6 +33,10 @@ export class Database extends pulumi.ComponentResource {
           replicas: 1,
           selector: { matchLabels: { ...pod.selector } },
           template: podTemplate(pod, args),
+          // What is retained is the API's own default, and stays unsaid. Without a pod the database is asleep, not gone.
+          ...(claim.isRetained
+            ? {}
+            : { persistentVolumeClaimRetentionPolicy: { whenDeleted: "Delete", whenScaled: "Retain" } }),
           volumeClaimTemplates: [
             {
               metadata: { name: claim.name, labels: { ...pod.selector } },

@@ -1,4 +1,4 @@
-/** The claim that keeps weights and engines. Cost: its storage; it takes twice a model's weights. `down` leaves it. */
+/** The claim that keeps weights and engines. Cost: its storage; it takes twice a model's weights. `down` may leave it. */
 import { PersistentVolumeClaim } from "@pulumi/kubernetes/core/v1/persistentVolumeClaim.js";
 import * as pulumi from "@pulumi/pulumi";
 import type { StorePlan } from "../../infra/plan/kubernetes/types.ts";
@@ -27,7 +27,7 @@ export class EngineStore extends pulumi.ComponentResource {
     { plan: { claim, creation }, namespace, adopting }: EngineStoreArgs,
   ): PersistentVolumeClaim | undefined {
     if (creation === null) return undefined;
-    const { labels, storageClass, volume, accessMode, sizeGiB } = creation;
+    const { labels, isRetained, storageClass, volume, accessMode, sizeGiB } = creation;
     return new PersistentVolumeClaim(
       `${name}-claim`,
       {
@@ -46,7 +46,7 @@ export class EngineStore extends pulumi.ComponentResource {
           resources: { requests: { storage: `${sizeGiB}Gi` } },
         },
       },
-      { parent: this, provider: adopting, retainOnDelete: true },
+      { parent: this, provider: adopting, retainOnDelete: isRetained },
     );
   }
 }

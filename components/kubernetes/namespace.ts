@@ -1,4 +1,4 @@
-/** The namespace of a stack, with its quota. Cost: none. `down` leaves it, with the claims that are in it. */
+/** The namespace of a stack, with its quota. Cost: none. `down` leaves it with its claims, or takes all that is in it. */
 import { Namespace as NamespaceObject } from "@pulumi/kubernetes/core/v1/namespace.js";
 import { ResourceQuota } from "@pulumi/kubernetes/core/v1/resourceQuota.js";
 import * as pulumi from "@pulumi/pulumi";
@@ -35,7 +35,7 @@ export class Namespace extends pulumi.ComponentResource {
       `${name}-namespace`,
       { metadata: { name: plan.name, labels: { ...plan.labels }, annotations: keptAnnotations() } },
       // Whatever is in it goes with it: engines, documents.
-      { parent: this, provider: adopting, retainOnDelete: true },
+      { parent: this, provider: adopting, retainOnDelete: plan.isRetained },
     );
   }
 

@@ -1,8 +1,8 @@
 /** `platform: aws`: what a stack says of the account, the network and the machines that it is to make. */
 import { z } from "zod";
-import { ADD_ON_CHOICES, CHART_NAMES } from "../plan/aws/charts.ts";
-import { DEFAULT_KUBERNETES_VERSION, KUBERNETES_VERSIONS } from "../plan/aws/kubernetes-versions.ts";
-import { ZONE_LETTERS } from "../plan/aws/subnets.ts";
+import { ADD_ON_CHOICES, CHART_NAMES } from "../plan/catalogue/charts.ts";
+import { DEFAULT_KUBERNETES_VERSION, KUBERNETES_VERSIONS } from "../plan/catalogue/kubernetes-versions.ts";
+import { ZONE_LETTERS } from "../plan/catalogue/zones.ts";
 import { formattedText, ipv4Cidr, secret } from "./common.ts";
 import { dockerDatabases } from "./databases.ts";
 import { gpuImages } from "./docker-host.ts";
@@ -200,6 +200,7 @@ const {
   gateway: _gateway,
   monitoring: _monitoring,
   priorityClasses: _priorityClasses,
+  retain: _retain,
   ...clusterParts
 } = gpuClusterParts;
 

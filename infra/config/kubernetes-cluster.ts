@@ -110,6 +110,11 @@ const clusterParts = {
    * claim, a Secret).
    */
   createNamespace: z.boolean().optional(),
+  /**
+   * Stacks whose engine store, databases and namespace `down` leaves; with an empty list it deletes those of every stack.
+   * Absent: it leaves them.
+   */
+  retain: z.array(z.string().min(1).max(100)).max(50).optional(),
   /** Context of the kubeconfig; absent: the current one. */
   context: z.string().min(1).max(253).optional(),
   /** `create` needs the right to make PriorityClasses, which are the cluster's; with `none` nothing takes another's place. */

@@ -8,6 +8,12 @@ import { ConfigError, type Problem } from "../problems.ts";
  * looked at.
  */
 export function refuseUnpulled(problems: readonly Problem[]): void {
-  if (problems.length > 0 && !pulumi.runtime.isDryRun()) throw new ConfigError(problems);
+  if (problems.length > 0 && !pulumi.runtime.isDryRun() && !isForRegistries())
+    throw new ConfigError(problems);
   for (const { reason, fix } of problems) void pulumi.log.warn(`${reason} ${fix}`);
+}
+
+/** Repositories come before the images in them: `npm run up -- --registries` makes nothing else. */
+function isForRegistries(): boolean {
+  return process.env.ENGINE_ROOM_ONLY_REGISTRIES === "1";
 }

@@ -25,6 +25,7 @@ interface Ingress {
 function ingressRules(type: string, inputs: Readonly<Record<string, unknown>>): readonly Ingress[] {
   switch (type) {
     case "aws:ec2/securityGroup:SecurityGroup":
+    case "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup":
       return inputs.ingress === UNKNOWN
         ? [{ path: "ingress", cidrs: [UNKNOWN], fromPort: undefined, toPort: undefined }]
         : listAt(inputs, "ingress").map((rule, index) => listed(`ingress[${index}]`, rule));

@@ -4,7 +4,7 @@ import { at } from "../values.ts";
 
 export const priceIsBelowCap: Rule = {
   description: "The stack costs no more by the hour than policies.hourlyUsdCap of its stack file.",
-  scope: "stack",
+  scope: "outputs",
   check({ outputs, facts: { hourlyUsdCap, platform } }): readonly Finding[] {
     if (hourlyUsdCap === null) return [];
     const hourlyUsd = at(outputs, "cost", "hourlyUsd");

@@ -6,7 +6,7 @@ import { at, listAt, textAt } from "../values.ts";
 
 export const releaseHasFixes: Rule = {
   description: "No model runs on a release and runtime that upstream has given up.",
-  scope: "stack",
+  scope: "outputs",
   check({ outputs }): readonly Finding[] {
     if (outputs.models === UNKNOWN) return [{ resource: null, ...undecided("models") }];
     return listAt(outputs, "models").flatMap((model): readonly Finding[] => {

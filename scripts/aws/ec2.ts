@@ -1,5 +1,6 @@
 /** What commands ask EC2: machines, their types, networks and addresses. The SDK loads with the first question. */
 import type { Instance, Subnet, Vpc } from "@aws-sdk/client-ec2";
+import { STACK_TAG } from "../../infra/plan/aws/context.ts";
 import { type Answer, allPages, ask, clientSettings } from "./session.ts";
 
 /** Zones of the region, by their full name, that offer each type. */
@@ -60,6 +61,47 @@ export async function runningMachines(region: string): Promise<Answer<readonly R
 }
 
 const COUNTED_STATES = ["pending", "running"];
+
+/** Machines of a stack that are in one of some states: `running`, `stopped`. */
+export async function stackMachines(
+  region: string,
+  stack: string,
+  states: readonly string[],
+): Promise<Answer<readonly RunningMachine[]>> {
+  const { paginateDescribeInstances: paginate } = await sdk();
+  const ec2 = await client(region);
+  const Filters = [
+    { Name: `tag:${STACK_TAG}`, Values: [stack] },
+    { Name: "instance-state-name", Values: [...states] },
+  ];
+  return ask("ec2:DescribeInstances", async (options) => {
+    const found = await allPages(
+      paginate({ client: ec2 }, { Filters }, options),
+      (page) => page.Reservations,
+    );
+    return found.flatMap(({ Instances = [] }) => Instances.map(machine));
+  });
+}
+
+/** Disks and private addresses stay. A spot machine that was requested once can't be stopped, and AWS says so. */
+export async function stopMachines(region: string, ids: readonly string[]): Promise<Answer<true>> {
+  const { StopInstancesCommand } = await sdk();
+  const ec2 = await client(region);
+  return ask("ec2:StopInstances", async (options) => {
+    await ec2.send(new StopInstancesCommand({ InstanceIds: [...ids] }), options);
+    return true as const;
+  });
+}
+
+/** AWS may have no machine of the type left just then, and says so. */
+export async function startMachines(region: string, ids: readonly string[]): Promise<Answer<true>> {
+  const { StartInstancesCommand } = await sdk();
+  const ec2 = await client(region);
+  return ask("ec2:StartInstances", async (options) => {
+    await ec2.send(new StartInstancesCommand({ InstanceIds: [...ids] }), options);
+    return true as const;
+  });
+}
 
 function machine({ InstanceId = "", InstanceType, InstanceLifecycle, Tags }: Instance): RunningMachine {
   return {

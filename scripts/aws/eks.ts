@@ -76,3 +76,65 @@ export async function eksCluster(region: string, name: string): Promise<Answer<C
     };
   });
 }
+
+/** A managed node group, whose name EKS gets from Pulumi with a random end. */
+export interface NodeGroupReading {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly min: number;
+  readonly max: number;
+  readonly desired: number;
+}
+
+export async function nodeGroups(
+  region: string,
+  cluster: string,
+): Promise<Answer<readonly NodeGroupReading[]>> {
+  const { DescribeNodegroupCommand, paginateListNodegroups } = await sdk();
+  const eks = await client(region);
+  const list = await ask("eks:ListNodegroups", (options) =>
+    allPages(
+      paginateListNodegroups({ client: eks }, { clusterName: cluster }, options),
+      (page) => page.nodegroups,
+    ),
+  );
+  if (list.kind !== "answer") return list;
+  return ask("eks:DescribeNodegroup", (options) =>
+    Promise.all(
+      list.value.map(async (name) => {
+        const { nodegroup } = await eks.send(
+          new DescribeNodegroupCommand({ clusterName: cluster, nodegroupName: name }),
+          options,
+        );
+        const { minSize = 0, maxSize = 0, desiredSize = 0 } = nodegroup?.scalingConfig ?? {};
+        return {
+          name,
+          labels: nodegroup?.labels ?? {},
+          min: minSize,
+          max: maxSize,
+          desired: desiredSize,
+        };
+      }),
+    ),
+  );
+}
+
+export async function resizeNodeGroup(
+  region: string,
+  cluster: string,
+  { name, min, max, desired }: Omit<NodeGroupReading, "labels">,
+): Promise<Answer<true>> {
+  const { UpdateNodegroupConfigCommand } = await sdk();
+  const eks = await client(region);
+  return ask("eks:UpdateNodegroupConfig", async (options) => {
+    await eks.send(
+      new UpdateNodegroupConfigCommand({
+        clusterName: cluster,
+        nodegroupName: name,
+        scalingConfig: { minSize: min, maxSize: max, desiredSize: desired },
+      }),
+      options,
+    );
+    return true as const;
+  });
+}

@@ -1,5 +1,5 @@
 /** How commands ask AWS: one region, the user's own credentials, and an answer that says why there is none. */
-import { errorWords } from "../errors.ts";
+import { errorWords, UserError } from "../errors.ts";
 
 /** Connecting takes milliseconds, and no question of this project seconds. */
 const CONNECT_TIMEOUT_MILLISECONDS = 5000;
@@ -61,6 +61,17 @@ export async function ask<T>(
     const words = `${name}: ${errorWords(error)}`;
     return { kind: DENIED.test(name) ? "denied" : "silent", action, words };
   }
+}
+
+/** The value of an answer. @throws UserError with AWS's own words where there is none. */
+export function required<T>(answer: Answer<T>, absent: string): T {
+  if (answer.kind === "answer") return answer.value;
+  if (answer.kind === "absent") throw new UserError(absent);
+  throw new UserError(
+    answer.kind === "denied"
+      ? `Your credentials may not ask ${answer.action} (${answer.words}).`
+      : `${answer.action} failed: ${answer.words}`,
+  );
 }
 
 /** All pages of a list. */

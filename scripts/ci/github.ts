@@ -20,7 +20,7 @@ interface GitHubOptions {
 }
 
 /** An answer that is no success. */
-class GitHubError extends UserError {
+export class GitHubError extends UserError {
   override readonly name = "GitHubError";
   readonly status: number;
 

@@ -54,6 +54,32 @@ export function outputsSummary(stack: string, { endpoints, notes }: ShownOutputs
   ].join("\n");
 }
 
+/**
+ * The same for the stack of a pull request, with what a person types to reach it: its stack file is in no commit.
+ */
+export function previewStackSummary(stack: string, pullRequest: string, outputs: ShownOutputs): string {
+  if (outputs.endpoints.reach === "public") return outputsSummary(stack, outputs);
+  return [
+    outputsSummary(stack, outputs),
+    "On your machine, with a kubeconfig of the cluster and the branch checked out:",
+    "",
+    "```console",
+    `$ npm run ci -- preview-stack-file --pull-request ${pullRequest}`,
+    `$ npm run connect -- --stack ${stack}`,
+    "```",
+    "",
+  ].join("\n");
+}
+
+/**
+ * What stands in place of endpoints where a commit's stack did not come up, so that nobody takes an earlier one's for its own.
+ *
+ * @param commit - In full.
+ */
+export function previewStackFailure(stack: string, commit: string, runUrl: string): string {
+  return `The stack ${stack} did not come up at \`${plain(commit).slice(0, 12)}\`, or did not answer as it should: [the run](${runUrl}) says why. What an earlier commit brought up may still be there.\n`;
+}
+
 /** Of one line, and without what would end a cell or a code span: a pull request's code may have written it. */
 function plain(text: string): string {
   return text.replaceAll(/[\p{Cc}`|<>]/gu, " ").trim();

@@ -10,7 +10,7 @@ import type { StackDiff } from "../diff/types.ts";
 import { UserError } from "../errors.ts";
 import { readZipEntry } from "../zip-entry.ts";
 import { MAX_COMMENT_CHARACTERS, upsertComment } from "./comment.ts";
-import type { GitHub } from "./github.ts";
+import { type GitHub, GitHubError } from "./github.ts";
 
 /** Name of the JSON within each artifact. */
 const REPORT_FILE = "diff.json";
@@ -44,8 +44,11 @@ type WorkflowRunEvent = z.infer<typeof workflowRunEventSchema>;
 const pullRequestSchema = z.object({
   number: z.number().int().positive(),
   head: z.object({ sha: z.string(), repo: repositorySchema.nullable() }),
-  base: z.object({ repo: repositorySchema }),
+  base: z.object({ ref: z.string().min(1), repo: repositorySchema }),
 });
+
+/** Of a comparison of two commits: how the second stands to the first. */
+const comparisonSchema = z.object({ status: z.enum(["ahead", "behind", "diverged", "identical"]) });
 
 const artifactsSchema = z.object({
   artifacts: z.array(
@@ -68,7 +71,7 @@ export async function postPreviewComment(github: GitHub, event: WorkflowRunEvent
   if (others.length > 0)
     return `No comment: ${pullRequests.map(({ number }) => `#${number}`).join(" and ")} share the commit ${run.head_sha}, and whose preview this is can't be told.`;
   const isFromHere = run.head_repository.id === event.repository.id;
-  const reports = await readReports(github, run.id, isFromHere);
+  const reports = await readReports(github, { runId: run.id, isFromHere, baseRef: pullRequest.base.ref });
   const text = previewText(reports, {
     headSha: run.head_sha,
     runUrl: run.html_url,
@@ -90,34 +93,102 @@ async function pullRequestsOf(github: GitHub, { repository, workflow_run: run }:
   );
 }
 
+interface PreviewSource {
+  readonly runId: number;
+  /** Whether a branch of this repository was run. */
+  readonly isFromHere: boolean;
+  /** Branch that it would be merged into. */
+  readonly baseRef: string;
+}
+
+/** Of one stack. */
+export interface PreviewReport {
+  readonly stack: string;
+  /** null: there is none that could be read. */
+  readonly diff: StackDiff | null;
+  /** Why, in one sentence. */
+  readonly failure: string | null;
+}
+
 /** Sorted by stack. What the state says of a stack takes the place of what its two trees say. */
-async function readReports(github: GitHub, runId: number, isFromHere: boolean): Promise<StackDiff[]> {
+async function readReports(
+  github: GitHub,
+  { runId, isFromHere, baseRef }: PreviewSource,
+): Promise<PreviewReport[]> {
   const { artifacts } = await github.get(`/actions/runs/${runId}/artifacts?per_page=100`, artifactsSchema);
-  const byStack = new Map<string, { readonly id: number; readonly isOfState: boolean }>();
+  const byStack = new Map<string, FoundArtifact>();
   for (const { id, name, size_in_bytes: bytes, expired } of artifacts) {
     const { kind, stack } = ARTIFACT_NAME.exec(name)?.groups ?? {};
     if (stack === undefined || expired) continue;
     const isOfState = kind === "state-preview";
     // Only a run with the repository's own credentials has asked the state; a fork that says so has not.
     if (isOfState && !isFromHere) continue;
-    if (bytes > MAX_ARTIFACT_BYTES)
-      throw new UserError(
-        `The artifact ${name} has ${bytes} bytes, and ${MAX_ARTIFACT_BYTES} are the most that is read.`,
-      );
-    if (isOfState || !byStack.has(stack)) byStack.set(stack, { id, isOfState });
+    if (isOfState || !byStack.has(stack)) byStack.set(stack, { id, name, bytes, isOfState });
   }
   if (byStack.size > MAX_STACKS)
     throw new UserError(
       `The run has previews of ${byStack.size} stacks, and ${MAX_STACKS} are the most that is read.`,
     );
   const sorted = [...byStack].toSorted(([a], [b]) => (a < b ? -1 : 1));
-  const reports: StackDiff[] = [];
-  for (const [stack, { id }] of sorted) {
-    const zip = await github.download(`/actions/artifacts/${id}/zip`, MAX_ARTIFACT_BYTES);
-    const bytes = readZipEntry(zip, REPORT_FILE, MAX_REPORT_BYTES);
-    reports.push({ ...parsedDiff(`${REPORT_FILE} of the stack ${stack}`, bytes), stack });
-  }
+  const reports: PreviewReport[] = [];
+  for (const [stack, artifact] of sorted)
+    reports.push(
+      await readDiff(github, stack, artifact).then(
+        async (diff) => ({
+          stack,
+          diff: { ...diff, base: { ...diff.base, ...(await baseOf(github, baseRef, diff)) } },
+          failure: null,
+        }),
+        (error: unknown) => ({ stack, diff: null, failure: failureOf(error) }),
+      ),
+    );
   return reports;
+}
+
+interface FoundArtifact {
+  readonly id: number;
+  readonly name: string;
+  /** As GitHub says it. */
+  readonly bytes: number;
+  readonly isOfState: boolean;
+}
+
+/** What is in an artifact is somebody's word for the stack's resources; for whose word it is, there is the artifact's name. */
+async function readDiff(
+  github: GitHub,
+  stack: string,
+  { id, name, bytes: size, isOfState }: FoundArtifact,
+): Promise<StackDiff> {
+  if (size > MAX_ARTIFACT_BYTES)
+    throw new UserError(
+      `The artifact ${name} has ${size} bytes, and ${MAX_ARTIFACT_BYTES} are the most that is read.`,
+    );
+  const zip = await github.download(`/actions/artifacts/${id}/zip`, MAX_ARTIFACT_BYTES);
+  const bytes = readZipEntry(zip, REPORT_FILE, MAX_REPORT_BYTES);
+  const diff = parsedDiff(`${REPORT_FILE} of the stack ${stack}`, bytes);
+  return { ...diff, stack, source: isOfState ? "pulumi-preview" : "rendered" };
+}
+
+/**
+ * The branch is the pull request's, and the commit is one of that branch, or is not shown: only GitHub knows what is merged
+ * into what.
+ */
+async function baseOf(
+  github: GitHub,
+  ref: string,
+  { base: { commit } }: StackDiff,
+): Promise<Pick<StackDiff["base"], "ref" | "commit">> {
+  if (commit === null || !commitId.safeParse(commit).success) return { ref, commit: null };
+  const path = `/compare/${commit}...${encodeURIComponent(ref)}?per_page=1`;
+  const comparison = await github.find(path, comparisonSchema);
+  const isOfBranch = comparison?.status === "ahead" || comparison?.status === "identical";
+  return { ref, commit: isOfBranch ? commit : null };
+}
+
+/** One that can't be read costs the comment its own part alone; what GitHub refuses is no artifact's fault. */
+function failureOf(error: unknown): string {
+  if (error instanceof UserError && !(error instanceof GitHubError)) return error.message;
+  throw error;
 }
 
 interface PreviewRun {
@@ -128,14 +199,22 @@ interface PreviewRun {
 
 /** The whole comment but its marker. */
 export function previewText(
-  diffs: readonly StackDiff[],
+  reports: readonly PreviewReport[],
   { headSha, runUrl, hasFailed }: PreviewRun,
   maxCharacters: number = MAX_COMMENT_CHARACTERS - SPARE_CHARACTERS,
 ): string {
+  const unread = reports.flatMap(({ stack, failure }) =>
+    failure === null ? [] : [`- \`${stack}\`: **its preview can't be read.** ${failure}`],
+  );
   const opening = [
     `What merging \`${headSha.slice(0, 12)}\` would do, as the pull request's own code says ([run](${runUrl})).`,
-    ...(hasFailed ? [`**Not every preview was made**; [the run](${runUrl}) says why.`] : []),
+    ...(hasFailed
+      ? [`**Not every preview was made, or a policy is broken**; [the run](${runUrl}) says why.`]
+      : []),
+    ...(unread.length === 0 ? [] : [unread.join("\n")]),
     "",
   ].join("\n\n");
+  const diffs = reports.flatMap(({ diff }) => (diff === null ? [] : [diff]));
+  if (diffs.length === 0 && unread.length > 0) return `${opening.trimEnd()}\n`;
   return `${opening}${markdownComment(diffs, maxCharacters - opening.length)}`;
 }

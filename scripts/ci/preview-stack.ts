@@ -42,6 +42,8 @@ export function previewStackFile(template: string, { stack, registry }: PreviewS
       [key("namespace")]: `${String(config[key("namespace")])}-${stack}`,
       [key("createNamespace")]: true,
       [key("images")]: images,
+      // None of them: `down` takes the namespace, and the claims of its databases.
+      [key("retain")]: [],
       // Several of these share a cluster, and a PriorityClass is the cluster's.
       [key("priorityClasses")]: "none",
     },

@@ -44,6 +44,7 @@ export const command: Command = {
     endpoint: { type: "string", default: "triton" },
     as: { type: "string" },
   },
+  asksCluster: true,
   async run({ stack, values }) {
     const endpoint = oneOf(ENDPOINTS, "--endpoint", values.endpoint);
     const form = values.as === undefined ? undefined : oneOf(FORMS, "--as", values.as);

@@ -56,6 +56,7 @@ export const command: Command = {
     against: { type: "string" },
   },
   maxPositionals: 1,
+  asksCluster: true,
   async run({ stack, values, positionals }) {
     const [target] = positionals;
     if (typeof values.model === "string") return benchModel(stack, values.model, values);

@@ -5,7 +5,12 @@ import { upsertComment } from "../ci/comment.ts";
 import { driftReport, readDrift, reportDrift } from "../ci/drift.ts";
 import { githubFromEnvironment } from "../ci/github.ts";
 import { openLockPullRequest } from "../ci/lock-pull-request.ts";
-import { outputsSummary, shownOutputsSchema } from "../ci/outputs-summary.ts";
+import {
+  outputsSummary,
+  previewStackFailure,
+  previewStackSummary,
+  shownOutputsSchema,
+} from "../ci/outputs-summary.ts";
 import { postPreviewComment, workflowRunEventSchema } from "../ci/preview-comment.ts";
 import {
   endedStacks,
@@ -17,6 +22,8 @@ import {
 import { MATRIX_PURPOSES, type MatrixPurpose, matrixStacks } from "../ci/stacks.ts";
 import { parsedDiff } from "../diff/diff-schema.ts";
 import { markdownComment } from "../diff/report/markdown.ts";
+import type { StackDiff } from "../diff/types.ts";
+import { newMandatory } from "../diff/violations.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { callerDirectory, stackReference } from "../program/stack-file.ts";
 import { type Command, type CommandContext, EXIT } from "./command.ts";
@@ -48,6 +55,11 @@ const TASKS: Readonly<Record<string, Task>> = {
       process.stdout.write(markdownComment([parsedDiff(text(diff), readBytes(diff))]));
     },
   },
+  "diff-policies": {
+    summary: "fails where --diff breaks a mandatory policy that the base keeps",
+    needs: ["diff"],
+    run: ({ diff: file }) => refuseNewMandatory(parsedDiff(text(file), readBytes(file))),
+  },
   "preview-comment": {
     summary: "the comment of the pull request that --event, a `workflow_run`, is about",
     needs: ["event"],
@@ -77,16 +89,12 @@ const TASKS: Readonly<Record<string, Task>> = {
     },
   },
   "preview-stack-comment": {
-    summary: "the comment of --pull-request about its stack: --outputs, or that it has ended",
+    summary:
+      "the comment of --pull-request about its stack: --outputs, or that the commit --failed in --run, or that it has ended",
     needs: ["pull-request"],
     run: async (values) => {
-      const stack = previewStackName(text(values["pull-request"]));
-      const { outputs } = values;
-      const summary =
-        outputs === undefined
-          ? `The stack ${stack} has ended; nothing of it is left.\n`
-          : outputsSummary(stack, readJson(outputs, shownOutputsSchema));
       const number = Number(values["pull-request"]);
+      const summary = previewStackText(values);
       const done = await upsertComment(githubFromEnvironment(), number, {
         subject: "preview-stack",
         text: summary,
@@ -133,6 +141,8 @@ export const command: Command = {
     registry: { type: "string" },
     stacks: { type: "string" },
     hours: { type: "string" },
+    failed: { type: "string" },
+    run: { type: "string" },
     preview: { type: "string" },
   },
   maxPositionals: 1,
@@ -149,6 +159,28 @@ export const command: Command = {
     return EXIT.ok;
   },
 };
+
+/** @throws UserError with each of them. */
+function refuseNewMandatory(diff: StackDiff): void {
+  const broken = newMandatory(diff).map(
+    ({ policy, resource, reason, fix }) =>
+      `${policy}${resource === null ? "" : ` by ${resource}`}: ${reason} ${fix}`,
+  );
+  if (broken.length > 0)
+    throw new UserError(
+      `The change breaks ${broken.length} mandatory ${broken.length === 1 ? "policy" : "policies"} of the stack ${diff.stack}:\n${broken.join("\n")}`,
+    );
+}
+
+/** What the comment about a pull request's stack says. */
+function previewStackText({ "pull-request": number, outputs, failed, run }: Values): string {
+  const stack = previewStackName(text(number));
+  if (outputs !== undefined)
+    return previewStackSummary(stack, text(number), readJson(outputs, shownOutputsSchema));
+  if (failed === undefined) return `The stack ${stack} has ended; nothing of it is left.\n`;
+  if (run === undefined) throw new UsageError("--failed needs --run, whose log says why.");
+  return previewStackFailure(stack, text(failed), text(run));
+}
 
 /** As a step's output. */
 function printStacks(stacks: readonly string[]): void {

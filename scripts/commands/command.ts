@@ -21,6 +21,8 @@ export interface Command {
   readonly options?: NonNullable<ParseArgsConfig["options"]>;
   /** Most words besides options. @default 0 */
   readonly maxPositionals?: number;
+  /** Whether it asks the cluster of a stack that has one: kubectl then finds that of a stack on AWS by itself. */
+  readonly asksCluster?: boolean;
   /** @returns The exit code. */
   run(context: CommandContext): Promise<number>;
 }

@@ -27,6 +27,7 @@ export const command: Command = {
   ],
   options: { "dry-run": { type: "boolean" } },
   maxPositionals: CONNECTED_PARTS.length,
+  asksCluster: true,
   async run({ stack, values, positionals }) {
     const parts = positionals.map(connectedPart);
     if (isInCluster(stack)) return connectCluster(stack, parts, values["dry-run"] === true);

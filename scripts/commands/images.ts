@@ -1,4 +1,5 @@
 import { IMAGE_NAMES } from "../../infra/plan/docker/types.ts";
+import { imagesThatEcrLacks, prepareEcrPush } from "../aws/push-target.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { type ImageState, imageStates } from "../images/image-states.ts";
 import { type ImageTarget, imageTarget } from "../images/image-target.ts";
@@ -11,6 +12,7 @@ import { type EngineReading, readDocker } from "../preflight/docker-reading.ts";
 import { findingsReport } from "../preflight/finding.ts";
 import { type HostProbe, hostProbe } from "../preflight/host-probe.ts";
 import { readMachine } from "../preflight/machine-reading.ts";
+import { awsTarget } from "../program/aws-target.ts";
 import { readPlan } from "../program/docker-target.ts";
 import { type Command, type CommandContext, EXIT } from "./command.ts";
 
@@ -24,7 +26,7 @@ export const command: Command = {
     "--secret ID          settings of mirrors for `docker build --secret`, as the Dockerfiles name them",
     "--dry-run            say what is there and what would be done",
     "What the lock file has of the same content is left alone. Databases' own images are pulled, and always locked.",
-    "`docker login` is yours: this command knows no password.",
+    "`docker login` is yours: this command knows no password, but of ECR, whose token it asks for and forgets.",
   ],
   options: {
     push: { type: "boolean" },
@@ -37,7 +39,7 @@ export const command: Command = {
     const target = imageTarget(plan);
     if (target === null)
       throw new UserError(
-        `images is for \`platform: docker\` and \`kubernetes\`, and ${stack.name} is ${plan.platform}.`,
+        `images is for \`platform: docker\`, \`kubernetes\` and \`aws\`, and ${stack.name} is ${plan.platform}.`,
       );
     const push = values.push === true;
     const { uri, registry } = target;
@@ -46,7 +48,9 @@ export const command: Command = {
     const probe = hostProbe(uri);
     const engine = await requireEngine(uri, probe);
     const only = list(values.only);
-    const states = imageStates(target, { push, onHost: engine.images }).filter(
+    const aws = plan.platform === "aws" && push ? awsTarget(plan, stack.name) : null;
+    const toCopy = aws === null ? new Set<string>() : await imagesThatEcrLacks(aws);
+    const states = imageStates(target, { push, onHost: engine.images, toCopy }).filter(
       ({ image }) => only.length === 0 || only.includes(image.name),
     );
     refuseUnknown(only, target);
@@ -56,11 +60,18 @@ export const command: Command = {
     if (values["dry-run"] === true || work.length === 0) return EXIT.ok;
     await refuseFullDisk(uri, probe, engine, work, gb);
     if (work.some(({ steps }) => steps.includes("build"))) await requireBuildKit(probe);
+    if (aws !== null && registry !== null) await prepareEcrPush(aws, registry, pushedNames(work));
     for (const state of work) await makeImage(state, { uri, probe, secrets: list(values.secret) });
     process.stdout.write(`Done: ${work.map(({ key }) => key).join(", ")}.\n`);
     return EXIT.ok;
   },
 };
+
+function pushedNames(work: readonly ImageState[]): readonly string[] {
+  return work
+    .filter(({ steps }) => steps.includes("push") || steps.includes("copy"))
+    .map(({ image }) => image.name);
+}
 
 function list(given: CommandContext["values"][string]): readonly string[] {
   return Array.isArray(given) ? (given as readonly string[]) : [];

@@ -33,6 +33,7 @@ export const command: Command = {
   ],
   options: { lines: { type: "string", short: "n", default: "100" }, follow: { type: "boolean", short: "f" } },
   maxPositionals: 1,
+  asksCluster: true,
   async run({ stack, positionals, values }) {
     const readers = await readersOf(stack);
     const [service] = positionals;

@@ -2,7 +2,7 @@
 import { parseArgs } from "node:util";
 import { ConfigError } from "../../infra/problems.ts";
 import { UsageError, UserError } from "../errors.ts";
-import { stackReference } from "../program/stack-file.ts";
+import { type StackReference, stackReference } from "../program/stack-file.ts";
 import { type Command, type CommandContext, EXIT } from "./command.ts";
 
 /** Commands load on demand, so that `--help` does not load the SDK. */
@@ -56,10 +56,22 @@ export async function main(argv: readonly string[]): Promise<number> {
     if (positionals.length > (command.maxPositionals ?? 0))
       throw new UsageError(`Too many words: ${positionals.join(" ")}`);
     const stack = stackReference(String(values.stack), values["config-file"] as string | undefined);
+    if (command.asksCluster === true) await useOwnCluster(stack);
     return await command.run({ values: values as CommandContext["values"], positionals, stack });
   } catch (error) {
     return report(name, command, error);
   }
+}
+
+/** A stack on EKS has a cluster of its own, which no kubeconfig of the user needs to know. */
+async function useOwnCluster(stack: StackReference): Promise<void> {
+  const { isOnAws, awsTarget } = await import("../program/aws-target.ts");
+  if (!isOnAws(stack)) return;
+  const { readPlan } = await import("../program/docker-target.ts");
+  const plan = readPlan(stack);
+  if (plan.platform !== "aws" || plan.compute !== "eks") return;
+  const { useStackCluster } = await import("../aws/kubeconfig.ts");
+  await useStackCluster(awsTarget(plan, stack.name).context);
 }
 
 /** Options that users give, and that npm keeps for itself where `--` is missing. */

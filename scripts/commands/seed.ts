@@ -21,6 +21,7 @@ export const command: Command = {
     "The key of a gateway that asks for one is read from ENGINE_ROOM_API_KEY.",
   ],
   options: { from: { type: "string" } },
+  asksCluster: true,
   run: ({ stack, values }) =>
     withEndpoints(stack, [], async ({ endpoints }) => {
       const started = performance.now();

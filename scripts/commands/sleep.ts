@@ -1,22 +1,34 @@
+import { changeMachine, changePools } from "../aws/sleep.ts";
 import { clusterProbe } from "../cluster/kubectl.ts";
 import { applyChanges, readServers, sleepChanges } from "../cluster/sleep.ts";
 import { sleepReport } from "../cluster/sleep-report.ts";
+import { awsTarget } from "../program/aws-target.ts";
 import { sleepingTarget } from "../program/sleeping-target.ts";
 import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {
-  summary: "Takes the language-model servers of a stack in a cluster to zero pods; all else stays as it is.",
+  summary:
+    "Takes the language-model servers of a stack to zero, and its machines on AWS; all else stays as it is.",
   usage: "[--stack NAME]",
   details: [
     "Nothing is deleted: `npm run wake` brings the servers back, with the engines that they had. What KEDA owns sleeps",
-    "through its schedule and its load until then; an `up` that changes one of the others wakes it.",
+    "through its schedule and its load until then; an `up` that changes one of the others wakes it. On EKS pools have no",
+    "least number of machines then, and the autoscaler takes away those that nobody needs; a stack on EC2 stops.",
   ],
+  asksCluster: true,
   async run({ stack: reference }) {
-    const { name, stack } = sleepingTarget(reference, "sleep");
+    const target = sleepingTarget(reference, "sleep");
+    if (target.kind === "machine") {
+      process.stdout.write(await changeMachine(target.aws.context, "sleep"));
+      return EXIT.ok;
+    }
+    const { name, stack, plan } = target.cluster;
     const probe = clusterProbe(stack.context);
     const changes = sleepChanges(stack, await readServers(stack, probe));
     await applyChanges(probe, changes);
     process.stdout.write(sleepReport(name, stack, changes));
+    if (plan.platform === "aws")
+      process.stdout.write(`\n${await changePools(plan, awsTarget(plan, name).context, "sleep")}`);
     return EXIT.ok;
   },
 };

@@ -11,6 +11,7 @@ export const command: Command = {
   summary: "Sends a real request to every endpoint of the stack, a line each.",
   usage: "[--stack NAME]",
   details: ["The key of a gateway that asks for one is read from ENGINE_ROOM_API_KEY."],
+  asksCluster: true,
   run: ({ stack }) =>
     withEndpoints(stack, ["triton", "databases"], (outputs) => smoke(readPlan(stack), outputs)),
 };

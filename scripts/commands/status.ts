@@ -31,6 +31,7 @@ export const command: Command = {
     "Exit code 1 when one that should run does not, or none is there.",
   ],
   options: { json: { type: "boolean" } },
+  asksCluster: true,
   async run({ stack, values }) {
     const { services, isHealthy, text } = await reportOf(stack);
     process.stdout.write(values.json === true ? `${JSON.stringify(services, null, 2)}\n` : text);

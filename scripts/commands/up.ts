@@ -1,11 +1,29 @@
+import { UsageError } from "../errors.ts";
+import { isOnAws } from "../program/aws-target.ts";
 import { openStack } from "../stack/backend.ts";
 import { type Command, EXIT } from "./command.ts";
 
+/** The provider, and all that the component of the repositories has. */
+const REGISTRIES = ["**pulumi:providers:aws::**", "**engine-room:aws:Registries**"] as const;
+
 export const command: Command = {
   summary: "Makes the stack what its file says; what is right already is left alone.",
-  usage: "[--stack NAME]",
-  async run({ stack }) {
-    await (await openStack(stack)).up();
+  usage: "[--stack NAME] [--registries] [--policies]",
+  details: [
+    "--registries         of a stack on AWS the repositories of its images alone, which take images before all else is made",
+    "--policies           end where a mandatory policy of the stack is broken (docs/policies.md); takes the Pulumi CLI",
+  ],
+  options: { registries: { type: "boolean" }, policies: { type: "boolean" } },
+  async run({ stack, values }) {
+    const isForRegistries = values.registries === true;
+    if (isForRegistries) {
+      if (!isOnAws(stack)) throw new UsageError("--registries is for stacks of `platform: aws`.");
+      process.env.ENGINE_ROOM_ONLY_REGISTRIES = "1";
+    }
+    await (await openStack(stack)).up({
+      targets: isForRegistries ? REGISTRIES : [],
+      enforcesPolicies: values.policies === true,
+    });
     return EXIT.ok;
   },
 };

@@ -37,6 +37,7 @@ export const command: Command = {
     "Exit code 1 when a check failed; what can't be checked is skipped with the reason, and counted.",
   ],
   options: { out: { type: "string", short: "o" } },
+  asksCluster: true,
   async run({ stack, values }) {
     const plan = readPlan(stack);
     return withEndpoints(stack, ["triton"], async ({ endpoints }) => {

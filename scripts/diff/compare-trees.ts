@@ -3,14 +3,20 @@ import { randomBytes } from "node:crypto";
 import { basename } from "node:path";
 import { exists } from "../../components/local/provider/files.ts";
 import { type StackPolicy, stackPolicy } from "../../policy/stack-policy.ts";
-import { projectName, projectRoot, readStackFile, type StackReference } from "../program/stack-file.ts";
+import {
+  projectName,
+  projectRoot,
+  readStackFile,
+  requireStackFile,
+  type StackReference,
+} from "../program/stack-file.ts";
 import type { GraphChanges } from "./graph-changes.ts";
 import type { Installer } from "./node-packages.ts";
 import { renderTree } from "./render-tree.ts";
 import { type RenderedTree, unrendered } from "./rendered-tree.ts";
 import { stackDiff } from "./stack-diff.ts";
 import { type StackSecrets, stackSecrets } from "./stack-secrets.ts";
-import { baseFile, withBaseTree } from "./trees.ts";
+import { baseFile, commitOf, withBaseTree } from "./trees.ts";
 import type { StackDiff } from "./types.ts";
 
 interface Comparison {
@@ -25,7 +31,7 @@ interface Comparison {
   readonly install?: Installer;
 }
 
-/** @throws UserError where Git has no such commit. */
+/** @throws UserError where Git has no such commit; ConfigError where the working tree has no file of the stack. */
 export async function compareWithBase({
   stack,
   ref,
@@ -36,14 +42,16 @@ export async function compareWithBase({
   // Nobody has it but the two programs that render, and it ends with them.
   const secretKey = randomBytes(32).toString("hex");
   const { name, configFile } = stack;
+  requireStackFile(stack);
+  const commit = await commitOf(project, ref);
   const rendered = renderTree({ project, stack: name, configFile, secretKey });
-  // It is awaited below; a base that Git does not have comes first.
+  // It is awaited below; what fails of the base comes first.
   rendered.catch(() => {});
-  const options = { project, ref, ...(install === undefined ? {} : { install }) };
+  const options = { project, commit, ...(install === undefined ? {} : { install }) };
   const base = await withBaseTree(options, async (tree) => {
     const side = (rendering: RenderedTree, secrets: StackSecrets, hasStack: boolean) => ({
       ref,
-      commit: tree.commit,
+      commit,
       tree: rendering,
       secrets,
       hasStack,
@@ -56,7 +64,7 @@ export async function compareWithBase({
     return side(rendering, stackSecrets({ name, configFile: file }), true);
   });
   const tree = await rendered;
-  const policy = tree.resources === null ? null : policyOf(stack);
+  const policy = tree.resources === null && tree.outputs === null ? null : policyOf(stack);
   return stackDiff(
     name,
     base,

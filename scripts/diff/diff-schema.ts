@@ -12,6 +12,7 @@ const problem = z.strictObject({ path: text, value: text, reason: text, fix: tex
 const tree = z.strictObject({
   ref: name.nullable(),
   commit: name.nullable(),
+  hasStack: z.boolean(),
   failure: text.nullable(),
   problems: z.array(problem),
 });
@@ -100,7 +101,7 @@ const stackDiffSchema: z.ZodType<StackDiff> = z.strictObject({
   resources: z.array(resource).nullable(),
   unchanged: z.int().min(0),
   plan: plan.nullable(),
-  secrets: z.array(text),
+  secrets: z.array(z.strictObject({ path: text, kind: z.enum(["add", "update", "delete"]) })),
   violations: z.array(
     z.strictObject({
       policy: name,
@@ -108,9 +109,10 @@ const stackDiffSchema: z.ZodType<StackDiff> = z.strictObject({
       resource: text.nullable(),
       reason: text,
       fix: text,
-      isNew: z.boolean(),
+      isNew: z.boolean().nullable(),
     }),
   ),
+  uncheckedPolicies: z.array(name),
 });
 
 /**

@@ -7,6 +7,7 @@ import { isAtOption } from "./option-paths.ts";
 import type { GraphResource } from "./rendered-tree.ts";
 import { propertyEffect, replacementRow, worstEffect } from "./replacements/property-effects.ts";
 import type { ReplacementContext } from "./replacements/types.ts";
+import { resourceDifferences } from "./resource-differences.ts";
 import { resourceLabel } from "./resource-label.ts";
 import type { ChangeKind, PropertyDifference, ResourceChange } from "./types.ts";
 
@@ -126,7 +127,7 @@ function changed(
 function inputDifferences(after: GraphResource, context: ReplacementContext): readonly PropertyDifference[] {
   const { ignoreChanges, replaceOnChanges } = after.options;
   const row = replacementRow(after.type);
-  return leafDifferences(context.before, context.after)
+  return resourceDifferences(after.type, context.before, context.after)
     .filter(({ keys }) => !isAtOption(ignoreChanges, keys))
     .flatMap((difference) => {
       const { keys } = difference;

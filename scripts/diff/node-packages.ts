@@ -23,6 +23,7 @@ import {
 } from "../../components/local/provider/files.ts";
 import { UserError } from "../errors.ts";
 import { runProcess } from "./child-process.ts";
+import { npmFailure } from "./npm-failure.ts";
 
 /** `scripts/cli.mjs` writes it beside the packages once they are those of the lock file. */
 const STAMP = ".engine-room-lock";
@@ -166,12 +167,15 @@ async function npmCi(folder: string): Promise<void> {
       "--no-audit",
       "--no-fund",
       "--loglevel=error",
+      "--color=false",
       "--prefix",
       folder,
     ],
     { cwd: folder, environment: process.env, timeoutSeconds: INSTALL_TIMEOUT_SECONDS },
   );
   if (exitCode === 0) return;
-  const [last = ""] = stderr.trim().split("\n").slice(-1);
-  throw new UserError(`\`npm ci\` of its lock file ended with exit code ${exitCode}: ${last}`);
+  process.stderr.write(stderr);
+  throw new UserError(
+    `\`npm ci\` of its lock file ended with exit code ${exitCode}: ${npmFailure(stderr, folder)}`,
+  );
 }

@@ -9,7 +9,12 @@ export function isAtOption(paths: readonly string[], keys: PropertyKeys): boolea
     const segments = [...path.matchAll(SEGMENT)].map(([, quoted, index, name]) => quoted ?? index ?? name);
     return segments.every(
       (segment, position) =>
-        position < keys.length && (segment === "*" || segment === String(keys[position])),
+        position < keys.length && (segment === "*" || segment === optionKey(keys[position])),
     );
   });
+}
+
+/** Options know elements by where they stand. */
+function optionKey(key: PropertyKeys[number] | undefined): string {
+  return String(typeof key === "object" ? key.index : key);
 }

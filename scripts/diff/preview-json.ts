@@ -2,11 +2,12 @@
 import { z } from "zod";
 import { jsonDigest } from "../../infra/plan/canonical-json.ts";
 import { UserError } from "../errors.ts";
-import { isSecret, leafDifferences, propertyPath } from "../program/changes.ts";
+import { isSecret, leafDifferences, type PropertyKeys, propertyPath } from "../program/changes.ts";
 import { secretMark, UNKNOWN_PLACEHOLDER, UNKNOWN_VALUE, withoutMarks } from "../program/marks.ts";
 import { urnParts } from "../program/urns.ts";
 import { type GraphChanges, keptBy, shownDifference, sortedChanges } from "./graph-changes.ts";
 import { replacementRow } from "./replacements/property-effects.ts";
+import { resourceDifferences } from "./resource-differences.ts";
 import { resourceLabel } from "./resource-label.ts";
 import type { ChangeKind, PropertyDifference, ResourceChange } from "./types.ts";
 
@@ -103,7 +104,7 @@ function changeOf(urn: string, steps: readonly Step[]): ResourceChange {
     name,
     urn,
     label: resourceLabel({ type, name, inputs: is ?? was ?? {} }),
-    properties: differences({ kind, before: was ?? {}, after: is ?? {}, reasons, detailed }),
+    properties: differences({ type, kind, before: was ?? {}, after: is ?? {}, reasons, detailed }),
     before: was === null ? null : (withoutMarks(was) as ResourceChange["before"]),
     after: is === null ? null : (withoutMarks(is) as ResourceChange["after"]),
     kept: before === undefined ? null : keptBy(before),
@@ -126,6 +127,7 @@ function goesFirst(
 }
 
 interface Compared {
+  readonly type: string;
   readonly kind: ChangeKind;
   readonly before: Inputs;
   readonly after: Inputs;
@@ -135,7 +137,14 @@ interface Compared {
 }
 
 /** Leaves of the inputs that differ, and what the provider says differs though both sides are secret. */
-function differences({ kind, before, after, reasons, detailed }: Compared): readonly PropertyDifference[] {
+function differences({
+  type,
+  kind,
+  before,
+  after,
+  reasons,
+  detailed,
+}: Compared): readonly PropertyDifference[] {
   const isWhole = kind === "create" || kind === "delete";
   const replacing = [
     ...reasons,
@@ -147,16 +156,22 @@ function differences({ kind, before, after, reasons, detailed }: Compared): read
       ? "replace"
       : "update";
   };
-  const seen = leafDifferences(before, after).map((difference) =>
-    shownDifference(difference, effect(propertyPath(difference.keys))),
+  // The provider knows elements by where they stand, which is what its own words are compared with.
+  const places = leafDifferences(before, after).map(({ keys }) => propertyPath(keys));
+  const seen = resourceDifferences(type, before, after).map((difference) =>
+    shownDifference(difference, effect(placePath(difference.keys))),
   );
   const unseen = Object.keys(detailed)
-    .filter((path) => !seen.some((one) => isWithin(one.path, path) || isWithin(path, one.path)))
+    .filter((path) => !places.some((one) => isWithin(one, path) || isWithin(path, one)))
     .map((path): PropertyDifference => {
       const hidden = "(not in the inputs)";
       return { path, kind: "update", before: hidden, after: hidden, effect: effect(path) };
     });
   return [...seen, ...unseen].toSorted((a, b) => (a.path < b.path ? -1 : 1));
+}
+
+function placePath(keys: PropertyKeys): string {
+  return propertyPath(keys.map((key) => (typeof key === "object" ? key.index : key)));
 }
 
 function isWithin(path: string, parent: string): boolean {

@@ -1,5 +1,5 @@
 /** Has a tree's own code plan and render a stack, in processes of their own. */
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, realpath } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ZodError } from "zod";
@@ -7,8 +7,12 @@ import { exists, orWhenMissing } from "../../components/local/provider/files.ts"
 import { UserError } from "../errors.ts";
 import { runProcess } from "./child-process.ts";
 import { parseRenderedTree, type RenderedTree, unrendered } from "./rendered-tree.ts";
+import { withFolder } from "./temporary-folders.ts";
 
 const TIMEOUT_SECONDS = 120;
+
+/** Of a text of any program. */
+const MOST_FAILURE_CHARACTERS = 500;
 
 /** Relative to the project. A tree without it has commands that say the same. */
 const CHILD = "scripts/diff/render-child.ts";
@@ -25,18 +29,41 @@ interface RenderRequest {
 
 /** A tree that can't be rendered says why in `failure`; nothing is thrown for what its code does. */
 export async function renderTree(request: RenderRequest): Promise<RenderedTree> {
-  const folder = await mkdtemp(join(tmpdir(), "engine-room-render-"));
-  try {
-    const hasChild = await exists(join(request.project, CHILD));
-    return hasChild ? await byChild(request, folder) : await byCommands(request, folder);
-  } catch (error) {
-    if (error instanceof UserError) return unrendered(error.message);
-    if (error instanceof SyntaxError || error instanceof ZodError)
-      return unrendered("What its program prints of the stack has a form that can't be read.");
-    throw error;
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+  const tree = await withFolder(await mkdtemp(join(tmpdir(), "engine-room-render-")), (folder) =>
+    renderInto(request, folder).catch(unrenderedFor),
+  );
+  const places = [request.project, await realpath(request.project)];
+  const shown = (text: string) => withoutPlaces(text, places);
+  return {
+    ...tree,
+    failure: tree.failure === null ? null : shown(tree.failure).slice(0, MOST_FAILURE_CHARACTERS),
+    problems: tree.problems.map((problem) => ({
+      ...problem,
+      value: shown(problem.value),
+      reason: shown(problem.reason),
+      fix: shown(problem.fix),
+    })),
+  };
+}
+
+async function renderInto(request: RenderRequest, folder: string): Promise<RenderedTree> {
+  const hasChild = await exists(join(request.project, CHILD));
+  return hasChild ? byChild(request, folder) : byCommands(request, folder);
+}
+
+function unrenderedFor(error: unknown): RenderedTree {
+  if (error instanceof UserError) return unrendered(error.message);
+  if (error instanceof SyntaxError || error instanceof ZodError)
+    return unrendered("What its program prints of the stack has a form that can't be read.");
+  throw error;
+}
+
+/** Where a tree and its packages lie is another place each time: paths are shown as they are in the tree. */
+function withoutPlaces(text: string, places: readonly string[]): string {
+  return places
+    .flatMap((place) => [`file://${place}/`, `${place}/`])
+    .reduce((shown, place) => shown.replaceAll(place, ""), text)
+    .replaceAll(/(?:file:\/\/)?\/[^\s"'`]*\/node_modules\//g, "node_modules/");
 }
 
 async function byChild(request: RenderRequest, folder: string): Promise<RenderedTree> {
@@ -98,5 +125,5 @@ async function runNode(
 function lastWords(stderr: string): string {
   const lines = stderr.split("\n").filter((line) => line.trim() !== "");
   const message = lines.findLast((line) => /^(\w*Error\b.*: |\s+\d+\. )/.test(line)) ?? lines.at(-1);
-  return message?.trim().slice(0, 300) ?? "it said nothing.";
+  return message?.trim() ?? "it said nothing.";
 }

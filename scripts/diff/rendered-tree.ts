@@ -108,12 +108,30 @@ const rendered = z.object({
   problems: z.array(problem).default([]),
 });
 
+/** Of a plan, what is an output of its stack too: infra/plan-outputs.ts. */
+const plannedStack = z.object({
+  cost: z.object({ hourlyUsd: z.number() }),
+  release: z.union([z.string(), z.object({ tag: z.string() }).transform(({ tag }) => tag)]),
+  models: z.array(z.object({ name: z.string(), engine: z.object({ key: z.string() }).nullish() })),
+});
+
+/** What rules about outputs read. null: it is no plan, or one of another form. */
+function plannedOutputs(anyPlan: unknown): RenderedTree["outputs"] {
+  const known = plannedStack.safeParse(anyPlan);
+  if (!known.success) return null;
+  const { cost, release, models } = known.data;
+  return {
+    cost,
+    models: models.map(({ name, engine }) => ({ name, release, engineKey: engine?.key ?? null })),
+  };
+}
+
 /** One side of a comparison. */
 export interface RenderedTree {
   /** null: there is no graph, for `failure` or `problems`. */
   readonly resources: readonly GraphResource[] | null;
-  /** Of the stack; empty without a graph. */
-  readonly outputs: Readonly<Record<string, unknown>>;
+  /** Of the stack; without a graph what the plan knows of them; null without either. */
+  readonly outputs: Readonly<Record<string, unknown>> | null;
   /** Whether secrets carry marks by which they can be told apart. */
   readonly hasMarks: boolean;
   readonly failure: string | null;
@@ -131,7 +149,7 @@ export function parseRenderedTree(text: string, hasMarks: boolean): RenderedTree
   const known = plan.safeParse(anyPlan);
   return {
     resources: found?.resources ?? null,
-    outputs: found?.outputs ?? {},
+    outputs: found?.outputs ?? plannedOutputs(anyPlan),
     hasMarks,
     failure,
     plan: known.success ? { ...known.data, warnings, problems } : null,
@@ -141,5 +159,5 @@ export function parseRenderedTree(text: string, hasMarks: boolean): RenderedTree
 
 /** A tree of which there is nothing. */
 export function unrendered(failure: string): RenderedTree {
-  return { resources: null, outputs: {}, hasMarks: false, failure, plan: null, problems: [] };
+  return { resources: null, outputs: null, hasMarks: false, failure, plan: null, problems: [] };
 }

@@ -10,15 +10,19 @@ type Named = Pick<GraphResource, "type" | "name" | "inputs">;
 export function resourceLabel({ type, name, inputs }: Named): string {
   const kind = type.split(/[:/]/).at(-1) ?? type;
   if (type.startsWith("pulumi:providers:")) return `Provider ${kind} ${name}`;
-  const { metadata } = inputs as { metadata?: { name?: unknown; namespace?: unknown } };
-  const own = type.startsWith("kubernetes:")
-    ? metadata?.name
-    : type.startsWith("docker:")
-      ? inputs.name
-      : undefined;
-  if (!isPlain(own)) return `${kind} ${name}`;
-  const namespace = type.startsWith("kubernetes:") ? metadata?.namespace : undefined;
-  return isPlain(namespace) ? `${kind} ${namespace}/${own}` : `${kind} ${own}`;
+  return `${kind} ${ownName({ type, inputs }) ?? name}`;
+}
+
+/**
+ * What the cluster or the host knows it by: two that have it can't be there at once. undefined: only `up` knows, or the
+ * type has no names that are known here.
+ */
+export function ownName({ type, inputs }: Omit<Named, "name">): string | undefined {
+  if (type.startsWith("docker:")) return isPlain(inputs.name) ? inputs.name : undefined;
+  if (!type.startsWith("kubernetes:")) return undefined;
+  const { name, namespace } = (inputs.metadata ?? {}) as { name?: unknown; namespace?: unknown };
+  if (!isPlain(name)) return undefined;
+  return isPlain(namespace) ? `${namespace}/${name}` : name;
 }
 
 /** No placeholder of a secret or of something unknown. */

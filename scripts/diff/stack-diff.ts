@@ -40,13 +40,18 @@ export function stackDiff(
   return {
     stack,
     source: preview === null ? "rendered" : "pulumi-preview",
-    base: comparedTree(base, secrets),
-    head: comparedTree(head, secrets),
+    base: comparedTree(base, base.hasStack, secrets),
+    head: comparedTree(head, true, secrets),
     resources: graphs?.changes ?? null,
     unchanged: graphs?.unchanged ?? 0,
     plan: planChanges(base.tree, head.tree),
     secrets: base.hasStack ? changedSecrets(base.secrets, head.secrets) : [],
-    violations: stackViolations({ base: base.tree, head: head.tree, policy: head.policy }),
+    ...stackViolations({
+      base: base.tree,
+      baseHasStack: base.hasStack,
+      head: head.tree,
+      policy: head.policy,
+    }),
   };
 }
 
@@ -65,10 +70,15 @@ function planChanges(base: RenderedTree, head: RenderedTree): StackDiff["plan"] 
   return isOfAnotherForm ? null : planDifferences(base.plan, head.plan);
 }
 
-function comparedTree({ ref, commit, tree }: Side, secrets: Iterable<string>): ComparedTree {
+function comparedTree(
+  { ref, commit, tree }: Side,
+  hasStack: boolean,
+  secrets: Iterable<string>,
+): ComparedTree {
   return {
     ref,
     commit,
+    hasStack,
     failure: tree.failure === null ? null : redacted(tree.failure, secrets),
     problems: tree.problems,
   };

@@ -3,6 +3,7 @@ import { fromRuntimeConfig, secretPaths } from "../../infra/config/config.ts";
 import { formatPath, isSecure } from "../../infra/problems.ts";
 import { SECRET_PLACEHOLDER } from "../program/marks.ts";
 import { projectName, readStackFile, type StackReference } from "../program/stack-file.ts";
+import type { SecretChange } from "./types.ts";
 
 /** By path, such as `hub.token`: the ciphertext, or the plain text of what only the schema takes for a secret. */
 export type StackSecrets = ReadonlyMap<string, string>;
@@ -41,10 +42,14 @@ function encrypted(value: unknown, path: readonly (string | number)[] = []): [st
 }
 
 /** Paths at which two stack files have other secrets; encrypting the same value again makes another one. */
-export function changedSecrets(before: StackSecrets, after: StackSecrets): readonly string[] {
+export function changedSecrets(before: StackSecrets, after: StackSecrets): readonly SecretChange[] {
   return [...new Set([...before.keys(), ...after.keys()])]
     .filter((path) => before.get(path) !== after.get(path))
-    .toSorted();
+    .toSorted()
+    .map((path) => ({
+      path,
+      kind: !before.has(path) ? "add" : after.has(path) ? "update" : "delete",
+    }));
 }
 
 /** Shorter ones are no secrets, and would cut words of every sentence. */

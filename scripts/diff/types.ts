@@ -9,7 +9,7 @@ import type { Problem } from "../../infra/problems.ts";
 export type ChangeKind = "create" | "update" | "replace" | "may-replace" | "delete";
 
 export interface PropertyDifference {
-  /** `spec.template.spec.containers[0].image` */
+  /** `spec.template.spec.containers[gateway].image`; elements that have no name by their place, `args[0]` */
   readonly path: string;
   readonly kind: "add" | "update" | "delete";
   /** As shown: JSON, cut; `[secret]` for a secret, `[unknown]` for what only `up` knows. Absent for `add`. */
@@ -41,12 +41,21 @@ export interface ResourceChange {
   readonly deletedFirst: boolean | null;
 }
 
+/** Of the stack file; encrypting the same value again counts as an update. */
+export interface SecretChange {
+  /** `hub.token` */
+  readonly path: string;
+  readonly kind: "add" | "update" | "delete";
+}
+
 /** One side of a comparison. */
 export interface ComparedTree {
   /** As it was asked for: `origin/main`; null: the working tree. */
   readonly ref: string | null;
   /** null: the working tree. */
   readonly commit: string | null;
+  /** Whether it has a file of the stack. Where the base has none, all of the head is new. */
+  readonly hasStack: boolean;
   /** Why there is nothing of it to compare, in one sentence: the rest of the report then shows the other side alone. */
   readonly failure: string | null;
   /** Of its stack file; with one there is no graph. */
@@ -63,8 +72,8 @@ export interface PolicyViolation {
   /** What and why, with numbers where they decide. */
   readonly reason: string;
   readonly fix: string;
-  /** Whether the base breaks it too. */
-  readonly isNew: boolean;
+  /** Whether the base keeps it; null: the base could not be asked. */
+  readonly isNew: boolean | null;
 }
 
 /** What merging a change would do to one stack. */
@@ -80,8 +89,10 @@ export interface StackDiff {
   readonly unchanged: number;
   /** Engines, memory, money, time to the first answer, advisories, problems. null: one side has no plan with these. */
   readonly plan: PlanDifferences | null;
-  /** Secrets of the stack file that are others now, by path: never their values. */
-  readonly secrets: readonly string[];
+  /** Secrets of the stack file that are not the same, sorted by path: never their values. */
+  readonly secrets: readonly SecretChange[];
   /** Of the head. */
   readonly violations: readonly PolicyViolation[];
+  /** Policies of the stack that could not be applied to the head, which has no resource graph or no outputs. */
+  readonly uncheckedPolicies: readonly string[];
 }

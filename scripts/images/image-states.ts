@@ -15,19 +15,21 @@ export interface ImageState {
   /** `locked`: its digest is in the lock file. `onHost`: the host has it. `missing`: nobody has it. */
   readonly state: "locked" | "onHost" | "missing";
   /** In this order. */
-  readonly steps: readonly ("build" | "pull" | "push" | "lock")[];
+  readonly steps: readonly ("build" | "pull" | "push" | "lock" | "copy")[];
 }
 
 interface StateOptions {
   readonly push: boolean;
   /** As `docker image ls` names them. */
   readonly onHost: ReadonlySet<string>;
+  /** Names of images that are locked, and that the stack's own registry has yet to get from another. @default none */
+  readonly toCopy?: ReadonlySet<string>;
 }
 
 /** In the order of the plan. */
 export function imageStates(
   { images, options, registry }: ImageTarget,
-  { push, onHost }: StateOptions,
+  { push, onHost, toCopy = new Set() }: StateOptions,
 ): readonly ImageState[] {
   const { contentHashes, lock, triton } = options;
   return images.map((image) => {
@@ -47,7 +49,7 @@ export function imageStates(
       pushReference:
         isOfficial || registry === null ? null : `${registry}/${name}:${imageTag(name, contentHash, triton)}`,
       state: isLocked ? "locked" : isOnHost ? "onHost" : "missing",
-      steps: isLocked ? [] : [...made, ...kept],
+      steps: isLocked ? (push && toCopy.has(name) ? ["copy"] : []) : [...made, ...kept],
     };
   });
 }

@@ -1,5 +1,5 @@
 /** Images of a stack, and the Docker engine that makes them. */
-import { planClusterImages, planImages } from "../../infra/image-inputs.ts";
+import { planClusterImages, planImages, planInstanceImages } from "../../infra/image-inputs.ts";
 import type { ImageOptions } from "../../infra/plan/docker/images.ts";
 import type { DockerImage, ImageName } from "../../infra/plan/docker/types.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
@@ -15,7 +15,7 @@ export interface ImageTarget {
   readonly uri: string;
 }
 
-/** A cluster builds no images; the engine of this machine does. */
+/** A cluster and a machine of AWS build no images; the engine of this machine does. */
 const OWN_ENGINE = "unix:///var/run/docker.sock";
 
 /** null: the platform runs no images. */
@@ -28,6 +28,12 @@ export function imageTarget(plan: StackPlan): ImageTarget | null {
     case "kubernetes": {
       const { needed, inputs, found } = planClusterImages(plan);
       return { needed, options: inputs, images: found, registry: plan.cluster.registry, uri: OWN_ENGINE };
+    }
+    case "aws": {
+      const { needed, inputs, found } =
+        plan.compute === "eks" ? planClusterImages(plan) : planInstanceImages(plan);
+      const { registry } = plan.compute === "eks" ? plan.cluster : plan.host;
+      return { needed, options: inputs, images: found, registry, uri: OWN_ENGINE };
     }
     default:
       return null;

@@ -32,6 +32,22 @@ export async function makeImage(state: ImageState, options: MakeOptions): Promis
       case "push":
         if (image.kind === "build") await push(image.tag, pushReference(state), options.uri);
         break;
+      case "copy":
+        // The same bytes: one source alone keeps its digest.
+        if (image.kind === "locked")
+          await docker(
+            [
+              "buildx",
+              "imagetools",
+              "create",
+              "--prefer-index=false",
+              "--tag",
+              pushReference(state),
+              image.reference,
+            ],
+            options.uri,
+          );
+        break;
       case "lock":
         lockImage(state.key, await lockEntry(state, options), options.lockFile);
     }

@@ -1,6 +1,7 @@
 /** A plan as text for people; the same plan, the same bytes. */
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import type { Problem } from "../../infra/problems.ts";
+import { awsSection } from "./aws-section.ts";
 import { costSection } from "./cost-section.ts";
 import { cpuSections } from "./cpu-sections.ts";
 import { encoderSection, engineSection, servingSection } from "./engine-section.ts";
@@ -27,7 +28,12 @@ export function planReport(stack: string, plan: StackPlan, warnings: readonly Pr
           costSection(plan),
           coldStartSection(plan),
         ];
-  const all = [...sections, ...operationsSection(stack, plan), ...warningSection(warnings)];
+  const all = [
+    ...sections,
+    ...operationsSection(stack, plan),
+    ...awsSection(plan),
+    ...warningSection(warnings),
+  ];
   const heading = wrapText(`Stack ${stack}: ${summary(plan)}`, PAGE_COLUMNS);
   return `${[...heading, ...all.flatMap(({ title, lines }) => ["", title, ...lines])].join("\n")}\n`;
 }

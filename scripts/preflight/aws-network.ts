@@ -17,7 +17,7 @@ function bounds(cidr: string): readonly [number, number] {
 }
 
 /** Whether two networks of IPv4 have an address in common. */
-export function overlap(a: string, b: string): boolean {
+function overlap(a: string, b: string): boolean {
   const [[firstA, lastA], [firstB, lastB]] = [bounds(a), bounds(b)];
   return firstA <= lastB && firstB <= lastA;
 }
@@ -60,31 +60,15 @@ export function offeringFindings(
   });
 }
 
-/** A network that is made, against networks of the account and those that it is connected to. */
-export function cidrFindings(target: AwsTarget, vpcs: Answer<readonly VpcReading[]>): readonly Finding[] {
-  const { cidr, existing, peeredCidrs } = target.plan.config.network;
-  const own = existing?.cidr ?? cidr;
-  const peered = peeredCidrs.filter((one) => overlap(one, own));
-  return [
-    ...peered.map((one) =>
-      problem(
-        "network",
-        `The stack's network ${own} overlaps ${one}.`,
-        "`network.peeredCidrs` names it as connected, and routers can't tell two networks with the same addresses apart.",
-        existing === undefined ? "Take another `network.cidr`." : "Connect it to another VPC.",
-      ),
-    ),
-    ...(existing === undefined ? madeNetworkFindings(target, vpcs) : []),
-  ];
-}
-
-function madeNetworkFindings(
+/** A network that is made, against those of the account; the plan itself looks at `network.peeredCidrs`. */
+export function cidrFindings(
   { context, plan: { config } }: AwsTarget,
   vpcs: Answer<readonly VpcReading[]>,
 ): readonly Finding[] {
+  const { cidr, existing } = config.network;
+  if (existing !== undefined) return [];
   if (vpcs.kind !== "answer")
     return unanswered("network", vpcs, "nobody knows whether the network overlaps one of the account");
-  const { cidr } = config.network;
   const same = otherVpcs(vpcs.value, context.stack).filter(({ cidrs }) =>
     cidrs.some((one) => overlap(one, cidr)),
   );
@@ -114,7 +98,7 @@ export function existingNetworkFindings(
   vpcs: Answer<readonly VpcReading[]>,
   subnets: Answer<readonly SubnetReading[]> | null,
 ): readonly Finding[] {
-  const { existing } = config.network;
+  const { existing, peeredCidrs } = config.network;
   if (existing === undefined || subnets === null) return [];
   const so = "nobody knows whether the existing network is as the stack file says";
   if (vpcs.kind !== "answer") return unanswered("network", vpcs, so);
@@ -140,8 +124,19 @@ export function existingNetworkFindings(
         ),
       ];
   const wanted = [...existing.privateSubnets, ...existing.publicSubnets];
+  // The stack file knows one network of the VPC, which the plan has looked at.
+  const further = vpc.cidrs.filter((cidr) => cidr !== existing.cidr);
+  const peered = peeredCidrs.filter((one) => further.some((cidr) => overlap(one, cidr)));
   return [
     ...differs,
+    ...peered.map((one) =>
+      problem(
+        "network",
+        `The VPC ${existing.vpcId} overlaps ${one}.`,
+        `It also has ${further.join(", ")}, and routers can't tell two networks with the same addresses apart.`,
+        "Correct `network.peeredCidrs`, or take another VPC.",
+      ),
+    ),
     ...wanted.flatMap(({ id, zone }) => {
       const found = subnets.value.find((one) => one.id === id);
       if (found === undefined || found.vpcId !== existing.vpcId)

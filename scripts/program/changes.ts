@@ -24,7 +24,17 @@ export interface LeafDifference {
   readonly after: unknown;
 }
 
-export type PropertyKeys = readonly (string | number)[];
+/** An element of a list by what it is known by, wherever it stands. */
+export interface NamedElement {
+  readonly element: string;
+  /** Where it stands after the change; before it, where it is gone. */
+  readonly index: number;
+}
+
+export type PropertyKeys = readonly (string | number | NamedElement)[];
+
+/** What each element of the list at some keys is known by; undefined: by where it stands. */
+export type ElementNames = (keys: PropertyKeys, list: readonly unknown[]) => readonly string[] | undefined;
 
 /** Leaves that differ, sorted by path. */
 export function propertyChanges(before: Properties, after: Properties): PropertyChange[] {
@@ -39,28 +49,73 @@ export function propertyChanges(before: Properties, after: Properties): Property
     .toSorted((a, b) => (a.path < b.path ? -1 : 1));
 }
 
-/** The same as data, in no order that means anything. A member that is there and undefined counts as absent. */
+/**
+ * The same as data, in no order that means anything. A member that is there and undefined counts as absent.
+ *
+ * @param names - Lists that it knows are compared by the names of their elements, and their order is a leaf of its own.
+ */
 export function leafDifferences(
   before: unknown,
   after: unknown,
+  names: ElementNames = () => undefined,
   keys: PropertyKeys = [],
 ): readonly LeafDifference[] {
   if (isDeepStrictEqual(before, after)) return [];
   if (before === undefined) return [{ keys, kind: "add", before, after }];
   if (after === undefined) return [{ keys, kind: "delete", before, after }];
+  if (Array.isArray(before) && Array.isArray(after)) {
+    const [was, is] = [names(keys, before), names(keys, after)];
+    if (was !== undefined && is !== undefined)
+      return elementDifferences(
+        { elements: before, names: was },
+        { elements: after, names: is },
+        names,
+        keys,
+      );
+  }
   if (isContainer(before) && isContainer(after) && Array.isArray(before) === Array.isArray(after)) {
-    const names = new Set([...Object.keys(before), ...Object.keys(after)]);
-    return [...names].flatMap((name) =>
-      leafDifferences(before[name], after[name], [...keys, Array.isArray(before) ? Number(name) : name]),
+    const members = new Set([...Object.keys(before), ...Object.keys(after)]);
+    return [...members].flatMap((name) =>
+      leafDifferences(before[name], after[name], names, [
+        ...keys,
+        Array.isArray(before) ? Number(name) : name,
+      ]),
     );
   }
   return [{ keys, kind: "update", before, after }];
 }
 
-/** `["command", 3]` as `command[3]`; names that are no plain words stand in quotes. */
+interface NamedList {
+  readonly elements: readonly unknown[];
+  readonly names: readonly string[];
+}
+
+function elementDifferences(
+  before: NamedList,
+  after: NamedList,
+  names: ElementNames,
+  keys: PropertyKeys,
+): readonly LeafDifference[] {
+  const all = [...new Set([...after.names, ...before.names])];
+  const differences = all.flatMap((element) => {
+    const [was, is] = [before.names.indexOf(element), after.names.indexOf(element)];
+    const place = { element, index: is === -1 ? was : is };
+    return leafDifferences(before.elements[was], after.elements[is], names, [...keys, place]);
+  });
+  const [left, right] = [
+    before.names.filter((name) => after.names.includes(name)),
+    after.names.filter((name) => before.names.includes(name)),
+  ];
+  if (isDeepStrictEqual(left, right)) return differences;
+  return [...differences, { keys, kind: "update", before: left, after: right }];
+}
+
+/** `["command", 3]` as `command[3]`, elements by name as `env[PORT]`; names that are no plain words stand in quotes. */
 export function propertyPath(keys: PropertyKeys): string {
   return keys.reduce<string>((path, key) => {
     if (typeof key === "number") return `${path}[${key}]`;
+    if (typeof key === "object")
+      return `${path}[${/^[A-Za-z_][\w.-]*$/.test(key.element) ? key.element : JSON.stringify(key.element)}]`;
     const quoted = /^[A-Za-z_][A-Za-z0-9_-]*$/.test(key) ? key : JSON.stringify(key);
     return path === "" ? quoted : `${path}.${quoted}`;
   }, "");

@@ -1,15 +1,21 @@
-/** A stack whose servers can be put to sleep. */
+/** A stack whose servers, or whose machine, can be put to sleep. */
 import { UsageError } from "../errors.ts";
+import { type AwsTarget, awsTarget } from "./aws-target.ts";
 import { type ClusterTarget, clusterTarget } from "./cluster-target.ts";
 import { readPlan } from "./docker-target.ts";
 import type { StackReference } from "./stack-file.ts";
 
-/** @throws UsageError for a platform whose servers are not an API's to scale. */
-export function sleepingTarget(reference: StackReference, command: "sleep" | "wake"): ClusterTarget {
+type SleepingTarget =
+  | { readonly kind: "cluster"; readonly cluster: ClusterTarget }
+  /** A machine that AWS stops and starts. */
+  | { readonly kind: "machine"; readonly aws: AwsTarget };
+
+/** @throws UsageError for a platform whose servers and machines are not an API's to scale. */
+export function sleepingTarget(reference: StackReference, command: "sleep" | "wake"): SleepingTarget {
   const plan = readPlan(reference);
-  if (!("cluster" in plan))
-    throw new UsageError(
-      `${command} is for stacks in a Kubernetes cluster, and ${reference.name} runs on ${plan.platform}; \`npm run down\` ends it and keeps its engines.`,
-    );
-  return clusterTarget(plan, reference.name);
+  if ("cluster" in plan) return { kind: "cluster", cluster: clusterTarget(plan, reference.name) };
+  if (plan.platform === "aws") return { kind: "machine", aws: awsTarget(plan, reference.name) };
+  throw new UsageError(
+    `${command} is for stacks in a Kubernetes cluster or on AWS, and ${reference.name} runs on ${plan.platform}; \`npm run down\` ends it and keeps its engines.`,
+  );
 }

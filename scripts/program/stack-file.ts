@@ -63,15 +63,21 @@ export function stackNames(root: string = projectRoot): string[] {
     .toSorted();
 }
 
+/** @throws ConfigError where the stack has no file. */
+export function requireStackFile({ name, configFile }: StackReference): void {
+  if (!statSync(configFile, { throwIfNoEntry: false })?.isFile())
+    throw new ConfigError([missing(name, configFile)]);
+}
+
 /**
  * Reads the file of a stack. Values under `secure:` stay what they are: the CLI alone holds the key, so they go on as
  * opaque secrets and no code here ever sees the plain text.
  *
  * @throws ConfigError when the file is missing, is no YAML mapping, or has a key that nobody would read.
  */
-export function readStackFile({ name, configFile }: StackReference): RuntimeConfig {
-  if (!statSync(configFile, { throwIfNoEntry: false })?.isFile())
-    throw new ConfigError([missing(name, configFile)]);
+export function readStackFile(stack: StackReference): RuntimeConfig {
+  requireStackFile(stack);
+  const { configFile } = stack;
   const config = parseMapping(basename(configFile), readFileSync(configFile, "utf8"));
   const problems = namespaceProblems(config);
   if (problems.length > 0) throw new ConfigError(problems);
@@ -137,10 +143,11 @@ function containsSecure(value: unknown): boolean {
 
 function missing(stack: string, configFile: string): Problem {
   const isOwn = configFile === stackReference(stack).configFile;
+  const file = isOwn ? basename(configFile) : configFile;
   return {
-    path: isOwn ? basename(configFile) : "--config-file",
-    value: isOwn ? "(absent)" : configFile,
-    reason: `The stack ${stack} has no file ${configFile}.`,
+    path: isOwn ? file : "--config-file",
+    value: isOwn ? "(absent)" : file,
+    reason: `The stack ${stack} has no file ${file}.`,
     fix: isOwn
       ? `Write it, or use one of ${stackNames().join(", ")} with --stack.`
       : "Give the path of a file that exists.",

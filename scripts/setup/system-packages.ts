@@ -1,6 +1,6 @@
 /**
  * Debian packages that npm and PyPI can't bring: Python for the stack, a browser for the tests of the page, a container
- * engine for the tests of the images.
+ * engine for the tests of the images, and what checks units and scripts.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -63,6 +63,20 @@ export function missingEnginePrograms(): (keyof typeof ENGINE_PROGRAMS)[] {
 export function ensureContainerEngine({ install }: { readonly install: boolean }): void {
   const packages = new Set(missingEnginePrograms().map((program) => ENGINE_PROGRAMS[program]));
   if (packages.size > 0) installIfAllowed([...packages], install, "No engine to test the images with");
+}
+
+/** What the units and scripts of a machine are checked with; SHELLCHECK names another one. */
+export const CHECKERS = {
+  systemd: { path: "/lib/systemd/systemd", debianPackage: "systemd" },
+  systemdAnalyze: { path: "/usr/bin/systemd-analyze", debianPackage: "systemd" },
+  shellcheck: { path: process.env.SHELLCHECK ?? "/usr/bin/shellcheck", debianPackage: "shellcheck" },
+} as const;
+
+/** Installs them where they are missing and may be installed. Without them those tests are skipped and counted, too. */
+export function ensureCheckers({ install }: { readonly install: boolean }): void {
+  const missing = Object.values(CHECKERS).filter(({ path }) => !existsSync(path));
+  const packages = new Set(missing.map(({ debianPackage }) => debianPackage));
+  if (packages.size > 0) installIfAllowed([...packages], install, "Units and scripts are not checked");
 }
 
 function installIfAllowed(packages: readonly string[], install: boolean, otherwise: string): void {

@@ -7,13 +7,23 @@ import { projectRoot, type StackReference } from "../program/stack-file.ts";
 import { findPulumi } from "../setup/pulumi-cli.ts";
 import { STATE_URL_VARIABLE, sharedStateUrl } from "./shared-state.ts";
 
+export interface UpOptions {
+  /**
+   * Whether mandatory policies end it: those about single resources before each is made, those about the stack in a preview
+   * that goes before. @default false
+   */
+  readonly enforcesPolicies?: boolean;
+  /** URNs, with `**` for any text: these alone, where the Pulumi CLI has the stack. @default all */
+  readonly targets?: readonly string[];
+}
+
 export interface StackBackend {
   /** Shown to the user. */
   readonly title: string;
   /** Shows what `up` would do. @returns whether anything would change. */
   preview(): Promise<boolean>;
   /** Makes the stack what its file says, after reading what there really is. */
-  up(): Promise<void>;
+  up(options?: UpOptions): Promise<void>;
   /** Reads what there really is into the state. */
   refresh(): Promise<void>;
   /** Deletes everything, and the state with it. */

@@ -22,13 +22,16 @@ import { hostProbe } from "../preflight/host-probe.ts";
 import { isOnDocker, readDockerTarget } from "../program/docker-target.ts";
 import { projectName, projectRoot, readStackFile, type StackReference } from "../program/stack-file.ts";
 import { stackOutputs } from "../tryout/state.ts";
-import type { StackBackend, StackPaths } from "./backend.ts";
+import type { StackBackend, StackPaths, UpOptions } from "./backend.ts";
 import { lockStack } from "./lock.ts";
 import { takeOverLocks } from "./pulumi-lock.ts";
 import { isListed, STATE_URL_VARIABLE, sharedStateUrl } from "./shared-state.ts";
 
 /** `pulumi preview --expect-no-changes` ends with this and no other sign when there are changes. */
 const NO_CHANGES_EXPECTED = "no changes were expected";
+
+/** Folder of the rules, as docs/policies.md describes them. */
+const POLICY_PACK = join(projectRoot, "policy");
 
 interface CommandResult {
   readonly code: number;
@@ -110,7 +113,7 @@ export class PulumiBackend implements StackBackend {
     });
   }
 
-  up(): Promise<void> {
+  up({ enforcesPolicies = false, targets = [] }: UpOptions = {}): Promise<void> {
     return this.#locked("up", async () => {
       await this.#select();
       await this.#importTryout();
@@ -118,7 +121,12 @@ export class PulumiBackend implements StackBackend {
       // A mark in the state and no option of `up`, which fails where the refresh finds that a container is gone.
       const unfinished = unfinishedContainers((await this.#deployment()).resources);
       if (unfinished.length > 0) await this.#run(["state", "taint", ...unfinished, "--yes"]);
-      await this.#run(["up", "--yes", "--skip-preview", "--refresh", "--config-file", this.#config]);
+      const pack = enforcesPolicies ? ["--policy-pack", POLICY_PACK] : [];
+      const options = ["--refresh", "--config-file", this.#config, ...pack];
+      // Rules about the whole stack are asked at the end of an operation, when an update has made it.
+      if (enforcesPolicies) await this.#run(["preview", ...options]);
+      const only = targets.flatMap((urn) => ["--target", urn]);
+      await this.#run(["up", "--yes", "--skip-preview", ...options, ...only]);
     });
   }
 

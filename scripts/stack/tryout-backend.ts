@@ -13,7 +13,7 @@ import { localProvider } from "../tryout/local-provider.ts";
 import { destroy, refresh, type StateOperation } from "../tryout/refresh.ts";
 import { loadState, saveState, stackOutputs } from "../tryout/state.ts";
 import type { Step } from "../tryout/steps.ts";
-import { assertTryoutOwns, type StackBackend, type StackPaths } from "./backend.ts";
+import { assertTryoutOwns, type StackBackend, type StackPaths, type UpOptions } from "./backend.ts";
 import { lockStack } from "./lock.ts";
 import { StepReporter } from "./reporter.ts";
 
@@ -42,7 +42,11 @@ export class TryoutBackend implements StackBackend {
     }
   }
 
-  async up(): Promise<void> {
+  async up({ enforcesPolicies = false }: UpOptions = {}): Promise<void> {
+    if (enforcesPolicies)
+      throw new UserError(
+        "Policies are enforced by the Pulumi CLI, and the try-out runner has none; put `pulumi` on PATH, or leave out --policies.",
+      );
     // Planned before anything is read or started, so that a mistake costs nothing.
     await this.#refuseOtherPlatforms();
     return this.#locked("up", async (reporter) => {

@@ -6,7 +6,12 @@ import { basename, dirname, join } from "node:path";
 import { imageSource } from "../../infra/plan/docker/image-sources.ts";
 import { IMAGE_NAMES } from "../../infra/plan/docker/types.ts";
 import { projectRoot } from "../program/stack-file.ts";
-import { ensureBrowser, ensureContainerEngine, ensureSystemPackages } from "../setup/system-packages.ts";
+import {
+  ensureBrowser,
+  ensureCheckers,
+  ensureContainerEngine,
+  ensureSystemPackages,
+} from "../setup/system-packages.ts";
 import { testPython } from "./test-python.ts";
 
 export interface SuiteResult {
@@ -155,6 +160,7 @@ export const STAGES: readonly (readonly SuiteName[])[] = [
  */
 export async function prepareSuites(names: readonly SuiteName[], install: boolean): Promise<string> {
   if (names.includes("docker")) ensureContainerEngine({ install });
+  if (names.includes("unit")) ensureCheckers({ install });
   if (!names.some((name) => SUITES[name].needsPython)) return "";
   await ensureSystemPackages({ install });
   if (names.includes("services")) ensureBrowser({ install });

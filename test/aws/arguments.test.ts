@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { machineTypes } from "../../infra/plan/catalogue/machines.ts";
 import { replacementRow } from "../../scripts/diff/replacements/property-effects.ts";
 import { argumentProblems } from "../harness/aws/arguments.ts";
 import { operations } from "../harness/aws/operations/index.ts";
@@ -23,6 +24,13 @@ describe("what AWS takes", () => {
     const resource = { type: "kubernetes:core/v1:Secret", name: "keys", inputs: { nobody: "asks" } };
     expect(argumentProblems(resource, models)).toEqual([]);
   });
+});
+
+test("instance types of the catalogue exist", () => {
+  const known = models.values("ec2", "InstanceType");
+  const named = Object.keys(machineTypes);
+  expect(named.length).toBeGreaterThan(20);
+  expect(named.filter((name) => !known.includes(name))).toEqual([]);
 });
 
 describe("what AWS refuses", () => {

@@ -4,7 +4,7 @@ import { POLICY_NAMES } from "../../infra/plan/catalogue/policies.ts";
 import { policyLevel } from "../../policy/levels.ts";
 import { packPolicies } from "../../policy/pack.ts";
 import { type StackPolicy, stackPolicy } from "../../policy/stack-policy.ts";
-import { violations } from "../../policy/violations.ts";
+import { uncheckedPolicies, violations } from "../../policy/violations.ts";
 import { deployment, resource } from "./resources.ts";
 
 /** A stack file that can be planned, as the Pulumi runtime has it. */
@@ -77,10 +77,8 @@ describe("facts of the stack file", () => {
 
 describe("violations", () => {
   test("stand by level, rule and resource", () => {
-    const found = violations([tagged, plain], {
-      ...policyOf("pr-1"),
-      outputs: { models: "[unknown]" },
-    });
+    const side = { resources: [tagged, plain], outputs: { models: "[unknown]" } };
+    const found = violations(side, policyOf("pr-1"));
     expect(found.map(({ level, policy, resource: urn }) => [level, policy, urn?.split("::").at(-1)])).toEqual(
       [
         ["mandatory", "resources-are-labelled", "one"],
@@ -92,33 +90,87 @@ describe("violations", () => {
   });
 
   test("that can't be decided are advice, however much the rule matters", () => {
-    const [violation] = violations([resource("aws:efs/fileSystem:FileSystem", { encrypted: "[unknown]" })], {
-      ...policyOf("prod", {
+    const others = POLICY_NAMES.filter((name) => name !== "storage-is-encrypted");
+    const [violation] = violations(
+      { resources: [resource("aws:efs/fileSystem:FileSystem", { encrypted: "[unknown]" })], outputs: {} },
+      policyOf("prod", {
         "engine-room:policies": JSON.stringify({
-          levels: Object.fromEntries(
-            POLICY_NAMES.filter((name) => name !== "storage-is-encrypted").map((name) => [name, "off"]),
-          ),
+          levels: Object.fromEntries(others.map((name) => [name, "off"])),
         }),
       }),
-      outputs: {},
-    });
+    );
     expect(violation).toMatchObject({ policy: "storage-is-encrypted", level: "advisory" });
   });
 
-  test("are new where the base has not got them", () => {
-    const policy = policyOf("prod");
-    const base = violations([plain], { ...policy, outputs: {} });
-    const found = violations([plain, tagged], { ...policy, outputs: {}, base });
-    expect(base.map(({ isNew }) => isNew)).toEqual([true]);
-    expect(new Set(found.filter(({ isNew }) => !isNew).map(({ resource: urn }) => urn))).toEqual(
-      new Set([plain.urn]),
+  const onlyDigests = policyOf("prod", {
+    "engine-room:policies": JSON.stringify({
+      levels: Object.fromEntries(
+        POLICY_NAMES.filter((name) => name !== "image-has-digest").map((name) => [name, "off"]),
+      ),
+    }),
+  });
+
+  /** Of a change from some Jobs to others, by name and image: which of its violations are new. */
+  function novelty(before: Readonly<Record<string, string>>, after: Readonly<Record<string, string>>) {
+    const jobs = (images: Readonly<Record<string, string>>) =>
+      Object.entries(images).map(([name, image]) =>
+        resource(
+          "kubernetes:batch/v1:Job",
+          { spec: { template: { spec: { containers: [{ name: "builder", image }] } } } },
+          { name },
+        ),
+      );
+    const found = violations({ resources: jobs(before), outputs: {} }, onlyDigests);
+    return violations({ resources: jobs(after), outputs: {} }, onlyDigests, { found, unchecked: [] }).map(
+      ({ isNew }) => isNew,
     );
-    expect(found.some(({ isNew }) => isNew)).toBe(true);
+  }
+
+  test.each([
+    ["the same resource", { a: "i:1" }, { a: "i:1" }, [false]],
+    ["a rebuilt engine's Job", { "gpt-935afaa63dc5": "i:1" }, { "gpt-7359c2b2bfb8": "i:1" }, [false]],
+    ["an image of other content", { a: "i:25.07-73fcec287952" }, { a: "i:25.07-aaaabbbbcccc" }, [false]],
+    ["a renamed resource", { gpt: "i:1" }, { chat: "i:1" }, [false]],
+    ["a second resource for the same reason", { a: "i:1" }, { a: "i:1", b: "i:1" }, [false, true]],
+    [
+      "a second Job for the same reason",
+      { "a-935afaa63dc5": "i:1" },
+      { "a-7359c2b2bfb8": "i:1", b: "i:1" },
+      [false, true],
+    ],
+    ["another image", { a: "i:1" }, { a: "other:1" }, [true]],
+  ])("are new or not: %s", (_title, before, after, expected) => {
+    expect(novelty(before, after)).toEqual(expected);
+  });
+
+  test("are neither new nor known where the base could not be asked", () => {
+    const side = { resources: [tagged], outputs: {} };
+    const unchecked = uncheckedPolicies({ resources: null, outputs: {} }, onlyDigests);
+    expect(unchecked).toEqual(["image-has-digest"]);
+    expect(violations(side, onlyDigests, { found: [], unchecked }).map(({ isNew }) => isNew)).toEqual([null]);
+  });
+
+  test("of what a plan knows are found without resources, and the other rules are said not to be checked", () => {
+    const policy = policyOf("prod", { "engine-room:policies": JSON.stringify({ hourlyUsdCap: 0.01 }) });
+    const outputs = {
+      cost: { hourlyUsd: 1.6 },
+      models: [{ name: "gpt", release: "25.07", engineKey: "a".repeat(64) }],
+    };
+    const planned = { resources: null, outputs };
+    expect(violations(planned, policy).map(({ policy: name }) => name)).toEqual([
+      "price-is-below-cap",
+      "release-has-fixes",
+    ]);
+    expect(uncheckedPolicies(planned, policy)).toEqual(
+      POLICY_NAMES.filter((name) => name !== "price-is-below-cap" && name !== "release-has-fixes"),
+    );
+    expect(uncheckedPolicies({ resources: [], outputs }, policy)).toEqual([]);
   });
 
   test("are the same in whichever order resources come", () => {
-    const policy = { ...policyOf("prod"), outputs: {} };
-    expect(violations([tagged, plain], policy)).toEqual(violations([plain, tagged], policy));
+    const ordered = (...resources: (typeof plain)[]) =>
+      violations({ resources, outputs: {} }, policyOf("prod"));
+    expect(ordered(tagged, plain)).toEqual(ordered(plain, tagged));
   });
 });
 

@@ -8,7 +8,7 @@ import { type BaseName, bases, canaryOf, placesOf, planted } from "../canary/sta
 
 /**
  * Commands as they are run: each begins as it would for a user, with stand-ins for Docker, kubectl, ssh and Pulumi's CLI that
- * fail. `local` has no `up` here, which downloads and starts servers.
+ * fail.
  */
 const lines: readonly (readonly string[])[] = [
   ["plan"],
@@ -27,18 +27,23 @@ const lines: readonly (readonly string[])[] = [
   ["sleep"],
   ["wake"],
   ["diff", "--base", "HEAD"],
+  ["diff", "--base", "HEAD", "--format", "markdown"],
   ["diff", "--base", "HEAD", "--format", "json"],
+  ["diff", "--base", "HEAD", "--format", "json", "--out", "diff.json"],
+  ["ci", "diff-summary", "--diff", "diff.json"],
+  ["seed"],
+  ["bench"],
   ["refresh"],
   ["down"],
 ];
 
+/** They download and start servers where nothing is left to stand-ins. */
+const creating: readonly (readonly string[])[] = [["up"], ["start", "--no-samples"]];
+
+const linesOf = (name: BaseName) => [...lines, ...(name === "local" ? [] : creating)];
+
 /** Commands with a reason not to be among them. */
 const others: Readonly<Record<string, string>> = {
-  up: "creates, and downloads what a local stack runs",
-  start: "installs packages, then is `up`",
-  seed: "takes nothing of the stack file but the gateway's address",
-  bench: "builds things of its own for minutes",
-  ci: "reads no stack file; what it says comes from GitHub and from files of the job",
   key: "reads no stack file; its secret is what it is for",
   test: "runs the tests",
 };
@@ -47,7 +52,7 @@ test("every command is run, or has a reason not to be", () => {
   const commands = readdirSync(join(projectRoot, "scripts/commands"))
     .map((file) => file.replace(/\.ts$/, ""))
     .filter((name) => !["main", "command"].includes(name));
-  const known = new Set([...lines.map(([name]) => name), ...Object.keys(others)]);
+  const known = new Set([...[...lines, ...creating].map(([name]) => name), ...Object.keys(others)]);
   expect(commands.filter((name) => !known.has(name))).toEqual([]);
 });
 
@@ -82,7 +87,7 @@ describe.each(Object.keys(bases) as BaseName[])("%s", (name) => {
     });
     // Without Pulumi's CLI a local stack is previewed in the process itself.
     place = workplace(values, name === "local" ? ["pulumi"] : []);
-    for (const words of lines) await runCommand(place, stack, words);
+    for (const words of linesOf(name)) await runCommand(place, stack, words);
   }, 600_000);
 
   afterAll(() => {
@@ -92,7 +97,12 @@ describe.each(Object.keys(bases) as BaseName[])("%s", (name) => {
 
   test("commands said something", () => {
     expect(place.printed.get("plan")).toMatch(/\S/);
-    expect(lines.filter((words) => (place.printed.get(words.join(" ")) ?? "").trim() === "")).toEqual([]);
+    const silent = linesOf(name)
+      .filter((words) => !words.includes("--out"))
+      .map((words) => words.join(" "))
+      .filter((words) => (place.printed.get(words) ?? "").trim() === "");
+    expect(silent).toEqual([]);
+    expect(place.printed.get("ci diff-summary --diff diff.json")).toMatch(/^### Stack `canary-/);
   });
 
   test("no command printed a secret", () => {

@@ -15,7 +15,7 @@ jobs:
     if: github.event.pull_request.head.repo.full_name == github.repository
     environment: room
     timeout-minutes: 5
-    permissions: { contents: read, id-token: write }
+    permissions: { contents: read, packages: write }
     steps:
       - uses: ${CHECKOUT} # v7.0.1
         with: { persist-credentials: false }
@@ -30,10 +30,15 @@ const BAD: readonly (readonly [keyof typeof RULES, string, string])[] = [
   ["actionsArePinned", `${CHECKOUT} # v7.0.1`, `${CHECKOUT} # v7`],
   ["permissionsAreNamed", "permissions: {}\n", ""],
   ["permissionsAreNamed", "permissions: {}\n", "permissions: { contents: read }\n"],
-  ["permissionsAreNamed", "permissions: { contents: read, id-token: write }", "permissions: write-all"],
+  ["permissionsAreNamed", "permissions: { contents: read, packages: write }", "permissions: write-all"],
   ["jobsEnd", "    timeout-minutes: 5\n", ""],
   ["runsAreQueued", "concurrency: { group: good, cancel-in-progress: true }\n", ""],
   ["runsAreQueued", ", cancel-in-progress: true", ""],
+  [
+    "skippedRunsEvictNobody",
+    "github.event.pull_request.head.repo",
+    "github.event.action == 'x' && github.event.pull_request.head.repo",
+  ],
   ["credentialsAreNotKept", "persist-credentials: false", "fetch-depth: 0"],
   ["credentialsAreNotKept", "persist-credentials: false", "persist-credentials: true"],
   ["scriptsHaveNoExpressions", '"$STACK"', `\${{ github.head_ref }}`],
@@ -42,6 +47,8 @@ const BAD: readonly (readonly [keyof typeof RULES, string, string])[] = [
   ["privilegedEventsRunOwnCode", "on: { pull_request: }", "on: { workflow_run: }"],
   ["forksGetNoCredentials", "github.event.pull_request.head.repo.full_name == github.repository", "always()"],
   ["secretsAreOfEnvironments", "    environment: room\n", ""],
+  ["buildersReachNoCluster", "packages: write", "id-token: write"],
+  ["buildersReachNoCluster", "secrets.TOKEN", "secrets.KUBECONFIG_TEXT"],
   ["buildersCannotWriteContents", "contents: read", "contents: write"],
 ];
 

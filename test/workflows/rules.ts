@@ -34,13 +34,43 @@ const jobsEnd: Rule = ({ jobs }) =>
     typeof job["timeout-minutes"] === "number" ? [] : [`${name} has no timeout-minutes`],
   );
 
-const runsAreQueued: Rule = ({ concurrency }) =>
-  typeof concurrency === "object" &&
-  concurrency !== null &&
-  "group" in concurrency &&
-  "cancel-in-progress" in concurrency
-    ? []
-    : ["concurrency has no group, or does not say whether a run is cancelled"];
+/** At the top, or job by job. */
+const runsAreQueued: Rule = ({ concurrency, jobs }) => {
+  if (isQueue(concurrency)) return [];
+  const missing = "concurrency has no group, or does not say whether a run is cancelled";
+  if (concurrency !== undefined) return [missing];
+  return Object.entries(jobs).flatMap(([name, job]) =>
+    isQueue(job.concurrency) ? [] : [`${name}: ${missing}`],
+  );
+};
+
+function isQueue(concurrency: unknown): boolean {
+  return (
+    typeof concurrency === "object" &&
+    concurrency !== null &&
+    "group" in concurrency &&
+    "cancel-in-progress" in concurrency
+  );
+}
+
+/** What is another value in another run of the same pull request or branch. */
+const OF_THE_RUN =
+  /github\.(?:ref|event\.(?:action|label\.name|pull_request\.labels|workflow_run\.(?:event|conclusion)))\b/g;
+
+/**
+ * A run takes its place in the group of its workflow before the conditions of its jobs are asked: one that then does nothing
+ * has put out whoever waited there. The group of a job is entered only by a job that runs.
+ */
+const skippedRunsEvictNobody: Rule = ({ concurrency, jobs }) => {
+  if (!isQueue(concurrency)) return [];
+  const { group } = concurrency as { readonly group: string };
+  const canBeSkipped = Object.values(jobs)
+    .filter(({ needs = [] }) => needs.length === 0)
+    .every(({ if: condition = "" }) =>
+      (condition.match(OF_THE_RUN) ?? []).some((value) => !group.includes(value)),
+    );
+  return canBeSkipped ? ["concurrency is the workflow's, and runs of it may do nothing"] : [];
+};
 
 const credentialsAreNotKept: Rule = (workflow) =>
   stepsOf(workflow).flatMap(([, { uses, with: inputs }]) =>
@@ -99,6 +129,15 @@ function neededConditions(workflow: Workflow, { needs = [] }: Job): (string | un
   return [needs].flat().map((name) => workflow.jobs[name]?.if);
 }
 
+/** What builds images runs what Dockerfiles and packages bring; who can push an image need not reach a cluster, too. */
+const buildersReachNoCluster: Rule = ({ jobs }) =>
+  Object.entries(jobs).flatMap(([name, job]) => {
+    const builds = job.steps.some(({ run }) => /npm run (--silent )?images/.test(run ?? ""));
+    return builds && /KUBECONFIG|PULUMI_CONFIG_PASSPHRASE|id-token/.test(JSON.stringify(job))
+      ? [`${name} builds images, and has credentials of a stack`]
+      : [];
+  });
+
 /** Credentials of a stack belong to environments, which say who approves and which branches may. */
 const secretsAreOfEnvironments: Rule = ({ jobs }) =>
   Object.entries(jobs).flatMap(([name, job]) =>
@@ -122,6 +161,7 @@ export const RULES: Readonly<Record<string, Rule>> = {
   permissionsAreNamed,
   jobsEnd,
   runsAreQueued,
+  skippedRunsEvictNobody,
   credentialsAreNotKept,
   scriptsHaveNoExpressions,
   pipesFail,
@@ -129,6 +169,7 @@ export const RULES: Readonly<Record<string, Rule>> = {
   forksGetNoCredentials,
   secretsAreOfEnvironments,
   buildersCannotWriteContents,
+  buildersReachNoCluster,
 };
 
 /** Those that hold for the steps of a local action, too. */

@@ -5,6 +5,7 @@ import { parse } from "yaml";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 
 export interface Step {
+  readonly if?: string;
   readonly uses?: string;
   readonly run?: string;
   readonly shell?: string;
@@ -16,6 +17,7 @@ export interface Job {
   readonly permissions?: unknown;
   readonly "timeout-minutes"?: number;
   readonly environment?: unknown;
+  readonly concurrency?: unknown;
   readonly env?: Readonly<Record<string, unknown>>;
   readonly if?: string;
   readonly needs?: string | readonly string[];

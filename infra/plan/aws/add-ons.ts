@@ -1,6 +1,6 @@
 /** Add-ons of EKS that a cluster has, each pinned. Pure. */
 import type { EksConfig } from "../../config/aws-stacks.ts";
-import { kubernetesVersions } from "./kubernetes-versions.ts";
+import { kubernetesVersions } from "../catalogue/kubernetes-versions.ts";
 import { SYSTEM_NODES } from "./names.ts";
 import { diskRole, fileSystemRole, networkRole } from "./role-plans.ts";
 import type { AddOnPlan, AwsContext } from "./types.ts";

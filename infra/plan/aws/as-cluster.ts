@@ -1,9 +1,9 @@
 /** A stack on EKS as one in a cluster that is there: everything of `platform: kubernetes` runs on it. */
 import type { EksConfig } from "../../config/aws-stacks.ts";
 import type { GpuStackConfig } from "../../config/config.ts";
+import { isInstalled } from "../catalogue/charts.ts";
 import { type Cluster, kubernetesCluster } from "../kubernetes/cluster.ts";
 import { withoutAccount } from "./account-keys.ts";
-import { isInstalled } from "./charts.ts";
 import { pulledFrom } from "./context.ts";
 import {
   BUILD_SERVICE_ACCOUNT,
@@ -66,6 +66,7 @@ export function eksAsCluster(config: EksConfig): ClusterConfig {
       nodeSelector: { [POOL_LABEL]: pool.name },
       tolerations: [],
     })),
+    retain: config.retain,
     priorityClasses: "create",
     monitoring: isMonitored ? "prometheus-operator" : "none",
     monitoringOptions: {

@@ -1,7 +1,8 @@
 /** Charts that a stack installs into its cluster. Pure. */
+
+import { type ChartName, installedCharts, publishedCharts } from "../catalogue/charts.ts";
 import type { EksPlan } from "../gpu-stack.ts";
 import { chartValues } from "./chart-values.ts";
-import { type ChartName, installedCharts, publishedCharts } from "./charts.ts";
 import { GPU_EXPORTER_NAMESPACE, MONITORING_RELEASE } from "./names.ts";
 import { autoscalerRole, loadBalancerControllerRole, SYSTEM_NAMESPACE } from "./role-plans.ts";
 import type { AwsContext, ChartPlan, RolePlan } from "./types.ts";

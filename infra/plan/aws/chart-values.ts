@@ -1,10 +1,10 @@
 /** What each chart is told. Values that a chart has by itself are left out. Pure. */
 import type { EksConfig } from "../../config/aws-stacks.ts";
+import type { ChartName } from "../catalogue/charts.ts";
+import { kubernetesVersions } from "../catalogue/kubernetes-versions.ts";
 import { devicePluginConfigs } from "../kubernetes/device-plugin-config.ts";
 import { GPU_RESOURCE } from "../kubernetes/gpu-resource.ts";
 import type { PoolSpec } from "../spec.ts";
-import type { ChartName } from "./charts.ts";
-import { kubernetesVersions } from "./kubernetes-versions.ts";
 import { DATABASE_STORAGE_CLASS, SYSTEM_NODES } from "./names.ts";
 import { placeholder } from "./placeholders.ts";
 

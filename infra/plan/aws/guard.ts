@@ -4,7 +4,7 @@ import type { GpuCost } from "../cost/types.ts";
 import { STACK_TAG } from "./context.ts";
 import type { AwsContext, GuardPlan } from "./types.ts";
 
-/** What the plan has no price for: the control plane, load balancers, NAT gateways, traffic. */
+/** Room for what the plan has no price for: traffic, logs, requests, engines that are built anew. */
 const UNPRICED_SHARE = 1.2;
 
 /** @param cost - Of the plan: its month is the budget's where the stack file names none. */

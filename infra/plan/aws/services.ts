@@ -1,7 +1,7 @@
 /** What of a stack on AWS is billed by the hour, besides machines and disks. */
 import type { AwsConfig } from "../../config/aws-stacks.ts";
+import { isInstalled } from "../catalogue/charts.ts";
 import type { RentedService } from "../spec.ts";
-import { isInstalled } from "./charts.ts";
 import { awsContext } from "./context.ts";
 import { networkPlan } from "./network.ts";
 

@@ -1,4 +1,5 @@
 /** Addresses of a network's subnets. Arithmetic alone: the same zone has the same ones whatever other zones there are. */
+import { ZONE_LETTERS, type ZoneLetter } from "../catalogue/zones.ts";
 
 /** A network of IPv4. */
 interface Cidr {
@@ -9,10 +10,6 @@ interface Cidr {
   /** Bits that are the same in all of them. */
   readonly length: number;
 }
-
-/** Of the zones of a region; no region has more: us-east-1 has all six. */
-export const ZONE_LETTERS = ["a", "b", "c", "d", "e", "f"] as const;
-export type ZoneLetter = (typeof ZONE_LETTERS)[number];
 
 /** With a longer one a zone's pods and machines would have fewer than 512 addresses. */
 export const LONGEST_VPC_PREFIX = 20;

@@ -1,8 +1,8 @@
 /** What only a stack on EKS can get wrong: its node groups, and what needs a chart that is not installed. */
 import type { EksConfig } from "../../config/aws-stacks.ts";
 import { clusterConfigOf } from "../aws/as-cluster.ts";
-import { isInstalled } from "../aws/charts.ts";
 import { SYSTEM_POOL } from "../aws/names.ts";
+import { isInstalled } from "../catalogue/charts.ts";
 import { leastReplicas } from "../kubernetes/cluster.ts";
 import type { GpuStackSpec } from "../spec.ts";
 import { type Check, type Key, type Remark, stackCheck } from "./finding.ts";

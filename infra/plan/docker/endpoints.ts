@@ -65,7 +65,8 @@ function keyNote({ gateway, host }: DockerPlan): readonly string[] {
 }
 
 function storeNote(plan: DockerPlan): readonly string[] {
-  if (plan.tier === "cpu" || plan.host.storePath === null) return [];
+  // On AWS the access point of the file system does that.
+  if (plan.tier === "cpu" || plan.platform === "aws" || plan.host.storePath === null) return [];
   return [
     `Builds write weights and engines into ${plan.host.storePath} of the host as user ${IMAGE_USER_ID}, to whom it must belong.`,
   ];

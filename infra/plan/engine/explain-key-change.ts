@@ -44,8 +44,13 @@ export function explainKeyChange(before: EngineKeyFields, after: EngineKeyFields
   );
   return [...scalars, ...steps].map((change) => ({
     ...change,
-    sentence: `engine ${after.model}: rebuild - ${change.sentence}`,
+    sentence: `${rebuildPrefix(after.model)}${change.sentence}`,
   }));
+}
+
+/** With what the sentences of an engine begin, for where its name stands above them. */
+export function rebuildPrefix(model: string): string {
+  return `engine ${model}: rebuild - `;
 }
 
 function scalar(value: string | number | undefined): string | null {

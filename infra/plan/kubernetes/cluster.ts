@@ -68,6 +68,8 @@ interface ClusterParts {
     /** Folder of docs/runbooks on the web; null: alerts name the files. */
     readonly runbookUrl: string | null;
   } | null;
+  /** Stacks whose data `down` leaves; null: it leaves them, whatever the stack's name is. */
+  readonly retained: readonly string[] | null;
   readonly createsPriorities: boolean;
   /** null: the stack has no encoders, and documents are found by their vectors. */
   readonly databases: ClusterDatabases | null;
@@ -107,7 +109,7 @@ export interface Cluster extends ClusterParts {
   readonly store: {
     readonly claim: string;
     /** null: the claim is there already. */
-    readonly creation: Omit<NonNullable<StorePlan["creation"]>, "labels"> | null;
+    readonly creation: Omit<NonNullable<StorePlan["creation"]>, "labels" | "isRetained"> | null;
   };
   /** null: no model needs one. */
   readonly hubToken: SecretReference | null;
@@ -177,6 +179,7 @@ function clusterParts(config: ClusterConfig): ClusterParts {
     tritonClients: config.tritonClients.toSorted(),
     monitoringNamespace,
     monitoring: config.monitoring === "none" ? null : monitoring(config),
+    retained: config.retain ?? null,
     createsPriorities: priorityClasses === "create",
     databases: config.encoders === false ? null : clusterDatabases(config),
     registry: images.registry ?? null,

@@ -10,6 +10,7 @@ import type { ClusterPlan } from "./cluster-plan.ts";
 import { frontPlacement } from "./placement.ts";
 import { pod, probes, SCRATCH_TMP, service } from "./pod.ts";
 import { priorityClass } from "./priorities.ts";
+import { isRetained } from "./retention.ts";
 import type { DatabasePlan } from "./types.ts";
 
 /** A small image, a claim that has to be made, and the start. */
@@ -44,7 +45,12 @@ export function databases(stack: string, plan: ClusterPlan): readonly DatabasePl
       name,
       pod: made,
       service: service(name, made, true),
-      claim: { name: claimName, storageClass: planned.storageClass, sizeGiB: planned.sizeGiB },
+      claim: {
+        name: claimName,
+        storageClass: planned.storageClass,
+        sizeGiB: planned.sizeGiB,
+        isRetained: isRetained(stack, plan),
+      },
       awaitSeconds: AWAIT_SECONDS,
     };
   });

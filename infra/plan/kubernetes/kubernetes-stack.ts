@@ -16,6 +16,7 @@ import { networkEdges } from "./network-edges.ts";
 import { prePulls } from "./pre-pulls.ts";
 import { priorities } from "./priorities.ts";
 import { quota } from "./quota.ts";
+import { isRetained } from "./retention.ts";
 import { encodersServer, modelServer } from "./servers.ts";
 import type { ClusterImage, KubernetesStack, NamespacePlan } from "./types.ts";
 import { storePlan } from "./volumes.ts";
@@ -50,7 +51,7 @@ export function kubernetesStack(
     context: cluster.context,
     labels: objectLabels(stack),
     selector: podSelector(stack),
-    namespace: namespacePlan(stack, cluster.namespace),
+    namespace: namespacePlan(stack, plan),
     quota: cluster.namespace.isCreated
       ? quota(stack, {
           servers,
@@ -119,11 +120,14 @@ const POD_SECURITY: Readonly<Record<string, string>> = Object.fromEntries(
   ["audit", "enforce", "warn"].map((mode) => [`pod-security.kubernetes.io/${mode}`, "restricted"]),
 );
 
-function namespacePlan(
-  stack: string,
-  { name, isCreated, labels }: ClusterPlan["cluster"]["namespace"],
-): NamespacePlan {
-  return { name, isCreated, labels: { ...objectLabels(stack), ...POD_SECURITY, ...labels } };
+function namespacePlan(stack: string, plan: ClusterPlan): NamespacePlan {
+  const { name, isCreated, labels } = plan.cluster.namespace;
+  return {
+    name,
+    isCreated,
+    isRetained: isRetained(stack, plan),
+    labels: { ...objectLabels(stack), ...POD_SECURITY, ...labels },
+  };
 }
 
 /** Value of a label: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/ */

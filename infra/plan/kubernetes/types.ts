@@ -27,18 +27,22 @@ export interface ClusterImage {
 
 export interface NamespacePlan {
   readonly name: string;
-  /** Whether the stack makes it, with its labels and a quota; else it is there, with what its owner set. `down` leaves it. */
+  /** Whether the stack makes it, with its labels and a quota; else it is there, with what its owner set. */
   readonly isCreated: boolean;
+  /** Whether `down` leaves what the stack has made of it; else all that is in it goes too. */
+  readonly isRetained: boolean;
   /** Pod Security admission, and the stack's own. */
   readonly labels: Labels;
 }
 
-/** The claim that holds weights and engines. `down` leaves it. */
+/** The claim that holds weights and engines. */
 export interface StorePlan {
   readonly claim: string;
   /** null: the claim is there already. */
   readonly creation: {
     readonly labels: Labels;
+    /** Whether `down` leaves it. */
+    readonly isRetained: boolean;
     /** null: the cluster's default class; empty: none, because a volume is named that has none. */
     readonly storageClass: string | null;
     /** Name of the volume; null: the class makes one. */
@@ -112,7 +116,7 @@ export interface ServerPlan {
   readonly after: readonly string[];
 }
 
-/** A StatefulSet of one pod, with a claim that outlives it. */
+/** A StatefulSet of one pod, with a claim. */
 export interface DatabasePlan {
   readonly name: "mongo" | "vector";
   readonly pod: PodPlan;
@@ -122,6 +126,8 @@ export interface DatabasePlan {
     readonly name: string;
     readonly storageClass: string | null;
     readonly sizeGiB: number;
+    /** Whether it outlives the StatefulSet, and so `down`. */
+    readonly isRetained: boolean;
   };
   readonly awaitSeconds: number;
 }

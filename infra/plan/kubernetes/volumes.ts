@@ -3,6 +3,7 @@ import type { ClusterGpuPlan } from "../gpu-stack.ts";
 import type { PoolSpec } from "../spec.ts";
 import { objectLabels } from "./labels.ts";
 import type { PodVolume } from "./pod-types.ts";
+import { isRetained } from "./retention.ts";
 import type { StorePlan } from "./types.ts";
 
 /** Where weights and engines are in every container. */
@@ -30,7 +31,11 @@ export function storeVolume({ cluster }: ClusterGpuPlan, readOnly: boolean): Pod
 }
 
 /** The claim behind it. */
-export function storePlan(stack: string, { cluster: { store } }: ClusterGpuPlan): StorePlan {
-  const { claim, creation } = store;
-  return { claim, creation: creation === null ? null : { ...creation, labels: objectLabels(stack) } };
+export function storePlan(stack: string, plan: ClusterGpuPlan): StorePlan {
+  const { claim, creation } = plan.cluster.store;
+  if (creation === null) return { claim, creation };
+  return {
+    claim,
+    creation: { ...creation, labels: objectLabels(stack), isRetained: isRetained(stack, plan) },
+  };
 }

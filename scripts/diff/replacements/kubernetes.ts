@@ -31,6 +31,10 @@ const kinds: Readonly<Record<string, KindRow>> = {
     replaces: ["spec.accessModes", "spec.selector", "spec.storageClassName", "spec.volumeName"],
     updates: ["spec.resources"],
   },
+  // `ValidatePersistentVolumeUpdate` refuses another source, and another volumeMode.
+  "core/v1:PersistentVolume": {
+    updates: ["spec.capacity", "spec.mountOptions", "spec.persistentVolumeReclaimPolicy"],
+  },
   "core/v1:ResourceQuota": { replaces: ["spec.scopes"], updates: ["spec.hard"] },
   "core/v1:Service": {
     replaces: ["spec.clusterIP"],
@@ -96,6 +100,11 @@ const kinds: Readonly<Record<string, KindRow>> = {
   },
   // Custom resources: their definitions have no rule against a change of what these have below `spec`.
   "gateway.networking.k8s.io/v1:HTTPRoute": { updates: ["spec"] },
+  "secrets-store.csi.x-k8s.io/v1:SecretProviderClass": { updates: ["spec"] },
+  // The load balancer controller's webhook (`webhooks/elbv2/targetgroupbinding_validator.go`) refuses another target group.
+  "elbv2.k8s.aws/v1beta1:TargetGroupBinding": {
+    updates: ["spec.networking", "spec.nodeSelector", "spec.serviceRef"],
+  },
   "keda.sh/v1alpha1:ScaledObject": { updates: ["spec"] },
   "monitoring.coreos.com/v1:PodMonitor": { updates: ["spec"] },
   "monitoring.coreos.com/v1:PrometheusRule": { updates: ["spec"] },

@@ -1,23 +1,32 @@
 /** What people have to know or mend: rules that are broken, problems, advisories, secrets. */
 import type { Problem } from "../../../infra/problems.ts";
-import type { ComparedTree, PolicyViolation, StackDiff } from "../types.ts";
+import type { ComparedTree, PolicyViolation, SecretChange, StackDiff } from "../types.ts";
 import { code, type Inline, strong } from "./inline.ts";
 import { listSection, type Section } from "./section.ts";
 
 /** New violations first, and of these the ones that forbid a deployment. */
-export function policySections(violations: readonly PolicyViolation[]): readonly Section[] {
-  const [fresh, known] = [
-    violations.filter(({ isNew }) => isNew),
-    violations.filter(({ isNew }) => !isNew),
-  ].map((some) =>
-    some
+export function policySections({
+  violations,
+  uncheckedPolicies,
+}: Pick<StackDiff, "violations" | "uncheckedPolicies">): readonly Section[] {
+  const items = (state: PolicyViolation["isNew"]) =>
+    violations
+      .filter(({ isNew }) => isNew === state)
       .toSorted((a, b) => Number(a.level === "advisory") - Number(b.level === "advisory"))
-      .map((violation, index, sorted) => violationItem(violation, sorted[index + 1])),
-  );
+      .map((violation, index, sorted) => violationItem(violation, sorted[index + 1]));
   return [
-    ...listSection("Policies that this change breaks", fresh ?? [], { folded: "never" }),
-    ...listSection("Policies that the base breaks too", known ?? [], { folded: "always" }),
+    ...listSection("Policies that this change breaks", items(true), { folded: "never" }),
+    ...listSection("Policies that are broken; the base could not be asked", items(null), { folded: "long" }),
+    ...listSection("Policies that the base breaks too", items(false), { folded: "always" }),
+    ...listSection(
+      "Policies that were not checked, for there are no resources to look at",
+      unchecked(uncheckedPolicies),
+    ),
   ];
+}
+
+function unchecked(policies: readonly string[]): readonly Inline[] {
+  return policies.map((name) => [code(name)]);
 }
 
 /** @param next - What follows in the list: where it is mended in the same way, it says so, or the one after it does. */
@@ -51,11 +60,18 @@ export function warningSections(plan: StackDiff["plan"]): readonly Section[] {
   ];
 }
 
+/** Each kind as people say it of a secret. */
+export const SECRET_WORDS: Readonly<Record<SecretChange["kind"], string>> = {
+  add: "new",
+  update: "changed",
+  delete: "gone",
+};
+
 /** Paths only. */
-export function secretSections(secrets: readonly string[]): readonly Section[] {
+export function secretSections(secrets: readonly SecretChange[]): readonly Section[] {
   return listSection(
-    "Secrets that are others now",
-    secrets.map((path) => [code(path)]),
+    "Secrets",
+    secrets.map(({ path, kind }) => [code(path), `: ${SECRET_WORDS[kind]}`]),
   );
 }
 

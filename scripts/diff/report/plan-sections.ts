@@ -1,27 +1,43 @@
 /** What changes in engines, memory, time and money. */
 import type { AmountChange, FitState, PlanDifferences } from "../../../infra/plan/differences.ts";
+import { rebuildPrefix } from "../../../infra/plan/engine/explain-key-change.ts";
 import { HOURLY_DIGITS, SUM_DIGITS, sumUsd, usd } from "../../plan/amounts.ts";
 import { VERDICTS } from "../../plan/fit-section.ts";
 import { duration, figure } from "../../plan/text-table.ts";
+import type { ComparedTree } from "../types.ts";
 import { code, type Inline, joined, strong } from "./inline.ts";
 import { type Entry, entrySection, listSection, type Section, tableSection } from "./section.ts";
 
+/**
+ * Whether the base has the stack and nobody knows its plan: what the head needs may be there already.
+ *
+ * @param plan - Differences from that plan.
+ */
+export function isEarlierUnknown({ hasStack }: ComparedTree, { cost }: PlanDifferences): boolean {
+  return hasStack && cost.length > 0 && cost.every(({ before }) => before === null);
+}
+
 /** Engines, memory, cold start, cost. */
-export function planSections(plan: PlanDifferences): readonly Section[] {
+export function planSections(plan: PlanDifferences, isUnknown: boolean): readonly Section[] {
   return [
-    ...entrySection("Engines", engineEntries(plan)),
-    ...listSection("Memory of each GPU (estimate, GiB)", fitItems(plan)),
-    ...tableSection("Cold start, engine built (estimate)", ["Model", "Before", "After"], coldStartRows(plan)),
-    ...tableSection("Cost (US dollars)", ["What", "Before", "After"], costRows(plan)),
+    ...entrySection("Engines", engineEntries(plan, isUnknown)),
+    ...listSection("Memory of each GPU (estimate, GiB)", fitItems(plan, isUnknown)),
+    ...tableSection(
+      "Cold start, engine built (estimate)",
+      ["Model", "Before", "After"],
+      coldStartRows(plan, isUnknown),
+    ),
+    ...tableSection("Cost (US dollars)", ["What", "Before", "After"], costRows(plan, isUnknown)),
   ];
 }
 
-function engineEntries({ engines, newBuilds }: PlanDifferences): readonly Entry[] {
+function engineEntries({ engines, newBuilds }: PlanDifferences, isUnknown: boolean): readonly Entry[] {
   const builds = new Map(newBuilds.map((build) => [build.engine, build]));
   const build = (engine: string): string => {
     const found = builds.get(engine);
     if (found === undefined) return ", which is there already";
-    return `; built in ${duration(found.seconds)} for ${usd(found.usd, SUM_DIGITS)} (estimate)`;
+    const unless = isUnknown ? ", unless it is there already" : "";
+    return `; built in ${duration(found.seconds)} for ${usd(found.usd, SUM_DIGITS)} (estimate)${unless}`;
   };
   return [
     ...engines.rebuilt.map(
@@ -29,7 +45,7 @@ function engineEntries({ engines, newBuilds }: PlanDifferences): readonly Entry[
         cells: [
           [strong("rebuilt"), " for ", code(model), ": ", code(before), " → ", code(after), build(after)],
         ],
-        details: { points: reasons.map(({ sentence }) => [sentence]) },
+        details: { points: reasons.map(({ sentence }) => [withoutEngine(sentence, after)]) },
       }),
     ),
     ...engines.added.map(
@@ -53,8 +69,14 @@ function engineEntries({ engines, newBuilds }: PlanDifferences): readonly Entry[
   ];
 }
 
+/** @param engine - `model/key`, which stands above the sentence. */
+function withoutEngine(sentence: string, engine: string): string {
+  const prefix = rebuildPrefix(engine.slice(0, engine.lastIndexOf("/")));
+  return sentence.startsWith(prefix) ? sentence.slice(prefix.length) : sentence;
+}
+
 /** GPUs with the same change are one point with their number. */
-function fitItems({ fit }: PlanDifferences): readonly Inline[] {
+function fitItems({ fit }: PlanDifferences, isUnknown: boolean): readonly Inline[] {
   const kinds = new Map<string, { readonly change: PlanDifferences["fit"][number]; count: number }>();
   for (const change of fit) {
     const key = JSON.stringify(change);
@@ -68,29 +90,29 @@ function fitItems({ fit }: PlanDifferences): readonly Inline[] {
       ", ",
     );
     const number = count === 1 ? "" : `${count} GPUs of `;
-    return [number, code(pool), " with ", ...names, ": ", ...needs(before, after)];
+    return [number, code(pool), " with ", ...names, ": ", ...needs(before, after, isUnknown)];
   });
 }
 
-function needs(before: FitState | null, after: FitState | null): Inline {
+function needs(before: FitState | null, after: FitState | null, isUnknown: boolean): Inline {
   if (after === null) return ["no longer together on one GPU"];
   const [was, is] = apart(before?.needGiB ?? null, after.needGiB, [2, 4], figure);
   const state = ({ gpu, capacityGiB, verdict }: FitState, need: string): Inline => [
     `${gpu}, need ${need} of ${figure(capacityGiB, 2)}, `,
     verdict === "fits" ? VERDICTS.fits : strong(VERDICTS[verdict]),
   ];
-  if (before === null) return ["new, ", ...state(after, is)];
+  if (before === null) return [isUnknown ? "unknown → " : "new, ", ...state(after, is)];
   const isSameGpu = before.gpu === after.gpu && before.capacityGiB === after.capacityGiB;
   if (isSameGpu && before.verdict === after.verdict) return state(after, `${was} → ${is}`);
   return [...state(before, was ?? ""), " → ", ...state(after, is)];
 }
 
-function coldStartRows({ coldStarts }: PlanDifferences): readonly (readonly Inline[])[] {
+function coldStartRows({ coldStarts }: PlanDifferences, isUnknown: boolean): readonly (readonly Inline[])[] {
   return coldStarts.map(({ model, beforeSeconds, afterSeconds }) => {
     const [before, after] = apart(beforeSeconds, afterSeconds, [null, 0, 2], (seconds, digits) =>
       digits === null ? duration(seconds) : `${figure(seconds, digits)} s`,
     );
-    return [[code(model)], [before ?? "not served"], [after ?? "not served"]];
+    return [[code(model)], [before ?? (isUnknown ? "unknown" : "not served")], [after ?? "not served"]];
   });
 }
 
@@ -100,15 +122,19 @@ const AMOUNTS: Readonly<Record<AmountChange["what"], { readonly title: string; r
   asleepMonthlyUsd: { title: "a month, all asleep", digits: SUM_DIGITS },
 };
 
-function costRows({ cost, newBuilds, newBuildUsd }: PlanDifferences): readonly (readonly Inline[])[] {
+function costRows(
+  { cost, newBuilds, newBuildUsd }: PlanDifferences,
+  isUnknown: boolean,
+): readonly (readonly Inline[])[] {
   const rows = cost.map((change): readonly Inline[] => {
     const [before, after] = amounts(change);
-    return [[AMOUNTS[change.what].title], [before ?? "none"], [after]];
+    return [[AMOUNTS[change.what].title], [before ?? (isUnknown ? "unknown" : "none")], [after]];
   });
   // Without a price there is nothing that the engines' section does not say.
   if (newBuilds.length === 0 || (rows.length === 0 && newBuildUsd === 0)) return rows;
   const build = sumUsd(newBuilds.map(({ usd: price }) => price))(newBuildUsd, SUM_DIGITS);
-  return [...rows, [["engines, built once (estimate)"], [""], [build]]];
+  const title = `engines, built once${isUnknown ? " unless there" : ""} (estimate)`;
+  return [...rows, [[title], [""], [build]]];
 }
 
 /** Both sides of an amount, with as many digits as tell them apart. */

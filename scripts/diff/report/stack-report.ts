@@ -1,9 +1,10 @@
 /** A difference in the order in which a reviewer reads it, for every form alike. */
 import type { ComparedTree, StackDiff } from "../types.ts";
+import { dangerSections } from "./danger-section.ts";
 import { clipped, code, counted, type Inline } from "./inline.ts";
 import { policySections, problemSections, secretSections, warningSections } from "./notice-sections.ts";
-import { planSections } from "./plan-sections.ts";
-import { dangerSections, resourceSections } from "./resource-sections.ts";
+import { isEarlierUnknown, planSections } from "./plan-sections.ts";
+import { resourceSections } from "./resource-sections.ts";
 import type { StackReport } from "./section.ts";
 import { verdict } from "./verdict.ts";
 
@@ -24,8 +25,8 @@ export function stackReport(diff: StackDiff): StackReport {
     sections: [
       ...problemSections(diff),
       ...dangerSections(resources),
-      ...(diff.plan === null ? [] : planSections(diff.plan)),
-      ...policySections(diff.violations),
+      ...(diff.plan === null ? [] : planSections(diff.plan, isEarlierUnknown(diff.base, diff.plan))),
+      ...policySections(diff),
       ...warningSections(diff.plan),
       ...secretSections(diff.secrets),
       ...resourceSections(resources),

@@ -1,16 +1,17 @@
 /** What a change does to a stack, in one line. */
 import type { PlanDifferences } from "../../../infra/plan/differences.ts";
-import type { ChangeKind, StackDiff } from "../types.ts";
+import type { ChangeKind, SecretChange, StackDiff } from "../types.ts";
 import { counted, type Inline, joined, strong } from "./inline.ts";
-import { amounts } from "./plan-sections.ts";
-import { KIND_WORDS } from "./resource-sections.ts";
+import { KIND_WORDS } from "./kind-words.ts";
+import { SECRET_WORDS } from "./notice-sections.ts";
+import { amounts, isEarlierUnknown } from "./plan-sections.ts";
 
 export function verdict(diff: StackDiff): Inline {
   const parts = [
     ...problemParts(diff),
     ...resourceParts(diff),
-    ...planParts(diff.plan),
-    ...(diff.secrets.length === 0 ? [] : [[`${counted(diff.secrets.length, "secret")} changed`]]),
+    ...planParts(diff),
+    ...secretParts(diff),
     ...policyParts(diff),
   ];
   return joined(parts, "; ");
@@ -19,13 +20,23 @@ export function verdict(diff: StackDiff): Inline {
 /** Whether merging leaves the stack exactly as it is, as far as both sides could be read. */
 export function isUnchanged(diff: StackDiff): boolean {
   const { base, head, resources, plan, secrets, violations } = diff;
+  const isSame =
+    resources === null
+      ? isPlannedAlone(diff)
+      : resources.length === 0 && base.failure === null && head.failure === null;
   return (
-    resources?.length === 0 &&
+    isSame &&
     (plan === null || isEmptyPlan(plan)) &&
     secrets.length === 0 &&
     !violations.some(({ isNew }) => isNew) &&
-    [base, head].every(({ failure, problems }) => failure === null && problems.length === 0)
+    [base, head].every(({ problems }) => problems.length === 0)
   );
+}
+
+/** Whether both sides have a plan and, for the same reason, no resources. */
+function isPlannedAlone({ base, head, plan }: StackDiff): boolean {
+  const hasBoth = plan !== null && !isEarlierUnknown(base, plan);
+  return hasBoth && base.failure !== null && base.failure === head.failure;
 }
 
 function isEmptyPlan({
@@ -52,6 +63,8 @@ function problemParts({ head, plan }: StackDiff): readonly Inline[] {
 
 function resourceParts(diff: StackDiff): readonly Inline[] {
   const { head, resources, unchanged } = diff;
+  if (resources === null && isUnchanged(diff))
+    return [[strong("nothing in the plan changes"), "; its resources can't be rendered"]];
   // Problems of the head say it already, and a report's notes say why.
   if (resources === null) return head.problems.length > 0 ? [] : [[strong("resources can't be compared")]];
   if (isUnchanged(diff))
@@ -71,24 +84,37 @@ function resourceParts(diff: StackDiff): readonly Inline[] {
   return [[strong(counted(resources.length, "resource")), `: ${kinds.join(", ")}`]];
 }
 
-function planParts(plan: StackDiff["plan"]): readonly Inline[] {
+function planParts({ base, plan }: StackDiff): readonly Inline[] {
   if (plan === null) return [];
   const { engines, fit, cost } = plan;
   const month = cost.find(({ what }) => what === "monthlyUsd");
   const [before, after] = month === undefined ? [null, null] : amounts(month);
   const overfull = fit.filter((change) => change.after?.verdict === "doesNotFit").length;
+  const none = isEarlierUnknown(base, plan) ? "unknown" : "nothing";
   return [
     ...(engines.rebuilt.length === 0 ? [] : [[`${counted(engines.rebuilt.length, "engine")} rebuilt`]]),
     ...(overfull === 0 ? [] : [[strong(`${counted(overfull, "GPU")} too small`)]]),
-    ...(after === null ? [] : [[`${before ?? "nothing"} → ${after} a month`]]),
+    ...(after === null ? [] : [[`${before ?? none} → ${after} a month`]]),
   ];
 }
 
-function policyParts({ violations }: StackDiff): readonly Inline[] {
-  const fresh = violations.filter(({ isNew }) => isNew).length;
-  const known = violations.length - fresh;
+function secretParts({ secrets }: StackDiff): readonly Inline[] {
+  return (Object.keys(SECRET_WORDS) as SecretChange["kind"][]).flatMap((kind) => {
+    const count = secrets.filter((secret) => secret.kind === kind).length;
+    return count === 0 ? [] : [[`${counted(count, "secret")} ${SECRET_WORDS[kind]}`]];
+  });
+}
+
+function policyParts({ violations, uncheckedPolicies }: StackDiff): readonly Inline[] {
+  const count = (state: boolean | null) => violations.filter(({ isNew }) => isNew === state).length;
+  const [fresh, unknown, known] = [count(true), count(null), count(false)];
+  const broken = (number: number) => `${counted(number, "policy", "policies")} broken`;
   return [
-    ...(fresh === 0 ? [] : [[strong(`${counted(fresh, "policy", "policies")} broken`)]]),
-    ...(known === 0 ? [] : [[`${counted(known, "policy", "policies")} broken before and after`]]),
+    ...(fresh === 0 ? [] : [[strong(broken(fresh))]]),
+    ...(unknown === 0 ? [] : [[`${broken(unknown)}, perhaps before too`]]),
+    ...(known === 0 ? [] : [[`${broken(known)} before and after`]]),
+    ...(uncheckedPolicies.length === 0
+      ? []
+      : [[`${counted(uncheckedPolicies.length, "policy", "policies")} not checked`]]),
   ];
 }

@@ -9,7 +9,6 @@ warnings.filterwarnings("ignore", message="pkg_resources is deprecated")
 
 from parliament import analyze_policy_string  # noqa: E402
 
-
 # What a policy of a resource stands at is that resource: it needs no name, and a star names nothing else.
 ITSELF = "arn:aws:iam::000000000000:role/itself"
 

@@ -166,6 +166,19 @@ describe("a stack", async () => {
     );
   });
 
+  test("leaves nothing where `retain` names other stacks, and the same as without it where it is named", async () => {
+    const claimPolicies = ({ resources }: typeof stack) =>
+      resources
+        .filter(({ type }) => type === "kubernetes:apps/v1:StatefulSet")
+        .map(({ inputs }) => (inputs.spec as Properties).persistentVolumeClaimRetentionPolicy);
+    const gone = await rendered({ ...clusterValues, retain: ["prod"] });
+    expect(gone.resources.filter(({ options }) => options.retainOnDelete)).toEqual([]);
+    expect(claimPolicies(gone)).toEqual(Array(2).fill({ whenDeleted: "Delete", whenScaled: "Retain" }));
+    const kept = await rendered({ ...clusterValues, retain: ["prod", "demo"] });
+    expect(kept.resources).toEqual((await rendered(clusterValues)).resources);
+    expect(claimPolicies(kept)).toEqual(Array(2).fill(undefined));
+  });
+
   test("has every object of a namespace in its own", () => {
     const clusterWide = ["Namespace", "PriorityClass"];
     for (const { type, inputs } of stack.resources.filter(({ type }) => type.startsWith("kubernetes:")))

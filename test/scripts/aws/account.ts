@@ -6,6 +6,20 @@ export const REGION = "us-east-1";
 export const CERTIFICATE = `arn:aws:acm:${REGION}:${ACCOUNT}:certificate/12345678-1234-1234-1234-123456789012`;
 export const HUB_SECRET = `arn:aws:secretsmanager:${REGION}:${ACCOUNT}:secret:hub-token-AbCdEf`;
 
+/** A small stack on EKS. */
+export const EKS_STACK = {
+  platform: "aws",
+  account: ACCOUNT,
+  region: REGION,
+  access: { apiCidrs: ["203.0.113.7/32"] },
+  pools: [
+    { name: "gpu", instanceType: "g5.xlarge", nodes: { min: 0, max: 2 } },
+    { name: "cpu", instanceType: "m7i.xlarge" },
+  ],
+  engines: { whenFull: "stopServer" },
+  models: [{ name: "gpt2-medium", model: "gpt2-medium" }],
+};
+
 export type Answers = Readonly<Record<string, (input: FakeInput) => FakeAnswer>>;
 
 const quota = (value: number): FakeAnswer => ({ json: { Quota: { Value: value } } });

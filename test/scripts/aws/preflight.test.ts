@@ -8,34 +8,22 @@ import type { MachineNeed } from "../../../scripts/preflight/aws-quotas.ts";
 import type { Finding } from "../../../scripts/preflight/finding.ts";
 import { awsTarget } from "../../../scripts/program/aws-target.ts";
 import {
-  ACCOUNT,
   type Answers,
   account,
   CERTIFICATE,
   certificateOf,
+  EKS_STACK,
   HUB_SECRET,
   networks,
   offered,
   quotaOf,
-  REGION,
   running,
 } from "./account.ts";
 import { type FakeAws, startFakeAws, xmlAnswer } from "./fake-aws.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
-const eks: Values = {
-  platform: "aws",
-  account: ACCOUNT,
-  region: REGION,
-  access: { apiCidrs: ["203.0.113.7/32"] },
-  pools: [
-    { name: "gpu", instanceType: "g5.xlarge", nodes: { min: 0, max: 2 } },
-    { name: "cpu", instanceType: "m7i.xlarge" },
-  ],
-  engines: { whenFull: "stopServer" },
-  models: [{ name: "gpt2-medium", model: "gpt2-medium" }],
-};
+const eks: Values = EKS_STACK;
 const gated: Values = {
   ...eks,
   hub: { tokenSecretArn: HUB_SECRET },
@@ -60,7 +48,10 @@ const existingNetwork: Values = {
     existing: {
       vpcId: "vpc-0123456789abcdef0",
       cidr: "10.1.0.0/16",
-      privateSubnets: [{ id: "subnet-0123456789abcdef0", zone: "a" }],
+      privateSubnets: [
+        { id: "subnet-0123456789abcdef0", zone: "a" },
+        { id: "subnet-0123456789abcdef1", zone: "b" },
+      ],
     },
   },
 };
@@ -256,21 +247,17 @@ describe("zones", () => {
 });
 
 describe("networks", () => {
-  test("that overlap a peered one are a problem; another VPC of the account is a warning, the stack's own is none", async () => {
-    const findings = await found(
-      {
-        "ec2:DescribeVpcs": () =>
-          networks({
-            "vpc-other": { cidr: "10.64.128.0/20" },
-            "vpc-own": { cidr: "10.64.0.0/16", tags: { "engine-room:stack": "dev" } },
-            "vpc-far": { cidr: "10.65.0.0/16" },
-          }),
-      },
-      { ...eks, network: { peeredCidrs: ["10.64.0.0/24", "10.63.0.0/16"] } },
-    );
-    expect(findings.map(({ severity }) => severity)).toEqual(["problem", "warning"]);
-    expect(findings[0]?.what).toContain("10.64.0.0/24");
-    expect(findings[1]?.why).toMatch(/^vpc-other \(10\.64\.128\.0\/20\) has/);
+  test("that overlap are a warning with the other VPC, which the stack's own is not", async () => {
+    const findings = await found({
+      "ec2:DescribeVpcs": () =>
+        networks({
+          "vpc-other": { cidr: "10.64.128.0/20" },
+          "vpc-own": { cidr: "10.64.0.0/16", tags: { "engine-room:stack": "dev" } },
+          "vpc-far": { cidr: "10.65.0.0/16" },
+        }),
+    });
+    expect(findings.map(({ severity }) => severity)).toEqual(["warning"]);
+    expect(findings[0]?.why).toMatch(/^vpc-other \(10\.64\.128\.0\/20\) has/);
   });
 
   const subnet = (vpcId: string, zone: string, free: number) => () =>
@@ -281,6 +268,12 @@ describe("networks", () => {
           vpcId,
           availabilityZone: zone,
           availableIpAddressCount: free,
+        },
+        {
+          subnetId: "subnet-0123456789abcdef1",
+          vpcId: "vpc-0123456789abcdef0",
+          availabilityZone: "us-east-1b",
+          availableIpAddressCount: 4000,
         },
       ],
     });

@@ -79,6 +79,29 @@ test("a difference that was written as JSON becomes the Markdown of the same dif
   expect(stderr).toContain("diff.json is not what `npm run diff` writes.");
 });
 
+test("a change that breaks a mandatory policy fails, and one that only finds it broken does not", async () => {
+  const violation = {
+    policy: "p",
+    level: "mandatory",
+    resource: "Ingress a/b",
+    reason: "R.",
+    fix: "F.",
+  } as const;
+  const judge = (one: object) =>
+    ci(
+      "diff-policies",
+      "--diff",
+      file("diff.json", stackDiff({ violations: [{ ...violation, isNew: true, ...one }] })),
+    );
+  const broken = await judge({});
+  expect([broken.code, broken.stderr]).toEqual([
+    1,
+    expect.stringContaining("breaks 1 mandatory policy of the stack dev:\np by Ingress a/b: R. F."),
+  ]);
+  for (const one of [{ isNew: false }, { isNew: null }, { level: "advisory" }])
+    expect((await judge(one)).code).toBe(0);
+});
+
 test("a preview becomes a comment, from the event's file", async () => {
   const sha = "e".repeat(40);
   const repository = { id: 1 };
@@ -88,7 +111,7 @@ test("a preview becomes a comment, from the event's file", async () => {
       state: "open",
       labels: [],
       head: { label: "bob:x", sha, repo: repository },
-      base: { repo: repository },
+      base: { ref: "main", repo: repository },
     },
   ];
   fake.artifacts = [
@@ -116,9 +139,20 @@ test("a preview becomes a comment, from the event's file", async () => {
   expect(fake.comments.get(3)?.[0]?.body).toContain("### Stack `dev`");
 });
 
-test("a stack of a pull request is said to be up, and then to have ended", async () => {
+test("a stack of a pull request is said to be up, then to have failed, and then to have ended", async () => {
   await ci("preview-stack-comment", "--pull-request", "9", "--outputs", file("outputs.json", outputs));
-  expect(fake.comments.get(9)?.[0]?.body).toContain("| Gateway | `http://gateway` |");
+  const [{ body } = { body: "" }] = fake.comments.get(9) ?? [];
+  expect(body).toContain("| Gateway | `http://gateway` |");
+  expect(body).toContain(
+    "$ npm run ci -- preview-stack-file --pull-request 9\n$ npm run connect -- --stack pr-9\n",
+  );
+  const run = "https://github.example/room/actions/runs/1";
+  await ci("preview-stack-comment", "--pull-request", "9", "--failed", "ab".repeat(20), "--run", run);
+  expect(fake.comments.get(9)?.map((one) => one.body)).toEqual([
+    expect.stringMatching(
+      /^<!-- .* -->\nThe stack pr-9 did not come up at `abababababab`, .*\[the run\]\(https:/,
+    ),
+  ]);
   await ci("preview-stack-comment", "--pull-request", "9");
   expect(fake.comments.get(9)?.map(({ body }) => body)).toEqual([
     "<!-- engine-room: preview-stack -->\nThe stack pr-9 has ended; nothing of it is left.\n",

@@ -84,14 +84,14 @@ function pull(overrides: Partial<FakePull> = {}): FakePull {
     state: "open",
     labels: [],
     head: { label: "alice:topic/ä&b", sha: SHA, repo: { id: FORK } },
-    base: { repo: { id: HERE } },
+    base: { ref: "main", repo: { id: HERE } },
     ...overrides,
   };
 }
 
 /** As a pull request's run leaves it. @param note - A secret's path, which the report shows. */
 function artifact(id: number, name: string, note = "hub.token"): FakeArtifact {
-  return artifactOf(id, name, JSON.stringify(stackDiff({ secrets: [note] })));
+  return artifactOf(id, name, JSON.stringify(stackDiff({ secrets: [{ path: note, kind: "update" }] })));
 }
 
 function artifactOf(id: number, name: string, content: string, file = "diff.json"): FakeArtifact {
@@ -139,7 +139,7 @@ describe("the comment of a preview", () => {
     ["a newer commit", pull({ head: { ...pull().head, sha: "f".repeat(40) } })],
     ["a head of another repository", pull({ head: { ...pull().head, repo: { id: 3 } } })],
     ["a head whose repository is gone", pull({ head: { ...pull().head, repo: null } })],
-    ["a pull request into another repository", pull({ base: { repo: { id: FORK } } })],
+    ["a pull request into another repository", pull({ base: { ref: "main", repo: { id: FORK } } })],
     ["a closed one", pull({ state: "closed" })],
   ])("is not made for %s", async (_title, other) => {
     fake.pulls = [other];
@@ -167,6 +167,32 @@ describe("the comment of a preview", () => {
     await post(event({}, HERE));
     expect(bodies(12)[0]).toContain("fromTheState");
     expect(bodies(12)[0]).not.toContain("fromTheTrees");
+  });
+
+  test("says of itself whose word it is and what it is compared with, whatever the artifact says", async () => {
+    const forged = { ref: "origin/main", commit: "d".repeat(40), failure: null, problems: [] };
+    const onMain = { ...forged, commit: "c".repeat(40) };
+    fake.mainCommits.add(onMain.commit);
+    const asState = (id: number, stack: string, base: object) =>
+      artifactOf(
+        id,
+        `preview-${stack}`,
+        JSON.stringify(
+          stackDiff({
+            source: "pulumi-preview",
+            secrets: [{ path: "hub.token", kind: "update" }],
+            base: base as never,
+          }),
+        ),
+      );
+    fake.pulls = [pull()];
+    fake.artifacts = [asState(1, "dev", forged), asState(2, "onprem", onMain)];
+    await post();
+    const [body = ""] = bodies(12);
+    expect(body).not.toContain("against the stack's state");
+    expect(body).toContain("Compared with `main`; both trees' own programs say so");
+    expect(body).toContain("Compared with `main` at `cccccccccccc`; both trees' own programs say so");
+    expect(body).not.toMatch(/d{12}|origin\/main/);
   });
 
   test("says that previews are missing, and passes over what is none", async () => {
@@ -200,11 +226,23 @@ describe("the comment of a preview", () => {
       artifactOf(1, "preview-dev", JSON.stringify({ ...stackDiff(), html: "<b>" })),
       "diff.json of the stack dev is not what",
     ],
-  ])("is not made from an artifact that %s", async (_title, one, message) => {
+  ])("shows the other stacks beside an artifact that %s", async (_title, one, message) => {
     fake.pulls = [pull()];
-    fake.artifacts = [one];
-    await expect(post()).rejects.toThrow(message);
-    expect(fake.changes).toEqual([]);
+    fake.artifacts = [one, artifact(2, "preview-onprem")];
+    expect(await post()).toContain("with previews of: dev, onprem.");
+    const [body = ""] = bodies(12);
+    expect(body).toContain("- `dev`: **its preview can't be read.** ");
+    expect(body).toContain(message);
+    expect(body).toContain("### Stack `onprem`");
+  });
+
+  test("is made of an unread artifact alone, and not at all where GitHub does not give it", async () => {
+    fake.pulls = [pull()];
+    fake.artifacts = [artifactOf(1, "preview-dev", "## dev")];
+    await post();
+    expect(bodies(12)[0]).toMatch(/can't be read\.\*\* .* is not what `npm run diff` writes\.\n$/);
+    fake.outage = 503;
+    await expect(post()).rejects.toThrow("GitHub answers 503");
   });
 
   test("is not made from more stacks than there can be", async () => {
@@ -232,7 +270,10 @@ describe("previewText", () => {
         ),
       }),
     );
-    const text = previewText(huge, run);
+    const text = previewText(
+      huge.map((diff) => ({ stack: diff.stack, diff, failure: null })),
+      run,
+    );
     expect(text.length).toBeLessThan(65_000 + 500);
     expect(text).toContain("`stack-19`");
   });
@@ -241,7 +282,7 @@ describe("previewText", () => {
 test("the JSON of a difference is read as it was written, with every part", () => {
   const full = withPlan(
     { newBuilds: [{ engine: "gpt/1", seconds: 1, usd: null, arithmetic: "1" }], newBuildUsd: 0 },
-    { resources: [change()], secrets: ["hub.token"] },
+    { resources: [change()], secrets: [{ path: "hub.token", kind: "update" }] },
   );
   const text = JSON.stringify(full);
   expect(parsedDiff("diff.json", Buffer.from(text))).toEqual(JSON.parse(text));

@@ -30,7 +30,7 @@ export interface FakePull {
     readonly sha: string;
     readonly repo: { readonly id: number } | null;
   };
-  readonly base: { readonly repo: { readonly id: number } };
+  readonly base: { readonly ref: string; readonly repo: { readonly id: number } };
 }
 
 export interface FakeArtifact {
@@ -57,6 +57,8 @@ export class FakeGitHub {
   pulls: FakePull[] = [];
   artifacts: FakeArtifact[] = [];
   readonly files = new Map<string, Buffer>([["main:images.lock.json", Buffer.from("old")]]);
+  /** Commits of which the branch main consists. */
+  readonly mainCommits = new Set<string>();
   readonly branches = new Map<string, string>([["main", "a".repeat(40)]]);
   /** Requests that change something, in order. */
   readonly changes: Call[] = [];
@@ -173,6 +175,7 @@ export class FakeGitHub {
       ["GET /actions/artifacts/(\\d+)/zip", (id) => ({ status: 302, body: {}, location: this.#fileUrl(id) })],
       ["GET /contents/(.+)", (file) => this.#file(`${query.get("ref")}:${file}`)],
       ["PUT /contents/(.+)", () => ({ body: {} })],
+      ["GET /compare/(.+)\\.\\.\\.main", (commit) => this.#compare(commit)],
       ["GET /git/ref/heads/(.+)", (name) => this.#branch(name)],
       ["POST /git/refs", () => ({ status: 201, body: {} })],
       ["PATCH /git/refs/heads/(.+)", () => ({ body: {} })],
@@ -214,6 +217,11 @@ export class FakeGitHub {
   #file(key: string): Answer {
     const content = this.files.get(key);
     return found(content && { sha: "b".repeat(40), content: content.toString("base64") });
+  }
+
+  #compare(commit: string): Answer {
+    if (!/^[0-9a-f]{40}$/.test(commit)) return missing;
+    return { body: { status: this.mainCommits.has(commit) ? "ahead" : "diverged", commits: [] } };
   }
 
   #branch(name: string): Answer {

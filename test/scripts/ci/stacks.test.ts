@@ -52,7 +52,11 @@ describe("the stack of a pull request", () => {
       writeFileSync(configFile, previewStackFile(template, { stack: "pr-12", registry: "ghcr.io/room" }));
       const { values } = readStackFile({ name: "pr-12", configFile });
       const { plan } = checkedPlan(fromRuntimeConfig(values, projectName()));
-      expect(plan).toMatchObject({ platform: "kubernetes", tier: "cpu" });
+      expect(plan).toMatchObject({
+        platform: "kubernetes",
+        tier: "cpu",
+        cluster: { namespace: { isCreated: true }, retained: [] },
+      });
       expect(values["engine-room:namespace"]).toBe("engine-room-cpu-pr-12");
       expect(JSON.parse(values["engine-room:images"] ?? "")).toEqual({ registry: "ghcr.io/room" });
     } finally {
@@ -67,6 +71,7 @@ describe("the stack of a pull request", () => {
       ...config,
       "engine-room:namespace": "engine-room-cpu-pr-1",
       "engine-room:createNamespace": true,
+      "engine-room:retain": [],
       "engine-room:priorityClasses": "none",
     });
   });
@@ -84,7 +89,7 @@ describe("endedStacks", () => {
     state,
     labels,
     head: { label: "a:b", sha: "", repo: null },
-    base: { repo: { id: 1 } },
+    base: { ref: "main", repo: { id: 1 } },
   });
   const ended = (...stacks: { name: string; lastUpdate?: string }[]) =>
     endedStacks(fake.client(), stacks, { hours: 48, now });
@@ -156,7 +161,7 @@ describe("openLockPullRequest", () => {
         state: "open",
         labels: [],
         head: { label: "room:images-lock", sha: "", repo: null },
-        base: { repo: { id: 1 } },
+        base: { ref: "main", repo: { id: 1 } },
       },
     ];
     expect(await open(fresh)).toBe("Updated #8.");

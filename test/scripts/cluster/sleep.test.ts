@@ -165,7 +165,7 @@ describe("with a kubectl", () => {
     const output = watch(kubectl.runFor("Pulumi.local.yaml", command));
     expect(await output.code).toBe(2);
     expect(output.text()).toContain(
-      `${command} is for stacks in a Kubernetes cluster, and fake runs on local`,
+      `${command} is for stacks in a Kubernetes cluster or on AWS, and fake runs on local`,
     );
     expect(kubectl.calls()).toEqual([]);
   });

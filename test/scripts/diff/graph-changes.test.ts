@@ -27,13 +27,13 @@ describe("resources of two graphs", () => {
     expect(changes.map(summary)).toEqual([
       "replace Deployment others/moves: metadata.namespace",
       "delete Deployment models/goes",
-      "update Deployment models/changes: spec.template.spec.containers[0].image",
+      "update Deployment models/changes: spec.template.spec.containers[changes].image",
       "create Deployment models/comes",
     ]);
     expect(unchanged).toBe(1);
     expect(changes[2]?.properties).toEqual([
       {
-        path: "spec.template.spec.containers[0].image",
+        path: "spec.template.spec.containers[changes].image",
         kind: "update",
         before: '"a:1"',
         after: '"a:2"',
@@ -82,6 +82,71 @@ describe("resources of two graphs", () => {
     ]);
     const unknown = (size: number) => resource("aws:ec2/vpc:Vpc", "network", { size });
     expect(summaries([unknown(1)], [unknown(2)])).toEqual(["may-replace Vpc network: size"]);
+  });
+});
+
+describe("lists of Kubernetes", () => {
+  const variable = (name: string, value = name) => ({ name, value });
+  const pod = (env: readonly object[], rest: object = {}) =>
+    resource("kubernetes:apps/v1:Deployment", "app", {
+      metadata: { name: "app" },
+      spec: { template: { spec: { containers: [{ name: "main", env, ...rest }] } } },
+    });
+  const paths = (before: GraphResource, after: GraphResource) =>
+    compare([before], [after]).changes.flatMap(({ properties }) =>
+      properties.map(({ kind, path }) => `${kind} ${path.replace(/^.*containers/, "")}`),
+    );
+  const [a, b, c] = [variable("A"), variable("B"), variable("C")];
+
+  test("what comes before others is one difference", () => {
+    expect(paths(pod([a, b]), pod([c, a, b]))).toEqual(["add [main].env[C]"]);
+    expect(paths(pod([c, a, b]), pod([a, variable("B", "2")]))).toEqual([
+      "update [main].env[B].value",
+      "delete [main].env[C]",
+    ]);
+  });
+
+  test("another order is a difference of the list", () => {
+    const [change] = compare([pod([a, b])], [pod([b, a])]).changes;
+    expect(change?.properties).toEqual([
+      {
+        path: "spec.template.spec.containers[main].env",
+        kind: "update",
+        before: '["A","B"]',
+        after: '["B","A"]',
+        effect: "update",
+      },
+    ]);
+  });
+
+  test("mounts and ports go by their own keys, and what is there twice by its place", () => {
+    const mount = (mountPath: string, name: string) => ({ mountPath, name });
+    const ports = (...numbers: number[]) => numbers.map((containerPort) => ({ containerPort }));
+    expect(
+      paths(
+        pod([], { volumeMounts: [mount("/a", "x")], ports: ports(80) }),
+        pod([], { volumeMounts: [mount("/b", "x"), mount("/a", "y")], ports: ports(81, 80) }),
+      ),
+    ).toEqual([
+      'add [main].ports["81"]',
+      'update [main].volumeMounts["/a"].name',
+      'add [main].volumeMounts["/b"]',
+    ]);
+    expect(paths(pod([], { ports: ports(80, 80) }), pod([], { ports: ports(80, 81) }))).toEqual([
+      "update [main].ports[1].containerPort",
+    ]);
+    const service = (...numbers: number[]) =>
+      resource("kubernetes:core/v1:Service", "app", { spec: { ports: numbers.map((port) => ({ port })) } });
+    expect(paths(service(80), service(79, 80))).toEqual(['add spec.ports["79"]']);
+  });
+
+  test("options know elements by where they stand", () => {
+    const [before, after] = [pod([a]), pod([a, variable("B")])];
+    const ignoring = (path: string) => ({
+      ...after,
+      options: { ...after.options, ignoreChanges: [`spec.template.spec.containers[0].env[${path}]`] },
+    });
+    expect(["1", "*", "0"].map((path) => paths(before, ignoring(path)).length)).toEqual([0, 0, 1]);
   });
 });
 

@@ -226,7 +226,7 @@ test.each([
 ])("a rotated secret, %s, shows as changed and nothing of it shows", async (_form, written) => {
   const token = (text: string) => ({ hub: { token: written(text) } });
   const diff = await diffOf(token("hf_canaryone11111111"), token("hf_canarytwo22222222"));
-  expect(diff.secrets).toEqual(["hub.token"]);
+  expect(diff.secrets).toEqual([{ path: "hub.token", kind: "update" }]);
   expect(diff.resources?.map(summary)).toEqual(["replace Secret models/hub-token: stringData"]);
   expect(diff.resources?.[0]?.properties).toMatchObject([{ before: "[secret]", after: "[secret]" }]);
   for (const text of [JSON.stringify(diff), textReport(diff)]) expect(text).not.toMatch(/canary|\[secret:/);
@@ -245,6 +245,28 @@ test("other keys first, comments and another formatting change nothing, and twic
   );
 });
 
+const OWN_DATABASES = { databases: "container", externalDatabases: undefined };
+
+test("another namespace: databases of the stack's own start empty", async () => {
+  const text = textReport(await diffOf(OWN_DATABASES, { ...OWN_DATABASES, namespace: "others" }));
+  expect(text.replaceAll(/\s+/g, " ")).toContain(
+    "StatefulSet models/mongo is replaced by others/mongo: models/data-mongo stays with what it stores, and the new one starts empty",
+  );
+});
+
+test("larger databases: their claims stay as they are", async () => {
+  const stored = (sizeGiB: number) => ({ ...OWN_DATABASES, databaseStorage: { sizeGiB } });
+  const text = textReport(await diffOf(stored(50), stored(60)));
+  expect(text.replaceAll(/\s+/g, " ")).toContain("models/data-mongo stays as it is, with 50Gi and not 60Gi");
+});
+
+test("another class of the engine store: the old claim is in the way of the new one", async () => {
+  const diff = await diffOf({}, { engineStore: { storageClass: "efs", sizeGiB: 200 } });
+  expect(textReport(diff).replaceAll(/\s+/g, " ")).toContain(
+    "PersistentVolumeClaim models/engine-store is replaced: it is retained and the new one has its name:",
+  );
+});
+
 test("a stack file with problems has no graph, and its problems", async () => {
   const { resources, plan, head } = await diffOfFiles(
     stackFileText(cluster),
@@ -252,6 +274,27 @@ test("a stack file with problems has no graph, and its problems", async () => {
   );
   expect({ resources, plan, failure: head.failure }).toEqual({ resources: null, plan: null, failure: null });
   expect(head.problems).toMatchObject([{ path: "models[0].size", reason: "There is no such key." }]);
+});
+
+test("a stack of a cloud has resources and the plan's differences, without an account", async () => {
+  const aws = (instanceType: string) =>
+    stackFileText({
+      platform: "aws",
+      account: "111122223333",
+      region: "us-east-1",
+      access: { apiCidrs: ["203.0.113.7/32"] },
+      engines: { whenFull: "stopServer" },
+      pools: [
+        { name: "gpu", instanceType },
+        { name: "cpu", instanceType: "m7i.xlarge" },
+      ],
+      models: [gpt],
+    });
+  const { resources, plan, base, head } = await diffOfFiles(aws("g5.xlarge"), aws("g6.xlarge"));
+  expect([base.failure, head.failure]).toEqual([null, null]);
+  expect(resources?.length).toBeGreaterThan(0);
+  expect(plan?.engines.rebuilt).toMatchObject([{ model: "gpt", reasons: [{ field: "gpu" }] }]);
+  expect(plan?.cost.map(({ what }) => what)).toContain("hourlyUsd");
 });
 
 test("rules that the stack breaks, by the resource's label, and which of them are new", async () => {

@@ -89,6 +89,34 @@ test("encrypted values, notes of providers and the steps of a replacement", () =
   expect(JSON.stringify(changes)).not.toMatch(/v1:|__defaults/);
 });
 
+test("a variable before others is one difference, wherever the provider says that the others moved", () => {
+  const state = (...names: readonly string[]) => ({
+    type: "kubernetes:batch/v1:Job",
+    custom: true,
+    inputs: { spec: { template: { containers: [{ name: "main", env: names.map((name) => ({ name })) }] } } },
+  });
+  const env = (index: number) => `spec.template.containers[0].env[${index}]`;
+  const text = JSON.stringify({
+    steps: [
+      {
+        op: "replace",
+        urn: "urn:pulumi:a::b::kubernetes:batch/v1:Job::build",
+        oldState: state("A", "B"),
+        newState: state("C", "A", "B"),
+        detailedDiff: {
+          [`${env(0)}.name`]: { kind: "update-replace" },
+          [`${env(1)}.name`]: { kind: "update-replace" },
+          [env(2)]: { kind: "add-replace" },
+        },
+      },
+    ],
+    changeSummary: {},
+  });
+  expect(previewChanges(text).changes[0]?.properties).toEqual([
+    { path: "spec.template.containers[main].env[C]", kind: "add", after: '{"name":"C"}', effect: "replace" },
+  ]);
+});
+
 test("something else is refused in a sentence", () => {
   for (const text of ["Previewing update", "{}", "[]"])
     expect(() => previewChanges(text)).toThrow("no output of `pulumi preview --json`");

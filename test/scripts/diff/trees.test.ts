@@ -13,7 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { baseFile, withBaseTree } from "../../../scripts/diff/trees.ts";
+import { baseFile, commitOf, withBaseTree } from "../../../scripts/diff/trees.ts";
 
 let folder: string;
 let project: string;
@@ -68,9 +68,9 @@ test("the base has its own files and packages, and leaves nothing behind", async
   git("add", "members/inner/text");
   const before = [git("status", "--porcelain"), readFileSync(join(project, ".git/index")).toString("hex")];
   const seen = await withBaseTree(
-    { project, ref: "HEAD", install },
-    async ({ commit, project: base, failure }) => {
-      expect({ commit, failure }).toEqual({ commit: git("rev-parse", "HEAD").trim(), failure: null });
+    { project, commit: await commitOf(project, "HEAD"), install },
+    async ({ project: base, failure }) => {
+      expect(failure).toBeNull();
       const at = (path: string) => readFileSync(join(base ?? "", path), "utf8");
       expect(at("node_modules/@small/inner/text")).toBe("base");
       expect(realpathSync(join(base ?? "", "node_modules/@small/inner"))).toBe(
@@ -96,7 +96,7 @@ test("the base has its own files and packages, and leaves nothing behind", async
 test("packages of one lock file are installed once, also by two at the same time", async () => {
   installs = 0;
   const text = () =>
-    withBaseTree({ project, ref: "HEAD", install }, async ({ project: base }) =>
+    withBaseTree({ project, commit: "HEAD", install }, async ({ project: base }) =>
       readFileSync(join(base ?? "", "node_modules/plain/text"), "utf8"),
     );
   expect(await Promise.all([text(), text()])).toEqual(["plain", "plain"]);
@@ -114,7 +114,7 @@ test("packages of the working tree serve where the lock file is the same", async
     .digest("hex");
   write("node_modules/.engine-room-lock", sha256);
   const refuse = () => Promise.reject(new Error("Nothing is to be installed."));
-  await withBaseTree({ project, ref: "HEAD", install: refuse }, async ({ project: base }) => {
+  await withBaseTree({ project, commit: "HEAD", install: refuse }, async ({ project: base }) => {
     expect(readFileSync(join(base ?? "", "node_modules/@small/inner/text"), "utf8")).toBe("base");
     expect(realpathSync(join(base ?? "", "node_modules/plain"))).toBe(join(project, "node_modules/plain"));
   });
@@ -122,11 +122,11 @@ test("packages of the working tree serve where the lock file is the same", async
 
 test("a failed use, and a base without a lock file, end with the same clean-up", async () => {
   await expect(
-    withBaseTree({ project, ref: "HEAD", install }, () => Promise.reject(new Error("no"))),
+    withBaseTree({ project, commit: "HEAD", install }, () => Promise.reject(new Error("no"))),
   ).rejects.toThrow("no");
   git("rm", "--quiet", "--cached", "package-lock.json");
   git("-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "--quiet", "--message", "no lock");
-  expect(await withBaseTree({ project, ref: "HEAD", install }, async ({ failure }) => failure)).toBe(
+  expect(await withBaseTree({ project, commit: "HEAD", install }, async ({ failure }) => failure)).toBe(
     "It has no package-lock.json.",
   );
   expect(git("worktree", "list").trim().split("\n")).toHaveLength(1);
@@ -134,9 +134,8 @@ test("a failed use, and a base without a lock file, end with the same clean-up",
 });
 
 test("a commit that Git does not have is named, with what to do", async () => {
-  await expect(withBaseTree({ project, ref: "--help", install }, async () => {})).rejects.toThrow(
-    'Git has no commit "--help" here; fetch it',
-  );
+  expect(await commitOf(project, "HEAD")).toBe(git("rev-parse", "HEAD").trim());
+  await expect(commitOf(project, "--help")).rejects.toThrow('Git has no commit "--help" here; fetch it');
 });
 
 test("a stack file outside of the project serves both sides", async () => {

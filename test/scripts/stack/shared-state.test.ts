@@ -73,6 +73,17 @@ describe("with a shared state", () => {
     expect(new Set(calls().map(([url]) => url))).toEqual(new Set([URL_OF_STATE]));
   });
 
+  test("policies end an `up` in a preview that goes before, and in the update itself", async () => {
+    const withPack = () =>
+      calls()
+        .filter((args) => args.includes("--policy-pack"))
+        .map(([, command]) => command);
+    await (await openStack(stack)).up();
+    expect(withPack()).toEqual([]);
+    await (await openStack(stack)).up({ enforcesPolicies: true });
+    expect(withPack()).toEqual(["preview", "up"]);
+  });
+
   test("outputs are read from there, and there are none of a stack that it does not have", async () => {
     const backend = await openStack(stack);
     expect(await backend.outputs()).toBeUndefined();

@@ -71,11 +71,17 @@ function createGateway(config: GatewayConfig, log: FastifyBaseLogger): Gateway {
   return gateway;
 }
 
+/** More than what infra/plan/aws/edge.ts adds to the longest answer. */
+const KEEP_ALIVE_MARGIN_SECONDS = 20;
+
 function createApp({ limits, log }: GatewayConfig): GatewayApp {
   const app = Fastify({
     bodyLimit: limits.bodyBytes,
     // Ids of documents are longer than the 100 characters of the router's default, and each may be written as %XX.
     routerOptions: { maxParamLength: 1024 },
+    // Longer than a load balancer before it keeps an idle connection, which allows itself the longest answer and a little
+    // more: it would send a request into a connection that is being closed, and answer 502 by itself.
+    keepAliveTimeout: (limits.requestSeconds + KEEP_ALIVE_MARGIN_SECONDS) * 1000,
     requestTimeout: Math.min(RECEIVE_SECONDS, limits.requestSeconds) * 1000,
     // drain.ts closes the server when no answer is on its way: what is left are idle connections.
     forceCloseConnections: true,

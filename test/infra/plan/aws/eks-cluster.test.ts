@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { CHART_NAMES } from "../../../../infra/plan/aws/charts.ts";
-import { KUBERNETES_VERSIONS } from "../../../../infra/plan/aws/kubernetes-versions.ts";
 import { placeholderNames } from "../../../../infra/plan/aws/placeholders.ts";
 import type { ClusterPlan, RolePlan } from "../../../../infra/plan/aws/types.ts";
+import { CHART_NAMES } from "../../../../infra/plan/catalogue/charts.ts";
+import { KUBERNETES_VERSIONS } from "../../../../infra/plan/catalogue/kubernetes-versions.ts";
 import { eksValues, plannedCluster, shippedCluster } from "./eks-plans.ts";
 
 const TOKEN_ARN = "arn:aws:secretsmanager:us-east-1:111122223333:secret:hub-token-AbCdEf";

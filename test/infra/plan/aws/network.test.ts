@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { machineZones, networkPlan, vpcCidr } from "../../../../infra/plan/aws/network.ts";
-import { ZONE_LETTERS } from "../../../../infra/plan/aws/subnets.ts";
+import { ZONE_LETTERS } from "../../../../infra/plan/catalogue/zones.ts";
 import { awsPlan, ec2Values, eksValues } from "./stacks.ts";
 
 function planned(network: object, values: object = eksValues) {

@@ -72,8 +72,9 @@ describe("a machine of GPUs", () => {
     expect(large.rootDisk).toEqual({ sizeGiB: 50, iops: 3000, throughputMiBps: 125 });
     expect(large.userData).not.toContain("disabledMounts");
     const small = gpuPool({ diskGiB: 233 });
-    expect(small.rootDisk).toEqual({ sizeGiB: 233, iops: 3000, throughputMiBps: 600 });
+    expect(small.rootDisk).toEqual({ sizeGiB: 233, iops: 3000, throughputMiBps: 250 });
     expect(small.userData).toContain('"disabledMounts"');
+    expect([large, small].map(({ userData }) => userData.includes("FastImagePull"))).toEqual([true, false]);
   });
 
   test("stays where it is to be warm", () => {

@@ -6,9 +6,9 @@ import {
   overlap,
   parseCidr,
   SHORTEST_VPC_PREFIX,
-  ZONE_LETTERS,
   zoneCidrs,
 } from "../../../../infra/plan/aws/subnets.ts";
+import { ZONE_LETTERS } from "../../../../infra/plan/catalogue/zones.ts";
 
 /** Any network of a length. */
 const network = (min: number, max: number) =>

@@ -2,7 +2,7 @@
 import type { PlanDifferences } from "../../../../infra/plan/differences.ts";
 import type { ComparedTree, ResourceChange, StackDiff } from "../../../../scripts/diff/types.ts";
 
-const side: ComparedTree = { ref: null, commit: null, failure: null, problems: [] };
+const side: ComparedTree = { ref: null, commit: null, hasStack: true, failure: null, problems: [] };
 
 export const base: ComparedTree = { ...side, ref: "origin/main", commit: "0123456789abcdef" };
 
@@ -29,6 +29,7 @@ export function stackDiff(changes: Partial<StackDiff> = {}): StackDiff {
     plan: noPlanDifferences,
     secrets: [],
     violations: [],
+    uncheckedPolicies: [],
     ...changes,
   };
 }

@@ -34,7 +34,11 @@ test("nothing changes, in one sentence below the marker", () => {
 });
 
 test("several stacks: a verdict each, and sections of those that change", () => {
-  const changed = stackDiff({ stack: "prod", resources: [change()], secrets: ["hub.token"] });
+  const changed = stackDiff({
+    stack: "prod",
+    resources: [change()],
+    secrets: [{ path: "hub.token", kind: "update" }],
+  });
   expect(
     markdownComment([stackDiff(), changed]),
   ).toBe(`- \`dev\`: **nothing changes**: 12 resources stay as they are.
@@ -44,9 +48,9 @@ ${COMPARED}
 
 ### Stack \`prod\`
 
-#### Secrets that are others now
+#### Secrets
 
-- \`hub.token\`
+- \`hub.token\`: changed
 
 <details><summary>Updated (1)</summary>
 
@@ -55,6 +59,14 @@ ${COMPARED}
 
 </details>
 `);
+});
+
+test("a stack that can only be planned, and whose plan stays as it is, is a line", () => {
+  const failure = "It can only be planned.";
+  const alike = stackDiff({ base: { ...base, failure }, head: head({ failure }), resources: null });
+  expect(markdownComment([alike, stackDiff({ stack: "prod" })])).toBe(
+    `- \`dev\`: **nothing in the plan changes**; its resources can't be rendered.\n- \`prod\`: **nothing changes**: 12 resources stay as they are.\n\n${COMPARED}\n`,
+  );
 });
 
 test("stacks that were compared with something else say so each", () => {
@@ -138,8 +150,14 @@ function filledWith(text: string): StackDiff {
   return {
     stack: text,
     source: "rendered",
-    base: { ref: text, commit: text, failure: text, problems: [problem] },
-    head: { ref: text, commit: text, failure: `${text} ${text}`, problems: [{ ...problem, value: "" }] },
+    base: { ref: text, commit: text, hasStack: true, failure: text, problems: [problem] },
+    head: {
+      ref: text,
+      commit: text,
+      hasStack: true,
+      failure: `${text} ${text}`,
+      problems: [{ ...problem, value: "" }],
+    },
     resources: [
       resource,
       { ...resource, kind: "may-replace", kept: "retained" },
@@ -176,11 +194,12 @@ function filledWith(text: string): StackDiff {
       warnings: { appeared: [problem], gone: [problem] },
       problems: { appeared: [problem], gone: [problem] },
     },
-    secrets: [text],
+    secrets: [{ path: text, kind: "update" }],
     violations: [
       { policy: text, level: "mandatory", resource: text, reason: text, fix: text, isNew: true },
       { policy: text, level: "advisory", resource: null, reason: text, fix: text, isNew: false },
     ],
+    uncheckedPolicies: [text],
   };
 }
 
@@ -199,7 +218,7 @@ test.each(HOSTILE)("nothing of %j is markup, a link or a mention", (text) => {
 
 test("every hostile text is still readable as it is", () => {
   const [text] = ["<b>&amp;</b> `x` @me #1 |pipe| \\ *s*"];
-  const page = html(markdownComment([stackDiff({ secrets: [text] })]));
+  const page = html(markdownComment([stackDiff({ secrets: [{ path: text, kind: "update" }] })]));
   expect(page).toContain("<code>&lt;b&gt;&amp;amp;&lt;/b&gt; `x` @me #1 |pipe| \\ *s*</code>");
   const table = html(
     markdownComment([withPlan({ coldStarts: [{ model: "a|b`c\\", beforeSeconds: 1, afterSeconds: 2 }] })]),
@@ -235,7 +254,7 @@ function large(stack: string, models: number): StackDiff {
     },
     {
       stack,
-      secrets: ["hub.token"],
+      secrets: [{ path: "hub.token", kind: "update" }],
       resources: names.flatMap((name) =>
         (["replace", "delete", "update", "create"] as const).map((kind) =>
           change({

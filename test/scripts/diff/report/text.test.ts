@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import { textReport } from "../../../../scripts/diff/report/text.ts";
-import type { StackDiff } from "../../../../scripts/diff/types.ts";
+import { resourceLabel } from "../../../../scripts/diff/resource-label.ts";
+import { changedSecrets } from "../../../../scripts/diff/stack-secrets.ts";
+import type { ResourceChange, StackDiff } from "../../../../scripts/diff/types.ts";
 import { base, change, head, stackDiff, withPlan } from "./diffs.ts";
 
 const COMPARED =
@@ -37,7 +39,7 @@ test("the verdict counts each kind, engines, money, secrets and policies", () =>
       resources: (["replace", "may-replace", "delete", "update", "update", "create"] as const).map((kind) =>
         change({ kind }),
       ),
-      secrets: ["hub.token"],
+      secrets: [{ path: "hub.token", kind: "update" }],
       violations: [
         { ...violation, isNew: true },
         { ...violation, isNew: false },
@@ -73,6 +75,97 @@ test("what is lost though it is held comes first, and what may be replaced with 
   ]);
 });
 
+const claim = (namespace: string, storageClassName: string) => ({
+  metadata: { name: "store", namespace },
+  spec: { storageClassName },
+});
+
+test("what is retained is in the way of a new one of its name, and beside one of another", () => {
+  const store = {
+    type: "kubernetes:core/v1:PersistentVolumeClaim",
+    name: "store-claim",
+    kind: "replace",
+    kept: "retained",
+    deletedFirst: true,
+    properties: [
+      { path: "spec.storageClassName", kind: "update", before: '"nfs"', after: '"efs"', effect: "replace" },
+    ],
+    before: claim("models", "nfs"),
+  } as const;
+  const same = change({
+    ...store,
+    label: "PersistentVolumeClaim models/store",
+    after: claim("models", "efs"),
+  });
+  const moved = change({
+    ...store,
+    label: "PersistentVolumeClaim others/store",
+    after: claim("others", "efs"),
+    deletedFirst: false,
+  });
+  const { lines } = linesOf(stackDiff({ resources: [same, moved, { ...same, kind: "may-replace" }] }));
+  const text = lines.map((line) => line.trim()).join(" ");
+  expect(text).toContain(
+    "- PersistentVolumeClaim models/store is replaced: it is retained and the new one has its name: the old one stays in the way of `up`, so rename or remove one of them -",
+  );
+  expect(text).toContain(
+    "- PersistentVolumeClaim models/store is replaced by others/store: it is retained: the old one stays beside the new one, and no stack knows it any more -",
+  );
+  expect(text).toContain("where the provider replaces it, the old one stays in the way of `up` Replaced");
+  expect(text).toContain(
+    "- PersistentVolumeClaim models/store: because of spec.storageClassName; retained, in the way of the new one -",
+  );
+  expect(text).not.toContain("the old one goes first");
+});
+
+test("what a StatefulSet stores is lost to the stack, or as large as it was", () => {
+  const set = (namespace: string, storage: string, rest: object = {}) => ({
+    metadata: { name: "mongo", namespace },
+    spec: {
+      volumeClaimTemplates: [{ metadata: { name: "data" }, spec: { resources: { requests: { storage } } } }],
+      ...rest,
+    },
+  });
+  const mongo = {
+    type: "kubernetes:apps/v1:StatefulSet",
+    name: "mongo-set",
+    kind: "replace",
+    properties: [],
+    deletedFirst: true,
+  } as const;
+  const dangers = (
+    before: ResourceChange["before"],
+    after: ResourceChange["after"],
+    kind: ResourceChange["kind"] = "replace",
+  ) => {
+    const label = resourceLabel({ ...mongo, inputs: after ?? before ?? {} });
+    const { lines } = linesOf(stackDiff({ resources: [change({ ...mongo, kind, label, before, after })] }));
+    const last = lines.findIndex((line) => /^(Replaced|Deleted|May be replaced)$/.test(line));
+    return lines
+      .slice(1, last)
+      .map((line) => line.trim())
+      .join(" ");
+  };
+  const before = set("models", "50Gi");
+  expect(dangers(before, set("others", "50Gi"))).toBe(
+    "- StatefulSet models/mongo is replaced by others/mongo: models/data-mongo stays with what it stores, and the new one starts empty",
+  );
+  expect(dangers(before, set("models", "60Gi"))).toContain(
+    "- StatefulSet models/mongo is replaced: models/data-mongo stays as it is, with 50Gi and not 60Gi",
+  );
+  expect(dangers(before, set("models", "60Gi"), "may-replace")).toContain(
+    ": where it is replaced, models/data-mongo stays as it is",
+  );
+  expect(dangers(before, null, "delete")).toBe(
+    "- StatefulSet models/mongo is deleted: models/data-mongo stays with what it stores, and nothing uses it any more",
+  );
+  const deleting = { persistentVolumeClaimRetentionPolicy: { whenDeleted: "Delete" } };
+  expect(dangers(set("models", "50Gi", deleting), set("models", "50Gi"))).toContain(
+    ": models/data-mongo goes with it, and what it stores is lost",
+  );
+  expect(dangers(before, set("models", "50Gi", { serviceName: "other" }))).toBe("");
+});
+
 test("engines with reasons, time and money of each build", () => {
   const reason = "engine gpt2: rebuild - gpu A10G 8.6 → L4 8.9";
   const { lines } = linesOf(
@@ -99,7 +192,7 @@ test("engines with reasons, time and money of each build", () => {
   expect(lines).toEqual([
     "Engines",
     "  - rebuilt for gpt: gpt2/a → gpt2/b; built in 10 min for no price (estimate)",
-    `    - ${reason}`,
+    "    - gpu A10G 8.6 → L4 8.9",
     "  - needed for chat: llama/c, which is there already",
     "  - no longer needed for old: old/d, which stays in the engine store",
     "  - no longer needed for older: llama/c, which another model needs",
@@ -182,26 +275,41 @@ test("policies: new ones first, and of these what forbids; problems, warnings an
           { policy: "old", level: "mandatory", resource: null, reason: "R.", fix: "F.", isNew: false },
           { policy: "soft", level: "advisory", resource: "Pod a", reason: "R.", fix: "F.", isNew: true },
           { policy: "hard", level: "mandatory", resource: "Pod a", reason: "R.", fix: "F.", isNew: true },
+          {
+            policy: "who-knows",
+            level: "mandatory",
+            resource: "Pod b",
+            reason: "R.",
+            fix: "F.",
+            isNew: null,
+          },
         ],
-        secrets: ["hub.token"],
+        uncheckedPolicies: ["blind"],
+        secrets: [{ path: "hub.token", kind: "update" }],
       },
     ),
   );
-  expect(verdict).toContain("2 policies broken; 1 policy broken before and after");
+  expect(verdict).toContain(
+    "2 policies broken; 1 policy broken, perhaps before too; 1 policy broken before and after; 1 policy not checked",
+  );
   expect(lines).toEqual([
     "Problems that are gone",
     '  - pools = "25.07": It ends. Use another.',
     "Policies that this change breaks",
     "  - mandatory hard by Pod a: R. F.",
     "  - advisory soft by Pod a: R. F.",
+    "Policies that are broken; the base could not be asked",
+    "  - mandatory who-knows by Pod b: R. F.",
     "Policies that the base breaks too",
     "  - mandatory old: R. F.",
+    "Policies that were not checked, for there are no resources to look at",
+    "  - blind",
     "New warnings",
     '  - release = "25.07": It ends. Use another.',
     "Warnings that are gone",
     "  - release: It ends. Use another.",
-    "Secrets that are others now",
-    "  - hub.token",
+    "Secrets",
+    "  - hub.token: changed",
   ]);
 });
 
@@ -221,6 +329,74 @@ test("a base that can't be rendered, and problems of the head", () => {
     verdict: "Stack dev: can't be deployed, for 1 problem of the stack file",
     lines: ["Problems of the stack file", "  - models[0].size = 1: There is no such key. Remove it."],
   });
+});
+
+test("secrets that come, change and go", () => {
+  const before = new Map([
+    ["gone", "1"],
+    ["rotated", "1"],
+    ["same", "1"],
+  ]);
+  const after = new Map([
+    ["same", "1"],
+    ["rotated", "2"],
+    ["first", "1"],
+  ]);
+  const { verdict, lines } = linesOf(stackDiff({ secrets: changedSecrets(before, after) }));
+  expect(verdict).toBe("Stack dev: no resource changes; 1 secret new; 1 secret changed; 1 secret gone");
+  expect(lines).toEqual(["Secrets", "  - first: new", "  - gone: gone", "  - rotated: changed"]);
+});
+
+test("a base that has the stack and can't be planned is unknown, not nothing", () => {
+  const fit = { gpu: "L4 22.5 GiB", verdict: "fits", needGiB: 10, capacityGiB: 22 } as const;
+  const plan = {
+    engines: {
+      added: [{ model: "gpt", engine: "gpt2/a", elsewhere: false }],
+      removed: [],
+      rebuilt: [],
+      unchanged: [],
+    },
+    cost: [{ what: "monthlyUsd", before: null, after: 0 }],
+    fit: [{ pool: "gpu", tenants: ["gpt"], before: null, after: fit }],
+    newBuilds: [{ engine: "gpt2/a", seconds: 60, usd: 0.1 }],
+    newBuildUsd: 0.1,
+    coldStarts: [{ model: "gpt", beforeSeconds: null, afterSeconds: 60 }],
+  } as const;
+  const failed = { ...base, failure: "npm ci failed." };
+  const unknown = linesOf(withPlan(plan, { base: failed, resources: null }));
+  expect(unknown.verdict).toBe("Stack dev: resources can't be compared; unknown → $0.00 a month");
+  expect(unknown.lines).toEqual([
+    "The base: npm ci failed.",
+    "Engines",
+    "  - needed for gpt: gpt2/a; built in 60 s for $0.10 (estimate), unless it is there already",
+    "Memory of each GPU (estimate, GiB)",
+    "  - gpu with gpt: unknown → L4 22.5 GiB, need 10.00 of 22.00, fits",
+    "Cold start, engine built (estimate)",
+    "  MODEL  BEFORE   AFTER",
+    "  gpt    unknown  60 s",
+    "Cost (US dollars)",
+    "  WHAT                                         BEFORE   AFTER",
+    "  a month                                      unknown  $0.00",
+    "  engines, built once unless there (estimate)           $0.10",
+  ]);
+  const fresh = withPlan(plan, { base: { ...failed, hasStack: false } });
+  expect(linesOf(fresh).verdict).toContain("nothing → $0.00 a month");
+  expect(textReport(fresh)).not.toContain("unknown");
+});
+
+test("a stack that can only be planned is empty where its plan stays as it is", () => {
+  const planned = { ...base, failure: "It can only be planned." };
+  const alike = stackDiff({ base: planned, head: head({ failure: planned.failure }), resources: null });
+  expect(linesOf(alike)).toEqual({
+    verdict: "Stack dev: nothing in the plan changes; its resources can't be rendered",
+    lines: ["Both sides: It can only be planned."],
+  });
+  const others: readonly StackDiff[] = [
+    { ...alike, head: head({ failure: "It is broken." }) },
+    { ...alike, plan: null },
+    { ...alike, plan: withPlan({ cost: [{ what: "monthlyUsd", before: 1, after: 2 }] }).plan },
+  ];
+  for (const other of others) expect(linesOf(other).verdict).toContain("resources can't be compared");
 });
 
 test("what comes from the Pulumi CLI is marked as such", () => {

@@ -1,0 +1,104 @@
+/** Machines of a stack that go away while it sleeps, and come back. Store, databases and addresses stay. */
+
+import { POOL_LABEL, SYSTEM_POOL } from "../../infra/plan/aws/names.ts";
+import { nodePoolPlans } from "../../infra/plan/aws/node-pools.ts";
+import type { AwsContext } from "../../infra/plan/aws/types.ts";
+import { isInstalled } from "../../infra/plan/catalogue/charts.ts";
+import type { EksPlan } from "../../infra/plan/gpu-stack.ts";
+import { textTable } from "../plan/text-table.ts";
+import { stackMachines, startMachines, stopMachines } from "./ec2.ts";
+import { type NodeGroupReading, nodeGroups, resizeNodeGroup } from "./eks.ts";
+import { required } from "./session.ts";
+
+type Direction = "sleep" | "wake";
+
+/** A row of the table, and what EKS is told; null: all is so already, or there is nothing to tell it. */
+export interface PoolChange {
+  readonly pool: string;
+  readonly change: Omit<NodeGroupReading, "labels"> | null;
+  readonly note: string;
+}
+
+/**
+ * Asleep, a pool has no least number of machines: the autoscaler takes away those that nobody needs, which the gateway's and
+ * the databases' are not. Without autoscaler the pools with GPUs go to zero at once, where no encoders run. Pure.
+ */
+export function poolChanges(
+  plan: EksPlan,
+  groups: readonly NodeGroupReading[],
+  direction: Direction,
+): readonly PoolChange[] {
+  const isScaled = isInstalled("cluster-autoscaler", plan.config.cluster.charts);
+  // What takes machines away and brings them back runs in a pool of its own, which stays.
+  const pools = nodePoolPlans(plan).filter(({ name }) => name !== SYSTEM_POOL);
+  return pools.map(({ name: pool, min }): PoolChange => {
+    const group = groups.find(({ labels }) => labels[POOL_LABEL] === pool);
+    if (group === undefined) return { pool, change: null, note: "has no node group; `npm run up` makes it" };
+    const { name, max } = group;
+    if (direction === "wake") {
+      const desired = Math.max(group.desired, min);
+      const isAwake = group.min === min && group.desired === desired;
+      return {
+        pool,
+        change: isAwake ? null : { name, min, max, desired },
+        note: isAwake ? "is awake already" : `at least ${min}; more come when pods want them`,
+      };
+    }
+    const empties = !isScaled && servesModelsAlone(plan, pool);
+    const desired = empties ? 0 : group.desired;
+    const isAsleep = group.min === 0 && group.desired === desired;
+    const note = isScaled
+      ? `${group.desired} machines; the autoscaler takes away those that nobody needs`
+      : empties
+        ? `${group.desired} machines end`
+        : "stays: other pods run on it, and no autoscaler knows which machine is free";
+    return {
+      pool,
+      change: isAsleep ? null : { name, min: 0, max, desired },
+      note: isAsleep ? `sleeps already${group.desired === 0 ? "" : `; ${note}`}` : note,
+    };
+  });
+}
+
+/** No other pod tolerates the taint of machines with GPUs. */
+function servesModelsAlone({ spec }: EksPlan, pool: string): boolean {
+  const gpu = spec.pools.find(({ name }) => name === pool)?.gpu ?? null;
+  return gpu !== null && spec.encoders?.pool !== pool;
+}
+
+/** Tells EKS. @returns What to print. @throws UserError where it refuses. */
+export async function changePools(plan: EksPlan, context: AwsContext, direction: Direction): Promise<string> {
+  const { region, name: cluster, stack } = context;
+  const groups = required(
+    await nodeGroups(region, cluster),
+    `There is no cluster ${cluster} in ${region}; \`npm run up -- --stack ${stack}\` makes it.`,
+  );
+  const changes = poolChanges(plan, groups, direction);
+  for (const { change, pool } of changes)
+    if (change !== null)
+      required(await resizeNodeGroup(region, cluster, change), `The node group of ${pool} is gone.`);
+  const rows = changes.map(({ pool, change, note }) => [
+    pool,
+    change === null ? "-" : String(change.min),
+    note,
+  ]);
+  const columns = [{ title: "POOL" }, { title: "LEAST", align: "right" }, { title: "" }] as const;
+  return `${textTable(columns, rows, { indent: 0 }).join("\n")}\n`;
+}
+
+/** Stops or starts the machine of a stack on EC2. @returns What to print. @throws UserError where AWS refuses. */
+export async function changeMachine({ region, stack }: AwsContext, direction: Direction): Promise<string> {
+  const isSleep = direction === "sleep";
+  const absent = `The machine of ${stack} is gone; \`npm run up -- --stack ${stack}\` makes it.`;
+  const found = required(
+    await stackMachines(region, stack, isSleep ? ["pending", "running"] : ["stopping", "stopped"]),
+    absent,
+  );
+  const ids = found.map(({ id }) => id);
+  if (ids.length === 0)
+    return `${isSleep ? "No machine of it runs" : "No machine of it is stopped"}; \`npm run up -- --stack ${stack}\` makes what is missing.\n`;
+  required(await (isSleep ? stopMachines : startMachines)(region, ids), absent);
+  return isSleep
+    ? `${ids.join(", ")} stops. Its disks, the engine store and the load balancer stay, and cost what they cost; \`npm run wake -- --stack ${stack}\` starts it.\n`
+    : `${ids.join(", ")} starts; its services come with it, and models once they are loaded.\n`;
+}

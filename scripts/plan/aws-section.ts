@@ -1,0 +1,45 @@
+/** What a stack on AWS stands on: its network, its door and its version of Kubernetes. */
+
+import { machineZones, vpcCidr } from "../../infra/plan/aws/network.ts";
+import { parseCidr, zoneCidrs } from "../../infra/plan/aws/subnets.ts";
+import { kubernetesVersions } from "../../infra/plan/catalogue/kubernetes-versions.ts";
+import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
+import type { StackPlan } from "../../infra/plan/stack-plan.ts";
+import { paragraph, type Section } from "./text-table.ts";
+
+/** AWS keeps the first four addresses of a subnet and the last. https://docs.aws.amazon.com/vpc/latest/userguide/subnet-sizing.html */
+const RESERVED_ADDRESSES = 5;
+
+/** Nothing for other platforms. */
+export function awsSection(plan: StackPlan): Section[] {
+  if (plan.platform !== "aws") return [];
+  const lines = [networkWords(plan), gatewayWords(plan), ...versionWords(plan)];
+  return [{ title: `Account ${plan.config.account}`, lines: lines.flatMap((line) => paragraph(line)) }];
+}
+
+function networkWords({ config: { network } }: AwsPlan): string {
+  const zones = machineZones(network).join(", ");
+  if (network.existing !== undefined)
+    return `Network: ${network.existing.vpcId} (${vpcCidr(network)}) as it is, machines in zones ${zones}.`;
+  const [first] = network.zones;
+  const addresses = first === undefined ? 0 : parseCidr(zoneCidrs(network.cidr, first).privateCidr).size;
+  const nat = network.nat === "one" ? `one NAT gateway, in zone ${first}` : "a NAT gateway in each";
+  return `Network: a VPC ${network.cidr}, zones ${zones} with ${addresses - RESERVED_ADDRESSES} addresses for machines and pods each, ${nat}.`;
+}
+
+function gatewayWords({ config: { gateway, network } }: AwsPlan): string {
+  if (gateway.exposure === "public")
+    return `Gateway: https://${gateway.hostname}, for everybody on the internet who has a key (${gateway.apiKeys.length} of them).`;
+  const networks = [vpcCidr(network), ...network.peeredCidrs].join(", ");
+  return `Gateway: an internal load balancer, for ${networks} alone.`;
+}
+
+/** A date is no check: a plan has no clock. */
+function versionWords(plan: AwsPlan): readonly string[] {
+  if (plan.compute !== "eks") return [];
+  const { version } = plan.config.cluster;
+  const { standardSupportUntil } = kubernetesVersions[version];
+  return [
+    `Kubernetes ${version}: AWS's standard support ends on ${standardSupportUntil}; from then on the control plane costs six times as much.`,
+  ];
+}

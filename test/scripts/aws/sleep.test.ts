@@ -1,0 +1,153 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { checkedPlan } from "../../../infra/checked-plan.ts";
+import type { AwsPlan, EksPlan } from "../../../infra/plan/gpu-stack.ts";
+import type { NodeGroupReading } from "../../../scripts/aws/eks.ts";
+import { changeMachine, changePools, poolChanges } from "../../../scripts/aws/sleep.ts";
+import { awsTarget } from "../../../scripts/program/aws-target.ts";
+import { ACCOUNT, type Answers, account, EKS_STACK, REGION, running } from "./account.ts";
+import { type FakeAws, type FakeInput, startFakeAws } from "./fake-aws.ts";
+
+const planOf = (values: Readonly<Record<string, unknown>>) => checkedPlan(values).plan as EksPlan;
+const warm = planOf({
+  ...EKS_STACK,
+  pools: [
+    { name: "gpu", instanceType: "g5.xlarge", nodes: { min: 1, max: 2 } },
+    { name: "cpu", instanceType: "m7i.xlarge", nodes: { min: 1, max: 1 } },
+  ],
+});
+const withoutAutoscaler = planOf({
+  ...EKS_STACK,
+  cluster: { charts: { "cluster-autoscaler": "none" } },
+});
+
+const group = (pool: string, min: number, desired: number): NodeGroupReading => ({
+  name: `${pool}-20261121000000000000000001`,
+  labels: { "engine-room/pool": pool },
+  min,
+  max: 2,
+  desired,
+});
+
+describe("pools", () => {
+  test("asleep have no least number of machines, and the autoscaler has the rest", () => {
+    const changes = poolChanges(warm, [group("gpu", 1, 2), group("cpu", 0, 1)], "sleep");
+    expect(changes.map(({ pool, change }) => [pool, change])).toEqual([
+      ["gpu", { name: "gpu-20261121000000000000000001", min: 0, max: 2, desired: 2 }],
+      ["cpu", null],
+    ]);
+  });
+
+  test("without autoscaler: those of GPUs go to zero at once, and others stay", () => {
+    const changes = poolChanges(withoutAutoscaler, [group("gpu", 0, 2), group("cpu", 0, 1)], "sleep");
+    expect(changes.map(({ change }) => change?.desired ?? null)).toEqual([0, null]);
+  });
+
+  test("awake have the plan's least number again, and no machine less than they have", () => {
+    const changes = poolChanges(warm, [group("gpu", 0, 0), group("cpu", 0, 2)], "wake");
+    expect(changes.map(({ change }) => [change?.min, change?.desired])).toEqual([
+      [1, 1],
+      [1, 2],
+    ]);
+    expect(
+      poolChanges(warm, [group("gpu", 1, 2), group("cpu", 1, 1)], "wake").every(
+        ({ change }) => change === null,
+      ),
+    ).toBe(true);
+  });
+
+  test("that are not there are said", () => {
+    const [gpu] = poolChanges(warm, [], "sleep");
+    expect(gpu).toMatchObject({ change: null, note: expect.stringContaining("npm run up") });
+  });
+});
+
+let aws: FakeAws | undefined;
+const before = { ...process.env };
+beforeEach(() => {
+  Object.assign(process.env, {
+    AWS_ACCESS_KEY_ID: "AKIAIOSFODNN7EXAMPLE",
+    AWS_SECRET_ACCESS_KEY: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+  });
+});
+afterEach(async () => {
+  process.env = { ...before };
+  await aws?.close();
+});
+
+async function use(answers: Answers): Promise<void> {
+  aws = await startFakeAws(account(answers));
+  process.env.AWS_ENDPOINT_URL = aws.url;
+}
+
+describe("what AWS is told", () => {
+  test("EKS: the new sizes of each node group that changes", async () => {
+    const told: FakeInput[] = [];
+    await use({
+      "eks:ListNodegroups": () => ({ json: { nodegroups: ["gpu-1", "system-1"] } }),
+      "eks:DescribeNodegroup": ({ path }) => ({
+        json: {
+          nodegroup: {
+            labels: path.includes("gpu-1") ? { "engine-room/pool": "gpu" } : {},
+            scalingConfig: { minSize: 1, maxSize: 2, desiredSize: 1 },
+          },
+        },
+      }),
+      "eks:UpdateNodegroupConfig": (input) => {
+        told.push(input);
+        return { json: {} };
+      },
+    });
+    const { context } = awsTarget(warm, "dev");
+    const report = await changePools(warm, context, "sleep");
+    expect(told.map(({ path, body }) => [path, body.scalingConfig])).toEqual([
+      [
+        "/clusters/engine-room-dev/node-groups/gpu-1/update-config",
+        { minSize: 0, maxSize: 2, desiredSize: 1 },
+      ],
+    ]);
+    expect(report).toContain("cpu");
+  });
+
+  test("EKS without the cluster: a sentence with the command that makes it", async () => {
+    await use({ "eks:ListNodegroups": () => ({ error: "ResourceNotFoundException", status: 404 }) });
+    const { context } = awsTarget(warm, "dev");
+    await expect(changePools(warm, context, "sleep")).rejects.toThrow(
+      /no cluster engine-room-dev.*npm run up/,
+    );
+  });
+
+  const ec2 = checkedPlan({
+    platform: "aws",
+    compute: "ec2",
+    account: ACCOUNT,
+    region: REGION,
+    pools: [{ name: "gpu", instanceType: "g5.xlarge" }],
+    models: [{ name: "gpt2-medium", model: "gpt2-medium" }],
+  }).plan as AwsPlan;
+
+  test("EC2: the stack's own machine stops and starts, found by its tag", async () => {
+    const filters: string[] = [];
+    await use({
+      "ec2:DescribeInstances": ({ parameters }) => {
+        filters.push(`${parameters.get("Filter.1.Name")}=${parameters.get("Filter.1.Value.1")}`);
+        return running([{ type: "g5.xlarge" }]);
+      },
+      "ec2:StopInstances": () => ({ xml: "<StopInstancesResponse/>" }),
+      "ec2:StartInstances": () => ({ xml: "<StartInstancesResponse/>" }),
+    });
+    const { context } = awsTarget(ec2, "dev");
+    expect(await changeMachine(context, "sleep")).toMatch(/^i-0 stops\./);
+    expect(await changeMachine(context, "wake")).toMatch(/^i-0 starts;/);
+    expect(filters).toEqual(["tag:engine-room:stack=dev", "tag:engine-room:stack=dev"]);
+    expect(aws?.asked).toContain("ec2:StopInstances");
+  });
+
+  test("EC2: what AWS refuses is a sentence", async () => {
+    await use({
+      "ec2:DescribeInstances": () => running([{ type: "g5.xlarge" }]),
+      "ec2:StartInstances": () => ({ error: "InsufficientInstanceCapacity", status: 500 }),
+    });
+    const { context } = awsTarget(ec2, "dev");
+    await expect(changeMachine(context, "wake")).rejects.toThrow(/InsufficientInstanceCapacity/);
+  });
+});
