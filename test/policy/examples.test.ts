@@ -12,15 +12,17 @@ import type { RenderedStack } from "../../scripts/render.ts";
 
 /** Mandatory rules that the project's own stacks break, and why. */
 const NO_IMAGES_YET = "a cluster's images have digests once `npm run images -- --push` has made them";
-const NOT_RETAINED = "a stack that is tried out keeps no engines: it has no `retain`";
-const triedOut = { "engine-store-is-protected": NOT_RETAINED, "image-has-digest": NO_IMAGES_YET };
+const NOT_RETAINED = "its store goes with it, as that of every stack on AWS that `retain` does not name";
 const broken: Readonly<Record<string, Partial<Record<PolicyName, string>>>> = {
-  "Pulumi.dev.yaml": triedOut,
-  "Pulumi.kind.yaml": { "image-has-digest": NO_IMAGES_YET },
-  "Pulumi.onprem.yaml": { "image-has-digest": NO_IMAGES_YET },
+  "Pulumi.dev.yaml": { "engine-store-is-protected": NOT_RETAINED, "image-has-digest": NO_IMAGES_YET },
+  "examples/multimodal-guide.yaml": {
+    "engine-store-is-protected": NOT_RETAINED,
+    "image-has-digest": NO_IMAGES_YET,
+  },
   "Pulumi.prod.yaml": { "image-has-digest": NO_IMAGES_YET },
   "examples/ec2.yaml": { "engine-store-is-protected": NOT_RETAINED },
-  "examples/multimodal-guide.yaml": triedOut,
+  "Pulumi.kind.yaml": { "image-has-digest": NO_IMAGES_YET },
+  "Pulumi.onprem.yaml": { "image-has-digest": NO_IMAGES_YET },
   "examples/llama-2-7b-chat-kubernetes.yaml": { "image-has-digest": NO_IMAGES_YET },
 };
 

@@ -174,8 +174,7 @@ describe("what `down` takes", () => {
 
   test("of any other all that costs money", () => {
     expect(optionsOf(dev, "protect")).toEqual([]);
-    // Both are the cluster's, which goes.
-    expect(optionsOf(dev, "retainOnDelete")).toEqual(["store-claim", "namespace-namespace"]);
+    expect(optionsOf(dev, "retainOnDelete")).toEqual([]);
     for (const { inputs } of dev.ofType("aws:ecr/repository:Repository"))
       expect(inputs.forceDelete).toBe(true);
   });
