@@ -48,24 +48,23 @@ export async function ecrImage({ account, region, repository, digest }: EcrRefer
   });
 }
 
-/** Those of a list of repositories that are there. */
+/** ARNs by name, of those of a list of repositories that are there. */
 export async function ecrRepositories(
   region: string,
   account: string,
   names: readonly string[],
-): Promise<Answer<ReadonlySet<string>>> {
+): Promise<Answer<ReadonlyMap<string, string>>> {
   const { DescribeRepositoriesCommand } = await import("@aws-sdk/client-ecr");
   const client = await ecr(region);
-  const action = "ecr:DescribeRepositories";
   // One at a time: a list with one that is missing is an error for all.
   const answers = await Promise.all(
     names.map((name) =>
-      ask(action, async (options) => {
-        await client.send(
+      ask("ecr:DescribeRepositories", async (options) => {
+        const { repositories = [] } = await client.send(
           new DescribeRepositoriesCommand({ registryId: account, repositoryNames: [name] }),
           options,
         );
-        return name;
+        return [name, repositories[0]?.repositoryArn ?? ""] as const;
       }),
     ),
   );
@@ -73,8 +72,24 @@ export async function ecrRepositories(
   if (refused?.kind === "denied" || refused?.kind === "silent") return refused;
   return {
     kind: "answer",
-    value: new Set(answers.flatMap((answer) => (answer.kind === "answer" ? [answer.value] : []))),
+    value: new Map(answers.flatMap((answer) => (answer.kind === "answer" ? [answer.value] : []))),
   };
+}
+
+/** Tags of repositories, by their name. @param arns - By name. */
+export async function ecrRepositoryTags(
+  region: string,
+  arns: ReadonlyMap<string, string>,
+): Promise<Answer<ReadonlyMap<string, ReadonlyMap<string, string>>>> {
+  const { ListTagsForResourceCommand } = await import("@aws-sdk/client-ecr");
+  const client = await ecr(region);
+  return ask("ecr:ListTagsForResource", async (options) => {
+    const found = [...arns].map(async ([name, resourceArn]) => {
+      const { tags = [] } = await client.send(new ListTagsForResourceCommand({ resourceArn }), options);
+      return [name, new Map(tags.map(({ Key = "", Value = "" }) => [Key, Value]))] as const;
+    });
+    return new Map(await Promise.all(found));
+  });
 }
 
 /** User and password for `docker login`, for twelve hours. The caller may not print it. */

@@ -12,6 +12,12 @@ const MAX_ATTEMPTS = 3;
 const MAX_SOCKETS = 6;
 
 /**
+ * Node 20 is supported here, with a version of the SDK that supports it: its notice of what later versions want is for those
+ * who update the lock file.
+ */
+process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= "true";
+
+/**
  * What every client of the SDK is made with. Credentials, profile and AWS_ENDPOINT_URL are the environment's, read by the
  * SDK itself.
  */
@@ -58,9 +64,16 @@ export async function ask<T>(
   } catch (error) {
     const { name } = error as Error;
     if (ABSENT.test(name)) return { kind: "absent" };
-    const words = `${name}: ${errorWords(error)}`;
-    return { kind: DENIED.test(name) ? "denied" : "silent", action, words };
+    return { kind: DENIED.test(name) ? "denied" : "silent", action, words: refusalWords(error as Error) };
   }
+}
+
+/** One line. What is no answer of the service at all, such as a page of a proxy, is told by its status. */
+function refusalWords(error: Error): string {
+  const { $response } = error as { readonly $response?: { readonly statusCode?: number } };
+  if (error instanceof SyntaxError && $response?.statusCode !== undefined)
+    return `It answers with status ${$response.statusCode}, and not as AWS does`;
+  return `${error.name}: ${errorWords(error)}`.replace(/\s*\n\s*/g, " ");
 }
 
 /** The value of an answer. @throws UserError with AWS's own words where there is none. */

@@ -5,10 +5,12 @@ import type { RunningMachine } from "../aws/ec2.ts";
 import type { Answer } from "../aws/session.ts";
 import type { AskRegistry } from "../images/registry.ts";
 import type { AwsTarget } from "../program/aws-target.ts";
+import { adminFindings, readAdmin } from "./aws-access.ts";
 import { awsImageFindings } from "./aws-images.ts";
 import { cidrFindings, existingNetworkFindings, offeringFindings, otherVpcs } from "./aws-network.ts";
 import { ADDRESS_QUOTA, countFinding, VPC_QUOTA, vcpuFindings } from "./aws-quotas.ts";
 import { type AwsNeeds, type AwsReading, readAws } from "./aws-reading.ts";
+import { repositoryFindings } from "./aws-repositories.ts";
 import {
   addOnFindings,
   certificateFindings,
@@ -29,11 +31,17 @@ export async function awsPreflight(
   needs: AwsNeeds,
   askOther: AskRegistry,
 ): Promise<readonly CheckResult[]> {
-  const findings = callerFindings(target, await caller(target.context.region));
-  if (findings.length > 0) return [{ looksAt: CREDENTIALS, findings }];
+  const answer = await caller(target.context.region);
+  const findings = callerFindings(target, answer);
+  if (answer.kind !== "answer" || findings.length > 0) return [{ looksAt: CREDENTIALS, findings }];
+  const [reading, admin] = await Promise.all([
+    readAws(target, needs, askOther),
+    readAdmin(target, answer.value),
+  ]);
   return [
     { looksAt: CREDENTIALS, findings },
-    ...awsChecks(target, needs, await readAws(target, needs, askOther)),
+    { looksAt: "administrators of the cluster", findings: adminFindings(target, admin) },
+    ...awsChecks(target, needs, reading),
   ];
 }
 
@@ -58,7 +66,10 @@ function awsChecks(target: AwsTarget, needs: AwsNeeds, reading: AwsReading): rea
     certificate: certificateFindings(target, reading.certificate),
     "token of the model hub": hubSecretFindings(target, reading.hubSecret),
     "gated models": hubFindings(reading.hub, reading.hasHubToken),
-    "images and registries": awsImageFindings(target, reading),
+    "images and registries": [
+      ...repositoryFindings(target, reading.repositories),
+      ...awsImageFindings(target, reading),
+    ],
     "version of Kubernetes": kubernetesVersionFindings(target, reading.kubernetes),
     "add-ons of the cluster": addOnFindings(target, addOns, reading.addOns),
   }).map(([looksAt, findings]) => ({ looksAt, findings }));

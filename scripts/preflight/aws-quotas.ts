@@ -2,7 +2,7 @@
 import type { QuotaCode } from "../aws/account.ts";
 import type { RunningMachine } from "../aws/ec2.ts";
 import type { Answer } from "../aws/session.ts";
-import { unanswered } from "./aws-words.ts";
+import { unanswered, unansweredOf } from "./aws-words.ts";
 import { type Finding, problem, warning } from "./finding.ts";
 
 export interface Quota extends QuotaCode {
@@ -94,6 +94,11 @@ export function vcpuFindings(needs: readonly MachineNeed[], reading: QuotaReadin
     ...[reading.others, reading.vcpus].flatMap((answer) =>
       unanswered("quotas", answer, "what runs already counts as nothing"),
     ),
+    ...unansweredOf(
+      "quotas",
+      new Map(neededQuotas(needs).map(({ name, code }) => [`"${name}" (${code})`, reading.quotas.get(code)])),
+      (names) => `nobody knows how many vCPUs ${names} allow`,
+    ),
     ...neededQuotas(needs).flatMap((quota) => quotaFinding(quota, needs, reading)),
   ];
 }
@@ -104,8 +109,7 @@ function quotaFinding(
   reading: QuotaReading,
 ): readonly Finding[] {
   const answer = reading.quotas.get(quota.code);
-  if (answer?.kind !== "answer")
-    return unanswered("quotas", answer, `nobody knows how many vCPUs "${quota.name}" (${quota.code}) allows`);
+  if (answer?.kind !== "answer") return [];
   const own = needs.filter((need) => vcpuQuota(need.instanceType, need.isSpot) === quota);
   const most = own.reduce((sum, { vcpus, maxMachines }) => sum + vcpus * maxMachines, 0);
   const running = runningVcpus(quota, reading);

@@ -28,6 +28,7 @@ import type { AskRegistry } from "../images/registry.ts";
 import type { AwsTarget } from "../program/aws-target.ts";
 import { type AwsImageAnswers, readAwsImages } from "./aws-images.ts";
 import { ADDRESS_QUOTA, type MachineNeed, neededQuotas, VPC_QUOTA } from "./aws-quotas.ts";
+import { type RepositoryReading, readRepositories } from "./aws-repositories.ts";
 
 /** What is asked about besides what the stack file says itself. */
 export interface AwsNeeds {
@@ -56,6 +57,7 @@ export interface AwsReading {
   readonly hasHubToken: boolean;
   readonly images: AwsImageAnswers;
   readonly login: Answer<unknown>;
+  readonly repositories: RepositoryReading;
   readonly kubernetes: Answer<KubernetesVersionReading> | null;
   readonly addOns: ReadonlyMap<string, Answer<ReadonlySet<string>>>;
 }
@@ -70,25 +72,38 @@ export async function readAws(
   const { config } = target.plan;
   const { existing } = config.network;
   const codes = [...neededQuotas(needs.machines), VPC_QUOTA, ADDRESS_QUOTA];
-  const [offered, machines, quotas, networks, elastic, own, named, hub, images, login, cluster] =
-    await Promise.all([
-      offerings(region, [...new Set(needs.machines.map(({ instanceType }) => instanceType))]),
-      readMachines(region),
-      Promise.all(codes.map(async (quota) => [quota.code, await quotaValue(region, quota)] as const)),
-      vpcs(region),
-      addresses(region),
-      existing === undefined
-        ? null
-        : subnets(
-            region,
-            [...existing.privateSubnets, ...existing.publicSubnets].map(({ id }) => id),
-          ),
-      readNamed(target),
-      readHub(target),
-      readAwsImages(target, askOther),
-      ecrLogin(region),
-      readClusterVersions(target, needs),
-    ]);
+  const [
+    offered,
+    machines,
+    quotas,
+    networks,
+    elastic,
+    own,
+    named,
+    hub,
+    images,
+    login,
+    repositories,
+    cluster,
+  ] = await Promise.all([
+    offerings(region, [...new Set(needs.machines.map(({ instanceType }) => instanceType))]),
+    readMachines(region),
+    Promise.all(codes.map(async (quota) => [quota.code, await quotaValue(region, quota)] as const)),
+    vpcs(region),
+    addresses(region),
+    existing === undefined
+      ? null
+      : subnets(
+          region,
+          [...existing.privateSubnets, ...existing.publicSubnets].map(({ id }) => id),
+        ),
+    readNamed(target),
+    readHub(target),
+    readAwsImages(target, askOther),
+    ecrLogin(region),
+    readRepositories(target),
+    readClusterVersions(target, needs),
+  ]);
   return {
     offered,
     ...machines,
@@ -101,6 +116,7 @@ export async function readAws(
     images,
     // The token itself is for `images` alone.
     login: login.kind === "answer" ? { kind: "answer", value: true } : login,
+    repositories,
     ...cluster,
   };
 }

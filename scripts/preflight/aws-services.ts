@@ -5,7 +5,7 @@ import type { KubernetesVersionReading } from "../aws/eks.ts";
 import type { HubAnswer } from "../aws/hub.ts";
 import type { Answer } from "../aws/session.ts";
 import type { AwsTarget } from "../program/aws-target.ts";
-import { unanswered } from "./aws-words.ts";
+import { unanswered, unansweredOf } from "./aws-words.ts";
 import { type Finding, isOlder, problem, warning } from "./finding.ts";
 
 /** @param answer - null: the stack names none. */
@@ -218,11 +218,11 @@ export function addOnFindings(
   answers: ReadonlyMap<string, Answer<ReadonlySet<string>>>,
 ): readonly Finding[] {
   if (plan.compute !== "eks") return [];
-  return addOns.flatMap(({ name, version }) => {
+  const asked = new Map(addOns.map(({ name, version }) => [`${name} ${version}`, answers.get(name)]));
+  const unknown = unansweredOf("addOns", asked, (names) => `nobody knows whether EKS installs ${names}`);
+  const refused = addOns.flatMap(({ name, version }) => {
     const answer = answers.get(name);
-    if (answer?.kind !== "answer")
-      return unanswered("addOns", answer, `nobody knows whether EKS installs ${name} ${version}`);
-    if (answer.value.has(version)) return [];
+    if (answer?.kind !== "answer" || answer.value.has(version)) return [];
     const newest = [...answer.value].toSorted((a, b) => (isOlder(plain(a), plain(b)) ? 1 : -1))[0];
     return [
       problem(
@@ -235,6 +235,7 @@ export function addOnFindings(
       ),
     ];
   });
+  return [...unknown, ...refused];
 }
 
 /** `v1.19.2-eksbuild.5` without the letters that order nothing. */

@@ -37,6 +37,28 @@ export function unanswered(
   ];
 }
 
+/**
+ * As {@link unanswered} for questions that are asked of many things: one finding for all that got the same words.
+ *
+ * @param answers - By what was asked about. @param so - What can't be said of these.
+ */
+export function unansweredOf(
+  check: string,
+  answers: ReadonlyMap<string, Answer<unknown> | undefined>,
+  so: (names: string) => string,
+): readonly Finding[] {
+  const wordsOf = (answer: Answer<unknown>) =>
+    "words" in answer ? `${answer.kind} ${answer.action} ${answer.words}` : answer.kind;
+  const groups = new Map<string, { readonly answer: Answer<unknown>; readonly names: string[] }>();
+  for (const [name, answer] of answers) {
+    if (answer === undefined || answer.kind === "answer") continue;
+    const group = groups.get(wordsOf(answer));
+    if (group === undefined) groups.set(wordsOf(answer), { answer, names: [name] });
+    else group.names.push(name);
+  }
+  return [...groups.values()].flatMap(({ answer, names }) => unanswered(check, answer, so(names.join(", "))));
+}
+
 function sentence(so: string): string {
   return `${so[0]?.toUpperCase() ?? ""}${so.slice(1)}.`;
 }

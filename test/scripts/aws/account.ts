@@ -103,6 +103,7 @@ const GOOD: Answers = {
   "ecr:GetAuthorizationToken": () => ({
     json: { authorizationData: [{ authorizationToken: Buffer.from("AWS:password").toString("base64") }] },
   }),
+  "ecr:DescribeRepositories": () => ({ error: "RepositoryNotFoundException" }),
   "ecr:DescribeImages": () => ({ json: { imageDetails: [] } }),
   "eks:DescribeClusterVersions": () => ({
     json: { clusterVersions: [{ clusterVersion: "1.35", versionStatus: "STANDARD_SUPPORT" }] },

@@ -3,11 +3,13 @@ import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
 import type { AwsPlan } from "../../../infra/plan/gpu-stack.ts";
+import { isPrincipal } from "../../../scripts/preflight/aws-access.ts";
 import { awsPreflight } from "../../../scripts/preflight/aws-checks.ts";
 import type { MachineNeed } from "../../../scripts/preflight/aws-quotas.ts";
 import type { Finding } from "../../../scripts/preflight/finding.ts";
 import { awsTarget } from "../../../scripts/program/aws-target.ts";
 import {
+  ACCOUNT,
   type Answers,
   account,
   CERTIFICATE,
@@ -17,6 +19,7 @@ import {
   networks,
   offered,
   quotaOf,
+  REGION,
   running,
 } from "./account.ts";
 import { type FakeAws, startFakeAws, xmlAnswer } from "./fake-aws.ts";
@@ -366,4 +369,97 @@ describe("the cluster", () => {
     expect(findings.map(({ what }) => what)).toEqual(["EKS does not install coredns v1.0.0-eksbuild.1."]);
     expect(findings[0]?.why).toContain("v1.10.0-eksbuild.2 is the newest");
   });
+});
+
+describe("repositories", () => {
+  const arn = (name: string) => `arn:aws:ecr:${REGION}:${ACCOUNT}:repository/${name}`;
+  /** All that are asked for are there. @param owner - null: without a tag. */
+  const ownedBy = (owner: string | null): Answers => ({
+    "ecr:DescribeRepositories": ({ body }) => {
+      const [name] = body.repositoryNames as string[];
+      return { json: { repositories: [{ repositoryName: name, repositoryArn: arn(name ?? "") }] } };
+    },
+    "ecr:ListTagsForResource": () => ({
+      json: { tags: owner === null ? [] : [{ Key: "engine-room:stack", Value: owner }] },
+    }),
+  });
+  const shared: Values = { ...eks, images: { repositories: "existing" } };
+
+  test("of the stack itself are no finding", async () => {
+    expect(await found(ownedBy("dev"))).toEqual([]);
+  });
+
+  test.each([["prod", "of prod"] as const, [null, "of nobody's stack"] as const])(
+    "of %s are a problem that says what to write",
+    async (owner, words) => {
+      const findings = await found(ownedBy(owner));
+      expect(findings.map(({ severity, check }) => [severity, check])).toEqual([["problem", "repositories"]]);
+      expect(findings[0]?.what).toContain("engine-room/services");
+      expect(findings[0]?.why).toContain(words);
+      expect(findings[0]?.fix).toContain("images: { repositories: existing }");
+    },
+  );
+
+  test("that another stack makes are there, or a problem", async () => {
+    expect(await found(ownedBy("prod"), shared)).toEqual([]);
+    await aws?.close();
+    const [finding, ...rest] = await found({}, shared);
+    expect(rest).toEqual([]);
+    expect(finding).toMatchObject({ severity: "problem", check: "repositories" });
+    expect(finding?.what).toContain("engine-room/tritonserver");
+  });
+
+  test("of another registry are not asked about", async () => {
+    await found({}, { ...eks, images: { registry: "registry.example.org/room" } });
+    expect(aws?.asked).not.toContain("ecr:DescribeRepositories");
+  });
+});
+
+describe("administrators", () => {
+  const admins = (arn: string): Values => ({
+    ...eks,
+    access: { apiCidrs: ["203.0.113.7/32"], admins: [arn] },
+  });
+  const me = `arn:aws:iam::${ACCOUNT}:user/me`;
+  const absent: Answers = {
+    "eks:DescribeCluster": () => ({ error: "ResourceNotFoundException", status: 404 }),
+  };
+
+  test("who are about to make the cluster are a problem", async () => {
+    const findings = await found(absent, admins(me));
+    expect(findings.map(({ severity, check }) => [severity, check])).toEqual([["problem", "access"]]);
+    expect(findings[0]?.why).toContain("ResourceInUseException");
+  });
+
+  test("of a cluster that is there are none, and others are not asked about", async () => {
+    expect(await found({ "eks:DescribeCluster": () => ({ json: { cluster: {} } }) }, admins(me))).toEqual([]);
+    await aws?.close();
+    expect(await found({}, admins(`arn:aws:iam::${ACCOUNT}:user/you`))).toEqual([]);
+    expect(aws?.asked).not.toContain("eks:DescribeCluster");
+  });
+
+  test.each([
+    ["role/team", "assumed-role/team/session", true],
+    ["role/aws-reserved/sso.amazonaws.com/Admin_1", "assumed-role/Admin_1/me@example.org", true],
+    ["role/team", "assumed-role/team-two/session", false],
+    ["user/team", "assumed-role/team/session", false],
+  ])("%s and a session of %s: %s", (principal, session, isSame) => {
+    expect(isPrincipal(`arn:aws:iam::${ACCOUNT}:${principal}`, `arn:aws:sts::${ACCOUNT}:${session}`)).toBe(
+      isSame,
+    );
+  });
+  test("a session of a role of the same name in another account is another one", () => {
+    const session = "arn:aws:sts::999900001111:assumed-role/team/session";
+    expect(isPrincipal(`arn:aws:iam::${ACCOUNT}:role/team`, session)).toBe(false);
+  });
+});
+
+test("what no service of AWS says is told in one line, once for all that it was asked about", async () => {
+  const needs = { ...NEEDS, addOns: ["coredns", "kube-proxy"].map((name) => ({ name, version: "v1" })) };
+  const page = () => ({ xml: "<!doctype html>\n<title>A proxy</title>" }) as const;
+  const findings = await found({ "eks:DescribeAddonVersions": page }, eks, needs);
+  expect(findings.map(({ check }) => check)).toEqual(["addOns"]);
+  expect(findings[0]?.why).toBe(
+    "It answers with status 200, and not as AWS does; so nobody knows whether EKS installs coredns v1, kube-proxy v1.",
+  );
 });

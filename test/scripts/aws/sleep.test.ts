@@ -17,6 +17,10 @@ const warm = planOf({
 });
 const withoutAutoscaler = planOf({
   ...EKS_STACK,
+  pools: [
+    { name: "gpu", instanceType: "g5.xlarge", nodes: { min: 2, max: 2 } },
+    { name: "cpu", instanceType: "m7i.xlarge" },
+  ],
   cluster: { charts: { "cluster-autoscaler": "none" } },
 });
 
