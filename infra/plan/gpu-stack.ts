@@ -146,7 +146,7 @@ function awsPlan(wanted: AwsConfig, parts: GpuPlanParts): AwsPlan {
       platform: "aws",
       compute: "ec2",
       host: dockerGpuHost(host),
-      config: withoutSecrets(config),
+      config,
     };
   }
   return {
@@ -155,24 +155,9 @@ function awsPlan(wanted: AwsConfig, parts: GpuPlanParts): AwsPlan {
     platform: "aws",
     compute: "eks",
     cluster: eksCluster(config),
-    config: withoutSecrets(config),
+    config,
   };
 }
-
-/** What uses a secret is planned with a reference to it; a plan is printed, and holds no secret's text. */
-function withoutSecrets<Config extends AwsConfig>(config: Config): Config {
-  const masked = JSON.parse(JSON.stringify(config)) as {
-    hub: { token?: unknown };
-    externalDatabases?: { mongo?: { uri?: unknown }; vector?: { apiKey?: unknown } };
-  };
-  const { hub, externalDatabases: { mongo, vector } = {} } = masked;
-  if (hub.token !== undefined) hub.token = SECRET;
-  if (mongo?.uri !== undefined) mongo.uri = SECRET;
-  if (vector?.apiKey !== undefined) vector.apiKey = SECRET;
-  return masked as unknown as Config;
-}
-
-const SECRET = "[secret]";
 
 function planModel(
   model: ModelSpec,
