@@ -17,8 +17,9 @@ function expectRecorded(file: string, text: string): void {
   expect(text, `${file} changed; UPDATE_RECORDED=1 npx vitest run test/examples writes it anew`).toBe(known);
 }
 
-test("there is an example for each of the five walkthroughs", () => {
+test("there is an example for each of the five walkthroughs, and one of a machine on AWS", () => {
   expect(examples.toSorted()).toEqual([
+    "ec2",
     "gpt2-medium-encoders",
     "llama-2-7b-chat-kubernetes",
     "llama-2-7b-tutorial",
@@ -27,8 +28,10 @@ test("there is an example for each of the five walkthroughs", () => {
   ]);
 });
 
-test("docs/walkthroughs.md names every example", () => {
-  const text = readFileSync(join(projectRoot, "docs/walkthroughs.md"), "utf8");
+test("docs/walkthroughs.md names every example, and docs/aws.md that of one machine", () => {
+  const text = ["walkthroughs.md", "aws.md"]
+    .map((file) => readFileSync(join(projectRoot, "docs", file), "utf8"))
+    .join("");
   expect(examples.filter((example) => !text.includes(`../examples/${example}.yaml`))).toEqual([]);
 });
 

@@ -139,7 +139,7 @@ describe("a stack file with mistakes", () => {
     ["absent", { models: [model] }, "local", ["platform"]],
     ["misspelt", { platform: "locl", colour: 1 }, "local", ["platform", "models", "colour"]],
     ["unknown", { platform: "cloud", colour: 1 }, "local", ["platform", "models", "colour"]],
-    ["absent, with a region", { region: "us-east-1" }, "aws", ["platform", "models", "pools"]],
+    ["absent, with a region", { region: "us-east-1" }, "aws", ["platform", "account", "models", "pools"]],
     ["absent, with a host", { host: {} }, "docker", ["platform", "models"]],
     ["unknown, with pools", { platform: "eks", pools: [] }, "kubernetes", ["platform", "models", "pools"]],
     ["misspelt, with a host", { platform: "dokcer", host: {} }, "docker", ["platform", "models"]],
