@@ -1,9 +1,13 @@
+import { MIRROR_REPOSITORY } from "../../infra/plan/aws/registries.ts";
 import { IMAGE_NAMES } from "../../infra/plan/docker/types.ts";
+import type { StackPlan } from "../../infra/plan/stack-plan.ts";
+import { ecrHost } from "../aws/ecr.ts";
 import { imagesThatEcrLacks, prepareEcrPush } from "../aws/push-target.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { type ImageState, imageStates } from "../images/image-states.ts";
 import { type ImageTarget, imageTarget } from "../images/image-target.ts";
 import { makeImage, requireBuildKit } from "../images/make-images.ts";
+import { mirroredBases, mirrorImage, mirrorLines, mirrorStates } from "../images/mirror.ts";
 import { downloadGB, downloadSeconds } from "../images/missing-images.ts";
 import { duration, textTable } from "../plan/text-table.ts";
 import { diskFindings } from "../preflight/disk-check.ts";
@@ -19,9 +23,11 @@ import { type Command, type CommandContext, EXIT } from "./command.ts";
 export const command: Command = {
   summary:
     "Builds the images of a stack on its Docker host, or on this machine for a cluster; pushes them, and locks their digests.",
-  usage: "[--stack NAME] [--push] [--only NAME …] [--secret id=ID,src=FILE …] [--dry-run]",
+  usage: "[--stack NAME] [--push | --mirror] [--only NAME …] [--secret id=ID,src=FILE …] [--dry-run]",
   details: [
     "--push               push to images.registry of the stack file, and write the digests to images.lock.json",
+    "--mirror             copy NVIDIA's images of the release into the repository tritonserver of a stack on AWS, by digest,",
+    "                     and say what the stack file says to build on them; nothing else is done",
     `--only NAME          one of ${IMAGE_NAMES.join(", ")}; may be given more than once`,
     "--secret ID          settings of mirrors for `docker build --secret`, as the Dockerfiles name them",
     "--dry-run            say what is there and what would be done",
@@ -30,6 +36,7 @@ export const command: Command = {
   ],
   options: {
     push: { type: "boolean" },
+    mirror: { type: "boolean" },
     only: { type: "string", multiple: true },
     secret: { type: "string", multiple: true },
     "dry-run": { type: "boolean" },
@@ -43,6 +50,15 @@ export const command: Command = {
       );
     const push = values.push === true;
     const { uri, registry } = target;
+    if (values.mirror === true) {
+      if (push)
+        throw new UsageError("--mirror copies what others publish, and --push what is built: give one.");
+      return mirror(plan, stack.name, {
+        target,
+        only: list(values.only),
+        isDryRun: values["dry-run"] === true,
+      });
+    }
     if (push && registry === null)
       throw new UserError("--push has nowhere to push to; set images.registry in the stack file.");
     const probe = hostProbe(uri);
@@ -66,6 +82,37 @@ export const command: Command = {
     return EXIT.ok;
   },
 };
+
+interface MirrorOptions {
+  readonly target: ImageTarget;
+  readonly only: readonly string[];
+  readonly isDryRun: boolean;
+}
+
+async function mirror(plan: StackPlan, stack: string, options: MirrorOptions): Promise<number> {
+  const { target, only, isDryRun } = options;
+  const { uri, registry, needed, options: inputs } = target;
+  if (plan.platform !== "aws" || registry === null || ecrHost(registry.split("/")[0] ?? "") === null)
+    throw new UserError(
+      `--mirror copies into ECR, and the images of ${stack} come from ${registry ?? "its own host"}; it is for \`platform: aws\` without \`images.registry\`.`,
+    );
+  refuseUnknown(only, target);
+  const bases = mirroredBases(needed, inputs.triton).filter(
+    ({ image }) => only.length === 0 || only.includes(image),
+  );
+  const states = await mirrorStates(bases, registry, hostProbe(uri));
+  for (const { source, digest, isThere } of states)
+    process.stdout.write(`${source} ${digest}: ${isThere ? "copied already" : "to copy"}\n`);
+  const work = states.filter(({ isThere }) => !isThere);
+  if (work.length > 0 && !isDryRun) {
+    await prepareEcrPush(awsTarget(plan, stack), registry, [MIRROR_REPOSITORY]);
+    for (const state of work) await mirrorImage(state, registry, uri);
+  }
+  process.stdout.write(
+    `To build on ${isDryRun && work.length > 0 ? "the copies once they are there" : "the copies"}, write into the stack file, and run \`npm run images -- --stack ${stack} --push\` again:\n${mirrorLines(states)}`,
+  );
+  return EXIT.ok;
+}
 
 function pushedNames(work: readonly ImageState[]): readonly string[] {
   return work

@@ -87,6 +87,7 @@ const EASILY_LOST = [
   "from",
   "text",
   "push",
+  "mirror",
   "base",
   "format",
 ];

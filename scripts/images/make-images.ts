@@ -27,7 +27,7 @@ export async function makeImage(state: ImageState, options: MakeOptions): Promis
         if (image.kind === "build") await build(image, options);
         break;
       case "pull":
-        if (image.kind === "locked") await docker(["pull", image.reference], options.uri);
+        if (image.kind === "locked") await runDocker(["pull", image.reference], options.uri);
         break;
       case "push":
         if (image.kind === "build") await push(image.tag, pushReference(state), options.uri);
@@ -35,7 +35,7 @@ export async function makeImage(state: ImageState, options: MakeOptions): Promis
       case "copy":
         // The same bytes: one source alone keeps its digest.
         if (image.kind === "locked")
-          await docker(
+          await runDocker(
             [
               "buildx",
               "imagetools",
@@ -78,12 +78,12 @@ function build(
     `${name}=${value}`,
   ]);
   const files = secrets.flatMap((secret) => ["--secret", secret]);
-  return docker(["build", "--file", dockerfile, ...values, ...files, "--tag", tag, "."], uri);
+  return runDocker(["build", "--file", dockerfile, ...values, ...files, "--tag", tag, "."], uri);
 }
 
 async function push(tag: string, reference: string, uri: string): Promise<void> {
-  await docker(["tag", tag, reference], uri);
-  await docker(["push", reference], uri);
+  await runDocker(["tag", tag, reference], uri);
+  await runDocker(["push", reference], uri);
 }
 
 function pushReference({ pushReference: reference, image }: ImageState): string {
@@ -116,23 +116,25 @@ async function lockEntry(
   return { contentHash, reference: `${repository}${found.slice(found.lastIndexOf("@"))}` };
 }
 
-/** With its output on standard error, and as long as it takes. */
-function docker(args: readonly string[], uri: string): Promise<void> {
+/**
+ * With its output on standard error.
+ *
+ * @param timeoutSeconds - @default as long as it takes: builds and pulls say how far they are
+ * @throws UserError where it ends with an error, or does not end in time.
+ */
+export function runDocker(args: readonly string[], uri: string, timeoutSeconds?: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const child = spawn("docker", args, {
       cwd: projectRoot,
       env: { ...process.env, DOCKER_HOST: uri, DOCKER_BUILDKIT: "1" },
       stdio: ["ignore", process.stderr, process.stderr],
+      timeout: timeoutSeconds === undefined ? undefined : timeoutSeconds * 1000,
     });
     child.on("error", (error) => reject(new UserError(`docker can't be started: ${error.message}.`)));
-    child.on("close", (code) => {
-      if (code === 0) resolve();
-      else
-        reject(
-          new UserError(
-            `\`docker ${args.join(" ")}\` ended with exit code ${code}; its lines above say why.`,
-          ),
-        );
+    child.on("close", (code, signal) => {
+      if (code === 0) return resolve();
+      const end = code === null ? `was ended by ${signal}` : `ended with exit code ${code}`;
+      reject(new UserError(`\`docker ${args.join(" ")}\` ${end}; its lines above say why.`));
     });
   });
 }
