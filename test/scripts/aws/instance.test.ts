@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { portSession, requireInstance } from "../../../scripts/aws/instance.ts";
-import { INSTANCE_WORDS } from "../../../scripts/connect/instance-forwards.ts";
+import { INSTANCE_WORDS, localInstanceEndpoints } from "../../../scripts/connect/instance-forwards.ts";
 import { startPortForwards } from "../../../scripts/connect/port-forwarder.ts";
 import { readInstanceTarget } from "../../../scripts/program/instance-target.ts";
 import { stackFileText } from "../../harness/stack-files.ts";
@@ -129,6 +129,13 @@ describe("connect", () => {
       /--region us-east-1 --target i-0 --document-name AWS-StartPortForwardingSession --parameters '\{"portNumber":\["8080"\],"localPortNumber":\["\d+"\]\}'$/,
     );
     expect(existsSync(join(folder, "plugins"))).toBe(false);
+  });
+
+  test("endpoints that are forwarded are those of this machine's ports, and others stay", () => {
+    const { endpoints } = readInstanceTarget(stack()).stack;
+    const forward = { name: "gateway", address: endpoints.gateway, host: "127.0.0.1", port: 8080 };
+    const local = localInstanceEndpoints(endpoints, [{ ...forward, localPort: 9000, localAddress: "" }]);
+    expect(local).toEqual({ ...endpoints, gateway: "http://127.0.0.1:9000" });
   });
 
   const forwarded = (report = (_line: string) => {}) =>
