@@ -40,6 +40,8 @@ export interface RunningMachine {
   readonly id: string;
   readonly type: string;
   readonly isSpot: boolean;
+  /** `running`, `stopped`. */
+  readonly state: string;
   readonly tags: ReadonlyMap<string, string>;
 }
 
@@ -103,11 +105,18 @@ export async function startMachines(region: string, ids: readonly string[]): Pro
   });
 }
 
-function machine({ InstanceId = "", InstanceType, InstanceLifecycle, Tags }: Instance): RunningMachine {
+function machine({
+  InstanceId = "",
+  InstanceType,
+  InstanceLifecycle,
+  State,
+  Tags,
+}: Instance): RunningMachine {
   return {
     id: InstanceId,
     type: InstanceType ?? "",
     isSpot: InstanceLifecycle === "spot",
+    state: State?.Name ?? "",
     tags: tagMap(Tags),
   };
 }

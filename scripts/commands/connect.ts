@@ -1,15 +1,22 @@
 import { spawn } from "node:child_process";
 import { dockerEndpoints } from "../../infra/plan/docker/endpoints.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
-import { CONNECTED_PARTS, type ConnectedPart, forwardCommands } from "../connect/cluster-forwards.ts";
+import {
+  CONNECTED_PARTS,
+  type ConnectedPart,
+  type ForwardCommand,
+  forwardCommands,
+} from "../connect/cluster-forwards.ts";
 import { clusterForwards } from "../connect/connected-stack.ts";
 import { forwards, portClaims, remoteEndpoints, sshCommand } from "../connect/forwards.ts";
-import { startPortForwards } from "../connect/port-forwarder.ts";
+import { INSTANCE_WORDS, instanceCommands, instanceForwards } from "../connect/instance-forwards.ts";
+import { type ForwardWords, startPortForwards } from "../connect/port-forwarder.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { textTable } from "../plan/text-table.ts";
 import { sshDestination } from "../preflight/host-probe.ts";
 import { isInCluster, readClusterTarget } from "../program/cluster-target.ts";
 import { readPlan } from "../program/docker-target.ts";
+import { isOnInstance, readInstanceTarget } from "../program/instance-target.ts";
 import type { StackReference } from "../program/stack-file.ts";
 import { requireOutputs } from "../stack/backend.ts";
 import { endpointTable } from "../stack/endpoint-table.ts";
@@ -22,7 +29,7 @@ export const command: Command = {
     "--dry-run            print the table and the commands, and run nothing",
     "A Docker host is reached through ssh, with all endpoints; ports are those of the host where they are free here, so",
     "that the other commands find them. A cluster is reached by kubectl port-forward: the gateway, and what is named;",
-    "what is lost comes back. smoke, ask, seed, bench and verify forward what they need of a cluster by themselves.",
+    "what is lost comes back. So is the machine of a stack on EC2, through sessions of Systems Manager. smoke, ask, seed, bench and verify forward what they need of both by themselves.",
     "Of a stack whose endpoints are reachable already, it prints them.",
   ],
   options: { "dry-run": { type: "boolean" } },
@@ -31,6 +38,7 @@ export const command: Command = {
   async run({ stack, values, positionals }) {
     const parts = positionals.map(connectedPart);
     if (isInCluster(stack)) return connectCluster(stack, parts, values["dry-run"] === true);
+    if (isOnInstance(stack)) return connectInstance(stack, parts, values["dry-run"] === true);
     const plan = readPlan(stack);
     const destination = plan.platform === "docker" ? sshDestination(plan.host.uri) : undefined;
     if (plan.platform !== "docker" || destination === undefined) {
@@ -73,10 +81,32 @@ async function connectCluster(
     process.stdout.write(commands.map(({ argv }) => `${shellLine(argv)}\n`).join(""));
     return EXIT.ok;
   }
+  return forwardUntilInterrupted(commands);
+}
+
+/** The machine has no open port: each of these goes through a session of Systems Manager. */
+async function connectInstance(
+  stack: StackReference,
+  parts: readonly ConnectedPart[],
+  isDryRun: boolean,
+): Promise<number> {
+  const target = readInstanceTarget(stack);
+  const all = await instanceForwards(target, parts);
+  const commands = await instanceCommands(target, all);
+  process.stdout.write(`${table(all, "ON THE MACHINE")}\n\n`);
+  if (!isDryRun) return forwardUntilInterrupted(commands, INSTANCE_WORDS);
+  process.stdout.write(commands.map(({ argv }) => `${shellLine(argv)}\n`).join(""));
+  return EXIT.ok;
+}
+
+async function forwardUntilInterrupted(
+  commands: readonly ForwardCommand[],
+  words?: ForwardWords,
+): Promise<number> {
   const interrupted = new Promise<void>((resolve) => {
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, () => resolve());
   });
-  const forwarder = await startPortForwards(commands, (line) => process.stderr.write(`${line}\n`));
+  const forwarder = await startPortForwards(commands, (line) => process.stderr.write(`${line}\n`), words);
   process.stdout.write("Ctrl-C ends it.\n");
   await interrupted;
   await forwarder.stop();

@@ -1,14 +1,16 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { stackStatus } from "../../components/local/provider/status.ts";
+import { requireInstance, terminalSession } from "../aws/instance.ts";
 import { kubectlCommand } from "../cluster/kubectl.ts";
 import { logTargets } from "../cluster/workload-states.ts";
 import { stackContainers } from "../docker-host/containers.ts";
-import { serviceStatuses } from "../docker-host/service-states.ts";
+import { serviceName, serviceStatuses } from "../docker-host/service-states.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { hostProbe } from "../preflight/host-probe.ts";
 import { isInCluster, readClusterTarget } from "../program/cluster-target.ts";
 import { isOnDocker, readDockerTarget } from "../program/docker-target.ts";
+import { isOnInstance, readInstanceTarget } from "../program/instance-target.ts";
 import { projectRoot, type StackReference } from "../program/stack-file.ts";
 import { stackPaths } from "../stack/backend.ts";
 import { type Command, EXIT } from "./command.ts";
@@ -56,6 +58,7 @@ type LogReaders = ReadonlyMap<string, (options: LogOptions) => LogReader>;
 
 function readersOf(stack: StackReference): LogReaders | Promise<LogReaders> {
   if (isOnDocker(stack)) return onDocker(stack);
+  if (isOnInstance(stack)) return onInstance(stack);
   return isInCluster(stack) ? inCluster(stack) : onThisMachine(stack);
 }
 
@@ -111,6 +114,24 @@ async function onDocker(reference: StackReference): Promise<LogReaders> {
           environment: { DOCKER_HOST: uri },
         }),
       ]),
+  );
+}
+
+/** Those that the stack file wants: Docker says it where the machine has none of one. */
+async function onInstance(reference: StackReference): Promise<LogReaders> {
+  const { stack, context } = readInstanceTarget(reference);
+  const id = await requireInstance(context);
+  return new Map(
+    stack.containers.map(({ name }) => [
+      serviceName(reference.name, name),
+      ({ lines, follow }) => ({
+        argv: terminalSession(
+          context.region,
+          id,
+          `sudo docker logs --tail ${lines}${follow ? " --follow" : ""} ${name}`,
+        ),
+      }),
+    ]),
   );
 }
 

@@ -1,4 +1,6 @@
 import { stackStatus } from "../../components/local/provider/status.ts";
+import { shellLine } from "../../infra/plan/engine/shell-line.ts";
+import { stackInstance, terminalSession } from "../aws/instance.ts";
 import { clusterName, clusterProbe } from "../cluster/kubectl.ts";
 import {
   isServing as servesInCluster,
@@ -10,6 +12,7 @@ import { isServing, type ServiceStatus, serviceStatuses } from "../docker-host/s
 import { hostProbe } from "../preflight/host-probe.ts";
 import { isInCluster, readClusterTarget } from "../program/cluster-target.ts";
 import { isOnDocker, readDockerTarget } from "../program/docker-target.ts";
+import { isOnInstance, readInstanceTarget } from "../program/instance-target.ts";
 import type { StackReference } from "../program/stack-file.ts";
 import { stackPaths } from "../stack/backend.ts";
 import { type Command, EXIT } from "./command.ts";
@@ -28,6 +31,7 @@ export const command: Command = {
   usage: "[--stack NAME] [--json]",
   details: [
     "--json               the same as JSON",
+    "Of a stack on EC2 it is the machine's own state, with the command that lists what runs on it.",
     "Exit code 1 when one that should run does not, or none is there.",
   ],
   options: { json: { type: "boolean" } },
@@ -41,7 +45,30 @@ export const command: Command = {
 
 function reportOf(stack: StackReference): Promise<Report> {
   if (isOnDocker(stack)) return onDocker(stack);
+  if (isOnInstance(stack)) return onInstance(stack);
   return isInCluster(stack) ? inCluster(stack) : onThisMachine(stack);
+}
+
+/** Of the machine alone: what runs on it says only who is on it. */
+async function onInstance(reference: StackReference): Promise<Report> {
+  const { context } = readInstanceTarget(reference);
+  const { region, stack } = context;
+  const machine = await stackInstance(context);
+  if (machine === null) {
+    const text = `The stack ${stack} has no machine in ${region}; \`npm run up -- --stack ${stack}\` makes it.\n`;
+    return { services: [], isHealthy: false, text };
+  }
+  const { id, type, state } = machine;
+  const isRunning = state === "running";
+  const units = terminalSession(region, id, "systemctl list-units --all --no-pager 'engine-room*'");
+  const next = isRunning
+    ? `What runs on it:\n${shellLine(units)}`
+    : `\`npm run wake -- --stack ${stack}\` starts it.`;
+  return {
+    services: [{ name: "machine", id, type, state }],
+    isHealthy: isRunning,
+    text: `machine ${id} ${type} in ${region}: ${state}\n${next}\n`,
+  };
 }
 
 async function inCluster(reference: StackReference): Promise<Report> {

@@ -1,7 +1,7 @@
 /** Which Services of a stack in a cluster are brought to this machine, and by which command. Pure. */
 import type { Endpoints } from "../../infra/plan/endpoints.ts";
 import { kubectlCommand } from "../cluster/kubectl.ts";
-import { forwards, remoteEndpoints } from "./forwards.ts";
+import { forwards, type RemoteEndpoint, remoteEndpoints } from "./forwards.ts";
 
 /** Parts that are forwarded on request; the gateway always is. */
 export const CONNECTED_PARTS = ["triton", "databases", "grafana"] as const;
@@ -21,7 +21,7 @@ export interface ServiceForward {
   readonly localPort: number;
 }
 
-/** One `kubectl port-forward`: all ports of one Service. */
+/** One program that forwards: all ports of one Service, or one port of a machine. */
 export interface ForwardCommand {
   /** For people: `gateway`, `llava`. */
   readonly service: string;
@@ -47,11 +47,7 @@ export async function serviceForwards(
   { endpoints, parts, grafana }: WantedEndpoints,
   claimPort: (wanted: number) => Promise<number>,
 ): Promise<readonly ServiceForward[]> {
-  const databases = new Set(["mongo", "vector"]);
-  const wanted = remoteEndpoints(endpoints).filter(({ name }) => {
-    if (name === "gateway") return true;
-    return parts.has(databases.has(name) ? "databases" : "triton");
-  });
+  const wanted = wantedEndpoints(endpoints, parts);
   const all = [...wanted, ...(grafana === null ? [] : [{ name: "grafana", address: grafana }])];
   const made = await forwards(
     all.filter(({ address }) => serviceOf(address) !== null),
@@ -60,6 +56,18 @@ export async function serviceForwards(
   return made.map(({ host, ...rest }) => {
     const [service = "", namespace = ""] = host.split(".");
     return { ...rest, service, namespace };
+  });
+}
+
+/** The gateway, and those of the parts that are asked for. */
+export function wantedEndpoints(
+  endpoints: Endpoints,
+  parts: ReadonlySet<ConnectedPart>,
+): readonly RemoteEndpoint[] {
+  const databases = new Set(["mongo", "vector"]);
+  return remoteEndpoints(endpoints).filter(({ name }) => {
+    if (name === "gateway") return true;
+    return parts.has(databases.has(name) ? "databases" : "triton");
   });
 }
 

@@ -5,6 +5,7 @@ import { clusterEndpoints } from "../../infra/plan/kubernetes/endpoints.ts";
 import { type ClusterProbe, clusterProbe, kubectlItems } from "../cluster/kubectl.ts";
 import { UserError } from "../errors.ts";
 import { type ClusterTarget, isInCluster, readClusterTarget } from "../program/cluster-target.ts";
+import { isOnInstance, readInstanceTarget } from "../program/instance-target.ts";
 import type { StackReference } from "../program/stack-file.ts";
 import { requireOutputs } from "../stack/backend.ts";
 import {
@@ -15,10 +16,16 @@ import {
   serviceForwards,
 } from "./cluster-forwards.ts";
 import { portClaims } from "./forwards.ts";
+import {
+  INSTANCE_WORDS,
+  instanceCommands,
+  instanceForwards,
+  localInstanceEndpoints,
+} from "./instance-forwards.ts";
 import { startPortForwards } from "./port-forwarder.ts";
 
 /**
- * Does what needs the endpoints of a stack. Those in a cluster are forwarded until it is done, the gateway and what is
+ * Does what needs the endpoints of a stack. Those in a cluster or on EC2 are forwarded until it is done, the gateway and what is
  * named; others are what they are.
  *
  * @throws UserError where the stack is not up, or its Services can't be forwarded.
@@ -28,27 +35,55 @@ export async function withEndpoints<T>(
   parts: readonly ConnectedPart[],
   work: (outputs: StackOutputs) => Promise<T>,
 ): Promise<T> {
-  if (!isInCluster(stack)) return work(await requireOutputs(stack));
-  const target = readClusterTarget(stack);
-  const outputs = clusterOutputs(target.plan, target.stack);
-  const all = await clusterForwards(target, parts);
-  const forwarder = await startPortForwards(forwardCommands(target.stack.context, all), (line) =>
-    process.stderr.write(`${line}\n`),
-  );
+  if (!isInCluster(stack) && !isOnInstance(stack)) return work(await requireOutputs(stack));
+  const { outputs, forwarder } = await (isOnInstance(stack) ? onInstance : inCluster)(stack, parts);
   // Ctrl-C ends the process, and that the forwards; where the work has its own end for it, it goes first.
   const interrupt = () => {
     if (process.listenerCount("SIGINT") === 1) process.exit(INTERRUPTED_EXIT_CODE);
   };
   process.on("SIGINT", interrupt).on("SIGTERM", interrupt);
   try {
-    return await work({
-      ...outputs,
-      endpoints: { ...localEndpoints(serviceEndpoints(target), all), reach: "host" },
-    });
+    return await work(outputs);
   } finally {
     process.off("SIGINT", interrupt).off("SIGTERM", interrupt);
     await forwarder.stop();
   }
+}
+
+interface Connected {
+  /** With endpoints of this machine. */
+  readonly outputs: StackOutputs;
+  readonly forwarder: Awaited<ReturnType<typeof startPortForwards>>;
+}
+
+async function inCluster(stack: StackReference, parts: readonly ConnectedPart[]): Promise<Connected> {
+  const target = readClusterTarget(stack);
+  const all = await clusterForwards(target, parts);
+  return {
+    outputs: {
+      ...clusterOutputs(target.plan, target.stack),
+      endpoints: { ...localEndpoints(serviceEndpoints(target), all), reach: "host" },
+    },
+    forwarder: await startPortForwards(forwardCommands(target.stack.context, all), report),
+  };
+}
+
+/** The load balancer of the machine may answer its own network alone; a session reaches the gateway in any case. */
+async function onInstance(stack: StackReference, parts: readonly ConnectedPart[]): Promise<Connected> {
+  const target = readInstanceTarget(stack);
+  const outputs = await requireOutputs(stack);
+  const all = await instanceForwards(target, parts);
+  return {
+    outputs: {
+      ...outputs,
+      endpoints: { ...localInstanceEndpoints(target.stack.endpoints, all), reach: "host" },
+    },
+    forwarder: await startPortForwards(await instanceCommands(target, all), report, INSTANCE_WORDS),
+  };
+}
+
+function report(line: string): void {
+  process.stderr.write(`${line}\n`);
 }
 
 /** As shells report a process that Ctrl-C ended. */

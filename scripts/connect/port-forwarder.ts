@@ -1,4 +1,7 @@
-/** Keeps `kubectl port-forward` running: it ends when its pod goes, and the next one leads to another pod. */
+/**
+ * Keeps programs running that forward ports: `kubectl port-forward` ends when its pod goes, and the next one leads to another
+ * pod; a session of Systems Manager ends when nobody used it for some minutes.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -16,6 +19,21 @@ const STOP_SECONDS = 5;
 /** The words of a kubectl whose pod is gone; older ones go on listening then. */
 const LOST = /lost connection to pod|error forwarding port/i;
 
+/** What each says of a port that leads there from then on: kubectl, and the plug-in of the AWS CLI. */
+const FORWARDED = /Forwarding from 127\.0\.0\.1:|^Port \d+ opened for session/gim;
+
+/** How people are told of a command that fails. */
+export interface ForwardWords {
+  /** @param service - Of the command. */
+  readonly what: (service: string) => string;
+  readonly fix: string;
+}
+
+const SERVICE_WORDS: ForwardWords = {
+  what: (service) => `The Service ${service}`,
+  fix: "`npm run status` says whether its pods run.",
+};
+
 interface PortForwarder {
   /** Ends all of them. */
   stop(): Promise<void>;
@@ -25,13 +43,15 @@ interface PortForwarder {
  * Starts all commands, and returns when every port is forwarded.
  *
  * @param report - Of what is lost, and what is there again; a line each.
- * @throws UserError with kubectl's own last words where one can't be had at all; then nothing runs.
+ * @param words - @default of Services of a cluster
+ * @throws UserError with the program's own last words where one can't be had at all; then nothing runs.
  */
 export async function startPortForwards(
   commands: readonly ForwardCommand[],
   report: (line: string) => void,
+  words: ForwardWords = SERVICE_WORDS,
 ): Promise<PortForwarder> {
-  const kept = commands.map((command) => new KeptForward(command, report));
+  const kept = commands.map((command) => new KeptForward(command, report, words));
   // Whatever ends this process: no child goes on listening.
   const kill = () => {
     for (const one of kept) one.kill();
@@ -53,13 +73,15 @@ export async function startPortForwards(
 class KeptForward {
   readonly #command: ForwardCommand;
   readonly #report: (line: string) => void;
+  readonly #words: ForwardWords;
   readonly #stopped = new AbortController();
   #child: ChildProcess | undefined;
   #loop: Promise<void> | undefined;
 
-  constructor(command: ForwardCommand, report: (line: string) => void) {
+  constructor(command: ForwardCommand, report: (line: string) => void, words: ForwardWords) {
     this.#command = command;
     this.#report = report;
+    this.#words = words;
   }
 
   async start(): Promise<void> {
@@ -76,7 +98,7 @@ class KeptForward {
       const words =
         outcome === "late" ? `nothing was forwarded within ${FIRST_TIMEOUT_SECONDS} s` : outcome.slice(6);
       throw new UserError(
-        `The Service ${this.#command.service} can't be forwarded: ${words}\n\`npm run status\` says whether its pods run.`,
+        `${this.#words.what(this.#command.service)} can't be forwarded: ${words}\n${this.#words.fix}`,
       );
     }
     this.#loop = this.#keep(first.ended);
@@ -87,8 +109,8 @@ class KeptForward {
     const child = this.#child;
     if (child !== undefined && child.exitCode === null && child.signalCode === null) {
       const ended = once(child, "exit");
-      child.kill("SIGTERM");
-      const killer = setTimeout(() => child.kill("SIGKILL"), STOP_SECONDS * 1000);
+      signalGroup(child, "SIGTERM");
+      const killer = setTimeout(() => signalGroup(child, "SIGKILL"), STOP_SECONDS * 1000);
       await ended;
       clearTimeout(killer);
     }
@@ -96,7 +118,7 @@ class KeptForward {
   }
 
   kill(): void {
-    this.#child?.kill("SIGTERM");
+    if (this.#child !== undefined) signalGroup(this.#child, "SIGTERM");
   }
 
   async #keep(firstEnd: Promise<string>): Promise<void> {
@@ -127,19 +149,29 @@ class KeptForward {
     let forwarded = 0;
     const ready = new Promise<void>((resolve) => {
       child.stdout.setEncoding("utf8").on("data", (text: string) => {
-        forwarded += text.match(/Forwarding from 127\.0\.0\.1:/g)?.length ?? 0;
+        forwarded += text.match(FORWARDED)?.length ?? 0;
         if (forwarded >= this.#command.ports) resolve();
       });
     });
     let words = "";
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
       words = `${words}${text}`.slice(-2000);
-      if (LOST.test(words)) child.kill("SIGTERM");
+      if (LOST.test(words)) signalGroup(child, "SIGTERM");
     });
     const ended = new Promise<string>((resolve) => {
       child.on("error", (error) => resolve(error.message));
-      child.on("close", (code) => resolve(lastLine(words) || `kubectl ended with exit code ${code}`));
+      child.on("close", (code) => resolve(lastLine(words) || `${program} ended with exit code ${code}`));
     });
     return { ready, ended };
+  }
+}
+
+/** The child and what it started: the AWS CLI leaves the forwarding to a program of its own. */
+function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, signal);
+  } catch {
+    // All of them have ended.
   }
 }

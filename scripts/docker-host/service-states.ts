@@ -67,13 +67,18 @@ export function isServing(statuses: readonly ServiceStatus[]): boolean {
   );
 }
 
+/** As the stack's outputs name what a container runs. */
+export function serviceName(stackName: string, container: string): string {
+  return container.startsWith(`${stackName}-`) ? container.slice(stackName.length + 1) : container;
+}
+
 function described(
   stackName: string,
   container: string,
   found: HostContainer | undefined,
   now: number,
 ): Omit<ServiceStatus, "state" | "ports"> {
-  const name = container.startsWith(`${stackName}-`) ? container.slice(stackName.length + 1) : container;
+  const name = serviceName(stackName, container);
   if (found === undefined) return { name, container, restarts: 0 };
   const { RestartCount: restarts, State } = found;
   if (State.Status === "running") {

@@ -7,6 +7,8 @@ import type { ImageState } from "../../../scripts/images/image-states.ts";
 import { makeImage } from "../../../scripts/images/make-images.ts";
 import { mirroredBases, mirrorImage, mirrorLines, mirrorStates } from "../../../scripts/images/mirror.ts";
 import { hostProbe } from "../../../scripts/preflight/host-probe.ts";
+import { writtenStackFile } from "../../harness/stack-files.ts";
+import { runCommand } from "../plan/run-plan.ts";
 import { ACCOUNT, type Answers, account, EKS_STACK, REGION } from "./account.ts";
 import { type FakeAws, startFakeAws } from "./fake-aws.ts";
 
@@ -110,6 +112,51 @@ describe("a copy", () => {
     vi.stubEnv("FAKE_SILENT", "1");
     await expect(states()).rejects.toThrow(/no digest: unauthorized: no entry\. It takes buildx/);
     expect(calls()).toHaveLength(1);
+  });
+});
+
+describe("npm run images -- --mirror", () => {
+  const command = (values: Readonly<Record<string, unknown>>, ...options: readonly string[]) => {
+    const file = writtenStackFile(folder, values);
+    return runCommand("images", "--stack", "dev", "--config-file", file, "--mirror", ...options);
+  };
+
+  test("--dry-run says what is to copy, and copies nothing", async () => {
+    await use(LACKS);
+    const { exitCode, stdout } = await command({ ...EKS_STACK, encoders: false }, "--dry-run");
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain(`${SOURCE} ${DIGEST}: to copy\n`);
+    expect(calls()).toHaveLength(1);
+  });
+
+  test("copies, and the registry's password is in no argument", async () => {
+    const isCopied = () => calls().some((line) => line.includes(" create "));
+    await use({
+      "ecr:DescribeImages": () => (isCopied() ? { json: {} } : { error: "ImageNotFoundException" }),
+      "ecr:DescribeRepositories": () => ({ json: { repositories: [{}] } }),
+    });
+    vi.stubEnv("DOCKER_CONFIG", folder);
+    const { exitCode, stdout } = await command(EKS_STACK, "--only", "trtllm");
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain(`engine-room:image: { base: "${REGISTRY}/tritonserver@${DIGEST}" }`);
+    expect(calls().filter((line) => line.includes(" create "))).toHaveLength(1);
+    // Of `AWS:password`, which the stand-in gives.
+    expect(calls().join()).not.toMatch(/password|QVdTOnBhc3N3b3Jk/);
+  });
+
+  test("is refused before the repository is there, with what makes it", async () => {
+    await use(LACKS);
+    const { exitCode, stderr } = await command(EKS_STACK);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain("no repository engine-room/tritonserver");
+    expect(stderr).toContain("--registries");
+  });
+
+  test("is refused with another registry, and together with --push", async () => {
+    const other = { ...EKS_STACK, images: { registry: "registry.example.org/room" } };
+    expect((await command(other)).stderr).toContain("--mirror copies into ECR");
+    expect((await command(EKS_STACK, "--push")).exitCode).toBe(2);
+    expect(calls()).toEqual([""]);
   });
 });
 

@@ -1,0 +1,53 @@
+/** Which ports of a stack's machine on EC2 are brought to this one, and by which sessions. */
+import type { Endpoints } from "../../infra/plan/endpoints.ts";
+import { portSession, requireInstance } from "../aws/instance.ts";
+import type { InstanceTarget } from "../program/instance-target.ts";
+import { type ConnectedPart, type ForwardCommand, wantedEndpoints } from "./cluster-forwards.ts";
+import { type Forward, forwards, portClaims } from "./forwards.ts";
+import type { ForwardWords } from "./port-forwarder.ts";
+
+/** How what goes wrong is told. */
+export const INSTANCE_WORDS: ForwardWords = {
+  what: (endpoint) => `The endpoint ${endpoint}`,
+  fix: "`npm run status` says whether the machine runs; your credentials must be allowed ssm:StartSession on it.",
+};
+
+/** Addresses are the machine's own: a port of its 127.0.0.1 each. */
+export function instanceForwards(
+  { stack }: InstanceTarget,
+  parts: readonly ConnectedPart[],
+): Promise<readonly Forward[]> {
+  const own = wantedEndpoints(stack.endpoints, new Set(parts));
+  return forwards(
+    own.filter(({ address }) => /^([a-z]+:\/\/)?127\.0\.0\.1:/.test(address)),
+    portClaims(),
+  );
+}
+
+/** A session each: one carries one port. @throws UserError where the machine does not run, or sessions can't be opened. */
+export async function instanceCommands(
+  { context }: InstanceTarget,
+  all: readonly Forward[],
+): Promise<readonly ForwardCommand[]> {
+  const id = await requireInstance(context);
+  return all.map((forward) => ({
+    service: forward.name,
+    ports: 1,
+    argv: portSession(context.region, id, forward),
+  }));
+}
+
+/** Endpoints as they are reached from here; those that are not forwarded stay what they are. */
+export function localInstanceEndpoints(endpoints: Endpoints, all: readonly Forward[]): Endpoints {
+  const ports = new Map(all.map(({ port, localPort }) => [String(port), localPort]));
+  const replaced = (value: unknown): unknown => {
+    if (typeof value === "string")
+      return value.replace(/(127\.0\.0\.1:)(\d+)/, (address, host: string, port: string) => {
+        const local = ports.get(port);
+        return local === undefined ? address : `${host}${local}`;
+      });
+    if (typeof value !== "object" || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, replaced(inner)]));
+  };
+  return replaced(endpoints) as Endpoints;
+}

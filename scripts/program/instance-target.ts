@@ -1,0 +1,38 @@
+/** A stack on one machine of EC2, as its file plans it. */
+import { existsSync } from "node:fs";
+import { fromRuntimeConfig } from "../../infra/config/config.ts";
+import { planInstanceImages } from "../../infra/image-inputs.ts";
+import { awsContext } from "../../infra/plan/aws/context.ts";
+import type { AwsContext } from "../../infra/plan/aws/types.ts";
+import { dockerStack } from "../../infra/plan/docker/docker-stack.ts";
+import type { DockerStack } from "../../infra/plan/docker/types.ts";
+import type { Ec2Plan } from "../../infra/plan/gpu-stack.ts";
+import { readPlan } from "./docker-target.ts";
+import { projectName, readStackFile, type StackReference } from "./stack-file.ts";
+
+export interface InstanceTarget {
+  readonly plan: Ec2Plan;
+  readonly context: AwsContext;
+  /** What the machine runs; endpoints are its own. */
+  readonly stack: DockerStack;
+}
+
+/** Whether a stack's file, as far as it can be read, puts the stack on one machine of AWS. */
+export function isOnInstance(stack: StackReference): boolean {
+  if (!existsSync(stack.configFile)) return false;
+  const { platform, compute } = fromRuntimeConfig(readStackFile(stack).values, projectName());
+  return platform === "aws" && compute === "ec2";
+}
+
+/** The target of a stack that {@link isOnInstance}. @throws ConfigError with all problems of its file. */
+export function readInstanceTarget(stack: StackReference): InstanceTarget {
+  const plan = readPlan(stack);
+  if (plan.platform !== "aws" || plan.compute !== "ec2")
+    throw new Error(`The stack ${stack.name} is on the platform ${plan.platform}.`);
+  const images = planInstanceImages(plan).images.map((image) => ({ kind: "locked", ...image }) as const);
+  return {
+    plan,
+    context: awsContext(plan.config, stack.name),
+    stack: dockerStack(plan, { stack: stack.name, images }),
+  };
+}
