@@ -144,7 +144,6 @@ const kinds: Readonly<Record<string, readonly [change: object, entries: readonly
     [
       "replace NodeGroup small-machines-group",
       "update Tag small-machines-node-template/resources/ephemeral-storage",
-      "replace ConfigMap models/dashboard-engine-room-overview",
       ALERTS,
     ],
   ],

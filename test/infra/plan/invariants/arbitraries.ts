@@ -186,29 +186,45 @@ const kubernetes = fc.record({
   engineStore: fc.constant({ sizeGiB: 2000 }),
 });
 
-const aws = fc.record({
+const account = {
   platform: fc.constant("aws"),
   ...shared,
+  account: fc.constant("111122223333"),
   region: mostly(["us-east-1"], ["eu-central-1"]),
-  compute: mostly(["eks"], ["ec2"]),
   access: mostly([{ apiCidrs: ["203.0.113.7/32"] }], [{ apiCidrs: [] }, { apiCidrs: ["0.0.0.0/0"] }]),
+};
+const rented = { instanceType, nodes, capacity: seldom(fc.constantFrom("spot", "onDemand")) };
+
+const eks = fc.record({
+  ...account,
+  compute: fc.constant("eks"),
   models: models(["gpu", "gpu", "gpu", "build"]),
   pools: fc.tuple(
-    fc.record({
-      name: fc.constant("gpu"),
-      instanceType,
-      nodes,
-      sharing: seldom(sharing),
-      capacity: seldom(fc.constantFrom("spot", "onDemand")),
-    }),
+    fc.record({ name: fc.constant("gpu"), ...rented, sharing: seldom(sharing) }),
     fc.record({ name: fc.constant("build"), instanceType, nodes }),
     fc.record({ name: fc.constant("cpu"), instanceType: fc.constant("m7i.xlarge") }),
   ),
 });
 
+/** Its one machine shares no GPU but by what its containers are given. */
+const ec2 = fc.record({
+  ...account,
+  compute: fc.constant("ec2"),
+  models: models(["host"]),
+  pools: mostly<object[]>(
+    [[{ name: "host", instanceType: "g5.12xlarge" }], [{ name: "host", instanceType: "p4d.24xlarge" }]],
+    [
+      [
+        { name: "host", instanceType: "g5.xlarge" },
+        { name: "cpu", instanceType: "m7i.xlarge" },
+      ],
+    ],
+  ),
+});
+
 /** What a person could have written who knows the keys. */
 export const stackValues: fc.Arbitrary<StackValues> = fc
-  .oneof(docker, kubernetes, aws)
+  .oneof(docker, kubernetes, eks, ec2)
   .map((values) => withoutUndefined(values) as StackValues);
 
 /** The same with values of any kind in a few places: what a person could have written who does not. */
