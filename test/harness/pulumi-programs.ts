@@ -6,7 +6,7 @@ import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { findPulumi } from "../../scripts/setup/pulumi-cli.ts";
 
 /** What is missing, with the command that brings it; undefined where nothing is. */
-export function missingPulumiPrograms(provider: "docker" | "kubernetes"): string | undefined {
+export function missingPulumiPrograms(provider: "aws" | "docker" | "kubernetes"): string | undefined {
   if (findPulumi() === undefined) return "no Pulumi CLI on PATH";
   const plugin = `pulumi-resource-${provider}`;
   const version = sdkVersion(provider);
