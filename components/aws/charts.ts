@@ -12,6 +12,11 @@ interface ChartsArgs {
   /** Of `${name}` in their values. */
   readonly inputs: Readonly<Record<string, pulumi.Input<string>>>;
   readonly clusterName: pulumi.Input<string>;
+  /**
+   * With it goes what a chart has made in it. Said of each release and not of the component, whose children would inherit it
+   * in the engine: a role is not in the cluster, and would stay without an owner.
+   */
+  readonly cluster: pulumi.Resource;
   /** What must be there before: machines to run on, the class of disks. */
   readonly after: readonly pulumi.Resource[];
 }
@@ -32,7 +37,8 @@ export class Charts extends pulumi.ComponentResource {
     this.registerOutputs({});
   }
 
-  #install(name: string, plan: ChartPlan, { context, inputs, clusterName, after }: ChartsArgs): Release {
+  #install(name: string, plan: ChartPlan, args: ChartsArgs): Release {
+    const { context, inputs, clusterName, cluster, after } = args;
     const role =
       plan.role === null
         ? []
@@ -54,7 +60,12 @@ export class Charts extends pulumi.ComponentResource {
         timeout: TIMEOUT_SECONDS,
       },
       // A pod is given its role when it starts.
-      { parent: this, dependsOn: [...after, ...role] },
+      {
+        parent: this,
+        dependsOn: [...after, ...role],
+        // Its disk goes while the driver is there that deletes it.
+        ...(plan.hasDisk ? {} : { deletedWith: cluster }),
+      },
     );
   }
 }

@@ -113,14 +113,11 @@ function deployMachines(
     { kubeconfig, clusterIdentifier: clusterName },
     { dependsOn: [addOns] },
   );
-  const inside = {
-    providers: { ...opts.providers, kubernetes: installer },
-    deletedWith: cluster.cluster,
-  };
+  const inside = { providers: { ...opts.providers, kubernetes: installer } };
   const storage = new ClusterStorage(
     "cluster-storage",
     { volumeHandle: store.volumeHandle, labels: objects.labels },
-    { ...inside, dependsOn: [...store.mountTargets] },
+    { ...inside, deletedWith: cluster.cluster, dependsOn: [...store.mountTargets] },
   );
   const charts = new Charts(
     "charts",
@@ -128,6 +125,7 @@ function deployMachines(
       ...onCluster,
       charts: plan.charts,
       inputs: { clusterName, vpcId: network.vpcId },
+      cluster: cluster.cluster,
       after: [addOns, storage],
     },
     inside,

@@ -38,7 +38,8 @@ export function chartPlans({ config, spec, cluster }: EksPlan, context: AwsConte
     ...publishedCharts[name],
     ...installations[name],
     ...(name === "kube-prometheus-stack" ? { namespace: cluster.monitoringNamespace } : {}),
-    values: chartValues[name]({ config, region, pools, resourceOf }),
+    values: chartValues[name]({ config, region, pools, resourceOf, isRetained: context.isRetained }),
     role: roles[name]?.(context) ?? null,
+    hasDisk: name === "kube-prometheus-stack",
   }));
 }

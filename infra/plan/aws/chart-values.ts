@@ -29,6 +29,8 @@ export interface ChartInputs {
   readonly pools: readonly PoolSpec[];
   /** Name of the resource that a pool has in the stack file; null: the plugin's own. */
   readonly resourceOf: (pool: string) => string | null;
+  /** Whether what the stack has stored outlives it. */
+  readonly isRetained: boolean;
 }
 
 type Values = Readonly<Record<string, unknown>>;
@@ -94,7 +96,7 @@ function autoscalerValues({ config, region }: ChartInputs): Values {
  * Prometheus reads monitors and rules with the label `release` of this chart's release, in all namespaces, and Grafana dashboards
  * with `grafana_dashboard`: the chart's own defaults. Nothing of it is reached from outside of the cluster.
  */
-function monitoringValues(): Values {
+function monitoringValues({ isRetained }: ChartInputs): Values {
   const onSystemNodes = { nodeSelector: SYSTEM_NODES };
   const managedByEks = { enabled: false };
   return {
@@ -115,6 +117,9 @@ function monitoringValues(): Values {
         ...onSystemNodes,
         retention: `${RETENTION_DAYS}d`,
         retentionSize: `${METRICS_GIB}GiB`,
+        ...(isRetained
+          ? {}
+          : { persistentVolumeClaimRetentionPolicy: { whenDeleted: "Delete", whenScaled: "Retain" } }),
         storageSpec: {
           volumeClaimTemplate: {
             spec: {

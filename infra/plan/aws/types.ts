@@ -135,6 +135,8 @@ export interface ChartPlan {
   /** `${clusterName}`, `${vpcId}` in texts stand for what is known later. */
   readonly values: Readonly<Record<string, unknown>>;
   readonly role: RolePlan | null;
+  /** Whether it claims a disk, which nobody deletes where the cluster goes first. */
+  readonly hasDisk: boolean;
 }
 
 export interface NodePoolPlan {

@@ -16,6 +16,7 @@ const keda: ChartPlan = {
   namespace: "keda",
   values: {},
   role: null,
+  hasDisk: false,
 };
 const autoscaler: ChartPlan = {
   name: "cluster-autoscaler",
@@ -26,12 +27,15 @@ const autoscaler: ChartPlan = {
   namespace: "kube-system",
   values: { autoDiscovery: { clusterName: placeholder("clusterName") }, list: ["a", 1, null], enabled: true },
   role: autoscalerRole(CONTEXT),
+  hasDisk: false,
 };
 
 function registered(charts: readonly ChartPlan[]) {
   return registeredBy(() => {
+    const cluster = new Vpc("cluster", {});
     new Charts("charts", {
       context: CONTEXT,
+      cluster,
       charts,
       inputs: { clusterName: pulumi.output("demo-cluster"), vpcId: "vpc-1" },
       clusterName: "demo-cluster",
@@ -42,6 +46,7 @@ function registered(charts: readonly ChartPlan[]) {
 
 test("each chart is one release, with a role where it calls AWS", async () => {
   expect(treeOf(await registered([autoscaler, keda]))).toEqual([
+    "aws:ec2/vpc:Vpc cluster < engine-room-demo",
     "aws:eks/podIdentityAssociation:PodIdentityAssociation charts-cluster-autoscaler-role-association < charts-cluster-autoscaler-role",
     "aws:iam/role:Role charts-cluster-autoscaler-role-role < charts-cluster-autoscaler-role",
     "aws:iam/rolePolicy:RolePolicy charts-cluster-autoscaler-role-policy < charts-cluster-autoscaler-role",
@@ -71,18 +76,27 @@ test("a release is taken back where it does not come up, and its pods have their
   expect(release.dependencies).toContain(byName(made, "charts-cluster-autoscaler-role-association").urn);
 });
 
+test("what a chart has made goes with the cluster, but for one with a disk, and never its role", async () => {
+  const made = await registered([autoscaler, { ...keda, hasDisk: true }]);
+  const { urn } = byName(made, "cluster");
+  expect(byName(made, "charts-cluster-autoscaler").options.deletedWith).toBe(urn);
+  for (const name of ["charts", "charts-keda", "charts-cluster-autoscaler-role"])
+    expect(byName(made, name).options.deletedWith).toBeUndefined();
+});
+
 test("a value that is known at preview stays known beside one that is not", async () => {
   const values = { cluster: `in ${placeholder("clusterName")}`, vpc: placeholder("vpcId") };
   const made = await registeredBy(
     () => {
       // What nobody answers is known only after `up`.
-      const vpcId = new Vpc("vpc", {}).mainRouteTableId;
-      const inputs = { clusterName: "demo-cluster", vpcId };
+      const vpc = new Vpc("vpc", {});
+      const inputs = { clusterName: "demo-cluster", vpcId: vpc.mainRouteTableId };
       new Charts("charts", {
         context: CONTEXT,
         charts: [{ ...keda, values }],
         inputs,
         clusterName: "",
+        cluster: vpc,
         after: [],
       });
     },

@@ -185,12 +185,29 @@ describe("what `down` takes", () => {
     const inCluster = tops.filter(({ type, urn }) => hasObjects(dev.resources, type, urn));
     const goesWithIt = ({ options }: RenderedResource) => options.deletedWith === cluster;
     expect(inCluster.filter((one) => !goesWithIt(one)).map(({ name }) => name)).toEqual([
+      "charts",
       "gateway-binding",
       "mongo",
       "vector",
       "store",
     ]);
     expect(inCluster.filter(goesWithIt).length).toBeGreaterThan(8);
+    // Roles are beside the releases, which say it themselves; Prometheus has a disk.
+    const releases = dev.ofType("kubernetes:helm.sh/v3:Release");
+    expect(releases.filter((one) => !goesWithIt(one)).map(({ name }) => name)).toEqual([
+      "charts-kube-prometheus-stack",
+    ]);
+  });
+
+  // The engine hands it down to children, and deletes none of them.
+  test("nothing outside of the cluster with the cluster", () => {
+    for (const { resources } of [dev, prod]) {
+      const byUrn = new Map(resources.map((one) => [one.urn, one]));
+      const goes = (one: RenderedResource | undefined): boolean =>
+        one !== undefined && (one.options.deletedWith !== undefined || goes(byUrn.get(one.parent)));
+      const elsewhere = resources.filter((one) => one.type.startsWith("aws:") && goes(one));
+      expect(elsewhere.map(({ name }) => name)).toEqual([]);
+    }
   });
 });
 
