@@ -89,7 +89,7 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     },
   },
   unit: {
-    summary: "pure functions, graphs, the try-out runner; under 30 s",
+    summary: "pure functions, graphs, the try-out runner",
     needsPython: false,
     run: (context) => vitest("unit", context),
   },

@@ -89,8 +89,6 @@ function stackPool(
   { zones, resource, instanceType }: PoolPlace,
 ): NodePoolPlan {
   const { nodes, gpu } = pool;
-  // Machines that stay although nobody needs them are machines that the autoscaler may not end.
-  const min = Math.min(Math.max(nodes.min, own.warm), nodes.max);
   const labels = poolLabels(pool, resource);
   const taints = gpu === null ? [] : [GPU_TAINT];
   const localDisks = localDiskUse(pool);
@@ -99,9 +97,9 @@ function stackPool(
     instanceTypes: [instanceType],
     amiType: gpu === null ? "AL2023_x86_64_STANDARD" : "AL2023_x86_64_NVIDIA",
     capacityType: pool.capacity === "spot" ? "SPOT" : "ON_DEMAND",
-    min,
+    min: nodes.min,
     max: nodes.max,
-    desired: min,
+    desired: nodes.min,
     zones: own.zones ?? zones,
     labels,
     taints,

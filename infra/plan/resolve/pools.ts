@@ -41,7 +41,8 @@ export function resolvePools(config: GpuStackConfig, report: Report): readonly P
     const path = `pools[${index}]`;
     const machine = resolveMachine(pool, path, isRented, report);
     if (machine === null) return [];
-    const { name, nodes, capacity, hourlyUsd, diskGiB } = pool;
+    const { name, capacity, hourlyUsd, diskGiB } = pool;
+    const nodes = "warm" in pool ? keptNodes(pool.nodes, pool.warm) : pool.nodes;
     const sharing = resolveSharing(
       "sharing" in pool ? pool.sharing : { mode: "none" },
       machine.gpu,
@@ -51,6 +52,11 @@ export function resolvePools(config: GpuStackConfig, report: Report): readonly P
     const prePullsImages = "prePullImages" in pool ? pool.prePullImages : undefined;
     return [{ name, ...machine, sharing, nodes, capacity, hourlyUsd, diskGiB, prePullsImages, path }];
   });
+}
+
+/** Machines that stay although nobody needs them are machines that the autoscaler may not end; they cost asleep, too. */
+function keptNodes({ min, max }: PoolSpec["nodes"], warm: number): PoolSpec["nodes"] {
+  return { min: Math.min(Math.max(min, warm), max), max };
 }
 
 interface DescribedMachine {

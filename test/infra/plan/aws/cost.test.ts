@@ -72,3 +72,14 @@ test("root disks are those that machines get: small where images are on local on
   const ec2 = { ...ec2Values, pools: [{ name: "gpu", instanceType: "g5.12xlarge", diskGiB: 300 }] };
   expect(lineOf(costOf(ec2), "disks of the machines")?.arithmetic).toBe("300 GiB in all");
 });
+
+test("machines that are kept warm cost while the stack is asleep", () => {
+  const pools = (warm: number) => {
+    const [gpu, ...others] = eksValues.pools;
+    return [{ ...gpu, nodes: { min: 0, max: 2 }, warm }, ...others];
+  };
+  const asleep = (warm: number) => costOf({ ...eksValues, pools: pools(warm) }).asleepHourlyUsd;
+  const price = onDemandHourlyUsd("us-east-1", String(eksValues.pools[0]?.instanceType)) ?? 0;
+  expect(price).toBeGreaterThan(0);
+  expect(asleep(1) - asleep(0)).toBeCloseTo(price, 1);
+});
