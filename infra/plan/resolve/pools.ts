@@ -56,7 +56,7 @@ export function resolvePools(config: GpuStackConfig, report: Report): readonly P
 
 /** Machines that stay although nobody needs them are machines that the autoscaler may not end; they cost asleep, too. */
 function keptNodes({ min, max }: PoolSpec["nodes"], warm: number): PoolSpec["nodes"] {
-  return { min: Math.min(Math.max(min, warm), max), max };
+  return { min: Math.max(min, Math.min(warm, max)), max };
 }
 
 interface DescribedMachine {
