@@ -5,6 +5,7 @@ import { AccessPolicyAssociation } from "@pulumi/aws/eks/accessPolicyAssociation
 import { Cluster as EksCluster } from "@pulumi/aws/eks/cluster.js";
 import { Key } from "@pulumi/aws/kms/key.js";
 import * as pulumi from "@pulumi/pulumi";
+import { eksKubeconfig } from "../../infra/plan/aws/kubeconfig.ts";
 import { clusterName } from "../../infra/plan/aws/roles.ts";
 import type { AwsContext, ClusterPlan } from "../../infra/plan/aws/types.ts";
 import { jsonDigest } from "../../infra/plan/canonical-json.ts";
@@ -45,7 +46,7 @@ export class Cluster extends pulumi.ComponentResource {
 
     this.clusterName = this.cluster.name;
     this.securityGroupId = this.cluster.vpcConfig.clusterSecurityGroupId;
-    this.kubeconfig = kubeconfigOf(this.cluster, context);
+    this.kubeconfig = kubeconfigOf(this.cluster, context.region);
     this.registerOutputs({ clusterName: this.clusterName });
   }
 
@@ -133,35 +134,13 @@ export class Cluster extends pulumi.ComponentResource {
   }
 }
 
-/** JSON is YAML too. */
-function kubeconfigOf(cluster: EksCluster, { region }: AwsContext): pulumi.Output<string> {
-  const name = cluster.name;
-  return pulumi.jsonStringify({
-    apiVersion: "v1",
-    kind: "Config",
-    "current-context": name,
-    clusters: [
-      {
-        name,
-        cluster: {
-          server: cluster.endpoint,
-          "certificate-authority-data": cluster.certificateAuthority.data,
-        },
-      },
-    ],
-    contexts: [{ name, context: { cluster: name, user: name } }],
-    users: [
-      {
-        name,
-        user: {
-          exec: {
-            apiVersion: "client.authentication.k8s.io/v1beta1",
-            command: "aws",
-            args: ["eks", "get-token", "--cluster-name", name, "--region", region, "--output", "json"],
-            interactiveMode: "Never",
-          },
-        },
-      },
-    ],
-  });
+function kubeconfigOf(
+  { name, endpoint, certificateAuthority }: EksCluster,
+  region: string,
+): pulumi.Output<string> {
+  return pulumi
+    .all([name, endpoint, certificateAuthority.data])
+    .apply(([name, endpoint, certificateAuthority]) =>
+      eksKubeconfig({ name, region, endpoint, certificateAuthority }),
+    );
 }

@@ -4,8 +4,9 @@ import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
+import { eksKubeconfig } from "../../../infra/plan/aws/kubeconfig.ts";
 import type { AwsPlan } from "../../../infra/plan/gpu-stack.ts";
-import { kubeconfig, useStackCluster } from "../../../scripts/aws/kubeconfig.ts";
+import { useStackCluster } from "../../../scripts/aws/kubeconfig.ts";
 import { awsTarget } from "../../../scripts/program/aws-target.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { type Answers, account, EKS_STACK, REGION } from "./account.ts";
@@ -15,31 +16,6 @@ const PROGRAM_TIMEOUT_MILLISECONDS = 60_000;
 
 const CLUSTER = { endpoint: "https://0123.gr7.us-east-1.eks.amazonaws.com", certificateAuthority: "Q0E=" };
 const { context } = awsTarget(checkedPlan(EKS_STACK).plan as AwsPlan, "dev");
-
-describe("the kubeconfig", () => {
-  test("names the cluster, and the program that logs in: nothing of it is secret", () => {
-    const config: unknown = JSON.parse(kubeconfig(REGION, "engine-room-dev", CLUSTER));
-    expect(config).toMatchObject({
-      apiVersion: "v1",
-      kind: "Config",
-      "current-context": "engine-room-dev",
-      clusters: [
-        {
-          name: "engine-room-dev",
-          cluster: { server: CLUSTER.endpoint, "certificate-authority-data": CLUSTER.certificateAuthority },
-        },
-      ],
-      contexts: [
-        { name: "engine-room-dev", context: { cluster: "engine-room-dev", user: "engine-room-dev" } },
-      ],
-    });
-    const [{ user }] = (config as { users: [{ user: { exec: { command: string; args: string[] } } }] }).users;
-    expect(Object.keys(user)).toEqual(["exec"]);
-    expect([user.exec.command, ...user.exec.args].join(" ")).toBe(
-      "aws eks get-token --cluster-name engine-room-dev --region us-east-1 --output json",
-    );
-  });
-});
 
 describe("commands that ask the cluster", () => {
   let aws: FakeAws | undefined;
@@ -74,7 +50,9 @@ describe("commands that ask the cluster", () => {
     const file = process.env.KUBECONFIG ?? "";
     expect(file).not.toBe("/home/me/.kube/config");
     expect(statSync(file).mode & 0o777).toBe(0o600);
-    expect(readFileSync(file, "utf8")).toBe(kubeconfig(REGION, "engine-room-dev", CLUSTER));
+    expect(readFileSync(file, "utf8")).toBe(
+      eksKubeconfig({ region: REGION, name: "engine-room-dev", ...CLUSTER }),
+    );
   });
 
   test("leave no file", async () => {
