@@ -33,6 +33,12 @@ const TLS_POLICY = "ELBSecurityPolicy-TLS13-1-2-Res-PQ-2025-09";
 
 const HEALTH_CHECK = { interval: 10, timeout: 5, healthyThreshold: 2, unhealthyThreshold: 3 } as const;
 
+/**
+ * Their names change with what AWS can't change about them, so that both can be there at once. Amazon's provider does not look at
+ * that: what has a name of the program goes first, and a target group that a listener has can't go.
+ */
+const MAKES_FIRST = { deleteBeforeReplace: false } as const;
+
 export class Edge extends pulumi.ComponentResource {
   /** By which clients reach the gateway, without a slash at its end. */
   readonly url: pulumi.Output<string>;
@@ -132,7 +138,7 @@ export class Edge extends pulumi.ComponentResource {
         enableDeletionProtection: context.isRetained,
         tags: this.#tags("edge"),
       },
-      { parent: this },
+      { parent: this, ...MAKES_FIRST },
     );
   }
 
@@ -149,7 +155,7 @@ export class Edge extends pulumi.ComponentResource {
         healthCheck: { ...HEALTH_CHECK, path: plan.healthPath, matcher: "200" },
         tags: this.#tags("edge"),
       },
-      { parent: this },
+      { parent: this, ...MAKES_FIRST },
     );
     if (target.instanceId !== undefined)
       new TargetGroupAttachment(
@@ -172,7 +178,9 @@ export class Edge extends pulumi.ComponentResource {
         defaultActions: [{ type: "forward", targetGroupArn: targets.arn }],
         tags: this.#tags("edge"),
       },
-      { parent: this },
+      // A target group has one load balancer: it leaves the old one before another takes it.
+      // https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-target-groups.html
+      { parent: this, deleteBeforeReplace: true },
     );
   }
 

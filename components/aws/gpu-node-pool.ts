@@ -58,7 +58,8 @@ export class GpuNodePool extends pulumi.ComponentResource {
       {
         name: plainName(`${context.name}-${plan.name}`, TEMPLATE_NAME_LENGTH),
         updateDefaultVersion: true,
-        // Pods are not meant to have the machine's role: what they need is given to their own ServiceAccount.
+        // Pods are not meant to have the machine's role: what they need is given to their own ServiceAccount. Drivers of EBS and
+        // EFS do without: the one asks Kubernetes then, the other is in the machine's own network.
         metadataOptions: { httpEndpoint: "enabled", httpTokens: "required", httpPutResponseHopLimit: 1 },
         blockDeviceMappings: [
           {

@@ -117,7 +117,11 @@ async function onDocker(reference: StackReference): Promise<LogReaders> {
   );
 }
 
-/** Those that the stack file wants: Docker says it where the machine has none of one. */
+/**
+ * Those that the stack file wants: Docker says it where the machine has none of one. A session is that of `ssm-user`, whom the agent
+ * puts among the sudoers; an account whose sessions run as somebody else must let that one do the same.
+ * https://github.com/aws/amazon-ssm-agent/releases/tag/2.3.68.0
+ */
 async function onInstance(reference: StackReference): Promise<LogReaders> {
   const { stack, context } = readInstanceTarget(reference);
   const id = await requireInstance(context);

@@ -7,23 +7,29 @@ import type { AddOnPlan, AwsContext } from "./types.ts";
 
 /**
  * Versions that all versions of Kubernetes of this project share. EKS names them by `aws eks describe-addon-versions` only; these
- * are what public stack files have that were read from it between June and September 2026, for 1.34 and for 1.35 where nothing else
- * is said. Whether EKS has one for the other version too is not verified; `npm run preflight` asks it.
+ * are what public stack files have that were read from it between April and September 2026. Each was seen for 1.34 and for 1.35, or
+ * for a version below and one above: EFS for 1.31, 1.35 and 1.36, EBS for 1.31, 1.35 and 1.36. None was asked for in an account;
+ * `npm run preflight` asks EKS for each.
+ *
+ * - vpc-cni: https://docs.aws.amazon.com/eks/latest/userguide/managing-vpc-cni.html, 1.31 to 1.36.
+ * - secrets: 1.33 and 1.34 too, and the default of 1.35: https://github.com/aws-controllers-k8s/test-infra/pull/983
  */
 const VERSIONS = {
   "vpc-cni": "v1.22.4-eksbuild.3",
   "eks-pod-identity-agent": "v1.3.10-eksbuild.3",
   "aws-ebs-csi-driver": "v1.63.1-eksbuild.1",
-  /** Seen for 1.34 alone. */
-  "aws-efs-csi-driver": "v3.4.0-eksbuild.1",
+  "aws-efs-csi-driver": "v3.4.1-eksbuild.1",
   "metrics-server": "v0.8.1-eksbuild.6",
-  /** Seen for 1.35 alone, whose default it is: https://github.com/aws-controllers-k8s/test-infra/pull/983 */
   "aws-secrets-store-csi-driver-provider": "v3.1.1-eksbuild.1",
 } as const;
 
 const ON_SYSTEM_NODES = { nodeSelector: SYSTEM_NODES } as const;
 
-/** By name. What machines need to join comes before them; the rest waits for machines to run on. */
+/**
+ * By name. What machines need to join comes before them; the rest waits for machines to run on. The keys of `configuration` are
+ * those of the drivers' charts, and were seen in configurations of these add-ons that EKS took; those of the secrets' provider
+ * were seen in its chart alone.
+ */
 export function addOnPlans(
   { cluster, engineStore, hub }: EksConfig,
   context: AwsContext,
@@ -46,7 +52,9 @@ export function addOnPlans(
         // By their tags disks of claims are found, and costs grouped.
         // https://github.com/kubernetes-sigs/aws-ebs-csi-driver/blob/master/docs/tagging.md
         controller: { ...ON_SYSTEM_NODES, extraVolumeTags: context.tags },
-        // Those of GPUs too.
+        // Those of GPUs too. Without the metadata service, which pods don't reach, it asks Kubernetes for its machine, and takes one
+        // network interface and one disk for attached: a machine with more holds fewer claims than the scheduler believes.
+        // https://github.com/kubernetes-sigs/aws-ebs-csi-driver/blob/v1.63.1/docs/install.md#kubernetes-metadata
         node: { tolerateAllTaints: true },
       }),
       role: diskRole(context),

@@ -1,5 +1,6 @@
 /** Machines of a cluster: one managed node group a pool of the stack file, and a small one for controllers. Pure. */
 import type { AwsPoolConfig } from "../../config/aws-stacks.ts";
+import { GP3_INCLUDED_MIBPS } from "../catalogue/prices.ts";
 import { slotsPerGpu } from "../fit/gpu-memory.ts";
 import type { EksPlan } from "../gpu-stack.ts";
 import { GPU_RESOURCE, gpuResource } from "../kubernetes/gpu-resource.ts";
@@ -20,7 +21,6 @@ export const SYSTEM_DISK_GIB = 50;
 
 /** gp3 as it is without a surcharge. https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html */
 const GP3_IOPS = 3000;
-const GP3_THROUGHPUT_MIBPS = 125;
 /** Of a root disk with images of tens of GB: layers that are unpacked one by one are assumed to need no more. */
 const IMAGES_THROUGHPUT_MIBPS = 250;
 
@@ -66,7 +66,7 @@ function systemPool(zones: readonly string[]): NodePoolPlan {
     rootDisk: {
       sizeGiB: SYSTEM_DISK_GIB,
       iops: GP3_IOPS,
-      throughputMiBps: GP3_THROUGHPUT_MIBPS,
+      throughputMiBps: GP3_INCLUDED_MIBPS,
     },
     userData: nodeUserData({ localDisks: "none", pullsInParallel: false, mig: null }),
     capacityReservationId: null,
@@ -121,7 +121,7 @@ export function rootDisk(pool: PoolSpec): NodePoolPlan["rootDisk"] {
   return {
     sizeGiB: hasImages ? Math.max(pool.diskGiB, SYSTEM_DISK_GIB) : SYSTEM_DISK_GIB,
     iops: GP3_IOPS,
-    throughputMiBps: hasImages && pool.gpu !== null ? IMAGES_THROUGHPUT_MIBPS : GP3_THROUGHPUT_MIBPS,
+    throughputMiBps: hasImages && pool.gpu !== null ? IMAGES_THROUGHPUT_MIBPS : GP3_INCLUDED_MIBPS,
   };
 }
 

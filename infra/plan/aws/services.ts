@@ -18,6 +18,7 @@ export function rentedParts(config: AwsConfig): RentedParts {
   const services: RentedParts["services"] = [
     { service: "EKS control plane", count: config.compute === "eks" ? 1 : 0 },
     ...networkServices(config),
+    { service: "public IPv4 address", count: publicAddresses(config) },
     { service: "application load balancer", count: hasEdge(config) ? 1 : 0 },
   ];
   return {
@@ -43,6 +44,14 @@ function networkServices(config: AwsConfig): RentedParts["services"] {
       count: network.interfaceEndpoints.length * network.privateSubnets.length,
     },
   ];
+}
+
+/** One of each NAT gateway, and one in each zone of a public load balancer. */
+function publicAddresses(config: AwsConfig): number {
+  const network = networkPlan(config, awsContext(config, ""));
+  const gateways = network.kind === "existing" ? 0 : network.natZones.length;
+  const isPublic = hasEdge(config) && config.gateway.exposure === "public";
+  return gateways + (isPublic ? network.publicSubnets.length : 0);
 }
 
 /** Controllers run whatever sleeps. */

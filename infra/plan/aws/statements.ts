@@ -43,6 +43,7 @@ export function autoscalerStatements(context: AwsContext): readonly Statement[] 
         `arn:${partition}:autoscaling:${region}:${account}:autoScalingGroup:*:autoScalingGroupName/*`,
       ],
       conditions: { StringEquals: { [`aws:ResourceTag/k8s.io/cluster-autoscaler/${name}`]: "owned" } },
+      // https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html
       why: "It starts and ends machines. EKS tags the groups of a cluster with its name, and no others are touched.",
     },
   ];

@@ -16,20 +16,20 @@ export const DEFAULT_KUBERNETES_VERSION: KubernetesVersionName = "1.35";
 
 /**
  * - Support: https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html, as of 2026-04-24.
- * - Add-ons: https://docs.aws.amazon.com/eks/latest/userguide/managing-kube-proxy.md and managing-coredns.md. EKS takes old
- *   builds back at some time: `aws eks describe-addon-versions` has what it offers today. Those of add-ons.ts are shared by all
- *   versions; not verified are aws-efs-csi-driver for 1.35 and aws-secrets-store-csi-driver-provider for 1.34.
+ * - Add-ons: https://docs.aws.amazon.com/eks/latest/userguide/managing-kube-proxy.html and managing-coredns.html, as of 2026-08-20.
+ *   EKS takes old builds back at some time: `aws eks describe-addon-versions` has what it offers today. Those of add-ons.ts are
+ *   shared by all versions.
  * - Autoscaler: `appVersion` of its charts 9.53.0 and 9.54.0.
  */
 export const kubernetesVersions: Readonly<Record<KubernetesVersionName, KubernetesVersion>> = {
   "1.34": {
     standardSupportUntil: "2026-12-02",
-    addOns: { "kube-proxy": "v1.34.6-eksbuild.13", coredns: "v1.13.2-eksbuild.7" },
+    addOns: { "kube-proxy": "v1.34.6-eksbuild.13", coredns: "v1.13.2-eksbuild.11" },
     autoscaler: "v1.34.2",
   },
   "1.35": {
     standardSupportUntil: "2027-03-27",
-    addOns: { "kube-proxy": "v1.35.3-eksbuild.13", coredns: "v1.14.2-eksbuild.4" },
+    addOns: { "kube-proxy": "v1.35.3-eksbuild.13", coredns: "v1.14.3-eksbuild.3" },
     autoscaler: "v1.35.0",
   },
 };

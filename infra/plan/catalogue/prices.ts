@@ -46,18 +46,32 @@ function tableOf(region: string): (typeof priceData)[string] | undefined {
   return Object.hasOwn(priceData, region) ? priceData[region] : undefined;
 }
 
-/** What a GB kept for a month costs. */
-export interface StoragePrice {
-  readonly storage: "EFS Standard, regional" | "EBS gp3";
+/**
+ * Of AWS's own price list, in the words in which others quoted it; the day is that of its publication.
+ * https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/using-the-aws-price-list-bulk-api.html
+ */
+const priceList = (offer: string, asOf: string) => ({
+  region: "us-east-1",
+  asOf,
+  source: `https://pricing.us-east-1.amazonaws.com/offers/v1.0/aws/${offer}/current/us-east-1/index.csv`,
+});
+
+const EC2_LIST = priceList("AmazonEC2", "2026-08-17");
+
+interface DatedPrice {
   readonly region: string;
-  /** null where no source was found that could be dated. */
-  readonly usdPerGBMonth: number | null;
-  /** ISO 8601; null where there is no price. */
-  readonly asOf: string | null;
+  /** ISO 8601. */
+  readonly asOf: string;
   readonly source: string;
 }
 
-/** Without requests, throughput and backups, which are billed apart. */
+/** What a GB kept for a month costs. */
+export interface StoragePrice extends DatedPrice {
+  readonly storage: "EFS Standard, regional" | "EBS gp3";
+  readonly usdPerGBMonth: number;
+}
+
+/** Without requests and backups, which are billed apart; {@link gp3ThroughputPrices} has what gp3 costs besides. */
 export const storagePrices: readonly StoragePrice[] = [
   {
     storage: "EFS Standard, regional",
@@ -66,31 +80,29 @@ export const storagePrices: readonly StoragePrice[] = [
     asOf: "2026-03-03",
     source: "https://cloudburn.io/blog/amazon-efs-pricing",
   },
-  {
-    storage: "EBS gp3",
-    region: "us-east-1",
-    usdPerGBMonth: null,
-    asOf: null,
-    source: "https://aws.amazon.com/ebs/pricing/",
-  },
+  { storage: "EBS gp3", usdPerGBMonth: 0.08, ...EC2_LIST },
 ];
 
+/** Of a gp3 disk, for each MiB/s above those that its price has already: https://aws.amazon.com/ebs/pricing/ */
+export const gp3ThroughputPrices: readonly (DatedPrice & { readonly usdPerMiBpsMonth: number })[] = [
+  { usdPerMiBpsMonth: 0.04, ...EC2_LIST },
+];
+export const GP3_INCLUDED_MIBPS = 125;
+
 /** What a service of AWS costs for each hour that it is there, whoever uses it. */
-export interface ServicePrice {
+export interface ServicePrice extends DatedPrice {
   readonly service:
     | "EKS control plane"
     | "NAT gateway"
+    | "public IPv4 address"
     | "interface endpoint, a zone"
     | "application load balancer";
-  readonly region: string;
-  /** null where no source was found that could be dated. */
-  readonly hourlyUsd: number | null;
-  /** ISO 8601; null where there is no price. */
-  readonly asOf: string | null;
-  readonly source: string;
+  readonly hourlyUsd: number;
 }
 
-/** Without what is billed by the byte or the request. */
+const VPC_LIST = priceList("AmazonVPC", "2026-07-24");
+
+/** Without what is billed by the byte, the request or the unit of a load balancer's capacity. */
 export const servicePrices: readonly ServicePrice[] = [
   {
     service: "EKS control plane",
@@ -99,25 +111,9 @@ export const servicePrices: readonly ServicePrice[] = [
     asOf: "2026-04-01",
     source: "https://cloudburn.io/blog/amazon-eks-pricing",
   },
-  {
-    service: "NAT gateway",
-    region: "us-east-1",
-    hourlyUsd: 0.045,
-    asOf: "2026-04-10",
-    source: "https://zeonedge.com/en/blog/eliminating-aws-nat-gateway-costs-vpc-endpoints-privatelink-ipv6",
-  },
-  {
-    service: "interface endpoint, a zone",
-    region: "us-east-1",
-    hourlyUsd: 0.01,
-    asOf: "2026-04-10",
-    source: "https://zeonedge.com/en/blog/eliminating-aws-nat-gateway-costs-vpc-endpoints-privatelink-ipv6",
-  },
-  {
-    service: "application load balancer",
-    region: "us-east-1",
-    hourlyUsd: null,
-    asOf: null,
-    source: "https://aws.amazon.com/elasticloadbalancing/pricing/",
-  },
+  { service: "NAT gateway", hourlyUsd: 0.045, ...EC2_LIST },
+  { service: "public IPv4 address", hourlyUsd: 0.005, ...VPC_LIST },
+  { service: "interface endpoint, a zone", hourlyUsd: 0.01, ...VPC_LIST },
+  // The day on which they read it.
+  { service: "application load balancer", hourlyUsd: 0.0225, ...priceList("AWSELB", "2026-08-17") },
 ];

@@ -43,14 +43,13 @@ function serviceLine(
   region: string | null,
 ): CostLine {
   const price = servicePrices.find((row) => row.service === service && row.region === region);
-  const usd = price?.hourlyUsd ?? null;
+  if (price === undefined)
+    return { what: service, arithmetic: `${count}, without what it handles`, hourlyUsd: null };
+  const { hourlyUsd, asOf } = price;
   return {
     what: service,
-    arithmetic:
-      usd === null
-        ? `${count}, without what it handles`
-        : `${count} × ${usd} USD an hour (${price?.asOf}), without what it handles`,
-    hourlyUsd: usd === null ? null : tenThousandths(count * usd),
+    arithmetic: `${count} × ${hourlyUsd} USD an hour (${asOf}), without what it handles`,
+    hourlyUsd: tenThousandths(count * hourlyUsd),
   };
 }
 

@@ -1,7 +1,12 @@
 /** What a stack keeps on disks, and what that costs where the catalogue has a price. */
 
 import { rootDisk } from "../aws/node-pools.ts";
-import { type StoragePrice, storagePrices } from "../catalogue/prices.ts";
+import {
+  GP3_INCLUDED_MIBPS,
+  gp3ThroughputPrices,
+  type StoragePrice,
+  storagePrices,
+} from "../catalogue/prices.ts";
 import { engineBytesGiB } from "../engine/engine-size.ts";
 import type { GpuStackSpec, PoolSpec } from "../spec.ts";
 import { GB_PER_GIB } from "../units.ts";
@@ -24,9 +29,18 @@ interface StorageLine {
 export function storageLines(stack: GpuStackSpec, engines: readonly EngineOfModel[]): readonly StorageLine[] {
   if (stack.platform !== "aws") return [];
   const { machines, disks } = stack.rented;
-  const controllersGiB = machines.reduce((sum, { count, diskGiB }) => sum + count * diskGiB, 0);
-  const diskGiB = controllersGiB + rootDisksGiB(stack, (pool) => plannedNodes(stack, pool));
-  const asleepGiB = controllersGiB + rootDisksGiB(stack, ({ nodes }) => nodes.min);
+  const controllers = {
+    sizeGiB: machines.reduce((sum, { count, diskGiB }) => sum + count * diskGiB, 0),
+    extraMiBps: 0,
+  };
+  const all = together(
+    controllers,
+    rootDisks(stack, (pool) => plannedNodes(stack, pool)),
+  );
+  const asleep = together(
+    controllers,
+    rootDisks(stack, ({ nodes }) => nodes.min),
+  );
   const { kind, sizeGiB } = stack.store;
   const kept = sizeGiB === null ? keptGB(stack, engines) : sizeGiB * GB_PER_GIB;
   const words = sizeGiB === null ? "weights and engines" : `${sizeGiB} GiB`;
@@ -41,29 +55,60 @@ export function storageLines(stack: GpuStackSpec, engines: readonly EngineOfMode
       ),
     ),
     {
-      line: diskLine(stack, "disks of the machines", `${diskGiB} GiB in all`, diskGiB),
-      asleepHourlyUsd: diskLine(stack, "", "", asleepGiB).hourlyUsd,
+      line: diskLine(stack, "disks of the machines", `${all.sizeGiB} GiB in all`, all),
+      asleepHourlyUsd: diskLine(stack, "", "", asleep).hourlyUsd,
     },
     ...disks.map(({ what, count, sizeGiB: size }) =>
-      always(diskLine(stack, what, `${count} × ${size} GiB`, count * size)),
+      always(diskLine(stack, what, `${count} × ${size} GiB`, { sizeGiB: count * size, extraMiBps: 0 })),
     ),
   ];
 }
 
+interface Disks {
+  readonly sizeGiB: number;
+  /** Above what the price of their size has already. */
+  readonly extraMiBps: number;
+}
+
+function together(one: Disks, other: Disks): Disks {
+  return { sizeGiB: one.sizeGiB + other.sizeGiB, extraMiBps: one.extraMiBps + other.extraMiBps };
+}
+
 /** A disk ends with its machine: those that are off have none. @param count - Machines of a pool. */
-function rootDisksGiB(stack: GpuStackSpec, count: (pool: PoolSpec) => number): number {
-  const sizeGiB = (pool: PoolSpec) => (stack.runsOn === "cluster" ? rootDisk(pool).sizeGiB : pool.diskGiB);
+function rootDisks(stack: GpuStackSpec, count: (pool: PoolSpec) => number): Disks {
   return stack.pools
     .filter(({ capacity }) => capacity !== "owned")
-    .reduce((sum, pool) => sum + count(pool) * sizeGiB(pool), 0);
+    .map((pool) => {
+      const { sizeGiB, throughputMiBps } =
+        stack.runsOn === "cluster"
+          ? rootDisk(pool)
+          : { sizeGiB: pool.diskGiB, throughputMiBps: GP3_INCLUDED_MIBPS };
+      return {
+        sizeGiB: count(pool) * sizeGiB,
+        extraMiBps: count(pool) * (throughputMiBps - GP3_INCLUDED_MIBPS),
+      };
+    })
+    .reduce(together, { sizeGiB: 0, extraMiBps: 0 });
 }
 
 function always(line: CostLine): StorageLine {
   return { line, asleepHourlyUsd: line.hourlyUsd };
 }
 
-function diskLine(stack: GpuStackSpec, what: string, words: string, sizeGiB: number): CostLine {
-  return line(stack, what, words, sizeGiB * GB_PER_GIB, "EBS gp3");
+/**
+ * AWS sells a gp3 disk by the GiB, which its price list calls GB: its example of 2,000 GB is a disk of that size.
+ * https://aws.amazon.com/ebs/pricing/
+ */
+function diskLine(stack: GpuStackSpec, what: string, words: string, disks: Disks): CostLine {
+  const size = line(stack, what, words, disks.sizeGiB, "EBS gp3");
+  const price = gp3ThroughputPrices.find(({ region }) => region === stack.region);
+  if (size.hourlyUsd === null || price === undefined || disks.extraMiBps === 0) return size;
+  const { usdPerMiBpsMonth, asOf } = price;
+  return {
+    what,
+    arithmetic: `${size.arithmetic}, and ${disks.extraMiBps} MiB/s × ${usdPerMiBpsMonth} USD a month (${asOf}) ÷ ${HOURS_PER_MONTH}`,
+    hourlyUsd: tenThousandths(size.hourlyUsd + (disks.extraMiBps * usdPerMiBpsMonth) / HOURS_PER_MONTH),
+  };
 }
 
 function line(
@@ -74,14 +119,17 @@ function line(
   storage: StoragePrice["storage"] | null,
 ): CostLine {
   const price = storagePrices.find((row) => row.storage === storage && row.region === region);
-  const usd = price?.usdPerGBMonth ?? null;
-  return usd === null
-    ? { what, arithmetic: words, hourlyUsd: null }
-    : {
-        what,
-        arithmetic: `${words}: ${gb.toFixed(1)} GB × ${usd} USD a month (${storage}, ${price?.asOf}) ÷ ${HOURS_PER_MONTH}`,
-        hourlyUsd: Math.round(((gb * usd) / HOURS_PER_MONTH) * 10_000) / 10_000,
-      };
+  if (price === undefined) return { what, arithmetic: words, hourlyUsd: null };
+  const { usdPerGBMonth: usd, asOf } = price;
+  return {
+    what,
+    arithmetic: `${words}: ${gb.toFixed(1)} GB × ${usd} USD a month (${storage}, ${asOf}) ÷ ${HOURS_PER_MONTH}`,
+    hourlyUsd: tenThousandths((gb * usd) / HOURS_PER_MONTH),
+  };
+}
+
+function tenThousandths(usd: number): number {
+  return Math.round(usd * 10_000) / 10_000;
 }
 
 /** Weights once for each source and revision, engines once for each key. */

@@ -81,5 +81,8 @@ export const awsNetworkRows: Readonly<Record<string, ReplacementRow>> = {
     ["availabilityZone", "port", "targetGroupArn", "targetId"],
     [],
   ),
-  "aws:route53/record:Record": awsRow(["name", "zoneId"], ["aliases", "records", "ttl"]),
+  // Its name is the host's: Pulumi fills none in, and does not look at it.
+  "aws:route53/record:Record": awsRow(["name", "zoneId"], ["aliases", "records", "ttl"], {
+    deletesFirst: () => false,
+  }),
 };

@@ -1,14 +1,13 @@
 /**
  * AWS, under the names that Pulumi gives the properties. What is in no list is not used by stacks, or has conditions of its own: it
- * may replace. Not all rows have a source.
+ * may replace.
  *
- * - Read: `ForceNew` and `RequiresReplace` in the schemas of terraform-provider-aws 6 (`internal/service/<service>/<resource>.go`),
- *   which @pulumi/aws 7 wraps. Clusters, node groups, add-ons, access entries and their policies; instances, file systems;
- *   endpoints, load balancers, target groups, NAT gateways, rules of security groups, flow logs; documents and associations of SSM,
- *   records of Route 53, versions of secrets.
- * - Not read, but from its documents and general use: launch templates, tags of autoscaling groups, pod identities; VPCs, subnets,
- *   internet gateways, addresses, route tables with routes and associations, security groups, listeners, attachments of targets;
- *   mount targets, access points and policies of file systems; ECR, IAM, KMS, log groups, secrets, budgets.
+ * - What replaces: `ForceNew`, `RequiresReplace` and `CustomizeDiff` of each type in terraform-provider-aws
+ *   (`internal/service/<service>/<resource>.go`), of which @pulumi/aws 7 wraps version 6. Of some types only an older version of the
+ *   file was at hand: launch templates, tags of autoscaling groups, internet gateways, route tables, routes and their associations,
+ *   listeners, ECR repositories, roles, policies of roles and their attachments, aliases of keys, budgets.
+ * - What goes first: pulumi-aws (`provider/resource_overrides.go`, `provider/autonaming.go`, which set no `UniqueNameFields`) and
+ *   `nameRequiresDeleteBeforeReplace` of pulumi-terraform-bridge (`pkg/tfbridge/schema.go`).
  */
 import type { ReplacementRow } from "./types.ts";
 
@@ -24,13 +23,17 @@ export function awsRow(
   return {
     replaces: ["region", ...replaces],
     updates: ["tags", ...updates],
-    deletesFirst: hasSameName,
+    deletesFirst: hasNameOfProgram,
     ...more,
   };
 }
 
-/** `nameRequiresDeleteBeforeReplace` of the Terraform bridge: AWS has no two things of one name. */
-const hasSameName: ReplacementRow["deletesFirst"] = ({ before, after }) =>
-  NAME_PROPERTIES.some((name) => after[name] !== undefined && before[name] === after[name]);
+/**
+ * AWS has no two things of one name, so what has one from the program goes first, whether or not the name is another one then.
+ * Those that Pulumi names itself, or AWS by a prefix, have a random end.
+ */
+const hasNameOfProgram: ReplacementRow["deletesFirst"] = ({ after }) =>
+  NAME_PROPERTIES.some((name) => after[name] !== undefined);
 
-const NAME_PROPERTIES = ["name", "nodeGroupName"];
+/** Those that Pulumi fills where the program does not. */
+const NAME_PROPERTIES = ["name", "nodeGroupName", "creationToken"];

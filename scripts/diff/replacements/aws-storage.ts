@@ -7,7 +7,10 @@ export const awsStorageRows: Readonly<Record<string, ReplacementRow>> = {
     ["availabilityZoneName", "creationToken", "encrypted", "kmsKeyId", "performanceMode"],
     ["lifecyclePolicies", "protection", "provisionedThroughputInMibps", "throughputMode"],
   ),
-  "aws:efs/mountTarget:MountTarget": awsRow(["fileSystemId", "ipAddress", "subnetId"], ["securityGroups"]),
+  // A file system has one in a zone.
+  "aws:efs/mountTarget:MountTarget": awsRow(["fileSystemId", "ipAddress", "subnetId"], ["securityGroups"], {
+    deletesFirst: () => true,
+  }),
   "aws:efs/accessPoint:AccessPoint": awsRow(["fileSystemId", "posixUser", "rootDirectory"], []),
   "aws:efs/backupPolicy:BackupPolicy": awsRow(["fileSystemId"], ["backupPolicy"]),
   "aws:efs/fileSystemPolicy:FileSystemPolicy": awsRow(
@@ -18,13 +21,18 @@ export const awsStorageRows: Readonly<Record<string, ReplacementRow>> = {
     ["encryptionConfigurations", "name"],
     ["forceDelete", "imageScanningConfiguration", "imageTagMutability"],
   ),
-  "aws:ecr/lifecyclePolicy:LifecyclePolicy": awsRow(["policy", "repository"], []),
+  // A repository has one: the old one's end would be the new one's.
+  "aws:ecr/lifecyclePolicy:LifecyclePolicy": awsRow(["policy", "repository"], [], {
+    deletesFirst: () => true,
+  }),
   "aws:iam/role:Role": awsRow(
     ["name", "path"],
     ["assumeRolePolicy", "description", "forceDetachPolicies", "maxSessionDuration", "permissionsBoundary"],
   ),
   "aws:iam/rolePolicy:RolePolicy": awsRow(["name", "role"], ["policy"]),
-  "aws:iam/rolePolicyAttachment:RolePolicyAttachment": awsRow(["policyArn", "role"], []),
+  "aws:iam/rolePolicyAttachment:RolePolicyAttachment": awsRow(["policyArn", "role"], [], {
+    deletesFirst: () => true,
+  }),
   "aws:iam/instanceProfile:InstanceProfile": awsRow(["name", "path"], ["role"]),
   "aws:kms/key:Key": awsRow(
     ["customKeyStoreId", "customerMasterKeySpec", "keyUsage", "multiRegion"],

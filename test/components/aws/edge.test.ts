@@ -135,3 +135,9 @@ test("a retained stack's load balancer can't be deleted by accident", async () =
   const { found } = await made(eksValues, { ...CONTEXT, isRetained: true });
   expect(byName(found, "edge-balancer").inputs.enableDeletionProtection).toBe(true);
 });
+
+test("a replaced load balancer and its targets are there before the old ones go, the listener is not", async () => {
+  const { found } = await made(eksValues);
+  const goesFirst = (name: string) => byName(found, name).options.deleteBeforeReplace;
+  expect(["edge-balancer", "edge-targets", "edge-listener"].map(goesFirst)).toEqual([false, false, true]);
+});

@@ -147,13 +147,25 @@ describe("what a property does", () => {
     expect(effect(type, "userData", { after: { userDataReplaceOnChange: true } })).toBe("replace");
   });
 
-  test("what has a name of its own on AWS goes before another of that name comes", () => {
-    const goesFirst = (type: string, before: object, after: object) =>
-      replacementRow(type)?.deletesFirst({ before: { ...before }, after: { ...after } });
-    const pool = "aws:eks/nodeGroup:NodeGroup";
-    expect(goesFirst(pool, { nodeGroupName: "gpu" }, { nodeGroupName: "gpu" })).toBe(true);
-    expect(goesFirst(pool, { nodeGroupName: "gpu" }, { nodeGroupName: "gpu-2" })).toBe(false);
-    expect(goesFirst("aws:ec2/subnet:Subnet", { vpcId: "a" }, { vpcId: "b" })).toBe(false);
+  test.each([
+    [
+      "of the program",
+      "aws:eks/nodeGroup:NodeGroup",
+      { nodeGroupName: "gpu" },
+      { nodeGroupName: "gpu" },
+      true,
+    ],
+    ["of the program, another", "aws:lb/targetGroup:TargetGroup", { name: "a" }, { name: "b" }, true],
+    ["that AWS fills in", "aws:eks/nodeGroup:NodeGroup", { nodeGroupNamePrefix: "gpu-" }, {}, false],
+    ["that a file system's request has", "aws:efs/fileSystem:FileSystem", {}, { creationToken: "a" }, true],
+    ["of a host, which is no name of the record", "aws:route53/record:Record", {}, { name: "a.b" }, false],
+    ["none", "aws:ec2/subnet:Subnet", { vpcId: "a" }, { vpcId: "b" }, false],
+    ["none, and one in a zone", "aws:efs/mountTarget:MountTarget", {}, {}, true],
+    ["none, and one in a repository", "aws:ecr/lifecyclePolicy:LifecyclePolicy", {}, {}, true],
+    ["none, and the same for AWS", "aws:iam/rolePolicyAttachment:RolePolicyAttachment", {}, {}, true],
+  ])("on AWS the old one goes first or not, by its name: %s", (_name, type, before, after, expected) => {
+    const row = replacementRow(type);
+    expect(row?.deletesFirst({ before: { ...before }, after: { ...after } })).toBe(expected);
   });
 
   test("a part that comes as a whole does what the worst of it does", () => {

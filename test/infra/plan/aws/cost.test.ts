@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { onDemandHourlyUsd } from "../../../../infra/plan/catalogue/prices.ts";
 import type { GpuCost } from "../../../../infra/plan/cost/types.ts";
-import { awsPlan, ec2Values, eksValues } from "./stacks.ts";
+import { awsPlan, ec2Values, eksValues, publicGateway } from "./stacks.ts";
 
 function costOf(values: Readonly<Record<string, unknown>>): GpuCost {
   return awsPlan(values).plan.cost;
@@ -26,8 +26,8 @@ test("a cluster pays for the machines of its controllers, asleep too", () => {
     rest.reduce((sum, { hourlyUsd }) => sum + (hourlyUsd ?? 0), system),
     3,
   );
-  // Its one machine with GPUs is away then; a pool without any keeps its one.
-  const awake = lineOf(cost, "pool gpu")?.hourlyUsd ?? 0;
+  // Its one machine with GPUs is away then, and its disk of 50 GiB; a pool without any keeps its one.
+  const awake = (lineOf(cost, "pool gpu")?.hourlyUsd ?? 0) + (50 * 0.08) / 730;
   expect(cost.asleepHourlyUsd).toBeCloseTo(cost.hourlyUsd - awake, 3);
   expect(lineOf(costOf(ec2Values), "pool system")).toBeUndefined();
 });
@@ -41,11 +41,12 @@ test("a region without prices leaves them out of the sum, and says so", () => {
 test("a cluster has a disk for each of its databases and for Prometheus, where they are its own", () => {
   const encoders = { device: "cpu", pool: "cpu" };
   const own = costOf({ ...eksValues, encoders, databaseStorage: { sizeGiB: 30 } });
-  expect(lineOf(own, "disks of databases")?.arithmetic).toBe("2 × 30 GiB");
-  expect(lineOf(own, "disk of Prometheus")?.arithmetic).toBe("1 × 50 GiB");
-  expect(own.unpriced).toEqual(
-    expect.arrayContaining(["disks of databases: 2 × 30 GiB", "disk of Prometheus: 1 × 50 GiB"]),
-  );
+  expect(lineOf(own, "disks of databases")).toEqual({
+    what: "disks of databases",
+    arithmetic: "2 × 30 GiB: 60.0 GB × 0.08 USD a month (EBS gp3, 2026-08-17) ÷ 730",
+    hourlyUsd: 0.0066,
+  });
+  expect(lineOf(own, "disk of Prometheus")?.arithmetic).toMatch(/^1 × 50 GiB: 50\.0 GB × /);
 
   const others = costOf({
     ...eksValues,
@@ -64,13 +65,18 @@ test("root disks are those that machines get: small where images are on local on
     encoders: false,
     pools: [{ name: "gpu", instanceType, nodes: { min: 0, max: 2 }, diskGiB: 300 }],
   });
-  const words = (instanceType: string) =>
-    lineOf(costOf(sized(instanceType)), "disks of the machines")?.arithmetic;
+  const disks = (instanceType: string) => lineOf(costOf(sized(instanceType)), "disks of the machines");
+  const words = (instanceType: string) => disks(instanceType)?.arithmetic;
   // Two machines of 50 GiB for controllers, and one with GPUs.
-  expect(words("g5.12xlarge")).toBe("150 GiB in all");
-  expect(words("g5.xlarge")).toBe("400 GiB in all");
+  expect(words("g5.12xlarge")).toMatch(/^150 GiB in all: [^,]*, 2026-08-17\) ÷ 730$/);
+  expect(disks("g5.12xlarge")?.hourlyUsd).toBeCloseTo((150 * 0.08) / 730, 4);
+  // Images on EBS want more than the 125 MiB/s that a disk has anyway.
+  expect(words("g5.xlarge")).toMatch(/^400 GiB in all: .*, and 125 MiB\/s × 0\.04 USD a month/);
+  expect(disks("g5.xlarge")?.hourlyUsd).toBeCloseTo((400 * 0.08 + 125 * 0.04) / 730, 3);
   const ec2 = { ...ec2Values, pools: [{ name: "gpu", instanceType: "g5.12xlarge", diskGiB: 300 }] };
-  expect(lineOf(costOf(ec2), "disks of the machines")?.arithmetic).toBe("300 GiB in all");
+  expect(lineOf(costOf(ec2), "disks of the machines")?.arithmetic).toMatch(
+    /^300 GiB in all: [^,]*, 2026-08-17\) ÷ 730$/,
+  );
 });
 
 test("machines that are kept warm cost while the stack is asleep", () => {
@@ -82,4 +88,13 @@ test("machines that are kept warm cost while the stack is asleep", () => {
   const price = onDemandHourlyUsd("us-east-1", String(eksValues.pools[0]?.instanceType)) ?? 0;
   expect(price).toBeGreaterThan(0);
   expect(asleep(1) - asleep(0)).toBeCloseTo(price, 1);
+});
+
+test("a public address is paid for each NAT gateway, and in each zone of a public load balancer", () => {
+  const addresses = (rest: object) =>
+    lineOf(costOf({ ...eksValues, ...rest }), "public IPv4 address")?.arithmetic.split(" ")[0];
+  const zones = ["a", "b", "c"];
+  expect(addresses({})).toBe("1");
+  expect(addresses({ network: { zones, nat: "perZone" } })).toBe("3");
+  expect(addresses({ network: { zones }, gateway: publicGateway })).toBe("4");
 });

@@ -1,11 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { machineTypes } from "../../../../infra/plan/catalogue/machines.ts";
 import {
+  gp3ThroughputPrices,
   onDemandHourlyUsd,
   PRICE_REGIONS,
   PRICES_AS_OF,
   pricesAsOf,
   regionsOffering,
+  servicePrices,
   storagePrices,
 } from "../../../../infra/plan/catalogue/prices.ts";
 import { priceData } from "../../../../infra/plan/catalogue/prices-data.ts";
@@ -72,12 +74,27 @@ describe("on-demand prices", () => {
   });
 });
 
-describe("storage prices", () => {
-  it("have a day where they have a price, and neither otherwise", () => {
-    for (const { usdPerGBMonth, asOf, source } of storagePrices) {
-      expect(asOf === null).toBe(usdPerGBMonth === null);
+describe("prices of storage and services", () => {
+  const dated = [...storagePrices, ...gp3ThroughputPrices, ...servicePrices];
+
+  it("have a day and a source", () => {
+    for (const { asOf, source } of dated) {
+      expect(asOf).toMatch(/^20\d\d-[01]\d-[0-3]\d$/);
       expect(source).toMatch(/^https:\/\//);
     }
     expect(storagePrices.map(({ storage }) => storage)).toEqual(["EFS Standard, regional", "EBS gp3"]);
+  });
+
+  it("are AWS's for us-east-1", () => {
+    expect(Object.fromEntries(servicePrices.map(({ service, hourlyUsd }) => [service, hourlyUsd]))).toEqual({
+      "EKS control plane": 0.1,
+      "NAT gateway": 0.045,
+      "public IPv4 address": 0.005,
+      "interface endpoint, a zone": 0.01,
+      "application load balancer": 0.0225,
+    });
+    expect(storagePrices.find(({ storage }) => storage === "EBS gp3")?.usdPerGBMonth).toBe(0.08);
+    expect(gp3ThroughputPrices.map(({ usdPerMiBpsMonth }) => usdPerMiBpsMonth)).toEqual([0.04]);
+    expect(new Set(dated.map(({ region }) => region))).toEqual(new Set(["us-east-1"]));
   });
 });
