@@ -33,7 +33,8 @@ export function devicePluginValues(plan: GpuPlan): string {
   ];
   const values = {
     config: {
-      ...(only === undefined ? {} : { default: only }),
+      // The chart refuses several without one for machines that choose none; those give whole GPUs then.
+      ...(only === undefined ? { fallbackStrategies: ["empty"] } : { default: only }),
       map: Object.fromEntries(pools.map((pool) => [pool, stringify(configs[pool])])),
     },
   };

@@ -1,4 +1,7 @@
-/** What each chart is told. Values that a chart has by itself are left out. Pure. */
+/**
+ * What each chart is told. Values that a chart has by itself are left out. Helm takes a key that a chart does not read without a
+ * word; chart-values.test.ts has those that each pinned version reads. Pure.
+ */
 import type { EksConfig } from "../../config/aws-stacks.ts";
 import type { ChartName } from "../catalogue/charts.ts";
 import { kubernetesVersions } from "../catalogue/kubernetes-versions.ts";
@@ -17,6 +20,21 @@ const RETENTION_DAYS = 15;
 export const METRICS_DISK_GIB = 50;
 /** Of the disk: Prometheus needs room beside its blocks for the log that it writes first. */
 const METRICS_GIB = 42;
+
+/**
+ * The chart's own limit of 512 MiB is what the exporter takes at rest, and with eight GPUs it is killed for memory again and again
+ * (https://github.com/pytorch/ci-infra/issues/1011); its 200 thousandths of a CPU are too few to answer for so many in time
+ * (https://github.com/NVIDIA/dcgm-exporter/pull/741).
+ */
+const EXPORTER_LIMITS = { cpu: "1", memory: "1Gi" } as const;
+
+/**
+ * Estimates of what they take in a cluster of some ten machines, where the charts ask for nothing. Without a request, a pod is the
+ * first to go where memory runs short, and a machine that is full takes it all the same.
+ */
+const CONTROLLER_REQUEST = { cpu: "50m", memory: "128Mi" } as const;
+const AUTOSCALER_REQUEST = { cpu: "100m", memory: "300Mi" } as const;
+const PROMETHEUS_REQUEST = { cpu: "200m", memory: "1Gi" } as const;
 
 const GPU_NODES = {
   nodeSelector: { "nvidia.com/gpu.present": "true" },
@@ -39,6 +57,7 @@ export const chartValues: Readonly<Record<ChartName, (inputs: ChartInputs) => Va
   "device-plugin": devicePluginValues,
   "dcgm-exporter": () => ({
     ...GPU_NODES,
+    resources: { limits: EXPORTER_LIMITS },
     // The stack's own monitor reads it: two readers would count everything twice.
     serviceMonitor: { enabled: false },
   }),
@@ -49,11 +68,17 @@ export const chartValues: Readonly<Record<ChartName, (inputs: ChartInputs) => Va
     region,
     vpcId: VPC_ID,
     nodeSelector: SYSTEM_NODES,
+    resources: { requests: CONTROLLER_REQUEST },
     serviceAccount: { name: "aws-load-balancer-controller" },
+    // Else each update makes another certificate, which pods of the controller that run already read a minute later: until then
+    // the API server refuses the stack's binding, and lets pods of the gateway be ready before the load balancer knows them.
+    keepTLSSecret: true,
     // It puts pods into the target group of the stack's load balancer, and has rights for nothing else.
     createIngressClassResource: false,
     ingressClassParams: { create: false },
     enableServiceMutatorWebhook: false,
+    // Ingresses of other controllers are none of its business.
+    webhookConfig: { disableIngressValidation: true },
     enableBackendSecurityGroup: false,
     controllerConfig: {
       featureGates: { EnableServiceController: false, ALBGatewayAPI: false, NLBGatewayAPI: false },
@@ -70,7 +95,12 @@ function devicePluginValues({ pools, resourceOf }: ChartInputs): Values {
     config === null ? [] : [[pool, JSON.stringify(config)] as const],
   );
   return {
-    config: { map: Object.fromEntries(configs) },
+    config: {
+      map: Object.fromEntries(configs),
+      // The chart refuses several configurations without one for machines that choose none. Those of pools all do; another
+      // machine gives its GPUs whole, as the plugin does by itself.
+      fallbackStrategies: ["empty"],
+    },
     tolerations: GPU_NODES.tolerations,
   };
 }
@@ -81,6 +111,7 @@ function autoscalerValues({ config, region }: ChartInputs): Values {
     autoDiscovery: { clusterName: CLUSTER_NAME },
     awsRegion: region,
     nodeSelector: SYSTEM_NODES,
+    resources: { requests: AUTOSCALER_REQUEST },
     rbac: { serviceAccount: { name: "cluster-autoscaler" } },
     extraArgs: {
       // Of two pools that hold a pod, the one that it fills more. A machine whose pods have scratch of their own, as servers and
@@ -115,6 +146,7 @@ function monitoringValues({ isRetained }: ChartInputs): Values {
     prometheus: {
       prometheusSpec: {
         ...onSystemNodes,
+        resources: { requests: PROMETHEUS_REQUEST },
         retention: `${RETENTION_DAYS}d`,
         retentionSize: `${METRICS_GIB}GiB`,
         ...(isRetained

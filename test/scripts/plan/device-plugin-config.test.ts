@@ -75,8 +75,15 @@ describe("a configuration of the plugin", () => {
   });
 });
 
+/** templates/validation.yml of the chart refuses several configurations without a default or a fallback that needs no name. */
 const values = z.strictObject({
-  config: z.strictObject({ default: z.string().optional(), map: z.record(z.string(), z.string()) }),
+  config: z
+    .strictObject({
+      default: z.string().optional(),
+      fallbackStrategies: z.tuple([z.literal("empty")]).optional(),
+      map: z.record(z.string(), z.string()),
+    })
+    .refine((config) => config.default !== undefined || config.fallbackStrategies !== undefined),
 });
 const machine = { gpu: "A10G", gpus: 1, vcpus: 8, memoryGiB: 64, networkMbps: 10_000 };
 const shared = { mode: "timeSlicing", replicas: 2 };
@@ -114,6 +121,7 @@ describe("values of the plugin's chart", () => {
       { name: "cpu", machine: { vcpus: 8, memoryGiB: 32 } },
     ]);
     expect(config.default).toBeUndefined();
+    expect(config.fallbackStrategies).toEqual(["empty"]);
     expect(Object.keys(config.map)).toEqual(["first", "whole"]);
     expect(parse(config.map.whole ?? "")).toEqual({ version: "v1" });
     expect(text).toContain(
