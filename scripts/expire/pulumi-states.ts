@@ -4,6 +4,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { z } from "zod";
+import { formatPath } from "../../infra/problems.ts";
 import { errorWords, UserError } from "../errors.ts";
 import { projectName, projectRoot } from "../program/stack-file.ts";
 import { ownStateUrl, stackPaths } from "../stack/backend.ts";
@@ -38,7 +39,10 @@ const historySchema = z.array(
     /** Absent while it goes on. */
     endTime: z.iso.datetime({ offset: true }).optional(),
     /** Secrets have no value. */
-    config: z.record(z.string(), z.object({ value: z.string().optional(), objectValue: z.unknown() })),
+    config: z.record(
+      z.string(),
+      z.object({ value: z.string().optional(), objectValue: z.unknown().optional() }),
+    ),
   }),
 );
 
@@ -110,8 +114,9 @@ export class PulumiState {
     const text = await this.#run(command);
     const result = schema.safeParse(parsed(text));
     if (result.success) return result.data;
+    const wrong = result.error.issues.map(({ path, message }) => `${formatPath(path)}: ${message}`);
     throw new UserError(
-      `What \`pulumi ${command.join(" ")}\` printed is not what is expected: ${z.prettifyError(result.error)}`,
+      `What \`pulumi ${command.join(" ")}\` prints is not what is expected (${wrong.join("; ")}).`,
     );
   }
 

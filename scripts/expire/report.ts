@@ -29,7 +29,7 @@ const TIME_WORDS: Readonly<Record<Lifetime["kind"], string>> = {
 
 /** Why a stack is ended or not, with its hours. Pure. */
 export function lifetimeWords(lifetime: Lifetime): string {
-  const person = needsPerson(lifetime) ? `; ${STUCK_WORDS}` : "";
+  const isStuck = needsPerson(lifetime);
   switch (lifetime.kind) {
     case "unlimited":
       return "its configuration has no guard.ttlHours";
@@ -40,9 +40,9 @@ export function lifetimeWords(lifetime: Lifetime): string {
     case "over":
       return `its last \`up\` ended ${hours(lifetime.ageHours)} ago, and its ttl is ${hours(lifetime.ttlHours)}`;
     case "updating":
-      return `its last \`up\` ended ${hours(lifetime.ageHours)} ago, and another operation has it${person}`;
+      return `its last \`up\` ended ${hours(lifetime.ageHours)} ago, and another operation has it${isStuck ? `; ${STUCK_WORDS}` : ""}`;
     case "unknown":
-      return `${lifetime.reason}${person}`;
+      return `${lifetime.reason.replaceAll(/\s+/g, " ")}${isStuck ? "; nothing ends it but a person" : ""}`;
   }
 }
 
