@@ -155,7 +155,7 @@ const guard = z
     monthlyUsd: z.number().min(1).max(10_000_000).optional(),
     /** Who gets it; none: no budget is made. */
     emails: z.array(emailAddress).max(10).default([]),
-    /** For preview stacks: hours after which it may be destroyed; `npm run down` of a workflow does. */
+    /** For preview stacks: hours from the end of its last `up`, after which `npm run expire -- --down` ends it. */
     ttlHours: z.int().min(1).max(8760).optional(),
   })
   .prefault({});

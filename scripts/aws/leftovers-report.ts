@@ -11,7 +11,10 @@ const NOT_LISTED = [
 ];
 
 /** Never throws: a stack is down whether or not the list can be had. */
-export async function leftoversReport({ region, stack }: AwsContext): Promise<string> {
+export async function leftoversReport({
+  region,
+  stack,
+}: Pick<AwsContext, "region" | "stack">): Promise<string> {
   return reportOf(region, stack, await taggedArns(region, stack));
 }
 

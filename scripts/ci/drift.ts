@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { urnParts } from "../program/urns.ts";
 import type { GitHub } from "./github.ts";
+import { keepIssue } from "./issue.ts";
 
 /** A field that a controller writes into an object of the stack, and that the program does not set. */
 interface IgnoredDrift {
@@ -138,45 +139,11 @@ export function driftReport(stack: string, { resources, ignored }: Drift): strin
   ].join("\n");
 }
 
-const LABEL = "drift";
-const issueSchema = z.object({
-  number: z.number().int(),
-  title: z.string(),
-  body: z.string().nullish(),
-  user: z.object({ login: z.string() }).nullish(),
-  pull_request: z.unknown().optional(),
-});
-
-/** Longer than any report that a person reads to its end; GitHub refuses more than 65,536. */
-const MAX_ISSUE_CHARACTERS = 60_000;
-
 /** Keeps one open issue a stack while it has drifted. @returns What was done. */
-export async function reportDrift(
-  github: GitHub,
-  stack: string,
-  drift: Drift,
-): Promise<"opened" | "updated" | "unchanged" | "closed" | "nothing to do"> {
-  const title = `Drift of the stack ${stack}`;
-  const open = await github.list(`/issues?state=open&labels=${LABEL}`, issueSchema);
-  const own = open.find((issue) => issue.title === title && issue.pull_request === undefined);
-  if (drift.resources.length === 0) {
-    if (own === undefined) return "nothing to do";
-    await github.send(
-      "PATCH",
-      `/issues/${own.number}`,
-      { state: "closed", state_reason: "completed" },
-      issueSchema,
-    );
-    return "closed";
-  }
-  const report = driftReport(stack, drift);
-  const body =
-    report.length <= MAX_ISSUE_CHARACTERS ? report : `${report.slice(0, MAX_ISSUE_CHARACTERS)}\n… (cut)\n`;
-  if (own === undefined) {
-    await github.send("POST", "/issues", { title, body, labels: [LABEL] }, issueSchema);
-    return "opened";
-  }
-  if (own.body === body) return "unchanged";
-  await github.send("PATCH", `/issues/${own.number}`, { body }, issueSchema);
-  return "updated";
+export function reportDrift(github: GitHub, stack: string, drift: Drift): ReturnType<typeof keepIssue> {
+  return keepIssue(github, {
+    label: "drift",
+    title: `Drift of the stack ${stack}`,
+    report: drift.resources.length === 0 ? null : driftReport(stack, drift),
+  });
 }

@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { z } from "zod";
 import { upsertComment } from "../ci/comment.ts";
 import { driftReport, readDrift, reportDrift } from "../ci/drift.ts";
+import { reportExpired } from "../ci/expire-issue.ts";
 import { githubFromEnvironment } from "../ci/github.ts";
 import { openLockPullRequest } from "../ci/lock-pull-request.ts";
 import {
@@ -114,6 +115,14 @@ const TASKS: Readonly<Record<string, Task>> = {
       print(`stacks=${JSON.stringify(ended.map(({ stack, pullRequest }) => ({ stack, pullRequest })))}`);
     },
   },
+  "expire-issue": {
+    summary: "an issue while the --result of the job that called `expire` is failure; its --run says why",
+    needs: ["result", "run"],
+    run: async ({ result, run }) => {
+      const done = await reportExpired(githubFromEnvironment(), { result: text(result), runUrl: text(run) });
+      print(`Issue: ${done}.`);
+    },
+  },
   drift: {
     summary:
       "an issue while --preview of --stack, by `pulumi preview --refresh --show-sames --json`, would change something",
@@ -143,6 +152,7 @@ export const command: Command = {
     hours: { type: "string" },
     failed: { type: "string" },
     run: { type: "string" },
+    result: { type: "string" },
     preview: { type: "string" },
   },
   maxPositionals: 1,

@@ -23,6 +23,8 @@ export interface Command {
   readonly maxPositionals?: number;
   /** Whether it asks the cluster of a stack that has one: kubectl then finds that of a stack on AWS by itself. */
   readonly asksCluster?: boolean;
+  /** Whether it is about every stack of the state, so that --stack and --config-file are none of its options. */
+  readonly isOfAllStacks?: boolean;
   /** @returns The exit code. */
   run(context: CommandContext): Promise<number>;
 }

@@ -1,5 +1,5 @@
 /** Parses the command line, runs one command, and turns whatever goes wrong into a sentence and an exit code. */
-import { parseArgs } from "node:util";
+import { type ParseArgsConfig, parseArgs } from "node:util";
 import { ConfigError } from "../../infra/problems.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { type StackReference, stackReference } from "../program/stack-file.ts";
@@ -14,6 +14,7 @@ const commands: Readonly<Record<string, () => Promise<{ command: Command }>>> = 
   preview: () => import("./preview.ts"),
   refresh: () => import("./refresh.ts"),
   down: () => import("./down.ts"),
+  expire: () => import("./expire.ts"),
   outputs: () => import("./outputs.ts"),
   status: () => import("./status.ts"),
   logs: () => import("./logs.ts"),
@@ -33,10 +34,12 @@ const commands: Readonly<Record<string, () => Promise<{ command: Command }>>> = 
   ci: () => import("./ci.ts"),
 };
 
-const commonOptions = {
-  stack: { type: "string", short: "s", default: "local" },
+const DEFAULT_STACK = "local";
+
+const helpOption = { help: { type: "boolean", short: "h" } } as const;
+const stackOptions = {
+  stack: { type: "string", short: "s", default: DEFAULT_STACK },
   "config-file": { type: "string" },
-  help: { type: "boolean", short: "h" },
 } as const;
 
 /** @returns The exit code: 0 done, 1 failed, 2 the command line is wrong. */
@@ -48,14 +51,19 @@ export async function main(argv: readonly string[]): Promise<number> {
   try {
     const { values, positionals } = parseArgs({
       args: [...rest],
-      options: { ...commonOptions, ...command.options },
+      options: {
+        ...helpOption,
+        ...(command.isOfAllStacks === true ? {} : stackOptions),
+        ...command.options,
+      } satisfies ParseArgsConfig["options"],
       allowPositionals: (command.maxPositionals ?? 0) > 0,
     });
     if (values.help === true) return help(name, command);
     refuseOptionsThatNpmTook(values);
     if (positionals.length > (command.maxPositionals ?? 0))
       throw new UsageError(`Too many words: ${positionals.join(" ")}`);
-    const stack = stackReference(String(values.stack), values["config-file"] as string | undefined);
+    const { stack: stackName = DEFAULT_STACK, "config-file": configFile } = values;
+    const stack = stackReference(String(stackName), configFile as string | undefined);
     if (command.asksCluster === true) await useOwnCluster(stack);
     return await command.run({ values: values as CommandContext["values"], positionals, stack });
   } catch (error) {
@@ -90,6 +98,7 @@ const EASILY_LOST = [
   "mirror",
   "base",
   "format",
+  "down",
 ];
 
 function refuseOptionsThatNpmTook(values: Readonly<Record<string, unknown>>): void {
@@ -128,8 +137,12 @@ function help(name: string, command: Command): number {
     "",
     `  npm run ${name} -- ${command.usage}`,
     "",
-    "  --stack NAME         the stack (default: local)",
-    "  --config-file FILE   its configuration (default: Pulumi.NAME.yaml)",
+    ...(command.isOfAllStacks === true
+      ? []
+      : [
+          `  --stack NAME         the stack (default: ${DEFAULT_STACK})`,
+          "  --config-file FILE   its configuration (default: Pulumi.NAME.yaml)",
+        ]),
     ...(command.details ?? []).map((line) => `  ${line}`),
     "",
     "Exit codes: 0 done, 1 failed, 2 wrong command line.",

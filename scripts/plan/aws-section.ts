@@ -13,7 +13,7 @@ const RESERVED_ADDRESSES = 5;
 /** Nothing for other platforms. */
 export function awsSection(plan: StackPlan): Section[] {
   if (plan.platform !== "aws") return [];
-  const lines = [networkWords(plan), gatewayWords(plan), ...versionWords(plan)];
+  const lines = [networkWords(plan), gatewayWords(plan), ...versionWords(plan), ...ttlWords(plan)];
   return [{ title: `Account ${plan.config.account}`, lines: lines.flatMap((line) => paragraph(line)) }];
 }
 
@@ -41,5 +41,12 @@ function versionWords(plan: AwsPlan): readonly string[] {
   const { standardSupportUntil } = kubernetesVersions[version];
   return [
     `Kubernetes ${version}: AWS's standard support ends on ${standardSupportUntil}; from then on the control plane costs six times as much.`,
+  ];
+}
+
+function ttlWords({ config: { guard } }: AwsPlan): readonly string[] {
+  if (guard.ttlHours === undefined) return [];
+  return [
+    `Time: \`npm run expire -- --down\` ends the stack ${guard.ttlHours} h after its last \`up\` (guard.ttlHours).`,
   ];
 }

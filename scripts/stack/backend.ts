@@ -58,6 +58,11 @@ export function stackPaths(stack: string, root: string = projectRoot): StackPath
   };
 }
 
+/** Where the Pulumi CLI keeps the state of one stack, as it takes it, where none is shared. */
+export function ownStateUrl({ pulumi }: StackPaths): string {
+  return `file://${pulumi}`;
+}
+
 /**
  * Opens a stack for whoever owns it. ENGINE_ROOM_RUNNER=tryout asks for the try-out runner though a CLI is there.
  *

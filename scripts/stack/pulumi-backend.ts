@@ -22,9 +22,10 @@ import { hostProbe } from "../preflight/host-probe.ts";
 import { isOnDocker, readDockerTarget } from "../program/docker-target.ts";
 import { projectName, projectRoot, readStackFile, type StackReference } from "../program/stack-file.ts";
 import { stackOutputs } from "../tryout/state.ts";
-import type { StackBackend, StackPaths, UpOptions } from "./backend.ts";
+import { ownStateUrl, type StackBackend, type StackPaths, type UpOptions } from "./backend.ts";
 import { lockStack } from "./lock.ts";
-import { takeOverLocks } from "./pulumi-lock.ts";
+import { pulumiEnvironment } from "./pulumi-environment.ts";
+import { PulumiLockedError, saysLocked, takeOverLocks } from "./pulumi-lock.ts";
 import { isListed, STATE_URL_VARIABLE, sharedStateUrl } from "./shared-state.ts";
 
 /** `pulumi preview --expect-no-changes` ends with this and no other sign when there are changes. */
@@ -262,7 +263,7 @@ export class PulumiBackend implements StackBackend {
     return new Promise((resolve, reject) => {
       const child = spawn(this.#executable, args, {
         cwd,
-        env: this.#environment(),
+        env: pulumiEnvironment(this.#sharedUrl ?? ownStateUrl(this.#paths)),
         stdio: ["ignore", "pipe", "pipe"],
       });
       // Ctrl-C reaches both: the CLI ends what it is doing and writes its state, and until then the stack is locked.
@@ -284,21 +285,9 @@ export class PulumiBackend implements StackBackend {
         process.off("SIGINT", interrupted).off("SIGTERM", terminated);
         if (code === 0 || allowFailure) return resolve({ code: code ?? 1, stdout, stderr });
         const words = output === undefined ? `\n${stdout}${stderr}` : "";
-        reject(new UserError(`\`pulumi ${command.join(" ")}\` ended with exit code ${code}.${words}`));
+        const sentence = `\`pulumi ${command.join(" ")}\` ended with exit code ${code}.${words}`;
+        reject(saysLocked(stdout + stderr) ? new PulumiLockedError(sentence) : new UserError(sentence));
       });
     });
-  }
-
-  #environment(): NodeJS.ProcessEnv {
-    const hasPassphrase =
-      process.env.PULUMI_CONFIG_PASSPHRASE !== undefined ||
-      process.env.PULUMI_CONFIG_PASSPHRASE_FILE !== undefined;
-    return {
-      ...process.env,
-      PULUMI_BACKEND_URL: this.#sharedUrl ?? `file://${this.#paths.pulumi}`,
-      PULUMI_SKIP_UPDATE_CHECK: "true",
-      // Nothing of a local stack is secret; who has secrets in the stack file has set a passphrase.
-      ...(hasPassphrase ? {} : { PULUMI_CONFIG_PASSPHRASE: "" }),
-    };
   }
 }

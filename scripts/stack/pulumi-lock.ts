@@ -13,11 +13,24 @@ interface LockContent {
   readonly hostname: string;
 }
 
+/** Another operation of a Pulumi CLI holds the stack, here or elsewhere. */
+export class PulumiLockedError extends UserError {
+  override readonly name = "PulumiLockedError";
+}
+
+/** Of buckets and folders (`backend/diy/lock.go`), and of Pulumi Cloud (`backend/backenderr`). */
+const LOCKED_WORDS = ["the stack is currently locked by", "/common-issues/update-conflicts/"];
+
+/** Whether the CLI refused because another operation holds the stack; its exit code does not say. @param words - Of the CLI. */
+export function saysLocked(words: string): boolean {
+  return LOCKED_WORDS.some((some) => words.includes(some));
+}
+
 /**
  * Removes the locks of processes of this machine that are gone.
  *
  * @param directory - `.pulumi/locks/organization/<project>/<stack>` of the backend.
- * @throws UserError where one is left: what goes on may be half done.
+ * @throws PulumiLockedError where one is left: what goes on may be half done.
  */
 export function takeOverLocks(stack: string, directory: string): void {
   if (!existsSync(directory)) return;
@@ -25,7 +38,7 @@ export function takeOverLocks(stack: string, directory: string): void {
     const file = join(directory, name);
     const { pid, hostname: machine } = JSON.parse(readFileSync(file, "utf8")) as LockContent;
     if (machine !== hostname() || isPulumi(pid)) {
-      throw new UserError(
+      throw new PulumiLockedError(
         `The stack ${stack} is locked by the Pulumi CLI (process ${pid} of ${machine}). Wait until it ends, and try again; if it is gone for good, delete ${file}.`,
       );
     }

@@ -166,6 +166,18 @@ export const awsChecks = {
       },
     ];
   }),
+  // Which stack it is, no check knows: the file is that of all which `retain` names, or the list says nothing.
+  ttlEndsNoRetained: awsCheck(["guard", "retain"], ({ guard: { ttlHours }, retain }) => {
+    if (ttlHours === undefined || retain.length === 0) return [];
+    return [
+      {
+        path: "guard.ttlHours",
+        reason: `A stack that \`retain\` names (${oneOf(retain)}) is never ended by itself, and ${count(ttlHours, "hour")} after its last \`up\` this would end it.`,
+        fix: "Remove it, or write `retain: []`.",
+      },
+    ];
+  }),
+
   // An alarm at a sum that leaves machines out comes on the first day, and is not looked at on the last.
   budgetHasAmount: stackCheck(
     ["guard", "region", "pools.hourlyUsd", "pools.capacity", "pools.instanceType"],

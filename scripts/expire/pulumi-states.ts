@@ -1,0 +1,161 @@
+/** What the states of the Pulumi CLI say of the stacks in them. */
+import { execFile } from "node:child_process";
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { z } from "zod";
+import { formatPath } from "../../infra/problems.ts";
+import { errorWords, UserError } from "../errors.ts";
+import { projectName, projectRoot } from "../program/stack-file.ts";
+import { ownStateUrl, stackPaths } from "../stack/backend.ts";
+import { pulumiEnvironment } from "../stack/pulumi-environment.ts";
+import { sharedStateUrl } from "../stack/shared-state.ts";
+import type { StackRecord } from "./lifetime.ts";
+
+/** Reading a state; a bucket far away answers in seconds. */
+const READ_TIMEOUT_MILLISECONDS = 120_000;
+const MAX_OUTPUT_BYTES = 64 * 2 ** 20;
+
+/** An `up` is rarely further back; one that is takes another question. */
+const HISTORY_PAGE_SIZE = 20;
+const MAX_HISTORY_PAGES = 50;
+
+/** Of `pulumi stack ls --json`; `cmd/pulumi/stack/stack_list.go`. */
+const listSchema = z.array(
+  z.object({
+    name: z.string(),
+    lastUpdate: z.iso.datetime({ offset: true }).optional(),
+    /** Only Pulumi Cloud knows. */
+    updateInProgress: z.boolean().default(false),
+    resourceCount: z.int().optional(),
+  }),
+);
+
+/** Of `pulumi stack history --json`, the newest first; `cmd/pulumi/stack/stack_history.go`. */
+const historySchema = z.array(
+  z.object({
+    /** `update` is an `up`; `destroy`, `refresh` and others are none. */
+    kind: z.string(),
+    /** Absent while it goes on. */
+    endTime: z.iso.datetime({ offset: true }).optional(),
+    /** Secrets have no value. */
+    config: z.record(
+      z.string(),
+      z.object({ value: z.string().optional(), objectValue: z.unknown().optional() }),
+    ),
+  }),
+);
+
+/** Every state there is: the shared one, or, by folder, that of each stack of this machine. */
+export function stateUrls(root: string = projectRoot): string[] {
+  const shared = sharedStateUrl();
+  if (shared !== undefined) return [shared];
+  const folder = join(root, ".stacks");
+  const names = existsSync(folder) ? readdirSync(folder).toSorted() : [];
+  return names
+    .map((name) => stackPaths(name, root))
+    .filter(({ pulumi }) => existsSync(join(pulumi, ".pulumi")))
+    .map(ownStateUrl);
+}
+
+type ListedStack = Omit<StackRecord, "lastUp">;
+
+export class PulumiState {
+  readonly #executable: string;
+  readonly #url: string;
+
+  /** @param executable - The Pulumi CLI. @param url - Of the state, as the CLI takes it. */
+  constructor(executable: string, url: string) {
+    this.#executable = executable;
+    this.#url = url;
+  }
+
+  /**
+   * The project's stacks that have resources.
+   *
+   * @throws UserError where the state can't be read.
+   */
+  async stacks(): Promise<ListedStack[]> {
+    const listed = await this.#json(["stack", "ls", "--json"], listSchema);
+    return listed
+      .filter(({ lastUpdate, updateInProgress, resourceCount }) =>
+        lastUpdate === undefined ? updateInProgress : resourceCount !== 0,
+      )
+      .map(({ name, lastUpdate, updateInProgress }) => ({
+        // Some backends say where it belongs to: organization/project/stack.
+        name: name.split("/").at(-1) ?? name,
+        isUpdating: updateInProgress,
+        lastOperation: lastUpdate === undefined ? null : Date.parse(lastUpdate),
+      }));
+  }
+
+  /** @throws UserError where the stack's history can't be read. */
+  async lastUp(stack: string): Promise<StackRecord["lastUp"]> {
+    for (let page = 1; page <= MAX_HISTORY_PAGES; page += 1) {
+      const paging = ["--page-size", String(HISTORY_PAGE_SIZE), "--page", String(page)];
+      const command = ["stack", "history", "--json", "--stack", stack, ...paging];
+      const entries = await this.#json(command, historySchema);
+      const up = entries.find(({ kind, endTime }) => kind === "update" && endTime !== undefined);
+      if (up?.endTime !== undefined) return { endTime: Date.parse(up.endTime), values: valuesOf(up.config) };
+      if (entries.length < HISTORY_PAGE_SIZE) return null;
+    }
+    return null;
+  }
+
+  /**
+   * Writes the stack's configuration, as its last operation had it, into a file that commands take with `--config-file`.
+   * Secrets in it stay encrypted.
+   */
+  async writeStackFile(stack: string, file: string): Promise<void> {
+    await this.#run(["config", "refresh", "--force", "--config-file", file, "--stack", stack]);
+  }
+
+  async #json<T>(command: readonly string[], schema: z.ZodType<T>): Promise<T> {
+    const text = await this.#run(command);
+    const result = schema.safeParse(parsed(text));
+    if (result.success) return result.data;
+    const wrong = result.error.issues.map(({ path, message }) => `${formatPath(path)}: ${message}`);
+    throw new UserError(
+      `What \`pulumi ${command.join(" ")}\` prints is not what is expected (${wrong.join("; ")}).`,
+    );
+  }
+
+  async #run(command: readonly string[]): Promise<string> {
+    try {
+      const { stdout } = await promisify(execFile)(this.#executable, [...command, "--non-interactive"], {
+        cwd: projectRoot,
+        env: pulumiEnvironment(this.#url),
+        timeout: READ_TIMEOUT_MILLISECONDS,
+        maxBuffer: MAX_OUTPUT_BYTES,
+      });
+      return stdout;
+    } catch (error) {
+      throw new UserError(`The state can't be read: ${errorWords(error)}`);
+    }
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+type ConfigEntry = z.infer<typeof historySchema>[number]["config"][string];
+
+function valuesOf(config: Readonly<Record<string, ConfigEntry>>): Record<string, unknown> {
+  const prefix = `${projectName()}:`;
+  return Object.fromEntries(
+    Object.entries(config).flatMap(([key, entry]) =>
+      key.startsWith(prefix) ? [[key.slice(prefix.length), entryValue(entry)]] : [],
+    ),
+  );
+}
+
+/** A list or an object may have been set as the text of its JSON; the program takes it that way too. */
+function entryValue({ value, objectValue }: ConfigEntry): unknown {
+  if (objectValue !== undefined) return objectValue;
+  return value === undefined ? "(secret)" : (parsed(value) ?? value);
+}
