@@ -116,7 +116,7 @@ export class PulumiState {
     if (result.success) return result.data;
     const wrong = result.error.issues.map(({ path, message }) => `${formatPath(path)}: ${message}`);
     throw new UserError(
-      `What \`pulumi ${command.join(" ")}\` prints is not what is expected (${wrong.join("; ")}).`,
+      `What \`pulumi ${command.slice(0, 2).join(" ")}\` prints is not what is expected (${wrong.join("; ")}).`,
     );
   }
 
@@ -130,7 +130,12 @@ export class PulumiState {
       });
       return stdout;
     } catch (error) {
-      throw new UserError(`The state can't be read: ${errorWords(error)}`);
+      // Its own words, where it had any; none came where it could not be started, or did not end.
+      const { stderr = "" } = error as { readonly stderr?: string };
+      const [what, which] = command;
+      throw new UserError(
+        `\`pulumi ${what} ${which}\` failed: ${stderr.trim() === "" ? errorWords(error) : stderr.trim()}`,
+      );
     }
   }
 }
