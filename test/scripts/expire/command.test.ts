@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { stateUrls } from "../../../scripts/expire/pulumi-states.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { stackPaths } from "../../../scripts/stack/backend.ts";
@@ -98,9 +98,20 @@ describe("without --down", () => {
   });
 
   test("an `up` is found behind a page of other operations, and those don't count", async () => {
-    const others = Array.from({ length: 25 }, (_, index) => ["destroy", index / 100] as const);
-    const { stdout } = await expire({ over: trial({ history: [...others, ["update", 9]] }) });
+    const others = Array.from({ length: 25 }, (_, index) => ["destroy", index / 100, "failed"] as const);
+    const { stdout } = await expire({
+      over: trial({ history: [...others, ["update", 9, "failed"]] }),
+      // Of an earlier stack of that name.
+      again: trial({
+        history: [
+          ["refresh", 1],
+          ["destroy", 8],
+          ["update", 9],
+        ],
+      }),
+    });
     expect(stdout).toMatch(/^over +over /m);
+    expect(stdout).toMatch(/^again +unknown +the state has no `up` of it that ended$/m);
   });
 
   test("a configuration that this program can't plan costs what nobody knows", async () => {
@@ -164,6 +175,7 @@ test("it is about all stacks, so that --stack is refused before anything is aske
 
 test("without a shared state it is about those of this machine that the CLI has", () => {
   pulumi = new FakePulumi({});
+  vi.stubEnv("ENGINE_ROOM_STATE_URL", "");
   const root = mkdtempSync(join(tmpdir(), "engine-room-states-"));
   try {
     expect(stateUrls(root)).toEqual([]);
@@ -174,6 +186,7 @@ test("without a shared state it is about those of this machine that the CLI has"
       ["a", "b"].map((name) => `file://${join(root, ".stacks", name, "pulumi")}`),
     );
   } finally {
+    vi.unstubAllEnvs();
     rmSync(root, { recursive: true });
   }
 });

@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 export interface FakeStack {
   /** Kinds of operations with the hours since they ended, the newest first. @default one `update`, as old as `ageHours` */
-  readonly history?: readonly (readonly [kind: string, hoursAgo: number])[];
+  readonly history?: readonly (readonly [kind: string, hoursAgo: number, result?: "failed"])[];
   readonly ageHours?: number;
   /** `config:` of the last `up`, without the project's prefix. */
   readonly config: Readonly<Record<string, unknown>>;
@@ -44,8 +44,8 @@ else if (words === "stack history") {
   const from = (option("--page") - 1) * option("--page-size");
   const config = Object.fromEntries(Object.entries(state[name].config).map(([key, value]) => ["engine-room:" + key,
     typeof value === "object" ? { value: JSON.stringify(value), objectValue: value, secret: false } : { value: String(value), secret: false }]));
-  const entries = historyOf(state[name]).map(([kind, hours]) =>
-    ({ version: 0, kind, startTime: ago(hours), endTime: ago(hours), result: "succeeded", config: { ...config, "engine-room:hub": { secret: true } } }));
+  const entries = historyOf(state[name]).map(([kind, hours, result = "succeeded"]) =>
+    ({ version: 0, kind, startTime: ago(hours), endTime: ago(hours), result, config: { ...config, "engine-room:hub": { secret: true } } }));
   console.log(JSON.stringify(entries.slice(from, from + Number(option("--page-size")))));
 } else if (words === "config refresh")
   fs.writeFileSync(option("--config-file"), JSON.stringify({ encryptionsalt: "v1:salt",
