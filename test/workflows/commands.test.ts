@@ -55,6 +55,21 @@ test("stacks of pull requests come up only where something ends them", () => {
   expect(guarded).toEqual([[true], [true]]);
 });
 
+test("stacks are ended only where the repository says so, without a right to write and in nobody else's queue", () => {
+  const { jobs, concurrency } = WORKFLOWS.find(({ file }) => file.endsWith("/expire.yml")) ?? {};
+  const { expire, issue } = jobs ?? {};
+  expect(expire?.if).toContain("vars.EXPIRE_STACKS == 'true'");
+  expect(expire?.permissions).toEqual({ contents: "read", "id-token": "write" });
+  expect(issue?.permissions).toEqual({ contents: "read", issues: "write" });
+  expect(issue?.needs).toBe("expire");
+  expect(issue?.if).toContain("!cancelled()");
+  const group = (of: unknown) => (of as { readonly group?: string } | undefined)?.group;
+  const all = WORKFLOWS.flatMap(({ concurrency: own, jobs: others }) =>
+    [own, ...Object.values(others).map((job) => job.concurrency)].map(group),
+  );
+  expect(all.filter((one) => one === group(concurrency))).toHaveLength(1);
+});
+
 test("a stack of a pull request that does not come up is said to have failed", () => {
   const { comment } = WORKFLOWS.find(({ file }) => file.endsWith("/preview-stack.yml"))?.jobs ?? {};
   expect(comment?.if).toContain("!cancelled()");
