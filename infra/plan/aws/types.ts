@@ -17,7 +17,7 @@ export interface AwsContext {
   readonly name: string;
   readonly account: string;
   readonly region: string;
-  /** `aws`, `aws-cn`, `aws-us-gov`. */
+  /** `aws`, `aws-us-gov`. */
   readonly partition: string;
   /** Whether the stack file names the stack in `retain`: its data and its cluster are protected. */
   readonly isRetained: boolean;

@@ -37,6 +37,7 @@ const SIGNED_NAMES: Readonly<Record<string, string>> = { tagging: "tag" };
 /** Operations of REST protocols, by method and path. */
 const REST: readonly (readonly [RegExp, string])[] = [
   [/^GET \/addons\/supported-versions$/, "DescribeAddonVersions"],
+  [/^GET \/addons\/configuration-schemas$/, "DescribeAddonConfiguration"],
   [/^GET \/cluster-versions$/, "DescribeClusterVersions"],
   [/^GET \/clusters\/[^/]+$/, "DescribeCluster"],
   [/^GET \/clusters\/[^/]+\/node-groups$/, "ListNodegroups"],

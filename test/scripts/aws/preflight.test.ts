@@ -6,6 +6,7 @@ import type { AwsPlan } from "../../../infra/plan/gpu-stack.ts";
 import { isPrincipal } from "../../../scripts/preflight/aws-access.ts";
 import { awsPreflight } from "../../../scripts/preflight/aws-checks.ts";
 import type { MachineNeed } from "../../../scripts/preflight/aws-quotas.ts";
+import type { AwsNeeds } from "../../../scripts/preflight/aws-reading.ts";
 import type { Finding } from "../../../scripts/preflight/finding.ts";
 import { awsTarget } from "../../../scripts/program/aws-target.ts";
 import {
@@ -63,7 +64,10 @@ const MACHINES: readonly MachineNeed[] = [
   { pool: "gpu", instanceType: "g5.xlarge", isSpot: false, vcpus: 4, maxMachines: 2 },
   { pool: "cpu", instanceType: "m7i.xlarge", isSpot: false, vcpus: 4, maxMachines: 1 },
 ];
-const NEEDS = { machines: MACHINES, addOns: [{ name: "coredns", version: "v1.0.0-eksbuild.1" }] };
+const NEEDS: AwsNeeds = {
+  machines: MACHINES,
+  addOns: [{ name: "coredns", version: "v1.0.0-eksbuild.1", configuration: null }],
+};
 
 let aws: FakeAws | undefined;
 let hub: Server | undefined;
@@ -369,6 +373,64 @@ describe("the cluster", () => {
     expect(findings.map(({ what }) => what)).toEqual(["EKS does not install coredns v1.0.0-eksbuild.1."]);
     expect(findings[0]?.why).toContain("v1.10.0-eksbuild.2 is the newest");
   });
+
+  describe("what an add-on is set to", () => {
+    /** In the draft, and with the words, of EKS' own. */
+    const SCHEMA = {
+      $ref: "#/definitions/Coredns",
+      $schema: "http://json-schema.org/draft-06/schema#",
+      definitions: {
+        Coredns: {
+          additionalProperties: false,
+          properties: {
+            nodeSelector: { additionalProperties: { type: "string" }, type: "object" },
+            controller: {
+              additionalProperties: false,
+              properties: { replicas: { type: "integer" } },
+              type: "object",
+            },
+          },
+          title: "Coredns",
+          type: "object",
+        },
+      },
+    };
+    const setTo = (configuration: Readonly<Record<string, unknown>>, schema = JSON.stringify(SCHEMA)) =>
+      found({ "eks:DescribeAddonConfiguration": () => ({ json: { configurationSchema: schema } }) }, eks, {
+        ...NEEDS,
+        addOns: NEEDS.addOns.map((one) => ({ ...one, configuration })),
+      });
+
+    test("is no finding where EKS' schema has it", async () => {
+      expect(await setTo({ nodeSelector: { pool: "system" } })).toEqual([]);
+    });
+    test.each([
+      [{ nodeSelectors: {} }, "At the top", "nodeSelectors"],
+      [{ controller: { nodeSelector: {} } }, "controller", "nodeSelector"],
+      [{ nodeSelector: { pool: 1 } }, "nodeSelector.pool", "string"],
+    ])("is a problem where it has not: %j", async (configuration, where, word) => {
+      const findings = await setTo(configuration);
+      expect(findings.map(({ severity, what }) => [severity, what])).toEqual([
+        ["problem", "EKS does not take what coredns v1.0.0-eksbuild.1 is set to."],
+      ]);
+      expect(findings[0]?.why).toContain(`${where}: `);
+      expect(findings[0]?.why).toContain(word);
+    });
+    test.each(["", '{"$ref": "#/elsewhere"}'])(
+      "is a warning where the schema is not to be read: %s",
+      async (schema) => {
+        const findings = await setTo({}, schema);
+        expect(findings.map(({ severity, check }) => [severity, check])).toEqual([["warning", "addOns"]]);
+      },
+    );
+    test("is not asked for where EKS does not install the version", async () => {
+      const findings = await found({ "eks:DescribeAddonVersions": () => ({ json: { addons: [] } }) }, eks, {
+        ...NEEDS,
+        addOns: NEEDS.addOns.map((one) => ({ ...one, configuration: {} })),
+      });
+      expect(findings.map(({ what }) => what)).toEqual(["EKS does not install coredns v1.0.0-eksbuild.1."]);
+    });
+  });
 });
 
 describe("repositories", () => {
@@ -455,7 +517,10 @@ describe("administrators", () => {
 });
 
 test("what no service of AWS says is told in one line, once for all that it was asked about", async () => {
-  const needs = { ...NEEDS, addOns: ["coredns", "kube-proxy"].map((name) => ({ name, version: "v1" })) };
+  const needs = {
+    ...NEEDS,
+    addOns: ["coredns", "kube-proxy"].map((name) => ({ name, version: "v1", configuration: null })),
+  };
   const page = () => ({ xml: "<!doctype html>\n<title>A proxy</title>" }) as const;
   const findings = await found({ "eks:DescribeAddonVersions": page }, eks, needs);
   expect(findings.map(({ check }) => check)).toEqual(["addOns"]);

@@ -10,6 +10,7 @@ import { userData } from "./user-data.ts";
 /**
  * Deep Learning Base OSS Nvidia Driver GPU AMI (Amazon Linux 2023): driver, Docker with NVIDIA's runtime, AWS CLI and the
  * agent of Systems Manager, for g5 and p4d. https://docs.aws.amazon.com/dlami/latest/devguide/aws-deep-learning-base-gpu-ami-amazon-linux-2023.html
+ * Release notes of 2026-05-20 and 2026-09-04 name both among its machines, and the agent among its packages.
  */
 const AMI_PARAMETER =
   "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id";

@@ -153,7 +153,7 @@ function networkProgram({ network, labels, volumes }: DockerStack): readonly str
 }
 
 /** Registries of ECR, by what their addresses say. */
-const ECR = /^(\d{12}\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?)\//;
+const ECR = /^(\d{12}\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com)\//;
 
 /** What is there already is not asked for: a machine starts again without its registry. */
 function pullProgram({ images }: DockerStack): readonly string[] {

@@ -681,6 +681,12 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     passes: inNetwork({ zones: ["c", "b", "a"] }),
     says: /Zone a stands there 2 times/,
   },
+  regionHasDomainsOfAws: {
+    path: "region",
+    fails: { ...awsValues, region: "cn-northwest-1" },
+    passes: { ...awsValues, region: "us-gov-west-1" },
+    says: /cn-northwest-1 has names .* amazonaws\.com\./,
+  },
   zonesSuffice: {
     path: "network.zones",
     fails: inNetwork({ zones: ["a"] }),
@@ -1048,6 +1054,7 @@ export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp
     inExisting({ privateSubnets: subnets("a", "a", "b") }),
     /Zone a/,
   ],
+  ["regionHasDomainsOfAws", "region", { ...awsValues, region: "us-isob-east-1" }, /^us-isob-east-1 has/],
   [
     "zonesSuffice",
     "network.existing.privateSubnets",
