@@ -29,6 +29,7 @@ type Draft = Omit<InstanceTaskPlan, "document" | "waitSeconds" | "after">;
 interface InstanceHost {
   readonly stack: DockerStack;
   readonly secrets: readonly InstanceSecretPlan[];
+  readonly databaseDiskGiB: number;
   /** Of the machine, where the gateway answers. */
   readonly gatewayPort: number;
 }
@@ -66,11 +67,11 @@ export function instanceTasks(host: InstanceHost, context: AwsContext): readonly
  * then a server requires them.
  */
 function setup(
-  { stack, secrets }: InstanceHost,
+  { stack, secrets, databaseDiskGiB }: InstanceHost,
   services: readonly PlacedContainer[],
   context: AwsContext,
 ): Draft {
-  const units = setupUnits(stack, secrets, context);
+  const units = setupUnits(stack, secrets, databaseDiskGiB, context);
   return {
     name: "setup",
     units,
