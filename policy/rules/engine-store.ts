@@ -104,7 +104,7 @@ export const engineStoreIsProtected: Rule = {
         case "aws:efs/fileSystem:FileSystem":
           return keptFinding(resource, "the file system");
         case "aws:ebs/volume:Volume":
-          return keptFinding(resource, "the disk");
+          return facts.keepsDocuments ? keptFinding(resource, "the disk of databases") : [];
         default:
           return [];
       }

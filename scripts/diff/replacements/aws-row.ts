@@ -3,7 +3,8 @@
  * may replace. Not all rows have a source.
  *
  * - Read: `ForceNew` and `RequiresReplace` in the schemas of terraform-provider-aws 6 (`internal/service/<service>/<resource>.go`),
- *   which @pulumi/aws 7 wraps. Clusters, node groups, add-ons, access entries and their policies; instances, file systems;
+ *   which @pulumi/aws 7 wraps. Clusters, node groups, add-ons, access entries and their policies; instances, volumes and their
+ *   attachments, file systems;
  *   endpoints, load balancers, target groups, NAT gateways, rules of security groups, flow logs; documents and associations of SSM,
  *   records of Route 53, versions of secrets.
  * - Not read, but from its documents and general use: launch templates, tags of autoscaling groups, pod identities; VPCs, subnets,
