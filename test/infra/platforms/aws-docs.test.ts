@@ -9,7 +9,7 @@ import { projectName, projectRoot } from "../../../scripts/program/stack-file.ts
 import { type AwsGraph, awsGraph, stackConfig } from "./aws-stacks.ts";
 import { last } from "./program.ts";
 
-const STACKS = ["dev", "prod"] as const;
+const STACKS = ["dev", "prod", "ec2"] as const;
 const DOCS = "docs/aws.md";
 
 /** With UPDATE_RECORDED=1 the parts of the files are written instead; the test then shows the difference in Git. */
@@ -17,7 +17,7 @@ const isUpdating = process.env.UPDATE_RECORDED === "1";
 
 let graphs: readonly AwsGraph[] = [];
 beforeAll(async () => {
-  graphs = [await awsGraph("dev"), await awsGraph("prod")];
+  graphs = [await awsGraph("dev"), await awsGraph("prod"), await awsGraph("ec2")];
 });
 
 test("every type of resource is in docs, with how many of it a stack makes", () => {
@@ -30,7 +30,7 @@ test("every type of resource is in docs, with how many of it a stack makes", () 
   const sums = graphs.map(({ resources }) => resources.length).join(" | ");
   expectPart(DOCS, "resources", [
     `| Type | ${STACKS.join(" | ")} | In |`,
-    "|---|---|---|---|",
+    "|---|---|---|---|---|",
     ...rows,
     `| all | ${sums} | |`,
   ]);

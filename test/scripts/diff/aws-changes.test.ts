@@ -191,6 +191,32 @@ const machines: Readonly<Record<string, readonly [change: object, entries: reado
     { models: [{ name: "gpt", model: "gpt2-medium", limits: { maxBatchSize: 2 } }] },
     REBUILT,
   ],
+  // It grows while databases use it: the setup tells its file system.
+  "the size of its databases' disk": [
+    { databaseStorage: { sizeGiB: 30 } },
+    [
+      "update Volume instance-databases",
+      ...["setup", "services"].flatMap((task) => [
+        `replace Association instance-tasks-${task}`,
+        `replace Document instance-tasks-${task}-document`,
+      ]),
+    ],
+  ],
+  "databases elsewhere, which leave its disk as it is": [
+    {
+      databases: "external",
+      externalDatabases: { mongo: { uri: { secure: "v1:YWJj" } }, vector: { url: "http://10.0.0.5:6333" } },
+    },
+    [],
+  ],
+  "its type, with the same GPU: what it runs is waited for, since it starts again": [
+    { pools: [{ name: "machine", instanceType: "g5.4xlarge" }] },
+    [
+      "update Instance instance-machine",
+      "replace Association instance-tasks-services",
+      "replace Document instance-tasks-services-document",
+    ],
+  ],
   // EC2 stops it, and starts it as the other type.
   "its type": [
     { pools: [{ name: "machine", instanceType: "g6.2xlarge" }] },

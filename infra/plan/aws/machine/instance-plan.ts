@@ -43,7 +43,14 @@ export function instancePlan(plan: Ec2Plan, stack: DockerStack, context: AwsCont
     isProtected: context.isRetained,
     userData: userData(pool.machine),
     role: instanceRole(stack, secrets, context),
-    tasks: instanceTasks({ stack, secrets, databaseDiskGiB, gatewayPort: gateway.port }, context),
+    tasks: instanceTasks(
+      {
+        ...{ stack, secrets, databaseDiskGiB },
+        instanceType: pool.instanceType,
+        gatewayPort: gateway.port,
+      },
+      context,
+    ),
     secrets,
     stackSecrets: secrets.flatMap(({ name, secretName }) => (secretName === null ? [] : [name])),
   };

@@ -30,6 +30,7 @@ interface InstanceHost {
   readonly stack: DockerStack;
   readonly secrets: readonly InstanceSecretPlan[];
   readonly databaseDiskGiB: number;
+  readonly instanceType: string;
   /** Of the machine, where the gateway answers. */
   readonly gatewayPort: number;
 }
@@ -124,7 +125,7 @@ function filesTask(services: readonly PlacedContainer[], number: number): Draft 
 
 /** Starts what changed, and waits until all of it answers. @param unwritten - Services that no task before has written. */
 function startAll(
-  { stack, gatewayPort }: InstanceHost,
+  { stack, instanceType, gatewayPort }: InstanceHost,
   unwritten: readonly PlacedContainer[],
   before: readonly InstanceTaskPlan[],
 ): Draft {
@@ -137,7 +138,9 @@ function startAll(
     name: "services",
     units,
     script: taskScript([
-      // It runs again after any of them: a build takes servers away, and new secrets or images are for them.
+      // It runs again after any of them: a build takes servers away, and new secrets or images are for them. A machine that
+      // becomes another type starts again, with all that it runs.
+      `# on ${instanceType}`,
       ...before.map(({ document }) => `# after ${document.name}`),
       ...putLines(units),
       ...services.flatMap(startService),
