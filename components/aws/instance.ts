@@ -113,8 +113,8 @@ export class Instance extends pulumi.ComponentResource {
   }
 
   /**
-   * It is there whatever databases the stack has: AWS takes no disk from a machine that runs, so that a stack which goes over to
-   * other databases could not give it back; and one that comes back has its documents.
+   * It is there whatever databases the stack has: nobody takes it from a machine that runs, so that AWS would refuse to delete it
+   * where a stack goes over to other databases; and one that comes back has its documents.
    */
   #createVolume(name: string, { context, plan }: InstanceArgs): Volume {
     return new Volume(

@@ -6,6 +6,8 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { databaseDiskFiles, volumeSerial } from "../../../../../infra/plan/aws/machine/database-disk.ts";
 import { filledText } from "../../../../../infra/plan/aws/placeholders.ts";
+import type { InstancePlan } from "../../../../../infra/plan/aws/types.ts";
+import { ec2Values, fullValues, instanceOf, secretValues, unitNamed, unitsOf } from "./stacks.ts";
 
 const LINK = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol0123456789abcdef0";
 const SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin";
@@ -23,6 +25,46 @@ test("it is mounted once it has its file system, and a machine starts without it
   expect(unit).toContain("Requires=engine-room.format-databases.service\nAfter=engine-room.format-databases");
   expect(unit).toContain("WantedBy=multi-user.target\n");
   expect(unit).toContain("DefaultDependencies=no\n");
+});
+
+describe("what needs the disk", () => {
+  const small = instanceOf(ec2Values);
+  const full = instanceOf(fullValues);
+  const withSecrets = instanceOf(secretValues);
+  const documents = ({ tasks }: InstancePlan) => tasks.map(({ document }) => document.name);
+  const programOf = (instance: InstancePlan) =>
+    Object.values(unitNamed(instance, "engine-room.network.service").files)[0]?.text ?? "";
+
+  test("data that are kept lie on the databases' disk as their servers' users, whatever Docker's folder is", () => {
+    const program = programOf(full);
+    expect(program).toContain("\ninstall -d -m 0700 -o 999 -g 999 /srv/databases/demo-mongo\n");
+    expect(program).toContain("\ninstall -d -m 0700 -o 1000 -g 1000 /srv/databases/demo-vector\n");
+    expect(program).toContain("--opt=device=/srv/databases/demo-mongo ");
+    expect(program).toMatch(/^make volume demo-scratch --label/m);
+    expect(programOf(small)).toContain(
+      "\ninstall -d -m 0700 -o 1000 -g 1000 /srv/databases/demo-mock-mongo\n",
+    );
+  });
+
+  test("nothing of a database starts without its disk, and what needs none does", () => {
+    const disk = "RequiresMountsFor=/srv/databases\n";
+    for (const instance of [small, full]) {
+      expect(unitNamed(instance, "engine-room-mongo.service").text).toContain(disk);
+      expect(unitNamed(instance, "engine-room-vector.service").text).toContain(disk);
+      expect(unitNamed(instance, "engine-room.network.service").text).toContain(disk);
+      expect(unitNamed(instance, "engine-room-gateway.service").text).not.toContain(disk);
+    }
+    expect(unitsOf(withSecrets).filter(({ text }) => text.includes("/srv/databases"))).toEqual([]);
+    expect(programOf(withSecrets)).not.toContain("xfs_growfs");
+  });
+
+  test("another size of the disk runs the setup again, which grows its file system", () => {
+    const larger = instanceOf({ ...ec2Values, databaseStorage: { sizeGiB: 30 } });
+    expect(programOf(larger)).toContain(`-ge ${30 * 2 ** 30} ]`);
+    expect(programOf(larger)).toMatch(/^retry is_grown\nxfs_growfs \/srv\/databases /m);
+    const same = documents(small).map((name, index) => name === documents(larger)[index]);
+    expect(same).toEqual([false, true, true, false]);
+  });
 });
 
 const missing = ["/usr/sbin/blkid", "/sbin/blkid"].some(existsSync) ? "" : " (skipped: no blkid)";

@@ -209,40 +209,6 @@ describe("units", () => {
     }));
     expect(unitNamed(instance, "engine-room-llava.service").text).toContain('"--gpus=\\"device=1,2\\""');
   });
-
-  const programOf = (instance: InstancePlan) =>
-    Object.values(unitNamed(instance, "engine-room.network.service").files)[0]?.text ?? "";
-
-  test("data that are kept lie on the databases' disk as their servers' users, whatever Docker's folder is", () => {
-    const program = programOf(full);
-    expect(program).toContain("\ninstall -d -m 0700 -o 999 -g 999 /srv/databases/demo-mongo\n");
-    expect(program).toContain("\ninstall -d -m 0700 -o 1000 -g 1000 /srv/databases/demo-vector\n");
-    expect(program).toContain("--opt=device=/srv/databases/demo-mongo ");
-    expect(program).toMatch(/^make volume demo-scratch --label/m);
-    expect(programOf(small)).toContain(
-      "\ninstall -d -m 0700 -o 1000 -g 1000 /srv/databases/demo-mock-mongo\n",
-    );
-  });
-
-  test("nothing of a database starts without its disk, and what needs none does", () => {
-    const disk = "RequiresMountsFor=/srv/databases\n";
-    for (const instance of [small, full]) {
-      expect(unitNamed(instance, "engine-room-mongo.service").text).toContain(disk);
-      expect(unitNamed(instance, "engine-room-vector.service").text).toContain(disk);
-      expect(unitNamed(instance, "engine-room.network.service").text).toContain(disk);
-      expect(unitNamed(instance, "engine-room-gateway.service").text).not.toContain(disk);
-    }
-    expect(unitsOf(withSecrets).filter(({ text }) => text.includes("/srv/databases"))).toEqual([]);
-    expect(programOf(withSecrets)).not.toContain("xfs_growfs");
-  });
-
-  test("another size of the disk runs the setup again, which grows its file system", () => {
-    const larger = instanceOf({ ...ec2Values, databaseStorage: { sizeGiB: 30 } });
-    expect(programOf(larger)).toContain(`-ge ${30 * 2 ** 30} ]`);
-    expect(programOf(larger)).toMatch(/^retry is_grown\nxfs_growfs \/srv\/databases /m);
-    const same = documents(small).map((name, index) => name === documents(larger)[index]);
-    expect(same).toEqual([false, true, true, false]);
-  });
 });
 
 describe("secrets", () => {
