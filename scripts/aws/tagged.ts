@@ -40,7 +40,7 @@ const KINDS: readonly CostlyKind[] = [
   {
     service: "ec2",
     pattern: /^volume\/(vol-\w+)$/,
-    what: "disk",
+    what: "disk, of databases or of a machine",
     costs: "by GB and month",
     deletion: (id) => `ec2 delete-volume --volume-id ${id}`,
   },
