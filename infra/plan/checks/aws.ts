@@ -196,6 +196,20 @@ export const awsChecks = {
     ];
   }),
 
+  // A person who types `down` may know whose images are in them; an hourly one does not.
+  ttlLeavesOthersImages: awsCheck(["guard", "images"], ({ guard: { ttlHours }, images }) => {
+    if (ttlHours === undefined || images.registry !== undefined || images.repositories === "existing")
+      return [];
+    return [
+      {
+        severity: "warning",
+        path: "images.repositories",
+        reason: `The stack makes the repositories of the account's registry, and what ends it ${count(ttlHours, "hour")} after its last \`up\` deletes them with all images in them, those of other stacks too.`,
+        fix: "Write existing where another stack makes them.",
+      },
+    ];
+  }),
+
   // An alarm at a sum that leaves machines out comes on the first day, and is not looked at on the last.
   budgetHasAmount: stackCheck(
     ["guard", "region", "pools.hourlyUsd", "pools.capacity", "pools.instanceType"],

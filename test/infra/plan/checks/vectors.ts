@@ -746,6 +746,13 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     passes: { ...awsValues, guard: { ttlHours: 8 } },
     says: /names \(prod or demo\) .* 8 hours after/,
   },
+  ttlLeavesOthersImages: {
+    severity: "warning",
+    path: "images.repositories",
+    fails: { ...awsValues, guard: { ttlHours: 1 } },
+    passes: { ...awsValues, guard: { ttlHours: 1 }, images: { repositories: "existing" } },
+    says: /1 hour after its last `up` deletes them/,
+  },
   recordHasName: {
     path: "gateway.zoneId",
     fails: { ...awsValues, gateway: { zoneId: "Z0123456789" } },
