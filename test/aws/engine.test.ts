@@ -16,6 +16,13 @@ const by = missing ?? "by the Pulumi CLI";
 const TOKEN = "hub-token-of-the-engine-test";
 
 const values = { ...projectStackValues("examples/ec2.yaml"), hub: { token: TOKEN } };
+const publicGateway = {
+  exposure: "public",
+  hostname: "models.example.org",
+  zoneId: "Z0123456789ABCDEFGHIJ",
+  apiKeys: [{ name: "alice", sha256: "0".repeat(64) }],
+  tls: { certificateArn: "arn:aws:acm:us-east-1:111122223333:certificate/12345678" },
+};
 const model = { name: "gpt2-medium", model: "gpt2-medium" };
 
 describe.skipIf(missing !== undefined)(`a machine on EC2 (${by})`, () => {
@@ -67,6 +74,29 @@ describe.skipIf(missing !== undefined)(`a machine on EC2 (${by})`, () => {
     expect(refusedOf(calls)).toEqual([]);
     const others = changesOf(calls).filter((one) => !/ ssm\//.test(one));
     expect(others).toEqual(["update ec2/instance:Instance"]);
+  });
+
+  test("another network is there before the old one goes", async () => {
+    stack.configure({ ...values, network: { cidr: "10.70.0.0/16" } });
+    const planned = await stack.previewed();
+    const calls = await stack.callsOf(async () => {
+      expect(await stack.brought()).toEqual(planned);
+    });
+    expect(refusedOf(calls)).toEqual([]);
+    const networks = calls.filter(({ type }) => type === "aws:ec2/vpc:Vpc").map(({ operation }) => operation);
+    expect(networks).toEqual(["create", "delete"]);
+    expect(calls.filter(({ type }) => type === "aws:efs/fileSystem:FileSystem")).toEqual([]);
+  });
+
+  test("a gateway that becomes public gets another load balancer, and a name", async () => {
+    stack.configure({ ...values, network: { cidr: "10.70.0.0/16" }, gateway: publicGateway });
+    const planned = await stack.previewed();
+    const calls = await stack.callsOf(async () => {
+      expect(await stack.brought()).toEqual(planned);
+    });
+    expect(refusedOf(calls)).toEqual([]);
+    expect(changesOf(calls)).toContain("create route53/record:Record");
+    expect(calls.filter(({ type }) => /ec2\/(vpc|subnet|instance):/.test(type))).toEqual([]);
   });
 
   test("down takes all of it, in an order that AWS accepts", async () => {

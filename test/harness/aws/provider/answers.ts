@@ -177,6 +177,7 @@ const MAKERS: Readonly<Record<string, Maker>> = {
     ({ name }) => `targetgroup/${text(name)}/${digits(16)}`,
   ),
   "aws:lb/targetGroupAttachment:TargetGroupAttachment": withParts("targetGroupArn", "targetId"),
+  "aws:route53/record:Record": withParts("zoneId", "name", "type"),
   "aws:secretsmanager/secret:Secret": withArn(
     "secretsmanager",
     ({ name }) => `secret:${text(name)}-${digits(6)}`,

@@ -14,7 +14,7 @@ import { propertyEffect, replacementRow } from "../../../../scripts/diff/replace
 import { UNKNOWN_VALUE } from "../../../../scripts/program/marks.ts";
 import { Account, type Properties } from "./account.ts";
 import { made, merged, type Place } from "./answers.ts";
-import { refusedCreation, refusedDeletion } from "./refusals.ts";
+import { refusedCreation, refusedDeletion, refusedUpdate } from "./refusals.ts";
 
 /** As `install.ts` hands it over. */
 export interface Settings extends Place {
@@ -163,6 +163,7 @@ function update(request: providerTypes.UpdateRequest) {
   const isPreview = request.getPreview();
   const outputs = { ...merged(inputs, answersOf(found)), ...versionAfter(found.outputs, isPreview) };
   if (!isPreview) {
+    refuse({ operation: "update", type, name, id }, refusedUpdate(account.live(), found, inputs));
     account.keep({ ...found, inputs, outputs });
     account.record({ operation: "update", type, name, id, refusal: null });
   }

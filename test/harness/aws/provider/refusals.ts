@@ -48,7 +48,9 @@ export function refusedCreation(live: Live, type: string, inputs: Properties): s
 function missingReference(live: Live, inputs: Properties): string | null {
   // Answers name things of their own: a cluster its security group.
   const known = new Set(live.flatMap(({ id, outputs }) => [id, ...texts(outputs)]));
-  const missing = texts(inputs).find((one) => {
+  // Who administers a cluster is there before, or is nobody's business here.
+  const { principalArn: _owner, ...named } = inputs;
+  const missing = texts(named).find((one) => {
     const role = ROLE_ARN.exec(one)?.[1];
     return OWN_ID.test(one)
       ? !known.has(one)
@@ -131,6 +133,18 @@ const CREATIONS: Readonly<Record<string, Creation>> = {
         )
       : `InvalidDocument: ${name}`,
 };
+
+/** @returns Why AWS would not change it into that; null where it would. */
+export function refusedUpdate(
+  live: Live,
+  { type, inputs }: LiveResource,
+  changed: Properties,
+): string | null {
+  // It is taken off its VPC first.
+  return type === "aws:ec2/internetGateway:InternetGateway" && inputs.vpcId !== changed.vpcId
+    ? (DELETIONS[type]?.(live, inputs) ?? null)
+    : null;
+}
 
 /** @returns Why AWS would not delete it; null where it would. */
 export function refusedDeletion(live: Live, resource: LiveResource): string | null {
