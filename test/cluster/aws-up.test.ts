@@ -1,116 +1,29 @@
 /**
- * A stack on EKS by the Pulumi CLI: AWS's provider is a stand-in that refuses what comes in the wrong order, and the cluster
- * that it answers with is a real API server, which the stack reaches as it would reach EKS. Charts are there already.
+ * Stacks on EKS by the Pulumi CLI: AWS's provider is a stand-in that refuses what comes in the wrong order, and the cluster
+ * that it answers with is a real API server, which a stack reaches as it would reach EKS. Charts are there already.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { POOL_LABEL } from "../../infra/plan/aws/names.ts";
-import { type Call, changesOf, deletionsOf, refusedOf } from "../harness/aws/provider/account.ts";
-import { StandInStack } from "../harness/aws/provider/stack.ts";
-import { applyAll } from "../harness/kubernetes/apply.ts";
+import { changesOf, deletionsOf, refusedOf } from "../harness/aws/provider/account.ts";
 import { describeWithCluster } from "../harness/kubernetes/describe.ts";
-import { addNodes, poolNodes, removeNodes } from "../harness/kubernetes/nodes.ts";
-import type { KubernetesObject } from "../harness/kubernetes/objects.ts";
-import { removeNamespace, volumeFor } from "../harness/kubernetes/scenes.ts";
 import { missingPulumiPrograms } from "../harness/pulumi-programs.ts";
 import { projectStackValues } from "../harness/stack-files.ts";
+import { EksTestStack } from "./eks-stack.ts";
 
-const NAMESPACE = "pulumi-eks";
 const TOKEN = "hub-token-of-the-eks-test";
 const NODE_GROUP = "aws:eks/nodeGroup:NodeGroup";
 
-const values = {
-  ...projectStackValues("Pulumi.dev.yaml"),
-  namespace: NAMESPACE,
-  hub: { token: TOKEN },
-  cluster: {
-    charts: {
-      "device-plugin": "existing",
-      "dcgm-exporter": "existing",
-      "cluster-autoscaler": "existing",
-      "load-balancer-controller": "existing",
-      keda: "existing",
-      "kube-prometheus-stack": "existing",
-    },
-  },
-};
+const dev = { ...projectStackValues("Pulumi.dev.yaml"), namespace: "pulumi-eks-dev", hub: { token: TOKEN } };
 const model = { name: "gpt2-medium", model: "gpt2-medium" };
-const pools = (gpuType: string) => [
-  { name: "gpu", instanceType: gpuType, nodes: { min: 0, max: 1 } },
-  { name: "cpu", instanceType: "m7i.xlarge" },
-];
-
-/** As the load balancer controller's chart brings it, but for its schema. */
-const bindings: KubernetesObject = {
-  apiVersion: "apiextensions.k8s.io/v1",
-  kind: "CustomResourceDefinition",
-  metadata: { name: "targetgroupbindings.elbv2.k8s.aws" },
-  spec: {
-    group: "elbv2.k8s.aws",
-    scope: "Namespaced",
-    names: { kind: "TargetGroupBinding", plural: "targetgroupbindings", singular: "targetgroupbinding" },
-    versions: [
-      {
-        name: "v1beta1",
-        served: true,
-        storage: true,
-        schema: {
-          openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true },
-        },
-      },
-    ],
-  },
-};
-/** What a stack has outside of its namespace, and leaves to the end of its cluster. */
-const OUTSIDE = [
-  ["storage.k8s.io/v1", "StorageClass"],
-  ["scheduling.k8s.io/v1", "PriorityClass"],
-  ["v1", "PersistentVolume"],
-] as const;
 
 describeWithCluster(
-  "a stack on EKS, by the Pulumi CLI",
-  ({ api, connection }) => {
-    let stack: StandInStack;
-    let nodes: readonly KubernetesObject[] = [];
-    let volumes: readonly KubernetesObject[] = [];
-
-    const inNamespace = (apiVersion: string, kind: string) =>
-      api.list(apiVersion, kind, { namespace: NAMESPACE });
-    const uids = async () =>
-      (await inNamespace("apps/v1", "Deployment")).map(({ metadata: { name, uid } }) => `${name} ${uid}`);
-
+  "dev on EKS, by the Pulumi CLI",
+  (cluster) => {
+    let stack: EksTestStack;
     beforeAll(async () => {
-      stack = new StandInStack("eks", values, connection);
-      const { spec } = stack.plan();
-      nodes = spec.pools.flatMap((pool) => poolNodes(pool, { labels: { [POOL_LABEL]: pool.name } }));
-      volumes = ["mock-data-mongo-0", "mock-data-vector-0"].map((name) =>
-        volumeFor({
-          apiVersion: "v1",
-          kind: "PersistentVolumeClaim",
-          metadata: { name, namespace: NAMESPACE },
-          spec: {
-            accessModes: ["ReadWriteOnce"],
-            storageClassName: "engine-room-gp3",
-            resources: { requests: { storage: "20Gi" } },
-          },
-        }),
-      );
-      await applyAll(api, [bindings, ...volumes]);
-      await addNodes(api, nodes);
+      stack = new EksTestStack(cluster, dev);
+      await stack.prepare();
     });
-
-    afterAll(async () => {
-      try {
-        await stack?.dispose();
-      } finally {
-        await removeNamespace(api, NAMESPACE);
-        const labelSelector = `app.kubernetes.io/instance=${stack.stack.name}`;
-        for (const [apiVersion, kind] of OUTSIDE)
-          for (const object of await api.list(apiVersion, kind, { labelSelector })) await api.remove(object);
-        for (const object of [bindings, ...volumes]) await api.remove(object);
-        await removeNodes(api, nodes);
-      }
-    });
+    afterAll(() => stack?.dispose());
 
     test("up makes account and cluster as the preview says, and a second up changes nothing", async () => {
       const { create } = await stack.previewed();
@@ -118,7 +31,7 @@ describeWithCluster(
       expect(stack.account.calls()).toEqual([]);
       expect(await stack.brought()).toEqual({ create });
       expect(refusedOf(stack.account.calls())).toEqual([]);
-      expect(await uids()).toHaveLength(3);
+      expect(await stack.deploymentUids()).toHaveLength(3);
       const calls = await stack.callsOf(async () => {
         expect(await stack.brought()).toEqual({ unchanged: create });
       });
@@ -127,20 +40,24 @@ describeWithCluster(
 
     test("has neither the token of the hub nor that of the cluster in its state", () => {
       const state = stack.stateFile();
-      for (const secret of [TOKEN, connection.token])
+      for (const secret of [TOKEN, cluster.connection.token])
         for (const form of [secret, Buffer.from(secret).toString("base64")])
           expect(state).not.toContain(form);
     });
 
     test("a changed model touches nothing in the account", async () => {
-      const before = await uids();
-      stack.configure({ ...values, models: [{ ...model, limits: { maxOutputTokens: 128 } }] });
+      const before = await stack.deploymentUids();
+      stack.configure({ ...dev, models: [{ ...model, limits: { maxOutputTokens: 128 } }] });
       expect(await stack.callsOf(() => stack.brought())).toEqual([]);
-      expect(await uids()).toEqual(before);
+      expect(await stack.deploymentUids()).toEqual(before);
     });
 
     test("another instance type gives its pool a new node group before the old one goes", async () => {
-      stack.configure({ ...values, pools: pools("g5.2xlarge") });
+      const pools = [
+        { name: "gpu", instanceType: "g5.2xlarge", nodes: { min: 0, max: 1 } },
+        { name: "cpu", instanceType: "m7i.xlarge" },
+      ];
+      stack.configure({ ...dev, pools });
       const planned = await stack.previewed();
       const calls = await stack.callsOf(async () => {
         expect(await stack.brought()).toEqual(planned);
@@ -153,19 +70,65 @@ describeWithCluster(
       expect(ofGroup).toEqual(["create", "delete"]);
     });
 
-    test("down asks the cluster for what holds disks, and leaves the rest to its end", async () => {
-      const calls: readonly Call[] = await stack.callsOf(() => stack.succeed("down"));
+    test("down asks the cluster for what holds disks and targets, and leaves the rest to its end", async () => {
+      const calls = await stack.callsOf(() => stack.succeed("down"));
       expect(refusedOf(calls)).toEqual([]);
       expect(stack.account.live()).toEqual([]);
       expect(changesOf(calls).filter((one) => !one.startsWith("delete "))).toEqual([]);
-      expect(await inNamespace("apps/v1", "StatefulSet")).toEqual([]);
+      expect(await stack.list("apps/v1", "StatefulSet")).toEqual([]);
+      // Its controller takes targets out of the load balancer's group, and must be there still.
+      expect(await stack.list("elbv2.k8s.aws/v1beta1", "TargetGroupBinding")).toEqual([]);
       // Nobody asked the cluster for them: on EKS they go with it.
-      expect(await uids()).toHaveLength(3);
+      expect(await stack.deploymentUids()).toHaveLength(3);
       // Machines leave before their way to the internet, and the cluster after them.
       const last = Math.max(...deletionsOf(calls, NODE_GROUP));
       expect(last).toBeLessThan(Math.min(...deletionsOf(calls, "aws:eks/cluster:Cluster")));
       expect(last).toBeLessThan(Math.min(...deletionsOf(calls, "aws:ec2/natGateway:NatGateway")));
       expect(last).toBeLessThan(Math.min(...deletionsOf(calls, "aws:ec2/route:Route")));
+    });
+  },
+  missingPulumiPrograms("kubernetes"),
+);
+
+describeWithCluster(
+  "prod on EKS, by the Pulumi CLI",
+  (cluster) => {
+    let stack: EksTestStack;
+    const prod = { ...projectStackValues("Pulumi.prod.yaml"), namespace: "pulumi-eks-prod" };
+    const setRetained = (isRetained: boolean) =>
+      stack.configure({ ...prod, retain: isRetained ? [stack.stack.name] : [] });
+    beforeAll(async () => {
+      stack = new EksTestStack(cluster, prod);
+      setRetained(true);
+      await stack.prepare();
+    });
+    afterAll(() => stack?.dispose());
+
+    test("up makes what the preview says", async () => {
+      const planned = await stack.previewed();
+      expect(await stack.brought()).toEqual(planned);
+      expect(refusedOf(stack.account.calls())).toEqual([]);
+    });
+
+    test("down deletes nothing while the stack is retained", async () => {
+      const calls = await stack.callsOf(async () => {
+        const { code, stderr } = await stack.run("down");
+        expect(code).not.toBe(0);
+        expect(stderr).toMatch(
+          /are protected \(.*cluster-cluster.*engine-store-files.*\), so nothing is deleted/,
+        );
+      });
+      expect(calls).toEqual([]);
+      expect(await stack.list("apps/v1", "StatefulSet")).toHaveLength(2);
+    });
+
+    test("once its name is taken out of retain, down takes all of it", async () => {
+      setRetained(false);
+      const calls = await stack.callsOf(() => stack.brought());
+      expect(new Set(calls.map(({ operation }) => operation))).toEqual(new Set(["update"]));
+      const deletions = await stack.callsOf(() => stack.succeed("down"));
+      expect(refusedOf(deletions)).toEqual([]);
+      expect(stack.account.live()).toEqual([]);
     });
   },
   missingPulumiPrograms("kubernetes"),
