@@ -210,7 +210,9 @@ export class PulumiBackend implements StackBackend {
    * @throws UserError where there is one.
    */
   #refuseProtected({ resources }: Deployment): void {
-    const names = resources.flatMap(({ urn, protect }) => (protect === true ? [urn.split("::").at(-1)] : []));
+    const names = resources
+      .flatMap(({ urn, protect }) => (protect === true ? [urn.split("::").at(-1)] : []))
+      .sort();
     if (names.length === 0) return;
     throw new UserError(
       `${names.length} of the resources of the stack ${this.#stack.name} are protected (${names.join(", ")}), so nothing is deleted. ` +
