@@ -192,7 +192,6 @@ describe("what `down` takes", () => {
       "gateway-binding",
       "mongo",
       "vector",
-      "store",
     ]);
     expect(inCluster.filter(goesWithIt).length).toBeGreaterThan(8);
     // Roles are beside the releases, which say it themselves; Prometheus has a disk.
