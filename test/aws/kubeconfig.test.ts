@@ -1,11 +1,14 @@
 /** The kubeconfig of a stack's cluster, and the token that AWS's own CLI makes for it. */
 import { execFile } from "node:child_process";
-import { readFileSync, statSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { DescribeClusterCommand } from "@aws-sdk/client-eks";
 import { beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { useStackCluster } from "../../scripts/aws/kubeconfig.ts";
 import { ask } from "../../scripts/aws/session.ts";
+import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { MOTO_ACCOUNT } from "../harness/aws/moto.ts";
 import { eksClient, makeCluster } from "../harness/aws/resources.ts";
 import { useAwsCli, useMoto, wrongRows } from "../harness/aws/use-moto.ts";
@@ -63,6 +66,22 @@ test("lets AWS's CLI make a token, by which STS knows who asks for which cluster
   const authorization = `AWS4-HMAC-SHA256 Credential=${presigned.searchParams.get("X-Amz-Credential")}`;
   const answer = await fetch(presigned, { headers: { "x-k8s-aws-id": CLUSTER, authorization } });
   expect(await answer.text()).toContain(`<Account>${MOTO_ACCOUNT}</Account>`);
+});
+
+test("is gone with the command that used it", async () => {
+  await makeCluster(REGION, CLUSTER);
+  const module = pathToFileURL(join(projectRoot, "scripts/aws/kubeconfig.ts")).href;
+  const program = `
+    import { useStackCluster } from ${JSON.stringify(module)};
+    await useStackCluster(${JSON.stringify(context)});
+    process.stdout.write(process.env.KUBECONFIG);`;
+  const argv = ["--import", "tsx", "--input-type=module", "--eval", program];
+  const { stdout: file } = await promisify(execFile)(process.execPath, argv, {
+    cwd: projectRoot,
+    timeout: PROGRAM_TIMEOUT_MILLISECONDS,
+  });
+  expect(file).toMatch(/engine-room-kubeconfig-/);
+  expect(existsSync(file)).toBe(false);
 });
 
 test("of a cluster that is not there: a sentence with the command that makes it, and the user's own stays", async () => {

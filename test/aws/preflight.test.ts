@@ -5,12 +5,11 @@ import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { imageInputs } from "../../infra/image-inputs.ts";
+import { repositoryPlans } from "../../infra/plan/aws/registries.ts";
 import { lockKey } from "../../infra/plan/docker/images.ts";
 import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
 import { ask } from "../../scripts/aws/session.ts";
 import { imageTarget } from "../../scripts/images/image-target.ts";
-import { awsPreflight } from "../../scripts/preflight/aws-checks.ts";
-import { awsNeeds } from "../../scripts/preflight/aws-needs.ts";
 import type { Finding } from "../../scripts/preflight/finding.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { MOTO_ACCOUNT } from "../harness/aws/moto.ts";
@@ -121,17 +120,37 @@ test("images of ECR are there by their digests, or each is a problem", async () 
   expect(ofCheck(findings, "repositories")).toEqual([]);
 });
 
-test("a repository that another stack made is a problem", async () => {
-  await pushImage("services");
-  const target = targetOf(VALUES, "another");
-  const checks = await awsPreflight(target, awsNeeds(target), async () => ({ kind: "there" }));
-  const findings = ofCheck(
-    checks.flatMap((one) => one.findings),
-    "repositories",
-  );
-  expect(findings.map(({ severity, what }) => [severity, what])).toEqual([
-    ["problem", "engine-room/services is there already, and not of another."],
-  ]);
+describe("repositories that are there already", () => {
+  const findings = async (values: Values = VALUES) => ofCheck(await found(values), "repositories");
+  const shared = { ...VALUES, images: { repositories: "existing" } };
+
+  test.each([
+    [{ "engine-room:stack": "prod" }, "of prod"],
+    [{}, "of nobody's stack"],
+  ])("with the tags %j are a problem that says what to write", async (tags, words) => {
+    await makeRepository(REGION, "engine-room/services", tags);
+    const [finding, ...rest] = await findings();
+    expect(rest).toEqual([]);
+    expect(finding).toMatchObject({
+      severity: "problem",
+      what: `engine-room/services is there already, and not of ${STACK}.`,
+      why: expect.stringContaining(words),
+      fix: expect.stringContaining("images: { repositories: existing }"),
+    });
+  });
+
+  test("are what a stack wants that makes none", async () => {
+    const [finding, ...rest] = await findings(shared);
+    expect(rest).toEqual([]);
+    expect(finding?.what).toContain("engine-room/tritonserver");
+    const { plan, images } = targetOf(VALUES);
+    for (const { name } of repositoryPlans(
+      plan.config,
+      images.map((one) => one.name),
+    ))
+      await makeRepository(REGION, name);
+    expect(await findings(shared)).toEqual([]);
+  });
 });
 
 describe("npm run preflight", () => {
