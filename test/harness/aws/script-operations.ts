@@ -35,6 +35,7 @@ export const SDK_OPERATIONS: Readonly<Record<string, Answerer>> = {
   "ecr:DescribeRepositories": moto("preflight", "images"),
   "ecr:GetAuthorizationToken": moto("preflight", "images"),
   "ecr:ListTagsForResource": moto("preflight"),
+  "eks:DescribeAddonConfiguration": fakeOfPreflight("404 without a body of EKS: it has no add-ons"),
   "eks:DescribeAddonVersions": fakeOfPreflight("404 without a body of EKS: it has no add-ons"),
   "eks:DescribeCluster": moto("account", "kubeconfig"),
   "eks:DescribeClusterVersions": fakeOfPreflight("404 without a body of EKS: it has no list of versions"),
@@ -46,6 +47,11 @@ export const SDK_OPERATIONS: Readonly<Record<string, Answerer>> = {
   "secretsmanager:GetSecretValue": moto("account"),
   "servicequotas:GetAWSDefaultServiceQuota": fakeOfPreflight("500: it has not this operation"),
   "servicequotas:GetServiceQuota": moto("account"),
+  "ssm:DescribeInstanceAssociationsStatus": {
+    by: "fake",
+    file: "test/scripts/aws/machine-commands.test.ts",
+    lacks: "500: it has not this operation of Systems Manager",
+  },
   "sts:GetCallerIdentity": moto("preflight", "account"),
   "tag:GetResources": moto("leftovers"),
 };
