@@ -18,6 +18,7 @@ const IAM_PREFIXES: Readonly<Record<string, string>> = {
   "resource-groups-tagging-api": "tag",
   "secrets-manager": "secretsmanager",
   "service-quotas": "servicequotas",
+  ssm: "ssm",
   sts: "sts",
 };
 
