@@ -60,8 +60,8 @@ const existingNetwork: Values = {
 };
 
 const MACHINES: readonly MachineNeed[] = [
-  { pool: "gpu", instanceType: "g5.xlarge", isSpot: false, vcpus: 4, maxMachines: 2 },
-  { pool: "cpu", instanceType: "m7i.xlarge", isSpot: false, vcpus: 4, maxMachines: 1 },
+  { pool: "gpu", instanceType: "g5.xlarge", isSpot: false, vcpus: 4, maxMachines: 2, surgeMachines: 0 },
+  { pool: "cpu", instanceType: "m7i.xlarge", isSpot: false, vcpus: 4, maxMachines: 1, surgeMachines: 0 },
 ];
 const NEEDS = { machines: MACHINES, addOns: [{ name: "coredns", version: "v1.0.0-eksbuild.1" }] };
 
@@ -204,6 +204,26 @@ describe("quotas", () => {
       { ...NEEDS, machines: spot },
     );
     expect(findings.map(({ what }) => what)).toEqual(["The quota L-3819A6DF lacks 4 vCPUs."]);
+  });
+
+  test("that hold all machines and no update of them are a warning", async () => {
+    const machines = MACHINES.map((one) => (one.pool === "cpu" ? { ...one, surgeMachines: 4 } : one));
+    const findings = await found({ "servicequotas:GetServiceQuota": quotaOf("L-1216C47A", 15) }, eks, {
+      ...NEEDS,
+      machines,
+    });
+    // 4 of the pool and 4 × 4 besides, of 15.
+    expect(findings.map(({ severity, what }) => [severity, what])).toEqual([
+      ["warning", "The quota L-1216C47A lacks 5 vCPUs for an update of the machines."],
+    ]);
+    expect(findings[0]?.why).toContain("has 11 left");
+    expect(findings[0]?.why).toContain("4 × m7i.xlarge of cpu");
+    expect(
+      await found({ "servicequotas:GetServiceQuota": quotaOf("L-1216C47A", 20) }, eks, {
+        ...NEEDS,
+        machines,
+      }),
+    ).toEqual([]);
   });
 
   test("that nobody changed have AWS's default", async () => {
