@@ -734,6 +734,12 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     passes: withSpotBudget({ monthlyUsd: 500 }),
     says: /machines of gpu\./,
   },
+  ttlEndsNoRetained: {
+    path: "guard.ttlHours",
+    fails: { ...awsValues, guard: { ttlHours: 8 }, retain: ["prod", "demo"] },
+    passes: { ...awsValues, guard: { ttlHours: 8 } },
+    says: /names \(prod or demo\) .* 8 hours after/,
+  },
   recordHasName: {
     path: "gateway.zoneId",
     fails: { ...awsValues, gateway: { zoneId: "Z0123456789" } },
