@@ -74,6 +74,9 @@ const network = z
   })
   .prefault({});
 
+/** Of a network that the stack makes. */
+export const NETWORK_DEFAULTS: Readonly<z.infer<typeof network>> = network.parse({});
+
 const engineStore = z
   .strictObject({
     throughput: z.enum(["elastic", "provisioned"]).default("elastic"),
@@ -83,8 +86,8 @@ const engineStore = z
     readMBPerSecond: z.int().min(1).max(100_000).default(500),
     /** A file system that is there, and the security group of its mount targets, which lets the machines in. */
     existing: z.strictObject({ fileSystemId: id("fs"), securityGroupId: id("sg") }).optional(),
-    /** Copies of AWS Backup, every day. */
-    backups: z.boolean().default(true),
+    /** Copies of AWS Backup, every day; absent: of a file system that is made. */
+    backups: z.boolean().optional(),
   })
   .prefault({});
 
@@ -119,22 +122,25 @@ const gateway = remoteGateway.unwrap().extend({
 /** Machines of the pool that run although no pod needs them: the next server starts without waiting for one. */
 const warm = z.int().min(0).max(100).default(0);
 
-const capacityReservationId = id("cr").optional();
-
-const clusterPool = pool.extend({
+const awsPool = pool.extend({
   capacity: z.enum(["onDemand", "spot"]).default("onDemand"),
+  /** On-demand machines that are paid for already, in one zone. */
+  capacityReservationId: id("cr").optional(),
+});
+
+const clusterPool = awsPool.extend({
   /** Keeps the images of servers and builds on every machine of the pool: starts are faster by their download. */
   prePullImages: z.boolean().default(false),
   /** Zones of the network that it uses, by letter; absent: all. Capacity of large GPUs is often in one of them. */
   zones: z.array(zone).min(1).max(3).optional(),
-  capacityReservationId,
   warm,
 });
 const clusterPools = z.array(clusterPool).max(32);
 
-const machinePool = pool
-  .omit({ sharing: true })
-  .extend({ capacity: z.enum(["onDemand", "spot"]).default("onDemand"), capacityReservationId });
+const machinePool = awsPool.omit({ sharing: true }).extend({
+  /** Zone of the network that the machine is in, by letter, and its NAT gateway; absent: the first one in the alphabet. */
+  zone: zone.optional(),
+});
 const machinePools = z.array(machinePool).max(32);
 
 /** Whether each of the four numbers is one is a check of the plan, which reports it beside others. */
@@ -255,6 +261,8 @@ export const awsRemainders = {
 
 /** A pool as a stack file has it. */
 export type AwsPoolConfig = Readonly<z.infer<typeof clusterPool>>;
+/** The same with `compute: ec2`. */
+export type AwsMachineConfig = Readonly<z.infer<typeof machinePool>>;
 export type EksConfig = Readonly<z.infer<typeof eksStack>>;
 export type Ec2Config = Readonly<z.infer<typeof ec2Stack>>;
 export type AwsConfig = EksConfig | Ec2Config;

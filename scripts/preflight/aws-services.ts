@@ -153,7 +153,7 @@ export function hubFindings(answers: ReadonlyMap<string, HubAnswer>, hasToken: b
           "hub",
           `The hub can't be asked for ${repository} from here.`,
           `${answer.words}. The stack's machines may reach it on another way.`,
-          "Nothing, if they do; else open the way to the hub, or take weights from S3.",
+          "Nothing, if they do; else open the way to the hub, or copy the weights into the engine store and take them from there (`weights: { from: folder }`).",
         ),
       ];
     if (!hasToken)
