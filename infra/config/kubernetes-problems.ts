@@ -12,6 +12,7 @@ import {
 import { formatPath, type Problem, showValue } from "../problems.ts";
 import { remoteDatabaseProblems } from "./database-problems.ts";
 import { at, type Path } from "./schema-problems.ts";
+import { secretCommand } from "./secrets.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -172,7 +173,7 @@ function addressProblems(values: Values): Problem[] {
             path: formatPath([...mongo, "uri"]),
             value: "(absent)",
             reason: "The address of the document database is in neither mongo.uri nor mongo.uriSecret.",
-            fix: "Set it with `pulumi config set --secret --path engine-room:externalDatabases.mongo.uri`, or name a Secret of the namespace.",
+            fix: `Set it with ${secretCommand("externalDatabases.mongo.uri")}, or name a Secret of the namespace.`,
           },
         ]
       : []),

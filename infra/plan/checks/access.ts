@@ -1,5 +1,6 @@
 /** Who reaches what, and with which credentials. No credential is ever shown. */
 import type { GpuStackConfig } from "../../config/config.ts";
+import { secretCommand } from "../../config/secrets.ts";
 import {
   publicHasKeys,
   publicHasTls,
@@ -71,7 +72,7 @@ function tokenAdvice(config: GpuStackConfig): string {
     config.platform === "aws"
       ? ` (\`aws secretsmanager create-secret --region ${config.region} --name hub-token --secret-string file://TOKEN-FILE\` prints the ARN)`
       : "";
-  return `${references[platform]}${secret}, or hub.token with \`pulumi config set --stack STACK --secret --path engine-room:hub.token\``;
+  return `${references[platform]}${secret}, or hub.token with ${secretCommand("hub.token")}`;
 }
 
 /** A Docker host has no exposure: public, and no TLS. */
