@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { ADD_ON_CHOICES, CHART_NAMES } from "../plan/catalogue/charts.ts";
 import { DEFAULT_KUBERNETES_VERSION, KUBERNETES_VERSIONS } from "../plan/catalogue/kubernetes-versions.ts";
+import { NETWORK_DEFAULTS } from "../plan/catalogue/network-defaults.ts";
 import { ZONE_LETTERS } from "../plan/catalogue/zones.ts";
 import { formattedText, ipv4Cidr, secret } from "./common.ts";
 import { dockerDatabases } from "./databases.ts";
@@ -55,27 +56,28 @@ const existingNetwork = z.strictObject({
 const network = z
   .strictObject({
     /** Zones by their letter. Whether they offer the instance types is asked by `npm run preflight`. */
-    zones: z.array(zone).min(1).max(3).default(["a", "b"]),
+    zones: z
+      .array(zone)
+      .min(1)
+      .max(3)
+      .default([...NETWORK_DEFAULTS.zones]),
     /** Of the VPC that is made; a /16 to a /20. */
-    cidr: ipv4Cidr.default("10.64.0.0/16"),
+    cidr: ipv4Cidr.default(NETWORK_DEFAULTS.cidr),
     /** `one` is cheaper and ends with its zone; `perZone` does not, and saves traffic between zones. */
-    nat: z.enum(["one", "perZone"]).default("one"),
+    nat: z.enum(["one", "perZone"]).default(NETWORK_DEFAULTS.nat),
     /**
      * `all`: ECR, STS, EFS and CloudWatch Logs are reached without a NAT gateway, at about a cent an hour for each of five
      * services and each zone. `free`: only S3 is, where the layers of images lie.
      */
-    endpoints: z.enum(["all", "free"]).default("all"),
+    endpoints: z.enum(["all", "free"]).default(NETWORK_DEFAULTS.endpoints),
     /** Who connected to whom, into CloudWatch. */
-    flowLogs: z.boolean().default(true),
+    flowLogs: z.boolean().default(NETWORK_DEFAULTS.flowLogs),
     /** Networks that the VPC is connected to, by peering or VPN; an internal gateway answers them too. */
     peeredCidrs: z.array(ipv4Cidr).max(20).default([]),
     /** A VPC that is there, instead of one that is made. */
     existing: existingNetwork.optional(),
   })
   .prefault({});
-
-/** Of a network that the stack makes. */
-export const NETWORK_DEFAULTS: Readonly<z.infer<typeof network>> = network.parse({});
 
 const engineStore = z
   .strictObject({

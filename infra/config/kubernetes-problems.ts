@@ -9,10 +9,9 @@ import {
   tlsHasHostname,
   tlsHasOneCertificate,
 } from "../gateway-access.ts";
-import { formatPath, type Problem, showValue } from "../problems.ts";
+import { formatPath, type Problem, secretCommand, showValue } from "../problems.ts";
 import { remoteDatabaseProblems } from "./database-problems.ts";
 import { at, type Path } from "./schema-problems.ts";
-import { secretCommand } from "./secrets.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 

@@ -32,8 +32,3 @@ export function secretsIn(schema: z.core.$ZodType, value: unknown, path: Path = 
       return [];
   }
 }
-
-/** The command that puts a secret into a stack file, encrypted, for a fix. @param path - `hub.token`. */
-export function secretCommand(path: string): string {
-  return `\`pulumi config set --stack STACK --secret --path engine-room:${path}\``;
-}

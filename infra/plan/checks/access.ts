@@ -1,6 +1,5 @@
 /** Who reaches what, and with which credentials. No credential is ever shown. */
 import type { GpuStackConfig } from "../../config/config.ts";
-import { secretCommand } from "../../config/secrets.ts";
 import {
   publicHasKeys,
   publicHasTls,
@@ -9,6 +8,7 @@ import {
   tlsHasHostname,
   tlsHasOneCertificate,
 } from "../../gateway-access.ts";
+import { secretCommand } from "../../problems.ts";
 import { type Check, modelCheck, type Remark, stackCheck } from "./finding.ts";
 
 export const accessChecks = {

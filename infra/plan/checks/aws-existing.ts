@@ -1,6 +1,7 @@
 /** What a stack on AWS names instead of making it. */
-import { NETWORK_DEFAULTS } from "../../config/aws-stacks.ts";
+
 import { canonicalJson } from "../canonical-json.ts";
+import { NETWORK_DEFAULTS } from "../catalogue/network-defaults.ts";
 import { awsCheck, type Check, type Remark } from "./finding.ts";
 
 /** Keys of a network that the stack makes. */
