@@ -59,3 +59,8 @@ export function formatPath(path: readonly PropertyKey[]): string {
     .replace(/^\./, "");
   return text === "" ? "(stack file)" : text;
 }
+
+/** The command that puts a secret into a stack file, encrypted, for a fix. @param path - `hub.token`. */
+export function secretCommand(path: string): string {
+  return `\`pulumi config set --stack STACK --secret --path engine-room:${path}\``;
+}

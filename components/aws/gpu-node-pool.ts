@@ -8,7 +8,7 @@ import { NodeGroup } from "@pulumi/aws/eks/nodeGroup.js";
 import * as pulumi from "@pulumi/pulumi";
 import { plainName } from "../../infra/plan/aws/plain-name.ts";
 import type { AwsContext, NodePoolPlan, Tags } from "../../infra/plan/aws/types.ts";
-import { namedTags } from "./tags.ts";
+import { lastingTags, namedTags } from "./tags.ts";
 
 interface GpuNodePoolArgs {
   readonly context: AwsContext;
@@ -82,8 +82,11 @@ export class GpuNodePool extends pulumi.ComponentResource {
               },
             }),
         userData: Buffer.from(plan.userData).toString("base64"),
-        // EKS does not hand a node group's tags to its machines.
-        tagSpecifications: TAGGED.map((resourceType) => ({ resourceType, tags })),
+        // EKS does not hand a node group's tags to its machines. Another tag here replaces all of them.
+        tagSpecifications: TAGGED.map((resourceType) => ({
+          resourceType,
+          tags: lastingTags(context, plan.name),
+        })),
         tags,
       },
       { parent: this },
@@ -105,11 +108,7 @@ export class GpuNodePool extends pulumi.ComponentResource {
         capacityType: plan.capacityType,
         launchTemplate: { id: template.id, version: pulumi.interpolate`${template.latestVersion}` },
         scalingConfig: { minSize: plan.min, maxSize: plan.max, desiredSize: plan.desired },
-        updateConfig: {
-          maxUnavailable: 1,
-          // Reserved machines have no second one to move to.
-          updateStrategy: plan.capacityReservationId === null ? "DEFAULT" : "MINIMAL",
-        },
+        updateConfig: { maxUnavailable: 1, updateStrategy: plan.updateStrategy },
         labels: { ...plan.labels },
         taints: plan.taints.map((taint) => ({ ...taint })),
         tags: namedTags(context, plan.name),

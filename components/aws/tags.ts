@@ -5,3 +5,8 @@ import type { AwsContext } from "../../infra/plan/aws/types.ts";
 export function namedTags({ name, tags }: AwsContext, subject: string): Record<string, string> {
   return { ...tags, Name: `${name}-${subject}` };
 }
+
+/** As {@link namedTags}, of those that stay as long as the stack. */
+export function lastingTags({ name, lastingTags }: AwsContext, subject: string): Record<string, string> {
+  return { ...lastingTags, Name: `${name}-${subject}` };
+}

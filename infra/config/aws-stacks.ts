@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { ADD_ON_CHOICES, CHART_NAMES } from "../plan/catalogue/charts.ts";
 import { DEFAULT_KUBERNETES_VERSION, KUBERNETES_VERSIONS } from "../plan/catalogue/kubernetes-versions.ts";
+import { NETWORK_DEFAULTS } from "../plan/catalogue/network-defaults.ts";
 import { ZONE_LETTERS } from "../plan/catalogue/zones.ts";
 import { formattedText, ipv4Cidr, secret } from "./common.ts";
 import { dockerDatabases } from "./databases.ts";
@@ -55,18 +56,22 @@ const existingNetwork = z.strictObject({
 const network = z
   .strictObject({
     /** Zones by their letter. Whether they offer the instance types is asked by `npm run preflight`. */
-    zones: z.array(zone).min(1).max(3).default(["a", "b"]),
+    zones: z
+      .array(zone)
+      .min(1)
+      .max(3)
+      .default([...NETWORK_DEFAULTS.zones]),
     /** Of the VPC that is made; a /16 to a /20. */
-    cidr: ipv4Cidr.default("10.64.0.0/16"),
+    cidr: ipv4Cidr.default(NETWORK_DEFAULTS.cidr),
     /** `one` is cheaper and ends with its zone; `perZone` does not, and saves traffic between zones. */
-    nat: z.enum(["one", "perZone"]).default("one"),
+    nat: z.enum(["one", "perZone"]).default(NETWORK_DEFAULTS.nat),
     /**
      * `all`: ECR, STS, EFS and CloudWatch Logs are reached without a NAT gateway, at about a cent an hour for each of five
      * services and each zone. `free`: only S3 is, where the layers of images lie.
      */
-    endpoints: z.enum(["all", "free"]).default("all"),
+    endpoints: z.enum(["all", "free"]).default(NETWORK_DEFAULTS.endpoints),
     /** Who connected to whom, into CloudWatch. */
-    flowLogs: z.boolean().default(true),
+    flowLogs: z.boolean().default(NETWORK_DEFAULTS.flowLogs),
     /** Networks that the VPC is connected to, by peering or VPN; an internal gateway answers them too. */
     peeredCidrs: z.array(ipv4Cidr).max(20).default([]),
     /** A VPC that is there, instead of one that is made. */
@@ -83,8 +88,8 @@ const engineStore = z
     readMBPerSecond: z.int().min(1).max(100_000).default(500),
     /** A file system that is there, and the security group of its mount targets, which lets the machines in. */
     existing: z.strictObject({ fileSystemId: id("fs"), securityGroupId: id("sg") }).optional(),
-    /** Copies of AWS Backup, every day. */
-    backups: z.boolean().default(true),
+    /** Copies of AWS Backup, every day; absent: of a file system that is made. */
+    backups: z.boolean().optional(),
   })
   .prefault({});
 
@@ -119,22 +124,25 @@ const gateway = remoteGateway.unwrap().extend({
 /** Machines of the pool that run although no pod needs them: the next server starts without waiting for one. */
 const warm = z.int().min(0).max(100).default(0);
 
-const capacityReservationId = id("cr").optional();
-
-const clusterPool = pool.extend({
+const awsPool = pool.extend({
   capacity: z.enum(["onDemand", "spot"]).default("onDemand"),
+  /** On-demand machines that are paid for already, in one zone. */
+  capacityReservationId: id("cr").optional(),
+});
+
+const clusterPool = awsPool.extend({
   /** Keeps the images of servers and builds on every machine of the pool: starts are faster by their download. */
   prePullImages: z.boolean().default(false),
   /** Zones of the network that it uses, by letter; absent: all. Capacity of large GPUs is often in one of them. */
   zones: z.array(zone).min(1).max(3).optional(),
-  capacityReservationId,
   warm,
 });
 const clusterPools = z.array(clusterPool).max(32);
 
-const machinePool = pool
-  .omit({ sharing: true })
-  .extend({ capacity: z.enum(["onDemand", "spot"]).default("onDemand"), capacityReservationId });
+const machinePool = awsPool.omit({ sharing: true }).extend({
+  /** Zone of the network that the machine is in, by letter, and its NAT gateway; absent: the first one in the alphabet. */
+  zone: zone.optional(),
+});
 const machinePools = z.array(machinePool).max(32);
 
 /** Whether each of the four numbers is one is a check of the plan, which reports it beside others. */
@@ -260,6 +268,8 @@ export const awsRemainders = {
 
 /** A pool as a stack file has it. */
 export type AwsPoolConfig = Readonly<z.infer<typeof clusterPool>>;
+/** The same with `compute: ec2`. */
+export type AwsMachineConfig = Readonly<z.infer<typeof machinePool>>;
 export type EksConfig = Readonly<z.infer<typeof eksStack>>;
 export type Ec2Config = Readonly<z.infer<typeof ec2Stack>>;
 export type AwsConfig = EksConfig | Ec2Config;

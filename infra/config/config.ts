@@ -21,6 +21,9 @@ type Platform = (typeof PLATFORMS)[number];
 
 type Tier = "gpu" | "cpu";
 
+/** What a stack on AWS runs on. */
+const COMPUTES = ["eks", "ec2"] as const;
+
 /** The schema of every tier that a platform has; the first is that of a stack file which names none. */
 const stackSchemas = {
   local: { cpu: localStack },
@@ -66,14 +69,16 @@ export function parseConfig(values: Readonly<Record<string, unknown>>): StackCon
 
 /** The same, without throwing, and with what remains where there are problems. */
 export function readStack(values: Readonly<Record<string, unknown>>): ReadStack {
-  const { platform, tier, tiers, schema } = likelySchema(values);
-  const readable = { ...values, platform, tier };
+  const { platform, tier, tiers, compute, schema } = likelySchema(values);
+  const hasOtherCompute = compute !== undefined && values.compute !== undefined && values.compute !== compute;
+  const readable = { ...values, platform, tier, ...(hasOtherCompute ? { compute } : {}) };
   const parsed = schema.safeParse(readable, { reportInput: true });
   const problems = [
     ...(isPlatform(values.platform) ? [] : [noPlatform(values.platform, platform)]),
     ...(values.tier === undefined || values.tier === tier
       ? []
       : [noTier(values.tier, platform, Object.keys(tiers))]),
+    ...(hasOtherCompute ? [noCompute(values.compute)] : []),
     ...(parsed.success ? [] : schemaProblems(parsed.error, readable, schema)),
     ...(platform === "local" ? localProblems(readable) : []),
     ...(platform === "docker" ? dockerProblems(readable) : []),
@@ -100,8 +105,24 @@ function likelySchema(values: Readonly<Record<string, unknown>>) {
   const platform = isPlatform(values.platform) ? values.platform : likelyPlatform(values);
   const tiers: Readonly<Partial<Record<Tier, StackSchema>>> = stackSchemas[platform];
   const tier = likelyTier(values.tier, Object.keys(tiers) as Tier[]);
-  const isMachine = platform === "aws" && values.compute === "ec2";
-  return { platform, tier, tiers, schema: isMachine ? ec2Stack : (tiers[tier] as StackSchema) };
+  const compute = platform === "aws" ? likelyCompute(values.compute) : undefined;
+  const schema = compute === "ec2" ? ec2Stack : (tiers[tier] as StackSchema);
+  return { platform, tier, tiers, compute, schema };
+}
+
+/** What is meant; by default the first. */
+function likelyCompute(value: unknown): (typeof COMPUTES)[number] {
+  const name = typeof value === "string" ? value.toLowerCase() : "";
+  return COMPUTES.find((one) => one === name) ?? COMPUTES[0];
+}
+
+function noCompute(value: unknown): Problem {
+  return {
+    path: "compute",
+    value: showValue(value),
+    reason: "A stack on AWS is a cluster (eks) or one machine (ec2).",
+    fix: `Write ${COMPUTES.join(" or ")}.`,
+  };
 }
 
 /** The tier that is meant; where none of the platform's has the name, the nearest, or its first. */

@@ -9,7 +9,7 @@ import {
   tlsHasHostname,
   tlsHasOneCertificate,
 } from "../gateway-access.ts";
-import { formatPath, type Problem, showValue } from "../problems.ts";
+import { formatPath, type Problem, secretCommand, showValue } from "../problems.ts";
 import { remoteDatabaseProblems } from "./database-problems.ts";
 import { at, type Path } from "./schema-problems.ts";
 
@@ -172,7 +172,7 @@ function addressProblems(values: Values): Problem[] {
             path: formatPath([...mongo, "uri"]),
             value: "(absent)",
             reason: "The address of the document database is in neither mongo.uri nor mongo.uriSecret.",
-            fix: "Set it with `pulumi config set --secret --path engine-room:externalDatabases.mongo.uri`, or name a Secret of the namespace.",
+            fix: `Set it with ${secretCommand("externalDatabases.mongo.uri")}, or name a Secret of the namespace.`,
           },
         ]
       : []),

@@ -66,7 +66,7 @@ function issueProblems(issue: Issue, values: unknown, schema: z.ZodType): Proble
     });
   }
   const value = at(values, issue.path);
-  const explained = releaseProblem(issue.path, value) ?? explain(issue, value);
+  const explained = releaseProblem(issue.path, value) ?? zoneProblem(issue, value) ?? explain(issue, value);
   return [{ path: formatPath(issue.path), value: shownValue(issue.path, values), ...explained }];
 }
 
@@ -78,6 +78,17 @@ function releaseProblem(path: Path, value: unknown): { reason: string; fix: stri
   return {
     reason: "A release is a text of two and two digits; YAML reads it as a number, and 25.10 as 25.1.",
     fix: `Write \`release: "${Number(digits).toFixed(2)}"\`, in quotes.`,
+  };
+}
+
+/** AWS's consoles show zones by their full names; a stack file has the region once. */
+function zoneProblem(issue: Issue, value: unknown): { reason: string; fix: string } | null {
+  if (issue.code !== "invalid_value" || typeof value !== "string") return null;
+  const letter = /^[a-z]{2}(?:-[a-z]+)+-\d([a-z])$/.exec(value)?.[1];
+  if (letter === undefined || !issue.values.includes(letter)) return null;
+  return {
+    reason: "A zone is named by its letter: `region` says the rest.",
+    fix: `Write the letter alone: ${letter}.`,
   };
 }
 
@@ -129,6 +140,11 @@ function explain(issue: z.core.$ZodIssue, value: unknown): { reason: string; fix
       return tooBig(issue);
     case "invalid_value": {
       const choices = issue.values.map((choice) => JSON.stringify(choice)).join(", ");
+      if (typeof value === "number" && issue.values.includes(String(value)))
+        return {
+          reason: "It is a text, and YAML reads it as a number.",
+          fix: `Write "${value}", in quotes.`,
+        };
       return { reason: "Not one of the values that exist here.", fix: `Choose one of ${choices}.` };
     }
     case "invalid_format": {

@@ -108,3 +108,13 @@ export async function secretText(region: string, arn: string): Promise<Answer<st
     return SecretString;
   });
 }
+
+/** The key that a secret is encrypted by; null: the account's own for secrets, by which whoever may read it may decrypt it. */
+export async function secretKey(region: string, arn: string): Promise<Answer<string | null>> {
+  const { SecretsManagerClient, DescribeSecretCommand } = await import("@aws-sdk/client-secrets-manager");
+  const secrets = new SecretsManagerClient(clientSettings(region));
+  return ask("secretsmanager:DescribeSecret", async (options) => {
+    const { KmsKeyId } = await secrets.send(new DescribeSecretCommand({ SecretId: arn }), options);
+    return KmsKeyId === undefined || KmsKeyId.endsWith("alias/aws/secretsmanager") ? null : KmsKeyId;
+  });
+}

@@ -90,6 +90,16 @@ export async function eksCluster(region: string, name: string): Promise<Answer<C
   });
 }
 
+/** Ids of the subnets that a cluster has for its control plane. */
+export async function clusterSubnets(region: string, name: string): Promise<Answer<readonly string[]>> {
+  const { DescribeClusterCommand } = await sdk();
+  const eks = await client(region);
+  return ask("eks:DescribeCluster", async (options) => {
+    const { cluster } = await eks.send(new DescribeClusterCommand({ name }), options);
+    return cluster?.resourcesVpcConfig?.subnetIds ?? [];
+  });
+}
+
 /** A managed node group, whose name EKS gets from Pulumi with a random end. */
 export interface NodeGroupReading {
   readonly name: string;

@@ -62,7 +62,7 @@ export const command: Command = {
     if (push && registry === null)
       throw new UserError("--push has nowhere to push to; set images.registry in the stack file.");
     const probe = hostProbe(uri);
-    const engine = await requireEngine(uri, probe);
+    const engine = await requireEngine(uri, probe, plan.platform === "docker");
     const only = list(values.only);
     const aws = plan.platform === "aws" && push ? awsTarget(plan, stack.name) : null;
     const toCopy = aws === null ? new Set<string>() : await imagesThatEcrLacks(aws);
@@ -124,10 +124,10 @@ function list(given: CommandContext["values"][string]): readonly string[] {
   return Array.isArray(given) ? (given as readonly string[]) : [];
 }
 
-async function requireEngine(uri: string, probe: HostProbe): Promise<EngineReading> {
+async function requireEngine(uri: string, probe: HostProbe, isOfStack: boolean): Promise<EngineReading> {
   const reading = await readDocker(probe);
   if (reading.kind === "engine") return reading;
-  const { what, why, fix } = engineFinding(uri, reading);
+  const { what, why, fix } = engineFinding(uri, reading, isOfStack);
   throw new UserError(`${what} ${why}\n${fix}`);
 }
 

@@ -1,4 +1,6 @@
 /** Whether the cluster can give its administrators access: EKS makes an entry for who makes it, and refuses a second one. */
+import { overlap } from "../../infra/plan/aws/subnets.ts";
+import { RESERVED_NETWORKS } from "../../infra/plan/catalogue/reserved-networks.ts";
 import type { Caller } from "../aws/account.ts";
 import { eksCluster } from "../aws/eks.ts";
 import type { Answer } from "../aws/session.ts";
@@ -26,6 +28,28 @@ export function isPrincipal(principal: string, caller: string): boolean {
   const [, ofRole, role] = /^arn:[^:]+:iam::(\d{12}):role\/(?:.+\/)?([^/]+)$/.exec(principal) ?? [];
   const [, ofSession, name] = /^arn:[^:]+:sts::(\d{12}):assumed-role\/([^/]+)\//.exec(caller) ?? [];
   return ofRole !== undefined && ofRole === ofSession && role === name;
+}
+
+/**
+ * Addresses of examples, which a plan takes because examples have them. EKS refuses what is reserved:
+ * https://docs.aws.amazon.com/eks/latest/userguide/config-cluster-endpoint.html
+ */
+export function apiCidrFindings({ plan }: AwsTarget): readonly Finding[] {
+  if (plan.compute !== "eks") return [];
+  return plan.config.access.apiCidrs.flatMap((cidr) => {
+    const reserved = RESERVED_NETWORKS.find(
+      ({ kind, cidr: one }) => kind === "example" && overlap(one, cidr),
+    );
+    if (reserved === undefined) return [];
+    return [
+      problem(
+        "access",
+        `\`access.apiCidrs\` has ${cidr}, which nobody comes from.`,
+        `${reserved.cidr} has ${reserved.what}: EKS refuses them, and you could not reach the cluster's API.`,
+        "Write the address that https://checkip.amazonaws.com shows, as A.B.C.D/32.",
+      ),
+    ];
+  });
 }
 
 /** A cluster that is there has its entries, whoever made it. */

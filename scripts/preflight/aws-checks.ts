@@ -5,21 +5,24 @@ import type { RunningMachine } from "../aws/ec2.ts";
 import type { Answer } from "../aws/session.ts";
 import type { AskRegistry } from "../images/registry.ts";
 import type { AwsTarget } from "../program/aws-target.ts";
-import { adminFindings, readAdmin } from "./aws-access.ts";
+import { adminFindings, apiCidrFindings, readAdmin } from "./aws-access.ts";
 import { addOnConfigurationFindings, addOnFindings } from "./aws-add-ons.ts";
 import { awsImageFindings } from "./aws-images.ts";
-import { cidrFindings, existingNetworkFindings, offeringFindings, otherVpcs } from "./aws-network.ts";
+import { cidrFindings, existingNetworkFindings, otherVpcs } from "./aws-network.ts";
 import { ADDRESS_QUOTA, countFinding, VPC_QUOTA, vcpuFindings } from "./aws-quotas.ts";
 import { type AwsNeeds, type AwsReading, readAws } from "./aws-reading.ts";
 import { repositoryFindings } from "./aws-repositories.ts";
+import { reservationFindings } from "./aws-reservations.ts";
 import {
   certificateFindings,
   fileSystemFindings,
   hubFindings,
   hubSecretFindings,
+  hubSecretKeyFindings,
   kubernetesVersionFindings,
 } from "./aws-services.ts";
 import { unanswered } from "./aws-words.ts";
+import { clusterZoneFindings, offeringFindings, zoneFindings } from "./aws-zones.ts";
 import { type CheckResult, type Finding, problem } from "./finding.ts";
 
 /**
@@ -40,7 +43,9 @@ export async function awsPreflight(
   ]);
   return [
     { looksAt: CREDENTIALS, findings },
-    { looksAt: "administrators of the cluster", findings: adminFindings(target, admin) },
+    ...results({
+      "administrators of the cluster": onEks(target, adminFindings(target, admin)),
+    }),
     ...awsChecks(target, needs, reading),
   ];
 }
@@ -50,8 +55,15 @@ const CREDENTIALS = "credentials and account";
 /** All that is looked at, in the order of the table. Pure. */
 function awsChecks(target: AwsTarget, needs: AwsNeeds, reading: AwsReading): readonly CheckResult[] {
   const { machines, addOns } = needs;
-  return Object.entries({
+  return results({
+    "addresses that reach the cluster's API": onEks(target, apiCidrFindings(target)),
+    "zones of the network": [
+      ...zoneFindings(target, reading.zones),
+      ...clusterZoneFindings(target, reading.clusterZones),
+    ],
     "zones that offer the instance types": offeringFindings(target, machines, reading.offered),
+    "capacity reservations":
+      reading.reservations.size === 0 ? null : reservationFindings(target, machines, reading),
     "quotas of vCPUs": vcpuFindings(machines, {
       ...reading,
       others: otherMachines(target, reading.running),
@@ -62,23 +74,49 @@ function awsChecks(target: AwsTarget, needs: AwsNeeds, reading: AwsReading): rea
       ...cidrFindings(target, reading.vpcs),
       ...existingNetworkFindings(target, reading.vpcs, reading.subnets),
     ],
-    "engine store": fileSystemFindings(target, reading.fileSystem),
-    certificate: certificateFindings(target, reading.certificate),
-    "token of the model hub": hubSecretFindings(target, reading.hubSecret),
-    "gated models": hubFindings(reading.hub, reading.hasHubToken),
+    "engine store": reading.fileSystem && fileSystemFindings(target, reading.fileSystem),
+    certificate: reading.certificate && certificateFindings(target, reading.certificate),
+    "token of the model hub": reading.hubSecret && [
+      ...hubSecretFindings(target, reading.hubSecret),
+      ...hubSecretKeyFindings(reading.hubSecretKey),
+    ],
+    "gated models": reading.hub.size === 0 ? null : hubFindings(reading.hub, reading.hasHubToken),
     "images and registries": [
       ...repositoryFindings(target, reading.repositories),
       ...awsImageFindings(target, reading),
     ],
-    "version of Kubernetes": kubernetesVersionFindings(target, reading.kubernetes),
-    "add-ons of the cluster": [
+    "version of Kubernetes": onEks(target, kubernetesVersionFindings(target, reading.kubernetes)),
+    "add-ons of the cluster": onEks(target, [
       ...addOnFindings(target, addOns, reading.addOns),
       ...addOnConfigurationFindings(addOns, reading.addOnSchemas),
-    ],
-  }).map(([looksAt, findings]) => ({ looksAt, findings }));
+    ]),
+  });
 }
 
+/** @param all - By what was looked at; null: the stack has nothing of the kind. */
+function results(all: Readonly<Record<string, readonly Finding[] | null>>): readonly CheckResult[] {
+  return Object.entries(all).map(([looksAt, findings]) =>
+    findings === null ? { looksAt, findings: [], isNeeded: false } : { looksAt, findings },
+  );
+}
+
+function onEks({ plan }: AwsTarget, findings: readonly Finding[]): readonly Finding[] | null {
+  return plan.compute === "eks" ? findings : null;
+}
+
+/** Words of a network, by Node and by the SDK, where no service has said anything. */
+const UNREACHED = /ENOTFOUND|EAI_AGAIN|ECONN|EHOST|ENETUNREACH|ETIMEDOUT|TimeoutError|not as AWS does/;
+
 function callerFindings({ context }: AwsTarget, answer: Answer<Caller>): readonly Finding[] {
+  if (answer.kind === "silent" && UNREACHED.test(answer.words))
+    return [
+      problem(
+        "credentials",
+        `AWS was not reached in ${context.region}.`,
+        `${answer.words.replace(/\.$/, "")}. Nothing else was asked.`,
+        "Look at `region`, of which AWS must have one of that name, and at the way to the internet; AWS_ENDPOINT_URL decides who is asked.",
+      ),
+    ];
   if (answer.kind !== "answer")
     return [
       problem(

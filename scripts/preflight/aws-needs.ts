@@ -1,5 +1,6 @@
 /** What AWS is asked about besides what the stack file says itself: machines at most, and add-ons. Pure. */
 import { eksClusterPlan } from "../../infra/plan/aws/eks-cluster.ts";
+import { surgeMachines } from "../../infra/plan/aws/node-pools.ts";
 import { machineTypes } from "../../infra/plan/catalogue/machines.ts";
 import type { EksPlan } from "../../infra/plan/gpu-stack.ts";
 import type { AwsTarget } from "../program/aws-target.ts";
@@ -11,14 +12,15 @@ export function awsNeeds({ plan, context }: AwsTarget): AwsNeeds {
     const { pools, addOns } = eksClusterPlan(plan, context);
     return {
       addOns,
-      machines: pools.flatMap(({ name, instanceTypes, capacityType, max }) =>
+      machines: pools.flatMap((pool) =>
         // Which of several types starts is known to nobody; they are of one family and size.
-        instanceTypes.slice(0, 1).map((instanceType) => ({
-          pool: name,
+        pool.instanceTypes.slice(0, 1).map((instanceType) => ({
+          pool: pool.name,
           instanceType,
-          isSpot: capacityType === "SPOT",
-          vcpus: vcpusOf(plan, name, instanceType),
-          maxMachines: max,
+          isSpot: pool.capacityType === "SPOT",
+          vcpus: vcpusOf(plan, pool.name, instanceType),
+          maxMachines: pool.max,
+          surgeMachines: surgeMachines(pool),
         })),
       ),
     };
@@ -41,5 +43,14 @@ function machineOf({
   capacity,
 }: AwsTarget["plan"]["spec"]["pools"][number]): readonly MachineNeed[] {
   if (instanceType === null) return [];
-  return [{ pool: name, instanceType, isSpot: capacity === "spot", vcpus: machine.vcpus, maxMachines: 1 }];
+  return [
+    {
+      pool: name,
+      instanceType,
+      isSpot: capacity === "spot",
+      vcpus: machine.vcpus,
+      maxMachines: 1,
+      surgeMachines: 0,
+    },
+  ];
 }

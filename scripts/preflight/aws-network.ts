@@ -1,64 +1,11 @@
-/** Zones, networks and addresses of an account, against what a stack makes or uses. Pure. */
+/** Networks and addresses of an account, against what a stack makes or uses. Pure. */
 import { STACK_TAG } from "../../infra/plan/aws/context.ts";
-import type { Offerings, SubnetReading, VpcReading } from "../aws/ec2.ts";
+import { overlap } from "../../infra/plan/aws/subnets.ts";
+import type { SubnetReading, VpcReading } from "../aws/ec2.ts";
 import type { Answer } from "../aws/session.ts";
 import type { AwsTarget } from "../program/aws-target.ts";
-import type { MachineNeed } from "./aws-quotas.ts";
 import { unanswered } from "./aws-words.ts";
 import { type Finding, problem, warning } from "./finding.ts";
-
-/** First and last address of a network, as numbers. */
-function bounds(cidr: string): readonly [number, number] {
-  const [address = "", length = "32"] = cidr.split("/");
-  const size = 2 ** (32 - Number(length));
-  const number = address.split(".").reduce((sum, part) => sum * 256 + Number(part), 0);
-  const first = number - (number % size);
-  return [first, first + size - 1];
-}
-
-/** Whether two networks of IPv4 have an address in common. */
-function overlap(a: string, b: string): boolean {
-  const [[firstA, lastA], [firstB, lastB]] = [bounds(a), bounds(b)];
-  return firstA <= lastB && firstB <= lastA;
-}
-
-/** Letters of the zones that a pool's machines may be in. */
-function zonesOf({ plan }: AwsTarget, pool: string): readonly string[] {
-  const own = plan.compute === "eks" ? plan.config.pools.find(({ name }) => name === pool)?.zones : undefined;
-  const { existing, zones: all } = plan.config.network;
-  return own ?? existing?.privateSubnets.map(({ zone }) => zone) ?? all;
-}
-
-/** Pools whose instance type no zone of theirs offers, or not all. */
-export function offeringFindings(
-  target: AwsTarget,
-  needs: readonly MachineNeed[],
-  offered: Answer<Offerings>,
-): readonly Finding[] {
-  if (offered.kind !== "answer")
-    return unanswered("offerings", offered, "nobody knows which zones offer the instance types");
-  const { region } = target.context;
-  return needs.flatMap(({ pool, instanceType }) => {
-    const zones = offered.value.get(instanceType) ?? new Set();
-    const wanted = zonesOf(target, pool);
-    const lacking = wanted.filter((zone) => !zones.has(`${region}${zone}`));
-    if (lacking.length === 0) return [];
-    const there = [...zones].toSorted().join(", ");
-    const isNowhere = lacking.length === wanted.length;
-    return [
-      (isNowhere ? problem : warning)(
-        "offerings",
-        `The pool ${pool} finds no ${instanceType} in ${lacking.map((zone) => `${region}${zone}`).join(", ")}.`,
-        there === ""
-          ? `No zone of ${region} offers the type to this account.`
-          : `Only ${there} of ${region} ${zones.size === 1 ? "offers" : "offer"} it to this account.`,
-        there === ""
-          ? "Take another region or another instance type."
-          : `Write zones of these in \`network.zones\`${target.plan.compute === "eks" ? `, or \`zones\` of the pool ${pool}` : ""}.`,
-      ),
-    ];
-  });
-}
 
 /** A network that is made, against those of the account; the plan itself looks at `network.peeredCidrs`. */
 export function cidrFindings(

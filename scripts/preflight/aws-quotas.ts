@@ -57,6 +57,8 @@ export interface MachineNeed {
   readonly isSpot: boolean;
   readonly vcpus: number;
   readonly maxMachines: number;
+  /** Machines besides these, while EKS updates the pool. */
+  readonly surgeMachines: number;
 }
 
 /** The quota that a machine counts against; null: this project knows none for its family. */
@@ -114,7 +116,7 @@ function quotaFinding(
   const most = own.reduce((sum, { vcpus, maxMachines }) => sum + vcpus * maxMachines, 0);
   const running = runningVcpus(quota, reading);
   const missing = most + running - answer.value;
-  if (missing <= 0) return [];
+  if (missing <= 0) return surgeFinding(quota, own, most + running - answer.value, reading.region);
   const least = Math.min(...own.map(({ vcpus }) => vcpus));
   const machines = own.map(
     ({ pool, instanceType, vcpus, maxMachines }) =>
@@ -128,6 +130,30 @@ function quotaFinding(
       `The quota ${quota.code} lacks ${missing} vCPUs.`,
       `"${quota.name}" allows ${answer.value} vCPUs in ${reading.region}; ${machines.join(", ")}, together ${most}, and ${running === 0 ? "nothing else runs" : `${running} run already`}.${isHopeless ? " Not even one machine could start." : " The last of the machines could not start."}`,
       `aws service-quotas request-service-quota-increase --region ${reading.region} --service-code ${quota.service} --quota-code ${quota.code} --desired-value ${most + running}, and wait for AWS to agree, or fewer \`nodes.max\`.`,
+    ),
+  ];
+}
+
+/** What an update of node groups takes besides. @param over - vCPUs above the quota without it: 0 or less. */
+function surgeFinding(
+  { code, name, service }: Quota,
+  own: readonly MachineNeed[],
+  over: number,
+  region: string,
+): readonly Finding[] {
+  const surging = own.filter(({ surgeMachines }) => surgeMachines > 0);
+  const surge = surging.reduce((sum, { vcpus, surgeMachines }) => sum + vcpus * surgeMachines, 0);
+  const missing = surge + over;
+  if (surge === 0 || missing <= 0) return [];
+  const machines = surging.map(
+    ({ pool, instanceType, surgeMachines }) => `${surgeMachines} × ${instanceType} of ${pool}`,
+  );
+  return [
+    warning(
+      "quotas",
+      `The quota ${code} lacks ${missing} vCPUs for an update of the machines.`,
+      `"${name}" has ${surge - missing} left in ${region} once all pools are at their most; EKS may start ${machines.join(", ")} before it ends old ones, together ${surge} vCPUs.`,
+      `aws service-quotas request-service-quota-increase --region ${region} --service-code ${service} --quota-code ${code}, with a --desired-value that is ${missing} higher, before \`cluster.version\` changes.`,
     ),
   ];
 }

@@ -6,8 +6,10 @@ import {
   type FileSystemReading,
   fileSystem,
   quotaValue,
+  secretKey,
   secretText,
 } from "../aws/account.ts";
+import { availabilityZones, capacityReservation, type ZoneReading } from "../aws/capacity.ts";
 import {
   addresses,
   type Offerings,
@@ -21,7 +23,13 @@ import {
   vpcs,
 } from "../aws/ec2.ts";
 import { ecrLogin } from "../aws/ecr.ts";
-import { addOnSchema, addOnVersions, type KubernetesVersionReading, kubernetesVersion } from "../aws/eks.ts";
+import {
+  addOnSchema,
+  addOnVersions,
+  clusterSubnets,
+  type KubernetesVersionReading,
+  kubernetesVersion,
+} from "../aws/eks.ts";
 import { askHub, type HubAnswer } from "../aws/hub.ts";
 import type { Answer } from "../aws/session.ts";
 import type { AskRegistry } from "../images/registry.ts";
@@ -29,6 +37,7 @@ import type { AwsTarget } from "../program/aws-target.ts";
 import { type AwsImageAnswers, readAwsImages } from "./aws-images.ts";
 import { ADDRESS_QUOTA, type MachineNeed, neededQuotas, VPC_QUOTA } from "./aws-quotas.ts";
 import { type RepositoryReading, readRepositories } from "./aws-repositories.ts";
+import { type Reservations, reservationIds } from "./aws-reservations.ts";
 
 /** What is asked about besides what the stack file says itself. */
 export interface AwsNeeds {
@@ -38,6 +47,8 @@ export interface AwsNeeds {
 
 export interface AwsReading {
   readonly offered: Answer<Offerings>;
+  readonly zones: Answer<readonly ZoneReading[]>;
+  readonly reservations: Reservations;
   /** All machines of the account in the region. */
   readonly running: Answer<readonly RunningMachine[]>;
   /** Of the types of these. */
@@ -52,6 +63,7 @@ export interface AwsReading {
   readonly certificate: Answer<CertificateReading> | null;
   readonly fileSystem: Answer<FileSystemReading> | null;
   readonly hubSecret: Answer<string> | null;
+  readonly hubSecretKey: Answer<string | null> | null;
   /** By gated repository. */
   readonly hub: ReadonlyMap<string, HubAnswer>;
   readonly hasHubToken: boolean;
@@ -59,6 +71,8 @@ export interface AwsReading {
   readonly login: Answer<unknown>;
   readonly repositories: RepositoryReading;
   readonly kubernetes: Answer<KubernetesVersionReading> | null;
+  /** Zones, with the region, of the subnets of a cluster that is there. */
+  readonly clusterZones: Answer<ReadonlySet<string>> | null;
   readonly addOns: ReadonlyMap<string, Answer<ReadonlySet<string>>>;
   /** Of what each add-on is set to, where it is set to anything and EKS installs its version. */
   readonly addOnSchemas: ReadonlyMap<string, Answer<string>>;
@@ -87,6 +101,7 @@ export async function readAws(
     login,
     repositories,
     cluster,
+    places,
   ] = await Promise.all([
     offerings(region, [...new Set(needs.machines.map(({ instanceType }) => instanceType))]),
     readMachines(region),
@@ -105,6 +120,7 @@ export async function readAws(
     ecrLogin(region),
     readRepositories(target),
     readClusterVersions(target, needs),
+    readPlaces(target),
   ]);
   return {
     offered,
@@ -120,7 +136,33 @@ export async function readAws(
     login: login.kind === "answer" ? { kind: "answer", value: true } : login,
     repositories,
     ...cluster,
+    ...places,
   };
+}
+
+async function readPlaces(
+  target: AwsTarget,
+): Promise<Pick<AwsReading, "zones" | "reservations" | "clusterZones">> {
+  const { region } = target.context;
+  const [zones, reservations, clusterZones] = await Promise.all([
+    availabilityZones(region),
+    Promise.all(
+      reservationIds(target).map(async (id) => [id, await capacityReservation(region, id)] as const),
+    ),
+    readClusterZones(target),
+  ]);
+  return { zones, reservations: new Map(reservations), clusterZones };
+}
+
+async function readClusterZones({ plan, context }: AwsTarget): Promise<AwsReading["clusterZones"]> {
+  if (plan.compute !== "eks") return null;
+  const ids = await clusterSubnets(context.region, context.name);
+  if (ids.kind !== "answer") return ids;
+  // One without subnets is being made, or goes.
+  if (ids.value.length === 0) return { kind: "absent" };
+  const found = await subnets(context.region, ids.value);
+  if (found.kind !== "answer") return found;
+  return { kind: "answer", value: new Set(found.value.map(({ zone }) => zone)) };
 }
 
 async function readMachines(region: string): Promise<Pick<AwsReading, "running" | "vcpus">> {
@@ -146,9 +188,15 @@ async function readNamed({
 }
 
 /** With the token of the stack, or that of the environment: one under `secure:` only the Pulumi CLI can read. */
-async function readHub({ plan }: AwsTarget): Promise<Pick<AwsReading, "hub" | "hubSecret" | "hasHubToken">> {
-  const { region, hub } = plan.config;
-  const hubSecret = hub.tokenSecretArn === undefined ? null : await secretText(region, hub.tokenSecretArn);
+async function readHub({
+  plan,
+}: AwsTarget): Promise<Pick<AwsReading, "hub" | "hubSecret" | "hubSecretKey" | "hasHubToken">> {
+  const { hub } = plan.config;
+  const arn = hub.tokenSecretArn;
+  // One machine asks the secret's own region; on EKS it is the stack's.
+  const region = arn?.split(":")[3] ?? plan.config.region;
+  const [hubSecret, hubSecretKey] =
+    arn === undefined ? [null, null] : await Promise.all([secretText(region, arn), secretKey(region, arn)]);
   const stored = hubSecret?.kind === "answer" ? hubSecret.value.trim() : undefined;
   const inFile = typeof hub.token === "string" ? hub.token : undefined;
   const token = [stored, inFile, process.env.HF_TOKEN].find((one) => one !== undefined && one !== "");
@@ -156,7 +204,12 @@ async function readHub({ plan }: AwsTarget): Promise<Pick<AwsReading, "hub" | "h
     async ({ repository, revision }) =>
       [repository, await askHub(repository, revision, token ?? null)] as const,
   );
-  return { hub: new Map(await Promise.all(answers)), hubSecret, hasHubToken: token !== undefined };
+  return {
+    hub: new Map(await Promise.all(answers)),
+    hubSecret,
+    hubSecretKey,
+    hasHubToken: token !== undefined,
+  };
 }
 
 /** Weights that the hub gives only to accounts that accepted their licence. */

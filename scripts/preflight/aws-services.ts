@@ -111,6 +111,22 @@ export function fileSystemFindings(
   ];
 }
 
+/** @param answer - null: the stack names no secret. One that is not there is a finding of its text. */
+export function hubSecretKeyFindings(answer: Answer<string | null> | null): readonly Finding[] {
+  if (answer === null || answer.kind === "absent") return [];
+  if (answer.kind !== "answer")
+    return unanswered("hubToken", answer, "nobody knows from here by which key the hub's token is encrypted");
+  if (answer.value === null) return [];
+  return [
+    problem(
+      "hubToken",
+      "The secret with the hub's token is encrypted by a key of your own.",
+      `It is ${answer.value}, and roles of the stack may read the secret, and decrypt by no such key.`,
+      "Make a secret without --kms-key-id: it is encrypted by aws/secretsmanager.",
+    ),
+  ];
+}
+
 /** @param answer - null: the stack names no secret. It holds the token, which no finding says. */
 export function hubSecretFindings(
   { plan: { config } }: AwsTarget,
@@ -124,7 +140,7 @@ export function hubSecretFindings(
         "hubToken",
         "The secret with the hub's token is not there.",
         `Secrets Manager has no ${tokenSecretArn}, or it has no value yet.`,
-        "aws secretsmanager create-secret --name hub-token --secret-string file://TOKEN-FILE, and put its ARN in `hub.tokenSecretArn`.",
+        `aws secretsmanager create-secret --region ${config.region} --name hub-token --secret-string file://TOKEN-FILE, and put its ARN in \`hub.tokenSecretArn\`.`,
       ),
     ];
   if (answer.kind !== "answer")
@@ -152,7 +168,7 @@ export function hubFindings(answers: ReadonlyMap<string, HubAnswer>, hasToken: b
           "hub",
           `The hub can't be asked for ${repository} from here.`,
           `${answer.words}. The stack's machines may reach it on another way.`,
-          "Nothing, if they do; else open the way to the hub, or take weights from S3.",
+          "Nothing, if they do; else open the way to the hub, or copy the weights into the engine store and take them from there (`weights: { from: folder }`).",
         ),
       ];
     if (!hasToken)

@@ -15,8 +15,12 @@ export interface DockerHostReading {
   readonly machine: MachineReading;
 }
 
-/** Check of an engine that gave no answer: what went wrong before anything could be asked. */
-export function engineFinding(uri: string, reading: EngineSilence): Finding {
+/**
+ * Check of an engine that gave no answer: what went wrong before anything could be asked.
+ *
+ * @param isOfStack - Whether the stack file names it; else it is that of this machine, which only makes images.
+ */
+export function engineFinding(uri: string, reading: EngineSilence, isOfStack = true): Finding {
   const where = uri.startsWith("ssh:") ? `on the other side of ${uri}` : `at ${uri}`;
   switch (reading.kind) {
     case "noCli":
@@ -50,7 +54,7 @@ export function engineFinding(uri: string, reading: EngineSilence): Finding {
         reading.words.replace(/^.* stderr=/s, ""),
         uri.startsWith("ssh:")
           ? `Try \`${shellLine(["ssh", "-o", "BatchMode=yes", ...(sshDestination(uri) ?? []), "docker", "info"])}\`, which must work without a password.`
-          : "Start it (`sudo systemctl start docker`), or correct host.uri of the stack file.",
+          : `Start it (\`sudo systemctl start docker\`)${isOfStack ? ", or correct host.uri of the stack file" : ""}.`,
       );
   }
 }

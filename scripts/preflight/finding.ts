@@ -17,11 +17,14 @@ export interface CheckResult {
   /** For people: `engine store`. */
   readonly looksAt: string;
   readonly findings: readonly Finding[];
+  /** Whether the stack has what it is about. @default true */
+  readonly isNeeded?: boolean;
 }
 
 /** A line for each: how much there is to read of it. What could not be looked at has a finding of its own. */
 export function checkTable(results: readonly CheckResult[]): string {
-  const rows = results.map(({ looksAt, findings }) => {
+  const rows = results.map(({ looksAt, findings, isNeeded = true }) => {
+    if (!isNeeded) return [looksAt, "not needed"];
     const problems = findings.filter(({ severity }) => severity === "problem").length;
     const warnings = findings.length - problems;
     const words = [

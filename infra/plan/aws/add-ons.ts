@@ -51,7 +51,7 @@ export function addOnPlans(
       ...afterNodes("aws-ebs-csi-driver", VERSIONS["aws-ebs-csi-driver"], {
         // By their tags disks of claims are found, and costs grouped.
         // https://github.com/kubernetes-sigs/aws-ebs-csi-driver/blob/master/docs/tagging.md
-        controller: { ...ON_SYSTEM_NODES, extraVolumeTags: context.tags },
+        controller: { ...ON_SYSTEM_NODES, extraVolumeTags: context.lastingTags },
         // Those of GPUs too. Without the metadata service, which pods don't reach, it asks Kubernetes for its machine, and takes one
         // network interface and one disk for attached: a machine with more holds fewer claims than the scheduler believes.
         // https://github.com/kubernetes-sigs/aws-ebs-csi-driver/blob/v1.63.1/docs/install.md#kubernetes-metadata

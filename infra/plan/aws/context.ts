@@ -14,14 +14,17 @@ export function awsContext(config: AwsConfig, stack: string): AwsContext {
     partition: partitionOf(config.region),
     isRetained: config.retain.includes(stack),
     tags: awsTags(config, stack),
+    lastingTags: lastingTags(stack),
   };
 }
 
-/** The one function that makes tags. */
+function lastingTags(stack: string): Tags {
+  return { "app.kubernetes.io/managed-by": "engine-room", [STACK_TAG]: stack };
+}
+
 function awsTags({ guard: { ttlHours } }: AwsConfig, stack: string): Tags {
   return {
-    "app.kubernetes.io/managed-by": "engine-room",
-    [STACK_TAG]: stack,
+    ...lastingTags(stack),
     ...(ttlHours === undefined ? {} : { "engine-room:ttl-hours": String(ttlHours) }),
   };
 }

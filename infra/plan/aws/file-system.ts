@@ -14,7 +14,7 @@ export function fileSystemPlan({ engineStore }: AwsConfig, { isRetained }: AwsCo
     fileSystemId: existing?.fileSystemId ?? null,
     securityGroupId: existing?.securityGroupId ?? null,
     throughput: isProvisioned ? { mode: "provisioned", mibps: provisionedMiBPerSecond } : { mode: "elastic" },
-    hasBackups: backups,
+    hasBackups: backups ?? existing === undefined,
     userId: USER_ID,
     permissions: "0750",
     path: STORE_PATH,

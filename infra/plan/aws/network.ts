@@ -1,5 +1,5 @@
 /** The network of a stack: its own over two or three zones, or one that is there. */
-import type { AwsConfig } from "../../config/aws-stacks.ts";
+import type { AwsConfig, Ec2Config } from "../../config/aws-stacks.ts";
 import { FLOW_LOGS } from "./roles.ts";
 import { zoneCidrs } from "./subnets.ts";
 import type { AwsContext, NetworkPlan, RolePlan, Tags } from "./types.ts";
@@ -27,7 +27,10 @@ export function networkPlan(config: AwsConfig, context: AwsContext): NetworkPlan
     cidr,
     privateSubnets: subnets.map(({ zone, privateCidr }) => ({ zone, cidr: privateCidr })),
     publicSubnets: subnets.map(({ zone, publicCidr }) => ({ zone, cidr: publicCidr })),
-    natZones: nat === "perZone" ? network.zones : network.zones.slice(0, 1),
+    natZones:
+      nat === "perZone"
+        ? network.zones
+        : [config.compute === "ec2" ? instanceZone(config) : firstZone(config)],
     interfaceEndpoints: network.endpoints === "all" ? INTERFACE_ENDPOINTS : [],
     flowLogs: network.flowLogs ? flowLogs(config, context) : null,
     publicSubnetTags: isCluster ? SUBNET_TAGS.public : {},
@@ -38,6 +41,17 @@ export function networkPlan(config: AwsConfig, context: AwsContext): NetworkPlan
 /** Letters of the zones that machines can be in. */
 export function machineZones({ existing, zones }: AwsConfig["network"]): readonly string[] {
   return existing === undefined ? zones : existing.privateSubnets.map(({ zone }) => zone);
+}
+
+/** Letter of the zone that the machine of a stack without a cluster is in. The order in which zones are named decides nothing. */
+export function instanceZone(config: Ec2Config): string {
+  return config.pools[0]?.zone ?? firstZone(config);
+}
+
+function firstZone({ network }: AwsConfig): string {
+  const [first] = machineZones(network).toSorted();
+  if (first === undefined) throw new Error("A network has a zone for machines.");
+  return first;
 }
 
 /** Addresses of the VPC, be it made or there. */

@@ -70,6 +70,7 @@ function systemPool(zones: readonly string[]): NodePoolPlan {
     },
     userData: nodeUserData({ localDisks: "none", pullsInParallel: false, mig: null }),
     capacityReservationId: null,
+    updateStrategy: "DEFAULT",
     // It is never empty.
     scalingTags: {},
   };
@@ -111,8 +112,18 @@ function stackPool(
       mig: partitions(pool),
     }),
     capacityReservationId: own.capacityReservationId ?? null,
+    // Of GPUs, and of what is reserved, there is often no further machine; where there is one, an update would pay for several.
+    updateStrategy: gpu === null && own.capacityReservationId === undefined ? "DEFAULT" : "MINIMAL",
     scalingTags: scalingTags({ labels, taints, resources: templateResources(pool, resource) }),
   };
+}
+
+/**
+ * Machines that EKS may add while it updates a pool: an update by `DEFAULT` raises the group by up to twice its zones.
+ * https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
+ */
+export function surgeMachines({ updateStrategy, zones }: NodePoolPlan): number {
+  return updateStrategy === "MINIMAL" ? 0 : 2 * zones.length;
 }
 
 /** What each machine's root disk is, which the cost of a pool has too. */

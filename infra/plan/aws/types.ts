@@ -23,6 +23,8 @@ export interface AwsContext {
   readonly isRetained: boolean;
   /** Of everything that takes tags; components add none of their own. */
   readonly tags: Tags;
+  /** Those of them that stay as long as the stack: of what is made anew, or whose machines are, where a tag changes. */
+  readonly lastingTags: Tags;
 }
 
 export interface SubnetPlan {
@@ -162,6 +164,8 @@ export interface NodePoolPlan {
   /** MIME document of nodeadm, without base64. */
   readonly userData: string;
   readonly capacityReservationId: string | null;
+  /** `MINIMAL`: an update ends a machine before it starts the next one. `DEFAULT`: the other way round, in every zone at once. */
+  readonly updateStrategy: "DEFAULT" | "MINIMAL";
   /** Of the Auto Scaling group, by which the autoscaler knows what a machine of an empty pool would have. */
   readonly scalingTags: Tags;
 }

@@ -8,9 +8,8 @@ import {
   tlsHasHostname,
   tlsHasOneCertificate,
 } from "../../gateway-access.ts";
+import { secretCommand } from "../../problems.ts";
 import { type Check, modelCheck, type Remark, stackCheck } from "./finding.ts";
-
-const OPEN_TO_ALL = "0.0.0.0/0";
 
 export const accessChecks = {
   gatedModelHasToken: modelCheck(
@@ -41,45 +40,24 @@ export const accessChecks = {
     ];
   }),
 
-  publicHasKeys: gatewayCheck(publicHasKeys),
-  publicHasTls: gatewayCheck(publicHasTls),
-  tlsHasHostname: gatewayCheck(tlsHasHostname),
-  tlsHasOneCertificate: gatewayCheck(tlsHasOneCertificate),
-
-  apiCidrsAreGiven: stackCheck(["access", "compute"], ({ config }) => {
-    if (config.platform !== "aws" || config.compute !== "eks" || config.access.apiCidrs.length > 0) return [];
+  // The Pulumi runtime hands over what was encrypted in clear, and shows no warnings.
+  tokenIsEncrypted: stackCheck(["hub"], ({ config }) => {
+    if (typeof config.hub.token !== "string") return [];
     return [
       {
-        path: "access.apiCidrs",
-        reason: "Nobody could reach the cluster's API, not even this program.",
-        fix: "Add the address that you come from, such as 203.0.113.7/32.",
+        severity: "warning",
+        path: "hub.token",
+        reason:
+          "The token stands in the stack file in clear: whoever has the file, or its history, has the token.",
+        fix: `Make another token, and set ${tokenAdvice(config)}.`,
       },
     ];
   }),
 
-  apiCidrsAreNarrow: stackCheck(["access", "compute"], ({ config }) => {
-    if (config.platform !== "aws") return [];
-    return config.access.apiCidrs.flatMap((cidr, index): readonly Remark[] => {
-      const path = `access.apiCidrs[${index}]`;
-      if (!isCidr(cidr)) {
-        return [
-          {
-            path,
-            reason: "Each of the four numbers is 0 to 255, and the length 0 to 32.",
-            fix: "Write a CIDR such as 203.0.113.7/32.",
-          },
-        ];
-      }
-      if (!cidr.endsWith("/0")) return [];
-      return [
-        {
-          path,
-          reason: `It is every address of the internet (${OPEN_TO_ALL}), and the cluster's API would be open to all of them.`,
-          fix: "Name the networks that may administer the stack.",
-        },
-      ];
-    });
-  }),
+  publicHasKeys: gatewayCheck(publicHasKeys),
+  publicHasTls: gatewayCheck(publicHasTls),
+  tlsHasHostname: gatewayCheck(tlsHasHostname),
+  tlsHasOneCertificate: gatewayCheck(tlsHasOneCertificate),
 } satisfies Record<string, Check>;
 
 /** Keys of `hub` that give a token. */
@@ -87,9 +65,14 @@ function tokenKeys({ hub }: GpuStackConfig): readonly string[] {
   return Object.entries(hub).flatMap(([key, value]) => (value === undefined ? [] : [key]));
 }
 
-function tokenAdvice({ platform }: GpuStackConfig): string {
+function tokenAdvice(config: GpuStackConfig): string {
+  const { platform } = config;
   const references = { docker: "hub.tokenFile", kubernetes: "hub.tokenSecret", aws: "hub.tokenSecretArn" };
-  return `${references[platform]}, or hub.token with \`pulumi config set --secret --path engine-room:hub.token\``;
+  const secret =
+    config.platform === "aws"
+      ? ` (\`aws secretsmanager create-secret --region ${config.region} --name hub-token --secret-string file://TOKEN-FILE\` prints the ARN)`
+      : "";
+  return `${references[platform]}${secret}, or hub.token with ${secretCommand("hub.token")}`;
 }
 
 /** A Docker host has no exposure: public, and no TLS. */
@@ -97,9 +80,4 @@ function gatewayCheck(rule: (gateway: RemoteGateway, platform: RemotePlatform) =
   return stackCheck(["gateway"], ({ config }) =>
     config.platform === "docker" ? [] : rule(config.gateway, config.platform),
   );
-}
-
-function isCidr(text: string): boolean {
-  const [address = "", length = ""] = text.split("/");
-  return address.split(".").every((part) => Number(part) <= 255) && Number(length) <= 32;
 }

@@ -3,7 +3,7 @@ import type { AwsConfig } from "../../config/aws-stacks.ts";
 import { machineZones, vpcCidr } from "../aws/network.ts";
 import { formatCidr, LONGEST_VPC_PREFIX, overlap, parseCidr, SHORTEST_VPC_PREFIX } from "../aws/subnets.ts";
 import { poolHourlyUsd } from "../cost/pool-price.ts";
-import { type Check, type Key, type Remark, stackCheck } from "./finding.ts";
+import { awsCheck, type Check, type Remark, stackCheck } from "./finding.ts";
 import { count, oneOf } from "./words.ts";
 
 /** EKS puts its control plane's addresses into two zones, and a load balancer of applications stands in two. */
@@ -42,9 +42,7 @@ export const awsChecks = {
       {
         path: isNew ? "network.zones" : "network.existing.privateSubnets",
         reason: `${compute === "eks" ? "EKS and the load balancer of the gateway want" : "The load balancer of the gateway wants"} subnets in ${LEAST_ZONES} zones, and there ${zones.size === 1 ? "is" : "are"} ${zones.size}.`,
-        fix: isNew
-          ? "Add a zone; a pool that is to use one of them says so in `zones`."
-          : "Add a subnet of a second zone; a pool that is to use one of them says so in `zones`.",
+        fix: `${isNew ? "Add a zone" : "Add a subnet of a second zone"}; ${compute === "eks" ? "a pool that is to use one of them says so in `zones`" : "the pool's `zone` says which one its machine is in"}.`,
       },
     ];
   }),
@@ -62,16 +60,15 @@ export const awsChecks = {
     ];
   }),
 
-  poolZonesAreOfNetwork: awsCheck(["network", "pools.zones"], (config) => {
-    if (config.compute !== "eks") return [];
+  poolZonesAreOfNetwork: awsCheck(["network", "compute", "pools.zones", "pools.zone"], (config) => {
     const zones = machineZones(config.network);
-    return config.pools.flatMap(({ zones: wanted = [] }, index): readonly Remark[] => {
+    return wantedZones(config).flatMap(({ path, wanted }): readonly Remark[] => {
       const missing = wanted.filter((zone) => !zones.includes(zone));
       if (missing.length === 0) return [];
       const isNew = config.network.existing === undefined;
       return [
         {
-          path: `pools[${index}].zones`,
+          path,
           reason: `The network has subnets for machines in ${zones.join(", ")}, and none in ${oneOf(missing)}.`,
           fix: `Use ${oneOf(zones)}, or add ${missing.join(", ")} to ${isNew ? "network.zones" : "network.existing.privateSubnets"}.`,
         },
@@ -228,12 +225,20 @@ export const awsChecks = {
   ),
 } satisfies Record<string, Check>;
 
-function awsCheck(keys: readonly Key[], remarks: (config: AwsConfig) => readonly Remark[]): Check {
-  return stackCheck(keys, ({ config }) => (config.platform === "aws" ? remarks(config) : []));
-}
-
 function zonesOf(subnets: readonly { readonly zone: string }[] = []): readonly string[] {
   return subnets.map(({ zone }) => zone);
+}
+
+/** Zones that pools name themselves. */
+function wantedZones(
+  config: AwsConfig,
+): readonly { readonly path: string; readonly wanted: readonly string[] }[] {
+  if (config.compute === "eks")
+    return config.pools.map(({ zones = [] }, index) => ({ path: `pools[${index}].zones`, wanted: zones }));
+  return config.pools.map(({ zone }, index) => ({
+    path: `pools[${index}].zone`,
+    wanted: zone === undefined ? [] : [zone],
+  }));
 }
 
 function repeated(zones: readonly string[], path: string): readonly Remark[] {

@@ -5,8 +5,11 @@ import type { MemoryFit } from "../fit/types.ts";
 import { isReleaseKnown } from "../resolve-stack.ts";
 import type { GpuStackSpec } from "../spec.ts";
 import { accessChecks } from "./access.ts";
+import { apiAccessChecks } from "./api-access.ts";
 import { awsChecks } from "./aws.ts";
+import { awsCapacityChecks } from "./aws-capacity.ts";
 import { awsClusterChecks } from "./aws-cluster.ts";
+import { awsExistingChecks } from "./aws-existing.ts";
 import { buildChecks } from "./builds.ts";
 import { clusterChecks } from "./cluster.ts";
 import { customModelChecks } from "./custom-models.ts";
@@ -26,6 +29,8 @@ export const checks = {
   ...releaseChecks,
   ...platformChecks,
   ...awsChecks,
+  ...awsExistingChecks,
+  ...awsCapacityChecks,
   ...awsClusterChecks,
   ...clusterChecks,
   ...customModelChecks,
@@ -38,6 +43,7 @@ export const checks = {
   ...encoderChecks,
   ...fitChecks,
   ...accessChecks,
+  ...apiAccessChecks,
 } satisfies Record<string, Check>;
 
 export type CheckName = keyof typeof checks;

@@ -1,5 +1,5 @@
 /** What a check has to say, and which keys of the stack file decide it. */
-import type { AwsPoolConfig } from "../../config/aws-stacks.ts";
+import type { AwsConfig, AwsMachineConfig, AwsPoolConfig } from "../../config/aws-stacks.ts";
 import type { GpuStackConfig } from "../../config/config.ts";
 import type { HostConfig, PoolConfig } from "../../config/gpu-stacks.ts";
 import { type Problem, showValue } from "../../problems.ts";
@@ -14,7 +14,7 @@ type KeysOf<T> = T extends unknown ? keyof T & string : never;
  */
 export type Key =
   | `models.${KeysOf<GpuStackConfig["models"][number]>}`
-  | `pools.${KeysOf<PoolConfig> | KeysOf<AwsPoolConfig> | KeysOf<HostConfig>}`
+  | `pools.${KeysOf<PoolConfig> | KeysOf<AwsPoolConfig> | KeysOf<AwsMachineConfig> | KeysOf<HostConfig>}`
   | Exclude<KeysOf<GpuStackConfig>, "models" | "pools" | "host">;
 
 /** What a check looks at. */
@@ -78,6 +78,11 @@ export function poolCheck(
 /** A check of what keys make together. */
 export function stackCheck(keys: readonly Key[], remarks: (stack: CheckedStack) => readonly Remark[]): Check {
   return { scope: "stack", keys, remarks };
+}
+
+/** A check of a stack on AWS alone. */
+export function awsCheck(keys: readonly Key[], remarks: (config: AwsConfig) => readonly Remark[]): Check {
+  return stackCheck(keys, ({ config }) => (config.platform === "aws" ? remarks(config) : []));
 }
 
 /** A remark as it is reported. */

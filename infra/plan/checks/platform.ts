@@ -1,7 +1,10 @@
 /** What one platform has and another has not. */
 
+import { STORE_FOLDER } from "../aws/names.ts";
+import { machineTypes } from "../catalogue/machines.ts";
 import { onDemandHourlyUsd, PRICE_REGIONS, pricesAsOf, regionsOffering } from "../catalogue/prices.ts";
 import { isPricedByTable } from "../cost/pool-price.ts";
+import { rowOf } from "../resolve/names.ts";
 import { type Check, modelCheck, poolCheck, type Remark, stackCheck } from "./finding.ts";
 import { cheapestTypes } from "./instance-types.ts";
 import { oneOf } from "./words.ts";
@@ -91,13 +94,13 @@ export const platformChecks = {
   // One hop is all that the machine's metadata service answers, and containers are a hop further away.
   ec2HasNoWeightsInBuckets: modelCheck(
     ["compute", "models.weights"],
-    ({ engine: { weights }, path }, { config }) => {
+    ({ engine: { weights }, path, serving }, { config }) => {
       if (config.platform !== "aws" || config.compute !== "ec2" || weights.kind !== "s3") return [];
       return [
         {
           path: `${path}.weights`,
           reason: "Containers of the machine have no credentials of AWS: its role is for the machine alone.",
-          fix: "Take the weights from the model hub, or write `compute: eks`.",
+          fix: `Take the weights from the model hub; or copy them into the engine store, on a machine that mounts it, and write weights: { from: folder, path: ${STORE_FOLDER}/own/${serving.name}, revision: … }.`,
         },
       ];
     },
@@ -127,6 +130,15 @@ export const platformChecks = {
       if (region === null || asOf === null || instanceType === null) return [];
       if (hourlyUsd !== undefined || capacity !== "onDemand") return [];
       if (onDemandHourlyUsd(region, instanceType) !== null) return [];
+      if (rowOf(machineTypes, instanceType) === undefined) {
+        return [
+          {
+            path: `${path}.hourlyUsd`,
+            reason: `What an hour of ${instanceType} costs is not known: the price table has the types of the catalogue alone.`,
+            fix: "Write its price in USD.",
+          },
+        ];
+      }
       const others = regionsOffering(instanceType);
       const elsewhere = others.length === 0 ? "" : ` It is offered in ${oneOf(others)}.`;
       const sameGpu = cheapestTypes(region, (type) => type.gpu === machine.gpu).filter(

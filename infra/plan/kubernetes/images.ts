@@ -71,7 +71,7 @@ function missingProblem(names: readonly ImageName[], registry: string | null): P
   return {
     path: registry === null && isBuilt ? "images.registry" : "(images.lock.json)",
     value: registry ?? "(absent)",
-    reason: `A cluster pulls images by their digests, and images.lock.json has none of this content for ${names.join(", ")}.`,
-    fix: `${registry === null && isBuilt ? "Name a registry that the cluster reaches, and run" : "Run"} \`npm run images -- --push\` once where Docker is.`,
+    reason: `Images are pulled by their digests, and images.lock.json has none of this content for ${names.join(", ")}.`,
+    fix: `${registry === null && isBuilt ? "Name a registry that the stack reaches, and run" : "Run"} \`npm run images -- --push\` once where Docker is.`,
   };
 }

@@ -106,7 +106,9 @@ function resolveMachine(
         instanceType ?? "",
         "an instance type of the catalogue",
         Object.keys(machineTypes),
-        "Any other can be described by its parts under `machine`.",
+        isRented
+          ? "Any other stays in instanceType, with its parts under `machine` and its price as `hourlyUsd`."
+          : "Any other can be described by its parts under `machine`.",
       ),
     );
     return null;

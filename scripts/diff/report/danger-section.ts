@@ -4,6 +4,7 @@ import type { ChangeKind, ResourceChange } from "../types.ts";
 import { keptClaims } from "./claim-losses.ts";
 import { code, type Inline, joined, strong } from "./inline.ts";
 import { KIND_WORDS } from "./kind-words.ts";
+import { refusals } from "./refusals.ts";
 import { listSection, type Section } from "./section.ts";
 
 export type Loss = Extract<ChangeKind, "replace" | "may-replace" | "delete">;
@@ -32,11 +33,15 @@ const IN_THE_WAY: Readonly<Record<Exclude<Loss, "delete">, string>> = {
 
 const MOST_NAMED_PATHS = 5;
 
-/** Losses of what is held or stored, and replacements that nobody can rule out. */
+/** Losses of what is held or stored, replacements that nobody can rule out, and updates that are refused. */
 export function dangerSections(resources: readonly ResourceChange[]): readonly Section[] {
   const items = resources.flatMap((change): Inline[] => {
     const { kind } = change;
-    if (kind === "update" || kind === "create") return [];
+    if (kind === "update")
+      return refusals(change).map(
+        (reason): Inline => [code(change.label), " ", strong("may be refused"), ": ", ...reason],
+      );
+    if (kind === "create") return [];
     const reasons: readonly Inline[] = [
       ...causes(change, "the table of replacements does not know ", "may-replace"),
       ...holding(change, kind),

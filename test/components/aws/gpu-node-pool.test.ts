@@ -18,6 +18,7 @@ const plan: NodePoolPlan = {
   rootDisk: { sizeGiB: 200, iops: 3000, throughputMiBps: 600 },
   userData: "MIME-Version: 1.0\n",
   capacityReservationId: null,
+  updateStrategy: "MINIMAL",
   scalingTags: {
     "k8s.io/cluster-autoscaler/node-template/label/engine-room/pool": "gpu",
     "k8s.io/cluster-autoscaler/node-template/taint/nvidia.com/gpu": "present:NoSchedule",
@@ -29,10 +30,13 @@ const made = {
   "aws:ec2/launchTemplate:LaunchTemplate": () => ({ latestVersion: 7 }),
 };
 
-function registered(changes: Partial<NodePoolPlan> = {}): Promise<readonly Registration[]> {
+function registered(
+  changes: Partial<NodePoolPlan> = {},
+  context = CONTEXT,
+): Promise<readonly Registration[]> {
   return registeredBy(() => {
     new GpuNodePool("gpu", {
-      context: CONTEXT,
+      context,
       plan: { ...plan, ...changes },
       clusterName: "demo-cluster",
       version: "1.35",
@@ -99,7 +103,7 @@ test("the autoscaler owns the number of machines, and a new group comes before t
     capacityType: "ON_DEMAND",
     launchTemplate: { id: "gpu-template", version: "7" },
     scalingConfig: { minSize: 0, maxSize: 2, desiredSize: 0 },
-    updateConfig: { maxUnavailable: 1, updateStrategy: "DEFAULT" },
+    updateConfig: { maxUnavailable: 1, updateStrategy: "MINIMAL" },
     labels: { "engine-room/pool": "gpu" },
     taints: [{ key: "nvidia.com/gpu", value: "present", effect: "NO_SCHEDULE" }],
     tags: { ...CONTEXT.tags, Name: "engine-room-demo-gpu" },
@@ -129,14 +133,19 @@ test("another instance type changes the group, and not its template", async () =
   expect(changed.map(({ name }) => name)).toEqual(["gpu-group"]);
 });
 
-test("reserved machines are used, and make room before others come", async () => {
+test("another tag of the stack makes no other machines", async () => {
+  const tagged = { ...CONTEXT, tags: { ...CONTEXT.tags, "engine-room:ttl-hours": "8" } };
+  const { inputs } = byName(await registered({}, tagged), "gpu-template");
+  expect(inputs.tags).toMatchObject({ "engine-room:ttl-hours": "8" });
+  expect(inputs.tagSpecifications).toEqual(
+    byName(await registered(), "gpu-template").inputs.tagSpecifications,
+  );
+});
+
+test("reserved machines are used", async () => {
   const reserved = await registered({ capacityReservationId: "cr-0123456789abcdef0" });
   expect(byName(reserved, "gpu-template").inputs.capacityReservationSpecification).toEqual({
     capacityReservationTarget: { capacityReservationId: "cr-0123456789abcdef0" },
-  });
-  expect(byName(reserved, "gpu-group").inputs.updateConfig).toEqual({
-    maxUnavailable: 1,
-    updateStrategy: "MINIMAL",
   });
 });
 

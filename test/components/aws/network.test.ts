@@ -127,7 +127,7 @@ describe("a network of its own", async () => {
 });
 
 test("one NAT gateway serves all zones, and several serve their own", async () => {
-  expect(await natOfZones({ zones: ["c", "a"] })).toEqual({ c: "network-nat-c", a: "network-nat-c" });
+  expect(await natOfZones({ zones: ["c", "a"] })).toEqual({ c: "network-nat-a", a: "network-nat-a" });
   expect(await natOfZones({ zones: ["c", "a"], nat: "perZone" })).toEqual({
     c: "network-nat-c",
     a: "network-nat-a",

@@ -18,7 +18,7 @@ export const VALUES = {
   platform: "aws",
   account: MOTO_ACCOUNT,
   region: REGION,
-  access: { apiCidrs: ["203.0.113.7/32"] },
+  access: { apiCidrs: ["1.2.3.4/32"] },
   pools: [
     { name: "gpu", instanceType: "g5.xlarge", nodes: { min: 0, max: 2 } },
     { name: "cpu", instanceType: "m7i.xlarge" },

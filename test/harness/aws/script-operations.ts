@@ -24,6 +24,8 @@ const fakeOfPreflight = (lacks: string): Answerer => ({
 export const SDK_OPERATIONS: Readonly<Record<string, Answerer>> = {
   "acm:DescribeCertificate": moto("account"),
   "ec2:DescribeAddresses": moto("account"),
+  "ec2:DescribeAvailabilityZones": moto("preflight"),
+  "ec2:DescribeCapacityReservations": fakeOfPreflight("500: it has not this operation"),
   "ec2:DescribeInstanceTypeOfferings": moto("preflight"),
   "ec2:DescribeInstanceTypes": moto("account"),
   "ec2:DescribeInstances": moto("account", "sleep", "instance"),
@@ -44,6 +46,7 @@ export const SDK_OPERATIONS: Readonly<Record<string, Answerer>> = {
   "eks:UpdateNodegroupConfig": moto("sleep"),
   "elasticfilesystem:DescribeFileSystems": moto("account"),
   "elasticfilesystem:DescribeMountTargets": moto("account"),
+  "secretsmanager:DescribeSecret": moto("account"),
   "secretsmanager:GetSecretValue": moto("account"),
   "servicequotas:GetAWSDefaultServiceQuota": fakeOfPreflight("500: it has not this operation"),
   "servicequotas:GetServiceQuota": moto("account"),

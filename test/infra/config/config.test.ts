@@ -286,6 +286,28 @@ describe("a stack file with mistakes", () => {
     expect(left).toEqual([]);
   });
 
+  test("knows what is meant by another spelling of AWS's own", () => {
+    const stack = {
+      platform: "aws",
+      account: "111122223333",
+      region: "us-east-1",
+      pools: [{ name: "gpu", instanceType: "g5.xlarge" }],
+      models: [{ name: "a", model: "x" }],
+    };
+    const words = (changes: object) =>
+      problemsOf({ ...stack, ...changes }).map(({ path, value, fix }) => [path, value, fix]);
+    expect(words({ compute: "EC2", pools: [{ name: "gpu", instanceType: "g5.xlarge", zone: "a" }] })).toEqual(
+      [["compute", '"EC2"', "Write eks or ec2."]],
+    );
+    expect(words({ compute: "ecs" })).toEqual([["compute", '"ecs"', "Write eks or ec2."]]);
+    expect(words({ network: { zones: ["us-east-1a", "b"] } })).toEqual([
+      ["network.zones[0]", '"us-east-1a"', "Write the letter alone: a."],
+    ]);
+    expect(words({ cluster: { version: 1.35 } })).toEqual([
+      ["cluster.version", "1.35", 'Write "1.35", in quotes.'],
+    ]);
+  });
+
   test("counts what is required and absent", () => {
     expect(problemsOf({ platform: "local" })[0]).toMatchObject({
       path: "models",

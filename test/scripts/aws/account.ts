@@ -11,7 +11,8 @@ export const EKS_STACK = {
   platform: "aws",
   account: ACCOUNT,
   region: REGION,
-  access: { apiCidrs: ["203.0.113.7/32"] },
+  // No address for examples: preflight knows these.
+  access: { apiCidrs: ["1.2.3.4/32"] },
   pools: [
     { name: "gpu", instanceType: "g5.xlarge", nodes: { min: 0, max: 2 } },
     { name: "cpu", instanceType: "m7i.xlarge" },
@@ -34,6 +35,19 @@ export function offered(zones: readonly string[] = ["a", "b"]) {
       ),
     });
   };
+}
+
+/** Zones of the region, by letter, with the number of their id and their state. */
+export function zonesOf(
+  zones: Readonly<Record<string, readonly [number: number, state: string]>>,
+): FakeAnswer {
+  return xmlAnswer("DescribeAvailabilityZones", {
+    availabilityZoneInfo: Object.entries(zones).map(([letter, [number, zoneState]]) => ({
+      zoneName: `${REGION}${letter}`,
+      zoneId: `use1-az${number}`,
+      zoneState,
+    })),
+  });
 }
 
 /** Machines that run, by their type. */
@@ -85,6 +99,8 @@ const GOOD: Answers = {
       "member",
     ),
   "ec2:DescribeInstanceTypeOfferings": offered(),
+  "ec2:DescribeAvailabilityZones": () =>
+    zonesOf({ a: [6, "available"], b: [1, "available"], c: [2, "available"], e: [3, "available"] }),
   "ec2:DescribeInstances": () => running([]),
   "ec2:DescribeInstanceTypes": ({ parameters }) =>
     xmlAnswer("DescribeInstanceTypes", {
@@ -100,6 +116,8 @@ const GOOD: Answers = {
   "servicequotas:GetServiceQuota": () => quota(1000),
   "acm:DescribeCertificate": () => certificateOf("ISSUED", ["*.example.org"]),
   "secretsmanager:GetSecretValue": () => ({ json: { SecretString: "hf_the-token" } }),
+  "secretsmanager:DescribeSecret": () => ({ json: { ARN: HUB_SECRET } }),
+  "eks:DescribeCluster": () => ({ error: "ResourceNotFoundException", status: 404 }),
   "ecr:GetAuthorizationToken": () => ({
     json: { authorizationData: [{ authorizationToken: Buffer.from("AWS:password").toString("base64") }] },
   }),

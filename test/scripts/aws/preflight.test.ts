@@ -7,7 +7,7 @@ import { isPrincipal } from "../../../scripts/preflight/aws-access.ts";
 import { awsPreflight } from "../../../scripts/preflight/aws-checks.ts";
 import type { MachineNeed } from "../../../scripts/preflight/aws-quotas.ts";
 import type { AwsNeeds } from "../../../scripts/preflight/aws-reading.ts";
-import type { Finding } from "../../../scripts/preflight/finding.ts";
+import { checkTable, type Finding } from "../../../scripts/preflight/finding.ts";
 import { awsTarget } from "../../../scripts/program/aws-target.ts";
 import {
   ACCOUNT,
@@ -20,13 +20,23 @@ import {
   networks,
   offered,
   quotaOf,
+  REGION,
   running,
+  zonesOf,
 } from "./account.ts";
 import { type FakeAws, startFakeAws, xmlAnswer } from "./fake-aws.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
 const eks: Values = EKS_STACK;
+const ec2 = {
+  platform: "aws",
+  compute: "ec2",
+  account: ACCOUNT,
+  region: REGION,
+  pools: [{ name: "gpu", instanceType: "g5.xlarge" }],
+  models: [{ name: "gpt2-medium", model: "gpt2-medium" }],
+};
 const gated: Values = {
   ...eks,
   hub: { tokenSecretArn: HUB_SECRET },
@@ -60,8 +70,8 @@ const existingNetwork: Values = {
 };
 
 const MACHINES: readonly MachineNeed[] = [
-  { pool: "gpu", instanceType: "g5.xlarge", isSpot: false, vcpus: 4, maxMachines: 2 },
-  { pool: "cpu", instanceType: "m7i.xlarge", isSpot: false, vcpus: 4, maxMachines: 1 },
+  { pool: "gpu", instanceType: "g5.xlarge", isSpot: false, vcpus: 4, maxMachines: 2, surgeMachines: 0 },
+  { pool: "cpu", instanceType: "m7i.xlarge", isSpot: false, vcpus: 4, maxMachines: 1, surgeMachines: 0 },
 ];
 const NEEDS: AwsNeeds = {
   machines: MACHINES,
@@ -147,6 +157,16 @@ describe("credentials", () => {
     expect(findings[0]?.why).toContain("InvalidClientTokenId");
   });
 
+  test("are not judged where AWS is not reached", async () => {
+    await preflight();
+    await aws?.close();
+    const target = awsTarget(checkedPlan(eks).plan as AwsPlan, "dev");
+    const [check, ...rest] = await awsPreflight(target, NEEDS, async () => ({ kind: "there" }));
+    expect(rest).toEqual([]);
+    expect(check?.findings.map(({ what }) => what)).toEqual(["AWS was not reached in us-east-1."]);
+    expect(check?.findings[0]?.fix).toContain("`region`");
+  });
+
   test("that may not ask are a finding for each action, and no crash", async () => {
     const denied = () => ({ error: "AccessDeniedException", status: 400 }) as const;
     const findings = await found({
@@ -209,6 +229,26 @@ describe("quotas", () => {
     expect(findings.map(({ what }) => what)).toEqual(["The quota L-3819A6DF lacks 4 vCPUs."]);
   });
 
+  test("that hold all machines and no update of them are a warning", async () => {
+    const machines = MACHINES.map((one) => (one.pool === "cpu" ? { ...one, surgeMachines: 4 } : one));
+    const findings = await found({ "servicequotas:GetServiceQuota": quotaOf("L-1216C47A", 15) }, eks, {
+      ...NEEDS,
+      machines,
+    });
+    // 4 of the pool and 4 × 4 besides, of 15.
+    expect(findings.map(({ severity, what }) => [severity, what])).toEqual([
+      ["warning", "The quota L-1216C47A lacks 5 vCPUs for an update of the machines."],
+    ]);
+    expect(findings[0]?.why).toContain("has 11 left");
+    expect(findings[0]?.why).toContain("4 × m7i.xlarge of cpu");
+    expect(
+      await found({ "servicequotas:GetServiceQuota": quotaOf("L-1216C47A", 20) }, eks, {
+        ...NEEDS,
+        machines,
+      }),
+    ).toEqual([]);
+  });
+
   test("that nobody changed have AWS's default", async () => {
     const findings = await found({
       "servicequotas:GetServiceQuota": ({ body }) =>
@@ -249,6 +289,150 @@ describe("zones", () => {
     await aws?.close();
     const none = await found({ "ec2:DescribeInstanceTypeOfferings": offered(["f"]) });
     expect(none.map(({ severity }) => severity)).toEqual(["problem", "problem"]);
+  });
+
+  test("of one machine are one: that without the instance type is a problem", async () => {
+    const zoned = (zone: string) => ({ ...ec2, pools: [{ ...ec2.pools[0], zone }] });
+    const onlyB = { "ec2:DescribeInstanceTypeOfferings": offered(["b"]) };
+    const needs = { machines: MACHINES.slice(0, 1), addOns: [] };
+    const [finding, ...rest] = await found(onlyB, zoned("a"), needs);
+    expect(rest).toEqual([]);
+    expect(finding).toMatchObject({
+      severity: "problem",
+      what: "The pool gpu finds no g5.xlarge in us-east-1a.",
+    });
+    expect(finding?.fix).toContain("one of these as `zone` of the pool gpu");
+    await aws?.close();
+    expect(await found(onlyB, zoned("b"), needs)).toEqual([]);
+  });
+
+  test.each([
+    ["d", "There is no zone us-east-1d."],
+    ["b", "The zone us-east-1b is not available."],
+    ["e", "EKS makes no cluster with a subnet in us-east-1e."],
+  ])("that can't be used, as %s, are a problem", async (letter, what) => {
+    const all = { a: [6, "available"], b: [1, "impaired"], e: [3, "available"] } as const;
+    const findings = await found(
+      {
+        "ec2:DescribeAvailabilityZones": () => zonesOf(all),
+        "ec2:DescribeInstanceTypeOfferings": offered(["a", "b", "d", "e"]),
+      },
+      { ...eks, network: { zones: ["a", letter] } },
+    );
+    expect(findings.map((one) => [one.severity, one.check, one.what])).toEqual([["problem", "zones", what]]);
+    expect(findings[0]?.fix).toBe("Take zones of a in `network.zones`.");
+  });
+
+  test("without EKS are there for one machine", async () => {
+    const findings = await found(
+      { "ec2:DescribeInstanceTypeOfferings": offered(["a", "e"]) },
+      { ...ec2, network: { zones: ["a", "e"] } },
+      { machines: MACHINES.slice(0, 1), addOns: [] },
+    );
+    expect(findings).toEqual([]);
+  });
+
+  const clusterIn = (...zones: readonly string[]): Answers => ({
+    "eks:DescribeCluster": () => ({
+      json: { cluster: { resourcesVpcConfig: { subnetIds: zones.map((zone) => `subnet-${zone}`) } } },
+    }),
+    "ec2:DescribeSubnets": () =>
+      xmlAnswer("DescribeSubnets", {
+        subnetSet: zones.map((zone) => ({
+          subnetId: `subnet-${zone}`,
+          availabilityZone: `us-east-1${zone}`,
+        })),
+      }),
+  });
+
+  test("of a cluster that is there are those that it was made with", async () => {
+    expect(await found(clusterIn("b", "a"))).toEqual([]);
+    await aws?.close();
+    const findings = await found(
+      { ...clusterIn("a", "b"), "ec2:DescribeInstanceTypeOfferings": offered(["a", "b", "c"]) },
+      { ...eks, network: { zones: ["a", "b", "c"] } },
+    );
+    expect(findings.map((one) => [one.severity, one.check])).toEqual([["problem", "zones"]]);
+    expect(findings[0]?.why).toContain(
+      "us-east-1a, us-east-1b, and would get some in us-east-1a, us-east-1b, us-east-1c",
+    );
+    expect(findings[0]?.fix).toContain("Write a, b in `network.zones`");
+  });
+});
+
+describe("capacity reservations", () => {
+  const id = "cr-0123456789abcdef0";
+  const reserved: Values = {
+    ...eks,
+    pools: [{ ...EKS_STACK.pools[0], zones: ["a"], capacityReservationId: id }, EKS_STACK.pools[1]],
+  };
+  const holding = (changes: object = {}): Answers => ({
+    "ec2:DescribeCapacityReservations": () =>
+      xmlAnswer("DescribeCapacityReservations", {
+        capacityReservationSet: [
+          {
+            capacityReservationId: id,
+            instanceType: "g5.xlarge",
+            availabilityZone: "us-east-1a",
+            state: "active",
+            reservationType: "default",
+            totalInstanceCount: 2,
+            availableInstanceCount: 2,
+            ...changes,
+          },
+        ],
+      }),
+  });
+
+  test.each([
+    [
+      "another type",
+      { instanceType: "g5.2xlarge" },
+      ["problem", `The capacity reservation ${id} holds no g5.xlarge.`],
+    ],
+    [
+      "another zone",
+      { availabilityZone: "us-east-1b" },
+      ["problem", `The capacity reservation ${id} is in another zone than the pool gpu.`],
+    ],
+    ["over", { state: "expired" }, ["problem", `The capacity reservation ${id} is not active.`]],
+    [
+      "a Capacity Block",
+      { reservationType: "capacity-block" },
+      ["problem", `The capacity reservation ${id} is a Capacity Block.`],
+    ],
+    [
+      "too small",
+      { totalInstanceCount: 1, availableInstanceCount: 1 },
+      ["warning", `The capacity reservation ${id} has room for 1 of 2 machines of the pool gpu.`],
+    ],
+    [
+      "used by others",
+      { availableInstanceCount: 0 },
+      ["problem", `The capacity reservation ${id} has room for 0 of 2 machines of the pool gpu.`],
+    ],
+  ])("%s", async (_, changes, finding) => {
+    const findings = await found(holding(changes), reserved);
+    expect(findings.map(({ severity, what }) => [severity, what])).toEqual([finding]);
+  });
+
+  test("that hold what the pool wants are no finding, whoever of the stack uses them", async () => {
+    expect(await found(holding(), reserved)).toEqual([]);
+    await aws?.close();
+    const own = { type: "g5.xlarge", tags: { "engine-room:stack": "dev" } };
+    const used = {
+      ...holding({ availableInstanceCount: 0 }),
+      "ec2:DescribeInstances": () => running([own, own]),
+    };
+    expect(await found(used, reserved)).toEqual([]);
+  });
+
+  test("that are not there are a problem", async () => {
+    const none = () => ({ error: "InvalidCapacityReservationId.NotFound" }) as const;
+    const findings = await found({ "ec2:DescribeCapacityReservations": none }, reserved);
+    expect(findings.map(({ severity, what }) => [severity, what])).toEqual([
+      ["problem", `There is no capacity reservation ${id}.`],
+    ]);
   });
 });
 
@@ -325,6 +509,37 @@ describe("gated models", () => {
   test("that the hub gives are no finding", async () => {
     expect(await found({}, gated)).toEqual([]);
   });
+});
+
+test("a secret that is encrypted by a key of one's own is a problem", async () => {
+  const by = (KmsKeyId: string) => ({ "secretsmanager:DescribeSecret": () => ({ json: { KmsKeyId } }) });
+  const key = `arn:aws:kms:${REGION}:${ACCOUNT}:key/12345678-1234-1234-1234-123456789012`;
+  const findings = await found(by(key), gated);
+  expect(findings.map(({ severity, check }) => [severity, check])).toEqual([["problem", "hubToken"]]);
+  expect(findings[0]?.why).toContain(key);
+  await aws?.close();
+  expect(await found(by("alias/aws/secretsmanager"), gated)).toEqual([]);
+});
+
+test("an address for examples is a problem where a cluster would answer it", async () => {
+  const findings = await found({}, { ...eks, access: { apiCidrs: ["203.0.113.7/32"] } });
+  expect(findings.map(({ severity, check }) => [severity, check])).toEqual([["problem", "access"]]);
+  expect(findings[0]?.why).toContain("203.0.113.0/24");
+});
+
+test("what a stack does not have is not needed, rather than as it should be", async () => {
+  const checks = await preflight({}, ec2, { machines: MACHINES.slice(0, 1), addOns: [] });
+  const table = checkTable(checks);
+  for (const looksAt of [
+    "administrators of the cluster",
+    "addresses that reach the cluster's API",
+    "capacity reservations",
+    "certificate",
+    "version of Kubernetes",
+    "add-ons of the cluster",
+  ])
+    expect(table).toMatch(new RegExp(`^${looksAt} +not needed$`, "m"));
+  expect(table).toMatch(/^zones of the network +ok$/m);
 });
 
 describe("the cluster", () => {
@@ -420,7 +635,7 @@ test("repositories of another registry are not asked about", async () => {
 describe("administrators", () => {
   test("who are others than who asks: the cluster is not asked about", async () => {
     const admins = [`arn:aws:iam::${ACCOUNT}:user/you`];
-    await found({}, { ...eks, access: { apiCidrs: ["203.0.113.7/32"], admins } });
+    await found({}, { ...eks, access: { apiCidrs: ["1.2.3.4/32"], admins } });
     expect(aws?.asked).not.toContain("eks:DescribeCluster");
   });
 

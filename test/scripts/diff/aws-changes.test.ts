@@ -1,5 +1,6 @@
 /** What changes of a stack on AWS touch, and above all what they leave alone: machines, cluster, network, stores. */
 import { expect, test } from "vitest";
+import { dangerSections } from "../../../scripts/diff/report/danger-section.ts";
 import { stackFileText } from "../../harness/stack-files.ts";
 import { diffOfFiles } from "./fixtures.ts";
 
@@ -223,4 +224,30 @@ const machines: Readonly<Record<string, readonly [change: object, entries: reado
 
 test.each(Object.entries(machines))("one machine: %s", async (_name, [change, entries]) => {
   expect(await entriesOf(instance, change)).toEqual(entries.toSorted());
+});
+
+test("other zones of a cluster are what it refuses, and the report says so first", async () => {
+  const zoned = (zones: readonly string[]) => stackFileText({ ...cluster, network: { zones } });
+  const diff = await diffOfFiles(zoned(["a", "b"]), zoned(["a", "b", "c"]));
+  const [section] = dangerSections(diff.resources ?? []);
+  const text = JSON.stringify(section);
+  expect(text).toContain("Cluster cluster-cluster");
+  expect(text).toContain("EKS takes subnets only in the zones");
+  const same = await diffOfFiles(
+    zoned(["a", "b"]),
+    stackFileText({ ...cluster, access: { apiCidrs: ["8.8.8.8/32"] } }),
+  );
+  expect(JSON.stringify(dangerSections(same.resources ?? []))).not.toContain("EKS takes");
+});
+
+test("a changed ttl replaces no machine, and touches no template that machines are made by", async () => {
+  const guarded = (ttlHours: number) => stackFileText({ ...cluster, guard: { ttlHours } });
+  const diff = await diffOfFiles(guarded(8), guarded(9));
+  const deep = (diff.resources ?? []).filter(
+    ({ type, kind, properties }) =>
+      kind !== "update" ||
+      (/LaunchTemplate|Addon$/.test(type) && properties.some(({ path }) => !path.startsWith("tags"))),
+  );
+  expect(deep.map(({ label }) => label)).toEqual([]);
+  expect(diff.resources).not.toEqual([]);
 });

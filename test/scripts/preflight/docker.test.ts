@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
+import { engineFinding } from "../../../scripts/preflight/docker-checks.ts";
 import type { Finding } from "../../../scripts/preflight/finding.ts";
 import { dockerPreflight } from "../../../scripts/preflight/preflight.ts";
 import { pulumiFindings } from "../../../scripts/preflight/pulumi-check.ts";
@@ -269,4 +270,12 @@ test("a machine without the Pulumi CLI is a problem before anything is downloade
   expect(sentences(pulumiFindings(undefined))).toEqual([
     expect.stringMatching(/^problem pulumi: .*no Pulumi CLI/),
   ]);
+});
+
+test("an engine that is away is named by the stack file only where the stack runs on it", () => {
+  const fixOf = (isOfStack: boolean) =>
+    engineFinding("unix:///var/run/docker.sock", { kind: "unreachable", words: "Cannot connect" }, isOfStack)
+      .fix;
+  expect(fixOf(true)).toContain("host.uri");
+  expect(fixOf(false)).toBe("Start it (`sudo systemctl start docker`).");
 });

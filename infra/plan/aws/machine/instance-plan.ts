@@ -1,6 +1,7 @@
 /** One machine of EC2 that runs the containers of a stack. Pure: same plan and images, same bytes. */
 import type { DockerStack } from "../../docker/types.ts";
 import type { Ec2Plan } from "../../gpu-stack.ts";
+import { instanceZone } from "../network.ts";
 import type { AwsContext, InstancePlan } from "../types.ts";
 import { instanceRole } from "./instance-role.ts";
 import { instanceSecrets } from "./secrets.ts";
@@ -28,14 +29,13 @@ const DATABASE_DEVICE = "/dev/sdf";
 export function instancePlan(plan: Ec2Plan, stack: DockerStack, context: AwsContext): InstancePlan {
   const { config, gateway } = plan;
   const [pool] = plan.spec.pools;
-  const [zone] = config.network.existing?.privateSubnets.map((subnet) => subnet.zone) ?? config.network.zones;
-  if (pool?.instanceType == null || zone === undefined)
-    throw new Error("A planned stack on an instance has one pool with an instance type, and a zone.");
+  if (pool?.instanceType == null)
+    throw new Error("A planned stack on an instance has one pool with an instance type.");
   const secrets = instanceSecrets(plan, stack, context);
   const databaseDiskGiB = config.databaseStorage.sizeGiB;
   return {
     instanceType: pool.instanceType,
-    zone,
+    zone: instanceZone(config),
     amiParameter: AMI_PARAMETER,
     rootDiskGiB: pool.diskGiB,
     databaseDisk: { sizeGiB: databaseDiskGiB, deviceName: DATABASE_DEVICE },

@@ -31,8 +31,8 @@ describe("add-ons", () => {
   test("give disks of claims the stack's tags", () => {
     const { cluster, context } = plannedCluster();
     const disks = cluster.addOns.find(({ name }) => name === "aws-ebs-csi-driver");
-    expect(disks?.configuration?.controller).toMatchObject({ extraVolumeTags: context.tags });
-    expect(context.tags).toMatchObject({ "engine-room:stack": "demo" });
+    expect(disks?.configuration?.controller).toMatchObject({ extraVolumeTags: context.lastingTags });
+    expect(context.lastingTags).toMatchObject({ "engine-room:stack": "demo" });
   });
 
   test("enforce network policies", () => {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { machineZones, networkPlan, vpcCidr } from "../../../../infra/plan/aws/network.ts";
+import { instanceZone, machineZones, networkPlan, vpcCidr } from "../../../../infra/plan/aws/network.ts";
 import { ZONE_LETTERS } from "../../../../infra/plan/catalogue/zones.ts";
 import { awsPlan, ec2Values, eksValues } from "./stacks.ts";
 
@@ -61,8 +61,24 @@ describe("a network of the stack's own", () => {
     );
   });
 
+  test("has its one NAT gateway, and its one machine, in the same zone however zones are ordered", () => {
+    const zoned = (zones: readonly string[], pool: object = {}) => {
+      const { config, context } = awsPlan({
+        ...ec2Values,
+        network: { zones },
+        pools: [{ ...ec2Values.pools[0], ...pool }],
+      });
+      const plan = networkPlan(config, context);
+      if (config.compute !== "ec2" || plan.kind !== "create") throw new Error("It is another stack.");
+      return [instanceZone(config), ...plan.natZones];
+    };
+    expect(zoned(["c", "a", "b"])).toEqual(["a", "a"]);
+    expect(zoned(["a", "b"])).toEqual(["a", "a"]);
+    expect(zoned(["c", "a"], { zone: "c" })).toEqual(["c", "c"]);
+  });
+
   test("has a NAT gateway in each zone where the stack file wants it", () => {
-    expect(planned({ zones: ["c", "a"], nat: "one" }).natZones).toEqual(["c"]);
+    expect(planned({ zones: ["c", "a"], nat: "one" }).natZones).toEqual(["a"]);
     expect(planned({ zones: ["c", "a"], nat: "perZone" }).natZones).toEqual(["c", "a"]);
   });
 

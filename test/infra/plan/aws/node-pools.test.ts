@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { surgeMachines } from "../../../../infra/plan/aws/node-pools.ts";
 import { nodeUserData } from "../../../../infra/plan/aws/node-user-data.ts";
 import type { NodePoolPlan } from "../../../../infra/plan/aws/types.ts";
 import { eksValues, plannedCluster } from "./eks-plans.ts";
@@ -25,6 +26,22 @@ test("a cluster has a pool for controllers, and those of the stack file", () => 
     ["gpu", "g5.xlarge", 0, 1],
     ["cpu", "m7i.xlarge", 1, 1],
   ]);
+});
+
+test("an update ends machines with GPUs, and reserved ones, before it starts others", () => {
+  const reserved = { ...eksValues.pools[1], zones: ["a"], capacityReservationId: "cr-0123456789abcdef0" };
+  const strategies = (pools: readonly Values[]) =>
+    plannedCluster({ pools }).cluster.pools.map((pool) => [
+      pool.name,
+      pool.updateStrategy,
+      surgeMachines(pool),
+    ]);
+  expect(strategies(eksValues.pools)).toEqual([
+    ["system", "DEFAULT", 4],
+    ["gpu", "MINIMAL", 0],
+    ["cpu", "DEFAULT", 4],
+  ]);
+  expect(strategies([eksValues.pools[0], reserved])[2]).toEqual(["cpu", "MINIMAL", 0]);
 });
 
 describe("a machine of GPUs", () => {

@@ -53,7 +53,7 @@ const onEc2 = (model: Values, rest: Values = {}) => ({
   ...awsValues,
   compute: "ec2",
   models: [{ ...awsValues.models[0], ...model }],
-  pools: [{ name: "gpu", instanceType: "g5.12xlarge" }],
+  pools: [machinePool],
   ...rest,
 });
 const inNetwork = (network: Values) => ({ ...awsValues, network });
@@ -76,6 +76,11 @@ const withPoolZones = (values: Values, zones: readonly string[]) => ({
 const certificateOf = (region: string, account = awsValues.account) =>
   `arn:aws:acm:${region}:${account}:certificate/12345678`;
 const awsGateway = { ...publicGateway, tls: { certificateArn: certificateOf(awsValues.region) } };
+const secretOf = (region: string, account = awsValues.account) =>
+  `arn:aws:secretsmanager:${region}:${account}:secret:hub-token-AbCdEf`;
+const existingStore = { fileSystemId: "fs-01234567", securityGroupId: "sg-01234567" };
+const machinePool = { name: "gpu", instanceType: "g5.12xlarge" };
+const RESERVATION = "cr-01234567";
 const withAwsGateway = (gateway: Values) => ({ ...awsValues, gateway: { ...awsGateway, ...gateway } });
 const withSpotBudget = (guard: Values) => ({
   ...awsValues,
@@ -671,7 +676,7 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
   apiCidrsAreNarrow: {
     path: "access.apiCidrs[0]",
     fails: { ...awsValues, access: { apiCidrs: ["0.0.0.0/0"] } },
-    passes: { ...awsValues, access: { apiCidrs: ["0.0.0.0/8"] } },
+    passes: { ...awsValues, access: { apiCidrs: ["8.0.0.0/8"] } },
   },
 
   // AWS.
@@ -686,6 +691,68 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     fails: { ...awsValues, region: "cn-northwest-1" },
     passes: { ...awsValues, region: "us-gov-west-1" },
     says: /cn-northwest-1 has names .* amazonaws\.com\./,
+  },
+  tokenIsEncrypted: {
+    path: "hub.token",
+    severity: "warning",
+    fails: { ...awsValues, hub: { token: "hf_abcdefgh" } },
+    passes: { ...awsValues, hub: { token: { secure: "v1:abc" } } },
+    says: /in clear/,
+  },
+  apiCidrsBeginNetworks: {
+    path: "access.apiCidrs[0]",
+    fails: { ...awsValues, access: { apiCidrs: ["203.0.113.7/24"] } },
+    passes: { ...awsValues, access: { apiCidrs: ["203.0.113.0/24"] } },
+    says: /multiple of 256/,
+  },
+  apiCidrsAreOfInternet: {
+    path: "access.apiCidrs[1]",
+    fails: { ...awsValues, access: { apiCidrs: ["203.0.113.7/32", "192.168.1.23/32"] } },
+    passes: { ...awsValues, access: { apiCidrs: ["203.0.113.7/32", "192.169.1.23/32"] } },
+    says: /^192\.168\.0\.0\/16 has private addresses/,
+  },
+  existingNetworkIsWhole: {
+    path: "network.nat",
+    fails: inNetwork({ ...inExisting({}).network, nat: "perZone" }),
+    passes: inNetwork({ ...inExisting({}).network, nat: "one" }),
+    says: /vpc-01234567 is there: it would be ignored/,
+  },
+  existingStoreHasBackups: {
+    path: "engineStore.backups",
+    fails: { ...awsValues, engineStore: { existing: existingStore, backups: true } },
+    passes: { ...awsValues, engineStore: { backups: false } },
+    says: /fs-01234567/,
+  },
+  hubSecretIsOfStack: {
+    path: "hub.tokenSecretArn",
+    fails: { ...awsValues, hub: { tokenSecretArn: secretOf("eu-west-1") } },
+    passes: onEc2({}, { hub: { tokenSecretArn: secretOf("eu-west-1") } }),
+    says: /of eu-west-1, .*of us-east-1/,
+  },
+  spotIsNotReserved: {
+    path: "pools[0].capacityReservationId",
+    fails: onEc2({}, { pools: [{ ...machinePool, capacity: "spot", capacityReservationId: RESERVATION }] }),
+    passes: onEc2({}, { pools: [{ ...machinePool, capacityReservationId: RESERVATION }] }),
+    says: /cr-01234567 would be paid for and never used/,
+  },
+  reservationHasZone: {
+    path: "pools[0].zones",
+    fails: withPool({ capacityReservationId: RESERVATION }),
+    passes: withPool({ capacityReservationId: RESERVATION, zones: ["b"] }),
+    says: /started in a or b/,
+  },
+  spotIsNotRetained: {
+    path: "pools[0].capacity",
+    fails: onEc2({}, { pools: [{ ...machinePool, capacity: "spot" }], retain: ["prod"] }),
+    passes: onEc2({}, { pools: [machinePool], retain: ["prod"] }),
+    says: /names \(prod\) is protected/,
+  },
+  spotMachineStays: {
+    path: "pools[0].capacity",
+    severity: "warning",
+    fails: onEc2({}, { pools: [{ ...machinePool, capacity: "spot" }] }),
+    passes: onEc2({}),
+    says: /can't be stopped/,
   },
   zonesSuffice: {
     path: "network.zones",
@@ -1075,6 +1142,48 @@ export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp
     /^The load balancer of the gateway wants/,
   ],
   ["poolZonesAreOfNetwork", "pools[0].zones", withPoolZones(inExisting({}), ["c"]), /in a, b, and none in c/],
+  [
+    "poolZonesAreOfNetwork",
+    "pools[0].zone",
+    onEc2({}, { pools: [{ ...machinePool, zone: "c" }] }),
+    /in a, b, and none in c/,
+  ],
+  [
+    "existingNetworkIsWhole",
+    "network.zones",
+    inNetwork({ ...inExisting({}).network, zones: ["c"] }),
+    /of a network that the stack makes/,
+  ],
+  [
+    "typeIsOffered",
+    "pools[0].hourlyUsd",
+    withPool({ instanceType: "m5.xlarge", machine: { vcpus: 4, memoryGiB: 16 } }),
+    /types of the catalogue alone/,
+  ],
+  [
+    "apiCidrsAreNarrow",
+    "access.apiCidrs[1]",
+    { ...awsValues, access: { apiCidrs: ["0.0.0.0/1", "128.0.0.0/1"] } },
+    /2048 million addresses, 1\/2 of the internet/,
+  ],
+  [
+    "apiCidrsAreOfInternet",
+    "access.apiCidrs[0]",
+    { ...awsValues, access: { apiCidrs: ["100.100.0.0/16"] } },
+    /provider's network/,
+  ],
+  [
+    "hubSecretIsOfStack",
+    "hub.tokenSecretArn",
+    { ...awsValues, hub: { tokenSecretArn: secretOf("us-east-1", "999988887777") } },
+    /of account 999988887777, .*111122223333/,
+  ],
+  [
+    "spotIsNotReserved",
+    "pools[0].capacityReservationId",
+    withPool({ capacity: "spot", capacityReservationId: RESERVATION, zones: ["a"] }),
+    /on-demand machines/,
+  ],
   ["cidrsBeginNetworks", "network.existing.cidr", inExisting({ cidr: "10.80.1.0/16" }), /multiple of 65536/],
   [
     "cidrsBeginNetworks",

@@ -40,6 +40,7 @@ describe("the machine", () => {
       "cr-0123456789abcdef0",
     );
     expect(instanceOf({ ...ec2Values, retain: ["demo"] }).isProtected).toBe(true);
+    expect(instanceOf({ ...ec2Values, pools: [{ ...pool, zone: "b" }] }).zone).toBe("b");
   });
 
   test.each(instances)("starts with less than 16 KiB of user data (%#)", ({ userData }) => {
