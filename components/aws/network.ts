@@ -21,6 +21,7 @@ import { VpcEndpoint } from "@pulumi/aws/ec2/vpcEndpoint.js";
 import { SecurityGroupIngressRule } from "@pulumi/aws/vpc/securityGroupIngressRule.js";
 import * as pulumi from "@pulumi/pulumi";
 import type { AwsContext, NetworkPlan, SubnetPlan, Tags } from "../../infra/plan/aws/types.ts";
+import { GROUP_OPTIONS } from "./security-group.ts";
 import { namedTags } from "./tags.ts";
 import { WorkloadRole } from "./workload-role.ts";
 
@@ -123,7 +124,8 @@ export class Network extends pulumi.ComponentResource {
     const gateway = new InternetGateway(
       `${this.#name}-internet`,
       { vpcId: vpc.id, tags: this.#tags("internet") },
-      { parent: this },
+      // It leaves no VPC that has addresses of the internet, and those of the old one go last.
+      { parent: this, replaceOnChanges: ["vpcId"] },
     );
     const table = this.#createRouteTable(vpc, "public");
     new Route(
@@ -242,7 +244,7 @@ export class Network extends pulumi.ComponentResource {
         vpcId: vpc.id,
         tags: this.#tags("endpoints"),
       },
-      { parent: this },
+      { parent: this, ...GROUP_OPTIONS },
     );
     new SecurityGroupIngressRule(
       `${this.#name}-endpoints-https`,

@@ -6,6 +6,7 @@ import type { Answer } from "../aws/session.ts";
 import type { AskRegistry } from "../images/registry.ts";
 import type { AwsTarget } from "../program/aws-target.ts";
 import { adminFindings, apiCidrFindings, readAdmin } from "./aws-access.ts";
+import { addOnConfigurationFindings, addOnFindings } from "./aws-add-ons.ts";
 import { awsImageFindings } from "./aws-images.ts";
 import { cidrFindings, existingNetworkFindings, otherVpcs } from "./aws-network.ts";
 import { ADDRESS_QUOTA, countFinding, VPC_QUOTA, vcpuFindings } from "./aws-quotas.ts";
@@ -13,7 +14,6 @@ import { type AwsNeeds, type AwsReading, readAws } from "./aws-reading.ts";
 import { repositoryFindings } from "./aws-repositories.ts";
 import { reservationFindings } from "./aws-reservations.ts";
 import {
-  addOnFindings,
   certificateFindings,
   fileSystemFindings,
   hubFindings,
@@ -86,7 +86,10 @@ function awsChecks(target: AwsTarget, needs: AwsNeeds, reading: AwsReading): rea
       ...awsImageFindings(target, reading),
     ],
     "version of Kubernetes": onEks(target, kubernetesVersionFindings(target, reading.kubernetes)),
-    "add-ons of the cluster": onEks(target, addOnFindings(target, addOns, reading.addOns)),
+    "add-ons of the cluster": onEks(target, [
+      ...addOnFindings(target, addOns, reading.addOns),
+      ...addOnConfigurationFindings(addOns, reading.addOnSchemas),
+    ]),
   });
 }
 

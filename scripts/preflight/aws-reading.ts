@@ -24,6 +24,7 @@ import {
 } from "../aws/ec2.ts";
 import { ecrLogin } from "../aws/ecr.ts";
 import {
+  addOnSchema,
   addOnVersions,
   clusterSubnets,
   type KubernetesVersionReading,
@@ -41,7 +42,7 @@ import { type Reservations, reservationIds } from "./aws-reservations.ts";
 /** What is asked about besides what the stack file says itself. */
 export interface AwsNeeds {
   readonly machines: readonly MachineNeed[];
-  readonly addOns: readonly Pick<AddOnPlan, "name" | "version">[];
+  readonly addOns: readonly Pick<AddOnPlan, "name" | "version" | "configuration">[];
 }
 
 export interface AwsReading {
@@ -73,6 +74,8 @@ export interface AwsReading {
   /** Zones, with the region, of the subnets of a cluster that is there. */
   readonly clusterZones: Answer<ReadonlySet<string>> | null;
   readonly addOns: ReadonlyMap<string, Answer<ReadonlySet<string>>>;
+  /** Of what each add-on is set to, where it is set to anything and EKS installs its version. */
+  readonly addOnSchemas: ReadonlyMap<string, Answer<string>>;
 }
 
 /** Everything at once; each service is asked a few things at a time. */
@@ -226,8 +229,8 @@ function gatedWeights({ models }: AwsTarget["plan"]) {
 async function readClusterVersions(
   { plan }: AwsTarget,
   { addOns }: AwsNeeds,
-): Promise<Pick<AwsReading, "kubernetes" | "addOns">> {
-  if (plan.compute !== "eks") return { kubernetes: null, addOns: new Map() };
+): Promise<Pick<AwsReading, "kubernetes" | "addOns" | "addOnSchemas">> {
+  if (plan.compute !== "eks") return { kubernetes: null, addOns: new Map(), addOnSchemas: new Map() };
   const { region, cluster } = plan.config;
   const [kubernetes, found] = await Promise.all([
     kubernetesVersion(region, cluster.version),
@@ -235,5 +238,13 @@ async function readClusterVersions(
       addOns.map(async ({ name }) => [name, await addOnVersions(region, name, cluster.version)] as const),
     ),
   ]);
-  return { kubernetes, addOns: new Map(found) };
+  const versions = new Map(found);
+  const schemas = await Promise.all(
+    addOns.map(async ({ name, version, configuration }) => {
+      const answer = versions.get(name);
+      if (configuration === null || answer?.kind !== "answer" || !answer.value.has(version)) return [];
+      return [[name, await addOnSchema(region, name, version)] as const];
+    }),
+  );
+  return { kubernetes, addOns: versions, addOnSchemas: new Map(schemas.flat()) };
 }

@@ -15,7 +15,7 @@ const FILES = [".", "docs", "examples"].flatMap((folder) =>
 function codeOf(file: string): string {
   const text = readFileSync(join(projectRoot, file), "utf8");
   if (file.endsWith(".yaml")) return text;
-  return [...text.matchAll(/^ *```.*\n([^]*?)^ *```$/gm)].map(([, code = ""]) => code).join("\n");
+  return [...text.matchAll(/^ *```.*\n([\s\S]*?)^ *```$/gm)].map(([, code = ""]) => code).join("\n");
 }
 
 /** Scripts of package.json that are other programs have words of their own. */

@@ -748,6 +748,12 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     passes: onEc2({}),
     says: /can't be stopped/,
   },
+  regionHasDomainsOfAws: {
+    path: "region",
+    fails: { ...awsValues, region: "cn-northwest-1" },
+    passes: { ...awsValues, region: "us-gov-west-1" },
+    says: /cn-northwest-1 has names .* amazonaws\.com\./,
+  },
   zonesSuffice: {
     path: "network.zones",
     fails: inNetwork({ zones: ["a"] }),
@@ -806,6 +812,13 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     fails: { ...awsValues, guard: { ttlHours: 8 }, retain: ["prod", "demo"] },
     passes: { ...awsValues, guard: { ttlHours: 8 } },
     says: /names \(prod or demo\) .* 8 hours after/,
+  },
+  ttlLeavesOthersImages: {
+    severity: "warning",
+    path: "images.repositories",
+    fails: { ...awsValues, guard: { ttlHours: 1 } },
+    passes: { ...awsValues, guard: { ttlHours: 1 }, images: { repositories: "existing" } },
+    says: /1 hour after its last `up` deletes them/,
   },
   recordHasName: {
     path: "gateway.zoneId",
@@ -1115,6 +1128,7 @@ export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp
     inExisting({ privateSubnets: subnets("a", "a", "b") }),
     /Zone a/,
   ],
+  ["regionHasDomainsOfAws", "region", { ...awsValues, region: "us-isob-east-1" }, /^us-isob-east-1 has/],
   [
     "zonesSuffice",
     "network.existing.privateSubnets",
