@@ -686,12 +686,6 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     passes: inNetwork({ zones: ["c", "b", "a"] }),
     says: /Zone a stands there 2 times/,
   },
-  regionHasDomainsOfAws: {
-    path: "region",
-    fails: { ...awsValues, region: "cn-northwest-1" },
-    passes: { ...awsValues, region: "us-gov-west-1" },
-    says: /cn-northwest-1 has names .* amazonaws\.com\./,
-  },
   tokenIsEncrypted: {
     path: "hub.token",
     severity: "warning",
@@ -753,6 +747,12 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     fails: onEc2({}, { pools: [{ ...machinePool, capacity: "spot" }] }),
     passes: onEc2({}),
     says: /can't be stopped/,
+  },
+  regionHasDomainsOfAws: {
+    path: "region",
+    fails: { ...awsValues, region: "cn-northwest-1" },
+    passes: { ...awsValues, region: "us-gov-west-1" },
+    says: /cn-northwest-1 has names .* amazonaws\.com\./,
   },
   zonesSuffice: {
     path: "network.zones",
