@@ -60,6 +60,7 @@ function systemPool(zones: readonly string[]): NodePoolPlan {
     min: SYSTEM_MACHINES.count,
     max: SYSTEM_MACHINES.most,
     desired: SYSTEM_MACHINES.count,
+    sizeTags: sizeTags(SYSTEM_MACHINES.count, SYSTEM_MACHINES.most),
     zones,
     labels: SYSTEM_NODES,
     taints: [],
@@ -100,6 +101,7 @@ function stackPool(
     min: nodes.min,
     max: nodes.max,
     desired: nodes.min,
+    sizeTags: sizeTags(nodes.min, nodes.max),
     zones: own.zones ?? zones,
     labels,
     taints,
@@ -113,6 +115,10 @@ function stackPool(
     capacityReservationId: own.capacityReservationId ?? null,
     scalingTags: scalingTags({ labels, taints, resources: templateResources(pool, resource) }),
   };
+}
+
+function sizeTags(min: number, max: number): Tags {
+  return { "engine-room:machines": `${min} to ${max}` };
 }
 
 /** What each machine's root disk is, which the cost of a pool has too. */

@@ -42,6 +42,7 @@ const REST: readonly (readonly [RegExp, string])[] = [
   [/^GET \/clusters\/[^/]+\/node-groups$/, "ListNodegroups"],
   [/^GET \/clusters\/[^/]+\/node-groups\/[^/]+$/, "DescribeNodegroup"],
   [/^POST \/clusters\/[^/]+\/node-groups\/[^/]+\/update-config$/, "UpdateNodegroupConfig"],
+  [/^GET \/clusters\/[^/]+\/updates\/[^/]+$/, "DescribeUpdate"],
   [/^GET \/2015-02-01\/file-systems$/, "DescribeFileSystems"],
   [/^GET \/2015-02-01\/mount-targets$/, "DescribeMountTargets"],
 ];

@@ -83,6 +83,12 @@ describe("a machine of GPUs", () => {
     expect(counts(gpuPool({ nodes: { min: 2, max: 3 }, warm: 1 }))).toEqual([2, 2, 3]);
   });
 
+  test("says its size in a tag, warm machines with it, which a preview shows", () => {
+    const tags = (changes: Values) => gpuPool(changes).sizeTags;
+    expect(tags({ nodes: { min: 0, max: 3 } })).toEqual({ "engine-room:machines": "0 to 3" });
+    expect(tags({ nodes: { min: 0, max: 3 }, warm: 2 })).toEqual({ "engine-room:machines": "2 to 3" });
+  });
+
   test("is where its capacity is", () => {
     const pool = gpuPool({ zones: ["b"], capacity: "spot", hourlyUsd: 0.5 });
     expect([pool.zones, pool.capacityType]).toEqual([["b"], "SPOT"]);

@@ -734,6 +734,12 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     passes: withSpotBudget({ monthlyUsd: 500 }),
     says: /machines of gpu\./,
   },
+  ttlEndsNoRetained: {
+    path: "guard.ttlHours",
+    fails: { ...awsValues, guard: { ttlHours: 24 }, retain: ["prod"] },
+    passes: { ...awsValues, guard: { ttlHours: 24 } },
+    says: /retain.* names \(prod\).*24 hours/,
+  },
   recordHasName: {
     path: "gateway.zoneId",
     fails: { ...awsValues, gateway: { zoneId: "Z0123456789" } },
