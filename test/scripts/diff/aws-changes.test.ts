@@ -165,6 +165,30 @@ const kinds: Readonly<Record<string, readonly [change: object, entries: readonly
       ALERTS,
     ],
   ],
+  "who reaches the gateway": [
+    {
+      gateway: {
+        exposure: "public",
+        hostname: "models.example.org",
+        tls: {
+          certificateArn:
+            "arn:aws:acm:us-east-1:111122223333:certificate/12345678-1234-1234-1234-123456789012",
+        },
+        apiKeys: [{ name: "alice", sha256: "0".repeat(64) }],
+      },
+    },
+    [
+      "replace LoadBalancer edge-balancer",
+      // It is of one load balancer. Listener and binding follow by its ARN, which no rendered graph has.
+      "replace TargetGroup edge-targets",
+      "update Listener edge-listener",
+      "create SecurityGroupIngressRule edge-from-0-0-0-0-0",
+      "delete SecurityGroupIngressRule edge-from-10-64-0-0-16",
+      "create Secret models/api-keys-#",
+      ...rolledOut("gateway"),
+      ALERTS,
+    ],
+  ],
   "who reaches the API": [{ access: { apiCidrs: ["198.51.100.0/24"] } }, ["update Cluster cluster-cluster"]],
 };
 

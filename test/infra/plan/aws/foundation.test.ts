@@ -145,7 +145,8 @@ describe("the edge", () => {
     expect(named({ limits: { requestSeconds: 9 } })).toEqual(before);
     const opened = named(publicGateway);
     expect(opened.loadBalancerName).not.toBe(before.loadBalancerName);
-    expect(opened.targetGroupName).toBe(before.targetGroupName);
+    // A target group has one load balancer.
+    expect(opened.targetGroupName).not.toBe(before.targetGroupName);
     const moved = named({}, { ...eksValues, network: { cidr: "10.80.0.0/16" } });
     expect(moved.loadBalancerName).not.toBe(before.loadBalancerName);
     expect(moved.targetGroupName).not.toBe(before.targetGroupName);
