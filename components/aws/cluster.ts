@@ -1,4 +1,4 @@
-/** Control plane of EKS. Cost: 0.10 USD an hour, six times that when its version is out of standard support; a KMS key, 1 USD a month. */
+/** Control plane of EKS. Cost: 0.10 USD an hour; a KMS key, 1 USD a month. */
 import { LogGroup } from "@pulumi/aws/cloudwatch/logGroup.js";
 import { AccessEntry } from "@pulumi/aws/eks/accessEntry.js";
 import { AccessPolicyAssociation } from "@pulumi/aws/eks/accessPolicyAssociation.js";

@@ -4,7 +4,7 @@ import { ADD_ON_CHOICES, CHART_NAMES } from "../plan/catalogue/charts.ts";
 import { DEFAULT_KUBERNETES_VERSION, KUBERNETES_VERSIONS } from "../plan/catalogue/kubernetes-versions.ts";
 import { ZONE_LETTERS } from "../plan/catalogue/zones.ts";
 import { formattedText, ipv4Cidr, secret } from "./common.ts";
-import { dockerDatabases } from "./databases.ts";
+import { dockerDatabases, externalBySecrets } from "./databases.ts";
 import { gpuImages } from "./docker-host.ts";
 import { remoteGateway } from "./gateway.ts";
 import { clusterEncodersOrNone, engines, hostEncodersOrNone, hostModels, pool, shared } from "./gpu-parts.ts";
@@ -151,7 +151,7 @@ const access = z
 
 const guard = z
   .strictObject({
-    /** A mail at 80 % of it and where AWS forecasts more; absent: 1.2 times what the plan says. */
+    /** Only with `emails`. A mail at 80 % of it and where AWS forecasts more; absent: 1.2 times what the plan says. */
     monthlyUsd: z.number().min(1).max(10_000_000).optional(),
     /** Who gets it; none: no budget is made. */
     emails: z.array(emailAddress).max(10).default([]),
@@ -230,6 +230,20 @@ export const eksStack = z.strictObject({
     .prefault({}),
 });
 
+/** As on a Docker host; the machine's security group has to know where it may go. */
+const instanceDatabases = {
+  ...dockerDatabases,
+  /** Only with `databases: external`. */
+  externalDatabases: externalBySecrets
+    .extend({
+      mongo: externalBySecrets.shape.mongo.extend({
+        /** Of all its servers. */
+        port: z.int().min(1).max(65535).default(27_017),
+      }),
+    })
+    .optional(),
+};
+
 /** `compute: ec2`: one machine that runs the containers of `platform: docker`. */
 export const ec2Stack = z.strictObject({
   ...common,
@@ -240,7 +254,7 @@ export const ec2Stack = z.strictObject({
   engines: engines("stopServer"),
   pools: machinePools.min(1),
   gateway: gateway.prefault({}),
-  ...dockerDatabases,
+  ...instanceDatabases,
 });
 
 /** As in gpu-stacks.ts; the region is that of most price tables, and no finding that rests on it is shown. */

@@ -49,7 +49,11 @@ function deployMachine(aws: Ec2Stack, network: Network, opts: pulumi.ComponentRe
   const { vpcId } = network;
   const subnet = network.privateSubnets.find(({ zone }) => zone === plan.zone);
   if (subnet === undefined) throw new Error(`The network has no subnet in zone ${plan.zone}.`);
-  const machineGroup = new InstanceSecurity("instance-security", { context, vpcId }, opts);
+  const machineGroup = new InstanceSecurity(
+    "instance-security",
+    { context, vpcId, egressPorts: plan.egressPorts },
+    opts,
+  );
   const store = deployFileSystem(
     aws,
     network,

@@ -40,7 +40,7 @@ export const REPOSITORY_PREFIX = "engine-room";
  *
  * @returns with the prefix of the repositories, and without a scheme.
  */
-export function ownRegistry({ account, region }: Pick<AwsConfig, "account" | "region">): string {
+function ownRegistry({ account, region }: Pick<AwsConfig, "account" | "region">): string {
   const suffix = partitionOf(region) === "aws-cn" ? "amazonaws.com.cn" : "amazonaws.com";
   return `${account}.dkr.ecr.${region}.${suffix}/${REPOSITORY_PREFIX}`;
 }

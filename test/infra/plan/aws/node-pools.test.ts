@@ -27,6 +27,12 @@ test("a cluster has a pool for controllers, and those of the stack file", () => 
   ]);
 });
 
+test("the pool for controllers has a machine in each of its zones: Prometheus' disk is in one", () => {
+  const { pools } = plannedCluster({ network: { zones: ["a", "b", "c"] } }).cluster;
+  const system = pools.find(({ name }) => name === "system");
+  expect([system?.min, system?.zones]).toEqual([2, ["a", "b"]]);
+});
+
 describe("a machine of GPUs", () => {
   test("is kept for pods that want them, and found by its pool", () => {
     const { amiType, labels, taints } = gpuPool({});
