@@ -94,7 +94,7 @@ export class Cluster extends pulumi.ComponentResource {
         deletionProtection: context.isRetained,
         enabledClusterLogTypes: [...LOGS],
         encryptionConfig: { provider: { keyArn: key.arn }, resources: ["secrets"] },
-        // Past its support a cluster is updated, instead of costing six times as much.
+        // Past its support AWS updates the cluster, in place of billing it at a higher price.
         upgradePolicy: { supportType: "STANDARD" },
         vpcConfig: {
           subnetIds: subnets.map(({ id }) => id),
