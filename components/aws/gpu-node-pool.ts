@@ -51,7 +51,7 @@ export class GpuNodePool extends pulumi.ComponentResource {
   }
 
   #createTemplate(name: string, { context, plan }: GpuNodePoolArgs): LaunchTemplate {
-    const tags = namedTags(context, plan.name);
+    const tags = namedTags({ ...context, tags: context.machineTags }, plan.name);
     const { rootDisk, capacityReservationId } = plan;
     return new LaunchTemplate(
       `${name}-template`,
@@ -105,11 +105,7 @@ export class GpuNodePool extends pulumi.ComponentResource {
         capacityType: plan.capacityType,
         launchTemplate: { id: template.id, version: pulumi.interpolate`${template.latestVersion}` },
         scalingConfig: { minSize: plan.min, maxSize: plan.max, desiredSize: plan.desired },
-        updateConfig: {
-          maxUnavailable: 1,
-          // Reserved machines have no second one to move to.
-          updateStrategy: plan.capacityReservationId === null ? "DEFAULT" : "MINIMAL",
-        },
+        updateConfig: { maxUnavailable: 1, updateStrategy: plan.updateStrategy },
         labels: { ...plan.labels },
         taints: plan.taints.map((taint) => ({ ...taint })),
         tags: { ...namedTags(context, plan.name), ...plan.sizeTags },

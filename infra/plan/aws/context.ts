@@ -1,6 +1,6 @@
 /** What every part of a stack on AWS is told. */
 import type { AwsConfig } from "../../config/aws-stacks.ts";
-import type { AwsContext, Tags } from "./types.ts";
+import type { AwsContext } from "./types.ts";
 
 /** The tag that costs are grouped by, and by which leftovers are found. */
 export const STACK_TAG = "engine-room:stack";
@@ -13,17 +13,18 @@ export function awsContext(config: AwsConfig, stack: string): AwsContext {
     region: config.region,
     partition: partitionOf(config.region),
     isRetained: config.retain.includes(stack),
-    tags: awsTags(config, stack),
+    ...awsTags(config, stack),
   };
 }
 
 /** The one function that makes tags. */
-function awsTags({ guard: { ttlHours } }: AwsConfig, stack: string): Tags {
-  return {
-    "app.kubernetes.io/managed-by": "engine-room",
-    [STACK_TAG]: stack,
-    ...(ttlHours === undefined ? {} : { "engine-room:ttl-hours": String(ttlHours) }),
-  };
+function awsTags(
+  { guard: { ttlHours } }: AwsConfig,
+  stack: string,
+): Pick<AwsContext, "tags" | "machineTags"> {
+  const machineTags = { "app.kubernetes.io/managed-by": "engine-room", [STACK_TAG]: stack };
+  const ttl = ttlHours === undefined ? {} : { "engine-room:ttl-hours": String(ttlHours) };
+  return { tags: { ...machineTags, ...ttl }, machineTags };
 }
 
 /** https://docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html */

@@ -72,6 +72,7 @@ function systemPool(zones: readonly string[]): NodePoolPlan {
     },
     userData: nodeUserData({ localDisks: "none", pullsInParallel: false, mig: null }),
     capacityReservationId: null,
+    updateStrategy: "DEFAULT",
     // It is never empty.
     scalingTags: {},
   };
@@ -114,8 +115,18 @@ function stackPool(
       mig: partitions(pool),
     }),
     capacityReservationId: own.capacityReservationId ?? null,
+    updateStrategy: updateStrategy(pool, own),
     scalingTags: scalingTags({ labels, taints, resources: templateResources(pool, resource) }),
   };
+}
+
+/**
+ * `DEFAULT` starts up to two machines a zone besides those that serve, and fails without them: of GPUs there is seldom quota,
+ * capacity or money for so many, and reserved machines have no second one.
+ * https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
+ */
+function updateStrategy({ gpu }: PoolSpec, { capacityReservationId }: AwsPoolConfig) {
+  return gpu !== null || capacityReservationId !== undefined ? "MINIMAL" : "DEFAULT";
 }
 
 function sizeTags(min: number, max: number): Tags {

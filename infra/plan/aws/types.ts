@@ -23,6 +23,8 @@ export interface AwsContext {
   readonly isRetained: boolean;
   /** Of everything that takes tags; components add none of their own. */
   readonly tags: Tags;
+  /** Of what a launch template makes: the same without those that change while it runs, because another tag there is another machine. */
+  readonly machineTags: Tags;
 }
 
 export interface SubnetPlan {
@@ -163,6 +165,8 @@ export interface NodePoolPlan {
   /** MIME document of nodeadm, without base64. */
   readonly userData: string;
   readonly capacityReservationId: string | null;
+  /** In which order a newer machine takes the place of an older one: `DEFAULT` starts it first, `MINIMAL` ends the older one first. */
+  readonly updateStrategy: "DEFAULT" | "MINIMAL";
   /** Of the Auto Scaling group, by which the autoscaler knows what a machine of an empty pool would have. */
   readonly scalingTags: Tags;
 }

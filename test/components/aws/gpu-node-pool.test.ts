@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { GpuNodePool } from "../../../components/aws/gpu-node-pool.ts";
-import type { NodePoolPlan } from "../../../infra/plan/aws/types.ts";
+import type { AwsContext, NodePoolPlan } from "../../../infra/plan/aws/types.ts";
 import type { Registration } from "../../../scripts/program/monitor.ts";
 import { byName, CONTEXT, registeredBy, treeOf } from "./registered.ts";
 
@@ -19,6 +19,7 @@ const plan: NodePoolPlan = {
   rootDisk: { sizeGiB: 200, iops: 3000, throughputMiBps: 600 },
   userData: "MIME-Version: 1.0\n",
   capacityReservationId: null,
+  updateStrategy: "MINIMAL",
   scalingTags: {
     "k8s.io/cluster-autoscaler/node-template/label/engine-room/pool": "gpu",
     "k8s.io/cluster-autoscaler/node-template/taint/nvidia.com/gpu": "present:NoSchedule",
@@ -30,10 +31,13 @@ const made = {
   "aws:ec2/launchTemplate:LaunchTemplate": () => ({ latestVersion: 7 }),
 };
 
-function registered(changes: Partial<NodePoolPlan> = {}): Promise<readonly Registration[]> {
+function registered(
+  changes: Partial<NodePoolPlan> = {},
+  context: AwsContext = CONTEXT,
+): Promise<readonly Registration[]> {
   return registeredBy(() => {
     new GpuNodePool("gpu", {
-      context: CONTEXT,
+      context,
       plan: { ...plan, ...changes },
       clusterName: "demo-cluster",
       version: "1.35",
@@ -100,7 +104,7 @@ test("Pulumi sends no size of a group that is there, and a new group comes befor
     capacityType: "ON_DEMAND",
     launchTemplate: { id: "gpu-template", version: "7" },
     scalingConfig: { minSize: 0, maxSize: 2, desiredSize: 0 },
-    updateConfig: { maxUnavailable: 1, updateStrategy: "DEFAULT" },
+    updateConfig: { maxUnavailable: 1, updateStrategy: "MINIMAL" },
     labels: { "engine-room/pool": "gpu" },
     taints: [{ key: "nvidia.com/gpu", value: "present", effect: "NO_SCHEDULE" }],
     tags: { ...CONTEXT.tags, Name: "engine-room-demo-gpu", "engine-room:machines": "0 to 2" },
@@ -131,14 +135,17 @@ test("another instance type changes the group, and not its template", async () =
   expect(changed.map(({ name }) => name)).toEqual(["gpu-group"]);
 });
 
-test("reserved machines are used, and make room before others come", async () => {
+test("a tag that changes while machines run changes no template: each of its versions is other machines", async () => {
+  const tags = { ...CONTEXT.tags, "engine-room:ttl-hours": "24" };
+  const [before, after] = [await registered(), await registered({}, { ...CONTEXT, tags })];
+  expect(byName(after, "gpu-template").inputs).toEqual(byName(before, "gpu-template").inputs);
+  expect(byName(after, "gpu-group").inputs.tags).toMatchObject({ "engine-room:ttl-hours": "24" });
+});
+
+test("reserved machines are used", async () => {
   const reserved = await registered({ capacityReservationId: "cr-0123456789abcdef0" });
   expect(byName(reserved, "gpu-template").inputs.capacityReservationSpecification).toEqual({
     capacityReservationTarget: { capacityReservationId: "cr-0123456789abcdef0" },
-  });
-  expect(byName(reserved, "gpu-group").inputs.updateConfig).toEqual({
-    maxUnavailable: 1,
-    updateStrategy: "MINIMAL",
   });
 });
 

@@ -11,6 +11,7 @@ export const CONTEXT: AwsContext = {
   partition: "aws",
   isRetained: false,
   tags: { "app.kubernetes.io/managed-by": "engine-room", "engine-room:stack": "demo" },
+  machineTags: { "app.kubernetes.io/managed-by": "engine-room", "engine-room:stack": "demo" },
 };
 
 /** Outputs that AWS would give, by type; the others give back their inputs. */

@@ -177,6 +177,14 @@ describe("the budget", () => {
   });
 });
 
+test("what runs has no tag that another ttl changes", () => {
+  const { context } = awsPlan({ ...eksValues, guard: { ttlHours: 24 } });
+  const { "engine-room:ttl-hours": hours, ...rest } = context.tags;
+  expect(hours).toBe("24");
+  expect(context.machineTags).toEqual(rest);
+  expect(awsPlan(eksValues).context.machineTags).toEqual(rest);
+});
+
 describe("names of AWS", () => {
   test.each([
     ["engine-room-prod", "engine-room-prod"],
