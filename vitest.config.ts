@@ -52,7 +52,8 @@ export default defineConfig({
           pool: "forks",
           // A stand-in for AWS takes some 300 MB.
           maxWorkers: 2,
-          testTimeout: minutes(2),
+          // Some bring whole stacks up by the Pulumi CLI.
+          testTimeout: minutes(5),
           hookTimeout: minutes(2),
         },
       },

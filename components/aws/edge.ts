@@ -12,6 +12,7 @@ import { SecurityGroupEgressRule } from "@pulumi/aws/vpc/securityGroupEgressRule
 import { SecurityGroupIngressRule } from "@pulumi/aws/vpc/securityGroupIngressRule.js";
 import * as pulumi from "@pulumi/pulumi";
 import type { AwsContext, EdgePlan } from "../../infra/plan/aws/types.ts";
+import { GROUP_OPTIONS } from "./security-group.ts";
 import { namedTags } from "./tags.ts";
 
 interface EdgeArgs {
@@ -78,7 +79,7 @@ export class Edge extends pulumi.ComponentResource {
         vpcId,
         tags: this.#tags("edge"),
       },
-      { parent: this },
+      { parent: this, ...GROUP_OPTIONS },
     );
   }
 

@@ -16,6 +16,7 @@ import { SecurityGroupIngressRule } from "@pulumi/aws/vpc/securityGroupIngressRu
 import * as pulumi from "@pulumi/pulumi";
 import { fileSystemPolicy } from "../../infra/plan/aws/file-system.ts";
 import type { AwsContext, FileSystemPlan } from "../../infra/plan/aws/types.ts";
+import { GROUP_OPTIONS } from "./security-group.ts";
 import { namedTags } from "./tags.ts";
 
 interface EngineFileSystemArgs {
@@ -110,7 +111,7 @@ export class EngineFileSystem extends pulumi.ComponentResource {
         vpcId,
         tags: this.#tags("engine-store"),
       },
-      { parent: this },
+      { parent: this, ...GROUP_OPTIONS },
     );
   }
 

@@ -3,6 +3,7 @@ import { SecurityGroup } from "@pulumi/aws/ec2/securityGroup.js";
 import { SecurityGroupEgressRule } from "@pulumi/aws/vpc/securityGroupEgressRule.js";
 import * as pulumi from "@pulumi/pulumi";
 import type { AwsContext, InstancePlan } from "../../infra/plan/aws/types.ts";
+import { GROUP_OPTIONS } from "./security-group.ts";
 import { namedTags } from "./tags.ts";
 
 interface InstanceSecurityArgs {
@@ -33,7 +34,7 @@ export class InstanceSecurity extends pulumi.ComponentResource {
         vpcId,
         tags,
       },
-      { parent: this },
+      { parent: this, ...GROUP_OPTIONS },
     );
   }
 

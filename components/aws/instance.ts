@@ -1,11 +1,14 @@
 /**
- * One machine that runs the containers of a stack as systemd units. Cost: its instance type's hours, its root disk, and the
- * GiB that it reads from the engine store; a stopped machine costs its disk.
+ * One machine that runs the containers of a stack as systemd units, and the disk of its databases, which outlives it. Cost: its
+ * instance type's hours, its two disks, and the GiB that it reads from the engine store; a stopped machine costs its disks.
  */
+import { Volume } from "@pulumi/aws/ebs/volume.js";
 import { Instance as Ec2Instance } from "@pulumi/aws/ec2/instance.js";
 import { LaunchTemplate } from "@pulumi/aws/ec2/launchTemplate.js";
+import { VolumeAttachment } from "@pulumi/aws/ec2/volumeAttachment.js";
 import { InstanceProfile } from "@pulumi/aws/iam/instanceProfile.js";
 import * as pulumi from "@pulumi/pulumi";
+import { volumeSerial } from "../../infra/plan/aws/machine/database-disk.ts";
 import { filledText } from "../../infra/plan/aws/placeholders.ts";
 import type { AwsContext, InstancePlan } from "../../infra/plan/aws/types.ts";
 import type { SecretName } from "../../infra/plan/docker/types.ts";
@@ -47,7 +50,9 @@ export class Instance extends pulumi.ComponentResource {
     const role = new WorkloadRole(`${name}-role`, { context, plan: plan.role, inputs }, { parent: this });
     const profile = this.#createProfile(name, context, role);
     const template = this.#createTemplate(name, args);
-    const machine = this.#createMachine(name, args, { role, profile, template });
+    const volume = this.#createVolume(name, args);
+    const machine = this.#createMachine(name, args, { role, profile, template, volume });
+    const attachment = this.#attach(name, plan, volume, machine);
     this.instanceId = machine.id;
     this.privateIp = machine.privateIp;
 
@@ -59,7 +64,8 @@ export class Instance extends pulumi.ComponentResource {
     const tasks = new InstanceTasks(
       `${name}-tasks`,
       { context, tasks: plan.tasks, instanceId: machine.id, secretVersions: versions },
-      { parent: this },
+      // The first of them starts what lies on the disk.
+      { parent: this, dependsOn: [attachment] },
     );
     this.done = tasks.done;
     this.registerOutputs({ instanceId: this.instanceId, privateIp: this.privateIp });
@@ -92,10 +98,13 @@ export class Instance extends pulumi.ComponentResource {
               volumeType: "gp3",
               volumeSize: plan.rootDiskGiB,
               encrypted: "true",
-              deleteOnTermination: String(!plan.isProtected),
+              // Nothing is on it that the next machine does not make again.
+              deleteOnTermination: "true",
             },
           },
         ],
+        // `volumeTags` of the instance would be those of the databases' disk too, which has its own.
+        tagSpecifications: [{ resourceType: "volume", tags }],
         updateDefaultVersion: true,
         tags,
       },
@@ -103,10 +112,51 @@ export class Instance extends pulumi.ComponentResource {
     );
   }
 
+  /**
+   * It is there whatever databases the stack has: nobody takes it from a machine that runs, so that AWS would refuse to delete it
+   * where a stack goes over to other databases; and one that comes back has its documents.
+   */
+  #createVolume(name: string, { context, plan }: InstanceArgs): Volume {
+    return new Volume(
+      `${name}-databases`,
+      {
+        // A disk is of one zone: in another one it is a new, empty one.
+        availabilityZone: `${context.region}${plan.zone}`,
+        type: "gp3",
+        size: plan.databaseDisk.sizeGiB,
+        encrypted: true,
+        tags: namedTags(context, "databases"),
+      },
+      { parent: this, protect: plan.isProtected, retainOnDelete: plan.isProtected },
+    );
+  }
+
+  /**
+   * The end of the machine is what detaches the disk, after its containers have stopped and its file system is unmounted: EC2 waits
+   * in vain for a disk that is in use. `stopInstanceBeforeDetaching` would do for others, but a spot machine can't be stopped.
+   */
+  #attach(
+    name: string,
+    { databaseDisk }: InstancePlan,
+    volume: Volume,
+    machine: Ec2Instance,
+  ): VolumeAttachment {
+    return new VolumeAttachment(
+      `${name}-databases-attachment`,
+      {
+        volumeId: volume.id,
+        instanceId: machine.id,
+        deviceName: databaseDisk.deviceName,
+        skipDestroy: true,
+      },
+      { parent: this, deleteBeforeReplace: true },
+    );
+  }
+
   #createMachine(
     name: string,
     { context, plan, subnet, securityGroupId, fileSystem }: InstanceArgs,
-    made: { role: WorkloadRole; profile: InstanceProfile; template: LaunchTemplate },
+    made: { role: WorkloadRole; profile: InstanceProfile; template: LaunchTemplate; volume: Volume },
   ): Ec2Instance {
     const tags = namedTags(context, "instance");
     return new Ec2Instance(
@@ -124,18 +174,20 @@ export class Instance extends pulumi.ComponentResource {
         instanceInitiatedShutdownBehavior: "stop",
         ...(plan.isSpot ? { instanceMarketOptions: { marketType: "spot" } } : {}),
         ...reservation(plan),
-        userData: userData(plan, fileSystem),
-        volumeTags: tags,
+        userData: userData(plan, fileSystem, made.volume),
         tags,
       },
       {
         parent: this,
         protect: plan.isProtected,
-        // The agent asks for its rights when it starts, and the store is mounted then.
-        dependsOn: [made.role, ...fileSystem.mountTargets],
+        // One disk has one machine: the attachment goes with the old one before the new one can have it. Quotas and reservations
+        // often are for one machine, too. The cost: where AWS has no other one, there is none until the next `up`.
+        deleteBeforeReplace: true,
+        // The agent asks for its rights when it starts, and the store is mounted then. The disk goes after the machine.
+        dependsOn: [made.role, made.volume, ...fileSystem.mountTargets],
         // Of the first start: a newer image or another disk comes with another machine, not with the next `up`.
         ignoreChanges: ["launchTemplate", "userData"],
-        replacementTrigger: fileSystem.fileSystemId,
+        replacementTrigger: pulumi.all([fileSystem.fileSystemId, made.volume.id]),
       },
     );
   }
@@ -146,8 +198,14 @@ function reservation({ capacityReservationId }: InstancePlan) {
   return { capacityReservationSpecification: { capacityReservationTarget: { capacityReservationId } } };
 }
 
-function userData(plan: InstancePlan, ids: InstanceArgs["fileSystem"]) {
+function userData(plan: InstancePlan, store: InstanceArgs["fileSystem"], { id }: Volume) {
   return pulumi
-    .all([ids.fileSystemId, ids.accessPointId])
-    .apply(([fileSystemId, accessPointId]) => filledText(plan.userData, { fileSystemId, accessPointId }));
+    .all([store.fileSystemId, store.accessPointId, id])
+    .apply(([fileSystemId, accessPointId, volumeId]) =>
+      filledText(plan.userData, {
+        fileSystemId,
+        accessPointId,
+        databaseVolumeSerial: volumeSerial(volumeId),
+      }),
+    );
 }

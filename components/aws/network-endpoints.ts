@@ -7,6 +7,7 @@ import { VpcEndpoint } from "@pulumi/aws/ec2/vpcEndpoint.js";
 import { SecurityGroupIngressRule } from "@pulumi/aws/vpc/securityGroupIngressRule.js";
 import * as pulumi from "@pulumi/pulumi";
 import type { AwsContext, NetworkPlan } from "../../infra/plan/aws/types.ts";
+import { GROUP_OPTIONS } from "./security-group.ts";
 import { namedTags } from "./tags.ts";
 
 interface NetworkEndpointsArgs {
@@ -79,7 +80,7 @@ export class NetworkEndpoints extends pulumi.ComponentResource {
         vpcId,
         tags: this.#tags("endpoints"),
       },
-      { parent: this },
+      { parent: this, ...GROUP_OPTIONS },
     );
     new SecurityGroupIngressRule(
       `${this.#name}-https`,

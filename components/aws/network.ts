@@ -122,7 +122,8 @@ export class Network extends pulumi.ComponentResource {
     const gateway = new InternetGateway(
       `${this.#name}-internet`,
       { vpcId: vpc.id, tags: this.#tags("internet") },
-      { parent: this },
+      // It leaves no VPC that has addresses of the internet, and those of the old one go last.
+      { parent: this, replaceOnChanges: ["vpcId"] },
     );
     const table = this.#createRouteTable(vpc, "public");
     new Route(

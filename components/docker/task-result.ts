@@ -61,6 +61,8 @@ export interface StateResource {
   readonly inputs?: Readonly<Record<string, unknown>>;
   readonly outputs?: Readonly<Record<string, unknown>>;
   readonly initErrors?: readonly string[];
+  /** No operation deletes it. */
+  readonly protect?: boolean;
 }
 
 /**

@@ -16,6 +16,12 @@ import type {
 
 const API_VERSION = "monitoring.coreos.com/v1";
 
+/**
+ * Label `node` of what is read from the pod of a machine. The exporter of GPUs names the machine too, by `Hostname` up to 4.8.2 and by
+ * `hostname` after it: https://github.com/NVIDIA/dcgm-exporter/pull/655
+ */
+const MACHINE_OF_POD = { sourceLabels: ["__meta_kubernetes_pod_node_name"], targetLabel: "node" } as const;
+
 interface MonitoringArgs {
   readonly plan: MonitoringPlan;
   readonly namespace: pulumi.Input<string>;
@@ -49,7 +55,10 @@ export class Monitoring extends pulumi.ComponentResource {
               interval: `${intervalSeconds}s`,
               ...(job === null
                 ? {}
-                : { honorLabels: true, relabelings: [{ targetLabel: "job", replacement: job }] }),
+                : {
+                    honorLabels: true,
+                    relabelings: [{ targetLabel: "job", replacement: job }, MACHINE_OF_POD],
+                  }),
             },
           ],
         },

@@ -255,6 +255,11 @@ export const ec2Stack = z.strictObject({
   pools: machinePools.min(1),
   gateway: gateway.prefault({}),
   ...instanceDatabases,
+  /**
+   * The disk of both databases. It grows with the next `up`, and never shrinks; up to what gp3 has in every region
+   * (https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html).
+   */
+  databaseStorage: z.strictObject({ sizeGiB: z.int().min(1).max(16_384).default(20) }).prefault({}),
 });
 
 /** As in gpu-stacks.ts; the region is that of most price tables, and no finding that rests on it is shown. */

@@ -97,7 +97,8 @@ export function deployCluster(
         : (secretProviders.get(provider.className) ?? []),
     ),
   ];
-  const store = storeOf(stack, { namespace, adopting }, firstToGo);
+  // Its claim is bound to a volume of the stack's own. Servers that stay to the cluster's end hold it: nobody could delete it first.
+  const store = storeOf(stack, { namespace, adopting }, opts);
   const secretProviders = new Map(
     stack.secretProviders.map((plan) => [
       plan.provider.className,

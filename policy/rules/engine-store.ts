@@ -103,6 +103,8 @@ export const engineStoreIsProtected: Rule = {
           return volumes.has(textAt(inputs, "name") ?? "") ? [] : keptFinding(resource, "the volume");
         case "aws:efs/fileSystem:FileSystem":
           return keptFinding(resource, "the file system");
+        case "aws:ebs/volume:Volume":
+          return facts.keepsDocuments ? keptFinding(resource, "the disk of databases") : [];
         default:
           return [];
       }

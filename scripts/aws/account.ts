@@ -76,17 +76,21 @@ export async function fileSystem(region: string, id: string): Promise<Answer<Fil
     "@aws-sdk/client-efs"
   );
   const efs = new EFSClient(clientSettings(region));
-  return ask("elasticfilesystem:DescribeFileSystems", async (options) => {
+  const state = await ask("elasticfilesystem:DescribeFileSystems", async (options) => {
     const { FileSystems = [] } = await efs.send(
       new DescribeFileSystemsCommand({ FileSystemId: id }),
       options,
     );
+    return FileSystems[0]?.LifeCycleState ?? "";
+  });
+  if (state.kind !== "answer") return state;
+  return ask("elasticfilesystem:DescribeMountTargets", async (options) => {
     const targets = await allPages(
       paginateDescribeMountTargets({ client: efs }, { FileSystemId: id }, options),
       (page) => page.MountTargets,
     );
     return {
-      state: FileSystems[0]?.LifeCycleState ?? "",
+      state: state.value,
       mountTargets: targets.map(({ AvailabilityZoneName = "", VpcId = "" }) => ({
         zone: AvailabilityZoneName,
         vpcId: VpcId,

@@ -27,6 +27,19 @@ export async function addOnVersions(
   });
 }
 
+/** JSON schema of what an add-on can be set to. */
+export async function addOnSchema(region: string, addOn: string, version: string): Promise<Answer<string>> {
+  const { DescribeAddonConfigurationCommand } = await sdk();
+  const eks = await client(region);
+  return ask("eks:DescribeAddonConfiguration", async (options) => {
+    const { configurationSchema = "" } = await eks.send(
+      new DescribeAddonConfigurationCommand({ addonName: addOn, addonVersion: version }),
+      options,
+    );
+    return configurationSchema;
+  });
+}
+
 export interface KubernetesVersionReading {
   /** `STANDARD_SUPPORT`, `EXTENDED_SUPPORT`, `UNSUPPORTED`. */
   readonly status: string;

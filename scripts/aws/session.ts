@@ -1,4 +1,5 @@
 /** How commands ask AWS: one region, the user's own credentials, and an answer that says why there is none. */
+import { setMaxListeners } from "node:events";
 import { errorWords, UserError } from "../errors.ts";
 
 /** Connecting takes milliseconds, and no question of this project seconds. */
@@ -58,8 +59,11 @@ export async function ask<T>(
   action: string,
   question: (options: { readonly abortSignal: AbortSignal }) => Promise<T>,
 ): Promise<Answer<T>> {
+  const abortSignal = AbortSignal.timeout(ANSWER_TIMEOUT_MILLISECONDS);
+  // Every call of a question listens to it, and Node warns of a leak from the eleventh on.
+  setMaxListeners(0, abortSignal);
   try {
-    const value = await question({ abortSignal: AbortSignal.timeout(ANSWER_TIMEOUT_MILLISECONDS) });
+    const value = await question({ abortSignal });
     return { kind: "answer", value };
   } catch (error) {
     const { name } = error as Error;

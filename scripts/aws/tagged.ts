@@ -40,7 +40,7 @@ const KINDS: readonly CostlyKind[] = [
   {
     service: "ec2",
     pattern: /^volume\/(vol-\w+)$/,
-    what: "disk",
+    what: "disk, of databases or of a machine",
     costs: "by GB and month",
     deletion: (id) => `ec2 delete-volume --volume-id ${id}`,
   },
@@ -70,7 +70,7 @@ const KINDS: readonly CostlyKind[] = [
     pattern: /^elastic-ip\/(eipalloc-\w+)$/,
     what: "public address",
     costs: "by hour",
-    deletion: (id) => `ec2 release-address --allocation-id ${id}`,
+    deletion: (id) => `ec2 release-address --allocation-id ${id} (after the NAT gateway that has it)`,
   },
   {
     service: "ec2",

@@ -21,10 +21,10 @@ const ENDPOINTS = ["triton", "gateway"] as const;
 export const command: Command = {
   summary: "Asks a model of the stack, in the model's own shape, and prints the answer with its times.",
   usage:
-    "[--model NAME] --text TEXT [--image FILE|URL …] [--max-tokens N] [--stream] [--endpoint triton|gateway] [--as curl|python|grpc] [--stack NAME]",
+    "TEXT [--model NAME] [--image FILE|URL …] [--max-tokens N] [--stream] [--endpoint triton|gateway] [--as curl|python|grpc] [--stack NAME]",
   details: [
     "--model NAME         the model, as the stack names it (default: the only one)",
-    "--text TEXT          the prompt; where there are images, a question about them is enough",
+    "TEXT, --text TEXT    the prompt; where there are images, a question about them is enough",
     "--image FILE|URL     a picture (jpg, png, webp); may be given more than once",
     "--max-tokens N       most tokens of the answer (default: 128)",
     "--stream             print the answer as it is written, and time the first token",
@@ -44,12 +44,13 @@ export const command: Command = {
     endpoint: { type: "string", default: "triton" },
     as: { type: "string" },
   },
+  maxPositionals: 1,
   asksCluster: true,
-  async run({ stack, values }) {
+  async run({ stack, values, positionals }) {
     const endpoint = oneOf(ENDPOINTS, "--endpoint", values.endpoint);
     const form = values.as === undefined ? undefined : oneOf(FORMS, "--as", values.as);
     const plan = readPlan(stack);
-    const question = questionOf(values, plan);
+    const question = questionOf(values, positionals[0], plan);
     return withEndpoints(stack, endpoint === "triton" ? ["triton"] : [], async ({ endpoints }) => {
       const request = prepared(plan, endpoints, question, endpoint);
       if (form === undefined) return answer(request, stack);
@@ -108,13 +109,19 @@ async function answer(request: PreparedRequest, stack: StackReference): Promise<
   return EXIT.ok;
 }
 
-function questionOf(values: CommandContext["values"], { models }: StackPlan): Question {
-  const { text, image } = values;
+function questionOf(
+  values: CommandContext["values"],
+  word: string | undefined,
+  { models }: StackPlan,
+): Question {
+  const { text = word, image } = values;
   const [only, ...others] = models.map(({ name }) => name);
   const model = values.model ?? (others.length === 0 ? only : undefined);
   if (typeof model !== "string")
     throw new UsageError(`Say which model with --model: ${[only, ...others].join(", ")}.`);
-  if (typeof text !== "string") throw new UsageError("Say what to ask with --text.");
+  if (typeof text !== "string") throw new UsageError('Say what to ask: npm run ask -- "TEXT".');
+  if (word !== undefined && values.text !== undefined)
+    throw new UsageError(`Ask one thing: “${word}”, or what --text says.`);
   const images = Array.isArray(image) ? (image as readonly string[]) : [];
   return {
     model,

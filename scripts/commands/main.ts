@@ -49,6 +49,7 @@ export async function main(argv: readonly string[]): Promise<number> {
   if (load === undefined) return unknownCommand(name);
   const { command } = await load();
   try {
+    refuseOptionsThatNpmTook(command, rest);
     const { values, positionals } = parseArgs({
       args: [...rest],
       options: {
@@ -59,7 +60,6 @@ export async function main(argv: readonly string[]): Promise<number> {
       allowPositionals: (command.maxPositionals ?? 0) > 0,
     });
     if (values.help === true) return help(name, command);
-    refuseOptionsThatNpmTook(values);
     if (positionals.length > (command.maxPositionals ?? 0))
       throw new UsageError(`Too many words: ${positionals.join(" ")}`);
     const { stack: stackName = DEFAULT_STACK, "config-file": configFile } = values;
@@ -82,31 +82,15 @@ async function useOwnCluster(stack: StackReference): Promise<void> {
   await useStackCluster(awsTarget(plan, stack.name).context);
 }
 
-/** Options that users give, and that npm keeps for itself where `--` is missing. */
-const EASILY_LOST = [
-  "stack",
-  "config-file",
-  "json",
-  "explain",
-  "device-plugin-config",
-  "out",
-  "lines",
-  "follow",
-  "from",
-  "text",
-  "push",
-  "mirror",
-  "base",
-  "format",
-  "down",
-];
+/** Options that npm has as well, which people set in its own files. */
+const OF_NPM_TOO: ReadonlySet<string> = new Set(["registry", "only"]);
 
-function refuseOptionsThatNpmTook(values: Readonly<Record<string, unknown>>): void {
-  const lost = EASILY_LOST.find((option) => {
-    const taken = process.env[`npm_config_${option.replaceAll("-", "_")}`];
-    return (
-      taken !== undefined && taken !== "" && (values[option] === undefined || values[option] === "local")
-    );
+/** npm keeps an option for itself where `--` is missing, and hands on the value that stood behind it, if it had one. */
+function refuseOptionsThatNpmTook(command: Command, args: readonly string[]): void {
+  const lost = Object.keys({ ...stackOptions, ...command.options }).find((option) => {
+    if (OF_NPM_TOO.has(option)) return false;
+    const taken = process.env[`npm_config_${option.replaceAll("-", "_")}`] ?? "";
+    return taken !== "" && !args.some((arg) => arg === `--${option}` || arg.startsWith(`--${option}=`));
   });
   if (lost === undefined) return;
   throw new UsageError(`npm took --${lost} for itself; write \`--\` before the options.`);

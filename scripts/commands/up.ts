@@ -1,5 +1,9 @@
+import { instancePlan } from "../../infra/plan/aws/machine/instance-plan.ts";
+import { awaitCommands } from "../aws/machine-commands.ts";
 import { UsageError } from "../errors.ts";
 import { isOnAws } from "../program/aws-target.ts";
+import { isOnInstance, readInstanceTarget } from "../program/instance-target.ts";
+import type { StackReference } from "../program/stack-file.ts";
 import { openStack } from "../stack/backend.ts";
 import { type Command, EXIT } from "./command.ts";
 
@@ -24,6 +28,13 @@ export const command: Command = {
       targets: isForRegistries ? REGISTRIES : [],
       enforcesPolicies: values.policies === true,
     });
+    if (!isForRegistries && isOnInstance(stack)) await awaitMachine(stack);
     return EXIT.ok;
   },
 };
+
+/** It ends when the machine itself says that all of it was done there. */
+async function awaitMachine(reference: StackReference): Promise<void> {
+  const { plan, context, stack } = readInstanceTarget(reference);
+  process.stderr.write(await awaitCommands(context, instancePlan(plan, stack, context).tasks));
+}

@@ -33,18 +33,38 @@ export function graphChanges(before: Graph, after: Graph): GraphChanges {
   const pairs = earlierUrns(left, right);
   const earlier = new Map(left.filter(isManaged).map((resource) => [resource.urn, resource]));
   const providers = new Map(right.map((resource) => [resource.urn, resource.inputs]));
+  const [deletedWithBefore, deletedWithNow] = [left, right].map(deletedWithOf) as [Relation, Relation];
   const found = right.filter(isManaged).map((resource) => {
     const urn = pairs.get(resource.urn);
     const former = urn === undefined ? undefined : earlier.get(urn);
     if (former === undefined) return created(resource);
     earlier.delete(former.urn);
     const provider = resource.provider === undefined ? {} : (providers.get(resource.provider) ?? {});
-    return changed(former, resource, { provider, formerProvider: pairs.get(resource.provider ?? "") });
+    const now = deletedWithNow(resource);
+    return changed(former, resource, {
+      provider,
+      formerProvider: pairs.get(resource.provider ?? ""),
+      // Under another URN it may be the same as before.
+      deletedWith: [deletedWithBefore(former), pairs.get(now ?? "") ?? now],
+    });
   });
   const changes = [...found.filter((change) => change !== null), ...[...earlier.values()].map(deleted)];
   return {
     changes: sortedChanges(changes),
     unchanged: found.filter((change) => change === null).length,
+  };
+}
+
+/** Of a resource, the URN of another one; null: there is none. */
+type Relation = (resource: GraphResource) => string | null;
+
+/** With which one it is deleted: the engine hands that down from parents to children. */
+function deletedWithOf(resources: readonly GraphResource[]): Relation {
+  const byUrn = new Map(resources.map((resource) => [resource.urn, resource]));
+  return (resource) => {
+    let one: GraphResource | undefined = resource;
+    while (one !== undefined && one.options.deletedWith === undefined) one = byUrn.get(one.parent);
+    return one?.options.deletedWith ?? null;
   };
 }
 
@@ -93,21 +113,25 @@ function deleted(resource: GraphResource): ResourceChange {
   };
 }
 
-interface Providers {
+/** What a resource has from others. */
+interface Surroundings {
   readonly provider: GraphResource["inputs"];
   /** URN of what is the provider now, as it was before. */
   readonly formerProvider: string | undefined;
+  /** URNs of what it is deleted with, both as they were before. */
+  readonly deletedWith: readonly [before: string | null, after: string | null];
 }
 
 function changed(
   before: GraphResource,
   after: GraphResource,
-  { provider, formerProvider }: Providers,
+  surroundings: Surroundings,
 ): ResourceChange | null {
+  const { provider } = surroundings;
   const context: ReplacementContext = { before: before.inputs, after: after.inputs, provider };
   const properties = [
     ...inputDifferences(after, context),
-    ...optionDifferences(before, after, formerProvider),
+    ...optionDifferences(before, after, surroundings),
   ].toSorted((a, b) => (a.path < b.path ? -1 : 1));
   if (properties.length === 0) return null;
   const kind = worstEffect(properties.map(({ effect }) => effect ?? "update"));
@@ -137,11 +161,14 @@ function inputDifferences(after: GraphResource, context: ReplacementContext): re
     });
 }
 
-/** Options that make a resource anew whatever its inputs are; all others change nothing of it. */
+/**
+ * Options that make a resource anew whatever its inputs are, and `deletedWith`: with it nobody calls the provider to delete the
+ * resource, so a wrong one leaves it behind. All others change nothing of it.
+ */
 function optionDifferences(
   before: GraphResource,
   after: GraphResource,
-  formerProvider: string | undefined,
+  { formerProvider, deletedWith }: Surroundings,
 ): readonly PropertyDifference[] {
   const trigger = [before.options.replacementTrigger, after.options.replacementTrigger] as const;
   const isTriggered = trigger[0] !== undefined && canonicalJson(trigger[0]) !== canonicalJson(trigger[1]);
@@ -149,6 +176,7 @@ function optionDifferences(
   return [
     ...(isTriggered ? [option("replacementTrigger", trigger[0], trigger[1] ?? null, "replace")] : []),
     ...(moved ? [option("provider", before.provider ?? null, after.provider ?? null, "may-replace")] : []),
+    ...(deletedWith[0] === deletedWith[1] ? [] : [option("deletedWith", ...deletedWith, "update")]),
   ];
 }
 

@@ -19,6 +19,8 @@ const options = z.object({
   /** URNs, or JSON of the SDK's specification of an alias. */
   aliases: z.array(z.string()).default([]),
   replacementTrigger: z.unknown().optional(),
+  /** URN; children go with it too, which have no option of their own. */
+  deletedWith: z.string().optional(),
 });
 
 const resource = z.object({

@@ -36,6 +36,7 @@ const historySchema = z.array(
   z.object({
     /** `update` is an `up`; `destroy`, `refresh` and others are none. */
     kind: z.string(),
+    result: z.string(),
     /** Absent while it goes on. */
     endTime: z.iso.datetime({ offset: true }).optional(),
     /** Secrets have no value. */
@@ -89,14 +90,21 @@ export class PulumiState {
       }));
   }
 
-  /** @throws UserError where the stack's history can't be read. */
+  /**
+   * What was before a `destroy` that succeeded is of an earlier stack: its name and its history may have stayed.
+   *
+   * @throws UserError where the stack's history can't be read.
+   */
   async lastUp(stack: string): Promise<StackRecord["lastUp"]> {
     for (let page = 1; page <= MAX_HISTORY_PAGES; page += 1) {
       const paging = ["--page-size", String(HISTORY_PAGE_SIZE), "--page", String(page)];
       const command = ["stack", "history", "--json", "--stack", stack, ...paging];
       const entries = await this.#json(command, historySchema);
-      const up = entries.find(({ kind, endTime }) => kind === "update" && endTime !== undefined);
-      if (up?.endTime !== undefined) return { endTime: Date.parse(up.endTime), values: valuesOf(up.config) };
+      for (const { kind, result, endTime, config } of entries) {
+        if (kind === "destroy" && result === "succeeded") return null;
+        if (kind === "update" && endTime !== undefined)
+          return { endTime: Date.parse(endTime), values: valuesOf(config) };
+      }
       if (entries.length < HISTORY_PAGE_SIZE) return null;
     }
     return null;
@@ -116,7 +124,7 @@ export class PulumiState {
     if (result.success) return result.data;
     const wrong = result.error.issues.map(({ path, message }) => `${formatPath(path)}: ${message}`);
     throw new UserError(
-      `What \`pulumi ${command.join(" ")}\` prints is not what is expected (${wrong.join("; ")}).`,
+      `What \`pulumi ${command.slice(0, 2).join(" ")}\` prints is not what is expected (${wrong.join("; ")}).`,
     );
   }
 
@@ -130,7 +138,12 @@ export class PulumiState {
       });
       return stdout;
     } catch (error) {
-      throw new UserError(`The state can't be read: ${errorWords(error)}`);
+      // Its own words, where it had any; none came where it could not be started, or did not end.
+      const { stderr = "" } = error as { readonly stderr?: string };
+      const [what, which] = command;
+      throw new UserError(
+        `\`pulumi ${what} ${which}\` failed: ${stderr.trim() === "" ? errorWords(error) : stderr.trim()}`,
+      );
     }
   }
 }

@@ -6,13 +6,13 @@ import type { Answer } from "../aws/session.ts";
 import type { AskRegistry } from "../images/registry.ts";
 import type { AwsTarget } from "../program/aws-target.ts";
 import { adminFindings, readAdmin } from "./aws-access.ts";
+import { addOnConfigurationFindings, addOnFindings } from "./aws-add-ons.ts";
 import { awsImageFindings } from "./aws-images.ts";
 import { cidrFindings, existingNetworkFindings, offeringFindings, otherVpcs } from "./aws-network.ts";
 import { ADDRESS_QUOTA, countFinding, VPC_QUOTA, vcpuFindings } from "./aws-quotas.ts";
 import { type AwsNeeds, type AwsReading, readAws } from "./aws-reading.ts";
 import { repositoryFindings } from "./aws-repositories.ts";
 import {
-  addOnFindings,
   certificateFindings,
   fileSystemFindings,
   hubFindings,
@@ -71,7 +71,10 @@ function awsChecks(target: AwsTarget, needs: AwsNeeds, reading: AwsReading): rea
       ...awsImageFindings(target, reading),
     ],
     "version of Kubernetes": kubernetesVersionFindings(target, reading.kubernetes),
-    "add-ons of the cluster": addOnFindings(target, addOns, reading.addOns),
+    "add-ons of the cluster": [
+      ...addOnFindings(target, addOns, reading.addOns),
+      ...addOnConfigurationFindings(addOns, reading.addOnSchemas),
+    ],
   }).map(([looksAt, findings]) => ({ looksAt, findings }));
 }
 

@@ -21,7 +21,7 @@ import {
   vpcs,
 } from "../aws/ec2.ts";
 import { ecrLogin } from "../aws/ecr.ts";
-import { addOnVersions, type KubernetesVersionReading, kubernetesVersion } from "../aws/eks.ts";
+import { addOnSchema, addOnVersions, type KubernetesVersionReading, kubernetesVersion } from "../aws/eks.ts";
 import { askHub, type HubAnswer } from "../aws/hub.ts";
 import type { Answer } from "../aws/session.ts";
 import type { AskRegistry } from "../images/registry.ts";
@@ -33,7 +33,7 @@ import { type RepositoryReading, readRepositories } from "./aws-repositories.ts"
 /** What is asked about besides what the stack file says itself. */
 export interface AwsNeeds {
   readonly machines: readonly MachineNeed[];
-  readonly addOns: readonly Pick<AddOnPlan, "name" | "version">[];
+  readonly addOns: readonly Pick<AddOnPlan, "name" | "version" | "configuration">[];
 }
 
 export interface AwsReading {
@@ -60,6 +60,8 @@ export interface AwsReading {
   readonly repositories: RepositoryReading;
   readonly kubernetes: Answer<KubernetesVersionReading> | null;
   readonly addOns: ReadonlyMap<string, Answer<ReadonlySet<string>>>;
+  /** Of what each add-on is set to, where it is set to anything and EKS installs its version. */
+  readonly addOnSchemas: ReadonlyMap<string, Answer<string>>;
 }
 
 /** Everything at once; each service is asked a few things at a time. */
@@ -174,8 +176,8 @@ function gatedWeights({ models }: AwsTarget["plan"]) {
 async function readClusterVersions(
   { plan }: AwsTarget,
   { addOns }: AwsNeeds,
-): Promise<Pick<AwsReading, "kubernetes" | "addOns">> {
-  if (plan.compute !== "eks") return { kubernetes: null, addOns: new Map() };
+): Promise<Pick<AwsReading, "kubernetes" | "addOns" | "addOnSchemas">> {
+  if (plan.compute !== "eks") return { kubernetes: null, addOns: new Map(), addOnSchemas: new Map() };
   const { region, cluster } = plan.config;
   const [kubernetes, found] = await Promise.all([
     kubernetesVersion(region, cluster.version),
@@ -183,5 +185,13 @@ async function readClusterVersions(
       addOns.map(async ({ name }) => [name, await addOnVersions(region, name, cluster.version)] as const),
     ),
   ]);
-  return { kubernetes, addOns: new Map(found) };
+  const versions = new Map(found);
+  const schemas = await Promise.all(
+    addOns.map(async ({ name, version, configuration }) => {
+      const answer = versions.get(name);
+      if (configuration === null || answer?.kind !== "answer" || !answer.value.has(version)) return [];
+      return [[name, await addOnSchema(region, name, version)] as const];
+    }),
+  );
+  return { kubernetes, addOns: versions, addOnSchemas: new Map(schemas.flat()) };
 }

@@ -1,12 +1,11 @@
 /** What a stack on AWS names and does not make: certificate, file system, secret, versions of EKS. Pure. */
-import type { AddOnPlan } from "../../infra/plan/aws/types.ts";
 import type { CertificateReading, FileSystemReading } from "../aws/account.ts";
 import type { KubernetesVersionReading } from "../aws/eks.ts";
 import type { HubAnswer } from "../aws/hub.ts";
 import type { Answer } from "../aws/session.ts";
 import type { AwsTarget } from "../program/aws-target.ts";
-import { unanswered, unansweredOf } from "./aws-words.ts";
-import { type Finding, isOlder, problem, warning } from "./finding.ts";
+import { unanswered } from "./aws-words.ts";
+import { type Finding, problem, warning } from "./finding.ts";
 
 /** @param answer - null: the stack names none. */
 export function certificateFindings(
@@ -209,36 +208,4 @@ export function kubernetesVersionFindings(
       "Set `cluster.version` to one that it has: `aws eks describe-cluster-versions`.",
     ),
   ];
-}
-
-/** @param answers - Versions that EKS installs, by add-on. */
-export function addOnFindings(
-  { plan }: AwsTarget,
-  addOns: readonly Pick<AddOnPlan, "name" | "version">[],
-  answers: ReadonlyMap<string, Answer<ReadonlySet<string>>>,
-): readonly Finding[] {
-  if (plan.compute !== "eks") return [];
-  const asked = new Map(addOns.map(({ name, version }) => [`${name} ${version}`, answers.get(name)]));
-  const unknown = unansweredOf("addOns", asked, (names) => `nobody knows whether EKS installs ${names}`);
-  const refused = addOns.flatMap(({ name, version }) => {
-    const answer = answers.get(name);
-    if (answer?.kind !== "answer" || answer.value.has(version)) return [];
-    const newest = [...answer.value].toSorted((a, b) => (isOlder(plain(a), plain(b)) ? 1 : -1))[0];
-    return [
-      problem(
-        "addOns",
-        `EKS does not install ${name} ${version}.`,
-        newest === undefined
-          ? `It has no version of it for Kubernetes ${plan.config.cluster.version} in ${plan.config.region}.`
-          : `For Kubernetes ${plan.config.cluster.version} in ${plan.config.region} it has ${answer.value.size} versions, and ${newest} is the newest.`,
-        "Take a version of this project that is newer, or another `cluster.version`.",
-      ),
-    ];
-  });
-  return [...unknown, ...refused];
-}
-
-/** `v1.19.2-eksbuild.5` without the letters that order nothing. */
-function plain(version: string): string {
-  return version.replace(/^v/, "").replace("eksbuild.", "");
 }

@@ -145,6 +145,7 @@ export class PulumiBackend implements StackBackend {
     return this.#locked("down", async () => {
       await this.#select();
       await this.#importTryout();
+      this.#refuseProtected(await this.#deployment());
       await this.#removeLeftovers();
       await this.#run(["destroy", "--yes", "--skip-preview", "--config-file", this.#config]);
       await this.#forget();
@@ -204,6 +205,22 @@ export class PulumiBackend implements StackBackend {
     const { stdout } = await this.#run(["stack", "export"], { output: undefined });
     const { deployment = {} } = JSON.parse(stdout) as { deployment?: Partial<Deployment> };
     return { resources: deployment.resources ?? [], pending_operations: deployment.pending_operations ?? [] };
+  }
+
+  /**
+   * The CLI would delete whatever comes before the first protected resource, such as what clients connect to.
+   *
+   * @throws UserError where there is one.
+   */
+  #refuseProtected({ resources }: Deployment): void {
+    const names = resources
+      .flatMap(({ urn, protect }) => (protect === true ? [urn.split("::").at(-1)] : []))
+      .sort();
+    if (names.length === 0) return;
+    throw new UserError(
+      `${names.length} of the resources of the stack ${this.#stack.name} are protected (${names.join(", ")}), so nothing is deleted. ` +
+        "To end the stack, take its name out of `retain` of the stack file, run `npm run up`, and then `npm run down`.",
+    );
   }
 
   /** What a command that was killed made on a Docker host, and did not live to write into the state. */

@@ -227,6 +227,20 @@ export const goodResources: readonly AwsResource[] = [
     },
     tags,
   }),
+  resource("ebs/volume:Volume", {
+    availabilityZone: "us-east-1a",
+    type: "gp3",
+    size: 20,
+    encrypted: true,
+    finalSnapshot: false,
+    tags,
+  }),
+  resource("ec2/volumeAttachment:VolumeAttachment", {
+    deviceName: "/dev/sdf",
+    instanceId: UNKNOWN,
+    volumeId: UNKNOWN,
+    skipDestroy: true,
+  }),
   resource("efs/backupPolicy:BackupPolicy", { fileSystemId: UNKNOWN, backupPolicy: { status: "ENABLED" } }),
   resource("efs/fileSystemPolicy:FileSystemPolicy", {
     fileSystemId: UNKNOWN,

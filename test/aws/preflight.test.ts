@@ -1,114 +1,47 @@
 /** Preflight's questions, asked by AWS's own client of what keeps to AWS's protocols; what moto lacks is a finding, and no crash. */
 import { spawnSync } from "node:child_process";
-import { createHash } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { CreateSubnetCommand, CreateVpcCommand, EC2Client } from "@aws-sdk/client-ec2";
-import { CreateRepositoryCommand, ECRClient, PutImageCommand } from "@aws-sdk/client-ecr";
-import { CreateFileSystemCommand, CreateMountTargetCommand, EFSClient } from "@aws-sdk/client-efs";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { imageInputs } from "../../infra/image-inputs.ts";
+import { repositoryPlans } from "../../infra/plan/aws/registries.ts";
 import { lockKey } from "../../infra/plan/docker/images.ts";
 import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
-import { clientSettings } from "../../scripts/aws/session.ts";
+import { ask } from "../../scripts/aws/session.ts";
 import { imageTarget } from "../../scripts/images/image-target.ts";
-import { awsPreflight } from "../../scripts/preflight/aws-checks.ts";
-import { awsNeeds } from "../../scripts/preflight/aws-needs.ts";
 import type { Finding } from "../../scripts/preflight/finding.ts";
-import { awsTarget } from "../../scripts/program/aws-target.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
-import { type AwsStandIn, MOTO_ACCOUNT, startMoto } from "../harness/aws/moto.ts";
+import { MOTO_ACCOUNT } from "../harness/aws/moto.ts";
+import {
+  found,
+  inNetwork,
+  ofCheck,
+  REGION,
+  STACK,
+  targetOf,
+  VALUES,
+  type Values,
+} from "../harness/aws/preflight.ts";
+import {
+  type MadeNetwork,
+  makeNetwork,
+  makeRepository,
+  pushImage as push,
+} from "../harness/aws/resources.ts";
+import { useMoto, wrongRows } from "../harness/aws/use-moto.ts";
 
-/** Its zone d has machines without GPUs, and no g5. */
-const REGION = "us-west-2";
-const STACK = "preflight";
+vi.mock("../../scripts/aws/session.ts", { spy: true });
+
 const CLI_TIMEOUT_MILLISECONDS = 100_000;
-
-const VALUES = {
-  platform: "aws",
-  account: MOTO_ACCOUNT,
-  region: REGION,
-  access: { apiCidrs: ["203.0.113.7/32"] },
-  pools: [
-    { name: "gpu", instanceType: "g5.xlarge", nodes: { min: 0, max: 2 } },
-    { name: "cpu", instanceType: "m7i.xlarge" },
-  ],
-  engines: { whenFull: "stopServer" },
-  models: [{ name: "gpt2-medium", model: "gpt2-medium" }],
-};
-type Values = Readonly<Record<string, unknown>>;
-
-let aws: AwsStandIn;
-let folder: string;
-const before = { ...process.env };
-beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "engine-room-preflight-"));
-  aws = await startMoto({ region: REGION });
-  Object.assign(process.env, aws.environment);
-});
-beforeEach(() => aws.reset());
-afterAll(async () => {
-  process.env = { ...before };
-  rmSync(folder, { recursive: true });
-  await aws.stop();
-});
-
-async function found(values: Values = VALUES, images?: ReturnType<typeof awsTarget>["images"]) {
-  const target = awsTarget(checkedPlan(values).plan as AwsPlan, STACK);
-  const own = images === undefined ? target : { ...target, images, imageProblems: [] };
-  const checks = await awsPreflight(own, awsNeeds(own), async () => ({ kind: "there" }));
-  return checks.flatMap(({ findings }) => findings);
-}
-
-const ofCheck = (findings: readonly Finding[], check: string) =>
-  findings.filter((finding) => finding.check === check);
-
-const ec2 = () => new EC2Client(clientSettings(REGION));
-
-async function makeNetwork(): Promise<{ vpcId: string; subnetIds: readonly string[] }> {
-  const { Vpc } = await ec2().send(new CreateVpcCommand({ CidrBlock: "10.1.0.0/16" }));
-  const vpcId = Vpc?.VpcId ?? "";
-  const subnetIds: string[] = [];
-  for (const [index, zone] of ["a", "b"].entries()) {
-    const CidrBlock = `10.1.${index * 16}.0/20`;
-    const AvailabilityZone = `${REGION}${zone}`;
-    const { Subnet } = await ec2().send(
-      new CreateSubnetCommand({ VpcId: vpcId, CidrBlock, AvailabilityZone }),
-    );
-    subnetIds.push(Subnet?.SubnetId ?? "");
-  }
-  return { vpcId, subnetIds };
-}
-
-/** Of a VPC that is there. @param zones - As the stack file says it, of both subnets. */
-function inNetwork(
-  { vpcId, subnetIds }: Awaited<ReturnType<typeof makeNetwork>>,
-  zones = ["a", "b"],
-): Values {
-  const privateSubnets = subnetIds.map((id, index) => ({ id, zone: zones[index] }));
-  return { ...VALUES, network: { existing: { vpcId, cidr: "10.1.0.0/16", privateSubnets } } };
-}
-
-/** @returns The digest of a manifest that the account's registry has from then on. */
-async function pushImage(name: string): Promise<string> {
-  const ecr = new ECRClient(clientSettings(REGION));
-  const repositoryName = `engine-room/${name}`;
-  const tags = [{ Key: "engine-room:stack", Value: STACK }];
-  await ecr.send(new CreateRepositoryCommand({ repositoryName, tags }));
-  const digestOf = (text: string) => `sha256:${createHash("sha256").update(text).digest("hex")}`;
-  const imageManifest = JSON.stringify({
-    schemaVersion: 2,
-    mediaType: "application/vnd.oci.image.manifest.v1+json",
-    config: { mediaType: "application/vnd.oci.image.config.v1+json", size: 2, digest: digestOf(name) },
-    layers: [],
-  });
-  const { image } = await ecr.send(new PutImageCommand({ repositoryName, imageManifest, imageTag: "one" }));
-  return image?.imageId?.imageDigest ?? "";
-}
-
 const REGISTRY = `${MOTO_ACCOUNT}.dkr.ecr.${REGION}.amazonaws.com/engine-room`;
+const moto = useMoto(REGION);
+
+/** @returns The digest of an image in a repository of the stack. */
+async function pushImage(name: string): Promise<string> {
+  await makeRepository(REGION, `engine-room/${name}`, { "engine-room:stack": STACK });
+  return push(REGION, `engine-room/${name}`);
+}
 
 describe("credentials", () => {
   test("of the stack's account have no finding", async () => {
@@ -144,18 +77,18 @@ test("what the stand-in lacks is one warning a question, each of one line", asyn
 
 describe("a network that is there", () => {
   test("with the subnets of the stack file has no finding", async () => {
-    expect(await problems(inNetwork(await makeNetwork()))).toEqual([]);
+    expect(await problems(inNetwork(await makeNetwork(REGION)))).toEqual([]);
   });
 
   test("has its subnets where it has them, whatever the stack file says", async () => {
-    const { vpcId, subnetIds } = await makeNetwork();
+    const { vpcId, subnetIds } = await makeNetwork(REGION);
     const [finding, ...rest] = await problems(inNetwork({ vpcId, subnetIds }, ["a", "c"]));
     expect(rest).toEqual([]);
     expect(`${finding?.what} ${finding?.why}`).toContain(subnetIds[1]);
   });
 
   test("is a problem where it is not", async () => {
-    const network = {
+    const network: MadeNetwork = {
       vpcId: "vpc-0123456789abcdef0",
       subnetIds: ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
     };
@@ -169,36 +102,6 @@ describe("a network that is there", () => {
       ({ severity, check }) => severity === "problem" && check !== "images",
     );
   }
-});
-
-describe("a file system that is there", () => {
-  const stored = (fileSystemId: string, network: Values): Values => ({
-    ...network,
-    engineStore: { existing: { fileSystemId, securityGroupId: "sg-0123456789abcdef0" } },
-  });
-
-  test("is one with a mount target in each zone", async () => {
-    const efs = new EFSClient(clientSettings(REGION));
-    const network = await makeNetwork();
-    const { FileSystemId = "" } = await efs.send(new CreateFileSystemCommand({ Encrypted: true }));
-    const mount = (SubnetId = "") => efs.send(new CreateMountTargetCommand({ FileSystemId, SubnetId }));
-    await mount(network.subnetIds[0]);
-    const values = stored(FileSystemId, inNetwork(network));
-    const [finding] = ofCheck(await found(values), "engineStore");
-    expect(finding).toMatchObject({ severity: "problem" });
-    expect(finding?.what).toBe(`The file system ${FileSystemId} has no mount target in ${REGION}b.`);
-    await mount(network.subnetIds[1]);
-    expect(ofCheck(await found(values), "engineStore")).toEqual([]);
-  });
-
-  test("is a problem where it is not", async () => {
-    const values = stored("fs-0123456789abcdef0", VALUES);
-    const [finding] = ofCheck(await found(values), "engineStore");
-    expect(finding).toMatchObject({
-      severity: "problem",
-      what: "There is no file system fs-0123456789abcdef0.",
-    });
-  });
 });
 
 test("images of ECR are there by their digests, or each is a problem", async () => {
@@ -217,22 +120,42 @@ test("images of ECR are there by their digests, or each is a problem", async () 
   expect(ofCheck(findings, "repositories")).toEqual([]);
 });
 
-test("a repository that another stack made is a problem", async () => {
-  await pushImage("services");
-  const target = awsTarget(checkedPlan(VALUES).plan as AwsPlan, "another");
-  const checks = await awsPreflight(target, awsNeeds(target), async () => ({ kind: "there" }));
-  const findings = ofCheck(
-    checks.flatMap((one) => one.findings),
-    "repositories",
-  );
-  expect(findings.map(({ severity, what }) => [severity, what])).toEqual([
-    ["problem", "engine-room/services is there already, and not of another."],
-  ]);
+describe("repositories that are there already", () => {
+  const findings = async (values: Values = VALUES) => ofCheck(await found(values), "repositories");
+  const shared = { ...VALUES, images: { repositories: "existing" } };
+
+  test.each([
+    [{ "engine-room:stack": "prod" }, "of prod"],
+    [{}, "of nobody's stack"],
+  ])("with the tags %j are a problem that says what to write", async (tags, words) => {
+    await makeRepository(REGION, "engine-room/services", tags);
+    const [finding, ...rest] = await findings();
+    expect(rest).toEqual([]);
+    expect(finding).toMatchObject({
+      severity: "problem",
+      what: `engine-room/services is there already, and not of ${STACK}.`,
+      why: expect.stringContaining(words),
+      fix: expect.stringContaining("images: { repositories: existing }"),
+    });
+  });
+
+  test("are what a stack wants that makes none", async () => {
+    const [finding, ...rest] = await findings(shared);
+    expect(rest).toEqual([]);
+    expect(finding?.what).toContain("engine-room/tritonserver");
+    const { plan, images } = targetOf(VALUES);
+    for (const { name } of repositoryPlans(
+      plan.config,
+      images.map((one) => one.name),
+    ))
+      await makeRepository(REGION, name);
+    expect(await findings(shared)).toEqual([]);
+  });
 });
 
 describe("npm run preflight", () => {
   test("says the same as a table and as JSON, and nothing on standard error", async () => {
-    const lockFile = join(folder, "images.lock.json");
+    const lockFile = join(moto.folder(), "images.lock.json");
     writeFileSync(lockFile, JSON.stringify(lockOf(await pushImage("services"))));
     const table = run([], lockFile);
     expect(table.stderr).toBe("");
@@ -268,7 +191,7 @@ describe("npm run preflight", () => {
   }
 
   function run(options: readonly string[], lockFile: string) {
-    const configFile = join(folder, "Pulumi.preflight.yaml");
+    const configFile = join(moto.folder(), "Pulumi.preflight.yaml");
     const config = Object.fromEntries(
       Object.entries(VALUES).map(([key, value]) => [`engine-room:${key}`, value]),
     );
@@ -279,9 +202,13 @@ describe("npm run preflight", () => {
       {
         cwd: projectRoot,
         encoding: "utf8",
-        env: { ...process.env, ENGINE_ROOM_IMAGE_LOCK: lockFile, DOCKER_CONFIG: folder },
+        env: { ...process.env, ENGINE_ROOM_IMAGE_LOCK: lockFile, DOCKER_CONFIG: moto.folder() },
         timeout: CLI_TIMEOUT_MILLISECONDS,
       },
     );
   }
+});
+
+test("moto has answered what the table of operations says", () => {
+  expect(wrongRows(vi.mocked(ask), "preflight")).toEqual([]);
 });

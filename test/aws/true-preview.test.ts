@@ -2,21 +2,13 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { parse } from "yaml";
-import { projectName, projectRoot } from "../../scripts/program/stack-file.ts";
+import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { type AwsStandIn, MOTO_ACCOUNT, startMoto } from "../harness/aws/moto.ts";
 import { missingPulumiPrograms } from "../harness/pulumi-programs.ts";
 import { TestStack } from "../harness/stack.ts";
+import { projectStackValues } from "../harness/stack-files.ts";
 
 const missing = missingPulumiPrograms("aws") ?? missingPulumiPrograms("kubernetes");
-
-/** Values of one of the project's own stack files, in the account that the stand-in has. */
-function valuesOf(stack: string): Readonly<Record<string, unknown>> {
-  const { config } = parse(readFileSync(join(projectRoot, `Pulumi.${stack}.yaml`), "utf8"));
-  const prefix = `${projectName()}:`;
-  const values = Object.entries(config as object).map(([key, value]) => [key.slice(prefix.length), value]);
-  return { ...Object.fromEntries(values), account: MOTO_ACCOUNT };
-}
 
 /** Resources of docs/aws.md, which another test holds to the graphs. */
 function countOf(stack: "dev" | "prod"): number {
@@ -34,7 +26,10 @@ describe.skipIf(missing !== undefined)(`a true preview (${missing ?? "by the Pul
   afterAll(() => aws?.stop());
 
   test.each(["dev", "prod"] as const)("of %s makes the whole graph", async (name) => {
-    const stack = new TestStack(name, valuesOf(name));
+    const stack = new TestStack(name, {
+      ...projectStackValues(`Pulumi.${name}.yaml`),
+      account: MOTO_ACCOUNT,
+    });
     const environment = { ...aws.environment, ENGINE_ROOM_RUNNER: "" };
     try {
       const { stdout } = await stack.succeedWith(environment, "preview");

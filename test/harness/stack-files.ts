@@ -1,7 +1,8 @@
 /** Stack files as tests need them. */
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { stringify } from "yaml";
+import { parse, stringify } from "yaml";
+import { projectName, projectRoot } from "../../scripts/program/stack-file.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -16,4 +17,12 @@ export function writtenStackFile(folder: string, values: Values): string {
   const file = join(folder, "stack.yaml");
   writeFileSync(file, stackFileText(values));
   return file;
+}
+
+/** Values of one of the project's own stack files. @param file - Relative to the project. */
+export function projectStackValues(file: string): Values {
+  const { config } = parse(readFileSync(join(projectRoot, file), "utf8")) as { readonly config: object };
+  const prefix = `${projectName()}:`;
+  const values = Object.entries(config).map(([key, value]) => [key.slice(prefix.length), value]);
+  return Object.fromEntries(values);
 }

@@ -646,6 +646,17 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       finds: [],
     },
     {
+      what: "a disk of databases that goes, of a stack that is retained",
+      resources: [resource("aws:ebs/volume:Volume", {})],
+      finds: ["The disk of databases has neither"],
+    },
+    {
+      what: "a disk of databases that goes with a stack which is not to be retained",
+      resources: [resource("aws:ebs/volume:Volume", {})],
+      facts: { keepsDocuments: false },
+      finds: [],
+    },
+    {
       what: "a volume with engines",
       resources: [volume, mount("/store")],
       finds: ["The volume has neither"],

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "nod
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { takeOverLocks } from "../../scripts/stack/pulumi-lock.ts";
+import { PulumiLockedError, saysLocked, takeOverLocks } from "../../scripts/stack/pulumi-lock.ts";
 
 let directory: string;
 beforeEach(() => {
@@ -34,12 +34,24 @@ test("a process of that number that is another program holds nothing", () => {
 
 test("the lock of another machine stays, and is told", () => {
   const file = lock(NOBODY, "elsewhere");
-  expect(() => takeOverLocks("room", directory)).toThrow(
-    `The stack room is locked by the Pulumi CLI (process ${NOBODY} of elsewhere).`,
-  );
+  const taken = () => takeOverLocks("room", directory);
+  expect(taken).toThrow(PulumiLockedError);
+  expect(taken).toThrow(`The stack room is locked by the Pulumi CLI (process ${NOBODY} of elsewhere).`);
   expect(existsSync(file)).toBe(true);
 });
 
 test("a backend without locks is free", () => {
   takeOverLocks("room", join(directory, "absent"));
+});
+
+// As `checkForLock` of backend/diy/lock.go and `ConflictingUpdateError` of backend/backenderr write them.
+test.each([
+  ["error: the stack is currently locked by 1 lock(s). Either wait for the other process(es) to end", true],
+  [
+    "error: [409] Conflict: Another update is currently in progress.\nTo learn more about possible reasons and resolution, visit https://www.pulumi.com/docs/support/troubleshooting/common-issues/update-conflicts/",
+    true,
+  ],
+  ["error: DependencyViolation: the vpc has dependencies and cannot be deleted", false],
+])("%j says whether another operation has the stack: %s", (words, isLocked) => {
+  expect(saysLocked(words)).toBe(isLocked);
 });

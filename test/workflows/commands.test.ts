@@ -1,97 +1,25 @@
 /** What the workflows type: there are such commands, and they take such options. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { describe, expect, test } from "vitest";
 import { PREVIEW_TEMPLATE } from "../../scripts/ci/preview-stack.ts";
 import { MATRIX_PURPOSES, STACK_PIPELINES } from "../../scripts/ci/stacks.ts";
-import type { Command } from "../../scripts/commands/command.ts";
 import { projectRoot, stackNames } from "../../scripts/program/stack-file.ts";
+import { npmCommands, packageFile, parseNpmCommand } from "../harness/npm-commands.ts";
 import { ACTIONS, stepsOf, WORKFLOWS } from "./workflows.ts";
-
-interface PackageFile {
-  readonly scripts: Readonly<Record<string, string>>;
-  readonly dependencies: Readonly<Record<string, string>>;
-}
-const packageFile = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8")) as PackageFile;
-
-interface TypedCommand {
-  readonly file: string;
-  readonly script: string;
-  readonly args: readonly string[];
-}
-
-/** `npm run [--silent] SCRIPT [-- ARGS]` of a shell line, up to what ends it. */
-function npmCommands(file: string, run: string): TypedCommand[] {
-  const lines = run.replaceAll("\\\n", " ").split("\n");
-  return lines.flatMap((line) =>
-    [...line.matchAll(/npm run (?:--silent )?([\w:-]+)(?: -- ([^|;&>]*))?/g)].map(
-      ([, script = "", rest = ""]) => ({
-        file,
-        script,
-        args: rest
-          .trim()
-          .split(/\s+/)
-          .filter((word) => word !== "")
-          .map((word) => word.replaceAll('"', "")),
-      }),
-    ),
-  );
-}
 
 const all = [...WORKFLOWS, ...ACTIONS];
 const typed = all.flatMap((workflow) =>
-  stepsOf(workflow).flatMap(([, { run }]) => npmCommands(workflow.file, run ?? "")),
+  stepsOf(workflow).flatMap(([, { run }]) =>
+    npmCommands(run ?? "").map((command) => ({ file: workflow.file, ...command })),
+  ),
 );
 
-const COMMON = { stack: { type: "string" }, "config-file": { type: "string" } } as const;
-
-/** Throws what the command itself would say. */
-async function parse({ script, args }: TypedCommand): Promise<void> {
-  const words = packageFile.scripts[script]?.split(" ") ?? [];
-  if (words[0] !== "node") throw new Error(`package.json has no script ${script} of ours`);
-  const [, , name = "", ...fixed] = words;
-  const module = join(projectRoot, "scripts/commands", `${name}.ts`);
-  const { command } = (await import(module)) as { readonly command: Command };
-  const { positionals } = parseArgs({
-    args: [...fixed, ...args],
-    options: { ...COMMON, ...command.options },
-    allowPositionals: (command.maxPositionals ?? 0) > 0,
-  });
-  if (positionals.length > (command.maxPositionals ?? 0))
-    throw new Error(`too many words: ${positionals.join(" ")}`);
-  if (name === "ci" && !command.details?.some((line) => line.startsWith(`${positionals[0]} `)))
-    throw new Error(`ci has no task ${positionals[0]}`);
-}
-
 describe("npm commands of the workflows", () => {
-  test("are found, over lines and pipes", () => {
-    expect(
-      npmCommands(
-        "x",
-        'npm ci\nnpm run --silent ci -- drift --stack "$S" \\\n  --preview f | tee x\nnpm run test:unit',
-      ),
-    ).toEqual([
-      { file: "x", script: "ci", args: ["drift", "--stack", "$S", "--preview", "f"] },
-      { file: "x", script: "test:unit", args: [] },
-    ]);
-    expect(typed.length).toBeGreaterThan(15);
-  });
-
-  test("that are wrong are seen", async () => {
-    for (const run of [
-      "npm run nothing",
-      "npm run outputs -- --jsn",
-      "npm run ci -- dance",
-      "npm run up -- now",
-    ])
-      for (const command of npmCommands("x", run)) await expect(parse(command)).rejects.toThrow();
-  });
-
   test.each(typed.map((one) => [one.file, [one.script, ...one.args].join(" "), one] as const))(
     "%s: %s",
     async (_file, _words, command) => {
-      await expect(parse(command)).resolves.toBeUndefined();
+      await expect(parseNpmCommand(command)).resolves.toBeUndefined();
     },
   );
 });
@@ -125,6 +53,21 @@ test("stacks of pull requests come up only where something ends them", () => {
       .map(({ if: condition = "" }) => condition.includes("vars.PREVIEW_STACKS == 'true'"));
   });
   expect(guarded).toEqual([[true], [true]]);
+});
+
+test("stacks are ended only where the repository says so, without a right to write and in nobody else's queue", () => {
+  const { jobs, concurrency } = WORKFLOWS.find(({ file }) => file.endsWith("/expire.yml")) ?? {};
+  const { expire, issue } = jobs ?? {};
+  expect(expire?.if).toContain("vars.EXPIRE_STACKS == 'true'");
+  expect(expire?.permissions).toEqual({ contents: "read", "id-token": "write" });
+  expect(issue?.permissions).toEqual({ contents: "read", issues: "write" });
+  expect(issue?.needs).toBe("expire");
+  expect(issue?.if).toContain("!cancelled()");
+  const group = (of: unknown) => (of as { readonly group?: string } | undefined)?.group;
+  const all = WORKFLOWS.flatMap(({ concurrency: own, jobs: others }) =>
+    [own, ...Object.values(others).map((job) => job.concurrency)].map(group),
+  );
+  expect(all.filter((one) => one === group(concurrency))).toHaveLength(1);
 });
 
 test("a stack of a pull request that does not come up is said to have failed", () => {
@@ -191,10 +134,7 @@ test("the CLI that is installed is the SDK's version", () => {
 });
 
 test("the unit tests run on the oldest and newest Node that package.json allows", () => {
-  const { engines } = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8")) as {
-    engines: { node: string };
-  };
-  const [, oldest = "", newest = ""] = /^>=(\d+\.\d+)\.0 <(\d+)$/.exec(engines.node) ?? [];
+  const [, oldest = "", newest = ""] = /^>=(\d+\.\d+)\.0 <(\d+)$/.exec(packageFile.engines.node) ?? [];
   const ci = WORKFLOWS.find(({ file }) => file.endsWith("/ci.yml"));
   const { matrix } = ci?.jobs.unit?.strategy ?? {};
   expect(matrix?.node).toEqual([oldest, "22", String(Number(newest) - 1)]);

@@ -27,8 +27,8 @@ const ON_SYSTEM_NODES = { nodeSelector: SYSTEM_NODES } as const;
 
 /**
  * By name. What machines need to join comes before them; the rest waits for machines to run on. The keys of `configuration` are
- * those of the drivers' charts, and were seen in configurations of these add-ons that EKS took; those of the secrets' provider
- * were seen in its chart alone.
+ * those of the drivers' charts, and were seen in configurations of these add-ons that EKS took; those of EFS and of the secrets'
+ * provider were seen in their charts alone. Preflight compares them with EKS' own schemas.
  */
 export function addOnPlans(
   { cluster, engineStore, hub }: EksConfig,

@@ -14,7 +14,7 @@ const EVERY_ADDRESS = "0.0.0.0";
 
 /** The same stack, with what the instance decides filled in. */
 export function ec2AsHost(config: Ec2Config): HostConfig {
-  const { pools, hub, engineStore, gateway, ...shared } = withoutAccount(config);
+  const { pools, hub, engineStore, gateway, databaseStorage: _disk, ...shared } = withoutAccount(config);
   const [pool] = pools;
   const { tls: _tls, zoneId: _zoneId, hostname: _hostname, replicas: _replicas, ...door } = gateway;
   return {

@@ -27,9 +27,8 @@ function awsTags(
   return { tags: { ...machineTags, ...ttl }, machineTags };
 }
 
-/** https://docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html */
+/** Of the regions that the checks let pass. https://docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html */
 function partitionOf(region: string): string {
-  if (region.startsWith("cn-")) return "aws-cn";
   return region.startsWith("us-gov-") ? "aws-us-gov" : "aws";
 }
 
@@ -42,8 +41,7 @@ export const REPOSITORY_PREFIX = "engine-room";
  * @returns with the prefix of the repositories, and without a scheme.
  */
 function ownRegistry({ account, region }: Pick<AwsConfig, "account" | "region">): string {
-  const suffix = partitionOf(region) === "aws-cn" ? "amazonaws.com.cn" : "amazonaws.com";
-  return `${account}.dkr.ecr.${region}.${suffix}/${REPOSITORY_PREFIX}`;
+  return `${account}.dkr.ecr.${region}.amazonaws.com/${REPOSITORY_PREFIX}`;
 }
 
 /** What a stack says of images, as other platforms say it, with the account's own registry where it names none. */

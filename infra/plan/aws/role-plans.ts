@@ -30,7 +30,7 @@ export function clusterRole(context: AwsContext): RolePlan {
 export function nodeRole(context: AwsContext): RolePlan {
   return {
     subject: "node",
-    service: context.partition === "aws-cn" ? "ec2.amazonaws.com.cn" : "ec2.amazonaws.com",
+    service: "ec2.amazonaws.com",
     managedPolicies: [
       awsPolicy(context, "AmazonEC2ContainerRegistryPullOnly"),
       awsPolicy(context, "AmazonEKSWorkerNodePolicy"),

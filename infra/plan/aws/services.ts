@@ -9,7 +9,7 @@ import { SYSTEM_POOL } from "./names.ts";
 import { networkParts, publicZones } from "./network.ts";
 import { SYSTEM_DISK_GIB, SYSTEM_MACHINES } from "./node-pools.ts";
 
-/** MongoDB's and Qdrant's. */
+/** MongoDB's and Qdrant's, which have a claim each in a cluster. */
 const DATABASES = 2;
 
 /** What the stack makes; what is there already is somebody else's bill. */
@@ -53,9 +53,10 @@ function systemMachines({ compute }: AwsConfig): RentedParts["machines"] {
   return [{ what: `pool ${SYSTEM_POOL}`, instanceType, count, diskGiB: SYSTEM_DISK_GIB }];
 }
 
-/** Disks of claims; on one machine such data are on its own disk. */
+/** Disks of claims; one machine has one disk for its databases, whether they are its own or not. */
 function dataDisks(config: AwsConfig): RentedParts["disks"] {
-  if (config.compute !== "eks") return [];
+  if (config.compute === "ec2")
+    return [{ what: "disk of databases", count: 1, sizeGiB: config.databaseStorage.sizeGiB }];
   const hasDatabases = config.encoders !== false && config.databases !== "external";
   const hasMetrics = installedCharts(config.cluster.charts).includes("kube-prometheus-stack");
   return [

@@ -17,7 +17,7 @@ export interface AwsContext {
   readonly name: string;
   readonly account: string;
   readonly region: string;
-  /** `aws`, `aws-cn`, `aws-us-gov`. */
+  /** `aws`, `aws-us-gov`. */
   readonly partition: string;
   /** Whether the stack file names the stack in `retain`: its data and its cluster are protected. */
   readonly isRetained: boolean;
@@ -267,13 +267,15 @@ export interface InstancePlan {
   /** SSM public parameter of the deep-learning AMI. */
   readonly amiParameter: string;
   readonly rootDiskGiB: number;
+  /** A volume of its own, which another machine of the stack gets with all documents. */
+  readonly databaseDisk: { readonly sizeGiB: number; readonly deviceName: string };
   readonly isSpot: boolean;
   readonly capacityReservationId: string | null;
-  /** Whether neither the console nor a command ends it by accident, and its root disk outlives it. */
+  /** Whether neither the console nor a command ends it by accident, and the databases' disk outlives the stack. */
   readonly isProtected: boolean;
   /** TCP ports that it may connect to, wherever they are, by what answers there. */
   readonly egressPorts: Readonly<Record<string, number>>;
-  /** Under 16 KiB; `${fileSystemId}` and `${accessPointId}` stand for what is known later. */
+  /** Under 16 KiB; `${fileSystemId}`, `${accessPointId}` and `${databaseVolumeSerial}` stand for what is known later. */
   readonly userData: string;
   readonly role: RolePlan;
   /** Each behind all that it comes after. */

@@ -9,7 +9,25 @@ import { count, oneOf } from "./words.ts";
 /** EKS puts its control plane's addresses into two zones, and a load balancer of applications stands in two. */
 const LEAST_ZONES = 2;
 
+/**
+ * Partitions whose services have other domains and principals than those that stacks name, as `amazonaws.com.cn` and
+ * `ec2.amazonaws.com.cn` in China: https://docs.amazonaws.cn/en_us/aws/latest/userguide/endpoints-arns.html
+ */
+const OTHER_PARTITIONS = /^(cn-|[a-z]{2}-iso)/;
+
 export const awsChecks = {
+  regionHasDomainsOfAws: awsCheck(["region"], ({ region }) =>
+    OTHER_PARTITIONS.test(region)
+      ? [
+          {
+            path: "region",
+            reason: `${region} has names of services and registries of its own, and stacks name those of amazonaws.com.`,
+            fix: "Take a region outside of China and of AWS's isolated clouds; GovCloud is one.",
+          },
+        ]
+      : [],
+  ),
+
   zonesAreDistinct: awsCheck(["network"], ({ network: { zones, existing } }) => [
     ...(existing === undefined ? repeated(zones, "network.zones") : []),
     ...repeated(zonesOf(existing?.privateSubnets), "network.existing.privateSubnets"),
@@ -195,6 +213,20 @@ export const awsChecks = {
         reason:
           "No budget is made: nobody is told of a stack that costs more than planned, or was left running.",
         fix: "Add an address.",
+      },
+    ];
+  }),
+
+  // A person who types `down` may know whose images are in them; an hourly one does not.
+  ttlLeavesOthersImages: awsCheck(["guard", "images"], ({ guard: { ttlHours }, images }) => {
+    if (ttlHours === undefined || images.registry !== undefined || images.repositories === "existing")
+      return [];
+    return [
+      {
+        severity: "warning",
+        path: "images.repositories",
+        reason: `The stack makes the repositories of the account's registry, and what ends it ${count(ttlHours, "hour")} after its last \`up\` deletes them with all images in them, those of other stacks too.`,
+        fix: "Write existing where another stack makes them.",
       },
     ];
   }),

@@ -55,8 +55,10 @@ export function dockerNotes(plan: DockerPlan, volumes: readonly DockerVolume[]):
     ...(plan.tier === "cpu" ? cpuWeightNotes(plan) : []),
     ...storeNote(plan),
     ...bucketNote(plan),
-    // On AWS volumes are folders of a disk that goes with its machine.
-    ...(plan.platform === "aws" ? [] : keptNote(volumes.filter(({ isKept }) => isKept))),
+    // On AWS they lie on a disk of their own, which `retain` keeps.
+    ...(plan.tier === "gpu" && plan.platform === "aws"
+      ? []
+      : keptNote(volumes.filter(({ isKept }) => isKept))),
   ];
 }
 

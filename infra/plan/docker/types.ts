@@ -54,6 +54,8 @@ export interface DockerVolume {
   readonly labels: Readonly<Record<string, string>>;
   /** Whether `down` leaves it: weights and engines take hours to make, documents can't be made again. */
   readonly isKept: boolean;
+  /** Number of the user and the group whose data they are; null: as the image has the folder. */
+  readonly userId: number | null;
 }
 
 /** A volume by name, or a folder of the host by absolute path, at a path of the container. */

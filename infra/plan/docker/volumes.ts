@@ -1,5 +1,6 @@
 /** What outlives the containers of a stack. */
 import type { DockerCpuPlan } from "../cpu-stack.ts";
+import { DATABASE_SERVERS } from "../database-servers.ts";
 import type { DockerGpuPlan } from "../gpu-stack.ts";
 import type { ModelSpec } from "../spec.ts";
 import { labels, objectName } from "./container.ts";
@@ -31,7 +32,10 @@ export function volumes(stack: string, plan: DockerCpuPlan | DockerGpuPlan): rea
 function databaseVolumes(stack: string, databases: DockerDatabasesPlan | null): readonly DockerVolume[] {
   if (databases === null || databases.kind === "external") return [];
   const uses = databaseVolumeUses(databases.kind);
-  return [volume(stack, uses.mongo, "mongo", true), volume(stack, uses.vector, "vector", true)];
+  const servers = DATABASE_SERVERS[databases.kind];
+  return (["mongo", "vector"] as const).map((database) =>
+    volume(stack, uses[database], database, true, servers[database].userId),
+  );
 }
 
 export function databaseVolumeUses(kind: "mock" | "container") {
@@ -45,8 +49,9 @@ function volume(
   use: VolumeUse,
   purpose: DockerVolume["purpose"],
   isKept: boolean,
+  userId: number | null = null,
 ): DockerVolume {
-  return { name: volumeName(stack, use), purpose, isKept, labels: labels(stack, { role: "volume" }) };
+  return { name: volumeName(stack, use), purpose, isKept, userId, labels: labels(stack, { role: "volume" }) };
 }
 
 /** The engine store: only builds write. */

@@ -65,6 +65,10 @@ export const awsComputeRows: Readonly<Record<string, ReplacementRow>> = {
       },
     },
   ),
+  "aws:ec2/volumeAttachment:VolumeAttachment": awsRow(
+    ["deviceName", "instanceId", "volumeId"],
+    ["forceDetach", "skipDestroy", "stopInstanceBeforeDetaching"],
+  ),
   "aws:autoscaling/tag:Tag": awsRow(
     ["autoscalingGroupName", "tag.key"],
     ["tag.propagateAtLaunch", "tag.value"],

@@ -3,6 +3,11 @@ import { awsRow } from "./aws-row.ts";
 import type { ReplacementRow } from "./types.ts";
 
 export const awsStorageRows: Readonly<Record<string, ReplacementRow>> = {
+  "aws:ebs/volume:Volume": awsRow(
+    ["availabilityZone", "encrypted", "kmsKeyId", "multiAttachEnabled", "outpostArn", "snapshotId"],
+    // Its data stay, and its machine runs on; AWS refuses a smaller size.
+    ["finalSnapshot", "iops", "size", "throughput", "type"],
+  ),
   "aws:efs/fileSystem:FileSystem": awsRow(
     ["availabilityZoneName", "creationToken", "encrypted", "kmsKeyId", "performanceMode"],
     ["lifecyclePolicies", "protection", "provisionedThroughputInMibps", "throughputMode"],

@@ -23,12 +23,14 @@ function made(plan: InstancePlan) {
 
 const short = (plan: InstancePlan) => plan.tasks.map(({ name }) => name);
 
-test("a machine is its role, its profile, its template, and two resources for each task", async () => {
+test("a machine is its role, its profile, its template, its databases' disk, and two resources for each task", async () => {
   const plan = instanceOf(ec2Values);
   expect(treeOf(await made(plan))).toEqual(
     [
+      "aws:ebs/volume:Volume instance-databases < instance",
       "aws:ec2/instance:Instance instance-machine < instance",
       "aws:ec2/launchTemplate:LaunchTemplate instance-template < instance",
+      "aws:ec2/volumeAttachment:VolumeAttachment instance-databases-attachment < instance",
       "aws:iam/instanceProfile:InstanceProfile instance-profile < instance",
       "aws:iam/role:Role instance-role-role < instance-role",
       "aws:iam/rolePolicy:RolePolicy instance-role-policy < instance-role",
@@ -71,13 +73,56 @@ test("no container has the machine's role, nobody a key, and the disk is encrypt
   });
 });
 
-test("a retained machine is protected, and its disk outlives it", async () => {
-  const registrations = await made(instanceOf({ ...ec2Values, retain: ["demo"] }));
-  const machine = byName(registrations, "instance-machine");
+test("a retained machine is protected, and so is the disk of its databases, which outlives the stack", async () => {
+  const retained = await made(instanceOf({ ...ec2Values, retain: ["demo"] }));
+  const machine = byName(retained, "instance-machine");
   expect(machine.options.protect).toBe(true);
   expect(machine.inputs.disableApiTermination).toBe(true);
-  expect(byName(registrations, "instance-template").inputs).toMatchObject({
-    blockDeviceMappings: [{ ebs: { deleteOnTermination: "false" } }],
+  expect(byName(retained, "instance-databases").options).toMatchObject({
+    protect: true,
+    retainOnDelete: true,
+  });
+  const preview = byName(await made(instanceOf(ec2Values)), "instance-databases").options;
+  expect([preview.protect, preview.retainOnDelete]).toEqual([undefined, undefined]);
+});
+
+describe("the disk of the databases", () => {
+  test("is encrypted, in the machine's zone, of the size that the stack file says", async () => {
+    const sized = { ...ec2Values, databaseStorage: { sizeGiB: 35 } };
+    expect(byName(await made(instanceOf(sized)), "instance-databases").inputs).toEqual({
+      availabilityZone: `${CONTEXT.region}a`,
+      type: "gp3",
+      size: 35,
+      encrypted: true,
+      tags: { ...CONTEXT.tags, Name: `${CONTEXT.name}-databases` },
+    });
+  });
+
+  test("has its own tags: the machine's are not those of each of its volumes", async () => {
+    const registrations = await made(instanceOf(ec2Values));
+    expect(byName(registrations, "instance-machine").inputs).not.toHaveProperty("volumeTags");
+    expect(byName(registrations, "instance-template").inputs.tagSpecifications).toEqual([
+      { resourceType: "volume", tags: { ...CONTEXT.tags, Name: `${CONTEXT.name}-instance` } },
+    ]);
+  });
+
+  test("goes to the next machine when the one before has ended: nobody takes it from one that runs", async () => {
+    const registrations = await made(instanceOf(ec2Values));
+    const [machine, volume, attachment] = ["machine", "databases", "databases-attachment"].map((name) =>
+      byName(registrations, `instance-${name}`),
+    );
+    expect(attachment?.inputs).toEqual({
+      volumeId: "instance-databases",
+      instanceId: "instance-machine",
+      deviceName: "/dev/sdf",
+      skipDestroy: true,
+    });
+    expect(machine?.options.deleteBeforeReplace).toBe(true);
+    expect(attachment?.options.deleteBeforeReplace).toBe(true);
+    // What depends goes first: at the end of a stack the machine, then the disk.
+    expect(machine?.dependencies).toContain(volume?.urn);
+    expect(machine?.inputs.userData).toContain("/nvme-Amazon_Elastic_Block_Store_instancedatabases\n");
+    expect(byName(registrations, "instance-tasks").dependencies).toContain(attachment?.urn);
   });
 });
 

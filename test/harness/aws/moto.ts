@@ -1,8 +1,9 @@
 /**
  * A stand-in for AWS's APIs: moto (PyPI) on 127.0.0.1. It keeps what calls make and answers as AWS does, and believes nearly
  * every argument: what AWS itself would refuse is found by the models of its APIs (`service-models.ts`). Of EKS it lacks
- * add-ons, access entries, pod identity and versions; of EFS backups; of Systems Manager the parameters of images; and all
- * of Service Quotas and of the price list.
+ * add-ons, access entries, pod identity and versions, and node groups of it have no machines; of EFS backups; of Systems
+ * Manager the parameters of images, and sessions; of Service Quotas all but those of VPCs; and all of the price list. Digests
+ * that ECR is not told it makes of layers, and its list by tag has nothing of EKS, ECR, addresses and endpoints.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";

@@ -1,24 +1,21 @@
 /** What docs and README say of stacks on AWS, as the program has it. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../../infra/config/config.ts";
 import { costSection } from "../../../scripts/plan/cost-section.ts";
 import { projectName, projectRoot } from "../../../scripts/program/stack-file.ts";
-import { type AwsGraph, awsGraph, stackConfig } from "./aws-stacks.ts";
+import { awsGraph, stackConfig } from "./aws-stacks.ts";
 import { last } from "./program.ts";
 
-const STACKS = ["dev", "prod"] as const;
+const STACKS = ["dev", "prod", "ec2"] as const;
 const DOCS = "docs/aws.md";
 
 /** With UPDATE_RECORDED=1 the parts of the files are written instead; the test then shows the difference in Git. */
 const isUpdating = process.env.UPDATE_RECORDED === "1";
 
-let graphs: readonly AwsGraph[] = [];
-beforeAll(async () => {
-  graphs = [await awsGraph("dev"), await awsGraph("prod")];
-});
+const graphs = [await awsGraph("dev"), await awsGraph("prod"), await awsGraph("ec2")];
 
 test("every type of resource is in docs, with how many of it a stack makes", () => {
   const types = new Set(graphs.flatMap(({ resources }) => resources.map(({ type }) => type)));
@@ -30,7 +27,7 @@ test("every type of resource is in docs, with how many of it a stack makes", () 
   const sums = graphs.map(({ resources }) => resources.length).join(" | ");
   expectPart(DOCS, "resources", [
     `| Type | ${STACKS.join(" | ")} | In |`,
-    "|---|---|---|---|",
+    "|---|---|---|---|---|",
     ...rows,
     `| all | ${sums} | |`,
   ]);

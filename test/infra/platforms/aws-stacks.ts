@@ -1,4 +1,4 @@
-/** The project's own stacks on AWS, and one of compute ec2, without an engine. */
+/** The project's own stacks on AWS, and its example of one machine, without an engine. */
 import { join } from "node:path";
 import type { Properties } from "../../../scripts/program/marks.ts";
 import type { Registration } from "../../../scripts/program/monitor.ts";
@@ -10,20 +10,21 @@ import {
   stackReference,
 } from "../../../scripts/program/stack-file.ts";
 import { type RenderedStack, renderStack } from "../../../scripts/render.ts";
-import { ec2Values } from "../plan/aws/stacks.ts";
-import { Engine, last, program, runtimeConfig } from "./program.ts";
+import { Engine, last, program } from "./program.ts";
 
 export type RenderedResource = RenderedStack["resources"][number];
 
 const configs = {
   dev: () => stackConfig("dev"),
   prod: () => stackConfig("prod"),
-  ec2: () => runtimeConfig(ec2Values),
+  ec2: () => stackConfig("ec2"),
 } as const;
 export type AwsStackName = keyof typeof configs;
 
+/** Of the project's own, or of an example. */
 export function stackConfig(stack: string): RuntimeConfig {
-  return readStackFile(stackReference(stack, join(projectRoot, `Pulumi.${stack}.yaml`)));
+  const file = stack === "ec2" ? "examples/ec2.yaml" : `Pulumi.${stack}.yaml`;
+  return readStackFile(stackReference(stack, join(projectRoot, file)));
 }
 
 export class AwsGraph {

@@ -185,6 +185,9 @@ test.each<readonly [string, ...string[]]>([
     "instance-role-policy",
     "instance-security-egress-https",
   ],
+  ["instance-databases-attachment", "instance-machine", "instance-databases"],
+  ["instance-machine", "instance-databases"],
+  ["instance-tasks-setup", "instance-databases-attachment"],
   ["edge-balancer", "network-internet"],
   ["instance-tasks-services", "instance-tasks-build-gpt2-medium-KEY", "instance-tasks-setup"],
 ])("on one machine, %s comes after what it needs", (name, ...needed) => {
@@ -230,7 +233,6 @@ describe("what `down` takes", () => {
       "gateway-binding",
       "mongo",
       "vector",
-      "store",
     ]);
     expect(inCluster.filter(goesWithIt).length).toBeGreaterThan(8);
     // Roles are beside the releases, which say it themselves; Prometheus has a disk.

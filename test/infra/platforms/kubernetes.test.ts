@@ -314,7 +314,10 @@ describe("a stack that is watched", async () => {
           path: "/metrics",
           interval: "15s",
           honorLabels: true,
-          relabelings: [{ targetLabel: "job", replacement: "engine-room-gpus-demo" }],
+          relabelings: [
+            { targetLabel: "job", replacement: "engine-room-gpus-demo" },
+            { sourceLabels: ["__meta_kubernetes_pod_node_name"], targetLabel: "node" },
+          ],
         },
       ],
     });

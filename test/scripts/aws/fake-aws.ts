@@ -1,6 +1,8 @@
 /**
- * An AWS endpoint for what moto lacks or can't be made to say: it speaks the protocols of the services as far as the SDK
- * reads them, over HTTP, and records what it was asked. https://smithy.io/2.0/aws/protocols/index.html
+ * An AWS endpoint for what moto 5.2.5 lacks (add-ons and versions of EKS, quotas of EC2, sessions of Systems Manager: see
+ * `script-operations.ts`) or can't be made to say: refusals of rights and capacity, certificates that are issued, versions that
+ * run out, the nodes of no cluster, subnets that are full. It speaks the protocols of the services as far as the SDK reads them, over
+ * HTTP, and records what it was asked. https://smithy.io/2.0/aws/protocols/index.html
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -37,14 +39,13 @@ const SIGNED_NAMES: Readonly<Record<string, string>> = { tagging: "tag" };
 /** Operations of REST protocols, by method and path. */
 const REST: readonly (readonly [RegExp, string])[] = [
   [/^GET \/addons\/supported-versions$/, "DescribeAddonVersions"],
+  [/^GET \/addons\/configuration-schemas$/, "DescribeAddonConfiguration"],
   [/^GET \/cluster-versions$/, "DescribeClusterVersions"],
   [/^GET \/clusters\/[^/]+$/, "DescribeCluster"],
   [/^GET \/clusters\/[^/]+\/node-groups$/, "ListNodegroups"],
   [/^GET \/clusters\/[^/]+\/node-groups\/[^/]+$/, "DescribeNodegroup"],
   [/^POST \/clusters\/[^/]+\/node-groups\/[^/]+\/update-config$/, "UpdateNodegroupConfig"],
   [/^GET \/clusters\/[^/]+\/updates\/[^/]+$/, "DescribeUpdate"],
-  [/^GET \/2015-02-01\/file-systems$/, "DescribeFileSystems"],
-  [/^GET \/2015-02-01\/mount-targets$/, "DescribeMountTargets"],
 ];
 
 export async function startFakeAws(service: FakeService): Promise<FakeAws> {

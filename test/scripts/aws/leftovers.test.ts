@@ -10,7 +10,7 @@ describe("what still costs money", () => {
     [arn("elasticfilesystem", "file-system/fs-0123"), /efs delete-file-system --file-system-id fs-0123 /],
     [arn("ec2", "volume/vol-0123"), /ec2 delete-volume --volume-id vol-0123$/],
     [arn("ec2", "natgateway/nat-0123"), /ec2 delete-nat-gateway --nat-gateway-id nat-0123$/],
-    [arn("ec2", "elastic-ip/eipalloc-0123"), /ec2 release-address --allocation-id eipalloc-0123$/],
+    [arn("ec2", "elastic-ip/eipalloc-0123"), /ec2 release-address --allocation-id eipalloc-0123 \(after/],
     [
       arn("eks", "nodegroup/engine-room-dev/gpu/1cb2-44"),
       /--cluster-name engine-room-dev --nodegroup-name gpu$/,

@@ -6,6 +6,7 @@ import type { AwsPlan } from "../../../infra/plan/gpu-stack.ts";
 import { isPrincipal } from "../../../scripts/preflight/aws-access.ts";
 import { awsPreflight } from "../../../scripts/preflight/aws-checks.ts";
 import type { MachineNeed } from "../../../scripts/preflight/aws-quotas.ts";
+import type { AwsNeeds } from "../../../scripts/preflight/aws-reading.ts";
 import type { Finding } from "../../../scripts/preflight/finding.ts";
 import { awsTarget } from "../../../scripts/program/aws-target.ts";
 import {
@@ -19,7 +20,6 @@ import {
   networks,
   offered,
   quotaOf,
-  REGION,
   running,
 } from "./account.ts";
 import { type FakeAws, startFakeAws, xmlAnswer } from "./fake-aws.ts";
@@ -63,7 +63,10 @@ const MACHINES: readonly MachineNeed[] = [
   { pool: "gpu", instanceType: "g5.xlarge", isSpot: false, vcpus: 4, maxMachines: 2 },
   { pool: "cpu", instanceType: "m7i.xlarge", isSpot: false, vcpus: 4, maxMachines: 1 },
 ];
-const NEEDS = { machines: MACHINES, addOns: [{ name: "coredns", version: "v1.0.0-eksbuild.1" }] };
+const NEEDS: AwsNeeds = {
+  machines: MACHINES,
+  addOns: [{ name: "coredns", version: "v1.0.0-eksbuild.1", configuration: null }],
+};
 
 let aws: FakeAws | undefined;
 let hub: Server | undefined;
@@ -283,21 +286,11 @@ describe("networks", () => {
   const vpc = { "ec2:DescribeVpcs": () => networks({ "vpc-0123456789abcdef0": { cidr: "10.1.0.0/16" } }) };
 
   test.each([
-    ["as the stack file says", subnet("vpc-0123456789abcdef0", "us-east-1a", 4000), []],
-    ["in another zone", subnet("vpc-0123456789abcdef0", "us-east-1b", 4000), ["problem"]],
     ["of another VPC", subnet("vpc-00000000000000000", "us-east-1a", 4000), ["problem"]],
     ["nearly full", subnet("vpc-0123456789abcdef0", "us-east-1a", 9), ["warning"]],
   ])("that are there: subnet %s", async (_, subnets, severities) => {
     const findings = await found({ ...vpc, "ec2:DescribeSubnets": subnets }, existingNetwork);
     expect(findings.map(({ severity }) => severity)).toEqual(severities);
-  });
-
-  test("that are not there are a problem", async () => {
-    const findings = await found(
-      { "ec2:DescribeSubnets": subnet("vpc-0123456789abcdef0", "us-east-1a", 4000) },
-      existingNetwork,
-    );
-    expect(findings.map(({ what }) => what)).toEqual(["There is no VPC vpc-0123456789abcdef0."]);
   });
 });
 
@@ -309,8 +302,6 @@ describe("certificate", () => {
       certificateOf("ISSUED", ["*.a.example.org"]),
       ["not for models.example.org"],
     ],
-    ["pending", certificateOf("PENDING_VALIDATION", ["models.example.org"]), ["not issued"]],
-    ["not there", { error: "ResourceNotFoundException" }, ["not there"]],
   ])("%s", async (_, answer, words) => {
     const findings = await found({ "acm:DescribeCertificate": () => answer }, publicGateway);
     expect(findings).toHaveLength(words.length);
@@ -333,14 +324,6 @@ describe("gated models", () => {
 
   test("that the hub gives are no finding", async () => {
     expect(await found({}, gated)).toEqual([]);
-  });
-
-  test.each([
-    ["is not there", { error: "ResourceNotFoundException" }],
-    ["holds JSON", { json: { SecretString: '{"token":"hf_x"}' } }],
-  ])("the secret %s: a problem", async (_, answer) => {
-    const findings = await found({ "secretsmanager:GetSecretValue": () => answer }, gated);
-    expect(findings).toContainEqual(expect.objectContaining({ severity: "problem", check: "hubToken" }));
   });
 });
 
@@ -369,72 +352,75 @@ describe("the cluster", () => {
     expect(findings.map(({ what }) => what)).toEqual(["EKS does not install coredns v1.0.0-eksbuild.1."]);
     expect(findings[0]?.why).toContain("v1.10.0-eksbuild.2 is the newest");
   });
+
+  describe("what an add-on is set to", () => {
+    /** In the draft, and with the words, of EKS' own. */
+    const SCHEMA = {
+      $ref: "#/definitions/Coredns",
+      $schema: "http://json-schema.org/draft-06/schema#",
+      definitions: {
+        Coredns: {
+          additionalProperties: false,
+          properties: {
+            nodeSelector: { additionalProperties: { type: "string" }, type: "object" },
+            controller: {
+              additionalProperties: false,
+              properties: { replicas: { type: "integer" } },
+              type: "object",
+            },
+          },
+          title: "Coredns",
+          type: "object",
+        },
+      },
+    };
+    const setTo = (configuration: Readonly<Record<string, unknown>>, schema = JSON.stringify(SCHEMA)) =>
+      found({ "eks:DescribeAddonConfiguration": () => ({ json: { configurationSchema: schema } }) }, eks, {
+        ...NEEDS,
+        addOns: NEEDS.addOns.map((one) => ({ ...one, configuration })),
+      });
+
+    test("is no finding where EKS' schema has it", async () => {
+      expect(await setTo({ nodeSelector: { pool: "system" } })).toEqual([]);
+    });
+    test.each([
+      [{ nodeSelectors: {} }, "At the top", "nodeSelectors"],
+      [{ controller: { nodeSelector: {} } }, "controller", "nodeSelector"],
+      [{ nodeSelector: { pool: 1 } }, "nodeSelector.pool", "string"],
+    ])("is a problem where it has not: %j", async (configuration, where, word) => {
+      const findings = await setTo(configuration);
+      expect(findings.map(({ severity, what }) => [severity, what])).toEqual([
+        ["problem", "EKS does not take what coredns v1.0.0-eksbuild.1 is set to."],
+      ]);
+      expect(findings[0]?.why).toContain(`${where}: `);
+      expect(findings[0]?.why).toContain(word);
+    });
+    test.each(["", '{"$ref": "#/elsewhere"}'])(
+      "is a warning where the schema is not to be read: %s",
+      async (schema) => {
+        const findings = await setTo({}, schema);
+        expect(findings.map(({ severity, check }) => [severity, check])).toEqual([["warning", "addOns"]]);
+      },
+    );
+    test("is not asked for where EKS does not install the version", async () => {
+      const findings = await found({ "eks:DescribeAddonVersions": () => ({ json: { addons: [] } }) }, eks, {
+        ...NEEDS,
+        addOns: NEEDS.addOns.map((one) => ({ ...one, configuration: {} })),
+      });
+      expect(findings.map(({ what }) => what)).toEqual(["EKS does not install coredns v1.0.0-eksbuild.1."]);
+    });
+  });
 });
 
-describe("repositories", () => {
-  const arn = (name: string) => `arn:aws:ecr:${REGION}:${ACCOUNT}:repository/${name}`;
-  /** All that are asked for are there. @param owner - null: without a tag. */
-  const ownedBy = (owner: string | null): Answers => ({
-    "ecr:DescribeRepositories": ({ body }) => {
-      const [name] = body.repositoryNames as string[];
-      return { json: { repositories: [{ repositoryName: name, repositoryArn: arn(name ?? "") }] } };
-    },
-    "ecr:ListTagsForResource": () => ({
-      json: { tags: owner === null ? [] : [{ Key: "engine-room:stack", Value: owner }] },
-    }),
-  });
-  const shared: Values = { ...eks, images: { repositories: "existing" } };
-
-  test("of the stack itself are no finding", async () => {
-    expect(await found(ownedBy("dev"))).toEqual([]);
-  });
-
-  test.each([["prod", "of prod"] as const, [null, "of nobody's stack"] as const])(
-    "of %s are a problem that says what to write",
-    async (owner, words) => {
-      const findings = await found(ownedBy(owner));
-      expect(findings.map(({ severity, check }) => [severity, check])).toEqual([["problem", "repositories"]]);
-      expect(findings[0]?.what).toContain("engine-room/services");
-      expect(findings[0]?.why).toContain(words);
-      expect(findings[0]?.fix).toContain("images: { repositories: existing }");
-    },
-  );
-
-  test("that another stack makes are there, or a problem", async () => {
-    expect(await found(ownedBy("prod"), shared)).toEqual([]);
-    await aws?.close();
-    const [finding, ...rest] = await found({}, shared);
-    expect(rest).toEqual([]);
-    expect(finding).toMatchObject({ severity: "problem", check: "repositories" });
-    expect(finding?.what).toContain("engine-room/tritonserver");
-  });
-
-  test("of another registry are not asked about", async () => {
-    await found({}, { ...eks, images: { registry: "registry.example.org/room" } });
-    expect(aws?.asked).not.toContain("ecr:DescribeRepositories");
-  });
+test("repositories of another registry are not asked about", async () => {
+  await found({}, { ...eks, images: { registry: "registry.example.org/room" } });
+  expect(aws?.asked).not.toContain("ecr:DescribeRepositories");
 });
 
 describe("administrators", () => {
-  const admins = (arn: string): Values => ({
-    ...eks,
-    access: { apiCidrs: ["203.0.113.7/32"], admins: [arn] },
-  });
-  const me = `arn:aws:iam::${ACCOUNT}:user/me`;
-  const absent: Answers = {
-    "eks:DescribeCluster": () => ({ error: "ResourceNotFoundException", status: 404 }),
-  };
-
-  test("who are about to make the cluster are a problem", async () => {
-    const findings = await found(absent, admins(me));
-    expect(findings.map(({ severity, check }) => [severity, check])).toEqual([["problem", "access"]]);
-    expect(findings[0]?.why).toContain("ResourceInUseException");
-  });
-
-  test("of a cluster that is there are none, and others are not asked about", async () => {
-    expect(await found({ "eks:DescribeCluster": () => ({ json: { cluster: {} } }) }, admins(me))).toEqual([]);
-    await aws?.close();
-    expect(await found({}, admins(`arn:aws:iam::${ACCOUNT}:user/you`))).toEqual([]);
+  test("who are others than who asks: the cluster is not asked about", async () => {
+    const admins = [`arn:aws:iam::${ACCOUNT}:user/you`];
+    await found({}, { ...eks, access: { apiCidrs: ["203.0.113.7/32"], admins } });
     expect(aws?.asked).not.toContain("eks:DescribeCluster");
   });
 
@@ -448,6 +434,7 @@ describe("administrators", () => {
       isSame,
     );
   });
+
   test("a session of a role of the same name in another account is another one", () => {
     const session = "arn:aws:sts::999900001111:assumed-role/team/session";
     expect(isPrincipal(`arn:aws:iam::${ACCOUNT}:role/team`, session)).toBe(false);
@@ -455,7 +442,10 @@ describe("administrators", () => {
 });
 
 test("what no service of AWS says is told in one line, once for all that it was asked about", async () => {
-  const needs = { ...NEEDS, addOns: ["coredns", "kube-proxy"].map((name) => ({ name, version: "v1" })) };
+  const needs = {
+    ...NEEDS,
+    addOns: ["coredns", "kube-proxy"].map((name) => ({ name, version: "v1", configuration: null })),
+  };
   const page = () => ({ xml: "<!doctype html>\n<title>A proxy</title>" }) as const;
   const findings = await found({ "eks:DescribeAddonVersions": page }, eks, needs);
   expect(findings.map(({ check }) => check)).toEqual(["addOns"]);

@@ -5,7 +5,7 @@ import type { NodeGroupReading } from "../../../scripts/aws/eks.ts";
 import { changeMachine, changePools, poolChanges } from "../../../scripts/aws/sleep.ts";
 import { awsTarget } from "../../../scripts/program/aws-target.ts";
 import { ACCOUNT, type Answers, account, EKS_STACK, REGION, running } from "./account.ts";
-import { type FakeAws, type FakeInput, startFakeAws } from "./fake-aws.ts";
+import { type FakeAws, startFakeAws } from "./fake-aws.ts";
 
 const planOf = (values: Readonly<Record<string, unknown>>) => checkedPlan(values).plan as EksPlan;
 const warm = planOf({
@@ -83,36 +83,7 @@ async function use(answers: Answers): Promise<void> {
   process.env.AWS_ENDPOINT_URL = aws.url;
 }
 
-describe("what AWS is told", () => {
-  test("EKS: the new sizes of each node group that changes", async () => {
-    const told: FakeInput[] = [];
-    await use({
-      "eks:ListNodegroups": () => ({ json: { nodegroups: ["gpu-1", "system-1"] } }),
-      "eks:DescribeNodegroup": ({ path }) => ({
-        json: {
-          nodegroup: {
-            labels: path.includes("gpu-1") ? { "engine-room/pool": "gpu" } : {},
-            scalingConfig: { minSize: 1, maxSize: 2, desiredSize: 1 },
-          },
-        },
-      }),
-      "eks:UpdateNodegroupConfig": (input) => {
-        told.push(input);
-        return { json: {} };
-      },
-    });
-    const { context } = awsTarget(warm, "dev");
-    const report = await changePools(warm, context, "sleep");
-    expect(told.map(({ path, body }) => [path, body.scalingConfig])).toEqual([
-      [
-        "/clusters/engine-room-dev/node-groups/gpu-1/update-config",
-        // The autoscaler owns the third number.
-        { minSize: 0, maxSize: 2 },
-      ],
-    ]);
-    expect(report).toContain("cpu");
-  });
-
+describe("what AWS answers, and moto does not", () => {
   test("EKS without the cluster: a sentence with the command that makes it", async () => {
     await use({ "eks:ListNodegroups": () => ({ error: "ResourceNotFoundException", status: 404 }) });
     const { context } = awsTarget(warm, "dev");
@@ -129,23 +100,6 @@ describe("what AWS is told", () => {
     pools: [{ name: "gpu", instanceType: "g5.xlarge" }],
     models: [{ name: "gpt2-medium", model: "gpt2-medium" }],
   }).plan as AwsPlan;
-
-  test("EC2: the stack's own machine stops and starts, found by its tag", async () => {
-    const filters: string[] = [];
-    await use({
-      "ec2:DescribeInstances": ({ parameters }) => {
-        filters.push(`${parameters.get("Filter.1.Name")}=${parameters.get("Filter.1.Value.1")}`);
-        return running([{ type: "g5.xlarge" }]);
-      },
-      "ec2:StopInstances": () => ({ xml: "<StopInstancesResponse/>" }),
-      "ec2:StartInstances": () => ({ xml: "<StartInstancesResponse/>" }),
-    });
-    const { context } = awsTarget(ec2, "dev");
-    expect(await changeMachine(context, "sleep")).toMatch(/^i-0 stops\./);
-    expect(await changeMachine(context, "wake")).toMatch(/^i-0 starts;/);
-    expect(filters).toEqual(["tag:engine-room:stack=dev", "tag:engine-room:stack=dev"]);
-    expect(aws?.asked).toContain("ec2:StopInstances");
-  });
 
   test("EC2: what AWS refuses is a sentence", async () => {
     await use({

@@ -189,11 +189,23 @@ test("ended stacks, a summary and an issue", async () => {
   expect((await ci("drift", "--stack", "onprem", "--preview", preview)).stdout).toContain("Issue: opened.");
 });
 
+test("stacks that were not ended are an issue until they are", async () => {
+  const report = (result: string, run: string) => ci("expire-issue", "--result", result, "--run", run);
+  expect((await report("failure", "https://github.com/room/runs/1")).stdout).toBe("Issue: opened.\n");
+  expect((await report("failure", "https://github.com/room/runs/2")).stdout).toBe("Issue: updated.\n");
+  expect(fake.issues).toMatchObject([
+    { labels: ["expire"], state: "open", body: expect.stringContaining("runs/2") },
+  ]);
+  expect((await report("success", "https://github.com/room/runs/3")).stdout).toBe("Issue: closed.\n");
+  expect(fake.issues).toMatchObject([{ state: "closed" }]);
+});
+
 test.each([
   [["dance"], 2, 'There is no task "dance"; there are matrix, '],
   [["matrix"], 2, "matrix needs --for."],
   [["matrix", "--for", "fun"], 2, "--for takes preview or deployed."],
   [["ended-stacks", "--stacks", "x", "--hours", "soon"], 2, '--hours takes a number above 0, not "soon".'],
+  [["expire-issue", "--result", "cancelled", "--run", "x"], 1, 'success or failure, not "cancelled"'],
   [["summary", "--outputs", "nowhere.json"], 1, "There is no file "],
   [["preview-stack-file", "--pull-request", "../x"], 1, "no number of a pull request"],
 ])("%j is refused with a sentence", async (args, code, sentence) => {

@@ -197,6 +197,11 @@ test.each(Object.entries(kinds))("%s", async (_name, [change, entries]) => {
   expect(await entriesOf(cluster, change)).toEqual(entries.toSorted());
 });
 
+const ranAgain = (task: string) => [
+  `replace Association instance-tasks-${task}`,
+  `replace Document instance-tasks-${task}-document`,
+];
+
 /** Builds run one after the other, and each unit names the one before; what is built already returns at once. */
 const REBUILT = [
   ...(["delete", "create"] as const).flatMap((kind) =>
@@ -205,16 +210,34 @@ const REBUILT = [
       "Document instance-tasks-build-gpt2-medium-#-document",
     ].map((task) => `${kind} ${task}`),
   ),
-  "replace Association instance-tasks-build-encoders-#",
-  "replace Document instance-tasks-build-encoders-#-document",
-  "replace Association instance-tasks-services",
-  "replace Document instance-tasks-services-document",
+  ...ranAgain("build-encoders-#"),
+  ...ranAgain("services"),
 ];
 
 const machines: Readonly<Record<string, readonly [change: object, entries: readonly string[]]>> = {
   "the largest batch of its model": [
     { models: [{ name: "gpt", model: "gpt2-medium", limits: { maxBatchSize: 2 } }] },
     REBUILT,
+  ],
+  // It grows while databases use it: the setup tells its file system.
+  "the size of its databases' disk": [
+    { databaseStorage: { sizeGiB: 30 } },
+    ["update Volume instance-databases", ...["setup", "services"].flatMap(ranAgain)],
+  ],
+  "databases elsewhere, which leave its disk as it is": [
+    {
+      databases: "external",
+      externalDatabases: { mongo: { uri: { secure: "v1:YWJj" } }, vector: { url: "http://10.0.0.5:6333" } },
+    },
+    [
+      "create Secret instance-secrets-mongoUri",
+      "create SecretVersion instance-secrets-mongoUri-version",
+      ...["setup", "services"].flatMap(ranAgain),
+    ],
+  ],
+  "its type, with the same GPU: what it runs is waited for, since it starts again": [
+    { pools: [{ name: "machine", instanceType: "g5.4xlarge" }] },
+    ["update Instance instance-machine", ...ranAgain("services")],
   ],
   // EC2 stops it, and starts it as the other type.
   "its type": [

@@ -64,6 +64,64 @@ describe("resources of two graphs", () => {
     expect(compare([held({}, "nfs")], [held({ protect: true }, "nfs")]).changes).toEqual([]);
   });
 
+  test("say what they are deleted with, where that changes: their own or their component's", () => {
+    const cluster = resource("aws:eks/cluster:Cluster", "cluster", {});
+    const part = (deletedWith?: string) =>
+      resource(
+        "engine-room:demo:Part",
+        "part",
+        {},
+        {
+          custom: false,
+          ...(deletedWith === undefined ? {} : { options: { deletedWith } }),
+        },
+      );
+    const child = resource(
+      "kubernetes:core/v1:Secret",
+      "keys",
+      { metadata: { name: "keys" } },
+      {
+        parent: part().urn,
+      },
+    );
+    const goes = [cluster, part(cluster.urn), child];
+    const stays = [cluster, part(), child];
+    expect(compare(goes, goes).changes).toEqual([]);
+    expect(compare(stays, goes).changes).toMatchObject([
+      {
+        kind: "update",
+        name: "keys",
+        properties: [
+          {
+            path: '"(deletedWith)"',
+            kind: "update",
+            before: "null",
+            after: JSON.stringify(cluster.urn),
+            effect: "update",
+          },
+        ],
+      },
+    ]);
+    expect(compare(goes, stays).changes).toMatchObject([
+      { name: "keys", properties: [{ before: JSON.stringify(cluster.urn), after: "null" }] },
+    ]);
+  });
+
+  test("are deleted with the same one as before where that has another URN", () => {
+    const secret = (urn: string) =>
+      resource("kubernetes:core/v1:Secret", "keys", {}, { options: { deletedWith: urn } });
+    const before = resource("aws:eks/cluster:Cluster", "cluster", {});
+    const after = resource(
+      "aws:eks/cluster:Cluster",
+      "cluster-2",
+      {},
+      {
+        options: { aliases: [before.urn] },
+      },
+    );
+    expect(compare([before, secret(before.urn)], [after, secret(after.urn)]).changes).toEqual([]);
+  });
+
   test("components and what is only read make no entry; providers do", () => {
     const component = resource("engine-room:demo:Group", "group", { size: 1 }, { custom: false });
     const read = resource("kubernetes:core/v1:Secret", "theirs", {}, { readId: "models/theirs" });

@@ -44,6 +44,12 @@ test("one machine has no version of Kubernetes, and a network that is there stay
   );
 });
 
+test("a plan says when a stack with a ttl ends, and by what", () => {
+  expect(textOf({ ...ec2Values, guard: { ttlHours: 8 } })).toMatch(
+    /Time: `npm run expire -- --down` ends the stack 8 h after its last `up` \(guard\.ttlHours\)\.$/,
+  );
+});
+
 test("other platforms have no account", () => {
   const docker = { platform: "docker", host: { instanceType: "g5.4xlarge" }, models: eksValues.models };
   expect(textOf({ ...docker, engines: { whenFull: "stopServer" } })).toBe("");

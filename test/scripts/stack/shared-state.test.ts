@@ -24,7 +24,7 @@ else if (words.startsWith("stack init")) {
   keep([...stacks, args[2]]);
   fs.writeFileSync("Pulumi." + args[2] + ".yaml", "encryptionsalt: v1:salt\\n");
 } else if (words.startsWith("stack rm")) keep(stacks.filter((stack) => stack !== name));
-else if (words.startsWith("stack export")) console.log("{}");
+else if (words.startsWith("stack export")) console.log(process.env.FAKE_EXPORT ?? "{}");
 else if (words.startsWith("stack output")) console.log('{"endpoints":{"gateway":"http://gateway"}}');
 `;
 
@@ -98,6 +98,24 @@ describe("with a shared state", () => {
     expect(operations().slice(-2)).toEqual(["stack ls", "stack rm"]);
     expect(calls().at(-1)).toContain("--preserve-config");
     expect(existsSync(stackPaths(NAME).directory)).toBe(false);
+  });
+
+  test("down deletes nothing of a stack with a protected resource", async () => {
+    await (await openStack(stack)).up();
+    const urn = "urn:pulumi:room::engine-room::aws:efs/fileSystem:FileSystem::files";
+    const unprotected = {
+      urn: "urn:pulumi:room::engine-room::aws:lb/listener:Listener::door",
+      protect: false,
+    };
+    vi.stubEnv(
+      "FAKE_EXPORT",
+      JSON.stringify({ deployment: { resources: [{ urn, protect: true }, unprotected] } }),
+    );
+    await expect((await openStack(stack)).down()).rejects.toThrow(
+      /^1 of the resources of the stack shared-state-test are protected \(files\), so nothing is deleted\. To end/,
+    );
+    expect(known()).toEqual([NAME]);
+    expect(operations()).not.toContain("destroy");
   });
 
   test("a preview of a stack that is not there leaves nothing; of one that is, it stays", async () => {

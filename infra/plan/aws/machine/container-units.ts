@@ -2,7 +2,7 @@
 import { containerLine, runArguments } from "../../docker/run-line.ts";
 import type { DockerContainer, DockerMount, DockerStack } from "../../docker/types.ts";
 import type { UnitPlan } from "../types.ts";
-import { FILES_FOLDER, SETUP_UNITS, unitName } from "./names.ts";
+import { DATABASE_FOLDER, FILES_FOLDER, SETUP_UNITS, unitName } from "./names.ts";
 import { readSecrets, secretFile } from "./secrets.ts";
 import { commandLine, type UnitSection, unitText } from "./unit-text.ts";
 
@@ -46,7 +46,7 @@ function text(container: DockerContainer, stack: DockerStack): string {
     Unit: [
       ["Description", `engine-room: ${container.networkAlias}`],
       ...order(container, stack),
-      ...folders(container),
+      ...folders(container, stack),
       ...(isTask ? [] : limits()),
     ],
     Service: isTask ? taskLines(container, stack) : serviceLines(container, stack),
@@ -85,8 +85,12 @@ function order(container: DockerContainer, stack: DockerStack): UnitSection {
 }
 
 /** Docker would make an empty folder of a file system that is not there. */
-function folders({ mounts }: DockerContainer): UnitSection {
-  const paths = mounts.flatMap(({ source }) => ("hostPath" in source ? [source.hostPath] : []));
+function folders({ mounts }: DockerContainer, { volumes }: DockerStack): UnitSection {
+  const kept = new Set(volumes.filter(({ isKept }) => isKept).map(({ name }) => name));
+  const paths = mounts.flatMap(({ source }) => {
+    if ("hostPath" in source) return [source.hostPath];
+    return kept.has(source.volume) ? [DATABASE_FOLDER] : [];
+  });
   return paths.length === 0 ? [] : [["RequiresMountsFor", paths.join(" ")]];
 }
 

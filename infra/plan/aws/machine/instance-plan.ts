@@ -11,9 +11,16 @@ import { userData } from "./user-data.ts";
 /**
  * Deep Learning Base OSS Nvidia Driver GPU AMI (Amazon Linux 2023): driver, Docker with NVIDIA's runtime, AWS CLI and the
  * agent of Systems Manager, for g5 and p4d. https://docs.aws.amazon.com/dlami/latest/devguide/aws-deep-learning-base-gpu-ami-amazon-linux-2023.html
+ * Release notes of 2026-05-20 and 2026-09-04 name both among its machines, and the agent among its packages.
  */
 const AMI_PARAMETER =
   "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id";
+
+/**
+ * As EC2 calls it, of the names that are for disks with data; the machine finds it by its volume.
+ * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/device_naming.html
+ */
+const DATABASE_DEVICE = "/dev/sdf";
 
 /**
  * @param stack - The same plan's containers, with the images that they run.
@@ -26,18 +33,27 @@ export function instancePlan(plan: Ec2Plan, stack: DockerStack, context: AwsCont
   if (pool?.instanceType == null || zone === undefined)
     throw new Error("A planned stack on an instance has one pool with an instance type, and a zone.");
   const secrets = instanceSecrets(plan, stack, context);
+  const databaseDiskGiB = config.databaseStorage.sizeGiB;
   return {
     instanceType: pool.instanceType,
     zone,
     amiParameter: AMI_PARAMETER,
     rootDiskGiB: pool.diskGiB,
+    databaseDisk: { sizeGiB: databaseDiskGiB, deviceName: DATABASE_DEVICE },
     isSpot: pool.capacity === "spot",
     capacityReservationId: config.pools[0]?.capacityReservationId ?? null,
     isProtected: context.isRetained,
     egressPorts: egressPorts(config),
     userData: userData(pool.machine),
     role: instanceRole(stack, secrets, context),
-    tasks: instanceTasks({ stack, secrets, gatewayPort: gateway.port }, context),
+    tasks: instanceTasks(
+      {
+        ...{ stack, secrets, databaseDiskGiB },
+        instanceType: pool.instanceType,
+        gatewayPort: gateway.port,
+      },
+      context,
+    ),
     secrets,
     stackSecrets: secrets.flatMap(({ name, secretName }) => (secretName === null ? [] : [name])),
   };

@@ -84,7 +84,7 @@ function agentStatements({ partition, region, account, name }: AwsContext): read
 }
 
 /** `ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME@sha256:…`, or with a tag. */
-const ECR_IMAGE = /^(\d{12})\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?\/([^@:]+)/;
+const ECR_IMAGE = /^(\d{12})\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com\/([^@:]+)/;
 
 function registryStatements({ images }: DockerStack, { partition }: AwsContext): readonly Statement[] {
   const arns = images.flatMap((image) => {

@@ -7,8 +7,12 @@ export const UNIT_FOLDER = "/etc/systemd/system";
 export const FILES_FOLDER = "/etc/engine-room";
 /** Programs of the setup units. */
 export const PROGRAM_FOLDER = "/opt/engine-room";
-/** What outlives a start of the machine, on its root disk. */
+/** What outlives a start of the machine, on its root disk: what is made again on another machine. */
 export const STATE_FOLDER = "/var/lib/engine-room";
+/** What outlives the machine: documents, on a disk of their own. */
+export const DATABASE_FOLDER = "/srv/databases";
+/** Unit that mounts it: systemd wants it to have the folder's name. */
+export const DATABASE_MOUNT = "srv-databases.mount";
 /** In memory, and empty after each start of the machine. */
 export const RUN_FOLDER = "/run/engine-room";
 export const SECRET_FOLDER = `${RUN_FOLDER}/secrets`;

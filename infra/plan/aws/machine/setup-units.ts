@@ -1,34 +1,36 @@
 /**
- * What a container finds on the machine before it starts: secrets in memory, images, the stack's network and its volumes.
+ * What a container finds on the machine before it starts: secrets in memory, images, the stack's network, and its volumes on the
+ * databases' disk.
  * Units, because a machine that starts again needs them before any command from outside comes.
  */
 import type { DockerStack } from "../../docker/types.ts";
 import { shellLine } from "../../engine/shell-line.ts";
 import type { AwsContext, InstanceSecretPlan, UnitPlan } from "../types.ts";
 import {
+  DATABASE_FOLDER,
   IMAGE_USER_ID,
   PROGRAM_FOLDER,
   RUN_FOLDER,
   SECRET_FOLDER,
   SETUP_UNITS,
-  STATE_FOLDER,
 } from "./names.ts";
 import { type UnitSection, unitText } from "./unit-text.ts";
 
 /** The largest image has 17 GB to download, and twice that to unpack. */
 export const PULL_SECONDS = 3600;
 const FETCH_SECONDS = 600;
-const NETWORK_SECONDS = 120;
+const NETWORK_SECONDS = 300;
 
-/** In the order in which a task starts them. */
+/** In the order in which a task starts them. @param diskGiB - Of the databases' disk. */
 export function setupUnits(
   stack: DockerStack,
   secrets: readonly InstanceSecretPlan[],
+  diskGiB: number,
   context: AwsContext,
 ): readonly UnitPlan[] {
   return [
     ...(secrets.length === 0 ? [] : [secretsUnit(secrets, context)]),
-    networkUnit(stack),
+    networkUnit(stack, diskGiB),
     imagesUnit(stack),
   ];
 }
@@ -47,8 +49,14 @@ function secretsUnit(secrets: readonly InstanceSecretPlan[], context: AwsContext
   return setupUnit("secrets", "fetch-secrets", ONLINE, FETCH_SECONDS, fetchProgram(secrets, context));
 }
 
-function networkUnit(stack: DockerStack): UnitPlan {
-  return setupUnit("network", "make-network", WITH_DOCKER, NETWORK_SECONDS, networkProgram(stack));
+function networkUnit(stack: DockerStack, diskGiB: number): UnitPlan {
+  const disk: UnitSection = keptVolumes(stack).length === 0 ? [] : [["RequiresMountsFor", DATABASE_FOLDER]];
+  const program = networkProgram(stack, diskGiB);
+  return setupUnit("network", "make-network", [...WITH_DOCKER, ...disk], NETWORK_SECONDS, program);
+}
+
+function keptVolumes({ volumes }: DockerStack): DockerStack["volumes"] {
+  return volumes.filter(({ isKept }) => isKept);
 }
 
 function imagesUnit(stack: DockerStack): UnitPlan {
@@ -128,15 +136,20 @@ function regionOf(arn: string): string {
   return arn.split(":")[3] ?? "";
 }
 
-/** Volumes that are kept lie on the root disk: Docker's own folder may be on disks that a stop of the machine empties. */
-function networkProgram({ network, labels, volumes }: DockerStack): readonly string[] {
+/**
+ * Volumes that are kept lie on the databases' disk: the root disk goes with the machine, and Docker's own folder may be on disks
+ * that a stop of the machine empties.
+ */
+function networkProgram(stack: DockerStack, diskGiB: number): readonly string[] {
+  const { network, labels, volumes } = stack;
   const labelOptions = (all: Readonly<Record<string, string>>) =>
     Object.entries(all).map(([name, value]) => `--label=${name}=${value}`);
-  const volumeLines = volumes.flatMap(({ name, isKept, labels: own }) => {
-    const folder = `${STATE_FOLDER}/volumes/${name}`;
+  const volumeLines = volumes.flatMap(({ name, isKept, userId, labels: own }) => {
+    const folder = `${DATABASE_FOLDER}/${name}`;
     const bind = isKept ? ["--opt=type=none", "--opt=o=bind", `--opt=device=${folder}`] : [];
+    const owner = userId === null ? [] : ["-m", "0700", "-o", String(userId), "-g", String(userId)];
     return [
-      ...(isKept ? [words(["install", "-d", folder])] : []),
+      ...(isKept ? [words(["install", "-d", ...owner, folder])] : []),
       words(["make", "volume", name, ...bind, ...labelOptions(own)]),
     ];
   });
@@ -148,12 +161,26 @@ function networkProgram({ network, labels, volumes }: DockerStack): readonly str
     '  docker "$kind" create "$@" "$name" >/dev/null',
     "}",
     words(["make", "network", network, ...labelOptions(labels)]),
+    ...(keptVolumes(stack).length === 0 ? [] : growLines(diskGiB)),
     ...volumeLines,
   ];
 }
 
+/** A disk of another size is grown while it is used; the kernel hears of it a moment after EC2 has said that it is done. */
+function growLines(diskGiB: number): readonly string[] {
+  return [
+    "is_grown() {",
+    "  local device",
+    `  device=$(findmnt --noheadings --output SOURCE --mountpoint ${DATABASE_FOLDER})`,
+    `  [ "$(blockdev --getsize64 "$device")" -ge ${diskGiB * 2 ** 30} ]`,
+    "}",
+    "retry is_grown",
+    `xfs_growfs ${DATABASE_FOLDER} >/dev/null`,
+  ];
+}
+
 /** Registries of ECR, by what their addresses say. */
-const ECR = /^(\d{12}\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?)\//;
+const ECR = /^(\d{12}\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com)\//;
 
 /** What is there already is not asked for: a machine starts again without its registry. */
 function pullProgram({ images }: DockerStack): readonly string[] {

@@ -29,6 +29,8 @@ type Draft = Omit<InstanceTaskPlan, "document" | "waitSeconds" | "after">;
 interface InstanceHost {
   readonly stack: DockerStack;
   readonly secrets: readonly InstanceSecretPlan[];
+  readonly databaseDiskGiB: number;
+  readonly instanceType: string;
   /** Of the machine, where the gateway answers. */
   readonly gatewayPort: number;
 }
@@ -66,11 +68,11 @@ export function instanceTasks(host: InstanceHost, context: AwsContext): readonly
  * then a server requires them.
  */
 function setup(
-  { stack, secrets }: InstanceHost,
+  { stack, secrets, databaseDiskGiB }: InstanceHost,
   services: readonly PlacedContainer[],
   context: AwsContext,
 ): Draft {
-  const units = setupUnits(stack, secrets, context);
+  const units = setupUnits(stack, secrets, databaseDiskGiB, context);
   return {
     name: "setup",
     units,
@@ -123,7 +125,7 @@ function filesTask(services: readonly PlacedContainer[], number: number): Draft 
 
 /** Starts what changed, and waits until all of it answers. @param unwritten - Services that no task before has written. */
 function startAll(
-  { stack, gatewayPort }: InstanceHost,
+  { stack, instanceType, gatewayPort }: InstanceHost,
   unwritten: readonly PlacedContainer[],
   before: readonly InstanceTaskPlan[],
 ): Draft {
@@ -136,7 +138,9 @@ function startAll(
     name: "services",
     units,
     script: taskScript([
-      // It runs again after any of them: a build takes servers away, and new secrets or images are for them.
+      // It runs again after any of them: a build takes servers away, and new secrets or images are for them. A machine that
+      // becomes another type starts again, with all that it runs.
+      `# on ${instanceType}`,
       ...before.map(({ document }) => `# after ${document.name}`),
       ...putLines(units),
       ...services.flatMap(startService),

@@ -5,7 +5,8 @@
 import type { MachineType } from "../../catalogue/types.ts";
 import { STORE_FOLDER } from "../names.ts";
 import { placeholder } from "../placeholders.ts";
-import { READY_FILE, STATE_FOLDER } from "./names.ts";
+import { databaseDiskFiles } from "./database-disk.ts";
+import { DATABASE_MOUNT, PROGRAM_FOLDER, READY_FILE, STATE_FOLDER } from "./names.ts";
 
 /** https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html: before it is encoded. */
 export const USER_DATA_BYTES = 16_384;
@@ -22,6 +23,7 @@ export function userData({ gpus, localDiskGB }: MachineType): string {
     "# The only way in: first, so that a person can look at what fails below.",
     "systemctl enable --now amazon-ssm-agent",
     ...mountStore(),
+    ...databaseDisk(),
     ...(localDiskGB > 0 ? dockerOnLocalDisks() : []),
     ...checkGpus(gpus),
     `install -d ${STATE_FOLDER}/applied`,
@@ -56,9 +58,26 @@ function mountStore(): readonly string[] {
   ];
 }
 
+/** Not started yet: the disk is attached to a machine that runs, and the setup waits for it. */
+function databaseDisk(): readonly string[] {
+  const files = databaseDiskFiles().flatMap(({ path, mode, text }) => [
+    `cat >${path} <<'END'`,
+    text.trimEnd(),
+    "END",
+    `chmod ${mode} ${path}`,
+  ]);
+  return [
+    "# The databases' disk, which this machine gets once it runs.",
+    `install -d ${PROGRAM_FOLDER}`,
+    ...files,
+    "systemctl daemon-reload",
+    `systemctl enable --quiet ${DATABASE_MOUNT}`,
+  ];
+}
+
 /**
  * Images and scratch are read and written faster there than on the root disk, and are made again after a stop empties it. The
- * units write nothing else to Docker's folder: volumes that are kept lie on the root disk.
+ * units write nothing else to Docker's folder: volumes that are kept lie on the databases' disk.
  */
 function dockerOnLocalDisks(): readonly string[] {
   return [

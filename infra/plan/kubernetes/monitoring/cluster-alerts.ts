@@ -62,14 +62,14 @@ function gpuAlerts(watched: WatchedStack): readonly Alert[] {
       expression: `${series("DCGM_FI_DEV_XID_ERRORS", at)} > 0`,
       forSeconds: 0,
       severity: "warning",
-      summary: "The driver reports XID {{ $value }} of GPU {{ $labels.gpu }} on {{ $labels.Hostname }}.",
+      summary: "The driver reports XID {{ $value }} of GPU {{ $labels.gpu }} on {{ $labels.node }}.",
     },
     {
       name: "EngineRoomGpuMemoryFault",
       expression: `${series("DCGM_FI_DEV_ROW_REMAP_FAILURE", at)} > 0`,
       forSeconds: 0,
       severity: "critical",
-      summary: "GPU {{ $labels.gpu }} on {{ $labels.Hostname }} has broken memory that it can't replace.",
+      summary: "GPU {{ $labels.gpu }} on {{ $labels.node }} has broken memory that it can't replace.",
     },
   ];
 }

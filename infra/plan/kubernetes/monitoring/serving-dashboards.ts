@@ -147,8 +147,8 @@ function tritonGpuPanels(watched: WatchedStack): readonly Panel[] {
 
 function exporterPanels(watched: WatchedStack): readonly Panel[] {
   const at = { ...of(watched), job: gpuJob(watched.stack) };
-  const legend = "{{Hostname}} {{gpu}} {{pod}}";
-  const each = (expression: string) => `max by (Hostname, gpu, pod) (${expression})`;
+  const legend = "{{node}} {{gpu}} {{pod}}";
+  const each = (expression: string) => `max by (node, gpu, pod) (${expression})`;
   const used = each(series("DCGM_FI_DEV_FB_USED", at));
   const free = each(series("DCGM_FI_DEV_FB_FREE", at));
   return [

@@ -14,7 +14,7 @@ export interface MonitorPlan {
   readonly intervalSeconds: number;
   /**
    * Value of the label `job`, where the series tell of other pods than the one that they are read from; those keep their own
-   * labels then. null: the name of the Service.
+   * labels then, and `node` is the machine that they were read on. null: the name of the Service.
    */
   readonly job: string | null;
 }

@@ -44,6 +44,15 @@ export const computeOperations: Readonly<Record<string, OperationRow>> = {
     },
     filled: ["MinCount", "MaxCount"],
   },
+  "aws:ec2/volumeAttachment:VolumeAttachment": {
+    operation: "ec2:AttachVolume",
+    properties: {
+      deviceName: "Device",
+      forceDetach: by("ec2:DetachVolume", "Force"),
+      skipDestroy: own("whether the end of the machine is what detaches it"),
+      stopInstanceBeforeDetaching: own("whether the provider stops the machine first"),
+    },
+  },
   "aws:autoscaling/tag:Tag": {
     operation: "autoscaling:CreateOrUpdateTags",
     properties: { autoscalingGroupName: "Tags[].ResourceId", tag: "Tags[]" },

@@ -8,6 +8,15 @@ const RETENTION_DAYS = [
 ];
 
 export const storageOperations: Readonly<Record<string, OperationRow>> = {
+  "aws:ebs/volume:Volume": {
+    operation: "ec2:CreateVolume",
+    properties: {
+      type: "VolumeType",
+      tags: "TagSpecifications[].Tags",
+      finalSnapshot: own("whether the provider makes a snapshot before it deletes it"),
+    },
+    filled: ["ClientToken"],
+  },
   "aws:efs/fileSystem:FileSystem": {
     operation: "efs:CreateFileSystem",
     properties: {

@@ -56,7 +56,12 @@ test("a cluster has a disk for each of its databases and for Prometheus, where t
   expect(others.lines.filter(({ what }) => what.startsWith("disk")).map(({ what }) => what)).toEqual([
     "disks of the machines",
   ]);
-  expect(lineOf(costOf({ ...ec2Values, encoders: { device: "cpu" } }), "disks of databases")).toBeUndefined();
+});
+
+test("one machine has one disk for its databases, asleep too", () => {
+  const cost = costOf({ ...ec2Values, databaseStorage: { sizeGiB: 30 } });
+  expect(lineOf(cost, "disk of databases")?.arithmetic).toContain("1 × 30 GiB");
+  expect(lineOf(cost, "disks of databases")).toBeUndefined();
 });
 
 test("root disks are those that machines get: small where images are on local ones", () => {

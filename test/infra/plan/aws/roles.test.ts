@@ -24,10 +24,10 @@ test("flow logs are written for the account's own flow logs alone, in each parti
   const network = networkPlan(config, context);
   const role = network.kind === "create" ? network.flowLogs?.role : undefined;
   if (role === undefined) throw new Error("The network has no flow logs.");
-  const china = { ...context, region: "cn-north-1", partition: "aws-cn" };
+  const gov = { ...context, region: "us-gov-west-1", partition: "aws-us-gov" };
   for (const [of, arn] of [
     [context, "arn:aws:ec2:us-east-1:111122223333:vpc-flow-log/*"],
-    [china, "arn:aws-cn:ec2:cn-north-1:111122223333:vpc-flow-log/*"],
+    [gov, "arn:aws-us-gov:ec2:us-gov-west-1:111122223333:vpc-flow-log/*"],
   ] as const)
     expect(conditionOf(role, of)).toEqual({
       StringEquals: { "aws:SourceAccount": "111122223333" },

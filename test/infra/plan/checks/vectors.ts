@@ -686,6 +686,12 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     passes: inNetwork({ zones: ["c", "b", "a"] }),
     says: /Zone a stands there 2 times/,
   },
+  regionHasDomainsOfAws: {
+    path: "region",
+    fails: { ...awsValues, region: "cn-northwest-1" },
+    passes: { ...awsValues, region: "us-gov-west-1" },
+    says: /cn-northwest-1 has names .* amazonaws\.com\./,
+  },
   zonesSuffice: {
     path: "network.zones",
     fails: inNetwork({ zones: ["a"] }),
@@ -741,9 +747,16 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
   },
   ttlEndsNoRetained: {
     path: "guard.ttlHours",
-    fails: { ...awsValues, guard: { ttlHours: 24 }, retain: ["prod"] },
-    passes: { ...awsValues, guard: { ttlHours: 24 } },
-    says: /retain.* names \(prod\).*24 hours/,
+    fails: { ...awsValues, guard: { ttlHours: 8 }, retain: ["prod", "demo"] },
+    passes: { ...awsValues, guard: { ttlHours: 8 } },
+    says: /names \(prod or demo\) .* 8 hours after/,
+  },
+  ttlLeavesOthersImages: {
+    severity: "warning",
+    path: "images.repositories",
+    fails: { ...awsValues, guard: { ttlHours: 1 } },
+    passes: { ...awsValues, guard: { ttlHours: 1 }, images: { repositories: "existing" } },
+    says: /1 hour after its last `up` deletes them/,
   },
   budgetIsSent: {
     path: "guard.monthlyUsd",
@@ -1073,6 +1086,7 @@ export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp
     inExisting({ privateSubnets: subnets("a", "a", "b") }),
     /Zone a/,
   ],
+  ["regionHasDomainsOfAws", "region", { ...awsValues, region: "us-isob-east-1" }, /^us-isob-east-1 has/],
   [
     "zonesSuffice",
     "network.existing.privateSubnets",

@@ -2,8 +2,9 @@
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { databaseDiskFiles } from "../../../../../infra/plan/aws/machine/database-disk.ts";
 import { filledText } from "../../../../../infra/plan/aws/placeholders.ts";
 import {
   missingShellcheck,
@@ -13,6 +14,17 @@ import {
 } from "../../../../harness/systemd.ts";
 import { ec2Values, fullValues, instanceOf, secretValues, unitsOf } from "./stacks.ts";
 
+const VALUES = {
+  fileSystemId: "fs-1",
+  accessPointId: "fsap-1",
+  databaseVolumeSerial: "vol0123456789abcdef0",
+};
+const diskFiles = databaseDiskFiles().map((file) => ({ ...file, text: filledText(file.text, VALUES) }));
+/** Of the user data, by their names. */
+const diskUnits = Object.fromEntries(
+  diskFiles.flatMap(({ path, mode, text }) => (mode === "0644" ? [[basename(path), text]] : [])),
+);
+
 const instances = [ec2Values, fullValues, secretValues].map((values) => instanceOf(values));
 
 function titled(title: string, missing: string | undefined): string {
@@ -21,10 +33,9 @@ function titled(title: string, missing: string | undefined): string {
 
 describe.skipIf(missingSystemd !== undefined)(titled("systemd-analyze verify", missingSystemd), () => {
   test.each(instances)("has nothing to say of the units (%#)", (instance) => {
-    expect(verified(Object.fromEntries(unitsOf(instance).map(({ name, text }) => [name, text])))).toEqual({
-      status: 0,
-      said: "",
-    });
+    const units = Object.fromEntries(unitsOf(instance).map(({ name, text }) => [name, text]));
+    expect(Object.keys(diskUnits)).toHaveLength(2);
+    expect(verified({ ...units, ...diskUnits })).toEqual({ status: 0, said: "" });
   });
 
   test("sees a key that there is not, and a unit that is missing", () => {
@@ -44,7 +55,7 @@ describe.skipIf(missingSystemd !== undefined)(titled("systemd-analyze verify", m
         recursive: true,
         verbatimSymlinks: true,
       });
-      const programs = ["docker", ...["fetch-secrets", "make-network", "pull-images"]];
+      const programs = ["docker", "fetch-secrets", "format-databases", "make-network", "pull-images"];
       for (const program of programs) {
         const file = join(root, program === "docker" ? "usr/bin" : "opt/engine-room", program);
         mkdirSync(dirname(file), { recursive: true });
@@ -72,8 +83,9 @@ describe.skipIf(missingShellcheck !== undefined)(titled("shellcheck", missingShe
     const programs = unitsOf(instance).flatMap(({ files }) =>
       Object.values(files).flatMap(({ text, mode }) => (mode === "0755" ? [text] : [])),
     );
-    const userData = filledText(instance.userData, { fileSystemId: "fs-1", accessPointId: "fsap-1" });
-    const scripts = [userData, ...programs, ...instance.tasks.map(({ script }) => script)];
+    const userData = filledText(instance.userData, VALUES);
+    const own = diskFiles.flatMap(({ text, mode }) => (mode === "0755" ? [text] : []));
+    const scripts = [userData, ...own, ...programs, ...instance.tasks.map(({ script }) => script)];
     for (const script of scripts) expect(checked(script)).toBe("");
   });
 

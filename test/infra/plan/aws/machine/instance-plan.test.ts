@@ -24,6 +24,7 @@ describe("the machine", () => {
       amiParameter:
         "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id",
       rootDiskGiB: 150,
+      databaseDisk: { sizeGiB: 20, deviceName: "/dev/sdf" },
       isSpot: false,
       capacityReservationId: null,
       isProtected: false,
@@ -229,12 +230,6 @@ describe("units", () => {
       containers: stack.containers.map((one) => (one.model === "llava" ? { ...one, gpus: [1, 2] } : one)),
     }));
     expect(unitNamed(instance, "engine-room-llava.service").text).toContain('"--gpus=\\"device=1,2\\""');
-  });
-
-  test("data that are kept lie on the root disk, whatever Docker's folder is", () => {
-    const program = Object.values(unitNamed(full, "engine-room.network.service").files)[0]?.text ?? "";
-    expect(program).toContain("--opt=device=/var/lib/engine-room/volumes/demo-mongo");
-    expect(program).toMatch(/^make volume demo-scratch --label/m);
   });
 });
 

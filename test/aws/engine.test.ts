@@ -1,0 +1,156 @@
+/**
+ * Stacks on one machine of EC2 by the Pulumi CLI, with a stand-in for AWS's provider that refuses what comes in the wrong
+ * order: what is made, changed, replaced and deleted when, and what the state keeps. Clusters are in test/cluster.
+ */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { projectRoot } from "../../scripts/program/stack-file.ts";
+import { changesOf, deletionsOf, refusedOf } from "../harness/aws/provider/account.ts";
+import { StandInStack } from "../harness/aws/provider/stack.ts";
+import { missingPulumiPrograms } from "../harness/pulumi-programs.ts";
+import { projectStackValues } from "../harness/stack-files.ts";
+
+const missing = missingPulumiPrograms("kubernetes");
+const by = missing ?? "by the Pulumi CLI";
+const TOKEN = "hub-token-of-the-engine-test";
+
+const values = { ...projectStackValues("examples/ec2.yaml"), hub: { token: TOKEN } };
+const publicGateway = {
+  exposure: "public",
+  hostname: "models.example.org",
+  zoneId: "Z0123456789ABCDEFGHIJ",
+  apiKeys: [{ name: "alice", sha256: "0".repeat(64) }],
+  tls: { certificateArn: "arn:aws:acm:us-east-1:111122223333:certificate/12345678" },
+};
+const model = { name: "gpt2-medium", model: "gpt2-medium" };
+
+describe.skipIf(missing !== undefined)(`a machine on EC2 (${by})`, () => {
+  let stack: StandInStack;
+  beforeAll(() => {
+    stack = new StandInStack("ec2", values);
+  });
+  afterAll(() => stack?.dispose());
+
+  test("up makes what the preview says, and a second up changes nothing", async () => {
+    const { create } = await stack.previewed();
+    expect(create).toBeGreaterThan(60);
+    expect(stack.account.calls()).toEqual([]);
+    expect(await stack.brought()).toEqual({ create });
+    expect(refusedOf(stack.account.calls())).toEqual([]);
+    const calls = await stack.callsOf(async () => {
+      expect(await stack.brought()).toEqual({ unchanged: create });
+    });
+    expect(calls).toEqual([]);
+  });
+
+  test("has no secret in its state", () => {
+    const state = stack.stateFile();
+    expect(state).toContain("aws:secretsmanager/secretVersion:SecretVersion");
+    expect(state).not.toContain(TOKEN);
+    expect(state).not.toContain(Buffer.from(TOKEN).toString("base64"));
+  });
+
+  test("a changed model is built and started, and the machine stays", async () => {
+    stack.configure({ ...values, models: [{ ...model, limits: { maxOutputTokens: 128 } }] });
+    const calls = await stack.callsOf(() => stack.brought());
+    expect(refusedOf(calls)).toEqual([]);
+    expect(new Set(calls.map(({ type }) => type))).toEqual(
+      new Set(["aws:ssm/association:Association", "aws:ssm/document:Document"]),
+    );
+  });
+
+  test("another instance type stops and starts the machine", async () => {
+    const [pool] = (values as unknown as { readonly pools: readonly object[] }).pools;
+    stack.configure({
+      ...values,
+      models: [{ ...model, limits: { maxOutputTokens: 128 } }],
+      pools: [{ ...pool, instanceType: "g5.2xlarge" }],
+    });
+    const planned = await stack.previewed();
+    const calls = await stack.callsOf(async () => {
+      expect(await stack.brought()).toEqual(planned);
+    });
+    expect(refusedOf(calls)).toEqual([]);
+    const others = changesOf(calls).filter((one) => !/ ssm\//.test(one));
+    expect(others).toEqual(["update ec2/instance:Instance"]);
+  });
+
+  test("another network is there before the old one goes", async () => {
+    stack.configure({ ...values, network: { cidr: "10.70.0.0/16" } });
+    const planned = await stack.previewed();
+    const calls = await stack.callsOf(async () => {
+      expect(await stack.brought()).toEqual(planned);
+    });
+    expect(refusedOf(calls)).toEqual([]);
+    const networks = calls.filter(({ type }) => type === "aws:ec2/vpc:Vpc").map(({ operation }) => operation);
+    expect(networks).toEqual(["create", "delete"]);
+    expect(calls.filter(({ type }) => type === "aws:efs/fileSystem:FileSystem")).toEqual([]);
+  });
+
+  test("a gateway that becomes public gets another load balancer, and a name", async () => {
+    stack.configure({ ...values, network: { cidr: "10.70.0.0/16" }, gateway: publicGateway });
+    const planned = await stack.previewed();
+    const calls = await stack.callsOf(async () => {
+      expect(await stack.brought()).toEqual(planned);
+    });
+    expect(refusedOf(calls)).toEqual([]);
+    expect(changesOf(calls)).toContain("create route53/record:Record");
+    expect(calls.filter(({ type }) => /ec2\/(vpc|subnet|instance):/.test(type))).toEqual([]);
+  });
+
+  test("down takes all of it, in an order that AWS accepts", async () => {
+    const calls = await stack.callsOf(() => stack.succeed("down"));
+    expect(refusedOf(calls)).toEqual([]);
+    expect(stack.account.live()).toEqual([]);
+    // The machine is told nothing more, ends, and only then loses its way to the internet.
+    const [machine = -1] = deletionsOf(calls, "aws:ec2/instance:Instance");
+    expect(Math.max(...deletionsOf(calls, "aws:ssm/association:Association"))).toBeLessThan(machine);
+    expect(machine).toBeLessThan(Math.min(...deletionsOf(calls, "aws:ec2/natGateway:NatGateway")));
+  });
+});
+
+describe.skipIf(missing !== undefined)(`a machine that is retained (${by})`, () => {
+  let stack: StandInStack;
+  const setRetained = (isRetained: boolean) =>
+    stack.configure({ ...values, retain: isRetained ? [stack.stack.name] : [] });
+  beforeAll(() => {
+    stack = new StandInStack("retained", values);
+    setRetained(true);
+  });
+  afterAll(() => stack?.dispose());
+
+  test("down stops before it deletes anything", async () => {
+    await stack.brought();
+    const calls = await stack.callsOf(async () => {
+      const { code, stdout, stderr } = await stack.run("down");
+      expect(code).not.toBe(0);
+      expect(stdout + stderr).toMatch(/are protected \(.*engine-store-files.*\), so nothing is deleted/);
+    });
+    expect(calls).toEqual([]);
+  });
+
+  test("once its name is taken out of retain, down takes all of it", async () => {
+    setRetained(false);
+    const calls = await stack.callsOf(() => stack.brought());
+    // Protections alone: nothing is made, replaced or deleted.
+    expect(new Set(calls.map(({ operation }) => operation))).toEqual(new Set(["update"]));
+    const deletions = await stack.callsOf(() => stack.succeed("down"));
+    expect(refusedOf(deletions)).toEqual([]);
+    expect(stack.account.live()).toEqual([]);
+  });
+});
+
+describe.skipIf(missing !== undefined)(`a cluster that is not there yet (${by})`, () => {
+  test.each(["dev", "prod"] as const)("a preview of %s shows the whole graph", async (name) => {
+    const docs = readFileSync(join(projectRoot, "docs/aws.md"), "utf8");
+    const [, dev, prod] = /^\| all \| (\d+) \| (\d+) \|/m.exec(docs) as RegExpExecArray;
+    const stack = new StandInStack(name, projectStackValues(`Pulumi.${name}.yaml`));
+    try {
+      expect(await stack.previewed()).toEqual({ create: Number(name === "dev" ? dev : prod) });
+      expect(stack.account.calls()).toEqual([]);
+    } finally {
+      await stack.dispose();
+    }
+  });
+});

@@ -1,0 +1,135 @@
+/**
+ * Stacks on EKS by the Pulumi CLI: AWS's provider is a stand-in that refuses what comes in the wrong order, and the cluster
+ * that it answers with is a real API server, which a stack reaches as it would reach EKS. Charts are there already.
+ */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { changesOf, deletionsOf, refusedOf } from "../harness/aws/provider/account.ts";
+import { describeWithCluster } from "../harness/kubernetes/describe.ts";
+import { missingPulumiPrograms } from "../harness/pulumi-programs.ts";
+import { projectStackValues } from "../harness/stack-files.ts";
+import { EksTestStack } from "./eks-stack.ts";
+
+const TOKEN = "hub-token-of-the-eks-test";
+const NODE_GROUP = "aws:eks/nodeGroup:NodeGroup";
+
+const dev = { ...projectStackValues("Pulumi.dev.yaml"), namespace: "pulumi-eks-dev", hub: { token: TOKEN } };
+const model = { name: "gpt2-medium", model: "gpt2-medium" };
+
+describeWithCluster(
+  "dev on EKS, by the Pulumi CLI",
+  (cluster) => {
+    let stack: EksTestStack;
+    beforeAll(async () => {
+      stack = new EksTestStack(cluster, dev);
+      await stack.prepare();
+    });
+    afterAll(() => stack?.dispose());
+
+    test("up makes account and cluster as the preview says, and a second up changes nothing", async () => {
+      const { create } = await stack.previewed();
+      expect(create).toBeGreaterThan(150);
+      expect(stack.account.calls()).toEqual([]);
+      expect(await stack.brought()).toEqual({ create });
+      expect(refusedOf(stack.account.calls())).toEqual([]);
+      expect(await stack.deploymentUids()).toHaveLength(3);
+      const calls = await stack.callsOf(async () => {
+        expect(await stack.brought()).toEqual({ unchanged: create });
+      });
+      expect(calls).toEqual([]);
+    });
+
+    test("has neither the token of the hub nor that of the cluster in its state", () => {
+      const state = stack.stateFile();
+      for (const secret of [TOKEN, cluster.connection.token])
+        for (const form of [secret, Buffer.from(secret).toString("base64")])
+          expect(state).not.toContain(form);
+    });
+
+    test("a changed model touches nothing in the account", async () => {
+      const before = await stack.deploymentUids();
+      stack.configure({ ...dev, models: [{ ...model, limits: { maxOutputTokens: 128 } }] });
+      expect(await stack.callsOf(() => stack.brought())).toEqual([]);
+      expect(await stack.deploymentUids()).toEqual(before);
+    });
+
+    test("another instance type gives its pool a new node group before the old one goes", async () => {
+      const pools = [
+        { name: "gpu", instanceType: "g5.2xlarge", nodes: { min: 0, max: 1 } },
+        { name: "cpu", instanceType: "m7i.xlarge" },
+      ];
+      stack.configure({ ...dev, pools });
+      const planned = await stack.previewed();
+      const calls = await stack.callsOf(async () => {
+        expect(await stack.brought()).toEqual(planned);
+      });
+      expect(refusedOf(calls)).toEqual([]);
+      expect(new Set(calls.map(({ name }) => /^[a-z]+-machines/.exec(name)?.[0]))).toEqual(
+        new Set(["gpu-machines"]),
+      );
+      const ofGroup = calls.filter(({ type }) => type === NODE_GROUP).map(({ operation }) => operation);
+      expect(ofGroup).toEqual(["create", "delete"]);
+    });
+
+    test("down asks the cluster for what holds disks and targets, and leaves the rest to its end", async () => {
+      const calls = await stack.callsOf(() => stack.succeed("down"));
+      expect(refusedOf(calls)).toEqual([]);
+      expect(stack.account.live()).toEqual([]);
+      expect(changesOf(calls).filter((one) => !one.startsWith("delete "))).toEqual([]);
+      expect(await stack.list("apps/v1", "StatefulSet")).toEqual([]);
+      // Its controller takes targets out of the load balancer's group, and must be there still.
+      expect(await stack.list("elbv2.k8s.aws/v1beta1", "TargetGroupBinding")).toEqual([]);
+      // Nobody asked the cluster for them: on EKS they go with it.
+      expect(await stack.deploymentUids()).toHaveLength(3);
+      // Machines leave before their way to the internet, and the cluster after them.
+      const last = Math.max(...deletionsOf(calls, NODE_GROUP));
+      expect(last).toBeLessThan(Math.min(...deletionsOf(calls, "aws:eks/cluster:Cluster")));
+      expect(last).toBeLessThan(Math.min(...deletionsOf(calls, "aws:ec2/natGateway:NatGateway")));
+      expect(last).toBeLessThan(Math.min(...deletionsOf(calls, "aws:ec2/route:Route")));
+    });
+  },
+  missingPulumiPrograms("kubernetes"),
+);
+
+describeWithCluster(
+  "prod on EKS, by the Pulumi CLI",
+  (cluster) => {
+    let stack: EksTestStack;
+    const prod = { ...projectStackValues("Pulumi.prod.yaml"), namespace: "pulumi-eks-prod" };
+    const setRetained = (isRetained: boolean) =>
+      stack.configure({ ...prod, retain: isRetained ? [stack.stack.name] : [] });
+    beforeAll(async () => {
+      stack = new EksTestStack(cluster, prod);
+      setRetained(true);
+      await stack.prepare();
+    });
+    afterAll(() => stack?.dispose());
+
+    test("up makes what the preview says", async () => {
+      const planned = await stack.previewed();
+      expect(await stack.brought()).toEqual(planned);
+      expect(refusedOf(stack.account.calls())).toEqual([]);
+    });
+
+    test("down deletes nothing while the stack is retained", async () => {
+      const calls = await stack.callsOf(async () => {
+        const { code, stderr } = await stack.run("down");
+        expect(code).not.toBe(0);
+        expect(stderr).toMatch(
+          /are protected \(.*cluster-cluster.*engine-store-files.*\), so nothing is deleted/,
+        );
+      });
+      expect(calls).toEqual([]);
+      expect(await stack.list("apps/v1", "StatefulSet")).toHaveLength(2);
+    });
+
+    test("once its name is taken out of retain, down takes all of it", async () => {
+      setRetained(false);
+      const calls = await stack.callsOf(() => stack.brought());
+      expect(new Set(calls.map(({ operation }) => operation))).toEqual(new Set(["update"]));
+      const deletions = await stack.callsOf(() => stack.succeed("down"));
+      expect(refusedOf(deletions)).toEqual([]);
+      expect(stack.account.live()).toEqual([]);
+    });
+  },
+  missingPulumiPrograms("kubernetes"),
+);

@@ -1,0 +1,120 @@
+/** A stack on EKS whose cluster is the tests' own: what AWS and charts would have put into it, and what a stack leaves there. */
+import { POOL_LABEL } from "../../infra/plan/aws/names.ts";
+import type { RenderedStack } from "../../scripts/render.ts";
+import { StandInStack } from "../harness/aws/provider/stack.ts";
+import type { ApiServer } from "../harness/kubernetes/api-server.ts";
+import { applyAll } from "../harness/kubernetes/apply.ts";
+import { claimVolumes } from "../harness/kubernetes/bring-up.ts";
+import type { Connection } from "../harness/kubernetes/cluster.ts";
+import { addNodes, poolNodes, removeNodes } from "../harness/kubernetes/nodes.ts";
+import type { KubernetesObject } from "../harness/kubernetes/objects.ts";
+import { stackObjects } from "../harness/kubernetes/rendered.ts";
+import { removeNamespace } from "../harness/kubernetes/scenes.ts";
+
+type Values = Readonly<Record<string, unknown>>;
+
+/** Charts can't be fetched here. What is needed of them is in the cluster: the definitions of their kinds. */
+const CHARTS = [
+  "device-plugin",
+  "dcgm-exporter",
+  "cluster-autoscaler",
+  "load-balancer-controller",
+  "keda",
+  "kube-prometheus-stack",
+] as const;
+
+/** Kinds that no other test has objects of, as the load balancer controller and the secrets driver bring them, but for their schemas. */
+const DEFINITIONS = [
+  definition("elbv2.k8s.aws", "v1beta1", "TargetGroupBinding", "targetgroupbindings"),
+  definition("secrets-store.csi.x-k8s.io", "v1", "SecretProviderClass", "secretproviderclasses"),
+];
+
+/** What a stack has outside of its namespace, and leaves to the end of its cluster. */
+const OUTSIDE = [
+  ["storage.k8s.io/v1", "StorageClass"],
+  ["scheduling.k8s.io/v1", "PriorityClass"],
+  ["v1", "PersistentVolume"],
+] as const;
+
+export class EksTestStack extends StandInStack {
+  readonly #api: ApiServer;
+  readonly #namespace: string;
+  #nodes: readonly KubernetesObject[] = [];
+  #volumes: readonly KubernetesObject[] = [];
+
+  /** @param values - `namespace` is the stack's own. */
+  constructor(
+    { api, connection }: { readonly api: ApiServer; readonly connection: Connection },
+    { namespace, ...values }: Values & { readonly namespace: string },
+  ) {
+    super("eks", withCharts({ ...values, namespace }), connection);
+    this.#api = api;
+    this.#namespace = namespace;
+  }
+
+  override configure(values: Values): void {
+    super.configure(withCharts(values));
+  }
+
+  /** Machines, and volumes, which nothing makes for claims here. */
+  async prepare(): Promise<void> {
+    const { resources, outputs } = JSON.parse((await this.succeed("render")).stdout) as RenderedStack;
+    const sets = resources.filter(({ type }) => type === "kubernetes:apps/v1:StatefulSet");
+    this.#volumes = claimVolumes(stackObjects({ resources: sets, outputs }).objects);
+    this.#nodes = this.plan().spec.pools.flatMap((pool) =>
+      poolNodes(pool, { labels: { [POOL_LABEL]: pool.name } }),
+    );
+    await applyAll(this.#api, [...DEFINITIONS, ...this.#volumes]);
+    await addNodes(this.#api, this.#nodes);
+  }
+
+  list(apiVersion: string, kind: string): Promise<KubernetesObject[]> {
+    return this.#api.list(apiVersion, kind, { namespace: this.#namespace });
+  }
+
+  /** Servers that nobody has made anew keep them. */
+  async deploymentUids(): Promise<readonly string[]> {
+    const deployments = await this.list("apps/v1", "Deployment");
+    return deployments.map(({ metadata: { name, uid } }) => `${name} ${uid}`);
+  }
+
+  /** The stack, and what the end of its cluster would have taken. */
+  override async dispose(): Promise<void> {
+    try {
+      await super.dispose();
+    } finally {
+      await removeNamespace(this.#api, this.#namespace);
+      const labelSelector = `app.kubernetes.io/instance=${this.stack.name}`;
+      for (const [apiVersion, kind] of OUTSIDE)
+        for (const object of await this.#api.list(apiVersion, kind, { labelSelector }))
+          await this.#api.remove(object);
+      for (const object of [...this.#volumes, ...DEFINITIONS]) await this.#api.remove(object);
+      await removeNodes(this.#api, this.#nodes);
+    }
+  }
+}
+
+function withCharts(values: Values): Values {
+  return { ...values, cluster: { charts: Object.fromEntries(CHARTS.map((name) => [name, "existing"])) } };
+}
+
+function definition(group: string, version: string, kind: string, plural: string): KubernetesObject {
+  return {
+    apiVersion: "apiextensions.k8s.io/v1",
+    kind: "CustomResourceDefinition",
+    metadata: { name: `${plural}.${group}` },
+    spec: {
+      group,
+      scope: "Namespaced",
+      names: { kind, plural, singular: kind.toLowerCase() },
+      versions: [
+        {
+          name: version,
+          served: true,
+          storage: true,
+          schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
+        },
+      ],
+    },
+  };
+}

@@ -1,0 +1,216 @@
+/** What AWS answers to a creation besides what it was given: ids, ARNs, names, addresses. */
+import { randomBytes } from "node:crypto";
+import type { Properties } from "./account.ts";
+
+/** Where the stand-in's account is, and which cluster its EKS makes. */
+export interface Place {
+  readonly account: string;
+  readonly region: string;
+  /** Of every cluster; absent where no test connects to one. */
+  readonly cluster?: {
+    /** `https://127.0.0.1:PORT`. */
+    readonly endpoint: string;
+    /** PEM of who signed the server's certificate. */
+    readonly certificateAuthority: string;
+  };
+}
+
+interface Made {
+  readonly id: string;
+  /** By the names that Pulumi gives them; parts of objects are put into those of the inputs. */
+  readonly computed: Properties;
+}
+
+type Maker = (inputs: Properties, place: Place) => Made;
+
+/** As EC2 has them: a prefix and 17 hexadecimal digits. */
+const random = (prefix: string) => `${prefix}-${randomBytes(9).toString("hex").slice(1)}`;
+const text = (value: unknown) => String(value);
+
+/** Its id begins with a prefix; its ARN, where it has one, ends with it. */
+const withId =
+  (prefix: string, service?: string, kind?: string): Maker =>
+  (_inputs, { account, region }) => {
+    const id = random(prefix);
+    return {
+      id,
+      computed: service === undefined ? {} : { arn: `arn:aws:${service}:${region}:${account}:${kind}/${id}` },
+    };
+  };
+
+/** Its name is its id. @param arn - What of the ARN follows the account. */
+const withName =
+  (service: string, arn: (name: string) => string, isGlobal = false): Maker =>
+  ({ name }, { account, region }) => ({
+    id: text(name),
+    computed: { arn: `arn:aws:${service}:${isGlobal ? "" : region}:${account}:${arn(text(name))}` },
+  });
+
+/** Its ARN is its id. */
+const withArn =
+  (service: string, path: (inputs: Properties) => string): Maker =>
+  (inputs, { account, region }) => {
+    const arn = `arn:aws:${service}:${region}:${account}:${path(inputs)}`;
+    return { id: arn, computed: { arn } };
+  };
+
+/** Something that belongs to something else, and has no ARN that anybody uses. */
+const withParts =
+  (...keys: readonly string[]): Maker =>
+  (inputs) => ({ id: keys.map((key) => text(inputs[key])).join(":"), computed: {} });
+
+const digits = (count: number) => randomBytes(count).toString("hex").slice(0, count);
+
+const MAKERS: Readonly<Record<string, Maker>> = {
+  "aws:autoscaling/tag:Tag": ({ autoscalingGroupName, tag }) => ({
+    id: `${text(autoscalingGroupName)},${(tag as { key: string }).key}`,
+    computed: {},
+  }),
+  "aws:budgets/budget:Budget": ({ name }, { account }) => ({
+    id: `${account}:${text(name)}`,
+    computed: { arn: `arn:aws:budgets::${account}:budget/${text(name)}` },
+  }),
+  "aws:cloudwatch/logGroup:LogGroup": withName("logs", (name) => `log-group:${name}`),
+  "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup": withId("sg", "ec2", "security-group"),
+  "aws:ec2/eip:Eip": () => {
+    const id = random("eipalloc");
+    return { id, computed: { allocationId: id, publicIp: "198.51.100.7" } };
+  },
+  "aws:ec2/flowLog:FlowLog": withId("fl", "ec2", "vpc-flow-log"),
+  "aws:ec2/instance:Instance": (inputs, place) => {
+    const { id, computed } = withId("i", "ec2", "instance")(inputs, place);
+    return { id, computed: { ...computed, privateIp: "10.64.0.10", instanceState: "running" } };
+  },
+  "aws:ec2/internetGateway:InternetGateway": withId("igw", "ec2", "internet-gateway"),
+  "aws:ec2/launchTemplate:LaunchTemplate": (inputs, place) => {
+    const { id, computed } = withId("lt", "ec2", "launch-template")(inputs, place);
+    return { id, computed: { ...computed, latestVersion: 1, defaultVersion: 1 } };
+  },
+  "aws:ec2/natGateway:NatGateway": withId("nat"),
+  "aws:ec2/route:Route": withParts("routeTableId", "destinationCidrBlock"),
+  "aws:ec2/routeTable:RouteTable": withId("rtb", "ec2", "route-table"),
+  "aws:ec2/routeTableAssociation:RouteTableAssociation": withId("rtbassoc"),
+  "aws:ec2/securityGroup:SecurityGroup": withId("sg", "ec2", "security-group"),
+  "aws:ec2/subnet:Subnet": withId("subnet", "ec2", "subnet"),
+  "aws:ec2/vpc:Vpc": withId("vpc", "ec2", "vpc"),
+  "aws:ec2/vpcEndpoint:VpcEndpoint": withId("vpce", "ec2", "vpc-endpoint"),
+  "aws:ecr/lifecyclePolicy:LifecyclePolicy": withParts("repository"),
+  "aws:ecr/repository:Repository": (inputs, place) => {
+    const { id, computed } = withName("ecr", (name) => `repository/${name}`)(inputs, place);
+    const host = `${place.account}.dkr.ecr.${place.region}.amazonaws.com`;
+    return { id, computed: { ...computed, registryId: place.account, repositoryUrl: `${host}/${id}` } };
+  },
+  "aws:efs/accessPoint:AccessPoint": withId("fsap", "elasticfilesystem", "access-point"),
+  "aws:efs/backupPolicy:BackupPolicy": withParts("fileSystemId"),
+  "aws:efs/fileSystem:FileSystem": (inputs, place) => {
+    const { id, computed } = withId("fs", "elasticfilesystem", "file-system")(inputs, place);
+    return { id, computed: { ...computed, dnsName: `${id}.efs.${place.region}.amazonaws.com` } };
+  },
+  "aws:efs/fileSystemPolicy:FileSystemPolicy": withParts("fileSystemId"),
+  "aws:efs/mountTarget:MountTarget": withId("fsmt", "elasticfilesystem", "mount-target"),
+  "aws:eks/accessEntry:AccessEntry": withParts("clusterName", "principalArn"),
+  "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": withParts(
+    "clusterName",
+    "principalArn",
+    "policyArn",
+  ),
+  "aws:eks/addon:Addon": withParts("clusterName", "addonName"),
+  "aws:eks/cluster:Cluster": (inputs, place) => {
+    const { id, computed } = withName("eks", (name) => `cluster/${name}`)(inputs, place);
+    const { endpoint, certificateAuthority } = place.cluster ?? {
+      endpoint: `https://${digits(32).toUpperCase()}.gr7.${place.region}.eks.amazonaws.com`,
+      certificateAuthority: "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n",
+    };
+    return {
+      id,
+      computed: {
+        ...computed,
+        endpoint,
+        certificateAuthority: { data: Buffer.from(certificateAuthority).toString("base64") },
+        status: "ACTIVE",
+        vpcConfig: { clusterSecurityGroupId: random("sg") },
+      },
+    };
+  },
+  "aws:eks/nodeGroup:NodeGroup": ({ clusterName, nodeGroupNamePrefix }) => {
+    // The provider appends the time and a counter, 26 digits in all.
+    const nodeGroupName = `${text(nodeGroupNamePrefix)}${digits(26)}`;
+    return {
+      id: `${text(clusterName)}:${nodeGroupName}`,
+      computed: {
+        nodeGroupName,
+        status: "ACTIVE",
+        resources: [{ autoscalingGroups: [{ name: `eks-${nodeGroupName}` }] }],
+      },
+    };
+  },
+  "aws:eks/podIdentityAssociation:PodIdentityAssociation": () => {
+    const associationId = `a-${digits(17)}`;
+    return { id: associationId, computed: { associationId } };
+  },
+  "aws:iam/instanceProfile:InstanceProfile": withName("iam", (name) => `instance-profile/${name}`, true),
+  "aws:iam/role:Role": withName("iam", (name) => `role/${name}`, true),
+  "aws:iam/rolePolicy:RolePolicy": withParts("role", "name"),
+  "aws:iam/rolePolicyAttachment:RolePolicyAttachment": withParts("role", "policyArn"),
+  "aws:kms/key:Key": (_inputs, { account, region }) => {
+    const keyId = crypto.randomUUID();
+    return { id: keyId, computed: { keyId, arn: `arn:aws:kms:${region}:${account}:key/${keyId}` } };
+  },
+  "aws:lb/listener:Listener": withArn("elasticloadbalancing", () => `listener/app/${digits(16)}`),
+  "aws:lb/loadBalancer:LoadBalancer": (inputs, place) => {
+    const name = text(inputs.name);
+    const { id, computed } = withArn("elasticloadbalancing", () => `loadbalancer/app/${name}/${digits(16)}`)(
+      inputs,
+      place,
+    );
+    return {
+      id,
+      computed: {
+        ...computed,
+        dnsName: `internal-${name}.${place.region}.elb.amazonaws.com`,
+        zoneId: "Z35SXDOTRQ7X7K",
+      },
+    };
+  },
+  "aws:lb/targetGroup:TargetGroup": withArn(
+    "elasticloadbalancing",
+    ({ name }) => `targetgroup/${text(name)}/${digits(16)}`,
+  ),
+  "aws:lb/targetGroupAttachment:TargetGroupAttachment": withParts("targetGroupArn", "targetId"),
+  "aws:route53/record:Record": withParts("zoneId", "name", "type"),
+  "aws:secretsmanager/secret:Secret": withArn(
+    "secretsmanager",
+    ({ name }) => `secret:${text(name)}-${digits(6)}`,
+  ),
+  "aws:secretsmanager/secretVersion:SecretVersion": ({ secretId }) => {
+    const versionId = crypto.randomUUID();
+    return { id: `${text(secretId)}|${versionId}`, computed: { versionId } };
+  },
+  "aws:ssm/association:Association": () => {
+    const associationId = crypto.randomUUID();
+    return { id: associationId, computed: { associationId } };
+  },
+  "aws:ssm/document:Document": withName("ssm", (name) => `document/${name}`),
+  "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule": withId("sgr", "ec2", "security-group-rule"),
+  "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": withId("sgr", "ec2", "security-group-rule"),
+};
+
+/** @throws Error where the stand-in has no such type: who makes one adds it here. */
+export function made(type: string, inputs: Properties, place: Place): Made {
+  const maker = MAKERS[type];
+  if (maker === undefined) throw new Error(`The stand-in for AWS makes no ${type}; add it to answers.ts.`);
+  return maker(inputs, place);
+}
+
+/** Answers put into inputs: objects are joined, everything else of an answer stands for itself. */
+export function merged(inputs: Properties, computed: Properties): Properties {
+  const joined = Object.entries(computed).map(([key, value]) => {
+    const before = inputs[key];
+    return [key, isObject(before) && isObject(value) ? merged(before, value) : value];
+  });
+  return { ...inputs, ...Object.fromEntries(joined) };
+}
+
+function isObject(value: unknown): value is Properties {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,253 @@
+/**
+ * A plugin of the Pulumi engine in the place of AWS's own, which asks nobody: it checks no argument, and says of each change
+ * what the project's own table of replacements says. It is started by the engine; see `install.ts`.
+ */
+import { Server, ServerCredentials, type ServerUnaryCall } from "@grpc/grpc-js";
+import pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
+import grpcProto from "@pulumi/pulumi/proto/provider_grpc_pb.js";
+import type * as providerTypes from "@pulumi/pulumi/proto/provider_pb.js";
+import providerProto from "@pulumi/pulumi/proto/provider_pb.js";
+import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
+import structProto, { type Struct } from "google-protobuf/google/protobuf/struct_pb.js";
+import { unwrap, wrap } from "../../../../components/local/provider/wire.ts";
+import { propertyEffect, replacementRow } from "../../../../scripts/diff/replacements/property-effects.ts";
+import { UNKNOWN_VALUE } from "../../../../scripts/program/marks.ts";
+import { Account, type Properties } from "./account.ts";
+import { made, merged, type Place } from "./answers.ts";
+import { refusedCreation, refusedDeletion, refusedUpdate } from "./refusals.ts";
+
+/** As `install.ts` hands it over. */
+export interface Settings extends Place {
+  readonly folder: string;
+  readonly version: string;
+}
+
+const PARENT_CHECK_MILLISECONDS = 500;
+
+const settings = JSON.parse(process.argv[2] ?? "") as Settings;
+const account = new Account(settings.folder);
+
+type Secrets = ReturnType<typeof unwrap>["secretPaths"];
+
+interface Received {
+  readonly properties: Properties;
+  readonly secretPaths: Secrets;
+}
+
+function received(struct: Struct | undefined): Received {
+  return unwrap(struct?.toJavaScript() as Properties | undefined);
+}
+
+function sent(properties: Properties, secretPaths: Secrets): Struct {
+  return structProto.Struct.fromJavaScript(wrap(properties, secretPaths) as never);
+}
+
+/** `urn:pulumi:<stack>::<project>::<parent type>$<type>::<name>`. */
+function partsOf(urn: string): { readonly type: string; readonly name: string } {
+  const [, , types = "", ...name] = urn.split("::");
+  return { type: types.split("$").at(-1) ?? "", name: name.join("::") };
+}
+
+function checkConfig(request: providerTypes.CheckRequest) {
+  const response = new providerProto.CheckResponse();
+  const { properties } = received(request.getNews());
+  const allowed = JSON.parse(String(properties.allowedAccountIds ?? "[]")) as readonly string[];
+  if (!allowed.includes(settings.account))
+    throw new Error(`AWS account ID not allowed: ${settings.account}; allowed are ${allowed.join(", ")}`);
+  response.setInputs(request.getNews());
+  return response;
+}
+
+function configure() {
+  const response = new providerProto.ConfigureResponse();
+  response.setAcceptsecrets(true);
+  response.setSupportspreview(true);
+  return response;
+}
+
+function check(request: providerTypes.CheckRequest) {
+  const response = new providerProto.CheckResponse();
+  response.setInputs(request.getNews());
+  return response;
+}
+
+function diff(request: providerTypes.DiffRequest) {
+  const response = new providerProto.DiffResponse();
+  const { type } = partsOf(request.getUrn());
+  const before = received(request.getOldInputs()).properties;
+  const after = received(request.getNews()).properties;
+  const row = replacementRow(type);
+  const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])].sort();
+  const changed = keys.filter((key) => JSON.stringify(before[key]) !== JSON.stringify(after[key]));
+  const replaces = changed.filter((key) =>
+    changedPaths(before[key], after[key], [key]).some(({ path, value }) => {
+      const effect = propertyEffect(row, path, value, { before, after, provider: {} });
+      return effect === "replace" || effect === "may-replace";
+    }),
+  );
+  const changes = providerProto.DiffResponse.DiffChanges;
+  response.setChanges(changed.length > 0 ? changes.DIFF_SOME : changes.DIFF_NONE);
+  response.setDiffsList(changed);
+  response.setReplacesList(replaces);
+  response.setDeletebeforereplace(replaces.length > 0 && (row?.deletesFirst({ before, after }) ?? false));
+  return response;
+}
+
+interface ChangedPath {
+  readonly path: readonly string[];
+  readonly value: unknown;
+}
+
+/** Down to the properties that differ: of an object one of them may be replaced in place, and another one not. */
+function changedPaths(before: unknown, after: unknown, path: readonly string[]): readonly ChangedPath[] {
+  if (JSON.stringify(before) === JSON.stringify(after)) return [];
+  if (!isObject(before) || !isObject(after)) return [{ path, value: after ?? before }];
+  const keys = new Set([...Object.keys(before), ...Object.keys(after)]);
+  return [...keys].flatMap((key) => changedPaths(before[key], after[key], [...path, key]));
+}
+
+function isObject(value: unknown): value is Properties {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function create(request: providerTypes.CreateRequest) {
+  const response = new providerProto.CreateResponse();
+  const { type, name } = partsOf(request.getUrn());
+  const { properties: inputs, secretPaths } = received(request.getProperties());
+  const { id, computed } = made(type, inputs, settings);
+  if (request.getPreview()) {
+    response.setProperties(sent(merged(inputs, unknown(computed) as Properties), secretPaths));
+    return response;
+  }
+  refuse({ operation: "create", type, name, id: null }, refusedCreation(account.live(), type, inputs));
+  const outputs = merged(inputs, computed);
+  account.keep({ type, name, id, inputs, outputs });
+  account.record({ operation: "create", type, name, id, refusal: null });
+  response.setId(id);
+  response.setProperties(sent(outputs, secretPaths));
+  return response;
+}
+
+/** What only AWS knows. */
+function unknown(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(unknown);
+  if (!isObject(value)) return UNKNOWN_VALUE;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, unknown(inner)]));
+}
+
+function refuse(call: Omit<Parameters<Account["record"]>[0], "refusal">, refusal: string | null): void {
+  if (refusal === null) return;
+  account.record({ ...call, refusal });
+  throw new Error(refusal);
+}
+
+function read(request: providerTypes.ReadRequest) {
+  const response = new providerProto.ReadResponse();
+  const { type } = partsOf(request.getUrn());
+  const found = account.find(type, request.getId());
+  // An empty id says that it is gone.
+  if (found === undefined) return response;
+  response.setId(found.id);
+  response.setProperties(sent(found.outputs, received(request.getProperties()).secretPaths));
+  response.setInputs(sent(found.inputs, received(request.getInputs()).secretPaths));
+  return response;
+}
+
+function update(request: providerTypes.UpdateRequest) {
+  const response = new providerProto.UpdateResponse();
+  const { type, name } = partsOf(request.getUrn());
+  const id = request.getId();
+  const { properties: inputs, secretPaths } = received(request.getNews());
+  const found = account.find(type, id);
+  if (found === undefined) throw new Error(`NotFound: ${id} does not exist`);
+  const isPreview = request.getPreview();
+  const outputs = { ...merged(inputs, answersOf(found)), ...versionAfter(found.outputs, isPreview) };
+  if (!isPreview) {
+    refuse({ operation: "update", type, name, id }, refusedUpdate(account.live(), found, inputs));
+    account.keep({ ...found, inputs, outputs });
+    account.record({ operation: "update", type, name, id, refusal: null });
+  }
+  response.setProperties(sent(outputs, secretPaths));
+  return response;
+}
+
+/** What AWS answered when it was made; it stays. */
+function answersOf({
+  inputs,
+  outputs,
+}: {
+  readonly inputs: Properties;
+  readonly outputs: Properties;
+}): Properties {
+  const own = Object.entries(outputs).flatMap(([key, value]): (readonly [string, unknown])[] => {
+    const given = inputs[key];
+    if (given === undefined) return [[key, value]];
+    return isObject(given) && isObject(value) ? [[key, answersOf({ inputs: given, outputs: value })]] : [];
+  });
+  return Object.fromEntries(own);
+}
+
+/** Each change of a launch template is a new version of it. */
+function versionAfter({ latestVersion }: Properties, isPreview: boolean): Properties {
+  if (typeof latestVersion !== "number") return {};
+  return { latestVersion: isPreview ? UNKNOWN_VALUE : latestVersion + 1 };
+}
+
+function remove(request: providerTypes.DeleteRequest) {
+  const { type, name } = partsOf(request.getUrn());
+  const id = request.getId();
+  const found = account.find(type, id);
+  // Whoever deletes what is gone has what he wants.
+  if (found !== undefined) {
+    refuse({ operation: "delete", type, name, id }, refusedDeletion(account.live(), found));
+    account.remove(found);
+  }
+  account.record({ operation: "delete", type, name, id, refusal: null });
+  return new emptyProto.Empty();
+}
+
+function pluginInfo() {
+  const response = new pluginProto.PluginInfo();
+  response.setVersion(settings.version);
+  return response;
+}
+
+/** Answers a call, or says in AWS's words why not. */
+const answer =
+  <Request, Response>(handle: (request: Request) => Response) =>
+  (
+    { request }: ServerUnaryCall<Request, Response>,
+    callback: (error: Error | null, response?: Response) => void,
+  ) => {
+    try {
+      callback(null, handle(request));
+    } catch (error) {
+      callback(error as Error);
+    }
+  };
+
+const server = new Server({ "grpc.max_receive_message_length": -1, "grpc.max_send_message_length": -1 });
+// The rest is answered with UNIMPLEMENTED, which the engine knows.
+server.addService(grpcProto.ResourceProviderService, {
+  getPluginInfo: answer(pluginInfo),
+  attach: answer(() => new emptyProto.Empty()),
+  cancel: answer(() => new emptyProto.Empty()),
+  checkConfig: answer(checkConfig),
+  configure: answer(configure),
+  check: answer(check),
+  diff: answer(diff),
+  create: answer(create),
+  read: answer(read),
+  update: answer(update),
+  delete: answer(remove),
+});
+server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, port) => {
+  if (error !== null) throw error;
+  process.stdout.write(`${port}\n`);
+});
+
+// An engine that is killed can't tell its plugins to end.
+const parent = process.ppid;
+setInterval(() => {
+  if (process.ppid !== parent) process.exit(1);
+}, PARENT_CHECK_MILLISECONDS).unref();

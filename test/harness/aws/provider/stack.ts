@@ -1,0 +1,134 @@
+/** A stack on AWS that the project's own commands and the Pulumi CLI bring up, with the stand-in in the place of AWS. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { checkedPlan } from "../../../../infra/checked-plan.ts";
+import { fromRuntimeConfig } from "../../../../infra/config/config.ts";
+import { planClusterImages, planInstanceImages } from "../../../../infra/image-inputs.ts";
+import { lockKey } from "../../../../infra/plan/docker/images.ts";
+import type { AwsPlan } from "../../../../infra/plan/gpu-stack.ts";
+import { projectName, readStackFile, stackReference } from "../../../../scripts/program/stack-file.ts";
+import type { Connection } from "../../kubernetes/cluster.ts";
+import { TestStack } from "../../stack.ts";
+import type { Call } from "./account.ts";
+import { StandInAccount } from "./install.ts";
+
+/** Of every stack that a test makes. */
+const ACCOUNT = "111122223333";
+
+/** Who asks AWS itself, as `down` does for what is left, gets no answer: nothing listens there. */
+const NO_AWS = {
+  AWS_ENDPOINT_URL: "http://127.0.0.1:9",
+  AWS_ACCESS_KEY_ID: "testing",
+  AWS_SECRET_ACCESS_KEY: "testing",
+  AWS_CONFIG_FILE: "/dev/null",
+  AWS_SHARED_CREDENTIALS_FILE: "/dev/null",
+  AWS_EC2_METADATA_DISABLED: "true",
+  AWS_MAX_ATTEMPTS: "1",
+};
+
+type Values = Readonly<Record<string, unknown>>;
+
+export class StandInStack {
+  readonly stack: TestStack;
+  readonly account: StandInAccount;
+  readonly #environment: NodeJS.ProcessEnv;
+  readonly #files = mkdtempSync(join(tmpdir(), "engine-room-lock-"));
+
+  /** @param connection - What the stack's cluster is. */
+  constructor(name: string, values: Values, connection?: Connection) {
+    this.stack = new TestStack(name, { ...values, account: ACCOUNT });
+    this.account = new StandInAccount({
+      account: ACCOUNT,
+      ...(connection === undefined ? {} : { connection }),
+    });
+    const lockFile = join(this.#files, "images.lock.json");
+    this.#environment = {
+      ...NO_AWS,
+      ...this.account.environment,
+      ENGINE_ROOM_RUNNER: "",
+      ENGINE_ROOM_IMAGE_LOCK: lockFile,
+    };
+    writeFileSync(lockFile, JSON.stringify(imageLock(this.plan())));
+  }
+
+  configure(values: Values): void {
+    this.stack.configure({ ...values, account: ACCOUNT });
+  }
+
+  /** Of the stack file as it is. */
+  plan(): AwsPlan {
+    const { values } = readStackFile(stackReference(this.stack.name, this.stack.configFile));
+    const { plan } = checkedPlan(fromRuntimeConfig(values, projectName()));
+    if (plan.platform !== "aws") throw new Error(`It is a stack of ${plan.platform}.`);
+    return plan;
+  }
+
+  run(command: string, ...args: string[]) {
+    return this.stack.runWith(this.#environment, command, ...args);
+  }
+
+  succeed(command: string, ...args: string[]) {
+    return this.stack.succeedWith(this.#environment, command, ...args);
+  }
+
+  /** Resources by what a preview would do with them: `create`, `update`, `replace`, `delete`, `unchanged`. */
+  async previewed(): Promise<Readonly<Record<string, number>>> {
+    return counts((await this.succeed("preview")).stdout);
+  }
+
+  /** As {@link previewed}, of an `up`. */
+  async brought(): Promise<Readonly<Record<string, number>>> {
+    const { stdout, stderr } = await this.succeed("up");
+    return counts(stdout + stderr);
+  }
+
+  /** Calls to AWS that `work` led to. */
+  async callsOf(work: () => Promise<unknown>): Promise<readonly Call[]> {
+    const before = this.account.calls().length;
+    await work();
+    return this.account.calls().slice(before);
+  }
+
+  /** What the CLI keeps of the stack: what `pulumi stack export` prints. */
+  stateFile(): string {
+    const path = join(".pulumi/stacks", projectName(), `${this.stack.name}.json`);
+    return readFileSync(join(this.stack.directory, "pulumi", path), "utf8");
+  }
+
+  async dispose(): Promise<void> {
+    try {
+      await this.stack.dispose(this.#environment);
+    } finally {
+      rmSync(this.#files, { recursive: true, force: true });
+      this.account.remove();
+    }
+  }
+}
+
+/** As after a push of images of the present content: nobody pulls them here. */
+function imageLock(plan: AwsPlan) {
+  const { needed, inputs } = "host" in plan ? planInstanceImages(plan) : planClusterImages(plan);
+  const entries = needed.map((name) => [
+    lockKey(name, inputs.triton),
+    {
+      contentHash: inputs.contentHashes[name],
+      reference: `registry.example.org/${name}@sha256:${inputs.contentHashes[name]}`,
+    },
+  ]);
+  return { version: 1, images: Object.fromEntries(entries) };
+}
+
+/** `    + 71 to create`, `    + 71 created`, `    71 unchanged` of the list at the end. */
+function counts(output: string): Readonly<Record<string, number>> {
+  const list = output.split("Resources:\n").at(-1) ?? "";
+  const lines = [...list.matchAll(/^ +(?:[+~-]{1,2} ?)?(\d+) (?:to )?([a-z]+)/gm)];
+  return Object.fromEntries(lines.map(([, number, word = ""]) => [DONE[word] ?? word, Number(number)]));
+}
+
+const DONE: Readonly<Record<string, string>> = {
+  created: "create",
+  updated: "update",
+  replaced: "replace",
+  deleted: "delete",
+};

@@ -1,0 +1,72 @@
+/** Every operation of AWS that scripts send, and what answers it in tests: moto, or the fake for what moto 5.2.5 lacks. */
+
+export type Answerer =
+  /** moto answers it in each of these files, whose last test holds the table to that. */
+  | { readonly by: "moto"; readonly files: readonly `test/aws/${string}.test.ts`[] }
+  | {
+      readonly by: "fake";
+      readonly file: `test/${string}.test.ts`;
+      /** What moto did when it was asked. */
+      readonly lacks: string;
+    };
+
+const moto = (...names: readonly string[]): Answerer => ({
+  by: "moto",
+  files: names.map((name) => `test/aws/${name}.test.ts` as const),
+});
+const fakeOfPreflight = (lacks: string): Answerer => ({
+  by: "fake",
+  file: "test/scripts/aws/preflight.test.ts",
+  lacks,
+});
+
+/** By the action, as IAM names it; of all files that import a client of the SDK. */
+export const SDK_OPERATIONS: Readonly<Record<string, Answerer>> = {
+  "acm:DescribeCertificate": moto("account"),
+  "ec2:DescribeAddresses": moto("account"),
+  "ec2:DescribeInstanceTypeOfferings": moto("preflight"),
+  "ec2:DescribeInstanceTypes": moto("account"),
+  "ec2:DescribeInstances": moto("account", "sleep", "instance"),
+  "ec2:DescribeSubnets": moto("preflight"),
+  "ec2:DescribeVpcs": moto("preflight", "account"),
+  "ec2:StartInstances": moto("sleep"),
+  "ec2:StopInstances": moto("sleep"),
+  "ecr:DescribeImages": moto("preflight", "images"),
+  "ecr:DescribeRepositories": moto("preflight", "images"),
+  "ecr:GetAuthorizationToken": moto("preflight", "images"),
+  "ecr:ListTagsForResource": moto("preflight"),
+  "eks:DescribeAddonConfiguration": fakeOfPreflight("404 without a body of EKS: it has no add-ons"),
+  "eks:DescribeAddonVersions": fakeOfPreflight("404 without a body of EKS: it has no add-ons"),
+  "eks:DescribeCluster": moto("account", "kubeconfig"),
+  "eks:DescribeClusterVersions": fakeOfPreflight("404 without a body of EKS: it has no list of versions"),
+  "eks:DescribeNodegroup": moto("sleep"),
+  "eks:DescribeUpdate": {
+    by: "fake",
+    file: "test/scripts/aws/before-up.test.ts",
+    lacks: "404 without a body of EKS: it has no updates of node groups",
+  },
+  "eks:ListNodegroups": moto("sleep"),
+  "eks:UpdateNodegroupConfig": moto("sleep"),
+  "elasticfilesystem:DescribeFileSystems": moto("account"),
+  "elasticfilesystem:DescribeMountTargets": moto("account"),
+  "secretsmanager:GetSecretValue": moto("account"),
+  "servicequotas:GetAWSDefaultServiceQuota": fakeOfPreflight("500: it has not this operation"),
+  "servicequotas:GetServiceQuota": moto("account"),
+  "ssm:DescribeInstanceAssociationsStatus": {
+    by: "fake",
+    file: "test/scripts/aws/machine-commands.test.ts",
+    lacks: "500: it has not this operation of Systems Manager",
+  },
+  "sts:GetCallerIdentity": moto("preflight", "account"),
+  "tag:GetResources": moto("leftovers"),
+};
+
+/** By the words after `aws`, of every file that starts AWS's CLI or has it started. */
+export const CLI_OPERATIONS: Readonly<Record<string, Answerer>> = {
+  "eks get-token": moto("kubeconfig"),
+  "ssm start-session": {
+    by: "fake",
+    file: "test/aws/instance.test.ts",
+    lacks: "500: it has not this operation of Systems Manager, and no agent that a session reaches",
+  },
+};

@@ -1,0 +1,102 @@
+/** Every operation that the project's code sends to AWS is in a table, which says what answers it in tests. */
+import { readdirSync, readFileSync } from "node:fs";
+import { basename, join, relative } from "node:path";
+import { describe, expect, test } from "vitest";
+import { projectRoot } from "../../../scripts/program/stack-file.ts";
+import { type Answerer, CLI_OPERATIONS, SDK_OPERATIONS } from "../../harness/aws/script-operations.ts";
+
+/** Folders with code that is no test. */
+const FOLDERS = ["components", "containers", "infra", "loader", "policy", "scripts"];
+
+/** As IAM calls the services, by the end of a client's package. */
+const IAM_PREFIXES: Readonly<Record<string, string>> = {
+  acm: "acm",
+  ec2: "ec2",
+  ecr: "ecr",
+  efs: "elasticfilesystem",
+  eks: "eks",
+  "resource-groups-tagging-api": "tag",
+  "secrets-manager": "secretsmanager",
+  "service-quotas": "servicequotas",
+  ssm: "ssm",
+  sts: "sts",
+};
+
+const sources = FOLDERS.flatMap((folder) =>
+  readdirSync(join(projectRoot, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && /\.(ts|mjs)$/.test(entry.name))
+    .map((entry) => join(entry.parentPath, entry.name))
+    .filter((path) => !path.includes("node_modules")),
+).map((path) => ({ path: relative(projectRoot, path), text: readFileSync(path, "utf8") }));
+
+/** Ends of the names of clients' packages that a source imports. */
+const clientsOf = (text: string) => [
+  ...new Set([...text.matchAll(/"@aws-sdk\/client-([a-z0-9-]+)"/g)].map(([, client = ""]) => client)),
+];
+
+/** Actions of the commands and lists that sources name, by the client that has the command. */
+async function sentActions(): Promise<ReadonlySet<string>> {
+  const actions = sources.flatMap(({ path, text }) => {
+    const clients = clientsOf(text);
+    if (clients.length === 0) return [];
+    const names = [...text.matchAll(/\b([A-Z]\w+)Command\b|\bpaginate([A-Z]\w+)\b/g)];
+    const operations = [...new Set(names.map(([, command, list]) => command ?? list ?? ""))];
+    return operations.map(async (operation) => {
+      for (const client of clients)
+        if (`${operation}Command` in ((await import(`@aws-sdk/client-${client}`)) as object))
+          return `${IAM_PREFIXES[client]}:${operation}`;
+      throw new Error(`${path} has the command ${operation} of no client that it imports.`);
+    });
+  });
+  return new Set(await Promise.all(actions));
+}
+
+const keys = (table: Readonly<Record<string, Answerer>>) => new Set(Object.keys(table));
+
+describe("operations of AWS", () => {
+  test("that are sent by a client of the SDK are those of the table", async () => {
+    expect(await sentActions()).toEqual(keys(SDK_OPERATIONS));
+  });
+
+  test("are named in questions as IAM names them, each in one of its own", () => {
+    const asked = sources.flatMap(({ text }) =>
+      [...text.matchAll(/\bask\(\s*"([a-z0-9]+:\w+)"/g)].map(([, action = ""]) => action),
+    );
+    expect(new Set(asked)).toEqual(keys(SDK_OPERATIONS));
+  });
+
+  test("that AWS's CLI is started for are those of the table", () => {
+    const words = sources.flatMap(({ text }) =>
+      [...text.matchAll(/"aws",\s*(?:\.{3}\[|args: \[)?"([a-z0-9]+)", "([a-z]+-[a-z-]+)"/g)].map(
+        ([, service, operation]) => `${service} ${operation}`,
+      ),
+    );
+    expect(new Set(words)).toEqual(keys(CLI_OPERATIONS));
+  });
+
+  test("each have a test: of moto one that holds its answers to the table, of the fake one that names them", () => {
+    const proofs = [
+      ...Object.entries(SDK_OPERATIONS).map(([action, answerer]) => ({
+        answerer,
+        /** Of a file by its name without ending. */
+        proof: (name: string) => (answerer.by === "moto" ? `wrongRows(vi.mocked(ask), "${name}")` : action),
+      })),
+      ...Object.values(CLI_OPERATIONS).map((answerer) => ({ answerer, proof: () => "useAwsCli(moto)" })),
+    ];
+    const lacking = proofs.flatMap(({ answerer, proof }) =>
+      (answerer.by === "moto" ? answerer.files : [answerer.file]).flatMap((file) => {
+        const words = proof(basename(file, ".test.ts"));
+        return readFileSync(join(projectRoot, file), "utf8").includes(words) ? [] : [`${file}: ${words}`];
+      }),
+    );
+    expect(lacking).toEqual([]);
+  });
+});
+
+test("no client of AWS is installed for nothing", () => {
+  const { dependencies } = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8")) as {
+    readonly dependencies: Readonly<Record<string, string>>;
+  };
+  const installed = Object.keys(dependencies).flatMap((name) => clientsOf(`"${name}"`));
+  expect(installed).toEqual([...new Set(sources.flatMap(({ text }) => clientsOf(text)))].toSorted());
+});
