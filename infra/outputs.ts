@@ -27,5 +27,11 @@ export interface StackOutputs {
   readonly notes: readonly string[];
 }
 
-/** Outputs while the stack is being made: some values are known only after `up`. */
-export type DeployedStack = { readonly [K in keyof StackOutputs]: pulumi.Input<StackOutputs[K]> };
+/** Outputs while the stack is being made: some values are known only after `up`, and the others in a preview. */
+export type DeployedStack = Omit<
+  { readonly [K in keyof StackOutputs]: pulumi.Input<StackOutputs[K]> },
+  "endpoints" | "notes"
+> & {
+  readonly endpoints: pulumi.Input<{ readonly [K in keyof Endpoints]: pulumi.Input<Endpoints[K]> }>;
+  readonly notes: pulumi.Input<readonly pulumi.Input<string>[]>;
+};

@@ -1,4 +1,4 @@
-/** Control plane of EKS. Cost: 0.10 USD an hour, six times that when its version is out of standard support; a KMS key, 1 USD a month. */
+/** Control plane of EKS. Cost: 0.10 USD an hour; a KMS key, 1 USD a month. */
 import { LogGroup } from "@pulumi/aws/cloudwatch/logGroup.js";
 import { AccessEntry } from "@pulumi/aws/eks/accessEntry.js";
 import { AccessPolicyAssociation } from "@pulumi/aws/eks/accessPolicyAssociation.js";
@@ -94,7 +94,7 @@ export class Cluster extends pulumi.ComponentResource {
         deletionProtection: context.isRetained,
         enabledClusterLogTypes: [...LOGS],
         encryptionConfig: { provider: { keyArn: key.arn }, resources: ["secrets"] },
-        // Past its support a cluster is updated, instead of costing six times as much.
+        // Past its support AWS updates the cluster, in place of billing it at a higher price.
         upgradePolicy: { supportType: "STANDARD" },
         vpcConfig: {
           subnetIds: subnets.map(({ id }) => id),

@@ -43,6 +43,8 @@ const MAKES_FIRST = { deleteBeforeReplace: false } as const;
 export class Edge extends pulumi.ComponentResource {
   /** By which clients reach the gateway, without a slash at its end. */
   readonly url: pulumi.Output<string>;
+  /** Of the load balancer, as AWS names it. */
+  readonly dnsName: pulumi.Output<string>;
   readonly targetGroupArn: pulumi.Output<string>;
   readonly securityGroupId: pulumi.Output<string>;
   readonly #name: string;
@@ -62,9 +64,10 @@ export class Edge extends pulumi.ComponentResource {
     this.#createRecord(balancer, args.plan);
     this.url =
       args.plan.url === null ? pulumi.interpolate`http://${balancer.dnsName}` : pulumi.output(args.plan.url);
+    this.dnsName = balancer.dnsName;
     this.targetGroupArn = targets.arn;
     this.securityGroupId = group.id;
-    this.registerOutputs({ url: this.url });
+    this.registerOutputs({ url: this.url, dnsName: this.dnsName });
   }
 
   #createGroup({ vpcId }: EdgeArgs): SecurityGroup {
@@ -179,8 +182,7 @@ export class Edge extends pulumi.ComponentResource {
         defaultActions: [{ type: "forward", targetGroupArn: targets.arn }],
         tags: this.#tags("edge"),
       },
-      // A target group has one load balancer: it leaves the old one before another takes it.
-      // https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-target-groups.html
+      // Where the load balancer alone is another one, its targets leave the old one first: they have one.
       { parent: this, deleteBeforeReplace: true },
     );
   }

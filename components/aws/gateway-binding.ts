@@ -40,7 +40,9 @@ export class GatewayBinding extends pulumi.ComponentResource {
           vpcID: vpcId,
         },
       },
-      { parent: this },
+      // The controller's webhook refuses another group in a binding (`webhooks/elbv2/targetgroupbinding_validator.go`), and the
+      // binding's name stays: the old one takes the pods out of the old group, the new one puts them into the new.
+      { parent: this, replaceOnChanges: ["spec.targetGroupARN", "spec.vpcID"], deleteBeforeReplace: true },
     );
   }
 }

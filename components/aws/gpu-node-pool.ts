@@ -1,6 +1,6 @@
 /**
- * Machines of one pool: a managed node group with a launch template. Cost: its machines and their root disks, none while it is at
- * zero.
+ * Machines of one pool, with GPUs or, as those of controllers and encoders, without: a managed node group with a launch template.
+ * Cost: its machines and their root disks, none while it is at zero.
  */
 import { Tag } from "@pulumi/aws/autoscaling/tag.js";
 import { LaunchTemplate } from "@pulumi/aws/ec2/launchTemplate.js";
@@ -111,9 +111,11 @@ export class GpuNodePool extends pulumi.ComponentResource {
         updateConfig: { maxUnavailable: 1, updateStrategy: plan.updateStrategy },
         labels: { ...plan.labels },
         taints: plan.taints.map((taint) => ({ ...taint })),
-        tags: namedTags(context, plan.name),
+        tags: { ...namedTags(context, plan.name), ...plan.sizeTags },
       },
-      { parent: this, dependsOn: [...after], ignoreChanges: ["scalingConfig.desiredSize"] },
+      // Amazon's provider sends all three numbers where one is another, and the autoscaler has long changed the third: machines
+      // that serve would end. `npm run up` tells EKS what is another one, and a preview shows it by the tag.
+      { parent: this, dependsOn: [...after], ignoreChanges: ["scalingConfig"] },
     );
   }
 

@@ -2,17 +2,15 @@
 import { SecurityGroup } from "@pulumi/aws/ec2/securityGroup.js";
 import { SecurityGroupEgressRule } from "@pulumi/aws/vpc/securityGroupEgressRule.js";
 import * as pulumi from "@pulumi/pulumi";
-import type { AwsContext } from "../../infra/plan/aws/types.ts";
+import type { AwsContext, InstancePlan } from "../../infra/plan/aws/types.ts";
 import { GROUP_OPTIONS } from "./security-group.ts";
 import { namedTags } from "./tags.ts";
 
 interface InstanceSecurityArgs {
   readonly context: AwsContext;
   readonly vpcId: pulumi.Input<string>;
+  readonly egressPorts: InstancePlan["egressPorts"];
 }
-
-/** By their ports; a model hub, registries and AWS itself answer on 443, mount targets on 2049. */
-const EGRESS = { https: 443, nfs: 2049 } as const;
 
 export class InstanceSecurity extends pulumi.ComponentResource {
   readonly securityGroupId: pulumi.Output<string>;
@@ -21,7 +19,8 @@ export class InstanceSecurity extends pulumi.ComponentResource {
     super("engine-room:aws:InstanceSecurity", name, {}, opts);
 
     this.securityGroupId = this.#createGroup(name, args).id;
-    for (const [subject, port] of Object.entries(EGRESS)) this.#allowEgress(name, args, subject, port);
+    for (const [subject, port] of Object.entries(args.egressPorts))
+      this.#allowEgress(name, args, subject, port);
     this.registerOutputs({ securityGroupId: this.securityGroupId });
   }
 

@@ -2,28 +2,23 @@
  * The network of a stack: subnets for machines, which reach the internet and are not reached from it, and public ones for
  * NAT gateways and load balancers. An existing network is taken as it is.
  *
- * Cost: 0.045 USD an hour for each NAT gateway and 0.045 USD a GB through it, 0.01 USD an hour for each interface endpoint in
- * each zone, 0.5 USD a GB of flow logs (us-east-1); the rest is free.
+ * Cost: 0.045 USD an hour for each NAT gateway and 0.045 USD a GB through it (us-east-1), and what its endpoints and flow logs
+ * cost; the rest is free.
  */
-import { LogGroup } from "@pulumi/aws/cloudwatch/logGroup.js";
 import { DefaultSecurityGroup } from "@pulumi/aws/ec2/defaultSecurityGroup.js";
 import { Eip } from "@pulumi/aws/ec2/eip.js";
-import { FlowLog } from "@pulumi/aws/ec2/flowLog.js";
 import { InternetGateway } from "@pulumi/aws/ec2/internetGateway.js";
 import { NatGateway } from "@pulumi/aws/ec2/natGateway.js";
 import { Route } from "@pulumi/aws/ec2/route.js";
 import { RouteTable } from "@pulumi/aws/ec2/routeTable.js";
 import { RouteTableAssociation } from "@pulumi/aws/ec2/routeTableAssociation.js";
-import { SecurityGroup } from "@pulumi/aws/ec2/securityGroup.js";
 import { Subnet } from "@pulumi/aws/ec2/subnet.js";
 import { Vpc } from "@pulumi/aws/ec2/vpc.js";
-import { VpcEndpoint } from "@pulumi/aws/ec2/vpcEndpoint.js";
-import { SecurityGroupIngressRule } from "@pulumi/aws/vpc/securityGroupIngressRule.js";
 import * as pulumi from "@pulumi/pulumi";
 import type { AwsContext, NetworkPlan, SubnetPlan, Tags } from "../../infra/plan/aws/types.ts";
-import { GROUP_OPTIONS } from "./security-group.ts";
+import { FlowLogs } from "./flow-logs.ts";
+import { NetworkEndpoints } from "./network-endpoints.ts";
 import { namedTags } from "./tags.ts";
-import { WorkloadRole } from "./workload-role.ts";
 
 interface NetworkArgs {
   readonly context: AwsContext;
@@ -39,7 +34,6 @@ interface ZoneSubnet {
 type NewNetwork = Extract<NetworkPlan, { kind: "create" }>;
 
 const EVERYWHERE = "0.0.0.0/0";
-const HTTPS_PORT = 443;
 
 /** Who needs the internet, or an endpoint, depends on the component: subnets are there before their routes. */
 export class Network extends pulumi.ComponentResource {
@@ -68,10 +62,14 @@ export class Network extends pulumi.ComponentResource {
       const internet = this.#openPublicSubnets(vpc, publicSubnets);
       const natGateways = this.#createNatGateways(plan.natZones, publicSubnets, internet);
       const routeTables = this.#openPrivateSubnets(vpc, privateSubnets, natGateways);
-      this.#createStorageEndpoint(vpc, routeTables);
-      this.#createInterfaceEndpoints(vpc, plan, privateSubnets);
-      if (plan.flowLogs !== null) this.#createFlowLogs(vpc, plan.flowLogs);
       this.privateSubnets = idsOf(privateSubnets);
+      new NetworkEndpoints(
+        `${name}-endpoints`,
+        { context, plan, vpcId: vpc.id, routeTables, subnets: this.privateSubnets },
+        { parent: this },
+      );
+      if (plan.flowLogs !== null)
+        new FlowLogs(`${name}-flow-logs`, { context, plan: plan.flowLogs, vpcId: vpc.id }, { parent: this });
       this.publicSubnets = idsOf(publicSubnets);
     }
     this.registerOutputs({ vpcId: this.vpcId });
@@ -193,102 +191,6 @@ export class Network extends pulumi.ComponentResource {
       { subnetId: subnet.id, routeTableId: table.id },
       { parent: this },
     );
-  }
-
-  /** S3 has the layers of ECR's images, and is free by a gateway. */
-  #createStorageEndpoint(vpc: Vpc, routeTables: readonly RouteTable[]): void {
-    new VpcEndpoint(
-      `${this.#name}-s3`,
-      {
-        vpcId: vpc.id,
-        vpcEndpointType: "Gateway",
-        serviceName: this.#serviceName("s3"),
-        routeTableIds: routeTables.map(({ id }) => id),
-        tags: this.#tags("s3"),
-      },
-      { parent: this },
-    );
-  }
-
-  #createInterfaceEndpoints(
-    vpc: Vpc,
-    { cidr, interfaceEndpoints }: NewNetwork,
-    subnets: ReadonlyMap<string, Subnet>,
-  ): void {
-    if (interfaceEndpoints.length === 0) return;
-    const group = this.#createEndpointGroup(vpc, cidr);
-    for (const service of interfaceEndpoints) {
-      const subject = service.replaceAll(".", "-");
-      new VpcEndpoint(
-        `${this.#name}-${subject}`,
-        {
-          vpcId: vpc.id,
-          vpcEndpointType: "Interface",
-          serviceName: this.#serviceName(service),
-          privateDnsEnabled: true,
-          subnetIds: [...subnets.values()].map(({ id }) => id),
-          securityGroupIds: [group.id],
-          tags: this.#tags(subject),
-        },
-        { parent: this },
-      );
-    }
-  }
-
-  #createEndpointGroup(vpc: Vpc, cidr: string): SecurityGroup {
-    const group = new SecurityGroup(
-      `${this.#name}-endpoints`,
-      {
-        name: `${this.#context.name}-endpoints`,
-        description: "Endpoints of AWS services within the VPC",
-        vpcId: vpc.id,
-        tags: this.#tags("endpoints"),
-      },
-      { parent: this, ...GROUP_OPTIONS },
-    );
-    new SecurityGroupIngressRule(
-      `${this.#name}-endpoints-https`,
-      {
-        securityGroupId: group.id,
-        description: "HTTPS from the VPC",
-        cidrIpv4: cidr,
-        ipProtocol: "tcp",
-        fromPort: HTTPS_PORT,
-        toPort: HTTPS_PORT,
-        tags: this.#tags("endpoints-https"),
-      },
-      { parent: this },
-    );
-    return group;
-  }
-
-  #createFlowLogs(vpc: Vpc, { logGroup, retentionDays, role }: NonNullable<NewNetwork["flowLogs"]>): void {
-    const group = new LogGroup(
-      `${this.#name}-flow-logs`,
-      { name: logGroup, retentionInDays: retentionDays, tags: this.#tags("flow-logs") },
-      { parent: this },
-    );
-    const writer = new WorkloadRole(
-      `${this.#name}-flow-log-writer`,
-      { context: this.#context, plan: role },
-      { parent: this },
-    );
-    new FlowLog(
-      `${this.#name}-flow-log`,
-      {
-        vpcId: vpc.id,
-        trafficType: "ALL",
-        logDestinationType: "cloud-watch-logs",
-        logDestination: group.arn,
-        iamRoleArn: writer.arn,
-        tags: this.#tags("flow-log"),
-      },
-      { parent: this, dependsOn: [writer] },
-    );
-  }
-
-  #serviceName(service: string): string {
-    return `com.amazonaws.${this.#context.region}.${service}`;
   }
 
   #tags(subject: string): Record<string, string> {

@@ -5,7 +5,7 @@ import { DEFAULT_KUBERNETES_VERSION, KUBERNETES_VERSIONS } from "../plan/catalog
 import { NETWORK_DEFAULTS } from "../plan/catalogue/network-defaults.ts";
 import { ZONE_LETTERS } from "../plan/catalogue/zones.ts";
 import { formattedText, ipv4Cidr, secret } from "./common.ts";
-import { dockerDatabases } from "./databases.ts";
+import { dockerDatabases, externalBySecrets } from "./databases.ts";
 import { gpuImages } from "./docker-host.ts";
 import { remoteGateway } from "./gateway.ts";
 import { clusterEncodersOrNone, engines, hostEncodersOrNone, hostModels, pool, shared } from "./gpu-parts.ts";
@@ -159,7 +159,7 @@ const access = z
 
 const guard = z
   .strictObject({
-    /** A mail at 80 % of it and where AWS forecasts more; absent: 1.2 times what the plan says. */
+    /** Only with `emails`. A mail at 80 % of it and where AWS forecasts more; absent: 1.2 times what the plan says. */
     monthlyUsd: z.number().min(1).max(10_000_000).optional(),
     /** Who gets it; none: no budget is made. */
     emails: z.array(emailAddress).max(10).default([]),
@@ -238,6 +238,20 @@ export const eksStack = z.strictObject({
     .prefault({}),
 });
 
+/** As on a Docker host; the machine's security group has to know where it may go. */
+const instanceDatabases = {
+  ...dockerDatabases,
+  /** Only with `databases: external`. */
+  externalDatabases: externalBySecrets
+    .extend({
+      mongo: externalBySecrets.shape.mongo.extend({
+        /** Of all its servers. */
+        port: z.int().min(1).max(65535).default(27_017),
+      }),
+    })
+    .optional(),
+};
+
 /** `compute: ec2`: one machine that runs the containers of `platform: docker`. */
 export const ec2Stack = z.strictObject({
   ...common,
@@ -248,7 +262,7 @@ export const ec2Stack = z.strictObject({
   engines: engines("stopServer"),
   pools: machinePools.min(1),
   gateway: gateway.prefault({}),
-  ...dockerDatabases,
+  ...instanceDatabases,
   /**
    * The disk of both databases. It grows with the next `up`, and never shrinks; up to what gp3 has in every region
    * (https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html).

@@ -33,7 +33,7 @@ export const localDatabases = {
 };
 
 /** Of `databases: external` on a Docker host: addresses and keys are secrets of the stack file. */
-const externalBySecrets = z.strictObject({
+export const externalBySecrets = z.strictObject({
   mongo: z.strictObject({
     /** A `mongodb://` or `mongodb+srv://` address. */
     uri: secret,

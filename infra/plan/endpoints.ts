@@ -19,6 +19,10 @@ export interface ModelEndpoints extends TritonEndpoints {
 
 export interface Endpoints {
   readonly gateway: string;
+  /** Who reaches the gateway: its door may be a wider one. */
+  readonly gatewayReach: Reach;
+  /** DNS name of the stack's load balancer before the gateway, at which a name of one's own points; null: it has none. */
+  readonly gatewayDnsName: string | null;
   /** `mongodb://` address without password; null where an external one is kept in a secret. */
   readonly mongo: string | null;
   /** HTTP address of the vector database, null where the stack has none. */
@@ -26,7 +30,7 @@ export interface Endpoints {
   /** null: the stack has none. */
   readonly encoders: TritonEndpoints | null;
   readonly models: Readonly<Record<string, ModelEndpoints>>;
-  /** Who reaches all of the above. */
+  /** Who reaches all the others. */
   readonly reach: Reach;
 }
 

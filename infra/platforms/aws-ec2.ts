@@ -12,7 +12,7 @@ import { dockerStack } from "../plan/docker/docker-stack.ts";
 import { SECRET_PATHS } from "../plan/docker/types.ts";
 import type { Ec2Plan } from "../plan/gpu-stack.ts";
 import { planOutputs } from "../plan-outputs.ts";
-import { awsProvider, deployAccount, deployFileSystem } from "./aws-account.ts";
+import { awsProvider, deployAccount, deployFileSystem, withEdge } from "./aws-account.ts";
 import { secretValues } from "./secret-values.ts";
 import { leaveOutStackTraces } from "./stack-traces.ts";
 import { refuseUnpulled } from "./unpulled-images.ts";
@@ -38,9 +38,8 @@ export function deployEc2(plan: Ec2Plan): DeployedStack {
   const { edge, store } = deployMachine(aws, network, opts);
 
   return planOutputs(plan, () => "instance", {
-    endpoints: pulumi.output({ ...host.endpoints, gateway: edge.url }),
+    ...withEdge(host, aws, plan, edge),
     engineStore: store.fileSystemId,
-    notes: host.notes,
   });
 }
 
@@ -50,7 +49,11 @@ function deployMachine(aws: Ec2Stack, network: Network, opts: pulumi.ComponentRe
   const { vpcId } = network;
   const subnet = network.privateSubnets.find(({ zone }) => zone === plan.zone);
   if (subnet === undefined) throw new Error(`The network has no subnet in zone ${plan.zone}.`);
-  const machineGroup = new InstanceSecurity("instance-security", { context, vpcId }, opts);
+  const machineGroup = new InstanceSecurity(
+    "instance-security",
+    { context, vpcId, egressPorts: plan.egressPorts },
+    opts,
+  );
   const store = deployFileSystem(
     aws,
     network,

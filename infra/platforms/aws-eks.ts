@@ -22,7 +22,7 @@ import type { EksPlan } from "../plan/gpu-stack.ts";
 import { kubernetesStack } from "../plan/kubernetes/kubernetes-stack.ts";
 import { SECRET_PATHS } from "../plan/kubernetes/pod-types.ts";
 import type { KubernetesStack } from "../plan/kubernetes/types.ts";
-import { awsProvider, deployAccount, deployFileSystem } from "./aws-account.ts";
+import { awsProvider, deployAccount, deployFileSystem, withEdge } from "./aws-account.ts";
 import { deployCluster, type MadeCluster, secretNames } from "./kubernetes-objects.ts";
 import { secretValues } from "./secret-values.ts";
 import { leaveOutStackTraces } from "./stack-traces.ts";
@@ -51,10 +51,10 @@ export function deployEks(plan: EksPlan): DeployedStack {
   const edge = hasEdge(plan.config) ? deployEdge(aws, network, machines.cluster, opts) : null;
   if (edge !== null) bindGateway(gateway, { edge, objects, network, provider });
 
-  const { endpoints, ...outputs } = clusterOutputs(plan, objects);
+  const outputs = clusterOutputs(plan, objects);
   return {
     ...outputs,
-    endpoints: edge === null ? endpoints : pulumi.output({ ...endpoints, gateway: edge.url }),
+    ...withEdge(outputs, aws, plan, edge),
     engineStore: pulumi.interpolate`${machines.store.fileSystemId} by ${outputs.engineStore}`,
   };
 }
@@ -180,6 +180,7 @@ function bindGateway(gateway: Gateway, { edge, objects, network, provider }: Gat
       service: { name: plan.service.name, port },
       targetGroupArn: edge.targetGroupArn,
     },
-    { providers: { kubernetes: provider }, dependsOn: [gateway.service] },
+    // To pods a group without a load balancer has no healthy target, and they would not be ready.
+    { providers: { kubernetes: provider }, dependsOn: [gateway.service, edge] },
   );
 }

@@ -90,6 +90,8 @@ export function deployLocal(plan: LocalPlan): DeployedStack {
   return planOutputs(plan, () => "host", {
     endpoints: pulumi.output({
       gateway: gateway.endpoint,
+      gatewayReach: "host" as const,
+      gatewayDnsName: null,
       mongo: mongo?.endpoint ?? null,
       vector: vector?.endpoint ?? (databases.kind === "external" ? databases.vector.url : null),
       encoders: encoders.endpoints,

@@ -142,22 +142,62 @@ export async function nodeGroups(
   );
 }
 
+/** What EKS is told of a node group's size. */
+export interface NodeGroupSize {
+  readonly name: string;
+  readonly min: number;
+  readonly max: number;
+  /** Absent: as many machines as there are, which the autoscaler may be changing at this moment. */
+  readonly desired?: number;
+}
+
+/** @returns Id of the update, which goes on when EKS has answered. */
 export async function resizeNodeGroup(
   region: string,
   cluster: string,
-  { name, min, max, desired }: Omit<NodeGroupReading, "labels">,
-): Promise<Answer<true>> {
+  { name, min, max, desired }: NodeGroupSize,
+): Promise<Answer<string>> {
   const { UpdateNodegroupConfigCommand } = await sdk();
   const eks = await client(region);
   return ask("eks:UpdateNodegroupConfig", async (options) => {
-    await eks.send(
+    const { update } = await eks.send(
       new UpdateNodegroupConfigCommand({
         clusterName: cluster,
         nodegroupName: name,
-        scalingConfig: { minSize: min, maxSize: max, desiredSize: desired },
+        scalingConfig: {
+          minSize: min,
+          maxSize: max,
+          ...(desired === undefined ? {} : { desiredSize: desired }),
+        },
       }),
       options,
     );
-    return true as const;
+    return update?.id ?? "";
+  });
+}
+
+/** `InProgress`, `Successful`, `Failed`, `Cancelled`; in the last two cases with EKS' words. */
+export interface UpdateReading {
+  readonly status: string;
+  readonly words: string;
+}
+
+export async function nodeGroupUpdate(
+  region: string,
+  cluster: string,
+  group: string,
+  update: string,
+): Promise<Answer<UpdateReading>> {
+  const { DescribeUpdateCommand } = await sdk();
+  const eks = await client(region);
+  return ask("eks:DescribeUpdate", async (options) => {
+    const { update: found } = await eks.send(
+      new DescribeUpdateCommand({ name: cluster, nodegroupName: group, updateId: update }),
+      options,
+    );
+    const errors = (found?.errors ?? []).map(
+      ({ errorCode, errorMessage }) => `${errorCode}: ${errorMessage}`,
+    );
+    return { status: found?.status ?? "", words: errors.join("; ") };
   });
 }

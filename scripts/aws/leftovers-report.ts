@@ -3,12 +3,8 @@ import type { AwsContext } from "../../infra/plan/aws/types.ts";
 import type { Answer } from "./session.ts";
 import { leftovers, taggedArns } from "./tagged.ts";
 
-/** What has a price and no tag of the stack, or is no resource of the API: the bill is the only list of it. */
-const NOT_LISTED = [
-  "disks of databases that the cluster made and kept (tag kubernetes.io/created-for/pvc/name)",
-  "log groups that AWS makes by itself (/aws/containerinsights, /aws/eks)",
-  "copies in vaults of AWS Backup",
-];
+/** What has a price and no tag of the stack. */
+const NOT_LISTED = "copies in vaults of AWS Backup (`aws backup list-backup-vaults`)";
 
 /** Never throws: a stack is down whether or not the list can be had. */
 export async function leftoversReport({
@@ -21,7 +17,7 @@ export async function leftoversReport({
 /** Pure. */
 export function reportOf(region: string, stack: string, answer: Answer<readonly string[]>): string {
   const tag = `the tag engine-room:stack=${stack}`;
-  const notListed = `Not in any list by tag: ${NOT_LISTED.join("; ")}.\n`;
+  const notListed = `Not in any list by tag: ${NOT_LISTED}.\n`;
   if (answer.kind !== "answer")
     return `What still costs money is not known: ${answer.kind === "absent" ? "AWS has no answer" : answer.words}. Look for ${tag} in ${region} (https://console.aws.amazon.com/resource-groups/tag-editor).\n${notListed}`;
   const costly = leftovers(region, answer.value);

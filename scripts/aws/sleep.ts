@@ -7,7 +7,8 @@ import { isInstalled } from "../../infra/plan/catalogue/charts.ts";
 import type { EksPlan } from "../../infra/plan/gpu-stack.ts";
 import { textTable } from "../plan/text-table.ts";
 import { stackMachines, startMachines, stopMachines } from "./ec2.ts";
-import { type NodeGroupReading, nodeGroups, resizeNodeGroup } from "./eks.ts";
+import { type NodeGroupReading, type NodeGroupSize, nodeGroups, resizeNodeGroup } from "./eks.ts";
+import { plannedSize } from "./pool-sizes.ts";
 import { required } from "./session.ts";
 
 type Direction = "sleep" | "wake";
@@ -15,7 +16,7 @@ type Direction = "sleep" | "wake";
 /** A row of the table, and what EKS is told; null: all is so already, or there is nothing to tell it. */
 export interface PoolChange {
   readonly pool: string;
-  readonly change: Omit<NodeGroupReading, "labels"> | null;
+  readonly change: NodeGroupSize | null;
   readonly note: string;
 }
 
@@ -31,22 +32,18 @@ export function poolChanges(
   const isScaled = isInstalled("cluster-autoscaler", plan.config.cluster.charts);
   // What takes machines away and brings them back runs in a pool of its own, which stays.
   const pools = nodePoolPlans(plan).filter(({ name }) => name !== SYSTEM_POOL);
-  return pools.map(({ name: pool, min }): PoolChange => {
+  return pools.map((planned): PoolChange => {
+    const { name: pool, min } = planned;
     const group = groups.find(({ labels }) => labels[POOL_LABEL] === pool);
     if (group === undefined) return { pool, change: null, note: "has no node group; `npm run up` makes it" };
-    const { name, max } = group;
     if (direction === "wake") {
-      const desired = Math.max(group.desired, min);
-      const isAwake = group.min === min && group.desired === desired;
-      return {
-        pool,
-        change: isAwake ? null : { name, min, max, desired },
-        note: isAwake ? "is awake already" : `at least ${min}; more come when pods want them`,
-      };
+      const change = plannedSize(planned, group);
+      const note = change === null ? "is awake already" : `at least ${min}; more come when pods want them`;
+      return { pool, change, note };
     }
+    const { name, max } = group;
     const empties = !isScaled && servesModelsAlone(plan, pool);
-    const desired = empties ? 0 : group.desired;
-    const isAsleep = group.min === 0 && group.desired === desired;
+    const isAsleep = group.min === 0 && !(empties && group.desired > 0);
     const note = isScaled
       ? `${group.desired} machines; the autoscaler takes away those that nobody needs`
       : empties
@@ -54,7 +51,7 @@ export function poolChanges(
         : "stays: other pods run on it, and no autoscaler knows which machine is free";
     return {
       pool,
-      change: isAsleep ? null : { name, min: 0, max, desired },
+      change: isAsleep ? null : { name, min: 0, max, ...(empties ? { desired: 0 } : {}) },
       note: isAsleep ? `sleeps already${group.desired === 0 ? "" : `; ${note}`}` : note,
     };
   });

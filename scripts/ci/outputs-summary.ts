@@ -11,6 +11,7 @@ export const shownOutputsSchema = z.object({
     vector: z.string().nullable(),
     encoders: triton.nullable(),
     models: z.record(z.string(), triton.extend({ generate: z.string() })),
+    gatewayReach: z.string(),
     reach: z.string(),
   }),
   notes: z.array(z.string()),
@@ -26,7 +27,7 @@ const REACH: Readonly<Record<string, string>> = {
 
 /** A heading, a table with a row an endpoint, who reaches them, and the notes. */
 export function outputsSummary(stack: string, { endpoints, notes }: ShownOutputs): string {
-  const { gateway, mongo, vector, encoders, models, reach } = endpoints;
+  const { gateway, mongo, vector, encoders, models, gatewayReach, reach } = endpoints;
   const rows: readonly (readonly [string, string | null])[] = [
     ["Gateway", gateway],
     ["Encoders, HTTP", encoders?.http ?? null],
@@ -48,17 +49,23 @@ export function outputsSummary(stack: string, { endpoints, notes }: ShownOutputs
     "|---|---|",
     ...table,
     "",
-    `Reached ${REACH[reach] ?? `from: ${plain(reach)}`}.`,
+    ...(gatewayReach === reach
+      ? [`Reached ${reachWords(reach)}.`]
+      : [`The gateway is reached ${reachWords(gatewayReach)}; the others ${reachWords(reach)}.`]),
     ...notes.map((note) => `\n> ${plain(note)}`),
     "",
   ].join("\n");
+}
+
+function reachWords(reach: string): string {
+  return REACH[reach] ?? `from: ${plain(reach)}`;
 }
 
 /**
  * The same for the stack of a pull request, with what a person types to reach it: its stack file is in no commit.
  */
 export function previewStackSummary(stack: string, pullRequest: string, outputs: ShownOutputs): string {
-  if (outputs.endpoints.reach === "public") return outputsSummary(stack, outputs);
+  if (outputs.endpoints.gatewayReach === "public") return outputsSummary(stack, outputs);
   return [
     outputsSummary(stack, outputs),
     "On your machine, with a kubeconfig of the cluster and the branch checked out:",

@@ -33,7 +33,11 @@ export const command: Command = {
     const seconds = ((performance.now() - started) / 1000).toFixed(1);
     const isBehindSsh = plan.platform === "docker" && sshDestination(plan.host.uri) !== undefined;
     if (values["no-samples"] !== true && !isBehindSsh) await loadSamples(stack, outputs);
-    const next = nextCommands(stack, outputs, { needsKey: plan.gateway.apiKeys.length > 0, isBehindSsh });
+    const next = nextCommands(stack, outputs, {
+      needsKey: plan.gateway.apiKeys.length > 0,
+      isBehindSsh,
+      keepsDocuments: plan.platform !== "aws",
+    });
     process.stdout.write(`\nUp in ${seconds} s.\n\n${endpointTable(outputs)}\n${next}`);
     return EXIT.ok;
   },
@@ -59,10 +63,17 @@ async function loadSamples({ name }: StackReference, { endpoints }: StackOutputs
   }
 }
 
+interface NextSteps {
+  readonly needsKey: boolean;
+  readonly isBehindSsh: boolean;
+  /** Whether `down` leaves them. */
+  readonly keepsDocuments: boolean;
+}
+
 function nextCommands(
   stack: StackReference,
   { endpoints, models }: StackOutputs,
-  { needsKey, isBehindSsh }: { readonly needsKey: boolean; readonly isBehindSsh: boolean },
+  { needsKey, isBehindSsh, keepsDocuments }: NextSteps,
 ): string {
   const options = [
     ...(stack.name === "local" ? [] : ["--stack", stack.name]),
@@ -88,7 +99,7 @@ function nextCommands(
     `    -d '${JSON.stringify(question)}'`,
     "",
     `  npm run smoke${suffix}    # a real request to every endpoint`,
-    `  npm run down${suffix}     # stop everything; documents are kept`,
+    `  npm run down${suffix}     # stop everything; documents ${keepsDocuments ? "are kept" : "go too, unless `retain` names the stack"}`,
     "",
   ].join("\n");
 }

@@ -50,6 +50,9 @@ export async function withEndpoints<T>(
   }
 }
 
+/** Of what is forwarded. */
+const HERE = { gatewayReach: "host", reach: "host" } as const;
+
 interface Connected {
   /** With endpoints of this machine. */
   readonly outputs: StackOutputs;
@@ -62,7 +65,7 @@ async function inCluster(stack: StackReference, parts: readonly ConnectedPart[])
   return {
     outputs: {
       ...clusterOutputs(target.plan, target.stack),
-      endpoints: { ...localEndpoints(serviceEndpoints(target), all), reach: "host" },
+      endpoints: { ...localEndpoints(serviceEndpoints(target), all), ...HERE },
     },
     forwarder: await startPortForwards(forwardCommands(target.stack.context, all), report),
   };
@@ -76,7 +79,7 @@ async function onInstance(stack: StackReference, parts: readonly ConnectedPart[]
   return {
     outputs: {
       ...outputs,
-      endpoints: { ...localInstanceEndpoints(target.stack.endpoints, all), reach: "host" },
+      endpoints: { ...localInstanceEndpoints(target.stack.endpoints, all), ...HERE },
     },
     forwarder: await startPortForwards(await instanceCommands(target, all), report, INSTANCE_WORDS),
   };

@@ -2,6 +2,7 @@
 
 import { machineZones, vpcCidr } from "../../infra/plan/aws/network.ts";
 import { parseCidr, zoneCidrs } from "../../infra/plan/aws/subnets.ts";
+import { CHART_NAMES, type ChartName, isInstalled } from "../../infra/plan/catalogue/charts.ts";
 import { kubernetesVersions } from "../../infra/plan/catalogue/kubernetes-versions.ts";
 import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
@@ -13,7 +14,13 @@ const RESERVED_ADDRESSES = 5;
 /** Nothing for other platforms. */
 export function awsSection(plan: StackPlan): Section[] {
   if (plan.platform !== "aws") return [];
-  const lines = [networkWords(plan), gatewayWords(plan), ...versionWords(plan), ...ttlWords(plan)];
+  const lines = [
+    networkWords(plan),
+    gatewayWords(plan),
+    ...versionWords(plan),
+    ...chartWords(plan),
+    ...ttlWords(plan),
+  ];
   return [{ title: `Account ${plan.config.account}`, lines: lines.flatMap((line) => paragraph(line)) }];
 }
 
@@ -40,8 +47,26 @@ function versionWords(plan: AwsPlan): readonly string[] {
   const { version } = plan.config.cluster;
   const { standardSupportUntil } = kubernetesVersions[version];
   return [
-    `Kubernetes ${version}: AWS's standard support ends on ${standardSupportUntil}; from then on the control plane costs six times as much.`,
+    `Kubernetes ${version}: AWS's standard support ends on ${standardSupportUntil}; AWS then updates the cluster to the next version by itself, so write that one before.`,
   ];
+}
+
+/** What a cluster does without, where a chart is `none`. */
+const MISSING: Readonly<Record<ChartName, string>> = {
+  "device-plugin": "no pod is given a GPU",
+  "dcgm-exporter": "no metrics of GPUs, so no alerts on them and nothing on their board",
+  "cluster-autoscaler": "nobody starts or ends machines",
+  "load-balancer-controller": "no load balancer before the gateway",
+  keda: "no server's number follows its load",
+  "kube-prometheus-stack": "no Prometheus, so no monitors, alerts and dashboards",
+};
+
+function chartWords(plan: AwsPlan): readonly string[] {
+  if (plan.compute !== "eks") return [];
+  const { charts } = plan.config.cluster;
+  const missing = CHART_NAMES.filter((name) => !isInstalled(name, charts));
+  if (missing.length === 0) return [];
+  return [`Not installed: ${missing.map((name) => `${name} (${MISSING[name]})`).join("; ")}.`];
 }
 
 function ttlWords({ config: { guard } }: AwsPlan): readonly string[] {

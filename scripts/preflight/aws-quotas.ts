@@ -62,7 +62,7 @@ export interface MachineNeed {
 }
 
 /** The quota that a machine counts against; null: this project knows none for its family. */
-export function vcpuQuota(instanceType: string, isSpot: boolean): Quota | null {
+function vcpuQuota(instanceType: string, isSpot: boolean): Quota | null {
   return VCPU_QUOTAS.find((quota) => quota.isSpot === isSpot && quota.types.test(instanceType)) ?? null;
 }
 

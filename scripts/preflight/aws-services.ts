@@ -206,7 +206,7 @@ export function kubernetesVersionFindings(
       warning(
         "kubernetesVersion",
         `Kubernetes ${version} is in extended support.`,
-        `Standard support ended${answer.value.standardSupportUntil === null ? "" : ` on ${answer.value.standardSupportUntil.toISOString().slice(0, 10)}`}; the control plane costs six times as much since then.`,
+        `Standard support ended${answer.value.standardSupportUntil === null ? "" : ` on ${answer.value.standardSupportUntil.toISOString().slice(0, 10)}`}; AWS updates the cluster to the next version by itself.`,
         "Set `cluster.version` to a newer one.",
       ),
     ];

@@ -7,6 +7,7 @@ import type { AwsContext } from "../../infra/plan/aws/types.ts";
 import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
 import type { ClusterImage } from "../../infra/plan/kubernetes/types.ts";
 import type { Problem } from "../../infra/problems.ts";
+import { readPlan } from "./docker-target.ts";
 import { projectName, readStackFile, type StackReference } from "./stack-file.ts";
 
 export interface AwsTarget {
@@ -22,6 +23,14 @@ export interface AwsTarget {
 export function isOnAws(stack: StackReference): boolean {
   if (!existsSync(stack.configFile)) return false;
   return fromRuntimeConfig(readStackFile(stack).values, projectName()).platform === "aws";
+}
+
+/** The target of a stack that {@link isOnAws}. @throws ConfigError with all problems of its file. */
+export function readAwsTarget(stack: StackReference): AwsTarget {
+  const plan = readPlan(stack);
+  if (plan.platform !== "aws")
+    throw new Error(`The stack ${stack.name} is on the platform ${plan.platform}.`);
+  return awsTarget(plan, stack.name);
 }
 
 /** What a stack of `platform: aws` needs around its machines; nothing is contacted. @param name - Of the stack. */

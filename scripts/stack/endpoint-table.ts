@@ -24,9 +24,13 @@ export function endpointTable({ endpoints, models, notes }: StackOutputs): strin
     ...lines,
     "",
     ...notes.map((note) => `  Note: ${note}`),
-    `  Reachable from: ${endpoints.reach}`,
+    `  Reachable from: ${reach(endpoints)}`,
     "",
   ].join("\n");
+}
+
+function reach({ gatewayReach, reach: others }: StackOutputs["endpoints"]): string {
+  return gatewayReach === others ? others : `${gatewayReach} (gateway), ${others} (all others)`;
 }
 
 function encoderRows({ http, grpc, metrics }: TritonEndpoints): [string, string, string][] {

@@ -19,6 +19,7 @@ import type { StackOutputs } from "../../infra/outputs.ts";
 import { type KnownObjects, removeLeftovers } from "../docker-host/leftovers.ts";
 import { UserError } from "../errors.ts";
 import { hostProbe } from "../preflight/host-probe.ts";
+import { isOnAws, readAwsTarget } from "../program/aws-target.ts";
 import { isOnDocker, readDockerTarget } from "../program/docker-target.ts";
 import { projectName, projectRoot, readStackFile, type StackReference } from "../program/stack-file.ts";
 import { stackOutputs } from "../tryout/state.ts";
@@ -126,6 +127,7 @@ export class PulumiBackend implements StackBackend {
       const options = ["--refresh", "--config-file", this.#config, ...pack];
       // Rules about the whole stack are asked at the end of an operation, when an update has made it.
       if (enforcesPolicies) await this.#run(["preview", ...options]);
+      if (targets.length === 0) await this.#readyMachines();
       const only = targets.flatMap((urn) => ["--target", urn]);
       await this.#run(["up", "--yes", "--skip-preview", ...options, ...only]);
     });
@@ -229,6 +231,13 @@ export class PulumiBackend implements StackBackend {
     const removed = await removeLeftovers(this.#stack.name, known, hostProbe(plan.host.uri));
     if (removed.length > 0)
       process.stderr.write(`Removed what a command that was killed had left: ${removed.join(", ")}.\n`);
+  }
+
+  /** On AWS. */
+  async #readyMachines(): Promise<void> {
+    if (!isOnAws(this.#stack)) return;
+    const { readyMachines } = await import("../aws/before-up.ts");
+    for (const line of await readyMachines(readAwsTarget(this.#stack))) process.stderr.write(`${line}.\n`);
   }
 
   /** Takes over what the try-out runner has. From the moment its state is gone, the CLI is the owner. */

@@ -12,12 +12,6 @@ const SOCKET = "unix:///var/run/docker.sock";
 /** The instance's security group says who reaches it. */
 const EVERY_ADDRESS = "0.0.0.0";
 
-/** @returns null where the stack runs on no Docker host. */
-export function hostConfigOf(config: GpuStackConfig): HostConfig | null {
-  if (config.platform === "docker") return config;
-  return config.platform === "aws" && config.compute === "ec2" ? ec2AsHost(config) : null;
-}
-
 /** The same stack, with what the instance decides filled in. */
 export function ec2AsHost(config: Ec2Config): HostConfig {
   const { pools, hub, engineStore, gateway, databaseStorage: _disk, ...shared } = withoutAccount(config);

@@ -41,7 +41,7 @@ const GPU_NODES = {
   tolerations: [{ key: GPU_RESOURCE, operator: "Exists", effect: "NoSchedule" }],
 } as const;
 
-export interface ChartInputs {
+interface ChartInputs {
   readonly config: EksConfig;
   readonly region: string;
   readonly pools: readonly PoolSpec[];

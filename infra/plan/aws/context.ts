@@ -1,6 +1,6 @@
 /** What every part of a stack on AWS is told. */
 import type { AwsConfig } from "../../config/aws-stacks.ts";
-import type { AwsContext, Tags } from "./types.ts";
+import type { AwsContext } from "./types.ts";
 
 /** The tag that costs are grouped by, and by which leftovers are found. */
 export const STACK_TAG = "engine-room:stack";
@@ -13,20 +13,18 @@ export function awsContext(config: AwsConfig, stack: string): AwsContext {
     region: config.region,
     partition: partitionOf(config.region),
     isRetained: config.retain.includes(stack),
-    tags: awsTags(config, stack),
-    lastingTags: lastingTags(stack),
+    ...awsTags(config, stack),
   };
 }
 
-function lastingTags(stack: string): Tags {
-  return { "app.kubernetes.io/managed-by": "engine-room", [STACK_TAG]: stack };
-}
-
-function awsTags({ guard: { ttlHours } }: AwsConfig, stack: string): Tags {
-  return {
-    ...lastingTags(stack),
-    ...(ttlHours === undefined ? {} : { "engine-room:ttl-hours": String(ttlHours) }),
-  };
+/** The one function that makes tags. */
+function awsTags(
+  { guard: { ttlHours } }: AwsConfig,
+  stack: string,
+): Pick<AwsContext, "tags" | "lastingTags"> {
+  const lastingTags = { "app.kubernetes.io/managed-by": "engine-room", [STACK_TAG]: stack };
+  const ttl = ttlHours === undefined ? {} : { "engine-room:ttl-hours": String(ttlHours) };
+  return { tags: { ...lastingTags, ...ttl }, lastingTags };
 }
 
 /** Of the regions that the checks let pass. https://docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html */
@@ -42,7 +40,7 @@ export const REPOSITORY_PREFIX = "engine-room";
  *
  * @returns with the prefix of the repositories, and without a scheme.
  */
-export function ownRegistry({ account, region }: Pick<AwsConfig, "account" | "region">): string {
+function ownRegistry({ account, region }: Pick<AwsConfig, "account" | "region">): string {
   return `${account}.dkr.ecr.${region}.amazonaws.com/${REPOSITORY_PREFIX}`;
 }
 

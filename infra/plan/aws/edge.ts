@@ -24,11 +24,12 @@ export function edgePlan(plan: AwsPlan, context: AwsContext): EdgePlan {
   const isPublic = exposure === "public";
   const target = targetOf(plan);
   const { existing } = config.network;
-  // What AWS can't change about either: it is replaced.
-  const network = existing?.vpcId ?? config.network.cidr;
+  // What AWS can't change about either: it is replaced. A target group is of one load balancer, and goes with it.
+  // https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-target-groups.html
+  const door = { isPublic, network: existing?.vpcId ?? config.network.cidr };
   return {
-    loadBalancerName: keyedName(context.name, LONGEST_NAME, { isPublic, network }),
-    targetGroupName: keyedName(context.name, LONGEST_NAME, { ...target, network }),
+    loadBalancerName: keyedName(context.name, LONGEST_NAME, door),
+    targetGroupName: keyedName(context.name, LONGEST_NAME, { ...target, ...door }),
     isPublic,
     cidrs: isPublic ? [EVERYBODY] : internalCidrs(config.network),
     hostname,

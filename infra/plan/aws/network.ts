@@ -19,7 +19,7 @@ const SUBNET_TAGS: Readonly<Record<"public" | "private", Tags>> = {
 export function networkPlan(config: AwsConfig, context: AwsContext): NetworkPlan {
   const { network } = config;
   if (network.existing !== undefined) return { kind: "existing", ...network.existing };
-  const { cidr, nat } = network;
+  const { cidr } = network;
   const subnets = network.zones.map((zone) => ({ zone, ...zoneCidrs(cidr, zone) }));
   const isCluster = config.compute === "eks";
   return {
@@ -27,15 +27,40 @@ export function networkPlan(config: AwsConfig, context: AwsContext): NetworkPlan
     cidr,
     privateSubnets: subnets.map(({ zone, privateCidr }) => ({ zone, cidr: privateCidr })),
     publicSubnets: subnets.map(({ zone, publicCidr }) => ({ zone, cidr: publicCidr })),
-    natZones:
-      nat === "perZone"
-        ? network.zones
-        : [config.compute === "ec2" ? instanceZone(config) : firstZone(config)],
-    interfaceEndpoints: network.endpoints === "all" ? INTERFACE_ENDPOINTS : [],
+    natZones: natZones(config),
+    interfaceEndpoints: interfaceEndpoints(network),
     flowLogs: network.flowLogs ? flowLogs(config, context) : null,
     publicSubnetTags: isCluster ? SUBNET_TAGS.public : {},
     privateSubnetTags: isCluster ? SUBNET_TAGS.private : {},
   };
+}
+
+/** How many there are of what a network of the stack's own is billed for by the hour; none in one that is there. */
+export function networkParts(config: AwsConfig): {
+  readonly natGateways: number;
+  /** Each in each zone. */
+  readonly interfaceEndpoints: number;
+} {
+  const { network } = config;
+  if (network.existing !== undefined) return { natGateways: 0, interfaceEndpoints: 0 };
+  return {
+    natGateways: natZones(config).length,
+    interfaceEndpoints: interfaceEndpoints(network).length * network.zones.length,
+  };
+}
+
+function natZones(config: AwsConfig): readonly string[] {
+  if (config.network.nat === "perZone") return config.network.zones;
+  return [config.compute === "ec2" ? instanceZone(config) : firstZone(config)];
+}
+
+function interfaceEndpoints({ endpoints }: AwsConfig["network"]): readonly string[] {
+  return endpoints === "all" ? INTERFACE_ENDPOINTS : [];
+}
+
+/** Letters of the zones that have a public subnet. */
+export function publicZones({ existing, zones }: AwsConfig["network"]): readonly string[] {
+  return existing === undefined ? zones : existing.publicSubnets.map(({ zone }) => zone);
 }
 
 /** Letters of the zones that machines can be in. */

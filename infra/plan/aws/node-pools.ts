@@ -60,7 +60,9 @@ function systemPool(zones: readonly string[]): NodePoolPlan {
     min: SYSTEM_MACHINES.count,
     max: SYSTEM_MACHINES.most,
     desired: SYSTEM_MACHINES.count,
-    zones,
+    sizeTags: sizeTags(SYSTEM_MACHINES.count, SYSTEM_MACHINES.most),
+    // Prometheus has a disk, which is in one zone: a machine stays in each.
+    zones: zones.slice(0, SYSTEM_MACHINES.count),
     labels: SYSTEM_NODES,
     taints: [],
     rootDisk: {
@@ -101,6 +103,7 @@ function stackPool(
     min: nodes.min,
     max: nodes.max,
     desired: nodes.min,
+    sizeTags: sizeTags(nodes.min, nodes.max),
     zones: own.zones ?? zones,
     labels,
     taints,
@@ -112,8 +115,7 @@ function stackPool(
       mig: partitions(pool),
     }),
     capacityReservationId: own.capacityReservationId ?? null,
-    // Of GPUs, and of what is reserved, there is often no further machine; where there is one, an update would pay for several.
-    updateStrategy: gpu === null && own.capacityReservationId === undefined ? "DEFAULT" : "MINIMAL",
+    updateStrategy: updateStrategy(pool, own),
     scalingTags: scalingTags({ labels, taints, resources: templateResources(pool, resource) }),
   };
 }
@@ -124,6 +126,17 @@ function stackPool(
  */
 export function surgeMachines({ updateStrategy, zones }: NodePoolPlan): number {
   return updateStrategy === "MINIMAL" ? 0 : 2 * zones.length;
+}
+
+/**
+ * Of GPUs, and of what is reserved, there is often no further machine; where there is one, an update would pay for several.
+ */
+function updateStrategy({ gpu }: PoolSpec, { capacityReservationId }: AwsPoolConfig) {
+  return gpu !== null || capacityReservationId !== undefined ? "MINIMAL" : "DEFAULT";
+}
+
+function sizeTags(min: number, max: number): Tags {
+  return { "engine-room:machines": `${min} to ${max}` };
 }
 
 /** What each machine's root disk is, which the cost of a pool has too. */

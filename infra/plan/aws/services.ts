@@ -5,9 +5,8 @@ import { installedCharts, isInstalled } from "../catalogue/charts.ts";
 import type { RentedParts } from "../spec.ts";
 import { METRICS_DISK_GIB } from "./chart-values.ts";
 
-import { awsContext } from "./context.ts";
 import { SYSTEM_POOL } from "./names.ts";
-import { networkPlan } from "./network.ts";
+import { networkParts, publicZones } from "./network.ts";
 import { SYSTEM_DISK_GIB, SYSTEM_MACHINES } from "./node-pools.ts";
 
 /** MongoDB's and Qdrant's, which have a claim each in a cluster. */
@@ -34,24 +33,17 @@ export function hasEdge(config: AwsConfig): boolean {
 }
 
 function networkServices(config: AwsConfig): RentedParts["services"] {
-  // Which stack it is changes names only.
-  const network = networkPlan(config, awsContext(config, ""));
-  if (network.kind === "existing") return [];
+  const { natGateways, interfaceEndpoints } = networkParts(config);
   return [
-    { service: "NAT gateway", count: network.natZones.length },
-    {
-      service: "interface endpoint, a zone",
-      count: network.interfaceEndpoints.length * network.privateSubnets.length,
-    },
+    { service: "NAT gateway", count: natGateways },
+    { service: "interface endpoint, a zone", count: interfaceEndpoints },
   ];
 }
 
 /** One of each NAT gateway, and one in each zone of a public load balancer. */
 function publicAddresses(config: AwsConfig): number {
-  const network = networkPlan(config, awsContext(config, ""));
-  const gateways = network.kind === "existing" ? 0 : network.natZones.length;
   const isPublic = hasEdge(config) && config.gateway.exposure === "public";
-  return gateways + (isPublic ? network.publicSubnets.length : 0);
+  return networkParts(config).natGateways + (isPublic ? publicZones(config.network).length : 0);
 }
 
 /** Controllers run whatever sleeps. */

@@ -62,12 +62,12 @@ export type NetworkPlan =
       readonly publicSubnets: readonly { readonly zone: string; readonly id: string }[];
     };
 
-/** One statement of an IAM policy. `resources` may refer to what is known only when it is made by its name in {@link PolicyPlan.inputs}. */
+/** One statement of an IAM policy. */
 export interface Statement {
   readonly sid: string;
   readonly effect: "Allow" | "Deny";
   readonly actions: readonly string[];
-  /** ARNs, with `${name}` for an input. */
+  /** ARNs. `${name}` stands for what is known only when it is made, and is among the inputs of the role's component. */
   readonly resources: readonly string[];
   readonly conditions?: Readonly<Record<string, Readonly<Record<string, string | readonly string[]>>>>;
   /** Why the workload needs it: docs/aws.md and the tests have it. */
@@ -107,7 +107,7 @@ export interface FileSystemPlan {
 }
 
 export interface RepositoryPlan {
-  /** `engine-room-<stack>/services`. */
+  /** `engine-room/services`: stacks of an account share them. */
   readonly name: string;
   readonly image: string;
   /** Images that are kept, the newest. */
@@ -147,11 +147,12 @@ export interface NodePoolPlan {
   readonly instanceTypes: readonly string[];
   readonly amiType: "AL2023_x86_64_NVIDIA" | "AL2023_x86_64_STANDARD";
   readonly capacityType: "ON_DEMAND" | "SPOT";
-  /** Machines that stay. */
+  /** Machines that stay. This and the next two are what a group begins with; `npm run up` changes them of one that is there. */
   readonly min: number;
   readonly max: number;
-  /** Only for the first creation: the autoscaler owns it afterwards. */
   readonly desired: number;
+  /** Of the group, besides the stack's: its size in words, which nothing else in a preview would show to be another one. */
+  readonly sizeTags: Tags;
   /** Zones by letter. */
   readonly zones: readonly string[];
   readonly labels: Readonly<Record<string, string>>;
@@ -272,6 +273,8 @@ export interface InstancePlan {
   readonly capacityReservationId: string | null;
   /** Whether neither the console nor a command ends it by accident, and the databases' disk outlives the stack. */
   readonly isProtected: boolean;
+  /** TCP ports that it may connect to, wherever they are, by what answers there. */
+  readonly egressPorts: Readonly<Record<string, number>>;
   /** Under 16 KiB; `${fileSystemId}`, `${accessPointId}` and `${databaseVolumeSerial}` stand for what is known later. */
   readonly userData: string;
   readonly role: RolePlan;

@@ -1,7 +1,7 @@
 /** Versions of EKS that this project's add-ons are pinned for, with the last day of AWS's standard support. */
 
 interface KubernetesVersion {
-  /** After it AWS bills the control plane at six times the price. */
+  /** After it AWS updates the control plane to the next version by itself, because the cluster's upgrade policy is STANDARD. */
   readonly standardSupportUntil: string;
   /** Add-ons that are built for one version of Kubernetes, as EKS publishes them. */
   readonly addOns: { readonly "kube-proxy": string; readonly coredns: string };

@@ -2,8 +2,10 @@
 import type { EksConfig } from "../../config/aws-stacks.ts";
 import { clusterConfigOf } from "../aws/as-cluster.ts";
 import { SYSTEM_POOL } from "../aws/names.ts";
+import { machineZones } from "../aws/network.ts";
 import { isInstalled } from "../catalogue/charts.ts";
 import { leastReplicas } from "../kubernetes/cluster.ts";
+import { frontPool } from "../pool-space.ts";
 import type { GpuStackSpec } from "../spec.ts";
 import { type Check, type Key, type Remark, stackCheck } from "./finding.ts";
 import { count } from "./words.ts";
@@ -35,6 +37,26 @@ export const awsClusterChecks = {
         },
       ];
     }),
+  ),
+
+  // Auto Scaling chooses the zone of a machine that it replaces, and EBS has a disk in one.
+  disksAreReached: eksCheck(
+    ["network", "pools.zones", "pools.nodes", "pools.warm", "databases", "encoders"],
+    (config, { pools }) => {
+      const pool = frontPool(pools);
+      if (pool === undefined || config.encoders === false || config.databases === "external") return [];
+      const index = config.pools.findIndex(({ name }) => name === pool.name);
+      const zones = config.pools[index]?.zones ?? machineZones(config.network);
+      if (pool.nodes.min >= zones.length) return [];
+      return [
+        {
+          severity: "warning",
+          path: `pools[${index}].zones`,
+          reason: `Databases have a disk each, which is in one zone; of the pool ${count(pool.nodes.min, "machine")} ${pool.nodes.min === 1 ? "stays" : "stay"}, and AWS may put the next one into any of ${zones.join(", ")}: databases in another zone than their disks don't start.`,
+          fix: `Write zones: [${zones[0]}], or ${zones.length} for nodes.min: one in each zone.`,
+        },
+      ];
+    },
   ),
 
   gpusAreGivenOut: eksCheck(["cluster", "pools.instanceType"], ({ cluster }, { pools }) => {

@@ -193,6 +193,27 @@ export const awsChecks = {
     ];
   }),
 
+  budgetIsSent: awsCheck(["guard"], ({ guard: { emails, monthlyUsd } }) => {
+    if (emails.length > 0) return [];
+    if (monthlyUsd !== undefined)
+      return [
+        {
+          path: "guard.monthlyUsd",
+          reason: "A budget is made where somebody gets its mails, and guard.emails has nobody.",
+          fix: "Add guard.emails, or remove it.",
+        },
+      ];
+    return [
+      {
+        severity: "warning",
+        path: "guard.emails",
+        reason:
+          "No budget is made: nobody is told of a stack that costs more than planned, or was left running.",
+        fix: "Add an address.",
+      },
+    ];
+  }),
+
   // A person who types `down` may know whose images are in them; an hourly one does not.
   ttlLeavesOthersImages: awsCheck(["guard", "images"], ({ guard: { ttlHours }, images }) => {
     if (ttlHours === undefined || images.registry !== undefined || images.repositories === "existing")

@@ -18,6 +18,8 @@ export function dockerEndpoints(plan: DockerPlan): Endpoints {
   const encoderPorts = plan.tier === "cpu" ? plan.encoders.ports : plan.host.encoderPorts;
   return {
     gateway: `http://${address}:${plan.gateway.port}`,
+    gatewayReach: "host",
+    gatewayDnsName: null,
     ...databaseEndpoints(plan),
     encoders: encoderPorts === null ? null : tritonEndpoints(LOOPBACK, encoderPorts),
     models:
@@ -60,8 +62,9 @@ export function dockerNotes(plan: DockerPlan, volumes: readonly DockerVolume[]):
   ];
 }
 
-function keyNote({ gateway, host }: DockerPlan): readonly string[] {
-  if (host.gatewayAddress === LOOPBACK || gateway.apiKeys.length > 0) return [];
+function keyNote({ gateway, host, platform }: DockerPlan): readonly string[] {
+  // On AWS nobody but the load balancer reaches that address, and it has a note of its own.
+  if (platform === "aws" || host.gatewayAddress === LOOPBACK || gateway.apiKeys.length > 0) return [];
   return [
     `Everybody who reaches ${host.gatewayAddress}:${gateway.port} may use the models: gateway.apiKeys is empty; \`npm run key\` makes a key.`,
   ];

@@ -16,6 +16,8 @@ export function clusterEndpoints(plan: ClusterPlan): Endpoints {
   const host = (service: string) => `${service}.${cluster.namespace.name}.svc`;
   return {
     gateway: ingressUrl(plan) ?? `http://${host(GATEWAY)}:${gateway.port}`,
+    gatewayReach: "cluster",
+    gatewayDnsName: null,
     ...databaseEndpoints(plan, host),
     encoders: encoders === null ? null : tritonEndpoints(host(ENCODERS), TRITON_PORTS),
     models: Object.fromEntries(
@@ -72,8 +74,9 @@ export function clusterNotes(plan: ClusterPlan): readonly string[] {
       ];
 }
 
-function keyNote({ gateway, cluster }: ClusterPlan): readonly string[] {
-  if (gateway.apiKeys.length > 0) return [];
+function keyNote({ gateway, cluster, platform }: ClusterPlan): readonly string[] {
+  // On AWS a load balancer lets more in than pods, and `down` takes more than the namespace: notes of its own say so.
+  if (platform === "aws" || gateway.apiKeys.length > 0) return [];
   const who =
     cluster.ingress === null ? "Every pod of the cluster" : `Everybody who reaches ${cluster.ingress.host}`;
   return [`${who} may use the models: gateway.apiKeys is empty; \`npm run key\` makes a key.`];
@@ -94,7 +97,8 @@ function rolloutNote({ spec }: ClusterGpuPlan): readonly string[] {
   ];
 }
 
-function storeNote({ cluster }: ClusterGpuPlan): readonly string[] {
+function storeNote({ cluster, platform }: ClusterGpuPlan): readonly string[] {
+  if (platform === "aws") return [];
   const { namespace, store } = cluster;
   if (store.creation === null)
     return [

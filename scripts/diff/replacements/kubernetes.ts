@@ -103,6 +103,7 @@ const kinds: Readonly<Record<string, KindRow>> = {
   "secrets-store.csi.x-k8s.io/v1:SecretProviderClass": { updates: ["spec"] },
   // The load balancer controller's webhook (`webhooks/elbv2/targetgroupbinding_validator.go`) refuses another target group.
   "elbv2.k8s.aws/v1beta1:TargetGroupBinding": {
+    replaces: ["spec.targetGroupARN", "spec.targetType", "spec.vpcID"],
     updates: ["spec.networking", "spec.nodeSelector", "spec.serviceRef"],
   },
   "keda.sh/v1alpha1:ScaledObject": { updates: ["spec"] },

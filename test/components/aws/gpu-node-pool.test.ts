@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { GpuNodePool } from "../../../components/aws/gpu-node-pool.ts";
-import type { NodePoolPlan } from "../../../infra/plan/aws/types.ts";
+import type { AwsContext, NodePoolPlan } from "../../../infra/plan/aws/types.ts";
 import type { Registration } from "../../../scripts/program/monitor.ts";
 import { byName, CONTEXT, registeredBy, treeOf } from "./registered.ts";
 
@@ -12,6 +12,7 @@ const plan: NodePoolPlan = {
   min: 0,
   max: 2,
   desired: 0,
+  sizeTags: { "engine-room:machines": "0 to 2" },
   zones: ["b"],
   labels: { "engine-room/pool": "gpu" },
   taints: [{ key: "nvidia.com/gpu", value: "present", effect: "NO_SCHEDULE" }],
@@ -32,7 +33,7 @@ const made = {
 
 function registered(
   changes: Partial<NodePoolPlan> = {},
-  context = CONTEXT,
+  context: AwsContext = CONTEXT,
 ): Promise<readonly Registration[]> {
   return registeredBy(() => {
     new GpuNodePool("gpu", {
@@ -90,7 +91,7 @@ test("its machines are told what to do, and keep their role from pods", async ()
   });
 });
 
-test("the autoscaler owns the number of machines, and a new group comes before the old one goes", async () => {
+test("Pulumi sends no size of a group that is there, and a new group comes before the old one goes", async () => {
   const group = byName(await registered(), "gpu-group");
   expect(group.inputs).toEqual({
     nodeGroupNamePrefix: "gpu-",
@@ -106,9 +107,10 @@ test("the autoscaler owns the number of machines, and a new group comes before t
     updateConfig: { maxUnavailable: 1, updateStrategy: "MINIMAL" },
     labels: { "engine-room/pool": "gpu" },
     taints: [{ key: "nvidia.com/gpu", value: "present", effect: "NO_SCHEDULE" }],
-    tags: { ...CONTEXT.tags, Name: "engine-room-demo-gpu" },
+    tags: { ...CONTEXT.tags, Name: "engine-room-demo-gpu", "engine-room:machines": "0 to 2" },
   });
-  expect(group.options.ignoreChanges).toEqual(["scalingConfig.desiredSize"]);
+  // One of the three that changed would send the others as they were in the state.
+  expect(group.options.ignoreChanges).toEqual(["scalingConfig"]);
   expect(group.options.deleteBeforeReplace).toBeUndefined();
 });
 

@@ -157,13 +157,17 @@ describe("tasks", () => {
   });
 });
 
-test("a machine reaches AWS, hubs and mount targets, and nobody reaches it until the load balancer says so", async () => {
+test("a machine reaches what its plan names, and nobody reaches it until the load balancer says so", async () => {
   const registrations = await registeredBy(() => {
-    new InstanceSecurity("security", { context: CONTEXT, vpcId: "vpc-1" });
+    new InstanceSecurity("security", {
+      ...{ context: CONTEXT, vpcId: "vpc-1" },
+      egressPorts: { https: 443, nfs: 2049, mongo: 27017 },
+    });
   });
   expect(treeOf(registrations)).toEqual([
     "aws:ec2/securityGroup:SecurityGroup security-group < security",
     "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule security-egress-https < security",
+    "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule security-egress-mongo < security",
     "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule security-egress-nfs < security",
     "engine-room:aws:InstanceSecurity security < engine-room-demo",
   ]);

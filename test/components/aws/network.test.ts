@@ -45,14 +45,18 @@ describe("a network of its own", async () => {
         "aws:ec2/natGateway:NatGateway network-nat-a < network",
         ...ofZone("a"),
         ...ofZone("c"),
-        ...endpoints.map((name) => `aws:ec2/vpcEndpoint:VpcEndpoint network-${name} < network`),
-        "aws:ec2/securityGroup:SecurityGroup network-endpoints < network",
-        "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule network-endpoints-https < network",
-        "aws:cloudwatch/logGroup:LogGroup network-flow-logs < network",
-        "aws:ec2/flowLog:FlowLog network-flow-log < network",
-        "engine-room:aws:WorkloadRole network-flow-log-writer < network",
-        "aws:iam/role:Role network-flow-log-writer-role < network-flow-log-writer",
-        "aws:iam/rolePolicy:RolePolicy network-flow-log-writer-policy < network-flow-log-writer",
+        "engine-room:aws:NetworkEndpoints network-endpoints < network",
+        ...endpoints.map(
+          (name) => `aws:ec2/vpcEndpoint:VpcEndpoint network-endpoints-${name} < network-endpoints`,
+        ),
+        "aws:ec2/securityGroup:SecurityGroup network-endpoints-group < network-endpoints",
+        "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule network-endpoints-https < network-endpoints",
+        "engine-room:aws:FlowLogs network-flow-logs < network",
+        "aws:cloudwatch/logGroup:LogGroup network-flow-logs-group < network-flow-logs",
+        "aws:ec2/flowLog:FlowLog network-flow-logs-log < network-flow-logs",
+        "engine-room:aws:WorkloadRole network-flow-logs-writer < network-flow-logs",
+        "aws:iam/role:Role network-flow-logs-writer-role < network-flow-logs-writer",
+        "aws:iam/rolePolicy:RolePolicy network-flow-logs-writer-policy < network-flow-logs-writer",
       ].sort(),
     );
   });
@@ -80,24 +84,24 @@ describe("a network of its own", async () => {
   });
 
   test("reaches AWS's services by names that the VPC answers, from the VPC alone", () => {
-    expect(byName(found, "network-ecr-dkr").inputs).toMatchObject({
+    expect(byName(found, "network-endpoints-ecr-dkr").inputs).toMatchObject({
       serviceName: "com.amazonaws.eu-west-1.ecr.dkr",
       vpcEndpointType: "Interface",
       privateDnsEnabled: true,
       subnetIds: ["network-private-a", "network-private-c"],
-      securityGroupIds: ["network-endpoints"],
+      securityGroupIds: ["network-endpoints-group"],
     });
     expect(byName(found, "network-vpc").inputs).toMatchObject({
       enableDnsSupport: true,
       enableDnsHostnames: true,
     });
     expect(byName(found, "network-endpoints-https").inputs).toMatchObject({
-      securityGroupId: "network-endpoints",
+      securityGroupId: "network-endpoints-group",
       cidrIpv4: "10.64.0.0/16",
       fromPort: 443,
       toPort: 443,
     });
-    expect(byName(found, "network-s3").inputs).toMatchObject({
+    expect(byName(found, "network-endpoints-s3").inputs).toMatchObject({
       serviceName: "com.amazonaws.eu-west-1.s3",
       vpcEndpointType: "Gateway",
       routeTableIds: ["network-private-a-routes", "network-private-c-routes"],
@@ -105,14 +109,14 @@ describe("a network of its own", async () => {
   });
 
   test("writes flow logs once its role may", () => {
-    const log = byName(found, "network-flow-log");
+    const log = byName(found, "network-flow-logs-log");
     expect(log.inputs).toMatchObject({
       trafficType: "ALL",
-      logDestination: "arn:of:network-flow-logs",
-      iamRoleArn: "arn:of:network-flow-log-writer-role",
+      logDestination: "arn:of:network-flow-logs-group",
+      iamRoleArn: "arn:of:network-flow-logs-writer-role",
     });
-    expect(log.dependencies).toContain(byName(found, "network-flow-log-writer-policy").urn);
-    expect(byName(found, "network-flow-logs").inputs).toMatchObject({
+    expect(log.dependencies).toContain(byName(found, "network-flow-logs-writer-policy").urn);
+    expect(byName(found, "network-flow-logs-group").inputs).toMatchObject({
       name: "engine-room-demo/flow-logs",
       retentionInDays: 30,
     });
@@ -150,7 +154,7 @@ test("without endpoints that cost and without logs, nothing of them is made", as
     found
       .filter(({ type }) => /:VpcEndpoint|:SecurityGroup|aws:iam|:FlowLog|:LogGroup/.test(type))
       .map(({ name }) => name),
-  ).toEqual(["network-s3"]);
+  ).toEqual(["network-endpoints-s3"]);
 });
 
 test("a network that is there is used as it is", async () => {

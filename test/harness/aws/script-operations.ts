@@ -42,6 +42,11 @@ export const SDK_OPERATIONS: Readonly<Record<string, Answerer>> = {
   "eks:DescribeCluster": moto("account", "kubeconfig"),
   "eks:DescribeClusterVersions": fakeOfPreflight("404 without a body of EKS: it has no list of versions"),
   "eks:DescribeNodegroup": moto("sleep"),
+  "eks:DescribeUpdate": {
+    by: "fake",
+    file: "test/scripts/aws/before-up.test.ts",
+    lacks: "404 without a body of EKS: it has no updates of node groups",
+  },
   "eks:ListNodegroups": moto("sleep"),
   "eks:UpdateNodegroupConfig": moto("sleep"),
   "elasticfilesystem:DescribeFileSystems": moto("account"),

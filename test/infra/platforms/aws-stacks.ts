@@ -29,10 +29,12 @@ export function stackConfig(stack: string): RuntimeConfig {
 
 export class AwsGraph {
   readonly resources: readonly RenderedResource[];
+  readonly outputs: Properties;
   readonly #byUrn: ReadonlyMap<string, RenderedResource>;
 
-  constructor({ resources }: RenderedStack) {
+  constructor({ resources, outputs }: RenderedStack) {
     this.resources = resources;
+    this.outputs = outputs;
     this.#byUrn = new Map(resources.map((one) => [one.urn, one]));
   }
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { Endpoints } from "../../../infra/plan/endpoints.ts";
 import { awsProperties } from "../../scripts/diff/aws-properties.ts";
 import { awsGraph, madeResources, type RenderedResource } from "./aws-stacks.ts";
 
@@ -40,6 +41,46 @@ describe.each(Object.entries(graphs))("%s", (name, graph) => {
     ]);
     const aws = graph.resources.filter(({ type, custom }) => custom && type.startsWith("aws:"));
     expect(new Set(aws.map(({ provider }) => provider))).toEqual(new Set([providers[0]?.urn]));
+  });
+});
+
+describe("outputs", () => {
+  const outputs = ({ outputs: { endpoints, notes } }: typeof dev) => ({
+    ...(endpoints as Partial<Endpoints>),
+    notes: notes as readonly string[],
+  });
+
+  test("say who reaches the gateway, and who all the others", () => {
+    const reach = (graph: typeof dev) => {
+      const { gatewayReach, reach: others } = outputs(graph);
+      return [gatewayReach, others];
+    };
+    expect(reach(dev)).toEqual(["vpc", "cluster"]);
+    expect(reach(prod)).toEqual(["public", "cluster"]);
+    expect(reach(ec2)).toEqual(["vpc", "host"]);
+  });
+
+  test("know in a preview what AWS does not name", () => {
+    expect(outputs(dev)).toMatchObject({ gateway: "[unknown]", gatewayDnsName: "[unknown]" });
+    expect(outputs(prod)).toMatchObject({
+      gateway: "https://models.example.org",
+      gatewayDnsName: "[unknown]",
+      encoders: { grpc: "encoders.engine-room.svc:8001" },
+    });
+  });
+
+  test("have a note where a record is somebody else's to make, with the load balancer's name", () => {
+    expect(outputs(prod).notes[0]).toBe("[unknown]");
+    expect(outputs(dev).notes).not.toContain("[unknown]");
+  });
+
+  // `down` deletes all of these volumes and namespaces.
+  test("promise nothing of other platforms", () => {
+    for (const graph of [dev, prod, ec2]) {
+      const notes = outputs(graph).notes.join("\n");
+      expect(notes).not.toMatch(/leaves what took long|docker volume|kubectl delete|0\.0\.0\.0/);
+      expect(notes).toContain("`npm run down`");
+    }
   });
 });
 
@@ -88,8 +129,8 @@ const order: readonly (readonly [string, ...string[]])[] = [
     "a100-machines-group",
     "network-private-a-default",
     "network-private-b-association",
-    "network-sts",
-    "network-s3",
+    "network-endpoints-sts",
+    "network-endpoints-s3",
     "machine-role-AmazonEKSWorkerNodePolicy",
     "machine-role-AmazonEC2ContainerRegistryPullOnly",
     "add-ons-before-machines-vpc-cni",

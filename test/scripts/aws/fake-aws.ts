@@ -43,6 +43,9 @@ const REST: readonly (readonly [RegExp, string])[] = [
   [/^GET \/cluster-versions$/, "DescribeClusterVersions"],
   [/^GET \/clusters\/[^/]+$/, "DescribeCluster"],
   [/^GET \/clusters\/[^/]+\/node-groups$/, "ListNodegroups"],
+  [/^GET \/clusters\/[^/]+\/node-groups\/[^/]+$/, "DescribeNodegroup"],
+  [/^POST \/clusters\/[^/]+\/node-groups\/[^/]+\/update-config$/, "UpdateNodegroupConfig"],
+  [/^GET \/clusters\/[^/]+\/updates\/[^/]+$/, "DescribeUpdate"],
 ];
 
 export async function startFakeAws(service: FakeService): Promise<FakeAws> {

@@ -40,6 +40,15 @@ describe("what still costs money", () => {
     );
   });
 
+  test("is said of disks and logs by their tag, and by words of backups alone, which have none", () => {
+    const disk = arn("ec2", "volume/vol-0123");
+    const report = reportOf("us-east-1", "dev", { kind: "answer", value: [disk] });
+    expect(report).toContain(disk);
+    const [, besides] = report.split("Not in any list by tag: ");
+    expect(besides).toMatch(/^copies in vaults of AWS Backup/);
+    expect(besides).not.toMatch(/disk|log group/);
+  });
+
   test("is said to be unknown where it may not be asked, with the place to look", () => {
     const report = reportOf("us-east-1", "dev", {
       kind: "denied",

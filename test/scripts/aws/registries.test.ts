@@ -8,7 +8,8 @@ import { renderStack } from "../../../scripts/render.ts";
 import { stackPaths } from "../../../scripts/stack/backend.ts";
 import { writtenStackFile } from "../../harness/stack-files.ts";
 import { runCommand } from "../plan/run-plan.ts";
-import { EKS_STACK } from "./account.ts";
+import { account, EKS_STACK } from "./account.ts";
+import { startFakeAws } from "./fake-aws.ts";
 
 const NAME = "registries-test";
 
@@ -79,7 +80,16 @@ test("makes the repositories and their provider alone, and tells the program so"
 });
 
 test("an `up` without it makes all of the stack", async () => {
-  await up(EKS_STACK);
+  const absent = { "eks:ListNodegroups": () => ({ error: "ResourceNotFoundException", status: 404 }) };
+  const aws = await startFakeAws(account(absent));
+  vi.stubEnv("AWS_ENDPOINT_URL", aws.url);
+  vi.stubEnv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE");
+  vi.stubEnv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY");
+  try {
+    await up(EKS_STACK);
+  } finally {
+    await aws.close();
+  }
   const [update] = updates();
   expect(update?.only).toBeNull();
   expect(targetsOf(update?.args ?? [])).toEqual([]);

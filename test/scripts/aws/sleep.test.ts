@@ -24,11 +24,11 @@ const withoutAutoscaler = planOf({
   cluster: { charts: { "cluster-autoscaler": "none" } },
 });
 
-const group = (pool: string, min: number, desired: number): NodeGroupReading => ({
+const group = (pool: string, min: number, desired: number, max = 2): NodeGroupReading => ({
   name: `${pool}-20261121000000000000000001`,
   labels: { "engine-room/pool": pool },
   min,
-  max: 2,
+  max,
   desired,
 });
 
@@ -36,7 +36,7 @@ describe("pools", () => {
   test("asleep have no least number of machines, and the autoscaler has the rest", () => {
     const changes = poolChanges(warm, [group("gpu", 1, 2), group("cpu", 0, 1)], "sleep");
     expect(changes.map(({ pool, change }) => [pool, change])).toEqual([
-      ["gpu", { name: "gpu-20261121000000000000000001", min: 0, max: 2, desired: 2 }],
+      ["gpu", { name: "gpu-20261121000000000000000001", min: 0, max: 2 }],
       ["cpu", null],
     ]);
   });
@@ -46,14 +46,14 @@ describe("pools", () => {
     expect(changes.map(({ change }) => change?.desired ?? null)).toEqual([0, null]);
   });
 
-  test("awake have the plan's least number again, and no machine less than they have", () => {
-    const changes = poolChanges(warm, [group("gpu", 0, 0), group("cpu", 0, 2)], "wake");
-    expect(changes.map(({ change }) => [change?.min, change?.desired])).toEqual([
-      [1, 1],
-      [1, 2],
+  test("awake have the plan's size again, and no machine less than they have", () => {
+    const changes = poolChanges(warm, [group("gpu", 0, 0), group("cpu", 0, 1, 1)], "wake");
+    expect(changes.map(({ change }) => change)).toEqual([
+      { name: "gpu-20261121000000000000000001", min: 1, max: 2, desired: 1 },
+      { name: "cpu-20261121000000000000000001", min: 1, max: 1 },
     ]);
     expect(
-      poolChanges(warm, [group("gpu", 1, 2), group("cpu", 1, 1)], "wake").every(
+      poolChanges(warm, [group("gpu", 1, 2), group("cpu", 1, 1, 1)], "wake").every(
         ({ change }) => change === null,
       ),
     ).toBe(true);

@@ -52,6 +52,7 @@ const outputs = {
     vector: null,
     encoders: null,
     models: {},
+    gatewayReach: "cluster",
     reach: "cluster",
   },
   notes: [],

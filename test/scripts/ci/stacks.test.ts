@@ -201,6 +201,7 @@ test("a summary has a row an endpoint, and nothing in it ends a cell", () => {
       vector: "http://vector:6333",
       encoders: null,
       models: { "a|b": { ...triton, generate: "http://t:8000/`x|y\nz" } },
+      gatewayReach: "cluster",
       reach: "cluster",
     },
     notes: ["seeded\nweights"],

@@ -19,6 +19,8 @@ const endpoints = {
     llava: { ...triton("llava"), generate: "http://llava.models.svc:8000/v2/models/ensemble/generate" },
     gpt: { ...triton("gpt"), generate: "http://gpt.models.svc:8000/v2/models/ensemble/generate" },
   },
+  gatewayReach: "cluster",
+  gatewayDnsName: null,
   reach: "cluster",
 } as const;
 

@@ -11,6 +11,8 @@ const endpoints = {
   vector: null,
   encoders: null,
   models: { llava: { ...triton(8000), generate: "http://127.0.0.1:8000/v2/models/llava-1.5/generate" } },
+  gatewayReach: "host",
+  gatewayDnsName: null,
   reach: "host",
 } as const;
 

@@ -80,30 +80,31 @@ const kinds: Readonly<Record<string, readonly [change: object, entries: readonly
       ALERTS,
     ],
   ],
-  "encoders are taken away, and with them the databases' servers, whose claims stay": [
-    { encoders: false },
+  "encoders are taken away, and with them the databases' servers, and their claims where the stack is not retained":
     [
-      ...whole("delete", "encoders"),
-      ...engine("delete", "encoders"),
-      ...["mongo", "vector"].flatMap((database) => [
-        `delete StatefulSet models/${database}`,
-        `delete Service models/${database}`,
-        `delete NetworkPolicy models/engine-room-${database}`,
-      ]),
-      "delete NetworkPolicy models/engine-room-encoder-build",
-      "delete NetworkPolicy models/engine-room-encoders",
-      "update NetworkPolicy models/engine-room-bench",
-      "update NetworkPolicy models/engine-room-gateway",
-      "update NetworkPolicy models/engine-room-smoke",
-      "delete ServiceMonitor models/engine-room-encoders",
-      "delete ServiceMonitor models/engine-room-vector",
-      "delete ConfigMap models/dashboard-engine-room-databases",
-      ...rolledOut("gateway"),
-      ...BOARDS,
-      ...PODS,
-      ALERTS,
+      { encoders: false },
+      [
+        ...whole("delete", "encoders"),
+        ...engine("delete", "encoders"),
+        ...["mongo", "vector"].flatMap((database) => [
+          `delete StatefulSet models/${database}`,
+          `delete Service models/${database}`,
+          `delete NetworkPolicy models/engine-room-${database}`,
+        ]),
+        "delete NetworkPolicy models/engine-room-encoder-build",
+        "delete NetworkPolicy models/engine-room-encoders",
+        "update NetworkPolicy models/engine-room-bench",
+        "update NetworkPolicy models/engine-room-gateway",
+        "update NetworkPolicy models/engine-room-smoke",
+        "delete ServiceMonitor models/engine-room-encoders",
+        "delete ServiceMonitor models/engine-room-vector",
+        "delete ConfigMap models/dashboard-engine-room-databases",
+        ...rolledOut("gateway"),
+        ...BOARDS,
+        ...PODS,
+        ALERTS,
+      ],
     ],
-  ],
   "a model is added": [
     { models: [chat, gpt, { ...gpt, name: "second" }] },
     [
@@ -163,6 +164,30 @@ const kinds: Readonly<Record<string, readonly [change: object, entries: readonly
       "replace ConfigMap models/encoders-#-#",
       ...["chat", "encoders", "gateway", "gpt"].flatMap(rolledOut),
       ...BOARDS,
+      ALERTS,
+    ],
+  ],
+  "who reaches the gateway": [
+    {
+      gateway: {
+        exposure: "public",
+        hostname: "models.example.org",
+        tls: {
+          certificateArn:
+            "arn:aws:acm:us-east-1:111122223333:certificate/12345678-1234-1234-1234-123456789012",
+        },
+        apiKeys: [{ name: "alice", sha256: "0".repeat(64) }],
+      },
+    },
+    [
+      "replace LoadBalancer edge-balancer",
+      // It is of one load balancer. Listener and binding follow by its ARN, which no rendered graph has.
+      "replace TargetGroup edge-targets",
+      "update Listener edge-listener",
+      "create SecurityGroupIngressRule edge-from-0-0-0-0-0",
+      "delete SecurityGroupIngressRule edge-from-10-64-0-0-16",
+      "create Secret models/api-keys-#",
+      ...rolledOut("gateway"),
       ALERTS,
     ],
   ],

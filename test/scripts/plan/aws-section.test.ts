@@ -12,8 +12,16 @@ function textOf(values: Readonly<Record<string, unknown>>): string {
 
 test("a plan says what a cluster stands on, and until when AWS supports its version at the usual price", () => {
   expect(textOf({ ...eksValues, cluster: { version: "1.34" } })).toBe(
-    "Account 111122223333 Network: a VPC 10.64.0.0/16, zones a, b with 8187 addresses for machines and pods each, one NAT gateway, in zone a. Gateway: an internal load balancer, for 10.64.0.0/16 alone. Kubernetes 1.34: AWS's standard support ends on 2026-12-02; from then on the control plane costs six times as much.",
+    "Account 111122223333 Network: a VPC 10.64.0.0/16, zones a, b with 8187 addresses for machines and pods each, one NAT gateway, in zone a. Gateway: an internal load balancer, for 10.64.0.0/16 alone. Kubernetes 1.34: AWS's standard support ends on 2026-12-02; AWS then updates the cluster to the next version by itself, so write that one before.",
   );
+});
+
+test("a plan says of each chart that is none what is not there", () => {
+  const charts = { "dcgm-exporter": "none", keda: "none", "cluster-autoscaler": "existing" };
+  expect(textOf({ ...eksValues, cluster: { charts } })).toMatch(
+    / Not installed: dcgm-exporter \(no metrics of GPUs, .*\); keda \(no server's number follows its load\)\.$/,
+  );
+  expect(textOf(eksValues)).not.toContain("Not installed");
 });
 
 test("a plan says who reaches a public gateway", () => {

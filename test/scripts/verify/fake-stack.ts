@@ -75,6 +75,8 @@ export async function startFakeStack(models: readonly string[]): Promise<FakeSta
       vector: null,
       encoders: triton,
       models: Object.fromEntries(models.map((name) => [name, { ...triton, generate: `${http}/unused` }])),
+      gatewayReach: "host",
+      gatewayDnsName: null,
       reach: "host",
     },
     fault: undefined,

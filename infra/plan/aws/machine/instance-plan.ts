@@ -3,6 +3,7 @@ import type { DockerStack } from "../../docker/types.ts";
 import type { Ec2Plan } from "../../gpu-stack.ts";
 import { instanceZone } from "../network.ts";
 import type { AwsContext, InstancePlan } from "../types.ts";
+import { egressPorts } from "./egress.ts";
 import { instanceRole } from "./instance-role.ts";
 import { instanceSecrets } from "./secrets.ts";
 import { instanceTasks } from "./tasks.ts";
@@ -42,6 +43,7 @@ export function instancePlan(plan: Ec2Plan, stack: DockerStack, context: AwsCont
     isSpot: pool.capacity === "spot",
     capacityReservationId: config.pools[0]?.capacityReservationId ?? null,
     isProtected: context.isRetained,
+    egressPorts: egressPorts(config),
     userData: userData(pool.machine),
     role: instanceRole(stack, secrets, context),
     tasks: instanceTasks(

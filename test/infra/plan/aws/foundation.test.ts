@@ -145,7 +145,8 @@ describe("the edge", () => {
     expect(named({ limits: { requestSeconds: 9 } })).toEqual(before);
     const opened = named(publicGateway);
     expect(opened.loadBalancerName).not.toBe(before.loadBalancerName);
-    expect(opened.targetGroupName).toBe(before.targetGroupName);
+    // A target group has one load balancer.
+    expect(opened.targetGroupName).not.toBe(before.targetGroupName);
     const moved = named({}, { ...eksValues, network: { cidr: "10.80.0.0/16" } });
     expect(moved.loadBalancerName).not.toBe(before.loadBalancerName);
     expect(moved.targetGroupName).not.toBe(before.targetGroupName);
@@ -161,7 +162,7 @@ describe("the budget", () => {
   };
 
   test("is made where somebody is told", () => {
-    expect(planned({ monthlyUsd: 500 }).budget).toBeNull();
+    expect(planned({}).budget).toBeNull();
     expect(planned({ monthlyUsd: 500, emails: ["ops@example.org"] }).budget).toEqual({
       monthlyUsd: 500,
       emails: ["ops@example.org"],
@@ -174,6 +175,14 @@ describe("the budget", () => {
     expect(cost.monthlyUsd).toBeGreaterThan(1000);
     expect(budget?.monthlyUsd).toBe(Math.ceil(cost.monthlyUsd * 1.2));
   });
+});
+
+test("what runs has no tag that another ttl changes", () => {
+  const { context } = awsPlan({ ...eksValues, guard: { ttlHours: 24 } });
+  const { "engine-room:ttl-hours": hours, ...rest } = context.tags;
+  expect(hours).toBe("24");
+  expect(context.lastingTags).toEqual(rest);
+  expect(awsPlan(eksValues).context.lastingTags).toEqual(rest);
 });
 
 describe("names of AWS", () => {

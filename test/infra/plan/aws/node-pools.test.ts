@@ -44,6 +44,12 @@ test("an update ends machines with GPUs, and reserved ones, before it starts oth
   expect(strategies([eksValues.pools[0], reserved])[2]).toEqual(["cpu", "MINIMAL", 0]);
 });
 
+test("the pool for controllers has a machine in each of its zones: Prometheus' disk is in one", () => {
+  const { pools } = plannedCluster({ network: { zones: ["a", "b", "c"] } }).cluster;
+  const system = pools.find(({ name }) => name === "system");
+  expect([system?.min, system?.zones]).toEqual([2, ["a", "b"]]);
+});
+
 describe("a machine of GPUs", () => {
   test("is kept for pods that want them, and found by its pool", () => {
     const { amiType, labels, taints } = gpuPool({});
@@ -98,6 +104,24 @@ describe("a machine of GPUs", () => {
     const counts = ({ min, desired, max }: NodePoolPlan) => [min, desired, max];
     expect(counts(gpuPool({ nodes: { min: 0, max: 3 }, warm: 2 }))).toEqual([2, 2, 3]);
     expect(counts(gpuPool({ nodes: { min: 2, max: 3 }, warm: 1 }))).toEqual([2, 2, 3]);
+  });
+
+  test("says its size in a tag, warm machines with it, which a preview shows", () => {
+    const tags = (changes: Values) => gpuPool(changes).sizeTags;
+    expect(tags({ nodes: { min: 0, max: 3 } })).toEqual({ "engine-room:machines": "0 to 3" });
+    expect(tags({ nodes: { min: 0, max: 3 }, warm: 2 })).toEqual({ "engine-room:machines": "2 to 3" });
+  });
+
+  test("makes room before its successor comes, as a reserved one does, and others come first", () => {
+    const { pools } = plannedCluster().cluster;
+    expect(pools.map(({ name, updateStrategy }) => [name, updateStrategy])).toEqual([
+      ["system", "DEFAULT"],
+      ["gpu", "MINIMAL"],
+      ["cpu", "DEFAULT"],
+    ]);
+    const cpu = { ...eksValues.pools[1], capacityReservationId: "cr-0123456789abcdef0" };
+    const reserved = plannedCluster({ pools: [eksValues.pools[0], cpu] }).cluster.pools;
+    expect(reserved.find(({ name }) => name === "cpu")?.updateStrategy).toBe("MINIMAL");
   });
 
   test("is where its capacity is", () => {

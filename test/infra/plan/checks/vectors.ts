@@ -73,6 +73,11 @@ const withPoolZones = (values: Values, zones: readonly string[]) => ({
   ...values,
   pools: [{ ...awsValues.pools[0], zones }],
 });
+/** With a pool for encoders, gateway and databases. */
+const withFront = (changes: Values) => ({
+  ...awsValues,
+  pools: [...awsValues.pools, { name: "front", instanceType: "m7i.2xlarge", ...changes }],
+});
 const certificateOf = (region: string, account = awsValues.account) =>
   `arn:aws:acm:${region}:${account}:certificate/12345678`;
 const awsGateway = { ...publicGateway, tls: { certificateArn: certificateOf(awsValues.region) } };
@@ -820,6 +825,12 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     passes: { ...awsValues, guard: { ttlHours: 1 }, images: { repositories: "existing" } },
     says: /1 hour after its last `up` deletes them/,
   },
+  budgetIsSent: {
+    path: "guard.monthlyUsd",
+    fails: { ...awsValues, guard: { monthlyUsd: 500 } },
+    passes: { ...awsValues, guard: { monthlyUsd: 500, emails: ["ops@example.org"] } },
+    says: /nobody/,
+  },
   recordHasName: {
     path: "gateway.zoneId",
     fails: { ...awsValues, gateway: { zoneId: "Z0123456789" } },
@@ -832,6 +843,13 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     fails: withPool({ name: "system" }),
     passes: withPool({ name: "systems" }),
     says: /controllers/,
+  },
+  disksAreReached: {
+    path: "pools[1].zones",
+    fails: withFront({}),
+    passes: withFront({ zones: ["b"] }),
+    says: /1 machine stays, .* any of a, b:/,
+    severity: "warning",
   },
   warmMachinesFit: {
     path: "pools[0].warm",
@@ -895,6 +913,13 @@ function sharedGpu(...fractions: readonly number[]) {
 
 /** Other ways to fail the same checks. */
 export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp])[] = [
+  ["budgetIsSent", "guard.emails", awsValues, /^No budget is made/],
+  [
+    "disksAreReached",
+    "pools[1].zones",
+    withFront({ zones: ["a", "b"], nodes: { min: 1, max: 4 } }),
+    /1 machine stays/,
+  ],
   [
     "regionIsPriced",
     "region",

@@ -69,6 +69,8 @@ describe("a stack of the CPU tier", () => {
           generate: "http://127.0.0.1:8000/v2/models/ensemble/generate",
         },
       },
+      gatewayReach: "host",
+      gatewayDnsName: null,
       reach: "host",
     });
   });

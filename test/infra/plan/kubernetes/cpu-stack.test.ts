@@ -55,6 +55,8 @@ describe("a stack on CPUs in a cluster", () => {
           generate: "http://smollm2.engine-room.svc:8000/v2/models/ensemble/generate",
         },
       },
+      gatewayReach: "cluster",
+      gatewayDnsName: null,
       reach: "cluster",
     });
     const gateway = JSON.parse(stack.gateway.pod.config?.data["gateway.json"] ?? "");

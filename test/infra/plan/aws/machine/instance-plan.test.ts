@@ -31,6 +31,28 @@ describe("the machine", () => {
     });
   });
 
+  test("reaches 443, mount targets, and what the stack file has elsewhere", () => {
+    const databases = (vector: string, mongo: object = {}) =>
+      instanceOf({
+        ...ec2Values,
+        databases: "external",
+        externalDatabases: { mongo: { uri: { secure: "v1:def" }, ...mongo }, vector: { url: vector } },
+      }).egressPorts;
+    expect(small.egressPorts).toEqual({ https: 443, nfs: 2049 });
+    expect(databases("http://10.0.0.5:6333")).toEqual({ https: 443, nfs: 2049, mongo: 27017, vector: 6333 });
+    expect(databases("https://qdrant.example.org", { port: 10255 })).toEqual({
+      https: 443,
+      nfs: 2049,
+      mongo: 10255,
+    });
+    const images = { registry: "registry.example.org:5000/models" };
+    expect(instanceOf({ ...ec2Values, images }).egressPorts).toEqual({
+      https: 443,
+      nfs: 2049,
+      registry: 5000,
+    });
+  });
+
   test("is as the stack file wants it to be paid for, and kept", () => {
     const pool = { name: "gpu", instanceType: "g5.xlarge" };
     const spot = { ...pool, capacity: "spot", hourlyUsd: 0.5 };
