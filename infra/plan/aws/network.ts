@@ -19,7 +19,7 @@ const SUBNET_TAGS: Readonly<Record<"public" | "private", Tags>> = {
 export function networkPlan(config: AwsConfig, context: AwsContext): NetworkPlan {
   const { network } = config;
   if (network.existing !== undefined) return { kind: "existing", ...network.existing };
-  const { cidr, nat } = network;
+  const { cidr } = network;
   const subnets = network.zones.map((zone) => ({ zone, ...zoneCidrs(cidr, zone) }));
   const isCluster = config.compute === "eks";
   return {
@@ -27,12 +27,22 @@ export function networkPlan(config: AwsConfig, context: AwsContext): NetworkPlan
     cidr,
     privateSubnets: subnets.map(({ zone, privateCidr }) => ({ zone, cidr: privateCidr })),
     publicSubnets: subnets.map(({ zone, publicCidr }) => ({ zone, cidr: publicCidr })),
-    natZones: nat === "perZone" ? network.zones : network.zones.slice(0, 1),
-    interfaceEndpoints: network.endpoints === "all" ? INTERFACE_ENDPOINTS : [],
+    natZones: natZones(network),
+    interfaceEndpoints: interfaceEndpoints(network),
     flowLogs: network.flowLogs ? flowLogs(config, context) : null,
     publicSubnetTags: isCluster ? SUBNET_TAGS.public : {},
     privateSubnetTags: isCluster ? SUBNET_TAGS.private : {},
   };
+}
+
+/** Zones with a NAT gateway, in a network that is made. */
+export function natZones({ nat, zones }: AwsConfig["network"]): readonly string[] {
+  return nat === "perZone" ? zones : zones.slice(0, 1);
+}
+
+/** Services with an endpoint in each zone of a network that is made. */
+export function interfaceEndpoints({ endpoints }: AwsConfig["network"]): readonly string[] {
+  return endpoints === "all" ? INTERFACE_ENDPOINTS : [];
 }
 
 /** Letters of the zones that machines can be in. */

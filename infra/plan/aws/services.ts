@@ -5,9 +5,8 @@ import { installedCharts, isInstalled } from "../catalogue/charts.ts";
 import type { RentedParts } from "../spec.ts";
 import { METRICS_DISK_GIB } from "./chart-values.ts";
 
-import { awsContext } from "./context.ts";
 import { SYSTEM_POOL } from "./names.ts";
-import { networkPlan } from "./network.ts";
+import { interfaceEndpoints, natZones } from "./network.ts";
 import { SYSTEM_DISK_GIB, SYSTEM_MACHINES } from "./node-pools.ts";
 
 /** MongoDB's and Qdrant's. */
@@ -25,6 +24,7 @@ export function rentedParts(config: AwsConfig): RentedParts {
     services: services.filter(({ count }) => count > 0),
     machines: systemMachines(config),
     disks: dataDisks(config),
+    otherHourlyUsd: config.otherHourlyUsd,
   };
 }
 
@@ -34,24 +34,25 @@ export function hasEdge(config: AwsConfig): boolean {
 }
 
 function networkServices(config: AwsConfig): RentedParts["services"] {
-  // Which stack it is changes names only.
-  const network = networkPlan(config, awsContext(config, ""));
-  if (network.kind === "existing") return [];
+  if (config.network.existing !== undefined) return [];
+  const endpoints = interfaceEndpoints(config.network).length;
+  const zones = config.network.zones.length;
   return [
-    { service: "NAT gateway", count: network.natZones.length },
+    { service: "NAT gateway", count: natZones(config.network).length },
     {
-      service: "interface endpoint, a zone",
-      count: network.interfaceEndpoints.length * network.privateSubnets.length,
+      service: "interface endpoints",
+      count: endpoints * zones,
+      words: `${endpoints} in ${zones} ${zones === 1 ? "zone" : "zones"}`,
     },
   ];
 }
 
 /** One of each NAT gateway, and one in each zone of a public load balancer. */
 function publicAddresses(config: AwsConfig): number {
-  const network = networkPlan(config, awsContext(config, ""));
-  const gateways = network.kind === "existing" ? 0 : network.natZones.length;
+  const { existing, zones } = config.network;
+  const gateways = existing === undefined ? natZones(config.network).length : 0;
   const isPublic = hasEdge(config) && config.gateway.exposure === "public";
-  return gateways + (isPublic ? network.publicSubnets.length : 0);
+  return gateways + (isPublic ? (existing?.publicSubnets ?? zones).length : 0);
 }
 
 /** Controllers run whatever sleeps. */

@@ -9,6 +9,7 @@ import { awsChecks } from "./aws.ts";
 import { awsClusterChecks } from "./aws-cluster.ts";
 import { buildChecks } from "./builds.ts";
 import { clusterChecks } from "./cluster.ts";
+import { costChecks } from "./cost.ts";
 import { customModelChecks } from "./custom-models.ts";
 import { encoderChecks } from "./encoders.ts";
 import { engineChecks } from "./engine.ts";
@@ -38,6 +39,7 @@ export const checks = {
   ...encoderChecks,
   ...fitChecks,
   ...accessChecks,
+  ...costChecks,
 } satisfies Record<string, Check>;
 
 export type CheckName = keyof typeof checks;

@@ -19,8 +19,10 @@ export function recorded({ stack, plan, images }: WatchedStack): readonly Record
   return [
     ...servedModels(plan).map((labels) => row("engine_room_model_info", 1, labels)),
     ...images.map(({ name, reference }) => row("engine_room_image_info", 1, { image: name, reference })),
-    // Machines of a cluster without pools have no price.
-    ...(plan.tier === "cpu" ? [] : [row("engine_room_hourly_usd", plan.cost.hourlyUsd, {})]),
+    // Machines of a cluster without pools have no price, and one that is not known is no price of nothing.
+    ...(plan.tier === "cpu" || plan.cost.hourlyUsd === null
+      ? []
+      : [row("engine_room_hourly_usd", plan.cost.hourlyUsd, {})]),
   ];
 }
 
