@@ -15,7 +15,7 @@ import { PAGE_COLUMNS, paragraph, type Section, wrapText } from "./text-table.ts
  * All that a plan decides, in sections; of a stack that costs money the least first, and what to do next last.
  *
  * @param stack - Its name, and the options by which commands know it: `--stack dev`.
- * @returns Lines of at most {@link PAGE_COLUMNS} characters, but for single words that are longer.
+ * @returns Lines of at most {@link PAGE_COLUMNS} characters, but for single words that are longer, and a command.
  */
 export function planReport(
   stack: { readonly name: string; readonly options: string },
