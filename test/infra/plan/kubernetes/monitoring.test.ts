@@ -338,7 +338,7 @@ describe("what a stack records", () => {
 
   test("is no price where none is known, and a lower bound under that name where some are not", () => {
     const titles = (all: MonitoringPlan) =>
-      all.dashboards.flatMap(({ text }) => text.match(/"(An hour|A month)[^"]*"/g) ?? []);
+      all.dashboards.flatMap(({ json }) => json.match(/"(An hour|A month)[^"]*"/g) ?? []);
     const of = (changes: readonly object[]) =>
       watched({
         ...clusterValues,
