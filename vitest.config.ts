@@ -2,6 +2,9 @@ import { defineConfig } from "vitest/config";
 
 const minutes = (count: number) => count * 60_000;
 
+/** What reports and docs are recorded with; commands otherwise keep to the terminal. */
+process.env.COLUMNS = "100";
+
 export default defineConfig({
   test: {
     projects: [

@@ -19,12 +19,12 @@ export function planOutputs<Served extends ServedOutputs>(
   served: Served,
 ): Pick<StackOutputs, "models" | "release" | "cost"> & Served {
   // The cost of GPUs has its lines as well, which are no part of the contract.
-  const { hourlyUsd, monthlyUsd, buildUsd, pricesAsOf } = plan.cost;
+  const { hourlyUsd, monthlyUsd, withoutPrice, buildUsd, pricesAsOf } = plan.cost;
   return {
     ...served,
     models: models(plan, nodePool),
     release: plan.tier === "cpu" ? plan.release : plan.release.tag,
-    cost: { hourlyUsd, monthlyUsd, buildUsd, pricesAsOf },
+    cost: { hourlyUsd, monthlyUsd, withoutPrice, buildUsd, pricesAsOf },
   };
 }
 

@@ -8,7 +8,15 @@ import { formattedText, ipv4Cidr, secret } from "./common.ts";
 import { dockerDatabases, externalBySecrets } from "./databases.ts";
 import { gpuImages } from "./docker-host.ts";
 import { remoteGateway } from "./gateway.ts";
-import { clusterEncodersOrNone, engines, hostEncodersOrNone, hostModels, pool, shared } from "./gpu-parts.ts";
+import {
+  clusterEncodersOrNone,
+  engines,
+  hostEncodersOrNone,
+  hostModels,
+  hourlyUsd,
+  pool,
+  shared,
+} from "./gpu-parts.ts";
 import { clusterModels, gpuClusterParts } from "./kubernetes-cluster.ts";
 
 const region = formattedText(/^[a-z]{2}(-[a-z]+)+-\d$/, "must be an AWS region", "us-east-1");
@@ -196,6 +204,11 @@ const common = {
     })
     .prefault({}),
   guard,
+  /**
+   * What an hour of all else costs together, in US dollars, where the region is in no price table: control plane, NAT gateways,
+   * endpoints, load balancer, disks and engine store, so far as they have no price. Pools have `hourlyUsd`.
+   */
+  otherHourlyUsd: hourlyUsd.optional(),
   /** Stacks whose engine store and databases `down` leaves, and whose cluster no `down` deletes by accident. */
   retain: z.array(z.string().min(1).max(100)).max(50).default([]),
 };

@@ -161,7 +161,7 @@ function planParts(config: CpuStackConfig): CpuPlanParts {
         "ports" in config.encoders ? portsOf(config.encoders.ports, PUBLISHED_PORTS.encoders) : TRITON_PORTS,
     },
     gateway: config.gateway,
-    cost: { hourlyUsd: 0, monthlyUsd: 0, buildUsd: 0, pricesAsOf: null },
+    cost: { hourlyUsd: 0, monthlyUsd: 0, withoutPrice: [], buildUsd: 0, pricesAsOf: null },
   };
 }
 

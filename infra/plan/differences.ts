@@ -4,7 +4,7 @@
  */
 import type { Problem } from "../problems.ts";
 import { canonicalJson } from "./canonical-json.ts";
-import type { ColdStart, GpuCost } from "./cost/types.ts";
+import type { ColdStart, CostLine, GpuCost } from "./cost/types.ts";
 import { explainKeyChange, type KeyChange } from "./engine/explain-key-change.ts";
 import type { EnginePlan } from "./engine/types.ts";
 import type { MemoryFit, Verdict } from "./fit/types.ts";
@@ -22,7 +22,9 @@ export interface ComparablePlan {
     MemoryFit,
     "pool" | "gpu" | "tenants" | "capacityGiB" | "needGiB" | "verdict"
   >[];
-  readonly cost: Pick<GpuCost, "hourlyUsd" | "monthlyUsd" | "asleepMonthlyUsd" | "builds">;
+  readonly cost: Pick<GpuCost, "hourlyUsd" | "monthlyUsd" | "asleepMonthlyUsd" | "builds"> & {
+    readonly lines: readonly Pick<CostLine, "hourlyUsd" | "asleepHourlyUsd">[];
+  };
   /** Advisories, ends of life and other things to know. */
   readonly warnings: readonly Problem[];
   readonly problems: readonly Problem[];
@@ -61,11 +63,18 @@ export interface FitChange {
   readonly after: FitState | null;
 }
 
+export interface Amount {
+  /** US dollars; null: nothing of it has a price. */
+  readonly usd: number | null;
+  /** Whether some of it has no price, and `usd` is a lower bound. */
+  readonly isAtLeast: boolean;
+}
+
 export interface AmountChange {
   readonly what: "hourlyUsd" | "monthlyUsd" | "asleepMonthlyUsd";
   /** null: there was no plan. */
-  readonly before: number | null;
-  readonly after: number;
+  readonly before: Amount | null;
+  readonly after: Amount;
 }
 
 export interface ColdStartChange {
@@ -208,9 +217,20 @@ function costChanges(
   before: ComparablePlan["cost"] | null,
   after: ComparablePlan["cost"],
 ): readonly AmountChange[] {
-  return AMOUNTS.flatMap((what) =>
-    before?.[what] === after[what] ? [] : [{ what, before: before?.[what] ?? null, after: after[what] }],
+  return AMOUNTS.flatMap((what) => {
+    const [was, is] = [before === null ? null : amountOf(before, what), amountOf(after, what)];
+    return was?.usd === is.usd && was.isAtLeast === is.isAtLeast ? [] : [{ what, before: was, after: is }];
+  });
+}
+
+/** By the lines, since older plans have 0 for a sum of which nothing is known. */
+function amountOf(cost: ComparablePlan["cost"], what: (typeof AMOUNTS)[number]): Amount {
+  const parts = cost.lines.map((line) =>
+    what === "asleepMonthlyUsd" ? line.asleepHourlyUsd : line.hourlyUsd,
   );
+  const isAtLeast = parts.includes(null);
+  const isKnown = !isAtLeast || parts.some((part) => part !== null);
+  return { usd: isKnown ? cost[what] : null, isAtLeast };
 }
 
 function coldStartChanges(before: Models, after: Models): readonly ColdStartChange[] {

@@ -9,7 +9,8 @@ import type { Release } from "./catalogue/types.ts";
 import { findProblems } from "./checks/find-problems.ts";
 import { coldStart } from "./cost/cold-start.ts";
 import { stackCost } from "./cost/cost.ts";
-import type { ColdStart, GpuCost } from "./cost/types.ts";
+import { firstUp } from "./cost/first-up.ts";
+import type { ColdStart, FirstUp, GpuCost } from "./cost/types.ts";
 import { type DockerGpuHost, dockerGpuHost } from "./docker/host.ts";
 import { encoderPlan } from "./encoders/encoder-plan.ts";
 import type { EncoderPlan } from "./encoders/types.ts";
@@ -48,6 +49,7 @@ interface GpuPlanParts {
   readonly encoders: EncoderPlan | null;
   readonly fit: readonly MemoryFit[];
   readonly cost: GpuCost;
+  readonly firstUp: FirstUp;
   readonly gateway: GpuStackConfig["gateway"];
 }
 
@@ -108,6 +110,10 @@ export function planGpuStack(config: GpuStackConfig): GpuPlanResult {
 function planResolved(config: GpuStackConfig, spec: GpuStackSpec, fit: readonly MemoryFit[]): GpuPlan {
   const fractions = kvCacheFractions(spec, fit);
   const models = spec.models.map((model) => planModel(model, spec, fractions));
+  const cost = stackCost(
+    spec,
+    models.flatMap(({ spec: model, engine }) => (engine === null ? [] : [{ model, engine }])),
+  );
   const parts: GpuPlanParts = {
     tier: "gpu",
     release: spec.release,
@@ -115,10 +121,8 @@ function planResolved(config: GpuStackConfig, spec: GpuStackSpec, fit: readonly 
     models,
     encoders: planEncoders(spec),
     fit,
-    cost: stackCost(
-      spec,
-      models.flatMap(({ spec: model, engine }) => (engine === null ? [] : [{ model, engine }])),
-    ),
+    cost,
+    firstUp: firstUp(spec, models, cost.builds),
     gateway: config.gateway,
   };
   switch (config.platform) {

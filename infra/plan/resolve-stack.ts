@@ -87,14 +87,25 @@ function engineStore(config: GpuStackConfig): GpuStackSpec["store"] {
         kind: config.engineStore.path === undefined ? "volume" : "folder",
         readMBPerSecond,
         sizeGiB: null,
+        provisionedMiBps: null,
       };
     case "kubernetes": {
       const { existingClaim, sizeGiB } = config.engineStore;
       // A claim that exists has the size that it has.
-      return { kind: "volume", readMBPerSecond, sizeGiB: existingClaim === undefined ? sizeGiB : null };
+      return {
+        kind: "volume",
+        readMBPerSecond,
+        sizeGiB: existingClaim === undefined ? sizeGiB : null,
+        provisionedMiBps: null,
+      };
     }
-    case "aws":
-      return { kind: "efs", readMBPerSecond, sizeGiB: null };
+    case "aws": {
+      const { throughput, provisionedMiBPerSecond, existing } = config.engineStore;
+      // What is there already is on somebody else's bill.
+      const isOwn = throughput === "provisioned" && existing === undefined;
+      const provisionedMiBps = isOwn ? (provisionedMiBPerSecond ?? null) : null;
+      return { kind: "efs", readMBPerSecond, sizeGiB: null, provisionedMiBps };
+    }
   }
 }
 

@@ -149,6 +149,8 @@ export interface PoolSpec {
 interface RentedService {
   readonly service: ServicePrice["service"];
   readonly count: number;
+  /** What makes up the number: `5 in 2 zones`; absent where it needs no words. */
+  readonly words?: string;
 }
 
 /** Machines and disks of a cloud that a stack has whatever its models are. */
@@ -163,6 +165,8 @@ export interface RentedParts {
   }[];
   /** Of volumes with data, kept while everything sleeps. */
   readonly disks: readonly { readonly what: string; readonly count: number; readonly sizeGiB: number }[];
+  /** The stack's own price, in US dollars an hour, of all that is no pool of the stack file and has no price in its region. */
+  readonly otherHourlyUsd?: number | undefined;
 }
 
 /** A stack on GPUs, resolved. */
@@ -189,6 +193,8 @@ export interface GpuStackSpec {
     readonly kind: "efs" | "volume" | "folder";
     readonly readMBPerSecond: number;
     readonly sizeGiB: number | null;
+    /** That the stack pays for whether it is used or not; null: none. */
+    readonly provisionedMiBps: number | null;
   };
   /** Besides the pools and the engine store. */
   readonly rented: RentedParts;

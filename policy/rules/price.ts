@@ -1,4 +1,6 @@
 /** What a stack costs stays below what its stack file allows. The number is the plan's, which all scripts show. */
+
+import { unjudgedCap } from "../../infra/plan/cost/unjudged-cap.ts";
 import { type Finding, type Rule, UNKNOWN, undecided } from "../rule.ts";
 import { at } from "../values.ts";
 
@@ -8,15 +10,25 @@ export const priceIsBelowCap: Rule = {
   check({ outputs, facts: { hourlyUsdCap, platform } }): readonly Finding[] {
     if (hourlyUsdCap === null) return [];
     const hourlyUsd = at(outputs, "cost", "hourlyUsd");
-    if (typeof hourlyUsd !== "number" || at(outputs, "cost") === UNKNOWN)
+    // null: nothing that the stack pays for has a price.
+    const atLeastUsd = hourlyUsd === null ? 0 : hourlyUsd;
+    if (typeof atLeastUsd !== "number" || at(outputs, "cost") === UNKNOWN)
       return [{ resource: null, ...undecided("cost.hourlyUsd") }];
-    if (hourlyUsd <= hourlyUsdCap) return [];
+    const withoutPrice = namesOf(at(outputs, "cost", "withoutPrice"));
+    if (atLeastUsd <= hourlyUsdCap)
+      return hourlyUsd === null || withoutPrice.length > 0
+        ? [{ resource: null, ...unjudgedCap(hourlyUsdCap, withoutPrice) }]
+        : [];
     return [
       {
         resource: null,
-        reason: `The stack costs ${hourlyUsd.toFixed(2)} USD an hour with all machines of its plan, and its cap is ${hourlyUsdCap.toFixed(2)} USD.`,
+        reason: `The stack costs ${atLeastUsd.toFixed(2)} USD an hour with all machines of its plan, and its cap is ${hourlyUsdCap.toFixed(2)} USD.`,
         fix: `Plan fewer or smaller machines (\`npm run plan\` says what each costs on ${platform}), or raise policies.hourlyUsdCap.`,
       },
     ];
   },
 };
+
+function namesOf(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.filter((name) => typeof name === "string") : [];
+}

@@ -11,7 +11,7 @@ import { explain, explainableNames } from "../plan/explain.ts";
 import { planReport } from "../plan/report.ts";
 import { checkSupportMatrix, committedProofs, supportMatrix } from "../plan/support-matrix.ts";
 import { prettyJson } from "../pretty-json.ts";
-import { projectName, readStackFile } from "../program/stack-file.ts";
+import { projectName, readStackFile, stackOptions } from "../program/stack-file.ts";
 import { type Command, type CommandContext, EXIT } from "./command.ts";
 
 /** Where weights and engines lie on a machine that the stack doesn't describe. */
@@ -51,7 +51,7 @@ export const command: Command = {
     process.stdout.write(
       typeof name === "string"
         ? explained(gpuPlan(plan), storeSource(stack.name, config), name)
-        : planReport(stack.name, plan, warnings),
+        : planReport({ name: stack.name, options: stackOptions(stack) }, plan, warnings),
     );
     return EXIT.ok;
   },

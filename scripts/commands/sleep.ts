@@ -1,3 +1,4 @@
+import { asleepLine } from "../aws/asleep-line.ts";
 import { changeMachine, changePools } from "../aws/sleep.ts";
 import { clusterProbe } from "../cluster/kubectl.ts";
 import { applyChanges, readServers, sleepChanges } from "../cluster/sleep.ts";
@@ -20,6 +21,7 @@ export const command: Command = {
     const target = sleepingTarget(reference, "sleep");
     if (target.kind === "machine") {
       process.stdout.write(await changeMachine(target.aws.context, "sleep"));
+      process.stdout.write(asleepLine(target.aws.plan, reference.name));
       return EXIT.ok;
     }
     const { name, stack, plan } = target.cluster;
@@ -27,8 +29,10 @@ export const command: Command = {
     const changes = sleepChanges(stack, await readServers(stack, probe));
     await applyChanges(probe, changes);
     process.stdout.write(sleepReport(name, stack, changes));
-    if (plan.platform === "aws")
+    if (plan.platform === "aws") {
       process.stdout.write(`\n${await changePools(plan, awsTarget(plan, name).context, "sleep")}`);
+      process.stdout.write(`\n${asleepLine(plan, name)}`);
+    }
     return EXIT.ok;
   },
 };

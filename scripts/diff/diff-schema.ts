@@ -52,6 +52,8 @@ const fit = z
 const engineNeed = z.strictObject({ model: name, engine: name, elsewhere: z.boolean() });
 const changedProblems = z.strictObject({ appeared: z.array(problem), gone: z.array(problem) });
 
+const sum = z.strictObject({ usd: amount.nullable(), isAtLeast: z.boolean() });
+
 const plan = z.strictObject({
   engines: z.strictObject({
     added: z.array(engineNeed),
@@ -72,8 +74,8 @@ const plan = z.strictObject({
   cost: z.array(
     z.strictObject({
       what: z.enum(["hourlyUsd", "monthlyUsd", "asleepMonthlyUsd"]),
-      before: amount.nullable(),
-      after: amount,
+      before: sum.nullable(),
+      after: sum,
     }),
   ),
   newBuilds: z.array(

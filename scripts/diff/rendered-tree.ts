@@ -93,9 +93,17 @@ const plan = z.object({
     }),
   ),
   cost: z.object({
-    hourlyUsd: z.number(),
-    monthlyUsd: z.number(),
-    asleepMonthlyUsd: z.number(),
+    hourlyUsd: z.number().nullable(),
+    monthlyUsd: z.number().nullable(),
+    asleepMonthlyUsd: z.number().nullable(),
+    lines: z
+      .array(
+        z
+          .object({ hourlyUsd: z.number().nullable(), asleepHourlyUsd: z.number().nullish() })
+          // Older code says of no line what is left of it asleep.
+          .transform(({ hourlyUsd, asleepHourlyUsd = hourlyUsd }) => ({ hourlyUsd, asleepHourlyUsd })),
+      )
+      .default([]),
     builds: z.array(build),
   }),
 });
@@ -112,7 +120,10 @@ const rendered = z.object({
 
 /** Of a plan, what is an output of its stack too: infra/plan-outputs.ts. */
 const plannedStack = z.object({
-  cost: z.object({ hourlyUsd: z.number() }),
+  cost: z.object({
+    hourlyUsd: z.number().nullable(),
+    withoutPrice: z.array(z.string()).exactOptional(),
+  }),
   release: z.union([z.string(), z.object({ tag: z.string() }).transform(({ tag }) => tag)]),
   models: z.array(z.object({ name: z.string(), engine: z.object({ key: z.string() }).nullish() })),
 });

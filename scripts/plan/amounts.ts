@@ -5,15 +5,14 @@ import { figure } from "./text-table.ts";
 export const HOURLY_DIGITS = 3;
 export const SUM_DIGITS = 2;
 
-const NO_PRICE = "no price";
+export const NO_PRICE = "no price";
 
 /** An amount of US dollars. @param amount - null: no price is known. */
 export function usd(amount: number | null, digits: number): string {
   return amount === null ? NO_PRICE : `$${figure(amount, digits)}`;
 }
 
-/** How to write a sum: of parts without a price it is a lower bound, and of none at all no amount. */
-export function sumUsd(parts: readonly (number | null)[]): (amount: number, digits: number) => string {
-  if (parts.every((part) => part === null)) return () => NO_PRICE;
-  return (amount, digits) => `${parts.includes(null) ? "at least " : ""}${usd(amount, digits)}`;
+/** A sum, which is a lower bound where a part has no price. @param amount - null: no part has one. */
+export function sumUsd(amount: number | null, digits: number, isAtLeast: boolean): string {
+  return `${isAtLeast && amount !== null ? "at least " : ""}${usd(amount, digits)}`;
 }

@@ -1,40 +1,67 @@
 /** What the stack costs, line by line. */
-import { HOURS_PER_MONTH } from "../../infra/plan/cost/storage.ts";
+import { HOURS_PER_MONTH, knownSum } from "../../infra/plan/cost/sums.ts";
 import type { GpuCost } from "../../infra/plan/cost/types.ts";
 import type { GpuPlan } from "../../infra/plan/gpu-stack.ts";
 import { HOURLY_DIGITS, SUM_DIGITS, sumUsd, usd } from "./amounts.ts";
 import { duration, paragraph, type Section, textTable } from "./text-table.ts";
 
-/** Machines by the hour; engines, built once; a month asleep; and what no sum holds. */
-export function costSection({ cost }: GpuPlan): Section {
+/** Machines by the hour, awake and asleep; engines, built once; and what no sum holds. */
+export function costSection({ cost, spec }: Pick<GpuPlan, "cost" | "spec">): Section {
   const from = cost.pricesAsOf === null ? "no price of the table used" : `prices of ${cost.pricesAsOf}`;
   return {
     title: `Cost (US dollars, ${from})`,
-    lines: [...hourlyLines(cost), ...buildLines(cost), ...unpricedLines(cost)],
+    lines: [
+      ...hourlyLines(cost),
+      ...foreignLines(cost, spec.region),
+      ...buildLines(cost),
+      ...besidesLines(cost),
+    ],
   };
 }
 
-function hourlyLines(cost: GpuCost): string[] {
-  const { lines, hourlyUsd, monthlyUsd, asleepHourlyUsd, asleepMonthlyUsd } = cost;
-  const atLeast = sumUsd(lines.map((line) => line.hourlyUsd));
-  const columns = [{ title: "WHAT" }, { title: "AN HOUR", align: "right" }, { title: "HOW" }] as const;
+/** Where the region's prices are not known, {@link foreignLines} names what has none, once. */
+function hourlyLines({ elsewhere, ...cost }: GpuCost): string[] {
+  const { hourlyUsd, monthlyUsd, asleepHourlyUsd, asleepMonthlyUsd } = cost;
+  const lines = elsewhere === null ? cost.lines : cost.lines.filter((line) => line.hourlyUsd !== null);
+  const awake = (amount: number | null, digits: number) =>
+    sumUsd(amount, digits, cost.withoutPrice.length > 0);
+  const asleep = (amount: number | null, digits: number) =>
+    sumUsd(
+      amount,
+      digits,
+      cost.lines.some((line) => line.asleepHourlyUsd === null),
+    );
+  const columns = [
+    { title: "WHAT" },
+    { title: "AN HOUR", align: "right" },
+    { title: "ASLEEP", align: "right" },
+    { title: "HOW" },
+  ] as const;
   const rows = [
-    ...lines.map((line) => [line.what, usd(line.hourlyUsd, HOURLY_DIGITS), line.arithmetic]),
+    ...lines.map((line) => [
+      line.what,
+      usd(line.hourlyUsd, HOURLY_DIGITS),
+      usd(line.asleepHourlyUsd, HOURLY_DIGITS),
+      line.arithmetic,
+    ]),
     [
       "sum",
-      atLeast(hourlyUsd, HOURLY_DIGITS),
-      `${atLeast(monthlyUsd, SUM_DIGITS)} a month of ${HOURS_PER_MONTH} hours`,
-    ],
-    [
-      "asleep",
-      atLeast(asleepHourlyUsd, HOURLY_DIGITS),
-      `${atLeast(asleepMonthlyUsd, SUM_DIGITS)} a month, every pool at its least`,
+      awake(hourlyUsd, HOURLY_DIGITS),
+      asleep(asleepHourlyUsd, HOURLY_DIGITS),
+      `a month of ${HOURS_PER_MONTH} hours: ${awake(monthlyUsd, SUM_DIGITS)}, asleep ${asleep(asleepMonthlyUsd, SUM_DIGITS)}`,
     ],
   ];
   return textTable(columns, rows);
 }
 
-function buildLines({ builds, buildUsd }: GpuCost): string[] {
+function foreignLines({ elsewhere, withoutPrice }: GpuCost, region: string | null): string[] {
+  if (elsewhere === null) return [];
+  const there = `In ${elsewhere.region} all of it would be ${usd(elsewhere.hourlyUsd, HOURLY_DIGITS)} an hour, asleep ${usd(elsewhere.asleepHourlyUsd, HOURLY_DIGITS)}; prices differ between regions.`;
+  const fix = "`hourlyUsd` of each pool and `otherHourlyUsd` for all else together complete the sum.";
+  return ["", ...paragraph(`No price is known in ${region} of ${withoutPrice.join(", ")}. ${there} ${fix}`)];
+}
+
+function buildLines({ builds }: GpuCost): string[] {
   if (builds.length === 0) return [];
   const columns = [
     { title: "ENGINE, BUILT ONCE (ESTIMATE)" },
@@ -43,12 +70,18 @@ function buildLines({ builds, buildUsd }: GpuCost): string[] {
   ] as const;
   const rows = [
     ...builds.map(({ engine, seconds, usd: cost }) => [engine, duration(seconds), usd(cost, SUM_DIGITS)]),
-    ["all", "", sumUsd(builds.map((build) => build.usd))(buildUsd, SUM_DIGITS)],
+    ["all", "", buildSum(builds)],
   ];
   return ["", ...textTable(columns, rows)];
 }
 
-function unpricedLines({ unpriced }: GpuCost): string[] {
-  if (unpriced.length === 0) return [];
-  return ["", ...unpriced.flatMap((what) => paragraph(`in no sum: ${what}`))];
+/** All builds together: a lower bound where one of them has no price. */
+export function buildSum(builds: readonly { readonly usd: number | null }[]): string {
+  const prices = builds.map((build) => build.usd);
+  return sumUsd(knownSum(prices), SUM_DIGITS, prices.includes(null));
+}
+
+function besidesLines({ besides }: GpuCost): string[] {
+  if (besides.length === 0) return [];
+  return ["", ...besides.flatMap((what) => paragraph(`in no sum: ${what}`))];
 }

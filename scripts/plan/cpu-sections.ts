@@ -1,7 +1,8 @@
 /** The plan of a stack on a CPU. */
 import type { WeightSource } from "../../infra/plan/catalogue/cpu-models.ts";
 import type { CpuPlan } from "../../infra/plan/cpu-stack.ts";
-import { figure, paragraph, type Section, textTable } from "./text-table.ts";
+import { SUM_DIGITS, usd } from "./amounts.ts";
+import { paragraph, type Section, textTable } from "./text-table.ts";
 
 /** Models, encoders and what they cost, which is nothing. */
 export function cpuSections(plan: CpuPlan): Section[] {
@@ -61,9 +62,9 @@ function describeSource(source: WeightSource): string {
 
 function costSection({ cost }: CpuPlan): Section {
   const sums = [
-    `$${figure(cost.hourlyUsd, 2)} an hour`,
-    `$${figure(cost.monthlyUsd, 2)} a month`,
-    `$${figure(cost.buildUsd, 2)} to build`,
+    `${usd(cost.hourlyUsd, SUM_DIGITS)} an hour`,
+    `${usd(cost.monthlyUsd, SUM_DIGITS)} a month`,
+    `${usd(cost.buildUsd, SUM_DIGITS)} to build`,
   ];
   return { title: "Cost", lines: paragraph(`${sums.join(", ")}: nothing is rented.`) };
 }

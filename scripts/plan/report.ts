@@ -8,15 +8,20 @@ import { encoderSection, engineSection, servingSection } from "./engine-section.
 import { fitSection } from "./fit-section.ts";
 import { operationsSection } from "./operations-section.ts";
 import { coldStartSection } from "./start-section.ts";
+import { costsMoney, summaryLines } from "./summary.ts";
 import { PAGE_COLUMNS, paragraph, type Section, wrapText } from "./text-table.ts";
 
 /**
- * All that a plan decides, in sections.
+ * All that a plan decides, in sections; of a stack that costs money the least first, and what to do next last.
  *
- * @param stack - Name of the stack.
- * @returns Lines of at most {@link PAGE_COLUMNS} characters, but for single words that are longer.
+ * @param stack - Its name, and the options by which commands know it: `--stack dev`.
+ * @returns Lines of at most {@link PAGE_COLUMNS} characters, but for single words that are longer, and a command.
  */
-export function planReport(stack: string, plan: StackPlan, warnings: readonly Problem[]): string {
+export function planReport(
+  stack: { readonly name: string; readonly options: string },
+  plan: StackPlan,
+  warnings: readonly Problem[],
+): string {
   const sections =
     plan.tier === "cpu"
       ? cpuSections(plan)
@@ -30,12 +35,18 @@ export function planReport(stack: string, plan: StackPlan, warnings: readonly Pr
         ];
   const all = [
     ...sections,
-    ...operationsSection(stack, plan),
+    ...operationsSection(stack.name, plan),
     ...awsSection(plan),
     ...warningSection(warnings),
   ];
-  const heading = wrapText(`Stack ${stack}: ${summary(plan)}`, PAGE_COLUMNS);
-  return `${[...heading, ...all.flatMap(({ title, lines }) => ["", title, ...lines])].join("\n")}\n`;
+  const heading = wrapText(`Stack ${stack.name}: ${summary(plan)}`, PAGE_COLUMNS);
+  const next = costsMoney(plan) ? ["", `Next: npm run preflight -- ${stack.options}`] : [];
+  const text = [
+    ...heading,
+    ...summaryLines(plan),
+    ...all.flatMap(({ title, lines }) => ["", title, ...lines]),
+  ];
+  return `${[...text, ...next].join("\n")}\n`;
 }
 
 function summary(plan: StackPlan): string {

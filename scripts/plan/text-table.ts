@@ -1,7 +1,15 @@
 /** Tables and figures as plain text, for terminals and pipes alike: no colour, no escape codes. */
 
-/** Columns that every output of the plan keeps to. */
-export const PAGE_COLUMNS = 100;
+/** Where there is no terminal, and the environment says nothing. */
+const DEFAULT_COLUMNS = 80;
+/** Below it tables have no room for their last column; above it lines are too long to read. */
+const [LEAST_COLUMNS, MOST_COLUMNS] = [60, 120];
+
+/** Columns that every output of the plan keeps to: those that `COLUMNS` says, or the terminal has. */
+export const PAGE_COLUMNS = Math.min(
+  MOST_COLUMNS,
+  Math.max(LEAST_COLUMNS, Number(process.env.COLUMNS) || process.stdout.columns || DEFAULT_COLUMNS),
+);
 
 /** Part of a report: a heading and the lines below it. */
 export interface Section {

@@ -1,6 +1,6 @@
 /** Project and stack files of Pulumi, read the way the CLI reads them. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
-import { basename, join, resolve } from "node:path";
+import { basename, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
 import { ConfigError, isSecure, type Problem, showValue } from "../../infra/problems.ts";
@@ -19,6 +19,13 @@ export interface StackReference {
   readonly name: string;
   /** Absolute path. */
   readonly configFile: string;
+}
+
+/** Options by which a command that is typed in the project's folder takes the same stack. */
+export function stackOptions({ name, configFile }: StackReference): string {
+  if (configFile === join(projectRoot, `Pulumi.${name}.yaml`)) return `--stack ${name}`;
+  const inProject = relative(projectRoot, configFile);
+  return `--stack ${name} --config-file ${inProject.startsWith("..") ? configFile : inProject}`;
 }
 
 /**

@@ -482,6 +482,29 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       finds: ["?cost.hourlyUsd"],
     },
     { what: "no outputs", facts: { hourlyUsdCap: 2.5 }, finds: ["?cost.hourlyUsd"] },
+    {
+      what: "a lower bound below it",
+      outputs: { cost: { hourlyUsd: 0.1, withoutPrice: ["pool gpu", "NAT gateway"] } },
+      facts: { hourlyUsdCap: 2.5 },
+      finds: ["no price of pool gpu, NAT gateway"],
+    },
+    {
+      what: "a lower bound above it",
+      outputs: { cost: { hourlyUsd: 2.6, withoutPrice: ["pool gpu"] } },
+      facts: { hourlyUsdCap: 2.5 },
+      finds: ["costs 2.60 USD an hour"],
+    },
+    {
+      what: "no price at all",
+      outputs: { cost: { hourlyUsd: null, withoutPrice: ["pool gpu"] } },
+      facts: { hourlyUsdCap: 2.5 },
+      finds: ["no price of pool gpu"],
+    },
+    {
+      what: "no price, and no cap",
+      outputs: { cost: { hourlyUsd: null, withoutPrice: ["pool gpu"] } },
+      finds: [],
+    },
   ],
   "gpu-pod-has-limits": [
     { what: "a server with a GPU", resources: [deployment({ resources: gpu })], finds: [] },

@@ -35,7 +35,13 @@ describe("a stack", () => {
       },
     ]);
     expect(outputs.endpoints.gateway).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
-    expect(outputs.cost).toEqual({ hourlyUsd: 0, monthlyUsd: 0, buildUsd: 0, pricesAsOf: null });
+    expect(outputs.cost).toEqual({
+      hourlyUsd: 0,
+      monthlyUsd: 0,
+      withoutPrice: [],
+      buildUsd: 0,
+      pricesAsOf: null,
+    });
     expect(outputs.notes.join()).toContain("efficientnet-lite0");
   });
 

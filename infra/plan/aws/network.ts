@@ -38,14 +38,16 @@ export function networkPlan(config: AwsConfig, context: AwsContext): NetworkPlan
 /** How many there are of what a network of the stack's own is billed for by the hour; none in one that is there. */
 export function networkParts(config: AwsConfig): {
   readonly natGateways: number;
-  /** Each in each zone. */
   readonly interfaceEndpoints: number;
+  /** Each endpoint is in each of them. */
+  readonly endpointZones: number;
 } {
   const { network } = config;
-  if (network.existing !== undefined) return { natGateways: 0, interfaceEndpoints: 0 };
+  if (network.existing !== undefined) return { natGateways: 0, interfaceEndpoints: 0, endpointZones: 0 };
   return {
     natGateways: natZones(config).length,
-    interfaceEndpoints: interfaceEndpoints(network).length * network.zones.length,
+    interfaceEndpoints: interfaceEndpoints(network).length,
+    endpointZones: network.zones.length,
   };
 }
 

@@ -24,6 +24,7 @@ export function rentedParts(config: AwsConfig): RentedParts {
     services: services.filter(({ count }) => count > 0),
     machines: systemMachines(config),
     disks: dataDisks(config),
+    otherHourlyUsd: config.otherHourlyUsd,
   };
 }
 
@@ -33,10 +34,14 @@ export function hasEdge(config: AwsConfig): boolean {
 }
 
 function networkServices(config: AwsConfig): RentedParts["services"] {
-  const { natGateways, interfaceEndpoints } = networkParts(config);
+  const { natGateways, interfaceEndpoints, endpointZones } = networkParts(config);
   return [
     { service: "NAT gateway", count: natGateways },
-    { service: "interface endpoint, a zone", count: interfaceEndpoints },
+    {
+      service: "interface endpoints",
+      count: interfaceEndpoints * endpointZones,
+      words: `${interfaceEndpoints} in ${endpointZones} ${endpointZones === 1 ? "zone" : "zones"}`,
+    },
   ];
 }
 

@@ -25,15 +25,15 @@ export function onDemandHourlyUsd(region: string, instanceType: string): number 
   return table !== undefined && Object.hasOwn(table, instanceType) ? (table[instanceType] ?? null) : null;
 }
 
-/** Region whose prices order instance types where a stack's own region is unknown or not in the table. */
-const REGION_OF_ORDER = "us-east-1";
+/** Region whose prices order instance types, and stand for a stack's, where its own region is unknown or not in the table. */
+export const REFERENCE_REGION = "us-east-1";
 
 /**
  * US dollars an hour to order instance types by, and never to show: prices of the region, or of us-east-1 where the region
  * is null or has no table. Infinity where no price is known, so that such a type comes last.
  */
 export function orderingHourlyUsd(region: string | null, instanceType: string): number {
-  const known = region !== null && tableOf(region) !== undefined ? region : REGION_OF_ORDER;
+  const known = region !== null && tableOf(region) !== undefined ? region : REFERENCE_REGION;
   return onDemandHourlyUsd(known, instanceType) ?? Infinity;
 }
 
@@ -89,31 +89,64 @@ export const gp3ThroughputPrices: readonly (DatedPrice & { readonly usdPerMiBpsM
 ];
 export const GP3_INCLUDED_MIBPS = 125;
 
+/** Of an EFS file system with provisioned throughput, for each MiB/s of it above what its storage has already. */
+export const efsThroughputPrices: readonly (DatedPrice & { readonly usdPerMiBpsMonth: number })[] = [
+  {
+    region: "us-east-1",
+    usdPerMiBpsMonth: 6,
+    // The day on which it was read: the page has none.
+    asOf: "2026-11-21",
+    source: "https://www.emnode.com/learn/lesson/right-size-efs-throughput/",
+  },
+];
+/** "50 KB/s per GB of throughput included with the price of EFS Standard storage": https://www.amazonaws.cn/en/efs/pricing/ */
+export const EFS_INCLUDED_MIBPS_PER_GB = 0.05;
+
 /** What a service of AWS costs for each hour that it is there, whoever uses it. */
 export interface ServicePrice extends DatedPrice {
   readonly service:
     | "EKS control plane"
     | "NAT gateway"
     | "public IPv4 address"
-    | "interface endpoint, a zone"
+    /** Of one service in one zone. */
+    | "interface endpoints"
     | "application load balancer";
   readonly hourlyUsd: number;
 }
 
 const VPC_LIST = priceList("AmazonVPC", "2026-07-24");
 
+/** Stands for every region that is neither China's, which is billed in yuan, nor GovCloud's. */
+const COMMERCIAL_REGIONS = "commercial regions";
+
 /** Without what is billed by the byte, the request or the unit of a load balancer's capacity. */
 export const servicePrices: readonly ServicePrice[] = [
   {
     service: "EKS control plane",
-    region: "us-east-1",
+    // AWS names one price and no region: "you will continue to pay $0.10 per cluster per hour",
+    // https://aws.amazon.com/blogs/containers/amazon-eks-extended-support-for-kubernetes-versions-pricing
+    region: COMMERCIAL_REGIONS,
     hourlyUsd: 0.1,
     asOf: "2026-04-01",
     source: "https://cloudburn.io/blog/amazon-eks-pricing",
   },
   { service: "NAT gateway", hourlyUsd: 0.045, ...EC2_LIST },
   { service: "public IPv4 address", hourlyUsd: 0.005, ...VPC_LIST },
-  { service: "interface endpoint, a zone", hourlyUsd: 0.01, ...VPC_LIST },
+  { service: "interface endpoints", hourlyUsd: 0.01, ...VPC_LIST },
   // The day on which they read it.
   { service: "application load balancer", hourlyUsd: 0.0225, ...priceList("AWSELB", "2026-08-17") },
 ];
+
+/** undefined where no price of the service is known for the region, or the region is not. */
+export function servicePrice(
+  service: ServicePrice["service"],
+  region: string | null,
+): ServicePrice | undefined {
+  if (region === null) return undefined;
+  const isCommercial = !/^(cn|us-gov)-/.test(region);
+  return servicePrices.find(
+    (row) =>
+      row.service === service &&
+      (row.region === region || (row.region === COMMERCIAL_REGIONS && isCommercial)),
+  );
+}

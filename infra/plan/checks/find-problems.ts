@@ -12,6 +12,7 @@ import { awsClusterChecks } from "./aws-cluster.ts";
 import { awsExistingChecks } from "./aws-existing.ts";
 import { buildChecks } from "./builds.ts";
 import { clusterChecks } from "./cluster.ts";
+import { costChecks } from "./cost.ts";
 import { customModelChecks } from "./custom-models.ts";
 import { encoderChecks } from "./encoders.ts";
 import { engineChecks } from "./engine.ts";
@@ -44,6 +45,7 @@ export const checks = {
   ...fitChecks,
   ...accessChecks,
   ...apiAccessChecks,
+  ...costChecks,
 } satisfies Record<string, Check>;
 
 export type CheckName = keyof typeof checks;

@@ -108,16 +108,20 @@ export const platformChecks = {
 
   // No list of regions is kept: one that does not exist looks like one that has no prices here.
   regionIsPriced: stackCheck(
-    ["region", "pools.hourlyUsd", "pools.capacity"],
-    ({ spec: { region, pools } }) => {
+    ["region", "otherHourlyUsd", "pools.hourlyUsd", "pools.capacity"],
+    ({ spec: { region, pools, rented } }) => {
       if (region === null || pricesAsOf(region) !== null) return [];
       const isUnpriced = pools.some(isPricedByTable);
+      const keys = [
+        ...(isUnpriced ? ["hourlyUsd for each pool"] : []),
+        ...(rented.otherHourlyUsd === undefined ? ["otherHourlyUsd for all else"] : []),
+      ];
       return [
         {
           severity: "warning",
           path: "region",
           reason: `There is no price table for ${region}; prices are of ${PRICE_REGIONS.join(", ")}. ${isUnpriced ? "Its machines are in no sum of the costs, and whether" : "Whether"} AWS has a region of that name is not known here.`,
-          fix: `Check the name of the region${isUnpriced ? ", and write hourlyUsd for each pool" : ""}.`,
+          fix: `Check the name of the region${keys.length === 0 ? "" : `, and write ${keys.join(" and ")}`}.`,
         },
       ];
     },

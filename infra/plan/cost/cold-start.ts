@@ -11,7 +11,7 @@ type Step = ColdStart["steps"][number];
  * tuned (https://codingwithtaz.blog/category/architecture/, pod included) and "about 5 minutes"
  * (https://news.ycombinator.com/item?id=44053826); the middle.
  */
-const NODE_SECONDS = 180;
+export const NODE_SECONDS = 180;
 
 /**
  * Download and unpacking of an image, in MB of its unpacked size a second: "standard Docker image pulls of 15-20 GB can take

@@ -1,73 +1,99 @@
 /** What a stack costs, from its pools and a dated price table. Nothing here asks anybody: every figure is an estimate. */
-import { pricesAsOf } from "../catalogue/prices.ts";
+import { pricesAsOf, REFERENCE_REGION } from "../catalogue/prices.ts";
 import type { GpuStackSpec, PoolSpec } from "../spec.ts";
 import { buildEstimate } from "./build-seconds.ts";
-import { isPricedByTable, plannedNodes, poolHourlyUsd } from "./pool-price.ts";
+import { asleepNodes, isPricedByTable, plannedNodes, poolHourlyUsd } from "./pool-price.ts";
 import { hasPricedMachines, serviceLines } from "./services.ts";
-import { HOURS_PER_MONTH, storageLines } from "./storage.ts";
+import { storageLines } from "./storage.ts";
+import { knownSum, monthOf, tenThousandths } from "./sums.ts";
 import type { CostLine, EngineOfModel, GpuCost } from "./types.ts";
 
-/** On AWS, what is billed by the byte or the request. */
-const AWS_TRAFFIC = [
+/** On AWS, what is billed by the byte, the request or the month. */
+const AWS_BESIDES = [
   "data transfer, and what load balancers, NAT gateways and endpoints handle",
   "logs, and requests to the engine store",
+  "images in ECR, copies of AWS Backup and keys of KMS",
 ] as const;
 
 /**
  * Cost of a stack: pools at the number of machines that their replicas need, on-demand by table, spot and machines outside
- * the table by the stack's own price only. What has no price is listed as `unpriced` and is in no sum.
+ * the table by the stack's own price only. What has no price is named in `withoutPrice` and is in no sum.
  *
  * @param engines engines that the stack needs; two models with one key build it once.
  */
 export function stackCost(stack: GpuStackSpec, engines: readonly EngineOfModel[]): GpuCost {
-  const pools = stack.pools.map((pool) => poolCost(stack, pool));
   const builds = distinctBuilds(stack, engines);
-  const services = serviceLines(stack);
-  const storage = storageLines(stack, engines);
-  const lines = [...pools.map(({ line }) => line), ...services, ...storage.map(({ line }) => line)];
-  const hourlyUsd = cents(sum(lines.map((line) => line.hourlyUsd ?? 0)));
-  const asleepHourlyUsd = cents(
-    sum([
-      ...pools.map((pool) => pool.asleepHourlyUsd),
-      ...services.map((line) => line.hourlyUsd ?? 0),
-      ...storage.map((stored) => stored.asleepHourlyUsd ?? 0),
-    ]),
-  );
+  const lines = [
+    ...stack.pools.map((pool) => poolLine(stack, pool)),
+    ...withOwnPrice([...serviceLines(stack), ...storageLines(stack, engines)], stack.rented),
+  ];
+  const hourlyUsd = hourOf(lines.map((line) => line.hourlyUsd));
+  const asleepHourlyUsd = hourOf(lines.map((line) => line.asleepHourlyUsd));
+  const withoutPrice = lines.filter((line) => line.hourlyUsd === null).map(({ what }) => what);
   const usedTable =
     hasPricedMachines(stack) ||
     stack.pools.some((pool) => isPricedByTable(pool) && poolHourlyUsd(stack, pool) !== null);
   return {
     hourlyUsd,
-    monthlyUsd: dollars(hourlyUsd * HOURS_PER_MONTH),
-    buildUsd: cents(sum(builds.map((build) => build.usd ?? 0))),
+    monthlyUsd: monthOf(hourlyUsd),
+    withoutPrice,
+    buildUsd: builds.some(({ usd }) => usd === null) ? null : hourOf(builds.map(({ usd }) => usd)),
     asleepHourlyUsd,
-    asleepMonthlyUsd: dollars(asleepHourlyUsd * HOURS_PER_MONTH),
+    asleepMonthlyUsd: monthOf(asleepHourlyUsd),
     lines,
-    builds: builds.map(({ unpriced: _unpriced, ...build }) => build),
-    unpriced: [
-      ...lines.filter((line) => line.hourlyUsd === null).map((line) => `${line.what}: ${line.arithmetic}`),
-      ...builds.flatMap((build) => (build.unpriced === null ? [] : [build.unpriced])),
-      ...(stack.platform === "aws" ? AWS_TRAFFIC : []),
-    ],
+    builds,
+    besides: stack.platform === "aws" ? AWS_BESIDES : [],
+    elsewhere: withoutPrice.length === 0 ? null : elsewhere(stack, engines),
     pricesAsOf: usedTable && stack.region !== null ? pricesAsOf(stack.region) : null,
   };
 }
 
-function poolCost(
-  stack: GpuStackSpec,
-  pool: PoolSpec,
-): { readonly line: CostLine; readonly asleepHourlyUsd: number } {
+function hourOf(amounts: readonly (number | null)[]): number | null {
+  const sum = knownSum(amounts);
+  return sum === null ? null : tenThousandths(sum);
+}
+
+/** What has no price, as one line, where the stack file says what it costs together. */
+function withOwnPrice(
+  lines: readonly CostLine[],
+  { otherHourlyUsd }: GpuStackSpec["rented"],
+): readonly CostLine[] {
+  const unknown = lines.filter(({ hourlyUsd }) => hourlyUsd === null).map(({ what }) => what);
+  if (otherHourlyUsd === undefined || unknown.length === 0) return lines;
+  return [
+    ...lines.filter(({ hourlyUsd }) => hourlyUsd !== null),
+    {
+      what: "all else",
+      arithmetic: `${unknown.join(", ")}: from the stack file`,
+      hourlyUsd: otherHourlyUsd,
+      asleepHourlyUsd: otherHourlyUsd,
+    },
+  ];
+}
+
+/** null where the stack's region has prices of its own, or none is to be had anywhere. */
+function elsewhere(stack: GpuStackSpec, engines: readonly EngineOfModel[]): GpuCost["elsewhere"] {
+  if (stack.region === null || pricesAsOf(stack.region) !== null) return null;
+  const rented = { ...stack.rented, otherHourlyUsd: undefined };
+  const there = stackCost({ ...stack, region: REFERENCE_REGION, rented }, engines);
+  return {
+    region: REFERENCE_REGION,
+    hourlyUsd: there.hourlyUsd,
+    asleepHourlyUsd: there.asleepHourlyUsd,
+  };
+}
+
+function poolLine(stack: GpuStackSpec, pool: PoolSpec): CostLine {
   const nodes = plannedNodes(stack, pool);
   const price = poolHourlyUsd(stack, pool);
   const machine = pool.instanceType ?? "machine of its own description";
+  // No machine costs nothing, whatever one would cost.
+  const usd = (count: number) => (count === 0 ? 0 : price === null ? null : tenThousandths(count * price));
   return {
-    line: {
-      what: `pool ${pool.name}`,
-      arithmetic: `${nodes} × ${machine}, ${priceWords(stack, pool, price)}`,
-      // No machine costs nothing, whatever one would cost.
-      hourlyUsd: nodes === 0 ? 0 : price === null ? null : cents(nodes * price),
-    },
-    asleepHourlyUsd: cents(pool.nodes.min * (price ?? 0)),
+    what: `pool ${pool.name}`,
+    arithmetic: `${nodes} × ${machine}, ${priceWords(stack, pool, price)}`,
+    hourlyUsd: usd(nodes),
+    asleepHourlyUsd: usd(asleepNodes(stack, pool)),
   };
 }
 
@@ -94,26 +120,11 @@ function distinctBuilds(stack: GpuStackSpec, engines: readonly EngineOfModel[]) 
     }
     const { seconds, parts } = buildEstimate(model.engine, pool);
     const price = poolHourlyUsd(stack, pool);
-    const name = `${engine.model}/${engine.shortKey}`;
     return {
-      engine: name,
+      engine: `${engine.model}/${engine.shortKey}`,
       seconds,
-      usd: price === null ? null : cents((seconds / 3600) * price),
+      usd: price === null ? null : tenThousandths((seconds / 3600) * price),
       arithmetic: `estimate: ${parts.map((part) => `${part.what} ${part.seconds} s`).join(" + ")}`,
-      unpriced: price === null ? `build of ${name}: about ${seconds} s on pool ${pool.name}` : null,
     };
   });
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
-}
-
-/** Hundredths of a cent: what hourly prices are quoted in. */
-function cents(usd: number): number {
-  return Math.round(usd * 10_000) / 10_000;
-}
-
-function dollars(usd: number): number {
-  return Math.round(usd * 100) / 100;
 }

@@ -32,12 +32,26 @@ export function isPricedByTable(pool: PoolSpec): boolean {
  * that serves nothing, such as one that only builds, stays at its least.
  */
 export function plannedNodes(stack: GpuStackSpec, pool: PoolSpec): number {
-  return Math.min(pool.nodes.max, Math.max(pool.nodes.min, neededNodes(stack, pool)));
+  return Math.min(pool.nodes.max, Math.max(pool.nodes.min, neededNodes(stack, pool, stack.models)));
 }
 
-/** Machines that the replicas need. Ranks of one server share a machine; large servers are placed first. */
-function neededNodes(stack: GpuStackSpec, pool: PoolSpec): number {
-  const served = stack.models.filter((model) => model.pool === pool.name);
+/**
+ * Machines of a pool that run after `npm run sleep`. On AWS it stops the one machine, and leaves pools with GPUs no least number:
+ * what stays has encoders. Elsewhere it ends no machine, and who scales the pool may go down to its least. Pools without GPUs have
+ * the gateway, the databases and what else stays awake.
+ */
+export function asleepNodes(stack: GpuStackSpec, pool: PoolSpec): number {
+  const planned = plannedNodes(stack, pool);
+  const isRented = stack.platform === "aws";
+  if (stack.runsOn === "host") return isRented ? 0 : planned;
+  if (pool.gpu === null) return planned;
+  const kept = neededNodes(stack, pool, []);
+  return Math.min(planned, isRented ? kept : Math.max(pool.nodes.min, kept));
+}
+
+/** Machines that these models' replicas and the encoders need. Ranks of one server share a machine; large servers are placed first. */
+function neededNodes(stack: GpuStackSpec, pool: PoolSpec, models: GpuStackSpec["models"]): number {
+  const served = models.filter((model) => model.pool === pool.name);
   const encoders = stack.encoders?.pool === pool.name ? stack.encoders : null;
   const pods = [
     ...served.flatMap((model) => repeated(worldSize(model), model.serving.replicas)),

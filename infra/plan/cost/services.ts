@@ -1,6 +1,7 @@
 /** What a stack's account pays by the hour besides its pools and disks, where the catalogue has a price. */
-import { onDemandHourlyUsd, servicePrices } from "../catalogue/prices.ts";
+import { onDemandHourlyUsd, servicePrice } from "../catalogue/prices.ts";
 import type { GpuStackSpec } from "../spec.ts";
+import { tenThousandths } from "./sums.ts";
 import type { CostLine } from "./types.ts";
 
 /** One line a service, and one for machines that are always there; a platform that rents none has none. */
@@ -31,28 +32,26 @@ function machinesLine(
     usd === null
       ? `not in the price table of ${region}`
       : `${usd} USD an hour each, on demand in ${region}, always`;
-  return {
-    what,
-    arithmetic: `${count} × ${instanceType}, ${words}`,
-    hourlyUsd: usd === null ? null : tenThousandths(count * usd),
-  };
+  return always(what, `${count} × ${instanceType}, ${words}`, usd === null ? null : count * usd);
 }
 
 function serviceLine(
-  { service, count }: GpuStackSpec["rented"]["services"][number],
+  { service, count, words }: GpuStackSpec["rented"]["services"][number],
   region: string | null,
 ): CostLine {
-  const price = servicePrices.find((row) => row.service === service && row.region === region);
-  if (price === undefined)
-    return { what: service, arithmetic: `${count}, without what it handles`, hourlyUsd: null };
+  const price = servicePrice(service, region);
+  const number = words === undefined ? `${count}` : `${words}: ${count}`;
+  if (price === undefined) return always(service, `${number}, without what it handles`, null);
   const { hourlyUsd, asOf } = price;
-  return {
-    what: service,
-    arithmetic: `${count} × ${hourlyUsd} USD an hour (${asOf}), without what it handles`,
-    hourlyUsd: tenThousandths(count * hourlyUsd),
-  };
+  return always(
+    service,
+    `${number} × ${hourlyUsd} USD an hour (${asOf}), without what it handles`,
+    count * hourlyUsd,
+  );
 }
 
-function tenThousandths(usd: number): number {
-  return Math.round(usd * 10_000) / 10_000;
+/** A line of what stays while the stack sleeps. */
+function always(what: string, arithmetic: string, usd: number | null): CostLine {
+  const hourlyUsd = usd === null ? null : tenThousandths(usd);
+  return { what, arithmetic, hourlyUsd, asleepHourlyUsd: hourlyUsd };
 }

@@ -2,6 +2,8 @@
 
 import { rootDisk } from "../aws/node-pools.ts";
 import {
+  EFS_INCLUDED_MIBPS_PER_GB,
+  efsThroughputPrices,
   GP3_INCLUDED_MIBPS,
   gp3ThroughputPrices,
   type StoragePrice,
@@ -10,23 +12,18 @@ import {
 import { engineBytesGiB } from "../engine/engine-size.ts";
 import type { GpuStackSpec, PoolSpec } from "../spec.ts";
 import { GB_PER_GIB } from "../units.ts";
-import { plannedNodes } from "./pool-price.ts";
+import { asleepNodes, plannedNodes } from "./pool-price.ts";
+import { HOURS_PER_MONTH, tenThousandths } from "./sums.ts";
 import type { CostLine, EngineOfModel } from "./types.ts";
 
-/** 365 × 24 ÷ 12: what prices by the month are converted with. */
-export const HOURS_PER_MONTH = 730;
-
-interface StorageLine {
-  readonly line: CostLine;
-  /** null: no price is known for it. */
-  readonly asleepHourlyUsd: number | null;
-}
+/** A line before it is known what is left of it asleep. */
+type AwakeLine = Omit<CostLine, "asleepHourlyUsd">;
 
 /**
  * Engine store and disks of rented machines on AWS; elsewhere storage is somebody's already. EFS is billed by what is kept:
  * the stack's size for it, or else the weights and engines that the stack needs, each once.
  */
-export function storageLines(stack: GpuStackSpec, engines: readonly EngineOfModel[]): readonly StorageLine[] {
+export function storageLines(stack: GpuStackSpec, engines: readonly EngineOfModel[]): readonly CostLine[] {
   if (stack.platform !== "aws") return [];
   const { machines, disks } = stack.rented;
   const controllers = {
@@ -39,9 +36,12 @@ export function storageLines(stack: GpuStackSpec, engines: readonly EngineOfMode
   );
   const asleep = together(
     controllers,
-    rootDisks(stack, ({ nodes }) => nodes.min),
+    // A machine that is stopped keeps its disks.
+    rootDisks(stack, (pool) =>
+      stack.runsOn === "host" ? plannedNodes(stack, pool) : asleepNodes(stack, pool),
+    ),
   );
-  const { kind, sizeGiB } = stack.store;
+  const { kind, sizeGiB, provisionedMiBps } = stack.store;
   const kept = sizeGiB === null ? keptGB(stack, engines) : sizeGiB * GB_PER_GIB;
   const words = sizeGiB === null ? "weights and engines" : `${sizeGiB} GiB`;
   return [
@@ -54,8 +54,9 @@ export function storageLines(stack: GpuStackSpec, engines: readonly EngineOfMode
         kind === "efs" ? "EFS Standard, regional" : null,
       ),
     ),
+    ...(provisionedMiBps === null ? [] : [always(throughputLine(stack, kept, provisionedMiBps))]),
     {
-      line: diskLine(stack, "disks of the machines", `${all.sizeGiB} GiB in all`, all),
+      ...diskLine(stack, "disks of the machines", `${all.sizeGiB} GiB in all`, all),
       asleepHourlyUsd: diskLine(stack, "", "", asleep).hourlyUsd,
     },
     ...disks.map(({ what, count, sizeGiB: size }) =>
@@ -91,15 +92,30 @@ function rootDisks(stack: GpuStackSpec, count: (pool: PoolSpec) => number): Disk
     .reduce(together, { sizeGiB: 0, extraMiBps: 0 });
 }
 
-function always(line: CostLine): StorageLine {
-  return { line, asleepHourlyUsd: line.hourlyUsd };
+function always(line: AwakeLine): CostLine {
+  return { ...line, asleepHourlyUsd: line.hourlyUsd };
+}
+
+/** What EFS keeps ready whether anybody reads or not. @param kept - GB of storage, which has some of it already. */
+function throughputLine({ region }: GpuStackSpec, kept: number, provisionedMiBps: number): AwakeLine {
+  const what = "throughput of the engine store";
+  const words = `${provisionedMiBps} MiB/s provisioned`;
+  const price = efsThroughputPrices.find((row) => row.region === region);
+  if (price === undefined) return { what, arithmetic: words, hourlyUsd: null };
+  const { usdPerMiBpsMonth: usd, asOf } = price;
+  const billed = Math.max(0, provisionedMiBps - kept * EFS_INCLUDED_MIBPS_PER_GB);
+  return {
+    what,
+    arithmetic: `${words}, ${billed.toFixed(1)} above its storage's own × ${usd} USD a month (${asOf}) ÷ ${HOURS_PER_MONTH}`,
+    hourlyUsd: tenThousandths((billed * usd) / HOURS_PER_MONTH),
+  };
 }
 
 /**
  * AWS sells a gp3 disk by the GiB, which its price list calls GB: its example of 2,000 GB is a disk of that size.
  * https://aws.amazon.com/ebs/pricing/
  */
-function diskLine(stack: GpuStackSpec, what: string, words: string, disks: Disks): CostLine {
+function diskLine(stack: GpuStackSpec, what: string, words: string, disks: Disks): AwakeLine {
   const size = line(stack, what, words, disks.sizeGiB, "EBS gp3");
   const price = gp3ThroughputPrices.find(({ region }) => region === stack.region);
   if (size.hourlyUsd === null || price === undefined || disks.extraMiBps === 0) return size;
@@ -117,7 +133,7 @@ function line(
   words: string,
   gb: number,
   storage: StoragePrice["storage"] | null,
-): CostLine {
+): AwakeLine {
   const price = storagePrices.find((row) => row.storage === storage && row.region === region);
   if (price === undefined) return { what, arithmetic: words, hourlyUsd: null };
   const { usdPerGBMonth: usd, asOf } = price;
@@ -126,10 +142,6 @@ function line(
     arithmetic: `${words}: ${gb.toFixed(1)} GB × ${usd} USD a month (${storage}, ${asOf}) ÷ ${HOURS_PER_MONTH}`,
     hourlyUsd: tenThousandths((gb * usd) / HOURS_PER_MONTH),
   };
-}
-
-function tenThousandths(usd: number): number {
-  return Math.round(usd * 10_000) / 10_000;
 }
 
 /** Weights once for each source and revision, engines once for each key. */

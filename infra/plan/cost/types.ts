@@ -14,26 +14,34 @@ export interface CostLine {
   readonly arithmetic: string;
   /** null: no price is known for it. */
   readonly hourlyUsd: number | null;
+  /** What is left of it after `npm run sleep`; null: no price is known for what stays. */
+  readonly asleepHourlyUsd: number | null;
 }
 
 /** What every stack says it costs, in US dollars; all zero where nothing is rented. */
 export interface CostPlan {
-  /** All machines at their planned number. */
-  readonly hourlyUsd: number;
+  /** All machines at their planned number; null where nothing that is paid for has a price. */
+  readonly hourlyUsd: number | null;
   /** 730 hours. */
-  readonly monthlyUsd: number;
-  /** All engines that the stack needs, each built once: a marked estimate. */
-  readonly buildUsd: number;
+  readonly monthlyUsd: number | null;
+  /** Names of what has no price, and is in no amount by the hour and month: where there are any, these are lower bounds. */
+  readonly withoutPrice: readonly string[];
+  /** All engines that the stack needs, each built once: a marked estimate; null where one of them has no price. */
+  readonly buildUsd: number | null;
   /** Date of the price table, ISO 8601; null where no price was used. */
   readonly pricesAsOf: string | null;
 }
 
 /** US dollars. */
 export interface GpuCost extends CostPlan {
-  /** With every pool at its least number of machines. */
-  readonly asleepHourlyUsd: number;
+  /**
+   * What is left after `npm run sleep`: on EC2 the machine is stopped and its disks stay, in a cluster of AWS machines with GPUs
+   * are gone but for those of encoders, whatever `nodes.min` and `warm` say. Elsewhere `sleep` ends no machine, and pools with
+   * GPUs are at their least. null where nothing that stays has a price.
+   */
+  readonly asleepHourlyUsd: number | null;
   /** A month of that. */
-  readonly asleepMonthlyUsd: number;
+  readonly asleepMonthlyUsd: number | null;
   readonly lines: readonly CostLine[];
   readonly builds: readonly {
     readonly engine: string;
@@ -42,8 +50,23 @@ export interface GpuCost extends CostPlan {
     /** The estimate's parts: `estimate: download 141 s + convert 23 s + ...`. */
     readonly arithmetic?: string;
   }[];
-  /** What has no price, and is in no sum. */
-  readonly unpriced: readonly string[];
+  /** What is billed besides the lines, by the byte, the request or the month, and is in no sum. */
+  readonly besides: readonly string[];
+  /** What the same stack costs in a region whose prices are known, where those of its own are not and some are missing. */
+  readonly elsewhere: {
+    readonly region: string;
+    readonly hourlyUsd: number | null;
+    readonly asleepHourlyUsd: number | null;
+  } | null;
+}
+
+/** From an account without the stack to answers of all its models; estimates in seconds. */
+export interface FirstUp {
+  readonly steps: readonly {
+    readonly what: "controlPlane" | "machines" | "builds" | "coldStart";
+    readonly seconds: number;
+  }[];
+  readonly seconds: number;
 }
 
 /** From nothing to the first answer; estimates in seconds. */

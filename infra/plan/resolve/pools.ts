@@ -54,7 +54,7 @@ export function resolvePools(config: GpuStackConfig, report: Report): readonly P
   });
 }
 
-/** Machines that stay although nobody needs them are machines that the autoscaler may not end; they cost asleep, too. */
+/** Machines that stay although nobody needs them are machines that the autoscaler may not end; all else but `npm run sleep` leaves them. */
 function keptNodes({ min, max }: PoolSpec["nodes"], warm: number): PoolSpec["nodes"] {
   return { min: Math.max(min, Math.min(warm, max)), max };
 }

@@ -1,5 +1,5 @@
 /** What changes in engines, memory, time and money. */
-import type { AmountChange, FitState, PlanDifferences } from "../../../infra/plan/differences.ts";
+import type { Amount, AmountChange, FitState, PlanDifferences } from "../../../infra/plan/differences.ts";
 import { rebuildPrefix } from "../../../infra/plan/engine/explain-key-change.ts";
 import { HOURLY_DIGITS, SUM_DIGITS, sumUsd, usd } from "../../plan/amounts.ts";
 import { VERDICTS } from "../../plan/fit-section.ts";
@@ -132,7 +132,9 @@ function costRows(
   });
   // Without a price there is nothing that the engines' section does not say.
   if (newBuilds.length === 0 || (rows.length === 0 && newBuildUsd === 0)) return rows;
-  const build = sumUsd(newBuilds.map(({ usd: price }) => price))(newBuildUsd, SUM_DIGITS);
+  const prices = newBuilds.map(({ usd: price }) => price);
+  const isKnown = prices.some((price) => price !== null);
+  const build = sumUsd(isKnown ? newBuildUsd : null, SUM_DIGITS, prices.includes(null));
   const title = `engines, built once${isUnknown ? " unless there" : ""} (estimate)`;
   return [...rows, [[title], [""], [build]]];
 }
@@ -140,20 +142,22 @@ function costRows(
 /** Both sides of an amount, with as many digits as tell them apart. */
 export function amounts({ what, before, after }: AmountChange): readonly [string | null, string] {
   const { digits } = AMOUNTS[what];
-  return apart(before, after, [digits, 4], usd);
+  return apart(before, after, [digits, 4], ({ usd: sum, isAtLeast }: Amount, form) =>
+    sumUsd(sum, form, isAtLeast),
+  );
 }
 
 /** Both values in the first of the forms in which they differ, where they do. */
-function apart<Value extends number | null, Form>(
-  before: number | null,
-  after: Value,
+function apart<Value, After extends Value | null, Form>(
+  before: Value | null,
+  after: After,
   forms: readonly Form[],
-  show: (value: number, form: Form) => string,
-): readonly [string | null, Value extends number ? string : string | null] {
+  show: (value: Value, form: Form) => string,
+): readonly [string | null, After extends null ? string | null : string] {
   const pairs = forms.map(
     (form) =>
       [before === null ? null : show(before, form), after === null ? null : show(after, form)] as const,
   );
   const pair = before === after ? pairs[0] : (pairs.find(([was, is]) => was !== is) ?? pairs.at(-1));
-  return pair as readonly [string | null, Value extends number ? string : string | null];
+  return pair as readonly [string | null, After extends null ? string | null : string];
 }

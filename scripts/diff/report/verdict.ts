@@ -1,5 +1,6 @@
 /** What a change does to a stack, in one line. */
 import type { PlanDifferences } from "../../../infra/plan/differences.ts";
+import { NO_PRICE } from "../../plan/amounts.ts";
 import type { ChangeKind, SecretChange, StackDiff } from "../types.ts";
 import { counted, type Inline, joined, strong } from "./inline.ts";
 import { KIND_WORDS } from "./kind-words.ts";
@@ -94,7 +95,7 @@ function planParts({ base, plan }: StackDiff): readonly Inline[] {
   return [
     ...(engines.rebuilt.length === 0 ? [] : [[`${counted(engines.rebuilt.length, "engine")} rebuilt`]]),
     ...(overfull === 0 ? [] : [[strong(`${counted(overfull, "GPU")} too small`)]]),
-    ...(after === null ? [] : [[`${before ?? none} → ${after} a month`]]),
+    ...(after === null ? [] : [[`${before ?? none} → ${after}${after === NO_PRICE ? "" : " a month"}`]]),
   ];
 }
 

@@ -155,7 +155,7 @@ describe("a stack without GPU", async () => {
     expect(outputs).toMatchObject({
       models: [{ name: "smollm2", model: "smollm2-135m-instruct", engineKey: null, nodePool: "host" }],
       engineStore: "image",
-      cost: { hourlyUsd: 0, monthlyUsd: 0, buildUsd: 0, pricesAsOf: null },
+      cost: { hourlyUsd: 0, monthlyUsd: 0, withoutPrice: [], buildUsd: 0, pricesAsOf: null },
     });
   });
 });
@@ -208,7 +208,13 @@ describe("a build", () => {
       expect(order.indexOf(server)).toBeGreaterThan(order.indexOf("encoders-build-container"));
     const outputs = stackOutputs as unknown as StackOutputs;
     expect(outputs.models[0]?.engineKey).toMatch(/^[0-9a-f]{64}$/);
-    expect(Object.keys(outputs.cost).sort()).toEqual(["buildUsd", "hourlyUsd", "monthlyUsd", "pricesAsOf"]);
+    expect(Object.keys(outputs.cost).sort()).toEqual([
+      "buildUsd",
+      "hourlyUsd",
+      "monthlyUsd",
+      "pricesAsOf",
+      "withoutPrice",
+    ]);
   });
 
   test("that failed ends `up` with its last words and without its secret, and no server is made", async () => {

@@ -63,3 +63,15 @@ test("what it breaks is new in a new stack, and not known to be new where the ba
   expect(ofUnreadBase.violations.map(({ isNew }) => isNew)).toEqual([null, null]);
   expect(newMandatory(ofUnreadBase)).toEqual([]);
 });
+
+test("a plan of older code, whose lines say nothing of sleep and whose sums are never null, is read", () => {
+  if (plan.tier !== "gpu") throw new Error("This is no stack on GPUs.");
+  const { withoutPrice: _none, ...cost } = plan.cost;
+  const older = { ...cost, hourlyUsd: 0, lines: [{ what: "pool gpu", arithmetic: "", hourlyUsd: null }] };
+  const read = parseRenderedTree(JSON.stringify({ plan: { ...plan, cost: older }, failure: "F." }), true);
+  expect(read.plan?.cost.lines).toEqual([{ hourlyUsd: null, asleepHourlyUsd: null }]);
+  const newer = parseRenderedTree(JSON.stringify({ plan, failure: "F." }), true);
+  expect(newer.plan?.cost.lines).toEqual(
+    plan.cost.lines.map(({ hourlyUsd, asleepHourlyUsd }) => ({ hourlyUsd, asleepHourlyUsd })),
+  );
+});

@@ -1,5 +1,7 @@
-import { describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { duration, figure, paragraph, textTable, wrapText } from "../../../scripts/plan/text-table.ts";
+
+afterEach(() => vi.unstubAllEnvs());
 
 describe("a table", () => {
   const columns = [{ title: "NAME" }, { title: "GiB", align: "right" }, { title: "HOW" }] as const;
@@ -30,6 +32,21 @@ describe("text", () => {
   test("breaks at spaces only, and leaves a longer word whole", () => {
     expect(wrapText("a bc def a-very-long-word x", 6)).toEqual(["a bc", "def", "a-very-long-word", "x"]);
     expect(wrapText("", 6)).toEqual([""]);
+  });
+
+  test.each([
+    ["the terminal's columns", { COLUMNS: "72" }, 72],
+    ["no less than a table needs", { COLUMNS: "20" }, 60],
+    ["no more than one can read", { COLUMNS: "400" }, 120],
+    ["80 without a terminal", { COLUMNS: undefined }, 80],
+  ])("keeps to %s", async (_what, { COLUMNS }, columns) => {
+    vi.stubEnv("COLUMNS", COLUMNS);
+    vi.resetModules();
+    const fresh = await import("../../../scripts/plan/text-table.ts");
+    expect(fresh.PAGE_COLUMNS).toBe(columns);
+    const lines = fresh.paragraph("word ".repeat(60).trimEnd());
+    expect(Math.max(...lines.map((line) => line.length))).toBeGreaterThan(columns - 6);
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(columns);
   });
 
   test("keeps to the page with its margin", () => {

@@ -20,7 +20,7 @@ test("the table says who reaches the gateway, where these are others", () => {
       models: [],
       release: "25.07",
       engineStore: "",
-      cost: { hourlyUsd: 0, monthlyUsd: 0, buildUsd: 0, pricesAsOf: null },
+      cost: { hourlyUsd: 0, monthlyUsd: 0, buildUsd: 0, pricesAsOf: null, withoutPrice: [] },
       notes: [],
     })
       .trim()

@@ -37,19 +37,21 @@ function planned(watched: WatchedStack) {
 /** Price of the plan, and of what was answered for it; nothing where no machine of the plan has a price. */
 export function costPanels(watched: WatchedStack): readonly Panel[] {
   const { gateway, plan } = watched;
-  if (plan.tier === "cpu") return [];
-  const { unpriced, pricesAsOf } = plan.cost;
+  if (plan.tier === "cpu" || plan.cost.hourlyUsd === null) return [];
+  const { withoutPrice, besides, pricesAsOf } = plan.cost;
+  const inNoSum = [...withoutPrice, ...besides];
+  const bound = withoutPrice.length === 0 ? "" : ", at least";
   const price = `max(${series("engine_room_hourly_usd", planned(watched))})`;
   const tokens = (minutes: number) =>
     sum(rate("gateway_tokens_total", of(watched, gateway.service.name), minutes));
   const source = [
     "Of all machines at their planned number.",
     ...(pricesAsOf === null ? [] : [`Prices as of ${pricesAsOf}.`]),
-    ...(unpriced.length === 0 ? [] : [`Without a price, and in no sum: ${unpriced.join(", ")}.`]),
+    ...(inNoSum.length === 0 ? [] : [`In no sum: ${inNoSum.join("; ")}.`]),
   ].join(" ");
   return [
     {
-      title: "An hour",
+      title: `An hour${bound}`,
       description: source,
       kind: "stat",
       unit: "usd",
@@ -57,7 +59,7 @@ export function costPanels(watched: WatchedStack): readonly Panel[] {
       queries: [{ expression: price, legend: "an hour" }],
     },
     {
-      title: "A month",
+      title: `A month${bound}`,
       description: source,
       kind: "stat",
       unit: "usd",
@@ -65,7 +67,7 @@ export function costPanels(watched: WatchedStack): readonly Panel[] {
       queries: [{ expression: `${price} * ${HOURS_PER_MONTH}`, legend: "a month" }],
     },
     {
-      title: "A million tokens",
+      title: `A million tokens${bound}`,
       description: `${source} Prompts and answers of the last hour; without requests there is no value.`,
       kind: "timeseries",
       unit: "usd",

@@ -1,6 +1,6 @@
 /** What a stack on AWS costs besides the pools of its stack file. */
-import { expect, test } from "vitest";
-import { onDemandHourlyUsd } from "../../../../infra/plan/catalogue/prices.ts";
+import { describe, expect, test } from "vitest";
+import { onDemandHourlyUsd, servicePrice } from "../../../../infra/plan/catalogue/prices.ts";
 import type { GpuCost } from "../../../../infra/plan/cost/types.ts";
 import { awsPlan, ec2Values, eksValues, publicGateway } from "./stacks.ts";
 
@@ -20,6 +20,7 @@ test("a cluster pays for the machines of its controllers, asleep too", () => {
     what: "pool system",
     arithmetic: "2 × m7i.large, 0.1008 USD an hour each, on demand in us-east-1, always",
     hourlyUsd: system,
+    asleepHourlyUsd: system,
   });
   const rest = cost.lines.filter(({ what }) => what !== "pool system");
   expect(cost.hourlyUsd).toBeCloseTo(
@@ -28,14 +29,14 @@ test("a cluster pays for the machines of its controllers, asleep too", () => {
   );
   // Its one machine with GPUs is away then, and its disk of 50 GiB; a pool without any keeps its one.
   const awake = (lineOf(cost, "pool gpu")?.hourlyUsd ?? 0) + (50 * 0.08) / 730;
-  expect(cost.asleepHourlyUsd).toBeCloseTo(cost.hourlyUsd - awake, 3);
+  expect(cost.asleepHourlyUsd).toBeCloseTo(Number(cost.hourlyUsd) - awake, 3);
   expect(lineOf(costOf(ec2Values), "pool system")).toBeUndefined();
 });
 
 test("a region without prices leaves them out of the sum, and says so", () => {
   const cost = costOf({ ...eksValues, region: "eu-west-3" });
   expect(lineOf(cost, "pool system")?.hourlyUsd).toBeNull();
-  expect(cost.unpriced).toContain("pool system: 2 × m7i.large, not in the price table of eu-west-3");
+  expect(cost.withoutPrice).toContain("pool system");
 });
 
 test("a cluster has a disk for each of its databases and for Prometheus, where they are its own", () => {
@@ -45,6 +46,7 @@ test("a cluster has a disk for each of its databases and for Prometheus, where t
     what: "disks of databases",
     arithmetic: "2 × 30 GiB: 60.0 GB × 0.08 USD a month (EBS gp3, 2026-08-17) ÷ 730",
     hourlyUsd: 0.0066,
+    asleepHourlyUsd: 0.0066,
   });
   expect(lineOf(own, "disk of Prometheus")?.arithmetic).toMatch(/^1 × 50 GiB: 50\.0 GB × /);
 
@@ -84,15 +86,107 @@ test("root disks are those that machines get: small where images are on local on
   );
 });
 
-test("machines that are kept warm cost while the stack is asleep", () => {
-  const pools = (warm: number) => {
-    const [gpu, ...others] = eksValues.pools;
-    return [{ ...gpu, nodes: { min: 0, max: 2 }, warm }, ...others];
-  };
-  const asleep = (warm: number) => costOf({ ...eksValues, pools: pools(warm) }).asleepHourlyUsd;
-  const price = onDemandHourlyUsd("us-east-1", String(eksValues.pools[0]?.instanceType)) ?? 0;
-  expect(price).toBeGreaterThan(0);
-  expect(asleep(1) - asleep(0)).toBeCloseTo(price, 1);
+describe("asleep", () => {
+  const [gpuPool, cpuPool] = eksValues.pools;
+  const asleepOf = (what: string, rest: object) =>
+    lineOf(costOf({ ...eksValues, ...rest }), what)?.asleepHourlyUsd;
+
+  test.each([
+    ["warm", { nodes: { min: 0, max: 2 }, warm: 1 }],
+    ["kept at one", { nodes: { min: 1, max: 2 } }],
+  ])("machines with GPUs that are %s go, and their disks with them", (_what, changes) => {
+    const pools = [{ ...gpuPool, ...changes }, cpuPool];
+    expect(asleepOf("pool gpu", { pools })).toBe(0);
+    const { lines } = costOf({ ...eksValues, pools });
+    const disks = lines.find(({ what }) => what === "disks of the machines");
+    expect(disks?.asleepHourlyUsd).toBeLessThan(disks?.hourlyUsd ?? 0);
+  });
+
+  test("encoders keep their machine with a GPU, and gateway and databases theirs without", () => {
+    const encoders = { device: "gpu", pool: "gpu" };
+    const pools = [{ ...gpuPool, nodes: { min: 0, max: 3 } }, cpuPool];
+    const price = onDemandHourlyUsd("us-east-1", String(gpuPool?.instanceType));
+    expect(asleepOf("pool gpu", { pools, encoders })).toBe(price);
+    expect(asleepOf("pool cpu", { encoders })).toBe(
+      onDemandHourlyUsd("us-east-1", String(cpuPool?.instanceType)),
+    );
+  });
+
+  test("the machine of EC2 is stopped, and its disk stays", () => {
+    const cost = costOf(ec2Values);
+    expect(lineOf(cost, "pool gpu")?.asleepHourlyUsd).toBe(0);
+    const disks = lineOf(cost, "disks of the machines");
+    expect(disks?.hourlyUsd).toBeGreaterThan(0);
+    expect(disks?.asleepHourlyUsd).toBe(disks?.hourlyUsd);
+    expect(cost.asleepHourlyUsd).toBeCloseTo(
+      Number(cost.hourlyUsd) - Number(lineOf(cost, "pool gpu")?.hourlyUsd),
+      4,
+    );
+  });
+});
+
+describe("a region without prices", () => {
+  const abroad = { ...eksValues, region: "eu-central-1" };
+
+  test("has that of the control plane, which AWS sells at one price but in China and GovCloud", () => {
+    const regions = ["eu-central-1", "us-east-1", "cn-north-1", "us-gov-west-1"];
+    expect(regions.map((region) => servicePrice("EKS control plane", region)?.hourlyUsd)).toEqual([
+      0.1,
+      0.1,
+      undefined,
+      undefined,
+    ]);
+    expect(lineOf(costOf(abroad), "EKS control plane")?.hourlyUsd).toBe(0.1);
+  });
+
+  test("names what the sum lacks, no build costs nothing, and us-east-1 stands beside it", () => {
+    const cost = costOf(abroad);
+    expect(cost).toMatchObject({ hourlyUsd: 0.1, monthlyUsd: 73, asleepHourlyUsd: 0.1, buildUsd: null });
+    expect(cost.withoutPrice).toEqual(
+      costOf(eksValues).lines.flatMap(({ what }) => (what === "EKS control plane" ? [] : [what])),
+    );
+    const { hourlyUsd, asleepHourlyUsd } = costOf(eksValues);
+    expect(cost.elsewhere).toEqual({ region: "us-east-1", hourlyUsd, asleepHourlyUsd });
+    expect(costOf(eksValues).elsewhere).toBeNull();
+    expect(costOf({ ...ec2Values, region: "eu-central-1" })).toMatchObject({
+      hourlyUsd: null,
+      monthlyUsd: null,
+      asleepHourlyUsd: 0,
+    });
+  });
+
+  test("has a whole sum where the stack file has the price of each pool and of all else", () => {
+    const pools = eksValues.pools.map((pool) => ({ ...pool, hourlyUsd: 1 }));
+    const cost = costOf({ ...abroad, pools, otherHourlyUsd: 0.5 });
+    expect(cost.withoutPrice).toEqual([]);
+    expect(cost.hourlyUsd).toBeCloseTo(pools.length + 0.1 + 0.5, 4);
+    expect(lineOf(cost, "all else")).toMatchObject({ hourlyUsd: 0.5, asleepHourlyUsd: 0.5 });
+    expect(lineOf(cost, "all else")?.arithmetic).toMatch(
+      /^pool system, NAT gateway, .*: from the stack file$/,
+    );
+    expect(cost.elsewhere).toBeNull();
+  });
+});
+
+describe("provisioned throughput of the engine store", () => {
+  const WHAT = "throughput of the engine store";
+  const engineStore = { throughput: "provisioned", provisionedMiBPerSecond: 1000 };
+
+  test("is paid for awake and asleep, less what its storage has", () => {
+    const [plain, own] = [costOf(eksValues), costOf({ ...eksValues, engineStore })];
+    const line = lineOf(own, WHAT);
+    expect(line?.hourlyUsd).toBeCloseTo((1000 * 6) / 730, 1);
+    expect(line?.hourlyUsd).toBeLessThan((1000 * 6) / 730);
+    expect(line?.asleepHourlyUsd).toBe(line?.hourlyUsd);
+    expect(Number(own.hourlyUsd) - Number(plain.hourlyUsd)).toBeCloseTo(line?.hourlyUsd ?? 0, 3);
+    expect(lineOf(plain, WHAT)).toBeUndefined();
+  });
+
+  test("has no price elsewhere, and is another's where the file system is", () => {
+    expect(costOf({ ...eksValues, region: "eu-west-3", engineStore }).withoutPrice).toContain(WHAT);
+    const existing = { fileSystemId: "fs-01234567", securityGroupId: "sg-01234567" };
+    expect(lineOf(costOf({ ...eksValues, engineStore: { existing } }), WHAT)).toBeUndefined();
+  });
 });
 
 test("a public address is paid for each NAT gateway, and in each zone of a public load balancer", () => {

@@ -173,7 +173,7 @@ describe("the budget", () => {
   test("is a fifth above the plan where the stack file names none", () => {
     const { cost, budget } = planned({ emails: ["ops@example.org"] });
     expect(cost.monthlyUsd).toBeGreaterThan(1000);
-    expect(budget?.monthlyUsd).toBe(Math.ceil(cost.monthlyUsd * 1.2));
+    expect(budget?.monthlyUsd).toBe(Math.ceil(Number(cost.monthlyUsd) * 1.2));
   });
 });
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { machineTypes } from "../../../../infra/plan/catalogue/machines.ts";
 import {
+  efsThroughputPrices,
   gp3ThroughputPrices,
   onDemandHourlyUsd,
   PRICE_REGIONS,
@@ -75,7 +76,7 @@ describe("on-demand prices", () => {
 });
 
 describe("prices of storage and services", () => {
-  const dated = [...storagePrices, ...gp3ThroughputPrices, ...servicePrices];
+  const dated = [...storagePrices, ...gp3ThroughputPrices, ...efsThroughputPrices, ...servicePrices];
 
   it("have a day and a source", () => {
     for (const { asOf, source } of dated) {
@@ -90,11 +91,12 @@ describe("prices of storage and services", () => {
       "EKS control plane": 0.1,
       "NAT gateway": 0.045,
       "public IPv4 address": 0.005,
-      "interface endpoint, a zone": 0.01,
+      "interface endpoints": 0.01,
       "application load balancer": 0.0225,
     });
     expect(storagePrices.find(({ storage }) => storage === "EBS gp3")?.usdPerGBMonth).toBe(0.08);
     expect(gp3ThroughputPrices.map(({ usdPerMiBpsMonth }) => usdPerMiBpsMonth)).toEqual([0.04]);
-    expect(new Set(dated.map(({ region }) => region))).toEqual(new Set(["us-east-1"]));
+    expect(efsThroughputPrices.map(({ usdPerMiBpsMonth }) => usdPerMiBpsMonth)).toEqual([6]);
+    expect(new Set(dated.map(({ region }) => region))).toEqual(new Set(["us-east-1", "commercial regions"]));
   });
 });

@@ -97,6 +97,7 @@ const onL40S = { host: { instanceType: "g6e.4xlarge" } };
 
 const [awsPool] = awsValues.pools;
 const [awsModel] = awsValues.models;
+const capped = (changes: Values) => ({ ...awsValues, policies: { hourlyUsdCap: 2.5 }, ...changes });
 const withPool = (changes: Values) => ({ ...awsValues, pools: [{ ...awsPool, ...changes }] });
 const withCharts = (charts: Values) => ({ ...awsValues, cluster: { charts } });
 
@@ -831,6 +832,18 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     passes: { ...awsValues, guard: { monthlyUsd: 500, emails: ["ops@example.org"] } },
     says: /nobody/,
   },
+  capIsJudged: {
+    path: "policies.hourlyUsdCap",
+    fails: capped({ region: "eu-central-1" }),
+    passes: capped({}),
+    says: /cap of 2\.50 USD .* no price of pool gpu, pool system, NAT gateway/,
+  },
+  ownPriceIsNeeded: {
+    path: "otherHourlyUsd",
+    fails: { ...awsValues, otherHourlyUsd: 0.4 },
+    passes: { ...awsValues, region: "eu-central-1", otherHourlyUsd: 0.4 },
+    says: /0\.4 USD would be ignored/,
+  },
   recordHasName: {
     path: "gateway.zoneId",
     fails: { ...awsValues, gateway: { zoneId: "Z0123456789" } },
@@ -1324,7 +1337,22 @@ export const fixes: readonly (readonly [CheckName, Values, string])[] = [
   [
     "regionIsPriced",
     { ...awsValues, region: "eu-central-1" },
-    "Check the name of the region, and write hourlyUsd for each pool.",
+    "Check the name of the region, and write hourlyUsd for each pool and otherHourlyUsd for all else.",
+  ],
+  [
+    "regionIsPriced",
+    { ...withPool({ hourlyUsd: 1 }), region: "eu-central-1", otherHourlyUsd: 0.4 },
+    "Check the name of the region.",
+  ],
+  [
+    "capIsJudged",
+    capped({ region: "eu-central-1" }),
+    "Write what an hour costs: hourlyUsd of each pool and otherHourlyUsd for all else together.",
+  ],
+  [
+    "capIsJudged",
+    { ...withPool({ capacity: "spot" }), policies: { hourlyUsdCap: 2.5 } },
+    "Write what an hour costs: hourlyUsd of each pool.",
   ],
   ["poolZonesAreOfNetwork", withPoolZones(awsValues, ["c"]), "Use a or b, or add c to network.zones."],
   ["cidrsBeginNetworks", inNetwork({ cidr: "10.64.16.0/19" }), "Write 10.64.0.0/19."],

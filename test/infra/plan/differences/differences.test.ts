@@ -58,7 +58,11 @@ describe("planDifferences", () => {
       plan.cost.builds.reduce((sum, { usd }) => sum + (usd ?? 0), 0),
       4,
     );
-    expect(first.cost).toContainEqual({ what: "hourlyUsd", before: null, after: plan.cost.hourlyUsd });
+    expect(first.cost).toContainEqual({
+      what: "hourlyUsd",
+      before: null,
+      after: { usd: plan.cost.hourlyUsd, isAtLeast: false },
+    });
     expect(first.fit.map(({ tenants, before }) => [tenants[0], before])).toEqual([
       ["llama", null],
       ["llava", null],
@@ -109,6 +113,27 @@ describe("planDifferences", () => {
       ["A10G 22.35 GiB", "L40S 44.70 GiB"],
     ]);
     expect(changed.cost.map(({ what }) => what)).toEqual(["hourlyUsd", "monthlyUsd"]);
+  });
+
+  it("has no amount of what has no price, and lower bounds of what lacks one", () => {
+    const inRegion = (region: string, changes = {}) =>
+      planOf(stackOf([llava, llama], [poolOf("g5.2xlarge", changes)], { region }), [warning("old")]);
+    const none = planDifferences(plan, inRegion("eu-central-1")).cost;
+    expect(none.map(({ what, after }) => [what, after])).toEqual([
+      ["hourlyUsd", { usd: null, isAtLeast: true }],
+      ["monthlyUsd", { usd: null, isAtLeast: true }],
+      ["asleepMonthlyUsd", { usd: 0, isAtLeast: true }],
+    ]);
+    const some = planDifferences(plan, inRegion("eu-central-1", { hourlyUsd: 1 })).cost;
+    expect(some[0]?.after).toEqual({ usd: expect.any(Number), isAtLeast: true });
+  });
+
+  it("reads a sum of an older plan by its lines, where it has 0 of what has no price", () => {
+    const older = {
+      ...plan,
+      cost: { ...plan.cost, hourlyUsd: 0, lines: [{ hourlyUsd: null, asleepHourlyUsd: null }] },
+    };
+    expect(planDifferences(older, plan).cost[0]?.before).toEqual({ usd: null, isAtLeast: true });
   });
 
   it("tells the ranks of one model apart", () => {

@@ -92,7 +92,7 @@ export function stackOf(
     encoders: null,
     pools,
     front: { gateways: 1, databases: [] },
-    store: { kind: "efs", readMBPerSecond: 250, sizeGiB: null },
+    store: { kind: "efs", readMBPerSecond: 250, sizeGiB: null, provisionedMiBps: null },
     rented: { services: [], machines: [], disks: [] },
     whenFull: "fail",
     memoryFitAccept: {},

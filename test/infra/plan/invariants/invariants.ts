@@ -279,10 +279,10 @@ export const invariants = {
   "sums are finite and no month asleep costs more than one awake": ({ cost, models }) =>
     wrong([
       ...[cost.hourlyUsd, cost.monthlyUsd, cost.buildUsd, cost.asleepMonthlyUsd].map(
-        (usd) => [Number.isFinite(usd) && usd >= 0, `a cost of ${usd}`] as const,
+        (usd) => [usd === null || (Number.isFinite(usd) && usd >= 0), `a cost of ${usd}`] as const,
       ),
       [
-        cost.asleepMonthlyUsd <= cost.monthlyUsd + ROUNDING_USD * cost.lines.length,
+        (cost.asleepMonthlyUsd ?? 0) <= (cost.monthlyUsd ?? 0) + ROUNDING_USD * cost.lines.length,
         `${cost.asleepMonthlyUsd} asleep, ${cost.monthlyUsd} awake`,
       ],
       ...models.map(

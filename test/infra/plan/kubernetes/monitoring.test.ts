@@ -335,6 +335,28 @@ describe("what a stack records", () => {
       `vector(${plan.cost.hourlyUsd})`,
     ]);
   });
+
+  test("is no price where none is known, and a lower bound under that name where some are not", () => {
+    const titles = (all: MonitoringPlan) =>
+      all.dashboards.flatMap(({ json }) => json.match(/"(An hour|A month)[^"]*"/g) ?? []);
+    const of = (changes: readonly object[]) =>
+      watched({
+        ...clusterValues,
+        pools: clusterValues.pools.map((pool, at) => ({ ...pool, ...changes[at] })),
+      }).monitoring;
+    const priceOf = ({ rules }: MonitoringPlan) =>
+      rules.recorded.flatMap((row) =>
+        row.record === "engine_room_hourly_usd" ? [[row.expression, row.labels.bound]] : [],
+      );
+    const spot = { capacity: "spot" };
+    const [none, some] = [of([spot, spot]), of([{ ...spot, hourlyUsd: 6 }, spot])];
+    expect([priceOf(none), titles(none)]).toEqual([[], []]);
+    expect([priceOf(some), titles(some)]).toEqual([
+      [["vector(6)", "at_least"]],
+      ['"An hour, at least"', '"A month, at least"'],
+    ]);
+    expect(titles(monitoring)).toEqual(['"An hour"', '"A month"']);
+  });
 });
 
 describe("a stack without GPUs", () => {

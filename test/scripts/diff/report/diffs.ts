@@ -1,5 +1,5 @@
 /** Differences as a hand writes them. */
-import type { PlanDifferences } from "../../../../infra/plan/differences.ts";
+import type { Amount, PlanDifferences } from "../../../../infra/plan/differences.ts";
 import type { ComparedTree, ResourceChange, StackDiff } from "../../../../scripts/diff/types.ts";
 
 const side: ComparedTree = { ref: null, commit: null, hasStack: true, failure: null, problems: [] };
@@ -57,4 +57,9 @@ export function change(changes: Partial<ResourceChange> = {}): ResourceChange {
     deletedFirst: null,
     ...changes,
   };
+}
+
+/** A sum of which every part has a price. */
+export function known(usd: number): Amount {
+  return { usd, isAtLeast: false };
 }

@@ -2,7 +2,7 @@ import MarkdownIt from "markdown-it";
 import { expect, test } from "vitest";
 import { markdownComment } from "../../../../scripts/diff/report/markdown.ts";
 import type { ResourceChange, StackDiff } from "../../../../scripts/diff/types.ts";
-import { base, change, head, noPlanDifferences, stackDiff, withPlan } from "./diffs.ts";
+import { base, change, head, known, noPlanDifferences, stackDiff, withPlan } from "./diffs.ts";
 
 /** GitHub's limit of a comment. */
 const MOST_CHARACTERS = 65_536;
@@ -91,7 +91,7 @@ test("a base that can't be rendered and problems of the head", () => {
 test("tables are tables, and hunks are blocks of code for a diff", () => {
   const comment = markdownComment([
     withPlan(
-      { cost: [{ what: "hourlyUsd", before: 1, after: 2 }] },
+      { cost: [{ what: "hourlyUsd", before: known(1), after: known(2) }] },
       {
         resources: [
           change({

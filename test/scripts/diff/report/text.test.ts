@@ -3,7 +3,7 @@ import { textReport } from "../../../../scripts/diff/report/text.ts";
 import { resourceLabel } from "../../../../scripts/diff/resource-label.ts";
 import { changedSecrets } from "../../../../scripts/diff/stack-secrets.ts";
 import type { ResourceChange, StackDiff } from "../../../../scripts/diff/types.ts";
-import { base, change, head, stackDiff, withPlan } from "./diffs.ts";
+import { base, change, head, known, stackDiff, withPlan } from "./diffs.ts";
 
 const COMPARED =
   "Compared with origin/main at 0123456789ab; both trees' own programs say so, and no cloud was asked.";
@@ -33,7 +33,7 @@ test("the verdict counts each kind, engines, money, secrets and policies", () =>
         rebuilt: [{ model: "gpt", before: "gpt2/a", after: "gpt2/b", reasons: [] }],
         unchanged: [],
       },
-      cost: [{ what: "monthlyUsd", before: 1234.5, after: 2000 }],
+      cost: [{ what: "monthlyUsd", before: known(1234.5), after: known(2000) }],
     },
     {
       resources: (["replace", "may-replace", "delete", "update", "update", "create"] as const).map((kind) =>
@@ -237,9 +237,9 @@ test("cold start and cost before and after", () => {
         { model: "chat", beforeSeconds: null, afterSeconds: 80 },
       ],
       cost: [
-        { what: "hourlyUsd", before: 1.5, after: 2.25 },
-        { what: "monthlyUsd", before: 1095, after: 1642.5 },
-        { what: "asleepMonthlyUsd", before: null, after: 0 },
+        { what: "hourlyUsd", before: known(1.5), after: known(2.25) },
+        { what: "monthlyUsd", before: known(1095), after: known(1642.5) },
+        { what: "asleepMonthlyUsd", before: null, after: known(0) },
       ],
       newBuilds: [
         { engine: "a/1", seconds: 60, usd: 0.2 },
@@ -260,6 +260,32 @@ test("cold start and cost before and after", () => {
     "  a month, all asleep             none       $0.00",
     "  engines, built once (estimate)             at least $0.20",
   ]);
+});
+
+test("what has no price is no zero, in the first line and in the table", () => {
+  const { verdict, lines } = linesOf(
+    withPlan({
+      cost: [
+        { what: "hourlyUsd", before: known(1.655), after: { usd: 0.1, isAtLeast: true } },
+        { what: "monthlyUsd", before: known(1208.22), after: { usd: null, isAtLeast: true } },
+      ],
+      newBuilds: [{ engine: "b/2", seconds: 60, usd: null }],
+      newBuildUsd: 0,
+    }),
+  );
+  expect(verdict).toContain("$1,208.22 → no price");
+  expect(verdict).not.toContain("no price a month");
+  expect(lines).toEqual([
+    "Cost (US dollars)",
+    "  WHAT                            BEFORE     AFTER",
+    "  an hour                         $1.655     at least $0.100",
+    "  a month                         $1,208.22  no price",
+    "  engines, built once (estimate)             no price",
+  ]);
+  const priced = withPlan({
+    cost: [{ what: "monthlyUsd", before: known(1208.22), after: { usd: 73, isAtLeast: true } }],
+  });
+  expect(linesOf(priced).verdict).toContain("$1,208.22 → at least $73.00 a month");
 });
 
 test("policies: new ones first, and of these what forbids; problems, warnings and secrets", () => {
@@ -356,7 +382,7 @@ test("a base that has the stack and can't be planned is unknown, not nothing", (
       rebuilt: [],
       unchanged: [],
     },
-    cost: [{ what: "monthlyUsd", before: null, after: 0 }],
+    cost: [{ what: "monthlyUsd", before: null, after: known(0) }],
     fit: [{ pool: "gpu", tenants: ["gpt"], before: null, after: fit }],
     newBuilds: [{ engine: "gpt2/a", seconds: 60, usd: 0.1 }],
     newBuildUsd: 0.1,
@@ -394,7 +420,7 @@ test("a stack that can only be planned is empty where its plan stays as it is", 
   const others: readonly StackDiff[] = [
     { ...alike, head: head({ failure: "It is broken." }) },
     { ...alike, plan: null },
-    { ...alike, plan: withPlan({ cost: [{ what: "monthlyUsd", before: 1, after: 2 }] }).plan },
+    { ...alike, plan: withPlan({ cost: [{ what: "monthlyUsd", before: known(1), after: known(2) }] }).plan },
   ];
   for (const other of others) expect(linesOf(other).verdict).toContain("resources can't be compared");
 });

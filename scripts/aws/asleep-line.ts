@@ -1,0 +1,10 @@
+/** What `sleep` says last: what a stack costs that sleeps. Pure. */
+import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
+import { asleepHour } from "../plan/summary.ts";
+
+/** @param stack - Its name. */
+export function asleepLine({ cost }: Pick<AwsPlan, "cost">, stack: string): string {
+  return cost.asleepHourlyUsd === null
+    ? `Asleep the stack still costs money, and nothing of it has a price: ${cost.withoutPrice.join(", ")}; \`npm run down -- --stack ${stack}\` ends that.\n`
+    : `Asleep the stack costs ${asleepHour(cost)} an hour; \`npm run down -- --stack ${stack}\` ends that.\n`;
+}

@@ -1,0 +1,82 @@
+/** What most want to know of a stack that costs money: machines, money, time; above all the rest. */
+import { asleepNodes, plannedNodes } from "../../infra/plan/cost/pool-price.ts";
+import type { FirstUp, GpuCost } from "../../infra/plan/cost/types.ts";
+import type { GpuPlan } from "../../infra/plan/gpu-stack.ts";
+import type { StackPlan } from "../../infra/plan/stack-plan.ts";
+import { HOURLY_DIGITS, SUM_DIGITS, sumUsd, usd } from "./amounts.ts";
+import { buildSum } from "./cost-section.ts";
+import { duration, paragraph } from "./text-table.ts";
+
+const STEPS: Readonly<Record<FirstUp["steps"][number]["what"], string>> = {
+  controlPlane: "control plane",
+  machines: "its first machines",
+  builds: "engines",
+  coldStart: "cold start",
+};
+
+/** Whether somebody sends a bill for it, known or not. */
+export function costsMoney(plan: StackPlan): plan is GpuPlan {
+  return plan.tier === "gpu" && plan.cost.hourlyUsd !== 0;
+}
+
+/** Three paragraphs; nothing for stacks that cost nothing. */
+export function summaryLines(plan: StackPlan): readonly string[] {
+  if (!costsMoney(plan)) return [];
+  return [machineWords(plan), costWords(plan.cost), timeWords(plan.firstUp)].flatMap((text) =>
+    paragraph(text),
+  );
+}
+
+function machineWords({ spec }: GpuPlan): string {
+  const pools = spec.pools.map((pool) => {
+    const count = plannedNodes(spec, pool);
+    return { count, asleep: asleepNodes(spec, pool), type: pool.instanceType ?? `machine of ${pool.name}` };
+  });
+  const always = spec.rented.machines.map(({ count, instanceType }) => ({
+    count,
+    asleep: count,
+    type: instanceType,
+  }));
+  const all = [...pools, ...always];
+  const list = (of: "count" | "asleep") =>
+    all
+      .filter((machines) => machines[of] > 0)
+      .map((machines) => `${machines[of]} × ${machines.type}`)
+      .join(" + ");
+  return `Machines: ${list("count") || "none"}; asleep ${list("asleep") || "none"}.`;
+}
+
+/** What is billed by use is in no sum, so that a sum is a lower bound wherever there is any of it. */
+function costWords({ builds, ...cost }: GpuCost): string {
+  const isAtLeast = cost.withoutPrice.length > 0 || cost.besides.length > 0;
+  const hour = sumUsd(cost.hourlyUsd, HOURLY_DIGITS, isAtLeast);
+  const month = sumUsd(cost.monthlyUsd, SUM_DIGITS, isAtLeast);
+  const once = builds.length === 0 ? "" : `; engines, built once: ${buildSum(builds)}`;
+  return `Cost: ${hour} an hour (${month} a month), ${asleepHour(cost)} asleep (\`npm run sleep\`)${once}.${missingWords(cost)}`;
+}
+
+function missingWords({
+  withoutPrice,
+  lines,
+  elsewhere,
+}: Pick<GpuCost, "withoutPrice" | "lines" | "elsewhere">): string {
+  if (withoutPrice.length === 0) return "";
+  const missing = ` ${withoutPrice.length} of its ${lines.length} parts have no price.`;
+  if (elsewhere === null) return missing;
+  const { region, hourlyUsd, asleepHourlyUsd } = elsewhere;
+  return `${missing} In ${region} it would be ${usd(hourlyUsd, HOURLY_DIGITS)} an hour, ${usd(asleepHourlyUsd, HOURLY_DIGITS)} asleep.`;
+}
+
+/** An hour of what is left after `npm run sleep`. */
+export function asleepHour({
+  asleepHourlyUsd,
+  withoutPrice,
+  besides,
+}: Pick<GpuCost, "asleepHourlyUsd" | "withoutPrice" | "besides">): string {
+  return sumUsd(asleepHourlyUsd, HOURLY_DIGITS, withoutPrice.length > 0 || besides.length > 0);
+}
+
+function timeWords({ steps, seconds }: FirstUp): string {
+  const parts = steps.map((step) => `${STEPS[step.what]} ${duration(step.seconds)}`).join(" + ");
+  return `First \`up\`: about ${duration(seconds)} until its models answer (estimate: ${parts}), once images are in their registry.`;
+}
