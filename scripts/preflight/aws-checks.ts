@@ -1,12 +1,13 @@
 /** Everything that can be wrong with an account, one check each: from what the stack needs and what AWS says. */
 import { STACK_TAG } from "../../infra/plan/aws/context.ts";
-import { type Caller, caller } from "../aws/account.ts";
+import { caller } from "../aws/account.ts";
 import type { RunningMachine } from "../aws/ec2.ts";
 import type { Answer } from "../aws/session.ts";
 import type { AskRegistry } from "../images/registry.ts";
 import type { AwsTarget } from "../program/aws-target.ts";
 import { adminFindings, readAdmin } from "./aws-access.ts";
 import { addOnConfigurationFindings, addOnFindings } from "./aws-add-ons.ts";
+import { callerFindings } from "./aws-caller.ts";
 import { awsImageFindings } from "./aws-images.ts";
 import { cidrFindings, existingNetworkFindings, offeringFindings, otherVpcs } from "./aws-network.ts";
 import { ADDRESS_QUOTA, countFinding, VPC_QUOTA, vcpuFindings } from "./aws-quotas.ts";
@@ -20,7 +21,7 @@ import {
   kubernetesVersionFindings,
 } from "./aws-services.ts";
 import { unanswered } from "./aws-words.ts";
-import { type CheckResult, type Finding, problem } from "./finding.ts";
+import type { CheckResult, Finding } from "./finding.ts";
 
 /**
  * @returns All that was looked at, with what is wrong; where the credentials are none, or another account's, that alone:
@@ -32,7 +33,7 @@ export async function awsPreflight(
   askOther: AskRegistry,
 ): Promise<readonly CheckResult[]> {
   const answer = await caller(target.context.region);
-  const findings = callerFindings(target, answer);
+  const findings = callerFindings(target.context, answer);
   if (answer.kind !== "answer" || findings.length > 0) return [{ looksAt: CREDENTIALS, findings }];
   const [reading, admin] = await Promise.all([
     readAws(target, needs, askOther),
@@ -76,28 +77,6 @@ function awsChecks(target: AwsTarget, needs: AwsNeeds, reading: AwsReading): rea
       ...addOnConfigurationFindings(addOns, reading.addOnSchemas),
     ],
   }).map(([looksAt, findings]) => ({ looksAt, findings }));
-}
-
-function callerFindings({ context }: AwsTarget, answer: Answer<Caller>): readonly Finding[] {
-  if (answer.kind !== "answer")
-    return [
-      problem(
-        "credentials",
-        "AWS does not know who you are.",
-        `${answer.kind === "absent" ? "It knows no such caller" : answer.words.replace(/\.$/, "")}.`,
-        "Log in (`aws sso login`), or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; `aws sts get-caller-identity` must answer.",
-      ),
-    ];
-  const { account, arn } = answer.value;
-  if (account === context.account) return [];
-  return [
-    problem(
-      "credentials",
-      `Your credentials are of the account ${account}.`,
-      `The stack file says ${context.account}, and you are ${arn}. Nothing else was asked.`,
-      "Take credentials of the stack's account, or correct `account`.",
-    ),
-  ];
 }
 
 /** Those that `up` does not already count in its pools. Machines of EKS have its own tag. */

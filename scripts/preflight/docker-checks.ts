@@ -55,6 +55,20 @@ export function engineFinding(uri: string, reading: EngineSilence): Finding {
   }
 }
 
+/** As {@link engineFinding} of this machine's own engine, which builds for clusters and for AWS: no stack file names it. */
+export function ownEngineFinding(uri: string, reading: EngineSilence): Finding {
+  const finding = engineFinding(uri, reading);
+  if (reading.kind !== "unreachable") return finding;
+  return {
+    ...finding,
+    // The CLI says no more than that in its own words.
+    why: /^Cannot connect to the Docker daemon/.test(reading.words)
+      ? "It builds and pushes the images of the stack."
+      : finding.why,
+    fix: "Start it (`sudo systemctl start docker`), or run this on a machine that has one (https://docs.docker.com/engine/install/).",
+  };
+}
+
 type Check = (needs: DockerNeeds, host: DockerHostReading) => readonly Finding[];
 
 const CHECKS: Readonly<Record<string, Check>> = {

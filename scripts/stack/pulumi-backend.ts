@@ -16,6 +16,7 @@ import { parseDocument } from "yaml";
 import { type StateResource, unfinishedContainers } from "../../components/docker/task-result.ts";
 import { sweepStack } from "../../components/local/provider/status.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
+import { requireAccountOf } from "../aws/own-account.ts";
 import { type KnownObjects, removeLeftovers } from "../docker-host/leftovers.ts";
 import { UserError } from "../errors.ts";
 import { hostProbe } from "../preflight/host-probe.ts";
@@ -114,7 +115,8 @@ export class PulumiBackend implements StackBackend {
     });
   }
 
-  up({ enforcesPolicies = false, targets = [] }: UpOptions = {}): Promise<void> {
+  async up({ enforcesPolicies = false, targets = [] }: UpOptions = {}): Promise<void> {
+    await requireAccountOf(this.#stack);
     return this.#locked("up", async () => {
       await this.#select();
       await this.#importTryout();
@@ -131,7 +133,8 @@ export class PulumiBackend implements StackBackend {
     });
   }
 
-  refresh(): Promise<void> {
+  async refresh(): Promise<void> {
+    await requireAccountOf(this.#stack);
     return this.#locked("refresh", async () => {
       await this.#select();
       await this.#importTryout();
@@ -139,7 +142,15 @@ export class PulumiBackend implements StackBackend {
     });
   }
 
-  down(): Promise<void> {
+  async hasResources(): Promise<boolean> {
+    if (existsSync(this.#paths.tryoutState)) return true;
+    if (!(await this.#isThere())) return false;
+    const { resources, pending_operations } = await this.#deployment();
+    return resources.length + pending_operations.length > 0;
+  }
+
+  async down(): Promise<void> {
+    await requireAccountOf(this.#stack);
     return this.#locked("down", async () => {
       await this.#select();
       await this.#importTryout();
