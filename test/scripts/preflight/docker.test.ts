@@ -265,8 +265,8 @@ describe("a stack that is up", () => {
 });
 
 test("a machine without the Pulumi CLI is a problem before anything is downloaded", () => {
-  expect(pulumiFindings("/usr/bin/pulumi")).toEqual([]);
-  expect(sentences(pulumiFindings(undefined))).toEqual([
+  expect(pulumiFindings("/usr/bin/pulumi", "AWS")).toEqual([]);
+  expect(sentences(pulumiFindings(undefined, "a Docker host"))).toEqual([
     expect.stringMatching(/^problem pulumi: .*no Pulumi CLI/),
   ]);
 });
