@@ -19,6 +19,9 @@ export interface UpOptions {
   readonly targets?: readonly string[];
 }
 
+/** `empty`: an operation was ended before it made anything, or after it had deleted everything. */
+export type StackRecord = "none" | "empty" | "resources";
+
 export interface StackBackend {
   /** Shown to the user. */
   readonly title: string;
@@ -28,8 +31,8 @@ export interface StackBackend {
   up(options?: UpOptions): Promise<void>;
   /** Reads what there really is into the state. */
   refresh(): Promise<void>;
-  /** Whether the state has anything of the stack, begun operations included. */
-  hasResources(): Promise<boolean>;
+  /** What the state has of the stack; begun operations count as resources. */
+  record(): Promise<StackRecord>;
   /** Deletes everything, and the state with it. */
   down(): Promise<void>;
   /** Outputs of the last `up`; undefined before the first one. */

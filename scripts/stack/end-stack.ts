@@ -9,7 +9,7 @@ import { hostProbe } from "../preflight/host-probe.ts";
 import { awsPlace } from "../program/aws-target.ts";
 import { isOnDocker, readDockerTarget } from "../program/docker-target.ts";
 import { projectRoot, type StackReference } from "../program/stack-file.ts";
-import { noSuchStack, openStack, stackPaths } from "./backend.ts";
+import { noSuchStack, openStack, type StackBackend, stackPaths } from "./backend.ts";
 
 /** How a stack ended. */
 export interface StackEnd {
@@ -27,17 +27,28 @@ export interface StackEnd {
 export async function endStack(stack: StackReference, deletesData: boolean): Promise<StackEnd> {
   const backend = await openStack(stack);
   const place = awsPlace(stack);
-  if (place !== null && !(await backend.hasResources())) {
-    await requireAccount(place);
-    const named = { region: place.region, stack: stack.name };
-    refuseStrangers(noSuchStack(stack.name), named, await taggedArns(place.region, stack.name));
-  }
+  if (place !== null) await refuseUnknown(stack, backend, place);
   await backend.down();
   const { data } = stackPaths(stack.name);
   if (isOnDocker(stack)) await endVolumes(stack, deletesData);
   else if (!deletesData && existsSync(data)) sayKept(relative(projectRoot, data), stack);
   if (deletesData) rmSync(data, { recursive: true, force: true });
   return { isRestKnown: place === null || (await sayLeftovers(stack.name, place.region)) };
+}
+
+/** @throws UserError where the state knows of nothing that could be deleted, and the account has, or may have, things of it. */
+async function refuseUnknown(
+  stack: StackReference,
+  backend: StackBackend,
+  place: Parameters<typeof requireAccount>[0],
+): Promise<void> {
+  const record = await backend.record();
+  if (record === "resources") return;
+  await requireAccount(place);
+  const answer = await taggedArns(place.region, stack.name);
+  // Deletes nothing but the record.
+  if (record === "empty") await backend.down();
+  refuseStrangers(noSuchStack(stack.name), { region: place.region, stack: stack.name }, answer);
 }
 
 /** `destroy` leaves the volumes that are worth keeping. The engine store is not among the documents. */

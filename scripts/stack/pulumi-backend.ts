@@ -23,7 +23,13 @@ import { hostProbe } from "../preflight/host-probe.ts";
 import { isOnDocker, readDockerTarget } from "../program/docker-target.ts";
 import { projectName, projectRoot, readStackFile, type StackReference } from "../program/stack-file.ts";
 import { stackOutputs } from "../tryout/state.ts";
-import { ownStateUrl, type StackBackend, type StackPaths, type UpOptions } from "./backend.ts";
+import {
+  ownStateUrl,
+  type StackBackend,
+  type StackPaths,
+  type StackRecord,
+  type UpOptions,
+} from "./backend.ts";
 import { lockStack } from "./lock.ts";
 import { pulumiEnvironment } from "./pulumi-environment.ts";
 import { PulumiLockedError, saysLocked, takeOverLocks } from "./pulumi-lock.ts";
@@ -142,11 +148,11 @@ export class PulumiBackend implements StackBackend {
     });
   }
 
-  async hasResources(): Promise<boolean> {
-    if (existsSync(this.#paths.tryoutState)) return true;
-    if (!(await this.#isThere())) return false;
+  async record(): Promise<StackRecord> {
+    if (existsSync(this.#paths.tryoutState)) return "resources";
+    if (!(await this.#isThere())) return "none";
     const { resources, pending_operations } = await this.#deployment();
-    return resources.length + pending_operations.length > 0;
+    return resources.length + pending_operations.length === 0 ? "empty" : "resources";
   }
 
   async down(): Promise<void> {

@@ -14,7 +14,13 @@ import { localProvider } from "../tryout/local-provider.ts";
 import { destroy, refresh, type StateOperation } from "../tryout/refresh.ts";
 import { loadState, saveState, stackOutputs } from "../tryout/state.ts";
 import type { Step } from "../tryout/steps.ts";
-import { assertTryoutOwns, type StackBackend, type StackPaths, type UpOptions } from "./backend.ts";
+import {
+  assertTryoutOwns,
+  type StackBackend,
+  type StackPaths,
+  type StackRecord,
+  type UpOptions,
+} from "./backend.ts";
 import { lockStack } from "./lock.ts";
 import { StepReporter } from "./reporter.ts";
 
@@ -64,9 +70,9 @@ export class TryoutBackend implements StackBackend {
     });
   }
 
-  async hasResources(): Promise<boolean> {
+  async record(): Promise<StackRecord> {
     this.#refuseForeignStack();
-    return existsSync(this.#paths.tryoutState);
+    return existsSync(this.#paths.tryoutState) ? "resources" : "none";
   }
 
   async down(): Promise<void> {

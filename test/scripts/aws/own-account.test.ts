@@ -1,8 +1,9 @@
 /** Commands that ask AWS, as somebody types them: with credentials of another account, without any, and without the state. */
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { projectName } from "../../../scripts/program/stack-file.ts";
 import { stackPaths } from "../../../scripts/stack/backend.ts";
 import { stackFileText } from "../../harness/stack-files.ts";
 import { runCommand } from "../plan/run-plan.ts";
@@ -153,6 +154,18 @@ describe("down of a stack that the state does not know", () => {
     );
     expect(stderr).toContain(NAT_GATEWAY);
     expect(pulumiCalls()).toEqual([]);
+  });
+
+  test("is an error too where an operation left an empty record, which goes", async () => {
+    usePulumi();
+    const { directory, pulumi } = stackPaths(STACK);
+    const records = join(pulumi, ".pulumi", "stacks", projectName());
+    mkdirSync(records, { recursive: true });
+    writeFileSync(join(records, `${STACK}.json`), "{}");
+    const { exitCode, stderr } = await run("eks", listed(NAT_GATEWAY), ["down"]);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain("has no such stack, and the account has 1 thing of it: run `down` where");
+    expect(existsSync(directory)).toBe(false);
   });
 
   test("is an error where AWS does not say what there is", async () => {
