@@ -16,6 +16,8 @@ type Direction = "sleep" | "wake";
 /** A row of the table, and what EKS is told; null: all is so already, or there is nothing to tell it. */
 export interface PoolChange {
   readonly pool: string;
+  /** Least number of machines from now on; null: there is no node group. */
+  readonly least: number | null;
   readonly change: NodeGroupSize | null;
   readonly note: string;
 }
@@ -35,26 +37,47 @@ export function poolChanges(
   return pools.map((planned): PoolChange => {
     const { name: pool, min } = planned;
     const group = groups.find(({ labels }) => labels[POOL_LABEL] === pool);
-    if (group === undefined) return { pool, change: null, note: "has no node group; `npm run up` makes it" };
+    if (group === undefined)
+      return { pool, least: null, change: null, note: "has no node group; `npm run up` makes it" };
     if (direction === "wake") {
       const change = plannedSize(planned, group);
       const note = change === null ? "is awake already" : `at least ${min}; more come when pods want them`;
-      return { pool, change, note };
+      return { pool, least: min, change, note };
     }
     const { name, max } = group;
-    const empties = !isScaled && servesModelsAlone(plan, pool);
+    const servesModels = servesModelsAlone(plan, pool);
+    const empties = !isScaled && servesModels;
     const isAsleep = group.min === 0 && !(empties && group.desired > 0);
-    const note = isScaled
-      ? `${group.desired} machines; the autoscaler takes away those that nobody needs`
-      : empties
-        ? `${group.desired} machines end`
-        : "stays: other pods run on it, and no autoscaler knows which machine is free";
     return {
       pool,
+      least: 0,
       change: isAsleep ? null : { name, min: 0, max, ...(empties ? { desired: 0 } : {}) },
-      note: isAsleep ? `sleeps already${group.desired === 0 ? "" : `; ${note}`}` : note,
+      note: sleepNote(group.desired, { isScaled, servesModels, isAsleep }),
     };
   });
+}
+
+/**
+ * What becomes of the machines that a pool has: they cost money until they are gone, whatever its least number is. The
+ * autoscaler's own default is 10 minutes (--scale-down-unneeded-time), as long as it waits after it has made a machine.
+ */
+function sleepNote(
+  machines: number,
+  {
+    isScaled,
+    servesModels,
+    isAsleep,
+  }: { readonly isScaled: boolean; readonly servesModels: boolean; readonly isAsleep: boolean },
+): string {
+  if (machines === 0) return isAsleep ? "sleeps already" : "no machine runs";
+  const now = machines === 1 ? "1 machine runs" : `${machines} machines run`;
+  if (!isScaled)
+    return servesModels
+      ? `${machines === 1 ? "1 machine ends" : `${machines} machines end`} now`
+      : `${now} on: other pods are there, and no autoscaler knows which machine is free`;
+  return servesModels
+    ? `${now} still; the autoscaler ends ${machines === 1 ? "it" : "them"} about 10 minutes after the last server there`
+    : `${now} still; the autoscaler ends what the gateway, the databases and other pods leave free for about 10 minutes`;
 }
 
 /** No other pod tolerates the taint of machines with GPUs. */
@@ -74,28 +97,35 @@ export async function changePools(plan: EksPlan, context: AwsContext, direction:
   for (const { change, pool } of changes)
     if (change !== null)
       required(await resizeNodeGroup(region, cluster, change), `The node group of ${pool} is gone.`);
-  const rows = changes.map(({ pool, change, note }) => [
-    pool,
-    change === null ? "-" : String(change.min),
-    note,
-  ]);
+  const rows = changes.map(({ pool, least, note }) => [pool, least === null ? "-" : String(least), note]);
   const columns = [{ title: "POOL" }, { title: "LEAST", align: "right" }, { title: "" }] as const;
   return `${textTable(columns, rows, { indent: 0 }).join("\n")}\n`;
 }
 
 /** Stops or starts the machine of a stack on EC2. @returns What to print. @throws UserError where AWS refuses. */
 export async function changeMachine({ region, stack }: AwsContext, direction: Direction): Promise<string> {
-  const isSleep = direction === "sleep";
   const absent = `The machine of ${stack} is gone; \`npm run up -- --stack ${stack}\` makes it.`;
-  const found = required(
-    await stackMachines(region, stack, isSleep ? ["pending", "running"] : ["stopping", "stopped"]),
-    absent,
+  const machines = required(await stackMachines(region, stack, [...STATES.awake, ...STATES.asleep]), absent);
+  if (machines.length === 0)
+    return `No machine of it is there; \`npm run up -- --stack ${stack}\` makes what is missing.\n`;
+  const isSleep = direction === "sleep";
+  const ids = machines.flatMap(({ id, state }) =>
+    STATES[isSleep ? "awake" : "asleep"].includes(state) ? [id] : [],
   );
-  const ids = found.map(({ id }) => id);
-  if (ids.length === 0)
-    return `${isSleep ? "No machine of it runs" : "No machine of it is stopped"}; \`npm run up -- --stack ${stack}\` makes what is missing.\n`;
+  if (ids.length === 0) {
+    const all = machines.map(({ id }) => id).join(", ");
+    return isSleep
+      ? `${all} sleeps already; \`npm run wake -- --stack ${stack}\` starts it.\n`
+      : `${all} is awake already; \`npm run status -- --stack ${stack}\` says how it is.\n`;
+  }
   required(await (isSleep ? stopMachines : startMachines)(region, ids), absent);
   return isSleep
     ? `${ids.join(", ")} stops. Its disks, the engine store and the load balancer stay, and cost what they cost; \`npm run wake -- --stack ${stack}\` starts it.\n`
     : `${ids.join(", ")} starts; its services come with it, and models once they are loaded.\n`;
 }
+
+/** Of a machine that is not on its way to be gone for good. */
+const STATES: Readonly<Record<"awake" | "asleep", readonly string[]>> = {
+  awake: ["pending", "running"],
+  asleep: ["stopping", "stopped"],
+};

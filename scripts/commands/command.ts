@@ -21,7 +21,10 @@ export interface Command {
   readonly options?: NonNullable<ParseArgsConfig["options"]>;
   /** Most words besides options. @default 0 */
   readonly maxPositionals?: number;
-  /** Whether it asks the cluster of a stack that has one: kubectl then finds that of a stack on AWS by itself. */
+  /**
+   * Whether it asks the cluster of a stack, or the machine of one on AWS: credentials of another account then end it, and kubectl
+   * finds the cluster of a stack on AWS by itself.
+   */
   readonly asksCluster?: boolean;
   /** Whether it is about every stack of the state, so that --stack and --config-file are none of its options. */
   readonly isOfAllStacks?: boolean;

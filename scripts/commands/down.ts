@@ -7,12 +7,12 @@ export const command: Command = {
   usage: "[--stack NAME] [--delete-data]",
   details: [
     "--delete-data        the documents of its databases as well",
-    "Of a stack on AWS nothing stays that its file does not name in `retain`, documents and engines neither, with or without",
-    "--delete-data; at the end it lists by tag what still costs money, and how each is deleted.",
+    "On AWS all goes that `retain` does not name, documents too. At the end it lists by tag what still costs money, and how each",
+    "is deleted. Exit code 1 where AWS does not say, and where the account has things of a stack that the state does not know.",
   ],
   options: { "delete-data": { type: "boolean" } },
   async run({ stack, values }) {
-    await endStack(stack, values["delete-data"] === true);
-    return EXIT.ok;
+    const { isRestKnown } = await endStack(stack, values["delete-data"] === true);
+    return isRestKnown ? EXIT.ok : EXIT.failed;
   },
 };

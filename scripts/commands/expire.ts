@@ -57,5 +57,6 @@ async function endAll(stacks: readonly SurveyedStack[]): Promise<boolean> {
 }
 
 function isSettled(ending: Ending): boolean {
-  return ending.kind === "ended" || (ending.kind === "left" && !needsPerson(ending.lifetime));
+  if (ending.kind === "ended") return ending.isRestKnown;
+  return ending.kind === "left" && !needsPerson(ending.lifetime);
 }

@@ -2,6 +2,7 @@ import { MIRROR_REPOSITORY } from "../../infra/plan/aws/registries.ts";
 import { IMAGE_NAMES } from "../../infra/plan/docker/types.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { ecrHost } from "../aws/ecr.ts";
+import { requireAccount } from "../aws/own-account.ts";
 import { imagesThatEcrLacks, prepareEcrPush } from "../aws/push-target.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { type ImageState, imageStates } from "../images/image-states.ts";
@@ -11,12 +12,12 @@ import { mirroredBases, mirrorImage, mirrorLines, mirrorStates } from "../images
 import { downloadGB, downloadSeconds } from "../images/missing-images.ts";
 import { duration, textTable } from "../plan/text-table.ts";
 import { diskFindings } from "../preflight/disk-check.ts";
-import { engineFinding } from "../preflight/docker-checks.ts";
+import { engineFinding, ownEngineFinding } from "../preflight/docker-checks.ts";
 import { type EngineReading, readDocker } from "../preflight/docker-reading.ts";
 import { findingsReport } from "../preflight/finding.ts";
 import { type HostProbe, hostProbe } from "../preflight/host-probe.ts";
 import { readMachine } from "../preflight/machine-reading.ts";
-import { awsTarget } from "../program/aws-target.ts";
+import { type AwsTarget, awsTarget } from "../program/aws-target.ts";
 import { readPlan } from "../program/docker-target.ts";
 import { type Command, type CommandContext, EXIT } from "./command.ts";
 
@@ -61,10 +62,11 @@ export const command: Command = {
     }
     if (push && registry === null)
       throw new UserError("--push has nowhere to push to; set images.registry in the stack file.");
-    const probe = hostProbe(uri);
-    const engine = await requireEngine(uri, probe, plan.platform === "docker");
-    const only = list(values.only);
     const aws = plan.platform === "aws" && push ? awsTarget(plan, stack.name) : null;
+    if (aws !== null && isOwnRegistry(aws, registry)) await requireAccount(aws.context);
+    const probe = hostProbe(uri);
+    const engine = await requireEngine(uri, probe, plan);
+    const only = list(values.only);
     const toCopy = aws === null ? new Set<string>() : await imagesThatEcrLacks(aws);
     const states = imageStates(target, { push, onHost: engine.images, toCopy }).filter(
       ({ image }) => only.length === 0 || only.includes(image.name),
@@ -97,6 +99,8 @@ async function mirror(plan: StackPlan, stack: string, options: MirrorOptions): P
       `--mirror copies into ECR, and the images of ${stack} come from ${registry ?? "its own host"}; it is for \`platform: aws\` without \`images.registry\`.`,
     );
   refuseUnknown(only, target);
+  const aws = awsTarget(plan, stack);
+  if (isOwnRegistry(aws, registry)) await requireAccount(aws.context);
   const bases = mirroredBases(needed, inputs.triton).filter(
     ({ image }) => only.length === 0 || only.includes(image),
   );
@@ -105,7 +109,7 @@ async function mirror(plan: StackPlan, stack: string, options: MirrorOptions): P
     process.stdout.write(`${source} ${digest}: ${isThere ? "copied already" : "to copy"}\n`);
   const work = states.filter(({ isThere }) => !isThere);
   if (work.length > 0 && !isDryRun) {
-    await prepareEcrPush(awsTarget(plan, stack), registry, [MIRROR_REPOSITORY]);
+    await prepareEcrPush(aws, registry, [MIRROR_REPOSITORY]);
     for (const state of work) await mirrorImage(state, registry, uri);
   }
   process.stdout.write(
@@ -124,10 +128,15 @@ function list(given: CommandContext["values"][string]): readonly string[] {
   return Array.isArray(given) ? (given as readonly string[]) : [];
 }
 
-async function requireEngine(uri: string, probe: HostProbe, isOfStack: boolean): Promise<EngineReading> {
+/** Another account's lets in whom its owner allows, whichever account that one is of. */
+function isOwnRegistry({ context }: AwsTarget, registry: string | null): boolean {
+  return ecrHost(registry?.split("/")[0] ?? "")?.account === context.account;
+}
+
+async function requireEngine(uri: string, probe: HostProbe, { platform }: StackPlan): Promise<EngineReading> {
   const reading = await readDocker(probe);
   if (reading.kind === "engine") return reading;
-  const { what, why, fix } = engineFinding(uri, reading, isOfStack);
+  const { what, why, fix } = (platform === "docker" ? engineFinding : ownEngineFinding)(uri, reading);
   throw new UserError(`${what} ${why}\n${fix}`);
 }
 

@@ -64,22 +64,26 @@ export async function main(argv: readonly string[]): Promise<number> {
       throw new UsageError(`Too many words: ${positionals.join(" ")}`);
     const { stack: stackName = DEFAULT_STACK, "config-file": configFile } = values;
     const stack = stackReference(String(stackName), configFile as string | undefined);
-    if (command.asksCluster === true) await useOwnCluster(stack);
+    if (command.asksCluster === true) await prepareAws(stack);
     return await command.run({ values: values as CommandContext["values"], positionals, stack });
   } catch (error) {
     return report(name, command, error);
   }
 }
 
-/** A stack on EKS has a cluster of its own, which no kubeconfig of the user needs to know. */
-async function useOwnCluster(stack: StackReference): Promise<void> {
+/** Whose credentials these are; and of a stack on EKS the cluster of its own, which no kubeconfig of the user needs to know. */
+async function prepareAws(stack: StackReference): Promise<void> {
   const { isOnAws, awsTarget } = await import("../program/aws-target.ts");
   if (!isOnAws(stack)) return;
   const { readPlan } = await import("../program/docker-target.ts");
   const plan = readPlan(stack);
-  if (plan.platform !== "aws" || plan.compute !== "eks") return;
+  if (plan.platform !== "aws") return;
+  const { context } = awsTarget(plan, stack.name);
+  const { requireAccount } = await import("../aws/own-account.ts");
+  await requireAccount(context);
+  if (plan.compute !== "eks") return;
   const { useStackCluster } = await import("../aws/kubeconfig.ts");
-  await useStackCluster(awsTarget(plan, stack.name).context);
+  await useStackCluster(context);
 }
 
 /** Options that npm has as well, which people set in its own files. */

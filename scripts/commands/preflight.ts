@@ -53,14 +53,14 @@ async function preflight(stack: StackReference): Promise<Preflight> {
     case "docker": {
       const { uri } = plan.host;
       const findings = await dockerPreflight(dockerTarget(plan, stack.name), hostProbe(uri));
-      return { host: uri, findings: [...pulumiFindings(findPulumi()), ...findings] };
+      return { host: uri, findings: [...pulumiFindings(findPulumi(), "a Docker host"), ...findings] };
     }
     case "kubernetes": {
       const { context } = plan.cluster;
       const target = clusterTarget(plan, stack.name);
       const ask = askRegistry(dockerCredentials());
       const checks = [
-        { looksAt: "Pulumi CLI of this machine", findings: pulumiFindings(findPulumi()) },
+        { looksAt: "Pulumi CLI of this machine", findings: pulumiFindings(findPulumi(), "a cluster") },
         ...(await clusterPreflight(target, clusterProbe(context), ask)),
       ];
       return { host: clusterName(context), findings: checks.flatMap(({ findings }) => findings), checks };
@@ -69,7 +69,7 @@ async function preflight(stack: StackReference): Promise<Preflight> {
       const target = awsTarget(plan, stack.name);
       const { account, region } = target.context;
       const checks = [
-        { looksAt: "Pulumi CLI of this machine", findings: pulumiFindings(findPulumi()) },
+        { looksAt: "Pulumi CLI of this machine", findings: pulumiFindings(findPulumi(), "AWS") },
         { looksAt: "programs of this machine", findings: await programFindings(plan.compute) },
         ...(await awsPreflight(target, awsNeeds(target), askRegistry(dockerCredentials()))),
       ];

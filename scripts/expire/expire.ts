@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { UserError } from "../errors.ts";
 import type { StackReference } from "../program/stack-file.ts";
-import { endStack } from "../stack/end-stack.ts";
+import { endStack, type StackEnd } from "../stack/end-stack.ts";
 import { StackLockedError } from "../stack/lock.ts";
 import { PulumiLockedError } from "../stack/pulumi-lock.ts";
 import { hourlyCost } from "./hourly-cost.ts";
@@ -37,7 +37,8 @@ export async function survey(states: readonly PulumiState[], now: number): Promi
 }
 
 export type Ending =
-  | { readonly kind: "ended" }
+  /** With `isRestKnown` false nobody can say whether something of it still costs money. */
+  | ({ readonly kind: "ended" } & StackEnd)
   /** Changed since it was surveyed, or taken by another operation. */
   | { readonly kind: "left"; readonly reason: string; readonly lifetime: Lifetime }
   | { readonly kind: "failed"; readonly reason: string };
@@ -50,7 +51,7 @@ export type Ending =
 export async function endIfOver({ state, record }: SurveyedStack, now: number): Promise<Ending> {
   try {
     const again = (await state.stacks()).find(({ name }) => name === record.name);
-    if (again === undefined) return { kind: "ended" };
+    if (again === undefined) return { kind: "ended", isRestKnown: true };
     const lifetime = await readLifetime(state, again, now);
     if (lifetime.kind !== "over") return { kind: "left", reason: "it has changed meanwhile", lifetime };
     return await ended(state, again, now);
@@ -61,8 +62,8 @@ export async function endIfOver({ state, record }: SurveyedStack, now: number): 
 
 async function ended(state: PulumiState, record: SurveyedStack["record"], now: number): Promise<Ending> {
   try {
-    await withStackFile(state, record.name, (stack) => endStack(stack, false));
-    return { kind: "ended" };
+    const end = await withStackFile(state, record.name, (stack) => endStack(stack, false));
+    return { kind: "ended", ...end };
   } catch (error) {
     if (!(error instanceof PulumiLockedError || error instanceof StackLockedError)) throw error;
     const lifetime = await readLifetime(state, { ...record, isUpdating: true }, now);

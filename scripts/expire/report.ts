@@ -58,7 +58,7 @@ export function endingAnnouncement({ record, lifetime, cost }: SurveyedStack): s
 export function endingReport(name: string, ending: Ending): string {
   switch (ending.kind) {
     case "ended":
-      return `${name}: ended.\n`;
+      return `${name}: ended${ending.isRestKnown ? "" : ", and nobody knows what of it still costs money"}.\n`;
     case "left":
       return `${name}: left alone: ${ending.reason} (${lifetimeWords(ending.lifetime)}).\n`;
     case "failed":

@@ -57,6 +57,7 @@ export async function mirrorStates(
   probe: HostProbe,
 ): Promise<readonly MirroredImage[]> {
   const states: MirroredImage[] = [];
+  if (bases.length > 0) await requireBuildx(probe);
   for (const base of bases) {
     const digest = await publishedDigest(base.source, probe);
     const image = { ...base, digest, reference: `${registry}/${MIRROR_REPOSITORY}@${digest}` };
@@ -91,6 +92,19 @@ export function mirrorLines(images: readonly MirroredImage[]): string {
   return `${lines.join("\n")}\n`;
 }
 
+/** Without the plug-in, or without anything, the CLI's last words are about its help. */
+async function requireBuildx(probe: HostProbe): Promise<void> {
+  const { exitCode, stderr } = await probe.docker(["buildx", "version"]);
+  if (exitCode === 0) return;
+  const lacks =
+    exitCode === null && stderr.includes("ENOENT")
+      ? "This machine has no `docker` command"
+      : "The Docker CLI of this machine has no buildx";
+  throw new UserError(
+    `${lacks}, which reads digests of images and copies them, without an engine; install Docker's CLI with buildx (https://docs.docker.com/engine/install/; Debian: docker-cli, docker-buildx).`,
+  );
+}
+
 async function publishedDigest(source: string, probe: HostProbe): Promise<string> {
   const { exitCode, stdout, stderr } = await probe.docker([
     "buildx",
@@ -103,7 +117,7 @@ async function publishedDigest(source: string, probe: HostProbe): Promise<string
   const digest = exitCode === 0 ? (JSON.parse(stdout) as { readonly digest?: string }).digest : undefined;
   if (digest !== undefined) return digest;
   throw new UserError(
-    `\`docker buildx imagetools inspect ${source}\` says no digest: ${lastLine(stderr) || "it said nothing"}. It takes buildx (Debian: docker-buildx) and a way to the publisher's registry.`,
+    `\`docker buildx imagetools inspect ${source}\` says no digest: ${lastLine(stderr) || "it said nothing"}. It takes a way to the publisher's registry.`,
   );
 }
 

@@ -1,12 +1,13 @@
 /** Everything that can be wrong with an account, one check each: from what the stack needs and what AWS says. */
 import { STACK_TAG } from "../../infra/plan/aws/context.ts";
-import { type Caller, caller } from "../aws/account.ts";
+import { caller } from "../aws/account.ts";
 import type { RunningMachine } from "../aws/ec2.ts";
 import type { Answer } from "../aws/session.ts";
 import type { AskRegistry } from "../images/registry.ts";
 import type { AwsTarget } from "../program/aws-target.ts";
 import { adminFindings, apiCidrFindings, readAdmin } from "./aws-access.ts";
 import { addOnConfigurationFindings, addOnFindings } from "./aws-add-ons.ts";
+import { callerFindings } from "./aws-caller.ts";
 import { awsImageFindings } from "./aws-images.ts";
 import { cidrFindings, existingNetworkFindings, otherVpcs } from "./aws-network.ts";
 import { ADDRESS_QUOTA, countFinding, VPC_QUOTA, vcpuFindings } from "./aws-quotas.ts";
@@ -23,7 +24,7 @@ import {
 } from "./aws-services.ts";
 import { unanswered } from "./aws-words.ts";
 import { clusterZoneFindings, offeringFindings, zoneFindings } from "./aws-zones.ts";
-import { type CheckResult, type Finding, problem } from "./finding.ts";
+import type { CheckResult, Finding } from "./finding.ts";
 
 /**
  * @returns All that was looked at, with what is wrong; where the credentials are none, or another account's, that alone:
@@ -35,7 +36,7 @@ export async function awsPreflight(
   askOther: AskRegistry,
 ): Promise<readonly CheckResult[]> {
   const answer = await caller(target.context.region);
-  const findings = callerFindings(target, answer);
+  const findings = callerFindings(target.context, answer);
   if (answer.kind !== "answer" || findings.length > 0) return [{ looksAt: CREDENTIALS, findings }];
   const [reading, admin] = await Promise.all([
     readAws(target, needs, askOther),
@@ -102,40 +103,6 @@ function results(all: Readonly<Record<string, readonly Finding[] | null>>): read
 
 function onEks({ plan }: AwsTarget, findings: readonly Finding[]): readonly Finding[] | null {
   return plan.compute === "eks" ? findings : null;
-}
-
-/** Words of a network, by Node and by the SDK, where no service has said anything. */
-const UNREACHED = /ENOTFOUND|EAI_AGAIN|ECONN|EHOST|ENETUNREACH|ETIMEDOUT|TimeoutError|not as AWS does/;
-
-function callerFindings({ context }: AwsTarget, answer: Answer<Caller>): readonly Finding[] {
-  if (answer.kind === "silent" && UNREACHED.test(answer.words))
-    return [
-      problem(
-        "credentials",
-        `AWS was not reached in ${context.region}.`,
-        `${answer.words.replace(/\.$/, "")}. Nothing else was asked.`,
-        "Look at `region`, of which AWS must have one of that name, and at the way to the internet; AWS_ENDPOINT_URL decides who is asked.",
-      ),
-    ];
-  if (answer.kind !== "answer")
-    return [
-      problem(
-        "credentials",
-        "AWS does not know who you are.",
-        `${answer.kind === "absent" ? "It knows no such caller" : answer.words.replace(/\.$/, "")}.`,
-        "Log in (`aws sso login`), or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; `aws sts get-caller-identity` must answer.",
-      ),
-    ];
-  const { account, arn } = answer.value;
-  if (account === context.account) return [];
-  return [
-    problem(
-      "credentials",
-      `Your credentials are of the account ${account}.`,
-      `The stack file says ${context.account}, and you are ${arn}. Nothing else was asked.`,
-      "Take credentials of the stack's account, or correct `account`.",
-    ),
-  ];
 }
 
 /** Those that `up` does not already count in its pools. Machines of EKS have its own tag. */

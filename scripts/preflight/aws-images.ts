@@ -28,7 +28,12 @@ interface ImageReading {
 
 export function awsImageFindings(target: AwsTarget, { images, login }: ImageReading): readonly Finding[] {
   const { account, stack } = target.context;
-  const push = `\`npm run images -- --stack ${stack} --push\` where Docker is`;
+  const { registry, repositories } = target.plan.config.images;
+  const makes = registry === undefined && repositories === "create";
+  const first = makes
+    ? `first \`npm run up -- --stack ${stack} --registries\`, which makes the repositories, then `
+    : "";
+  const push = `${first}\`npm run images -- --stack ${stack} --push\` where Docker is`;
   const foreign = target.images.flatMap(({ name, reference }) => {
     const host = ecrHost(reference.split("/")[0] ?? "");
     return host === null || host.account === account ? [] : [{ name, owner: host.account }];
@@ -36,7 +41,12 @@ export function awsImageFindings(target: AwsTarget, { images, login }: ImageRead
   return [
     ...unanswered("images", login, "nobody knows whether images can be pushed from here"),
     ...target.imageProblems.map(({ reason }) =>
-      problem("images", "Images of the stack can't be pulled.", reason, `Run ${push}; then \`npm run up\`.`),
+      problem(
+        "images",
+        "Images of the stack can't be pulled.",
+        reason,
+        `Run ${push}; then \`npm run up -- --stack ${stack}\`.`,
+      ),
     ),
     ...foreign.map(({ name, owner }) =>
       warning(

@@ -15,12 +15,8 @@ export interface DockerHostReading {
   readonly machine: MachineReading;
 }
 
-/**
- * Check of an engine that gave no answer: what went wrong before anything could be asked.
- *
- * @param isOfStack - Whether the stack file names it; else it is that of this machine, which only makes images.
- */
-export function engineFinding(uri: string, reading: EngineSilence, isOfStack = true): Finding {
+/** Check of an engine that gave no answer: what went wrong before anything could be asked. The stack file names it. */
+export function engineFinding(uri: string, reading: EngineSilence): Finding {
   const where = uri.startsWith("ssh:") ? `on the other side of ${uri}` : `at ${uri}`;
   switch (reading.kind) {
     case "noCli":
@@ -54,9 +50,23 @@ export function engineFinding(uri: string, reading: EngineSilence, isOfStack = t
         reading.words.replace(/^.* stderr=/s, ""),
         uri.startsWith("ssh:")
           ? `Try \`${shellLine(["ssh", "-o", "BatchMode=yes", ...(sshDestination(uri) ?? []), "docker", "info"])}\`, which must work without a password.`
-          : `Start it (\`sudo systemctl start docker\`)${isOfStack ? ", or correct host.uri of the stack file" : ""}.`,
+          : "Start it (`sudo systemctl start docker`), or correct host.uri of the stack file.",
       );
   }
+}
+
+/** As {@link engineFinding} of this machine's own engine, which builds for clusters and for AWS: no stack file names it. */
+export function ownEngineFinding(uri: string, reading: EngineSilence): Finding {
+  const finding = engineFinding(uri, reading);
+  if (reading.kind !== "unreachable") return finding;
+  return {
+    ...finding,
+    // The CLI says no more than that in its own words.
+    why: /^Cannot connect to the Docker daemon/.test(reading.words)
+      ? "It builds and pushes the images of the stack."
+      : finding.why,
+    fix: "Start it (`sudo systemctl start docker`), or run this on a machine that has one (https://docs.docker.com/engine/install/).",
+  };
 }
 
 type Check = (needs: DockerNeeds, host: DockerHostReading) => readonly Finding[];

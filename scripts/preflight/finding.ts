@@ -1,5 +1,5 @@
 /** What a preflight finds on a host. */
-import { textTable } from "../plan/text-table.ts";
+import { PAGE_COLUMNS, textTable, wrapText } from "../plan/text-table.ts";
 
 export interface Finding {
   /** `problem`: `npm run up` would fail, or what it brings up would. `warning`: it may. */
@@ -44,20 +44,35 @@ export function warning(check: string, what: string, why: string, fix: string): 
   return { severity: "warning", check, what, why, fix };
 }
 
-/** Three lines a finding, problems first, or one line where there is none. */
-export function findingsReport(host: string, findings: readonly Finding[]): string {
+/**
+ * A paragraph each for what, why and fix of a finding, problems first, or one line where there is none.
+ *
+ * @param width - Most characters of a line, unless a single word has more. @default {@link PAGE_COLUMNS}
+ */
+export function findingsReport(
+  host: string,
+  findings: readonly Finding[],
+  width: number = PAGE_COLUMNS,
+): string {
   if (findings.length === 0)
     return `Nothing that the stack needs is missing on ${host}, as far as can be seen.\n`;
   const sorted = [...findings].sort((a, b) =>
     a.severity < b.severity ? -1 : a.severity > b.severity ? 1 : 0,
   );
-  const lines = sorted.map(
-    ({ severity, what, why, fix }, index) =>
-      `  ${index + 1}. ${severity === "warning" ? "Warning: " : ""}${what}\n     ${why}\n     Fix: ${fix}`,
-  );
+  const lines = sorted.flatMap(({ severity, what, why, fix }, index) => {
+    const number = `  ${index + 1}. `;
+    const margin = " ".repeat(number.length);
+    const texts = [`${severity === "warning" ? "Warning: " : ""}${what}`, why, `Fix: ${fix}`];
+    const wrapped = texts
+      .flatMap((text) => text.split("\n"))
+      .flatMap((line) => wrapText(line, width - number.length));
+    return wrapped.map((line, place) => `${place === 0 ? number : margin}${line}`);
+  });
   const problems = findings.filter(({ severity }) => severity === "problem").length;
   const count = problems === 1 ? "1 problem" : `${problems} problems`;
-  return `${host}: ${count}${problems === findings.length ? "" : `, ${findings.length - problems} to know`}. Nothing was changed.\n${lines.join("\n")}\n`;
+  const toKnow = problems === findings.length ? "" : `, ${findings.length - problems} to know`;
+  const head = wrapText(`${host}: ${count}${toKnow}. Nothing was changed.`, width);
+  return `${[...head, ...lines].join("\n")}\n`;
 }
 
 /** Whether version `a` comes before `b`; parts that are missing are 0. */

@@ -21,8 +21,14 @@ export interface AwsTarget {
 
 /** Whether a stack's file, as far as it can be read, puts the stack on AWS. */
 export function isOnAws(stack: StackReference): boolean {
-  if (!existsSync(stack.configFile)) return false;
-  return fromRuntimeConfig(readStackFile(stack).values, projectName()).platform === "aws";
+  return awsPlace(stack) !== null;
+}
+
+/** Where a stack's file, as far as it can be read, puts the stack on AWS; null: somewhere else. */
+export function awsPlace(stack: StackReference): Pick<AwsContext, "account" | "region"> | null {
+  if (!existsSync(stack.configFile)) return null;
+  const { platform, account, region } = fromRuntimeConfig(readStackFile(stack).values, projectName());
+  return platform === "aws" ? { account: String(account), region: String(region) } : null;
 }
 
 /** The target of a stack that {@link isOnAws}. @throws ConfigError with all problems of its file. */

@@ -3,6 +3,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { UserError } from "../errors.ts";
+import { isOnAws } from "../program/aws-target.ts";
+import { isInCluster } from "../program/cluster-target.ts";
 import { projectRoot, type StackReference } from "../program/stack-file.ts";
 import { findPulumi } from "../setup/pulumi-cli.ts";
 import { STATE_URL_VARIABLE, sharedStateUrl } from "./shared-state.ts";
@@ -17,6 +19,9 @@ export interface UpOptions {
   readonly targets?: readonly string[];
 }
 
+/** `empty`: an operation was ended before it made anything, or after it had deleted everything. */
+export type StackRecord = "none" | "empty" | "resources";
+
 export interface StackBackend {
   /** Shown to the user. */
   readonly title: string;
@@ -26,6 +31,8 @@ export interface StackBackend {
   up(options?: UpOptions): Promise<void>;
   /** Reads what there really is into the state. */
   refresh(): Promise<void>;
+  /** What the state has of the stack; begun operations count as resources. */
+  record(): Promise<StackRecord>;
   /** Deletes everything, and the state with it. */
   down(): Promise<void>;
   /** Outputs of the last `up`; undefined before the first one. */
@@ -100,7 +107,22 @@ export function assertTryoutOwns(stack: string, paths: StackPaths): void {
 export async function requireOutputs(stack: StackReference): Promise<StackOutputs> {
   const outputs = await (await openStack(stack)).outputs();
   if (outputs !== undefined) return outputs;
+  const { name } = stack;
+  if (!isOnAws(stack))
+    throw new UserError(`The stack ${name} is not up; \`${upCommand(stack)}\` brings it up.`);
   throw new UserError(
-    `The stack ${stack.name} is not up; \`npm start -- --stack ${stack.name}\` brings it up.`,
+    `${noSuchStack(name)}; \`${upCommand(stack)}\` brings it up, and where it is up already, ask where it was brought up, or with its ${STATE_URL_VARIABLE}.`,
   );
+}
+
+/** `npm start` waits for this machine, or for a Docker host. */
+function upCommand(stack: StackReference): string {
+  return `npm ${isOnAws(stack) || isInCluster(stack) ? "run up" : "start"} -- --stack ${stack.name}`;
+}
+
+/** Beginning of a sentence; what runs may be in another machine's state. */
+export function noSuchStack(name: string): string {
+  return sharedStateUrl() === undefined
+    ? `This machine's state (${stackPaths(name).relativeDirectory}) has no such stack`
+    : `The state that ${STATE_URL_VARIABLE} names has no stack ${name}`;
 }

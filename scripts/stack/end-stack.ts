@@ -1,28 +1,54 @@
 /** The way in which every stack ends: `npm run down`, and `npm run expire`. */
 import { existsSync, rmSync } from "node:fs";
 import { relative } from "node:path";
-import { fromRuntimeConfig } from "../../infra/config/config.ts";
-import { leftoversReport } from "../aws/leftovers-report.ts";
+import { leftoversReport, refuseStrangers } from "../aws/leftovers-report.ts";
+import { requireAccount } from "../aws/own-account.ts";
+import { taggedArns } from "../aws/tagged.ts";
 import { dockerLines, ofStack } from "../docker-host/containers.ts";
 import { hostProbe } from "../preflight/host-probe.ts";
-import { isOnAws } from "../program/aws-target.ts";
+import { awsPlace } from "../program/aws-target.ts";
 import { isOnDocker, readDockerTarget } from "../program/docker-target.ts";
-import { projectName, projectRoot, readStackFile, type StackReference } from "../program/stack-file.ts";
-import { openStack, stackPaths } from "./backend.ts";
+import { projectRoot, type StackReference } from "../program/stack-file.ts";
+import { noSuchStack, openStack, type StackBackend, stackPaths } from "./backend.ts";
+
+/** How a stack ended. */
+export interface StackEnd {
+  /** False: the stack is gone, and nobody can say whether something of it still costs money. */
+  readonly isRestKnown: boolean;
+}
 
 /**
  * Stops and deletes everything of a stack, and prints what stays: documents, and of a stack on AWS what still costs money.
  *
  * @param deletesData - Whether the documents of its databases go as well.
- * @throws UserError where something could not be deleted; the state has what is left, so it can be called again.
+ * @throws UserError where something could not be deleted; the state has what is left, so it can be called again. Also where the
+ *   account has things of a stack that the state does not know.
  */
-export async function endStack(stack: StackReference, deletesData: boolean): Promise<void> {
-  await (await openStack(stack)).down();
+export async function endStack(stack: StackReference, deletesData: boolean): Promise<StackEnd> {
+  const backend = await openStack(stack);
+  const place = awsPlace(stack);
+  if (place !== null) await refuseUnknown(stack, backend, place);
+  await backend.down();
   const { data } = stackPaths(stack.name);
   if (isOnDocker(stack)) await endVolumes(stack, deletesData);
   else if (!deletesData && existsSync(data)) sayKept(relative(projectRoot, data), stack);
   if (deletesData) rmSync(data, { recursive: true, force: true });
-  if (isOnAws(stack)) await sayLeftovers(stack);
+  return { isRestKnown: place === null || (await sayLeftovers(stack.name, place.region)) };
+}
+
+/** @throws UserError where the state knows of nothing that could be deleted, and the account has, or may have, things of it. */
+async function refuseUnknown(
+  stack: StackReference,
+  backend: StackBackend,
+  place: Parameters<typeof requireAccount>[0],
+): Promise<void> {
+  const record = await backend.record();
+  if (record === "resources") return;
+  await requireAccount(place);
+  const answer = await taggedArns(place.region, stack.name);
+  // Deletes nothing but the record.
+  if (record === "empty") await backend.down();
+  refuseStrangers(noSuchStack(stack.name), { region: place.region, stack: stack.name }, answer);
 }
 
 /** `destroy` leaves the volumes that are worth keeping. The engine store is not among the documents. */
@@ -38,13 +64,11 @@ async function endVolumes(stack: StackReference, deletesData: boolean): Promise<
   else sayKept(`the volumes ${documents.join(" and ")} of the Docker host`, stack);
 }
 
-/**
- * `retain`, claims of databases and copies outlive a stack, and cost money. Its file need not be one that can be planned: an
- * older program may have deployed it.
- */
-async function sayLeftovers(stack: StackReference): Promise<void> {
-  const { region } = fromRuntimeConfig(readStackFile(stack).values, projectName());
-  process.stdout.write(await leftoversReport({ region: String(region), stack: stack.name }));
+/** `retain`, claims of databases and copies outlive a stack, and cost money. @returns Whether AWS says what there is. */
+async function sayLeftovers(stack: string, region: string): Promise<boolean> {
+  const answer = await taggedArns(region, stack);
+  process.stdout.write(leftoversReport(region, stack, answer));
+  return answer.kind === "answer";
 }
 
 function sayKept(where: string, { name }: StackReference): void {

@@ -16,6 +16,7 @@ import { parseDocument } from "yaml";
 import { type StateResource, unfinishedContainers } from "../../components/docker/task-result.ts";
 import { sweepStack } from "../../components/local/provider/status.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
+import { requireAccountOf } from "../aws/own-account.ts";
 import { type KnownObjects, removeLeftovers } from "../docker-host/leftovers.ts";
 import { UserError } from "../errors.ts";
 import { hostProbe } from "../preflight/host-probe.ts";
@@ -23,7 +24,13 @@ import { isOnAws, readAwsTarget } from "../program/aws-target.ts";
 import { isOnDocker, readDockerTarget } from "../program/docker-target.ts";
 import { projectName, projectRoot, readStackFile, type StackReference } from "../program/stack-file.ts";
 import { stackOutputs } from "../tryout/state.ts";
-import { ownStateUrl, type StackBackend, type StackPaths, type UpOptions } from "./backend.ts";
+import {
+  ownStateUrl,
+  type StackBackend,
+  type StackPaths,
+  type StackRecord,
+  type UpOptions,
+} from "./backend.ts";
 import { lockStack } from "./lock.ts";
 import { pulumiEnvironment } from "./pulumi-environment.ts";
 import { PulumiLockedError, saysLocked, takeOverLocks } from "./pulumi-lock.ts";
@@ -115,7 +122,8 @@ export class PulumiBackend implements StackBackend {
     });
   }
 
-  up({ enforcesPolicies = false, targets = [] }: UpOptions = {}): Promise<void> {
+  async up({ enforcesPolicies = false, targets = [] }: UpOptions = {}): Promise<void> {
+    await requireAccountOf(this.#stack);
     return this.#locked("up", async () => {
       await this.#select();
       await this.#importTryout();
@@ -133,7 +141,8 @@ export class PulumiBackend implements StackBackend {
     });
   }
 
-  refresh(): Promise<void> {
+  async refresh(): Promise<void> {
+    await requireAccountOf(this.#stack);
     return this.#locked("refresh", async () => {
       await this.#select();
       await this.#importTryout();
@@ -141,7 +150,15 @@ export class PulumiBackend implements StackBackend {
     });
   }
 
-  down(): Promise<void> {
+  async record(): Promise<StackRecord> {
+    if (existsSync(this.#paths.tryoutState)) return "resources";
+    if (!(await this.#isThere())) return "none";
+    const { resources, pending_operations } = await this.#deployment();
+    return resources.length + pending_operations.length === 0 ? "empty" : "resources";
+  }
+
+  async down(): Promise<void> {
+    await requireAccountOf(this.#stack);
     return this.#locked("down", async () => {
       await this.#select();
       await this.#importTryout();

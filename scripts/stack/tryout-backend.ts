@@ -6,6 +6,7 @@ import { fromRuntimeConfig } from "../../infra/config/config.ts";
 import { loadPlan } from "../../infra/load-plan.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { UserError } from "../errors.ts";
+import { isOnAws } from "../program/aws-target.ts";
 import { runProgram } from "../program/run-program.ts";
 import { projectName, readStackFile, type StackReference } from "../program/stack-file.ts";
 import { TryoutEngine } from "../tryout/engine.ts";
@@ -13,7 +14,13 @@ import { localProvider } from "../tryout/local-provider.ts";
 import { destroy, refresh, type StateOperation } from "../tryout/refresh.ts";
 import { loadState, saveState, stackOutputs } from "../tryout/state.ts";
 import type { Step } from "../tryout/steps.ts";
-import { assertTryoutOwns, type StackBackend, type StackPaths, type UpOptions } from "./backend.ts";
+import {
+  assertTryoutOwns,
+  type StackBackend,
+  type StackPaths,
+  type StackRecord,
+  type UpOptions,
+} from "./backend.ts";
 import { lockStack } from "./lock.ts";
 import { StepReporter } from "./reporter.ts";
 
@@ -56,13 +63,20 @@ export class TryoutBackend implements StackBackend {
     });
   }
 
-  refresh(): Promise<void> {
+  async refresh(): Promise<void> {
+    this.#refuseForeignStack();
     return this.#locked("refresh", async (reporter) => {
       await refresh(this.#stateOperation(reporter));
     });
   }
 
-  down(): Promise<void> {
+  async record(): Promise<StackRecord> {
+    this.#refuseForeignStack();
+    return existsSync(this.#paths.tryoutState) ? "resources" : "none";
+  }
+
+  async down(): Promise<void> {
+    this.#refuseForeignStack();
     return this.#locked("down", async (reporter) => {
       await destroy(this.#stateOperation(reporter));
       // What a killed `up` made without recording it goes too; the state goes last, so that `down` can be repeated.
@@ -78,8 +92,16 @@ export class TryoutBackend implements StackBackend {
 
   async #refuseOtherPlatforms(): Promise<void> {
     const { platform } = await loadPlan(fromRuntimeConfig(readStackFile(this.#stack).values, projectName()));
-    if (platform === "local") return;
-    throw new UserError(
+    if (platform !== "local") throw this.#onlyPulumi(platform);
+  }
+
+  /** What there is on AWS only the Pulumi CLI can have made; here it would end with "nothing to do". */
+  #refuseForeignStack(): void {
+    if (!existsSync(this.#paths.tryoutState) && isOnAws(this.#stack)) throw this.#onlyPulumi("aws");
+  }
+
+  #onlyPulumi(platform: string): UserError {
+    return new UserError(
       `Only the Pulumi CLI deploys to the platform ${platform}, and this is the try-out runner; put \`pulumi\` on PATH (https://www.pulumi.com/docs/install/) and try again.`,
     );
   }

@@ -70,7 +70,7 @@ describe("node groups of a cluster", () => {
     await change(plan, "sleep");
     // The autoscaler, which nobody plays here, takes machines away.
     expect(await sizes()).toEqual({ ...others, "gpu-0001": [0, 2, 3], "cpu-0001": [0, 1, 2] });
-    expect(await change(plan, "sleep")).toMatch(/^gpu +- +sleeps already; 2 machines/m);
+    expect(await change(plan, "sleep")).toMatch(/^gpu +0 +2 machines run still/m);
     await change(plan, "wake");
     expect(await sizes()).toEqual({ ...others, "gpu-0001": [1, 2, 3], "cpu-0001": [1, 1, 2] });
   });
@@ -125,8 +125,12 @@ describe("a stack on EC2", () => {
     expect(asleep).toMatchObject({ exitCode: 0, stderr: "" });
     expect(asleep.stdout).toMatch(new RegExp(`^${own} stops\\.`));
     expect(await states()).toEqual({ [own]: "stopped", [other]: "running", [nobodys]: "stopped" });
+    expect((await command("sleep")).stdout).toBe(
+      `${own} sleeps already; \`npm run wake -- --stack dev\` starts it.\n`,
+    );
     expect((await command("wake")).stdout).toMatch(new RegExp(`^${own} starts;`));
     expect(await states()).toEqual({ [own]: "running", [other]: "running", [nobodys]: "stopped" });
+    expect((await command("wake")).stdout).toMatch(new RegExp(`^${own} is awake already;`));
   });
 
   test("a machine that ended is none: both say what makes another one", async () => {

@@ -17,6 +17,8 @@ import { findPulumi } from "../../scripts/setup/pulumi-cli.ts";
 import { stackPaths } from "../../scripts/stack/backend.ts";
 import { stackFileText } from "../harness/stack-files.ts";
 import { eksValues } from "../infra/plan/aws/stacks.ts";
+import { account } from "../scripts/aws/account.ts";
+import { type FakeAws, startFakeAws } from "../scripts/aws/fake-aws.ts";
 
 const pulumi = findPulumi();
 const AGE_HOURS = 40;
@@ -47,8 +49,7 @@ describe.skipIf(pulumi === undefined)("with a Pulumi CLI (skipped where none is 
     PULUMI_BACKEND_URL: `file://${backend}`,
     ENGINE_ROOM_STATE_URL: `file://${backend}`,
     ENGINE_ROOM_RUNNER: "",
-    // Nobody listens there: that AWS is asked is not this test's either.
-    AWS_ENDPOINT_URL: "http://127.0.0.1:9",
+    AWS_ENDPOINT_URL: "",
     AWS_ACCESS_KEY_ID: "key",
     AWS_SECRET_ACCESS_KEY: "secret",
   };
@@ -63,7 +64,13 @@ describe.skipIf(pulumi === undefined)("with a Pulumi CLI (skipped where none is 
     if (status !== 0) throw new Error(`pulumi ${all.join(" ")}: ${stdout}${stderr}`);
   }
 
-  beforeAll(() => {
+  let aws: FakeAws;
+  beforeAll(async () => {
+    // The account has nothing of them.
+    aws = await startFakeAws(
+      account({ "tag:GetResources": () => ({ json: { ResourceTagMappingList: [] } }) }),
+    );
+    environment.AWS_ENDPOINT_URL = aws.url;
     mkdirSync(backend);
     symlinkSync(join(projectRoot, "node_modules"), join(folder, "node_modules"));
     writeFileSync(join(folder, "Pulumi.yaml"), `name: ${projectName()}\nruntime: nodejs\nmain: index.js\n`);
@@ -84,7 +91,8 @@ describe.skipIf(pulumi === undefined)("with a Pulumi CLI (skipped where none is 
     writeFileSync(join(locks, "0123.json"), JSON.stringify(holder));
   });
 
-  afterAll(() => {
+  afterAll(async () => {
+    await aws.close();
     rmSync(folder, { recursive: true });
     for (const short of Object.keys(CONFIGS))
       rmSync(stackPaths(name(short)).directory, { recursive: true, force: true });

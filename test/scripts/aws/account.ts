@@ -50,10 +50,11 @@ export function zonesOf(
   });
 }
 
-/** Machines that run, by their type. */
+/** Machines by their type. @param machines.state - @default "running" */
 export function running(
   machines: readonly {
     readonly type: string;
+    readonly state?: string;
     readonly isSpot?: boolean;
     readonly tags?: Record<string, string>;
   }[],
@@ -61,9 +62,10 @@ export function running(
   return xmlAnswer("DescribeInstances", {
     reservationSet: [
       {
-        instancesSet: machines.map(({ type, isSpot, tags = {} }, index) => ({
+        instancesSet: machines.map(({ type, state = "running", isSpot, tags = {} }, index) => ({
           instanceId: `i-${index}`,
           instanceType: type,
+          instanceState: { name: state },
           ...(isSpot === true ? { instanceLifecycle: "spot" } : {}),
           tagSet: Object.entries(tags).map(([key, value]) => ({ key, value })),
         })),

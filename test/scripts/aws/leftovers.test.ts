@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { reportOf } from "../../../scripts/aws/leftovers-report.ts";
+import { leftoversReport, refuseStrangers } from "../../../scripts/aws/leftovers-report.ts";
 import { leftovers } from "../../../scripts/aws/tagged.ts";
 
 const arn = (service: string, rest: string) => `arn:aws:${service}:us-east-1:111122223333:${rest}`;
@@ -35,27 +35,59 @@ describe("what still costs money", () => {
       "arn:aws:iam::111122223333:role/engine-room-dev-node",
     ];
     expect(leftovers("us-east-1", free)).toEqual([]);
-    expect(reportOf("us-east-1", "dev", { kind: "answer", value: free })).toMatch(
+    expect(leftoversReport("us-east-1", "dev", { kind: "answer", value: free })).toMatch(
       /^Nothing with the tag engine-room:stack=dev still costs money\. 5 more with it cost nothing/,
     );
   });
 
-  test("is said of disks and logs by their tag, and by words of backups alone, which have none", () => {
-    const disk = arn("ec2", "volume/vol-0123");
-    const report = reportOf("us-east-1", "dev", { kind: "answer", value: [disk] });
-    expect(report).toContain(disk);
-    const [, besides] = report.split("Not in any list by tag: ");
-    expect(besides).toMatch(/^copies in vaults of AWS Backup/);
-    expect(besides).not.toMatch(/disk|log group/);
+  test("has disks of databases among it, which are tagged, and beside it what has no tag, with a command", () => {
+    const report = leftoversReport("us-east-1", "dev", {
+      kind: "answer",
+      value: [arn("ec2", "volume/vol-0123")],
+    });
+    expect(report).toContain("ec2 delete-volume --volume-id vol-0123");
+    const [, notListed = ""] = report.split("In no list by tag:\n");
+    expect(
+      notListed
+        .trimEnd()
+        .split("\n")
+        .map((line) => line.trim()),
+    ).toEqual([
+      expect.stringMatching(/^copies that AWS Backup/),
+      expect.stringMatching(/^aws --region us-east-1 backup list-recovery-points-by-backup-vault /),
+      expect.stringMatching(/^the log group of the cluster engine-room-dev/),
+      expect.stringMatching(
+        /^aws --region us-east-1 logs describe-log-groups --log-group-name-prefix \/aws\/eks\/engine-room-dev\/$/,
+      ),
+    ]);
   });
 
   test("is said to be unknown where it may not be asked, with the place to look", () => {
-    const report = reportOf("us-east-1", "dev", {
+    const report = leftoversReport("us-east-1", "dev", {
       kind: "denied",
       action: "tag:GetResources",
       words: "AccessDeniedException: no",
     });
     expect(report).toContain("AccessDeniedException");
     expect(report).toContain("tag-editor");
+  });
+});
+
+describe("what the account has of a stack that the state does not know", () => {
+  const refuse = (answer: Parameters<typeof refuseStrangers>[2]) => () =>
+    refuseStrangers("The state has no stack dev", { region: "us-east-1", stack: "dev" }, answer);
+
+  test("is counted, with where `down` is to be run, and is nothing where there is none", () => {
+    const value = [arn("ec2", "natgateway/nat-0123"), arn("ec2", "vpc/vpc-0123")];
+    expect(refuse({ kind: "answer", value })).toThrow(
+      /^The state has no stack dev, and the account has 2 things of it: run `down` where it was brought up, or with its ENGINE_ROOM_STATE_URL\.\n.*by hand:\n {2}NAT gateway.*\n.*\n.*nat-0123\n {2}1 more cost nothing/,
+    );
+    expect(refuse({ kind: "answer", value: [] })).not.toThrow();
+  });
+
+  test("is not nothing where AWS does not say", () => {
+    expect(refuse({ kind: "denied", action: "tag:GetResources", words: "AccessDenied: no." })).toThrow(
+      /is not known: AccessDenied: no\. Look for the tag engine-room:stack=dev in us-east-1/,
+    );
   });
 });

@@ -130,7 +130,12 @@ describe("an account in which all is there", () => {
     const checks = await preflight();
     const [finding] = checks.find(({ looksAt }) => looksAt === "images and registries")?.findings ?? [];
     expect(finding).toMatchObject({ severity: "problem", check: "images" });
-    expect(finding?.fix).toContain("npm run images -- --stack dev --push");
+    expect(finding?.fix).toMatch(
+      /^Run first `npm run up -- --stack dev --registries`, .* then `npm run images -- --stack dev --push` where Docker is; then `npm run up -- --stack dev`\.$/,
+    );
+    const existing = await preflight({}, { ...eks, images: { repositories: "existing" } });
+    const fixes = existing.flatMap(({ findings }) => findings).filter(({ check }) => check === "images");
+    expect(fixes[0]?.fix).toMatch(/^Run `npm run images -- --stack dev --push`/);
   });
 });
 

@@ -59,6 +59,25 @@ describe("pools", () => {
     ).toBe(true);
   });
 
+  const notes = (plan: EksPlan, gpus: number, cpus: number) =>
+    poolChanges(plan, [group("gpu", 0, gpus), group("cpu", 1, cpus)], "sleep").map(({ note }) => note);
+
+  test("whose machines run still are not called asleep, and it is said when those go", () => {
+    expect(notes(warm, 1, 1)).toEqual([
+      "1 machine runs still; the autoscaler ends it about 10 minutes after the last server there",
+      expect.stringMatching(/^1 machine runs still; the autoscaler ends what the gateway, the databases/),
+    ]);
+    expect(notes(warm, 2, 2)).toEqual([
+      expect.stringMatching(/^2 machines run still; the autoscaler ends them about/),
+      expect.stringMatching(/^2 machines run still;/),
+    ]);
+    expect(notes(warm, 0, 0)).toEqual(["sleeps already", "no machine runs"]);
+    expect(notes(withoutAutoscaler, 1, 1)).toEqual([
+      "1 machine ends now",
+      expect.stringMatching(/^1 machine runs on: other pods are there/),
+    ]);
+  });
+
   test("that are not there are said", () => {
     const [gpu] = poolChanges(warm, [], "sleep");
     expect(gpu).toMatchObject({ change: null, note: expect.stringContaining("npm run up") });
@@ -103,7 +122,7 @@ describe("what AWS answers, and moto does not", () => {
 
   test("EC2: what AWS refuses is a sentence", async () => {
     await use({
-      "ec2:DescribeInstances": () => running([{ type: "g5.xlarge" }]),
+      "ec2:DescribeInstances": () => running([{ type: "g5.xlarge", state: "stopped" }]),
       "ec2:StartInstances": () => ({ error: "InsufficientInstanceCapacity", status: 500 }),
     });
     const { context } = awsTarget(ec2, "dev");

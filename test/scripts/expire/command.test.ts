@@ -3,18 +3,24 @@ import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { stateUrls } from "../../../scripts/expire/pulumi-states.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { stackPaths } from "../../../scripts/stack/backend.ts";
 import { eksValues } from "../../infra/plan/aws/stacks.ts";
-import { type FakeAws, startFakeAws } from "../aws/fake-aws.ts";
+import { account } from "../aws/account.ts";
+import { type FakeAnswer, type FakeAws, startFakeAws } from "../aws/fake-aws.ts";
 import { FakePulumi, type FakeStack } from "./fake-pulumi.ts";
 
 const NAT_GATEWAY = "arn:aws:ec2:us-east-1:111122223333:natgateway/nat-0123";
 let aws: FakeAws;
+/** What AWS says to the list by tag. */
+let tagged: FakeAnswer;
+beforeEach(() => {
+  tagged = { json: { ResourceTagMappingList: [{ ResourceARN: NAT_GATEWAY }] } };
+});
 beforeAll(async () => {
-  aws = await startFakeAws(() => ({ json: { ResourceTagMappingList: [{ ResourceARN: NAT_GATEWAY }] } }));
+  aws = await startFakeAws(account({ "tag:GetResources": () => tagged }));
 });
 afterAll(() => aws.close());
 
@@ -130,6 +136,22 @@ describe("with --down", () => {
     expect(stdout).toContain(NAT_GATEWAY);
     expect(stdout).toMatch(/^over: ended\.$/m);
     expect(readdirSync(pulumi.folder).toSorted()).toEqual(["calls", "pulumi", "state.json"]);
+  });
+
+  test("one whose rest AWS does not list is ended, and a person has to look", async () => {
+    tagged = { error: "AccessDeniedException" };
+    const { code, stdout } = await expire({ over: trial() }, "--down");
+    expect(code).toBe(1);
+    expect(pulumi.destroyed).toEqual([prefixed("over")]);
+    expect(stdout).toMatch(/^over: ended, and nobody knows what of it still costs money\.$/m);
+  });
+
+  test("one of another account is left, and nothing of it is destroyed", async () => {
+    const config = { ...eksValues, account: "999900001111", guard: { ttlHours: 8 } };
+    const { code, stdout } = await expire({ over: trial({ config }) }, "--down");
+    expect(code).toBe(1);
+    expect(pulumi.destroyed).toEqual([]);
+    expect(stdout).toContain("Your credentials are of the account 111122223333.");
   });
 
   test("one that can't be ended, or be read, stops no other, and the exit code says so", async () => {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
-import { engineFinding } from "../../../scripts/preflight/docker-checks.ts";
 import type { Finding } from "../../../scripts/preflight/finding.ts";
 import { dockerPreflight } from "../../../scripts/preflight/preflight.ts";
 import { pulumiFindings } from "../../../scripts/preflight/pulumi-check.ts";
@@ -266,16 +265,8 @@ describe("a stack that is up", () => {
 });
 
 test("a machine without the Pulumi CLI is a problem before anything is downloaded", () => {
-  expect(pulumiFindings("/usr/bin/pulumi")).toEqual([]);
-  expect(sentences(pulumiFindings(undefined))).toEqual([
+  expect(pulumiFindings("/usr/bin/pulumi", "AWS")).toEqual([]);
+  expect(sentences(pulumiFindings(undefined, "a Docker host"))).toEqual([
     expect.stringMatching(/^problem pulumi: .*no Pulumi CLI/),
   ]);
-});
-
-test("an engine that is away is named by the stack file only where the stack runs on it", () => {
-  const fixOf = (isOfStack: boolean) =>
-    engineFinding("unix:///var/run/docker.sock", { kind: "unreachable", words: "Cannot connect" }, isOfStack)
-      .fix;
-  expect(fixOf(true)).toContain("host.uri");
-  expect(fixOf(false)).toBe("Start it (`sudo systemctl start docker`).");
 });

@@ -1,0 +1,24 @@
+/** What every command that asks AWS asks first: whose credentials these are. */
+import type { AwsContext } from "../../infra/plan/aws/types.ts";
+import { UserError } from "../errors.ts";
+import { callerFindings } from "../preflight/aws-caller.ts";
+import { awsPlace } from "../program/aws-target.ts";
+import type { StackReference } from "../program/stack-file.ts";
+import { caller } from "./account.ts";
+
+/**
+ * Another account has nothing of the stack, which no answer of it would tell from a stack that is gone.
+ *
+ * @throws UserError in the words of preflight where the credentials are none, or another account's.
+ */
+export async function requireAccount(place: Pick<AwsContext, "account" | "region">): Promise<void> {
+  const [finding] = callerFindings(place, await caller(place.region));
+  if (finding === undefined) return;
+  throw new UserError(`${finding.what}\n${finding.why}\nFix: ${finding.fix}`);
+}
+
+/** As {@link requireAccount}, for a stack whose file need not be one that can be planned; nothing for one elsewhere. */
+export async function requireAccountOf(stack: StackReference): Promise<void> {
+  const place = awsPlace(stack);
+  if (place !== null) await requireAccount(place);
+}

@@ -1,0 +1,46 @@
+/** Whether credentials are those of the account that a stack is for. */
+import type { AwsContext } from "../../infra/plan/aws/types.ts";
+import type { Caller } from "../aws/account.ts";
+import type { Answer } from "../aws/session.ts";
+import { type Finding, problem } from "./finding.ts";
+
+/** Words of Node and of the SDK where no service has said anything: no name, no way, no time, or a proxy's page. */
+const UNREACHED = /ENOTFOUND|EAI_AGAIN|ECONN|EHOST|ENET|ETIMEDOUT|TimeoutError|AbortError|not as AWS does/;
+
+/** @param answer - Of STS, in the stack's region. Pure. */
+export function callerFindings(
+  { account, region }: Pick<AwsContext, "account" | "region">,
+  answer: Answer<Caller>,
+): readonly Finding[] {
+  if (answer.kind === "answer") return ofCaller(account, answer.value);
+  const words = answer.kind === "absent" ? "It knows no such caller" : answer.words.replace(/\.$/, "");
+  if (!words.startsWith("Credentials") && UNREACHED.test(words))
+    return [
+      problem(
+        "credentials",
+        `AWS was not reached in ${region}.`,
+        `${words}. Nothing else was asked.`,
+        "Look at `region`, of which AWS must have one of that name, and at the way to the internet; AWS_ENDPOINT_URL and proxies decide who is asked.",
+      ),
+    ];
+  return [
+    problem(
+      "credentials",
+      "AWS does not know who you are.",
+      `${words}.`,
+      "Log in (`aws sso login`), or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; `aws sts get-caller-identity` must answer.",
+    ),
+  ];
+}
+
+function ofCaller(wanted: string, { account, arn }: Caller): readonly Finding[] {
+  if (account === wanted) return [];
+  return [
+    problem(
+      "credentials",
+      `Your credentials are of the account ${account}.`,
+      `The stack file says ${wanted}, and you are ${arn}. Nothing else was asked.`,
+      "Take credentials of the stack's account, or correct `account`.",
+    ),
+  ];
+}
