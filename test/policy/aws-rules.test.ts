@@ -9,6 +9,7 @@ import { facts, resource } from "./resources.ts";
 
 /** What components ask AWS for, under the options that they give. */
 const OPTIONS: Readonly<Record<string, CheckedResource["options"]>> = {
+  "aws:ebs/volume:Volume": { protect: true, retainOnDelete: true },
   "aws:efs/fileSystem:FileSystem": { protect: true, retainOnDelete: true },
 };
 const good = goodResources.map(({ type, inputs }) =>

@@ -243,6 +243,7 @@ describe("the pack", () => {
         "storage-is-encrypted: mandatory: : encrypted is false",
         "not-decided-before-up: advisory: urn:2: storage-is-encrypted",
         "not-decided-before-up: advisory: urn:2: resources-are-labelled",
+        "not-decided-before-up: advisory: urn:1: engine-store-is-protected",
         "not-decided-before-up: advisory: urn:2: engine-store-is-protected",
       ].map((text) => expect.stringContaining(text.split(": ").slice(0, 4).join(": "))),
     );
