@@ -1,6 +1,4 @@
 /** What a stack costs stays below what its stack file allows. The number is the plan's, which all scripts show. */
-
-import { unjudgedCap } from "../../infra/plan/cost/unjudged-cap.ts";
 import { type Finding, type Rule, UNKNOWN, undecided } from "../rule.ts";
 import { at } from "../values.ts";
 
@@ -17,7 +15,7 @@ export const priceIsBelowCap: Rule = {
     const withoutPrice = namesOf(at(outputs, "cost", "withoutPrice"));
     if (atLeastUsd <= hourlyUsdCap)
       return hourlyUsd === null || withoutPrice.length > 0
-        ? [{ resource: null, ...unjudgedCap(hourlyUsdCap, withoutPrice) }]
+        ? [{ resource: null, ...unjudged(hourlyUsdCap, withoutPrice) }]
         : [];
     return [
       {
@@ -28,6 +26,14 @@ export const priceIsBelowCap: Rule = {
     ];
   },
 };
+
+function unjudged(hourlyUsdCap: number, withoutPrice: readonly string[]): Pick<Finding, "reason" | "fix"> {
+  const what = withoutPrice.length === 0 ? "what the stack pays for" : withoutPrice.join(", ");
+  return {
+    reason: `Whether the stack costs less than its cap of ${hourlyUsdCap.toFixed(2)} USD an hour can't be judged: there is no price of ${what}.`,
+    fix: "Write what an hour costs into the stack file; `npm run plan` names the keys.",
+  };
+}
 
 function namesOf(value: unknown): readonly string[] {
   return Array.isArray(value) ? value.filter((name) => typeof name === "string") : [];

@@ -1,9 +1,10 @@
 /** What every command that asks AWS asks first: whose credentials these are. */
+
 import type { AwsContext } from "../../infra/plan/aws/types.ts";
 import { UserError } from "../errors.ts";
 import { callerFindings } from "../preflight/aws-caller.ts";
-import { awsPlace } from "../program/aws-target.ts";
 import type { StackReference } from "../program/stack-file.ts";
+import { awsPlace } from "../program/stack-platform.ts";
 import { caller } from "./account.ts";
 
 /**

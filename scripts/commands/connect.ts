@@ -14,10 +14,11 @@ import { type ForwardWords, startPortForwards } from "../connect/port-forwarder.
 import { UsageError, UserError } from "../errors.ts";
 import { textTable } from "../plan/text-table.ts";
 import { sshDestination } from "../preflight/host-probe.ts";
-import { isInCluster, readClusterTarget } from "../program/cluster-target.ts";
+import { readClusterTarget } from "../program/cluster-target.ts";
 import { readPlan } from "../program/docker-target.ts";
 import { isOnInstance, readInstanceTarget } from "../program/instance-target.ts";
 import type { StackReference } from "../program/stack-file.ts";
+import { isInCluster } from "../program/stack-platform.ts";
 import { requireOutputs } from "../stack/backend.ts";
 import { endpointTable } from "../stack/endpoint-table.ts";
 import { type Command, EXIT } from "./command.ts";

@@ -73,12 +73,10 @@ export async function main(argv: readonly string[]): Promise<number> {
 
 /** Whose credentials these are; and of a stack on EKS the cluster of its own, which no kubeconfig of the user needs to know. */
 async function prepareAws(stack: StackReference): Promise<void> {
-  const { isOnAws, awsTarget } = await import("../program/aws-target.ts");
+  const { isOnAws } = await import("../program/stack-platform.ts");
   if (!isOnAws(stack)) return;
-  const { readPlan } = await import("../program/docker-target.ts");
-  const plan = readPlan(stack);
-  if (plan.platform !== "aws") return;
-  const { context } = awsTarget(plan, stack.name);
+  const { readAwsTarget } = await import("../program/aws-target.ts");
+  const { plan, context } = readAwsTarget(stack);
   const { requireAccount } = await import("../aws/own-account.ts");
   await requireAccount(context);
   if (plan.compute !== "eks") return;

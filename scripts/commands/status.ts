@@ -10,10 +10,11 @@ import {
 import { stackContainers } from "../docker-host/containers.ts";
 import { isServing, type ServiceStatus, serviceStatuses } from "../docker-host/service-states.ts";
 import { hostProbe } from "../preflight/host-probe.ts";
-import { isInCluster, readClusterTarget } from "../program/cluster-target.ts";
-import { isOnDocker, readDockerTarget } from "../program/docker-target.ts";
+import { readClusterTarget } from "../program/cluster-target.ts";
+import { readDockerTarget } from "../program/docker-target.ts";
 import { isOnInstance, readInstanceTarget } from "../program/instance-target.ts";
 import type { StackReference } from "../program/stack-file.ts";
+import { isInCluster, isOnDocker } from "../program/stack-platform.ts";
 import { stackPaths } from "../stack/backend.ts";
 import { type Command, EXIT } from "./command.ts";
 

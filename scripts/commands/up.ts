@@ -1,9 +1,9 @@
 import { instancePlan } from "../../infra/plan/aws/machine/instance-plan.ts";
 import { awaitCommands } from "../aws/machine-commands.ts";
 import { UsageError } from "../errors.ts";
-import { isOnAws } from "../program/aws-target.ts";
 import { isOnInstance, readInstanceTarget } from "../program/instance-target.ts";
 import type { StackReference } from "../program/stack-file.ts";
+import { isOnAws } from "../program/stack-platform.ts";
 import { openStack } from "../stack/backend.ts";
 import { type Command, EXIT } from "./command.ts";
 

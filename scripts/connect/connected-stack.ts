@@ -1,12 +1,14 @@
 /** The endpoints of a stack as they are reached from here, wherever it runs. */
+
 import { clusterOutputs } from "../../infra/cluster-outputs.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { clusterEndpoints } from "../../infra/plan/kubernetes/endpoints.ts";
 import { type ClusterProbe, clusterProbe, kubectlItems } from "../cluster/kubectl.ts";
 import { UserError } from "../errors.ts";
-import { type ClusterTarget, isInCluster, readClusterTarget } from "../program/cluster-target.ts";
+import { type ClusterTarget, readClusterTarget } from "../program/cluster-target.ts";
 import { isOnInstance, readInstanceTarget } from "../program/instance-target.ts";
 import type { StackReference } from "../program/stack-file.ts";
+import { isInCluster } from "../program/stack-platform.ts";
 import { requireOutputs } from "../stack/backend.ts";
 import {
   type ConnectedPart,

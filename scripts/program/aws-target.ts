@@ -1,6 +1,4 @@
 /** A stack on AWS, as its file plans it. */
-import { existsSync } from "node:fs";
-import { fromRuntimeConfig } from "../../infra/config/config.ts";
 import { planClusterImages, planInstanceImages } from "../../infra/image-inputs.ts";
 import { awsContext } from "../../infra/plan/aws/context.ts";
 import type { AwsContext } from "../../infra/plan/aws/types.ts";
@@ -8,7 +6,7 @@ import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
 import type { ClusterImage } from "../../infra/plan/kubernetes/types.ts";
 import type { Problem } from "../../infra/problems.ts";
 import { readPlan } from "./docker-target.ts";
-import { projectName, readStackFile, type StackReference } from "./stack-file.ts";
+import type { StackReference } from "./stack-file.ts";
 
 export interface AwsTarget {
   readonly plan: AwsPlan;
@@ -19,19 +17,7 @@ export interface AwsTarget {
   readonly imageProblems: readonly Problem[];
 }
 
-/** Whether a stack's file, as far as it can be read, puts the stack on AWS. */
-export function isOnAws(stack: StackReference): boolean {
-  return awsPlace(stack) !== null;
-}
-
-/** Where a stack's file, as far as it can be read, puts the stack on AWS; null: somewhere else. */
-export function awsPlace(stack: StackReference): Pick<AwsContext, "account" | "region"> | null {
-  if (!existsSync(stack.configFile)) return null;
-  const { platform, account, region } = fromRuntimeConfig(readStackFile(stack).values, projectName());
-  return platform === "aws" ? { account: String(account), region: String(region) } : null;
-}
-
-/** The target of a stack that {@link isOnAws}. @throws ConfigError with all problems of its file. */
+/** The target of a stack on AWS. @throws ConfigError with all problems of its file. */
 export function readAwsTarget(stack: StackReference): AwsTarget {
   const plan = readPlan(stack);
   if (plan.platform !== "aws")

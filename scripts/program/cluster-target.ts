@@ -1,13 +1,11 @@
 /** A stack in a cluster, as its file plans it. */
-import { existsSync } from "node:fs";
-import { fromRuntimeConfig } from "../../infra/config/config.ts";
 import { planClusterImages } from "../../infra/image-inputs.ts";
 import type { ClusterPlan } from "../../infra/plan/kubernetes/cluster-plan.ts";
 import { kubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
 import type { KubernetesStack } from "../../infra/plan/kubernetes/types.ts";
 import type { Problem } from "../../infra/problems.ts";
 import { readPlan } from "./docker-target.ts";
-import { projectName, readStackFile, type StackReference } from "./stack-file.ts";
+import type { StackReference } from "./stack-file.ts";
 
 export interface ClusterTarget {
   /** Name of the stack. */
@@ -16,13 +14,6 @@ export interface ClusterTarget {
   readonly stack: KubernetesStack;
   /** Images that no cluster can pull yet. */
   readonly imageProblems: readonly Problem[];
-}
-
-/** Whether a stack's file, as far as it can be read, puts the stack into a cluster. */
-export function isInCluster(stack: StackReference): boolean {
-  if (!existsSync(stack.configFile)) return false;
-  const { platform, compute } = fromRuntimeConfig(readStackFile(stack).values, projectName());
-  return platform === "kubernetes" || (platform === "aws" && compute !== "ec2");
 }
 
 /** The target of a stack that {@link isInCluster}. @throws ConfigError with all problems of its file. */

@@ -1,5 +1,4 @@
 /** A stack on a Docker host, as its file plans it. */
-import { existsSync } from "node:fs";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../infra/config/config.ts";
 import { planImages } from "../../infra/image-inputs.ts";
@@ -23,12 +22,6 @@ export interface DockerTarget {
 /** The plan of any stack. @throws ConfigError with all problems of its file. */
 export function readPlan(stack: StackReference): StackPlan {
   return checkedPlan(fromRuntimeConfig(readStackFile(stack).values, projectName())).plan;
-}
-
-/** Whether a stack's file, as far as it can be read, puts the stack on a Docker host. */
-export function isOnDocker(stack: StackReference): boolean {
-  if (!existsSync(stack.configFile)) return false;
-  return fromRuntimeConfig(readStackFile(stack).values, projectName()).platform === "docker";
 }
 
 /** The target of a stack that {@link isOnDocker}. @throws ConfigError with all problems of its file. */

@@ -1,11 +1,11 @@
 /** Who applies a stack: the Pulumi CLI where there is one, else the try-out runner. A stack has one owner at a time. */
+
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { UserError } from "../errors.ts";
-import { isOnAws } from "../program/aws-target.ts";
-import { isInCluster } from "../program/cluster-target.ts";
 import { projectRoot, type StackReference } from "../program/stack-file.ts";
+import { isInCluster, isOnAws } from "../program/stack-platform.ts";
 import { findPulumi } from "../setup/pulumi-cli.ts";
 import { STATE_URL_VARIABLE, sharedStateUrl } from "./shared-state.ts";
 

@@ -1,4 +1,5 @@
 /** The way in which every stack ends: `npm run down`, and `npm run expire`. */
+
 import { existsSync, rmSync } from "node:fs";
 import { relative } from "node:path";
 import { leftoversReport, refuseStrangers } from "../aws/leftovers-report.ts";
@@ -6,9 +7,9 @@ import { requireAccount } from "../aws/own-account.ts";
 import { taggedArns } from "../aws/tagged.ts";
 import { dockerLines, ofStack } from "../docker-host/containers.ts";
 import { hostProbe } from "../preflight/host-probe.ts";
-import { awsPlace } from "../program/aws-target.ts";
-import { isOnDocker, readDockerTarget } from "../program/docker-target.ts";
+import { readDockerTarget } from "../program/docker-target.ts";
 import { projectRoot, type StackReference } from "../program/stack-file.ts";
+import { awsPlace, isOnDocker } from "../program/stack-platform.ts";
 import { noSuchStack, openStack, type StackBackend, stackPaths } from "./backend.ts";
 
 /** How a stack ended. */

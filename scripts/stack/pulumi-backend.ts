@@ -1,4 +1,5 @@
 /** The stack operations through the Pulumi CLI, with a state file of the stack's own and no login, or with a shared state. */
+
 import { spawn } from "node:child_process";
 import {
   copyFileSync,
@@ -20,9 +21,10 @@ import { requireAccountOf } from "../aws/own-account.ts";
 import { type KnownObjects, removeLeftovers } from "../docker-host/leftovers.ts";
 import { UserError } from "../errors.ts";
 import { hostProbe } from "../preflight/host-probe.ts";
-import { isOnAws, readAwsTarget } from "../program/aws-target.ts";
-import { isOnDocker, readDockerTarget } from "../program/docker-target.ts";
+import { readAwsTarget } from "../program/aws-target.ts";
+import { readDockerTarget } from "../program/docker-target.ts";
 import { projectName, projectRoot, readStackFile, type StackReference } from "../program/stack-file.ts";
+import { isOnAws, isOnDocker } from "../program/stack-platform.ts";
 import { stackOutputs } from "../tryout/state.ts";
 import {
   ownStateUrl,

@@ -1,4 +1,5 @@
 /** The stack operations without a Pulumi CLI. */
+
 import { existsSync, rmSync } from "node:fs";
 import { basename } from "node:path";
 import { sweepStack } from "../../components/local/provider/status.ts";
@@ -6,9 +7,9 @@ import { fromRuntimeConfig } from "../../infra/config/config.ts";
 import { loadPlan } from "../../infra/load-plan.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { UserError } from "../errors.ts";
-import { isOnAws } from "../program/aws-target.ts";
 import { runProgram } from "../program/run-program.ts";
 import { projectName, readStackFile, type StackReference } from "../program/stack-file.ts";
+import { isOnAws } from "../program/stack-platform.ts";
 import { TryoutEngine } from "../tryout/engine.ts";
 import { localProvider } from "../tryout/local-provider.ts";
 import { destroy, refresh, type StateOperation } from "../tryout/refresh.ts";

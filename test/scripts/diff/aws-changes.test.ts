@@ -233,6 +233,8 @@ const machines: Readonly<Record<string, readonly [change: object, entries: reado
     [
       "create Secret instance-secrets-mongoUri",
       "create SecretVersion instance-secrets-mongoUri-version",
+      "create SecurityGroupEgressRule instance-security-egress-mongo",
+      "create SecurityGroupEgressRule instance-security-egress-vector",
       ...["setup", "services"].flatMap(ranAgain),
     ],
   ],

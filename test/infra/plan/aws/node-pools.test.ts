@@ -112,24 +112,11 @@ describe("a machine of GPUs", () => {
     expect(tags({ nodes: { min: 0, max: 3 }, warm: 2 })).toEqual({ "engine-room:machines": "2 to 3" });
   });
 
-  test("makes room before its successor comes, as a reserved one does, and others come first", () => {
-    const { pools } = plannedCluster().cluster;
-    expect(pools.map(({ name, updateStrategy }) => [name, updateStrategy])).toEqual([
-      ["system", "DEFAULT"],
-      ["gpu", "MINIMAL"],
-      ["cpu", "DEFAULT"],
-    ]);
-    const cpu = { ...eksValues.pools[1], capacityReservationId: "cr-0123456789abcdef0" };
-    const reserved = plannedCluster({ pools: [eksValues.pools[0], cpu] }).cluster.pools;
-    expect(reserved.find(({ name }) => name === "cpu")?.updateStrategy).toBe("MINIMAL");
-  });
-
   test("is where its capacity is", () => {
     const pool = gpuPool({ zones: ["b"], capacity: "spot", hourlyUsd: 0.5 });
     expect([pool.zones, pool.capacityType]).toEqual([["b"], "SPOT"]);
-    expect(gpuPool({ capacityReservationId: "cr-0123456789abcdef0" }).capacityReservationId).toBe(
-      "cr-0123456789abcdef0",
-    );
+    const reserved = { zones: ["b"], capacityReservationId: "cr-0123456789abcdef0" };
+    expect(gpuPool(reserved).capacityReservationId).toBe("cr-0123456789abcdef0");
   });
 });
 

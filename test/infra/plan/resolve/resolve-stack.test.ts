@@ -77,7 +77,12 @@ describe("blanks of a stack file", () => {
       },
     ]);
     expect(spec.models[0]).toMatchObject({ pool: "host", buildPool: "host" });
-    expect(spec.store).toEqual({ kind: "volume", readMBPerSecond: 1000, sizeGiB: null });
+    expect(spec.store).toEqual({
+      kind: "volume",
+      readMBPerSecond: 1000,
+      sizeGiB: null,
+      provisionedMiBps: null,
+    });
     const inFolder = resolve({ ...dockerValues, engineStore: { path: "/data/engine-room" } });
     expect(inFolder.spec.store.kind).toBe("folder");
   });
