@@ -9,7 +9,7 @@ import { stackPaths } from "../../../scripts/stack/backend.ts";
 import { writtenStackFile } from "../../harness/stack-files.ts";
 import { runCommand } from "../plan/run-plan.ts";
 import { account, EKS_STACK } from "./account.ts";
-import { startFakeAws } from "./fake-aws.ts";
+import { type FakeAws, startFakeAws } from "./fake-aws.ts";
 
 const NAME = "registries-test";
 
@@ -24,8 +24,16 @@ if (args[0] === "stack" && args[1] === "export") console.log("{}");
 if (args[0] === "stack" && args[1] === "ls") console.log("[]");
 `;
 
+/** Whose credentials these are, and a cluster that is not there yet. */
+const ANSWERS = { "eks:ListNodegroups": () => ({ error: "ResourceNotFoundException", status: 404 }) };
+
 let folder: string;
-beforeEach(() => {
+let aws: FakeAws;
+beforeEach(async () => {
+  aws = await startFakeAws(account(ANSWERS));
+  vi.stubEnv("AWS_ENDPOINT_URL", aws.url);
+  vi.stubEnv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE");
+  vi.stubEnv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY");
   folder = mkdtempSync(join(tmpdir(), "engine-room-registries-"));
   writeFileSync(join(folder, "pulumi"), FAKE_PULUMI);
   chmodSync(join(folder, "pulumi"), 0o755);
@@ -35,8 +43,9 @@ beforeEach(() => {
   // The command sets it for the program; the stub puts back what was there.
   vi.stubEnv("ENGINE_ROOM_ONLY_REGISTRIES", undefined);
 });
-afterEach(() => {
+afterEach(async () => {
   vi.unstubAllEnvs();
+  await aws.close();
   rmSync(folder, { recursive: true });
   rmSync(stackPaths(NAME).directory, { recursive: true, force: true });
 });
@@ -80,16 +89,7 @@ test("makes the repositories and their provider alone, and tells the program so"
 });
 
 test("an `up` without it makes all of the stack", async () => {
-  const absent = { "eks:ListNodegroups": () => ({ error: "ResourceNotFoundException", status: 404 }) };
-  const aws = await startFakeAws(account(absent));
-  vi.stubEnv("AWS_ENDPOINT_URL", aws.url);
-  vi.stubEnv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE");
-  vi.stubEnv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY");
-  try {
-    await up(EKS_STACK);
-  } finally {
-    await aws.close();
-  }
+  await up(EKS_STACK);
   const [update] = updates();
   expect(update?.only).toBeNull();
   expect(targetsOf(update?.args ?? [])).toEqual([]);
