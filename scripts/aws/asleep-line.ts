@@ -4,7 +4,8 @@ import { asleepHour } from "../plan/summary.ts";
 
 /** @param stack - Its name. */
 export function asleepLine({ cost }: Pick<AwsPlan, "cost">, stack: string): string {
-  return cost.asleepHourlyUsd === null
+  // No machine costs nothing; what stays has no price then.
+  return cost.asleepHourlyUsd === null || cost.asleepHourlyUsd === 0
     ? `Asleep the stack still costs money, and nothing of it has a price: ${cost.withoutPrice.join(", ")}; \`npm run down -- --stack ${stack}\` ends that.\n`
     : `Asleep the stack costs ${asleepHour(cost)} an hour; \`npm run down -- --stack ${stack}\` ends that.\n`;
 }

@@ -12,7 +12,8 @@ export function usd(amount: number | null, digits: number): string {
   return amount === null ? NO_PRICE : `$${figure(amount, digits)}`;
 }
 
-/** A sum, which is a lower bound where a part has no price. @param amount - null: no part has one. */
+/** A sum, which is a lower bound where a part has no price; that of nothing tells nobody anything. @param amount - null: no part has one. */
 export function sumUsd(amount: number | null, digits: number, isAtLeast: boolean): string {
-  return `${isAtLeast && amount !== null ? "at least " : ""}${usd(amount, digits)}`;
+  if (!isAtLeast) return usd(amount, digits);
+  return amount === null || amount === 0 ? NO_PRICE : `at least ${usd(amount, digits)}`;
 }

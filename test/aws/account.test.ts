@@ -125,7 +125,7 @@ test("machines, networks and addresses of the account are counted as AWS tells t
 
 test("a role that makes the cluster is no administrator besides, until the cluster is there", async () => {
   const role = `arn:aws:iam::${MOTO_ACCOUNT}:role/team`;
-  const admins = { ...VALUES, access: { apiCidrs: ["203.0.113.7/32"], admins: [role] } };
+  const admins = { ...VALUES, access: { apiCidrs: ["1.2.3.4/32"], admins: [role] } };
   expect(ofCheck(await found(admins), "access")).toEqual([]);
   const { Credentials } = await new STSClient(clientSettings(REGION)).send(
     new AssumeRoleCommand({ RoleArn: role, RoleSessionName: "me" }),
