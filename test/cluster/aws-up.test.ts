@@ -15,6 +15,12 @@ const NODE_GROUP = "aws:eks/nodeGroup:NodeGroup";
 const dev = { ...projectStackValues("Pulumi.dev.yaml"), namespace: "pulumi-eks-dev", hub: { token: TOKEN } };
 const model = { name: "gpt2-medium", model: "gpt2-medium" };
 
+/** Those of dev, with another one for GPUs. */
+function poolsWith(change: object) {
+  const { pools } = dev as unknown as { readonly pools: readonly { readonly name: string }[] };
+  return pools.map((pool) => (pool.name === "gpu" ? { ...pool, ...change } : pool));
+}
+
 describeWithCluster(
   "dev on EKS, by the Pulumi CLI",
   (cluster) => {
@@ -52,12 +58,29 @@ describeWithCluster(
       expect(await stack.deploymentUids()).toEqual(before);
     });
 
+    test("a pool that may grow further keeps the machines that serve", async () => {
+      stack.scaleGroup("gpu", 1);
+      stack.configure({ ...dev, pools: poolsWith({ nodes: { min: 0, max: 2 } }) });
+      const planned = await stack.previewed();
+      const calls = await stack.callsOf(async () => {
+        expect(await stack.brought()).toEqual(planned);
+      });
+      // Pulumi's own part is the tag that shows the change in a preview.
+      expect(changesOf(calls)).toEqual(["update eks/nodeGroup:NodeGroup"]);
+      expect(stack.group("gpu").outputs.scalingConfig).toEqual({ minSize: 0, maxSize: 2, desiredSize: 1 });
+    });
+
+    test("a changed ttl rolls no machine", async () => {
+      const { launchTemplate } = stack.group("gpu").inputs;
+      stack.configure({ ...dev, guard: { ttlHours: 8 } });
+      const calls = await stack.callsOf(() => stack.brought());
+      expect(changesOf(calls)).toContain("update eks/nodeGroup:NodeGroup");
+      expect(new Set(calls.map(({ operation }) => operation))).toEqual(new Set(["update"]));
+      expect(stack.group("gpu").inputs.launchTemplate).toEqual(launchTemplate);
+    });
+
     test("another instance type gives its pool a new node group before the old one goes", async () => {
-      const pools = [
-        { name: "gpu", instanceType: "g5.2xlarge", nodes: { min: 0, max: 1 } },
-        { name: "cpu", instanceType: "m7i.xlarge" },
-      ];
-      stack.configure({ ...dev, pools });
+      stack.configure({ ...dev, pools: poolsWith({ instanceType: "g5.2xlarge" }) });
       const planned = await stack.previewed();
       const calls = await stack.callsOf(async () => {
         expect(await stack.brought()).toEqual(planned);

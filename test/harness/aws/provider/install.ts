@@ -60,6 +60,11 @@ export class StandInAccount {
     return this.#account.live();
   }
 
+  /** As somebody else than Pulumi changes it. */
+  change(resource: LiveResource): void {
+    this.#account.keep(resource);
+  }
+
   /** All calls so far that change something, in their order. */
   calls(): readonly Call[] {
     return this.#account.calls();
