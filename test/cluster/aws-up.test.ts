@@ -115,7 +115,7 @@ describeWithCluster(
       expect(another).toBeUndefined();
       const [binding] = await stack.list("elbv2.k8s.aws/v1beta1", "TargetGroupBinding");
       expect(binding?.spec).toMatchObject({ targetGroupARN: groups?.id });
-      expect(await stack.deploymentUids()).toHaveLength(before.length);
+      expect(await stack.deploymentUids()).toEqual(before);
     });
 
     test("down asks the cluster for what holds disks and targets, and leaves the rest to its end", async () => {
