@@ -2,7 +2,7 @@
  * Stacks on one machine of EC2 by the Pulumi CLI, with a stand-in for AWS's provider that refuses what comes in the wrong
  * order: what is made, changed, replaced and deleted when, and what the state keeps. Clusters are in test/cluster.
  */
-import { readFileSync } from "node:fs";
+import { readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
@@ -85,7 +85,10 @@ describe.skipIf(missing !== undefined)(`a machine on EC2 (${by})`, () => {
     expect(refusedOf(calls)).toEqual([]);
     const networks = calls.filter(({ type }) => type === "aws:ec2/vpc:Vpc").map(({ operation }) => operation);
     expect(networks).toEqual(["create", "delete"]);
-    expect(calls.filter(({ type }) => type === "aws:efs/fileSystem:FileSystem")).toEqual([]);
+    // Engines and documents stay, though the machine is another one.
+    expect(calls.filter(({ type }) => /efs\/fileSystem:|ebs\/volume:/.test(type))).toEqual([]);
+    const machines = calls.filter(({ type }) => type === "aws:ec2/instance:Instance");
+    expect(machines.map(({ operation }) => operation)).toEqual(["delete", "create"]);
   });
 
   test("a gateway that becomes public gets another load balancer, and a name", async () => {
@@ -99,8 +102,28 @@ describe.skipIf(missing !== undefined)(`a machine on EC2 (${by})`, () => {
     expect(calls.filter(({ type }) => /ec2\/(vpc|subnet|instance):/.test(type))).toEqual([]);
   });
 
+  test("down without the state deletes nothing, and says what the account has", async () => {
+    const state = join(stack.stack.directory, "pulumi");
+    renameSync(state, `${state}-elsewhere`);
+    const calls = await stack.callsOf(async () => {
+      const { code, stderr } = await stack.run("down");
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/the account has \d+ things of it: run `down` where it was brought up/);
+      for (const what of ["file system", "disk", "machine", "NAT gateway", "load balancer"])
+        expect(stderr).toContain(`\n  ${what}`);
+    });
+    expect(calls).toEqual([]);
+    rmSync(state, { recursive: true, force: true });
+    renameSync(`${state}-elsewhere`, state);
+  });
+
   test("down takes all of it, in an order that AWS accepts", async () => {
-    const calls = await stack.callsOf(() => stack.succeed("down"));
+    const calls = await stack.callsOf(async () => {
+      const { stdout } = await stack.succeed("down");
+      expect(stdout).toContain(
+        `Nothing with the tag engine-room:stack=${stack.stack.name} still costs money.`,
+      );
+    });
     expect(refusedOf(calls)).toEqual([]);
     expect(stack.account.live()).toEqual([]);
     // The machine is told nothing more, ends, and only then loses its way to the internet.

@@ -11,14 +11,30 @@ import { EksTestStack } from "./eks-stack.ts";
 
 const TOKEN = "hub-token-of-the-eks-test";
 const NODE_GROUP = "aws:eks/nodeGroup:NodeGroup";
+const TARGET_GROUP = "aws:lb/targetGroup:TargetGroup";
 
 const dev = { ...projectStackValues("Pulumi.dev.yaml"), namespace: "pulumi-eks-dev", hub: { token: TOKEN } };
 const model = { name: "gpt2-medium", model: "gpt2-medium" };
+const publicGateway = {
+  exposure: "public",
+  hostname: "models.example.org",
+  zoneId: "Z0123456789ABCDEFGHIJ",
+  apiKeys: [{ name: "alice", sha256: "0".repeat(64) }],
+  tls: { certificateArn: "arn:aws:acm:us-east-1:111122223333:certificate/12345678" },
+};
+
+/** Those of dev, with another one for GPUs. */
+function poolsWith(change: object) {
+  const { pools } = dev as unknown as { readonly pools: readonly { readonly name: string }[] };
+  return pools.map((pool) => (pool.name === "gpu" ? { ...pool, ...change } : pool));
+}
 
 describeWithCluster(
   "dev on EKS, by the Pulumi CLI",
   (cluster) => {
     let stack: EksTestStack;
+    const larger = { ...dev, pools: poolsWith({ instanceType: "g5.2xlarge" }) };
+    const lasting = { ...larger, guard: { ttlHours: 8 } };
     beforeAll(async () => {
       stack = new EksTestStack(cluster, dev);
       await stack.prepare();
@@ -52,12 +68,20 @@ describeWithCluster(
       expect(await stack.deploymentUids()).toEqual(before);
     });
 
+    test("a pool that may grow further keeps the machines that serve", async () => {
+      stack.scaleGroup("gpu", 1);
+      stack.configure({ ...dev, pools: poolsWith({ nodes: { min: 0, max: 2 } }) });
+      const planned = await stack.previewed();
+      const calls = await stack.callsOf(async () => {
+        expect(await stack.brought()).toEqual(planned);
+      });
+      // Pulumi's own part is the tag that shows the change in a preview.
+      expect(changesOf(calls)).toEqual(["update eks/nodeGroup:NodeGroup"]);
+      expect(stack.group("gpu").outputs.scalingConfig).toEqual({ minSize: 0, maxSize: 2, desiredSize: 1 });
+    });
+
     test("another instance type gives its pool a new node group before the old one goes", async () => {
-      const pools = [
-        { name: "gpu", instanceType: "g5.2xlarge", nodes: { min: 0, max: 1 } },
-        { name: "cpu", instanceType: "m7i.xlarge" },
-      ];
-      stack.configure({ ...dev, pools });
+      stack.configure(larger);
       const planned = await stack.previewed();
       const calls = await stack.callsOf(async () => {
         expect(await stack.brought()).toEqual(planned);
@@ -68,6 +92,30 @@ describeWithCluster(
       );
       const ofGroup = calls.filter(({ type }) => type === NODE_GROUP).map(({ operation }) => operation);
       expect(ofGroup).toEqual(["create", "delete"]);
+    });
+
+    test("a changed ttl rolls no machine", async () => {
+      const { launchTemplate } = stack.group("gpu").inputs;
+      stack.configure(lasting);
+      const calls = await stack.callsOf(() => stack.brought());
+      expect(changesOf(calls)).toContain("update eks/nodeGroup:NodeGroup");
+      expect(new Set(calls.map(({ operation }) => operation))).toEqual(new Set(["update"]));
+      expect(stack.group("gpu").inputs.launchTemplate).toEqual(launchTemplate);
+    });
+
+    test("a gateway that becomes public gets another load balancer, with targets of its own", async () => {
+      const before = await stack.deploymentUids();
+      stack.configure({ ...lasting, gateway: publicGateway });
+      const planned = await stack.previewed();
+      const calls = await stack.callsOf(async () => {
+        expect(await stack.brought()).toEqual(planned);
+      });
+      expect(refusedOf(calls)).toEqual([]);
+      const [groups, another] = stack.account.live().filter(({ type }) => type === TARGET_GROUP);
+      expect(another).toBeUndefined();
+      const [binding] = await stack.list("elbv2.k8s.aws/v1beta1", "TargetGroupBinding");
+      expect(binding?.spec).toMatchObject({ targetGroupARN: groups?.id });
+      expect(await stack.deploymentUids()).toEqual(before);
     });
 
     test("down asks the cluster for what holds disks and targets, and leaves the rest to its end", async () => {

@@ -1,6 +1,7 @@
 /** A stack on EKS whose cluster is the tests' own: what AWS and charts would have put into it, and what a stack leaves there. */
 import { POOL_LABEL } from "../../infra/plan/aws/names.ts";
 import type { RenderedStack } from "../../scripts/render.ts";
+import type { LiveResource, Properties } from "../harness/aws/provider/account.ts";
 import { StandInStack } from "../harness/aws/provider/stack.ts";
 import type { ApiServer } from "../harness/kubernetes/api-server.ts";
 import { applyAll } from "../harness/kubernetes/apply.ts";
@@ -12,6 +13,8 @@ import { stackObjects } from "../harness/kubernetes/rendered.ts";
 import { removeNamespace } from "../harness/kubernetes/scenes.ts";
 
 type Values = Readonly<Record<string, unknown>>;
+
+const NODE_GROUP = "aws:eks/nodeGroup:NodeGroup";
 
 /** Charts can't be fetched here. What is needed of them is in the cluster: the definitions of their kinds. */
 const CHARTS = [
@@ -68,6 +71,28 @@ export class EksTestStack extends StandInStack {
     await addNodes(this.#api, this.#nodes);
   }
 
+  /** The one node group of a pool. @throws Error where the account has none, or two. */
+  group(pool: string): LiveResource {
+    const [group, another] = this.account
+      .live()
+      .filter(({ type, inputs }) => type === NODE_GROUP && poolOf(inputs) === pool);
+    if (group === undefined || another !== undefined)
+      throw new Error(
+        `The account has ${group === undefined ? "no node group" : "two node groups"} of ${pool}.`,
+      );
+    return group;
+  }
+
+  /** As the autoscaler does. */
+  scaleGroup(pool: string, machines: number): void {
+    const group = this.group(pool);
+    const scaled = (properties: Properties) => ({
+      ...properties,
+      scalingConfig: { ...(properties.scalingConfig as object), desiredSize: machines },
+    });
+    this.account.change({ ...group, inputs: scaled(group.inputs), outputs: scaled(group.outputs) });
+  }
+
   list(apiVersion: string, kind: string): Promise<KubernetesObject[]> {
     return this.#api.list(apiVersion, kind, { namespace: this.#namespace });
   }
@@ -92,6 +117,10 @@ export class EksTestStack extends StandInStack {
       await removeNodes(this.#api, this.#nodes);
     }
   }
+}
+
+function poolOf({ labels }: Properties): string | undefined {
+  return (labels as Readonly<Record<string, string>>)[POOL_LABEL];
 }
 
 function withCharts(values: Values): Values {

@@ -71,6 +71,7 @@ const MAKERS: Readonly<Record<string, Maker>> = {
     computed: { arn: `arn:aws:budgets::${account}:budget/${text(name)}` },
   }),
   "aws:cloudwatch/logGroup:LogGroup": withName("logs", (name) => `log-group:${name}`),
+  "aws:ebs/volume:Volume": withId("vol", "ec2", "volume"),
   "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup": withId("sg", "ec2", "security-group"),
   "aws:ec2/eip:Eip": () => {
     const id = random("eipalloc");
@@ -94,6 +95,7 @@ const MAKERS: Readonly<Record<string, Maker>> = {
   "aws:ec2/subnet:Subnet": withId("subnet", "ec2", "subnet"),
   "aws:ec2/vpc:Vpc": withId("vpc", "ec2", "vpc"),
   "aws:ec2/vpcEndpoint:VpcEndpoint": withId("vpce", "ec2", "vpc-endpoint"),
+  "aws:ec2/volumeAttachment:VolumeAttachment": withParts("volumeId", "instanceId", "deviceName"),
   "aws:ecr/lifecyclePolicy:LifecyclePolicy": withParts("repository"),
   "aws:ecr/repository:Repository": (inputs, place) => {
     const { id, computed } = withName("ecr", (name) => `repository/${name}`)(inputs, place);

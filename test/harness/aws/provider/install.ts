@@ -7,8 +7,10 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { projectRoot } from "../../../../scripts/program/stack-file.ts";
+import type { FakeService } from "../../../scripts/aws/fake-aws.ts";
 import type { Connection } from "../../kubernetes/cluster.ts";
 import { Account, type Call, type LiveResource } from "./account.ts";
+import { accountService } from "./endpoint.ts";
 import type { Settings } from "./plugin.ts";
 
 interface Options {
@@ -22,6 +24,8 @@ interface Options {
 export class StandInAccount {
   /** Of a command that is to meet it and not AWS. */
   readonly environment: Readonly<Record<string, string>>;
+  /** What it answers those who ask AWS without a plugin. */
+  readonly service: FakeService;
   readonly #folder = mkdtempSync(join(tmpdir(), "engine-room-aws-"));
   readonly #account: Account;
 
@@ -48,11 +52,17 @@ export class StandInAccount {
     if (connection !== undefined) this.#addCli(programs, connection);
     this.environment = { PATH: [programs, process.env.PATH ?? ""].join(delimiter) };
     this.#account = new Account(this.#folder);
+    this.service = accountService(this.#account, settings);
   }
 
   /** What is there. */
   live(): readonly LiveResource[] {
     return this.#account.live();
+  }
+
+  /** As somebody else than Pulumi changes it. */
+  change(resource: LiveResource): void {
+    this.#account.keep(resource);
   }
 
   /** All calls so far that change something, in their order. */

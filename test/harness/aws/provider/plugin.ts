@@ -12,9 +12,9 @@ import structProto, { type Struct } from "google-protobuf/google/protobuf/struct
 import { unwrap, wrap } from "../../../../components/local/provider/wire.ts";
 import { propertyEffect, replacementRow } from "../../../../scripts/diff/replacements/property-effects.ts";
 import { UNKNOWN_VALUE } from "../../../../scripts/program/marks.ts";
-import { Account, type Properties } from "./account.ts";
+import { Account, type LiveResource, type Properties } from "./account.ts";
 import { made, merged, type Place } from "./answers.ts";
-import { refusedCreation, refusedDeletion, refusedUpdate } from "./refusals.ts";
+import { endingWith, refusedCreation, refusedDeletion, refusedUpdate } from "./refusals.ts";
 
 /** As `install.ts` hands it over. */
 export interface Settings extends Place {
@@ -161,7 +161,7 @@ function update(request: providerTypes.UpdateRequest) {
   const found = account.find(type, id);
   if (found === undefined) throw new Error(`NotFound: ${id} does not exist`);
   const isPreview = request.getPreview();
-  const outputs = { ...merged(inputs, answersOf(found)), ...versionAfter(found.outputs, isPreview) };
+  const outputs = { ...merged(inputs, answersOf(found)), ...versionAfter(found, inputs, isPreview) };
   if (!isPreview) {
     refuse({ operation: "update", type, name, id }, refusedUpdate(account.live(), found, inputs));
     account.keep({ ...found, inputs, outputs });
@@ -187,20 +187,34 @@ function answersOf({
   return Object.fromEntries(own);
 }
 
-/** Each change of a launch template is a new version of it. */
-function versionAfter({ latestVersion }: Properties, isPreview: boolean): Properties {
+/** Not of what a machine gets: `updateKeys` of the provider's `resourceLaunchTemplateUpdate` lacks them. */
+const BESIDE_LAUNCH_DATA: ReadonlySet<string> = new Set(["tags", "tagsAll", "updateDefaultVersion"]);
+
+/** Another launch template is a new version of it. A preview does not know whether there will be one. */
+function versionAfter(
+  { inputs, outputs }: LiveResource,
+  changed: Properties,
+  isPreview: boolean,
+): Properties {
+  const { latestVersion } = outputs;
   if (typeof latestVersion !== "number") return {};
-  return { latestVersion: isPreview ? UNKNOWN_VALUE : latestVersion + 1 };
+  if (isPreview) return { latestVersion: UNKNOWN_VALUE };
+  const keys = [...new Set([...Object.keys(inputs), ...Object.keys(changed)])];
+  const isNew = keys.some(
+    (key) => !BESIDE_LAUNCH_DATA.has(key) && JSON.stringify(inputs[key]) !== JSON.stringify(changed[key]),
+  );
+  return isNew ? { latestVersion: latestVersion + 1 } : {};
 }
 
 function remove(request: providerTypes.DeleteRequest) {
   const { type, name } = partsOf(request.getUrn());
   const id = request.getId();
   const found = account.find(type, id);
-  // Whoever deletes what is gone has what he wants.
-  if (found !== undefined) {
-    refuse({ operation: "delete", type, name, id }, refusedDeletion(account.live(), found));
-    account.remove(found);
+  // Whoever deletes what is gone has what he wants; and of some things the provider only forgets that they are there.
+  if (found !== undefined && found.inputs.skipDestroy !== true) {
+    const live = account.live();
+    refuse({ operation: "delete", type, name, id }, refusedDeletion(live, found));
+    for (const one of [...endingWith(live, found), found]) account.remove(one);
   }
   account.record({ operation: "delete", type, name, id, refusal: null });
   return new emptyProto.Empty();

@@ -3,11 +3,12 @@
  * refuses more than AWS does: nothing goes before what names it. Sources: "Errors" of each action in AWS's API references.
  */
 import { type LiveResource, type Properties, texts } from "./account.ts";
-
-export type Live = readonly LiveResource[];
+import { isLive, type Live, machinesOf, mountTargets, ofType, vpcOf, zoneOf } from "./live.ts";
 
 /** Ids that EC2 and EFS give. */
-const OWN_ID = /^(vpc|subnet|sg|igw|nat|eipalloc|rtb|lt|fs|fsap|i)-[0-9a-f]{17}$/;
+const OWN_ID = /^(vpc|subnet|sg|igw|nat|eipalloc|rtb|lt|fs|fsap|i|vol)-[0-9a-f]{17}$/;
+const ATTACHMENT = "aws:ec2/volumeAttachment:VolumeAttachment";
+const INSTANCE = "aws:ec2/instance:Instance";
 const ROLE_ARN = /^arn:aws:iam::\d{12}:role\/(.+)$/;
 
 /** Of which an account, a VPC or a cluster has one by these properties together. */
@@ -18,6 +19,8 @@ const UNIQUE: Readonly<Record<string, readonly string[]>> = {
   "aws:ec2/routeTableAssociation:RouteTableAssociation": ["subnetId"],
   "aws:ec2/securityGroup:SecurityGroup": ["vpcId", "name"],
   "aws:ec2/subnet:Subnet": ["vpcId", "cidrBlock"],
+  // A disk that only one machine at a time can have.
+  [ATTACHMENT]: ["volumeId"],
   "aws:ecr/repository:Repository": ["name"],
   "aws:eks/accessEntry:AccessEntry": ["clusterName", "principalArn"],
   "aws:eks/addon:Addon": ["clusterName", "addonName"],
@@ -85,11 +88,18 @@ const CREATIONS: Readonly<Record<string, Creation>> = {
       ? null
       : `ValidationError: AutoScalingGroup ${autoscalingGroupName} not found`,
   "aws:ec2/flowLog:FlowLog": (live, { iamRoleArn }) => withoutPolicy(live, iamRoleArn),
-  "aws:ec2/instance:Instance": (live, { subnetId, iamInstanceProfile, userData }) =>
+  [INSTANCE]: (live, { subnetId, iamInstanceProfile, userData }) =>
     withoutInternet(live, [subnetId]) ??
     withoutProfile(live, iamInstanceProfile) ??
     withoutMountTarget(live, subnetId, userData),
   "aws:ec2/natGateway:NatGateway": (live, { subnetId }) => withoutGateway(live, [subnetId]),
+  [ATTACHMENT]: (live, { volumeId, instanceId }) => {
+    const machine = ofType(live, INSTANCE).find(({ id }) => id === instanceId);
+    const volume = ofType(live, "aws:ebs/volume:Volume").find(({ id }) => id === volumeId);
+    return volume?.inputs.availabilityZone === zoneOf(live, machine?.inputs.subnetId)
+      ? null
+      : `InvalidVolume.ZoneMismatch: ${volumeId} is not in the zone of ${instanceId}`;
+  },
   "aws:efs/mountTarget:MountTarget": (live, { fileSystemId, subnetId }) =>
     mountTargets(live, fileSystemId).some((one) => zoneOf(live, one.subnetId) === zoneOf(live, subnetId))
       ? `MountTargetConflict: ${fileSystemId} has a mount target in ${zoneOf(live, subnetId)}`
@@ -155,10 +165,18 @@ export function refusedDeletion(live: Live, resource: LiveResource): string | nu
   if (type === "aws:ecr/repository:Repository" && inputs.forceDelete !== true)
     return `RepositoryNotEmptyException: ${id} has images`;
   if (SETTINGS.has(type)) return null;
-  const dependent = live.find((other) => !isSame(other, resource) && isNaming(other, resource));
+  const ending = endingWith(live, resource);
+  const dependent = live.find(
+    (other) => !isSame(other, resource) && !ending.includes(other) && isNaming(other, resource),
+  );
   if (dependent !== undefined)
     return `DependencyViolation: ${id} has a dependent object, ${dependent.name} (${dependent.type})`;
   return DELETIONS[type]?.(live, inputs) ?? null;
+}
+
+/** What goes when something else does: EC2 detaches the disks of a machine that ends. */
+export function endingWith(live: Live, { id, type }: LiveResource): Live {
+  return type === INSTANCE ? ofType(live, ATTACHMENT).filter(({ inputs }) => inputs.instanceId === id) : [];
 }
 
 /** Their id is that of what they are set for: who names it does not name them. */
@@ -202,40 +220,12 @@ const DELETIONS: Readonly<Record<string, Creation>> = {
   },
 };
 
-function ofType(live: Live, type: string): Live {
-  return live.filter((one) => one.type === type);
-}
-
-function isLive(live: Live, type: string, id: string): boolean {
-  return ofType(live, type).some((one) => one.id === id);
-}
-
 function first<T>(items: readonly T[], refusal: (item: T) => string | null): string | null {
   for (const item of items) {
     const found = refusal(item);
     if (found !== null) return found;
   }
   return null;
-}
-
-function subnet(live: Live, id: unknown): Properties {
-  return ofType(live, "aws:ec2/subnet:Subnet").find((one) => one.id === id)?.inputs ?? {};
-}
-
-const zoneOf = (live: Live, subnetId: unknown) => subnet(live, subnetId).availabilityZone;
-const vpcOf = (live: Live, subnetId: unknown) => subnet(live, subnetId).vpcId;
-
-function mountTargets(live: Live, fileSystemId: unknown): readonly Properties[] {
-  return ofType(live, "aws:efs/mountTarget:MountTarget")
-    .map(({ inputs }) => inputs)
-    .filter((one) => one.fileSystemId === fileSystemId);
-}
-
-/** Node groups count, not their machines: one with none grows when a pod waits. */
-function machinesOf(live: Live, clusterName: unknown): number {
-  return ofType(live, "aws:eks/nodeGroup:NodeGroup").filter(
-    ({ inputs }) => inputs.clusterName === clusterName,
-  ).length;
 }
 
 /** A machine that joins, or installs something, reaches the internet by its subnet's routes. */

@@ -8,6 +8,7 @@ import { planClusterImages, planInstanceImages } from "../../../../infra/image-i
 import { lockKey } from "../../../../infra/plan/docker/images.ts";
 import type { AwsPlan } from "../../../../infra/plan/gpu-stack.ts";
 import { projectName, readStackFile, stackReference } from "../../../../scripts/program/stack-file.ts";
+import { type FakeAws, startFakeAws } from "../../../scripts/aws/fake-aws.ts";
 import type { Connection } from "../../kubernetes/cluster.ts";
 import { TestStack } from "../../stack.ts";
 import type { Call } from "./account.ts";
@@ -16,15 +17,12 @@ import { StandInAccount } from "./install.ts";
 /** Of every stack that a test makes. */
 const ACCOUNT = "111122223333";
 
-/** Who asks AWS itself, as `down` does for what is left, gets no answer: nothing listens there. */
-const NO_AWS = {
-  AWS_ENDPOINT_URL: "http://127.0.0.1:9",
+const CREDENTIALS = {
   AWS_ACCESS_KEY_ID: "testing",
   AWS_SECRET_ACCESS_KEY: "testing",
   AWS_CONFIG_FILE: "/dev/null",
   AWS_SHARED_CREDENTIALS_FILE: "/dev/null",
   AWS_EC2_METADATA_DISABLED: "true",
-  AWS_MAX_ATTEMPTS: "1",
 };
 
 type Values = Readonly<Record<string, unknown>>;
@@ -32,7 +30,9 @@ type Values = Readonly<Record<string, unknown>>;
 export class StandInStack {
   readonly stack: TestStack;
   readonly account: StandInAccount;
-  readonly #environment: NodeJS.ProcessEnv;
+  /** What commands ask themselves, without Pulumi. */
+  readonly #aws: Promise<FakeAws>;
+  readonly #ownEnvironment: NodeJS.ProcessEnv;
   readonly #files = mkdtempSync(join(tmpdir(), "engine-room-lock-"));
 
   /** @param connection - What the stack's cluster is. */
@@ -43,13 +43,18 @@ export class StandInStack {
       ...(connection === undefined ? {} : { connection }),
     });
     const lockFile = join(this.#files, "images.lock.json");
-    this.#environment = {
-      ...NO_AWS,
+    this.#ownEnvironment = {
+      ...CREDENTIALS,
       ...this.account.environment,
       ENGINE_ROOM_RUNNER: "",
       ENGINE_ROOM_IMAGE_LOCK: lockFile,
     };
     writeFileSync(lockFile, JSON.stringify(imageLock(this.plan())));
+    this.#aws = startFakeAws(this.account.service);
+  }
+
+  async #environment(): Promise<NodeJS.ProcessEnv> {
+    return { ...this.#ownEnvironment, AWS_ENDPOINT_URL: (await this.#aws).url };
   }
 
   configure(values: Values): void {
@@ -64,12 +69,12 @@ export class StandInStack {
     return plan;
   }
 
-  run(command: string, ...args: string[]) {
-    return this.stack.runWith(this.#environment, command, ...args);
+  async run(command: string, ...args: string[]) {
+    return this.stack.runWith(await this.#environment(), command, ...args);
   }
 
-  succeed(command: string, ...args: string[]) {
-    return this.stack.succeedWith(this.#environment, command, ...args);
+  async succeed(command: string, ...args: string[]) {
+    return this.stack.succeedWith(await this.#environment(), command, ...args);
   }
 
   /** Resources by what a preview would do with them: `create`, `update`, `replace`, `delete`, `unchanged`. */
@@ -98,8 +103,9 @@ export class StandInStack {
 
   async dispose(): Promise<void> {
     try {
-      await this.stack.dispose(this.#environment);
+      await this.stack.dispose(await this.#environment());
     } finally {
+      await (await this.#aws).close();
       rmSync(this.#files, { recursive: true, force: true });
       this.account.remove();
     }

@@ -1,0 +1,172 @@
+/**
+ * What AWS answers the project's commands themselves, of the same account that the plugin changes: who asks, machines and what
+ * ran on them, node groups and their sizes, and what has a stack's tag.
+ */
+import { STACK_TAG } from "../../../../infra/plan/aws/context.ts";
+import {
+  type FakeAnswer,
+  type FakeInput,
+  type FakeService,
+  xmlAnswer,
+} from "../../../scripts/aws/fake-aws.ts";
+import type { Account, LiveResource, Properties } from "./account.ts";
+import type { Place } from "./answers.ts";
+
+const CLUSTER = "aws:eks/cluster:Cluster";
+const NODE_GROUP = "aws:eks/nodeGroup:NodeGroup";
+const INSTANCE = "aws:ec2/instance:Instance";
+const ASSOCIATION = "aws:ssm/association:Association";
+
+type Answer = (input: FakeInput, account: Account, place: Place) => FakeAnswer;
+
+/** By action, as IAM names it. */
+const ANSWERS: Readonly<Record<string, Answer>> = {
+  "sts:GetCallerIdentity": (_input, _account, { account }) =>
+    xmlAnswer(
+      "GetCallerIdentity",
+      { Account: account, Arn: `arn:aws:iam::${account}:user/me`, UserId: "AIDA" },
+      "member",
+    ),
+  "ec2:DescribeInstances": ({ parameters }, account) => {
+    const filters = filtersOf(parameters);
+    const machines = account.live().filter((one) => one.type === INSTANCE && passes(one, filters));
+    return xmlAnswer("DescribeInstances", {
+      reservationSet: machines.map((one) => ({ instancesSet: [machineWords(one)] })),
+    });
+  },
+  // A machine that no command is for has not reported: Systems Manager does not know it.
+  "ssm:DescribeInstanceAssociationsStatus": ({ body: { InstanceId } }, account) => {
+    const own = account
+      .live()
+      .filter(({ type, inputs }) => type === ASSOCIATION && targetsOf(inputs).includes(InstanceId));
+    if (own.length === 0) return { error: "InvalidInstanceId" };
+    return {
+      json: {
+        InstanceAssociationStatusInfos: own.map(({ id, inputs }) => ({
+          AssociationId: id,
+          Name: inputs.name,
+          InstanceId,
+          Status: "Success",
+        })),
+      },
+    };
+  },
+  "eks:ListNodegroups": ({ path }, account) => {
+    const { cluster } = namesIn(path);
+    if (account.find(CLUSTER, cluster) === undefined) return NO_SUCH;
+    const own = account
+      .live()
+      .filter(({ type, inputs }) => type === NODE_GROUP && inputs.clusterName === cluster);
+    return { json: { nodegroups: own.map(({ outputs }) => outputs.nodeGroupName) } };
+  },
+  "eks:DescribeNodegroup": ({ path }, account) => {
+    const group = nodeGroup(path, account);
+    if (group === undefined) return NO_SUCH;
+    const { nodeGroupName: nodegroupName, labels, scalingConfig, status } = group.outputs;
+    return { json: { nodegroup: { nodegroupName, labels, scalingConfig, status } } };
+  },
+  // Of what it is not told it keeps what it has: https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateNodegroupConfig.html
+  "eks:UpdateNodegroupConfig": ({ path, body }, account) => {
+    const group = nodeGroup(path, account);
+    if (group === undefined) return NO_SUCH;
+    const size = { ...(group.outputs.scalingConfig as Size), ...(body.scalingConfig as Partial<Size>) };
+    if (size.minSize > size.desiredSize || size.desiredSize > size.maxSize)
+      return { error: "InvalidParameterException" };
+    const scalingConfig = { scalingConfig: size };
+    account.keep({
+      ...group,
+      inputs: { ...group.inputs, ...scalingConfig },
+      outputs: { ...group.outputs, ...scalingConfig },
+    });
+    return { json: { update: { id: "update-1", status: "InProgress" } } };
+  },
+  "eks:DescribeUpdate": () => ({ json: { update: { id: "update-1", status: "Successful" } } }),
+  "tag:GetResources": ({ body: { TagFilters } }, account, place) => {
+    const filters = TagFilters as readonly { readonly Key: string; readonly Values: readonly string[] }[];
+    const tagged = account
+      .live()
+      .filter((one) => filters.every(({ Key, Values }) => Values.includes(tagsOf(one)[Key] ?? "")));
+    const arns = tagged.flatMap((one) => regionalArn(one, place) ?? []);
+    return { json: { ResourceTagMappingList: arns.map((ResourceARN) => ({ ResourceARN })) } };
+  },
+};
+
+interface Size {
+  readonly minSize: number;
+  readonly maxSize: number;
+  readonly desiredSize: number;
+}
+
+const NO_SUCH: FakeAnswer = { error: "ResourceNotFoundException", status: 404 };
+
+/** A question that it has no answer to is an error of the test that leads to it: whoever asks one adds it here. */
+export function accountService(account: Account, place: Place): FakeService {
+  return (action, input) =>
+    ANSWERS[action]?.(input, account, place) ?? { error: `NoAnswerOfTheStandInTo_${action}`, status: 400 };
+}
+
+/** `/clusters/NAME/node-groups/NAME/…`. */
+function namesIn(path: string): { readonly cluster: string; readonly group: string } {
+  const [, , cluster = "", , group = ""] = path.split("/").map(decodeURIComponent);
+  return { cluster, group };
+}
+
+function nodeGroup(path: string, account: Account): LiveResource | undefined {
+  const { cluster, group } = namesIn(path);
+  return account.find(NODE_GROUP, `${cluster}:${group}`);
+}
+
+type Filters = ReadonlyMap<string, readonly string[]>;
+
+/** `Filter.1.Name`, `Filter.1.Value.1`, … */
+function filtersOf(parameters: URLSearchParams): Filters {
+  const names = [...parameters].filter(([key]) => /^Filter\.\d+\.Name$/.test(key));
+  return new Map(
+    names.map(([key, name]) => {
+      const values = [...parameters].filter(([other]) => other.startsWith(key.replace(/Name$/, "Value.")));
+      return [name, values.map(([, value]) => value)];
+    }),
+  );
+}
+
+/** @throws Error where a filter is asked that the stand-in has not: it would be ignored. */
+function passes(machine: LiveResource, filters: Filters): boolean {
+  return [...filters].every(([name, values]) => {
+    if (name === "instance-state-name") return values.includes(String(machine.outputs.instanceState));
+    if (name === `tag:${STACK_TAG}`) return values.includes(tagsOf(machine)[STACK_TAG] ?? "");
+    throw new Error(`The stand-in for AWS has no filter ${name} of machines; add it to endpoint.ts.`);
+  });
+}
+
+function machineWords(machine: LiveResource) {
+  const { instanceType, instanceState } = machine.outputs;
+  return {
+    instanceId: machine.id,
+    instanceType,
+    instanceState: { name: instanceState },
+    tagSet: Object.entries(tagsOf(machine)).map(([key, value]) => ({ key, value })),
+  };
+}
+
+/** Ids of the machines that a command is for. */
+function targetsOf({ targets }: Properties): readonly unknown[] {
+  return (targets as readonly { readonly values: readonly string[] }[]).flatMap(({ values }) => values);
+}
+
+function tagsOf({ inputs }: LiveResource): Readonly<Record<string, string>> {
+  return (inputs.tags ?? {}) as Readonly<Record<string, string>>;
+}
+
+/** Of those for which the provider answers none. */
+const PATHS: Readonly<Record<string, (resource: LiveResource) => string>> = {
+  "aws:ec2/eip:Eip": ({ id }) => `ec2:elastic-ip/${id}`,
+  "aws:ec2/natGateway:NatGateway": ({ id }) => `ec2:natgateway/${id}`,
+  [NODE_GROUP]: ({ id }) => `eks:nodegroup/${id.replace(":", "/")}/00000000-0000-0000-0000-000000000000`,
+};
+
+/** undefined: it is in no list of a region. */
+function regionalArn(resource: LiveResource, { account, region }: Place): string | undefined {
+  const [service, path] = PATHS[resource.type]?.(resource).split(":") ?? [];
+  const arn = path === undefined ? resource.outputs.arn : `arn:aws:${service}:${region}:${account}:${path}`;
+  return typeof arn === "string" && arn.split(":")[3] === region ? arn : undefined;
+}
