@@ -44,6 +44,7 @@ const linesOf = (name: BaseName) => [...lines, ...(name === "local" ? [] : creat
 
 /** Commands with a reason not to be among them. */
 const others: Readonly<Record<string, string>> = {
+  expire: "reads no stack file; in the state's history secrets stay encrypted",
   key: "reads no stack file; its secret is what it is for",
   test: "runs the tests",
 };
