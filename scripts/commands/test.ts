@@ -41,11 +41,12 @@ export const command: Command = {
 function summarise(results: readonly SuiteResult[]): number {
   const width = Math.max(...results.map((result) => result.name.length));
   process.stdout.write("\n");
-  for (const { name, passed, failed, skipped, seconds } of results) {
+  for (const { name, passed, failed, skipped, failures, seconds } of results) {
     const counts = `${passed} passed, ${failed} failed, ${skipped} skipped`;
     process.stdout.write(
       `${failed > 0 ? "FAILED" : "ok    "} ${name.padEnd(width)}  ${counts} in ${seconds.toFixed(1)} s\n`,
     );
+    for (const failure of failures) process.stdout.write(`         ${failure}\n`);
   }
   const total = (key: "passed" | "failed" | "skipped") =>
     results.reduce((sum, result) => sum + result[key], 0);

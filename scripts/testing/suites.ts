@@ -1,6 +1,6 @@
-/** The suites of `npm test`, each with what it needs, and how its results are counted. */
+/** The suites of `npm test`, each with what it needs and how it is run. */
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { imageSource } from "../../infra/plan/docker/image-sources.ts";
@@ -12,17 +12,13 @@ import {
   ensureContainerEngine,
   ensureSystemPackages,
 } from "../setup/system-packages.ts";
+import { type Counts, countJunit, countVitest, sumCounts } from "./reports.ts";
 import { testPython } from "./test-python.ts";
 
-export interface SuiteResult {
+export interface SuiteResult extends Counts {
   readonly name: string;
-  readonly passed: number;
-  readonly failed: number;
-  readonly skipped: number;
   readonly seconds: number;
 }
-
-type Counts = Pick<SuiteResult, "passed" | "failed" | "skipped">;
 
 interface Suite {
   readonly summary: string;
@@ -75,17 +71,22 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     summary: "types, lint and format of TypeScript and Python, lint of Dockerfiles",
     needsPython: true,
     run: async ({ python, execute }) => {
-      const outcomes = [
-        await execute(nodeBin("tsc"), ["--noEmit"]),
-        await execute(nodeBin("biome"), ["check", "."]),
-        await execute(python, ["-m", "ruff", "check", "."]),
-        await execute(python, ["-m", "ruff", "format", "--check", "."]),
-        await execute(join(dirname(python), "hadolint"), DOCKERFILES),
+      const checks: [command: string, args: readonly string[], cwd?: string][] = [
+        [nodeBin("tsc"), ["--noEmit"]],
+        [nodeBin("biome"), ["check", "."]],
+        [python, ["-m", "ruff", "check", "."]],
+        [python, ["-m", "ruff", "format", "--check", "."]],
+        [join(dirname(python), "hadolint"), DOCKERFILES],
+        ...Object.values(PYTHON_PACKAGES)
+          .flat()
+          .map((path): [string, string[], string] => [python, ["-m", "mypy", "."], join(projectRoot, path)]),
       ];
-      for (const path of Object.values(PYTHON_PACKAGES).flat())
-        outcomes.push(await execute(python, ["-m", "mypy", "."], { cwd: join(projectRoot, path) }));
-      const failed = outcomes.filter((code) => code !== 0).length;
-      return { passed: outcomes.length - failed, failed, skipped: 0 };
+      const failures: string[] = [];
+      for (const [checker, args, cwd = projectRoot] of checks)
+        if ((await execute(checker, args, { cwd })) !== 0)
+          failures.push([basename(checker), ...args.slice(0, 3)].join(" "));
+      const failed = failures.length;
+      return { passed: checks.length - failed, failed, skipped: 0, failures };
     },
   },
   unit: {
@@ -191,6 +192,7 @@ async function vitest(project: string, { directory, execute, python }: SuiteCont
   return countVitest(
     report,
     await execute(nodeBin("vitest"), ["run", "--project", project, ...reporters], { env }),
+    projectRoot,
   );
 }
 
@@ -205,45 +207,7 @@ async function pytest(
     const code = await execute(python, ["-m", "pytest", "-q", `--junitxml=${report}`], { cwd });
     counts.push(countJunit(report, code));
   }
-  return sum(counts);
-}
-
-function sum(counts: readonly Counts[]): Counts {
-  const total = (key: keyof Counts) => counts.reduce((all, one) => all + one[key], 0);
-  return { passed: total("passed"), failed: total("failed"), skipped: total("skipped") };
-}
-
-/** A report that is missing, or that counts no failure though the runner failed, is one failure. */
-function countVitest(report: string, code: number): Counts {
-  const read = readReport(report);
-  if (read === undefined) return { passed: 0, failed: 1, skipped: 0 };
-  const { numPassedTests, numFailedTests, numPendingTests } = JSON.parse(read) as Record<string, number>;
-  return atLeastOneFailure(
-    { passed: numPassedTests ?? 0, failed: numFailedTests ?? 0, skipped: numPendingTests ?? 0 },
-    code,
-  );
-}
-
-function countJunit(report: string, code: number): Counts {
-  const read = readReport(report);
-  const suite = /<testsuite [^>]*>/.exec(read ?? "")?.[0];
-  if (suite === undefined) return { passed: 0, failed: 1, skipped: 0 };
-  const attribute = (name: string) => Number(new RegExp(` ${name}="(\\d+)"`).exec(suite)?.[1] ?? 0);
-  const failed = attribute("failures") + attribute("errors");
-  const skipped = attribute("skipped");
-  return atLeastOneFailure({ passed: attribute("tests") - failed - skipped, failed, skipped }, code);
-}
-
-function atLeastOneFailure(counts: Counts, code: number): Counts {
-  return code !== 0 && counts.failed === 0 ? { ...counts, failed: 1 } : counts;
-}
-
-function readReport(report: string): string | undefined {
-  try {
-    return readFileSync(report, "utf8");
-  } catch {
-    return undefined;
-  }
+  return sumCounts(counts);
 }
 
 /** @param collect - Takes what is printed; without it, it is shown as it comes. */
