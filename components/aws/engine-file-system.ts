@@ -5,7 +5,6 @@
  * Cost: 0.30 USD a GB and month, a small part of that after 30 days without a reader; elastic throughput 0.03 USD a GB read
  * and 0.06 USD a GB written; backups by the GB besides (us-east-1).
  */
-
 import { SecurityGroup } from "@pulumi/aws/ec2/securityGroup.js";
 import { AccessPoint } from "@pulumi/aws/efs/accessPoint.js";
 import { BackupPolicy } from "@pulumi/aws/efs/backupPolicy.js";

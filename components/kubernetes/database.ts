@@ -1,5 +1,4 @@
 /** A database with a claim of its own. Cost: 0.25 CPUs, 2 GiB of memory, and its storage, which `down` may leave. */
-
 import { StatefulSet } from "@pulumi/kubernetes/apps/v1/statefulSet.js";
 import * as pulumi from "@pulumi/pulumi";
 import type { DatabasePlan } from "../../infra/plan/kubernetes/types.ts";

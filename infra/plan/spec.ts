@@ -2,7 +2,6 @@
  * What a stack wants, resolved: every name of the stack file replaced by its row of the catalogue, every default
  * filled in. The functions of the plan take these and nothing else.
  */
-
 import type { TextEncoderName, VisionEncoderName } from "./catalogue/encoders.ts";
 import type { ServicePrice } from "./catalogue/prices.ts";
 import type {

@@ -1,11 +1,12 @@
 /** What `sleep` says last: what a stack costs that sleeps. Pure. */
 import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
+import { NO_PRICE } from "../plan/amounts.ts";
 import { asleepHour } from "../plan/summary.ts";
 
 /** @param stack - Its name. */
 export function asleepLine({ cost }: Pick<AwsPlan, "cost">, stack: string): string {
-  // No machine costs nothing; what stays has no price then.
-  return cost.asleepHourlyUsd === null || cost.asleepHourlyUsd === 0
+  const hour = asleepHour(cost);
+  return hour === NO_PRICE
     ? `Asleep the stack still costs money, and nothing of it has a price: ${cost.withoutPrice.join(", ")}; \`npm run down -- --stack ${stack}\` ends that.\n`
-    : `Asleep the stack costs ${asleepHour(cost)} an hour; \`npm run down -- --stack ${stack}\` ends that.\n`;
+    : `Asleep the stack costs ${hour} an hour; \`npm run down -- --stack ${stack}\` ends that.\n`;
 }

@@ -75,6 +75,8 @@ export interface ClusterReading {
   readonly endpoint: string;
   /** Of its API, in base64. */
   readonly certificateAuthority: string;
+  /** Of its control plane; none while it is being made, or goes. */
+  readonly subnetIds: readonly string[];
 }
 
 export async function eksCluster(region: string, name: string): Promise<Answer<ClusterReading>> {
@@ -86,17 +88,8 @@ export async function eksCluster(region: string, name: string): Promise<Answer<C
       status: cluster?.status ?? "",
       endpoint: cluster?.endpoint ?? "",
       certificateAuthority: cluster?.certificateAuthority?.data ?? "",
+      subnetIds: cluster?.resourcesVpcConfig?.subnetIds ?? [],
     };
-  });
-}
-
-/** Ids of the subnets that a cluster has for its control plane. */
-export async function clusterSubnets(region: string, name: string): Promise<Answer<readonly string[]>> {
-  const { DescribeClusterCommand } = await sdk();
-  const eks = await client(region);
-  return ask("eks:DescribeCluster", async (options) => {
-    const { cluster } = await eks.send(new DescribeClusterCommand({ name }), options);
-    return cluster?.resourcesVpcConfig?.subnetIds ?? [];
   });
 }
 

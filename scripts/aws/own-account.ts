@@ -1,5 +1,4 @@
 /** What every command that asks AWS asks first: whose credentials these are. */
-
 import type { AwsContext } from "../../infra/plan/aws/types.ts";
 import { UserError } from "../errors.ts";
 import { callerFindings } from "../preflight/aws-caller.ts";

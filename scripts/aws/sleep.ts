@@ -1,5 +1,4 @@
 /** Machines of a stack that go away while it sleeps, and come back. Store, databases and addresses stay. */
-
 import { POOL_LABEL, SYSTEM_POOL } from "../../infra/plan/aws/names.ts";
 import { nodePoolPlans } from "../../infra/plan/aws/node-pools.ts";
 import type { AwsContext } from "../../infra/plan/aws/types.ts";

@@ -2,7 +2,6 @@
  * A measurement by NVIDIA's own load generator, as a Job beside the stack: GenAI-Perf of the SDK image of the model's release,
  * straight at the model's Triton. Pure.
  */
-
 import type { ClusterGpuPlan } from "../../infra/plan/gpu-stack.ts";
 import { objectLabels, objectName } from "../../infra/plan/kubernetes/labels.ts";
 import { poolNamed, poolPlacement } from "../../infra/plan/kubernetes/placement.ts";

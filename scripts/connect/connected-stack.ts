@@ -1,5 +1,4 @@
 /** The endpoints of a stack as they are reached from here, wherever it runs. */
-
 import { clusterOutputs } from "../../infra/cluster-outputs.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { clusterEndpoints } from "../../infra/plan/kubernetes/endpoints.ts";

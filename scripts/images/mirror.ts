@@ -1,5 +1,4 @@
 /** NVIDIA's images of a stack's release, copied into the account's own registry as they are: by digest, and all platforms. */
-
 import { MIRROR_REPOSITORY } from "../../infra/plan/aws/registries.ts";
 import type { BaseChoice } from "../../infra/plan/docker/image-sources.ts";
 import { imageSource } from "../../infra/plan/docker/image-sources.ts";

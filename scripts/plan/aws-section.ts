@@ -1,5 +1,4 @@
 /** What a stack on AWS stands on: its network, its door and its version of Kubernetes. */
-
 import { machineZones, vpcCidr } from "../../infra/plan/aws/network.ts";
 import { parseCidr, zoneCidrs } from "../../infra/plan/aws/subnets.ts";
 import { CHART_NAMES, type ChartName, isInstalled } from "../../infra/plan/catalogue/charts.ts";

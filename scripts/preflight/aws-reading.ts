@@ -26,7 +26,7 @@ import { ecrLogin } from "../aws/ecr.ts";
 import {
   addOnSchema,
   addOnVersions,
-  clusterSubnets,
+  eksCluster,
   type KubernetesVersionReading,
   kubernetesVersion,
 } from "../aws/eks.ts";
@@ -156,11 +156,11 @@ async function readPlaces(
 
 async function readClusterZones({ plan, context }: AwsTarget): Promise<AwsReading["clusterZones"]> {
   if (plan.compute !== "eks") return null;
-  const ids = await clusterSubnets(context.region, context.name);
-  if (ids.kind !== "answer") return ids;
-  // One without subnets is being made, or goes.
-  if (ids.value.length === 0) return { kind: "absent" };
-  const found = await subnets(context.region, ids.value);
+  const cluster = await eksCluster(context.region, context.name);
+  if (cluster.kind !== "answer") return cluster;
+  const { subnetIds } = cluster.value;
+  if (subnetIds.length === 0) return { kind: "absent" };
+  const found = await subnets(context.region, subnetIds);
   if (found.kind !== "answer") return found;
   return { kind: "answer", value: new Set(found.value.map(({ zone }) => zone)) };
 }

@@ -1,5 +1,4 @@
 /** Whether the machines of a cluster are those that a stack's pools were planned for. */
-
 import type { ClusterGpuPlan } from "../../infra/plan/gpu-stack.ts";
 import { gpusOf, poolPlacement } from "../../infra/plan/kubernetes/placement.ts";
 import type { PoolSpec } from "../../infra/plan/spec.ts";

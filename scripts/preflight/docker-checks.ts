@@ -1,5 +1,4 @@
 /** Everything that can be wrong with a Docker host, one check each: from what the stack needs and what the host says. */
-
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
 import { diskFindings, type HostSpace } from "./disk-check.ts";
 import type { DockerNeeds } from "./docker-needs.ts";

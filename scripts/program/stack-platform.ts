@@ -6,14 +6,12 @@ import { projectName, readStackFile, type StackReference } from "./stack-file.ts
 
 /** Whether a stack's file, as far as it can be read, puts the stack on a Docker host. */
 export function isOnDocker(stack: StackReference): boolean {
-  if (!existsSync(stack.configFile)) return false;
-  return fromRuntimeConfig(readStackFile(stack).values, projectName()).platform === "docker";
+  return fileValues(stack)?.platform === "docker";
 }
 
 /** Whether a stack's file, as far as it can be read, puts the stack into a cluster. */
 export function isInCluster(stack: StackReference): boolean {
-  if (!existsSync(stack.configFile)) return false;
-  const { platform, compute } = fromRuntimeConfig(readStackFile(stack).values, projectName());
+  const { platform, compute } = fileValues(stack) ?? {};
   return platform === "kubernetes" || (platform === "aws" && compute !== "ec2");
 }
 
@@ -24,7 +22,13 @@ export function isOnAws(stack: StackReference): boolean {
 
 /** Where a stack's file, as far as it can be read, puts the stack on AWS; null: somewhere else. */
 export function awsPlace(stack: StackReference): Pick<AwsContext, "account" | "region"> | null {
-  if (!existsSync(stack.configFile)) return null;
-  const { platform, account, region } = fromRuntimeConfig(readStackFile(stack).values, projectName());
+  const { platform, account, region } = fileValues(stack) ?? {};
   return platform === "aws" ? { account: String(account), region: String(region) } : null;
+}
+
+/** What the file says; undefined where there is none. */
+function fileValues(stack: StackReference) {
+  return existsSync(stack.configFile)
+    ? fromRuntimeConfig(readStackFile(stack).values, projectName())
+    : undefined;
 }

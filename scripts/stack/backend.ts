@@ -1,5 +1,4 @@
 /** Who applies a stack: the Pulumi CLI where there is one, else the try-out runner. A stack has one owner at a time. */
-
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { StackOutputs } from "../../infra/outputs.ts";

@@ -1,5 +1,4 @@
 /** The way in which every stack ends: `npm run down`, and `npm run expire`. */
-
 import { existsSync, rmSync } from "node:fs";
 import { relative } from "node:path";
 import { leftoversReport, refuseStrangers } from "../aws/leftovers-report.ts";

@@ -1,5 +1,4 @@
 /** The stack operations through the Pulumi CLI, with a state file of the stack's own and no login, or with a shared state. */
-
 import { spawn } from "node:child_process";
 import {
   copyFileSync,

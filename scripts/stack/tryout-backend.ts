@@ -1,5 +1,4 @@
 /** The stack operations without a Pulumi CLI. */
-
 import { existsSync, rmSync } from "node:fs";
 import { basename } from "node:path";
 import { sweepStack } from "../../components/local/provider/status.ts";

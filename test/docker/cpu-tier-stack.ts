@@ -1,5 +1,4 @@
 /** A stack of `tier: cpu` on a Docker host, on free ports. */
-
 import { loadPlan } from "../../infra/load-plan.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import type { DockerCpuPlan } from "../../infra/plan/cpu-stack.ts";

@@ -1,5 +1,4 @@
 /** Charts that a stack installs into its cluster. Pure. */
-
 import { type ChartName, installedCharts, publishedCharts } from "../catalogue/charts.ts";
 import type { EksPlan } from "../gpu-stack.ts";
 import { chartValues } from "./chart-values.ts";

@@ -1,10 +1,8 @@
 /** What of a stack on AWS is billed by the hour, besides the pools of its stack file and the engine store. */
 import type { AwsConfig } from "../../config/aws-stacks.ts";
-
 import { installedCharts, isInstalled } from "../catalogue/charts.ts";
 import type { RentedParts } from "../spec.ts";
 import { METRICS_DISK_GIB } from "./chart-values.ts";
-
 import { SYSTEM_POOL } from "./names.ts";
 import { networkParts, publicZones } from "./network.ts";
 import { SYSTEM_DISK_GIB, SYSTEM_MACHINES } from "./node-pools.ts";

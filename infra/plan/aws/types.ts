@@ -2,7 +2,6 @@
  * What a stack makes in an account, as data: the components of components/aws register it. Pure, as all of the plan; the
  * words are those of AWS's own API. Ids that AWS gives are in none of it: components hand them to each other.
  */
-
 import type { ChartName } from "../catalogue/charts.ts";
 import type { ContainerRole, SecretName } from "../docker/types.ts";
 

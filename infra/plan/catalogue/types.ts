@@ -2,7 +2,6 @@
  * Shapes of the catalogue: facts about models, releases, GPUs, machines and prices. Rows are plain data, so that a
  * stack file can add one; every row says where its figures come from.
  */
-
 import type { GoldenPicture } from "./golden-pictures.ts";
 
 /** Number format of activations, and of weights that are not quantized; TensorRT-LLM's `--dtype`. */

@@ -1,5 +1,4 @@
 /** What a stack on AWS names instead of making it. */
-
 import { canonicalJson } from "../canonical-json.ts";
 import { NETWORK_DEFAULTS } from "../catalogue/network-defaults.ts";
 import { awsCheck, type Check, type Remark } from "./finding.ts";

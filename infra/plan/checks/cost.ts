@@ -1,6 +1,6 @@
 /** What is said of money, against what is known of prices. */
+import { SYSTEM_POOL } from "../aws/names.ts";
 import { stackCost } from "../cost/cost.ts";
-import { unjudgedCap } from "../cost/unjudged-cap.ts";
 import { type Check, type CheckedStack, stackCheck } from "./finding.ts";
 
 const PRICE_KEYS = ["region", "pools.hourlyUsd", "pools.capacity", "pools.instanceType"] as const;
@@ -39,4 +39,17 @@ export const costChecks = {
 /** How much of a line there is depends on engines; whether it has a price does not. */
 function unknownLines({ spec }: CheckedStack): readonly string[] {
   return stackCost(spec, []).withoutPrice;
+}
+
+/** A cap on what a stack may cost, where the cost is not known. @param hourlyUsdCap - US dollars. */
+function unjudgedCap(hourlyUsdCap: number, withoutPrice: readonly string[]) {
+  const pools = withoutPrice.filter((name) => name.startsWith("pool ") && name !== `pool ${SYSTEM_POOL}`);
+  const keys = [
+    ...(pools.length > 0 ? ["hourlyUsd of each pool"] : []),
+    ...(pools.length < withoutPrice.length ? ["otherHourlyUsd for all else together"] : []),
+  ];
+  return {
+    reason: `Whether the stack costs less than its cap of ${hourlyUsdCap.toFixed(2)} USD an hour can't be judged: there is no price of ${withoutPrice.join(", ")}.`,
+    fix: `Write what an hour costs: ${keys.join(" and ")}.`,
+  };
 }

@@ -1,5 +1,4 @@
 /** What one platform has and another has not. */
-
 import { STORE_FOLDER } from "../aws/names.ts";
 import { machineTypes } from "../catalogue/machines.ts";
 import { onDemandHourlyUsd, PRICE_REGIONS, pricesAsOf, regionsOffering } from "../catalogue/prices.ts";

@@ -1,6 +1,7 @@
 /** What a stack's account pays by the hour besides its pools and disks, where the catalogue has a price. */
 import { onDemandHourlyUsd, servicePrice } from "../catalogue/prices.ts";
 import type { GpuStackSpec } from "../spec.ts";
+import { staying } from "./lines.ts";
 import { tenThousandths } from "./sums.ts";
 import type { CostLine } from "./types.ts";
 
@@ -32,7 +33,11 @@ function machinesLine(
     usd === null
       ? `not in the price table of ${region}`
       : `${usd} USD an hour each, on demand in ${region}, always`;
-  return always(what, `${count} × ${instanceType}, ${words}`, usd === null ? null : count * usd);
+  return staying({
+    what,
+    arithmetic: `${count} × ${instanceType}, ${words}`,
+    hourlyUsd: usd === null ? null : tenThousandths(count * usd),
+  });
 }
 
 function serviceLine(
@@ -41,17 +46,12 @@ function serviceLine(
 ): CostLine {
   const price = servicePrice(service, region);
   const number = words === undefined ? `${count}` : `${words}: ${count}`;
-  if (price === undefined) return always(service, `${number}, without what it handles`, null);
+  if (price === undefined)
+    return staying({ what: service, arithmetic: `${number}, without what it handles`, hourlyUsd: null });
   const { hourlyUsd, asOf } = price;
-  return always(
-    service,
-    `${number} × ${hourlyUsd} USD an hour (${asOf}), without what it handles`,
-    count * hourlyUsd,
-  );
-}
-
-/** A line of what stays while the stack sleeps. */
-function always(what: string, arithmetic: string, usd: number | null): CostLine {
-  const hourlyUsd = usd === null ? null : tenThousandths(usd);
-  return { what, arithmetic, hourlyUsd, asleepHourlyUsd: hourlyUsd };
+  return staying({
+    what: service,
+    arithmetic: `${number} × ${hourlyUsd} USD an hour (${asOf}), without what it handles`,
+    hourlyUsd: tenThousandths(count * hourlyUsd),
+  });
 }

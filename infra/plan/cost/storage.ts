@@ -1,5 +1,4 @@
 /** What a stack keeps on disks, and what that costs where the catalogue has a price. */
-
 import { rootDisk } from "../aws/node-pools.ts";
 import {
   EFS_INCLUDED_MIBPS_PER_GB,
@@ -12,12 +11,10 @@ import {
 import { engineBytesGiB } from "../engine/engine-size.ts";
 import type { GpuStackSpec, PoolSpec } from "../spec.ts";
 import { GB_PER_GIB } from "../units.ts";
+import { type AwakeLine, staying } from "./lines.ts";
 import { asleepNodes, plannedNodes } from "./pool-price.ts";
 import { HOURS_PER_MONTH, tenThousandths } from "./sums.ts";
 import type { CostLine, EngineOfModel } from "./types.ts";
-
-/** A line before it is known what is left of it asleep. */
-type AwakeLine = Omit<CostLine, "asleepHourlyUsd">;
 
 /**
  * Engine store and disks of rented machines on AWS; elsewhere storage is somebody's already. EFS is billed by what is kept:
@@ -45,7 +42,7 @@ export function storageLines(stack: GpuStackSpec, engines: readonly EngineOfMode
   const kept = sizeGiB === null ? keptGB(stack, engines) : sizeGiB * GB_PER_GIB;
   const words = sizeGiB === null ? "weights and engines" : `${sizeGiB} GiB`;
   return [
-    always(
+    staying(
       line(
         stack,
         "engine store",
@@ -54,13 +51,13 @@ export function storageLines(stack: GpuStackSpec, engines: readonly EngineOfMode
         kind === "efs" ? "EFS Standard, regional" : null,
       ),
     ),
-    ...(provisionedMiBps === null ? [] : [always(throughputLine(stack, kept, provisionedMiBps))]),
+    ...(provisionedMiBps === null ? [] : [staying(throughputLine(stack, kept, provisionedMiBps))]),
     {
       ...diskLine(stack, "disks of the machines", `${all.sizeGiB} GiB in all`, all),
       asleepHourlyUsd: diskLine(stack, "", "", asleep).hourlyUsd,
     },
     ...disks.map(({ what, count, sizeGiB: size }) =>
-      always(diskLine(stack, what, `${count} × ${size} GiB`, { sizeGiB: count * size, extraMiBps: 0 })),
+      staying(diskLine(stack, what, `${count} × ${size} GiB`, { sizeGiB: count * size, extraMiBps: 0 })),
     ),
   ];
 }
@@ -90,10 +87,6 @@ function rootDisks(stack: GpuStackSpec, count: (pool: PoolSpec) => number): Disk
       };
     })
     .reduce(together, { sizeGiB: 0, extraMiBps: 0 });
-}
-
-function always(line: AwakeLine): CostLine {
-  return { ...line, asleepHourlyUsd: line.hourlyUsd };
 }
 
 /** What EFS keeps ready whether anybody reads or not. @param kept - GB of storage, which has some of it already. */

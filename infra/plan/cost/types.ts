@@ -1,5 +1,4 @@
 /** Money and time, as data. Every estimate is marked as one. */
-
 import type { EnginePlan } from "../engine/types.ts";
 import type { ModelSpec } from "../spec.ts";
 

@@ -1,5 +1,4 @@
 /** What the containers of a stack have in common: names, labels, and values of what most of them leave as it is. */
-
 import { LOOPBACK } from "../catalogue/published-ports.ts";
 import { nodeCheck } from "../database-servers.ts";
 import { TRITON_PORTS, type TritonPorts } from "../repository/launch.ts";

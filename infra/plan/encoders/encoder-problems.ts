@@ -1,5 +1,4 @@
 /** What makes encoders impossible, from configuration alone. */
-
 import { type Problem, showValue } from "../../problems.ts";
 import type { Gpu } from "../catalogue/types.ts";
 import type { EncodersSpec } from "../spec.ts";

@@ -1,5 +1,4 @@
 /** Where a stack in a cluster answers, and what its users have to know. */
-
 import { cpuWeightNotes } from "../cpu-stack.ts";
 import { DATABASE_PORTS } from "../database-servers.ts";
 import { type Endpoints, tritonEndpoints } from "../endpoints.ts";

@@ -1,5 +1,4 @@
 /** The encoders of a stack: where they run, and in which number format. */
-
 import { poolHourlyUsd } from "../cost/pool-price.ts";
 import { packPool } from "../pool-space.ts";
 import type { EncodersSpec, GpuStackSpec, PoolSpec } from "../spec.ts";

@@ -1,5 +1,4 @@
 /** What a stack would have in a cluster, as the API takes it, from the graph that `npm run render` prints. */
-
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

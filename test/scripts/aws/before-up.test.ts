@@ -137,16 +137,6 @@ describe("an up", () => {
     );
   });
 
-  test("with credentials of another account touches nothing", async () => {
-    const sizes = { "gpu-1": { min: 0, max: 4, desired: 4 } };
-    await use(cluster(sizes));
-    const other = checkedPlan({ ...EKS_STACK, account: "999988887777" }).plan as EksPlan;
-    await expect(readyMachines(awsTarget(other, "dev"))).rejects.toThrow(
-      /credentials are of the account 111122223333.*999988887777/,
-    );
-    expect(aws?.asked).toEqual(["sts:GetCallerIdentity"]);
-  });
-
   test("of a machine that sleeps starts it, before commands wait for it", async () => {
     const states: (string | null)[] = [];
     await use({

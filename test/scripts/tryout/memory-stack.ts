@@ -1,5 +1,4 @@
 /** A stack of things that lives in memory, run by the try-out runner. */
-
 import { runProgram } from "../../../scripts/program/run-program.ts";
 import type { RuntimeConfig } from "../../../scripts/program/stack-file.ts";
 import { TryoutEngine } from "../../../scripts/tryout/engine.ts";

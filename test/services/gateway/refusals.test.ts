@@ -1,5 +1,4 @@
 /** Requests that are refused before any model is asked, each with what the client is told. */
-
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -1,5 +1,4 @@
 /** Secrets of a stack on its instance: kept by Secrets Manager, and on the machine in memory only. */
-
 import type { DockerContainer, DockerStack, SecretName } from "../../docker/types.ts";
 import type { Ec2Plan } from "../../gpu-stack.ts";
 import { HUB_TOKEN_FILE } from "../names.ts";

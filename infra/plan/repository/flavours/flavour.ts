@@ -1,5 +1,4 @@
 /** What a kind of model repository consists of; each has one file in this folder. */
-
 import type { Problem } from "../../../problems.ts";
 import type { TemplateSet } from "../../catalogue/templates.ts";
 import type { ModelSpec } from "../../spec.ts";

@@ -2,7 +2,6 @@
  * all_models/inflight_batcher_llm: preprocessing, engine and postprocessing, tied together by an ensemble and by a
  * Python model (BLS) that does the same with any number of responses.
  */
-
 import { type Problem, showValue } from "../../../problems.ts";
 import type { TemplateSet } from "../../catalogue/templates.ts";
 import type { ModelSpec } from "../../spec.ts";

@@ -6,7 +6,6 @@
  * for the tokenizer, which the CLI's builder puts beside the engine and trtllm-build does not. Serving options that
  * these values fix have no effect.
  */
-
 import { type Problem, showValue } from "../../../problems.ts";
 import type { TemplateSet } from "../../catalogue/templates.ts";
 import type { ModelSpec } from "../../spec.ts";

@@ -2,7 +2,6 @@
  * Fetches an image from a host of the configuration, and from nothing that only looks like one: the name is resolved
  * once, every address must be public, and the connection goes to these addresses without a second look at the name.
  */
-
 import type { LookupAddress } from "node:dns";
 import { lookup } from "node:dns/promises";
 import type { LookupFunction } from "node:net";

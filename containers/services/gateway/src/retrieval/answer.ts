@@ -1,5 +1,4 @@
 /** Answers from documents: what is found, put before a language model. */
-
 import type { CallContext } from "../call-context.ts";
 import type { Catalogue, ServedTextModel } from "../catalogue.ts";
 import type { GatewayConfig } from "../config.ts";

@@ -1,5 +1,4 @@
 /** Stacks on one EC2 instance, planned. */
-
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
