@@ -15,9 +15,9 @@ import { hostProbe } from "../../scripts/preflight/host-probe.ts";
 import { awsTarget } from "../../scripts/program/aws-target.ts";
 import { MOTO_ACCOUNT } from "../harness/aws/moto.ts";
 import { ecrClient, emptyManifest, makeRepository, pushImage } from "../harness/aws/resources.ts";
+import { EKS_STACK } from "../harness/aws/stacks.ts";
 import { useMoto, wrongRows } from "../harness/aws/use-moto.ts";
 import { writtenStackFile } from "../harness/stack-files.ts";
-import { EKS_STACK } from "../scripts/aws/account.ts";
 import { runCommand } from "../scripts/plan/run-plan.ts";
 
 vi.mock("../../scripts/aws/session.ts", { spy: true });

@@ -9,9 +9,9 @@ import { startPortForwards } from "../../scripts/connect/port-forwarder.ts";
 import { readInstanceTarget } from "../../scripts/program/instance-target.ts";
 import { MOTO_ACCOUNT } from "../harness/aws/moto.ts";
 import { makeMachine } from "../harness/aws/resources.ts";
+import { EKS_STACK } from "../harness/aws/stacks.ts";
 import { useAwsCli, useMoto, wrongRows } from "../harness/aws/use-moto.ts";
 import { stackFileText } from "../harness/stack-files.ts";
-import { EKS_STACK } from "../scripts/aws/account.ts";
 import { type FakeAnswer, type FakeAws, type FakeInput, startFakeAws } from "../scripts/aws/fake-aws.ts";
 import { runCommand } from "../scripts/plan/run-plan.ts";
 

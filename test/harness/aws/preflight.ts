@@ -7,6 +7,7 @@ import type { Finding } from "../../../scripts/preflight/finding.ts";
 import { type AwsTarget, awsTarget } from "../../../scripts/program/aws-target.ts";
 import { MOTO_ACCOUNT } from "./moto.ts";
 import type { MadeNetwork } from "./resources.ts";
+import { EKS_STACK } from "./stacks.ts";
 
 /** Its zone d has machines without GPUs, and no g5. */
 export const REGION = "us-west-2";
@@ -14,18 +15,7 @@ export const STACK = "preflight";
 
 export type Values = Readonly<Record<string, unknown>>;
 
-export const VALUES = {
-  platform: "aws",
-  account: MOTO_ACCOUNT,
-  region: REGION,
-  access: { apiCidrs: ["1.2.3.4/32"] },
-  pools: [
-    { name: "gpu", instanceType: "g5.xlarge", nodes: { min: 0, max: 2 } },
-    { name: "cpu", instanceType: "m7i.xlarge" },
-  ],
-  engines: { whenFull: "stopServer" },
-  models: [{ name: "gpt2-medium", model: "gpt2-medium" }],
-};
+export const VALUES = { ...EKS_STACK, account: MOTO_ACCOUNT, region: REGION };
 
 export const targetOf = (values: Values, stack = STACK): AwsTarget =>
   awsTarget(checkedPlan(values).plan as AwsPlan, stack);

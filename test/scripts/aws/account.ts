@@ -1,25 +1,9 @@
 /** An account of AWS in which a stack finds all that it needs, for {@link startFakeAws}; tests change one answer each. */
+import { ACCOUNT, REGION } from "../../harness/aws/stacks.ts";
 import { type FakeAnswer, type FakeInput, type FakeService, xmlAnswer } from "./fake-aws.ts";
 
-export const ACCOUNT = "111122223333";
-export const REGION = "us-east-1";
 export const CERTIFICATE = `arn:aws:acm:${REGION}:${ACCOUNT}:certificate/12345678-1234-1234-1234-123456789012`;
 export const HUB_SECRET = `arn:aws:secretsmanager:${REGION}:${ACCOUNT}:secret:hub-token-AbCdEf`;
-
-/** A small stack on EKS. */
-export const EKS_STACK = {
-  platform: "aws",
-  account: ACCOUNT,
-  region: REGION,
-  // No address for examples: preflight knows these.
-  access: { apiCidrs: ["1.2.3.4/32"] },
-  pools: [
-    { name: "gpu", instanceType: "g5.xlarge", nodes: { min: 0, max: 2 } },
-    { name: "cpu", instanceType: "m7i.xlarge" },
-  ],
-  engines: { whenFull: "stopServer" },
-  models: [{ name: "gpt2-medium", model: "gpt2-medium" }],
-};
 
 export type Answers = Readonly<Record<string, (input: FakeInput) => FakeAnswer>>;
 

@@ -6,17 +6,11 @@ import { afterEach, expect, test, vi } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
 import type { AwsPlan } from "../../../infra/plan/gpu-stack.ts";
 import { asleepLine } from "../../../scripts/aws/asleep-line.ts";
+import { EC2_STACK } from "../../harness/aws/stacks.ts";
 import { writtenStackFile } from "../../harness/stack-files.ts";
 import { runCommand } from "../plan/run-plan.ts";
-import { account, EKS_STACK, running } from "./account.ts";
+import { account, running } from "./account.ts";
 import { type FakeAws, startFakeAws } from "./fake-aws.ts";
-
-const { platform, account: number, region, models } = EKS_STACK;
-const ec2 = {
-  ...{ platform, account: number, region, models },
-  compute: "ec2",
-  pools: [{ name: "gpu", instanceType: "g5.xlarge" }],
-};
 
 const folder = mkdtempSync(join(tmpdir(), "engine-room-asleep-"));
 let aws: FakeAws | undefined;
@@ -36,10 +30,10 @@ test("a machine that stops leaves its disk, network and load balancer to pay for
   vi.stubEnv("AWS_ENDPOINT_URL", aws.url);
   vi.stubEnv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE");
   vi.stubEnv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY");
-  const file = writtenStackFile(folder, ec2);
+  const file = writtenStackFile(folder, EC2_STACK);
   const { exitCode, stdout, stderr } = await runCommand("sleep", "--stack", "dev", "--config-file", file);
   expect([exitCode, stderr]).toEqual([0, ""]);
-  const { cost } = checkedPlan(ec2).plan as AwsPlan;
+  const { cost } = checkedPlan(EC2_STACK).plan as AwsPlan;
   expect(stdout.endsWith(asleepLine({ cost }, "dev"))).toBe(true);
   expect(stdout).toContain(`at least $${cost.asleepHourlyUsd?.toFixed(3)} an hour`);
 });

@@ -6,7 +6,8 @@ import { readyMachines } from "../../../scripts/aws/before-up.ts";
 import { plannedSize, sizePools } from "../../../scripts/aws/pool-sizes.ts";
 import { changePools } from "../../../scripts/aws/sleep.ts";
 import { awsTarget } from "../../../scripts/program/aws-target.ts";
-import { ACCOUNT, type Answers, account, EKS_STACK, REGION, running } from "./account.ts";
+import { EC2_STACK, EKS_STACK } from "../../harness/aws/stacks.ts";
+import { type Answers, account, running } from "./account.ts";
 import { type FakeAws, type FakeInput, startFakeAws } from "./fake-aws.ts";
 
 interface Size {
@@ -146,14 +147,7 @@ describe("an up", () => {
       },
       "ec2:StartInstances": () => ({ xml: "<StartInstancesResponse/>" }),
     });
-    const plan = checkedPlan({
-      platform: "aws",
-      compute: "ec2",
-      account: ACCOUNT,
-      region: REGION,
-      pools: [{ name: "gpu", instanceType: "g5.xlarge" }],
-      models: [{ name: "gpt2-medium", model: "gpt2-medium" }],
-    }).plan as AwsPlan;
+    const plan = checkedPlan(EC2_STACK).plan as AwsPlan;
     expect(await readyMachines(awsTarget(plan, "dev"))).toEqual(["i-0 was asleep, and starts"]);
     expect(states).toEqual(["stopped"]);
     expect(aws?.asked.at(-1)).toBe("ec2:StartInstances");

@@ -3,7 +3,8 @@ import { checkedPlan } from "../../../infra/checked-plan.ts";
 import type { AwsPlan } from "../../../infra/plan/gpu-stack.ts";
 import { useStackCluster } from "../../../scripts/aws/kubeconfig.ts";
 import { awsTarget } from "../../../scripts/program/aws-target.ts";
-import { account, EKS_STACK } from "./account.ts";
+import { EKS_STACK } from "../../harness/aws/stacks.ts";
+import { account } from "./account.ts";
 import { type FakeAws, startFakeAws } from "./fake-aws.ts";
 
 const { context } = awsTarget(checkedPlan(EKS_STACK).plan as AwsPlan, "dev");

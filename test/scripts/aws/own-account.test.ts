@@ -5,18 +5,15 @@ import { delimiter, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { projectName } from "../../../scripts/program/stack-file.ts";
 import { stackPaths } from "../../../scripts/stack/backend.ts";
+import { ACCOUNT, EC2_STACK, EKS_STACK, REGION } from "../../harness/aws/stacks.ts";
 import { stackFileText } from "../../harness/stack-files.ts";
 import { runCommand } from "../plan/run-plan.ts";
-import { ACCOUNT, type Answers, account, EKS_STACK, REGION } from "./account.ts";
+import { type Answers, account } from "./account.ts";
 import { type FakeAws, startFakeAws, xmlAnswer } from "./fake-aws.ts";
 
 const STACK = `own-account-${process.pid}`;
 const OTHER = "999900001111";
-const { access: _access, ...shared } = EKS_STACK;
-const STACKS = {
-  eks: EKS_STACK,
-  ec2: { ...shared, compute: "ec2", pools: [{ name: "gpu", instanceType: "g5.xlarge" }] },
-} as const;
+const STACKS = { eks: EKS_STACK, ec2: EC2_STACK } as const;
 const NAT_GATEWAY = `arn:aws:ec2:${REGION}:${ACCOUNT}:natgateway/nat-0123`;
 const VPC = `arn:aws:ec2:${REGION}:${ACCOUNT}:vpc/vpc-0123`;
 const listed = (...arns: readonly string[]): Answers => ({

@@ -3,9 +3,10 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { EKS_STACK } from "../../harness/aws/stacks.ts";
 import { stackFileText } from "../../harness/stack-files.ts";
 import { runCommand } from "../plan/run-plan.ts";
-import { account, EKS_STACK } from "./account.ts";
+import { account } from "./account.ts";
 import { type FakeAws, startFakeAws } from "./fake-aws.ts";
 
 let aws: FakeAws;

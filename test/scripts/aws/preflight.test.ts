@@ -9,18 +9,16 @@ import type { MachineNeed } from "../../../scripts/preflight/aws-quotas.ts";
 import type { AwsNeeds } from "../../../scripts/preflight/aws-reading.ts";
 import { checkTable, type Finding } from "../../../scripts/preflight/finding.ts";
 import { awsTarget } from "../../../scripts/program/aws-target.ts";
+import { ACCOUNT, EC2_STACK, EKS_STACK, REGION } from "../../harness/aws/stacks.ts";
 import {
-  ACCOUNT,
   type Answers,
   account,
   CERTIFICATE,
   certificateOf,
-  EKS_STACK,
   HUB_SECRET,
   networks,
   offered,
   quotaOf,
-  REGION,
   running,
   zonesOf,
 } from "./account.ts";
@@ -29,14 +27,6 @@ import { type FakeAws, startFakeAws, xmlAnswer } from "./fake-aws.ts";
 type Values = Readonly<Record<string, unknown>>;
 
 const eks: Values = EKS_STACK;
-const ec2 = {
-  platform: "aws",
-  compute: "ec2",
-  account: ACCOUNT,
-  region: REGION,
-  pools: [{ name: "gpu", instanceType: "g5.xlarge" }],
-  models: [{ name: "gpt2-medium", model: "gpt2-medium" }],
-};
 const gated: Values = {
   ...eks,
   hub: { tokenSecretArn: HUB_SECRET },
@@ -297,7 +287,7 @@ describe("zones", () => {
   });
 
   test("of one machine are one: that without the instance type is a problem", async () => {
-    const zoned = (zone: string) => ({ ...ec2, pools: [{ ...ec2.pools[0], zone }] });
+    const zoned = (zone: string) => ({ ...EC2_STACK, pools: [{ ...EC2_STACK.pools[0], zone }] });
     const onlyB = { "ec2:DescribeInstanceTypeOfferings": offered(["b"]) };
     const needs = { machines: MACHINES.slice(0, 1), addOns: [] };
     const [finding, ...rest] = await found(onlyB, zoned("a"), needs);
@@ -331,7 +321,7 @@ describe("zones", () => {
   test("without EKS are there for one machine", async () => {
     const findings = await found(
       { "ec2:DescribeInstanceTypeOfferings": offered(["a", "e"]) },
-      { ...ec2, network: { zones: ["a", "e"] } },
+      { ...EC2_STACK, network: { zones: ["a", "e"] } },
       { machines: MACHINES.slice(0, 1), addOns: [] },
     );
     expect(findings).toEqual([]);
@@ -533,7 +523,7 @@ test("an address for examples is a problem where a cluster would answer it", asy
 });
 
 test("what a stack does not have is not needed, rather than as it should be", async () => {
-  const checks = await preflight({}, ec2, { machines: MACHINES.slice(0, 1), addOns: [] });
+  const checks = await preflight({}, EC2_STACK, { machines: MACHINES.slice(0, 1), addOns: [] });
   const table = checkTable(checks);
   for (const looksAt of [
     "administrators of the cluster",

@@ -6,9 +6,10 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { readStackFile } from "../../../scripts/program/stack-file.ts";
 import { renderStack } from "../../../scripts/render.ts";
 import { stackPaths } from "../../../scripts/stack/backend.ts";
+import { EKS_STACK } from "../../harness/aws/stacks.ts";
 import { writtenStackFile } from "../../harness/stack-files.ts";
 import { runCommand } from "../plan/run-plan.ts";
-import { account, EKS_STACK } from "./account.ts";
+import { account } from "./account.ts";
 import { type FakeAws, startFakeAws } from "./fake-aws.ts";
 
 const NAME = "registries-test";

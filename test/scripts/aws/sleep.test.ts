@@ -4,7 +4,8 @@ import type { AwsPlan, EksPlan } from "../../../infra/plan/gpu-stack.ts";
 import type { NodeGroupReading } from "../../../scripts/aws/eks.ts";
 import { changeMachine, changePools, poolChanges } from "../../../scripts/aws/sleep.ts";
 import { awsTarget } from "../../../scripts/program/aws-target.ts";
-import { ACCOUNT, type Answers, account, EKS_STACK, REGION, running } from "./account.ts";
+import { EC2_STACK, EKS_STACK } from "../../harness/aws/stacks.ts";
+import { type Answers, account, running } from "./account.ts";
 import { type FakeAws, startFakeAws } from "./fake-aws.ts";
 
 const planOf = (values: Readonly<Record<string, unknown>>) => checkedPlan(values).plan as EksPlan;
@@ -111,14 +112,7 @@ describe("what AWS answers, and moto does not", () => {
     );
   });
 
-  const ec2 = checkedPlan({
-    platform: "aws",
-    compute: "ec2",
-    account: ACCOUNT,
-    region: REGION,
-    pools: [{ name: "gpu", instanceType: "g5.xlarge" }],
-    models: [{ name: "gpt2-medium", model: "gpt2-medium" }],
-  }).plan as AwsPlan;
+  const ec2 = checkedPlan(EC2_STACK).plan as AwsPlan;
 
   test("EC2: what AWS refuses is a sentence", async () => {
     await use({

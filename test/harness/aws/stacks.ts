@@ -1,0 +1,28 @@
+/** Values of the smallest stacks on AWS; tests change what they are about. */
+
+export const ACCOUNT = "111122223333";
+export const REGION = "us-east-1";
+
+const SHARED = {
+  platform: "aws",
+  account: ACCOUNT,
+  region: REGION,
+  models: [{ name: "gpt2-medium", model: "gpt2-medium" }],
+};
+
+export const EKS_STACK = {
+  ...SHARED,
+  // No address for examples: preflight knows these.
+  access: { apiCidrs: ["1.2.3.4/32"] },
+  pools: [
+    { name: "gpu", instanceType: "g5.xlarge", nodes: { min: 0, max: 2 } },
+    { name: "cpu", instanceType: "m7i.xlarge" },
+  ],
+  engines: { whenFull: "stopServer" },
+};
+
+export const EC2_STACK = {
+  ...SHARED,
+  compute: "ec2",
+  pools: [{ name: "gpu", instanceType: "g5.xlarge" }],
+};
