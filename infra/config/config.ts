@@ -23,6 +23,9 @@ type Tier = "gpu" | "cpu";
 
 /** What a stack on AWS runs on. */
 const COMPUTES = ["eks", "ec2"] as const;
+type Compute = (typeof COMPUTES)[number];
+
+const awsSchemas = { eks: eksStack, ec2: ec2Stack } as const satisfies Record<Compute, z.ZodType>;
 
 /** The schema of every tier that a platform has; the first is that of a stack file which names none. */
 const stackSchemas = {
@@ -92,7 +95,14 @@ export function readStack(values: Readonly<Record<string, unknown>>): ReadStack 
   return {
     config: null,
     problems,
-    remainder: tier === "cpu" || platform === "local" ? null : remainderFor(platform, readable),
+    remainder:
+      tier === "cpu" || platform === "local"
+        ? null
+        : remainderFor(
+            platform,
+            readable,
+            hasOtherCompute && !isSpelling(values.compute, compute) ? ["compute"] : [],
+          ),
   };
 }
 
@@ -105,15 +115,19 @@ function likelySchema(values: Readonly<Record<string, unknown>>) {
   const platform = isPlatform(values.platform) ? values.platform : likelyPlatform(values);
   const tiers: Readonly<Partial<Record<Tier, StackSchema>>> = stackSchemas[platform];
   const tier = likelyTier(values.tier, Object.keys(tiers) as Tier[]);
-  const compute = platform === "aws" ? likelyCompute(values.compute) : undefined;
-  const schema = compute === "ec2" ? ec2Stack : (tiers[tier] as StackSchema);
+  const compute = platform === "aws" ? likelyCompute(values) : undefined;
+  const schema = compute === undefined ? (tiers[tier] as StackSchema) : awsSchemas[compute];
   return { platform, tier, tiers, compute, schema };
 }
 
-/** What is meant; by default the first. */
-function likelyCompute(value: unknown): (typeof COMPUTES)[number] {
-  const name = typeof value === "string" ? value.toLowerCase() : "";
-  return COMPUTES.find((one) => one === name) ?? COMPUTES[0];
+/** What is meant; by default the first. Of no name, the one whose schema refuses less of the rest. */
+function likelyCompute(values: Readonly<Record<string, unknown>>): Compute {
+  const { compute = COMPUTES[0] } = values;
+  const named = COMPUTES.find((one) => isSpelling(compute, one));
+  if (named !== undefined) return named;
+  const refused = (one: Compute) =>
+    awsSchemas[one].safeParse({ ...values, compute: one }).error?.issues.length ?? 0;
+  return refused("ec2") < refused("eks") ? "ec2" : "eks";
 }
 
 function noCompute(value: unknown): Problem {
@@ -144,10 +158,15 @@ function noTier(value: unknown, platform: Platform, tiers: readonly string[]): P
 /** Keys at the top that some platform can't do without. */
 const REQUIRED_KEYS = ["models", "pools", "host", "region", "account"] as const;
 
-/** What is required and absent counts as taken out, though the schema of remainders has something in its place. */
+/**
+ * What is required and absent counts as taken out, though the schema of remainders has something in its place.
+ *
+ * @param guessed - Keys at the top whose value is what was probably meant.
+ */
 function remainderFor(
   platform: GpuStackConfig["platform"],
   values: Readonly<Record<string, unknown>>,
+  guessed: readonly string[],
 ): Remainder<GpuStackConfig> | null {
   const schema =
     platform === "aws" ? awsRemainders[values.compute === "ec2" ? "ec2" : "eks"] : remainders[platform];
@@ -155,7 +174,7 @@ function remainderFor(
   if (remainder === null) return null;
   const { shape } = schema;
   const absent = REQUIRED_KEYS.filter((key) => key in shape && values[key] === undefined);
-  return { ...remainder, dropped: [...remainder.dropped, ...absent.map((key) => [key])] };
+  return { ...remainder, dropped: [...remainder.dropped, ...[...absent, ...guessed].map((key) => [key])] };
 }
 
 /**
@@ -192,6 +211,11 @@ function parseJson(key: string, text: string): unknown {
       },
     ]);
   }
+}
+
+/** Whether a value is a name in upper or lower case. */
+function isSpelling(value: unknown, name: string): boolean {
+  return typeof value === "string" && value.toLowerCase() === name;
 }
 
 function isPlatform(value: unknown): value is Platform {

@@ -19,6 +19,7 @@ import { count, gib, machineWords, placeOf, shortageWords, shortNames } from "./
 
 const BUILD_KEYS: readonly Key[] = [
   ...MACHINE_KEYS,
+  "compute",
   "catalogue",
   "models.model",
   "models.pool",

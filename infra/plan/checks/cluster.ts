@@ -36,6 +36,7 @@ export const clusterChecks = {
 
   poolsDiffer: stackCheck(
     [
+      "compute",
       "pools.nodeSelector",
       "pools.gpuResource",
       "pools.name",
@@ -122,27 +123,30 @@ export const clusterChecks = {
     },
   ),
 
-  weightsReachPods: modelCheck(["models.weights"], ({ engine: { weights }, path, serving }, { spec }) => {
-    if (spec.runsOn === "host") return [];
-    if (weights.kind === "folder" && !isInStore(weights.path)) {
+  weightsReachPods: modelCheck(
+    ["compute", "models.weights"],
+    ({ engine: { weights }, path, serving }, { spec }) => {
+      if (spec.runsOn === "host") return [];
+      if (weights.kind === "folder" && !isInStore(weights.path)) {
+        return [
+          {
+            path: `${path}.weights.path`,
+            reason: `Pods mount no folders of machines, which Pod Security forbids: builds and servers of ${serving.name} find weights below /store/ only, in the claim of the engine store.`,
+            fix: `Copy them into the claim, and write /store/own/${serving.name}.`,
+          },
+        ];
+      }
+      if (weights.kind !== "s3") return [];
       return [
         {
-          path: `${path}.weights.path`,
-          reason: `Pods mount no folders of machines, which Pod Security forbids: builds and servers of ${serving.name} find weights below /store/ only, in the claim of the engine store.`,
-          fix: `Copy them into the claim, and write /store/own/${serving.name}.`,
+          path: `${path}.weights.uri`,
+          reason:
+            "No credentials of AWS reach a build's pod: it has no service account, and no way to a machine's metadata.",
+          fix: `Copy them into the claim of the engine store, and write weights: { from: folder, path: /store/own/${serving.name}, revision: … }.`,
         },
       ];
-    }
-    if (weights.kind !== "s3") return [];
-    return [
-      {
-        path: `${path}.weights.uri`,
-        reason:
-          "No credentials of AWS reach a build's pod: it has no service account, and no way to a machine's metadata.",
-        fix: `Copy them into the claim of the engine store, and write weights: { from: folder, path: /store/own/${serving.name}, revision: … }.`,
-      },
-    ];
-  }),
+    },
+  ),
 } satisfies Record<string, Check>;
 
 type Config = CheckedStack["config"];

@@ -3,7 +3,7 @@ import { encoderProblems } from "../encoders/encoder-problems.ts";
 import type { EncodersSpec, GpuStackSpec, PoolSpec } from "../spec.ts";
 import { type Check, type Key, type Remark, stackCheck } from "./finding.ts";
 
-const KEYS: readonly Key[] = ["encoders", "pools.name", "pools.instanceType", "pools.machine"];
+const KEYS: readonly Key[] = ["compute", "encoders", "pools.name", "pools.instanceType", "pools.machine"];
 
 export const encoderChecks = {
   encodersCanBeBuilt: stackCheck(KEYS, ({ spec }) => {

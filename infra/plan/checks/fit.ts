@@ -4,6 +4,7 @@ import type { GpuStackSpec } from "../spec.ts";
 import { type Check, type CheckedStack, type Key, stackCheck } from "./finding.ts";
 
 const FIT_KEYS: readonly Key[] = [
+  "compute",
   "release",
   "catalogue",
   "encoders",

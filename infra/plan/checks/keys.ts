@@ -7,6 +7,8 @@ export const MACHINE_KEYS = ["pools.name", "pools.instanceType", "pools.machine"
 /** Keys that decide what a pool holds. */
 export const SERVER_KEYS: readonly Key[] = [
   ...MACHINE_KEYS,
+  // Machines of a cluster run agents besides, and count CPUs.
+  "compute",
   "pools.nodes",
   "pools.sharing",
   "models.pool",

@@ -16,7 +16,7 @@ const REPLICA_FIXES: Readonly<Record<string, string>> = {
 };
 
 export const platformChecks = {
-  gpuIndicesAreForHosts: stackCheck(["models.gpuIndices"], ({ config, spec }) =>
+  gpuIndicesAreForHosts: stackCheck(["compute", "models.gpuIndices"], ({ config, spec }) =>
     config.models.flatMap(({ gpuIndices }, index): readonly Remark[] => {
       if (gpuIndices === undefined || spec.runsOn === "host") return [];
       return [
@@ -56,7 +56,7 @@ export const platformChecks = {
   ),
 
   // Its clone would lie where the containers' user may not write, and no server has what a build cloned.
-  hostsHaveFilesInTheImage: stackCheck(["release"], ({ spec: { release, runsOn } }) => {
+  hostsHaveFilesInTheImage: stackCheck(["compute", "release"], ({ spec: { release, runsOn } }) => {
     if (runsOn !== "host" || release.files !== "clone") return [];
     return [
       {

@@ -300,6 +300,10 @@ describe("a stack file with mistakes", () => {
       [["compute", '"EC2"', "Write eks or ec2."]],
     );
     expect(words({ compute: "ecs" })).toEqual([["compute", '"ecs"', "Write eks or ec2."]]);
+    // Only one of a single machine says its zone so.
+    expect(words({ compute: "ecs", pools: [{ name: "gpu", instanceType: "g5.xlarge", zone: "a" }] })).toEqual(
+      [["compute", '"ecs"', "Write eks or ec2."]],
+    );
     expect(words({ network: { zones: ["us-east-1a", "b"] } })).toEqual([
       ["network.zones[0]", '"us-east-1a"', "Write the letter alone: a."],
     ]);

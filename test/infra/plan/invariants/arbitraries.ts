@@ -227,6 +227,11 @@ export const stackValues: fc.Arbitrary<StackValues> = fc
   .oneof(docker, kubernetes, eks, ec2)
   .map((values) => withoutUndefined(values) as StackValues);
 
+/** The same of a stack on one machine of AWS. */
+export const ec2Values: fc.Arbitrary<StackValues> = ec2.map(
+  (values) => withoutUndefined(values) as StackValues,
+);
+
 /** The same with values of any kind in a few places: what a person could have written who does not. */
 export const brokenStackValues: fc.Arbitrary<StackValues> = fc
   .tuple(

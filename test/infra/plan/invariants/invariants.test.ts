@@ -7,7 +7,14 @@ import type { GpuPlan } from "../../../../infra/plan/gpu-stack.ts";
 import { planStack, type StackPlan } from "../../../../infra/plan/stack-plan.ts";
 import { ConfigError } from "../../../../infra/problems.ts";
 import { problemsThrownBy } from "../../problems-thrown.ts";
-import { brokenStackValues, HUB_TOKEN, type StackValues, stackValues, withChange } from "./arbitraries.ts";
+import {
+  brokenStackValues,
+  ec2Values,
+  HUB_TOKEN,
+  type StackValues,
+  stackValues,
+  withChange,
+} from "./arbitraries.ts";
 import { type Invariant, type InvariantName, invariants } from "./invariants.ts";
 
 const RUNS = 600;
@@ -156,13 +163,31 @@ describe("a stack file with one value of a wrong kind", () => {
       fc.property(stackValues, fc.nat(), (values, seed) => {
         if (planStack(parseConfig(values)).problems.length > 0) return;
         tried += 1;
-        const problems = problemsThrownBy(() => checkedPlan(withChange(values, [seed, NONSENSE])));
-        expect(problems.map(({ value }) => value)).toEqual([expect.stringMatching(/^(-1\.5|\[secret\])$/)]);
+        expectAlone(withChange(values, [seed, NONSENSE]));
       }),
       { numRuns: 2 * RUNS },
     );
     expect(tried).toBeGreaterThan(LEAST_PLANNED);
   });
+
+  // The rest is then read as one of two, and much holds for one of them only.
+  test("has it alone, where that is whether AWS has a cluster or a machine", () => {
+    let tried = 0;
+    fc.assert(
+      fc.property(ec2Values, (values) => {
+        if (planStack(parseConfig(values)).problems.length > 0) return;
+        tried += 1;
+        expectAlone({ ...values, compute: NONSENSE });
+      }),
+      { numRuns: RUNS },
+    );
+    expect(tried).toBeGreaterThan(LEAST_PLANNED);
+  });
+
+  function expectAlone(values: StackValues): void {
+    const problems = problemsThrownBy(() => checkedPlan(values));
+    expect(problems.map(({ value }) => value)).toEqual([expect.stringMatching(/^(-1\.5|\[secret\])$/)]);
+  }
 });
 
 /** Message of the ConfigError; null where there is none. */
