@@ -2,6 +2,8 @@ import { defineConfig } from "vitest/config";
 
 const minutes = (count: number) => count * 60_000;
 
+const PROPERTY_SEED = "test/harness/property-seed.ts";
+
 /** What reports and docs are recorded with; commands otherwise keep to the terminal. */
 process.env.COLUMNS = "100";
 
@@ -20,6 +22,7 @@ export default defineConfig({
             "test/cluster/**",
             "test/aws/**",
           ],
+          setupFiles: [PROPERTY_SEED],
           pool: "forks",
           // They take seconds; the limit is for a machine that does other work beside them.
           testTimeout: minutes(2),
@@ -29,6 +32,7 @@ export default defineConfig({
         test: {
           name: "services",
           include: ["test/services/**/*.test.ts", "test/components/local/**/*.test.ts"],
+          setupFiles: [PROPERTY_SEED],
           pool: "forks",
           // Most of their time they wait for processes and time-outs.
           maxWorkers: 3,
