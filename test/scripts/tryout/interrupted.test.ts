@@ -1,6 +1,12 @@
-import { describe, expect, test } from "vitest";
+import { EventEmitter, once } from "node:events";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { TryoutEngine } from "../../../scripts/tryout/engine.ts";
 import { a, b, MemoryStack, operations } from "./memory-stack.ts";
 import { program } from "./sequence/program.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
 
 describe("an up of which a step fails", () => {
   test("ends the steps under way, begins no others, and names the first failure", async () => {
@@ -26,13 +32,21 @@ describe("an up whose program fails", () => {
   test("begins nothing more after that", async () => {
     const stack = new MemoryStack();
     const create = stack.provider.create.bind(stack.provider);
+    const events = new EventEmitter();
+    const [begun, failed] = [once(events, "begun"), once(events, "failed")];
+    const { fail } = TryoutEngine.prototype;
+    vi.spyOn(TryoutEngine.prototype, "fail").mockImplementation(function (this: TryoutEngine, error) {
+      fail.call(this, error);
+      events.emit("failed");
+    });
     stack.provider.create = async (request) => {
-      await new Promise((resolve) => setTimeout(resolve, 30));
+      events.emit("begun");
+      await failed;
       return create(request);
     };
     const failing = async () => {
       await program();
-      await new Promise((resolve) => setTimeout(resolve, 10));
+      await begun;
       throw new Error("the program is wrong");
     };
     const things = [a, b, { name: "c", value: "1", from: "b" }];
