@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { changesOf, deletionsOf, refusedOf } from "../harness/aws/provider/account.ts";
 import { StandInStack } from "../harness/aws/provider/stack.ts";
+import { PUBLIC_GATEWAY } from "../harness/aws/stacks.ts";
 import { missingPulumiPrograms } from "../harness/pulumi-programs.ts";
 import { projectStackValues } from "../harness/stack-files.ts";
 
@@ -16,13 +17,6 @@ const by = missing ?? "by the Pulumi CLI";
 const TOKEN = "hub-token-of-the-engine-test";
 
 const values = { ...projectStackValues("examples/ec2.yaml"), hub: { token: TOKEN } };
-const publicGateway = {
-  exposure: "public",
-  hostname: "models.example.org",
-  zoneId: "Z0123456789ABCDEFGHIJ",
-  apiKeys: [{ name: "alice", sha256: "0".repeat(64) }],
-  tls: { certificateArn: "arn:aws:acm:us-east-1:111122223333:certificate/12345678" },
-};
 const model = { name: "gpt2-medium", model: "gpt2-medium" };
 
 describe.skipIf(missing !== undefined)(`a machine on EC2 (${by})`, () => {
@@ -92,7 +86,7 @@ describe.skipIf(missing !== undefined)(`a machine on EC2 (${by})`, () => {
   });
 
   test("a gateway that becomes public gets another load balancer, and a name", async () => {
-    stack.configure({ ...values, network: { cidr: "10.70.0.0/16" }, gateway: publicGateway });
+    stack.configure({ ...values, network: { cidr: "10.70.0.0/16" }, gateway: PUBLIC_GATEWAY });
     const planned = await stack.previewed();
     const calls = await stack.callsOf(async () => {
       expect(await stack.brought()).toEqual(planned);

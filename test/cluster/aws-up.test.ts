@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { changesOf, deletionsOf, refusedOf } from "../harness/aws/provider/account.ts";
+import { PUBLIC_GATEWAY } from "../harness/aws/stacks.ts";
 import { describeWithCluster } from "../harness/kubernetes/describe.ts";
 import { missingPulumiPrograms } from "../harness/pulumi-programs.ts";
 import { projectStackValues } from "../harness/stack-files.ts";
@@ -15,13 +16,6 @@ const TARGET_GROUP = "aws:lb/targetGroup:TargetGroup";
 
 const dev = { ...projectStackValues("Pulumi.dev.yaml"), namespace: "pulumi-eks-dev", hub: { token: TOKEN } };
 const model = { name: "gpt2-medium", model: "gpt2-medium" };
-const publicGateway = {
-  exposure: "public",
-  hostname: "models.example.org",
-  zoneId: "Z0123456789ABCDEFGHIJ",
-  apiKeys: [{ name: "alice", sha256: "0".repeat(64) }],
-  tls: { certificateArn: "arn:aws:acm:us-east-1:111122223333:certificate/12345678" },
-};
 
 /** Those of dev, with another one for GPUs. */
 function poolsWith(change: object) {
@@ -105,7 +99,7 @@ describeWithCluster(
 
     test("a gateway that becomes public gets another load balancer, with targets of its own", async () => {
       const before = await stack.deploymentUids();
-      stack.configure({ ...lasting, gateway: publicGateway });
+      stack.configure({ ...lasting, gateway: PUBLIC_GATEWAY });
       const planned = await stack.previewed();
       const calls = await stack.callsOf(async () => {
         expect(await stack.brought()).toEqual(planned);

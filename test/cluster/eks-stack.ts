@@ -1,5 +1,6 @@
 /** A stack on EKS whose cluster is the tests' own: what AWS and charts would have put into it, and what a stack leaves there. */
 import { POOL_LABEL } from "../../infra/plan/aws/names.ts";
+import { CHART_NAMES } from "../../infra/plan/catalogue/charts.ts";
 import type { RenderedStack } from "../../scripts/render.ts";
 import type { LiveResource, Properties } from "../harness/aws/provider/account.ts";
 import { StandInStack } from "../harness/aws/provider/stack.ts";
@@ -15,16 +16,6 @@ import { removeNamespace } from "../harness/kubernetes/scenes.ts";
 type Values = Readonly<Record<string, unknown>>;
 
 const NODE_GROUP = "aws:eks/nodeGroup:NodeGroup";
-
-/** Charts can't be fetched here. What is needed of them is in the cluster: the definitions of their kinds. */
-const CHARTS = [
-  "device-plugin",
-  "dcgm-exporter",
-  "cluster-autoscaler",
-  "load-balancer-controller",
-  "keda",
-  "kube-prometheus-stack",
-] as const;
 
 /** Kinds that no other test has objects of, as the load balancer controller and the secrets driver bring them, but for their schemas. */
 const DEFINITIONS = [
@@ -123,8 +114,12 @@ function poolOf({ labels }: Properties): string | undefined {
   return (labels as Readonly<Record<string, string>>)[POOL_LABEL];
 }
 
+/** Charts can't be fetched here. What is needed of them is in the cluster: the definitions of their kinds. */
 function withCharts(values: Values): Values {
-  return { ...values, cluster: { charts: Object.fromEntries(CHARTS.map((name) => [name, "existing"])) } };
+  return {
+    ...values,
+    cluster: { charts: Object.fromEntries(CHART_NAMES.map((name) => [name, "existing"])) },
+  };
 }
 
 function definition(group: string, version: string, kind: string, plural: string): KubernetesObject {

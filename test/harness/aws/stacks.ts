@@ -26,3 +26,12 @@ export const EC2_STACK = {
   compute: "ec2",
   pools: [{ name: "gpu", instanceType: "g5.xlarge" }],
 };
+
+/** What a gateway of the internet has to say of itself. */
+export const PUBLIC_GATEWAY = {
+  exposure: "public",
+  hostname: "models.example.org",
+  zoneId: "Z0123456789ABCDEFGHIJ",
+  apiKeys: [{ name: "alice", sha256: "0".repeat(64) }],
+  tls: { certificateArn: `arn:aws:acm:${REGION}:${ACCOUNT}:certificate/12345678` },
+};
