@@ -1,5 +1,4 @@
 /** The stack operations through the Pulumi CLI, with a state file of the stack's own and no login, or with a shared state. */
-import { spawn } from "node:child_process";
 import {
   copyFileSync,
   existsSync,
@@ -11,7 +10,6 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { parseDocument } from "yaml";
 import { type StateResource, unfinishedContainers } from "../../components/docker/task-result.ts";
 import { sweepStack } from "../../components/local/provider/status.ts";
@@ -33,8 +31,8 @@ import {
   type UpOptions,
 } from "./backend.ts";
 import { lockStack } from "./lock.ts";
-import { pulumiEnvironment } from "./pulumi-environment.ts";
-import { PulumiLockedError, saysLocked, takeOverLocks } from "./pulumi-lock.ts";
+import { PulumiCli } from "./pulumi-cli.ts";
+import { takeOverLocks } from "./pulumi-lock.ts";
 import { isListed, STATE_URL_VARIABLE, sharedStateUrl } from "./shared-state.ts";
 
 /** `pulumi preview --expect-no-changes` ends with this and no other sign when there are changes. */
@@ -42,21 +40,6 @@ const NO_CHANGES_EXPECTED = "no changes were expected";
 
 /** Folder of the rules, as docs/policies.md describes them. */
 const POLICY_PACK = join(projectRoot, "policy");
-
-interface CommandResult {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-interface RunOptions {
-  readonly allowFailure?: boolean;
-  readonly select?: boolean;
-  readonly cwd?: string;
-  readonly output?: NodeJS.WritableStream | undefined;
-  /** Lines of the CLI's errors with these words are not shown. */
-  readonly hiding?: string;
-}
 
 /** The parts of `pulumi stack export` that are read. */
 interface Deployment {
@@ -79,7 +62,7 @@ export class PulumiBackend implements StackBackend {
   readonly title: string;
   readonly #stack: StackReference;
   readonly #paths: StackPaths;
-  readonly #executable: string;
+  readonly #cli: PulumiCli;
   /** Undefined: the state is the stack's own, in .stacks/. */
   readonly #sharedUrl: string | undefined;
 
@@ -88,7 +71,7 @@ export class PulumiBackend implements StackBackend {
     this.title = `Pulumi CLI, with the state ${this.#sharedUrl === undefined ? "in .stacks/" : `that ${STATE_URL_VARIABLE} names`}`;
     this.#stack = stack;
     this.#paths = paths;
-    this.#executable = executable;
+    this.#cli = new PulumiCli(executable, stack.name, this.#sharedUrl ?? ownStateUrl(paths));
   }
 
   async preview(): Promise<boolean> {
@@ -106,7 +89,7 @@ export class PulumiBackend implements StackBackend {
           urn,
         ]);
         const args = ["preview", "--diff", "--expect-no-changes", "--config-file", this.#config, ...again];
-        const { code, stderr } = await this.#run(args, {
+        const { code, stderr } = await this.#cli.run(args, {
           allowFailure: true,
           output: process.stdout,
           // What it calls an error is what the preview is for.
@@ -131,14 +114,14 @@ export class PulumiBackend implements StackBackend {
       await this.#removeLeftovers();
       // A mark in the state and no option of `up`, which fails where the refresh finds that a container is gone.
       const unfinished = unfinishedContainers((await this.#deployment()).resources);
-      if (unfinished.length > 0) await this.#run(["state", "taint", ...unfinished, "--yes"]);
+      if (unfinished.length > 0) await this.#cli.run(["state", "taint", ...unfinished, "--yes"]);
       const pack = enforcesPolicies ? ["--policy-pack", POLICY_PACK] : [];
       const options = ["--refresh", "--config-file", this.#config, ...pack];
       // Rules about the whole stack are asked at the end of an operation, when an update has made it.
-      if (enforcesPolicies) await this.#run(["preview", ...options]);
+      if (enforcesPolicies) await this.#cli.run(["preview", ...options]);
       if (targets.length === 0) await this.#readyMachines();
       const only = targets.flatMap((urn) => ["--target", urn]);
-      await this.#run(["up", "--yes", "--skip-preview", ...options, ...only]);
+      await this.#cli.run(["up", "--yes", "--skip-preview", ...options, ...only]);
     });
   }
 
@@ -147,7 +130,7 @@ export class PulumiBackend implements StackBackend {
     return this.#locked("refresh", async () => {
       await this.#select();
       await this.#importTryout();
-      await this.#run(["refresh", "--yes", "--skip-preview", "--config-file", this.#config]);
+      await this.#cli.run(["refresh", "--yes", "--skip-preview", "--config-file", this.#config]);
     });
   }
 
@@ -165,7 +148,7 @@ export class PulumiBackend implements StackBackend {
       await this.#importTryout();
       this.#refuseProtected(await this.#deployment());
       await this.#removeLeftovers();
-      await this.#run(["destroy", "--yes", "--skip-preview", "--config-file", this.#config]);
+      await this.#cli.run(["destroy", "--yes", "--skip-preview", "--config-file", this.#config]);
       await this.#forget();
     });
   }
@@ -174,7 +157,7 @@ export class PulumiBackend implements StackBackend {
     // Until it is imported, the runner's state is the truth.
     const tryout = stackOutputs(this.#paths.tryoutState);
     if (tryout !== undefined || !(await this.#isThere())) return tryout;
-    const { stdout } = await this.#run(["stack", "output", "--json"], { output: undefined });
+    const { stdout } = await this.#cli.run(["stack", "output", "--json"], { output: undefined });
     const outputs = JSON.parse(stdout) as Partial<StackOutputs>;
     return outputs.endpoints === undefined ? undefined : (outputs as StackOutputs);
   }
@@ -206,7 +189,7 @@ export class PulumiBackend implements StackBackend {
       const stacks = join(this.#paths.pulumi, ".pulumi", "stacks", projectName());
       return existsSync(join(stacks, `${this.#stack.name}.json`));
     }
-    const { stdout } = await this.#run(["stack", "ls", "--json"], { output: undefined, select: false });
+    const { stdout } = await this.#cli.run(["stack", "ls", "--json"], { output: undefined, select: false });
     return isListed(stdout, this.#stack.name);
   }
 
@@ -214,13 +197,13 @@ export class PulumiBackend implements StackBackend {
   async #forget(): Promise<void> {
     // The CLI deletes the stack's file of the project as well, if it may.
     if (this.#sharedUrl !== undefined && (await this.#isThere()))
-      await this.#run(["stack", "rm", "--yes", "--preserve-config"], { output: undefined });
+      await this.#cli.run(["stack", "rm", "--yes", "--preserve-config"], { output: undefined });
     await sweepStack(this.#paths.relativeDirectory, []);
   }
 
   /** The state as the last operation left it, however that ended. */
   async #deployment(): Promise<Deployment> {
-    const { stdout } = await this.#run(["stack", "export"], { output: undefined });
+    const { stdout } = await this.#cli.run(["stack", "export"], { output: undefined });
     const { deployment = {} } = JSON.parse(stdout) as { deployment?: Partial<Deployment> };
     return { resources: deployment.resources ?? [], pending_operations: deployment.pending_operations ?? [] };
   }
@@ -262,7 +245,7 @@ export class PulumiBackend implements StackBackend {
   async #importTryout(): Promise<void> {
     if (!existsSync(this.#paths.tryoutState)) return;
     process.stderr.write("Importing the state of the try-out runner into the Pulumi CLI's.\n");
-    await this.#run(["stack", "import", "--file", this.#paths.tryoutState], { output: undefined });
+    await this.#cli.run(["stack", "import", "--file", this.#paths.tryoutState], { output: undefined });
     rmSync(this.#paths.tryoutState);
   }
 
@@ -274,7 +257,7 @@ export class PulumiBackend implements StackBackend {
     const directory = mkdtempSync(join(tmpdir(), "engine-room-init-"));
     try {
       writeFileSync(join(directory, "Pulumi.yaml"), `name: ${projectName()}\nruntime: nodejs\n`);
-      await this.#run(["stack", "init", this.#stack.name], {
+      await this.#cli.run(["stack", "init", this.#stack.name], {
         output: undefined,
         select: false,
         cwd: directory,
@@ -297,41 +280,5 @@ export class PulumiBackend implements StackBackend {
 
   get #config(): string {
     return join(this.#paths.pulumi, `Pulumi.${this.#stack.name}.yaml`);
-  }
-
-  /** @param output - Where the CLI's own words go; undefined shows them only when it fails. */
-  #run(command: readonly string[], options: RunOptions = {}): Promise<CommandResult> {
-    const { allowFailure = false, select = true, cwd = projectRoot, hiding } = options;
-    const output = "output" in options ? options.output : process.stderr;
-    const args = [...command, "--non-interactive", ...(select ? ["--stack", this.#stack.name] : [])];
-    return new Promise((resolve, reject) => {
-      const child = spawn(this.#executable, args, {
-        cwd,
-        env: pulumiEnvironment(this.#sharedUrl ?? ownStateUrl(this.#paths)),
-        stdio: ["ignore", "pipe", "pipe"],
-      });
-      // Ctrl-C reaches both: the CLI ends what it is doing and writes its state, and until then the stack is locked.
-      const interrupted = () => {};
-      const terminated = () => child.kill("SIGTERM");
-      process.on("SIGINT", interrupted).on("SIGTERM", terminated);
-      let stdout = "";
-      let stderr = "";
-      child.stdout.on("data", (data: Buffer) => {
-        stdout += data.toString();
-        output?.write(data);
-      });
-      createInterface({ input: child.stderr }).on("line", (line) => {
-        stderr += `${line}\n`;
-        if (hiding === undefined || !line.includes(hiding)) output?.write(`${line}\n`);
-      });
-      child.on("error", reject);
-      child.on("close", (code) => {
-        process.off("SIGINT", interrupted).off("SIGTERM", terminated);
-        if (code === 0 || allowFailure) return resolve({ code: code ?? 1, stdout, stderr });
-        const words = output === undefined ? `\n${stdout}${stderr}` : "";
-        const sentence = `\`pulumi ${command.join(" ")}\` ended with exit code ${code}.${words}`;
-        reject(saysLocked(stdout + stderr) ? new PulumiLockedError(sentence) : new UserError(sentence));
-      });
-    });
   }
 }
