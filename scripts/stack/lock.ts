@@ -92,8 +92,8 @@ function askHolder(name: string): Promise<LockHolder | "gone" | undefined> {
     let text = "";
     const socket = connect(name);
     socket.setTimeout(ANSWER_TIMEOUT_MILLISECONDS, () => socket.destroy());
-    socket.on("data", (data) => {
-      text += data.toString();
+    socket.setEncoding("utf8").on("data", (data) => {
+      text += data;
     });
     socket.on("error", (error: NodeJS.ErrnoException) =>
       resolve(error.code === "ECONNREFUSED" && !name.startsWith("\0") ? "gone" : undefined),
