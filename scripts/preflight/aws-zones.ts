@@ -1,12 +1,14 @@
 /** Zones of a stack: whether the region has them, offers the machines there, and EKS takes them. Pure. */
+import { SYSTEM_POOL } from "../../infra/plan/aws/names.ts";
 import { instanceZone, machineZones } from "../../infra/plan/aws/network.ts";
+import { nodePoolPlans } from "../../infra/plan/aws/node-pools.ts";
 import type { ZoneReading } from "../aws/capacity.ts";
 import type { Offerings } from "../aws/ec2.ts";
 import type { Answer } from "../aws/session.ts";
 import type { AwsTarget } from "../program/aws-target.ts";
 import type { MachineNeed } from "./aws-quotas.ts";
 import { unanswered } from "./aws-words.ts";
-import { type Finding, problem, warning } from "./finding.ts";
+import { type Finding, problem } from "./finding.ts";
 
 /**
  * Where EKS makes no control planes, by ids that are the same in all accounts.
@@ -14,10 +16,12 @@ import { type Finding, problem, warning } from "./finding.ts";
  */
 const ZONES_WITHOUT_EKS = ["use1-az3", "usw1-az2", "cac1-az3"];
 
-/** Letters of the zones that a pool's machines may be in. */
+/** Letters of the zones that a pool's machines may be in; those of the pool for controllers are among them. */
 export function poolZones({ plan }: AwsTarget, pool: string): readonly string[] {
   if (plan.compute === "ec2") return [instanceZone(plan.config)];
-  return plan.config.pools.find(({ name }) => name === pool)?.zones ?? machineZones(plan.config.network);
+  const planned = nodePoolPlans(plan).find(({ name }) => name === pool);
+  if (planned === undefined) throw new Error(`The cluster has no pool ${pool}.`);
+  return planned.zones;
 }
 
 /** Where a stack file says which zones there are. */
@@ -97,7 +101,11 @@ export function clusterZoneFindings(
   ];
 }
 
-/** Pools whose instance type no zone of theirs offers, or not all. */
+/**
+ * Pools with a zone that does not offer their instance type. EKS makes no node group then, whatever its size and its other zones:
+ * "Your requested instance type is not supported in your requested Availability Zone", InvalidRequestException of
+ * CreateNodegroup (issue 6461 of eksctl, issue 154 of awslabs/ec2-spot-workshops).
+ */
 export function offeringFindings(
   target: AwsTarget,
   needs: readonly MachineNeed[],
@@ -108,22 +116,31 @@ export function offeringFindings(
   const { region } = target.context;
   return needs.flatMap(({ pool, instanceType }) => {
     const zones = offered.value.get(instanceType) ?? new Set();
-    const wanted = poolZones(target, pool);
-    const lacking = wanted.filter((zone) => !zones.has(`${region}${zone}`));
+    const lacking = poolZones(target, pool).filter((zone) => !zones.has(`${region}${zone}`));
     if (lacking.length === 0) return [];
     const there = [...zones].toSorted().join(", ");
-    const isNowhere = lacking.length === wanted.length;
+    const refusal =
+      target.plan.compute === "eks" ? " EKS makes no node group with a subnet in a zone without it." : "";
     return [
-      (isNowhere ? problem : warning)(
+      problem(
         "offerings",
         `The pool ${pool} finds no ${instanceType} in ${lacking.map((zone) => `${region}${zone}`).join(", ")}.`,
         there === ""
           ? `No zone of ${region} offers the type to this account.`
-          : `Only ${there} of ${region} ${zones.size === 1 ? "offers" : "offer"} it to this account.`,
-        there === ""
-          ? "Take another region or another instance type."
-          : `Write ${target.plan.compute === "eks" ? "zones of these as `zones`" : "one of these as `zone`"} of the pool ${pool}, and have them in ${zonesKey(target)}.`,
+          : `Only ${there} of ${region} ${zones.size === 1 ? "offers" : "offer"} it to this account.${refusal}`,
+        offeringFix(target, pool, zones.size > 0),
       ),
     ];
   });
+}
+
+/** @param isOffered - In any zone of the region. */
+function offeringFix(target: AwsTarget, pool: string, isOffered: boolean): string {
+  const key = zonesKey(target);
+  // Its type is not the stack file's to say, nor are its zones.
+  if (pool === SYSTEM_POOL)
+    return isOffered ? `Have zones of these alone in ${key}.` : "Take another region.";
+  if (!isOffered) return "Take another region or another instance type.";
+  const own = target.plan.compute === "eks" ? "zones of these as `zones`" : "one of these as `zone`";
+  return `Write ${own} of the pool ${pool}, and have them in ${key}.`;
 }

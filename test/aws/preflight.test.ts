@@ -59,7 +59,7 @@ test("zones without the instance type are those of the pool that wants it", asyn
   expect(ofCheck(await found(), "offerings")).toEqual([]);
   const findings = ofCheck(await found({ ...VALUES, network: { zones: ["c", "d"] } }), "offerings");
   expect(findings.map(({ severity, what }) => [severity, what])).toEqual([
-    ["warning", `The pool gpu finds no g5.xlarge in ${REGION}d.`],
+    ["problem", `The pool gpu finds no g5.xlarge in ${REGION}d.`],
   ]);
 });
 
