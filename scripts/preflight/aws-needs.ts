@@ -1,8 +1,11 @@
-/** What AWS is asked about besides what the stack file says itself: machines at most, and add-ons. Pure. */
+/** What AWS is asked about besides what the stack file says itself: machines, and add-ons. Pure. */
 import { eksClusterPlan } from "../../infra/plan/aws/eks-cluster.ts";
 import { surgeMachines } from "../../infra/plan/aws/node-pools.ts";
+import type { NodePoolPlan } from "../../infra/plan/aws/types.ts";
 import { machineTypes } from "../../infra/plan/catalogue/machines.ts";
+import { plannedNodes } from "../../infra/plan/cost/pool-price.ts";
 import type { EksPlan } from "../../infra/plan/gpu-stack.ts";
+import { buildsOf } from "../../infra/plan/pool-builds.ts";
 import type { AwsTarget } from "../program/aws-target.ts";
 import type { MachineNeed } from "./aws-quotas.ts";
 import type { AwsNeeds } from "./aws-reading.ts";
@@ -19,6 +22,7 @@ export function awsNeeds({ plan, context }: AwsTarget): AwsNeeds {
           instanceType,
           isSpot: pool.capacityType === "SPOT",
           vcpus: vcpusOf(plan, pool.name, instanceType),
+          plannedMachines: plannedMachines(plan, pool),
           maxMachines: pool.max,
           surgeMachines: surgeMachines(pool),
         })),
@@ -35,6 +39,13 @@ function vcpusOf({ spec }: EksPlan, pool: string, instanceType: string): number 
   return vcpus;
 }
 
+/** Machines of a node group that `up` waits for, by what serves there and what is built there. */
+function plannedMachines({ spec }: EksPlan, { name, min }: NodePoolPlan): number {
+  const pool = spec.pools.find((one) => one.name === name);
+  if (pool === undefined) return min;
+  return Math.max(plannedNodes(spec, pool), buildsOf(spec, pool).length > 0 ? 1 : 0);
+}
+
 /** A stack on EC2 is one machine. */
 function machineOf({
   name,
@@ -49,6 +60,7 @@ function machineOf({
       instanceType,
       isSpot: capacity === "spot",
       vcpus: machine.vcpus,
+      plannedMachines: 1,
       maxMachines: 1,
       surgeMachines: 0,
     },

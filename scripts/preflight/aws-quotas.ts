@@ -50,12 +50,15 @@ export const ADDRESS_QUOTA: QuotaCode & { readonly name: string } = {
   name: "EC2-VPC Elastic IPs",
 };
 
-/** Machines of one pool, at most. */
+/** Machines of one pool. */
 export interface MachineNeed {
   readonly pool: string;
   readonly instanceType: string;
   readonly isSpot: boolean;
+  /** Of each machine. */
   readonly vcpus: number;
+  /** What `up` waits for: without one of these it fails. */
+  readonly plannedMachines: number;
   readonly maxMachines: number;
   /** Machines besides these, while EKS updates the pool. */
   readonly surgeMachines: number;
@@ -117,19 +120,19 @@ function quotaFinding(
   const running = runningVcpus(quota, reading);
   const missing = most + running - answer.value;
   if (missing <= 0) return surgeFinding(quota, own, most + running - answer.value, reading.region);
-  const least = Math.min(...own.map(({ vcpus }) => vcpus));
+  const planned = own.reduce((sum, { vcpus, plannedMachines }) => sum + vcpus * plannedMachines, 0);
   const machines = own.map(
     ({ pool, instanceType, vcpus, maxMachines }) =>
       `${pool} has up to ${maxMachines} × ${instanceType} with ${vcpus} vCPUs`,
   );
   // Else `up` ends well, and the pool can't grow to what the stack file says.
-  const isHopeless = answer.value - running < least;
+  const isTooSmall = planned + running > answer.value;
   return [
-    (isHopeless ? problem : warning)(
+    (isTooSmall ? problem : warning)(
       "quotas",
       `The quota ${quota.code} lacks ${missing} vCPUs.`,
-      `"${quota.name}" allows ${answer.value} vCPUs in ${reading.region}; ${machines.join(", ")}, together ${most}, and ${running === 0 ? "nothing else runs" : `${running} run already`}.${isHopeless ? " Not even one machine could start." : " The last of the machines could not start."}`,
-      `aws service-quotas request-service-quota-increase --region ${reading.region} --service-code ${quota.service} --quota-code ${quota.code} --desired-value ${most + running}, and wait for AWS to agree, or fewer \`nodes.max\`.`,
+      `"${quota.name}" allows ${answer.value} vCPUs in ${reading.region}; ${machines.join(", ")}, together ${most}, and ${running === 0 ? "nothing else runs" : `${running} run already`}. ${isTooSmall ? `\`npm run up\` waits for machines with ${planned}, and would fail.` : "The last of the machines could not start."}`,
+      `aws service-quotas request-service-quota-increase --region ${reading.region} --service-code ${quota.service} --quota-code ${quota.code} --desired-value ${most + running}, and wait for AWS to agree, or ${isTooSmall ? "fewer or smaller machines" : "fewer `nodes.max`"}.`,
     ),
   ];
 }

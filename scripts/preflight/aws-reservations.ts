@@ -105,7 +105,7 @@ function unusableFindings(
 /** The stack's own machines of the type may be those that use it. */
 function roomFindings(
   { context }: AwsTarget,
-  { id, need: { pool, instanceType, maxMachines } }: NamedReservation,
+  { id, need: { pool, instanceType, plannedMachines, maxMachines } }: NamedReservation,
   { machines, freeMachines }: ReservationReading,
   running: Answer<readonly RunningMachine[]>,
 ): readonly Finding[] {
@@ -114,10 +114,11 @@ function roomFindings(
   const room = Math.min(machines, freeMachines + own.length);
   if (room >= maxMachines) return [];
   return [
-    (room === 0 ? problem : warning)(
+    // With fewer than `up` waits for it fails; with fewer than the most, the pool can't grow to what the stack file says.
+    (room < plannedMachines ? problem : warning)(
       "reservations",
       `The capacity reservation ${id} has room for ${room} of ${maxMachines} machines of the pool ${pool}.`,
-      `It holds ${machines}, of which ${freeMachines} are free; no other machine is started for a pool that names it.`,
+      `It holds ${machines}, of which ${freeMachines} are free; no other machine is started for a pool that names it.${room < plannedMachines ? ` \`npm run up\` waits for ${plannedMachines}.` : ""}`,
       "Enlarge the reservation (aws ec2 modify-capacity-reservation), or write fewer `nodes.max`.",
     ),
   ];

@@ -59,9 +59,10 @@ const existingNetwork: Values = {
   },
 };
 
+const MACHINE = { isSpot: false, vcpus: 4, plannedMachines: 1, maxMachines: 1, surgeMachines: 0 };
 const MACHINES: readonly MachineNeed[] = [
-  { pool: "gpu", instanceType: "g5.xlarge", isSpot: false, vcpus: 4, maxMachines: 2, surgeMachines: 0 },
-  { pool: "cpu", instanceType: "m7i.xlarge", isSpot: false, vcpus: 4, maxMachines: 1, surgeMachines: 0 },
+  { pool: "gpu", instanceType: "g5.xlarge", ...MACHINE, maxMachines: 2 },
+  { pool: "cpu", instanceType: "m7i.xlarge", ...MACHINE },
 ];
 const NEEDS: AwsNeeds = {
   machines: MACHINES,
@@ -193,9 +194,14 @@ describe("quotas", () => {
     expect(findings[0]?.fix).toContain("--desired-value 12");
   });
 
-  test("that leave no room for one machine are a problem", async () => {
-    const [finding] = await found({ "servicequotas:GetServiceQuota": quotaOf("L-DB2E81BA", 0) });
-    expect(finding).toMatchObject({ severity: "problem", what: "The quota L-DB2E81BA lacks 8 vCPUs." });
+  test("that leave no room for the machines that `up` waits for are a problem", async () => {
+    const two = {
+      ...NEEDS,
+      machines: MACHINES.map((one) => ({ ...one, plannedMachines: 2, maxMachines: 2 })),
+    };
+    const [finding] = await found({ "servicequotas:GetServiceQuota": quotaOf("L-DB2E81BA", 7) }, eks, two);
+    expect(finding).toMatchObject({ severity: "problem", what: "The quota L-DB2E81BA lacks 1 vCPUs." });
+    expect(finding?.why).toContain("`npm run up` waits for machines with 8");
   });
 
   test("do not count the stack's own machines twice", async () => {
@@ -274,16 +280,44 @@ describe("quotas", () => {
 });
 
 describe("zones", () => {
-  test("without the instance type are a warning, and a problem where none has it", async () => {
+  test("without the instance type are a problem, though others have it: EKS makes no node group there", async () => {
     const some = await found({ "ec2:DescribeInstanceTypeOfferings": offered(["a"]) });
-    expect(some.map(({ severity, check }) => [severity, check])).toEqual([
-      ["warning", "offerings"],
-      ["warning", "offerings"],
+    expect(some.map(({ severity, what }) => [severity, what])).toEqual([
+      ["problem", "The pool gpu finds no g5.xlarge in us-east-1b."],
+      ["problem", "The pool cpu finds no m7i.xlarge in us-east-1b."],
     ]);
-    expect(some[0]?.why).toContain("us-east-1a");
+    expect(some[0]?.why).toBe(
+      "Only us-east-1a of us-east-1 offers it to this account. EKS makes no node group with a subnet in a zone without it.",
+    );
+    expect(some[0]?.fix).toBe(
+      "Write zones of these as `zones` of the pool gpu, and have them in `network.zones`.",
+    );
     await aws?.close();
-    const none = await found({ "ec2:DescribeInstanceTypeOfferings": offered(["f"]) });
-    expect(none.map(({ severity }) => severity)).toEqual(["problem", "problem"]);
+    const narrow = EKS_STACK.pools.map((pool) => ({ ...pool, zones: ["a"] }));
+    expect(
+      await found({ "ec2:DescribeInstanceTypeOfferings": offered(["a"]) }, { ...eks, pools: narrow }),
+    ).toEqual([]);
+    await aws?.close();
+    const none = await found({ "ec2:DescribeInstanceTypeOfferings": offered([]) });
+    expect(none.map(({ severity, fix }) => [severity, fix])).toEqual(
+      Array(2).fill(["problem", "Take another region or another instance type."]),
+    );
+  });
+
+  test("of the pool for controllers are its own: a third one may lack its type", async () => {
+    const values = { ...eks, network: { zones: ["a", "b", "c"] } };
+    const system = { ...NEEDS, machines: [{ pool: "system", instanceType: "m7i.large", ...MACHINE }] };
+    const by = (...zones: readonly string[]) =>
+      found({ "ec2:DescribeInstanceTypeOfferings": offered(zones) }, values, system);
+    expect(await by("a", "b")).toEqual([]);
+    await aws?.close();
+    const [finding, ...rest] = await by("a", "c");
+    expect(rest).toEqual([]);
+    expect(finding).toMatchObject({
+      severity: "problem",
+      what: "The pool system finds no m7i.large in us-east-1b.",
+      fix: "Have zones of these alone in `network.zones`.",
+    });
   });
 
   test("of one machine are one: that without the instance type is a problem", async () => {
@@ -379,7 +413,7 @@ describe("capacity reservations", () => {
       }),
   });
 
-  test.each([
+  test.each<[string, changes: object, readonly [string, string], plannedMachines?: number]>([
     [
       "another type",
       { instanceType: "g5.2xlarge" },
@@ -402,12 +436,19 @@ describe("capacity reservations", () => {
       ["warning", `The capacity reservation ${id} has room for 1 of 2 machines of the pool gpu.`],
     ],
     [
+      "too small for what `up` waits for",
+      { totalInstanceCount: 1, availableInstanceCount: 1 },
+      ["problem", `The capacity reservation ${id} has room for 1 of 2 machines of the pool gpu.`],
+      2,
+    ],
+    [
       "used by others",
       { availableInstanceCount: 0 },
       ["problem", `The capacity reservation ${id} has room for 0 of 2 machines of the pool gpu.`],
     ],
-  ])("%s", async (_, changes, finding) => {
-    const findings = await found(holding(changes), reserved);
+  ])("%s", async (_, changes, finding, plannedMachines = 1) => {
+    const machines = MACHINES.map((one) => ({ ...one, plannedMachines }));
+    const findings = await found(holding(changes), reserved, { ...NEEDS, machines });
     expect(findings.map(({ severity, what }) => [severity, what])).toEqual([finding]);
   });
 
