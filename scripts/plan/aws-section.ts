@@ -1,5 +1,5 @@
 /** What a stack on AWS stands on: its network, its door and its version of Kubernetes. */
-import { machineZones, vpcCidr } from "../../infra/plan/aws/network.ts";
+import { machineZones, natZones, vpcCidr } from "../../infra/plan/aws/network.ts";
 import { parseCidr, zoneCidrs } from "../../infra/plan/aws/subnets.ts";
 import { CHART_NAMES, type ChartName, isInstalled } from "../../infra/plan/catalogue/charts.ts";
 import { kubernetesVersions } from "../../infra/plan/catalogue/kubernetes-versions.ts";
@@ -23,13 +23,17 @@ export function awsSection(plan: StackPlan): Section[] {
   return [{ title: `Account ${plan.config.account}`, lines: lines.flatMap((line) => paragraph(line)) }];
 }
 
-function networkWords({ config: { network } }: AwsPlan): string {
+function networkWords({ config }: AwsPlan): string {
+  const { network } = config;
   const zones = machineZones(network).join(", ");
   if (network.existing !== undefined)
     return `Network: ${network.existing.vpcId} (${vpcCidr(network)}) as it is, machines in zones ${zones}.`;
   const [first] = network.zones;
   const addresses = first === undefined ? 0 : parseCidr(zoneCidrs(network.cidr, first).privateCidr).size;
-  const nat = network.nat === "one" ? `one NAT gateway, in zone ${first}` : "a NAT gateway in each";
+  const nat =
+    network.nat === "one"
+      ? `one NAT gateway, in zone ${natZones(config).join(", ")}`
+      : "a NAT gateway in each";
   return `Network: a VPC ${network.cidr}, zones ${zones} with ${addresses - RESERVED_ADDRESSES} addresses for machines and pods each, ${nat}.`;
 }
 

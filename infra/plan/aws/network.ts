@@ -51,7 +51,8 @@ export function networkParts(config: AwsConfig): {
   };
 }
 
-function natZones(config: AwsConfig): readonly string[] {
+/** Letters of the zones that NAT gateways of a network of the stack's own are in. */
+export function natZones(config: AwsConfig): readonly string[] {
   if (config.network.nat === "perZone") return config.network.zones;
   return [config.compute === "ec2" ? instanceZone(config) : firstZone(config)];
 }

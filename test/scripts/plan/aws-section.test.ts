@@ -16,6 +16,17 @@ test("a plan says what a cluster stands on, and until when AWS supports its vers
   );
 });
 
+test.each([
+  [
+    "the first in the alphabet, whatever stands first",
+    { ...eksValues, network: { zones: ["c", "b", "a"] } },
+    "a",
+  ],
+  ["the machine's", { ...ec2Values, pools: ec2Values.pools.map((pool) => ({ ...pool, zone: "b" })) }, "b"],
+])("the zone of the only NAT gateway is %s", (_, values, zone) => {
+  expect(textOf(values)).toContain(`one NAT gateway, in zone ${zone}.`);
+});
+
 test("a plan says of each chart that is none what is not there", () => {
   const charts = { "dcgm-exporter": "none", keda: "none", "cluster-autoscaler": "existing" };
   expect(textOf({ ...eksValues, cluster: { charts } })).toMatch(
