@@ -11,8 +11,9 @@ export function eksClusterPlan(plan: EksPlan, context: AwsContext): ClusterPlan 
   const { tokenSecretArn } = config.hub;
   return {
     version: config.cluster.version,
-    publicCidrs: config.access.apiCidrs.toSorted(),
-    admins: config.access.admins.toSorted(),
+    publicCidrs: distinct(config.access.apiCidrs),
+    // Access entries are named by their principals.
+    admins: distinct(config.access.admins),
     logRetentionDays: config.cluster.logRetentionDays,
     role: clusterRole(context),
     nodeRole: nodeRole(context),
@@ -21,4 +22,8 @@ export function eksClusterPlan(plan: EksPlan, context: AwsContext): ClusterPlan 
     pools: nodePoolPlans(plan),
     podRoles: tokenSecretArn === undefined ? [] : [buildRole(cluster.namespace.name, tokenSecretArn)],
   };
+}
+
+function distinct(words: readonly string[]): readonly string[] {
+  return [...new Set(words)].toSorted();
 }

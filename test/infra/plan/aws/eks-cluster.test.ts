@@ -190,3 +190,11 @@ test("a model changes no machine", () => {
     { numRuns: 10 },
   );
 });
+
+test("who is named twice as an administrator, or as an address, is one", () => {
+  const [one, other] = ["role/b", "role/a"].map((name) => `arn:aws:iam::111122223333:${name}`);
+  const apiCidrs = ["203.0.113.9/32", "203.0.113.7/32", "203.0.113.9/32"];
+  const { cluster } = plannedCluster({ access: { apiCidrs, admins: [one, other, one] } });
+  expect(cluster.admins).toEqual([other, one]);
+  expect(cluster.publicCidrs).toEqual(["203.0.113.7/32", "203.0.113.9/32"]);
+});
