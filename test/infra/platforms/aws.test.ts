@@ -223,7 +223,7 @@ describe("what `down` takes", () => {
       expect(inputs.forceDelete).toBe(true);
   });
 
-  test("objects of the cluster with the cluster, but not databases, the claim and the load balancer's binding", () => {
+  test("objects of the cluster with the cluster, the engine store's claim too, but not databases and the load balancer's binding", () => {
     const cluster = dev.named("cluster-cluster").urn;
     const tops = dev.resources.filter(({ parent }) => parent.includes("::pulumi:pulumi:Stack::"));
     const inCluster = tops.filter(({ type, urn }) => hasObjects(dev.resources, type, urn));
@@ -234,7 +234,10 @@ describe("what `down` takes", () => {
       "mongo",
       "vector",
     ]);
-    expect(inCluster.filter(goesWithIt).length).toBeGreaterThan(8);
+    const others = inCluster.filter(goesWithIt).map(({ name }) => name);
+    expect(others.length).toBeGreaterThan(8);
+    const claim = dev.ofType("kubernetes:core/v1:PersistentVolumeClaim")[0];
+    expect(others).toContain(dev.resources.find(({ urn }) => urn === claim?.parent)?.name);
     // Roles are beside the releases, which say it themselves; Prometheus has a disk.
     const releases = dev.ofType("kubernetes:helm.sh/v3:Release");
     expect(releases.filter((one) => !goesWithIt(one)).map(({ name }) => name)).toEqual([
