@@ -1,4 +1,5 @@
 /** What a stack keeps on disks, and what that costs where the catalogue has a price. */
+import { machineDiskGiB } from "../aws/machine/root-disk.ts";
 import { rootDisk } from "../aws/node-pools.ts";
 import {
   EFS_INCLUDED_MIBPS_PER_GB,
@@ -80,7 +81,7 @@ function rootDisks(stack: GpuStackSpec, count: (pool: PoolSpec) => number): Disk
       const { sizeGiB, throughputMiBps } =
         stack.runsOn === "cluster"
           ? rootDisk(pool)
-          : { sizeGiB: pool.diskGiB, throughputMiBps: GP3_INCLUDED_MIBPS };
+          : { sizeGiB: machineDiskGiB(pool), throughputMiBps: GP3_INCLUDED_MIBPS };
       return {
         sizeGiB: count(pool) * sizeGiB,
         extraMiBps: count(pool) * (throughputMiBps - GP3_INCLUDED_MIBPS),

@@ -5,6 +5,7 @@ import { instanceZone } from "../network.ts";
 import type { AwsContext, InstancePlan } from "../types.ts";
 import { egressPorts } from "./egress.ts";
 import { instanceRole } from "./instance-role.ts";
+import { machineDiskGiB } from "./root-disk.ts";
 import { instanceSecrets } from "./secrets.ts";
 import { instanceTasks } from "./tasks.ts";
 import { userData } from "./user-data.ts";
@@ -38,7 +39,7 @@ export function instancePlan(plan: Ec2Plan, stack: DockerStack, context: AwsCont
     instanceType: pool.instanceType,
     zone: instanceZone(config),
     amiParameter: AMI_PARAMETER,
-    rootDiskGiB: pool.diskGiB,
+    rootDiskGiB: machineDiskGiB(pool),
     databaseDisk: { sizeGiB: databaseDiskGiB, deviceName: DATABASE_DEVICE },
     isSpot: pool.capacity === "spot",
     capacityReservationId: config.pools[0]?.capacityReservationId ?? null,

@@ -80,10 +80,16 @@ test("root disks are those that machines get: small where images are on local on
   // Images on EBS want more than the 125 MiB/s that a disk has anyway.
   expect(words("g5.xlarge")).toMatch(/^400 GiB in all: .*, and 125 MiB\/s × 0\.04 USD a month/);
   expect(disks("g5.xlarge")?.hourlyUsd).toBeCloseTo((400 * 0.08 + 125 * 0.04) / 730, 3);
-  const ec2 = { ...ec2Values, pools: [{ name: "gpu", instanceType: "g5.12xlarge", diskGiB: 300 }] };
-  expect(lineOf(costOf(ec2), "disks of the machines")?.arithmetic).toMatch(
-    /^300 GiB in all: [^,]*, 2026-08-17\) ÷ 730$/,
-  );
+});
+
+test.each([
+  [300, "300 GiB"],
+  [20, "75 GiB"],
+])("one machine has the root disk of %i GiB that it asks for, or what its image takes", (diskGiB, size) => {
+  const ec2 = { ...ec2Values, pools: [{ name: "gpu", instanceType: "g5.12xlarge", diskGiB }] };
+  const words = lineOf(costOf(ec2), "disks of the machines")?.arithmetic;
+  expect(words).toContain(`${size} in all`);
+  expect(words).toMatch(/^\d+ GiB in all: [^,]*, 2026-08-17\) ÷ 730$/);
 });
 
 describe("asleep", () => {

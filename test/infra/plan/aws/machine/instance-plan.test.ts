@@ -31,6 +31,15 @@ describe("the machine", () => {
     });
   });
 
+  test("has a root disk that holds its image, however small the stack file wants it", () => {
+    const sizes = [20, 74, 76].map(
+      (diskGiB) =>
+        instanceOf({ ...ec2Values, pools: [{ name: "gpu", instanceType: "p4d.24xlarge", diskGiB }] })
+          .rootDiskGiB,
+    );
+    expect(sizes).toEqual([75, 75, 76]);
+  });
+
   test("reaches 443, mount targets, and what the stack file has elsewhere", () => {
     const databases = (vector: string, mongo: object = {}) =>
       instanceOf({
