@@ -70,6 +70,28 @@ describe.skipIf(missing !== undefined)(`a machine on EC2 (${by})`, () => {
     expect(others).toEqual(["update ec2/instance:Instance"]);
   });
 
+  test("another root disk is the next machine's, which up makes where somebody has ended the old one", async () => {
+    const [pool] = (values as unknown as { readonly pools: readonly object[] }).pools;
+    const larger = { pools: [{ ...pool, instanceType: "g5.2xlarge", diskGiB: 300 }] };
+    stack.configure({ ...values, models: [{ ...model, limits: { maxOutputTokens: 128 } }], ...larger });
+    const calls = await stack.callsOf(() => stack.brought());
+    expect(changesOf(calls)).toEqual(["update ec2/launchTemplate:LaunchTemplate"]);
+    const machine = stack.account.live().find(({ type }) => type === "aws:ec2/instance:Instance");
+    if (machine === undefined) throw new Error("There is no machine.");
+    stack.account.end(machine);
+    const others = await stack.callsOf(() => stack.brought());
+    expect(refusedOf(others)).toEqual([]);
+    expect(changesOf(others)).toEqual(
+      expect.arrayContaining([
+        "create ec2/instance:Instance",
+        "create ec2/volumeAttachment:VolumeAttachment",
+      ]),
+    );
+    // Engines and documents stay.
+    expect(others.filter(({ type }) => /efs\/|ebs\/volume:/.test(type))).toEqual([]);
+    expect(await stack.previewed()).not.toHaveProperty("create");
+  });
+
   test("another network is there before the old one goes", async () => {
     stack.configure({ ...values, network: { cidr: "10.70.0.0/16" } });
     const planned = await stack.previewed();

@@ -2,6 +2,7 @@
 import type { ComparedTree, StackDiff } from "../types.ts";
 import { dangerSections } from "./danger-section.ts";
 import { clipped, code, counted, type Inline } from "./inline.ts";
+import { machineSections } from "./machine-section.ts";
 import { policySections, problemSections, secretSections, warningSections } from "./notice-sections.ts";
 import { isEarlierUnknown, planSections } from "./plan-sections.ts";
 import { resourceSections } from "./resource-sections.ts";
@@ -25,6 +26,7 @@ export function stackReport(diff: StackDiff): StackReport {
     sections: [
       ...problemSections(diff),
       ...dangerSections(resources),
+      ...machineSections(resources),
       ...(diff.plan === null ? [] : planSections(diff.plan, isEarlierUnknown(diff.base, diff.plan))),
       ...policySections(diff),
       ...warningSections(diff.plan),

@@ -1,6 +1,7 @@
 /** What changes of a stack on AWS touch, and above all what they leave alone: machines, cluster, network, stores. */
 import { expect, test } from "vitest";
 import { dangerSections } from "../../../scripts/diff/report/danger-section.ts";
+import { machineSections } from "../../../scripts/diff/report/machine-section.ts";
 import { stackFileText } from "../../harness/stack-files.ts";
 import { diffOfFiles } from "./fixtures.ts";
 
@@ -242,6 +243,10 @@ const machines: Readonly<Record<string, readonly [change: object, entries: reado
     { pools: [{ name: "machine", instanceType: "g5.4xlarge" }] },
     ["update Instance instance-machine", ...ranAgain("services")],
   ],
+  "its root disk, which it keeps as it is": [
+    { pools: [{ name: "machine", instanceType: "g5.2xlarge", diskGiB: 300 }] },
+    ["update LaunchTemplate instance-template"],
+  ],
   // EC2 stops it, and starts it as the other type.
   "its type": [
     { pools: [{ name: "machine", instanceType: "g6.2xlarge" }] },
@@ -265,6 +270,28 @@ test("other zones of a cluster are what it refuses, and the report says so first
     stackFileText({ ...cluster, access: { apiCidrs: ["8.8.8.8/32"] } }),
   );
   expect(JSON.stringify(dangerSections(same.resources ?? []))).not.toContain("EKS takes");
+});
+
+const onMachines = async (base: object, change: object) => {
+  const diff = await diffOfFiles(stackFileText({ ...base }), stackFileText({ ...base, ...change }));
+  return JSON.stringify(machineSections(diff.resources ?? []));
+};
+
+test("the report says what another root disk is for machines that are there", async () => {
+  const [machine] = instance.pools;
+  const larger = await onMachines(instance, { pools: [{ ...machine, diskGiB: 300 }] });
+  expect(larger).toContain("LaunchTemplate instance-template");
+  expect(larger).toContain("keeps its image and its root disk");
+  const pool = await onMachines(cluster, { pools: [large, small, { ...cpu, diskGiB: 300 }] });
+  expect(pool).toContain("LaunchTemplate cpu-machines-template");
+  expect(pool).toContain("EKS replaces the machines of its pool one at a time");
+});
+
+test.each([
+  ["another type", { pools: [{ name: "machine", instanceType: "g5.4xlarge" }] }],
+  ["a ttl", { guard: { ttlHours: 8 } }],
+])("the report says nothing of the kind where one machine gets %s", async (_, change) => {
+  expect(await onMachines(instance, change)).toBe("[]");
 });
 
 test("a changed ttl replaces no machine, and touches no template that machines are made by", async () => {

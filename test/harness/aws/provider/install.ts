@@ -12,6 +12,7 @@ import type { Connection } from "../../kubernetes/cluster.ts";
 import { Account, type Call, type LiveResource } from "./account.ts";
 import { accountService } from "./endpoint.ts";
 import type { Settings } from "./plugin.ts";
+import { endingWith } from "./refusals.ts";
 
 interface Options {
   readonly account: string;
@@ -63,6 +64,11 @@ export class StandInAccount {
   /** As somebody else than Pulumi changes it. */
   change(resource: LiveResource): void {
     this.#account.keep(resource);
+  }
+
+  /** As somebody else than Pulumi ends it. */
+  end(resource: LiveResource): void {
+    for (const one of [...endingWith(this.live(), resource), resource]) this.#account.remove(one);
   }
 
   /** All calls so far that change something, in their order. */
