@@ -96,31 +96,46 @@ function sentenceOf(symbol: ts.Symbol, checker: ts.TypeChecker): string {
   return ts.displayPartsToString(symbol.getDocumentationComment(checker)).replaceAll(/\s+/g, " ").trim();
 }
 
-/** Schemas of common.ts whose comments say what form a value has, and nothing of a key. */
-const FORMS: readonly string[] = ["resourceName", "publishedTritonPorts"];
+/** Schemas of many keys whose comments say nothing of any of them. */
+const FORMS: readonly string[] = ["resourceName", "labelName", "publishedTritonPorts", "count"];
 
-/** Of a key without a comment whose value has a name: `schedule`, `machine: machine.optional()`. */
+/** Of a key without a comment whose value has a name: `schedule`, `machine: machine.optional()`, `z.enum(RUNTIMES)`. */
 function sentenceOfValue(key: ts.Symbol, checker: ts.TypeChecker): string {
   const [declaration] = key.declarations ?? [];
   if (declaration === undefined) return "";
-  const value = ts.isShorthandPropertyAssignment(declaration)
-    ? checker.getShorthandAssignmentValueSymbol(declaration)
-    : ts.isPropertyAssignment(declaration)
-      ? rootOf(declaration.initializer, checker)
-      : undefined;
-  if (value === undefined || FORMS.includes(value.name)) return "";
-  return sentenceOf(value.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(value) : value, checker);
+  if (ts.isPropertyAssignment(declaration)) return sentenceOfRoot(declaration.initializer, checker);
+  return ts.isShorthandPropertyAssignment(declaration)
+    ? sentenceOfNamed(checker.getShorthandAssignmentValueSymbol(declaration), checker)
+    : "";
 }
 
-/** `pool` of `pool.extend({ … }).optional()`. */
-function rootOf(expression: ts.Expression, checker: ts.TypeChecker): ts.Symbol | undefined {
-  if (ts.isCallExpression(expression)) {
-    const { expression: callee } = expression;
-    return ts.isPropertyAccessExpression(callee) ? rootOf(callee.expression, checker) : undefined;
-  }
-  return ts.isIdentifier(expression) && expression.text !== "z"
-    ? checker.getSymbolAtLocation(expression)
-    : undefined;
+/** `pool` of `pool.extend({ … }).optional()`, and `RUNTIMES` of `z.array(z.enum(RUNTIMES))`. */
+function sentenceOfRoot(expression: ts.Expression, checker: ts.TypeChecker): string {
+  if (ts.isIdentifier(expression)) return sentenceOfNamed(checker.getSymbolAtLocation(expression), checker);
+  if (!ts.isCallExpression(expression) || !ts.isPropertyAccessExpression(expression.expression)) return "";
+  const { expression: object } = expression.expression;
+  const [argument] = expression.arguments;
+  const isOfZod = ts.isIdentifier(object) && object.text === "z";
+  if (!isOfZod) return sentenceOfRoot(object, checker);
+  return argument === undefined ? "" : sentenceOfRoot(argument, checker);
+}
+
+/** Of what has a name, or of what it is made of. */
+function sentenceOfNamed(name: ts.Symbol | undefined, checker: ts.TypeChecker): string {
+  if (name === undefined || FORMS.includes(name.name)) return "";
+  const symbol = name.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(name) : name;
+  const { valueDeclaration } = symbol;
+  const own = isFirstOfFile(valueDeclaration) ? "" : sentenceOf(symbol, checker);
+  if (own !== "" || valueDeclaration === undefined || !ts.isVariableDeclaration(valueDeclaration)) return own;
+  return valueDeclaration.initializer === undefined
+    ? ""
+    : sentenceOfRoot(valueDeclaration.initializer, checker);
+}
+
+/** Whose comment is that of the file. */
+function isFirstOfFile(declaration: ts.Declaration | undefined): boolean {
+  if (declaration === undefined) return false;
+  return declaration.getSourceFile().statements[0] === declaration.parent.parent;
 }
 
 function propertyOf(type: ts.Type, name: string): ts.Symbol {

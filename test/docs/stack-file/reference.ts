@@ -103,7 +103,7 @@ function kindTable(rows: readonly Row[]): readonly string[] {
 function withSentence(key: Key, sources: Sources): Key {
   if (!key.path.startsWith(CATALOGUE_ROW.path)) return key;
   const path = key.path.slice(CATALOGUE_ROW.path.length).replaceAll("[]", "").split(".");
-  return { ...key, sentence: sources.memberSentence(CATALOGUE_ROW.interface, path) };
+  return { ...key, sentence: sources.memberSentence(CATALOGUE_ROW.interface, path) || key.sentence };
 }
 
 /** Keys that several kinds have alike are one row; in the order in which the first kind that has them has them. */
