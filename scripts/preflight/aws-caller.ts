@@ -4,6 +4,9 @@ import type { Caller } from "../aws/account.ts";
 import type { Answer } from "../aws/session.ts";
 import { type Finding, problem } from "./finding.ts";
 
+/** Of the project's own stack files and examples, and of AWS's documentation: nobody's. */
+const EXAMPLE_ACCOUNT = "111122223333";
+
 /** Words of Node and of the SDK where no service has said anything: no name, no way, no time, or a proxy's page. */
 const UNREACHED = /ENOTFOUND|EAI_AGAIN|ECONN|EHOST|ENET|ETIMEDOUT|TimeoutError|AbortError|not as AWS does/;
 
@@ -35,12 +38,35 @@ export function callerFindings(
 
 function ofCaller(wanted: string, { account, arn }: Caller): readonly Finding[] {
   if (account === wanted) return [];
+  const isExample = wanted === EXAMPLE_ACCOUNT;
   return [
     problem(
       "credentials",
       `Your credentials are of the account ${account}.`,
-      `The stack file says ${wanted}, and you are ${arn}. Nothing else was asked.`,
-      "Take credentials of the stack's account, or correct `account`.",
+      `The stack file says ${wanted}${isExample ? ", the account of examples" : ""}, and you are ${arn}. Nothing else was asked.`,
+      isExample
+        ? `Write \`account: "${account}"\` if that one is to have the stack; else take credentials of the one that is, and write it.`
+        : "Take credentials of the stack's account, or correct `account`.",
+    ),
+  ];
+}
+
+/**
+ * An account that nobody's credentials will be of, where these are not known yet. Where they are, {@link callerFindings} says it.
+ *
+ * @param answer - Of STS, in the stack's region. Pure.
+ */
+export function exampleAccountFindings(
+  { account }: Pick<AwsContext, "account">,
+  answer: Answer<Caller>,
+): readonly Finding[] {
+  if (account !== EXAMPLE_ACCOUNT || answer.kind === "answer") return [];
+  return [
+    problem(
+      "account",
+      `\`account\` is ${EXAMPLE_ACCOUNT}, the account of examples.`,
+      "No credentials are of it, and no other account is touched than the one that the stack file says.",
+      'Write your own, as `account: "…"` in quotes: `aws sts get-caller-identity` shows it once you are logged in.',
     ),
   ];
 }

@@ -7,7 +7,7 @@ import type { AskRegistry } from "../images/registry.ts";
 import type { AwsTarget } from "../program/aws-target.ts";
 import { adminFindings, apiCidrFindings, readAdmin } from "./aws-access.ts";
 import { addOnConfigurationFindings, addOnFindings } from "./aws-add-ons.ts";
-import { callerFindings } from "./aws-caller.ts";
+import { callerFindings, exampleAccountFindings } from "./aws-caller.ts";
 import { awsImageFindings } from "./aws-images.ts";
 import { cidrFindings, existingNetworkFindings, otherVpcs } from "./aws-network.ts";
 import { ADDRESS_QUOTA, countFinding, VPC_QUOTA, vcpuFindings } from "./aws-quotas.ts";
@@ -27,8 +27,8 @@ import { clusterZoneFindings, offeringFindings, zoneFindings } from "./aws-zones
 import type { CheckResult, Finding } from "./finding.ts";
 
 /**
- * @returns All that was looked at, with what is wrong; where the credentials are none, or another account's, that alone:
- * nothing else is asked then.
+ * @returns All that was looked at, with what is wrong; where the credentials are none, or another account's, that and what
+ * the stack file alone tells: nothing else is asked then.
  */
 export async function awsPreflight(
   target: AwsTarget,
@@ -37,7 +37,11 @@ export async function awsPreflight(
 ): Promise<readonly CheckResult[]> {
   const answer = await caller(target.context.region);
   const findings = callerFindings(target.context, answer);
-  if (answer.kind !== "answer" || findings.length > 0) return [{ looksAt: CREDENTIALS, findings }];
+  if (answer.kind !== "answer" || findings.length > 0)
+    return [
+      { looksAt: CREDENTIALS, findings: [...findings, ...exampleAccountFindings(target.context, answer)] },
+      ...unaskedChecks(target),
+    ];
   const [reading, admin] = await Promise.all([
     readAws(target, needs, askOther),
     readAdmin(target, answer.value),
@@ -47,17 +51,22 @@ export async function awsPreflight(
     ...results({
       "administrators of the cluster": onEks(target, adminFindings(target, admin)),
     }),
+    ...unaskedChecks(target),
     ...awsChecks(target, needs, reading),
   ];
 }
 
 const CREDENTIALS = "credentials and account";
 
-/** All that is looked at, in the order of the table. Pure. */
+/** What needs no answer of AWS. Pure. */
+function unaskedChecks(target: AwsTarget): readonly CheckResult[] {
+  return results({ "addresses that reach the cluster's API": onEks(target, apiCidrFindings(target)) });
+}
+
+/** All that AWS was asked about, in the order of the table. Pure. */
 function awsChecks(target: AwsTarget, needs: AwsNeeds, reading: AwsReading): readonly CheckResult[] {
   const { machines, addOns } = needs;
   return results({
-    "addresses that reach the cluster's API": onEks(target, apiCidrFindings(target)),
     "zones of the network": [
       ...zoneFindings(target, reading.zones),
       ...clusterZoneFindings(target, reading.clusterZones),

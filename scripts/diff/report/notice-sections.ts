@@ -1,27 +1,64 @@
 /** What people have to know or mend: rules that are broken, problems, advisories, secrets. */
 import type { Problem } from "../../../infra/problems.ts";
 import type { ComparedTree, PolicyViolation, SecretChange, StackDiff } from "../types.ts";
-import { code, type Inline, strong } from "./inline.ts";
+import { code, type Inline, joined, strong } from "./inline.ts";
 import { listSection, type Section } from "./section.ts";
 
-/** New violations first, and of these the ones that forbid a deployment. */
+/** What a change breaks, or may; of these the ones that forbid a deployment first. */
 export function policySections({
   violations,
   uncheckedPolicies,
 }: Pick<StackDiff, "violations" | "uncheckedPolicies">): readonly Section[] {
   const items = (state: PolicyViolation["isNew"]) =>
-    violations
-      .filter(({ isNew }) => isNew === state)
-      .toSorted((a, b) => Number(a.level === "advisory") - Number(b.level === "advisory"))
-      .map((violation, index, sorted) => violationItem(violation, sorted[index + 1]));
+    mandatoryFirst(violations.filter(({ isNew }) => isNew === state)).map((violation, index, sorted) =>
+      violationItem(violation, sorted[index + 1]),
+    );
   return [
     ...listSection("Policies that this change breaks", items(true), { folded: "never" }),
     ...listSection("Policies that are broken; the base could not be asked", items(null), { folded: "long" }),
-    ...listSection("Policies that the base breaks too", items(false), { folded: "always" }),
     ...listSection(
       "Policies that were not checked, for there are no resources to look at",
       unchecked(uncheckedPolicies),
     ),
+  ];
+}
+
+/** What a change leaves as it found it: how often each rule is broken, and by which resources. */
+export function knownPolicySections({ violations }: Pick<StackDiff, "violations">): readonly Section[] {
+  const known = mandatoryFirst(violations.filter(({ isNew }) => isNew === false));
+  const items = known
+    .map((violation) => known.filter((other) => isOfSameRule(violation, other)))
+    .filter(([first], index) => first === known[index])
+    .map(ruleItem);
+  return listSection("Policies that the base breaks too", items, { folded: "always" });
+}
+
+function isOfSameRule(a: PolicyViolation, b: PolicyViolation): boolean {
+  return a.policy === b.policy && a.level === b.level;
+}
+
+function mandatoryFirst(violations: readonly PolicyViolation[]): readonly PolicyViolation[] {
+  return violations.toSorted((a, b) => Number(a.level === "advisory") - Number(b.level === "advisory"));
+}
+
+/** Names that a reviewer knows a rule's violations by; more would hide the next rule. */
+const MOST_NAMED_RESOURCES = 3;
+
+/** @param violations - Of one rule and level. */
+function ruleItem(violations: readonly PolicyViolation[]): Inline {
+  const [first] = violations;
+  if (first === undefined) return [];
+  const resources = [...new Set(violations.flatMap(({ resource }) => resource ?? []))];
+  const more = resources.length - MOST_NAMED_RESOURCES;
+  const names = [
+    ...resources.slice(0, MOST_NAMED_RESOURCES).map((resource): Inline => [code(resource)]),
+    ...(more > 0 ? [[`${more} more`]] : []),
+  ];
+  const { length } = violations;
+  return [
+    ...ruleName(first),
+    length === 1 ? " once" : ` ${length} times`,
+    ...(names.length === 0 ? [] : [": ", ...joined(names, ", ")]),
   ];
 }
 
@@ -30,13 +67,15 @@ function unchecked(policies: readonly string[]): readonly Inline[] {
 }
 
 /** @param next - What follows in the list: where it is mended in the same way, it says so, or the one after it does. */
-function violationItem(
-  { policy, level, resource, reason, fix }: PolicyViolation,
-  next: PolicyViolation | undefined,
-): Inline {
+function violationItem(violation: PolicyViolation, next: PolicyViolation | undefined): Inline {
+  const { policy, resource, reason, fix } = violation;
   const where: Inline = resource === null ? [] : [" by ", code(resource)];
   const words = next?.policy === policy && next.fix === fix ? reason : `${reason} ${fix}`;
-  return [level === "mandatory" ? strong(level) : level, " ", code(policy), ...where, `: ${words}`];
+  return [...ruleName(violation), ...where, `: ${words}`];
+}
+
+function ruleName({ level, policy }: PolicyViolation): Inline {
+  return [level === "mandatory" ? strong(level) : level, " ", code(policy)];
 }
 
 /** Problems of the head forbid a deployment; those of the base that it does not have are gone. */

@@ -3,7 +3,13 @@ import type { ComparedTree, StackDiff } from "../types.ts";
 import { dangerSections } from "./danger-section.ts";
 import { clipped, code, counted, type Inline } from "./inline.ts";
 import { machineSections } from "./machine-section.ts";
-import { policySections, problemSections, secretSections, warningSections } from "./notice-sections.ts";
+import {
+  knownPolicySections,
+  policySections,
+  problemSections,
+  secretSections,
+  warningSections,
+} from "./notice-sections.ts";
 import { isEarlierUnknown, planSections } from "./plan-sections.ts";
 import { resourceSections } from "./resource-sections.ts";
 import type { StackReport } from "./section.ts";
@@ -32,6 +38,8 @@ export function stackReport(diff: StackDiff): StackReport {
       ...warningSections(diff.plan),
       ...secretSections(diff.secrets),
       ...resourceSections(resources),
+      // Nobody decides about the change by what it finds and leaves.
+      ...knownPolicySections(diff),
     ],
     command: `npm run diff -- --stack ${stack} --base ${clipped(diff.base.ref ?? "REF", LONGEST_NAME)} --format json`,
   };

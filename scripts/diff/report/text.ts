@@ -5,7 +5,10 @@ import { clipped, type Inline, plainInline, visible } from "./inline.ts";
 import type { Entry, Section } from "./section.ts";
 import { stackReport } from "./stack-report.ts";
 
-/** @returns Lines of at most 100 characters; nothing is left out but what the difference itself has cut. */
+/**
+ * @returns Lines of at most {@link PAGE_COLUMNS} characters; nothing that the change does is left out but what the difference
+ * itself has cut.
+ */
 export function textReport(diff: StackDiff): string {
   const { stack, verdict, comparison, notes, sections } = stackReport(diff);
   const lines = [
@@ -52,14 +55,25 @@ function hunkLines(line: string): readonly string[] {
   return pieces(text, width).map((part) => `${HUNK_MARGIN}${sign}${part}`.trimEnd());
 }
 
-/** Wrapped at spaces, and within words that are longer than a line. */
+/** Wrapped at spaces, and within words that are longer than a line behind their own marks. */
 function wrapped(text: string, margin: string): readonly string[] {
   const width = PAGE_COLUMNS - margin.length;
   const short = text
     .split(" ")
-    .flatMap((word) => pieces(word, width))
+    .flatMap((word) => (word.length > width ? wordPieces(word, width) : [word]))
     .join(" ");
   return wrapText(short, width).map((line) => `${margin}${line}`.trimEnd());
+}
+
+/** `registry.example.org/room/services:1a2b` as `registry.example.org/room/`, `services:`, `1a2b`, as many as fit together. */
+function wordPieces(word: string, width: number): readonly string[] {
+  const lines: string[] = [];
+  for (const part of word.split(/(?<=[/:@,;=])/).flatMap((one) => pieces(one, width))) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + part.length <= width) lines[lines.length - 1] = last + part;
+    else lines.push(part);
+  }
+  return lines;
 }
 
 function pieces(text: string, width: number): readonly string[] {

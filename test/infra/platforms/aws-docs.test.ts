@@ -1,19 +1,19 @@
 /** What docs and README say of stacks on AWS, as the program has it. */
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../../infra/config/config.ts";
 import { costSection } from "../../../scripts/plan/cost-section.ts";
 import { projectName, projectRoot } from "../../../scripts/program/stack-file.ts";
+import { expectPart } from "../../harness/recorded-part.ts";
 import { awsGraph, stackConfig } from "./aws-stacks.ts";
 import { last } from "./program.ts";
 
 const STACKS = ["dev", "prod", "ec2"] as const;
 const DOCS = "docs/aws.md";
 
-/** With UPDATE_RECORDED=1 the parts of the files are written instead; the test then shows the difference in Git. */
-const isUpdating = process.env.UPDATE_RECORDED === "1";
+const TEST = "test/infra/platforms/aws-docs.test.ts";
 
 const graphs = [await awsGraph("dev"), await awsGraph("prod"), await awsGraph("ec2")];
 
@@ -25,12 +25,8 @@ test("every type of resource is in docs, with how many of it a stack makes", () 
     return `| ${type} | ${made.map(({ length }) => length).join(" | ")} | ${[...owners].sort().join(", ")} |`;
   });
   const sums = graphs.map(({ resources }) => resources.length).join(" | ");
-  expectPart(DOCS, "resources", [
-    `| Type | ${STACKS.join(" | ")} | In |`,
-    "|---|---|---|---|---|",
-    ...rows,
-    `| all | ${sums} | |`,
-  ]);
+  const heading = [`| Type | ${STACKS.join(" | ")} | In |`, "|---|---|---|---|---|"];
+  expectPart(DOCS, "resources", [...heading, ...rows, `| all | ${sums} | |`], TEST);
 });
 
 /** Component that a resource is in; the stack itself for those at its top. */
@@ -59,21 +55,5 @@ test.each([
   const { title, lines } = costSection(plan);
   // By the hour; what comes after it is in the plan.
   const hourly = lines.slice(0, lines.indexOf(""));
-  expectPart(file, `cost of ${stack}`, ["```", title, ...hourly.map((line) => `  ${line}`), "```"]);
+  expectPart(file, `cost of ${stack}`, ["```", title, ...hourly.map((line) => `  ${line}`), "```"], TEST);
 });
-
-/** What stands between two comments of a file. */
-function expectPart(file: string, name: string, lines: readonly string[]): void {
-  const path = join(projectRoot, file);
-  const known = readFileSync(path, "utf8");
-  const [begin, end] = [`<!-- ${name}: kept by a test -->\n`, `<!-- end of ${name} -->`];
-  const [from, to] = [known.indexOf(begin) + begin.length, known.indexOf(end)];
-  if (from < begin.length || to < from) throw new Error(`${file} has no part ${name}.`);
-  const text = `${known.slice(0, from)}${lines.join("\n")}\n${known.slice(to)}`;
-  if (isUpdating) writeFileSync(path, text);
-  else
-    expect(
-      known,
-      `${file} changed; UPDATE_RECORDED=1 npx vitest run test/infra/platforms/aws-docs.test.ts writes it anew`,
-    ).toBe(text);
-}

@@ -101,7 +101,7 @@ describe.each(["eks", "ec2"] as const)("a stack on %s", (compute) => {
       const { exitCode, stdout, stderr } = await run(compute, ofAnother, words);
       expect([exitCode, stdout]).toEqual([1, ""]);
       expect(stderr).toBe(
-        `Your credentials are of the account ${OTHER}.\nThe stack file says ${ACCOUNT}, and you are arn:aws:iam::${OTHER}:user/me. Nothing else was asked.\nFix: Take credentials of the stack's account, or correct \`account\`.\n`,
+        `Your credentials are of the account ${OTHER}.\nThe stack file says ${ACCOUNT}, the account of examples, and you are arn:aws:iam::${OTHER}:user/me. Nothing else was asked.\nFix: Write \`account: "${OTHER}"\` if that one is to have the stack; else take credentials of the one that is, and write it.\n`,
       );
       expect(aws?.asked).toEqual(["sts:GetCallerIdentity"]);
       expect(pulumiCalls()).toEqual([]);

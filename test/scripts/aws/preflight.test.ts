@@ -2,6 +2,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
+import { fromRuntimeConfig } from "../../../infra/config/config.ts";
 import type { AwsPlan } from "../../../infra/plan/gpu-stack.ts";
 import { isPrincipal } from "../../../scripts/preflight/aws-access.ts";
 import { awsPreflight } from "../../../scripts/preflight/aws-checks.ts";
@@ -9,7 +10,9 @@ import type { MachineNeed } from "../../../scripts/preflight/aws-quotas.ts";
 import type { AwsNeeds } from "../../../scripts/preflight/aws-reading.ts";
 import { checkTable, type Finding } from "../../../scripts/preflight/finding.ts";
 import { awsTarget } from "../../../scripts/program/aws-target.ts";
+import { projectName } from "../../../scripts/program/stack-file.ts";
 import { ACCOUNT, EC2_STACK, EKS_STACK, REGION } from "../../harness/aws/stacks.ts";
+import { stackConfig } from "../../infra/platforms/aws-stacks.ts";
 import {
   type Answers,
   account,
@@ -145,20 +148,54 @@ describe("credentials", () => {
     expect(aws?.asked).toEqual(["sts:GetCallerIdentity"]);
   });
 
+  test("of another account have a fix by whose the stack's account is", async () => {
+    const identity = () =>
+      xmlAnswer(
+        "GetCallerIdentity",
+        { Account: "999900001111", Arn: "arn:aws:iam::999900001111:root" },
+        "member",
+      );
+    const fixOf = async (stack: Values) =>
+      (await found({ "sts:GetCallerIdentity": identity }, stack)).map(({ fix }) => fix);
+    expect(await fixOf(eks)).toEqual([expect.stringContaining('Write `account: "999900001111"`')]);
+    await aws?.close();
+    expect(await fixOf({ ...eks, account: "999988887777" })).toEqual([
+      "Take credentials of the stack's account, or correct `account`.",
+    ]);
+  });
+
+  const unknown: Answers = {
+    "sts:GetCallerIdentity": () => ({ error: "InvalidClientTokenId", status: 403 }),
+  };
+
   test("that AWS does not know are one problem", async () => {
-    const findings = await found({
-      "sts:GetCallerIdentity": () => ({ error: "InvalidClientTokenId", status: 403 }),
-    });
+    const findings = await found(unknown, { ...eks, account: "999988887777" });
     expect(findings).toHaveLength(1);
     expect(findings[0]?.why).toContain("InvalidClientTokenId");
+  });
+
+  test("that AWS does not know leave what the file alone tells: nobody's account, and nobody's addresses", async () => {
+    const { values } = stackConfig("dev");
+    const checks = await preflight(unknown, fromRuntimeConfig(values, projectName()));
+    expect(checks.map(({ looksAt, findings }) => [looksAt, findings.map(({ what }) => what)])).toEqual([
+      [
+        "credentials and account",
+        ["AWS does not know who you are.", "`account` is 111122223333, the account of examples."],
+      ],
+      [
+        "addresses that reach the cluster's API",
+        ["`access.apiCidrs` has 203.0.113.7/32, which nobody comes from."],
+      ],
+    ]);
+    expect(aws?.asked).toEqual(["sts:GetCallerIdentity"]);
   });
 
   test("are not judged where AWS is not reached", async () => {
     await preflight();
     await aws?.close();
-    const target = awsTarget(checkedPlan(eks).plan as AwsPlan, "dev");
+    const target = awsTarget(checkedPlan({ ...eks, account: "999988887777" }).plan as AwsPlan, "dev");
     const [check, ...rest] = await awsPreflight(target, NEEDS, async () => ({ kind: "there" }));
-    expect(rest).toEqual([]);
+    expect(rest.flatMap(({ findings }) => findings)).toEqual([]);
     expect(check?.findings.map(({ what }) => what)).toEqual(["AWS was not reached in us-east-1."]);
     expect(check?.findings[0]?.fix).toContain("`region`");
   });

@@ -3,6 +3,7 @@ import { textReport } from "../../../../scripts/diff/report/text.ts";
 import { resourceLabel } from "../../../../scripts/diff/resource-label.ts";
 import { changedSecrets } from "../../../../scripts/diff/stack-secrets.ts";
 import type { ResourceChange, StackDiff } from "../../../../scripts/diff/types.ts";
+import { PAGE_COLUMNS } from "../../../../scripts/plan/text-table.ts";
 import { base, change, head, known, stackDiff, withPlan } from "./diffs.ts";
 
 const COMPARED =
@@ -326,8 +327,6 @@ test("policies: new ones first, and of these what forbids; problems, warnings an
     "  - advisory soft by Pod a: R. F.",
     "Policies that are broken; the base could not be asked",
     "  - mandatory who-knows by Pod b: R. F.",
-    "Policies that the base breaks too",
-    "  - mandatory old: R. F.",
     "Policies that were not checked, for there are no resources to look at",
     "  - blind",
     "New warnings",
@@ -336,7 +335,48 @@ test("policies: new ones first, and of these what forbids; problems, warnings an
     "  - release: It ends. Use another.",
     "Secrets",
     "  - hub.token: changed",
+    "Policies that the base breaks too",
+    "  - mandatory old once",
   ]);
+});
+
+test("rules that the base breaks too are a line each, below what the change does", () => {
+  const violation = (policy: string, resource: string | null, level: "mandatory" | "advisory") =>
+    ({ policy, level, resource, reason: `R of ${resource}.`, fix: "F.", isNew: false }) as const;
+  const { lines } = linesOf(
+    stackDiff({
+      resources: [change({ kind: "delete" })],
+      violations: [
+        violation("soft", null, "advisory"),
+        violation("hard", "Pod a", "advisory"),
+        ...["a", "b", "c", "d", "e", "a"].map((pod) => violation("hard", `Pod ${pod}`, "mandatory")),
+        violation("soft", null, "advisory"),
+      ],
+    }),
+  );
+  expect(lines).toEqual([
+    "Deleted",
+    "  - Deployment models/gpt",
+    "Policies that the base breaks too",
+    "  - mandatory hard 6 times: Pod a, Pod b, Pod c, 2 more",
+    "  - advisory soft 2 times",
+    "  - advisory hard once: Pod a",
+  ]);
+});
+
+test("a name that is longer than a line breaks behind its marks, and only what has none within a word", () => {
+  const image = "111122223333.dkr.ecr.us-east-1.amazonaws.com/engine-room/a-rather-long-name/services";
+  const reason = `It runs ${image}:cce02d41790c, and ${"x".repeat(150)}.`;
+  const { lines } = linesOf(
+    stackDiff({
+      violations: [{ policy: "p", level: "advisory", resource: null, reason, fix: "F.", isNew: true }],
+    }),
+  );
+  expect(lines.every(({ length }) => length <= PAGE_COLUMNS)).toBe(true);
+  const words = lines.map((line) => line.trim());
+  expect(words).toContainEqual(expect.stringMatching(/^cce02d41790c, and$|^services:cce02d41790c, and$/));
+  expect(words.join("")).toContain(`${image}:cce02d41790c,`);
+  expect(words.join("")).toContain("x".repeat(150));
 });
 
 test("a base that can't be rendered, and problems of the head", () => {

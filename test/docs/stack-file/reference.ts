@@ -1,0 +1,154 @@
+/** Every key of the stack file on every platform, as Markdown: what docs/stack-file.md has between its marks. */
+import type { z } from "zod";
+import { ec2Stack, eksStack } from "../../../infra/config/aws-stacks.ts";
+import { dockerCpuStack, kubernetesCpuStack, localStack } from "../../../infra/config/cpu-stacks.ts";
+import { dockerStack, kubernetesStack } from "../../../infra/config/gpu-stacks.ts";
+import { Sources } from "./comments.ts";
+import { type Key, keysOf } from "./keys.ts";
+import { unitOf } from "./words.ts";
+
+interface StackKind {
+  /** In the column of kinds. */
+  readonly name: string;
+  /** What a stack file says to be one. */
+  readonly says: string;
+  readonly schema: z.ZodObject;
+  /** Name by which its schema is exported. */
+  readonly exported: string;
+}
+
+const KINDS: readonly StackKind[] = [
+  { name: "local", says: "platform: local", schema: localStack, exported: "localStack" },
+  { name: "docker", says: "platform: docker", schema: dockerStack, exported: "dockerStack" },
+  {
+    name: "docker-cpu",
+    says: "platform: docker, tier: cpu",
+    schema: dockerCpuStack,
+    exported: "dockerCpuStack",
+  },
+  { name: "kubernetes", says: "platform: kubernetes", schema: kubernetesStack, exported: "kubernetesStack" },
+  {
+    name: "kubernetes-cpu",
+    says: "platform: kubernetes, tier: cpu",
+    schema: kubernetesCpuStack,
+    exported: "kubernetesCpuStack",
+  },
+  { name: "eks", says: "platform: aws", schema: eksStack, exported: "eksStack" },
+  { name: "ec2", says: "platform: aws, compute: ec2", schema: ec2Stack, exported: "ec2Stack" },
+];
+
+/** The keys that say which kind a stack is. */
+const KIND_KEYS: readonly string[] = ["platform", "tier", "compute"];
+
+/** A row of a model is the same as one of the catalogue, whose interface has the comments. */
+const CATALOGUE_ROW = { path: "catalogue.models.NAME.", interface: "LanguageModel" } as const;
+
+const SOURCES = [
+  "infra/config/aws-stacks.ts",
+  "infra/config/cpu-stacks.ts",
+  "infra/config/gpu-stacks.ts",
+  "infra/plan/catalogue/types.ts",
+];
+
+interface Row extends Key {
+  /** Names of the kinds of stacks that have it so. */
+  readonly kinds: readonly string[];
+}
+
+/** @returns Lines of Markdown. Takes seconds: the compiler reads the schemas' sources for their comments. */
+export function stackFileReference(): readonly string[] {
+  const sources = new Sources(SOURCES);
+  const rows = sharedRows(
+    KINDS.map(({ name, schema, exported }) => ({
+      name,
+      keys: keysOf(schema, sources.schema(exported))
+        .filter(({ path }) => !KIND_KEYS.includes(path))
+        .map((key) => withSentence(key, sources)),
+    })),
+  );
+  const byTop = [...new Set(rows.map(topOf))].sort().map((top) => ({
+    top,
+    rows: rows.filter((row) => topOf(row) === top),
+  }));
+  const [single, several] = [true, false].map((isSingle) =>
+    byTop.filter((one) => isSingle === one.rows.every(({ path }) => path === one.top)),
+  ) as [typeof byTop, typeof byTop];
+  return [
+    ...kindTable(rows),
+    "",
+    "### Keys of one value",
+    "",
+    ...rowTable(single.flatMap((one) => one.rows)),
+    ...several.flatMap((one) => ["", `### \`${one.top}\``, "", ...rowTable(one.rows)]),
+  ];
+}
+
+function rowTable(rows: readonly Row[]): readonly string[] {
+  return ["| Key | Value | Default | What | Stacks |", "|---|---|---|---|---|", ...rows.map(rowLine)];
+}
+
+function kindTable(rows: readonly Row[]): readonly string[] {
+  return [
+    "| Stack | Its file says | Required besides |",
+    "|---|---|---|",
+    ...KINDS.map(({ name, says }) => {
+      const required = rows.filter(
+        (row) => row.kinds.includes(name) && row.default === "required" && /^\w+$/.test(row.path),
+      );
+      return `| ${name} | \`${says}\` | ${required.map(({ path }) => `\`${path}\``).join(", ")} |`;
+    }),
+  ];
+}
+
+function withSentence(key: Key, sources: Sources): Key {
+  if (!key.path.startsWith(CATALOGUE_ROW.path)) return key;
+  const path = key.path.slice(CATALOGUE_ROW.path.length).replaceAll("[]", "").split(".");
+  return { ...key, sentence: sources.memberSentence(CATALOGUE_ROW.interface, path) || key.sentence };
+}
+
+/** Keys that several kinds have alike are one row; in the order in which the first kind that has them has them. */
+function sharedRows(
+  all: readonly { readonly name: string; readonly keys: readonly Key[] }[],
+): readonly Row[] {
+  const byContent = new Map<string, Row>();
+  for (const { name, keys } of all)
+    for (const key of keys) {
+      const content = JSON.stringify(key);
+      const kinds = [...(byContent.get(content)?.kinds ?? []), name];
+      byContent.set(content, { ...key, kinds });
+    }
+  const rows = [...byContent.values()];
+  const order = [...new Set(rows.flatMap(({ path }) => foldersOf(path)))];
+  const placeOf = ({ path }: Row) => foldersOf(path).map((folder) => order.indexOf(folder));
+  return rows.toSorted((a, b) => comparePlaces(placeOf(a), placeOf(b)));
+}
+
+/** `pools`, `pools.nodes` and `pools.nodes.min` of `pools[].nodes.min`. */
+function foldersOf(path: string): readonly string[] {
+  const names = path.replaceAll("[]", "").split(".");
+  return names.map((_, index) => names.slice(0, index + 1).join("."));
+}
+
+/** What holds others comes before them. */
+function comparePlaces(a: readonly number[], b: readonly number[]): number {
+  const level = a.findIndex((place, index) => place !== b[index]);
+  return level === -1 ? a.length - b.length : (a[level] ?? 0) - (b[level] ?? -1);
+}
+
+/** `pools` of `pools[].name`. */
+function topOf({ path }: Key): string {
+  return /^\w+/.exec(path)?.[0] ?? path;
+}
+
+function rowLine({ path, forms, value, default: absent, sentence, kinds }: Row): string {
+  const unit = unitOf(path);
+  const cells = [
+    `\`${path}\``,
+    [value, ...(unit === "" ? [] : [unit])].join(" ") +
+      (forms.length === 0 ? "" : `; with ${forms.map((form) => `\`${form}\``).join(", ")}`),
+    absent,
+    sentence,
+    kinds.length === KINDS.length ? "all" : kinds.join(", "),
+  ];
+  return `| ${cells.map((cell) => cell.replaceAll("|", String.raw`\|`)).join(" | ")} |`;
+}

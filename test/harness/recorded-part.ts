@@ -1,0 +1,23 @@
+/** Parts of documents that the program knows better: they stand between two comments, and a test keeps them. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "vitest";
+import { projectRoot } from "../../scripts/program/stack-file.ts";
+
+/** With UPDATE_RECORDED=1 the parts of the files are written instead; the test then shows the difference in Git. */
+const isUpdating = process.env.UPDATE_RECORDED === "1";
+
+/**
+ * @param file - Relative to the project. @param name - Of the part, as its comments have it.
+ * @param test - Path of the test file that keeps it.
+ */
+export function expectPart(file: string, name: string, lines: readonly string[], test: string): void {
+  const path = join(projectRoot, file);
+  const known = readFileSync(path, "utf8");
+  const [begin, end] = [`<!-- ${name}: kept by a test -->\n`, `<!-- end of ${name} -->`];
+  const [from, to] = [known.indexOf(begin) + begin.length, known.indexOf(end)];
+  if (from < begin.length || to < from) throw new Error(`${file} has no part ${name}.`);
+  const text = `${known.slice(0, from)}${lines.join("\n")}\n${known.slice(to)}`;
+  if (isUpdating) writeFileSync(path, text);
+  else expect(known, `${file} changed; UPDATE_RECORDED=1 npx vitest run ${test} writes it anew`).toBe(text);
+}
