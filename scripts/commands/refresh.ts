@@ -1,4 +1,4 @@
-import { openStack } from "../stack/backend.ts";
+import { openStack, requireKnownStack } from "../stack/backend.ts";
 import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {
@@ -6,6 +6,7 @@ export const command: Command = {
     "Reads what there really is: what is gone is shown and leaves the state, and the next `up` makes it again.",
   usage: "[--stack NAME]",
   async run({ stack }) {
+    requireKnownStack(stack);
     await (await openStack(stack)).refresh();
     return EXIT.ok;
   },

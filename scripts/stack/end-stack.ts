@@ -9,7 +9,7 @@ import { hostProbe } from "../preflight/host-probe.ts";
 import { readDockerTarget } from "../program/docker-target.ts";
 import { projectRoot, type StackReference } from "../program/stack-file.ts";
 import { awsPlace, isOnDocker } from "../program/stack-platform.ts";
-import { noSuchStack, openStack, type StackBackend, stackPaths } from "./backend.ts";
+import { noSuchStack, openStack, requireKnownStack, type StackBackend, stackPaths } from "./backend.ts";
 
 /** How a stack ended. */
 export interface StackEnd {
@@ -23,8 +23,10 @@ export interface StackEnd {
  * @param deletesData - Whether the documents of its databases go as well.
  * @throws UserError where something could not be deleted; the state has what is left, so it can be called again. Also where the
  *   account has things of a stack that the state does not know.
+ * @throws ConfigError where there is neither a file nor a state of such a stack.
  */
 export async function endStack(stack: StackReference, deletesData: boolean): Promise<StackEnd> {
+  requireKnownStack(stack);
   const backend = await openStack(stack);
   const place = awsPlace(stack);
   if (place !== null) await refuseUnknown(stack, backend, place);
