@@ -129,9 +129,7 @@ describe("with a kubectl", () => {
   });
 
   test("ask forwards the gateway by itself, and ends that", async () => {
-    const output = watch(
-      kubectl.run("ask", "--endpoint", "gateway", "--text", "What is the capital of France?"),
-    );
+    const output = watch(kubectl.run("ask", "--text", "What is the capital of France?"));
     await output.code;
     expect(servers.asked.map(({ path }) => path)).toEqual(["/v1/chat/completions"]);
     expect(kubectl.pids("gateway")).toHaveLength(1);
