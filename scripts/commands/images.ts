@@ -46,8 +46,8 @@ export const command: Command = {
     const plan = readPlan(stack);
     const target = imageTarget(plan);
     if (target === null)
-      throw new UserError(
-        `images is for \`platform: docker\`, \`kubernetes\` and \`aws\`, and ${stack.name} is ${plan.platform}.`,
+      throw new UsageError(
+        `images is for \`platform: docker\`, \`kubernetes\` and \`aws\`, and the stack ${stack.name} has \`platform: ${plan.platform}\`, which runs without images.`,
       );
     const push = values.push === true;
     const { uri, registry } = target;

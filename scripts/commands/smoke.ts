@@ -36,9 +36,7 @@ async function smoke(plan: StackPlan, outputs: StackOutputs): Promise<number> {
     );
   }
   const skipped = counts.skipped === 0 ? "" : `, ${counts.skipped} skipped`;
-  process.stdout.write(
-    `${counts.ok} of ${checks.length - counts.skipped} endpoints answered as they should${skipped}.\n`,
-  );
+  process.stdout.write(`${counts.ok} of ${checks.length - counts.skipped} checks passed${skipped}.\n`);
   return counts.FAILED === 0 ? EXIT.ok : EXIT.failed;
 }
 

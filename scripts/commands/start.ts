@@ -26,8 +26,9 @@ export const command: Command = {
     if (plan.platform === "local")
       await ensureSystemPackages({ install: values.yes === true || process.env.CI === "true" });
     const backend = await openStack(stack);
-    process.stderr.write(`Stack ${stack.name}, applied by: ${backend.title}\n`);
-    await backend.up();
+    await backend.up({
+      onBegin: () => process.stderr.write(`Stack ${stack.name}, applied by: ${backend.title}\n`),
+    });
     const outputs = await backend.outputs();
     if (outputs === undefined) throw new UserError(`The stack ${stack.name} has no outputs after \`up\`.`);
     const seconds = ((performance.now() - started) / 1000).toFixed(1);

@@ -9,6 +9,8 @@ import { findPulumi } from "../setup/pulumi-cli.ts";
 import { STATE_URL_VARIABLE, sharedStateUrl } from "./shared-state.ts";
 
 export interface UpOptions {
+  /** Called when nothing refuses the stack any more, before anything is changed. */
+  readonly onBegin?: () => void;
   /**
    * Whether mandatory policies end it: those about single resources before each is made, those about the stack in a preview
    * that goes before. @default false

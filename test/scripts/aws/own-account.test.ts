@@ -131,13 +131,28 @@ test("a region that nobody reaches is not called an unknown caller", async () =>
 });
 
 describe("without the Pulumi CLI", () => {
-  test.each(["up", "refresh", "down", "preview"])("%s is refused, and AWS is not asked", async (name) => {
-    vi.stubEnv("ENGINE_ROOM_RUNNER", "tryout");
-    const { exitCode, stderr } = await run("eks", listed(NAT_GATEWAY), [name]);
+  test.each(["start", "up", "refresh", "down", "preview"])(
+    "%s is refused, and AWS is not asked",
+    async (name) => {
+      vi.stubEnv("ENGINE_ROOM_RUNNER", "tryout");
+      const { exitCode, stderr } = await run("eks", listed(NAT_GATEWAY), [name]);
+      expect(exitCode).toBe(1);
+      expect(stderr).toBe(
+        "ENGINE_ROOM_RUNNER=tryout leaves the Pulumi CLI aside, and only the Pulumi CLI deploys stacks of `platform: aws`; unset it and try again.\n",
+      );
+      expect(aws?.asked).toEqual([]);
+      expect(existsSync(stackPaths(STACK).directory)).toBe(false);
+    },
+  );
+
+  test("it says so, and how one is installed, before anything else", async () => {
+    vi.stubEnv("PATH", folder);
+    vi.stubEnv("PULUMI_HOME", folder);
+    const { exitCode, stderr } = await run("ec2", {}, ["start"]);
     expect(exitCode).toBe(1);
-    expect(stderr).toContain("Only the Pulumi CLI deploys to the platform aws");
-    expect(aws?.asked).toEqual([]);
-    expect(existsSync(stackPaths(STACK).directory)).toBe(false);
+    expect(stderr).toBe(
+      "This machine has no Pulumi CLI, and only the Pulumi CLI deploys stacks of `platform: aws`; install it (https://www.pulumi.com/docs/install/), put `pulumi` on PATH and try again.\n",
+    );
   });
 });
 
