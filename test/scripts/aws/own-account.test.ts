@@ -44,6 +44,7 @@ beforeEach(() => {
     AWS_ACCESS_KEY_ID: "AKIAIOSFODNN7EXAMPLE",
     AWS_SECRET_ACCESS_KEY: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
     AWS_CONFIG_FILE: "/dev/null",
+    AWS_PROFILE: "",
     AWS_SHARED_CREDENTIALS_FILE: "/dev/null",
     AWS_EC2_METADATA_DISABLED: "true",
     FAKE_CALLS: join(folder, "calls"),
@@ -116,6 +117,31 @@ test.each(COMMANDS)("%s: without credentials it says how to get some", async (_,
   const { exitCode, stderr } = await run("ec2", {}, words);
   expect(exitCode).toBe(1);
   expect(stderr).toMatch(/^AWS does not know who you are\.\nCredentials.*\nFix: Log in \(`aws sso login`\)/);
+});
+
+describe("a profile", () => {
+  beforeEach(() => {
+    vi.stubEnv("AWS_ACCESS_KEY_ID", undefined);
+    vi.stubEnv("AWS_SECRET_ACCESS_KEY", undefined);
+    const file = join(folder, "config");
+    writeFileSync(file, "[profile work]\nregion = us-east-1\n");
+    vi.stubEnv("AWS_CONFIG_FILE", file);
+  });
+
+  test.each(["preflight", "status"])("that is in no file is named by %s", async (name) => {
+    vi.stubEnv("AWS_PROFILE", "wrok");
+    const { exitCode, stdout, stderr } = await run("ec2", {}, [name]);
+    expect(exitCode).toBe(1);
+    const text = `${stdout}${stderr}`.replaceAll(/\s+/g, " ");
+    expect(text).toContain("There is no AWS profile wrok.");
+    expect(text).toContain("`aws configure list-profiles`");
+  });
+
+  test("that is there, and has no credentials, is not called missing", async () => {
+    vi.stubEnv("AWS_PROFILE", "work");
+    const { stderr } = await run("ec2", {}, ["status"]);
+    expect(stderr).toMatch(/^AWS does not know who you are\./);
+  });
 });
 
 test("a region that nobody reaches is not called an unknown caller", async () => {
