@@ -21,17 +21,15 @@ const FORMS = ["curl", "python", "grpc"] as const;
 export const command: Command = {
   summary: "Asks a model of the stack, in the model's own shape, and prints the answer with its times.",
   usage:
-    "TEXT [--model NAME] [--image FILE|URL …] [--max-tokens N] [--stream] [--endpoint triton|gateway] [--as curl|python|grpc] [--stack NAME]",
+    "TEXT [--model NAME] [--image FILE|URL …] [--max-tokens N] [--stream] [--endpoint triton|gateway] [--as curl|python|grpc]",
   details: [
     "--model NAME         the model, as the stack names it (default: the only one)",
     "TEXT, --text TEXT    the prompt; where there are images, a question about them is enough",
     "--image FILE|URL     a picture (jpg, png, webp); may be given more than once",
     "--max-tokens N       most tokens of the answer (default: 128)",
     "--stream             print the answer as it is written, and time the first token",
-    "--endpoint NAME      gateway: a chat message, with the model's template around it (default for a question in words to a model",
-    "                     that has one); triton: the model's own server, which completes the text as it is (default for all else)",
-    "--as FORM            send nothing, and print the same request to be pasted: curl (bash, zsh),",
-    "                     python (no packages), grpc (Python with tritonclient)",
+    "--endpoint NAME      gateway: a chat message, with the model's template around it (default for a question in words to a model that has one); triton: the model's own server, which completes the text as it is (default for all else)",
+    "--as FORM            send nothing, and print the same request to be pasted: curl (bash, zsh), python (no packages), grpc (Python with tritonclient)",
     "The most probable tokens are taken (temperature 0). The answer goes to standard output, figures to standard error.",
     "The key of a gateway that asks for one is read from ENGINE_ROOM_API_KEY.",
   ],

@@ -27,12 +27,10 @@ import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {
   summary: "Brings the endpoints of a stack on another machine or in a cluster to this one, until Ctrl-C.",
-  usage: "[triton] [databases] [grafana] [--stack NAME] [--dry-run]",
+  usage: "[triton] [databases] [grafana] [--dry-run]",
   details: [
     "--dry-run            print the table and the commands, and run nothing",
-    "A Docker host is reached through ssh, with all endpoints; ports are those of the host where they are free here, so",
-    "that the other commands find them. A cluster is reached by kubectl port-forward: the gateway, and what is named;",
-    "what is lost comes back. So is the machine of a stack on EC2, through sessions of Systems Manager. smoke, ask, seed, bench and verify forward what they need of both by themselves.",
+    "A Docker host is reached through ssh, with all endpoints; ports are those of the host where they are free here, so that the other commands find them. A cluster is reached by kubectl port-forward: the gateway, and what is named; what is lost comes back. So is the machine of a stack on EC2, through sessions of Systems Manager. smoke, ask, seed, bench and verify forward what they need of both by themselves.",
     "Of a stack whose endpoints are reachable already, it prints them.",
   ],
   options: { "dry-run": { type: "boolean" } },

@@ -29,7 +29,7 @@ interface LogReader {
 
 export const command: Command = {
   summary: "Prints the log of a service.",
-  usage: "SERVICE [--stack NAME] [--lines N] [--follow]",
+  usage: "SERVICE [--lines N] [--follow]",
   details: [
     "--lines N            how many of the last lines (default: 100)",
     "--follow             go on with new lines until Ctrl-C",

@@ -9,7 +9,7 @@ import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {
   summary: "Sends a real request to every endpoint of the stack, a line each.",
-  usage: "[--stack NAME]",
+  usage: "",
   details: ["The key of a gateway that asks for one is read from ENGINE_ROOM_API_KEY."],
   asksCluster: true,
   run: ({ stack }) =>

@@ -13,7 +13,7 @@ import { type Command, EXIT } from "./command.ts";
 export const command: Command = {
   summary:
     "Brings the whole service up on this machine: sets up what is missing, starts everything, prints the endpoints.",
-  usage: "[--stack NAME] [--yes] [--no-samples]",
+  usage: "[--yes] [--no-samples]",
   details: [
     "--yes                install missing Debian packages (as root); CI=true means the same",
     "--no-samples         leave a new stack without documents, instead of loading the sample pictures",

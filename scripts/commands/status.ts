@@ -29,7 +29,7 @@ interface Report {
 export const command: Command = {
   summary:
     "Shows the processes, containers or workloads of the stack: state, how long they run, ports, log file.",
-  usage: "[--stack NAME] [--json]",
+  usage: "[--json]",
   details: [
     "--json               the same as JSON",
     "Of a stack on EC2 it is the machine's own state, with the command that lists what runs on it.",
