@@ -8,6 +8,7 @@ import type { GoldenQuestion } from "../../infra/plan/catalogue/types.ts";
 import type { TritonEndpoints } from "../../infra/plan/endpoints.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { projectRoot } from "../program/stack-file.ts";
+import { chats } from "./endpoint.ts";
 import {
   gatewayCompletion,
   gatewayRequest,
@@ -55,16 +56,13 @@ export interface AskedModel {
  * What a model of the plan is asked: its own golden question. A build's check may have another one, about the picture that
  * its run.py can't be kept from; requests to a server choose theirs.
  */
-function goldenOf({ tier, models }: StackPlan, name: string): Pick<AskedModel, "golden" | "chats"> {
+function goldenOf({ tier, models }: StackPlan, name: string): GoldenQuestion {
   if (tier === "cpu") {
     const model = models.find((one) => one.name === name);
-    if (model !== undefined) return { golden: cpuGoldenQuestions[model.model], chats: true };
+    if (model !== undefined) return cpuGoldenQuestions[model.model];
   } else {
     const model = models.find((one) => one.name === name);
-    if (model !== undefined) {
-      const { golden, chat } = model.spec.engine.row;
-      return { golden, chats: chat !== undefined };
-    }
+    if (model !== undefined) return model.spec.engine.row.golden;
   }
   throw new RangeError(`The plan has no model ${name}.`);
 }
@@ -75,7 +73,8 @@ export function askedModel(
   name: string,
   rest: Pick<AskedModel, "server" | "gateway" | "apiKey" | "whenUnreachable">,
 ): AskedModel {
-  return { name, profile: profileOf(plan, name), ...goldenOf(plan, name), ...rest };
+  const profile = profileOf(plan, name);
+  return { name, profile, golden: goldenOf(plan, name), chats: chats(plan, name), ...rest };
 }
 
 /** Sends a request. @returns The whole text, and how long it took. */

@@ -16,6 +16,15 @@ export async function caller(region: string): Promise<Answer<Caller>> {
   });
 }
 
+/** What AWS_PROFILE says where neither of the files that the SDK reads has such a profile; null: it has, or none is named. */
+export async function missingProfile(): Promise<string | null> {
+  const { AWS_PROFILE: profile = "" } = process.env;
+  if (profile === "") return null;
+  const { loadSharedConfigFiles } = await import("@smithy/core/config");
+  const { configFile, credentialsFile } = await loadSharedConfigFiles({ ignoreCache: true });
+  return profile in configFile || profile in credentialsFile ? null : profile;
+}
+
 export interface QuotaCode {
   /** `ec2`, `vpc`. */
   readonly service: string;

@@ -4,7 +4,7 @@ import { UserError } from "../errors.ts";
 import { callerFindings } from "../preflight/aws-caller.ts";
 import type { StackReference } from "../program/stack-file.ts";
 import { awsPlace } from "../program/stack-platform.ts";
-import { caller } from "./account.ts";
+import { caller, missingProfile } from "./account.ts";
 
 /**
  * Another account has nothing of the stack, which no answer of it would tell from a stack that is gone.
@@ -12,7 +12,7 @@ import { caller } from "./account.ts";
  * @throws UserError in the words of preflight where the credentials are none, or another account's.
  */
 export async function requireAccount(place: Pick<AwsContext, "account" | "region">): Promise<void> {
-  const [finding] = callerFindings(place, await caller(place.region));
+  const [finding] = callerFindings(place, await caller(place.region), await missingProfile());
   if (finding === undefined) return;
   throw new UserError(`${finding.what}\n${finding.why}\nFix: ${finding.fix}`);
 }

@@ -60,11 +60,14 @@ const SILENCES: readonly {
   },
   {
     words:
-      /connection to the server .* was refused|unable to connect|no such host|i\/o timeout|deadline exceeded|timed out|no route to host|no configuration has been provided|gave no answer/i,
+      /connection to the server .* was refused|failed to download openapi|unable to connect|no such host|i\/o timeout|deadline exceeded|timed out|no route to host|no configuration has been provided|gave no answer/i,
     what: (where) => `No API server answers for ${where}.`,
     fix: "Try `kubectl version`; `context` of the stack file and KUBECONFIG say which cluster is meant.",
   },
 ];
+
+/** Of `kubectl create`, whose first question is the server's schema: it helps nobody where no server is. */
+const VALIDATION_ADVICE = /; if you choose to ignore these errors,.*$/;
 
 /** What keeps every question from being answered; null where the server gave an answer, an error included. */
 export function silenceFinding(context: string | null, answer: ProbeAnswer): Finding | null {
@@ -77,12 +80,18 @@ export function silenceFinding(context: string | null, answer: ProbeAnswer): Fin
       `It asks ${clusterName(context)}, and none was found on the PATH.`,
       "Install it (https://kubernetes.io/docs/tasks/tools/).",
     );
-  const words = lastLine(stderr);
+  const words = lastLine(stderr).replace(VALIDATION_ADVICE, "");
   // The server's own refusals have a reason in brackets.
   if (/Error from server \((?!Unauthorized|ServiceUnavailable)/.test(words)) return null;
   const silence = SILENCES.find((one) => one.words.test(stderr));
   if (silence === undefined) return null;
   return problem("server", silence.what(clusterName(context)), words, silence.fix);
+}
+
+/** The same, as an error says it. */
+export function silenceWords(context: string | null, answer: ProbeAnswer): string | null {
+  const silence = silenceFinding(context, answer);
+  return silence === null ? null : `${silence.what} ${silence.why}\n${silence.fix}`;
 }
 
 /** What one call of kubectl prints. @throws UserError with its own last words where it fails. */
@@ -92,8 +101,8 @@ export async function kubectlText(probe: ClusterProbe, args: readonly string[], 
 
 function textOf(probe: ClusterProbe, args: readonly string[], answer: ProbeAnswer): string {
   if (answer.exitCode === 0) return answer.stdout;
-  const silence = silenceFinding(probe.context, answer);
-  if (silence !== null) throw new UserError(`${silence.what} ${silence.why}\n${silence.fix}`);
+  const silence = silenceWords(probe.context, answer);
+  if (silence !== null) throw new UserError(silence);
   throw new UserError(
     `\`kubectl ${args[0]}\` failed at ${clusterName(probe.context)}: ${lastLine(answer.stderr)}`,
   );

@@ -5,6 +5,7 @@ import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { asCurl } from "../ask/as-curl.ts";
 import { asGrpc } from "../ask/as-grpc.ts";
 import { asPython } from "../ask/as-python.ts";
+import { type AskedEndpoint, chats, ENDPOINTS, usualEndpoint } from "../ask/endpoint.ts";
 import { gatewayRequest, type PreparedRequest, tritonRequest } from "../ask/prepared-request.ts";
 import { profileOf } from "../ask/profile.ts";
 import { askedImage, askedTokens, type Question } from "../ask/question.ts";
@@ -16,22 +17,19 @@ import { callerDirectory, type StackReference } from "../program/stack-file.ts";
 import { type Command, type CommandContext, EXIT } from "./command.ts";
 
 const FORMS = ["curl", "python", "grpc"] as const;
-const ENDPOINTS = ["triton", "gateway"] as const;
 
 export const command: Command = {
   summary: "Asks a model of the stack, in the model's own shape, and prints the answer with its times.",
   usage:
-    "TEXT [--model NAME] [--image FILE|URL …] [--max-tokens N] [--stream] [--endpoint triton|gateway] [--as curl|python|grpc] [--stack NAME]",
+    "TEXT [--model NAME] [--image FILE|URL …] [--max-tokens N] [--stream] [--endpoint triton|gateway] [--as curl|python|grpc]",
   details: [
     "--model NAME         the model, as the stack names it (default: the only one)",
     "TEXT, --text TEXT    the prompt; where there are images, a question about them is enough",
     "--image FILE|URL     a picture (jpg, png, webp); may be given more than once",
     "--max-tokens N       most tokens of the answer (default: 128)",
     "--stream             print the answer as it is written, and time the first token",
-    "--endpoint NAME      triton (default): the model's own server, which completes the text as it is;",
-    "                     gateway: a chat message, with the model's template around it",
-    "--as FORM            send nothing, and print the same request to be pasted: curl (bash, zsh),",
-    "                     python (no packages), grpc (Python with tritonclient)",
+    "--endpoint NAME      gateway: a chat message, with the model's template around it (default for a question in words to a model that has one); triton: the model's own server, which completes the text as it is (default for all else)",
+    "--as FORM            send nothing, and print the same request to be pasted: curl (bash, zsh), python (no packages), grpc (Python with tritonclient)",
     "The most probable tokens are taken (temperature 0). The answer goes to standard output, figures to standard error.",
     "The key of a gateway that asks for one is read from ENGINE_ROOM_API_KEY.",
   ],
@@ -41,19 +39,21 @@ export const command: Command = {
     image: { type: "string", multiple: true },
     "max-tokens": { type: "string", default: "128" },
     stream: { type: "boolean" },
-    endpoint: { type: "string", default: "triton" },
+    endpoint: { type: "string" },
     as: { type: "string" },
   },
   maxPositionals: 1,
   asksCluster: true,
   async run({ stack, values, positionals }) {
-    const endpoint = oneOf(ENDPOINTS, "--endpoint", values.endpoint);
+    const given = values.endpoint === undefined ? undefined : oneOf(ENDPOINTS, "--endpoint", values.endpoint);
     const form = values.as === undefined ? undefined : oneOf(FORMS, "--as", values.as);
     const plan = readPlan(stack);
     const question = questionOf(values, positionals[0], plan);
+    const endpoint = given ?? usualEndpoint(plan, question, form === "grpc");
+    const endedAtOnce = endpoint === "triton" && chats(plan, question.model) ? ENDED_AT_ONCE : "";
     return withEndpoints(stack, endpoint === "triton" ? ["triton"] : [], async ({ endpoints }) => {
       const request = prepared(plan, endpoints, question, endpoint);
-      if (form === undefined) return answer(request, stack);
+      if (form === undefined) return answer(request, stack, endedAtOnce);
       process.stdout.write(PRINTERS[form](request, question.images));
       return EXIT.ok;
     });
@@ -69,7 +69,7 @@ function prepared(
   plan: StackPlan,
   { gateway, models }: StackOutputs["endpoints"],
   question: Question,
-  endpoint: (typeof ENDPOINTS)[number],
+  endpoint: AskedEndpoint,
 ): PreparedRequest {
   const profile = profileOf(plan, question.model);
   if (endpoint === "gateway") {
@@ -91,9 +91,10 @@ function prepared(
 
 /** Models that were trained for chat end a bare question at once. */
 const ENDED_AT_ONCE =
-  "The model ended its answer at once; --endpoint gateway puts the chat template around the text.";
+  "The model ended its answer at once; --endpoint gateway puts the chat template around the text.\n";
 
-async function answer(request: PreparedRequest, stack: StackReference): Promise<number> {
+/** @param whenEmpty - What is said besides of an answer without text. */
+async function answer(request: PreparedRequest, stack: StackReference, whenEmpty: string): Promise<number> {
   let hasText = false;
   const figures = await send(request, {
     apiKey: process.env.ENGINE_ROOM_API_KEY,
@@ -104,8 +105,7 @@ async function answer(request: PreparedRequest, stack: StackReference): Promise<
     whenUnreachable: `\`npm run connect -- --stack ${stack.name}\` says how it is reached.`,
   });
   process.stdout.write("\n");
-  process.stderr.write(`${figuresLine(figures)}\n`);
-  if (!hasText && request.grpc !== null) process.stderr.write(`${ENDED_AT_ONCE}\n`);
+  process.stderr.write(`${figuresLine(figures)}\n${hasText ? "" : whenEmpty}`);
   return EXIT.ok;
 }
 

@@ -35,18 +35,15 @@ import { type Command, type CommandContext, EXIT } from "./command.ts";
 export const command: Command = {
   summary:
     "Measures a running stack: throughput and latency, batching on and off, what the gateway adds, preview time.",
-  usage:
-    "[plan | preview | retrieval | vectors | engine-copy] [--model NAME [--against FILE]] [--stack NAME] [--out FILE]",
+  usage: "[plan | preview | retrieval | vectors | engine-copy] [--model NAME [--against FILE]] [--out FILE]",
   details: [
     "plan           measures planning 1,000 models instead; needs no stack",
-    "preview        measures what each of 50 models in a cluster adds to a preview, and how long the graph of prod takes;",
-    "               needs no stack and no cluster, and a Pulumi CLI with the kubernetes plugin for the last part",
+    "preview        measures what each of 50 models in a cluster adds to a preview, and how long the graph of prod takes; needs no stack and no cluster, and a Pulumi CLI with the kubernetes plugin for the last part",
     "retrieval      measures 10,000 documents in, and matches among them, in the running stack",
     "vectors        measures a million vectors in a vector database of its own; needs no stack, 4 GB of disk",
     "engine-copy    measures the copy of an engine of 1 GiB against dd; needs no stack, 2.5 GiB of disk",
     "--directory D  of engine-copy: a folder on the disk that is measured, that of downloads by default",
-    "--model NAME   of a stack in a cluster: measures that model's Triton with NVIDIA's GenAI-Perf, a Job of the release's",
-    "               SDK image; --out keeps its table, and --against compares it with one that was kept before",
+    "--model NAME   of a stack in a cluster: measures that model's Triton with NVIDIA's GenAI-Perf, a Job of the release's SDK image; --out keeps its table, and --against compares it with one that was kept before",
     "--out FILE     the figures as JSON, besides the table",
     "The key of a gateway that asks for one is read from ENGINE_ROOM_API_KEY.",
   ],

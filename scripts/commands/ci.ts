@@ -70,7 +70,7 @@ const TASKS: Readonly<Record<string, Task>> = {
   },
   summary: {
     summary: "Markdown of --outputs, what `outputs --json` printed for --stack",
-    needs: ["outputs"],
+    needs: ["stack", "outputs"],
     run: ({ stack, outputs }) => print(outputsSummary(text(stack), readJson(outputs, shownOutputsSchema))),
   },
   "lock-pull-request": {
@@ -126,7 +126,7 @@ const TASKS: Readonly<Record<string, Task>> = {
   drift: {
     summary:
       "an issue while --preview of --stack, by `pulumi preview --refresh --show-sames --json`, would change something",
-    needs: ["preview"],
+    needs: ["stack", "preview"],
     run: async ({ stack, preview }) => {
       const drift = readDrift(readJson(preview, z.unknown()));
       const done = await reportDrift(githubFromEnvironment(), text(stack), drift);
@@ -138,7 +138,7 @@ const TASKS: Readonly<Record<string, Task>> = {
 export const command: Command = {
   summary: "What the jobs of .github/workflows call.",
   usage: "TASK [--OPTION …]",
-  details: Object.entries(TASKS).map(([name, { summary }]) => `${name.padEnd(21)} ${summary}`),
+  details: Object.entries(TASKS).map(([name, { summary }]) => `${name}  ${summary}`),
   options: {
     for: { type: "string" },
     deployed: { type: "string" },
@@ -148,6 +148,7 @@ export const command: Command = {
     lock: { type: "string" },
     "pull-request": { type: "string" },
     registry: { type: "string" },
+    stack: { type: "string" },
     stacks: { type: "string" },
     hours: { type: "string" },
     failed: { type: "string" },
@@ -156,6 +157,7 @@ export const command: Command = {
     preview: { type: "string" },
   },
   maxPositionals: 1,
+  takesNoStack: true,
   async run({ positionals: [name = ""], values }) {
     const task = TASKS[name];
     if (task === undefined)

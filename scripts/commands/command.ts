@@ -14,9 +14,12 @@ export interface CommandContext {
 export interface Command {
   /** One line, for the list of commands. */
   readonly summary: string;
-  /** Text after `npm run <name> -- `. */
+  /** Text after `npm run <name> -- `, without the options that every command has. */
   readonly usage: string;
-  /** Explanation of each option and of exit codes other than the usual ones. */
+  /**
+   * Explanation of each option, as `--json  the same as JSON`, and sentences on exit codes other than the usual ones; each is one
+   * text, however long it is, and begins a line of the help.
+   */
   readonly details?: readonly string[];
   readonly options?: NonNullable<ParseArgsConfig["options"]>;
   /** Most words besides options. @default 0 */
@@ -26,8 +29,8 @@ export interface Command {
    * finds the cluster of a stack on AWS by itself.
    */
   readonly asksCluster?: boolean;
-  /** Whether it is about every stack of the state, so that --stack and --config-file are none of its options. */
-  readonly isOfAllStacks?: boolean;
+  /** Whether it is about no stack, or about all of them, so that --stack and --config-file are none of its options. */
+  readonly takesNoStack?: boolean;
   /** @returns The exit code. */
   run(context: CommandContext): Promise<number>;
 }

@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
 import { dockerEndpoints } from "../../infra/plan/docker/endpoints.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
 import {
@@ -6,11 +7,12 @@ import {
   type ConnectedPart,
   type ForwardCommand,
   forwardCommands,
+  serviceFailure,
 } from "../connect/cluster-forwards.ts";
 import { clusterForwards } from "../connect/connected-stack.ts";
-import { forwards, portClaims, remoteEndpoints, sshCommand } from "../connect/forwards.ts";
-import { INSTANCE_WORDS, instanceCommands, instanceForwards } from "../connect/instance-forwards.ts";
-import { type ForwardWords, startPortForwards } from "../connect/port-forwarder.ts";
+import { forwards, isListening, portClaims, remoteEndpoints, sshCommand } from "../connect/forwards.ts";
+import { instanceCommands, instanceFailure, instanceForwards } from "../connect/instance-forwards.ts";
+import { type ForwardFailure, startPortForwards } from "../connect/port-forwarder.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { textTable } from "../plan/text-table.ts";
 import { sshDestination } from "../preflight/host-probe.ts";
@@ -25,12 +27,10 @@ import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {
   summary: "Brings the endpoints of a stack on another machine or in a cluster to this one, until Ctrl-C.",
-  usage: "[triton] [databases] [grafana] [--stack NAME] [--dry-run]",
+  usage: "[triton] [databases] [grafana] [--dry-run]",
   details: [
     "--dry-run            print the table and the commands, and run nothing",
-    "A Docker host is reached through ssh, with all endpoints; ports are those of the host where they are free here, so",
-    "that the other commands find them. A cluster is reached by kubectl port-forward: the gateway, and what is named;",
-    "what is lost comes back. So is the machine of a stack on EC2, through sessions of Systems Manager. smoke, ask, seed, bench and verify forward what they need of both by themselves.",
+    "A Docker host is reached through ssh, with all endpoints; ports are those of the host where they are free here, so that the other commands find them. A cluster is reached by kubectl port-forward: the gateway, and what is named; what is lost comes back. So is the machine of a stack on EC2, through sessions of Systems Manager. smoke, ask, seed, bench and verify forward what they need of both by themselves.",
     "Of a stack whose endpoints are reachable already, it prints them.",
   ],
   options: { "dry-run": { type: "boolean" } },
@@ -50,13 +50,16 @@ export const command: Command = {
     // The plan knows them: whoever brought the stack up may have its state on another machine.
     const all = await forwards(remoteEndpoints(dockerEndpoints(plan)), portClaims());
     const argv = sshCommand(destination, all);
-    process.stdout.write(`${table(all)}\n\n`);
+    const text = `${table(all)}\n\n`;
     if (values["dry-run"] === true) {
-      process.stdout.write(`${shellLine(argv)}\n`);
+      process.stdout.write(`${text}${shellLine(argv)}\n`);
       return EXIT.ok;
     }
-    process.stdout.write("Ctrl-C ends it.\n");
-    return tunnel(argv);
+    return tunnel(
+      argv,
+      all.map(({ localPort }) => localPort),
+      `${text}${END}`,
+    );
   },
 };
 
@@ -77,12 +80,9 @@ async function connectCluster(
   const target = readClusterTarget(stack);
   const all = await clusterForwards(target, parts);
   const commands = forwardCommands(target.stack.context, all);
-  process.stdout.write(`${table(all, "IN THE CLUSTER")}\n\n`);
-  if (isDryRun) {
-    process.stdout.write(commands.map(({ argv }) => `${shellLine(argv)}\n`).join(""));
-    return EXIT.ok;
-  }
-  return forwardUntilInterrupted(commands);
+  const text = `${table(all, "IN THE CLUSTER")}\n\n`;
+  if (isDryRun) return printCommands(text, commands);
+  return forwardUntilInterrupted(commands, text, serviceFailure(target.stack.context));
 }
 
 /** The machine has no open port: each of these goes through a session of Systems Manager. */
@@ -94,21 +94,29 @@ async function connectInstance(
   const target = readInstanceTarget(stack);
   const all = await instanceForwards(target, parts);
   const commands = await instanceCommands(target, all);
-  process.stdout.write(`${table(all, "ON THE MACHINE")}\n\n`);
-  if (!isDryRun) return forwardUntilInterrupted(commands, INSTANCE_WORDS);
-  process.stdout.write(commands.map(({ argv }) => `${shellLine(argv)}\n`).join(""));
+  const text = `${table(all, "ON THE MACHINE")}\n\n`;
+  if (isDryRun) return printCommands(text, commands);
+  return forwardUntilInterrupted(commands, text, instanceFailure);
+}
+
+function printCommands(text: string, commands: readonly ForwardCommand[]): number {
+  process.stdout.write(`${text}${commands.map(({ argv }) => `${shellLine(argv)}\n`).join("")}`);
   return EXIT.ok;
 }
 
+const END = "Ctrl-C ends it.\n";
+
+/** @param text - Said when all of them lead there. */
 async function forwardUntilInterrupted(
   commands: readonly ForwardCommand[],
-  words?: ForwardWords,
+  text: string,
+  failure: ForwardFailure,
 ): Promise<number> {
   const interrupted = new Promise<void>((resolve) => {
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, () => resolve());
   });
-  const forwarder = await startPortForwards(commands, (line) => process.stderr.write(`${line}\n`), words);
-  process.stdout.write("Ctrl-C ends it.\n");
+  const forwarder = await startPortForwards(commands, (line) => process.stderr.write(`${line}\n`), failure);
+  process.stdout.write(`${text}${END}`);
   await interrupted;
   await forwarder.stop();
   return EXIT.ok;
@@ -125,10 +133,28 @@ function table(
   ).join("\n");
 }
 
-/** ssh asks for what it needs on the terminal, and gets Ctrl-C itself. */
-function tunnel([program = "", ...args]: readonly string[]): Promise<number> {
+/** Between two looks whether ssh has its ports. */
+const LOOK_MILLISECONDS = 200;
+
+/**
+ * ssh asks for what it needs on the terminal, and gets Ctrl-C itself. It listens when it is logged in, and says nothing then.
+ *
+ * @param text - Said when it has all ports.
+ */
+function tunnel(
+  [program = "", ...args]: readonly string[],
+  ports: readonly number[],
+  text: string,
+): Promise<number> {
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, { stdio: "inherit" });
+    const ended = new AbortController();
+    const opened = async () => {
+      while (!(await Promise.all(ports.map(isListening))).every(Boolean))
+        await sleep(LOOK_MILLISECONDS, undefined, { signal: ended.signal });
+      if (!ended.signal.aborted) process.stdout.write(text);
+    };
+    void opened().catch(() => {});
     let isInterrupted = false;
     const interrupt = () => {
       isInterrupted = true;
@@ -137,6 +163,7 @@ function tunnel([program = "", ...args]: readonly string[]): Promise<number> {
     process.on("SIGINT", interrupt).on("SIGTERM", interrupt);
     child.on("error", (error) => reject(new UserError(`ssh can't be started: ${error.message}.`)));
     child.on("close", (code) => {
+      ended.abort();
       process.off("SIGINT", interrupt).off("SIGTERM", interrupt);
       if (isInterrupted) return resolve(EXIT.ok);
       reject(new UserError(`ssh ended with exit code ${code}; its lines above say why.`));

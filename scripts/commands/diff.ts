@@ -21,7 +21,7 @@ const forms: Readonly<Record<string, (diff: StackDiff) => string>> = {
 export const command: Command = {
   summary:
     "Says what merging the working tree would change in a stack; nothing is contacted, and no credentials are needed.",
-  usage: `[--stack NAME] --base REF [--format ${Object.keys(forms).join("|")}] [--preview FILE] [--fail-on mandatory] [--out FILE]`,
+  usage: `--base REF [--format ${Object.keys(forms).join("|")}] [--preview FILE] [--fail-on mandatory] [--out FILE]`,
   details: [
     "--base REF           the commit to compare with, such as origin/main; its own code plans and renders it",
     "--format FORM        text (default); markdown, as a comment of a pull request; or json: scripts/diff/types.ts says what is in it",

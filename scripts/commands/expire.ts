@@ -11,12 +11,11 @@ export const command: Command = {
   usage: "[--down]",
   details: [
     "--down               end those, as `npm run down` does; one that can't be ended stops no other",
-    "A ttl counts from the end of a stack's last `up`, and is the one that this `up` had: the state is asked, and no stack",
-    "file. Never ended: a stack that its own `retain` names, and one that another operation has. It takes the Pulumi CLI.",
+    "A ttl counts from the end of a stack's last `up`, and is the one that this `up` had: the state is asked, and no stack file. Never ended: a stack that its own `retain` names, and one that another operation has. It takes the Pulumi CLI.",
     "Exit code 1 where one was not ended, and where nobody can say and a person has to look.",
   ],
   options: { down: { type: "boolean" } },
-  isOfAllStacks: true,
+  takesNoStack: true,
   async run({ values }) {
     const pulumi = findPulumi();
     if (pulumi === undefined)

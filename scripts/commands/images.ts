@@ -24,11 +24,10 @@ import { type Command, type CommandContext, EXIT } from "./command.ts";
 export const command: Command = {
   summary:
     "Builds the images of a stack on its Docker host, or on this machine for a cluster; pushes them, and locks their digests.",
-  usage: "[--stack NAME] [--push | --mirror] [--only NAME …] [--secret id=ID,src=FILE …] [--dry-run]",
+  usage: "[--push | --mirror] [--only NAME …] [--secret id=ID,src=FILE …] [--dry-run]",
   details: [
     "--push               push to images.registry of the stack file, and write the digests to images.lock.json",
-    "--mirror             copy NVIDIA's images of the release into the repository tritonserver of a stack on AWS, by digest,",
-    "                     and say what the stack file says to build on them; nothing else is done",
+    "--mirror             copy NVIDIA's images of the release into the repository tritonserver of a stack on AWS, by digest, and say what the stack file says to build on them; nothing else is done",
     `--only NAME          one of ${IMAGE_NAMES.join(", ")}; may be given more than once`,
     "--secret ID          settings of mirrors for `docker build --secret`, as the Dockerfiles name them",
     "--dry-run            say what is there and what would be done",
@@ -46,8 +45,8 @@ export const command: Command = {
     const plan = readPlan(stack);
     const target = imageTarget(plan);
     if (target === null)
-      throw new UserError(
-        `images is for \`platform: docker\`, \`kubernetes\` and \`aws\`, and ${stack.name} is ${plan.platform}.`,
+      throw new UsageError(
+        `images is for \`platform: docker\`, \`kubernetes\` and \`aws\`, and the stack ${stack.name} has \`platform: ${plan.platform}\`, which runs without images.`,
       );
     const push = values.push === true;
     const { uri, registry } = target;

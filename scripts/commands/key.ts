@@ -7,6 +7,7 @@ export const command: Command = {
   summary: "Makes an API key for the gateway: prints it once, and the lines of the stack file that admit it.",
   usage: "[NAME]",
   maxPositionals: 1,
+  takesNoStack: true,
   async run({ positionals }) {
     const name = positionals[0] ?? "default";
     if (!resourceName.safeParse(name).success) {

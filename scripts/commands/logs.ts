@@ -13,7 +13,7 @@ import { readDockerTarget } from "../program/docker-target.ts";
 import { isOnInstance, readInstanceTarget } from "../program/instance-target.ts";
 import { projectRoot, type StackReference } from "../program/stack-file.ts";
 import { isInCluster, isOnDocker } from "../program/stack-platform.ts";
-import { stackPaths } from "../stack/backend.ts";
+import { requireKnownStack, stackPaths } from "../stack/backend.ts";
 import { type Command, EXIT } from "./command.ts";
 
 interface LogOptions {
@@ -29,7 +29,7 @@ interface LogReader {
 
 export const command: Command = {
   summary: "Prints the log of a service.",
-  usage: "SERVICE [--stack NAME] [--lines N] [--follow]",
+  usage: "SERVICE [--lines N] [--follow]",
   details: [
     "--lines N            how many of the last lines (default: 100)",
     "--follow             go on with new lines until Ctrl-C",
@@ -41,7 +41,7 @@ export const command: Command = {
     const readers = await readersOf(stack);
     const [service] = positionals;
     const reader = readers.get(service ?? "");
-    if (reader === undefined) throw new UserError(noService(stack, [...readers.keys()], service));
+    if (reader === undefined) throw noService(stack, [...readers.keys()], service);
     const lines = String(values.lines);
     if (!/^[1-9]\d{0,6}$/.test(lines)) throw new UsageError(`--lines ${lines} is no number of lines.`);
     const { argv, environment } = reader({ lines, follow: values.follow === true });
@@ -140,8 +140,11 @@ async function onInstance(reference: StackReference): Promise<LogReaders> {
   );
 }
 
-function noService(stack: StackReference, names: readonly string[], given: string | undefined): string {
-  if (names.length === 0)
-    return `The stack ${stack.name} has no ${isOnDocker(stack) ? "containers" : "processes"}.`;
-  return `Say which service: ${names.join(", ")}${given === undefined ? "" : ` (not ${given})`}.`;
+function noService(stack: StackReference, names: readonly string[], given: string | undefined): Error {
+  if (names.length > 0)
+    return new UsageError(
+      `Say which service: ${names.join(", ")}${given === undefined ? "" : ` (not ${given})`}.`,
+    );
+  requireKnownStack(stack);
+  return new UserError(`The stack ${stack.name} has no ${isOnDocker(stack) ? "containers" : "processes"}.`);
 }

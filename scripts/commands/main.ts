@@ -3,7 +3,9 @@ import { type ParseArgsConfig, parseArgs } from "node:util";
 import { ConfigError } from "../../infra/problems.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { type StackReference, stackReference } from "../program/stack-file.ts";
+import { forTerminal } from "../terminal-text.ts";
 import { type Command, type CommandContext, EXIT } from "./command.ts";
+import { helpText, usageText } from "./help.ts";
 
 /** Commands load on demand, so that `--help` does not load the SDK. */
 const commands: Readonly<Record<string, () => Promise<{ command: Command }>>> = {
@@ -34,13 +36,17 @@ const commands: Readonly<Record<string, () => Promise<{ command: Command }>>> = 
   ci: () => import("./ci.ts"),
 };
 
-const DEFAULT_STACK = "local";
-
 const helpOption = { help: { type: "boolean", short: "h" } } as const;
+const DEFAULT_STACK = "local";
 const stackOptions = {
   stack: { type: "string", short: "s", default: DEFAULT_STACK },
   "config-file": { type: "string" },
 } as const;
+
+/** All that a command takes, but for its help. */
+function optionsOf({ takesNoStack, options }: Command): NonNullable<ParseArgsConfig["options"]> {
+  return { ...(takesNoStack === true ? {} : stackOptions), ...options };
+}
 
 /** @returns The exit code: 0 done, 1 failed, 2 the command line is wrong. */
 export async function main(argv: readonly string[]): Promise<number> {
@@ -50,22 +56,22 @@ export async function main(argv: readonly string[]): Promise<number> {
   const { command } = await load();
   try {
     refuseOptionsThatNpmTook(command, rest);
-    const { values, positionals } = parseArgs({
+    const { values: given, positionals } = parseArgs({
       args: [...rest],
-      options: {
-        ...helpOption,
-        ...(command.isOfAllStacks === true ? {} : stackOptions),
-        ...command.options,
-      } satisfies ParseArgsConfig["options"],
+      options: { ...helpOption, ...optionsOf(command) },
       allowPositionals: (command.maxPositionals ?? 0) > 0,
     });
-    if (values.help === true) return help(name, command);
+    const values = given as CommandContext["values"];
+    if (values.help === true) {
+      process.stdout.write(helpText(name, command, process.stdout.columns));
+      return EXIT.ok;
+    }
     if (positionals.length > (command.maxPositionals ?? 0))
       throw new UsageError(`Too many words: ${positionals.join(" ")}`);
     const { stack: stackName = DEFAULT_STACK, "config-file": configFile } = values;
     const stack = stackReference(String(stackName), configFile as string | undefined);
     if (command.asksCluster === true) await prepareAws(stack);
-    return await command.run({ values: values as CommandContext["values"], positionals, stack });
+    return await command.run({ values, positionals, stack });
   } catch (error) {
     return report(name, command, error);
   }
@@ -89,7 +95,7 @@ const OF_NPM_TOO: ReadonlySet<string> = new Set(["registry", "only"]);
 
 /** npm keeps an option for itself where `--` is missing, and hands on the value that stood behind it, if it had one. */
 function refuseOptionsThatNpmTook(command: Command, args: readonly string[]): void {
-  const lost = Object.keys({ ...stackOptions, ...command.options }).find((option) => {
+  const lost = Object.keys(optionsOf(command)).find((option) => {
     if (OF_NPM_TOO.has(option)) return false;
     const taken = process.env[`npm_config_${option.replaceAll("-", "_")}`] ?? "";
     return taken !== "" && !args.some((arg) => arg === `--${option}` || arg.startsWith(`--${option}=`));
@@ -100,14 +106,19 @@ function refuseOptionsThatNpmTook(command: Command, args: readonly string[]): vo
 
 function report(name: string, command: Command, error: unknown): number {
   if (isUsageError(error)) {
-    process.stderr.write(`${error.message}\nUsage: npm run ${name} -- ${command.usage}\n`);
+    printError(`${error.message}\nUsage: ${usageText(name, command)}`);
     return EXIT.usage;
   }
   const isForPeople = error instanceof ConfigError || error instanceof UserError;
   const text =
     isForPeople || process.env.DEBUG === undefined ? (error as Error).message : (error as Error).stack;
-  process.stderr.write(`${text}\n`);
+  if (isForPeople) printError(text ?? "");
+  else process.stderr.write(`${text}\n`);
   return EXIT.failed;
+}
+
+function printError(text: string): void {
+  process.stderr.write(`${forTerminal(text, process.stderr)}\n`);
 }
 
 function isUsageError(error: unknown): error is Error {
@@ -117,29 +128,7 @@ function isUsageError(error: unknown): error is Error {
   );
 }
 
-function help(name: string, command: Command): number {
-  const lines = [
-    command.summary,
-    "",
-    `  npm run ${name} -- ${command.usage}`,
-    "",
-    ...(command.isOfAllStacks === true
-      ? []
-      : [
-          `  --stack NAME         the stack (default: ${DEFAULT_STACK})`,
-          "  --config-file FILE   its configuration (default: Pulumi.NAME.yaml)",
-        ]),
-    ...(command.details ?? []).map((line) => `  ${line}`),
-    "",
-    "Exit codes: 0 done, 1 failed, 2 wrong command line.",
-  ];
-  process.stdout.write(`${lines.join("\n")}\n`);
-  return EXIT.ok;
-}
-
 function unknownCommand(name: string): number {
-  process.stderr.write(
-    `There is no command ${JSON.stringify(name)}; there are ${Object.keys(commands).join(", ")}.\n`,
-  );
+  printError(`There is no command ${JSON.stringify(name)}; there are ${Object.keys(commands).join(", ")}.`);
   return EXIT.usage;
 }

@@ -4,7 +4,7 @@ import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {
   summary: "Prints the stack's outputs: endpoint URLs, models, release, cost.",
-  usage: "[--stack NAME] [--json]",
+  usage: "[--json]",
   details: ["--json               the outputs as one JSON object, for scripts"],
   options: { json: { type: "boolean" } },
   async run({ stack, values }) {

@@ -20,8 +20,7 @@ const DEFAULT_STORE_PATH = "/var/lib/engine-room/store";
 export const command: Command = {
   summary:
     "Prints what a stack will build, run and cost, from its file alone; nothing is contacted or changed.",
-  usage:
-    "[--stack NAME] [--config-file FILE] [--json | --explain MODEL | --device-plugin-config] | --support-matrix [--check]",
+  usage: "[--json | --explain MODEL | --device-plugin-config | --support-matrix [--check]]",
   details: [
     "--json               the plan as one JSON object {plan, warnings}; {problems} where it fails",
     "--explain MODEL      the commands behind one model, as a person would type them; `encoders` for the encoders",

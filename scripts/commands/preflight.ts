@@ -18,10 +18,9 @@ import { type Command, EXIT } from "./command.ts";
 export const command: Command = {
   summary:
     "Looks whether the machine, cluster or account of a stack has what the stack needs; changes nothing.",
-  usage: "[--stack NAME] [--config-file FILE] [--json]",
+  usage: "[--json]",
   details: [
-    "--json               {host, findings}; a finding has severity, check, what, why, fix; of a cluster or an account also checks,",
-    "                     all that was looked at: {looksAt, findings}, the number of what was found",
+    "--json               {host, findings}; a finding has severity, check, what, why, fix; of a cluster or an account also checks, all that was looked at: {looksAt, findings}, the number of what was found",
     "Exit code 1 when there is a problem; warnings alone leave it 0.",
   ],
   options: { json: { type: "boolean" } },

@@ -3,7 +3,7 @@ import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {
   summary: "Shows what `up` would create, update, replace and delete, property by property; changes nothing.",
-  usage: "[--stack NAME] [--expect-no-changes]",
+  usage: "[--expect-no-changes]",
   details: ["--expect-no-changes  exit code 1 when something would change"],
   options: { "expect-no-changes": { type: "boolean" } },
   async run({ stack, values }) {

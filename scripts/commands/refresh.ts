@@ -1,11 +1,12 @@
-import { openStack } from "../stack/backend.ts";
+import { openStack, requireKnownStack } from "../stack/backend.ts";
 import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {
   summary:
     "Reads what there really is: what is gone is shown and leaves the state, and the next `up` makes it again.",
-  usage: "[--stack NAME]",
+  usage: "",
   async run({ stack }) {
+    requireKnownStack(stack);
     await (await openStack(stack)).refresh();
     return EXIT.ok;
   },

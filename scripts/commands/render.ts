@@ -7,7 +7,7 @@ import { type Command, EXIT } from "./command.ts";
 export const command: Command = {
   summary:
     "Prints the whole resource graph of a stack as deterministic JSON; nothing is contacted or changed.",
-  usage: "[--stack NAME] [--out FILE]",
+  usage: "[--out FILE]",
   details: ["--out FILE           write there instead of to standard output"],
   options: { out: { type: "string", short: "o" } },
   async run({ stack, values }) {

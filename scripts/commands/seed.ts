@@ -9,7 +9,7 @@ import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {
   summary: "Loads pictures and captions into the stack: a folder, or without one the sample collection.",
-  usage: "[--from DIR] [--stack NAME]",
+  usage: "[--from DIR]",
   details: [
     "--from DIR           the folder: its pictures (jpg, png, webp), and captions in *.jsonl or *.ndjson",
     "",

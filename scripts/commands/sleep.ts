@@ -10,11 +10,9 @@ import { type Command, EXIT } from "./command.ts";
 export const command: Command = {
   summary:
     "Takes the language-model servers of a stack to zero, and its machines on AWS; all else stays as it is.",
-  usage: "[--stack NAME]",
+  usage: "",
   details: [
-    "Nothing is deleted: `npm run wake` brings the servers back, with the engines that they had. What KEDA owns sleeps",
-    "through its schedule and its load until then; an `up` that changes one of the others wakes it. On EKS pools have no",
-    "least number of machines then, and the autoscaler takes away those that nobody needs; a stack on EC2 stops.",
+    "Nothing is deleted: `npm run wake` brings the servers back, with the engines that they had. What KEDA owns sleeps through its schedule and its load until then; an `up` that changes one of the others wakes it. On EKS pools have no least number of machines then, and the autoscaler takes away those that nobody needs; a stack on EC2 stops.",
   ],
   asksCluster: true,
   async run({ stack: reference }) {

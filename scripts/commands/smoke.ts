@@ -9,7 +9,7 @@ import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {
   summary: "Sends a real request to every endpoint of the stack, a line each.",
-  usage: "[--stack NAME]",
+  usage: "",
   details: ["The key of a gateway that asks for one is read from ENGINE_ROOM_API_KEY."],
   asksCluster: true,
   run: ({ stack }) =>
@@ -36,9 +36,7 @@ async function smoke(plan: StackPlan, outputs: StackOutputs): Promise<number> {
     );
   }
   const skipped = counts.skipped === 0 ? "" : `, ${counts.skipped} skipped`;
-  process.stdout.write(
-    `${counts.ok} of ${checks.length - counts.skipped} endpoints answered as they should${skipped}.\n`,
-  );
+  process.stdout.write(`${counts.ok} of ${checks.length - counts.skipped} checks passed${skipped}.\n`);
   return counts.FAILED === 0 ? EXIT.ok : EXIT.failed;
 }
 

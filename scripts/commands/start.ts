@@ -13,7 +13,7 @@ import { type Command, EXIT } from "./command.ts";
 export const command: Command = {
   summary:
     "Brings the whole service up on this machine: sets up what is missing, starts everything, prints the endpoints.",
-  usage: "[--stack NAME] [--yes] [--no-samples]",
+  usage: "[--yes] [--no-samples]",
   details: [
     "--yes                install missing Debian packages (as root); CI=true means the same",
     "--no-samples         leave a new stack without documents, instead of loading the sample pictures",
@@ -26,8 +26,9 @@ export const command: Command = {
     if (plan.platform === "local")
       await ensureSystemPackages({ install: values.yes === true || process.env.CI === "true" });
     const backend = await openStack(stack);
-    process.stderr.write(`Stack ${stack.name}, applied by: ${backend.title}\n`);
-    await backend.up();
+    await backend.up({
+      onBegin: () => process.stderr.write(`Stack ${stack.name}, applied by: ${backend.title}\n`),
+    });
     const outputs = await backend.outputs();
     if (outputs === undefined) throw new UserError(`The stack ${stack.name} has no outputs after \`up\`.`);
     const seconds = ((performance.now() - started) / 1000).toFixed(1);

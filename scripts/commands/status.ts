@@ -15,7 +15,7 @@ import { readDockerTarget } from "../program/docker-target.ts";
 import { isOnInstance, readInstanceTarget } from "../program/instance-target.ts";
 import type { StackReference } from "../program/stack-file.ts";
 import { isInCluster, isOnDocker } from "../program/stack-platform.ts";
-import { stackPaths } from "../stack/backend.ts";
+import { requireKnownStack, stackPaths } from "../stack/backend.ts";
 import { type Command, EXIT } from "./command.ts";
 
 /** What there is to say of a stack's processes, containers or workloads. */
@@ -29,7 +29,7 @@ interface Report {
 export const command: Command = {
   summary:
     "Shows the processes, containers or workloads of the stack: state, how long they run, ports, log file.",
-  usage: "[--stack NAME] [--json]",
+  usage: "[--json]",
   details: [
     "--json               the same as JSON",
     "Of a stack on EC2 it is the machine's own state, with the command that lists what runs on it.",
@@ -116,7 +116,8 @@ function workloadLines(services: readonly WorkloadStatus[]): string[] {
   });
 }
 
-async function onThisMachine({ name: stack }: StackReference): Promise<Report> {
+async function onThisMachine(reference: StackReference): Promise<Report> {
+  const { name: stack } = reference;
   const services = await stackStatus(stackPaths(stack).relativeDirectory);
   const isHealthy = services.length > 0 && services.every((process) => process.state === "RUNNING");
   const lines = services.map(({ name, state, pid, uptimeSeconds, ports, logFile }) => {
@@ -124,9 +125,10 @@ async function onThisMachine({ name: stack }: StackReference): Promise<Report> {
     const life = pid === undefined ? "" : `pid ${pid}, up ${formatSeconds(uptimeSeconds ?? 0)}`;
     return `${name.padEnd(16)} ${state.padEnd(9)} ${life.padEnd(28)} ${where.join(", ")}\n${"".padEnd(17)}${logFile}`;
   });
-  if (services.length === 0)
+  if (services.length === 0) {
+    requireKnownStack(reference);
     lines.push(`The stack ${stack} has no processes; \`npm start -- --stack ${stack}\` brings it up.`);
-  else if (!isHealthy) lines.push("Not all of them run under supervisord; `npm start` mends that.");
+  } else if (!isHealthy) lines.push("Not all of them run under supervisord; `npm start` mends that.");
   return { services, isHealthy, text: `${lines.join("\n")}\n` };
 }
 

@@ -16,12 +16,13 @@ export const command: Command = {
   summary: "Sets up what tests need and runs them; the last line counts passed, failed and skipped.",
   usage: "[SUITE …] [--yes]",
   details: [
-    ...names.map((name) => `${name.padEnd(14)} ${SUITES[name].summary}`),
+    ...names.map((name) => `${name}  ${SUITES[name].summary}`),
     `Without a name: ${DEFAULT_SUITES.join(", ")}.`,
     "--yes                install missing Debian packages (as root); CI=true means the same",
   ],
   options: { yes: { type: "boolean", short: "y" } },
   maxPositionals: names.length,
+  takesNoStack: true,
   async run({ positionals, values }) {
     const unknown = positionals.find((name) => !(names as string[]).includes(name));
     if (unknown !== undefined)

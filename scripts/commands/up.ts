@@ -12,7 +12,7 @@ const REGISTRIES = ["**pulumi:providers:aws::**", "**engine-room:aws:Registries*
 
 export const command: Command = {
   summary: "Makes the stack what its file says; what is right already is left alone.",
-  usage: "[--stack NAME] [--registries] [--policies]",
+  usage: "[--registries] [--policies]",
   details: [
     "--registries         of a stack on AWS the repositories of its images alone, which take images before all else is made",
     "--policies           end where a mandatory policy of the stack is broken (docs/policies.md); takes the Pulumi CLI",

@@ -25,12 +25,10 @@ import { type Command, type CommandContext, EXIT } from "./command.ts";
 export const command: Command = {
   summary:
     "Checks a running stack: golden questions, parity, metrics, times; on a GPU it records the result.",
-  usage: "[--stack NAME] [--out FILE]",
+  usage: "[--out FILE]",
   details: [
-    "--out FILE           where the record of a GPU goes (default: proof/<gpu>-<release>.json of the project);",
-    "                     other models of the same GPU and release that are in it stay",
-    "Golden questions go to each model's Triton in its own request shape, and to the gateway. Parity: streamed answers",
-    "equal whole ones, requests at once equal requests one by one, encoders equal what is published and each other.",
+    "--out FILE           where the record of a GPU goes (default: proof/<gpu>-<release>.json of the project); other models of the same GPU and release that are in it stay",
+    "Golden questions go to each model's Triton in its own request shape, and to the gateway. Parity: streamed answers equal whole ones, requests at once equal requests one by one, encoders equal what is published and each other.",
     "Times of builds and starts are read from the containers, and compared with the plan's estimates.",
     "A stack on a CPU shows requests, gateway and encoders, and nothing of a GPU: no record is written.",
     "The key of a gateway that asks for one is read from ENGINE_ROOM_API_KEY.",

@@ -9,7 +9,7 @@ import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {
   summary: "Brings the servers back that `npm run sleep` took to zero, as the stack file plans them.",
-  usage: "[--stack NAME]",
+  usage: "",
   details: [
     "It does not wait for them: it prints how long each takes by the plan, and `npm run status` shows how far they are.",
     "Exit code 1 when the cluster lacks one of them.",

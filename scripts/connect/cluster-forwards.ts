@@ -1,7 +1,9 @@
 /** Which Services of a stack in a cluster are brought to this machine, and by which command. Pure. */
 import type { Endpoints } from "../../infra/plan/endpoints.ts";
-import { kubectlCommand } from "../cluster/kubectl.ts";
+import { kubectlCommand, silenceWords } from "../cluster/kubectl.ts";
+import { lastLine } from "../preflight/host-probe.ts";
 import { forwards, type RemoteEndpoint, remoteEndpoints } from "./forwards.ts";
+import type { ForwardFailure } from "./port-forwarder.ts";
 
 /** Parts that are forwarded on request; the gateway always is. */
 export const CONNECTED_PARTS = ["triton", "databases", "grafana"] as const;
@@ -95,6 +97,13 @@ export function forwardCommands(
       ],
     };
   });
+}
+
+/** Where no API server answers, that is said as of any other question. @param context - As {@link forwardCommands}. */
+export function serviceFailure(context: string | null): ForwardFailure {
+  return (service, end) =>
+    silenceWords(context, end) ??
+    `The Service ${service} can't be forwarded: ${lastLine(end.stderr)}\n\`npm run status\` says whether its pods run.`;
 }
 
 /** Endpoints as they are reached from here; those that are not forwarded stay what they are. */

@@ -14,12 +14,13 @@ import {
   forwardCommands,
   localEndpoints,
   type ServiceForward,
+  serviceFailure,
   serviceForwards,
 } from "./cluster-forwards.ts";
 import { portClaims } from "./forwards.ts";
 import {
-  INSTANCE_WORDS,
   instanceCommands,
+  instanceFailure,
   instanceForwards,
   localInstanceEndpoints,
 } from "./instance-forwards.ts";
@@ -68,7 +69,11 @@ async function inCluster(stack: StackReference, parts: readonly ConnectedPart[])
       ...clusterOutputs(target.plan, target.stack),
       endpoints: { ...localEndpoints(serviceEndpoints(target), all), ...HERE },
     },
-    forwarder: await startPortForwards(forwardCommands(target.stack.context, all), report),
+    forwarder: await startPortForwards(
+      forwardCommands(target.stack.context, all),
+      report,
+      serviceFailure(target.stack.context),
+    ),
   };
 }
 
@@ -82,7 +87,7 @@ async function onInstance(stack: StackReference, parts: readonly ConnectedPart[]
       ...outputs,
       endpoints: { ...localInstanceEndpoints(target.stack.endpoints, all), ...HERE },
     },
-    forwarder: await startPortForwards(await instanceCommands(target, all), report, INSTANCE_WORDS),
+    forwarder: await startPortForwards(await instanceCommands(target, all), report, instanceFailure),
   };
 }
 

@@ -1,5 +1,5 @@
 /** Endpoints of a stack on another machine, and the ports of this one that lead to them. */
-import { createServer } from "node:net";
+import { connect, createServer } from "node:net";
 import type { Endpoints } from "../../infra/plan/endpoints.ts";
 
 /** One address that the stack answers at, as its own host sees it. */
@@ -74,6 +74,15 @@ export function portClaims(): (wanted: number) => Promise<number> {
     claimed.add(port);
     return port;
   };
+}
+
+/** Whether somebody takes connections to a port of 127.0.0.1. */
+export function isListening(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1");
+    socket.once("connect", () => resolve(true)).once("error", () => resolve(false));
+    socket.once("connect", () => socket.destroy());
+  });
 }
 
 /** @returns The port, 0 standing for any; undefined where it can't be had. */

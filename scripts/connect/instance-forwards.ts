@@ -1,16 +1,14 @@
 /** Which ports of a stack's machine on EC2 are brought to this one, and by which sessions. */
 import type { Endpoints } from "../../infra/plan/endpoints.ts";
 import { portSession, requireInstance } from "../aws/instance.ts";
+import { lastLine } from "../preflight/host-probe.ts";
 import type { InstanceTarget } from "../program/instance-target.ts";
 import { type ConnectedPart, type ForwardCommand, wantedEndpoints } from "./cluster-forwards.ts";
 import { type Forward, forwards, portClaims } from "./forwards.ts";
-import type { ForwardWords } from "./port-forwarder.ts";
+import type { ForwardFailure } from "./port-forwarder.ts";
 
-/** How what goes wrong is told. */
-export const INSTANCE_WORDS: ForwardWords = {
-  what: (endpoint) => `The endpoint ${endpoint}`,
-  fix: "`npm run status` says whether the machine runs; your credentials must be allowed ssm:StartSession on it.",
-};
+export const instanceFailure: ForwardFailure = (endpoint, { stderr }) =>
+  `The endpoint ${endpoint} can't be forwarded: ${lastLine(stderr)}\n\`npm run status\` says whether the machine runs; your credentials must be allowed ssm:StartSession on it.`;
 
 /** Addresses are the machine's own: a port of its 127.0.0.1 each. */
 export function instanceForwards(

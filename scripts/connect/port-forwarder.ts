@@ -6,11 +6,16 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { UserError } from "../errors.ts";
-import { lastLine } from "../preflight/host-probe.ts";
+import { lastLine, type ProbeAnswer } from "../preflight/host-probe.ts";
 import type { ForwardCommand } from "./cluster-forwards.ts";
 
 /** A pod that can't be reached at first is an error after this; a machine that is logging in takes seconds. */
 const FIRST_TIMEOUT_SECONDS = 30;
+const TOO_LATE: ProbeAnswer = {
+  exitCode: 1,
+  stdout: "",
+  stderr: `nothing was forwarded within ${FIRST_TIMEOUT_SECONDS} s`,
+};
 /** Between an end and the next start: the first pause, and the longest. */
 const PAUSE_SECONDS = { first: 1, longest: 15 } as const;
 /** What kubectl gets to end by itself. */
@@ -22,17 +27,8 @@ const LOST = /lost connection to pod|error forwarding port/i;
 /** What each says of a port that leads there from then on: kubectl, and the plug-in of the AWS CLI. */
 const FORWARDED = /Forwarding from 127\.0\.0\.1:|^Port \d+ opened for session/gim;
 
-/** How people are told of a command that fails. */
-export interface ForwardWords {
-  /** @param service - Of the command. */
-  readonly what: (service: string) => string;
-  readonly fix: string;
-}
-
-const SERVICE_WORDS: ForwardWords = {
-  what: (service) => `The Service ${service}`,
-  fix: "`npm run status` says whether its pods run.",
-};
+/** How people are told of a command that fails. @param service - Of the command. @param end - How it ended. */
+export type ForwardFailure = (service: string, end: ProbeAnswer) => string;
 
 interface PortForwarder {
   /** Ends all of them. */
@@ -43,15 +39,14 @@ interface PortForwarder {
  * Starts all commands, and returns when every port is forwarded.
  *
  * @param report - Of what is lost, and what is there again; a line each.
- * @param words - @default of Services of a cluster
- * @throws UserError with the program's own last words where one can't be had at all; then nothing runs.
+ * @throws UserError with the failure's sentence where one can't be had at all; then nothing runs.
  */
 export async function startPortForwards(
   commands: readonly ForwardCommand[],
   report: (line: string) => void,
-  words: ForwardWords = SERVICE_WORDS,
+  failure: ForwardFailure,
 ): Promise<PortForwarder> {
-  const kept = commands.map((command) => new KeptForward(command, report, words));
+  const kept = commands.map((command) => new KeptForward(command, report, failure));
   // Whatever ends this process: no child goes on listening.
   const kill = () => {
     for (const one of kept) one.kill();
@@ -73,34 +68,26 @@ export async function startPortForwards(
 class KeptForward {
   readonly #command: ForwardCommand;
   readonly #report: (line: string) => void;
-  readonly #words: ForwardWords;
+  readonly #failure: ForwardFailure;
   readonly #stopped = new AbortController();
   #child: ChildProcess | undefined;
   #loop: Promise<void> | undefined;
 
-  constructor(command: ForwardCommand, report: (line: string) => void, words: ForwardWords) {
+  constructor(command: ForwardCommand, report: (line: string) => void, failure: ForwardFailure) {
     this.#command = command;
     this.#report = report;
-    this.#words = words;
+    this.#failure = failure;
   }
 
   async start(): Promise<void> {
     const first = this.#run();
     const timeout = new AbortController();
-    const tooLate = sleep(FIRST_TIMEOUT_SECONDS * 1000, "late", { signal: timeout.signal }).catch(() => "");
-    const outcome = await Promise.race([
-      first.ready.then(() => "ready"),
-      first.ended.then((words) => `ended ${words}`),
-      tooLate,
-    ]);
+    const tooLate = sleep(FIRST_TIMEOUT_SECONDS * 1000, TOO_LATE, { signal: timeout.signal }).catch(
+      () => TOO_LATE,
+    );
+    const end = await Promise.race([first.ready, first.ended, tooLate]);
     timeout.abort();
-    if (outcome !== "ready") {
-      const words =
-        outcome === "late" ? `nothing was forwarded within ${FIRST_TIMEOUT_SECONDS} s` : outcome.slice(6);
-      throw new UserError(
-        `${this.#words.what(this.#command.service)} can't be forwarded: ${words}\n${this.#words.fix}`,
-      );
-    }
+    if (end !== undefined) throw new UserError(this.#failure(this.#command.service, end));
     this.#loop = this.#keep(first.ended);
   }
 
@@ -121,13 +108,13 @@ class KeptForward {
     if (this.#child !== undefined) signalGroup(this.#child, "SIGTERM");
   }
 
-  async #keep(firstEnd: Promise<string>): Promise<void> {
+  async #keep(firstEnd: Promise<ProbeAnswer>): Promise<void> {
     const { signal } = this.#stopped;
     const { service } = this.#command;
-    let words = await firstEnd;
+    let end = await firstEnd;
     let pause: number = PAUSE_SECONDS.first;
     while (!signal.aborted) {
-      this.#report(`${service}: ${words}; again in ${pause} s.`);
+      this.#report(`${service}: ${lastLine(end.stderr)}; again in ${pause} s.`);
       await sleep(pause * 1000, undefined, { signal }).catch(() => {});
       if (signal.aborted) return;
       const run = this.#run();
@@ -136,12 +123,12 @@ class KeptForward {
         this.#report(`${service}: forwarded again.`);
       });
       pause = Math.min(PAUSE_SECONDS.longest, pause * 2);
-      words = await run.ended;
+      end = await run.ended;
     }
   }
 
-  /** `ready` when all ports are forwarded; it never is where the child ends before. `ended` with the child's last words. */
-  #run(): { readonly ready: Promise<void>; readonly ended: Promise<string> } {
+  /** `ready` when all ports are forwarded; it never is where the child ends before. `ended` with the child's own words. */
+  #run(): { readonly ready: Promise<void>; readonly ended: Promise<ProbeAnswer> } {
     const [program = "", ...args] = this.#command.argv;
     // Ctrl-C is for us, who end it in order.
     const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"], detached: true });
@@ -158,9 +145,15 @@ class KeptForward {
       words = `${words}${text}`.slice(-2000);
       if (LOST.test(words)) signalGroup(child, "SIGTERM");
     });
-    const ended = new Promise<string>((resolve) => {
-      child.on("error", (error) => resolve(error.message));
-      child.on("close", (code) => resolve(lastLine(words) || `${program} ended with exit code ${code}`));
+    const ended = new Promise<ProbeAnswer>((resolve) => {
+      child.on("error", (error) => resolve({ exitCode: null, stdout: "", stderr: error.message }));
+      child.on("close", (code) =>
+        resolve({
+          exitCode: code ?? 1,
+          stdout: "",
+          stderr: words.trim() || `${program} ended with exit code ${code}`,
+        }),
+      );
     });
     return { ready, ended };
   }

@@ -10,10 +10,14 @@ const EXAMPLE_ACCOUNT = "111122223333";
 /** Words of Node and of the SDK where no service has said anything: no name, no way, no time, or a proxy's page. */
 const UNREACHED = /ENOTFOUND|EAI_AGAIN|ECONN|EHOST|ENET|ETIMEDOUT|TimeoutError|AbortError|not as AWS does/;
 
-/** @param answer - Of STS, in the stack's region. Pure. */
+/**
+ * @param answer - Of STS, in the stack's region.
+ * @param profile - That AWS_PROFILE names, and nobody knows; null: none. Pure.
+ */
 export function callerFindings(
   { account, region }: Pick<AwsContext, "account" | "region">,
   answer: Answer<Caller>,
+  profile: string | null,
 ): readonly Finding[] {
   if (answer.kind === "answer") return ofCaller(account, answer.value);
   const words = answer.kind === "absent" ? "It knows no such caller" : answer.words.replace(/\.$/, "");
@@ -24,6 +28,15 @@ export function callerFindings(
         `AWS was not reached in ${region}.`,
         `${words}. Nothing else was asked.`,
         "Look at `region`, of which AWS must have one of that name, and at the way to the internet; AWS_ENDPOINT_URL and proxies decide who is asked.",
+      ),
+    ];
+  if (profile !== null)
+    return [
+      problem(
+        "credentials",
+        `There is no AWS profile ${profile}.`,
+        `AWS_PROFILE names it, and neither AWS's config file nor its credentials file has it: ${words}.`,
+        "`aws configure list-profiles` lists those that there are; set AWS_PROFILE to one of them, or make it with `aws configure sso`.",
       ),
     ];
   return [

@@ -1,6 +1,6 @@
 /** Everything that can be wrong with an account, one check each: from what the stack needs and what AWS says. */
 import { STACK_TAG } from "../../infra/plan/aws/context.ts";
-import { caller } from "../aws/account.ts";
+import { caller, missingProfile } from "../aws/account.ts";
 import type { RunningMachine } from "../aws/ec2.ts";
 import type { Answer } from "../aws/session.ts";
 import type { AskRegistry } from "../images/registry.ts";
@@ -36,7 +36,7 @@ export async function awsPreflight(
   askOther: AskRegistry,
 ): Promise<readonly CheckResult[]> {
   const answer = await caller(target.context.region);
-  const findings = callerFindings(target.context, answer);
+  const findings = callerFindings(target.context, answer, await missingProfile());
   if (answer.kind !== "answer" || findings.length > 0)
     return [
       { looksAt: CREDENTIALS, findings: [...findings, ...exampleAccountFindings(target.context, answer)] },

@@ -15,7 +15,12 @@ export function sleepingTarget(reference: StackReference, command: "sleep" | "wa
   const plan = readPlan(reference);
   if ("cluster" in plan) return { kind: "cluster", cluster: clusterTarget(plan, reference.name) };
   if (plan.platform === "aws") return { kind: "machine", aws: awsTarget(plan, reference.name) };
+  const what = plan.tier === "gpu" ? "documents and engines" : "documents";
+  const instead = {
+    sleep: `\`npm run down -- --stack ${reference.name}\` ends it and keeps its ${what}`,
+    wake: `\`npm start -- --stack ${reference.name}\` brings it up`,
+  }[command];
   throw new UsageError(
-    `${command} is for stacks in a Kubernetes cluster or on AWS, and ${reference.name} runs on ${plan.platform}; \`npm run down\` ends it and keeps its engines.`,
+    `${command} is for stacks in a Kubernetes cluster or on AWS, and the stack ${reference.name} has \`platform: ${plan.platform}\`; ${instead}.`,
   );
 }

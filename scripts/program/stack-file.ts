@@ -156,7 +156,7 @@ function missing(stack: string, configFile: string): Problem {
     value: isOwn ? "(absent)" : file,
     reason: `The stack ${stack} has no file ${file}.`,
     fix: isOwn
-      ? `Write it, or use one of ${stackNames().join(", ")} with --stack.`
+      ? `Write it, name another file with --config-file, or use one of ${stackNames().join(", ")} with --stack.`
       : "Give the path of a file that exists.",
   };
 }

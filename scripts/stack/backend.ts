@@ -3,12 +3,14 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { UserError } from "../errors.ts";
-import { projectRoot, type StackReference } from "../program/stack-file.ts";
+import { projectRoot, requireStackFile, type StackReference } from "../program/stack-file.ts";
 import { isInCluster, isOnAws } from "../program/stack-platform.ts";
 import { findPulumi } from "../setup/pulumi-cli.ts";
 import { STATE_URL_VARIABLE, sharedStateUrl } from "./shared-state.ts";
 
 export interface UpOptions {
+  /** Called when nothing refuses the stack any more, before anything is changed. */
+  readonly onBegin?: () => void;
   /**
    * Whether mandatory policies end it: those about single resources before each is made, those about the stack in a preview
    * that goes before. @default false
@@ -64,6 +66,16 @@ export function stackPaths(stack: string, root: string = projectRoot): StackPath
   };
 }
 
+/**
+ * A name that was mistyped is no stack that is down.
+ *
+ * @throws ConfigError for a stack without a file, of which this machine has neither state nor documents.
+ */
+export function requireKnownStack(stack: StackReference): void {
+  const { directory, data } = stackPaths(stack.name);
+  if (!existsSync(directory) && !existsSync(data)) requireStackFile(stack);
+}
+
 /** Where the Pulumi CLI keeps the state of one stack, as it takes it, where none is shared. */
 export function ownStateUrl({ pulumi }: StackPaths): string {
   return `file://${pulumi}`;
@@ -102,10 +114,15 @@ export function assertTryoutOwns(stack: string, paths: StackPaths): void {
   );
 }
 
-/** Outputs of a stack that is up. @throws UserError with the command that brings it up, when it is not. */
+/**
+ * Outputs of a stack that is up.
+ *
+ * @throws UserError with the command that brings it up, when it is not; ConfigError when nothing is known of such a stack.
+ */
 export async function requireOutputs(stack: StackReference): Promise<StackOutputs> {
   const outputs = await (await openStack(stack)).outputs();
   if (outputs !== undefined) return outputs;
+  requireKnownStack(stack);
   const { name } = stack;
   if (!isOnAws(stack))
     throw new UserError(`The stack ${name} is not up; \`${upCommand(stack)}\` brings it up.`);

@@ -5,11 +5,11 @@ import { leftoversReport, refuseStrangers } from "../aws/leftovers-report.ts";
 import { requireAccount } from "../aws/own-account.ts";
 import { taggedArns } from "../aws/tagged.ts";
 import { dockerLines, ofStack } from "../docker-host/containers.ts";
-import { hostProbe } from "../preflight/host-probe.ts";
+import { type HostProbe, hostProbe } from "../preflight/host-probe.ts";
 import { readDockerTarget } from "../program/docker-target.ts";
 import { projectRoot, type StackReference } from "../program/stack-file.ts";
 import { awsPlace, isOnDocker } from "../program/stack-platform.ts";
-import { noSuchStack, openStack, type StackBackend, stackPaths } from "./backend.ts";
+import { noSuchStack, openStack, requireKnownStack, type StackBackend, stackPaths } from "./backend.ts";
 
 /** How a stack ended. */
 export interface StackEnd {
@@ -23,11 +23,15 @@ export interface StackEnd {
  * @param deletesData - Whether the documents of its databases go as well.
  * @throws UserError where something could not be deleted; the state has what is left, so it can be called again. Also where the
  *   account has things of a stack that the state does not know.
+ * @throws ConfigError where there is neither a file nor a state of such a stack.
  */
 export async function endStack(stack: StackReference, deletesData: boolean): Promise<StackEnd> {
+  requireKnownStack(stack);
   const backend = await openStack(stack);
   const place = awsPlace(stack);
   if (place !== null) await refuseUnknown(stack, backend, place);
+  // A host that gives no answer ends it before anything is said to be gone.
+  if (isOnDocker(stack)) await documentVolumes(stack);
   await backend.down();
   const { data } = stackPaths(stack.name);
   if (isOnDocker(stack)) await endVolumes(stack, deletesData);
@@ -51,17 +55,26 @@ async function refuseUnknown(
   refuseStrangers(noSuchStack(stack.name), { region: place.region, stack: stack.name }, answer);
 }
 
-/** `destroy` leaves the volumes that are worth keeping. The engine store is not among the documents. */
-async function endVolumes(stack: StackReference, deletesData: boolean): Promise<void> {
+/** Volumes of a stack that hold documents, as its Docker host has them; the engine store is none. */
+async function documentVolumes(stack: StackReference): Promise<{
+  readonly probe: HostProbe;
+  readonly names: readonly string[];
+}> {
   const { plan, stack: planned } = readDockerTarget(stack);
   const probe = hostProbe(plan.host.uri);
   const onHost = await dockerLines(probe, ["volume", "ls", "--quiet", ...ofStack(stack.name)]);
-  const documents = planned.volumes
+  const names = planned.volumes
     .filter(({ purpose, name }) => (purpose === "mongo" || purpose === "vector") && onHost.includes(name))
     .map(({ name }) => name);
-  if (documents.length === 0) return;
-  if (deletesData) await dockerLines(probe, ["volume", "rm", ...documents]);
-  else sayKept(`the volumes ${documents.join(" and ")} of the Docker host`, stack);
+  return { probe, names };
+}
+
+/** `destroy` leaves the volumes that are worth keeping. */
+async function endVolumes(stack: StackReference, deletesData: boolean): Promise<void> {
+  const { probe, names } = await documentVolumes(stack);
+  if (names.length === 0) return;
+  if (deletesData) await dockerLines(probe, ["volume", "rm", ...names]);
+  else sayKept(`the volumes ${names.join(" and ")} of the Docker host`, stack);
 }
 
 /** `retain`, claims of databases and copies outlive a stack, and cost money. @returns Whether AWS says what there is. */

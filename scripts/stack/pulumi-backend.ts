@@ -106,8 +106,9 @@ export class PulumiBackend implements StackBackend {
     });
   }
 
-  async up({ enforcesPolicies = false, targets = [] }: UpOptions = {}): Promise<void> {
+  async up({ enforcesPolicies = false, targets = [], onBegin }: UpOptions = {}): Promise<void> {
     await requireAccountOf(this.#stack);
+    onBegin?.();
     return this.#locked("up", async () => {
       await this.#select();
       await this.#importTryout();

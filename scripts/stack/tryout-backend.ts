@@ -49,13 +49,14 @@ export class TryoutBackend implements StackBackend {
     }
   }
 
-  async up({ enforcesPolicies = false }: UpOptions = {}): Promise<void> {
+  async up({ enforcesPolicies = false, onBegin }: UpOptions = {}): Promise<void> {
     if (enforcesPolicies)
       throw new UserError(
         "Policies are enforced by the Pulumi CLI, and the try-out runner has none; put `pulumi` on PATH, or leave out --policies.",
       );
     // Planned before anything is read or started, so that a mistake costs nothing.
     await this.#refuseOtherPlatforms();
+    onBegin?.();
     return this.#locked("up", async (reporter) => {
       if (existsSync(this.#paths.tryoutState))
         await refresh({ ...this.#stateOperation(reporter), onStart: () => {}, onEnd: reportGone(reporter) });
@@ -101,8 +102,11 @@ export class TryoutBackend implements StackBackend {
   }
 
   #onlyPulumi(platform: string): UserError {
+    const where = `only the Pulumi CLI deploys stacks of \`platform: ${platform}\``;
     return new UserError(
-      `Only the Pulumi CLI deploys to the platform ${platform}, and this is the try-out runner; put \`pulumi\` on PATH (https://www.pulumi.com/docs/install/) and try again.`,
+      process.env.ENGINE_ROOM_RUNNER === "tryout"
+        ? `ENGINE_ROOM_RUNNER=tryout leaves the Pulumi CLI aside, and ${where}; unset it and try again.`
+        : `This machine has no Pulumi CLI, and ${where}; install it (https://www.pulumi.com/docs/install/), put \`pulumi\` on PATH and try again.`,
     );
   }
 

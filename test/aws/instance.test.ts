@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { portSession, requireInstance } from "../../scripts/aws/instance.ts";
 import { ask } from "../../scripts/aws/session.ts";
-import { INSTANCE_WORDS, localInstanceEndpoints } from "../../scripts/connect/instance-forwards.ts";
+import { instanceFailure, localInstanceEndpoints } from "../../scripts/connect/instance-forwards.ts";
 import { startPortForwards } from "../../scripts/connect/port-forwarder.ts";
 import { readInstanceTarget } from "../../scripts/program/instance-target.ts";
 import { MOTO_ACCOUNT } from "../harness/aws/moto.ts";
@@ -149,7 +149,7 @@ describe("connect", () => {
         },
       ],
       () => {},
-      INSTANCE_WORDS,
+      instanceFailure,
     );
 
   test("asks for a session, waits until the port is open, and ends the plug-in with the CLI", async () => {

@@ -50,7 +50,7 @@ describeWithEngine(
     test("up brings up what answers at every endpoint", async () => {
       await stack.succeed("preflight");
       await stack.succeed("up");
-      expect((await stack.succeed("smoke")).stdout).toMatch(/(\d+) of \1 endpoints answered as they should/);
+      expect((await stack.succeed("smoke")).stdout).toMatch(/(\d+) of \1 checks passed/);
       expect(Object.keys(await stack.ids())).toEqual(SERVICES);
     });
 

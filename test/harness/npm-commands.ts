@@ -52,7 +52,7 @@ export async function parseNpmCommand({ script, args }: NpmCommand): Promise<voi
   const { command } = (await import(module)) as { readonly command: Command };
   const { positionals } = parseArgs({
     args: [...fixed, ...args],
-    options: { ...COMMON, ...command.options },
+    options: { ...(command.takesNoStack === true ? {} : COMMON), ...command.options },
     allowPositionals: (command.maxPositionals ?? 0) > 0,
   });
   if (positionals.length > (command.maxPositionals ?? 0))

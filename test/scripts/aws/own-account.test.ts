@@ -44,6 +44,7 @@ beforeEach(() => {
     AWS_ACCESS_KEY_ID: "AKIAIOSFODNN7EXAMPLE",
     AWS_SECRET_ACCESS_KEY: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
     AWS_CONFIG_FILE: "/dev/null",
+    AWS_PROFILE: "",
     AWS_SHARED_CREDENTIALS_FILE: "/dev/null",
     AWS_EC2_METADATA_DISABLED: "true",
     FAKE_CALLS: join(folder, "calls"),
@@ -118,6 +119,31 @@ test.each(COMMANDS)("%s: without credentials it says how to get some", async (_,
   expect(stderr).toMatch(/^AWS does not know who you are\.\nCredentials.*\nFix: Log in \(`aws sso login`\)/);
 });
 
+describe("a profile", () => {
+  beforeEach(() => {
+    vi.stubEnv("AWS_ACCESS_KEY_ID", undefined);
+    vi.stubEnv("AWS_SECRET_ACCESS_KEY", undefined);
+    const file = join(folder, "config");
+    writeFileSync(file, "[profile work]\nregion = us-east-1\n");
+    vi.stubEnv("AWS_CONFIG_FILE", file);
+  });
+
+  test.each(["preflight", "status"])("that is in no file is named by %s", async (name) => {
+    vi.stubEnv("AWS_PROFILE", "wrok");
+    const { exitCode, stdout, stderr } = await run("ec2", {}, [name]);
+    expect(exitCode).toBe(1);
+    const text = `${stdout}${stderr}`.replaceAll(/\s+/g, " ");
+    expect(text).toContain("There is no AWS profile wrok.");
+    expect(text).toContain("`aws configure list-profiles`");
+  });
+
+  test("that is there, and has no credentials, is not called missing", async () => {
+    vi.stubEnv("AWS_PROFILE", "work");
+    const { stderr } = await run("ec2", {}, ["status"]);
+    expect(stderr).toMatch(/^AWS does not know who you are\./);
+  });
+});
+
 test("a region that nobody reaches is not called an unknown caller", async () => {
   aws = await startFakeAws(account());
   const { url } = aws;
@@ -131,13 +157,28 @@ test("a region that nobody reaches is not called an unknown caller", async () =>
 });
 
 describe("without the Pulumi CLI", () => {
-  test.each(["up", "refresh", "down", "preview"])("%s is refused, and AWS is not asked", async (name) => {
-    vi.stubEnv("ENGINE_ROOM_RUNNER", "tryout");
-    const { exitCode, stderr } = await run("eks", listed(NAT_GATEWAY), [name]);
+  test.each(["start", "up", "refresh", "down", "preview"])(
+    "%s is refused, and AWS is not asked",
+    async (name) => {
+      vi.stubEnv("ENGINE_ROOM_RUNNER", "tryout");
+      const { exitCode, stderr } = await run("eks", listed(NAT_GATEWAY), [name]);
+      expect(exitCode).toBe(1);
+      expect(stderr).toBe(
+        "ENGINE_ROOM_RUNNER=tryout leaves the Pulumi CLI aside, and only the Pulumi CLI deploys stacks of `platform: aws`; unset it and try again.\n",
+      );
+      expect(aws?.asked).toEqual([]);
+      expect(existsSync(stackPaths(STACK).directory)).toBe(false);
+    },
+  );
+
+  test("it says so, and how one is installed, before anything else", async () => {
+    vi.stubEnv("PATH", folder);
+    vi.stubEnv("PULUMI_HOME", folder);
+    const { exitCode, stderr } = await run("ec2", {}, ["start"]);
     expect(exitCode).toBe(1);
-    expect(stderr).toContain("Only the Pulumi CLI deploys to the platform aws");
-    expect(aws?.asked).toEqual([]);
-    expect(existsSync(stackPaths(STACK).directory)).toBe(false);
+    expect(stderr).toBe(
+      "This machine has no Pulumi CLI, and only the Pulumi CLI deploys stacks of `platform: aws`; install it (https://www.pulumi.com/docs/install/), put `pulumi` on PATH and try again.\n",
+    );
   });
 });
 

@@ -203,10 +203,11 @@ test("stacks that were not ended are an issue until they are", async () => {
 test.each([
   [["dance"], 2, 'There is no task "dance"; there are matrix, '],
   [["matrix"], 2, "matrix needs --for."],
+  [["drift", "--preview", "preview.json"], 2, "drift needs --stack."],
   [["matrix", "--for", "fun"], 2, "--for takes preview or deployed."],
   [["ended-stacks", "--stacks", "x", "--hours", "soon"], 2, '--hours takes a number above 0, not "soon".'],
   [["expire-issue", "--result", "cancelled", "--run", "x"], 1, 'success or failure, not "cancelled"'],
-  [["summary", "--outputs", "nowhere.json"], 1, "There is no file "],
+  [["summary", "--stack", "dev", "--outputs", "nowhere.json"], 1, "There is no file "],
   [["preview-stack-file", "--pull-request", "../x"], 1, "no number of a pull request"],
 ])("%j is refused with a sentence", async (args, code, sentence) => {
   const result = await ci(...args);

@@ -129,9 +129,7 @@ describe("with a kubectl", () => {
   });
 
   test("ask forwards the gateway by itself, and ends that", async () => {
-    const output = watch(
-      kubectl.run("ask", "--endpoint", "gateway", "--text", "What is the capital of France?"),
-    );
+    const output = watch(kubectl.run("ask", "--text", "What is the capital of France?"));
     await output.code;
     expect(servers.asked.map(({ path }) => path)).toEqual(["/v1/chat/completions"]);
     expect(kubectl.pids("gateway")).toHaveLength(1);
@@ -142,8 +140,31 @@ describe("with a kubectl", () => {
     kubectl.targets({});
     const output = watch(kubectl.run("connect"));
     expect(await output.code).toBe(1);
-    expect(output.text()).toMatch(/Service gateway can't be forwarded: .*NotFound.*"gateway"/);
+    expect(output.text()).toMatch(/^The Service gateway can't be forwarded: .*NotFound.*"gateway"/);
   });
+
+  test.each([
+    ["connect"],
+    ["smoke"],
+    ["ask", "What is the capital of France?"],
+    ["status"],
+    ["bench", "--model", "llava"],
+  ])(
+    "%s in a cluster without an API server is told in the same words, and in no others",
+    async (...words) => {
+      kubectl.says(
+        words[0] === "bench"
+          ? 'error: error validating "STDIN": error validating data: failed to download openapi: Get "http://localhost:8080/openapi/v2?timeout=20s": dial tcp [::1]:8080: connect: connection refused; if you choose to ignore these errors, turn validation off with --validate=false'
+          : "The connection to the server localhost:8080 was refused - did you specify the right host or port?",
+      );
+      const output = watch(kubectl.run(...words));
+      expect(await output.code).toBe(1);
+      expect(output.text()).toMatch(
+        /^No API server answers for the cluster of the context fake\. .*refused.*\nTry `kubectl version`; .*\n$/,
+      );
+      expect(output.text()).not.toContain("validation off");
+    },
+  );
 
   test("another part than there is", async () => {
     const output = watch(kubectl.run("connect", "everything"));

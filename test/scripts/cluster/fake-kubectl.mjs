@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 // A kubectl that forwards ports of named Services to ports of this machine, prints objects of files, and refuses all else.
 // FAKE_CLUSTER is a folder: targets.json has a port by `NAMESPACE/SERVICE:PORT`, SERVICE.pids gets a line a start,
-// answers.json has what is printed by arguments, stdin.N what was applied, calls the arguments of each call.
+// answers.json has what is printed by arguments, stdin.N what was applied, calls the arguments of each call; where there is a
+// file says, every call fails with its words.
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { join } from "node:path";
@@ -25,8 +26,14 @@ const json = (name) => JSON.parse(readFileSync(join(folder, name), "utf8"));
 appendFileSync(join(folder, "calls"), `${JSON.stringify(args)}\n`);
 if (take("--context") !== "fake") fail("context was not found for specified context");
 
-if (args.includes("port-forward")) forward();
+if (existsSync(join(folder, "says"))) say(readFileSync(join(folder, "says"), "utf8"));
+else if (args.includes("port-forward")) forward();
 else answer();
+
+function say(words) {
+  process.stderr.write(`${words}\n`);
+  process.exitCode = 1;
+}
 
 function forward() {
   const namespace = take("--namespace");

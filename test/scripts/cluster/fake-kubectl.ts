@@ -24,6 +24,8 @@ export interface FakeKubectl {
   runFor(stackFile: string, ...words: string[]): ChildProcess;
   /** @param targets - Ports of this machine by `NAMESPACE/SERVICE:PORT`. */
   targets(targets: Readonly<Record<string, number>>): void;
+  /** What it says of every call, instead of doing anything. */
+  says(words: string): void;
   /** What is printed for calls that begin so. */
   answers(answers: Readonly<Record<string, unknown>>): void;
   /** Of the forwards of a Service that were started, in their order. */
@@ -68,6 +70,7 @@ export function fakeKubectl(): FakeKubectl {
     folder,
     run: (...words) => runFor(stackFile, ...words),
     runFor,
+    says: (words) => writeFileSync(join(folder, "says"), words),
     targets: (targets) => write("targets.json", targets),
     answers: (answers) => write("answers.json", answers),
     pids: (service) => lines(`${service}.pids`).map(Number),

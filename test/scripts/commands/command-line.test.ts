@@ -24,6 +24,18 @@ describe("options that npm took, where -- is missing", () => {
   });
 });
 
+describe("a command that is not for the platform of the stack", () => {
+  test.each([
+    ["sleep", "`npm run down -- --stack local` ends it and keeps its documents."],
+    ["wake", "`npm start -- --stack local` brings it up."],
+    ["images", "the stack local has `platform: local`, which runs without images."],
+  ])("%s is a wrong command line, and says what there is instead", async (name, words) => {
+    const { exitCode, stderr } = await runCommand(name);
+    expect(exitCode).toBe(2);
+    expect(stderr.split("\n")[0]).toContain(words);
+  });
+});
+
 describe("what is asked", () => {
   test("is a word or --text, and not both", async () => {
     const { exitCode, stderr } = await runCommand("ask", "one", "--text", "two", "--as", "curl");
