@@ -53,13 +53,19 @@ describe("the summary", () => {
     expect(step("coldStart")).toBe(Math.max(...planned.map(({ coldStart }) => coldStart.seconds)));
   });
 
-  test("says how much of the sum is missing, and what it would be where prices are known", () => {
+  test("leads with what it would be where prices are known, and has what is known here after it", () => {
     const { cost } = planOf(eksValues);
+    const hour = (amount: number | null) => `at least $${amount?.toFixed(3)}`;
     const text = summaryOf(abroad);
-    expect(text).toContain("Cost: at least $0.100 an hour");
     expect(text).toContain(
-      `11 of its 12 parts have no price. In us-east-1 it would be $${cost.hourlyUsd?.toFixed(3)} an hour, $${cost.asleepHourlyUsd?.toFixed(3)} asleep.`,
+      `Cost: no price table for eu-central-1; in us-east-1 it would be ${hour(cost.hourlyUsd)} an hour (at least $4,816.91 a month), ${hour(cost.asleepHourlyUsd)} asleep. 11 of its 12 parts have no price in eu-central-1; the others: at least $0.100 an hour (at least $73.00 a month), at least $0.100 asleep (\`npm run sleep\`)`,
     );
+  });
+
+  test("says how much of the sum is missing where the region has a price table", () => {
+    const [gpu, cpu] = eksValues.pools;
+    const text = summaryOf({ ...eksValues, pools: [{ ...gpu, capacity: "spot" }, cpu] });
+    expect(text).toMatch(/Cost: at least \$\d\.\d{3} an hour .* 1 of its 12 parts has no price\. First/);
   });
 
   test("is not there where nothing is paid for, and neither is what to do next", () => {
