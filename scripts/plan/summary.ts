@@ -1,4 +1,4 @@
-/** What most want to know of a stack that costs money: machines, money, time; above all the rest. */
+/** What most want to know of a stack with GPUs: machines and money where it costs any, and time; above all the rest. */
 import { asleepNodes, plannedNodes } from "../../infra/plan/cost/pool-price.ts";
 import { monthOf } from "../../infra/plan/cost/sums.ts";
 import type { FirstUp, GpuCost } from "../../infra/plan/cost/types.ts";
@@ -15,15 +15,12 @@ const STEPS: Readonly<Record<FirstUp["steps"][number]["what"], string>> = {
   coldStart: "cold start",
 };
 
-/** Whether somebody sends a bill for it, known or not. */
-export function costsMoney(plan: StackPlan): plan is GpuPlan {
-  return plan.tier === "gpu" && plan.cost.hourlyUsd !== 0;
-}
-
-/** Three paragraphs; nothing for stacks that cost nothing. */
+/** A paragraph each; nothing for stacks without engines. */
 export function summaryLines(plan: StackPlan): readonly string[] {
-  if (!costsMoney(plan)) return [];
-  return [machineWords(plan), costWords(plan), timeWords(plan.firstUp)].flatMap((text) => paragraph(text));
+  if (plan.tier === "cpu") return [];
+  const costsMoney = plan.cost.hourlyUsd !== 0;
+  const paragraphs = [...(costsMoney ? [machineWords(plan), costWords(plan)] : []), timeWords(plan)];
+  return paragraphs.flatMap((text) => paragraph(text));
 }
 
 function machineWords({ spec }: GpuPlan): string {
@@ -69,7 +66,8 @@ export function asleepHour({
   return sumUsd(asleepHourlyUsd, HOURLY_DIGITS, withoutPrice.length > 0 || besides.length > 0);
 }
 
-function timeWords({ steps, seconds }: FirstUp): string {
+function timeWords({ firstUp: { steps, seconds }, platform }: GpuPlan): string {
   const parts = steps.map((step) => `${STEPS[step.what]} ${duration(step.seconds)}`).join(" + ");
-  return `First \`up\`: about ${duration(seconds)} until its models answer (estimate: ${parts}), once images are in their registry.`;
+  const images = platform === "docker" ? "are on the host" : "are in their registry";
+  return `First \`up\`: about ${duration(seconds)} until its models answer (estimate: ${parts}), once images ${images}.`;
 }

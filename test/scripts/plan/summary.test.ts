@@ -7,13 +7,14 @@ import { costSection } from "../../../scripts/plan/cost-section.ts";
 import { planReport } from "../../../scripts/plan/report.ts";
 import { summaryLines } from "../../../scripts/plan/summary.ts";
 import { ec2Values, eksValues } from "../../infra/plan/aws/stacks.ts";
-import { dockerValues } from "../../infra/plan/checks/stacks.ts";
+import { clusterValues, dockerValues } from "../../infra/plan/checks/stacks.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
 const planOf = (values: Values) => checkedPlan(values).plan as AwsPlan;
 const words = (lines: readonly string[]) => lines.join(" ").replaceAll(/\s+/g, " ").trim();
 const summaryOf = (values: Values) => words(summaryLines(planOf(values)));
+const localValues = { platform: "local", models: [{ name: "gpt", model: "smollm2-135m-instruct" }] };
 const abroad = { ...eksValues, region: "eu-central-1" };
 
 describe("the summary", () => {
@@ -68,12 +69,21 @@ describe("the summary", () => {
     expect(text).toMatch(/Cost: at least \$\d\.\d{3} an hour .* 1 of its 12 parts has no price\. First/);
   });
 
-  test("is not there where nothing is paid for, and neither is what to do next", () => {
-    const { plan, warnings } = checkedPlan(dockerValues);
-    expect(summaryLines(plan)).toEqual([]);
-    const stack = { name: "dev", options: "--stack dev" };
-    expect(planReport(stack, plan, warnings)).not.toContain("Next:");
-    expect(planReport(stack, planOf(eksValues), [])).toMatch(/\n\nNext: npm run preflight -- --stack dev\n$/);
+  test("of machines that cost nothing has the time alone", () => {
+    const { seconds } = planOf(dockerValues).firstUp;
+    expect(summaryOf(dockerValues)).toBe(
+      `First \`up\`: about ${Math.round(seconds / 60)} min until its models answer (estimate: engines 85 s + cold start 5 min), once images are on the host.`,
+    );
+    expect(summaryOf(clusterValues)).toMatch(/^First `up`: .* once images are in their registry\.$/);
+    expect(summaryOf(localValues)).toBe("");
+  });
+
+  test("is followed by all the rest, and by what to do next, where that is anything", () => {
+    const lastOf = (values: Values) =>
+      planReport({ name: "dev", options: "--stack dev" }, planOf(values), []).trimEnd().split("\n").slice(-2);
+    for (const values of [eksValues, ec2Values, dockerValues, clusterValues])
+      expect(lastOf(values)).toEqual(["", "Next: npm run preflight -- --stack dev"]);
+    expect(lastOf(localValues).join()).not.toContain("Next:");
   });
 });
 
