@@ -77,6 +77,8 @@ export const poolChecks = {
   machineHoldsServer: modelCheck(
     [...MACHINE_KEYS, "models.pool", "models.tensorParallel", "models.pipelineParallel"],
     (model, { spec }) => {
+      // Another GPU is another machine, and its memory another one too.
+      if (!model.engine.target.gpu.supported) return [];
       const pool = poolOf(model, spec);
       const [needs, has] = [serverRequest(model), emptyMachine(spec, pool)];
       const isShort = { cpu: needs.cpuMillis > has.cpuMillis, memory: needs.memoryMiB > has.memoryMiB };

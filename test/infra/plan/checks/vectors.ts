@@ -136,7 +136,7 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     severity: "warning",
     path: "release",
     fails: dockerValues,
-    passes: { ...dockerValues, release: "24.02" },
+    passes: awsValues,
     says: /575\.51\.03/,
   },
   imageOfRelease: {
