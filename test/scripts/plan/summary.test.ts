@@ -88,6 +88,16 @@ describe("the summary", () => {
 });
 
 describe("the table of costs", () => {
+  test("says in its heading where prices are from, or that machines cost nothing", () => {
+    const host = { instanceType: "g5.4xlarge" };
+    const titleOf = (values: Values) => costSection(planOf(values)).title;
+    expect(titleOf(eksValues)).toBe("Cost (US dollars, prices of 2026-07-06)");
+    expect(titleOf({ ...dockerValues, host })).toBe("Cost (US dollars, machines taken as owned)");
+    expect(titleOf({ ...dockerValues, host: { ...host, hourlyUsd: 2 } })).toBe(
+      "Cost (US dollars, no price of the table used)",
+    );
+  });
+
   test("names what has no price once where the region has none, and has rows for the rest", () => {
     const { lines } = costSection(planOf(abroad));
     expect(lines.filter((line) => line.includes("pool gpu"))).toHaveLength(1);

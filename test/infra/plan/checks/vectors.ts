@@ -1370,6 +1370,19 @@ export const fixes: readonly (readonly [CheckName, Values, string])[] = [
     "Check its name; nothing has to change where AWS has opened it since.",
   ],
   [
+    "ownedIsPriced",
+    { ...dockerValues, host: { instanceType: "g5.12xlarge" } },
+    "Write what an hour of one costs where it is rented (5.672 on demand in us-east-1), or 0 where it is not.",
+  ],
+  [
+    "ownedIsPriced",
+    {
+      ...dockerValues,
+      host: { instanceType: "g7.xlarge", machine: { gpu: "L4", vcpus: 16, memoryGiB: 64 } },
+    },
+    "Write what an hour of one costs where it is rented, or 0 where it is not.",
+  ],
+  [
     "capIsJudged",
     capped({ region: "eu-central-1" }),
     "Write what an hour costs: hourlyUsd of each pool and otherHourlyUsd for all else together.",
