@@ -9,6 +9,7 @@ import { buildSum } from "./cost-section.ts";
 import { duration, paragraph } from "./text-table.ts";
 
 const STEPS: Readonly<Record<FirstUp["steps"][number]["what"], string>> = {
+  network: "network",
   controlPlane: "control plane",
   machines: "its first machines",
   builds: "engines",
@@ -66,8 +67,9 @@ export function asleepHour({
   return sumUsd(asleepHourlyUsd, HOURLY_DIGITS, withoutPrice.length > 0 || besides.length > 0);
 }
 
+/** A Docker host has no registry before it: its cold start downloads the images. */
 function timeWords({ firstUp: { steps, seconds }, platform }: GpuPlan): string {
   const parts = steps.map((step) => `${STEPS[step.what]} ${duration(step.seconds)}`).join(" + ");
-  const images = platform === "docker" ? "are on the host" : "are in their registry";
-  return `First \`up\`: about ${duration(seconds)} until its models answer (estimate: ${parts}), once images ${images}.`;
+  const images = platform === "docker" ? "" : ", once images are in their registry";
+  return `First \`up\`: about ${duration(seconds)} until its models answer (estimate: ${parts})${images}.`;
 }

@@ -15,6 +15,14 @@ const planOf = (values: Values) => checkedPlan(values).plan as AwsPlan;
 const words = (lines: readonly string[]) => lines.join(" ").replaceAll(/\s+/g, " ").trim();
 const summaryOf = (values: Values) => words(summaryLines(planOf(values)));
 const localValues = { platform: "local", models: [{ name: "gpt", model: "smollm2-135m-instruct" }] };
+const existingNetwork = {
+  vpcId: "vpc-01234567",
+  cidr: "10.80.0.0/16",
+  privateSubnets: [
+    { id: "subnet-00000000", zone: "a" },
+    { id: "subnet-00000001", zone: "b" },
+  ],
+};
 const abroad = { ...eksValues, region: "eu-central-1" };
 
 describe("the summary", () => {
@@ -31,10 +39,12 @@ describe("the summary", () => {
     expect(text).toContain(`First \`up\`: about ${Math.round(firstUp.seconds / 60)} min until`);
   });
 
-  test("adds up the steps of a first `up`; a machine of EC2 has no control plane", () => {
+  test("adds up the steps of a first `up`: a machine of EC2 waits for its network, a cluster for its control plane", () => {
     const stepsOf = (values: Values) => planOf(values).firstUp.steps.map(({ what }) => what);
     expect(stepsOf(eksValues)).toEqual(["controlPlane", "machines", "builds", "coldStart"]);
-    expect(stepsOf(ec2Values)).toEqual(["builds", "coldStart"]);
+    expect(stepsOf(ec2Values)).toEqual(["network", "builds", "coldStart"]);
+    const network = { existing: existingNetwork };
+    expect(stepsOf({ ...ec2Values, network })).toEqual(["builds", "coldStart"]);
     const { cost, firstUp, models } = planOf(eksValues);
     expect(firstUp.seconds).toBe(
       600 + 180 + Number(cost.builds[0]?.seconds) + Number(models[0]?.coldStart.seconds),
@@ -72,7 +82,7 @@ describe("the summary", () => {
   test("of machines that cost nothing has the time alone", () => {
     const { seconds } = planOf(dockerValues).firstUp;
     expect(summaryOf(dockerValues)).toBe(
-      `First \`up\`: about ${Math.round(seconds / 60)} min until its models answer (estimate: engines 85 s + cold start 5 min), once images are on the host.`,
+      `First \`up\`: about ${Math.round(seconds / 60)} min until its models answer (estimate: engines 85 s + cold start 5 min).`,
     );
     expect(summaryOf(clusterValues)).toMatch(/^First `up`: .* once images are in their registry\.$/);
     expect(summaryOf(localValues)).toBe("");
