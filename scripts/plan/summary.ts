@@ -52,10 +52,13 @@ function costWords({ cost, spec }: GpuPlan): string {
   const { elsewhere, hourlyUsd, monthlyUsd, withoutPrice, lines } = cost;
   const here = `${hour(hourlyUsd)} (${month(monthlyUsd)}), ${asleepHour(cost)} asleep (\`npm run sleep\`)${once}`;
   if (withoutPrice.length === 0) return `Cost: ${here}.`;
-  const missing = `${withoutPrice.length} of its ${lines.length} parts ${withoutPrice.length === 1 ? "has" : "have"} no price`;
+  const isOne = withoutPrice.length === 1;
+  const missing = `${withoutPrice.length} of its ${lines.length} parts ${isOne ? "has" : "have"} no price`;
   if (elsewhere === null) return `Cost: ${here}. ${missing}.`;
   const there = `${hour(elsewhere.hourlyUsd)} (${month(monthOf(elsewhere.hourlyUsd))}), ${sumUsd(elsewhere.asleepHourlyUsd, HOURLY_DIGITS, isAtLeast)} asleep`;
-  return `Cost: no price table for ${spec.region}; in ${elsewhere.region} it would be ${there}. ${missing} in ${spec.region}; the others: ${here}.`;
+  // Of nothing, or of what costs nothing, there is no sum to tell.
+  const others = hourlyUsd === null || hourlyUsd === 0 ? "" : `; the others: ${here}`;
+  return `Cost: no price table for ${spec.region}; in ${elsewhere.region} it would be ${there}. ${missing} in ${spec.region}${others}.`;
 }
 
 /** An hour of what is left after `npm run sleep`. */

@@ -73,6 +73,13 @@ describe("the summary", () => {
     );
   });
 
+  test("has no sum of nothing: one machine has no part with a price abroad", () => {
+    const { lines } = planOf(ec2Values).cost;
+    expect(summaryOf({ ...ec2Values, region: "eu-central-1" })).toContain(
+      ` asleep. ${lines.length} of its ${lines.length} parts have no price in eu-central-1. First`,
+    );
+  });
+
   test("says how much of the sum is missing where the region has a price table", () => {
     const [gpu, cpu] = eksValues.pools;
     const text = summaryOf({ ...eksValues, pools: [{ ...gpu, capacity: "spot" }, cpu] });
