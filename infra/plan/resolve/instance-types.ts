@@ -45,9 +45,9 @@ function meantType(name: string): string | undefined {
 
 function existing(name: string): string {
   const own = TYPES.filter((type) => familyOf(type) === familyOf(name.toLowerCase()));
-  if (own.length > 0) return `It has ${own.join(", ")}.`;
+  if (own.length > 0) return `The catalogue has ${own.join(", ")}.`;
   const families = FAMILIES.map((family) => `${family} (${gpuOf(family)})`);
-  return `It has sizes of ${families.join(", ")}.`;
+  return `The catalogue has sizes of ${families.join(", ")}.`;
 }
 
 function gpuOf(family: string): string {

@@ -21,12 +21,14 @@ describe("an instance type that the catalogue does not have", () => {
   test.each(["m5.xlarge", "p3.2xlarge", "t3.large", "m6a.xlrage", "m5xlarge", "c7g.metal", "m7i-flex.large"])(
     "is never taken for another family: %s",
     (name) => {
-      expect(fixOf(name)).toMatch(/^It has sizes of g4dn \(T4\), .* and its price as `hourlyUsd`/);
+      expect(fixOf(name)).toMatch(/^The catalogue has sizes of g4dn \(T4\), .* and its price as `hourlyUsd`/);
     },
   );
 
   test("may be a size of a family that it has", () => {
-    expect(fixOf("m7i.8xlarge")).toMatch(/^It has m7i\.large, m7i\.xlarge, m7i\.2xlarge, m7i\.4xlarge\. Any/);
+    expect(fixOf("m7i.8xlarge")).toMatch(
+      /^The catalogue has m7i\.large, m7i\.xlarge, m7i\.2xlarge, m7i\.4xlarge\. Any/,
+    );
   });
 
   test("is found with two letters of its size changed about, whichever it is", () => {
