@@ -66,7 +66,11 @@ function issueProblems(issue: Issue, values: unknown, schema: z.ZodType): Proble
     });
   }
   const value = at(values, issue.path);
-  const explained = releaseProblem(issue.path, value) ?? zoneProblem(issue, value) ?? explain(issue, value);
+  const explained =
+    releaseProblem(issue.path, value) ??
+    accountProblem(issue.path, value) ??
+    zoneProblem(issue, value) ??
+    explain(issue, value);
   return [{ path: formatPath(issue.path), value: shownValue(issue.path, values), ...explained }];
 }
 
@@ -78,6 +82,17 @@ function releaseProblem(path: Path, value: unknown): { reason: string; fix: stri
   return {
     reason: "A release is a text of two and two digits; YAML reads it as a number, and 25.10 as 25.1.",
     fix: `Write \`release: "${Number(digits).toFixed(2)}"\`, in quotes.`,
+  };
+}
+
+/** YAML reads `011122223333` as a number, and numbers have no zeros at their begin. */
+function accountProblem(path: Path, value: unknown): { reason: string; fix: string } | null {
+  if (formatPath(path) !== "account" || (typeof value !== "number" && typeof value !== "string")) return null;
+  const digits = /^\d{1,11}$/.exec(String(value))?.[0];
+  if (digits === undefined) return null;
+  return {
+    reason: `An account has twelve digits, and this has ${digits.length}: without quotes YAML takes it for a number, whose zeros at the begin are lost.`,
+    fix: `Write all twelve in quotes: "${digits.padStart(12, "0")}", where zeros are what is missing.`,
   };
 }
 

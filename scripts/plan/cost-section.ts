@@ -7,9 +7,8 @@ import { duration, paragraph, type Section, textTable } from "./text-table.ts";
 
 /** Machines by the hour, awake and asleep; engines, built once; and what no sum holds. */
 export function costSection({ cost, spec }: Pick<GpuPlan, "cost" | "spec">): Section {
-  const from = cost.pricesAsOf === null ? "no price of the table used" : `prices of ${cost.pricesAsOf}`;
   return {
-    title: `Cost (US dollars, ${from})`,
+    title: `Cost (US dollars, ${sourceWords(cost, spec)})`,
     lines: [
       ...hourlyLines(cost),
       ...foreignLines(cost, spec.region),
@@ -17,6 +16,13 @@ export function costSection({ cost, spec }: Pick<GpuPlan, "cost" | "spec">): Sec
       ...besidesLines(cost),
     ],
   };
+}
+
+/** Where the prices are from. */
+function sourceWords({ pricesAsOf }: GpuCost, { pools }: GpuPlan["spec"]): string {
+  if (pricesAsOf !== null) return `prices of ${pricesAsOf}`;
+  const isOwned = pools.some(({ capacity, hourlyUsd }) => capacity === "owned" && hourlyUsd === undefined);
+  return isOwned ? "machines taken as owned" : "no price of the table used";
 }
 
 /** Where the region's prices are not known, {@link foreignLines} names what has none, once. */

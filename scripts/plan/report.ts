@@ -8,11 +8,11 @@ import { encoderSection, engineSection, servingSection } from "./engine-section.
 import { fitSection } from "./fit-section.ts";
 import { operationsSection } from "./operations-section.ts";
 import { coldStartSection } from "./start-section.ts";
-import { costsMoney, summaryLines } from "./summary.ts";
+import { summaryLines } from "./summary.ts";
 import { PAGE_COLUMNS, paragraph, type Section, wrapText } from "./text-table.ts";
 
 /**
- * All that a plan decides, in sections; of a stack that costs money the least first, and what to do next last.
+ * All that a plan decides, in sections: what most want to know first, and what to do next last, if there is anything.
  *
  * @param stack - Its name, and the options by which commands know it: `--stack dev`.
  * @returns Lines of at most {@link PAGE_COLUMNS} characters, but for single words that are longer, and a command.
@@ -40,7 +40,7 @@ export function planReport(
     ...warningSection(warnings),
   ];
   const heading = wrapText(`Stack ${stack.name}: ${summary(plan)}`, PAGE_COLUMNS);
-  const next = costsMoney(plan) ? ["", `Next: npm run preflight -- ${stack.options}`] : [];
+  const next = plan.platform === "local" ? [] : ["", `Next: npm run preflight -- ${stack.options}`];
   const text = [
     ...heading,
     ...summaryLines(plan),

@@ -1,30 +1,27 @@
-/** What most want to know of a stack that costs money: machines, money, time; above all the rest. */
+/** What most want to know of a stack with GPUs: machines and money where it costs any, and time; above all the rest. */
 import { asleepNodes, plannedNodes } from "../../infra/plan/cost/pool-price.ts";
+import { monthOf } from "../../infra/plan/cost/sums.ts";
 import type { FirstUp, GpuCost } from "../../infra/plan/cost/types.ts";
 import type { GpuPlan } from "../../infra/plan/gpu-stack.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
-import { HOURLY_DIGITS, SUM_DIGITS, sumUsd, usd } from "./amounts.ts";
+import { HOURLY_DIGITS, SUM_DIGITS, sumUsd } from "./amounts.ts";
 import { buildSum } from "./cost-section.ts";
 import { duration, paragraph } from "./text-table.ts";
 
 const STEPS: Readonly<Record<FirstUp["steps"][number]["what"], string>> = {
+  network: "network",
   controlPlane: "control plane",
   machines: "its first machines",
   builds: "engines",
   coldStart: "cold start",
 };
 
-/** Whether somebody sends a bill for it, known or not. */
-export function costsMoney(plan: StackPlan): plan is GpuPlan {
-  return plan.tier === "gpu" && plan.cost.hourlyUsd !== 0;
-}
-
-/** Three paragraphs; nothing for stacks that cost nothing. */
+/** A paragraph each; nothing for stacks without engines. */
 export function summaryLines(plan: StackPlan): readonly string[] {
-  if (!costsMoney(plan)) return [];
-  return [machineWords(plan), costWords(plan.cost), timeWords(plan.firstUp)].flatMap((text) =>
-    paragraph(text),
-  );
+  if (plan.tier === "cpu") return [];
+  const costsMoney = plan.cost.hourlyUsd !== 0;
+  const paragraphs = [...(costsMoney ? [machineWords(plan), costWords(plan)] : []), timeWords(plan)];
+  return paragraphs.flatMap((text) => paragraph(text));
 }
 
 function machineWords({ spec }: GpuPlan): string {
@@ -47,24 +44,21 @@ function machineWords({ spec }: GpuPlan): string {
 }
 
 /** What is billed by use is in no sum, so that a sum is a lower bound wherever there is any of it. */
-function costWords({ builds, ...cost }: GpuCost): string {
+function costWords({ cost, spec }: GpuPlan): string {
   const isAtLeast = cost.withoutPrice.length > 0 || cost.besides.length > 0;
-  const hour = sumUsd(cost.hourlyUsd, HOURLY_DIGITS, isAtLeast);
-  const month = sumUsd(cost.monthlyUsd, SUM_DIGITS, isAtLeast);
-  const once = builds.length === 0 ? "" : `; engines, built once: ${buildSum(builds)}`;
-  return `Cost: ${hour} an hour (${month} a month), ${asleepHour(cost)} asleep (\`npm run sleep\`)${once}.${missingWords(cost)}`;
-}
-
-function missingWords({
-  withoutPrice,
-  lines,
-  elsewhere,
-}: Pick<GpuCost, "withoutPrice" | "lines" | "elsewhere">): string {
-  if (withoutPrice.length === 0) return "";
-  const missing = ` ${withoutPrice.length} of its ${lines.length} parts have no price.`;
-  if (elsewhere === null) return missing;
-  const { region, hourlyUsd, asleepHourlyUsd } = elsewhere;
-  return `${missing} In ${region} it would be ${usd(hourlyUsd, HOURLY_DIGITS)} an hour, ${usd(asleepHourlyUsd, HOURLY_DIGITS)} asleep.`;
+  const hour = (amount: number | null) => `${sumUsd(amount, HOURLY_DIGITS, isAtLeast)} an hour`;
+  const month = (amount: number | null) => `${sumUsd(amount, SUM_DIGITS, isAtLeast)} a month`;
+  const once = cost.builds.length === 0 ? "" : `; engines, built once: ${buildSum(cost.builds)}`;
+  const { elsewhere, hourlyUsd, monthlyUsd, withoutPrice, lines } = cost;
+  const here = `${hour(hourlyUsd)} (${month(monthlyUsd)}), ${asleepHour(cost)} asleep (\`npm run sleep\`)${once}`;
+  if (withoutPrice.length === 0) return `Cost: ${here}.`;
+  const isOne = withoutPrice.length === 1;
+  const missing = `${withoutPrice.length} of its ${lines.length} parts ${isOne ? "has" : "have"} no price`;
+  if (elsewhere === null) return `Cost: ${here}. ${missing}.`;
+  const there = `${hour(elsewhere.hourlyUsd)} (${month(monthOf(elsewhere.hourlyUsd))}), ${sumUsd(elsewhere.asleepHourlyUsd, HOURLY_DIGITS, isAtLeast)} asleep`;
+  // Of nothing, or of what costs nothing, there is no sum to tell.
+  const others = hourlyUsd === null || hourlyUsd === 0 ? "" : `; the others: ${here}`;
+  return `Cost: no price table for ${spec.region}; in ${elsewhere.region} it would be ${there}. ${missing} in ${spec.region}${others}.`;
 }
 
 /** An hour of what is left after `npm run sleep`. */
@@ -76,7 +70,9 @@ export function asleepHour({
   return sumUsd(asleepHourlyUsd, HOURLY_DIGITS, withoutPrice.length > 0 || besides.length > 0);
 }
 
-function timeWords({ steps, seconds }: FirstUp): string {
+/** A Docker host has no registry before it: its cold start downloads the images. */
+function timeWords({ firstUp: { steps, seconds }, platform }: GpuPlan): string {
   const parts = steps.map((step) => `${STEPS[step.what]} ${duration(step.seconds)}`).join(" + ");
-  return `First \`up\`: about ${duration(seconds)} until its models answer (estimate: ${parts}), once images are in their registry.`;
+  const images = platform === "docker" ? "" : ", once images are in their registry";
+  return `First \`up\`: about ${duration(seconds)} until its models answer (estimate: ${parts})${images}.`;
 }

@@ -23,6 +23,32 @@ describe("a stack file without problems", () => {
   });
 });
 
+describe("a stack file whose compute is none of AWS's", () => {
+  const ecs = { ...awsValues, compute: "ecs" };
+
+  test("has what is wrong with either reported beside it", () => {
+    const values = { ...ecs, region: "us-esat-1", access: { apiCidrs: ["0.0.0.0/0"] } };
+    expect(pathsOf(values)).toEqual(["compute", "region", "access.apiCidrs[0]"]);
+    expect(pathsOf(ecs)).toEqual(["compute"]);
+  });
+});
+
+describe("a stack file with a misspelt region", () => {
+  test("has that problem alone: no check holds against the rest what it knows of no region", () => {
+    const values = {
+      ...awsValues,
+      region: "us-esat-1",
+      policies: { hourlyUsdCap: 1 },
+      guard: { emails: ["ops@example.org"] },
+      hub: { tokenSecretArn: "arn:aws:secretsmanager:us-east-1:111122223333:secret:hub-token-AbCdEf" },
+    };
+    expect(pathsOf(values)).toEqual(["region"]);
+    expect(pathsOf({ ...values, region: "us-west-9" })).toEqual(
+      expect.arrayContaining(["policies.hourlyUsdCap", "guard.monthlyUsd", "hub.tokenSecretArn"]),
+    );
+  });
+});
+
 describe("a stack file with mistakes of both kinds", () => {
   const mixed = {
     platform: "aws",

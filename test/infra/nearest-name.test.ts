@@ -6,6 +6,8 @@ describe("edit distance", () => {
   test("of known pairs", () => {
     expect(editDistance("kitten", "sitting")).toBe(3);
     expect(editDistance("", "abc")).toBe(3);
+    expect(editDistance("us-esat-1", "us-east-1")).toBe(1);
+    expect(editDistance("ab-ab", "ba-ba")).toBe(2);
   });
 
   test("is symmetric, zero only for equals, and at most the longer length", () => {
@@ -25,6 +27,7 @@ describe("the nearest name", () => {
     ["paralelRequests", ["models", "parallelRequests"], "parallelRequests"],
     ["LLAVA-1.5-7B", ["llava-1.5-7b"], "llava-1.5-7b"],
     ["g5.5xlarge", ["g5.xlarge", "g5.4xlarge"], "g5.xlarge"],
+    ["su-east-2", ["ap-east-2", "us-east-2"], "us-east-2"],
     ["colour", ["models", "platform"], undefined],
     ["anything", [], undefined],
   ])("of %s among %j is %s", (typed, names, nearest) => {

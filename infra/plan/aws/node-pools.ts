@@ -150,7 +150,7 @@ export function rootDisk(pool: PoolSpec): NodePoolPlan["rootDisk"] {
 }
 
 /** Images are on local disks where these have the room that the stack file asks for. */
-function localDiskUse({ machine, diskGiB }: PoolSpec): NodeUserData["localDisks"] {
+export function localDiskUse({ machine, diskGiB }: PoolSpec): NodeUserData["localDisks"] {
   if (machine.localDiskGB === 0) return "none";
   return localDiskGiB(machine.localDiskGB) >= diskGiB ? "all" : "scratch";
 }

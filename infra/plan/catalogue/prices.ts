@@ -5,6 +5,7 @@
  * regions. Spot prices change by the hour and are in no table. scripts/catalogue/update-prices.ts refreshes prices-data.ts.
  */
 import { priceData } from "./prices-data.ts";
+import { partitionOf } from "./regions.ts";
 
 /** Regions that the table has, in the order of the alphabet. */
 export const PRICE_REGIONS: readonly string[] = Object.keys(priceData);
@@ -143,10 +144,9 @@ export function servicePrice(
   region: string | null,
 ): ServicePrice | undefined {
   if (region === null) return undefined;
-  const isCommercial = !/^(cn|us-gov)-/.test(region);
   return servicePrices.find(
     (row) =>
       row.service === service &&
-      (row.region === region || (row.region === COMMERCIAL_REGIONS && isCommercial)),
+      (row.region === region || (row.region === COMMERCIAL_REGIONS && partitionOf(region) === "aws")),
   );
 }

@@ -22,7 +22,8 @@ export const apiAccessChecks = {
     ];
   }),
 
-  apiCidrsAreNarrow: awsCheck(["access", "compute"], ({ access }) =>
+  // One machine has no such API, and what a typing mistake of `compute` hides is true of both.
+  apiCidrsAreNarrow: awsCheck(["access"], ({ access }) =>
     access.apiCidrs.flatMap((cidr, index): readonly Remark[] => {
       const path = `access.apiCidrs[${index}]`;
       if (!isCidr(cidr)) {
@@ -41,13 +42,28 @@ export const apiAccessChecks = {
           path,
           reason:
             length === 0
-              ? `It is every address of the internet (${OPEN_TO_ALL}), and the cluster's API would be open to all of them.`
-              : `It is ${size / 2 ** 20} million addresses, 1/${2 ** length} of the internet, and the cluster's API would be open to all of them.`,
-          fix: "Name the networks that may administer the stack.",
+              ? `It is every address of the internet (${OPEN_TO_ALL}), and a cluster's API would be open to all of them.`
+              : `It is ${size / 2 ** 20} million addresses, 1/${2 ** length} of the internet, and a cluster's API would be open to all of them.`,
+          fix: "Name the networks that may administer the cluster; with compute: ec2 there is none, and no entry is needed.",
         },
       ];
     }),
   ),
+
+  accessIsOfCluster: awsCheck(["access", "compute"], ({ compute, access }) => {
+    if (compute !== "ec2") return [];
+    return (["apiCidrs", "admins"] as const).flatMap((key): readonly Remark[] => {
+      if (access[key].length === 0) return [];
+      return [
+        {
+          severity: "warning",
+          path: `access.${key}`,
+          reason: `It says who ${key === "admins" ? "administers a cluster" : "reaches a cluster's API"}, and means nothing with compute: ec2: there is no cluster.`,
+          fix: "Remove it.",
+        },
+      ];
+    });
+  }),
 
   apiCidrsBeginNetworks: awsCheck(["access"], ({ access }) =>
     access.apiCidrs.flatMap((cidr, index): readonly Remark[] => {

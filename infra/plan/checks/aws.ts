@@ -9,25 +9,7 @@ import { count, oneOf } from "./words.ts";
 /** EKS puts its control plane's addresses into two zones, and a load balancer of applications stands in two. */
 const LEAST_ZONES = 2;
 
-/**
- * Partitions whose services have other domains and principals than those that stacks name, as `amazonaws.com.cn` and
- * `ec2.amazonaws.com.cn` in China: https://docs.amazonaws.cn/en_us/aws/latest/userguide/endpoints-arns.html
- */
-const OTHER_PARTITIONS = /^(cn-|[a-z]{2}-iso)/;
-
 export const awsChecks = {
-  regionHasDomainsOfAws: awsCheck(["region"], ({ region }) =>
-    OTHER_PARTITIONS.test(region)
-      ? [
-          {
-            path: "region",
-            reason: `${region} has names of services and registries of its own, and stacks name those of amazonaws.com.`,
-            fix: "Take a region outside of China and of AWS's isolated clouds; GovCloud is one.",
-          },
-        ]
-      : [],
-  ),
-
   zonesAreDistinct: awsCheck(["network"], ({ network: { zones, existing } }) => [
     ...(existing === undefined ? repeated(zones, "network.zones") : []),
     ...repeated(zonesOf(existing?.privateSubnets), "network.existing.privateSubnets"),

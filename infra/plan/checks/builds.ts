@@ -44,6 +44,8 @@ export const buildChecks = {
   }),
 
   machineHoldsBuild: modelCheck(BUILD_KEYS, (model, { config, spec }) => {
+    // Another GPU is another machine, and its memory another one too.
+    if (!model.engine.target.gpu.supported) return [];
     const pool = buildPoolOf(model, spec);
     const build = buildsOf(spec, pool).find((one) => one.model === model);
     if (build === undefined) return [];

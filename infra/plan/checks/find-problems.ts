@@ -16,12 +16,13 @@ import { costChecks } from "./cost.ts";
 import { customModelChecks } from "./custom-models.ts";
 import { encoderChecks } from "./encoders.ts";
 import { engineChecks } from "./engine.ts";
-import { type Check, type CheckedStack, type Finding, finding } from "./finding.ts";
+import { type Check, type CheckedStack, type Finding, finding, type Key } from "./finding.ts";
 import { fitChecks } from "./fit.ts";
 import { gpuChecks } from "./gpu.ts";
 import { nameChecks } from "./names.ts";
 import { platformChecks } from "./platform.ts";
 import { poolChecks } from "./pools.ts";
+import { meantRegion, regionChecks } from "./regions.ts";
 import { releaseChecks } from "./release.ts";
 import { servingChecks } from "./serving.ts";
 
@@ -29,6 +30,7 @@ import { servingChecks } from "./serving.ts";
 export const checks = {
   ...releaseChecks,
   ...platformChecks,
+  ...regionChecks,
   ...awsChecks,
   ...awsExistingChecks,
   ...awsCapacityChecks,
@@ -68,14 +70,22 @@ export function findProblems(
 
 /** The same, with the keys of the stack file that each finding rests on. */
 export function findAll(stack: CheckedStack): readonly Finding[] {
-  const isKnown = isReleaseKnown(stack.config, stack.spec);
+  const unread = unreadKeys(stack);
   const findings = Object.values<Check>(checks)
-    // Another release stands in for one that does not exist.
-    .filter(({ keys }) => isKnown || !keys.includes("release"))
+    .filter(({ keys }) => !unread.some((key) => keys.includes(key)))
     .flatMap((check) =>
       check.remarks(stack).map((remark) => finding(stack.config, check.scope, check.keys, remark)),
     );
   return distinct(findings);
+}
+
+/** Keys whose values say nothing: another release stands in for one that does not exist, and no region has a misspelt name. */
+function unreadKeys({ config, spec }: CheckedStack): readonly Key[] {
+  const isMisspelt = config.platform === "aws" && meantRegion(config.region) !== undefined;
+  return [
+    ...(isReleaseKnown(config, spec) ? [] : (["release"] as const)),
+    ...(isMisspelt ? (["region"] as const) : []),
+  ];
 }
 
 /** Two models can have one and the same thing to say about their release or pool. */

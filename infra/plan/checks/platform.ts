@@ -1,8 +1,7 @@
 /** What one platform has and another has not. */
 import { STORE_FOLDER } from "../aws/names.ts";
 import { machineTypes } from "../catalogue/machines.ts";
-import { onDemandHourlyUsd, PRICE_REGIONS, pricesAsOf, regionsOffering } from "../catalogue/prices.ts";
-import { isPricedByTable } from "../cost/pool-price.ts";
+import { onDemandHourlyUsd, pricesAsOf, regionsOffering } from "../catalogue/prices.ts";
 import { rowOf } from "../resolve/names.ts";
 import { type Check, modelCheck, poolCheck, type Remark, stackCheck } from "./finding.ts";
 import { cheapestTypes } from "./instance-types.ts";
@@ -100,27 +99,6 @@ export const platformChecks = {
           path: `${path}.weights`,
           reason: "Containers of the machine have no credentials of AWS: its role is for the machine alone.",
           fix: `Take the weights from the model hub; or copy them into the engine store, on a machine that mounts it, and write weights: { from: folder, path: ${STORE_FOLDER}/own/${serving.name}, revision: … }.`,
-        },
-      ];
-    },
-  ),
-
-  // No list of regions is kept: one that does not exist looks like one that has no prices here.
-  regionIsPriced: stackCheck(
-    ["region", "otherHourlyUsd", "pools.hourlyUsd", "pools.capacity"],
-    ({ spec: { region, pools, rented } }) => {
-      if (region === null || pricesAsOf(region) !== null) return [];
-      const isUnpriced = pools.some(isPricedByTable);
-      const keys = [
-        ...(isUnpriced ? ["hourlyUsd for each pool"] : []),
-        ...(rented.otherHourlyUsd === undefined ? ["otherHourlyUsd for all else"] : []),
-      ];
-      return [
-        {
-          severity: "warning",
-          path: "region",
-          reason: `There is no price table for ${region}; prices are of ${PRICE_REGIONS.join(", ")}. ${isUnpriced ? "Its machines are in no sum of the costs, and whether" : "Whether"} AWS has a region of that name is not known here.`,
-          fix: `Check the name of the region${keys.length === 0 ? "" : `, and write ${keys.join(" and ")}`}.`,
         },
       ];
     },

@@ -1,4 +1,5 @@
 /** Pools and the host against the servers that they have to hold. Builds have builds.ts. */
+import { onDemandHourlyUsd, REFERENCE_REGION } from "../catalogue/prices.ts";
 import { worldSize } from "../fit/placement.ts";
 import { machineResources, serverRequest, storedGiB } from "../pod-requests.ts";
 import { emptyMachine, holds, packPool, podsOf, poolOf, shortages, slotsPerMachine } from "../pool-space.ts";
@@ -36,12 +37,13 @@ export const poolChecks = {
     ({ capacity, hourlyUsd, instanceType, path }, { spec }) => {
       if (capacity !== "owned" || instanceType === null || hourlyUsd !== undefined) return [];
       const isHost = spec.runsOn === "host";
+      const usd = onDemandHourlyUsd(REFERENCE_REGION, instanceType);
       return [
         {
           severity: "warning",
           path: `${path}.hourlyUsd`,
           reason: `${isHost ? `The host (${instanceType}) is` : `Machines of type ${instanceType} are`} taken as owned, so ${isHost ? "it costs" : "they cost"} nothing here.`,
-          fix: "Write what an hour of one costs where it is rented, or 0 where it is not.",
+          fix: `Write what an hour of one costs where it is rented${usd === null ? "" : ` (${usd} on demand in ${REFERENCE_REGION})`}, or 0 where it is not.`,
         },
       ];
     },
@@ -77,6 +79,8 @@ export const poolChecks = {
   machineHoldsServer: modelCheck(
     [...MACHINE_KEYS, "models.pool", "models.tensorParallel", "models.pipelineParallel"],
     (model, { spec }) => {
+      // Another GPU is another machine, and its memory another one too.
+      if (!model.engine.target.gpu.supported) return [];
       const pool = poolOf(model, spec);
       const [needs, has] = [serverRequest(model), emptyMachine(spec, pool)];
       const isShort = { cpu: needs.cpuMillis > has.cpuMillis, memory: needs.memoryMiB > has.memoryMiB };

@@ -75,9 +75,10 @@ export const releaseChecks = {
     ];
   }),
 
-  minimumDriver: stackCheck(["release"], ({ spec: { release } }) => {
+  // On AWS the driver is that of the image which the stack chooses for its machines, and nobody installs another.
+  minimumDriver: stackCheck(["release"], ({ spec: { release, platform } }) => {
     const { minimumDriver } = release;
-    if (minimumDriver === null) return [];
+    if (minimumDriver === null || platform === "aws") return [];
     return [
       {
         severity: "warning",

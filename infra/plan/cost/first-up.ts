@@ -9,6 +9,12 @@ import type { ColdStart, FirstUp, GpuCost } from "./types.ts";
  */
 const CONTROL_PLANE_SECONDS = 600;
 
+/**
+ * Of a VPC with its subnets (25 s) and a NAT gateway: logs of Terraform in public repositories have 85 to 125 s for the gateway. The
+ * load balancer (140 to 190 s in such logs) is made at the same time, and waited for by nobody until the models answer.
+ */
+const NETWORK_SECONDS = 130;
+
 interface StartedModel {
   readonly spec: Pick<ModelSpec, "buildPool">;
   readonly engine: { readonly model: string; readonly shortKey: string } | null;
@@ -16,18 +22,22 @@ interface StartedModel {
 }
 
 /**
- * Steps one after the other: the control plane and the first machines of a cluster that is made, builds (those of one pool one after
- * the other, pools at the same time), and the slowest cold start. Images have to be in their registry before.
+ * Steps one after the other: the network that is made for one machine, or the control plane and the first machines of a cluster
+ * that is made, whose network is ready before them; builds (those of one pool one after the other, pools at the same time), and the
+ * slowest cold start. Images have to be in their registry before.
  *
  * @param models - In the order of the stack; an engine that two need is built once, where the first builds it.
  */
 export function firstUp(
-  { platform, runsOn }: Pick<GpuStackSpec, "platform" | "runsOn">,
+  { platform, runsOn, rented }: Pick<GpuStackSpec, "platform" | "runsOn" | "rented">,
   models: readonly StartedModel[],
   builds: GpuCost["builds"],
 ): FirstUp {
   const makesCluster = platform === "aws" && runsOn === "cluster";
+  const waitsForNetwork =
+    runsOn === "host" && rented.services.some(({ service }) => service === "NAT gateway");
   const steps: readonly FirstUp["steps"][number][] = [
+    ...(waitsForNetwork ? [{ what: "network", seconds: NETWORK_SECONDS } as const] : []),
     ...(makesCluster
       ? ([
           { what: "controlPlane", seconds: CONTROL_PLANE_SECONDS },

@@ -1,6 +1,6 @@
 /** What a stack keeps on disks, and what that costs where the catalogue has a price. */
 import { machineDiskGiB } from "../aws/machine/root-disk.ts";
-import { rootDisk } from "../aws/node-pools.ts";
+import { localDiskUse, rootDisk } from "../aws/node-pools.ts";
 import {
   EFS_INCLUDED_MIBPS_PER_GB,
   efsThroughputPrices,
@@ -24,21 +24,11 @@ import type { CostLine, EngineOfModel } from "./types.ts";
 export function storageLines(stack: GpuStackSpec, engines: readonly EngineOfModel[]): readonly CostLine[] {
   if (stack.platform !== "aws") return [];
   const { machines, disks } = stack.rented;
-  const controllers = {
-    sizeGiB: machines.reduce((sum, { count, diskGiB }) => sum + count * diskGiB, 0),
-    extraMiBps: 0,
-  };
-  const all = together(
-    controllers,
-    rootDisks(stack, (pool) => plannedNodes(stack, pool)),
-  );
-  const asleep = together(
-    controllers,
-    // A machine that is stopped keeps its disks.
-    rootDisks(stack, (pool) =>
-      stack.runsOn === "host" ? plannedNodes(stack, pool) : asleepNodes(stack, pool),
-    ),
-  );
+  const controllers = machines.map(({ count, diskGiB }) => ({ count, sizeGiB: diskGiB, extraMiBps: 0 }));
+  const all = [...rootDisks(stack, (pool) => plannedNodes(stack, pool)), ...controllers];
+  // A machine that is stopped keeps its disks.
+  const asleepCount = stack.runsOn === "host" ? plannedNodes : asleepNodes;
+  const asleep = [...rootDisks(stack, (pool) => asleepCount(stack, pool)), ...controllers];
   const { kind, sizeGiB, provisionedMiBps } = stack.store;
   const kept = sizeGiB === null ? keptGB(stack, engines) : sizeGiB * GB_PER_GIB;
   const words = sizeGiB === null ? "weights and engines" : `${sizeGiB} GiB`;
@@ -54,40 +44,52 @@ export function storageLines(stack: GpuStackSpec, engines: readonly EngineOfMode
     ),
     ...(provisionedMiBps === null ? [] : [staying(throughputLine(stack, kept, provisionedMiBps))]),
     {
-      ...diskLine(stack, "disks of the machines", `${all.sizeGiB} GiB in all`, all),
+      ...diskLine(stack, "disks of the machines", diskWords(all), all),
       asleepHourlyUsd: diskLine(stack, "", "", asleep).hourlyUsd,
     },
     ...disks.map(({ what, count, sizeGiB: size }) =>
-      staying(diskLine(stack, what, `${count} × ${size} GiB`, { sizeGiB: count * size, extraMiBps: 0 })),
+      staying(diskLine(stack, what, `${count} × ${size} GiB`, [{ count, sizeGiB: size, extraMiBps: 0 }])),
     ),
   ];
 }
 
+/** Disks of one kind. */
 interface Disks {
+  readonly count: number;
+  /** Of each. */
   readonly sizeGiB: number;
-  /** Above what the price of their size has already. */
+  /** Of each, above what the price of its size has already. */
   readonly extraMiBps: number;
-}
-
-function together(one: Disks, other: Disks): Disks {
-  return { sizeGiB: one.sizeGiB + other.sizeGiB, extraMiBps: one.extraMiBps + other.extraMiBps };
+  /** Whether images and engines lie on disks of the machine itself, whatever size the stack file gives this one. */
+  readonly isBesideLocal?: boolean;
 }
 
 /** A disk ends with its machine: those that are off have none. @param count - Machines of a pool. */
-function rootDisks(stack: GpuStackSpec, count: (pool: PoolSpec) => number): Disks {
+function rootDisks(stack: GpuStackSpec, count: (pool: PoolSpec) => number): readonly Disks[] {
   return stack.pools
     .filter(({ capacity }) => capacity !== "owned")
     .map((pool) => {
-      const { sizeGiB, throughputMiBps } =
-        stack.runsOn === "cluster"
-          ? rootDisk(pool)
-          : { sizeGiB: machineDiskGiB(pool), throughputMiBps: GP3_INCLUDED_MIBPS };
+      if (stack.runsOn === "host")
+        return { count: count(pool), sizeGiB: machineDiskGiB(pool), extraMiBps: 0 };
+      const { sizeGiB, throughputMiBps } = rootDisk(pool);
       return {
-        sizeGiB: count(pool) * sizeGiB,
-        extraMiBps: count(pool) * (throughputMiBps - GP3_INCLUDED_MIBPS),
+        count: count(pool),
+        sizeGiB,
+        extraMiBps: throughputMiBps - GP3_INCLUDED_MIBPS,
+        isBesideLocal: localDiskUse(pool) === "all",
       };
     })
-    .reduce(together, { sizeGiB: 0, extraMiBps: 0 });
+    .filter((disks) => disks.count > 0);
+}
+
+/** `2 × 50 GiB beside local disks + 1 × 200 GiB`; disks of one size together, in the order of the pools. */
+function diskWords(disks: readonly Disks[]): string {
+  const counts = new Map<string, number>();
+  for (const { count, sizeGiB, isBesideLocal } of disks) {
+    const words = `${sizeGiB} GiB${isBesideLocal === true ? " beside local disks" : ""}`;
+    counts.set(words, (counts.get(words) ?? 0) + count);
+  }
+  return [...counts].map(([words, count]) => `${count} × ${words}`).join(" + ");
 }
 
 /** What EFS keeps ready whether anybody reads or not. @param kept - GB of storage, which has some of it already. */
@@ -109,15 +111,17 @@ function throughputLine({ region }: GpuStackSpec, kept: number, provisionedMiBps
  * AWS sells a gp3 disk by the GiB, which its price list calls GB: its example of 2,000 GB is a disk of that size.
  * https://aws.amazon.com/ebs/pricing/
  */
-function diskLine(stack: GpuStackSpec, what: string, words: string, disks: Disks): AwakeLine {
-  const size = line(stack, what, words, disks.sizeGiB, "EBS gp3");
+function diskLine(stack: GpuStackSpec, what: string, words: string, disks: readonly Disks[]): AwakeLine {
+  const sizeGiB = disks.reduce((sum, one) => sum + one.count * one.sizeGiB, 0);
+  const extraMiBps = disks.reduce((sum, one) => sum + one.count * one.extraMiBps, 0);
+  const size = line(stack, what, words, sizeGiB, "EBS gp3");
   const price = gp3ThroughputPrices.find(({ region }) => region === stack.region);
-  if (size.hourlyUsd === null || price === undefined || disks.extraMiBps === 0) return size;
+  if (size.hourlyUsd === null || price === undefined || extraMiBps === 0) return size;
   const { usdPerMiBpsMonth, asOf } = price;
   return {
     what,
-    arithmetic: `${size.arithmetic}, and ${disks.extraMiBps} MiB/s × ${usdPerMiBpsMonth} USD a month (${asOf}) ÷ ${HOURS_PER_MONTH}`,
-    hourlyUsd: tenThousandths(size.hourlyUsd + (disks.extraMiBps * usdPerMiBpsMonth) / HOURS_PER_MONTH),
+    arithmetic: `${size.arithmetic}, and ${extraMiBps} MiB/s × ${usdPerMiBpsMonth} USD a month (${asOf}) ÷ ${HOURS_PER_MONTH}`,
+    hourlyUsd: tenThousandths(size.hourlyUsd + (extraMiBps * usdPerMiBpsMonth) / HOURS_PER_MONTH),
   };
 }
 

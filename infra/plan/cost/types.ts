@@ -62,7 +62,7 @@ export interface GpuCost extends CostPlan {
 /** From an account without the stack to answers of all its models; estimates in seconds. */
 export interface FirstUp {
   readonly steps: readonly {
-    readonly what: "controlPlane" | "machines" | "builds" | "coldStart";
+    readonly what: "network" | "controlPlane" | "machines" | "builds" | "coldStart";
     readonly seconds: number;
   }[];
   readonly seconds: number;

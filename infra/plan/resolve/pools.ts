@@ -5,6 +5,7 @@ import { gpus } from "../catalogue/gpus.ts";
 import { machineTypes } from "../catalogue/machines.ts";
 import type { Gpu, MachineType } from "../catalogue/types.ts";
 import type { GpuSharing, PoolSpec } from "../spec.ts";
+import { unknownInstanceType } from "./instance-types.ts";
 import { type Report, rowOf, unknownName } from "./names.ts";
 
 /** The one pool of a Docker stack. */
@@ -98,19 +99,7 @@ function resolveMachine(
     return { instanceType: instanceType ?? null, machine: row, gpu: rowOf<Gpu>(gpus, row.gpu) ?? null };
   }
   if (machine === undefined) {
-    report(
-      "stack",
-      keys,
-      unknownName(
-        `${path}.instanceType`,
-        instanceType ?? "",
-        "an instance type of the catalogue",
-        Object.keys(machineTypes),
-        isRented
-          ? "Any other stays in instanceType, with its parts under `machine` and its price as `hourlyUsd`."
-          : "Any other can be described by its parts under `machine`.",
-      ),
-    );
+    report("stack", keys, unknownInstanceType(`${path}.instanceType`, instanceType ?? "", isRented));
     return null;
   }
   return machineOfParts(machine, instanceType ?? null, path, report);

@@ -163,6 +163,22 @@ describe("a stack file with mistakes", () => {
     expect(problem?.reason).toContain("25.10 as 25.1");
   });
 
+  test.each([
+    ["11122223333", "011122223333"],
+    [11_122_223_333, "011122223333"],
+    ["1122223333", "001122223333"],
+  ])("says where zeros of an account went: %j", (account, written) => {
+    const { length } = String(account);
+    const [problem] = problemsOf({ platform: "aws", account }).filter(({ path }) => path === "account");
+    expect(problem?.reason).toContain(`twelve digits, and this has ${length}: without quotes`);
+    expect(problem?.fix).toContain(`Write all twelve in quotes: "${written}"`);
+  });
+
+  test("has other words for an account of other signs", () => {
+    const [problem] = problemsOf({ platform: "aws", account: "1111-2222-3333" });
+    expect(problem).toMatchObject({ path: "account", fix: 'Write it like "111122223333".' });
+  });
+
   test.each<[string, Record<string, unknown>, string, string]>([
     [
       "in a list",

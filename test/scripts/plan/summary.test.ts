@@ -7,13 +7,22 @@ import { costSection } from "../../../scripts/plan/cost-section.ts";
 import { planReport } from "../../../scripts/plan/report.ts";
 import { summaryLines } from "../../../scripts/plan/summary.ts";
 import { ec2Values, eksValues } from "../../infra/plan/aws/stacks.ts";
-import { dockerValues } from "../../infra/plan/checks/stacks.ts";
+import { clusterValues, dockerValues } from "../../infra/plan/checks/stacks.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
 const planOf = (values: Values) => checkedPlan(values).plan as AwsPlan;
 const words = (lines: readonly string[]) => lines.join(" ").replaceAll(/\s+/g, " ").trim();
 const summaryOf = (values: Values) => words(summaryLines(planOf(values)));
+const localValues = { platform: "local", models: [{ name: "gpt", model: "smollm2-135m-instruct" }] };
+const existingNetwork = {
+  vpcId: "vpc-01234567",
+  cidr: "10.80.0.0/16",
+  privateSubnets: [
+    { id: "subnet-00000000", zone: "a" },
+    { id: "subnet-00000001", zone: "b" },
+  ],
+};
 const abroad = { ...eksValues, region: "eu-central-1" };
 
 describe("the summary", () => {
@@ -30,10 +39,12 @@ describe("the summary", () => {
     expect(text).toContain(`First \`up\`: about ${Math.round(firstUp.seconds / 60)} min until`);
   });
 
-  test("adds up the steps of a first `up`; a machine of EC2 has no control plane", () => {
+  test("adds up the steps of a first `up`: a machine of EC2 waits for its network, a cluster for its control plane", () => {
     const stepsOf = (values: Values) => planOf(values).firstUp.steps.map(({ what }) => what);
     expect(stepsOf(eksValues)).toEqual(["controlPlane", "machines", "builds", "coldStart"]);
-    expect(stepsOf(ec2Values)).toEqual(["builds", "coldStart"]);
+    expect(stepsOf(ec2Values)).toEqual(["network", "builds", "coldStart"]);
+    const network = { existing: existingNetwork };
+    expect(stepsOf({ ...ec2Values, network })).toEqual(["builds", "coldStart"]);
     const { cost, firstUp, models } = planOf(eksValues);
     expect(firstUp.seconds).toBe(
       600 + 180 + Number(cost.builds[0]?.seconds) + Number(models[0]?.coldStart.seconds),
@@ -53,25 +64,57 @@ describe("the summary", () => {
     expect(step("coldStart")).toBe(Math.max(...planned.map(({ coldStart }) => coldStart.seconds)));
   });
 
-  test("says how much of the sum is missing, and what it would be where prices are known", () => {
+  test("leads with what it would be where prices are known, and has what is known here after it", () => {
     const { cost } = planOf(eksValues);
+    const hour = (amount: number | null) => `at least $${amount?.toFixed(3)}`;
     const text = summaryOf(abroad);
-    expect(text).toContain("Cost: at least $0.100 an hour");
     expect(text).toContain(
-      `11 of its 12 parts have no price. In us-east-1 it would be $${cost.hourlyUsd?.toFixed(3)} an hour, $${cost.asleepHourlyUsd?.toFixed(3)} asleep.`,
+      `Cost: no price table for eu-central-1; in us-east-1 it would be ${hour(cost.hourlyUsd)} an hour (at least $4,816.91 a month), ${hour(cost.asleepHourlyUsd)} asleep. 11 of its 12 parts have no price in eu-central-1; the others: at least $0.100 an hour (at least $73.00 a month), at least $0.100 asleep (\`npm run sleep\`)`,
     );
   });
 
-  test("is not there where nothing is paid for, and neither is what to do next", () => {
-    const { plan, warnings } = checkedPlan(dockerValues);
-    expect(summaryLines(plan)).toEqual([]);
-    const stack = { name: "dev", options: "--stack dev" };
-    expect(planReport(stack, plan, warnings)).not.toContain("Next:");
-    expect(planReport(stack, planOf(eksValues), [])).toMatch(/\n\nNext: npm run preflight -- --stack dev\n$/);
+  test("has no sum of nothing: one machine has no part with a price abroad", () => {
+    const { lines } = planOf(ec2Values).cost;
+    expect(summaryOf({ ...ec2Values, region: "eu-central-1" })).toContain(
+      ` asleep. ${lines.length} of its ${lines.length} parts have no price in eu-central-1. First`,
+    );
+  });
+
+  test("says how much of the sum is missing where the region has a price table", () => {
+    const [gpu, cpu] = eksValues.pools;
+    const text = summaryOf({ ...eksValues, pools: [{ ...gpu, capacity: "spot" }, cpu] });
+    expect(text).toMatch(/Cost: at least \$\d\.\d{3} an hour .* 1 of its 12 parts has no price\. First/);
+  });
+
+  test("of machines that cost nothing has the time alone", () => {
+    const { seconds } = planOf(dockerValues).firstUp;
+    expect(summaryOf(dockerValues)).toBe(
+      `First \`up\`: about ${Math.round(seconds / 60)} min until its models answer (estimate: engines 85 s + cold start 5 min).`,
+    );
+    expect(summaryOf(clusterValues)).toMatch(/^First `up`: .* once images are in their registry\.$/);
+    expect(summaryOf(localValues)).toBe("");
+  });
+
+  test("is followed by all the rest, and by what to do next, where that is anything", () => {
+    const lastOf = (values: Values) =>
+      planReport({ name: "dev", options: "--stack dev" }, planOf(values), []).trimEnd().split("\n").slice(-2);
+    for (const values of [eksValues, ec2Values, dockerValues, clusterValues])
+      expect(lastOf(values)).toEqual(["", "Next: npm run preflight -- --stack dev"]);
+    expect(lastOf(localValues).join()).not.toContain("Next:");
   });
 });
 
 describe("the table of costs", () => {
+  test("says in its heading where prices are from, or that machines cost nothing", () => {
+    const host = { instanceType: "g5.4xlarge" };
+    const titleOf = (values: Values) => costSection(planOf(values)).title;
+    expect(titleOf(eksValues)).toBe("Cost (US dollars, prices of 2026-07-06)");
+    expect(titleOf({ ...dockerValues, host })).toBe("Cost (US dollars, machines taken as owned)");
+    expect(titleOf({ ...dockerValues, host: { ...host, hourlyUsd: 2 } })).toBe(
+      "Cost (US dollars, no price of the table used)",
+    );
+  });
+
   test("names what has no price once where the region has none, and has rows for the rest", () => {
     const { lines } = costSection(planOf(abroad));
     expect(lines.filter((line) => line.includes("pool gpu"))).toHaveLength(1);

@@ -75,21 +75,29 @@ test("root disks are those that machines get: small where images are on local on
   const disks = (instanceType: string) => lineOf(costOf(sized(instanceType)), "disks of the machines");
   const words = (instanceType: string) => disks(instanceType)?.arithmetic;
   // Two machines of 50 GiB for controllers, and one with GPUs.
-  expect(words("g5.12xlarge")).toMatch(/^150 GiB in all: [^,]*, 2026-08-17\) ÷ 730$/);
+  expect(words("g5.12xlarge")).toMatch(
+    /^1 × 50 GiB beside local disks \+ 2 × 50 GiB: 150\.0 GB [^,]*, 2026-08-17\) ÷ 730$/,
+  );
   expect(disks("g5.12xlarge")?.hourlyUsd).toBeCloseTo((150 * 0.08) / 730, 4);
   // Images on EBS want more than the 125 MiB/s that a disk has anyway.
-  expect(words("g5.xlarge")).toMatch(/^400 GiB in all: .*, and 125 MiB\/s × 0\.04 USD a month/);
+  expect(words("g5.xlarge")).toMatch(
+    /^1 × 300 GiB \+ 2 × 50 GiB: 400\.0 GB .*, and 125 MiB\/s × 0\.04 USD a month/,
+  );
   expect(disks("g5.xlarge")?.hourlyUsd).toBeCloseTo((400 * 0.08 + 125 * 0.04) / 730, 3);
+  const twoKinds = sized("g5.12xlarge");
+  const pools = [...twoKinds.pools, { name: "cpu", instanceType: "m7i.xlarge", diskGiB: 50 }];
+  const together = lineOf(costOf({ ...twoKinds, pools }), "disks of the machines")?.arithmetic;
+  expect(together).toMatch(/^1 × 50 GiB beside local disks \+ 3 × 50 GiB: 200\.0 GB /);
 });
 
 test.each([
-  [300, "300 GiB"],
-  [20, "75 GiB"],
+  [300, "300"],
+  [20, "75"],
 ])("one machine has the root disk of %i GiB that it asks for, or what its image takes", (diskGiB, size) => {
   const ec2 = { ...ec2Values, pools: [{ name: "gpu", instanceType: "g5.12xlarge", diskGiB }] };
-  const words = lineOf(costOf(ec2), "disks of the machines")?.arithmetic;
-  expect(words).toContain(`${size} in all`);
-  expect(words).toMatch(/^\d+ GiB in all: [^,]*, 2026-08-17\) ÷ 730$/);
+  const words = lineOf(costOf(ec2), "disks of the machines")?.arithmetic ?? "";
+  expect(words.startsWith(`1 × ${size} GiB: ${size}.0 GB `)).toBe(true);
+  expect(words).toMatch(/: [^,]*, 2026-08-17\) ÷ 730$/);
 });
 
 describe("asleep", () => {

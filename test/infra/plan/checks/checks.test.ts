@@ -4,7 +4,7 @@ import { type CheckName, checks, findProblems } from "../../../../infra/plan/che
 import type { Remark } from "../../../../infra/plan/checks/finding.ts";
 import { memoryFit } from "../../../../infra/plan/fit/memory-fit.ts";
 import { resolveStack } from "../../../../infra/plan/resolve-stack.ts";
-import { awsValues, clusterValues, dockerModel, dockerValues } from "./stacks.ts";
+import { awsValues, clusterModel, clusterValues, dockerModel, dockerValues } from "./stacks.ts";
 import { fixes, moreMistakes, type Values, vectors } from "./vectors.ts";
 
 function remarksOf(name: CheckName, values: Values): readonly Remark[] {
@@ -85,6 +85,18 @@ describe("all checks together", () => {
     expect(paths).toContain("models[0].triton.maxBatchSize");
     expect(problemsOf({ ...dockerValues, release: "25.13" }).warnings.map(({ path }) => path)).toEqual([
       "host.hourlyUsd",
+    ]);
+  });
+
+  test("say nothing of a machine's memory where its GPU is of no use", () => {
+    const pathsOf = (values: Values) => problemsOf(values).problems.map(({ path, reason }) => [path, reason]);
+    const [first, ...others] = pathsOf(
+      clusterModel({ model: "llava-1.5-7b" }, { instanceType: "g4dn.xlarge" }),
+    );
+    expect(first).toEqual(["models[0].pool", expect.stringContaining("support matrix does not list T4")]);
+    expect(others).toEqual([["models[0].memoryFit", expect.stringContaining("too little")]]);
+    expect(pathsOf(clusterModel({ model: "llava-1.5-7b" }, { instanceType: "g5.xlarge" }))).toEqual([
+      ["models[0].pool", expect.stringContaining("host memory")],
     ]);
   });
 

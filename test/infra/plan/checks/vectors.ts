@@ -85,6 +85,8 @@ const secretOf = (region: string, account = awsValues.account) =>
   `arn:aws:secretsmanager:${region}:${account}:secret:hub-token-AbCdEf`;
 const existingStore = { fileSystemId: "fs-01234567", securityGroupId: "sg-01234567" };
 const machinePool = { name: "gpu", instanceType: "g5.12xlarge" };
+const ADMIN = "arn:aws:iam::111122223333:role/platform-team";
+const openToAll = { apiCidrs: ["0.0.0.0/0"] };
 const RESERVATION = "cr-01234567";
 const withAwsGateway = (gateway: Values) => ({ ...awsValues, gateway: { ...awsGateway, ...gateway } });
 const withSpotBudget = (guard: Values) => ({
@@ -134,7 +136,7 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     severity: "warning",
     path: "release",
     fails: dockerValues,
-    passes: { ...dockerValues, release: "24.02" },
+    passes: awsValues,
     says: /575\.51\.03/,
   },
   imageOfRelease: {
@@ -186,8 +188,14 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     severity: "warning",
     path: "region",
     fails: { ...awsValues, region: "eu-central-1" },
-    passes: awsValues,
-    says: /of us-east-1, us-gov-east-1, us-gov-west-1\. Its machines/,
+    passes: { ...withPool({ hourlyUsd: 1 }), region: "eu-central-1", otherHourlyUsd: 0.4 },
+    says: /its machines are in no sum of the costs; prices are of us-east-1, us-gov-east-1, us-gov-west-1\./,
+  },
+  regionIsOfAws: {
+    path: "region",
+    fails: { ...awsValues, region: "us-esat-1" },
+    passes: { ...awsValues, region: "eu-central-1" },
+    says: /as of 2026-11-10, has no us-esat-1\./,
   },
   typeIsOffered: {
     path: "pools[0].instanceType",
@@ -681,8 +689,15 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
   },
   apiCidrsAreNarrow: {
     path: "access.apiCidrs[0]",
-    fails: { ...awsValues, access: { apiCidrs: ["0.0.0.0/0"] } },
+    fails: { ...awsValues, access: openToAll },
     passes: { ...awsValues, access: { apiCidrs: ["8.0.0.0/8"] } },
+  },
+  accessIsOfCluster: {
+    severity: "warning",
+    path: "access.apiCidrs",
+    fails: onEc2({}),
+    passes: onEc2({}, { access: {} }),
+    says: /reaches a cluster's API, and means nothing with compute: ec2/,
   },
 
   // AWS.
@@ -936,13 +951,12 @@ export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp
   [
     "regionIsPriced",
     "region",
-    {
-      ...awsValues,
-      region: "us-west-9",
-      pools: [{ name: "gpu", instanceType: "g5.12xlarge", hourlyUsd: 5 }],
-    },
-    /no price table for us-west-9.*Whether AWS has/,
+    { ...withPool({ hourlyUsd: 5 }), region: "eu-central-1" },
+    /no price table for eu-central-1, and what is rented there besides machines is in no sum/,
   ],
+  ["regionIsOfAws", "region", { ...awsValues, region: "us-west-9" }, /has no us-west-9\./],
+  ["apiCidrsAreNarrow", "access.apiCidrs[0]", onEc2({}, { access: openToAll }), /^It is every address/],
+  ["accessIsOfCluster", "access.admins", onEc2({}, { access: { admins: [ADMIN] } }), /administers a cluster/],
   ["ownedIsPriced", "pools[0].hourlyUsd", clusterValues, /Machines of type g5\.12xlarge/],
   ["gpuIsSupported", "models[0].pool", pool({ instanceType: "g4dn.4xlarge" }), /T4/],
   [
@@ -1337,12 +1351,36 @@ export const fixes: readonly (readonly [CheckName, Values, string])[] = [
   [
     "regionIsPriced",
     { ...awsValues, region: "eu-central-1" },
-    "Check the name of the region, and write hourlyUsd for each pool and otherHourlyUsd for all else.",
+    "Write hourlyUsd for each pool and otherHourlyUsd for all else.",
   ],
   [
     "regionIsPriced",
-    { ...withPool({ hourlyUsd: 1 }), region: "eu-central-1", otherHourlyUsd: 0.4 },
-    "Check the name of the region.",
+    { ...withPool({ hourlyUsd: 1 }), region: "eu-central-1" },
+    "Write otherHourlyUsd for all else.",
+  ],
+  ["regionIsOfAws", { ...awsValues, region: "us-esat-1" }, "Did you mean `us-east-1`?"],
+  [
+    "regionIsOfAws",
+    { ...awsValues, region: "us-west-9" },
+    "Check its name (us-west-1 is like it); nothing has to change where AWS has opened it since.",
+  ],
+  [
+    "regionIsOfAws",
+    { ...awsValues, region: "zz-somewhere-else-1" },
+    "Check its name; nothing has to change where AWS has opened it since.",
+  ],
+  [
+    "ownedIsPriced",
+    { ...dockerValues, host: { instanceType: "g5.12xlarge" } },
+    "Write what an hour of one costs where it is rented (5.672 on demand in us-east-1), or 0 where it is not.",
+  ],
+  [
+    "ownedIsPriced",
+    {
+      ...dockerValues,
+      host: { instanceType: "g7.xlarge", machine: { gpu: "L4", vcpus: 16, memoryGiB: 64 } },
+    },
+    "Write what an hour of one costs where it is rented, or 0 where it is not.",
   ],
   [
     "capIsJudged",

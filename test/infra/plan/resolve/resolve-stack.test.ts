@@ -222,13 +222,19 @@ describe("names of a stack file", () => {
       "instance type",
       { ...dockerValues, host: { instanceType: "g5.5xlarge" } },
       "host.instanceType",
-      /^Did you mean `g5\.\d?xlarge`\? Any other can be described by its parts under `machine`\.$/,
+      /^The catalogue has g5\.xlarge, g5\.2xlarge, .*g5\.48xlarge\. Any other can be described by its parts under `machine`, /,
+    ],
+    [
+      "instance type of a family that the catalogue lacks",
+      { ...awsValues, pools: [{ name: "gpu", instanceType: "m5.xlarge" }] },
+      "pools[0].instanceType",
+      /^The catalogue has sizes of g4dn \(T4\), g5 \(A10G\), .*c7i \(no GPU\)\. Any other stays in instanceType, /,
     ],
     [
       "instance type like no other",
       { ...dockerValues, host: { instanceType: "standard_nc24ads" } },
       "host.instanceType",
-      /^There are g4dn\.xlarge, /,
+      /^The catalogue has sizes of g4dn \(T4\), /,
     ],
     [
       "GPU",
