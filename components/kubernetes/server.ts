@@ -9,6 +9,8 @@ import { podTemplate, type WorkloadArgs } from "./pod-args.ts";
 
 export interface ServerArgs extends WorkloadArgs {
   readonly plan: ServerPlan;
+  /** Makes what needs the Service, and must be there before the pods are. */
+  readonly beforePods?: (service: Service) => readonly pulumi.Resource[];
 }
 
 const STRATEGIES: Readonly<Record<Rollout, { maxSurge: number; maxUnavailable: number }>> = {
@@ -33,8 +35,9 @@ export abstract class Server extends pulumi.ComponentResource {
     const { plan, namespace } = args;
     this.plan = plan;
     const config = createPodConfig(`${name}-config`, { plan: plan.pod, namespace }, { parent: this });
-    this.deployment = this.#createDeployment(name, args, [...args.after, ...config]);
     this.service = createService(`${name}-service`, { plan: plan.service, namespace }, { parent: this });
+    const bound = args.beforePods?.(this.service) ?? [];
+    this.deployment = this.#createDeployment(name, args, [...args.after, ...config, ...bound]);
     this.#createBudget(name, args);
   }
 

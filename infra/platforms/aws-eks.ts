@@ -1,4 +1,5 @@
 /** `platform: aws`, `compute: eks`: a cluster on EKS, and in it everything of `platform: kubernetes`. */
+import type { Service } from "@pulumi/kubernetes/core/v1/service.js";
 import { Provider as KubernetesProvider } from "@pulumi/kubernetes/provider.js";
 import * as pulumi from "@pulumi/pulumi";
 import { AddOns } from "../../components/aws/add-ons.ts";
@@ -11,7 +12,6 @@ import { GatewayBinding } from "../../components/aws/gateway-binding.ts";
 import { GpuNodePool } from "../../components/aws/gpu-node-pool.ts";
 import type { Network } from "../../components/aws/network.ts";
 import { WorkloadRole } from "../../components/aws/workload-role.ts";
-import type { Gateway } from "../../components/kubernetes/gateway.ts";
 import { clusterOutputs } from "../cluster-outputs.ts";
 import { planClusterImages } from "../image-inputs.ts";
 import type { DeployedStack } from "../outputs.ts";
@@ -44,12 +44,15 @@ export function deployEks(plan: EksPlan): DeployedStack {
 
   const { network } = deployAccount(aws, opts);
   const machines = deployMachines(aws, objects, network, opts);
-  const { gateway, provider } = deployCluster(objects, {
-    secrets: secretValues(SECRET_PATHS, secretNames(objects)),
-    made: machines.made,
-  });
   const edge = hasEdge(plan.config) ? deployEdge(aws, network, machines.cluster, opts) : null;
-  if (edge !== null) bindGateway(gateway, { edge, objects, network, provider });
+  deployCluster(objects, {
+    secrets: secretValues(SECRET_PATHS, secretNames(objects)),
+    made: {
+      ...machines.made,
+      bindGateway: (service, provider) =>
+        edge === null ? [] : [bindGateway(service, { edge, objects, network, provider })],
+    },
+  });
 
   const outputs = clusterOutputs(plan, objects);
   return {
@@ -165,15 +168,15 @@ interface GatewayTarget {
   readonly edge: Edge;
   readonly objects: KubernetesStack;
   readonly network: Network;
-  /** The workloads' own: the controller that reads the binding is there before it, and goes after it. */
   readonly provider: pulumi.ProviderResource;
 }
 
-function bindGateway(gateway: Gateway, { edge, objects, network, provider }: GatewayTarget): void {
+/** @returns What pods must come after, for the controller gives its condition only to those that a binding is there for. */
+function bindGateway(service: Service, { edge, objects, network, provider }: GatewayTarget): pulumi.Resource {
   const { namespace, labels, gateway: plan } = objects;
   const port = plan.service.ports.http;
   if (port === undefined) throw new Error("The gateway's Service has no port of the name http.");
-  new GatewayBinding(
+  return new GatewayBinding(
     "gateway-binding",
     {
       ...{ labels, namespace: namespace.name, vpcId: network.vpcId },
@@ -181,6 +184,6 @@ function bindGateway(gateway: Gateway, { edge, objects, network, provider }: Gat
       targetGroupArn: edge.targetGroupArn,
     },
     // To pods a group without a load balancer has no healthy target, and they would not be ready.
-    { providers: { kubernetes: provider }, dependsOn: [gateway.service, edge] },
-  );
+    { providers: { kubernetes: provider }, dependsOn: [service, edge] },
+  ).binding;
 }

@@ -1,4 +1,5 @@
 /** Everything that a cluster runs, as components: `platform: kubernetes`, and the upper half of a cloud's cluster. */
+import type { Service } from "@pulumi/kubernetes/core/v1/service.js";
 import { Provider } from "@pulumi/kubernetes/provider.js";
 import type * as pulumi from "@pulumi/pulumi";
 import { Autoscaler } from "../../components/kubernetes/autoscaler.ts";
@@ -36,12 +37,13 @@ export interface MadeCluster {
   readonly cluster: pulumi.Resource;
   /** What must be there before the first object: machines, add-ons, definitions of custom resources. */
   readonly after: readonly pulumi.Resource[];
-}
-
-/** What others connect to, and by which provider. */
-export interface DeployedCluster {
-  readonly gateway: Gateway;
-  readonly provider: Provider;
+  /**
+   * Puts the gateway's Service behind a load balancer.
+   *
+   * @param provider - The workloads' own: what the cluster runs itself is there before it, and goes after it.
+   * @returns What must be there before the gateway's pods.
+   */
+  readonly bindGateway?: (service: Service, provider: Provider) => readonly pulumi.Resource[];
 }
 
 const BUILDS = { engine: EngineBuild, encoders: EncoderBuild } as const satisfies Record<
@@ -50,10 +52,7 @@ const BUILDS = { engine: EngineBuild, encoders: EncoderBuild } as const satisfie
 >;
 
 /** Registers namespace, store, policies, builds and servers. */
-export function deployCluster(
-  stack: KubernetesStack,
-  { secrets: values, made }: ClusterArgs,
-): DeployedCluster {
+export function deployCluster(stack: KubernetesStack, { secrets: values, made }: ClusterArgs): void {
   const { cluster, adopting } = providers(stack, made);
   // Children inherit it in the engine. Claims of databases go before the cluster, so that their disks go too.
   const opts = {
@@ -130,6 +129,7 @@ export function deployCluster(
       ...placed,
       plan: stack.gateway,
       after: before(stack.gateway.pod),
+      beforePods: (service) => made?.bindGateway?.(service, cluster) ?? [],
       ingress: stack.ingress,
       route: stack.route,
     },
@@ -145,7 +145,6 @@ export function deployCluster(
       { plan, namespace, after: [found(deployments, plan.deployment)] },
       opts,
     );
-  return { gateway, provider: cluster };
 }
 
 /**

@@ -1,4 +1,6 @@
+import { edgePlan } from "../../infra/plan/aws/edge.ts";
 import { instancePlan } from "../../infra/plan/aws/machine/instance-plan.ts";
+import { awaitTarget } from "../aws/load-balancer.ts";
 import { awaitCommands } from "../aws/machine-commands.ts";
 import { UsageError } from "../errors.ts";
 import { isOnInstance, readInstanceTarget } from "../program/instance-target.ts";
@@ -33,8 +35,9 @@ export const command: Command = {
   },
 };
 
-/** It ends when the machine itself says that all of it was done there. */
+/** It ends when the machine itself says that all of it was done there, and the load balancer sends requests to it. */
 async function awaitMachine(reference: StackReference): Promise<void> {
   const { plan, context, stack } = readInstanceTarget(reference);
   process.stderr.write(await awaitCommands(context, instancePlan(plan, stack, context).tasks));
+  process.stderr.write(await awaitTarget(context, edgePlan(plan, context)));
 }

@@ -10,7 +10,7 @@ const STEPS: Readonly<Record<ColdStart["steps"][number]["what"], string>> = {
   load: "load",
 };
 
-/** Every step of every model, and their sum. */
+/** Every step of every model, and their sums. */
 export function coldStartSection({ models }: GpuPlan): Section {
   const columns = [
     { title: "MODEL" },
@@ -25,7 +25,18 @@ export function coldStartSection({ models }: GpuPlan): Section {
       figure(seconds, 0),
       arithmetic,
     ]),
-    ["", "sum", figure(coldStart.seconds, 0), duration(coldStart.seconds)],
+    ...sumRows(coldStart),
   ]);
   return { title: "Cold start, engine built (estimate)", lines: textTable(columns, rows) };
+}
+
+/** Without words where there is one case only. */
+function sumRows({ seconds, onRunningMachine }: ColdStart): readonly (readonly string[])[] {
+  const row = (sum: number, where: string) => ["", "sum", figure(sum, 0), `${duration(sum)}${where}`];
+  return [
+    row(seconds, onRunningMachine.length === 0 ? "" : " on a new machine"),
+    ...onRunningMachine.map((one) =>
+      row(one.seconds, ` on a machine that runs${one.hasImage ? " and has the image" : ""}`),
+    ),
+  ];
 }

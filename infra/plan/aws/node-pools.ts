@@ -61,8 +61,8 @@ function systemPool(zones: readonly string[]): NodePoolPlan {
     max: SYSTEM_MACHINES.most,
     desired: SYSTEM_MACHINES.count,
     sizeTags: sizeTags(SYSTEM_MACHINES.count, SYSTEM_MACHINES.most),
-    // Prometheus has a disk, which is in one zone: a machine stays in each.
-    zones: zones.slice(0, SYSTEM_MACHINES.count),
+    // Prometheus has a disk, which is in one zone: a machine stays in each, in whatever order the zones are named.
+    zones: zones.toSorted().slice(0, SYSTEM_MACHINES.count),
     labels: SYSTEM_NODES,
     taints: [],
     rootDisk: {

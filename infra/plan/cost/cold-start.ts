@@ -40,7 +40,7 @@ const PYTORCH_SECONDS = 60;
 const MB_PER_GIB = 1073.741824;
 
 /**
- * Cold start of one server of a model: machine (on AWS only), image, engine from the store, load.
+ * Cold start of one server of a model: a new machine (on AWS only), image, engine from the store, load.
  *
  * @param engine null for the llmapi runtime: the weights themselves are read.
  * @throws Error where the model's pool is not in the stack.
@@ -48,17 +48,30 @@ const MB_PER_GIB = 1073.741824;
 export function coldStart(model: ModelSpec, stack: GpuStackSpec, engine: EnginePlan | null): ColdStart {
   const pool = stack.pools.find(({ name }) => name === model.pool);
   if (pool === undefined) throw new Error(`The stack has no pool ${model.pool} for ${model.serving.name}.`);
-  const steps: readonly Step[] = [
-    ...(stack.platform === "aws" && pool.capacity !== "owned" ? [nodeStep(pool)] : []),
-    imagePull(stack, pool),
-    copyStep(model, stack, engine),
-    loadStep(model, engine),
-  ];
+  const isRented = stack.platform === "aws" && pool.capacity !== "owned";
+  // A new machine has no image, whatever pulls onto those that run.
+  const pull = pool.prePullsImages === true && !isRented ? pulledBefore(stack) : imagePull(stack, pool);
+  const start = [copyStep(model, stack, engine), loadStep(model, engine)];
+  const steps = [...(isRented ? [nodeStep(pool)] : []), pull, ...start];
   return {
     model: model.serving.name,
     steps,
-    seconds: steps.reduce((sum, step) => sum + step.seconds, 0),
+    seconds: sumOf(steps),
+    onRunningMachine: isRented
+      ? [
+          ...(pool.nodes.min > 0 && pool.prePullsImages !== true
+            ? [{ hasImage: false, seconds: sumOf([pull, ...start]) }]
+            : []),
+          ...(pool.nodes.min > 0 || pool.prePullsImages === true
+            ? [{ hasImage: true, seconds: sumOf(start) }]
+            : []),
+        ]
+      : [],
   };
+}
+
+function sumOf(steps: readonly Step[]): number {
+  return steps.reduce((sum, { seconds }) => sum + seconds, 0);
 }
 
 function nodeStep(pool: PoolSpec): Step {
@@ -70,18 +83,29 @@ function nodeStep(pool: PoolSpec): Step {
 }
 
 function imagePull(stack: GpuStackSpec, pool: PoolSpec): Step {
-  const known = stack.release.imageGB;
-  const gb = known ?? UNKNOWN_IMAGE_GB;
   const { networkMbps } = pool.machine;
-  const size = `${gb} GB${known === null ? " (size unknown, taken as this)" : ""}`;
-  if (pool.prePullsImages === true)
-    return { what: "imagePull", seconds: 0, arithmetic: `${size} of every machine's disk, pulled before` };
   const rate = Math.min(networkMbps > 0 ? networkMbps / 8 : Infinity, UNPACK_MB_PER_SECOND);
   return {
     what: "imagePull",
-    seconds: Math.round((gb * 1000) / rate),
-    arithmetic: `${size} at ${Math.round(rate)} MB/s, download and unpacking`,
+    seconds: Math.round((imageGB(stack) * 1000) / rate),
+    arithmetic: `${imageWords(stack)} at ${Math.round(rate)} MB/s, download and unpacking`,
   };
+}
+
+function pulledBefore(stack: GpuStackSpec): Step {
+  return {
+    what: "imagePull",
+    seconds: 0,
+    arithmetic: `${imageWords(stack)} of every machine's disk, pulled before`,
+  };
+}
+
+function imageGB({ release }: GpuStackSpec): number {
+  return release.imageGB ?? UNKNOWN_IMAGE_GB;
+}
+
+function imageWords(stack: GpuStackSpec): string {
+  return `${imageGB(stack)} GB${stack.release.imageGB === null ? " (size unknown, taken as this)" : ""}`;
 }
 
 function copyStep(model: ModelSpec, stack: GpuStackSpec, engine: EnginePlan | null): Step {

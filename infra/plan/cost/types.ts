@@ -71,10 +71,17 @@ export interface FirstUp {
 /** From nothing to the first answer; estimates in seconds. */
 export interface ColdStart {
   readonly model: string;
+  /** Where machines are rented, those on a new one. */
   readonly steps: readonly {
     readonly what: "node" | "imagePull" | "engineCopy" | "load";
     readonly seconds: number;
     readonly arithmetic: string;
   }[];
+  /** Sum of the steps. */
   readonly seconds: number;
+  /**
+   * Sums on a rented machine that runs already, without and with the model's image; those that can be. None where the pool keeps
+   * no machine and no images on machines that run for others.
+   */
+  readonly onRunningMachine: readonly { readonly hasImage: boolean; readonly seconds: number }[];
 }

@@ -51,6 +51,8 @@ export const SDK_OPERATIONS: Readonly<Record<string, Answerer>> = {
   "eks:UpdateNodegroupConfig": moto("sleep"),
   "elasticfilesystem:DescribeFileSystems": moto("account"),
   "elasticfilesystem:DescribeMountTargets": moto("account"),
+  "elasticloadbalancing:DescribeTargetGroups": moto("load-balancer"),
+  "elasticloadbalancing:DescribeTargetHealth": moto("load-balancer"),
   "secretsmanager:DescribeSecret": moto("account"),
   "secretsmanager:GetSecretValue": moto("account"),
   "servicequotas:GetAWSDefaultServiceQuota": fakeOfPreflight("500: it has not this operation"),

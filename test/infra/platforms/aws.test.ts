@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Endpoints } from "../../../infra/plan/endpoints.ts";
 import { awsProperties } from "../../scripts/diff/aws-properties.ts";
-import { awsGraph, madeResources, type RenderedResource } from "./aws-stacks.ts";
+import { awsGraph, madeResources, type RenderedResource, withoutKeys } from "./aws-stacks.ts";
 
 const graphs = { dev: await awsGraph("dev"), prod: await awsGraph("prod"), ec2: await awsGraph("ec2") };
 const { dev, prod, ec2 } = graphs;
@@ -168,13 +168,25 @@ const order: readonly (readonly [string, ...string[]])[] = [
     "charts-cluster-autoscaler",
   ],
   ["llama-2-7b-chat-deployment", "llama-2-7b-chat-KEY-job"],
-  ["gateway-binding-binding", "charts-load-balancer-controller", "gateway-service", "edge-targets"],
+  ["gateway-binding-binding", "charts-load-balancer-controller", "gateway-service", "edge-listener"],
+  // The controller gives a condition to pods whose binding is there when they are made.
+  ["gateway-deployment", "gateway-binding-binding", "namespace-namespace"],
   ["edge-balancer", "network-internet", "network-public-default"],
 ];
 
 test.each(order)("%s comes after what it needs, and goes before it", (name, ...needed) => {
   const before = prod.before(name);
   expect(needed.filter((one) => !before.has(one))).toEqual([]);
+});
+
+test("the gateway's pods alone wait for the load balancer", () => {
+  const waiting = (graph: typeof dev) =>
+    graph.resources
+      .filter(({ custom, type }) => custom && type.startsWith("kubernetes:"))
+      .map(({ name }) => withoutKeys(name))
+      .filter((name) => graph.before(name).has("edge-balancer"));
+  for (const graph of [dev, prod])
+    expect(waiting(graph)).toEqual(["gateway-binding-binding", "gateway-deployment"]);
 });
 
 test.each<readonly [string, ...string[]]>([

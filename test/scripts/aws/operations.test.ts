@@ -15,6 +15,7 @@ const IAM_PREFIXES: Readonly<Record<string, string>> = {
   ecr: "ecr",
   efs: "elasticfilesystem",
   eks: "eks",
+  "elastic-load-balancing-v2": "elasticloadbalancing",
   "resource-groups-tagging-api": "tag",
   "secrets-manager": "secretsmanager",
   "service-quotas": "servicequotas",

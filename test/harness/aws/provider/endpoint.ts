@@ -16,6 +16,8 @@ const CLUSTER = "aws:eks/cluster:Cluster";
 const NODE_GROUP = "aws:eks/nodeGroup:NodeGroup";
 const INSTANCE = "aws:ec2/instance:Instance";
 const ASSOCIATION = "aws:ssm/association:Association";
+const TARGET_GROUP = "aws:lb/targetGroup:TargetGroup";
+const TARGET = "aws:lb/targetGroupAttachment:TargetGroupAttachment";
 
 type Answer = (input: FakeInput, account: Account, place: Place) => FakeAnswer;
 
@@ -50,6 +52,26 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
         })),
       },
     };
+  },
+  "elasticloadbalancing:DescribeTargetGroups": ({ parameters }, account) => {
+    const group = account
+      .live()
+      .find(({ type, inputs }) => type === TARGET_GROUP && inputs.name === parameters.get("Names.member.1"));
+    if (group === undefined) return { error: "TargetGroupNotFound" };
+    const TargetGroups = [{ TargetGroupArn: group.outputs.arn }];
+    return xmlAnswer("DescribeTargetGroups", { TargetGroups }, "member");
+  },
+  "elasticloadbalancing:DescribeTargetHealth": ({ parameters }, account) => {
+    const own = account
+      .live()
+      .filter(
+        ({ type, inputs }) => type === TARGET && inputs.targetGroupArn === parameters.get("TargetGroupArn"),
+      );
+    const TargetHealthDescriptions = own.map(({ inputs }) => ({
+      Target: { Id: inputs.targetId },
+      TargetHealth: { State: "healthy" },
+    }));
+    return xmlAnswer("DescribeTargetHealth", { TargetHealthDescriptions }, "member");
   },
   "eks:ListNodegroups": ({ path }, account) => {
     const { cluster } = namesIn(path);

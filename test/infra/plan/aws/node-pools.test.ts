@@ -1,7 +1,9 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { surgeMachines } from "../../../../infra/plan/aws/node-pools.ts";
 import { nodeUserData } from "../../../../infra/plan/aws/node-user-data.ts";
 import type { NodePoolPlan } from "../../../../infra/plan/aws/types.ts";
+import { ZONE_LETTERS } from "../../../../infra/plan/catalogue/zones.ts";
 import { eksValues, plannedCluster } from "./eks-plans.ts";
 
 /** https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-add-user-data.html */
@@ -48,6 +50,25 @@ test("the pool for controllers has a machine in each of its zones: Prometheus' d
   const { pools } = plannedCluster({ network: { zones: ["a", "b", "c"] } }).cluster;
   const system = pools.find(({ name }) => name === "system");
   expect([system?.min, system?.zones]).toEqual([2, ["a", "b"]]);
+});
+
+test("the pool for controllers stays in its zones however zones and subnets are ordered", () => {
+  const systemZones = (network: Values) => plannedCluster({ network }).cluster.pools[0]?.zones;
+  const existing = (zones: readonly string[]) => ({
+    vpcId: "vpc-01234567",
+    cidr: "10.80.0.0/16",
+    privateSubnets: zones.map((zone, index) => ({ id: `subnet-0000000${index}`, zone })),
+  });
+  const orders = fc
+    .uniqueArray(fc.constantFrom(...ZONE_LETTERS), { minLength: 2, maxLength: 3 })
+    .chain((zones) => fc.tuple(fc.constant(zones), fc.shuffledSubarray(zones, { minLength: zones.length })));
+  fc.assert(
+    fc.property(orders, ([zones, others]) => {
+      expect(systemZones({ zones: others })).toEqual(systemZones({ zones }));
+      expect(systemZones({ existing: existing(others) })).toEqual(systemZones({ zones }));
+    }),
+    { numRuns: 30 },
+  );
 });
 
 describe("a machine of GPUs", () => {

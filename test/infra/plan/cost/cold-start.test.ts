@@ -62,13 +62,41 @@ describe("coldStart", () => {
     expect(pull?.arithmetic).toContain("size unknown");
   });
 
-  it("pulls no image that machines have before, and says what of their disks that takes", () => {
-    const pulled = { ...stack, pools: [poolOf("g5.2xlarge", { prePullsImages: true })] };
-    const step = coldStart(model, pulled, engine).steps.find(({ what }) => what === "imagePull");
-    expect(step).toEqual({
+  it("pulls no image that machines of others have before, and says what of their disks that takes", () => {
+    const pools = [poolOf("g5.2xlarge", { prePullsImages: true, capacity: "owned" })];
+    const start = coldStart(model, { ...stack, pools }, engine);
+    expect(start.steps.find(({ what }) => what === "imagePull")).toEqual({
       what: "imagePull",
       seconds: 0,
       arithmetic: "18.3 GB of every machine's disk, pulled before",
+    });
+    expect(start.onRunningMachine).toEqual([]);
+  });
+
+  describe("on a rented machine", () => {
+    const started = (min: number, prePullsImages = false) =>
+      coldStart(
+        model,
+        { ...stack, pools: [poolOf("g5.2xlarge", { nodes: { min, max: 2 }, prePullsImages })] },
+        engine,
+      );
+    // Machine 180, image 305, copy 54, load 18.
+    const isNew = 557;
+    const withoutImage = { hasImage: false, seconds: 377 };
+    const withImage = { hasImage: true, seconds: 72 };
+
+    it("is the longest on a new one, which has no image whatever is pulled onto others", () => {
+      for (const start of [started(0), started(0, true), started(1), started(1, true)]) {
+        expect(start.seconds).toBe(isNew);
+        expect(stepsOf(start)).toMatchObject({ node: 180, imagePull: 305 });
+      }
+    });
+
+    it("waits for no machine where one stays, and for no image that is kept there", () => {
+      expect(started(0).onRunningMachine).toEqual([]);
+      expect(started(1).onRunningMachine).toEqual([withoutImage, withImage]);
+      expect(started(0, true).onRunningMachine).toEqual([withImage]);
+      expect(started(1, true).onRunningMachine).toEqual([withImage]);
     });
   });
 
