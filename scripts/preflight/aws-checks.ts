@@ -19,7 +19,7 @@ import {
   fileSystemFindings,
   hubFindings,
   hubSecretFindings,
-  hubSecretKeyFindings,
+  hubSecretTextFindings,
   kubernetesVersionFindings,
 } from "./aws-services.ts";
 import { unanswered } from "./aws-words.ts";
@@ -78,8 +78,8 @@ function awsChecks(target: AwsTarget, needs: AwsNeeds, reading: AwsReading): rea
     "engine store": reading.fileSystem && fileSystemFindings(target, reading.fileSystem),
     certificate: reading.certificate && certificateFindings(target, reading.certificate),
     "token of the model hub": reading.hubSecret && [
+      ...hubSecretTextFindings(target, reading.hubSecretText),
       ...hubSecretFindings(target, reading.hubSecret),
-      ...hubSecretKeyFindings(reading.hubSecretKey),
     ],
     "gated models": reading.hub.size === 0 ? null : hubFindings(reading.hub, reading.hasHubToken),
     "images and registries": [

@@ -507,13 +507,26 @@ describe("gated models", () => {
 });
 
 test("a secret that is encrypted by a key of one's own is a problem", async () => {
-  const by = (KmsKeyId: string) => ({ "secretsmanager:DescribeSecret": () => ({ json: { KmsKeyId } }) });
+  const by = (KmsKeyId: string) => ({
+    "secretsmanager:DescribeSecret": () => ({ json: { ARN: HUB_SECRET, KmsKeyId } }),
+  });
   const key = `arn:aws:kms:${REGION}:${ACCOUNT}:key/12345678-1234-1234-1234-123456789012`;
   const findings = await found(by(key), gated);
   expect(findings.map(({ severity, check }) => [severity, check])).toEqual([["problem", "hubToken"]]);
   expect(findings[0]?.why).toContain(key);
   await aws?.close();
   expect(await found(by("alias/aws/secretsmanager"), gated)).toEqual([]);
+});
+
+// "secret" has six letters: no pattern tells it from the end that AWS gives.
+test("a part of a secret's ARN is a problem, which has all of it: roles may read what is written", async () => {
+  const part = HUB_SECRET.replace("hub-token-AbCdEf", "hub-secret");
+  const findings = await found(
+    { "secretsmanager:DescribeSecret": () => ({ json: { ARN: `${part}-AbCdEf` } }) },
+    { ...gated, hub: { tokenSecretArn: part } },
+  );
+  expect(findings.map(({ severity, check }) => [severity, check])).toEqual([["problem", "hubToken"]]);
+  expect(findings[0]?.fix).toBe(`Write \`tokenSecretArn: ${part}-AbCdEf\`.`);
 });
 
 test("an address for examples is a problem where a cluster would answer it", async () => {
