@@ -5,7 +5,7 @@ import type { RunningMachine } from "../aws/ec2.ts";
 import type { Answer } from "../aws/session.ts";
 import type { AskRegistry } from "../images/registry.ts";
 import type { AwsTarget } from "../program/aws-target.ts";
-import { adminFindings, apiCidrFindings, readAdmin } from "./aws-access.ts";
+import { adminFindings, apiCidrFindings, readAdmins } from "./aws-access.ts";
 import { addOnConfigurationFindings, addOnFindings } from "./aws-add-ons.ts";
 import { callerFindings } from "./aws-caller.ts";
 import { awsImageFindings } from "./aws-images.ts";
@@ -38,14 +38,14 @@ export async function awsPreflight(
   const answer = await caller(target.context.region);
   const findings = callerFindings(target.context, answer);
   if (answer.kind !== "answer" || findings.length > 0) return [{ looksAt: CREDENTIALS, findings }];
-  const [reading, admin] = await Promise.all([
+  const [reading, admins] = await Promise.all([
     readAws(target, needs, askOther),
-    readAdmin(target, answer.value),
+    readAdmins(target, answer.value),
   ]);
   return [
     { looksAt: CREDENTIALS, findings },
     ...results({
-      "administrators of the cluster": onEks(target, adminFindings(target, admin)),
+      "administrators of the cluster": onEks(target, adminFindings(target, admins)),
     }),
     ...awsChecks(target, needs, reading),
   ];

@@ -646,6 +646,50 @@ describe("administrators", () => {
     expect(await found({}, { ...eks, access: { apiCidrs: ["1.2.3.4/32"], admins } })).toEqual([]);
   });
 
+  describe("of a cluster that is there", () => {
+    const [made, joined, own, none] = ["role/maker", "user/joined", "role/of/a/path/own", "role/none"].map(
+      (resource) => `arn:aws:iam::${ACCOUNT}:${resource}`,
+    );
+    const admins = { ...eks, access: { apiCidrs: ["1.2.3.4/32"], admins: [made, joined, own, none] } };
+    const tagsOf: Readonly<Record<string, object>> = {
+      "role/maker": {},
+      "user/joined": { "engine-room:stack": "prod" },
+      "role/of/a/path/own": { "engine-room:stack": "dev" },
+    };
+    const there: Answers = {
+      "eks:DescribeCluster": () => ({ json: { cluster: { status: "ACTIVE" } } }),
+      "ec2:DescribeSubnets": () => xmlAnswer("DescribeSubnets", { subnetSet: [] }),
+      "eks:DescribeAccessEntry": ({ path }) => {
+        const [, resource = ""] = decodeURIComponent(path).split(`::${ACCOUNT}:`);
+        const tags = tagsOf[resource];
+        return tags === undefined
+          ? { error: "ResourceNotFoundException", status: 404 }
+          : { json: { accessEntry: { tags } } };
+      },
+    };
+    const ofAccess = async (changes: Answers) =>
+      (await found(changes, admins)).filter(({ check }) => check === "access");
+
+    test("have no entry yet, or the stack's: EKS would refuse a second one", async () => {
+      const findings = await ofAccess(there);
+      expect(findings.map(({ severity, what }) => [severity, what])).toEqual(
+        [made, joined].map((admin) => [
+          "problem",
+          `${admin} has an access entry of the cluster engine-room-dev that is not the stack's.`,
+        ]),
+      );
+      expect(findings[1]?.fix).toContain(`--principal-arn ${joined}`);
+    });
+
+    test("are one warning where nobody may ask", async () => {
+      const denied = () => ({ error: "AccessDeniedException", status: 403 }) as const;
+      const findings = await ofAccess({ ...there, "eks:DescribeAccessEntry": denied });
+      expect(findings.map(({ severity, what }) => [severity, what])).toEqual([
+        ["warning", "Your credentials may not ask eks:DescribeAccessEntry."],
+      ]);
+    });
+  });
+
   test.each([
     ["role/team", "assumed-role/team/session", true],
     ["role/aws-reserved/sso.amazonaws.com/Admin_1", "assumed-role/Admin_1/me@example.org", true],
