@@ -10,6 +10,7 @@ import { awsChecks } from "./aws.ts";
 import { awsCapacityChecks } from "./aws-capacity.ts";
 import { awsClusterChecks } from "./aws-cluster.ts";
 import { awsExistingChecks } from "./aws-existing.ts";
+import { awsGuardChecks } from "./aws-guard.ts";
 import { buildChecks } from "./builds.ts";
 import { clusterChecks } from "./cluster.ts";
 import { costChecks } from "./cost.ts";
@@ -30,6 +31,7 @@ export const checks = {
   ...releaseChecks,
   ...platformChecks,
   ...awsChecks,
+  ...awsGuardChecks,
   ...awsExistingChecks,
   ...awsCapacityChecks,
   ...awsClusterChecks,
