@@ -13,6 +13,8 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 process.stdout.on("error", (error) => process.exit(error.code === "EPIPE" ? 141 : 1));
 checkNode();
 installPackages();
+// Of workflows, before there are credentials: packages have scripts of their own.
+if (process.argv[2] === "install") process.exit(0);
 const { importSource } = await import("../loader/import-source.mjs");
 const { main } = await importSource("scripts/commands/main.ts").catch((error) => {
   if (error instanceof SyntaxError) fail(error.message);

@@ -109,6 +109,10 @@ export class GpuNodePool extends pulumi.ComponentResource {
         launchTemplate: { id: template.id, version: pulumi.interpolate`${template.latestVersion}` },
         scalingConfig: { minSize: plan.min, maxSize: plan.max, desiredSize: plan.desired },
         updateConfig: { maxUnavailable: 1, updateStrategy: plan.updateStrategy },
+        // Two servers of a model on one such machine: their budget keeps the second until the first runs elsewhere, and there
+        // is no other machine. After 15 minutes EKS would give the update up, with half of the model away:
+        // https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
+        ...(plan.updateStrategy === "MINIMAL" ? { forceUpdateVersion: true } : {}),
         labels: { ...plan.labels },
         taints: plan.taints.map((taint) => ({ ...taint })),
         tags: { ...namedTags(context, plan.name), ...plan.sizeTags },

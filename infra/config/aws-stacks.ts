@@ -21,13 +21,28 @@ import { clusterModels, gpuClusterParts } from "./kubernetes-cluster.ts";
 
 const region = formattedText(/^[a-z]{2}(-[a-z]+)+-\d$/, "must be an AWS region", "us-east-1");
 
-/** ARN of one service; partitions of China and GovCloud have other names. */
-const arn = (service: string, example: string) =>
-  formattedText(
-    new RegExp(`^arn:aws[a-z-]*:${service}:[a-z0-9-]*:\\d{12}:\\S+$`),
-    `must be an ARN of ${service}`,
-    example,
-  );
+/** ARN of one service; partitions of China and GovCloud have other names. @param resource - Form of what follows the account. */
+const arn = (service: string, resource: string, rule: string, example: string) =>
+  formattedText(new RegExp(`^arn:aws[a-z-]*:${service}:[a-z0-9-]*:\\d{12}:${resource}$`), rule, example);
+
+/**
+ * Secrets Manager finds a secret without the end of its ARN, and IAM compares all of it with what a role may read.
+ * https://docs.aws.amazon.com/secretsmanager/latest/userguide/whats-in-a-secret.html
+ */
+const secretArn = arn(
+  "secretsmanager",
+  "secret:\\S+-[A-Za-z0-9]{6}",
+  "must be the ARN of a secret with the hyphen and the six characters that AWS ends it with",
+  "arn:aws:secretsmanager:us-east-1:111122223333:secret:hub-token-AbCdEf",
+);
+
+/** EKS gives access to these two alone. https://docs.aws.amazon.com/eks/latest/userguide/access-entries.html */
+const principalArn = arn(
+  "iam",
+  "(user|role)/\\S+",
+  "must be the ARN of an IAM user or of an IAM role",
+  "arn:aws:iam::111122223333:role/platform-team",
+);
 
 const emailAddress = formattedText(
   /^[^@\s]+@[^@\s]+\.[^@\s]+$/,
@@ -105,15 +120,14 @@ const hub = z
   .strictObject({
     token: secret.optional(),
     /** A secret of Secrets Manager whose value is the token. */
-    tokenSecretArn: arn(
-      "secretsmanager",
-      "arn:aws:secretsmanager:us-east-1:111122223333:secret:hub-token-AbCdEf",
-    ).optional(),
+    tokenSecretArn: secretArn.optional(),
   })
   .prefault({});
 
 const certificateArn = arn(
   "acm",
+  "\\S+",
+  "must be an ARN of acm",
   "arn:aws:acm:us-east-1:111122223333:certificate/12345678-1234-1234-1234-123456789012",
 );
 
@@ -161,7 +175,7 @@ const access = z
     /** Who may reach the cluster's API. A public gateway answers everybody who has a key. */
     apiCidrs: z.array(apiCidr).max(40).default([]),
     /** IAM roles or users that administer the cluster, besides the one that makes it. */
-    admins: z.array(arn("iam", "arn:aws:iam::111122223333:role/platform-team")).max(20).default([]),
+    admins: z.array(principalArn).max(20).default([]),
   })
   .prefault({});
 

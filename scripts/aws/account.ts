@@ -118,12 +118,20 @@ export async function secretText(region: string, arn: string): Promise<Answer<st
   });
 }
 
-/** The key that a secret is encrypted by; null: the account's own for secrets, by which whoever may read it may decrypt it. */
-export async function secretKey(region: string, arn: string): Promise<Answer<string | null>> {
+export interface SecretReading {
+  /** All of it, whatever part of it was asked for. */
+  readonly arn: string;
+  /** The key that it is encrypted by; null: the account's own for secrets, by which whoever may read it may decrypt it. */
+  readonly key: string | null;
+}
+
+/** A secret without what it holds. @param arn - The last characters may be missing. */
+export async function secret(region: string, arn: string): Promise<Answer<SecretReading>> {
   const { SecretsManagerClient, DescribeSecretCommand } = await import("@aws-sdk/client-secrets-manager");
   const secrets = new SecretsManagerClient(clientSettings(region));
   return ask("secretsmanager:DescribeSecret", async (options) => {
-    const { KmsKeyId } = await secrets.send(new DescribeSecretCommand({ SecretId: arn }), options);
-    return KmsKeyId === undefined || KmsKeyId.endsWith("alias/aws/secretsmanager") ? null : KmsKeyId;
+    const { ARN = "", KmsKeyId } = await secrets.send(new DescribeSecretCommand({ SecretId: arn }), options);
+    const isOfAccount = KmsKeyId === undefined || KmsKeyId.endsWith("alias/aws/secretsmanager");
+    return { arn: ARN, key: isOfAccount ? null : KmsKeyId };
   });
 }

@@ -93,6 +93,23 @@ export async function eksCluster(region: string, name: string): Promise<Answer<C
   });
 }
 
+/** Tags of the entry by which a user or role may use a cluster; `absent` where it has none. */
+export async function accessEntryTags(
+  region: string,
+  cluster: string,
+  principalArn: string,
+): Promise<Answer<Readonly<Record<string, string>>>> {
+  const { DescribeAccessEntryCommand } = await sdk();
+  const eks = await client(region);
+  return ask("eks:DescribeAccessEntry", async (options) => {
+    const { accessEntry } = await eks.send(
+      new DescribeAccessEntryCommand({ clusterName: cluster, principalArn }),
+      options,
+    );
+    return accessEntry?.tags ?? {};
+  });
+}
+
 /** A managed node group, whose name EKS gets from Pulumi with a random end. */
 export interface NodeGroupReading {
   readonly name: string;

@@ -1,4 +1,4 @@
-/** Finds the stacks whose time is over, and ends them one after the other, as `npm run down` does. */
+/** Finds the stacks whose time is over, and ends one of them as `npm run down` does. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -41,6 +41,8 @@ export type Ending =
   | ({ readonly kind: "ended" } & StackEnd)
   /** Changed since it was surveyed, or taken by another operation. */
   | { readonly kind: "left"; readonly reason: string; readonly lifetime: Lifetime }
+  /** Not begun: there was no time left that is long enough for an end. */
+  | { readonly kind: "late"; readonly beginWithinMinutes: number }
   | { readonly kind: "failed"; readonly reason: string };
 
 /**

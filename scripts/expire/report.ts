@@ -1,4 +1,5 @@
 /** What `npm run expire` says. */
+import { count } from "../../infra/plan/checks/words.ts";
 import { figure, textTable } from "../plan/text-table.ts";
 import type { Ending, SurveyedStack } from "./expire.ts";
 import { type Lifetime, needsPerson } from "./lifetime.ts";
@@ -61,6 +62,8 @@ export function endingReport(name: string, ending: Ending): string {
       return `${name}: ended${ending.isRestKnown ? "" : ", and nobody knows what of it still costs money"}.\n`;
     case "left":
       return `${name}: left alone: ${ending.reason} (${lifetimeWords(ending.lifetime)}).\n`;
+    case "late":
+      return `${name}: not begun, and costs money still: ${count(ending.beginWithinMinutes, "minute")} are over, and an end could be cut off. The next run begins it.\n`;
     case "failed":
       return `${name}: not ended, and costs money still: ${ending.reason}\n`;
   }

@@ -5,7 +5,7 @@ import type { RunningMachine } from "../aws/ec2.ts";
 import type { Answer } from "../aws/session.ts";
 import type { AskRegistry } from "../images/registry.ts";
 import type { AwsTarget } from "../program/aws-target.ts";
-import { adminFindings, apiCidrFindings, readAdmin } from "./aws-access.ts";
+import { adminFindings, apiCidrFindings, readAdmins } from "./aws-access.ts";
 import { addOnConfigurationFindings, addOnFindings } from "./aws-add-ons.ts";
 import { callerFindings, exampleAccountFindings } from "./aws-caller.ts";
 import { awsImageFindings } from "./aws-images.ts";
@@ -19,7 +19,7 @@ import {
   fileSystemFindings,
   hubFindings,
   hubSecretFindings,
-  hubSecretKeyFindings,
+  hubSecretTextFindings,
   kubernetesVersionFindings,
 } from "./aws-services.ts";
 import { unanswered } from "./aws-words.ts";
@@ -42,14 +42,14 @@ export async function awsPreflight(
       { looksAt: CREDENTIALS, findings: [...findings, ...exampleAccountFindings(target.context, answer)] },
       ...unaskedChecks(target),
     ];
-  const [reading, admin] = await Promise.all([
+  const [reading, admins] = await Promise.all([
     readAws(target, needs, askOther),
-    readAdmin(target, answer.value),
+    readAdmins(target, answer.value),
   ]);
   return [
     { looksAt: CREDENTIALS, findings },
     ...results({
-      "administrators of the cluster": onEks(target, adminFindings(target, admin)),
+      "administrators of the cluster": onEks(target, adminFindings(target, admins)),
     }),
     ...unaskedChecks(target),
     ...awsChecks(target, needs, reading),
@@ -87,8 +87,8 @@ function awsChecks(target: AwsTarget, needs: AwsNeeds, reading: AwsReading): rea
     "engine store": reading.fileSystem && fileSystemFindings(target, reading.fileSystem),
     certificate: reading.certificate && certificateFindings(target, reading.certificate),
     "token of the model hub": reading.hubSecret && [
+      ...hubSecretTextFindings(target, reading.hubSecretText),
       ...hubSecretFindings(target, reading.hubSecret),
-      ...hubSecretKeyFindings(reading.hubSecretKey),
     ],
     "gated models": reading.hub.size === 0 ? null : hubFindings(reading.hub, reading.hasHubToken),
     "images and registries": [

@@ -6,7 +6,8 @@ import {
   type FileSystemReading,
   fileSystem,
   quotaValue,
-  secretKey,
+  type SecretReading,
+  secret,
   secretText,
 } from "../aws/account.ts";
 import { availabilityZones, capacityReservation, type ZoneReading } from "../aws/capacity.ts";
@@ -62,8 +63,8 @@ export interface AwsReading {
   readonly subnets: Answer<readonly SubnetReading[]> | null;
   readonly certificate: Answer<CertificateReading> | null;
   readonly fileSystem: Answer<FileSystemReading> | null;
-  readonly hubSecret: Answer<string> | null;
-  readonly hubSecretKey: Answer<string | null> | null;
+  readonly hubSecret: Answer<SecretReading> | null;
+  readonly hubSecretText: Answer<string> | null;
   /** By gated repository. */
   readonly hub: ReadonlyMap<string, HubAnswer>;
   readonly hasHubToken: boolean;
@@ -190,14 +191,14 @@ async function readNamed({
 /** With the token of the stack, or that of the environment: one under `secure:` only the Pulumi CLI can read. */
 async function readHub({
   plan,
-}: AwsTarget): Promise<Pick<AwsReading, "hub" | "hubSecret" | "hubSecretKey" | "hasHubToken">> {
+}: AwsTarget): Promise<Pick<AwsReading, "hub" | "hubSecret" | "hubSecretText" | "hasHubToken">> {
   const { hub } = plan.config;
   const arn = hub.tokenSecretArn;
   // One machine asks the secret's own region; on EKS it is the stack's.
   const region = arn?.split(":")[3] ?? plan.config.region;
-  const [hubSecret, hubSecretKey] =
-    arn === undefined ? [null, null] : await Promise.all([secretText(region, arn), secretKey(region, arn)]);
-  const stored = hubSecret?.kind === "answer" ? hubSecret.value.trim() : undefined;
+  const [hubSecret, hubSecretText] =
+    arn === undefined ? [null, null] : await Promise.all([secret(region, arn), secretText(region, arn)]);
+  const stored = hubSecretText?.kind === "answer" ? hubSecretText.value.trim() : undefined;
   const inFile = typeof hub.token === "string" ? hub.token : undefined;
   const token = [stored, inFile, process.env.HF_TOKEN].find((one) => one !== undefined && one !== "");
   const answers = gatedWeights(plan).map(
@@ -207,7 +208,7 @@ async function readHub({
   return {
     hub: new Map(await Promise.all(answers)),
     hubSecret,
-    hubSecretKey,
+    hubSecretText,
     hasHubToken: token !== undefined,
   };
 }

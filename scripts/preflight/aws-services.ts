@@ -1,5 +1,5 @@
 /** What a stack on AWS names and does not make: certificate, file system, secret, versions of EKS. Pure. */
-import type { CertificateReading, FileSystemReading } from "../aws/account.ts";
+import type { CertificateReading, FileSystemReading, SecretReading } from "../aws/account.ts";
 import type { KubernetesVersionReading } from "../aws/eks.ts";
 import type { HubAnswer } from "../aws/hub.ts";
 import type { Answer } from "../aws/session.ts";
@@ -112,23 +112,44 @@ export function fileSystemFindings(
 }
 
 /** @param answer - null: the stack names no secret. One that is not there is a finding of its text. */
-export function hubSecretKeyFindings(answer: Answer<string | null> | null): readonly Finding[] {
+export function hubSecretFindings(
+  { plan: { config } }: AwsTarget,
+  answer: Answer<SecretReading> | null,
+): readonly Finding[] {
   if (answer === null || answer.kind === "absent") return [];
   if (answer.kind !== "answer")
-    return unanswered("hubToken", answer, "nobody knows from here by which key the hub's token is encrypted");
-  if (answer.value === null) return [];
-  return [
-    problem(
+    return unanswered(
       "hubToken",
-      "The secret with the hub's token is encrypted by a key of your own.",
-      `It is ${answer.value}, and roles of the stack may read the secret, and decrypt by no such key.`,
-      "Make a secret without --kms-key-id: it is encrypted by aws/secretsmanager.",
-    ),
+      answer,
+      "nobody knows from here whether roles may read the secret with the hub's token",
+    );
+  const { arn, key } = answer.value;
+  return [
+    ...(arn === config.hub.tokenSecretArn
+      ? []
+      : [
+          problem(
+            "hubToken",
+            "`hub.tokenSecretArn` has a part of the secret's ARN.",
+            `The whole of it is ${arn}. Secrets Manager finds it by the part too, for you; the stack's roles may read what is in the stack file, letter by letter, and would be refused.`,
+            `Write \`tokenSecretArn: ${arn}\`.`,
+          ),
+        ]),
+    ...(key === null
+      ? []
+      : [
+          problem(
+            "hubToken",
+            "The secret with the hub's token is encrypted by a key of your own.",
+            `It is ${key}, and roles of the stack may read the secret, and decrypt by no such key.`,
+            "Make a secret without --kms-key-id: it is encrypted by aws/secretsmanager.",
+          ),
+        ]),
   ];
 }
 
 /** @param answer - null: the stack names no secret. It holds the token, which no finding says. */
-export function hubSecretFindings(
+export function hubSecretTextFindings(
   { plan: { config } }: AwsTarget,
   answer: Answer<string> | null,
 ): readonly Finding[] {

@@ -75,6 +75,7 @@ export class ProgramMonitor {
   readonly #project: string;
   readonly #stack: string;
   readonly #owner: MonitorOwner;
+  readonly #urns = new Set<string>();
 
   constructor(project: string, stack: string, owner: MonitorOwner) {
     this.#project = project;
@@ -85,6 +86,7 @@ export class ProgramMonitor {
   registerResource(request: resourceProto.RegisterResourceRequest, callback: Callback): void {
     this.#answer(callback, async () => {
       const registration = this.#registration(request);
+      this.#refuseSecond(registration.urn);
       const { id, outputs } = await this.#owner.register(registration);
       const response = new resource.RegisterResourceResponse();
       response.setUrn(registration.urn);
@@ -153,6 +155,19 @@ export class ProgramMonitor {
       (response) => callback(null, response),
       (error: unknown) => callback(error),
     );
+  }
+
+  /** As an engine does, in the middle of an `up`. @throws Error where the program has registered the URN already. */
+  #refuseSecond(urn: string): void {
+    if (!this.#urns.has(urn)) {
+      this.#urns.add(urn);
+      return;
+    }
+    const error = new Error(
+      `The program registers ${urn} twice, and Pulumi ends an \`up\` there: each resource of a type and parent has a name of its own.`,
+    );
+    this.#owner.fail?.(error);
+    throw error;
   }
 
   #registration(request: resourceProto.RegisterResourceRequest): Registration {

@@ -62,6 +62,8 @@ async function orFirstFailure(owner: MonitorOwner, work: () => Promise<void>): P
   process.on("rejectionHandled", ignore);
   try {
     await Promise.race([work(), failed]);
+    // A last registration that failed may be rejected only after the program has ended.
+    if (owner.failure !== undefined) throw owner.failure;
   } catch (error) {
     owner.fail?.(error as Error);
     await owner.settled?.();

@@ -58,6 +58,19 @@ describe("a rendered graph", () => {
     expect(renderJson(rendered)).not.toContain("hush");
   });
 
+  test("has no resource twice: an engine would end in the middle of an `up`", async () => {
+    const twice = async () => {
+      const [one, other] = [new Group("one"), new Group("other")];
+      new Thing("same", {}, { parent: one });
+      new Thing("same", {});
+      new Thing("same", {}, { parent: other });
+      return {};
+    };
+    await expect(renderStack("demo", noConfig, twice)).rejects.toThrow(
+      "registers urn:pulumi:demo::engine-room::engine-room:demo:Group$demo:index:Thing::same twice",
+    );
+  });
+
   test("of a program that asks a provider says that it can't be known", async () => {
     const asking = async () => ({
       zones: pulumi.output(pulumi.runtime.invoke("aws:index/getAvailabilityZones", {})),

@@ -19,8 +19,17 @@ jobs:
     steps:
       - uses: ${CHECKOUT} # v7.0.1
         with: { persist-credentials: false }
+      - run: node scripts/cli.mjs install
       - run: npm run images -- --stack "$STACK"
         env: { STACK: "\${{ inputs.stack }}", TOKEN: "\${{ secrets.TOKEN }}" }
+`;
+
+/** A step before that of the packages. */
+const LOGGED_IN = `persist-credentials: false }
+      - uses: docker/login-action@${SHA} # v4.1.0
+`;
+const JOB_SECRETS = `    timeout-minutes: 5
+    env: { PASSPHRASE: "\${{ secrets.PASSPHRASE }}" }
 `;
 
 /** One change each, and the rule that has to see it. */
@@ -50,6 +59,10 @@ const BAD: readonly (readonly [keyof typeof RULES, string, string])[] = [
   ["buildersReachNoCluster", "packages: write", "id-token: write"],
   ["buildersReachNoCluster", "secrets.TOKEN", "secrets.KUBECONFIG_TEXT"],
   ["buildersCannotWriteContents", "contents: read", "contents: write"],
+  ["packagesComeBeforeCredentials", "      - run: node scripts/cli.mjs install\n", ""],
+  ["packagesComeBeforeCredentials", "persist-credentials: false }\n", LOGGED_IN],
+  ["packagesComeBeforeCredentials", "    timeout-minutes: 5\n", JOB_SECRETS],
+  ["packagesComeBeforeCredentials", "- run: node scripts", "- run: npm ci\n      - run: node scripts"],
 ];
 
 const workflow = (text: string) => parseWorkflow("good.yml", text);

@@ -146,6 +146,41 @@ const secretsAreOfEnvironments: Rule = ({ jobs }) =>
       : [],
   );
 
+const INSTALL = "node scripts/cli.mjs install";
+
+/** An action of this repository that installs packages, and then takes credentials. */
+const OWN_TOOLS = "./.github/actions/stack-tools";
+
+/** After it later steps have credentials: as files, as variables of the job, or as an OIDC session. */
+const TAKES_CREDENTIALS =
+  /^(?:aws-actions\/configure-aws-credentials|docker\/login-action)@|^\.\/\.github\/actions\/stack-tools$/;
+
+/**
+ * Packages run scripts of their own, which have whatever a step has: they are installed before. `npm ci` does not count: the first
+ * `npm run` after it, which finds no word of it beside the packages, installs them once more.
+ */
+const packagesComeBeforeCredentials: Rule = ({ jobs }) =>
+  Object.entries(jobs).flatMap(([name, { env, steps }]) => {
+    const hasCredentials = steps.map(
+      (step) =>
+        TAKES_CREDENTIALS.test(step.uses ?? "") || /secrets\.|github\.token/.test(JSON.stringify(step)),
+    );
+    const first = hasCredentials.indexOf(true);
+    const installed = steps.findIndex(({ run, uses }) => run === INSTALL || uses === OWN_TOOLS);
+    const needsPackages = steps
+      .slice(Math.max(first, 0))
+      .some(({ run }) => /\bnpm run |pulumi /.test(run ?? ""));
+    return [
+      ...(JSON.stringify(env ?? {}).includes("secrets.") ? [`${name} has secrets in all of its steps`] : []),
+      ...(steps.some(({ run }) => /\bnpm (?:ci|i|install)\b/.test(run ?? ""))
+        ? [`${name} installs by npm`]
+        : []),
+      ...(first >= 0 && needsPackages && (installed < 0 || installed > first)
+        ? [`${name} has credentials before it has packages`]
+        : []),
+    ];
+  });
+
 /** What installs packages or builds images runs what others wrote; a right to write contents is not near it. */
 const buildersCannotWriteContents: Rule = ({ jobs }) =>
   Object.entries(jobs).flatMap(([name, job]) => {
@@ -170,6 +205,7 @@ export const RULES: Readonly<Record<string, Rule>> = {
   secretsAreOfEnvironments,
   buildersCannotWriteContents,
   buildersReachNoCluster,
+  packagesComeBeforeCredentials,
 };
 
 /** Those that hold for the steps of a local action, too. */
@@ -177,4 +213,5 @@ export const STEP_RULES: readonly Rule[] = [
   actionsArePinned,
   credentialsAreNotKept,
   scriptsHaveNoExpressions,
+  packagesComeBeforeCredentials,
 ];

@@ -28,7 +28,7 @@ function awsTags(
 }
 
 /** Of the regions that the checks let pass. https://docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html */
-function partitionOf(region: string): string {
+export function partitionOf(region: string): string {
   return region.startsWith("us-gov-") ? "aws-us-gov" : "aws";
 }
 

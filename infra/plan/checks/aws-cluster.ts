@@ -12,6 +12,9 @@ import { count } from "./words.ts";
 
 const INSTALL = "Remove the line, or write existing where the cluster gets it otherwise.";
 
+/** Of an account that asked for no more. https://docs.aws.amazon.com/general/latest/gr/eks.html */
+const GROUP_MACHINES = 450;
+
 export const awsClusterChecks = {
   poolNamesAreFree: eksCheck(["pools.name"], ({ pools }) =>
     pools.flatMap(({ name }, index): readonly Remark[] => {
@@ -39,6 +42,20 @@ export const awsClusterChecks = {
     }),
   ),
 
+  groupsAreOfQuota: eksCheck(["compute", "pools.nodes"], ({ pools }) =>
+    pools.flatMap(({ nodes }, index): readonly Remark[] => {
+      if (nodes.max <= GROUP_MACHINES) return [];
+      return [
+        {
+          severity: "warning",
+          path: `pools[${index}].nodes.max`,
+          reason: `EKS lets a node group have ${GROUP_MACHINES} machines, unless the account's quota "Nodes per managed node group" is higher.`,
+          fix: `Ask for a quota of ${nodes.max}, use ${GROUP_MACHINES}, or divide the pool.`,
+        },
+      ];
+    }),
+  ),
+
   // Auto Scaling chooses the zone of a machine that it replaces, and EBS has a disk in one.
   disksAreReached: eksCheck(
     ["network", "pools.zones", "pools.nodes", "pools.warm", "databases", "encoders"],
@@ -53,7 +70,7 @@ export const awsClusterChecks = {
           severity: "warning",
           path: `pools[${index}].zones`,
           reason: `Databases have a disk each, which is in one zone; of the pool ${count(pool.nodes.min, "machine")} ${pool.nodes.min === 1 ? "stays" : "stay"}, and AWS may put the next one into any of ${zones.join(", ")}: databases in another zone than their disks don't start.`,
-          fix: `Write zones: [${zones[0]}], or ${zones.length} for nodes.min: one in each zone.`,
+          fix: `Write zones: [${zones[0]}], or ${zones.length} for nodes.min: one in each zone. In a stack that is up its disks have their zone already, which \`kubectl describe pv\` names: take that one, or nodes.min where there are two.`,
         },
       ];
     },

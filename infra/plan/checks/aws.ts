@@ -2,8 +2,8 @@
 import type { AwsConfig } from "../../config/aws-stacks.ts";
 import { machineZones, vpcCidr } from "../aws/network.ts";
 import { formatCidr, LONGEST_VPC_PREFIX, overlap, parseCidr, SHORTEST_VPC_PREFIX } from "../aws/subnets.ts";
-import { poolHourlyUsd } from "../cost/pool-price.ts";
-import { awsCheck, type Check, type Remark, stackCheck } from "./finding.ts";
+import { RESERVED_NETWORKS } from "../catalogue/reserved-networks.ts";
+import { awsCheck, type Check, type Remark } from "./finding.ts";
 import { count, oneOf } from "./words.ts";
 
 /** EKS puts its control plane's addresses into two zones, and a load balancer of applications stands in two. */
@@ -67,6 +67,25 @@ export const awsChecks = {
         path: "network.cidr",
         reason: `An eighth of its ${size} addresses is for the machines of a zone: ${size / 8}, of which every pod takes one and every machine holds some in reserve.`,
         fix: `Use a length of ${SHORTEST_VPC_PREFIX} to ${LONGEST_VPC_PREFIX}; /${SHORTEST_VPC_PREFIX} costs no more.`,
+      },
+    ];
+  }),
+
+  // AWS makes no VPC of some, and of others one that hides a part of the internet:
+  // https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html
+  cidrIsForMachines: awsCheck(["network"], ({ network: { existing, cidr } }) => {
+    if (existing !== undefined) return [];
+    const reserved = RESERVED_NETWORKS.find((one) => one.kind === "own" && overlap(one.cidr, cidr));
+    if (reserved?.isForMachines === true) return [];
+    return [
+      {
+        ...(reserved === undefined ? { severity: "warning" } : {}),
+        path: "network.cidr",
+        reason:
+          reserved === undefined
+            ? "These addresses are others' on the internet, whom nobody would reach from the stack's network."
+            : `${reserved.cidr} has ${reserved.what}: AWS makes no network of them.`,
+        fix: "Take a part of 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 or 100.64.0.0/10; it can't be changed once machines are in it.",
       },
     ];
   }),
@@ -163,69 +182,6 @@ export const awsChecks = {
       },
     ];
   }),
-  // Which stack it is, no check knows: the file is that of all which `retain` names, or the list says nothing.
-  ttlEndsNoRetained: awsCheck(["guard", "retain"], ({ guard: { ttlHours }, retain }) => {
-    if (ttlHours === undefined || retain.length === 0) return [];
-    return [
-      {
-        path: "guard.ttlHours",
-        reason: `A stack that \`retain\` names (${oneOf(retain)}) is never ended by itself, and ${count(ttlHours, "hour")} after its last \`up\` this would end it.`,
-        fix: "Remove it, or write `retain: []`.",
-      },
-    ];
-  }),
-
-  budgetIsSent: awsCheck(["guard"], ({ guard: { emails, monthlyUsd } }) => {
-    if (emails.length > 0) return [];
-    if (monthlyUsd !== undefined)
-      return [
-        {
-          path: "guard.monthlyUsd",
-          reason: "A budget is made where somebody gets its mails, and guard.emails has nobody.",
-          fix: "Add guard.emails, or remove it.",
-        },
-      ];
-    return [
-      {
-        severity: "warning",
-        path: "guard.emails",
-        reason:
-          "No budget is made: nobody is told of a stack that costs more than planned, or was left running.",
-        fix: "Add an address.",
-      },
-    ];
-  }),
-
-  // A person who types `down` may know whose images are in them; an hourly one does not.
-  ttlLeavesOthersImages: awsCheck(["guard", "images"], ({ guard: { ttlHours }, images }) => {
-    if (ttlHours === undefined || images.registry !== undefined || images.repositories === "existing")
-      return [];
-    return [
-      {
-        severity: "warning",
-        path: "images.repositories",
-        reason: `The stack makes the repositories of the account's registry, and what ends it ${count(ttlHours, "hour")} after its last \`up\` deletes them with all images in them, those of other stacks too.`,
-        fix: "Write existing where another stack makes them.",
-      },
-    ];
-  }),
-
-  // An alarm at a sum that leaves machines out comes on the first day, and is not looked at on the last.
-  budgetHasAmount: stackCheck(
-    ["guard", "region", "pools.hourlyUsd", "pools.capacity", "pools.instanceType"],
-    ({ config, spec }) => {
-      if (config.platform !== "aws" || config.guard.emails.length === 0) return [];
-      const unpriced = spec.pools.filter((pool) => poolHourlyUsd(spec, pool) === null);
-      if (config.guard.monthlyUsd !== undefined || unpriced.length === 0) return [];
-      return [
-        {
-          path: "guard.monthlyUsd",
-          reason: `The budget would be 1.2 times what the plan says, and the plan has no price for machines of ${unpriced.map(({ name }) => name).join(", ")}.`,
-          fix: "Write what a month may cost, or hourlyUsd of each of them.",
-        },
-      ];
-    },
-  ),
 } satisfies Record<string, Check>;
 
 function zonesOf(subnets: readonly { readonly zone: string }[] = []): readonly string[] {

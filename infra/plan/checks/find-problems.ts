@@ -10,6 +10,7 @@ import { awsChecks } from "./aws.ts";
 import { awsCapacityChecks } from "./aws-capacity.ts";
 import { awsClusterChecks } from "./aws-cluster.ts";
 import { awsExistingChecks } from "./aws-existing.ts";
+import { awsGuardChecks } from "./aws-guard.ts";
 import { buildChecks } from "./builds.ts";
 import { clusterChecks } from "./cluster.ts";
 import { costChecks } from "./cost.ts";
@@ -32,6 +33,7 @@ export const checks = {
   ...platformChecks,
   ...regionChecks,
   ...awsChecks,
+  ...awsGuardChecks,
   ...awsExistingChecks,
   ...awsCapacityChecks,
   ...awsClusterChecks,

@@ -105,6 +105,7 @@ test("Pulumi sends no size of a group that is there, and a new group comes befor
     launchTemplate: { id: "gpu-template", version: "7" },
     scalingConfig: { minSize: 0, maxSize: 2, desiredSize: 0 },
     updateConfig: { maxUnavailable: 1, updateStrategy: "MINIMAL" },
+    forceUpdateVersion: true,
     labels: { "engine-room/pool": "gpu" },
     taints: [{ key: "nvidia.com/gpu", value: "present", effect: "NO_SCHEDULE" }],
     tags: { ...CONTEXT.tags, Name: "engine-room-demo-gpu", "engine-room:machines": "0 to 2" },

@@ -37,6 +37,7 @@ export const SDK_OPERATIONS: Readonly<Record<string, Answerer>> = {
   "ecr:DescribeRepositories": moto("preflight", "images"),
   "ecr:GetAuthorizationToken": moto("preflight", "images"),
   "ecr:ListTagsForResource": moto("preflight"),
+  "eks:DescribeAccessEntry": fakeOfPreflight("404 without a body of EKS: it has no access entries"),
   "eks:DescribeAddonConfiguration": fakeOfPreflight("404 without a body of EKS: it has no add-ons"),
   "eks:DescribeAddonVersions": fakeOfPreflight("404 without a body of EKS: it has no add-ons"),
   "eks:DescribeCluster": moto("account", "kubeconfig"),

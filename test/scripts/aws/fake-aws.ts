@@ -42,6 +42,7 @@ const REST: readonly (readonly [RegExp, string])[] = [
   [/^GET \/addons\/configuration-schemas$/, "DescribeAddonConfiguration"],
   [/^GET \/cluster-versions$/, "DescribeClusterVersions"],
   [/^GET \/clusters\/[^/]+$/, "DescribeCluster"],
+  [/^GET \/clusters\/[^/]+\/access-entries\/[^/]+$/, "DescribeAccessEntry"],
   [/^GET \/clusters\/[^/]+\/node-groups$/, "ListNodegroups"],
   [/^GET \/clusters\/[^/]+\/node-groups\/[^/]+$/, "DescribeNodegroup"],
   [/^POST \/clusters\/[^/]+\/node-groups\/[^/]+\/update-config$/, "UpdateNodegroupConfig"],

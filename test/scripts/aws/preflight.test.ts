@@ -585,13 +585,26 @@ describe("gated models", () => {
 });
 
 test("a secret that is encrypted by a key of one's own is a problem", async () => {
-  const by = (KmsKeyId: string) => ({ "secretsmanager:DescribeSecret": () => ({ json: { KmsKeyId } }) });
+  const by = (KmsKeyId: string) => ({
+    "secretsmanager:DescribeSecret": () => ({ json: { ARN: HUB_SECRET, KmsKeyId } }),
+  });
   const key = `arn:aws:kms:${REGION}:${ACCOUNT}:key/12345678-1234-1234-1234-123456789012`;
   const findings = await found(by(key), gated);
   expect(findings.map(({ severity, check }) => [severity, check])).toEqual([["problem", "hubToken"]]);
   expect(findings[0]?.why).toContain(key);
   await aws?.close();
   expect(await found(by("alias/aws/secretsmanager"), gated)).toEqual([]);
+});
+
+// "secret" has six letters: no pattern tells it from the end that AWS gives.
+test("a part of a secret's ARN is a problem, which has all of it: roles may read what is written", async () => {
+  const part = HUB_SECRET.replace("hub-token-AbCdEf", "hub-secret");
+  const findings = await found(
+    { "secretsmanager:DescribeSecret": () => ({ json: { ARN: `${part}-AbCdEf` } }) },
+    { ...gated, hub: { tokenSecretArn: part } },
+  );
+  expect(findings.map(({ severity, check }) => [severity, check])).toEqual([["problem", "hubToken"]]);
+  expect(findings[0]?.fix).toBe(`Write \`tokenSecretArn: ${part}-AbCdEf\`.`);
 });
 
 test("an address for examples is a problem where a cluster would answer it", async () => {
@@ -709,6 +722,50 @@ describe("administrators", () => {
   test("who are others than who asks are no finding", async () => {
     const admins = [`arn:aws:iam::${ACCOUNT}:user/you`];
     expect(await found({}, { ...eks, access: { apiCidrs: ["1.2.3.4/32"], admins } })).toEqual([]);
+  });
+
+  describe("of a cluster that is there", () => {
+    const [made, joined, own, none] = ["role/maker", "user/joined", "role/of/a/path/own", "role/none"].map(
+      (resource) => `arn:aws:iam::${ACCOUNT}:${resource}`,
+    );
+    const admins = { ...eks, access: { apiCidrs: ["1.2.3.4/32"], admins: [made, joined, own, none] } };
+    const tagsOf: Readonly<Record<string, object>> = {
+      "role/maker": {},
+      "user/joined": { "engine-room:stack": "prod" },
+      "role/of/a/path/own": { "engine-room:stack": "dev" },
+    };
+    const there: Answers = {
+      "eks:DescribeCluster": () => ({ json: { cluster: { status: "ACTIVE" } } }),
+      "ec2:DescribeSubnets": () => xmlAnswer("DescribeSubnets", { subnetSet: [] }),
+      "eks:DescribeAccessEntry": ({ path }) => {
+        const [, resource = ""] = decodeURIComponent(path).split(`::${ACCOUNT}:`);
+        const tags = tagsOf[resource];
+        return tags === undefined
+          ? { error: "ResourceNotFoundException", status: 404 }
+          : { json: { accessEntry: { tags } } };
+      },
+    };
+    const ofAccess = async (changes: Answers) =>
+      (await found(changes, admins)).filter(({ check }) => check === "access");
+
+    test("have no entry yet, or the stack's: EKS would refuse a second one", async () => {
+      const findings = await ofAccess(there);
+      expect(findings.map(({ severity, what }) => [severity, what])).toEqual(
+        [made, joined].map((admin) => [
+          "problem",
+          `${admin} has an access entry of the cluster engine-room-dev that is not the stack's.`,
+        ]),
+      );
+      expect(findings[1]?.fix).toContain(`--principal-arn ${joined}`);
+    });
+
+    test("are one warning where nobody may ask", async () => {
+      const denied = () => ({ error: "AccessDeniedException", status: 403 }) as const;
+      const findings = await ofAccess({ ...there, "eks:DescribeAccessEntry": denied });
+      expect(findings.map(({ severity, what }) => [severity, what])).toEqual([
+        ["warning", "Your credentials may not ask eks:DescribeAccessEntry."],
+      ]);
+    });
   });
 
   test.each([

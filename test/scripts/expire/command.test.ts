@@ -189,6 +189,12 @@ describe("with --down", () => {
   });
 });
 
+test.each(["0", "soon", "1.5"])("minutes that are none are refused: %s", async (minutes) => {
+  const { code, stderr } = await expire({ over: trial() }, "--down", "--begin-within", minutes);
+  expect([code, stderr]).toEqual([2, expect.stringContaining("--begin-within takes whole minutes")]);
+  expect(pulumi.destroyed).toEqual([]);
+});
+
 test("it is about all stacks, so that --stack is refused before anything is asked", async () => {
   const { code, stderr } = await expire({ over: trial() }, "--down", "--stack", "over");
   expect([code, stderr]).toEqual([2, expect.stringContaining("Unknown option '--stack'")]);

@@ -55,6 +55,14 @@ describe("ways out", () => {
   });
 });
 
+test("where AWS has no budgets, none is missed", () => {
+  const inGovCloud = { ...awsValues, region: "us-gov-west-1", guard: { emails: ["ops@example.org"] } };
+  const paths = ({ problems, warnings }: ReturnType<typeof problemsOf>) =>
+    [...problems, ...warnings].map(({ path }) => path).filter((path) => path.startsWith("guard."));
+  expect(paths(problemsOf(inGovCloud))).toEqual(["guard.emails"]);
+  expect(paths(problemsOf({ ...inGovCloud, guard: {} }))).toEqual([]);
+});
+
 describe("all checks together", () => {
   test("say each thing once, and show no credential", () => {
     const token = "hf_ClearTokenOfTheUser";

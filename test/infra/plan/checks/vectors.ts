@@ -101,6 +101,7 @@ const [awsPool] = awsValues.pools;
 const [awsModel] = awsValues.models;
 const capped = (changes: Values) => ({ ...awsValues, policies: { hourlyUsdCap: 2.5 }, ...changes });
 const withPool = (changes: Values) => ({ ...awsValues, pools: [{ ...awsPool, ...changes }] });
+const inGovCloud = { ...awsValues, region: "us-gov-west-1" };
 const withCharts = (charts: Values) => ({ ...awsValues, cluster: { charts } });
 
 export const vectors: Readonly<Record<CheckName, Vector>> = {
@@ -799,6 +800,12 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     passes: inNetwork({ cidr: "10.64.0.0/20" }),
     says: /2048 addresses.*256/,
   },
+  cidrIsForMachines: {
+    path: "network.cidr",
+    fails: inNetwork({ cidr: "169.254.0.0/16" }),
+    passes: inNetwork({ cidr: "172.31.0.0/16" }),
+    says: /^169\.254\.0\.0\/16 has addresses of one link/,
+  },
   cidrsBeginNetworks: {
     path: "network.cidr",
     fails: inNetwork({ cidr: "10.64.16.0/19" }),
@@ -827,6 +834,12 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     fails: withSpotBudget({}),
     passes: withSpotBudget({ monthlyUsd: 500 }),
     says: /machines of gpu\./,
+  },
+  budgetsAreOffered: {
+    path: "guard.emails",
+    fails: { ...inGovCloud, guard: { emails: ["ops@example.org"] } },
+    passes: inGovCloud,
+    says: /^AWS has no budgets in GovCloud, and us-gov-west-1 is of it/,
   },
   ttlEndsNoRetained: {
     path: "guard.ttlHours",
@@ -878,6 +891,13 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     passes: withFront({ zones: ["b"] }),
     says: /1 machine stays, .* any of a, b:/,
     severity: "warning",
+  },
+  groupsAreOfQuota: {
+    path: "pools[0].nodes.max",
+    severity: "warning",
+    fails: withPool({ nodes: { min: 0, max: 451 } }),
+    passes: withPool({ nodes: { min: 0, max: 450 } }),
+    says: /have 450 machines, unless/,
   },
   warmMachinesFit: {
     path: "pools[0].warm",
@@ -942,6 +962,16 @@ function sharedGpu(...fractions: readonly number[]) {
 /** Other ways to fail the same checks. */
 export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp])[] = [
   ["budgetIsSent", "guard.emails", awsValues, /^No budget is made/],
+  [
+    "budgetsAreOffered",
+    "guard.monthlyUsd",
+    { ...inGovCloud, guard: { monthlyUsd: 100 } },
+    /the standard account/,
+  ],
+  ["cidrIsForMachines", "network.cidr", inNetwork({ cidr: "127.0.0.0/16" }), /of a machine itself/],
+  ["cidrIsForMachines", "network.cidr", inNetwork({ cidr: "224.0.0.0/16" }), /multicast/],
+  ["cidrIsForMachines", "network.cidr", inNetwork({ cidr: "8.8.0.0/16" }), /others' on the internet/],
+  ["cidrIsForMachines", "network.cidr", inNetwork({ cidr: "192.0.0.0/16" }), /others' on the internet/],
   [
     "disksAreReached",
     "pools[1].zones",
@@ -1391,6 +1421,11 @@ export const fixes: readonly (readonly [CheckName, Values, string])[] = [
     "capIsJudged",
     { ...withPool({ capacity: "spot" }), policies: { hourlyUsdCap: 2.5 } },
     "Write what an hour costs: hourlyUsd of each pool.",
+  ],
+  [
+    "disksAreReached",
+    withFront({}),
+    "Write zones: [a], or 2 for nodes.min: one in each zone. In a stack that is up its disks have their zone already, which `kubectl describe pv` names: take that one, or nodes.min where there are two.",
   ],
   ["poolZonesAreOfNetwork", withPoolZones(awsValues, ["c"]), "Use a or b, or add c to network.zones."],
   ["cidrsBeginNetworks", inNetwork({ cidr: "10.64.16.0/19" }), "Write 10.64.0.0/19."],
