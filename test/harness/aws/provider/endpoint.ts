@@ -62,8 +62,8 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
   "eks:DescribeNodegroup": ({ path }, account) => {
     const group = nodeGroup(path, account);
     if (group === undefined) return NO_SUCH;
-    const { nodeGroupName: nodegroupName, labels, scalingConfig, status } = group.outputs;
-    return { json: { nodegroup: { nodegroupName, labels, scalingConfig, status } } };
+    const { nodeGroupName: nodegroupName, instanceTypes, labels, scalingConfig, status } = group.outputs;
+    return { json: { nodegroup: { nodegroupName, instanceTypes, labels, scalingConfig, status } } };
   },
   // Of what it is not told it keeps what it has: https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateNodegroupConfig.html
   "eks:UpdateNodegroupConfig": ({ path, body }, account) => {

@@ -65,6 +65,11 @@ export class StandInAccount {
     this.#account.keep(resource);
   }
 
+  /** See {@link Account.failNext}. */
+  failNext(type: string, reason: string): void {
+    this.#account.failNext(type, reason);
+  }
+
   /** All calls so far that change something, in their order. */
   calls(): readonly Call[] {
     return this.#account.calls();
