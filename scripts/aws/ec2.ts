@@ -39,6 +39,8 @@ export async function offerings(region: string, types: readonly string[]): Promi
 export interface RunningMachine {
   readonly id: string;
   readonly type: string;
+  /** With the region: `us-east-1a`. */
+  readonly zone: string;
   readonly isSpot: boolean;
   /** `running`, `stopped`. */
   readonly state: string;
@@ -95,7 +97,7 @@ export async function stopMachines(region: string, ids: readonly string[]): Prom
   });
 }
 
-/** AWS may have no machine of the type left just then, and says so. */
+/** AWS starts machines that are `stopped`, and may have none of the type left just then. */
 export async function startMachines(region: string, ids: readonly string[]): Promise<Answer<true>> {
   const { StartInstancesCommand } = await sdk();
   const ec2 = await client(region);
@@ -109,12 +111,14 @@ function machine({
   InstanceId = "",
   InstanceType,
   InstanceLifecycle,
+  Placement,
   State,
   Tags,
 }: Instance): RunningMachine {
   return {
     id: InstanceId,
     type: InstanceType ?? "",
+    zone: Placement?.AvailabilityZone ?? "",
     isSpot: InstanceLifecycle === "spot",
     state: State?.Name ?? "",
     tags: tagMap(Tags),

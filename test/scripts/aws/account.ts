@@ -34,11 +34,12 @@ export function zonesOf(
   });
 }
 
-/** Machines by their type. @param machines.state - @default "running" */
+/** Machines by their type. @param machines.state - @default "running" @param machines.zone - @default that of letter a */
 export function running(
   machines: readonly {
     readonly type: string;
     readonly state?: string;
+    readonly zone?: string;
     readonly isSpot?: boolean;
     readonly tags?: Record<string, string>;
   }[],
@@ -46,13 +47,16 @@ export function running(
   return xmlAnswer("DescribeInstances", {
     reservationSet: [
       {
-        instancesSet: machines.map(({ type, state = "running", isSpot, tags = {} }, index) => ({
-          instanceId: `i-${index}`,
-          instanceType: type,
-          instanceState: { name: state },
-          ...(isSpot === true ? { instanceLifecycle: "spot" } : {}),
-          tagSet: Object.entries(tags).map(([key, value]) => ({ key, value })),
-        })),
+        instancesSet: machines.map(
+          ({ type, state = "running", zone = `${REGION}a`, isSpot, tags = {} }, index) => ({
+            instanceId: `i-${index}`,
+            instanceType: type,
+            instanceState: { name: state },
+            placement: { availabilityZone: zone },
+            ...(isSpot === true ? { instanceLifecycle: "spot" } : {}),
+            tagSet: Object.entries(tags).map(([key, value]) => ({ key, value })),
+          }),
+        ),
       },
     ],
   });

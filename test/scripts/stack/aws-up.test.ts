@@ -2,11 +2,22 @@
 import { appendFileSync, chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeEach, expect, test, vi } from "vitest";
+import { ConfigError } from "../../../infra/problems.ts";
+import { readAwsTarget } from "../../../scripts/program/aws-target.ts";
 import { projectRoot, stackReference } from "../../../scripts/program/stack-file.ts";
 import { openStack, stackPaths } from "../../../scripts/stack/backend.ts";
+import { imageLock } from "../../harness/aws/image-lock.ts";
 import { account } from "../aws/account.ts";
 import { type FakeAws, startFakeAws } from "../aws/fake-aws.ts";
+
+/** Its path is read when the first module loads. */
+const lockFile = await vi.hoisted(async () => {
+  const { tmpdir } = await import("node:os");
+  process.env.ENGINE_ROOM_IMAGE_LOCK = `${tmpdir()}/engine-room-aws-up-${process.pid}.lock.json`;
+  return process.env.ENGINE_ROOM_IMAGE_LOCK;
+});
+afterAll(() => rmSync(lockFile, { force: true }));
 
 const FAKE_PULUMI = `#!/usr/bin/env node
 const fs = require("node:fs");
@@ -15,6 +26,7 @@ const [...args] = process.argv.slice(2);
 fs.appendFileSync(path.join(path.dirname(process.argv[1]), "calls"), "pulumi " + args[0] + "\\n");
 if (args[0] === "stack" && args[1] === "init") fs.writeFileSync("Pulumi." + args[2] + ".yaml", "encryptionsalt: v1:salt\\n");
 if (args[0] === "stack" && args[1] === "export") console.log("{}");
+if (args[0] === "up") process.exitCode = Number(process.env.FAKE_UP ?? "0");
 `;
 
 const NAME = "aws-up-test";
@@ -31,7 +43,9 @@ beforeEach(async () => {
     "eks:DescribeNodegroup": () => ({
       json: {
         nodegroup: {
+          status: "ACTIVE",
           labels: { "engine-room/pool": "gpu" },
+          instanceTypes: ["g5.xlarge"],
           scalingConfig: { minSize: 0, maxSize: 4, desiredSize: 3 },
         },
       },
@@ -47,6 +61,7 @@ beforeEach(async () => {
   vi.stubEnv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE");
   vi.stubEnv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY");
   vi.stubEnv("PATH", `${folder}:${process.env.PATH}`);
+  writeFileSync(lockFile, imageLock(readAwsTarget(stack).plan));
   vi.stubEnv("ENGINE_ROOM_STATE_URL", "");
   vi.stubEnv("ENGINE_ROOM_RUNNER", "");
 });
@@ -66,6 +81,21 @@ const calls = () =>
 test("pools have their sizes before Pulumi waits for pods", async () => {
   await (await openStack(stack)).up();
   expect(calls()).toEqual(["eks:UpdateNodegroupConfig", "pulumi up"]);
+});
+
+test("an up that fails says what runs since then", async () => {
+  vi.stubEnv("FAKE_UP", "255");
+  const stderr = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+  await expect((await openStack(stack)).up()).rejects.toThrow(/ended with exit code 255/);
+  expect(stderr.mock.calls.at(-1)?.[0]).toMatch(
+    /^Machines of aws-up-test may run that slept before \(Pool gpu: .*\); `npm run sleep -- --stack aws-up-test` ends that\.\n$/,
+  );
+});
+
+test("an up of images that nobody pushed changes no pool, and does not begin", async () => {
+  writeFileSync(lockFile, JSON.stringify({ version: 1, images: {} }));
+  await expect((await openStack(stack)).up()).rejects.toThrow(ConfigError);
+  expect(calls()).toEqual([]);
 });
 
 test("an up of the registries alone changes no pool", async () => {
