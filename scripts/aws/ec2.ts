@@ -107,6 +107,38 @@ export async function startMachines(region: string, ids: readonly string[]): Pro
   });
 }
 
+/** A disk of EBS. */
+export interface DiskReading {
+  readonly id: string;
+  /** With the region: `us-east-1a`. */
+  readonly zone: string;
+  readonly sizeGiB: number;
+}
+
+/** Those of a stack that have a name, but for what is on its way to be gone. */
+export async function stackDisks(
+  region: string,
+  stack: string,
+  name: string,
+): Promise<Answer<readonly DiskReading[]>> {
+  const { paginateDescribeVolumes: paginate } = await sdk();
+  const ec2 = await client(region);
+  const Filters = [
+    { Name: `tag:${STACK_TAG}`, Values: [stack] },
+    { Name: "tag:Name", Values: [name] },
+    { Name: "status", Values: ["creating", "available", "in-use"] },
+  ];
+  return ask("ec2:DescribeVolumes", async (options) =>
+    (await allPages(paginate({ client: ec2 }, { Filters }, options), (page) => page.Volumes)).map(
+      ({ VolumeId = "", AvailabilityZone = "", Size = 0 }) => ({
+        id: VolumeId,
+        zone: AvailabilityZone,
+        sizeGiB: Size,
+      }),
+    ),
+  );
+}
+
 function machine({
   InstanceId = "",
   InstanceType,

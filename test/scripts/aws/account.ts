@@ -62,6 +62,19 @@ export function running(
   });
 }
 
+/** Disks by id. */
+export function disks(
+  all: Readonly<Record<string, { readonly zone: string; readonly sizeGiB: number }>>,
+): FakeAnswer {
+  return xmlAnswer("DescribeVolumes", {
+    volumeSet: Object.entries(all).map(([volumeId, { zone, sizeGiB }]) => ({
+      volumeId,
+      availabilityZone: `${REGION}${zone}`,
+      size: sizeGiB,
+    })),
+  });
+}
+
 /** Networks by id. */
 export function networks(
   all: Readonly<Record<string, { readonly cidr: string; readonly tags?: Record<string, string> }>>,
@@ -101,6 +114,7 @@ const GOOD: Answers = {
           vCpuInfo: { defaultVCpus: VCPUS[instanceType] ?? 0 },
         })),
     }),
+  "ec2:DescribeVolumes": () => disks({}),
   "ec2:DescribeVpcs": () => networks({}),
   "ec2:DescribeAddresses": () => xmlAnswer("DescribeAddresses", { addressesSet: [] }),
   "servicequotas:GetServiceQuota": () => quota(1000),

@@ -6,7 +6,7 @@ import { readyMachines } from "../../../scripts/aws/before-up.ts";
 import { changeMachine } from "../../../scripts/aws/sleep.ts";
 import { awsTarget } from "../../../scripts/program/aws-target.ts";
 import { EC2_STACK } from "../../harness/aws/stacks.ts";
-import { type Answers, account, running } from "./account.ts";
+import { type Answers, account, disks, running } from "./account.ts";
 import { type FakeAnswer, type FakeAws, type FakeInput, startFakeAws } from "./fake-aws.ts";
 
 const target = {
@@ -86,6 +86,31 @@ describe.each(["up", "wake"] as const)("%s", (way) => {
       /^EC2 has no g5\.xlarge for i-0 in us-east-1a now \(InsufficientInstanceCapacity.*another `instanceType`/,
     );
   });
+});
+
+describe("up does nothing where the databases' disk", () => {
+  test.each([
+    ["is in another zone", { zone: "b", sizeGiB: 20 }, /vol-1 is in us-east-1b.*\n.*\nFix: Write `zone: b`/],
+    ["would have to shrink", { zone: "a", sizeGiB: 21 }, /vol-1 has 21 GiB.*\n.*\nFix: Write `sizeGiB: 21`/],
+  ])("%s", async (_what, disk, words) => {
+    await use({ states: ["stopped"] }, { "ec2:DescribeVolumes": () => disks({ "vol-1": disk }) });
+    await expect(readyMachines(target, 0)).rejects.toThrow(words);
+    expect(aws.asked).toEqual(["ec2:DescribeVolumes"]);
+  });
+
+  test("is not known", async () => {
+    await use({ states: ["stopped"] }, { "ec2:DescribeVolumes": () => ({ error: "UnauthorizedOperation" }) });
+    await expect(readyMachines(target, 0)).rejects.toThrow(/may not ask ec2:DescribeVolumes/);
+    expect(starts()).toBe(0);
+  });
+});
+
+test("up takes a disk that is where it should be", async () => {
+  await use(
+    { states: ["stopped"] },
+    { "ec2:DescribeVolumes": () => disks({ "vol-1": { zone: "a", sizeGiB: 20 } }) },
+  );
+  expect(await readyMachines(target, 0)).toHaveLength(1);
 });
 
 describe("up leaves to Pulumi", () => {
