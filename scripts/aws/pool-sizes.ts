@@ -23,7 +23,7 @@ const LONGEST_UPDATE_SECONDS = 600;
 /** What a group lacks to have the plan's size, with as many machines as it has where these are within it; null: nothing. Pure. */
 export function plannedSize(
   { min, max }: Pick<NodePoolPlan, "min" | "max">,
-  group: Omit<NodeGroupReading, "status" | "labels" | "instanceTypes">,
+  group: Pick<NodeGroupReading, "name" | "min" | "max" | "desired">,
 ): NodeGroupSize | null {
   const desired = Math.min(Math.max(group.desired, min), max);
   if (group.min === min && group.max === max && group.desired === desired) return null;
