@@ -26,6 +26,7 @@ export default defineConfig({
           pool: "forks",
           // They take seconds; the limit is for a machine that does other work beside them.
           testTimeout: minutes(2),
+          hookTimeout: minutes(2),
         },
       },
       {

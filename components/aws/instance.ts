@@ -9,6 +9,7 @@ import { VolumeAttachment } from "@pulumi/aws/ec2/volumeAttachment.js";
 import { InstanceProfile } from "@pulumi/aws/iam/instanceProfile.js";
 import * as pulumi from "@pulumi/pulumi";
 import { volumeSerial } from "../../infra/plan/aws/machine/database-disk.ts";
+import { DATABASE_DISK } from "../../infra/plan/aws/names.ts";
 import { filledText } from "../../infra/plan/aws/placeholders.ts";
 import type { AwsContext, InstancePlan } from "../../infra/plan/aws/types.ts";
 import type { SecretName } from "../../infra/plan/docker/types.ts";
@@ -125,7 +126,7 @@ export class Instance extends pulumi.ComponentResource {
         type: "gp3",
         size: plan.databaseDisk.sizeGiB,
         encrypted: true,
-        tags: namedTags(context, "databases"),
+        tags: namedTags(context, DATABASE_DISK),
       },
       { parent: this, protect: plan.isProtected, retainOnDelete: plan.isProtected },
     );

@@ -1,4 +1,4 @@
-/** How a container that runs once has ended. Pure, and without the SDK: scripts ask too. */
+/** How a container that runs once has ended. Pure. */
 
 interface TaskEnd {
   /** Name of the container. */
@@ -50,31 +50,4 @@ function lastLines(logs: string, secrets: readonly string[]): string[] {
     .filter((line) => line.trim() !== "")
     .slice(-SHOWN_LINES)
     .map((line) => `  ${line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE)}…` : line}`);
-}
-
-/** A resource as `pulumi stack export` has it. */
-export interface StateResource {
-  readonly urn: string;
-  readonly type: string;
-  /** As the provider has it; absent for a component. */
-  readonly id?: string;
-  readonly inputs?: Readonly<Record<string, unknown>>;
-  readonly outputs?: Readonly<Record<string, unknown>>;
-  readonly initErrors?: readonly string[];
-  /** No operation deletes it. */
-  readonly protect?: boolean;
-}
-
-/**
- * URNs of the containers that the next `up` has to make anew, though nothing about them changed: tasks that did not end
- * with exit code 0, and services that were made and never became healthy. The state alone can tell, because the graph of
- * a stack does not depend on how its last `up` went.
- */
-export function unfinishedContainers(resources: readonly StateResource[]): string[] {
-  return resources.filter(isUnfinished).map(({ urn }) => urn);
-}
-
-function isUnfinished({ type, inputs, outputs, initErrors = [] }: StateResource): boolean {
-  if (type !== "docker:index/container:Container") return false;
-  return initErrors.length > 0 || (inputs?.attach === true && outputs?.exitCode !== 0);
 }

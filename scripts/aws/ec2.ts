@@ -39,6 +39,8 @@ export async function offerings(region: string, types: readonly string[]): Promi
 export interface RunningMachine {
   readonly id: string;
   readonly type: string;
+  /** With the region: `us-east-1a`. */
+  readonly zone: string;
   readonly isSpot: boolean;
   /** `running`, `stopped`. */
   readonly state: string;
@@ -95,7 +97,7 @@ export async function stopMachines(region: string, ids: readonly string[]): Prom
   });
 }
 
-/** AWS may have no machine of the type left just then, and says so. */
+/** AWS starts machines that are `stopped`, and may have none of the type left just then. */
 export async function startMachines(region: string, ids: readonly string[]): Promise<Answer<true>> {
   const { StartInstancesCommand } = await sdk();
   const ec2 = await client(region);
@@ -105,16 +107,50 @@ export async function startMachines(region: string, ids: readonly string[]): Pro
   });
 }
 
+/** A disk of EBS. */
+export interface DiskReading {
+  readonly id: string;
+  /** With the region: `us-east-1a`. */
+  readonly zone: string;
+  readonly sizeGiB: number;
+}
+
+/** Those of a stack that have a name, but for what is on its way to be gone. */
+export async function stackDisks(
+  region: string,
+  stack: string,
+  name: string,
+): Promise<Answer<readonly DiskReading[]>> {
+  const { paginateDescribeVolumes: paginate } = await sdk();
+  const ec2 = await client(region);
+  const Filters = [
+    { Name: `tag:${STACK_TAG}`, Values: [stack] },
+    { Name: "tag:Name", Values: [name] },
+    { Name: "status", Values: ["creating", "available", "in-use"] },
+  ];
+  return ask("ec2:DescribeVolumes", async (options) =>
+    (await allPages(paginate({ client: ec2 }, { Filters }, options), (page) => page.Volumes)).map(
+      ({ VolumeId = "", AvailabilityZone = "", Size = 0 }) => ({
+        id: VolumeId,
+        zone: AvailabilityZone,
+        sizeGiB: Size,
+      }),
+    ),
+  );
+}
+
 function machine({
   InstanceId = "",
   InstanceType,
   InstanceLifecycle,
+  Placement,
   State,
   Tags,
 }: Instance): RunningMachine {
   return {
     id: InstanceId,
     type: InstanceType ?? "",
+    zone: Placement?.AvailabilityZone ?? "",
     isSpot: InstanceLifecycle === "spot",
     state: State?.Name ?? "",
     tags: tagMap(Tags),

@@ -1,4 +1,5 @@
 /** What commands ask and tell EKS. */
+import type { Nodegroup } from "@aws-sdk/client-eks";
 import { type Answer, allPages, ask, clientSettings } from "./session.ts";
 
 const sdk = () => import("@aws-sdk/client-eks");
@@ -113,12 +114,16 @@ export async function accessEntryTags(
 /** A managed node group, whose name EKS gets from Pulumi with a random end. */
 export interface NodeGroupReading {
   readonly name: string;
+  /** `ACTIVE`, `CREATING`, `UPDATING`, `DEGRADED`, `DELETING`, `CREATE_FAILED`, `DELETE_FAILED`. */
+  readonly status: string;
   readonly labels: Readonly<Record<string, string>>;
+  readonly instanceTypes: readonly string[];
   readonly min: number;
   readonly max: number;
   readonly desired: number;
 }
 
+/** Those of a cluster, without one that goes while they are asked; `absent` where there is no such cluster. */
 export async function nodeGroups(
   region: string,
   cluster: string,
@@ -132,24 +137,39 @@ export async function nodeGroups(
     ),
   );
   if (list.kind !== "answer") return list;
-  return ask("eks:DescribeNodegroup", (options) =>
-    Promise.all(
-      list.value.map(async (name) => {
+  const answers = await Promise.all(
+    list.value.map((name) =>
+      ask("eks:DescribeNodegroup", async (options) => {
         const { nodegroup } = await eks.send(
           new DescribeNodegroupCommand({ clusterName: cluster, nodegroupName: name }),
           options,
         );
-        const { minSize = 0, maxSize = 0, desiredSize = 0 } = nodegroup?.scalingConfig ?? {};
-        return {
-          name,
-          labels: nodegroup?.labels ?? {},
-          min: minSize,
-          max: maxSize,
-          desired: desiredSize,
-        };
+        return nodeGroup(name, nodegroup);
       }),
     ),
   );
+  const groups: NodeGroupReading[] = [];
+  for (const answer of answers) {
+    if (answer.kind === "answer") groups.push(answer.value);
+    else if (answer.kind !== "absent") return answer;
+  }
+  return { kind: "answer", value: groups };
+}
+
+function nodeGroup(
+  name: string,
+  { status, labels = {}, instanceTypes = [], scalingConfig = {} }: Nodegroup = {},
+): NodeGroupReading {
+  const { minSize = 0, maxSize = 0, desiredSize = 0 } = scalingConfig;
+  return {
+    name,
+    status: status ?? "",
+    labels,
+    instanceTypes,
+    min: minSize,
+    max: maxSize,
+    desired: desiredSize,
+  };
 }
 
 /** What EKS is told of a node group's size. */

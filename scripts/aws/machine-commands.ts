@@ -1,6 +1,7 @@
 /** What a machine itself says of the commands that `up` had it run. */
 import type { AwsContext, InstanceTaskPlan } from "../../infra/plan/aws/types.ts";
 import { UserError } from "../errors.ts";
+import type { RunningMachine } from "./ec2.ts";
 import { stackInstance } from "./instance.ts";
 import { type Answer, allPages, ask, clientSettings } from "./session.ts";
 
@@ -66,17 +67,16 @@ function commandProgress(tasks: Tasks, readings: readonly CommandReading[]): Com
  * not reported yet (issue 31175 of terraform-provider-aws): then nothing has run.
  *
  * @returns what to print; "" where the machine has run all of them.
- * @throws UserError where a command failed, or the time of all of them is over.
+ * @throws UserError where the machine does not run, a command failed, or the time of all of them is over.
  */
 export async function awaitCommands(
   context: AwsContext,
   tasks: Tasks,
   pauseMilliseconds = PAUSE_MILLISECONDS,
 ): Promise<string> {
-  const machine = await stackInstance(context);
-  if (machine === null || machine.state !== "running") return "";
   const seconds = tasks.reduce((sum, { waitSeconds }) => sum + waitSeconds, 0);
   const end = Date.now() + seconds * 1000;
+  const machine = await runningMachine(context, end, pauseMilliseconds);
   for (;;) {
     const answer = await machineCommands(context.region, machine.id);
     if (answer.kind !== "answer")
@@ -91,6 +91,32 @@ export async function awaitCommands(
       throw new UserError(
         `${machine.id} has not run ${progress.missing.join(", ")} within ${seconds} s. \`npm run status -- --stack ${context.stack}\` says how it is.`,
       );
-    await new Promise((resolve) => setTimeout(resolve, pauseMilliseconds));
+    await pause(pauseMilliseconds);
   }
+}
+
+/** One that was asleep may still start when Pulumi is done. */
+async function runningMachine(
+  context: AwsContext,
+  end: number,
+  pauseMilliseconds: number,
+): Promise<RunningMachine> {
+  const { region, stack } = context;
+  for (;;) {
+    const machine = await stackInstance(context);
+    if (machine?.state === "running") return machine;
+    if (machine === null)
+      throw new UserError(
+        `${region} has no machine of ${stack} any more, so nothing serves; \`npm run up -- --stack ${stack}\` makes another one.`,
+      );
+    if (machine.state !== "pending" || Date.now() >= end)
+      throw new UserError(
+        `The machine ${machine.id} of ${stack} is ${machine.state}, so nothing serves; \`npm run wake -- --stack ${stack}\` starts it.`,
+      );
+    await pause(pauseMilliseconds);
+  }
+}
+
+function pause(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
 }

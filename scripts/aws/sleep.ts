@@ -5,9 +5,10 @@ import type { AwsContext } from "../../infra/plan/aws/types.ts";
 import { isInstalled } from "../../infra/plan/catalogue/charts.ts";
 import type { EksPlan } from "../../infra/plan/gpu-stack.ts";
 import { textTable } from "../plan/text-table.ts";
-import { stackMachines, startMachines, stopMachines } from "./ec2.ts";
+import { stackMachines, stopMachines } from "./ec2.ts";
 import { type NodeGroupReading, type NodeGroupSize, nodeGroups, resizeNodeGroup } from "./eks.ts";
-import { plannedSize } from "./pool-sizes.ts";
+import { ASLEEP, startAsleep } from "./machine-start.ts";
+import { isLost, plannedSize } from "./pool-sizes.ts";
 import { required } from "./session.ts";
 
 type Direction = "sleep" | "wake";
@@ -35,7 +36,7 @@ export function poolChanges(
   const pools = nodePoolPlans(plan).filter(({ name }) => name !== SYSTEM_POOL);
   return pools.map((planned): PoolChange => {
     const { name: pool, min } = planned;
-    const group = groups.find(({ labels }) => labels[POOL_LABEL] === pool);
+    const group = groups.find((one) => one.labels[POOL_LABEL] === pool && !isLost(one));
     if (group === undefined)
       return { pool, least: null, change: null, note: "has no node group; `npm run up` makes it" };
     if (direction === "wake") {
@@ -102,29 +103,30 @@ export async function changePools(plan: EksPlan, context: AwsContext, direction:
 }
 
 /** Stops or starts the machine of a stack on EC2. @returns What to print. @throws UserError where AWS refuses. */
-export async function changeMachine({ region, stack }: AwsContext, direction: Direction): Promise<string> {
+export async function changeMachine(
+  context: AwsContext,
+  direction: Direction,
+  pollSeconds?: number,
+): Promise<string> {
+  const { region, stack } = context;
   const absent = `The machine of ${stack} is gone; \`npm run up -- --stack ${stack}\` makes it.`;
-  const machines = required(await stackMachines(region, stack, [...STATES.awake, ...STATES.asleep]), absent);
+  const machines = required(await stackMachines(region, stack, [...AWAKE, ...ASLEEP]), absent);
   if (machines.length === 0)
     return `No machine of it is there; \`npm run up -- --stack ${stack}\` makes what is missing.\n`;
   const isSleep = direction === "sleep";
-  const ids = machines.flatMap(({ id, state }) =>
-    STATES[isSleep ? "awake" : "asleep"].includes(state) ? [id] : [],
-  );
+  const changed = machines.filter(({ state }) => (isSleep ? AWAKE : ASLEEP).includes(state));
+  const ids = changed.map(({ id }) => id);
   if (ids.length === 0) {
     const all = machines.map(({ id }) => id).join(", ");
     return isSleep
       ? `${all} sleeps already; \`npm run wake -- --stack ${stack}\` starts it.\n`
       : `${all} is awake already; \`npm run status -- --stack ${stack}\` says how it is.\n`;
   }
-  required(await (isSleep ? stopMachines : startMachines)(region, ids), absent);
+  if (isSleep) required(await stopMachines(region, ids), absent);
+  else await startAsleep(context, changed, pollSeconds);
   return isSleep
     ? `${ids.join(", ")} stops. Its disks, the engine store and the load balancer stay, and cost what they cost; \`npm run wake -- --stack ${stack}\` starts it.\n`
     : `${ids.join(", ")} starts; its services come with it, and models once they are loaded.\n`;
 }
 
-/** Of a machine that is not on its way to be gone for good. */
-const STATES: Readonly<Record<"awake" | "asleep", readonly string[]>> = {
-  awake: ["pending", "running"],
-  asleep: ["stopping", "stopped"],
-};
+const AWAKE: readonly string[] = ["pending", "running"];

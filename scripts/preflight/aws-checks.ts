@@ -8,6 +8,7 @@ import type { AwsTarget } from "../program/aws-target.ts";
 import { adminFindings, apiCidrFindings, readAdmins } from "./aws-access.ts";
 import { addOnConfigurationFindings, addOnFindings } from "./aws-add-ons.ts";
 import { callerFindings, exampleAccountFindings } from "./aws-caller.ts";
+import { databaseDiskFindings } from "./aws-database-disk.ts";
 import { awsImageFindings } from "./aws-images.ts";
 import { cidrFindings, existingNetworkFindings, otherVpcs } from "./aws-network.ts";
 import { ADDRESS_QUOTA, countFinding, VPC_QUOTA, vcpuFindings } from "./aws-quotas.ts";
@@ -85,6 +86,7 @@ function awsChecks(target: AwsTarget, needs: AwsNeeds, reading: AwsReading): rea
       ...existingNetworkFindings(target, reading.vpcs, reading.subnets),
     ],
     "engine store": reading.fileSystem && fileSystemFindings(target, reading.fileSystem),
+    "disk of the databases": reading.databaseDisks && databaseDiskFindings(target, reading.databaseDisks),
     certificate: reading.certificate && certificateFindings(target, reading.certificate),
     "token of the model hub": reading.hubSecret && [
       ...hubSecretTextFindings(target, reading.hubSecretText),

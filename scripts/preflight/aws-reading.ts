@@ -13,6 +13,7 @@ import {
 import { availabilityZones, capacityReservation, type ZoneReading } from "../aws/capacity.ts";
 import {
   addresses,
+  type DiskReading,
   type Offerings,
   offerings,
   type RunningMachine,
@@ -35,6 +36,7 @@ import { askHub, type HubAnswer } from "../aws/hub.ts";
 import type { Answer } from "../aws/session.ts";
 import type { AskRegistry } from "../images/registry.ts";
 import type { AwsTarget } from "../program/aws-target.ts";
+import { readDatabaseDisks } from "./aws-database-disk.ts";
 import { type AwsImageAnswers, readAwsImages } from "./aws-images.ts";
 import { ADDRESS_QUOTA, type MachineNeed, neededQuotas, VPC_QUOTA } from "./aws-quotas.ts";
 import { type RepositoryReading, readRepositories } from "./aws-repositories.ts";
@@ -72,6 +74,7 @@ export interface AwsReading {
   readonly login: Answer<unknown>;
   readonly repositories: RepositoryReading;
   readonly kubernetes: Answer<KubernetesVersionReading> | null;
+  readonly databaseDisks: Answer<readonly DiskReading[]> | null;
   /** Zones, with the region, of the subnets of a cluster that is there. */
   readonly clusterZones: Answer<ReadonlySet<string>> | null;
   readonly addOns: ReadonlyMap<string, Answer<ReadonlySet<string>>>;
@@ -143,16 +146,17 @@ export async function readAws(
 
 async function readPlaces(
   target: AwsTarget,
-): Promise<Pick<AwsReading, "zones" | "reservations" | "clusterZones">> {
+): Promise<Pick<AwsReading, "zones" | "reservations" | "clusterZones" | "databaseDisks">> {
   const { region } = target.context;
-  const [zones, reservations, clusterZones] = await Promise.all([
+  const [zones, reservations, clusterZones, databaseDisks] = await Promise.all([
     availabilityZones(region),
     Promise.all(
       reservationIds(target).map(async (id) => [id, await capacityReservation(region, id)] as const),
     ),
     readClusterZones(target),
+    readDatabaseDisks(target),
   ]);
-  return { zones, reservations: new Map(reservations), clusterZones };
+  return { zones, reservations: new Map(reservations), clusterZones, databaseDisks };
 }
 
 async function readClusterZones({ plan, context }: AwsTarget): Promise<AwsReading["clusterZones"]> {

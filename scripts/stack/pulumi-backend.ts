@@ -11,17 +11,16 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseDocument } from "yaml";
-import { type StateResource, unfinishedContainers } from "../../components/docker/task-result.ts";
 import { sweepStack } from "../../components/local/provider/status.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { requireAccountOf } from "../aws/own-account.ts";
-import { type KnownObjects, removeLeftovers } from "../docker-host/leftovers.ts";
+import { removeLeftovers } from "../docker-host/leftovers.ts";
 import { UserError } from "../errors.ts";
 import { hostProbe } from "../preflight/host-probe.ts";
 import { readAwsTarget } from "../program/aws-target.ts";
 import { readDockerTarget } from "../program/docker-target.ts";
 import { projectName, projectRoot, readStackFile, type StackReference } from "../program/stack-file.ts";
-import { isOnAws, isOnDocker } from "../program/stack-platform.ts";
+import { awsPlace, isOnAws, isOnDocker } from "../program/stack-platform.ts";
 import { stackOutputs } from "../tryout/state.ts";
 import {
   ownStateUrl,
@@ -30,33 +29,18 @@ import {
   type StackRecord,
   type UpOptions,
 } from "./backend.ts";
+import { type Deployment, knownObjects, parsedDeployment } from "./deployment.ts";
 import { lockStack } from "./lock.ts";
 import { PulumiCli } from "./pulumi-cli.ts";
 import { takeOverLocks } from "./pulumi-lock.ts";
 import { isListed, STATE_URL_VARIABLE, sharedStateUrl } from "./shared-state.ts";
+import { suspectGroups, unfinishedResources } from "./unfinished.ts";
 
 /** `pulumi preview --expect-no-changes` ends with this and no other sign when there are changes. */
 const NO_CHANGES_EXPECTED = "no changes were expected";
 
 /** Folder of the rules, as docs/policies.md describes them. */
 const POLICY_PACK = join(projectRoot, "policy");
-
-/** The parts of `pulumi stack export` that are read. */
-interface Deployment {
-  readonly resources: readonly StateResource[];
-  /** Begun when the state was written, and not known to be done. */
-  readonly pending_operations: readonly { readonly resource: StateResource; readonly type: string }[];
-}
-
-function knownObjects({ resources, pending_operations }: Deployment): KnownObjects {
-  const begun = pending_operations
-    .filter(({ type }) => type === "creating")
-    .map(({ resource }) => resource.inputs?.name);
-  return {
-    ids: new Set(resources.flatMap(({ id }) => id ?? [])),
-    begunNames: new Set(begun.filter((name) => typeof name === "string")),
-  };
-}
 
 export class PulumiBackend implements StackBackend {
   readonly title: string;
@@ -84,10 +68,7 @@ export class PulumiBackend implements StackBackend {
       const isNew = !(await this.#isThere());
       try {
         await this.#select();
-        const again = unfinishedContainers((await this.#deployment()).resources).flatMap((urn) => [
-          "--replace",
-          urn,
-        ]);
+        const again = (await this.#unfinished()).flatMap((urn) => ["--replace", urn]);
         const args = ["preview", "--diff", "--expect-no-changes", "--config-file", this.#config, ...again];
         const { code, stderr } = await this.#cli.run(args, {
           allowFailure: true,
@@ -113,16 +94,23 @@ export class PulumiBackend implements StackBackend {
       await this.#select();
       await this.#importTryout();
       await this.#removeLeftovers();
-      // A mark in the state and no option of `up`, which fails where the refresh finds that a container is gone.
-      const unfinished = unfinishedContainers((await this.#deployment()).resources);
-      if (unfinished.length > 0) await this.#cli.run(["state", "taint", ...unfinished, "--yes"]);
+      await this.#taintUnfinished();
       const pack = enforcesPolicies ? ["--policy-pack", POLICY_PACK] : [];
       const options = ["--refresh", "--config-file", this.#config, ...pack];
       // Rules about the whole stack are asked at the end of an operation, when an update has made it.
       if (enforcesPolicies) await this.#cli.run(["preview", ...options]);
-      if (targets.length === 0) await this.#readyMachines();
+      const changes = targets.length === 0 ? await this.#readyMachines() : [];
       const only = targets.flatMap((urn) => ["--target", urn]);
-      await this.#cli.run(["up", "--yes", "--skip-preview", ...options, ...only]);
+      try {
+        await this.#cli.run(["up", "--yes", "--skip-preview", ...options, ...only]);
+      } catch (error) {
+        const { name } = this.#stack;
+        if (changes.length > 0)
+          process.stderr.write(
+            `Machines of ${name} may run that slept before (${changes.join("; ")}); \`npm run sleep -- --stack ${name}\` ends that.\n`,
+          );
+        throw error;
+      }
     });
   }
 
@@ -131,6 +119,7 @@ export class PulumiBackend implements StackBackend {
     return this.#locked("refresh", async () => {
       await this.#select();
       await this.#importTryout();
+      await this.#taintUnfinished();
       await this.#cli.run(["refresh", "--yes", "--skip-preview", "--config-file", this.#config]);
     });
   }
@@ -205,8 +194,23 @@ export class PulumiBackend implements StackBackend {
   /** The state as the last operation left it, however that ended. */
   async #deployment(): Promise<Deployment> {
     const { stdout } = await this.#cli.run(["stack", "export"], { output: undefined });
-    const { deployment = {} } = JSON.parse(stdout) as { deployment?: Partial<Deployment> };
-    return { resources: deployment.resources ?? [], pending_operations: deployment.pending_operations ?? [] };
+    return parsedDeployment(stdout);
+  }
+
+  /** URNs of what the next `up` makes anew. @throws UserError where EKS has to be asked, and does not say. */
+  async #unfinished(): Promise<readonly string[]> {
+    const { resources } = await this.#deployment();
+    const suspects = suspectGroups(resources);
+    const place = awsPlace(this.#stack);
+    if (suspects.length === 0 || place === null) return unfinishedResources(resources, new Set());
+    const { failedGroups } = await import("../aws/failed-groups.ts");
+    return unfinishedResources(resources, await failedGroups(place.region, suspects));
+  }
+
+  /** By a mark in the state, which outlives a refresh; an option of `up` would fail where that finds one of them gone. */
+  async #taintUnfinished(): Promise<void> {
+    const unfinished = await this.#unfinished();
+    if (unfinished.length > 0) await this.#cli.run(["state", "taint", ...unfinished, "--yes"]);
   }
 
   /**
@@ -235,11 +239,13 @@ export class PulumiBackend implements StackBackend {
       process.stderr.write(`Removed what a command that was killed had left: ${removed.join(", ")}.\n`);
   }
 
-  /** On AWS. */
-  async #readyMachines(): Promise<void> {
-    if (!isOnAws(this.#stack)) return;
+  /** On AWS. @returns What was changed, a line each. */
+  async #readyMachines(): Promise<readonly string[]> {
+    if (!isOnAws(this.#stack)) return [];
     const { readyMachines } = await import("../aws/before-up.ts");
-    for (const line of await readyMachines(readAwsTarget(this.#stack))) process.stderr.write(`${line}.\n`);
+    const lines = await readyMachines(readAwsTarget(this.#stack));
+    for (const line of lines) process.stderr.write(`${line}.\n`);
+    return lines;
   }
 
   /** Takes over what the try-out runner has. From the moment its state is gone, the CLI is the owner. */

@@ -1,6 +1,6 @@
 /** What preflight finds of an account itself, and of what a stack names and does not make. */
 import { ACMClient, RequestCertificateCommand } from "@aws-sdk/client-acm";
-import { AllocateAddressCommand } from "@aws-sdk/client-ec2";
+import { AllocateAddressCommand, CreateVolumeCommand } from "@aws-sdk/client-ec2";
 import { CreateFileSystemCommand, CreateMountTargetCommand, EFSClient } from "@aws-sdk/client-efs";
 import {
   CreateSecretCommand,
@@ -23,7 +23,13 @@ import {
   VALUES,
   type Values,
 } from "../harness/aws/preflight.ts";
-import { ec2Client, makeCluster, makeMachine, makeNetwork } from "../harness/aws/resources.ts";
+import {
+  ec2Client,
+  makeCluster,
+  makeMachine,
+  makeNetwork,
+  tagSpecifications,
+} from "../harness/aws/resources.ts";
 import { useMoto, wrongRows } from "../harness/aws/use-moto.ts";
 
 vi.mock("../../scripts/aws/session.ts", { spy: true });
@@ -121,6 +127,30 @@ test("machines, networks and addresses of the account are counted as AWS tells t
   expect(reading.vpcs).toMatchObject({ kind: "answer", value: [{ cidrs: ["172.31.0.0/16"] }] });
   expect(reading.addresses).toEqual({ kind: "answer", value: [new Map()] });
   expect(reading.quotas.get("L-F678F1CE")).toEqual({ kind: "answer", value: 5 });
+});
+
+test("the databases' disk of an instance is the one with the stack's tags", async () => {
+  const { access: _access, ...shared } = VALUES;
+  const values = { ...shared, compute: "ec2", pools: [{ name: "gpu", instanceType: "g5.xlarge" }] };
+  const make = (Name: string, stack: string, zone: string) =>
+    ec2Client(REGION).send(
+      new CreateVolumeCommand({
+        AvailabilityZone: `${REGION}${zone}`,
+        Size: 30,
+        TagSpecifications: tagSpecifications("volume", { Name, "engine-room:stack": stack }),
+      }),
+    );
+  await make("engine-room-other-databases", "other", "b");
+  await make("engine-room-preflight-instance", STACK, "b");
+  expect(ofCheck(await found(values), "databaseDisk")).toEqual([]);
+  const { VolumeId } = await make("engine-room-preflight-databases", STACK, "b");
+  const [finding] = ofCheck(await found(values), "databaseDisk");
+  expect(finding?.what).toBe(
+    `The databases' disk ${VolumeId} is in ${REGION}b, and the machine would be in ${REGION}a.`,
+  );
+  await make("engine-room-preflight-databases", STACK, "a");
+  const [smaller] = ofCheck(await found(values), "databaseDisk");
+  expect(smaller?.what).toMatch(/ has 30 GiB, and the stack file says 20\.$/);
 });
 
 test("a role that makes the cluster is no administrator besides, until the cluster is there", async () => {

@@ -54,6 +54,24 @@ describe.skipIf(missing !== undefined)(`a machine on EC2 (${by})`, () => {
     );
   });
 
+  test("a command that fails is run again by the next up, before those that wait for it", async () => {
+    const type = "aws:ssm/association:Association";
+    stack.configure({ ...values, models: [{ ...model, limits: { maxOutputTokens: 64 } }] });
+    stack.account.failNext(type, "unexpected state 'Failed', wanted target 'Success'");
+    const made = async (work: () => Promise<unknown>) =>
+      (await stack.callsOf(work)).flatMap((call) =>
+        call.type === type && call.operation === "create" ? [call.name] : [],
+      );
+    const before = await made(async () => expect((await stack.run("up")).code).toBe(1));
+    expect(before).toHaveLength(1);
+    // The mark outlives it, though the errors of the state do not.
+    await stack.succeed("refresh");
+    const after = await made(() => stack.brought());
+    expect(after[0]).toBe(before[0]);
+    expect(after.length).toBeGreaterThan(1);
+    expect(await stack.callsOf(() => stack.brought())).toEqual([]);
+  });
+
   test("another instance type stops and starts the machine", async () => {
     const [pool] = (values as unknown as { readonly pools: readonly object[] }).pools;
     stack.configure({

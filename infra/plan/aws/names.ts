@@ -27,6 +27,9 @@ export const MONITORING_RELEASE = "kube-prometheus-stack";
 /** Of NVIDIA's exporter of GPU metrics. */
 export const GPU_EXPORTER_NAMESPACE = "gpu-metrics";
 
+/** What the disk of an instance's databases is, after the stack's name. */
+export const DATABASE_DISK = "databases";
+
 /** Where an EC2 instance has the engine store's file system. */
 export const STORE_FOLDER = "/srv/engine-room/store";
 

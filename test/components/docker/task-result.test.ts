@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { taskFailure, unfinishedContainers } from "../../../components/docker/task-result.ts";
+import { taskFailure } from "../../../components/docker/task-result.ts";
 
 const NAME = "demo-llava-0123456789ab";
 const failure = (end: Partial<Parameters<typeof taskFailure>[0]>) =>
@@ -50,30 +50,5 @@ describe("a task", () => {
     expect(shown[0]).toBe("  line 12");
     expect(shown.at(-2)).toBe("  100 %");
     expect(shown.at(-1)).toBe(`  ${"x".repeat(400)}…`);
-  });
-});
-
-describe("containers of a state that the next up makes anew", () => {
-  const type = "docker:index/container:Container";
-  const task = (urn: string, exitCode: number | null, initErrors?: string[]) => ({
-    ...{ urn, type, inputs: { attach: true }, outputs: { exitCode } },
-    ...(initErrors === undefined ? {} : { initErrors }),
-  });
-
-  test("are tasks that did not end well, and services that never became healthy", () => {
-    const service = { type, inputs: {}, outputs: { exitCode: null } };
-    expect(
-      unfinishedContainers([
-        task("succeeded", 0),
-        task("failed", 1),
-        task("given-up", null, ["context deadline exceeded"]),
-        task("given-up-and-refreshed", null),
-        task("made-and-not-started", 0, ["could not select device driver"]),
-        { ...service, urn: "healthy" },
-        { ...service, urn: "unhealthy", initErrors: ["container failed to be in healthy state"] },
-        { urn: "no-container", type: "docker:index/network:Network", initErrors: ["x"] },
-        { urn: "stack", type: "pulumi:pulumi:Stack" },
-      ]),
-    ).toEqual(["failed", "given-up", "given-up-and-refreshed", "made-and-not-started", "unhealthy"]);
   });
 });

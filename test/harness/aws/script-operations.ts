@@ -30,6 +30,7 @@ export const SDK_OPERATIONS: Readonly<Record<string, Answerer>> = {
   "ec2:DescribeInstanceTypes": moto("account"),
   "ec2:DescribeInstances": moto("account", "sleep", "instance"),
   "ec2:DescribeSubnets": moto("preflight"),
+  "ec2:DescribeVolumes": moto("account"),
   "ec2:DescribeVpcs": moto("preflight", "account"),
   "ec2:StartInstances": moto("sleep"),
   "ec2:StopInstances": moto("sleep"),

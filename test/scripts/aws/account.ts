@@ -34,11 +34,12 @@ export function zonesOf(
   });
 }
 
-/** Machines by their type. @param machines.state - @default "running" */
+/** Machines by their type. @param machines.state - @default "running" @param machines.zone - @default that of letter a */
 export function running(
   machines: readonly {
     readonly type: string;
     readonly state?: string;
+    readonly zone?: string;
     readonly isSpot?: boolean;
     readonly tags?: Record<string, string>;
   }[],
@@ -46,15 +47,31 @@ export function running(
   return xmlAnswer("DescribeInstances", {
     reservationSet: [
       {
-        instancesSet: machines.map(({ type, state = "running", isSpot, tags = {} }, index) => ({
-          instanceId: `i-${index}`,
-          instanceType: type,
-          instanceState: { name: state },
-          ...(isSpot === true ? { instanceLifecycle: "spot" } : {}),
-          tagSet: Object.entries(tags).map(([key, value]) => ({ key, value })),
-        })),
+        instancesSet: machines.map(
+          ({ type, state = "running", zone = `${REGION}a`, isSpot, tags = {} }, index) => ({
+            instanceId: `i-${index}`,
+            instanceType: type,
+            instanceState: { name: state },
+            placement: { availabilityZone: zone },
+            ...(isSpot === true ? { instanceLifecycle: "spot" } : {}),
+            tagSet: Object.entries(tags).map(([key, value]) => ({ key, value })),
+          }),
+        ),
       },
     ],
+  });
+}
+
+/** Disks by id. */
+export function disks(
+  all: Readonly<Record<string, { readonly zone: string; readonly sizeGiB: number }>>,
+): FakeAnswer {
+  return xmlAnswer("DescribeVolumes", {
+    volumeSet: Object.entries(all).map(([volumeId, { zone, sizeGiB }]) => ({
+      volumeId,
+      availabilityZone: `${REGION}${zone}`,
+      size: sizeGiB,
+    })),
   });
 }
 
@@ -97,6 +114,7 @@ const GOOD: Answers = {
           vCpuInfo: { defaultVCpus: VCPUS[instanceType] ?? 0 },
         })),
     }),
+  "ec2:DescribeVolumes": () => disks({}),
   "ec2:DescribeVpcs": () => networks({}),
   "ec2:DescribeAddresses": () => xmlAnswer("DescribeAddresses", { addressesSet: [] }),
   "servicequotas:GetServiceQuota": () => quota(1000),

@@ -3,8 +3,8 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { awsContext } from "../../../infra/plan/aws/context.ts";
 import { awaitCommands } from "../../../scripts/aws/machine-commands.ts";
 import { ec2Plan, ec2Values, instanceOf } from "../../infra/plan/aws/machine/stacks.ts";
-import { account } from "./account.ts";
-import { type FakeAnswer, type FakeAws, startFakeAws, xmlAnswer } from "./fake-aws.ts";
+import { account, running } from "./account.ts";
+import { type FakeAnswer, type FakeAws, startFakeAws } from "./fake-aws.ts";
 
 const QUESTION = "ssm:DescribeInstanceAssociationsStatus";
 const { tasks } = instanceOf(ec2Values);
@@ -31,14 +31,18 @@ function reported(...statuses: readonly string[]): FakeAnswer {
   return { json: { InstanceAssociationStatusInfos } };
 }
 
-/** @param answers - One after the other, the last one again and again. */
-async function awaited(state: string, answers: readonly FakeAnswer[], all = tasks): Promise<string> {
+/** @param states - Of the machine. @param answers - As these, one after the other, the last one again and again. */
+async function awaited(
+  states: string | readonly string[],
+  answers: readonly FakeAnswer[],
+  all = tasks,
+): Promise<string> {
   let asked = 0;
-  const instances = [{ instanceId: "i-0", instanceType: "g5.xlarge", instanceState: { name: state } }];
+  const left = [states].flat();
   aws = await startFakeAws(
     account({
       "ec2:DescribeInstances": () =>
-        xmlAnswer("DescribeInstances", { reservationSet: [{ instancesSet: instances }] }),
+        running([{ type: "g5.xlarge", state: (left.length > 1 ? left.shift() : left[0]) ?? "" }]),
       [QUESTION]: () => answers[Math.min(asked++, answers.length - 1)] ?? { error: "InternalServerError" },
     }),
   );
@@ -82,8 +86,15 @@ describe("a machine that has run its commands", () => {
     );
   });
 
-  test("is not waited for while it sleeps", async () => {
-    expect(await awaited("stopped", [{ error: "InvalidInstanceId" }])).toBe("");
+  test.each(["stopping", "stopped"])("is none that is %s: nothing serves", async (state) => {
+    await expect(awaited(state, [reported("Success")])).rejects.toThrow(
+      `The machine i-0 of demo is ${state}, so nothing serves; \`npm run wake -- --stack demo\` starts it.`,
+    );
     expect(questions()).toBe(0);
+  });
+
+  test("is waited for while it starts", async () => {
+    expect(await awaited(["pending", "pending", "running"], [reported("Success")])).toBe("");
+    expect(questions()).toBe(1);
   });
 });

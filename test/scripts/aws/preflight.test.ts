@@ -18,6 +18,7 @@ import {
   account,
   CERTIFICATE,
   certificateOf,
+  disks,
   HUB_SECRET,
   networks,
   offered,
@@ -423,6 +424,33 @@ describe("zones", () => {
       "us-east-1a, us-east-1b, and would get some in us-east-1a, us-east-1b, us-east-1c",
     );
     expect(findings[0]?.fix).toContain("Write a, b in `network.zones`");
+  });
+});
+
+describe("the databases' disk of an instance", () => {
+  const foundOf = async (zones: readonly string[], disk: { zone: string; sizeGiB: number }) => {
+    const needs = { machines: MACHINES.slice(0, 1), addOns: [] };
+    const answers = { "ec2:DescribeVolumes": () => disks({ "vol-1": disk }) };
+    const findings = await found(answers, { ...EC2_STACK, network: { zones } }, needs);
+    return findings.map(({ severity, what, fix }) => `${severity}: ${what} ${fix}`);
+  };
+
+  test("is one in the machine's zone, and no larger than the stack file says", async () => {
+    expect(await foundOf(["a", "b"], { zone: "a", sizeGiB: 20 })).toEqual([]);
+  });
+
+  test("is a problem in another zone, such as one that a new zone comes before", async () => {
+    expect(await foundOf(["a", "b"], { zone: "b", sizeGiB: 20 })).toEqual([
+      expect.stringMatching(
+        /^problem: The databases' disk vol-1 is in us-east-1b, and the machine would be in us-east-1a\. Write `zone: b` /,
+      ),
+    ]);
+  });
+
+  test("is a problem where it would have to shrink", async () => {
+    expect(await foundOf(["a", "b"], { zone: "a", sizeGiB: 50 })).toEqual([
+      "problem: The databases' disk vol-1 has 50 GiB, and the stack file says 20. Write `sizeGiB: 50` in `databaseStorage`.",
+    ]);
   });
 });
 

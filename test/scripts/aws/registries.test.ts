@@ -2,10 +2,13 @@
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeEach, expect, test, vi } from "vitest";
+import { checkedPlan } from "../../../infra/checked-plan.ts";
+import type { AwsPlan } from "../../../infra/plan/gpu-stack.ts";
 import { readStackFile } from "../../../scripts/program/stack-file.ts";
 import { renderStack } from "../../../scripts/render.ts";
 import { stackPaths } from "../../../scripts/stack/backend.ts";
+import { imageLock } from "../../harness/aws/image-lock.ts";
 import { EKS_STACK } from "../../harness/aws/stacks.ts";
 import { writtenStackFile } from "../../harness/stack-files.ts";
 import { runCommand } from "../plan/run-plan.ts";
@@ -13,6 +16,14 @@ import { account } from "./account.ts";
 import { type FakeAws, startFakeAws } from "./fake-aws.ts";
 
 const NAME = "registries-test";
+
+/** Its path is read when the first module loads. */
+const lockFile = await vi.hoisted(async () => {
+  const { tmpdir } = await import("node:os");
+  process.env.ENGINE_ROOM_IMAGE_LOCK = `${tmpdir()}/engine-room-registries-${process.pid}.lock.json`;
+  return process.env.ENGINE_ROOM_IMAGE_LOCK;
+});
+afterAll(() => rmSync(lockFile, { force: true }));
 
 const FAKE_PULUMI = `#!/usr/bin/env node
 const fs = require("node:fs");
@@ -90,7 +101,8 @@ test("makes the repositories and their provider alone, and tells the program so"
 });
 
 test("an `up` without it makes all of the stack", async () => {
-  await up(EKS_STACK);
+  writeFileSync(lockFile, imageLock(checkedPlan(EKS_STACK).plan as AwsPlan));
+  expect(await up(EKS_STACK)).toMatchObject({ exitCode: 0 });
   const [update] = updates();
   expect(update?.only).toBeNull();
   expect(targetsOf(update?.args ?? [])).toEqual([]);

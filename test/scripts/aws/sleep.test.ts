@@ -27,7 +27,9 @@ const withoutAutoscaler = planOf({
 
 const group = (pool: string, min: number, desired: number, max = 2): NodeGroupReading => ({
   name: `${pool}-20261121000000000000000001`,
+  status: "ACTIVE",
   labels: { "engine-room/pool": pool },
+  instanceTypes: [pool === "gpu" ? "g5.xlarge" : "m7i.xlarge"],
   min,
   max,
   desired,
@@ -79,8 +81,11 @@ describe("pools", () => {
     ]);
   });
 
-  test("that are not there are said", () => {
-    const [gpu] = poolChanges(warm, [], "sleep");
+  test.each([
+    ["that are not there", []],
+    ["that EKS could not make, or deletes", [{ ...group("gpu", 1, 1), status: "CREATE_FAILED" }]],
+  ])("%s are said", (_which, groups) => {
+    const [gpu] = poolChanges(warm, groups, "sleep");
     expect(gpu).toMatchObject({ change: null, note: expect.stringContaining("npm run up") });
   });
 });

@@ -53,11 +53,13 @@ export function deletionsOf(calls: readonly Call[], type: string): readonly numb
 export class Account {
   readonly #resources: string;
   readonly #calls: string;
+  readonly #failures: string;
 
   /** @param folder - Made where it is not there. */
   constructor(folder: string) {
     this.#resources = join(folder, "resources");
     this.#calls = join(folder, "calls.jsonl");
+    this.#failures = join(folder, "failures.json");
     mkdirSync(this.#resources, { recursive: true });
   }
 
@@ -77,6 +79,20 @@ export class Account {
 
   remove({ type, id }: LiveResource): void {
     rmSync(this.#file(type, id));
+  }
+
+  /** The next resource of a type is made, and does not become what it should: AWS says why. */
+  failNext(type: string, reason: string): void {
+    writeFileSync(this.#failures, JSON.stringify({ type, reason }));
+  }
+
+  /** @returns Why a resource that was made does not become what it should, once; null: it does. */
+  takeFailure(type: string): string | null {
+    if (!existsSync(this.#failures)) return null;
+    const failure = JSON.parse(readFileSync(this.#failures, "utf8")) as { type: string; reason: string };
+    if (failure.type !== type) return null;
+    rmSync(this.#failures);
+    return failure.reason;
   }
 
   record(call: Call): void {

@@ -2,7 +2,6 @@
  * What AWS answers the project's commands themselves, of the same account that the plugin changes: who asks, machines and what
  * ran on them, node groups and their sizes, and what has a stack's tag.
  */
-import { STACK_TAG } from "../../../../infra/plan/aws/context.ts";
 import {
   type FakeAnswer,
   type FakeInput,
@@ -11,10 +10,12 @@ import {
 } from "../../../scripts/aws/fake-aws.ts";
 import type { Account, LiveResource, Properties } from "./account.ts";
 import type { Place } from "./answers.ts";
+import { type Live, zoneOf } from "./live.ts";
 
 const CLUSTER = "aws:eks/cluster:Cluster";
 const NODE_GROUP = "aws:eks/nodeGroup:NodeGroup";
 const INSTANCE = "aws:ec2/instance:Instance";
+const VOLUME = "aws:ebs/volume:Volume";
 const ASSOCIATION = "aws:ssm/association:Association";
 const TARGET_GROUP = "aws:lb/targetGroup:TargetGroup";
 const TARGET = "aws:lb/targetGroupAttachment:TargetGroupAttachment";
@@ -31,9 +32,21 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
     ),
   "ec2:DescribeInstances": ({ parameters }, account) => {
     const filters = filtersOf(parameters);
-    const machines = account.live().filter((one) => one.type === INSTANCE && passes(one, filters));
+    const live = account.live();
+    const machines = live.filter((one) => one.type === INSTANCE && passes(one, filters));
     return xmlAnswer("DescribeInstances", {
-      reservationSet: machines.map((one) => ({ instancesSet: [machineWords(one)] })),
+      reservationSet: machines.map((one) => ({ instancesSet: [machineWords(one, live)] })),
+    });
+  },
+  "ec2:DescribeVolumes": ({ parameters }, account) => {
+    const filters = filtersOf(parameters);
+    const volumes = account.live().filter((one) => one.type === VOLUME && passes(one, filters));
+    return xmlAnswer("DescribeVolumes", {
+      volumeSet: volumes.map(({ id, inputs }) => ({
+        volumeId: id,
+        availabilityZone: inputs.availabilityZone,
+        size: inputs.size,
+      })),
     });
   },
   // A machine that no command is for has not reported: Systems Manager does not know it.
@@ -84,8 +97,8 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
   "eks:DescribeNodegroup": ({ path }, account) => {
     const group = nodeGroup(path, account);
     if (group === undefined) return NO_SUCH;
-    const { nodeGroupName: nodegroupName, labels, scalingConfig, status } = group.outputs;
-    return { json: { nodegroup: { nodegroupName, labels, scalingConfig, status } } };
+    const { nodeGroupName: nodegroupName, instanceTypes, labels, scalingConfig, status } = group.outputs;
+    return { json: { nodegroup: { nodegroupName, instanceTypes, labels, scalingConfig, status } } };
   },
   // Of what it is not told it keeps what it has: https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateNodegroupConfig.html
   "eks:UpdateNodegroupConfig": ({ path, body }, account) => {
@@ -152,20 +165,23 @@ function filtersOf(parameters: URLSearchParams): Filters {
 }
 
 /** @throws Error where a filter is asked that the stand-in has not: it would be ignored. */
-function passes(machine: LiveResource, filters: Filters): boolean {
+function passes(one: LiveResource, filters: Filters): boolean {
   return [...filters].every(([name, values]) => {
-    if (name === "instance-state-name") return values.includes(String(machine.outputs.instanceState));
-    if (name === `tag:${STACK_TAG}`) return values.includes(tagsOf(machine)[STACK_TAG] ?? "");
-    throw new Error(`The stand-in for AWS has no filter ${name} of machines; add it to endpoint.ts.`);
+    if (name.startsWith("tag:")) return values.includes(tagsOf(one)[name.slice("tag:".length)] ?? "");
+    if (name === "instance-state-name") return values.includes(String(one.outputs.instanceState));
+    // A disk that is there is one that can be used.
+    if (name === "status") return true;
+    throw new Error(`The stand-in for AWS has no filter ${name}; add it to endpoint.ts.`);
   });
 }
 
-function machineWords(machine: LiveResource) {
+function machineWords(machine: LiveResource, live: Live) {
   const { instanceType, instanceState } = machine.outputs;
   return {
     instanceId: machine.id,
     instanceType,
     instanceState: { name: instanceState },
+    placement: { availabilityZone: zoneOf(live, machine.inputs.subnetId) },
     tagSet: Object.entries(tagsOf(machine)).map(([key, value]) => ({ key, value })),
   };
 }

@@ -71,6 +71,11 @@ export class StandInAccount {
     for (const one of [...endingWith(this.live(), resource), resource]) this.#account.remove(one);
   }
 
+  /** See {@link Account.failNext}. */
+  failNext(type: string, reason: string): void {
+    this.#account.failNext(type, reason);
+  }
+
   /** All calls so far that change something, in their order. */
   calls(): readonly Call[] {
     return this.#account.calls();

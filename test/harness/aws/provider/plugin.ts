@@ -2,11 +2,13 @@
  * A plugin of the Pulumi engine in the place of AWS's own, which asks nobody: it checks no argument, and says of each change
  * what the project's own table of replacements says. It is started by the engine; see `install.ts`.
  */
-import { Server, ServerCredentials, type ServerUnaryCall } from "@grpc/grpc-js";
+import { Metadata, Server, ServerCredentials, type ServerUnaryCall, status } from "@grpc/grpc-js";
 import pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
 import grpcProto from "@pulumi/pulumi/proto/provider_grpc_pb.js";
 import type * as providerTypes from "@pulumi/pulumi/proto/provider_pb.js";
 import providerProto from "@pulumi/pulumi/proto/provider_pb.js";
+import statusProto from "@pulumi/pulumi/proto/status_pb.js";
+import anyProto from "google-protobuf/google/protobuf/any_pb.js";
 import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
 import structProto, { type Struct } from "google-protobuf/google/protobuf/struct_pb.js";
 import { unwrap, wrap } from "../../../../components/local/provider/wire.ts";
@@ -123,9 +125,28 @@ function create(request: providerTypes.CreateRequest) {
   const outputs = merged(inputs, computed);
   account.keep({ type, name, id, inputs, outputs });
   account.record({ operation: "create", type, name, id, refusal: null });
+  const failure = account.takeFailure(type);
+  if (failure !== null) throw initFailure(id, sent(outputs, secretPaths), failure);
   response.setId(id);
   response.setProperties(sent(outputs, secretPaths));
   return response;
+}
+
+/** As the bridge of Terraform's providers says that a resource is there, and what it was waited for is not. */
+function initFailure(id: string, properties: Struct, reason: string): Error {
+  const detail = new providerProto.ErrorResourceInitFailed();
+  detail.setId(id);
+  detail.setProperties(properties);
+  detail.setReasonsList([reason]);
+  const details = new anyProto.Any();
+  details.pack(detail.serializeBinary(), "pulumirpc.ErrorResourceInitFailed");
+  const words = new statusProto.Status();
+  words.setCode(status.UNKNOWN);
+  words.setMessage(reason);
+  words.addDetails(details);
+  const metadata = new Metadata();
+  metadata.add("grpc-status-details-bin", Buffer.from(words.serializeBinary()));
+  return Object.assign(new Error(reason), { code: status.UNKNOWN, metadata });
 }
 
 /** What only AWS knows. */

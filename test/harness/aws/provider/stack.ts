@@ -4,13 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { checkedPlan } from "../../../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../../../infra/config/config.ts";
-import { planClusterImages, planInstanceImages } from "../../../../infra/image-inputs.ts";
-import { lockKey } from "../../../../infra/plan/docker/images.ts";
 import type { AwsPlan } from "../../../../infra/plan/gpu-stack.ts";
 import { projectName, readStackFile, stackReference } from "../../../../scripts/program/stack-file.ts";
 import { type FakeAws, startFakeAws } from "../../../scripts/aws/fake-aws.ts";
 import type { Connection } from "../../kubernetes/cluster.ts";
 import { TestStack } from "../../stack.ts";
+import { imageLock } from "../image-lock.ts";
 import type { Call } from "./account.ts";
 import { StandInAccount } from "./install.ts";
 
@@ -49,7 +48,7 @@ export class StandInStack {
       ENGINE_ROOM_RUNNER: "",
       ENGINE_ROOM_IMAGE_LOCK: lockFile,
     };
-    writeFileSync(lockFile, JSON.stringify(imageLock(this.plan())));
+    writeFileSync(lockFile, imageLock(this.plan()));
     this.#aws = startFakeAws(this.account.service);
   }
 
@@ -110,19 +109,6 @@ export class StandInStack {
       this.account.remove();
     }
   }
-}
-
-/** As after a push of images of the present content: nobody pulls them here. */
-function imageLock(plan: AwsPlan) {
-  const { needed, inputs } = "host" in plan ? planInstanceImages(plan) : planClusterImages(plan);
-  const entries = needed.map((name) => [
-    lockKey(name, inputs.triton),
-    {
-      contentHash: inputs.contentHashes[name],
-      reference: `registry.example.org/${name}@sha256:${inputs.contentHashes[name]}`,
-    },
-  ]);
-  return { version: 1, images: Object.fromEntries(entries) };
 }
 
 /** `    + 71 to create`, `    + 71 created`, `    71 unchanged` of the list at the end. */
