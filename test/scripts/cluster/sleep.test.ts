@@ -161,11 +161,14 @@ describe("with a kubectl", () => {
     expect(output.text()).toMatch(/`kubectl scale` failed at the cluster of the context fake/);
   });
 
-  test.each(["sleep", "wake"])("%s is not for a stack on this machine", async (command) => {
+  test.each([
+    ["sleep", "`npm run down -- --stack fake` ends it and keeps its documents."],
+    ["wake", "`npm start -- --stack fake` brings it up."],
+  ])("%s is not for a stack on this machine", async (command, instead) => {
     const output = watch(kubectl.runFor("Pulumi.local.yaml", command));
     expect(await output.code).toBe(2);
     expect(output.text()).toContain(
-      `${command} is for stacks in a Kubernetes cluster or on AWS, and fake runs on local`,
+      `${command} is for stacks in a Kubernetes cluster or on AWS, and the stack fake has \`platform: local\`; ${instead}`,
     );
     expect(kubectl.calls()).toEqual([]);
   });
