@@ -48,7 +48,9 @@ export function workplace(values: Readonly<Record<string, unknown>>, absent: rea
 /** @returns Exit code; what was printed is kept in the workplace. */
 export function runCommand(place: Workplace, stack: string, words: readonly string[]): Promise<number> {
   const [command = "", ...rest] = words;
-  const args = ["scripts/cli.mjs", command, "--stack", stack, "--config-file", place.stackFile, ...rest];
+  // What jobs call reads what other commands have written, and no stack file.
+  const about = command === "ci" ? [] : ["--stack", stack, "--config-file", place.stackFile];
+  const args = ["scripts/cli.mjs", command, ...about, ...rest];
   const path = [join(place.folder, "bin"), dirname(process.execPath), "/usr/bin", "/bin"].join(":");
   return new Promise((resolve) => {
     execFile(

@@ -14,9 +14,9 @@ const moto = (...names: readonly string[]): Answerer => ({
   by: "moto",
   files: names.map((name) => `test/aws/${name}.test.ts` as const),
 });
-const fakeOfPreflight = (lacks: string): Answerer => ({
+const fakeOfPreflight = (name: string, lacks: string): Answerer => ({
   by: "fake",
-  file: "test/scripts/aws/preflight.test.ts",
+  file: `test/scripts/aws/preflight/${name}.test.ts`,
   lacks,
 });
 
@@ -25,7 +25,7 @@ export const SDK_OPERATIONS: Readonly<Record<string, Answerer>> = {
   "acm:DescribeCertificate": moto("account"),
   "ec2:DescribeAddresses": moto("account"),
   "ec2:DescribeAvailabilityZones": moto("preflight"),
-  "ec2:DescribeCapacityReservations": fakeOfPreflight("500: it has not this operation"),
+  "ec2:DescribeCapacityReservations": fakeOfPreflight("quotas", "500: it has not this operation"),
   "ec2:DescribeInstanceTypeOfferings": moto("preflight"),
   "ec2:DescribeInstanceTypes": moto("account"),
   "ec2:DescribeInstances": moto("account", "sleep", "instance"),
@@ -38,11 +38,20 @@ export const SDK_OPERATIONS: Readonly<Record<string, Answerer>> = {
   "ecr:DescribeRepositories": moto("preflight", "images"),
   "ecr:GetAuthorizationToken": moto("preflight", "images"),
   "ecr:ListTagsForResource": moto("preflight"),
-  "eks:DescribeAccessEntry": fakeOfPreflight("404 without a body of EKS: it has no access entries"),
-  "eks:DescribeAddonConfiguration": fakeOfPreflight("404 without a body of EKS: it has no add-ons"),
-  "eks:DescribeAddonVersions": fakeOfPreflight("404 without a body of EKS: it has no add-ons"),
+  "eks:DescribeAccessEntry": fakeOfPreflight(
+    "cluster",
+    "404 without a body of EKS: it has no access entries",
+  ),
+  "eks:DescribeAddonConfiguration": fakeOfPreflight(
+    "cluster",
+    "404 without a body of EKS: it has no add-ons",
+  ),
+  "eks:DescribeAddonVersions": fakeOfPreflight("credentials", "404 without a body of EKS: it has no add-ons"),
   "eks:DescribeCluster": moto("account", "kubeconfig"),
-  "eks:DescribeClusterVersions": fakeOfPreflight("404 without a body of EKS: it has no list of versions"),
+  "eks:DescribeClusterVersions": fakeOfPreflight(
+    "credentials",
+    "404 without a body of EKS: it has no list of versions",
+  ),
   "eks:DescribeNodegroup": moto("sleep"),
   "eks:DescribeUpdate": {
     by: "fake",
@@ -57,7 +66,7 @@ export const SDK_OPERATIONS: Readonly<Record<string, Answerer>> = {
   "elasticloadbalancing:DescribeTargetHealth": moto("load-balancer"),
   "secretsmanager:DescribeSecret": moto("account"),
   "secretsmanager:GetSecretValue": moto("account"),
-  "servicequotas:GetAWSDefaultServiceQuota": fakeOfPreflight("500: it has not this operation"),
+  "servicequotas:GetAWSDefaultServiceQuota": fakeOfPreflight("quotas", "500: it has not this operation"),
   "servicequotas:GetServiceQuota": moto("account"),
   "ssm:DescribeInstanceAssociationsStatus": {
     by: "fake",

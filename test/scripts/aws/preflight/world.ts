@@ -1,0 +1,81 @@
+/** An account and a model hub for preflight, in which a small stack finds all that it needs. */
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach } from "vitest";
+import { checkedPlan } from "../../../../infra/checked-plan.ts";
+import type { AwsPlan } from "../../../../infra/plan/gpu-stack.ts";
+import { awsPreflight } from "../../../../scripts/preflight/aws-checks.ts";
+import type { MachineNeed } from "../../../../scripts/preflight/aws-quotas.ts";
+import type { AwsNeeds } from "../../../../scripts/preflight/aws-reading.ts";
+import type { Finding } from "../../../../scripts/preflight/finding.ts";
+import { awsTarget } from "../../../../scripts/program/aws-target.ts";
+import { EKS_STACK } from "../../../harness/aws/stacks.ts";
+import { type Answers, account } from "../account.ts";
+import { type FakeAws, startFakeAws } from "../fake-aws.ts";
+
+export type Values = Readonly<Record<string, unknown>>;
+
+export const eks: Values = EKS_STACK;
+
+export const MACHINE = { isSpot: false, vcpus: 4, plannedMachines: 1, maxMachines: 1, surgeMachines: 0 };
+export const MACHINES: readonly MachineNeed[] = [
+  { pool: "gpu", instanceType: "g5.xlarge", ...MACHINE, maxMachines: 2 },
+  { pool: "cpu", instanceType: "m7i.xlarge", ...MACHINE },
+];
+export const NEEDS: AwsNeeds = {
+  machines: MACHINES,
+  addOns: [{ name: "coredns", version: "v1.0.0-eksbuild.1", configuration: null }],
+};
+
+interface World {
+  /** The account that was asked last. */
+  aws: FakeAws | undefined;
+  /** Of the model hub. */
+  hubStatus: number;
+  hubAsked: { readonly path: string; readonly authorization: string | undefined }[];
+}
+
+/** What preflight finds around it, for each test anew. */
+export const world: World = { aws: undefined, hubStatus: 302, hubAsked: [] };
+
+/** Credentials, and a model hub that answers. */
+export function useWorld(): void {
+  const before = { ...process.env };
+  let hub: Server | undefined;
+
+  beforeEach(async () => {
+    Object.assign(world, { aws: undefined, hubStatus: 302, hubAsked: [] });
+    hub = createServer((request, response) => {
+      world.hubAsked.push({ path: request.url ?? "", authorization: request.headers.authorization });
+      response.statusCode = world.hubStatus;
+      response.end();
+    });
+    await new Promise<void>((resolve) => hub?.listen(0, "127.0.0.1", resolve));
+    Object.assign(process.env, {
+      HF_ENDPOINT: `http://127.0.0.1:${(hub.address() as AddressInfo).port}`,
+      AWS_ACCESS_KEY_ID: "AKIAIOSFODNN7EXAMPLE",
+      AWS_SECRET_ACCESS_KEY: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+      AWS_EC2_METADATA_DISABLED: "true",
+    });
+    delete process.env.HF_TOKEN;
+  });
+  afterEach(async () => {
+    process.env = { ...before };
+    hub?.close();
+    await world.aws?.close();
+  });
+}
+
+/** What each check of a stack says. @param changes - Other answers of the account. */
+export async function preflight(changes: Answers = {}, values = eks, needs = NEEDS) {
+  world.aws = await startFakeAws(account(changes));
+  process.env.AWS_ENDPOINT_URL = world.aws.url;
+  const target = awsTarget(checkedPlan(values).plan as AwsPlan, "dev");
+  return awsPreflight(target, needs, async () => ({ kind: "there" }));
+}
+
+/** Findings but those of images, which nobody has pushed here. */
+export async function found(changes: Answers = {}, values = eks, needs = NEEDS): Promise<readonly Finding[]> {
+  const checks = await preflight(changes, values, needs);
+  return checks.flatMap(({ findings }) => findings).filter(({ check }) => check !== "images");
+}
