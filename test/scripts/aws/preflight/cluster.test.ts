@@ -1,3 +1,4 @@
+/** Preflight of a stack on AWS: the cluster, who may administer it, and what no other stack needs. */
 import { describe, expect, test } from "vitest";
 import { isPrincipal } from "../../../../scripts/preflight/aws-access.ts";
 import { checkTable } from "../../../../scripts/preflight/finding.ts";

@@ -1,3 +1,4 @@
+/** Preflight of a stack on AWS: whose credentials they are, what they may not ask, and an account that has all. */
 import { describe, expect, test } from "vitest";
 import { checkedPlan } from "../../../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../../../infra/config/config.ts";

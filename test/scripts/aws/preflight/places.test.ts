@@ -1,3 +1,4 @@
+/** Preflight of a stack on AWS: zones, what is in them already, and networks. */
 import { describe, expect, test } from "vitest";
 import { EC2_STACK, EKS_STACK } from "../../../harness/aws/stacks.ts";
 import { type Answers, disks, networks, offered, zonesOf } from "../account.ts";

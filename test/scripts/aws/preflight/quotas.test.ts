@@ -1,3 +1,4 @@
+/** Preflight of a stack on AWS: quotas, and capacity that is reserved. */
 import { describe, expect, test } from "vitest";
 import { EKS_STACK } from "../../../harness/aws/stacks.ts";
 import { type Answers, networks, quotaOf, running } from "../account.ts";

@@ -1,3 +1,4 @@
+/** Preflight of a stack on AWS: certificate, token of the model hub, and gated models. */
 import { describe, expect, test } from "vitest";
 import { ACCOUNT, REGION } from "../../../harness/aws/stacks.ts";
 import { CERTIFICATE, certificateOf, HUB_SECRET } from "../account.ts";
