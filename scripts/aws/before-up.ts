@@ -2,8 +2,8 @@
 import { instanceZone } from "../../infra/plan/aws/network.ts";
 import type { Ec2Plan } from "../../infra/plan/gpu-stack.ts";
 import { ConfigError } from "../../infra/problems.ts";
-import { UserError } from "../errors.ts";
 import { databaseDiskFindings, readDatabaseDisks } from "../preflight/aws-database-disk.ts";
+import { refusal } from "../preflight/finding.ts";
 import type { AwsTarget } from "../program/aws-target.ts";
 import { type RunningMachine, stackMachines } from "./ec2.ts";
 import { ASLEEP, startAsleep } from "./machine-start.ts";
@@ -40,5 +40,5 @@ async function requireOwnDisk(target: AwsTarget): Promise<void> {
   const disks = await readDatabaseDisks(target);
   if (disks !== null) required(disks, "AWS does not say which disks the stack has.");
   const [finding] = databaseDiskFindings(target, disks);
-  if (finding !== undefined) throw new UserError(`${finding.what}\n${finding.why}\nFix: ${finding.fix}`);
+  if (finding !== undefined) throw refusal(finding);
 }

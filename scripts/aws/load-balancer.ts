@@ -1,4 +1,5 @@
 /** What the load balancer of a stack says of the machine behind it. */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { TargetHealthDescription } from "@aws-sdk/client-elastic-load-balancing-v2";
 import type { AwsContext, EdgePlan } from "../../infra/plan/aws/types.ts";
 import { UserError } from "../errors.ts";
@@ -24,19 +25,34 @@ const PAUSE_MILLISECONDS = 5000;
 /** A machine that is stopped or on its way to it. https://docs.aws.amazon.com/elasticloadbalancing/latest/APIReference/API_TargetHealth.html */
 const STOPPED = "Target.InvalidState";
 
-/** Those of a group, which is found by its name. */
-async function targetReadings(region: string, groupName: string): Promise<Answer<readonly TargetReading[]>> {
-  const sdk = await import("@aws-sdk/client-elastic-load-balancing-v2");
-  const client = new sdk.ElasticLoadBalancingV2Client(clientSettings(region));
+const sdk = () => import("@aws-sdk/client-elastic-load-balancing-v2");
+
+async function client(region: string) {
+  const { ElasticLoadBalancingV2Client } = await sdk();
+  return new ElasticLoadBalancingV2Client(clientSettings(region));
+}
+
+/** ARN of a target group, which is found by its name. */
+async function targetGroup(region: string, name: string): Promise<Answer<string>> {
+  const { DescribeTargetGroupsCommand } = await sdk();
+  const balancing = await client(region);
   const groups = await ask("elasticloadbalancing:DescribeTargetGroups", (options) =>
-    client.send(new sdk.DescribeTargetGroupsCommand({ Names: [groupName] }), options),
+    balancing.send(new DescribeTargetGroupsCommand({ Names: [name] }), options),
   );
   if (groups.kind !== "answer") return groups;
-  const TargetGroupArn = groups.value.TargetGroups?.[0]?.TargetGroupArn;
-  if (TargetGroupArn === undefined) return { kind: "absent" };
+  const arn = groups.value.TargetGroups?.[0]?.TargetGroupArn;
+  return arn === undefined ? { kind: "absent" } : { kind: "answer", value: arn };
+}
+
+async function targetReadings(
+  region: string,
+  TargetGroupArn: string,
+): Promise<Answer<readonly TargetReading[]>> {
+  const { DescribeTargetHealthCommand } = await sdk();
+  const balancing = await client(region);
   return ask("elasticloadbalancing:DescribeTargetHealth", async (options) => {
-    const command = new sdk.DescribeTargetHealthCommand({ TargetGroupArn });
-    const { TargetHealthDescriptions = [] } = await client.send(command, options);
+    const command = new DescribeTargetHealthCommand({ TargetGroupArn });
+    const { TargetHealthDescriptions = [] } = await balancing.send(command, options);
     return TargetHealthDescriptions.map(targetReading);
   });
 }
@@ -59,8 +75,9 @@ export async function awaitTarget(
   { limitSeconds = LIMIT_SECONDS, pauseMilliseconds = PAUSE_MILLISECONDS } = {},
 ): Promise<string> {
   const end = Date.now() + limitSeconds * 1000;
+  const group = await targetGroup(region, targetGroupName);
   for (;;) {
-    const answer = await targetReadings(region, targetGroupName);
+    const answer = group.kind === "answer" ? await targetReadings(region, group.value) : group;
     if (answer.kind !== "answer")
       return `Whether the load balancer sends requests to the machine is not known: ${answer.kind === "absent" ? `there is no target group ${targetGroupName}` : answer.words}.\n`;
     const targets = answer.value;
@@ -70,7 +87,7 @@ export async function awaitTarget(
       throw new UserError(
         `The load balancer of ${stack} sends no requests to its machine after ${limitSeconds} s: ${targetWords(targets)}. It asks the machine's port ${targetPort} for ${healthPath}; \`npm run logs -- gateway --stack ${stack}\` says whether the gateway is asked.`,
       );
-    await new Promise((resolve) => setTimeout(resolve, pauseMilliseconds));
+    await sleep(pauseMilliseconds);
   }
 }
 

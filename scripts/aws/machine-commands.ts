@@ -1,4 +1,5 @@
 /** What a machine itself says of the commands that `up` had it run. */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { AwsContext, InstanceTaskPlan } from "../../infra/plan/aws/types.ts";
 import { UserError } from "../errors.ts";
 import type { RunningMachine } from "./ec2.ts";
@@ -91,7 +92,7 @@ export async function awaitCommands(
       throw new UserError(
         `${machine.id} has not run ${progress.missing.join(", ")} within ${seconds} s. \`npm run status -- --stack ${context.stack}\` says how it is.`,
       );
-    await pause(pauseMilliseconds);
+    await sleep(pauseMilliseconds);
   }
 }
 
@@ -113,10 +114,6 @@ async function runningMachine(
       throw new UserError(
         `The machine ${machine.id} of ${stack} is ${machine.state}, so nothing serves; \`npm run wake -- --stack ${stack}\` starts it.`,
       );
-    await pause(pauseMilliseconds);
+    await sleep(pauseMilliseconds);
   }
-}
-
-function pause(milliseconds: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, milliseconds));
 }

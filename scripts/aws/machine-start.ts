@@ -1,4 +1,5 @@
 /** Starts the machine of a stack on EC2, for `up` and for `wake`. */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { AwsContext } from "../../infra/plan/aws/types.ts";
 import { UserError } from "../errors.ts";
 import { type RunningMachine, stackMachines, startMachines } from "./ec2.ts";
@@ -54,6 +55,6 @@ async function stopEnd(
       throw new UserError(
         `${ids.join(", ")} has not stopped within ${LONGEST_STOP_SECONDS} s, and can't start before; \`npm run status -- --stack ${stack}\` says how it is.`,
       );
-    await new Promise((resolve) => setTimeout(resolve, pollSeconds * 1000));
+    await sleep(pollSeconds * 1000);
   }
 }

@@ -1,7 +1,7 @@
 /** What every command that asks AWS asks first: whose credentials these are. */
 import type { AwsContext } from "../../infra/plan/aws/types.ts";
-import { UserError } from "../errors.ts";
 import { callerFindings } from "../preflight/aws-caller.ts";
+import { refusal } from "../preflight/finding.ts";
 import type { StackReference } from "../program/stack-file.ts";
 import { awsPlace } from "../program/stack-platform.ts";
 import { caller, missingProfile } from "./account.ts";
@@ -13,8 +13,7 @@ import { caller, missingProfile } from "./account.ts";
  */
 export async function requireAccount(place: Pick<AwsContext, "account" | "region">): Promise<void> {
   const [finding] = callerFindings(place, await caller(place.region), await missingProfile());
-  if (finding === undefined) return;
-  throw new UserError(`${finding.what}\n${finding.why}\nFix: ${finding.fix}`);
+  if (finding !== undefined) throw refusal(finding);
 }
 
 /** As {@link requireAccount}, for a stack whose file need not be one that can be planned; nothing for one elsewhere. */

@@ -2,6 +2,7 @@
  * Sizes of the pools that are there. Pulumi gives a node group its size once: an update of one of the three numbers sends all
  * three (`expandNodegroupScalingConfig` of terraform-provider-aws), and how many machines run is not Pulumi's to know.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { POOL_LABEL } from "../../infra/plan/aws/names.ts";
 import { nodePoolPlans } from "../../infra/plan/aws/node-pools.ts";
 import type { AwsContext, NodePoolPlan } from "../../infra/plan/aws/types.ts";
@@ -96,7 +97,7 @@ async function settledGroups(
       throw new UserError(
         `The node group ${busy.group.name} is still ${busy.group.status} after ${LONGEST_UPDATE_SECONDS} s, and takes no change until then; \`npm run up\` goes on when it is ACTIVE.`,
       );
-    await pause(pollSeconds);
+    await sleep(pollSeconds * 1000);
   }
 }
 
@@ -110,10 +111,6 @@ function poolGroups(
       .filter(({ instanceTypes }) => instanceTypes.join() === pool.instanceTypes.join())
       .map((group) => ({ pool, group })),
   );
-}
-
-function pause(seconds: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, seconds * 1000));
 }
 
 function sizeWords({ min, max, desired }: Pick<NodeGroupReading, "min" | "max" | "desired">): string {
@@ -145,6 +142,6 @@ async function updateEnd(
       throw new UserError(
         `EKS still gives the node group ${group} its new size after ${LONGEST_UPDATE_SECONDS} s; \`npm run up\` goes on when it has.`,
       );
-    await pause(pollSeconds);
+    await sleep(pollSeconds * 1000);
   }
 }

@@ -1,4 +1,5 @@
 /** What a preflight finds on a host. */
+import { UserError } from "../errors.ts";
 import { PAGE_COLUMNS, textTable, wrapText } from "../plan/text-table.ts";
 
 export interface Finding {
@@ -38,6 +39,11 @@ export function checkTable(results: readonly CheckResult[]): string {
 
 export function problem(check: string, what: string, why: string, fix: string): Finding {
   return { severity: "problem", check, what, why, fix };
+}
+
+/** A finding that ends a command. */
+export function refusal({ what, why, fix }: Finding): UserError {
+  return new UserError(`${what}\n${why}\nFix: ${fix}`);
 }
 
 export function warning(check: string, what: string, why: string, fix: string): Finding {
