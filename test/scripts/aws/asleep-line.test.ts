@@ -10,7 +10,7 @@ import { EC2_STACK } from "../../harness/aws/stacks.ts";
 import { writtenStackFile } from "../../harness/stack-files.ts";
 import { runCommand } from "../plan/run-plan.ts";
 import { account, running } from "./account.ts";
-import { type FakeAws, startFakeAws } from "./fake-aws.ts";
+import { type FakeAws, startFakeAws, stubCredentials } from "./fake-aws.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "engine-room-asleep-"));
 let aws: FakeAws | undefined;
@@ -28,8 +28,7 @@ test("a machine that stops leaves its disk, network and load balancer to pay for
     }),
   );
   vi.stubEnv("AWS_ENDPOINT_URL", aws.url);
-  vi.stubEnv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE");
-  vi.stubEnv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY");
+  stubCredentials();
   const file = writtenStackFile(folder, EC2_STACK);
   const { exitCode, stdout, stderr } = await runCommand("sleep", "--stack", "dev", "--config-file", file);
   expect([exitCode, stderr]).toEqual([0, ""]);

@@ -9,7 +9,7 @@ import { changePools } from "../../../scripts/aws/sleep.ts";
 import { type AwsTarget, awsTarget } from "../../../scripts/program/aws-target.ts";
 import { EKS_STACK } from "../../harness/aws/stacks.ts";
 import { type Answers, account } from "./account.ts";
-import { type FakeAws, type FakeInput, startFakeAws } from "./fake-aws.ts";
+import { type FakeAws, type FakeInput, startFakeAws, stubCredentials } from "./fake-aws.ts";
 
 interface Size {
   min: number;
@@ -91,8 +91,7 @@ const ONE = { min: 1, max: 1, desired: 1 };
 
 let aws: FakeAws | undefined;
 beforeEach(() => {
-  vi.stubEnv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE");
-  vi.stubEnv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY");
+  stubCredentials();
 });
 afterEach(async () => {
   vi.unstubAllEnvs();

@@ -4,8 +4,10 @@
  * run out, the nodes of no cluster, subnets that are full. It speaks the protocols of the services as far as the SDK reads them, over
  * HTTP, and records what it was asked. https://smithy.io/2.0/aws/protocols/index.html
  */
+
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { vi } from "vitest";
 
 /** What a service answers: a document of its protocol, or an error by its code. */
 export type FakeAnswer =
@@ -138,4 +140,10 @@ function xmlOf(value: unknown, element: string): string {
   return Object.entries(value)
     .map(([key, inner]) => `<${key}>${xmlOf(inner, element)}</${key}>`)
     .join("");
+}
+
+/** Credentials that nobody has, until `vi.unstubAllEnvs()`. */
+export function stubCredentials(): void {
+  vi.stubEnv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE");
+  vi.stubEnv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY");
 }

@@ -4,7 +4,7 @@ import { edgePlan } from "../../../infra/plan/aws/edge.ts";
 import { awaitTarget } from "../../../scripts/aws/load-balancer.ts";
 import { awsPlan, ec2Values } from "../../infra/plan/aws/stacks.ts";
 import { account } from "./account.ts";
-import { type FakeAnswer, type FakeAws, startFakeAws, xmlAnswer } from "./fake-aws.ts";
+import { type FakeAnswer, type FakeAws, startFakeAws, stubCredentials, xmlAnswer } from "./fake-aws.ts";
 
 const GROUPS = "elasticloadbalancing:DescribeTargetGroups";
 const HEALTH = "elasticloadbalancing:DescribeTargetHealth";
@@ -14,8 +14,7 @@ const GROUP_ARN = `arn:aws:elasticloadbalancing:us-east-1:111122223333:targetgro
 
 let aws: FakeAws;
 beforeEach(() => {
-  vi.stubEnv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE");
-  vi.stubEnv("AWS_SECRET_ACCESS_KEY", "example");
+  stubCredentials();
 });
 afterEach(async () => {
   vi.unstubAllEnvs();

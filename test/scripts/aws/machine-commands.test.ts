@@ -4,7 +4,7 @@ import { awsContext } from "../../../infra/plan/aws/context.ts";
 import { awaitCommands } from "../../../scripts/aws/machine-commands.ts";
 import { ec2Plan, ec2Values, instanceOf } from "../../infra/plan/aws/machine/stacks.ts";
 import { account, running } from "./account.ts";
-import { type FakeAnswer, type FakeAws, startFakeAws } from "./fake-aws.ts";
+import { type FakeAnswer, type FakeAws, startFakeAws, stubCredentials } from "./fake-aws.ts";
 
 const QUESTION = "ssm:DescribeInstanceAssociationsStatus";
 const { tasks } = instanceOf(ec2Values);
@@ -12,8 +12,7 @@ const context = awsContext(ec2Plan(ec2Values).config, "demo");
 
 let aws: FakeAws;
 beforeEach(() => {
-  vi.stubEnv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE");
-  vi.stubEnv("AWS_SECRET_ACCESS_KEY", "example");
+  stubCredentials();
 });
 afterEach(async () => {
   vi.unstubAllEnvs();

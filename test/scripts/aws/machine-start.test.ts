@@ -7,7 +7,7 @@ import { changeMachine } from "../../../scripts/aws/sleep.ts";
 import { awsTarget } from "../../../scripts/program/aws-target.ts";
 import { EC2_STACK } from "../../harness/aws/stacks.ts";
 import { type Answers, account, disks, running } from "./account.ts";
-import { type FakeAnswer, type FakeAws, type FakeInput, startFakeAws } from "./fake-aws.ts";
+import { type FakeAnswer, type FakeAws, type FakeInput, startFakeAws, stubCredentials } from "./fake-aws.ts";
 
 const target = {
   ...awsTarget(checkedPlan(EC2_STACK).plan as AwsPlan, "dev"),
@@ -16,8 +16,7 @@ const target = {
 
 let aws: FakeAws;
 beforeEach(() => {
-  vi.stubEnv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE");
-  vi.stubEnv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY");
+  stubCredentials();
 });
 afterEach(async () => {
   vi.unstubAllEnvs();

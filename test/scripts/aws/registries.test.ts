@@ -13,7 +13,7 @@ import { EKS_STACK } from "../../harness/aws/stacks.ts";
 import { writtenStackFile } from "../../harness/stack-files.ts";
 import { runCommand } from "../plan/run-plan.ts";
 import { account } from "./account.ts";
-import { type FakeAws, startFakeAws } from "./fake-aws.ts";
+import { type FakeAws, startFakeAws, stubCredentials } from "./fake-aws.ts";
 
 const NAME = "registries-test";
 
@@ -44,8 +44,7 @@ let aws: FakeAws;
 beforeEach(async () => {
   aws = await startFakeAws(account(ANSWERS));
   vi.stubEnv("AWS_ENDPOINT_URL", aws.url);
-  vi.stubEnv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE");
-  vi.stubEnv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY");
+  stubCredentials();
   folder = mkdtempSync(join(tmpdir(), "engine-room-registries-"));
   writeFileSync(join(folder, "pulumi"), FAKE_PULUMI);
   chmodSync(join(folder, "pulumi"), 0o755);

@@ -9,7 +9,7 @@ import { projectRoot, stackReference } from "../../../scripts/program/stack-file
 import { openStack, stackPaths } from "../../../scripts/stack/backend.ts";
 import { imageLock } from "../../harness/aws/image-lock.ts";
 import { type Answers, account } from "../aws/account.ts";
-import { type FakeAws, startFakeAws } from "../aws/fake-aws.ts";
+import { type FakeAws, startFakeAws, stubCredentials } from "../aws/fake-aws.ts";
 
 /** Its path is read when the first module loads. */
 const lockFile = await vi.hoisted(async () => {
@@ -59,8 +59,7 @@ beforeEach(async () => {
     return account(answers)(action, input);
   });
   vi.stubEnv("AWS_ENDPOINT_URL", aws.url);
-  vi.stubEnv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE");
-  vi.stubEnv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY");
+  stubCredentials();
   vi.stubEnv("PATH", `${folder}:${process.env.PATH}`);
   writeFileSync(lockFile, imageLock(readAwsTarget(stack).plan));
   vi.stubEnv("ENGINE_ROOM_STATE_URL", "");
