@@ -1,5 +1,6 @@
 /** What every part of a stack on AWS is told. */
 import type { AwsConfig } from "../../config/aws-stacks.ts";
+import { partitionOf } from "../catalogue/regions.ts";
 import type { AwsContext } from "./types.ts";
 
 /** The tag that costs are grouped by, and by which leftovers are found. */
@@ -25,11 +26,6 @@ function awsTags(
   const lastingTags = { "app.kubernetes.io/managed-by": "engine-room", [STACK_TAG]: stack };
   const ttl = ttlHours === undefined ? {} : { "engine-room:ttl-hours": String(ttlHours) };
   return { tags: { ...lastingTags, ...ttl }, lastingTags };
-}
-
-/** Of the regions that the checks let pass. https://docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html */
-export function partitionOf(region: string): string {
-  return region.startsWith("us-gov-") ? "aws-us-gov" : "aws";
 }
 
 /** Repositories of an account's own registry begin with it, whichever stack made them. */

@@ -5,7 +5,7 @@
  * regions. Spot prices change by the hour and are in no table. scripts/catalogue/update-prices.ts refreshes prices-data.ts.
  */
 import { priceData } from "./prices-data.ts";
-import { partitionOf } from "./regions.ts";
+import { isRegion, partitionOf } from "./regions.ts";
 
 /** Regions that the table has, in the order of the alphabet. */
 export const PRICE_REGIONS: readonly string[] = Object.keys(priceData);
@@ -147,6 +147,7 @@ export function servicePrice(
   return servicePrices.find(
     (row) =>
       row.service === service &&
-      (row.region === region || (row.region === COMMERCIAL_REGIONS && partitionOf(region) === "aws")),
+      (row.region === region ||
+        (row.region === COMMERCIAL_REGIONS && isRegion(region) && partitionOf(region) === "aws")),
   );
 }

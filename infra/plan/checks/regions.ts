@@ -1,7 +1,7 @@
 /** The region of a stack on AWS: whether there is one of that name, what it has, and what is known of its prices. */
 import { nearestName } from "../../nearest-name.ts";
 import { PRICE_REGIONS, pricesAsOf } from "../catalogue/prices.ts";
-import { hasWordsOfRegions, partitionOf, REGION_NAMES, REGIONS_AS_OF } from "../catalogue/regions.ts";
+import { hasWordsOfRegions, isRegion, REGION_NAMES, REGIONS_AS_OF } from "../catalogue/regions.ts";
 import { isPricedByTable } from "../cost/pool-price.ts";
 import { awsCheck, type Check, stackCheck } from "./finding.ts";
 
@@ -26,7 +26,7 @@ export const regionChecks = {
 
   // Rests on no key but its own: checks that do are left out where it finds a misspelt name.
   regionIsOfAws: awsCheck([], ({ region }) => {
-    if (partitionOf(region) !== undefined || OTHER_PARTITIONS.test(region)) return [];
+    if (isRegion(region) || OTHER_PARTITIONS.test(region)) return [];
     const reason = `AWS's list of its regions, as of ${REGIONS_AS_OF}, has no ${region}.`;
     const meant = meantRegion(region);
     if (meant !== undefined) return [{ path: "region", reason, fix: `Did you mean \`${meant}\`?` }];

@@ -1,7 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { parseConfig } from "../../../../infra/config/config.ts";
 import { PRICE_REGIONS } from "../../../../infra/plan/catalogue/prices.ts";
-import { hasWordsOfRegions, partitionOf, REGION_NAMES } from "../../../../infra/plan/catalogue/regions.ts";
+import {
+  hasWordsOfRegions,
+  isRegion,
+  partitionOf,
+  REGION_NAMES,
+} from "../../../../infra/plan/catalogue/regions.ts";
 import { meantRegion } from "../../../../infra/plan/checks/regions.ts";
 import { awsValues } from "../checks/stacks.ts";
 
@@ -23,7 +28,7 @@ describe("regions of AWS", () => {
 
   test("stand there once, and have every region of the price table", () => {
     expect(new Set(REGION_NAMES).size).toBe(REGION_NAMES.length);
-    expect(PRICE_REGIONS.filter((region) => partitionOf(region) === undefined)).toEqual([]);
+    expect(PRICE_REGIONS.filter((region) => !isRegion(region))).toEqual([]);
   });
 
   test("are meant by names with two letters changed about, and one of two letters away is found", () => {
