@@ -214,7 +214,6 @@ const templateRepository = z.strictObject({
   templates: text,
   allModels: absolutePath,
   fillTemplate: absolutePath,
-  clones: z.array(z.strictObject({ url: text, ref: text, directory: absolutePath })),
   path: absolutePath,
   models: z.array(templateModel).min(1),
   launch: z.strictObject({ worldSize: atLeastOne, argv, environment: texts }),

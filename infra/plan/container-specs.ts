@@ -58,7 +58,12 @@ export function engineBuildSpec({ spec, engine }: Pick<ModelPlan, "spec" | "engi
 }
 
 /** server.json of a model: what Triton loads, and on what. */
-export function serverSpec({ name, spec, engine, repository }: ModelPlan): string {
+export function serverSpec({
+  name,
+  spec,
+  engine,
+  repository: { clones: _, ...repository },
+}: ModelPlan): string {
   return canonicalJson({
     version: 1,
     model: name,

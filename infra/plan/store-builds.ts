@@ -24,6 +24,15 @@ const TIMEOUT_BASE_SECONDS = 1800;
 /** Three small models, each downloaded, exported, and built in minutes; no log to estimate from. */
 export const ENCODER_TIMEOUT_SECONDS = 3600;
 
+/** Where builds keep what nobody needs afterwards: checkpoints, downloads, packages that are unpacked. */
+export const SCRATCH = "/scratch";
+
+/**
+ * Of every build. Servers have no such folder: Open MPI makes its session folder where TMPDIR says, and a server's root is
+ * read-only in a cluster, where only /tmp is writable.
+ */
+export const BUILD_ENVIRONMENT = { TMPDIR: SCRATCH } as const;
+
 /** A build ends between two steps, or kills the one that runs and cleans up. */
 export const BUILD_STOP_SECONDS = 30;
 

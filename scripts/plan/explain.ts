@@ -6,7 +6,7 @@ import { gpuIdentity } from "../../infra/plan/engine/engine-plan.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
 import { downloadSteps, isInStore, weightsDirectory } from "../../infra/plan/engine/weights.ts";
 import type { GpuPlan, ModelPlan } from "../../infra/plan/gpu-stack.ts";
-import { fillTemplateLines } from "../../infra/plan/repository/fill-lines.ts";
+import { cloneLines, fillTemplateLines } from "../../infra/plan/repository/fill-lines.ts";
 import { TRITON_PORTS } from "../../infra/plan/repository/launch.ts";
 import { PAGE_COLUMNS, wrapText } from "./text-table.ts";
 
@@ -48,6 +48,7 @@ export function explain(plan: GpuPlan, name: string, options: ExplainOptions): s
 function explainModel(plan: GpuPlan, model: ModelPlan, options: ExplainOptions): string {
   const chapters = [
     containerChapter(plan, model, options),
+    cloneChapter(model),
     ...buildChapters(model),
     repositoryChapter(model),
     launchChapter(model),
@@ -127,13 +128,18 @@ function pictureUrl(image: GoldenPicture | undefined): string | undefined {
   return image === undefined ? undefined : goldenPictures[image].address;
 }
 
-/** What a build step cloned already is not cloned again. */
-function repositoryChapter({ repository, engine }: ModelPlan): Chapter {
-  const built = new Set(engine?.steps.flatMap(({ argv }) => (argv[1] === "clone" ? argv.slice(-1) : [])));
-  const clones = repository.clones.filter(({ directory }) => !built.has(directory));
+/** This project's own image has these files. */
+function cloneChapter({ repository: { clones } }: ModelPlan): Chapter {
+  return {
+    title: "In the container: converters and templates that NVIDIA's image lacks.",
+    lines: clones.flatMap(cloneLines),
+  };
+}
+
+function repositoryChapter({ repository }: ModelPlan): Chapter {
   return {
     title: "In the container: the model repository, every placeholder that it has and none besides.",
-    lines: fillTemplateLines({ ...repository, clones }),
+    lines: fillTemplateLines(repository),
   };
 }
 

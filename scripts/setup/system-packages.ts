@@ -79,6 +79,14 @@ export function ensureCheckers({ install }: { readonly install: boolean }): void
   if (packages.size > 0) installIfAllowed([...packages], install, "Units and scripts are not checked");
 }
 
+/** Debian's Open MPI starts the ranks of the entry point's tests; NVIDIA's images have a build of their own. */
+const MPIRUN = "/usr/bin/mpirun";
+
+/** Installs it where it is missing and may be installed. Without it those tests are skipped and counted, too. */
+export function ensureOpenMpi({ install }: { readonly install: boolean }): void {
+  if (!existsSync(MPIRUN)) installIfAllowed(["openmpi-bin"], install, "No Open MPI to start ranks with");
+}
+
 function installIfAllowed(packages: readonly string[], install: boolean, otherwise: string): void {
   if (!install || process.getuid?.() !== 0) return;
   try {

@@ -10,6 +10,7 @@ import {
   ensureBrowser,
   ensureCheckers,
   ensureContainerEngine,
+  ensureOpenMpi,
   ensureSystemPackages,
 } from "../setup/system-packages.ts";
 import { type Counts, countJunit, countVitest, sumCounts } from "./reports.ts";
@@ -100,7 +101,8 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     run: (context) => pytest("python", context),
   },
   programs: {
-    summary: "engine builder and Triton's entry point, against stand-ins for what NVIDIA's images start",
+    summary:
+      "engine builder and Triton's entry point, with Open MPI, against stand-ins for what else NVIDIA's images start",
     needsPython: true,
     run: (context) => pytest("programs", context),
   },
@@ -162,6 +164,7 @@ export const STAGES: readonly (readonly SuiteName[])[] = [
 export async function prepareSuites(names: readonly SuiteName[], install: boolean): Promise<string> {
   if (names.includes("docker")) ensureContainerEngine({ install });
   if (names.includes("unit")) ensureCheckers({ install });
+  if (names.includes("programs")) ensureOpenMpi({ install });
   if (!names.some((name) => SUITES[name].needsPython)) return "";
   await ensureSystemPackages({ install });
   if (names.includes("services")) ensureBrowser({ install });

@@ -1,8 +1,7 @@
 /** The encoders of the GPU tier as a Docker host serves them, on a stand-in for NVIDIA's image, from a store that a test filled. */
-import { createHash } from "node:crypto";
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { SPEC_FILES } from "../../infra/plan/container-specs.ts";
 import type { DockerStack } from "../../infra/plan/docker/types.ts";
@@ -11,7 +10,7 @@ import { buildImage } from "../harness/docker/images.ts";
 import { freePorts } from "../harness/docker/ports.ts";
 import { RunningStack } from "../harness/docker/stack.ts";
 import { exampleValues, stackOf } from "../infra/plan/docker/stacks.ts";
-import { containerOf, partOf } from "./gpu-tier-stack.ts";
+import { containerOf, type EncodersSpec, fillEncoders, partOf } from "./gpu-tier-stack.ts";
 
 describeWithEngine("encoders of tier gpu on a Docker host", ({ socketPath, api }) => {
   const store = mkdtempSync(join(tmpdir(), "engine-room-store-"));
@@ -31,7 +30,10 @@ describeWithEngine("encoders of tier gpu on a Docker host", ({ socketPath, api }
       `test-encoders-${process.pid}`,
     );
     stack = partOf(planned, { encoders: reference }, ["encoders"]);
-    fillStore(store, JSON.parse(containerOf(stack, "encoders").files[SPEC_FILES.server] ?? "") as ServerSpec);
+    fillEncoders(
+      store,
+      JSON.parse(containerOf(stack, "encoders").files[SPEC_FILES.server] ?? "") as EncodersSpec,
+    );
     running = new RunningStack(api, stack);
     await running.up();
   });
@@ -43,7 +45,7 @@ describeWithEngine("encoders of tier gpu on a Docker host", ({ socketPath, api }
 
   test("the server serves every model of the plan, and stops in order", async () => {
     const server = containerOf(stack, "encoders");
-    const { repository } = JSON.parse(server.files[SPEC_FILES.server] ?? "") as ServerSpec;
+    const { repository } = JSON.parse(server.files[SPEC_FILES.server] ?? "") as EncodersSpec;
     expect(await api.logs(server.name)).toContain(
       `models: ${repository.models
         .map(({ name }) => name)
@@ -64,28 +66,3 @@ describeWithEngine("encoders of tier gpu on a Docker host", ({ socketPath, api }
     await running.outputOf(server, ["python3", "-c", "import numpy, onnx, onnxruntime, PIL, tokenizers"]);
   });
 });
-
-interface ServerSpec {
-  readonly release: object;
-  readonly engineDirectory: string;
-  readonly repository: {
-    readonly models: readonly { readonly name: string; readonly files: Readonly<Record<string, string>> }[];
-  };
-}
-
-/** What a build for a CPU leaves, with a few bytes in each file. @param store - Of the host, for `/store`. */
-function fillStore(store: string, { engineDirectory, release, repository }: ServerSpec): void {
-  const folder = join(store, engineDirectory.replace(/^\/store\//, ""));
-  const files = [...new Set(repository.models.flatMap((model) => Object.values(model.files)))].map((path) => {
-    const content = `content of ${path}`;
-    mkdirSync(dirname(join(folder, path)), { recursive: true });
-    writeFileSync(join(folder, path), content);
-    return { path, bytes: content.length, sha256: createHash("sha256").update(content).digest("hex") };
-  });
-  const key = (engineDirectory.split("/").at(-1) ?? "").padEnd(64, "0");
-  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
-  const manifest = { version: 1, kind: "encoders", key, release, gpu: null, bytes, files };
-  writeFileSync(join(folder, "manifest.json"), JSON.stringify(manifest));
-  // The containers' user is another one.
-  chmodSync(store, 0o755);
-}

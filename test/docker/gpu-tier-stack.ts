@@ -1,4 +1,7 @@
 /** Planned stacks of `tier: gpu`, as planned: test/harness/docker/stand-ins.ts stands in for NVIDIA's toolkit. */
+import { createHash } from "node:crypto";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import type { DockerContainer, DockerStack, ImageName } from "../../infra/plan/docker/types.ts";
 
 /**
@@ -28,4 +31,30 @@ export function containerOf({ containers }: DockerStack, role: DockerContainer["
   if (container === undefined || others.length > 0)
     throw new Error(`The stack has ${others.length + (container ? 1 : 0)} containers of the role ${role}.`);
   return container;
+}
+
+/** Of server.json. */
+export interface EncodersSpec {
+  readonly release: object;
+  readonly engineDirectory: string;
+  readonly repository: {
+    readonly models: readonly { readonly name: string; readonly files: Readonly<Record<string, string>> }[];
+  };
+}
+
+/** What a build for a CPU leaves, with a few bytes in each file. @param store - Of the host, for `/store`. */
+export function fillEncoders(store: string, { engineDirectory, release, repository }: EncodersSpec): void {
+  const folder = join(store, engineDirectory.replace(/^\/store\//, ""));
+  const files = [...new Set(repository.models.flatMap((model) => Object.values(model.files)))].map((path) => {
+    const content = `content of ${path}`;
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), content);
+    return { path, bytes: content.length, sha256: createHash("sha256").update(content).digest("hex") };
+  });
+  const key = (engineDirectory.split("/").at(-1) ?? "").padEnd(64, "0");
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  const manifest = { version: 1, kind: "encoders", key, release, gpu: null, bytes, files };
+  writeFileSync(join(folder, "manifest.json"), JSON.stringify(manifest));
+  // The containers' user is another one.
+  chmodSync(store, 0o755);
 }

@@ -1,7 +1,9 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
+import { checkedPlan } from "../../infra/checked-plan.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
+import { stackFileValues } from "../infra/plan/kubernetes/stacks.ts";
 import { type CommandRun, planExample } from "../scripts/plan/run-plan.ts";
 
 const recorded = join(projectRoot, "test/recorded/plans");
@@ -74,5 +76,50 @@ describe.each(examples)("%s", (example) => {
       expect(exitCode).toBe(0);
       expectRecorded(`${example}.${name}.sh`, stdout);
     }
+  });
+});
+
+// The documents name pip's TensorRT-LLM 0.8.0, and the guide of 0.9.
+describe.each([
+  ["llama-2-7b-chat-kubernetes", "24.02"],
+  ["llama-2-7b-chat-kubernetes", "24.03"],
+  ["llama-2-7b-tutorial", "24.04"],
+  ["llama-2-7b-tutorial", "24.05"],
+])("the models of %s on the document's own release, %s", (example, release) => {
+  const gpu = { name: "gpu", instanceType: "g5.12xlarge" };
+  const aws = {
+    ...{ platform: "aws", account: "111122223333", region: "us-east-1" },
+    hub: { tokenSecretArn: "arn:aws:secretsmanager:us-east-1:111122223333:secret:hub-AbCdEf" },
+  };
+  test.each([
+    [
+      "docker",
+      { platform: "docker", host: { instanceType: "g5.12xlarge" }, hub: { tokenFile: "/etc/token" } },
+    ],
+    [
+      "kubernetes",
+      { platform: "kubernetes", pools: [gpu], hub: { tokenSecret: { name: "hub", key: "token" } } },
+    ],
+    ["ec2", { ...aws, compute: "ec2", pools: [gpu] }],
+    [
+      "eks",
+      {
+        ...{ ...aws, access: { apiCidrs: ["203.0.113.7/32"] } },
+        pools: [gpu, { name: "cpu", instanceType: "m7i.2xlarge" }],
+      },
+    ],
+  ])("plan on %s", (_, place) => {
+    const { models } = stackFileValues(`examples/${example}.yaml`) as {
+      models: readonly { gpuIndices?: object }[];
+    };
+    const { plan } = checkedPlan({
+      ...place,
+      ...{ release, encoders: false, engines: { whenFull: "stopServer" } },
+      models: models.map(({ gpuIndices: _numbers, ...model }) => model),
+    });
+    if (!("tier" in plan) || plan.tier !== "gpu") throw new Error("The stack has no GPU.");
+    const [first] = plan.models;
+    expect(first?.engine?.places.scripts).toBe("/tensorrtllm_backend/tensorrt_llm/examples");
+    expect(first?.repository.fillTemplate).toBe("/tensorrtllm_backend/tools/fill_template.py");
   });
 });

@@ -73,7 +73,7 @@ class Image:
         programs = self.folder / "bin"
         programs.mkdir()
         (programs / "python3").symlink_to(sys.executable)
-        for fake in ("mpirun", "nvidia-smi", "trtllm-llmapi-launch"):
+        for fake in ("nvidia-smi", "trtllm-llmapi-launch"):
             (programs / fake).symlink_to(FAKES / fake)
         release, gpu = self.spec["release"], self.spec["gpu"]
         self.install("tensorrt_llm", release["tensorRtLlm"])
@@ -86,6 +86,10 @@ class Image:
             "FAKE_GPUS": reported * 4,
             "FAKE_LOG": str(self.log),
             "NVIDIA_TRITON_SERVER_VERSION": release["tag"],
+            # Open MPI's own folder, below which its sockets and files lie.
+            "TMPDIR": str(self.folder),
+            # A machine of tests has fewer cores than one with as many GPUs.
+            "OMPI_MCA_rmaps_base_oversubscribe": "1",
         }
 
     def install(self, package: str, version: str) -> None:

@@ -134,6 +134,7 @@ def test_every_event_has_a_time_and_a_readable_line(workspace: Workspace) -> Non
     assert "llm: [07/15/2025-10:00:00] [TRT-LLM] [I] Total time" in result.lines
 
 
+@pytest.mark.usefixtures("open_mpi")
 def test_ranks_are_those_of_the_plan(workspace: Workspace) -> None:
     gpus = "\n".join(["NVIDIA A10G, 8.6, 575.57.08"] * 2)
     two_ranks(workspace.spec)

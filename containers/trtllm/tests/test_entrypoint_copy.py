@@ -82,6 +82,7 @@ def test_a_disk_that_is_too_small(tmp_path: Path) -> None:
     assert list((tmp_path / "disk").iterdir()) == []
 
 
+@pytest.mark.usefixtures("open_mpi")
 def test_paths_in_the_environment_follow(tmp_path: Path) -> None:
     image = Image(tmp_path, "llava-1.5.llava")
     disk = tmp_path / "disk"

@@ -12,6 +12,8 @@ from entrypoint_image import FAKES, Image, is_alive, wait_until
 
 from triton_entrypoint import supervise
 
+pytestmark = pytest.mark.usefixtures("open_mpi")
+
 GPT = "gpt2-medium-encoders.gpt2-medium"
 FOUR = "4-ranks.chat"
 SHORT = ("--exit-timeout-seconds", "1")
@@ -205,7 +207,6 @@ def test_a_python_model_that_dies_ends_the_server(tmp_path: Path) -> None:
 
 def test_no_server_in_the_image(tmp_path: Path) -> None:
     image = Image(tmp_path, GPT)
-    (tmp_path / "bin/mpirun").unlink()
     image.environment["PATH"] = str(tmp_path / "bin")
     with image.serving() as process:
         ended = process.wait()

@@ -2,8 +2,8 @@
 
 The script itself returns while the servers run, so a container that has it as its command ends. Its line is
 made here instead, with the same arguments for each rank in every release from TensorRT-LLM 0.8 to 1.2, and
-three differences: the time-out of an exit is written out, shared memory is named after this server, and
-nothing is written twice.
+four differences: the time-out of an exit is written out, shared memory is named after this server, ranks are
+not bound to cores, and nothing is written twice.
 https://github.com/triton-inference-server/tensorrtllm_backend/blob/v0.19.0/scripts/launch_triton_server.py
 https://github.com/NVIDIA/TensorRT-LLM/blob/0a2e2c1f1268b34586393794045691b666ba28be/triton_backend/scripts/launch_triton_server.py
 """
@@ -96,7 +96,9 @@ def _model_command(repository: TemplateRepository, options: ServerOptions, prefi
         if len(ranks) > 1:
             raise ProgramError(f"{len(ranks)} ranks need MPI, and the plan starts them with --no-mpi.")
         return ranks[0]
-    command = ["mpirun", "--allow-run-as-root", *(["--oversubscribe"] if plan.oversubscribe else [])]
+    # Open MPI binds one or two ranks to a core each otherwise, with all threads and Python models of their servers, and
+    # every server of a machine to the same ones.
+    command = ["mpirun", "--allow-run-as-root", "--bind-to", "none", *(["--oversubscribe"] if plan.oversubscribe else [])]
     for rank, arguments in enumerate(ranks):
         command += [*([":"] if rank > 0 else []), "-n", "1", *arguments]
     return command

@@ -9,7 +9,6 @@ from pathlib import Path
 from container_program.errors import ProgramError
 from triton_entrypoint.fill import FilledTemplate, fill
 from triton_entrypoint.spec import (
-    Clone,
     FileModel,
     FileRepository,
     ServerSpec,
@@ -35,25 +34,20 @@ def assemble(spec: ServerSpec, python_models: Path) -> list[str]:
     if isinstance(repository, FileRepository):
         return _assemble_files(repository, spec, python_models)
     for model in repository.models:
-        _check_template(model, repository)
+        _check_template(model)
     _empty(repository.path)
     filled = {model.name: _assemble_model(model, repository) for model in repository.models}
     _refuse_mandatory(repository, filled)
     return [line for model in repository.models for line in _report(model, filled[model.name])]
 
 
-def _check_template(model: TemplateModel, repository: TemplateRepository) -> None:
+def _check_template(model: TemplateModel) -> None:
     if model.template is None or (model.template / CONFIG_FILE).is_file():
         return
-    message = f"{model.name} is made of {model.template}, and the image has no {CONFIG_FILE} there; "
-    clone = next((one for one in repository.clones if model.template.is_relative_to(one.directory)), None)
-    raise ProgramError(message + _remedy(clone))
-
-
-def _remedy(clone: Clone | None) -> str:
-    if clone is None:
-        return "use the image of the release that the description is for."
-    return f"mount {clone.url} at {clone.ref} to {clone.directory}, or build an image that has it."
+    raise ProgramError(
+        f"{model.name} is made of {model.template}, and the image has no {CONFIG_FILE} there; use the image that "
+        "this project builds for the release of the description."
+    )
 
 
 def _assemble_model(model: TemplateModel, repository: TemplateRepository) -> FilledTemplate:

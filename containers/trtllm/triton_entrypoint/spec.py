@@ -36,22 +36,12 @@ class TemplateModel:
 
 
 @dataclass(frozen=True)
-class Clone:
-    """A public repository that the image must carry, or that is mounted."""
-
-    url: str
-    ref: str
-    directory: Path
-
-
-@dataclass(frozen=True)
 class TemplateRepository:
     """Of a language model."""
 
     flavour: str
     path: Path
     fill_template: Path
-    clones: tuple[Clone, ...]
     models: tuple[TemplateModel, ...]
     # As launch_triton_server.py gets them.
     launch_arguments: tuple[str, ...]
@@ -143,7 +133,6 @@ def _templates(record: Mapping[str, Any], file: Path) -> TemplateRepository:
         flavour=record["flavour"],
         path=Path(record["path"]),
         fill_template=Path(record["fillTemplate"]),
-        clones=tuple(Clone(one["url"], one["ref"], Path(one["directory"])) for one in record["clones"]),
         models=tuple(_template_model(one, record["allModels"]) for one in record["models"]),
         launch_arguments=_script_arguments(launch["argv"], file),
         launch_environment=launch["environment"],

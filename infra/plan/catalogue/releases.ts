@@ -79,10 +79,9 @@ const multimodalDeprecated: EndOfLife = [
 const both = ["engine", "llmapi"] as const;
 const engineOnly = ["engine"] as const;
 
-/** Ubuntu 22.04 images, which hold no file of the backend: it is cloned beside them. */
+/** Ubuntu 22.04 images, which hold no file of the backend. */
 const jammy = {
   python: "3.10.12",
-  files: "clone",
   runtimes: engineOnly,
   verified: true,
   endOfLife: engineRemoved,
@@ -92,7 +91,6 @@ const jammy = {
 /** Ubuntu 24.04 images. From 25.01 on the Dockerfile copies scripts, all_models, tools and examples to /app. */
 const noble = {
   python: "3.12.3",
-  files: "app",
   runtimes: both,
   verified: true,
   endOfLife: engineRemoved,
@@ -112,6 +110,7 @@ const beforeMatrix = {
   recipes: "0.8",
   // There is no branch r24.02 or r24.03.
   backendRef: "v0.8.0",
+  backendCommit: "41fe3a6a9daa12c64403e084298c6169b07d489d",
   source: TRITON_CLI,
 } as const;
 
@@ -132,7 +131,6 @@ const release12 = {
   python: "3.12.3",
   templates: null,
   recipes: null,
-  files: "app",
   runtimes: ["llmapi"],
   verified: false,
   endOfLife: [...engineRemoved, ...multimodalDeprecated],
@@ -156,6 +154,7 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
     templates: "r24.04",
     recipes: "0.9",
     backendRef: "r24.04",
+    backendCommit: "99bdff055a88399cdb06c3509b9fca63f336c505",
   },
   "24.05": {
     ...jammy,
@@ -168,6 +167,7 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
     templates: "v0.9.0",
     recipes: "0.9",
     backendRef: "v0.9.0",
+    backendCommit: "76464e9be06600f3979acad9c14857938a66ff9f",
   },
   "24.06": {
     ...jammy,
@@ -180,6 +180,7 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
     templates: "v0.10.0",
     recipes: "0.10-0.18",
     backendRef: "v0.10.0",
+    backendCommit: "b92bdd79b6c50fb67203b6064e73662163012fe3",
   },
   "24.07": {
     ...jammy,
@@ -192,6 +193,7 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
     templates: "v0.11.0",
     recipes: "0.10-0.18",
     backendRef: "v0.11.0",
+    backendCommit: "6791733e64fe7edd9eda7e0d804d0d04d30fb057",
   },
   "24.08": {
     ...jammy,
@@ -204,6 +206,7 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
     templates: "v0.12.0",
     recipes: "0.10-0.18",
     backendRef: "v0.12.0",
+    backendCommit: "9a78477873574098c32467f0fd8a9d3b4c243d9b",
     note: "The branch r24.08 is an older cut than the image; the tag v0.12.0 has its TensorRT version.",
   },
   "24.09": {
@@ -217,6 +220,7 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
     templates: "v0.13.0",
     recipes: "0.10-0.18",
     backendRef: "v0.13.0",
+    backendCommit: "f80395e67a464e229b6595acd8f9305b344a5d54",
     note: "The branch r24.09 is an older cut than the image; the tag v0.13.0 has its TensorRT version.",
   },
   "24.10": {
@@ -230,6 +234,7 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
     templates: "v0.14.0",
     recipes: "0.10-0.18",
     backendRef: "v0.14.0",
+    backendCommit: "9958c21167e1a8e6bbddafc09b284904aaf22ab1",
     note: "The branch r24.10 is an older cut than the image; the tag v0.14.0 has its TensorRT version.",
   },
   "24.11": {
@@ -243,6 +248,7 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
     templates: "v0.15.0",
     recipes: "0.10-0.18",
     backendRef: "v0.15.0",
+    backendCommit: "8534b1cfd341399e046f60ef63a7d6beb549070b",
   },
   "24.12": {
     ...noble,
@@ -254,8 +260,8 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
     imageGB: 22,
     templates: "v0.16.0",
     recipes: "0.10-0.18",
-    files: "clone",
     backendRef: "v0.16.0",
+    backendCommit: "ad209ced188cbae19c7041d968dd4e6d3800ece2",
     runtimes: engineOnly,
   },
   "25.01": {

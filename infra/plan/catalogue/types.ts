@@ -203,13 +203,13 @@ export interface Release {
   readonly templates: string | null;
   /** Which recipe table builds engines; see engine/recipes. null: no engine can be built with it. */
   readonly recipes: "0.8" | "0.9" | "0.10-0.18" | "0.19" | "0.20-1.1" | null;
-  /**
-   * Where the image keeps TensorRT-LLM's files: `app` (/app/examples, /app/all_models …), or `clone` (nothing in the image: the backend's
-   * repository is cloned at `backendRef`).
-   */
-  readonly files: "app" | "clone";
   /** Branch or tag of triton-inference-server/tensorrtllm_backend that fits. */
   readonly backendRef: string;
+  /**
+   * Commit of `backendRef` whose converters, templates and tools this project's image adds to NVIDIA's, which has none; absent
+   * where NVIDIA's has them (/app/examples, /app/all_models …).
+   */
+  readonly backendCommit?: string | undefined;
   readonly runtimes: readonly Runtime[];
   /** Whether every fact that a plan needs was read in a source; the others are refused without `acceptUnverified`. */
   readonly verified: boolean;

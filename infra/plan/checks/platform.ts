@@ -54,18 +54,6 @@ export const platformChecks = {
     },
   ),
 
-  // Its clone would lie where the containers' user may not write, and no server has what a build cloned.
-  hostsHaveFilesInTheImage: stackCheck(["compute", "release"], ({ spec: { release, runsOn } }) => {
-    if (runsOn !== "host" || release.files !== "clone") return [];
-    return [
-      {
-        path: "release",
-        reason: `NVIDIA's image of ${release.tag} has neither converters nor templates of TensorRT-LLM, and the image that this project builds upon it does not add them.`,
-        fix: "Take 25.01 or a later release.",
-      },
-    ];
-  }),
-
   ec2IsOneMachine: stackCheck(["compute", "pools.name", "pools.nodes"], ({ config }) => {
     if (config.platform !== "aws" || config.compute !== "ec2") return [];
     const [first, ...others] = config.pools;

@@ -4,6 +4,7 @@ import { shortKey } from "../engine/engine-key.ts";
 import type { DockerGpuPlan, ModelPlan } from "../gpu-stack.ts";
 import { MPI_ENVIRONMENT } from "../repository/launch.ts";
 import {
+  BUILD_ENVIRONMENT,
   BUILD_STOP_SECONDS,
   buildTimeoutSeconds,
   ENCODER_TIMEOUT_SECONDS,
@@ -70,7 +71,7 @@ function engineBuild(
       stack,
       {
         ...buildOptions(plan, gpuIndices),
-        environment: { ...token.environment, ...MPI_ENVIRONMENT },
+        environment: { ...BUILD_ENVIRONMENT, ...token.environment, ...MPI_ENVIRONMENT },
         role: "engineBuild",
         model: model.name,
         image: "trtllm",
@@ -105,7 +106,7 @@ function encoderBuild(stack: string, plan: DockerGpuPlan): readonly PlannedBuild
         stack,
         {
           ...buildOptions(plan, gpuIndices),
-          environment: token.environment,
+          environment: { ...BUILD_ENVIRONMENT, ...token.environment },
           role: "encoderBuild",
           image: "encoders",
           networkAlias: `encoders-${encoders.shortKey}`,

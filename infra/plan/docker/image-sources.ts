@@ -29,6 +29,8 @@ interface BuiltSource {
   readonly hasRelease: boolean;
   /** The image that `FROM` names unless the stack file says otherwise: the Dockerfile's default, or one of the release. */
   base(triton: TritonBase): string;
+  /** Further arguments of `docker build`, by name. @default none */
+  buildArguments?(triton: TritonBase): Readonly<Record<string, string>>;
   /** The base, unpacked, in GB (10^9); null for a release whose size no document names. */
   baseGB(triton: TritonBase): number | null;
   /** What is laid on it, in GB (10^9): measured, as `npm run test:docker` prints it. */
@@ -102,6 +104,10 @@ const IMAGE_SOURCES = {
     ],
     hasRelease: true,
     base: ({ release, image }) => image ?? `${REGISTRY}:${release}-trtllm-python-py3`,
+    buildArguments: ({ release }) => {
+      const commit = isReleaseTag(release) ? releases[release].backendCommit : undefined;
+      return commit === undefined ? {} : { BACKEND_COMMIT: commit };
+    },
     baseGB: ({ release }) => (isReleaseTag(release) ? releases[release].imageGB : null),
     ownGB: 0.001,
   },

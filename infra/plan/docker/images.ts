@@ -72,8 +72,9 @@ export function imageBuildArguments(
   const source = imageSource(name);
   if (source.kind === "official") return {};
   const own = bases[name];
-  if (own !== undefined) return { BASE: own };
-  return source.hasRelease ? { BASE: source.base(known(triton, name)) } : {};
+  if (!source.hasRelease) return own === undefined ? {} : { BASE: own };
+  const release = known(triton, name);
+  return { ...source.buildArguments?.(release), BASE: own ?? source.base(release) };
 }
 
 function hasRelease(name: ImageName): boolean {

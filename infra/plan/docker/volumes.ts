@@ -3,14 +3,13 @@ import type { DockerCpuPlan } from "../cpu-stack.ts";
 import { DATABASE_SERVERS } from "../database-servers.ts";
 import type { DockerGpuPlan } from "../gpu-stack.ts";
 import type { ModelSpec } from "../spec.ts";
+import { SCRATCH } from "../store-builds.ts";
 import { labels, objectName } from "./container.ts";
 import type { DockerDatabasesPlan } from "./databases.ts";
 import type { DockerMount, DockerVolume } from "./types.ts";
 
 /** Where weights and engines are in every container. */
 const STORE = "/store";
-/** Where builds keep what nobody needs afterwards. */
-const SCRATCH = "/scratch";
 
 /** Volumes of the two kinds of databases differ: neither can read the other's files. */
 type VolumeUse = "store" | "scratch" | "mongo" | "vector" | "mock-mongo" | "mock-vector";

@@ -1,12 +1,12 @@
 /**
  * Where TensorRT-LLM's files lie in a container. Folders of NVIDIA's image: dockerfile of
  * triton-inference-server/tensorrtllm_backend at v0.17.0 and r25.07; of the `tritonrelease` stage: docker/Dockerfile.multi
- * of NVIDIA/TensorRT-LLM. Older images have none of them, so the backend's repository is cloned.
+ * of NVIDIA/TensorRT-LLM. Older images have none of them: this project's image adds the backend's.
  */
 import type { ImageLayout, Release } from "../catalogue/types.ts";
 
-/** Clone of triton-inference-server/tensorrtllm_backend, as the tutorials mount it. */
-export const BACKEND_CLONE = "/tensorrtllm_backend";
+/** Where an image has files of triton-inference-server/tensorrtllm_backend; the tutorials mount their clone there. */
+export const BACKEND_FOLDER = "/tensorrtllm_backend";
 
 export const BACKEND_REPOSITORY = "https://github.com/triton-inference-server/tensorrtllm_backend.git";
 
@@ -21,14 +21,12 @@ interface ImageFolders {
   readonly scripts: string;
 }
 
-/** Folders of a release in an image of the given layout; a clone lies in the same place in both. */
-export function imageFolders(release: Pick<Release, "files" | "recipes">, layout: ImageLayout): ImageFolders {
-  if (release.files === "clone") {
-    // From TensorRT-LLM 0.20 on the backend's repository has no files of its own: they came into the submodule.
-    const files =
-      release.recipes === "0.20-1.1" ? `${BACKEND_CLONE}/tensorrt_llm/triton_backend` : BACKEND_CLONE;
-    return folders(`${BACKEND_CLONE}/tensorrt_llm/examples`, files);
-  }
+/** Folders of a release in an image of the given layout; what this project adds lies in the same place in both. */
+export function imageFolders(
+  { backendCommit }: Pick<Release, "backendCommit">,
+  layout: ImageLayout,
+): ImageFolders {
+  if (backendCommit !== undefined) return folders(`${BACKEND_FOLDER}/tensorrt_llm/examples`, BACKEND_FOLDER);
   return layout === "ngc"
     ? folders("/app/examples", "/app")
     : folders("/app/tensorrt_llm/examples", "/app/tensorrt_llm/triton_backend");

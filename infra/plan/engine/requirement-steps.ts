@@ -1,12 +1,12 @@
-/** What a build needs besides the image: the backend's clone for old images, Python packages, source code of a model. */
+/** What a build needs besides the image: Python packages, source code of a model. */
 import type { EngineSpec } from "../spec.ts";
-import { BACKEND_CLONE, BACKEND_REPOSITORY, imageFolders } from "./image-folders.ts";
+import { imageFolders } from "./image-folders.ts";
 import type { RecipeTable } from "./recipes/types.ts";
 import type { StepDraft } from "./step-draft.ts";
 
 /** Commands in their order; most models need none. */
 export function requirementSteps(spec: EngineSpec, table: RecipeTable): readonly StepDraft[] {
-  return [...backendClone(spec), ...packages(spec, table), ...sourceCode(spec)];
+  return [...packages(spec, table), ...sourceCode(spec)];
 }
 
 /** Folder of a model's source code in the store; the name of the repository. */
@@ -18,30 +18,6 @@ export function codeDirectory(url: string): string {
       .split("/")
       .at(-1) ?? "";
   return `/store/code/${name}`;
-}
-
-function backendClone({ release }: EngineSpec): readonly StepDraft[] {
-  if (release.files !== "clone") return [];
-  return [
-    {
-      name: "requirements",
-      summary: `converters and templates of ${release.backendRef}: the image has none`,
-      words: [
-        "git",
-        "clone",
-        "--depth",
-        "1",
-        "--branch",
-        release.backendRef,
-        "--recurse-submodules=tensorrt_llm",
-        "--shallow-submodules",
-        BACKEND_REPOSITORY,
-        BACKEND_CLONE,
-      ],
-      // The submodule keeps binaries in LFS that only a build of TensorRT-LLM itself reads.
-      environment: { GIT_LFS_SKIP_SMUDGE: "1" },
-    },
-  ];
 }
 
 function packages({ row, release, layout }: EngineSpec, table: RecipeTable): readonly StepDraft[] {

@@ -75,7 +75,7 @@ const DEFAULT_POOL_BYTES = 64 * 2 ** 20;
 const DEFAULT_POOL_SOURCE = "https://github.com/NVIDIA/TensorRT-LLM/issues/2233";
 
 /** `--max_num_tokens` where nothing sets it: since 0.11; before, a batch of the longest prompts. */
-const DEFAULT_MAX_NUM_TOKENS = 8192;
+export const DEFAULT_MAX_NUM_TOKENS = 8192;
 
 /**
  * Patches and width of one run of each visual engine, from the configuration of the tower that its models share; the

@@ -8,9 +8,11 @@ import { buildRequest, ENCODERS_REQUEST } from "../pod-requests.ts";
 import { MPI_ENVIRONMENT } from "../repository/launch.ts";
 import type { PoolSpec } from "../spec.ts";
 import {
+  BUILD_ENVIRONMENT,
   BUILD_STOP_SECONDS,
   buildTimeoutSeconds,
   ENCODER_TIMEOUT_SECONDS,
+  SCRATCH,
   storeBuilds,
 } from "../store-builds.ts";
 import { MIB_PER_GIB } from "../units.ts";
@@ -158,14 +160,11 @@ function buildOptions(plan: ClusterGpuPlan, pool: PoolSpec, usesGpu: boolean) {
 /** The hub's client reads the token's file by itself; no process has the token in its environment or its arguments. */
 function buildEnvironment({ cluster }: ClusterGpuPlan): Readonly<Record<string, string>> {
   return {
+    ...BUILD_ENVIRONMENT,
     ...(cluster.hubToken === null ? {} : { HF_TOKEN_PATH: SECRET_FILES.hubToken }),
     HOME: SCRATCH_TMP.path,
-    TMPDIR: SCRATCH,
   };
 }
-
-/** Where builds keep what nobody needs afterwards. */
-const SCRATCH = "/scratch";
 
 function buildVolumes(plan: ClusterGpuPlan, scratchGiB: number): readonly PodVolume[] {
   return [

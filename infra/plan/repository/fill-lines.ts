@@ -8,24 +8,27 @@ import type { RepositoryClone, RepositoryModel, RepositoryPlan } from "./types.t
 const WITHOUT_VERSION: ReadonlySet<string> = new Set(["multimodal/ensemble"]);
 
 /**
- * Commands for bash, in order: clones that the image needs, a copy of each template, and one fill_template.py line for
- * each folder that has something to fill in. Typed in the container they leave the repository that the plan describes.
+ * Commands for bash, in order: a copy of each template, and one fill_template.py line for each folder that has something to
+ * fill in. Typed in the container they leave the repository that the plan describes.
  */
 export function fillTemplateLines(plan: RepositoryPlan): string[] {
-  return [
-    ...plan.clones.flatMap(cloneLines),
-    line("mkdir", "-p", plan.path),
-    ...plan.models.flatMap((model) => modelLines(plan, model)),
-  ];
+  return [line("mkdir", "-p", plan.path), ...plan.models.flatMap((model) => modelLines(plan, model))];
 }
 
-/** `clone` takes branches and tags alone. */
-function cloneLines({ url, ref, directory }: RepositoryClone): string[] {
-  if (!/^[0-9a-f]{40}$/.test(ref)) return [line("git", "clone", "--branch", ref, url, directory)];
+/**
+ * Commands for bash that put a repository at its commit, which `git clone` can't. The submodule keeps binaries in LFS that only a
+ * build of TensorRT-LLM itself reads.
+ */
+export function cloneLines({ url, commit, directory, submodule }: RepositoryClone): string[] {
   return [
     line("git", "init", directory),
-    line("git", "-C", directory, "fetch", "--depth", "1", url, ref),
+    line("git", "-C", directory, "fetch", "--depth", "1", url, commit),
     line("git", "-C", directory, "checkout", "--detach", "FETCH_HEAD"),
+    ...(submodule === undefined
+      ? []
+      : [
+          `GIT_LFS_SKIP_SMUDGE=1 ${line("git", "-C", directory, "submodule", "update", "--init", "--depth", "1", submodule)}`,
+        ]),
   ];
 }
 

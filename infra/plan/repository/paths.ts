@@ -1,6 +1,6 @@
 /** Where Triton's side of TensorRT-LLM lies in a container, and where a repository is put together. */
 import type { ImageLayout, Release } from "../catalogue/types.ts";
-import { BACKEND_CLONE, BACKEND_REPOSITORY, imageFolders } from "../engine/image-folders.ts";
+import { BACKEND_FOLDER, BACKEND_REPOSITORY, imageFolders } from "../engine/image-folders.ts";
 import type { RepositoryClone } from "./types.ts";
 
 /** Where a model repository is put together, on a writable disk of the server. */
@@ -15,7 +15,7 @@ interface BackendPaths {
   readonly allModels: string;
   readonly fillTemplate: string;
   readonly launchScript: string;
-  /** What must be cloned for these to exist. */
+  /** What has to be cloned for these to exist in NVIDIA's image; this project's has it. */
   readonly clones: readonly RepositoryClone[];
 }
 
@@ -27,8 +27,15 @@ export function backendPaths(release: Release, layout: ImageLayout): BackendPath
     fillTemplate: `${tools}/fill_template.py`,
     launchScript: `${scripts}/launch_triton_server.py`,
     clones:
-      release.files === "clone"
-        ? [{ url: BACKEND_REPOSITORY, ref: release.backendRef, directory: BACKEND_CLONE }]
-        : [],
+      release.backendCommit === undefined
+        ? []
+        : [
+            {
+              url: BACKEND_REPOSITORY,
+              commit: release.backendCommit,
+              directory: BACKEND_FOLDER,
+              submodule: "tensorrt_llm",
+            },
+          ],
   };
 }

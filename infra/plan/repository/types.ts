@@ -24,12 +24,13 @@ export interface RepositoryModel {
   readonly files?: Readonly<Record<string, string>> | undefined;
 }
 
-/** A public repository that must lie beside the image, because the image has nothing of it. */
+/** A public repository of which NVIDIA's image has nothing; this project's image has its files in the same place. */
 export interface RepositoryClone {
   readonly url: string;
-  /** Branch, tag or commit. */
-  readonly ref: string;
+  readonly commit: string;
   readonly directory: string;
+  /** Path in it of the one submodule that is needed; absent: none. */
+  readonly submodule?: string | undefined;
 }
 
 /** How the server is started. */
@@ -48,7 +49,7 @@ export interface RepositoryPlan {
   readonly allModels: string;
   /** Where fill_template.py is in the image. */
   readonly fillTemplate: string;
-  /** Empty where the image has everything. */
+  /** Empty where NVIDIA's image has everything. */
   readonly clones: readonly RepositoryClone[];
   readonly path: string;
   /** Sorted by name. */

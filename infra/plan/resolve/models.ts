@@ -3,6 +3,7 @@ import type { GpuModelConfig } from "../../config/gpu-models.ts";
 import { languageModels } from "../catalogue/language-models.ts";
 import type { EngineLimits, Flavour, ImageLayout, LanguageModel, Release } from "../catalogue/types.ts";
 import { compareVersions } from "../engine/version.ts";
+import { DEFAULT_MAX_NUM_TOKENS } from "../fit/terms.ts";
 import { repositoryProblems } from "../repository/problems.ts";
 import type { EngineSpec, ModelSpec, PoolSpec, ServingSpec, TargetGpu } from "../spec.ts";
 import { namedPool, onlyGpuPool, type PoolChoice } from "./choose-pool.ts";
@@ -49,7 +50,7 @@ function resolveModel(model: GpuModelConfig, path: string, context: ModelContext
     quantization: model.quantization,
     tensorParallel: model.tensorParallel,
     pipelineParallel: model.pipelineParallel,
-    limits: engineLimits(model.limits, row.limits),
+    limits: engineLimits(model.limits, row.limits, release),
   };
   const buildPool =
     model.buildPool === undefined ? pool : namedPool(context, model.buildPool, `${path}.buildPool`);
@@ -103,15 +104,26 @@ function targetGpu({ sharing }: PoolSpec, gpu: TargetGpu["gpu"]): TargetGpu {
   return sharing.mode === "mig" ? { gpu, migProfile: sharing.profile } : { gpu };
 }
 
-function engineLimits(own: GpuModelConfig["limits"], row: EngineLimits): EngineLimits {
-  return {
+function engineLimits(own: GpuModelConfig["limits"], row: EngineLimits, release: Release): EngineLimits {
+  const limits = {
     maxBatchSize: own.maxBatchSize ?? row.maxBatchSize,
     maxInputTokens: own.maxInputTokens ?? row.maxInputTokens,
     maxOutputTokens: own.maxOutputTokens ?? row.maxOutputTokens,
     maxBeamWidth: own.maxBeamWidth ?? row.maxBeamWidth,
     maxImagesPerRequest: own.maxImagesPerRequest ?? row.maxImagesPerRequest,
-    maxNumTokens: own.maxNumTokens ?? row.maxNumTokens,
   };
+  return { ...limits, maxNumTokens: own.maxNumTokens ?? row.maxNumTokens ?? tokensPerStep(limits, release) };
+}
+
+/**
+ * Absent: TensorRT-LLM's default. Before 0.11 that is a batch of the longest prompts, whose activations are larger than most
+ * GPUs; such an engine gets the later default, or one prompt where that is more.
+ */
+function tokensPerStep(limits: EngineLimits, { tensorRtLlm }: Release): number | undefined {
+  const { maxBatchSize, maxBeamWidth, maxInputTokens } = limits;
+  if (compareVersions(tensorRtLlm, "0.11") >= 0) return undefined;
+  const most = Math.max(DEFAULT_MAX_NUM_TOKENS, maxInputTokens);
+  return maxBatchSize * maxBeamWidth * maxInputTokens > most ? most : undefined;
 }
 
 /** The first repository of the row that serves the model on this release; where none does, the first, which is reported. */

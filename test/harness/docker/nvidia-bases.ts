@@ -2,10 +2,11 @@
  * Stands in for NVIDIA's images, which need a registry, a GPU and 18 GB: Debian with Python and pip, and stand-ins for their
  * programs in the places where the images have them.
  */
-import { chmod, cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { releases } from "../../../infra/plan/catalogue/releases.ts";
+import { LLM_API_MODEL } from "../../../infra/plan/repository/flavours/llmapi.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { tutorialsStandIn } from "./tutorials.ts";
 
@@ -14,10 +15,10 @@ const RELEASE = releases["25.07"];
 
 const STAND_INS = join(projectRoot, "test/harness/docker/nvidia-image");
 const ENGINE_TOOLS = join(projectRoot, "containers/trtllm/tests/fake_image");
-const RANK_TOOLS = join(projectRoot, "containers/trtllm/tests/entrypoint_fakes");
+const PLACEHOLDERS = join(projectRoot, "test/recorded/placeholders.json");
 
-/** Debian's packages that the images have from Ubuntu. */
-export const NVIDIA_BASE_PACKAGES = ["ca-certificates", "git", "python3", "python3-pip"];
+/** Debian's packages that the images have from Ubuntu, and Open MPI, which NVIDIA's builds of its own. */
+export const NVIDIA_BASE_PACKAGES = ["ca-certificates", "git", "openmpi-bin", "python3", "python3-pip"];
 
 const TRITON = [
   "COPY bin/nvidia-smi /usr/bin/nvidia-smi",
@@ -30,7 +31,6 @@ const TRITON = [
 const TENSORRT_LLM = [
   "COPY app /app",
   "COPY packages /usr/lib/python3/dist-packages",
-  "COPY bin/mpirun /usr/local/bin/mpirun",
   "RUN ln -s /app/bin/trtllm-build /usr/local/bin/trtllm-build",
   "COPY bin/git /usr/local/bin/git",
   "COPY tutorials /srv/tutorials",
@@ -65,8 +65,7 @@ async function addTensorRtLlm(directory: string): Promise<void> {
   for (const name of ["examples", "lib", "bin"])
     await cp(join(ENGINE_TOOLS, name), join(directory, "app", name), { recursive: true });
   await cp(join(STAND_INS, "fill_template.py"), join(directory, "app/tools/fill_template.py"));
-  await cp(join(RANK_TOOLS, "mpirun"), join(directory, "bin/mpirun"));
-  await chmod(join(directory, "bin/mpirun"), 0o755);
+  await writeFiles(join(directory, "app/all_models"), await templates());
   for (const [name, version] of [
     ["tensorrt_llm", RELEASE.tensorRtLlm],
     ["tensorrt", RELEASE.tensorRt],
@@ -75,9 +74,41 @@ async function addTensorRtLlm(directory: string): Promise<void> {
     await mkdir(folder, { recursive: true });
     await writeFile(join(folder, "METADATA"), `Metadata-Version: 2.1\nName: ${name}\nVersion: ${version}\n`);
   }
-  for (const [path, text] of Object.entries(tutorialsStandIn())) {
-    const file = join(directory, "tutorials", path);
+  await writeFiles(join(directory, "tutorials"), tutorialsStandIn());
+}
+
+async function writeFiles(folder: string, texts: Readonly<Record<string, string>>): Promise<void> {
+  for (const [path, text] of Object.entries(texts)) {
+    const file = join(folder, path);
     await mkdir(dirname(file), { recursive: true });
     await writeFile(file, text);
   }
 }
+
+/** Files of all_models: of each template its placeholders, in quotes or without them as NVIDIA's has them. */
+async function templates(): Promise<Readonly<Record<string, string>>> {
+  const recorded = JSON.parse(await readFile(PLACEHOLDERS, "utf8")) as Readonly<
+    Record<string, { readonly models: RecordedTemplates }>
+  >;
+  const models = Object.entries(recorded[RELEASE.templates ?? ""]?.models ?? {});
+  return {
+    [`llmapi/${LLM_API_MODEL}/config.pbtxt`]: `name: "${LLM_API_MODEL}"\n`,
+    ...Object.fromEntries(
+      models.map(([name, { unquoted_mandatory: bare, quoted_optional: quoted }]) => [
+        `${name}/config.pbtxt`,
+        [
+          ...bare.map((key) => `${key}_field: [ \${${key}} ]`),
+          ...quoted.map((key) => `parameters: { key: "${key}" value: { string_value: "\${${key}}" } }`),
+          "",
+        ].join("\n"),
+      ]),
+    ),
+  };
+}
+
+type RecordedTemplates = Readonly<
+  Record<
+    string,
+    { readonly unquoted_mandatory: readonly string[]; readonly quoted_optional: readonly string[] }
+  >
+>;

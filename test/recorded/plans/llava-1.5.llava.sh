@@ -12,19 +12,24 @@ docker run \
   --volume llava-1.5-store:/store \
   nvcr.io/nvidia/tritonserver:25.07-trtllm-python-py3 bash
 
-# 2. In the container, download: 14.1 GB of weights from the Hugging Face hub.
+# 2. In the container: converters and templates that NVIDIA's image lacks.
+git init /tutorials
+git -C /tutorials fetch --depth 1 https://github.com/triton-inference-server/tutorials.git 17331012af74eab68ad7c86d8a4ae494272ca4f7
+git -C /tutorials checkout --detach FETCH_HEAD
+
+# 3. In the container, download: 14.1 GB of weights from the Hugging Face hub.
 huggingface-cli download llava-hf/llava-1.5-7b-hf \
   --revision b234b804b114d9e37bb655e11cbbb5f5e971b7a9 \
   --include '*.safetensors' '*.json' tokenizer.model \
   --local-dir /store/weights/llava-1.5-7b/b234b804b114d9e37bb655e11cbbb5f5e971b7a9
 
-# 3. In the container, convert: checkpoint of TensorRT-LLM.
+# 4. In the container, convert: checkpoint of TensorRT-LLM.
 python3 /app/examples/models/core/llama/convert_checkpoint.py \
   --model_dir /store/weights/llava-1.5-7b/b234b804b114d9e37bb655e11cbbb5f5e971b7a9 \
   --output_dir /scratch/checkpoints/9df37b0ad9f7 \
   --dtype float16
 
-# 4. In the container, llm: engine of the language model.
+# 5. In the container, llm: engine of the language model.
 trtllm-build \
   --checkpoint_dir /scratch/checkpoints/9df37b0ad9f7 \
   --output_dir /store/engines/llava-1.5-7b/9df37b0ad9f7/llm \
@@ -35,14 +40,14 @@ trtllm-build \
   --max_seq_len 2560 \
   --max_multimodal_len 576
 
-# 5. In the container, vision: visual engine.
+# 6. In the container, vision: visual engine.
 python3 /app/examples/models/core/multimodal/build_multimodal_engine.py \
   --model_path /store/weights/llava-1.5-7b/b234b804b114d9e37bb655e11cbbb5f5e971b7a9 \
   --model_type llava \
   --output_dir /store/engines/llava-1.5-7b/9df37b0ad9f7/vision \
   --max_batch_size 1
 
-# 6. In the container, check: golden prompt; the answer holds "coffee" or "espresso" or "cup".
+# 7. In the container, check: golden prompt; the answer holds "coffee" or "espresso" or "cup".
 curl -fsSL https://raw.githubusercontent.com/scikit-image/scikit-image/v0.25.2/skimage/data/coffee.png \
   --create-dirs \
   --output /opt/engine-room/golden/coffee.png
@@ -54,17 +59,14 @@ PMIX_MCA_gds=hash python3 /app/examples/models/core/multimodal/run.py \
   --input_text $'\n What is shown in this picture?' \
   --batch_size=1
 
-# 7. In the container: the model repository, every placeholder that it has and none besides.
-git init /tutorials
-git -C /tutorials fetch --depth 1 https://github.com/triton-inference-server/tutorials.git 17331012af74eab68ad7c86d8a4ae494272ca4f7
-git -C /tutorials checkout --detach FETCH_HEAD
+# 8. In the container: the model repository, every placeholder that it has and none besides.
 mkdir -p /model-repository
 cp -r /tutorials/Popular_Models_Guide/Llava1.5/model_repository/llava-1.5 /model-repository/llava-1.5
 cp -r /tutorials/Popular_Models_Guide/Llava1.5/model_repository/tensorrt_llm /model-repository/tensorrt_llm
 python3 /app/tools/fill_template.py -i /model-repository/tensorrt_llm/config.pbtxt enable_chunked_context:False,enable_kv_cache_reuse:False,engine_dir:/store/engines/llava-1.5-7b/9df37b0ad9f7/llm,kv_cache_free_gpu_mem_fraction:0.69
 cp -r /tutorials/Popular_Models_Guide/Llava1.5/model_repository/vision_encoder /model-repository/vision_encoder
 
-# 8. In the container: the server, one rank; `pkill tritonserver` ends it.
+# 9. In the container: the server, one rank; `pkill tritonserver` ends it.
 HF_LOCATION=/store/weights/llava-1.5-7b/b234b804b114d9e37bb655e11cbbb5f5e971b7a9 PMIX_MCA_gds=hash TRT_ENGINE_LOCATION=/store/engines/llava-1.5-7b/9df37b0ad9f7/vision/model.engine python3 /app/scripts/launch_triton_server.py \
   --world_size=1 \
   --model_repo=/model-repository \
@@ -73,7 +75,7 @@ HF_LOCATION=/store/weights/llava-1.5-7b/b234b804b114d9e37bb655e11cbbb5f5e971b7a9
   --metrics_port=8002
 until curl -sf http://localhost:8000/v2/health/ready; do sleep 2; done
 
-# 9. A request; its answer holds "coffee" or "espresso" or "cup" (upper and lower case alike).
+# 10. A request; its answer holds "coffee" or "espresso" or "cup" (upper and lower case alike).
 curl -sS http://localhost:8000/v2/models/llava-1.5/generate \
   --header 'content-type: application/json' \
   --data '{"prompt":"USER: <image>\nQuestion: What is shown in this picture? Answer:","image":"https://raw.githubusercontent.com/scikit-image/scikit-image/v0.25.2/skimage/data/coffee.png","max_tokens":30,"temperature":0,"top_k":1}'

@@ -138,7 +138,7 @@ export const llava: FlavourDefinition = {
       clones: [
         {
           url: "https://github.com/triton-inference-server/tutorials.git",
-          ref: TUTORIALS_COMMIT,
+          commit: TUTORIALS_COMMIT,
           directory: TUTORIALS_CLONE,
         },
       ],

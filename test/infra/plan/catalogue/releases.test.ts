@@ -67,9 +67,14 @@ describe("releases", () => {
     ]);
   });
 
-  it("keep TensorRT-LLM's files at /app from 25.01 on, and serve llmapi from 25.06 on", () => {
-    for (const { tag, files, runtimes } of rows) {
-      expect([tag, files]).toEqual([tag, tag >= "25.01" ? "app" : "clone"]);
+  // Commits of the tags and branches of triton-inference-server/tensorrtllm_backend.
+  it("get TensorRT-LLM's files from the backend's commit before 25.01, and serve llmapi from 25.06 on", () => {
+    const commits = new Map(rows.map(({ backendRef, backendCommit }) => [backendRef, backendCommit]));
+    expect(commits.get("v0.8.0")).toBe("41fe3a6a9daa12c64403e084298c6169b07d489d");
+    expect(commits.get("v0.16.0")).toBe("ad209ced188cbae19c7041d968dd4e6d3800ece2");
+    for (const { tag, backendCommit, runtimes } of rows) {
+      if (tag >= "25.01") expect([tag, backendCommit]).toEqual([tag, undefined]);
+      else expect([tag, backendCommit]).toEqual([tag, expect.stringMatching(/^[0-9a-f]{40}$/)]);
       expect([tag, runtimes.includes("llmapi")]).toEqual([tag, tag >= "25.06"]);
     }
   });

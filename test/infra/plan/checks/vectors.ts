@@ -167,12 +167,6 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     passes: clusterModel({ replicas: 2 }),
     says: /2 servers of one name/,
   },
-  hostsHaveFilesInTheImage: {
-    path: "release",
-    fails: { ...dockerValues, release: "24.12" },
-    passes: { ...dockerValues, release: "25.01" },
-    says: /24\.12 has neither converters nor templates/,
-  },
   ec2IsOneMachine: {
     path: "pools[0].nodes.max",
     fails: { ...awsValues, compute: "ec2" },
@@ -1187,7 +1181,6 @@ export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp
   ],
   ["hostsHaveNoReplicas", "models[0].replicas", onEc2({ replicas: 2 }), /2 servers/],
   ["hostsHaveNoReplicas", "gateway.replicas", onEc2({}, { gateway: { replicas: 2 } }), /2 servers/],
-  ["hostsHaveFilesInTheImage", "release", onEc2({}, { release: "24.12" }), /24\.12/],
   ["hostsHaveNoReplicas", "encoders.replicas", { ...dockerValues, encoders: { replicas: 2 } }, /2 servers/],
   [
     "apiCidrsAreNarrow",

@@ -54,6 +54,7 @@ export const corrections = {
 
   "one store instead of folders": (line, { stack, task }) =>
     changed(line, ["--volume", "--workdir"], {
+      "--env": task === "build" ? ["TMPDIR=/scratch"] : [],
       "--volume":
         task === "build"
           ? [`${stack}-store:/store`, `${stack}-scratch:/scratch`]

@@ -51,6 +51,23 @@ describe("dockerImages", () => {
     expect(named("encoders", own)).toEqual(named("encoders", options()));
   });
 
+  test("the image of a release before 25.01 gets the backend's files at its commit, on whatever base", () => {
+    const old = { ...options(), triton: { release: "24.02" } };
+    const BACKEND_COMMIT = "41fe3a6a9daa12c64403e084298c6169b07d489d";
+    expect(named("trtllm", old)).toMatchObject({
+      buildArguments: { BACKEND_COMMIT, BASE: "nvcr.io/nvidia/tritonserver:24.02-trtllm-python-py3" },
+    });
+    for (const own of [
+      { ...old, triton: { ...old.triton, image: "registry.example.org/own:1" } },
+      { ...old, bases: { trtllm: "registry.example.org/own:1" } },
+    ])
+      expect(named("trtllm", own)).toMatchObject({
+        buildArguments: { BACKEND_COMMIT, BASE: "registry.example.org/own:1" },
+      });
+    expect(named("encoders", old)).not.toHaveProperty("buildArguments.BACKEND_COMMIT");
+    expect(named("trtllm", options())).not.toHaveProperty("buildArguments.BACKEND_COMMIT");
+  });
+
   test("a base that the stack file names goes before the Dockerfile's and the release's", () => {
     const bases = {
       services: "mirror.example.org/node:24-slim",

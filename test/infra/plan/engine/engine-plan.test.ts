@@ -107,9 +107,9 @@ describe("an engine plan", () => {
     },
   );
 
-  it("of an image without scripts clones the backend at the release's tag", () => {
+  it("of a release without scripts takes those that this project's image adds", () => {
     const plan = enginePlan(engineSpec("llama-2-7b", { release: "24.05" }));
-    expect(namedWords(plan, "requirements").join(" ")).toContain("--branch v0.9.0");
+    expect(plan.steps.map(({ name }) => name)).not.toContain("requirements");
     expect(plan.places.scripts).toBe("/tensorrtllm_backend/tensorrt_llm/examples");
   });
 

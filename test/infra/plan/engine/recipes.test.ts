@@ -80,15 +80,6 @@ describe("folders of an image", () => {
   ] as const)("%s, layout %s", (tag, layout, examples, allModels) => {
     expect(imageFolders(releases[tag], layout)).toMatchObject({ examples, allModels });
   });
-
-  it("of a clone of 0.20 or newer lie in its submodule, where the backend's files moved", () => {
-    expect(imageFolders({ files: "clone", recipes: "0.20-1.1" }, "ngc")).toEqual({
-      examples: "/tensorrtllm_backend/tensorrt_llm/examples",
-      allModels: "/tensorrtllm_backend/tensorrt_llm/triton_backend/all_models",
-      tools: "/tensorrtllm_backend/tensorrt_llm/triton_backend/tools",
-      scripts: "/tensorrtllm_backend/tensorrt_llm/triton_backend/scripts",
-    });
-  });
 });
 
 describe("versions", () => {

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { fillTemplateLines } from "../../../../infra/plan/repository/fill-lines.ts";
+import { cloneLines, fillTemplateLines } from "../../../../infra/plan/repository/fill-lines.ts";
 import { repositoryPlan } from "../../../../infra/plan/repository/repository-plan.ts";
 import type { RepositoryPlan } from "../../../../infra/plan/repository/types.ts";
 import { enginePlanFor, modelSpec } from "./specs.ts";
@@ -17,14 +17,10 @@ function planOf(...spec: Parameters<typeof modelSpec>): RepositoryPlan {
 }
 
 describe("fillTemplateLines", () => {
-  it("clones, copies and fills what the LLaVA tutorial needs", () => {
+  it("copies and fills what the LLaVA tutorial needs", () => {
     const engine = "/store/engines/llava-1.5-7b/0123456789ab";
     const from = "/tutorials/Popular_Models_Guide/Llava1.5/model_repository";
     expect(fillTemplateLines(planOf("llava-1.5-7b", "v0.20.0", "llava"))).toEqual([
-      "git init /tutorials",
-      "git -C /tutorials fetch --depth 1 https://github.com/triton-inference-server/tutorials.git" +
-        " 17331012af74eab68ad7c86d8a4ae494272ca4f7",
-      "git -C /tutorials checkout --detach FETCH_HEAD",
       "mkdir -p /model-repository",
       `cp -r ${from}/llava-1.5 /model-repository/llava-1.5`,
       `cp -r ${from}/tensorrt_llm /model-repository/tensorrt_llm`,
@@ -43,11 +39,15 @@ describe("fillTemplateLines", () => {
     );
   });
 
-  it("clones the backend where the image has nothing of it", () => {
-    const lines = fillTemplateLines(planOf("llama-2-7b", "v0.9.0", "inflight_batcher_llm"));
-    expect(lines[0]).toBe(
-      "git clone --branch v0.9.0 https://github.com/triton-inference-server/tensorrtllm_backend.git /tensorrtllm_backend",
-    );
+  it("has the lines that put a repository at its commit, with its submodule", () => {
+    const [backend] = planOf("llama-2-7b", "v0.9.0", "inflight_batcher_llm").clones;
+    expect(backend && cloneLines(backend)).toEqual([
+      "git init /tensorrtllm_backend",
+      "git -C /tensorrtllm_backend fetch --depth 1 https://github.com/triton-inference-server/tensorrtllm_backend.git" +
+        " 76464e9be06600f3979acad9c14857938a66ff9f",
+      "git -C /tensorrtllm_backend checkout --detach FETCH_HEAD",
+      "GIT_LFS_SKIP_SMUDGE=1 git -C /tensorrtllm_backend submodule update --init --depth 1 tensorrt_llm",
+    ]);
   });
 
   it("makes a folder for a model that has files and no template", () => {
@@ -82,10 +82,10 @@ describe("fillTemplateLines", () => {
       rmSync(root, { recursive: true });
     });
 
-    /** Runs all lines but clones and Python, with every place below a folder of this test. */
+    /** Runs all lines but Python, with every place below a folder of this test. */
     function type(plan: RepositoryPlan): void {
       const moved = { ...plan, allModels: join(root, "all_models"), path: join(root, "repository") };
-      const lines = fillTemplateLines(moved).filter((line) => !/^(git|python3) /.test(line));
+      const lines = fillTemplateLines(moved).filter((line) => !/^python3 /.test(line));
       execFileSync("bash", ["-euc", lines.join("\n")]);
     }
 

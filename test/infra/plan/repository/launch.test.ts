@@ -30,8 +30,9 @@ describe("backendPaths", () => {
     expect(backendPaths(releaseWith("v0.9.0"), "ngc").clones).toEqual([
       {
         url: "https://github.com/triton-inference-server/tensorrtllm_backend.git",
-        ref: "v0.9.0",
+        commit: "76464e9be06600f3979acad9c14857938a66ff9f",
         directory: "/tensorrtllm_backend",
+        submodule: "tensorrt_llm",
       },
     ]);
     expect(backendPaths(releaseWith("v0.17.0"), "ngc").clones).toEqual([]);

@@ -221,7 +221,7 @@ describe("flavours", () => {
     expect(plan.launch.environment.TRT_ENGINE_LOCATION).toMatch(new RegExp(`/vision/${file}$`));
     expect(plan.clones.at(-1)).toEqual({
       url: "https://github.com/triton-inference-server/tutorials.git",
-      ref: /^ARG TUTORIALS_COMMIT=(.+)$/m.exec(dockerfile)?.[1],
+      commit: /^ARG TUTORIALS_COMMIT=(.+)$/m.exec(dockerfile)?.[1],
       directory: "/tutorials",
     });
     expect(plan.decoupled).toBe(true);

@@ -1,0 +1,255 @@
+/**
+ * The command lines of builds and servers as each platform starts them: with its user, its root, its volumes and its
+ * environment, in the images of the Dockerfiles. Open MPI is the real one; what stands in for Triton calls its library.
+ */
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { podTemplate } from "../../components/kubernetes/pod-args.ts";
+import { checkedPlan } from "../../infra/checked-plan.ts";
+import { SPEC_FILES } from "../../infra/plan/container-specs.ts";
+import { dockerStack, neededImages } from "../../infra/plan/docker/docker-stack.ts";
+import type { DockerContainer, DockerMount, ImageName } from "../../infra/plan/docker/types.ts";
+import type { ClusterGpuPlan, DockerGpuPlan } from "../../infra/plan/gpu-stack.ts";
+import { clusterImageNames } from "../../infra/plan/kubernetes/images.ts";
+import { kubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
+import type { PodPlan } from "../../infra/plan/kubernetes/pod-types.ts";
+import { archiveOf } from "../harness/docker/archive.ts";
+import { createBody } from "../harness/docker/create-body.ts";
+import { describeWithEngine } from "../harness/docker/describe.ts";
+import { buildImage } from "../harness/docker/images.ts";
+import { podBody } from "../harness/docker/pod-body.ts";
+import { eventually } from "../harness/stack.ts";
+import { stackFileValues } from "../infra/plan/kubernetes/stacks.ts";
+import { type EncodersSpec, fillEncoders } from "./gpu-tier-stack.ts";
+
+type Values = Readonly<Record<string, unknown>>;
+type PlatformName = "docker" | "ec2" | "kubernetes" | "eks";
+
+const BUILD_SECONDS = 300;
+const START_SECONDS = 120;
+const STOP_SECONDS = 60;
+
+const STACK = "demo";
+const IMAGES = ["trtllm", "encoders"] as const;
+
+/** A folder of the store: no hub answers here. */
+const weights = (name: string) => ({ from: "folder", path: `/store/own/${name}`, revision: "of-the-test" });
+
+function values(platform: PlatformName): Values {
+  const isCluster = platform === "kubernetes" || platform === "eks";
+  const gpu = { name: "gpu", instanceType: "g5.12xlarge" };
+  const aws = { platform: "aws", account: "111122223333", region: "us-east-1" };
+  const onprem = stackFileValues("Pulumi.onprem.yaml");
+  const [own, ...others] = onprem.pools as readonly { readonly machine: object }[];
+  const places: Readonly<Record<PlatformName, Values>> = {
+    docker: { platform: "docker", host: { instanceType: gpu.instanceType } },
+    ec2: { ...aws, compute: "ec2", pools: [gpu] },
+    kubernetes: { ...onprem, pools: [{ ...own, machine: { ...own?.machine, gpus: 4 } }, ...others] },
+    eks: {
+      ...aws,
+      access: { apiCidrs: ["203.0.113.7/32"] },
+      pools: [gpu, { name: "cpu", instanceType: "m7i.2xlarge" }],
+    },
+  };
+  return {
+    ...places[platform],
+    encoders: { device: "cpu" },
+    engines: { whenFull: "stopServer" },
+    models: [
+      { name: "llava", model: "llava-1.5-7b", flavour: "llava", weights: weights("llava") },
+      {
+        ...{ name: "gpt", model: "gpt2-medium", tensorParallel: 2, weights: weights("gpt") },
+        ...(isCluster ? { copyEngine: true } : {}),
+      },
+      { name: "chat", model: "llama-2-7b-chat", runtime: "llmapi", weights: weights("chat") },
+    ],
+  };
+}
+
+/** A container that a platform would start. */
+interface Planned {
+  readonly role: "engineBuild" | "encoderBuild" | "triton" | "encoders";
+  readonly model: string | null;
+  readonly files: Readonly<Record<string, string>>;
+  readonly gpus: number;
+  /** @param store - Folder of the host in the place of the engine store. */
+  readonly body: (store: string, image: string) => object;
+}
+
+function planned(config: Values): readonly Planned[] {
+  const { plan } = checkedPlan(config);
+  if (!("tier" in plan) || plan.tier !== "gpu") throw new Error("The stack has no GPU.");
+  return "host" in plan ? hostContainers(plan) : clusterPods(plan);
+}
+
+function hostContainers(plan: DockerGpuPlan): readonly Planned[] {
+  const images = neededImages(plan).map((name) => ({ kind: "locked" as const, name, reference: name }));
+  return dockerStack(plan, { stack: STACK, images }).containers.flatMap((container): readonly Planned[] => {
+    const { role, model, files, gpus } = container;
+    if (!isTested(role)) return [];
+    const count = gpus === "all" ? 1 : (gpus?.length ?? 0);
+    return [{ role, model, files, gpus: count, body: (store, image) => hostBody(container, store, image) }];
+  });
+}
+
+/** Its store is another folder of the host, it has no network, and no GPU is asked for. */
+function hostBody(container: DockerContainer, store: string, image: string): object {
+  const mounts = container.mounts.flatMap(({ path, readOnly }): readonly DockerMount[] => {
+    if (path === "/scratch") return [{ source: { volume: "" }, path, readOnly }];
+    // Weights of a folder lie in the store here.
+    return path === "/store" ? [{ source: { hostPath: store }, path, readOnly }] : [];
+  });
+  // A service that ends is not started again.
+  const alone = { ...container, mounts, ports: [], gpus: null, lifecycle: "task" as const };
+  return { ...createBody(alone, image, "none"), NetworkingConfig: {} };
+}
+
+function clusterPods(plan: ClusterGpuPlan): readonly Planned[] {
+  const images = clusterImageNames(plan).map((name) => ({ name, reference: name }));
+  const { builds, models, encoders } = kubernetesStack(plan, { stack: STACK, images });
+  const pods = [...builds, ...models, ...(encoders === null ? [] : [encoders])].map(({ pod }) => pod);
+  return pods.flatMap((pod): readonly Planned[] => {
+    const { role, model, resources } = pod;
+    if (!isTested(role)) return [];
+    const files = Object.fromEntries(
+      Object.entries(pod.config?.data ?? {}).map(([name, text]) => [`/etc/engine-room/${name}`, text]),
+    );
+    return [
+      {
+        role,
+        model,
+        files,
+        gpus: resources.gpus?.count ?? 0,
+        body: (store, image) => bodyOf(pod, store, image),
+      },
+    ];
+  });
+}
+
+function bodyOf(pod: PodPlan, store: string, image: string): object {
+  const isTask = pod.role === "engineBuild" || pod.role === "encoderBuild";
+  const placed = { images: [{ name: pod.image, reference: image }], imagePullSecrets: [], secretUids: {} };
+  const configMaps = mkdtempSync(`${store}.configs-`);
+  chmodSync(configMaps, 0o755);
+  const folder = join(configMaps, pod.config?.name ?? "");
+  mkdirSync(folder, { recursive: true });
+  for (const [name, text] of Object.entries(pod.config?.data ?? {})) writeFileSync(join(folder, name), text);
+  return podBody(podTemplate(pod, placed, { isTask }), image, { claim: store, configMaps });
+}
+
+function isTested(role: string): role is Planned["role"] {
+  return ["engineBuild", "encoderBuild", "triton", "encoders"].includes(role);
+}
+
+describeWithEngine("builds and servers as they are planned", ({ socketPath, api }) => {
+  const directory = mkdtempSync(join(tmpdir(), "engine-room-planned-"));
+  const tags = new Map<ImageName, string>();
+  let count = 0;
+
+  beforeAll(async () => {
+    chmodSync(directory, 0o755);
+    for (const image of IMAGES) tags.set(image, await buildImage(socketPath, image));
+  });
+
+  afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+  /** Creates a container and starts it. @returns Its name. */
+  async function start({ role, gpus, files, body }: Planned, store: string): Promise<string> {
+    const image = tags.get(role === "encoders" || role === "encoderBuild" ? "encoders" : "trtllm") ?? "";
+    const { gpu } = JSON.parse(Object.values(files)[0] ?? "{}") as {
+      gpu?: { name: string; computeCapability: string };
+    };
+    const seen =
+      gpu == null ? [] : [`STAND_IN_GPU=NVIDIA ${gpu.name}`, `STAND_IN_CAPABILITY=${gpu.computeCapability}`];
+    const made = body(store, image) as { readonly Env: readonly string[]; readonly HostConfig: object };
+    const name = `test-planned-${process.pid}-${++count}`;
+    await api.createContainer(name, { ...made, Env: [...made.Env, ...seen, `STAND_IN_GPUS=${gpus}`] });
+    // A pod's root takes no files: its ConfigMap is mounted.
+    if (!("ReadonlyRootfs" in made.HostConfig) || made.HostConfig.ReadonlyRootfs === false)
+      await api.putArchive(name, await archiveOf(files));
+    await api.startContainer(name);
+    return name;
+  }
+
+  /** @returns The log so far. @throws Error with the log of a container that ends before, or says nothing in time. */
+  async function untilSaid(name: string, line: string): Promise<string> {
+    const log = () => api.logs(name, 500);
+    const outcome = await eventually(async () => {
+      if ((await log()).includes(line)) return "said";
+      return (await api.inspectContainer(name)).State.Status === "exited" ? "ended" : undefined;
+    }, START_SECONDS).catch(() => "too late");
+    if (outcome === "said") return log();
+    throw new Error(`${name} did not say "${line.trim()}" (${outcome}): ${await log()}`);
+  }
+
+  describe.each(["docker", "ec2", "kubernetes", "eks"] as const)("of %s", (platform) => {
+    const containers = planned(values(platform));
+    const store = join(directory, platform);
+    const of = (role: Planned["role"], model: string | null = null) => {
+      const found = containers.find((one) => one.role === role && one.model === model);
+      if (found === undefined) throw new Error(`${platform} has no ${role} of ${model}.`);
+      return found;
+    };
+
+    beforeAll(() => {
+      for (const name of ["llava", "gpt", "chat"]) {
+        const folder = join(store, "own", name);
+        mkdirSync(folder, { recursive: true });
+        writeFileSync(join(folder, "config.json"), "{}");
+        writeFileSync(join(folder, "model.safetensors"), "weights");
+      }
+      fillEncoders(store, JSON.parse(of("encoders").files[SPEC_FILES.server] ?? "") as EncodersSpec);
+      // As fsGroup and the image's folder have it.
+      chownSync(store, 1000, 1000);
+    });
+
+    test.each(["llava", "gpt"])("a build makes the engine of %s", async (model) => {
+      const name = await start(of("engineBuild", model), store);
+      const code = await api.waitForExit(name, BUILD_SECONDS);
+      const log = await api.logs(name, 200);
+      await api.removeContainer(name);
+      expect([code, log]).toEqual([0, expect.stringContaining('"event": "complete"')]);
+    });
+
+    test.each([
+      ["llava", 1],
+      ["gpt", 2],
+    ])("Open MPI starts all ranks of %s, unbound, and they meet and stop in order", async (model, ranks) => {
+      const server = of("triton", model);
+      const name = await start(server, store);
+      const log = await untilSaid(name, "\nmodels: ");
+      for (let rank = 0; rank < ranks; rank++)
+        expect(log).toMatch(new RegExp(`^rank ${rank} of ${ranks}, on (\\d+) of \\1 CPUs$`, "m"));
+      expect(log).not.toMatch(/orte|PMIX ERROR|WARNING/i);
+      await api.stopContainer(name, STOP_SECONDS);
+      expect((await api.inspectContainer(name)).State.ExitCode).toBe(0);
+      await api.removeContainer(name);
+    });
+
+    test("a server of the PyTorch backend starts without MPI", async () => {
+      const name = await start(of("triton", "chat"), store);
+      expect(await untilSaid(name, "\nmodels: ")).not.toContain("rank 0 of");
+      await api.stopContainer(name, STOP_SECONDS);
+      await api.removeContainer(name);
+    });
+
+    test("the encoders start", async () => {
+      const name = await start(of("encoders"), store);
+      await untilSaid(name, "\nmodels: ");
+      await api.stopContainer(name, STOP_SECONDS);
+      await api.removeContainer(name);
+    });
+
+    test("a build of encoders comes as far as the hub, which is not there", async () => {
+      // Where nothing was built yet.
+      const empty = `${store}-empty`;
+      mkdirSync(empty);
+      chownSync(empty, 1000, 1000);
+      const name = await start(of("encoderBuild"), empty);
+      await untilSaid(name, "huggingface.co");
+      await api.removeContainer(name);
+    });
+  });
+});
