@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.helper
 import onnx.version_converter
 from onnx import TensorProto
 from onnxruntime.quantization import (
@@ -110,7 +111,9 @@ def _feeds(options: CalibrateOptions, model: onnx.ModelProto) -> list[Feeds]:
 def _with_quantizable_types(model: onnx.ModelProto) -> onnx.ModelProto:
     if all(one.data_type != TensorProto.FLOAT16 for one in model.graph.initializer):
         return model
-    return onnx.version_converter.convert_version(model, _HALF_PRECISION_OPSET)
+    converted = onnx.version_converter.convert_version(model, _HALF_PRECISION_OPSET)
+    converted.ir_version = onnx.helper.find_min_ir_version_for(converted.opset_import)
+    return converted
 
 
 def _nodes_to_quantize(model: onnx.ModelProto) -> list[str]:
