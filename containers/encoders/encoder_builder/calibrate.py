@@ -76,12 +76,19 @@ def calibrate(options: CalibrateOptions, report: Reporter) -> dict[str, object]:
     ProgramError, OSError."""
     model = onnx.load(options.onnx)
     feeds = _feeds(options, model)
+    nodes = quantize(model, feeds, options.output)
+    return _check(options, feeds, nodes, report)
+
+
+def quantize(model: onnx.ModelProto, feeds: Sequence[Feeds], output: Path) -> int:
+    """Writes the graph with quantize nodes, whose scales come from the feeds, and returns how many nodes they
+    are for."""
     nodes = _nodes_to_quantize(model)
     # It advises a pre-processing that the exporter's graphs do not need.
     logging.getLogger().setLevel(logging.ERROR)
     quantize_static(
         _with_quantizable_types(model),
-        options.output,
+        output,
         _Reader(feeds),
         quant_format=QuantFormat.QDQ,
         nodes_to_quantize=nodes,
@@ -91,7 +98,7 @@ def calibrate(options: CalibrateOptions, report: Reporter) -> dict[str, object]:
         calibrate_method=CalibrationMethod.MinMax,
         extra_options=_TENSORRT_OPTIONS,
     )
-    return _check(options, feeds, len(nodes), report)
+    return len(nodes)
 
 
 def _feeds(options: CalibrateOptions, model: onnx.ModelProto) -> list[Feeds]:
