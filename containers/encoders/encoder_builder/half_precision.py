@@ -48,7 +48,7 @@ def _widen(tensor: onnx.TensorProto) -> None:
 
 
 def _sort(graph: onnx.GraphProto) -> None:
-    """Puts nodes after those that they read from, as the standard wants it: the converter appends its casts."""
+    """Puts nodes after those that they read from, as the standard wants: the converter appends its casts."""
     writers = {name: index for index, node in enumerate(graph.node) for name in node.output}
     order = graphlib.TopologicalSorter(
         {
