@@ -7,8 +7,8 @@ importerUtils.cpp, types in docs/operators.md. A rule that only older parsers ha
 
 TensorRT 11.2's parser was given the graphs of test_tensorrt_parser.py that break a rule. It took those of
 Cast, Clip, Conv's kernel_shape, Pad's mode and axes, Shape, Slice's constant axes, several scales of
-activations, DOUBLE and opset 21, which earlier parsers refuse or read otherwise, and refused the others. It was
-not given those with a wrong number of scales or zero points, nor Gelu.
+activations, DOUBLE and opset 21, which earlier parsers refuse or read otherwise, and refused the others. It
+was not given those with a wrong number of scales or zero points, nor Gelu.
 """
 
 from __future__ import annotations
