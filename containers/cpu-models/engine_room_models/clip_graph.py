@@ -81,9 +81,10 @@ def build_clip_text(weights: Weights) -> tuple[bytes, int]:
     input_ids = graph.input_int32("input_ids", shape)
     mask = graph.node("Cast", graph.input_int32("attention_mask", shape), to=1)
 
-    start, length = graph.integers(0), graph.node("Shape", input_ids, start=1, end=2)
+    start = rows = graph.integers(0)
+    length = graph.size(input_ids, 1)
     token = graph.node("Gather", graph.weight("token_embedding", words), input_ids)
-    position = graph.node("Slice", graph.weight("position_embedding", positions), start, length)
+    position = graph.node("Slice", graph.weight("position_embedding", positions), start, length, rows)
     hidden = graph.node("Add", token, position)
     causal = graph.weight("causal_bias", np.triu(np.full((len(positions),) * 2, UNSEEN_BIAS), k=1))
     both_axes = (graph.integers(0, 0), graph.node("Concat", length, length, axis=0), graph.integers(0, 1))

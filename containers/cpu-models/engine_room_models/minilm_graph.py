@@ -39,11 +39,9 @@ def build_minilm(weights: Weights, config: MiniLmConfig) -> tuple[bytes, int]:
     positions = weights.float32("embeddings.position_embeddings.weight", None, width)
     segments = weights.float32("embeddings.token_type_embeddings.weight", None, width)
     token = graph.node("Gather", graph.weight("word_embeddings", words), input_ids)
-    sequence = graph.node("Shape", input_ids, start=1, end=2)
-    start = graph.integers(0)
-    position = graph.node(
-        "Slice", graph.weight("position_embedding", positions + segments[0]), start, sequence
-    )
+    table = graph.weight("position_embedding", positions + segments[0])
+    start = rows = graph.integers(0)
+    position = graph.node("Slice", table, start, graph.size(input_ids, 1), rows)
     norm = weights.norm("embeddings.LayerNorm", width)
     epsilon = config.layer_norm_epsilon
     hidden = graph.layer_norm(graph.node("Add", token, position), "embeddings.norm", *norm, epsilon)

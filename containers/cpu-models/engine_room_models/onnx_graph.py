@@ -81,6 +81,12 @@ class OnnxGraph:
         self._graph.node.append(helper.make_node(operator, list(inputs), names, name=name, **attributes))
         return names
 
+    def size(self, value: str, axis: int) -> str:
+        """How long `value` is along one axis, as one integer in a list. Shape has attributes for it, which
+        TensorRT before 10 does not read (importShape, onnx-tensorrt 9.3)."""
+        start, end, axes = (self.integers(number) for number in (axis, axis + 1, 0))
+        return self.node("Slice", self.node("Shape", value), start, end, axes)
+
     def linear(self, value: str, name: str, matrix: FloatArray, bias: FloatArray | None) -> str:
         """`value @ matrix.T + bias`, for a matrix of shape [outputs, inputs] as PyTorch stores it."""
         product = self.node("MatMul", value, self.weight(f"{name}.weight", matrix.T))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.helper
 import onnx.version_converter
 from onnx import TensorProto
 from onnxruntime.quantization import (
@@ -75,12 +76,19 @@ def calibrate(options: CalibrateOptions, report: Reporter) -> dict[str, object]:
     ProgramError, OSError."""
     model = onnx.load(options.onnx)
     feeds = _feeds(options, model)
+    nodes = quantize(model, feeds, options.output)
+    return _check(options, feeds, nodes, report)
+
+
+def quantize(model: onnx.ModelProto, feeds: Sequence[Feeds], output: Path) -> int:
+    """Writes the graph with quantize nodes, whose scales come from the feeds, and returns how many nodes they
+    are for."""
     nodes = _nodes_to_quantize(model)
     # It advises a pre-processing that the exporter's graphs do not need.
     logging.getLogger().setLevel(logging.ERROR)
     quantize_static(
         _with_quantizable_types(model),
-        options.output,
+        output,
         _Reader(feeds),
         quant_format=QuantFormat.QDQ,
         nodes_to_quantize=nodes,
@@ -90,7 +98,7 @@ def calibrate(options: CalibrateOptions, report: Reporter) -> dict[str, object]:
         calibrate_method=CalibrationMethod.MinMax,
         extra_options=_TENSORRT_OPTIONS,
     )
-    return _check(options, feeds, len(nodes), report)
+    return len(nodes)
 
 
 def _feeds(options: CalibrateOptions, model: onnx.ModelProto) -> list[Feeds]:
@@ -110,7 +118,9 @@ def _feeds(options: CalibrateOptions, model: onnx.ModelProto) -> list[Feeds]:
 def _with_quantizable_types(model: onnx.ModelProto) -> onnx.ModelProto:
     if all(one.data_type != TensorProto.FLOAT16 for one in model.graph.initializer):
         return model
-    return onnx.version_converter.convert_version(model, _HALF_PRECISION_OPSET)
+    converted = onnx.version_converter.convert_version(model, _HALF_PRECISION_OPSET)
+    converted.ir_version = onnx.helper.find_min_ir_version_for(converted.opset_import)
+    return converted
 
 
 def _nodes_to_quantize(model: onnx.ModelProto) -> list[str]:

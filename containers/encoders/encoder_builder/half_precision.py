@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import graphlib
 import warnings
 
 import numpy as np
@@ -19,6 +20,7 @@ def to_half_precision(model: onnx.ModelProto) -> onnx.ModelProto:
         converted: onnx.ModelProto = convert_float_to_float16(
             model, keep_io_types=True, node_block_list=_after_last_norm(model)
         )
+    _sort(converted.graph)
     return converted
 
 
@@ -43,6 +45,20 @@ def _widen(tensor: onnx.TensorProto) -> None:
     if tensor.data_type == onnx.TensorProto.FLOAT16:
         wide = onnx.numpy_helper.to_array(tensor).astype(np.float32)
         tensor.CopyFrom(onnx.numpy_helper.from_array(wide, tensor.name))
+
+
+def _sort(graph: onnx.GraphProto) -> None:
+    """Puts nodes after those that they read from, as the standard wants: the converter appends its casts."""
+    writers = {name: index for index, node in enumerate(graph.node) for name in node.output}
+    order = graphlib.TopologicalSorter(
+        {
+            index: [writers[name] for name in node.input if name in writers]
+            for index, node in enumerate(graph.node)
+        }
+    )
+    nodes = [graph.node[index] for index in order.static_order()]
+    del graph.node[:]
+    graph.node.extend(nodes)
 
 
 def _after_last_norm(model: onnx.ModelProto) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,19 @@ REVISIONS = {
 }
 TRTEXEC = "/usr/src/tensorrt/bin/trtexec"
 
+
+@dataclass(frozen=True)
+class TextShape:
+    """Sizes of a CLIP text tower."""
+
+    width: int
+    layers: int
+    inner: int
+    projection: int
+
+
 _CLIP = ClipShape(width=128, layers=2, patch=8, grid=3, inner=192, projection=512)
+_CLIP_TEXT = TextShape(width=64, layers=2, inner=96, projection=512)
 _SENTENCE_WIDTH = 48
 _POSITIONS = 77
 _HEADS = 4
@@ -44,7 +57,7 @@ def small_hub() -> dict[str, dict[str, bytes]]:
         "openai/clip-vit-base-patch32": {
             "config.json": b"{}",
             # The plan's file of the other format is not there: its name is changed with its hash.
-            "model.safetensors": safetensors({**seeded_clip(1, _CLIP), **_clip_text(tokens)}),
+            "model.safetensors": safetensors({**seeded_clip(1, _CLIP), **clip_text(tokens, _CLIP_TEXT)}),
             "tokenizer.json": tokenizer_file,
         },
         "sentence-transformers/all-MiniLM-L6-v2": {
@@ -120,20 +133,21 @@ class _Drawn(dict[str, npt.NDArray[np.float32]]):
         self.draw(f"{name}.bias", width)
 
 
-def _clip_text(tokens: int) -> Tensors:
-    drawn, width = _Drawn(2), 64
+def clip_text(tokens: int, shape: TextShape) -> Tensors:
+    """Tensors of a text tower as the hub's CLIP weights have them."""
+    drawn, width = _Drawn(2), shape.width
     drawn.draw("text_model.embeddings.token_embedding.weight", tokens, width)
     drawn.draw("text_model.embeddings.position_embedding.weight", _POSITIONS, width)
-    for index in range(2):
+    for index in range(shape.layers):
         layer = f"text_model.encoder.layers.{index}"
         for part in ("q_proj", "k_proj", "v_proj", "out_proj"):
             drawn.linear(f"{layer}.self_attn.{part}", width, width)
-        drawn.linear(f"{layer}.mlp.fc1", 96, width)
-        drawn.linear(f"{layer}.mlp.fc2", width, 96)
+        drawn.linear(f"{layer}.mlp.fc1", shape.inner, width)
+        drawn.linear(f"{layer}.mlp.fc2", width, shape.inner)
         drawn.norm(f"{layer}.layer_norm1", width)
         drawn.norm(f"{layer}.layer_norm2", width)
     drawn.norm("text_model.final_layer_norm", width)
-    drawn.draw("text_projection.weight", 512, width)
+    drawn.draw("text_projection.weight", shape.projection, width)
     return dict(drawn)
 
 
