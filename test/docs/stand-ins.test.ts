@@ -8,9 +8,9 @@ import { projectRoot } from "../../scripts/program/stack-file.ts";
 /** A stand-in is called so, is a program, writes one, calls something of its own so, or is a server over HTTP. */
 const IS_CALLED_SO = /fake|stand[-_]in|nvidia-image|cpu_backends/;
 const IS_PROGRAM = /^#!/;
-const WRITES_A_PROGRAM = /#!\/(?=[^]*(?:chmod|mode: 0o7))|#!\$\{(?=[^]*mode: 0o7)/;
+const WRITES_A_PROGRAM = /#!\/.*(?:chmod|mode: 0o7)|#!\$\{.*mode: 0o7/s;
 const CALLS_ITS_OWN_SO = /\bclass Fake\w|\bfunction fake[A-Z]|\bconst (?:FAKE_|fake[A-Z])/;
-const IS_A_SERVER = /"node:http"[^]*createServer|"node:http"[^]*createHttpServer|BaseHTTPRequestHandler\)/;
+const IS_A_SERVER = /"node:http".*(?:createServer|createHttpServer)|BaseHTTPRequestHandler\)/s;
 
 const proof = readFileSync(join(projectRoot, "docs/proof.md"), "utf8");
 const section = proof.split(/^## Stand-ins$/m)[1] ?? "";

@@ -16,7 +16,10 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.mark.parametrize(
     "stand_in",
-    ["containers/trtllm/tests/entrypoint_fakes/tritonserver", "test/harness/docker/nvidia-image/tritonserver"],
+    [
+        "containers/trtllm/tests/entrypoint_fakes/tritonserver",
+        "test/harness/docker/nvidia-image/tritonserver",
+    ],
 )
 def test_tritonserver_has_every_flag_that_a_stand_in_takes(stand_in: str) -> None:
     known = re.search(r"^KNOWN = \{(.*?)\}", (ROOT / stand_in).read_text(), re.DOTALL | re.MULTILINE)
