@@ -69,7 +69,7 @@ export class Monitoring extends pulumi.ComponentResource {
 
   #createRules(
     name: string,
-    { name: rulesName, labels, alerts, recorded }: MonitoringPlan["rules"],
+    rules: MonitoringPlan["rules"],
     namespace: pulumi.Input<string>,
   ): CustomResource {
     return new CustomResource(
@@ -77,13 +77,8 @@ export class Monitoring extends pulumi.ComponentResource {
       {
         apiVersion: API_VERSION,
         kind: "PrometheusRule",
-        metadata: { name: rulesName, namespace, labels: { ...labels } },
-        spec: {
-          groups: [
-            { name: "engine-room-plan", rules: recorded.map(recordingRule) },
-            { name: "engine-room-alerts", rules: alerts.map(alertingRule) },
-          ],
-        },
+        metadata: { name: rules.name, namespace, labels: { ...rules.labels } },
+        spec: { groups: ruleGroups(rules) },
       },
       { parent: this },
     );
@@ -100,6 +95,14 @@ export class Monitoring extends pulumi.ComponentResource {
       { parent: this },
     );
   }
+}
+
+/** Groups of rules, as a PrometheusRule and a file of Prometheus alike have them. */
+export function ruleGroups({ alerts, recorded }: MonitoringPlan["rules"]) {
+  return [
+    { name: "engine-room-plan", rules: recorded.map(recordingRule) },
+    { name: "engine-room-alerts", rules: alerts.map(alertingRule) },
+  ];
 }
 
 function recordingRule({ record, expression, labels }: RecordedPlan) {

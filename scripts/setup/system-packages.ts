@@ -65,18 +65,19 @@ export function ensureContainerEngine({ install }: { readonly install: boolean }
   if (packages.size > 0) installIfAllowed([...packages], install, "No engine to test the images with");
 }
 
-/** What the units and scripts of a machine are checked with; SHELLCHECK names another one. */
+/** What the units, scripts and disks of a machine are checked with; SHELLCHECK names another one. */
 export const CHECKERS = {
   systemd: { path: "/lib/systemd/systemd", debianPackage: "systemd" },
   systemdAnalyze: { path: "/usr/bin/systemd-analyze", debianPackage: "systemd" },
   shellcheck: { path: process.env.SHELLCHECK ?? "/usr/bin/shellcheck", debianPackage: "shellcheck" },
+  mkfsXfs: { path: "/usr/sbin/mkfs.xfs", debianPackage: "xfsprogs" },
 } as const;
 
 /** Installs them where they are missing and may be installed. Without them those tests are skipped and counted, too. */
 export function ensureCheckers({ install }: { readonly install: boolean }): void {
   const missing = Object.values(CHECKERS).filter(({ path }) => !existsSync(path));
   const packages = new Set(missing.map(({ debianPackage }) => debianPackage));
-  if (packages.size > 0) installIfAllowed([...packages], install, "Units and scripts are not checked");
+  if (packages.size > 0) installIfAllowed([...packages], install, "Units, scripts and disks are not checked");
 }
 
 /** Debian's Open MPI starts the ranks of the entry point's tests; NVIDIA's images have a build of their own. */

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { describeWithEngine } from "../harness/docker/describe.ts";
 import { buildImage, docker, machineSettings, type TestImage } from "../harness/docker/images.ts";
+import { LOCAL_REPOSITORIES } from "../harness/docker/nvidia-bases.ts";
 import { run } from "../harness/docker/run.ts";
 
 const IMAGES: readonly TestImage[] = ["services", "cpu-models", "trtllm", "encoders"];
@@ -19,9 +20,12 @@ describeWithEngine("the images", ({ socketPath, api }) => {
   });
 
   /** Runs a container to its end. */
-  async function outcome(image: TestImage, options: readonly string[], args: readonly string[]) {
+  const outcome = (image: TestImage, options: readonly string[], args: readonly string[]) =>
+    outcomeOf(tagOf(image), options, args);
+
+  async function outcomeOf(tag: string, options: readonly string[], args: readonly string[]) {
     const name = `test-${randomUUID()}`;
-    await docker(socketPath, ["create", "--name", name, ...options, tagOf(image), ...args]);
+    await docker(socketPath, ["create", "--name", name, ...options, tag, ...args]);
     try {
       await api.startContainer(name);
       return { code: await api.waitForExit(name, 120), output: await api.logs(name) };
@@ -49,6 +53,30 @@ describeWithEngine("the images", ({ socketPath, api }) => {
     const { output } = await outcome(image, ["--entrypoint", "sh"], ["-c", find]);
     const expected = [...writable.split(" "), "/tmp", "/var/tmp"].toSorted();
     expect(output.trim().split("\n")).toEqual(expected);
+  });
+
+  test("trtllm gets converters, templates and tools of the backend's commit, where one is named", async () => {
+    const git = ["--user", "0:0", "--entrypoint", "git"];
+    const { backend, tensorRtLlm } = LOCAL_REPOSITORIES;
+    const commit = (await outcome("trtllm", git, ["-C", backend, "rev-parse", "HEAD"])).output.trim();
+    const tag = await buildImage(socketPath, "trtllm", {
+      version: "old",
+      buildArguments: {
+        BACKEND_COMMIT: commit,
+        BACKEND: `file://${backend}`,
+        TENSORRT_LLM: `file://${tensorRtLlm}`,
+      },
+    });
+    const list = ["--entrypoint", "find"];
+    const folder = "/tensorrtllm_backend";
+    const depth = [folder, "-mindepth", "1", "-maxdepth", "2", "-printf", "%P\\n"];
+    expect((await outcome("trtllm", list, depth)).output).toBe("");
+    const { output } = await outcomeOf(tag, list, depth);
+    expect(output.trim().split("\n").toSorted()).toEqual([
+      ...["LICENSE", "all_models", "all_models/gpt", "all_models/inflight_batcher_llm", "all_models/llmapi"],
+      ...["all_models/multimodal", "scripts", "scripts/launch_triton_server.py", "tensorrt_llm"],
+      ...["tensorrt_llm/LICENSE", "tensorrt_llm/examples", "tools", "tools/fill_template.py"],
+    ]);
   });
 
   test("services: the first word must name a service", async () => {

@@ -39,6 +39,10 @@ type Secrets = Readonly<Record<string, string>>;
 interface BuildOptions {
   /** In place of {@link machineSettings}. */
   readonly secrets?: Secrets;
+  /** Beside the base. @default none */
+  readonly buildArguments?: Readonly<Record<string, string>>;
+  /** After the image's name. @default test */
+  readonly version?: string;
   /** Whether to build what was built before. */
   readonly noCache?: boolean;
 }
@@ -47,15 +51,18 @@ interface BuildOptions {
 export async function buildImage(
   socketPath: string,
   name: TestImage,
-  { secrets = machineSettings(), noCache = false }: BuildOptions = {},
+  { secrets = machineSettings(), buildArguments = {}, version = "test", noCache = false }: BuildOptions = {},
 ): Promise<string> {
   const { dockerfile } = IMAGES[name];
-  const tag = `engine-room/${name}:test`;
+  const tag = `engine-room/${name}:${version}`;
   const baseTag = await baseImage(socketPath, name);
   const started = performance.now();
   await docker(socketPath, [
     ...["build", "--progress", "plain", "--tag", tag, "--file", dockerfile],
-    ...["--build-arg", `BASE=${baseTag}`],
+    ...Object.entries({ ...buildArguments, BASE: baseTag }).flatMap(([key, value]) => [
+      "--build-arg",
+      `${key}=${value}`,
+    ]),
     ...Object.entries(secrets).flatMap(([id, path]) => ["--secret", `id=${id},src=${path}`]),
     ...(noCache ? ["--no-cache"] : []),
     ".",

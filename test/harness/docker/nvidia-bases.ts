@@ -28,13 +28,25 @@ const TRITON = [
   'ENTRYPOINT ["/opt/nvidia/nvidia_entrypoint.sh"]',
 ];
 
+/** Repositories of GitHub, each with one commit; the backend's has TensorRT-LLM as its submodule. */
+export const LOCAL_REPOSITORIES = { backend: "/srv/backend", tensorRtLlm: "/srv/tensorrt_llm" } as const;
+
+const GIT_COMMIT = "git -c user.name=t -c user.email=t@t commit --quiet -m files";
+
 const TENSORRT_LLM = [
   "COPY app /app",
   "COPY packages /usr/lib/python3/dist-packages",
   "RUN ln -s /app/bin/trtllm-build /usr/local/bin/trtllm-build",
   "COPY bin/git /usr/local/bin/git",
   "COPY tutorials /srv/tutorials",
-  "RUN cd /srv/tutorials && git init --quiet && git add . && git -c user.name=t -c user.email=t@t commit --quiet -m files",
+  `RUN cd /srv/tutorials && git init --quiet && git add . && ${GIT_COMMIT}`,
+  `RUN mkdir -p ${LOCAL_REPOSITORIES.tensorRtLlm}/cpp && cd ${LOCAL_REPOSITORIES.tensorRtLlm} \
+    && cp -r /app/examples . && touch LICENSE cpp/kernels.cu && git init --quiet && git add . && ${GIT_COMMIT}`,
+  `RUN mkdir -p ${LOCAL_REPOSITORIES.backend}/scripts ${LOCAL_REPOSITORIES.backend}/ci && cd ${LOCAL_REPOSITORIES.backend} \
+    && cp -r /app/all_models /app/tools . && touch LICENSE scripts/launch_triton_server.py ci/test.sh \
+    && git init --quiet && git add . \
+    && git update-index --add --cacheinfo "160000,$(git -C ${LOCAL_REPOSITORIES.tensorRtLlm} rev-parse HEAD),tensorrt_llm" \
+    && ${GIT_COMMIT}`,
   "WORKDIR /app",
 ];
 

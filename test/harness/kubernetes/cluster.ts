@@ -17,6 +17,9 @@ import { ScratchFolder } from "./scratch-folder.ts";
 const READY_TIMEOUT_SECONDS = 180;
 const ANSWER_TIMEOUT_MILLISECONDS = 5000;
 
+/** The one port of a pod that is there: no container listens. */
+export const POD_PORT = 8080;
+
 /** What a client needs. */
 export interface Connection {
   /** `https://127.0.0.1:PORT`. */
@@ -27,6 +30,8 @@ export interface Connection {
   readonly certificateAuthority: string;
   /** Path of a kubeconfig with the same. */
   readonly kubeconfig: string;
+  /** Port of 127.0.0.1 that {@link POD_PORT} of every pod leads to, by way of the API server and the pod's node. */
+  readonly podPort: number;
 }
 
 export interface Cluster {
@@ -62,7 +67,8 @@ async function startPrograms(
   directory: string,
   programs: Program[],
 ): Promise<Connection> {
-  const [etcdPort, peerPort, apiPort, controllerPort, schedulerPort, kwokPort] = await freePorts(6);
+  const [etcdPort, peerPort, apiPort, controllerPort, schedulerPort, kwokPort, podPort = 0] =
+    await freePorts(7);
   const inFolder = (name: string) => join(directory, name);
   const start = (executable: string, flags: Readonly<Record<string, string>>) => {
     const program = new Program(executable, flags, directory);
@@ -80,7 +86,7 @@ async function startPrograms(
   writeServiceAccountKeys(inFolder("service-accounts.key"), inFolder("service-accounts.pub"));
   writeFileSync(inFolder("tokens.csv"), `${token},admin,admin,"system:masters"\n`, { mode: 0o600 });
   writeFileSync(kubeconfig, kubeconfigText(server, token, authority), { mode: 0o600 });
-  writeFileSync(inFolder("stages.yaml"), stages(modules.kwok));
+  writeFileSync(inFolder("stages.yaml"), `${stages(modules.kwok)}\n---\n${podForward(podPort)}`);
 
   start(join(modules.etcd, "etcd"), {
     "data-dir": inFolder("etcd"),
@@ -125,6 +131,11 @@ async function startPrograms(
     "manage-all-nodes": "true",
     "server-address": `127.0.0.1:${kwokPort}`,
     "node-lease-duration-seconds": "40",
+    // As the kubelet of every node it answers the API server, which asks for TLS and looks at no name.
+    "node-ip": "127.0.0.1",
+    "node-port": `${kwokPort}`,
+    "tls-cert-file": authority,
+    "tls-private-key-file": join(certificates, "apiserver.key"),
   });
   await ready(programs, async () => {
     const certificate = (name: string) => join(certificates, `${name}.crt`);
@@ -132,7 +143,7 @@ async function startPrograms(
     await answers(`https://127.0.0.1:${schedulerPort}/healthz`, certificate("kube-scheduler"));
     await answers(`http://127.0.0.1:${kwokPort}/healthz`);
   });
-  return { server, token, certificateAuthority: readFileSync(authority, "utf8"), kubeconfig };
+  return { server, token, certificateAuthority: readFileSync(authority, "utf8"), kubeconfig, podPort };
 }
 
 /** What controllers and scheduler have in common. */
@@ -172,6 +183,16 @@ function kubeconfigText(server: string, token: string, authority: string): strin
 function stages(folder: string): string {
   const files = readdirSync(folder).filter((file) => file.startsWith("stage-"));
   return files.map((file) => readFileSync(join(folder, file), "utf8")).join("\n---\n");
+}
+
+/** Where KWOK leads who wants a port of a pod. */
+function podForward(port: number): string {
+  return stringify({
+    apiVersion: "kwok.x-k8s.io/v1alpha1",
+    kind: "ClusterPortForward",
+    metadata: { name: "pods" },
+    spec: { forwards: [{ ports: [POD_PORT], target: { address: "127.0.0.1", port } }] },
+  });
 }
 
 /** Returns when `ask` succeeds. @throws Error at once when a program has ended. */

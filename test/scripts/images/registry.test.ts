@@ -1,4 +1,4 @@
-/** What registries answer, asked over HTTP: a registry and its server of tokens, as the specifications have them. */
+/** How registries are asked, request by request, and what faults come to; docker-registry.test.ts asks a real one. */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -73,21 +73,6 @@ describe("a registry", () => {
     expect(running?.requests).toEqual(["HEAD /v2/room/trtllm/manifests/25.07-abc -"]);
   });
 
-  test("that has no such manifest", async () => {
-    const answer = await ask((_, response) => response.writeHead(404));
-    expect(answer).toEqual({ kind: "missing", isAnonymous: true });
-  });
-
-  test("that takes a password itself", async () => {
-    const withPassword = (request: IncomingMessage, response: ServerResponse) => {
-      if (request.headers.authorization !== BASIC)
-        response.writeHead(401, { "www-authenticate": 'Basic realm="registry"' });
-    };
-    expect(await ask(withPassword, somebody)).toEqual({ kind: "there" });
-    await running?.close();
-    expect(await ask(withPassword)).toEqual({ kind: "refused", isAnonymous: true });
-  });
-
   /** Gives a token to `me`, and to strangers one with which nothing is shown. */
   const withTokens =
     (seen: (body: string) => void = () => {}) =>
@@ -130,10 +115,6 @@ describe("a registry", () => {
       scope: "repository:room/trtllm:pull",
       service: "room",
     });
-  });
-
-  test("that shows strangers nothing", async () => {
-    expect(await ask(withTokens())).toEqual({ kind: "refused", isAnonymous: true });
   });
 
   test.each([

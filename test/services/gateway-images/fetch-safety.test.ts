@@ -2,7 +2,7 @@
 import type { RequestListener } from "node:http";
 import { describe, expect, test } from "vitest";
 import { INTERNET } from "../../../containers/services/gateway/src/images/fetch-image.ts";
-import { certificateFor } from "./certificate.ts";
+import { certificateFor } from "../../harness/certificate.ts";
 import { BYTES, get, refusal, site } from "./fetching.ts";
 import { networkOf, until } from "./web.ts";
 

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type RequestListener, type Server }
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { Network } from "../../../containers/services/gateway/src/images/fetch-image.ts";
-import type { Certificate } from "./certificate.ts";
+import type { Certificate } from "../../harness/certificate.ts";
 
 export interface Site {
   readonly port: number;

@@ -13,3 +13,12 @@ test("qdrant-client", async ({ skip }) => {
     expect(status).toBe(0);
   });
 });
+
+test("what is asked of it and of Qdrant's own local mode has the same answers", async ({ skip }) => {
+  skip(missing !== undefined, missing);
+  await withVector(async (_client, { url }) => {
+    const { status, output } = await runPython(import.meta.dirname, "local_mode.py", { URL: url });
+    expect(output.trim()).toBe("0 differences");
+    expect(status).toBe(0);
+  });
+});

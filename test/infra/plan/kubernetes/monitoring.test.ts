@@ -2,11 +2,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { readStack } from "../../../../infra/config/config.ts";
-import { RELEASE_TAGS } from "../../../../infra/plan/catalogue/releases.ts";
-import type { ClusterPlan } from "../../../../infra/plan/kubernetes/cluster-plan.ts";
 import { kubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
 import { ALERT_NAMES, type MonitoringPlan } from "../../../../infra/plan/kubernetes/monitoring/types.ts";
-import { planStack } from "../../../../infra/plan/stack-plan.ts";
 import { projectRoot } from "../../../../scripts/program/stack-file.ts";
 import { unknownSeries } from "./known-series.ts";
 import { selectors } from "./promql-selectors.ts";
@@ -14,127 +11,33 @@ import {
   clusterPlan,
   clusterValues,
   cpuClusterValues,
-  exampleValues,
   first,
   fullValues,
   lockedImages,
   type Values,
 } from "./stacks.ts";
+import {
+  dashboardsOf,
+  expressionsOf,
+  STACKS,
+  scaledCpuValues,
+  scaledValues,
+  WATCHED,
+  watched,
+  watchedValues,
+} from "./watched-stacks.ts";
 
 const RUNBOOKS = join(projectRoot, "docs/runbooks");
-const WATCHED = { monitoring: "prometheus-operator" } as const;
-const watchedValues: Values = { ...clusterValues, ...WATCHED };
-
-/** Everything that can have an autoscaler has one; the model may sleep. */
-const scaledValues: Values = {
-  ...clusterValues,
-  models: [{ ...clusterValues.models[0], replicas: 2, minReplicas: 0 }],
-  encoders: { replicas: 2, minReplicas: 1 },
-  gateway: { replicas: 2, minReplicas: 1 },
-};
-const scaledCpuValues: Values = {
-  ...cpuClusterValues,
-  models: [{ ...cpuClusterValues.models[0], replicas: 2, minReplicas: 0 }],
-  encoders: scaledValues.encoders,
-  gateway: scaledValues.gateway,
-};
-
-function watched(values: Values): { readonly plan: ClusterPlan; readonly monitoring: MonitoringPlan } {
-  const plan = clusterPlan({ ...WATCHED, ...values });
-  const { monitoring } = kubernetesStack(plan, { stack: "demo", images: lockedImages(plan) });
-  if (monitoring === null) throw new Error("Nobody watches this stack.");
-  return { plan, monitoring };
-}
-
-/** Not every release can build the model. */
-function canBePlanned(values: Values): boolean {
-  const { config } = readStack(values);
-  return config !== null && planStack(config).plan !== null;
-}
-
-interface DashboardJson {
-  readonly uid: string;
-  readonly title: string;
-  readonly annotations: { readonly list: readonly { readonly expr: string }[] };
-  readonly panels: readonly {
-    readonly id: number;
-    readonly title: string;
-    readonly type: string;
-    readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
-    readonly targets?: readonly {
-      readonly expr: string;
-      readonly refId: string;
-      readonly legendFormat: string;
-    }[];
-  }[];
-}
-
-const dashboardsOf = ({ dashboards }: MonitoringPlan) =>
-  dashboards.map(({ json }) => JSON.parse(json) as DashboardJson);
-
-/** All of alerts, rules, panels and annotations. */
-function expressionsOf(monitoring: MonitoringPlan): readonly string[] {
-  return [
-    ...monitoring.rules.alerts.map(({ expression }) => expression),
-    ...dashboardsOf(monitoring).flatMap(({ panels, annotations }) => [
-      ...panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
-      ...annotations.list.map(({ expr }) => expr),
-    ]),
-  ];
-}
-
-const STACKS: Readonly<Record<string, Values>> = {
-  "mock databases, encoders": clusterValues,
-  "databases elsewhere": fullValues,
-  "autoscalers of all": scaledValues,
-  "autoscalers, a release that does not say what waits": { ...scaledValues, release: "25.01" },
-  "autoscalers, a model without batch manager": {
-    ...scaledValues,
-    models: [{ ...clusterValues.models[0], flavour: "gpt", replicas: 2, minReplicas: 0 }],
-  },
-  "no GPU": cpuClusterValues,
-  "no GPU, autoscalers of all": scaledCpuValues,
-  "no GPU, databases elsewhere": {
-    ...cpuClusterValues,
-    databases: "external",
-    externalDatabases: fullValues.externalDatabases,
-  },
-  "databases in containers": { ...clusterValues, databases: "container" },
-  "neither encoders nor exporter of GPUs": {
-    ...clusterValues,
-    encoders: false,
-    monitoringOptions: { gpuExporter: false },
-  },
-  "the walkthrough's example": exampleValues("llama-2-7b-chat-kubernetes"),
-  "two models, of which one has no batch manager": {
-    ...clusterValues,
-    models: [
-      ...clusterValues.models,
-      {
-        name: "own",
-        model: "llama-2-7b-chat",
-        runtime: "llmapi",
-        weights: { from: "folder", path: "/store/own/llama", revision: "1" },
-      },
-    ],
-  },
-  ...Object.fromEntries(
-    RELEASE_TAGS.map(
-      (release) => [`release ${release}`, { ...clusterValues, release, acceptUnverified: true }] as const,
-    ).filter(([, values]) => canBePlanned(values)),
-  ),
-};
-
 describe.each(Object.entries(STACKS))("%s", (_, values) => {
   const { plan, monitoring } = watched(values);
 
-  test("reads only series that the tables have for it, in PromQL", () => {
+  test("reads only series that the tables have for it", () => {
     const read = expressionsOf(monitoring).flatMap(selectors);
     expect(read.length).toBeGreaterThan(30);
     expect([...new Set(read.flatMap((selector) => unknownSeries(plan, selector) ?? []))]).toEqual([]);
   });
 
-  test("records what is planned, in PromQL without series", () => {
+  test("records what is planned, without series", () => {
     for (const { expression } of monitoring.rules.recorded) expect(selectors(expression)).toEqual([]);
   });
 
@@ -165,9 +68,9 @@ describe("the check of series", () => {
   const { plan } = watched(clusterValues);
   const fault = (expression: string) => unknownSeries(plan, first(selectors(expression)));
 
-  test("refuses what is no PromQL", () => {
-    for (const wrong of ["sum(", "up{a=}", "rate(up[5])) > 1", "sum by (a (up)"])
-      expect(() => selectors(wrong)).toThrow(/is no PromQL/);
+  test("refuses a metric of which no label is asked", () => {
+    for (const wrong of ["up", 'sum(up) / up{a="b"}', "rate(up[5m]) > 1", 'up{a="b"} unless on (a) down'])
+      expect(() => selectors(wrong)).toThrow(/ has (up|down) without labels\.$/);
   });
 
   test("finds names, labels, values and Services that a stack does not have", () => {

@@ -1,5 +1,4 @@
-/** What an expression of PromQL reads, by Prometheus' own grammar. */
-import { parser } from "@prometheus-io/lezer-promql";
+/** What an expression of PromQL reads. Whether it is PromQL is promtool's to say. */
 
 export interface Selector {
   readonly metric: string;
@@ -10,42 +9,28 @@ export interface Selector {
   }[];
 }
 
+const STRING = String.raw`"(?:[^"\\]|\\.)*"`;
+const SELECTOR = new RegExp(String.raw`\b([a-zA-Z_:]\w*)\{((?:[^"{}]|${STRING})*)\}`, "g");
+const MATCHER = new RegExp(String.raw`(\w+)\s*(=~|!~|!=|=)\s*(${STRING})`, "g");
+/** Labels that something is grouped or matched by. */
+const LABELS = /\b(?:by|without|on|ignoring)\s*\([^)]*\)/g;
+/** Words that are neither functions nor keywords: metrics without braces. */
+const BARE = /\b(?!(?:and|or|unless|offset)\b)[a-zA-Z_:]\w*\b(?!\s*\()/;
+
 /**
  * Selectors of an expression, in its order.
  *
- * @throws Error where it is not PromQL.
+ * @throws Error where a metric has no braces, and so no labels.
  */
 export function selectors(expression: string): readonly Selector[] {
-  const tree = parser.parse(expression);
-  const found: Selector[] = [];
-  tree.iterate({
-    enter({ type, from, to }) {
-      if (type.isError)
-        throw new Error(
-          `${expression} is no PromQL at character ${from}: ${expression.slice(from, to + 10)}`,
-        );
-    },
-  });
-  tree.iterate({
-    enter({ type, node }) {
-      if (type.name !== "VectorSelector") return;
-      const metric = node.getChild("Identifier");
-      if (metric === null) throw new Error(`${expression} has a selector without a metric.`);
-      const matchers = node.getChild("LabelMatchers")?.getChildren("UnquotedLabelMatcher") ?? [];
-      found.push({
-        metric: expression.slice(metric.from, metric.to),
-        matchers: matchers.map((matcher) => {
-          const [, label = "", operator, value = ""] =
-            /^(\w+)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*")$/.exec(expression.slice(matcher.from, matcher.to)) ??
-            [];
-          return {
-            label,
-            operator: operator as Selector["matchers"][number]["operator"],
-            value: JSON.parse(value) as string,
-          };
-        }),
-      });
-    },
-  });
-  return found;
+  const bare = BARE.exec(expression.replace(SELECTOR, "").replace(LABELS, ""))?.[0];
+  if (bare !== undefined) throw new Error(`${expression} has ${bare} without labels.`);
+  return [...expression.matchAll(SELECTOR)].map(([, metric = "", text = ""]) => ({
+    metric,
+    matchers: [...text.matchAll(MATCHER)].map(([, label = "", operator, value = ""]) => ({
+      label,
+      operator: operator as Selector["matchers"][number]["operator"],
+      value: JSON.parse(value) as string,
+    })),
+  }));
 }

@@ -1,17 +1,32 @@
-/** What the machine does with the databases' disk, by the program itself: with this machine's blkid, and stand-ins for udev and mkfs. */
+/** What the machine does with the databases' disk, by the program itself: with this machine's blkid and mkfs.xfs, and a stand-in for udev. */
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { databaseDiskFiles, volumeSerial } from "../../../../../infra/plan/aws/machine/database-disk.ts";
 import { filledText } from "../../../../../infra/plan/aws/placeholders.ts";
 import type { InstancePlan } from "../../../../../infra/plan/aws/types.ts";
+import { missingMkfsXfs } from "../../../../harness/systemd.ts";
 import { ec2Values, fullValues, instanceOf, secretValues, unitNamed, unitsOf } from "./stacks.ts";
 
 const LINK = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol0123456789abcdef0";
 const SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin";
 const MIB = 2 ** 20;
+/** mkfs.xfs makes none below 300 MiB; the file has holes. */
+const DISK_BYTES = 512 * MIB;
+/** The magic number of ext2 in its superblock, which says nothing else. */
+const EXT2 = Buffer.from([0x53, 0xef]);
+const EXT2_OFFSET = 1080;
 
 test("the disk is found by its volume, whatever the order of disks", () => {
   const serial = volumeSerial("vol-0123456789abcdef0");
@@ -67,78 +82,104 @@ describe("what needs the disk", () => {
   });
 });
 
-const missing = ["/usr/sbin/blkid", "/sbin/blkid"].some(existsSync) ? "" : " (skipped: no blkid)";
+const missing = missingMkfsXfs === undefined ? "" : ` (skipped: ${missingMkfsXfs})`;
 
 describe.skipIf(missing !== "")(`formatting${missing}`, () => {
   let folder = "";
+  let disk = "";
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), "engine-room-disk-"));
+    disk = join(folder, "disk");
+    writeFileSync(disk, "");
+    truncateSync(disk, DISK_BYTES);
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  /** @param more - Programs that stand in for those of the system, by their names. */
-  function format(write: (file: string) => void, more: Readonly<Record<string, string>> = {}) {
-    const disk = join(folder, "disk");
-    writeFileSync(disk, "");
-    truncateSync(disk, 64 * MIB);
-    write(disk);
-    const formatted = join(folder, "formatted");
-    const programs = { udevadm: "exit 0", "mkfs.xfs": `echo "$@" >${formatted}`, ...more };
-    for (const [name, text] of Object.entries(programs))
+  /** @param programs - Those that stand in for the system's, by their names; udev knows no files. */
+  function format(programs: Readonly<Record<string, string>> = {}) {
+    const before = bytes();
+    for (const [name, text] of Object.entries({ udevadm: "exit 0", ...programs }))
       writeFileSync(join(folder, name), `#!/bin/bash\n${text}\n`, { mode: 0o755 });
     const program = databaseDiskFiles().find(({ path }) => path.endsWith("/format-databases"))?.text ?? "";
     const text = filledText(program, { databaseVolumeSerial: "vol0123456789abcdef0" }).replaceAll(LINK, disk);
     const { status, stderr } = spawnSync("bash", ["-s"], {
       input: text,
       encoding: "utf8",
-      timeout: 30_000,
+      timeout: 60_000,
       env: { PATH: `${folder}:${SYSTEM_PATH}` },
     });
-    const words = existsSync(formatted) ? readFileSync(formatted, "utf8").trim() : null;
-    return { status, stderr, words: words?.replace(disk, "DISK") };
+    return { status, stderr, isUntouched: bytes().equals(before) };
   }
 
-  test("gives an empty disk a file system", () => {
-    expect(format(() => {})).toEqual({ status: 0, stderr: "", words: "-q DISK" });
+  test("gives an empty disk XFS, and leaves it alone the next time", () => {
+    expect(format()).toEqual({ status: 0, stderr: "", isUntouched: false });
+    const env = { PATH: SYSTEM_PATH };
+    const found = spawnSync("blkid", ["--probe", "--match-tag=TYPE", disk], { encoding: "utf8", env });
+    expect(found.stdout).toContain('TYPE="xfs"');
+    expect(format()).toMatchObject({ status: 0, stderr: "", isUntouched: true });
   });
 
   test("leaves one alone that has any", () => {
-    // The magic number of ext2 in its superblock, which says nothing else.
-    expect(format((disk) => writeAt(disk, Buffer.from([0x53, 0xef]), 1080))).toMatchObject({
-      status: 0,
-      words: undefined,
-    });
-    // A boot sector with one partition.
+    writeAt(EXT2, EXT2_OFFSET);
+    expect(format()).toMatchObject({ status: 0, isUntouched: true });
+  });
+
+  test("leaves one alone that has a partition", () => {
     const table = Buffer.alloc(512);
     table.set([0x80, 0, 2, 0, 0x83, 0, 0, 0, 0, 8, 0, 0, 0, 16, 0, 0], 446);
     table.set([0x55, 0xaa], 510);
-    expect(format((disk) => writeAt(disk, table, 0))).toMatchObject({ status: 0, words: undefined });
+    writeAt(table, 0);
+    expect(format()).toMatchObject({ status: 0, isUntouched: true });
   });
 
   test("leaves one alone that has anything", () => {
-    const { status, stderr, words } = format((disk) => writeAt(disk, Buffer.from("data"), 4096));
-    expect({ status, words }).toEqual({ status: 1, words: undefined });
-    expect(stderr).toContain("is not empty either");
+    writeAt(Buffer.from("data"), 4096);
+    expect(format()).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining("is not empty either"),
+      isUntouched: true,
+    });
+  });
+
+  test("ends where only mkfs.xfs sees that there is a file system", () => {
+    writeAt(EXT2, EXT2_OFFSET);
+    expect(format({ blkid: "exit 2", cmp: "exit 0" })).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining("appears to contain an existing filesystem"),
+      isUntouched: true,
+    });
   });
 
   test.each([4, 8])("formats nothing where blkid ends with %i", (code) => {
-    const { status, stderr, words } = format(() => {}, { blkid: `exit ${code}` });
-    expect({ status, words }).toEqual({ status: 1, words: undefined });
-    expect(stderr).toContain(`blkid ends with ${code}`);
+    expect(format({ blkid: `exit ${code}` })).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining(`blkid ends with ${code}`),
+      isUntouched: true,
+    });
   });
 
   test("formats nothing that it can't read, which blkid calls empty", () => {
-    const unreadable = format(() => {}, { blkid: "exit 2", cmp: "exit 2" });
-    expect(unreadable).toMatchObject({ status: 1, words: undefined });
+    expect(format({ blkid: "exit 2", cmp: "exit 2" })).toMatchObject({ status: 1, isUntouched: true });
   });
 
   test("fails where the disk does not come", () => {
-    expect(format(() => {}, { udevadm: "exit 1" })).toMatchObject({ status: 1, words: undefined });
+    expect(format({ udevadm: "exit 1" })).toMatchObject({ status: 1, isUntouched: true });
   });
 
-  function writeAt(disk: string, bytes: Buffer, offset: number): void {
-    const all = readFileSync(disk);
-    bytes.copy(all, offset);
-    writeFileSync(disk, all);
+  /** Where everything begins that a disk can have. */
+  function bytes(): Buffer {
+    const found = Buffer.alloc(MIB);
+    withDisk("r", (file) => readSync(file, found, 0, MIB, 0));
+    return found;
+  }
+
+  function writeAt(data: Buffer, offset: number): void {
+    withDisk("r+", (file) => writeSync(file, data, 0, data.length, offset));
+  }
+
+  function withDisk(flags: string, use: (file: number) => void): void {
+    const file = openSync(disk, flags);
+    use(file);
+    closeSync(file);
   }
 });

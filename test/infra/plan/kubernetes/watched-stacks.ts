@@ -1,0 +1,119 @@
+/** Stacks that Prometheus watches, and every expression of theirs. */
+import { readStack } from "../../../../infra/config/config.ts";
+import { RELEASE_TAGS } from "../../../../infra/plan/catalogue/releases.ts";
+import type { ClusterPlan } from "../../../../infra/plan/kubernetes/cluster-plan.ts";
+import { kubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
+import type { MonitoringPlan } from "../../../../infra/plan/kubernetes/monitoring/types.ts";
+import { planStack } from "../../../../infra/plan/stack-plan.ts";
+import {
+  clusterPlan,
+  clusterValues,
+  cpuClusterValues,
+  exampleValues,
+  fullValues,
+  lockedImages,
+  type Values,
+} from "./stacks.ts";
+
+export const WATCHED = { monitoring: "prometheus-operator" } as const;
+export const watchedValues: Values = { ...clusterValues, ...WATCHED };
+
+/** Everything that can have an autoscaler has one; the model may sleep. */
+export const scaledValues: Values = {
+  ...clusterValues,
+  models: [{ ...clusterValues.models[0], replicas: 2, minReplicas: 0 }],
+  encoders: { replicas: 2, minReplicas: 1 },
+  gateway: { replicas: 2, minReplicas: 1 },
+};
+export const scaledCpuValues: Values = {
+  ...cpuClusterValues,
+  models: [{ ...cpuClusterValues.models[0], replicas: 2, minReplicas: 0 }],
+  encoders: scaledValues.encoders,
+  gateway: scaledValues.gateway,
+};
+
+export function watched(values: Values): { readonly plan: ClusterPlan; readonly monitoring: MonitoringPlan } {
+  const plan = clusterPlan({ ...WATCHED, ...values });
+  const { monitoring } = kubernetesStack(plan, { stack: "demo", images: lockedImages(plan) });
+  if (monitoring === null) throw new Error("Nobody watches this stack.");
+  return { plan, monitoring };
+}
+
+/** Not every release can build the model. */
+function canBePlanned(values: Values): boolean {
+  const { config } = readStack(values);
+  return config !== null && planStack(config).plan !== null;
+}
+
+interface DashboardJson {
+  readonly uid: string;
+  readonly title: string;
+  readonly annotations: { readonly list: readonly { readonly expr: string }[] };
+  readonly panels: readonly {
+    readonly id: number;
+    readonly title: string;
+    readonly type: string;
+    readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
+    readonly targets?: readonly {
+      readonly expr: string;
+      readonly refId: string;
+      readonly legendFormat: string;
+    }[];
+  }[];
+}
+
+export const dashboardsOf = ({ dashboards }: MonitoringPlan) =>
+  dashboards.map(({ json }) => JSON.parse(json) as DashboardJson);
+
+/** All of alerts, rules, panels and annotations. */
+export function expressionsOf(monitoring: MonitoringPlan): readonly string[] {
+  return [
+    ...monitoring.rules.alerts.map(({ expression }) => expression),
+    ...dashboardsOf(monitoring).flatMap(({ panels, annotations }) => [
+      ...panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
+      ...annotations.list.map(({ expr }) => expr),
+    ]),
+  ];
+}
+
+export const STACKS: Readonly<Record<string, Values>> = {
+  "mock databases, encoders": clusterValues,
+  "databases elsewhere": fullValues,
+  "autoscalers of all": scaledValues,
+  "autoscalers, a release that does not say what waits": { ...scaledValues, release: "25.01" },
+  "autoscalers, a model without batch manager": {
+    ...scaledValues,
+    models: [{ ...clusterValues.models[0], flavour: "gpt", replicas: 2, minReplicas: 0 }],
+  },
+  "no GPU": cpuClusterValues,
+  "no GPU, autoscalers of all": scaledCpuValues,
+  "no GPU, databases elsewhere": {
+    ...cpuClusterValues,
+    databases: "external",
+    externalDatabases: fullValues.externalDatabases,
+  },
+  "databases in containers": { ...clusterValues, databases: "container" },
+  "neither encoders nor exporter of GPUs": {
+    ...clusterValues,
+    encoders: false,
+    monitoringOptions: { gpuExporter: false },
+  },
+  "the walkthrough's example": exampleValues("llama-2-7b-chat-kubernetes"),
+  "two models, of which one has no batch manager": {
+    ...clusterValues,
+    models: [
+      ...clusterValues.models,
+      {
+        name: "own",
+        model: "llama-2-7b-chat",
+        runtime: "llmapi",
+        weights: { from: "folder", path: "/store/own/llama", revision: "1" },
+      },
+    ],
+  },
+  ...Object.fromEntries(
+    RELEASE_TAGS.map(
+      (release) => [`release ${release}`, { ...clusterValues, release, acceptUnverified: true }] as const,
+    ).filter(([, values]) => canBePlanned(values)),
+  ),
+};
