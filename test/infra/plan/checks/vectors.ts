@@ -1346,6 +1346,14 @@ export const fixes: readonly (readonly [CheckName, Values, string])[] = [
     "Use a machine with more CPUs, such as g6.xlarge, g6.2xlarge, g6.4xlarge, gr6.4xlarge.",
   ],
   ["nodesInOrder", pool({ nodes: { min: 2, max: 1 } }), "Use 1, or raise nodes.max."],
+  ...(["24.05", "24.10"] as const).map(
+    (release) =>
+      [
+        "recipeOfRelease",
+        clusterModel({ model: "vila1.5-3b" }, {}, { release }),
+        "Take 24.11, the nearest release that can, or another model.",
+      ] as const,
+  ),
   ["tensorParallelDividesHeads", clusterModel({ tensorParallel: 3 }), "Use 1, 2 or 4."],
   [
     "tensorParallelDividesHeads",
