@@ -113,7 +113,6 @@ const preprocessing: Rules = {
   engine_dir: givesForImages(({ engine }) => engine.places.llm),
   // It divides the engine's prompt table by this, so it is what the engine was built for.
   max_num_images: givesForImages(({ model }) => String(model.engine.limits.maxImagesPerRequest)),
-  hf_model_path: givesForImages(({ engine }) => engine.places.weights),
   max_queue_delay_microseconds: gives(({ model, takesImages }) =>
     String(takesImages ? IMAGE_QUEUE_DELAY_MICROSECONDS : model.serving.maxQueueDelayMicroseconds),
   ),
