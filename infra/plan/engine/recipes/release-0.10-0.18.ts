@@ -33,12 +33,17 @@ export const release010To018: RecipeTable = {
     ],
     fusedMlpModels: ["llava"],
   },
+  // 0.10 has float16, float32, bfloat16 and disable; its examples build fp8 with float16.
+  gemmPluginAutoSince: "0.11",
+  pagedContextFlags: ["--use_paged_context_fmha", "enable"],
   requirements: { "requirements-vila.txt": [S2_WRAPPER, EINOPS] },
   hubLinksByDefault: false,
   sources: [
     "triton-inference-server/tensorrtllm_backend docs/multimodal.md at v0.13.0, v0.15.0 (the first with VILA) and r25.02",
     "NVIDIA/TensorRT-LLM examples/multimodal/README.md with --max_seq_len and bare --use_fused_mlp (0.11 and 0.12)",
     "NVIDIA/TensorRT-LLM docs/source/release-notes.md, 0.10 to 0.18",
+    "NVIDIA/TensorRT-LLM tensorrt_llm/plugin/plugin.py at v0.10.0 and v0.11.0, examples/llama/README.md at v0.10.0 (fp8)",
+    "NVIDIA/TensorRT-LLM docs/source/advanced/kv-cache-reuse.md: --use_paged_context_fmha enable",
     "NVIDIA/TensorRT-LLM examples/quantization/quantize.py: --qformat, --calib_size, --tp_size, --pp_size",
   ],
 };

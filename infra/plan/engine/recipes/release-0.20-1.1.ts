@@ -29,6 +29,8 @@ export const release020To11: RecipeTable = {
     fusedMlp: [{ since: "0.20", value: ["--use_fused_mlp=enable"] }],
     fusedMlpModels: ["llava", "vila", "llava_onevision"],
   },
+  gemmPluginAutoSince: VISUAL_SINCE,
+  pagedContextFlags: [],
   requirements: {
     // transformers from 4.45 on and torchvision: the image has both.
     "requirements-mllama.txt": [],

@@ -191,6 +191,9 @@ describe("an engine plan", () => {
         " --qformat fp8 --calib_size 512 --tp_size 2",
     );
     expect(namedWords(text, "llm").join(" ")).toContain("--gemm_plugin auto");
+    // 0.10 has no choice `auto`; examples/llama/README.md at v0.10.0 builds fp8 with float16.
+    const old = enginePlan(engineSpec("llama-2-7b", { quantization: "fp8", release: "24.06" }));
+    expect(namedWords(old, "llm").join(" ")).toContain("--gemm_plugin float16");
     const image = enginePlan(engineSpec("llama-3.2-11b-vision", { quantization: "fp8" }));
     expect(namedWords(image, "convert").join(" ")).toContain("--calib_dataset scienceqa");
   });
@@ -205,6 +208,22 @@ describe("an engine plan", () => {
     const words = namedWords(enginePlan(engineSpec("llava-1.5-7b", { release })), "llm");
     expect(words.join(" ")).toContain(sequence);
     expect(words.find((word) => word.startsWith("--use_fused_mlp"))).toBe(fusedMlp);
+  });
+
+  it.each([
+    ["24.03", true],
+    ["24.05", true],
+    ["24.06", true],
+    ["25.04", true],
+    ["25.05", false],
+    ["26.02", false],
+  ] as const)("on %s pages the cache of prompts by a flag: %s", (release, hasFlag) => {
+    const plain = enginePlan(engineSpec("llama-2-7b", { release }));
+    const paged = enginePlan(engineSpec("llama-2-7b", { release, pagedContext: true }));
+    const flags = (words: readonly string[]) => words.join(" ").includes("--use_paged_context_fmha enable");
+    expect(flags(namedWords(plain, "llm"))).toBe(false);
+    expect(flags(namedWords(paged, "llm"))).toBe(hasFlag);
+    expect(plain.key === paged.key).toBe(!hasFlag);
   });
 
   it("keeps what holds for every engine", () => {
