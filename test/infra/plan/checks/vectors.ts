@@ -563,9 +563,9 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
   },
   machineHoldsServer: {
     path: "host.machine",
-    fails: { ...dockerValues, host: { machine: { gpu: "A10", vcpus: 8, memoryGiB: 7 } } },
-    passes: { ...dockerValues, host: { machine: { gpu: "A10", vcpus: 8, memoryGiB: 8 } } },
-    says: /8\.0 GiB.*the host leaves 7\.0 GiB to containers\./,
+    fails: { ...dockerValues, host: { machine: { gpu: "A10", vcpus: 8, memoryGiB: 8 } } },
+    passes: { ...dockerValues, host: { machine: { gpu: "A10", vcpus: 8, memoryGiB: 9 } } },
+    says: /8\.8 GiB.*the host leaves 8\.0 GiB to containers\./,
   },
   machineHoldsBuild: {
     path: "host.instanceType",
@@ -595,7 +595,7 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     path: "host.instanceType",
     fails: dockerModel({ replicas: 8 }),
     passes: dockerModel({ replicas: 6 }),
-    says: /67\.0 GiB.*56\.3 GiB/,
+    says: /73\.0 GiB.*56\.3 GiB/,
   },
   gpuIsFreeToBuild: {
     path: "pools[0].nodes.max",
@@ -1125,7 +1125,7 @@ export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp
     clusterModel({ rollout: "surge" }, oneMachine({ gpus: 2, vcpus: 16, memoryGiB: 12 }), {
       encoders: false,
     }),
-    /takes 8\.0 GiB of memory \(4\.0 GiB free\), and/,
+    /takes 8\.8 GiB of memory \(3\.3 GiB free\), and/,
   ],
   [
     "gpuIsFreeToBuild",
