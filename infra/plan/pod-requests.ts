@@ -3,7 +3,7 @@
  * encoders are this project's own choice, small enough that a server of one GPU runs on the smallest machine that has one;
  * what a build takes is estimated by engine/engine-size.ts.
  */
-import type { Release } from "./catalogue/types.ts";
+import type { Flavour, Release } from "./catalogue/types.ts";
 import type { CpuModelPlan } from "./cpu-stack.ts";
 import type { ImageName } from "./docker/types.ts";
 import { checkpointGiB, engineBytesGiB, hostMemoryGiB } from "./engine/engine-size.ts";
@@ -21,9 +21,19 @@ export interface HostResources {
 const SERVER_CPU_MILLIS = 2000;
 /** One process that drives its GPU. */
 const RANK_CPU_MILLIS = 500;
-/** tritonserver with its Python models, and `/dev/shm` in memory; the engine itself goes to the GPU. */
+/** tritonserver with one instance of each Python model, and `/dev/shm` in memory; the engine itself goes to the GPU. */
 const SERVER_MEMORY_MIB = 6 * MIB_PER_GIB;
 const RANK_MEMORY_MIB = 2 * MIB_PER_GIB;
+/**
+ * Every instance of a Python model is a process. Memory that it shares with none, rounded up: 222 MiB after `import torch`,
+ * which tensorrt_llm_bls needs, and 342 MiB after transformers and a tokenizer of Llama's kind, which preprocessing and
+ * postprocessing load. Measured as Private_Dirty in /proc/PID/smaps_rollup with Python 3.11, torch 2.7.1 and transformers
+ * 4.51.3; the code of their libraries is in memory once.
+ */
+const BLS_STUB_MIB = 256;
+const TOKENIZER_STUB_MIB = 384;
+/** Repositories whose instances the stack file sets; the others have one of each. */
+const WITH_INSTANCE_COUNTS: ReadonlySet<Flavour> = new Set(["inflight_batcher_llm", "multimodal"]);
 
 /** The encoders of a stack, one replica. */
 export const ENCODERS_REQUEST: HostResources = { cpuMillis: 1000, memoryMiB: 3 * MIB_PER_GIB };
@@ -55,8 +65,14 @@ export function serverRequest(model: ModelSpec): HostResources {
   const ranks = worldSize(model);
   return {
     cpuMillis: SERVER_CPU_MILLIS + RANK_CPU_MILLIS * ranks,
-    memoryMiB: SERVER_MEMORY_MIB + RANK_MEMORY_MIB * ranks,
+    memoryMiB: SERVER_MEMORY_MIB + RANK_MEMORY_MIB * ranks + moreStubsMiB(model),
   };
+}
+
+/** Python models beyond one instance of each; they run on rank 0 alone. */
+function moreStubsMiB({ serving: { flavour, instanceCount, blsInstanceCount } }: ModelSpec): number {
+  if (!WITH_INSTANCE_COUNTS.has(flavour)) return 0;
+  return 2 * (instanceCount - 1) * TOKENIZER_STUB_MIB + (blsInstanceCount - 1) * BLS_STUB_MIB;
 }
 
 /** tritonserver with one Python model and small weights, `/dev/shm` in memory included. */

@@ -46,6 +46,11 @@ export interface EngineSpec {
   readonly tensorParallel: number;
   readonly pipelineParallel: number;
   readonly limits: EngineLimits;
+  /**
+   * Whether Triton is to reuse the KV cache or to read long prompts in chunks: `kvCacheReuse` or `chunkedContext`. Attention to
+   * a prompt then reads pages of the cache.
+   */
+  readonly pagedContext: boolean;
 }
 
 /** How Triton serves a model; what no engine depends on. */

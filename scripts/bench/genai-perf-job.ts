@@ -2,6 +2,7 @@
  * A measurement by NVIDIA's own load generator, as a Job beside the stack: GenAI-Perf of the SDK image of the model's release,
  * straight at the model's Triton. Pure.
  */
+import { tokenizerDirectory } from "../../infra/plan/engine/weights.ts";
 import type { ClusterGpuPlan } from "../../infra/plan/gpu-stack.ts";
 import { objectLabels, objectName } from "../../infra/plan/kubernetes/labels.ts";
 import { poolNamed, poolPlacement } from "../../infra/plan/kubernetes/placement.ts";
@@ -166,14 +167,19 @@ function plannedModel(plan: ClusterGpuPlan, model: string) {
 
 /** No `--service-kind`: Triton was its default, and is what `--backend` means since 25.04 took the option away. */
 function genaiPerfArguments(plan: ClusterGpuPlan, model: string, load: Load): readonly string[] {
-  const { repository, engine } = plannedModel(plan, model);
+  const { repository, engine, spec } = plannedModel(plan, model);
   if (engine === null)
     throw new UserError(
       `${model} runs without an engine, and GenAI-Perf's backend tensorrtllm measures engines.`,
     );
   return [
     ...["profile", "--model", repository.clientModel, "--backend", "tensorrtllm"],
-    ...["--url", `${model}:${TRITON_PORTS.grpc}`, "--tokenizer", engine.places.weights],
+    ...[
+      "--url",
+      `${model}:${TRITON_PORTS.grpc}`,
+      "--tokenizer",
+      tokenizerDirectory(spec.engine.row, engine.places.weights),
+    ],
     ...(repository.decoupled ? ["--streaming"] : []),
     ...["--concurrency", String(load.concurrency), "--request-count", String(load.requests)],
     ...["--synthetic-input-tokens-mean", String(load.inputTokens), "--synthetic-input-tokens-stddev", "0"],

@@ -164,7 +164,7 @@ function requestChapter(model: ModelPlan): Chapter {
   };
 }
 
-function requestLines({ request, spec, repository }: ModelPlan): string[] {
+function requestLines({ request, spec, repository, engine }: ModelPlan): string[] {
   const { golden, vision } = spec.engine.row;
   const url = request.image === null ? undefined : pictureUrl(golden.image);
   const images = url === undefined ? [] : [url];
@@ -182,20 +182,23 @@ function requestLines({ request, spec, repository }: ModelPlan): string[] {
     if (!(error instanceof RequestError) || url === undefined || vision === undefined) throw error;
     // The images of these models only travel as tensors that the hub's processor made, so curl can't ask them.
     return [
-      shellLine([
-        "python3",
-        repository.fillTemplate.replace(/fill_template\.py$/, "multimodal/client.py"),
-        "--model_type",
-        vision.modelType,
-        "--hf_model_dir",
-        weightsDirectory(spec.engine.model, spec.engine.weights),
-        "--text",
-        text,
-        "--image",
-        url,
-        "--request-output-len",
-        String(golden.maxTokens),
-      ]),
+      shellLine(
+        [
+          "python3",
+          repository.fillTemplate.replace(/fill_template\.py$/, "multimodal/client.py"),
+          "--model_type",
+          vision.modelType,
+          "--hf_model_dir",
+          weightsDirectory(spec.engine.model, spec.engine.weights),
+          "--text",
+          text,
+          "--image",
+          url,
+          "--request-output-len",
+          String(golden.maxTokens),
+        ],
+        engine?.steps.find(({ name }) => name === "vision")?.environment,
+      ),
     ];
   }
 }

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 
 # examples/run.py prints `Output [Text 0 Beam 0]: "…"`; the multimodal run.py logs a line feed and `[A]:
-# ['…']`.
-_ANSWER = re.compile(r"^(?:Output \[Text 0 Beam 0\]: |\[A\]: )", re.MULTILINE)
+# ['…']`, of 0.9 and 0.10 without the colon.
+_ANSWER = re.compile(r"^(?:Output \[Text 0 Beam 0\]: |\[A\]:? )", re.MULTILINE)
 # A line of a log follows it: `[07/15/2025-10:00:00] [TRT-LLM] [I] …` or `[TensorRT-LLM][INFO] …`; mpirun may
 # put `[1,0]<stdout>:` before any.
 _LOG_LINE = re.compile(r"^\[(?:TensorRT-LLM|TRT-LLM|\d\d/\d\d/\d{4}-)", re.MULTILINE)

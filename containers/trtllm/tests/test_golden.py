@@ -32,6 +32,17 @@ PICTURE = """\
 [07/15/2025-10:00:00] [TRT-LLM] [I] ---------------------------------------------------------
 """
 
+# run.py of v0.9.0 and v0.10.0 prints the question as a text or a list, and the answer without a colon.
+PICTURE_WITHOUT_COLON = """\
+[05/15/2024-10:00:00] [TRT-LLM] [I] ---------------------------------------------------------
+[05/15/2024-10:00:00] [TRT-LLM] [I]\x20
+[Q]\x20
+ Which city is this?
+[05/15/2024-10:00:00] [TRT-LLM] [I]\x20
+[A] ['Singapore']
+[05/15/2024-10:00:00] [TRT-LLM] [I] Generated 1 tokens
+"""
+
 RANKS = "".join(f"[1,0]<stdout>:{line}\n" for line in PICTURE.splitlines())
 
 
@@ -41,6 +52,7 @@ RANKS = "".join(f"[1,0]<stdout>:{line}\n" for line in PICTURE.splitlines())
         (TEXT, '" chef before moving to London in the early"'),
         (LINES, '"\nML is a branch of AI.\nIt learns from data."'),
         (PICTURE, "['Singapore']"),
+        (PICTURE_WITHOUT_COLON, "['Singapore']"),
         (RANKS, "['Singapore']"),
         ("Output [Text 0 Beam 0]: ", ""),
         ("Traceback (most recent call last)", None),

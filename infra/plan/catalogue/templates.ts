@@ -269,14 +269,14 @@ const changes: Readonly<Record<Exclude<TemplateRef, "v0.8.0">, Change>> = {
   "v1.1.0": {
     from: "v0.20.0",
     gains: {
-      "inflight_batcher_llm/preprocessing": { optional: ["hf_model_path"] },
       "inflight_batcher_llm/tensorrt_llm": { mandatory: ["prompt_embedding_table_data_type"] },
       "inflight_batcher_llm/tensorrt_llm_bls": { mandatory: ["prompt_embedding_table_data_type"] },
       "multimodal/multimodal_encoders": { mandatory: ["prompt_embedding_table_data_type"] },
     },
     source: "https://github.com/NVIDIA/TensorRT-LLM/tree/v1.1.0/triton_backend/all_models",
     note:
-      "Read between releases of TensorRT-LLM; that 25.12 asks for prompt_embedding_table_data_type is reported in " +
+      "Read at 1.1.0rc6; docs/multimodal.md of the backend at r26.02 gives the same keys to preprocessing. That 25.12 asks for " +
+      "prompt_embedding_table_data_type is reported in " +
       "https://github.com/triton-inference-server/server/issues/8592.",
   },
 };

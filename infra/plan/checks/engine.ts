@@ -4,12 +4,15 @@
  * Rules of splitting: NVIDIA/TensorRT-LLM examples/models/core/llama/README.md and tensorrt_llm/mapping.py; of lengths:
  * docs/source/performance/performance-tuning-guide/tuning-max-batch-size-and-max-num-tokens.md of the same repository.
  */
+import { releases } from "../catalogue/releases.ts";
+import type { Release } from "../catalogue/types.ts";
 import { unsupportedReason } from "../engine/support.ts";
 import { dividesHeads } from "../engine/tensor-parallel.ts";
 import { visualNumbers } from "../engine/visual-numbers.ts";
 import { weightsDirectory } from "../engine/weights.ts";
 import { maxTokensPerStep } from "../fit/terms.ts";
 import { poolOf } from "../pool-space.ts";
+import { repositoryProblems } from "../repository/problems.ts";
 import type { GpuStackSpec, ModelSpec } from "../spec.ts";
 import { type Check, modelCheck, type Remark } from "./finding.ts";
 import { typesWithGpus } from "./instance-types.ts";
@@ -192,7 +195,8 @@ export const engineChecks = {
 
   recipeOfRelease: modelCheck(
     ["release", "models.model", "models.quantization", "models.runtime", "catalogue"],
-    ({ engine, serving, path }) => {
+    (model) => {
+      const { engine, serving, path } = model;
       // A release without engines at all is reported as such.
       const hasEngines = serving.runtime === "engine" && engine.release.runtimes.includes("engine");
       const reason = hasEngines ? unsupportedReason(engine) : null;
@@ -201,12 +205,30 @@ export const engineChecks = {
         {
           path: `${path}.${engine.quantization === "none" ? "model" : "quantization"}`,
           reason: `No recipe is known: ${reason}.`,
-          fix: "Take another release, such as 25.07, or another model.",
+          fix: `Take ${nearestRelease(model) ?? "another release"}, the nearest release that can, or another model.`,
         },
       ];
     },
   ),
 } satisfies Record<string, Check>;
+
+/** The tag next to a model's own that has a recipe for it and serves it, the newer one of two; null where none does. */
+function nearestRelease(model: ModelSpec): string | null {
+  const { engine } = model;
+  const tags = Object.keys(releases);
+  const own = tags.indexOf(engine.release.tag);
+  const able = Object.values<Release>(releases).filter((release) => {
+    const there = { ...model, engine: { ...engine, release } };
+    return (
+      release.verified &&
+      release.runtimes.includes("engine") &&
+      unsupportedReason(there.engine) === null &&
+      repositoryProblems(there).length === 0
+    );
+  });
+  const distance = ({ tag }: Release) => Math.abs(tags.indexOf(tag) - own);
+  return able.toReversed().sort((a, b) => distance(a) - distance(b))[0]?.tag ?? null;
+}
 
 /** Sizes that the machine's GPUs allow, and the next size up where more was asked for than they do. */
 function tensorParallelFix(model: ModelSpec, spec: GpuStackSpec): string {

@@ -3,6 +3,7 @@
  * kind of repository stand with it, in repository/.
  */
 import { showValue } from "../../problems.ts";
+import { unsupportedReason } from "../engine/support.ts";
 import { repositoryProblems } from "../repository/problems.ts";
 import { type Check, modelCheck } from "./finding.ts";
 import { atMost, oneOf } from "./words.ts";
@@ -29,7 +30,12 @@ export const servingChecks = {
       const { release } = model.engine;
       // A release without engines at all is reported as such.
       if (model.serving.runtime === "engine" && !release.runtimes.includes("engine")) return [];
-      return repositoryProblems(model).map(({ path, reason, fix, value }) =>
+      const isUnsupported = model.serving.runtime === "engine" && unsupportedReason(model.engine) !== null;
+      // A visual engine without a recipe is reported with a release that has a repository for it too.
+      const isReported = (path: string) =>
+        isUnsupported && model.engine.row.vision !== undefined && path === `${model.path}.flavour`;
+      const problems = repositoryProblems(model).filter(({ path }) => !isReported(path));
+      return problems.map(({ path, reason, fix, value }) =>
         // What belongs to the whole stack is shown as the stack file has it.
         path.startsWith(`${model.path}.`) ? { path, value, reason, fix } : { path, reason, fix },
       );

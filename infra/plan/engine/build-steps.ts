@@ -4,7 +4,7 @@ import type { FlagWord, RecipeTable } from "./recipes/types.ts";
 import { converterTypeFlag } from "./recipes/types.ts";
 import type { StepDraft } from "./step-draft.ts";
 import type { VisualNumbers, Word } from "./types.ts";
-import { valueAt } from "./version.ts";
+import { compareVersions, valueAt } from "./version.ts";
 
 /** Samples of NVIDIA's own fp8 examples. */
 const CALIBRATION_SAMPLES = "512";
@@ -81,8 +81,9 @@ export function llmStep(spec: EngineSpec, table: RecipeTable, visual: VisualNumb
       { place: "llm" },
       ...(row.vision === undefined ? table.textBuildFlags.map((word) => flagWord(word, spec)) : []),
       "--gemm_plugin",
-      spec.quantization === "fp8" || row.vision?.attention === "cross" ? "auto" : spec.dtype,
+      gemmPlugin(spec, table),
       ...fusedMlp(spec, table),
+      ...(spec.pagedContext ? table.pagedContextFlags : []),
       ...(limits.maxBeamWidth > 1 ? ["--max_beam_width", String(limits.maxBeamWidth)] : []),
       "--max_batch_size",
       String(limits.maxBatchSize),
@@ -149,6 +150,13 @@ export function script(path: string | null): Word {
 
 function sequenceFlag(spec: EngineSpec, table: RecipeTable): string {
   return valueAt(table.sequenceFlag, spec.release.tensorRtLlm) ?? "--max_seq_len";
+}
+
+function gemmPlugin(spec: EngineSpec, { gemmPluginAutoSince }: RecipeTable): string {
+  const hasAuto =
+    gemmPluginAutoSince !== null && compareVersions(spec.release.tensorRtLlm, gemmPluginAutoSince) >= 0;
+  const isMixed = spec.quantization === "fp8" || spec.row.vision?.attention === "cross";
+  return hasAuto && isMixed ? "auto" : spec.dtype;
 }
 
 function fusedMlp(spec: EngineSpec, { visual }: RecipeTable): readonly string[] {

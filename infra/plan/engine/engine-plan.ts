@@ -92,7 +92,7 @@ function enginePlaces(spec: EngineSpec, key: string): Readonly<Record<Place, str
   const code = spec.row.vision?.codeRepository;
   return {
     weights: weightsDirectory(spec.model, spec.weights),
-    code: code === undefined ? "/store/code" : codeDirectory(code.url),
+    code: code === undefined ? "/store/code" : codeDirectory(code.url, code.commit),
     checkpoint: `/scratch/checkpoints/${key}`,
     engine,
     llm: `${engine}/llm`,

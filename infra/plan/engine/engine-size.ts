@@ -34,10 +34,12 @@ const BUILD_BASE_GIB = 5.1;
 const CONVERT_BASE_GIB = 2;
 
 interface EngineSize {
-  /** Language model's engine, all ranks. */
+  /** Language model's engine, all ranks: what several of them hold counts several times. */
   readonly llmGiB: number;
-  /** The same for one rank: an even share, as tensor and pipeline parallelism split it. */
+  /** The rank that holds most. */
   readonly llmPerRankGiB: number;
+  /** Of all layers, which all ranks share evenly. */
+  readonly layersGiB: number;
   /** Visual engine; it lies on the GPU of rank 0, once. 0 for a text model. */
   readonly visionGiB: number;
   /** What the store keeps. */
@@ -47,18 +49,30 @@ interface EngineSize {
 type SizedSpec = Pick<EngineSpec, "row" | "quantization" | "tensorParallel" | "pipelineParallel">;
 
 /**
- * Size of an engine on disk, and of its weights on GPUs. Quantized weights shrink, embeddings and output head stay in the
+ * Size of an engine on disk, and of its weights on GPUs. Quantized weights shrink, embedding and output head stay in the
  * engine's dtype; a visual engine is never quantized.
+ *
+ * The first stage of layers has the embedding of the vocabulary and the last one the output head. Tensor parallelism splits
+ * layers and head. The converters leave the embedding whole on each of its ranks, because their `--use_parallel_embedding` is
+ * off; the quantizer's checkpoints (fp8) have it on. NVIDIA/TensorRT-LLM tensorrt_llm/models/llama/convert.py,
+ * models/gpt/convert.py and examples/opt/convert_checkpoint.py: `is_first_pp_rank`, `is_last_pp_rank`,
+ * `use_parallel_embedding`.
  */
 export function engineBytesGiB(spec: SizedSpec): EngineSize {
-  const { parameters, embeddingParameters } = spec.row.architecture;
-  const llmBytes =
-    (parameters - embeddingParameters) * WEIGHT_BYTES[spec.quantization] + embeddingParameters * DTYPE_BYTES;
-  const llmGiB = llmBytes / GIB;
+  const { tensorParallel, pipelineParallel, quantization } = spec;
+  const { parameters, embeddingParameters, vocabularySize, hiddenSize } = spec.row.architecture;
+  const vocabulary = Math.min(vocabularySize * hiddenSize, embeddingParameters);
+  const layersGiB = ((parameters - embeddingParameters) * WEIGHT_BYTES[quantization]) / GIB;
+  const copies = quantization === "fp8" ? 1 : tensorParallel;
+  const embeddingGiB = (vocabulary * DTYPE_BYTES * copies) / GIB;
+  const headGiB = ((embeddingParameters - vocabulary) * DTYPE_BYTES) / GIB;
+  const endsGiB = pipelineParallel === 1 ? embeddingGiB + headGiB : Math.max(embeddingGiB, headGiB);
+  const llmGiB = layersGiB + embeddingGiB + headGiB;
   const visionGiB = ((spec.row.vision?.parameters ?? 0) * DTYPE_BYTES) / GIB;
   return {
     llmGiB,
-    llmPerRankGiB: llmGiB / (spec.tensorParallel * spec.pipelineParallel),
+    llmPerRankGiB: layersGiB / (tensorParallel * pipelineParallel) + endsGiB / tensorParallel,
+    layersGiB,
     visionGiB,
     totalGiB: llmGiB + visionGiB,
   };

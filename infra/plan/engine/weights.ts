@@ -43,6 +43,15 @@ export function weightsDirectory(model: string, weights: WeightsSource): string 
   return `/store/weights/${model}/${weights.kind === "hub" ? "" : `${weights.kind}-`}${revision}`;
 }
 
+/**
+ * Folder of the tokenizer of weights that lie in `weights`. VILA keeps one folder for each part, and transformers finds no
+ * tokenizer at their root: `TOKENIZER_PATH` of NVIDIA/TensorRT-LLM
+ * tests/integration/defs/triton_server/test_triton_llm.py, and run.py.
+ */
+export function tokenizerDirectory(row: Pick<LanguageModel, "vision">, weights: string): string {
+  return row.vision?.modelType === "vila" ? `${weights}/llm` : weights;
+}
+
 /** Commands that fetch the weights; none for a folder. Each goes on where a killed one ended. */
 export function downloadSteps(
   spec: Pick<EngineSpec, "row" | "weights">,

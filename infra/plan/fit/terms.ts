@@ -129,14 +129,18 @@ function rankNeed(model: ModelSpec, leader: boolean): TenantNeed {
 
 function weights(model: ModelSpec): SizedTerm {
   const { tensorParallel, pipelineParallel, quantization, dtype, row } = model.engine;
-  const { llmPerRankGiB, llmGiB } = engineBytesGiB(model.engine);
+  const { llmPerRankGiB, llmGiB, layersGiB } = engineBytesGiB(model.engine);
   const format = quantization === "none" ? dtype : quantization;
   const ranks = tensorParallel * pipelineParallel;
+  const share =
+    ranks === 1
+      ? `${llmGiB.toFixed(2)} GiB`
+      : `${layersGiB.toFixed(2)} GiB of layers ÷ ${ranks} GPUs + ${(llmPerRankGiB - layersGiB / ranks).toFixed(2)} GiB of embedding and output head`;
   return {
     tenant: model.serving.name,
     what: "weights",
     gib: llmPerRankGiB,
-    arithmetic: `${grouped(row.architecture.parameters)} parameters in ${format}: ${llmGiB.toFixed(2)} GiB${ranks > 1 ? ` ÷ ${ranks} GPUs` : ""}`,
+    arithmetic: `${grouped(row.architecture.parameters)} parameters in ${format}: ${share}`,
     uncertaintyGiB: llmPerRankGiB * WEIGHTS_ERROR,
     source: "https://github.com/michaelnny/llama3_inference",
     when: "before",

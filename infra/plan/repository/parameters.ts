@@ -8,6 +8,7 @@
  * booleans are read as exactly `True` or `False` there.
  */
 import type { EnginePlan } from "../engine/types.ts";
+import { tokenizerDirectory } from "../engine/weights.ts";
 import { CROSS_KV_CACHE_FRACTION } from "../fit/kv-cache.ts";
 import type { ModelSpec } from "../spec.ts";
 
@@ -66,6 +67,9 @@ function givesForImages(derive: (facts: ParameterFacts) => string): Rule {
 const boolean = (value: boolean): string => (value ? "True" : "False");
 
 const weightsFolder = gives(({ engine }) => engine.places.weights);
+export const tokenizerFolder = gives(({ engine, model }) =>
+  tokenizerDirectory(model.engine.row, engine.places.weights),
+);
 const llmEngineFolder = gives(({ engine }) => engine.places.llm);
 const visualEngineFolder = ({ engine }: ParameterFacts): string => engine.places.vision;
 const maxBatchSize = gives(({ model }) => String(tritonMaxBatchSize(model)));
@@ -99,7 +103,7 @@ const NOT_TUNED = "Triton's default serves this well";
 const preprocessing: Rules = {
   triton_max_batch_size: maxBatchSize,
   preprocessing_instance_count: instanceCount,
-  tokenizer_dir: weightsFolder,
+  tokenizer_dir: tokenizerFolder,
   tokenizer_type: tokenizerType,
   // Written out because the default changed from false to true in 0.11.
   add_special_tokens: gives(({ model }) => boolean(model.engine.row.tokenizer.addsBeginToken)),
@@ -109,7 +113,6 @@ const preprocessing: Rules = {
   engine_dir: givesForImages(({ engine }) => engine.places.llm),
   // It divides the engine's prompt table by this, so it is what the engine was built for.
   max_num_images: givesForImages(({ model }) => String(model.engine.limits.maxImagesPerRequest)),
-  hf_model_path: givesForImages(({ engine }) => engine.places.weights),
   max_queue_delay_microseconds: gives(({ model, takesImages }) =>
     String(takesImages ? IMAGE_QUEUE_DELAY_MICROSECONDS : model.serving.maxQueueDelayMicroseconds),
   ),
@@ -119,7 +122,7 @@ const preprocessing: Rules = {
 const postprocessing: Rules = {
   triton_max_batch_size: maxBatchSize,
   postprocessing_instance_count: instanceCount,
-  tokenizer_dir: weightsFolder,
+  tokenizer_dir: tokenizerFolder,
   tokenizer_type: tokenizerType,
   skip_special_tokens: keeps("answers come without special tokens by default"),
 };
@@ -197,7 +200,7 @@ const tensorRtLlm: Rules = {
 
 const ensemble: Rules = { triton_max_batch_size: maxBatchSize, logits_datatype: logitsDataType };
 
-const gptTokenizer: Rules = { tokenizer_dir: weightsFolder, tokenizer_type: tokenizerType };
+const gptTokenizer: Rules = { tokenizer_dir: tokenizerFolder, tokenizer_type: tokenizerType };
 
 /** Rules by template below all_models; `llava/tensorrt_llm` is the one of the tutorials. */
 export const parameterRules: Readonly<Record<string, Rules>> = {

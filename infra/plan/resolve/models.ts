@@ -51,6 +51,7 @@ function resolveModel(model: GpuModelConfig, path: string, context: ModelContext
     tensorParallel: model.tensorParallel,
     pipelineParallel: model.pipelineParallel,
     limits: engineLimits(model.limits, row.limits, release),
+    pagedContext: reusesKvCache(model, { row, release }) || model.triton.chunkedContext,
   };
   const buildPool =
     model.buildPool === undefined ? pool : namedPool(context, model.buildPool, `${path}.buildPool`);
@@ -154,7 +155,7 @@ function servingSpec(model: GpuModelConfig, engine: EngineSpec, flavour: Flavour
     streaming: triton.streaming ?? flavour !== "gpt",
     accumulateTokens: triton.accumulateTokens,
     excludeInputInOutput: triton.excludeInputInOutput,
-    kvCacheReuse: triton.kvCacheReuse ?? reusesKvCacheByDefault(engine),
+    kvCacheReuse: reusesKvCache(model, engine),
     chunkedContext: triton.chunkedContext,
     maxQueueDelayMicroseconds: triton.maxQueueDelayMicroseconds,
     maxQueueSize: triton.maxQueueSize,
@@ -168,8 +169,12 @@ function servingSpec(model: GpuModelConfig, engine: EngineSpec, flavour: Flavour
 }
 
 /** With images, reuse needs a prompt_table_extra_id in every request: off until somebody asks for it. */
-function reusesKvCacheByDefault({ row, release }: EngineSpec): boolean {
+function reusesKvCache(
+  { triton }: GpuModelConfig,
+  { row, release }: Pick<EngineSpec, "row" | "release">,
+): boolean {
   return (
-    row.vision === undefined && compareVersions(release.tensorRtLlm, KV_CACHE_REUSE_BY_DEFAULT_FROM) >= 0
+    triton.kvCacheReuse ??
+    (row.vision === undefined && compareVersions(release.tensorRtLlm, KV_CACHE_REUSE_BY_DEFAULT_FROM) >= 0)
   );
 }

@@ -26,6 +26,7 @@ export function engineSpec(model: LanguageModelName, changes: EngineChanges = {}
     quantization: "none",
     tensorParallel: 1,
     pipelineParallel: 1,
+    pagedContext: false,
     ...changes,
     row,
     release: typeof release === "string" ? releases[release] : release,

@@ -23,23 +23,32 @@ pip install \
   --no-deps 's2wrapper @ git+https://github.com/bfshi/scaling_on_scales.git@9c008a37540e761f53574b488979db6e49a64312'
 
 # 4. In the container, requirements: folder for the model's source code.
-git init /store/code/VILA
+git init /store/code/VILA-ec7fb2c26492
 
 # 5. In the container, requirements: the model's source code.
-git -C /store/code/VILA fetch \
+git -C /store/code/VILA-ec7fb2c26492 fetch \
   --depth 1 https://github.com/Efficient-Large-Model/VILA.git ec7fb2c264920bf004fd9fa37f1ec36ea0942db5
 
 # 6. In the container, requirements: its files.
-git -C /store/code/VILA checkout \
+git -C /store/code/VILA-ec7fb2c26492 checkout \
   --detach FETCH_HEAD
 
-# 7. In the container, convert: checkpoint of TensorRT-LLM.
-PYTHONPATH=/store/code/VILA python3 /app/examples/models/core/llama/convert_checkpoint.py \
+# 7. In the container, requirements: a line of it that the image's packages don't go with.
+sed -i 's/^import deepspeed.comm as dist$/import torch.distributed as dist/' /store/code/VILA-ec7fb2c26492/llava/train/sequence_parallel/globals.py
+
+# 8. In the container, requirements: a line of it that the image's packages don't go with.
+sed -i 's/no_init_weights(_enable=True)/no_init_weights()/' /store/code/VILA-ec7fb2c26492/llava/model/llava_arch.py
+
+# 9. In the container, requirements: a line of it that the image's packages don't go with.
+sed -i '/^from .intern_encoder import InternVisionTower$/d' /store/code/VILA-ec7fb2c26492/llava/model/multimodal_encoder/builder.py
+
+# 10. In the container, convert: checkpoint of TensorRT-LLM.
+PYTHONPATH=/store/code/VILA-ec7fb2c26492 python3 /app/examples/models/core/llama/convert_checkpoint.py \
   --model_dir /store/weights/vila1.5-3b/42d1dda6807cc521ef27674ca2ae157539d17026 \
   --output_dir /scratch/checkpoints/9bbd2bf96570 \
   --dtype float16
 
-# 8. In the container, llm: engine of the language model.
+# 11. In the container, llm: engine of the language model.
 trtllm-build \
   --checkpoint_dir /scratch/checkpoints/9bbd2bf96570 \
   --output_dir /store/engines/vila1.5-3b/9bbd2bf96570/llm \
@@ -50,19 +59,19 @@ trtllm-build \
   --max_seq_len 2560 \
   --max_multimodal_len 6272
 
-# 9. In the container, vision: visual engine.
-PYTHONPATH=/store/code/VILA python3 /app/examples/models/core/multimodal/build_multimodal_engine.py \
+# 12. In the container, vision: visual engine.
+PYTHONPATH=/store/code/VILA-ec7fb2c26492 python3 /app/examples/models/core/multimodal/build_multimodal_engine.py \
   --model_path /store/weights/vila1.5-3b/42d1dda6807cc521ef27674ca2ae157539d17026 \
   --model_type vila \
-  --vila_path /store/code/VILA \
+  --vila_path /store/code/VILA-ec7fb2c26492 \
   --output_dir /store/engines/vila1.5-3b/9bbd2bf96570/vision \
   --max_batch_size 32
 
-# 10. In the container, check: golden prompt; the answer holds "coffee" or "espresso" or "cup".
+# 13. In the container, check: golden prompt; the answer holds "coffee" or "espresso" or "cup".
 curl -fsSL https://raw.githubusercontent.com/scikit-image/scikit-image/v0.25.2/skimage/data/coffee.png \
   --create-dirs \
   --output /opt/engine-room/golden/coffee.png
-PMIX_MCA_gds=hash PYTHONPATH=/store/code/VILA python3 /app/examples/models/core/multimodal/run.py \
+PMIX_MCA_gds=hash PYTHONPATH=/store/code/VILA-ec7fb2c26492 python3 /app/examples/models/core/multimodal/run.py \
   --max_new_tokens 68 \
   --hf_model_dir /store/weights/vila1.5-3b/42d1dda6807cc521ef27674ca2ae157539d17026 \
   --engine_dir /store/engines/vila1.5-3b/9bbd2bf96570 \
@@ -70,7 +79,7 @@ PMIX_MCA_gds=hash PYTHONPATH=/store/code/VILA python3 /app/examples/models/core/
   --input_text $'<image>\n Please elaborate what you see in the images?' \
   --batch_size=1
 
-# 11. In the container: the model repository, every placeholder that it has and none besides.
+# 14. In the container: the model repository, every placeholder that it has and none besides.
 mkdir -p /model-repository
 cp -r /app/all_models/multimodal/ensemble /model-repository/ensemble
 mkdir -p /model-repository/ensemble/1
@@ -78,15 +87,15 @@ python3 /app/tools/fill_template.py -i /model-repository/ensemble/config.pbtxt l
 cp -r /app/all_models/multimodal/multimodal_encoders /model-repository/multimodal_encoders
 python3 /app/tools/fill_template.py -i /model-repository/multimodal_encoders/config.pbtxt encoder_input_features_data_type:TYPE_FP16,hf_model_path:/store/weights/vila1.5-3b/42d1dda6807cc521ef27674ca2ae157539d17026,max_queue_delay_microseconds:20000,max_queue_size:0,multimodal_model_path:/store/engines/vila1.5-3b/9bbd2bf96570/vision,triton_max_batch_size:8
 cp -r /app/all_models/inflight_batcher_llm/postprocessing /model-repository/postprocessing
-python3 /app/tools/fill_template.py -i /model-repository/postprocessing/config.pbtxt postprocessing_instance_count:1,tokenizer_dir:/store/weights/vila1.5-3b/42d1dda6807cc521ef27674ca2ae157539d17026,triton_max_batch_size:8
+python3 /app/tools/fill_template.py -i /model-repository/postprocessing/config.pbtxt postprocessing_instance_count:1,tokenizer_dir:/store/weights/vila1.5-3b/42d1dda6807cc521ef27674ca2ae157539d17026/llm,triton_max_batch_size:8
 cp -r /app/all_models/inflight_batcher_llm/preprocessing /model-repository/preprocessing
-python3 /app/tools/fill_template.py -i /model-repository/preprocessing/config.pbtxt add_special_tokens:True,engine_dir:/store/engines/vila1.5-3b/9bbd2bf96570/llm,max_num_images:4,max_queue_delay_microseconds:20000,max_queue_size:0,multimodal_model_path:/store/engines/vila1.5-3b/9bbd2bf96570/vision,preprocessing_instance_count:1,tokenizer_dir:/store/weights/vila1.5-3b/42d1dda6807cc521ef27674ca2ae157539d17026,triton_max_batch_size:8
+python3 /app/tools/fill_template.py -i /model-repository/preprocessing/config.pbtxt add_special_tokens:True,engine_dir:/store/engines/vila1.5-3b/9bbd2bf96570/llm,max_num_images:4,max_queue_delay_microseconds:20000,max_queue_size:0,multimodal_model_path:/store/engines/vila1.5-3b/9bbd2bf96570/vision,preprocessing_instance_count:1,tokenizer_dir:/store/weights/vila1.5-3b/42d1dda6807cc521ef27674ca2ae157539d17026/llm,triton_max_batch_size:8
 cp -r /app/all_models/inflight_batcher_llm/tensorrt_llm /model-repository/tensorrt_llm
 python3 /app/tools/fill_template.py -i /model-repository/tensorrt_llm/config.pbtxt batching_strategy:inflight_fused_batching,decoupled_mode:False,enable_chunked_context:False,enable_kv_cache_reuse:False,encoder_input_features_data_type:TYPE_FP16,engine_dir:/store/engines/vila1.5-3b/9bbd2bf96570/llm,exclude_input_in_output:True,kv_cache_free_gpu_mem_fraction:0.77,logits_datatype:TYPE_FP32,max_beam_width:1,max_queue_delay_microseconds:0,max_queue_size:0,triton_backend:tensorrtllm,triton_max_batch_size:8
 cp -r /app/all_models/inflight_batcher_llm/tensorrt_llm_bls /model-repository/tensorrt_llm_bls
 python3 /app/tools/fill_template.py -i /model-repository/tensorrt_llm_bls/config.pbtxt accumulate_tokens:False,bls_instance_count:8,decoupled_mode:False,logits_datatype:TYPE_FP32,multimodal_encoders_name:multimodal_encoders,tensorrt_llm_model_name:tensorrt_llm,triton_max_batch_size:8
 
-# 12. In the container: the server, one rank; `pkill tritonserver` ends it.
+# 15. In the container: the server, one rank; `pkill tritonserver` ends it.
 PMIX_MCA_gds=hash python3 /app/scripts/launch_triton_server.py \
   --world_size=1 \
   --model_repo=/model-repository \
@@ -97,8 +106,8 @@ PMIX_MCA_gds=hash python3 /app/scripts/launch_triton_server.py \
   --multimodal_gpu0_cuda_mem_pool_bytes=300000000
 until curl -sf http://localhost:8000/v2/health/ready; do sleep 2; done
 
-# 13. A request; its answer holds "coffee" or "espresso" or "cup" (upper and lower case alike).
-python3 /app/tools/multimodal/client.py \
+# 16. A request; its answer holds "coffee" or "espresso" or "cup" (upper and lower case alike).
+PYTHONPATH=/store/code/VILA-ec7fb2c26492 python3 /app/tools/multimodal/client.py \
   --model_type vila \
   --hf_model_dir /store/weights/vila1.5-3b/42d1dda6807cc521ef27674ca2ae157539d17026 \
   --text $'<image>\n Please elaborate what you see in the images?' \

@@ -9,6 +9,8 @@ export const release019: RecipeTable = {
   ...release010To018,
   range: "0.19",
   sequenceFlag: [{ since: "0.19", value: "--max_seq_len" }],
+  gemmPluginAutoSince: VISUAL_SINCE,
+  pagedContextFlags: [],
   visual: {
     // The visual builder has its new name and still its old folder.
     builder: "multimodal/build_multimodal_engine.py",

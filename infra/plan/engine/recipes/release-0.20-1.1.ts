@@ -1,5 +1,6 @@
 /** TensorRT-LLM 0.20 to 1.1: containers 25.06 to 26.02. */
 import type { RecipeTable } from "./types.ts";
+import { S2_WRAPPER } from "./vila-packages.ts";
 import { allVisualModelsSince } from "./visual-since.ts";
 
 const VISUAL_SINCE = "0.20";
@@ -28,17 +29,15 @@ export const release020To11: RecipeTable = {
     fusedMlp: [{ since: "0.20", value: ["--use_fused_mlp=enable"] }],
     fusedMlpModels: ["llava", "vila", "llava_onevision"],
   },
+  gemmPluginAutoSince: VISUAL_SINCE,
+  pagedContextFlags: [],
   requirements: {
     // transformers from 4.45 on and torchvision: the image has both.
     "requirements-mllama.txt": [],
     // Of examples/models/core/multimodal/requirements-llava_onevision.txt the image lacks LLaVA-NeXT, which only model type
     // llava_onevision_lmms imports, and av, which reads videos of run.py.
     "requirements-llava-onevision.txt": [],
-    // all_models' file has transformers 4.36, with which TensorRT-LLM itself can't be imported, deepspeed and flash_attn;
-    // the examples' later one leaves these out. This is the commit of 2025-02-08, the repository's last.
-    "requirements-vila.txt": [
-      "s2wrapper @ git+https://github.com/bfshi/scaling_on_scales.git@9c008a37540e761f53574b488979db6e49a64312",
-    ],
+    "requirements-vila.txt": [S2_WRAPPER],
   },
   hubLinksByDefault: false,
   sources: [

@@ -17,10 +17,13 @@ export const release08: RecipeTable = {
   textBuildFlags: [],
   // Its visual builder wants `--model_name` with a name from a list; no walkthrough uses it.
   visual: null,
+  gemmPluginAutoSince: null,
+  pagedContextFlags: ["--use_paged_context_fmha", "enable"],
   requirements: {},
   hubLinksByDefault: true,
   sources: [
     "t9k/examples deployments/triton-tensorrtllm: convert and trtllm-build of Llama-2-7b-chat with tensorrt_llm 0.8.0",
     "NVIDIA/TensorRT-LLM docs/source/release-notes.md, 0.8 and 0.9",
+    "NVIDIA/TensorRT-LLM tensorrt_llm/plugin/plugin.py at v0.8.0: choices and defaults",
   ],
 };

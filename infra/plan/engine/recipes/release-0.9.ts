@@ -34,12 +34,15 @@ export const release09: RecipeTable = {
     fusedMlp: [{ since: "0.9", value: ["--use_fused_mlp"] }],
     fusedMlpModels: ["llava"],
   },
+  gemmPluginAutoSince: null,
+  pagedContextFlags: ["--use_paged_context_fmha", "enable"],
   requirements: {},
   hubLinksByDefault: true,
   sources: [
     "triton-inference-server/tutorials Popular_Models_Guide/Llama2/trtllm_guide.md (run.py prints 0.9.0)",
     "triton-inference-server/tutorials Popular_Models_Guide/Llava1.5/llava_trtllm_guide.md (based on 24.05)",
     "NVIDIA/TensorRT-LLM docs/source/release-notes.md, 0.9",
+    "NVIDIA/TensorRT-LLM tensorrt_llm/plugin/plugin.py at v0.9.0: choices and defaults",
     "huggingface/huggingface_hub 0.23.0 release notes: downloads to a folder are files, no links, from then on",
   ],
 };

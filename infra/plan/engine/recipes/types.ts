@@ -47,6 +47,13 @@ export interface RecipeTable {
   readonly sequenceFlag: SinceVersion<"--max_seq_len" | "--max_output_len">;
   /** Flags of trtllm-build for text models besides limits and GEMM plugin. */
   readonly textBuildFlags: readonly FlagWord[];
+  /** First TensorRT-LLM whose `--gemm_plugin` has the choice `auto`; null: none of the range. */
+  readonly gemmPluginAutoSince: string | null;
+  /**
+   * Flags of trtllm-build without which an engine neither reuses the KV cache nor reads a prompt in chunks; empty where they
+   * are the builder's default. They forbid int8 caches, and fp8 caches of engines that are not fp8: no recipe has such.
+   */
+  readonly pagedContextFlags: readonly string[];
   /** null: no visual engine of the range was found documented with these commands. */
   readonly visual: VisualRecipe | null;
   /**

@@ -9,7 +9,7 @@
 import { type Problem, showValue } from "../../../problems.ts";
 import type { TemplateSet } from "../../catalogue/templates.ts";
 import type { ModelSpec } from "../../spec.ts";
-import { gives, type Rules } from "../parameters.ts";
+import { gives, type Rules, tokenizerFolder } from "../parameters.ts";
 import { quote } from "../text-format.ts";
 import { type FlavourDefinition, fromTemplate } from "./flavour.ts";
 import { batcherProblems } from "./inflight-batcher.ts";
@@ -36,7 +36,7 @@ const overrides: Rules = {
 };
 
 /** The CLI hands all values to all templates, so the engine's template gets the tokenizer too. */
-const engineOverrides: Rules = { ...overrides, tokenizer_dir: gives(({ engine }) => engine.places.weights) };
+const engineOverrides: Rules = { ...overrides, tokenizer_dir: tokenizerFolder };
 
 function problems(model: ModelSpec, templates: TemplateSet): Problem[] {
   const found = batcherProblems(model, templates);

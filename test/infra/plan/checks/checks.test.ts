@@ -108,6 +108,14 @@ describe("all checks together", () => {
     ]);
   });
 
+  test.each(["24.04", "24.07", "24.10"])("say once that %s has no recipe for a visual engine", (release) => {
+    const { problems } = problemsOf(clusterModel({ model: "vila1.5-3b" }, {}, { release }));
+    const ofModel = problems.filter(({ path }) => path.startsWith("models[0]"));
+    expect(ofModel.map(({ path, fix }) => [path, fix])).toEqual([
+      ["models[0].model", "Take 24.11, the nearest release that can, or another model."],
+    ]);
+  });
+
   test("accept the stack files that the vectors start from", () => {
     for (const values of [dockerValues, clusterValues, awsValues]) {
       expect(problemsOf(values).problems).toEqual([]);

@@ -557,9 +557,9 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
   },
   machineHoldsServer: {
     path: "host.machine",
-    fails: { ...dockerValues, host: { machine: { gpu: "A10", vcpus: 8, memoryGiB: 7 } } },
-    passes: { ...dockerValues, host: { machine: { gpu: "A10", vcpus: 8, memoryGiB: 8 } } },
-    says: /8\.0 GiB.*the host leaves 7\.0 GiB to containers\./,
+    fails: { ...dockerValues, host: { machine: { gpu: "A10", vcpus: 8, memoryGiB: 8 } } },
+    passes: { ...dockerValues, host: { machine: { gpu: "A10", vcpus: 8, memoryGiB: 9 } } },
+    says: /8\.8 GiB.*the host leaves 8\.0 GiB to containers\./,
   },
   machineHoldsBuild: {
     path: "host.instanceType",
@@ -589,7 +589,7 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     path: "host.instanceType",
     fails: dockerModel({ replicas: 8 }),
     passes: dockerModel({ replicas: 6 }),
-    says: /67\.0 GiB.*56\.3 GiB/,
+    says: /73\.0 GiB.*56\.3 GiB/,
   },
   gpuIsFreeToBuild: {
     path: "pools[0].nodes.max",
@@ -1119,7 +1119,7 @@ export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp
     clusterModel({ rollout: "surge" }, oneMachine({ gpus: 2, vcpus: 16, memoryGiB: 12 }), {
       encoders: false,
     }),
-    /takes 8\.0 GiB of memory \(4\.0 GiB free\), and/,
+    /takes 8\.8 GiB of memory \(3\.3 GiB free\), and/,
   ],
   [
     "gpuIsFreeToBuild",
@@ -1339,6 +1339,14 @@ export const fixes: readonly (readonly [CheckName, Values, string])[] = [
     "Use a machine with more CPUs, such as g6.xlarge, g6.2xlarge, g6.4xlarge, gr6.4xlarge.",
   ],
   ["nodesInOrder", pool({ nodes: { min: 2, max: 1 } }), "Use 1, or raise nodes.max."],
+  ...(["24.05", "24.10"] as const).map(
+    (release) =>
+      [
+        "recipeOfRelease",
+        clusterModel({ model: "vila1.5-3b" }, {}, { release }),
+        "Take 24.11, the nearest release that can, or another model.",
+      ] as const,
+  ),
   ["tensorParallelDividesHeads", clusterModel({ tensorParallel: 3 }), "Use 1, 2 or 4."],
   [
     "tensorParallelDividesHeads",

@@ -1,3 +1,7 @@
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { LANGUAGE_MODELS, languageModels } from "../../../../infra/plan/catalogue/language-models.ts";
@@ -43,6 +47,16 @@ const anySpec: fc.Arbitrary<EngineSpec> = fc
   .map(({ model, ...changes }) => engineSpec(model, changes))
   .filter((spec) => unsupportedReason(spec) === null);
 
+/** Of VILA's globals.py, llava_arch.py and builder.py at the commit of the catalogue. */
+const VILA_LINES = [
+  "import deepspeed.comm as dist",
+  "        #     import deepspeed",
+  "from transformers.modeling_utils import ContextManagers, no_init_weights",
+  "            no_init_weights(_enable=True),",
+  "from .intern_encoder import InternVisionTower",
+  "            vision_tower = InternVisionTower(model_name_or_path, config=config, drop_path_rate=0.0)",
+];
+
 describe("an engine plan", () => {
   it("of LLaVA-1.5 on 25.07 lies where its key says", () => {
     const plan = enginePlan(engineSpec("llava-1.5-7b"));
@@ -81,16 +95,59 @@ describe("an engine plan", () => {
     expect(argvs).toEqual([
       "pip install --no-deps s2wrapper @ git+https://github.com/bfshi/scaling_on_scales.git" +
         "@9c008a37540e761f53574b488979db6e49a64312",
-      "git init /store/code/VILA",
-      "git -C /store/code/VILA fetch --depth 1 https://github.com/Efficient-Large-Model/VILA.git" +
+      "git init /store/code/VILA-ec7fb2c26492",
+      "git -C /store/code/VILA-ec7fb2c26492 fetch --depth 1 https://github.com/Efficient-Large-Model/VILA.git" +
         " ec7fb2c264920bf004fd9fa37f1ec36ea0942db5",
-      "git -C /store/code/VILA checkout --detach FETCH_HEAD",
+      "git -C /store/code/VILA-ec7fb2c26492 checkout --detach FETCH_HEAD",
+      ...["train/sequence_parallel/globals", "model/llava_arch", "model/multimodal_encoder/builder"].map(
+        (file) => expect.stringMatching(`^sed -i .* /store/code/VILA-ec7fb2c26492/llava/${file}\\.py$`),
+      ),
     ]);
     for (const name of ["convert", "vision", "check"]) {
       expect(plan.steps.find((step) => step.name === name)?.environment).toMatchObject({
-        PYTHONPATH: "/store/code/VILA",
+        PYTHONPATH: "/store/code/VILA-ec7fb2c26492",
       });
     }
+  });
+
+  it.each(["24.11", "25.02", "25.05", "25.07", "26.02"] as const)(
+    "of VILA on %s installs neither transformers nor what the index has in sources only",
+    (release) => {
+      const { steps } = enginePlan(engineSpec("vila1.5-3b", { release }));
+      const pip = steps.filter(({ argv }) => argv[0] === "pip").flatMap(({ argv }) => argv);
+      expect(pip.slice(0, 4)).toEqual([
+        "pip",
+        "install",
+        "--no-deps",
+        expect.stringMatching(/^s2wrapper @ /),
+      ]);
+      expect(pip.join(" ")).not.toMatch(/requirements|transformers|deepspeed|flash_attn/);
+    },
+  );
+
+  it("of VILA edits the lines that no image can run, and no others", () => {
+    const { places, steps } = enginePlan(engineSpec("vila1.5-3b"));
+    const folder = mkdtempSync(join(tmpdir(), "vila-"));
+    const edited = steps
+      .filter(({ argv }) => argv[0] === "sed")
+      .map(({ argv: [program = "", ...words] }) => {
+        const file = join(folder, (words.at(-1) ?? "").slice(places.code.length));
+        mkdirSync(dirname(file), { recursive: true });
+        writeFileSync(file, VILA_LINES.join("\n"));
+        const run = () => execFileSync(program, [...words.slice(0, -1), file]);
+        run();
+        run();
+        const left = readFileSync(file, "utf8").split("\n");
+        return VILA_LINES.filter((line) => !left.includes(line)).concat(
+          left.filter((line) => !VILA_LINES.includes(line)),
+        );
+      });
+    rmSync(folder, { recursive: true });
+    expect(edited).toEqual([
+      ["import deepspeed.comm as dist", "import torch.distributed as dist"],
+      ["            no_init_weights(_enable=True),", "            no_init_weights(),"],
+      ["from .intern_encoder import InternVisionTower"],
+    ]);
   });
 
   it("installs a release's own file of packages where none of them are pinned", () => {
@@ -134,6 +191,9 @@ describe("an engine plan", () => {
         " --qformat fp8 --calib_size 512 --tp_size 2",
     );
     expect(namedWords(text, "llm").join(" ")).toContain("--gemm_plugin auto");
+    // 0.10 has no choice `auto`; examples/llama/README.md at v0.10.0 builds fp8 with float16.
+    const old = enginePlan(engineSpec("llama-2-7b", { quantization: "fp8", release: "24.06" }));
+    expect(namedWords(old, "llm").join(" ")).toContain("--gemm_plugin float16");
     const image = enginePlan(engineSpec("llama-3.2-11b-vision", { quantization: "fp8" }));
     expect(namedWords(image, "convert").join(" ")).toContain("--calib_dataset scienceqa");
   });
@@ -148,6 +208,22 @@ describe("an engine plan", () => {
     const words = namedWords(enginePlan(engineSpec("llava-1.5-7b", { release })), "llm");
     expect(words.join(" ")).toContain(sequence);
     expect(words.find((word) => word.startsWith("--use_fused_mlp"))).toBe(fusedMlp);
+  });
+
+  it.each([
+    ["24.03", true],
+    ["24.05", true],
+    ["24.06", true],
+    ["25.04", true],
+    ["25.05", false],
+    ["26.02", false],
+  ] as const)("on %s pages the cache of prompts by a flag: %s", (release, hasFlag) => {
+    const plain = enginePlan(engineSpec("llama-2-7b", { release }));
+    const paged = enginePlan(engineSpec("llama-2-7b", { release, pagedContext: true }));
+    const flags = (words: readonly string[]) => words.join(" ").includes("--use_paged_context_fmha enable");
+    expect(flags(namedWords(plain, "llm"))).toBe(false);
+    expect(flags(namedWords(paged, "llm"))).toBe(hasFlag);
+    expect(plain.key === paged.key).toBe(!hasFlag);
   });
 
   it("keeps what holds for every engine", () => {
@@ -190,6 +266,13 @@ describe("a release without a recipe", () => {
       "24.05",
       "none",
       "release 24.05 (TensorRT-LLM 0.9.0) has no verified recipe for the visual engine of vila1.5-3b (model type vila)",
+    ],
+    [
+      "vila1.5-3b",
+      "24.10",
+      "none",
+      "the visual engine of vila1.5-3b is documented from TensorRT-LLM 0.15 on," +
+        " and release 24.10 (TensorRT-LLM 0.14.0) is older",
     ],
     [
       "llama-3.2-11b-vision",

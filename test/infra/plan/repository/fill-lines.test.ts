@@ -30,6 +30,24 @@ describe("fillTemplateLines", () => {
     ]);
   });
 
+  // The fill_template.py of these releases aborts on a key that the file lacks.
+  it("hands preprocessing of TensorRT-LLM 1.1 the keys of docs/multimodal.md at r26.02 and its tokenizer's", () => {
+    const lines = fillTemplateLines(planOf("llava-1.5-7b", "v1.1.0", "multimodal"));
+    const line = lines.find((one) => one.includes("-i /model-repository/preprocessing/config.pbtxt")) ?? "";
+    const keys = (line.split(" ").at(-1) ?? "").split(",").map((pair) => pair.split(":")[0]);
+    expect(keys.sort()).toEqual([
+      "add_special_tokens",
+      "engine_dir",
+      "max_num_images",
+      "max_queue_delay_microseconds",
+      "max_queue_size",
+      "multimodal_model_path",
+      "preprocessing_instance_count",
+      "tokenizer_dir",
+      "triton_max_batch_size",
+    ]);
+  });
+
   it("makes the version folder that Git doesn't keep", () => {
     expect(fillTemplateLines(planOf("vila1.5-3b", "v0.20.0", "multimodal"))).toEqual(
       expect.arrayContaining([

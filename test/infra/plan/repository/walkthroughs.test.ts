@@ -409,6 +409,12 @@ describe("the multimodal guide of tensorrtllm_backend", () => {
           value: "4",
           why: "its engine is built for 4 images, and preprocessing divides the prompt table by this number",
         },
+        {
+          folders: ["preprocessing", "postprocessing"],
+          key: "tokenizer_dir",
+          value: "/store/weights/vila1.5-3b/42d1dda6807cc521ef27674ca2ae157539d17026/llm",
+          why: "the hub's folder has the tokenizer beside the language model, and transformers finds none at its root",
+        },
       ],
       300_000_000,
     ],

@@ -112,7 +112,13 @@ describe("blanks of a stack file", () => {
       true,
     ],
   ])("decide on reuse of the KV cache: %s", (_title, model, release, reuses) => {
-    expect(onlyModel(dockerModel(model, { release })).serving.kvCacheReuse).toBe(reuses);
+    const { engine, serving } = onlyModel(dockerModel(model, { release }));
+    expect([serving.kvCacheReuse, engine.pagedContext]).toEqual([reuses, reuses]);
+  });
+
+  test("build an engine for chunked context where Triton is to read prompts in chunks", () => {
+    const chunked = { model: "gpt2-medium", triton: { chunkedContext: true } };
+    expect(onlyModel(dockerModel(chunked, { release: "25.04" })).engine.pagedContext).toBe(true);
   });
 
   test.each([
