@@ -125,7 +125,7 @@ const kinds: Readonly<Record<string, readonly [change: object, entries: readonly
       ...rolledOut("gpt"),
       ALERTS,
       // The server has fewer processes of tensorrt_llm_bls, and asks for less memory.
-      "update ResourceQuota models/stack",
+      QUOTA,
     ],
   ],
   "another model of the same name": [

@@ -116,7 +116,7 @@ const kinds: Readonly<Record<string, Expected>> = {
   "the largest batch": {
     change: { models: [{ ...gpt, limits: { maxBatchSize: 2 } }, chat] },
     // The server has fewer processes of tensorrt_llm_bls, and asks for less memory.
-    entries: [...rebuilt("gpt2-medium", "gpt"), "update ResourceQuota models/stack"],
+    entries: [...rebuilt("gpt2-medium", "gpt"), QUOTA],
     rebuilds: [["gpt", "steps.llm --max_batch_size: 4 → 2"]],
   },
   "the release": {
