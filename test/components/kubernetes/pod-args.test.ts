@@ -104,7 +104,7 @@ describe("a Triton", () => {
 
   test("has its GPU as request and limit, and no limit of memory, which is an estimate", () => {
     expect(spec.containers[0].resources).toEqual({
-      requests: { cpu: "2500m", memory: "8192Mi", "ephemeral-storage": "2Gi", "nvidia.com/gpu": "1" },
+      requests: { cpu: "2500m", memory: "8960Mi", "ephemeral-storage": "2Gi", "nvidia.com/gpu": "1" },
       limits: { "nvidia.com/gpu": "1" },
     });
   });

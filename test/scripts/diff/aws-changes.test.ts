@@ -119,7 +119,14 @@ const kinds: Readonly<Record<string, readonly [change: object, entries: readonly
   ],
   "the largest batch of a model": [
     { models: [chat, { ...gpt, limits: { maxBatchSize: 2 } }] },
-    [...engine("delete", "gpt2-medium"), ...engine("create", "gpt2-medium"), ...rolledOut("gpt"), ALERTS],
+    [
+      ...engine("delete", "gpt2-medium"),
+      ...engine("create", "gpt2-medium"),
+      ...rolledOut("gpt"),
+      ALERTS,
+      // The server has fewer processes of tensorrt_llm_bls, and asks for less memory.
+      QUOTA,
+    ],
   ],
   "another model of the same name": [
     { models: [{ ...chat, model: "llama-2-7b" }, gpt] },

@@ -45,7 +45,7 @@ describe("size of an engine", () => {
     expect(size.totalGiB).toBe(size.llmGiB + size.visionGiB);
   });
 
-  // A rank's weights as logs of loaded engines had them, in MiB. An even share of all weights is 6 and 15 % less.
+  // Weights of a rank that two users reported, in MiB; no address of the reports is known. An even share of all weights is 6 and 15 % less.
   it.each([
     ["Llama-2-7B in float16 on 4 GPUs", engineSpec("llama-2-7b", { tensorParallel: 4 }), 3404],
     [

