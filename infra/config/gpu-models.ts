@@ -70,8 +70,9 @@ const triton = z
     streaming: z.boolean().optional(),
     accumulateTokens: z.boolean().default(false),
     excludeInputInOutput: z.boolean().default(true),
-    /** Absent: on for text models where the release has it on, off for models with images. */
+    /** Absent: on for text models where the release has it on, off for models with images. Up to 25.04 it needs another engine. */
     kvCacheReuse: z.boolean().optional(),
+    /** Reads long prompts in parts. Up to 25.04 it needs another engine. */
     chunkedContext: z.boolean().default(false),
     maxQueueDelayMicroseconds: z.int().min(0).max(10_000_000).default(0),
     maxQueueSize: z.int().min(0).max(100_000).default(0),

@@ -53,7 +53,7 @@ export interface EngineSpec {
   readonly pagedContext: boolean;
 }
 
-/** How Triton serves a model; what no engine depends on. */
+/** How Triton serves a model; engines depend on none of it but what {@link EngineSpec} has too. */
 export interface ServingSpec {
   /** Name in the stack. */
   readonly name: string;

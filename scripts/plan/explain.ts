@@ -128,10 +128,11 @@ function pictureUrl(image: GoldenPicture | undefined): string | undefined {
   return image === undefined ? undefined : goldenPictures[image].address;
 }
 
-/** This project's own image has these files. */
+/** This project's own image has these files, those of the tutorials with the patches of containers/trtllm/patches. */
 function cloneChapter({ repository: { clones } }: ModelPlan): Chapter {
   return {
-    title: "In the container: converters and templates that NVIDIA's image lacks.",
+    title:
+      "In the container: files that NVIDIA's image lacks; this project's image has them, patched where containers/trtllm/patches says so.",
     lines: clones.flatMap(cloneLines),
   };
 }

@@ -157,7 +157,11 @@ describeWithEngine("builds and servers as they are planned", ({ socketPath, api 
   afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
   /** Creates a container and starts it. @returns Its name. */
-  async function start({ role, gpus, files, body }: Planned, store: string): Promise<string> {
+  async function start(
+    { role, gpus, files, body }: Planned,
+    store: string,
+    environment: readonly string[] = [],
+  ): Promise<string> {
     const image = tags.get(role === "encoders" || role === "encoderBuild" ? "encoders" : "trtllm") ?? "";
     const { gpu } = JSON.parse(Object.values(files)[0] ?? "{}") as {
       gpu?: { name: string; computeCapability: string };
@@ -166,7 +170,10 @@ describeWithEngine("builds and servers as they are planned", ({ socketPath, api 
       gpu == null ? [] : [`STAND_IN_GPU=NVIDIA ${gpu.name}`, `STAND_IN_CAPABILITY=${gpu.computeCapability}`];
     const made = body(store, image) as { readonly Env: readonly string[]; readonly HostConfig: object };
     const name = `test-planned-${process.pid}-${++count}`;
-    await api.createContainer(name, { ...made, Env: [...made.Env, ...seen, `STAND_IN_GPUS=${gpus}`] });
+    await api.createContainer(name, {
+      ...made,
+      Env: [...made.Env, ...seen, `STAND_IN_GPUS=${gpus}`, ...environment],
+    });
     // A pod's root takes no files: its ConfigMap is mounted.
     if (!("ReadonlyRootfs" in made.HostConfig) || made.HostConfig.ReadonlyRootfs === false)
       await api.putArchive(name, await archiveOf(files));
@@ -183,6 +190,12 @@ describeWithEngine("builds and servers as they are planned", ({ socketPath, api 
     }, START_SECONDS).catch(() => "too late");
     if (outcome === "said") return log();
     throw new Error(`${name} did not say "${line.trim()}" (${outcome}): ${await log()}`);
+  }
+
+  async function endsInOrder(name: string): Promise<void> {
+    await api.stopContainer(name, STOP_SECONDS);
+    expect((await api.inspectContainer(name)).State.ExitCode).toBe(0);
+    await api.removeContainer(name);
   }
 
   describe.each(PLATFORMS)("of %s", (platform) => {
@@ -224,24 +237,31 @@ describeWithEngine("builds and servers as they are planned", ({ socketPath, api 
       for (let rank = 0; rank < ranks; rank++)
         expect(log).toMatch(new RegExp(`^rank ${rank} of ${ranks}, on (\\d+) of \\1 CPUs$`, "m"));
       expect(log).not.toMatch(/orte|PMIX ERROR|WARNING/i);
-      await api.stopContainer(name, STOP_SECONDS);
-      expect((await api.inspectContainer(name)).State.ExitCode).toBe(0);
-      await api.removeContainer(name);
+      await endsInOrder(name);
     });
 
     test("a server of the PyTorch backend starts without MPI", async () => {
       const name = await start(of("triton", "chat"), store);
       expect(await untilSaid(name, "\nmodels: ")).not.toContain("rank 0 of");
-      await api.stopContainer(name, STOP_SECONDS);
-      await api.removeContainer(name);
+      await endsInOrder(name);
     });
 
     test("the encoders start", async () => {
       const name = await start(of("encoders"), store);
       await untilSaid(name, "\nmodels: ");
-      await api.stopContainer(name, STOP_SECONDS);
-      await api.removeContainer(name);
+      await endsInOrder(name);
     });
+  });
+
+  test("Open MPI starts no rank where its folder is on the read-only root of a pod", async () => {
+    const server = planned(values("kubernetes")).find(
+      ({ role, model }) => role === "triton" && model === "llava",
+    );
+    if (server === undefined) throw new Error("The stack has no server of llava.");
+    const name = await start(server, join(directory, "kubernetes"), ["TMPDIR=/scratch"]);
+    expect(await api.waitForExit(name, START_SECONDS)).not.toBe(0);
+    expect(await api.logs(name, 500)).toContain("orte_session_dir failed");
+    await api.removeContainer(name);
   });
 
   test("builds of encoders come as far as the hub, which is not there", async () => {

@@ -96,9 +96,10 @@ def _model_command(repository: TemplateRepository, options: ServerOptions, prefi
         if len(ranks) > 1:
             raise ProgramError(f"{len(ranks)} ranks need MPI, and the plan starts them with --no-mpi.")
         return ranks[0]
-    # Open MPI binds one or two ranks to a core each otherwise, with all threads and Python models of their servers, and
-    # every server of a machine to the same ones.
-    command = ["mpirun", "--allow-run-as-root", "--bind-to", "none", *(["--oversubscribe"] if plan.oversubscribe else [])]
+    # Open MPI binds one or two ranks to a core each otherwise, with all threads and Python models of their
+    # servers, and every server of a machine to the same ones.
+    command = ["mpirun", "--allow-run-as-root", "--bind-to", "none"]
+    command += ["--oversubscribe"] if plan.oversubscribe else []
     for rank, arguments in enumerate(ranks):
         command += [*([":"] if rank > 0 else []), "-n", "1", *arguments]
     return command

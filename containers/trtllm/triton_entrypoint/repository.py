@@ -45,8 +45,8 @@ def _check_template(model: TemplateModel) -> None:
     if model.template is None or (model.template / CONFIG_FILE).is_file():
         return
     raise ProgramError(
-        f"{model.name} is made of {model.template}, and the image has no {CONFIG_FILE} there; use the image that "
-        "this project builds for the release of the description."
+        f"{model.name} is made of {model.template}, and the image has no {CONFIG_FILE} there; use the image "
+        "that this project builds for the release of the description."
     )
 
 

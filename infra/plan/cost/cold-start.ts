@@ -120,7 +120,7 @@ function copyStep(model: ModelSpec, stack: GpuStackSpec, engine: EnginePlan | nu
 
 /** Ranks read at the same time, from memory after the copy; the first also loads the visual engine. */
 function loadStep(model: ModelSpec, engine: EnginePlan | null): Step {
-  const size = engineBytesGiB(model.engine);
+  const size = engineBytesGiB(model.engine, model.serving.runtime);
   const gib = size.llmPerRankGiB + size.visionGiB;
   const base = LOAD_BASE_SECONDS + (engine === null ? PYTORCH_SECONDS : 0);
   return {

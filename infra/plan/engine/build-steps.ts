@@ -6,6 +6,9 @@ import type { StepDraft } from "./step-draft.ts";
 import type { VisualNumbers, Word } from "./types.ts";
 import { compareVersions, valueAt } from "./version.ts";
 
+/** trtllm-build's own `--max_num_tokens` since 0.11; before, it is a batch of the longest prompts. */
+export const DEFAULT_MAX_NUM_TOKENS = 8192;
+
 /** Samples of NVIDIA's own fp8 examples. */
 const CALIBRATION_SAMPLES = "512";
 

@@ -1,5 +1,5 @@
 /** How large engines and what they are made from are: estimates for memory, disks and machines, in GiB. */
-import type { LanguageModel, Quantization } from "../catalogue/types.ts";
+import type { LanguageModel, Quantization, Runtime } from "../catalogue/types.ts";
 import type { EngineSpec } from "../spec.ts";
 import { GIB } from "../units.ts";
 
@@ -54,16 +54,20 @@ type SizedSpec = Pick<EngineSpec, "row" | "quantization" | "tensorParallel" | "p
  *
  * The first stage of layers has the embedding of the vocabulary and the last one the output head. Tensor parallelism splits
  * layers and head. The converters leave the embedding whole on each of its ranks, because their `--use_parallel_embedding` is
- * off; the quantizer's checkpoints (fp8) have it on. NVIDIA/TensorRT-LLM tensorrt_llm/models/llama/convert.py,
+ * off; the quantizer's checkpoints (fp8) have it on, and the PyTorch backend, which has no converter, splits it too
+ * (tensorrt_llm/_torch/modules/embedding.py). A table of positions counts as head, and the second copy of a head that is tied to
+ * the embedding is not counted: up to 0.1 GiB of gpt2-medium, 0.24 GiB of OPT-2.7B. NVIDIA/TensorRT-LLM tensorrt_llm/models/llama/convert.py,
  * models/gpt/convert.py and examples/opt/convert_checkpoint.py: `is_first_pp_rank`, `is_last_pp_rank`,
  * `use_parallel_embedding`.
+ *
+ * @param runtime - Of the weights on GPUs; the PyTorch backend has no engine on disk.
  */
-export function engineBytesGiB(spec: SizedSpec): EngineSize {
+export function engineBytesGiB(spec: SizedSpec, runtime: Runtime = "engine"): EngineSize {
   const { tensorParallel, pipelineParallel, quantization } = spec;
   const { parameters, embeddingParameters, vocabularySize, hiddenSize } = spec.row.architecture;
   const vocabulary = Math.min(vocabularySize * hiddenSize, embeddingParameters);
   const layersGiB = ((parameters - embeddingParameters) * WEIGHT_BYTES[quantization]) / GIB;
-  const copies = quantization === "fp8" ? 1 : tensorParallel;
+  const copies = quantization === "fp8" || runtime === "llmapi" ? 1 : tensorParallel;
   const embeddingGiB = (vocabulary * DTYPE_BYTES * copies) / GIB;
   const headGiB = ((embeddingParameters - vocabulary) * DTYPE_BYTES) / GIB;
   const endsGiB = pipelineParallel === 1 ? embeddingGiB + headGiB : Math.max(embeddingGiB, headGiB);

@@ -3,6 +3,7 @@
  * the measurements are listed, and `test/infra/plan/fit/measurements.test.ts` compares them.
  */
 import type { VisionTower } from "../catalogue/types.ts";
+import { DEFAULT_MAX_NUM_TOKENS } from "../engine/build-steps.ts";
 import { engineBytesGiB } from "../engine/engine-size.ts";
 import { compareVersions } from "../engine/version.ts";
 import { visualNumbers } from "../engine/visual-numbers.ts";
@@ -74,9 +75,6 @@ const STUB_SOURCE = "https://github.com/NVIDIA/TensorRT-LLM/issues/3058";
 const DEFAULT_POOL_BYTES = 64 * 2 ** 20;
 const DEFAULT_POOL_SOURCE = "https://github.com/NVIDIA/TensorRT-LLM/issues/2233";
 
-/** `--max_num_tokens` where nothing sets it: since 0.11; before, a batch of the longest prompts. */
-export const DEFAULT_MAX_NUM_TOKENS = 8192;
-
 /**
  * Patches and width of one run of each visual engine, from the configuration of the tower that its models share; the
  * language model may see fewer tokens of them. null: exactly `tokensPerImage`, the four tiles of an image in one run.
@@ -129,7 +127,7 @@ function rankNeed(model: ModelSpec, leader: boolean): TenantNeed {
 
 function weights(model: ModelSpec): SizedTerm {
   const { tensorParallel, pipelineParallel, quantization, dtype, row } = model.engine;
-  const { llmPerRankGiB, llmGiB, layersGiB } = engineBytesGiB(model.engine);
+  const { llmPerRankGiB, llmGiB, layersGiB } = engineBytesGiB(model.engine, model.serving.runtime);
   const format = quantization === "none" ? dtype : quantization;
   const ranks = tensorParallel * pipelineParallel;
   const share =

@@ -24,7 +24,7 @@ export interface RepositoryModel {
   readonly files?: Readonly<Record<string, string>> | undefined;
 }
 
-/** A public repository of which NVIDIA's image has nothing; this project's image has its files in the same place. */
+/** A public repository of which NVIDIA's image has nothing; this project's image has its files in the same place, some patched. */
 export interface RepositoryClone {
   readonly url: string;
   readonly commit: string;

@@ -12,7 +12,8 @@ docker run \
   --volume llava-1.5-store:/store \
   nvcr.io/nvidia/tritonserver:25.07-trtllm-python-py3 bash
 
-# 2. In the container: converters and templates that NVIDIA's image lacks.
+# 2. In the container: files that NVIDIA's image lacks; this project's image has them, patched where
+# containers/trtllm/patches says so.
 git init /tutorials
 git -C /tutorials fetch --depth 1 https://github.com/triton-inference-server/tutorials.git 17331012af74eab68ad7c86d8a4ae494272ca4f7
 git -C /tutorials checkout --detach FETCH_HEAD

@@ -76,6 +76,12 @@ describe("size of an engine", () => {
     expect(four.llmGiB).toBe(one.llmGiB);
   });
 
+  it("of the PyTorch backend is shared evenly: it splits the embedding too", () => {
+    const spec = engineSpec("llama-2-7b", { tensorParallel: 4 });
+    const one = engineBytesGiB(engineSpec("llama-2-7b"));
+    expect(engineBytesGiB(spec, "llmapi").llmPerRankGiB).toBeCloseTo(one.llmGiB / 4, 12);
+  });
+
   it("has the embedding on the first stage of layers, the output head on the last, the visual engine once", () => {
     const one = engineBytesGiB(engineSpec("llava-1.5-7b"));
     const two = engineBytesGiB(engineSpec("llava-1.5-7b", { pipelineParallel: 2 }));
