@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { describeWithEngine } from "../harness/docker/describe.ts";
-import { buildImage, docker, machineSettings, type TestImage } from "../harness/docker/images.ts";
+import { baseImage, buildImage, docker, machineSettings, type TestImage } from "../harness/docker/images.ts";
 import { LOCAL_REPOSITORIES } from "../harness/docker/nvidia-bases.ts";
 import { run } from "../harness/docker/run.ts";
 
@@ -55,12 +55,29 @@ describeWithEngine("the images", ({ socketPath, api }) => {
     expect(output.trim().split("\n")).toEqual(expected);
   });
 
-  test("trtllm gets converters, templates and tools of the backend's commit, where one is named", async () => {
+  /** A base of one's own, with a clone of another commit where the backend's files go. @returns Its tag. */
+  async function baseWithClone(): Promise<string> {
+    const [name, tag] = [`test-${randomUUID()}`, "engine-room/own-base:test"];
+    const clone = "git init --quiet /tensorrtllm_backend && touch /tensorrtllm_backend/of-another-commit";
+    const base = await baseImage(socketPath, "trtllm");
+    await docker(socketPath, ["create", "--name", name, "--entrypoint", "sh", base, "-c", clone]);
+    try {
+      await api.startContainer(name);
+      expect(await api.waitForExit(name, 120)).toBe(0);
+      await docker(socketPath, ["commit", name, tag]);
+    } finally {
+      await api.removeContainer(name);
+    }
+    return tag;
+  }
+
+  test("trtllm gets converters, templates and tools of the backend's commit, where one is named, and nothing else", async () => {
     const git = ["--user", "0:0", "--entrypoint", "git"];
     const { backend, tensorRtLlm } = LOCAL_REPOSITORIES;
     const commit = (await outcome("trtllm", git, ["-C", backend, "rev-parse", "HEAD"])).output.trim();
     const tag = await buildImage(socketPath, "trtllm", {
       version: "old",
+      base: await baseWithClone(),
       buildArguments: {
         BACKEND_COMMIT: commit,
         BACKEND: `file://${backend}`,

@@ -168,15 +168,17 @@ describeWithEngine("builds and servers as they are planned", ({ socketPath, api 
     };
     const seen =
       gpu == null ? [] : [`STAND_IN_GPU=NVIDIA ${gpu.name}`, `STAND_IN_CAPABILITY=${gpu.computeCapability}`];
-    const made = body(store, image) as { readonly Env: readonly string[]; readonly HostConfig: object };
+    const made = body(store, image) as {
+      readonly Env: readonly string[];
+      readonly HostConfig: { readonly ReadonlyRootfs: boolean };
+    };
     const name = `test-planned-${process.pid}-${++count}`;
     await api.createContainer(name, {
       ...made,
       Env: [...made.Env, ...seen, `STAND_IN_GPUS=${gpus}`, ...environment],
     });
     // A pod's root takes no files: its ConfigMap is mounted.
-    if (!("ReadonlyRootfs" in made.HostConfig) || made.HostConfig.ReadonlyRootfs === false)
-      await api.putArchive(name, await archiveOf(files));
+    if (!made.HostConfig.ReadonlyRootfs) await api.putArchive(name, await archiveOf(files));
     await api.startContainer(name);
     return name;
   }

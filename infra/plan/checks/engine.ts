@@ -201,11 +201,15 @@ export const engineChecks = {
       const hasEngines = serving.runtime === "engine" && engine.release.runtimes.includes("engine");
       const reason = hasEngines ? unsupportedReason(engine) : null;
       if (reason === null) return [];
+      const nearest = nearestRelease(model);
       return [
         {
           path: `${path}.${engine.quantization === "none" ? "model" : "quantization"}`,
           reason: `No recipe is known: ${reason}.`,
-          fix: `Take ${nearestRelease(model) ?? "another release"}, the nearest release that can, or another model.`,
+          fix:
+            nearest === null
+              ? "Take another model: no release that was read serves this one as it is written."
+              : `Take ${nearest}, the nearest release that can, or another model.`,
         },
       ];
     },

@@ -39,6 +39,8 @@ type Secrets = Readonly<Record<string, string>>;
 interface BuildOptions {
   /** In place of {@link machineSettings}. */
   readonly secrets?: Secrets;
+  /** Tag of another base. @default {@link baseImage} */
+  readonly base?: string;
   /** Beside the base. @default none */
   readonly buildArguments?: Readonly<Record<string, string>>;
   /** After the image's name. @default test */
@@ -51,11 +53,17 @@ interface BuildOptions {
 export async function buildImage(
   socketPath: string,
   name: TestImage,
-  { secrets = machineSettings(), buildArguments = {}, version = "test", noCache = false }: BuildOptions = {},
+  {
+    secrets = machineSettings(),
+    base: own,
+    buildArguments = {},
+    version = "test",
+    noCache = false,
+  }: BuildOptions = {},
 ): Promise<string> {
   const { dockerfile } = IMAGES[name];
   const tag = `engine-room/${name}:${version}`;
-  const baseTag = await baseImage(socketPath, name);
+  const baseTag = own ?? (await baseImage(socketPath, name));
   const started = performance.now();
   await docker(socketPath, [
     ...["build", "--progress", "plain", "--tag", tag, "--file", dockerfile],

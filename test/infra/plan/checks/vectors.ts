@@ -1347,6 +1347,11 @@ export const fixes: readonly (readonly [CheckName, Values, string])[] = [
         "Take 24.11, the nearest release that can, or another model.",
       ] as const,
   ),
+  [
+    "recipeOfRelease",
+    clusterModel({ model: "vila1.5-3b", flavour: "llava" }, {}, { release: "24.05" }),
+    "Take another model: no release that was read serves this one as it is written.",
+  ],
   ["tensorParallelDividesHeads", clusterModel({ tensorParallel: 3 }), "Use 1, 2 or 4."],
   [
     "tensorParallelDividesHeads",
