@@ -2,7 +2,7 @@ import { defineConfig } from "vitest/config";
 
 const minutes = (count: number) => count * 60_000;
 
-const PROPERTY_SEED = "test/harness/property-seed.ts";
+const THOROUGH = "test/harness/thorough.ts";
 
 /** What reports and docs are recorded with; commands otherwise keep to the terminal. */
 process.env.COLUMNS = "100";
@@ -22,8 +22,13 @@ export default defineConfig({
             "test/cluster/**",
             "test/aws/**",
           ],
-          setupFiles: [PROPERTY_SEED],
+          setupFiles: [THOROUGH],
           pool: "forks",
+          // Modules are loaded once for all files of a worker: loading them again for each takes as long as the tests.
+          isolate: false,
+          unstubEnvs: true,
+          unstubGlobals: true,
+          restoreMocks: true,
           // They take seconds; the limit is for a machine that does other work beside them.
           testTimeout: minutes(2),
           hookTimeout: minutes(2),
@@ -33,7 +38,7 @@ export default defineConfig({
         test: {
           name: "services",
           include: ["test/services/**/*.test.ts", "test/components/local/**/*.test.ts"],
-          setupFiles: [PROPERTY_SEED],
+          setupFiles: [THOROUGH],
           pool: "forks",
           // Most of their time they wait for processes and time-outs.
           maxWorkers: 3,

@@ -1,0 +1,21 @@
+/**
+ * How much tests try. By default few cases, the same ones in every run, so that a change fails for what it changed and
+ * not for what nobody had tried before; with ENGINE_ROOM_THOROUGH=1, as in the nightly workflow, many, drawn anew.
+ */
+import fc from "fast-check";
+
+const { ENGINE_ROOM_PROPERTY_SEED: seed, ENGINE_ROOM_THOROUGH: wanted } = process.env;
+
+const isThorough = wanted === "1";
+
+/**
+ * @param usual - Number of cases, kills or rounds by default.
+ * @param thorough - Number of them at night.
+ */
+export function times(usual: number, thorough: number): number {
+  return isThorough ? thorough : usual;
+}
+
+/** A failure prints its seed, which ENGINE_ROOM_PROPERTY_SEED takes. */
+if (seed !== undefined) fc.configureGlobal({ seed: Number.parseInt(seed, 10) });
+else if (!isThorough) fc.configureGlobal({ seed: 20_261_122 });
