@@ -1,7 +1,7 @@
 /** The suites of `npm test`, each with what it needs and how it is run. */
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { imageSource } from "../../infra/plan/docker/image-sources.ts";
 import { IMAGE_NAMES } from "../../infra/plan/docker/types.ts";
@@ -13,19 +13,24 @@ import {
   ensureOpenMpi,
   ensureSystemPackages,
 } from "../setup/system-packages.ts";
-import { type Counts, countJunit, countVitest, sumCounts } from "./reports.ts";
+import { type FileResult, LineReader, PytestLog, type TestEvent } from "./events.ts";
 import { testPython } from "./test-python.ts";
 
-export interface SuiteResult extends Counts {
-  readonly name: string;
+export interface SuiteResult {
+  readonly name: SuiteName;
   readonly seconds: number;
+  readonly files: readonly FileResult[];
+  /** All that its runners printed. */
+  readonly output: string;
 }
 
 interface Suite {
   readonly summary: string;
   /** Whether Python with the packages of the services is needed. */
   readonly needsPython: boolean;
-  run(context: SuiteContext): Promise<Counts>;
+  /** Whether it takes the whole machine: nothing runs beside it. */
+  readonly alone?: true;
+  run(context: SuiteContext): Promise<void>;
 }
 
 interface SuiteContext {
@@ -34,8 +39,10 @@ interface SuiteContext {
   /** For reports; removed afterwards. */
   readonly directory: string;
   readonly execute: Execute;
+  readonly report: (event: TestEvent) => void;
 }
 
+/** @returns The exit code. */
 type Execute = (
   command: string,
   args: readonly string[],
@@ -67,38 +74,30 @@ const DOCKERFILES = IMAGE_NAMES.flatMap((name) => {
   return source.kind === "built" ? [source.dockerfile] : [];
 });
 
+/** How often the results of a running suite are read. */
+const READ_EVERY_MS = 100;
+
+/** Those of `npm test` with the slowest first, as they are started. */
 export const SUITES: Readonly<Record<SuiteName, Suite>> = {
-  check: {
-    summary: "types, lint and format of TypeScript and Python, lint of Dockerfiles",
+  stack: {
+    summary: "whole stacks: up, use, kill, mend, down",
     needsPython: true,
-    run: async ({ python, execute }) => {
-      const checks: [command: string, args: readonly string[], cwd?: string][] = [
-        [nodeBin("tsc"), ["--noEmit"]],
-        [nodeBin("biome"), ["check", "."]],
-        [python, ["-m", "ruff", "check", "."]],
-        [python, ["-m", "ruff", "format", "--check", "."]],
-        [join(dirname(python), "hadolint"), DOCKERFILES],
-        ...Object.values(PYTHON_PACKAGES)
-          .flat()
-          .map((path): [string, string[], string] => [python, ["-m", "mypy", "."], join(projectRoot, path)]),
-      ];
-      const failures: string[] = [];
-      for (const [checker, args, cwd = projectRoot] of checks)
-        if ((await execute(checker, args, { cwd })) !== 0)
-          failures.push([basename(checker), ...args.slice(0, 3)].join(" "));
-      const failed = failures.length;
-      return { passed: checks.length - failed, failed, skipped: 0, failures };
-    },
+    run: (context) => vitest("stack", context),
   },
-  unit: {
-    summary: "pure functions, graphs, the try-out runner",
-    needsPython: false,
-    run: (context) => vitest("unit", context),
+  services: {
+    summary: "gateway, page, databases and the local provider, over their ports",
+    needsPython: true,
+    run: (context) => vitest("services", context),
   },
   python: {
     summary: "encoders and their builder, model launcher and language model, against a real Triton",
     needsPython: true,
     run: (context) => pytest("python", context),
+  },
+  unit: {
+    summary: "pure functions, graphs, the try-out runner",
+    needsPython: false,
+    run: (context) => vitest("unit", context),
   },
   programs: {
     summary:
@@ -106,15 +105,10 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     needsPython: true,
     run: (context) => pytest("programs", context),
   },
-  services: {
-    summary: "gateway, page, databases and the local provider, over their ports",
+  check: {
+    summary: "types, lint and format of TypeScript and Python, lint of Dockerfiles",
     needsPython: true,
-    run: (context) => vitest("services", context),
-  },
-  stack: {
-    summary: "whole stacks: up, use, kill, mend, down",
-    needsPython: true,
-    run: (context) => vitest("stack", context),
+    run: check,
   },
   aws: {
     summary:
@@ -125,41 +119,27 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
   docker: {
     summary: "images built and run, by a Docker engine of its own; as root",
     needsPython: false,
+    alone: true,
     run: (context) => vitest("docker", context),
   },
   cluster: {
     summary: "objects on a Kubernetes API server, scheduler and controllers of its own, built once with Go",
     needsPython: false,
+    alone: true,
     run: (context) => vitest("cluster", context),
   },
 };
 
-/** What `npm test` runs; the others have commands of their own. */
-export const DEFAULT_SUITES: readonly SuiteName[] = [
-  "check",
-  "unit",
-  "python",
-  "services",
-  "programs",
-  "stack",
-  "aws",
-];
+export const SUITE_NAMES = Object.keys(SUITES) as readonly SuiteName[];
 
-/** Suites that run at the same time, in this order: those that mostly wait are put together. */
-export const STAGES: readonly (readonly SuiteName[])[] = [
-  ["check"],
-  ["unit"],
-  ["python", "services"],
-  ["programs", "stack", "aws"],
-  ["docker"],
-  ["cluster"],
-];
+/** What `npm test` runs; the others have commands of their own. */
+export const DEFAULT_SUITES = SUITE_NAMES.filter((name) => SUITES[name].alone !== true);
 
 /**
  * Sets up what the suites need.
  *
  * @param install - Whether missing Debian packages may be installed.
- * @returns The interpreter for `runSuite`; empty where no suite needs one.
+ * @returns The interpreter for `runSuites`; empty where no suite needs one.
  */
 export async function prepareSuites(names: readonly SuiteName[], install: boolean): Promise<string> {
   if (names.includes("docker")) ensureContainerEngine({ install });
@@ -171,57 +151,148 @@ export async function prepareSuites(names: readonly SuiteName[], install: boolea
   return testPython();
 }
 
-/** @param alone - Whether it is the only one that runs, so that its output can be shown as it comes. */
-export async function runSuite(name: SuiteName, python: string, alone: boolean): Promise<SuiteResult> {
+interface SuitesRun {
+  /** From `prepareSuites`. */
+  readonly python: string;
+  onEvent(suite: SuiteName, event: TestEvent): void;
+  onEnd(result: SuiteResult): void;
+}
+
+/** Runs suites side by side, the slowest first; those that take the whole machine come last, one after the other. */
+export async function runSuites(names: readonly SuiteName[], run: SuitesRun): Promise<void> {
+  const chosen = SUITE_NAMES.filter((name) => names.includes(name));
+  const runOne = async (name: SuiteName) => run.onEnd(await runSuite(name, run));
+  // Suites wait for processes and time-outs: one more than there are cores keeps the cores busy.
+  await sideBySide(
+    chosen.filter((name) => SUITES[name].alone !== true),
+    availableParallelism() + 1,
+    runOne,
+  );
+  for (const name of chosen) if (SUITES[name].alone === true) await runOne(name);
+}
+
+async function runSuite(name: SuiteName, { python, onEvent }: SuitesRun): Promise<SuiteResult> {
   const started = performance.now();
-  const title = `\n== ${name}: ${SUITES[name].summary}\n`;
-  const output: Buffer[] = [];
-  if (alone) process.stdout.write(title);
   const directory = mkdtempSync(join(tmpdir(), "engine-room-test-"));
+  const files: FileResult[] = [];
+  const output: Buffer[] = [];
+  const report = (event: TestEvent) => {
+    if ("file" in event) files.push(event);
+    onEvent(name, event);
+  };
   try {
-    const execute = executor(alone ? undefined : (data) => output.push(data));
-    const counts = await SUITES[name].run({ python, directory, execute });
-    return { name, ...counts, seconds: (performance.now() - started) / 1000 };
+    const execute = executor((data) => output.push(data));
+    await SUITES[name].run({ python, directory, execute, report });
+    const seconds = (performance.now() - started) / 1000;
+    return { name, seconds, files, output: Buffer.concat(output).toString("utf8") };
   } finally {
-    if (!alone) process.stdout.write(Buffer.concat([Buffer.from(title), ...output]));
     rmSync(directory, { recursive: true, force: true });
   }
 }
 
-async function vitest(project: string, { directory, execute, python }: SuiteContext): Promise<Counts> {
-  const report = join(directory, "vitest.json");
-  const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
-  const env = { ...process.env, ENGINE_ROOM_TEST_PYTHON: python };
-  return countVitest(
-    report,
-    await execute(nodeBin("vitest"), ["run", "--project", project, ...reporters], { env }),
-    projectRoot,
+/** Checks side by side, the slowest first. Types are checked anew only where something has changed since the last run. */
+async function check({ python, execute, report }: SuiteContext): Promise<void> {
+  const checks: readonly (readonly [command: string, args: readonly string[], cwd?: string])[] = [
+    [nodeBin("tsc"), []],
+    ...Object.values(PYTHON_PACKAGES)
+      .flat()
+      .map((path) => [python, ["-m", "mypy", "."], join(projectRoot, path)] as const),
+    [nodeBin("biome"), ["check", "."]],
+    [python, ["-m", "ruff", "check", "."]],
+    [python, ["-m", "ruff", "format", "--check", "."]],
+    [join(dirname(python), "hadolint"), DOCKERFILES],
+  ];
+  report({ files: checks.length });
+  await sideBySide(checks, availableParallelism(), async ([command, args, cwd = projectRoot]) => {
+    const started = performance.now();
+    const code = await execute(command, args, { cwd });
+    const words = command === python ? args.slice(1) : [basename(command), ...args.slice(0, 1)];
+    const file = cwd === projectRoot ? words.join(" ") : `${words.join(" ")} in ${basename(cwd)}`;
+    const reason = code === 0 ? "" : `ended with exit code ${code}`;
+    const state = code === 0 ? "passed" : "failed";
+    const seconds = (performance.now() - started) / 1000;
+    report({ file, seconds, tests: [{ title: "", state, reason }] });
+  });
+}
+
+async function vitest(project: string, { directory, execute, python, report }: SuiteContext): Promise<void> {
+  const path = join(directory, "events");
+  const reporter = join(projectRoot, "scripts/testing/vitest-reporter.ts");
+  const args = ["run", "--project", project, "--reporter=default", `--reporter=${reporter}`];
+  const env = { ...process.env, ENGINE_ROOM_TEST_PYTHON: python, ENGINE_ROOM_TEST_EVENTS: path };
+  const run = execute(nodeBin("vitest"), args, { env });
+  await follow(
+    run,
+    path,
+    (line) => [JSON.parse(line) as TestEvent],
+    (event) => report(event),
   );
 }
 
 async function pytest(
   packages: keyof typeof PYTHON_PACKAGES,
-  { python, directory, execute }: SuiteContext,
-): Promise<Counts> {
-  const counts: Counts[] = [];
-  for (const path of PYTHON_PACKAGES[packages]) {
-    const report = join(directory, `pytest-${basename(path)}.xml`);
-    const cwd = join(projectRoot, path);
-    const code = await execute(python, ["-m", "pytest", "-q", `--junitxml=${report}`], { cwd });
-    counts.push(countJunit(report, code));
+  { python, directory, execute, report }: SuiteContext,
+): Promise<void> {
+  for (const folder of PYTHON_PACKAGES[packages]) {
+    const path = join(directory, `${basename(folder)}.jsonl`);
+    const log = new PytestLog(folder);
+    const cwd = join(projectRoot, folder);
+    const run = execute(python, ["-m", "pytest", "-q", `--report-log=${path}`], { cwd });
+    await follow(run, path, (line) => log.events(line), report);
   }
-  return sumCounts(counts);
 }
 
-/** @param collect - Takes what is printed; without it, it is shown as it comes. */
-function executor(collect: ((data: Buffer) => void) | undefined): Execute {
-  const out = collect === undefined ? "inherit" : "pipe";
+/** Reports what a run writes to a file until it ends; a run that fails without saying where is a failure of its own. */
+async function follow(
+  run: Promise<number>,
+  path: string,
+  eventsOf: (line: string) => readonly TestEvent[],
+  report: (event: TestEvent) => void,
+): Promise<void> {
+  const reader = new LineReader(path);
+  let results = 0;
+  let hasFailed = false;
+  const read = () => {
+    for (const event of reader.read().flatMap(eventsOf)) {
+      if ("file" in event) {
+        results += event.tests.length;
+        hasFailed ||= event.tests.some(({ state }) => state === "failed");
+      }
+      report(event);
+    }
+  };
+  const timer = setInterval(read, READ_EVERY_MS);
+  const code = await run.finally(() => clearInterval(timer));
+  read();
+  if (hasFailed || (code === 0 && results > 0)) return;
+  const reason = code === 0 ? "the runner found no tests" : `the runner ended with exit code ${code}`;
+  report({ file: basename(path), seconds: 0, tests: [{ title: "", state: "failed", reason }] });
+}
+
+function executor(collect: (data: Buffer) => void): Execute {
   return (command, args, options = {}) =>
     new Promise((resolve, reject) => {
-      const child = spawn(command, args, { cwd: projectRoot, stdio: ["ignore", out, out], ...options });
-      child.stdout?.on("data", (data: Buffer) => collect?.(data));
-      child.stderr?.on("data", (data: Buffer) => collect?.(data));
+      const child = spawn(command, args, {
+        cwd: projectRoot,
+        stdio: ["ignore", "pipe", "pipe"],
+        ...options,
+      });
+      child.stdout.on("data", collect);
+      child.stderr.on("data", collect);
       child.on("error", reject);
       child.on("close", (code) => resolve(code ?? 1));
     });
+}
+
+/** Works on the items in their order, as many at a time as there may be. */
+async function sideBySide<T>(
+  items: readonly T[],
+  most: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  const waiting = [...items];
+  const worker = async () => {
+    for (let item = waiting.shift(); item !== undefined; item = waiting.shift()) await work(item);
+  };
+  await Promise.all(Array.from({ length: most }, worker));
 }

@@ -1,0 +1,18 @@
+/** Tests that need a program which not every machine has. */
+
+declare module "vitest" {
+  interface TaskMeta {
+    /** Why a test is skipped; `npm test` has it in its table. */
+    skipped?: string;
+  }
+}
+
+/**
+ * Options of a `describe` or `test`.
+ *
+ * @param missing - Why it can't run here, as a sentence's beginning without a period: "no Pulumi CLI on PATH". It is
+ *   skipped for this reason; undefined where nothing is missing.
+ */
+export function needs(missing: string | undefined) {
+  return missing === undefined ? {} : { skip: true, meta: { skipped: missing } };
+}
