@@ -1,5 +1,5 @@
 /** What `npm test` prints: how far each suite is while it runs, its result when it ends, and tables at the end. */
-import { duration, textTable } from "../plan/text-table.ts";
+import { PAGE_COLUMNS, textTable } from "../plan/text-table.ts";
 import type { FileResult, TestEvent, TestResult } from "./events.ts";
 import type { SuiteName, SuiteResult } from "./suites.ts";
 
@@ -54,10 +54,10 @@ export class Progress {
     const suites = [...this.#running].map(
       ([name, { done, files }]) => `${name} ${done}/${Math.max(files, done)}`,
     );
-    const seconds = (performance.now() - this.#started) / 1000;
-    const line = `       ${duration(seconds)}: files done of ${suites.join(", ")}`;
+    const line = `       ${clock(performance.now() - this.#started)}  files done: ${suites.join(", ")}`;
     this.#clear();
-    this.#out.write(line.slice(0, this.#out.columns - 1));
+    // A line that wraps could not be written over.
+    this.#out.write(line.slice(0, (this.#out.columns || PAGE_COLUMNS) - 1));
     this.#written = line.length;
   }
 
@@ -67,6 +67,12 @@ export class Progress {
     this.#out.cursorTo(0);
     this.#written = 0;
   }
+}
+
+/** Minutes and seconds: 1:05. */
+function clock(milliseconds: number): string {
+  const seconds = Math.floor(milliseconds / 1000);
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 }
 
 function suiteLine({ name, files, seconds }: SuiteResult): string {
