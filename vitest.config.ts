@@ -76,8 +76,8 @@ export default defineConfig({
           include: ["test/docker/**/*.test.ts"],
           globalSetup: "test/harness/docker/global-setup.ts",
           pool: "forks",
-          // One engine for all files: a second build of the same image at the same time would gain nothing.
-          fileParallelism: false,
+          // One engine for all files, which mostly wait for containers.
+          maxWorkers: 2,
           testTimeout: minutes(10),
           // Packages of Python and npm come first, over whatever line there is.
           hookTimeout: minutes(40),
@@ -91,6 +91,8 @@ export default defineConfig({
           pool: "forks",
           // One scheduler for all files: the nodes of one would take the pods of another.
           fileParallelism: false,
+          // One worker for all files, which loads the program once.
+          isolate: false,
           testTimeout: minutes(5),
           hookTimeout: minutes(5),
         },

@@ -1,45 +1,63 @@
-/** What the API server refuses: misspelt fields, wrong types, and what definitions of kinds forbid. */
-import { afterAll, beforeAll, expect, test } from "vitest";
+/**
+ * What the API server takes and refuses: misspelt fields, wrong types, what definitions of kinds and Pod Security forbid. And
+ * the tests' own judges of the same, which need no server: kubeconform, and rules of the standard `restricted`.
+ */
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { DEFAULT_LOAD, genaiPerfJob } from "../../scripts/bench/genai-perf-job.ts";
+import { readClusterTarget } from "../../scripts/program/cluster-target.ts";
+import { projectRoot, stackReference } from "../../scripts/program/stack-file.ts";
+import { restrictedViolations } from "../components/kubernetes/restricted.ts";
 import { applyAll } from "../harness/kubernetes/apply.ts";
+import { bringUp } from "../harness/kubernetes/bring-up.ts";
 import { describeWithCluster } from "../harness/kubernetes/describe.ts";
+import { objectsOfYaml, SchemaCheck } from "../harness/kubernetes/kubeconform.ts";
 import type { KubernetesObject } from "../harness/kubernetes/objects.ts";
-import { addNamespace, removeNamespace, restrictedNamespace } from "../harness/kubernetes/scenes.ts";
+import {
+  addNamespace,
+  removeNamespace,
+  restrictedNamespace,
+  volumeFor,
+} from "../harness/kubernetes/scenes.ts";
 import {
   changed,
+  claim,
   defaultDeny,
+  disruptionBudget,
   engineBuild,
   httpRoute,
   scaledObject,
   server,
+  service,
   serviceMonitor,
 } from "./shapes.ts";
 
 const NAMESPACE = "admission";
 
-const good: readonly KubernetesObject[] = [
+const custom: readonly KubernetesObject[] = [
   scaledObject(NAMESPACE, "llama"),
   serviceMonitor(NAMESPACE, "llama"),
   httpRoute(NAMESPACE, "gateway"),
 ];
 
-const bad: readonly (readonly [string, KubernetesObject, RegExp])[] = [
+const refused: readonly (readonly [string, KubernetesObject, RegExp])[] = [
   [
-    "a misspelt field of a Deployment",
+    "a Deployment with a misspelt field",
     changed(server(NAMESPACE, "llama"), "spec.progresDeadlineSeconds", 60),
     /\.spec\.progresDeadlineSeconds: field not declared in schema/,
   ],
   [
-    "a misspelt field of a NetworkPolicy",
+    "a NetworkPolicy with a misspelt field",
     changed(defaultDeny(NAMESPACE), "spec.policyType", ["Ingress"]),
     /\.spec\.policyType: field not declared in schema/,
   ],
   [
-    "a wrong type in a Job",
+    "a Job with a text in the place of a number",
     changed(engineBuild(NAMESPACE, "llama", 1), "spec.backoffLimit", "three"),
     /\.spec\.backoffLimit: expected numeric/,
   ],
   [
-    "a selector that does not match the template",
+    "a Deployment whose selector does not match its template",
     changed(server(NAMESPACE, "llama"), "spec.selector.matchLabels", { app: "other" }),
     /`selector` does not match template `labels`/,
   ],
@@ -54,26 +72,127 @@ const bad: readonly (readonly [string, KubernetesObject, RegExp])[] = [
     /spec\.triggers: Required value/,
   ],
   [
-    "a ServiceMonitor with an interval that is none",
+    "a ServiceMonitor with an invalid interval",
     changed(serviceMonitor(NAMESPACE, "llama"), "spec.endpoints", [{ port: "metrics", interval: "often" }]),
     /spec\.endpoints\[0\]\.interval: Invalid value: "often"/,
   ],
   [
-    "an HTTPRoute to a Service without a port, which a rule of the definition forbids",
+    "an HTTPRoute to a Service without a port, by a rule of the definition",
     changed(httpRoute(NAMESPACE, "gateway"), "spec.rules", [{ backendRefs: [{ name: "gateway" }] }]),
     /Must have port for Service reference/,
   ],
 ];
 
-describeWithCluster("the API server", ({ api }) => {
+type Fields = Readonly<Record<string, unknown>>;
+
+const OF_POD: Fields = { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: "RuntimeDefault" } };
+const OF_CONTAINER: Fields = { allowPrivilegeEscalation: false, capabilities: { drop: ["ALL"] } };
+
+function podSpec(
+  ofContainer: Fields = {},
+  ofPod: Fields = {},
+  container: Fields = {},
+  pod: Fields = {},
+): Fields {
+  return {
+    securityContext: { ...OF_POD, ...ofPod },
+    containers: [
+      {
+        name: "main",
+        image: "example.org/a:1",
+        securityContext: { ...OF_CONTAINER, ...ofContainer },
+        ...container,
+      },
+    ],
+    ...pod,
+  };
+}
+
+const { containers } = podSpec();
+
+const podSpecs: readonly (readonly [string, Fields])[] = [
+  ["a pod with all that the standard asks for", podSpec()],
+  [
+    "a pod with a seccomp profile of a file",
+    podSpec({ seccompProfile: { type: "Localhost", localhostProfile: "a.json" } }),
+  ],
+  [
+    "a container that may bind ports below 1024",
+    podSpec({ capabilities: { drop: ["ALL"], add: ["NET_BIND_SERVICE"] } }),
+  ],
+  [
+    "a pod with an emptyDir in memory",
+    podSpec({}, {}, {}, { volumes: [{ name: "a", emptyDir: { medium: "Memory" } }] }),
+  ],
+  [
+    "a pod with a harmless sysctl",
+    podSpec({}, { sysctls: [{ name: "net.ipv4.ip_local_port_range", value: "1024 65535" }] }),
+  ],
+  ["a pod without runAsNonRoot", podSpec({}, { runAsNonRoot: undefined })],
+  ["a pod of user 0", podSpec({}, { runAsUser: 0, runAsNonRoot: undefined })],
+  ["a container that may be root", podSpec({ runAsNonRoot: false })],
+  ["a container of user 0", podSpec({ runAsUser: 0 })],
+  ["a pod without a seccomp profile", podSpec({}, { seccompProfile: undefined })],
+  ["a container without seccomp", podSpec({ seccompProfile: { type: "Unconfined" } })],
+  [
+    "a pod without seccomp whose container has a profile",
+    podSpec({ seccompProfile: { type: "RuntimeDefault" } }, { seccompProfile: { type: "Unconfined" } }),
+  ],
+  ["a privileged container", podSpec({ privileged: true, allowPrivilegeEscalation: undefined })],
+  ["a container that may gain privileges", podSpec({ allowPrivilegeEscalation: undefined })],
+  ["a container that keeps its capabilities", podSpec({ capabilities: undefined })],
+  ["a container that drops a single capability", podSpec({ capabilities: { drop: ["NET_RAW"] } })],
+  ["a container with an added capability", podSpec({ capabilities: { drop: ["ALL"], add: ["SYS_PTRACE"] } })],
+  [
+    "a pod with a folder of the host",
+    podSpec({}, {}, {}, { volumes: [{ name: "a", hostPath: { path: "/" } }] }),
+  ],
+  [
+    "a pod with a share of NFS",
+    podSpec({}, {}, {}, { volumes: [{ name: "a", nfs: { server: "a", path: "/" } }] }),
+  ],
+  ["a pod in the host's network", podSpec({}, {}, {}, { hostNetwork: true })],
+  ["a pod among the host's processes", podSpec({}, {}, {}, { hostPID: true })],
+  ["a pod with the host's shared memory", podSpec({}, {}, {}, { hostIPC: true })],
+  ["a container on a port of the host", podSpec({}, {}, { ports: [{ containerPort: 80, hostPort: 80 }] })],
+  ["a container on port 0 of the host", podSpec({}, {}, { ports: [{ containerPort: 80, hostPort: 0 }] })],
+  ["a pod with a sysctl of the kernel", podSpec({}, { sysctls: [{ name: "kernel.msgmax", value: "1" }] })],
+  ["a container with all of /proc", podSpec({ procMount: "Unmasked" }, {}, {}, { hostUsers: false })],
+  ["a pod with a role of SELinux", podSpec({}, { seLinuxOptions: { role: "a" } })],
+  ["a container with a type of SELinux", podSpec({ seLinuxOptions: { type: "spc_t" } })],
+  ["a pod without AppArmor", podSpec({}, { appArmorProfile: { type: "Unconfined" } })],
+  [
+    "a probe of another host",
+    podSpec({}, {}, { readinessProbe: { httpGet: { host: "10.0.0.1", port: 80 } } }),
+  ],
+  [
+    "a hook that asks another host",
+    podSpec({}, {}, { lifecycle: { preStop: { httpGet: { host: "10.0.0.1", port: 80 } } } }),
+  ],
+  [
+    "an init container that may be root",
+    podSpec({}, {}, {}, { initContainers: [{ name: "first", image: "a" }] }),
+  ],
+  ["a pod of root's groups", podSpec({}, { runAsGroup: 0, fsGroup: 0, supplementalGroups: [0] })],
+  ["a pod without any security context", { containers: [{ name: "main", image: "a" }] }],
+  [
+    "a pod whose containers alone have a security context",
+    {
+      containers: [
+        { ...(containers as readonly Fields[])[0], securityContext: { ...OF_POD, ...OF_CONTAINER } },
+      ],
+    },
+  ],
+];
+
+describeWithCluster("admission", ({ api, modules }) => {
   beforeAll(() => addNamespace(api, restrictedNamespace(NAMESPACE)));
   afterAll(() => removeNamespace(api, NAMESPACE));
 
-  test.each(good.map((object) => [object.kind, object] as const))(
-    "takes a good %s",
+  test.each(custom.map((object) => [object.kind, object] as const))(
+    "the API server takes a good %s, and applying it again changes nothing",
     async (_kind, object) => {
       expect(await applyAll(api, [object])).toEqual({});
-      // Once more: nothing about it has changed.
       const before = await api.get(object);
       await applyAll(api, [object]);
       expect(before?.metadata.generation).toBe(1);
@@ -81,19 +200,113 @@ describeWithCluster("the API server", ({ api }) => {
     },
   );
 
-  test.each(bad)("refuses %s", async (_what, object, words) => {
+  test.each(refused)("the API server refuses %s", async (_what, object, words) => {
     await expect(applyAll(api, [object])).rejects.toThrow(words);
   });
 
-  test("says which object it refused, and applies none after it", async () => {
+  test("an error of applyAll names the refused object, and later objects are not applied", async () => {
     const late = { ...serviceMonitor(NAMESPACE, "late"), metadata: { name: "late", namespace: NAMESPACE } };
-    const refused = applyAll(api, [changed(httpRoute(NAMESPACE, "bad"), "spec.hostnames", ["UPPER"]), late]);
-    await expect(refused).rejects.toThrow(/^gateway\.networking\.k8s\.io\/v1 HTTPRoute admission\/bad: /);
+    const applied = applyAll(api, [changed(httpRoute(NAMESPACE, "bad"), "spec.hostnames", ["UPPER"]), late]);
+    await expect(applied).rejects.toThrow(/^gateway\.networking\.k8s\.io\/v1 HTTPRoute admission\/bad: /);
     expect(await api.get(late)).toBeUndefined();
   });
 
-  test("has no kind that nobody defined", async () => {
+  test("an object of an undefined kind is refused", async () => {
     const unknown = { ...httpRoute(NAMESPACE, "x"), apiVersion: "example.org/v1", kind: "Unknown" };
     await expect(applyAll(api, [unknown])).rejects.toThrow("The server has no Unknown of example.org/v1.");
+  });
+
+  test("the Job of `npm run bench` is taken without a warning under Pod Security `restricted`", async () => {
+    const target = readClusterTarget(stackReference("tests", join(projectRoot, "Pulumi.onprem.yaml")));
+    const { name, labels } = target.stack.namespace;
+    await bringUp(api, [{ apiVersion: "v1", kind: "Namespace", metadata: { name, labels } }]);
+    try {
+      const job = genaiPerfJob(target, "llava", { suffix: "tests", load: DEFAULT_LOAD });
+      const { warnings } = await api.apply({ ...job });
+      expect(warnings).toEqual([]);
+    } finally {
+      await removeNamespace(api, name);
+    }
+  });
+
+  test.each(podSpecs.map(([what, pod], index) => [what, pod, `pod-${index}`] as const))(
+    "restrictedViolations judges %s as the API server does",
+    async (_, pod, name) => {
+      const words = await api
+        .create({ apiVersion: "v1", kind: "Pod", metadata: { name, namespace: NAMESPACE }, spec: pod })
+        .then(() => "", String);
+      // Nothing else is wrong with it; the server itself allows nobody a privileged container.
+      if (words !== "") expect(words).toMatch(/violates PodSecurity|privileged: Forbidden/);
+      const violations = restrictedViolations(pod);
+      expect({ violations, isRefused: violations.length > 0, words }).toMatchObject({
+        isRefused: words !== "",
+      });
+    },
+  );
+
+  describe("with schemas of the API server", () => {
+    const good: readonly KubernetesObject[] = [
+      restrictedNamespace("a"),
+      claim("a"),
+      volumeFor(claim("a")),
+      engineBuild("a", "llama-aaaaaaaaaaaa", 1),
+      server("a", "llama"),
+      service("a", "llama"),
+      disruptionBudget("a", "llama"),
+      defaultDeny("a"),
+      scaledObject("a", "llama"),
+      serviceMonitor("a", "llama"),
+      httpRoute("a", "gateway"),
+    ];
+    const job = engineBuild("a", "llama", 1);
+    const bad: readonly (readonly [KubernetesObject, string])[] = [
+      [changed(job, "spec.backoffLimit", "three"), "Job llama /spec/backoffLimit: got string, want integer"],
+      [
+        changed(job, "spec.template.spec.tolerations", [{ key: "a", effekt: "NoSchedule" }]),
+        "Job llama /spec/template/spec/tolerations/0: additional properties 'effekt' not allowed",
+      ],
+      [changed(job, "metadata.label", {}), "Job llama /metadata: additional properties 'label' not allowed"],
+      [changed(job, "apiVersion", "batch/v2"), "Job llama: could not find schema for Job"],
+      [
+        changed(service("a", "s"), "spec.ports", [{ port: 80, targetPort: true }]),
+        "Service s /spec/ports/0/targetPort: got boolean, want integer or string",
+      ],
+      [
+        changed(scaledObject("a", "s"), "spec.maxReplicaCount", "2"),
+        "ScaledObject s /spec/maxReplicaCount: got string, want integer",
+      ],
+      [
+        changed(serviceMonitor("a", "m"), "metadata.label", {}),
+        "ServiceMonitor m /metadata: additional properties 'label' not allowed",
+      ],
+      [
+        changed(httpRoute("a", "h"), "spec.hostname", "x"),
+        "HTTPRoute h /spec: additional properties 'hostname' not allowed",
+      ],
+    ];
+    let check: SchemaCheck;
+    beforeAll(() => {
+      check = new SchemaCheck(modules);
+    });
+    afterAll(() => check?.dispose());
+
+    test("kubeconform finds nothing wrong with objects that the API server takes", async () => {
+      expect(await check.faults(good)).toEqual([]);
+    });
+
+    test("kubeconform finds the fault of each bad object in a list, and no other", async () => {
+      const faults = await check.faults([...good, ...bad.map(([object]) => object)]);
+      expect(faults).toHaveLength(bad.length);
+      for (const [, fault] of bad) expect(faults).toContainEqual(expect.stringContaining(fault));
+    });
+
+    test("YAML with several objects is read, and YAML with a repeated key is refused", async () => {
+      const text =
+        "# first\napiVersion: v1\nkind: Namespace\nmetadata: { name: a }\n---\n---\napiVersion: v1\nkind: Secret\nmetadata: { name: b }\nstringdata: {}\n";
+      expect(await check.faults(objectsOfYaml(text))).toEqual([
+        expect.stringContaining("Secret b : additional properties 'stringdata' not allowed"),
+      ]);
+      expect(() => objectsOfYaml("kind: Secret\nkind: Secret\n")).toThrow(/unique/);
+    });
   });
 });

@@ -35,7 +35,7 @@ describeWithCluster(
     });
     afterAll(() => stack?.dispose());
 
-    test("up makes account and cluster as the preview says, and a second up changes nothing", async () => {
+    test("up of dev creates what the preview lists, and a second up changes nothing", async () => {
       const { create } = await stack.previewed();
       expect(create).toBeGreaterThan(150);
       expect(stack.account.calls()).toEqual([]);
@@ -48,21 +48,21 @@ describeWithCluster(
       expect(calls).toEqual([]);
     });
 
-    test("has neither the token of the hub nor that of the cluster in its state", () => {
+    test("the state of dev contains neither the token of the hub nor that of the cluster", () => {
       const state = stack.stateFile();
       for (const secret of [TOKEN, cluster.connection.token])
         for (const form of [secret, Buffer.from(secret).toString("base64")])
           expect(state).not.toContain(form);
     });
 
-    test("a changed model touches nothing in the account", async () => {
+    test("a changed model changes nothing in the AWS account", async () => {
       const before = await stack.deploymentUids();
       stack.configure({ ...dev, models: [{ ...model, limits: { maxOutputTokens: 128 } }] });
       expect(await stack.callsOf(() => stack.brought())).toEqual([]);
       expect(await stack.deploymentUids()).toEqual(before);
     });
 
-    test("a pool that may grow further keeps the machines that serve", async () => {
+    test("a pool with a higher maximum keeps its running machines", async () => {
       stack.scaleGroup("gpu", 1);
       stack.configure({ ...dev, pools: poolsWith({ nodes: { min: 0, max: 2 } }) });
       const planned = await stack.previewed();
@@ -74,7 +74,7 @@ describeWithCluster(
       expect(stack.group("gpu").outputs.scalingConfig).toEqual({ minSize: 0, maxSize: 2, desiredSize: 1 });
     });
 
-    test("another instance type gives its pool a new node group before the old one goes", async () => {
+    test("another instance type creates a new node group before the old one is deleted", async () => {
       stack.configure(larger);
       const planned = await stack.previewed();
       const calls = await stack.callsOf(async () => {
@@ -88,7 +88,7 @@ describeWithCluster(
       expect(ofGroup).toEqual(["create", "delete"]);
     });
 
-    test("a changed ttl rolls no machine", async () => {
+    test("a changed ttl replaces no machine", async () => {
       const { launchTemplate } = stack.group("gpu").inputs;
       stack.configure(lasting);
       const calls = await stack.callsOf(() => stack.brought());
@@ -97,7 +97,7 @@ describeWithCluster(
       expect(stack.group("gpu").inputs.launchTemplate).toEqual(launchTemplate);
     });
 
-    test("a gateway that becomes public gets another load balancer, with targets of its own", async () => {
+    test("a gateway that becomes public gets another load balancer with a target group of its own", async () => {
       const before = await stack.deploymentUids();
       stack.configure({ ...lasting, gateway: PUBLIC_GATEWAY });
       const planned = await stack.previewed();
@@ -112,7 +112,7 @@ describeWithCluster(
       expect(await stack.deploymentUids()).toEqual(before);
     });
 
-    test("down asks the cluster for what holds disks and targets, and leaves the rest to its end", async () => {
+    test("down deletes StatefulSets and target group bindings in the cluster, and then the account's resources in order", async () => {
       const calls = await stack.callsOf(() => stack.succeed("down"));
       expect(refusedOf(calls)).toEqual([]);
       expect(stack.account.live()).toEqual([]);
@@ -146,13 +146,13 @@ describeWithCluster(
     });
     afterAll(() => stack?.dispose());
 
-    test("up makes what the preview says", async () => {
+    test("up of prod creates what the preview lists", async () => {
       const planned = await stack.previewed();
       expect(await stack.brought()).toEqual(planned);
       expect(refusedOf(stack.account.calls())).toEqual([]);
     });
 
-    test("down deletes nothing while the stack is retained", async () => {
+    test("down of prod deletes nothing while the stack is retained", async () => {
       const calls = await stack.callsOf(async () => {
         const { code, stderr } = await stack.run("down");
         expect(code).not.toBe(0);
@@ -164,7 +164,7 @@ describeWithCluster(
       expect(await stack.list("apps/v1", "StatefulSet")).toHaveLength(2);
     });
 
-    test("once its name is taken out of retain, down takes all of it", async () => {
+    test("down of prod deletes everything once retain no longer names the stack", async () => {
       setRetained(false);
       const calls = await stack.callsOf(() => stack.brought());
       expect(new Set(calls.map(({ operation }) => operation))).toEqual(new Set(["update"]));

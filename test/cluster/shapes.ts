@@ -1,5 +1,11 @@
 /** Objects of the shapes that a stack in a cluster is made of, small enough to be read at once. */
+import { join } from "node:path";
+import { projectRoot } from "../../scripts/program/stack-file.ts";
 import type { KubernetesObject } from "../harness/kubernetes/objects.ts";
+import { poolsOf } from "../harness/kubernetes/stack-files.ts";
+
+/** One machine, whose one GPU is two by time slicing. */
+export const examplePools = poolsOf(join(projectRoot, "examples/llama-2-7b-chat-kubernetes.yaml"));
 
 type Spec = Readonly<Record<string, unknown>>;
 

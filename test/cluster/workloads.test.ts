@@ -23,7 +23,6 @@ import {
   waitFor,
 } from "../harness/kubernetes/waits.ts";
 import { eventually } from "../harness/stack.ts";
-import { examplePools } from "./example.ts";
 import {
   changed,
   claim,
@@ -31,13 +30,14 @@ import {
   defaultDeny,
   disruptionBudget,
   engineBuild,
+  examplePools,
   server,
   service,
 } from "./shapes.ts";
 
 const NAMESPACE = "workloads";
 
-describeWithCluster("a stack's objects", ({ api }) => {
+describeWithCluster("workloads of a stack", ({ api }) => {
   const nodes = examplePools.flatMap((pool) => poolNodes(pool));
   const store = claim(NAMESPACE);
   const volume = volumeFor(store);
@@ -67,12 +67,13 @@ describeWithCluster("a stack's objects", ({ api }) => {
     });
   }
 
-  test("the claim binds to the volume that is there for it", async () => {
+  // Tests that leave the GPUs alone, or have one for a moment, wait together: a failed pod is retried after 10 s.
+  test.concurrent("a claim binds to the volume that refers to it", async () => {
     const { spec } = await claimBound(api, store);
     expect((spec as { volumeName: string }).volumeName).toBe(volume.metadata.name);
   });
 
-  test("a build completes on a node of the pool", async () => {
+  test.concurrent("a build completes on a node of its pool", async () => {
     const build = engineBuild(NAMESPACE, "llama-aaaaaaaaaaaa", 1);
     await applyAll(api, [build]);
     await jobComplete(api, build);
@@ -80,7 +81,7 @@ describeWithCluster("a stack's objects", ({ api }) => {
     expect((pod?.spec as { nodeName?: string } | undefined)?.nodeName).toBe("gpu-0");
   });
 
-  test("a build that another try would not help is not tried again; others are", async () => {
+  test.concurrent("a failed build is retried, except with an exit code that rules a retry out", async () => {
     const hopeless = failingJob(engineBuild(NAMESPACE, "hopeless", 1), 3);
     const unlucky = failingJob(engineBuild(NAMESPACE, "unlucky", 1), 1);
     await applyAll(api, [hopeless, unlucky]);
@@ -97,7 +98,7 @@ describeWithCluster("a stack's objects", ({ api }) => {
     expect(await failed(unlucky)).toEqual(["BackoffLimitExceeded", 2]);
   });
 
-  test("a Job that has failed is made again after it was removed, under its own name", async () => {
+  test.concurrent("a failed Job can be created again under its name once it is removed", async () => {
     const build = engineBuild(NAMESPACE, "retried", 1);
     const failing = failingJob(build, 3);
     await applyAll(api, [failing]);
@@ -109,7 +110,96 @@ describeWithCluster("a stack's objects", ({ api }) => {
     await jobComplete(api, build);
   });
 
-  test("a server becomes available behind its Service, and its budget lets one pod go at a time", async () => {
+  test.concurrent("a database that is removed keeps its claim, and the next one of its name binds it again", async () => {
+    const set = database(NAMESPACE, "mongo");
+    const own: KubernetesObject = {
+      ...claim(NAMESPACE),
+      metadata: { name: "data-mongo-0", namespace: NAMESPACE },
+      spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "10Gi" } } },
+    };
+    const disk = volumeFor(own);
+    try {
+      await applyAll(api, [disk, set]);
+      await statefulSetReady(api, set);
+      const { metadata } = await claimBound(api, own);
+      await removeServer(set);
+      await applyAll(api, [set]);
+      await statefulSetReady(api, set);
+      expect((await claimBound(api, own)).metadata.uid).toBe(metadata.uid);
+      await removeServer(set);
+    } finally {
+      await api.remove(disk);
+    }
+  });
+
+  test.concurrent("a build with too many GPUs or no toleration waits, and the scheduler gives the reason", async () => {
+    const large = engineBuild(NAMESPACE, "large", 4);
+    const intolerant = changed(engineBuild(NAMESPACE, "intolerant", 1), "spec.template.spec.tolerations", []);
+    await applyAll(api, [large, intolerant]);
+    expect(await unschedulable(api, NAMESPACE, "app=large")).toMatch(
+      /^0\/1 nodes are available: 1 Insufficient nvidia\.com\/gpu\./,
+    );
+    expect(await unschedulable(api, NAMESPACE, "app=intolerant")).toMatch(
+      /^0\/1 nodes are available: 1 node\(s\) had untolerated taint/,
+    );
+    await Promise.all([large, intolerant].map((job) => api.remove(job)));
+  });
+
+  test.concurrent("a server whose pods could become root is accepted with a warning and gets no pods", async () => {
+    const rootful = changed(server(NAMESPACE, "rootful"), "spec.template.spec.securityContext", undefined);
+    const warnings = await applyAll(api, [rootful]);
+    expect(Object.values(warnings).flat()).toEqual([
+      expect.stringMatching(
+        /^would violate PodSecurity "restricted:latest": runAsNonRoot != true .*seccompProfile/,
+      ),
+    ]);
+    await expect(deploymentAvailable(api, rootful)).rejects.toThrow(
+      /has no pods: pods "rootful-.*" is forbidden: violates PodSecurity "restricted:latest"/,
+    );
+    expect(
+      (await eventsOf(api, NAMESPACE)).some((line) =>
+        line.startsWith("Warning FailedCreate ReplicaSet/rootful"),
+      ),
+    ).toBe(true);
+    await api.remove(rootful);
+  });
+
+  test.concurrent("a pod that could become root is refused", async () => {
+    const { template } = server(NAMESPACE, "pod").spec as { readonly template: { readonly spec: object } };
+    const pod = {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name: "pod", namespace: NAMESPACE },
+      spec: template.spec,
+    };
+    const refused = api.apply(changed(pod, "spec.securityContext", undefined));
+    await expect(refused).rejects.toThrow(ApiError);
+    await expect(refused).rejects.toMatchObject({ status: 403, reason: "Forbidden" });
+  });
+
+  test.concurrent("a server above the quota of its namespace gets no pods", async () => {
+    // Of its own: a quota is for all of a namespace.
+    const namespace = `${NAMESPACE}-quota`;
+    await addNamespace(api, restrictedNamespace(namespace));
+    const quota: KubernetesObject = {
+      apiVersion: "v1",
+      kind: "ResourceQuota",
+      metadata: { name: "stack", namespace },
+      spec: { hard: { "requests.nvidia.com/gpu": "1" } },
+    };
+    await applyAll(api, [quota]);
+    await waitFor(
+      api,
+      quota,
+      ({ status }) => (status as { hard?: object }).hard !== undefined || "no status",
+    );
+    const deployment = server(namespace, "over", { gpus: 2 });
+    await applyAll(api, [deployment]);
+    await expect(deploymentAvailable(api, deployment)).rejects.toThrow(/exceeded quota: stack/);
+    await removeNamespace(api, namespace);
+  });
+
+  test("a server becomes available behind its Service, and its disruption budget allows one eviction at a time", async () => {
     const deployment = server(NAMESPACE, "llama", { replicas: 2 });
     const objects = [deployment, service(NAMESPACE, "llama"), disruptionBudget(NAMESPACE, "llama")];
     expect(await applyAll(api, objects)).toEqual({});
@@ -145,29 +235,7 @@ describeWithCluster("a stack's objects", ({ api }) => {
     await removeServer(deployment);
   });
 
-  test("a database keeps its claim when it goes, and finds it again", async () => {
-    const set = database(NAMESPACE, "mongo");
-    const own: KubernetesObject = {
-      ...claim(NAMESPACE),
-      metadata: { name: "data-mongo-0", namespace: NAMESPACE },
-      spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "10Gi" } } },
-    };
-    const disk = volumeFor(own);
-    try {
-      await applyAll(api, [disk, set]);
-      await statefulSetReady(api, set);
-      const { metadata } = await claimBound(api, own);
-      await removeServer(set);
-      await applyAll(api, [set]);
-      await statefulSetReady(api, set);
-      expect((await claimBound(api, own)).metadata.uid).toBe(metadata.uid);
-      await removeServer(set);
-    } finally {
-      await api.remove(disk);
-    }
-  });
-
-  test("without a free GPU a surging server waits, and one that is replaced in place does not", async () => {
+  test("without a free GPU a surging roll-out waits, and a roll-out in place does not", async () => {
     const surging = server(NAMESPACE, "surging", { gpus: 2 });
     await applyAll(api, [surging]);
     await deploymentAvailable(api, surging);
@@ -184,70 +252,5 @@ describeWithCluster("a stack's objects", ({ api }) => {
     await deploymentAvailable(api, inPlace);
     expect((await podsOf("in-place")).map(engineOf)).toEqual(["second"]);
     await removeServer(inPlace);
-  });
-
-  test("more GPUs than a node of the pool has, or no toleration, leave a build waiting for a reason", async () => {
-    const large = engineBuild(NAMESPACE, "large", 4);
-    const intolerant = changed(engineBuild(NAMESPACE, "intolerant", 1), "spec.template.spec.tolerations", []);
-    await applyAll(api, [large, intolerant]);
-    expect(await unschedulable(api, NAMESPACE, "app=large")).toMatch(
-      /^0\/1 nodes are available: 1 Insufficient nvidia\.com\/gpu\./,
-    );
-    expect(await unschedulable(api, NAMESPACE, "app=intolerant")).toMatch(
-      /^0\/1 nodes are available: 1 node\(s\) had untolerated taint/,
-    );
-    for (const job of [large, intolerant]) await api.remove(job);
-  });
-
-  test("a server whose pods could become root is taken with a warning, and has no pods", async () => {
-    const rootful = changed(server(NAMESPACE, "rootful"), "spec.template.spec.securityContext", undefined);
-    const warnings = await applyAll(api, [rootful]);
-    expect(Object.values(warnings).flat()).toEqual([
-      expect.stringMatching(
-        /^would violate PodSecurity "restricted:latest": runAsNonRoot != true .*seccompProfile/,
-      ),
-    ]);
-    await expect(deploymentAvailable(api, rootful)).rejects.toThrow(
-      /has no pods: pods "rootful-.*" is forbidden: violates PodSecurity "restricted:latest"/,
-    );
-    expect(
-      (await eventsOf(api, NAMESPACE)).some((line) =>
-        line.startsWith("Warning FailedCreate ReplicaSet/rootful"),
-      ),
-    ).toBe(true);
-    await api.remove(rootful);
-  });
-
-  test("a pod that could become root is refused itself", async () => {
-    const { template } = server(NAMESPACE, "pod").spec as { readonly template: { readonly spec: object } };
-    const pod = {
-      apiVersion: "v1",
-      kind: "Pod",
-      metadata: { name: "pod", namespace: NAMESPACE },
-      spec: template.spec,
-    };
-    const refused = api.apply(changed(pod, "spec.securityContext", undefined));
-    await expect(refused).rejects.toThrow(ApiError);
-    await expect(refused).rejects.toMatchObject({ status: 403, reason: "Forbidden" });
-  });
-
-  test("what exceeds the quota of the namespace gets no pod", async () => {
-    const quota: KubernetesObject = {
-      apiVersion: "v1",
-      kind: "ResourceQuota",
-      metadata: { name: "stack", namespace: NAMESPACE },
-      spec: { hard: { "requests.nvidia.com/gpu": "1" } },
-    };
-    await applyAll(api, [quota]);
-    await waitFor(
-      api,
-      quota,
-      ({ status }) => (status as { hard?: object }).hard !== undefined || "no status",
-    );
-    const deployment = server(NAMESPACE, "over", { gpus: 2 });
-    await applyAll(api, [deployment]);
-    await expect(deploymentAvailable(api, deployment)).rejects.toThrow(/exceeded quota: stack/);
-    await api.remove(deployment);
-    await api.remove(quota);
   });
 });

@@ -1,17 +1,23 @@
-/** The CPU tier as a Docker host runs it: both images, the planned containers, the checks of `npm run smoke`. */
+/** The CPU tier as a Docker host runs it: both images, the planned containers, the checks of `npm run smoke` and `verify`. */
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { loadPlan } from "../../infra/load-plan.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import type { DockerCpuPlan } from "../../infra/plan/cpu-stack.ts";
-import type { DockerStack } from "../../infra/plan/docker/types.ts";
+import { dockerStack } from "../../infra/plan/docker/docker-stack.ts";
+import type { DockerStack, LockedImage } from "../../infra/plan/docker/types.ts";
+import { stackContainers } from "../../scripts/docker-host/containers.ts";
+import { hostProbe } from "../../scripts/preflight/host-probe.ts";
 import { smokeChecks } from "../../scripts/smoke/checks.ts";
 import { CheckSkipped } from "../../scripts/smoke/requests.ts";
+import { verifyStack } from "../../scripts/verify/verify-stack.ts";
 import { describeWithEngine } from "../harness/docker/describe.ts";
-import { buildImage } from "../harness/docker/images.ts";
+import { builtImage } from "../harness/docker/images.ts";
+import { freePorts } from "../harness/docker/ports.ts";
 import { RunningStack } from "../harness/docker/stack.ts";
 import { eventually } from "../harness/stack.ts";
-import { cpuTierStack } from "./cpu-tier-stack.ts";
 
 describeWithEngine("a stack of tier cpu on a Docker host", ({ socketPath, api }) => {
+  const name = `test-${process.pid}`;
   let plan: DockerCpuPlan;
   let stack: DockerStack;
   let outputs: StackOutputs;
@@ -19,11 +25,14 @@ describeWithEngine("a stack of tier cpu on a Docker host", ({ socketPath, api })
   const nameOf = (role: string) =>
     stack.containers.find((container) => container.role === role)?.name ?? role;
 
+  /** Other files have theirs on the same engine. */
+  const ownContainers = async () =>
+    (await api.containers()).filter(({ Names }) => Names.some((own) => own.startsWith(`/${name}-`)));
+
   beforeAll(async () => {
-    const services = await buildImage(socketPath, "services");
-    const cpuModels = await buildImage(socketPath, "cpu-models");
-    const name = `test-${process.pid}`;
-    ({ plan, stack, outputs } = await cpuTierStack(name, { services, "cpu-models": cpuModels }));
+    const services = await builtImage(socketPath, "services");
+    const cpuModels = await builtImage(socketPath, "cpu-models");
+    ({ plan, stack, outputs } = await plannedStack(name, { services, "cpu-models": cpuModels }));
     running = new RunningStack(api, stack);
     await running.up();
   });
@@ -32,29 +41,49 @@ describeWithEngine("a stack of tier cpu on a Docker host", ({ socketPath, api })
     await running?.remove();
   });
 
-  test("every endpoint answers as it should, at the published ports", async () => {
+  test("every check of smoke passes at the published ports", async () => {
     expect(await failedChecks(plan, outputs)).toEqual([]);
   });
 
+  test("verify passes every check of a CPU, and measures both starts", async () => {
+    const probe = hostProbe(`unix://${socketPath}`);
+    const host = { probe, containers: await stackContainers(name, probe) };
+    const { endpoints } = outputs;
+    const verified = await verifyStack({ name, plan, endpoints, apiKey: undefined, host }, () => {});
+    const results = verified.flatMap(({ name: server, results: found }) =>
+      found.map(({ record, text }) => ({ check: `${server} ${record.name}`, ...record, text })),
+    );
+    expect(results.filter(({ outcome }) => outcome === "failed")).toEqual([]);
+    expect(results.filter(({ outcome }) => outcome === "skipped").map(({ check }) => check)).toEqual([
+      "encoders captions",
+    ]);
+    const starts = results.filter((result) => result.name === "start");
+    expect(starts.map(({ figures }) => figures.startSeconds)).toEqual([
+      expect.any(Number),
+      expect.any(Number),
+    ]);
+    expect(new Set(results.map(({ level }) => level))).toEqual(new Set(["cpu"]));
+  });
+
   test("ports are bound to loopback alone", async () => {
-    const addresses = (await api.containers()).flatMap(({ Ports }) =>
+    const addresses = (await ownContainers()).flatMap(({ Ports }) =>
       Ports.filter((port) => port.PublicPort !== undefined).map((port) => port.IP),
     );
     expect(addresses).toHaveLength(stack.containers.flatMap(({ ports }) => ports).length);
     expect(new Set(addresses)).toEqual(new Set(["127.0.0.1"]));
   });
 
-  test("a killed Triton comes back by itself, and the gateway with it", async () => {
-    const name = nameOf("triton");
+  test("a killed Triton is started again, and the gateway reaches it", async () => {
+    const triton = nameOf("triton");
     // As a crash would end it: the engine starts what was stopped by command no more.
-    const { State } = await api.inspectContainer(name);
+    const { State } = await api.inspectContainer(triton);
     process.kill(State.Pid, "SIGKILL");
-    await eventually(async () => ((await api.inspectContainer(name)).RestartCount > 0 ? true : undefined));
-    await running.healthy(name);
+    await eventually(async () => ((await api.inspectContainer(triton)).RestartCount > 0 ? true : undefined));
+    await running.healthy(triton);
     expect(await failedChecks(plan, outputs)).toEqual([]);
   });
 
-  test("documents outlive the containers of the databases", async () => {
+  test("documents survive a replacement of the databases' containers", async () => {
     const { gateway } = outputs.endpoints;
     const document = { id: "kept", text: "The boiler in the attic was made in Kraków." };
     const added = await fetch(`${gateway}/v1/documents`, {
@@ -63,10 +92,12 @@ describeWithEngine("a stack of tier cpu on a Docker host", ({ socketPath, api })
       headers: { "content-type": "application/json" },
     });
     expect(added.status).toBe(200);
-    for (const role of ["mongo", "vector"]) {
-      await running.replace(nameOf(role));
-      await running.healthy(nameOf(role));
-    }
+    await Promise.all(
+      ["mongo", "vector"].map(async (role) => {
+        await running.replace(nameOf(role));
+        await running.healthy(nameOf(role));
+      }),
+    );
     const found = await eventually(async () => {
       const answer = await fetch(`${gateway}/v1/match`, {
         method: "POST",
@@ -78,12 +109,12 @@ describeWithEngine("a stack of tier cpu on a Docker host", ({ socketPath, api })
     expect(found.matches[0]?.id).toBe(document.id);
   });
 
-  test("all stop in order when they are told, and nothing is left", async () => {
+  test("all containers of a cpu stack stop with exit code 0, and their removal leaves nothing", async () => {
     const codes = await running.stop();
-    expect(codes).toEqual(Object.fromEntries(stack.containers.map(({ name }) => [name, 0])));
+    expect(codes).toEqual(Object.fromEntries(stack.containers.map((container) => [container.name, 0])));
     await running.remove();
-    expect(await api.containers()).toEqual([]);
-    expect(await api.volumes()).toEqual([]);
+    expect(await ownContainers()).toEqual([]);
+    expect((await api.volumes()).filter((volume) => volume.startsWith(`${name}-`))).toEqual([]);
     expect(await api.networks()).not.toContain(stack.network);
   });
 });
@@ -97,4 +128,35 @@ async function failedChecks(plan: DockerCpuPlan, outputs: StackOutputs): Promise
       if (!(error instanceof CheckSkipped)) failed.push(`${check.name}: ${error}`);
     });
   return failed;
+}
+
+/** On free ports. @param references - Of images that are on the host, by name. */
+async function plannedStack(
+  name: string,
+  references: Readonly<Record<"services" | "cpu-models", string>>,
+): Promise<{ readonly plan: DockerCpuPlan; readonly stack: DockerStack; readonly outputs: StackOutputs }> {
+  const ports = await freePorts(9);
+  const take = () => ports.pop() ?? 0;
+  const triton = () => ({ http: take(), grpc: take(), metrics: take() });
+  const plan = await loadPlan({
+    platform: "docker",
+    tier: "cpu",
+    models: [{ name: "smollm2", model: "smollm2-135m-instruct", contextTokens: 512, ports: triton() }],
+    encoders: { ports: triton() },
+    databasePorts: { mongo: take(), vector: take() },
+    gateway: { port: take() },
+  });
+  if (plan.platform !== "docker" || plan.tier !== "cpu") throw new Error("The plan is of another kind.");
+  const images = Object.entries(references).map(
+    ([image, reference]) =>
+      ({ kind: "locked", name: image as keyof typeof references, reference }) satisfies LockedImage,
+  );
+  const stack = dockerStack(plan, { stack: name, images });
+  const { release, cost } = plan;
+  const models = plan.models.map((model) => ({
+    ...{ name: model.name, model: model.model },
+    ...{ release, engineKey: null, nodePool: "host" },
+  }));
+  const { endpoints, notes } = stack;
+  return { plan, stack, outputs: { endpoints, models, release, engineStore: "", cost, notes } };
 }

@@ -1,20 +1,21 @@
 /**
  * The GPU tier as a Docker host runs it, on stand-ins for NVIDIA's images: an engine is built, served and stopped by the
- * containers of an example's plan.
+ * containers of an example's plan, and encoders are served from a store that a test filled.
  */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { SPEC_FILES } from "../../infra/plan/container-specs.ts";
 import type { DockerContainer, DockerStack } from "../../infra/plan/docker/types.ts";
 import { describeWithEngine } from "../harness/docker/describe.ts";
-import { buildImage } from "../harness/docker/images.ts";
+import { builtImage } from "../harness/docker/images.ts";
 import { freePorts } from "../harness/docker/ports.ts";
 import { RunningStack } from "../harness/docker/stack.ts";
 import { exampleValues, stackOf, type Values } from "../infra/plan/docker/stacks.ts";
-import { containerOf, partOf } from "./gpu-tier-stack.ts";
+import { containerOf, type EncodersSpec, fillEncoders, partOf } from "./gpu-tier-stack.ts";
 
-describeWithEngine("a stack of tier gpu on a Docker host", ({ socketPath, api }) => {
+describeWithEngine("an engine of tier gpu on a Docker host", ({ socketPath, api }) => {
   const name = `test-gpu-${process.pid}`;
   const weights = mkdtempSync(join(tmpdir(), "engine-room-weights-"));
   let stack: DockerStack;
@@ -27,7 +28,7 @@ describeWithEngine("a stack of tier gpu on a Docker host", ({ socketPath, api })
   }
 
   beforeAll(async () => {
-    const reference = await buildImage(socketPath, "trtllm");
+    const reference = await builtImage(socketPath, "trtllm");
     writeFileSync(join(weights, "config.json"), "{}");
     writeFileSync(join(weights, "model.safetensors"), "weights");
     // The containers' user is another one.
@@ -45,7 +46,7 @@ describeWithEngine("a stack of tier gpu on a Docker host", ({ socketPath, api })
     rmSync(weights, { recursive: true, force: true });
   });
 
-  test("the build leaves a complete engine in the store", async () => {
+  test("a build leaves a complete engine in the store", async () => {
     const build = containerOf(stack, "engineBuild");
     expect(await lastEvent(build.name)).toMatchObject({ event: "complete", isNew: true });
     const plan = planOf(build);
@@ -65,13 +66,13 @@ describeWithEngine("a stack of tier gpu on a Docker host", ({ socketPath, api })
     expect((await running.outputOf(build, ["find", "/scratch", "-type", "f"])).trim()).toBe("");
   });
 
-  test("a second build finds the engine and does nothing", async () => {
+  test("a second build finds the engine and builds nothing", async () => {
     const build = containerOf(stack, "engineBuild");
     await running.replace(build.name);
     expect(await lastEvent(build.name)).toMatchObject({ event: "complete", isNew: false });
   });
 
-  test("the server serves the tutorials' models, filled in, from the store", async () => {
+  test("the server serves the tutorials' models from the store, with their templates filled in", async () => {
     const server = containerOf(stack, "triton");
     const answer = await fetch(`http://127.0.0.1:${server.ports[0]?.hostPort}/v2/health/ready`);
     expect(answer.status).toBe(200);
@@ -83,13 +84,71 @@ describeWithEngine("a stack of tier gpu on a Docker host", ({ socketPath, api })
     expect(config).toContain('name: "seed"');
   });
 
-  test("stops in its time and in order, and nothing is left", async () => {
+  test("the containers of a gpu stack stop with exit code 0, and their removal leaves nothing", async () => {
     expect(await running.stop()).toEqual(
       Object.fromEntries(stack.containers.map((container) => [container.name, 0])),
     );
     await running.remove();
-    expect(await api.volumes()).toEqual([]);
+    expect((await api.volumes()).filter((volume) => volume.startsWith(`${name}-`))).toEqual([]);
     expect(await api.networks()).not.toContain(stack.network);
+  });
+});
+
+describeWithEngine("encoders of tier gpu on a Docker host", ({ socketPath, api }) => {
+  const store = mkdtempSync(join(tmpdir(), "engine-room-store-"));
+  let stack: DockerStack;
+  let running: RunningStack;
+
+  beforeAll(async () => {
+    const reference = await builtImage(socketPath, "encoders");
+    const [http, grpc, metrics] = await freePorts(3);
+    const values = exampleValues("gpt2-medium-encoders");
+    const planned = stackOf(
+      {
+        ...values,
+        encoders: { device: "cpu", ports: { http, grpc, metrics } },
+        engineStore: { path: store },
+      },
+      `test-encoders-${process.pid}`,
+    );
+    stack = partOf(planned, { encoders: reference }, ["encoders"]);
+    fillEncoders(
+      store,
+      JSON.parse(containerOf(stack, "encoders").files[SPEC_FILES.server] ?? "") as EncodersSpec,
+    );
+    running = new RunningStack(api, stack);
+    await running.up();
+  });
+
+  afterAll(async () => {
+    await running?.remove();
+    rmSync(store, { recursive: true, force: true });
+  });
+
+  test("the server of the encoders serves every model of the plan, and stops with exit code 0", async () => {
+    const server = containerOf(stack, "encoders");
+    const { repository } = JSON.parse(server.files[SPEC_FILES.server] ?? "") as EncodersSpec;
+    expect(await api.logs(server.name)).toContain(
+      `models: ${repository.models
+        .map(({ name }) => name)
+        .toSorted()
+        .join(" ")}\n`,
+    );
+    expect(await running.stop()).toEqual({ [server.name]: 0 });
+  });
+
+  test("uid 1000 can run both programs of the encoders, with all that they import", async () => {
+    const server = containerOf(stack, "encoders");
+    const [user, builder, entrypoint] = await Promise.all([
+      running.outputOf(server, ["id", "-u"]),
+      running.outputOf(server, ["encoder_builder", "--help"]),
+      running.outputOf(server, ["triton_entrypoint", "--help"]),
+      // What export and calibration import, of the interpreter that Triton starts its models with.
+      running.outputOf(server, ["python3", "-c", "import numpy, onnx, onnxruntime, PIL, tokenizers"]),
+    ]);
+    expect(user.trim()).toBe("1000");
+    expect(builder).toMatch(/^usage: encoder_builder/m);
+    expect(entrypoint).toMatch(/^usage: triton_entrypoint/m);
   });
 });
 

@@ -18,7 +18,7 @@ import type { PodPlan } from "../../infra/plan/kubernetes/pod-types.ts";
 import { archiveOf } from "../harness/docker/archive.ts";
 import { createBody } from "../harness/docker/create-body.ts";
 import { describeWithEngine } from "../harness/docker/describe.ts";
-import { buildImage } from "../harness/docker/images.ts";
+import { builtImage } from "../harness/docker/images.ts";
 import { podBody } from "../harness/docker/pod-body.ts";
 import { eventually } from "../harness/stack.ts";
 import { stackFileValues } from "../infra/plan/kubernetes/stacks.ts";
@@ -144,14 +144,14 @@ function isTested(role: string): role is Planned["role"] {
   return ["engineBuild", "encoderBuild", "triton", "encoders"].includes(role);
 }
 
-describeWithEngine("builds and servers as they are planned", ({ socketPath, api }) => {
+describeWithEngine("planned containers", ({ socketPath, api }) => {
   const directory = mkdtempSync(join(tmpdir(), "engine-room-planned-"));
   const tags = new Map<ImageName, string>();
   let count = 0;
 
   beforeAll(async () => {
     chmodSync(directory, 0o755);
-    for (const image of IMAGES) tags.set(image, await buildImage(socketPath, image));
+    for (const image of IMAGES) tags.set(image, await builtImage(socketPath, image));
   });
 
   afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -200,7 +200,28 @@ describeWithEngine("builds and servers as they are planned", ({ socketPath, api 
     await api.removeContainer(name);
   }
 
-  describe.each(PLATFORMS)("of %s", (platform) => {
+  // All wait together: for the hub, and for the ranks of a server that stops.
+  test.concurrent("builds of encoders of all platforms fail only at the unreachable hub", async () => {
+    // Each asks the hub for half a minute.
+    const names = await Promise.all(
+      PLATFORMS.map(async (platform) => {
+        const store = join(directory, `${platform}-empty`);
+        mkdirSync(store);
+        chownSync(store, 1000, 1000);
+        const build = planned(values(platform)).find(({ role }) => role === "encoderBuild");
+        if (build === undefined) throw new Error(`${platform} builds no encoders.`);
+        return start(build, store);
+      }),
+    );
+    await Promise.all(
+      names.map(async (name) => {
+        await untilSaid(name, "huggingface.co");
+        await api.removeContainer(name);
+      }),
+    );
+  });
+
+  describe.concurrent.each(PLATFORMS)("%s", (platform) => {
     const containers = planned(values(platform));
     const store = join(directory, platform);
     const of = (role: Planned["role"], model: string | null = null) => {
@@ -221,41 +242,54 @@ describeWithEngine("builds and servers as they are planned", ({ socketPath, api 
       chownSync(store, 1000, 1000);
     });
 
-    test.each(["llava", "gpt"])("a build makes the engine of %s", async (model) => {
+    const builds = new Map<string, Promise<void>>();
+    /** Builds the engine of a model, once for all tests. */
+    function built(model: string): Promise<void> {
+      const build = builds.get(model) ?? buildEngine(model);
+      builds.set(model, build);
+      return build;
+    }
+    async function buildEngine(model: string): Promise<void> {
       const name = await start(of("engineBuild", model), store);
       const code = await api.waitForExit(name, BUILD_SECONDS);
       const log = await api.logs(name, 200);
       await api.removeContainer(name);
       expect([code, log]).toEqual([0, expect.stringContaining('"event": "complete"')]);
-    });
+    }
+
+    test.each(["llava", "gpt"])(`a build on ${platform} makes the engine of %s`, (model) => built(model));
 
     test.each([
       ["llava", 1],
       ["gpt", 2],
-    ])("Open MPI starts all ranks of %s, unbound, and they meet and stop in order", async (model, ranks) => {
-      const server = of("triton", model);
-      const name = await start(server, store);
-      const log = await untilSaid(name, "\nmodels: ");
-      for (let rank = 0; rank < ranks; rank++)
-        expect(log).toMatch(new RegExp(`^rank ${rank} of ${ranks}, on (\\d+) of \\1 CPUs$`, "m"));
-      expect(log).not.toMatch(/orte|PMIX ERROR|WARNING/i);
-      await endsInOrder(name);
-    });
+    ])(
+      `Open MPI on ${platform} starts each of the ranks of %s (%i) unbound, and they stop in order`,
+      async (model, ranks) => {
+        await built(model);
+        const server = of("triton", model);
+        const name = await start(server, store);
+        const log = await untilSaid(name, "\nmodels: ");
+        for (let rank = 0; rank < ranks; rank++)
+          expect(log).toMatch(new RegExp(`^rank ${rank} of ${ranks}, on (\\d+) of \\1 CPUs$`, "m"));
+        expect(log).not.toMatch(/orte|PMIX ERROR|WARNING/i);
+        await endsInOrder(name);
+      },
+    );
 
-    test("a server of the PyTorch backend starts without MPI", async () => {
+    test(`a server of the PyTorch backend on ${platform} starts without MPI`, async () => {
       const name = await start(of("triton", "chat"), store);
       expect(await untilSaid(name, "\nmodels: ")).not.toContain("rank 0 of");
       await endsInOrder(name);
     });
 
-    test("the encoders start", async () => {
+    test(`the encoders on ${platform} start and stop in order`, async () => {
       const name = await start(of("encoders"), store);
       await untilSaid(name, "\nmodels: ");
       await endsInOrder(name);
     });
   });
 
-  test("Open MPI starts no rank where its folder is on the read-only root of a pod", async () => {
+  test("Open MPI fails where its folder is on the read-only root of a pod", async () => {
     const server = planned(values("kubernetes")).find(
       ({ role, model }) => role === "triton" && model === "llava",
     );
@@ -264,23 +298,5 @@ describeWithEngine("builds and servers as they are planned", ({ socketPath, api 
     expect(await api.waitForExit(name, START_SECONDS)).not.toBe(0);
     expect(await api.logs(name, 500)).toContain("orte_session_dir failed");
     await api.removeContainer(name);
-  });
-
-  test("builds of encoders come as far as the hub, which is not there", async () => {
-    // Each asks the hub for half a minute.
-    const names = await Promise.all(
-      PLATFORMS.map(async (platform) => {
-        const store = join(directory, `${platform}-empty`);
-        mkdirSync(store);
-        chownSync(store, 1000, 1000);
-        const build = planned(values(platform)).find(({ role }) => role === "encoderBuild");
-        if (build === undefined) throw new Error(`${platform} builds no encoders.`);
-        return start(build, store);
-      }),
-    );
-    for (const name of names) {
-      await untilSaid(name, "huggingface.co");
-      await api.removeContainer(name);
-    }
   });
 });

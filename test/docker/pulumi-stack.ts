@@ -1,6 +1,6 @@
 /** A stack on a Docker host that the project's own commands, the Pulumi CLI and its Docker provider bring up. */
 import type { DockerApi } from "../harness/docker/api.ts";
-import { dockerConfigDirectory, machineSettings } from "../harness/docker/images.ts";
+import { buildSecrets, dockerConfigDirectory } from "../harness/docker/images.ts";
 import { systemPath } from "../harness/docker/run.ts";
 import { TestStack } from "../harness/stack.ts";
 
@@ -8,7 +8,7 @@ export class PulumiStack {
   readonly stack: TestStack;
   readonly environment: NodeJS.ProcessEnv;
   readonly #api: DockerApi;
-
+  readonly #socketPath: string;
   readonly #host: Readonly<Record<string, unknown>>;
 
   /** @param config - Without platform and the host's address. */
@@ -21,6 +21,7 @@ export class PulumiStack {
       DOCKER_CONFIG: dockerConfigDirectory(socketPath),
     };
     this.#api = api;
+    this.#socketPath = socketPath;
   }
 
   configure(config: Readonly<Record<string, unknown>>): void {
@@ -41,7 +42,9 @@ export class PulumiStack {
 
   /** `up` then finds every layer in the engine's cache, however it reaches its registries. */
   async buildImages(): Promise<void> {
-    const secrets = Object.entries(machineSettings()).map(([id, path]) => `--secret=id=${id},src=${path}`);
+    const secrets = Object.entries(buildSecrets(this.#socketPath)).map(
+      ([id, path]) => `--secret=id=${id},src=${path}`,
+    );
     await this.succeed("images", ...secrets);
   }
 

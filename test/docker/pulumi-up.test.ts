@@ -1,22 +1,30 @@
-/** The CPU tier on a Docker host as its user has it: the project's own commands, the Pulumi CLI and its Docker provider. */
-import { existsSync } from "node:fs";
+/**
+ * Stacks on a Docker host as their users have them: the project's own commands, the Pulumi CLI and its Docker provider. Those
+ * of the GPU tier are on stand-ins for NVIDIA's images and toolkit; engines are built by containers that `up` waits for.
+ */
+import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { describeWithEngine } from "../harness/docker/describe.ts";
-import { baseImage } from "../harness/docker/images.ts";
+import { baseImage, builtImage } from "../harness/docker/images.ts";
 import { freePorts } from "../harness/docker/ports.ts";
 import { missingPulumiPrograms } from "../harness/pulumi-programs.ts";
 import { eventually } from "../harness/stack.ts";
+import { exampleValues } from "../infra/plan/docker/stacks.ts";
 import { PulumiStack } from "./pulumi-stack.ts";
 
 const SERVICES = ["encoders", "gateway", "mongo", "smollm2", "vector"];
 
 describeWithEngine(
-  "a stack on a Docker host, by the Pulumi CLI",
+  "a stack of tier cpu on a Docker host, by the Pulumi CLI",
   ({ socketPath, api }) => {
     let stack: PulumiStack;
     let config: Record<string, unknown>;
 
     beforeAll(async () => {
+      // What they are built from is in the engine's cache then.
+      for (const image of ["services", "cpu-models"] as const) await builtImage(socketPath, image);
       const ports = await freePorts(9);
       const take = () => ports.pop();
       const triton = () => ({ http: take(), grpc: take(), metrics: take() });
@@ -39,7 +47,11 @@ describeWithEngine(
 
     afterAll(() => stack?.dispose());
 
-    test("a look at it leaves nothing", async () => {
+    /** Other files have theirs on the same engine. */
+    const ownVolumes = async () =>
+      (await api.volumes()).filter((volume) => volume.startsWith(`${stack.stack.name}-`)).toSorted();
+
+    test("preview of a cpu stack creates neither a container nor a folder", async () => {
       const { stdout } = await stack.succeed("preview");
       expect(stdout).toContain("docker:index/container:Container");
       expect(await stack.ids()).toEqual({});
@@ -47,14 +59,14 @@ describeWithEngine(
       expect((await stack.run("status")).code).toBe(1);
     });
 
-    test("up brings up what answers at every endpoint", async () => {
+    test("up of a cpu stack brings up every service, and every check of smoke passes", async () => {
       await stack.succeed("preflight");
       await stack.succeed("up");
       expect((await stack.succeed("smoke")).stdout).toMatch(/(\d+) of \1 checks passed/);
       expect(Object.keys(await stack.ids())).toEqual(SERVICES);
     });
 
-    test("the commands know its containers", async () => {
+    test("status, logs, outputs, connect and ask know the containers of a cpu stack", async () => {
       expect(await stack.states()).toEqual(Object.fromEntries(SERVICES.map((name) => [name, "RUNNING"])));
       expect(
         (await stack.succeed("logs", "encoders")).stdout + (await stack.succeed("logs", "encoders")).stderr,
@@ -70,7 +82,7 @@ describeWithEngine(
       expect((await stack.succeed("ask", ...question)).stdout).toContain("Paris");
     });
 
-    test("a second up changes nothing", async () => {
+    test("a second up of a cpu stack changes nothing", async () => {
       const before = await stack.ids();
       const { stderr } = await stack.succeed("up");
       expect(stderr).toMatch(/Resources:\n\s+\d+ unchanged\n/);
@@ -78,7 +90,7 @@ describeWithEngine(
       await stack.succeed("preview", "--expect-no-changes");
     });
 
-    test("a changed model replaces its own Triton, and what asks it", async () => {
+    test("a changed model replaces its own Triton, and neither encoders nor databases", async () => {
       const before = await stack.ids();
       const [model] = config.models as [Record<string, unknown>];
       stack.configure({ ...config, models: [{ ...model, contextTokens: 768 }] });
@@ -91,7 +103,7 @@ describeWithEngine(
       await stack.succeed("smoke");
     });
 
-    test("what a killed up has left is in nobody's way", async () => {
+    test("up removes the containers that a killed up has left, and completes", async () => {
       const before = await stack.ids();
       await api.removeContainer(`${stack.stack.name}-encoders`);
       const killed = stack.stack.spawnWith(stack.environment, "up");
@@ -114,16 +126,126 @@ describeWithEngine(
       await stack.succeed("smoke");
     });
 
-    test("down leaves the documents, and nothing with --delete-data", async () => {
+    test("down keeps the documents, and down --delete-data removes them", async () => {
       const { stderr } = await stack.succeed("down");
       const volumes = ["mock-mongo", "mock-vector"].map((name) => `${stack.stack.name}-${name}`);
       expect(stderr).toContain(`The documents are kept in the volumes ${volumes.join(" and ")}`);
       expect(await stack.ids()).toEqual({});
       expect(await api.networks()).not.toContain(`${stack.stack.name}-network`);
-      expect((await api.volumes()).toSorted()).toEqual(volumes);
+      expect(await ownVolumes()).toEqual(volumes);
       expect(existsSync(stack.stack.directory)).toBe(false);
       await stack.succeed("down", "--delete-data");
-      expect(await api.volumes()).toEqual([]);
+      expect(await ownVolumes()).toEqual([]);
+    });
+  },
+  missingPulumiPrograms("docker"),
+);
+
+describeWithEngine(
+  "a stack of tier gpu on a Docker host, by the Pulumi CLI",
+  ({ socketPath, api }) => {
+    const weights = mkdtempSync(join(tmpdir(), "engine-room-weights-"));
+    let stack: PulumiStack;
+    let model: Record<string, unknown>;
+    let config: Record<string, unknown>;
+
+    /** The stack file with other limits, which make another engine. */
+    const withOutputTokens = (maxOutputTokens: number) => ({
+      ...config,
+      models: [{ ...model, limits: { ...(model.limits as object), maxOutputTokens } }],
+    });
+    const buildOf = (services: Readonly<Record<string, unknown>>) =>
+      Object.keys(services).find((name) => name.startsWith("llava-1.5-7b-")) ?? "";
+    const events = async (build: string) => api.logs(`${stack.stack.name}-${build}`);
+    const giveWeights = () => writeFileSync(join(weights, "model.safetensors"), "weights");
+
+    beforeAll(async () => {
+      // What they are built from is in the engine's cache then.
+      for (const image of ["trtllm", "services"] as const) await builtImage(socketPath, image);
+      writeFileSync(join(weights, "config.json"), "{}");
+      giveWeights();
+      // The containers' user is another one.
+      chmodSync(weights, 0o755);
+      const [http, grpc, metrics, gateway] = await freePorts(4);
+      const { host, models, ...values } = exampleValues("llava-1.5");
+      model = {
+        ...(models as readonly Record<string, unknown>[])[0],
+        weights: { from: "folder", path: weights, revision: "of-the-test" },
+        ports: { http, grpc, metrics },
+      };
+      config = {
+        ...values,
+        host,
+        models: [model],
+        gateway: { port: gateway },
+        image: { base: await baseImage(socketPath, "trtllm") },
+        images: { bases: { services: await baseImage(socketPath, "services") } },
+      };
+      stack = new PulumiStack(socketPath, api, config);
+      await stack.buildImages();
+    });
+
+    afterAll(async () => {
+      await stack?.dispose();
+      // Engines are kept, whatever else goes.
+      if (stack !== undefined) await api.removeVolume(`${stack.stack.name}-store`);
+      rmSync(weights, { recursive: true, force: true });
+    });
+
+    test("up of a gpu stack builds the engine, and then serves it", async () => {
+      await stack.succeed("up");
+      const states = await stack.states();
+      const build = buildOf(states);
+      expect(states).toEqual({ [build]: "DONE", gateway: "RUNNING", llava: "RUNNING" });
+      expect(await events(build)).toContain('"event": "complete"');
+      const { stdout } = await stack.succeed("outputs", "--json");
+      const { endpoints, models } = JSON.parse(stdout) as {
+        endpoints: { gateway: string; models: Record<string, { http: string }> };
+        models: readonly { engineKey: string }[];
+      };
+      expect(build).toBe(`llava-1.5-7b-${models[0]?.engineKey.slice(0, 12)}`);
+      expect((await fetch(`${endpoints.models.llava?.http}/v2/health/ready`)).status).toBe(200);
+      expect(await (await fetch(`${endpoints.gateway}/v1/models`)).json()).toMatchObject({
+        data: [{ id: "llava" }],
+      });
+    });
+
+    test("a second up of a gpu stack changes nothing", async () => {
+      const before = await stack.ids();
+      expect((await stack.succeed("up")).stderr).toMatch(/Resources:\n\s+\d+ unchanged\n/);
+      expect(await stack.ids()).toEqual(before);
+    });
+
+    test("changed limits build another engine, and only then replace the server", async () => {
+      const before = await stack.ids();
+      stack.configure(withOutputTokens(256));
+      await stack.succeed("up");
+      const after = await stack.ids();
+      expect(buildOf(after)).not.toBe(buildOf(before));
+      expect(after.llava).not.toBe(before.llava);
+      expect(await stack.states()).toMatchObject({ [buildOf(after)]: "DONE", llava: "RUNNING" });
+    });
+
+    test("a failed build ends up with its message, and the next up tries the build again", async () => {
+      rmSync(join(weights, "model.safetensors"));
+      stack.configure(withOutputTokens(128));
+      const { code, stdout, stderr } = await stack.run("up");
+      expect(code).not.toBe(0);
+      expect(stdout + stderr).toMatch(/engine_builder: convert: .* has no weights\./);
+      expect((await stack.states())[buildOf(await stack.states())]).toBe("FAILED");
+      giveWeights();
+      await stack.succeed("up");
+      const states = await stack.states();
+      expect(states).toMatchObject({ [buildOf(states)]: "DONE", gateway: "RUNNING", llava: "RUNNING" });
+    });
+
+    test("down keeps the engines, and the next up finds them", async () => {
+      await stack.succeed("down");
+      expect(await stack.ids()).toEqual({});
+      expect(await api.volumes()).toContain(`${stack.stack.name}-store`);
+      stack.configure(config);
+      await stack.succeed("up");
+      expect(await events(buildOf(await stack.ids()))).toContain('"isNew": false');
     });
   },
   missingPulumiPrograms("docker"),

@@ -1,6 +1,6 @@
 /**
  * The Pod Security standard `restricted`: https://kubernetes.io/docs/concepts/security/pod-security-standards/, so that a unit test can
- * ask it of hundreds of pods. test/cluster/pod-security.test.ts holds it to the API server's own admission.
+ * ask it of hundreds of pods. test/cluster/admission.test.ts holds it to the API server's own admission.
  */
 
 type Tree = Readonly<Record<string, unknown>>;

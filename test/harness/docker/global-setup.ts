@@ -1,6 +1,7 @@
-/** One engine for all test files of the project `docker`, and why there is none. */
+/** One engine for all test files of the project `docker`, which builds their images meanwhile; or why there is none. */
 import type { TestProject } from "vitest/node";
 import { startEngine } from "./engine.ts";
+import { buildAllImages } from "./images.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -17,5 +18,9 @@ export default async function setup(project: TestProject): Promise<() => Promise
     return async () => {};
   }
   project.provide("docker", { socketPath: engine.socketPath });
-  return () => engine.stop();
+  const builds = buildAllImages(engine.socketPath);
+  return async () => {
+    await engine.stop();
+    await builds;
+  };
 }

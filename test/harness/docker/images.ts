@@ -1,9 +1,11 @@
 /** Images for tests, built as a person builds them, on bases that need no registry of images. */
-import { existsSync, realpathSync } from "node:fs";
-import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import { cp, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { homedir, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
+import { eventually } from "../stack.ts";
 import { DockerApi } from "./api.ts";
 import { debianRootArchive } from "./debian-root.ts";
 import { nodeBinary } from "./node-binary.ts";
@@ -11,6 +13,7 @@ import { NVIDIA_BASE_PACKAGES, withNvidiaContext } from "./nvidia-bases.ts";
 import { run } from "./run.ts";
 
 const BUILD_TIMEOUT_SECONDS = 1200;
+const ALL_BUILDS_TIMEOUT_SECONDS = 2 * BUILD_TIMEOUT_SECONDS;
 
 interface ImageRecipe {
   readonly dockerfile: string;
@@ -37,29 +40,62 @@ const IMAGES: Readonly<Record<TestImage, ImageRecipe>> = {
 type Secrets = Readonly<Record<string, string>>;
 
 interface BuildOptions {
-  /** In place of {@link machineSettings}. */
-  readonly secrets?: Secrets;
   /** Tag of another base. @default {@link baseImage} */
   readonly base?: string;
   /** Beside the base. @default none */
   readonly buildArguments?: Readonly<Record<string, string>>;
   /** After the image's name. @default test */
   readonly version?: string;
-  /** Whether to build what was built before. */
-  readonly noCache?: boolean;
+}
+
+/** In the order in which tests want them. Those of a lane are built one after the other, for pip and npm take a core each. */
+const LANES: readonly (readonly TestImage[])[] = [["trtllm", "encoders", "services"], ["cpu-models"]];
+
+/** Builds all images, beside the tests that do without them. Never fails: {@link builtImage} tells what went wrong. */
+export async function buildAllImages(socketPath: string): Promise<void> {
+  await Promise.all(
+    LANES.map(async (names) => {
+      for (const name of names) await buildOnce(socketPath, name);
+    }),
+  );
+}
+
+/** Of an image that is built, or can't be. */
+type BuildOutcome = { readonly tag: string } | { readonly error: string };
+
+async function buildOnce(socketPath: string, name: TestImage): Promise<void> {
+  const outcome: BuildOutcome = await buildImage(socketPath, name).then(
+    (tag) => ({ tag }),
+    (error: Error) => ({ error: error.message }),
+  );
+  const file = outcomeFile(socketPath, name);
+  // Without the folder the engine has been stopped, and nobody waits.
+  await writeFile(`${file}.tmp`, JSON.stringify(outcome)).then(
+    () => rename(`${file}.tmp`, file),
+    () => {},
+  );
+}
+
+function outcomeFile(socketPath: string, name: TestImage): string {
+  return join(dirname(socketPath), `${name}.image.json`);
+}
+
+/** Waits for the one build of an image in this run. @returns Its tag. @throws Error with the end of a build that failed. */
+export async function builtImage(socketPath: string, name: TestImage): Promise<string> {
+  const file = outcomeFile(socketPath, name);
+  const outcome = await eventually(
+    async () => JSON.parse(await readFile(file, "utf8")) as BuildOutcome,
+    ALL_BUILDS_TIMEOUT_SECONDS,
+  );
+  if ("error" in outcome) throw new Error(outcome.error);
+  return outcome.tag;
 }
 
 /** Builds an image of the project. @returns Its tag. */
 export async function buildImage(
   socketPath: string,
   name: TestImage,
-  {
-    secrets = machineSettings(),
-    base: own,
-    buildArguments = {},
-    version = "test",
-    noCache = false,
-  }: BuildOptions = {},
+  { base: own, buildArguments = {}, version = "test" }: BuildOptions = {},
 ): Promise<string> {
   const { dockerfile } = IMAGES[name];
   const tag = `engine-room/${name}:${version}`;
@@ -71,8 +107,7 @@ export async function buildImage(
       "--build-arg",
       `${key}=${value}`,
     ]),
-    ...Object.entries(secrets).flatMap(([id, path]) => ["--secret", `id=${id},src=${path}`]),
-    ...(noCache ? ["--no-cache"] : []),
+    ...Object.entries(buildSecrets(socketPath)).flatMap(([id, path]) => ["--secret", `id=${id},src=${path}`]),
     ".",
   ]);
   const api = new DockerApi(socketPath);
@@ -107,8 +142,21 @@ export async function docker(socketPath: string, args: readonly string[]): Promi
   });
 }
 
-/** How this machine reaches its package registries, for builds to reach them the same way. */
-export function machineSettings(): Secrets {
+/** Stands in a secret of every build, and in no layer of an image. Another one in each run. */
+export function secretToken(socketPath: string): string {
+  return `token-${createHash("sha256").update(socketPath).digest("hex")}`;
+}
+
+/** How this machine reaches its package registries, for builds to reach them the same way; with a token for npm. */
+export function buildSecrets(socketPath: string): Secrets {
+  const { npmrc: own, ...others } = machineSettings();
+  const npmrc = join(dirname(socketPath), "npmrc");
+  const settings = own === undefined ? "" : readFileSync(own, "utf8");
+  writeFileSync(npmrc, `${settings}\n//registry.invalid/:_authToken=${secretToken(socketPath)}\n`);
+  return { ...others, npmrc };
+}
+
+function machineSettings(): Secrets {
   const candidates: Record<string, readonly (string | undefined)[]> = {
     npmrc: [process.env.NPM_CONFIG_USERCONFIG, join(homedir(), ".npmrc")],
     "pip.conf": [process.env.PIP_CONFIG_FILE, join(homedir(), ".config/pip/pip.conf"), "/etc/pip.conf"],
@@ -126,10 +174,19 @@ function debianBase(socketPath: string): Promise<string> {
   return importedDebian(socketPath, "engine-room/debian:test", ["ca-certificates"]);
 }
 
+/** Imports under way, by tag: images of both lanes stand on the same one. */
+const imports = new Map<string, Promise<void>>();
+
 async function importedDebian(socketPath: string, tag: string, packages: readonly string[]): Promise<string> {
+  const imported = imports.get(tag) ?? importMissing(socketPath, tag, packages);
+  imports.set(tag, imported);
+  await imported;
+  return tag;
+}
+
+async function importMissing(socketPath: string, tag: string, packages: readonly string[]): Promise<void> {
   if (!(await hasImage(socketPath, tag)))
     await docker(socketPath, ["import", await debianRootArchive(packages), tag]);
-  return tag;
 }
 
 async function nvidiaBase(socketPath: string, kind: "trtllm-python-py3" | "py3"): Promise<string> {

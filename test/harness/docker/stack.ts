@@ -9,6 +9,8 @@ const TASK_TIMEOUT_SECONDS = 3600;
 const HEALTHY_TIMEOUT_SECONDS = 300;
 const LOOK_TIMEOUT_SECONDS = 120;
 const LOOK_LINES = 10_000;
+/** Docker asks for the first time after an interval; the planned 10 s would be most of what tests take. */
+const HEALTH_INTERVAL_SECONDS = 2;
 
 /** Exit codes of stopped containers, by name. */
 type ExitCodes = Record<string, number>;
@@ -16,6 +18,7 @@ type ExitCodes = Record<string, number>;
 export class RunningStack {
   readonly #api: DockerApi;
   readonly #stack: DockerStack;
+  #looks = 0;
 
   constructor(api: DockerApi, stack: DockerStack) {
     this.#api = api;
@@ -35,8 +38,10 @@ export class RunningStack {
     for (const container of containers) if (container.health !== null) await this.healthy(container.name);
   }
 
-  async #start(container: DockerContainer): Promise<void> {
-    const { name, files, secretFiles, lifecycle, timeoutSeconds } = container;
+  async #start(planned: DockerContainer): Promise<void> {
+    const { name, files, secretFiles, lifecycle, timeoutSeconds, health } = planned;
+    const often = health === null ? null : { ...health, intervalSeconds: HEALTH_INTERVAL_SECONDS };
+    const container = { ...planned, health: often };
     if (Object.keys(secretFiles).length > 0)
       throw new Error(`${name} has secrets, and tests have no values of any.`);
     await this.#api.createContainer(name, createBody(container, this.#image(container), this.#stack.network));
@@ -66,7 +71,7 @@ export class RunningStack {
 
   /** What a program prints in a container of one's image, with its volumes. @throws Error where it fails. */
   async outputOf(container: DockerContainer, argv: readonly string[]): Promise<string> {
-    const name = `${container.name}-look`;
+    const name = `${container.name}-look-${++this.#looks}`;
     const looking: DockerContainer = {
       ...container,
       entrypoint: argv.slice(0, 1),

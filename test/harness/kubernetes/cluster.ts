@@ -123,6 +123,10 @@ async function startPrograms(
     "root-ca-file": authority,
     "use-service-account-credentials": "false",
     "allocate-node-cidrs": "false",
+    // Its own 15 s would be most of what tests of autoscalers take.
+    "horizontal-pod-autoscaler-sync-period": "1s",
+    // KWOK renews no lease, and says every ten minutes that a node is ready.
+    "node-monitor-grace-period": "1h",
   });
   start(kube("kube-scheduler"), controllerFlags(kubeconfig, schedulerPort, certificates));
   start(join(modules.kwok, "kwok"), {
@@ -130,7 +134,9 @@ async function startPrograms(
     config: inFolder("stages.yaml"),
     "manage-all-nodes": "true",
     "server-address": `127.0.0.1:${kwokPort}`,
-    "node-lease-duration-seconds": "40",
+    // Leases go with the node that they were made for, and KWOK runs no pod on the next node of its name until it has made
+    // another, 10 s later.
+    "node-lease-duration-seconds": "0",
     // As the kubelet of every node it answers the API server, which asks for TLS and looks at no name.
     "node-ip": "127.0.0.1",
     "node-port": `${kwokPort}`,

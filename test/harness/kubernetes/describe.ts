@@ -1,12 +1,14 @@
 import { afterAll, describe, inject } from "vitest";
 import { ApiServer } from "./api-server.ts";
-import type { Connection } from "./cluster.ts";
+import type { Cluster, Connection } from "./cluster.ts";
 import type { BuiltModules } from "./go-build.ts";
 
 interface ClusterForTests {
   readonly api: ApiServer;
   readonly connection: Connection;
   readonly modules: BuiltModules;
+  /** Of the cluster's own programs. */
+  readonly pids: Cluster["pids"];
 }
 
 /**

@@ -3,14 +3,18 @@ import type { TestProject } from "vitest/node";
 import { missingPulumiPrograms } from "../pulumi-programs.ts";
 import { ApiServer } from "./api-server.ts";
 import { applyAll, customResourceDefinitions } from "./apply.ts";
-import { type Connection, startCluster } from "./cluster.ts";
+import { type Cluster, type Connection, startCluster } from "./cluster.ts";
 import { type BuiltModules, buildGoModules } from "./go-build.ts";
 import { CLUSTER_MODULES } from "./go-modules.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
     kubernetes:
-      | { readonly connection: Connection; readonly modules: BuiltModules }
+      | {
+          readonly connection: Connection;
+          readonly modules: BuiltModules;
+          readonly pids: Cluster["pids"];
+        }
       | { readonly reason: string };
   }
 }
@@ -40,7 +44,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const seconds = (performance.now() - started) / 1000;
   report(`Started a Kubernetes cluster at ${cluster.connection.server} in ${seconds.toFixed(1)} s`);
   report(waysUp(missingPulumiPrograms("kubernetes")));
-  project.provide("kubernetes", { connection: cluster.connection, modules });
+  const { connection, pids } = cluster;
+  project.provide("kubernetes", { connection, modules, pids });
   return () => cluster.stop();
 }
 

@@ -1,13 +1,9 @@
 /** What a stack would have in a cluster, as the API takes it, from the graph that `npm run render` prints. */
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { projectRoot } from "../../../scripts/program/stack-file.ts";
-import type { RenderedStack } from "../../../scripts/render.ts";
-import { run } from "../docker/run.ts";
+import { readStackFile, stackReference } from "../../../scripts/program/stack-file.ts";
+import { type RenderedStack, renderJson, renderStack } from "../../../scripts/render.ts";
+import { program } from "../../infra/platforms/program.ts";
 import type { KubernetesObject, ObjectMetadata } from "./objects.ts";
 
-const RENDER_TIMEOUT_SECONDS = 120;
 const SECRET = "[secret]";
 const UNKNOWN = "[unknown]";
 const CHART = "kubernetes:helm.sh/v3:Release";
@@ -23,19 +19,25 @@ interface StackObjects {
   readonly outputs: RenderedStack["outputs"];
 }
 
-/** @throws Error with what the command printed, where the stack file has a problem. */
+/** The end of the program that is evaluated last: Pulumi's SDK has one stack in a process at a time. */
+let lastRender: Promise<unknown> = Promise.resolve();
+
+/** What `npm run render` prints of a stack file. @throws Error with its problems. */
 export async function renderedObjects(stackFile: string, stack = "tests"): Promise<StackObjects> {
-  const folder = await mkdtemp(join(tmpdir(), "engine-room-rendered-"));
+  const config = readStackFile(stackReference(stack, stackFile));
+  const render = lastRender.then(() => quietly(() => renderStack(stack, config, program(config))));
+  lastRender = render.catch(() => {});
+  return stackObjects(JSON.parse(renderJson(await render)) as RenderedStack);
+}
+
+/** Without the warnings of a program that no engine runs, such as those of images that nobody has pushed. */
+async function quietly<T>(work: () => Promise<T>): Promise<T> {
+  const { warn } = console;
+  console.warn = () => {};
   try {
-    const file = join(folder, "graph.json");
-    // A process of its own: a program is evaluated once in each.
-    const options = ["--stack", stack, "--config-file", stackFile, "--out", file];
-    await run([process.execPath, "scripts/cli.mjs", "render", ...options], RENDER_TIMEOUT_SECONDS, {
-      cwd: projectRoot,
-    });
-    return stackObjects(JSON.parse(await readFile(file, "utf8")) as RenderedStack);
+    return await work();
   } finally {
-    await rm(folder, { recursive: true, force: true });
+    console.warn = warn;
   }
 }
 
