@@ -1,6 +1,6 @@
 /**
  * What each chart is told. Values that a chart has by itself are left out. Helm takes a key that a chart does not read without a
- * word; chart-values.test.ts has those that each pinned version reads. Pure.
+ * word; eks-cluster.test.ts has those that each pinned version reads. Pure.
  */
 import type { EksConfig } from "../../config/aws-stacks.ts";
 import type { ChartName } from "../catalogue/charts.ts";

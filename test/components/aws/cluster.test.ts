@@ -1,9 +1,24 @@
+import { Vpc } from "@pulumi/aws/ec2/vpc.js";
 import * as pulumi from "@pulumi/pulumi";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import { AddOns } from "../../../components/aws/add-ons.ts";
+import { Charts } from "../../../components/aws/charts.ts";
 import { Cluster } from "../../../components/aws/cluster.ts";
-import { clusterRole, nodeRole } from "../../../infra/plan/aws/role-plans.ts";
-import type { AwsContext, ClusterPlan } from "../../../infra/plan/aws/types.ts";
-import { byName, CONTEXT, registeredBy, treeOf } from "./registered.ts";
+import { GpuNodePool } from "../../../components/aws/gpu-node-pool.ts";
+import { WorkloadRole } from "../../../components/aws/workload-role.ts";
+import { eksKubeconfig } from "../../../infra/plan/aws/kubeconfig.ts";
+import { placeholder } from "../../../infra/plan/aws/placeholders.ts";
+import { autoscalerRole, clusterRole, networkRole, nodeRole } from "../../../infra/plan/aws/role-plans.ts";
+import type {
+  AddOnPlan,
+  AwsContext,
+  ChartPlan,
+  ClusterPlan,
+  NodePoolPlan,
+  RolePlan,
+} from "../../../infra/plan/aws/types.ts";
+import type { Registration } from "../../../scripts/program/monitor.ts";
+import { byName, CONTEXT, once, registeredBy, treeOf } from "./registered.ts";
 
 const ADMIN = "arn:aws:iam::111122223333:role/platform-team";
 
@@ -51,8 +66,10 @@ async function registered(context: AwsContext = CONTEXT, changes: Partial<Cluste
   return { registrations, shown };
 }
 
-test("a cluster has its key, logs, role and admins, and nothing else", async () => {
-  const { registrations } = await registered();
+const usual = once(() => registered());
+
+test("a cluster has exactly a key, logs, a role and access entries of its administrators", async () => {
+  const { registrations } = await usual();
   const [admin] = registrations.filter(({ type }) => type.endsWith(":AccessEntry"));
   expect(treeOf(registrations)).toEqual([
     "aws:cloudwatch/logGroup:LogGroup cluster-logs < cluster",
@@ -73,38 +90,28 @@ test("a cluster has its key, logs, role and admins, and nothing else", async () 
   });
 });
 
-test("its API is reached from within and from the given networks, and its Secrets are encrypted", async () => {
-  const { registrations } = await registered();
+test("the API of a cluster is open to the VPC and the given networks, and Secrets are encrypted", async () => {
+  const { registrations } = await usual();
   const cluster = byName(registrations, "cluster-cluster");
-  expect(cluster.inputs).toEqual({
-    name: "engine-room-demo",
-    roleArn: "arn:of:cluster-role-role",
-    version: "1.35",
-    accessConfig: { authenticationMode: "API", bootstrapClusterCreatorAdminPermissions: true },
-    bootstrapSelfManagedAddons: false,
-    deletionProtection: false,
-    enabledClusterLogTypes: ["api", "audit", "authenticator", "controllerManager", "scheduler"],
+  expect(cluster.inputs).toMatchObject({
     encryptionConfig: { provider: { keyArn: "arn:of:cluster-secrets-key" }, resources: ["secrets"] },
-    upgradePolicy: { supportType: "STANDARD" },
     vpcConfig: {
-      subnetIds: ["subnet-a", "subnet-b"],
       endpointPrivateAccess: true,
       endpointPublicAccess: true,
       publicAccessCidrs: ["203.0.113.7/32"],
     },
-    tags: { ...CONTEXT.tags, Name: "engine-room-demo-cluster" },
   });
   expect(byName(registrations, "cluster-secrets-key").inputs).toMatchObject({ enableKeyRotation: true });
 });
 
-test("its logs have an end before it writes the first one", async () => {
-  const { registrations } = await registered();
+test("the log group of a cluster and its retention are made before the cluster", async () => {
+  const { registrations } = await usual();
   const logs = byName(registrations, "cluster-logs");
   expect(logs.inputs).toMatchObject({ name: "/aws/eks/engine-room-demo/cluster", retentionInDays: 30 });
   expect(byName(registrations, "cluster-cluster").dependencies).toContain(logs.urn);
 });
 
-test("without networks it is private: AWS would take none for all", async () => {
+test("a cluster without networks has a private API", async () => {
   const { registrations } = await registered(CONTEXT, { publicCidrs: [] });
   expect(byName(registrations, "cluster-cluster").inputs.vpcConfig).toEqual({
     subnetIds: ["subnet-a", "subnet-b"],
@@ -113,7 +120,7 @@ test("without networks it is private: AWS would take none for all", async () => 
   });
 });
 
-test("one that is retained is deleted neither by Pulumi nor by hand", async () => {
+test("a retained cluster and its key are protected against deletion", async () => {
   const { registrations } = await registered({ ...CONTEXT, isRetained: true });
   const cluster = byName(registrations, "cluster-cluster");
   expect(cluster.inputs.deletionProtection).toBe(true);
@@ -121,38 +128,399 @@ test("one that is retained is deleted neither by Pulumi nor by hand", async () =
   expect(byName(registrations, "cluster-secrets-key").options.protect).toBe(true);
 });
 
-test("its kubeconfig asks AWS for a token, and holds none", async () => {
-  const { shown } = await registered();
+test("the kubeconfig of a cluster is not secret and logs in through AWS", async () => {
+  const { shown } = await usual();
   expect(shown.secret).toBe(false);
   expect(shown.securityGroupId).toBe("sg-cluster");
-  expect(JSON.parse(shown.kubeconfig ?? "null")).toEqual({
-    apiVersion: "v1",
-    kind: "Config",
-    "current-context": "engine-room-demo",
-    clusters: [
+  expect(shown.kubeconfig).toBe(
+    eksKubeconfig({
+      name: "engine-room-demo",
+      region: "eu-west-1",
+      endpoint: "https://api.example.org",
+      certificateAuthority: "Q0E=",
+    }),
+  );
+});
+
+describe("node pool", () => {
+  const plan: NodePoolPlan = {
+    name: "gpu",
+    instanceTypes: ["g5.xlarge"],
+    amiType: "AL2023_x86_64_NVIDIA",
+    capacityType: "ON_DEMAND",
+    min: 0,
+    max: 2,
+    desired: 0,
+    sizeTags: { "engine-room:machines": "0 to 2" },
+    zones: ["b"],
+    labels: { "engine-room/pool": "gpu" },
+    taints: [{ key: "nvidia.com/gpu", value: "present", effect: "NO_SCHEDULE" }],
+    rootDisk: { sizeGiB: 200, iops: 3000, throughputMiBps: 600 },
+    userData: "MIME-Version: 1.0\n",
+    capacityReservationId: null,
+    updateStrategy: "MINIMAL",
+    scalingTags: {
+      "k8s.io/cluster-autoscaler/node-template/label/engine-room/pool": "gpu",
+      "k8s.io/cluster-autoscaler/node-template/taint/nvidia.com/gpu": "present:NoSchedule",
+    },
+  };
+
+  const made = {
+    "aws:eks/nodeGroup:NodeGroup": () => ({ resources: [{ autoscalingGroups: [{ name: "eks-gpu-1" }] }] }),
+    "aws:ec2/launchTemplate:LaunchTemplate": () => ({ latestVersion: 7 }),
+  };
+
+  function registered(
+    changes: Partial<NodePoolPlan> = {},
+    context: AwsContext = CONTEXT,
+  ): Promise<readonly Registration[]> {
+    return registeredBy(() => {
+      new GpuNodePool("gpu", {
+        context,
+        plan: { ...plan, ...changes },
+        clusterName: "demo-cluster",
+        version: "1.35",
+        nodeRoleArn: "arn:of:node",
+        subnets: [
+          { zone: "a", id: "subnet-a" },
+          { zone: "b", id: "subnet-b" },
+        ],
+        after: [],
+      });
+    }, made);
+  }
+
+  const usual = once(() => registered());
+
+  test("a node pool has exactly a node group, a launch template and tags for the autoscaler", async () => {
+    expect(treeOf(await usual())).toEqual([
+      "aws:autoscaling/tag:Tag gpu-node-template/label/engine-room/pool < gpu",
+      "aws:autoscaling/tag:Tag gpu-node-template/taint/nvidia.com/gpu < gpu",
+      "aws:ec2/launchTemplate:LaunchTemplate gpu-template < gpu",
+      "aws:eks/nodeGroup:NodeGroup gpu-group < gpu",
+      "engine-room:aws:GpuNodePool gpu < engine-room-demo",
+    ]);
+  });
+
+  test("a launch template has the user data in base64 and keeps the node's role from pods", async () => {
+    const { inputs } = byName(await usual(), "gpu-template");
+    expect(inputs).toMatchObject({
+      metadataOptions: { httpTokens: "required", httpPutResponseHopLimit: 1 },
+      blockDeviceMappings: [{ ebs: { volumeSize: 200, encrypted: "true", deleteOnTermination: "true" } }],
+      userData: "TUlNRS1WZXJzaW9uOiAxLjAK",
+    });
+  });
+
+  test("a node group ignores changes of its size and is replaced without deleting it first", async () => {
+    const group = byName(await usual(), "gpu-group");
+    expect(group.inputs).toMatchObject({
+      nodeGroupNamePrefix: "gpu-",
+      // Of the zones of the pool alone.
+      subnetIds: ["subnet-b"],
+      launchTemplate: { id: "gpu-template", version: "7" },
+      tags: { Name: "engine-room-demo-gpu", "engine-room:machines": "0 to 2" },
+    });
+    // One of the three that changed would send the others as they were in the state.
+    expect(group.options.ignoreChanges).toEqual(["scalingConfig"]);
+    expect(group.options.deleteBeforeReplace).toBeUndefined();
+  });
+
+  test("the Auto Scaling group has the tags that describe an empty pool", async () => {
+    const tag = byName(await usual(), "gpu-node-template/label/engine-room/pool");
+    expect(tag.inputs).toEqual({
+      autoscalingGroupName: "eks-gpu-1",
+      tag: {
+        key: "k8s.io/cluster-autoscaler/node-template/label/engine-room/pool",
+        value: "gpu",
+        propagateAtLaunch: false,
+      },
+    });
+  });
+
+  test("another instance type changes the node group and not its launch template", async () => {
+    const before = await usual();
+    const after = await registered({ instanceTypes: ["g5.2xlarge"] });
+    const changed = after.filter(
+      ({ name, inputs }) => JSON.stringify(byName(before, name).inputs) !== JSON.stringify(inputs),
+    );
+    expect(changed.map(({ name }) => name)).toEqual(["gpu-group"]);
+  });
+
+  test("another tag of the stack does not replace nodes", async () => {
+    const tagged = { ...CONTEXT, tags: { ...CONTEXT.tags, "engine-room:ttl-hours": "8" } };
+    const { inputs } = byName(await registered({}, tagged), "gpu-template");
+    expect(inputs.tags).toMatchObject({ "engine-room:ttl-hours": "8" });
+    expect(inputs.tagSpecifications).toEqual(byName(await usual(), "gpu-template").inputs.tagSpecifications);
+  });
+
+  test("a launch template has the pool's capacity reservation", async () => {
+    const reserved = await registered({ capacityReservationId: "cr-0123456789abcdef0" });
+    expect(byName(reserved, "gpu-template").inputs.capacityReservationSpecification).toEqual({
+      capacityReservationTarget: { capacityReservationId: "cr-0123456789abcdef0" },
+    });
+  });
+
+  test("a pool in a zone without a subnet is refused", async () => {
+    await expect(registered({ zones: ["c"] })).rejects.toThrow(
+      "The network has no subnet in a zone of the pool gpu: c",
+    );
+  });
+});
+
+describe("add-ons", () => {
+  const cni: AddOnPlan = {
+    name: "vpc-cni",
+    version: "v1.22.4-eksbuild.3",
+    configuration: { enableNetworkPolicy: "true" },
+    role: networkRole(CONTEXT),
+    isBeforeNodes: true,
+  };
+
+  const proxy: AddOnPlan = {
+    name: "kube-proxy",
+    version: "v1.35.3-eksbuild.13",
+    configuration: null,
+    role: null,
+    isBeforeNodes: true,
+  };
+
+  async function registered(addOns: readonly AddOnPlan[]) {
+    return registeredBy(() => {
+      const machines = new WorkloadRole("machines", { context: CONTEXT, plan: nodeRole(CONTEXT) });
+      new AddOns("add-ons", { context: CONTEXT, addOns, clusterName: "demo-cluster", after: [machines] });
+    });
+  }
+
+  test("each add-on is one resource, with a role where it calls AWS", async () => {
+    const made = (await registered([proxy, cni])).filter(({ name }) => !name.startsWith("machines"));
+    expect(treeOf(made)).toEqual([
+      "aws:eks/addon:Addon add-ons-kube-proxy < add-ons",
+      "aws:eks/addon:Addon add-ons-vpc-cni < add-ons",
+      "aws:iam/role:Role add-ons-vpc-cni-role-role < add-ons-vpc-cni-role",
+      "aws:iam/rolePolicyAttachment:RolePolicyAttachment add-ons-vpc-cni-role-AmazonEKS_CNI_Policy < add-ons-vpc-cni-role",
+      "engine-room:aws:AddOns add-ons < engine-room-demo",
+      "engine-room:aws:WorkloadRole add-ons-vpc-cni-role < add-ons",
+    ]);
+  });
+
+  test("an add-on's ServiceAccount has its role, and the add-on waits for the role's policies", async () => {
+    const made = await registered([cni]);
+    const addOn = byName(made, "add-ons-vpc-cni");
+    expect(addOn.inputs).toMatchObject({
+      configurationValues: '{"enableNetworkPolicy":"true"}',
+      podIdentityAssociations: [{ roleArn: "arn:of:add-ons-vpc-cni-role-role", serviceAccount: "aws-node" }],
+    });
+    expect(addOn.dependencies).toEqual(
+      expect.arrayContaining([
+        byName(made, "add-ons-vpc-cni-role-AmazonEKS_CNI_Policy").urn,
+        byName(made, "machines-AmazonEKSWorkerNodePolicy").urn,
+      ]),
+    );
+  });
+});
+
+describe("charts", () => {
+  const keda: ChartPlan = {
+    name: "keda",
+    chart: "keda",
+    version: "2.20.2",
+    repository: "https://kedacore.github.io/charts",
+    release: "keda",
+    namespace: "keda",
+    values: {},
+    role: null,
+    hasDisk: false,
+  };
+
+  const autoscaler: ChartPlan = {
+    name: "cluster-autoscaler",
+    chart: "cluster-autoscaler",
+    version: "9.59.0",
+    repository: "https://kubernetes.github.io/autoscaler",
+    release: "cluster-autoscaler",
+    namespace: "kube-system",
+    values: {
+      autoDiscovery: { clusterName: placeholder("clusterName") },
+      list: ["a", 1, null],
+      enabled: true,
+    },
+    role: autoscalerRole(CONTEXT),
+    hasDisk: false,
+  };
+
+  function registered(charts: readonly ChartPlan[]) {
+    return registeredBy(() => {
+      const cluster = new Vpc("cluster", {});
+      new Charts("charts", {
+        context: CONTEXT,
+        cluster,
+        charts,
+        inputs: { clusterName: pulumi.output("demo-cluster"), vpcId: "vpc-1" },
+        clusterName: "demo-cluster",
+        after: [],
+      });
+    });
+  }
+
+  test("each chart is one Helm release, with a role where it calls AWS", async () => {
+    expect(treeOf(await registered([autoscaler, keda]))).toEqual([
+      "aws:ec2/vpc:Vpc cluster < engine-room-demo",
+      "aws:eks/podIdentityAssociation:PodIdentityAssociation charts-cluster-autoscaler-role-association < charts-cluster-autoscaler-role",
+      "aws:iam/role:Role charts-cluster-autoscaler-role-role < charts-cluster-autoscaler-role",
+      "aws:iam/rolePolicy:RolePolicy charts-cluster-autoscaler-role-policy < charts-cluster-autoscaler-role",
+      "engine-room:aws:Charts charts < engine-room-demo",
+      "engine-room:aws:WorkloadRole charts-cluster-autoscaler-role < charts",
+      "kubernetes:helm.sh/v3:Release charts-cluster-autoscaler < charts",
+      "kubernetes:helm.sh/v3:Release charts-keda < charts",
+    ]);
+  });
+
+  test("a Helm release is atomic and waits for its pods' role", async () => {
+    const made = await registered([autoscaler]);
+    const release = byName(made, "charts-cluster-autoscaler");
+    expect(release.inputs).toMatchObject({
+      values: { autoDiscovery: { clusterName: "demo-cluster" }, list: ["a", 1, null], enabled: true },
+      atomic: true,
+      waitForJobs: true,
+    });
+    expect(release.dependencies).toContain(byName(made, "charts-cluster-autoscaler-role-association").urn);
+  });
+
+  test("a Helm release is deleted with the cluster unless it has a disk, and its role never is", async () => {
+    const made = await registered([autoscaler, { ...keda, hasDisk: true }]);
+    const { urn } = byName(made, "cluster");
+    expect(byName(made, "charts-cluster-autoscaler").options.deletedWith).toBe(urn);
+    for (const name of ["charts", "charts-keda", "charts-cluster-autoscaler-role"])
+      expect(byName(made, name).options.deletedWith).toBeUndefined();
+  });
+
+  test("known values of a chart stay known in a preview beside unknown ones", async () => {
+    const values = { cluster: `in ${placeholder("clusterName")}`, vpc: placeholder("vpcId") };
+    const made = await registeredBy(
+      () => {
+        // What nobody answers is known only after `up`.
+        const vpc = new Vpc("vpc", {});
+        const inputs = { clusterName: "demo-cluster", vpcId: vpc.mainRouteTableId };
+        new Charts("charts", {
+          context: CONTEXT,
+          charts: [{ ...keda, values }],
+          inputs,
+          clusterName: "",
+          cluster: vpc,
+          after: [],
+        });
+      },
+      {},
+      { preview: true },
+    );
+    expect(byName(made, "charts-keda").inputs.values).toEqual({
+      cluster: "in demo-cluster",
+      vpc: pulumi.runtime.unknownValue,
+    });
+  });
+
+  test("a chart's placeholder without a value is an error", async () => {
+    const values = { zone: placeholder("zone") };
+    await expect(registered([{ ...keda, values }])).rejects.toThrow("No value was given for zone");
+  });
+});
+
+describe("workload role", () => {
+  const plan: RolePlan = {
+    subject: "efs-csi",
+    service: "pods.eks.amazonaws.com",
+    managedPolicies: ["arn:aws:iam::aws:policy/service-role/AmazonEFSCSIDriverPolicy"],
+    statements: [
       {
-        name: "engine-room-demo",
-        cluster: { server: "https://api.example.org", "certificate-authority-data": "Q0E=" },
+        sid: "Mount",
+        effect: "Allow",
+        actions: ["elasticfilesystem:ClientMount"],
+        resources: [placeholder("fileSystemArn")],
+        conditions: { StringEquals: { "aws:ResourceTag/of": placeholder("aws:PrincipalTag/of") } },
+        why: "test",
       },
     ],
-    contexts: [
-      { name: "engine-room-demo", context: { cluster: "engine-room-demo", user: "engine-room-demo" } },
-    ],
-    users: [
-      {
-        name: "engine-room-demo",
-        user: {
-          exec: {
-            apiVersion: "client.authentication.k8s.io/v1beta1",
-            command: "aws",
-            args: [
-              ...["eks", "get-token", "--cluster-name", "engine-room-demo"],
-              ...["--region", "eu-west-1", "--output", "json"],
-            ],
-            interactiveMode: "Never",
+    serviceAccount: { namespace: "kube-system", name: "efs-csi-controller-sa" },
+  };
+
+  test("a pod role has its policies and is assumed by its ServiceAccount in the stack's cluster only", async () => {
+    const made = await registeredBy(() => {
+      new WorkloadRole("efs", {
+        context: CONTEXT,
+        plan,
+        inputs: { fileSystemArn: "arn:fs" },
+        clusterName: "engine-room-demo",
+      });
+    });
+    expect(treeOf(made)).toEqual([
+      "aws:eks/podIdentityAssociation:PodIdentityAssociation efs-association < efs",
+      "aws:iam/role:Role efs-role < efs",
+      "aws:iam/rolePolicy:RolePolicy efs-policy < efs",
+      "aws:iam/rolePolicyAttachment:RolePolicyAttachment efs-AmazonEFSCSIDriverPolicy < efs",
+      "engine-room:aws:WorkloadRole efs < engine-room-demo",
+    ]);
+    const role = byName(made, "efs-role").inputs;
+    expect(role).toMatchObject({
+      name: "engine-room-demo-efs-csi",
+      tags: { "engine-room:stack": "demo", Name: "engine-room-demo-efs-csi" },
+    });
+    expect(JSON.parse(String(role.assumeRolePolicy))).toEqual({
+      Version: "2012-10-17",
+      Statement: [
+        {
+          Effect: "Allow",
+          Principal: { Service: "pods.eks.amazonaws.com" },
+          Action: ["sts:AssumeRole", "sts:TagSession"],
+          Condition: {
+            StringEquals: {
+              "aws:RequestTag/eks-cluster-name": "engine-room-demo",
+              "aws:RequestTag/kubernetes-namespace": "kube-system",
+              "aws:RequestTag/kubernetes-service-account": "efs-csi-controller-sa",
+            },
           },
         },
-      },
-    ],
+      ],
+    });
+    expect(JSON.parse(String(byName(made, "efs-policy").inputs.policy))).toEqual({
+      Version: "2012-10-17",
+      Statement: [
+        {
+          Sid: "Mount",
+          Effect: "Allow",
+          Action: ["elasticfilesystem:ClientMount"],
+          Resource: ["arn:fs"],
+          Condition: { StringEquals: { "aws:ResourceTag/of": placeholder("aws:PrincipalTag/of") } },
+        },
+      ],
+    });
+    expect(byName(made, "efs-association").inputs).toMatchObject({
+      clusterName: "engine-room-demo",
+      namespace: "kube-system",
+      serviceAccount: "efs-csi-controller-sa",
+      roleArn: "arn:of:efs-role",
+    });
+  });
+
+  test("a service role has no pod identity association, and no inline policy without statements", async () => {
+    const made = await registeredBy(() => {
+      new WorkloadRole("node", {
+        context: CONTEXT,
+        plan: { ...plan, service: "ec2.amazonaws.com", statements: [], serviceAccount: null },
+        clusterName: "engine-room-demo",
+      });
+    });
+    expect(treeOf(made)).toEqual([
+      "aws:iam/role:Role node-role < node",
+      "aws:iam/rolePolicyAttachment:RolePolicyAttachment node-AmazonEFSCSIDriverPolicy < node",
+      "engine-room:aws:WorkloadRole node < engine-room-demo",
+    ]);
+    expect(JSON.parse(String(byName(made, "node-role").inputs.assumeRolePolicy)).Statement).toEqual([
+      { Effect: "Allow", Principal: { Service: "ec2.amazonaws.com" }, Action: ["sts:AssumeRole"] },
+    ]);
+  });
+
+  test("a role's placeholder without a value is an error", async () => {
+    const create = () => new WorkloadRole("efs", { context: CONTEXT, plan });
+    await expect(registeredBy(create)).rejects.toThrow("No value was given for fileSystemArn");
   });
 });

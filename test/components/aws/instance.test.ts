@@ -1,9 +1,9 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Instance } from "../../../components/aws/instance.ts";
 import { InstanceSecurity } from "../../../components/aws/instance-security.ts";
 import type { InstancePlan } from "../../../infra/plan/aws/types.ts";
 import { ec2Values, instanceOf, secretValues } from "../../infra/plan/aws/machine/stacks.ts";
-import { byName, CONTEXT, registeredBy, treeOf } from "./registered.ts";
+import { byName, CONTEXT, once, registeredBy, treeOf } from "./registered.ts";
 
 function made(plan: InstancePlan) {
   return registeredBy(
@@ -21,11 +21,15 @@ function made(plan: InstancePlan) {
   );
 }
 
+const small = instanceOf(ec2Values);
+const withSecrets = instanceOf(secretValues);
+const usual = once(() => made(small));
+const madeWithSecrets = once(() => made(withSecrets));
+
 const short = (plan: InstancePlan) => plan.tasks.map(({ name }) => name);
 
-test("a machine is its role, its profile, its template, its databases' disk, and two resources for each task", async () => {
-  const plan = instanceOf(ec2Values);
-  expect(treeOf(await made(plan))).toEqual(
+test("a machine has exactly a role, profile, template, databases' disk and two resources for each task", async () => {
+  expect(treeOf(await usual())).toEqual(
     [
       "aws:ebs/volume:Volume instance-databases < instance",
       "aws:ec2/instance:Instance instance-machine < instance",
@@ -38,7 +42,7 @@ test("a machine is its role, its profile, its template, its databases' disk, and
       "engine-room:aws:InstanceSecrets instance-secrets < instance",
       "engine-room:aws:InstanceTasks instance-tasks < instance",
       "engine-room:aws:WorkloadRole instance-role < instance",
-      ...short(plan).flatMap((name) => [
+      ...short(small).flatMap((name) => [
         `aws:ssm/association:Association instance-tasks-${name} < instance-tasks`,
         `aws:ssm/document:Document instance-tasks-${name}-document < instance-tasks`,
       ]),
@@ -46,8 +50,8 @@ test("a machine is its role, its profile, its template, its databases' disk, and
   );
 });
 
-test("no container has the machine's role, nobody a key, and the disk is encrypted", async () => {
-  const registrations = await made(instanceOf(ec2Values));
+test("the machine keeps its role from containers, has no SSH key and an encrypted disk", async () => {
+  const registrations = await usual();
   const machine = byName(registrations, "instance-machine");
   expect(machine.inputs).toMatchObject({
     instanceType: "g5.xlarge",
@@ -73,7 +77,7 @@ test("no container has the machine's role, nobody a key, and the disk is encrypt
   });
 });
 
-test("a retained machine is protected, and so is the disk of its databases, which outlives the stack", async () => {
+test("a retained machine and its databases' disk are protected, and the disk is kept", async () => {
   const retained = await made(instanceOf({ ...ec2Values, retain: ["demo"] }));
   const machine = byName(retained, "instance-machine");
   expect(machine.options.protect).toBe(true);
@@ -82,82 +86,77 @@ test("a retained machine is protected, and so is the disk of its databases, whic
     protect: true,
     retainOnDelete: true,
   });
-  const preview = byName(await made(instanceOf(ec2Values)), "instance-databases").options;
+  const preview = byName(await usual(), "instance-databases").options;
   expect([preview.protect, preview.retainOnDelete]).toEqual([undefined, undefined]);
 });
 
-describe("the disk of the databases", () => {
-  test("is encrypted, in the machine's zone, of the size that the stack file says", async () => {
-    const sized = { ...ec2Values, databaseStorage: { sizeGiB: 35 } };
-    expect(byName(await made(instanceOf(sized)), "instance-databases").inputs).toEqual({
-      availabilityZone: `${CONTEXT.region}a`,
-      type: "gp3",
-      size: 35,
-      encrypted: true,
-      tags: { ...CONTEXT.tags, Name: `${CONTEXT.name}-databases` },
-    });
-  });
-
-  test("has its own tags: the machine's are not those of each of its volumes", async () => {
-    const registrations = await made(instanceOf(ec2Values));
-    expect(byName(registrations, "instance-machine").inputs).not.toHaveProperty("volumeTags");
-    expect(byName(registrations, "instance-template").inputs.tagSpecifications).toEqual([
-      { resourceType: "volume", tags: { ...CONTEXT.tags, Name: `${CONTEXT.name}-instance` } },
-    ]);
-  });
-
-  test("goes to the next machine when the one before has ended: nobody takes it from one that runs", async () => {
-    const registrations = await made(instanceOf(ec2Values));
-    const [machine, volume, attachment] = ["machine", "databases", "databases-attachment"].map((name) =>
-      byName(registrations, `instance-${name}`),
-    );
-    expect(attachment?.inputs).toEqual({
-      volumeId: "instance-databases",
-      instanceId: "instance-machine",
-      deviceName: "/dev/sdf",
-      skipDestroy: true,
-    });
-    expect(machine?.options.deleteBeforeReplace).toBe(true);
-    expect(attachment?.options.deleteBeforeReplace).toBe(true);
-    // What depends goes first: at the end of a stack the machine, then the disk.
-    expect(machine?.dependencies).toContain(volume?.urn);
-    expect(machine?.inputs.userData).toContain("/nvme-Amazon_Elastic_Block_Store_instancedatabases\n");
-    expect(byName(registrations, "instance-tasks").dependencies).toContain(attachment?.urn);
+test("the databases' disk is encrypted, in the machine's zone and of the size of the stack file", async () => {
+  const sized = { ...ec2Values, databaseStorage: { sizeGiB: 35 } };
+  expect(byName(await made(instanceOf(sized)), "instance-databases").inputs).toEqual({
+    availabilityZone: `${CONTEXT.region}a`,
+    type: "gp3",
+    size: 35,
+    encrypted: true,
+    tags: { ...CONTEXT.tags, Name: `${CONTEXT.name}-databases` },
   });
 });
 
-describe("tasks", () => {
-  test("wait for their success, one after the other, and are made anew for other machines and secrets", async () => {
-    const plan = instanceOf(secretValues);
-    const registrations = await made(plan);
-    const tasks = plan.tasks.map((task) => ({
-      task,
-      association: byName(registrations, `instance-tasks-${task.name}`),
-    }));
-    for (const [index, { task, association }] of tasks.entries()) {
-      expect(association.inputs).toEqual({
-        name: task.document.name,
-        targets: [{ key: "InstanceIds", values: ["instance-machine"] }],
-        ...(task.readsSecrets ? { parameters: { secretVersions: "v1 v1 v1" } } : {}),
-        waitForSuccessTimeoutSeconds: task.waitSeconds,
-        tags: { ...CONTEXT.tags, Name: task.document.name },
-      });
-      expect(association.options.replaceOnChanges).toEqual(["parameters", "targets"]);
-      const before = tasks[index - 1];
-      if (before !== undefined) expect(association.dependencies).toContain(before.association.urn);
-    }
-  });
+test("the databases' disk has its own tags and not those of the machine's volumes", async () => {
+  const registrations = await usual();
+  expect(byName(registrations, "instance-machine").inputs).not.toHaveProperty("volumeTags");
+  expect(byName(registrations, "instance-template").inputs.tagSpecifications).toEqual([
+    { resourceType: "volume", tags: { ...CONTEXT.tags, Name: `${CONTEXT.name}-instance` } },
+  ]);
+});
 
-  test("secrets are made under names that a next stack may take", async () => {
-    const registrations = await made(instanceOf(secretValues));
-    expect(byName(registrations, "instance-secrets-hubToken").inputs).toMatchObject({
-      name: "engine-room-demo/hub-token",
-      recoveryWindowInDays: 0,
+test("the databases' disk is attached to a new machine only after the old one has ended", async () => {
+  const registrations = await usual();
+  const [machine, volume, attachment] = ["machine", "databases", "databases-attachment"].map((name) =>
+    byName(registrations, `instance-${name}`),
+  );
+  expect(attachment?.inputs).toEqual({
+    volumeId: "instance-databases",
+    instanceId: "instance-machine",
+    deviceName: "/dev/sdf",
+    skipDestroy: true,
+  });
+  expect(machine?.options.deleteBeforeReplace).toBe(true);
+  expect(attachment?.options.deleteBeforeReplace).toBe(true);
+  // What depends goes first: at the end of a stack the machine, then the disk.
+  expect(machine?.dependencies).toContain(volume?.urn);
+  expect(machine?.inputs.userData).toContain("/nvme-Amazon_Elastic_Block_Store_instancedatabases\n");
+  expect(byName(registrations, "instance-tasks").dependencies).toContain(attachment?.urn);
+});
+
+test("tasks run one after the other and are replaced for another machine or secret", async () => {
+  const registrations = await madeWithSecrets();
+  const tasks = withSecrets.tasks.map((task) => ({
+    task,
+    association: byName(registrations, `instance-tasks-${task.name}`),
+  }));
+  for (const [index, { task, association }] of tasks.entries()) {
+    expect(association.inputs).toEqual({
+      name: task.document.name,
+      targets: [{ key: "InstanceIds", values: ["instance-machine"] }],
+      ...(task.readsSecrets ? { parameters: { secretVersions: "v1 v1 v1" } } : {}),
+      waitForSuccessTimeoutSeconds: task.waitSeconds,
+      tags: { ...CONTEXT.tags, Name: task.document.name },
     });
+    expect(association.options.replaceOnChanges).toEqual(["parameters", "targets"]);
+    const before = tasks[index - 1];
+    if (before !== undefined) expect(association.dependencies).toContain(before.association.urn);
+  }
+});
+
+test("secrets are deleted at once, so that the next stack can use their names", async () => {
+  const registrations = await madeWithSecrets();
+  expect(byName(registrations, "instance-secrets-hubToken").inputs).toMatchObject({
+    name: "engine-room-demo/hub-token",
+    recoveryWindowInDays: 0,
   });
 });
 
-test("a machine reaches what its plan names, and nobody reaches it until the load balancer says so", async () => {
+test("a machine's security group has the planned egress rules and no ingress rules", async () => {
   const registrations = await registeredBy(() => {
     new InstanceSecurity("security", {
       ...{ context: CONTEXT, vpcId: "vpc-1" },

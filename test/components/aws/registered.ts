@@ -63,3 +63,12 @@ export function byName(registrations: readonly Registration[], name: string): Re
   if (found === undefined || others.length > 0) throw new Error(`${others.length} more of ${name}`);
   return found;
 }
+
+/** What several tests of a file only read is made once. */
+export function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}

@@ -14,7 +14,7 @@ function lineOf({ lines }: GpuCost, what: string) {
 
 const system = 2 * (onDemandHourlyUsd("us-east-1", "m7i.large") ?? 0);
 
-test("a cluster pays for the machines of its controllers, asleep too", () => {
+test("a cluster pays for its system nodes, asleep too", () => {
   const cost = costOf(eksValues);
   expect(lineOf(cost, "pool system")).toEqual({
     what: "pool system",
@@ -33,13 +33,13 @@ test("a cluster pays for the machines of its controllers, asleep too", () => {
   expect(lineOf(costOf(ec2Values), "pool system")).toBeUndefined();
 });
 
-test("a region without prices leaves them out of the sum, and says so", () => {
+test("a pool without a price in its region is listed and left out of the sum", () => {
   const cost = costOf({ ...eksValues, region: "eu-west-3" });
   expect(lineOf(cost, "pool system")?.hourlyUsd).toBeNull();
   expect(cost.withoutPrice).toContain("pool system");
 });
 
-test("a cluster has a disk for each of its databases and for Prometheus, where they are its own", () => {
+test("a cluster pays for a disk of each database and of Prometheus where these are its own", () => {
   const encoders = { device: "cpu", pool: "cpu" };
   const own = costOf({ ...eksValues, encoders, databaseStorage: { sizeGiB: 30 } });
   expect(lineOf(own, "disks of databases")).toEqual({
@@ -60,13 +60,13 @@ test("a cluster has a disk for each of its databases and for Prometheus, where t
   ]);
 });
 
-test("one machine has one disk for its databases, asleep too", () => {
+test("a stack on EC2 pays for one disk of databases", () => {
   const cost = costOf({ ...ec2Values, databaseStorage: { sizeGiB: 30 } });
   expect(lineOf(cost, "disk of databases")?.arithmetic).toContain("1 × 30 GiB");
   expect(lineOf(cost, "disks of databases")).toBeUndefined();
 });
 
-test("root disks are those that machines get: small where images are on local ones", () => {
+test("root disks are priced at the size that nodes get, which is small beside local disks", () => {
   const sized = (instanceType: string) => ({
     ...eksValues,
     encoders: false,
@@ -93,7 +93,7 @@ test("root disks are those that machines get: small where images are on local on
 test.each([
   [300, "300"],
   [20, "75"],
-])("one machine has the root disk of %i GiB that it asks for, or what its image takes", (diskGiB, size) => {
+])("the root disk of an EC2 machine that asks for %i GiB has %s GiB", (diskGiB, size) => {
   const ec2 = { ...ec2Values, pools: [{ name: "gpu", instanceType: "g5.12xlarge", diskGiB }] };
   const words = lineOf(costOf(ec2), "disks of the machines")?.arithmetic ?? "";
   expect(words.startsWith(`1 × ${size} GiB: ${size}.0 GB `)).toBe(true);
@@ -107,8 +107,8 @@ describe("asleep", () => {
 
   test.each([
     ["warm", { nodes: { min: 0, max: 2 }, warm: 1 }],
-    ["kept at one", { nodes: { min: 1, max: 2 } }],
-  ])("machines with GPUs that are %s go, and their disks with them", (_what, changes) => {
+    ["kept at a minimum", { nodes: { min: 1, max: 2 } }],
+  ])("nodes with GPUs that are %s cost nothing asleep, nor do their disks", (_what, changes) => {
     const pools = [{ ...gpuPool, ...changes }, cpuPool];
     expect(asleepOf("pool gpu", { pools })).toBe(0);
     const { lines } = costOf({ ...eksValues, pools });
@@ -116,7 +116,7 @@ describe("asleep", () => {
     expect(disks?.asleepHourlyUsd).toBeLessThan(disks?.hourlyUsd ?? 0);
   });
 
-  test("encoders keep their machine with a GPU, and gateway and databases theirs without", () => {
+  test("the nodes of encoders, gateway and databases are paid for asleep", () => {
     const encoders = { device: "gpu", pool: "gpu" };
     const pools = [{ ...gpuPool, nodes: { min: 0, max: 3 } }, cpuPool];
     const price = onDemandHourlyUsd("us-east-1", String(gpuPool?.instanceType));
@@ -126,7 +126,7 @@ describe("asleep", () => {
     );
   });
 
-  test("the machine of EC2 is stopped, and its disk stays", () => {
+  test("an EC2 machine costs nothing asleep, but its disk does", () => {
     const cost = costOf(ec2Values);
     expect(lineOf(cost, "pool gpu")?.asleepHourlyUsd).toBe(0);
     const disks = lineOf(cost, "disks of the machines");
@@ -142,7 +142,7 @@ describe("asleep", () => {
 describe("a region without prices", () => {
   const abroad = { ...eksValues, region: "eu-central-1" };
 
-  test("has that of the control plane, which AWS sells at one price but in China and GovCloud", () => {
+  test("the EKS control plane has the same price in all regions except China and GovCloud", () => {
     const regions = ["eu-central-1", "us-east-1", "cn-north-1", "us-gov-west-1"];
     expect(regions.map((region) => servicePrice("EKS control plane", region)?.hourlyUsd)).toEqual([
       0.1,
@@ -153,7 +153,7 @@ describe("a region without prices", () => {
     expect(lineOf(costOf(abroad), "EKS control plane")?.hourlyUsd).toBe(0.1);
   });
 
-  test("names what the sum lacks, no build costs nothing, and us-east-1 stands beside it", () => {
+  test("in a region without prices the cost lists what is missing and shows us-east-1 beside it", () => {
     const cost = costOf(abroad);
     expect(cost).toMatchObject({ hourlyUsd: 0.1, monthlyUsd: 73, asleepHourlyUsd: 0.1, buildUsd: null });
     expect(cost.withoutPrice).toEqual(
@@ -169,7 +169,7 @@ describe("a region without prices", () => {
     });
   });
 
-  test("has a whole sum where the stack file has the price of each pool and of all else", () => {
+  test("prices of the stack file complete the sum of a region without prices", () => {
     const pools = eksValues.pools.map((pool) => ({ ...pool, hourlyUsd: 1 }));
     const cost = costOf({ ...abroad, pools, otherHourlyUsd: 0.5 });
     expect(cost.withoutPrice).toEqual([]);
@@ -186,7 +186,7 @@ describe("provisioned throughput of the engine store", () => {
   const WHAT = "throughput of the engine store";
   const engineStore = { throughput: "provisioned", provisionedMiBPerSecond: 1000 };
 
-  test("is paid for awake and asleep, less what its storage has", () => {
+  test("provisioned throughput is paid for awake and asleep, less what the storage includes", () => {
     const [plain, own] = [costOf(eksValues), costOf({ ...eksValues, engineStore })];
     const line = lineOf(own, WHAT);
     expect(line?.hourlyUsd).toBeCloseTo((1000 * 6) / 730, 1);
@@ -196,14 +196,14 @@ describe("provisioned throughput of the engine store", () => {
     expect(lineOf(plain, WHAT)).toBeUndefined();
   });
 
-  test("has no price elsewhere, and is another's where the file system is", () => {
+  test("provisioned throughput has no price in other regions and none for an existing file system", () => {
     expect(costOf({ ...eksValues, region: "eu-west-3", engineStore }).withoutPrice).toContain(WHAT);
     const existing = { fileSystemId: "fs-01234567", securityGroupId: "sg-01234567" };
     expect(lineOf(costOf({ ...eksValues, engineStore: { existing } }), WHAT)).toBeUndefined();
   });
 });
 
-test("a public address is paid for each NAT gateway, and in each zone of a public load balancer", () => {
+test("a public address is paid for each NAT gateway and each zone of a public load balancer", () => {
   const addresses = (rest: object) =>
     lineOf(costOf({ ...eksValues, ...rest }), "public IPv4 address")?.arithmetic.split(" ")[0];
   const zones = ["a", "b", "c"];

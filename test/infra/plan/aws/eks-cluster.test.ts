@@ -1,9 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { surgeMachines } from "../../../../infra/plan/aws/node-pools.ts";
+import { nodeUserData } from "../../../../infra/plan/aws/node-user-data.ts";
 import { placeholderNames } from "../../../../infra/plan/aws/placeholders.ts";
-import type { ClusterPlan, RolePlan } from "../../../../infra/plan/aws/types.ts";
-import { CHART_NAMES } from "../../../../infra/plan/catalogue/charts.ts";
+import type { ChartPlan, ClusterPlan, NodePoolPlan, RolePlan } from "../../../../infra/plan/aws/types.ts";
+import { CHART_NAMES, type ChartName, publishedCharts } from "../../../../infra/plan/catalogue/charts.ts";
 import { KUBERNETES_VERSIONS } from "../../../../infra/plan/catalogue/kubernetes-versions.ts";
+import { ZONE_LETTERS } from "../../../../infra/plan/catalogue/zones.ts";
+import { times } from "../../../harness/thorough.ts";
 import { eksValues, plannedCluster, shippedCluster } from "./eks-plans.ts";
 
 const TOKEN_ARN = "arn:aws:secretsmanager:us-east-1:111122223333:secret:hub-token-AbCdEf";
@@ -12,116 +17,107 @@ function rolesOf({ role, nodeRole, podRoles, addOns, charts }: ClusterPlan): rea
   return [role, nodeRole, ...podRoles, ...[...addOns, ...charts].flatMap(({ role: own }) => own ?? [])];
 }
 
-describe("add-ons", () => {
-  test.each(KUBERNETES_VERSIONS)("of %s are pinned to builds of EKS", (version) => {
-    const { cluster } = plannedCluster({ cluster: { version }, hub: { tokenSecretArn: TOKEN_ARN } });
-    for (const addOn of cluster.addOns) expect(addOn.version).toMatch(/^v\d+\.\d+\.\d+-eksbuild\.\d+$/);
-    const ofProxy = cluster.addOns.find(({ name }) => name === "kube-proxy");
-    expect(ofProxy?.version).toMatch(new RegExp(`^v${version}\\.`));
-  });
-
-  test("are those that machines need to join, and then the rest", () => {
-    const { cluster } = plannedCluster();
-    const names = (isBefore: boolean) =>
-      cluster.addOns.filter(({ isBeforeNodes }) => isBeforeNodes === isBefore).map(({ name }) => name);
-    expect(names(true)).toEqual(["eks-pod-identity-agent", "kube-proxy", "vpc-cni"]);
-    expect(names(false)).toEqual(["aws-ebs-csi-driver", "aws-efs-csi-driver", "coredns", "metrics-server"]);
-  });
-
-  test("give disks of claims the stack's tags", () => {
-    const { cluster, context } = plannedCluster();
-    const disks = cluster.addOns.find(({ name }) => name === "aws-ebs-csi-driver");
-    expect(disks?.configuration?.controller).toMatchObject({ extraVolumeTags: context.lastingTags });
-    expect(context.lastingTags).toMatchObject({ "engine-room:stack": "demo" });
-  });
-
-  test("enforce network policies", () => {
-    const cni = plannedCluster().cluster.addOns.find(({ name }) => name === "vpc-cni");
-    expect(cni?.configuration).toEqual({ enableNetworkPolicy: "true" });
-  });
-
-  test("read secrets only where the hub's token is one, with the right to that one", () => {
-    const without = plannedCluster().cluster;
-    expect(without.podRoles).toEqual([]);
-    const { cluster } = plannedCluster({ namespace: "models", hub: { tokenSecretArn: TOKEN_ARN } });
-    const names = cluster.addOns.map(({ name }) => name);
-    expect(names.filter((name) => !without.addOns.some((other) => other.name === name))).toEqual([
-      "aws-secrets-store-csi-driver-provider",
-    ]);
-    expect(cluster.podRoles.map(({ serviceAccount }) => serviceAccount)).toEqual([
-      { namespace: "models", name: "engine-build" },
-    ]);
-    expect(cluster.podRoles[0]?.statements.map(({ actions, resources }) => ({ actions, resources }))).toEqual(
-      [
-        {
-          actions: ["secretsmanager:DescribeSecret", "secretsmanager:GetSecretValue"],
-          resources: [TOKEN_ARN],
-        },
-      ],
-    );
-  });
+test.each(KUBERNETES_VERSIONS)("add-ons of Kubernetes %s have versions of EKS builds", (version) => {
+  const { cluster } = plannedCluster({ cluster: { version }, hub: { tokenSecretArn: TOKEN_ARN } });
+  for (const addOn of cluster.addOns) expect(addOn.version).toMatch(/^v\d+\.\d+\.\d+-eksbuild\.\d+$/);
+  const ofProxy = cluster.addOns.find(({ name }) => name === "kube-proxy");
+  expect(ofProxy?.version).toMatch(new RegExp(`^v${version}\\.`));
 });
 
-describe("charts", () => {
-  test("are all installed, each pinned, by https", () => {
-    const { charts } = plannedCluster().cluster;
-    expect(charts.map(({ name }) => name)).toEqual([...CHART_NAMES]);
-    for (const { version, repository } of charts) {
-      expect(version).toMatch(/^\d+\.\d+\.\d+$/);
-      expect(repository).toMatch(/^https:\/\//);
-    }
-  });
+test("add-ons that nodes need to join come before the nodes, the others after", () => {
+  const { cluster } = plannedCluster();
+  const names = (isBefore: boolean) =>
+    cluster.addOns.filter(({ isBeforeNodes }) => isBeforeNodes === isBefore).map(({ name }) => name);
+  expect(names(true)).toEqual(["eks-pod-identity-agent", "kube-proxy", "vpc-cni"]);
+  expect(names(false)).toEqual(["aws-ebs-csi-driver", "aws-efs-csi-driver", "coredns", "metrics-server"]);
+});
 
-  test.each(CHART_NAMES)("leave %s to somebody else", (name) => {
-    const { charts } = plannedCluster({ cluster: { charts: { [name]: "existing" } } }).cluster;
-    expect(charts.map((chart) => chart.name)).toEqual(CHART_NAMES.filter((other) => other !== name));
-  });
+test("the EBS driver gives volumes of claims the stack's tags", () => {
+  const { cluster, context } = plannedCluster();
+  const disks = cluster.addOns.find(({ name }) => name === "aws-ebs-csi-driver");
+  expect(disks?.configuration?.controller).toMatchObject({ extraVolumeTags: context.lastingTags });
+  expect(context.lastingTags).toMatchObject({ "engine-room:stack": "demo" });
+});
 
-  test("are told of nothing that the platform does not fill in", () => {
-    const names = placeholderNames(plannedCluster().cluster.charts.map(({ values }) => values));
-    expect(names).toEqual(["clusterName", "vpcId"]);
-  });
+test("the VPC CNI add-on enforces network policies", () => {
+  const cni = plannedCluster().cluster.addOns.find(({ name }) => name === "vpc-cni");
+  expect(cni?.configuration).toEqual({ enableNetworkPolicy: "true" });
+});
 
-  test("put Prometheus where autoscalers ask it, and the exporter where the stack's monitor reads it", () => {
-    const { cluster, plan } = plannedCluster({ monitoringNamespace: "watch" });
-    const place = (name: string) => {
-      const chart = cluster.charts.find((one) => one.name === name);
-      return [chart?.release, chart?.namespace];
-    };
-    expect(place("kube-prometheus-stack")).toEqual(["kube-prometheus-stack", "watch"]);
-    expect(plan.cluster.autoscaling.prometheusUrl).toBe("http://prometheus-operated.watch.svc:9090");
-    expect(plan.cluster.monitoring?.labels).toEqual({ release: "kube-prometheus-stack" });
-    expect(place("dcgm-exporter")).toEqual([
-      "dcgm-exporter",
-      plan.cluster.monitoring?.gpuExporter?.namespace,
-    ]);
-  });
+test("the secrets driver is installed only for a hub token in Secrets Manager, with access to that secret", () => {
+  const without = plannedCluster().cluster;
+  expect(without.podRoles).toEqual([]);
+  const { cluster } = plannedCluster({ namespace: "models", hub: { tokenSecretArn: TOKEN_ARN } });
+  const names = cluster.addOns.map(({ name }) => name);
+  expect(names.filter((name) => !without.addOns.some((other) => other.name === name))).toEqual([
+    "aws-secrets-store-csi-driver-provider",
+  ]);
+  expect(cluster.podRoles.map(({ serviceAccount }) => serviceAccount)).toEqual([
+    { namespace: "models", name: "engine-build" },
+  ]);
+  expect(cluster.podRoles[0]?.statements.map(({ actions, resources }) => ({ actions, resources }))).toEqual([
+    {
+      actions: ["secretsmanager:DescribeSecret", "secretsmanager:GetSecretValue"],
+      resources: [TOKEN_ARN],
+    },
+  ]);
+});
 
-  test("have the device plugin divide GPUs as each pool says", () => {
-    const { charts } = plannedCluster({
-      pools: [
-        eksValues.pools[0],
-        { name: "shared", instanceType: "g5.4xlarge", sharing: { mode: "timeSlicing", replicas: 4 } },
-        eksValues.pools[1],
-      ],
-      models: [{ ...eksValues.models[0], pool: "gpu" }],
-    }).cluster;
-    const values = charts.find(({ name }) => name === "device-plugin")?.values as {
-      readonly config: { readonly map: Readonly<Record<string, string>> };
-    };
-    const parsed = Object.entries(values.config.map).map(([pool, text]) => [pool, JSON.parse(text)]);
-    expect(Object.fromEntries(parsed)).toEqual({
-      gpu: { version: "v1" },
-      shared: {
-        version: "v1",
-        sharing: {
-          timeSlicing: {
-            failRequestsGreaterThanOne: true,
-            resources: [{ name: "nvidia.com/gpu", replicas: 4 }],
-          },
+test("every chart is installed at a fixed version from an https repository", () => {
+  const { charts } = plannedCluster().cluster;
+  expect(charts.map(({ name }) => name)).toEqual([...CHART_NAMES]);
+  for (const { version, repository } of charts) {
+    expect(version).toMatch(/^\d+\.\d+\.\d+$/);
+    expect(repository).toMatch(/^https:\/\//);
+  }
+});
+
+test.each(CHART_NAMES)("the chart %s is not installed where the stack file says `existing`", (name) => {
+  const { charts } = plannedCluster({ cluster: { charts: { [name]: "existing" } } }).cluster;
+  expect(charts.map((chart) => chart.name)).toEqual(CHART_NAMES.filter((other) => other !== name));
+});
+
+test("values of charts have only placeholders that the platform fills in", () => {
+  const names = placeholderNames(plannedCluster().cluster.charts.map(({ values }) => values));
+  expect(names).toEqual(["clusterName", "vpcId"]);
+});
+
+test("autoscalers and monitors use the namespaces and names of the Prometheus and DCGM charts", () => {
+  const { cluster, plan } = plannedCluster({ monitoringNamespace: "watch" });
+  const place = (name: string) => {
+    const chart = cluster.charts.find((one) => one.name === name);
+    return [chart?.release, chart?.namespace];
+  };
+  expect(place("kube-prometheus-stack")).toEqual(["kube-prometheus-stack", "watch"]);
+  expect(plan.cluster.autoscaling.prometheusUrl).toBe("http://prometheus-operated.watch.svc:9090");
+  expect(plan.cluster.monitoring?.labels).toEqual({ release: "kube-prometheus-stack" });
+  expect(place("dcgm-exporter")).toEqual(["dcgm-exporter", plan.cluster.monitoring?.gpuExporter?.namespace]);
+});
+
+test("the device plugin has the GPU sharing of each pool", () => {
+  const { charts } = plannedCluster({
+    pools: [
+      eksValues.pools[0],
+      { name: "shared", instanceType: "g5.4xlarge", sharing: { mode: "timeSlicing", replicas: 4 } },
+      eksValues.pools[1],
+    ],
+    models: [{ ...eksValues.models[0], pool: "gpu" }],
+  }).cluster;
+  const values = charts.find(({ name }) => name === "device-plugin")?.values as {
+    readonly config: { readonly map: Readonly<Record<string, string>> };
+  };
+  const parsed = Object.entries(values.config.map).map(([pool, text]) => [pool, JSON.parse(text)]);
+  expect(Object.fromEntries(parsed)).toEqual({
+    gpu: { version: "v1" },
+    shared: {
+      version: "v1",
+      sharing: {
+        timeSlicing: {
+          failRequestsGreaterThanOne: true,
+          resources: [{ name: "nvidia.com/gpu", replicas: 4 }],
         },
       },
-    });
+    },
   });
 });
 
@@ -132,7 +128,7 @@ describe("roles", () => {
     plannedCluster({ hub: { tokenSecretArn: TOKEN_ARN } }).cluster,
   ];
 
-  test("allow single actions by name", () => {
+  test("every role names each of its actions without wildcards", () => {
     const actions = clusters().flatMap((cluster) =>
       rolesOf(cluster).flatMap(({ statements }) => statements.flatMap((one) => one.actions)),
     );
@@ -140,7 +136,7 @@ describe("roles", () => {
     for (const action of actions) expect(action).toMatch(/^[a-z0-9-]+:[A-Z][A-Za-z]+$/);
   });
 
-  test("reach all resources only with actions that have none", () => {
+  test("a statement for all resources has read actions only and gives its reason", () => {
     const wide = clusters().flatMap((cluster) =>
       rolesOf(cluster).flatMap(({ statements }) =>
         statements.filter(({ resources }) => resources.includes("*")),
@@ -152,7 +148,7 @@ describe("roles", () => {
     }
   });
 
-  test("change only what is the cluster's or the stack's", () => {
+  test("an action that changes something needs a tag of the cluster or the stack", () => {
     const changing = clusters().flatMap((cluster) =>
       rolesOf(cluster).flatMap(({ statements }) =>
         statements.filter(({ actions }) => actions.some((one) => !/:(Describe|Get)/.test(one))),
@@ -163,7 +159,7 @@ describe("roles", () => {
       expect(Object.keys(conditions?.StringEquals ?? {})[0]).toMatch(/^aws:ResourceTag\//);
   });
 
-  test("have one ServiceAccount each, and no two the same name", () => {
+  test("every pod role has a ServiceAccount, and names of roles are unique", () => {
     for (const cluster of clusters()) {
       const roles = rolesOf(cluster);
       expect(new Set(roles.map(({ subject }) => subject)).size).toBe(roles.length);
@@ -173,12 +169,12 @@ describe("roles", () => {
   });
 });
 
-test("the plan of a cluster is data: the same stack file, the same bytes", () => {
+test("two plans of the same stack file are the same to the byte", () => {
   const prod = () => JSON.stringify(shippedCluster("prod").cluster);
   expect(prod()).toBe(prod());
 });
 
-test("a model changes no machine", () => {
+test("models do not change the node pools", () => {
   const machines = (changes: Parameters<typeof plannedCluster>[0]) => plannedCluster(changes).cluster.pools;
   const lists = fc.uniqueArray(fc.constantFrom("a", "b", "c"), { minLength: 1 });
   fc.assert(
@@ -187,14 +183,366 @@ test("a model changes no machine", () => {
       const pools = [{ ...eksValues.pools[0], nodes: { min: 0, max: 4 } }, eksValues.pools[1]];
       expect(machines({ pools, models })).toEqual(machines({ pools }));
     }),
-    { numRuns: 10 },
+    { numRuns: times(5, 50) },
   );
 });
 
-test("who is named twice as an administrator, or as an address, is one", () => {
+test("repeated administrators and networks are listed once, sorted", () => {
   const [one, other] = ["role/b", "role/a"].map((name) => `arn:aws:iam::111122223333:${name}`);
   const apiCidrs = ["203.0.113.9/32", "203.0.113.7/32", "203.0.113.9/32"];
   const { cluster } = plannedCluster({ access: { apiCidrs, admins: [one, other, one] } });
   expect(cluster.admins).toEqual([other, one]);
   expect(cluster.publicCidrs).toEqual(["203.0.113.7/32", "203.0.113.9/32"]);
+});
+
+/** https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-add-user-data.html */
+const USER_DATA_BYTES = 16 * 1024;
+
+type Values = Readonly<Record<string, unknown>>;
+
+/** The pool of GPUs of a small stack, with changes. */
+function gpuPool(changes: Values): NodePoolPlan {
+  const pools = [{ ...eksValues.pools[0], ...changes }, eksValues.pools[1]];
+  const found = plannedCluster({ pools }).cluster.pools.find(({ name }) => name === "gpu");
+  if (found === undefined) throw new Error("There is no pool gpu");
+  return found;
+}
+
+const ofTemplate = (name: string) => `k8s.io/cluster-autoscaler/node-template/${name}`;
+
+test("a cluster has a system pool and the pools of the stack file", () => {
+  const { pools } = plannedCluster().cluster;
+  expect(pools.map(({ name, instanceTypes, min, max }) => [name, ...instanceTypes, min, max])).toEqual([
+    ["system", "m7i.large", 2, 4],
+    ["gpu", "g5.xlarge", 0, 1],
+    ["cpu", "m7i.xlarge", 1, 1],
+  ]);
+});
+
+test("an update ends nodes with GPUs and reserved nodes before it starts new ones", () => {
+  const reserved = { ...eksValues.pools[1], zones: ["a"], capacityReservationId: "cr-0123456789abcdef0" };
+  const strategies = (pools: readonly Values[]) =>
+    plannedCluster({ pools }).cluster.pools.map((pool) => [
+      pool.name,
+      pool.updateStrategy,
+      surgeMachines(pool),
+    ]);
+  expect(strategies(eksValues.pools)).toEqual([
+    ["system", "DEFAULT", 4],
+    ["gpu", "MINIMAL", 0],
+    ["cpu", "DEFAULT", 4],
+  ]);
+  expect(strategies([eksValues.pools[0], reserved])[2]).toEqual(["cpu", "MINIMAL", 0]);
+});
+
+test("the system pool has a node in each of its zones, because Prometheus' disk is bound to a zone", () => {
+  const { pools } = plannedCluster({ network: { zones: ["a", "b", "c"] } }).cluster;
+  const system = pools.find(({ name }) => name === "system");
+  expect([system?.min, system?.zones]).toEqual([2, ["a", "b"]]);
+});
+
+test("the system pool keeps its zones in any order of zones and subnets", () => {
+  const systemZones = (network: Values) => plannedCluster({ network }).cluster.pools[0]?.zones;
+  const existing = (zones: readonly string[]) => ({
+    vpcId: "vpc-01234567",
+    cidr: "10.80.0.0/16",
+    privateSubnets: zones.map((zone, index) => ({ id: `subnet-0000000${index}`, zone })),
+  });
+  const orders = fc
+    .uniqueArray(fc.constantFrom(...ZONE_LETTERS), { minLength: 2, maxLength: 3 })
+    .chain((zones) => fc.tuple(fc.constant(zones), fc.shuffledSubarray(zones, { minLength: zones.length })));
+  fc.assert(
+    fc.property(orders, ([zones, others]) => {
+      expect(systemZones({ zones: others })).toEqual(systemZones({ zones }));
+      expect(systemZones({ existing: existing(others) })).toEqual(systemZones({ zones }));
+    }),
+    { numRuns: times(10, 100) },
+  );
+});
+
+test("a node with GPUs has its pool's labels and a taint against pods without GPUs", () => {
+  const { amiType, labels, taints } = gpuPool({});
+  expect(amiType).toBe("AL2023_x86_64_NVIDIA");
+  expect(labels).toEqual({
+    "engine-room/pool": "gpu",
+    "k8s.amazonaws.com/accelerator": "nvidia-a10g",
+    "nvidia.com/device-plugin.config": "gpu",
+    "nvidia.com/gpu.present": "true",
+  });
+  expect(taints).toEqual([{ key: "nvidia.com/gpu", value: "present", effect: "NO_SCHEDULE" }]);
+});
+
+test("tags describe an empty GPU pool to the cluster autoscaler", () => {
+  expect(gpuPool({ instanceType: "g5.12xlarge" }).scalingTags).toEqual({
+    [ofTemplate("label/engine-room/pool")]: "gpu",
+    [ofTemplate("label/k8s.amazonaws.com/accelerator")]: "nvidia-a10g",
+    [ofTemplate("label/nvidia.com/device-plugin.config")]: "gpu",
+    [ofTemplate("label/nvidia.com/gpu.present")]: "true",
+    // 3800 GB.
+    [ofTemplate("resources/ephemeral-storage")]: "3539Gi",
+    [ofTemplate("resources/nvidia.com/gpu")]: "4",
+    [ofTemplate("taint/nvidia.com/gpu")]: "present:NoSchedule",
+  });
+});
+
+test("a pool with MPS has its label and the number of shares", () => {
+  const { labels, scalingTags } = gpuPool({ sharing: { mode: "mps", replicas: 2 } });
+  expect(labels["nvidia.com/mps.capable"]).toBe("true");
+  expect(scalingTags[ofTemplate("resources/nvidia.com/gpu")]).toBe("2");
+});
+
+test("a pool with MIG has partitions in place of whole GPUs", () => {
+  const pool = gpuPool({ instanceType: "p4d.24xlarge", sharing: { mode: "mig", profile: "3g.20gb" } });
+  expect(pool.scalingTags[ofTemplate("resources/nvidia.com/mig-3g.20gb")]).toBe("16");
+  expect(pool.scalingTags[ofTemplate("resources/nvidia.com/gpu")]).toBeUndefined();
+  expect(pool.labels["k8s.amazonaws.com/accelerator"]).toBeUndefined();
+  expect(pool.userData).toContain("nvidia-smi mig -cgi 3g.20gb,3g.20gb -C\n");
+});
+
+test("images are on local disks unless these are smaller than `diskGiB`", () => {
+  const large = gpuPool({ diskGiB: 232 });
+  expect(large.rootDisk).toEqual({ sizeGiB: 50, iops: 3000, throughputMiBps: 125 });
+  expect(large.userData).not.toContain("disabledMounts");
+  const small = gpuPool({ diskGiB: 233 });
+  expect(small.rootDisk).toEqual({ sizeGiB: 233, iops: 3000, throughputMiBps: 250 });
+  expect(small.userData).toContain('"disabledMounts"');
+  expect([large, small].map(({ userData }) => userData.includes("FastImagePull"))).toEqual([true, false]);
+});
+
+test("`warm` raises the least number of nodes", () => {
+  const counts = ({ min, desired, max }: NodePoolPlan) => [min, desired, max];
+  expect(counts(gpuPool({ nodes: { min: 0, max: 3 }, warm: 2 }))).toEqual([2, 2, 3]);
+  expect(counts(gpuPool({ nodes: { min: 2, max: 3 }, warm: 1 }))).toEqual([2, 2, 3]);
+});
+
+test("a tag has the pool's size with its warm nodes", () => {
+  const tags = (changes: Values) => gpuPool(changes).sizeTags;
+  expect(tags({ nodes: { min: 0, max: 3 } })).toEqual({ "engine-room:machines": "0 to 3" });
+  expect(tags({ nodes: { min: 0, max: 3 }, warm: 2 })).toEqual({ "engine-room:machines": "2 to 3" });
+});
+
+test("a pool has the zones, capacity type and reservation of the stack file", () => {
+  const pool = gpuPool({ zones: ["b"], capacity: "spot", hourlyUsd: 0.5 });
+  expect([pool.zones, pool.capacityType]).toEqual([["b"], "SPOT"]);
+  const reserved = { zones: ["b"], capacityReservationId: "cr-0123456789abcdef0" };
+  expect(gpuPool(reserved).capacityReservationId).toBe("cr-0123456789abcdef0");
+});
+
+test("user data is a MIME document with nodeadm's NodeConfig", () => {
+  expect(nodeUserData({ localDisks: "all", pullsInParallel: true, mig: null })).toBe(
+    [
+      "MIME-Version: 1.0",
+      'Content-Type: multipart/mixed; boundary="engine-room"',
+      "",
+      "--engine-room",
+      "Content-Type: application/node.eks.aws",
+      "",
+      "{",
+      '  "apiVersion": "node.eks.aws/v1alpha1",',
+      '  "kind": "NodeConfig",',
+      '  "spec": {',
+      '    "featureGates": {',
+      '      "FastImagePull": true',
+      "    },",
+      '    "instance": {',
+      '      "localStorage": {',
+      '        "strategy": "RAID0"',
+      "      }",
+      "    },",
+      '    "kubelet": {',
+      '      "config": {',
+      '        "imageGCHighThresholdPercent": 80,',
+      '        "imageGCLowThresholdPercent": 65',
+      "      }",
+      "    }",
+      "  }",
+      "}",
+      "",
+      "--engine-room--",
+      "",
+    ].join("\n"),
+  );
+});
+
+test("user data of a MIG pool has a script that makes the partitions and is below 16 KiB", () => {
+  const text = nodeUserData({
+    localDisks: "all",
+    pullsInParallel: true,
+    mig: { profile: "1g.5gb", perGpu: 7 },
+  });
+  const script = text.slice(text.indexOf("#!/bin/bash"), text.lastIndexOf("\n\n--engine-room--"));
+  expect(script).toBe(
+    [
+      "#!/bin/bash",
+      "set -euo pipefail",
+      "nvidia-smi -mig 1",
+      "nvidia-smi mig -cgi 1g.5gb,1g.5gb,1g.5gb,1g.5gb,1g.5gb,1g.5gb,1g.5gb -C",
+    ].join("\n"),
+  );
+  expect(Buffer.byteLength(text)).toBeLessThan(USER_DATA_BYTES);
+});
+
+const onSystemNodes = { nodeSelector: z.strictObject({ "engine-room/pool": z.literal("system") }) };
+
+const cpu = z.string().regex(/^\d+m?$/);
+
+const memory = z.string().regex(/^\d+[MG]i$/);
+
+const requests = z.strictObject({ requests: z.strictObject({ cpu, memory }) });
+
+const tolerations = z.array(
+  z.strictObject({ key: z.string(), operator: z.literal("Exists"), effect: z.literal("NoSchedule") }),
+);
+
+const disabled = z.strictObject({ enabled: z.literal(false) });
+
+/**
+ * The part of each chart's values that is written, as `values.yaml` and the templates of that version read it: Helm takes any
+ * other key, and nothing comes of it. Another version of a chart is read anew.
+ */
+const written: Readonly<Record<ChartName, { readonly version: string; readonly values: z.ZodType }>> = {
+  "device-plugin": {
+    version: "0.20.0",
+    values: z.strictObject({
+      config: z.strictObject({
+        map: z.record(z.string(), z.string()),
+        // templates/validation.yml: several configurations are refused without one for machines that choose none.
+        fallbackStrategies: z.tuple([z.literal("empty")]),
+      }),
+      tolerations,
+    }),
+  },
+  "dcgm-exporter": {
+    version: "4.8.2",
+    values: z.strictObject({
+      nodeSelector: z.strictObject({ "nvidia.com/gpu.present": z.literal("true") }),
+      tolerations,
+      resources: z.strictObject({ limits: z.strictObject({ cpu, memory }) }),
+      serviceMonitor: disabled,
+    }),
+  },
+  "cluster-autoscaler": {
+    version: "9.59.0",
+    values: z.strictObject({
+      ...onSystemNodes,
+      image: z.strictObject({ tag: z.string().regex(/^v1\.\d+\.\d+$/) }),
+      autoDiscovery: z.strictObject({ clusterName: z.string() }),
+      awsRegion: z.string(),
+      resources: requests,
+      rbac: z.strictObject({ serviceAccount: z.strictObject({ name: z.string() }) }),
+      // Each is a flag of the program: cluster-autoscaler/FAQ.md.
+      extraArgs: z.strictObject({
+        expander: z.enum(["random", "most-pods", "least-waste", "least-nodes", "price", "priority"]),
+        "max-node-provision-time": z.string().regex(/^\d+m$/),
+      }),
+    }),
+  },
+  "load-balancer-controller": {
+    version: "3.5.0",
+    values: z.strictObject({
+      ...onSystemNodes,
+      clusterName: z.string(),
+      region: z.string(),
+      vpcId: z.string(),
+      resources: requests,
+      serviceAccount: z.strictObject({ name: z.string() }),
+      keepTLSSecret: z.literal(true),
+      createIngressClassResource: z.literal(false),
+      ingressClassParams: z.strictObject({ create: z.literal(false) }),
+      enableServiceMutatorWebhook: z.literal(false),
+      webhookConfig: z.strictObject({ disableIngressValidation: z.literal(true) }),
+      enableBackendSecurityGroup: z.literal(false),
+      controllerConfig: z.strictObject({
+        // Names of pkg/config/feature_gates.go; the controller ends at another one.
+        featureGates: z.strictObject({
+          EnableServiceController: z.literal(false),
+          ALBGatewayAPI: z.literal(false),
+          NLBGatewayAPI: z.literal(false),
+        }),
+      }),
+    }),
+  },
+  keda: { version: "2.20.2", values: z.strictObject(onSystemNodes) },
+  "kube-prometheus-stack": {
+    version: "88.5.3",
+    values: z.strictObject({
+      kubeControllerManager: disabled,
+      kubeEtcd: disabled,
+      kubeScheduler: disabled,
+      kubeProxy: disabled,
+      alertmanager: z.strictObject({ alertmanagerSpec: z.strictObject(onSystemNodes) }),
+      grafana: z.strictObject(onSystemNodes),
+      "kube-state-metrics": z.strictObject(onSystemNodes),
+      prometheusOperator: z.strictObject({
+        ...onSystemNodes,
+        admissionWebhooks: z.strictObject({ patch: z.strictObject(onSystemNodes) }),
+      }),
+      prometheus: z.strictObject({
+        prometheusSpec: z.strictObject({
+          ...onSystemNodes,
+          resources: requests,
+          retention: z.string().regex(/^\d+d$/),
+          retentionSize: z.string().regex(/^\d+GiB$/),
+          persistentVolumeClaimRetentionPolicy: z
+            .strictObject({ whenDeleted: z.literal("Delete"), whenScaled: z.literal("Retain") })
+            .optional(),
+          storageSpec: z.strictObject({
+            volumeClaimTemplate: z.strictObject({
+              spec: z.strictObject({
+                storageClassName: z.string(),
+                accessModes: z.tuple([z.literal("ReadWriteOnce")]),
+                resources: z.strictObject({ requests: z.strictObject({ storage: memory }) }),
+              }),
+            }),
+          }),
+        }),
+      }),
+    }),
+  },
+};
+
+/** Two pools with GPUs, of which one is divided. */
+const divided = {
+  pools: [
+    ...eksValues.pools,
+    { name: "shared", instanceType: "g5.4xlarge", sharing: { mode: "mps", replicas: 2 } },
+  ],
+  models: [{ ...eksValues.models[0], pool: "gpu" }],
+};
+
+const stacks: readonly (readonly [string, () => readonly ChartPlan[]])[] = [
+  ["dev", () => shippedCluster("dev").cluster.charts],
+  ["prod", () => shippedCluster("prod").cluster.charts],
+  ["a stack with a divided pool", () => plannedCluster(divided).cluster.charts],
+];
+
+function valuesOf(charts: readonly ChartPlan[], name: ChartName): unknown {
+  return charts.find((chart) => chart.name === name)?.values;
+}
+
+describe.each(CHART_NAMES)("%s", (name) => {
+  const { version, values } = written[name];
+
+  test(`${name} has the version whose values were read`, () => {
+    expect(publishedCharts[name].version).toBe(version);
+  });
+
+  test.each(stacks)(`%s gives ${name} only values that it reads`, (_stack, charts) => {
+    const told = valuesOf(charts(), name);
+    expect(values.parse(told)).toEqual(told);
+    expect(values.safeParse({ ...(told as object), nodeSelecter: {} }).success).toBe(false);
+  });
+});
+
+test.each(stacks)("charts of %s use the ServiceAccounts of their roles", (_stack, charts) => {
+  const namedBy: Partial<Record<ChartName, (values: never) => string>> = {
+    "cluster-autoscaler": ({ rbac }: { rbac: { serviceAccount: { name: string } } }) =>
+      rbac.serviceAccount.name,
+    "load-balancer-controller": ({ serviceAccount }: { serviceAccount: { name: string } }) =>
+      serviceAccount.name,
+  };
+  const withRole = charts().filter(({ role }) => role !== null);
+  expect(withRole.map(({ name }) => name).toSorted()).toEqual(Object.keys(namedBy).toSorted());
+  for (const { name, namespace, role, values } of withRole)
+    expect(role?.serviceAccount).toEqual({ namespace, name: namedBy[name]?.(values as never) });
 });

@@ -2,19 +2,25 @@ import { describe, expect, test } from "vitest";
 import { edgePlan } from "../../../../infra/plan/aws/edge.ts";
 import { fileSystemPlan, fileSystemPolicy } from "../../../../infra/plan/aws/file-system.ts";
 import { guardPlan } from "../../../../infra/plan/aws/guard.ts";
+import { eksKubeconfig } from "../../../../infra/plan/aws/kubeconfig.ts";
+import { networkPlan } from "../../../../infra/plan/aws/network.ts";
+import { awsNotes, needsRecord, recordNote } from "../../../../infra/plan/aws/notes.ts";
 import { keyedName, plainName } from "../../../../infra/plan/aws/plain-name.ts";
 import { lifecyclePolicy, repositoryPlans } from "../../../../infra/plan/aws/registries.ts";
+import { clusterRole, nodeRole } from "../../../../infra/plan/aws/role-plans.ts";
+import { trustPolicy } from "../../../../infra/plan/aws/roles.ts";
+import type { AwsContext, RolePlan } from "../../../../infra/plan/aws/types.ts";
 import { awsPlan, ec2Values, eksValues, publicGateway } from "./stacks.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
-describe("the file system", () => {
+describe("file system", () => {
   const planned = (engineStore: Values, rest: Values = {}) => {
     const { config, context } = awsPlan({ ...eksValues, engineStore, ...rest });
     return fileSystemPlan(config, context);
   };
 
-  test("is made elastic, with backups, as the user of builders and servers", () => {
+  test("a new file system has elastic throughput, backups, and the user of builds and servers", () => {
     expect(planned({})).toEqual({
       kind: "create",
       fileSystemId: null,
@@ -28,22 +34,22 @@ describe("the file system", () => {
     });
   });
 
-  test("has the throughput that is paid for", () => {
+  test("provisioned throughput has the size that the stack file gives", () => {
     const { throughput } = planned({ throughput: "provisioned", provisionedMiBPerSecond: 512 });
     expect(throughput).toEqual({ mode: "provisioned", mibps: 512 });
   });
 
-  test("is kept for the stacks that the stack file names", () => {
+  test("the file system of a stack in `retain` is protected", () => {
     expect(planned({}, { retain: ["prod"] }).isProtected).toBe(false);
     expect(planned({}, { retain: ["prod", "demo"] }).isProtected).toBe(true);
   });
 
-  test("may be one that is there", () => {
+  test("an existing file system is used with its security group", () => {
     const existing = { fileSystemId: "fs-01234567", securityGroupId: "sg-01234567" };
     expect(planned({ existing })).toMatchObject({ kind: "existing", ...existing, path: "/engine-room" });
   });
 
-  test("is mounted through its mount targets, over TLS and by nobody as root", () => {
+  test("the file system policy allows mounts through mount targets and over TLS only, without root access", () => {
     const { Statement: statements } = JSON.parse(fileSystemPolicy("arn:of:files"));
     expect(statements).toMatchObject([
       {
@@ -61,7 +67,7 @@ describe("repositories", () => {
   const planned = (images: Values) =>
     repositoryPlans(awsPlan({ ...eksValues, images }).config, ["services", "trtllm", "mongo"]);
 
-  test("are made for what the project builds, and for NVIDIA's images", () => {
+  test("repositories are made for the project's images and for NVIDIA's", () => {
     expect(planned({}).map(({ name }) => name)).toEqual([
       "engine-room/services",
       "engine-room/trtllm",
@@ -69,12 +75,12 @@ describe("repositories", () => {
     ]);
   });
 
-  test("are none where a registry is named, or another stack has made them", () => {
+  test("no repositories are made with another registry or with `repositories: existing`", () => {
     expect(planned({ registry: "registry.example.org/models" })).toEqual([]);
     expect(planned({ repositories: "existing" })).toEqual([]);
   });
 
-  test("lose what has no tag, and the oldest of too many", () => {
+  test("the lifecycle policy expires untagged images after a day and keeps the newest of the rest", () => {
     const { rules } = JSON.parse(lifecyclePolicy({ name: "a/b", image: "b", keptImages: 7 }));
     expect(rules).toMatchObject([
       { rulePriority: 1, selection: { tagStatus: "untagged", countUnit: "days", countNumber: 1 } },
@@ -84,13 +90,13 @@ describe("repositories", () => {
   });
 });
 
-describe("the edge", () => {
+describe("load balancer", () => {
   const planned = (gateway: Values, rest: Values = eksValues) => {
     const { plan, context } = awsPlan({ ...rest, gateway });
     return edgePlan(plan, context);
   };
 
-  test("answers the VPC and its peers alone, by the name that AWS gives it", () => {
+  test("an internal load balancer accepts the VPC and its peers under the name that AWS gives it", () => {
     const network = { peeredCidrs: ["10.1.0.0/16", "10.2.0.0/16"] };
     expect(planned({ limits: { requestSeconds: 600 } }, { ...eksValues, network })).toEqual({
       loadBalancerName: expect.stringMatching(/^engine-room-demo-[0-9a-f]{8}$/),
@@ -109,7 +115,7 @@ describe("the edge", () => {
     });
   });
 
-  test("answers everybody where it is public, by its own name", () => {
+  test("a public load balancer accepts any address under its own host name", () => {
     expect(planned({ ...publicGateway, zoneId: "Z0123456789" })).toMatchObject({
       isPublic: true,
       cidrs: ["0.0.0.0/0"],
@@ -120,23 +126,23 @@ describe("the edge", () => {
     });
   });
 
-  test("keeps within AWS's limits for the longest answer", () => {
+  test("timeouts for the longest request stay within AWS's limits", () => {
     const { idleTimeoutSeconds, drainSeconds } = planned({ limits: { requestSeconds: 3600 } });
     expect(idleTimeoutSeconds).toBeLessThanOrEqual(4000);
     expect(drainSeconds).toBeLessThanOrEqual(3600);
   });
 
-  test("has a name without TLS inside of the VPC", () => {
+  test("an internal host name without TLS has an http URL", () => {
     expect(planned({ hostname: "models.internal.example.org" }).url).toBe(
       "http://models.internal.example.org",
     );
   });
 
-  test("reaches the one machine by the port that its gateway is published on", () => {
+  test("the target of a stack on EC2 is the machine's published gateway port", () => {
     expect(planned({ port: 8443 }, ec2Values)).toMatchObject({ targetPort: 8443, targetType: "instance" });
   });
 
-  test("has another name whenever AWS can't change what it is", () => {
+  test("a load balancer or target group gets another name when a change needs a replacement", () => {
     const named = (gateway: Values, rest: Values = eksValues) => {
       const { loadBalancerName, targetGroupName } = planned(gateway, rest);
       return { loadBalancerName, targetGroupName };
@@ -155,13 +161,13 @@ describe("the edge", () => {
   });
 });
 
-describe("the budget", () => {
+describe("budget", () => {
   const planned = (guard: Values) => {
     const { plan, config, context } = awsPlan({ ...eksValues, guard });
     return { cost: plan.cost, budget: guardPlan(config, plan.cost, context).budget };
   };
 
-  test("is made where somebody is told", () => {
+  test("a budget is made only where e-mail addresses are given", () => {
     expect(planned({}).budget).toBeNull();
     expect(planned({ monthlyUsd: 500, emails: ["ops@example.org"] }).budget).toEqual({
       monthlyUsd: 500,
@@ -170,14 +176,14 @@ describe("the budget", () => {
     });
   });
 
-  test("is a fifth above the plan where the stack file names none", () => {
+  test("a budget without an amount is a fifth above the planned cost", () => {
     const { cost, budget } = planned({ emails: ["ops@example.org"] });
     expect(cost.monthlyUsd).toBeGreaterThan(1000);
     expect(budget?.monthlyUsd).toBe(Math.ceil(Number(cost.monthlyUsd) * 1.2));
   });
 });
 
-test("what runs has no tag that another ttl changes", () => {
+test("tags of running resources do not change with the ttl", () => {
   const { context } = awsPlan({ ...eksValues, guard: { ttlHours: 24 } });
   const { "engine-room:ttl-hours": hours, ...rest } = context.tags;
   expect(hours).toBe("24");
@@ -185,29 +191,148 @@ test("what runs has no tag that another ttl changes", () => {
   expect(awsPlan(eksValues).context.lastingTags).toEqual(rest);
 });
 
-describe("names of AWS", () => {
-  test.each([
-    ["engine-room-prod", "engine-room-prod"],
-    ["engine-room-preview-of-a-long-name", /^engine-room-preview-of-[0-9a-f]{8}$/],
-    ["engine-room-a_b", /^engine-room-a-b-[0-9a-f]{8}$/],
-    ["engine-room-a.b", /^engine-room-a-b-[0-9a-f]{8}$/],
-    ["engine-room-A", /^engine-room-a-[0-9a-f]{8}$/],
-    ["engine-room-a-", /^engine-room-a-[0-9a-f]{8}$/],
-    ["engine-room-a--b", /^engine-room-a-b-[0-9a-f]{8}$/],
-  ])("of %s are plain", (name, wanted) => {
-    const plain = plainName(name, 32);
-    expect(plain).toMatch(typeof wanted === "string" ? new RegExp(`^${wanted}$`) : wanted);
-    expect(plain.length).toBeLessThanOrEqual(32);
-  });
+test.each([
+  ["engine-room-prod", "engine-room-prod"],
+  ["engine-room-preview-of-a-long-name", /^engine-room-preview-of-[0-9a-f]{8}$/],
+  ["engine-room-a_b", /^engine-room-a-b-[0-9a-f]{8}$/],
+  ["engine-room-a.b", /^engine-room-a-b-[0-9a-f]{8}$/],
+  ["engine-room-A", /^engine-room-a-[0-9a-f]{8}$/],
+  ["engine-room-a-", /^engine-room-a-[0-9a-f]{8}$/],
+  ["engine-room-a--b", /^engine-room-a-b-[0-9a-f]{8}$/],
+])("the AWS name of %s matches %s", (name, wanted) => {
+  const plain = plainName(name, 32);
+  expect(plain).toMatch(typeof wanted === "string" ? new RegExp(`^${wanted}$`) : wanted);
+  expect(plain.length).toBeLessThanOrEqual(32);
+});
 
-  test("differ where stacks differ in what is cut or replaced", () => {
-    const names = ["a_b", "a.b", "a-b", "A-b", `${"x".repeat(40)}1`, `${"x".repeat(40)}2`];
-    expect(new Set(names.map((name) => plainName(`engine-room-${name}`, 32))).size).toBe(names.length);
-  });
+test("AWS names differ where stack names differ only in what is cut or replaced", () => {
+  const names = ["a_b", "a.b", "a-b", "A-b", `${"x".repeat(40)}1`, `${"x".repeat(40)}2`];
+  expect(new Set(names.map((name) => plainName(`engine-room-${name}`, 32))).size).toBe(names.length);
+});
 
-  test("change with what they are keyed by, within their length", () => {
-    const [one, other] = [1, 2].map((port) => keyedName(`engine-room-${"x".repeat(88)}`, 32, { port }));
-    expect(one).not.toBe(other);
-    expect(one).toMatch(/^[a-z0-9-]{1,32}$/);
+test("a keyed AWS name changes with its key and stays within its length", () => {
+  const [one, other] = [1, 2].map((port) => keyedName(`engine-room-${"x".repeat(88)}`, 32, { port }));
+  expect(one).not.toBe(other);
+  expect(one).toMatch(/^[a-z0-9-]{1,32}$/);
+});
+
+const { config, context } = awsPlan(eksValues);
+
+/** Of the one statement. */
+function conditionOf(role: RolePlan, of: AwsContext = context): unknown {
+  return JSON.parse(trustPolicy(role, of)).Statement[0].Condition;
+}
+
+test("EKS assumes a cluster's role for that cluster only", () => {
+  expect(conditionOf(clusterRole(context))).toEqual({
+    StringEquals: { "aws:SourceAccount": "111122223333" },
+    ArnLike: { "aws:SourceArn": "arn:aws:eks:us-east-1:111122223333:cluster/engine-room-demo" },
   });
+});
+
+test("the role of flow logs is assumed for the account's own flow logs only, in each partition", () => {
+  const network = networkPlan(config, context);
+  const role = network.kind === "create" ? network.flowLogs?.role : undefined;
+  if (role === undefined) throw new Error("The network has no flow logs.");
+  const gov = { ...context, region: "us-gov-west-1", partition: "aws-us-gov" };
+  for (const [of, arn] of [
+    [context, "arn:aws:ec2:us-east-1:111122223333:vpc-flow-log/*"],
+    [gov, "arn:aws-us-gov:ec2:us-gov-west-1:111122223333:vpc-flow-log/*"],
+  ] as const)
+    expect(conditionOf(role, of)).toEqual({
+      StringEquals: { "aws:SourceAccount": "111122223333" },
+      ArnLike: { "aws:SourceArn": arn },
+    });
+});
+
+test("the role of machines is assumed without conditions", () => {
+  expect(conditionOf(nodeRole(context))).toBeUndefined();
+});
+
+function planned(values: Values) {
+  const { plan, context } = awsPlan(values);
+  return { plan, context, edge: edgePlan(plan, context) };
+}
+
+function notes(values: Values): readonly string[] {
+  const { plan, context, edge } = planned(values);
+  return awsNotes(plan, context, edge);
+}
+
+test.each([
+  ["a cluster", eksValues],
+  ["one machine", ec2Values],
+])("the notes of %s say that `down` deletes everything with documents and engines", (_name, values) => {
+  expect(notes(values).at(-1)).toBe(
+    "`npm run down` deletes all that the stack has made, documents, weights and engines with it. `retain: [demo]` has it stop before that.",
+  );
+});
+
+test("the notes say that `down` keeps the engines of an existing store", () => {
+  const existing = { fileSystemId: "fs-01234567", securityGroupId: "sg-01234567" };
+  expect(notes({ ...eksValues, engineStore: { existing } }).at(-1)).toContain(
+    "documents with it; weights and engines stay in fs-01234567",
+  );
+});
+
+test("the notes of a retained stack say that `down` stops at what `retain` protects", () => {
+  expect(notes({ ...eksValues, retain: ["demo"] }).at(-1)).toContain("stops at what `retain` protects");
+  expect(notes({ ...eksValues, retain: ["other"] }).at(-1)).toContain("deletes all");
+});
+
+test("without keys the notes say that every address of the load balancer may use the models", () => {
+  const network = { peeredCidrs: ["10.1.0.0/16"] };
+  expect(notes({ ...eksValues, network })[0]).toMatch(
+    /^Everybody in 10\.64\.0\.0\/16, 10\.1\.0\.0\/16, every pod of the cluster among them, may use the models/,
+  );
+  expect(notes({ ...ec2Values, network })[0]).toMatch(
+    /^Everybody in 10\.64\.0\.0\/16, 10\.1\.0\.0\/16 may use the models/,
+  );
+});
+
+test("without keys and load balancer the notes say that every pod may use the models", () => {
+  const charts = { "load-balancer-controller": "none" };
+  expect(notes({ ...eksValues, cluster: { charts } })[0]).toMatch(/^Every pod of the cluster may/);
+});
+
+test("with keys there is no note about open access", () => {
+  expect(notes({ ...eksValues, gateway: publicGateway })).toHaveLength(1);
+});
+
+test("the notes ask for a DNS record of a host name without a hosted zone", () => {
+  const { edge } = planned({ ...eksValues, gateway: publicGateway });
+  expect(needsRecord(edge)).toBe(true);
+  expect(recordNote(edge, "demo.elb.amazonaws.com")).toMatch(
+    /models\.example\.org.*demo\.elb\.amazonaws\.com/,
+  );
+  expect(needsRecord({ ...edge, zoneId: "Z0123456789" })).toBe(false);
+  expect(needsRecord({ ...edge, hostname: null })).toBe(false);
+});
+
+const CLUSTER = {
+  name: "engine-room-dev",
+  region: "us-east-1",
+  endpoint: "https://0123.gr7.us-east-1.eks.amazonaws.com",
+  certificateAuthority: "Q0E=",
+};
+
+test("the kubeconfig of EKS names the cluster and the login command and has no secret", () => {
+  const config: unknown = JSON.parse(eksKubeconfig(CLUSTER));
+  expect(config).toMatchObject({
+    apiVersion: "v1",
+    kind: "Config",
+    "current-context": "engine-room-dev",
+    clusters: [
+      {
+        name: "engine-room-dev",
+        cluster: { server: CLUSTER.endpoint, "certificate-authority-data": CLUSTER.certificateAuthority },
+      },
+    ],
+    contexts: [{ name: "engine-room-dev", context: { cluster: "engine-room-dev", user: "engine-room-dev" } }],
+  });
+  const [{ user }] = (config as { users: [{ user: { exec: { command: string; args: string[] } } }] }).users;
+  expect(Object.keys(user)).toEqual(["exec"]);
+  expect([user.exec.command, ...user.exec.args].join(" ")).toBe(
+    "aws eks get-token --cluster-name engine-room-dev --region us-east-1 --output json",
+  );
 });

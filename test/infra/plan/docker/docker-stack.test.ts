@@ -1,7 +1,12 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { type GatewayConfig, parseConfig } from "../../../../containers/services/gateway/src/config.ts";
+import { readStack } from "../../../../infra/config/config.ts";
 import { dockerStack, neededImages } from "../../../../infra/plan/docker/docker-stack.ts";
 import type { DockerContainer, DockerImage, DockerStack } from "../../../../infra/plan/docker/types.ts";
+import { planStack } from "../../../../infra/plan/stack-plan.ts";
 import { ConfigError } from "../../../../infra/problems.ts";
+import { times } from "../../../harness/thorough.ts";
 import {
   containerOf,
   cpuValues,
@@ -14,6 +19,7 @@ import {
 } from "./stacks.ts";
 
 const namesOf = ({ containers }: DockerStack) => containers.map(({ name }) => name);
+
 const withoutKeys = (names: readonly string[]) => names.map((name) => name.replace(/-[0-9a-f]{12}$/, "-KEY"));
 
 function json(container: DockerContainer, path: string): Record<string, never> {
@@ -33,7 +39,7 @@ const twoModels: Values = {
 describe("a stack of the CPU tier", () => {
   const stack = stackOf(cpuValues);
 
-  test("has the services of the local platform, each in a container", () => {
+  test("a CPU stack has a container for each service", () => {
     expect(namesOf(stack)).toEqual([
       "demo-encoders",
       "demo-smollm2",
@@ -48,7 +54,7 @@ describe("a stack of the CPU tier", () => {
     ]);
   });
 
-  test("answers on loopback alone", () => {
+  test("every port of a CPU stack is published on loopback only", () => {
     const addresses = stack.containers.flatMap(({ ports }) => ports.map(({ hostAddress }) => hostAddress));
     expect(addresses).toHaveLength(9);
     expect(new Set(addresses)).toEqual(new Set(["127.0.0.1"]));
@@ -75,11 +81,11 @@ describe("a stack of the CPU tier", () => {
     });
   });
 
-  test("asks for neither GPU nor locked memory, which an ordinary Docker engine refuses", () => {
+  test("a CPU stack requests neither GPUs nor locked memory", () => {
     for (const { gpus, ulimits } of stack.containers) expect([gpus, ulimits]).toEqual([null, {}]);
   });
 
-  test("gives each Triton the repository that it assembles", () => {
+  test("each CPU Triton has the file of its model repository", () => {
     const encoders = containerOf(stack, "encoders");
     expect(encoders.entrypoint).toEqual(["python", "-m", "engine_room_models.container"]);
     expect(encoders.command).toEqual(["/etc/engine-room/repository.json"]);
@@ -88,7 +94,7 @@ describe("a stack of the CPU tier", () => {
     expect(Object.keys(repository.artifacts ?? {})).toEqual(["text_encoder/1", "vision_encoder/1"]);
   });
 
-  test("has the ports that its file asks for", () => {
+  test("containers publish the ports of the stack file", () => {
     const { endpoints } = stackOf({
       ...cpuValues,
       models: [{ name: "smollm2", model: "smollm2-135m-instruct", ports: { grpc: 9001 } }],
@@ -103,7 +109,7 @@ describe("a stack of the CPU tier", () => {
 });
 
 describe("a stack of the GPU tier", () => {
-  test("builds one after the other, then serves", () => {
+  test("GPU builds run in order before their servers", () => {
     const stack = stackOf({ ...twoModels, encoders: { device: "gpu" } });
     const names = namesOf(stack);
     expect(withoutKeys(names)).toEqual([
@@ -133,7 +139,7 @@ describe("a stack of the GPU tier", () => {
     expect(stack.containers.slice(0, 6).map(({ gpus }) => gpus)).toEqual([[0], [1], [0], [0], [1], [0]]);
   });
 
-  test("builds the same engine once, on a GPU that nobody serves from", () => {
+  test("an engine of two models is built once, on a GPU without a server", () => {
     const stack = stackOf(exampleValues("llama-2-7b-tutorial"));
     const builds = stack.containers.filter(({ lifecycle }) => lifecycle === "task");
     expect(builds.map(({ gpus }) => gpus)).toEqual([[2]]);
@@ -142,7 +148,7 @@ describe("a stack of the GPU tier", () => {
     expect(containerOf(stack, "triton", "llama-2-7b-cli").after).toEqual([build?.name]);
   });
 
-  test("writes the store in builds, and reads it in servers", () => {
+  test("builds mount the store for writing and servers mount it read-only", () => {
     const stack = stackOf({ ...gpuValues, engineStore: { path: "/data/store" } });
     expect(stack.volumes.map(({ name }) => name)).not.toContain("demo-store");
     const stores = stack.containers.flatMap(({ lifecycle, mounts }) =>
@@ -160,7 +166,7 @@ describe("a stack of the GPU tier", () => {
     expect(stack.notes.join("\n")).toContain("/data/store of the host as user 1000");
   });
 
-  test("keeps the store and the documents, and not what builds leave over", () => {
+  test("volumes of store and documents are kept, the scratch volume is not", () => {
     expect(stackOf(gpuValues).volumes.map(({ name, isKept }) => [name, isKept])).toEqual([
       ["demo-store", true],
       ["demo-scratch", false],
@@ -169,14 +175,14 @@ describe("a stack of the GPU tier", () => {
     ]);
   });
 
-  test("has no databases without encoders", () => {
+  test("a GPU stack without encoders has no databases", () => {
     const stack = stackOf({ ...gpuValues, encoders: false });
     expect(stack.containers.map(({ role }) => role)).toEqual(["engineBuild", "triton", "gateway"]);
     expect(stack.endpoints).toMatchObject({ encoders: null, mongo: null, vector: null });
     expect(neededImages(dockerPlan({ ...gpuValues, encoders: false }))).toEqual(["services", "trtllm"]);
   });
 
-  test("fetches the weights of a model without engine, and needs no GPU for that", () => {
+  test("weights of a model without an engine are downloaded without a GPU", () => {
     const models = [{ name: "chat", model: "llama-2-7b-chat", runtime: "llmapi" }];
     const stack = stackOf({ ...gpuValues, models, encoders: false, hub: { token: "hf_abcdefgh" } });
     const build = containerOf(stack, "engineBuild");
@@ -191,7 +197,7 @@ describe("a stack of the GPU tier", () => {
     expect(inFolder.containers.map(({ role }) => role)).toEqual(["triton", "gateway"]);
   });
 
-  test("mounts a folder of weights where it builds and where it serves", () => {
+  test("a folder of weights is mounted in build and server", () => {
     const weights = { from: "folder", path: "/data/gpt", revision: "1" };
     const stack = stackOf({ ...gpuValues, models: [{ name: "gpt", model: "gpt2-medium", weights }] });
     const mount = { source: { hostPath: "/data/gpt" }, path: "/data/gpt", readOnly: true };
@@ -199,14 +205,14 @@ describe("a stack of the GPU tier", () => {
     expect(containerOf(stack, "triton").mounts).toContainEqual(mount);
   });
 
-  test("gives a build four times its estimate, and half an hour besides", () => {
+  test("a build may take four times its estimate and half an hour more", () => {
     const plan = dockerPlan(exampleValues("llava-1.5"));
     const [estimate] = plan.tier === "gpu" ? plan.cost.builds : [];
     const build = containerOf(stackOf(exampleValues("llava-1.5")), "engineBuild");
     expect(build.timeoutSeconds).toBe(1800 + 4 * (estimate?.seconds ?? Number.NaN));
   });
 
-  test("waits for a server twice as long as copy and load are planned to take, and a minute besides", () => {
+  test("a server may take twice its planned copy and load time and a minute more to start", () => {
     const plan = dockerPlan(exampleValues("llava-1.5"));
     const steps = plan.tier === "gpu" ? (plan.models[0]?.coldStart.steps ?? []) : [];
     const planned = steps.filter(({ what }) => what === "engineCopy" || what === "load");
@@ -215,13 +221,13 @@ describe("a stack of the GPU tier", () => {
     expect(health?.startPeriodSeconds).toBe(60 + 2 * planned.reduce((sum, { seconds }) => sum + seconds, 0));
   });
 
-  test("names the model that clients ask", () => {
+  test("the generate endpoint has the name of the Triton model", () => {
     const { endpoints } = stackOf(exampleValues("llava-1.5"));
     expect(endpoints.models.llava?.generate).toBe("http://127.0.0.1:8000/v2/models/llava-1.5/generate");
   });
 });
 
-test("builds alone are told their image, by digest or by tag", () => {
+test("only builds have their image's digest or tag in the environment", () => {
   const plan = dockerPlan(gpuValues);
   const tag = "engine-room/encoders:25.07-0123456789ab";
   const [built, digest] = [
@@ -242,130 +248,124 @@ test("builds alone are told their image, by digest or by tag", () => {
   ]);
 });
 
-describe("secrets", () => {
-  test("of the hub reach builds alone, as a file", () => {
-    const stack = stackOf({ ...gpuValues, hub: { token: "hf_TokenOfTheUser" } });
-    expect(stack.containers.filter(({ secretFiles }) => Object.keys(secretFiles).length > 0)).toMatchObject([
-      {
-        role: "engineBuild",
-        secretFiles: { "/run/secrets/hub-token": "hubToken" },
-        environment: { HF_TOKEN_PATH: "/run/secrets/hub-token" },
-      },
-      { role: "encoderBuild", secretFiles: { "/run/secrets/hub-token": "hubToken" } },
-    ]);
-  });
-
-  test("in a file of the host are mounted, and only read", () => {
-    const stack = stackOf({ ...gpuValues, hub: { tokenFile: "/etc/hub-token" } });
-    expect(containerOf(stack, "engineBuild").mounts).toContainEqual({
-      source: { hostPath: "/etc/hub-token" },
-      path: "/run/secrets/hub-token",
-      readOnly: true,
-    });
-    for (const { secretFiles } of stack.containers) expect(secretFiles).toEqual({});
-  });
-
-  test.each([
-    ["cpu", cpuValues],
-    ["gpu", gpuValues],
-  ])("of databases elsewhere reach the gateway alone, tier %s", (_tier, values) => {
-    const externalDatabases = {
-      mongo: { uri: "mongodb://user:hunter2@db/" },
-      vector: { url: "http://10.0.0.5:6333", apiKey: "hunter3" },
-    };
-    const stack = stackOf({ ...values, databases: "external", externalDatabases });
-    expect(stack.containers.map(({ role }) => role)).not.toContain("mongo");
-    expect(containerOf(stack, "gateway").secretFiles).toEqual({
-      "/run/secrets/mongo-uri": "mongoUri",
-      "/run/secrets/vector-api-key": "vectorApiKey",
-    });
-    expect(JSON.stringify(stack)).not.toMatch(/hunter/);
-    expect(stack.endpoints).toMatchObject({ mongo: null, vector: "http://10.0.0.5:6333" });
-    const withoutKey = { ...externalDatabases, vector: { url: "http://10.0.0.5:6333" } };
-    expect(
-      containerOf(stackOf({ ...values, databases: "external", externalDatabases: withoutKey }), "gateway")
-        .secretFiles,
-    ).toEqual({ "/run/secrets/mongo-uri": "mongoUri" });
-  });
+test("only builds have the hub token, as a file", () => {
+  const stack = stackOf({ ...gpuValues, hub: { token: "hf_TokenOfTheUser" } });
+  expect(stack.containers.filter(({ secretFiles }) => Object.keys(secretFiles).length > 0)).toMatchObject([
+    {
+      role: "engineBuild",
+      secretFiles: { "/run/secrets/hub-token": "hubToken" },
+      environment: { HF_TOKEN_PATH: "/run/secrets/hub-token" },
+    },
+    { role: "encoderBuild", secretFiles: { "/run/secrets/hub-token": "hubToken" } },
+  ]);
 });
 
-describe("databases", () => {
-  test("of the mocks and of the real ones have volumes of their own", () => {
-    const real = stackOf({ ...cpuValues, databases: "container" });
-    const mounts = (stack: DockerStack) =>
-      (["mongo", "vector"] as const).map((role) => containerOf(stack, role).mounts[0]);
-    expect(mounts(real)).toMatchObject([
-      { source: { volume: "demo-mongo" }, path: "/data/db" },
-      { source: { volume: "demo-vector" }, path: "/qdrant/storage" },
-    ]);
-    expect(mounts(stackOf(cpuValues))).toMatchObject([
-      { source: { volume: "demo-mock-mongo" }, path: "/data" },
-      { source: { volume: "demo-mock-vector" }, path: "/data" },
-    ]);
-    expect(neededImages(dockerPlan({ ...cpuValues, databases: "container" }))).toEqual([
-      "services",
-      "cpu-models",
-      "mongo",
-      "qdrant",
-    ]);
+test("a token file of the host is mounted read-only", () => {
+  const stack = stackOf({ ...gpuValues, hub: { tokenFile: "/etc/hub-token" } });
+  expect(containerOf(stack, "engineBuild").mounts).toContainEqual({
+    source: { hostPath: "/etc/hub-token" },
+    path: "/run/secrets/hub-token",
+    readOnly: true,
   });
+  for (const { secretFiles } of stack.containers) expect(secretFiles).toEqual({});
+});
 
-  test("run as other users than root, and write to their volume and to memory alone", () => {
-    for (const databases of ["mock", "container"]) {
-      const stack = stackOf({ ...cpuValues, databases });
-      for (const role of ["mongo", "vector"] as const) {
-        expect(containerOf(stack, role)).toMatchObject({
-          readOnlyRoot: true,
-          tmpfsBytes: { "/tmp": 64 * 1024 ** 2 },
-        });
-      }
+test.each([
+  ["cpu", cpuValues],
+  ["gpu", gpuValues],
+])("only the gateway has the secrets of external databases in a %s stack", (_tier, values) => {
+  const externalDatabases = {
+    mongo: { uri: "mongodb://user:hunter2@db/" },
+    vector: { url: "http://10.0.0.5:6333", apiKey: "hunter3" },
+  };
+  const stack = stackOf({ ...values, databases: "external", externalDatabases });
+  expect(stack.containers.map(({ role }) => role)).not.toContain("mongo");
+  expect(containerOf(stack, "gateway").secretFiles).toEqual({
+    "/run/secrets/mongo-uri": "mongoUri",
+    "/run/secrets/vector-api-key": "vectorApiKey",
+  });
+  expect(JSON.stringify(stack)).not.toMatch(/hunter/);
+  expect(stack.endpoints).toMatchObject({ mongo: null, vector: "http://10.0.0.5:6333" });
+  const withoutKey = { ...externalDatabases, vector: { url: "http://10.0.0.5:6333" } };
+  expect(
+    containerOf(stackOf({ ...values, databases: "external", externalDatabases: withoutKey }), "gateway")
+      .secretFiles,
+  ).toEqual({ "/run/secrets/mongo-uri": "mongoUri" });
+});
+
+test("mock databases and real ones have different volumes", () => {
+  const real = stackOf({ ...cpuValues, databases: "container" });
+  const mounts = (stack: DockerStack) =>
+    (["mongo", "vector"] as const).map((role) => containerOf(stack, role).mounts[0]);
+  expect(mounts(real)).toMatchObject([
+    { source: { volume: "demo-mongo" }, path: "/data/db" },
+    { source: { volume: "demo-vector" }, path: "/qdrant/storage" },
+  ]);
+  expect(mounts(stackOf(cpuValues))).toMatchObject([
+    { source: { volume: "demo-mock-mongo" }, path: "/data" },
+    { source: { volume: "demo-mock-vector" }, path: "/data" },
+  ]);
+  expect(neededImages(dockerPlan({ ...cpuValues, databases: "container" }))).toEqual([
+    "services",
+    "cpu-models",
+    "mongo",
+    "qdrant",
+  ]);
+});
+
+test("databases have a read-only root file system, and MongoDB does not run as root", () => {
+  for (const databases of ["mock", "container"]) {
+    const stack = stackOf({ ...cpuValues, databases });
+    for (const role of ["mongo", "vector"] as const) {
+      expect(containerOf(stack, role)).toMatchObject({
+        readOnlyRoot: true,
+        tmpfsBytes: { "/tmp": 64 * 1024 ** 2 },
+      });
     }
-    expect(containerOf(stackOf({ ...cpuValues, databases: "container" }), "mongo").user).toBe("mongodb");
-  });
+  }
+  expect(containerOf(stackOf({ ...cpuValues, databases: "container" }), "mongo").user).toBe("mongodb");
 });
 
-describe("the gateway of a stack", () => {
-  test("is bound to the host's address where others may reach it, and says who may use it", () => {
-    const values = { ...cpuValues, gateway: { exposure: "internal" }, host: { address: "10.0.0.5" } };
-    const stack = stackOf(values);
-    const others = stack.containers.filter(({ role }) => role !== "gateway").flatMap(({ ports }) => ports);
-    expect(containerOf(stack, "gateway").ports[0]?.hostAddress).toBe("10.0.0.5");
-    expect(others.every(({ hostAddress }) => hostAddress === "127.0.0.1")).toBe(true);
-    expect(stack.endpoints.gateway).toBe("http://10.0.0.5:8080");
-    expect(stack.notes[0]).toMatch(/^Everybody who reaches 10\.0\.0\.5:8080/);
-    const apiKeys = [{ name: "alice", sha256: "0".repeat(64) }];
-    const withKey = stackOf({ ...values, gateway: { exposure: "internal", apiKeys } });
-    expect(withKey.notes.join()).not.toContain("Everybody");
-  });
+test("an internal gateway is published on the host's address with a note about open access", () => {
+  const values = { ...cpuValues, gateway: { exposure: "internal" }, host: { address: "10.0.0.5" } };
+  const stack = stackOf(values);
+  const others = stack.containers.filter(({ role }) => role !== "gateway").flatMap(({ ports }) => ports);
+  expect(containerOf(stack, "gateway").ports[0]?.hostAddress).toBe("10.0.0.5");
+  expect(others.every(({ hostAddress }) => hostAddress === "127.0.0.1")).toBe(true);
+  expect(stack.endpoints.gateway).toBe("http://10.0.0.5:8080");
+  expect(stack.notes[0]).toMatch(/^Everybody who reaches 10\.0\.0\.5:8080/);
+  const apiKeys = [{ name: "alice", sha256: "0".repeat(64) }];
+  const withKey = stackOf({ ...values, gateway: { exposure: "internal", apiKeys } });
+  expect(withKey.notes.join()).not.toContain("Everybody");
+});
 
-  test("is asked on loopback where it listens on all addresses", () => {
-    const { endpoints } = stackOf({
-      ...cpuValues,
-      gateway: { exposure: "internal" },
-      host: { address: "0.0.0.0" },
-    });
-    expect(endpoints.gateway).toBe("http://127.0.0.1:8080");
+test("the endpoint of a gateway on 0.0.0.0 is loopback", () => {
+  const { endpoints } = stackOf({
+    ...cpuValues,
+    gateway: { exposure: "internal" },
+    host: { address: "0.0.0.0" },
   });
+  expect(endpoints.gateway).toBe("http://127.0.0.1:8080");
 });
 
 describe("what can't be", () => {
   const plan = dockerPlan(cpuValues);
 
-  test.each(["-demo", "_demo", "a b", ""])("a stack with the name %j", (stack) => {
+  test.each(["-demo", "_demo", "a b", ""])("a stack with the name %j is refused", (stack) => {
     expect(() => dockerStack(plan, { stack, images: lockedImages(plan) })).toThrow(ConfigError);
   });
 
-  test("a stack of one letter is all right", () => {
+  test("a stack name of one letter is accepted", () => {
     expect(namesOf(stackOf(cpuValues, "x"))).toContain("x-gateway");
   });
 
-  test("a container without its image", () => {
+  test("a container without an image is refused", () => {
     const [, ...rest] = lockedImages(plan);
     expect(() => dockerStack(plan, { stack: "demo", images: rest })).toThrow("services");
   });
 });
 
-test("users hear whose weights make image embeddings, and how weights from S3 are fetched", () => {
+test("notes tell about the weights of image embeddings and about access to S3", () => {
   const notesOf = (visionWeights: string) =>
     stackOf({ ...cpuValues, encoders: { visionWeights } }).notes.join();
   expect(notesOf("auto")).toContain("the log of the encoders says");
@@ -374,4 +374,311 @@ test("users hear whose weights make image embeddings, and how weights from S3 ar
   const weights = { from: "s3", uri: "s3://bucket/gpt", revision: "1" };
   const { notes } = stackOf({ ...gpuValues, models: [{ name: "gpt", model: "gpt2-medium", weights }] });
   expect(notes.join()).toContain("HttpPutResponseHopLimit 2");
+});
+
+/** The file of the gateway's container, read by the gateway itself. */
+function gatewayOf(values: Values): GatewayConfig {
+  const { files, command } = containerOf(stackOf(values), "gateway");
+  expect(command).toEqual(["gateway", "--config", "/etc/engine-room/gateway.json"]);
+  return parseConfig(JSON.parse(files["/etc/engine-room/gateway.json"] ?? ""));
+}
+
+const examples: readonly (readonly [string, Values])[] = [
+  ["llava-1.5", exampleValues("llava-1.5")],
+  ["llama-2-7b-tutorial", exampleValues("llama-2-7b-tutorial")],
+  ["gpt2-medium-encoders", exampleValues("gpt2-medium-encoders")],
+  ["llama-2-7b-chat-kubernetes", exampleValues("llama-2-7b-chat-kubernetes", { instanceType: "g5.4xlarge" })],
+  ["multimodal-guide", exampleValues("multimodal-guide", { instanceType: "g6e.48xlarge", diskGiB: 600 })],
+  ["the CPU tier", cpuValues],
+  ["databases of its own", { ...gpuValues, databases: "container" }],
+];
+
+describe.each(examples)("the gateway of %s", (_title, values) => {
+  const config = gatewayOf(values);
+
+  test("the gateway reaches other containers by their aliases", () => {
+    expect([config.host, config.port]).toEqual(["0.0.0.0", 8080]);
+    const { containers } = stackOf(values);
+    const aliases = new Set(containers.map(({ networkAlias }) => networkAlias));
+    const addresses = [config.encoders?.http, ...config.models.map(({ http }) => http)].flatMap((http) =>
+      http === undefined ? [] : [new URL(http)],
+    );
+    expect(addresses.length).toBeGreaterThan(0);
+    for (const { hostname, port } of addresses) {
+      expect(aliases).toContain(hostname);
+      expect(port).toBe("8000");
+    }
+  });
+
+  test("the gateway's models have the names of the stack file", () => {
+    const names = (values.models as readonly { readonly name: string }[]).map(({ name }) => name);
+    expect(config.models.map(({ name }) => name)).toEqual(names);
+  });
+});
+
+test("the gateway has a GPU model's profile, limits and chat template", () => {
+  const [llava] = gatewayOf(exampleValues("llava-1.5")).models;
+  expect(llava).toMatchObject({
+    http: "http://llava:8000",
+    profile: { flavour: "llava", tritonModel: "llava-1.5", image: { maxImages: 1 } },
+    maxTokens: 512,
+    contextTokens: 2560,
+  });
+  const [llama, cli] = gatewayOf(exampleValues("llama-2-7b-tutorial")).models;
+  expect(llama).toMatchObject({ profile: { decoupled: false, promptEcho: "repeated", endId: 2 } });
+  expect(cli).toMatchObject({ profile: { tritonModel: "llama-2-7b-cli" } });
+  // A base model completes text; it has no template to chat with.
+  expect(llama?.chatTemplate).toBeUndefined();
+  const [chat] = gatewayOf(
+    exampleValues("llama-2-7b-chat-kubernetes", { instanceType: "g5.4xlarge" }),
+  ).models;
+  expect(chat?.chatTemplate).toContain("[INST]");
+  expect(chat?.stopWords).toEqual(["</s>"]);
+});
+
+test("the gateway has the dimensions and batch sizes of encoders", () => {
+  const encoders = { modelName: "all-MiniLM-L6-v2", dimension: 384, imageDimension: 512, maxBatchSize: 32 };
+  expect(gatewayOf(cpuValues).encoders).toMatchObject(encoders);
+  expect(gatewayOf(gpuValues).encoders).toMatchObject(encoders);
+  const large = gatewayOf({ ...gpuValues, encoders: { vision: "clip-vit-large-patch14", maxBatchSize: 8 } });
+  expect(large.encoders).toMatchObject({ imageDimension: 768, maxBatchSize: 8 });
+  expect(gatewayOf({ ...gpuValues, encoders: false })).not.toHaveProperty("encoders");
+});
+
+test("the gateway has aliases of own databases and files for external ones", () => {
+  const own = { mongo: { uri: "mongodb://mongo:27017" }, vector: { url: "http://vector:6333" } };
+  for (const values of [cpuValues, gpuValues, { ...cpuValues, databases: "container" }]) {
+    expect(gatewayOf(values).databases).toMatchObject(own);
+  }
+  const external = gatewayOf({
+    ...cpuValues,
+    databases: "external",
+    externalDatabases: {
+      mongo: { uri: "mongodb://db/" },
+      vector: { url: "https://vectors.example.org", apiKey: "k" },
+    },
+  });
+  expect(external.databases).toMatchObject({
+    mongo: { uriFile: "/run/secrets/mongo-uri" },
+    vector: { url: "https://vectors.example.org", apiKeyFile: "/run/secrets/vector-api-key" },
+  });
+  expect(gatewayOf({ ...gpuValues, encoders: false }).databases).toBeUndefined();
+});
+
+test("the gateway has the limits and keys of the stack file", () => {
+  const config = gatewayOf({
+    ...gpuValues,
+    gateway: {
+      apiKeys: [{ name: "alice", sha256: "a".repeat(64) }],
+      requestsPerMinute: 60,
+      imageHosts: ["*.example.org"],
+      limits: { bodyMiB: 2, requestSeconds: 30 },
+    },
+  });
+  expect(config).toMatchObject({
+    apiKeys: [{ name: "alice" }],
+    rateLimit: { requestsPerMinute: 60 },
+    imageHosts: ["*.example.org"],
+    limits: { bodyBytes: 2 * 1024 ** 2, requestSeconds: 30 },
+  });
+});
+
+const SECRETS = {
+  hubToken: "hf_TokenOfTheStackFile",
+  mongoUri: "mongodb://user:PasswordOfTheStackFile@db.example.org/",
+  vectorApiKey: "VectorKeyOfTheStackFile",
+};
+
+const absent = fc.constant(undefined);
+
+const port = fc.oneof(
+  { weight: 30, arbitrary: absent },
+  { weight: 6, arbitrary: fc.integer({ min: 1, max: 65_535 }) },
+  // Defaults of others, so that some collide.
+  { weight: 1, arbitrary: fc.constantFrom(8000, 8011, 8080, 8500, 6333, 27_017) },
+);
+
+const ports = fc.record({ http: port, grpc: port, metrics: port });
+
+function named(models: fc.Arbitrary<Record<string, unknown>>, most: number) {
+  return fc
+    .uniqueArray(fc.stringMatching(/^[a-z]([a-z0-9-]{0,10}[a-z0-9])?$/), { minLength: 1, maxLength: most })
+    .chain((names) =>
+      fc
+        .array(models, { minLength: names.length, maxLength: names.length })
+        .map((all) => all.map((model, index) => ({ name: names[index], ...model }))),
+    );
+}
+
+const shared = {
+  platform: fc.constant("docker"),
+  gateway: fc.record({ port, exposure: fc.constantFrom("host", "internal") }),
+  databases: fc.constantFrom("mock", "container", "external"),
+  databasePorts: fc.record({ mongo: port, vector: port }),
+};
+
+const cpuStacks = fc.record({
+  ...shared,
+  tier: fc.constant("cpu"),
+  models: named(fc.record({ model: fc.constant("smollm2-135m-instruct"), ports }), 9),
+  encoders: fc.record({
+    visionWeights: fc.constantFrom("auto", "hub", "package", "seeded"),
+    ports,
+  }),
+});
+
+const gpuStacks = fc.record({
+  ...shared,
+  tier: fc.constantFrom("gpu", undefined),
+  models: named(
+    fc.oneof(
+      fc.record({
+        model: fc.constantFrom("gpt2-medium", "blip2-opt-2.7b", "llava-1.5-7b", "llama-2-7b-chat"),
+        limits: fc.record({ maxBatchSize: fc.constantFrom(1, 2, undefined) }),
+        gpuIndices: fc.oneof({ weight: 3, arbitrary: absent }, fc.constantFrom([0], [7])),
+        weights: fc.oneof(
+          { weight: 3, arbitrary: absent },
+          fc.constant({ from: "folder", path: "/data/weights", revision: "1" }),
+        ),
+        ports,
+      }),
+      fc.record({
+        model: fc.constantFrom("llama-2-7b-chat"),
+        tensorParallel: fc.constantFrom(1, 2, 4),
+        ports,
+      }),
+      fc.record({ model: fc.constantFrom("llama-2-7b"), runtime: fc.constant("llmapi"), ports }),
+    ),
+    5,
+  ),
+  encoders: fc.oneof(
+    fc.constant(false),
+    fc.record({ device: fc.constantFrom("cpu", "gpu"), ports, maxBatchSize: fc.constantFrom(8, 32) }),
+  ),
+  hub: fc.constantFrom({ token: SECRETS.hubToken }, { tokenFile: "/etc/hub-token" }),
+  engineStore: fc.constantFrom(undefined, { path: "/data/store" }),
+  hardware: fc.constantFrom("g6e.48xlarge", "p4d.24xlarge"),
+});
+
+/** Keys that belong together: no more mistakes than those which the ports make. */
+const stackValues: fc.Arbitrary<Values> = fc.oneof(cpuStacks, gpuStacks).map((drawn) => {
+  const { hardware, ...rest } = { hardware: undefined, ...drawn };
+  const databases = rest.encoders === false ? "mock" : rest.databases;
+  return withoutUndefined({
+    ...rest,
+    databases,
+    host: {
+      ...(hardware === undefined ? {} : { instanceType: hardware, diskGiB: 2000 }),
+      ...(rest.gateway.exposure === "internal" ? { address: "10.0.0.5" } : {}),
+    },
+    ...(databases === "external"
+      ? {
+          externalDatabases: {
+            mongo: { uri: SECRETS.mongoUri },
+            vector: { url: "http://10.0.0.9:6333", apiKey: SECRETS.vectorApiKey },
+          },
+        }
+      : {}),
+  });
+});
+
+function withoutUndefined(values: object): Values {
+  return JSON.parse(JSON.stringify(values));
+}
+
+/** null where the stack file has a problem. */
+function stackIfValid(values: Values): DockerStack | null {
+  const { config } = readStack(values);
+  const plan = config === null ? null : planStack(config).plan;
+  if (plan?.platform !== "docker") return null;
+  return dockerStack(plan, { stack: "some-stack.1", images: lockedImages(plan) });
+}
+
+const OBJECT_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]+$/;
+
+function repeated(values: readonly unknown[]): readonly unknown[] {
+  return values.filter((value, index) => values.indexOf(value) !== index);
+}
+
+function isSorted(record: object): boolean {
+  const keys = Object.keys(record);
+  return JSON.stringify(keys) === JSON.stringify(keys.toSorted());
+}
+
+function check({ network, volumes, images, containers, endpoints }: DockerStack): void {
+  const names = [...containers.map(({ name }) => name), ...volumes.map(({ name }) => name), network];
+  expect(names.filter((name) => !OBJECT_NAME.test(name))).toEqual([]);
+  expect(repeated(containers.map(({ name }) => name))).toEqual([]);
+  expect(repeated(containers.map(({ networkAlias }) => networkAlias))).toEqual([]);
+  expect(repeated(volumes.map(({ name }) => name))).toEqual([]);
+
+  const published = containers.flatMap(({ ports: all }) => all.map(({ hostPort }) => hostPort));
+  expect(repeated(published)).toEqual([]);
+  expect(published.length).toBeGreaterThanOrEqual(4);
+  expect(endpoints.gateway).toMatch(/^http:\/\/(127\.0\.0\.1|10\.0\.0\.5):\d+$/);
+
+  const mounted = new Set<string>();
+  for (const [index, container] of containers.entries()) {
+    const before = containers.slice(0, index).map(({ name }) => name);
+    expect(container.after.filter((name) => !before.includes(name))).toEqual([]);
+    expect(repeated(container.after)).toEqual([]);
+    expect(images.map(({ name }) => name)).toContain(container.image);
+    for (const { source } of container.mounts) if ("volume" in source) mounted.add(source.volume);
+    // Docker copies no file into a container whose root is read-only.
+    if (container.readOnlyRoot) expect([container.files, container.secretFiles]).toEqual([{}, {}]);
+    for (const text of Object.values(container.files)) expect(() => JSON.parse(text)).not.toThrow();
+    expect(Object.keys(container.secretFiles).every((path) => path.startsWith("/run/secrets/"))).toBe(true);
+    expect([container.labels, container.environment].every(isSorted)).toBe(true);
+    const isTask = container.lifecycle === "task";
+    expect([container.timeoutSeconds !== null, container.health === null]).toEqual([isTask, isTask]);
+    const isGateway = container.role === "gateway";
+    const elsewhere = container.ports.filter(({ hostAddress }) => hostAddress !== "127.0.0.1");
+    if (!isGateway) expect(elsewhere).toEqual([]);
+  }
+  expect([...mounted].toSorted()).toEqual(volumes.map(({ name }) => name).toSorted());
+}
+
+const RUNS = times(100, 300);
+
+/** Of each tier: enough to say something. */
+const LEAST_PLANNED = RUNS / 8;
+
+test("Docker can run the plan of any stack file, and the plan has no secrets", () => {
+  const planned = { cpu: 0, gpu: 0 };
+  fc.assert(
+    fc.property(stackValues, (values) => {
+      const stack = stackIfValid(values);
+      if (stack === null) return;
+      planned[values.tier === "cpu" ? "cpu" : "gpu"] += 1;
+      check(stack);
+      const text = JSON.stringify(stack);
+      for (const secret of ["TokenOfTheStackFile", "PasswordOfTheStackFile", SECRETS.vectorApiKey]) {
+        expect(text).not.toContain(secret);
+      }
+      expect(JSON.stringify(stackIfValid(values))).toBe(text);
+    }),
+    { numRuns: RUNS },
+  );
+  expect(planned.cpu).toBeGreaterThan(LEAST_PLANNED);
+  expect(planned.gpu).toBeGreaterThan(LEAST_PLANNED);
+});
+
+test("the order of keys in a stack file does not change the plan", () => {
+  const reversed = (tree: unknown): unknown => {
+    if (Array.isArray(tree)) return tree.map(reversed);
+    if (typeof tree !== "object" || tree === null) return tree;
+    return Object.fromEntries(
+      Object.entries(tree)
+        .reverse()
+        .map(([key, value]) => [key, reversed(value)]),
+    );
+  };
+  fc.assert(
+    fc.property(stackValues, (values) => {
+      expect(JSON.stringify(stackIfValid(reversed(values) as Values))).toBe(
+        JSON.stringify(stackIfValid(values)),
+      );
+    }),
+    { numRuns: RUNS / 10 },
+  );
 });

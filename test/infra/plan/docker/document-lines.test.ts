@@ -118,16 +118,16 @@ const pairs = counterparts.flatMap((one) =>
   one.lines.map((line) => [one.example, one.model, line, one] as const),
 );
 
-describe.each(pairs)("%s: %s, after the corrections of %s,", (_example, model, document, one) => {
+describe.each(pairs)("%s: %s, from %s", (_example, model, document, one) => {
   const stack = stackOfCounterpart(one);
   const line = parseRunLine(documentLines[document]);
 
-  test("is served by the container of the plan", () => {
+  test("the server's container is the corrected line of the document", () => {
     const expected = expectedOf(one, stack, "serve");
     expect(containerLine(containerOf(stack, "triton", model), stack)).toEqual(corrected(line, expected));
   });
 
-  test("has its engine built by another, with the same options", () => {
+  test("the build's container has the same options as the corrected line", () => {
     const expected = expectedOf(one, stack, "build");
     const build = stack.containers.find(({ name }) => name === expected.name);
     if (build === undefined) throw new Error("no build");
@@ -136,7 +136,7 @@ describe.each(pairs)("%s: %s, after the corrections of %s,", (_example, model, d
   });
 });
 
-test("every line of the documents has its counterpart, and every correction changes one of them", () => {
+test("every line of the documents has a model, and every correction changes a line", () => {
   const used = new Set(counterparts.flatMap(({ lines }) => lines));
   expect([...used].toSorted()).toEqual(Object.keys(documentLines).toSorted());
   const idle = Object.entries(corrections).filter(([, correct]) =>
@@ -151,14 +151,14 @@ test("every line of the documents has its counterpart, and every correction chan
   expect(idle.map(([name]) => name)).toEqual([]);
 });
 
-test("docs/walkthroughs.md gives the reason of every correction, and of no other", () => {
+test("docs/walkthroughs.md lists exactly the corrections of the tests", () => {
   const text = readFileSync(join(projectRoot, "docs/walkthroughs.md"), "utf8");
   const [, section = ""] = text.split("## Their `docker run`");
   const names = [...section.matchAll(/^\| \*\*(.+?)\*\* \|/gm)].map(([, name]) => name);
   expect(names).toEqual(Object.keys(corrections));
 });
 
-test("a line is taken apart into its options, image and command", () => {
+test("a `docker run` line is parsed into options, image and command", () => {
   expect(parseRunLine(documentLines.multimodal)).toEqual({
     options: [
       ["--gpus", "all"],

@@ -24,97 +24,95 @@ const options = (images: ImageOptions["lock"]["images"] = {}): ImageOptions => (
 });
 const named = (name: ImageName, given: ImageOptions) => dockerImages([name], given)[0];
 
-describe("dockerImages", () => {
-  test("builds what the lock lacks, from the release's image where it stands on one", () => {
-    expect(named("services", options())).toEqual({
-      kind: "build",
-      name: "services",
-      tag: "engine-room/services:000000000000",
-      contentHash: hash("0"),
-      dockerfile: "containers/services/Dockerfile",
-      buildArguments: {},
-    });
-    expect(named("trtllm", options())).toMatchObject({
-      tag: "engine-room/trtllm:25.07-222222222222",
-      buildArguments: { BASE: "nvcr.io/nvidia/tritonserver:25.07-trtllm-python-py3" },
-    });
-    expect(named("encoders", options())).toMatchObject({
-      buildArguments: { BASE: "nvcr.io/nvidia/tritonserver:25.07-py3" },
-    });
+test("an image missing from the lock file is built, on the release's image where it needs one", () => {
+  expect(named("services", options())).toEqual({
+    kind: "build",
+    name: "services",
+    tag: "engine-room/services:000000000000",
+    contentHash: hash("0"),
+    dockerfile: "containers/services/Dockerfile",
+    buildArguments: {},
   });
-
-  test("an image of one's own is the base of trtllm alone", () => {
-    const own = { ...options(), triton: { ...triton, image: "registry.example.org/tritonserver:25.07" } };
-    expect(named("trtllm", own)).toMatchObject({
-      buildArguments: { BASE: "registry.example.org/tritonserver:25.07" },
-    });
-    expect(named("encoders", own)).toEqual(named("encoders", options()));
+  expect(named("trtllm", options())).toMatchObject({
+    tag: "engine-room/trtllm:25.07-222222222222",
+    buildArguments: { BASE: "nvcr.io/nvidia/tritonserver:25.07-trtllm-python-py3" },
   });
-
-  test("the image of a release before 25.01 gets the backend's files at its commit, on whatever base", () => {
-    const old = { ...options(), triton: { release: "24.02" } };
-    const BACKEND_COMMIT = "41fe3a6a9daa12c64403e084298c6169b07d489d";
-    expect(named("trtllm", old)).toMatchObject({
-      buildArguments: { BACKEND_COMMIT, BASE: "nvcr.io/nvidia/tritonserver:24.02-trtllm-python-py3" },
-    });
-    for (const own of [
-      { ...old, triton: { ...old.triton, image: "registry.example.org/own:1" } },
-      { ...old, bases: { trtllm: "registry.example.org/own:1" } },
-    ])
-      expect(named("trtllm", own)).toMatchObject({
-        buildArguments: { BACKEND_COMMIT, BASE: "registry.example.org/own:1" },
-      });
-    expect(named("encoders", old)).not.toHaveProperty("buildArguments.BACKEND_COMMIT");
-    expect(named("trtllm", options())).not.toHaveProperty("buildArguments.BACKEND_COMMIT");
-  });
-
-  test("a base that the stack file names goes before the Dockerfile's and the release's", () => {
-    const bases = {
-      services: "mirror.example.org/node:24-slim",
-      encoders: "mirror.example.org/triton:25.07",
-    };
-    const given = { ...options(), bases };
-    expect(named("services", given)).toMatchObject({ buildArguments: { BASE: bases.services } });
-    expect(named("encoders", given)).toMatchObject({ buildArguments: { BASE: bases.encoders } });
-    expect(named("cpu-models", given)).toMatchObject({ buildArguments: {} });
-  });
-
-  test("takes a digest of the same content, and of no other content or release", () => {
-    const reference = `ghcr.io/example/trtllm@sha256:${hash("a")}`;
-    const entry = { contentHash: hash("2"), reference };
-    const kind = (lock: ImageOptions["lock"]["images"]) => named("trtllm", options(lock))?.kind;
-    expect(named("trtllm", options({ "trtllm-25.07": entry }))).toEqual({
-      kind: "locked",
-      name: "trtllm",
-      reference,
-    });
-    expect(kind({ "trtllm-25.07": { ...entry, contentHash: hash("f") } })).toBe("build");
-    expect(kind({ "trtllm-25.06": entry })).toBe("build");
-  });
-
-  test("official images have a fixed version, and their digest where the lock has one", () => {
-    for (const name of ["mongo", "qdrant"] as const) {
-      const image = named(name, options());
-      expect(image).toMatchObject({
-        kind: "locked",
-        reference: expect.stringMatching(/^docker\.io\/.+:v?\d+\.\d+\.\d+(-unprivileged)?$/),
-      });
-    }
-    const reference = `docker.io/library/mongo@sha256:${hash("b")}`;
-    const lock = { mongo: { contentHash: hash("4"), reference } };
-    expect(named("mongo", options(lock))).toMatchObject({ reference });
-  });
-
-  test("keeps the order, and says what was not given", () => {
-    const images = dockerImages(["trtllm", "services"], options());
-    expect(images.map(({ name }) => name)).toEqual(["trtllm", "services"]);
-    const withoutHash = { ...options(), contentHashes: {} };
-    expect(() => named("services", withoutHash)).toThrow("content hash of the image services");
-    expect(() => named("trtllm", { ...options(), triton: null })).toThrow("image trtllm stands on a release");
+  expect(named("encoders", options())).toMatchObject({
+    buildArguments: { BASE: "nvcr.io/nvidia/tritonserver:25.07-py3" },
   });
 });
 
-test("an image on a release has a name of its own for each", () => {
+test("a custom Triton image is the base of trtllm only", () => {
+  const own = { ...options(), triton: { ...triton, image: "registry.example.org/tritonserver:25.07" } };
+  expect(named("trtllm", own)).toMatchObject({
+    buildArguments: { BASE: "registry.example.org/tritonserver:25.07" },
+  });
+  expect(named("encoders", own)).toEqual(named("encoders", options()));
+});
+
+test("an image of a release before 25.01 has the backend's commit on any base", () => {
+  const old = { ...options(), triton: { release: "24.02" } };
+  const BACKEND_COMMIT = "41fe3a6a9daa12c64403e084298c6169b07d489d";
+  expect(named("trtllm", old)).toMatchObject({
+    buildArguments: { BACKEND_COMMIT, BASE: "nvcr.io/nvidia/tritonserver:24.02-trtllm-python-py3" },
+  });
+  for (const own of [
+    { ...old, triton: { ...old.triton, image: "registry.example.org/own:1" } },
+    { ...old, bases: { trtllm: "registry.example.org/own:1" } },
+  ])
+    expect(named("trtllm", own)).toMatchObject({
+      buildArguments: { BACKEND_COMMIT, BASE: "registry.example.org/own:1" },
+    });
+  expect(named("encoders", old)).not.toHaveProperty("buildArguments.BACKEND_COMMIT");
+  expect(named("trtllm", options())).not.toHaveProperty("buildArguments.BACKEND_COMMIT");
+});
+
+test("a base of the stack file replaces that of the Dockerfile or release", () => {
+  const bases = {
+    services: "mirror.example.org/node:24-slim",
+    encoders: "mirror.example.org/triton:25.07",
+  };
+  const given = { ...options(), bases };
+  expect(named("services", given)).toMatchObject({ buildArguments: { BASE: bases.services } });
+  expect(named("encoders", given)).toMatchObject({ buildArguments: { BASE: bases.encoders } });
+  expect(named("cpu-models", given)).toMatchObject({ buildArguments: {} });
+});
+
+test("a digest of the lock file is used only for the same content and release", () => {
+  const reference = `ghcr.io/example/trtllm@sha256:${hash("a")}`;
+  const entry = { contentHash: hash("2"), reference };
+  const kind = (lock: ImageOptions["lock"]["images"]) => named("trtllm", options(lock))?.kind;
+  expect(named("trtllm", options({ "trtllm-25.07": entry }))).toEqual({
+    kind: "locked",
+    name: "trtllm",
+    reference,
+  });
+  expect(kind({ "trtllm-25.07": { ...entry, contentHash: hash("f") } })).toBe("build");
+  expect(kind({ "trtllm-25.06": entry })).toBe("build");
+});
+
+test("official images have a fixed version, or a digest where the lock file has one", () => {
+  for (const name of ["mongo", "qdrant"] as const) {
+    const image = named(name, options());
+    expect(image).toMatchObject({
+      kind: "locked",
+      reference: expect.stringMatching(/^docker\.io\/.+:v?\d+\.\d+\.\d+(-unprivileged)?$/),
+    });
+  }
+  const reference = `docker.io/library/mongo@sha256:${hash("b")}`;
+  const lock = { mongo: { contentHash: hash("4"), reference } };
+  expect(named("mongo", options(lock))).toMatchObject({ reference });
+});
+
+test("images keep their order, and a missing hash or release is an error", () => {
+  const images = dockerImages(["trtllm", "services"], options());
+  expect(images.map(({ name }) => name)).toEqual(["trtllm", "services"]);
+  const withoutHash = { ...options(), contentHashes: {} };
+  expect(() => named("services", withoutHash)).toThrow("content hash of the image services");
+  expect(() => named("trtllm", { ...options(), triton: null })).toThrow("image trtllm stands on a release");
+});
+
+test("the lock key of an image on a release has the release", () => {
   expect(IMAGE_NAMES.map((name) => lockKey(name, triton))).toEqual([
     "services",
     "cpu-models",
@@ -126,29 +124,27 @@ test("an image on a release has a name of its own for each", () => {
   expect(imageTag("services", hash("c"), null)).toBe("cccccccccccc");
 });
 
-describe("content hashes", () => {
-  test("differ between images, releases and bases", () => {
-    const hashes = [
-      ...IMAGE_NAMES.map((name) => imageContentHash(name, { triton, bases: {} })),
-      imageContentHash("trtllm", { triton: { release: "25.06" }, bases: {} }),
-      imageContentHash("trtllm", { triton: { ...triton, image: "other:25.07" }, bases: {} }),
-      imageContentHash("services", { triton, bases: { services: "mirror.example.org/node:24-slim" } }),
-    ];
-    expect(new Set(hashes).size).toBe(hashes.length);
-    for (const one of hashes) expect(one).toMatch(/^[0-9a-f]{64}$/);
-  });
+test("content hashes differ between images, releases and bases", () => {
+  const hashes = [
+    ...IMAGE_NAMES.map((name) => imageContentHash(name, { triton, bases: {} })),
+    imageContentHash("trtllm", { triton: { release: "25.06" }, bases: {} }),
+    imageContentHash("trtllm", { triton: { ...triton, image: "other:25.07" }, bases: {} }),
+    imageContentHash("services", { triton, bases: { services: "mirror.example.org/node:24-slim" } }),
+  ];
+  expect(new Set(hashes).size).toBe(hashes.length);
+  for (const one of hashes) expect(one).toMatch(/^[0-9a-f]{64}$/);
+});
 
-  test("don't depend on a release that the image does not stand on", () => {
-    expect(imageContentHash("services", { triton, bases: {} })).toBe(
-      imageContentHash("services", { triton: null, bases: {} }),
-    );
-  });
+test("the content hash of services does not depend on the release", () => {
+  expect(imageContentHash("services", { triton, bases: {} })).toBe(
+    imageContentHash("services", { triton: null, bases: {} }),
+  );
+});
 
-  test("are read for the images that are needed, with the project's lock file", () => {
-    const { contentHashes: read, lock } = imageInputs(["services"], { triton: null, bases: {} });
-    expect(Object.keys(read)).toEqual(["services"]);
-    expect(lock).toEqual(JSON.parse(readFileSync(join(projectRoot, "images.lock.json"), "utf8")));
-  });
+test("`imageInputs` reads the needed hashes and the project's lock file", () => {
+  const { contentHashes: read, lock } = imageInputs(["services"], { triton: null, bases: {} });
+  expect(Object.keys(read)).toEqual(["services"]);
+  expect(lock).toEqual(JSON.parse(readFileSync(join(projectRoot, "images.lock.json"), "utf8")));
 });
 
 /** What a Dockerfile copies out of the context, without options and stages. */
@@ -166,34 +162,35 @@ const builtImages = IMAGE_NAMES.flatMap((name) => {
   return source.kind === "official" ? [] : [{ name, ...source }];
 });
 
-describe("the table names what each Dockerfile reads", () => {
-  test.each(builtImages)("$name", ({ dockerfile, paths, base, hasRelease }) => {
+test.each(builtImages)(
+  "the table lists exactly the files that the Dockerfile of $name copies",
+  ({ dockerfile, paths, base, hasRelease }) => {
     // No more either: a changed test is no changed image.
     expect(copied(dockerfile).toSorted()).toEqual(paths.toSorted());
     expect(paths.filter((path) => !existsSync(join(projectRoot, path)))).toEqual([]);
     const text = readFileSync(join(projectRoot, dockerfile), "utf8");
     // Of an image on a release the default is the newest one that documents use, as its comment has it.
     expect(text).toContain(`ARG BASE=${base(hasRelease ? triton : { release: "" })}\n`);
-  });
-});
+  },
+);
 
 describe("the lock file", () => {
   const folder = mkdtempSync(join(tmpdir(), "engine-room-lock-"));
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  test("that is missing is an empty one, and one of another version is refused", () => {
+  test("a missing lock file is read as empty, and another version is refused", () => {
     const file = join(folder, "images.lock.json");
     expect(readImageLock(file)).toEqual({ version: 1, images: {} });
     writeFileSync(file, '{"version": 2}');
     expect(() => readImageLock(file)).toThrow("no lock file of version 1");
   });
 
-  test("is the project's, or the one that the environment names", async () => {
+  test("ENGINE_ROOM_IMAGE_LOCK names the lock file in place of the project's", async () => {
     expect(IMAGE_LOCK_FILE).toBe(join(projectRoot, "images.lock.json"));
     vi.stubEnv("ENGINE_ROOM_IMAGE_LOCK", "/elsewhere/lock.json");
-    vi.resetModules();
-    const again = await import("../../../../infra/image-inputs.ts");
-    vi.unstubAllEnvs();
-    expect(again.IMAGE_LOCK_FILE).toBe("/elsewhere/lock.json");
+    // A module of its own: the next files of this worker get the one with the project's lock file.
+    const again: string = "../../../../infra/image-inputs.ts?again";
+    const { IMAGE_LOCK_FILE: named } = await import(again);
+    expect(named).toBe("/elsewhere/lock.json");
   });
 });

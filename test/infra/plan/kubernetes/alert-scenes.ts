@@ -6,7 +6,7 @@ import type { ALERT_NAMES } from "../../../../infra/plan/kubernetes/monitoring/t
 
 /** The first sample of a fault. */
 export const FAULT_MINUTE = 30;
-export const LAST_MINUTE = 120;
+export const LAST_MINUTE = 80;
 
 /** Values in the notation of promtool; null: Prometheus reads no such series. */
 type SeriesValues = Readonly<Record<string, string | null>>;
@@ -179,7 +179,7 @@ export function faults(build: string): readonly Scene[] {
     away("encoders", "away"),
     away("gpt", "broken"),
     {
-      title: "a database of which Prometheus knows no pod any more",
+      title: "a database without any pod",
       changes: { [up("mongo")]: until(1) },
       fires: [
         {
@@ -190,7 +190,7 @@ export function faults(build: string): readonly Scene[] {
       ],
     },
     {
-      title: "answers of which one in ten fails",
+      title: "one failed answer in ten",
       changes: { [answers("503")]: appearing(10) },
       fires: [
         {
@@ -201,7 +201,7 @@ export function faults(build: string): readonly Scene[] {
       ],
     },
     {
-      title: "streams of which one in ten begins late",
+      title: "one late stream in ten",
       changes: { [bucket("5")]: growingBy(60, 54), [bucket("10")]: growingBy(60, 54) },
       fires: [
         {
@@ -291,7 +291,7 @@ export function faults(build: string): readonly Scene[] {
       ],
     },
     {
-      title: "a server that does not report what waits",
+      title: "a server that does not report waiting requests",
       changes: { [WAITING]: until(0) },
       fires: [
         {
@@ -302,7 +302,7 @@ export function faults(build: string): readonly Scene[] {
       ],
     },
     {
-      title: "encoders that do not report what is pending",
+      title: "encoders that do not report pending requests",
       changes: { [PENDING_OF_ENCODERS]: until(0) },
       fires: [
         {
@@ -314,7 +314,7 @@ export function faults(build: string): readonly Scene[] {
       ],
     },
     {
-      title: "a gateway that does not report what a model has pending",
+      title: "a gateway that does not report a model's pending requests",
       changes: { [PENDING_OF_GPT]: until(0) },
       fires: [
         {
@@ -331,7 +331,7 @@ export function faults(build: string): readonly Scene[] {
       ],
     },
     {
-      title: "a gateway that does not report what is in flight",
+      title: "a gateway that does not report requests in flight",
       changes: { [IN_FLIGHT]: until(2) },
       fires: [
         {
@@ -381,7 +381,7 @@ export function faults(build: string): readonly Scene[] {
       ],
     },
     {
-      title: "a GPU whose memory can't be mended",
+      title: "a GPU with memory that can't be repaired",
       changes: { [gpu("DCGM_FI_DEV_ROW_REMAP_FAILURE")]: then(0, 1) },
       fires: [
         {
@@ -397,7 +397,7 @@ export function faults(build: string): readonly Scene[] {
 /** What looks like a fault, and is none. */
 export const NO_FAULTS: readonly Omit<Scene, "fires">[] = [
   { title: "where nothing is wrong", changes: {} },
-  { title: "where a model sleeps that may", changes: { ...WITHOUT_GPT, [PENDING_OF_GPT]: steady(0) } },
+  { title: "where a model that may sleep does", changes: { ...WITHOUT_GPT, [PENDING_OF_GPT]: steady(0) } },
   {
     title: "while a model wakes for half an hour",
     changes: {
@@ -407,7 +407,7 @@ export const NO_FAULTS: readonly Omit<Scene, "fires">[] = [
     },
   },
   { title: "where one in thirty answers fails", changes: { [answers("503")]: appearing(2) } },
-  { title: "below nine of ten places", changes: { [PLACES]: then(2, 230) } },
+  { title: "below nine of ten places of the gateway", changes: { [PLACES]: then(2, 230) } },
   { title: "where a database's call fails once", changes: { [DATABASE_ERRORS]: `0x${FAULT_MINUTE} 1x90` } },
   { title: "where requests wait for some minutes", changes: { [WAITING]: `0x${FAULT_MINUTE} 5x8 0x80` } },
   {
@@ -416,7 +416,7 @@ export const NO_FAULTS: readonly Omit<Scene, "fires">[] = [
   },
   { title: "where a server starts for some minutes", changes: { [up("gpt")]: `1x${FAULT_MINUTE} 0x3 1x85` } },
   {
-    title: "for GPUs of others",
+    title: "for GPUs of other stacks",
     changes: { 'DCGM_FI_DEV_XID_ERRORS{namespace="engine-room", job="dcgm-exporter", gpu="0"}': steady(79) },
   },
 ];

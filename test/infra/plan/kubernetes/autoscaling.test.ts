@@ -14,70 +14,68 @@ const PENDING = 'sum(gateway_pending_requests{namespace="engine-room", service="
 const triggersOf = (stack: ReturnType<typeof clusterStack>) =>
   first(stack.autoscalers).metrics.map(({ query, activation }) => [query, activation]);
 
-describe("a model whose least number of servers is below its most", () => {
-  test("has an autoscaler, and no number of its own", () => {
-    const stack = scaled(1);
-    expect(stack.autoscalers).toMatchObject([
-      {
-        name: "gpt",
-        deployment: "gpt",
-        mechanism: "keda",
-        replicas: { min: 1, max: 2 },
-        prometheusUrl: "http://prometheus-operated.monitoring.svc:9090",
-        scaleDownSeconds: 600,
-      },
-    ]);
-    expect(first(stack.models)).toMatchObject({ replicas: null, maxReplicas: 2 });
-    expect([stack.encoders?.replicas, stack.gateway.replicas]).toEqual([1, 1]);
-  });
-
-  test("keeps its number where both are the same, or only one is given", () => {
-    for (const stack of [scaled(2), clusterStack({ ...clusterValues, models: [model] })]) {
-      expect(stack.autoscalers).toEqual([]);
-      expect(first(stack.models).replicas).toBe(2);
-    }
-  });
-
-  test("follows what waits in the engine; from nothing, what waits at the gateway", () => {
-    expect(triggersOf(scaled(1))).toEqual([[WAITING, null]]);
-    expect(triggersOf(scaled(0))).toEqual([
-      [WAITING, 0],
-      [PENDING, 0],
-    ]);
-  });
-
-  test("follows the gateway where the release does not say what waits", () => {
-    const older = scaled(1, { release: "25.01" });
-    expect(triggersOf(older)).toEqual([[PENDING, null]]);
-  });
-
-  test("follows the queues of all models of its Triton where nothing takes a request out of them", () => {
-    const queued = scaled(1, { models: [{ ...model, flavour: "gpt", minReplicas: 1 }] });
-    expect(triggersOf(queued)).toEqual([
-      ['sum(nv_inference_pending_request_count{namespace="engine-room", service="gpt"})', null],
-    ]);
-  });
-
-  test("follows the gateway where the LLM API takes each request at once", () => {
-    const weights = { from: "folder", path: "/store/own/llama", revision: "1" };
-    const own = { name: "gpt", model: "llama-2-7b-chat", runtime: "llmapi", weights, replicas: 2 };
-    expect(triggersOf(scaled(1, { models: [{ ...own, minReplicas: 1 }] }))).toEqual([[PENDING, null]]);
-  });
-
-  test("is in the quota with its most", () => {
-    const most = clusterStack({ ...clusterValues, models: [model] });
-    expect(scaled(0).quota).toEqual(most.quota);
-  });
-
-  test("lets the gateway say when to come back where it may have no server", () => {
-    const gatewayModel = (minReplicas: number) =>
-      JSON.parse(scaled(minReplicas).gateway.pod.config?.data["gateway.json"] ?? "").models[0];
-    expect(gatewayModel(0).coldStartSeconds).toBeGreaterThan(30);
-    expect(gatewayModel(1)).not.toHaveProperty("coldStartSeconds");
-  });
+test("a model with `minReplicas` below `replicas` has an autoscaler and no fixed number of replicas", () => {
+  const stack = scaled(1);
+  expect(stack.autoscalers).toMatchObject([
+    {
+      name: "gpt",
+      deployment: "gpt",
+      mechanism: "keda",
+      replicas: { min: 1, max: 2 },
+      prometheusUrl: "http://prometheus-operated.monitoring.svc:9090",
+      scaleDownSeconds: 600,
+    },
+  ]);
+  expect(first(stack.models)).toMatchObject({ replicas: null, maxReplicas: 2 });
+  expect([stack.encoders?.replicas, stack.gateway.replicas]).toEqual([1, 1]);
 });
 
-test("gateways follow the requests that they answer, up to half of their places", () => {
+test("a model without a range of replicas has a fixed number and no autoscaler", () => {
+  for (const stack of [scaled(2), clusterStack({ ...clusterValues, models: [model] })]) {
+    expect(stack.autoscalers).toEqual([]);
+    expect(first(stack.models).replicas).toBe(2);
+  }
+});
+
+test("a model scales by requests waiting in the engine, and from zero also by those pending at the gateway", () => {
+  expect(triggersOf(scaled(1))).toEqual([[WAITING, null]]);
+  expect(triggersOf(scaled(0))).toEqual([
+    [WAITING, 0],
+    [PENDING, 0],
+  ]);
+});
+
+test("a model scales by the gateway's pending requests on a release that does not report waiting ones", () => {
+  const older = scaled(1, { release: "25.01" });
+  expect(triggersOf(older)).toEqual([[PENDING, null]]);
+});
+
+test("a model of the flavour gpt scales by the queues of its Triton", () => {
+  const queued = scaled(1, { models: [{ ...model, flavour: "gpt", minReplicas: 1 }] });
+  expect(triggersOf(queued)).toEqual([
+    ['sum(nv_inference_pending_request_count{namespace="engine-room", service="gpt"})', null],
+  ]);
+});
+
+test("a model on the LLM API scales by the gateway's pending requests", () => {
+  const weights = { from: "folder", path: "/store/own/llama", revision: "1" };
+  const own = { name: "gpt", model: "llama-2-7b-chat", runtime: "llmapi", weights, replicas: 2 };
+  expect(triggersOf(scaled(1, { models: [{ ...own, minReplicas: 1 }] }))).toEqual([[PENDING, null]]);
+});
+
+test("the quota counts the most replicas of a model", () => {
+  const most = clusterStack({ ...clusterValues, models: [model] });
+  expect(scaled(0).quota).toEqual(most.quota);
+});
+
+test("the gateway knows the cold start of a model that may have no server", () => {
+  const gatewayModel = (minReplicas: number) =>
+    JSON.parse(scaled(minReplicas).gateway.pod.config?.data["gateway.json"] ?? "").models[0];
+  expect(gatewayModel(0).coldStartSeconds).toBeGreaterThan(30);
+  expect(gatewayModel(1)).not.toHaveProperty("coldStartSeconds");
+});
+
+test("gateways scale by requests in flight, at half of their places", () => {
   const stack = clusterStack({
     ...clusterValues,
     pools: [clusterValues.pools[0], { ...clusterValues.pools[1], nodes: { min: 1, max: 2 } }],
@@ -115,7 +113,7 @@ describe("encoders", () => {
   test.each([
     ["on machines without GPU", clusterValues],
     ["of a stack on CPUs", cpuClusterValues],
-  ])("%s follow what waits in front of all their models", (_, values) => {
+  ])("encoders %s scale by the pending requests of all their models", (_, values) => {
     expect(encodersOf(values, {})).toMatchObject({
       deployment: "encoders",
       replicas: { min: 1, max: 3 },
@@ -130,16 +128,16 @@ describe("encoders", () => {
 
   // Images have the smaller batches, of at most 16.
   test.each<[string, Values, Values, number]>([
-    ["images, of which 16 are joined", clusterValues, {}, 4],
-    ["on a GPU", clusterValues, { device: "gpu", maxBatchSize: 8 }, 2],
-    ["small batches", clusterValues, { maxBatchSize: 2 }, 1],
+    ["batches of 16 images", clusterValues, {}, 4],
+    ["small batches on a GPU", clusterValues, { device: "gpu", maxBatchSize: 8 }, 2],
+    ["batches of two", clusterValues, { maxBatchSize: 2 }, 1],
     ["the batches of a CPU", cpuClusterValues, { maxBatchSize: 12 }, 3],
-    ["requests that are not joined", cpuClusterValues, { dynamicBatching: false }, 1],
-  ])("want another one for a quarter of a batch that waits: %s", (_, values, encoders, target) => {
+    ["unbatched requests", cpuClusterValues, { dynamicBatching: false }, 1],
+  ])("encoders with %s scale up at a quarter of a batch", (_, values, encoders, target) => {
     expect(encodersOf(values, encoders).metrics.map((metric) => metric.target)).toEqual([target]);
   });
 
-  test("have no decoupled model, whose queue would say nothing", () => {
+  test("encoders have no decoupled model, whose queue is always empty", () => {
     const cpu = clusterPlan(cpuClusterValues);
     const gpu = clusterPlan(clusterValues);
     if (cpu.tier !== "cpu" || gpu.tier !== "gpu") throw new Error("The tiers are others.");
@@ -153,7 +151,7 @@ describe("encoders", () => {
     expect(configs.filter(({ decoupled }) => decoupled)).toEqual([]);
   });
 
-  test("are in the quota with their most, and not in a schedule", () => {
+  test("the quota counts the most replicas of encoders, and a schedule leaves them out", () => {
     const schedule = { start: "0 8 * * *", end: "0 20 * * *", timeZone: "UTC" };
     const models = [{ ...model, minReplicas: 0 }];
     const values = { ...clusterValues, models, schedule, encoders: { replicas: 3 } };
@@ -166,7 +164,7 @@ describe("encoders", () => {
   });
 });
 
-test("a model on CPUs follows the gateway, with the requests that it answers at a time", () => {
+test("a model on CPUs scales by the gateway's pending requests, at the number that it answers in parallel", () => {
   const stack = clusterStack({
     ...cpuClusterValues,
     models: [{ ...cpuClusterValues.models[0], parallelRequests: 6, replicas: 3, minReplicas: 0 }],
@@ -176,7 +174,7 @@ test("a model on CPUs follows the gateway, with the requests that it answers at 
   ]);
 });
 
-test("models that may sleep are awake by the clock, and gateways always", () => {
+test("a schedule wakes models that may sleep and leaves gateways out", () => {
   const schedule = { start: "0 8 * * 1-5", end: "0 20 * * 1-5", timeZone: "Europe/Berlin" };
   const stack = scaled(0, {
     schedule: { ...schedule, replicas: 9 },
@@ -188,62 +186,60 @@ test("models that may sleep are awake by the clock, and gateways always", () => 
   ]);
 });
 
-describe("a stack file", () => {
-  test("has a schedule only for what may sleep", () => {
-    const schedule = { start: "0 8 * * *", end: "0 20 * * *", timeZone: "UTC" };
-    const pathsOf = (more: Values) =>
-      readStack({ ...clusterValues, schedule, ...more }).problems.map(({ path }) => path);
-    expect(pathsOf({})).toEqual(["schedule"]);
-    expect(pathsOf({ models: [{ ...model, minReplicas: 1 }] })).toEqual([]);
-    expect(pathsOf({ models: [{ ...model, minReplicas: 1 }], autoscaling: { mechanism: "hpa" } })).toEqual([
-      "schedule",
+test("a schedule without a model that may sleep, or with HorizontalPodAutoscalers, is refused", () => {
+  const schedule = { start: "0 8 * * *", end: "0 20 * * *", timeZone: "UTC" };
+  const pathsOf = (more: Values) =>
+    readStack({ ...clusterValues, schedule, ...more }).problems.map(({ path }) => path);
+  expect(pathsOf({})).toEqual(["schedule"]);
+  expect(pathsOf({ models: [{ ...model, minReplicas: 1 }] })).toEqual([]);
+  expect(pathsOf({ models: [{ ...model, minReplicas: 1 }], autoscaling: { mechanism: "hpa" } })).toEqual([
+    "schedule",
+  ]);
+  expect(pathsOf({ schedule: { ...schedule, start: "at eight" } })).toContain("schedule.start");
+});
+
+const problemsOf = (minReplicas: number, more: Values = {}) =>
+  readStack({ ...clusterValues, models: [{ ...model, minReplicas }], ...more }).problems;
+
+test("`minReplicas` above `replicas` is refused", () => {
+  expect(problemsOf(3)).toMatchObject([
+    { path: "models[0].minReplicas", value: "3", reason: expect.stringContaining("replicas is 2") },
+  ]);
+  expect(problemsOf(1, { gateway: { minReplicas: 2 } })).toMatchObject([{ path: "gateway.minReplicas" }]);
+  for (const values of [clusterValues, cpuClusterValues])
+    expect(readStack({ ...values, encoders: { replicas: 2, minReplicas: 3 } }).problems).toMatchObject([
+      { path: "encoders.minReplicas", reason: expect.stringContaining("replicas is 2") },
     ]);
-    expect(pathsOf({ schedule: { ...schedule, start: "at eight" } })).toContain("schedule.start");
-  });
+});
 
-  const problemsOf = (minReplicas: number, more: Values = {}) =>
-    readStack({ ...clusterValues, models: [{ ...model, minReplicas }], ...more }).problems;
-
-  test("has no least number above its most", () => {
-    expect(problemsOf(3)).toMatchObject([
-      { path: "models[0].minReplicas", value: "3", reason: expect.stringContaining("replicas is 2") },
+test("`minReplicas: 0` of encoders is refused", () => {
+  for (const values of [clusterValues, cpuClusterValues])
+    expect(readStack({ ...values, encoders: { minReplicas: 0 } }).problems).toMatchObject([
+      { path: "encoders.minReplicas", fix: "Use 1 or more." },
     ]);
-    expect(problemsOf(1, { gateway: { minReplicas: 2 } })).toMatchObject([{ path: "gateway.minReplicas" }]);
-    for (const values of [clusterValues, cpuClusterValues])
-      expect(readStack({ ...values, encoders: { replicas: 2, minReplicas: 3 } }).problems).toMatchObject([
-        { path: "encoders.minReplicas", reason: expect.stringContaining("replicas is 2") },
-      ]);
-  });
+  expect(problemsOf(1, { encoders: false })).toEqual([]);
+});
 
-  test("has encoders at any time", () => {
-    for (const values of [clusterValues, cpuClusterValues])
-      expect(readStack({ ...values, encoders: { minReplicas: 0 } }).problems).toMatchObject([
-        { path: "encoders.minReplicas", fix: "Use 1 or more." },
-      ]);
-    expect(problemsOf(1, { encoders: false })).toEqual([]);
-  });
+test.each([
+  ["on GPUs", { ...clusterValues, models: [{ ...model, minReplicas: 0 }] }],
+  ["on CPUs", { ...cpuClusterValues, encoders: { replicas: 2, minReplicas: 1 } }],
+])("a stack %s with autoscalers and without monitoring is warned about", (_, values) => {
+  const scaledNames = clusterStack(values).autoscalers.map(({ name }) => name);
+  expect(checkedPlan(values).warnings).toContainEqual(
+    expect.objectContaining({
+      path: "monitoring",
+      value: '"none"',
+      reason: expect.stringContaining(`the number of ${scaledNames.join()} would stay`),
+    }),
+  );
+  expect(clusterStack(values).notes.join()).toContain("autoscalers have nothing to go by");
+  const read = { ...values, monitoring: "prometheus-operator" };
+  expect(checkedPlan(read).warnings.map(({ path }) => path)).not.toContain("monitoring");
+});
 
-  test.each([
-    ["on GPUs", { ...clusterValues, models: [{ ...model, minReplicas: 0 }] }],
-    ["on CPUs", { ...cpuClusterValues, encoders: { replicas: 2, minReplicas: 1 } }],
-  ])("%s without monitoring warns that autoscalers have nothing to go by", (_, values) => {
-    const scaledNames = clusterStack(values).autoscalers.map(({ name }) => name);
-    expect(checkedPlan(values).warnings).toContainEqual(
-      expect.objectContaining({
-        path: "monitoring",
-        value: '"none"',
-        reason: expect.stringContaining(`the number of ${scaledNames.join()} would stay`),
-      }),
-    );
-    expect(clusterStack(values).notes.join()).toContain("autoscalers have nothing to go by");
-    const read = { ...values, monitoring: "prometheus-operator" };
-    expect(checkedPlan(read).warnings.map(({ path }) => path)).not.toContain("monitoring");
-  });
-
-  test("has zero servers only where somebody can start the first", () => {
-    expect(problemsOf(0, { autoscaling: { mechanism: "hpa" } })).toMatchObject([
-      { path: "models[0].minReplicas", fix: expect.stringContaining("keda") },
-    ]);
-    expect(problemsOf(0)).toEqual([]);
-  });
+test("`minReplicas: 0` is refused without KEDA", () => {
+  expect(problemsOf(0, { autoscaling: { mechanism: "hpa" } })).toMatchObject([
+    { path: "models[0].minReplicas", fix: expect.stringContaining("keda") },
+  ]);
+  expect(problemsOf(0)).toEqual([]);
 });

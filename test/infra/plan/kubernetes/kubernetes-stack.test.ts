@@ -1,13 +1,28 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { networkPolicies } from "../../../../components/kubernetes/network-policy-args.ts";
+import { podTemplate } from "../../../../components/kubernetes/pod-args.ts";
 import { readStack } from "../../../../infra/config/config.ts";
+import type { DockerImage, ImageName } from "../../../../infra/plan/docker/types.ts";
 import { gpuResource } from "../../../../infra/plan/kubernetes/gpu-resource.ts";
+import { clusterImages } from "../../../../infra/plan/kubernetes/images.ts";
+import { kubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
+import { podSelector } from "../../../../infra/plan/kubernetes/labels.ts";
+import type { Labels } from "../../../../infra/plan/kubernetes/pod-types.ts";
+import type { KubernetesStack } from "../../../../infra/plan/kubernetes/types.ts";
+import { planStack } from "../../../../infra/plan/stack-plan.ts";
+import { restrictedViolations } from "../../../components/kubernetes/restricted.ts";
+import { times } from "../../../harness/thorough.ts";
 import {
   clusterStack,
   clusterValues,
+  cpuClusterValues,
   exampleValues,
   first,
   fullValues,
+  lockedImages,
   podsOf,
+  SHA256,
   type Values,
 } from "./stacks.ts";
 
@@ -29,7 +44,7 @@ describe("builds", () => {
   const stack = clusterStack(clusterValues);
   const engine = first(stack.builds);
 
-  test("are named by model and key, and hold their spec", () => {
+  test("a build is named by model and engine key, and its ConfigMap has the engine's spec", () => {
     expect(stack.builds.map(({ name, kind }) => [name.replace(/[0-9a-f]{12}$/, "KEY"), kind])).toEqual([
       ["gpt2-medium-KEY", "engine"],
       ["encoders-KEY", "encoders"],
@@ -43,7 +58,7 @@ describe("builds", () => {
     });
   });
 
-  test("write into the store, which servers only read", () => {
+  test("builds write to the engine store and servers mount it read-only", () => {
     const mountsOfStore = podsOf(stack).flatMap(({ role, volumes }) =>
       volumes.filter(({ name }) => name === "store").map(({ readOnly }) => [role, readOnly]),
     );
@@ -59,7 +74,7 @@ describe("builds", () => {
     });
   });
 
-  test("are waited for longer than they may take, and may take longer than their estimate", () => {
+  test("a build is waited for longer than its deadline, which grows with other builds on its GPUs", () => {
     for (const { awaitSeconds, deadlineSeconds } of stack.builds)
       expect(awaitSeconds).toBeGreaterThan(deadlineSeconds);
     const two = clusterStack({
@@ -74,7 +89,7 @@ describe("builds", () => {
     expect(again?.deadlineSeconds).toBeGreaterThan(engine.deadlineSeconds);
   });
 
-  test("may wait for what else their pool builds, engines or encoders", () => {
+  test("a build's deadline includes the other builds of its pool", () => {
     const deadlines = (encoders: unknown, pool: Values = {}) =>
       clusterStack({ ...oneGpu(1, pool), encoders }).builds.map(({ deadlineSeconds }) => deadlineSeconds);
     const timeSliced = { sharing: { mode: "timeSlicing", replicas: 2 } };
@@ -88,7 +103,7 @@ describe("builds", () => {
     ]);
   });
 
-  test("that take a server's GPU wait until it has answered", () => {
+  test("a build that takes a server's GPU has the server's longest request in its deadline", () => {
     const deadline = (requestSeconds: number, whenFull: string) =>
       first(
         clusterStack({ ...clusterValues, engines: { whenFull }, gateway: { limits: { requestSeconds } } })
@@ -98,7 +113,7 @@ describe("builds", () => {
     expect(deadline(3600, "fail")).toBe(deadline(60, "fail"));
   });
 
-  test("of one engine for two models are one, and both servers come after it", () => {
+  test("two models with the same engine share a build, and both servers wait for it", () => {
     const twins = clusterStack({
       ...clusterValues,
       encoders: false,
@@ -114,7 +129,7 @@ describe("builds", () => {
     ]);
   });
 
-  test("that only fetch weights take no GPU", () => {
+  test("a build that only downloads weights requests no GPU", () => {
     const stack = clusterStack({
       ...clusterValues,
       encoders: false,
@@ -126,7 +141,7 @@ describe("builds", () => {
     expect(first(stack.models).pod.resources.gpus).toEqual({ resource: "nvidia.com/gpu", count: 1 });
   });
 
-  test("another engine is another Job, another ConfigMap and another server, behind the same Service", () => {
+  test("a changed engine gets another Job and ConfigMap behind the same Service", () => {
     const smaller = clusterStack({
       ...clusterValues,
       models: [{ ...clusterValues.models[0], limits: { maxBatchSize: 2 } }],
@@ -138,7 +153,7 @@ describe("builds", () => {
     expect([is.name, is.pod.selector, is.service]).toEqual([was.name, was.pod.selector, was.service]);
   });
 
-  test("have the hub's token as a file of a Secret", () => {
+  test("a build reads the hub token from a Secret's file", () => {
     const given = first(clusterStack(fullValues).builds).pod;
     expect(given.environment.HF_TOKEN_PATH).toBe("/run/secrets/hub-token/value");
     expect(given.secretFiles).toEqual({
@@ -153,56 +168,57 @@ describe("builds", () => {
   });
 });
 
-describe("GPUs", () => {
-  test.each([
-    [{ mode: "none" }, null, "nvidia.com/gpu"],
-    [{ mode: "timeSlicing", replicas: 2 }, null, "nvidia.com/gpu"],
-    [{ mode: "mps", replicas: 4 }, "nvidia.com/gpu.shared", "nvidia.com/gpu.shared"],
-    [{ mode: "mig", profile: "3g.20gb" }, null, "nvidia.com/mig-3g.20gb"],
-    [{ mode: "mig", profile: "1g.5gb+me" }, null, "nvidia.com/mig-1g.5gb.me"],
-  ] as const)("%o of a pool that says %s are %s", (sharing, own, resource) => {
+test.each([
+  [{ mode: "none" }, null, "nvidia.com/gpu"],
+  [{ mode: "timeSlicing", replicas: 2 }, null, "nvidia.com/gpu"],
+  [{ mode: "mps", replicas: 4 }, "nvidia.com/gpu.shared", "nvidia.com/gpu.shared"],
+  [{ mode: "mig", profile: "3g.20gb" }, null, "nvidia.com/mig-3g.20gb"],
+  [{ mode: "mig", profile: "1g.5gb+me" }, null, "nvidia.com/mig-1g.5gb.me"],
+] as const)(
+  "GPUs shared as %o in a pool with the resource %s are requested as %s",
+  (sharing, own, resource) => {
     expect(gpuResource(sharing, own)).toBe(resource);
-  });
+  },
+);
 
-  test("of all ranks are asked for by server and build alike", () => {
-    const stack = clusterStack({
-      ...clusterValues,
-      models: [
-        {
-          name: "llama",
-          model: "llama-2-7b-chat",
-          tensorParallel: 2,
-          weights: { from: "modelscope" },
-        },
-      ],
-    });
-    const wanted = { resource: "nvidia.com/gpu", count: 2 };
-    expect(first(stack.builds).pod.resources.gpus).toEqual(wanted);
-    expect(first(stack.models).pod.resources.gpus).toEqual(wanted);
+test("server and build request a GPU for each rank", () => {
+  const stack = clusterStack({
+    ...clusterValues,
+    models: [
+      {
+        name: "llama",
+        model: "llama-2-7b-chat",
+        tensorParallel: 2,
+        weights: { from: "modelscope" },
+      },
+    ],
   });
-
-  test("that are shared in time are not built on while somebody serves from them", () => {
-    const shared = clusterStack(exampleValues("llama-2-7b-chat-kubernetes"));
-    expect(first(shared.builds).pod.placement.apartFrom).toEqual(["triton", "engineBuild"]);
-    expect(first(clusterStack(clusterValues).builds).pod.placement.apartFrom).toEqual([]);
-  });
-
-  test("go to a build before a server only where the stack file says so", () => {
-    const building = (values: Values) =>
-      clusterStack(values).priorities.map(({ name, value, preempts }) => [name, value, preempts]);
-    expect(building(clusterValues)).toEqual([
-      ["engine-room-front", 3000, true],
-      ["engine-room-serving", 1000, true],
-      ["engine-room-building", 500, false],
-    ]);
-    expect(building(oneGpu(1))[2]).toEqual(["engine-room-building", 2000, true]);
-    const none = clusterStack({ ...clusterValues, priorityClasses: "none" });
-    expect(none.priorities).toEqual([]);
-    expect(podsOf(none).map(({ priorityClass }) => priorityClass)).toEqual(podsOf(none).map(() => null));
-  });
+  const wanted = { resource: "nvidia.com/gpu", count: 2 };
+  expect(first(stack.builds).pod.resources.gpus).toEqual(wanted);
+  expect(first(stack.models).pod.resources.gpus).toEqual(wanted);
 });
 
-test("the MPS daemon's shared memory is not hidden by one of the pod's own", () => {
+test("a build on time-sliced GPUs is kept apart from servers and other builds", () => {
+  const shared = clusterStack(exampleValues("llama-2-7b-chat-kubernetes"));
+  expect(first(shared.builds).pod.placement.apartFrom).toEqual(["triton", "engineBuild"]);
+  expect(first(clusterStack(clusterValues).builds).pod.placement.apartFrom).toEqual([]);
+});
+
+test("builds have a higher priority than servers only with `whenFull: stopServer`", () => {
+  const building = (values: Values) =>
+    clusterStack(values).priorities.map(({ name, value, preempts }) => [name, value, preempts]);
+  expect(building(clusterValues)).toEqual([
+    ["engine-room-front", 3000, true],
+    ["engine-room-serving", 1000, true],
+    ["engine-room-building", 500, false],
+  ]);
+  expect(building(oneGpu(1))[2]).toEqual(["engine-room-building", 2000, true]);
+  const none = clusterStack({ ...clusterValues, priorityClasses: "none" });
+  expect(none.priorities).toEqual([]);
+  expect(podsOf(none).map(({ priorityClass }) => priorityClass)).toEqual(podsOf(none).map(() => null));
+});
+
+test("pods on MPS mount no shared memory over the MPS daemon's", () => {
   const mountsIn = (sharing: Values) => {
     const { builds, models } = clusterStack({
       ...clusterValues,
@@ -216,139 +232,135 @@ test("the MPS daemon's shared memory is not hidden by one of the pod's own", () 
   expect(mountsIn({ mode: "none" })).toEqual([true, true]);
 });
 
-describe("servers", () => {
-  test.each([
-    ["surge where the pool has room", oneGpu(2), "surge"],
-    ["are replaced in place where it has none", oneGpu(1), "inPlace"],
-    [
-      "are replaced in place where old and new would share a GPU's memory",
-      oneGpu(2, { sharing: { mode: "timeSlicing", replicas: 2 } }),
-      "inPlace",
-    ],
-    // A server takes 2.5 CPUs and 8.75 GiB.
-    ["surge where CPUs and memory are just enough", parts({ vcpus: 5, memoryGiB: 18 }), "surge"],
-    ["are replaced in place where CPUs are missing", parts({ vcpus: 4, memoryGiB: 32 }), "inPlace"],
-    ["are replaced in place where memory is missing", parts({ vcpus: 16, memoryGiB: 12 }), "inPlace"],
-    [
-      "do what the stack file says",
-      { ...oneGpu(2), models: [{ ...clusterValues.models[0], rollout: "inPlace" }] },
-      "inPlace",
-    ],
-  ])("%s", (_, values, rollout) => {
-    expect(first(clusterStack(values).models).rollout).toBe(rollout);
-  });
+test.each([
+  ["surge where the pool has room", oneGpu(2), "surge"],
+  ["are replaced in place where the pool has no room", oneGpu(1), "inPlace"],
+  [
+    "are replaced in place where old and new would share a GPU's memory",
+    oneGpu(2, { sharing: { mode: "timeSlicing", replicas: 2 } }),
+    "inPlace",
+  ],
+  // A server takes 2.5 CPUs and 8.75 GiB.
+  ["surge where CPUs and memory are just enough", parts({ vcpus: 5, memoryGiB: 18 }), "surge"],
+  ["are replaced in place where CPUs are missing", parts({ vcpus: 4, memoryGiB: 32 }), "inPlace"],
+  ["are replaced in place where memory is missing", parts({ vcpus: 16, memoryGiB: 12 }), "inPlace"],
+  [
+    "do what the stack file says",
+    { ...oneGpu(2), models: [{ ...clusterValues.models[0], rollout: "inPlace" }] },
+    "inPlace",
+  ],
+])("servers %s", (_, values, rollout) => {
+  expect(first(clusterStack(values).models).rollout).toBe(rollout);
+});
 
-  test("without a GPU surge where their machines have room", () => {
-    const rollouts = (machine: Values) => {
-      const cpu = { name: "cpu", machine };
-      const { encoders, gateway } = clusterStack({
-        ...oneGpu(1),
-        encoders: {},
-        pools: [...(oneGpu(1).pools as Values[]), cpu],
-      });
-      return [encoders?.rollout, gateway.rollout];
-    };
-    // Encoders, a gateway and two databases take 1.75 CPUs and 8 GiB.
-    expect(rollouts({ vcpus: 4, memoryGiB: 11 })).toEqual(["surge", "surge"]);
-    expect(rollouts({ vcpus: 4, memoryGiB: 10 })).toEqual(["inPlace", "surge"]);
-    expect(rollouts({ vcpus: 4, memoryGiB: 8 })).toEqual(["inPlace", "inPlace"]);
-  });
-
-  test("answer as long as the gateway waits, and are killed after that only", () => {
-    const slow = clusterStack({ ...clusterValues, gateway: { limits: { requestSeconds: 900 } } });
-    const { args, graceSeconds, preStopSeconds } = first(slow.models).pod;
-    expect(args.slice(-2)).toEqual(["--exit-timeout-seconds", "900"]);
-    expect(graceSeconds).toBeGreaterThan(900 + preStopSeconds);
-  });
-
-  test("may take longer to start the larger their engine is", () => {
-    const seconds = (model: Values) => {
-      const stack = clusterStack({ ...clusterValues, models: [{ name: "m", ...model }] });
-      const { probes } = first(stack.models).pod;
-      return (probes?.startup.periodSeconds ?? 0) * (probes?.startup.failureThreshold ?? 0);
-    };
-    const large = seconds({ model: "llama-2-7b-chat", weights: { from: "modelscope" } });
-    expect(large).toBeGreaterThan(seconds({ model: "gpt2-medium" }));
-    expect(first(clusterStack(clusterValues).models).progressDeadlineSeconds).toBeGreaterThan(
-      seconds({ model: "gpt2-medium" }),
-    );
-  });
-
-  test("copy their engine to the machine's disk where the stack file says so, and ask for that disk", () => {
-    const of = (copyEngine: boolean) =>
-      first(
-        clusterStack({
-          ...clusterValues,
-          models: [{ name: "llama", model: "llama-2-7b-chat", weights: { from: "modelscope" }, copyEngine }],
-        }).models,
-      ).pod;
-    const [reads, copies] = [of(false), of(true)];
-    expect(copies.args).toEqual([...reads.args, "--copy-engine-to", "/engine-copy"]);
-    // 12.55 GiB of engine, and a fifth.
-    expect((copies.resources.ephemeralGiB ?? 0) - (reads.resources.ephemeralGiB ?? 0)).toBe(16);
-    expect(copies.volumes).toContainEqual({
-      name: "engine-copy",
-      path: "/engine-copy",
-      readOnly: false,
-      source: { kind: "disk", sizeMiB: 16 * 1024 },
+test("servers without GPUs surge where their nodes have room", () => {
+  const rollouts = (machine: Values) => {
+    const cpu = { name: "cpu", machine };
+    const { encoders, gateway } = clusterStack({
+      ...oneGpu(1),
+      encoders: {},
+      pools: [...(oneGpu(1).pools as Values[]), cpu],
     });
-  });
+    return [encoders?.rollout, gateway.rollout];
+  };
+  // Encoders, a gateway and two databases take 1.75 CPUs and 8 GiB.
+  expect(rollouts({ vcpus: 4, memoryGiB: 11 })).toEqual(["surge", "surge"]);
+  expect(rollouts({ vcpus: 4, memoryGiB: 10 })).toEqual(["inPlace", "surge"]);
+  expect(rollouts({ vcpus: 4, memoryGiB: 8 })).toEqual(["inPlace", "inPlace"]);
+});
 
-  test("run where their pool says, and what needs no GPU where there is none", () => {
-    const stack = clusterStack(fullValues);
-    expect(first(stack.models).pod.placement).toMatchObject({
-      nodeSelector: { "nvidia.com/gpu.product": "NVIDIA-A10G" },
-      tolerations: [
-        { key: "nvidia.com/gpu", operator: "Exists" },
-        { key: "team", operator: "Equal", value: "ml", effect: "NoSchedule" },
-      ],
-    });
-    expect(stack.gateway.pod.placement).toMatchObject({ pool: "cpu", tolerations: [] });
-    expect(clusterStack(oneGpu(1)).gateway.pod.placement).toMatchObject({
-      pool: null,
-      tolerations: [{ key: "nvidia.com/gpu" }],
-    });
+test("a server that is stopped has the gateway's time limit to finish its requests", () => {
+  const slow = clusterStack({ ...clusterValues, gateway: { limits: { requestSeconds: 900 } } });
+  const { args, graceSeconds, preStopSeconds } = first(slow.models).pod;
+  expect(args.slice(-2)).toEqual(["--exit-timeout-seconds", "900"]);
+  expect(graceSeconds).toBeGreaterThan(900 + preStopSeconds);
+});
+
+test("a server with a larger engine has more time to start", () => {
+  const seconds = (model: Values) => {
+    const stack = clusterStack({ ...clusterValues, models: [{ name: "m", ...model }] });
+    const { probes } = first(stack.models).pod;
+    return (probes?.startup.periodSeconds ?? 0) * (probes?.startup.failureThreshold ?? 0);
+  };
+  const large = seconds({ model: "llama-2-7b-chat", weights: { from: "modelscope" } });
+  expect(large).toBeGreaterThan(seconds({ model: "gpt2-medium" }));
+  expect(first(clusterStack(clusterValues).models).progressDeadlineSeconds).toBeGreaterThan(
+    seconds({ model: "gpt2-medium" }),
+  );
+});
+
+test("`copyEngine` copies the engine to the node's disk and requests that space", () => {
+  const of = (copyEngine: boolean) =>
+    first(
+      clusterStack({
+        ...clusterValues,
+        models: [{ name: "llama", model: "llama-2-7b-chat", weights: { from: "modelscope" }, copyEngine }],
+      }).models,
+    ).pod;
+  const [reads, copies] = [of(false), of(true)];
+  expect(copies.args).toEqual([...reads.args, "--copy-engine-to", "/engine-copy"]);
+  // 12.55 GiB of engine, and a fifth.
+  expect((copies.resources.ephemeralGiB ?? 0) - (reads.resources.ephemeralGiB ?? 0)).toBe(16);
+  expect(copies.volumes).toContainEqual({
+    name: "engine-copy",
+    path: "/engine-copy",
+    readOnly: false,
+    source: { kind: "disk", sizeMiB: 16 * 1024 },
   });
 });
 
-describe("the namespace", () => {
-  test("is the stack's own, restricted and with a quota", () => {
-    const { namespace, quota } = clusterStack(clusterValues);
-    expect(namespace).toMatchObject({
-      name: "engine-room",
-      isCreated: true,
-      labels: {
-        "pod-security.kubernetes.io/enforce": "restricted",
-        "pod-security.kubernetes.io/warn": "restricted",
-      },
-    });
-    // A server that is replaced, and its build.
-    expect(quota?.hard["requests.nvidia.com/gpu"]).toBe("3");
-    // Those of the other kind of databases may be there still.
-    expect(quota?.hard.persistentvolumeclaims).toBe("5");
+test("servers have their pool's selector and tolerations, and the gateway prefers nodes without GPUs", () => {
+  const stack = clusterStack(fullValues);
+  expect(first(stack.models).pod.placement).toMatchObject({
+    nodeSelector: { "nvidia.com/gpu.product": "NVIDIA-A10G" },
+    tolerations: [
+      { key: "nvidia.com/gpu", operator: "Exists" },
+      { key: "team", operator: "Equal", value: "ml", effect: "NoSchedule" },
+    ],
   });
-
-  test.each<[string, Values]>([
-    ["a claim", { engineStore: { existingClaim: "models" } }],
-    ["a Secret with the hub's token", { hub: { tokenSecret: { name: "hub" } } }],
-    ["a Secret with credentials of the registry", { images: { pullSecrets: ["registry"] } }],
-    ["a certificate", { gateway: { hostname: "m.example.org", tls: { secretName: "tls" } } }],
-  ])("is somebody else's where %s is in it already", (_, more) => {
-    const { namespace, quota } = clusterStack({ ...clusterValues, ...more });
-    expect([namespace.isCreated, quota]).toEqual([false, null]);
-  });
-
-  test("is taken as the stack file says, whatever is in it", () => {
-    expect(clusterStack({ ...NAMESPACE_EXISTS, createNamespace: true }).namespace.isCreated).toBe(true);
-    expect(clusterStack({ ...clusterValues, createNamespace: false }).namespace.isCreated).toBe(false);
+  expect(stack.gateway.pod.placement).toMatchObject({ pool: "cpu", tolerations: [] });
+  expect(clusterStack(oneGpu(1)).gateway.pod.placement).toMatchObject({
+    pool: null,
+    tolerations: [{ key: "nvidia.com/gpu" }],
   });
 });
 
-describe("the gateway", () => {
+test("the namespace is created with a quota and the Pod Security standard restricted", () => {
+  const { namespace, quota } = clusterStack(clusterValues);
+  expect(namespace).toMatchObject({
+    name: "engine-room",
+    isCreated: true,
+    labels: {
+      "pod-security.kubernetes.io/enforce": "restricted",
+      "pod-security.kubernetes.io/warn": "restricted",
+    },
+  });
+  // A server that is replaced, and its build.
+  expect(quota?.hard["requests.nvidia.com/gpu"]).toBe("3");
+  // Those of the other kind of databases may be there still.
+  expect(quota?.hard.persistentvolumeclaims).toBe("5");
+});
+
+test.each<[string, Values]>([
+  ["a claim", { engineStore: { existingClaim: "models" } }],
+  ["a Secret with the hub's token", { hub: { tokenSecret: { name: "hub" } } }],
+  ["a Secret with credentials of the registry", { images: { pullSecrets: ["registry"] } }],
+  ["a certificate", { gateway: { hostname: "m.example.org", tls: { secretName: "tls" } } }],
+])("the namespace is neither created nor limited where %s is in it already", (_, more) => {
+  const { namespace, quota } = clusterStack({ ...clusterValues, ...more });
+  expect([namespace.isCreated, quota]).toEqual([false, null]);
+});
+
+test("`createNamespace` decides whether the namespace is created", () => {
+  expect(clusterStack({ ...NAMESPACE_EXISTS, createNamespace: true }).namespace.isCreated).toBe(true);
+  expect(clusterStack({ ...clusterValues, createNamespace: false }).namespace.isCreated).toBe(false);
+});
+
+describe("gateway", () => {
   const stack = clusterStack(fullValues);
   const config = JSON.parse(stack.gateway.pod.config?.data["gateway.json"] ?? "");
 
-  test("finds every Triton and the databases by their Services", () => {
+  test("the gateway reaches Tritons and databases by their Services", () => {
     const { gateway, databases } = clusterStack(clusterValues);
     expect(JSON.parse(gateway.pod.config?.data["gateway.json"] ?? "")).toMatchObject({
       host: "0.0.0.0",
@@ -364,7 +376,7 @@ describe("the gateway", () => {
     ]);
   });
 
-  test("has the hashes of its keys in a Secret, and databases elsewhere in files", () => {
+  test("the gateway reads key hashes and addresses of external databases from Secrets", () => {
     expect(config).not.toHaveProperty("apiKeys");
     expect(config).toMatchObject({
       apiKeysFile: "/run/secrets/api-keys/value",
@@ -384,7 +396,7 @@ describe("the gateway", () => {
   test.each([
     ["issuer", "cert-manager.io/issuer"],
     ["clusterIssuer", "cert-manager.io/cluster-issuer"],
-  ])("has its certificate of the %s that the stack file names", (key, annotation) => {
+  ])("the ingress has the %s of the stack file as an annotation", (key, annotation) => {
     const gateway = { hostname: "models.example.org", tls: { [key]: "letsencrypt" } };
     expect(clusterStack({ ...clusterValues, gateway }).ingress).toMatchObject({
       annotations: { [annotation]: "letsencrypt" },
@@ -392,7 +404,7 @@ describe("the gateway", () => {
     });
   });
 
-  test("is reached from outside by its name alone", () => {
+  test("a gateway with a host name has an ingress, and other Services are reached in the cluster only", () => {
     expect(stack.ingress).toMatchObject({
       host: "models.example.org",
       className: "nginx",
@@ -410,18 +422,16 @@ describe("the gateway", () => {
   });
 });
 
-describe("the claim of the engine store", () => {
-  test.each<[string, Values, object]>([
-    ["is bound to a volume that is there", { existingVolume: "disk" }, { storageClass: "", volume: "disk" }],
-    [
-      "has the class of that volume where it has one",
-      { existingVolume: "disk", storageClass: "nfs" },
-      { storageClass: "nfs", volume: "disk" },
-    ],
-    ["gets its volume of a class", { storageClass: "nfs" }, { storageClass: "nfs", volume: null }],
-  ])("%s", (_, engineStore, creation) => {
-    expect(clusterStack({ ...clusterValues, engineStore }).store?.creation).toMatchObject(creation);
-  });
+test.each<[string, Values, object]>([
+  ["is bound to an existing volume", { existingVolume: "disk" }, { storageClass: "", volume: "disk" }],
+  [
+    "has the class of an existing volume",
+    { existingVolume: "disk", storageClass: "nfs" },
+    { storageClass: "nfs", volume: "disk" },
+  ],
+  ["gets a volume of its storage class", { storageClass: "nfs" }, { storageClass: "nfs", volume: null }],
+])("the claim of the engine store %s", (_, engineStore, creation) => {
+  expect(clusterStack({ ...clusterValues, engineStore }).store?.creation).toMatchObject(creation);
 });
 
 describe("images that are pulled before", () => {
@@ -434,7 +444,7 @@ describe("images that are pulled before", () => {
     })),
   });
 
-  test("are those that a pool's servers and builds run, on its machines alone", () => {
+  test("pre-pulled images are those of a pool's servers and builds, on its nodes only", () => {
     const { prePulls } = clusterStack(pulling("gpu", "cpu"));
     expect(prePulls.map(({ name, pod }) => [name, pod.image, pod.placement.pool])).toEqual([
       ["pre-pull-gpu-trtllm", "trtllm", "gpu"],
@@ -443,101 +453,394 @@ describe("images that are pulled before", () => {
     expect(clusterStack(clusterValues).prePulls).toEqual([]);
   });
 
-  test("take no GPU, and are in the quota once for each machine", () => {
+  test("pre-pull pods request no GPU and are in the quota once for each node", () => {
     const pods = (values: Values) => Number(clusterStack(values).quota?.hard.pods);
     expect(clusterStack(pulling("gpu")).prePulls.map(({ pod }) => pod.resources.gpus)).toEqual([null]);
     expect(pods(pulling("gpu")) - pods(clusterValues)).toBe(clusterValues.pools[0].nodes.max);
   });
 });
 
-describe("databases", () => {
-  test("of the two kinds have volumes of their own, and users that own them", () => {
-    const of = (databases: string) =>
-      clusterStack({ ...clusterValues, databases, databaseStorage: { sizeGiB: 7 } }).databases.map(
-        ({ pod, claim }) => [pod.image, pod.userId, claim.name, claim.sizeGiB],
-      );
-    expect(of("mock")).toEqual([
-      ["services", 1000, "mock-data", 7],
-      ["services", 1000, "mock-data", 7],
-    ]);
-    expect(of("container")).toEqual([
-      ["mongo", 999, "container-data", 7],
-      ["qdrant", 1000, "container-data", 7],
-    ]);
-  });
+test("mock databases and real ones have different volumes and users", () => {
+  const of = (databases: string) =>
+    clusterStack({ ...clusterValues, databases, databaseStorage: { sizeGiB: 7 } }).databases.map(
+      ({ pod, claim }) => [pod.image, pod.userId, claim.name, claim.sizeGiB],
+    );
+  expect(of("mock")).toEqual([
+    ["services", 1000, "mock-data", 7],
+    ["services", 1000, "mock-data", 7],
+  ]);
+  expect(of("container")).toEqual([
+    ["mongo", 999, "container-data", 7],
+    ["qdrant", 1000, "container-data", 7],
+  ]);
 });
 
-test("a stack whose name is no label is refused before anything is planned", () => {
+test("a stack name that is not a Kubernetes label is refused", () => {
   expect(() => clusterStack(clusterValues, "-demo")).toThrow(/--stack/);
   expect(() => clusterStack(clusterValues, "a".repeat(64))).toThrow(/63/);
 });
 
-test("the same file gives the same bytes, whatever the order of its keys", () => {
+test("the order of keys in a stack file does not change the plan", () => {
   const reordered = Object.fromEntries(Object.entries(fullValues).toReversed());
   expect(JSON.stringify(clusterStack(reordered))).toBe(JSON.stringify(clusterStack(fullValues)));
 });
 
-test("no secret of the stack file is in it", () => {
+test("a plan has no secrets of the stack file", () => {
   expect(JSON.stringify(clusterStack(fullValues))).not.toContain("hush");
 });
 
-describe("a stack file", () => {
-  const problemsOf = (values: Values) =>
-    readStack({ ...clusterValues, ...values }).problems.map(({ path }) => path);
+const problemsOf = (values: Values) =>
+  readStack({ ...clusterValues, ...values }).problems.map(({ path }) => path);
 
-  test.each<[string, Values, readonly string[]]>([
-    ["external databases nowhere", { databases: "external" }, ["externalDatabases"]],
-    [
-      "an address that is nowhere",
-      { databases: "external", externalDatabases: { mongo: {}, vector: { url: "http://10.0.0.5:6333" } } },
-      ["externalDatabases.mongo.uri"],
-    ],
-    [
-      "an address in two places",
-      {
-        databases: "external",
-        externalDatabases: {
-          mongo: { uri: "mongodb://a", uriSecret: { name: "mongo" } },
-          vector: { url: "http://10.0.0.5:6333" },
-        },
+test.each<[string, Values, readonly string[]]>([
+  ["external databases without addresses", { databases: "external" }, ["externalDatabases"]],
+  [
+    "a MongoDB without an address",
+    { databases: "external", externalDatabases: { mongo: {}, vector: { url: "http://10.0.0.5:6333" } } },
+    ["externalDatabases.mongo.uri"],
+  ],
+  [
+    "two addresses of a MongoDB",
+    {
+      databases: "external",
+      externalDatabases: {
+        mongo: { uri: "mongodb://a", uriSecret: { name: "mongo" } },
+        vector: { url: "http://10.0.0.5:6333" },
       },
-      ["externalDatabases.mongo.uriSecret"],
-    ],
-    ["a namespace of the cluster's own", { namespace: "kube-system" }, ["namespace"]],
-    [
-      "a namespace whose priority classes Kubernetes refuses",
-      { namespace: "system-models", createNamespace: false },
-      ["namespace"],
-    ],
-    [
-      "images on every machine of the cluster",
-      { pools: [{ ...clusterValues.pools[0], prePullImages: true }] },
-      ["pools[0].prePullImages"],
-    ],
-    ["an address for a name", { gateway: { hostname: "https://m.example.org" } }, ["gateway.hostname"]],
-    ["a name with a capital", { gateway: { hostname: "Models.example.org" } }, ["gateway.hostname"]],
-    [
-      "more requests than the gateway takes",
-      { gateway: { limits: { concurrentRequests: 65_537 } } },
-      ["gateway.limits.concurrentRequests"],
-    ],
-    [
-      "a claim and a volume for another claim",
-      { engineStore: { existingClaim: "models", existingVolume: "disk" } },
-      ["engineStore.existingVolume"],
-    ],
-    ["databases without encoders", { encoders: false, databases: "container" }, ["databases"]],
-    [
-      "labels that are none",
-      { pools: [{ ...clusterValues.pools[0], nodeSelector: { "a b": "c" } }] },
-      ["pools[0].nodeSelector"],
-    ],
-    [
-      "two mistakes at once",
-      { encoders: false, databases: "container", namespace: "A" },
-      ["namespace", "databases"],
-    ],
-  ])("with %s is refused", (_, values, paths) => {
-    expect(problemsOf(values).map((path) => path.replace(/(nodeSelector).*/, "$1"))).toEqual(paths);
+    },
+    ["externalDatabases.mongo.uriSecret"],
+  ],
+  ["a namespace of Kubernetes", { namespace: "kube-system" }, ["namespace"]],
+  [
+    "a namespace for which Kubernetes refuses priority classes",
+    { namespace: "system-models", createNamespace: false },
+    ["namespace"],
+  ],
+  [
+    "images pulled onto every node of the cluster",
+    { pools: [{ ...clusterValues.pools[0], prePullImages: true }] },
+    ["pools[0].prePullImages"],
+  ],
+  ["a URL as the host name", { gateway: { hostname: "https://m.example.org" } }, ["gateway.hostname"]],
+  [
+    "a capital letter in the host name",
+    { gateway: { hostname: "Models.example.org" } },
+    ["gateway.hostname"],
+  ],
+  [
+    "more requests than the gateway takes",
+    { gateway: { limits: { concurrentRequests: 65_537 } } },
+    ["gateway.limits.concurrentRequests"],
+  ],
+  [
+    "a claim and a volume for another claim",
+    { engineStore: { existingClaim: "models", existingVolume: "disk" } },
+    ["engineStore.existingVolume"],
+  ],
+  ["databases without encoders", { encoders: false, databases: "container" }, ["databases"]],
+  [
+    "an invalid label",
+    { pools: [{ ...clusterValues.pools[0], nodeSelector: { "a b": "c" } }] },
+    ["pools[0].nodeSelector"],
+  ],
+  ["two mistakes", { encoders: false, databases: "container", namespace: "A" }, ["namespace", "databases"]],
+])("a stack file with %s is refused", (_, values, paths) => {
+  expect(problemsOf(values).map((path) => path.replace(/(nodeSelector).*/, "$1"))).toEqual(paths);
+});
+
+const routed = (route: Values) =>
+  clusterStack({ ...cpuClusterValues, gateway: { hostname: "models.example.org", route } });
+
+test("an HTTPRoute to an existing Gateway replaces the Ingress", () => {
+  const { ingress, route, endpoints } = routed({ gateway: "shared", namespace: "edge", listener: "https" });
+  expect(ingress).toBeNull();
+  expect(route).toMatchObject({
+    host: "models.example.org",
+    gateway: "shared",
+    gatewayNamespace: "edge",
+    listener: "https",
+    requestSeconds: 300,
+    service: "gateway",
+    port: 8080,
   });
+  expect(endpoints.gateway).toBe("https://models.example.org");
+});
+
+test("an HTTPRoute to a Gateway without TLS has an http URL", () => {
+  const { route, endpoints } = routed({ gateway: "shared", tls: false });
+  expect(route).toMatchObject({ gatewayNamespace: "engine-room", listener: null });
+  expect(endpoints.gateway).toBe("http://models.example.org");
+});
+
+test("TLS and ingress class beside an HTTPRoute are refused", () => {
+  const pathsOf = (gateway: Values) =>
+    readStack({ ...cpuClusterValues, gateway: { route: { gateway: "shared" }, ...gateway } }).problems.map(
+      ({ path }) => path,
+    );
+  expect(pathsOf({ hostname: "m.example.org" })).toEqual([]);
+  expect(pathsOf({})).toEqual(["gateway.hostname"]);
+  expect(
+    pathsOf({ hostname: "m.example.org", ingressClass: "nginx", tls: { issuer: "letsencrypt" } }),
+  ).toEqual(["gateway.tls", "gateway.ingressClass"]);
+});
+
+const triton = { release: "25.07" };
+
+const locked = (name: ImageName, reference: string): DockerImage => ({ kind: "locked", name, reference });
+
+const missing = (name: ImageName): DockerImage => ({
+  kind: "build",
+  name,
+  tag: `engine-room/${name}:local`,
+  contentHash: "abcdef0123456789".repeat(4),
+  dockerfile: "Dockerfile",
+  buildArguments: {},
+});
+
+const services = locked("services", `r.example.org/services@sha256:${SHA256}`);
+
+test("images are pulled by the digests of the lock file", () => {
+  expect(clusterImages([services], { triton, registry: null, isMirror: false })).toEqual({
+    images: [{ name: "services", reference: `r.example.org/services@sha256:${SHA256}` }],
+    problems: [],
+  });
+});
+
+test("the project's images are pulled from a mirror, official images are not", () => {
+  const mongo = locked("mongo", `docker.io/library/mongo@sha256:${SHA256}`);
+  const { images } = clusterImages([services, mongo], {
+    triton,
+    registry: "own.example.org/room",
+    isMirror: true,
+  });
+  expect(images.map(({ reference }) => reference)).toEqual([
+    `own.example.org/room/services@sha256:${SHA256}`,
+    `docker.io/library/mongo@sha256:${SHA256}`,
+  ]);
+});
+
+test("images that were never pushed are reported in one problem and planned under the tag of a push", () => {
+  const { images, problems } = clusterImages([services, missing("trtllm"), missing("encoders")], {
+    triton,
+    registry: "r.example.org/room",
+    isMirror: false,
+  });
+  expect(images.map(({ reference }) => reference).slice(1)).toEqual([
+    "r.example.org/room/trtllm:25.07-abcdef012345",
+    "r.example.org/room/encoders:25.07-abcdef012345",
+  ]);
+  expect(problems).toEqual([
+    {
+      path: "(images.lock.json)",
+      value: "r.example.org/room",
+      reason: expect.stringContaining("none of this content for trtllm, encoders."),
+      fix: expect.stringMatching(/^Run `npm run images -- --push`/),
+    },
+  ]);
+});
+
+test("images that were never pushed need a registry in the stack file", () => {
+  const { problems } = clusterImages([missing("services")], { triton, registry: null, isMirror: false });
+  expect(problems).toMatchObject([
+    { path: "images.registry", fix: expect.stringMatching(/^Name a registry/) },
+  ]);
+});
+
+test("an official image without a digest counts as missing", () => {
+  const { images, problems } = clusterImages([locked("mongo", "docker.io/library/mongo:8.0.26")], {
+    triton,
+    registry: null,
+    isMirror: false,
+  });
+  expect(images).toEqual([{ name: "mongo", reference: "docker.io/library/mongo:8.0.26" }]);
+  expect(problems).toMatchObject([{ path: "(images.lock.json)" }]);
+});
+
+const SECRETS = { token: "hush-token", uri: "hush-uri", key: "hush-key" };
+
+const absent = fc.constant(undefined);
+
+const maybe = <T>(values: fc.Arbitrary<T>) => fc.oneof(absent, values);
+
+const model = fc.record({
+  model: fc.constantFrom("gpt2-medium", "llava-1.5-7b", "llama-2-7b-chat", "llama-3.2-11b-vision"),
+  weights: maybe(fc.constantFrom({ from: "folder", path: "/store/own", revision: "1" })),
+  limits: fc.record({ maxBatchSize: fc.constantFrom(1, 2, undefined) }),
+  tensorParallel: fc.constantFrom(1, 1, 2),
+  replicas: fc.constantFrom(1, 1, 2, 3),
+  minReplicas: fc.constantFrom(undefined, 0, 1),
+  rollout: fc.constantFrom(undefined, "surge", "inPlace"),
+  memoryFit: fc.constant({ accept: "measured on this very machine" }),
+});
+
+const stackFiles = fc.record({
+  platform: fc.constant("kubernetes"),
+  release: fc.constantFrom("25.07", "25.06"),
+  models: fc
+    .array(model, { minLength: 1, maxLength: 3 })
+    .map((all) => all.map((one, index) => ({ name: `model-${index}`, pool: "gpu", ...one }))),
+  encoders: fc.oneof(
+    fc.constant(false),
+    fc.record({
+      device: fc.constantFrom("cpu", "gpu"),
+      pool: maybe(fc.constant("gpu")),
+      replicas: fc.constantFrom(1, 2),
+      minReplicas: maybe(fc.constant(1)),
+    }),
+  ),
+  pools: fc
+    .tuple(
+      fc
+        .record({
+          name: fc.constant("gpu"),
+          instanceType: fc.constantFrom("g5.12xlarge", "g6e.12xlarge", "p4d.24xlarge"),
+          nodes: fc.constantFrom({ min: 1, max: 1 }, { min: 0, max: 4 }),
+          sharing: maybe(
+            fc.constantFrom(
+              { mode: "timeSlicing", replicas: 2 },
+              { mode: "mps", replicas: 2 },
+              { mode: "mig", profile: "3g.20gb" },
+            ),
+          ),
+          diskGiB: fc.constant(500),
+          nodeSelector: maybe(fc.constant({ kind: "gpu" })),
+          prePullImages: maybe(fc.boolean()),
+        })
+        .map((pool) => (pool.nodeSelector === undefined ? { ...pool, prePullImages: false } : pool)),
+      maybe(fc.constant({ name: "cpu", instanceType: "m7i.2xlarge" })),
+    )
+    .map((pools) => pools.filter((pool) => pool !== undefined)),
+  engines: fc.constantFrom({ whenFull: "stopServer" }, { whenFull: "fail" }),
+  tritonClients: fc.constantFrom([], ["notebooks"]),
+  engineStore: fc.constantFrom({ sizeGiB: 2000 }, { existingClaim: "models" }, { existingVolume: "disk" }),
+  hub: fc.constantFrom({ token: SECRETS.token }, { tokenSecret: { name: "hub" } }),
+  priorityClasses: fc.constantFrom("create", "create", "none"),
+  databases: fc.constantFrom("mock", "container", "external"),
+  monitoring: fc.constantFrom("prometheus-operator", "none"),
+  gateway: fc.record({
+    replicas: fc.constantFrom(1, 3),
+    apiKeys: fc.constantFrom([], [{ name: "alice", sha256: SHA256 }]),
+    imageHosts: fc.constantFrom([], ["example.org", "*.example.net:8443"]),
+    hostname: maybe(fc.constant("m.example.org")),
+  }),
+});
+
+/** External databases have to say where they are, and a stack without encoders has none. */
+function completed({ databases, encoders, ...file }: Values): Values {
+  const kind = encoders === false ? undefined : databases;
+  const values = {
+    ...file,
+    encoders,
+    databases: kind,
+    ...(kind === "external"
+      ? {
+          externalDatabases: {
+            mongo: { uri: SECRETS.uri },
+            vector: { url: "https://v.example.org", apiKey: SECRETS.key },
+          },
+        }
+      : {}),
+  };
+  return JSON.parse(JSON.stringify(values)) as Values;
+}
+
+function stackOf(values: Values): KubernetesStack | null {
+  const { config, problems } = readStack(values);
+  expect(problems).toEqual([]);
+  if (config === null) return null;
+  const { plan } = planStack(config);
+  if (plan?.platform !== "kubernetes") return null;
+  return kubernetesStack(plan, { stack: "demo", images: lockedImages(plan) });
+}
+
+const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
+
+const SUBDOMAIN = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/;
+
+const LABEL_VALUE = /^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$/;
+
+function badLabels(labels: Labels): readonly string[] {
+  return Object.values(labels).filter((value) => !LABEL_VALUE.test(value));
+}
+
+const RUNS = times(60, 300);
+
+test("Kubernetes accepts the plan of any stack file, and the plan has no secrets", () => {
+  let planned = 0;
+  fc.assert(
+    fc.property(stackFiles, (file) => {
+      const stack = stackOf(completed(file));
+      if (stack === null) return;
+      planned += 1;
+      expect(JSON.stringify(stack)).not.toContain("hush");
+
+      const pods = podsOf(stack);
+      const classes = stack.priorities.map(({ name }) => name);
+      for (const pod of pods) {
+        const template = podTemplate(pod, { images: stack.images, imagePullSecrets: [], secretUids: {} });
+        expect(restrictedViolations(template.spec as unknown as Values)).toEqual([]);
+        expect(badLabels(pod.labels)).toEqual([]);
+        expect(pod.graceSeconds).toBeGreaterThanOrEqual(pod.preStopSeconds);
+        expect(pod.volumes.map(({ name }) => name).filter((name) => !LABEL.test(name))).toEqual([]);
+        if (pod.priorityClass !== null) expect(classes).toContain(pod.priorityClass);
+        for (const [name, port] of Object.entries(pod.ports)) {
+          expect(name).toMatch(/^[a-z][a-z0-9-]{0,14}$/);
+          expect(port).toBeLessThan(65_536);
+        }
+      }
+
+      const servers = [...stack.models, ...(stack.encoders === null ? [] : [stack.encoders]), stack.gateway];
+      const deployments = servers.map(({ name }) => name);
+      expect(new Set(deployments).size).toBe(deployments.length);
+      for (const name of [...deployments, ...stack.builds.map((build) => build.name)])
+        expect(name).toMatch(LABEL);
+      for (const { name } of pods.flatMap(({ config }) => (config === null ? [] : [config])))
+        expect(name).toMatch(SUBDOMAIN);
+
+      // A server comes after the builds of what it loads, and a pod is found by its own Service and no other.
+      const builds = stack.builds.map(({ name }) => name);
+      for (const { after } of servers) expect(builds).toEqual(expect.arrayContaining([...after]));
+      for (const { service, pod } of servers) {
+        const found = pods.filter(({ labels }) =>
+          Object.entries(service.selector).every(([key, value]) => labels[key] === value),
+        );
+        expect(found).toEqual([pod]);
+        expect(Object.keys(service.ports)).toEqual(Object.keys(pod.ports));
+      }
+
+      // A number has one owner, and each of its series has an alert where anybody watches.
+      const owners = new Map(stack.autoscalers.map(({ deployment, replicas }) => [deployment, replicas.max]));
+      for (const { name, replicas, maxReplicas } of servers)
+        expect(replicas === null ? maxReplicas : null).toBe(owners.get(name) ?? null);
+      const asked = stack.autoscalers.flatMap(({ name, metrics }) =>
+        metrics.map((metric) => ({ autoscaler: name, scaling_series: metric.name })),
+      );
+      const missed = stack.monitoring?.rules.alerts.filter(
+        ({ name }) => name === "EngineRoomScalingSeriesAbsent",
+      );
+      if (missed !== undefined) expect(missed.map(({ labels }) => labels)).toEqual(asked);
+
+      // Every pod that talks to anybody has a policy of its own.
+      const roles = networkPolicies(stack.edges, podSelector("demo")).map(
+        ({ spec }) =>
+          (spec.podSelector as { matchLabels: Labels }).matchLabels["app.kubernetes.io/component"],
+      );
+      const talking = pods.map(({ role }) => role).filter((role) => role !== "prePull");
+      expect(roles).toEqual(expect.arrayContaining([...new Set(talking)]));
+
+      const sets = stack.prePulls.map(({ pod }) => JSON.stringify(pod.selector));
+      expect(new Set(sets).size).toBe(sets.length);
+
+      // The quota holds all that runs at a time.
+      if (stack.quota !== null) {
+        const memory = servers.reduce(
+          (sum, { pod, replicas }) => sum + pod.resources.memoryMiB * (replicas ?? 0),
+          0,
+        );
+        expect(Number.parseInt(stack.quota.hard["requests.memory"] ?? "0", 10)).toBeGreaterThan(memory);
+      }
+    }),
+    { numRuns: RUNS },
+  );
+  expect(planned).toBeGreaterThan(RUNS / 5);
 });

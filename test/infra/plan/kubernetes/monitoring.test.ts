@@ -1,10 +1,32 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ruleGroups } from "../../../../components/kubernetes/monitoring.ts";
 import { readStack } from "../../../../infra/config/config.ts";
 import { kubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
-import { ALERT_NAMES, type MonitoringPlan } from "../../../../infra/plan/kubernetes/monitoring/types.ts";
+import {
+  ALERT_NAMES,
+  type AlertPlan,
+  type MonitoringPlan,
+} from "../../../../infra/plan/kubernetes/monitoring/types.ts";
 import { projectRoot } from "../../../../scripts/program/stack-file.ts";
+import { debianProgram } from "../../../harness/debian-program.ts";
+import {
+  FAULT_MINUTE,
+  type Fired,
+  faults,
+  HEALTHY,
+  LAST_MINUTE,
+  NO_FAULTS,
+  type Scene,
+  steady,
+  until,
+  up,
+  WANTED,
+  WITHOUT_GPT,
+} from "./alert-scenes.ts";
 import { unknownSeries } from "./known-series.ts";
 import { selectors } from "./promql-selectors.ts";
 import {
@@ -24,28 +46,30 @@ import {
   scaledValues,
   WATCHED,
   watched,
+  watchedAnew,
   watchedValues,
 } from "./watched-stacks.ts";
 
 const RUNBOOKS = join(projectRoot, "docs/runbooks");
-describe.each(Object.entries(STACKS))("%s", (_, values) => {
+
+describe.each(Object.entries(STACKS))("stack: %s", (_, values) => {
   const { plan, monitoring } = watched(values);
 
-  test("reads only series that the tables have for it", () => {
+  test("every expression reads only series that the tables list", () => {
     const read = expressionsOf(monitoring).flatMap(selectors);
     expect(read.length).toBeGreaterThan(30);
     expect([...new Set(read.flatMap((selector) => unknownSeries(plan, selector) ?? []))]).toEqual([]);
   });
 
-  test("records what is planned, without series", () => {
+  test("recorded rules read no series", () => {
     for (const { expression } of monitoring.rules.recorded) expect(selectors(expression)).toEqual([]);
   });
 
-  test("has the same dashboards, to the byte, in two renders", () => {
-    expect(watched(values).monitoring.dashboards).toEqual(monitoring.dashboards);
+  test("dashboards are the same in two renders", () => {
+    expect(watchedAnew(values).monitoring.dashboards).toEqual(monitoring.dashboards);
   });
 
-  test("lays out panels without overlap, each under a name and a number of its own", () => {
+  test("panels do not overlap and have unique ids and titles", () => {
     for (const { panels, uid } of dashboardsOf(monitoring)) {
       expect(uid.length).toBeLessThanOrEqual(40);
       expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
@@ -58,42 +82,40 @@ describe.each(Object.entries(STACKS))("%s", (_, values) => {
     }
   });
 
-  test("tells rules of one name apart by their labels", () => {
+  test("alert rules of the same name have different labels", () => {
     const rules = monitoring.rules.alerts.map(({ name, labels }) => `${name} ${JSON.stringify(labels)}`);
     expect(new Set(rules).size).toBe(rules.length);
   });
 });
 
-describe("the check of series", () => {
-  const { plan } = watched(clusterValues);
-  const fault = (expression: string) => unknownSeries(plan, first(selectors(expression)));
+const { plan } = watched(clusterValues);
+const fault = (expression: string) => unknownSeries(plan, first(selectors(expression)));
 
-  test("refuses a metric of which no label is asked", () => {
-    for (const wrong of ["up", 'sum(up) / up{a="b"}', "rate(up[5m]) > 1", 'up{a="b"} unless on (a) down'])
-      expect(() => selectors(wrong)).toThrow(/ has (up|down) without labels\.$/);
-  });
+test("a metric without labels is refused by the parser of expressions", () => {
+  for (const wrong of ["up", 'sum(up) / up{a="b"}', "rate(up[5m]) > 1", 'up{a="b"} unless on (a) down'])
+    expect(() => selectors(wrong)).toThrow(/ has (up|down) without labels\.$/);
+});
 
-  test("finds names, labels, values and Services that a stack does not have", () => {
-    const at = 'namespace="engine-room", service="gateway"';
-    expect(fault(`gateway_places_taken{${at}}`)).toBeNull();
-    expect(fault('up{service="gateway"}')).toBe("up of any namespace");
-    expect(fault(`gateway_places{${at}}`)).toBe("gateway_places");
-    expect(fault(`gateway_tokens_total{${at}, route="/"}`)).toBe("route of gateway_tokens_total");
-    expect(fault('gateway_places_taken{namespace="engine-room", service="gpt"}')).toBe(
-      "gateway_places_taken of gpt",
-    );
-    expect(fault('gateway_places_taken{namespace="engine-room"}')).toBe("gateway_places_taken of no server");
-    const requests = 'nv_trt_llm_request_metrics{namespace="engine-room", service="gpt", request_type=';
-    expect(fault(`${requests}"waiting"}`)).toBeNull();
-    expect(fault(`${requests}"sleeping"}`)).toContain("sleeping");
-  });
+test("unknown names, labels, values and Services of a series are found", () => {
+  const at = 'namespace="engine-room", service="gateway"';
+  expect(fault(`gateway_places_taken{${at}}`)).toBeNull();
+  expect(fault('up{service="gateway"}')).toBe("up of any namespace");
+  expect(fault(`gateway_places{${at}}`)).toBe("gateway_places");
+  expect(fault(`gateway_tokens_total{${at}, route="/"}`)).toBe("route of gateway_tokens_total");
+  expect(fault('gateway_places_taken{namespace="engine-room", service="gpt"}')).toBe(
+    "gateway_places_taken of gpt",
+  );
+  expect(fault('gateway_places_taken{namespace="engine-room"}')).toBe("gateway_places_taken of no server");
+  const requests = 'nv_trt_llm_request_metrics{namespace="engine-room", service="gpt", request_type=';
+  expect(fault(`${requests}"waiting"}`)).toBeNull();
+  expect(fault(`${requests}"sleeping"}`)).toContain("sleeping");
 });
 
 describe("alerts", () => {
   const { monitoring } = watched(clusterValues);
   const named = (name: string, from = monitoring) => from.rules.alerts.filter((alert) => alert.name === name);
 
-  test("have a runbook each, under their name, and there is no other", () => {
+  test("every alert has a runbook of its name, and every runbook has an alert", () => {
     const files = readdirSync(RUNBOOKS).filter((file) => file !== "README.md");
     expect(files.sort()).toEqual(ALERT_NAMES.map((name) => `${name}.md`).sort());
     for (const name of ALERT_NAMES) {
@@ -103,18 +125,18 @@ describe("alerts", () => {
     for (const { name, runbook } of monitoring.rules.alerts) expect(runbook).toBe(`docs/runbooks/${name}.md`);
   });
 
-  test("are all made of a stack that has everything", () => {
+  test("a stack with everything has every alert", () => {
     const { monitoring: all } = watched(scaledValues);
     expect([...new Set(all.rules.alerts.map(({ name }) => name))]).toEqual([...ALERT_NAMES]);
   });
 
-  test("link to the web where the stack file says so", () => {
+  test("`runbookUrl` is the start of every alert's link", () => {
     const runbookUrl = "https://git.example.org/docs/runbooks/";
     const { rules } = watched({ ...clusterValues, monitoringOptions: { runbookUrl } }).monitoring;
     expect(first(rules.alerts).runbook).toBe(`${runbookUrl}EngineRoomBuildFailed.md`);
   });
 
-  test("wait for a server that loads its model", () => {
+  test("EngineRoomTargetDown waits as long as a server may take to start", () => {
     const [seconds] = named("EngineRoomTargetDown")
       .filter(({ labels }) => labels.service === "gpt")
       .map(({ forSeconds }) => forSeconds);
@@ -128,9 +150,9 @@ describe("alerts", () => {
 
   test.each([
     ["a model", scaledValues],
-    ["a model whose release does not say what waits", { ...scaledValues, release: "25.01" }],
+    ["a model on a release without waiting requests", { ...scaledValues, release: "25.01" }],
     ["a model on CPUs", scaledCpuValues],
-  ])("miss the very series that autoscalers ask for: %s", (_, values) => {
+  ])("EngineRoomScalingSeriesAbsent covers every series of the autoscalers of %s", (_, values) => {
     const plan = clusterPlan({ ...WATCHED, ...values });
     const { autoscalers } = kubernetesStack(plan, { stack: "demo", images: lockedImages(plan) });
     const selectorsOf = (query: string) => selectors(query).filter(({ metric }) => metric !== "up");
@@ -147,7 +169,7 @@ describe("alerts", () => {
     ).toEqual(asked);
   });
 
-  test("miss a series of a model or of encoders where a server is read, and one of the gateway at any time", () => {
+  test("EngineRoomScalingSeriesAbsent of a server needs the server to be up, and of the gateway does not", () => {
     const { monitoring: scaled } = watched(scaledValues);
     const at = (service: string) => `{namespace="engine-room", service="${service}"`;
     const read = (service: string) => `up${at(service)}} == 1 unless on (namespace, service, pod)`;
@@ -174,7 +196,7 @@ describe("alerts", () => {
     expect(named("EngineRoomScalingSeriesAbsent")).toEqual([]);
   });
 
-  test("leave out what waits in the engine where the release does not say it", () => {
+  test("EngineRoomRequestsWait is left out on a release that does not report waiting requests", () => {
     const old = watched({ ...clusterValues, release: "25.03", acceptUnverified: true }).monitoring;
     expect(named("EngineRoomRequestsWait", old)).toEqual([]);
   });
@@ -182,7 +204,7 @@ describe("alerts", () => {
   test.each([
     ["on GPUs", scaledValues, "gpt"],
     ["on CPUs", scaledCpuValues, "smollm2"],
-  ])("leave a model in peace that may sleep, until it should have woken: %s", (_, values, name) => {
+  ])("alerts of a model %s that may sleep wait until its wake-up is overdue", (_, values, name) => {
     const { plan, monitoring: scaled } = watched(values);
     const { models } = kubernetesStack(plan, { stack: "demo", images: lockedImages(plan) });
     const absent = first(named("EngineRoomTargetAbsent", scaled)).expression;
@@ -204,7 +226,7 @@ describe("alerts", () => {
     expect(named("EngineRoomModelAway", always)).toHaveLength(1);
   });
 
-  test("look at the limits of the stack file", () => {
+  test("EngineRoomGatewayFull compares with the stack file's limit", () => {
     const limits = { concurrentRequests: 40 };
     const { monitoring: small } = watched({ ...clusterValues, gateway: { limits } });
     expect(first(named("EngineRoomGatewayFull", small)).expression).toMatch(/ >= 36$/);
@@ -217,7 +239,7 @@ describe("what a stack records", () => {
   if (plan.tier !== "gpu") throw new Error("This is no stack on GPUs.");
   const rows = (record: string) => monitoring.rules.recorded.filter((one) => one.record === record);
 
-  test("is its engines, its images and its price", () => {
+  test("a stack records its engines, images and price", () => {
     const { engine, spec } = first(plan.models);
     expect(rows("engine_room_model_info").map(({ labels }) => labels)).toEqual([
       {
@@ -239,7 +261,7 @@ describe("what a stack records", () => {
     ]);
   });
 
-  test("is no price where none is known, and a lower bound under that name where some are not", () => {
+  test("an unknown price is not recorded, and a partial one is recorded as a lower bound", () => {
     const titles = (all: MonitoringPlan) =>
       all.dashboards.flatMap(({ json }) => json.match(/"(An hour|A month)[^"]*"/g) ?? []);
     const of = (changes: readonly object[]) =>
@@ -265,7 +287,7 @@ describe("what a stack records", () => {
 describe("a stack without GPUs", () => {
   const { plan, monitoring } = watched(cpuClusterValues);
 
-  test("has no alert, dashboard or monitor of engines and GPUs", () => {
+  test("a CPU stack has no alerts, dashboards or monitors of engines and GPUs", () => {
     const names = new Set(monitoring.rules.alerts.map(({ name }) => name));
     expect(ALERT_NAMES.filter((name) => !names.has(name))).toEqual([
       "EngineRoomBuildFailed",
@@ -285,7 +307,7 @@ describe("a stack without GPUs", () => {
     );
   });
 
-  test("asks everything but the price, which nothing of it has", () => {
+  test("the overview of a CPU stack has every row but the price", () => {
     const rows = first(dashboardsOf(monitoring)).panels.filter(({ type }) => type === "row");
     expect(rows.map(({ title }) => title)).toEqual([
       "Is it up?",
@@ -297,7 +319,7 @@ describe("a stack without GPUs", () => {
     expect(JSON.stringify(monitoring)).not.toMatch(/usd|engine_key|nv_gpu|nv_trt_llm|DCGM/i);
   });
 
-  test("records its models and images", () => {
+  test("a CPU stack records its models and images", () => {
     expect(
       monitoring.rules.recorded.map(({ record, labels }) => [record, labels.model ?? labels.image]),
     ).toEqual([
@@ -313,69 +335,67 @@ describe("a stack without GPUs", () => {
     });
   });
 
-  test("has no volume to watch where its databases are elsewhere", () => {
+  test("a CPU stack with external databases watches no volume", () => {
     const { externalDatabases } = fullValues;
     const elsewhere = watched({ ...cpuClusterValues, databases: "external", externalDatabases });
     expect(JSON.stringify(elsewhere.monitoring)).not.toContain("persistentvolumeclaim");
   });
 
-  test("has no exporter of GPUs in its file", () => {
+  test("a CPU stack file with `gpuExporter` is refused", () => {
     const values = { ...cpuClusterValues, monitoringOptions: { gpuExporter: false } };
     expect(readStack(values).problems.map(({ path }) => path)).toEqual(["monitoringOptions.gpuExporter"]);
   });
 });
 
-describe("dashboards", () => {
-  const titles = (values: Values) => dashboardsOf(watched(values).monitoring).map(({ title }) => title);
-  const overview = (values: Values) => first(dashboardsOf(watched(values).monitoring));
+const titles = (values: Values) => dashboardsOf(watched(values).monitoring).map(({ title }) => title);
+const overview = (values: Values) => first(dashboardsOf(watched(values).monitoring));
 
-  test("ask what has to be known", () => {
-    const rows = overview(clusterValues).panels.filter(({ type }) => type === "row");
-    expect(rows.map(({ title }) => title)).toEqual([
-      "Is it up?",
-      "Is it slow?",
-      "Is it full?",
-      "Is it wrong?",
-      "What does it cost?",
-      "What changed?",
-    ]);
-  });
-
-  test("are those of what a stack has", () => {
-    expect(titles(clusterValues)).toEqual([
-      "Engine room (engine-room/demo)",
-      "Engine room: models (engine-room/demo)",
-      "Engine room: GPUs (engine-room/demo)",
-      "Engine room: databases (engine-room/demo)",
-    ]);
-    expect(titles({ ...clusterValues, encoders: false })).toHaveLength(3);
-    const text = (values: Values) =>
-      watched(values)
-        .monitoring.dashboards.map(({ json }) => json)
-        .join();
-    expect(text(clusterValues)).toContain("DCGM_FI_DEV_POWER_USAGE");
-    expect(text({ ...clusterValues, monitoringOptions: { gpuExporter: false } })).not.toContain("DCGM");
-  });
-
-  test("show what autoscalers ask, where there are any", () => {
-    const panel = (values: Values) =>
-      overview(values).panels.find(({ title }) => title === "Servers that the load asks for");
-    for (const values of [scaledValues, scaledCpuValues]) {
-      const plan = clusterPlan({ ...WATCHED, ...values });
-      const { autoscalers } = kubernetesStack(plan, { stack: "demo", images: lockedImages(plan) });
-      expect(panel(values)?.targets?.map(({ expr }) => expr)).toEqual(
-        autoscalers.flatMap(({ metrics }) => metrics.map(({ query, target }) => `${query} / ${target}`)),
-      );
-    }
-    expect(panel(clusterValues)).toBeUndefined();
-  });
-
-  test("have addresses of their own in another namespace", () => {
-    expect(overview({ ...clusterValues, namespace: "models" }).uid).not.toBe(overview(clusterValues).uid);
-  });
+test("the overview has a row for each question", () => {
+  const rows = overview(clusterValues).panels.filter(({ type }) => type === "row");
+  expect(rows.map(({ title }) => title)).toEqual([
+    "Is it up?",
+    "Is it slow?",
+    "Is it full?",
+    "Is it wrong?",
+    "What does it cost?",
+    "What changed?",
+  ]);
 });
 
-test("`monitoring: none` makes nothing, and says so", () => {
+test("a stack has dashboards and panels of its own parts only", () => {
+  expect(titles(clusterValues)).toEqual([
+    "Engine room (engine-room/demo)",
+    "Engine room: models (engine-room/demo)",
+    "Engine room: GPUs (engine-room/demo)",
+    "Engine room: databases (engine-room/demo)",
+  ]);
+  expect(titles({ ...clusterValues, encoders: false })).toHaveLength(3);
+  const text = (values: Values) =>
+    watched(values)
+      .monitoring.dashboards.map(({ json }) => json)
+      .join();
+  expect(text(clusterValues)).toContain("DCGM_FI_DEV_POWER_USAGE");
+  expect(text({ ...clusterValues, monitoringOptions: { gpuExporter: false } })).not.toContain("DCGM");
+});
+
+test("the overview shows the queries of autoscalers where a stack has any", () => {
+  const panel = (values: Values) =>
+    overview(values).panels.find(({ title }) => title === "Servers that the load asks for");
+  for (const values of [scaledValues, scaledCpuValues]) {
+    const plan = clusterPlan({ ...WATCHED, ...values });
+    const { autoscalers } = kubernetesStack(plan, { stack: "demo", images: lockedImages(plan) });
+    expect(panel(values)?.targets?.map(({ expr }) => expr)).toEqual(
+      autoscalers.flatMap(({ metrics }) => metrics.map(({ query, target }) => `${query} / ${target}`)),
+    );
+  }
+  expect(panel(clusterValues)).toBeUndefined();
+});
+
+test("dashboards of another namespace have other ids", () => {
+  expect(overview({ ...clusterValues, namespace: "models" }).uid).not.toBe(overview(clusterValues).uid);
+});
+
+test("`monitoring: none` makes no monitoring and adds a note", () => {
   const plan = clusterPlan(clusterValues);
   const { monitoring, notes } = kubernetesStack(plan, { stack: "demo", images: lockedImages(plan) });
   expect(monitoring).toBeNull();
@@ -387,7 +407,7 @@ test("`monitoring: none` makes nothing, and says so", () => {
   expect(withMonitoring.join("\n")).not.toContain("Nobody watches the stack");
 });
 
-test("monitors find the Services of a stack by labels and ports that they have", () => {
+test("monitors match the labels and ports of a stack's Services", () => {
   for (const values of [clusterValues, { ...clusterValues, databases: "container" }]) {
     const plan = clusterPlan({ ...WATCHED, ...values });
     const stack = kubernetesStack(plan, { stack: "demo", images: lockedImages(plan) });
@@ -404,5 +424,216 @@ test("monitors find the Services of a stack by labels and ports that they have",
     );
     const mongo = values === clusterValues ? ["mongo metrics"] : [];
     expect(found).toEqual(["gpt metrics", "encoders metrics", "gateway http", ...mongo, "vector http"]);
+  }
+});
+
+function stackOf(values: Values) {
+  const { plan } = watched(values);
+  return kubernetesStack(plan, { stack: "demo", images: lockedImages(plan) });
+}
+
+/** Names of its Jobs have a hash of what they make. */
+const BUILD = first(stackOf(scaledValues).builds).name;
+
+const FAULTS = faults(BUILD);
+
+/** A rate is seen a sample later than what it counts. */
+const SLACK_MINUTES = 3;
+/** When nothing may fire where nothing is wrong: an alert that comes and goes is seen too. */
+const QUIET_MINUTES = Array.from(
+  { length: (LAST_MINUTE - FAULT_MINUTE) / 5 },
+  (_, index) => FAULT_MINUTE + 5 * (index + 1),
+);
+
+interface NamedScene extends Omit<Scene, "title"> {
+  readonly name: string;
+  readonly values: Values;
+}
+
+const AWAY: Fired = {
+  alert: "EngineRoomTargetAbsent",
+  labels: { namespace: "engine-room", service: "gpt" },
+  summary: "Prometheus reads no pod of gpt.",
+};
+const withoutGpt = (name: string, changes: Scene["changes"], fires: readonly Fired[]): NamedScene => ({
+  name,
+  values: clusterValues,
+  changes: { ...WITHOUT_GPT, ...changes },
+  fires,
+});
+
+const SCENES: readonly NamedScene[] = [
+  ...FAULTS.map(({ title, changes, fires }) => ({
+    name: `${fires.map(({ alert }) => alert).join()} fires for ${title}`,
+    values: scaledValues,
+    changes,
+    fires,
+  })),
+  ...NO_FAULTS.map(({ title, changes }) => ({
+    name: `no alert fires ${title}`,
+    values: scaledValues,
+    changes,
+    fires: [],
+  })),
+  withoutGpt("no alert fires for a server that `npm run sleep` has put at zero", { [WANTED]: steady(0) }, []),
+  ...[steady(1), null].map((wanted) =>
+    withoutGpt(
+      `EngineRoomTargetAbsent fires for a missing server ${wanted === null ? "without" : "with"} kube-state-metrics`,
+      { [up("gpt")]: until(1), [WANTED]: wanted },
+      [AWAY],
+    ),
+  ),
+];
+/** Its alert fires and is not expected: a report of promtool without it would not be a whole one. */
+const UNEXPECTED: NamedScene = withoutGpt("unexpected", { [up("gpt")]: until(1) }, []);
+
+const WRONG = ["sum(", "up{a=}", "rate(up[5])) > 1", "sum by (a (up)", "rate(up) > 1", 'sum("up")'];
+
+const promtool = await debianProgram("promtool");
+const missing = "reason" in promtool ? ` (skipped: ${promtool.reason})` : "";
+
+/** Rules and expressions of stacks, by Prometheus' own promtool: whether it takes them, and what fires over given series. */
+describe.skipIf(missing !== "")(`promtool${missing}`, () => {
+  let folder = "";
+  /** What promtool reports of all scenes, and of all wrong expressions: it is started once for each. */
+  let failures: ReadonlyMap<string, string>;
+  let refusals = "";
+
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), "engine-room-rules-"));
+    failures = failuresOf([...SCENES, UNEXPECTED]);
+    const wrong = WRONG.map((expr, index) =>
+      written(`wrong-${index}`, { groups: [{ name: "wrong", rules: [{ record: "wrong", expr }] }] }),
+    );
+    refusals = run("check", "rules", ...wrong).text;
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  test("promtool accepts the rules of every stack and finds no duplicates", () => {
+    const files = Object.values(STACKS).map((values, index) =>
+      written(`rules-${index}`, { groups: ruleGroups(watched(values).monitoring.rules) }),
+    );
+    const { status, text } = run("check", "rules", "--lint=all", "--lint-fatal", ...files);
+    expect(text.match(/SUCCESS: \d+ rules found/g) ?? text).toHaveLength(files.length);
+    expect(status).toBe(0);
+  });
+
+  test("promtool accepts every expression of dashboards and autoscalers", () => {
+    const expressions = new Set(
+      Object.values(STACKS).flatMap((values) => {
+        const queries = stackOf(values).autoscalers.flatMap(({ metrics }) =>
+          metrics.map(({ query }) => query),
+        );
+        return [...expressionsOf(watched(values).monitoring), ...queries];
+      }),
+    );
+    expect(expressions.size).toBeGreaterThan(100);
+    const rules = [...expressions].map((expr, index) => ({ record: `expression_${index}`, expr }));
+    const { status, text } = run(
+      "check",
+      "rules",
+      written("expressions", { groups: [{ name: "all", rules }] }),
+    );
+    expect(text).toContain(`SUCCESS: ${expressions.size} rules found`);
+    expect(status).toBe(0);
+  });
+
+  test.each(WRONG.map((expr, index) => [expr, index] as const))("promtool refuses %s", (_, index) => {
+    expect(refusals).toMatch(new RegExp(`/wrong-${index}\\.yaml: .*could not parse expression`));
+  });
+
+  test("promtool reports an alert that fires and is not expected", () => {
+    expect(failures.get(UNEXPECTED.name)).toContain('alertname="EngineRoomTargetAbsent"');
+  });
+
+  test.each(SCENES.map(({ name }) => name))("%s", (name) => {
+    expect(failures.get(name)).toBeUndefined();
+  });
+
+  test("every alert has a scene in which it fires", () => {
+    expect([...new Set(FAULTS.flatMap(({ fires }) => fires.map(({ alert }) => alert)))].sort()).toEqual([
+      ...ALERT_NAMES,
+    ]);
+  });
+
+  /** By names of scenes: what fired instead, in promtool's words. */
+  function failuresOf(scenes: readonly NamedScene[]): ReadonlyMap<string, string> {
+    const names = new Set(scenes.map(({ name }) => name));
+    expect(names.size).toBe(scenes.length);
+    const files = [...new Set(scenes.map(({ values }) => values))].map((values, index) =>
+      written(`scenes-${index}`, {
+        rule_files: [written(`rules-of-${index}`, { groups: ruleGroups(watched(values).monitoring.rules) })],
+        evaluation_interval: "1m",
+        tests: scenes.filter((scene) => scene.values === values).map(testOf),
+      }),
+    );
+    const { status, text } = run("test", "rules", ...files);
+    const [, ...reports] = text.split(/^ {4}name: /m);
+    const failed = new Map(reports.map((report) => [report.slice(0, report.indexOf(",\n")), report]));
+    // It ends with 1 where a scene fails, with 2 where it breaks, and what it can't read is of no scene.
+    if (status !== 1 || [...failed.keys()].some((name) => !names.has(name)))
+      throw new Error(`promtool ended with ${status}: ${text}`);
+    return failed;
+  }
+
+  /** A test of promtool: nothing fires until it is time, and then what is expected and nothing else. */
+  function testOf({ name, values, changes, fires }: NamedScene) {
+    const { alerts } = watched(values).monitoring.rules;
+    const seconds = fires.map((fired) => ruleOf(alerts, fired).forSeconds);
+    const quiet = fires.length === 0 ? QUIET_MINUTES : [FAULT_MINUTE + Math.min(...seconds) / 60 - 1];
+    const firesAt = FAULT_MINUTE + Math.max(...seconds) / 60 + SLACK_MINUTES;
+    const series = Object.entries({ ...HEALTHY, ...changes });
+    return {
+      name,
+      interval: "1m",
+      input_series: series.flatMap(([metric, of]) => (of === null ? [] : [{ series: metric, values: of }])),
+      alert_rule_test: ALERT_NAMES.flatMap((alertname) => [
+        ...quiet.map((minute) => ({ eval_time: `${minute}m`, alertname, exp_alerts: [] })),
+        ...(fires.length === 0
+          ? []
+          : [
+              {
+                eval_time: `${firesAt}m`,
+                alertname,
+                exp_alerts: fires
+                  .filter(({ alert }) => alert === alertname)
+                  .map((fired) => expectedAlert(ruleOf(alerts, fired), fired)),
+              },
+            ]),
+      ]),
+    };
+  }
+
+  function expectedAlert({ labels, severity, runbook }: AlertPlan, fired: Fired) {
+    return {
+      exp_labels: { ...labels, severity, ...fired.labels },
+      exp_annotations: { summary: fired.summary, runbook_url: runbook },
+    };
+  }
+
+  /** The rule that an alert is of: labels of its own are among those of the alert. */
+  function ruleOf(alerts: readonly AlertPlan[], { alert, labels }: Fired): AlertPlan {
+    const rules = alerts.filter(
+      (rule) =>
+        rule.name === alert && Object.entries(rule.labels).every(([label, value]) => labels[label] === value),
+    );
+    const [rule] = rules.toSorted((a, b) => Object.keys(b.labels).length - Object.keys(a.labels).length);
+    if (rule === undefined) throw new Error(`No rule is called ${alert}.`);
+    return rule;
+  }
+
+  /** JSON is YAML. */
+  function written(name: string, value: unknown): string {
+    const file = join(folder, `${name}.yaml`);
+    writeFileSync(file, JSON.stringify(value));
+    return file;
+  }
+
+  function run(...words: readonly string[]) {
+    const path = "path" in promtool ? promtool.path : "";
+    // Its series are in TMPDIR; where that folder is gone, it ends with a nil pointer. Collecting garbage would take it as long as the rest.
+    const env = { ...process.env, TMPDIR: folder, GOGC: "400", GOMAXPROCS: "1" };
+    const { status, stdout, stderr } = spawnSync(path, words, { encoding: "utf8", cwd: folder, env });
+    return { status, text: `${stdout}${stderr}` };
   }
 });

@@ -32,7 +32,21 @@ export const scaledCpuValues: Values = {
   gateway: scaledValues.gateway,
 };
 
-export function watched(values: Values): { readonly plan: ClusterPlan; readonly monitoring: MonitoringPlan } {
+interface WatchedStack {
+  readonly plan: ClusterPlan;
+  readonly monitoring: MonitoringPlan;
+}
+
+const known = new Map<Values, WatchedStack>();
+
+/** Planned once for each object of values: tests only read it. */
+export function watched(values: Values): WatchedStack {
+  const stack = known.get(values) ?? watchedAnew(values);
+  known.set(values, stack);
+  return stack;
+}
+
+export function watchedAnew(values: Values): WatchedStack {
   const plan = clusterPlan({ ...WATCHED, ...values });
   const { monitoring } = kubernetesStack(plan, { stack: "demo", images: lockedImages(plan) });
   if (monitoring === null) throw new Error("Nobody watches this stack.");
