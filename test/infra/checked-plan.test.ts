@@ -15,41 +15,35 @@ function pathsOf(values: Values): readonly string[] {
   return problemsOf(values).map(({ path }) => path);
 }
 
-describe("a stack file without problems", () => {
-  test("is planned, with warnings", () => {
-    const { plan, problems, warnings } = checkedPlan(dockerValues);
-    expect([plan.platform, problems]).toEqual(["docker", []]);
-    expect(warnings.some(({ reason }) => reason.includes("575.51.03"))).toBe(true);
-  });
+test("a stack file without problems is planned, with warnings", () => {
+  const { plan, problems, warnings } = checkedPlan(dockerValues);
+  expect([plan.platform, problems]).toEqual(["docker", []]);
+  expect(warnings.some(({ reason }) => reason.includes("575.51.03"))).toBe(true);
 });
 
-describe("a stack file whose compute is none of AWS's", () => {
-  const ecs = { ...awsValues, compute: "ecs" };
+const ecs = { ...awsValues, compute: "ecs" };
 
-  test("has what is wrong with either reported beside it", () => {
-    const values = { ...ecs, region: "us-esat-1", access: { apiCidrs: ["0.0.0.0/0"] } };
-    expect(pathsOf(values)).toEqual(["compute", "region", "access.apiCidrs[0]"]);
-    expect(pathsOf(ecs)).toEqual(["compute"]);
-  });
+test("a stack file with an unknown compute has its other problems reported too, whether EKS or EC2 was meant", () => {
+  const values = { ...ecs, region: "us-esat-1", access: { apiCidrs: ["0.0.0.0/0"] } };
+  expect(pathsOf(values)).toEqual(["compute", "region", "access.apiCidrs[0]"]);
+  expect(pathsOf(ecs)).toEqual(["compute"]);
 });
 
-describe("a stack file with a misspelt region", () => {
-  test("has that problem alone: no check holds against the rest what it knows of no region", () => {
-    const values = {
-      ...awsValues,
-      region: "us-esat-1",
-      policies: { hourlyUsdCap: 1 },
-      guard: { emails: ["ops@example.org"] },
-      hub: { tokenSecretArn: "arn:aws:secretsmanager:us-east-1:111122223333:secret:hub-token-AbCdEf" },
-    };
-    expect(pathsOf(values)).toEqual(["region"]);
-    expect(pathsOf({ ...values, region: "us-west-9" })).toEqual(
-      expect.arrayContaining(["policies.hourlyUsdCap", "guard.monthlyUsd", "hub.tokenSecretArn"]),
-    );
-  });
+test("a misspelt region is the only problem: no check judges the rest by it", () => {
+  const values = {
+    ...awsValues,
+    region: "us-esat-1",
+    policies: { hourlyUsdCap: 1 },
+    guard: { emails: ["ops@example.org"] },
+    hub: { tokenSecretArn: "arn:aws:secretsmanager:us-east-1:111122223333:secret:hub-token-AbCdEf" },
+  };
+  expect(pathsOf(values)).toEqual(["region"]);
+  expect(pathsOf({ ...values, region: "us-west-9" })).toEqual(
+    expect.arrayContaining(["policies.hourlyUsdCap", "guard.monthlyUsd", "hub.tokenSecretArn"]),
+  );
 });
 
-describe("a stack file with mistakes of both kinds", () => {
+describe("a stack file with problems of its keys and of its plan", () => {
   const mixed = {
     platform: "aws",
     account: "111122223333",
@@ -79,7 +73,7 @@ describe("a stack file with mistakes of both kinds", () => {
     hub: { token: 12_345_678 },
   };
 
-  test("has all of them reported together", () => {
+  test("all problems of a stack file are reported together, those of keys and those of the plan", () => {
     expect(pathsOf(mixed).toSorted()).toEqual(
       [
         // What the schema says,
@@ -110,12 +104,12 @@ describe("a stack file with mistakes of both kinds", () => {
     }
   });
 
-  test("names the places of the stack file, though an entry was taken out", () => {
+  test("problems name places of the stack file, also after an entry that was left out", () => {
     const repeated = problemsOf(mixed).find(({ path }) => path === "models[4].name");
     expect(repeated?.reason).toContain("models[3].name");
   });
 
-  test("shows no credential", () => {
+  test("problems show no credential", () => {
     expect(JSON.stringify(problemsOf(mixed))).not.toContain("12345678");
     expect(problemsOf(mixed).find(({ path }) => path === "hub.token")?.value).toBe("[secret]");
     for (const hub of [
@@ -136,96 +130,94 @@ describe("a stack file with mistakes of both kinds", () => {
   });
 });
 
-describe("what was taken out is not held against the rest", () => {
-  test.each<[string, Values, readonly string[]]>([
+test.each<[string, Values, readonly string[]]>([
+  [
+    "a release written as a number has no advisories and recipes judged by it",
+    dockerModel({}, { release: 24.02 }),
+    ["release"],
+  ],
+  [
+    "a limit of the wrong kind has no memory fit judged by it",
+    dockerModel(
+      { model: "llama-3.2-11b-vision", limits: { maxBatchSize: "8" } },
+      { hub: { tokenFile: "/run/token" } },
+    ),
+    ["models[0].limits.maxBatchSize"],
+  ],
+  [
+    "a pool without a name is not reported as missing by models that name it",
+    clusterModel({ pool: "gpu" }, { name: undefined }),
+    ["pools[0].name"],
+  ],
+  [
+    "a cluster's certificate keys on AWS have no gateway judged by them",
+    { ...awsValues, gateway: { exposure: "public", apiKeys: [], tls: { secretName: "a", issuer: "b" } } },
+    ["gateway.tls.certificateArn", "gateway.tls.secretName", "gateway.tls.issuer"],
+  ],
+  ["absent pools are the only problem", { ...clusterValues, pools: undefined }, ["pools"]],
+  ["absent models are the only problem", { ...clusterValues, models: undefined }, ["models"]],
+  ["an absent host is the only problem", { ...dockerValues, host: undefined }, ["host"]],
+  ["an absent region is the only problem", { ...awsValues, region: undefined }, ["region"]],
+  [
+    "a misspelt key is not reported as absent too",
+    { ...awsValues, access: undefined, acess: awsValues.access },
+    ["acess"],
+  ],
+  [
+    "a catalogue row with little in it has its absent keys as the only problems",
+    dockerModel({ model: "own" }, { catalogue: { models: { own: { title: "x" } } } }),
     [
-      "a release in digits leaves its advisories and recipes alone",
-      dockerModel({}, { release: 24.02 }),
-      ["release"],
+      "catalogue.models.own.source",
+      "catalogue.models.own.recipe",
+      "catalogue.models.own.architecture",
+      "catalogue.models.own.trainedContextTokens",
+      "catalogue.models.own.limits",
+      "catalogue.models.own.tokenizer",
+      "catalogue.models.own.golden",
     ],
-    [
-      "a model's limits leave its fit alone",
-      dockerModel(
-        { model: "llama-3.2-11b-vision", limits: { maxBatchSize: "8" } },
-        { hub: { tokenFile: "/run/token" } },
-      ),
-      ["models[0].limits.maxBatchSize"],
-    ],
-    [
-      "a pool without name leaves those that use it alone",
-      clusterModel({ pool: "gpu" }, { name: undefined }),
-      ["pools[0].name"],
-    ],
-    [
-      "certificates of a cluster leave a gateway on AWS alone",
-      { ...awsValues, gateway: { exposure: "public", apiKeys: [], tls: { secretName: "a", issuer: "b" } } },
-      ["gateway.tls.certificateArn", "gateway.tls.secretName", "gateway.tls.issuer"],
-    ],
-    ["no pools at all", { ...clusterValues, pools: undefined }, ["pools"]],
-    ["no models at all", { ...clusterValues, models: undefined }, ["models"]],
-    ["no host", { ...dockerValues, host: undefined }, ["host"]],
-    ["no region", { ...awsValues, region: undefined }, ["region"]],
-    [
-      "a misspelt key is as good as dropped",
-      { ...awsValues, access: undefined, acess: awsValues.access },
-      ["acess"],
-    ],
-    [
-      "a row of the stack's own",
-      dockerModel({ model: "own" }, { catalogue: { models: { own: { title: "x" } } } }),
-      [
-        "catalogue.models.own.source",
-        "catalogue.models.own.recipe",
-        "catalogue.models.own.architecture",
-        "catalogue.models.own.trainedContextTokens",
-        "catalogue.models.own.limits",
-        "catalogue.models.own.tokenizer",
-        "catalogue.models.own.golden",
-      ],
-    ],
-    [
-      "credentials of the wrong kind",
-      dockerModel({ model: "llama-2-7b" }, { hub: { token: 1 } }),
-      ["hub.token"],
-    ],
-  ])("%s", (_title, values, paths) => {
-    expect(pathsOf(values)).toEqual(paths);
-  });
-
-  test("while what does not rest on it is", () => {
-    const values = clusterModel({ tensorParallel: 3, triton: { maxQueueSize: -1 } }, { diskGiB: "200" });
-    expect(pathsOf(values)).toEqual([
-      "models[0].triton.maxQueueSize",
-      "pools[0].diskGiB",
-      "models[0].tensorParallel",
-    ]);
-  });
-
-  test("nor is what lacks several keys at once more than itself", () => {
-    const models = [
-      { name: "gateway", model: "gpt2-medium", weights: { from: "s3" } },
-      { name: "b", model: "own" },
-    ];
-    const values = {
-      ...clusterValues,
-      models,
-      catalogue: { models: { own: { title: "x", recipe: "gpt" } } },
-    };
-    const paths = pathsOf(values);
-    expect(paths).toContain("models[0].weights.uri");
-    expect(paths).toContain("models[0].weights.revision");
-    expect(paths).toContain("models[0].name");
-    expect(paths).not.toContain("models[1].model");
-  });
-
-  test("even where the platform has no such name", () => {
-    expect(pathsOf({ ...clusterModel({ tensorParallel: 3 }), platform: "kubernets" })).toEqual([
-      "platform",
-      "models[0].tensorParallel",
-    ]);
-  });
+  ],
+  [
+    "a token of the wrong kind is not reported as absent too",
+    dockerModel({ model: "llama-2-7b" }, { hub: { token: 1 } }),
+    ["hub.token"],
+  ],
+])("%s", (_title, values, paths) => {
+  expect(pathsOf(values)).toEqual(paths);
 });
 
-test("the engine shows the problems of a stack file alone, without a stack trace", () => {
+test("a problem that does not rest on a wrong value is reported beside it", () => {
+  const values = clusterModel({ tensorParallel: 3, triton: { maxQueueSize: -1 } }, { diskGiB: "200" });
+  expect(pathsOf(values)).toEqual([
+    "models[0].triton.maxQueueSize",
+    "pools[0].diskGiB",
+    "models[0].tensorParallel",
+  ]);
+});
+
+test("an entry that lacks several keys has these as its only problems", () => {
+  const models = [
+    { name: "gateway", model: "gpt2-medium", weights: { from: "s3" } },
+    { name: "b", model: "own" },
+  ];
+  const values = {
+    ...clusterValues,
+    models,
+    catalogue: { models: { own: { title: "x", recipe: "gpt" } } },
+  };
+  const paths = pathsOf(values);
+  expect(paths).toContain("models[0].weights.uri");
+  expect(paths).toContain("models[0].weights.revision");
+  expect(paths).toContain("models[0].name");
+  expect(paths).not.toContain("models[1].model");
+});
+
+test("a stack on an unknown platform has its models checked too", () => {
+  expect(pathsOf({ ...clusterModel({ tensorParallel: 3 }), platform: "kubernets" })).toEqual([
+    "platform",
+    "models[0].tensorParallel",
+  ]);
+});
+
+test("Pulumi prints a ConfigError without a stack trace", () => {
   expect(pulumi.RunError.isInstance(new ConfigError([]))).toBe(true);
 });

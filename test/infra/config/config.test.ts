@@ -3,14 +3,17 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { fromRuntimeConfig, parseConfig } from "../../../infra/config/config.ts";
+import { schedule } from "../../../infra/config/schedule.ts";
 import { ConfigError, type Problem } from "../../../infra/problems.ts";
-import { customModel } from "../plan/checks/stacks.ts";
+import { awsValues, customModel } from "../plan/checks/stacks.ts";
 import { problemsThrownBy } from "../problems-thrown.ts";
 
 type Values = Record<string, unknown>;
 
 const model = { name: "smollm2", model: "smollm2-135m-instruct" };
+
 const smallest = { platform: "local", models: [model] };
+
 const smallestDocker = {
   platform: "docker",
   models: [{ name: "gpt", model: "gpt2-medium" }],
@@ -38,247 +41,251 @@ function withExamples(values: Values): { readonly shown: number; readonly left: 
   return { shown: examples.length, left: examplesOf(mended).map(({ problem }) => problem) };
 }
 
-describe("a stack file that is right", () => {
-  test("gets its defaults", () => {
-    const config = parseConfig(smallest);
-    expect(config.models[0]).toMatchObject({
-      parallelRequests: 4,
-      contextTokens: 2048,
-      ports: { http: 0, grpc: 0, metrics: 0 },
-    });
-    expect(config.encoders).toMatchObject({ maxBatchSize: 32, dynamicBatching: true, visionWeights: "auto" });
-    expect(config.gateway.limits).toEqual({
-      bodyMiB: 10,
-      requestSeconds: 300,
-      concurrentRequests: 256,
-      queuedRequests: 1024,
-    });
+test("a stack file without problems gets its defaults", () => {
+  const config = parseConfig(smallest);
+  expect(config.models[0]).toMatchObject({
+    parallelRequests: 4,
+    contextTokens: 2048,
+    ports: { http: 0, grpc: 0, metrics: 0 },
   });
-
-  test("is frozen, all the way down", () => {
-    const config = parseConfig(smallest);
-    expect(Object.isFrozen(config)).toBe(true);
-    expect(() => Object.assign(config.gateway.limits, { bodyMiB: 1 })).toThrow(TypeError);
-  });
-
-  test("has true and false where the Pulumi runtime has their texts, and no number where it has a release", () => {
-    const values = fromRuntimeConfig(
-      {
-        "engine-room:platform": "docker",
-        "engine-room:models": JSON.stringify(smallestDocker.models),
-        "engine-room:host": JSON.stringify(smallestDocker.host),
-        "engine-room:acceptUnverified": "true",
-        "engine-room:encoders": "false",
-        "engine-room:release": "25.07",
-      },
-      "engine-room",
-    );
-    expect(parseConfig(values)).toMatchObject({ acceptUnverified: true, encoders: false, release: "25.07" });
-  });
-
-  test("comes from the Pulumi runtime as text", () => {
-    const values = fromRuntimeConfig(
-      {
-        "engine-room:platform": "local",
-        "engine-room:models": JSON.stringify([model]),
-        "aws:region": "eu-west-1",
-      },
-      "engine-room",
-    );
-    expect(parseConfig(values).models[0]?.name).toBe("smollm2");
+  expect(config.encoders).toMatchObject({ maxBatchSize: 32, dynamicBatching: true, visionWeights: "auto" });
+  expect(config.gateway.limits).toEqual({
+    bodyMiB: 10,
+    requestSeconds: 300,
+    concurrentRequests: 256,
+    queuedRequests: 1024,
   });
 });
 
-describe("a stack file with mistakes", () => {
-  test("has all ten of them reported at once, each with path, value, reason and fix", () => {
-    const sha256 = "0".repeat(64);
-    const problems = problemsOf({
-      platform: "local",
-      colour: "blue",
-      models: [
-        { name: "My Model", model: "smollm2-135m-instruct", paralelRequests: 2 },
-        { name: "b", model: "gpt-5", contextTokens: 512, maxTokens: 4000, ports: { http: 8000 } },
-        { name: "b", model: "smollm2-135m-instruct", threads: "four" },
+test("a configuration is frozen at every level", () => {
+  const config = parseConfig(smallest);
+  expect(Object.isFrozen(config)).toBe(true);
+  expect(() => Object.assign(config.gateway.limits, { bodyMiB: 1 })).toThrow(TypeError);
+});
+
+test("texts of the Pulumi runtime become booleans, and a release stays text", () => {
+  const values = fromRuntimeConfig(
+    {
+      "engine-room:platform": "docker",
+      "engine-room:models": JSON.stringify(smallestDocker.models),
+      "engine-room:host": JSON.stringify(smallestDocker.host),
+      "engine-room:acceptUnverified": "true",
+      "engine-room:encoders": "false",
+      "engine-room:release": "25.07",
+    },
+    "engine-room",
+  );
+  expect(parseConfig(values)).toMatchObject({ acceptUnverified: true, encoders: false, release: "25.07" });
+});
+
+test("models are parsed from the text that the Pulumi runtime gives", () => {
+  const values = fromRuntimeConfig(
+    {
+      "engine-room:platform": "local",
+      "engine-room:models": JSON.stringify([model]),
+      "aws:region": "eu-west-1",
+    },
+    "engine-room",
+  );
+  expect(parseConfig(values).models[0]?.name).toBe("smollm2");
+});
+
+test("all mistakes of a stack file are reported at once, each with path, value, reason and fix", () => {
+  const sha256 = "0".repeat(64);
+  const problems = problemsOf({
+    platform: "local",
+    colour: "blue",
+    models: [
+      { name: "My Model", model: "smollm2-135m-instruct", paralelRequests: 2 },
+      { name: "b", model: "gpt-5", contextTokens: 512, maxTokens: 4000, ports: { http: 8000 } },
+      { name: "b", model: "smollm2-135m-instruct", threads: "four" },
+    ],
+    encoders: { maxBatchSize: 100_000, ports: { http: 8000 } },
+    gateway: {
+      apiKeys: [
+        { name: "alice", sha256 },
+        { name: "alice", sha256 },
       ],
-      encoders: { maxBatchSize: 100_000, ports: { http: 8000 } },
-      gateway: {
-        apiKeys: [
-          { name: "alice", sha256 },
-          { name: "alice", sha256 },
-        ],
-        limits: null,
-      },
-    });
-    expect(problems.map((problem) => [problem.path, problem.value])).toEqual([
-      ["models[0].name", '"My Model"'],
-      ["models[0].paralelRequests", "2"],
-      ["models[1].model", '"gpt-5"'],
-      ["models[2].threads", '"four"'],
-      ["encoders.maxBatchSize", "100000"],
-      ["gateway.limits", "null"],
-      ["colour", '"blue"'],
-      ["models[1].ports.http", "8000"],
-      ["models[2].name", '"b"'],
-      ["gateway.apiKeys[1].name", '"alice"'],
-      ["models[1].maxTokens", "4000"],
-    ]);
-    for (const problem of problems) {
-      expect(problem.reason).toMatch(/\.$/);
-      expect(problem.fix).toMatch(/[.?]$/);
-    }
-    const byPath = new Map(problems.map((problem) => [problem.path, problem]));
-    expect(byPath.get("models[0].paralelRequests")?.fix).toBe("Did you mean `parallelRequests`?");
-    expect(byPath.get("encoders.maxBatchSize")?.reason).toContain("256");
-    expect(byPath.get("models[2].threads")?.fix).toBe("Write a number, without quotes.");
-    expect(byPath.get("models[1].model")?.fix).toContain("smollm2-135m-instruct");
-    expect(byPath.get("models[1].maxTokens")?.reason).toContain("512");
-    expect(byPath.get("models[1].ports.http")?.reason).toContain("encoders.ports.http");
+      limits: null,
+    },
   });
+  expect(problems.map((problem) => [problem.path, problem.value])).toEqual([
+    ["models[0].name", '"My Model"'],
+    ["models[0].paralelRequests", "2"],
+    ["models[1].model", '"gpt-5"'],
+    ["models[2].threads", '"four"'],
+    ["encoders.maxBatchSize", "100000"],
+    ["gateway.limits", "null"],
+    ["colour", '"blue"'],
+    ["models[1].ports.http", "8000"],
+    ["models[2].name", '"b"'],
+    ["gateway.apiKeys[1].name", '"alice"'],
+    ["models[1].maxTokens", "4000"],
+  ]);
+  for (const problem of problems) {
+    expect(problem.reason).toMatch(/\.$/);
+    expect(problem.fix).toMatch(/[.?]$/);
+  }
+  const byPath = new Map(problems.map((problem) => [problem.path, problem]));
+  expect(byPath.get("models[0].paralelRequests")?.fix).toBe("Did you mean `parallelRequests`?");
+  expect(byPath.get("encoders.maxBatchSize")?.reason).toContain("256");
+  expect(byPath.get("models[2].threads")?.fix).toBe("Write a number, without quotes.");
+  expect(byPath.get("models[1].model")?.fix).toContain("smollm2-135m-instruct");
+  expect(byPath.get("models[1].maxTokens")?.reason).toContain("512");
+  expect(byPath.get("models[1].ports.http")?.reason).toContain("encoders.ports.http");
+});
 
-  test.each([
-    ["absent", { models: [model] }, "local", ["platform"]],
-    ["misspelt", { platform: "locl", colour: 1 }, "local", ["platform", "models", "colour"]],
-    ["unknown", { platform: "cloud", colour: 1 }, "local", ["platform", "models", "colour"]],
-    ["absent, with a region", { region: "us-east-1" }, "aws", ["platform", "account", "models", "pools"]],
-    ["absent, with a host", { host: {} }, "docker", ["platform", "models"]],
-    ["unknown, with pools", { platform: "eks", pools: [] }, "kubernetes", ["platform", "models", "pools"]],
-    ["misspelt, with a host", { platform: "dokcer", host: {} }, "docker", ["platform", "models"]],
-  ])("whose platform is %s reports its other mistakes too", (_title, values, likely, paths) => {
-    const problems = problemsOf(values);
-    expect(problems.map((problem) => problem.path)).toEqual(paths);
-    expect(problems[0]?.fix).toBe(
-      `Set \`engine-room:platform: ${likely}\`; there are local, docker, kubernetes, aws.`,
-    );
-  });
+test.each([
+  ["absent", { models: [model] }, "local", ["platform"]],
+  ["misspelt", { platform: "locl", colour: 1 }, "local", ["platform", "models", "colour"]],
+  ["unknown", { platform: "cloud", colour: 1 }, "local", ["platform", "models", "colour"]],
+  ["absent, with a region", { region: "us-east-1" }, "aws", ["platform", "account", "models", "pools"]],
+  ["absent, with a host", { host: {} }, "docker", ["platform", "models"]],
+  ["unknown, with pools", { platform: "eks", pools: [] }, "kubernetes", ["platform", "models", "pools"]],
+  ["misspelt, with a host", { platform: "dokcer", host: {} }, "docker", ["platform", "models"]],
+])("a platform that is %s is reported beside the other mistakes", (_title, values, likely, paths) => {
+  const problems = problemsOf(values);
+  expect(problems.map((problem) => problem.path)).toEqual(paths);
+  expect(problems[0]?.fix).toBe(
+    `Set \`engine-room:platform: ${likely}\`; there are local, docker, kubernetes, aws.`,
+  );
+});
 
-  test.each([
-    [25.07, '"25.07"'],
-    // What the Pulumi runtime makes of 25.10 without quotes.
-    [25.1, '"25.10"'],
-    ["25.1", '"25.10"'],
-    [25, '"25.00"'],
-  ])("says that a release is no number: %j", (release, written) => {
-    const [problem] = problemsOf({ ...smallestDocker, release });
-    expect(problem).toMatchObject({ path: "release", fix: `Write \`release: ${written}\`, in quotes.` });
-    expect(problem?.reason).toContain("25.10 as 25.1");
-  });
+test.each([
+  [25.07, '"25.07"'],
+  // What the Pulumi runtime makes of 25.10 without quotes.
+  [25.1, '"25.10"'],
+  ["25.1", '"25.10"'],
+  [25, '"25.00"'],
+])("the release %j, written as a number or cut, is reported with how to quote it", (release, written) => {
+  const [problem] = problemsOf({ ...smallestDocker, release });
+  expect(problem).toMatchObject({ path: "release", fix: `Write \`release: ${written}\`, in quotes.` });
+  expect(problem?.reason).toContain("25.10 as 25.1");
+});
 
-  test.each([
-    ["11122223333", "011122223333"],
-    [11_122_223_333, "011122223333"],
-    ["1122223333", "001122223333"],
-  ])("says where zeros of an account went: %j", (account, written) => {
-    const { length } = String(account);
-    const [problem] = problemsOf({ platform: "aws", account }).filter(({ path }) => path === "account");
-    expect(problem?.reason).toContain(`twelve digits, and this has ${length}: without quotes`);
-    expect(problem?.fix).toContain(`Write all twelve in quotes: "${written}"`);
-  });
+test.each([
+  ["11122223333", "011122223333"],
+  [11_122_223_333, "011122223333"],
+  ["1122223333", "001122223333"],
+])("the account %j, which has lost its zeros, is reported with all twelve digits", (account, written) => {
+  const { length } = String(account);
+  const [problem] = problemsOf({ platform: "aws", account }).filter(({ path }) => path === "account");
+  expect(problem?.reason).toContain(`twelve digits, and this has ${length}: without quotes`);
+  expect(problem?.fix).toContain(`Write all twelve in quotes: "${written}"`);
+});
 
-  test("has other words for an account of other signs", () => {
-    const [problem] = problemsOf({ platform: "aws", account: "1111-2222-3333" });
-    expect(problem).toMatchObject({ path: "account", fix: 'Write it like "111122223333".' });
-  });
+test("an account with hyphens is reported with an example", () => {
+  const [problem] = problemsOf({ platform: "aws", account: "1111-2222-3333" });
+  expect(problem).toMatchObject({ path: "account", fix: 'Write it like "111122223333".' });
+});
 
-  test.each<[string, Record<string, unknown>, string, string]>([
-    [
-      "in a list",
-      { models: [{ name: "a", model: "x", tensorParalel: 2 }] },
-      "models[0].tensorParalel",
-      "Did you mean `tensorParallel`?",
-    ],
-    ["in a form of several", { encoders: { devise: "cpu" } }, "encoders.devise", "Did you mean `device`?"],
-    [
-      "in one of several sources",
-      {
-        models: [
-          {
-            name: "a",
-            model: "x",
-            weights: { from: "s3", uri: "s3://bucket/a", revision: "1", revison: "2" },
-          },
-        ],
-      },
-      "models[0].weights.revison",
-      "Did you mean `revision`?",
-    ],
-    [
-      "in a row of the stack's own",
-      { catalogue: { models: { own: { ...customModel, tittle: "b" } } } },
-      "catalogue.models.own.tittle",
-      "Did you mean `title`?",
-    ],
-    [
-      "where another platform has it",
-      { host: { instanceType: "g5.xlarge", sharing: { mode: "mps", replicas: 2 } } },
-      "host.sharing",
-      "Remove it: containers of one host share a GPU by themselves where their gpuIndices say so, and their memory is added up.",
-    ],
-  ])("knows the keys %s", (_title, values, path, fix) => {
-    expect(problemsOf({ ...smallestDocker, ...values })).toMatchObject([{ path, fix }]);
-  });
+test.each<[string, Record<string, unknown>, string, string]>([
+  [
+    "of a list's entry",
+    { models: [{ name: "a", model: "x", tensorParalel: 2 }] },
+    "models[0].tensorParalel",
+    "Did you mean `tensorParallel`?",
+  ],
+  [
+    "of a value with several forms",
+    { encoders: { devise: "cpu" } },
+    "encoders.devise",
+    "Did you mean `device`?",
+  ],
+  [
+    "of weights from S3",
+    {
+      models: [
+        {
+          name: "a",
+          model: "x",
+          weights: { from: "s3", uri: "s3://bucket/a", revision: "1", revison: "2" },
+        },
+      ],
+    },
+    "models[0].weights.revison",
+    "Did you mean `revision`?",
+  ],
+  [
+    "of a catalogue row",
+    { catalogue: { models: { own: { ...customModel, tittle: "b" } } } },
+    "catalogue.models.own.tittle",
+    "Did you mean `title`?",
+  ],
+  [
+    "that another platform has",
+    { host: { instanceType: "g5.xlarge", sharing: { mode: "mps", replicas: 2 } } },
+    "host.sharing",
+    "Remove it: containers of one host share a GPU by themselves where their gpuIndices say so, and their memory is added up.",
+  ],
+])("an unknown key %s is reported with what to write", (_title, values, path, fix) => {
+  expect(problemsOf({ ...smallestDocker, ...values })).toMatchObject([{ path, fix }]);
+});
 
-  test.each<[string, unknown, string, string]>([
-    ["of the form that was meant", { device: "tpu" }, "encoders.device", 'Choose one of "cpu", "gpu".'],
-    ["of none of the forms", "yes", "encoders", "Choose one of false. Or: Write a mapping."],
-  ])("explains a value %s", (_title, encoders, path, fix) => {
-    expect(problemsOf({ ...smallestDocker, encoders })).toMatchObject([{ path, fix }]);
-  });
+test.each<[string, unknown, string, string]>([
+  ["of a wrong choice in a mapping", { device: "tpu" }, "encoders.device", 'Choose one of "cpu", "gpu".'],
+  ["that is neither false nor a mapping", "yes", "encoders", "Choose one of false. Or: Write a mapping."],
+])("a value %s is explained", (_title, encoders, path, fix) => {
+  expect(problemsOf({ ...smallestDocker, encoders })).toMatchObject([{ path, fix }]);
+});
 
-  test.each<[string, Values, string, string, string]>([
-    [
-      "of a form",
-      { models: [{ name: "My model", model: "x" }] },
-      "models[0].name",
-      "It must be lower-case letters, digits and hyphens, starting with a letter and not ending with a hyphen.",
-      "Write it like llama-2-7b.",
-    ],
-    [
-      "that is no address",
-      { host: { instanceType: "g5.xlarge", address: "10.0.0.256" }, gateway: { exposure: "internal" } },
-      "host.address",
-      "It must be an IPv4 address of the host.",
-      "Write it like 10.0.0.5.",
-    ],
-    [
-      "that names a row",
-      { catalogue: { models: { "My row": customModel } } },
-      "catalogue.models.My row",
-      "It must be named with at most 63 lower-case letters, digits, points and hyphens.",
-      "Write it like vicuna-7b-v1.5.",
-    ],
-    [
-      "of a fraction",
-      { models: [{ name: "a", model: "x", triton: { kvCacheFreeGpuMemoryFraction: 1 } }] },
-      "models[0].triton.kvCacheFreeGpuMemoryFraction",
-      "It must be less than 1.",
-      "Use less than 1.",
-    ],
-    [
-      "of a fraction that is nothing",
-      { models: [{ name: "a", model: "x", triton: { kvCacheFreeGpuMemoryFraction: 0 } }] },
-      "models[0].triton.kvCacheFreeGpuMemoryFraction",
-      "It must be more than 0.",
-      "Use more than 0.",
-    ],
-    [
-      "that is too long",
-      { models: [{ name: "a".repeat(41), model: "x" }] },
-      "models[0].name",
-      "Larger than the most allowed, 40 characters.",
-      "Use 40 characters or less.",
-    ],
-    [
-      "of too many entries",
-      { encoders: { device: "gpu", gpuIndices: [0, 1] } },
-      "encoders.gpuIndices",
-      "More than 1 entry.",
-      "Keep 1 entry.",
-    ],
-  ])("gives another value for one %s", (_title, values, path, reason, fix) => {
-    expect(problemsOf({ ...smallestDocker, ...values })).toMatchObject([{ path, reason, fix }]);
-  });
+test.each<[string, Values, string, string, string]>([
+  [
+    "with capital letters and spaces",
+    { models: [{ name: "My model", model: "x" }] },
+    "models[0].name",
+    "It must be lower-case letters, digits and hyphens, starting with a letter and not ending with a hyphen.",
+    "Write it like llama-2-7b.",
+  ],
+  [
+    "that is not an IPv4 address",
+    { host: { instanceType: "g5.xlarge", address: "10.0.0.256" }, gateway: { exposure: "internal" } },
+    "host.address",
+    "It must be an IPv4 address of the host.",
+    "Write it like 10.0.0.5.",
+  ],
+  [
+    "that is not a row's name",
+    { catalogue: { models: { "My row": customModel } } },
+    "catalogue.models.My row",
+    "It must be named with at most 63 lower-case letters, digits, points and hyphens.",
+    "Write it like vicuna-7b-v1.5.",
+  ],
+  [
+    "of 1 for a fraction",
+    { models: [{ name: "a", model: "x", triton: { kvCacheFreeGpuMemoryFraction: 1 } }] },
+    "models[0].triton.kvCacheFreeGpuMemoryFraction",
+    "It must be less than 1.",
+    "Use less than 1.",
+  ],
+  [
+    "of 0 for a fraction",
+    { models: [{ name: "a", model: "x", triton: { kvCacheFreeGpuMemoryFraction: 0 } }] },
+    "models[0].triton.kvCacheFreeGpuMemoryFraction",
+    "It must be more than 0.",
+    "Use more than 0.",
+  ],
+  [
+    "that is too long",
+    { models: [{ name: "a".repeat(41), model: "x" }] },
+    "models[0].name",
+    "Larger than the most allowed, 40 characters.",
+    "Use 40 characters or less.",
+  ],
+  [
+    "with too many entries",
+    { encoders: { device: "gpu", gpuIndices: [0, 1] } },
+    "encoders.gpuIndices",
+    "More than 1 entry.",
+    "Keep 1 entry.",
+  ],
+])("a value %s is reported with one that is allowed", (_title, values, path, reason, fix) => {
+  expect(problemsOf({ ...smallestDocker, ...values })).toMatchObject([{ path, reason, fix }]);
+});
 
-  test.each(["docker", "kubernetes", "aws"] as const)("shows examples that are right: %s", (platform) => {
+test.each(["docker", "kubernetes", "aws"] as const)(
+  "examples in problems of a stack on %s are accepted themselves",
+  (platform) => {
     const wrong = "-";
     const values = {
       platform,
@@ -300,91 +307,91 @@ describe("a stack file with mistakes", () => {
     const { shown, left } = withExamples(values);
     expect(shown).toBeGreaterThanOrEqual(7);
     expect(left).toEqual([]);
-  });
+  },
+);
 
-  test("knows what is meant by another spelling of AWS's own", () => {
-    const stack = {
-      platform: "aws",
-      account: "111122223333",
-      region: "us-east-1",
-      pools: [{ name: "gpu", instanceType: "g5.xlarge" }],
-      models: [{ name: "a", model: "x" }],
-    };
-    const words = (changes: object) =>
-      problemsOf({ ...stack, ...changes }).map(({ path, value, fix }) => [path, value, fix]);
-    expect(words({ compute: "EC2", pools: [{ name: "gpu", instanceType: "g5.xlarge", zone: "a" }] })).toEqual(
-      [["compute", '"EC2"', "Write eks or ec2."]],
-    );
-    expect(words({ compute: "ecs" })).toEqual([["compute", '"ecs"', "Write eks or ec2."]]);
-    // Only one of a single machine says its zone so.
-    expect(words({ compute: "ecs", pools: [{ name: "gpu", instanceType: "g5.xlarge", zone: "a" }] })).toEqual(
-      [["compute", '"ecs"', "Write eks or ec2."]],
-    );
-    expect(words({ network: { zones: ["us-east-1a", "b"] } })).toEqual([
-      ["network.zones[0]", '"us-east-1a"', "Write the letter alone: a."],
-    ]);
-    expect(words({ cluster: { version: 1.35 } })).toEqual([
-      ["cluster.version", "1.35", 'Write "1.35", in quotes.'],
-    ]);
-  });
+test("other spellings of AWS's own values are reported with the right ones", () => {
+  const stack = {
+    platform: "aws",
+    account: "111122223333",
+    region: "us-east-1",
+    pools: [{ name: "gpu", instanceType: "g5.xlarge" }],
+    models: [{ name: "a", model: "x" }],
+  };
+  const words = (changes: object) =>
+    problemsOf({ ...stack, ...changes }).map(({ path, value, fix }) => [path, value, fix]);
+  expect(words({ compute: "EC2", pools: [{ name: "gpu", instanceType: "g5.xlarge", zone: "a" }] })).toEqual([
+    ["compute", '"EC2"', "Write eks or ec2."],
+  ]);
+  expect(words({ compute: "ecs" })).toEqual([["compute", '"ecs"', "Write eks or ec2."]]);
+  // Only one of a single machine says its zone so.
+  expect(words({ compute: "ecs", pools: [{ name: "gpu", instanceType: "g5.xlarge", zone: "a" }] })).toEqual([
+    ["compute", '"ecs"', "Write eks or ec2."],
+  ]);
+  expect(words({ network: { zones: ["us-east-1a", "b"] } })).toEqual([
+    ["network.zones[0]", '"us-east-1a"', "Write the letter alone: a."],
+  ]);
+  expect(words({ cluster: { version: 1.35 } })).toEqual([
+    ["cluster.version", "1.35", 'Write "1.35", in quotes.'],
+  ]);
+});
 
-  test("counts what is required and absent", () => {
-    expect(problemsOf({ platform: "local" })[0]).toMatchObject({
-      path: "models",
-      value: "(absent)",
-      reason: "It is required.",
-    });
-    expect(problemsOf({ platform: "local", models: [{}] }).map((problem) => problem.path)).toEqual([
-      "models[0].name",
-      "models[0].model",
-    ]);
+test("keys that are required and absent are reported", () => {
+  expect(problemsOf({ platform: "local" })[0]).toMatchObject({
+    path: "models",
+    value: "(absent)",
+    reason: "It is required.",
   });
+  expect(problemsOf({ platform: "local", models: [{}] }).map((problem) => problem.path)).toEqual([
+    "models[0].name",
+    "models[0].model",
+  ]);
+});
 
-  test("shows nothing of a text that is no JSON: it may hold a credential", () => {
-    const act = () => fromRuntimeConfig({ "engine-room:hub": '{"token": hf_clear' }, "engine-room");
-    expect(act).toThrow(ConfigError);
-    expect(act).toThrow("This is no JSON");
-    expect(act).not.toThrow("hf_clear");
-  });
+test("the problem of a value that is not JSON shows nothing of it: it may hold a credential", () => {
+  const act = () => fromRuntimeConfig({ "engine-room:hub": '{"token": hf_clear' }, "engine-room");
+  expect(act).toThrow(ConfigError);
+  expect(act).toThrow("This is no JSON");
+  expect(act).not.toThrow("hf_clear");
+});
 
-  test("does not show a secret that stands in the wrong place", () => {
-    const [problem] = problemsOf({ ...smallest, colour: { secure: "v1:ciphertext" } });
-    expect(problem?.value).toBe('"[secret]"');
-  });
+test("a secret at an unknown key is not shown", () => {
+  const [problem] = problemsOf({ ...smallest, colour: { secure: "v1:ciphertext" } });
+  expect(problem?.value).toBe('"[secret]"');
+});
 
-  test("knows that a default context is too small for a large answer", () => {
-    expect(problemsOf({ platform: "local", models: [{ ...model, maxTokens: 2048 }] })[0]?.reason).toContain(
-      "2048",
-    );
-  });
+test("maxTokens of 2048 are refused in the default context of 2048", () => {
+  expect(problemsOf({ platform: "local", models: [{ ...model, maxTokens: 2048 }] })[0]?.reason).toContain(
+    "2048",
+  );
+});
 
-  test("knows how long a context the model was trained for", () => {
-    const [problem] = problemsOf({ platform: "local", models: [{ ...model, contextTokens: 16_384 }] });
-    expect(problem).toMatchObject({ path: "models[0].contextTokens", fix: "Use 8192 or less." });
-  });
+test("a context longer than the model was trained for is refused", () => {
+  const [problem] = problemsOf({ platform: "local", models: [{ ...model, contextTokens: 16_384 }] });
+  expect(problem).toMatchObject({ path: "models[0].contextTokens", fix: "Use 8192 or less." });
+});
 
-  test("keeps the names of services that every stack has", () => {
-    const problems = problemsOf({ platform: "local", models: [{ ...model, name: "gateway" }] });
-    expect(problems.map(({ path, fix }) => [path, fix])).toEqual([
-      ["models[0].name", "Give the model another name."],
-    ]);
-  });
+test("a model can't have the name of a service of every stack", () => {
+  const problems = problemsOf({ platform: "local", models: [{ ...model, name: "gateway" }] });
+  expect(problems.map(({ path, fix }) => [path, fix])).toEqual([
+    ["models[0].name", "Give the model another name."],
+  ]);
+});
 
-  test("never ends in anything but a configuration or a ConfigError", () => {
-    const values = fc.dictionary(
-      fc.constantFrom("platform", "models", "encoders", "gateway", "x"),
-      fc.jsonValue(),
-    );
-    fc.assert(
-      fc.property(values, (input) => {
-        try {
-          parseConfig({ platform: "local", ...(input as object) });
-        } catch (error) {
-          expect(error).toBeInstanceOf(ConfigError);
-        }
-      }),
-    );
-  });
+test("parsing any values ends in a configuration or in a ConfigError", () => {
+  const values = fc.dictionary(
+    fc.constantFrom("platform", "models", "encoders", "gateway", "x"),
+    fc.jsonValue(),
+  );
+  fc.assert(
+    fc.property(values, (input) => {
+      try {
+        parseConfig({ platform: "local", ...(input as object) });
+      } catch (error) {
+        expect(error).toBeInstanceOf(ConfigError);
+      }
+    }),
+  );
 });
 
 describe("databases of a local stack", () => {
@@ -393,27 +400,35 @@ describe("databases of a local stack", () => {
     vector: { url: "http://10.0.0.5:6333" },
   };
 
-  test.each<[string, object, string[]]>([
-    ["mock ones without a word", {}, []],
-    ["mock ones", { databases: "mock" }, []],
-    ["others with their addresses", { databases: "external", externalDatabases: external }, []],
-    ["others without addresses", { databases: "external" }, ["externalDatabases"]],
-    ["addresses that nobody uses", { externalDatabases: external }, ["externalDatabases"]],
-    ["containers", { databases: "container" }, ["databases"]],
+  test.each<[string, string[], object]>([
+    ["no word on databases", [], {}],
+    ["mock databases", [], { databases: "mock" }],
+    ["external databases and their addresses", [], { databases: "external", externalDatabases: external }],
+    ["external databases without addresses", ["externalDatabases"], { databases: "external" }],
     [
-      "an address with a password",
+      "addresses of external databases that it does not use",
+      ["externalDatabases"],
+      { externalDatabases: external },
+    ],
+    ["databases in containers", ["databases"], { databases: "container" }],
+    [
+      "an address that has a password",
+      ["externalDatabases.vector.url"],
       {
         databases: "external",
         externalDatabases: { ...external, vector: { url: "http://me:secret@10.0.0.5:6333" } },
       },
-      ["externalDatabases.vector.url"],
     ],
-    ["the same port twice", { databasePorts: { mongo: 27017, vector: 27017 } }, ["databasePorts.vector"]],
-  ])("%s", (_what, values, paths) => {
+    [
+      "one port for both databases",
+      ["databasePorts.vector"],
+      { databasePorts: { mongo: 27017, vector: 27017 } },
+    ],
+  ])("a local stack with %s has the problems %j", (_what, paths, values) => {
     expect(problemsOf({ ...smallest, ...values }).map(({ path }) => path)).toEqual(paths);
   });
 
-  test("the README's example of ones that run elsewhere is accepted", () => {
+  test("the README's example of external databases is accepted", () => {
     const readme = readFileSync(new URL("../../../README.md", import.meta.url), "utf8");
     const blocks = [...readme.matchAll(/```yaml\n(.*?)```/gs)].map(([, block]) => block ?? "");
     const example = parse(blocks.find((block) => block.includes("externalDatabases")) ?? "") as object;
@@ -422,3 +437,82 @@ describe("databases of a local stack", () => {
     expect(problemsOf({ ...smallest, ...Object.fromEntries(values) })).toEqual([]);
   });
 });
+
+const accepts = (change: object) =>
+  schedule.safeParse({ start: "0 8 * * 1-5", end: "0 20 * * 1-5", timeZone: "Europe/Berlin", ...change })
+    .success;
+
+test.each(["0 8 * * 1-5", "*/15 0,12 1-15/2 jan-MAR Mon", "59 23 31 12 6", "0 0 ? * sun"])(
+  "the schedule takes the time %s",
+  (start) => expect(accepts({ start })).toBe(true),
+);
+
+test.each([
+  "99 8 * * *",
+  "0 24 * * *",
+  "0 8 0 * *",
+  "0 8 * 13 *",
+  "0 8 * * 7",
+  "0 8 * * fri-mon",
+  "0 8 * *",
+  "0 8 * * * *",
+  "x 8 * * *",
+  "0 8 * * 1-2-3",
+  "*/0 8 * * *",
+  "@daily",
+])("the schedule refuses the time %s", (start) => expect(accepts({ start })).toBe(false));
+
+test.each([
+  ["UTC", true],
+  ["America/Argentina/Buenos_Aires", true],
+  ["Europe/Berlim", false],
+  ["", false],
+])("the time zone %j is known to the schedule: %s", (timeZone, isOne) =>
+  expect(accepts({ timeZone })).toBe(isOne),
+);
+
+const awsProblems = (changes: object) =>
+  problemsThrownBy(() => parseConfig({ ...awsValues, ...changes })).map(({ path, reason }) => [path, reason]);
+
+const inSecrets = (secret: string) => ({
+  hub: { tokenSecretArn: `arn:aws:secretsmanager:us-east-1:111122223333:secret:${secret}` },
+});
+
+test.each(["hub-token", "hub-token-", "hub-token-AbCdE", "hub-token-AbCdEfG", "hub-token-AbCd_f", "AbCdEf"])(
+  "a token secret's ARN without the ending that AWS gives it is refused: %s",
+  (secret) => {
+    expect(awsProblems(inSecrets(secret))).toEqual([
+      [
+        "hub.tokenSecretArn",
+        "It must be the ARN of a secret with the hyphen and the six characters that AWS ends it with.",
+      ],
+    ]);
+  },
+);
+
+test.each(["hub-token-AbCdEf", "team/hub.token-Ab12Ef"])(
+  "a token secret's ARN with its ending is accepted: %s",
+  (secret) => {
+    expect(() => parseConfig({ ...awsValues, ...inSecrets(secret) })).not.toThrow();
+  },
+);
+
+const inIam = (resource: string, account = "111122223333") => ({
+  access: { apiCidrs: ["203.0.113.7/32"], admins: [`arn:aws:iam::${account}:${resource}`] },
+});
+
+test.each(["root", "policy/admins", "group/admins", "role/", "roles/team", "instance-profile/team"])(
+  "an administrator who is neither an IAM user nor a role is refused: %s",
+  (resource) => {
+    expect(awsProblems(inIam(resource))).toEqual([
+      ["access.admins[0]", "It must be the ARN of an IAM user or of an IAM role."],
+    ]);
+  },
+);
+
+test.each(["role/team", "role/of/a/path/team", "user/me@example.org"])(
+  "the administrator %s is accepted",
+  (resource) => {
+    expect(() => parseConfig({ ...awsValues, ...inIam(resource) })).not.toThrow();
+  },
+);

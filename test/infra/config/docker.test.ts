@@ -36,82 +36,80 @@ function problemsOf(values: Record<string, unknown>): readonly Problem[] {
 
 const pathsOf = (values: Record<string, unknown>) => problemsOf(values).map(({ path }) => path);
 
-test("a GPU stack that says nothing of its machine gets lines to write", () => {
+test("a GPU stack without a machine gets the lines to write for one", () => {
   const { host: _host, ...rest } = tiers.gpu;
   const [problem] = problemsOf(rest);
   expect(problem).toMatchObject({ path: "host", fix: expect.stringMatching(/instanceType: g5\.4xlarge/) });
 });
 
-describe("tiers", () => {
-  test("are gpu on a Docker host where nothing is said, and cpu on this machine", () => {
-    expect(parseConfig(stackOf("gpu")).tier).toBe("gpu");
-    expect(parseConfig(stackOf("cpu")).tier).toBe("cpu");
-    expect(parseConfig({ platform: "local", models: tiers.cpu.models }).tier).toBe("cpu");
-  });
+test("the default tier is gpu on a Docker host, cpu on this machine and for CPU models", () => {
+  expect(parseConfig(stackOf("gpu")).tier).toBe("gpu");
+  expect(parseConfig(stackOf("cpu")).tier).toBe("cpu");
+  expect(parseConfig({ platform: "local", models: tiers.cpu.models }).tier).toBe("cpu");
+});
 
-  test("of a CPU have the defaults of the local platform, and every port is published", () => {
-    const config = parseConfig(stackOf("cpu"));
-    expect(config.models[0]).toMatchObject({ parallelRequests: 4, contextTokens: 2048, ports: {} });
-    expect(config).toMatchObject({
-      databases: "mock",
-      host: { uri: "unix:///var/run/docker.sock", address: "127.0.0.1" },
-      gateway: { port: 8080, exposure: "host" },
-    });
+test("the CPU tier on Docker has the local platform's defaults and publishes every port", () => {
+  const config = parseConfig(stackOf("cpu"));
+  expect(config.models[0]).toMatchObject({ parallelRequests: 4, contextTokens: 2048, ports: {} });
+  expect(config).toMatchObject({
+    databases: "mock",
+    host: { uri: "unix:///var/run/docker.sock", address: "127.0.0.1" },
+    gateway: { port: 8080, exposure: "host" },
   });
+});
 
-  test.each<[string, Record<string, unknown>, string, string]>([
-    ["a mistyped one", stackOf("cpu", { tier: "cpuu" }), "gpu and cpu", "Write gpu or cpu."],
-    ["no text", stackOf("gpu", { tier: 1 }), "gpu and cpu", "Write gpu or cpu."],
-    [
-      "one that the platform lacks",
-      {
-        platform: "aws",
-        account: "111122223333",
-        tier: "cpu",
-        region: "us-east-1",
-        models: tiers.gpu.models,
-        pools: [{ name: "gpu", instanceType: "g5.xlarge" }],
-      },
-      "the tier gpu, and no other",
-      "Write gpu, or another platform.",
-    ],
-    [
-      "a GPU on this machine",
-      { platform: "local", tier: "gpu", models: tiers.cpu.models },
-      "the tier cpu, and no other",
-      "Write cpu, or another platform.",
-    ],
-  ])("that are %s are one problem, and the rest is read all the same", (_title, values, reason, fix) => {
-    expect(problemsOf(values)).toEqual([
-      { path: "tier", value: JSON.stringify(values.tier), reason: expect.stringContaining(reason), fix },
-    ]);
-  });
+test.each<[string, Record<string, unknown>, string, string]>([
+  ["misspelt", stackOf("cpu", { tier: "cpuu" }), "gpu and cpu", "Write gpu or cpu."],
+  ["a number", stackOf("gpu", { tier: 1 }), "gpu and cpu", "Write gpu or cpu."],
+  [
+    "cpu on AWS",
+    {
+      platform: "aws",
+      account: "111122223333",
+      tier: "cpu",
+      region: "us-east-1",
+      models: tiers.gpu.models,
+      pools: [{ name: "gpu", instanceType: "g5.xlarge" }],
+    },
+    "the tier gpu, and no other",
+    "Write gpu, or another platform.",
+  ],
+  [
+    "gpu on this machine",
+    { platform: "local", tier: "gpu", models: tiers.cpu.models },
+    "the tier cpu, and no other",
+    "Write cpu, or another platform.",
+  ],
+])("a tier that is %s is the only problem", (_title, values, reason, fix) => {
+  expect(problemsOf(values)).toEqual([
+    { path: "tier", value: JSON.stringify(values.tier), reason: expect.stringContaining(reason), fix },
+  ]);
+});
 
-  test("of a CPU have the checks of the local platform's models", () => {
-    const models = [
-      { name: "gateway", model: "smollm2-135m-instruct", contextTokens: 16_384 },
-      { name: "b", model: "smollm2-135m-instruct", contextTokens: 512, maxTokens: 512 },
-      { name: "b", model: "smollm2-135m-instruct" },
-    ];
-    expect(pathsOf(stackOf("cpu", { models }))).toEqual([
-      "models[0].name",
-      "models[2].name",
-      "models[1].maxTokens",
-      "models[0].contextTokens",
-    ]);
-  });
+test("the CPU tier on Docker has the local platform's checks of models", () => {
+  const models = [
+    { name: "gateway", model: "smollm2-135m-instruct", contextTokens: 16_384 },
+    { name: "b", model: "smollm2-135m-instruct", contextTokens: 512, maxTokens: 512 },
+    { name: "b", model: "smollm2-135m-instruct" },
+  ];
+  expect(pathsOf(stackOf("cpu", { models }))).toEqual([
+    "models[0].name",
+    "models[2].name",
+    "models[1].maxTokens",
+    "models[0].contextTokens",
+  ]);
+});
 
-  test("know their own keys", () => {
-    expect(problemsOf(stackOf("cpu", { engineStore: { path: "/data" } }))).toMatchObject([
-      { path: "engineStore", reason: "There is no such key." },
-    ]);
-    expect(problemsOf(stackOf("cpu", { encoders: { visionWeigths: "hub" } }))).toMatchObject([
-      { path: "encoders.visionWeigths", fix: "Did you mean `visionWeights`?" },
-    ]);
-    expect(problemsOf(stackOf("gpu", { encoders: { visionWeights: "hub" } }))).toMatchObject([
-      { path: "encoders.visionWeights", reason: "There is no such key." },
-    ]);
-  });
+test("each tier refuses the keys of the other", () => {
+  expect(problemsOf(stackOf("cpu", { engineStore: { path: "/data" } }))).toMatchObject([
+    { path: "engineStore", reason: "There is no such key." },
+  ]);
+  expect(problemsOf(stackOf("cpu", { encoders: { visionWeigths: "hub" } }))).toMatchObject([
+    { path: "encoders.visionWeigths", fix: "Did you mean `visionWeights`?" },
+  ]);
+  expect(problemsOf(stackOf("gpu", { encoders: { visionWeights: "hub" } }))).toMatchObject([
+    { path: "encoders.visionWeights", reason: "There is no such key." },
+  ]);
 });
 
 describe.each(TIERS)("ports on the host, tier %s", (tier) => {
@@ -124,7 +122,7 @@ describe.each(TIERS)("ports on the host, tier %s", (tier) => {
       })),
     });
 
-  test("don't collide for eight models, and do for the ninth, with a way out", () => {
+  test("default ports of eight models don't collide, and the ninth's does, with a free port to write", () => {
     expect(() => parseConfig(withModels(8))).not.toThrow();
     expect(problemsOf(withModels(9))).toEqual([
       {
@@ -139,19 +137,22 @@ describe.each(TIERS)("ports on the host, tier %s", (tier) => {
   });
 
   test.each<[string, Values, readonly string[]]>([
-    ["of the gateway and a model", { gateway: { port: 8001 } }, ["models[0].ports.grpc"]],
-    ["of the encoders and a database", { encoders: { ports: { grpc: 27_017 } } }, ["databasePorts.mongo"]],
+    ["the gateway and a model", { gateway: { port: 8001 } }, ["models[0].ports.grpc"]],
+    ["the encoders and a database", { encoders: { ports: { grpc: 27_017 } } }, ["databasePorts.mongo"]],
     [
-      "of everything at once",
+      "databases, a model and the encoders",
       { databasePorts: { mongo: 8500, vector: 8000 } },
       ["models[0].ports.http", "encoders.ports.http"],
     ],
-    ["that two of them ask for", { databasePorts: { mongo: 9000, vector: 9000 } }, ["databasePorts.vector"]],
-  ])("%s are a problem of the one that did not choose", (_title, changes, paths) => {
-    expect(pathsOf(stackOf(tier, changes))).toEqual(paths);
-  });
+    ["two databases", { databasePorts: { mongo: 9000, vector: 9000 } }, ["databasePorts.vector"]],
+  ])(
+    "a port collision of %s is reported at the key that was left out, or at the later one",
+    (_title, changes, paths) => {
+      expect(pathsOf(stackOf(tier, changes))).toEqual(paths);
+    },
+  );
 
-  test("that are suggested are free, and each is suggested once", () => {
+  test("suggested ports are free, and each is suggested once", () => {
     const problems = problemsOf(
       stackOf(tier, { gateway: { port: 9000 }, databasePorts: { mongo: 8500, vector: 8000 } }),
     );
@@ -161,13 +162,13 @@ describe.each(TIERS)("ports on the host, tier %s", (tier) => {
     ]);
   });
 
-  test("of databases elsewhere are free", () => {
+  test("ports of databases are free where the databases run elsewhere", () => {
     const externalDatabases = { mongo: { uri: "mongodb://db" }, vector: { url: "http://10.0.0.5:6333" } };
     const changes = { databases: "external", externalDatabases, gateway: { port: 27_017 } };
     expect(() => parseConfig(stackOf(tier, changes))).not.toThrow();
   });
 
-  test.each([0, 65_536, 1.5])("are none of %d", (port) => {
+  test.each([0, 65_536, 1.5])("the port %d is refused for every service", (port) => {
     const values = stackOf(tier, {
       gateway: { port },
       encoders: { ports: { http: port } },
@@ -181,64 +182,75 @@ describe.each(TIERS)("ports on the host, tier %s", (tier) => {
   });
 });
 
-describe.each(TIERS)("who reaches the gateway, tier %s", (tier) => {
-  test.each<[string, Values, readonly string[]]>([
-    ["the host", {}, []],
-    ["a network", { gateway: { exposure: "internal" }, host: { address: "10.0.0.5" } }, []],
-    ["all networks", { gateway: { exposure: "internal" }, host: { address: "0.0.0.0" } }, []],
-    ["a network without address", { gateway: { exposure: "internal" } }, ["host.address"]],
+describe.each(TIERS)("reach of the gateway, tier %s", (tier) => {
+  test.each<[string, readonly string[], Values]>([
+    ["the host", [], {}],
+    ["a network", [], { gateway: { exposure: "internal" }, host: { address: "10.0.0.5" } }],
+    ["all networks", [], { gateway: { exposure: "internal" }, host: { address: "0.0.0.0" } }],
+    ["a network without an address", ["host.address"], { gateway: { exposure: "internal" } }],
     [
-      "a network by the loopback",
-      { gateway: { exposure: "internal" }, host: { address: "127.0.0.1" } },
+      "a network at the loopback address",
       ["host.address"],
+      { gateway: { exposure: "internal" }, host: { address: "127.0.0.1" } },
     ],
-    ["an address that nothing binds", { host: { address: "10.0.0.5" } }, ["host.address"]],
-    ["the world", { gateway: { exposure: "public" } }, ["gateway.exposure"]],
-    ["no address", { gateway: { exposure: "internal" }, host: { address: "gpu.example" } }, ["host.address"]],
-  ])("%s", (_title, changes, paths) => {
+    ["the host alone at an address of a network", ["host.address"], { host: { address: "10.0.0.5" } }],
+    ["the world", ["gateway.exposure"], { gateway: { exposure: "public" } }],
+    [
+      "a network at a host name",
+      ["host.address"],
+      { gateway: { exposure: "internal" }, host: { address: "gpu.example" } },
+    ],
+  ])("a gateway for %s has the problems %j", (_title, paths, changes) => {
     expect(pathsOf(stackOf(tier, changes))).toEqual(paths);
   });
 
-  test.each(["tls", "hostname", "replicas"])("has no %s, and hears what to do instead", (key) => {
-    expect(problemsOf(stackOf(tier, { gateway: { [key]: 2 } }))).toMatchObject([
-      { path: `gateway.${key}`, fix: expect.stringMatching(/^Remove it(, and let a proxy|: one gateway)/) },
-    ]);
-  });
+  test.each(["tls", "hostname", "replicas"])(
+    "a gateway with %s is refused with what to do instead",
+    (key) => {
+      expect(problemsOf(stackOf(tier, { gateway: { [key]: 2 } }))).toMatchObject([
+        { path: `gateway.${key}`, fix: expect.stringMatching(/^Remove it(, and let a proxy|: one gateway)/) },
+      ]);
+    },
+  );
 });
 
-describe.each(TIERS)("databases, tier %s", (tier) => {
+describe.each(TIERS)("databases on the host, tier %s", (tier) => {
   const external = {
     mongo: { uri: "mongodb://user:hunter2@db.example.org/" },
     vector: { url: "http://10.0.0.5:6333", apiKey: "vector-key-of-the-user" },
   };
 
-  test.each<[string, Values, readonly string[]]>([
-    ["mock ones", { databases: "mock" }, []],
-    ["containers", { databases: "container" }, []],
-    ["others with their addresses", { databases: "external", externalDatabases: external }, []],
+  test.each<[string, readonly string[], Values]>([
+    ["mock databases", [], { databases: "mock" }],
+    ["databases in containers", [], { databases: "container" }],
+    ["external databases and their addresses", [], { databases: "external", externalDatabases: external }],
     [
-      "others with encrypted addresses",
+      "external databases and an encrypted address",
+      [],
       {
         databases: "external",
         externalDatabases: { mongo: { uri: { secure: "v1:a" } }, vector: { url: "http://10.0.0.5:6333" } },
       },
-      [],
     ],
-    ["others without addresses", { databases: "external" }, ["externalDatabases"]],
-    ["addresses that nobody uses", { externalDatabases: external }, ["externalDatabases"]],
+    ["external databases without addresses", ["externalDatabases"], { databases: "external" }],
     [
-      "a password in the open address",
+      "addresses of external databases that it does not use",
+      ["externalDatabases"],
+      { externalDatabases: external },
+    ],
+    [
+      "a password in the address that is no secret",
+      ["externalDatabases.vector.url"],
       {
         databases: "external",
         externalDatabases: { ...external, vector: { url: "http://me:hunter2@10.0.0.5" } },
       },
-      ["externalDatabases.vector.url"],
     ],
-  ])("%s", (_title, changes, paths) => {
+  ])("a stack with %s has the problems %j", (_title, paths, changes) => {
     expect(pathsOf(stackOf(tier, changes))).toEqual(paths);
   });
 
-  test("never show a credential, wherever it was put", () => {
+  test("problems show no credential, also where it is at a wrong key", () => {
     const wrong: readonly Values[] = [
       { externalDatabases: external },
       { databases: "external", externalDatabases: { mongo: external.mongo.uri, vector: external.vector } },
@@ -254,7 +266,7 @@ describe.each(TIERS)("databases, tier %s", (tier) => {
   });
 });
 
-test("documents need encoders", () => {
+test("databases need encoders", () => {
   expect(() => parseConfig(stackOf("gpu", { encoders: false }))).not.toThrow();
   expect(pathsOf(stackOf("gpu", { encoders: false, databases: "container" }))).toEqual(["databases"]);
   // Neither has a port then.
@@ -268,12 +280,12 @@ test.each([
   ["https://ghcr.io/example", false],
   ["ghcr.io/Example", false],
   ["ghcr.io/example/", false],
-])("images go to the registry %s: %s", (registry, isRight) => {
+])("images.registry of %s is accepted: %s", (registry, isRight) => {
   const paths = pathsOf(stackOf("cpu", { images: { registry } }));
   expect(paths).toEqual(isRight ? [] : ["images.registry"]);
 });
 
-test("mistakes that look at several keys come beside what only a plan of the rest can find", () => {
+test("mistakes over several keys leave a remainder of the stack file to plan", () => {
   const { problems, ...read } = readStack(
     stackOf("gpu", { gateway: { port: 8000 }, models: [{ name: "gpt", model: "gpt2-medum" }] }),
   );

@@ -1,5 +1,10 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { type ZodType, z } from "zod";
+import { checkedPlan } from "../../../infra/checked-plan.ts";
 import { canonicalJson } from "../../../infra/plan/canonical-json.ts";
+import * as schemas from "../../../infra/plan/container-spec-schemas.ts";
 import {
   cpuRepositorySpec,
   encoderBuildSpec,
@@ -8,7 +13,8 @@ import {
   serverSpec,
 } from "../../../infra/plan/container-specs.ts";
 import { encodersRepository, languageModelRepository } from "../../../infra/plan/cpu-repositories.ts";
-import type { DockerGpuPlan } from "../../../infra/plan/gpu-stack.ts";
+import type { DockerGpuPlan, GpuPlan } from "../../../infra/plan/gpu-stack.ts";
+import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { cpuValues, dockerPlan, exampleValues, gpuValues, type Values } from "./docker/stacks.ts";
 
 function gpuPlan(values: Values): DockerGpuPlan {
@@ -29,7 +35,7 @@ describe("engine.json", () => {
   const text = engineBuildSpec(modelOf(llava));
   const spec = JSON.parse(text);
 
-  test("says what is built, for which GPU, from which weights", () => {
+  test("engine.json has model, release, GPU, weights and golden answer", () => {
     expect(spec).toMatchObject({
       version: 1,
       model: "llava-1.5-7b",
@@ -45,7 +51,7 @@ describe("engine.json", () => {
     });
   });
 
-  test("has the engine's plan: key, folder, and every step as an argv", () => {
+  test("engine.json has the engine's plan with every step as an argv", () => {
     const { engine } = modelOf(llava);
     expect(spec.plan).toMatchObject({ key: engine?.key, directory: engine?.directory, worldSize: 1 });
     expect(spec.plan.steps.map(({ name, argv }: { name: string; argv: string[] }) => [name, argv])).toEqual(
@@ -56,7 +62,7 @@ describe("engine.json", () => {
     }
   });
 
-  test("of a model without engine asks for its weights alone", () => {
+  test("engine.json of a model without engine has only its weights", () => {
     const values = {
       ...gpuValues,
       models: [{ name: "chat", model: "llama-2-7b-chat", runtime: "llmapi" }],
@@ -68,13 +74,13 @@ describe("engine.json", () => {
     });
   });
 
-  test("is canonical: sorted keys, no space", () => {
+  test("engine.json is canonical: sorted keys, no space", () => {
     expect(text).toBe(canonicalJson(spec));
     expect(Object.keys(spec)).toEqual(["golden", "gpu", "model", "plan", "release", "version", "weights"]);
   });
 });
 
-test("server.json says what Triton loads, from which engine", () => {
+test("server.json has Triton's repository and the engine's folder", () => {
   const model = modelOf(llava);
   const spec = JSON.parse(serverSpec(model));
   expect(spec).toMatchObject({
@@ -91,7 +97,7 @@ test("server.json says what Triton loads, from which engine", () => {
   );
 });
 
-test("server.json of the encoders has the text of every config.pbtxt, and where each file lies in the store", () => {
+test("server.json of the encoders has every config.pbtxt, and the store's path of each file", () => {
   const plan = gpuPlan(exampleValues("gpt2-medium-encoders"));
   const { encoders, release, spec } = plan;
   const gpu = spec.pools[0]?.gpu;
@@ -114,7 +120,7 @@ test("server.json of the encoders has the text of every config.pbtxt, and where 
   expect(JSON.parse(encoderBuildSpec(encoders, release, null)).gpu).toBeNull();
 });
 
-test("repository.json has the files and artifacts of a CPU's Triton, sources within the image", () => {
+test("repository.json has the files and artifacts of a CPU's Triton, with sources within the image", () => {
   const plan = dockerPlan(cpuValues);
   if (plan.tier === "gpu") throw new Error("no CPU tier");
   const repositories = [encodersRepository(plan.encoders), ...plan.models.map(languageModelRepository)];
@@ -126,4 +132,121 @@ test("repository.json has the files and artifacts of a CPU's Triton, sources wit
     for (const source of sources)
       expect(source).toMatch(/^containers\/cpu-models\/models\/[a-z_]+\/\w+\.py$/);
   }
+});
+
+const FOLDER = "containers/container-program/container_program/schemas";
+
+/** With UPDATE_RECORDED=1 the files are written instead; the test then shows the difference in Git. */
+const isUpdating = process.env.UPDATE_RECORDED === "1";
+
+const SCHEMAS: readonly (readonly [string, ZodType])[] = [
+  ["engine", schemas.engineBuildSpec],
+  ["encoders", schemas.encoderBuildSpec],
+  ["server", schemas.serverSpec],
+];
+
+test.each(SCHEMAS)("the programs have the JSON schema of %s.json", (name, schema) => {
+  const path = join(projectRoot, FOLDER, `${name}.json`);
+  const text = `${JSON.stringify(z.toJSONSchema(schema, { target: "draft-7" }), null, 2)}\n`;
+  if (isUpdating) writeFileSync(path, text);
+  expect(
+    readFileSync(path, "utf8"),
+    `${path} changed; UPDATE_RECORDED=1 npx vitest run test/infra/plan/container-specs.test.ts writes it anew`,
+  ).toBe(text);
+});
+
+test("an unknown field of engine.json is refused at every level", () => {
+  const known = readFileSync(join(projectRoot, "test/recorded/engine-specs/llava-1.5.llava.json"), "utf8");
+  const spec = JSON.parse(known);
+  expect(schemas.engineBuildSpec.safeParse(spec).success).toBe(true);
+  for (const level of [spec, spec.plan, spec.plan.places, spec.plan.steps[0], spec.weights.source]) {
+    level.more = 1;
+    expect(schemas.engineBuildSpec.safeParse(spec).success).toBe(false);
+    delete level.more;
+  }
+});
+
+test.each(["/store/../etc", "store", "/a b", "/.", ""])(
+  "the weights folder %o is refused in engine.json",
+  (directory) => {
+    const known = readFileSync(join(projectRoot, "test/recorded/engine-specs/llava-1.5.llava.json"), "utf8");
+    const spec = JSON.parse(known);
+    spec.weights.directory = directory;
+    expect(schemas.engineBuildSpec.safeParse(spec).success).toBe(false);
+  },
+);
+
+/** The tests of the programs that read server.json and encoders.json take the same files. */
+const RECORDED = join(projectRoot, "test/recorded");
+
+const host = { instanceType: "g5.12xlarge" };
+
+const model: Values = {
+  platform: "docker",
+  host: { instanceType: "g5.4xlarge" },
+  hub: { tokenFile: "/etc/hub-token" },
+  encoders: false,
+};
+
+/** Every example, and the flavours, releases and devices that no example has. */
+const STACKS: Readonly<Record<string, Values>> = {
+  "gpt2-medium-encoders": exampleValues("gpt2-medium-encoders"),
+  "llama-2-7b-chat-kubernetes": exampleValues("llama-2-7b-chat-kubernetes"),
+  "llama-2-7b-tutorial": exampleValues("llama-2-7b-tutorial"),
+  "llava-1.5": exampleValues("llava-1.5"),
+  "multimodal-guide": exampleValues("multimodal-guide"),
+  "gpt-flavour": {
+    ...model,
+    models: [{ name: "gpt", model: "gpt2-medium", flavour: "gpt", triton: { streaming: false } }],
+  },
+  llmapi: {
+    ...model,
+    models: [{ name: "chat", model: "llama-2-7b-chat", runtime: "llmapi" }],
+  },
+  "llmapi-2-ranks": {
+    ...model,
+    release: "25.12",
+    host,
+    models: [{ name: "chat", model: "llama-2-7b-chat", runtime: "llmapi", tensorParallel: 2 }],
+  },
+  "4-ranks": {
+    ...model,
+    host,
+    models: [{ name: "chat", model: "llama-2-7b-chat", tensorParallel: 4 }],
+  },
+  "encoders-cpu": { ...gpuValues, encoders: { device: "cpu" } },
+};
+
+function specs(values: Values): readonly (readonly [string, string])[] {
+  const { plan } = checkedPlan(values);
+  if (plan.tier === "cpu") throw new Error("This stack has no GPU.");
+  const { encoders, release } = plan;
+  const models = plan.models.map((model) => [model.name, serverSpec(model)] as const);
+  if (encoders === null) return models;
+  return [...models, ["encoders", encoderServerSpec(encoders, release, encoderTarget(plan))]];
+}
+
+function encoderTarget({ encoders, spec }: GpuPlan) {
+  const gpu = spec.pools[0]?.gpu ?? null;
+  return encoders?.device === "gpu" && gpu !== null ? { gpu } : null;
+}
+
+async function expectRecorded(folder: string, name: string, text: string): Promise<void> {
+  const readable = `${JSON.stringify(JSON.parse(text), null, 2)}\n`;
+  await expect(readable).toMatchFileSnapshot(join(RECORDED, folder, `${name}.json`));
+}
+
+describe.each(Object.entries(STACKS))("the recorded stack %s", (stack, values) => {
+  test.each(specs(values))("server.json of %s is as recorded", async (name, text) => {
+    schemas.serverSpec.parse(JSON.parse(text));
+    await expectRecorded("server-specs", `${stack}.${name}`, text);
+  });
+
+  test("encoders.json is as recorded", async () => {
+    const { plan } = checkedPlan(values);
+    if (plan.tier === "cpu" || plan.encoders === null) return;
+    const text = encoderBuildSpec(plan.encoders, plan.release, encoderTarget(plan));
+    schemas.encoderBuildSpec.parse(JSON.parse(text));
+    await expectRecorded("encoder-specs", stack, text);
+  });
 });

@@ -1,21 +1,38 @@
-import { describe, expect, test } from "vitest";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { checkedPlan } from "../../../infra/checked-plan.ts";
+import { fromRuntimeConfig } from "../../../infra/config/config.ts";
 import type { Endpoints } from "../../../infra/plan/endpoints.ts";
+import { costSection } from "../../../scripts/plan/cost-section.ts";
+import { projectName, projectRoot } from "../../../scripts/program/stack-file.ts";
+import { PUBLIC_GATEWAY } from "../../harness/aws/stacks.ts";
+import { expectPart } from "../../harness/recorded-part.ts";
+import { projectStackValues } from "../../harness/stack-files.ts";
 import { awsProperties } from "../../scripts/diff/aws-properties.ts";
-import { awsGraph, madeResources, type RenderedResource, withoutKeys } from "./aws-stacks.ts";
+import { awsValues } from "../plan/checks/stacks.ts";
+import { awsGraph, madeResources, type RenderedResource, stackConfig, withoutKeys } from "./aws-stacks.ts";
+import { last, rendered, type StackValues } from "./program.ts";
 
 const graphs = { dev: await awsGraph("dev"), prod: await awsGraph("prod"), ec2: await awsGraph("ec2") };
-const { dev, prod, ec2 } = graphs;
 
-describe.each(Object.entries(graphs))("%s", (name, graph) => {
-  test("has the same resources whatever AWS answers: none is made inside `apply`", async () => {
+const { dev, prod, ec2 } = graphs;
+const all = Object.values(graphs);
+
+test.each(Object.entries(graphs))(
+  "%s has the same resources in a preview and after AWS has answered: `apply` makes none",
+  async (name, graph) => {
     const made = await madeResources(name as keyof typeof graphs);
     expect(made.map(({ urn }) => urn).sort()).toEqual(graph.resources.map(({ urn }) => urn));
     expect(JSON.stringify(made), "an answer of AWS that the test lacks").not.toContain(
       "04da6b54-80e4-46f7-96ec-b56ff0331ba9",
     );
-  });
+  },
+);
 
-  test("knows zones and addresses of its subnets at preview", () => {
+test.each(Object.entries(graphs))(
+  "the zones and addresses of %s's subnets are known in a preview",
+  (_name, graph) => {
     const subnets = graph.ofType("aws:ec2/subnet:Subnet").map(({ inputs }) => inputs);
     expect(subnets.map(({ availabilityZone, cidrBlock }) => [availabilityZone, cidrBlock])).toEqual([
       ["us-east-1a", "10.64.0.0/19"],
@@ -23,71 +40,71 @@ describe.each(Object.entries(graphs))("%s", (name, graph) => {
       ["us-east-1a", "10.64.192.0/22"],
       ["us-east-1b", "10.64.196.0/22"],
     ]);
-  });
+  },
+);
 
-  test("has the stack's tags on all that takes tags", () => {
+test.each(Object.entries(graphs))(
+  "resources of %s have the stack's tags wherever they take tags",
+  (name, graph) => {
     const tagged = graph.resources.filter(
       ({ type }) => type.startsWith("aws:") && awsProperties(type).includes("tags"),
     );
     expect(tagged.length).toBeGreaterThan(30);
     for (const { name: resource, inputs } of tagged)
       expect(inputs.tags, resource).toMatchObject({ "engine-room:stack": name, Name: expect.any(String) });
-  });
+  },
+);
 
-  test("touches the one account", () => {
-    const providers = graph.ofType("pulumi:providers:aws");
-    expect(providers.map(({ inputs }) => [inputs.allowedAccountIds, inputs.region])).toEqual([
-      ['["111122223333"]', "us-east-1"],
-    ]);
-    const aws = graph.resources.filter(({ type, custom }) => custom && type.startsWith("aws:"));
-    expect(new Set(aws.map(({ provider }) => provider))).toEqual(new Set([providers[0]?.urn]));
+test.each(Object.entries(graphs))("resources of %s are of one account and region", (_name, graph) => {
+  const providers = graph.ofType("pulumi:providers:aws");
+  expect(providers.map(({ inputs }) => [inputs.allowedAccountIds, inputs.region])).toEqual([
+    ['["111122223333"]', "us-east-1"],
+  ]);
+  const aws = graph.resources.filter(({ type, custom }) => custom && type.startsWith("aws:"));
+  expect(new Set(aws.map(({ provider }) => provider))).toEqual(new Set([providers[0]?.urn]));
+});
+
+const outputs = ({ outputs: { endpoints, notes } }: typeof dev) => ({
+  ...(endpoints as Partial<Endpoints>),
+  notes: notes as readonly string[],
+});
+
+test("outputs tell who reaches the gateway, and who reaches the other servers", () => {
+  const reach = (graph: typeof dev) => {
+    const { gatewayReach, reach: others } = outputs(graph);
+    return [gatewayReach, others];
+  };
+  expect(reach(dev)).toEqual(["vpc", "cluster"]);
+  expect(reach(prod)).toEqual(["public", "cluster"]);
+  expect(reach(ec2)).toEqual(["vpc", "host"]);
+});
+
+test("outputs leave unknown in a preview what only AWS names", () => {
+  expect(outputs(dev)).toMatchObject({ gateway: "[unknown]", gatewayDnsName: "[unknown]" });
+  expect(outputs(prod)).toMatchObject({
+    gateway: "https://models.example.org",
+    gatewayDnsName: "[unknown]",
+    encoders: { grpc: "encoders.engine-room.svc:8001" },
   });
 });
 
-describe("outputs", () => {
-  const outputs = ({ outputs: { endpoints, notes } }: typeof dev) => ({
-    ...(endpoints as Partial<Endpoints>),
-    notes: notes as readonly string[],
-  });
-
-  test("say who reaches the gateway, and who all the others", () => {
-    const reach = (graph: typeof dev) => {
-      const { gatewayReach, reach: others } = outputs(graph);
-      return [gatewayReach, others];
-    };
-    expect(reach(dev)).toEqual(["vpc", "cluster"]);
-    expect(reach(prod)).toEqual(["public", "cluster"]);
-    expect(reach(ec2)).toEqual(["vpc", "host"]);
-  });
-
-  test("know in a preview what AWS does not name", () => {
-    expect(outputs(dev)).toMatchObject({ gateway: "[unknown]", gatewayDnsName: "[unknown]" });
-    expect(outputs(prod)).toMatchObject({
-      gateway: "https://models.example.org",
-      gatewayDnsName: "[unknown]",
-      encoders: { grpc: "encoders.engine-room.svc:8001" },
-    });
-  });
-
-  test("have a note where a record is somebody else's to make, with the load balancer's name", () => {
-    expect(outputs(prod).notes[0]).toBe("[unknown]");
-    expect(outputs(dev).notes).not.toContain("[unknown]");
-  });
-
-  // `down` deletes all of these volumes and namespaces.
-  test("promise nothing of other platforms", () => {
-    for (const graph of [dev, prod, ec2]) {
-      const notes = outputs(graph).notes.join("\n");
-      expect(notes).not.toMatch(/leaves what took long|docker volume|kubectl delete|0\.0\.0\.0/);
-      expect(notes).toContain("`npm run down`");
-    }
-  });
+test("a note gives the load balancer's name where the DNS record is made outside of the stack", () => {
+  expect(outputs(prod).notes[0]).toBe("[unknown]");
+  expect(outputs(dev).notes).not.toContain("[unknown]");
 });
 
-/** Whatever only AWS can name: things that it makes, and what is written with their names. */
-test("what a first preview can't know", () => {
+// `down` deletes all of these volumes and namespaces.
+test("notes promise nothing of other platforms", () => {
+  for (const graph of all) {
+    const notes = outputs(graph).notes.join("\n");
+    expect(notes).not.toMatch(/leaves what took long|docker volume|kubectl delete|0\.0\.0\.0/);
+    expect(notes).toContain("`npm run down`");
+  }
+});
+
+test("a first preview leaves only names that AWS gives unknown", () => {
   const unknown = new Set(
-    [dev, prod, ec2].flatMap(({ resources }) =>
+    all.flatMap(({ resources }) =>
       resources.flatMap(({ type, inputs }) =>
         unknownPaths(inputs).map((path) => `${type.split(":").at(-1)} ${path}`),
       ),
@@ -174,12 +191,12 @@ const order: readonly (readonly [string, ...string[]])[] = [
   ["edge-balancer", "network-internet", "network-public-default"],
 ];
 
-test.each(order)("%s comes after what it needs, and goes before it", (name, ...needed) => {
+test.each(order)("%s is made after what it needs, and deleted before it", (name, ...needed) => {
   const before = prod.before(name);
   expect(needed.filter((one) => !before.has(one))).toEqual([]);
 });
 
-test("the gateway's pods alone wait for the load balancer", () => {
+test("only the gateway's pods wait for the load balancer", () => {
   const waiting = (graph: typeof dev) =>
     graph.resources
       .filter(({ custom, type }) => custom && type.startsWith("kubernetes:"))
@@ -202,71 +219,68 @@ test.each<readonly [string, ...string[]]>([
   ["instance-tasks-setup", "instance-databases-attachment"],
   ["edge-balancer", "network-internet"],
   ["instance-tasks-services", "instance-tasks-build-gpt2-medium-KEY", "instance-tasks-setup"],
-])("on one machine, %s comes after what it needs", (name, ...needed) => {
+])("on EC2 %s is made after what it needs", (name, ...needed) => {
   const before = ec2.before(name);
   expect(needed.filter((one) => !before.has(one))).toEqual([]);
 });
 
-describe("what `down` takes", () => {
-  const optionsOf = (graph: typeof dev, option: "protect" | "retainOnDelete") =>
-    graph.resources.filter(({ options }) => options[option] === true).map(({ name }) => name);
+const optionsOf = (graph: typeof dev, option: "protect" | "retainOnDelete") =>
+  graph.resources.filter(({ options }) => options[option] === true).map(({ name }) => name);
 
-  test("of a stack that is retained, nothing by accident", () => {
-    expect(optionsOf(prod, "protect")).toEqual([
-      "cluster-cluster",
-      "cluster-secrets-key",
-      "engine-store-files",
-    ]);
-    expect(optionsOf(prod, "retainOnDelete")).toEqual([
-      "engine-store-backups",
-      "engine-store-files",
-      "engine-store-policy",
-      "store-claim",
-      "namespace-namespace",
-    ]);
-    expect(prod.named("cluster-cluster").inputs.deletionProtection).toBe(true);
-    expect(prod.named("edge-balancer").inputs.enableDeletionProtection).toBe(true);
-  });
+test("`down` protects and keeps the cluster, its key and the engine store of a retained stack", () => {
+  expect(optionsOf(prod, "protect")).toEqual([
+    "cluster-cluster",
+    "cluster-secrets-key",
+    "engine-store-files",
+  ]);
+  expect(optionsOf(prod, "retainOnDelete")).toEqual([
+    "engine-store-backups",
+    "engine-store-files",
+    "engine-store-policy",
+    "store-claim",
+    "namespace-namespace",
+  ]);
+  expect(prod.named("cluster-cluster").inputs.deletionProtection).toBe(true);
+  expect(prod.named("edge-balancer").inputs.enableDeletionProtection).toBe(true);
+});
 
-  test("of any other all that costs money", () => {
-    expect(optionsOf(dev, "protect")).toEqual([]);
-    expect(optionsOf(dev, "retainOnDelete")).toEqual([]);
-    for (const { inputs } of dev.ofType("aws:ecr/repository:Repository"))
-      expect(inputs.forceDelete).toBe(true);
-  });
+test("`down` of a stack that is not retained deletes all that costs money", () => {
+  expect(optionsOf(dev, "protect")).toEqual([]);
+  expect(optionsOf(dev, "retainOnDelete")).toEqual([]);
+  for (const { inputs } of dev.ofType("aws:ecr/repository:Repository")) expect(inputs.forceDelete).toBe(true);
+});
 
-  test("objects of the cluster with the cluster, the engine store's claim too, but not databases and the load balancer's binding", () => {
-    const cluster = dev.named("cluster-cluster").urn;
-    const tops = dev.resources.filter(({ parent }) => parent.includes("::pulumi:pulumi:Stack::"));
-    const inCluster = tops.filter(({ type, urn }) => hasObjects(dev.resources, type, urn));
-    const goesWithIt = ({ options }: RenderedResource) => options.deletedWith === cluster;
-    expect(inCluster.filter((one) => !goesWithIt(one)).map(({ name }) => name)).toEqual([
-      "charts",
-      "gateway-binding",
-      "mongo",
-      "vector",
-    ]);
-    const others = inCluster.filter(goesWithIt).map(({ name }) => name);
-    expect(others.length).toBeGreaterThan(8);
-    const claim = dev.ofType("kubernetes:core/v1:PersistentVolumeClaim")[0];
-    expect(others).toContain(dev.resources.find(({ urn }) => urn === claim?.parent)?.name);
-    // Roles are beside the releases, which say it themselves; Prometheus has a disk.
-    const releases = dev.ofType("kubernetes:helm.sh/v3:Release");
-    expect(releases.filter((one) => !goesWithIt(one)).map(({ name }) => name)).toEqual([
-      "charts-kube-prometheus-stack",
-    ]);
-  });
+test("objects in a cluster are deleted with it, the engine store's claim too, but not databases and the load balancer's binding", () => {
+  const cluster = dev.named("cluster-cluster").urn;
+  const tops = dev.resources.filter(({ parent }) => parent.includes("::pulumi:pulumi:Stack::"));
+  const inCluster = tops.filter(({ type, urn }) => hasObjects(dev.resources, type, urn));
+  const goesWithIt = ({ options }: RenderedResource) => options.deletedWith === cluster;
+  expect(inCluster.filter((one) => !goesWithIt(one)).map(({ name }) => name)).toEqual([
+    "charts",
+    "gateway-binding",
+    "mongo",
+    "vector",
+  ]);
+  const others = inCluster.filter(goesWithIt).map(({ name }) => name);
+  expect(others.length).toBeGreaterThan(8);
+  const claim = dev.ofType("kubernetes:core/v1:PersistentVolumeClaim")[0];
+  expect(others).toContain(dev.resources.find(({ urn }) => urn === claim?.parent)?.name);
+  // Roles are beside the releases, which say it themselves; Prometheus has a disk.
+  const releases = dev.ofType("kubernetes:helm.sh/v3:Release");
+  expect(releases.filter((one) => !goesWithIt(one)).map(({ name }) => name)).toEqual([
+    "charts-kube-prometheus-stack",
+  ]);
+});
 
-  // The engine hands it down to children, and deletes none of them.
-  test("nothing outside of the cluster with the cluster", () => {
-    for (const { resources } of [dev, prod]) {
-      const byUrn = new Map(resources.map((one) => [one.urn, one]));
-      const goes = (one: RenderedResource | undefined): boolean =>
-        one !== undefined && (one.options.deletedWith !== undefined || goes(byUrn.get(one.parent)));
-      const elsewhere = resources.filter((one) => one.type.startsWith("aws:") && goes(one));
-      expect(elsewhere.map(({ name }) => name)).toEqual([]);
-    }
-  });
+// The engine hands it down to children, and deletes none of them.
+test("no resource outside of the cluster is deleted with it", () => {
+  for (const { resources } of [dev, prod]) {
+    const byUrn = new Map(resources.map((one) => [one.urn, one]));
+    const goes = (one: RenderedResource | undefined): boolean =>
+      one !== undefined && (one.options.deletedWith !== undefined || goes(byUrn.get(one.parent)));
+    const elsewhere = resources.filter((one) => one.type.startsWith("aws:") && goes(one));
+    expect(elsewhere.map(({ name }) => name)).toEqual([]);
+  }
 });
 
 /** Whether Kubernetes keeps some of what is in a component. */
@@ -277,7 +291,7 @@ function hasObjects(resources: readonly RenderedResource[], type: string, urn: s
   );
 }
 
-test("providers of the cluster know it by its name, whatever its address is", () => {
+test("providers of the cluster identify it by its name, and not by its address", () => {
   const providers = prod.ofType("pulumi:providers:kubernetes");
   expect(providers.map(({ name, inputs }) => [name, inputs.clusterIdentifier])).toEqual([
     ["cluster", "engine-room-prod"],
@@ -286,7 +300,7 @@ test("providers of the cluster know it by its name, whatever its address is", ()
   ]);
 });
 
-test("the stack's own namespace takes no pod that is more than restricted; drivers run in others", () => {
+test("pods in the stack's own namespace are restricted, and drivers run in other namespaces", () => {
   const { metadata } = prod.named("namespace-namespace").inputs as { readonly metadata: object };
   expect(metadata).toMatchObject({
     name: "engine-room",
@@ -304,4 +318,130 @@ test("the stack's own namespace takes no pod that is more than restricted; drive
     ["charts-kube-prometheus-stack", "monitoring"],
     ["charts-load-balancer-controller", "kube-system"],
   ]);
+});
+
+// Both replicas are on the one machine of their pool, which is ended before there is another one.
+test("an update of a node group is forced where its only node has every pod of a disruption budget", async () => {
+  const { resources } = await rendered({
+    ...awsValues,
+    models: [{ name: "gpt", model: "gpt2-medium", replicas: 2 }],
+    pools: [
+      { name: "gpu", instanceType: "g5.12xlarge", nodes: { min: 1, max: 1 } },
+      { name: "front", instanceType: "m7i.2xlarge", zones: ["a"] },
+    ],
+    engines: { whenFull: "stopServer" },
+  });
+  const budget = resources.find(({ name }) => name === "gpt-budget");
+  expect(budget?.inputs.spec).toMatchObject({ maxUnavailable: 1 });
+  const groups = resources.filter(({ type }) => type === "aws:eks/nodeGroup:NodeGroup");
+  expect(groups.map(({ name, inputs }) => [name, inputs.updateConfig, inputs.forceUpdateVersion])).toEqual([
+    ["front-machines-group", { maxUnavailable: 1, updateStrategy: "DEFAULT" }, undefined],
+    ["gpu-machines-group", { maxUnavailable: 1, updateStrategy: "MINIMAL" }, true],
+    ["system-machines-group", { maxUnavailable: 1, updateStrategy: "DEFAULT" }, undefined],
+  ]);
+});
+
+const role = (name: string) => `arn:aws:iam::111122223333:role/${name}`;
+
+const network = { zones: ["c", "a", "b"], peeredCidrs: ["10.1.0.0/16", "10.2.0.0/16"] };
+
+const existing = {
+  vpcId: "vpc-01234567",
+  cidr: "10.80.0.0/16",
+  privateSubnets: ["c", "a", "b"].map((zone, index) => ({ id: `subnet-0000000${index}`, zone })),
+  publicSubnets: ["b", "c", "a"].map((zone, index) => ({ id: `subnet-0000001${index}`, zone })),
+};
+
+const cluster = {
+  ...projectStackValues("Pulumi.prod.yaml"),
+  network,
+  access: { apiCidrs: ["203.0.113.7/32", "198.51.100.7/32"], admins: [role("one"), role("two")] },
+  guard: { emails: ["a@example.org", "b@example.org"] },
+};
+
+const machine = { ...projectStackValues("examples/ec2.yaml"), network };
+
+/** All lists the other way round. */
+function reversed(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(reversed).reverse();
+  return mapped(value, reversed);
+}
+
+/** Lists in one order: AWS's provider compares those that the stack file orders as sets. */
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) {
+    const texts = value.map((one) => JSON.stringify(sorted(one)));
+    return texts.sort().map((text) => JSON.parse(text) as unknown);
+  }
+  return mapped(value, sorted);
+}
+
+function mapped(value: unknown, map: (inner: unknown) => unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, map(inner)]));
+}
+
+async function asked(file: StackValues) {
+  const { resources } = await rendered(file);
+  return resources
+    .filter(({ type, custom }) => custom && type.startsWith("aws:"))
+    .map(({ urn, inputs }) => ({ urn, inputs: sorted(inputs) }));
+}
+
+test.each<readonly [string, StackValues]>([
+  ["a cluster in three zones", cluster],
+  ["a cluster in an existing network", { ...cluster, network: { existing } }],
+  ["one machine in three zones", machine],
+  [
+    "one public machine in an existing network",
+    { ...machine, network: { existing }, gateway: PUBLIC_GATEWAY },
+  ],
+])("%s asks AWS for the same however its lists are ordered", async (_stack, file) => {
+  const resources = await asked(file);
+  expect(resources.length).toBeGreaterThan(20);
+  expect(await asked(reversed(file) as StackValues)).toEqual(resources);
+});
+
+const DOCS = "docs/aws.md";
+const TEST = "test/infra/platforms/aws.test.ts";
+
+test("the docs list every type of resource on AWS, with their number in each stack", () => {
+  const types = new Set(all.flatMap(({ resources }) => resources.map(({ type }) => type)));
+  const rows = [...types].sort().map((type) => {
+    const made = all.map((graph) => graph.ofType(type));
+    const owners = new Set(made.flat().map(({ parent }) => ownerOf(parent)));
+    return `| ${type} | ${made.map(({ length }) => length).join(" | ")} | ${[...owners].sort().join(", ")} |`;
+  });
+  const sums = all.map(({ resources }) => resources.length).join(" | ");
+  const heading = [`| Type | ${Object.keys(graphs).join(" | ")} | In |`, "|---|---|---|---|---|"];
+  expectPart(DOCS, "resources", [...heading, ...rows, `| all | ${sums} | |`], TEST);
+});
+
+/** Component that a resource is in; the stack itself for those at its top. */
+function ownerOf(parent: string): string {
+  const types = parent.split("::")[2]?.split("$") ?? [];
+  return types.at(-1)?.replace(/^(engine-room|pulumi:pulumi):/, "") ?? last(parent);
+}
+
+test("the docs have the reason and the price of every component on AWS", () => {
+  const text = readFileSync(join(projectRoot, DOCS), "utf8");
+  const components = new Set(
+    all.flatMap(({ resources }) =>
+      resources.flatMap(({ type }) => /^engine-room:aws:(\w+)$/.exec(type)?.[1] ?? []),
+    ),
+  );
+  expect([...components].filter((one) => !text.includes(`| ${one} |`))).toEqual([]);
+});
+
+test.each([
+  [DOCS, "dev"],
+  [DOCS, "prod"],
+  ["README.md", "dev"],
+] as const)("%s has what `npm run plan` prints of the cost of %s", (file, stack) => {
+  const { plan } = checkedPlan(fromRuntimeConfig(stackConfig(stack).values, projectName()));
+  if (plan.platform !== "aws") throw new Error(`${stack} is a stack of ${plan.platform}.`);
+  const { title, lines } = costSection(plan);
+  // By the hour; what comes after it is in the plan.
+  const hourly = lines.slice(0, lines.indexOf(""));
+  expectPart(file, `cost of ${stack}`, ["```", title, ...hourly.map((line) => `  ${line}`), "```"], TEST);
 });

@@ -4,6 +4,7 @@ import { kubernetesStack } from "../../../infra/plan/kubernetes/kubernetes-stack
 import { deployCluster } from "../../../infra/platforms/kubernetes-objects.ts";
 import type { Properties } from "../../../scripts/program/monitor.ts";
 import { runProgram } from "../../../scripts/program/run-program.ts";
+import { readStackFile, stackReference } from "../../../scripts/program/stack-file.ts";
 import { renderJson } from "../../../scripts/render.ts";
 import {
   clusterPlan,
@@ -54,40 +55,41 @@ async function up(file: Values, cluster = new Cluster()): Promise<Cluster> {
 
 const withoutKeys = (text: string) => text.replaceAll(/-[0-9a-f]{12}(?=[- ]|$)/g, "-KEY");
 
-describe("a stack on CPUs", async () => {
-  const { resources, outputs } = await rendered(cpuClusterValues);
+/** What most tests look at, made once. */
+const stack = await rendered(clusterValues);
+const cpuStack = await rendered(cpuClusterValues);
+const fullCluster = await up(fullValues);
 
-  test("has exactly these components, and no Job", () => {
-    const components = resources.filter(({ type }) => type.startsWith("engine-room:"));
-    expect(
-      components.map(({ type, name }) => `${type.replace("engine-room:kubernetes:", "")} ${name}`).sort(),
-    ).toEqual([
-      "Database mongo",
-      "Database vector",
-      "Encoders encoders",
-      "Gateway gateway",
-      "Namespace namespace",
-      "NetworkPolicies policies",
-      "PriorityClasses priorities",
-      "Secrets secrets",
-      "TritonServer smollm2",
-    ]);
-    expect(resources.filter(({ type }) => /:(Job|PersistentVolumeClaim)$/.test(type))).toEqual([]);
-  });
+test("a CPU stack in a cluster has exactly these components, and no Job", () => {
+  const { resources } = cpuStack;
+  const components = resources.filter(({ type }) => type.startsWith("engine-room:"));
+  expect(
+    components.map(({ type, name }) => `${type.replace("engine-room:kubernetes:", "")} ${name}`).sort(),
+  ).toEqual([
+    "Database mongo",
+    "Database vector",
+    "Encoders encoders",
+    "Gateway gateway",
+    "Namespace namespace",
+    "NetworkPolicies policies",
+    "PriorityClasses priorities",
+    "Secrets secrets",
+    "TritonServer smollm2",
+  ]);
+  expect(resources.filter(({ type }) => /:(Job|PersistentVolumeClaim)$/.test(type))).toEqual([]);
+});
 
-  test("says what it serves", () => {
-    expect(outputs).toMatchObject({
-      models: [{ name: "smollm2", model: "smollm2-135m-instruct", engineKey: null, nodePool: "cluster" }],
-      engineStore: "image",
-    });
+test("outputs of a CPU stack list its models", () => {
+  expect(cpuStack.outputs).toMatchObject({
+    models: [{ name: "smollm2", model: "smollm2-135m-instruct", engineKey: null, nodePool: "cluster" }],
+    engineStore: "image",
   });
 });
 
-describe("a stack", async () => {
-  const stack = await rendered(clusterValues);
+describe("a stack with GPUs", () => {
   const named = (name: string) => first(stack.resources.filter((one) => withoutKeys(one.name) === name));
 
-  test("has exactly these resources", () => {
+  test("a GPU stack in a cluster has exactly these resources", () => {
     const resources = stack.resources.map(({ type, name, parent }) =>
       withoutKeys(`${type.replace("engine-room:kubernetes:", "")} ${name} in ${last(parent)}`),
     );
@@ -142,11 +144,11 @@ describe("a stack", async () => {
     return `kubernetes:networking.k8s.io/v1:NetworkPolicy policies-${name} in policies`;
   }
 
-  test("overrules who has changed what the stack file decides", () => {
+  test("the provider takes over fields of the stack file that others have changed", () => {
     expect(named("cluster").inputs.enablePatchForce).toBe("true");
   });
 
-  test("keeps its namespace and its engines when it goes, and finds them again", () => {
+  test("`down` keeps the namespace and the engine store, and the next `up` adopts them", () => {
     const kept = stack.resources.filter(({ options }) => options.retainOnDelete);
     expect(kept.map(({ name, provider }) => [name, last(provider ?? "")]).sort()).toEqual([
       ["namespace-namespace", "cluster-adopting"],
@@ -166,7 +168,7 @@ describe("a stack", async () => {
     );
   });
 
-  test("leaves nothing where `retain` names other stacks, and the same as without it where it is named", async () => {
+  test("`down` keeps nothing of a stack that `retain` does not name, and the usual of one that it names", async () => {
     const claimPolicies = ({ resources }: typeof stack) =>
       resources
         .filter(({ type }) => type === "kubernetes:apps/v1:StatefulSet")
@@ -175,11 +177,11 @@ describe("a stack", async () => {
     expect(gone.resources.filter(({ options }) => options.retainOnDelete)).toEqual([]);
     expect(claimPolicies(gone)).toEqual(Array(2).fill({ whenDeleted: "Delete", whenScaled: "Retain" }));
     const kept = await rendered({ ...clusterValues, retain: ["prod", "demo"] });
-    expect(kept.resources).toEqual((await rendered(clusterValues)).resources);
+    expect(kept.resources).toEqual(stack.resources);
     expect(claimPolicies(kept)).toEqual(Array(2).fill(undefined));
   });
 
-  test("has every object of a namespace in its own", () => {
+  test("every namespaced object is in the stack's namespace", () => {
     const clusterWide = ["Namespace", "PriorityClass"];
     for (const { type, inputs } of stack.resources.filter(({ type }) => type.startsWith("kubernetes:")))
       if (!clusterWide.includes(type.split(":").at(-1) ?? ""))
@@ -189,7 +191,7 @@ describe("a stack", async () => {
         ]);
   });
 
-  test("builds under a name with the key, waits as long as planned, and tries again what failed", () => {
+  test("a build's Job has the key in its name, waits as long as planned, and is replaced after a failure", () => {
     const { inputs, options } = named("gpt2-medium-KEY-job");
     expect(inputs.metadata).toMatchObject({
       name: expect.stringMatching(/^gpt2-medium-[0-9a-f]{12}$/),
@@ -208,7 +210,7 @@ describe("a stack", async () => {
     });
   });
 
-  test("has the same names in what refers to an object and in the object", () => {
+  test("objects have the names that others refer to them by", () => {
     const jobs = named("gpt2-medium-KEY-job").inputs as {
       spec: { template: { spec: { volumes: object[] } } };
     };
@@ -221,12 +223,12 @@ describe("a stack", async () => {
     expect(named("gpt-deployment").inputs.spec).toMatchObject({ selector });
   });
 
-  test("is the same, to the byte, whatever the order of its file", async () => {
+  test("a cluster stack is rendered to the same bytes whatever the order of its file", async () => {
     const reordered = Object.fromEntries(Object.entries(clusterValues).toReversed());
     expect(renderJson(await rendered(reordered))).toBe(renderJson(stack));
   });
 
-  test("says of itself what the outputs promise", () => {
+  test("outputs of a GPU stack have its endpoints, models, release and engine store", () => {
     expect(stack.outputs as unknown as StackOutputs).toMatchObject({
       endpoints: { gateway: "http://gateway.engine-room.svc:8080", reach: "cluster" },
       models: [{ name: "gpt", model: "gpt2-medium", release: "25.07", nodePool: "gpu" }],
@@ -235,7 +237,7 @@ describe("a stack", async () => {
     });
   });
 
-  test("has an object behind each of its addresses", () => {
+  test("every address in the outputs has a Service behind it", () => {
     const { endpoints } = stack.outputs as unknown as StackOutputs;
     const services = stack.resources
       .filter(({ type }) => type === "kubernetes:core/v1:Service")
@@ -259,18 +261,18 @@ describe("a stack", async () => {
   });
 });
 
-describe("a stack that is watched", async () => {
-  const stack = await rendered({
+describe("a stack with monitoring", async () => {
+  const watched = await rendered({
     ...clusterValues,
     monitoring: "prometheus-operator",
     monitoringOptions: { labels: { release: "kube-prometheus-stack" } },
   });
-  const children = stack.resources.filter(({ parent }) => last(parent) === "monitoring");
+  const children = watched.resources.filter(({ parent }) => last(parent) === "monitoring");
   const made = (name: string) => first(children.filter((one) => one.name === `monitoring-${name}`)).inputs;
 
-  test("has exactly these resources more", async () => {
-    const before = new Set((await rendered(clusterValues)).resources.map(({ urn }) => urn));
-    const more = stack.resources.filter(({ urn }) => !before.has(urn));
+  test("monitoring adds exactly these resources to a GPU stack", () => {
+    const before = new Set(stack.resources.map(({ urn }) => urn));
+    const more = watched.resources.filter(({ urn }) => !before.has(urn));
     expect(more.map(({ type, name, parent }) => `${type} ${name} in ${last(parent)}`).sort()).toEqual([
       "engine-room:kubernetes:Monitoring monitoring in engine-room-demo",
       ...["databases", "gpus", "models", "overview"].map(
@@ -284,7 +286,7 @@ describe("a stack that is watched", async () => {
     ]);
   });
 
-  test("is found by Prometheus and by Grafana's sidecar", () => {
+  test("labels let Prometheus and Grafana's sidecar find the monitoring objects", () => {
     for (const { type, inputs } of children) {
       const isDashboard = type === "kubernetes:core/v1:ConfigMap";
       expect(inputs.metadata).toMatchObject({
@@ -294,7 +296,7 @@ describe("a stack that is watched", async () => {
     }
   });
 
-  test("is read at the ports that have metrics, GPUs in the exporter's namespace", () => {
+  test("ServiceMonitors scrape the ports with metrics, those of GPUs in the exporter's namespace", () => {
     expect(made("engine-room-triton").spec).toEqual({
       selector: {
         matchLabels: {
@@ -323,7 +325,7 @@ describe("a stack that is watched", async () => {
     });
   });
 
-  test("has rules that say what to do", () => {
+  test("alerts have a summary and a runbook, and the planned cost is recorded", () => {
     const { groups } = made("rules").spec as {
       readonly groups: readonly { readonly name: string; readonly rules: readonly Properties[] }[];
     };
@@ -346,8 +348,8 @@ describe("a stack that is watched", async () => {
   });
 });
 
-test("a stack on CPUs that is watched has exactly these resources more", async () => {
-  const before = new Set((await rendered(cpuClusterValues)).resources.map(({ urn }) => urn));
+test("monitoring adds exactly these resources to a CPU stack", async () => {
+  const before = new Set(cpuStack.resources.map(({ urn }) => urn));
   const { resources } = await rendered({ ...cpuClusterValues, monitoring: "prometheus-operator" });
   const more = resources.filter(({ urn }) => !before.has(urn));
   expect(more.map(({ type, name }) => `${type} ${name}`).sort()).toEqual([
@@ -362,57 +364,52 @@ test("a stack on CPUs that is watched has exactly these resources more", async (
   ]);
 });
 
-describe("the walkthrough's example", async () => {
-  const stack = await rendered(exampleValues("llama-2-7b-chat-kubernetes"));
-
-  test("mounts the claim that is there, in the namespace that is there", () => {
-    const types = stack.resources.map(({ type }) => type);
-    expect(types).not.toContain("kubernetes:core/v1:PersistentVolumeClaim");
-    expect(types).not.toContain("kubernetes:core/v1:Namespace");
-    const job = first(stack.resources.filter(({ type }) => type === "kubernetes:batch/v1:Job"));
-    expect(job.inputs).toMatchObject({
-      metadata: { namespace: "triton-tensorrtllm" },
-      spec: {
-        template: {
-          spec: {
-            volumes: expect.arrayContaining([
-              { name: "store", persistentVolumeClaim: { claimName: "triton-tensorrtllm" } },
-            ]),
-          },
+test("the walkthrough's example mounts the existing claim in the existing namespace", async () => {
+  const { resources } = await rendered(exampleValues("llama-2-7b-chat-kubernetes"));
+  const types = resources.map(({ type }) => type);
+  expect(types).not.toContain("kubernetes:core/v1:PersistentVolumeClaim");
+  expect(types).not.toContain("kubernetes:core/v1:Namespace");
+  const job = first(resources.filter(({ type }) => type === "kubernetes:batch/v1:Job"));
+  expect(job.inputs).toMatchObject({
+    metadata: { namespace: "triton-tensorrtllm" },
+    spec: {
+      template: {
+        spec: {
+          volumes: expect.arrayContaining([
+            { name: "store", persistentVolumeClaim: { claimName: "triton-tensorrtllm" } },
+          ]),
         },
       },
-    });
+    },
   });
 });
 
-describe("Pulumi.onprem.yaml", async () => {
-  const file = stackFileValues("Pulumi.onprem.yaml");
-  const { resources } = await rendered(file);
-
-  test("has every model, the encoders, MongoDB and Qdrant, and a GPU left for what comes next", () => {
-    const deployments = resources.filter(({ type }) => type === "kubernetes:apps/v1:Deployment");
-    expect(deployments.map(({ name }) => name).sort()).toEqual([
-      "encoders-deployment",
-      "gateway-deployment",
-      "llava-deployment",
-    ]);
-    const llava = first(deployments.filter(({ name }) => name === "llava-deployment"));
-    expect(llava.inputs.spec).toMatchObject({
-      strategy: { rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
-    });
-    const images = resources
-      .filter(({ type }) => type === "kubernetes:apps/v1:StatefulSet")
-      .map(({ inputs }) => JSON.stringify(inputs.spec).match(/"image":"([^"]*)"/)?.[1]);
-    expect(images.sort()).toEqual([
-      "docker.io/library/mongo:8.0.26",
-      "docker.io/qdrant/qdrant:v1.17.1-unprivileged",
-    ]);
+test("Pulumi.onprem.yaml has every model, the encoders and the databases, and a free GPU for updates", async () => {
+  const { resources } = await rendered(stackFileValues("Pulumi.onprem.yaml"));
+  const deployments = resources.filter(({ type }) => type === "kubernetes:apps/v1:Deployment");
+  expect(deployments.map(({ name }) => name).sort()).toEqual([
+    "encoders-deployment",
+    "gateway-deployment",
+    "llava-deployment",
+  ]);
+  const llava = first(deployments.filter(({ name }) => name === "llava-deployment"));
+  expect(llava.inputs.spec).toMatchObject({
+    strategy: { rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
   });
+  const images = resources
+    .filter(({ type }) => type === "kubernetes:apps/v1:StatefulSet")
+    .map(({ inputs }) => JSON.stringify(inputs.spec).match(/"image":"([^"]*)"/)?.[1]);
+  expect(images.sort()).toEqual([
+    "docker.io/library/mongo:8.0.26",
+    "docker.io/qdrant/qdrant:v1.17.1-unprivileged",
+  ]);
 });
 
-describe("`up`", () => {
-  test("makes policies and classes, then builds, then servers", async () => {
-    const { made } = await up(clusterValues);
+describe("`up` in a cluster", async () => {
+  const cluster = await up(clusterValues);
+
+  test("`up` makes policies and priority classes, then builds, then servers", async () => {
+    const { made } = cluster;
     const order = made.map(({ name }) => withoutKeys(name));
     const place = (name: string) => order.indexOf(name);
     for (const name of [
@@ -427,20 +424,18 @@ describe("`up`", () => {
     expect(order).toContain("gateway-deployment");
   });
 
-  test("changes no server of a build that failed", async () => {
-    const [job] = (await up(clusterValues)).made.filter(
-      ({ name }) => name.startsWith("gpt2-medium") && name.endsWith("-job"),
-    );
-    const cluster = new Cluster(job?.name);
+  test("`up` makes no server of a build that failed, and all the others", async () => {
+    const job = cluster.made.find(({ name }) => name.startsWith("gpt2-medium") && name.endsWith("-job"));
+    const failing = new Cluster(job?.name);
     // The engine ends `up` with it; here there is none.
-    await up(clusterValues, cluster);
-    const made = cluster.made.map(({ name }) => name);
+    await up(clusterValues, failing);
+    const made = failing.made.map(({ name }) => name);
     expect(made).not.toContain("gpt-deployment");
     expect(made).toContain("encoders-deployment");
   });
 
-  test("puts secrets into Secrets, marked as such, and nowhere else", async () => {
-    const { made } = await up(fullValues);
+  test("`up` puts secrets into Secrets only, marked as secrets", async () => {
+    const { made } = fullCluster;
     const holders = made.filter(({ inputs }) => JSON.stringify(inputs).includes("hush"));
     expect(holders.map(({ type, name }) => `${type} ${name}`).sort()).toEqual([
       "kubernetes:core/v1:Secret secrets-hub-token",
@@ -455,8 +450,8 @@ describe("`up`", () => {
     expect(renderJson(await rendered(fullValues))).not.toContain("hush");
   });
 
-  test("makes a gateway anew for another secret, but no build", async () => {
-    const { made } = await up(fullValues);
+  test("a changed secret restarts the gateway, and no build", async () => {
+    const { made } = fullCluster;
     const template = (name: string) => {
       const { inputs } = first(made.filter((one) => withoutKeys(one.name) === name));
       return (inputs.spec as { template: { metadata: { annotations?: object } } }).template.metadata
@@ -468,7 +463,7 @@ describe("`up`", () => {
     expect(template("gpt2-medium-KEY-job")).toBeUndefined();
   });
 
-  test("gives a server without a build the store all the same", async () => {
+  test("a server without a build depends on the engine store's claim", async () => {
     const weights = { from: "folder", path: "/store/own/llama", revision: "1" };
     const model = { name: "own", model: "llama-2-7b-chat", runtime: "llmapi", weights };
     const { made } = await up({ ...clusterValues, encoders: false, models: [model] });
@@ -477,8 +472,8 @@ describe("`up`", () => {
     expect(server.dependencies.map(last)).toContain("store-claim");
   });
 
-  test("keeps images on machines without waiting for them", async () => {
-    const { made } = await up(fullValues);
+  test("images are pulled to nodes in advance, and `up` does not wait for it", async () => {
+    const { made } = fullCluster;
     const set = first(made.filter(({ type }) => type === "kubernetes:apps/v1:DaemonSet"));
     expect(set.inputs).toMatchObject({
       metadata: { name: "pre-pull-gpu-trtllm", annotations: { "pulumi.com/skipAwait": "true" } },
@@ -486,8 +481,8 @@ describe("`up`", () => {
     });
   });
 
-  test("has a way in from outside where the stack has a name for it", async () => {
-    const { made } = await up(fullValues);
+  test("a stack with a host name has an Ingress with TLS for it", async () => {
+    const { made } = fullCluster;
     const ingress = first(made.filter(({ type }) => type === "kubernetes:networking.k8s.io/v1:Ingress"));
     expect(ingress.inputs).toMatchObject({
       spec: {
@@ -499,7 +494,7 @@ describe("`up`", () => {
     expect(first(made.filter(({ name }) => name === "cluster")).inputs.context).toBe("lab");
   });
 
-  test("leaves the number of encoders to an autoscaler, which comes after them", async () => {
+  test("an autoscaler sets the number of encoders, and is made after their Deployment", async () => {
     for (const values of [clusterValues, cpuClusterValues]) {
       const { made } = await up({ ...values, encoders: { replicas: 2, minReplicas: 1 } });
       const named = (name: string) => first(made.filter((one) => one.name === name));
@@ -516,7 +511,7 @@ describe("`up`", () => {
     }
   });
 
-  test("leaves the number of servers to an autoscaler, and the way in to a Gateway", async () => {
+  test("an autoscaler sets the number of servers, and an HTTPRoute replaces the Ingress", async () => {
     const { made } = await up({
       ...cpuClusterValues,
       models: [{ ...cpuClusterValues.models[0], replicas: 2, minReplicas: 0 }],
@@ -544,17 +539,42 @@ describe("`up`", () => {
     expect(made.filter(({ type }) => type.endsWith(":Ingress"))).toEqual([]);
   });
 
-  test("begins with nothing while an image has no digest", async () => {
+  test("`up` makes no object while an image has no digest", async () => {
     const config = runtimeConfig(clusterValues);
-    const cluster = new Cluster();
+    const empty = new Cluster();
     const run = runProgram({
       stack: "demo",
       config,
       preview: false,
-      owner: cluster,
+      owner: empty,
       program: program(config),
     });
     await expect(run).rejects.toThrow(/images\.lock\.json has none .* for services, trtllm, encoders/);
-    expect(cluster.made.filter(({ type }) => type.startsWith("kubernetes:"))).toEqual([]);
+    expect(empty.made.filter(({ type }) => type.startsWith("kubernetes:"))).toEqual([]);
   });
 });
+
+test.each(["kind", "dev"])(
+  "%s, a stack in a cluster, is registered without stack traces, and later errors have them again",
+  async (stack) => {
+    const before = Error.stackTraceLimit;
+    const limits = new Set<number>();
+    const config = readStackFile(stackReference(stack));
+    await runProgram({
+      stack,
+      config,
+      program: program(config),
+      preview: true,
+      owner: {
+        async register({ type, inputs }) {
+          if (type.startsWith("kubernetes:")) limits.add(Error.stackTraceLimit);
+          return { outputs: inputs };
+        },
+        registerOutputs() {},
+      },
+    });
+    expect([...limits]).toEqual([0]);
+    expect(before).toBeGreaterThan(0);
+    expect(Error.stackTraceLimit).toBe(before);
+  },
+);

@@ -1,128 +1,351 @@
-import { describe, expect, it } from "vitest";
-import { compareTensorRtLlmVersions } from "../../../../infra/plan/catalogue/advisories.ts";
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import {
+  advisories,
+  compareTensorRtLlmVersions,
+  openAdvisories,
+} from "../../../../infra/plan/catalogue/advisories.ts";
+import {
+  gpuMetrics,
+  type MetricSeries,
+  tensorRtLlmMetrics,
+  tensorRtLlmSeries,
+  tritonMetrics,
+  tritonSeries,
+} from "../../../../infra/plan/catalogue/metrics.ts";
 import {
   DEFAULT_RELEASE,
   isReleaseTag,
   RELEASE_TAGS,
+  type ReleaseTag,
   releases,
 } from "../../../../infra/plan/catalogue/releases.ts";
-import { templateSets } from "../../../../infra/plan/catalogue/templates.ts";
+import { TEMPLATE_REFS, templateSet, templateSets } from "../../../../infra/plan/catalogue/templates.ts";
 import type { Release } from "../../../../infra/plan/catalogue/types.ts";
 
 const rows: readonly Release[] = Object.values(releases);
 
-describe("releases", () => {
-  it("are all tags from 24.02 to 26.07, a month apart, under their own names", () => {
-    const months = RELEASE_TAGS.map((tag) => Number(tag.slice(0, 2)) * 12 + Number(tag.slice(3)));
-    expect(RELEASE_TAGS[0]).toBe("24.02");
-    expect(RELEASE_TAGS.at(-1)).toBe("26.07");
-    expect(months).toEqual(months.map((_, index) => (months[0] ?? 0) + index));
-    expect(rows.map(({ tag }) => tag)).toEqual([...RELEASE_TAGS]);
-  });
+test("releases are all tags from 24.02 to 26.07, one a month", () => {
+  const months = RELEASE_TAGS.map((tag) => Number(tag.slice(0, 2)) * 12 + Number(tag.slice(3)));
+  expect(RELEASE_TAGS[0]).toBe("24.02");
+  expect(RELEASE_TAGS.at(-1)).toBe("26.07");
+  expect(months).toEqual(months.map((_, index) => (months[0] ?? 0) + index));
+  expect(rows.map(({ tag }) => tag)).toEqual([...RELEASE_TAGS]);
+});
 
-  it("never go back in TensorRT-LLM", () => {
-    for (const [index, { tensorRtLlm }] of rows.slice(1).entries()) {
-      expect(compareTensorRtLlmVersions(rows[index]?.tensorRtLlm ?? "", tensorRtLlm)).toBeLessThanOrEqual(0);
-    }
-  });
+test("releases never go back in their TensorRT-LLM version", () => {
+  for (const [index, { tensorRtLlm }] of rows.slice(1).entries()) {
+    expect(compareTensorRtLlmVersions(rows[index]?.tensorRtLlm ?? "", tensorRtLlm)).toBeLessThanOrEqual(0);
+  }
+});
 
-  it("have a template set of the catalogue and a recipe range that holds their version, or neither", () => {
-    for (const { tag, tensorRtLlm, templates, recipes, runtimes } of rows) {
-      expect([tag, runtimes.includes("engine")]).toEqual([tag, recipes !== null]);
-      expect([tag, templates !== null]).toEqual([tag, recipes !== null]);
-      if (templates !== null) expect(Object.keys(templateSets)).toContain(templates);
-      if (recipes === null) continue;
-      const [first = "", last = first] = recipes.split("-");
-      const minor = tensorRtLlm.split(".").slice(0, 2).join(".");
-      expect([tag, compareTensorRtLlmVersions(minor, first) >= 0]).toEqual([tag, true]);
-      expect([tag, compareTensorRtLlmVersions(minor, last) <= 0]).toEqual([tag, true]);
-    }
-  });
+test("releases with engines have a template set and recipes for their version, and others neither", () => {
+  for (const { tag, tensorRtLlm, templates, recipes, runtimes } of rows) {
+    expect([tag, runtimes.includes("engine")]).toEqual([tag, recipes !== null]);
+    expect([tag, templates !== null]).toEqual([tag, recipes !== null]);
+    if (templates !== null) expect(Object.keys(templateSets)).toContain(templates);
+    if (recipes === null) continue;
+    const [first = "", last = first] = recipes.split("-");
+    const minor = tensorRtLlm.split(".").slice(0, 2).join(".");
+    expect([tag, compareTensorRtLlmVersions(minor, first) >= 0]).toEqual([tag, true]);
+    expect([tag, compareTensorRtLlmVersions(minor, last) <= 0]).toEqual([tag, true]);
+  }
+});
 
-  it("use templates of their own TensorRT-LLM minor where a tag names them, or of their own branch", () => {
-    for (const { tag, tensorRtLlm, templates, verified } of rows) {
-      if (templates === null || !verified) continue;
-      const minor = tensorRtLlm.split(".").slice(0, 2).join(".");
-      expect([`r${tag}`, `v${minor}`]).toContain(
-        templates.startsWith("r") ? templates : templates.split(".").slice(0, 2).join("."),
-      );
-    }
-  });
+test("verified releases use the templates of their own TensorRT-LLM minor or branch", () => {
+  for (const { tag, tensorRtLlm, templates, verified } of rows) {
+    if (templates === null || !verified) continue;
+    const minor = tensorRtLlm.split(".").slice(0, 2).join(".");
+    expect([`r${tag}`, `v${minor}`]).toContain(
+      templates.startsWith("r") ? templates : templates.split(".").slice(0, 2).join("."),
+    );
+  }
+});
 
-  it("say what is open where a fact is, and know their versions where none is", () => {
-    for (const { tag, verified, note, tensorRt } of rows) {
-      if (!verified) expect([tag, note]).toEqual([tag, expect.stringMatching(/\.$/)]);
-      else if (tag >= "24.04") expect([tag, tensorRt]).toEqual([tag, expect.stringMatching(/^\d+\.\d/)]);
-    }
-    expect(rows.filter(({ verified }) => !verified).map(({ tag }) => tag)).toEqual([
-      "25.08",
-      "25.09",
-      "25.10",
-      "25.11",
-      "26.03",
-      "26.04",
-      "26.05",
-      "26.06",
-      "26.07",
+test("releases that are not verified have a note, and verified ones have a TensorRT version", () => {
+  for (const { tag, verified, note, tensorRt } of rows) {
+    if (!verified) expect([tag, note]).toEqual([tag, expect.stringMatching(/\.$/)]);
+    else if (tag >= "24.04") expect([tag, tensorRt]).toEqual([tag, expect.stringMatching(/^\d+\.\d/)]);
+  }
+  expect(rows.filter(({ verified }) => !verified).map(({ tag }) => tag)).toEqual([
+    "25.08",
+    "25.09",
+    "25.10",
+    "25.11",
+    "26.03",
+    "26.04",
+    "26.05",
+    "26.06",
+    "26.07",
+  ]);
+});
+
+// Commits of the tags and branches of triton-inference-server/tensorrtllm_backend.
+test("releases before 25.01 pin a commit of the backend, and those from 25.06 on serve llmapi", () => {
+  const commits = new Map(rows.map(({ backendRef, backendCommit }) => [backendRef, backendCommit]));
+  expect(commits.get("v0.8.0")).toBe("41fe3a6a9daa12c64403e084298c6169b07d489d");
+  expect(commits.get("v0.16.0")).toBe("ad209ced188cbae19c7041d968dd4e6d3800ece2");
+  for (const { tag, backendCommit, runtimes } of rows) {
+    if (tag >= "25.01") expect([tag, backendCommit]).toEqual([tag, undefined]);
+    else expect([tag, backendCommit]).toEqual([tag, expect.stringMatching(/^[0-9a-f]{40}$/)]);
+    expect([tag, runtimes.includes("llmapi")]).toEqual([tag, tag >= "25.06"]);
+  }
+});
+
+test("releases name only branches that the backend repository has", () => {
+  const withoutBranch = ["24.02", "24.03", "24.05", "24.06", "24.07", "24.11", "24.12", "25.01"];
+  for (const { tag, backendRef } of rows) {
+    expect(backendRef).toMatch(/^(r\d\d\.\d\d|v\d+\.\d+\.\d+)$/);
+    if (backendRef.startsWith("r")) expect(backendRef).toBe(`r${tag}`);
+    if (withoutBranch.includes(tag)) expect(backendRef).toMatch(/^v/);
+  }
+});
+
+test("releases tell which of their runtimes upstream has ended", () => {
+  for (const { tag, endOfLife = [] } of rows) {
+    expect([tag, endOfLife.map(({ runtime }) => runtime)]).toEqual([
+      tag,
+      tag >= "25.12" ? ["engine", "multimodal"] : ["engine"],
     ]);
-  });
+  }
+});
 
-  // Commits of the tags and branches of triton-inference-server/tensorrtllm_backend.
-  it("get TensorRT-LLM's files from the backend's commit before 25.01, and serve llmapi from 25.06 on", () => {
-    const commits = new Map(rows.map(({ backendRef, backendCommit }) => [backendRef, backendCommit]));
-    expect(commits.get("v0.8.0")).toBe("41fe3a6a9daa12c64403e084298c6169b07d489d");
-    expect(commits.get("v0.16.0")).toBe("ad209ced188cbae19c7041d968dd4e6d3800ece2");
-    for (const { tag, backendCommit, runtimes } of rows) {
-      if (tag >= "25.01") expect([tag, backendCommit]).toEqual([tag, undefined]);
-      else expect([tag, backendCommit]).toEqual([tag, expect.stringMatching(/^[0-9a-f]{40}$/)]);
-      expect([tag, runtimes.includes("llmapi")]).toEqual([tag, tag >= "25.06"]);
-    }
+// https://github.com/triton-inference-server/server/blob/main/docs/introduction/compatibility.md
+test("releases have the versions of Triton's support matrix", () => {
+  expect(releases[DEFAULT_RELEASE]).toMatchObject({
+    tag: "25.07",
+    tensorRtLlm: "0.20.0",
+    tensorRt: "10.10.0.31",
+    cuda: "12.9.0.036",
+    minimumDriver: "575.51.03",
+    imageGB: 18.3,
+    python: "3.12.3",
+    templates: "v0.20.0",
+    verified: true,
   });
+  expect(releases["24.04"]).toMatchObject({
+    tensorRtLlm: "0.9.0",
+    tensorRt: "9.3.0.post12.dev1",
+    minimumDriver: "545.23.08",
+    python: "3.10.12",
+  });
+  expect(releases["25.02"]).toMatchObject({ tensorRtLlm: "0.17.0.post1", minimumDriver: "570.86.10" });
+  expect(releases["26.07"]).toMatchObject({ tensorRtLlm: "1.2.1", tensorRt: "10.14.1.48", imageGB: 14.2 });
+});
 
-  it("name only branches that the backend has", () => {
-    const withoutBranch = ["24.02", "24.03", "24.05", "24.06", "24.07", "24.11", "24.12", "25.01"];
-    for (const { tag, backendRef } of rows) {
-      expect(backendRef).toMatch(/^(r\d\d\.\d\d|v\d+\.\d+\.\d+)$/);
-      if (backendRef.startsWith("r")) expect(backendRef).toBe(`r${tag}`);
-      if (withoutBranch.includes(tag)) expect(backendRef).toMatch(/^v/);
-    }
-  });
+test("release tags are recognized, and other words are not", () => {
+  expect(isReleaseTag("25.07")).toBe(true);
+  expect(isReleaseTag("25.13")).toBe(false);
+  expect(isReleaseTag("toString")).toBe(false);
+});
 
-  it("say of every one that has engines that upstream gave them up", () => {
-    for (const { tag, endOfLife = [] } of rows) {
-      expect([tag, endOfLife.map(({ runtime }) => runtime)]).toEqual([
-        tag,
-        tag >= "25.12" ? ["engine", "multimodal"] : ["engine"],
-      ]);
-    }
-  });
+interface RecordedSet {
+  readonly fill_template: {
+    readonly assert_unknown_key: boolean;
+    readonly defaults: readonly string[];
+    readonly comma_escape: boolean;
+  };
+  readonly models: Readonly<
+    Record<
+      string,
+      { readonly unquoted_mandatory: readonly string[]; readonly quoted_optional: readonly string[] }
+    >
+  >;
+}
 
-  // https://github.com/triton-inference-server/server/blob/main/docs/introduction/compatibility.md
-  it("have the versions of Triton's matrix", () => {
-    expect(releases[DEFAULT_RELEASE]).toMatchObject({
-      tag: "25.07",
-      tensorRtLlm: "0.20.0",
-      tensorRt: "10.10.0.31",
-      cuda: "12.9.0.036",
-      minimumDriver: "575.51.03",
-      imageGB: 18.3,
-      python: "3.12.3",
-      templates: "v0.20.0",
-      verified: true,
-    });
-    expect(releases["24.04"]).toMatchObject({
-      tensorRtLlm: "0.9.0",
-      tensorRt: "9.3.0.post12.dev1",
-      minimumDriver: "545.23.08",
-      python: "3.10.12",
-    });
-    expect(releases["25.02"]).toMatchObject({ tensorRtLlm: "0.17.0.post1", minimumDriver: "570.86.10" });
-    expect(releases["26.07"]).toMatchObject({ tensorRtLlm: "1.2.1", tensorRt: "10.14.1.48", imageGB: 14.2 });
-  });
+/** Placeholders as a scan of the templates found them, at each ref. */
+const recorded: Readonly<Record<string, RecordedSet>> = JSON.parse(
+  readFileSync(new URL("../../../recorded/placeholders.json", import.meta.url), "utf8"),
+);
 
-  it("are recognized by tag alone", () => {
-    expect(isReleaseTag("25.07")).toBe(true);
-    expect(isReleaseTag("25.13")).toBe(false);
-    expect(isReleaseTag("toString")).toBe(false);
+test("template sets are those of the recorded scan, in its order", () => {
+  expect([...TEMPLATE_REFS]).toEqual(Object.keys(recorded));
+});
+
+test.each(TEMPLATE_REFS)("the template set %s has exactly the recorded templates and placeholders", (ref) => {
+  const set = templateSets[ref];
+  const expected = recorded[ref];
+  const models = Object.entries(expected?.models ?? {}).map(([template, keys]) => [
+    template,
+    { mandatory: keys.unquoted_mandatory.toSorted(), optional: keys.quoted_optional.toSorted() },
+  ]);
+  expect(
+    Object.fromEntries(
+      Object.entries(set.models).map(([template, { mandatory, optional }]) => [
+        template,
+        { mandatory: mandatory.toSorted(), optional: optional.toSorted() },
+      ]),
+    ),
+  ).toEqual(Object.fromEntries(models));
+  expect({
+    assert_unknown_key: set.fillTemplate.assertsUnknownKey,
+    defaults: set.fillTemplate.defaults,
+    comma_escape: set.fillTemplate.escapesCommas,
+  }).toEqual(expected?.fill_template);
+});
+
+test("a template set is found only by a release's name for it", () => {
+  expect(templateSet("v0.20.0")).toBe(templateSets["v0.20.0"]);
+  expect(templateSet("v9.9.9")).toBeUndefined();
+  expect(templateSet("toString")).toBeUndefined();
+  expect(templateSet(null)).toBeUndefined();
+});
+
+const seriesText = ({ name, labels }: MetricSeries) => {
+  const { model, ...rest } = labels;
+  expect(model).toBe("tensorrt_llm");
+  const pairs = Object.entries(rest).map(([key, value]) => `${key}="${value}"`);
+  return `${name}{${pairs.join(",")}}`;
+};
+
+const seriesOf = (release: string, tritonBackend: "tensorrtllm" | "python" = "tensorrtllm") =>
+  tensorRtLlmSeries({ flavour: "inflight_batcher_llm", tritonBackend }, release).map(seriesText);
+
+/** "Triton Metrics" of tensorrtllm_backend's README at v0.8.0, sorted. */
+const AT_24_02 = [
+  'nv_trt_llm_general_metrics{general_type="iteration_counter"}',
+  'nv_trt_llm_general_metrics{general_type="timestamp"}',
+  'nv_trt_llm_inflight_batcher_metrics{inflight_batcher_specific_metric="generation_requests"}',
+  'nv_trt_llm_inflight_batcher_metrics{inflight_batcher_specific_metric="micro_batch_id"}',
+  'nv_trt_llm_inflight_batcher_metrics{inflight_batcher_specific_metric="total_context_tokens"}',
+  'nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="free"}',
+  'nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="max"}',
+  'nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="tokens_per"}',
+  'nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="used"}',
+  'nv_trt_llm_request_metrics{request_type="active"}',
+  'nv_trt_llm_request_metrics{request_type="context"}',
+  'nv_trt_llm_request_metrics{request_type="max"}',
+  'nv_trt_llm_request_metrics{request_type="scheduled"}',
+  'nv_trt_llm_runtime_memory_metrics{memory_type="cpu"}',
+  'nv_trt_llm_runtime_memory_metrics{memory_type="gpu"}',
+  'nv_trt_llm_runtime_memory_metrics{memory_type="pinned"}',
+];
+
+test("TensorRT-LLM of 24.02 reports the series that its README prints", () => {
+  expect(seriesOf("24.02").sort()).toEqual(AT_24_02);
+});
+
+test("TensorRT-LLM of 25.07 reports the series that custom_metrics_reporter.cc added", () => {
+  const added = seriesOf("25.07").filter((one) => !AT_24_02.includes(one));
+  expect(added.sort()).toEqual([
+    'nv_llm_input_token_len_count{response_metric_type="total_input_tokens"}',
+    'nv_llm_output_token_len_count{response_metric_type="total_output_tokens"}',
+    'nv_trt_llm_disaggregated_serving_metrics{disaggregated_serving_type="kv_cache_transfer_ms"}',
+    'nv_trt_llm_disaggregated_serving_metrics{disaggregated_serving_type="request_count"}',
+    'nv_trt_llm_inflight_batcher_metrics{inflight_batcher_specific_metric="paused_requests"}',
+    'nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="fraction"}',
+    'nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="reused"}',
+    'nv_trt_llm_request_metrics{request_type="waiting"}',
+  ]);
+});
+
+test("the Python backend lacks the series that model.py never reports", () => {
+  const missing = seriesOf("25.07").filter((one) => !seriesOf("25.07", "python").includes(one));
+  expect(missing.map((one) => one.replace(/\{.*"(.*)"\}/, " $1")).sort()).toEqual([
+    "nv_trt_llm_disaggregated_serving_metrics kv_cache_transfer_ms",
+    "nv_trt_llm_disaggregated_serving_metrics request_count",
+    "nv_trt_llm_kv_cache_block_metrics reused",
+  ]);
+  expect(seriesOf("24.06", "python")).toEqual([]);
+});
+
+test("the series of waiting requests, which autoscaling needs, comes with 25.04", () => {
+  const waiting = 'nv_trt_llm_request_metrics{request_type="waiting"}';
+  expect(RELEASE_TAGS.filter((tag) => seriesOf(tag).includes(waiting))[0]).toBe("25.04");
+});
+
+test("no release loses a series of the one before", () => {
+  RELEASE_TAGS.slice(1).forEach((tag, index) => {
+    expect(seriesOf(tag)).toEqual(expect.arrayContaining(seriesOf(String(RELEASE_TAGS[index]))));
   });
+});
+
+test.each(["gpt", "llmapi"] as const)(
+  "a repository of flavour %s has no series of TensorRT-LLM",
+  (flavour) => {
+    expect(tensorRtLlmSeries({ flavour, tritonBackend: "python" }, "25.07")).toEqual([]);
+  },
+);
+
+test("series of an unknown release are an error", () => {
+  expect(() => seriesOf("23.01")).toThrow("The release 23.01 is in no row");
+});
+
+test("Triton's own series exist for every model", () => {
+  expect(tritonSeries(["a", "b"])).toHaveLength(2 * Object.keys(tritonMetrics).length);
+  expect(tritonSeries(["a"])).toContainEqual({ name: "nv_inference_count", labels: { model: "a" } });
+});
+
+test("a metric with a unit at the end of its name has that unit", () => {
+  for (const [name, { unit }] of Object.entries({ ...tritonMetrics, ...gpuMetrics, ...tensorRtLlmMetrics })) {
+    if (name.endsWith("_us")) expect([name, unit]).toEqual([name, "µs"]);
+    if (name.endsWith("_bytes")) expect([name, unit]).toEqual([name, "bytes"]);
+  }
+});
+
+const open = (tag: ReleaseTag) => openAdvisories(releases[tag]).map(({ id }) => id);
+
+test("advisories are unique CVEs with a bulletin and a sentence", () => {
+  const ids = advisories.map(({ id }) => id);
+  expect(new Set(ids).size).toBe(ids.length);
+  for (const { id, summary, source, component, fixedIn } of advisories) {
+    expect(id).toMatch(/^CVE-\d{4}-\d{4,5}$/);
+    expect(summary).toMatch(/^[A-Z].*\.$/);
+    expect(source).toMatch(
+      /^https:\/\/github\.com\/NVIDIA\/product-security\/blob\/main\/(\d{4}\/\d{4})\/\d{4}\.md$/,
+    );
+    if (component === "triton") expect(RELEASE_TAGS).toContain(fixedIn);
+    else expect(compareTensorRtLlmVersions(fixedIn, fixedIn)).toBe(0);
+  }
+});
+
+test("advisories of Triton close with the container tag that fixes them", () => {
+  expect(open("25.06")).toContain("CVE-2025-23310");
+  expect(open("25.07")).not.toContain("CVE-2025-23310");
+  expect(open("25.07")).toContain("CVE-2025-23316");
+  expect(open("25.08")).not.toContain("CVE-2025-23316");
+  expect(open("26.02")).toContain("CVE-2026-24207");
+  expect(open("26.03")).not.toContain("CVE-2026-24207");
+});
+
+test("advisories of TensorRT-LLM close with its version, not with a tag", () => {
+  expect(open("25.03")).toContain("CVE-2025-23254");
+  expect(open("25.04")).not.toContain("CVE-2025-23254");
+  expect(open("26.02")).toContain("CVE-2025-33255");
+  expect(open("26.03")).not.toContain("CVE-2025-33255");
+  expect(open("26.03")).toContain("CVE-2026-24205");
+  expect(open("26.04")).not.toContain("CVE-2026-24205");
+});
+
+test("newer releases have no advisory that an older one lacks", () => {
+  for (const [index, tag] of RELEASE_TAGS.slice(1).entries()) {
+    const before = open(RELEASE_TAGS[index] ?? tag);
+    expect(before).toEqual(expect.arrayContaining(open(tag)));
+  }
+  expect(openAdvisories(releases["26.07"]).map(({ component }) => component)).not.toContain("triton");
+});
+
+test("TensorRT-LLM versions are ordered: release candidates before releases, post-releases after them", () => {
+  const ordered = [
+    "0.9.0",
+    "0.17.0",
+    "0.17.0.post1",
+    "0.18.2",
+    "1.0.3.2510",
+    "1.2.0rc8",
+    "1.2",
+    "1.2.1",
+    "1.3.0rc2",
+    "1.3.0rc12",
+    "1.3.0",
+  ];
+  for (const [index, version] of ordered.slice(1).entries()) {
+    expect([version, compareTensorRtLlmVersions(ordered[index] ?? "", version) < 0]).toEqual([version, true]);
+    expect([version, compareTensorRtLlmVersions(version, ordered[index] ?? "") > 0]).toEqual([version, true]);
+  }
+  expect(compareTensorRtLlmVersions("1.2", "1.2.0")).toBe(0);
+});
+
+test("comparing TensorRT-LLM versions refuses a branch name", () => {
+  expect(() => compareTensorRtLlmVersions("main", "1.0.0")).toThrow(RangeError);
 });

@@ -1,12 +1,34 @@
+import { execFileSync } from "node:child_process";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { expect, test } from "vitest";
 import { gpus } from "../../../../infra/plan/catalogue/gpus.ts";
 import { releases } from "../../../../infra/plan/catalogue/releases.ts";
 import { encoderPlan } from "../../../../infra/plan/encoders/encoder-plan.ts";
 import { encoderProblems } from "../../../../infra/plan/encoders/encoder-problems.ts";
+import { explainEncoders } from "../../../../infra/plan/encoders/explain.ts";
 import type { EncoderModelName, EncoderPlan } from "../../../../infra/plan/encoders/types.ts";
+import {
+  llavaEnsembleConfig,
+  textEncoderConfig,
+  visionEncoderConfig,
+} from "../../../../infra/plan/repository/cpu-models.ts";
+import { renderModelConfig } from "../../../../infra/plan/repository/model-config.ts";
 import type { EncodersSpec } from "../../../../infra/plan/spec.ts";
-import { b32, onCpu } from "./stacks.ts";
+import { ConfigError } from "../../../../infra/problems.ts";
+import { recordedText } from "../repository/recorded-text.ts";
+
+const b32: EncodersSpec = {
+  vision: "clip-vit-base-patch32",
+  text: "all-MiniLM-L6-v2",
+  device: "gpu",
+  precision: "fp16",
+  maxBatchSize: 32,
+  maxQueueDelayMicroseconds: 500,
+  pool: "a10g",
+  replicas: 1,
+};
+
+const onCpu: EncodersSpec = { ...b32, device: "cpu", precision: "fp32", pool: "cpu" };
 
 const july = releases["25.07"];
 
@@ -20,185 +42,176 @@ function steps(plan: EncoderPlan, name: EncoderModelName): Record<string, readon
   return Object.fromEntries(model(plan, name).steps.map((step) => [step.name, step.argv]));
 }
 
-describe("commands", () => {
-  it("builds CLIP ViT-B/32 in half precision on an A10G", () => {
-    const plan = encoderPlan(b32, july, gpus.A10G);
-    const folder = `/store/encoders/${plan.shortKey}/vision_encoder`;
-    expect(model(plan, "vision_encoder").export.argv).toEqual([
+test("CLIP ViT-B/32 is built in half precision on an A10G with these commands", () => {
+  const plan = encoderPlan(b32, july, gpus.A10G);
+  const folder = `/store/encoders/${plan.shortKey}/vision_encoder`;
+  expect(model(plan, "vision_encoder").export.argv).toEqual([
+    "python3",
+    "-m",
+    "encoder_builder",
+    "export",
+    "--repository=openai/clip-vit-base-patch32",
+    "--revision=3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268",
+    "--file=config.json=b575ef3c36f2a057fa19e221650105052d61cc9c1a972ec15019c6261ec98770",
+    "--file=pytorch_model.bin=a63082132ba4f97a80bea76823f544493bffa8082296d62d71581a4feff1576f",
+    "--tower=vision",
+    "--graph=classTokenPooling,projection,normalize",
+    "--inputs=pixel_values",
+    "--output=image_embedding",
+    "--dimension=512",
+    "--data-type=float32",
+    "--opset=17",
+    "--weights=/store/weights/clip-vit-base-patch32/3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268",
+    `--assets=${folder}`,
+    `--onnx=${folder}/model.onnx`,
+  ]);
+  expect(steps(plan, "vision_encoder")).toEqual({
+    trtexec: [
+      "/usr/src/tensorrt/bin/trtexec",
+      `--onnx=${folder}/model.onnx`,
+      `--saveEngine=${folder}/model.plan`,
+      "--fp16",
+      "--minShapes=pixel_values:1x3x224x224",
+      "--optShapes=pixel_values:8x3x224x224",
+      "--maxShapes=pixel_values:32x3x224x224",
+      "--memPoolSize=workspace:2048",
+      "--skipInference",
+    ],
+  });
+});
+
+test("shapes of texts end at each model's own length", () => {
+  const plan = encoderPlan(b32, july, gpus.A10G);
+  expect(steps(plan, "text_encoder").trtexec?.slice(4, 7)).toEqual([
+    "--minShapes=input_ids:1x1,attention_mask:1x1",
+    "--optShapes=input_ids:8x64,attention_mask:8x64",
+    "--maxShapes=input_ids:32x256,attention_mask:32x256",
+  ]);
+  expect(steps(plan, "clip_text").trtexec?.slice(4, 7)).toEqual([
+    "--minShapes=input_ids:1x1,attention_mask:1x1",
+    "--optShapes=input_ids:8x64,attention_mask:8x64",
+    "--maxShapes=input_ids:32x77,attention_mask:32x77",
+  ]);
+  expect(model(plan, "clip_text").export.graph).toEqual(["endOfTextPooling", "projection", "normalize"]);
+  expect(model(plan, "text_encoder").export.graph).toEqual(["meanPooling", "normalize"]);
+});
+
+test("int8 calibrates first, and trtexec gets the calibrated graph", () => {
+  const plan = encoderPlan({ ...b32, precision: "int8" }, july, gpus.A10G);
+  const folder = `/store/encoders/${plan.shortKey}/vision_encoder`;
+  expect(model(plan, "vision_encoder").steps.map(({ name }) => name)).toEqual(["calibrate", "trtexec"]);
+  expect(steps(plan, "vision_encoder")).toMatchObject({
+    calibrate: [
       "python3",
       "-m",
       "encoder_builder",
-      "export",
-      "--repository=openai/clip-vit-base-patch32",
-      "--revision=3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268",
-      "--file=config.json=b575ef3c36f2a057fa19e221650105052d61cc9c1a972ec15019c6261ec98770",
-      "--file=pytorch_model.bin=a63082132ba4f97a80bea76823f544493bffa8082296d62d71581a4feff1576f",
-      "--tower=vision",
-      "--graph=classTokenPooling,projection,normalize",
-      "--inputs=pixel_values",
-      "--output=image_embedding",
-      "--dimension=512",
-      "--data-type=float32",
-      "--opset=17",
-      "--weights=/store/weights/clip-vit-base-patch32/3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268",
-      `--assets=${folder}`,
+      "calibrate",
+      "--samples=images-1",
       `--onnx=${folder}/model.onnx`,
-    ]);
-    expect(steps(plan, "vision_encoder")).toEqual({
-      trtexec: [
-        "/usr/src/tensorrt/bin/trtexec",
-        `--onnx=${folder}/model.onnx`,
-        `--saveEngine=${folder}/model.plan`,
-        "--fp16",
-        "--minShapes=pixel_values:1x3x224x224",
-        "--optShapes=pixel_values:8x3x224x224",
-        "--maxShapes=pixel_values:32x3x224x224",
-        "--memPoolSize=workspace:2048",
-        "--skipInference",
-      ],
-    });
+      `--output=${folder}/model.qdq.onnx`,
+    ],
+    trtexec: expect.arrayContaining([`--onnx=${folder}/model.qdq.onnx`, "--int8", "--fp16"]),
   });
+  expect(steps(plan, "text_encoder").calibrate).toContain("--samples=texts-1");
+});
 
-  it("cuts the texts' lengths at each model's own", () => {
-    const plan = encoderPlan(b32, july, gpus.A10G);
-    expect(steps(plan, "text_encoder").trtexec?.slice(4, 7)).toEqual([
-      "--minShapes=input_ids:1x1,attention_mask:1x1",
-      "--optShapes=input_ids:8x64,attention_mask:8x64",
-      "--maxShapes=input_ids:32x256,attention_mask:32x256",
-    ]);
-    expect(steps(plan, "clip_text").trtexec?.slice(4, 7)).toEqual([
-      "--minShapes=input_ids:1x1,attention_mask:1x1",
-      "--optShapes=input_ids:8x64,attention_mask:8x64",
-      "--maxShapes=input_ids:32x77,attention_mask:32x77",
-    ]);
-    expect(model(plan, "clip_text").export.graph).toEqual(["endOfTextPooling", "projection", "normalize"]);
-    expect(model(plan, "text_encoder").export.graph).toEqual(["meanPooling", "normalize"]);
+test("CLIP ViT-L/14 is built with its own weights, dimension and tokenizer", () => {
+  const plan = encoderPlan({ ...b32, vision: "clip-vit-large-patch14", maxBatchSize: 4 }, july, gpus.A10G);
+  const { export: vision } = model(plan, "vision_encoder");
+  expect(vision).toMatchObject({
+    repository: "openai/clip-vit-large-patch14",
+    revision: "32bd64288804d66eefd0ccbe215aa642df71cc41",
+    dimension: 768,
   });
-
-  it("calibrates before int8, and gives trtexec the calibrated graph", () => {
-    const plan = encoderPlan({ ...b32, precision: "int8" }, july, gpus.A10G);
-    const folder = `/store/encoders/${plan.shortKey}/vision_encoder`;
-    expect(model(plan, "vision_encoder").steps.map(({ name }) => name)).toEqual(["calibrate", "trtexec"]);
-    expect(steps(plan, "vision_encoder")).toMatchObject({
-      calibrate: [
-        "python3",
-        "-m",
-        "encoder_builder",
-        "calibrate",
-        "--samples=images-1",
-        `--onnx=${folder}/model.onnx`,
-        `--output=${folder}/model.qdq.onnx`,
-      ],
-      trtexec: expect.arrayContaining([`--onnx=${folder}/model.qdq.onnx`, "--int8", "--fp16"]),
-    });
-    expect(steps(plan, "text_encoder").calibrate).toContain("--samples=texts-1");
-  });
-
-  it("builds CLIP ViT-L/14 with its own weights, dimension and tokenizer", () => {
-    const plan = encoderPlan({ ...b32, vision: "clip-vit-large-patch14", maxBatchSize: 4 }, july, gpus.A10G);
-    const { export: vision } = model(plan, "vision_encoder");
-    expect(vision).toMatchObject({
-      repository: "openai/clip-vit-large-patch14",
-      revision: "32bd64288804d66eefd0ccbe215aa642df71cc41",
-      dimension: 768,
-    });
-    expect(vision.argv.filter((word) => word.startsWith("--file="))).toEqual([
-      "--file=config.json=8a09b467700c58138c29d53c605b34ebc69beaadd13274a8a2af8ad2c2f4032a",
-      "--file=model.safetensors=a2bf730a0c7debf160f7a6b50b3aaf3703e7e88ac73de7a314903141db026dcb",
-    ]);
-    expect(model(plan, "clip_text").export.argv).toContain(
-      "--file=tokenizer.json=a83e0809aa4c3af7208b2df632a7a69668c6d48775b3c3fe4e1b1199d1f8b8f4",
-    );
-    expect(steps(plan, "vision_encoder").trtexec).toEqual(
-      expect.arrayContaining([
-        "--optShapes=pixel_values:4x3x224x224",
-        "--maxShapes=pixel_values:4x3x224x224",
-      ]),
-    );
-  });
-
-  it("keeps float32 whole on a GPU, where TensorRT would compute it in TF32", () => {
-    const { trtexec } = steps(encoderPlan({ ...b32, precision: "fp32" }, july, gpus.A10G), "vision_encoder");
-    expect(trtexec?.[3]).toBe("--noTF32");
-    expect(trtexec).not.toContain("--fp16");
-  });
-
-  it("has nothing to do after the export on a CPU", () => {
-    const plan = encoderPlan(onCpu, july, null);
-    expect(plan.models.map((one) => one.steps)).toEqual([[], [], []]);
-    expect(plan.models.map((one) => one.export.dataType)).toEqual(["float32", "float32", "float32"]);
-  });
-
-  it.each(["fp16", "int8"] as const)(
-    "writes %s into the graph for images that may hold TensorRT 11, which has no precision flags",
-    (precision) => {
-      const plan = encoderPlan({ ...b32, precision }, releases["26.04"], gpus.A10G);
-      expect(model(plan, "vision_encoder").export.dataType).toBe("float16");
-      expect(model(plan, "vision_encoder").export.argv).toContain("--data-type=float16");
-      const { trtexec } = steps(plan, "vision_encoder");
-      expect(trtexec?.[3]).toBe("--stronglyTyped");
-      expect(trtexec).not.toContain("--fp16");
-      expect(trtexec).not.toContain("--int8");
-    },
+  expect(vision.argv.filter((word) => word.startsWith("--file="))).toEqual([
+    "--file=config.json=8a09b467700c58138c29d53c605b34ebc69beaadd13274a8a2af8ad2c2f4032a",
+    "--file=model.safetensors=a2bf730a0c7debf160f7a6b50b3aaf3703e7e88ac73de7a314903141db026dcb",
+  ]);
+  expect(model(plan, "clip_text").export.argv).toContain(
+    "--file=tokenizer.json=a83e0809aa4c3af7208b2df632a7a69668c6d48775b3c3fe4e1b1199d1f8b8f4",
+  );
+  expect(steps(plan, "vision_encoder").trtexec).toEqual(
+    expect.arrayContaining(["--optShapes=pixel_values:4x3x224x224", "--maxShapes=pixel_values:4x3x224x224"]),
   );
 });
 
-describe("the image", () => {
-  it("is the release's without TensorRT-LLM, which has the backends", () => {
-    expect(encoderPlan(b32, july, gpus.A10G).image).toBe("nvcr.io/nvidia/tritonserver:25.07-py3");
-  });
+test("float32 on a GPU is built without TF32", () => {
+  const { trtexec } = steps(encoderPlan({ ...b32, precision: "fp32" }, july, gpus.A10G), "vision_encoder");
+  expect(trtexec?.[3]).toBe("--noTF32");
+  expect(trtexec).not.toContain("--fp16");
 });
 
-describe("the key", () => {
-  const { key, shortKey } = encoderPlan(b32, july, gpus.A10G);
+test("encoders on a CPU have no step after the export", () => {
+  const plan = encoderPlan(onCpu, july, null);
+  expect(plan.models.map((one) => one.steps)).toEqual([[], [], []]);
+  expect(plan.models.map((one) => one.export.dataType)).toEqual(["float32", "float32", "float32"]);
+});
 
-  it("is 64 digits, its first 12 in the paths", () => {
-    expect(key).toMatch(/^[0-9a-f]{64}$/);
-    expect(encoderPlan(b32, july, gpus.A10G).directory).toBe(`/store/encoders/${key.slice(0, 12)}`);
-    expect(shortKey).toBe(key.slice(0, 12));
-  });
+test.each(["fp16", "int8"] as const)(
+  "a graph for images that may hold TensorRT 11, which has no precision flags, is exported for %s",
+  (precision) => {
+    const plan = encoderPlan({ ...b32, precision }, releases["26.04"], gpus.A10G);
+    expect(model(plan, "vision_encoder").export.dataType).toBe("float16");
+    expect(model(plan, "vision_encoder").export.argv).toContain("--data-type=float16");
+    const { trtexec } = steps(plan, "vision_encoder");
+    expect(trtexec?.[3]).toBe("--stronglyTyped");
+    expect(trtexec).not.toContain("--fp16");
+    expect(trtexec).not.toContain("--int8");
+  },
+);
 
-  it.each([
-    ["replicas", { replicas: 3 }],
-    ["pool", { pool: "other" }],
-    ["queue delay", { maxQueueDelayMicroseconds: 9 }],
-    ["GPU numbers", { gpuIndices: [1] }],
-  ] as const)("is the same with other %s", (_what, changes) => {
-    expect(encoderPlan({ ...b32, ...changes }, july, gpus.A10G).key).toBe(key);
-  });
+test("encoders run in the release's image without TensorRT-LLM, which has the backends", () => {
+  expect(encoderPlan(b32, july, gpus.A10G).image).toBe("nvcr.io/nvidia/tritonserver:25.07-py3");
+});
 
-  it("is the same with another TensorRT-LLM in the release's other image", () => {
-    const other = { ...releases["25.07"], tensorRtLlm: "0.21.0", tensorRt: "10.11.0.33", imageGB: 20 };
-    expect(encoderPlan(b32, other, gpus.A10G).key).toBe(key);
-  });
+const { key, shortKey } = encoderPlan(b32, july, gpus.A10G);
 
-  it.each([
-    ["precision", { precision: "int8" }],
-    ["vision encoder", { vision: "clip-vit-large-patch14" }],
-    ["largest batch", { maxBatchSize: 16 }],
-  ] as const)("is another with another %s", (_what, changes) => {
-    expect(encoderPlan({ ...b32, ...changes }, july, gpus.A10G).key).not.toBe(key);
-  });
+test("the encoders' key has 64 digits, and paths have its first 12", () => {
+  expect(key).toMatch(/^[0-9a-f]{64}$/);
+  expect(encoderPlan(b32, july, gpus.A10G).directory).toBe(`/store/encoders/${key.slice(0, 12)}`);
+  expect(shortKey).toBe(key.slice(0, 12));
+});
 
-  it("is another on another GPU and with another TensorRT", () => {
-    expect(encoderPlan(b32, july, gpus.L4).key).not.toBe(key);
-    expect(encoderPlan(b32, releases["25.08"], gpus.A10G).key).not.toBe(key);
-  });
+test.each([
+  ["another number of replicas", { replicas: 3 }],
+  ["another pool", { pool: "other" }],
+  ["another queue delay", { maxQueueDelayMicroseconds: 9 }],
+  ["other GPU numbers", { gpuIndices: [1] }],
+] as const)("the encoders' key is the same with %s", (_what, changes) => {
+  expect(encoderPlan({ ...b32, ...changes }, july, gpus.A10G).key).toBe(key);
+});
 
-  it("is another in a partition of the GPU, which TensorRT takes for a GPU of its own", () => {
-    const partition = encoderPlan(b32, july, gpus.A10G, "1g.5gb");
-    expect(partition.keyFields.gpu).toBe("A10G 8.6 MIG 1g.5gb");
-    expect(partition.key).not.toBe(key);
-  });
+test("the encoders' key is the same with another TensorRT-LLM in the release's other image", () => {
+  const other = { ...releases["25.07"], tensorRtLlm: "0.21.0", tensorRt: "10.11.0.33", imageGB: 20 };
+  expect(encoderPlan(b32, other, gpus.A10G).key).toBe(key);
+});
 
-  it("on a CPU depends on neither image nor batch nor GPU", () => {
-    const cpu = encoderPlan(onCpu, july, null).key;
-    expect(encoderPlan({ ...onCpu, maxBatchSize: 8 }, releases["25.08"], gpus.A10G).key).toBe(cpu);
-  });
+test.each([
+  ["precision", { precision: "int8" }],
+  ["vision encoder", { vision: "clip-vit-large-patch14" }],
+  ["largest batch", { maxBatchSize: 16 }],
+] as const)("the encoders' key changes with the %s", (_what, changes) => {
+  expect(encoderPlan({ ...b32, ...changes }, july, gpus.A10G).key).not.toBe(key);
+});
 
-  it("names no place, so a store elsewhere keeps it", () => {
-    expect(JSON.stringify(encoderPlan(b32, july, gpus.A10G).keyFields)).not.toContain("/store");
-  });
+test("the encoders' key changes with the GPU and with TensorRT", () => {
+  expect(encoderPlan(b32, july, gpus.L4).key).not.toBe(key);
+  expect(encoderPlan(b32, releases["25.08"], gpus.A10G).key).not.toBe(key);
+});
+
+test("the encoders' key changes in a partition of the GPU, which is a GPU of its own to TensorRT", () => {
+  const partition = encoderPlan(b32, july, gpus.A10G, "1g.5gb");
+  expect(partition.keyFields.gpu).toBe("A10G 8.6 MIG 1g.5gb");
+  expect(partition.key).not.toBe(key);
+});
+
+test("the encoders' key on a CPU depends on neither image nor batch nor GPU", () => {
+  const cpu = encoderPlan(onCpu, july, null).key;
+  expect(encoderPlan({ ...onCpu, maxBatchSize: 8 }, releases["25.08"], gpus.A10G).key).toBe(cpu);
+});
+
+test("the encoders' key has no path, so that a store elsewhere keeps it", () => {
+  expect(JSON.stringify(encoderPlan(b32, july, gpus.A10G).keyFields)).not.toContain("/store");
 });
 
 const anySpec: fc.Arbitrary<EncodersSpec> = fc.record({
@@ -211,6 +224,7 @@ const anySpec: fc.Arbitrary<EncodersSpec> = fc.record({
   pool: fc.constant("pool"),
   replicas: fc.integer({ min: 1, max: 4 }),
 });
+
 const anyTag = fc.constantFrom("24.04", "25.07", "26.02", "26.07");
 
 /** Rows of the first input in a shape option. */
@@ -219,98 +233,266 @@ function batchOf(argv: readonly string[], option: "min" | "opt" | "max"): number
   return Number(/:(\d+)x/.exec(word)?.[1]);
 }
 
-describe("every plan that has no problem", () => {
-  const possible = fc
-    .tuple(anySpec, anyTag)
-    .filter(([spec]) => encoderProblems(spec, gpus.A10G).length === 0)
-    .map(([spec, tag]) => ({ spec, plan: encoderPlan(spec, releases[tag], gpus.A10G) }));
+const possible = fc
+  .tuple(anySpec, anyTag)
+  .filter(([spec]) => encoderProblems(spec, gpus.A10G).length === 0)
+  .map(([spec, tag]) => ({ spec, plan: encoderPlan(spec, releases[tag], gpus.A10G) }));
 
-  it("gives Triton no larger batch than the plan file takes, and orders its shapes", () => {
-    fc.assert(
-      fc.property(possible, ({ spec, plan }) => {
-        for (const { steps: after, config, towerConfig } of plan.models) {
-          const argv = after.find(({ name }) => name === "trtexec")?.argv;
-          expect(argv === undefined).toBe(spec.device === "cpu");
-          if (argv === undefined) continue;
-          const largest = batchOf(argv, "max");
-          expect(towerConfig.maxBatchSize).toBeLessThanOrEqual(largest);
-          expect(config.maxBatchSize).toBeLessThanOrEqual(towerConfig.maxBatchSize);
-          expect(plan.ensemble.maxBatchSize).toBeLessThanOrEqual(config.maxBatchSize);
-          expect(batchOf(argv, "min")).toBe(1);
-          expect(batchOf(argv, "opt")).toBeLessThanOrEqual(largest);
-        }
-      }),
-    );
-  });
+test("Triton's batches are within the built shapes, and shapes are ordered, in any plan of encoders", () => {
+  fc.assert(
+    fc.property(possible, ({ spec, plan }) => {
+      for (const { steps: after, config, towerConfig } of plan.models) {
+        const argv = after.find(({ name }) => name === "trtexec")?.argv;
+        expect(argv === undefined).toBe(spec.device === "cpu");
+        if (argv === undefined) continue;
+        const largest = batchOf(argv, "max");
+        expect(towerConfig.maxBatchSize).toBeLessThanOrEqual(largest);
+        expect(config.maxBatchSize).toBeLessThanOrEqual(towerConfig.maxBatchSize);
+        expect(plan.ensemble.maxBatchSize).toBeLessThanOrEqual(config.maxBatchSize);
+        expect(batchOf(argv, "min")).toBe(1);
+        expect(batchOf(argv, "opt")).toBeLessThanOrEqual(largest);
+      }
+    }),
+  );
+});
 
-  it("never asks for int8 on a graph without calibrated ranges", () => {
-    fc.assert(
-      fc.property(possible, ({ spec, plan }) => {
-        for (const { steps: after } of plan.models) {
-          const argv = after.flatMap((step) => (step.name === "trtexec" ? step.argv : []));
-          const takesCalibrated = argv.some(
-            (word) => word.startsWith("--onnx=") && word.endsWith(".qdq.onnx"),
-          );
-          const calibrates = after.some((step) => step.name === "calibrate");
-          expect([takesCalibrated, calibrates]).toEqual([
-            spec.precision === "int8",
-            spec.precision === "int8",
-          ]);
-          expect(argv.includes("--int8") && !takesCalibrated).toBe(false);
-          expect(
-            argv.includes("--stronglyTyped") && (argv.includes("--fp16") || argv.includes("--int8")),
-          ).toBe(false);
-        }
-      }),
-    );
-  });
-
-  it("declares in every tower the tensors that its graph has", () => {
-    fc.assert(
-      fc.property(possible, ({ plan }) => {
-        for (const { export: graph, towerConfig } of plan.models) {
-          expect(towerConfig.inputs.map(({ name }) => name)).toEqual(graph.inputs);
-          expect(towerConfig.outputs).toEqual([
-            { name: graph.output, dataType: "TYPE_FP32", dims: [graph.dimension] },
-          ]);
-        }
-      }),
-    );
-  });
-
-  it("loads every model once, by name, with the file that its own commands write", () => {
-    fc.assert(
-      fc.property(possible, ({ plan }) => {
-        const names = plan.tritonModels.map(({ config }) => config.name);
-        expect(names).toEqual([
-          "clip_text",
-          "clip_text_tower",
-          "llava_ensemble",
-          "text_encoder",
-          "text_tower",
-          "vision_encoder",
-          "vision_tower",
-        ]);
-        const written = plan.models.flatMap(({ export: { argv }, steps: after }) =>
-          [argv, ...after.map((step) => step.argv)].flat().map((word) => word.slice(word.indexOf("=") + 1)),
+test("int8 is built only from a calibrated graph in any plan of encoders", () => {
+  fc.assert(
+    fc.property(possible, ({ spec, plan }) => {
+      for (const { steps: after } of plan.models) {
+        const argv = after.flatMap((step) => (step.name === "trtexec" ? step.argv : []));
+        const takesCalibrated = argv.some((word) => word.startsWith("--onnx=") && word.endsWith(".qdq.onnx"));
+        const calibrates = after.some((step) => step.name === "calibrate");
+        expect([takesCalibrated, calibrates]).toEqual([spec.precision === "int8", spec.precision === "int8"]);
+        expect(argv.includes("--int8") && !takesCalibrated).toBe(false);
+        expect(argv.includes("--stronglyTyped") && (argv.includes("--fp16") || argv.includes("--int8"))).toBe(
+          false,
         );
-        for (const { config, files } of plan.tritonModels.filter(({ config: { name } }) =>
-          name.endsWith("_tower"),
-        )) {
-          const [path] = Object.values(files);
-          expect(written, config.name).toContain(`${plan.directory}/${path}`);
-        }
-      }),
-    );
-  });
+      }
+    }),
+  );
+});
 
-  it("is the same, to the byte, each time", () => {
-    fc.assert(
-      fc.property(anySpec, anyTag, (spec, tag) => {
-        fc.pre(encoderProblems(spec, gpus.A10G).length === 0);
-        const plans = [0, 1].map(() => JSON.stringify(encoderPlan(spec, releases[tag], gpus.A10G)));
-        expect(plans[1]).toBe(plans[0]);
-      }),
-    );
+test("towers declare the tensors of their graphs in any plan of encoders", () => {
+  fc.assert(
+    fc.property(possible, ({ plan }) => {
+      for (const { export: graph, towerConfig } of plan.models) {
+        expect(towerConfig.inputs.map(({ name }) => name)).toEqual(graph.inputs);
+        expect(towerConfig.outputs).toEqual([
+          { name: graph.output, dataType: "TYPE_FP32", dims: [graph.dimension] },
+        ]);
+      }
+    }),
+  );
+});
+
+test("Triton loads each model once, with the file that its commands write, in any plan of encoders", () => {
+  fc.assert(
+    fc.property(possible, ({ plan }) => {
+      const names = plan.tritonModels.map(({ config }) => config.name);
+      expect(names).toEqual([
+        "clip_text",
+        "clip_text_tower",
+        "llava_ensemble",
+        "text_encoder",
+        "text_tower",
+        "vision_encoder",
+        "vision_tower",
+      ]);
+      const written = plan.models.flatMap(({ export: { argv }, steps: after }) =>
+        [argv, ...after.map((step) => step.argv)].flat().map((word) => word.slice(word.indexOf("=") + 1)),
+      );
+      for (const { config, files } of plan.tritonModels.filter(({ config: { name } }) =>
+        name.endsWith("_tower"),
+      )) {
+        const [path] = Object.values(files);
+        expect(written, config.name).toContain(`${plan.directory}/${path}`);
+      }
+    }),
+  );
+});
+
+test("the same encoders have the same plan, to the byte", () => {
+  fc.assert(
+    fc.property(anySpec, anyTag, (spec, tag) => {
+      fc.pre(encoderProblems(spec, gpus.A10G).length === 0);
+      const plans = [0, 1].map(() => JSON.stringify(encoderPlan(spec, releases[tag], gpus.A10G)));
+      expect(plans[1]).toBe(plans[0]);
+    }),
+  );
+});
+
+/** Commands of a script as a shell reads them: each program is replaced by one that prints its arguments. */
+function commandsOf(lines: readonly string[]): string[][] {
+  const print = `print() { for word; do printf '%s\\037' "$word"; done; printf '\\n'; }`;
+  const script = lines.map((line) => line.replace(/^(?=python3 |\/usr\/src|mkdir )/, "print ")).join("\n");
+  const output = execFileSync("sh", ["-c", `${print}\n${script}`], { encoding: "utf8" });
+  return output
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => line.split("\x1f").slice(0, -1));
+}
+
+test("explained encoders are built by the commands of the plan", () => {
+  const plan = encoderPlan({ ...b32, precision: "int8" }, releases["25.07"], gpus.A10G);
+  const commands = plan.models.flatMap((model) =>
+    [model.export, ...model.steps].map(({ argv }) => [...argv]),
+  );
+  expect(commandsOf(explainEncoders(plan)).slice(1)).toEqual(commands);
+});
+
+test("explained encoders make folders first, and tell where to run and whose programs they run", () => {
+  const plan = encoderPlan({ ...b32, precision: "int8" }, releases["25.07"], gpus.A10G);
+  const lines = explainEncoders(plan);
+  expect(lines[0]).toBe(
+    `# Encoders ${plan.shortKey}: int8, in nvcr.io/nvidia/tritonserver:25.07-py3 with encoder_builder, on a machine with the GPU that serves (A10G 8.6).`,
+  );
+  expect(commandsOf(lines)[0]).toEqual([
+    "mkdir",
+    "-p",
+    `${plan.directory}/clip_text`,
+    `${plan.directory}/text_encoder`,
+    `${plan.directory}/vision_encoder`,
+  ]);
+  const text = lines.join("\n");
+  expect(text.match(/# export: .*this project's own program/g)).toHaveLength(3);
+  expect(text.match(/# calibrate: .*encoder_builder, likewise/g)).toHaveLength(3);
+  expect(text.match(/# trtexec: .*NVIDIA's own tool/g)).toHaveLength(3);
+});
+
+test("explained encoders on a CPU ask for no GPU", () => {
+  const lines = explainEncoders(encoderPlan(onCpu, releases["25.07"], null));
+  expect(lines[0]).toContain("on any machine");
+  expect(lines.join("\n")).not.toContain("trtexec");
+});
+
+const withoutInt8 = { ...gpus.A10G, name: "Old", computeCapability: "6.0", formats: ["float16"] as const };
+
+test.each([
+  ["fp16 on a CPU", { ...onCpu, precision: "fp16" }, null, "encoders.precision", /float32 graphs/],
+  ["int8 on a CPU", { ...onCpu, precision: "int8" }, null, "encoders.precision", /float32 graphs/],
+  ["a GPU in a pool without one", b32, null, "encoders.pool", /have none/],
+  [
+    "int8 on a GPU without it",
+    { ...b32, precision: "int8" },
+    withoutInt8,
+    "encoders.precision",
+    /Old .*6\.0/,
+  ],
+  ["a batch of 0", { ...b32, maxBatchSize: 0 }, gpus.A10G, "encoders.maxBatchSize", /at least 1/],
+  ["a batch of 1.5", { ...b32, maxBatchSize: 1.5 }, gpus.A10G, "encoders.maxBatchSize", /whole number/],
+] as const)("encoders with %s are reported and not planned", (_what, spec, gpu, path, reason) => {
+  expect(encoderProblems(spec, gpu)).toEqual([
+    expect.objectContaining({ path, reason: expect.stringMatching(reason) }),
+  ]);
+  expect(() => encoderPlan(spec, releases["25.07"], gpu)).toThrow(ConfigError);
+});
+
+test("encoders that can be built have no problems", () => {
+  expect(encoderProblems(b32, gpus.A10G)).toEqual([]);
+  expect(encoderProblems(onCpu, null)).toEqual([]);
+  expect(encoderProblems({ ...b32, precision: "fp32" }, withoutInt8)).toEqual([]);
+});
+
+const gpu = encoderPlan(b32, releases["25.07"], gpus.A10G);
+
+const cpu = encoderPlan(onCpu, releases["25.07"], null);
+
+/** The local platform's models, for the same batch and the same encoders. */
+const local = {
+  maxBatchSize: b32.maxBatchSize,
+  maxQueueDelayMicroseconds: b32.maxQueueDelayMicroseconds,
+  dynamicBatching: true,
+  threads: 2,
+  text: { dimension: 384, maxTokens: 256 },
+  vision: { dimension: 512 },
+};
+
+function config(plan: EncoderPlan, name: string) {
+  const found = plan.tritonModels.find((model) => model.config.name === name);
+  if (found === undefined) throw new Error(`the plan has no ${name}`);
+  return found.config;
+}
+
+test.each(gpu.tritonModels.map((model) => model.config.name))(
+  "config.pbtxt of %s on a GPU is as recorded",
+  async (name) => {
+    await recordedText(`gpu_${name}`, renderModelConfig(config(gpu, name)));
+  },
+);
+
+test("config.pbtxt of a tower on a CPU is as recorded", async () => {
+  await recordedText("cpu_vision_tower", renderModelConfig(config(cpu, "vision_tower")));
+});
+
+test.each([
+  ["text_encoder", textEncoderConfig],
+  ["vision_encoder", visionEncoderConfig],
+  ["llava_ensemble", llavaEnsembleConfig],
+] as const)("%s has the tensors and batches of the local platform's", (name, localConfig) => {
+  const { parameters: _own, ...expected } = localConfig(local);
+  const { parameters: _fronts, ...front } = config(gpu, name);
+  expect(front).toEqual(expected);
+});
+
+test("parameters of each encoder name the tower that computes for it", () => {
+  expect(config(gpu, "vision_encoder").parameters).toEqual({
+    tower_model: "vision_tower",
+    max_image_bytes: "10485760",
+    max_image_pixels: "40000000",
   });
+  expect(config(gpu, "text_encoder").parameters).toMatchObject({
+    tower_model: "text_tower",
+    max_tokens: "256",
+  });
+  expect(config(gpu, "clip_text").parameters).toMatchObject({
+    tower_model: "clip_text_tower",
+    max_tokens: "77",
+  });
+});
+
+test("encoders in front have the local platform's Python, and towers none", () => {
+  const sources = Object.fromEntries(
+    gpu.tritonModels.map((model) => [model.config.name, model.sources["1/model.py"]]),
+  );
+  expect(sources).toEqual({
+    clip_text: "encoders/text_encoder.py",
+    text_encoder: "encoders/text_encoder.py",
+    vision_encoder: "encoders/vision_encoder.py",
+  });
+});
+
+test("a batch of texts is computed at once on a GPU, within the plan's shapes, and in parts on a CPU", () => {
+  expect(config(gpu, "text_encoder").parameters).toMatchObject({ max_padded_tokens: String(32 * 256) });
+  expect(config(gpu, "clip_text").parameters).toMatchObject({ max_padded_tokens: String(32 * 77) });
+  expect(config(cpu, "text_encoder").parameters).toMatchObject({ max_padded_tokens: "512" });
+});
+
+test("CLIP maps texts and images into one space, and MiniLM sentences into another", () => {
+  const plan = encoderPlan({ ...b32, vision: "clip-vit-large-patch14" }, releases["25.07"], gpus.A10G);
+  const dimensions = ["clip_text", "vision_encoder", "text_encoder"].map(
+    (name) => config(plan, name).outputs[0]?.dims,
+  );
+  expect(dimensions).toEqual([[768], [768], [384]]);
+  expect(plan.ensemble.outputs.map(({ dims }) => dims)).toEqual([[768], [384]]);
+});
+
+test("towers run on TensorRT or ONNX Runtime, with the file name of each backend", () => {
+  const files = (plan: EncoderPlan) =>
+    Object.fromEntries(plan.tritonModels.map((model) => [model.config.name, model.files]));
+  expect(config(gpu, "text_tower")).toMatchObject({
+    backend: "tensorrt",
+    instanceGroups: [{ kind: "KIND_GPU" }],
+  });
+  expect(files(gpu)).toMatchObject({
+    text_tower: { "1/model.plan": "text_encoder/model.plan" },
+    text_encoder: { "1/tokenizer.json": "text_encoder/tokenizer.json" },
+    vision_encoder: { "1/preprocess.json": "vision_encoder/preprocess.json" },
+    llava_ensemble: {},
+  });
+  expect(config(cpu, "text_tower")).toMatchObject({
+    backend: "onnxruntime",
+    instanceGroups: [{ kind: "KIND_CPU" }],
+  });
+  expect(files(cpu)).toMatchObject({ text_tower: { "1/model.onnx": "text_encoder/model.onnx" } });
 });

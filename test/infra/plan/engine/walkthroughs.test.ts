@@ -1,13 +1,18 @@
+import { execFileSync } from "node:child_process";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { LanguageModelName } from "../../../../infra/plan/catalogue/language-models.ts";
+import { enginePlan } from "../../../../infra/plan/engine/engine-plan.ts";
+import { shellLine } from "../../../../infra/plan/engine/shell-line.ts";
+import type { StepName } from "../../../../infra/plan/engine/types.ts";
+import { times } from "../../../harness/thorough.ts";
+import { type EngineChanges, engineSpec } from "../model-specs.ts";
+import { byFlag, type Correction, correct, namedWords, shellWords } from "./support.ts";
+
 /**
  * The commands of the five walkthroughs, as they print them with `${VARIABLES}` replaced by the places that they stand
  * for, against the plan. What differs is a correction, and each says why.
  */
-import { describe, expect, it } from "vitest";
-import type { LanguageModelName } from "../../../../infra/plan/catalogue/language-models.ts";
-import { enginePlan } from "../../../../infra/plan/engine/engine-plan.ts";
-import type { StepName } from "../../../../infra/plan/engine/types.ts";
-import { type EngineChanges, engineSpec } from "../model-specs.ts";
-import { byFlag, type Correction, correct, namedWords, shellWords } from "./support.ts";
 
 interface Command {
   readonly step: StepName;
@@ -377,47 +382,96 @@ const gpt2: Walkthrough = {
 
 const walkthroughs = [llava2507, llamaChat08, llamaTutorial, ...multimodalGuide, gpt2];
 
-describe.each(walkthroughs)("$title", ({ model, changes, commands }) => {
-  it.each(commands)("$step", ({ step, document, corrections }) => {
+const commands = walkthroughs.flatMap(({ title, commands, ...engine }) =>
+  commands.map((command) => [command.step, title, { ...engine, ...command }] as const),
+);
+
+test.each(commands)(
+  "the step %s of %s has its command, after the named corrections",
+  (step, _title, { model, changes, document, corrections }) => {
     const planned = namedWords(enginePlan(engineSpec(model, changes)), step);
     expect(byFlag(planned)).toEqual(byFlag(shellWords(correct(document, corrections))));
-  });
+  },
+);
+
+test("the instruct model of Llama 3.2 Vision has the guide's 6404 encoder positions", () => {
+  const base = engineSpec("llama-3.2-11b-vision", { release: "25.02" });
+  const { vision } = base.row;
+  if (vision === undefined) throw new Error("a visual model");
+  const row = { ...base.row, vision: { ...vision, tokensPerImage: 6404 } };
+  const words = namedWords(enginePlan({ ...base, row }), "llm");
+  expect(words.join(" ")).toContain("--max_encoder_input_len 6404");
 });
 
-describe("other ways of the walkthroughs", () => {
-  it("the instruct model of Llama 3.2 Vision has the guide's 6404 encoder positions", () => {
-    const base = engineSpec("llama-3.2-11b-vision", { release: "25.02" });
-    const { vision } = base.row;
-    if (vision === undefined) throw new Error("a visual model");
-    const row = { ...base.row, vision: { ...vision, tokensPerImage: 6404 } };
-    const words = namedWords(enginePlan({ ...base, row }), "llm");
-    expect(words.join(" ")).toContain("--max_encoder_input_len 6404");
-  });
+test("weights of Llama-2-7b-chat can come from ModelScope, whose client is installed first", () => {
+  const plan = enginePlan(
+    engineSpec("llama-2-7b-chat", {
+      weights: { kind: "modelscope", repository: "shakechen/Llama-2-7b-chat-hf", revision: "master" },
+    }),
+  );
+  expect(plan.steps.slice(0, 2).map((step) => step.argv.slice(0, 6).join(" "))).toEqual([
+    "pip install modelscope==1.40.2",
+    "modelscope download --model shakechen/Llama-2-7b-chat-hf --revision master",
+  ]);
+});
 
-  it("weights of Llama-2-7b-chat come from ModelScope too, with its client installed first", () => {
-    const plan = enginePlan(
-      engineSpec("llama-2-7b-chat", {
-        weights: { kind: "modelscope", repository: "shakechen/Llama-2-7b-chat-hf", revision: "master" },
-      }),
-    );
-    expect(plan.steps.slice(0, 2).map((step) => step.argv.slice(0, 6).join(" "))).toEqual([
-      "pip install modelscope==1.40.2",
-      "modelscope download --model shakechen/Llama-2-7b-chat-hf --revision master",
-    ]);
-  });
-
-  it("the LLaVA tutorial for 24.05 has its bare flag, its own output bound and separate engine folders", () => {
-    const plan = enginePlan(engineSpec("llava-1.5-7b", { release: "24.05" }));
-    expect(byFlag(namedWords(plan, "llm"))).toEqual(
-      byFlag(
-        shellWords(
-          "trtllm-build --checkpoint_dir <checkpoint> --output_dir <llm> --gemm_plugin float16 --use_fused_mlp" +
-            " --max_batch_size 1 --max_input_len 2048 --max_output_len 512 --max_multimodal_len 576",
-        ),
+test("the LLaVA tutorial for 24.05 has its bare flag, its own output bound and separate engine folders", () => {
+  const plan = enginePlan(engineSpec("llava-1.5-7b", { release: "24.05" }));
+  expect(byFlag(namedWords(plan, "llm"))).toEqual(
+    byFlag(
+      shellWords(
+        "trtllm-build --checkpoint_dir <checkpoint> --output_dir <llm> --gemm_plugin float16 --use_fused_mlp" +
+          " --max_batch_size 1 --max_input_len 2048 --max_output_len 512 --max_multimodal_len 576",
       ),
-    );
-    expect(namedWords(plan, "check").join(" ")).toContain(
-      "--visual_engine_dir <vision> --llm_engine_dir <llm> --decoder_llm --input_text",
-    );
-  });
+    ),
+  );
+  expect(namedWords(plan, "check").join(" ")).toContain(
+    "--visual_engine_dir <vision> --llm_engine_dir <llm> --decoder_llm --input_text",
+  );
+});
+
+test("a shell line has one line for each flag with its values", () => {
+  expect(
+    shellLine(["trtllm-build", "--output_dir", "/e/llm", "--use_fused_mlp=enable", "--max_batch_size", "8"]),
+  ).toBe("trtllm-build \\\n  --output_dir /e/llm \\\n  --use_fused_mlp=enable \\\n  --max_batch_size 8");
+});
+
+test("a shell line begins with the environment, sorted", () => {
+  expect(shellLine(["python3", "run.py"], { PYTHONPATH: "/store/code/VILA", PMIX_MCA_gds: "hash" })).toBe(
+    "PMIX_MCA_gds=hash PYTHONPATH=/store/code/VILA python3 run.py",
+  );
+});
+
+test.each([
+  ["*.safetensors", "'*.safetensors'"],
+  ["\n Which city is this?", "$'\\n Which city is this?'"],
+  ["it's", "'it'\\''s'"],
+  ["", "''"],
+  ["$HOME", "'$HOME'"],
+  ["llava-hf/llava-1.5-7b-hf", "llava-hf/llava-1.5-7b-hf"],
+])("a shell line has the word %j as %s", (word, quoted) => {
+  expect(shellLine(["echo", word])).toBe(`echo ${quoted}`);
+});
+
+test("a shell line gives bash the same words and environment", () => {
+  const word = fc.oneof(
+    fc.string({ unit: "grapheme" }),
+    fc.string({
+      unit: fc.constantFrom("'", '"', "\\", "\n", "\t", "\r", " ", "$", "-", "=", "!", "`", "a"),
+    }),
+  );
+  const text = word.filter((value) => !value.includes("\0") && value.isWellFormed());
+  fc.assert(
+    fc.property(fc.array(text, { minLength: 1, maxLength: 6 }), text, (words, value) => {
+      const environment = { ENGINE_ROOM_TEST: value };
+      const typed = [
+        shellLine(["printf", "%s\\0", ...words], environment),
+        shellLine(["printenv", "ENGINE_ROOM_TEST"], environment),
+      ];
+      expect(execFileSync("bash", ["-c", typed.join("\n")], { encoding: "utf8" })).toBe(
+        `${words.map((each) => `${each}\0`).join("")}${value}\n`,
+      );
+    }),
+    { numRuns: times(15, 40) },
+  );
 });

@@ -1,5 +1,7 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
+import { type GpuStackConfig, parseConfig } from "../../../../infra/config/config.ts";
 import { memoryFit } from "../../../../infra/plan/fit/memory-fit.ts";
+import { planGpuStack } from "../../../../infra/plan/gpu-stack.ts";
 import type { GpuStackSpec, PoolSpec } from "../../../../infra/plan/spec.ts";
 import { encodersOf, modelOf, poolOf, present, stackOf } from "./stacks.ts";
 
@@ -16,11 +18,11 @@ function hostOf(instanceType: string): PoolSpec {
   return poolOf(instanceType, { capacity: "owned", nodes: { min: 1, max: 1 } });
 }
 
-describe("alternatives", () => {
+describe("alternatives to a GPU that is too small", () => {
   const tooLarge = modelOf("llama-3.2-11b-vision", { serving: { concurrentRequests: 8 } });
   const stack = stackOf([tooLarge], [poolOf("g5.2xlarge")]);
 
-  it("names what holds it, cheapest first", () => {
+  test("alternatives that hold the model are listed, cheapest first", () => {
     const found = alternativesOf(stack);
     const prices = found.map(({ hourlyUsd }) => hourlyUsd ?? Infinity);
     expect(prices).toEqual([...prices].sort((a, b) => a - b));
@@ -33,7 +35,7 @@ describe("alternatives", () => {
     );
   });
 
-  it("offers only what the whole error leaves room for: each change makes the verdict fits", () => {
+  test("alternatives fit with the whole error counted", () => {
     const changed = {
       "quantization: int4": stackOf(
         [{ ...tooLarge, engine: { ...tooLarge.engine, quantization: "int4" } }],
@@ -50,12 +52,12 @@ describe("alternatives", () => {
     }
   });
 
-  it("does not offer fp8 on a GPU that can't compute it, nor a format that the model lacks", () => {
+  test("fp8 is no alternative on a GPU that can't compute it", () => {
     const changes = alternativesOf(stack).map(({ change }) => change);
     expect(changes).not.toContain("quantization: fp8");
   });
 
-  it("finds the most concurrent requests that fit", () => {
+  test("the alternative of fewer concurrent requests is the most that fit", () => {
     // Short sequences: the step from one number to the next is smaller than the error.
     const limits = { maxInputTokens: 192, maxOutputTokens: 64 };
     const many = modelOf("llama-2-7b", { limits, serving: { concurrentRequests: 100 } });
@@ -70,13 +72,13 @@ describe("alternatives", () => {
     expect([verdict(fitting), verdict(fitting + 1)]).toEqual(["fits", "tight"]);
   });
 
-  it("has no price without a region, and still an answer", () => {
+  test("alternatives without a region have no price", () => {
     const found = alternativesOf({ ...stack, region: null });
     expect(found.length).toBeGreaterThan(0);
     expect(found.every(({ hourlyUsd }) => hourlyUsd === null)).toBe(true);
   });
 
-  it("names the model where several share a GPU", () => {
+  test("models on a shared GPU have a larger GPU as an alternative, and no tensor parallelism", () => {
     const pair = ["a", "b"].map((name) => modelOf("llama-2-7b", { name, gpuIndices: [0] }));
     const host = poolOf("g5.2xlarge", { capacity: "owned", nodes: { min: 1, max: 1 } });
     const found = alternativesOf(stackOf(pair, [host], { platform: "docker" }));
@@ -84,12 +86,12 @@ describe("alternatives", () => {
     expect(found.some(({ change }) => change.startsWith("tensorParallel"))).toBe(false);
   });
 
-  it("is empty where everything fits", () => {
+  test("a stack that fits has no alternatives", () => {
     expect(alternativesOf(stackOf([modelOf("gpt2-medium")], [poolOf("g5.xlarge")]))).toEqual([]);
   });
 });
 
-describe("the order of alternatives", () => {
+describe("order of alternatives", () => {
   const tooLarge = modelOf("llama-3.2-11b-vision", { serving: { concurrentRequests: 8 } });
   const unpriced = [
     "quantization: int4",
@@ -100,16 +102,22 @@ describe("the order of alternatives", () => {
     "p4de.24xlarge: 8 × A100-SXM4-80GB with 80.00 GiB",
   ];
 
-  it.each([
+  test.each([
     ["a Docker host", stackOf([tooLarge], [hostOf("g5.4xlarge")], { platform: "docker", region: null })],
     ["a cluster", stackOf([tooLarge], [poolOf("g5.4xlarge")], { platform: "kubernetes", region: null })],
-    ["a region without prices", stackOf([tooLarge], [poolOf("g5.4xlarge")], { region: "sa-east-1" })],
-  ])("on %s is that of us-east-1's prices, settings first, and shows none of them", (_, stack) => {
-    expect(changesOf(stack)).toEqual(unpriced);
-    expect(alternativesOf(stack).every(({ hourlyUsd }) => !hourlyUsd)).toBe(true);
-  });
+    [
+      "a machine in a region without prices",
+      stackOf([tooLarge], [poolOf("g5.4xlarge")], { region: "sa-east-1" }),
+    ],
+  ])(
+    "alternatives on %s are in the order of us-east-1's prices, settings first, and show none of them",
+    (_, stack) => {
+      expect(changesOf(stack)).toEqual(unpriced);
+      expect(alternativesOf(stack).every(({ hourlyUsd }) => !hourlyUsd)).toBe(true);
+    },
+  );
 
-  it("has the setting first that changes least, even where the stack's own machine has a price", () => {
+  test("the first alternative is the setting that changes least, even where the stack's own machine has a price", () => {
     const model = modelOf("llama-2-7b", {
       limits: { maxInputTokens: 768, maxOutputTokens: 256 },
       serving: { concurrentRequests: 20 },
@@ -121,69 +129,67 @@ describe("the order of alternatives", () => {
     expect(found.length).toBeGreaterThan(3);
   });
 
-  it("offers no machine that a priced region does not have", () => {
+  test("a machine that a priced region does not have is no alternative", () => {
     const offered = changesOf(stackOf([tooLarge], [poolOf("g5.4xlarge")], { region: "us-east-1" }));
     expect(offered.join()).not.toContain("p5e.48xlarge");
   });
 });
 
-describe("alternatives on machines", () => {
-  const vision = modelOf("llama-3.2-11b-vision");
+const vision = modelOf("llama-3.2-11b-vision");
 
-  it("have the host memory that converting takes: 41.5 GiB are more than g6e.xlarge leaves", () => {
-    const found = changesOf(stackOf([vision], [poolOf("g5.xlarge")]));
-    expect(found).toContain("g6e.2xlarge: 1 × L40S with 44.70 GiB");
-    expect(found.join()).not.toContain("g6e.xlarge");
-  });
+test("alternatives have the host memory that converting takes: 41.5 GiB are more than g6e.xlarge leaves", () => {
+  const found = changesOf(stackOf([vision], [poolOf("g5.xlarge")]));
+  expect(found).toContain("g6e.2xlarge: 1 × L40S with 44.70 GiB");
+  expect(found.join()).not.toContain("g6e.xlarge");
+});
 
-  it("need no memory for a build where another pool builds, which changes with the GPU", () => {
-    const served = modelOf("llama-3.2-11b-vision", { pool: "serve", buildPool: "build" });
-    const pools = [
-      poolOf("g5.2xlarge", { name: "serve" }),
-      poolOf("g5.8xlarge", { name: "build", path: "pools[1]" }),
-    ];
-    const found = changesOf(stackOf([served], pools));
-    expect(found).toContain("g6e.xlarge: 1 × L40S with 44.70 GiB, in build too");
-    expect(found).toContain("tensorParallel: 2 on g5.12xlarge: 4 × A10G");
-  });
+test("alternatives need no memory for a build where another pool builds, whose GPU changes too", () => {
+  const served = modelOf("llama-3.2-11b-vision", { pool: "serve", buildPool: "build" });
+  const pools = [
+    poolOf("g5.2xlarge", { name: "serve" }),
+    poolOf("g5.8xlarge", { name: "build", path: "pools[1]" }),
+  ];
+  const found = changesOf(stackOf([served], pools));
+  expect(found).toContain("g6e.xlarge: 1 × L40S with 44.70 GiB, in build too");
+  expect(found).toContain("tensorParallel: 2 on g5.12xlarge: 4 × A10G");
+});
 
-  it("hold all servers of a Docker host together", () => {
-    // A server takes 8 GiB of memory, and g6e.xlarge leaves 29,317 MiB: room for three.
-    const serving = { concurrentRequests: 40, maxTokensInPagedKvCache: 40 * 1024 };
-    const l40s = (servers: number) => {
-      const models = Array.from({ length: servers }, (_, index) =>
-        modelOf("gpt2-medium", { name: `m${index}`, gpuIndices: [0], serving }),
-      );
-      const stack = stackOf(models, [hostOf("g4dn.8xlarge")], { platform: "docker", region: null });
-      return changesOf(stack).find((change) => change.includes("L40S"));
-    };
-    expect(l40s(3)).toMatch(/^g6e\.xlarge/);
-    expect(l40s(4)).toMatch(/^g6e\.2xlarge/);
-  });
+test("alternatives of a Docker host hold all of its servers", () => {
+  // A server takes 8 GiB of memory, and g6e.xlarge leaves 29,317 MiB: room for three.
+  const serving = { concurrentRequests: 40, maxTokensInPagedKvCache: 40 * 1024 };
+  const l40s = (servers: number) => {
+    const models = Array.from({ length: servers }, (_, index) =>
+      modelOf("gpt2-medium", { name: `m${index}`, gpuIndices: [0], serving }),
+    );
+    const stack = stackOf(models, [hostOf("g4dn.8xlarge")], { platform: "docker", region: null });
+    return changesOf(stack).find((change) => change.includes("L40S"));
+  };
+  expect(l40s(3)).toMatch(/^g6e\.xlarge/);
+  expect(l40s(4)).toMatch(/^g6e\.2xlarge/);
+});
 
-  it("leave no pod and no build without a GPU that had one", () => {
-    // One machine with four GPUs: three serve, and one builds.
-    const servers = modelOf("llama-3.2-11b-vision", { serving: { replicas: 3 } });
-    const pool = poolOf("g5.12xlarge", { nodes: { min: 0, max: 1 } });
-    const found = changesOf(stackOf([servers], [pool]));
-    expect(found).toContain("g6e.12xlarge: 4 × L40S with 44.70 GiB");
-    expect(found).toContain("tensorParallel: 2 on g5.48xlarge: 8 × A10G");
-    expect(found.join()).not.toContain("p5.4xlarge");
-    expect(found).not.toContain("tensorParallel: 2");
-  });
+test("alternatives have a GPU for every pod and build that had one", () => {
+  // One machine with four GPUs: three serve, and one builds.
+  const servers = modelOf("llama-3.2-11b-vision", { serving: { replicas: 3 } });
+  const pool = poolOf("g5.12xlarge", { nodes: { min: 0, max: 1 } });
+  const found = changesOf(stackOf([servers], [pool]));
+  expect(found).toContain("g6e.12xlarge: 4 × L40S with 44.70 GiB");
+  expect(found).toContain("tensorParallel: 2 on g5.48xlarge: 8 × A10G");
+  expect(found.join()).not.toContain("p5.4xlarge");
+  expect(found).not.toContain("tensorParallel: 2");
+});
 
-  it("are other machines alone where TensorRT-LLM does not support the GPU", () => {
-    const found = changesOf(stackOf([modelOf("llama-2-7b")], [poolOf("g4dn.2xlarge")]));
-    expect(found).toContain("g5.4xlarge: 1 × A10G with 22.35 GiB");
-    for (const change of found) expect(change).not.toMatch(/T4|quantization|tensorParallel/);
-  });
+test("alternatives to an unsupported GPU are other machines only", () => {
+  const found = changesOf(stackOf([modelOf("llama-2-7b")], [poolOf("g4dn.2xlarge")]));
+  expect(found).toContain("g5.4xlarge: 1 × A10G with 22.35 GiB");
+  for (const change of found) expect(change).not.toMatch(/T4|quantization|tensorParallel/);
+});
 
-  it("have no less memory for the models beside it", () => {
-    const beside = modelOf("gpt2-medium", { name: "beside" });
-    const small = modelOf("gpt2-medium", { serving: { concurrentRequests: 200 } });
-    const on = [poolOf("g6e.2xlarge", { sharing: { mode: "mps", replicas: 8 } })];
-    for (const change of changesOf(stackOf([small, beside], on))) expect(change).not.toMatch(/T4|L4 |A10G/);
-  });
+test("alternatives have no less memory for the models on the same GPU", () => {
+  const beside = modelOf("gpt2-medium", { name: "beside" });
+  const small = modelOf("gpt2-medium", { serving: { concurrentRequests: 200 } });
+  const on = [poolOf("g6e.2xlarge", { sharing: { mode: "mps", replicas: 8 } })];
+  for (const change of changesOf(stackOf([small, beside], on))) expect(change).not.toMatch(/T4|L4 |A10G/);
 });
 
 describe("alternatives on shared GPUs", () => {
@@ -191,7 +197,7 @@ describe("alternatives on shared GPUs", () => {
     ["a", "b"].map((name) => modelOf("llama-2-7b", { name, ...changes }));
   const docker = { platform: "docker", region: null } as const;
 
-  it("name the machine with more of the same GPU, one each", () => {
+  test("alternatives for models on one GPU are machines with one GPU each", () => {
     expect(changesOf(stackOf(pair(), [hostOf("g5.4xlarge")], docker))).toContain(
       "g5.12xlarge: 4 × A10G with 22.35 GiB, one each",
     );
@@ -200,7 +206,7 @@ describe("alternatives on shared GPUs", () => {
     );
   });
 
-  it("begin with free GPUs of the host where gpuIndices overlap", () => {
+  test("the first alternative to overlapping gpuIndices is to leave them out where the host has free GPUs", () => {
     const stack = stackOf(pair({ gpuIndices: [0] }), [hostOf("g5.12xlarge")], {
       ...docker,
       encoders: encodersOf({ gpuIndices: [0] }),
@@ -209,33 +215,36 @@ describe("alternatives on shared GPUs", () => {
     expect(changesOf(stack).join()).not.toContain("g5.24xlarge");
   });
 
-  it("drop the GPU numbers of a model that gets more ranks", () => {
+  test("an alternative with more ranks leaves gpuIndices out", () => {
     const numbered = modelOf("llama-3.2-11b-vision", { gpuIndices: [1] });
     expect(changesOf(stackOf([numbered], [hostOf("g5.12xlarge")], docker))).toContain(
       "tensorParallel: 2 without gpuIndices",
     );
   });
 
-  it.each(["mps", "timeSlicing"] as const)("by %s: fewer replicas, and none", (mode) => {
-    const models = Array.from({ length: 4 }, (_, index) =>
-      modelOf("gpt2-medium", { name: `m${index}`, serving: { concurrentRequests: 40 } }),
-    );
-    const on = (sharing: PoolSpec["sharing"]) =>
-      stackOf(models, [poolOf("g5.2xlarge", { nodes: { min: 0, max: 5 }, sharing })]);
-    const found = changesOf(on({ mode, replicas: 8 }));
-    const words = present(
-      found.find((change) => change.startsWith("sharing.replicas")),
-      "fewer replicas",
-    );
-    const replicas = Number(words.split(": ")[1]);
-    const verdicts = (count: number) =>
-      memoryFit(on({ mode, replicas: count })).map(({ verdict }) => verdict === "fits");
-    expect(verdicts(replicas)).not.toContain(false);
-    expect(verdicts(replicas + 1)).toContain(false);
-    expect(found).toContain("sharing.mode: none");
-  });
+  test.each(["mps", "timeSlicing"] as const)(
+    "alternatives to a GPU shared by %s are fewer replicas, and no sharing",
+    (mode) => {
+      const models = Array.from({ length: 4 }, (_, index) =>
+        modelOf("gpt2-medium", { name: `m${index}`, serving: { concurrentRequests: 40 } }),
+      );
+      const on = (sharing: PoolSpec["sharing"]) =>
+        stackOf(models, [poolOf("g5.2xlarge", { nodes: { min: 0, max: 5 }, sharing })]);
+      const found = changesOf(on({ mode, replicas: 8 }));
+      const words = present(
+        found.find((change) => change.startsWith("sharing.replicas")),
+        "fewer replicas",
+      );
+      const replicas = Number(words.split(": ")[1]);
+      const verdicts = (count: number) =>
+        memoryFit(on({ mode, replicas: count })).map(({ verdict }) => verdict === "fits");
+      expect(verdicts(replicas)).not.toContain(false);
+      expect(verdicts(replicas + 1)).toContain(false);
+      expect(found).toContain("sharing.mode: none");
+    },
+  );
 
-  it("by time slicing on one machine: a machine with a GPU for each", () => {
+  test("alternatives to time slicing on one machine have a GPU for each model", () => {
     const sliced = poolOf("g5.4xlarge", {
       nodes: { min: 0, max: 1 },
       sharing: { mode: "timeSlicing", replicas: 2 },
@@ -245,9 +254,48 @@ describe("alternatives on shared GPUs", () => {
     expect(found).not.toContain("sharing.mode: none");
   });
 
-  it("by MIG: the next larger partition that holds it", () => {
+  test("alternatives to a MIG partition are the next larger one that holds the model, and no sharing", () => {
     const pool = poolOf("p4d.24xlarge", { sharing: { mode: "mig", profile: "1g.5gb" } });
     const found = changesOf(stackOf([modelOf("llama-2-7b")], [pool]));
     expect(found).toEqual(expect.arrayContaining(["sharing.profile: 3g.20gb", "sharing.mode: none"]));
   });
+});
+
+const docker = {
+  platform: "docker",
+  models: [{ name: "vision", model: "llama-3.2-11b-vision" }],
+  host: { instanceType: "g5.4xlarge" },
+  engines: { whenFull: "stopServer" },
+  hub: { tokenFile: "/run/secrets/hub-token" },
+};
+
+function problemsOf(values: Readonly<Record<string, unknown>>) {
+  return planGpuStack(parseConfig(values) as GpuStackConfig).problems;
+}
+
+test("machines that a problem of memory offers have no problem with the whole stack", () => {
+  const [problem, ...others] = problemsOf(docker);
+  expect(others).toEqual([]);
+  const types = [...(problem?.fix ?? "").matchAll(/(?:^|[ ;])((?:g|p)\d\w*\.\w+): /g)].map(
+    ([, type]) => type,
+  );
+  expect(types).toContain("g6e.2xlarge");
+  const machines = types.filter((type) => !problem?.fix?.includes(`on ${type}`));
+  for (const instanceType of machines) {
+    expect([instanceType, problemsOf({ ...docker, host: { instanceType } })]).toEqual([instanceType, []]);
+  }
+});
+
+test("a model with more ranks than the host has GPUs has no problem of memory besides", () => {
+  const values = { ...docker, models: [{ name: "x", model: "llama-2-7b", tensorParallel: 4 }] };
+  expect(problemsOf(values).map(({ path }) => path)).toEqual(["models[0].tensorParallel"]);
+});
+
+test("a problem of memory names each tenant once", () => {
+  const models = [
+    { name: "x", model: "llama-2-7b", replicas: 2 },
+    { name: "y", model: "llama-2-7b" },
+  ];
+  const reasons = problemsOf({ ...docker, models }).map(({ reason }) => reason);
+  expect(reasons).toContainEqual(expect.stringMatching(/^2 × x, y need about /));
 });

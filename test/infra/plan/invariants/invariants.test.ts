@@ -6,6 +6,7 @@ import { canonicalJson } from "../../../../infra/plan/canonical-json.ts";
 import type { GpuPlan } from "../../../../infra/plan/gpu-stack.ts";
 import { planStack, type StackPlan } from "../../../../infra/plan/stack-plan.ts";
 import { ConfigError } from "../../../../infra/problems.ts";
+import { times } from "../../../harness/thorough.ts";
 import { problemsThrownBy } from "../../problems-thrown.ts";
 import {
   brokenStackValues,
@@ -17,10 +18,10 @@ import {
 } from "./arbitraries.ts";
 import { type Invariant, type InvariantName, invariants } from "./invariants.ts";
 
-const RUNS = 600;
+const RUNS = times(100, 600);
 
 /** What the generator must reach for the property to say anything. */
-const LEAST_PLANNED = 40;
+const LEAST_PLANNED = times(10, 40);
 
 function gpuPlan(plan: StackPlan | null): GpuPlan | null {
   return plan === null || plan.tier === "cpu" ? null : plan;
@@ -111,7 +112,7 @@ describe("every invariant", () => {
   });
 
   test.each(Object.entries(breakages) as [InvariantName, readonly [string, unknown]][])(
-    "breaks when it should: %s",
+    'the invariant "%s" fails for a plan that breaks it',
     (name, [place, value]) => {
       const sound = gpuPlan(plan) as GpuPlan;
       const holds: Invariant = invariants[name];
@@ -121,74 +122,68 @@ describe("every invariant", () => {
   );
 });
 
-describe("a stack file that has no problem", () => {
-  test("gives a plan that holds every invariant, and the same one every time", () => {
-    let planned = 0;
-    fc.assert(
-      fc.property(stackValues, (values) => {
-        const config = parseConfig(values);
-        const first = planStack(config);
-        const plan = gpuPlan(first.plan);
-        expect(plan === null).toBe(first.problems.length > 0);
-        expect(canonicalJson(planStack(parseConfig(structuredClone(values))))).toBe(canonicalJson(first));
-        if (plan === null) return;
-        planned += 1;
-        expect(brokenInvariants(plan)).toEqual([]);
-      }),
-      { numRuns: RUNS },
-    );
-    expect(planned).toBeGreaterThan(LEAST_PLANNED);
-  });
+test("a stack file without problems has a plan that holds every invariant, and the same plan each time", () => {
+  let planned = 0;
+  fc.assert(
+    fc.property(stackValues, (values) => {
+      const config = parseConfig(values);
+      const first = planStack(config);
+      const plan = gpuPlan(first.plan);
+      expect(plan === null).toBe(first.problems.length > 0);
+      expect(canonicalJson(planStack(parseConfig(structuredClone(values))))).toBe(canonicalJson(first));
+      if (plan === null) return;
+      planned += 1;
+      expect(brokenInvariants(plan)).toEqual([]);
+    }),
+    { numRuns: RUNS },
+  );
+  expect(planned).toBeGreaterThan(LEAST_PLANNED);
 });
 
-describe("a stack file with any mistakes", () => {
-  test("ends in a plan or in a ConfigError, which shows no credential", () => {
-    fc.assert(
-      fc.property(brokenStackValues, (values: StackValues) => {
-        const message = messageOf(() => checkedPlan(values));
-        expect(message ?? "").not.toContain(HUB_TOKEN);
-      }),
-      { numRuns: RUNS },
-    );
-  });
+test("a stack file with any mistakes ends in a plan or in a ConfigError that shows no credential", () => {
+  fc.assert(
+    fc.property(brokenStackValues, (values: StackValues) => {
+      const message = messageOf(() => checkedPlan(values));
+      expect(message ?? "").not.toContain(HUB_TOKEN);
+    }),
+    { numRuns: RUNS },
+  );
 });
 
-describe("a stack file with one value of a wrong kind", () => {
-  /** No key of the schema takes it. */
-  const NONSENSE = -1.5;
+/** No key of the schema takes it. */
+const NONSENSE = -1.5;
 
-  test("has that problem alone: no check holds against the rest what it knows not", () => {
-    let tried = 0;
-    fc.assert(
-      fc.property(stackValues, fc.nat(), (values, seed) => {
-        if (planStack(parseConfig(values)).problems.length > 0) return;
-        tried += 1;
-        expectAlone(withChange(values, [seed, NONSENSE]));
-      }),
-      { numRuns: 2 * RUNS },
-    );
-    expect(tried).toBeGreaterThan(LEAST_PLANNED);
-  });
-
-  // The rest is then read as one of two, and much holds for one of them only.
-  test("has it alone, where that is whether AWS has a cluster or a machine", () => {
-    let tried = 0;
-    fc.assert(
-      fc.property(ec2Values, (values) => {
-        if (planStack(parseConfig(values)).problems.length > 0) return;
-        tried += 1;
-        expectAlone({ ...values, compute: NONSENSE });
-      }),
-      { numRuns: RUNS },
-    );
-    expect(tried).toBeGreaterThan(LEAST_PLANNED);
-  });
-
-  function expectAlone(values: StackValues): void {
-    const problems = problemsThrownBy(() => checkedPlan(values));
-    expect(problems.map(({ value }) => value)).toEqual([expect.stringMatching(/^(-1\.5|\[secret\])$/)]);
-  }
+test("a value of a wrong kind is the only problem: no check judges the rest by it", () => {
+  let tried = 0;
+  fc.assert(
+    fc.property(stackValues, fc.array(fc.nat(), { minLength: 3, maxLength: 3 }), (values, seeds) => {
+      if (planStack(parseConfig(values)).problems.length > 0) return;
+      tried += 1;
+      for (const seed of seeds) expectAlone(withChange(values, [seed, NONSENSE]));
+    }),
+    { numRuns: RUNS },
+  );
+  expect(tried).toBeGreaterThan(LEAST_PLANNED);
 });
+
+// The rest is then read as one of two, and much holds for one of them only.
+test("a wrong `compute` is the only problem, whether the rest is for a cluster or a machine", () => {
+  let tried = 0;
+  fc.assert(
+    fc.property(ec2Values, (values) => {
+      if (planStack(parseConfig(values)).problems.length > 0) return;
+      tried += 1;
+      expectAlone({ ...values, compute: NONSENSE });
+    }),
+    { numRuns: RUNS },
+  );
+  expect(tried).toBeGreaterThan(LEAST_PLANNED);
+});
+
+function expectAlone(values: StackValues): void {
+  const problems = problemsThrownBy(() => checkedPlan(values));
+  expect(problems.map(({ value }) => value)).toEqual([expect.stringMatching(/^(-1\.5|\[secret\])$/)]);
+}
 
 /** Message of the ConfigError; null where there is none. */
 function messageOf(act: () => unknown): string | null {

@@ -1,18 +1,25 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
-import { LANGUAGE_MODELS, languageModels } from "../../../../infra/plan/catalogue/language-models.ts";
-import { TEMPLATE_REFS, templateSets } from "../../../../infra/plan/catalogue/templates.ts";
-import type { Flavour } from "../../../../infra/plan/catalogue/types.ts";
+import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import {
+  LANGUAGE_MODELS,
+  type LanguageModelName,
+  languageModels,
+} from "../../../../infra/plan/catalogue/language-models.ts";
+import { TEMPLATE_REFS, type TemplateRef, templateSets } from "../../../../infra/plan/catalogue/templates.ts";
+import type { Flavour, ImageLayout } from "../../../../infra/plan/catalogue/types.ts";
 import { LLAVA_TEMPLATE } from "../../../../infra/plan/repository/flavours/llava.ts";
 import { parameterRules } from "../../../../infra/plan/repository/parameters.ts";
+import { backendPaths } from "../../../../infra/plan/repository/paths.ts";
 import { repositoryProblems } from "../../../../infra/plan/repository/problems.ts";
 import { repositoryPlan } from "../../../../infra/plan/repository/repository-plan.ts";
 import type { RepositoryModel, RepositoryPlan } from "../../../../infra/plan/repository/types.ts";
 import { ConfigError } from "../../../../infra/problems.ts";
 import { projectRoot } from "../../../../scripts/program/stack-file.ts";
-import { enginePlanFor, modelSpec } from "./specs.ts";
+import { times } from "../../../harness/thorough.ts";
+import { enginePlanFor, modelSpec, releaseWith, type SpecChange } from "./specs.ts";
 
 const FRACTION = { kvCacheFreeGpuMemoryFraction: 0.5 };
 
@@ -33,16 +40,17 @@ function folder(plan: RepositoryPlan, name: string): RepositoryModel {
   return model;
 }
 
-describe("every set of templates", () => {
-  const combinations = TEMPLATE_REFS.flatMap((ref) =>
-    templateFlavours.flatMap((flavour) =>
-      LANGUAGE_MODELS.filter(
-        (name) => flavour !== "multimodal" || languageModels[name].vision !== undefined,
-      ).map((name) => ({ ref, flavour, name })),
-    ),
-  );
+const combinations = TEMPLATE_REFS.flatMap((ref) =>
+  templateFlavours.flatMap((flavour) =>
+    LANGUAGE_MODELS.filter(
+      (name) => flavour !== "multimodal" || languageModels[name].vision !== undefined,
+    ).map((name) => ({ ref, flavour, name })),
+  ),
+);
 
-  it.each(TEMPLATE_REFS)("%s: all placeholders of all folders are decided, and no other", (ref) => {
+test.each(TEMPLATE_REFS)(
+  "every placeholder of the templates %s has a value or a default, and no other key has",
+  (ref) => {
     const plannable = combinations.filter((one) => {
       return one.ref === ref && repositoryProblems(modelSpec(one.name, ref, one.flavour)).length === 0;
     });
@@ -57,193 +65,186 @@ describe("every set of templates", () => {
         expect(Object.keys(model.substitutions), title).toEqual(expect.arrayContaining([...mandatory]));
       }
     }
-  });
+  },
+);
 
-  it("has a rule for each of its placeholders, and the table has no rule besides", () => {
-    const wanted: Record<string, Set<string>> = {
-      "llava/tensorrt_llm": new Set(LLAVA_TEMPLATE.optional),
-    };
-    for (const { models } of Object.values(templateSets)) {
-      for (const [template, { mandatory, optional }] of Object.entries(models)) {
-        wanted[template] = new Set([...(wanted[template] ?? []), ...mandatory, ...optional]);
-      }
+test("every placeholder has a rule, and every rule a placeholder", () => {
+  const wanted: Record<string, Set<string>> = {
+    "llava/tensorrt_llm": new Set(LLAVA_TEMPLATE.optional),
+  };
+  for (const { models } of Object.values(templateSets)) {
+    for (const [template, { mandatory, optional }] of Object.entries(models)) {
+      wanted[template] = new Set([...(wanted[template] ?? []), ...mandatory, ...optional]);
     }
-    const sorted = (keys: Iterable<string>) => [...keys].sort();
-    expect(
-      Object.fromEntries(Object.entries(parameterRules).map(([t, r]) => [t, sorted(Object.keys(r))])),
-    ).toEqual(Object.fromEntries(Object.entries(wanted).map(([template, keys]) => [template, sorted(keys)])));
-  });
-
-  it("begins to serve images with 0.13, LLaVA-OneVision and MLLaMA with 0.16", () => {
-    const firstFor = (name: (typeof LANGUAGE_MODELS)[number]) =>
-      TEMPLATE_REFS.find((ref) => repositoryProblems(modelSpec(name, ref, "multimodal")).length === 0);
-    expect(firstFor("llava-1.5-7b")).toBe("v0.13.0");
-    expect(firstFor("llava-onevision-qwen2-7b")).toBe("v0.16.0");
-    expect(firstFor("llama-3.2-11b-vision")).toBe("v0.16.0");
-  });
+  }
+  const sorted = (keys: Iterable<string>) => [...keys].sort();
+  expect(
+    Object.fromEntries(Object.entries(parameterRules).map(([t, r]) => [t, sorted(Object.keys(r))])),
+  ).toEqual(Object.fromEntries(Object.entries(wanted).map(([template, keys]) => [template, sorted(keys)])));
 });
 
-describe("values", () => {
-  it("sets the decoupled policy of engine and BLS together, for streaming", () => {
-    for (const streaming of [false, true]) {
-      const plan = planFor(
-        modelSpec("llama-2-7b", "v0.20.0", "inflight_batcher_llm", { serving: { streaming } }),
-      );
-      const expected = streaming ? "True" : "False";
-      expect(plan.decoupled).toBe(streaming);
-      expect(folder(plan, "tensorrt_llm").substitutions.decoupled_mode).toBe(expected);
-      expect(folder(plan, "tensorrt_llm_bls").substitutions.decoupled_mode).toBe(expected);
-    }
-  });
+test("templates serve images from 0.13 on, LLaVA-OneVision and MLLaMA from 0.16 on", () => {
+  const firstFor = (name: (typeof LANGUAGE_MODELS)[number]) =>
+    TEMPLATE_REFS.find((ref) => repositoryProblems(modelSpec(name, ref, "multimodal")).length === 0);
+  expect(firstFor("llava-1.5-7b")).toBe("v0.13.0");
+  expect(firstFor("llava-onevision-qwen2-7b")).toBe("v0.16.0");
+  expect(firstFor("llama-3.2-11b-vision")).toBe("v0.16.0");
+});
 
-  it("streams through the BLS where all tokens so far go to postprocessing", () => {
-    const serving = { streaming: true, accumulateTokens: true, blsInstanceCount: 7 };
-    const plan = planFor(modelSpec("llama-2-7b-chat", "v0.20.0", "inflight_batcher_llm", { serving }));
-    expect(plan.clientModel).toBe("ensemble");
-    expect(plan.streamingModel).toBe("tensorrt_llm_bls");
-    expect(folder(plan, "tensorrt_llm_bls").substitutions).toMatchObject({
-      accumulate_tokens: "True",
-      bls_instance_count: "7",
-    });
-  });
-
-  it.each([
-    ["r25.02", "visual_model_path"],
-    ["r25.04", "multimodal_model_path"],
-  ] as const)("names the visual engine as %s does: %s", (ref, key) => {
-    const plan = planFor(modelSpec("llava-1.5-7b", ref, "multimodal"));
-    expect(folder(plan, "preprocessing").substitutions[key]).toMatch(/\/vision$/);
-    expect(folder(plan, "multimodal_encoders").substitutions[key]).toMatch(/\/vision$/);
-  });
-
-  it("asks for tokenizer_type on 0.8 alone, and for the type of the prompt table from 1.1 on", () => {
-    const has = (key: string) =>
-      TEMPLATE_REFS.filter((ref) =>
-        planFor(modelSpec("llama-2-7b", ref, "inflight_batcher_llm")).models.some(
-          ({ substitutions }) => key in substitutions,
-        ),
-      );
-    expect(has("tokenizer_type")).toEqual(["v0.8.0"]);
-    expect(has("prompt_embedding_table_data_type")).toEqual(["v1.1.0"]);
-    expect(has("triton_backend")).toEqual(TEMPLATE_REFS.slice(TEMPLATE_REFS.indexOf("v0.10.0")));
-  });
-
-  it("keeps images out of a vision-language model that is served for text alone", () => {
-    const plan = planFor(modelSpec("llava-1.5-7b", "v0.20.0", "inflight_batcher_llm"));
-    expect(folder(plan, "preprocessing").defaults).toMatchObject({
-      engine_dir: "text alone",
-      max_num_images: "text alone",
-      multimodal_model_path: "text alone",
-    });
-  });
-
-  it("hands on bfloat16 features of MLLaMA, and divides its cache for cross attention", () => {
-    const mllama = folder(
-      planFor(modelSpec("llama-3.2-11b-vision", "v0.20.0", "multimodal")),
-      "tensorrt_llm",
+test("streaming makes engine and BLS decoupled", () => {
+  for (const streaming of [false, true]) {
+    const plan = planFor(
+      modelSpec("llama-2-7b", "v0.20.0", "inflight_batcher_llm", { serving: { streaming } }),
     );
-    const llava = folder(planFor(modelSpec("llava-1.5-7b", "v0.20.0", "multimodal")), "tensorrt_llm");
-    expect(mllama.substitutions).toMatchObject({
-      cross_kv_cache_fraction: "0.5",
-      encoder_input_features_data_type: "TYPE_BF16",
-    });
-    expect(llava.substitutions).toMatchObject({ encoder_input_features_data_type: "TYPE_FP16" });
-    expect(llava.defaults.cross_kv_cache_fraction).toBe("no cross attention");
-  });
+    const expected = streaming ? "True" : "False";
+    expect(plan.decoupled).toBe(streaming);
+    expect(folder(plan, "tensorrt_llm").substitutions.decoupled_mode).toBe(expected);
+    expect(folder(plan, "tensorrt_llm_bls").substitutions.decoupled_mode).toBe(expected);
+  }
+});
 
-  it("gives the prompt table the language model's format, where the template asks", () => {
-    const formats = (dtype: "float16" | "bfloat16") => {
-      const plan = planFor(modelSpec("llava-1.5-7b", "v1.1.0", "multimodal", { engine: { dtype } }));
-      return ["tensorrt_llm", "tensorrt_llm_bls", "multimodal_encoders"].map(
-        (name) => folder(plan, name).substitutions.prompt_embedding_table_data_type,
-      );
-    };
-    expect(formats("float16")).toEqual(["TYPE_FP16", "TYPE_FP16", "TYPE_FP16"]);
-    expect(formats("bfloat16")).toEqual(["TYPE_BF16", "TYPE_BF16", "TYPE_BF16"]);
-  });
-
-  it("sizes the cache as the stack says", () => {
-    const serving = { maxTokensInPagedKvCache: 2560, maxAttentionWindowTokens: 1024, kvCacheReuse: true };
-    const spec = modelSpec("llama-2-7b", "v0.20.0", "inflight_batcher_llm", { serving });
-    const plan = repositoryPlan(spec, enginePlanFor(spec), { kvCacheFreeGpuMemoryFraction: 0.7 });
-    expect(folder(plan, "tensorrt_llm").substitutions).toMatchObject({
-      enable_kv_cache_reuse: "True",
-      kv_cache_free_gpu_mem_fraction: "0.7",
-      max_attention_window_size: "1024",
-      max_tokens_in_paged_kv_cache: "2560",
-    });
+test("streaming of accumulated tokens goes through the BLS", () => {
+  const serving = { streaming: true, accumulateTokens: true, blsInstanceCount: 7 };
+  const plan = planFor(modelSpec("llama-2-7b-chat", "v0.20.0", "inflight_batcher_llm", { serving }));
+  expect(plan.clientModel).toBe("ensemble");
+  expect(plan.streamingModel).toBe("tensorrt_llm_bls");
+  expect(folder(plan, "tensorrt_llm_bls").substitutions).toMatchObject({
+    accumulate_tokens: "True",
+    bls_instance_count: "7",
   });
 });
 
-describe("flavours", () => {
-  it("makes what triton import makes: the model's own name, decoupled, without ensemble", () => {
-    const plan = planFor(modelSpec("llama-2-7b", "r25.02", "tritonCli"));
-    expect(plan.models.map(({ name }) => name)).toEqual([
-      "llama-2-7b",
-      "postprocessing",
-      "preprocessing",
-      "tensorrt_llm",
-    ]);
-    expect(plan).toMatchObject({ clientModel: "llama-2-7b", streamingModel: "llama-2-7b", decoupled: true });
-    expect(folder(plan, "llama-2-7b")).toMatchObject({
-      template: "inflight_batcher_llm/tensorrt_llm_bls",
-      configFields: { name: '"llama-2-7b"' },
-    });
-    // parse_and_substitute of triton_cli's engine_config_parser.py, for the keys that it writes to this template.
-    expect(folder(plan, "tensorrt_llm").substitutions).toMatchObject({
-      triton_max_batch_size: "4",
-      logits_datatype: "TYPE_FP32",
-      triton_backend: "tensorrtllm",
-      decoupled_mode: "True",
-      max_queue_size: "0",
-      batching_strategy: "inflight_fused_batching",
-      encoder_input_features_data_type: "TYPE_FP16",
-      guided_decoding_backend: "",
-      max_queue_delay_microseconds: "0",
-      exclude_input_in_output: "True",
-    });
-  });
+test.each([
+  ["r25.02", "visual_model_path"],
+  ["r25.04", "multimodal_model_path"],
+] as const)("the visual engine has the key of templates %s: %s", (ref, key) => {
+  const plan = planFor(modelSpec("llava-1.5-7b", ref, "multimodal"));
+  expect(folder(plan, "preprocessing").substitutions[key]).toMatch(/\/vision$/);
+  expect(folder(plan, "multimodal_encoders").substitutions[key]).toMatch(/\/vision$/);
+});
 
-  it("limits the batches of all_models/gpt, whose templates allow 1024", () => {
-    const plan = planFor(modelSpec("gpt2-medium", "v0.20.0", "gpt", { serving: { maxBatchSize: 64 } }));
-    expect(plan.models.map(({ configFields }) => configFields)).toEqual(
-      Array.from({ length: 4 }, () => ({ max_batch_size: "4" })),
+test("tokenizer_type is filled on 0.8 only, and the prompt table's type from 1.1 on", () => {
+  const has = (key: string) =>
+    TEMPLATE_REFS.filter((ref) =>
+      planFor(modelSpec("llama-2-7b", ref, "inflight_batcher_llm")).models.some(
+        ({ substitutions }) => key in substitutions,
+      ),
     );
-  });
+  expect(has("tokenizer_type")).toEqual(["v0.8.0"]);
+  expect(has("prompt_embedding_table_data_type")).toEqual(["v1.1.0"]);
+  expect(has("triton_backend")).toEqual(TEMPLATE_REFS.slice(TEMPLATE_REFS.indexOf("v0.10.0")));
+});
 
-  it.each([
-    ["v0.9.0", "visual_encoder.engine"],
-    ["v0.16.0", "model.engine"],
-    ["v0.20.0", "model.engine"],
-  ] as const)("finds the tutorial's files and visual engine on %s", (ref, file) => {
-    const plan = planFor(modelSpec("llava-1.5-7b", ref, "llava"));
-    const dockerfile = readFileSync(join(projectRoot, "containers/trtllm/Dockerfile"), "utf8");
-    expect(plan.launch.environment.TRT_ENGINE_LOCATION).toMatch(new RegExp(`/vision/${file}$`));
-    expect(plan.clones.at(-1)).toEqual({
-      url: "https://github.com/triton-inference-server/tutorials.git",
-      commit: /^ARG TUTORIALS_COMMIT=(.+)$/m.exec(dockerfile)?.[1],
-      directory: "/tutorials",
-    });
-    expect(plan.decoupled).toBe(true);
+test("a vision-language model served for text alone has no image settings", () => {
+  const plan = planFor(modelSpec("llava-1.5-7b", "v0.20.0", "inflight_batcher_llm"));
+  expect(folder(plan, "preprocessing").defaults).toMatchObject({
+    engine_dir: "text alone",
+    max_num_images: "text alone",
+    multimodal_model_path: "text alone",
   });
 });
 
-describe("arguments", () => {
+test("MLLaMA has bfloat16 features and a cache divided for cross-attention", () => {
+  const mllama = folder(planFor(modelSpec("llama-3.2-11b-vision", "v0.20.0", "multimodal")), "tensorrt_llm");
+  const llava = folder(planFor(modelSpec("llava-1.5-7b", "v0.20.0", "multimodal")), "tensorrt_llm");
+  expect(mllama.substitutions).toMatchObject({
+    cross_kv_cache_fraction: "0.5",
+    encoder_input_features_data_type: "TYPE_BF16",
+  });
+  expect(llava.substitutions).toMatchObject({ encoder_input_features_data_type: "TYPE_FP16" });
+  expect(llava.defaults.cross_kv_cache_fraction).toBe("no cross attention");
+});
+
+test("the prompt table has the language model's format where the template asks for it", () => {
+  const formats = (dtype: "float16" | "bfloat16") => {
+    const plan = planFor(modelSpec("llava-1.5-7b", "v1.1.0", "multimodal", { engine: { dtype } }));
+    return ["tensorrt_llm", "tensorrt_llm_bls", "multimodal_encoders"].map(
+      (name) => folder(plan, name).substitutions.prompt_embedding_table_data_type,
+    );
+  };
+  expect(formats("float16")).toEqual(["TYPE_FP16", "TYPE_FP16", "TYPE_FP16"]);
+  expect(formats("bfloat16")).toEqual(["TYPE_BF16", "TYPE_BF16", "TYPE_BF16"]);
+});
+
+test("cache settings of the stack are filled in", () => {
+  const serving = { maxTokensInPagedKvCache: 2560, maxAttentionWindowTokens: 1024, kvCacheReuse: true };
+  const spec = modelSpec("llama-2-7b", "v0.20.0", "inflight_batcher_llm", { serving });
+  const plan = repositoryPlan(spec, enginePlanFor(spec), { kvCacheFreeGpuMemoryFraction: 0.7 });
+  expect(folder(plan, "tensorrt_llm").substitutions).toMatchObject({
+    enable_kv_cache_reuse: "True",
+    kv_cache_free_gpu_mem_fraction: "0.7",
+    max_attention_window_size: "1024",
+    max_tokens_in_paged_kv_cache: "2560",
+  });
+});
+
+test("a tritonCli repository is that of `triton import`: the model's own name, decoupled, without ensemble", () => {
+  const plan = planFor(modelSpec("llama-2-7b", "r25.02", "tritonCli"));
+  expect(plan.models.map(({ name }) => name)).toEqual([
+    "llama-2-7b",
+    "postprocessing",
+    "preprocessing",
+    "tensorrt_llm",
+  ]);
+  expect(plan).toMatchObject({ clientModel: "llama-2-7b", streamingModel: "llama-2-7b", decoupled: true });
+  expect(folder(plan, "llama-2-7b")).toMatchObject({
+    template: "inflight_batcher_llm/tensorrt_llm_bls",
+    configFields: { name: '"llama-2-7b"' },
+  });
+  // parse_and_substitute of triton_cli's engine_config_parser.py, for the keys that it writes to this template.
+  expect(folder(plan, "tensorrt_llm").substitutions).toMatchObject({
+    triton_max_batch_size: "4",
+    logits_datatype: "TYPE_FP32",
+    triton_backend: "tensorrtllm",
+    decoupled_mode: "True",
+    max_queue_size: "0",
+    batching_strategy: "inflight_fused_batching",
+    encoder_input_features_data_type: "TYPE_FP16",
+    guided_decoding_backend: "",
+    max_queue_delay_microseconds: "0",
+    exclude_input_in_output: "True",
+  });
+});
+
+test("all_models/gpt, whose templates allow 1024, has its batches limited", () => {
+  const plan = planFor(modelSpec("gpt2-medium", "v0.20.0", "gpt", { serving: { maxBatchSize: 64 } }));
+  expect(plan.models.map(({ configFields }) => configFields)).toEqual(
+    Array.from({ length: 4 }, () => ({ max_batch_size: "4" })),
+  );
+});
+
+test.each([
+  ["v0.9.0", "visual_encoder.engine"],
+  ["v0.16.0", "model.engine"],
+  ["v0.20.0", "model.engine"],
+] as const)("the tutorial's repository on %s has its clone and its visual engine %s", (ref, file) => {
+  const plan = planFor(modelSpec("llava-1.5-7b", ref, "llava"));
+  const dockerfile = readFileSync(join(projectRoot, "containers/trtllm/Dockerfile"), "utf8");
+  expect(plan.launch.environment.TRT_ENGINE_LOCATION).toMatch(new RegExp(`/vision/${file}$`));
+  expect(plan.clones.at(-1)).toEqual({
+    url: "https://github.com/triton-inference-server/tutorials.git",
+    commit: /^ARG TUTORIALS_COMMIT=(.+)$/m.exec(dockerfile)?.[1],
+    directory: "/tutorials",
+  });
+  expect(plan.decoupled).toBe(true);
+});
+
+describe("planning a repository refuses wrong arguments", () => {
   const spec = modelSpec("llama-2-7b", "v0.20.0", "inflight_batcher_llm");
 
-  it.each([0, -0.1, 1.01, Number.NaN])("refuses %s as a fraction of the memory", (fraction) => {
+  test.each([0, -0.1, 1.01, Number.NaN])("a memory fraction of %s is refused", (fraction) => {
     expect(() =>
       repositoryPlan(spec, enginePlanFor(spec), { kvCacheFreeGpuMemoryFraction: fraction }),
     ).toThrow(/must be above 0 and at most 1/);
   });
 
-  it("refuses an engine without its plan, and a plan without an engine", () => {
+  test("an engine without its plan and a plan without an engine are refused", () => {
     expect(() => repositoryPlan(spec, null, FRACTION)).toThrow(/no engine plan/);
     const llmapi = modelSpec("llama-2-7b", "v1.1.0", "llmapi");
     expect(() => repositoryPlan(llmapi, enginePlanFor(llmapi), FRACTION)).toThrow(/an engine plan/);
   });
 
-  it("refuses a folder that the release's fill_template.py would split", () => {
+  test("a weights folder that the release's fill_template.py would split is refused", () => {
     const plan = (ref: "v0.15.0" | "v0.16.0") => {
       const model = modelSpec("llama-2-7b", ref, "inflight_batcher_llm");
       const engine = enginePlanFor(model);
@@ -284,41 +285,321 @@ const specs = fc
     modelSpec(name, ref, flavour, { serving, limits: { maxBatchSize }, engine: { tensorParallel } }),
   );
 
-describe("any model, release and serving", () => {
-  it("has a plan that fills what must be filled, within the engine's limits, or a problem that says why not", () => {
-    let planned = 0;
-    fc.assert(
-      fc.property(specs, (spec) => {
-        if (repositoryProblems(spec).length > 0) {
-          expect(() => planFor(spec)).toThrow(ConfigError);
-          return;
-        }
-        planned += 1;
-        const plan = planFor(spec);
-        const names = plan.models.map(({ name }) => name);
-        expect(names).toEqual([...new Set(names)].sort());
-        expect(names).toContain(plan.clientModel);
-        expect(names).toContain(plan.streamingModel);
-        expect(plan.launch.worldSize).toBe(spec.engine.tensorParallel);
-        for (const model of plan.models) {
-          for (const key of keysOf(plan, model).mandatory) expect(model.substitutions[key]).toMatch(/^\w+$/);
-          const largest = model.substitutions.triton_max_batch_size ?? model.configFields?.max_batch_size;
-          expect(Number(largest ?? 0)).toBeLessThanOrEqual(spec.engine.limits.maxBatchSize);
-          expect(Object.keys(model.substitutions)).toEqual(Object.keys(model.substitutions).sort());
-        }
-      }),
-      { numRuns: 500 },
-    );
-    expect(planned).toBeGreaterThan(100);
-  });
+test("any model either has a plan that fills its placeholders within the engine's limits, or has problems", () => {
+  let planned = 0;
+  fc.assert(
+    fc.property(specs, (spec) => {
+      if (repositoryProblems(spec).length > 0) {
+        expect(() => planFor(spec)).toThrow(ConfigError);
+        return;
+      }
+      planned += 1;
+      const plan = planFor(spec);
+      const names = plan.models.map(({ name }) => name);
+      expect(names).toEqual([...new Set(names)].sort());
+      expect(names).toContain(plan.clientModel);
+      expect(names).toContain(plan.streamingModel);
+      expect(plan.launch.worldSize).toBe(spec.engine.tensorParallel);
+      for (const model of plan.models) {
+        for (const key of keysOf(plan, model).mandatory) expect(model.substitutions[key]).toMatch(/^\w+$/);
+        const largest = model.substitutions.triton_max_batch_size ?? model.configFields?.max_batch_size;
+        expect(Number(largest ?? 0)).toBeLessThanOrEqual(spec.engine.limits.maxBatchSize);
+        expect(Object.keys(model.substitutions)).toEqual(Object.keys(model.substitutions).sort());
+      }
+    }),
+    { numRuns: times(100, 500) },
+  );
+  expect(planned).toBeGreaterThan(times(20, 100));
+});
 
-  it("has the same plan each time", () => {
-    fc.assert(
-      fc.property(specs, (spec) => {
-        fc.pre(repositoryProblems(spec).length === 0);
-        expect(JSON.stringify(planFor(structuredClone(spec)))).toBe(JSON.stringify(planFor(spec)));
-      }),
-      { numRuns: 50 },
-    );
+test("any model has the same plan each time", () => {
+  fc.assert(
+    fc.property(specs, (spec) => {
+      fc.pre(repositoryProblems(spec).length === 0);
+      expect(JSON.stringify(planFor(structuredClone(spec)))).toBe(JSON.stringify(planFor(spec)));
+    }),
+    { numRuns: times(20, 50) },
+  );
+});
+
+type Case = readonly [
+  title: string,
+  spec: readonly [LanguageModelName, TemplateRef, Flavour, SpecChange?],
+  path: string,
+  reason: RegExp,
+];
+
+const cases: readonly Case[] = [
+  [
+    "a flavour that does not go with the runtime",
+    ["llama-2-7b", "v1.1.0", "gpt", { serving: { runtime: "llmapi" } }],
+    "models[0].flavour",
+    /runtime is llmapi/,
+  ],
+  [
+    "a release with unknown templates",
+    ["llama-2-7b", "v1.1.0", "gpt", { engine: { release: releaseWith("v1.1.0", { templates: null }) } }],
+    "release",
+    /placeholders of 25.12's templates are not known/,
+  ],
+  [
+    "TensorRT-LLM's own image without the templates",
+    ["llama-2-7b", "v0.19.0", "inflight_batcher_llm", { engine: { layout: "tritonrelease" } }],
+    "image.layout",
+    /from 0.20 on, and 25.05 has 0.19.0/,
+  ],
+  ["a text model with images", ["llama-2-7b", "v0.20.0", "multimodal"], "models[0].flavour", /text model/],
+  [
+    "a model with images before 0.13",
+    ["llava-1.5-7b", "v0.12.0", "multimodal"],
+    "models[0].flavour",
+    /24.08 \(TensorRT-LLM 0.12.0\) has no all_models\/multimodal/,
+  ],
+  [
+    "an encoder that can't be told its folder",
+    ["llava-onevision-qwen2-7b", "v0.15.0", "multimodal"],
+    "models[0].flavour",
+    /hf_model_path came with 0.16/,
+  ],
+  [
+    "cross attention without a share of the cache",
+    ["llama-3.2-11b-vision", "v0.13.0", "multimodal"],
+    "models[0].flavour",
+    /cross_kv_cache_fraction came with 0.14/,
+  ],
+  [
+    "the Python backend before it could be chosen",
+    ["llama-2-7b", "v0.9.0", "inflight_batcher_llm", { serving: { tritonBackend: "python" } }],
+    "models[0].triton.backend",
+    /a choice exists from 0.10 on/,
+  ],
+  [
+    "another model in LLaVA's tutorial",
+    ["blip2-opt-2.7b", "v0.20.0", "llava"],
+    "models[0].flavour",
+    /blip2-opt-2.7b is another model/,
+  ],
+  [
+    "the tutorial on a release whose visual engine no document names",
+    ["llava-1.5-7b", "v0.11.0", "llava"],
+    "models[0].flavour",
+    /how the visual engine of 24.07/,
+  ],
+  [
+    "the Python backend in LLaVA's tutorial",
+    ["llava-1.5-7b", "v0.20.0", "llava", { serving: { tritonBackend: "python" } }],
+    "models[0].triton.backend",
+    /C\+\+ backend written in/,
+  ],
+  [
+    "cache reuse in LLaVA's tutorial",
+    ["llava-1.5-7b", "v0.20.0", "llava", { serving: { kvCacheReuse: true } }],
+    "models[0].triton.kvCacheReuse",
+    /prompt_table_extra_id/,
+  ],
+  [
+    "streaming from all_models/gpt",
+    ["gpt2-medium", "v0.20.0", "gpt", { serving: { streaming: true } }],
+    "models[0].triton.streaming",
+    /answers once/,
+  ],
+  [
+    "a model named like a folder of triton import",
+    ["llama-2-7b", "v0.20.0", "tritonCli", { serving: { name: "preprocessing" } }],
+    "models[0].name",
+    /folder preprocessing of its own/,
+  ],
+  ["llmapi before 0.19", ["llama-2-7b", "v0.18.2", "llmapi"], "models[0].runtime", /not known to serve/],
+  [
+    "a model with images on llmapi",
+    ["llava-1.5-7b", "v1.1.0", "llmapi"],
+    "models[0].runtime",
+    /takes text alone/,
+  ],
+  [
+    "quantization on llmapi",
+    ["llama-2-7b", "v1.1.0", "llmapi", { engine: { quantization: "int8" } }],
+    "models[0].quantization",
+    /nothing is quantized/,
+  ],
+  [
+    "an llmapi model of several ranks whose launch script has no flag for them",
+    [
+      "llama-2-7b",
+      "v0.20.0",
+      "llmapi",
+      { engine: { tensorParallel: 2, release: releaseWith("v0.20.0", { runtimes: ["llmapi"] }) } },
+    ],
+    "models[0].tensorParallel",
+    /2 ranks need .*--trtllm_llmapi_launch/,
+  ],
+];
+
+test.each(cases)("%s is reported", (_title, spec, path, reason) => {
+  const problems = repositoryProblems(modelSpec(...spec));
+  expect(problems.map((problem) => problem.path)).toContain(path);
+  const found = problems.filter((problem) => problem.path === path);
+  expect(found.some((problem) => reason.test(problem.reason))).toBe(true);
+  for (const problem of problems) {
+    expect(problem.reason).toMatch(/\.$/);
+    expect(problem.fix).toMatch(/\.$/);
+  }
+});
+
+test("models that a release can serve have no problems", () => {
+  expect(repositoryProblems(modelSpec("llama-3.2-11b-vision", "v0.20.0", "multimodal"))).toEqual([]);
+  expect(repositoryProblems(modelSpec("llama-2-7b", "v1.1.0", "llmapi"))).toEqual([]);
+});
+
+test("several problems of a repository are reported at once", () => {
+  const serving = { tritonBackend: "python", kvCacheReuse: true } as const;
+  const spec = modelSpec("blip2-opt-2.7b", "v0.11.0", "llava", { serving });
+  expect(repositoryProblems(spec).map(({ path }) => path)).toEqual([
+    "models[0].flavour",
+    "models[0].flavour",
+    "models[0].triton.backend",
+    "models[0].triton.kvCacheReuse",
+  ]);
+});
+
+function launchOf(...spec: Parameters<typeof modelSpec>) {
+  const model = modelSpec(...spec);
+  return repositoryPlan(model, enginePlanFor(model), FRACTION).launch;
+}
+
+test.each([
+  ["v0.16.0", "ngc", "/tensorrtllm_backend"],
+  ["v0.17.0", "ngc", "/app"],
+  ["v0.20.0", "ngc", "/app"],
+  ["v0.20.0", "tritonrelease", "/app/tensorrt_llm/triton_backend"],
+] as const)(
+  "files of %s in an image of layout %s are in %s",
+  (ref: TemplateRef, layout: ImageLayout, root) => {
+    expect(backendPaths(releaseWith(ref), layout)).toMatchObject({
+      allModels: `${root}/all_models`,
+      fillTemplate: `${root}/tools/fill_template.py`,
+      launchScript: `${root}/scripts/launch_triton_server.py`,
+    });
+  },
+);
+
+test("an image without the backend's files needs a clone of the backend", () => {
+  expect(backendPaths(releaseWith("v0.9.0"), "ngc").clones).toEqual([
+    {
+      url: "https://github.com/triton-inference-server/tensorrtllm_backend.git",
+      commit: "76464e9be06600f3979acad9c14857938a66ff9f",
+      directory: "/tensorrtllm_backend",
+      submodule: "tensorrt_llm",
+    },
+  ]);
+  expect(backendPaths(releaseWith("v0.17.0"), "ngc").clones).toEqual([]);
+});
+
+test("Triton is launched with as many ranks as the engine has", () => {
+  const engine: SpecChange["engine"] = { tensorParallel: 2, pipelineParallel: 2 };
+  const launch = launchOf("llama-2-7b", "v0.20.0", "inflight_batcher_llm", { engine });
+  expect(launch.worldSize).toBe(4);
+  expect(launch.argv).toEqual([
+    "python3",
+    "/app/scripts/launch_triton_server.py",
+    "--world_size=4",
+    "--model_repo=/model-repository",
+    "--http_port=8000",
+    "--grpc_port=8001",
+    "--metrics_port=8002",
+  ]);
+  expect(launch.environment).toEqual({ PMIX_MCA_gds: "hash" });
+});
+
+test("Triton is launched with the given ports", () => {
+  const model = modelSpec("llama-2-7b", "v0.20.0", "gpt");
+  const ports = { http: 8100, grpc: 8101, metrics: 8102 };
+  const { argv } = repositoryPlan(model, enginePlanFor(model), { ...FRACTION, ports }).launch;
+  expect(argv.slice(-3)).toEqual(["--http_port=8100", "--grpc_port=8101", "--metrics_port=8102"]);
+});
+
+test("a multimodal launch loads both GPU models on every rank, with a memory pool for image features", () => {
+  const limits = { maxBatchSize: 64 };
+  const pool = (name: "llava-1.5-7b" | "llama-3.2-11b-vision", change: SpecChange = {}) =>
+    launchOf(name, "v0.20.0", "multimodal", change).argv.slice(-2);
+  expect(pool("llava-1.5-7b")).toEqual([
+    "--tensorrt_llm_model_name=tensorrt_llm,multimodal_encoders",
+    "--multimodal_gpu0_cuda_mem_pool_bytes=300000000",
+  ]);
+  // 2 bytes × 576 tokens × 4096 × 64 requests, a quarter more, in steps of 100 MB.
+  expect(pool("llava-1.5-7b", { limits })[1]).toBe("--multimodal_gpu0_cuda_mem_pool_bytes=400000000");
+});
+
+function planOf(change: SpecChange = {}) {
+  return repositoryPlan(modelSpec("llama-2-7b-chat", "v1.1.0", "llmapi", change), null, {
+    kvCacheFreeGpuMemoryFraction: 0.85,
   });
+}
+
+const modelYaml = (plan: ReturnType<typeof planOf>) => plan.models[0]?.files?.["1/model.yaml"] ?? "";
+
+test("an llmapi repository is one folder with a model.yaml", () => {
+  const plan = planOf();
+  expect(plan.models).toHaveLength(1);
+  expect(plan.models[0]).toMatchObject({
+    name: "tensorrt_llm",
+    template: "llmapi/tensorrt_llm",
+    substitutions: {},
+    defaults: {},
+  });
+  expect(plan).toMatchObject({
+    clientModel: "tensorrt_llm",
+    streamingModel: "tensorrt_llm",
+    decoupled: false,
+  });
+});
+
+test("model.yaml has only keys of TensorRT-LLM's LLM class", () => {
+  expect(modelYaml(planOf())).toBe(
+    [
+      'model: "/store/weights/llama-2-7b-chat/f5db02db724555f92da89c216ac04704f23d4590"',
+      'backend: "pytorch"',
+      'dtype: "float16"',
+      "tensor_parallel_size: 1",
+      "pipeline_parallel_size: 1",
+      "max_batch_size: 4",
+      "max_input_len: 2048",
+      "max_seq_len: 2560",
+      "max_beam_width: 1",
+      "enable_chunked_prefill: false",
+      "kv_cache_config:",
+      "  free_gpu_memory_fraction: 0.85",
+      "  enable_block_reuse: false",
+      "triton_config:",
+      "  max_batch_size: 0",
+      "  decoupled: false",
+      "",
+    ].join("\n"),
+  );
+});
+
+test("model.yaml is valid whatever the name of the weights folder", () => {
+  const path = '/models/a: b #c\\d\n"e"';
+  const engine = { weights: { kind: "folder", path, revision: "1" } } as const;
+  const serving = { maxTokensInPagedKvCache: 2560, maxAttentionWindowTokens: 1024, kvCacheReuse: true };
+  const yaml = parse(modelYaml(planOf({ engine, serving, limits: { maxNumTokens: 4096 } })));
+  expect(yaml).toMatchObject({
+    model: path,
+    max_num_tokens: 4096,
+    kv_cache_config: { enable_block_reuse: true, max_attention_window: [1024], max_tokens: 2560 },
+  });
+});
+
+test("an llmapi model that streams is decoupled in both of its files: Triton does not read model.yaml under the launch script", () => {
+  const plan = planOf({ serving: { streaming: true } });
+  expect(plan.decoupled).toBe(true);
+  expect(plan.models[0]?.configFields).toEqual({ model_transaction_policy: "{ decoupled: true }" });
+  expect(parse(modelYaml(plan))).toMatchObject({ triton_config: { decoupled: true } });
+});
+
+test("llmapi starts one rank without MPI, and several under trtllm-llmapi-launch", () => {
+  expect(planOf().launch.argv.at(-1)).toBe("--no-mpi");
+  const { launch } = planOf({ engine: { tensorParallel: 4 } });
+  expect(launch.argv).toContain("--world_size=4");
+  expect(launch.argv.slice(-2)).toEqual(["--trtllm_llmapi_launch", "--oversubscribe"]);
 });

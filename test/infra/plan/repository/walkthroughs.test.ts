@@ -3,7 +3,7 @@
  * difference is named here with its reason: a value that is corrected, one that is left out (null), or one that the
  * walkthrough leaves to a default and the plan writes out.
  */
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { LanguageModelName } from "../../../../infra/plan/catalogue/language-models.ts";
 import { enginePlan } from "../../../../infra/plan/engine/engine-plan.ts";
 import type { Place } from "../../../../infra/plan/engine/types.ts";
@@ -112,11 +112,11 @@ describe("the LLaVA-1.5 walkthrough for 25.07", () => {
     ],
   };
 
-  it("has its values", () => {
+  test("the LLaVA-1.5 walkthrough's values are filled in", () => {
     follows(walkthrough);
   });
 
-  it("is launched with its line and environment", () => {
+  test("the LLaVA-1.5 walkthrough's launch line and environment are planned", () => {
     const { plan, places } = planned(walkthrough.spec);
     expect(plan.launch.argv).toEqual([
       ...words(`python3 /app/scripts/launch_triton_server.py --world_size=1 --model_repo=${plan.path}`),
@@ -130,7 +130,7 @@ describe("the LLaVA-1.5 walkthrough for 25.07", () => {
     expect(plan.clientModel).toBe("llava-1.5");
   });
 
-  it("is filled by the image's own script: /tensorrtllm_backend/tools is gone since 25.06", () => {
+  test("the LLaVA-1.5 repository is filled by the image's own script: /tensorrtllm_backend/tools is gone since 25.06", () => {
     expect(planned(walkthrough.spec).plan.fillTemplate).toBe("/app/tools/fill_template.py");
   });
 });
@@ -202,7 +202,7 @@ describe("the Kubernetes walkthrough for Llama-2-7b-chat", () => {
     ],
   };
 
-  it("has its values", () => {
+  test("the Kubernetes walkthrough's values are filled in", () => {
     follows(walkthrough);
   });
 });
@@ -277,11 +277,11 @@ describe("the Llama-2 tutorial of Triton", () => {
     ],
   };
 
-  it("has its values", () => {
+  test("the Llama-2 tutorial's values are filled in", () => {
     follows(walkthrough);
   });
 
-  it("is launched with its line", () => {
+  test("the Llama-2 tutorial's launch line is planned", () => {
     const { plan } = planned(walkthrough.spec);
     expect(plan.launch.argv).toEqual([
       ...words(
@@ -291,7 +291,7 @@ describe("the Llama-2 tutorial of Triton", () => {
     ]);
   });
 
-  it("has the folders that triton import prints", () => {
+  test("the tritonCli repository has the folders that `triton import` prints", () => {
     const { plan } = planned(model("tritonCli"));
     expect(plan.models.map(({ name }) => name)).toEqual([
       "llama-2-7b",
@@ -437,17 +437,20 @@ describe("the multimodal guide of tensorrtllm_backend", () => {
     ["llama-3.2-11b-vision", { limits: { maxBatchSize: 8 } }, [encoderType("TYPE_BF16")], 400_000_000],
   ];
 
-  it.each(cases)("has its values for %s", (name, change, corrections, poolBytes) => {
-    const model = modelSpec(name, "r25.02", "multimodal", change);
-    const begin = beginToken(model.engine.row.tokenizer.addsBeginToken ? "True" : "False");
-    const plan = follows({ spec: model, prints, corrections: () => [...corrections, begin, ...common] });
-    expect(plan.launch.argv).toEqual([
-      ...words(`python3 /app/scripts/launch_triton_server.py --world_size 1 --model_repo=${plan.path}`),
-      ...PORTS,
-      ...words("--tensorrt_llm_model_name tensorrt_llm,multimodal_encoders"),
-      `--multimodal_gpu0_cuda_mem_pool_bytes=${poolBytes}`,
-    ]);
-  });
+  test.each(cases)(
+    "the multimodal guide's values for %s are filled in",
+    (name, change, corrections, poolBytes) => {
+      const model = modelSpec(name, "r25.02", "multimodal", change);
+      const begin = beginToken(model.engine.row.tokenizer.addsBeginToken ? "True" : "False");
+      const plan = follows({ spec: model, prints, corrections: () => [...corrections, begin, ...common] });
+      expect(plan.launch.argv).toEqual([
+        ...words(`python3 /app/scripts/launch_triton_server.py --world_size 1 --model_repo=${plan.path}`),
+        ...PORTS,
+        ...words("--tensorrt_llm_model_name tensorrt_llm,multimodal_encoders"),
+        `--multimodal_gpu0_cuda_mem_pool_bytes=${poolBytes}`,
+      ]);
+    },
+  );
 });
 
 describe("the gpt2-medium and CLIP/MiniLM walkthrough", () => {
@@ -471,7 +474,7 @@ describe("the gpt2-medium and CLIP/MiniLM walkthrough", () => {
     ],
   };
 
-  it("has the folders of all_models/gpt, and values for what its templates leave open", () => {
+  test("the gpt2-medium walkthrough has the folders of all_models/gpt, and values for what its templates leave open", () => {
     const plan = follows(walkthrough);
     expect(plan.models.map(({ template }) => template)).toEqual([
       "gpt/ensemble",
@@ -481,14 +484,14 @@ describe("the gpt2-medium and CLIP/MiniLM walkthrough", () => {
     ]);
   });
 
-  it("is launched from where the image has the script: /opt/scripts is in no release", () => {
+  test("gpt2-medium is launched with the image's script: /opt/scripts is in no release", () => {
     const { plan } = planned(walkthrough.spec);
     expect(plan.launch.argv.slice(0, 4)).toEqual(
       words(`python3 /app/scripts/launch_triton_server.py --world_size=1 --model_repo=${plan.path}`),
     );
   });
 
-  it("keeps to one kind of repository: the batcher has folders of its own", () => {
+  test("gpt2-medium on the batcher has only the batcher's templates", () => {
     const { plan } = planned(modelSpec("gpt2-medium", "v0.20.0", "inflight_batcher_llm"));
     expect(new Set(plan.models.map(({ template }) => template?.split("/")[0]))).toEqual(
       new Set(["inflight_batcher_llm"]),

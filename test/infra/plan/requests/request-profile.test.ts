@@ -1,5 +1,5 @@
 import { buildGenerateRequest, type RequestProfile } from "@engine-room/triton-requests";
-import { describe, expect, it } from "vitest";
+import { expect, test } from "vitest";
 import type { LanguageModelName } from "../../../../infra/plan/catalogue/language-models.ts";
 import { releases } from "../../../../infra/plan/catalogue/releases.ts";
 import { TEMPLATE_REFS, type TemplateRef } from "../../../../infra/plan/catalogue/templates.ts";
@@ -31,62 +31,63 @@ function profile(wish: Wish): RequestProfile {
   return requestProfile(model, repositoryPlan(model, engine, { kvCacheFreeGpuMemoryFraction: 0.5 }));
 }
 
-describe("the profile of a text model", () => {
-  it("has the names, ids and answers of its repository", () => {
-    expect(profile({ model: "gpt2-medium", serving: { flavour: "inflight_batcher_llm" } })).toEqual({
-      flavour: "inflight_batcher_llm",
-      tritonModel: "ensemble",
-      streamingModel: "ensemble",
-      seedField: "seed",
-      minTokensField: "min_tokens",
-      promptEcho: "excluded",
-      streamedText: "delta",
-      decoupled: false,
-      endId: 50_256,
-      padId: 50_256,
-      image: null,
-      kvCacheReuse: false,
-    });
+test("the profile of a text model has its repository's names, ids and answers", () => {
+  expect(profile({ model: "gpt2-medium", serving: { flavour: "inflight_batcher_llm" } })).toEqual({
+    flavour: "inflight_batcher_llm",
+    tritonModel: "ensemble",
+    streamingModel: "ensemble",
+    seedField: "seed",
+    minTokensField: "min_tokens",
+    promptEcho: "excluded",
+    streamedText: "delta",
+    decoupled: false,
+    endId: 50_256,
+    padId: 50_256,
+    image: null,
+    kvCacheReuse: false,
   });
+});
 
-  it("says that the prompt comes back, and that the cache is reused, where the repository is filled so", () => {
-    const wish: Wish = {
-      model: "llama-2-7b-chat",
-      serving: { flavour: "inflight_batcher_llm", excludeInputInOutput: false, kvCacheReuse: true },
-    };
-    expect(profile(wish)).toMatchObject({ promptEcho: "repeated", kvCacheReuse: true, endId: 2, padId: 2 });
+test("the profile has a repeated prompt and cache reuse where the repository has them", () => {
+  const wish: Wish = {
+    model: "llama-2-7b-chat",
+    serving: { flavour: "inflight_batcher_llm", excludeInputInOutput: false, kvCacheReuse: true },
+  };
+  expect(profile(wish)).toMatchObject({ promptEcho: "repeated", kvCacheReuse: true, endId: 2, padId: 2 });
+});
+
+test("the profile streams cumulative text from the BLS where it accumulates tokens", () => {
+  const streaming = { flavour: "inflight_batcher_llm", streaming: true } as const;
+  expect(profile({ model: "llama-2-7b-chat", serving: streaming })).toMatchObject({
+    streamingModel: "ensemble",
+    streamedText: "delta",
+    decoupled: true,
   });
-
-  it("streams from the BLS with all text so far where it accumulates tokens", () => {
-    const streaming = { flavour: "inflight_batcher_llm", streaming: true } as const;
-    expect(profile({ model: "llama-2-7b-chat", serving: streaming })).toMatchObject({
-      streamingModel: "ensemble",
-      streamedText: "delta",
-      decoupled: true,
-    });
-    expect(
-      profile({ model: "llama-2-7b-chat", serving: { ...streaming, accumulateTokens: true } }),
-    ).toMatchObject({
-      tritonModel: "ensemble",
-      streamingModel: "tensorrt_llm_bls",
-      streamedText: "cumulative",
-    });
+  expect(
+    profile({ model: "llama-2-7b-chat", serving: { ...streaming, accumulateTokens: true } }),
+  ).toMatchObject({
+    tritonModel: "ensemble",
+    streamingModel: "tensorrt_llm_bls",
+    streamedText: "cumulative",
   });
+});
 
-  it("is named as imported, decoupled and without prompt in the answer, for the Triton CLI's repository", () => {
-    expect(
-      profile({ model: "llama-2-7b", serving: { flavour: "tritonCli", excludeInputInOutput: false } }),
-    ).toMatchObject({ tritonModel: "mine", streamingModel: "mine", decoupled: true, promptEcho: "excluded" });
+test("the profile of a Triton CLI repository has the model's own name, decoupled and without the prompt", () => {
+  expect(
+    profile({ model: "llama-2-7b", serving: { flavour: "tritonCli", excludeInputInOutput: false } }),
+  ).toMatchObject({ tritonModel: "mine", streamingModel: "mine", decoupled: true, promptEcho: "excluded" });
+});
+
+test("the profile of all_models/gpt repeats the prompt whatever the stack asks for", () => {
+  expect(profile({ model: "gpt2-medium", serving: { flavour: "gpt" } })).toMatchObject({
+    promptEcho: "repeated",
+    decoupled: false,
   });
+});
 
-  it("keeps what all_models/gpt does whatever is wished: the prompt comes back", () => {
-    expect(profile({ model: "gpt2-medium", serving: { flavour: "gpt" } })).toMatchObject({
-      promptEcho: "repeated",
-      decoupled: false,
-    });
-  });
-
-  it.each([true, false])("asks llmapi to leave the prompt out, or not: %s", (excludeInputInOutput) => {
+test.each([true, false])(
+  "the profile of llmapi excludes the prompt where the stack asks for it: %s",
+  (excludeInputInOutput) => {
     const wish: Wish = {
       model: "llama-2-7b-chat",
       serving: { flavour: "llmapi", runtime: "llmapi", excludeInputInOutput },
@@ -97,73 +98,69 @@ describe("the profile of a text model", () => {
       promptEcho: excludeInputInOutput ? "excluded" : "repeated",
       streamedText: "cumulative",
     });
+  },
+);
+
+const model = spec({ model: "gpt2-medium", serving: { flavour: "inflight_batcher_llm" } });
+const july2025 = repositoryPlan(model, enginePlan(model.engine), { kvCacheFreeGpuMemoryFraction: 0.5 });
+const renamed: readonly TemplateRef[] = ["r25.05", "v0.20.0", "v1.1.0"];
+
+test.each(TEMPLATE_REFS)("the names of seed and least length are those of templates %s", (templates) => {
+  const { seedField, minTokensField } = requestProfile(model, { ...july2025, templates });
+  const isRenamed = renamed.includes(templates);
+  expect({ seedField, minTokensField }).toEqual(
+    isRenamed
+      ? { seedField: "seed", minTokensField: "min_tokens" }
+      : { seedField: "random_seed", minTokensField: "min_length" },
+  );
+});
+
+test("the names of seed and least length are an error for unknown templates", () => {
+  expect(() => requestProfile(model, { ...july2025, templates: "r99.01" })).toThrow(/r99\.01/);
+});
+
+test("the profile of LLaVA-1.5's tutorial has one required image", () => {
+  expect(profile({ model: "llava-1.5-7b", serving: { flavour: "llava" } })).toMatchObject({
+    tritonModel: "llava-1.5",
+    decoupled: true,
+    promptEcho: "excluded",
+    image: {
+      accepts: ["dataUrl", "httpUrl"],
+      maxImages: 1,
+      isRequired: true,
+      mark: "<image>",
+      tokensPerImage: 576,
+    },
   });
 });
 
-describe("names of seed and least length", () => {
-  const model = spec({ model: "gpt2-medium", serving: { flavour: "inflight_batcher_llm" } });
-  const july2025 = repositoryPlan(model, enginePlan(model.engine), { kvCacheFreeGpuMemoryFraction: 0.5 });
-  const renamed: readonly TemplateRef[] = ["r25.05", "v0.20.0", "v1.1.0"];
+test("the profile takes as many images as the engine is built for", () => {
+  const wish: Wish = {
+    model: "vila1.5-3b",
+    serving: { flavour: "multimodal" },
+    maxImagesPerRequest: 4,
+  };
+  expect(profile(wish).image).toMatchObject({ maxImages: 4, tokensPerImage: 196 });
+});
 
-  it.each(TEMPLATE_REFS)("are those of %s", (templates) => {
-    const { seedField, minTokensField } = requestProfile(model, { ...july2025, templates });
-    const isRenamed = renamed.includes(templates);
-    expect({ seedField, minTokensField }).toEqual(
-      isRenamed
-        ? { seedField: "seed", minTokensField: "min_tokens" }
-        : { seedField: "random_seed", minTokensField: "min_length" },
-    );
-  });
-
-  it("are not guessed for templates that nobody has read", () => {
-    expect(() => requestProfile(model, { ...july2025, templates: "r99.01" })).toThrow(/r99\.01/);
+test("images with cross-attention take no tokens of the context", () => {
+  expect(profile({ model: "llama-3.2-11b-vision", serving: { flavour: "multimodal" } })).toMatchObject({
+    endId: 128_001,
+    padId: 128_004,
+    image: { mark: "<|image|>", tokensPerImage: 0 },
   });
 });
 
-describe("the profile of a vision-language model", () => {
-  it("is the tutorial's for LLaVA-1.5: one image, and one final response", () => {
-    expect(profile({ model: "llava-1.5-7b", serving: { flavour: "llava" } })).toMatchObject({
-      tritonModel: "llava-1.5",
-      decoupled: true,
-      promptEcho: "excluded",
-      image: {
-        accepts: ["dataUrl", "httpUrl"],
-        maxImages: 1,
-        isRequired: true,
-        mark: "<image>",
-        tokensPerImage: 576,
-      },
-    });
+test("the profile of LLaVA-1.5's tutorial gives the tutorial's request", () => {
+  const request = buildGenerateRequest(profile({ model: "llava-1.5-7b", serving: { flavour: "llava" } }), {
+    text: "USER: <image>\nQuestion: which city is this? Answer:",
+    images: ["https://storage.googleapis.com/sfr-vision-language-research/LAVIS/assets/merlion.png"],
+    maxTokens: 64,
   });
-
-  it("takes as many images as the engine was built for", () => {
-    const wish: Wish = {
-      model: "vila1.5-3b",
-      serving: { flavour: "multimodal" },
-      maxImagesPerRequest: 4,
-    };
-    expect(profile(wish).image).toMatchObject({ maxImages: 4, tokensPerImage: 196 });
-  });
-
-  it("counts no tokens of the context for images that cross attention reads", () => {
-    expect(profile({ model: "llama-3.2-11b-vision", serving: { flavour: "multimodal" } })).toMatchObject({
-      endId: 128_001,
-      padId: 128_004,
-      image: { mark: "<|image|>", tokensPerImage: 0 },
-    });
-  });
-
-  it("becomes the request that the tutorial sends", () => {
-    const request = buildGenerateRequest(profile({ model: "llava-1.5-7b", serving: { flavour: "llava" } }), {
-      text: "USER: <image>\nQuestion: which city is this? Answer:",
-      images: ["https://storage.googleapis.com/sfr-vision-language-research/LAVIS/assets/merlion.png"],
-      maxTokens: 64,
-    });
-    expect(request.path).toBe("/v2/models/llava-1.5/generate");
-    expect(JSON.parse(String(request.body))).toMatchObject({
-      prompt: "USER: <image>\nQuestion: which city is this? Answer:",
-      image: "https://storage.googleapis.com/sfr-vision-language-research/LAVIS/assets/merlion.png",
-      max_tokens: 64,
-    });
+  expect(request.path).toBe("/v2/models/llava-1.5/generate");
+  expect(JSON.parse(String(request.body))).toMatchObject({
+    prompt: "USER: <image>\nQuestion: which city is this? Answer:",
+    image: "https://storage.googleapis.com/sfr-vision-language-research/LAVIS/assets/merlion.png",
+    max_tokens: 64,
   });
 });

