@@ -63,8 +63,9 @@ export default defineConfig({
           include: ["test/aws/**/*.test.ts"],
           globalSetup: "test/harness/aws/global-setup.ts",
           pool: "forks",
-          // A stand-in for AWS takes some 300 MB.
+          // Each has a stand-in for AWS, which takes some 300 MB.
           maxWorkers: 2,
+          unstubEnvs: true,
           // Some bring whole stacks up by the Pulumi CLI.
           testTimeout: minutes(5),
           hookTimeout: minutes(2),

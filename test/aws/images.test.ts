@@ -91,10 +91,7 @@ beforeEach(() => {
   };
   for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
 });
-afterEach(() => {
-  vi.unstubAllEnvs();
-  rmSync(folder, { recursive: true });
-});
+afterEach(() => rmSync(folder, { recursive: true }));
 const calls = () => readFileSync(join(folder, "log"), "utf8").trim().split("\n");
 const states = () => mirrorStates(bases, REGISTRY, hostProbe(OWN_ENGINE));
 
@@ -106,7 +103,7 @@ async function copies(): Promise<readonly object[]> {
   return imageDetails.map(({ imageDigest, imageTags }) => ({ imageDigest, imageTags }));
 }
 
-test("NVIDIA's images of the release are mirrored, and nobody else's", () => {
+test("only NVIDIA's images of the release are mirrored", () => {
   expect(bases).toEqual([
     { image: "trtllm", source: SOURCE },
     { image: "encoders", source: "nvcr.io/nvidia/tritonserver:25.07-py3" },
@@ -114,7 +111,7 @@ test("NVIDIA's images of the release are mirrored, and nobody else's", () => {
   expect(mirroredBases(["services"], null)).toEqual([]);
 });
 
-test("the stack file is told digests of the account's registry, and is valid with them", async () => {
+test("the printed lines for the stack file name digests of the account's registry and are valid", async () => {
   const lines = mirrorLines(await states());
   const reference = `${REGISTRY}/tritonserver@${DIGEST}`;
   expect(lines.trim().split("\n")).toEqual([
@@ -125,7 +122,7 @@ test("the stack file is told digests of the account's registry, and is valid wit
   expect(checkedPlan(values).plan.platform).toBe("aws");
 });
 
-test("what the registry has is not to copy, and what its publisher does not show is not begun", async () => {
+test("an image that the registry has is not copied, and an image without a digest is refused", async () => {
   await makeRepository(REGION, REPOSITORY);
   expect((await states()).map(({ isThere }) => isThere)).toEqual([false, false]);
   vi.stubEnv("FAKE_MANIFEST", emptyManifest(REPOSITORY).text);
@@ -144,7 +141,7 @@ describe("npm run images -- --mirror", () => {
     return runCommand("images", "--stack", "dev", "--config-file", file, "--mirror", ...options);
   };
 
-  test("--dry-run says what is to copy, and copies nothing", async () => {
+  test("--mirror --dry-run lists what is to copy and copies nothing", async () => {
     await makeRepository(REGION, REPOSITORY);
     const { exitCode, stdout } = await command({ ...STACK, encoders: false }, "--dry-run");
     expect(exitCode).toBe(0);
@@ -152,7 +149,7 @@ describe("npm run images -- --mirror", () => {
     expect(await copies()).toEqual([]);
   });
 
-  test("copies by digest, under a tag that no other digest has, with ECR's login, and once", async () => {
+  test("--mirror copies an image once, by digest, under a tag of its digest, with ECR's login", async () => {
     await makeRepository(REGION, REPOSITORY);
     const { exitCode, stdout } = await command(STACK, "--only", "trtllm");
     expect(exitCode).toBe(0);
@@ -167,7 +164,7 @@ describe("npm run images -- --mirror", () => {
     expect(calls().filter((line) => line.includes(" create "))).toHaveLength(1);
   });
 
-  test("shows ECR's password in no argument and no output", async () => {
+  test("--mirror shows ECR's password in no argument and no output", async () => {
     await makeRepository(REGION, REPOSITORY);
     const { stdout, stderr } = await command(STACK, "--only", "trtllm");
     // Of moto, and the same as Docker's configuration has it.
@@ -183,7 +180,7 @@ describe("npm run images -- --mirror", () => {
     );
   });
 
-  test("that brought other bytes, or did not end well, is an error", async () => {
+  test("a copy with other bytes, or with a failed command, is an error", async () => {
     await makeRepository(REGION, REPOSITORY);
     vi.stubEnv("FAKE_PUSHED", emptyManifest("another").text);
     const other = await command(STACK, "--only", "trtllm");
@@ -193,14 +190,14 @@ describe("npm run images -- --mirror", () => {
     expect((await command(STACK, "--only", "trtllm")).stderr).toContain("ended with exit code 1");
   });
 
-  test("is refused before the repository is there, with what makes it", async () => {
+  test("--mirror without the repository is refused with the command that makes it", async () => {
     const { exitCode, stderr } = await command(STACK);
     expect(exitCode).toBe(1);
     expect(stderr).toContain("no repository engine-room/tritonserver");
     expect(stderr).toContain("--registries");
   });
 
-  test("is refused with another registry, and together with --push", async () => {
+  test("--mirror is refused with another registry and together with --push", async () => {
     const other = { ...STACK, images: { registry: "registry.example.org/room" } };
     expect((await command(other)).stderr).toContain("--mirror copies into ECR");
     expect((await command(STACK, "--push")).exitCode).toBe(2);
@@ -211,7 +208,7 @@ describe("npm run images -- --mirror", () => {
 describe("a push", () => {
   const target = awsTarget(checkedPlan(STACK).plan as AwsPlan, "dev");
 
-  test("is refused while a repository is missing, with the command that makes it", async () => {
+  test("a push without a repository is refused with the command that makes it", async () => {
     await makeRepository(REGION, "engine-room/services");
     await expect(prepareEcrPush(target, REGISTRY, ["services", "trtllm"])).rejects.toThrow(
       /no repository engine-room\/trtllm, .*npm run up -- --stack dev --registries/,
@@ -219,7 +216,7 @@ describe("a push", () => {
     expect(process.env.DOCKER_CONFIG).toBe(folder);
   });
 
-  test("copies images that ECR lacks, and no others", async () => {
+  test("a push copies only images that ECR lacks", async () => {
     await makeRepository(REGION, "engine-room/services");
     await makeRepository(REGION, "engine-room/trtllm");
     const digest = await pushImage(REGION, "engine-room/services");
@@ -248,6 +245,6 @@ test("an image that is locked in another registry is copied by its digest", asyn
   ]);
 });
 
-test("moto has answered what the table of operations says", () => {
+test("moto answered every operation that the table assigns to this file, and none that it is said to lack", () => {
   expect(wrongRows(vi.mocked(ask), "images")).toEqual([]);
 });

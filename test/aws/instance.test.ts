@@ -1,25 +1,46 @@
-/** A stack on EC2: its machine is found by its tag, and reached by sessions of Systems Manager, which AWS's own CLI asks for. */
+/**
+ * A stack on EC2: its machine is found by its tag, and reached by sessions of Systems Manager, which AWS's own CLI asks for;
+ * and its load balancer, as `up` reads it.
+ */
 import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import {
+  DescribeInstancesCommand,
+  StopInstancesCommand,
+  TerminateInstancesCommand,
+} from "@aws-sdk/client-ec2";
+import {
+  CreateListenerCommand,
+  CreateLoadBalancerCommand,
+  CreateTargetGroupCommand,
+  ElasticLoadBalancingV2Client,
+  RegisterTargetsCommand,
+} from "@aws-sdk/client-elastic-load-balancing-v2";
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { edgePlan } from "../../infra/plan/aws/edge.ts";
 import { portSession, requireInstance } from "../../scripts/aws/instance.ts";
-import { ask } from "../../scripts/aws/session.ts";
+import { awaitTarget } from "../../scripts/aws/load-balancer.ts";
+import { ask, clientSettings } from "../../scripts/aws/session.ts";
 import { instanceFailure, localInstanceEndpoints } from "../../scripts/connect/instance-forwards.ts";
 import { startPortForwards } from "../../scripts/connect/port-forwarder.ts";
 import { readInstanceTarget } from "../../scripts/program/instance-target.ts";
 import { MOTO_ACCOUNT } from "../harness/aws/moto.ts";
-import { makeMachine } from "../harness/aws/resources.ts";
-import { EKS_STACK } from "../harness/aws/stacks.ts";
+import { ec2Client, makeMachine, makeNetwork } from "../harness/aws/resources.ts";
+import { EC2_STACK, EKS_STACK } from "../harness/aws/stacks.ts";
 import { useAwsCli, useMoto, wrongRows } from "../harness/aws/use-moto.ts";
 import { stackFileText } from "../harness/stack-files.ts";
+import { awsPlan } from "../infra/plan/aws/stacks.ts";
 import { type FakeAnswer, type FakeAws, type FakeInput, startFakeAws } from "../scripts/aws/fake-aws.ts";
 import { runCommand } from "../scripts/plan/run-plan.ts";
 
 vi.mock("../../scripts/aws/session.ts", { spy: true });
 
 const REGION = "us-west-2";
+const moto = useMoto(REGION);
+
 const { access: _access, ...shared } = EKS_STACK;
-const EC2_STACK = {
+
+const STACK = {
   ...shared,
   account: MOTO_ACCOUNT,
   region: REGION,
@@ -34,10 +55,10 @@ const FAKE_PLUGIN = `#!/bin/sh
 [ "$1" != --version ] || { echo 1.2.764.0; exit; }
 { echo "$AWS_SSM_START_SESSION_RESPONSE"; for word; do printf '%s\\n' "$word"; done; } > "$FAKE_FOLDER/handed"
 case "$*" in
-  *PortForwarding*)
-    echo $$ >> "$FAKE_FOLDER/plugins"
-    printf '\\nStarting session with SessionId: me-0\\nPort 18080 opened for sessionId me-0.\\nWaiting for connections...\\n'
-    exec sleep 600 ;;
+*PortForwarding*)
+  echo $$ >> "$FAKE_FOLDER/plugins"
+  printf '\\nStarting session with SessionId: me-0\\nPort 18080 opened for sessionId me-0.\\nWaiting for connections...\\n'
+  exec sleep 600 ;;
 esac
 `;
 
@@ -45,16 +66,17 @@ const SESSION: FakeAnswer = {
   json: { SessionId: "me-0", TokenValue: "token", StreamUrl: "wss://ssmmessages.example.org/me-0" },
 };
 
-const moto = useMoto(REGION);
 let ssm: FakeAws;
 /** What Systems Manager says to the next session. */
 let session: FakeAnswer;
 let sessions: FakeInput["body"][];
+
 beforeAll(async () => {
   await useAwsCli(moto);
-  writeFileSync(stack().configFile, stackFileText(EC2_STACK));
+  writeFileSync(stack().configFile, stackFileText(STACK));
   moto.program("session-manager-plugin", FAKE_PLUGIN);
 });
+
 beforeEach(async () => {
   session = SESSION;
   sessions = [];
@@ -67,8 +89,8 @@ beforeEach(async () => {
   vi.stubEnv("AWS_ENDPOINT_URL_SSM", ssm.url);
   vi.stubEnv("FAKE_FOLDER", moto.folder());
 });
+
 afterEach(async () => {
-  vi.unstubAllEnvs();
   for (const file of ["handed", "plugins"]) rmSync(join(moto.folder(), file), { force: true });
   await ssm.close();
 });
@@ -81,17 +103,17 @@ const stack = () => ({ name: "demo", configFile: join(moto.folder(), "demo.yaml"
 const command = (name: string, ...words: readonly string[]) =>
   runCommand(name, "--stack", "demo", "--config-file", stack().configFile, ...words);
 
-describe("the machine", () => {
+describe("the machine of a stack", () => {
   const context = () => readInstanceTarget(stack()).context;
 
-  test("is the stack's own, and the one that runs before one that stopped", async () => {
+  test("the machine that is found has the stack's tag, and runs where another one is stopped", async () => {
     await makeMachine(REGION, { type: "g5.4xlarge", tags: { "engine-room:stack": "prod" } });
     await machine(true);
     const id = await machine();
     expect(await requireInstance(context())).toBe(id);
   });
 
-  test("that is not there, or stopped: a sentence with the command that mends it", async () => {
+  test("a missing or stopped machine is reported with the command that brings it back", async () => {
     await expect(requireInstance(context())).rejects.toThrow(
       /has no machine in us-west-2 .*npm run up -- --stack demo/,
     );
@@ -101,9 +123,9 @@ describe("the machine", () => {
     );
   });
 
-  test("is not asked for where this machine opens no sessions", async () => {
+  test("AWS is not asked for the machine where the session-manager-plugin is missing", async () => {
     await machine();
-    vi.mocked(ask).mockClear();
+    const asked = vi.mocked(ask).mock.calls.length;
     const withoutPlugin = join(moto.folder(), "without-plugin");
     mkdirSync(withoutPlugin);
     symlinkSync(join(moto.folder(), "aws"), join(withoutPlugin, "aws"));
@@ -111,12 +133,12 @@ describe("the machine", () => {
     await expect(requireInstance(context())).rejects.toThrow(
       /has no `session-manager-plugin`\..*install-plugin\.html/,
     );
-    expect(ask).not.toHaveBeenCalled();
+    expect(ask).toHaveBeenCalledTimes(asked);
   });
 });
 
 describe("connect", () => {
-  test("--dry-run prints a session for the gateway, and for what is named", async () => {
+  test("connect --dry-run prints a session for the gateway and for each endpoint that is named", async () => {
     const id = await machine();
     const { exitCode, stdout } = await command("connect", "--dry-run", "databases");
     expect(exitCode).toBe(0);
@@ -132,7 +154,7 @@ describe("connect", () => {
     expect(sessions).toEqual([]);
   });
 
-  test("endpoints that are forwarded are those of this machine's ports, and others stay", () => {
+  test("a forwarded endpoint has an address on this machine, and the other endpoints keep theirs", () => {
     const { endpoints } = readInstanceTarget(stack()).stack;
     const forward = { name: "gateway", address: endpoints.gateway, host: "127.0.0.1", port: 8080 };
     const local = localInstanceEndpoints(endpoints, [{ ...forward, localPort: 9000, localAddress: "" }]);
@@ -152,7 +174,7 @@ describe("connect", () => {
       instanceFailure,
     );
 
-  test("asks for a session, waits until the port is open, and ends the plug-in with the CLI", async () => {
+  test("connect asks for a session, waits until the port is open, and ends the plug-in with the CLI", async () => {
     const forwarder = await forwarded();
     expect(sessions).toEqual([
       {
@@ -167,7 +189,7 @@ describe("connect", () => {
     await expect.poll(() => isAlive(plugin)).toBe(false);
   });
 
-  test("says AWS's own words where no session can be had", async () => {
+  test("connect shows AWS's own words where AWS refuses a session", async () => {
     session = { error: "TargetNotConnected" };
     await expect(forwarded()).rejects.toThrow(
       /^The endpoint gateway can't be forwarded: .*TargetNotConnected.*\n.*ssm:StartSession/,
@@ -175,7 +197,7 @@ describe("connect", () => {
   });
 });
 
-test("logs are those of Docker on the machine, in a session that the plug-in gets", async () => {
+test("logs shows Docker's logs on the machine, in a session that the plug-in gets", async () => {
   const id = await machine();
   expect((await command("logs", "gateway", "--lines", "7", "--follow")).exitCode).toBe(0);
   const asked = {
@@ -194,34 +216,127 @@ test("logs are those of Docker on the machine, in a session that the plug-in get
   expect(unknown.stderr).toMatch(/Say which service: .*gateway.* \(not nobody\)/);
 });
 
-describe("status", () => {
-  test("is the machine's state, and the command that says what runs on it", async () => {
-    const id = await machine();
-    const { exitCode, stdout } = await command("status");
-    expect(exitCode).toBe(0);
-    expect(stdout).toMatch(
-      new RegExp(
-        `^machine ${id} g5\\.4xlarge in us-west-2: running\nWhat runs on it:\naws ssm start-session `,
-      ),
-    );
-    const { stdout: json } = await command("status", "--json");
-    expect(JSON.parse(json)).toEqual([{ name: "machine", id, type: "g5.4xlarge", state: "running" }]);
-  });
+test("status shows the machine's state and the command that lists what runs on it", async () => {
+  const id = await machine();
+  const { exitCode, stdout } = await command("status");
+  expect(exitCode).toBe(0);
+  expect(stdout).toMatch(
+    new RegExp(`^machine ${id} g5\\.4xlarge in us-west-2: running\nWhat runs on it:\naws ssm start-session `),
+  );
+  const { stdout: json } = await command("status", "--json");
+  expect(JSON.parse(json)).toEqual([{ name: "machine", id, type: "g5.4xlarge", state: "running" }]);
+});
 
-  test("of none, or of one that is stopped, fails with what to do", async () => {
-    expect(await command("status")).toMatchObject({
-      exitCode: 1,
-      stdout: expect.stringContaining("npm run up -- --stack demo"),
-    });
-    await machine(true);
-    expect(await command("status")).toMatchObject({
-      exitCode: 1,
-      stdout: expect.stringContaining("npm run wake -- --stack demo"),
-    });
+test("status of a missing or stopped machine fails with the command that brings it back", async () => {
+  expect(await command("status")).toMatchObject({
+    exitCode: 1,
+    stdout: expect.stringContaining("npm run up -- --stack demo"),
+  });
+  await machine(true);
+  expect(await command("status")).toMatchObject({
+    exitCode: 1,
+    stdout: expect.stringContaining("npm run wake -- --stack demo"),
   });
 });
 
-test("moto has answered what the table of operations says", () => {
+describe("sleep and wake", () => {
+  /** By id. */
+  async function states(): Promise<Readonly<Record<string, string | undefined>>> {
+    const { Reservations = [] } = await ec2Client(REGION).send(new DescribeInstancesCommand({}));
+    const found = Reservations.flatMap(({ Instances = [] }) => Instances);
+    return Object.fromEntries(found.map(({ InstanceId = "", State }) => [InstanceId, State?.Name]));
+  }
+
+  test("sleep stops the stack's machine and wake starts it, and machines of others stay as they are", async () => {
+    const own = await makeMachine(REGION, { type: "g5.xlarge", tags });
+    const other = await makeMachine(REGION, { type: "g5.xlarge", tags: { "engine-room:stack": "prod" } });
+    const nobodys = await makeMachine(REGION, { type: "g5.xlarge", isStopped: true });
+    const asleep = await command("sleep");
+    expect(asleep).toMatchObject({ exitCode: 0, stderr: "" });
+    expect(asleep.stdout).toMatch(new RegExp(`^${own} stops\\.`));
+    expect(await states()).toEqual({ [own]: "stopped", [other]: "running", [nobodys]: "stopped" });
+    expect((await command("sleep")).stdout).toMatch(
+      new RegExp(
+        `^${own} sleeps already; \`npm run wake -- --stack demo\` starts it\\.\nAsleep the stack still costs`,
+      ),
+    );
+    expect((await command("wake")).stdout).toMatch(new RegExp(`^${own} starts;`));
+    expect(await states()).toEqual({ [own]: "running", [other]: "running", [nobodys]: "stopped" });
+    expect((await command("wake")).stdout).toMatch(new RegExp(`^${own} is awake already;`));
+  });
+
+  test("sleep and wake of a stack whose machine was terminated print the command that makes another one", async () => {
+    const id = await makeMachine(REGION, { type: "g5.xlarge", tags });
+    await ec2Client(REGION).send(new TerminateInstancesCommand({ InstanceIds: [id] }));
+    for (const name of ["sleep", "wake"] as const)
+      expect(await command(name)).toMatchObject({
+        exitCode: 0,
+        stdout: expect.stringMatching(/^No machine of it .*npm run up -- --stack demo/),
+      });
+  });
+});
+
+describe("the load balancer", () => {
+  const { plan, context } = awsPlan({ ...EC2_STACK, account: MOTO_ACCOUNT, region: REGION });
+
+  const edge = edgePlan(plan, context);
+  const awaited = () => awaitTarget(context, edge, { limitSeconds: 0, pauseMilliseconds: 1 });
+
+  /** The stack's load balancer with its target group, and another group. @returns What puts a machine into the stack's. */
+  async function makeEdge() {
+    const client = new ElasticLoadBalancingV2Client(clientSettings(REGION));
+    const { vpcId, subnetIds } = await makeNetwork(REGION);
+    const { LoadBalancers = [] } = await client.send(
+      new CreateLoadBalancerCommand({
+        Name: edge.loadBalancerName,
+        Scheme: "internal",
+        Subnets: [...subnetIds],
+      }),
+    );
+    const makeGroup = async (Name: string) => {
+      const { TargetGroups = [] } = await client.send(
+        new CreateTargetGroupCommand({ Name, VpcId: vpcId, Protocol: "HTTP", Port: edge.targetPort }),
+      );
+      return TargetGroups[0]?.TargetGroupArn ?? "";
+    };
+    await makeGroup("engine-room-other");
+    const TargetGroupArn = await makeGroup(edge.targetGroupName);
+    await client.send(
+      new CreateListenerCommand({
+        LoadBalancerArn: LoadBalancers[0]?.LoadBalancerArn,
+        Protocol: "HTTP",
+        Port: 80,
+        DefaultActions: [{ Type: "forward", TargetGroupArn }],
+      }),
+    );
+    return (Id: string) =>
+      client.send(new RegisterTargetsCommand({ TargetGroupArn, Targets: [{ Id, Port: edge.targetPort }] }));
+  }
+
+  test("up ends once the running machine is in the load balancer's target group", async () => {
+    const put = await makeEdge();
+    const id = await makeMachine(REGION, { type: "g5.xlarge" });
+    await expect(awaited()).rejects.toThrow(/sends no requests to its machine after 0 s: no machine/);
+    await put(id);
+    expect(await awaited()).toBe("");
+  });
+
+  test("up does not wait for a stopped machine", async () => {
+    const put = await makeEdge();
+    const id = await makeMachine(REGION, { type: "g5.xlarge" });
+    await put(id);
+    await ec2Client(REGION).send(new StopInstancesCommand({ InstanceIds: [id] }));
+    expect(await awaited()).toBe("");
+  });
+
+  test("up says that the machine's health is not known where the stack has no target group", async () => {
+    expect(await awaited()).toBe(
+      `Whether the load balancer sends requests to the machine is not known: there is no target group ${edge.targetGroupName}.\n`,
+    );
+  });
+});
+
+test("moto answered every operation that the table assigns to this file, and none that it is said to lack", () => {
   expect(wrongRows(vi.mocked(ask), "instance")).toEqual([]);
 });
 

@@ -1,6 +1,4 @@
 /** What is left of a stack: found by its tag, and deleted by the commands that the list prints, with AWS's own CLI. */
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
 import {
   AllocateAddressCommand,
   CreateNatGatewayCommand,
@@ -21,11 +19,12 @@ import {
   DescribeSecretCommand,
   SecretsManagerClient,
 } from "@aws-sdk/client-secrets-manager";
-import { beforeAll, describe, expect, test, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { leftoversReport } from "../../scripts/aws/leftovers-report.ts";
 import { ask, clientSettings } from "../../scripts/aws/session.ts";
 import { leftovers, taggedArns } from "../../scripts/aws/tagged.ts";
 import { MOTO_ACCOUNT } from "../harness/aws/moto.ts";
+import { askPython } from "../harness/aws/python.ts";
 import {
   ec2Client,
   ecrClient,
@@ -37,43 +36,32 @@ import {
   tagList,
   tagSpecifications,
 } from "../harness/aws/resources.ts";
-import { useAwsCli, useMoto, wrongRows } from "../harness/aws/use-moto.ts";
+import { useMoto, wrongRows } from "../harness/aws/use-moto.ts";
 
 vi.mock("../../scripts/aws/session.ts", { spy: true });
 
 const REGION = "us-west-2";
 const OWN = { "engine-room:stack": "dev" };
 const OTHERS = { "engine-room:stack": "prod" };
-const CLI_TIMEOUT_MILLISECONDS = 60_000;
 const report = async () => leftoversReport(REGION, "dev", await taggedArns(REGION, "dev"));
-const moto = useMoto(REGION);
-beforeAll(() => useAwsCli(moto));
+useMoto(REGION);
 
 const arn = (service: string, rest: string) => `arn:aws:${service}:${REGION}:${MOTO_ACCOUNT}:${rest}`;
 
-/** AWS's own CLI. @returns What it printed, read as JSON; null: nothing. @throws Error with what it said. */
-async function aws(...words: readonly string[]): Promise<unknown> {
-  const { stdout } = await promisify(execFile)("aws", ["--region", REGION, "--output", "json", ...words], {
-    timeout: CLI_TIMEOUT_MILLISECONDS,
-  });
-  return stdout.trim() === "" ? null : JSON.parse(stdout);
+/** AWS's own CLI, in one process for all commands. @returns What each printed, read as JSON; null: nothing. */
+async function aws(...commands: readonly string[]): Promise<readonly unknown[]> {
+  const printed = (await askPython("aws_cli.py", commands)) as readonly string[];
+  return printed.map((text) => (text.trim() === "" ? null : JSON.parse(text)));
 }
 
 /** Runs commands as a person would: what is noted to come after other things comes last. */
 async function runDeletions(deletions: readonly string[]): Promise<void> {
   const note = / \(after [^)]*\)$/;
-  const [first, last] = [false, true].map((isLast) => deletions.filter((one) => note.test(one) === isLast));
-  for (const some of [first, last])
-    await Promise.all(
-      (some ?? []).map((deletion) =>
-        promisify(execFile)("sh", ["-c", deletion.replace(note, "")], {
-          timeout: CLI_TIMEOUT_MILLISECONDS,
-        }),
-      ),
-    );
+  const ordered = [false, true].flatMap((isLast) => deletions.filter((one) => note.test(one) === isLast));
+  await aws(...ordered.map((deletion) => deletion.replace(note, "")));
 }
 
-describe("by the stack's tag", () => {
+describe("the list by the stack's tag", () => {
   /** @returns ARNs of things that cost money, one of each kind that moto's list by tag has. */
   async function makeCostly(tags: Readonly<Record<string, string>>): Promise<readonly string[]> {
     const ec2 = ec2Client(REGION);
@@ -117,14 +105,11 @@ describe("by the stack's tag", () => {
   async function makeWithCli(tags: Readonly<Record<string, string>>, subnet: string) {
     const [[key = "", value = ""] = []] = Object.entries(tags);
     const group = "/engine-room/dev";
-    const [kms, elb] = (await Promise.all([
-      aws("kms", "create-key", "--tags", `TagKey=${key},TagValue=${value}`),
-      aws(
-        ...["elbv2", "create-load-balancer", "--name", "engine-room-dev", "--type", "network"],
-        ...["--subnets", subnet, "--tags", `Key=${key},Value=${value}`],
-      ),
-      aws("logs", "create-log-group", "--log-group-name", group, "--tags", `${key}=${value}`),
-    ])) as [
+    const [kms, elb] = (await aws(
+      `aws --region ${REGION} kms create-key --tags TagKey=${key},TagValue=${value}`,
+      `aws --region ${REGION} elbv2 create-load-balancer --name engine-room-dev --type network --subnets ${subnet} --tags Key=${key},Value=${value}`,
+      `aws --region ${REGION} logs create-log-group --log-group-name ${group} --tags ${key}=${value}`,
+    )) as [
       { readonly KeyMetadata: { readonly Arn: string } },
       { readonly LoadBalancers: readonly [{ readonly LoadBalancerArn: string }] },
       null,
@@ -139,7 +124,7 @@ describe("by the stack's tag", () => {
       .split("\n")
       .flatMap((line) => (/^ {4}aws (?!.* (list|describe)-)/.test(line) ? [line.trim()] : []));
 
-  test("exactly what costs money is listed, and its commands delete it", async () => {
+  test("the list has exactly what costs money, and its commands delete it", async () => {
     const own = await makeCostly(OWN);
     await makeMachine(REGION, { type: "g5.xlarge", tags: OTHERS });
     const { subnetIds } = await makeNetwork(REGION);
@@ -166,30 +151,27 @@ describe("by the stack's tag", () => {
       new DescribeSecretCommand({ SecretId: "hub-token" }),
     );
     expect(DeletedDate).toBeInstanceOf(Date);
-    expect(await aws("kms", "describe-key", "--key-id", idOf("key"))).toMatchObject({
-      KeyMetadata: { KeyState: "PendingDeletion" },
-    });
+    const [key] = await aws(`aws --region ${REGION} kms describe-key --key-id ${idOf("key")}`);
+    expect(key).toMatchObject({ KeyMetadata: { KeyState: "PendingDeletion" } });
   });
 
-  test("what has no tag is found by the command that the list prints", async () => {
+  test("the command that the list prints finds a log group without a tag", async () => {
     const group = "/aws/eks/engine-room-dev/cluster";
-    await aws("logs", "create-log-group", "--log-group-name", group);
+    await aws(`aws --region ${REGION} logs create-log-group --log-group-name ${group}`);
     const said = await report();
     expect(listed(said)).toEqual([]);
     const command = said.split("\n").find((line) => line.includes("describe-log-groups")) ?? "";
-    const { stdout } = await promisify(execFile)("sh", ["-c", command], {
-      timeout: CLI_TIMEOUT_MILLISECONDS,
-    });
-    expect(stdout).toContain(group);
+    const [groups] = await aws(command.trim());
+    expect(groups).toMatchObject({ logGroups: [{ logGroupName: group }] });
   });
 
-  test("nothing is listed of a stack that left nothing, whatever others have", async () => {
+  test("the list of a stack that left nothing is empty, whatever other stacks have", async () => {
     await makeMachine(REGION, { type: "g5.xlarge", tags: OTHERS });
     expect(await report()).toMatch(/^Nothing with the tag engine-room:stack=dev still costs money\.\n/);
   });
 });
 
-test("what moto's list by tag lacks is deleted by its commands too", async () => {
+test("the printed commands delete a cluster, repository, address and endpoint", async () => {
   const ec2 = ec2Client(REGION);
   await makeCluster(
     REGION,
@@ -224,6 +206,6 @@ test("what moto's list by tag lacks is deleted by its commands too", async () =>
   expect(VpcEndpoints.filter(({ State }) => State?.toLowerCase() !== "deleted")).toEqual([]);
 });
 
-test("moto has answered what the table of operations says", () => {
+test("moto answered every operation that the table assigns to this file, and none that it is said to lack", () => {
   expect(wrongRows(vi.mocked(ask), "leftovers")).toEqual([]);
 });

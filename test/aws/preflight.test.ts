@@ -1,17 +1,28 @@
-/** Preflight's questions, asked by AWS's own client of what keeps to AWS's protocols; what moto lacks is a finding, and no crash. */
-import { spawnSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { describe, expect, test, vi } from "vitest";
+/**
+ * Preflight's questions, asked by AWS's own client of what keeps to AWS's protocols: of the account, of what a stack names
+ * and does not make, and of its images. What moto lacks is a finding, and no crash.
+ */
+import { rmSync, writeFileSync } from "node:fs";
+import { ACMClient, RequestCertificateCommand } from "@aws-sdk/client-acm";
+import { AllocateAddressCommand, CreateVolumeCommand } from "@aws-sdk/client-ec2";
+import { CreateFileSystemCommand, CreateMountTargetCommand, EFSClient } from "@aws-sdk/client-efs";
+import {
+  CreateSecretCommand,
+  PutSecretValueCommand,
+  SecretsManagerClient,
+} from "@aws-sdk/client-secrets-manager";
+import { AssumeRoleCommand, STSClient } from "@aws-sdk/client-sts";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { imageInputs } from "../../infra/image-inputs.ts";
 import { repositoryPlans } from "../../infra/plan/aws/registries.ts";
 import { lockKey } from "../../infra/plan/docker/images.ts";
 import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
-import { ask } from "../../scripts/aws/session.ts";
+import { ask, clientSettings } from "../../scripts/aws/session.ts";
 import { imageTarget } from "../../scripts/images/image-target.ts";
+import { awsNeeds } from "../../scripts/preflight/aws-needs.ts";
+import { readAws } from "../../scripts/preflight/aws-reading.ts";
 import type { Finding } from "../../scripts/preflight/finding.ts";
-import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { MOTO_ACCOUNT } from "../harness/aws/moto.ts";
 import {
   found,
@@ -24,16 +35,28 @@ import {
   type Values,
 } from "../harness/aws/preflight.ts";
 import {
+  ec2Client,
   type MadeNetwork,
+  makeCluster,
+  makeMachine,
   makeNetwork,
   makeRepository,
   pushImage as push,
+  tagSpecifications,
 } from "../harness/aws/resources.ts";
 import { useMoto, wrongRows } from "../harness/aws/use-moto.ts";
+import { writtenStackFile } from "../harness/stack-files.ts";
+import { runCommand } from "../scripts/plan/run-plan.ts";
 
 vi.mock("../../scripts/aws/session.ts", { spy: true });
 
-const CLI_TIMEOUT_MILLISECONDS = 100_000;
+/** Its path is read when the modules are loaded; it has no images but in the test that writes it. */
+const lockFile = vi.hoisted(() => {
+  process.env.ENGINE_ROOM_IMAGE_LOCK = `/tmp/engine-room-preflight-${process.pid}.lock.json`;
+  return process.env.ENGINE_ROOM_IMAGE_LOCK;
+});
+afterEach(() => rmSync(lockFile, { force: true }));
+
 const REGISTRY = `${MOTO_ACCOUNT}.dkr.ecr.${REGION}.amazonaws.com/engine-room`;
 const moto = useMoto(REGION);
 
@@ -43,19 +66,17 @@ async function pushImage(name: string): Promise<string> {
   return push(REGION, `engine-room/${name}`);
 }
 
-describe("credentials", () => {
-  test("of the stack's account have no finding", async () => {
-    expect(ofCheck(await found(), "credentials")).toEqual([]);
-  });
-
-  test("of another account are the only one", async () => {
-    const findings = await found({ ...VALUES, account: "111122223333" });
-    expect(findings).toMatchObject([{ severity: "problem", check: "credentials" }]);
-    expect(findings[0]?.what).toContain(MOTO_ACCOUNT);
-  });
+test("credentials of the stack's account have no finding", async () => {
+  expect(ofCheck(await found(), "credentials")).toEqual([]);
 });
 
-test("zones without the instance type are those of the pool that wants it", async () => {
+test("credentials of another account are the only finding", async () => {
+  const findings = await found({ ...VALUES, account: "111122223333" });
+  expect(findings).toMatchObject([{ severity: "problem", check: "credentials" }]);
+  expect(findings[0]?.what).toContain(MOTO_ACCOUNT);
+});
+
+test("a zone without the instance type of a pool is a problem that names both", async () => {
   expect(ofCheck(await found(), "offerings")).toEqual([]);
   const findings = ofCheck(await found({ ...VALUES, network: { zones: ["c", "d"] } }), "offerings");
   expect(findings.map(({ severity, what }) => [severity, what])).toEqual([
@@ -63,7 +84,7 @@ test("zones without the instance type are those of the pool that wants it", asyn
   ]);
 });
 
-test("what the stand-in lacks is one warning a question, each of one line", async () => {
+test("each question that AWS can't answer is a warning of one line", async () => {
   const silent = (await found()).filter(({ what }) => what.endsWith("gives no answer."));
   expect(silent.map(({ severity, check }) => [severity, check])).toEqual([
     ["warning", "quotas"],
@@ -75,19 +96,19 @@ test("what the stand-in lacks is one warning a question, each of one line", asyn
     expect(why).toMatch(/^It answers with status (404|500), and not as AWS does; /);
 });
 
-describe("a network that is there", () => {
-  test("with the subnets of the stack file has no finding", async () => {
+describe("an existing network", () => {
+  test("an existing network with the subnets of the stack file has no finding", async () => {
     expect(await problems(inNetwork(await makeNetwork(REGION)))).toEqual([]);
   });
 
-  test("has its subnets where it has them, whatever the stack file says", async () => {
+  test("a subnet in another zone than the stack file says is a problem", async () => {
     const { vpcId, subnetIds } = await makeNetwork(REGION);
     const [finding, ...rest] = await problems(inNetwork({ vpcId, subnetIds }, ["a", "c"]));
     expect(rest).toEqual([]);
     expect(`${finding?.what} ${finding?.why}`).toContain(subnetIds[1]);
   });
 
-  test("is a problem where it is not", async () => {
+  test("a missing network is a problem", async () => {
     const network: MadeNetwork = {
       vpcId: "vpc-0123456789abcdef0",
       subnetIds: ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
@@ -104,7 +125,7 @@ describe("a network that is there", () => {
   }
 });
 
-test("images of ECR are there by their digests, or each is a problem", async () => {
+test("each image whose digest ECR does not have is a problem", async () => {
   const digest = await pushImage("services");
   const absent = `sha256:${"0".repeat(64)}`;
   const findings = await found(VALUES, [
@@ -120,14 +141,14 @@ test("images of ECR are there by their digests, or each is a problem", async () 
   expect(ofCheck(findings, "repositories")).toEqual([]);
 });
 
-describe("repositories that are there already", () => {
+describe("existing repositories", () => {
   const findings = async (values: Values = VALUES) => ofCheck(await found(values), "repositories");
   const shared = { ...VALUES, images: { repositories: "existing" } };
 
   test.each([
     [{ "engine-room:stack": "prod" }, "of prod"],
     [{}, "of nobody's stack"],
-  ])("with the tags %j are a problem that says what to write", async (tags, words) => {
+  ])("an existing repository with the tags %j is a problem that says what to write", async (tags, words) => {
     await makeRepository(REGION, "engine-room/services", tags);
     const [finding, ...rest] = await findings();
     expect(rest).toEqual([]);
@@ -139,7 +160,7 @@ describe("repositories that are there already", () => {
     });
   });
 
-  test("are what a stack wants that makes none", async () => {
+  test("a stack that makes no repositories needs existing ones", async () => {
     const [finding, ...rest] = await findings(shared);
     expect(rest).toEqual([]);
     expect(finding?.what).toContain("engine-room/tritonserver");
@@ -154,18 +175,18 @@ describe("repositories that are there already", () => {
 });
 
 describe("npm run preflight", () => {
-  test("says the same as a table and as JSON, and nothing on standard error", async () => {
-    const lockFile = join(moto.folder(), "images.lock.json");
+  test("preflight prints the same findings as a table and as JSON, and nothing on standard error", async () => {
     writeFileSync(lockFile, JSON.stringify(lockOf(await pushImage("services"))));
-    const table = run([], lockFile);
+    vi.stubEnv("DOCKER_CONFIG", moto.folder());
+    const table = await run([]);
     expect(table.stderr).toBe("");
-    expect(table.status).toBe(1);
+    expect(table.exitCode).toBe(1);
     expect(table.stdout).toMatch(/^credentials and account +ok$/m);
     expect(table.stdout).toMatch(/^zones that offer the instance types +ok$/m);
     expect(table.stdout).toMatch(/^images and registries +2 problems$/m);
     expect(table.stdout).toContain(`the account ${MOTO_ACCOUNT} in ${REGION}: `);
 
-    const json = run(["--json"], lockFile);
+    const json = await run(["--json"]);
     const { host, checks, findings } = JSON.parse(json.stdout) as {
       readonly host: string;
       readonly checks: readonly { readonly looksAt: string; readonly findings: number }[];
@@ -190,25 +211,144 @@ describe("npm run preflight", () => {
     return { version: 1, images: Object.fromEntries(images) as unknown };
   }
 
-  function run(options: readonly string[], lockFile: string) {
-    const configFile = join(moto.folder(), "Pulumi.preflight.yaml");
-    const config = Object.fromEntries(
-      Object.entries(VALUES).map(([key, value]) => [`engine-room:${key}`, value]),
-    );
-    writeFileSync(configFile, JSON.stringify({ config }));
-    return spawnSync(
-      process.execPath,
-      ["scripts/cli.mjs", "preflight", "--stack", STACK, "--config-file", configFile, ...options],
-      {
-        cwd: projectRoot,
-        encoding: "utf8",
-        env: { ...process.env, ENGINE_ROOM_IMAGE_LOCK: lockFile, DOCKER_CONFIG: moto.folder() },
-        timeout: CLI_TIMEOUT_MILLISECONDS,
-      },
-    );
+  function run(options: readonly string[]) {
+    const configFile = writtenStackFile(moto.folder(), VALUES);
+    return runCommand("preflight", "--stack", STACK, "--config-file", configFile, ...options);
   }
 });
 
-test("moto has answered what the table of operations says", () => {
+describe("an existing file system", () => {
+  const stored = (fileSystemId: string, network: Values): Values => ({
+    ...network,
+    engineStore: { existing: { fileSystemId, securityGroupId: "sg-0123456789abcdef0" } },
+  });
+
+  test("an existing file system needs a mount target in each zone", async () => {
+    const efs = new EFSClient(clientSettings(REGION));
+    const network = await makeNetwork(REGION);
+    const { FileSystemId = "" } = await efs.send(new CreateFileSystemCommand({ Encrypted: true }));
+    const mount = (SubnetId = "") => efs.send(new CreateMountTargetCommand({ FileSystemId, SubnetId }));
+    await mount(network.subnetIds[0]);
+    const values = stored(FileSystemId, inNetwork(network));
+    const [finding] = ofCheck(await found(values), "engineStore");
+    expect(finding).toMatchObject({ severity: "problem" });
+    expect(finding?.what).toBe(`The file system ${FileSystemId} has no mount target in ${REGION}b.`);
+    await mount(network.subnetIds[1]);
+    expect(ofCheck(await found(values), "engineStore")).toEqual([]);
+  });
+
+  test("a missing file system is a problem", async () => {
+    const values = stored("fs-0123456789abcdef0", VALUES);
+    const [finding] = ofCheck(await found(values), "engineStore");
+    expect(finding).toMatchObject({
+      severity: "problem",
+      what: "There is no file system fs-0123456789abcdef0.",
+    });
+  });
+});
+
+describe("a certificate", () => {
+  const certificateFindings = async (certificateArn: string, hostname: string) => {
+    const gateway = {
+      exposure: "public",
+      hostname,
+      tls: { certificateArn },
+      apiKeys: [{ name: "one", sha256: "0".repeat(64) }],
+    };
+    const findings = ofCheck(await found({ ...VALUES, gateway }), "certificate");
+    return findings.map(({ what, why }) => `${what} ${why}`);
+  };
+
+  test("a certificate that is pending, or for another host name, is a problem", async () => {
+    const { CertificateArn = "" } = await new ACMClient(clientSettings(REGION)).send(
+      new RequestCertificateCommand({ DomainName: "*.example.org", ValidationMethod: "DNS" }),
+    );
+    // moto issues it a minute after it was asked for.
+    const pending = expect.stringContaining("is not issued. Its status is PENDING_VALIDATION");
+    expect(await certificateFindings(CertificateArn, "models.example.org")).toEqual([pending]);
+    expect(await certificateFindings(CertificateArn, "models.example.com")).toEqual([
+      pending,
+      expect.stringMatching(/is not for models\.example\.com\. It is for \*\.example\.org,/),
+    ]);
+  });
+
+  test("a missing certificate is a problem", async () => {
+    const arn = `arn:aws:acm:${REGION}:${MOTO_ACCOUNT}:certificate/12345678-1234-1234-1234-123456789012`;
+    expect(await certificateFindings(arn, "models.example.org")).toEqual([
+      expect.stringMatching(/^The certificate of the gateway is not there\./),
+    ]);
+  });
+});
+
+test("a missing secret, or one without a token, is a problem of the hub's token", async () => {
+  const secrets = new SecretsManagerClient(clientSettings(REGION));
+  const { ARN = "" } = await secrets.send(new CreateSecretCommand({ Name: "hub-token" }));
+  const whats = async () =>
+    ofCheck(await found({ ...VALUES, hub: { tokenSecretArn: ARN } }), "hubToken").map(({ what }) => what);
+  expect(await whats()).toEqual(["The secret with the hub's token is not there."]);
+  const store = (SecretString: string) =>
+    secrets.send(new PutSecretValueCommand({ SecretId: ARN, SecretString }));
+  await store('{"token":"hf_x"}');
+  expect(await whats()).toEqual(["The secret with the hub's token holds no token."]);
+  await store("hf_x");
+  expect(await whats()).toEqual([]);
+});
+
+test("preflight reads the machines, networks, addresses and quotas of the account", async () => {
+  await makeMachine(REGION, { type: "g5.4xlarge", tags: { owner: "me" } });
+  await makeMachine(REGION, { type: "m5.large", isStopped: true });
+  await ec2Client(REGION).send(new AllocateAddressCommand({ Domain: "vpc" }));
+  const target = targetOf(VALUES);
+  const reading = await readAws(target, awsNeeds(target), async () => ({ kind: "there" }));
+  expect(reading.running).toMatchObject({
+    value: [{ type: "g5.4xlarge", isSpot: false, state: "running", tags: new Map([["owner", "me"]]) }],
+  });
+  expect(reading.vcpus).toEqual({ kind: "answer", value: new Map([["g5.4xlarge", 16]]) });
+  expect(reading.vpcs).toMatchObject({ kind: "answer", value: [{ cidrs: ["172.31.0.0/16"] }] });
+  expect(reading.addresses).toEqual({ kind: "answer", value: [new Map()] });
+  expect(reading.quotas.get("L-F678F1CE")).toEqual({ kind: "answer", value: 5 });
+});
+
+test("the databases' disk with the stack's tags is a problem in another zone or of another size", async () => {
+  const { access: _access, ...shared } = VALUES;
+  const values = { ...shared, compute: "ec2", pools: [{ name: "gpu", instanceType: "g5.xlarge" }] };
+  const make = (Name: string, stack: string, zone: string) =>
+    ec2Client(REGION).send(
+      new CreateVolumeCommand({
+        AvailabilityZone: `${REGION}${zone}`,
+        Size: 30,
+        TagSpecifications: tagSpecifications("volume", { Name, "engine-room:stack": stack }),
+      }),
+    );
+  await make("engine-room-other-databases", "other", "b");
+  await make("engine-room-preflight-instance", STACK, "b");
+  expect(ofCheck(await found(values), "databaseDisk")).toEqual([]);
+  const { VolumeId } = await make("engine-room-preflight-databases", STACK, "b");
+  const [finding] = ofCheck(await found(values), "databaseDisk");
+  expect(finding?.what).toBe(
+    `The databases' disk ${VolumeId} is in ${REGION}b, and the machine would be in ${REGION}a.`,
+  );
+  await make("engine-room-preflight-databases", STACK, "a");
+  const [smaller] = ofCheck(await found(values), "databaseDisk");
+  expect(smaller?.what).toMatch(/ has 30 GiB, and the stack file says 20\.$/);
+});
+
+test("the role that makes the cluster can't be an administrator besides; with an existing cluster it is a warning", async () => {
+  const role = `arn:aws:iam::${MOTO_ACCOUNT}:role/team`;
+  const admins = { ...VALUES, access: { apiCidrs: ["1.2.3.4/32"], admins: [role] } };
+  expect(ofCheck(await found(admins), "access")).toEqual([]);
+  const { Credentials } = await new STSClient(clientSettings(REGION)).send(
+    new AssumeRoleCommand({ RoleArn: role, RoleSessionName: "me" }),
+  );
+  vi.stubEnv("AWS_ACCESS_KEY_ID", Credentials?.AccessKeyId);
+  vi.stubEnv("AWS_SECRET_ACCESS_KEY", Credentials?.SecretAccessKey);
+  vi.stubEnv("AWS_SESSION_TOKEN", Credentials?.SessionToken);
+  expect(ofCheck(await found(admins), "access")).toMatchObject([{ severity: "problem" }]);
+  await makeCluster(REGION, `engine-room-${STACK}`);
+  // moto has no entries: whether the role has one is then a warning.
+  expect(ofCheck(await found(admins), "access")).toMatchObject([{ severity: "warning" }]);
+});
+
+test("moto answered every operation that the table assigns to this file, and none that it is said to lack", () => {
   expect(wrongRows(vi.mocked(ask), "preflight")).toEqual([]);
 });

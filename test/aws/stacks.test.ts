@@ -1,37 +1,223 @@
+/** What stacks ask AWS for: every resource against AWS's own models of its APIs, and every policy through a linter. */
 import { beforeAll, describe, expect, test } from "vitest";
-import { renderTree } from "../../scripts/diff/render-tree.ts";
-import type { RenderedTree } from "../../scripts/diff/rendered-tree.ts";
-import { projectRoot, stackReference } from "../../scripts/program/stack-file.ts";
+import { checkedPlan } from "../../infra/checked-plan.ts";
+import { fromRuntimeConfig } from "../../infra/config/config.ts";
+import { planInstanceImages } from "../../infra/image-inputs.ts";
+import { ec2Stack, eksStack } from "../../infra/plan/aws/aws-stack.ts";
+import { placeholderNames } from "../../infra/plan/aws/placeholders.ts";
+import { policyDocument, trustPolicy } from "../../infra/plan/aws/roles.ts";
+import type { AwsStack, RolePlan } from "../../infra/plan/aws/types.ts";
+import { machineTypes } from "../../infra/plan/catalogue/machines.ts";
+import { dockerStack } from "../../infra/plan/docker/docker-stack.ts";
+import { replacementRow } from "../../scripts/diff/replacements/property-effects.ts";
+import { projectName, readStackFile, stackReference } from "../../scripts/program/stack-file.ts";
+import { renderStack } from "../../scripts/render.ts";
 import { argumentProblems } from "../harness/aws/arguments.ts";
+import { operations } from "../harness/aws/operations/index.ts";
 import { lintPolicies, policyDocuments } from "../harness/aws/policies.ts";
 import { awsPython } from "../harness/aws/python.ts";
-import { ServiceModels } from "../harness/aws/service-models.ts";
+import { isObject, ServiceModels, type Shape, wholePattern } from "../harness/aws/service-models.ts";
+import { type RenderedResource, stackConfig } from "../infra/platforms/aws-stacks.ts";
+import { program } from "../infra/platforms/program.ts";
+import { awsProperties } from "../scripts/diff/aws-properties.ts";
+import { ROLE_USES } from "./action-uses.ts";
+import { badResources } from "./bad-resources.ts";
+import { goodResources } from "./good-resources.ts";
 
 const models = new ServiceModels(await awsPython());
 
-const files = [
-  ["dev", undefined],
-  ["prod", undefined],
-  ["ec2", "examples/ec2.yaml"],
-] as const;
+test.each(goodResources.map((resource) => [resource.type, resource] as const))(
+  "AWS's models accept the example of %s",
+  (_type, resource) => {
+    expect(argumentProblems(resource, models)).toEqual([]);
+  },
+);
 
-describe.each(files)("stack %s", (stack, file) => {
-  let resources: NonNullable<RenderedTree["resources"]>;
+test("every row of the table of operations has an example", () => {
+  expect(new Set(goodResources.map(({ type }) => type))).toEqual(new Set(Object.keys(operations)));
+});
+
+test("resources of other providers are not checked", () => {
+  const resource = { type: "kubernetes:core/v1:Secret", name: "keys", inputs: { nobody: "asks" } };
+  expect(argumentProblems(resource, models)).toEqual([]);
+});
+
+test("EC2 has every instance type of the catalogue", () => {
+  const known = models.values("ec2", "InstanceType");
+  const named = Object.keys(machineTypes);
+  expect(named.length).toBeGreaterThan(20);
+  expect(named.filter((name) => !known.includes(name))).toEqual([]);
+});
+
+test.each(badResources)("the check of arguments refuses $what", ({ resource, problem }) => {
+  const problems = argumentProblems(resource, models);
+  expect(problems).toHaveLength(1);
+  expect(problems[0]).toMatch(problem);
+});
+
+test.each(Object.entries(operations))("the row of %s names parameters that AWS has", (type, row) => {
+  const unknown = "[unknown]";
+  for (const property of Object.keys(row.properties ?? {})) {
+    const [first = "", ...rest] = property.split(".");
+    const value = rest.reduceRight<unknown>((inner, key) => ({ [key]: inner }), unknown);
+    const problems = argumentProblems({ type, name: "it", inputs: { [first]: value } }, models);
+    expect(problems.filter((problem) => !problem.includes("is required"))).toEqual([]);
+  }
+});
+
+test.each(Object.entries(operations))("the row of %s names properties that the provider has", (type, row) => {
+  const properties = awsProperties(type);
+  const named = Object.keys(row.properties ?? {}).map((path) => path.split(".")[0] ?? "");
+  expect(named.filter((name) => !properties.includes(name))).toEqual([]);
+});
+
+test("every type of the table of operations has a row in the table of replacements", () => {
+  expect(Object.keys(operations).filter((type) => replacementRow(type) === undefined)).toEqual([]);
+});
+
+test("JavaScript can read every pattern in the shapes of the operations", () => {
+  for (const { operation } of Object.values(operations)) {
+    const [service = "", name = ""] = operation.split(":");
+    const model = models.service(service);
+    const seen = new Set<string>();
+    const visit = (shape: Shape) => {
+      const { pattern } = shape;
+      if (pattern !== undefined) expect(() => wholePattern(pattern)).not.toThrow();
+      const below = [...Object.values(shape.members ?? {}), shape.member, shape.key, shape.value];
+      for (const reference of below)
+        if (reference !== undefined && !seen.has(reference.shape)) {
+          seen.add(reference.shape);
+          visit(model.shape(reference.shape));
+        }
+    };
+    visit(model.input(name));
+  }
+});
+
+describe.each(["dev", "prod", "ec2"] as const)("%s", (stack) => {
+  let resources: readonly RenderedResource[];
   beforeAll(async () => {
-    const { configFile } = stackReference(stack, file);
-    const tree = await renderTree({ project: projectRoot, secretKey: "", stack, configFile });
-    if (tree.resources === null) throw new Error(tree.failure ?? `The stack ${stack} has no graph.`);
-    resources = tree.resources;
+    const config = stackConfig(stack);
+    ({ resources } = await renderStack(stack, config, program(config)));
   });
 
-  test("asks AWS for what AWS's own models of its APIs take", () => {
+  test(`AWS's models accept every argument of the stack ${stack}`, () => {
     expect(resources.filter(({ type }) => type.startsWith("aws:")).length).toBeGreaterThan(40);
     expect(resources.flatMap((resource) => argumentProblems(resource, models))).toEqual([]);
   });
 
-  test("has policies in which a linter finds nothing", async () => {
+  test(`a linter finds nothing in the policies of the stack ${stack}`, async () => {
     const documents = policyDocuments(resources);
     expect(Object.keys(documents).length).toBeGreaterThan(2);
     expect(await lintPolicies(documents)).toEqual([]);
   });
+});
+
+function stackOf(name: string, file?: string, others: Readonly<Record<string, unknown>> = {}): AwsStack {
+  const { values } = readStackFile(stackReference(name, file));
+  const { plan } = checkedPlan({ ...fromRuntimeConfig(values, projectName()), ...others });
+  if (plan.platform !== "aws") throw new Error(`${name} is no stack on AWS.`);
+  if (plan.compute === "eks") return eksStack(plan, name);
+  const images = planInstanceImages(plan).images.map((image) => ({ kind: "locked" as const, ...image }));
+  return ec2Stack(plan, name, dockerStack(plan, { stack: name, images }));
+}
+
+/** Wherever a plan has them: of add-ons, of charts, of pods. */
+function rolesIn(value: unknown): readonly RolePlan[] {
+  if (Array.isArray(value)) return value.flatMap(rolesIn);
+  if (!isObject(value)) return [];
+  if (Array.isArray(value.statements)) return [value as unknown as RolePlan];
+  return Object.values(value).flatMap(rolesIn);
+}
+
+const hub = { tokenSecretArn: "arn:aws:secretsmanager:us-east-1:111122223333:secret:hub-token-AbCdEf" };
+const stacks = [stackOf("dev"), stackOf("prod"), stackOf("ec2", "examples/ec2.yaml", { hub })];
+
+const roles = stacks.flatMap((stack) => rolesIn(stack).map((role) => ({ role, context: stack.context })));
+
+/** `fs-0` and the like: what AWS will give. */
+function standIns({ statements }: RolePlan): Readonly<Record<string, string>> {
+  return Object.fromEntries(placeholderNames(statements).map((name) => [name, `${name}-0`]));
+}
+
+test("a linter finds nothing in the permissions and trust policies of roles", async () => {
+  const documents = Object.fromEntries(
+    roles.flatMap(({ role, context }) => [
+      [`${context.name} ${role.subject}: trust`, JSON.parse(trustPolicy(role, context))],
+      ...(role.statements.length === 0
+        ? []
+        : [[`${context.name} ${role.subject}`, JSON.parse(policyDocument(role.statements, standIns(role)))]]),
+    ]),
+  );
+  expect(Object.keys(documents).length).toBeGreaterThan(25);
+  expect(await lintPolicies(documents)).toEqual([]);
+});
+
+const subjects = [
+  ...new Set(roles.flatMap(({ role }) => (role.statements.length > 0 ? [role.subject] : []))),
+];
+
+test("every role with permissions has a list of uses", () => {
+  expect(subjects.toSorted()).toEqual(Object.keys(ROLE_USES).toSorted());
+});
+
+test.each(Object.entries(ROLE_USES))(
+  "the role %s allows the actions of its uses and no others",
+  (subject, { uses }) => {
+    const statements = roles.flatMap(({ role }) => (role.subject === subject ? role.statements : []));
+    const allowed = statements.flatMap(({ effect, actions }) => (effect === "Allow" ? actions : []));
+    expect([...new Set(allowed)].toSorted()).toEqual(Object.keys(uses).toSorted());
+  },
+);
+
+test("every statement says why it is there, and no action has a star", () => {
+  for (const { sid, actions, why } of roles.flatMap(({ role }) => role.statements)) {
+    expect([sid, actions.filter((action) => action.includes("*"))]).toEqual([sid, []]);
+    expect(why).toMatch(/^[A-Z].{20,}\.$/);
+  }
+});
+
+const ACCOUNT = "arn:aws:iam::123456789012:root";
+
+function document(statement: object): object {
+  return { Version: "2012-10-17", Statement: [statement] };
+}
+
+const get = { Effect: "Allow", Action: "s3:GetObject", Resource: "arn:aws:s3:::weights/*" };
+
+/** By what is wrong with them. */
+const mistakes = {
+  good: document(get),
+  trust: document({ Effect: "Allow", Principal: { Service: "ec2.amazonaws.com" }, Action: "sts:AssumeRole" }),
+  key: document({ Effect: "Allow", Principal: { AWS: ACCOUNT }, Action: "kms:*", Resource: "*" }),
+  "an action that does not exist": document({ ...get, Action: "s3:GetObjects" }),
+  "a service that does not exist": document({ ...get, Action: "s4:GetObject" }),
+  "a resource that the action does not go with": document({ ...get, Resource: "arn:aws:s3:::weights" }),
+  "a condition that the action does not know": document({
+    ...get,
+    Condition: { StringEquals: { "s3:colour": "blue" } },
+  }),
+  "an operator that does not exist": document({
+    ...get,
+    Condition: { StringIs: { "aws:ResourceTag/engine-room:stack": "dev" } },
+  }),
+  "everything where it could be one": document({ ...get, Resource: "*" }),
+  "a misspelt key": document({ ...get, Resources: "*" }),
+  "an ARN that is none": document({ ...get, Resource: "weights" }),
+  "no version": { Statement: [{ Effect: "Deny", Principal: { AWS: ACCOUNT }, Action: "s3:*" }] },
+};
+
+test("the linter finds each kind of mistake that IAM refuses or that never matches", async () => {
+  const findings = await lintPolicies(mistakes);
+  expect(findings.map(({ policy, issue }) => `${issue}: ${policy}`)).toEqual([
+    "UNKNOWN_ACTION: an action that does not exist",
+    "UNKNOWN_PREFIX: a service that does not exist",
+    "RESOURCE_MISMATCH: a resource that the action does not go with",
+    "UNKNOWN_CONDITION_FOR_ACTION: a condition that the action does not know",
+    "UNKNOWN_OPERATOR: an operator that does not exist",
+    "RESOURCE_STAR: everything where it could be one",
+    "MALFORMED: a misspelt key",
+    "INVALID_ARN: an ARN that is none",
+    "NO_VERSION: no version",
+  ]);
 });

@@ -18,7 +18,7 @@ import { stackFileText } from "../harness/stack-files.ts";
 /** Programs that commands start; each stand-in writes down what it is told and fails, as if nothing were there. */
 const STAND_INS = ["docker", "kubectl", "ssh", "pulumi", "helm", "nvidia-smi"];
 
-const TIMEOUT_MILLISECONDS = 90_000;
+const TIMEOUT_MILLISECONDS = 300_000;
 
 export interface Workplace {
   readonly folder: string;
@@ -45,17 +45,27 @@ export function workplace(values: Readonly<Record<string, unknown>>, absent: rea
   return { folder, stackFile, printed: new Map() };
 }
 
-/** @returns Exit code; what was printed is kept in the workplace. */
-export function runCommand(place: Workplace, stack: string, words: readonly string[]): Promise<number> {
-  const [command = "", ...rest] = words;
-  // What jobs call reads what other commands have written, and no stack file.
-  const about = command === "ci" ? [] : ["--stack", stack, "--config-file", place.stackFile];
-  const args = ["scripts/cli.mjs", command, ...about, ...rest];
+/**
+ * Runs commands one after another in one process, as a user would type them. What each printed is kept in the workplace, and
+ * under `(process)` what the process printed besides.
+ */
+export async function runCommands(
+  place: Workplace,
+  stack: string,
+  lines: readonly (readonly string[])[],
+): Promise<void> {
+  const commandLines = lines.map(([command = "", ...rest]) => [
+    command,
+    // What jobs call reads what other commands have written, and no stack file.
+    ...(command === "ci" ? [] : ["--stack", stack, "--config-file", place.stackFile]),
+    ...rest,
+  ]);
+  const out = `${place.folder}.json`;
   const path = [join(place.folder, "bin"), dirname(process.execPath), "/usr/bin", "/bin"].join(":");
-  return new Promise((resolve) => {
+  const besides = await new Promise<string>((resolve) => {
     execFile(
       process.execPath,
-      args,
+      ["test/canary/command-lines.mjs", JSON.stringify(commandLines), out],
       {
         cwd: projectRoot,
         timeout: TIMEOUT_MILLISECONDS,
@@ -66,12 +76,13 @@ export function runCommand(place: Workplace, stack: string, words: readonly stri
           INIT_CWD: place.folder,
         },
       },
-      (error, stdout, stderr) => {
-        place.printed.set(words.join(" "), stdout + stderr);
-        resolve(error === null ? 0 : typeof error.code === "number" ? error.code : -1);
-      },
+      (_error, stdout, stderr) => resolve(stdout + stderr),
     );
   });
+  place.printed.set("(process)", `${place.printed.get("(process)") ?? ""}${besides}`);
+  const printed = JSON.parse(readFileSync(out, "utf8")) as readonly string[];
+  rmSync(out);
+  for (const [index, words] of lines.entries()) place.printed.set(words.join(" "), printed[index] ?? "");
 }
 
 /** Every file below some folders, with its content; none of a folder that is not there. */

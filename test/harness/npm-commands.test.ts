@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { npmCommands, parseNpmCommand } from "./npm-commands.ts";
 
-test("commands are found, over lines, pipes, quotes and comments", () => {
+test("npm commands are found over lines, pipes, quotes and comments", () => {
   expect(
     npmCommands(
       'npm ci\nnpm run --silent ci -- drift --stack "$S" \\\n  --preview f | tee x\nnpm run test:unit\n' +
@@ -16,7 +16,7 @@ test("commands are found, over lines, pipes, quotes and comments", () => {
 });
 
 test.each(["npm run nothing", "npm run outputs -- --jsn", "npm run ci -- dance", "npm run up -- now"])(
-  "%s is seen to be wrong",
+  "the wrong command line `%s` is refused",
   async (line) => {
     for (const command of npmCommands(line)) await expect(parseNpmCommand(command)).rejects.toThrow();
   },

@@ -11,21 +11,17 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { stackStatus } from "../../components/local/provider/status.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
+import { stackPaths } from "../../scripts/stack/backend.ts";
+import { stackOutputs } from "../../scripts/tryout/state.ts";
 import { stackFileText } from "./stack-files.ts";
 
 interface CommandResult {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
-}
-
-interface ProcessStatus {
-  readonly name: string;
-  readonly state: string;
-  readonly pid?: number;
-  readonly ports: Readonly<Record<string, number>>;
 }
 
 /** A stack file that is quick to bring up: the image encoder from its package, whatever hub there may be. */
@@ -42,8 +38,15 @@ export class TestStack {
   readonly name: string;
   readonly directory: string;
   readonly #files = mkdtempSync(join(tmpdir(), "engine-room-stack-"));
+  readonly #environment: NodeJS.ProcessEnv;
 
-  constructor(name: string, config: Record<string, unknown> = stackConfig()) {
+  /** @param environment - Of every command. */
+  constructor(
+    name: string,
+    config: Record<string, unknown> = stackConfig(),
+    environment: NodeJS.ProcessEnv = {},
+  ) {
+    this.#environment = environment;
     this.name = `test-${name}-${process.pid}`;
     this.directory = join(projectRoot, ".stacks", this.name);
     this.configure(config);
@@ -109,22 +112,28 @@ export class TestStack {
     const options = ["--stack", this.name, "--config-file", this.configFile];
     return spawn(process.execPath, ["scripts/cli.mjs", command, ...options, ...args], {
       cwd: projectRoot,
-      env: { ...process.env, ENGINE_ROOM_RUNNER: "tryout", ...environment },
+      env: { ...process.env, ENGINE_ROOM_RUNNER: "tryout", ...this.#environment, ...environment },
       stdio: ["ignore", "pipe", "pipe"],
     });
   }
 
-  async outputs(): Promise<StackOutputs> {
-    return JSON.parse((await this.succeed("outputs", "--json")).stdout) as StackOutputs;
+  /** Of a stack of the try-out runner, read without a command. */
+  outputs(): StackOutputs {
+    const outputs = stackOutputs(stackPaths(this.name).tryoutState);
+    if (outputs === undefined) throw new Error(`The stack ${this.name} is not up.`);
+    return outputs;
   }
 
-  async status(): Promise<ProcessStatus[]> {
-    return JSON.parse((await this.run("status", "--json")).stdout) as ProcessStatus[];
-  }
-
-  /** Pids by service. */
+  /** Pids by service, as supervisord has them. */
   async pids(): Promise<Record<string, number | undefined>> {
-    return Object.fromEntries((await this.status()).map(({ name, pid }) => [name, pid]));
+    const services = await stackStatus(this.name);
+    return Object.fromEntries(services.map(({ name, pid }) => [name, pid]));
+  }
+
+  /** States by service, as supervisord has them. */
+  async states(): Promise<Record<string, string>> {
+    const services = await stackStatus(this.name);
+    return Object.fromEntries(services.map(({ name, state }) => [name, state]));
   }
 
   /** Pids of every process on this machine that belongs to the stack, by service: its environment says so. */
@@ -190,6 +199,6 @@ export async function eventually<T>(ask: () => Promise<T | undefined>, timeoutSe
     const answer = await ask().catch(() => undefined);
     if (answer !== undefined) return answer;
     if (performance.now() > end) throw new Error(`It did not come about within ${timeoutSeconds} s.`);
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }

@@ -1,22 +1,42 @@
-import { existsSync, readFileSync } from "node:fs";
+/** Stacks with a real Pulumi CLI: one that it takes over from the try-out runner, and those that `npm run expire` ends. */
+import { spawn, spawnSync } from "node:child_process";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, test } from "vitest";
-import { projectRoot } from "../../scripts/program/stack-file.ts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { projectName, projectRoot } from "../../scripts/program/stack-file.ts";
 import { findPulumi } from "../../scripts/setup/pulumi-cli.ts";
+import { stackPaths } from "../../scripts/stack/backend.ts";
 import { TestStack } from "../harness/stack.ts";
+import { stackFileText } from "../harness/stack-files.ts";
+import { eksValues } from "../infra/plan/aws/stacks.ts";
+import { account } from "../scripts/aws/account.ts";
+import { type FakeAws, startFakeAws } from "../scripts/aws/fake-aws.ts";
 
-describe.skipIf(findPulumi() === undefined)("with a Pulumi CLI (skipped where none is on PATH)", () => {
+const pulumi = findPulumi();
+const by = pulumi === undefined ? "skipped: no Pulumi CLI on PATH" : "by the Pulumi CLI";
+
+describe.skipIf(pulumi === undefined)(`a stack of the try-out runner (${by})`, () => {
   const stack = new TestStack("pulumi");
   const throughCli = { ENGINE_ROOM_RUNNER: "" };
   afterAll(() => stack.succeedWith(throughCli, "down"));
 
-  test("a preview of a stack that is not there leaves nothing", async () => {
+  test("a preview of a stack that is not up leaves no file", async () => {
     const { stdout } = await stack.succeedWith(throughCli, "preview");
     expect(stdout).toContain("local:index:Process");
     expect(existsSync(stack.directory)).toBe(false);
   });
 
-  test("a stack goes over from the try-out runner as it is", async () => {
+  test("the Pulumi CLI takes over a stack of the try-out runner without a change", async () => {
     await stack.succeed("up");
     const pids = await stack.pids();
     const { stderr } = await stack.succeedWith(throughCli, "up");
@@ -27,13 +47,13 @@ describe.skipIf(findPulumi() === undefined)("with a Pulumi CLI (skipped where no
     expect((await stack.runWith(throughCli, "preview", "--expect-no-changes")).code).toBe(0);
   });
 
-  test("the try-out runner then leaves it alone", async () => {
+  test("the try-out runner refuses a stack of the Pulumi CLI", async () => {
     const { code, stderr } = await stack.run("up");
     expect(code).toBe(1);
     expect(stderr).toContain("belongs to the Pulumi CLI");
   });
 
-  test("the project's own files stay as they are, and down leaves nothing", async () => {
+  test("down leaves no process and no file, and the project's own files unchanged", async () => {
     await stack.succeedWith(throughCli, "down");
     expect(existsSync(stack.directory)).toBe(false);
     expect(stack.processes()).toEqual(new Map());
@@ -41,3 +61,131 @@ describe.skipIf(findPulumi() === undefined)("with a Pulumi CLI (skipped where no
     expect(readFileSync(join(projectRoot, "Pulumi.local.yaml"), "utf8")).not.toContain("encryptionsalt");
   });
 });
+
+const AGE_HOURS = 40;
+const name = (short: string) => `test-expire-${process.pid}-${short}`;
+
+/** By short name. */
+const CONFIGS = {
+  kept: { ...eksValues, guard: { ttlHours: 8 }, retain: [name("kept")] },
+  locked: { ...eksValues, guard: { ttlHours: 8 } },
+  over: { ...eksValues, guard: { ttlHours: 8 } },
+  unlimited: eksValues,
+  young: { ...eksValues, guard: { ttlHours: 8000 } },
+} as const;
+
+/** A stack needs no provider to have a state; what it is made of is not this test's. */
+const PROGRAM = `const pulumi = require("@pulumi/pulumi");
+new pulumi.ComponentResource("test:index:Part", "part");
+`;
+
+describe.skipIf(pulumi === undefined)(`npm run expire (${by})`, () => {
+  const folder = mkdtempSync(join(tmpdir(), "engine-room-expire-stack-"));
+  const backend = join(folder, "state");
+  const stateFolder = (kind: string) => join(backend, ".pulumi", kind);
+  const environment = {
+    ...process.env,
+    PULUMI_CONFIG_PASSPHRASE: "a passphrase",
+    PULUMI_SKIP_UPDATE_CHECK: "true",
+    PULUMI_BACKEND_URL: `file://${backend}`,
+    ENGINE_ROOM_STATE_URL: `file://${backend}`,
+    ENGINE_ROOM_RUNNER: "",
+    AWS_ENDPOINT_URL: "",
+    AWS_ACCESS_KEY_ID: "key",
+    AWS_SECRET_ACCESS_KEY: "secret",
+  };
+
+  function cli(...args: readonly string[]): void {
+    const all = [...args, "--non-interactive"];
+    const { status, stdout, stderr } = spawnSync(pulumi ?? "", all, {
+      cwd: folder,
+      env: environment,
+      encoding: "utf8",
+    });
+    if (status !== 0) throw new Error(`pulumi ${all.join(" ")}: ${stdout}${stderr}`);
+  }
+
+  let aws: FakeAws;
+  beforeAll(async () => {
+    // The account has nothing of them.
+    aws = await startFakeAws(
+      account({ "tag:GetResources": () => ({ json: { ResourceTagMappingList: [] } }) }),
+    );
+    environment.AWS_ENDPOINT_URL = aws.url;
+    mkdirSync(backend);
+    symlinkSync(join(projectRoot, "node_modules"), join(folder, "node_modules"));
+    writeFileSync(join(folder, "Pulumi.yaml"), `name: ${projectName()}\nruntime: nodejs\nmain: index.js\n`);
+    writeFileSync(join(folder, "index.js"), PROGRAM);
+    for (const [short, config] of Object.entries(CONFIGS)) {
+      const file = join(folder, `Pulumi.${name(short)}.yaml`);
+      writeFileSync(file, stackFileText(config));
+      cli("stack", "init", name(short));
+      cli("config", "set", "--secret", "--path", "hub.token", "hf_secret", "--stack", name(short));
+      cli("up", "--yes", "--skip-preview", "--stack", name(short));
+      // The branch is gone, and with it its stack file.
+      rmSync(file);
+      putBack(join(stateFolder("history"), projectName(), name(short)));
+    }
+    const locks = join(stateFolder("locks"), "organization", projectName(), name("locked"));
+    mkdirSync(locks, { recursive: true });
+    const holder = { pid: 1, username: "root", hostname: "elsewhere", timestamp: "2026-01-01T00:00:00Z" };
+    writeFileSync(join(locks, "0123.json"), JSON.stringify(holder));
+  });
+
+  afterAll(async () => {
+    await aws.close();
+    rmSync(folder, { recursive: true });
+    for (const short of Object.keys(CONFIGS))
+      rmSync(stackPaths(name(short)).directory, { recursive: true, force: true });
+  });
+
+  function expire(...args: readonly string[]): Promise<{ code: number | null; stdout: string }> {
+    return new Promise((resolve, reject) => {
+      const child = spawn(process.execPath, ["scripts/cli.mjs", "expire", ...args], {
+        cwd: projectRoot,
+        env: environment,
+        stdio: ["ignore", "pipe", "ignore"],
+      });
+      let stdout = "";
+      child.stdout.on("data", (data: Buffer) => {
+        stdout += data;
+      });
+      child.on("error", reject);
+      child.on("close", (code) => resolve({ code, stdout: stdout.replaceAll(name(""), "") }));
+    });
+  }
+
+  const stacks = () =>
+    readdirSync(join(stateFolder("stacks"), projectName())).flatMap(
+      (file) => /-([a-z]+)\.json$/.exec(file)?.[1] ?? [],
+    );
+
+  test("expire lists stacks from their own records, with what an hour costs", async () => {
+    const { code, stdout } = await expire();
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^kept +retained /m);
+    expect(stdout).toMatch(/^locked +over /m);
+    expect(stdout).toMatch(/^over +over +(?:at least )?\$[\d.]+ +its last `up` ended 40/m);
+    expect(stdout).toMatch(/^unlimited +no ttl /m);
+    expect(stdout).toMatch(/^young +running /m);
+  });
+
+  test("expire --down ends an expired stack without its file, and leaves a locked one alone", async () => {
+    const { code, stdout } = await expire("--down");
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^locked: left alone: .*`pulumi cancel`/m);
+    expect(stdout).toMatch(/^over: ended\.$/m);
+    expect(stacks().toSorted()).toEqual(["kept", "locked", "unlimited", "young"]);
+  });
+});
+
+/** As if what a history has had been hours ago; its times are seconds of Unix time. */
+function putBack(history: string): void {
+  for (const entry of readdirSync(history).filter((file) => file.endsWith(".history.json"))) {
+    const file = join(history, entry);
+    const record = JSON.parse(readFileSync(file, "utf8")) as { startTime: number; endTime: number };
+    const seconds = AGE_HOURS * 3600;
+    const times = { startTime: record.startTime - seconds, endTime: record.endTime - seconds };
+    writeFileSync(file, JSON.stringify({ ...record, ...times }));
+  }
+}

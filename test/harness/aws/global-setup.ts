@@ -1,6 +1,27 @@
-/** The Python packages of all test files of the project `aws`, before their processes want them at the same time. */
+/**
+ * Once for all test files of the project `aws`: their Python packages, before processes want them at the same time, and a
+ * stand-in for AWS for each worker.
+ */
+import type { TestProject } from "vitest/node";
+import { startMoto } from "./moto.ts";
 import { awsPython } from "./python.ts";
 
-export default async function setup(): Promise<void> {
+declare module "vitest" {
+  interface ProvidedContext {
+    /** Of the stand-ins, by the worker's number from 0. */
+    readonly motoUrls: readonly string[];
+  }
+}
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   await awsPython((line) => void process.stderr.write(`  ${line}\n`));
+  const workers = Number(project.config.maxWorkers);
+  const motos = await Promise.all(Array.from({ length: workers }, () => startMoto()));
+  project.provide(
+    "motoUrls",
+    motos.map(({ url }) => url),
+  );
+  return async () => {
+    await Promise.all(motos.map((moto) => moto.stop()));
+  };
 }

@@ -19,27 +19,36 @@ const START_TIMEOUT_MILLISECONDS = 60_000;
 export interface AwsStandIn {
   /** `http://127.0.0.1:<port>`. */
   readonly url: string;
-  /**
-   * What a program must have in its environment to call it and never AWS: endpoint, keys that are good nowhere, the region,
-   * and no file of the user's own with keys or settings.
-   */
-  readonly environment: Readonly<Record<string, string>>;
-  /** Forgets all that calls have made. */
-  reset(): Promise<void>;
   /** Returns when it is gone. It goes with this process in any case. */
   stop(): Promise<void>;
 }
 
 /**
- * @param options.region - @default "eu-central-1"
- * @param options.hasManagedPolicies - Whether roles can be given AWS's own policies, which takes two seconds and 220 MB more.
- *   @default false
- * @throws Error with the end of what it said when it does not start.
+ * What a program must have in its environment to call a stand-in and never AWS: endpoint, keys that are good nowhere, the
+ * region, and no file of the user's own with keys or settings.
  */
-export async function startMoto(
-  options: { readonly region?: string; readonly hasManagedPolicies?: boolean } = {},
-): Promise<AwsStandIn> {
-  const { region = "eu-central-1", hasManagedPolicies = false } = options;
+export function motoEnvironment(url: string, region: string): Readonly<Record<string, string>> {
+  return {
+    AWS_ENDPOINT_URL: url,
+    AWS_REGION: region,
+    AWS_DEFAULT_REGION: region,
+    AWS_ACCESS_KEY_ID: "testing",
+    AWS_SECRET_ACCESS_KEY: "testing",
+    AWS_CONFIG_FILE: "/dev/null",
+    AWS_SHARED_CREDENTIALS_FILE: "/dev/null",
+    AWS_EC2_METADATA_DISABLED: "true",
+    AWS_MAX_ATTEMPTS: "1",
+  };
+}
+
+/** Makes a stand-in forget all that calls have made. */
+export async function resetMoto(url: string): Promise<void> {
+  const answer = await fetch(`${url}/moto-api/reset`, { method: "POST" });
+  if (!answer.ok) throw new Error(`moto answered ${answer.status} to a reset: ${await answer.text()}`);
+}
+
+/** @throws Error with the end of what it said when it does not start. */
+export async function startMoto(): Promise<AwsStandIn> {
   const argv = [await awsPython(), "-I", "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"];
   const [program, args] = dyingWithUs(argv);
   const child = spawn(program, args, {
@@ -48,28 +57,13 @@ export async function startMoto(
       PATH: process.env.PATH,
       PYTHONUNBUFFERED: "1",
       NO_COLOR: "1",
-      MOTO_IAM_LOAD_MANAGED_POLICIES: String(hasManagedPolicies),
+      // No role of the tests is given AWS's own policies, and they take two seconds and 220 MB.
+      MOTO_IAM_LOAD_MANAGED_POLICIES: "false",
     },
     stdio: ["ignore", "ignore", "pipe"],
   });
-  const url = await addressOf(child);
   return {
-    url,
-    environment: {
-      AWS_ENDPOINT_URL: url,
-      AWS_REGION: region,
-      AWS_DEFAULT_REGION: region,
-      AWS_ACCESS_KEY_ID: "testing",
-      AWS_SECRET_ACCESS_KEY: "testing",
-      AWS_CONFIG_FILE: "/dev/null",
-      AWS_SHARED_CREDENTIALS_FILE: "/dev/null",
-      AWS_EC2_METADATA_DISABLED: "true",
-      AWS_MAX_ATTEMPTS: "1",
-    },
-    reset: async () => {
-      const answer = await fetch(`${url}/moto-api/reset`, { method: "POST" });
-      if (!answer.ok) throw new Error(`moto answered ${answer.status} to a reset: ${await answer.text()}`);
-    },
+    url: await addressOf(child),
     stop: async () => {
       if (child.exitCode !== null || child.signalCode !== null) return;
       const ended = once(child, "exit");

@@ -1,39 +1,40 @@
-/** One moto for the tests of a file, in the environment of what they test. */
+/** moto in the environment of what tests test. */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { afterAll, beforeAll, beforeEach, type MockInstance } from "vitest";
+import { afterAll, beforeEach, inject, type MockInstance, vi } from "vitest";
 import type { ask } from "../../../scripts/aws/session.ts";
-import { type AwsStandIn, startMoto } from "./moto.ts";
+import { motoEnvironment, resetMoto } from "./moto.ts";
 import { awsPython } from "./python.ts";
 import { SDK_OPERATIONS } from "./script-operations.ts";
 
 export interface MotoUse {
-  aws(): AwsStandIn;
   /** Of the file's tests; first on PATH. */
   folder(): string;
   /** Writes a program that everything started from here finds before those of the machine. */
   program(name: string, text: string): void;
 }
 
-/** Calls of this process go to it, and it is empty before each test. */
+/** The stand-in of this worker: no other file calls it while this one runs. */
+export function motoUrl(): string {
+  const urls = inject("motoUrls");
+  const url = urls[Number(process.env.VITEST_POOL_ID) - 1];
+  if (url === undefined)
+    throw new Error(`Worker ${process.env.VITEST_POOL_ID} has none of ${urls.length} motos.`);
+  return url;
+}
+
+/** Calls of this process go to moto, which is empty before each test. */
 export function useMoto(region: string): MotoUse {
-  let aws: AwsStandIn;
-  let folder: string;
-  const before = { ...process.env };
-  beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), "engine-room-moto-"));
-    aws = await startMoto({ region });
-    Object.assign(process.env, aws.environment, { PATH: `${folder}${delimiter}${before.PATH}` });
+  const folder = mkdtempSync(join(tmpdir(), "engine-room-moto-"));
+  beforeEach(async () => {
+    const environment = motoEnvironment(motoUrl(), region);
+    for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
+    vi.stubEnv("PATH", `${folder}${delimiter}${process.env.PATH}`);
+    await resetMoto(motoUrl());
   });
-  beforeEach(() => aws.reset());
-  afterAll(async () => {
-    process.env = { ...before };
-    rmSync(folder, { recursive: true });
-    await aws.stop();
-  });
+  afterAll(() => rmSync(folder, { recursive: true }));
   return {
-    aws: () => aws,
     folder: () => folder,
     program: (name, text) => {
       writeFileSync(join(folder, name), text);

@@ -1,21 +1,24 @@
 /**
- * Stacks on one machine of EC2 by the Pulumi CLI, with a stand-in for AWS's provider that refuses what comes in the wrong
- * order: what is made, changed, replaced and deleted when, and what the state keeps. Clusters are in test/cluster.
+ * Stacks on AWS by the Pulumi CLI, of one machine with a stand-in for AWS's provider that refuses what comes in the wrong
+ * order: what is made, changed, replaced and deleted when, and what the state keeps. Clusters are in test/cluster. Previews
+ * of the whole stacks run with AWS's own provider too, which checks every argument.
  */
 import { readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
+import { MOTO_ACCOUNT, motoEnvironment, resetMoto } from "../harness/aws/moto.ts";
 import { changesOf, deletionsOf, refusedOf } from "../harness/aws/provider/account.ts";
 import { StandInStack } from "../harness/aws/provider/stack.ts";
 import { PUBLIC_GATEWAY } from "../harness/aws/stacks.ts";
+import { motoUrl } from "../harness/aws/use-moto.ts";
 import { missingPulumiPrograms } from "../harness/pulumi-programs.ts";
+import { TestStack } from "../harness/stack.ts";
 import { projectStackValues } from "../harness/stack-files.ts";
 
 const missing = missingPulumiPrograms("kubernetes");
 const by = missing ?? "by the Pulumi CLI";
 const TOKEN = "hub-token-of-the-engine-test";
-
 const values = { ...projectStackValues("examples/ec2.yaml"), hub: { token: TOKEN } };
 const model = { name: "gpt2-medium", model: "gpt2-medium" };
 
@@ -38,14 +41,14 @@ describe.skipIf(missing !== undefined)(`a machine on EC2 (${by})`, () => {
     expect(calls).toEqual([]);
   });
 
-  test("has no secret in its state", () => {
+  test("the state has no secret", () => {
     const state = stack.stateFile();
     expect(state).toContain("aws:secretsmanager/secretVersion:SecretVersion");
     expect(state).not.toContain(TOKEN);
     expect(state).not.toContain(Buffer.from(TOKEN).toString("base64"));
   });
 
-  test("a changed model is built and started, and the machine stays", async () => {
+  test("a changed model is built and started on the same machine", async () => {
     stack.configure({ ...values, models: [{ ...model, limits: { maxOutputTokens: 128 } }] });
     const calls = await stack.callsOf(() => stack.brought());
     expect(refusedOf(calls)).toEqual([]);
@@ -88,7 +91,7 @@ describe.skipIf(missing !== undefined)(`a machine on EC2 (${by})`, () => {
     expect(others).toEqual(["update ec2/instance:Instance"]);
   });
 
-  test("another root disk is the next machine's, which up makes where somebody has ended the old one", async () => {
+  test("another root disk comes with the next machine, which up makes after the old one was terminated", async () => {
     const [pool] = (values as unknown as { readonly pools: readonly object[] }).pools;
     const larger = { pools: [{ ...pool, instanceType: "g5.2xlarge", diskGiB: 300 }] };
     stack.configure({ ...values, models: [{ ...model, limits: { maxOutputTokens: 128 } }], ...larger });
@@ -110,7 +113,7 @@ describe.skipIf(missing !== undefined)(`a machine on EC2 (${by})`, () => {
     expect(await stack.previewed()).not.toHaveProperty("create");
   });
 
-  test("another network is there before the old one goes", async () => {
+  test("another network is made before the old one is deleted", async () => {
     stack.configure({ ...values, network: { cidr: "10.70.0.0/16" } });
     const planned = await stack.previewed();
     const calls = await stack.callsOf(async () => {
@@ -136,7 +139,7 @@ describe.skipIf(missing !== undefined)(`a machine on EC2 (${by})`, () => {
     expect(calls.filter(({ type }) => /ec2\/(vpc|subnet|instance):/.test(type))).toEqual([]);
   });
 
-  test("down without the state deletes nothing, and says what the account has", async () => {
+  test("down without the state deletes nothing and lists what the account has", async () => {
     const state = join(stack.stack.directory, "pulumi");
     renameSync(state, `${state}-elsewhere`);
     const calls = await stack.callsOf(async () => {
@@ -151,7 +154,7 @@ describe.skipIf(missing !== undefined)(`a machine on EC2 (${by})`, () => {
     renameSync(`${state}-elsewhere`, state);
   });
 
-  test("down takes all of it, in an order that AWS accepts", async () => {
+  test("down deletes all resources in an order that AWS accepts", async () => {
     const calls = await stack.callsOf(async () => {
       const { stdout } = await stack.succeed("down");
       expect(stdout).toContain(
@@ -177,7 +180,7 @@ describe.skipIf(missing !== undefined)(`a machine that is retained (${by})`, () 
   });
   afterAll(() => stack?.dispose());
 
-  test("down stops before it deletes anything", async () => {
+  test("down of a retained stack stops before it deletes anything", async () => {
     await stack.brought();
     const calls = await stack.callsOf(async () => {
       const { code, stdout, stderr } = await stack.run("down");
@@ -187,7 +190,7 @@ describe.skipIf(missing !== undefined)(`a machine that is retained (${by})`, () 
     expect(calls).toEqual([]);
   });
 
-  test("once its name is taken out of retain, down takes all of it", async () => {
+  test("down deletes the stack once its name is taken out of retain", async () => {
     setRetained(false);
     const calls = await stack.callsOf(() => stack.brought());
     // Protections alone: nothing is made, replaced or deleted.
@@ -199,15 +202,45 @@ describe.skipIf(missing !== undefined)(`a machine that is retained (${by})`, () 
 });
 
 describe.skipIf(missing !== undefined)(`a cluster that is not there yet (${by})`, () => {
-  test.each(["dev", "prod"] as const)("a preview of %s shows the whole graph", async (name) => {
-    const docs = readFileSync(join(projectRoot, "docs/aws.md"), "utf8");
-    const [, dev, prod] = /^\| all \| (\d+) \| (\d+) \|/m.exec(docs) as RegExpExecArray;
-    const stack = new StandInStack(name, projectStackValues(`Pulumi.${name}.yaml`));
-    try {
-      expect(await stack.previewed()).toEqual({ create: Number(name === "dev" ? dev : prod) });
-      expect(stack.account.calls()).toEqual([]);
-    } finally {
-      await stack.dispose();
-    }
-  });
+  test.each(["dev", "prod"] as const)(
+    "a preview of %s shows every resource before the cluster exists",
+    async (name) => {
+      const stack = new StandInStack(name, projectStackValues(`Pulumi.${name}.yaml`));
+      try {
+        expect(await stack.previewed()).toEqual({ create: countOf(name) });
+        expect(stack.account.calls()).toEqual([]);
+      } finally {
+        await stack.dispose();
+      }
+    },
+  );
 });
+
+const missingForAws = missingPulumiPrograms("aws") ?? missing;
+
+describe.skipIf(missingForAws !== undefined)(
+  `AWS's own provider (${missingForAws ?? "by the Pulumi CLI"})`,
+  () => {
+    test.each(["dev", "prod"] as const)("AWS's own provider previews every resource of %s", async (name) => {
+      const stack = new TestStack(name, {
+        ...projectStackValues(`Pulumi.${name}.yaml`),
+        account: MOTO_ACCOUNT,
+      });
+      await resetMoto(motoUrl());
+      const environment = { ...motoEnvironment(motoUrl(), "us-east-1"), ENGINE_ROOM_RUNNER: "" };
+      try {
+        const { stdout } = await stack.succeedWith(environment, "preview");
+        expect(stdout).toMatch(new RegExp(`\\+ ${countOf(name)} to create`));
+      } finally {
+        await stack.dispose(environment);
+      }
+    });
+  },
+);
+
+/** Resources of docs/aws.md, which another test holds to the graphs. */
+function countOf(stack: "dev" | "prod"): number {
+  const docs = readFileSync(join(projectRoot, "docs/aws.md"), "utf8");
+  const [, dev, prod] = /^\| all \| (\d+) \| (\d+) \|/m.exec(docs) as RegExpExecArray;
+  return Number(stack === "dev" ? dev : prod);
+}
