@@ -18,8 +18,9 @@ import { clusterImageNames, clusterImages } from "./plan/kubernetes/images.ts";
 import { sourcesSha256 } from "./project-files.ts";
 
 /** Path of the lock file: that of the project, or ENGINE_ROOM_IMAGE_LOCK, for images of one's own. */
-export const IMAGE_LOCK_FILE =
-  process.env.ENGINE_ROOM_IMAGE_LOCK ?? fileURLToPath(new URL("../images.lock.json", import.meta.url));
+export function imageLockFile(): string {
+  return process.env.ENGINE_ROOM_IMAGE_LOCK ?? fileURLToPath(new URL("../images.lock.json", import.meta.url));
+}
 
 /** Images of a stack on a Docker host: which are needed, what is known of them, and what each is. */
 export function planImages(plan: DockerCpuPlan | DockerGpuPlan): {
@@ -84,7 +85,7 @@ export function imageInputs(needed: readonly ImageName[], choice: BaseChoice): I
 }
 
 /** @throws Error where the file is no lock file of this version. */
-export function readImageLock(file: string = IMAGE_LOCK_FILE): ImageLock {
+export function readImageLock(file: string = imageLockFile()): ImageLock {
   if (!existsSync(file)) return { version: 1, images: {} };
   const lock = JSON.parse(readFileSync(file, "utf8")) as Partial<ImageLock>;
   if (lock.version !== 1 || typeof lock.images !== "object")

@@ -12,12 +12,22 @@ export function fileSha256(path: string): string {
     .digest("hex");
 }
 
+/** By paths and pattern: a process sees the sources as they were when it first looked, in all that it plans of them. */
+const known = new Map<string, string>();
+
 /**
  * SHA-256 over paths and contents of all files below some folders or of single files, whatever the order on disk.
  *
  * @param accept - Which files count, by their path.
  */
 export function sourcesSha256(paths: readonly string[], accept: RegExp): string {
+  const key = JSON.stringify([paths, String(accept)]);
+  const found = known.get(key) ?? readSources(paths, accept);
+  known.set(key, found);
+  return found;
+}
+
+function readSources(paths: readonly string[], accept: RegExp): string {
   const hash = createHash("sha256");
   for (const path of paths
     .flatMap(listFiles)

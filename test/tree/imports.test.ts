@@ -105,7 +105,7 @@ const imports = ["infra", "components", "containers/services", "policy", "script
   .flatMap((file) => importsOf(file, readFileSync(join(projectRoot, file), "utf8")));
 
 describe("imports point one way: catalogue ◀ plan ◀ components ◀ platforms ◀ index, containers by themselves", () => {
-  test("the search sees every way to import", () => {
+  test("the search finds every form of import", () => {
     const text =
       'import a from "./a.ts";\nimport type { B } from "../b.ts";\nexport * from "c";\nawait import("./d.ts");\nimport "./e.ts";\nimport {\n  f,\n} from "./f.ts";';
     expect(importsOf("infra/x.ts", text).map(({ target, typeOnly }) => [target, typeOnly])).toEqual([
@@ -119,7 +119,7 @@ describe("imports point one way: catalogue ◀ plan ◀ components ◀ platforms
     expect(imports.length).toBeGreaterThan(100);
   });
 
-  test("between the parts of the tree", () => {
+  test("each part of the tree imports only the parts that it may", () => {
     const wrong = imports.filter(({ file, target, typeOnly }) => {
       const from = partOf(file);
       const to = partOf(target);
@@ -129,11 +129,11 @@ describe("imports point one way: catalogue ◀ plan ◀ components ◀ platforms
     expect(wrong).toEqual([]);
   });
 
-  test("leaves import nothing", () => {
+  test("files that every part may import import nothing themselves", () => {
     expect(imports.filter(({ file }) => leaves.includes(file))).toEqual([]);
   });
 
-  test("pure parts load no Pulumi", () => {
+  test("pure parts do not import Pulumi", () => {
     const wrong = imports.filter(
       ({ file, target }) =>
         target.startsWith("@pulumi/") &&
@@ -142,7 +142,7 @@ describe("imports point one way: catalogue ◀ plan ◀ components ◀ platforms
     expect(wrong).toEqual([]);
   });
 
-  test("services import of each other only shared packages, which their package.json names", () => {
+  test("services import from each other only shared packages that their package.json names", () => {
     const wrong = imports.filter(({ file, target }) => {
       if (target.startsWith("@engine-room/")) {
         const own = packageOf(file);

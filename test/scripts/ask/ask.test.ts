@@ -4,9 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { type RequestProfile, requestProfile } from "@engine-room/triton-requests";
+import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { AnswerText } from "../../../scripts/ask/answer-text.ts";
 import { asCurl } from "../../../scripts/ask/as-curl.ts";
 import { asPython } from "../../../scripts/ask/as-python.ts";
+import { chats, usualEndpoint } from "../../../scripts/ask/endpoint.ts";
 import {
   gatewayRequest,
   type PreparedRequest,
@@ -14,156 +17,174 @@ import {
 } from "../../../scripts/ask/prepared-request.ts";
 import { type AskedImage, askedImage, type Question } from "../../../scripts/ask/question.ts";
 import { send } from "../../../scripts/ask/send.ts";
+import { readPlan } from "../../../scripts/program/docker-target.ts";
+import { projectRoot, stackReference } from "../../../scripts/program/stack-file.ts";
 import { SAMPLE_IMAGE_DATA_URL } from "../../../scripts/smoke/sample-image.ts";
 import { type FakeServers, GATEWAY_KEY, PIECES, startFakeServers } from "./fake-servers.ts";
 
-const run = promisify(execFile);
-const ANSWER = PIECES.join("");
-const folder = mkdtempSync(join(tmpdir(), "engine-room-ask-"));
-const png = Buffer.from(SAMPLE_IMAGE_DATA_URL.slice(SAMPLE_IMAGE_DATA_URL.indexOf(",") + 1), "base64");
-/** Larger in base64 than an argument of a command may be (128 KiB). */
-const largePng = Buffer.concat([png, Buffer.alloc(300_000, 7)]);
-const PICTURE = "it's a cat/große Katze.png";
+describe("requests of `ask`", () => {
+  const run = promisify(execFile);
 
-let servers: FakeServers;
-let grpcless: (profile: RequestProfile, question: Question) => PreparedRequest;
-beforeAll(async () => {
-  servers = await startFakeServers();
-  grpcless = (profile, question) =>
-    tritonRequest(profile, { http: servers.url, grpc: "127.0.0.1:1" }, question);
-  mkdirSync(join(folder, "it's a cat"));
-  writeFileSync(join(folder, PICTURE), largePng);
-  writeFileSync(join(folder, "small.png"), png);
-});
-afterAll(async () => {
-  await servers.close();
-  rmSync(folder, { recursive: true });
-});
+  const ANSWER = PIECES.join("");
 
-/** Hard to quote in every language at once. */
-const HARD_TEXT = 'It\'s "50 %" of $HOME\\n `id` — {"a": \'☕\'}\nand a \t tab, !history, \u2028 separator';
+  const folder = mkdtempSync(join(tmpdir(), "engine-room-ask-"));
 
-const question = (changes: Partial<Question> = {}): Question => ({
-  model: "m",
-  text: "What is the capital of France?",
-  images: [],
-  maxTokens: 16,
-  stream: false,
-  ...changes,
-});
+  const png = Buffer.from(SAMPLE_IMAGE_DATA_URL.slice(SAMPLE_IMAGE_DATA_URL.indexOf(",") + 1), "base64");
 
-const file = (path: string): AskedImage => askedImage(path, folder);
+  /** Larger in base64 than an argument of a command may be (128 KiB). */
+  const largePng = Buffer.concat([png, Buffer.alloc(300_000, 7)]);
 
-const multimodal = requestProfile("multimodal", {
-  image: {
-    accepts: ["httpUrl", "dataUrl"],
-    maxImages: 4,
-    isRequired: false,
-    takesVideo: false,
-    mark: "<|image|>",
-    prompt: "{marks}{question}",
-    tokensPerImage: 0,
-  },
-  kvCacheReuse: true,
-});
-const llavaProfile = requestProfile("llava");
-const url = "http://pictures.example.org/merlion.png";
+  const PICTURE = "it's a cat/große Katze.png";
 
-/** Every kind of repository, with and without pictures and streams, and the gateway. */
-const requests: Readonly<Record<string, () => [PreparedRequest, readonly AskedImage[]]>> = {
-  "a text model": () => [
-    grpcless(requestProfile("inflight_batcher_llm", { endId: 2, padId: 2 }), question()),
-    [],
-  ],
-  "a text model, streaming": () => [
-    grpcless(requestProfile("inflight_batcher_llm"), question({ stream: true, text: HARD_TEXT })),
-    [],
-  ],
-  "hard text": () => [
-    grpcless(requestProfile("gpt", { endId: 1, padId: 1 }), question({ text: HARD_TEXT })),
-    [],
-  ],
-  "all text so far, streaming": () => [grpcless(requestProfile("llmapi"), question({ stream: true })), []],
-  "the tutorials' LLaVA": () => {
-    const images = [{ kind: "url", url }] as const;
-    return [grpcless(llavaProfile, question({ images })), images];
-  },
-  "two files, one of them twice": () => {
-    const images = [file(PICTURE), file("small.png"), file(PICTURE)];
-    return [grpcless(multimodal, question({ images, text: HARD_TEXT })), images];
-  },
-  "a file, streaming": () => {
-    const images = [file("small.png")];
-    return [grpcless(multimodal, question({ images, stream: true })), images];
-  },
-  "the gateway": () => [gatewayRequest(servers.url, question({ text: HARD_TEXT }), true), []],
-  "the gateway, streaming": () => [gatewayRequest(servers.url, question({ stream: true }), true), []],
-  "the gateway, with files": () => {
-    const images = [file(PICTURE), file("small.png")];
-    return [gatewayRequest(servers.url, question({ images }), true), images];
-  },
-};
+  let servers: FakeServers;
 
-async function asked(work: () => Promise<unknown>) {
-  const before = servers.asked.length;
-  await work();
-  expect(servers.asked).toHaveLength(before + 1);
-  return servers.asked[before];
-}
+  let grpcless: (profile: RequestProfile, question: Question) => PreparedRequest;
 
-const environment = { ...process.env, ENGINE_ROOM_API_KEY: GATEWAY_KEY };
-const inShell = (shell: string, line: string) => run(shell, ["-c", line], { cwd: folder, env: environment });
-const inPython = (program: string) => run("python3", ["-c", program], { cwd: folder, env: environment });
+  beforeAll(async () => {
+    servers = await startFakeServers();
+    grpcless = (profile, question) =>
+      tritonRequest(profile, { http: servers.url, grpc: "127.0.0.1:1" }, question);
+    mkdirSync(join(folder, "it's a cat"));
+    writeFileSync(join(folder, PICTURE), largePng);
+    writeFileSync(join(folder, "small.png"), png);
+  });
 
-describe("what is printed does what is sent", () => {
-  test.each(Object.keys(requests))("%s", async (name) => {
-    const [request, images] = requests[name]?.() ?? expect.fail();
-    const printed = { curl: asCurl(request, images), python: asPython(request, images) };
-    let answer = "";
-    const sent = await asked(() =>
-      send(request, {
-        apiKey: GATEWAY_KEY,
-        write: (text) => {
-          answer += text;
-        },
-        whenUnreachable: "",
-      }),
+  afterAll(async () => {
+    await servers.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  /** Hard to quote in every language at once. */
+  const HARD_TEXT = 'It\'s "50 %" of $HOME\\n `id` — {"a": \'☕\'}\nand a \t tab, !history, \u2028 separator';
+
+  const question = (changes: Partial<Question> = {}): Question => ({
+    model: "m",
+    text: "What is the capital of France?",
+    images: [],
+    maxTokens: 16,
+    stream: false,
+    ...changes,
+  });
+
+  const file = (path: string): AskedImage => askedImage(path, folder);
+
+  const multimodal = requestProfile("multimodal", {
+    image: {
+      accepts: ["httpUrl", "dataUrl"],
+      maxImages: 4,
+      isRequired: false,
+      takesVideo: false,
+      mark: "<|image|>",
+      prompt: "{marks}{question}",
+      tokensPerImage: 0,
+    },
+    kvCacheReuse: true,
+  });
+
+  const llavaProfile = requestProfile("llava");
+
+  const url = "http://pictures.example.org/merlion.png";
+
+  /** Every kind of repository, with and without pictures and streams, and the gateway. */
+  const requests: Readonly<Record<string, () => [PreparedRequest, readonly AskedImage[]]>> = {
+    "a text model": () => [
+      grpcless(requestProfile("inflight_batcher_llm", { endId: 2, padId: 2 }), question()),
+      [],
+    ],
+    "a text model, streaming": () => [
+      grpcless(requestProfile("inflight_batcher_llm"), question({ stream: true, text: HARD_TEXT })),
+      [],
+    ],
+    "hard text": () => [
+      grpcless(requestProfile("gpt", { endId: 1, padId: 1 }), question({ text: HARD_TEXT })),
+      [],
+    ],
+    "all text so far, streaming": () => [grpcless(requestProfile("llmapi"), question({ stream: true })), []],
+    "the tutorials' LLaVA": () => {
+      const images = [{ kind: "url", url }] as const;
+      return [grpcless(llavaProfile, question({ images })), images];
+    },
+    "two files, one of them twice": () => {
+      const images = [file(PICTURE), file("small.png"), file(PICTURE)];
+      return [grpcless(multimodal, question({ images, text: HARD_TEXT })), images];
+    },
+    "a file, streaming": () => {
+      const images = [file("small.png")];
+      return [grpcless(multimodal, question({ images, stream: true })), images];
+    },
+    "the gateway": () => [gatewayRequest(servers.url, question({ text: HARD_TEXT }), true), []],
+    "the gateway, streaming": () => [gatewayRequest(servers.url, question({ stream: true }), true), []],
+    "the gateway, with files": () => {
+      const images = [file(PICTURE), file("small.png")];
+      return [gatewayRequest(servers.url, question({ images }), true), images];
+    },
+  };
+
+  async function asked(work: () => Promise<unknown>) {
+    const before = servers.asked.length;
+    await work();
+    expect(servers.asked).toHaveLength(before + 1);
+    return servers.asked[before];
+  }
+
+  const environment = { ...process.env, ENGINE_ROOM_API_KEY: GATEWAY_KEY };
+
+  const inShell = (shell: string, line: string) =>
+    run(shell, ["-c", line], { cwd: folder, env: environment });
+
+  const inPython = (program: string) => run("python3", ["-c", program], { cwd: folder, env: environment });
+
+  describe("what is printed does what is sent", () => {
+    test.each(Object.keys(requests))(
+      "the printed curl and Python requests send the same for %s",
+      async (name) => {
+        const [request, images] = requests[name]?.() ?? expect.fail();
+        const printed = { curl: asCurl(request, images), python: asPython(request, images) };
+        let answer = "";
+        const sent = await asked(() =>
+          send(request, {
+            apiKey: GATEWAY_KEY,
+            write: (text) => {
+              answer += text;
+            },
+            whenUnreachable: "",
+          }),
+        );
+        expect(answer).toBe(ANSWER);
+
+        let curlOutput = "";
+        expect(
+          await asked(async () => {
+            curlOutput = (await inShell("bash", printed.curl)).stdout;
+          }),
+        ).toEqual(sent);
+        expect(curlOutput).toContain(request.stream ? PIECES[0] : ANSWER);
+
+        let pythonOutput = "";
+        expect(
+          await asked(async () => {
+            pythonOutput = (await inPython(printed.python)).stdout;
+          }),
+        ).toEqual(sent);
+        expect(pythonOutput).toBe(`${ANSWER}\n`);
+        for (const text of Object.values(printed)) expect(text).not.toContain(GATEWAY_KEY);
+      },
     );
-    expect(answer).toBe(ANSWER);
 
-    let curlOutput = "";
-    expect(
-      await asked(async () => {
-        curlOutput = (await inShell("bash", printed.curl)).stdout;
-      }),
-    ).toEqual(sent);
-    expect(curlOutput).toContain(request.stream ? PIECES[0] : ANSWER);
-
-    let pythonOutput = "";
-    expect(
-      await asked(async () => {
-        pythonOutput = (await inPython(printed.python)).stdout;
-      }),
-    ).toEqual(sent);
-    expect(pythonOutput).toBe(`${ANSWER}\n`);
-    for (const text of Object.values(printed)) expect(text).not.toContain(GATEWAY_KEY);
-  });
-
-  test("a program can be pasted into Python's own prompt", async () => {
-    const images = [file("small.png")];
-    const program = asPython(grpcless(multimodal, question({ images, stream: true })), images);
-    const sent = await asked(async () => {
-      const prompt = run("python3", ["-i", "-q"], { cwd: folder });
-      prompt.child.stdin?.end(`${program}\n`);
-      const { stdout } = await prompt;
-      expect(stdout).toContain(ANSWER);
+    test("the printed Python program can be pasted into Python's prompt", async () => {
+      const images = [file("small.png")];
+      const program = asPython(grpcless(multimodal, question({ images, stream: true })), images);
+      const sent = await asked(async () => {
+        const prompt = run("python3", ["-i", "-q"], { cwd: folder });
+        prompt.child.stdin?.end(`${program}\n`);
+        const { stdout } = await prompt;
+        expect(stdout).toContain(ANSWER);
+      });
+      expect(JSON.stringify(sent?.body)).toContain(png.toString("base64"));
     });
-    expect(JSON.stringify(sent?.body)).toContain(png.toString("base64"));
   });
-});
 
-describe("what is sent", () => {
-  test("has the prompt of the model around a question, once", () => {
+  test("a question gets the model's prompt around it only once", () => {
     const images = [{ kind: "url", url }] as const;
     const body = (text: string) =>
       JSON.parse(grpcless(llavaProfile, question({ images, text })).body) as { prompt: string };
@@ -173,84 +194,148 @@ describe("what is sent", () => {
     expect(body(prompt).prompt).toBe(prompt);
   });
 
-  test("a picture in the gateway's message has its own media type", () => {
+  test("an image in the gateway's message has its own media type", () => {
     const body = gatewayRequest("http://x", question({ images: [file("small.png")] }), false).body;
     expect(body).toContain(SAMPLE_IMAGE_DATA_URL);
   });
+
+  describe("figures", () => {
+    const figures = (request: PreparedRequest) =>
+      send(request, { apiKey: GATEWAY_KEY, write: () => {}, whenUnreachable: "" });
+
+    test("the figures of a whole answer are the server's counts", async () => {
+      const counted = await figures(grpcless(requestProfile("inflight_batcher_llm"), question()));
+      expect(counted).toMatchObject({
+        promptTokens: null,
+        completionTokens: 4,
+        isEstimate: false,
+        firstTextSeconds: null,
+      });
+      expect(await figures(gatewayRequest(servers.url, question(), true))).toMatchObject({
+        promptTokens: 12,
+        completionTokens: 4,
+        finishReason: "length",
+      });
+    });
+
+    test("the token counts of a stream's events are added up", async () => {
+      const counted = await figures(
+        grpcless(requestProfile("inflight_batcher_llm"), question({ stream: true })),
+      );
+      expect(counted.completionTokens).toBe(PIECES.length);
+      expect(counted.firstTextSeconds).toBeLessThanOrEqual(counted.totalSeconds);
+    });
+  });
+
+  describe("what goes wrong is one sentence", () => {
+    const failing = (request: PreparedRequest, apiKey: string | undefined = GATEWAY_KEY) => {
+      let written = "";
+      const sending = send(request, {
+        apiKey,
+        write: (text) => {
+          written += text;
+        },
+        whenUnreachable: "Start it.",
+      });
+      return sending.then(
+        () => expect.fail("it was answered"),
+        (error: Error) => ({ name: error.name, message: error.message, written }),
+      );
+    };
+    const broken = requestProfile("inflight_batcher_llm", {
+      tritonModel: "broken",
+      streamingModel: "broken",
+    });
+
+    test("`ask` reports an error of the server", async () => {
+      const { name, message } = await failing(grpcless(broken, question()));
+      expect(name).toBe("UserError");
+      expect(message).toContain("answered 400: unexpected inference input 'x'");
+    });
+
+    test("`ask` writes a stream's text before it reports the stream's error", async () => {
+      const { name, message, written } = await failing(grpcless(broken, question({ stream: true })));
+      expect([name, written]).toEqual(["UserError", "The"]);
+      expect(message).toContain("out of KV cache");
+    });
+
+    test("`ask` with a wrong key names ENGINE_ROOM_API_KEY", async () => {
+      const { message } = await failing(gatewayRequest(servers.url, question(), true), "wrong");
+      expect(message).toContain("ENGINE_ROOM_API_KEY");
+    });
+
+    test("`ask` reports an unreachable server", async () => {
+      const nowhere = tritonRequest(broken, { http: "http://127.0.0.1:9", grpc: "127.0.0.1:9" }, question());
+      const { name, message } = await failing(nowhere);
+      expect(name).toBe("UserError");
+      expect(message).toMatch(/127\.0\.0\.1:9.*Start it\.$/);
+    });
+
+    test("`ask` refuses a file that is not an image and a missing file", () => {
+      writeFileSync(join(folder, "text.png"), "hello");
+      expect(() => file("text.png")).toThrow("does not begin like a JPEG, PNG or WebP file");
+      expect(() => file("missing.png")).toThrow(/no file .*missing\.png/);
+    });
+  });
 });
 
-describe("figures", () => {
-  const figures = (request: PreparedRequest) =>
-    send(request, { apiKey: GATEWAY_KEY, write: () => {}, whenUnreachable: "" });
+const example = (name: string) => stackReference(name, join(projectRoot, "examples", `${name}.yaml`));
 
-  test("of whole answers are the server's counts", async () => {
-    const counted = await figures(grpcless(requestProfile("inflight_batcher_llm"), question()));
-    expect(counted).toMatchObject({
-      promptTokens: null,
-      completionTokens: 4,
-      isEstimate: false,
-      firstTextSeconds: null,
-    });
-    expect(await figures(gatewayRequest(servers.url, question(), true))).toMatchObject({
-      promptTokens: 12,
-      completionTokens: 4,
-      finishReason: "length",
-    });
-  });
+const url = { kind: "url", url: "http://pictures.example.org/merlion.png" } as const;
 
-  test("of streams add up where each event counts its own", async () => {
-    const counted = await figures(
-      grpcless(requestProfile("inflight_batcher_llm"), question({ stream: true })),
-    );
-    expect(counted.completionTokens).toBe(PIECES.length);
-    expect(counted.firstTextSeconds).toBeLessThanOrEqual(counted.totalSeconds);
-  });
+test.each([
+  ["a text for the default stack's model", stackReference("local"), "smollm2", [], false, "gateway"],
+  ["gRPC for the default stack's model", stackReference("local"), "smollm2", [], true, "triton"],
+  ["a text for a completion model", example("llama-2-7b-tutorial"), "llama-2-7b-cli", [], false, "triton"],
+  [
+    "a picture's address that the gateway would refuse",
+    example("llava-1.5"),
+    "llava",
+    [url],
+    false,
+    "triton",
+  ],
+  ["a text for a model that takes pictures", example("llava-1.5"), "llava", [], false, "gateway"],
+] as const)("`ask` sends %s to the right endpoint", (_what, stack, model, images, isOverGrpc, endpoint) => {
+  expect(usualEndpoint(readPlan(stack), { model, images }, isOverGrpc)).toBe(endpoint);
 });
 
-describe("what goes wrong is one sentence", () => {
-  const failing = (request: PreparedRequest, apiKey: string | undefined = GATEWAY_KEY) => {
-    let written = "";
-    const sending = send(request, {
-      apiKey,
-      write: (text) => {
-        written += text;
-      },
-      whenUnreachable: "Start it.",
-    });
-    return sending.then(
-      () => expect.fail("it was answered"),
-      (error: Error) => ({ name: error.name, message: error.message, written }),
-    );
-  };
-  const broken = requestProfile("inflight_batcher_llm", { tritonModel: "broken", streamingModel: "broken" });
+test("a model that the plan lacks has no chat template", () => {
+  expect(chats(readPlan(stackReference("local")), "nobody")).toBe(false);
+});
 
-  test("an error of the server", async () => {
-    const { name, message } = await failing(grpcless(broken, question()));
-    expect(name).toBe("UserError");
-    expect(message).toContain("answered 400: unexpected inference input 'x'");
-  });
+/** All that is shown of an answer that comes in these texts. */
+function shown(streamedText: "delta" | "cumulative", echo: string, texts: readonly string[]): string {
+  const text = new AnswerText({ streamedText, echo });
+  return [...texts.map((piece) => text.push(piece)), text.end()].join("");
+}
 
-  test("an error in the middle of a stream, after the text before it", async () => {
-    const { name, message, written } = await failing(grpcless(broken, question({ stream: true })));
-    expect([name, written]).toEqual(["UserError", "The"]);
-    expect(message).toContain("out of KV cache");
-  });
+const pieces = fc.array(fc.string({ unit: "grapheme" }), { maxLength: 8 });
 
-  test("no key", async () => {
-    const { message } = await failing(gatewayRequest(servers.url, question(), true), "wrong");
-    expect(message).toContain("ENGINE_ROOM_API_KEY");
-  });
+test("an answer's text is the same for any pieces, new or cumulative", () => {
+  fc.assert(
+    fc.property(pieces, (texts) => {
+      const sums = texts.map((_, index) => texts.slice(0, index + 1).join(""));
+      expect(shown("delta", "", texts)).toBe(texts.join(""));
+      expect(shown("cumulative", "", sums)).toBe(texts.join(""));
+    }),
+  );
+});
 
-  test("nobody there", async () => {
-    const nowhere = tritonRequest(broken, { http: "http://127.0.0.1:9", grpc: "127.0.0.1:9" }, question());
-    const { name, message } = await failing(nowhere);
-    expect(name).toBe("UserError");
-    expect(message).toMatch(/127\.0\.0\.1:9.*Start it\.$/);
-  });
+test("an echoed prompt is left out, but only at the answer's start", () => {
+  fc.assert(
+    fc.property(fc.string({ minLength: 1 }), pieces, fc.nat(5), (prompt, texts, cut) => {
+      const whole = [prompt.slice(0, cut), prompt.slice(cut), ...texts];
+      expect(shown("delta", prompt, whole)).toBe(texts.join(""));
+    }),
+  );
+  expect(shown("delta", "Question", ["Answer to the Question"])).toBe("Answer to the Question");
+  expect(shown("delta", "Question", ["Quest"])).toBe("Quest");
+});
 
-  test("a file that is no picture, and one that is not there", () => {
-    writeFileSync(join(folder, "text.png"), "hello");
-    expect(() => file("text.png")).toThrow("does not begin like a JPEG, PNG or WebP file");
-    expect(() => file("missing.png")).toThrow(/no file .*missing\.png/);
-  });
+test("half a character is held back until it is complete or the answer ends", () => {
+  const text = new AnswerText({ streamedText: "cumulative", echo: "" });
+  expect(text.push("tea \uFFFD")).toBe("tea ");
+  expect(text.push("tea ☕")).toBe("☕");
+  expect(shown("cumulative", "", ["tea \uFFFD"])).toBe("tea \uFFFD");
 });

@@ -1,7 +1,7 @@
 /** Every operation that the project's code sends to AWS is in a table, which says what answers it in tests. */
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, join, relative } from "node:path";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { type Answerer, CLI_OPERATIONS, SDK_OPERATIONS } from "../../harness/aws/script-operations.ts";
 
@@ -54,47 +54,45 @@ async function sentActions(): Promise<ReadonlySet<string>> {
 
 const keys = (table: Readonly<Record<string, Answerer>>) => new Set(Object.keys(table));
 
-describe("operations of AWS", () => {
-  test("that are sent by a client of the SDK are those of the table", async () => {
-    expect(await sentActions()).toEqual(keys(SDK_OPERATIONS));
-  });
-
-  test("are named in questions as IAM names them, each in one of its own", () => {
-    const asked = sources.flatMap(({ text }) =>
-      [...text.matchAll(/\bask\(\s*"([a-z0-9]+:\w+)"/g)].map(([, action = ""]) => action),
-    );
-    expect(new Set(asked)).toEqual(keys(SDK_OPERATIONS));
-  });
-
-  test("that AWS's CLI is started for are those of the table", () => {
-    const words = sources.flatMap(({ text }) =>
-      [...text.matchAll(/"aws",\s*(?:\.{3}\[|args: \[)?"([a-z0-9]+)", "([a-z]+-[a-z-]+)"/g)].map(
-        ([, service, operation]) => `${service} ${operation}`,
-      ),
-    );
-    expect(new Set(words)).toEqual(keys(CLI_OPERATIONS));
-  });
-
-  test("each have a test: of moto one that holds its answers to the table, of the fake one that names them", () => {
-    const proofs = [
-      ...Object.entries(SDK_OPERATIONS).map(([action, answerer]) => ({
-        answerer,
-        /** Of a file by its name without ending. */
-        proof: (name: string) => (answerer.by === "moto" ? `wrongRows(vi.mocked(ask), "${name}")` : action),
-      })),
-      ...Object.values(CLI_OPERATIONS).map((answerer) => ({ answerer, proof: () => "useAwsCli(moto)" })),
-    ];
-    const lacking = proofs.flatMap(({ answerer, proof }) =>
-      (answerer.by === "moto" ? answerer.files : [answerer.file]).flatMap((file) => {
-        const words = proof(basename(file, ".test.ts"));
-        return readFileSync(join(projectRoot, file), "utf8").includes(words) ? [] : [`${file}: ${words}`];
-      }),
-    );
-    expect(lacking).toEqual([]);
-  });
+test("the table of operations has exactly those that the SDK's clients send", async () => {
+  expect(await sentActions()).toEqual(keys(SDK_OPERATIONS));
 });
 
-test("no client of AWS is installed for nothing", () => {
+test("each operation is asked under the name that IAM gives it", () => {
+  const asked = sources.flatMap(({ text }) =>
+    [...text.matchAll(/\bask\(\s*"([a-z0-9]+:\w+)"/g)].map(([, action = ""]) => action),
+  );
+  expect(new Set(asked)).toEqual(keys(SDK_OPERATIONS));
+});
+
+test("the table of operations has exactly those that AWS's CLI is started for", () => {
+  const words = sources.flatMap(({ text }) =>
+    [...text.matchAll(/"aws",\s*(?:\.{3}\[|args: \[)?"([a-z0-9]+)", "([a-z]+-[a-z-]+)"/g)].map(
+      ([, service, operation]) => `${service} ${operation}`,
+    ),
+  );
+  expect(new Set(words)).toEqual(keys(CLI_OPERATIONS));
+});
+
+test("each operation has a test with moto or with the fake", () => {
+  const proofs = [
+    ...Object.entries(SDK_OPERATIONS).map(([action, answerer]) => ({
+      answerer,
+      /** Of a file by its name without ending. */
+      proof: (name: string) => (answerer.by === "moto" ? `wrongRows(vi.mocked(ask), "${name}")` : action),
+    })),
+    ...Object.values(CLI_OPERATIONS).map((answerer) => ({ answerer, proof: () => "useAwsCli(moto)" })),
+  ];
+  const lacking = proofs.flatMap(({ answerer, proof }) =>
+    (answerer.by === "moto" ? answerer.files : [answerer.file]).flatMap((file) => {
+      const words = proof(basename(file, ".test.ts"));
+      return readFileSync(join(projectRoot, file), "utf8").includes(words) ? [] : [`${file}: ${words}`];
+    }),
+  );
+  expect(lacking).toEqual([]);
+});
+
+test("every installed AWS client is used", () => {
   const { dependencies } = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8")) as {
     readonly dependencies: Readonly<Record<string, string>>;
   };

@@ -4,8 +4,10 @@ import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileS
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { vi } from "vitest";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { writtenStackFile } from "../../harness/stack-files.ts";
+import { runCommand } from "../plan/run-plan.ts";
 
 export const STACK = {
   platform: "kubernetes",
@@ -16,12 +18,56 @@ export const STACK = {
   models: [{ name: "llava", model: "llava-1.5-7b", flavour: "llava" }],
 };
 
+/** How a command ended. */
+interface Ended {
+  readonly code: number;
+  /** All of stdout, then all of stderr. */
+  readonly text: string;
+}
+
+/**
+ * Answers in sh, which starts ten times as fast as Node: answer.N to calls that begin as the Nth line of keys; forwards are left
+ * to the program beside it.
+ */
+const SCRIPT = `#!/bin/sh
+here="\${0%/*}"
+text=""
+call=""
+for word in "$@"; do
+  call="$call\${call:+\t}$word"
+  case "$word" in
+    --request-timeout*) ;;
+    -) takes_input=1; text="$text\${text:+ }$word" ;;
+    *) text="$text\${text:+ }$word" ;;
+  esac
+done
+printf '%s\\n' "$call" >> "$here/calls"
+if [ "$1 $2" != "--context fake" ]; then echo "error: context was not found for specified context" >&2; exit 1; fi
+text="\${text#--context fake }"
+if [ -e "$here/says" ]; then cat "$here/says" >&2; echo >&2; exit 1; fi
+case "$text" in *" port-forward "*) exec "$here/forward" "$@" ;; esac
+if [ -n "$takes_input" ]; then
+  input=0
+  while [ -e "$here/stdin.$input" ]; do input=$((input + 1)); done
+  cat > "$here/stdin.$input"
+fi
+number=0
+while IFS= read -r key; do
+  case "$text" in "$key"*) cat "$here/answer.$number"; exit 0 ;; esac
+  number=$((number + 1))
+done < "$here/keys"
+echo "error: nobody expects kubectl $text" >&2
+exit 1
+`;
+
 export interface FakeKubectl {
   readonly folder: string;
-  /** Runs a command of the project with it. */
-  run(...words: string[]): ChildProcess;
+  /** Runs a command of the project with it, in this process. */
+  run(...words: string[]): Promise<Ended>;
   /** The same with another stack file. */
-  runFor(stackFile: string, ...words: string[]): ChildProcess;
+  runFor(stackFile: string, ...words: string[]): Promise<Ended>;
+  /** Runs a command in a process of its own: for signals, and for what kubectl prints by itself. */
+  start(...words: string[]): ChildProcess;
   /** @param targets - Ports of this machine by `NAMESPACE/SERVICE:PORT`. */
   targets(targets: Readonly<Record<string, number>>): void;
   /** What it says of every call, instead of doing anything. */
@@ -38,8 +84,10 @@ export interface FakeKubectl {
 
 export function fakeKubectl(): FakeKubectl {
   const folder = mkdtempSync(join(tmpdir(), "engine-room-kubectl-"));
+  writeFileSync(join(folder, "kubectl"), SCRIPT, { mode: 0o755 });
+  writeFileSync(join(folder, "keys"), "");
   // Executable as it is in the repository.
-  copyFileSync(fileURLToPath(new URL("fake-kubectl.mjs", import.meta.url)), join(folder, "kubectl"));
+  copyFileSync(fileURLToPath(new URL("fake-port-forward.mjs", import.meta.url)), join(folder, "forward"));
   const stackFile = writtenStackFile(folder, STACK);
   const lines = (name: string) =>
     existsSync(join(folder, name))
@@ -51,28 +99,40 @@ export function fakeKubectl(): FakeKubectl {
   // The file has no extension that would say so.
   write("package.json", { type: "module" });
   write("targets.json", {});
-  write("answers.json", {});
-  const runFor = (file: string, command = "", ...words: readonly string[]) =>
-    spawn(
-      process.execPath,
-      ["scripts/cli.mjs", command, ...words, "--stack", "fake", "--config-file", file],
-      {
-        cwd: projectRoot,
-        env: {
-          ...process.env,
-          PATH: `${folder}${delimiter}${process.env.PATH}`,
-          FAKE_CLUSTER: folder,
-        },
-        stdio: ["ignore", "pipe", "pipe"],
-      },
-    );
+  const environment = { PATH: `${folder}${delimiter}${process.env.PATH}`, FAKE_CLUSTER: folder };
+  const argv = (file: string, [command = "", ...words]: readonly string[]) => [
+    ...[command, ...words, "--stack", "fake", "--config-file", file],
+  ];
+  const runFor = async (file: string, ...words: readonly string[]) => {
+    for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
+    const { exitCode, stdout, stderr } = await runCommand(...argv(file, words));
+    return { code: exitCode, text: stdout + stderr };
+  };
   return {
     folder,
     run: (...words) => runFor(stackFile, ...words),
     runFor,
+    start: (...words) =>
+      spawn(process.execPath, ["scripts/cli.mjs", ...argv(stackFile, words)], {
+        cwd: projectRoot,
+        env: { ...process.env, ...environment },
+        stdio: ["ignore", "pipe", "pipe"],
+      }),
     says: (words) => writeFileSync(join(folder, "says"), words),
     targets: (targets) => write("targets.json", targets),
-    answers: (answers) => write("answers.json", answers),
+    answers: (answers) => {
+      writeFileSync(
+        join(folder, "keys"),
+        Object.keys(answers)
+          .map((key) => `${key}\n`)
+          .join(""),
+      );
+      for (const [number, answer] of Object.values(answers).entries())
+        writeFileSync(
+          join(folder, `answer.${number}`),
+          typeof answer === "string" ? answer : JSON.stringify(answer),
+        );
+    },
     pids: (service) => lines(`${service}.pids`).map(Number),
     inputs: () => {
       const inputs: string[] = [];
@@ -80,7 +140,7 @@ export function fakeKubectl(): FakeKubectl {
         inputs.push(readFileSync(join(folder, `stdin.${index}`), "utf8"));
       return inputs;
     },
-    calls: () => lines("calls").map((line) => JSON.parse(line) as string[]),
+    calls: () => lines("calls").map((line) => line.split("\t")),
     remove: () => rmSync(folder, { recursive: true }),
   };
 }

@@ -1,5 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
+import type { ClusterImage, KubernetesStack } from "../../../infra/plan/kubernetes/types.ts";
+import type { ManifestAnswer } from "../../../scripts/images/registry.ts";
+import { imageFindings, readImages } from "../../../scripts/preflight/cluster-images.ts";
 import { checkTable, type Finding } from "../../../scripts/preflight/finding.ts";
 import { clusterPreflight } from "../../../scripts/preflight/preflight.ts";
 import { quantity } from "../../../scripts/preflight/quantity.ts";
@@ -15,8 +18,11 @@ const l40s = (gpus: string, labels = {}, more = {}) =>
     taints: [{ key: "nvidia.com/gpu", effect: "NoSchedule" }],
     ...more,
   });
+
 const CPU = node("cpu-0");
+
 const NFS = { metadata: { name: "nfs-client" }, provisioner: "nfs.csi.k8s.io" };
+
 const STANDARD = {
   metadata: {
     name: "standard",
@@ -37,13 +43,17 @@ const stack: Values = {
   ],
   models: [{ name: "llava", model: "llava-1.5-7b", flavour: "llava" }],
 };
+
 const scaled: Values = {
   ...stack,
   engines: { whenFull: "stopServer" },
   models: [{ name: "llava", model: "llava-1.5-7b", flavour: "llava", replicas: 2, minReplicas: 1 }],
 };
+
 const METRICS = "external.metrics.k8s.io/v1beta1";
+
 const KEDA = { "keda.sh/v1alpha1": ["ScaledObject"], [METRICS]: ["ExternalMetricValueList"] };
+
 /** One GPU, for two pods, one of which builds. */
 const sharedIn = (mode: "timeSlicing" | "mps"): Values => ({
   ...stack,
@@ -58,11 +68,13 @@ const sharedIn = (mode: "timeSlicing" | "mps"): Values => ({
     },
   ],
 });
+
 const onCpus: Values = {
   platform: "kubernetes",
   tier: "cpu",
   models: [{ name: "smollm2", model: "smollm2-135m-instruct" }],
 };
+
 const named: Values = {
   ...stack,
   engineStore: { existingClaim: "store" },
@@ -73,13 +85,16 @@ const named: Values = {
 const healthy: FakeCluster = {
   lists: { nodes: [l40s("2"), CPU], storageclasses: [NFS, STANDARD] },
 };
+
 const withNode = (...nodes: readonly Values[]): FakeCluster => ({
   lists: { ...healthy.lists, nodes: [...nodes, CPU] },
 });
+
 const pod = (namespace: string, requests: Values, labels: Values = {}) => ({
   metadata: { name: "p", namespace, labels },
   spec: { nodeName: "gpu-0", containers: [{ resources: { requests } }] },
 });
+
 const claimThere = ({ storage = "200Gi", ...spec }: Values = {}): FakeCluster => ({
   lists: {
     ...healthy.lists,
@@ -98,10 +113,12 @@ const claimThere = ({ storage = "200Gi", ...spec }: Values = {}): FakeCluster =>
     ],
   },
 });
+
 const volume = (phase: string, storageClassName: string, claimRef?: Values) => ({
   spec: { storageClassName, ...(claimRef === undefined ? {} : { claimRef }) },
   status: { phase },
 });
+
 const OWN = { "app.kubernetes.io/instance": "room", "app.kubernetes.io/name": "engine-room" };
 
 /** Without what the lock file and registries say of images, which other tests do. */
@@ -119,47 +136,45 @@ async function findings(cluster: FakeCluster, values: Values = stack): Promise<r
   return checks.flatMap((check) => check.findings);
 }
 
-describe("a cluster with all that a stack needs", () => {
-  test.each([
-    ["machines and a class", healthy, stack],
-    [
-      "what the stack file names",
-      {
-        lists: {
-          ...healthy.lists,
-          persistentvolumeclaims: [{ metadata: { name: "store" }, status: { phase: "Pending" } }],
-        },
-        secrets: { hub: ["token"], pull: [".dockerconfigjson"] },
+test.each([
+  ["machines and a storage class", healthy, stack],
+  [
+    "the claim and Secrets of the stack file",
+    {
+      lists: {
+        ...healthy.lists,
+        persistentvolumeclaims: [{ metadata: { name: "store" }, status: { phase: "Pending" } }],
       },
-      named,
-    ],
-    ["no namespace yet", { ...healthy, namespaceLabels: null }, stack],
-    ["the claim that an earlier stack left, smaller than now", claimThere({ storage: "100Gi" }), stack],
-    [
-      "a volume that is free",
-      { ...healthy, volumes: { disk: volume("Available", "") } },
-      { ...stack, engineStore: { existingVolume: "disk" } },
-    ],
-    [
-      "more GPUs than planned, each shared as planned",
-      withNode(
-        l40s("8", { "nvidia.com/gpu.replicas": "2", "nvidia.com/gpu.sharing-strategy": "time-slicing" }),
-      ),
-      sharedIn("timeSlicing"),
-    ],
-    [
-      "GPUs that its own pods have",
-      {
-        lists: {
-          ...healthy.lists,
-          pods: [pod("engine-room", { "nvidia.com/gpu": "2" }, OWN)],
-        },
+      secrets: { hub: ["token"], pull: [".dockerconfigjson"] },
+    },
+    named,
+  ],
+  ["a namespace still to be created", { ...healthy, namespaceLabels: null }, stack],
+  ["the claim that an earlier stack left, smaller than now", claimThere({ storage: "100Gi" }), stack],
+  [
+    "a volume that is free",
+    { ...healthy, volumes: { disk: volume("Available", "") } },
+    { ...stack, engineStore: { existingVolume: "disk" } },
+  ],
+  [
+    "more GPUs than planned, each shared as planned",
+    withNode(
+      l40s("8", { "nvidia.com/gpu.replicas": "2", "nvidia.com/gpu.sharing-strategy": "time-slicing" }),
+    ),
+    sharedIn("timeSlicing"),
+  ],
+  [
+    "GPUs that its own pods have",
+    {
+      lists: {
+        ...healthy.lists,
+        pods: [pod("engine-room", { "nvidia.com/gpu": "2" }, OWN)],
       },
-      stack,
-    ],
-  ] as const)("%s", async (_, cluster, values) => {
-    expect(await findings(cluster, values)).toEqual([]);
-  });
+    },
+    stack,
+  ],
+] as const)("preflight finds nothing wrong with a cluster that has %s", async (_, cluster, values) => {
+  expect(await findings(cluster, values)).toEqual([]);
 });
 
 /** What is wrong with a cluster, the stack if another, and what is found: severity, check, and words that must be there. */
@@ -170,7 +185,7 @@ const wrong: Readonly<
     { fails: { exitCode: null, stderr: "spawn kubectl ENOENT" } },
     ["problem", "kubectl", /no `kubectl` command/],
   ],
-  "a context that is not there": [
+  "a missing context": [
     { fails: { stderr: 'error: context "gone" does not exist' } },
     ["problem", "server", /no such context.*"gone"/],
     { ...stack, context: "gone" },
@@ -187,11 +202,11 @@ const wrong: Readonly<
     { fails: { stderr: "error: You must be logged in to the server (Unauthorized)" } },
     ["problem", "server", /not logged in/],
   ],
-  "another certificate": [
+  "an unknown certificate": [
     { fails: { stderr: "Unable to connect to the server: x509: certificate signed by unknown authority" } },
     ["problem", "server", /certificate of .* is not accepted/],
   ],
-  "a server that is away": [
+  "an unreachable API server": [
     {
       fails: {
         stderr: "The connection to the server 10.0.0.1:6443 was refused - did you specify the right host?",
@@ -215,23 +230,23 @@ const wrong: Readonly<
     ["problem", "ingress", /no default class.*models\.example\.net/],
     { ...stack, gateway: { hostname: "models.example.net" } },
   ],
-  "rights for a kind": [
+  "missing rights for a kind": [
     { ...healthy, denied: ["create jobs", "delete jobs"] },
     ["problem", "rights", /may not create, delete jobs\.batch in the namespace engine-room/],
   ],
-  "rights for priorities": [
+  "missing rights for priorities": [
     { ...healthy, denied: ["create priorityclasses"] },
     ["problem", "rights", /create priorityclasses\.scheduling\.k8s\.io in the cluster/],
   ],
-  "rights for tools alone": [
+  "missing rights for tools alone": [
     { ...healthy, denied: ["create pods/portforward"] },
     ["warning", "rights", /create pods\/portforward.*npm run connect/],
   ],
-  "rights to put servers to sleep": [
+  "missing rights to put servers to sleep": [
     { ...healthy, denied: ["patch deployments/scale"] },
     ["warning", "rights", /patch deployments\/scale\.apps.*npm run sleep/],
   ],
-  "rights for the kinds of others": [
+  "missing rights for KEDA's kinds": [
     { ...healthy, kinds: KEDA, denied: ["create scaledobjects"] },
     ["problem", "rights", /create scaledobjects\.keda\.sh in the namespace engine-room/],
     scaled,
@@ -255,7 +270,7 @@ const wrong: Readonly<
     ],
     scaled,
   ],
-  "a metrics server that is away": [
+  "an unreachable metrics server": [
     { ...healthy, kinds: { [METRICS]: null } },
     [
       "problem",
@@ -284,7 +299,7 @@ const wrong: Readonly<
     ["problem", "namespace", /no namespace engine-room/],
     named,
   ],
-  "somebody's namespace": [
+  "a namespace of unknown origin": [
     { ...healthy, namespaceLabels: {} },
     ["problem", "namespace", /engine-room is there already.*It is somebody's/],
   ],
@@ -292,7 +307,7 @@ const wrong: Readonly<
     { ...healthy, namespaceLabels: { "app.kubernetes.io/instance": "kitchen" } },
     ["problem", "namespace", /The stack kitchen has made it/],
   ],
-  "a claim that was made otherwise": [
+  "a claim with another class, mode and size": [
     claimThere({ storageClassName: "slow", accessModes: ["ReadWriteOnce"], storage: "300Gi" }),
     [
       "problem",
@@ -328,7 +343,7 @@ const wrong: Readonly<
     ["problem", "secrets", /no Secret hub in the namespace engine-room/],
     named,
   ],
-  "another key": [
+  "a Secret without the key": [
     {
       lists: { ...healthy.lists, persistentvolumeclaims: [{ metadata: { name: "store" } }] },
       secrets: { hub: ["password"], pull: [".dockerconfigjson"] },
@@ -509,17 +524,15 @@ const wrong: Readonly<
   ],
 };
 
-describe("what is wrong is found, and nothing else", () => {
-  test.each(Object.keys(wrong))("%s", async (name) => {
-    const [cluster, [severity, check, words], values] = wrong[name] ?? expect.fail();
-    const all = await findings(cluster, values);
-    if (check === "sharing" && values !== undefined)
-      expect(all[0]?.fix).toContain("`npm run plan -- --stack room --device-plugin-config`");
-    const sentences = all.map((one) => `${one.severity} ${one.check}: ${one.what} ${one.why}`);
-    expect(sentences).toHaveLength(1);
-    expect(sentences[0]).toMatch(words);
-    expect(all[0]).toMatchObject({ severity, check, fix: expect.stringMatching(/\w.+/) });
-  });
+test.each(Object.keys(wrong))("preflight reports only %s", async (name) => {
+  const [cluster, [severity, check, words], values] = wrong[name] ?? expect.fail();
+  const all = await findings(cluster, values);
+  if (check === "sharing" && values !== undefined)
+    expect(all[0]?.fix).toContain("`npm run plan -- --stack room --device-plugin-config`");
+  const sentences = all.map((one) => `${one.severity} ${one.check}: ${one.what} ${one.why}`);
+  expect(sentences).toHaveLength(1);
+  expect(sentences[0]).toMatch(words);
+  expect(all[0]).toMatchObject({ severity, check, fix: expect.stringMatching(/\w.+/) });
 });
 
 test.each([
@@ -530,15 +543,15 @@ test.each([
   ["1e3", 1000],
   ["2E", 2e18],
   ["1.5G", 1.5e9],
-])("the quantity %s", (text, value) => {
+])("the quantity %s is %d", (text, value) => {
   expect(quantity(text)).toBeCloseTo(value, 6);
 });
 
-test("what is no quantity is refused", () => {
+test("a text that is not a quantity is refused", () => {
   expect(() => quantity("16 GB")).toThrow(/no quantity/);
 });
 
-test("the table has a line for all that was looked at", () => {
+test("the table of checks has a line for each check", () => {
   const found = (severity: Finding["severity"]): Finding => ({
     ...{ severity, check: "kinds", what: "w", why: "y", fix: "f" },
   });
@@ -548,4 +561,94 @@ test("the table has a line for all that was looked at", () => {
       { looksAt: "engine store", findings: [found("problem"), found("warning"), found("warning")] },
     ]),
   ).toBe("CHECK         RESULT\nyour rights   ok\nengine store  1 problem, 2 warnings\n");
+});
+
+describe("images of the cluster", () => {
+  const DIGEST = `@sha256:${"a".repeat(64)}`;
+
+  const IMAGES: readonly ClusterImage[] = [
+    { name: "trtllm", reference: `registry.local:5000/room/trtllm:25.07${DIGEST}` },
+    { name: "services", reference: `registry.local:5000/room/services:1${DIGEST}` },
+    { name: "mongo", reference: `docker.io/library/mongo${DIGEST}` },
+  ];
+
+  const THERE: ManifestAnswer = { kind: "there" };
+
+  async function findings(
+    answer: ManifestAnswer,
+    {
+      pullSecrets = [],
+      images = IMAGES,
+    }: { pullSecrets?: readonly string[]; images?: readonly ClusterImage[] } = {},
+  ) {
+    // Docker Hub has all that is wanted of it.
+    const ask = async (reference: string) => (reference.startsWith("docker.io") ? THERE : answer);
+    const stack = { images, imagePullSecrets: pullSecrets } as unknown as KubernetesStack;
+    return imageFindings({ stack, imageProblems: [] }, await readImages(images, ask)).map(
+      ({ severity, what, why, fix }) => `${severity} ${what} ${why} ${fix}`,
+    );
+  }
+
+  test("preflight finds nothing wrong with registries that have all images", async () => {
+    expect(await findings(THERE)).toEqual([]);
+  });
+
+  test.each([
+    [
+      "that lacks the images for an anonymous request",
+      { kind: "missing", isAnonymous: true },
+      [],
+      /^problem .* does not have trtllm, services\..*images -- --push/,
+    ],
+    [
+      "that may hide the images from an anonymous request",
+      { kind: "missing", isAnonymous: true },
+      ["pull"],
+      /^warning .*or hides it.*docker login registry\.local:5000/,
+    ],
+    [
+      "that lacks the images for the user",
+      { kind: "missing", isAnonymous: false },
+      ["pull"],
+      /^problem .* does not have/,
+    ],
+    [
+      "that refuses an anonymous request",
+      { kind: "refused", isAnonymous: true },
+      [],
+      /^warning .*does not show trtllm, services to you\. .*without credentials.*machines may have others.*none is named in images\.pullSecrets/,
+    ],
+    [
+      "that refuses the user",
+      { kind: "refused", isAnonymous: false },
+      ["pull"],
+      /^warning .*with the credentials of Docker's configuration.*they have pull/,
+    ],
+    [
+      "that does not answer",
+      { kind: "silent", words: "fetch failed: ECONNREFUSED" },
+      [],
+      /^warning .*can't be asked for trtllm, services from here\. fetch failed: ECONNREFUSED\. /,
+    ],
+  ] as const)("preflight gives one finding for a registry %s", async (_, answer, pullSecrets, words) => {
+    const found = await findings(answer, { pullSecrets });
+    expect(found).toHaveLength(1);
+    expect(found[0]).toMatch(words);
+  });
+
+  test("images that were never pushed, and registries of examples, are not asked about", async () => {
+    const images: readonly ClusterImage[] = [
+      { name: "trtllm", reference: "registry.local:5000/room/trtllm:25.07" },
+      { name: "services", reference: `registry.example.org/room/services${DIGEST}` },
+    ];
+    const asked: string[] = [];
+    await readImages(images, async (reference) => {
+      asked.push(reference);
+      return THERE;
+    });
+    expect(asked).toEqual([]);
+    expect(await findings({ kind: "missing", isAnonymous: true }, { images })).toEqual([
+      expect.stringMatching(/^problem No registry answers at registry\.example\.org\./),
+    ]);
+  });
 });

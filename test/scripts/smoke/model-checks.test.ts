@@ -29,7 +29,7 @@ async function outcomes(example: string, name: string): Promise<Readonly<Record<
   return results;
 }
 
-test("a model that needs a picture is asked about its own, at both ends", async () => {
+test("a model that needs a picture is asked about one at the gateway and at Triton", async () => {
   expect(await outcomes("llava-1.5", "llava")).toEqual({
     "gateway POST /v1/chat/completions llava": '" a cup of coffee"',
     "gateway POST /v1/chat/completions llava (stream)": '" a cup of coffee"',
@@ -38,7 +38,7 @@ test("a model that needs a picture is asked about its own, at both ends", async 
   });
 });
 
-test("a model without a chat template goes on with a text", async () => {
+test("a model without a chat template is asked to complete a text", async () => {
   const results = await outcomes("gpt2-medium-encoders", "gpt2-medium");
   expect(Object.keys(results)).toEqual([
     "gateway POST /v1/completions gpt2-medium",
@@ -48,7 +48,7 @@ test("a model without a chat template goes on with a text", async () => {
   expect(Object.values(results).filter((text) => /^(failed|skipped)/.test(text))).toEqual([]);
 });
 
-test("a gateway that fails is told", async () => {
+test("a failing gateway is reported", async () => {
   servers.fault = "error of the gateway";
   const results = await outcomes("gpt2-medium-encoders", "gpt2-medium");
   servers.fault = undefined;

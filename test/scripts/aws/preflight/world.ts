@@ -1,7 +1,7 @@
 /** An account and a model hub for preflight, in which a small stack finds all that it needs. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, beforeEach } from "vitest";
+import { afterEach, beforeEach, vi } from "vitest";
 import { checkedPlan } from "../../../../infra/checked-plan.ts";
 import type { AwsPlan } from "../../../../infra/plan/gpu-stack.ts";
 import { awsPreflight } from "../../../../scripts/preflight/aws-checks.ts";
@@ -11,7 +11,7 @@ import type { Finding } from "../../../../scripts/preflight/finding.ts";
 import { awsTarget } from "../../../../scripts/program/aws-target.ts";
 import { EKS_STACK } from "../../../harness/aws/stacks.ts";
 import { type Answers, account } from "../account.ts";
-import { type FakeAws, startFakeAws } from "../fake-aws.ts";
+import { type FakeAws, startFakeAws, stubCredentials } from "../fake-aws.ts";
 
 export type Values = Readonly<Record<string, unknown>>;
 
@@ -40,7 +40,6 @@ export const world: World = { aws: undefined, hubStatus: 302, hubAsked: [] };
 
 /** Credentials, and a model hub that answers. */
 export function useWorld(): void {
-  const before = { ...process.env };
   let hub: Server | undefined;
 
   beforeEach(async () => {
@@ -51,16 +50,11 @@ export function useWorld(): void {
       response.end();
     });
     await new Promise<void>((resolve) => hub?.listen(0, "127.0.0.1", resolve));
-    Object.assign(process.env, {
-      HF_ENDPOINT: `http://127.0.0.1:${(hub.address() as AddressInfo).port}`,
-      AWS_ACCESS_KEY_ID: "AKIAIOSFODNN7EXAMPLE",
-      AWS_SECRET_ACCESS_KEY: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
-      AWS_EC2_METADATA_DISABLED: "true",
-    });
-    delete process.env.HF_TOKEN;
+    stubCredentials();
+    vi.stubEnv("HF_ENDPOINT", `http://127.0.0.1:${(hub.address() as AddressInfo).port}`);
+    vi.stubEnv("HF_TOKEN", undefined);
   });
   afterEach(async () => {
-    process.env = { ...before };
     hub?.close();
     await world.aws?.close();
   });
@@ -69,7 +63,7 @@ export function useWorld(): void {
 /** What each check of a stack says. @param changes - Other answers of the account. */
 export async function preflight(changes: Answers = {}, values = eks, needs = NEEDS) {
   world.aws = await startFakeAws(account(changes));
-  process.env.AWS_ENDPOINT_URL = world.aws.url;
+  vi.stubEnv("AWS_ENDPOINT_URL", world.aws.url);
   const target = awsTarget(checkedPlan(values).plan as AwsPlan, "dev");
   return awsPreflight(target, needs, async () => ({ kind: "there" }));
 }

@@ -1,0 +1,477 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { checkedPlan } from "../../../infra/checked-plan.ts";
+import { awsContext } from "../../../infra/plan/aws/context.ts";
+import { edgePlan } from "../../../infra/plan/aws/edge.ts";
+import type { AwsPlan, EksPlan } from "../../../infra/plan/gpu-stack.ts";
+import { asleepLine } from "../../../scripts/aws/asleep-line.ts";
+import { readyMachines } from "../../../scripts/aws/before-up.ts";
+import type { NodeGroupReading } from "../../../scripts/aws/eks.ts";
+import { awaitTarget } from "../../../scripts/aws/load-balancer.ts";
+import { awaitCommands } from "../../../scripts/aws/machine-commands.ts";
+import { changeMachine, changePools, poolChanges } from "../../../scripts/aws/sleep.ts";
+import { awsTarget } from "../../../scripts/program/aws-target.ts";
+import { EC2_STACK, EKS_STACK } from "../../harness/aws/stacks.ts";
+import { writtenStackFile } from "../../harness/stack-files.ts";
+import { ec2Plan, ec2Values, instanceOf } from "../../infra/plan/aws/machine/stacks.ts";
+import { awsPlan, ec2Values as ec2StackValues } from "../../infra/plan/aws/stacks.ts";
+import { runCommand } from "../plan/run-plan.ts";
+import { type Answers, account, disks, running } from "./account.ts";
+import {
+  type FakeAnswer,
+  type FakeAws,
+  type FakeInput,
+  startFakeAws,
+  stubCredentials,
+  xmlAnswer,
+} from "./fake-aws.ts";
+
+let aws: FakeAws | undefined;
+beforeEach(() => stubCredentials());
+afterEach(async () => {
+  await aws?.close();
+  aws = undefined;
+});
+const asked = () => aws?.asked ?? [];
+
+/** How `up` and `wake` start the machine of a stack, with EC2 and its states for a stand-in. */
+
+describe("starting the machine", () => {
+  const target = {
+    ...awsTarget(checkedPlan(EC2_STACK).plan as AwsPlan, "dev"),
+    imageProblems: [],
+  };
+
+  /**
+   * An account with one machine, which EC2 starts only where it is stopped.
+   *
+   * @param machine.states - One after the other, the last one again and again.
+   */
+  async function use(
+    machine: { readonly states: readonly string[]; readonly type?: string; readonly zone?: string },
+    changes: Answers = {},
+  ): Promise<void> {
+    const left = [...machine.states];
+    const { type = "g5.xlarge", zone = "us-east-1a" } = machine;
+    const describeInstances = ({ parameters }: FakeInput): FakeAnswer => {
+      const state = (left.length > 1 ? left.shift() : left[0]) ?? "";
+      const asked = [...parameters].flatMap(([key, value]) => (/^Filter\.2\.Value/.test(key) ? [value] : []));
+      return running(asked.includes(state) ? [{ type, zone, state }] : []);
+    };
+    const answers: Answers = {
+      "ec2:DescribeInstances": describeInstances,
+      "ec2:StartInstances": () =>
+        left[0] === "stopped" ? { xml: "<StartInstancesResponse/>" } : { error: "IncorrectInstanceState" },
+      ...changes,
+    };
+    aws = await startFakeAws(account(answers));
+    vi.stubEnv("AWS_ENDPOINT_URL", aws.url);
+    vi.spyOn(process.stderr, "write").mockReturnValue(true);
+  }
+
+  const starts = () => asked().filter((action) => action === "ec2:StartInstances").length;
+
+  const WAYS = {
+    up: async () => (await readyMachines(target, 0)).join(),
+    wake: () => changeMachine(target.context, "wake", 0),
+  } as const;
+
+  describe.each(["up", "wake"] as const)("`%s`", (way) => {
+    test("the command starts a stopped machine", async () => {
+      await use({ states: ["stopped"] });
+      expect(await WAYS[way]()).toMatch(/^i-0 (was asleep, and )?starts/);
+      expect(starts()).toBe(1);
+    });
+
+    test("the command waits for a stopping machine and then starts it", async () => {
+      await use({ states: ["stopping", "stopping", "stopped"] });
+      expect(await WAYS[way]()).toMatch(/^i-0 (was asleep, and )?starts/);
+      expect(starts()).toBe(1);
+    });
+
+    test("the command does not start a running machine", async () => {
+      await use({ states: ["running"] });
+      await WAYS[way]();
+      expect(starts()).toBe(0);
+    });
+
+    test("the command suggests another instance type where EC2 lacks capacity", async () => {
+      await use(
+        { states: ["stopped"] },
+        { "ec2:StartInstances": () => ({ error: "InsufficientInstanceCapacity", status: 500 }) },
+      );
+      await expect(WAYS[way]()).rejects.toThrow(
+        /^EC2 has no g5\.xlarge for i-0 in us-east-1a now \(InsufficientInstanceCapacity.*another `instanceType`/,
+      );
+    });
+  });
+
+  test.each([
+    ["in another zone", { zone: "b", sizeGiB: 20 }, /vol-1 is in us-east-1b.*\n.*\nFix: Write `zone: b`/],
+    [
+      "that would have to shrink",
+      { zone: "a", sizeGiB: 21 },
+      /vol-1 has 21 GiB.*\n.*\nFix: Write `sizeGiB: 21`/,
+    ],
+  ])("`up` changes nothing when the databases' disk is %s", async (_what, disk, words) => {
+    await use({ states: ["stopped"] }, { "ec2:DescribeVolumes": () => disks({ "vol-1": disk }) });
+    await expect(readyMachines(target, 0)).rejects.toThrow(words);
+    expect(asked()).toEqual(["ec2:DescribeVolumes"]);
+  });
+
+  test("`up` changes nothing when the databases' disk is unknown", async () => {
+    await use({ states: ["stopped"] }, { "ec2:DescribeVolumes": () => ({ error: "UnauthorizedOperation" }) });
+    await expect(readyMachines(target, 0)).rejects.toThrow(/may not ask ec2:DescribeVolumes/);
+    expect(starts()).toBe(0);
+  });
+
+  test("`up` starts the machine when the databases' disk fits", async () => {
+    await use(
+      { states: ["stopped"] },
+      { "ec2:DescribeVolumes": () => disks({ "vol-1": { zone: "a", sizeGiB: 20 } }) },
+    );
+    expect(await readyMachines(target, 0)).toHaveLength(1);
+  });
+
+  test.each([
+    ["of another type", { type: "p4d.24xlarge" }],
+    ["in another zone", { zone: "us-east-1b" }],
+  ])("`up` leaves to Pulumi a stopped machine %s than the stack file's", async (_which, differs) => {
+    await use({ states: ["stopped"], ...differs });
+    expect(await readyMachines(target, 0)).toEqual([]);
+    expect(starts()).toBe(0);
+  });
+});
+
+describe("sleep", () => {
+  const planOf = (values: Readonly<Record<string, unknown>>) => checkedPlan(values).plan as EksPlan;
+
+  const warm = planOf({
+    ...EKS_STACK,
+    pools: [
+      { name: "gpu", instanceType: "g5.xlarge", nodes: { min: 1, max: 2 } },
+      { name: "cpu", instanceType: "m7i.xlarge", nodes: { min: 1, max: 1 } },
+    ],
+  });
+
+  const withoutAutoscaler = planOf({
+    ...EKS_STACK,
+    pools: [
+      { name: "gpu", instanceType: "g5.xlarge", nodes: { min: 2, max: 2 } },
+      { name: "cpu", instanceType: "m7i.xlarge" },
+    ],
+    cluster: { charts: { "cluster-autoscaler": "none" } },
+  });
+
+  const group = (pool: string, min: number, desired: number, max = 2): NodeGroupReading => ({
+    name: `${pool}-20261121000000000000000001`,
+    status: "ACTIVE",
+    labels: { "engine-room/pool": pool },
+    instanceTypes: [pool === "gpu" ? "g5.xlarge" : "m7i.xlarge"],
+    min,
+    max,
+    desired,
+  });
+
+  test("`sleep` sets a pool's least number to 0 and leaves the rest to the autoscaler", () => {
+    const changes = poolChanges(warm, [group("gpu", 1, 2), group("cpu", 0, 1)], "sleep");
+    expect(changes.map(({ pool, change }) => [pool, change])).toEqual([
+      ["gpu", { name: "gpu-20261121000000000000000001", min: 0, max: 2 }],
+      ["cpu", null],
+    ]);
+  });
+
+  test("`sleep` without an autoscaler takes GPU pools to 0 at once and keeps the others", () => {
+    const changes = poolChanges(withoutAutoscaler, [group("gpu", 0, 2), group("cpu", 0, 1)], "sleep");
+    expect(changes.map(({ change }) => change?.desired ?? null)).toEqual([0, null]);
+  });
+
+  test("`wake` gives pools the plan's sizes and ends no machine", () => {
+    const changes = poolChanges(warm, [group("gpu", 0, 0), group("cpu", 0, 1, 1)], "wake");
+    expect(changes.map(({ change }) => change)).toEqual([
+      { name: "gpu-20261121000000000000000001", min: 1, max: 2, desired: 1 },
+      { name: "cpu-20261121000000000000000001", min: 1, max: 1 },
+    ]);
+    expect(
+      poolChanges(warm, [group("gpu", 1, 2), group("cpu", 1, 1, 1)], "wake").every(
+        ({ change }) => change === null,
+      ),
+    ).toBe(true);
+  });
+
+  const notes = (plan: EksPlan, gpus: number, cpus: number) =>
+    poolChanges(plan, [group("gpu", 0, gpus), group("cpu", 1, cpus)], "sleep").map(({ note }) => note);
+
+  test("`sleep` says when a pool's running machines end", () => {
+    expect(notes(warm, 1, 1)).toEqual([
+      "1 machine runs still; the autoscaler ends it about 10 minutes after the last server there",
+      expect.stringMatching(/^1 machine runs still; the autoscaler ends what the gateway, the databases/),
+    ]);
+    expect(notes(warm, 2, 2)).toEqual([
+      expect.stringMatching(/^2 machines run still; the autoscaler ends them about/),
+      expect.stringMatching(/^2 machines run still;/),
+    ]);
+    expect(notes(warm, 0, 0)).toEqual(["sleeps already", "no machine runs"]);
+    expect(notes(withoutAutoscaler, 1, 1)).toEqual([
+      "1 machine ends now",
+      expect.stringMatching(/^1 machine runs on: other pods are there/),
+    ]);
+  });
+
+  test.each([
+    ["without a node group", []],
+    ["whose node group EKS could not create", [{ ...group("gpu", 1, 1), status: "CREATE_FAILED" }]],
+  ])("`sleep` of a pool %s names `npm run up`", (_which, groups) => {
+    const [gpu] = poolChanges(warm, groups, "sleep");
+    expect(gpu).toMatchObject({ change: null, note: expect.stringContaining("npm run up") });
+  });
+
+  async function use(answers: Answers): Promise<void> {
+    aws = await startFakeAws(account(answers));
+    vi.stubEnv("AWS_ENDPOINT_URL", aws.url);
+  }
+
+  test("`sleep` of a missing EKS cluster names `npm run up`", async () => {
+    await use({ "eks:ListNodegroups": () => ({ error: "ResourceNotFoundException", status: 404 }) });
+    const { context } = awsTarget(warm, "dev");
+    await expect(changePools(warm, context, "sleep")).rejects.toThrow(
+      /no cluster engine-room-dev.*npm run up/,
+    );
+  });
+
+  const ec2 = checkedPlan(EC2_STACK).plan as AwsPlan;
+
+  test("`wake` reports a refusal of EC2", async () => {
+    await use({
+      "ec2:DescribeInstances": () => running([{ type: "g5.xlarge", state: "stopped" }]),
+      "ec2:StartInstances": () => ({ error: "InsufficientInstanceCapacity", status: 500 }),
+    });
+    const { context } = awsTarget(ec2, "dev");
+    await expect(changeMachine(context, "wake")).rejects.toThrow(/InsufficientInstanceCapacity/);
+  });
+});
+
+/** `up` on one machine ends when that machine says so, whatever Systems Manager says of its associations as a whole. */
+
+describe("commands on the machine", () => {
+  const QUESTION = "ssm:DescribeInstanceAssociationsStatus";
+
+  const { tasks } = instanceOf(ec2Values);
+
+  const context = awsContext(ec2Plan(ec2Values).config, "demo");
+
+  /** Of all tasks, each with the status of its place; the last one counts for the rest. */
+  function reported(...statuses: readonly string[]): FakeAnswer {
+    const InstanceAssociationStatusInfos = tasks.map(({ document }, index) => ({
+      AssociationId: `id-${index}`,
+      Name: document.name,
+      Status: statuses[index] ?? statuses.at(-1),
+      ExecutionSummary: `words of ${index}`,
+    }));
+    return { json: { InstanceAssociationStatusInfos } };
+  }
+
+  /** @param states - Of the machine. @param answers - As these, one after the other, the last one again and again. */
+  async function awaited(
+    states: string | readonly string[],
+    answers: readonly FakeAnswer[],
+    all = tasks,
+  ): Promise<string> {
+    let answered = 0;
+    const left = [states].flat();
+    aws = await startFakeAws(
+      account({
+        "ec2:DescribeInstances": () =>
+          running([{ type: "g5.xlarge", state: (left.length > 1 ? left.shift() : left[0]) ?? "" }]),
+        [QUESTION]: () =>
+          answers[Math.min(answered++, answers.length - 1)] ?? { error: "InternalServerError" },
+      }),
+    );
+    vi.stubEnv("AWS_ENDPOINT_URL", aws.url);
+    return awaitCommands(context, all, 1);
+  }
+
+  const questions = () => asked().filter((action) => action === QUESTION).length;
+
+  test("`up` waits until the machine reports success of each command", async () => {
+    const words = await awaited("running", [
+      { error: "InvalidInstanceId" },
+      { json: { InstanceAssociationStatusInfos: [] } },
+      reported("Success", "InProgress", "Pending"),
+      reported("Success"),
+    ]);
+    expect(words).toBe("");
+    expect(questions()).toBe(4);
+  });
+
+  test("`up` fails after its wait when the machine reports another plan's commands", async () => {
+    const short = tasks.map((task) => ({ ...task, waitSeconds: 0 }));
+    const others = short.map((task) => ({
+      ...task,
+      document: { ...task.document, name: `${task.document.name}0` },
+    }));
+    await expect(awaited("running", [reported("Success")], others)).rejects.toThrow(
+      /i-0 has not run setup, build-gpt2-medium-\w+, build-encoders-\w+, services within 0 s\./,
+    );
+  });
+
+  test("`up` fails at a failed command and says how to run it again", async () => {
+    await expect(awaited("running", [reported("Success", "Failed", "Pending")])).rejects.toThrow(
+      /The command build-gpt2-medium-\w+ failed on i-0: words of 1\. .*--association-ids id-1` runs it again/,
+    );
+  });
+
+  test("`up` reports that the commands' states are unknown where AWS denies the question", async () => {
+    expect(await awaited("running", [{ error: "AccessDeniedException" }])).toMatch(
+      /^Whether i-0 has run everything is not known: AccessDeniedException.*npm run status -- --stack demo/,
+    );
+  });
+
+  test.each(["stopping", "stopped"])("`up` of a machine that is %s fails and names `wake`", async (state) => {
+    await expect(awaited(state, [reported("Success")])).rejects.toThrow(
+      `The machine i-0 of demo is ${state}, so nothing serves; \`npm run wake -- --stack demo\` starts it.`,
+    );
+    expect(questions()).toBe(0);
+  });
+
+  test("`up` waits for a machine that starts", async () => {
+    expect(await awaited(["pending", "pending", "running"], [reported("Success")])).toBe("");
+    expect(questions()).toBe(1);
+  });
+});
+
+/** `up` on one machine ends when the load balancer sends requests to it. */
+
+describe("load balancer", () => {
+  const GROUPS = "elasticloadbalancing:DescribeTargetGroups";
+
+  const HEALTH = "elasticloadbalancing:DescribeTargetHealth";
+
+  const { plan, context } = awsPlan(ec2StackValues);
+
+  const edge = edgePlan(plan, context);
+
+  const GROUP_ARN = `arn:aws:elasticloadbalancing:us-east-1:111122223333:targetgroup/${edge.targetGroupName}/0123456789abcdef`;
+
+  interface Target {
+    readonly id: string;
+    readonly state: string;
+    readonly reason?: string;
+  }
+
+  const health = (...targets: readonly Target[]): FakeAnswer =>
+    xmlAnswer(
+      "DescribeTargetHealth",
+      {
+        TargetHealthDescriptions: targets.map(({ id, state, reason }) => ({
+          Target: { Id: id, Port: edge.targetPort },
+          TargetHealth: { State: state, ...(reason === undefined ? {} : { Reason: reason }) },
+        })),
+      },
+      "member",
+    );
+
+  const initial = health({ id: "i-0", state: "initial", reason: "Elb.InitialHealthChecking" });
+
+  const unhealthy = health({ id: "i-0", state: "unhealthy", reason: "Target.FailedHealthChecks" });
+
+  const healthy = health({ id: "i-0", state: "healthy" });
+
+  /** @param answers - Of the health, one after the other, the last one again and again. */
+  async function awaited(answers: readonly FakeAnswer[], limitSeconds = 60, group?: FakeAnswer) {
+    let answered = 0;
+    aws = await startFakeAws(
+      account({
+        [GROUPS]: ({ parameters }) => {
+          expect(parameters.get("Names.member.1")).toBe(edge.targetGroupName);
+          return (
+            group ??
+            xmlAnswer("DescribeTargetGroups", { TargetGroups: [{ TargetGroupArn: GROUP_ARN }] }, "member")
+          );
+        },
+        [HEALTH]: ({ parameters }) => {
+          expect(parameters.get("TargetGroupArn")).toBe(GROUP_ARN);
+          return answers[Math.min(answered++, answers.length - 1)] ?? { error: "InternalFailure" };
+        },
+      }),
+    );
+    vi.stubEnv("AWS_ENDPOINT_URL", aws.url);
+    return awaitTarget(context, edge, { limitSeconds, pauseMilliseconds: 1 });
+  }
+
+  const questions = () => asked().filter((action) => action === HEALTH).length;
+
+  test("`up` waits until the load balancer finds the machine healthy", async () => {
+    expect(await awaited([health(), initial, unhealthy, healthy])).toBe("");
+    expect(questions()).toBe(4);
+  });
+
+  test("`up` waits until a draining predecessor is gone", async () => {
+    const both = health({ id: "i-1", state: "draining" }, { id: "i-0", state: "initial" });
+    expect(await awaited([both, healthy])).toBe("");
+    expect(questions()).toBe(2);
+  });
+
+  test("`up` fails with the load balancer's reason when the machine is not healthy in time", async () => {
+    await expect(awaited([unhealthy], 0)).rejects.toThrow(
+      "The load balancer of demo sends no requests to its machine after 0 s: i-0 is unhealthy (Target.FailedHealthChecks). It asks the machine's port 8080 for /healthz; `npm run logs -- gateway --stack demo` says whether the gateway is asked.",
+    );
+  });
+
+  test("`up` fails when no machine is registered with the load balancer", async () => {
+    await expect(awaited([health()], 0)).rejects.toThrow(/no machine is registered with it/);
+  });
+
+  test("`up` does not wait for the health of a stopped machine", async () => {
+    const stopped = health({ id: "i-0", state: "unused", reason: "Target.InvalidState" });
+    expect(await awaited([stopped])).toBe("");
+    expect(questions()).toBe(1);
+  });
+
+  test.each<readonly [string, FakeAnswer | undefined, FakeAnswer, RegExp]>([
+    [
+      "that denies the list of target groups",
+      { error: "AccessDenied" },
+      healthy,
+      /is not known: AccessDenied/,
+    ],
+    ["that denies the targets' health", undefined, { error: "AccessDenied" }, /is not known: AccessDenied/],
+    [
+      "without the target group",
+      { error: "TargetGroupNotFound" },
+      healthy,
+      /is not known: there is no target group engine-room-demo-/,
+    ],
+  ])(
+    "`up` reports that the machine's health is unknown in an account %s",
+    async (_who, group, answer, words) => {
+      expect(await awaited([answer], 60, group)).toMatch(words);
+    },
+  );
+});
+
+/** `npm run sleep` ends with what the stack costs from then on. */
+
+describe("the cost of a sleeping stack", () => {
+  const folder = mkdtempSync(join(tmpdir(), "engine-room-asleep-"));
+
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  test("`sleep` prints what a stopped machine's stack still costs", async () => {
+    aws = await startFakeAws(
+      account({
+        "ec2:DescribeInstances": () => running([{ type: "g5.xlarge" }]),
+        "ec2:StopInstances": () => ({ xml: "<StopInstancesResponse/>" }),
+      }),
+    );
+    vi.stubEnv("AWS_ENDPOINT_URL", aws.url);
+    const file = writtenStackFile(folder, EC2_STACK);
+    const { exitCode, stdout, stderr } = await runCommand("sleep", "--stack", "dev", "--config-file", file);
+    expect([exitCode, stderr]).toEqual([0, ""]);
+    const { cost } = checkedPlan(EC2_STACK).plan as AwsPlan;
+    expect(stdout.endsWith(asleepLine({ cost }, "dev"))).toBe(true);
+    expect(stdout).toContain(`at least $${cost.asleepHourlyUsd?.toFixed(3)} an hour`);
+  });
+});

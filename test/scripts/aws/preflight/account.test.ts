@@ -1,0 +1,390 @@
+import { describe, expect, test } from "vitest";
+import { checkedPlan } from "../../../../infra/checked-plan.ts";
+import { fromRuntimeConfig } from "../../../../infra/config/config.ts";
+import type { AwsPlan } from "../../../../infra/plan/gpu-stack.ts";
+import { awsPreflight } from "../../../../scripts/preflight/aws-checks.ts";
+import { awsTarget } from "../../../../scripts/program/aws-target.ts";
+import { projectName } from "../../../../scripts/program/stack-file.ts";
+import { ACCOUNT, EC2_STACK, EKS_STACK, REGION } from "../../../harness/aws/stacks.ts";
+import { stackConfig } from "../../../infra/platforms/aws-stacks.ts";
+import {
+  type Answers,
+  CERTIFICATE,
+  certificateOf,
+  disks,
+  HUB_SECRET,
+  networks,
+  offered,
+  zonesOf,
+} from "../account.ts";
+import { xmlAnswer } from "../fake-aws.ts";
+import { eks, found, MACHINE, MACHINES, NEEDS, preflight, useWorld, type Values, world } from "./world.ts";
+
+useWorld();
+
+test("preflight finds nothing wrong in a complete account, and only reads it", async () => {
+  expect(await found()).toEqual([]);
+  expect(world.aws?.asked.filter((action) => !/:(Describe|Get|List)/.test(action))).toEqual([]);
+});
+
+test("preflight names the command that pushes missing images", async () => {
+  const checks = await preflight();
+  const [finding] = checks.find(({ looksAt }) => looksAt === "images and registries")?.findings ?? [];
+  expect(finding).toMatchObject({ severity: "problem", check: "images" });
+  expect(finding?.fix).toMatch(
+    /^Run first `npm run up -- --stack dev --registries`, .* then `npm run images -- --stack dev --push` where Docker is; then `npm run up -- --stack dev`\.$/,
+  );
+  const existing = await preflight({}, { ...eks, images: { repositories: "existing" } });
+  const fixes = existing.flatMap(({ findings }) => findings).filter(({ check }) => check === "images");
+  expect(fixes[0]?.fix).toMatch(/^Run `npm run images -- --stack dev --push`/);
+});
+
+test("preflight asks nothing else with credentials of another account", async () => {
+  const identity = () =>
+    xmlAnswer(
+      "GetCallerIdentity",
+      { Account: "999900001111", Arn: "arn:aws:iam::999900001111:root" },
+      "member",
+    );
+  const [finding, ...rest] = await found({ "sts:GetCallerIdentity": identity });
+  expect(rest).toEqual([]);
+  expect(finding).toMatchObject({ severity: "problem", check: "credentials" });
+  expect(finding?.what).toContain("999900001111");
+  expect(world.aws?.asked).toEqual(["sts:GetCallerIdentity"]);
+});
+
+test("credentials of another account are fixed in the stack file's example account, and replaced otherwise", async () => {
+  const identity = () =>
+    xmlAnswer(
+      "GetCallerIdentity",
+      { Account: "999900001111", Arn: "arn:aws:iam::999900001111:root" },
+      "member",
+    );
+  const fixOf = async (stack: Values) =>
+    (await found({ "sts:GetCallerIdentity": identity }, stack)).map(({ fix }) => fix);
+  expect(await fixOf(eks)).toEqual([expect.stringContaining('Write `account: "999900001111"`')]);
+  await world.aws?.close();
+  expect(await fixOf({ ...eks, account: "999988887777" })).toEqual([
+    "Take credentials of the stack's account, or correct `account`.",
+  ]);
+});
+
+const unknown: Answers = {
+  "sts:GetCallerIdentity": () => ({ error: "InvalidClientTokenId", status: 403 }),
+};
+
+test("unknown credentials are one problem", async () => {
+  const findings = await found(unknown, { ...eks, account: "999988887777" });
+  expect(findings).toHaveLength(1);
+  expect(findings[0]?.why).toContain("InvalidClientTokenId");
+});
+
+test("unknown credentials leave the findings of the stack file alone", async () => {
+  const { values } = stackConfig("dev");
+  const checks = await preflight(unknown, fromRuntimeConfig(values, projectName()));
+  expect(checks.map(({ looksAt, findings }) => [looksAt, findings.map(({ what }) => what)])).toEqual([
+    [
+      "credentials and account",
+      ["AWS does not know who you are.", "`account` is 111122223333, the account of examples."],
+    ],
+    [
+      "addresses that reach the cluster's API",
+      ["`access.apiCidrs` has 203.0.113.7/32, which nobody comes from."],
+    ],
+  ]);
+  expect(world.aws?.asked).toEqual(["sts:GetCallerIdentity"]);
+});
+
+test("an unreachable AWS is reported in place of the credentials", async () => {
+  await preflight();
+  await world.aws?.close();
+  const target = awsTarget(checkedPlan({ ...eks, account: "999988887777" }).plan as AwsPlan, "dev");
+  const [check, ...rest] = await awsPreflight(target, NEEDS, async () => ({ kind: "there" }));
+  expect(rest.flatMap(({ findings }) => findings)).toEqual([]);
+  expect(check?.findings.map(({ what }) => what)).toEqual(["AWS was not reached in us-east-1."]);
+  expect(check?.findings[0]?.fix).toContain("`region`");
+});
+
+test("each denied action is a warning", async () => {
+  const denied = () => ({ error: "AccessDeniedException", status: 400 }) as const;
+  const findings = await found({
+    "ec2:DescribeInstances": () => ({ error: "UnauthorizedOperation", status: 403 }),
+    "servicequotas:GetServiceQuota": denied,
+    "eks:DescribeClusterVersions": denied,
+  });
+  expect(findings.every(({ severity }) => severity === "warning")).toBe(true);
+  const actions = findings.map(({ what }) => /may not ask (\S+)\.$/.exec(what)?.[1]);
+  expect(new Set(actions)).toEqual(
+    new Set(["ec2:DescribeInstances", "servicequotas:GetServiceQuota", "eks:DescribeClusterVersions"]),
+  );
+});
+
+test("an answer that is not AWS's is one finding for all that was asked", async () => {
+  const needs = {
+    ...NEEDS,
+    addOns: ["coredns", "kube-proxy"].map((name) => ({ name, version: "v1", configuration: null })),
+  };
+  const page = () => ({ xml: "<!doctype html>\n<title>A proxy</title>" }) as const;
+  const findings = await found({ "eks:DescribeAddonVersions": page }, eks, needs);
+  expect(findings.map(({ check }) => check)).toEqual(["addOns"]);
+  expect(findings[0]?.why).toBe(
+    "It answers with status 200, and not as AWS does; so nobody knows whether EKS installs coredns v1, kube-proxy v1.",
+  );
+});
+
+const existingNetwork: Values = {
+  ...eks,
+  network: {
+    existing: {
+      vpcId: "vpc-0123456789abcdef0",
+      cidr: "10.1.0.0/16",
+      privateSubnets: [
+        { id: "subnet-0123456789abcdef0", zone: "a" },
+        { id: "subnet-0123456789abcdef1", zone: "b" },
+      ],
+    },
+  },
+};
+
+test("a zone without a pool's instance type is a problem even where another zone offers it", async () => {
+  const some = await found({ "ec2:DescribeInstanceTypeOfferings": offered(["a"]) });
+  expect(some.map(({ severity, what }) => [severity, what])).toEqual([
+    ["problem", "The pool gpu finds no g5.xlarge in us-east-1b."],
+    ["problem", "The pool cpu finds no m7i.xlarge in us-east-1b."],
+  ]);
+  expect(some[0]?.why).toBe(
+    "Only us-east-1a of us-east-1 offers it to this account. EKS makes no node group with a subnet in a zone without it.",
+  );
+  expect(some[0]?.fix).toBe(
+    "Write zones of these as `zones` of the pool gpu, and have them in `network.zones`.",
+  );
+  await world.aws?.close();
+  const narrow = EKS_STACK.pools.map((pool) => ({ ...pool, zones: ["a"] }));
+  expect(
+    await found({ "ec2:DescribeInstanceTypeOfferings": offered(["a"]) }, { ...eks, pools: narrow }),
+  ).toEqual([]);
+  await world.aws?.close();
+  const none = await found({ "ec2:DescribeInstanceTypeOfferings": offered([]) });
+  expect(none.map(({ severity, fix }) => [severity, fix])).toEqual(
+    Array(2).fill(["problem", "Take another region or another instance type."]),
+  );
+});
+
+test("the pool for controllers needs its instance type in its own zones only", async () => {
+  const values = { ...eks, network: { zones: ["a", "b", "c"] } };
+  const system = { ...NEEDS, machines: [{ pool: "system", instanceType: "m7i.large", ...MACHINE }] };
+  const by = (...zones: readonly string[]) =>
+    found({ "ec2:DescribeInstanceTypeOfferings": offered(zones) }, values, system);
+  expect(await by("a", "b")).toEqual([]);
+  await world.aws?.close();
+  const [finding, ...rest] = await by("a", "c");
+  expect(rest).toEqual([]);
+  expect(finding).toMatchObject({
+    severity: "problem",
+    what: "The pool system finds no m7i.large in us-east-1b.",
+    fix: "Have zones of these alone in `network.zones`.",
+  });
+});
+
+test("the zone of a single machine must offer its instance type", async () => {
+  const zoned = (zone: string) => ({ ...EC2_STACK, pools: [{ ...EC2_STACK.pools[0], zone }] });
+  const onlyB = { "ec2:DescribeInstanceTypeOfferings": offered(["b"]) };
+  const needs = { machines: MACHINES.slice(0, 1), addOns: [] };
+  const [finding, ...rest] = await found(onlyB, zoned("a"), needs);
+  expect(rest).toEqual([]);
+  expect(finding).toMatchObject({
+    severity: "problem",
+    what: "The pool gpu finds no g5.xlarge in us-east-1a.",
+  });
+  expect(finding?.fix).toContain("one of these as `zone` of the pool gpu");
+  await world.aws?.close();
+  expect(await found(onlyB, zoned("b"), needs)).toEqual([]);
+});
+
+test.each([
+  ["d", "There is no zone us-east-1d."],
+  ["b", "The zone us-east-1b is not available."],
+  ["e", "EKS makes no cluster with a subnet in us-east-1e."],
+])("the unusable zone %s is a problem: %s", async (letter, what) => {
+  const all = { a: [6, "available"], b: [1, "impaired"], e: [3, "available"] } as const;
+  const findings = await found(
+    {
+      "ec2:DescribeAvailabilityZones": () => zonesOf(all),
+      "ec2:DescribeInstanceTypeOfferings": offered(["a", "b", "d", "e"]),
+    },
+    { ...eks, network: { zones: ["a", letter] } },
+  );
+  expect(findings.map((one) => [one.severity, one.check, one.what])).toEqual([["problem", "zones", what]]);
+  expect(findings[0]?.fix).toBe("Take zones of a in `network.zones`.");
+});
+
+test("a single machine may be in a zone that EKS does not support", async () => {
+  const findings = await found(
+    { "ec2:DescribeInstanceTypeOfferings": offered(["a", "e"]) },
+    { ...EC2_STACK, network: { zones: ["a", "e"] } },
+    { machines: MACHINES.slice(0, 1), addOns: [] },
+  );
+  expect(findings).toEqual([]);
+});
+
+const clusterIn = (...zones: readonly string[]): Answers => ({
+  "eks:DescribeCluster": () => ({
+    json: { cluster: { resourcesVpcConfig: { subnetIds: zones.map((zone) => `subnet-${zone}`) } } },
+  }),
+  "ec2:DescribeSubnets": () =>
+    xmlAnswer("DescribeSubnets", {
+      subnetSet: zones.map((zone) => ({
+        subnetId: `subnet-${zone}`,
+        availabilityZone: `us-east-1${zone}`,
+      })),
+    }),
+});
+
+test("zones must be those that an existing cluster was created with", async () => {
+  expect(await found(clusterIn("b", "a"))).toEqual([]);
+  await world.aws?.close();
+  const findings = await found(
+    { ...clusterIn("a", "b"), "ec2:DescribeInstanceTypeOfferings": offered(["a", "b", "c"]) },
+    { ...eks, network: { zones: ["a", "b", "c"] } },
+  );
+  expect(findings.map((one) => [one.severity, one.check])).toEqual([["problem", "zones"]]);
+  expect(findings[0]?.why).toContain(
+    "us-east-1a, us-east-1b, and would get some in us-east-1a, us-east-1b, us-east-1c",
+  );
+  expect(findings[0]?.fix).toContain("Write a, b in `network.zones`");
+});
+
+describe("the databases' disk of an instance", () => {
+  const foundOf = async (zones: readonly string[], disk: { zone: string; sizeGiB: number }) => {
+    const needs = { machines: MACHINES.slice(0, 1), addOns: [] };
+    const answers = { "ec2:DescribeVolumes": () => disks({ "vol-1": disk }) };
+    const findings = await found(answers, { ...EC2_STACK, network: { zones } }, needs);
+    return findings.map(({ severity, what, fix }) => `${severity}: ${what} ${fix}`);
+  };
+
+  test("a databases' disk in the machine's zone and of the stack file's size is accepted", async () => {
+    expect(await foundOf(["a", "b"], { zone: "a", sizeGiB: 20 })).toEqual([]);
+  });
+
+  test("a databases' disk in another zone than the machine is a problem", async () => {
+    expect(await foundOf(["a", "b"], { zone: "b", sizeGiB: 20 })).toEqual([
+      expect.stringMatching(
+        /^problem: The databases' disk vol-1 is in us-east-1b, and the machine would be in us-east-1a\. Write `zone: b` /,
+      ),
+    ]);
+  });
+
+  test("a databases' disk that would have to shrink is a problem", async () => {
+    expect(await foundOf(["a", "b"], { zone: "a", sizeGiB: 50 })).toEqual([
+      "problem: The databases' disk vol-1 has 50 GiB, and the stack file says 20. Write `sizeGiB: 50` in `databaseStorage`.",
+    ]);
+  });
+});
+
+test("a network that overlaps another VPC is a warning", async () => {
+  const findings = await found({
+    "ec2:DescribeVpcs": () =>
+      networks({
+        "vpc-other": { cidr: "10.64.128.0/20" },
+        "vpc-own": { cidr: "10.64.0.0/16", tags: { "engine-room:stack": "dev" } },
+        "vpc-far": { cidr: "10.65.0.0/16" },
+      }),
+  });
+  expect(findings.map(({ severity }) => severity)).toEqual(["warning"]);
+  expect(findings[0]?.why).toMatch(/^vpc-other \(10\.64\.128\.0\/20\) has/);
+});
+
+const subnet = (vpcId: string, zone: string, free: number) => () =>
+  xmlAnswer("DescribeSubnets", {
+    subnetSet: [
+      {
+        subnetId: "subnet-0123456789abcdef0",
+        vpcId,
+        availabilityZone: zone,
+        availableIpAddressCount: free,
+      },
+      {
+        subnetId: "subnet-0123456789abcdef1",
+        vpcId: "vpc-0123456789abcdef0",
+        availabilityZone: "us-east-1b",
+        availableIpAddressCount: 4000,
+      },
+    ],
+  });
+const vpc = { "ec2:DescribeVpcs": () => networks({ "vpc-0123456789abcdef0": { cidr: "10.1.0.0/16" } }) };
+
+test.each([
+  ["of another VPC is a problem", subnet("vpc-00000000000000000", "us-east-1a", 4000), ["problem"]],
+  ["that is nearly full is a warning", subnet("vpc-0123456789abcdef0", "us-east-1a", 9), ["warning"]],
+])("an existing subnet %s", async (_, subnets, severities) => {
+  const findings = await found({ ...vpc, "ec2:DescribeSubnets": subnets }, existingNetwork);
+  expect(findings.map(({ severity }) => severity)).toEqual(severities);
+});
+
+const gated: Values = {
+  ...eks,
+  hub: { tokenSecretArn: HUB_SECRET },
+  pools: [
+    { name: "gpu", instanceType: "g5.4xlarge" },
+    { name: "cpu", instanceType: "m7i.xlarge" },
+  ],
+  models: [{ name: "chat", model: "llama-2-7b-chat", limits: { maxBatchSize: 1 } }],
+};
+
+const publicGateway: Values = {
+  ...eks,
+  gateway: {
+    exposure: "public",
+    hostname: "models.example.org",
+    tls: { certificateArn: CERTIFICATE },
+    apiKeys: [{ name: "one", sha256: "0".repeat(64) }],
+  },
+};
+
+test.each([
+  ["whose wildcard covers the host name", certificateOf("ISSUED", ["*.example.org"]), []],
+  ["for a deeper name only", certificateOf("ISSUED", ["*.a.example.org"]), ["not for models.example.org"]],
+])("preflight judges a certificate %s", async (_, answer, words) => {
+  const findings = await found({ "acm:DescribeCertificate": () => answer }, publicGateway);
+  expect(findings).toHaveLength(words.length);
+  for (const [index, word] of words.entries()) expect(findings[index]?.what).toContain(word);
+});
+
+test("gated models are asked for with the secret's token, which no finding shows", async () => {
+  world.hubStatus = 403;
+  const findings = await found({}, gated);
+  expect(world.hubAsked).toHaveLength(1);
+  expect(world.hubAsked[0]?.authorization).toBe("Bearer hf_the-token");
+  expect(world.hubAsked[0]?.path).toMatch(
+    /^\/meta-llama\/Llama-2-7b-chat-hf\/resolve\/[0-9a-f]{40}\/config\.json$/,
+  );
+  expect(findings.map(({ severity, check }) => [severity, check])).toEqual([["problem", "hub"]]);
+  expect(JSON.stringify(findings)).not.toContain("hf_the-token");
+});
+
+test("gated models that the hub gives are not a finding", async () => {
+  expect(await found({}, gated)).toEqual([]);
+});
+
+test("a secret that is encrypted with a customer's own key is a problem", async () => {
+  const by = (KmsKeyId: string) => ({
+    "secretsmanager:DescribeSecret": () => ({ json: { ARN: HUB_SECRET, KmsKeyId } }),
+  });
+  const key = `arn:aws:kms:${REGION}:${ACCOUNT}:key/12345678-1234-1234-1234-123456789012`;
+  const findings = await found(by(key), gated);
+  expect(findings.map(({ severity, check }) => [severity, check])).toEqual([["problem", "hubToken"]]);
+  expect(findings[0]?.why).toContain(key);
+  await world.aws?.close();
+  expect(await found(by("alias/aws/secretsmanager"), gated)).toEqual([]);
+});
+
+// "secret" has six letters: no pattern tells it from the end that AWS gives.
+test("an incomplete ARN of a secret is a problem whose fix has the whole ARN", async () => {
+  const part = HUB_SECRET.replace("hub-token-AbCdEf", "hub-secret");
+  const findings = await found(
+    { "secretsmanager:DescribeSecret": () => ({ json: { ARN: `${part}-AbCdEf` } }) },
+    { ...gated, hub: { tokenSecretArn: part } },
+  );
+  expect(findings.map(({ severity, check }) => [severity, check])).toEqual([["problem", "hubToken"]]);
+  expect(findings[0]?.fix).toBe(`Write \`tokenSecretArn: ${part}-AbCdEf\`.`);
+});

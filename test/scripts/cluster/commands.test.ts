@@ -1,0 +1,703 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { networkPolicies } from "../../../components/kubernetes/network-policy-args.ts";
+import { checkedPlan } from "../../../infra/checked-plan.ts";
+import { tritonEndpoints } from "../../../infra/plan/endpoints.ts";
+import { genaiPerfTable } from "../../../scripts/bench/genai-perf.ts";
+import {
+  DEFAULT_LOAD,
+  figuresOf,
+  genaiPerfJob,
+  measuredPlan,
+} from "../../../scripts/bench/genai-perf-job.ts";
+import { type ServerReading, sleepChanges, wakeChanges } from "../../../scripts/cluster/sleep.ts";
+import { sleepReport } from "../../../scripts/cluster/sleep-report.ts";
+import {
+  describeWorkloads,
+  isServing,
+  type PodObject,
+  type WorkloadObject,
+} from "../../../scripts/cluster/workload-states.ts";
+import {
+  forwardCommands,
+  localEndpoints,
+  serviceForwards,
+} from "../../../scripts/connect/cluster-forwards.ts";
+import { clusterTarget } from "../../../scripts/program/cluster-target.ts";
+import { type FakeServers, GATEWAY_KEY, startFakeServers } from "../ask/fake-servers.ts";
+import { type FakeKubectl, fakeKubectl, STACK, watch } from "./fake-kubectl.ts";
+
+type Values = Readonly<Record<string, unknown>>;
+
+function targetOf(values: Values = STACK) {
+  const { plan } = checkedPlan(values);
+  if (plan.platform !== "kubernetes") throw new Error("not a stack in a cluster");
+  return clusterTarget(plan, "fake");
+}
+
+const triton = (name: string) =>
+  tritonEndpoints(`${name}.models.svc`, { http: 8000, grpc: 8001, metrics: 8002 });
+
+const endpoints = {
+  gateway: "http://gateway.models.svc:8080",
+  mongo: "mongodb://mongo.models.svc:27017",
+  vector: "https://vectors.example.net:6333",
+  encoders: null,
+  models: {
+    llava: { ...triton("llava"), generate: "http://llava.models.svc:8000/v2/models/ensemble/generate" },
+    gpt: { ...triton("gpt"), generate: "http://gpt.models.svc:8000/v2/models/ensemble/generate" },
+  },
+  gatewayReach: "cluster",
+  gatewayDnsName: null,
+  reach: "cluster",
+} as const;
+
+/** Everything is free but what was claimed before. */
+function claims() {
+  const claimed = new Set<number>();
+  return async (wanted: number) => {
+    let port = wanted;
+    while (claimed.has(port)) port += 10_000;
+    claimed.add(port);
+    return port;
+  };
+}
+
+test("`connect` forwards only the gateway unless more parts are named", async () => {
+  const all = await serviceForwards({ endpoints, parts: new Set(), grafana: null }, claims());
+  expect(all.map(({ name, localAddress }) => [name, localAddress])).toEqual([
+    ["gateway", "http://127.0.0.1:8080"],
+  ]);
+  expect(forwardCommands(null, all).map(({ argv }) => argv.join(" "))).toEqual([
+    "kubectl --namespace models port-forward --address 127.0.0.1 service/gateway 8080:8080",
+  ]);
+});
+
+test("all parts get one kubectl per Service with distinct ports, and parts outside the cluster get none", async () => {
+  const grafana = "http://grafana.monitoring.svc:80";
+  const parts = new Set(["triton", "databases", "grafana"] as const);
+  const all = await serviceForwards({ endpoints, parts, grafana }, claims());
+  expect(forwardCommands("there", all)).toEqual(
+    [
+      ["models", "gateway", "8080:8080"],
+      ["models", "llava", "8000:8000", "8001:8001", "8002:8002"],
+      ["models", "gpt", "18000:8000", "18001:8001", "18002:8002"],
+      ["models", "mongo", "27017:27017"],
+      ["monitoring", "grafana", "80:80"],
+    ].map(([namespace = "", service = "", ...pairs]) => ({
+      service,
+      ports: pairs.length,
+      argv: [
+        ...["kubectl", "--context", "there", "--namespace", namespace, "port-forward"],
+        ...["--address", "127.0.0.1", `service/${service}`, ...pairs],
+      ],
+    })),
+  );
+  expect(localEndpoints(endpoints, all)).toEqual({
+    ...endpoints,
+    gateway: "http://127.0.0.1:8080",
+    mongo: "mongodb://127.0.0.1:27017",
+    models: {
+      llava: {
+        ...tritonEndpoints("127.0.0.1", { http: 8000, grpc: 8001, metrics: 8002 }),
+        generate: "http://127.0.0.1:8000/v2/models/ensemble/generate",
+      },
+      gpt: {
+        ...tritonEndpoints("127.0.0.1", { http: 18000, grpc: 18001, metrics: 18002 }),
+        generate: "http://127.0.0.1:18000/v2/models/ensemble/generate",
+      },
+    },
+  });
+});
+
+const [LLAVA] = STACK.models;
+
+function stackWith(model: Values, rest: Values = {}) {
+  const models = [{ ...LLAVA, ...model }];
+  return targetOf({ ...STACK, engines: { whenFull: "stopServer" }, ...rest, models }).stack;
+}
+
+/** What the cluster has: pods that llava is kept at, and KEDA's annotation where it has a ScaledObject. */
+const reading = (replicas: number | undefined, paused?: string | null): ServerReading => ({
+  replicas: new Map(replicas === undefined ? [] : [["llava", replicas]]),
+  paused: new Map(paused === undefined ? [] : [["llava", paused]]),
+});
+
+const SCALE = (to: number) => `scale deployments.apps llava --namespace engine-room --replicas ${to}`;
+
+const PAUSE =
+  "annotate scaledobjects.keda.sh llava autoscaling.keda.sh/paused-replicas=0 --overwrite --namespace engine-room";
+
+const RESUME =
+  "annotate scaledobjects.keda.sh llava autoscaling.keda.sh/paused-replicas- --namespace engine-room";
+
+const OWNED_BY_NOBODY = { replicas: 2 };
+
+const FROM_ZERO = { replicas: 2, minReplicas: 0 };
+
+const FROM_ONE = { replicas: 2, minReplicas: 1 };
+
+const HPA = { autoscaling: { mechanism: "hpa" } };
+
+describe("sleep", () => {
+  test.each([
+    ["without an autoscaler", OWNED_BY_NOBODY, {}, reading(2), [SCALE(0)], /^$/],
+    ["owned by a HorizontalPodAutoscaler", FROM_ONE, HPA, reading(2), [SCALE(0)], /^$/],
+    ["owned by KEDA", FROM_ONE, {}, reading(2, null), [PAUSE, SCALE(0)], /^$/],
+    // A request would wake it otherwise.
+    ["at zero by its load", FROM_ZERO, {}, reading(0, null), [PAUSE], /^$/],
+    [
+      "that is kept at another number by hand",
+      FROM_ONE,
+      {},
+      reading(2, "2"),
+      [PAUSE, SCALE(0)],
+      /was kept at 2/,
+    ],
+    ["that is paused and not yet at zero", FROM_ONE, {}, reading(2, "0"), [SCALE(0)], /^$/],
+    ["that sleeps", OWNED_BY_NOBODY, {}, reading(0), [], /sleeps already/],
+    ["that sleeps by KEDA", FROM_ZERO, {}, reading(0, "0"), [], /sleeps already/],
+    ["whose ScaledObject is missing", FROM_ONE, {}, reading(1), [SCALE(0)], /no ScaledObject llava/],
+  ] as const)("`sleep` of a server %s gives the right commands", (_, model, rest, found, commands, note) => {
+    const [change, ...others] = sleepChanges(stackWith(model, rest), found);
+    expect(others).toEqual([]);
+    expect(change).toMatchObject({ server: "llava", from: found.replicas.get("llava"), to: 0 });
+    expect(change?.commands.map((words) => words.join(" "))).toEqual(commands);
+    expect(change?.note).toMatch(note);
+  });
+});
+
+describe("wake", () => {
+  test.each([
+    ["without an autoscaler", OWNED_BY_NOBODY, {}, reading(0), 2, [SCALE(2)], /starts in about 5 min/],
+    ["owned by a HorizontalPodAutoscaler", FROM_ONE, HPA, reading(0), 1, [SCALE(1)], /starts in about 5 min/],
+    // KEDA itself starts none: the series of a server that is away are an error to it.
+    ["of which KEDA keeps one", FROM_ONE, {}, reading(0, "0"), 1, [RESUME, SCALE(1)], /starts in/],
+    ["of which KEDA keeps none", FROM_ZERO, {}, reading(0, "0"), 0, [RESUME], /^starts when it is asked/],
+    ["at zero by its load", FROM_ZERO, {}, reading(0, null), 0, [], /is awake already, and starts when/],
+    [
+      "that is kept at a number by hand",
+      FROM_ONE,
+      {},
+      reading(2, "2"),
+      2,
+      [RESUME],
+      /follows its load again/,
+    ],
+    // By its load, or by hand.
+    ["that runs", OWNED_BY_NOBODY, {}, reading(1), 1, [], /is awake already/],
+  ] as const)(
+    "`wake` of a server %s gives the right commands",
+    (_, model, rest, found, to, commands, note) => {
+      const [change, ...others] = wakeChanges(stackWith(model, rest), found, () => "5 min");
+      expect(others).toEqual([]);
+      expect(change).toMatchObject({ server: "llava", from: found.replicas.get("llava"), to });
+      expect(change?.commands.map((words) => words.join(" "))).toEqual(commands);
+      expect(change?.note).toMatch(note);
+    },
+  );
+
+  test('a woken server without a time estimate just "starts"', () => {
+    const [change] = wakeChanges(stackWith(OWNED_BY_NOBODY), reading(0), () => null);
+    expect(change?.note).toBe("starts");
+  });
+});
+
+test("`sleep` and `wake` change no server that the cluster lacks", () => {
+  const stack = stackWith(OWNED_BY_NOBODY);
+  for (const changes of [
+    sleepChanges(stack, reading(undefined)),
+    wakeChanges(stack, reading(undefined), () => null),
+  ])
+    expect(changes).toEqual([
+      {
+        server: "llava",
+        from: null,
+        to: null,
+        note: expect.stringContaining("is not there"),
+        commands: [],
+      },
+    ]);
+});
+
+test("the report of `sleep` names encoders that keep a GPU", () => {
+  const encoders = { device: "gpu" };
+  const stack = stackWith({ replicas: 1 }, { encoders, databaseStorage: { storageClass: "disks" } });
+  expect(sleepReport("fake", stack, [])).toMatch(/encoders stay, with 1 × nvidia\.com\/gpu/);
+  expect(sleepReport("fake", stackWith({}), [])).not.toMatch(/encoders stay/);
+});
+
+const FIGURES = {
+  time_to_first_token: { unit: "ms", avg: 13.68, p50: 13, p90: 14.29, p99: 18.81 },
+  output_token_throughput: { unit: "tokens/sec", avg: 480 },
+};
+
+const LOG = `[INFO] profiling\n\n@@figures\n${JSON.stringify({ ...FIGURES, input_config: { model: ["m"] }, telemetry: null })}`;
+
+interface PodSpec {
+  readonly containers: readonly [
+    { readonly image: string; readonly args: readonly string[]; readonly securityContext: object },
+  ];
+}
+
+describe("the Job", () => {
+  const target = targetOf();
+  const plan = measuredPlan(target);
+  const job = genaiPerfJob(target, "llava", { suffix: "x", load: DEFAULT_LOAD });
+  const { template } = job.spec as {
+    readonly template: { readonly metadata: { readonly labels: object }; readonly spec: PodSpec };
+  };
+
+  test("the benchmark Job runs the release's SDK image against the model's Triton with the tokenizer of the store", () => {
+    const [{ image, args }] = template.spec.containers;
+    expect(image).toBe(`nvcr.io/nvidia/tritonserver:${plan.release.tag}-py3-sdk`);
+    const value = (option: string) => args[args.indexOf(option) + 1];
+    expect(args[0]).toBe("profile");
+    expect(value("--url")).toBe("llava:8001");
+    expect(value("--tokenizer")).toMatch(/^\/store\//);
+    expect(value("--concurrency")).toBe("8");
+    expect(args).not.toContain("--service-kind");
+  });
+
+  test("the benchmark Job has the labels by which the network policies let it reach Triton", () => {
+    const { edges, selector } = target.stack;
+    const bench = networkPolicies(edges, selector).find(({ role }) => role === "bench") ?? expect.fail();
+    const { podSelector } = bench.spec as { readonly podSelector: { readonly matchLabels: object } };
+    expect(template.metadata.labels).toMatchObject(podSelector.matchLabels);
+  });
+
+  test("the benchmark Job is refused for a release without genai-perf and for an unknown model", () => {
+    const old = { ...target, plan: { ...plan, release: { ...plan.release, tag: "24.07" } } };
+    const options = { suffix: "x", load: DEFAULT_LOAD };
+    expect(() => genaiPerfJob(old, "llava", options)).toThrow(/24\.08 and newer.*has 24\.07/);
+    expect(() => genaiPerfJob(target, "gpt", options)).toThrow(/no model gpt; it has llava/);
+  });
+});
+
+test("figures are read from a Job's log, and a log without figures is an error that shows its last lines", () => {
+  expect(figuresOf(LOG)).toEqual(FIGURES);
+  expect(() => figuresOf("Traceback\nOSError: no tokenizer")).toThrow(
+    /no figures.*\n.*\nOSError: no tokenizer/,
+  );
+});
+
+test("the table of figures compares averages with another release's", () => {
+  const record = {
+    model: "llava",
+    release: "25.07",
+    engineKey: null,
+    image: "i",
+    load: DEFAULT_LOAD,
+    figures: FIGURES,
+  };
+  const before = {
+    ...record,
+    release: "25.04",
+    figures: {
+      time_to_first_token: { unit: "ms", avg: 27.36 },
+      output_token_throughput: { unit: "tokens/s", avg: 1 },
+    },
+  };
+  const lines = genaiPerfTable(record, before);
+  expect(lines[0]).toMatch(/against 25\.04$/);
+  expect(lines[1]).toMatch(/^time_to_first_token \(ms\) .*13\.68.*18\.81 +× 0\.50$/);
+  expect(lines[2]).toMatch(/480\.00$/);
+});
+
+const { stack } = targetOf();
+
+const build = stack.builds[0]?.name ?? "";
+
+const workload = (
+  kind: WorkloadObject["kind"],
+  name: string,
+  status: WorkloadObject["status"] = {},
+  replicas?: number,
+): WorkloadObject => ({
+  kind,
+  metadata: { name },
+  spec: replicas === undefined ? {} : { replicas },
+  status,
+});
+
+const ended = (type: string, message = "") =>
+  workload("Job", build, { conditions: [{ type, status: "True", message }] });
+
+const llava = (readyReplicas: number, replicas = 1) =>
+  workload("Deployment", "llava", { readyReplicas }, replicas);
+
+const gateway = workload("Deployment", "gateway", { readyReplicas: 1 }, 1);
+
+const podOf = (status: NonNullable<PodObject["status"]>): PodObject => ({
+  metadata: { labels: { ...stack.models[0]?.pod.selector } },
+  status,
+});
+
+test.each([
+  [
+    "a stack with all its workloads serves",
+    [ended("Complete"), llava(1), gateway],
+    [],
+    ["DONE", "RUNNING", "RUNNING"],
+    true,
+  ],
+  ["workloads that the cluster lacks are missing", [], [], ["MISSING", "MISSING", "MISSING"], false],
+  [
+    "a model at zero replicas sleeps, and its stack serves",
+    [ended("Complete"), llava(0, 0), gateway],
+    [],
+    ["DONE", "SLEEPING", "RUNNING"],
+    true,
+  ],
+  [
+    "a gateway at zero replicas is stopped, and its stack does not serve",
+    [ended("Complete"), llava(1), workload("Deployment", "gateway", {}, 0)],
+    [],
+    ["DONE", "RUNNING", "STOPPED"],
+    false,
+  ],
+  [
+    "a model without ready pods starts",
+    [ended("Complete"), llava(0), gateway],
+    [],
+    ["DONE", "STARTING", "RUNNING"],
+    false,
+  ],
+  [
+    "a model whose container is being created starts",
+    [ended("Complete"), llava(0), gateway],
+    [
+      podOf({
+        containerStatuses: [{ restartCount: 0, state: { waiting: { reason: "ContainerCreating" } } }],
+      }),
+    ],
+    ["DONE", "STARTING", "RUNNING"],
+    false,
+  ],
+  [
+    "the build of another engine is unplanned",
+    [ended("Complete"), llava(1), gateway, workload("Job", "llava-old")],
+    [],
+    ["DONE", "RUNNING", "RUNNING", "UNPLANNED"],
+    true,
+  ],
+] as const)("%s", (_, workloads, pods, states, serves) => {
+  const found = describeWorkloads(stack, { workloads, pods, paused: new Map() });
+  expect(found.map(({ state }) => state)).toEqual(states);
+  expect(isServing(found)).toBe(serves);
+});
+
+test.each([
+  [0, "0", "SLEEPING"],
+  [0, null, "IDLE"],
+  // Nothing but a hand does it.
+  [1, null, "SLEEPING"],
+] as const)(
+  "a server at zero replicas with minReplicas %s and KEDA's annotation %s is %s",
+  (minReplicas, annotation, state) => {
+    const { models, ...rest } = STACK;
+    const { stack: scaled } = targetOf({
+      ...rest,
+      engines: { whenFull: "stopServer" },
+      models: models.map((model) => ({ ...model, replicas: 2, minReplicas })),
+    });
+    const found = describeWorkloads(scaled, {
+      workloads: [ended("Complete"), llava(0, 0), gateway],
+      pods: [],
+      paused: new Map([["llava", annotation]]),
+    });
+    expect(found.find(({ name }) => name === "llava")).toMatchObject({ state });
+    expect(isServing(found)).toBe(true);
+  },
+);
+
+test("a failed build is reported in the Job's own words", () => {
+  expect(
+    describeWorkloads(stack, {
+      workloads: [ended("Failed", "Job was active longer than specified deadline")],
+      pods: [],
+      paused: new Map(),
+    })[0],
+  ).toEqual({
+    name: build,
+    kind: "Job",
+    state: "FAILED",
+    pods: null,
+    restarts: 0,
+    why: "Job was active longer than specified deadline",
+  });
+});
+
+test.each([
+  [
+    {
+      conditions: [
+        { type: "PodScheduled", status: "False", message: "0/3 nodes: Insufficient nvidia.com/gpu" },
+      ],
+    },
+    "0/3 nodes: Insufficient nvidia.com/gpu",
+    0,
+  ],
+  [
+    {
+      containerStatuses: [
+        { restartCount: 4, state: { waiting: { reason: "CrashLoopBackOff", message: "back-off" } } },
+      ],
+    },
+    "CrashLoopBackOff: back-off",
+    4,
+  ],
+])("a pod's status %j gives the reason %s after %s restarts", (status, why, restarts) => {
+  const found = describeWorkloads(stack, {
+    workloads: [llava(0)],
+    pods: [podOf(status)],
+    paused: new Map(),
+  });
+  expect(found.find(({ name }) => name === "llava")).toEqual({
+    name: "llava",
+    kind: "Deployment",
+    state: "WAITING",
+    pods: { ready: 0, wanted: 1 },
+    restarts,
+    why,
+  });
+});
+
+describe("with a kubectl", () => {
+  let kubectl: FakeKubectl;
+  beforeEach(() => {
+    kubectl = fakeKubectl();
+  });
+  afterEach(() => kubectl.remove());
+
+  describe("and a gateway behind it", () => {
+    let servers: FakeServers;
+    beforeEach(async () => {
+      servers = await startFakeServers();
+      kubectl.targets({ "engine-room/gateway:8080": Number(new URL(servers.url).port) });
+    });
+    afterEach(() => servers.close());
+
+    const isAlive = (pid: number) => {
+      try {
+        return process.kill(pid, 0);
+      } catch {
+        return false;
+      }
+    };
+
+    test("`connect` forwards the gateway, forwards it again after a lost pod, and ends its kubectl on Ctrl-C", async () => {
+      const child = kubectl.start("connect");
+      const output = watch(child);
+      await output.saw(/Ctrl-C ends it/);
+      const url =
+        /gateway +(http:\/\/127\.0\.0\.1:\d+)/.exec(output.text())?.[1] ?? expect.fail(output.text());
+      const answer = () =>
+        fetch(`${url}/v1/chat/completions`, {
+          method: "POST",
+          body: "{}",
+          headers: { authorization: `Bearer ${GATEWAY_KEY}`, connection: "close" },
+        }).then(({ status }) => status);
+      expect(await answer()).toBe(200);
+
+      process.kill(kubectl.pids("gateway")[0] ?? expect.fail("no forward was started"), "SIGKILL");
+      await output.saw(/gateway: forwarded again/);
+      expect(await answer()).toBe(200);
+
+      child.kill("SIGINT");
+      expect(await output.code).toBe(0);
+      expect(kubectl.pids("gateway")).toHaveLength(2);
+      expect(kubectl.pids("gateway").filter(isAlive)).toEqual([]);
+    });
+
+    test("`ask` forwards the gateway and ends the forward afterwards", async () => {
+      await kubectl.run("ask", "--text", "What is the capital of France?");
+      expect(servers.asked.map(({ path }) => path)).toEqual(["/v1/chat/completions"]);
+      expect(kubectl.pids("gateway")).toHaveLength(1);
+      expect(kubectl.pids("gateway").filter(isAlive)).toEqual([]);
+    });
+
+    test("`connect` reports a missing Service in kubectl's words", async () => {
+      kubectl.targets({});
+      const output = await kubectl.run("connect");
+      expect(output.code).toBe(1);
+      expect(output.text).toMatch(/^The Service gateway can't be forwarded: .*NotFound.*"gateway"/);
+    });
+
+    test.each([
+      ["connect"],
+      ["smoke"],
+      ["ask", "What is the capital of France?"],
+      ["status"],
+      ["bench", "--model", "llava"],
+    ])("`%s` says that no API server answers", async (...words) => {
+      kubectl.says(
+        words[0] === "bench"
+          ? 'error: error validating "STDIN": error validating data: failed to download openapi: Get "http://localhost:8080/openapi/v2?timeout=20s": dial tcp [::1]:8080: connect: connection refused; if you choose to ignore these errors, turn validation off with --validate=false'
+          : "The connection to the server localhost:8080 was refused - did you specify the right host or port?",
+      );
+      const output = await kubectl.run(...words);
+      expect(output.code).toBe(1);
+      expect(output.text).toMatch(
+        /^No API server answers for the cluster of the context fake\. .*refused.*\nTry `kubectl version`; .*\n$/,
+      );
+      expect(output.text).not.toContain("validation off");
+    });
+
+    test("`connect` lists its parts when asked for an unknown part", async () => {
+      const output = await kubectl.run("connect", "everything");
+      expect(output.code).toBe(2);
+      expect(output.text).toContain("triton, databases, grafana");
+    });
+  });
+
+  const deployments = (replicas: number) => ({
+    items: [
+      { metadata: { name: "llava" }, spec: { replicas } },
+      { metadata: { name: "gateway" }, spec: { replicas: 1 } },
+    ],
+  });
+  const changes = () =>
+    kubectl
+      .calls()
+      .map((words) => words.filter((word) => !/^(--context|fake|--request-timeout.*)$/.test(word)).join(" "))
+      .filter((words) => !words.startsWith("get "));
+
+  test("`sleep` scales a server to zero, a second `sleep` changes nothing, and `wake` scales it back", async () => {
+    const answers = { scale: "deployment.apps/llava scaled\n" };
+    kubectl.answers({ ...answers, "get deployments.apps --namespace engine-room": deployments(1) });
+    const first = await kubectl.run("sleep");
+    expect(first.code, first.text).toBe(0);
+    expect(first.text).toMatch(/SERVER +FROM +TO\nllava +1 +0\n/);
+    expect(first.text).toMatch(/GPUs are free for other pods/);
+    expect(changes()).toEqual([SCALE(0)]);
+
+    kubectl.answers({ ...answers, "get deployments.apps --namespace engine-room": deployments(0) });
+    const second = await kubectl.run("sleep");
+    expect(second.code).toBe(0);
+    expect(second.text).toMatch(/llava +0 +0 +sleeps already/);
+    expect(changes()).toEqual([SCALE(0)]);
+
+    const third = await kubectl.run("wake");
+    expect(third.code).toBe(0);
+    expect(third.text).toMatch(/llava +0 +1 +starts in about \d+ (s|min)/);
+    expect(third.text).toContain("npm run status -- --stack fake");
+    expect(changes()).toEqual([SCALE(0), SCALE(1)]);
+  });
+
+  test("`sleep` of a missing server succeeds, and `wake` of it fails", async () => {
+    kubectl.answers({ "get deployments.apps": { items: [] } });
+    const sleep = await kubectl.run("sleep");
+    expect(sleep.code).toBe(0);
+    expect(sleep.text).toMatch(/llava +- +- +is not there/);
+    const wake = await kubectl.run("wake");
+    expect(wake.code).toBe(1);
+    expect(changes()).toEqual([]);
+  });
+
+  test("a refused `kubectl scale` is reported", async () => {
+    kubectl.answers({ "get deployments.apps": deployments(1) });
+    const output = await kubectl.run("sleep");
+    expect(output.code).toBe(1);
+    expect(output.text).toMatch(/`kubectl scale` failed at the cluster of the context fake/);
+  });
+
+  test.each([
+    ["sleep", "`npm run down -- --stack fake` ends it and keeps its documents."],
+    ["wake", "`npm start -- --stack fake` brings it up."],
+  ])("`%s` is refused for a stack on this machine", async (command, instead) => {
+    const output = await kubectl.runFor("Pulumi.local.yaml", command);
+    expect(output.code).toBe(2);
+    expect(output.text).toContain(
+      `${command} is for stacks in a Kubernetes cluster or on AWS, and the stack fake has \`platform: local\`; ${instead}`,
+    );
+    expect(kubectl.calls()).toEqual([]);
+  });
+
+  const condition = (type: string, message = "") => ({
+    status: { conditions: [{ type, status: "True", message }] },
+  });
+
+  test("`bench` creates the Job, reads its log, deletes it and saves the figures", async () => {
+    kubectl.answers({
+      "create --namespace engine-room --filename -": "job.batch/bench created\n",
+      "get --namespace engine-room --output json job/bench-llava-": condition("Complete"),
+      "logs --namespace engine-room --tail -1 job/bench-llava-": LOG,
+      "delete --namespace engine-room --wait=false --ignore-not-found job/bench-llava-": "",
+    });
+    const out = join(kubectl.folder, "figures.json");
+    const output = await kubectl.run("bench", "--model", "llava", "--out", out);
+    expect(output.code, output.text).toBe(0);
+    const [applied = "{}"] = kubectl.inputs();
+    const { kind, metadata } = JSON.parse(applied) as { kind: string; metadata: { name: string } };
+    expect(kind).toBe("Job");
+    expect(kubectl.calls().at(-1)?.at(-1)).toBe(`job/${metadata.name}`);
+    expect(JSON.parse(readFileSync(out, "utf8"))).toMatchObject({ model: "llava", figures: FIGURES });
+  });
+
+  test("`bench` deletes a failed Job and shows its last lines", async () => {
+    kubectl.answers({
+      create: "",
+      get: condition("Failed", "Job has reached the specified backoff limit"),
+      logs: "connection refused\n",
+      delete: "",
+    });
+    writeFileSync(join(kubectl.folder, "before.json"), JSON.stringify({ release: "25.04", figures: {} }));
+    const output = await kubectl.run(
+      "bench",
+      "--model",
+      "llava",
+      "--against",
+      join(kubectl.folder, "before.json"),
+    );
+    expect(output.code).toBe(1);
+    expect(output.text).toMatch(/backoff limit\nconnection refused/);
+    expect(kubectl.calls().at(-1)).toContain("delete");
+  });
+
+  const SELECTOR = "--selector app.kubernetes.io/instance=fake,app.kubernetes.io/name=engine-room";
+
+  test("`status` lists workloads with their states, and fails while a model starts", async () => {
+    kubectl.answers({
+      [`get deployments.apps,statefulsets.apps,jobs.batch --namespace engine-room ${SELECTOR} --output json`]:
+        {
+          items: [ended("Complete"), llava(0), gateway],
+        },
+      [`get pods --namespace engine-room ${SELECTOR} --output json`]: { items: [] },
+    });
+    const output = await kubectl.run("status");
+    expect(output.code).toBe(1);
+    expect(output.text).toMatch(new RegExp(`${build} +DONE +Job\\n`));
+    expect(output.text).toMatch(/llava +STARTING +Deployment +0 of 1 ready/);
+  });
+
+  test("`status` of a sleeping stack names `wake` and succeeds", async () => {
+    kubectl.answers({
+      "get deployments.apps,statefulsets.apps,jobs.batch": {
+        items: [ended("Complete"), llava(0, 0), gateway],
+      },
+      "get pods": { items: [] },
+    });
+    const output = await kubectl.run("status");
+    expect(output.code).toBe(0);
+    expect(output.text).toMatch(/llava +SLEEPING +Deployment +0 of 0 ready/);
+    expect(output.text).toContain("1 server sleeps; `npm run wake -- --stack fake` brings it back.");
+  });
+
+  test("`logs` prints the log of a server's pods", async () => {
+    kubectl.answers({
+      "logs --namespace engine-room --tail 5 --prefix --selector app.kubernetes.io/component=triton,":
+        "[pod] ready\n",
+    });
+    const server = watch(kubectl.start("logs", "llava", "--lines", "5"));
+    expect(await server.code).toBe(0);
+    expect(server.text()).toContain("[pod] ready");
+  });
+
+  test("`logs --follow` of a build asks for its Job", async () => {
+    // It prints nothing: kubectl writes to this process's own output.
+    kubectl.answers({ [`logs --namespace engine-room --tail 100 --follow job/${build}`]: "" });
+    expect(await kubectl.run("logs", build, "--follow")).toEqual({ code: 0, text: "" });
+  });
+});

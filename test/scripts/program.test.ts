@@ -1,0 +1,237 @@
+import { spawnSync } from "node:child_process";
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { fromRuntimeConfig, parseConfig } from "../../infra/config/config.ts";
+import { ConfigError } from "../../infra/problems.ts";
+import { propertyChanges } from "../../scripts/program/changes.ts";
+import { SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN_VALUE } from "../../scripts/program/marks.ts";
+import { projectRoot, readStackFile, stackNames, stackReference } from "../../scripts/program/stack-file.ts";
+import { makeUrn, urnParts } from "../../scripts/program/urns.ts";
+import { forTerminal } from "../../scripts/terminal-text.ts";
+import { runCommand } from "./plan/run-plan.ts";
+
+describe("stack files", () => {
+  let directory: string;
+
+  beforeAll(() => {
+    directory = mkdtempSync(join(tmpdir(), "engine-room-stack-file-"));
+  });
+
+  afterAll(() => rmSync(directory, { recursive: true }));
+
+  function read(text: string) {
+    const file = join(directory, "Pulumi.test.yaml");
+    writeFileSync(file, text);
+    return readStackFile(stackReference("test", file));
+  }
+
+  test("the project's own stack files are read", () => {
+    expect(stackNames()).toEqual(expect.arrayContaining(["dev", "local", "onprem"]));
+    const local = readStackFile(stackReference("local"));
+    expect(parseConfig(fromRuntimeConfig(local.values, "engine-room")).platform).toBe("local");
+  });
+
+  test("a stack file's strings reach the program unchanged and other values as JSON", () => {
+    expect(
+      read(
+        "config:\n  engine-room:platform: local\n  engine-room:models:\n    - name: a\n      threads: 2\n",
+      ),
+    ).toEqual({
+      values: { "engine-room:platform": "local", "engine-room:models": '[{"name":"a","threads":2}]' },
+      secretKeys: [],
+    });
+  });
+
+  test("secure values of a stack file stay opaque, and their keys are secret", () => {
+    const config = read(
+      "config:\n  engine-room:token:\n    secure: v1:abc\n  engine-room:hub:\n    token: { secure: v1:def }\n",
+    );
+    expect(config.secretKeys).toEqual(["engine-room:token", "engine-room:hub"]);
+    expect(config.values["engine-room:token"]).toBe('{"secure":"v1:abc"}');
+  });
+
+  test.each([
+    ["is missing", undefined, "has no file"],
+    ["is no YAML", "config: [", "This is no YAML"],
+    ["has a key a column too far", "config:\n   a: 1\n  b: 2\n", "at line 3, column 1.\n"],
+    ["has a list for its config", "config: [1]", "It must be a mapping"],
+  ])("a stack file that %s is one problem with a fix", (_title, text, sentence) => {
+    const act = () =>
+      text === undefined
+        ? readStackFile(stackReference("absent", join(directory, "absent.yaml")))
+        : read(text);
+    expect(act).toThrow(sentence);
+    expect(act).toThrow("Fix: ");
+  });
+
+  test.each(["", ".hidden", "a/b", "a b", "x".repeat(101)])("the stack name %j is refused", (name) => {
+    expect(() => stackReference(name)).toThrow("A stack name has letters");
+  });
+
+  test("unknown keys of a stack file are reported with the keys that were meant", () => {
+    const act = () =>
+      read("config:\n  engineroom:gateway: { port: 1 }\n  platform: local\n  aws:region: eu-west-1\n");
+    expect(act).toThrow("2 problems");
+    expect(act).toThrow("Write `engine-room:gateway`.");
+    expect(act).toThrow("Write `engine-room:platform`.");
+  });
+
+  test("an empty stack file has no values", () => {
+    expect(read("")).toEqual({ values: {}, secretKeys: [] });
+  });
+});
+
+describe("the entry of every command", () => {
+  /** Notes what it is asked, and leaves no packages. */
+  const NPM = `#!/bin/sh
+echo "$1" >> calls
+mkdir -p node_modules
+`;
+
+  let root: string;
+
+  beforeAll(() => {
+    root = mkdtempSync(join(tmpdir(), "engine-room-cli-"));
+    mkdirSync(join(root, "scripts"));
+    mkdirSync(join(root, "bin"));
+    cpSync(join(projectRoot, "scripts/cli.mjs"), join(root, "scripts/cli.mjs"));
+    writeFileSync(join(root, "package-lock.json"), "{}\n");
+    writeFileSync(join(root, "bin/npm"), NPM);
+    chmodSync(join(root, "bin/npm"), 0o755);
+  });
+
+  afterAll(() => rmSync(root, { recursive: true }));
+
+  /** Only its own file is there: a command that it loaded would be an error. */
+  function install() {
+    const env = { ...process.env, PATH: `${join(root, "bin")}${delimiter}${process.env.PATH}` };
+    return spawnSync(process.execPath, ["scripts/cli.mjs", "install"], { cwd: root, env, encoding: "utf8" });
+  }
+
+  const calls = () => readFileSync(join(root, "calls"), "utf8").trim().split("\n");
+
+  test("`cli.mjs install` installs the packages once for each lock file", () => {
+    expect(install()).toMatchObject({ status: 0, stdout: "" });
+    expect(install()).toMatchObject({ status: 0, stdout: "", stderr: "" });
+    expect(calls()).toEqual(["ci"]);
+    writeFileSync(join(root, "package-lock.json"), '{ "lockfileVersion": 3 }\n');
+    expect(install().status).toBe(0);
+    expect(calls()).toEqual(["ci", "ci"]);
+  });
+});
+
+const narrow = { isTTY: true, columns: 40 };
+
+test("a text for a terminal is wrapped with the indentation of its lines and lists", () => {
+  const text = new ConfigError([
+    {
+      path: "models[0].model",
+      value: '"gpt"',
+      reason: "There is no model of that name in it.",
+      fix: "Write one.",
+    },
+  ]).message;
+  expect(forTerminal(text, narrow)).toBe(`1 problem in the stack's configuration;
+nothing was changed:
+  1. models[0].model = "gpt"
+     There is no model of that name in
+     it.
+     Fix: Write one.`);
+});
+
+test("a wrapped text keeps commands whole", () => {
+  const text = "It is not up; `npm run up -- --stack a-name-of-many-letters` brings it up.";
+  expect(forTerminal(text, narrow)).toBe(
+    "It is not up;\n`npm run up -- --stack a-name-of-many-letters`\nbrings it up.",
+  );
+});
+
+test("a wrapped text keeps spaces and empty lines", () => {
+  const text = "a  b\n\n  c";
+  expect(forTerminal(text, narrow)).toBe(text);
+});
+
+test.each([
+  ["a pipe", { isTTY: false, columns: 40 }],
+  ["a terminal that does not know its width", { isTTY: true, columns: 0 }],
+])("a text for %s is not wrapped", (_what, stream) => {
+  const text = "word ".repeat(40);
+  expect(forTerminal(text, stream)).toBe(text);
+});
+
+describe("errors of commands", () => {
+  const before = { isTTY: process.stderr.isTTY, columns: process.stderr.columns };
+  afterEach(() => {
+    Object.assign(process.stderr, before);
+  });
+
+  test.each([
+    ["a stack without a file", ["plan", "--stack", "a-stack-that-nobody-has"]],
+    ["a wrong command line", ["wake"]],
+    ["an unknown command", ["nothing"]],
+  ])("the error of %s is wrapped only on a terminal", async (_what, argv) => {
+    Object.assign(process.stderr, { isTTY: false });
+    const piped = (await runCommand(...argv)).stderr;
+    expect(Math.max(...piped.split("\n").map((line) => line.length))).toBeGreaterThan(70);
+    Object.assign(process.stderr, { isTTY: true, columns: 70 });
+    const { stderr } = await runCommand(...argv);
+    expect(Math.max(...stderr.split("\n").map((line) => line.length))).toBeLessThanOrEqual(70);
+    expect(stderr.replaceAll(/\s+/g, " ")).toBe(piped.replaceAll(/\s+/g, " "));
+  });
+});
+
+test("changed properties are listed by their path", () => {
+  const before = { same: 1, list: ["a", "b"], map: { "a/b": 1, gone: true }, type: "x" };
+  const after = { same: 1, list: ["a", "c"], map: { "a/b": 2, come: null }, type: ["x"] };
+  expect(propertyChanges(before, after)).toEqual([
+    { path: "list[1]", kind: "update", before: '"b"', after: '"c"' },
+    { path: 'map."a/b"', kind: "update", before: "1", after: "2" },
+    { path: "map.come", kind: "add", after: "null" },
+    { path: "map.gone", kind: "delete", before: "true" },
+    { path: "type", kind: "update", before: '"x"', after: '["x"]' },
+  ]);
+});
+
+test("a changed text of several lines shows the changed lines", () => {
+  const [change] = propertyChanges({ text: "a\nb\nc\n" }, { text: "a\nB\nc\n" });
+  expect(change?.lines).toEqual(["- b", "+ B"]);
+  const many = Array.from({ length: 40 }, (_, index) => `line ${index}`).join("\n");
+  expect(propertyChanges({ text: "\n" }, { text: many })[0]?.lines?.at(-1)).toMatch(/^… \d+ more lines$/);
+});
+
+test("changes hide secrets, mark unknown values, and cut long values", () => {
+  const secret = (value: string) => ({ [SIGNATURE_KEY]: SECRET_SIGNATURE, value });
+  const changes = propertyChanges(
+    { key: secret("old"), list: [{ key: secret("deep") }], later: 1, long: "" },
+    { key: secret("new"), later: UNKNOWN_VALUE, long: "x".repeat(500) },
+  );
+  expect(JSON.stringify(changes)).not.toMatch(/old|new|deep/);
+  expect(changes.find((change) => change.path === "later")?.after).toBe('"[known after up]"');
+  expect(changes.find((change) => change.path === "long")?.after).toHaveLength(101);
+});
+
+const STACK = "urn:pulumi:kind::engine-room::pulumi:pulumi:Stack::engine-room-kind";
+
+const own = { stack: "kind", project: "engine-room" };
+
+test("a URN has the types of all parents except the stack", () => {
+  const server = makeUrn({ ...own, parent: STACK, type: "engine-room:kubernetes:Gateway", name: "gateway" });
+  expect(server).toBe("urn:pulumi:kind::engine-room::engine-room:kubernetes:Gateway::gateway");
+  const service = makeUrn({ ...own, parent: server, type: "kubernetes:core/v1:Service", name: "door" });
+  expect(service).toBe(
+    "urn:pulumi:kind::engine-room::engine-room:kubernetes:Gateway$kubernetes:core/v1:Service::door",
+  );
+  expect(makeUrn({ ...own, parent: "", type: "pulumi:pulumi:Stack", name: "engine-room-kind" })).toBe(STACK);
+});
+
+test("a URN is split into the parts that it was made of, colons of the name included", () => {
+  const parent = makeUrn({ ...own, parent: STACK, type: "a:b:C", name: "outer" });
+  const parts = { ...own, type: "d:e/f:G", name: "one::two" };
+  expect(urnParts(makeUrn({ ...parts, parent }))).toEqual({ ...parts, qualifiedType: "a:b:C$d:e/f:G" });
+});
+
+test("a text that is not a URN has empty parts", () => {
+  expect(urnParts("")).toEqual({ stack: "", project: "", qualifiedType: "", type: "", name: "" });
+});

@@ -1,0 +1,215 @@
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { Endpoints } from "../../../infra/plan/endpoints.ts";
+import { projectRoot } from "../../../scripts/program/stack-file.ts";
+import { stackPaths } from "../../../scripts/stack/backend.ts";
+import { endpointTable } from "../../../scripts/stack/endpoint-table.ts";
+import { saveState } from "../../../scripts/tryout/state.ts";
+import { writtenStackFile } from "../../harness/stack-files.ts";
+import { runCommand } from "../plan/run-plan.ts";
+import { useFakePulumi } from "./fake-pulumi.ts";
+
+/** `npm run preview` through the Pulumi CLI, with a stand-in that says of a preview what the real one does. */
+
+describe("preview", () => {
+  const NAME = "preview-test";
+
+  const PREVIEW = `
+if [ "$1" = preview ]; then
+  echo "warning: the stack file is old" >&2
+  case "$FAKE_PREVIEW" in
+    same) printf 'Resources:\\n    5 unchanged\\n' ;;
+    changed)
+      printf 'Resources:\\n    + 2 to create\\n'
+      # The real one has its own error for it, and only where it was asked to.
+      case "$*" in *--expect-no-changes*)
+        printf 'error: no changes were ' >&2; sleep 0.05; echo "expected but changes were proposed" >&2
+        exit 255 ;;
+      esac ;;
+    broken) echo "error: no resource plugin" >&2; exit 255 ;;
+  esac
+fi
+`;
+
+  let folder: string;
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "engine-room-preview-"));
+    useFakePulumi(folder, PREVIEW);
+    vi.stubEnv("ENGINE_ROOM_RUNNER", "");
+    vi.stubEnv("ENGINE_ROOM_STATE_URL", "");
+  });
+
+  afterEach(() => {
+    rmSync(folder, { recursive: true });
+    rmSync(stackPaths(NAME).directory, { recursive: true, force: true });
+  });
+
+  const preview = (result: string, ...options: string[]) => {
+    vi.stubEnv("FAKE_PREVIEW", result);
+    const file = join(projectRoot, "Pulumi.local.yaml");
+    return runCommand("preview", "--stack", NAME, "--config-file", file, ...options);
+  };
+
+  test("`preview` shows changes and succeeds", async () => {
+    const { exitCode, stdout, stderr } = await preview("changed");
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain("+ 2 to create");
+    expect(stdout).toContain("warning: the stack file is old\n");
+    expect(stdout + stderr).not.toContain("error");
+  });
+
+  test("`preview --expect-no-changes` fails with one sentence where something would change", async () => {
+    const { exitCode, stdout, stderr } = await preview("changed", "--expect-no-changes");
+    expect(exitCode).toBe(1);
+    expect(stdout).toContain("+ 2 to create");
+    expect(stdout).not.toContain("error");
+    expect(stderr).toBe("Something would change, and --expect-no-changes says that nothing should.\n");
+    expect(await preview("same", "--expect-no-changes")).toMatchObject({ exitCode: 0, stderr: "" });
+  });
+
+  test("a failed `preview` is reported in the Pulumi CLI's words", async () => {
+    const { exitCode, stdout, stderr } = await preview("broken");
+    expect(exitCode).toBe(1);
+    expect(stdout).toContain("error: no resource plugin\n");
+    expect(stderr).toContain("pulumi preview failed; its output above says why.");
+  });
+});
+
+/** A stack that has no file: a name that was mistyped, or a stack of which only its state is left. */
+
+describe("a stack without a file", () => {
+  const STACK = `unknown-stack-${process.pid}`;
+
+  const { directory, data, tryoutState } = stackPaths(STACK);
+
+  beforeEach(() => {
+    vi.stubEnv("ENGINE_ROOM_RUNNER", "tryout");
+    vi.stubEnv("ENGINE_ROOM_STATE_URL", "");
+  });
+
+  afterEach(() => {
+    for (const folder of [directory, data]) rmSync(folder, { recursive: true, force: true });
+  });
+
+  test.each([
+    [["down"]],
+    [["down", "--delete-data"]],
+    [["refresh"]],
+    [["status"]],
+    [["status", "--json"]],
+    [["outputs"]],
+    [["logs"]],
+    [["logs", "gateway"]],
+    [["smoke"]],
+    [["seed"]],
+    [["bench"]],
+    [["preview"]],
+    [["plan"]],
+  ])("%j of an unknown stack names the missing stack file", async ([name = "", ...words]) => {
+    const { exitCode, stdout, stderr } = await runCommand(name, "--stack", STACK, ...words);
+    expect([exitCode, stdout]).toEqual([1, ""]);
+    expect(stderr).toContain(`The stack ${STACK} has no file Pulumi.${STACK}.yaml.`);
+    expect(stderr).toContain("name another file with --config-file");
+    expect(existsSync(directory)).toBe(false);
+  });
+
+  test.each(["down", "status"])("`%s` names a mistyped --config-file", async (name) => {
+    const file = join(directory, "nope.yaml");
+    const { exitCode, stderr } = await runCommand(name, "--stack", STACK, "--config-file", file);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain(`The stack ${STACK} has no file ${file}.`);
+  });
+
+  test("`refresh` and `down` of a stack without a file use its state", async () => {
+    saveState(tryoutState, [], []);
+    expect((await runCommand("refresh", "--stack", STACK)).exitCode).toBe(0);
+    expect((await runCommand("down", "--stack", STACK)).exitCode).toBe(0);
+    expect(existsSync(directory)).toBe(false);
+  });
+
+  test("`down --delete-data` deletes the documents that are left of a stack without a file", async () => {
+    mkdirSync(data, { recursive: true });
+    writeFileSync(join(data, "a"), "");
+    const kept = await runCommand("down", "--stack", STACK);
+    expect([kept.exitCode, existsSync(data)]).toEqual([0, true]);
+    expect(kept.stderr).toContain("--delete-data");
+    expect((await runCommand("down", "--stack", STACK, "--delete-data")).exitCode).toBe(0);
+    expect(existsSync(data)).toBe(false);
+  });
+});
+
+/** `npm run down` of a stack on a Docker host, with a stand-in for the Docker CLI. */
+
+describe("`down` of a stack on a Docker host", () => {
+  let folder: string;
+
+  let stackFile: string;
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "engine-room-end-stack-"));
+    stackFile = writtenStackFile(folder, {
+      platform: "docker",
+      tier: "cpu",
+      host: { uri: "ssh://ubuntu@gpu.example.org" },
+      models: [{ name: "smollm2", model: "smollm2-135m-instruct" }],
+    });
+    vi.stubEnv("ENGINE_ROOM_RUNNER", "tryout");
+    vi.stubEnv("ENGINE_ROOM_STATE_URL", "");
+    vi.stubEnv("PATH", `${folder}${delimiter}${process.env.PATH}`);
+  });
+
+  afterEach(() => {
+    rmSync(folder, { recursive: true });
+  });
+
+  function down(docker: string) {
+    const program = join(folder, "docker");
+    writeFileSync(program, `#!/bin/sh\n${docker}\n`);
+    chmodSync(program, 0o755);
+    return runCommand("down", "--stack", "end-stack", "--config-file", stackFile);
+  }
+
+  test("`down` reports a Docker host that does not answer, and prints nothing before", async () => {
+    const { exitCode, stdout, stderr } = await down(
+      'echo "Cannot connect to the Docker daemon at http://docker.example.com. Is the docker daemon running?" >&2; exit 1',
+    );
+    expect([exitCode, stdout]).toEqual([1, ""]);
+    expect(stderr).toMatch(/^No Docker engine answers/);
+  });
+
+  test("`down` succeeds where the Docker host has nothing of the stack", async () => {
+    const { exitCode, stderr } = await down("exit 0");
+    expect([exitCode, stderr]).toEqual([0, "  nothing to do\n"]);
+  });
+});
+
+const endpoints: Endpoints = {
+  gateway: "https://models.example.org",
+  gatewayReach: "public",
+  gatewayDnsName: "demo.elb.amazonaws.com",
+  mongo: null,
+  vector: null,
+  encoders: null,
+  models: {},
+  reach: "cluster",
+};
+
+test("the table of endpoints names who reaches the gateway where others reach the rest", () => {
+  const last = (changes: Partial<Endpoints>) =>
+    endpointTable({
+      endpoints: { ...endpoints, ...changes },
+      models: [],
+      release: "25.07",
+      engineStore: "",
+      cost: { hourlyUsd: 0, monthlyUsd: 0, buildUsd: 0, pricesAsOf: null, withoutPrice: [] },
+      notes: [],
+    })
+      .trim()
+      .split("\n")
+      .at(-1);
+  expect(last({})).toBe("  Reachable from: public (gateway), cluster (all others)");
+  expect(last({ gatewayReach: "cluster" })).toBe("  Reachable from: cluster");
+});

@@ -1,0 +1,317 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { PREVIEW_TEMPLATE } from "../../scripts/ci/preview-stack.ts";
+import { MATRIX_PURPOSES, STACK_PIPELINES } from "../../scripts/ci/stacks.ts";
+import { projectRoot, stackNames } from "../../scripts/program/stack-file.ts";
+import { buildGoModules } from "../harness/kubernetes/go-build.ts";
+import { findGo } from "../harness/kubernetes/go-toolchain.ts";
+import { npmCommands, packageFile, parseNpmCommand } from "../harness/npm-commands.ts";
+import { pinnedVersions, RULES, STEP_RULES } from "./rules.ts";
+import { ACTIONS, parseWorkflow, stepsOf, WORKFLOWS } from "./workflows.ts";
+
+const SHA = "0123456789abcdef0123456789abcdef01234567";
+
+const CHECKOUT = `actions/checkout@${SHA}`;
+
+/** A workflow that keeps to all rules. */
+const GOOD = `name: good
+on: { pull_request: }
+permissions: {}
+concurrency: { group: good, cancel-in-progress: true }
+jobs:
+  one:
+    if: github.event.pull_request.head.repo.full_name == github.repository
+    environment: room
+    timeout-minutes: 5
+    permissions: { contents: read, packages: write }
+    steps:
+      - uses: ${CHECKOUT} # v7.0.1
+        with: { persist-credentials: false }
+      - run: node scripts/cli.mjs install
+      - run: npm run images -- --stack "$STACK"
+        env: { STACK: "\${{ inputs.stack }}", TOKEN: "\${{ secrets.TOKEN }}" }
+`;
+
+/** A step before that of the packages. */
+const LOGGED_IN = `persist-credentials: false }
+      - uses: docker/login-action@${SHA} # v4.1.0
+`;
+
+const JOB_SECRETS = `    timeout-minutes: 5
+    env: { PASSPHRASE: "\${{ secrets.PASSPHRASE }}" }
+`;
+
+/** One change each, and the rule that has to see it. */
+const BAD: readonly (readonly [keyof typeof RULES, string, string])[] = [
+  ["actionsArePinned", `${CHECKOUT} # v7.0.1`, "actions/checkout@v7"],
+  ["actionsArePinned", `${CHECKOUT} # v7.0.1`, CHECKOUT],
+  ["actionsArePinned", `${CHECKOUT} # v7.0.1`, `${CHECKOUT} # v7`],
+  ["permissionsAreNamed", "permissions: {}\n", ""],
+  ["permissionsAreNamed", "permissions: {}\n", "permissions: { contents: read }\n"],
+  ["permissionsAreNamed", "permissions: { contents: read, packages: write }", "permissions: write-all"],
+  ["jobsEnd", "    timeout-minutes: 5\n", ""],
+  ["runsAreQueued", "concurrency: { group: good, cancel-in-progress: true }\n", ""],
+  ["runsAreQueued", ", cancel-in-progress: true", ""],
+  [
+    "skippedRunsEvictNobody",
+    "github.event.pull_request.head.repo",
+    "github.event.action == 'x' && github.event.pull_request.head.repo",
+  ],
+  ["credentialsAreNotKept", "persist-credentials: false", "fetch-depth: 0"],
+  ["credentialsAreNotKept", "persist-credentials: false", "persist-credentials: true"],
+  ["scriptsHaveNoExpressions", '"$STACK"', `\${{ github.head_ref }}`],
+  ["pipesFail", '"$STACK"', '"$STACK" | tee log'],
+  ["privilegedEventsRunOwnCode", "on: { pull_request: }", "on: { pull_request_target: }"],
+  ["privilegedEventsRunOwnCode", "on: { pull_request: }", "on: { workflow_run: }"],
+  ["forksGetNoCredentials", "github.event.pull_request.head.repo.full_name == github.repository", "always()"],
+  ["secretsAreOfEnvironments", "    environment: room\n", ""],
+  ["buildersReachNoCluster", "packages: write", "id-token: write"],
+  ["buildersReachNoCluster", "secrets.TOKEN", "secrets.KUBECONFIG_TEXT"],
+  ["buildersCannotWriteContents", "contents: read", "contents: write"],
+  ["packagesComeBeforeCredentials", "      - run: node scripts/cli.mjs install\n", ""],
+  ["packagesComeBeforeCredentials", "persist-credentials: false }\n", LOGGED_IN],
+  ["packagesComeBeforeCredentials", "    timeout-minutes: 5\n", JOB_SECRETS],
+  ["packagesComeBeforeCredentials", "- run: node scripts", "- run: npm ci\n      - run: node scripts"],
+];
+
+const workflow = (text: string) => parseWorkflow("good.yml", text);
+
+describe("rules", () => {
+  test("the rules accept a workflow that keeps to them", () => {
+    for (const rule of Object.values(RULES)) expect(rule(workflow(GOOD))).toEqual([]);
+    expect(RULES.pipesFail?.(workflow(GOOD.replace('"$STACK"', "a || b")))).toEqual([]);
+  });
+
+  test.each(BAD)("the rule %s sees %j become %j", (name, from, to) => {
+    expect(GOOD).toContain(from);
+    expect(RULES[name]?.(workflow(GOOD.replace(from, to)))).toHaveLength(1);
+  });
+
+  test("each rule sees at least one bad change", () => {
+    expect(new Set(BAD.map(([name]) => name))).toEqual(new Set(Object.keys(RULES)));
+  });
+
+  test("workflows of privileged events may use neither a cache nor a downloaded artifact", () => {
+    const own = `with: { persist-credentials: false, ref: "\${{ github.event.repository.default_branch }}" }`;
+    const privileged = GOOD.replace("pull_request:", "pull_request_target:").replace(
+      "with: { persist-credentials: false }",
+      own,
+    );
+    const rule = RULES.privilegedEventsRunOwnCode;
+    expect(rule?.(workflow(privileged))).toEqual([]);
+    for (const step of [
+      `{ uses: "actions/download-artifact@${SHA}" }`,
+      `{ uses: "actions/cache@${SHA}" }`,
+      `{ uses: "actions/setup-node@${SHA}", with: { cache: npm } }`,
+    ])
+      expect(rule?.(workflow(`${privileged}      - ${step}\n`))).toHaveLength(1);
+  });
+});
+
+describe.each(WORKFLOWS.map((one) => [one.file, one] as const))("%s", (_file, one) => {
+  test.each(Object.entries(RULES))("the workflow keeps to the rule %s", (_name, rule) => {
+    expect(rule(one)).toEqual([]);
+  });
+});
+
+test("the steps of local actions keep to the rules of steps", () => {
+  expect(ACTIONS.length).toBeGreaterThan(0);
+  for (const action of ACTIONS) for (const rule of STEP_RULES) expect(rule(action)).toEqual([]);
+});
+
+test("each action has one version in all workflows", () => {
+  const several = [...pinnedVersions([...WORKFLOWS, ...ACTIONS])].filter(([, versions]) => versions.size > 1);
+  expect(several).toEqual([]);
+  expect(
+    pinnedVersions([workflow(GOOD), workflow(GOOD.replace(SHA, SHA.replace("0", "f")))]).get(
+      "actions/checkout",
+    )?.size,
+  ).toBe(2);
+});
+
+/** actionlint over the workflows: syntax, expressions, inputs of actions, and, where shellcheck is on PATH, their scripts. */
+
+const go = await findGo();
+
+const missing = "reason" in go ? go.reason : undefined;
+
+const BUILD_TIMEOUT_MILLISECONDS = 30 * 60_000;
+
+describe.skipIf(missing !== undefined)(
+  `actionlint${missing === undefined ? "" : ` (skipped: ${missing})`}`,
+  () => {
+    let program: string;
+    let folder: string;
+
+    beforeAll(async () => {
+      const built = await buildGoModules(["actionlint"], (line) => void process.stderr.write(`${line}\n`));
+      if ("reason" in built) throw new Error(built.reason);
+      program = join(built.actionlint, "actionlint");
+      folder = mkdtempSync(join(tmpdir(), "engine-room-workflows-"));
+    }, BUILD_TIMEOUT_MILLISECONDS);
+
+    afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+    function lint(cwd: string, ...files: readonly string[]) {
+      const { status, stdout, stderr } = spawnSync(program, ["-no-color", "-oneline", ...files], {
+        cwd,
+        encoding: "utf8",
+      });
+      return { status, lines: `${stdout}${stderr}`.split("\n").filter((line) => line !== "") };
+    }
+
+    test("actionlint finds nothing wrong in the workflows", () => {
+      expect(lint(projectRoot)).toEqual({ status: 0, lines: [] });
+    });
+
+    test("actionlint reports an undefined property", () => {
+      mkdirSync(join(folder, ".github/workflows"), { recursive: true });
+      const file = join(folder, ".github/workflows/wrong.yml");
+      writeFileSync(
+        file,
+        `on: push\njobs:\n  one:\n    runs-on: ubuntu-24.04\n    steps:\n      - run: echo \${{ github.evnt.number }}\n`,
+      );
+      const { status, lines } = lint(folder, file);
+      expect(status).toBe(1);
+      expect(lines.join("\n")).toContain('property "evnt" is not defined');
+    });
+  },
+);
+
+/** What the workflows type: there are such commands, and they take such options. */
+
+const all = [...WORKFLOWS, ...ACTIONS];
+
+const typed = all.flatMap((workflow) =>
+  stepsOf(workflow).flatMap(([, { run }]) =>
+    npmCommands(run ?? "").map((command) => ({ file: workflow.file, ...command })),
+  ),
+);
+
+describe("npm commands of the workflows", () => {
+  test.each(typed.map((one) => [one.file, [one.script, ...one.args].join(" "), one] as const))(
+    "%s runs `npm run %s` with options that the command takes",
+    async (_file, _words, command) => {
+      await expect(parseNpmCommand(command)).resolves.toBeUndefined();
+    },
+  );
+});
+
+test("files and local actions that workflows run exist", () => {
+  for (const { text } of all)
+    for (const [, file = ""] of text.matchAll(/env "PATH=\$PATH" (\S+)/g))
+      expect(existsSync(join(projectRoot, file))).toBe(true);
+  for (const { text } of all)
+    for (const [, folder = ""] of text.matchAll(/uses: \.\/(\S+)/g))
+      expect(existsSync(join(projectRoot, folder, "action.yml"))).toBe(true);
+});
+
+test("the table of pipelines has exactly the stacks that have a stack file", () => {
+  const own = stackNames().filter((name) => !/^pr-\d+$/.test(name));
+  expect(Object.keys(STACK_PIPELINES).toSorted()).toEqual(own);
+});
+
+test("workflows ask for exactly the known matrices", () => {
+  const asked = typed.flatMap(({ args }) =>
+    args.includes("--for") ? [args[args.indexOf("--for") + 1]] : [],
+  );
+  expect(new Set(asked)).toEqual(new Set(MATRIX_PURPOSES));
+});
+
+test("stacks of pull requests are created only where the repository also ends them", () => {
+  const guarded = ["preview-stack", "preview-stack-end"].map((name) => {
+    const jobs = WORKFLOWS.find(({ file }) => file.endsWith(`/${name}.yml`))?.jobs ?? {};
+    return Object.values(jobs)
+      .filter(({ needs = [] }) => needs.length === 0)
+      .map(({ if: condition = "" }) => condition.includes("vars.PREVIEW_STACKS == 'true'"));
+  });
+  expect(guarded).toEqual([[true], [true]]);
+});
+
+test("the workflow that ends expired stacks needs EXPIRE_STACKS, may not write contents, and has its own queue", () => {
+  const { jobs, concurrency } = WORKFLOWS.find(({ file }) => file.endsWith("/expire.yml")) ?? {};
+  const { expire, issue } = jobs ?? {};
+  expect(expire?.if).toContain("vars.EXPIRE_STACKS == 'true'");
+  expect(expire?.permissions).toEqual({ contents: "read", "id-token": "write" });
+  expect(issue?.permissions).toEqual({ contents: "read", issues: "write" });
+  expect(issue?.needs).toBe("expire");
+  expect(issue?.if).toContain("!cancelled()");
+  const group = (of: unknown) => (of as { readonly group?: string } | undefined)?.group;
+  const all = WORKFLOWS.flatMap(({ concurrency: own, jobs: others }) =>
+    [own, ...Object.values(others).map((job) => job.concurrency)].map(group),
+  );
+  expect(all.filter((one) => one === group(concurrency))).toHaveLength(1);
+});
+
+test("a pull request's failed stack is reported in its comment", () => {
+  const { comment } = WORKFLOWS.find(({ file }) => file.endsWith("/preview-stack.yml"))?.jobs ?? {};
+  expect(comment?.if).toContain("!cancelled()");
+  expect(comment?.steps.filter(({ run }) => run?.includes("--failed")).map((step) => step.if)).toEqual([
+    "needs.up.result != 'success'",
+  ]);
+});
+
+test("a pull request's stack runs the images that were built for it", () => {
+  const { images, up } = WORKFLOWS.find(({ file }) => file.endsWith("/preview-stack.yml"))?.jobs ?? {};
+  const steps = (job: typeof up) => job?.steps.map(({ uses, run }) => `${uses ?? ""} ${run ?? ""}`) ?? [];
+  const lock = { name: "images-lock", path: "images.lock.json" };
+  expect(steps(images).some((step) => step.includes("npm run images"))).toBe(true);
+  expect(images?.steps.at(-1)?.with).toMatchObject(lock);
+  expect(up?.needs).toBe("images");
+  const taken = up?.steps.findIndex(({ with: inputs }) => inputs?.name === lock.name) ?? -1;
+  expect(taken).toBeGreaterThan(0);
+  expect(steps(up).findIndex((step) => step.includes("npm run up"))).toBeGreaterThan(taken);
+});
+
+test("images are built for existing stacks, pull requests' among them", () => {
+  const workflow = WORKFLOWS.find(({ file }) => file.endsWith("/images.yml"));
+  const [, given = ""] = /STACKS: .*'([^']+)' \}\}/.exec(workflow?.text ?? "") ?? [];
+  expect(given.split(" ")).toContain(PREVIEW_TEMPLATE);
+  expect(given.split(" ").filter((name) => STACK_PIPELINES[name] === undefined)).toEqual([]);
+});
+
+describe("policies", () => {
+  const commandsOf = (name: string) => {
+    const workflow = WORKFLOWS.find(({ file }) => file.endsWith(`/${name}.yml`));
+    return (workflow === undefined ? [] : stepsOf(workflow)).map(([, { run = "" }]) => run);
+  };
+
+  test("policies fail a preview after its artifact was uploaded", () => {
+    const { diff, "state-diff": ofState } =
+      WORKFLOWS.find(({ file }) => file.endsWith("/preview.yml"))?.jobs ?? {};
+    for (const job of [diff, ofState]) {
+      const steps = job?.steps ?? [];
+      const uploaded = steps.findIndex(({ uses }) => uses?.startsWith("actions/upload-artifact@"));
+      const judged = steps.findIndex(({ run }) => run?.includes("ci -- diff-policies"));
+      expect(uploaded).toBeGreaterThan(0);
+      expect(judged).toBeGreaterThan(uploaded);
+    }
+  });
+
+  test("every workflow that changes a stack enforces the policies, and previews of a state ask them", () => {
+    for (const name of ["deploy", "preview-stack"]) {
+      const ups = commandsOf(name).filter((run) => run.includes("npm run up"));
+      expect(ups.length).toBeGreaterThan(0);
+      for (const run of ups) expect(run).toMatch(/npm run up -- .*--policies/);
+    }
+    for (const name of ["preview", "drift"])
+      expect(commandsOf(name).some((run) => run.includes("--policy-pack policy"))).toBe(true);
+  });
+});
+
+test("workflows install the Pulumi CLI in the SDK's version", () => {
+  const versions = ACTIONS.flatMap(({ text }) =>
+    [...text.matchAll(/pulumi-version: (\S+)/g)].map(([, version]) => version),
+  );
+  expect(versions).toEqual([packageFile.dependencies["@pulumi/pulumi"]]);
+});
+
+test("unit tests run on the oldest and newest Node that package.json allows", () => {
+  const [, oldest = "", newest = ""] = /^>=(\d+\.\d+)\.0 <(\d+)$/.exec(packageFile.engines.node) ?? [];
+  const ci = WORKFLOWS.find(({ file }) => file.endsWith("/ci.yml"));
+  const { matrix } = ci?.jobs.unit?.strategy ?? {};
+  expect(matrix?.node).toEqual([oldest, "22", String(Number(newest) - 1)]);
+});
