@@ -15,6 +15,7 @@ const ENTRY_POINTS = [
   "scripts/bench/preview-child.ts",
   "scripts/bench/render-child.ts",
   "scripts/commands/main.ts",
+  "scripts/diff/render-child.ts",
 ];
 
 /**

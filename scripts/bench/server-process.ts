@@ -24,7 +24,7 @@ export interface BenchServer {
   stop(): Promise<void>;
 }
 
-const ATTEMPT_MILLISECONDS = 250;
+const ATTEMPT_MILLISECONDS = 50;
 /** Of a log, for the message of a server that ended. */
 const LOG_TAIL_CHARACTERS = 2000;
 

@@ -68,10 +68,20 @@ function withoutPlaces(text: string, places: readonly string[]): string {
 
 async function byChild(request: RenderRequest, folder: string): Promise<RenderedTree> {
   const out = join(folder, "rendered.json");
-  await runNode(request, ["--import", "tsx", CHILD, request.stack, request.configFile, out], {
-    ENGINE_ROOM_SECRET_MARK_KEY: request.secretKey,
-  });
+  await runNode(
+    request,
+    [...(await launcher(request.project)), CHILD, request.stack, request.configFile, out],
+    { ENGINE_ROOM_SECRET_MARK_KEY: request.secretKey },
+  );
   return parseRenderedTree(await readFile(out, "utf8"), true);
+}
+
+/** A tree whose bundle has the entry point loads it from there, in half the time; an older one by tsx. */
+async function launcher(project: string): Promise<readonly string[]> {
+  const entryPoints = await readFile(join(project, "loader/import-source.mjs"), "utf8").catch(
+    orWhenMissing(""),
+  );
+  return entryPoints.includes(`"${CHILD}"`) ? ["loader/run.mjs"] : ["--import", "tsx"];
 }
 
 /** `plan` ends with exit code 1 and JSON where the stack file has problems. */

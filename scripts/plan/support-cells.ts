@@ -15,6 +15,10 @@ const ROOMY_GPU = "H100";
 
 /** The verdict on one GPU, and where that is not "fits", the smallest tensor parallelism whose verdict is. */
 export function fitCell(model: LanguageModelName, gpu: string): string {
+  return once(`${model} on ${gpu}`, () => plannedFit(model, gpu));
+}
+
+function plannedFit(model: LanguageModelName, gpu: string): string {
   const alone = verdictOf(model, gpu, 1);
   if (alone === "fits" || alone === undefined) return alone ?? "no";
   const single = alone === "tight" ? "tight" : "no";
@@ -33,6 +37,15 @@ function verdictOf(model: LanguageModelName, gpu: string, tensorParallel: number
     verdicts.find((verdict) => verdict === "tight") ??
     "fits"
   );
+}
+
+/** The catalogue stays as it is while a process runs, so a cell that is asked for again is not planned again. */
+const known = new Map<string, string>();
+
+function once(key: string, make: () => string): string {
+  const text = known.get(key) ?? make();
+  known.set(key, text);
+  return text;
 }
 
 interface Cell {
@@ -66,6 +79,10 @@ function planOf({ gpu, release, acceptUnverified = false, model }: Cell): GpuPla
 
 /** `24.09 to 26.02`; a release whose facts are not verified stands in brackets. */
 export function releaseRanges(model: LanguageModelName, flavour: Flavour): string {
+  return once(`${model} as ${flavour}`, () => plannedRanges(model, flavour));
+}
+
+function plannedRanges(model: LanguageModelName, flavour: Flavour): string {
   const levels = RELEASE_TAGS.map((tag) => acceptanceOf(model, flavour, tag));
   const texts = tagRuns(levels).flatMap(({ value, range }) =>
     value === "no" ? [] : [value === "yes" ? range : `(${range})`],

@@ -6,10 +6,15 @@ const DEFAULT_COLUMNS = 80;
 const [LEAST_COLUMNS, MOST_COLUMNS] = [60, 120];
 
 /** Columns that every output of the plan keeps to: those that `COLUMNS` says, or the terminal has. */
-export const PAGE_COLUMNS = Math.min(
-  MOST_COLUMNS,
-  Math.max(LEAST_COLUMNS, Number(process.env.COLUMNS) || process.stdout.columns || DEFAULT_COLUMNS),
-);
+export const PAGE_COLUMNS = pageColumns(process.env.COLUMNS, process.stdout.columns);
+
+/**
+ * @param said - What `COLUMNS` says.
+ * @param terminal - undefined where there is none.
+ */
+export function pageColumns(said: string | undefined, terminal: number | undefined): number {
+  return Math.min(MOST_COLUMNS, Math.max(LEAST_COLUMNS, Number(said) || terminal || DEFAULT_COLUMNS));
+}
 
 /** Part of a report: a heading and the lines below it. */
 export interface Section {

@@ -1,8 +1,8 @@
 /** Stack files as tests need them. */
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse, stringify } from "yaml";
-import { projectName, projectRoot } from "../../scripts/program/stack-file.ts";
+import { projectName, projectRoot, stackNames } from "../../scripts/program/stack-file.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -26,3 +26,9 @@ export function projectStackValues(file: string): Values {
   const values = Object.entries(config).map(([key, value]) => [key.slice(prefix.length), value]);
   return Object.fromEntries(values);
 }
+
+/** The project's own stack files, relative to it. */
+export const projectStackFiles: readonly string[] = [
+  ...stackNames().map((name) => `Pulumi.${name}.yaml`),
+  ...readdirSync(join(projectRoot, "examples")).map((file) => `examples/${file}`),
+];

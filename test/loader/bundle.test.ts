@@ -14,7 +14,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 
 const ENTRY = "infra/index.ts";
@@ -60,117 +60,110 @@ function start(environment: NodeJS.ProcessEnv, ...argv: readonly string[]): Retu
 
 const bundles = () => readdirSync(cache).toSorted();
 
-describe("which bundle is loaded", () => {
-  test("the same while no source changes, another one for another content, the first one again when that is back", async () => {
-    write("infra/word.ts", 'export const word: string = "one";\n');
-    write(ENTRY, 'import { word } from "./word.ts";\nconsole.log(word);\n');
-    expect((await run()).stdout).toBe("one\n");
-    const [first = ""] = bundles();
-    const file = join(cache, first, "infra/index.mjs");
-    const { ino, mtimeMs } = statSync(file);
+test("a bundle is used again while its sources are unchanged, also after a change is reverted", async () => {
+  write("infra/word.ts", 'export const word: string = "one";\n');
+  write(ENTRY, 'import { word } from "./word.ts";\nconsole.log(word);\n');
+  expect((await run()).stdout).toBe("one\n");
+  const [first = ""] = bundles();
+  const file = join(cache, first, "infra/index.mjs");
+  const { ino, mtimeMs } = statSync(file);
 
-    expect((await run()).stdout).toBe("one\n");
-    expect(bundles()).toEqual([first]);
-    expect(statSync(file)).toMatchObject({ ino, mtimeMs });
+  expect((await run()).stdout).toBe("one\n");
+  expect(bundles()).toEqual([first]);
+  expect(statSync(file)).toMatchObject({ ino, mtimeMs });
 
-    write("infra/word.ts", 'export const word: string = "two";\n');
-    expect((await run()).stdout).toBe("two\n");
-    expect(bundles()).toHaveLength(2);
+  write("infra/word.ts", 'export const word: string = "two";\n');
+  expect((await run()).stdout).toBe("two\n");
+  expect(bundles()).toHaveLength(2);
 
-    write("infra/word.ts", 'export const word: string = "one";\n');
-    expect((await run()).stdout).toBe("one\n");
-    expect(bundles()).toHaveLength(2);
-    expect(statSync(file)).toMatchObject({ ino, mtimeMs });
-  });
+  write("infra/word.ts", 'export const word: string = "one";\n');
+  expect((await run()).stdout).toBe("one\n");
+  expect(bundles()).toHaveLength(2);
+  expect(statSync(file)).toMatchObject({ ino, mtimeMs });
+});
 
-  test("a source that is gone is missed, though its bundle is there", async () => {
-    write("infra/word.ts", 'export const word = "one";\n');
-    write(ENTRY, 'import { word } from "./word.ts";\nconsole.log(word);\n');
-    await run();
-    rmSync(join(root, "infra/word.ts"));
-    expect(await run()).toMatchObject({
-      exitCode: 1,
-      stderr: expect.stringContaining('infra/index.ts:1:22: Could not resolve "./word.ts".'),
-    });
-  });
-
-  test("many that start at once each make it, or find it, whole", async () => {
-    write(ENTRY, 'import { z } from "zod";\nconsole.log(z.string().parse("whole"));\n');
-    const runs = await Promise.all(Array.from({ length: 4 }, () => run()));
-    expect(runs.map(({ stdout, stderr }) => stdout + stderr)).toEqual(Array(4).fill("whole\n"));
-    expect(bundles()).toEqual([expect.stringMatching(/^[0-9a-f]{32}$/)]);
-  });
-
-  test("old ones go when one is made, but for the newest three and those used within the hour", async () => {
-    const others = () => bundles().filter((name) => !/^[0-9a-f]{32}$/.test(name));
-    const hoursAgo = (name: string, hours: number) => {
-      mkdirSync(join(cache, name), { recursive: true });
-      const then = Date.now() / 1000 - hours * 3600;
-      utimesSync(join(cache, name), then, then);
-    };
-    for (const [index, hours] of [2, 3, 4, 5].entries()) hoursAgo(`0${index}`, hours);
-    hoursAgo(".new-killed", 2);
-    hoursAgo(".new-at-work", 0.1);
-    await run();
-    expect(others()).toEqual([".new-at-work", "00", "01", "02"]);
-    for (const name of ["03", "04", "05"]) hoursAgo(name, 0.5);
-    write(ENTRY, "export const another = 1;\n");
-    await run();
-    expect(others()).toEqual([".new-at-work", "03", "04", "05"]);
+test("a deleted source is reported, though its bundle exists", async () => {
+  write("infra/word.ts", 'export const word = "one";\n');
+  write(ENTRY, 'import { word } from "./word.ts";\nconsole.log(word);\n');
+  await run();
+  rmSync(join(root, "infra/word.ts"));
+  expect(await run()).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringContaining('infra/index.ts:1:22: Could not resolve "./word.ts".'),
   });
 });
 
-describe("what is loaded is as the source", () => {
-  test("import.meta and the arguments are those of the source", async () => {
-    write("infra/deep/place.ts", "export const { dirname, filename, url } = import.meta;\n");
-    write(
-      ENTRY,
-      'import * as place from "./deep/place.ts";\nconsole.log(JSON.stringify([import.meta.dirname, place, process.argv.slice(1)]));\n',
-    );
-    const { stdout } = await run("a", "--b");
-    const folder = join(root, "infra/deep");
-    const filename = join(folder, "place.ts");
-    expect(JSON.parse(stdout)).toEqual([
-      join(root, "infra"),
-      { dirname: folder, filename, url: `file://${filename}` },
-      [ENTRY, "a", "--b"],
-    ]);
-  });
+test("processes that start at the same time each load a complete bundle", async () => {
+  write(ENTRY, 'import { z } from "zod";\nconsole.log(z.string().parse("whole"));\n');
+  const runs = await Promise.all(Array.from({ length: 4 }, () => run()));
+  expect(runs.map(({ stdout, stderr }) => stdout + stderr)).toEqual(Array(4).fill("whole\n"));
+  expect(bundles()).toEqual([expect.stringMatching(/^[0-9a-f]{32}$/)]);
+});
 
-  test("a mistake in a source has its place, in a sentence", async () => {
-    write("infra/broken.ts", "export const a = 1;\nexport const b = = 2;\n");
-    write(ENTRY, 'import "./broken.ts";\n');
-    const place = 'infra/broken.ts:2:18: Unexpected "=". Correct it; `npx tsc --noEmit` shows all.';
-    expect(await run()).toMatchObject({ exitCode: 1, stderr: expect.stringContaining(place) });
-    expect(bundles()).toEqual([]);
-  });
+test("a new bundle removes old ones, but for the newest three and those used within the hour", async () => {
+  const others = () => bundles().filter((name) => !/^[0-9a-f]{32}$/.test(name));
+  const hoursAgo = (name: string, hours: number) => {
+    mkdirSync(join(cache, name), { recursive: true });
+    const then = Date.now() / 1000 - hours * 3600;
+    utimesSync(join(cache, name), then, then);
+  };
+  for (const [index, hours] of [2, 3, 4, 5].entries()) hoursAgo(`0${index}`, hours);
+  hoursAgo(".new-killed", 2);
+  hoursAgo(".new-at-work", 0.1);
+  await run();
+  expect(others()).toEqual([".new-at-work", "00", "01", "02"]);
+  for (const name of ["03", "04", "05"]) hoursAgo(name, 0.5);
+  write(ENTRY, "export const another = 1;\n");
+  await run();
+  expect(others()).toEqual([".new-at-work", "03", "04", "05"]);
+});
 
-  test("stack traces name the source where DEBUG asks for them", async () => {
-    write(ENTRY, 'const why: string = "It broke.";\n\nthrow new Error(why);\n');
-    const { stderr } = await start({ DEBUG: "1" }, "loader/run.mjs", ENTRY);
-    expect(stderr).toContain("It broke.");
-    expect(stderr).toMatch(/at .*\/infra\/index\.ts:3:7/);
-  });
+test("a bundled source has its own import.meta and arguments", async () => {
+  write("infra/deep/place.ts", "export const { dirname, filename, url } = import.meta;\n");
+  write(
+    ENTRY,
+    'import * as place from "./deep/place.ts";\nconsole.log(JSON.stringify([import.meta.dirname, place, process.argv.slice(1)]));\n',
+  );
+  const { stdout } = await run("a", "--b");
+  const folder = join(root, "infra/deep");
+  const filename = join(folder, "place.ts");
+  expect(JSON.parse(stdout)).toEqual([
+    join(root, "infra"),
+    { dirname: folder, filename, url: `file://${filename}` },
+    [ENTRY, "a", "--b"],
+  ]);
+});
 
-  test("a file that is no entry point is refused", async () => {
-    expect(await start({}, "loader/run.mjs", "infra/other.ts")).toMatchObject({
-      exitCode: 1,
-      stderr: expect.stringContaining("infra/other.ts is not in the bundle; add it to the entry points"),
-    });
-  });
+test("a syntax error in a source is reported with its place", async () => {
+  write("infra/broken.ts", "export const a = 1;\nexport const b = = 2;\n");
+  write(ENTRY, 'import "./broken.ts";\n');
+  const place = 'infra/broken.ts:2:18: Unexpected "=". Correct it; `npx tsc --noEmit` shows all.';
+  expect(await run()).toMatchObject({ exitCode: 1, stderr: expect.stringContaining(place) });
+  expect(bundles()).toEqual([]);
+});
 
-  test("without a place for a bundle tsx loads the sources", async () => {
-    // Nobody can make a folder there, root neither.
-    symlinkSync("/sys", join(root, "node_modules/.cache"));
-    write(
-      ENTRY,
-      "const { dirname } = import.meta;\nconsole.log(dirname satisfies string, process.argv[2]);\n",
-    );
-    expect(await run("a")).toEqual({ exitCode: 0, stdout: `${join(root, "infra")} a\n`, stderr: "" });
+test("stack traces name the source where DEBUG is set", async () => {
+  write(ENTRY, 'const why: string = "It broke.";\n\nthrow new Error(why);\n');
+  const { stderr } = await start({ DEBUG: "1" }, "loader/run.mjs", ENTRY);
+  expect(stderr).toContain("It broke.");
+  expect(stderr).toMatch(/at .*\/infra\/index\.ts:3:7/);
+});
+
+test("a file that is no entry point is refused with a sentence", async () => {
+  expect(await start({}, "loader/run.mjs", "infra/other.ts")).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringContaining("infra/other.ts is not in the bundle; add it to the entry points"),
   });
 });
 
-test("a problem that the program finds is one to the commands: they have each module once", async () => {
+test("tsx loads the sources where no bundle can be written", async () => {
+  // Nobody can make a folder there, root neither.
+  symlinkSync("/sys", join(root, "node_modules/.cache"));
+  write(ENTRY, "const { dirname } = import.meta;\nconsole.log(dirname satisfies string, process.argv[2]);\n");
+  expect(await run("a")).toEqual({ exitCode: 0, stdout: `${join(root, "infra")} a\n`, stderr: "" });
+});
+
+test("a problem that the program finds is reported by the command as a sentence, without a stack trace", async () => {
   const file = join(mkdtempSync(join(tmpdir(), "engine-room-loader-")), "Pulumi.broken.yaml");
   writeFileSync(file, "config:\n  engine-room:platform: local\n  engine-room:modls: []\n");
   const command = [

@@ -1,14 +1,21 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { unknownCheckingProxy } from "@pulumi/policy";
 import { describe, expect, test } from "vitest";
-import { POLICY_NAMES } from "../../infra/plan/catalogue/policies.ts";
+import { POLICY_NAMES, type PolicyName } from "../../infra/plan/catalogue/policies.ts";
 import { policyLevel } from "../../policy/levels.ts";
 import { packPolicies } from "../../policy/pack.ts";
+import type { CheckedResource, StackFacts } from "../../policy/rule.ts";
+import { rules } from "../../policy/rules/index.ts";
 import { type StackPolicy, stackPolicy } from "../../policy/stack-policy.ts";
-
-import { uncheckedPolicies, violations } from "../../policy/violations.ts";
+import { findings, uncheckedPolicies, violations } from "../../policy/violations.ts";
+import { projectRoot } from "../../scripts/program/stack-file.ts";
+import { goodResources } from "../aws/good-resources.ts";
+import { projectStackFiles } from "../harness/stack-files.ts";
 import { eksValues } from "../infra/plan/aws/stacks.ts";
-
-import { deployment, resource } from "./resources.ts";
+import { awsProperties } from "../scripts/diff/aws-properties.ts";
+import { renderedText } from "../scripts/diff/fixtures.ts";
+import { deployment, facts, resource } from "./resources.ts";
 
 /** A stack file that can be planned, as the Pulumi runtime has it. */
 function policyOf(stack: string, own: Readonly<Record<string, string>> = {}): StackPolicy {
@@ -27,71 +34,68 @@ function policyOf(stack: string, own: Readonly<Record<string, string>> = {}): St
 }
 
 const plain = resource("kubernetes:core/v1:ConfigMap", {}, { name: "plain" });
+
 const tagged = deployment({ image: "a:1" });
 
-describe("levels", () => {
-  test("come from the kind of a stack", () => {
-    const levels = (name: string, platform: string) =>
-      POLICY_NAMES.filter((policy) => policyLevel(policy, { name, platform }) === "mandatory").length;
-    expect(levels("local", "local")).toBe(0);
-    expect(levels("prod", "aws")).toBe(POLICY_NAMES.length - 1);
-    expect(levels("pr-7", "kubernetes")).toBeLessThan(levels("prod", "kubernetes"));
-    expect(policyLevel("public-endpoint-is-guarded", { name: "pr-7", platform: "docker" })).toBe("mandatory");
-    expect(policyLevel("engine-store-is-protected", { name: "preview-7", platform: "docker" })).toBe("off");
-  });
+test("levels of policies depend on the kind of a stack", () => {
+  const levels = (name: string, platform: string) =>
+    POLICY_NAMES.filter((policy) => policyLevel(policy, { name, platform }) === "mandatory").length;
+  expect(levels("local", "local")).toBe(0);
+  expect(levels("prod", "aws")).toBe(POLICY_NAMES.length - 1);
+  expect(levels("pr-7", "kubernetes")).toBeLessThan(levels("prod", "kubernetes"));
+  expect(policyLevel("public-endpoint-is-guarded", { name: "pr-7", platform: "docker" })).toBe("mandatory");
+  expect(policyLevel("engine-store-is-protected", { name: "preview-7", platform: "docker" })).toBe("off");
+});
 
-  test("of the stack file are stronger", () => {
-    const { levels, facts } = policyOf("prod", {
-      "engine-room:policies": JSON.stringify({ hourlyUsdCap: 3, levels: { "image-has-digest": "off" } }),
-    });
-    expect(levels["image-has-digest"]).toBe("off");
-    expect(levels["resources-are-labelled"]).toBe("mandatory");
-    expect(facts.hourlyUsdCap).toBe(3);
+test("levels of the stack file override those of its kind", () => {
+  const { levels, facts } = policyOf("prod", {
+    "engine-room:policies": JSON.stringify({ hourlyUsdCap: 3, levels: { "image-has-digest": "off" } }),
   });
+  expect(levels["image-has-digest"]).toBe("off");
+  expect(levels["resources-are-labelled"]).toBe("mandatory");
+  expect(facts.hourlyUsdCap).toBe(3);
+});
 
-  test("of rules that don't exist are a problem of the stack file", () => {
-    const values = { "engine-room:policies": JSON.stringify({ levels: { "image-has-digests": "off" } }) };
-    expect(() => policyOf("prod", values)).toThrow("problems");
+test("levels of unknown rules are a problem of the stack file", () => {
+  const values = { "engine-room:policies": JSON.stringify({ levels: { "image-has-digests": "off" } }) };
+  expect(() => policyOf("prod", values)).toThrow("problems");
+});
+
+test("facts of a stack say whether it retains its documents", () => {
+  const own = Object.fromEntries(
+    Object.entries({ ...eksValues, tier: "gpu", retain: ["prod"] }).map(([key, value]) => [
+      `engine-room:${key}`,
+      typeof value === "string" ? value : JSON.stringify(value),
+    ]),
+  );
+  const keeps = (stack: string) => policyOf(stack, own).facts.keepsDocuments;
+  expect([keeps("prod"), keeps("demo")]).toEqual([true, false]);
+});
+
+test("facts of a stack say how the gateway is reached", () => {
+  const gateway = {
+    hostname: "a.example.org",
+    exposure: "internal",
+    apiKeys: [{ name: "a", sha256: "0".repeat(64) }],
+    route: { gateway: "edge", tls: false },
+  };
+  expect(policyOf("prod", { "engine-room:gateway": JSON.stringify(gateway) }).facts).toEqual({
+    platform: "kubernetes",
+    keepsDocuments: true,
+    hourlyUsdCap: null,
+    hasApiKeys: true,
+    exposure: "internal",
+    listenerEndsTls: false,
+  });
+  expect(policyOf("prod").facts).toMatchObject({
+    hasApiKeys: false,
+    exposure: null,
+    listenerEndsTls: true,
   });
 });
 
-describe("facts of the stack file", () => {
-  test("say whose documents are to outlive it", () => {
-    const own = Object.fromEntries(
-      Object.entries({ ...eksValues, tier: "gpu", retain: ["prod"] }).map(([key, value]) => [
-        `engine-room:${key}`,
-        typeof value === "string" ? value : JSON.stringify(value),
-      ]),
-    );
-    const keeps = (stack: string) => policyOf(stack, own).facts.keepsDocuments;
-    expect([keeps("prod"), keeps("demo")]).toEqual([true, false]);
-  });
-
-  test("say how the gateway is reached", () => {
-    const gateway = {
-      hostname: "a.example.org",
-      exposure: "internal",
-      apiKeys: [{ name: "a", sha256: "0".repeat(64) }],
-      route: { gateway: "edge", tls: false },
-    };
-    expect(policyOf("prod", { "engine-room:gateway": JSON.stringify(gateway) }).facts).toEqual({
-      platform: "kubernetes",
-      keepsDocuments: true,
-      hourlyUsdCap: null,
-      hasApiKeys: true,
-      exposure: "internal",
-      listenerEndsTls: false,
-    });
-    expect(policyOf("prod").facts).toMatchObject({
-      hasApiKeys: false,
-      exposure: null,
-      listenerEndsTls: true,
-    });
-  });
-});
-
-describe("violations", () => {
-  test("stand by level, rule and resource", () => {
+describe("new violations", () => {
+  test("violations are sorted by level, rule and resource", () => {
     const side = { resources: [tagged, plain], outputs: { models: "[unknown]" } };
     const found = violations(side, policyOf("pr-1"));
     expect(found.map(({ level, policy, resource: urn }) => [level, policy, urn?.split("::").at(-1)])).toEqual(
@@ -104,7 +108,7 @@ describe("violations", () => {
     );
   });
 
-  test("that can't be decided are advice, however much the rule matters", () => {
+  test("violations that can't be decided are advisory", () => {
     const others = POLICY_NAMES.filter((name) => name !== "storage-is-encrypted");
     const [violation] = violations(
       { resources: [resource("aws:efs/fileSystem:FileSystem", { encrypted: "[unknown]" })], outputs: {} },
@@ -154,18 +158,18 @@ describe("violations", () => {
       [false, true],
     ],
     ["another image", { a: "i:1" }, { a: "other:1" }, [true]],
-  ])("are new or not: %s", (_title, before, after, expected) => {
+  ])("a violation by %s is new or known", (_title, before, after, expected) => {
     expect(novelty(before, after)).toEqual(expected);
   });
 
-  test("are neither new nor known where the base could not be asked", () => {
+  test("violations are neither new nor known where the base could not be read", () => {
     const side = { resources: [tagged], outputs: {} };
     const unchecked = uncheckedPolicies({ resources: null, outputs: {} }, onlyDigests);
     expect(unchecked).toEqual(["image-has-digest"]);
     expect(violations(side, onlyDigests, { found: [], unchecked }).map(({ isNew }) => isNew)).toEqual([null]);
   });
 
-  test("of what a plan knows are found without resources, and the other rules are said not to be checked", () => {
+  test("violations of a plan are found without resources, and the other rules are listed as unchecked", () => {
     const policy = policyOf("prod", { "engine-room:policies": JSON.stringify({ hourlyUsdCap: 0.01 }) });
     const outputs = {
       cost: { hourlyUsd: 1.6 },
@@ -182,7 +186,7 @@ describe("violations", () => {
     expect(uncheckedPolicies({ resources: [], outputs }, policy)).toEqual([]);
   });
 
-  test("are the same in whichever order resources come", () => {
+  test("violations are the same in any order of the resources", () => {
     const ordered = (...resources: (typeof plain)[]) =>
       violations({ resources, outputs: {} }, policyOf("prod"));
     expect(ordered(tagged, plain)).toEqual(ordered(plain, tagged));
@@ -232,7 +236,7 @@ describe("the pack", () => {
     return told;
   }
 
-  test("sees what a rule sees, and unknown values as such", async () => {
+  test("the policy pack passes inputs and unknown values to each rule", async () => {
     const told = await said([
       { type: "pulumi:pulumi:Stack", props: { models: [], cost: { hourlyUsd: 1 } } },
       { type: "aws:ebs/volume:Volume", props: { encrypted: false, tags: { "engine-room:stack": "a" } } },
@@ -249,11 +253,201 @@ describe("the pack", () => {
     );
   });
 
-  test("has a policy for every rule, at its level", () => {
+  test("the policy pack has a policy for every rule, at its level", () => {
     const policies = packPolicies(policyOf("preview-3"));
     expect(policies.map(({ name }) => name)).toEqual([...POLICY_NAMES, "not-decided-before-up"]);
     expect(policies.find(({ name }) => name === "engine-store-is-protected")?.enforcementLevel).toBe(
       "disabled",
     );
   });
+});
+
+/** What components ask AWS for, under the options that they give. */
+const OPTIONS: Readonly<Record<string, CheckedResource["options"]>> = {
+  "aws:ebs/volume:Volume": { protect: true, retainOnDelete: true },
+  "aws:efs/fileSystem:FileSystem": { protect: true, retainOnDelete: true },
+};
+
+const good = goodResources.map(({ type, inputs }) =>
+  resource(type, inputs, { name: type, options: OPTIONS[type] ?? {} }),
+);
+
+const balancer = good.find(({ type }) => type === "aws:lb/loadBalancer:LoadBalancer")?.urn ?? "";
+
+/** With the load balancer that a listener is of. */
+function wired(one: CheckedResource): CheckedResource {
+  return one.type === "aws:lb/listener:Listener"
+    ? { ...one, propertyDependencies: { loadBalancerArn: [balancer] } }
+    : one;
+}
+
+function found(
+  name: PolicyName,
+  resources: readonly CheckedResource[],
+  more: Partial<StackFacts> = {},
+): readonly string[] {
+  return findings(rules[name], {
+    resources: resources.map(wired),
+    facts: { ...facts, platform: "aws", ...more },
+    outputs: {},
+  }).map(({ reason, isUndecided }) => `${isUndecided === true ? "? " : ""}${reason}`);
+}
+
+/** All of them, one changed. */
+function changed(
+  type: string,
+  inputs: Readonly<Record<string, unknown>>,
+  options?: CheckedResource["options"],
+): readonly CheckedResource[] {
+  if (!good.some((one) => one.type === type)) throw new Error(`No component makes ${type}.`);
+  return good.map((one) =>
+    one.type === type
+      ? { ...one, inputs: { ...one.inputs, ...inputs }, ...(options === undefined ? {} : { options }) }
+      : one,
+  );
+}
+
+test.each(POLICY_NAMES)("%s accepts all resources that components create on AWS", (name) => {
+  expect(found(name, good)).toEqual([]);
+});
+
+const rule = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule";
+const policy = (Action: string) =>
+  JSON.stringify({ Version: "2012-10-17", Statement: [{ Effect: "Allow", Action, Resource: "*" }] });
+const disk = (encrypted?: string) => ({ deviceName: "/dev/xvda", ebs: { volumeSize: 100, encrypted } });
+
+test.each<[PolicyName, string, Readonly<Record<string, unknown>>, RegExp]>([
+  ["api-is-not-open-to-all", rule, { cidrIpv4: "0.0.0.0/0" }, /lets 0\.0\.0\.0\/0 reach port 2049/],
+  ["api-is-not-open-to-all", rule, { cidrIpv6: "::/0", fromPort: 443, toPort: 8080 }, /443 to 8080/],
+  [
+    "api-is-not-open-to-all",
+    rule,
+    { cidrIpv4: "0.0.0.0/0", ipProtocol: "-1", fromPort: undefined, toPort: undefined },
+    /port of any number/,
+  ],
+  [
+    "api-is-not-open-to-all",
+    "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup",
+    { ingress: [{ protocol: "-1", fromPort: 0, toPort: 0, cidrBlocks: ["0.0.0.0/0"] }] },
+    /ingress\[0\] lets 0\.0\.0\.0\/0/,
+  ],
+  [
+    "api-is-not-open-to-all",
+    "aws:eks/cluster:Cluster",
+    { vpcConfig: { endpointPublicAccess: true, publicAccessCidrs: ["0.0.0.0/0"] } },
+    /has 0\.0\.0\.0\/0/,
+  ],
+  [
+    "api-is-not-open-to-all",
+    "aws:eks/cluster:Cluster",
+    { vpcConfig: { endpointPublicAccess: true } },
+    /is absent, which means 0\.0\.0\.0\/0/,
+  ],
+  ["storage-is-encrypted", "aws:efs/fileSystem:FileSystem", { encrypted: undefined }, /encrypted is absent/],
+  [
+    "storage-is-encrypted",
+    "aws:ec2/launchTemplate:LaunchTemplate",
+    { blockDeviceMappings: [disk("true"), disk("false")] },
+    /\[1\]\.ebs\.encrypted is "false"/,
+  ],
+  [
+    "storage-is-encrypted",
+    "aws:ec2/launchTemplate:LaunchTemplate",
+    { blockDeviceMappings: undefined },
+    /blockDeviceMappings is absent/,
+  ],
+  [
+    "storage-is-encrypted",
+    "aws:ec2/instance:Instance",
+    { rootBlockDevice: { volumeSize: 300 } },
+    /rootBlockDevice\.encrypted is absent/,
+  ],
+  [
+    "storage-is-encrypted",
+    "aws:eks/nodeGroup:NodeGroup",
+    { launchTemplate: undefined },
+    /launchTemplate is absent/,
+  ],
+  [
+    "iam-action-has-no-wildcard",
+    "aws:iam/rolePolicy:RolePolicy",
+    { policy: policy("ec2:*") },
+    /allows ec2:\*/,
+  ],
+  [
+    "iam-action-has-no-wildcard",
+    "aws:efs/fileSystemPolicy:FileSystemPolicy",
+    { policy: policy("*") },
+    /allows \*/,
+  ],
+  [
+    "iam-action-has-no-wildcard",
+    "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
+    { policyArn: "arn:aws-us-gov:iam::aws:policy/AdministratorAccess" },
+    /allows every action/,
+  ],
+  ["public-endpoint-is-guarded", "aws:lb/loadBalancer:LoadBalancer", { internal: "[unknown]" }, /^\? /],
+])("%s reports a mistake in %s: %j", (name, type, inputs, reason) => {
+  const reasons = found(name, changed(type, inputs));
+  expect(reasons).toHaveLength(1);
+  expect(reasons[0]).toMatch(reason);
+});
+
+test("public-endpoint-is-guarded reports a public listener without TLS or without keys", () => {
+  const open = changed("aws:lb/loadBalancer:LoadBalancer", { internal: false });
+  expect(found("public-endpoint-is-guarded", open)).toEqual([]);
+  expect(found("public-endpoint-is-guarded", open, { hasApiKeys: false })).toEqual([
+    expect.stringContaining("wants no key"),
+  ]);
+  const plain = open.map((one) =>
+    one.type === "aws:lb/listener:Listener"
+      ? { ...one, inputs: { ...one.inputs, port: 80, protocol: "HTTP" } }
+      : one,
+  );
+  expect(found("public-endpoint-is-guarded", plain)).toEqual([expect.stringContaining("speaks HTTP")]);
+});
+
+test("engine-store-is-protected reports a file system that is deleted with its stack", () => {
+  const goes = changed("aws:efs/fileSystem:FileSystem", {}, {});
+  expect(found("engine-store-is-protected", goes)).toEqual([
+    expect.stringContaining("neither protect nor retainOnDelete"),
+  ]);
+});
+
+test.each(good.map((one) => [one.type, one] as const))(
+  "resources-are-labelled reports %s without tags, where it can have any",
+  (type, one) => {
+    const untagged = { ...one, inputs: { ...one.inputs, tags: undefined } };
+    expect(found("resources-are-labelled", [untagged])).toHaveLength(
+      awsProperties(type).includes("tags") ? 1 : 0,
+    );
+  },
+);
+
+/** Mandatory rules that the project's own stacks break, and why. */
+const NO_IMAGES_YET = "a cluster's images have digests once `npm run images -- --push` has made them";
+
+const NOT_RETAINED = "its store goes with it, as that of every stack on AWS that `retain` does not name";
+
+const broken: Readonly<Record<string, Partial<Record<PolicyName, string>>>> = {
+  "Pulumi.dev.yaml": { "engine-store-is-protected": NOT_RETAINED, "image-has-digest": NO_IMAGES_YET },
+  "examples/multimodal-guide.yaml": {
+    "engine-store-is-protected": NOT_RETAINED,
+    "image-has-digest": NO_IMAGES_YET,
+  },
+  "Pulumi.prod.yaml": { "image-has-digest": NO_IMAGES_YET },
+  "examples/ec2.yaml": { "engine-store-is-protected": NOT_RETAINED },
+  "Pulumi.kind.yaml": { "image-has-digest": NO_IMAGES_YET },
+  "Pulumi.onprem.yaml": { "image-has-digest": NO_IMAGES_YET },
+  "examples/llama-2-7b-chat-kubernetes.yaml": { "image-has-digest": NO_IMAGES_YET },
+};
+
+test.each(projectStackFiles)("%s breaks no mandatory rule but those listed with a reason", async (file) => {
+  // A name of a lasting stack, where most rules are mandatory.
+  const { tree, policy } = await renderedText(readFileSync(join(projectRoot, file), "utf8"), "prod");
+  if (policy === null) throw new Error(`${file} has problems.`);
+  expect(tree.failure).toBeNull();
+  const found = violations(tree, policy);
+  const mandatory = new Set(found.filter(({ level }) => level === "mandatory").map((one) => one.policy));
+  expect([...mandatory]).toEqual(Object.keys(broken[file] ?? {}));
 });

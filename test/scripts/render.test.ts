@@ -4,8 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
 import { describe, expect, test } from "vitest";
-import { projectRoot } from "../../scripts/program/stack-file.ts";
+import { projectRoot, readStackFile, stackReference } from "../../scripts/program/stack-file.ts";
 import { type RenderedStack, renderJson, renderStack } from "../../scripts/render.ts";
+import { program } from "../infra/platforms/program.ts";
 
 class Thing extends pulumi.CustomResource {
   declare readonly token: pulumi.Output<string>;
@@ -24,87 +25,86 @@ class Group extends pulumi.ComponentResource {
 
 const noConfig = { values: {}, secretKeys: [] };
 
-describe("a rendered graph", () => {
-  test("has inputs, parents, dependencies and options; secrets masked, unknown outputs as a placeholder", async () => {
-    const rendered = await renderStack("demo", noConfig, async () => {
-      const outer = new Group("outer");
-      const inner = new Group("inner", { parent: outer });
-      const first = new Thing(
-        "first",
-        { password: pulumi.secret("hush"), list: [1, { a: pulumi.secret("hush") }] },
-        { protect: true },
-      );
-      const second = new Thing(
-        "second",
-        { from: first.token },
-        { parent: inner, retainOnDelete: true, dependsOn: [outer] },
-      );
-      return { token: second.token, plain: 1 };
-    });
-    const byName = new Map(rendered.resources.map((resource) => [resource.name, resource]));
-    expect(byName.get("first")).toMatchObject({
-      inputs: { password: "[secret]", list: [1, { a: "[secret]" }] },
-      options: { protect: true },
-    });
-    const first = byName.get("first")?.urn;
-    expect(byName.get("second")).toMatchObject({
-      urn: "urn:pulumi:demo::engine-room::engine-room:demo:Group$engine-room:demo:Group$demo:index:Thing::second",
-      parent: byName.get("inner")?.urn,
-      inputs: { from: "[unknown]" },
-      propertyDependencies: { from: [first] },
-      options: { retainOnDelete: true },
-    });
-    expect(rendered.outputs).toEqual({ token: "[unknown]", plain: 1 });
-    expect(renderJson(rendered)).not.toContain("hush");
-  });
-
-  test("has no resource twice: an engine would end in the middle of an `up`", async () => {
-    const twice = async () => {
-      const [one, other] = [new Group("one"), new Group("other")];
-      new Thing("same", {}, { parent: one });
-      new Thing("same", {});
-      new Thing("same", {}, { parent: other });
-      return {};
-    };
-    await expect(renderStack("demo", noConfig, twice)).rejects.toThrow(
-      "registers urn:pulumi:demo::engine-room::engine-room:demo:Group$demo:index:Thing::same twice",
+test("a rendered graph has inputs, parents, dependencies and options, masked secrets and placeholders of unknown outputs", async () => {
+  const rendered = await renderStack("demo", noConfig, async () => {
+    const outer = new Group("outer");
+    const inner = new Group("inner", { parent: outer });
+    const first = new Thing(
+      "first",
+      { password: pulumi.secret("hush"), list: [1, { a: pulumi.secret("hush") }] },
+      { protect: true },
     );
-  });
-
-  test("of a program that asks a provider says that it can't be known", async () => {
-    const asking = async () => ({
-      zones: pulumi.output(pulumi.runtime.invoke("aws:index/getAvailabilityZones", {})),
-    });
-    await expect(renderStack("demo", noConfig, asking)).rejects.toThrow(
-      "provider function aws:index/getAvailabilityZones",
+    const second = new Thing(
+      "second",
+      { from: first.token },
+      { parent: inner, retainOnDelete: true, dependsOn: [outer] },
     );
+    return { token: second.token, plain: 1 };
   });
+  const byName = new Map(rendered.resources.map((resource) => [resource.name, resource]));
+  expect(byName.get("first")).toMatchObject({
+    inputs: { password: "[secret]", list: [1, { a: "[secret]" }] },
+    options: { protect: true },
+  });
+  const first = byName.get("first")?.urn;
+  expect(byName.get("second")).toMatchObject({
+    urn: "urn:pulumi:demo::engine-room::engine-room:demo:Group$engine-room:demo:Group$demo:index:Thing::second",
+    parent: byName.get("inner")?.urn,
+    inputs: { from: "[unknown]" },
+    propertyDependencies: { from: [first] },
+    options: { retainOnDelete: true },
+  });
+  expect(rendered.outputs).toEqual({ token: "[unknown]", plain: 1 });
+  expect(renderJson(rendered)).not.toContain("hush");
 });
 
-function renderLocal(root: string): string {
+test("rendering fails where a resource is registered twice", async () => {
+  const twice = async () => {
+    const [one, other] = [new Group("one"), new Group("other")];
+    new Thing("same", {}, { parent: one });
+    new Thing("same", {});
+    new Thing("same", {}, { parent: other });
+    return {};
+  };
+  await expect(renderStack("demo", noConfig, twice)).rejects.toThrow(
+    "registers urn:pulumi:demo::engine-room::engine-room:demo:Group$demo:index:Thing::same twice",
+  );
+});
+
+test("rendering fails where the program calls a provider's function", async () => {
+  const asking = async () => ({
+    zones: pulumi.output(pulumi.runtime.invoke("aws:index/getAvailabilityZones", {})),
+  });
+  await expect(renderStack("demo", noConfig, asking)).rejects.toThrow(
+    "provider function aws:index/getAvailabilityZones",
+  );
+});
+
+/** By the command, in a process of its own. */
+function renderedByCommand(root: string): string {
   return execFileSync(process.execPath, ["scripts/cli.mjs", "render"], { cwd: root, encoding: "utf8" });
 }
 
-describe("the local stack", () => {
-  const text = renderLocal(projectRoot);
+describe("the local stack", async () => {
+  const config = readStackFile(stackReference("local"));
+  const text = renderJson(await renderStack("local", config, program(config)));
 
-  test("renders to the same bytes again, and from another folder", () => {
-    expect(renderLocal(projectRoot)).toBe(text);
+  test("the local stack renders to the same bytes by the command, in another folder", () => {
     const copy = mkdtempSync(join(tmpdir(), "engine-room-copy-"));
     try {
-      const skipped = ["node_modules", ".stacks", ".git"].map((name) => join(projectRoot, name));
+      const skipped = ["node_modules", ".stacks", ".git", "test"].map((name) => join(projectRoot, name));
       cpSync(projectRoot, copy, {
         recursive: true,
         filter: (source) => !skipped.includes(source) && !source.includes("/gateway/node_modules"),
       });
       symlinkSync(join(projectRoot, "node_modules"), join(copy, "node_modules"));
-      expect(renderLocal(copy)).toBe(text);
+      expect(renderedByCommand(copy)).toBe(text);
     } finally {
       rmSync(copy, { recursive: true });
     }
   });
 
-  test("has exactly these resources", () => {
+  test("the local stack has exactly these resources", () => {
     const { resources } = JSON.parse(text) as RenderedStack;
     const parentOf = (urn: string) => urn.split("::").at(-1);
     expect(
@@ -127,7 +127,7 @@ describe("the local stack", () => {
     ]);
   });
 
-  test("starts servers after their repositories, and the gateway after the servers", () => {
+  test("the local stack starts servers after their repositories, and the gateway after the servers", () => {
     const { resources } = JSON.parse(text) as RenderedStack;
     const dependencies = Object.fromEntries(
       resources.map(({ name, dependencies: urns }) => [
@@ -146,7 +146,7 @@ describe("the local stack", () => {
     ]);
   });
 
-  test("binds nothing but loopback and holds no path of this machine", () => {
+  test("the local stack binds loopback only, and holds no path of this machine", () => {
     expect(text).not.toContain(projectRoot.replace(/\/$/, ""));
     expect(text).not.toMatch(/0\.0\.0\.0|\[::\]/);
   });

@@ -1,43 +1,43 @@
-/** `npm run ci` as a job types it. */
-import { spawn } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { parse } from "yaml";
+import { checkedPlan } from "../../../infra/checked-plan.ts";
+import { fromRuntimeConfig } from "../../../infra/config/config.ts";
+import { openLockPullRequest } from "../../../scripts/ci/lock-pull-request.ts";
+import { outputsSummary } from "../../../scripts/ci/outputs-summary.ts";
+import { endedStacks, previewStackFile, previewStackName } from "../../../scripts/ci/preview-stack.ts";
+import { matrixStacks } from "../../../scripts/ci/stacks.ts";
 import { markdownComment } from "../../../scripts/diff/report/markdown.ts";
-import { projectRoot } from "../../../scripts/program/stack-file.ts";
+import { projectName, projectRoot, readStackFile } from "../../../scripts/program/stack-file.ts";
 import { makeZip } from "../catalogue/zip-fixture.ts";
 import { change, stackDiff } from "../diff/report/diffs.ts";
-import { FakeGitHub } from "./fake-github.ts";
+import { type CommandRun, runCommand } from "../plan/run-plan.ts";
+import { FakeGitHub, type FakePull } from "./fake-github.ts";
+
+/** `npm run ci` as a job types it. */
 
 let fake: FakeGitHub;
+
 let folder: string;
+
 beforeEach(async () => {
   fake = await FakeGitHub.start();
   folder = mkdtempSync(join(tmpdir(), "engine-room-ci-"));
 });
+
 afterEach(async () => {
+  vi.unstubAllEnvs();
   await fake.stop();
   rmSync(folder, { recursive: true });
 });
 
-function ci(...args: readonly string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, ["scripts/cli.mjs", "ci", ...args], {
-      cwd: projectRoot,
-      env: { ...process.env, ...fake.environment, INIT_CWD: folder },
-    });
-    let stdout = "";
-    let stderr = "";
-    child.stdout.on("data", (data: Buffer) => {
-      stdout += data;
-    });
-    child.stderr.on("data", (data: Buffer) => {
-      stderr += data;
-    });
-    child.on("error", reject);
-    child.on("close", (code) => resolve({ code, stdout, stderr }));
-  });
+function ci(...args: readonly string[]): Promise<CommandRun> {
+  for (const [name, value] of Object.entries({ ...fake.environment, INIT_CWD: folder }))
+    vi.stubEnv(name, value);
+  return runCommand("ci", ...args);
 }
 
 function file(name: string, content: unknown): string {
@@ -59,19 +59,22 @@ const outputs = {
   cost: "more than is read",
 };
 
-test("a matrix is one line of a step's output", async () => {
-  const { code, stdout } = await ci("matrix", "--for", "preview");
-  expect([code, stdout]).toEqual([0, 'stacks=["dev","kind","local","onprem","prod"]\n']);
-  expect((await ci("matrix", "--for", "deployed", "--deployed", "onprem")).stdout).toBe(
-    'stacks=["onprem"]\n',
-  );
+test("`ci matrix` prints one line of a step's output", async () => {
+  const { exitCode, stdout } = await ci("matrix", "--for", "preview");
+  expect([exitCode, stdout]).toEqual([0, 'stacks=["dev","kind","local","onprem","prod"]\n']);
 });
 
-test("a difference that was written as JSON becomes the Markdown of the same difference", async () => {
+test("`ci matrix` prints the same as a process", () => {
+  const argv = ["scripts/cli.mjs", "ci", "matrix", "--for", "deployed", "--deployed", "onprem"];
+  const stdout = execFileSync(process.execPath, argv, { cwd: projectRoot, encoding: "utf8" });
+  expect(stdout).toBe('stacks=["onprem"]\n');
+});
+
+test("`ci diff-summary` turns the JSON of a difference into its Markdown", async () => {
   const diff = stackDiff({ resources: [change()] });
-  const { code, stdout } = await ci("diff-summary", "--diff", file("diff.json", diff));
-  expect([code, stdout]).toEqual([0, markdownComment([diff])]);
-  const { code: refused, stderr } = await ci(
+  const { exitCode, stdout } = await ci("diff-summary", "--diff", file("diff.json", diff));
+  expect([exitCode, stdout]).toEqual([0, markdownComment([diff])]);
+  const { exitCode: refused, stderr } = await ci(
     "diff-summary",
     "--diff",
     file("diff.json", { ...diff, more: 1 }),
@@ -80,7 +83,7 @@ test("a difference that was written as JSON becomes the Markdown of the same dif
   expect(stderr).toContain("diff.json is not what `npm run diff` writes.");
 });
 
-test("a change that breaks a mandatory policy fails, and one that only finds it broken does not", async () => {
+test("`ci diff-policies` fails for a change that breaks a mandatory policy, and not for one already broken", async () => {
   const violation = {
     policy: "p",
     level: "mandatory",
@@ -95,15 +98,15 @@ test("a change that breaks a mandatory policy fails, and one that only finds it 
       file("diff.json", stackDiff({ violations: [{ ...violation, isNew: true, ...one }] })),
     );
   const broken = await judge({});
-  expect([broken.code, broken.stderr]).toEqual([
+  expect([broken.exitCode, broken.stderr]).toEqual([
     1,
     expect.stringContaining("breaks 1 mandatory policy of the stack dev:\np by Ingress a/b: R. F."),
   ]);
   for (const one of [{ isNew: false }, { isNew: null }, { level: "advisory" }])
-    expect((await judge(one)).code).toBe(0);
+    expect((await judge(one)).exitCode).toBe(0);
 });
 
-test("a preview becomes a comment, from the event's file", async () => {
+test("`ci preview-comment` writes a comment from the event's file", async () => {
   const sha = "e".repeat(40);
   const repository = { id: 1 };
   fake.pulls = [
@@ -135,12 +138,12 @@ test("a preview becomes a comment, from the event's file", async () => {
     repository,
     workflow_run: { ...run, head_repository: { id: 1, owner: { login: "bob" } } },
   });
-  const { code, stdout } = await ci("preview-comment", "--event", event);
-  expect([code, stdout]).toEqual([0, "The comment of #3 is created, with previews of: dev.\n"]);
+  const { exitCode, stdout } = await ci("preview-comment", "--event", event);
+  expect([exitCode, stdout]).toEqual([0, "The comment of #3 is created, with previews of: dev.\n"]);
   expect(fake.comments.get(3)?.[0]?.body).toContain("### Stack `dev`");
 });
 
-test("a stack of a pull request is said to be up, then to have failed, and then to have ended", async () => {
+test("`ci preview-stack-comment` says that the stack of a pull request is up, has failed or has ended", async () => {
   await ci("preview-stack-comment", "--pull-request", "9", "--outputs", file("outputs.json", outputs));
   const [{ body } = { body: "" }] = fake.comments.get(9) ?? [];
   expect(body).toContain("| Gateway | `http://gateway` |");
@@ -160,7 +163,7 @@ test("a stack of a pull request is said to be up, then to have failed, and then 
   ]);
 });
 
-test("a stack file of a pull request is written where its name is looked for", async () => {
+test("`ci preview-stack-file` writes the stack file of a pull request", async () => {
   const path = join(projectRoot, "Pulumi.pr-999999999.yaml");
   try {
     expect((await ci("preview-stack-file", "--pull-request", "999999999")).stdout).toBe(
@@ -172,7 +175,7 @@ test("a stack file of a pull request is written where its name is looked for", a
   }
 });
 
-test("ended stacks, a summary and an issue", async () => {
+test("`ci` lists ended stacks, summarises outputs and reports drift in an issue", async () => {
   const { stdout, stderr } = await ci(
     "ended-stacks",
     "--stacks",
@@ -189,7 +192,7 @@ test("ended stacks, a summary and an issue", async () => {
   expect((await ci("drift", "--stack", "onprem", "--preview", preview)).stdout).toContain("Issue: opened.");
 });
 
-test("stacks that were not ended are an issue until they are", async () => {
+test("`ci expire-issue` opens an issue for a failure, and closes it after a success", async () => {
   const report = (result: string, run: string) => ci("expire-issue", "--result", result, "--run", run);
   expect((await report("failure", "https://github.com/room/runs/1")).stdout).toBe("Issue: opened.\n");
   expect((await report("failure", "https://github.com/room/runs/2")).stdout).toBe("Issue: updated.\n");
@@ -209,22 +212,228 @@ test.each([
   [["expire-issue", "--result", "cancelled", "--run", "x"], 1, 'success or failure, not "cancelled"'],
   [["summary", "--stack", "dev", "--outputs", "nowhere.json"], 1, "There is no file "],
   [["preview-stack-file", "--pull-request", "../x"], 1, "no number of a pull request"],
-])("%j is refused with a sentence", async (args, code, sentence) => {
+])("`ci` refuses %j with exit code %i: %s", async (args, exitCode, sentence) => {
   const result = await ci(...args);
-  expect(result.code).toBe(code);
+  expect(result.exitCode).toBe(exitCode);
   expect(result.stderr).toContain(sentence);
   expect(existsSync(join(projectRoot, "Pulumi.pr-..", "x.yaml"))).toBe(false);
 });
 
-test("a file of another form is refused, without its content", async () => {
-  const { code, stderr } = await ci(
+test("`ci` refuses a file of another form without printing its content", async () => {
+  const { exitCode, stderr } = await ci(
     "summary",
     "--stack",
     "x",
     "--outputs",
     file("o.json", { secret: "hunter2" }),
   );
-  expect(code).toBe(1);
+  expect(exitCode).toBe(1);
   expect(stderr).toContain("o.json is not what is expected");
   expect(stderr).not.toContain("hunter2");
+});
+
+const pipelines = {
+  b: { isPreviewed: true, keptBack: null },
+  a: { isPreviewed: true, keptBack: "it is made of paper" },
+  c: { isPreviewed: false, keptBack: null },
+};
+
+test("a matrix previews the stacks of the table, and deploys those that the repository names", () => {
+  expect(matrixStacks("preview", "", pipelines)).toEqual(["a", "b"]);
+  expect(matrixStacks("deployed", " c, b\n", pipelines)).toEqual(["b", "c"]);
+  expect(matrixStacks("deployed", "b b", pipelines)).toEqual(["b"]);
+  expect(matrixStacks("deployed", "", pipelines)).toEqual([]);
+});
+
+test("a matrix refuses unknown stacks, and those that are never deployed", () => {
+  expect(() => matrixStacks("deployed", "b z", pipelines)).toThrow(
+    'There is no stack "z" to deploy; there are a, b, c.',
+  );
+  expect(() => matrixStacks("deployed", "a", pipelines)).toThrow(
+    "The stack a is not deployed: it is made of paper.",
+  );
+});
+
+const template = readFileSync(join(projectRoot, "Pulumi.kind.yaml"), "utf8");
+
+test("the stack of a pull request is planned from its file, in a namespace of its own", () => {
+  const folder = mkdtempSync(join(tmpdir(), "engine-room-pr-"));
+  try {
+    const configFile = join(folder, "Pulumi.pr-12.yaml");
+    writeFileSync(configFile, previewStackFile(template, { stack: "pr-12", registry: "ghcr.io/room" }));
+    const { values } = readStackFile({ name: "pr-12", configFile });
+    const { plan } = checkedPlan(fromRuntimeConfig(values, projectName()));
+    expect(plan).toMatchObject({
+      platform: "kubernetes",
+      tier: "cpu",
+      cluster: { namespace: { isCreated: true }, retained: [] },
+    });
+    expect(values["engine-room:namespace"]).toBe("engine-room-cpu-pr-12");
+    expect(JSON.parse(values["engine-room:images"] ?? "")).toEqual({ registry: "ghcr.io/room" });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test("the stack of a pull request keeps the template's values, and its registry where none is given", () => {
+  const file = parse(previewStackFile(template, { stack: "pr-1", registry: "" }));
+  const { config } = parse(template);
+  expect(file.config).toEqual({
+    ...config,
+    "engine-room:namespace": "engine-room-cpu-pr-1",
+    "engine-room:createNamespace": true,
+    "engine-room:retain": [],
+    "engine-room:priorityClasses": "none",
+  });
+});
+
+test.each(["0", "-1", "1; rm", "1e3", "", "12345678901", "../1"])(
+  "%j is no number of a pull request",
+  (number) => {
+    expect(() => previewStackName(number)).toThrow("no number of a pull request");
+  },
+);
+
+describe("ended stacks of pull requests", () => {
+  const now = Date.parse("2026-08-01T12:00:00Z");
+  const label = { name: "preview-stack" };
+  const pull = (number: number, state: string, labels: FakePull["labels"]): FakePull => ({
+    number,
+    state,
+    labels,
+    head: { label: "a:b", sha: "", repo: null },
+    base: { ref: "main", repo: { id: 1 } },
+  });
+  const ended = (...stacks: { name: string; lastUpdate?: string }[]) =>
+    endedStacks(fake.client(), stacks, { hours: 48, now });
+
+  test("stacks end that are old, or whose pull request is closed, deleted or without the label", async () => {
+    fake.pulls = [
+      pull(1, "open", [label]),
+      pull(2, "closed", [label]),
+      pull(3, "open", [{ name: "bug" }]),
+      pull(5, "open", [label]),
+      pull(6, "open", [label]),
+    ];
+    const fresh = "2026-07-30T12:00:00.000Z";
+    const result = await ended(
+      { name: "pr-1", lastUpdate: fresh },
+      { name: "pr-2", lastUpdate: fresh },
+      { name: "room/engine-room/pr-3", lastUpdate: fresh },
+      { name: "pr-4", lastUpdate: fresh },
+      { name: "pr-5", lastUpdate: "2026-07-30T11:00:00Z" },
+      { name: "pr-6" },
+    );
+    expect(result).toEqual([
+      { stack: "pr-2", pullRequest: 2, reason: "its pull request is closed" },
+      { stack: "pr-3", pullRequest: 3, reason: "the label preview-stack is gone" },
+      { stack: "pr-4", pullRequest: 4, reason: "its pull request is gone" },
+      { stack: "pr-5", pullRequest: 5, reason: "its last update was 49.0 hours ago, and it has 48" },
+    ]);
+  });
+
+  test("the project's own stacks never end as those of pull requests", async () => {
+    expect(await ended({ name: "onprem" }, { name: "pr-x" }, { name: "pr-01" }, { name: "apr-1" })).toEqual(
+      [],
+    );
+  });
+
+  test("no stack ends while GitHub does not answer", async () => {
+    fake.outage = 502;
+    await expect(ended({ name: "pr-1" })).rejects.toThrow("GitHub answers 502");
+  });
+});
+
+describe("a pull request of the lock file", () => {
+  const lock = (images: object) => Buffer.from(JSON.stringify({ version: 1, images }));
+  const digest = `registry.example.org/room/services@sha256:${"a".repeat(64)}`;
+  const fresh = lock({ services: { contentHash: "b".repeat(64), reference: digest } });
+  const open = (file: Buffer) => openLockPullRequest(fake.client(), file);
+
+  test("a new lock file is pushed to a branch at main's commit, and opens a pull request", async () => {
+    expect(await open(fresh)).toBe("Opened #77.");
+    expect(fake.changes.map(({ method, path }) => `${method} ${path}`)).toEqual([
+      "POST /git/refs",
+      "PUT /contents/images.lock.json",
+      "POST /pulls",
+    ]);
+    expect(fake.changes[0]?.body).toEqual({ ref: "refs/heads/images-lock", sha: "a".repeat(40) });
+    expect(fake.changes[1]?.body).toMatchObject({
+      branch: "images-lock",
+      content: fresh.toString("base64"),
+      sha: "b".repeat(40),
+    });
+    expect(fake.changes[2]?.body).toMatchObject({ head: "images-lock", base: "main" });
+  });
+
+  test("an existing branch of the lock file is moved, and its pull request stays open", async () => {
+    fake.branches.set("images-lock", "c".repeat(40));
+    fake.pulls = [
+      {
+        number: 8,
+        state: "open",
+        labels: [],
+        head: { label: "room:images-lock", sha: "", repo: null },
+        base: { ref: "main", repo: { id: 1 } },
+      },
+    ];
+    expect(await open(fresh)).toBe("Updated #8.");
+    expect(fake.changes[0]).toMatchObject({
+      method: "PATCH",
+      path: "/git/refs/heads/images-lock",
+      body: { force: true },
+    });
+  });
+
+  test("a lock file that main has already changes nothing", async () => {
+    fake.files.set("main:images.lock.json", fresh);
+    expect(await open(fresh)).toContain("Nothing to do");
+    expect(fake.changes).toEqual([]);
+  });
+
+  test.each([
+    ["text that is no JSON", Buffer.from("<html>")],
+    [
+      "a tag in place of a digest",
+      lock({ services: { contentHash: "b".repeat(64), reference: "registry/services:latest" } }),
+    ],
+    ["another version", Buffer.from('{"version":2,"images":{}}')],
+    ["too many bytes", Buffer.alloc(2 ** 20 + 1, " ")],
+  ])("a lock file with %s is refused", async (_title, file) => {
+    await expect(open(file)).rejects.toThrow("images.lock.json");
+    expect(fake.changes).toEqual([]);
+  });
+});
+
+test("a summary of outputs has a row per endpoint, without characters that end a cell", () => {
+  const triton = { http: "http://t:8000", grpc: "t:8001", metrics: "http://t:8002/metrics" };
+  const outputs = {
+    endpoints: {
+      gateway: "http://gateway:8080",
+      mongo: null,
+      vector: "http://vector:6333",
+      encoders: null,
+      models: { "a|b": { ...triton, generate: "http://t:8000/`x|y\nz" } },
+      gatewayReach: "cluster",
+      reach: "cluster",
+    },
+    notes: ["seeded\nweights"],
+  };
+  expect(outputsSummary("onprem", outputs)).toBe(
+    [
+      "### Stack onprem",
+      "",
+      "| Endpoint | Address |",
+      "|---|---|",
+      "| Gateway | `http://gateway:8080` |",
+      "| a b, generate | `http://t:8000/ x y z` |",
+      "| a b, gRPC | `t:8001` |",
+      "| Vectors | `http://vector:6333` |",
+      "",
+      "Reached from within the cluster; `npm run connect` brings them to another machine.",
+      "",
+      "> seeded weights",
+      "",
+    ].join("\n"),
+  );
 });

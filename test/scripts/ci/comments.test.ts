@@ -1,6 +1,9 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { z } from "zod";
 import { upsertComment } from "../../../scripts/ci/comment.ts";
+import { driftReport, readDrift, reportDrift } from "../../../scripts/ci/drift.ts";
 import { githubFromEnvironment } from "../../../scripts/ci/github.ts";
 import {
   postPreviewComment,
@@ -8,74 +11,75 @@ import {
   workflowRunEventSchema,
 } from "../../../scripts/ci/preview-comment.ts";
 import { parsedDiff } from "../../../scripts/diff/diff-schema.ts";
+import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { makeZip } from "../catalogue/zip-fixture.ts";
 import { change, stackDiff, withPlan } from "../diff/report/diffs.ts";
 import { type FakeArtifact, FakeGitHub, type FakePull } from "./fake-github.ts";
 
 let fake: FakeGitHub;
+
 beforeEach(async () => {
   fake = await FakeGitHub.start();
 });
+
 afterEach(() => fake.stop());
 
 const HERE = 1;
+
 const FORK = 2;
+
 const SHA = "0123456789abcdef0123456789abcdef01234567";
 
 const bodies = (issue: number) => (fake.comments.get(issue) ?? []).map(({ body }) => body);
 
-describe("upsertComment", () => {
-  const write = (text: string) => upsertComment(fake.client(), 5, { subject: "preview", text });
+const write = (text: string) => upsertComment(fake.client(), 5, { subject: "preview", text });
 
-  test("makes one comment, changes it, and leaves it", async () => {
-    expect(await write("first")).toBe("created");
-    expect(await write("second")).toBe("updated");
-    expect(await write("second")).toBe("unchanged");
-    expect(bodies(5)).toEqual(["<!-- engine-room: preview -->\nsecond"]);
-    expect(fake.changes.map(({ method }) => method)).toEqual(["POST", "PATCH"]);
-  });
+test("a comment is created, updated, and left unchanged", async () => {
+  expect(await write("first")).toBe("created");
+  expect(await write("second")).toBe("updated");
+  expect(await write("second")).toBe("unchanged");
+  expect(bodies(5)).toEqual(["<!-- engine-room: preview -->\nsecond"]);
+  expect(fake.changes.map(({ method }) => method)).toEqual(["POST", "PATCH"]);
+});
 
-  test("finds its own behind a page of others, and takes nobody else's", async () => {
-    fake.say(5, "<!-- engine-room: preview -->\nmine", "mallory");
-    fake.say(5, "quoted: <!-- engine-room: preview -->\n");
-    fake.say(5, "<!-- engine-room: preview-stack -->\nother subject");
-    for (let index = 0; index < 120; index += 1) fake.say(5, `talk ${index}`, "alice");
-    fake.say(5, "<!-- engine-room: preview -->\nold");
-    expect(await write("new")).toBe("updated");
-    expect(bodies(5).at(-1)).toBe("<!-- engine-room: preview -->\nnew");
-    expect(bodies(5)[0]).toContain("mine");
-  });
+test("a comment is found behind a page of others, and comments of other authors are left alone", async () => {
+  fake.say(5, "<!-- engine-room: preview -->\nmine", "mallory");
+  fake.say(5, "quoted: <!-- engine-room: preview -->\n");
+  fake.say(5, "<!-- engine-room: preview-stack -->\nother subject");
+  for (let index = 0; index < 120; index += 1) fake.say(5, `talk ${index}`, "alice");
+  fake.say(5, "<!-- engine-room: preview -->\nold");
+  expect(await write("new")).toBe("updated");
+  expect(bodies(5).at(-1)).toBe("<!-- engine-room: preview -->\nnew");
+  expect(bodies(5)[0]).toContain("mine");
+});
 
-  test("refuses what GitHub would refuse", async () => {
-    await expect(write("x".repeat(65_536))).rejects.toThrow("at most 65536 characters, and this one 65566");
-    expect(fake.changes).toEqual([]);
-  });
+test("a comment longer than GitHub's limit is refused", async () => {
+  await expect(write("x".repeat(65_536))).rejects.toThrow("at most 65536 characters, and this one 65566");
+  expect(fake.changes).toEqual([]);
+});
 
-  test("says what GitHub said", async () => {
-    const other = upsertComment(fake.client("stolen"), 5, { subject: "preview", text: "" });
-    await expect(other).rejects.toThrow(
-      'GitHub answers 401 to GET /issues/5/comments?per_page=100&page=1: {"message":"Bad credentials"}',
-    );
-    fake.outage = 503;
-    await expect(write("x")).rejects.toThrow("GitHub answers 503");
-    const { url } = fake;
-    const client = fake.client();
-    await fake.stop();
-    const unanswered = upsertComment(client, 5, { subject: "preview", text: "" });
-    await expect(unanswered).rejects.toThrow(/^GitHub does not answer GET \S+: fetch failed: /);
-    expect(() => githubFromEnvironment({ GITHUB_API_URL: url })).toThrow(
-      "GITHUB_TOKEN, GITHUB_REPOSITORY is missing or wrong",
-    );
-    fake = await FakeGitHub.start();
-  });
+test("an error has GitHub's own words", async () => {
+  const other = upsertComment(fake.client("stolen"), 5, { subject: "preview", text: "" });
+  await expect(other).rejects.toThrow(
+    'GitHub answers 401 to GET /issues/5/comments?per_page=100&page=1: {"message":"Bad credentials"}',
+  );
+  fake.outage = 503;
+  await expect(write("x")).rejects.toThrow("GitHub answers 503");
+  const { url } = fake;
+  const client = fake.client();
+  await fake.stop();
+  const unanswered = upsertComment(client, 5, { subject: "preview", text: "" });
+  await expect(unanswered).rejects.toThrow(/^GitHub does not answer GET \S+: fetch failed: /);
+  expect(() => githubFromEnvironment({ GITHUB_API_URL: url })).toThrow(
+    "GITHUB_TOKEN, GITHUB_REPOSITORY is missing or wrong",
+  );
+  fake = await FakeGitHub.start();
+});
 
-  test("believes no answer of another form", async () => {
-    const wrong = fake.client().get("/pulls/1", z.object({ number: z.number() }));
-    await expect(wrong).rejects.toThrow("404");
-    await expect(fake.client().get("", z.object({ id: z.number() }))).rejects.toThrow(
-      "not what it documents",
-    );
-  });
+test("an answer of another form is refused", async () => {
+  const wrong = fake.client().get("/pulls/1", z.object({ number: z.number() }));
+  await expect(wrong).rejects.toThrow("404");
+  await expect(fake.client().get("", z.object({ id: z.number() }))).rejects.toThrow("not what it documents");
 });
 
 function pull(overrides: Partial<FakePull> = {}): FakePull {
@@ -116,180 +120,312 @@ function event(overrides: object = {}, repository = FORK) {
 
 const post = (given = event()) => postPreviewComment(fake.client(), given);
 
-describe("the comment of a preview", () => {
-  test("is that of the pull request whose head was run, with the stacks by name", async () => {
-    fake.pulls = [pull({ number: 11, head: { ...pull().head, sha: "f".repeat(40) } }), pull()];
-    fake.artifacts = [
-      artifact(1, "preview-onprem"),
-      artifact(2, "preview-dev", "\u202etxt <img src=x> @octocat"),
-    ];
-    expect(await post()).toBe("The comment of #12 is created, with previews of: dev, onprem.");
-    const [body = ""] = bodies(12);
-    expect(body).toMatch(
-      /^<!-- engine-room: preview -->\nWhat merging `0123456789ab` would do, as the pull request's own code says \(\[run\]\(https:\/\/github\.example\/room\/runs\/900\)\)\.\n\n/,
-    );
-    expect(body.indexOf("### Stack `dev`")).toBeGreaterThan(0);
-    expect(body.indexOf("### Stack `onprem`")).toBeGreaterThan(body.indexOf("### Stack `dev`"));
-    expect(body).toContain("`hub.token`");
-    expect(body).not.toMatch(/\u202e|(?<!`[^`\n]*)(<img|@octocat)/);
-    expect(fake.fileHeaders.map(({ authorization }) => authorization)).toEqual([undefined, undefined]);
-  });
-
-  test.each([
-    ["a newer commit", pull({ head: { ...pull().head, sha: "f".repeat(40) } })],
-    ["a head of another repository", pull({ head: { ...pull().head, repo: { id: 3 } } })],
-    ["a head whose repository is gone", pull({ head: { ...pull().head, repo: null } })],
-    ["a pull request into another repository", pull({ base: { ref: "main", repo: { id: FORK } } })],
-    ["a closed one", pull({ state: "closed" })],
-  ])("is not made for %s", async (_title, other) => {
-    fake.pulls = [other];
-    fake.artifacts = [artifact(1, "preview-dev", "x")];
-    expect(await post()).toMatch(/^No comment: no open pull request has 0123/);
-    expect(fake.changes).toEqual([]);
-  });
-
-  test("is not made where two share the commit", async () => {
-    fake.pulls = [pull(), pull({ number: 13 })];
-    expect(await post()).toMatch(/^No comment: #12 and #13 share the commit/);
-    expect(fake.changes).toEqual([]);
-  });
-
-  test("takes what the state says in place of the trees, from this repository's branches alone", async () => {
-    fake.pulls = [pull()];
-    fake.artifacts = [
-      artifact(1, "state-preview-dev", "fromTheState"),
-      artifact(2, "preview-dev", "fromTheTrees"),
-    ];
-    await post();
-    expect(bodies(12)[0]).toContain("fromTheTrees");
-    expect(bodies(12)[0]).not.toContain("fromTheState");
-    fake.pulls = [pull({ head: { ...pull().head, repo: { id: HERE } } })];
-    await post(event({}, HERE));
-    expect(bodies(12)[0]).toContain("fromTheState");
-    expect(bodies(12)[0]).not.toContain("fromTheTrees");
-  });
-
-  test("says of itself whose word it is and what it is compared with, whatever the artifact says", async () => {
-    const forged = {
-      ref: "origin/main",
-      commit: "d".repeat(40),
-      hasStack: true,
-      failure: null,
-      problems: [],
-    };
-    const onMain = { ...forged, commit: "c".repeat(40) };
-    fake.mainCommits.add(onMain.commit);
-    const asState = (id: number, stack: string, base: object) =>
-      artifactOf(
-        id,
-        `preview-${stack}`,
-        JSON.stringify(
-          stackDiff({
-            source: "pulumi-preview",
-            secrets: [{ path: "hub.token", kind: "update" }],
-            base: base as never,
-          }),
-        ),
-      );
-    fake.pulls = [pull()];
-    fake.artifacts = [asState(1, "dev", forged), asState(2, "onprem", onMain)];
-    await post();
-    const [body = ""] = bodies(12);
-    expect(body).not.toContain("against the stack's state");
-    expect(body).toContain("Compared with `main`; both trees' own programs say so");
-    expect(body).toContain("Compared with `main` at `cccccccccccc`; both trees' own programs say so");
-    expect(body).not.toMatch(/d{12}|origin\/main/);
-  });
-
-  test("says that previews are missing, and passes over what is none", async () => {
-    fake.pulls = [pull()];
-    fake.artifacts = [
-      artifact(1, "logs", "x"),
-      artifact(2, "preview-../dev", "x"),
-      { ...artifact(3, "preview-dev", "x"), expired: true },
-    ];
-    expect(await post(event({ conclusion: "failure" }))).toContain("with previews of: no stack");
-    expect(bodies(12)[0]).toContain("Not every preview was made");
-    expect(bodies(12)[0]).toContain("There is no stack to compare.");
-  });
-
-  test.each([
-    [
-      "says that it is large",
-      { ...artifact(1, "preview-dev", "x"), size_in_bytes: 5_000_000 },
-      "has 5000000 bytes",
-    ],
-    [
-      "is large whatever it says",
-      { ...artifact(1, "preview-dev"), zip: Buffer.alloc(5_000_000), size_in_bytes: 10 },
-      "larger than 4194304",
-    ],
-    ["unpacks to much", artifactOf(1, "preview-dev", "x".repeat(9 * 2 ** 20)), "larger than 8388608 bytes"],
-    ["has another file", artifactOf(1, "preview-dev", "{}", "../diff.json"), "has no diff.json"],
-    ["is no JSON", artifactOf(1, "preview-dev", "## dev"), "is not what `npm run diff` writes"],
-    [
-      "has more than a difference",
-      artifactOf(1, "preview-dev", JSON.stringify({ ...stackDiff(), html: "<b>" })),
-      "diff.json of the stack dev is not what",
-    ],
-  ])("shows the other stacks beside an artifact that %s", async (_title, one, message) => {
-    fake.pulls = [pull()];
-    fake.artifacts = [one, artifact(2, "preview-onprem")];
-    expect(await post()).toContain("with previews of: dev, onprem.");
-    const [body = ""] = bodies(12);
-    expect(body).toContain("- `dev`: **its preview can't be read.** ");
-    expect(body).toContain(message);
-    expect(body).toContain("### Stack `onprem`");
-  });
-
-  test("is made of an unread artifact alone, and not at all where GitHub does not give it", async () => {
-    fake.pulls = [pull()];
-    fake.artifacts = [artifactOf(1, "preview-dev", "## dev")];
-    await post();
-    expect(bodies(12)[0]).toMatch(/can't be read\.\*\* .* is not what `npm run diff` writes\.\n$/);
-    fake.outage = 503;
-    await expect(post()).rejects.toThrow("GitHub answers 503");
-  });
-
-  test("is not made from more stacks than there can be", async () => {
-    fake.pulls = [pull()];
-    fake.artifacts = Array.from({ length: 21 }, (_, index) => artifact(index, `preview-s${index}`, "x"));
-    await expect(post()).rejects.toThrow("previews of 21 stacks, and 20 are the most");
-  });
-
-  test("is of an event that GitHub sends for a pull request, and of no other", () => {
-    expect(() => event({ event: "push" })).toThrow();
-    expect(() => event({ head_sha: "main" })).toThrow();
-    expect(() => event({ html_url: "javascript:alert(1)" })).toThrow();
-  });
+test("previews become the comment of the pull request whose head was run, sorted by stack", async () => {
+  fake.pulls = [pull({ number: 11, head: { ...pull().head, sha: "f".repeat(40) } }), pull()];
+  fake.artifacts = [
+    artifact(1, "preview-onprem"),
+    artifact(2, "preview-dev", "\u202etxt <img src=x> @octocat"),
+  ];
+  expect(await post()).toBe("The comment of #12 is created, with previews of: dev, onprem.");
+  const [body = ""] = bodies(12);
+  expect(body).toMatch(
+    /^<!-- engine-room: preview -->\nWhat merging `0123456789ab` would do, as the pull request's own code says \(\[run\]\(https:\/\/github\.example\/room\/runs\/900\)\)\.\n\n/,
+  );
+  expect(body.indexOf("### Stack `dev`")).toBeGreaterThan(0);
+  expect(body.indexOf("### Stack `onprem`")).toBeGreaterThan(body.indexOf("### Stack `dev`"));
+  expect(body).toContain("`hub.token`");
+  expect(body).not.toMatch(/\u202e|(?<!`[^`\n]*)(<img|@octocat)/);
+  expect(fake.fileHeaders.map(({ authorization }) => authorization)).toEqual([undefined, undefined]);
 });
 
-describe("previewText", () => {
-  const run = { headSha: SHA, runUrl: "https://github.example/run", hasFailed: false };
-
-  test("fits a comment, whatever is in the differences", () => {
-    const huge = Array.from({ length: 20 }, (_, index) =>
-      stackDiff({
-        stack: `stack-${index}`,
-        resources: Array.from({ length: 500 }, (_one, number) =>
-          change({ label: `Deployment a/${"x".repeat(60)}${number}` }),
-        ),
-      }),
-    );
-    const text = previewText(
-      huge.map((diff) => ({ stack: diff.stack, diff, failure: null })),
-      run,
-    );
-    expect(text.length).toBeLessThan(65_000 + 500);
-    expect(text).toContain("`stack-19`");
-  });
+test.each([
+  ["a newer commit", pull({ head: { ...pull().head, sha: "f".repeat(40) } })],
+  ["a head of another repository", pull({ head: { ...pull().head, repo: { id: 3 } } })],
+  ["a head whose repository is gone", pull({ head: { ...pull().head, repo: null } })],
+  ["a pull request into another repository", pull({ base: { ref: "main", repo: { id: FORK } } })],
+  ["a closed pull request", pull({ state: "closed" })],
+])("no comment is written for %s", async (_title, other) => {
+  fake.pulls = [other];
+  fake.artifacts = [artifact(1, "preview-dev", "x")];
+  expect(await post()).toMatch(/^No comment: no open pull request has 0123/);
+  expect(fake.changes).toEqual([]);
 });
 
-test("the JSON of a difference is read as it was written, with every part", () => {
+test("no comment is written where two pull requests share the commit", async () => {
+  fake.pulls = [pull(), pull({ number: 13 })];
+  expect(await post()).toMatch(/^No comment: #12 and #13 share the commit/);
+  expect(fake.changes).toEqual([]);
+});
+
+test("a comment uses differences from the state only for branches of this repository", async () => {
+  fake.pulls = [pull()];
+  fake.artifacts = [
+    artifact(1, "state-preview-dev", "fromTheState"),
+    artifact(2, "preview-dev", "fromTheTrees"),
+  ];
+  await post();
+  expect(bodies(12)[0]).toContain("fromTheTrees");
+  expect(bodies(12)[0]).not.toContain("fromTheState");
+  fake.pulls = [pull({ head: { ...pull().head, repo: { id: HERE } } })];
+  await post(event({}, HERE));
+  expect(bodies(12)[0]).toContain("fromTheState");
+  expect(bodies(12)[0]).not.toContain("fromTheTrees");
+});
+
+test("a comment says whose code it is from and what it is compared with, whatever the artifact says", async () => {
+  const forged = {
+    ref: "origin/main",
+    commit: "d".repeat(40),
+    hasStack: true,
+    failure: null,
+    problems: [],
+  };
+  const onMain = { ...forged, commit: "c".repeat(40) };
+  fake.mainCommits.add(onMain.commit);
+  const asState = (id: number, stack: string, base: object) =>
+    artifactOf(
+      id,
+      `preview-${stack}`,
+      JSON.stringify(
+        stackDiff({
+          source: "pulumi-preview",
+          secrets: [{ path: "hub.token", kind: "update" }],
+          base: base as never,
+        }),
+      ),
+    );
+  fake.pulls = [pull()];
+  fake.artifacts = [asState(1, "dev", forged), asState(2, "onprem", onMain)];
+  await post();
+  const [body = ""] = bodies(12);
+  expect(body).not.toContain("against the stack's state");
+  expect(body).toContain("Compared with `main`; both trees' own programs say so");
+  expect(body).toContain("Compared with `main` at `cccccccccccc`; both trees' own programs say so");
+  expect(body).not.toMatch(/d{12}|origin\/main/);
+});
+
+test("a comment says that previews are missing, and ignores other artifacts", async () => {
+  fake.pulls = [pull()];
+  fake.artifacts = [
+    artifact(1, "logs", "x"),
+    artifact(2, "preview-../dev", "x"),
+    { ...artifact(3, "preview-dev", "x"), expired: true },
+  ];
+  expect(await post(event({ conclusion: "failure" }))).toContain("with previews of: no stack");
+  expect(bodies(12)[0]).toContain("Not every preview was made");
+  expect(bodies(12)[0]).toContain("There is no stack to compare.");
+});
+
+test.each([
+  [
+    "says that it is large",
+    { ...artifact(1, "preview-dev", "x"), size_in_bytes: 5_000_000 },
+    "has 5000000 bytes",
+  ],
+  [
+    "is large whatever it says",
+    { ...artifact(1, "preview-dev"), zip: Buffer.alloc(5_000_000), size_in_bytes: 10 },
+    "larger than 4194304",
+  ],
+  ["unpacks to much", artifactOf(1, "preview-dev", "x".repeat(9 * 2 ** 20)), "larger than 8388608 bytes"],
+  ["has another file", artifactOf(1, "preview-dev", "{}", "../diff.json"), "has no diff.json"],
+  ["is no JSON", artifactOf(1, "preview-dev", "## dev"), "is not what `npm run diff` writes"],
+  [
+    "has more than a difference",
+    artifactOf(1, "preview-dev", JSON.stringify({ ...stackDiff(), html: "<b>" })),
+    "diff.json of the stack dev is not what",
+  ],
+])("a comment shows the other stacks beside an artifact that %s", async (_title, one, message) => {
+  fake.pulls = [pull()];
+  fake.artifacts = [one, artifact(2, "preview-onprem")];
+  expect(await post()).toContain("with previews of: dev, onprem.");
+  const [body = ""] = bodies(12);
+  expect(body).toContain("- `dev`: **its preview can't be read.** ");
+  expect(body).toContain(message);
+  expect(body).toContain("### Stack `onprem`");
+});
+
+test("a comment reports an unreadable artifact, and is not written where GitHub does not provide it", async () => {
+  fake.pulls = [pull()];
+  fake.artifacts = [artifactOf(1, "preview-dev", "## dev")];
+  await post();
+  expect(bodies(12)[0]).toMatch(/can't be read\.\*\* .* is not what `npm run diff` writes\.\n$/);
+  fake.outage = 503;
+  await expect(post()).rejects.toThrow("GitHub answers 503");
+});
+
+test("no comment is written for too many stacks", async () => {
+  fake.pulls = [pull()];
+  fake.artifacts = Array.from({ length: 21 }, (_, index) => artifact(index, `preview-s${index}`, "x"));
+  await expect(post()).rejects.toThrow("previews of 21 stacks, and 20 are the most");
+});
+
+test("only an event of a pull request is read", () => {
+  expect(() => event({ event: "push" })).toThrow();
+  expect(() => event({ head_sha: "main" })).toThrow();
+  expect(() => event({ html_url: "javascript:alert(1)" })).toThrow();
+});
+
+const run = { headSha: SHA, runUrl: "https://github.example/run", hasFailed: false };
+
+test("the text of previews fits a comment, whatever the differences hold", () => {
+  const huge = Array.from({ length: 20 }, (_, index) =>
+    stackDiff({
+      stack: `stack-${index}`,
+      resources: Array.from({ length: 100 }, (_one, number) =>
+        change({ label: `Deployment a/${"x".repeat(60)}${number}` }),
+      ),
+    }),
+  );
+  const text = previewText(
+    huge.map((diff) => ({ stack: diff.stack, diff, failure: null })),
+    run,
+  );
+  expect(text.length).toBeLessThan(65_000 + 500);
+  expect(text).toContain("`stack-19`");
+});
+
+test("the JSON of a difference is read as it was written", () => {
   const full = withPlan(
     { newBuilds: [{ engine: "gpt/1", seconds: 1, usd: null, arithmetic: "1" }], newBuildUsd: 0 },
     { resources: [change()], secrets: [{ path: "hub.token", kind: "update" }] },
   );
   const text = JSON.stringify(full);
   expect(parsedDiff("diff.json", Buffer.from(text))).toEqual(JSON.parse(text));
+});
+
+const recorded: unknown = JSON.parse(
+  readFileSync(join(projectRoot, "test/recorded/preview-refresh.json"), "utf8"),
+);
+
+const DEPLOYMENT =
+  "urn:pulumi:onprem::engine-room::engine-room:kubernetes:Gateway$kubernetes:apps/v1:Deployment::gateway";
+
+const SERVICE = "urn:pulumi:onprem::engine-room::kubernetes:core/v1:Service::gateway";
+
+const step = (op: string, urn: string, detailedDiff?: Readonly<Record<string, { kind: string }>>) => ({
+  op,
+  urn,
+  detailedDiff,
+});
+
+const read = (...steps: readonly object[]) => readDrift({ steps });
+
+test("drift of a recorded preview is one resource resized by hand and one deleted by hand", () => {
+  const { resources, ignored } = readDrift(recorded);
+  expect(resources.map(({ operation, urn }) => [operation, urn.split("::").at(-1)])).toEqual([
+    ["create", "gone"],
+    ["update", "resized"],
+  ]);
+  expect(ignored).toEqual([]);
+});
+
+test("drift comes from the program's step, not from the refresh before it", () => {
+  const found = step("update", DEPLOYMENT, { "metadata.generation": { kind: "update" } });
+  expect(read(found, step("same", DEPLOYMENT)).resources).toEqual([]);
+});
+
+test("drift ignores what a controller wrote and the program does not set", () => {
+  const drift = read(step("update", DEPLOYMENT, { "spec.replicas": { kind: "delete" } }));
+  expect(drift).toEqual({
+    resources: [],
+    ignored: [{ urn: DEPLOYMENT, path: "spec.replicas", reason: "KEDA's autoscaler writes it" }],
+  });
+});
+
+test.each([
+  ["the program sets it to something else", DEPLOYMENT, { "spec.replicas": { kind: "update" } }],
+  ["it is another type's", SERVICE, { "spec.replicas": { kind: "delete" } }],
+  ["it only begins like one", DEPLOYMENT, { "spec.replicasMax": { kind: "delete" } }],
+])("drift ignores no property where %s", (_title, urn, detailedDiff) => {
+  expect(read(step("update", urn, detailedDiff)).resources).toEqual([
+    { operation: "update", urn, paths: Object.keys(detailedDiff) },
+  ]);
+});
+
+test("drift lists the remaining paths, sorted", () => {
+  const diff = {
+    "spec.z": { kind: "update" },
+    "spec.replicas": { kind: "delete" },
+    "spec.a": { kind: "add" },
+  };
+  const { resources, ignored } = read(step("update", DEPLOYMENT, diff));
+  expect(resources[0]?.paths).toEqual(["spec.a", "spec.z"]);
+  expect(ignored).toHaveLength(1);
+});
+
+test("drift counts a replacement once, though all its paths were ignored", () => {
+  const diff = { "spec.replicas": { kind: "delete" } };
+  const steps = [
+    step("create-replacement", SERVICE),
+    step("replace", DEPLOYMENT, diff),
+    step("delete-replaced", DEPLOYMENT),
+  ];
+  expect(read(...steps).resources).toEqual([{ operation: "replace", urn: DEPLOYMENT, paths: [] }]);
+});
+
+test("drift lists names of properties where a provider says no more", () => {
+  const { resources } = read({ ...step("update", SERVICE), diffReasons: ["spec"] });
+  expect(resources).toEqual([{ operation: "update", urn: SERVICE, paths: ["spec"] }]);
+});
+
+test("drift refuses text that is no preview", () => {
+  expect(() => readDrift({})).toThrow();
+});
+
+const drifted = read(step("update", SERVICE, { "spec.type": { kind: "update" } }));
+const report = (drift = drifted) => reportDrift(fake.client(), "onprem", drift);
+
+test("an issue of drift is opened, updated, left unchanged, and closed when the drift is gone", async () => {
+  expect(await report(read())).toBe("nothing to do");
+  expect(await report()).toBe("opened");
+  expect(await report()).toBe("unchanged");
+  expect(await report(read(step("delete", DEPLOYMENT)))).toBe("updated");
+  expect(fake.issues).toEqual([
+    {
+      number: 1,
+      title: "Drift of the stack onprem",
+      labels: ["drift"],
+      state: "open",
+      body: expect.stringContaining("`delete`"),
+    },
+  ]);
+  expect(await report(read())).toBe("closed");
+  expect(fake.issues[0]?.state).toBe("closed");
+  expect(await report()).toBe("opened");
+  expect(fake.issues).toHaveLength(2);
+});
+
+test("an issue of drift belongs to one stack", async () => {
+  await report();
+  expect(await reportDrift(fake.client(), "onprem2", read())).toBe("nothing to do");
+  expect(fake.issues[0]?.state).toBe("open");
+});
+
+test("an issue of drift is cut to GitHub's limit", async () => {
+  const many = Array.from({ length: 2000 }, (_, index) => step("delete", `${SERVICE}-${index}`));
+  expect(await report(read(...many))).toBe("opened");
+  expect(fake.issues[0]?.body.length).toBeLessThan(65_536);
+  expect(fake.issues[0]?.body).toMatch(/… \(cut\)\n$/);
+});
+
+test("a report of drift has operations, paths and what was ignored with its reason, and no values", () => {
+  const drift = read(
+    step("update", SERVICE, { "spec.type": { kind: "update" } }),
+    step("update", DEPLOYMENT, { "spec.replicas": { kind: "delete" } }),
+  );
+  expect(driftReport("onprem", drift)).toBe(
+    [
+      "One resource of the stack onprem is not as the program says. `npm run up -- --stack onprem` makes them so; what was changed on purpose belongs into the stack file.",
+      "",
+      `- \`update\` \`${SERVICE}\``,
+      "  - `spec.type`",
+      "",
+      "Ignored (1):",
+      "",
+      `- \`spec.replicas\` of \`${DEPLOYMENT}\`: KEDA's autoscaler writes it`,
+      "",
+    ].join("\n"),
+  );
+  expect(driftReport("onprem", read())).toBe("The stack onprem is as the program says.\n");
 });

@@ -2,13 +2,19 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { vi } from "vitest";
 import { type StackPolicy, stackPolicy } from "../../../policy/stack-policy.ts";
-import { renderTree } from "../../../scripts/diff/render-tree.ts";
-import type { GraphResource, RenderedTree } from "../../../scripts/diff/rendered-tree.ts";
+import { renderedHere } from "../../../scripts/diff/rendered-here.ts";
+import {
+  type GraphResource,
+  parseRenderedTree,
+  type RenderedTree,
+} from "../../../scripts/diff/rendered-tree.ts";
 import { stackDiff } from "../../../scripts/diff/stack-diff.ts";
 import { type StackSecrets, stackSecrets } from "../../../scripts/diff/stack-secrets.ts";
 import type { ResourceChange, StackDiff } from "../../../scripts/diff/types.ts";
-import { projectName, projectRoot, readStackFile } from "../../../scripts/program/stack-file.ts";
+import { projectName, readStackFile, type StackReference } from "../../../scripts/program/stack-file.ts";
+import { program } from "../../infra/platforms/program.ts";
 
 export const STACK = "urn:pulumi:demo::engine-room::pulumi:pulumi:Stack::engine-room-demo";
 
@@ -47,10 +53,7 @@ export function deployment(name: string, image: string, namespace = "models"): G
   });
 }
 
-const secretKey = "0".repeat(64);
-
-/** What this tree says of each stack file; a text is rendered once. */
-const rendered = new Map<string, Promise<RenderedText>>();
+const SECRET_KEY = "0".repeat(64);
 
 interface RenderedText {
   readonly tree: RenderedTree;
@@ -58,20 +61,28 @@ interface RenderedText {
   readonly policy: StackPolicy | null;
 }
 
-function renderText(text: string): Promise<RenderedText> {
-  const known = rendered.get(text) ?? render(text);
-  rendered.set(text, known);
+/** By stack and text: each is rendered once a worker. */
+const rendered = new Map<string, Promise<RenderedText>>();
+
+/** The SDK has one program at a time. */
+let last: Promise<unknown> = Promise.resolve();
+
+/** What this tree says of a stack file. */
+export function renderedText(text: string, name = "demo"): Promise<RenderedText> {
+  const key = `${name}\n${text}`;
+  const known = rendered.get(key) ?? last.then(() => render(name, text));
+  last = known.catch(() => {});
+  rendered.set(key, known);
   return known;
 }
 
-async function render(text: string): Promise<RenderedText> {
+async function render(name: string, text: string): Promise<RenderedText> {
   const folder = mkdtempSync(join(tmpdir(), "engine-room-diff-"));
   try {
-    const stack = { name: "demo", configFile: join(folder, "stack.yaml") };
+    const stack = { name, configFile: join(folder, "stack.yaml") };
     writeFileSync(stack.configFile, text);
-    const request = { project: projectRoot, stack: stack.name, configFile: stack.configFile, secretKey };
     return {
-      tree: await renderTree(request),
+      tree: await renderedTree(stack),
       secrets: stackSecrets(stack),
       policy: stackPolicy(stack.name, readStackFile(stack).values, projectName()),
     };
@@ -80,9 +91,24 @@ async function render(text: string): Promise<RenderedText> {
   }
 }
 
+/** As a process of its own writes it: scripts/diff/render-child.ts. */
+async function renderedTree(stack: StackReference): Promise<RenderedTree> {
+  const { prepareStackTrace } = Error;
+  // The SDK takes a stack trace for each resource and promise, and Vitest would look up the source of each line.
+  Error.prepareStackTrace = String;
+  // Its warnings would be printed here.
+  const printed = vi.spyOn(console, "warn").mockReturnValue(undefined);
+  try {
+    return parseRenderedTree(JSON.stringify(await renderedHere(stack, SECRET_KEY, program)), true);
+  } finally {
+    Error.prepareStackTrace = prepareStackTrace;
+    printed.mockRestore();
+  }
+}
+
 /** Both texts as stack files of this tree, compared. */
 export async function diffOfFiles(before: string, after: string): Promise<StackDiff> {
-  const [base, head] = await Promise.all([renderText(before), renderText(after)]);
+  const [base, head] = await Promise.all([renderedText(before), renderedText(after)]);
   const side = { ref: null, commit: null };
   return stackDiff("demo", { ...side, ...base, hasStack: true }, { ...side, ...head });
 }

@@ -1,7 +1,16 @@
 /** A stand-in for the Pulumi CLI with a state of its own: its lists, histories and words are those of Pulumi 3.248.0. */
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 
 export interface FakeStack {
   /** Kinds of operations with the hours since they ended, the newest first. @default one `update`, as old as `ageHours` */
@@ -19,50 +28,53 @@ export interface FakeStack {
   readonly isBroken?: boolean;
 }
 
-const PROGRAM = `#!/usr/bin/env node
-const fs = require("node:fs");
-const path = require("node:path");
-const here = path.dirname(process.argv[1]);
-const args = process.argv.slice(2);
-const option = (name) => args[args.indexOf(name) + 1];
-const name = option("--stack");
-const words = args.slice(0, 2).join(" ");
-fs.appendFileSync(path.join(here, "calls"), JSON.stringify([words, name]) + "\\n");
-const file = path.join(here, "state.json");
-const state = JSON.parse(fs.readFileSync(file));
-const keep = () => fs.writeFileSync(file, JSON.stringify(state));
-const ago = (hours) => new Date(Date.now() - hours * 3_600_000).toISOString();
-const historyOf = (stack) => stack.history ?? [["update", stack.ageHours]];
-const fail = (text) => { console.error("error: " + text); process.exit(1); };
-if (words === "stack ls")
-  console.log(JSON.stringify(Object.entries(state).map(([key, stack]) => ({
-    name: "organization/engine-room/" + key, current: false, resourceCount: stack.resourceCount ?? 191,
-    ...(stack.updateInProgress ? { updateInProgress: true } : { lastUpdate: ago(historyOf(stack)[0][1]) }),
-  }))));
-else if (words === "stack history") {
-  if (state[name].isBroken) fail("history is gone");
-  const from = (option("--page") - 1) * option("--page-size");
-  const config = Object.fromEntries(Object.entries(state[name].config).map(([key, value]) => ["engine-room:" + key,
-    typeof value === "object" ? { value: JSON.stringify(value), objectValue: value, secret: false } : { value: String(value), secret: false }]));
-  const entries = historyOf(state[name]).map(([kind, hours, result = "succeeded"]) =>
-    ({ version: 0, kind, startTime: ago(hours), endTime: ago(hours), result, config: { ...config, "engine-room:hub": { secret: true } } }));
-  console.log(JSON.stringify(entries.slice(from, from + Number(option("--page-size")))));
-} else if (words === "config refresh")
-  fs.writeFileSync(option("--config-file"), JSON.stringify({ encryptionsalt: "v1:salt",
-    config: Object.fromEntries(Object.entries(state[name].config).map(([key, value]) => ["engine-room:" + key, value])) }));
-else if (words === "stack export") {
-  const { resourceCount = 191 } = state[name];
-  const resources = Array.from({ length: resourceCount }, (_, index) => ({ urn: "urn:pulumi:" + name + "::engine-room::test:index:Part::part-" + index }));
-  console.log(JSON.stringify({ deployment: { resources } }));
-}
-else if (args[0] === "destroy") {
-  const { destroy = "ends", upMeanwhile } = state[name];
-  if (destroy === "locked") fail("the stack is currently locked by 1 lock(s). Either wait for the other process(es) to end or delete the lock file with \`pulumi cancel\`.");
-  if (destroy === "fails") fail("DependencyViolation: the vpc has dependencies and cannot be deleted");
-  if (upMeanwhile !== undefined) state[upMeanwhile].history = [["update", 0]];
-  state[name].resourceCount = 0;
-  keep();
-} else if (words === "stack rm") { delete state[name]; keep(); }
+/** Entries of a page of a history; commands ask for pages of that size. */
+const PAGE_SIZE = 20;
+
+/** A shell is there at once, and a command starts it dozens of times. What it answers lies in files. */
+const PROGRAM = `#!/bin/sh
+here=\${0%/*}
+words="$1 $2"
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --stack) name=$2 ;;
+    --page) page=$2 ;;
+    --page-size) [ "$2" = ${PAGE_SIZE} ] || { echo "error: pages have ${PAGE_SIZE} entries" >&2; exit 1; } ;;
+    --config-file) file=$2 ;;
+  esac
+  shift
+done
+stack="$here/stacks/$name"
+echo "$words $name" >> "$here/calls"
+fail() { echo "error: $1" >&2; exit 1; }
+case "$words" in
+  "stack ls")
+    separator=
+    printf "["
+    while read -r each; do
+      [ -d "$here/stacks/$each" ] || continue
+      printf %s "$separator"
+      cat "$here/stacks/$each/listed"
+      separator=,
+    done < "$here/names"
+    printf "]" ;;
+  "stack history")
+    [ ! -e "$stack/is-broken" ] || fail "history is gone"
+    cat "$stack/history-$page" 2> /dev/null || printf "[]" ;;
+  "config refresh") cat "$stack/config" > "$file" ;;
+  "stack export") cat "$stack/exported" ;;
+  "stack rm") rm -r "$stack" ;;
+  "destroy "*)
+    read -r end < "$stack/destroy"
+    case "$end" in
+      locked) fail "the stack is currently locked by 1 lock(s). Either wait for the other process(es) to end or delete the lock file with \\\`pulumi cancel\\\`." ;;
+      fails) fail "DependencyViolation: the vpc has dependencies and cannot be deleted" ;;
+    esac
+    if read -r other < "$stack/up-meanwhile"; then
+      for part in listed history-1; do cp "$here/stacks/$other/up/$part" "$here/stacks/$other/$part"; done
+    fi
+    for part in listed exported; do cp "$stack/destroyed/$part" "$stack/$part"; done ;;
+esac
 `;
 
 export class FakePulumi {
@@ -71,24 +83,94 @@ export class FakePulumi {
   constructor(stacks: Readonly<Record<string, FakeStack>>) {
     writeFileSync(join(this.folder, "pulumi"), PROGRAM);
     chmodSync(join(this.folder, "pulumi"), 0o755);
-    writeFileSync(join(this.folder, "state.json"), JSON.stringify(stacks));
+    const names = Object.keys(stacks);
+    writeFileSync(join(this.folder, "names"), names.map((name) => `${name}\n`).join(""));
+    for (const [name, stack] of Object.entries(stacks)) {
+      const files = {
+        ...answers(name, stack),
+        config: configFile(stack),
+        destroy: `${stack.destroy ?? "ends"}\n`,
+        "up-meanwhile": stack.upMeanwhile === undefined ? "" : `${stack.upMeanwhile}\n`,
+        ...(stack.isBroken === true ? { "is-broken": "" } : {}),
+        ...within("up", answers(name, { ...stack, history: [["update", 0]] })),
+        ...within("destroyed", answers(name, { ...stack, resourceCount: 0 })),
+      };
+      for (const [file, text] of Object.entries(files)) {
+        const path = join(this.folder, "stacks", name, file);
+        mkdirSync(dirname(path), { recursive: true });
+        writeFileSync(path, text);
+      }
+    }
   }
 
   get stacks(): string[] {
-    return Object.keys(JSON.parse(readFileSync(join(this.folder, "state.json"), "utf8")) as object);
+    const there = readdirSync(join(this.folder, "stacks"));
+    const names = readFileSync(join(this.folder, "names"), "utf8").trim().split("\n");
+    return names.filter((name) => there.includes(name));
   }
 
   /** Stacks that `destroy` was asked for, in order. */
   get destroyed(): string[] {
     const file = join(this.folder, "calls");
     if (!existsSync(file)) return [];
-    const calls = readFileSync(file, "utf8").trim().split("\n");
-    return calls
-      .map((line) => JSON.parse(line) as [string, string])
-      .flatMap(([words, name]) => (words.startsWith("destroy") ? [name] : []));
+    return [...readFileSync(file, "utf8").matchAll(/^destroy .* (\S+)$/gm)].map(([, name = ""]) => name);
   }
 
   dispose(): void {
     rmSync(this.folder, { recursive: true });
   }
+}
+
+type Files = Readonly<Record<string, string>>;
+
+function within(folder: string, files: Files): Files {
+  return Object.fromEntries(Object.entries(files).map(([file, text]) => [join(folder, file), text]));
+}
+
+/** What changes while commands run, by name of its file. */
+function answers(name: string, stack: FakeStack): Files {
+  const { resourceCount = 191, updateInProgress = false, ageHours = 0 } = stack;
+  const history = stack.history ?? [["update", ageHours] as const];
+  const ago = (hours: number) => new Date(Date.now() - hours * 3_600_000).toISOString();
+  const config = { ...historyConfig(stack), "engine-room:hub": { secret: true } };
+  const entries = history.map(([kind, hours, result = "succeeded"]) => {
+    const endTime = ago(hours);
+    return { version: 0, kind, startTime: endTime, endTime, result, config };
+  });
+  const pages = Array.from({ length: Math.ceil(entries.length / PAGE_SIZE) }, (_, page) => [
+    `history-${page + 1}`,
+    JSON.stringify(entries.slice(page * PAGE_SIZE, (page + 1) * PAGE_SIZE)),
+  ]);
+  const resources = Array.from({ length: resourceCount }, (_, index) => ({
+    urn: `urn:pulumi:${name}::engine-room::test:index:Part::part-${index}`,
+  }));
+  const since = updateInProgress
+    ? { updateInProgress: true }
+    : { lastUpdate: ago(history[0]?.[1] ?? ageHours) };
+  return {
+    listed: JSON.stringify({
+      name: `organization/engine-room/${name}`,
+      current: false,
+      resourceCount,
+      ...since,
+    }),
+    exported: JSON.stringify({ deployment: { resources } }),
+    ...Object.fromEntries(pages),
+  };
+}
+
+function historyConfig({ config }: FakeStack): object {
+  const entries = Object.entries(config).map(([key, value]) => [
+    `engine-room:${key}`,
+    typeof value === "object"
+      ? { value: JSON.stringify(value), objectValue: value, secret: false }
+      : { value: String(value), secret: false },
+  ]);
+  return Object.fromEntries(entries);
+}
+
+/** As `pulumi config refresh` writes it. */
+function configFile({ config }: FakeStack): string {
+  const entries = Object.entries(config).map(([key, value]) => [`engine-room:${key}`, value]);
+  return JSON.stringify({ encryptionsalt: "v1:salt", config: Object.fromEntries(entries) });
 }

@@ -1,37 +1,48 @@
+import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { z } from "zod";
+import { checkedPlan } from "../../../infra/checked-plan.ts";
+import { parseConfig } from "../../../infra/config/config.ts";
+import type { GpuPlan } from "../../../infra/plan/gpu-stack.ts";
+import { devicePluginConfig } from "../../../infra/plan/kubernetes/device-plugin-config.ts";
+import { planStack } from "../../../infra/plan/stack-plan.ts";
+import { devicePluginValues } from "../../../scripts/plan/device-plugin-values.ts";
+import { explain, explainableNames } from "../../../scripts/plan/explain.ts";
 import { writtenStackFile } from "../../harness/stack-files.ts";
 import { planExample, runCommand } from "./run-plan.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "engine-room-plan-"));
-afterAll(() => rmSync(folder, { recursive: true }));
+describe("npm run plan", () => {
+  const folder = mkdtempSync(join(tmpdir(), "engine-room-plan-"));
 
-/** `plan` of a stack file with these values. */
-function planValues(values: Readonly<Record<string, unknown>>, ...options: readonly string[]) {
-  const file = writtenStackFile(folder, values);
-  return runCommand("plan", "--stack", "test", "--config-file", file, ...options);
-}
+  afterAll(() => rmSync(folder, { recursive: true }));
 
-const docker = {
-  platform: "docker",
-  host: { instanceType: "g5.4xlarge", diskGiB: 250 },
-  engines: { whenFull: "stopServer" },
-  models: [{ name: "llava", model: "llava-1.5-7b" }],
-};
+  /** `plan` of a stack file with these values. */
+  function planValues(values: Readonly<Record<string, unknown>>, ...options: readonly string[]) {
+    const file = writtenStackFile(folder, values);
+    return runCommand("plan", "--stack", "test", "--config-file", file, ...options);
+  }
 
-/** Two mistakes of different kinds: one that the catalogue knows, one that the machine does. */
-const wrong = {
-  ...docker,
-  models: [
-    { name: "llava", model: "llava-1.5-7b", quantization: "fp8" },
-    { name: "chat", model: "llama-2-7b-chat", tensorParallel: 3 },
-  ],
-};
+  const docker = {
+    platform: "docker",
+    host: { instanceType: "g5.4xlarge", diskGiB: 250 },
+    engines: { whenFull: "stopServer" },
+    models: [{ name: "llava", model: "llava-1.5-7b" }],
+  };
 
-describe("a stack file with problems", () => {
-  test("ends with exit code 1 and all of them, each with its fix", async () => {
+  /** Two mistakes of different kinds: one that the catalogue knows, one that the machine does. */
+  const wrong = {
+    ...docker,
+    models: [
+      { name: "llava", model: "llava-1.5-7b", quantization: "fp8" },
+      { name: "chat", model: "llama-2-7b-chat", tensorParallel: 3 },
+    ],
+  };
+
+  test("`plan` of a stack file with problems prints each with its fix, and exits with 1", async () => {
     const { exitCode, stdout, stderr } = await planValues(wrong);
     expect(exitCode).toBe(1);
     expect(stdout).toBe("");
@@ -42,7 +53,7 @@ describe("a stack file with problems", () => {
     expect(stderr.match(/^ {5}Fix: /gm)).toHaveLength(count);
   });
 
-  test("gives --json the same problems as an object", async () => {
+  test("`plan --json` of a stack file with problems prints them as an object", async () => {
     const text = await planValues(wrong);
     const { exitCode, stdout, stderr } = await planValues(wrong, "--json");
     expect(exitCode).toBe(1);
@@ -54,27 +65,25 @@ describe("a stack file with problems", () => {
     }
   });
 
-  test("gives --json those that the schema finds, too", async () => {
+  test("`plan --json` prints problems that the schema finds, too", async () => {
     const { exitCode, stdout } = await planValues({ ...docker, models: [] }, "--json");
     expect(exitCode).toBe(1);
     expect(JSON.parse(stdout)).toMatchObject({ problems: [{ path: "models" }] });
   });
 
-  test("that is missing is a problem, not an exception", async () => {
+  test("`plan` reports a missing stack file as a problem", async () => {
     const { exitCode, stderr } = await runCommand("plan", "--config-file", join(folder, "none.yaml"));
     expect(exitCode).toBe(1);
     expect(stderr).toContain("--config-file");
   });
-});
 
-describe("a stack on the CPUs of a Docker host", () => {
   const cpu = {
     platform: "docker",
     tier: "cpu",
     models: [{ name: "smollm2", model: "smollm2-135m-instruct" }],
   };
 
-  test("is planned like one on this machine", async () => {
+  test("a stack on the CPUs of a Docker host is planned like a local stack", async () => {
     const { exitCode, stdout } = await planValues(cpu);
     expect(exitCode).toBe(0);
     expect(stdout).toContain("Stack test: platform docker, tier cpu, ");
@@ -85,7 +94,7 @@ describe("a stack on the CPUs of a Docker host", () => {
     expect(planned.split("\n").slice(1)).toEqual(here.stdout.split("\n").slice(1));
   });
 
-  test("has its ports and databases in the JSON, and no engine to explain", async () => {
+  test("a stack on the CPUs of a Docker host has ports and databases in its JSON, and no engine to explain", async () => {
     const { stdout } = await planValues({ ...cpu, databases: "container" }, "--json");
     expect(JSON.parse(stdout)).toMatchObject({
       plan: {
@@ -99,92 +108,88 @@ describe("a stack on the CPUs of a Docker host", () => {
       stderr: expect.stringContaining("builds no engine"),
     });
   });
-});
 
-describe("a stack in a cluster", () => {
-  const scaled = {
-    platform: "kubernetes",
-    tier: "cpu",
-    models: [{ name: "smollm2", model: "smollm2-135m-instruct", replicas: 2, minReplicas: 0 }],
-    encoders: { replicas: 3, minReplicas: 1 },
-    schedule: { start: "0 8 * * 1-5", end: "0 20 * * 1-5", timeZone: "Europe/Berlin" },
-  };
-  const section = async (values: Readonly<Record<string, unknown>>) => {
-    const { exitCode, stdout } = await planValues(values);
-    expect(exitCode).toBe(0);
-    const lines = stdout.split("\n");
-    const from = lines.indexOf("Numbers of servers, and who watches");
-    return lines.slice(from + 1, lines.indexOf("", from) - lines.length);
-  };
+  describe("a stack in a cluster", () => {
+    const scaled = {
+      platform: "kubernetes",
+      tier: "cpu",
+      models: [{ name: "smollm2", model: "smollm2-135m-instruct", replicas: 2, minReplicas: 0 }],
+      encoders: { replicas: 3, minReplicas: 1 },
+      schedule: { start: "0 8 * * 1-5", end: "0 20 * * 1-5", timeZone: "Europe/Berlin" },
+    };
+    const section = async (values: Readonly<Record<string, unknown>>) => {
+      const { exitCode, stdout } = await planValues(values);
+      expect(exitCode).toBe(0);
+      const lines = stdout.split("\n");
+      const from = lines.indexOf("Numbers of servers, and who watches");
+      return lines.slice(from + 1, lines.indexOf("", from) - lines.length);
+    };
 
-  test("says which servers follow the load, and by which series", async () => {
-    expect((await section({ ...scaled, monitoring: "prometheus-operator" })).slice(0, -1)).toEqual([
-      "  AUTOSCALER  SERVERS  EACH TAKES  OF THE SUM OF",
-      "  smollm2      0 to 2           4  gateway_pending_requests of gateway",
-      "  encoders     1 to 3           4  nv_inference_pending_request_count of encoders",
-      '  smollm2: 1 at least from "0 8 * * 1-5" to "0 20 * * 1-5" in Europe/Berlin.',
-    ]);
-  });
-
-  test("says what is monitored, or that nobody watches", async () => {
-    expect((await section({ ...scaled, monitoring: "prometheus-operator" })).at(-1)).toMatch(
-      /^ {2}Prometheus' operator gets 5 monitors and \d\d alerts, Grafana 3 dashboards\.$/,
-    );
-    const { models: _models, encoders: _encoders, schedule: _schedule, ...rest } = scaled;
-    const models = [{ name: "smollm2", model: "smollm2-135m-instruct" }];
-    expect(await section({ ...rest, models })).toEqual([
-      "  Every server always has its replicas: none has minReplicas.",
-      "  Nobody watches: monitoring is none.",
-    ]);
-  });
-
-  test("warns of autoscalers that have nothing to go by", async () => {
-    const { stdout } = await planValues(scaled);
-    expect(stdout).toContain('monitoring = "none"');
-    expect(stdout.replaceAll(/\s+/g, " ")).toContain("and what sleeps would never wake.");
-    const { stdout: awake } = await planValues({
-      ...scaled,
-      models: scaled.models.map(({ minReplicas: _, ...m }) => m),
-      schedule: undefined,
+    test("the plan of a cluster says which servers are scaled, and by which series", async () => {
+      expect((await section({ ...scaled, monitoring: "prometheus-operator" })).slice(0, -1)).toEqual([
+        "  AUTOSCALER  SERVERS  EACH TAKES  OF THE SUM OF",
+        "  smollm2      0 to 2           4  gateway_pending_requests of gateway",
+        "  encoders     1 to 3           4  nv_inference_pending_request_count of encoders",
+        '  smollm2: 1 at least from "0 8 * * 1-5" to "0 20 * * 1-5" in Europe/Berlin.',
+      ]);
     });
-    expect(awake.replaceAll(/\s+/g, " ")).toContain("the number of encoders would stay as it is.");
-  });
-});
 
-describe("the command line", () => {
+    test("the plan of a cluster says what is monitored, or that nothing is", async () => {
+      expect((await section({ ...scaled, monitoring: "prometheus-operator" })).at(-1)).toMatch(
+        /^ {2}Prometheus' operator gets 5 monitors and \d\d alerts, Grafana 3 dashboards\.$/,
+      );
+      const { models: _models, encoders: _encoders, schedule: _schedule, ...rest } = scaled;
+      const models = [{ name: "smollm2", model: "smollm2-135m-instruct" }];
+      expect(await section({ ...rest, models })).toEqual([
+        "  Every server always has its replicas: none has minReplicas.",
+        "  Nobody watches: monitoring is none.",
+      ]);
+    });
+
+    test("the plan of a cluster warns of autoscalers without metrics", async () => {
+      const { stdout } = await planValues(scaled);
+      expect(stdout).toContain('monitoring = "none"');
+      expect(stdout.replaceAll(/\s+/g, " ")).toContain("and what sleeps would never wake.");
+      const { stdout: awake } = await planValues({
+        ...scaled,
+        models: scaled.models.map(({ minReplicas: _, ...m }) => m),
+        schedule: undefined,
+      });
+      expect(awake.replaceAll(/\s+/g, " ")).toContain("the number of encoders would stay as it is.");
+    });
+  });
+
   test.each([
     [["--json", "--explain", "llava"], "Choose one of --json and --explain"],
     [["--check"], "--check belongs to --support-matrix"],
     [["--jsno"], "Unknown option '--jsno'"],
     [["llava"], "Unexpected argument 'llava'"],
-  ])("%j is wrong, with exit code 2", async (options, sentence) => {
+  ])("`plan %j` is refused with exit code 2", async (options, sentence) => {
     const { exitCode, stderr } = await planExample("llava-1.5", ...options);
     expect(exitCode).toBe(2);
     expect(stderr).toContain(sentence);
   });
 
-  test("--explain of a mistyped model names the nearest", async () => {
+  test("`plan --explain` of a mistyped model names the nearest", async () => {
     const { exitCode, stdout, stderr } = await planExample("multimodal-guide", "--explain", "villa");
     expect([exitCode, stdout]).toEqual([1, ""]);
     expect(stderr).toContain('no model "villa". Did you mean vila?');
   });
 
-  test("--explain of no model at all lists them", async () => {
+  test("`plan --explain` of an unknown model lists the known ones", async () => {
     const { exitCode, stderr } = await planExample("multimodal-guide", "--explain", "gemma-something");
     expect(exitCode).toBe(1);
     expect(stderr).toContain("Here are blip2, llava, vila, onevision, mllama");
   });
-});
 
-describe("a local stack", () => {
-  test("has a plan too: models, encoders, no cost", async () => {
+  test("the plan of a local stack has models and encoders, and no cost", async () => {
     const { exitCode, stdout } = await runCommand("plan", "--stack", "local");
     expect(exitCode).toBe(0);
     expect(stdout).toContain("smollm2-135m-instruct");
     expect(stdout).toContain("$0.00 an hour");
   });
 
-  test("has JSON, the same at every run", async () => {
+  test("the JSON of a plan is the same in every run", async () => {
     const first = await runCommand("plan", "--stack", "local", "--json");
     expect(JSON.parse(first.stdout)).toMatchObject({
       plan: { platform: "local", cost: { hourlyUsd: 0 } },
@@ -193,9 +198,356 @@ describe("a local stack", () => {
     expect(await runCommand("plan", "--stack", "local", "--json")).toEqual(first);
   });
 
-  test("has no commands to explain, since it builds nothing", async () => {
+  test("a local stack has no commands to explain, since it builds no engine", async () => {
     const { exitCode, stderr } = await runCommand("plan", "--stack", "local", "--explain", "smollm2");
     expect(exitCode).toBe(1);
     expect(stderr).toContain("builds no engine");
+  });
+});
+
+/** Corrections of docs/walkthroughs.md: what the commands must hold instead of what the document has. */
+const corrections: readonly {
+  readonly example: string;
+  readonly model: string;
+  readonly has: readonly (string | RegExp)[];
+  readonly hasNot: readonly string[];
+}[] = [
+  {
+    example: "llava-1.5",
+    model: "llava",
+    has: [
+      "python3 /app/tools/fill_template.py",
+      /engine_dir:\/store\/engines\/llava-1\.5-7b\/[0-9a-f]{12}\/llm,/,
+      /--engine_dir \/store\/engines\/llava-1\.5-7b\/[0-9a-f]{12} \\/,
+      /TRT_ENGINE_LOCATION=\S+\/vision\/model\.engine /,
+      "enable_kv_cache_reuse:False",
+      "--max_seq_len 2560",
+      "--max_multimodal_len 576",
+      "/v2/models/llava-1.5/generate",
+      'its answer holds "coffee" or "espresso" or "cup"',
+    ],
+    hasNot: ["/tensorrtllm_backend", "git lfs"],
+  },
+  {
+    example: "llama-2-7b-chat-kubernetes",
+    model: "llama-2-7b-chat",
+    has: [
+      "modelscope download",
+      "--max_batch_size 64",
+      "logits_datatype:TYPE_FP32",
+      "encoder_input_features_data_type:TYPE_FP16",
+      "max_tokens_in_paged_kv_cache:2560",
+      "batching_strategy:inflight_batching",
+      "bls_instance_count:64",
+    ],
+    hasNot: ["HF_TOKEN", "engines/1gpu", "tensorrt_llm==0.8.0", "git clone"],
+  },
+  {
+    example: "llama-2-7b-tutorial",
+    model: "llama-2-7b",
+    has: [
+      "--env HF_TOKEN",
+      "--max_input_len 2048",
+      "max_queue_delay_microseconds:10000",
+      "exclude_input_in_output:False",
+      "logits_datatype:TYPE_FP32",
+      '"end_id":2,"pad_id":2',
+    ],
+    hasNot: ["tokenizer_type", "--paged_kv_cache", "--context_fmha", "/engines/1-gpu"],
+  },
+  {
+    example: "llama-2-7b-tutorial",
+    model: "llama-2-7b-cli",
+    has: [`--gpus '"device=1"'`, "decoupled_mode:True", "/v2/models/llama-2-7b-cli/generate"],
+    hasNot: ["triton import"],
+  },
+  {
+    example: "multimodal-guide",
+    model: "blip2",
+    has: [
+      "models/contrib/opt/convert_checkpoint.py",
+      "--max_multimodal_len 256",
+      "multimodal_model_path:",
+      "build_multimodal_engine.py",
+    ],
+    hasNot: ["visual_model_path", "build_visual_engine.py", "cross_kv_cache_fraction"],
+  },
+  {
+    example: "multimodal-guide",
+    model: "vila",
+    has: ["--max_multimodal_len 6272", "--max_batch_size 32", "max_num_images:4", "client.py"],
+    hasNot: ["max_num_images:1"],
+  },
+  {
+    example: "multimodal-guide",
+    model: "onevision",
+    has: ["models/core/qwen/convert_checkpoint.py", "triton_max_batch_size:1"],
+    hasNot: ["pip install", "contrib/qwen", "triton_max_batch_size:8"],
+  },
+  {
+    example: "multimodal-guide",
+    model: "mllama",
+    has: [
+      "--max_encoder_input_len 4100",
+      "encoder_input_features_data_type:TYPE_BF16",
+      "cross_kv_cache_fraction:0.5",
+      "image_url_input",
+    ],
+    hasNot: ["6404", "--max_multimodal_len", "ENCODER_INPUT_FEATURES_DTYPE"],
+  },
+  {
+    example: "gpt2-medium-encoders",
+    model: "gpt2-medium",
+    has: [
+      "/app/scripts/launch_triton_server.py",
+      "all_models/inflight_batcher_llm/preprocessing",
+      '"end_id":50256',
+    ],
+    hasNot: ["/opt/scripts", "all_models/gpt", "/preprocessor"],
+  },
+  {
+    example: "gpt2-medium-encoders",
+    model: "encoders",
+    has: ["encoder_builder calibrate", "--int8", "model.plan", "nvcr.io/nvidia/tritonserver:25.07-py3"],
+    hasNot: ["trtllm-python-py3"],
+  },
+];
+
+test.each(corrections)(
+  "the commands of $model in $example have the corrections of docs/walkthroughs.md",
+  async ({ example, model, has, hasNot }) => {
+    const { exitCode, stdout } = await planExample(example, "--explain", model);
+    expect(exitCode).toBe(0);
+    for (const text of has) expect(stdout).toMatch(text);
+    for (const text of hasNot) expect(stdout).not.toContain(text);
+  },
+);
+
+test.each(corrections)(
+  "the commands of $model in $example are a script that bash can read",
+  async ({ example, model }) => {
+    const { stdout } = await planExample(example, "--explain", model);
+    const { status, stderr } = spawnSync("bash", ["-n"], { input: stdout, encoding: "utf8" });
+    expect([status, stderr]).toEqual([0, ""]);
+  },
+);
+
+const machine = { gpu: "A10G", gpus: 4, vcpus: 48, memoryGiB: 192, localDiskGB: 3800 };
+
+const IN_A_CLUSTER = {
+  platform: "kubernetes",
+  hub: { tokenSecret: { name: "hub-token" } },
+  pools: [{ name: "gpu", machine }],
+};
+
+const ON_A_HOST = { platform: "docker", host: { machine } };
+
+/** A plan of one model, where there is room. */
+function planned(
+  model: Readonly<Record<string, unknown>>,
+  release = "25.07",
+  where: Readonly<Record<string, unknown>> = IN_A_CLUSTER,
+): GpuPlan {
+  const { plan, problems } = planStack(
+    parseConfig({
+      ...where,
+      release,
+      encoders: false,
+      engines: { whenFull: "stopServer" },
+      models: [{ name: "model", triton: { streaming: false }, ...model }],
+    }),
+  );
+  expect(problems).toEqual([]);
+  if (plan === null || plan.tier === "cpu") throw new Error("no plan");
+  return plan;
+}
+
+function explained(plan: GpuPlan): string {
+  return explain(plan, "model", { storePath: "/data/store" }) ?? "";
+}
+
+test("commands of a release without converters clone the backend once, before they use it", () => {
+  const text = explained(planned({ model: "gpt2-medium" }, "24.04"));
+  expect(text.match(/git init \/tensorrtllm_backend$/gm)).toHaveLength(1);
+  expect(text.indexOf("git init")).toBeLessThan(text.indexOf("/tensorrtllm_backend/tensorrt_llm/examples"));
+  expect(text).toContain("python3 /tensorrtllm_backend/tools/fill_template.py");
+});
+
+test("commands mount the store of the machine, and the folder of local weights", () => {
+  const weights = { from: "folder", path: "/models/gpt2", revision: "first" };
+  const text = explained(planned({ model: "gpt2-medium", weights }, "25.07", ON_A_HOST));
+  expect(text).toContain("--volume /data/store:/store");
+  expect(text).toContain("--volume /models/gpt2:/models/gpt2");
+  expect(text).toContain("--model_dir /models/gpt2");
+  expect(text).not.toContain("huggingface-cli");
+  const stored = { ...weights, path: "/store/own/gpt2" };
+  expect(explained(planned({ model: "gpt2-medium", weights: stored }))).not.toContain("--volume /store/own");
+});
+
+test("commands of a model without an engine download its weights and build nothing", () => {
+  const text = explained(planned({ model: "llama-2-7b", runtime: "llmapi" }));
+  expect(text).toContain("huggingface-cli download meta-llama/Llama-2-7b-hf");
+  expect(text).toContain("/v2/models/tensorrt_llm/generate");
+  expect(text).not.toContain("trtllm-build");
+});
+
+test("commands of several ranks check and serve with all of them", () => {
+  const text = explained(planned({ model: "llama-2-7b", tensorParallel: 2 }));
+  expect(text).toContain("--tp_size 2");
+  expect(text).toContain("mpirun");
+  expect(text).toContain("--world_size=2");
+  expect(text).toContain("the server, 2 ranks");
+});
+
+test("only models of the stack have commands", () => {
+  const plan = planned({ model: "gpt2-medium" });
+  expect(explainableNames(plan)).toEqual(["model"]);
+  expect(explain(plan, "encoders", { storePath: "/data/store" })).toBeUndefined();
+});
+
+describe("npm run plan -- --device-plugin-config", () => {
+  /**
+   * The part of NVIDIA's `Config` that is written, field by field as its Go structs and their UnmarshalJSON take it:
+   * https://github.com/NVIDIA/k8s-device-plugin/tree/1b826acc6af3079d8923bac395c3124b8861a9a6/api/config/v1 (config.go, flags.go,
+   * sharing.go, replicas.go, resources.go). `rename` and `devices` are there too, and ignored with a warning.
+   */
+  const replicatedResources = z.strictObject({
+    renameByDefault: z.boolean().optional(),
+    failRequestsGreaterThanOne: z.boolean().optional(),
+    resources: z
+      .array(z.strictObject({ name: z.string().regex(/^nvidia\.com\/.{1,52}$/), replicas: z.int().min(2) }))
+      .min(1),
+  });
+
+  const pluginConfig = z.strictObject({
+    version: z.literal("v1"),
+    flags: z.strictObject({ migStrategy: z.enum(["none", "single", "mixed"]) }).optional(),
+    // Time slicing and MPS exclude each other.
+    sharing: z
+      .union([
+        z.strictObject({ timeSlicing: replicatedResources }),
+        z.strictObject({ mps: replicatedResources }),
+      ])
+      .optional(),
+  });
+
+  test.each([
+    [{ mode: "none" }, null, { version: "v1" }],
+    [
+      { mode: "timeSlicing", replicas: 4 },
+      null,
+      {
+        version: "v1",
+        sharing: {
+          timeSlicing: {
+            failRequestsGreaterThanOne: true,
+            resources: [{ name: "nvidia.com/gpu", replicas: 4 }],
+          },
+        },
+      },
+    ],
+    [
+      { mode: "mps", replicas: 2 },
+      "nvidia.com/gpu.shared",
+      {
+        version: "v1",
+        sharing: { mps: { renameByDefault: true, resources: [{ name: "nvidia.com/gpu", replicas: 2 }] } },
+      },
+    ],
+    [{ mode: "mig", profile: "3g.20gb" }, null, { version: "v1", flags: { migStrategy: "mixed" } }],
+    [
+      { mode: "mig", profile: "3g.20gb" },
+      "nvidia.com/gpu",
+      { version: "v1", flags: { migStrategy: "single" } },
+    ],
+  ] as const)(
+    "the device plugin's configuration for %j with the resource %s has NVIDIA's form",
+    (sharing, own, expected) => {
+      const config = devicePluginConfig(sharing, own);
+      expect(config).toEqual(expected);
+      expect(pluginConfig.parse(config)).toEqual(config);
+    },
+  );
+
+  test.each([
+    [{ mode: "none" }, "nvidia.com/gpu.shared"],
+    [{ mode: "timeSlicing", replicas: 4 }, "example.org/gpu"],
+    [{ mode: "mig", profile: "3g.20gb" }, "nvidia.com/gpu.shared"],
+  ] as const)("the device plugin can't call GPUs shared by %j by the resource %s", (sharing, own) => {
+    expect(devicePluginConfig(sharing, own)).toBeNull();
+  });
+
+  /** templates/validation.yml of the chart refuses several configurations without a default or a fallback that needs no name. */
+  const values = z.strictObject({
+    config: z
+      .strictObject({
+        default: z.string().optional(),
+        fallbackStrategies: z.tuple([z.literal("empty")]).optional(),
+        map: z.record(z.string(), z.string()),
+      })
+      .refine((config) => config.default !== undefined || config.fallbackStrategies !== undefined),
+  });
+
+  const machine = { gpu: "A10G", gpus: 1, vcpus: 8, memoryGiB: 64, networkMbps: 10_000 };
+
+  const shared = { mode: "timeSlicing", replicas: 2 };
+
+  /** Values of the chart, and what stands before them. */
+  function valuesOf(pools: readonly object[]) {
+    const { plan } = checkedPlan({
+      platform: "kubernetes",
+      engineStore: { sizeGiB: 200 },
+      models: [{ name: "gpt", model: "gpt2-medium", pool: "first", buildPool: "first" }],
+      encoders: false,
+      pools: pools.map((pool) => ({ machine, ...pool })),
+      engines: { whenFull: "stopServer" },
+    });
+    if (plan.tier !== "gpu") throw new Error("no stack on GPUs");
+    const text = devicePluginValues(plan);
+    return { text, ...values.parse(parse(text)) };
+  }
+
+  test("the chart's values for one pool are the default of every machine", () => {
+    const { config, text } = valuesOf([{ name: "first", sharing: shared }]);
+    expect(config.default).toBe("first");
+    expect(pluginConfig.parse(parse(config.map.first ?? ""))).toEqual(
+      devicePluginConfig({ mode: "timeSlicing", replicas: 2 }, null),
+    );
+    expect(text).not.toContain("kubectl");
+  });
+
+  test("the chart's values for several pools are chosen by labels of machines, and a foreign resource name is reported", () => {
+    const { config, text } = valuesOf([
+      { name: "first", sharing: shared, nodeSelector: { "example.org/pool": "first" } },
+      { name: "whole", nodeSelector: { "example.org/pool": "whole" } },
+      { name: "other", gpuResource: "example.org/gpu", nodeSelector: { "example.org/pool": "other" } },
+      { name: "cpu", machine: { vcpus: 8, memoryGiB: 32 } },
+    ]);
+    expect(config.default).toBeUndefined();
+    expect(config.fallbackStrategies).toEqual(["empty"]);
+    expect(Object.keys(config.map)).toEqual(["first", "whole"]);
+    expect(parse(config.map.whole ?? "")).toEqual({ version: "v1" });
+    expect(text).toContain(
+      "kubectl label nodes --overwrite --selector=example.org/pool=first nvidia.com/device-plugin.config=first\n",
+    );
+    expect(text).toContain("no way to call its GPUs example.org/gpu");
+  });
+
+  test("`plan --device-plugin-config` prints the values of a stack whose GPU is time-sliced", async () => {
+    const { exitCode, stdout } = await planExample("llama-2-7b-chat-kubernetes", "--device-plugin-config");
+    expect(exitCode).toBe(0);
+    const { config } = values.parse(parse(stdout));
+    expect(parse(config.map.gpu ?? "")).toMatchObject({
+      sharing: { timeSlicing: { resources: [{ name: "nvidia.com/gpu", replicas: 2 }] } },
+    });
+  });
+
+  test("`plan --device-plugin-config` is refused without GPUs, and beside --json", async () => {
+    const cpu = await runCommand("plan", "--stack", "local", "--device-plugin-config");
+    expect(cpu).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining("stacks on GPUs in a cluster"),
+    });
+    expect(await runCommand("plan", "--json", "--device-plugin-config")).toMatchObject({ exitCode: 2 });
   });
 });

@@ -1,6 +1,7 @@
 /** A gateway that keeps documents in memory, with the manners that a load has to live with. */
 import type { AddressInfo } from "node:net";
 import { PassThrough } from "node:stream";
+import { isDeepStrictEqual } from "node:util";
 import Fastify, { type FastifyInstance } from "fastify";
 
 export interface FakeDocument {
@@ -100,12 +101,8 @@ export class FakeGateway {
     const before = this.documents.get(document.id);
     this.documents.set(document.id, document);
     if (before === undefined) return { id: document.id, status: "created" };
-    return { id: document.id, status: sameContent(before, document) ? "unchanged" : "updated" };
+    return { id: document.id, status: isDeepStrictEqual(before, document) ? "unchanged" : "updated" };
   }
-}
-
-function sameContent(a: FakeDocument, b: FakeDocument): boolean {
-  return JSON.stringify(a) === JSON.stringify(b);
 }
 
 function errorBody(message: string): object {

@@ -11,7 +11,7 @@ const SERVES =
 
 /** Takes the words that the commands send, and no others. */
 const DOCKER = `#!/bin/sh
-here=$(dirname "$0")
+here=\${0%/*}
 case "$1" in
   ps) cat "$here/ids" ;;
   inspect) cat "$here/inspect.json" ;;

@@ -1,8 +1,13 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import MarkdownIt from "markdown-it";
 import { expect, test } from "vitest";
 import { markdownComment } from "../../../../scripts/diff/report/markdown.ts";
+import { textReport } from "../../../../scripts/diff/report/text.ts";
 import type { ResourceChange, StackDiff } from "../../../../scripts/diff/types.ts";
+import { projectRoot } from "../../../../scripts/program/stack-file.ts";
 import { base, change, head, known, noPlanDifferences, stackDiff, withPlan } from "./diffs.ts";
+import { exampleDiffs } from "./example.ts";
 
 /** GitHub's limit of a comment. */
 const MOST_CHARACTERS = 65_536;
@@ -24,16 +29,17 @@ function elements(markdown: string): ReadonlySet<string> {
 
 /** Of a comment. */
 const OWN_ELEMENTS = ["h3", "h4", "p", "ul", "li", "code", "strong", "pre", "details", "summary"];
+
 const OWN_TABLE = ["table", "thead", "tbody", "tr", "th", "td"];
 
-test("nothing changes, in one sentence below the marker", () => {
+test("a comparison without changes is one sentence below the heading", () => {
   expect(markdownComment([stackDiff()])).toBe(
     `### Stack \`dev\`\n\n**nothing changes**: 12 resources stay as they are.\n\n${COMPARED}\n`,
   );
   expect(markdownComment([])).toBe(`There is no stack to compare.\n`);
 });
 
-test("several stacks: a verdict each, and sections of those that change", () => {
+test("each of several stacks has a summary, and those that change have sections", () => {
   const changed = stackDiff({
     stack: "prod",
     resources: [change()],
@@ -61,7 +67,7 @@ ${COMPARED}
 `);
 });
 
-test("a stack that can only be planned, and whose plan stays as it is, is a line", () => {
+test("a stack that can only be planned is one line where its plan is unchanged", () => {
   const failure = "It can only be planned.";
   const alike = stackDiff({ base: { ...base, failure }, head: head({ failure }), resources: null });
   expect(markdownComment([alike, stackDiff({ stack: "prod" })])).toBe(
@@ -69,7 +75,7 @@ test("a stack that can only be planned, and whose plan stays as it is, is a line
   );
 });
 
-test("stacks that were compared with something else say so each", () => {
+test("stacks compared with different things each say with what", () => {
   const other = stackDiff({ source: "pulumi-preview", resources: [change()] });
   const comment = markdownComment([other, { ...other, stack: "prod", source: "rendered" }]);
   expect(comment).toContain(`### Stack \`prod\`\n\n${COMPARED}`);
@@ -78,7 +84,7 @@ test("stacks that were compared with something else say so each", () => {
   );
 });
 
-test("a base that can't be rendered and problems of the head", () => {
+test("the comment says why a base can't be rendered, and which problems the head has", () => {
   const problem = { path: "models[0].size", value: "1", reason: "There is no such key.", fix: "Remove it." };
   const failed = stackDiff({ base: { ...base, failure: "npm ci failed." }, resources: null, plan: null });
   const broken = stackDiff({ head: head({ problems: [problem] }), resources: null, plan: null });
@@ -88,7 +94,7 @@ test("a base that can't be rendered and problems of the head", () => {
   expect(markdownComment([broken])).toContain("- `models[0].size` = `1`: There is no such key. Remove it.\n");
 });
 
-test("tables are tables, and hunks are blocks of code for a diff", () => {
+test("tables are Markdown tables, and hunks are code blocks of a diff", () => {
   const comment = markdownComment([
     withPlan(
       { cost: [{ what: "hourlyUsd", before: known(1), after: known(2) }] },
@@ -203,7 +209,7 @@ function filledWith(text: string): StackDiff {
   };
 }
 
-test.each(HOSTILE)("nothing of %j is markup, a link or a mention", (text) => {
+test.each(HOSTILE)("the text %j becomes no markup, link or mention", (text) => {
   const comment = markdownComment([filledWith(text), filledWith(`${text} twice`)]);
   expect([...elements(comment)].filter((name) => ![...OWN_ELEMENTS, ...OWN_TABLE].includes(name))).toEqual(
     [],
@@ -216,7 +222,7 @@ test.each(HOSTILE)("nothing of %j is markup, a link or a mention", (text) => {
   for (const hidden of ["\0", "\u2028", "\u202e"]) expect(page).not.toContain(hidden);
 });
 
-test("every hostile text is still readable as it is", () => {
+test("an escaped text is readable as it was", () => {
   const [text] = ["<b>&amp;</b> `x` @me #1 |pipe| \\ *s*"];
   const page = html(markdownComment([stackDiff({ secrets: [{ path: text, kind: "update" }] })]));
   expect(page).toContain("<code>&lt;b&gt;&amp;amp;&lt;/b&gt; `x` @me #1 |pipe| \\ *s*</code>");
@@ -270,7 +276,7 @@ function large(stack: string, models: number): StackDiff {
   );
 }
 
-test("50 models in each of 5 stacks: GitHub takes it, and each section says what is missing", () => {
+test("a comment of 5 stacks with 50 models each fits GitHub's limit, and each section says what was cut", () => {
   const comment = markdownComment(["a", "b", "c", "d", "e"].map((stack) => large(stack, 50)));
   expect(comment.length).toBeLessThan(MOST_CHARACTERS);
   expect(comment.length).toBeGreaterThan(0.9 * MOST_CHARACTERS);
@@ -292,8 +298,8 @@ test("50 models in each of 5 stacks: GitHub takes it, and each section says what
   expect(shown + leftOut).toBe(50);
 });
 
-test("every limit is kept, down to verdicts alone", () => {
-  const diffs = Array.from({ length: 30 }, (_, index) => large(`stack-${index}`, 10));
+test("a comment keeps to every limit, down to the summaries alone", () => {
+  const diffs = Array.from({ length: 30 }, (_, index) => large(`stack-${index}`, 3));
   for (const limit of [3_000, 5_000, 10_000, 30_000, 64_000]) {
     const comment = markdownComment(diffs, limit);
     expect(comment.length).toBeLessThanOrEqual(limit);
@@ -303,18 +309,18 @@ test("every limit is kept, down to verdicts alone", () => {
   }
 });
 
-test("resources are cut before anything else", () => {
+test("resources are cut before other sections", () => {
   const comment = markdownComment([large("a", 20)], 20_000);
   expect(comment).toContain("| `model-19` | 2 min | 3 min |");
   expect(comment).toContain("- **rebuilt** for `model-19`");
   expect(comment).toMatch(/shown without what changes in them/);
 });
 
-test("same differences, same bytes", () => {
+test("the same differences give the same bytes", () => {
   expect(markdownComment([large("a", 50)])).toBe(markdownComment([large("a", 50)]));
 });
 
-test("lists of a screen are open, longer ones are folded", () => {
+test("lists that fit a screen are open, and longer ones are folded", () => {
   const warnings = (count: number) =>
     withPlan({
       warnings: {
@@ -329,4 +335,37 @@ test("lists of a screen are open, longer ones are folded", () => {
     });
   expect(markdownComment([warnings(2)])).toContain("#### New warnings\n");
   expect(markdownComment([warnings(20)])).toContain("<details><summary>New warnings (20)</summary>");
+});
+
+const FILE = "docs/pull-request-comment.md";
+
+const INTRODUCTION = `# A comment of a pull request
+
+\`npm run diff -- --stack NAME --base origin/main --format markdown\` says what merging a change would do, without credentials:
+each side is planned and rendered by its own code. Below is the comment of a change to three stacks: another machine for
+\`chat\`; a comment in the file of \`kind\`; larger batches, a second model and a new token for \`onprem\`. So it looks on a phone:
+
+![The comment on a phone: a line for each stack, then engines that are rebuilt and why, memory, cold start and cost](pull-request-comment.png)
+
+---
+`;
+
+/** With UPDATE_RECORDED=1 the file is written instead; the test then shows the difference in Git. */
+test("the comment in docs is that of a realistic change", async () => {
+  const comment = markdownComment(await exampleDiffs());
+  const text = `${INTRODUCTION}\n${comment}`;
+  const path = join(projectRoot, FILE);
+  if (process.env.UPDATE_RECORDED === "1") writeFileSync(path, text);
+  expect(
+    text,
+    `${FILE} changed; UPDATE_RECORDED=1 npx vitest run test/scripts/diff/report writes it anew`,
+  ).toBe(readFileSync(path, "utf8"));
+});
+
+test("the same change as text keeps to the page, without ciphertext and escape codes", async () => {
+  for (const diff of await exampleDiffs()) {
+    const text = textReport(diff);
+    expect(text.split("\n").filter((line) => line.length > 100)).toEqual([]);
+    for (const hidden of ["\u001b", "Zm9ybWVy", "bmV3ZXIg"]) expect(text).not.toContain(hidden);
+  }
 });

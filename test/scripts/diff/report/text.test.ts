@@ -18,13 +18,13 @@ function linesOf(diff: StackDiff): { verdict: string; lines: readonly string[] }
   return { verdict: lines.slice(0, at).join(" "), lines: lines.slice(at + 1).filter((line) => line !== "") };
 }
 
-test("nothing changes, in one sentence", () => {
+test("a comparison without changes is one sentence", () => {
   expect(textReport(stackDiff())).toBe(
     `Stack dev: nothing changes: 12 resources stay as they are\n${COMPARED}\n`,
   );
 });
 
-test("the verdict counts each kind, engines, money, secrets and policies", () => {
+test("the first line counts changes of each kind, engines, money, secrets and policies", () => {
   const violation = { policy: "p", level: "mandatory", resource: null, reason: "R.", fix: "F." } as const;
   const diff = withPlan(
     {
@@ -52,7 +52,7 @@ test("the verdict counts each kind, engines, money, secrets and policies", () =>
   );
 });
 
-test("what is lost though it is held comes first, and what may be replaced with its reason", () => {
+test("lost data comes first, and then possible replacements with their reason", () => {
   const claim = { label: "PersistentVolumeClaim models/engines", before: null, after: null } as const;
   const unknown = { path: "spec.new", kind: "add", after: "1", effect: "may-replace" } as const;
   const { lines } = linesOf(
@@ -81,7 +81,7 @@ const claim = (namespace: string, storageClassName: string) => ({
   spec: { storageClassName },
 });
 
-test("what is retained is in the way of a new one of its name, and beside one of another", () => {
+test("a retained resource blocks a new one of its name, and stays beside one of another", () => {
   const store = {
     type: "kubernetes:core/v1:PersistentVolumeClaim",
     name: "store-claim",
@@ -119,7 +119,7 @@ test("what is retained is in the way of a new one of its name, and beside one of
   expect(text).not.toContain("the old one goes first");
 });
 
-test("what a StatefulSet stores is lost to the stack, or as large as it was", () => {
+test("a replaced StatefulSet leaves its data behind, and a larger one keeps its size", () => {
   const set = (namespace: string, storage: string, rest: object = {}) => ({
     metadata: { name: "mongo", namespace },
     spec: {
@@ -167,7 +167,7 @@ test("what a StatefulSet stores is lost to the stack, or as large as it was", ()
   expect(dangers(before, set("models", "50Gi", { serviceName: "other" }))).toBe("");
 });
 
-test("engines with reasons, time and money of each build", () => {
+test("rebuilt engines have reasons, time and cost of each build", () => {
   const reason = "engine gpt2: rebuild - gpu A10G 8.6 → L4 8.9";
   const { lines } = linesOf(
     withPlan({
@@ -200,7 +200,7 @@ test("engines with reasons, time and money of each build", () => {
   ]);
 });
 
-test("memory of alike GPUs once, with as many digits as tell both sides apart", () => {
+test("GPUs with the same memory are one line, with enough digits to tell before from after", () => {
   const state = { gpu: "L4 22.5 GiB", verdict: "fits", needGiB: 10, capacityGiB: 22 } as const;
   const two = {
     pool: "gpu",
@@ -230,7 +230,7 @@ test("memory of alike GPUs once, with as many digits as tell both sides apart", 
   ]);
 });
 
-test("cold start and cost before and after", () => {
+test("cold start and cost are shown before and after", () => {
   const { lines } = linesOf(
     withPlan({
       coldStarts: [
@@ -263,7 +263,7 @@ test("cold start and cost before and after", () => {
   ]);
 });
 
-test("what has no price is no zero, in the first line and in the table", () => {
+test("an unknown price is not shown as zero, in the first line and in the table", () => {
   const { verdict, lines } = linesOf(
     withPlan({
       cost: [
@@ -289,7 +289,7 @@ test("what has no price is no zero, in the first line and in the table", () => {
   expect(linesOf(priced).verdict).toContain("$1,208.22 → at least $73.00 a month");
 });
 
-test("policies: new ones first, and of these what forbids; problems, warnings and secrets", () => {
+test("broken policies are sorted by new and mandatory, and problems, warnings and secrets follow", () => {
   const problem = { path: "release", value: '"25.07"', reason: "It ends.", fix: "Use another." };
   const { verdict, lines } = linesOf(
     withPlan(
@@ -340,7 +340,7 @@ test("policies: new ones first, and of these what forbids; problems, warnings an
   ]);
 });
 
-test("rules that the base breaks too are a line each, below what the change does", () => {
+test("policies that the base breaks too are a line each, below the changes", () => {
   const violation = (policy: string, resource: string | null, level: "mandatory" | "advisory") =>
     ({ policy, level, resource, reason: `R of ${resource}.`, fix: "F.", isNew: false }) as const;
   const { lines } = linesOf(
@@ -364,7 +364,7 @@ test("rules that the base breaks too are a line each, below what the change does
   ]);
 });
 
-test("a name that is longer than a line breaks behind its marks, and only what has none within a word", () => {
+test("a name longer than a line breaks behind punctuation, and within a word only without any", () => {
   const image = "111122223333.dkr.ecr.us-east-1.amazonaws.com/engine-room/a-rather-long-name/services";
   const reason = `It runs ${image}:cce02d41790c, and ${"x".repeat(150)}.`;
   const { lines } = linesOf(
@@ -379,7 +379,7 @@ test("a name that is longer than a line breaks behind its marks, and only what h
   expect(words.join("")).toContain("x".repeat(150));
 });
 
-test("a base that can't be rendered, and problems of the head", () => {
+test("the report says why a base can't be rendered, and which problems the head has", () => {
   const problem = { path: "models[0].size", value: "1", reason: "There is no such key.", fix: "Remove it." };
   expect(
     linesOf(stackDiff({ base: { ...base, failure: "npm ci failed." }, resources: null, plan: null })),
@@ -397,7 +397,7 @@ test("a base that can't be rendered, and problems of the head", () => {
   });
 });
 
-test("secrets that come, change and go", () => {
+test("secrets are reported as added, changed and removed", () => {
   const before = new Map([
     ["gone", "1"],
     ["rotated", "1"],
@@ -413,7 +413,7 @@ test("secrets that come, change and go", () => {
   expect(lines).toEqual(["Secrets", "  - first: new", "  - gone: gone", "  - rotated: changed"]);
 });
 
-test("a base that has the stack and can't be planned is unknown, not nothing", () => {
+test("a base with the stack that can't be planned is reported as unknown, not as empty", () => {
   const fit = { gpu: "L4 22.5 GiB", verdict: "fits", needGiB: 10, capacityGiB: 22 } as const;
   const plan = {
     engines: {
@@ -450,7 +450,7 @@ test("a base that has the stack and can't be planned is unknown, not nothing", (
   expect(textReport(fresh)).not.toContain("unknown");
 });
 
-test("a stack that can only be planned is empty where its plan stays as it is", () => {
+test("a stack that can only be planned has an empty report where its plan is unchanged", () => {
   const planned = { ...base, failure: "It can only be planned." };
   const alike = stackDiff({ base: planned, head: head({ failure: planned.failure }), resources: null });
   expect(linesOf(alike)).toEqual({
@@ -465,13 +465,13 @@ test("a stack that can only be planned is empty where its plan stays as it is", 
   for (const other of others) expect(linesOf(other).verdict).toContain("resources can't be compared");
 });
 
-test("what comes from the Pulumi CLI is marked as such", () => {
+test("changes that the Pulumi CLI found are marked as such", () => {
   expect(textReport(stackDiff({ source: "pulumi-preview" }))).toContain(
     "Compared with origin/main at 0123456789ab; resources as `pulumi preview` found them against the\nstack's state.\n",
   );
 });
 
-test("one property as a point, several of a Kubernetes object as a hunk below its keys", () => {
+test("one changed property is a bullet, and several of a Kubernetes object are a hunk below its keys", () => {
   const several = change({
     kind: "replace",
     deletedFirst: true,
@@ -498,7 +498,7 @@ test("one property as a point, several of a Kubernetes object as a hunk below it
   ]);
 });
 
-test("what two objects show alike or what is ignored makes points, not hunks", () => {
+test("properties that two objects show alike, or that are ignored, are bullets and not hunks", () => {
   const masked = change({
     properties: [
       { path: "data.a", kind: "update", before: "[secret]", after: "[secret]", effect: "update" },
@@ -520,7 +520,7 @@ test("what two objects show alike or what is ignored makes points, not hunks", (
   ]);
 });
 
-test("a long text is shown where it differs", () => {
+test("a long text is shown around its difference", () => {
   const [was, is] = ["old", "new"].map((word) => `${"a".repeat(200)} ${word} ${"b".repeat(200)}`);
   const cut = `"${"a".repeat(99)}…`;
   const { lines } = linesOf(
@@ -541,7 +541,7 @@ test("a long text is shown where it differs", () => {
   );
 });
 
-test("no line is wider than the page, and no escape code gets to a terminal", () => {
+test("no line is wider than the page, and no escape code reaches a terminal", () => {
   const long = `\u001b[31m${"x".repeat(300)}\u202e`;
   const text = textReport(
     withPlan(

@@ -1,0 +1,254 @@
+import { spawnSync } from "node:child_process";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { checkedPlan } from "../../infra/checked-plan.ts";
+import { fromRuntimeConfig } from "../../infra/config/config.ts";
+import { projectName, projectRoot, readStackFile, stackReference } from "../../scripts/program/stack-file.ts";
+import { type NpmCommand, npmCommands, packageFile, parseNpmCommand } from "../harness/npm-commands.ts";
+import { expectPart } from "../harness/recorded-part.ts";
+import { stackFileValues } from "../infra/plan/kubernetes/stacks.ts";
+import { type CommandRun, planExample } from "../scripts/plan/run-plan.ts";
+import { stackFileReference } from "./stack-file/reference.ts";
+
+describe("docs/stack-file.md", () => {
+  const DOCS = "docs/stack-file.md";
+
+  const folder = mkdtempSync(join(tmpdir(), "engine-room-recipes-"));
+
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  /** Heading and text of each stack file in the document. */
+  const recipes = [
+    ...readFileSync(join(projectRoot, DOCS), "utf8").matchAll(
+      /^### (.+)\n(?:(?!^#).*\n)*?```yaml\n([\s\S]*?)^```$/gm,
+    ),
+  ].map(([, title = "", text = ""]) => [title, text] as const);
+
+  test("docs/stack-file.md has five recipes", () => expect(recipes).toHaveLength(5));
+
+  test.each(recipes)('the recipe "%s" can be planned', (_title, text) => {
+    const file = join(folder, "Pulumi.recipe.yaml");
+    writeFileSync(file, text);
+    const { values } = readStackFile(stackReference("recipe", file));
+    expect(() => checkedPlan(fromRuntimeConfig(values, projectName()))).not.toThrow();
+  });
+
+  test("docs/stack-file.md has every key of every schema", () => {
+    expectPart(DOCS, "keys", stackFileReference(), "test/docs/documents.test.ts");
+  });
+});
+
+const FILES = [".", "docs", "examples"].flatMap((folder) =>
+  readdirSync(join(projectRoot, folder))
+    .filter((name) => /\.(?:md|yaml)$/.test(name))
+    .map((name) => join(folder, name)),
+);
+
+/** Code of a document; of a stack file its comments. What prose says of a command may leave out what it needs. */
+function codeOf(file: string): string {
+  const text = readFileSync(join(projectRoot, file), "utf8");
+  if (file.endsWith(".yaml")) return text;
+  return [...text.matchAll(/^ *```.*\n([\s\S]*?)^ *```$/gm)].map(([, code = ""]) => code).join("\n");
+}
+
+/** Scripts of package.json that are other programs have words of their own. */
+const isOurs = ({ script }: NpmCommand) => packageFile.scripts[script]?.startsWith("node ") !== false;
+
+const typed = FILES.toSorted().flatMap((file) =>
+  npmCommands(codeOf(file).replaceAll(" … ", " "))
+    .filter(isOurs)
+    .map((command) => [file, [command.script, ...command.args].join(" "), command] as const),
+);
+
+test("documents have more than 60 command lines", () => expect(typed.length).toBeGreaterThan(60));
+
+test.each(typed)("%s has a valid command line: npm run %s", async (_file, _words, command) => {
+  await expect(parseNpmCommand(command)).resolves.toBeUndefined();
+});
+
+/** A stand-in is called so, is a program, writes one, calls something of its own so, or is a server over HTTP. */
+const IS_CALLED_SO = /fake|stand[-_]in|nvidia-image|cpu_backends/;
+
+const IS_PROGRAM = /^#!/;
+
+const WRITES_A_PROGRAM = /#!\/.*(?:chmod|mode: 0o7)|#!\$\{.*mode: 0o7/s;
+
+const CALLS_ITS_OWN_SO = /\bclass Fake\w|\bfunction fake[A-Z]|\bconst (?:FAKE_|fake[A-Z])/;
+
+const IS_A_SERVER = /"node:http".*(?:createServer|createHttpServer)|BaseHTTPRequestHandler\)/s;
+
+const proof = readFileSync(join(projectRoot, "docs/proof.md"), "utf8");
+
+const section = proof.split(/^## Stand-ins$/m)[1] ?? "";
+
+const rows = section.split("\n").filter((line) => line.startsWith("| `"));
+
+/** Files, and folders with a slash at their end. */
+const named = rows.flatMap((row) => {
+  const [, first = ""] = row.split(" | ", 1)[0]?.split("| ") ?? [];
+  return [...first.matchAll(/`([^`]+)`/g)].map(([, path = ""]) => path);
+});
+
+test("every row of the table of stand-ins has four cells", () => {
+  expect(rows.length).toBeGreaterThan(20);
+  for (const row of rows) expect(row.split(" | ")).toHaveLength(4);
+});
+
+test("every file and folder of the table of stand-ins exists", () => {
+  const missing = named.filter((path) => {
+    const file = join(projectRoot, path);
+    return !existsSync(file) || statSync(file).isDirectory() !== path.endsWith("/");
+  });
+  expect(missing).toEqual([]);
+});
+
+test("every stand-in of the tests is in the table of docs/proof.md", () => {
+  const { stdout } = spawnSync("git", ["ls-files", "--", "test", "containers/*/tests/**"], {
+    cwd: projectRoot,
+    encoding: "utf8",
+  });
+  const files = stdout.split("\n").filter((path) => existsSync(join(projectRoot, path)) && isStandIn(path));
+  expect(files.length).toBeGreaterThan(40);
+  expect(files.filter((path) => !isNamed(path))).toEqual([]);
+});
+
+function isStandIn(path: string): boolean {
+  if (path === "" || path === "test/docs/documents.test.ts") return false;
+  if (IS_CALLED_SO.test(path)) return true;
+  const text = readFileSync(join(projectRoot, path), "utf8");
+  return [IS_PROGRAM, WRITES_A_PROGRAM, CALLS_ITS_OWN_SO, IS_A_SERVER].some((rule) => rule.test(text));
+}
+
+function isNamed(path: string): boolean {
+  return named.some((one) => one === path || (one.endsWith("/") && path.startsWith(one)));
+}
+
+const recorded = join(projectRoot, "test/recorded/plans");
+
+const examples = readdirSync(join(projectRoot, "examples")).map((file) => file.replace(/\.yaml$/, ""));
+
+/** With UPDATE_RECORDED=1 the files are written instead; the test then shows the difference in Git. */
+const isUpdating = process.env.UPDATE_RECORDED === "1";
+
+function expectRecorded(file: string, text: string): void {
+  const path = join(recorded, file);
+  if (isUpdating) writeFileSync(path, text);
+  const known = readFileSync(path, "utf8");
+  expect(text, `${file} changed; UPDATE_RECORDED=1 npx vitest run test/docs writes it anew`).toBe(known);
+}
+
+test("each of the five walkthroughs has an example, and a machine on AWS has one", () => {
+  expect(examples.toSorted()).toEqual([
+    "ec2",
+    "gpt2-medium-encoders",
+    "llama-2-7b-chat-kubernetes",
+    "llama-2-7b-tutorial",
+    "llava-1.5",
+    "multimodal-guide",
+  ]);
+});
+
+test("docs/walkthroughs.md and docs/aws.md name every example", () => {
+  const text = ["walkthroughs.md", "aws.md"]
+    .map((file) => readFileSync(join(projectRoot, "docs", file), "utf8"))
+    .join("");
+  expect(examples.filter((example) => !text.includes(`../examples/${example}.yaml`))).toEqual([]);
+});
+
+describe.each(examples)("%s", (example) => {
+  let report: CommandRun;
+  beforeAll(async () => {
+    if (isUpdating) mkdirSync(recorded, { recursive: true });
+    report = await planExample(example);
+  });
+
+  test(`the example ${example} plans without a problem`, () => {
+    expect(report).toMatchObject({ exitCode: 0, stderr: "" });
+  });
+
+  test(`the report of ${example} keeps to 100 columns, without escape codes`, () => {
+    // A command is on one line, to be copied.
+    const text = report.stdout.replace(/^Next: .*/m, "");
+    const wide = text.split("\n").filter((line) => line.length > 100);
+    expect(wide).toEqual([]);
+    expect(report.stdout).not.toContain("\u001b");
+  });
+
+  test(`the report of ${example} is the recorded one`, () => {
+    expectRecorded(`${example}.txt`, report.stdout);
+  });
+
+  test(`the JSON of ${example} is the recorded one`, async () => {
+    const { exitCode, stdout } = await planExample(example, "--json");
+    expect(exitCode).toBe(0);
+    expectRecorded(`${example}.json`, stdout);
+  });
+
+  test(`the commands of every model of ${example} are the recorded ones`, async () => {
+    const { plan } = JSON.parse((await planExample(example, "--json")).stdout) as {
+      plan: { models: { name: string }[]; encoders: object | null };
+    };
+    const names = [...plan.models.map(({ name }) => name), ...(plan.encoders === null ? [] : ["encoders"])];
+    for (const name of names) {
+      const { exitCode, stdout } = await planExample(example, "--explain", name);
+      expect(exitCode).toBe(0);
+      expectRecorded(`${example}.${name}.sh`, stdout);
+    }
+  });
+});
+
+// The documents name pip's TensorRT-LLM 0.8.0, and the guide of 0.9.
+describe.each([
+  ["llama-2-7b-chat-kubernetes", "24.02"],
+  ["llama-2-7b-chat-kubernetes", "24.03"],
+  ["llama-2-7b-tutorial", "24.04"],
+  ["llama-2-7b-tutorial", "24.05"],
+])("%s on %s", (example, release) => {
+  const gpu = { name: "gpu", instanceType: "g5.12xlarge" };
+  const aws = {
+    ...{ platform: "aws", account: "111122223333", region: "us-east-1" },
+    hub: { tokenSecretArn: "arn:aws:secretsmanager:us-east-1:111122223333:secret:hub-AbCdEf" },
+  };
+  test.each([
+    [
+      "docker",
+      { platform: "docker", host: { instanceType: "g5.12xlarge" }, hub: { tokenFile: "/etc/token" } },
+    ],
+    [
+      "kubernetes",
+      { platform: "kubernetes", pools: [gpu], hub: { tokenSecret: { name: "hub", key: "token" } } },
+    ],
+    ["ec2", { ...aws, compute: "ec2", pools: [gpu] }],
+    [
+      "eks",
+      {
+        ...{ ...aws, access: { apiCidrs: ["203.0.113.7/32"] } },
+        pools: [gpu, { name: "cpu", instanceType: "m7i.2xlarge" }],
+      },
+    ],
+  ])(`the models of ${example} plan on %s with the document's own release ${release}`, (_, place) => {
+    const { models } = stackFileValues(`examples/${example}.yaml`) as {
+      models: readonly { gpuIndices?: object }[];
+    };
+    const { plan } = checkedPlan({
+      ...place,
+      ...{ release, encoders: false, engines: { whenFull: "stopServer" } },
+      models: models.map(({ gpuIndices: _numbers, ...model }) => model),
+    });
+    if (!("tier" in plan) || plan.tier !== "gpu") throw new Error("The stack has no GPU.");
+    const [first] = plan.models;
+    expect(first?.engine?.places.scripts).toBe("/tensorrtllm_backend/tensorrt_llm/examples");
+    expect(first?.repository.fillTemplate).toBe("/tensorrtllm_backend/tools/fill_template.py");
+  });
+});

@@ -1,0 +1,397 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { text } from "node:stream/consumers";
+import fc from "fast-check";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { endAll } from "../../../scripts/expire/end-all.ts";
+import type { Ending, SurveyedStack } from "../../../scripts/expire/expire.ts";
+import {
+  type Lifetime,
+  LONGEST_OPERATION_HOURS,
+  lifetimeOf,
+  needsPerson,
+  type StackRecord,
+} from "../../../scripts/expire/lifetime.ts";
+import { PulumiState, stateUrls } from "../../../scripts/expire/pulumi-states.ts";
+import { lifetimeWords } from "../../../scripts/expire/report.ts";
+import { projectRoot } from "../../../scripts/program/stack-file.ts";
+import { stackPaths } from "../../../scripts/stack/backend.ts";
+import { times } from "../../harness/thorough.ts";
+import { eksValues } from "../../infra/plan/aws/stacks.ts";
+import { account } from "../aws/account.ts";
+import { type FakeAnswer, type FakeAws, startFakeAws } from "../aws/fake-aws.ts";
+import { runCommand } from "../plan/run-plan.ts";
+import { FakePulumi, type FakeStack } from "./fake-pulumi.ts";
+
+/** With a stand-in for the Pulumi CLI, and one for what AWS still has by tag. */
+describe("npm run expire", () => {
+  const NAT_GATEWAY = "arn:aws:ec2:us-east-1:111122223333:natgateway/nat-0123";
+
+  let aws: FakeAws;
+
+  /** What AWS says to the list by tag. */
+  let tagged: FakeAnswer;
+
+  beforeEach(() => {
+    tagged = { json: { ResourceTagMappingList: [{ ResourceARN: NAT_GATEWAY }] } };
+  });
+
+  beforeAll(async () => {
+    aws = await startFakeAws(account({ "tag:GetResources": () => tagged }));
+  });
+
+  afterAll(() => aws.close());
+
+  let pulumi: FakePulumi;
+
+  afterEach(() => {
+    // TMPDIR is a folder that goes.
+    vi.unstubAllEnvs();
+    for (const name of ["over", "stuck", "later", "locked", "fails"])
+      rmSync(stackPaths(prefixed(name)).directory, { recursive: true, force: true });
+    pulumi.dispose();
+  });
+
+  /** Its folder in .stacks/ is then that of no other run. */
+  const prefixed = (name: string) => `expire-${process.pid}-${name}`;
+
+  /** A stack on EKS with a ttl of 8 hours. */
+  function trial(changes: Partial<FakeStack> = {}): FakeStack {
+    return { ageHours: 9, config: { ...eksValues, guard: { ttlHours: 8 } }, ...changes };
+  }
+
+  /** The command in this process. */
+  async function expire(stacks: Readonly<Record<string, FakeStack>>, ...args: readonly string[]) {
+    vi.unstubAllEnvs();
+    for (const [name, value] of Object.entries(environmentOf(stacks))) vi.stubEnv(name, value);
+    const { exitCode, stdout, stderr } = await runCommand("expire", ...args);
+    return { exitCode, stdout: shown(stdout), stderr };
+  }
+
+  /** With what the CLI prints by itself. */
+  async function expireInProcess(stacks: Readonly<Record<string, FakeStack>>, ...args: readonly string[]) {
+    const child = spawn(process.execPath, ["scripts/cli.mjs", "expire", ...args], {
+      cwd: projectRoot,
+      env: { ...process.env, ...environmentOf(stacks) },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const [closed, stdout, stderr] = [once(child, "close"), text(child.stdout), text(child.stderr)];
+    const [exitCode] = (await closed) as [number | null];
+    return { exitCode, stdout: shown(await stdout), stderr: await stderr };
+  }
+
+  /** Of a job; the CLI of these stacks is the first on its PATH. */
+  function environmentOf(stacks: Readonly<Record<string, FakeStack>>): Readonly<Record<string, string>> {
+    const named = Object.entries(stacks).map(([name, { upMeanwhile, ...stack }]) => [
+      prefixed(name),
+      { ...stack, ...(upMeanwhile === undefined ? {} : { upMeanwhile: prefixed(upMeanwhile) }) },
+    ]);
+    pulumi = new FakePulumi(Object.fromEntries(named));
+    return {
+      PATH: `${pulumi.folder}${delimiter}${process.env.PATH}`,
+      TMPDIR: pulumi.folder,
+      ENGINE_ROOM_RUNNER: "",
+      ENGINE_ROOM_STATE_URL: "s3://room-state/pulumi",
+      AWS_ENDPOINT_URL: aws.url,
+      AWS_ACCESS_KEY_ID: "key",
+      AWS_SECRET_ACCESS_KEY: "secret",
+    };
+  }
+
+  function shown(stdout: string): string {
+    return unwrapped(stdout.replaceAll(`expire-${process.pid}-`, ""));
+  }
+
+  /** Without the breaks of the table's last column. */
+  function unwrapped(text: string): string {
+    return text.replaceAll(/\n {20,}/g, " ");
+  }
+
+  const SPARED: Readonly<Record<string, FakeStack>> = {
+    young: trial({ ageHours: 2 }),
+    retained: trial({ config: { ...eksValues, guard: { ttlHours: 8 }, retain: [prefixed("retained")] } }),
+    unlimited: trial({ config: eksValues, ageHours: 500 }),
+    updating: trial({ updateInProgress: true }),
+    empty: trial({ resourceCount: 0 }),
+  };
+
+  test("`expire` lists stacks whose time is over with hours and cost, and ends nothing without --down", async () => {
+    const { exitCode, stdout } = await expire({ over: trial(), ...SPARED });
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(
+      /^over +over +(?:at least )?\$[\d.]+ +its last `up` ended 9(\.0)? h ago, and its ttl is 8 h$/m,
+    );
+    expect(stdout).toMatch(/^young +running /m);
+    expect(stdout).toMatch(/^retained +retained /m);
+    expect(stdout).toMatch(/^unlimited +no ttl /m);
+    expect(stdout).toMatch(/^updating +busy /m);
+    expect(stdout).not.toContain("empty");
+    expect(stdout).toContain("1 stack has had its time; `npm run expire -- --down` ends what is over.");
+    expect(pulumi.destroyed).toEqual([]);
+  });
+
+  test("`expire` finds an `up` behind a page of other operations", async () => {
+    const others = Array.from({ length: 25 }, (_, index) => ["destroy", index / 100, "failed"] as const);
+    const { stdout } = await expire({
+      over: trial({ history: [...others, ["update", 9, "failed"]] }),
+      // Of an earlier stack of that name.
+      again: trial({
+        history: [
+          ["refresh", 1],
+          ["destroy", 8],
+          ["update", 9],
+        ],
+      }),
+    });
+    expect(stdout).toMatch(/^over +over /m);
+    expect(stdout).toMatch(/^again +unknown +the state has no `up` of it that ended$/m);
+  });
+
+  test("a configuration that can't be planned has an unknown cost", async () => {
+    const { exitCode, stdout } = await expire({ over: trial({ config: { guard: { ttlHours: 1 } } }) });
+    expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/^over +over +not known /m)]);
+  });
+
+  test("`expire --down` ends stacks whose time is over, lists what still costs money, and leaves the others", async () => {
+    const { exitCode, stdout } = await expire({ over: trial(), ...SPARED }, "--down");
+    expect(exitCode).toBe(0);
+    expect(pulumi.destroyed).toEqual([prefixed("over")]);
+    expect(pulumi.stacks).toEqual(Object.keys(SPARED).map(prefixed));
+    expect(stdout).toMatch(/^Ending over: .*\(cost of an hour: (?:at least )?\$[\d.]+\)\.$/m);
+    expect(stdout).toContain(NAT_GATEWAY);
+    expect(stdout).toMatch(/^over: ended\.$/m);
+    expect(readdirSync(pulumi.folder).toSorted()).toEqual(["calls", "names", "pulumi", "stacks"]);
+  });
+
+  test("`expire --down` fails after ending a stack whose leftovers AWS does not list", async () => {
+    tagged = { error: "AccessDeniedException" };
+    const { exitCode, stdout } = await expire({ over: trial() }, "--down");
+    expect(exitCode).toBe(1);
+    expect(pulumi.destroyed).toEqual([prefixed("over")]);
+    expect(stdout).toMatch(/^over: ended, and nobody knows what of it still costs money\.$/m);
+  });
+
+  test("`expire --down` leaves a stack of another account", async () => {
+    const config = { ...eksValues, account: "999900001111", guard: { ttlHours: 8 } };
+    const { exitCode, stdout } = await expire({ over: trial({ config }) }, "--down");
+    expect(exitCode).toBe(1);
+    expect(pulumi.destroyed).toEqual([]);
+    expect(stdout).toContain("Your credentials are of the account 111122223333.");
+  });
+
+  test("`expire --down` ends the other stacks and fails where one can't be ended or read", async () => {
+    const broken = trial({ isBroken: true });
+    const { exitCode, stdout, stderr } = await expireInProcess(
+      { fails: trial({ destroy: "fails" }), broken, over: trial() },
+      "--down",
+    );
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain("DependencyViolation");
+    expect(stdout).toMatch(/^fails: not ended, and costs money still: `pulumi destroy /m);
+    expect(stdout).toMatch(/^broken +unknown +`pulumi stack history` failed: error: history is gone;/m);
+    expect(pulumi.destroyed).toEqual(["fails", "over"].map(prefixed));
+    expect(pulumi.stacks).toEqual(["fails", "broken"].map(prefixed));
+  });
+
+  test("`expire --down` leaves a locked stack alone, and fails where the lock is too old", async () => {
+    const locked = await expire({ locked: trial({ destroy: "locked" }) }, "--down");
+    expect(locked.exitCode).toBe(0);
+    expect(locked.stdout).toMatch(/^locked: left alone: .*another operation has it\)\.$/m);
+    pulumi.dispose();
+    const stuck = await expire({ stuck: trial({ destroy: "locked", ageHours: 40 }) }, "--down");
+    expect(stuck.exitCode).toBe(1);
+    expect(stuck.stdout).toMatch(/^stuck: left alone: .*`pulumi cancel`/m);
+  });
+
+  test("`expire --down` leaves a stack that had an `up` meanwhile", async () => {
+    const { exitCode, stdout } = await expire(
+      { over: trial({ upMeanwhile: "later" }), later: trial() },
+      "--down",
+    );
+    expect(exitCode).toBe(0);
+    expect(pulumi.destroyed).toEqual([prefixed("over")]);
+    expect(stdout).toMatch(/^later: left alone: it has changed meanwhile \(8(\.0)? h left of 8 h/m);
+  });
+
+  test.each(["0", "soon", "1.5"])("`expire --begin-within %s` is refused", async (minutes) => {
+    const { exitCode, stderr } = await expire({ over: trial() }, "--down", "--begin-within", minutes);
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining("--begin-within takes whole minutes")]);
+    expect(pulumi.destroyed).toEqual([]);
+  });
+
+  test("`expire` refuses --stack before it asks the state", async () => {
+    const { exitCode, stderr } = await expire({ over: trial() }, "--down", "--stack", "over");
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining("Unknown option '--stack'")]);
+    expect(pulumi.destroyed).toEqual([]);
+  });
+
+  test("without a shared state, the stacks of this machine's Pulumi states are read", () => {
+    pulumi = new FakePulumi({});
+    vi.stubEnv("ENGINE_ROOM_STATE_URL", "");
+    const root = mkdtempSync(join(tmpdir(), "engine-room-states-"));
+    try {
+      expect(stateUrls(root)).toEqual([]);
+      mkdirSync(join(root, ".stacks/b/pulumi/.pulumi"), { recursive: true });
+      mkdirSync(join(root, ".stacks/a/pulumi/.pulumi"), { recursive: true });
+      mkdirSync(join(root, ".stacks/tryout"), { recursive: true });
+      expect(stateUrls(root)).toEqual(
+        ["a", "b"].map((name) => `file://${join(root, ".stacks", name, "pulumi")}`),
+      );
+    } finally {
+      rmSync(root, { recursive: true });
+    }
+  });
+});
+
+const STARTED = 1_790_000_000_000;
+
+const MINUTE = 60_000;
+
+const OVER: Lifetime = { kind: "over", ttlHours: 8, ageHours: 9 };
+
+const ENDED: Ending = { kind: "ended", isRestKnown: true };
+
+function stack(name: string, hoursQuiet: number, lifetime = OVER): SurveyedStack {
+  const lastOperation = STARTED - hoursQuiet * 60 * MINUTE;
+  const state = new PulumiState("/nowhere/pulumi", "s3://room-state");
+  return { state, record: { name, isUpdating: false, lastOperation }, lifetime, cost: "$1.00" };
+}
+
+/** @param minutes - How long each end takes, by the clock that is handed in. */
+async function run(stacks: readonly SurveyedStack[], minutes: number, beginWithinMinutes?: number) {
+  let clock = STARTED;
+  const begun: string[] = [];
+  let said = "";
+  const isDone = await endAll(stacks, {
+    started: STARTED,
+    beginWithinMinutes,
+    now: () => clock,
+    say: (text) => {
+      said += text;
+    },
+    end: async ({ record }) => {
+      begun.push(record.name);
+      clock += minutes * MINUTE;
+      return ENDED;
+    },
+  });
+  return { isDone, begun, said };
+}
+
+test("no stack is begun after the time limit, which is reported and fails", async () => {
+  const { isDone, begun, said } = await run([stack("one", 3), stack("two", 2), stack("three", 1)], 10, 15);
+  expect(begun).toEqual(["one", "two"]);
+  expect(isDone).toBe(false);
+  expect(said).toMatch(/^three: not begun, and costs money still: 15 minutes are over, /m);
+  expect(said).not.toContain("Ending three");
+});
+
+test("a stack begun at the time limit is ended", async () => {
+  const { isDone, begun } = await run([stack("one", 2), stack("two", 1)], 15, 15);
+  expect([isDone, begun]).toEqual([true, ["one", "two"]]);
+});
+
+test("a stack that took all the time last time comes after the others", async () => {
+  const { begun } = await run([stack("fails", 1), stack("waits", 9)], 30, 15);
+  expect(begun).toEqual(["waits"]);
+});
+
+test("without a time limit all expired stacks are ended, and no others", async () => {
+  const running: Lifetime = { kind: "running", ttlHours: 8, leftHours: 7 };
+  const stacks = [stack("one", 2), stack("runs", 3, running), stack("two", 1)];
+  const { isDone, begun } = await run(stacks, 600);
+  expect([isDone, begun]).toEqual([true, ["one", "two"]]);
+});
+
+const NOW = Date.parse("2026-11-21T12:00:00Z");
+
+const hoursAgo = (hours: number) => NOW - hours * 3_600_000;
+
+function record(changes: Partial<StackRecord> & { ageHours?: number; values?: object } = {}): StackRecord {
+  const { ageHours = 9, values = { guard: { ttlHours: 8 } }, ...rest } = changes;
+  return {
+    name: "trial",
+    isUpdating: false,
+    lastOperation: hoursAgo(ageHours),
+    lastUp: { endTime: hoursAgo(ageHours), values: { ...values } },
+    ...rest,
+  };
+}
+
+const lifetime = (changes?: Parameters<typeof record>[0]) => lifetimeOf(record(changes), NOW);
+
+test("a stack is expired once its last `up` is longer ago than its ttl", () => {
+  expect(lifetime()).toEqual({ kind: "over", ttlHours: 8, ageHours: 9 });
+  expect(lifetime({ ageHours: 8 })).toEqual({ kind: "running", ttlHours: 8, leftHours: 0 });
+  expect(lifetime({ ageHours: 1.5 })).toEqual({ kind: "running", ttlHours: 8, leftHours: 6.5 });
+});
+
+test("a failed `down` or a refresh does not extend the lifetime of a stack", () => {
+  expect(lifetime({ lastOperation: hoursAgo(0) }).kind).toBe("over");
+});
+
+test.each([{}, { guard: {} }, { guard: { emails: ["ops@example.org"] } }])(
+  "a stack with the values %j never expires",
+  (values) => {
+    expect(lifetime({ values, ageHours: 10_000 })).toEqual({ kind: "unlimited" });
+  },
+);
+
+test("a stack that its own `retain` names never expires", () => {
+  const guard = { ttlHours: 8 };
+  expect(lifetime({ values: { guard, retain: ["other", "trial"] } })).toEqual({
+    kind: "retained",
+    ttlHours: 8,
+  });
+  expect(lifetime({ values: { guard, retain: ["trial-2"] } }).kind).toBe("over");
+});
+
+test("an expired stack is left to a running operation, until that is longer than any", () => {
+  const busy = (ageHours: number) => lifetime({ isUpdating: true, ageHours });
+  expect(busy(9)).toEqual({ kind: "updating", ttlHours: 8, ageHours: 9, isStuck: false });
+  expect(busy(8 + LONGEST_OPERATION_HOURS)).toMatchObject({ isStuck: false });
+  expect(busy(9 + LONGEST_OPERATION_HOURS)).toMatchObject({ isStuck: true });
+  expect(busy(7).kind).toBe("running");
+});
+
+test("a lifetime is unknown before the first `up` has ended, and needs a person once no operation can run", () => {
+  const killed = (hours: number | null) =>
+    lifetime({ lastUp: null, lastOperation: hours === null ? null : hoursAgo(hours) });
+  expect(killed(1)).toMatchObject({ kind: "unknown", isStuck: false });
+  expect(killed(LONGEST_OPERATION_HOURS + 1)).toMatchObject({ kind: "unknown", isStuck: true });
+  expect(killed(null)).toMatchObject({ kind: "unknown", isStuck: false });
+});
+
+test.each([
+  [{ guard: "(secret)" }, "guard"],
+  [{ guard: { ttlHours: "8" } }, "guard.ttlHours"],
+  [{ guard: { ttlHours: 8 }, retain: "(secret)" }, "retain"],
+  [{ guard: { ttlHours: 8 }, retain: [1] }, "retain.0"],
+])("a lifetime is unknown where %j can't be read", (values, path) => {
+  const unreadable = lifetime({ values });
+  expect(unreadable).toMatchObject({ kind: "unknown", isStuck: true });
+  expect(lifetimeWords(unreadable)).toContain(`can't be read: ${path};`);
+});
+
+test("a stack of any age and ttl is expired exactly when its age exceeds its ttl", () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 8760 }), fc.integer({ min: 0, max: 20_000 }), (ttlHours, age) => {
+      const at = lifetime({ values: { guard: { ttlHours } }, ageHours: age });
+      expect(at.kind).toBe(age > ttlHours ? "over" : "running");
+      expect(needsPerson(at)).toBe(false);
+    }),
+    { numRuns: times(100, 2000) },
+  );
+});
+
+test("a lifetime in words has the hours that decide", () => {
+  expect(lifetimeWords(lifetime({ ageHours: 11.25 }))).toBe(
+    "its last `up` ended 11.3 h ago, and its ttl is 8 h",
+  );
+  expect(lifetimeWords(lifetime({ ageHours: 3 }))).toBe("5 h left of 8 h after its last `up`");
+  expect(lifetimeWords(lifetime({ ageHours: 20, isUpdating: true }))).toContain("`pulumi cancel`");
+  expect(lifetimeWords(lifetime({ ageHours: 9, isUpdating: true }))).not.toContain("cancel");
+});

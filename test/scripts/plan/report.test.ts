@@ -1,0 +1,387 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { checkedPlan } from "../../../infra/checked-plan.ts";
+import { LANGUAGE_MODELS } from "../../../infra/plan/catalogue/language-models.ts";
+import { RELEASE_TAGS } from "../../../infra/plan/catalogue/releases.ts";
+import type { AwsPlan } from "../../../infra/plan/gpu-stack.ts";
+import { asleepLine } from "../../../scripts/aws/asleep-line.ts";
+import { awsSection } from "../../../scripts/plan/aws-section.ts";
+import { costSection } from "../../../scripts/plan/cost-section.ts";
+import { planReport } from "../../../scripts/plan/report.ts";
+import { coldStartSection } from "../../../scripts/plan/start-section.ts";
+import { summaryLines } from "../../../scripts/plan/summary.ts";
+import {
+  committedProofs,
+  SUPPORT_MATRIX_COMMAND,
+  SUPPORT_MATRIX_FILE,
+  supportMatrix,
+} from "../../../scripts/plan/support-matrix.ts";
+import {
+  duration,
+  figure,
+  PAGE_COLUMNS,
+  pageColumns,
+  paragraph,
+  textTable,
+  wrapText,
+} from "../../../scripts/plan/text-table.ts";
+import { projectRoot } from "../../../scripts/program/stack-file.ts";
+import { ec2Values, eksValues, publicGateway } from "../../infra/plan/aws/stacks.ts";
+import { clusterValues, dockerValues } from "../../infra/plan/checks/stacks.ts";
+import { runCommand } from "./run-plan.ts";
+
+/** What a plan says first and last, and what its table of costs has where prices are missing. */
+
+type Values = Readonly<Record<string, unknown>>;
+
+const planOf = (values: Values) => checkedPlan(values).plan as AwsPlan;
+
+const words = (lines: readonly string[]) => lines.join(" ").replaceAll(/\s+/g, " ").trim();
+
+const summaryOf = (values: Values) => words(summaryLines(planOf(values)));
+
+const localValues = { platform: "local", models: [{ name: "gpt", model: "smollm2-135m-instruct" }] };
+
+const existingNetwork = {
+  vpcId: "vpc-01234567",
+  cidr: "10.80.0.0/16",
+  privateSubnets: [
+    { id: "subnet-00000000", zone: "a" },
+    { id: "subnet-00000001", zone: "b" },
+  ],
+};
+
+const abroad = { ...eksValues, region: "eu-central-1" };
+
+test("the summary has machines, cost and the time of a first `up`", () => {
+  const { cost, firstUp } = planOf(eksValues);
+  const text = summaryOf(eksValues);
+  expect(text).toContain(
+    "Machines: 1 × g5.12xlarge + 1 × m7i.2xlarge + 2 × m7i.large; asleep 1 × m7i.2xlarge + 2 × m7i.large.",
+  );
+  expect(text).toContain(
+    `Cost: at least $${cost.hourlyUsd?.toFixed(3)} an hour (at least $4,816.91 a month), at least $${cost.asleepHourlyUsd?.toFixed(3)} asleep`,
+  );
+  expect(text).toMatch(/engines, built once: \$0\.\d\d\./);
+  expect(text).toContain(`First \`up\`: about ${Math.round(firstUp.seconds / 60)} min until`);
+});
+
+test("the time of a first `up` includes the network of a machine on EC2, and the control plane of a cluster", () => {
+  const stepsOf = (values: Values) => planOf(values).firstUp.steps.map(({ what }) => what);
+  expect(stepsOf(eksValues)).toEqual(["controlPlane", "machines", "builds", "coldStart"]);
+  expect(stepsOf(ec2Values)).toEqual(["network", "builds", "coldStart"]);
+  const network = { existing: existingNetwork };
+  expect(stepsOf({ ...ec2Values, network })).toEqual(["builds", "coldStart"]);
+  const { cost, firstUp, models } = planOf(eksValues);
+  expect(firstUp.seconds).toBe(
+    600 + 180 + Number(cost.builds[0]?.seconds) + Number(models[0]?.coldStart.seconds),
+  );
+});
+
+test("the time of a first `up` adds builds of one pool, and has the slowest start", () => {
+  const models = [
+    { name: "gpt", model: "gpt2-medium" },
+    { name: "chat", model: "llama-2-7b-chat" },
+  ];
+  const stack = { ...eksValues, models, hub: { token: { secure: "v1:abc" } } };
+  const { cost, firstUp, models: planned } = planOf(stack);
+  const step = (what: string) => firstUp.steps.find((one) => one.what === what)?.seconds;
+  expect(cost.builds).toHaveLength(2);
+  expect(step("builds")).toBe(cost.builds.reduce((sum, { seconds }) => sum + seconds, 0));
+  expect(step("coldStart")).toBe(Math.max(...planned.map(({ coldStart }) => coldStart.seconds)));
+});
+
+test("the summary of a region without prices begins with the cost in a region that has them", () => {
+  const { cost } = planOf(eksValues);
+  const hour = (amount: number | null) => `at least $${amount?.toFixed(3)}`;
+  const text = summaryOf(abroad);
+  expect(text).toContain(
+    `Cost: no price table for eu-central-1; in us-east-1 it would be ${hour(cost.hourlyUsd)} an hour (at least $4,816.91 a month), ${hour(cost.asleepHourlyUsd)} asleep. 11 of its 12 parts have no price in eu-central-1; the others: at least $0.100 an hour (at least $73.00 a month), at least $0.100 asleep (\`npm run sleep\`)`,
+  );
+});
+
+test("the summary of one machine without a price has no cost", () => {
+  const { lines } = planOf(ec2Values).cost;
+  expect(summaryOf({ ...ec2Values, region: "eu-central-1" })).toContain(
+    ` asleep. ${lines.length} of its ${lines.length} parts have no price in eu-central-1. First`,
+  );
+});
+
+test("the summary says which parts have no price in a region with a price table", () => {
+  const [gpu, cpu] = eksValues.pools;
+  const text = summaryOf({ ...eksValues, pools: [{ ...gpu, capacity: "spot" }, cpu] });
+  expect(text).toMatch(/Cost: at least \$\d\.\d{3} an hour .* 1 of its 12 parts has no price\. First/);
+});
+
+test("the summary of machines without cost has the time alone", () => {
+  const { seconds } = planOf(dockerValues).firstUp;
+  expect(summaryOf(dockerValues)).toBe(
+    `First \`up\`: about ${Math.round(seconds / 60)} min until its models answer (estimate: engines 85 s + cold start 5 min).`,
+  );
+  expect(summaryOf(clusterValues)).toMatch(/^First `up`: .* once images are in their registry\.$/);
+  expect(summaryOf(localValues)).toBe("");
+});
+
+test("the summary comes first, and next steps last where there are any", () => {
+  const lastOf = (values: Values) =>
+    planReport({ name: "dev", options: "--stack dev" }, planOf(values), []).trimEnd().split("\n").slice(-2);
+  for (const values of [eksValues, ec2Values, dockerValues, clusterValues])
+    expect(lastOf(values)).toEqual(["", "Next: npm run preflight -- --stack dev"]);
+  expect(lastOf(localValues).join()).not.toContain("Next:");
+});
+
+test("the table of costs says in its heading where prices are from, or that machines cost nothing", () => {
+  const host = { instanceType: "g5.4xlarge" };
+  const titleOf = (values: Values) => costSection(planOf(values)).title;
+  expect(titleOf(eksValues)).toBe("Cost (US dollars, prices of 2026-07-06)");
+  expect(titleOf({ ...dockerValues, host })).toBe("Cost (US dollars, machines taken as owned)");
+  expect(titleOf({ ...dockerValues, host: { ...host, hourlyUsd: 2 } })).toBe(
+    "Cost (US dollars, no price of the table used)",
+  );
+});
+
+test("the table of costs names parts without a price once where the region has no prices", () => {
+  const { lines } = costSection(planOf(abroad));
+  expect(lines.filter((line) => line.includes("pool gpu"))).toHaveLength(1);
+  expect(lines.join("\n")).not.toMatch(/pool gpu +no price/);
+  expect(words(lines)).toContain(
+    "No price is known in eu-central-1 of pool gpu, pool cpu, pool system, NAT gateway, interface endpoints,",
+  );
+  expect(words(lines)).toMatch(/sum at least \$0\.100 at least \$0\.100 a month/);
+});
+
+test("the table of costs keeps the row of a pool without a price among others with one", () => {
+  const [gpu, cpu] = eksValues.pools;
+  const text = words(costSection(planOf({ ...eksValues, pools: [{ ...gpu, capacity: "spot" }, cpu] })).lines);
+  expect(text).toContain("pool gpu no price $0.000 1 × g5.12xlarge, spot without hourlyUsd");
+  expect(text).toMatch(/sum at least \$\d\.\d{3} \$\d\.\d{3} a month/);
+});
+
+test("the last line of `sleep` has the plan's price while asleep", () => {
+  const plan = planOf(eksValues);
+  expect(asleepLine(plan, "dev")).toBe(
+    `Asleep the stack costs at least $${plan.cost.asleepHourlyUsd?.toFixed(3)} an hour; \`npm run down -- --stack dev\` ends that.\n`,
+  );
+});
+
+test("the last line of `sleep` says that no part has a price", () => {
+  const plan = planOf(eksValues);
+  const cost = { ...plan.cost, asleepHourlyUsd: null, withoutPrice: ["NAT gateway"] };
+  expect(asleepLine({ cost }, "dev")).toMatch(/nothing of it has a price: NAT gateway; `npm run down/);
+});
+
+/** Cold starts as a plan prints them, of a pool whose machines are rented. */
+
+describe("cold starts of rented machines", () => {
+  const [gpu, cpu] = eksValues.pools;
+
+  const planOf = (changes: object = {}) =>
+    checkedPlan({ ...eksValues, pools: [{ ...gpu, ...changes }, cpu] }).plan as AwsPlan;
+
+  /** Seconds and words of the sums. */
+  function sums(plan: AwsPlan): readonly string[] {
+    return coldStartSection(plan).lines.flatMap((line) => {
+      const [, row] = /^ *sum +(.+)$/.exec(line) ?? [];
+      return row === undefined ? [] : [row.replaceAll(/ +/g, " ")];
+    });
+  }
+
+  test("a cold start has one sum where neither a machine nor an image is waited for", () => {
+    expect(sums(planOf())).toEqual(["492 8 min"]);
+  });
+
+  test("a cold start has a second sum for a new machine where one stays warm", () => {
+    expect(sums(planOf({ warm: 1 }))).toEqual([
+      expect.stringMatching(/^492 .+ on a new machine$/),
+      expect.stringMatching(/^312 .+ on a machine that runs$/),
+      expect.stringMatching(/^7 .+ on a machine that runs and has the image$/),
+    ]);
+  });
+
+  test("a cold start on a running machine has no pull of images that are kept there", () => {
+    expect(sums(planOf({ prePullImages: true }))).toEqual([
+      expect.stringMatching(/^492 .+ on a new machine$/),
+      expect.stringMatching(/^7 .+ on a machine that runs and has the image$/),
+    ]);
+  });
+
+  test("sums of cold starts do not change the time of a first `up`", () => {
+    const { firstUp } = planOf();
+    for (const changes of [{ prePullImages: true }, { warm: 1 }])
+      expect(planOf(changes).firstUp.steps.at(-1)).toEqual(firstUp.steps.at(-1));
+  });
+});
+
+function textOf(values: Readonly<Record<string, unknown>>): string {
+  return awsSection(checkedPlan(values).plan)
+    .flatMap(({ title, lines }) => [title, ...lines])
+    .join(" ")
+    .replaceAll(/\s+/g, " ");
+}
+
+test("the plan of a cluster on AWS says its network, gateway, and until when its version has standard support", () => {
+  expect(textOf({ ...eksValues, cluster: { version: "1.34" } })).toBe(
+    "Account 111122223333 Network: a VPC 10.64.0.0/16, zones a, b with 8187 addresses for machines and pods each, one NAT gateway, in zone a. Gateway: an internal load balancer, for 10.64.0.0/16 alone. Kubernetes 1.34: AWS's standard support ends on 2026-12-02; AWS then updates the cluster to the next version by itself, so write that one before.",
+  );
+});
+
+test.each([
+  [
+    "the first zone of the alphabet, in any order of the list",
+    { ...eksValues, network: { zones: ["c", "b", "a"] } },
+    "a",
+  ],
+  [
+    "the machine's zone",
+    { ...ec2Values, pools: ec2Values.pools.map((pool) => ({ ...pool, zone: "b" })) },
+    "b",
+  ],
+])("the only NAT gateway is in %s", (_, values, zone) => {
+  expect(textOf(values)).toContain(`one NAT gateway, in zone ${zone}.`);
+});
+
+test("the plan says what is missing for each chart set to `none`", () => {
+  const charts = { "dcgm-exporter": "none", keda: "none", "cluster-autoscaler": "existing" };
+  expect(textOf({ ...eksValues, cluster: { charts } })).toMatch(
+    / Not installed: dcgm-exporter \(no metrics of GPUs, .*\); keda \(no server's number follows its load\)\.$/,
+  );
+  expect(textOf(eksValues)).not.toContain("Not installed");
+});
+
+test("the plan says who reaches a public gateway", () => {
+  expect(textOf({ ...eksValues, gateway: publicGateway })).toContain(
+    "Gateway: https://models.example.org, for everybody on the internet who has a key (1 of them).",
+  );
+});
+
+test("the plan of one machine on AWS has no version of Kubernetes, and keeps an existing network", () => {
+  const existing = {
+    vpcId: "vpc-01234567",
+    cidr: "10.80.0.0/16",
+    privateSubnets: [
+      { id: "subnet-00000001", zone: "b" },
+      { id: "subnet-00000002", zone: "c" },
+    ],
+  };
+  expect(textOf({ ...ec2Values, network: { existing, peeredCidrs: ["10.1.0.0/16"] } })).toBe(
+    "Account 111122223333 Network: vpc-01234567 (10.80.0.0/16) as it is, machines in zones b, c. Gateway: an internal load balancer, for 10.80.0.0/16, 10.1.0.0/16 alone.",
+  );
+});
+
+test("the plan says when a stack with a ttl ends, and by which command", () => {
+  expect(textOf({ ...ec2Values, guard: { ttlHours: 8 } })).toMatch(
+    /Time: `npm run expire -- --down` ends the stack 8 h after its last `up` \(guard\.ttlHours\)\.$/,
+  );
+});
+
+test("plans for other platforms have no section of AWS", () => {
+  const docker = { platform: "docker", host: { instanceType: "g5.4xlarge" }, models: eksValues.models };
+  expect(textOf({ ...docker, engines: { whenFull: "stopServer" } })).toBe("");
+});
+
+const columns = [{ title: "NAME" }, { title: "GiB", align: "right" }, { title: "HOW" }] as const;
+
+test("a table has columns as wide as their cells, and no spaces at line ends", () => {
+  expect(
+    textTable(columns, [
+      ["weights", "12.55", "two bytes each"],
+      ["pool", "0.3", ""],
+    ]),
+  ).toEqual(["  NAME       GiB  HOW", "  weights  12.55  two bytes each", "  pool       0.3"]);
+});
+
+test("a table wraps its last column below itself", () => {
+  expect(textTable(columns, [["pool", "0.3", "one two three four five six"]], { width: 38 })).toEqual([
+    "  NAME  GiB  HOW",
+    "  pool  0.3  one two three four five",
+    "             six",
+  ]);
+});
+
+test("missing cells of a table are empty", () => {
+  expect(textTable(columns, [["sum"]])).toEqual(["  NAME  GiB  HOW", "  sum"]);
+});
+
+test("text breaks at spaces only, and leaves a longer word whole", () => {
+  expect(wrapText("a bc def a-very-long-word x", 6)).toEqual(["a bc", "def", "a-very-long-word", "x"]);
+  expect(wrapText("", 6)).toEqual([""]);
+});
+
+test.each([
+  ["`COLUMNS`", "72", 240, 72],
+  ["the terminal", undefined, 90, 90],
+  ["a table needs at least", "20", undefined, 60],
+  ["one can read at most", "400", undefined, 120],
+  ["80 columns without a terminal", undefined, undefined, 80],
+])("the page is as wide as %s", (_what, said, terminal, columns) => {
+  expect(pageColumns(said, terminal)).toBe(columns);
+});
+
+test("a paragraph keeps to the page with its margin", () => {
+  const lines = paragraph("word ".repeat(60).trimEnd(), 4);
+  const longest = Math.max(...lines.map((line) => line.length));
+  expect(longest).toBeLessThanOrEqual(PAGE_COLUMNS);
+  expect(longest).toBeGreaterThan(PAGE_COLUMNS - 6);
+  expect(lines.every((line) => line.startsWith("    word"))).toBe(true);
+});
+
+test("figures are grouped by thousands in every locale", () => {
+  expect([figure(1234567.891, 2), figure(999, 0), figure(0.5, 3), figure(-1234.5, 1)]).toEqual([
+    "1,234,567.89",
+    "999",
+    "0.500",
+    "-1,234.5",
+  ]);
+});
+
+test("durations are rounded more as they grow", () => {
+  expect([0, 45, 89.6, 90, 1500, 5400, 7200, 7500].map(duration)).toEqual([
+    "0 s",
+    "45 s",
+    "90 s",
+    "2 min",
+    "25 min",
+    "1 h 30 min",
+    "2 h",
+    "2 h 5 min",
+  ]);
+});
+
+const matrix = supportMatrix(committedProofs());
+
+/** Cells of the first row of a section whose first cell is this. */
+function row(section: string, first: string): string[] {
+  const [, text = ""] = matrix.split(`## ${section}\n`);
+  const line = text.split("\n").find((each) => each.startsWith(`| ${first} |`)) ?? "";
+  return line.split("|").map((cell) => cell.trim());
+}
+
+test(`${SUPPORT_MATRIX_FILE} is the support matrix of the catalogue`, () => {
+  const written = readFileSync(join(projectRoot, SUPPORT_MATRIX_FILE), "utf8");
+  expect(written, `write it anew: ${SUPPORT_MATRIX_COMMAND}`).toBe(matrix);
+});
+
+test("`plan --support-matrix` prints the support matrix, and checks its file", async () => {
+  expect(await runCommand("plan", "--support-matrix")).toEqual({ exitCode: 0, stdout: matrix, stderr: "" });
+  expect(await runCommand("plan", "--support-matrix", "--check")).toEqual({
+    exitCode: 0,
+    stdout: "",
+    stderr: "",
+  });
+});
+
+test("every model and every release has a row in the support matrix", () => {
+  for (const model of LANGUAGE_MODELS) expect(row("Models and GPUs", model).length).toBeGreaterThan(3);
+  for (const tag of RELEASE_TAGS) expect(row("Releases", tag).length).toBeGreaterThan(3);
+});
+
+test("a small model fits every GPU, and a large model needs several small GPUs", () => {
+  const [, , ...small] = row("Models and GPUs", "gpt2-medium");
+  expect(new Set(small.slice(0, -1))).toEqual(new Set(["fits"]));
+  const headings = row("Models and GPUs", "Model");
+  const large = row("Models and GPUs", "llama-3.2-11b-vision");
+  const on = (gpu: string) => large[headings.findIndex((title) => title.startsWith(`${gpu} `))];
+  expect(on("A10G")).toMatch(/^no; TP 2$/);
+  expect(on("H100")).toBe("fits");
+});
