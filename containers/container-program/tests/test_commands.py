@@ -11,7 +11,7 @@ from container_program.errors import ExitCode
 from container_program.processes import Finished
 
 
-def test_a_longer_name_is_another_folder() -> None:
+def test_a_folder_with_a_longer_name_is_not_moved() -> None:
     folders = {"/store/engines/x/abc": Path("/work")}
     assert relocated("--dir=/store/engines/x/abc/llm", folders) == "--dir=/work/llm"
     assert relocated("/store/engines/x/abc", folders) == "/work"
@@ -40,7 +40,7 @@ def test_a_longer_name_is_another_folder() -> None:
         ),
     ],
 )
-def test_the_last_words_of_a_failed_command(
+def test_an_error_has_the_last_words_of_a_failed_command(
     code: int, output: str, exit_code: ExitCode, sentence: str
 ) -> None:
     error = failure("tool", Finished(code, output))

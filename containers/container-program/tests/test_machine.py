@@ -90,7 +90,7 @@ def refusal(planned: Gpu = PLANNED, count: int = 1) -> str:
         (["strange"], "nvidia-smi prints 'strange' instead of name, compute capability and driver"),
     ],
 )
-def test_another_gpu(machine: Machine, gpus: list[str], sentence: str) -> None:
+def test_another_gpu_is_reported(machine: Machine, gpus: list[str], sentence: str) -> None:
     machine.shows(*gpus)
     assert refusal().startswith(sentence)
 
@@ -101,18 +101,18 @@ def test_every_rank_needs_the_planned_gpu(machine: Machine) -> None:
     assert refusal(count=2).startswith("GPU 1 is L4")
 
 
-def test_fewer_gpus_than_ranks(machine: Machine) -> None:
+def test_fewer_gpus_than_planned_ranks_are_reported(machine: Machine) -> None:
     machine.shows(A10G, A10G, A10G)
     check_gpus(PLANNED, 3)
     assert refusal(count=4).startswith("the container sees 3 × A10G, and 4 ranks are planned")
 
 
-def test_no_driver(machine: Machine) -> None:
+def test_a_missing_nvidia_smi_is_reported(machine: Machine) -> None:
     (machine.programs / "nvidia-smi").unlink()
     assert refusal().startswith("the container has no nvidia-smi; start it with a GPU")
 
 
-def test_a_driver_that_fails(machine: Machine) -> None:
+def test_a_failing_driver_is_reported(machine: Machine) -> None:
     machine.write("nvidia-smi", "#!/bin/sh\necho 'NVIDIA-SMI has failed.'; exit 9\n")
     assert refusal().startswith("nvidia-smi failed with exit code 9: NVIDIA-SMI has failed; start it")
 
@@ -130,12 +130,14 @@ def test_a_driver_that_fails(machine: Machine) -> None:
         ("T4", "Tesla T4"),
     ],
 )
-def test_gpus_by_the_names_of_the_driver(machine: Machine, planned: str, reported: str) -> None:
+def test_gpus_are_recognized_by_the_names_of_the_driver(
+    machine: Machine, planned: str, reported: str
+) -> None:
     machine.shows(f"{reported}, 8.0, 575.57.08")
     assert check_gpus(Gpu(planned, "8.0", None), 1).name == reported.removeprefix("NVIDIA ")
 
 
-def test_partitions(machine: Machine) -> None:
+def test_partitions_must_be_the_planned_ones(machine: Machine) -> None:
     planned = Gpu("A10G", "8.6", "3g.20gb")
     assert refusal(planned).startswith("the plan is for 1 × MIG 3g.20gb of A10G, and the container sees none")
     machine.shows(A10G, mig="2g.10gb 3g.20gb")
@@ -159,7 +161,9 @@ def test_partitions(machine: Machine) -> None:
         ("tensorrt", "10.11.0.33", "this image has TensorRT 10.11.0.33, and the plan is for 10.10.0.31"),
     ],
 )
-def test_another_version(machine: Machine, package: str, version: str, sentence: str) -> None:
+def test_another_version_of_tensorrt_is_reported(
+    machine: Machine, package: str, version: str, sentence: str
+) -> None:
     machine.install("tensorrt_llm", "0.20.0+cu129")
     machine.install("tensorrt", "10.10.0.31")
     assert check_versions(RELEASE).tensor_rt_llm == "0.20.0+cu129"
@@ -170,7 +174,7 @@ def test_another_version(machine: Machine, package: str, version: str, sentence:
     assert caught.value.code == ExitCode.WRONG_MACHINE
 
 
-def test_packages_that_the_image_lacks(machine: Machine) -> None:
+def test_packages_that_the_image_lacks_are_reported(machine: Machine) -> None:
     with pytest.raises(ProgramError, match=r"this image has no TensorRT-LLM, and the plan is for 0\.20\.0"):
         check_versions(RELEASE)
     machine.install("tensorrt_llm", "0.20.0")
@@ -188,7 +192,7 @@ def test_packages_that_the_image_lacks(machine: Machine) -> None:
         ("10.1", "10.10.0.31", False),
     ],
 )
-def test_documents_cut_versions_of_tensorrt(
+def test_a_planned_version_of_tensorrt_may_leave_out_its_last_numbers(
     machine: Machine, planned: str | None, installed: str, is_right: bool
 ) -> None:
     machine.install("tensorrt_llm", "0.20.0")
@@ -201,7 +205,7 @@ def test_documents_cut_versions_of_tensorrt(
             check_versions(release)
 
 
-def test_the_image_of_another_release(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_image_of_another_release_is_reported(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     del machine
     check_triton(RELEASE, is_needed=False)
     with pytest.raises(ProgramError, match="this is no image of NVIDIA's Triton"):

@@ -28,7 +28,7 @@ def test_every_recorded_spec_passes_as_it_is(name: SpecName, path: Path) -> None
     assert read_spec(path, name) == json.loads(path.read_text())
 
 
-def test_there_are_recorded_specs() -> None:
+def test_recorded_specs_of_every_kind_exist() -> None:
     assert [len(paths) >= 2 for paths in FILES.values()] == [True] * 3
 
 
@@ -105,11 +105,11 @@ def refusal(folder: Path, name: SpecName, recorded: str, change: Change) -> str:
         ),
     ],
 )
-def test_a_wrong_engine_json(tmp_path: Path, change: Change, sentence: str) -> None:
+def test_a_wrong_field_of_engine_json_is_reported(tmp_path: Path, change: Change, sentence: str) -> None:
     assert refusal(tmp_path, "engine", "engine-specs/llava-1.5.llava.json", change) == sentence
 
 
-def test_a_source_of_no_known_kind(tmp_path: Path) -> None:
+def test_an_unknown_kind_of_source_is_reported(tmp_path: Path) -> None:
     sentence = refusal(
         tmp_path,
         "engine",
@@ -153,7 +153,7 @@ def test_a_source_of_no_known_kind(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_wrong_server_json(tmp_path: Path, change: Change, sentence: str) -> None:
+def test_a_wrong_field_of_server_json_is_reported(tmp_path: Path, change: Change, sentence: str) -> None:
     recorded = "server-specs/gpt2-medium-encoders.gpt2-medium.json"
     assert refusal(tmp_path, "server", recorded, change) == sentence
 
@@ -171,7 +171,9 @@ def test_a_wrong_server_json(tmp_path: Path, change: Change, sentence: str) -> N
         ),
     ],
 )
-def test_a_wrong_server_json_of_the_encoders(tmp_path: Path, change: Change, sentence: str) -> None:
+def test_a_wrong_field_of_the_encoders_server_json_is_reported(
+    tmp_path: Path, change: Change, sentence: str
+) -> None:
     assert sentence in refusal(tmp_path, "server", "server-specs/encoders-cpu.encoders.json", change)
 
 
@@ -189,7 +191,7 @@ def test_a_wrong_server_json_of_the_encoders(tmp_path: Path, change: Change, sen
         ),
     ],
 )
-def test_a_wrong_encoders_json(tmp_path: Path, change: Change, sentence: str) -> None:
+def test_a_wrong_field_of_encoders_json_is_reported(tmp_path: Path, change: Change, sentence: str) -> None:
     assert refusal(tmp_path, "encoders", "encoder-specs/gpt2-medium-encoders.json", change) == sentence
 
 
@@ -202,7 +204,7 @@ def test_a_wrong_encoders_json(tmp_path: Path, change: Change, sentence: str) ->
         ("[" * 100_000, " is not valid JSON: "),
     ],
 )
-def test_a_file_that_is_no_spec(tmp_path: Path, content: str | None, sentence: str) -> None:
+def test_a_file_that_is_not_a_spec_is_reported(tmp_path: Path, content: str | None, sentence: str) -> None:
     path = tmp_path / "engine.json"
     if content is not None:
         path.write_text(content)

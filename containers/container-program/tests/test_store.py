@@ -125,13 +125,13 @@ def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
         '{"version": 1, "files": [{"path": "x"}]}',
     ],
 )
-def test_what_is_no_manifest_of_this_version(tmp_path: Path, content: str | None) -> None:
+def test_other_content_is_not_read_as_a_manifest(tmp_path: Path, content: str | None) -> None:
     if content is not None:
         (tmp_path / MANIFEST).write_text(content)
     assert read_manifest(tmp_path) is None
 
 
-def test_what_a_look_at_sizes_and_at_bytes_finds(tmp_path: Path) -> None:
+def test_missing_cut_and_changed_files_are_found(tmp_path: Path) -> None:
     folder = filled(tmp_path / "a", one=b"1", two=b"22", three=b"333")
     files = stored_files(folder)
     (folder / "one").unlink()
@@ -172,13 +172,13 @@ def test_hashes_are_of_the_content(tmp_path: Path) -> None:
     assert stored_files(tmp_path / "a", ".partial") == (StoredFile("below/file", 3, sha256),)
 
 
-def test_a_path_without_a_store() -> None:
+def test_a_path_outside_a_store_is_refused() -> None:
     assert store_of(Path("/store/engines/m/k"), 3) == Path("/store")
     with pytest.raises(ProgramError, match="/engines/k is not 3 folders below a store"):
         store_of(Path("/engines/k"), 3)
 
 
-def test_manifests_are_json_for_people(tmp_path: Path) -> None:
+def test_a_manifest_is_readable_json(tmp_path: Path) -> None:
     write_manifest(tmp_path, "weights", [], {"page": "Ä"})
     text = (tmp_path / MANIFEST).read_text(encoding="utf-8")
     assert '"page": "Ä"' in text

@@ -32,8 +32,6 @@ from engine_room_models.triton_wheel import (
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 (POSIX shared memory has no other place)
 # Triton allows a stub 30 s to load its model; on a busy machine of two cores several load at once.
 STUB_TIMEOUT_SECONDS = 120
-# A stub or watcher of a killed server may hold the lock for a moment longer.
-LOCK_TIMEOUT_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -47,6 +45,7 @@ class ServeOptions:
     grpc_port: int
     metrics_port: int
     exit_timeout_seconds: int
+    lock_timeout_seconds: int
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -86,6 +85,14 @@ def parse_arguments(arguments: Sequence[str] | None) -> ServeOptions:
         metavar="N",
         help="how long requests in flight may take to end after SIGTERM (default: %(default)s)",
     )
+    # A stub or watcher of a killed server may hold it for a moment longer.
+    parser.add_argument(
+        "--lock-timeout-seconds",
+        type=int,
+        default=10,
+        metavar="N",
+        help="how long to wait for the work directory of a server that ends (default: %(default)s)",
+    )
     values = parser.parse_args(arguments)
     return ServeOptions(
         model_repository=values.model_repository.absolute(),
@@ -95,6 +102,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> ServeOptions:
         grpc_port=values.grpc_port,
         metrics_port=values.metrics_port,
         exit_timeout_seconds=values.exit_timeout_seconds,
+        lock_timeout_seconds=values.lock_timeout_seconds,
     )
 
 
@@ -109,7 +117,7 @@ def serve(options: ServeOptions) -> None:
     options.work_directory.mkdir(parents=True, exist_ok=True)
     prefix = shared_memory_prefix(options.work_directory)
     end_orphaned_stubs(prefix)
-    lock(options.work_directory)
+    lock(options.work_directory, options.lock_timeout_seconds)
     check_ports(options)
     backends = lay_out_backends(wheel, options.work_directory / "backends")
     remove_shared_memory(prefix)
@@ -130,7 +138,7 @@ def check_repository(repository: Path) -> None:
         )
 
 
-def lock(work_directory: Path, timeout_seconds: float = LOCK_TIMEOUT_SECONDS) -> None:
+def lock(work_directory: Path, timeout_seconds: float) -> None:
     """Makes this process the only server of the work directory for as long as it or one of its stubs lives:
     the open file goes through execve to tritonserver, and from it to the stubs."""
     file = os.open(work_directory / "serve.lock", os.O_RDWR | os.O_CREAT, 0o600)

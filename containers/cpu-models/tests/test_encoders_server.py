@@ -95,7 +95,7 @@ def images(photographs: dict[str, Path]) -> list[bytes]:
     return [path.read_bytes() for path in photographs.values()]
 
 
-def test_embeds_texts(client: Client, expected_texts: Floats) -> None:
+def test_texts_are_embedded(client: Client, expected_texts: Floats) -> None:
     result = client.infer("text_encoder", text=[text.encode() for text in TEXTS])
     np.testing.assert_allclose(result["text_embedding"], expected_texts, atol=1e-5)
     assert result["text_embedding"].dtype == np.float32
@@ -105,19 +105,19 @@ def test_embeds_texts(client: Client, expected_texts: Floats) -> None:
     assert set(client.infer("text_encoder", ["token_count"], text=[b"hello world"])) == {"token_count"}
 
 
-def test_cuts_long_texts_at_256_tokens(client: Client) -> None:
+def test_long_texts_are_cut_at_256_tokens(client: Client) -> None:
     result = client.infer("text_encoder", text=[b"word " * 5000])
     assert result["token_count"].tolist() == [[256]]
 
 
-def test_embeds_images(client: Client, expected_images: Floats, photographs: dict[str, Path]) -> None:
+def test_images_are_embedded(client: Client, expected_images: Floats, photographs: dict[str, Path]) -> None:
     result = client.infer("vision_encoder", image=images(photographs))
     assert set(result) == {"image_embedding"}
     np.testing.assert_allclose(result["image_embedding"], expected_images, atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(result["image_embedding"], axis=1), 1, atol=1e-5)
 
 
-def test_ensemble_takes_both(
+def test_the_ensemble_takes_image_and_text_together(
     client: Client, expected_texts: Floats, expected_images: Floats, photographs: dict[str, Path]
 ) -> None:
     result = client.infer(
@@ -127,7 +127,7 @@ def test_ensemble_takes_both(
     np.testing.assert_allclose(result["image_embedding"], expected_images[:4], atol=1e-5)
 
 
-def test_ensemble_takes_either(
+def test_the_ensemble_takes_image_or_text_alone(
     client: Client, expected_texts: Floats, expected_images: Floats, photographs: dict[str, Path]
 ) -> None:
     result = client.infer("llava_ensemble", text=[text.encode() for text in TEXTS])
@@ -139,12 +139,12 @@ def test_ensemble_takes_either(
     np.testing.assert_allclose(result["image_embedding"], expected_images[:2], atol=1e-5)
 
 
-def test_ensemble_needs_one_of_them(client: Client) -> None:
+def test_the_ensemble_needs_image_or_text(client: Client) -> None:
     with pytest.raises(InferenceServerException, match="request has 0 inputs"):
         client.infer("llava_ensemble")
 
 
-def test_ensemble_runs_only_what_is_asked_for(client: Client, server: Server) -> None:
+def test_the_ensemble_runs_only_the_wanted_outputs(client: Client, server: Server) -> None:
     before = statistics(server, "vision_encoder")
     result = client.infer("llava_ensemble", ["text_embedding"], image=[b"no image"], text=[b"hello"])
     assert set(result) == {"text_embedding"}
@@ -172,7 +172,8 @@ def test_failing_ensembles_release_their_requests(
         own.close()
 
     artifacts = {"text_encoder": text_encoder, "vision_encoder": vision_encoder}
-    with running_server(write_repository(tmp_path / "models", artifacts), tmp_path) as running:
+    repository = write_repository(tmp_path / "models", artifacts)
+    with running_server(repository, tmp_path, stops_in_order=True) as running:
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(ask, range(120)))
         after = Client(grpc_client, running.grpc).infer("llava_ensemble", text=[b"hello"])
@@ -182,7 +183,7 @@ def test_failing_ensembles_release_their_requests(
     assert "Exit timeout expired" not in log
 
 
-def test_ensemble_takes_all_kinds_at_once(
+def test_concurrent_requests_of_the_ensemble_get_their_own_vectors(
     server: Server,
     expected_texts: Floats,
     expected_images: Floats,
@@ -244,7 +245,7 @@ def test_one_bad_request_does_not_fail_its_batch(server: Server, expected_texts:
     assert executions < rows
 
 
-def test_names_the_bad_row_of_a_request(client: Client, photographs: dict[str, Path]) -> None:
+def test_an_error_names_the_bad_row_of_a_request(client: Client, photographs: dict[str, Path]) -> None:
     good = photographs["coffee"].read_bytes()
     with pytest.raises(InferenceServerException, match="image 2 of 3 is refused: it is damaged"):
         client.infer("vision_encoder", image=[good, good[:5000], good])
@@ -252,7 +253,9 @@ def test_names_the_bad_row_of_a_request(client: Client, photographs: dict[str, P
         client.infer("text_encoder", text=[b"fine", b"x" * 70_000])
 
 
-def test_refuses_bad_images_and_goes_on(client: Client, photographs: dict[str, Path]) -> None:
+def test_the_server_refuses_bad_images_and_keeps_running(
+    client: Client, photographs: dict[str, Path]
+) -> None:
     bomb = io.BytesIO()
     Image.new("L", (9000, 9000)).save(bomb, "PNG")
     for value, reason in {
@@ -285,7 +288,7 @@ def tensor(
     return {"name": name, "shape": shape or [len(values), 1], "datatype": datatype, "data": list(values)}
 
 
-def test_plain_json_clients_send_data_urls(
+def test_data_urls_of_plain_json_clients_are_accepted(
     server: Server, expected_images: Floats, photographs: dict[str, Path]
 ) -> None:
     kinds = {".png": "png", ".jpg": "jpeg"}
@@ -328,7 +331,9 @@ def test_plain_json_clients_send_data_urls(
         ("audio_encoder", {"inputs": [tensor("text", "hi")]}, 404, "unknown model"),
     ],
 )
-def test_answers_bad_requests(server: Server, model: str, body: Any, status: int, reason: str) -> None:
+def test_bad_requests_are_answered_with_a_reason(
+    server: Server, model: str, body: Any, status: int, reason: str
+) -> None:
     actual, answer = post(server, model, body)
     assert actual == status
     assert any(part in answer["error"] for part in reason.split("|")), answer
@@ -351,7 +356,6 @@ def test_a_request_with_the_companion_alone_gets_no_embedding(server: Server) ->
             ("dims: [ 384 ]", "dims: [ 512 ]"),
             "declares text_embedding as [512], but the model's embeddings have 384",
         ),
-        (('string_value: "256"', 'string_value: "many"'), "the parameter max_tokens is 'many'"),
         (('key: "max_tokens"', 'key: "tokens"'), "the parameter max_tokens is ''"),
     ],
 )

@@ -29,7 +29,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def server(repository: Path, tmp_path: Path) -> Iterator[ServeProcess]:
-    with serving(repository, tmp_path / "work", ["--exit-timeout-seconds", "5"]) as running:
+    with serving(repository, tmp_path / "work", ["--exit-timeout-seconds", "1"]) as running:
         yield running
 
 

@@ -74,7 +74,7 @@ def forward(tensors: dict[str, Matrix], pixels: Matrix, patch: int, head_width: 
     return np.stack(rows)
 
 
-def test_equals_the_formula() -> None:
+def test_a_clip_graph_equals_the_formula() -> None:
     tensors = lively(3)
     model, dimension, preprocessing = build_clip_vision(Weights("small", tensors))
     assert (dimension, preprocessing.crop_size, preprocessing.resize_shorter_edge) == (40, 24, 24)
@@ -95,7 +95,7 @@ def test_an_image_does_not_depend_on_its_batch() -> None:
     np.testing.assert_allclose(runner.run(None, {"pixel_values": pixels})[0], alone, atol=1e-6)
 
 
-def test_the_model_is_valid(tmp_path: Path) -> None:
+def test_a_clip_graph_is_valid(tmp_path: Path) -> None:
     model, _, _ = build_clip_vision(Weights("small", seeded_clip(0, SMALL)))
     (tmp_path / "model.onnx").write_bytes(model)
     loaded = onnx.load(tmp_path / "model.onnx")
@@ -103,7 +103,7 @@ def test_the_model_is_valid(tmp_path: Path) -> None:
     assert loaded.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "batch"
 
 
-def test_seeds_are_reproducible() -> None:
+def test_seeded_weights_are_reproducible() -> None:
     first, again = (build_clip_vision(Weights("small", seeded_clip(5, SMALL)))[0] for _ in range(2))
     assert first == again
     assert first != build_clip_vision(Weights("small", seeded_clip(6, SMALL)))[0]
@@ -136,7 +136,7 @@ def test_the_shape_is_that_of_vit_b_32() -> None:
         ("vision_model.encoder.layers.2.mlp.fc2.weight", (128, 191), "fc2.weight"),
     ],
 )
-def test_names_the_tensor_that_does_not_fit(name: str, shape: tuple[int, ...], reason: str) -> None:
+def test_a_clip_tensor_that_does_not_fit_is_named(name: str, shape: tuple[int, ...], reason: str) -> None:
     tensors = {**seeded_clip(0, SMALL), name: np.zeros(shape, dtype=np.float32)}
     with pytest.raises(BuildError, match=reason):
         build_clip_vision(Weights("small", tensors))

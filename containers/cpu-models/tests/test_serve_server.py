@@ -90,7 +90,7 @@ def test_the_process_is_triton_and_listens_on_loopback_alone(server: ServeProces
     assert {address for address, _ in listening} <= loopback
 
 
-def test_sigterm_ends_it_in_order_and_leaves_nothing(repository: Path, tmp_path: Path) -> None:
+def test_sigterm_ends_the_server_in_order_and_leaves_nothing(repository: Path, tmp_path: Path) -> None:
     work = tmp_path / "work"
     with serving(repository, work) as server:
         stubs = server.stubs()
@@ -137,7 +137,7 @@ def test_a_model_that_does_not_load_ends_the_server_and_leaves_nothing(tmp_path:
 def test_a_second_server_in_the_same_work_directory_is_refused(
     server: ServeProcess, repository: Path
 ) -> None:
-    second = ServeProcess(repository, server.work_directory)
+    second = ServeProcess(repository, server.work_directory, ["--lock-timeout-seconds", "1"])
     assert second.wait() == 1
     assert f"is in use by the server with process id {server.process_id};" in server.log.read_text()
     assert echo(server, "still here") == "still here"
@@ -152,7 +152,7 @@ def test_two_servers_with_work_directories_of_their_own_run_side_by_side(
     assert echo(server, "one") == "one"
 
 
-def test_a_taken_port_is_told_at_once(server: ServeProcess, repository: Path, tmp_path: Path) -> None:
+def test_a_taken_port_is_reported_at_once(server: ServeProcess, repository: Path, tmp_path: Path) -> None:
     command = server.command(repository, tmp_path / "work2")
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert result.returncode == 1

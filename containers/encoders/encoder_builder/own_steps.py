@@ -11,7 +11,6 @@ from typing import NoReturn
 
 from container_program.errors import ExitCode, ProgramError
 from container_program.events import Reporter
-from encoder_builder.calibrate import CalibrateOptions, calibrate
 from encoder_builder.export import ExportOptions, export
 from encoder_builder.hub_files import Fetching, PinnedFiles, fetching_alone
 
@@ -44,6 +43,9 @@ def run_step(
     """Facts for the manifest. `fetching` is that of a build, which has the store's locks already. Raises
     ProgramError, OSError."""
     if options.command == "calibrate":
+        # Its imports take longer than all others, and what is complete or for a CPU never needs them.
+        from encoder_builder.calibrate import CalibrateOptions, calibrate
+
         return calibrate(CalibrateOptions(options.samples, options.onnx, options.output), report)
     source = PinnedFiles(options.repository, options.revision, dict(options.file), options.weights)
     with contextlib.ExitStack() as stack:

@@ -19,7 +19,6 @@ Tokens = npt.NDArray[np.int32]
 
 _CLIP_HEAD_WIDTH = 64
 _CLIP_EPSILON = 1e-5
-_erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
 class _Model:
@@ -142,6 +141,11 @@ def _clip_layers(model: _Model, hidden: Matrix, tower: str, seen: npt.NDArray[np
         inner = model.linear(model.norm(hidden, f"{layer}.layer_norm2"), f"{layer}.mlp.fc1")
         hidden = hidden + model.linear(inner / (1 + np.exp(-1.702 * inner)), f"{layer}.mlp.fc2")
     return hidden
+
+
+def _erf(values: Matrix) -> Matrix:
+    flat = values.ravel().tolist()
+    return np.fromiter(map(math.erf, flat), np.float64, len(flat)).reshape(values.shape)
 
 
 def _unit(rows: Matrix) -> Matrix:

@@ -1,4 +1,5 @@
-"""The builder as a process of its own, with a hub on loopback and an image's programs around it."""
+"""The builder, called in the process of the tests or as a process of its own, with a hub on loopback and an
+image's programs around it."""
 
 from __future__ import annotations
 
@@ -12,11 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from in_process import call
 from model_hub import FakeHub, Model, running_hub
 from small_towers import REVISIONS, small_hub, small_spec
 
+from encoder_builder.command import main
+
 ROOT = Path(__file__).parents[1]
-TIMEOUT_SECONDS = 120
 
 
 @dataclass(frozen=True)
@@ -61,11 +64,9 @@ class Workshop:
         return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
     def start(self, spec: dict[str, Any], *options: str, **environment: str) -> subprocess.Popen[str]:
-        """`encoder_builder build`; the caller ends it."""
-        path = self.folder / "encoders.json"
-        path.write_text(json.dumps(spec))
+        """`encoder_builder build` as a process; the caller ends it."""
         return subprocess.Popen(
-            [sys.executable, "-m", "encoder_builder", "build", str(path), *options],
+            [sys.executable, "-m", "encoder_builder", "build", self._write(spec), *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -74,13 +75,15 @@ class Workshop:
         )
 
     def build(self, spec: dict[str, Any], *options: str, **environment: str) -> Outcome:
-        """Until it ends."""
-        with self.start(spec, *options, **environment) as process:
-            try:
-                events, lines = process.communicate(timeout=TIMEOUT_SECONDS)
-            finally:
-                process.kill()
-        return Outcome(process.returncode, [json.loads(line) for line in events.splitlines()], lines)
+        """Until it ends, in the process of the tests."""
+        words = ["build", self._write(spec), *options]
+        called = call(main, words, {**os.environ, **self.environment, **environment})
+        return Outcome(called.code, [json.loads(line) for line in called.output.splitlines()], called.errors)
+
+    def _write(self, spec: dict[str, Any]) -> str:
+        path = self.folder / "encoders.json"
+        path.write_text(json.dumps(spec))
+        return str(path)
 
 
 @contextmanager

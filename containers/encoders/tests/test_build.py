@@ -1,13 +1,15 @@
-"""Whole builds by the command: a hub on loopback, small seeded towers, and trtexec's words."""
+"""Whole builds: a hub on loopback, small seeded towers, and trtexec's words."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
+import shutil
 import signal
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,8 @@ import numpy.typing as npt
 import onnx
 import onnxruntime
 import pytest
-from builder_process import Workshop, workshop
+from builder_process import Outcome, Workshop, workshop
+from thorough import IS_THOROUGH, drawn, times
 
 from triton_entrypoint.manifest import check_manifest
 from triton_entrypoint.spec import read_spec as read_server_spec
@@ -31,6 +34,42 @@ def shop(tmp_path: Path) -> Iterator[Workshop]:
         yield one
 
 
+@dataclass(frozen=True)
+class Built:
+    """A build that is done, whose folders a test only reads."""
+
+    shop: Workshop
+    spec: dict[str, Any]
+    outcome: Outcome
+
+    @property
+    def directory(self) -> Path:
+        return Path(self.spec["plan"]["directory"])
+
+    def copy_to(self, shop: Workshop) -> dict[str, Any]:
+        """The same in another store, which a test may change, and the spec of that."""
+        shutil.copytree(self.shop.store, shop.store)
+        return shop.spec(gpu=self.spec["gpu"] is not None)
+
+
+@pytest.fixture(scope="module")
+def cpu_build(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Built]:
+    yield from one_build(tmp_path_factory.mktemp("cpu"), gpu=False)
+
+
+@pytest.fixture(scope="module")
+def gpu_build(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Built]:
+    yield from one_build(tmp_path_factory.mktemp("gpu"), gpu=True)
+
+
+def one_build(folder: Path, *, gpu: bool) -> Iterator[Built]:
+    with workshop(folder) as shop:
+        spec = shop.spec(gpu=gpu)
+        outcome = shop.build(spec)
+        assert outcome.code == 0, outcome.lines
+        yield Built(shop, spec, outcome)
+
+
 def manifest_of(spec: dict[str, Any]) -> dict[str, Any]:
     return dict(json.loads((Path(spec["plan"]["directory"]) / "manifest.json").read_bytes()))
 
@@ -39,10 +78,8 @@ def assert_nothing_half_done(shop: Workshop) -> None:
     assert not list(shop.store.glob("encoders/.*"))
 
 
-def test_builds_for_a_cpu_what_its_source_computes(shop: Workshop) -> None:
-    spec = shop.spec(gpu=False)
-    outcome = shop.build(spec)
-    assert outcome.code == 0, outcome.lines
+def test_a_build_for_a_cpu_computes_what_its_source_does(cpu_build: Built) -> None:
+    spec, outcome = cpu_build.spec, cpu_build.outcome
     manifest = manifest_of(spec)
     assert (manifest["kind"], manifest["key"], manifest["gpu"]) == ("encoders", spec["plan"]["key"], None)
     steps = {(step["model"], step["step"]): step for step in manifest["steps"]}
@@ -58,25 +95,22 @@ def test_builds_for_a_cpu_what_its_source_computes(shop: Workshop) -> None:
         "text_encoder": "tokenizer.json",
         "vision_encoder": "preprocess.json",
     }
-    directory = Path(spec["plan"]["directory"])
     files = {file["path"]: file for file in manifest["files"]}
     assert set(files) == {
         f"{name}/{file}" for name, asset in assets.items() for file in ("model.onnx", asset)
     }
     for path, file in files.items():
-        content = (directory / path).read_bytes()
+        content = (cpu_build.directory / path).read_bytes()
         assert (len(content), hashlib.sha256(content).hexdigest()) == (file["bytes"], file["sha256"])
-    assert shop.trtexec_calls() == []
-    assert_nothing_half_done(shop)
+    assert cpu_build.shop.trtexec_calls() == []
+    assert_nothing_half_done(cpu_build.shop)
 
 
-def test_builds_plans_with_the_words_of_the_plan(shop: Workshop) -> None:
-    spec = shop.spec(gpu=True)
-    outcome = shop.build(spec)
-    assert outcome.code == 0, outcome.lines
+def test_trtexec_gets_the_words_of_the_plan(gpu_build: Built) -> None:
+    spec = gpu_build.spec
     planned = [step["argv"] for model in spec["plan"]["models"] for step in model["steps"][1:]]
     directory = spec["plan"]["directory"]
-    calls = shop.trtexec_calls()
+    calls = gpu_build.shop.trtexec_calls()
     assert [len(call) for call in calls] == [len(argv) for argv in planned]
     # All that differs is the folder of this attempt, which is renamed to the plan's.
     temporary = calls[0][1].removeprefix("--onnx=").rpartition("/clip_text/")[0]
@@ -95,23 +129,19 @@ def test_builds_plans_with_the_words_of_the_plan(shop: Workshop) -> None:
     assert served <= {file["path"] for file in manifest["files"]}
 
 
-def test_the_entry_point_takes_what_was_built(shop: Workshop) -> None:
-    spec = shop.spec(gpu=True)
-    assert shop.build(spec).code == 0
-    path = shop.folder / "server.json"
+def test_the_entry_point_accepts_built_encoders(gpu_build: Built, tmp_path: Path) -> None:
+    path = tmp_path / "server.json"
     text = (RECORDED_SERVERS / "gpt2-medium-encoders.encoders.json").read_text()
-    path.write_text(text.replace('"/store/', f'"{shop.store}/'))
+    path.write_text(text.replace('"/store/', f'"{gpu_build.shop.store}/'))
     server = read_server_spec(path)
-    assert server.engine_directory == Path(spec["plan"]["directory"])
+    assert server.engine_directory == gpu_build.directory
     manifest = check_manifest(server, server.engine_directory)
-    assert manifest.total_bytes == sum(file["bytes"] for file in manifest_of(spec)["files"])
+    assert manifest.total_bytes == sum(file["bytes"] for file in manifest_of(gpu_build.spec)["files"])
 
 
-def test_int8_has_scales_around_zero_for_each_column(shop: Workshop) -> None:
-    spec = shop.spec(gpu=True)
-    assert shop.build(spec).code == 0
+def test_int8_has_scales_around_zero_for_each_column(gpu_build: Built) -> None:
     for name in MODELS:
-        model = onnx.load(Path(spec["plan"]["directory"]) / name / "model.qdq.onnx")
+        model = onnx.load(gpu_build.directory / name / "model.qdq.onnx")
         constants = {one.name: onnx.numpy_helper.to_array(one) for one in model.graph.initializer}
         quantizers = [node for node in model.graph.node if node.op_type == "QuantizeLinear"]
         assert quantizers
@@ -140,11 +170,8 @@ def test_int8_of_a_half_precision_graph_has_scales_in_half_precision(shop: Works
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_graph_takes_any_batch_and_length(shop: Workshop, name: str) -> None:
-    spec = shop.spec(gpu=False)
-    spec["plan"]["models"] = [model for model in spec["plan"]["models"] if model["name"] == name]
-    assert shop.build(spec).code == 0
-    session = onnxruntime.InferenceSession(Path(spec["plan"]["directory"]) / name / "model.onnx")
+def test_a_graph_takes_any_batch_and_length(cpu_build: Built, name: str) -> None:
+    session = onnxruntime.InferenceSession(cpu_build.directory / name / "model.onnx")
     random = np.random.RandomState(0)
     if name == "vision_encoder":
         feeds: dict[str, npt.NDArray[Any]] = {
@@ -166,7 +193,7 @@ def test_a_graph_takes_any_batch_and_length(shop: Workshop, name: str) -> None:
         np.testing.assert_allclose(session.run(None, alone)[0][0], vector, atol=1e-5)
 
 
-def test_half_precision_keeps_inputs_and_output(shop: Workshop) -> None:
+def test_a_half_precision_graph_has_inputs_and_output_in_single_precision(shop: Workshop) -> None:
     spec = json.loads(json.dumps(shop.spec(gpu=False)).replace("--data-type=float32", "--data-type=float16"))
     outcome = shop.build(spec)
     assert outcome.code == 0, outcome.lines
@@ -178,21 +205,19 @@ def test_half_precision_keeps_inputs_and_output(shop: Workshop) -> None:
         assert value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT
 
 
-def test_what_is_complete_is_not_built_again(shop: Workshop) -> None:
-    spec = shop.spec(gpu=True)
-    assert shop.build(spec).code == 0
-    shop.hub.forget()
+def test_complete_encoders_are_not_built_again(gpu_build: Built, shop: Workshop) -> None:
+    spec = gpu_build.copy_to(shop)
     # No GPU is asked for what is there.
     again = shop.build(spec, FAKE_GPU="")
     assert (again.code, [event["event"] for event in again.events]) == (0, ["complete"])
     assert again.events[0]["isNew"] is False
-    assert (len(shop.trtexec_calls()), shop.hub.hub.requests) == (3, [])
+    assert (shop.trtexec_calls(), shop.hub.hub.requests) == ([], [])
 
 
-def test_a_cut_file_is_built_again_from_the_weights_in_the_store(shop: Workshop) -> None:
-    spec = shop.spec(gpu=False)
-    assert shop.build(spec).code == 0
-    shop.hub.forget()
+def test_a_truncated_file_is_built_again_from_the_weights_in_the_store(
+    cpu_build: Built, shop: Workshop
+) -> None:
+    spec = cpu_build.copy_to(shop)
     graph = Path(spec["plan"]["directory"]) / "clip_text" / "model.onnx"
     whole = graph.read_bytes()
     graph.write_bytes(whole[:-1])
@@ -213,9 +238,16 @@ def test_two_builders_build_once(shop: Workshop) -> None:
     assert len(shop.trtexec_calls()) == 3
 
 
-@pytest.mark.parametrize("event", ["weights-fetched", "checked", "step-finished"])
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_stopped_build_is_made_good_by_the_next(shop: Workshop, event: str, number: signal.Signals) -> None:
+EVENTS, SIGNALS = ("weights-fetched", "checked", "step-finished"), (signal.SIGKILL, signal.SIGTERM)
+# What a stop leaves differs by the signal more than by the moment.
+STOPS = {(SIGNALS[0], EVENTS[0]), (SIGNALS[1], EVENTS[1]), (SIGNALS[0], EVENTS[2])}
+
+
+@pytest.mark.parametrize(
+    ("number", "event"),
+    [(number, event) for number in SIGNALS for event in EVENTS if IS_THOROUGH or (number, event) in STOPS],
+)
+def test_a_stopped_build_is_completed_by_the_next(shop: Workshop, number: signal.Signals, event: str) -> None:
     spec = shop.spec(gpu=True)
     with shop.start(spec) as process:
         assert process.stdout is not None
@@ -235,19 +267,35 @@ def test_a_stopped_build_is_made_good_by_the_next(shop: Workshop, event: str, nu
 
 
 def test_kills_at_random_moments_leave_nothing_half_done(shop: Workshop) -> None:
-    spec = shop.spec(gpu=True)
-    random = np.random.RandomState(7)
+    # At night with calibration and trtexec, whose imports take most of a build's time.
+    spec, random, rounds = shop.spec(gpu=IS_THOROUGH), drawn(), times(5, 50)
     directory = Path(spec["plan"]["directory"])
-    for _ in range(8):
+    with shop.start(spec) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        began = time.monotonic()
+        process.communicate(timeout=120)
+    assert process.returncode == 0
+    # After the first event; before it, nothing is written.
+    seconds = time.monotonic() - began
+    killed = 0
+    for round_ in range(rounds):
+        shutil.rmtree(directory, ignore_errors=True)
         with shop.start(spec) as process:
-            time.sleep(random.uniform(0.2, 3))
+            assert process.stdout is not None
+            process.stdout.readline()
+            # Each round in a part of its own of the time that a build takes.
+            time.sleep(seconds * (round_ + random.random()) / rounds)
             process.kill()
             process.communicate(timeout=120)
+        killed += not directory.exists()
         if directory.exists():
             manifest = manifest_of(spec)
             assert all(
                 (directory / file["path"]).stat().st_size == file["bytes"] for file in manifest["files"]
             )
+    # Otherwise every build was done before its kill.
+    assert killed > 0
     assert shop.build(spec).code == 0
     assert_nothing_half_done(shop)
 
@@ -262,9 +310,7 @@ def test_kills_at_random_moments_leave_nothing_half_done(shop: Workshop) -> None
         ({"HF_ENDPOINT": "http://127.0.0.1:9"}, 5, "can't be reached"),
     ],
 )
-def test_says_why_it_can_not_build(
-    shop: Workshop, environment: dict[str, str], code: int, reason: str
-) -> None:
+def test_a_failed_build_says_why(shop: Workshop, environment: dict[str, str], code: int, reason: str) -> None:
     spec = shop.spec(gpu=True)
     outcome = shop.build(spec, "--attempts", "1", **environment)
     assert outcome.code == code, outcome.lines
@@ -275,7 +321,7 @@ def test_says_why_it_can_not_build(
     assert_nothing_half_done(shop)
 
 
-def test_other_content_of_the_hub_is_not_kept(shop: Workshop) -> None:
+def test_a_file_with_a_wrong_hash_is_not_kept(shop: Workshop) -> None:
     spec = shop.spec(gpu=False)
     shop.files["openai/clip-vit-base-patch32"]["tokenizer.json"] += b" "
     outcome = shop.build(spec)
@@ -284,7 +330,7 @@ def test_other_content_of_the_hub_is_not_kept(shop: Workshop) -> None:
     assert not list(shop.store.rglob("tokenizer.json"))
 
 
-def test_a_file_that_the_hub_does_not_give_is_no_reason_to_wait(shop: Workshop) -> None:
+def test_a_file_that_the_hub_lacks_fails_the_build_at_once(shop: Workshop) -> None:
     spec = shop.spec(gpu=False)
     del shop.files["openai/clip-vit-base-patch32"]["config.json"]
     outcome = shop.build(spec)
@@ -292,13 +338,23 @@ def test_a_file_that_the_hub_does_not_give_is_no_reason_to_wait(shop: Workshop) 
     assert "clip-vit-base-patch32 has no config.json at" in outcome.events[-1]["message"]
 
 
-def test_a_damaged_weight_in_the_store_is_fetched_anew(shop: Workshop) -> None:
-    spec = shop.spec(gpu=False)
-    assert shop.build(spec).code == 0
+def test_a_damaged_weight_in_the_store_is_fetched_again(cpu_build: Built, shop: Workshop) -> None:
+    spec = cpu_build.copy_to(shop)
     place = next(shop.store.glob("weights/all-MiniLM-L6-v2/*/model.safetensors"))
     place.write_bytes(place.read_bytes()[:-4] + b"\0\0\0\0")
     (Path(spec["plan"]["directory"]) / "manifest.json").unlink()
-    shop.hub.forget()
     outcome = shop.build(spec)
     assert (outcome.code, len(outcome.named("weights-damaged"))) == (0, 1)
     assert shop.hub.transfers == ["model.safetensors"]
+
+
+def test_models_of_one_repository_share_a_folder(cpu_build: Built) -> None:
+    shop = cpu_build.shop
+    [manifest] = shop.store.glob("weights/clip-vit-base-patch32/*/manifest.json")
+    paths = [file["path"] for file in json.loads(manifest.read_text())["files"]]
+    # Those of the text tower and those of the vision tower.
+    assert paths == ["config.json", "model.safetensors", "tokenizer.json"]
+    assert sorted(shop.hub.transfers) == ["model.safetensors", "model.safetensors"]
+    # What the collector of the store keeps weights by.
+    built = manifest_of(cpu_build.spec)
+    assert str(manifest.parent) in {step["weights"]["directory"] for step in built["steps"]}

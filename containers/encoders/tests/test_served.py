@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
@@ -23,6 +26,7 @@ from tritonclient.utils import InferenceServerException
 from encoder_builder.reference import clip_image_embedding, clip_text_embedding, sentence_embedding
 from encoder_builder.samples import FOLDER, sample_texts
 from engine_room_models.safetensors_file import read_safetensors
+from engine_room_models.triton_wheel import find_wheel
 from models.encoders.image_input import ImageLimits, Preprocessing, decode_image
 from models.encoders.own_session import OwnSession
 from models.encoders.sentence_encoder import SentenceEncoder
@@ -138,7 +142,7 @@ def ask(
     return {one["name"]: result.as_numpy(one["name"]) for one in result.get_response().get("outputs", [])}
 
 
-def test_a_triton_serves_what_the_source_computes(built: Built, source: Vectors, tmp_path: Path) -> None:
+def test_triton_serves_what_the_source_computes(built: Built, source: Vectors, tmp_path: Path) -> None:
     artifacts = {name: built.directory / name for name in ("text_encoder", "vision_encoder")}
     with running_server(write_repository(tmp_path / "models", artifacts), tmp_path) as server:
         client = http_client.InferenceServerClient(server.http)
@@ -149,7 +153,9 @@ def test_a_triton_serves_what_the_source_computes(built: Built, source: Vectors,
     np.testing.assert_allclose(images["image_embedding"], source["vision_encoder"], atol=1e-4)
 
 
-def test_models_in_front_of_towers_serve_it_too(built: Built, source: Vectors, towers: Towers) -> None:
+def test_models_in_front_of_towers_serve_what_the_source_computes(
+    built: Built, source: Vectors, towers: Towers
+) -> None:
     texts = towers.ask("text_encoder", text=TEXTS)
     captions = towers.ask("clip_text", text=CAPTIONS)
     images = towers.ask("vision_encoder", image=PICTURES)
@@ -174,7 +180,7 @@ def test_models_in_front_of_towers_serve_it_too(built: Built, source: Vectors, t
     np.testing.assert_allclose(images["image_embedding"], expected, atol=1e-5)
 
 
-def test_the_ensemble_over_fronts_takes_image_text_or_both(source: Vectors, towers: Towers) -> None:
+def test_the_ensemble_in_front_of_towers_takes_image_text_or_both(source: Vectors, towers: Towers) -> None:
     both = towers.ask("llava_ensemble", image=PICTURES[:3], text=TEXTS[:3])
     assert set(both) == {"image_embedding", "text_embedding"}
     np.testing.assert_allclose(both["text_embedding"], source["text_encoder"][:3], atol=1e-4)
@@ -249,8 +255,30 @@ def test_a_failing_tower_fails_the_requests_of_its_run_alone(source: Vectors, to
     )
 
 
-def test_what_no_tower_should_see_is_refused_in_front_of_it(towers: Towers) -> None:
+def test_a_bad_image_is_refused_before_it_reaches_its_tower(towers: Towers) -> None:
     before = towers.counts("vision_tower")
     with pytest.raises(InferenceServerException, match="image 2 of 2 is refused: it is no JPEG"):
         towers.ask("vision_encoder", image=[PICTURES[0], b"GIF89a"])
     assert towers.counts("vision_tower") == before
+
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.mark.parametrize(
+    "stand_in",
+    [
+        "containers/trtllm/tests/entrypoint_fakes/tritonserver",
+        "test/harness/docker/nvidia-image/tritonserver",
+    ],
+)
+def test_tritonserver_has_every_flag_that_a_stand_in_takes(stand_in: str) -> None:
+    known = re.search(r"^KNOWN = \{(.*?)\}", (ROOT / stand_in).read_text(), re.DOTALL | re.MULTILINE)
+    assert known is not None
+    taken = set(re.findall(r'"([a-z-]+)"', known[1]))
+    wheel = find_wheel(sys.version_info[:2])
+    # It ends with 1 after its help.
+    shown = subprocess.run([wheel.server, "--help"], capture_output=True, text=True, timeout=60, check=False)
+    has = set(re.findall(r"^\s*--([a-z0-9-]+)", shown.stdout + shown.stderr, re.MULTILINE))
+    assert len(taken) > 5
+    assert taken - has == set()

@@ -1,9 +1,8 @@
-"""Where the weights come from, with the token where it belongs; and who keeps whom from removing them."""
+"""Weights from a hub: the token where it belongs, and locks that keep weights in use from being removed."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -41,7 +40,7 @@ def token_file(shop: Workshop, token: str) -> str:
     return str(path)
 
 
-def test_the_token_goes_to_the_hub_and_to_nobody_else(shop: Workshop) -> None:
+def test_the_token_is_sent_to_the_hub_alone(shop: Workshop) -> None:
     shop.hub.token = TOKEN
     spec = sentence_encoder(shop)
     outcome = shop.build(spec, HF_TOKEN_PATH=token_file(shop, TOKEN))
@@ -73,14 +72,14 @@ def test_a_gated_model_names_the_page_of_its_licence(shop: Workshop, token: str 
     assert f"{MINILM} {words} {shop.hub.endpoint}/{MINILM} " in message
 
 
-def test_a_token_that_is_not_there(shop: Workshop) -> None:
+def test_a_missing_token_file_is_reported_before_any_request(shop: Workshop) -> None:
     outcome = shop.build(sentence_encoder(shop), HF_TOKEN_PATH="/nonexistent/token")  # noqa: S106 (a path)
     assert outcome.code == 4
     assert "/nonexistent/token, which HF_TOKEN_PATH names, can't be read" in outcome.lines
     assert shop.hub.hub.requests == []
 
 
-def test_a_busy_hub_is_asked_again_as_often_as_wanted(shop: Workshop) -> None:
+def test_a_busy_hub_is_asked_as_often_as_wanted(shop: Workshop) -> None:
     asked = []
 
     def busy(handler: Any) -> bool:
@@ -93,19 +92,6 @@ def test_a_busy_hub_is_asked_again_as_often_as_wanted(shop: Workshop) -> None:
     assert outcome.code == 5
     assert "answers 429 Too Many Requests (3 attempts)" in outcome.named("failed")[0]["message"]
     assert len(asked) == 3
-
-
-def test_models_of_one_repository_share_a_folder(shop: Workshop) -> None:
-    spec = shop.spec(gpu=False)
-    assert shop.build(spec).code == 0
-    [manifest] = shop.store.glob("weights/clip-vit-base-patch32/*/manifest.json")
-    paths = [file["path"] for file in json.loads(manifest.read_text())["files"]]
-    # Those of the text tower and those of the vision tower.
-    assert paths == ["config.json", "model.safetensors", "tokenizer.json"]
-    assert sorted(shop.hub.transfers) == ["model.safetensors", "model.safetensors"]
-    # What the collector of the store keeps weights by.
-    built = json.loads((Path(spec["plan"]["directory"]) / "manifest.json").read_text())
-    assert str(manifest.parent) in {step["weights"]["directory"] for step in built["steps"]}
 
 
 def collect(shop: Workshop) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -11,6 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
+
+from image_python import install_python
+from in_process import call
+
+from triton_entrypoint.main import main
 
 HERE = Path(__file__).parent
 FAKES = HERE / "entrypoint_fakes"
@@ -72,7 +79,9 @@ class Image:
     def _environment(self, ways: Mapping[str, Any]) -> dict[str, str]:
         programs = self.folder / "bin"
         programs.mkdir()
-        (programs / "python3").symlink_to(sys.executable)
+        # A rank is told by its first two words, the interpreter and tritonserver.
+        (programs / "python3").symlink_to(Path(sys.executable).resolve())
+        self.python = install_python(programs, "python-of-scripts")
         for fake in ("nvidia-smi", "trtllm-llmapi-launch"):
             (programs / fake).symlink_to(FAKES / fake)
         release, gpu = self.spec["release"], self.spec["gpu"]
@@ -154,33 +163,31 @@ class Image:
         }
         (self.engine / "manifest.json").write_text(json.dumps(manifest | changes))
 
-    def command(self, command: str, *options: str, tritonserver: Path = FAKES / "tritonserver") -> list[str]:
+    def arguments(self, command: str, *options: str) -> list[str]:
         spec = self.folder / "server.json"
         spec.write_text(json.dumps(self.spec))
-        own = ["--tritonserver", str(tritonserver), "--termination-log", str(self.termination_log)]
+        own = ["--tritonserver", str(FAKES / "tritonserver"), "--termination-log", str(self.termination_log)]
         own += ["--python-models", str(PYTHON_MODELS)]
-        return [sys.executable, "-m", "triton_entrypoint", command, str(spec), *own, *options]
+        return [command, str(spec), *own, *options]
 
     def check(self, *options: str) -> Ended:
-        done = subprocess.run(
-            self.command("check", *options),
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=WAIT_SECONDS,
-            check=False,
-        )
-        return Ended(done.returncode, done.stderr)
+        """In the process of the tests: nothing of it stays."""
+        return self.call(*self.arguments("check", *options))
+
+    def call(self, *arguments: str) -> Ended:
+        """The program with any arguments, in the process of the tests."""
+        # What the image's scripts are run with.
+        with mock.patch.object(sys, "executable", str(self.python)):
+            called = call(main, arguments, self.environment)
+        return Ended(called.code, called.errors)
 
     @contextmanager
-    def serving(
-        self, *options: str, tritonserver: Path = FAKES / "tritonserver"
-    ) -> Iterator[EntrypointProcess]:
-        """A process of `serve`; nothing of it is left behind."""
+    def serving(self, *options: str) -> Iterator[EntrypointProcess]:
+        """A process of `serve`; what a test leaves of it is ended at once."""
         errors = self.folder / "stderr"
         with errors.open("w") as stderr:
             process = subprocess.Popen(
-                self.command("serve", *options, tritonserver=tritonserver),
+                [sys.executable, "-m", "triton_entrypoint", *self.arguments("serve", *options)],
                 env=self.environment,
                 stdout=stderr,
                 stderr=stderr,
@@ -188,9 +195,10 @@ class Image:
         try:
             yield EntrypointProcess(process, self.log, errors)
         finally:
-            if process.poll() is None:
-                process.terminate()
-                process.wait(WAIT_SECONDS)
+            # A second signal does not wait for requests.
+            for number in (signal.SIGTERM, signal.SIGINT):
+                process.send_signal(number)
+            process.wait(WAIT_SECONDS)
 
     def configs(self) -> dict[str, str]:
         return {file.parent.name: file.read_text() for file in self.repository.glob("*/config.pbtxt")}

@@ -79,7 +79,7 @@ def _run(options: argparse.Namespace) -> Outcome:
     )
     if options.command == "check":
         return Outcome(ExitCode.STOPPED, f"{spec.model} can be served here.")
-    return supervise(_server(spec, command, server_options), _report)
+    return supervise(_server(spec, command, server_options, options.step_seconds), _report)
 
 
 def _check_machine(spec: ServerSpec) -> None:
@@ -95,7 +95,7 @@ def _check_machine(spec: ServerSpec) -> None:
         check_gpus(spec.gpu, ranks)
 
 
-def _server(spec: ServerSpec, command: Sequence[str], options: ServerOptions) -> Server:
+def _server(spec: ServerSpec, command: Sequence[str], options: ServerOptions, step_seconds: int) -> Server:
     repository = spec.repository
     own: Mapping[str, str] = {}
     world_size = 1
@@ -108,6 +108,7 @@ def _server(spec: ServerSpec, command: Sequence[str], options: ServerOptions) ->
         prefix=shared_memory_prefix(spec.model),
         world_size=world_size,
         exit_timeout_seconds=options.exit_timeout_seconds,
+        step_seconds=step_seconds,
     )
 
 
@@ -147,8 +148,14 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         type=_positive,
         default=30,
         metavar="N",
-        help="how long requests in flight may take to end after SIGTERM (default: %(default)s); a stop may "
-        "take 20 s more",
+        help="how long requests in flight may take to end after SIGTERM (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--step-seconds",
+        type=_positive,
+        default=5,
+        metavar="N",
+        help="how long each other step of a stop may take, of which there are four (default: %(default)s)",
     )
     parser.add_argument(
         "--tritonserver", type=_absolute, default=TRITONSERVER, metavar="FILE", help="(default: %(default)s)"

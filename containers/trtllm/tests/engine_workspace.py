@@ -1,4 +1,5 @@
-"""The builder as Docker starts it, on a recorded engine.json whose folders are moved into a test's own."""
+"""The builder on a recorded engine.json with the folders of a test: called in the process of the tests, or as
+a process, as Docker starts it."""
 
 from __future__ import annotations
 
@@ -14,7 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from image_python import install_python
+from in_process import Called, call
 from model_hub import REPOSITORY, REVISION
+
+from engine_builder.command import main
 
 PACKAGE = Path(__file__).parents[1]
 IMAGE = Path(__file__).parent / "fake_image"
@@ -56,8 +61,7 @@ class Workspace:
         self._specs = 0
         self._bin = folder / "bin"
         self._bin.mkdir()
-        # The image's own `python3`; the interpreter of the tests would bring its packages along.
-        (self._bin / "python3").symlink_to(Path(sys.executable).resolve())
+        install_python(self._bin)
         self.install("tensorrt_llm", "0.20.0")
         self.install("tensorrt", "10.10.0.31")
         self.environment = {
@@ -125,10 +129,15 @@ class Workspace:
 
     def run(self, *arguments: str, **environment: str) -> Result:
         """Any command, to its end."""
-        return self.run_as([*self.command(), *arguments], **environment)
+        called = self.call(*arguments, **environment)
+        return Result(called.code, parse_events(called.output), called.errors)
+
+    def call(self, *arguments: str, **environment: str) -> Called:
+        """Any command, to its end, with what it printed."""
+        return call(main, arguments, {**self.environment, **environment})
 
     def run_as(self, argv: Sequence[str], **environment: str) -> Result:
-        """Another command line that runs the builder."""
+        """A command line that runs the builder as a process."""
         done = subprocess.run(
             argv,
             env={**self.environment, **environment},
@@ -140,7 +149,7 @@ class Workspace:
         return Result(done.returncode, parse_events(done.stdout), done.stderr)
 
     def command(self) -> list[str]:
-        """How the builder is started."""
+        """How the builder is started as a process."""
         return [sys.executable, "-m", "engine_builder"]
 
     @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from entrypoint_image import PLACEHOLDERS, PYTHON_MODELS, RECORDED, Image
@@ -37,13 +38,33 @@ def test_every_plan_becomes_a_repository(tmp_path: Path, spec: str) -> None:
     assert configs.keys() == {model["name"] for model in image.spec["repository"]["models"]}
 
 
-@pytest.mark.parametrize("release", PLACEHOLDERS)
+Templates = dict[str, dict[str, list[str]]]
+
+
+def new_templates() -> dict[str, Templates]:
+    """By release, the templates that no release before it has alike and fills alike."""
+    seen: set[str] = set()
+    found: dict[str, Templates] = {}
+    for release, record in PLACEHOLDERS.items():
+        for template, keys in record["models"].items():
+            one = json.dumps([template, keys, record["fill_template"]])
+            if one not in seen:
+                seen.add(one)
+                found.setdefault(release, {})[template] = keys
+    return found
+
+
+NEW_TEMPLATES = new_templates()
+
+
+@pytest.mark.parametrize("release", NEW_TEMPLATES)
 def test_every_release_is_filled_with_just_its_own_keys(tmp_path: Path, release: str) -> None:
-    """All templates that it has, with what all releases together ask for, and more."""
-    templates = PLACEHOLDERS[release]["models"]
+    """With what all releases together ask for, and more."""
+    templates = NEW_TEMPLATES[release]
     image = Image(tmp_path, GPT)
     root = Path(image.spec["repository"]["allModels"])
-    models, own = {}, {}
+    models: dict[str, dict[str, Any]] = {}
+    own: dict[str, set[str]] = {}
     for template, keys in templates.items():
         every = {
             key
@@ -82,7 +103,7 @@ def test_open_placeholders_are_refused_with_their_names(tmp_path: Path) -> None:
     ) in ended.sentence
 
 
-def test_a_placeholder_that_the_plan_does_not_know_keeps_its_default_aloud(tmp_path: Path) -> None:
+def test_an_unplanned_placeholder_keeps_its_default_and_is_reported(tmp_path: Path) -> None:
     image = Image(tmp_path, GPT)
     for model in image.spec["repository"]["models"]:
         model["defaults"].pop("sink_token_length", None)
@@ -132,7 +153,7 @@ def test_a_script_that_fails_is_quoted(tmp_path: Path) -> None:
     assert ended.sentence.endswith("ensemble/config.pbtxt: not today.")
 
 
-def test_a_script_that_fills_nothing_is_noticed(tmp_path: Path) -> None:
+def test_a_script_that_fills_nothing_is_reported(tmp_path: Path) -> None:
     image = Image(tmp_path, GPT)
     Path(image.spec["repository"]["fillTemplate"]).write_text("")
     ended = image.check()
@@ -140,7 +161,7 @@ def test_a_script_that_fills_nothing_is_noticed(tmp_path: Path) -> None:
     assert "left logits_datatype, triton_max_batch_size in " in ended.sentence
 
 
-def test_fields_with_blocks_go_whole(tmp_path: Path) -> None:
+def test_fields_with_blocks_are_replaced_whole(tmp_path: Path) -> None:
     image = Image(tmp_path, "llmapi.chat")
     config = tmp_path / "app/all_models/llmapi/tensorrt_llm/config.pbtxt"
     config.chmod(0o644)
@@ -164,7 +185,7 @@ def test_fields_with_blocks_go_whole(tmp_path: Path) -> None:
         ("a {", "line 1: 'a'"),
     ],
 )
-def test_templates_that_are_no_protobuf(tmp_path: Path, text: str, complaint: str) -> None:
+def test_templates_that_are_not_protobuf_are_refused(tmp_path: Path, text: str, complaint: str) -> None:
     image = Image(tmp_path, "gpt-flavour.gpt")
     config = tmp_path / "app/all_models/gpt/ensemble/config.pbtxt"
     config.chmod(0o644)
@@ -220,7 +241,7 @@ def test_the_encoders_are_served_from_the_store(tmp_path: Path, spec: str) -> No
         assert ("1/model.py" in model["sources"]) == ('backend: "python"' in model["config"])
 
 
-def test_encoders_of_another_image(tmp_path: Path) -> None:
+def test_encoders_with_sources_of_another_image_are_refused(tmp_path: Path) -> None:
     image = Image(tmp_path, "encoders-cpu.encoders")
     (model,) = (one for one in image.spec["repository"]["models"] if one["name"] == "clip_text")
     model["sources"]["1/model.py"] = "encoders/clip.py"
@@ -230,7 +251,7 @@ def test_encoders_of_another_image(tmp_path: Path) -> None:
     assert not image.repository.exists()
 
 
-def test_encoders_that_were_built_without_a_file(tmp_path: Path) -> None:
+def test_encoders_that_were_built_without_a_served_file_are_refused(tmp_path: Path) -> None:
     image = Image(tmp_path, "encoders-cpu.encoders")
     (model,) = (one for one in image.spec["repository"]["models"] if one["name"] == "text_tower")
     model["files"]["1/extra.bin"] = "text/extra.bin"

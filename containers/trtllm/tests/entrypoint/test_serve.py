@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 from entrypoint_image import FAKES, Image, is_alive, wait_until
+from open_mpi import needs_open_mpi
 
 from triton_entrypoint import supervise
 
-pytestmark = pytest.mark.usefixtures("open_mpi")
+pytestmark = needs_open_mpi
 
 GPT = "gpt2-medium-encoders.gpt2-medium"
 FOUR = "4-ranks.chat"
-SHORT = ("--exit-timeout-seconds", "1")
 
 
 def arguments(argv: list[str]) -> list[str]:
@@ -24,13 +24,13 @@ def arguments(argv: list[str]) -> list[str]:
     return [re.sub(r"engine_room_[0-9a-f]{16}_", "", argument) for argument in argv]
 
 
-def test_one_rank_of_a_multimodal_model(tmp_path: Path) -> None:
+def test_a_multimodal_model_of_one_rank_starts_with_a_memory_pool(tmp_path: Path) -> None:
     image = Image(tmp_path, "multimodal-guide.mllama")
-    with image.serving(*SHORT) as process:
+    with image.serving() as process:
         rank = process.rank(0)
     assert arguments(rank["argv"]) == [
         f"--model-repository={image.repository}",
-        "--exit-timeout-secs=1",
+        "--exit-timeout-secs=30",
         "--grpc-port=8001",
         "--http-port=8000",
         "--metrics-port=8002",
@@ -42,9 +42,9 @@ def test_one_rank_of_a_multimodal_model(tmp_path: Path) -> None:
     assert rank["environment"]["PMIX_MCA_gds"] == "hash"
 
 
-def test_four_ranks_of_which_the_first_takes_requests(tmp_path: Path) -> None:
+def test_the_first_of_four_ranks_alone_loads_all_models(tmp_path: Path) -> None:
     image = Image(tmp_path, FOUR)
-    with image.serving(*SHORT) as process:
+    with image.serving() as process:
         first, *others = [arguments(process.rank(rank)["argv"]) for rank in range(4)]
     assert not any("load-model" in argument for argument in first)
     for rank, argv in enumerate(others, start=1):
@@ -58,13 +58,13 @@ def test_four_ranks_of_which_the_first_takes_requests(tmp_path: Path) -> None:
 
 def test_the_pytorch_backend_runs_without_mpi(tmp_path: Path) -> None:
     image = Image(tmp_path, "llmapi.chat")
-    with image.serving(*SHORT) as process:
+    with image.serving() as process:
         assert "OMPI_COMM_WORLD_RANK" not in process.rank(0)["environment"]
 
 
-def test_ranks_of_the_pytorch_backend_have_one_server(tmp_path: Path) -> None:
+def test_ranks_of_the_pytorch_backend_share_one_server(tmp_path: Path) -> None:
     image = Image(tmp_path, "llmapi-2-ranks.chat")
-    with image.serving(*SHORT) as process:
+    with image.serving("--step-seconds", "3") as process:
         process.rank(0)
         (image.log / "answered").touch()
         process.process.terminate()
@@ -75,15 +75,15 @@ def test_ranks_of_the_pytorch_backend_have_one_server(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("device", ["encoders-cpu.encoders", "gpt2-medium-encoders.encoders"])
-def test_encoders_run_alone(tmp_path: Path, device: str) -> None:
+def test_encoders_run_as_one_server_without_mpi(tmp_path: Path, device: str) -> None:
     image = Image(tmp_path, device)
-    with image.serving(*SHORT) as process:
+    with image.serving() as process:
         argv = arguments(process.rank(0)["argv"])
     assert ("--allow-gpu-metrics=false" in argv) == (image.spec["gpu"] is None)
     assert argv[-1] == "--backend-config=python,shm-region-prefix-name=rank0_"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT])
 def test_a_stop_waits_for_requests(tmp_path: Path, number: signal.Signals) -> None:
     image = Image(tmp_path, GPT)
     with image.serving() as process:
@@ -97,9 +97,10 @@ def test_a_stop_waits_for_requests(tmp_path: Path, number: signal.Signals) -> No
     assert image.termination_log.read_text() == ""
 
 
-def test_other_ranks_go_on_until_the_first_has_answered(tmp_path: Path) -> None:
+def test_other_ranks_run_until_the_first_has_answered(tmp_path: Path) -> None:
     image = Image(tmp_path, FOUR)
-    with image.serving() as process:
+    # mpirun gives its ranks a second after SIGTERM.
+    with image.serving("--step-seconds", "3") as process:
         ranks = [process.rank(rank)["pid"] for rank in range(4)]
         process.process.terminate()
         wait_until((image.log / "asked0").exists, "the first rank was asked to stop")
@@ -111,9 +112,9 @@ def test_other_ranks_go_on_until_the_first_has_answered(tmp_path: Path) -> None:
     assert not any(map(is_alive, ranks))
 
 
-def test_requests_that_do_not_end_are_given_up(tmp_path: Path) -> None:
+def test_requests_that_do_not_end_are_aborted_after_the_timeout(tmp_path: Path) -> None:
     image = Image(tmp_path, GPT)
-    with image.serving(*SHORT) as process:
+    with image.serving("--exit-timeout-seconds", "1") as process:
         process.rank(0)
         process.process.terminate()
         ended = process.wait()
@@ -122,7 +123,7 @@ def test_requests_that_do_not_end_are_given_up(tmp_path: Path) -> None:
     assert image.termination_log.read_text() == f"{ended.sentence}\n"
 
 
-def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:
+def test_a_second_signal_ends_the_server_at_once(tmp_path: Path) -> None:
     image = Image(tmp_path, FOUR)
     image.environment["FAKE_HANGS"] = "1"
     with image.serving("--exit-timeout-seconds", "100000") as process:
@@ -137,7 +138,7 @@ def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dying", [0, 3])
-def test_a_rank_that_dies_takes_all_with_it(tmp_path: Path, dying: int) -> None:
+def test_a_dead_rank_ends_the_server(tmp_path: Path, dying: int) -> None:
     image = Image(tmp_path, FOUR)
     with image.serving() as process:
         ranks = [process.rank(rank)["pid"] for rank in range(4)]
@@ -154,11 +155,11 @@ def test_a_rank_that_dies_takes_all_with_it(tmp_path: Path, dying: int) -> None:
     assert not any(map(is_alive, ranks))
 
 
-def test_a_rank_that_leaves_in_silence_takes_all_with_it(tmp_path: Path) -> None:
+def test_a_first_rank_that_exits_with_0_ends_the_server(tmp_path: Path) -> None:
     """mpirun waits for the others of a rank that ends with 0, and a server without its first rank answers
     nobody."""
     image = Image(tmp_path, FOUR)
-    with image.serving() as process:
+    with image.serving("--step-seconds", "1") as process:
         ranks = [process.rank(rank)["pid"] for rank in range(4)]
         process.wait_for(f"rank 0 runs as process {ranks[0]}")
         (image.log / "answered").touch()
@@ -169,7 +170,7 @@ def test_a_rank_that_leaves_in_silence_takes_all_with_it(tmp_path: Path) -> None
     wait_until(lambda: not any(map(is_alive, ranks)), "the ranks have ended")
 
 
-def test_a_model_that_does_not_load(tmp_path: Path) -> None:
+def test_a_model_that_does_not_load_ends_the_server(tmp_path: Path) -> None:
     image = Image(tmp_path, FOUR)
     image.environment["FAKE_FAIL"] = "2"
     with image.serving() as process:
@@ -205,7 +206,7 @@ def test_a_python_model_that_dies_ends_the_server(tmp_path: Path) -> None:
     )
 
 
-def test_no_server_in_the_image(tmp_path: Path) -> None:
+def test_a_missing_mpirun_is_reported(tmp_path: Path) -> None:
     image = Image(tmp_path, GPT)
     image.environment["PATH"] = str(tmp_path / "bin")
     with image.serving() as process:
@@ -234,7 +235,7 @@ def test_a_signal_after_the_end_does_not_hide_how_it_ended(
             os.kill(os.getpid(), signal.SIGTERM)
 
     monkeypatch.setattr(supervise, "_remove_shared_memory", remove)
-    server = supervise.Server(["false"], os.environ, tmp_path / "tritonserver", "test_", 1, 1)
+    server = supervise.Server(["false"], os.environ, tmp_path / "tritonserver", "test_", 1, 1, 1)
     try:
         # As the entry point does before.
         signal.signal(signal.SIGTERM, stop)

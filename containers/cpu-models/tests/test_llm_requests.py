@@ -1,11 +1,18 @@
-"""How a request's tensors become a completion: TensorRT-LLM's names, defaults and limits."""
+"""How a request's tensors become a completion, banned words a grammar, and a config.pbtxt is read."""
 
 from __future__ import annotations
 
+import itertools
+import random
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from google.protobuf import text_format
+from serve_process import RENDERED
+from tritonclient.grpc import model_config_pb2
 
 from models.ensemble.generation import (
     INPUT_NAMES,
@@ -16,6 +23,7 @@ from models.ensemble.generation import (
     RequestError,
     parse_generation,
 )
+from models.ensemble.word_ban import word_ban_grammar
 
 LIMITS = Limits(context_tokens=2048, max_tokens=1024)
 END_ID = 2
@@ -150,7 +158,7 @@ def test_a_bad_value_is_refused_with_its_reason(inputs: dict[str, Any], message:
 
 
 @pytest.mark.parametrize("name", ["min_tokens", "beam_width", "max_token", "return_log_probs"])
-def test_a_field_that_is_no_input_is_refused_and_not_ignored(name: str) -> None:
+def test_an_unknown_field_is_refused_and_not_ignored(name: str) -> None:
     with pytest.raises(RequestError, match=f"{name} is not an input of this model, which has .*max_tokens"):
         parse(parameters={name: 1})
 
@@ -162,3 +170,119 @@ def test_input_names_are_those_of_the_configuration() -> None:
 
     config = text_format.Parse((RENDERED / "ensemble.pbtxt").read_text(), model_config_pb2.ModelConfig())
     assert {field.name for field in config.input} == INPUT_NAMES
+
+
+ENCODERS = Path(__file__).parent / "fixtures" / "repository"
+
+
+def parse_config(path: Path) -> Any:
+    return text_format.Parse(path.read_text(encoding="utf-8"), model_config_pb2.ModelConfig())
+
+
+@pytest.mark.parametrize("name", ["text_encoder", "vision_encoder", "llava_ensemble"])
+def test_the_rendered_configuration_of_an_encoder_is_the_one_in_its_tests(name: str) -> None:
+    assert parse_config(RENDERED / f"{name}.pbtxt") == parse_config(ENCODERS / name / "config.pbtxt")
+
+
+@pytest.mark.parametrize("path", sorted(RENDERED.glob("[cg]pu_*.pbtxt")), ids=lambda path: path.stem)
+def test_an_encoders_configuration_of_another_platform_is_read(path: Path) -> None:
+    config = parse_config(path)
+    assert config.name == path.stem[len("gpu_") :]
+    assert config.max_batch_size > 0
+    assert len(config.output) > 0
+
+
+def test_every_field_and_hostile_string_of_a_configuration_reads_back() -> None:
+    config = parse_config(RENDERED / "everything.pbtxt")
+    assert config.name == 'quo"te } \\ 名前 😀'
+    assert (config.backend, config.platform, config.max_batch_size) == ("python", "", 8)
+    assert list(config.version_policy.specific.versions) == [1, 3]
+    assert [(field.name, list(field.dims), field.optional) for field in config.input] == [
+        ("in\nput", [-1, 3, 224, 224], True)
+    ]
+    assert config.input[0].data_type == model_config_pb2.TYPE_FP16
+    assert [(field.name, list(field.dims)) for field in config.output] == [("out\0put", [1])]
+    assert list(config.dynamic_batching.preferred_batch_size) == [4, 8]
+    assert config.dynamic_batching.max_queue_delay_microseconds == 500
+    policy = config.dynamic_batching.default_queue_policy
+    assert (policy.timeout_action, policy.default_timeout_microseconds) == (policy.DELAY, 1_000_000)
+    assert (policy.allow_timeout_override, policy.max_queue_size) == (True, 32)
+    assert [(group.count, list(group.gpus)) for group in config.instance_group] == [(2, [0, 1]), (1, [])]
+    (warmup,) = config.model_warmup
+    assert (warmup.name, warmup.batch_size, list(warmup.inputs)) == ("zeros", 1, ["in\nput"])
+    zeros = warmup.inputs["in\nput"]
+    assert (zeros.data_type, list(zeros.dims), zeros.zero_data) == (
+        model_config_pb2.TYPE_FP16,
+        [3, 224, 224],
+        True,
+    )
+    assert config.model_transaction_policy.decoupled
+    assert config.response_cache.enable
+    assert {key: value.string_value for key, value in config.parameters.items()} == {
+        "b'": "$(date)",
+        "a": '" } parameters { key: "x" value { string_value: "y',
+    }
+
+
+def accepts(grammar: str, text: str) -> bool:
+    """Runs the grammar, whose rules are the states of a deterministic automaton."""
+    rules: dict[str, list[str]] = {}
+    for line in grammar.splitlines():
+        name, _, alternatives = line.partition(" ::= ")
+        rules[name] = alternatives.split(" | ")
+    (state,) = rules["root"]
+    for character in text:
+        for alternative in rules[state]:
+            match = re.fullmatch(r"\[(\^?)((?:\\U[0-9A-F]{8})+)\] (s\d+)", alternative)
+            if match is None:
+                assert alternative == '""'
+                continue
+            listed = {chr(int(code, 16)) for code in re.findall(r"\\U([0-9A-F]{8})", match[2])}
+            if (character in listed) != (match[1] == "^"):
+                state = match[3]
+                break
+        else:
+            return False
+    assert '""' in rules[state]
+    return True
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["a"],
+        ["aab"],
+        ["ab", "ba"],
+        ["abab", "ba"],
+        ["aa", "aaa"],
+        ["abc", "b"],
+        ["aba", "bab", "c"],
+        ["a", "b", "c"],
+    ],
+)
+def test_the_ban_of_words_agrees_with_a_search_on_all_short_texts(words: list[str]) -> None:
+    grammar = word_ban_grammar(words)
+    for length in range(7):
+        for letters in itertools.product("abcd", repeat=length):
+            text = "".join(letters)
+            assert accepts(grammar, text) == (not any(word in text for word in words)), text
+
+
+def test_the_ban_of_words_agrees_with_a_search_on_random_words_of_all_alphabets() -> None:
+    # Characters that mean something in the grammar's own language are among them.
+    alphabet = ['"', "\\", "]", "^", "-", "\n", "\x00", "é", "名", "😀"]
+    source = random.Random(1)  # noqa: S311 (no secret)
+    for _ in range(300):
+        words = [
+            "".join(source.choices(alphabet, k=source.randint(1, 4))) for _ in range(source.randint(1, 4))
+        ]
+        text = "".join(source.choices(alphabet, k=source.randint(0, 30)))
+        assert accepts(word_ban_grammar(words), text) == (not any(word in text for word in words)), (
+            words,
+            text,
+        )
+
+
+def test_the_size_of_a_ban_is_bounded_by_the_characters_of_its_words() -> None:
+    words = ["Paris", "Parisian", "London"]
+    assert len(word_ban_grammar(words).splitlines()) <= 2 + sum(map(len, words))

@@ -1,4 +1,4 @@
-"""`verify`, `list` and `gc`."""
+"""What a build leaves in a store that is killed, full, or not to be written to."""
 
 from __future__ import annotations
 
@@ -10,19 +10,140 @@ import time
 from pathlib import Path
 
 import pytest
-from builder_process import Workspace
+from engine_workspace import NAMESPACE, Result, Workspace, has_namespaces, is_alive
+from model_hub import running_hub
+from thorough import drawn, times
 
 from container_program.events import Reporter
+from container_program.manifest import changed, read_manifest
 from engine_builder import inventory
 from engine_builder.inventory import parse_age
+
+KILLS = times(5, 50)
+
+needs_namespaces = pytest.mark.skipif(
+    not has_namespaces(), reason="this user may not mount a file system in a namespace of its own"
+)
+
+
+def test_builds_killed_at_random_moments_leave_a_store_that_the_next_build_completes(
+    workspace: Workspace,
+) -> None:
+    rng = drawn()
+    started = time.monotonic()
+    with workspace.started() as whole:
+        assert whole.wait().code == 0
+    seconds = time.monotonic() - started
+    killed = 0
+    for round_ in range(KILLS):
+        shutil.rmtree(workspace.engine, ignore_errors=True)
+        if rng.random() < 0.5:
+            shutil.rmtree(workspace.weights, ignore_errors=True)
+        with workspace.started() as running:
+            # Each round in a part of its own of the time that a build takes.
+            time.sleep(seconds * (round_ + rng.random()) / KILLS)
+            running.kill()
+        killed += not workspace.engine.exists()
+        # Nothing at all is at the key, or all of it.
+        if workspace.engine.exists():
+            manifest = read_manifest(workspace.engine)
+            assert manifest is not None
+            assert changed(workspace.engine, manifest.files) == []
+    # Otherwise the test would have killed nobody.
+    assert killed > 0
+    assert workspace.build().code == 0
+    assert workspace.run("verify", str(workspace.engine)).code == 0
+    assert workspace.run("verify", str(workspace.weights)).code == 0
+    assert workspace.leftovers() == []
+    assert [path.name for path in workspace.engine.parent.iterdir()] == [workspace.engine.name]
+
+
+def on_file_system(workspace: Workspace, folder: Path, options: str, *, then: str = "") -> Result:
+    """A build with another file system at `folder`; afterwards its content is in `<folder>.after`."""
+    folder.mkdir()
+    after = folder.with_suffix(".after")
+    script = (
+        'folder=$1 options=$2 after=$3; shift 3; mount -t tmpfs -o "$options" tmpfs "$folder" || exit 99\n'
+        f'{then}\n"$@"; code=$?; cp -r "$folder" "$after"; exit $code'
+    )
+    build = [*workspace.command(), "build", str(workspace.write_spec())]
+    return workspace.run_as(
+        [*NAMESPACE, "/bin/sh", "-c", script, "sh", str(folder), options, str(after), *build]
+    )
+
+
+@needs_namespaces
+def test_a_store_too_small_for_the_weights_is_reported_before_they_are_fetched(workspace: Workspace) -> None:
+    result = on_file_system(workspace, workspace.store, "size=1m")
+    assert result.code == 7
+    assert "the weights need 1.6 MB more and 1.0 MB are free; make room" in result.message
+
+
+@needs_namespaces
+def test_a_store_too_small_for_the_engine_keeps_the_weights(workspace: Workspace) -> None:
+    result = on_file_system(workspace, workspace.store, "size=2m")
+    assert result.code == 7
+    assert "the engine's files need 600" in result.message
+    after = workspace.folder / "store.after"
+    manifest = read_manifest(after / workspace.weights.relative_to(workspace.store))
+    assert manifest is not None
+    assert not (after / "engines" / workspace.spec["model"] / workspace.engine.name).exists()
+    assert list(after.rglob("*.partial")) == []
+
+
+@needs_namespaces
+def test_a_full_scratch_folder_fails_the_build_and_is_cleared(workspace: Workspace) -> None:
+    result = on_file_system(workspace, workspace.scratch, "size=400k")
+    assert result.code == 7
+    assert "llm: trtllm-build ended with exit code 1, because a disk is full" in result.message
+    assert list((workspace.folder / "scratch.after").rglob("*.partial")) == []
+    shutil.rmtree(workspace.scratch)
+    assert workspace.build().code == 0
+
+
+@needs_namespaces
+def test_a_read_only_store_is_reported(workspace: Workspace) -> None:
+    result = on_file_system(
+        workspace, workspace.store, "size=1m", then='mount -o remount,ro "$folder" || exit 99'
+    )
+    assert result.code == 8
+    assert "Read-only file system; mount it so that this user can write to it" in result.message
+
+
+def test_a_second_signal_does_not_cut_the_clearing_away_short(workspace: Workspace) -> None:
+    gate = workspace.gate("vision")
+    with workspace.started() as running:
+        tool = gate.process_id()
+        running.terminate()
+        running.terminate()
+        assert running.wait().code == 143
+    assert not is_alive(tool)
+    assert workspace.leftovers() == []
+
+
+def test_other_errors_of_the_system_are_reported_with_their_path(workspace: Workspace) -> None:
+    workspace.scratch.write_text("no folder")
+    result = workspace.build()
+    assert result.code == 1
+    assert result.message == f"{workspace.scratch / 'checkpoints'}: Not a directory."
+
 
 DAY = 86_400
 
 
-@pytest.fixture
-def built(workspace: Workspace) -> Workspace:
+@pytest.fixture(scope="module")
+def one_build(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with an engine and its weights."""
-    assert workspace.build().code == 0
+    with running_hub() as hub:
+        workspace = Workspace(tmp_path_factory.mktemp("build"), hub.endpoint)
+        assert workspace.build().code == 0
+    return workspace.store
+
+
+@pytest.fixture
+def built(workspace: Workspace, one_build: Path) -> Workspace:
+    """A copy of that store, which a test may change."""
+    shutil.copytree(one_build, workspace.store)
     return workspace
 
 
@@ -62,7 +183,7 @@ def test_verify_reads_every_byte(built: Workspace) -> None:
 
 
 @pytest.mark.parametrize("content", [None, "{", "[]", '{"version": 2}', '{"version": 1, "files": [{}]}'])
-def test_verify_wants_a_manifest(built: Workspace, content: str | None) -> None:
+def test_verify_refuses_an_engine_without_a_valid_manifest(built: Workspace, content: str | None) -> None:
     manifest = built.engine / "manifest.json"
     manifest.unlink()
     if content is not None:
@@ -74,7 +195,7 @@ def test_verify_wants_a_manifest(built: Workspace, content: str | None) -> None:
     assert built.build().named("complete")[0]["isNew"] is True
 
 
-def test_list_tells_what_is_there(built: Workspace) -> None:
+def test_list_names_every_engine_and_all_weights(built: Workspace) -> None:
     (built.store / "engines" / "other" / "0123456789ab").mkdir(parents=True)
     result = built.run("list", str(built.store))
     assert result.code == 0
@@ -88,7 +209,7 @@ def test_list_tells_what_is_there(built: Workspace) -> None:
     ]
 
 
-def test_list_of_no_folder(workspace: Workspace) -> None:
+def test_list_refuses_a_missing_store(workspace: Workspace) -> None:
     assert workspace.run("list", str(workspace.folder / "nonexistent")).code == 2
 
 
@@ -143,7 +264,7 @@ def test_a_folder_that_a_builder_renames_meanwhile_is_left_out(built: Workspace)
     assert [entry.directory for entry in found] == [built.engine, built.weights]
 
 
-def test_gc_only_tells_with_dry_run(built: Workspace) -> None:
+def test_gc_with_dry_run_removes_nothing(built: Workspace) -> None:
     make_older(built.store, 30)
     assert len(gc(built, "--min-age", "7d", "--dry-run")) == 2
     assert built.run("verify", str(built.engine)).code == 0
@@ -165,7 +286,7 @@ def test_gc_keeps_weights_that_encoders_were_made_from(built: Workspace) -> None
     assert gc(built, "--min-age", "7d") == [below(built, built.engine)]
 
 
-def test_gc_refuses_a_key_that_it_does_not_know(built: Workspace) -> None:
+def test_gc_refuses_an_unknown_key(built: Workspace) -> None:
     make_older(built.store, 30)
     result = built.run("gc", str(built.store), "--keep", "0123456789ab", "--min-age", "7d")
     assert result.code == 2
@@ -193,11 +314,11 @@ def test_gc_leaves_what_a_builder_uses(workspace: Workspace) -> None:
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("30m", 1800), ("12h", 43_200), ("7d", 604_800)])
-def test_ages(text: str, seconds: int) -> None:
+def test_an_age_is_a_number_and_a_unit(text: str, seconds: int) -> None:
     assert parse_age(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "7", "d", "1.5h", "-1d", "7w"])
-def test_no_ages(text: str) -> None:
+def test_an_age_without_a_whole_number_and_a_unit_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is no age"):
         parse_age(text)

@@ -8,15 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builder_process import RECORDED, Workspace, is_alive, wait_until
+from engine_workspace import IMAGE, RECORDED, Workspace, is_alive, wait_until
 from model_hub import FILES, REPOSITORY, REVISION, FakeHub
+from open_mpi import needs_open_mpi
 
+from container_program.errors import ProgramError
 from container_program.manifest import read_manifest, sha256_of
+from triton_entrypoint.manifest import check_manifest
+from triton_entrypoint.spec import ServerSpec, read_spec
 
 SPECS = sorted(path.stem for path in RECORDED.glob("*.json"))
 
 
-def test_builds_an_engine(workspace: Workspace) -> None:
+def test_a_build_leaves_an_engine_and_nothing_else(workspace: Workspace) -> None:
     result = workspace.build()
     assert result.code == 0, result.lines
     assert workspace.tools_run == ["convert", "llm", "vision", "check"]
@@ -68,7 +72,7 @@ def test_a_complete_engine_needs_no_gpu_no_image_and_no_network(workspace: Works
     assert result.events[0]["isNew"] is False
 
 
-def test_weights_that_are_lost_are_fetched_for_the_server_of_a_complete_engine(workspace: Workspace) -> None:
+def test_lost_weights_of_a_complete_engine_are_fetched_again(workspace: Workspace) -> None:
     assert workspace.build().code == 0
     remove_tree(workspace.weights)
     # No GPU, and none of the image's programs.
@@ -134,8 +138,8 @@ def test_every_event_has_a_time_and_a_readable_line(workspace: Workspace) -> Non
     assert "llm: [07/15/2025-10:00:00] [TRT-LLM] [I] Total time" in result.lines
 
 
-@pytest.mark.usefixtures("open_mpi")
-def test_ranks_are_those_of_the_plan(workspace: Workspace) -> None:
+@needs_open_mpi
+def test_an_engine_has_the_ranks_of_the_plan(workspace: Workspace) -> None:
     gpus = "\n".join(["NVIDIA A10G, 8.6, 575.57.08"] * 2)
     two_ranks(workspace.spec)
     assert workspace.build(FAKE_GPUS=gpus).code == 0
@@ -161,7 +165,7 @@ def test_a_text_model_has_no_visual_engine(workspace: Workspace) -> None:
 
 
 @pytest.mark.parametrize("kind", ["s3", "modelscope"])
-def test_weights_of_other_sources(workspace: Workspace, kind: str) -> None:
+def test_weights_come_from_other_sources_too(workspace: Workspace, kind: str) -> None:
     bucket = workspace.folder / "bucket"
     bucket.mkdir()
     for name in ("config.json", "model-00001-of-00002.safetensors"):
@@ -179,7 +183,7 @@ def test_weights_of_other_sources(workspace: Workspace, kind: str) -> None:
     assert all(str(workspace.scratch) in line for line in installed)
 
 
-def test_weights_in_a_folder_of_the_user(workspace: Workspace) -> None:
+def test_weights_in_a_folder_of_the_user_are_read_and_not_changed(workspace: Workspace) -> None:
     own = workspace.folder / "own"
     workspace.spec = workspace.recorded("folder.gpt")
     move_weights(workspace.spec, own)
@@ -203,7 +207,7 @@ def test_weights_in_a_folder_of_the_user(workspace: Workspace) -> None:
     assert not (own / "manifest.json").exists()
 
 
-def test_weights_alone(workspace: Workspace) -> None:
+def test_a_spec_without_an_engine_fetches_weights_alone(workspace: Workspace) -> None:
     workspace.spec = workspace.recorded("weights-alone.chat")
     # No GPU, and none of the image's programs.
     result = workspace.build(PATH="/nonexistent")
@@ -224,7 +228,7 @@ def test_a_wrong_answer_leaves_no_engine(workspace: Workspace) -> None:
 
 
 @pytest.mark.parametrize("tool", ["convert", "llm", "vision", "check"])
-def test_a_step_that_fails_says_why(workspace: Workspace, tool: str) -> None:
+def test_a_failed_step_says_why(workspace: Workspace, tool: str) -> None:
     variable = f"FAKE_FAIL_{tool.upper()}"
     result = workspace.build(**{variable: "Unable to load weights"})
     assert result.code == 9
@@ -233,13 +237,13 @@ def test_a_step_that_fails_says_why(workspace: Workspace, tool: str) -> None:
     assert workspace.leftovers() == []
 
 
-def test_a_step_that_finds_a_full_disk_is_no_failed_step(workspace: Workspace) -> None:
+def test_a_full_disk_in_a_step_has_an_exit_code_of_its_own(workspace: Workspace) -> None:
     result = workspace.build(FAKE_FAIL_LLM="OSError: [Errno 28] No space left on device")
     assert result.code == 7
     assert "a disk is full" in result.message
 
 
-def test_a_program_that_the_image_lacks(workspace: Workspace) -> None:
+def test_a_missing_program_of_the_image_fails_the_build(workspace: Workspace) -> None:
     workspace.spec["plan"]["steps"][1]["argv"][0] = "nonexistent"
     result = workspace.build()
     assert result.code == 9
@@ -254,9 +258,7 @@ def test_a_flag_that_the_release_does_not_know_fails_the_build(workspace: Worksp
     assert "unrecognized arguments: --max_output_len 30" in result.message
 
 
-def test_a_picture_that_the_image_lacks_is_told_before_anything_is_fetched(
-    workspace: Workspace, hub: FakeHub
-) -> None:
+def test_a_missing_picture_is_reported_before_weights_are_fetched(workspace: Workspace, hub: FakeHub) -> None:
     workspace.spec["plan"]["places"]["goldenImage"] = "/nonexistent/coffee.png"
     result = workspace.build()
     assert result.code == 2
@@ -382,3 +384,89 @@ def move_weights(spec: dict[str, Any], folder: Path) -> None:
     }
     for step in spec["plan"]["steps"]:
         step["argv"] = [word.replace(old, str(folder)) for word in step["argv"]]
+
+
+SERVERS = RECORDED.parent / "server-specs"
+
+
+def server_spec(workspace: Workspace) -> ServerSpec:
+    """The same example's server.json, with the test's store."""
+    path = workspace.folder / "server.json"
+    text = (SERVERS / "llava-1.5.llava.json").read_text()
+    path.write_text(text.replace('"/store/', f'"{workspace.store}/'))
+    return read_spec(path)
+
+
+def test_the_entry_point_accepts_a_built_engine(workspace: Workspace) -> None:
+    assert workspace.build().code == 0
+    spec = server_spec(workspace)
+    assert spec.engine_directory == workspace.engine
+    manifest = check_manifest(spec, workspace.engine)
+    record = json.loads((workspace.engine / "manifest.json").read_text())
+    assert [(file.path, file.bytes, file.sha256) for file in manifest.files] == [
+        (file["path"], file["bytes"], file["sha256"]) for file in record["files"]
+    ]
+    assert "llm/rank0.engine" in {file.path for file in manifest.files}
+
+
+def test_the_entry_point_refuses_a_truncated_engine(workspace: Workspace) -> None:
+    assert workspace.build().code == 0
+    (workspace.engine / "llm" / "rank0.engine").write_bytes(b"half")
+    with pytest.raises(
+        ProgramError, match=r"llm/rank0\.engine has 4 bytes instead of \d+; remove the folder"
+    ):
+        check_manifest(server_spec(workspace), Path(workspace.engine))
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        (
+            {"FAKE_GPUS": "NVIDIA L4, 8.9, 575.57.08"},
+            "GPU 0 is L4 with compute capability 8.9, and the plan is for A10G with 8.6",
+        ),
+        ({"FAKE_GPUS": ""}, "the container sees no GPU, and 1 × A10G 8.6 is needed"),
+        (
+            {"FAKE_MIG": "3g.20gb"},
+            "the plan is for a whole A10G, and the container sees a part of one, MIG 3g.20gb",
+        ),
+        ({"FAKE_FAIL_SMI": "1"}, "nvidia-smi failed with exit code 1: NVIDIA-SMI has failed"),
+    ],
+)
+def test_another_gpu_is_refused_before_weights_are_fetched(
+    workspace: Workspace, hub: FakeHub, environment: dict[str, str], message: str
+) -> None:
+    result = workspace.build(**environment)
+    assert result.code == 3
+    assert message in result.message
+    assert hub.hub.requests == []
+    assert not workspace.store.exists()
+
+
+def test_a_container_without_nvidia_smi_is_refused(workspace: Workspace) -> None:
+    # The image's programs without the one that Docker's runtime adds.
+    path = workspace.environment["PATH"].replace(f"{IMAGE / 'bin'}:", "")
+    result = workspace.build(PATH=path)
+    assert result.code == 3
+    assert "the container has no nvidia-smi; start it with a GPU, such as `--gpus all`" in result.message
+
+
+def test_fewer_gpus_than_ranks_are_refused(workspace: Workspace) -> None:
+    workspace.spec["plan"]["worldSize"] = 2
+    result = workspace.build()
+    assert result.code == 3
+    assert "the container sees 1 × A10G, and 2 ranks are planned" in result.message
+
+
+def test_a_mig_partition_as_planned_is_accepted(workspace: Workspace) -> None:
+    workspace.spec["gpu"] |= {"name": "A100-SXM4-40GB", "computeCapability": "8.0", "migProfile": "3g.20gb"}
+    result = workspace.build(FAKE_GPUS="NVIDIA A100-SXM4-40GB, 8.0, 575.57.08", FAKE_MIG="3g.20gb")
+    assert result.code == 0, result.lines
+
+
+def test_another_version_of_tensorrt_llm_is_refused(workspace: Workspace, hub: FakeHub) -> None:
+    workspace.install("tensorrt_llm", "0.21.0")
+    result = workspace.build()
+    assert result.code == 3
+    assert "this image has TensorRT-LLM 0.21.0, and the plan is for 0.20.0" in result.message
+    assert hub.hub.requests == []

@@ -4,6 +4,7 @@ had."""
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import threading
 from collections.abc import Callable
@@ -11,12 +12,21 @@ from email.utils import formatdate
 from pathlib import Path
 
 import pytest
-from builder_process import Workspace
+from engine_workspace import Workspace
 from model_hub import FILES, LFS, REPOSITORY, REVISION, FakeHub, Handler
+
+from container_program.transfer import Patience
+from engine_builder import command
 
 LARGE = "model-00001-of-00002.safetensors"
 SMALL = "model-00002-of-00002.safetensors"
 TOKEN = "hf_abcdefghijklmnopqrstuvwxyz"  # noqa: S105 (the fake hub's own)
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between attempts; how long they are is tested with the transfer."""
+    monkeypatch.setattr(command, "Patience", functools.partial(Patience, first_pause_seconds=0.01))
 
 
 @pytest.fixture
@@ -45,14 +55,14 @@ def ranges(hub: FakeHub, name: str) -> list[str | None]:
     return [request.range for request in hub.storage.requests if request.path == f"/{REPOSITORY}/-/{name}"]
 
 
-def test_only_what_the_patterns_choose_is_fetched(alone: Workspace, hub: FakeHub) -> None:
+def test_only_files_that_match_the_patterns_are_fetched(alone: Workspace, hub: FakeHub) -> None:
     alone.spec["weights"] |= {"include": ["*.safetensors", "original/"], "exclude": ["*-00002-*"]}
     assert alone.build().code == 0
     assert sorted(hub.transfers) == [LARGE, "original/consolidated.00.pth"]
     assert (alone.weights / "original" / "consolidated.00.pth").is_file()
 
 
-def test_patterns_that_nothing_matches(alone: Workspace) -> None:
+def test_patterns_without_a_match_are_refused(alone: Workspace) -> None:
     alone.spec["weights"]["include"] = ["*.gguf"]
     result = alone.build()
     assert result.code == 2
@@ -60,7 +70,7 @@ def test_patterns_that_nothing_matches(alone: Workspace) -> None:
     assert "none that matches *.gguf" in result.message
 
 
-def test_other_patterns_fetch_what_is_missing(alone: Workspace, hub: FakeHub) -> None:
+def test_other_patterns_fetch_the_missing_files_alone(alone: Workspace, hub: FakeHub) -> None:
     alone.spec["weights"]["include"] = ["config.json", "*-00001-*"]
     assert alone.build().code == 0
     alone.spec["weights"]["include"] += ["*-00002-*"]
@@ -68,14 +78,14 @@ def test_other_patterns_fetch_what_is_missing(alone: Workspace, hub: FakeHub) ->
     assert hub.transfers == [LARGE, SMALL]
 
 
-def test_goes_on_where_a_killed_builder_ended(alone: Workspace, hub: FakeHub) -> None:
+def test_a_build_resumes_where_a_killed_builder_ended(alone: Workspace, hub: FakeHub) -> None:
     partial(alone, LARGE, FILES[LARGE][:700_000])
     assert alone.build().code == 0
     assert ranges(hub, LARGE) == ["bytes=700000-"]
     assert_complete(alone)
 
 
-def test_files_that_are_complete_are_not_fetched_again(alone: Workspace, hub: FakeHub) -> None:
+def test_complete_files_are_not_fetched_again(alone: Workspace, hub: FakeHub) -> None:
     alone.weights.mkdir(parents=True)
     (alone.weights / LARGE).write_bytes(FILES[LARGE])
     # As long, and other bytes.
@@ -86,14 +96,16 @@ def test_files_that_are_complete_are_not_fetched_again(alone: Workspace, hub: Fa
     assert_complete(alone)
 
 
-def test_resumes_transfers_that_break_off(alone: Workspace, hub: FakeHub) -> None:
+def test_interrupted_transfers_resume(alone: Workspace, hub: FakeHub) -> None:
     hub.most = 400_000
     assert alone.build().code == 0
     assert ranges(hub, LARGE) == [None, "bytes=400000-", "bytes=800000-"]
     assert_complete(alone)
 
 
-def test_a_transfer_that_gets_ahead_may_break_off_often(alone: Workspace, hub: FakeHub) -> None:
+def test_a_transfer_with_progress_may_be_interrupted_more_often_than_there_are_attempts(
+    alone: Workspace, hub: FakeHub
+) -> None:
     hub.files[LARGE] = bytes(range(256)) * 4096 * 3
     hub.most = 1 << 20
     alone.spec["weights"]["include"] = [LARGE]
@@ -101,7 +113,7 @@ def test_a_transfer_that_gets_ahead_may_break_off_often(alone: Workspace, hub: F
     assert ranges(hub, LARGE) == [None, f"bytes={1 << 20}-", f"bytes={2 << 20}-"]
 
 
-def test_keeps_what_arrived_of_transfers_that_keep_breaking_off(alone: Workspace, hub: FakeHub) -> None:
+def test_a_failed_transfer_keeps_what_has_arrived(alone: Workspace, hub: FakeHub) -> None:
     hub.most = 1000
     result = alone.build("--attempts", "1")
     assert result.code == 5
@@ -114,14 +126,14 @@ def test_keeps_what_arrived_of_transfers_that_keep_breaking_off(alone: Workspace
 
 
 @pytest.mark.parametrize("kept", [b"other" * 1000, FILES[LARGE] + b"more", FILES[LARGE][:-1] + b"x"])
-def test_begins_anew_where_a_partial_file_is_wrong(alone: Workspace, hub: FakeHub, kept: bytes) -> None:
+def test_a_wrong_partial_file_is_fetched_from_the_start(alone: Workspace, hub: FakeHub, kept: bytes) -> None:
     partial(alone, LARGE, kept)
     assert alone.build().code == 0
     assert ranges(hub, LARGE)[-1] is None
     assert_complete(alone)
 
 
-def test_begins_anew_where_a_server_ignores_ranges(alone: Workspace, hub: FakeHub) -> None:
+def test_a_server_that_ignores_ranges_sends_the_whole_file(alone: Workspace, hub: FakeHub) -> None:
     partial(alone, LARGE, b"other" * 1000)
     hub.storage.answer = lambda handler: handler.send(200, FILES[handler.path.partition("/-/")[2]])
     assert alone.build().code == 0
@@ -144,7 +156,7 @@ def test_a_stream_without_end_does_not_fill_the_store(alone: Workspace, hub: Fak
 
 
 @pytest.mark.parametrize("name", [LARGE, "config.json"])
-def test_another_hash_than_the_listing_has(alone: Workspace, hub: FakeHub, name: str) -> None:
+def test_a_file_with_a_wrong_hash_is_removed_and_reported(alone: Workspace, hub: FakeHub, name: str) -> None:
     wrong = ("0" * 64) if name.endswith(LFS) else ("0" * 40)
     hub.lies[name] = wrong
     result = alone.build()
@@ -158,7 +170,7 @@ def test_another_hash_than_the_listing_has(alone: Workspace, hub: FakeHub, name:
     assert_complete(alone)
 
 
-def test_modelscope_has_sha256_too(workspace: Workspace, hub: FakeHub) -> None:
+def test_a_wrong_sha256_from_modelscope_is_reported(workspace: Workspace, hub: FakeHub) -> None:
     workspace.spec = workspace.recorded("modelscope.gpt")
     workspace.spec["weights"]["include"] = ["*.safetensors", "*.json"]
     hub.lies[LARGE] = "0" * 64
@@ -176,7 +188,9 @@ def test_a_gated_model_names_the_page_of_its_licence(alone: Workspace, hub: Fake
     assert f"accept the licence at {hub.endpoint}/owner/model" in result.message
 
 
-def test_a_token_whose_account_has_not_accepted_the_licence(alone: Workspace, hub: FakeHub) -> None:
+def test_a_token_whose_account_has_not_accepted_the_licence_is_refused(
+    alone: Workspace, hub: FakeHub
+) -> None:
     hub.token = TOKEN
     result = alone.build(HF_TOKEN_PATH=token_file(alone, "hf_of_somebody_else"))
     assert result.code == 4
@@ -184,7 +198,7 @@ def test_a_token_whose_account_has_not_accepted_the_licence(alone: Workspace, hu
     assert "somebody_else" not in result.lines
 
 
-def test_the_token_goes_to_the_hub_and_to_nobody_else(alone: Workspace, hub: FakeHub) -> None:
+def test_the_token_is_sent_to_the_hub_alone(alone: Workspace, hub: FakeHub) -> None:
     hub.token = TOKEN
     result = alone.build(HF_TOKEN_PATH=token_file(alone, f"{TOKEN}\n"))
     assert result.code == 0
@@ -215,14 +229,14 @@ def test_a_hub_that_redirects_to_itself_gets_the_token_again(alone: Workspace, h
     assert_complete(alone)
 
 
-def test_a_token_that_is_not_there(alone: Workspace, hub: FakeHub) -> None:
+def test_a_missing_token_file_is_reported_before_any_request(alone: Workspace, hub: FakeHub) -> None:
     result = alone.build(HF_TOKEN_PATH=str(alone.folder / "token"))
     assert result.code == 4
     assert "token, which HF_TOKEN_PATH names, can't be read: No such file" in result.message
     assert hub.hub.requests == []
 
 
-def test_a_repository_that_is_not_there(alone: Workspace) -> None:
+def test_a_missing_repository_is_reported(alone: Workspace) -> None:
     alone.spec["weights"]["source"]["repository"] = "owner/other"
     result = alone.build()
     assert result.code == 4
@@ -245,13 +259,13 @@ def once(count: int, answer: Callable[[Handler], None]) -> Callable[[Handler], b
 
 
 @pytest.mark.parametrize("retry_after", ["0", formatdate(0, usegmt=True), "soon"])
-def test_waits_as_long_as_a_busy_hub_asks(alone: Workspace, hub: FakeHub, retry_after: str) -> None:
+def test_a_build_waits_as_long_as_a_busy_hub_asks(alone: Workspace, hub: FakeHub, retry_after: str) -> None:
     hub.intercept = once(1, lambda handler: handler.send(429, Retry_After=retry_after))
     assert alone.build().code == 0
     assert_complete(alone)
 
 
-def test_a_hub_that_stays_busy(alone: Workspace, hub: FakeHub) -> None:
+def test_a_hub_that_stays_busy_is_asked_as_often_as_wanted(alone: Workspace, hub: FakeHub) -> None:
     hub.intercept = once(100, lambda handler: handler.send(429, Retry_After="0"))
     result = alone.build("--attempts", "3")
     assert result.code == 5
@@ -259,7 +273,7 @@ def test_a_hub_that_stays_busy(alone: Workspace, hub: FakeHub) -> None:
     assert len(hub.hub.requests) == 3
 
 
-def test_a_hub_that_fails_now_and_then(alone: Workspace, hub: FakeHub) -> None:
+def test_a_hub_that_fails_twice_is_asked_again(alone: Workspace, hub: FakeHub) -> None:
     hub.intercept = once(2, lambda handler: handler.send(503, Retry_After="0"))
     assert alone.build().code == 0
 
@@ -292,7 +306,7 @@ def test_a_hub_that_fails_now_and_then(alone: Workspace, hub: FakeHub) -> None:
         (lambda handler: handler.send(400), "answers 400"),
     ],
 )
-def test_a_hub_that_answers_strangely(
+def test_a_malformed_answer_of_a_hub_is_reported(
     alone: Workspace, hub: FakeHub, answer: Callable[[Handler], None], message: str
 ) -> None:
     hub.intercept = once(1, answer)
@@ -301,7 +315,7 @@ def test_a_hub_that_answers_strangely(
     assert message in result.message
 
 
-def test_a_hub_that_is_not_there(alone: Workspace) -> None:
+def test_an_unreachable_hub_is_reported(alone: Workspace) -> None:
     result = alone.build("--attempts", "1", HF_ENDPOINT="http://127.0.0.1:1")
     assert result.code == 5
     assert "can't be reached: [Errno 111] Connection refused" in result.message

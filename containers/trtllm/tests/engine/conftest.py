@@ -1,13 +1,12 @@
-"""Fixtures of all tests."""
+"""Fixtures of the engine builder's tests."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from builder_process import Workspace
+from engine_workspace import Workspace
 from model_hub import FakeHub, running_hub
 
 
@@ -22,10 +21,3 @@ def hub() -> Iterator[FakeHub]:
 def workspace(tmp_path: Path, hub: FakeHub) -> Workspace:
     """A store, scratch and an image's programs, with weights on `hub`."""
     return Workspace(tmp_path, hub.endpoint)
-
-
-@pytest.fixture
-def open_mpi() -> None:
-    """Skips the test where Debian's openmpi-bin is missing, which `npm test` installs where it may."""
-    if shutil.which("mpirun") is None:
-        pytest.skip("mpirun is not installed (Debian: openmpi-bin)")

