@@ -63,7 +63,7 @@ export type SuiteName =
 /** Without npx, which takes as long to start as some suites to run. */
 const nodeBin = (name: string) => join(projectRoot, "node_modules/.bin", name);
 
-/** Python packages of the project; each has its types and its tests checked from its own folder. */
+/** Python packages of the project; the tests of each run in its own folder. */
 const PYTHON_PACKAGES = {
   python: ["containers/cpu-models", "containers/encoders"],
   programs: ["containers/container-program", "containers/trtllm"],
@@ -192,22 +192,19 @@ async function runSuite(name: SuiteName, { python, onEvent }: SuitesRun): Promis
 
 /** Checks side by side, the slowest first. Types are checked anew only where something has changed since the last run. */
 async function check({ python, execute, report }: SuiteContext): Promise<void> {
-  const checks: readonly (readonly [command: string, args: readonly string[], cwd?: string])[] = [
+  const checks: readonly (readonly [command: string, args: readonly string[]])[] = [
     [nodeBin("tsc"), []],
-    ...Object.values(PYTHON_PACKAGES)
-      .flat()
-      .map((path) => [python, ["-m", "mypy", "."], join(projectRoot, path)] as const),
     [nodeBin("biome"), ["check", "."]],
+    [python, ["-m", "mypy"]],
     [python, ["-m", "ruff", "check", "."]],
     [python, ["-m", "ruff", "format", "--check", "."]],
     [join(dirname(python), "hadolint"), DOCKERFILES],
   ];
   report({ files: checks.length });
-  await sideBySide(checks, availableParallelism(), async ([command, args, cwd = projectRoot]) => {
+  await sideBySide(checks, availableParallelism(), async ([command, args]) => {
     const started = performance.now();
-    const code = await execute(command, args, { cwd });
-    const words = command === python ? args.slice(1) : [basename(command), ...args.slice(0, 1)];
-    const file = cwd === projectRoot ? words.join(" ") : `${words.join(" ")} in ${basename(cwd)}`;
+    const code = await execute(command, args);
+    const file = (command === python ? args.slice(1) : [basename(command), ...args.slice(0, 1)]).join(" ");
     const reason = code === 0 ? "" : `ended with exit code ${code}`;
     const state = code === 0 ? "passed" : "failed";
     const seconds = (performance.now() - started) / 1000;

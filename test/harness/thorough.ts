@@ -3,6 +3,7 @@
  * not for what nobody had tried before; with ENGINE_ROOM_THOROUGH=1, as in the nightly workflow, many, drawn anew.
  */
 import fc from "fast-check";
+import { afterAll, vi } from "vitest";
 
 const { ENGINE_ROOM_PROPERTY_SEED: seed, ENGINE_ROOM_THOROUGH: wanted } = process.env;
 
@@ -19,3 +20,10 @@ export function times(usual: number, thorough: number): number {
 /** A failure prints its seed, which ENGINE_ROOM_PROPERTY_SEED takes. */
 if (seed !== undefined) fc.configureGlobal({ seed: Number.parseInt(seed, 10) });
 else if (!isThorough) fc.configureGlobal({ seed: 20_261_122 });
+
+/** Stubs of a file's last test would otherwise last until the first test of the worker's next file has begun. */
+afterAll(() => {
+  vi.unstubAllEnvs();
+  vi.unstubAllGlobals();
+  vi.restoreAllMocks();
+});
