@@ -40,8 +40,12 @@ export default defineConfig({
           include: ["test/services/**/*.test.ts", "test/components/local/**/*.test.ts"],
           setupFiles: [THOROUGH],
           pool: "forks",
-          // Most of their time they wait for processes and time-outs.
-          maxWorkers: 3,
+          isolate: false,
+          unstubEnvs: true,
+          unstubGlobals: true,
+          restoreMocks: true,
+          // Half of their time they wait for processes and time-outs.
+          maxWorkers: 2,
           testTimeout: minutes(2),
           hookTimeout: minutes(3),
         },

@@ -41,9 +41,15 @@ export function makeProject(): string {
   return root;
 }
 
+/** Where the provider finds the project without a test. */
+const usualRoot = process.env.ENGINE_ROOM_ROOT;
+
+/** What runs of it ends, the folder goes, and the provider is told of no project any more. */
 export async function removeProject(root: string): Promise<void> {
   for (const stack of existsSync(join(root, ".stacks")) ? readdirSync(join(root, ".stacks")) : [])
     await sweepStack(stack, []);
+  if (usualRoot === undefined) delete process.env.ENGINE_ROOM_ROOT;
+  else process.env.ENGINE_ROOM_ROOT = usualRoot;
   rmSync(root, { recursive: true, force: true });
 }
 

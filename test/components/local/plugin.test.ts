@@ -1,108 +1,224 @@
+/** The provider as Pulumi's engine starts it, and its parts without state. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { credentials } from "@grpc/grpc-js";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { UNKNOWN_VALUE } from "../../../components/local/provider/contract.ts";
+import { fillPlaceholders } from "../../../components/local/provider/placeholders.ts";
+import { packageSchema } from "../../../components/local/provider/schema.ts";
+import { renderProgram } from "../../../components/local/provider/supervisor-conf.ts";
+import { hasUnknown, propertyPath } from "../../../components/local/provider/validation.ts";
+import { unwrap, wrap } from "../../../components/local/provider/wire.ts";
+import { repositoryDigest } from "../../../components/local/repository-digest.ts";
+import { RESOURCE_TYPES } from "../../../components/local/types.ts";
+import { canonicalJson } from "../../../infra/plan/canonical-json.ts";
 import { makeProject, removeProject, SUPERVISOR_LOCK, sha256, until } from "./fixtures.ts";
 
-const require = createRequire(import.meta.url);
-const { ResourceProviderClient } = require("@pulumi/pulumi/proto/provider_grpc_pb.js");
-const messages = require("@pulumi/pulumi/proto/provider_pb.js");
-const { Struct } = require("google-protobuf/google/protobuf/struct_pb.js");
+describe("plugin", () => {
+  const require = createRequire(import.meta.url);
+
+  const { ResourceProviderClient } = require("@pulumi/pulumi/proto/provider_grpc_pb.js");
+
+  const messages = require("@pulumi/pulumi/proto/provider_pb.js");
+
+  const { Struct } = require("google-protobuf/google/protobuf/struct_pb.js");
+
+  const SECRET = { "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270" };
+
+  const PLUGIN = join(import.meta.dirname, "../../../components/local/provider/pulumi-resource-local");
+
+  let root: string;
+
+  let engine: ChildProcess;
+
+  let pluginPid: number;
+
+  // biome-ignore lint/suspicious/noExplicitAny: the SDK's generated client has no types.
+  let client: any;
+
+  beforeAll(async () => {
+    root = makeProject();
+    // The shell stands for the engine: the plugin's parent, which the last test kills.
+    engine = spawn("sh", ["-c", '"$0" & echo "pid $!"; wait', PLUGIN], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const lines: string[] = [];
+    createInterface({ input: engine.stdout as NodeJS.ReadableStream }).on("line", (line) => lines.push(line));
+    await until(() => (lines.length >= 2 ? true : undefined));
+    pluginPid = Number(lines.find((line) => line.startsWith("pid "))?.slice(4));
+    const port = lines.find((line) => /^\d+$/.test(line));
+    client = new ResourceProviderClient(`127.0.0.1:${port}`, credentials.createInsecure());
+  });
+
+  afterAll(async () => {
+    client.close();
+    engine.kill("SIGKILL");
+    await removeProject(root);
+  });
+
+  // biome-ignore lint/suspicious/noExplicitAny: the SDK's generated messages have no types either.
+  type Message = any;
+
+  /** One call with a message of the given kind whose properties are set. */
+  async function call(method: string, kind: string, properties: Record<string, unknown>): Promise<Message> {
+    const request = new messages[kind]();
+    for (const [name, value] of Object.entries(properties)) request[`set${name}`](value);
+    return new Promise((resolve, reject) =>
+      client[method](request, (error: Error | null, response: unknown) =>
+        error === null ? resolve(response) : reject(error),
+      ),
+    );
+  }
+
+  const struct = (value: object) => Struct.fromJavaScript(value);
+
+  const urnOf = (type: string) => `urn:pulumi:dev::engine-room::my:Parent$local:index:${type}::name`;
+
+  const environment = {
+    directory: ".stacks/s/python",
+    requirements: "requirements.lock",
+    requirementsSha256: sha256(SUPERVISOR_LOCK),
+  };
+
+  test("the plugin answers with its schema", async () => {
+    const response = await call("getSchema", "GetSchemaRequest", { Version: 0 });
+    expect(Object.keys(JSON.parse(response.getSchema()).resources)).toContain("local:index:Process");
+  });
+
+  test("a check keeps secrets wrapped and unknown values unknown", async () => {
+    const news = {
+      ...environment,
+      directory: { ...SECRET, value: environment.directory },
+      requirements: UNKNOWN_VALUE,
+    };
+    const response = await call("check", "CheckRequest", {
+      Urn: urnOf("PythonEnvironment"),
+      Olds: struct({}),
+      News: struct(news),
+    });
+    expect(response.getFailuresList()).toEqual([]);
+    expect(response.getInputs().toJavaScript()).toEqual(news);
+  });
+
+  test("the plugin creates, reads and deletes, and reads nothing afterwards", async () => {
+    const Urn = urnOf("PythonEnvironment");
+    const created = await call("create", "CreateRequest", { Urn, Properties: struct(environment) });
+    const Properties = created.getProperties();
+    expect(Properties.toJavaScript()).toMatchObject({
+      ...environment,
+      python: ".stacks/s/python/bin/python",
+    });
+    const Id = created.getId();
+    expect((await call("read", "ReadRequest", { Id, Urn, Properties })).getId()).toBe(Id);
+    await call("delete", "DeleteRequest", { Id, Urn, Properties });
+    expect((await call("read", "ReadRequest", { Id, Urn, Properties })).getId()).toBe("");
+  });
+
+  test("the plugin refuses a type that it does not have", async () => {
+    const request = { Urn: urnOf("Nothing"), Properties: struct({}) };
+    await expect(call("create", "CreateRequest", request)).rejects.toThrow(
+      "local:index:Nothing is no resource of the package local",
+    );
+  });
+
+  test("the plugin ends when the engine is killed", async () => {
+    expect(existsSync(`/proc/${pluginPid}`)).toBe(true);
+    engine.kill("SIGKILL");
+    await until(() => (existsSync(`/proc/${pluginPid}`) ? undefined : true));
+  });
+});
 
 const SECRET = { "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270" };
-const PLUGIN = join(import.meta.dirname, "../../../components/local/provider/pulumi-resource-local");
 
-let root: string;
-let engine: ChildProcess;
-let pluginPid: number;
-// biome-ignore lint/suspicious/noExplicitAny: the SDK's generated client has no types.
-let client: any;
+const OUTPUT = { "4dabf18193072939515e22adb298388d": "d0e6a833031e9bbcd3f4e8bde6ca49a4" };
 
-beforeAll(async () => {
-  root = makeProject();
-  // The shell stands for the engine: the plugin's parent, which the last test kills.
-  engine = spawn("sh", ["-c", '"$0" & echo "pid $!"; wait', PLUGIN], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const lines: string[] = [];
-  createInterface({ input: engine.stdout as NodeJS.ReadableStream }).on("line", (line) => lines.push(line));
-  await until(() => (lines.length >= 2 ? true : undefined));
-  pluginPid = Number(lines.find((line) => line.startsWith("pid "))?.slice(4));
-  const port = lines.find((line) => /^\d+$/.test(line));
-  client = new ResourceProviderClient(`127.0.0.1:${port}`, credentials.createInsecure());
-});
-afterAll(async () => {
-  client.close();
-  engine.kill("SIGKILL");
-  await removeProject(root);
-});
-
-// biome-ignore lint/suspicious/noExplicitAny: the SDK's generated messages have no types either.
-type Message = any;
-
-/** One call with a message of the given kind whose properties are set. */
-async function call(method: string, kind: string, properties: Record<string, unknown>): Promise<Message> {
-  const request = new messages[kind]();
-  for (const [name, value] of Object.entries(properties)) request[`set${name}`](value);
-  return new Promise((resolve, reject) =>
-    client[method](request, (error: Error | null, response: unknown) =>
-      error === null ? resolve(response) : reject(error),
-    ),
+test("canonical JSON does not depend on the order of keys, and tells any two values apart", () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), fc.jsonValue(), (a, b) => {
+      const reversed = JSON.parse(JSON.stringify(a), (_key, value) =>
+        typeof value === "object" && value !== null && !Array.isArray(value)
+          ? Object.fromEntries(Object.entries(value).toReversed())
+          : value,
+      );
+      expect(canonicalJson(reversed)).toBe(canonicalJson(a));
+      expect(JSON.parse(canonicalJson(a))).toEqual(JSON.parse(JSON.stringify(a)));
+      if (canonicalJson(a) === canonicalJson(b))
+        expect(JSON.parse(JSON.stringify(a))).toEqual(JSON.parse(JSON.stringify(b)));
+    }),
   );
-}
-
-const struct = (value: object) => Struct.fromJavaScript(value);
-const urnOf = (type: string) => `urn:pulumi:dev::engine-room::my:Parent$local:index:${type}::name`;
-const environment = {
-  directory: ".stacks/s/python",
-  requirements: "requirements.lock",
-  requirementsSha256: sha256(SUPERVISOR_LOCK),
-};
-
-it("answers with its schema", async () => {
-  const response = await call("getSchema", "GetSchemaRequest", { Version: 0 });
-  expect(Object.keys(JSON.parse(response.getSchema()).resources)).toContain("local:index:Process");
 });
 
-it("keeps secrets wrapped and unknown values unknown in a check", async () => {
-  const news = {
-    ...environment,
-    directory: { ...SECRET, value: environment.directory },
-    requirements: UNKNOWN_VALUE,
+test("repositories of the same content have one digest", () => {
+  const files = { b: { text: "1" }, a: { text: "2" } };
+  const reversed = { a: { text: "2" }, b: { text: "1" } };
+  expect(repositoryDigest({ files, artifacts: {} })).toBe(
+    repositoryDigest({ artifacts: {}, files: reversed }),
+  );
+  expect(repositoryDigest({ files, artifacts: {} })).not.toBe(repositoryDigest({ files: {}, artifacts: {} }));
+});
+
+test("secrets and outputs are unwrapped, and secrets wrapped again at the same places", () => {
+  const properties = {
+    plain: [1, null, "x"],
+    password: { ...SECRET, value: "p" },
+    environment: { KEY: { ...OUTPUT, value: "k", secret: true }, OTHER: { ...OUTPUT, value: "o" } },
+    unknown: { ...OUTPUT },
   };
-  const response = await call("check", "CheckRequest", {
-    Urn: urnOf("PythonEnvironment"),
-    Olds: struct({}),
-    News: struct(news),
+  const { properties: plain, secretPaths } = unwrap(properties);
+  expect(plain).toMatchObject({
+    plain: [1, null, "x"],
+    password: "p",
+    environment: { KEY: "k", OTHER: "o" },
   });
-  expect(response.getFailuresList()).toEqual([]);
-  expect(response.getInputs().toJavaScript()).toEqual(news);
+  expect(hasUnknown(plain.unknown)).toBe(true);
+  const outs = { password: "p", environment: { KEY: "k", OTHER: "o" }, ports: { http: 1 } };
+  expect(wrap(outs, secretPaths)).toEqual({
+    password: { ...SECRET, value: "p" },
+    environment: { KEY: { ...SECRET, value: "k" }, OTHER: "o" },
+    ports: { http: 1 },
+  });
+  expect(wrap({ ports: {} }, secretPaths)).toEqual({ ports: {} });
 });
 
-it("creates, reads and deletes, and reads nothing afterwards", async () => {
-  const Urn = urnOf("PythonEnvironment");
-  const created = await call("create", "CreateRequest", { Urn, Properties: struct(environment) });
-  const Properties = created.getProperties();
-  expect(Properties.toJavaScript()).toMatchObject({ ...environment, python: ".stacks/s/python/bin/python" });
-  const Id = created.getId();
-  expect((await call("read", "ReadRequest", { Id, Urn, Properties })).getId()).toBe(Id);
-  await call("delete", "DeleteRequest", { Id, Urn, Properties });
-  expect((await call("read", "ReadRequest", { Id, Urn, Properties })).getId()).toBe("");
-});
-
-it("refuses a type that it does not have", async () => {
-  const request = { Urn: urnOf("Nothing"), Properties: struct({}) };
-  await expect(call("create", "CreateRequest", request)).rejects.toThrow(
-    "local:index:Nothing is no resource of the package local",
+test("known placeholders are filled and other braces stay", () => {
+  const values = { ports: { http: 8000 }, root: "/project" };
+  expect(fillPlaceholders("{port.http}{port.x} {root}/{a} {{root}}", values)).toBe(
+    "8000{port.x} /project/{a} {/project}",
   );
 });
 
-it("ends when the engine is killed", async () => {
-  expect(existsSync(`/proc/${pluginPid}`)).toBe(true);
-  engine.kill("SIGKILL");
-  await until(() => (existsSync(`/proc/${pluginPid}`) ? undefined : true));
+test("property paths are written as Pulumi writes them", () => {
+  expect(propertyPath(["files", "a b", "source"])).toBe('files["a b"].source');
+  expect(propertyPath(["command", 3])).toBe("command[3]");
+});
+
+test("a program's section of supervisord consists of names and numbers alone", () => {
+  const section = renderProgram({
+    ...{ stackDirectory: ".stacks/s", name: "gateway", python: ".stacks/s/python/bin/python" },
+    ...{ priority: 7, stopTimeoutSeconds: 11, maxLogMiB: 13, logBackups: 2 },
+  });
+  expect(section.split("\n")).toEqual(
+    expect.arrayContaining([
+      "[program:gateway]",
+      "command=.stacks/s/python/bin/python -I .stacks/s/supervisor/launch.py .stacks/s/supervisor/programs/gateway.json",
+      "priority=7",
+      "stopwaitsecs=11",
+      "stopasgroup=true",
+      "killasgroup=true",
+      "stdout_logfile=.stacks/s/logs/gateway.log",
+      "stdout_logfile_maxbytes=13MB",
+      "stdout_logfile_backups=2",
+    ]),
+  );
+});
+
+test("the schema describes every resource, its outputs beside its inputs", () => {
+  const schema = JSON.parse(packageSchema("1.2.3"));
+  expect(Object.keys(schema.resources)).toEqual([...RESOURCE_TYPES]);
+  expect(Object.keys(schema.resources["local:index:Process"].properties)).toContain("ports");
+  expect(Object.keys(schema.resources["local:index:Process"].inputProperties)).not.toContain("ports");
 });

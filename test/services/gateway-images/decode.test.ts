@@ -1,18 +1,24 @@
+/** What the decoder makes of pictures, and of files that are hostile or damaged. */
 import { createHash } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import fc from "fast-check";
 import sharp from "sharp";
-import { describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { type DecodedImage, decodeImage } from "../../../containers/services/gateway/src/images/decode.ts";
+import { ImageError } from "../../../containers/services/gateway/src/images/image-error.ts";
 import { DEFAULT_IMAGE_LIMITS } from "../../../containers/services/gateway/src/images/limits.ts";
+import { times } from "../../harness/thorough.ts";
 import {
   animatedWebp,
   BLUE,
   type Colour,
   colourAt,
+  deflatedZeros,
   distance,
   GREEN,
+  handmadePng,
   image,
   paint,
   plain,
@@ -22,6 +28,7 @@ import {
   RED,
   rasterOf,
   WHITE,
+  withJpegSize,
   YELLOW,
 } from "./pictures.ts";
 
@@ -39,74 +46,70 @@ async function expectQuarters({ jpeg }: DecodedImage, colours: readonly Colour[]
   }
 }
 
-describe("what comes out", () => {
-  test.each(["jpeg", "png", "webp"] as const)(
-    "%s becomes a JPEG with its size, hash and origin",
-    async (format) => {
-      const bytes = await image(quarters(96, 64)).toFormat(format, { quality: 95 }).toBuffer();
-      const decoded = await decode(bytes);
-      expect(decoded).toMatchObject({
-        width: 96,
-        height: 64,
-        sha256: createHash("sha256").update(decoded.jpeg).digest("hex"),
-        original: { contentType: `image/${format}`, width: 96, height: 64, bytes: bytes.length },
-      });
-      expect(await sharp(decoded.jpeg).metadata()).toMatchObject({
-        format: "jpeg",
-        width: 96,
-        height: 64,
-        space: "srgb",
-      });
-      await expectQuarters(decoded, [RED, GREEN, BLUE, YELLOW]);
-    },
-  );
+test.each(["jpeg", "png", "webp"] as const)(
+  "a %s becomes a JPEG with its size, hash and origin",
+  async (format) => {
+    const bytes = await image(quarters(96, 64)).toFormat(format, { quality: 95 }).toBuffer();
+    const decoded = await decode(bytes);
+    expect(decoded).toMatchObject({
+      width: 96,
+      height: 64,
+      sha256: createHash("sha256").update(decoded.jpeg).digest("hex"),
+      original: { contentType: `image/${format}`, width: 96, height: 64, bytes: bytes.length },
+    });
+    expect(await sharp(decoded.jpeg).metadata()).toMatchObject({
+      format: "jpeg",
+      width: 96,
+      height: 64,
+      space: "srgb",
+    });
+    await expectQuarters(decoded, [RED, GREEN, BLUE, YELLOW]);
+  },
+);
 
-  test("the same bytes in give the same bytes out", async () => {
-    const bytes = await image(quarters(300, 200)).png().toBuffer();
-    expect((await decode(bytes)).sha256).toBe((await decode(Buffer.from(bytes))).sha256);
-  });
+test("the same bytes in give the same bytes out", async () => {
+  const bytes = await image(quarters(300, 200)).png().toBuffer();
+  expect((await decode(bytes)).sha256).toBe((await decode(Buffer.from(bytes))).sha256);
+});
 
-  test.each([
-    [3000, 1500, 1024, 512],
-    [1500, 3000, 512, 1024],
-    [1024, 1024, 1024, 1024],
-    [1025, 10, 1024, 10],
-    [16_384, 1, 1024, 1],
-    [1, 16_384, 1, 1024],
-    [100, 80, 100, 80],
-    [1, 1, 1, 1],
-  ])("%i × %i is kept as %i × %i", async (width, height, keptWidth, keptHeight) => {
-    const decoded = await decode(await plain(width, height).png().toBuffer());
-    expect([decoded.width, decoded.height]).toEqual([keptWidth, keptHeight]);
-    expect(decoded.original).toMatchObject({ width, height });
-    expect(await rasterOf(decoded.jpeg)).toMatchObject({ width: keptWidth, height: keptHeight });
-  });
+test.each([
+  [3000, 1500, 1024, 512],
+  [1500, 3000, 512, 1024],
+  [1024, 1024, 1024, 1024],
+  [1025, 10, 1024, 10],
+  [16_384, 1, 1024, 1],
+  [1, 16_384, 1, 1024],
+  [100, 80, 100, 80],
+  [1, 1, 1, 1],
+])("a picture of %i × %i is kept as %i × %i", async (width, height, keptWidth, keptHeight) => {
+  const decoded = await decode(await plain(width, height).png().toBuffer());
+  expect([decoded.width, decoded.height]).toEqual([keptWidth, keptHeight]);
+  expect(decoded.original).toMatchObject({ width, height });
+  expect(await rasterOf(decoded.jpeg)).toMatchObject({ width: keptWidth, height: keptHeight });
+});
 
-  test("what phones get wrong is no damage", async () => {
-    const jpeg = Buffer.from(await image(quarters(64, 64)).jpeg({ quality: 95 }).toBuffer());
-    // Behind SOS and its length: components, two bytes each, then the spectral selection, of which libjpeg expects 0 to 63.
-    const scan = jpeg.indexOf(Buffer.from([0xff, 0xda]));
-    const selectionEnd = scan + 4 + 1 + 2 * (jpeg[scan + 4] ?? 0) + 1;
-    expect(jpeg[selectionEnd]).toBe(63);
-    jpeg.writeUInt8(0, selectionEnd);
-    await expect(sharp(jpeg, { failOn: "warning" }).raw().toBuffer()).rejects.toThrow(
-      "Invalid SOS parameters",
-    );
-    await expectQuarters(await decode(jpeg), [RED, GREEN, BLUE, YELLOW]);
-  });
+test("a JPEG with a wrong spectral selection, as phones write it, is decoded", async () => {
+  const jpeg = Buffer.from(await image(quarters(64, 64)).jpeg({ quality: 95 }).toBuffer());
+  // Behind SOS and its length: components, two bytes each, then the spectral selection, of which libjpeg expects 0 to 63.
+  const scan = jpeg.indexOf(Buffer.from([0xff, 0xda]));
+  const selectionEnd = scan + 4 + 1 + 2 * (jpeg[scan + 4] ?? 0) + 1;
+  expect(jpeg[selectionEnd]).toBe(63);
+  jpeg.writeUInt8(0, selectionEnd);
+  await expect(sharp(jpeg, { failOn: "warning" }).raw().toBuffer()).rejects.toThrow("Invalid SOS parameters");
+  await expectQuarters(await decode(jpeg), [RED, GREEN, BLUE, YELLOW]);
+});
 
-  test("the size and quality of the stored form are limits like any other", async () => {
-    const bytes = await image(paint(400, 400, (x, y) => [(x * y) % 256, (x * 7) % 256, (y * 13) % 256]))
-      .png()
-      .toBuffer();
-    const small = await decode(bytes, { storedSidePixels: 100 });
-    expect([small.width, small.height]).toEqual([100, 100]);
-    const [rough, fine] = [
-      await decode(bytes, { storedQuality: 20 }),
-      await decode(bytes, { storedQuality: 95 }),
-    ];
-    expect(rough.jpeg.length).toBeLessThan(fine.jpeg.length);
-  });
+test("the size and quality of the stored JPEG are configurable", async () => {
+  const bytes = await image(paint(400, 400, (x, y) => [(x * y) % 256, (x * 7) % 256, (y * 13) % 256]))
+    .png()
+    .toBuffer();
+  const small = await decode(bytes, { storedSidePixels: 100 });
+  expect([small.width, small.height]).toEqual([100, 100]);
+  const [rough, fine] = [
+    await decode(bytes, { storedQuality: 20 }),
+    await decode(bytes, { storedQuality: 95 }),
+  ];
+  expect(rough.jpeg.length).toBeLessThan(fine.jpeg.length);
 });
 
 /** EXIF: what lies in the file at (x, y) of a picture that is to be shown upright, by orientation. */
@@ -146,109 +149,369 @@ describe("EXIF", () => {
     expect((await sharp(decoded.jpeg).metadata()).orientation).toBeUndefined();
   });
 
-  test.each(["jpeg", "png", "webp"] as const)("place, owner and profile of a %s are gone", async (format) => {
-    const bytes = await image(upright)
-      .withExif({
-        IFD0: { Copyright: "OWNER-IN-EXIF" },
-        IFD3: { GPSLatitudeRef: "N", GPSLatitude: "51/1 30/1 3230/100", GPSMapDatum: "PLACE-IN-EXIF" },
-      })
-      .withXmp('<x:xmpmeta xmlns:x="adobe:ns:meta/"><!-- PLACE-IN-XMP --></x:xmpmeta>')
-      .withIccProfile("p3", { attach: true })
-      .toFormat(format)
-      .toBuffer();
-    const before = await sharp(bytes).metadata();
-    expect(before.exif?.toString("latin1")).toContain("PLACE-IN-EXIF");
-    expect(before.xmp?.toString("latin1")).toContain("PLACE-IN-XMP");
-    expect(before.icc).toBeDefined();
+  test.each(["jpeg", "png", "webp"] as const)(
+    "place, owner and profile of a %s are removed",
+    async (format) => {
+      const bytes = await image(upright)
+        .withExif({
+          IFD0: { Copyright: "OWNER-IN-EXIF" },
+          IFD3: { GPSLatitudeRef: "N", GPSLatitude: "51/1 30/1 3230/100", GPSMapDatum: "PLACE-IN-EXIF" },
+        })
+        .withXmp('<x:xmpmeta xmlns:x="adobe:ns:meta/"><!-- PLACE-IN-XMP --></x:xmpmeta>')
+        .withIccProfile("p3", { attach: true })
+        .toFormat(format)
+        .toBuffer();
+      const before = await sharp(bytes).metadata();
+      expect(before.exif?.toString("latin1")).toContain("PLACE-IN-EXIF");
+      expect(before.xmp?.toString("latin1")).toContain("PLACE-IN-XMP");
+      expect(before.icc).toBeDefined();
 
-    const { jpeg } = await decode(bytes);
-    const after = await sharp(jpeg).metadata();
-    expect([after.exif, after.xmp, after.iptc, after.icc, after.comments]).toEqual(Array(5).fill(undefined));
-    expect(jpeg.toString("latin1")).not.toMatch(/exif|xmp|OWNER|PLACE/i);
-  });
+      const { jpeg } = await decode(bytes);
+      const after = await sharp(jpeg).metadata();
+      expect([after.exif, after.xmp, after.iptc, after.icc, after.comments]).toEqual(
+        Array(5).fill(undefined),
+      );
+      expect(jpeg.toString("latin1")).not.toMatch(/exif|xmp|OWNER|PLACE/i);
+    },
+  );
 });
 
-describe("colours", () => {
-  test("CMYK", async () => {
-    const bytes = await image(quarters(64, 64)).toColourspace("cmyk").jpeg({ quality: 95 }).toBuffer();
-    expect((await sharp(bytes).metadata()).space).toBe("cmyk");
-    const { jpeg } = await decode(bytes);
-    expect(await sharp(jpeg).metadata()).toMatchObject({ space: "srgb", channels: 3 });
-    // Printing inks can't show all of sRGB: each quarter must still be nearest to its own colour.
-    const colours = [RED, GREEN, BLUE, YELLOW];
-    const found = quarterColours(await rasterOf(jpeg));
-    const nearest = found.map((colour) =>
-      colours.indexOf([...colours].sort((a, b) => distance(colour, a) - distance(colour, b))[0] ?? WHITE),
-    );
-    expect(nearest).toEqual([0, 1, 2, 3]);
+test("a CMYK picture becomes sRGB", async () => {
+  const bytes = await image(quarters(64, 64)).toColourspace("cmyk").jpeg({ quality: 95 }).toBuffer();
+  expect((await sharp(bytes).metadata()).space).toBe("cmyk");
+  const { jpeg } = await decode(bytes);
+  expect(await sharp(jpeg).metadata()).toMatchObject({ space: "srgb", channels: 3 });
+  // Printing inks can't show all of sRGB: each quarter must still be nearest to its own colour.
+  const colours = [RED, GREEN, BLUE, YELLOW];
+  const found = quarterColours(await rasterOf(jpeg));
+  const nearest = found.map((colour) =>
+    colours.indexOf([...colours].sort((a, b) => distance(colour, a) - distance(colour, b))[0] ?? WHITE),
+  );
+  expect(nearest).toEqual([0, 1, 2, 3]);
+});
+
+test("a picture of 16 bits a sample becomes one of 8 bits", async () => {
+  const bytes = await image(quarters(64, 64)).toColourspace("rgb16").png().toBuffer();
+  expect((await sharp(bytes).metadata()).depth).toBe("ushort");
+  const decoded = await decode(bytes);
+  expect((await sharp(decoded.jpeg).metadata()).depth).toBe("uchar");
+  await expectQuarters(decoded, [RED, GREEN, BLUE, YELLOW]);
+});
+
+test("a grey picture becomes sRGB", async () => {
+  const bytes = await plain(20, 20, [120, 120, 120]).toColourspace("b-w").png().toBuffer();
+  expect((await sharp(bytes).metadata()).channels).toBe(1);
+  const { jpeg } = await decode(bytes);
+  expect(distance(colourAt(await rasterOf(jpeg), 10, 10), [120, 120, 120])).toBeLessThanOrEqual(JPEG_ERROR);
+  expect(await sharp(jpeg).metadata()).toMatchObject({ space: "srgb", channels: 3 });
+});
+
+test.each([
+  ["a palette", { palette: true }],
+  ["an alpha channel", { palette: false }],
+])("a picture that is transparent through %s gets a white background", async (_kind, options) => {
+  // Black below the transparency, so that dropping alpha would show.
+  const samples = new Uint8Array(64 * 64 * 4);
+  for (let at = 0; at < samples.length; at += 4) {
+    if ((at / 4) % 64 < 32) samples.set([...BLUE, 255], at);
+  }
+  const bytes = await sharp(samples, { raw: { width: 64, height: 64, channels: 4 } })
+    .png(options)
+    .toBuffer();
+  expect(await sharp(bytes).metadata()).toMatchObject({
+    hasAlpha: true,
+    isPalette: options.palette,
+  });
+  await expectQuarters(await decode(bytes), [BLUE, WHITE, BLUE, WHITE]);
+});
+
+test("sharp reads no files and no other formats once the decoder is imported", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "gateway-images-"));
+  try {
+    const png = join(folder, "picture.png");
+    await writeFile(png, await plain(4, 4).png().toBuffer());
+    await expect(sharp(png).metadata()).rejects.toThrow("unsupported image format");
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+  for (const format of ["gif", "tiff", "avif"] as const) {
+    const bytes = await plain(4, 4).toFormat(format).toBuffer();
+    await expect(sharp(bytes).metadata(), format).rejects.toThrow("unsupported image format");
+  }
+  await expect(sharp(Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>')).metadata()).rejects.toThrow();
+});
+
+test("sharp keeps no cache and uses one thread for an image", () => {
+  expect(sharp.cache().memory.max).toBe(0);
+  expect(sharp.cache().files.max).toBe(0);
+  expect(sharp.concurrency()).toBe(1);
+});
+
+test("an animation within the frame limit gives its first frame", async () => {
+  const decoded = await decode(await animatedWebp(3), { frames: 3 });
+  expect([decoded.width, decoded.height]).toEqual([16, 16]);
+  expect(distance(colourAt(await rasterOf(decoded.jpeg), 8, 8), [0, 128, 255])).toBeLessThanOrEqual(
+    JPEG_ERROR,
+  );
+});
+
+describe("hostile images", () => {
+  const decode = (bytes: Uint8Array, limits = {}, declaredType?: string) =>
+    decodeImage(bytes, { ...DEFAULT_IMAGE_LIMITS, ...limits }, declaredType);
+
+  async function refusal(decoding: Promise<DecodedImage>): Promise<ImageError> {
+    const result = await decoding.catch((error: unknown) => error);
+    if (result instanceof ImageError) return result;
+    throw result instanceof Error ? result : new Error("it was taken");
+  }
+
+  const SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script>alert(1)</script></svg>';
+
+  test.each(["gif", "tiff", "avif"] as const)(
+    "a %s file is refused with the name of its format",
+    async (format) => {
+      const error = await refusal(decode(await plain(8, 8).toFormat(format).toBuffer()));
+      expect(error).toMatchObject({ status: 415, code: "unsupported_image_type" });
+      expect(error.message.toLowerCase()).toContain(format);
+      expect(error.message).toContain("send one of image/jpeg, image/png, image/webp");
+    },
+  );
+
+  test.each([
+    ["SVG", SVG],
+    ["SVG", `<?xml version="1.0"?>\n<!DOCTYPE svg [<!ENTITY x SYSTEM "file:///etc/passwd">]>\n${SVG}`],
+    ["a PDF document", "%PDF-1.7\n"],
+    ["an HTML page", "<!doctype html><script>alert(1)</script>"],
+    ["a ZIP archive", "PK\x03\x04"],
+    ["no image that is known", "hello"],
+    ["no image that is known", "\x1f\x8b\x08"],
+  ])("%s is refused as no image", async (label, text) => {
+    const error = await refusal(decode(Buffer.from(text, "latin1")));
+    expect(error).toMatchObject({ status: 415, code: "unsupported_image_type" });
+    expect(error.message).toContain(label);
   });
 
-  test("16 bits a sample", async () => {
-    const bytes = await image(quarters(64, 64)).toColourspace("rgb16").png().toBuffer();
-    expect((await sharp(bytes).metadata()).depth).toBe("ushort");
-    const decoded = await decode(bytes);
-    expect((await sharp(decoded.jpeg).metadata()).depth).toBe("uchar");
-    await expectQuarters(decoded, [RED, GREEN, BLUE, YELLOW]);
+  test("the declared type decides nothing, and a refusal names it", async () => {
+    const error = await refusal(decode(Buffer.from(SVG), {}, "image/png"));
+    expect(error.message).toContain('The content is SVG, although declared as "image/png"');
+    const png = await plain(8, 8).png().toBuffer();
+    expect((await decode(png, {}, "image/svg+xml")).original.contentType).toBe("image/png");
   });
 
-  test("grey", async () => {
-    const bytes = await plain(20, 20, [120, 120, 120]).toColourspace("b-w").png().toBuffer();
-    expect((await sharp(bytes).metadata()).channels).toBe(1);
-    const { jpeg } = await decode(bytes);
-    expect(distance(colourAt(await rasterOf(jpeg), 10, 10), [120, 120, 120])).toBeLessThanOrEqual(JPEG_ERROR);
-    expect(await sharp(jpeg).metadata()).toMatchObject({ space: "srgb", channels: 3 });
+  test("a format that is left out of the configuration is refused", async () => {
+    const error = await refusal(decode(await plain(8, 8).webp().toBuffer(), { formats: ["jpeg", "png"] }));
+    expect(error.message).toBe("The content is WebP; send one of image/jpeg, image/png.");
+  });
+
+  test("an empty image is refused", async () => {
+    expect(await refusal(decode(new Uint8Array()))).toMatchObject({ status: 400, code: "empty_image" });
+  });
+
+  describe("bombs", () => {
+    const idat = (bytes: number) => ["IDAT", deflatedZeros(bytes)] as const;
+
+    test.each([
+      [100_000, 100_000],
+      [16_385, 1],
+      [1, 16_385],
+      [6325, 6325],
+      [1_000_000, 1_000_000],
+    ])("a PNG of a few bytes that claims %i × %i pixels is refused", async (width, height) => {
+      const png = handmadePng({ width, height }, [idat(1000)]);
+      const error = await refusal(decode(png));
+      expect(error).toMatchObject({ status: 413, code: "image_too_many_pixels" });
+      expect(error.message).toContain(
+        `${width} × ${height} pixels, and at most 40000000 pixels with no side above 16384`,
+      );
+    });
+
+    test.each([
+      [0, 0],
+      [0, 10],
+      [2 ** 31 - 1, 2 ** 31 - 1],
+      [2 ** 32 - 1, 1],
+    ])("a PNG with the impossible size %i × %i is refused", async (width, height) => {
+      expect((await refusal(decode(handmadePng({ width, height }, [idat(1000)])))).code).toBe(
+        "image_unreadable",
+      );
+    });
+
+    test("a JPEG that claims 65500 × 65500 pixels is refused", async () => {
+      const jpeg = withJpegSize(await plain(16, 16).jpeg().toBuffer(), 65_500, 65_500);
+      expect(await refusal(decode(jpeg))).toMatchObject({ status: 413, code: "image_too_many_pixels" });
+    });
+
+    test("a JPEG with fewer pixels than it claims, within the limit, is grey where it has none", async () => {
+      const jpeg = withJpegSize(await plain(16, 16).jpeg().toBuffer(), 6000, 6000);
+      expect(await decode(jpeg)).toMatchObject({ width: 1024, height: 1024 });
+    });
+
+    test("a WebP that claims 16384 × 16384 pixels is refused", async () => {
+      const webp = Buffer.from(await plain(16, 16).webp().toBuffer());
+      // VP8's frame header: 14 bits a side behind the start code 9d 01 2a (RFC 6386, 9.1).
+      const start = webp.indexOf(Buffer.from([0x9d, 0x01, 0x2a]));
+      webp.writeUInt16LE(0x3fff, start + 3);
+      webp.writeUInt16LE(0x3fff, start + 5);
+      expect((await refusal(decode(webp))).code).toBe("image_too_many_pixels");
+    });
+
+    test("a picture of 1 × 1 whose data unpack to 512 MiB is decoded", async () => {
+      const png = handmadePng({ width: 1, height: 1 }, [idat(2 ** 29)]);
+      expect(png.length).toBeLessThan(DEFAULT_IMAGE_LIMITS.bytes);
+      expect(await decode(png)).toMatchObject({ width: 1, height: 1 });
+    });
+
+    test.each([
+      ["zTXt", "a\0\0"],
+      ["iTXt", "a\0\x01\0\0\0"],
+      ["iCCP", "a\0\0"],
+    ])("a %s chunk that unpacks to 512 MiB is not kept", async (type, head) => {
+      const chunk = Buffer.concat([Buffer.from(head, "latin1"), deflatedZeros(2 ** 29)]);
+      const decoded = await decode(handmadePng({ width: 8, height: 8 }, [[type, chunk], idat(200)]));
+      expect(decoded).toMatchObject({ width: 8, height: 8 });
+      expect(decoded.jpeg.length).toBeLessThan(2000);
+    });
+
+    test("an animation is refused with its number of frames", async () => {
+      const error = await refusal(decode(await animatedWebp(30)));
+      expect(error).toMatchObject({ status: 422, code: "image_animated" });
+      expect(error.message).toContain("30 frames, and at most 1");
+    });
+
+    test("a file larger than the limit is refused before it is decoded", async () => {
+      const error = await refusal(decode(Buffer.alloc(DEFAULT_IMAGE_LIMITS.bytes + 1)));
+      expect(error).toMatchObject({ status: 413, code: "image_too_large" });
+      expect(error.message).toContain("10485761 bytes, and at most 10485760 (10 MiB)");
+      expect((await refusal(decode(Buffer.alloc(DEFAULT_IMAGE_LIMITS.bytes)))).code).toBe(
+        "unsupported_image_type",
+      );
+    });
+
+    test("a picture that takes longer than the time limit is refused", async () => {
+      // 10 thousand million pixels of one bit: far more than a second of work on any machine, in 1.3 MB.
+      const side = 100_000;
+      const png = handmadePng({ width: side, height: side, bitDepth: 1, colourType: 0 }, [
+        idat((side / 8 + 1) * side),
+      ]);
+      const error = await refusal(decode(png, { pixels: side * side, sidePixels: side, decodeSeconds: 1 }));
+      expect(error).toMatchObject({ status: 422, code: "image_decode_timeout" });
+      expect(error.message).toContain("longer than the 1 s");
+      expect(sharp.counters()).toEqual({ queue: 0, process: 0 });
+    });
+  });
+
+  describe("damaged images", () => {
+    const whole = new Map<string, Buffer>();
+    beforeAll(async () => {
+      const picture = image(quarters(64, 48));
+      whole.set("jpeg", await picture.clone().jpeg().toBuffer());
+      whole.set("progressive jpeg", await picture.clone().jpeg({ progressive: true }).toBuffer());
+      whole.set("png", await picture.clone().png().toBuffer());
+      whole.set("interlaced png", await picture.clone().png({ progressive: true }).toBuffer());
+      whole.set("webp", await picture.clone().webp().toBuffer());
+      whole.set("lossless webp", await picture.clone().webp({ lossless: true }).toBuffer());
+    });
+    const kinds = ["jpeg", "progressive jpeg", "png", "interlaced png", "webp", "lossless webp"];
+    const bytesOf = (kind: string) => whole.get(kind) ?? Buffer.alloc(0);
+
+    /** Behind a PNG's last pixel there are 12 bytes that only say that it ends. */
+    const IEND_BYTES = 12;
+
+    test.each(kinds)("a %s that is cut off anywhere is refused", async (kind) => {
+      const bytes = bytesOf(kind);
+      const shortest = bytes.length - (kind.endsWith("png") ? IEND_BYTES : 0);
+      await expect(decode(bytes)).resolves.toMatchObject({ width: 64, height: 48 });
+      for (let length = 1; length < shortest; length++) {
+        const { status } = await refusal(decode(bytes.subarray(0, length)));
+        expect([415, 422], `${length} of ${bytes.length} bytes`).toContain(status);
+      }
+    });
+
+    test("a PNG with a wrong check sum is refused", async () => {
+      const png = Buffer.from(bytesOf("png"));
+      const at = png.indexOf("IDAT") + 20;
+      png.writeUInt8((png[at] ?? 0) ^ 0xff, at);
+      const error = await refusal(decode(png));
+      expect(error).toMatchObject({ status: 422, code: "image_unreadable" });
+      expect(error.message).toContain("begins as PNG");
+    });
+
+    test("a picture with changed bytes is decoded or refused", async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          fc.constantFrom(...kinds),
+          fc.array(fc.tuple(fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }), fc.nat(255)), {
+            minLength: 1,
+            maxLength: 8,
+          }),
+          async (kind, changes) => {
+            const bytes = Buffer.from(bytesOf(kind));
+            for (const [at, value] of changes) bytes.writeUInt8(value, Math.floor(at * bytes.length));
+            await expectPictureOrRefusal(bytes);
+          },
+        ),
+        { numRuns: times(100, 2000) },
+      );
+    });
+
+    test("a right beginning with random bytes is decoded or refused", async () => {
+      const heads = [
+        "",
+        "\xff\xd8\xff",
+        "\x89PNG\r\n\x1a\n",
+        "RIFF\xff\0\0\0WEBPVP8 ",
+        "RIFF\xff\0\0\0WEBPVP8X",
+        "GIF89a",
+        "<svg",
+      ];
+      await fc.assert(
+        fc.asyncProperty(fc.constantFrom(...heads), fc.uint8Array({ maxLength: 300 }), async (head, tail) => {
+          await expectPictureOrRefusal(Buffer.concat([Buffer.from(head, "latin1"), tail]));
+        }),
+        { numRuns: times(100, 2000) },
+      );
+    });
+
+    async function expectPictureOrRefusal(bytes: Buffer): Promise<void> {
+      const result = await decode(bytes).catch((error: unknown) => error);
+      if (result instanceof ImageError) return;
+      expect(result).toMatchObject({ sha256: expect.stringMatching(/^[0-9a-f]{64}$/) });
+    }
   });
 
   test.each([
-    ["a palette", { palette: true }],
-    ["an alpha channel", { palette: false }],
-  ])("what is transparent through %s becomes white", async (_kind, options) => {
-    // Black below the transparency, so that dropping alpha would show.
-    const samples = new Uint8Array(64 * 64 * 4);
-    for (let at = 0; at < samples.length; at += 4) {
-      if ((at / 4) % 64 < 32) samples.set([...BLUE, 255], at);
+    ["HTML", "<html><script>alert(1)</script>"],
+    ["a ZIP archive", "PK\x03\x04payload"],
+    ["PHP", "<?php system($_GET['c']); ?>"],
+  ])("%s behind a picture is not kept", async (_kind, payload) => {
+    for (const format of ["jpeg", "png", "webp"] as const) {
+      const picture = await plain(8, 8).toFormat(format).toBuffer();
+      const { jpeg } = await decode(Buffer.concat([picture, Buffer.from(payload, "latin1")]));
+      expect(jpeg.includes(Buffer.from(payload, "latin1"))).toBe(false);
     }
-    const bytes = await sharp(samples, { raw: { width: 64, height: 64, channels: 4 } })
-      .png(options)
-      .toBuffer();
-    expect(await sharp(bytes).metadata()).toMatchObject({
-      hasAlpha: true,
-      isPalette: options.palette,
-    });
-    await expectQuarters(await decode(bytes), [BLUE, WHITE, BLUE, WHITE]);
-  });
-});
-
-describe("importing the decoder", () => {
-  test("leaves the process no loader of files and none of other formats", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "gateway-images-"));
-    try {
-      const png = join(folder, "picture.png");
-      await writeFile(png, await plain(4, 4).png().toBuffer());
-      await expect(sharp(png).metadata()).rejects.toThrow("unsupported image format");
-    } finally {
-      await rm(folder, { recursive: true });
-    }
-    for (const format of ["gif", "tiff", "avif"] as const) {
-      const bytes = await plain(4, 4).toFormat(format).toBuffer();
-      await expect(sharp(bytes).metadata(), format).rejects.toThrow("unsupported image format");
-    }
-    await expect(
-      sharp(Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>')).metadata(),
-    ).rejects.toThrow();
   });
 
-  test("keeps nothing in a cache, and one thread for an image", () => {
-    expect(sharp.cache().memory.max).toBe(0);
-    expect(sharp.cache().files.max).toBe(0);
-    expect(sharp.concurrency()).toBe(1);
+  test("a script in a JPEG's comment or a PNG's text is not kept", async () => {
+    const script = Buffer.from("<script>alert(1)</script>");
+    const jpeg = await plain(8, 8).jpeg().toBuffer();
+    const comment = Buffer.concat([Buffer.from([0xff, 0xfe, 0, script.length + 2]), script]);
+    const commented = Buffer.concat([jpeg.subarray(0, 2), comment, jpeg.subarray(2)]);
+    const texted = handmadePng({ width: 8, height: 8 }, [
+      ["tEXt", Buffer.concat([Buffer.from("Comment\0"), script])],
+      ["IDAT", deflatedZeros(200)],
+    ]);
+    for (const bytes of [commented, texted]) {
+      expect(bytes.includes(script)).toBe(true);
+      expect((await decode(bytes)).jpeg.includes(script)).toBe(false);
+    }
   });
 
-  test("an animation within the limit gives its first frame", async () => {
-    const decoded = await decode(await animatedWebp(3), { frames: 3 });
-    expect([decoded.width, decoded.height]).toEqual([16, 16]);
-    expect(distance(colourAt(await rasterOf(decoded.jpeg), 8, 8), [0, 128, 255])).toBeLessThanOrEqual(
-      JPEG_ERROR,
-    );
+  test("a GIF or SVG that hides a picture is refused", async () => {
+    const jpeg = await plain(8, 8).jpeg().toBuffer();
+    for (const head of ["GIF89a", SVG]) {
+      expect((await refusal(decode(Buffer.concat([Buffer.from(head), jpeg])))).code).toBe(
+        "unsupported_image_type",
+      );
+    }
   });
 });

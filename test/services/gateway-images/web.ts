@@ -63,12 +63,3 @@ export function networkOf(ports: readonly number[], more: Partial<Network> = {})
     ...more,
   };
 }
-
-/** Waits until something holds. */
-export async function until(condition: () => boolean): Promise<void> {
-  for (let tries = 0; tries < 500; tries++) {
-    if (condition()) return;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-  throw new Error("what was waited for did not come within 10 s");
-}

@@ -2,7 +2,8 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
+import { times } from "../../harness/thorough.ts";
 
 const PUBLIC = new URL("../../../containers/services/gateway/public/", import.meta.url);
 
@@ -21,7 +22,7 @@ const load = async (name: string) => (await import(new URL(`page/${name}`, PUBLI
 const { curlLine, downloadLine } = await load("curl.js");
 const { readEvents } = await load("events.js");
 
-it("the page's types hold", () => {
+test("the page's types hold", () => {
   const compiler = fileURLToPath(new URL("../../../node_modules/typescript/bin/tsc", import.meta.url));
   const { status, stdout } = spawnSync(process.execPath, [compiler, "-p", fileURLToPath(PUBLIC)], {
     encoding: "utf8",
@@ -29,7 +30,7 @@ it("the page's types hold", () => {
   expect({ status, stdout }).toEqual({ status: 0, stdout: "" });
 });
 
-describe("a line for the terminal", () => {
+describe("curl lines", () => {
   const context = { base: "http://127.0.0.1:8080/", hasKey: false, streams: false };
   const image = { name: "cat.jpg" };
 
@@ -40,7 +41,7 @@ describe("a line for the terminal", () => {
     return execFileSync("sh", ["-c", script], options).split("\0").slice(0, -1);
   }
 
-  it("is JSON without an image", () => {
+  test("the curl line without an image sends JSON", () => {
     expect(
       curlLine({ path: "v1/match", fields: { text: "a cat", topK: 5 }, image: undefined }, context),
     ).toBe(
@@ -50,7 +51,7 @@ describe("a line for the terminal", () => {
     );
   });
 
-  it("is a form with an image, which stays a file", () => {
+  test("the curl line with an image sends a form with the file", () => {
     const line = curlLine(
       { path: "v1/answer", fields: { question: "What?", stream: true }, image },
       { ...context, streams: true },
@@ -64,7 +65,7 @@ describe("a line for the terminal", () => {
     );
   });
 
-  it("keeps a picture under a name", () => {
+  test("the download line keeps a picture under a name", () => {
     expect(downloadLine("v1/documents/a%2Fb/image", "a b.jpg", { ...context, hasKey: true })).toBe(
       `curl http://127.0.0.1:8080/v1/documents/a%2Fb/image \\
   --header "authorization: Bearer $ENGINE_ROOM_API_KEY" \\
@@ -72,12 +73,12 @@ describe("a line for the terminal", () => {
     );
   });
 
-  it("takes the key from the reader's shell", () => {
+  test("the curl line takes the key from the reader's shell", () => {
     const line = curlLine({ path: "v1/match", fields: {}, image: undefined }, { ...context, hasKey: true });
     expect(wordsOf(line, { ENGINE_ROOM_API_KEY: "sk-1" })).toContain("authorization: Bearer sk-1");
   });
 
-  it("goes to where the page is, behind a path as well", () => {
+  test("the curl line goes to the page's own address, behind a path as well", () => {
     const line = curlLine(
       { path: "v1/match", fields: {}, image: undefined },
       { ...context, base: "https://host/engine room/" },
@@ -85,7 +86,7 @@ describe("a line for the terminal", () => {
     expect(wordsOf(line)[0]).toBe("https://host/engine%20room/v1/match");
   });
 
-  it("says to a shell exactly what the page has sent, whatever it was", () => {
+  test("the curl line sends exactly what the page has sent, whatever it was", () => {
     const anyText = fc.oneof(
       fc.string({ unit: "grapheme" }),
       fc.constantFrom(
@@ -110,23 +111,23 @@ describe("a line for the terminal", () => {
         const form = wordsOf(curlLine({ path: "v1/match", fields: { text }, image }, context));
         expect(form.slice(1)).toEqual(["--form-string", `text=${text}`, "--form", "image=@cat.jpg"]);
       }),
-      { numRuns: 60 },
+      { numRuns: times(20, 200) },
     );
   });
 
-  it.each([
+  test.each([
     ["my cat.jpg", "image=@my cat.jpg"],
     ["a;type=text/html.jpg", 'image=@"a;type=text/html.jpg"'],
     ['say "cat", \\o.jpg', 'image=@"say \\"cat\\", \\\\o.jpg"'],
     ["-o.jpg", "image=@-o.jpg"],
     ["it's.jpg", "image=@it's.jpg"],
-  ])("names the file %s as curl reads it", (name, word) => {
+  ])("the curl line names the file %s as curl reads it", (name, word) => {
     const words = wordsOf(curlLine({ path: "v1/match", fields: {}, image: { name } }, context));
     expect(words.at(-1)).toBe(word);
   });
 });
 
-describe("server-sent events", () => {
+describe("page events", () => {
   async function eventsOf(...chunks: Uint8Array[]): Promise<{ event: string; data: string }[]> {
     const events = [];
     for await (const event of readEvents(ReadableStream.from(chunks) as ReadableStream<Uint8Array>))
@@ -135,7 +136,7 @@ describe("server-sent events", () => {
   }
   const bytes = (text: string) => new TextEncoder().encode(text);
 
-  it.each([
+  test.each([
     ["event: delta\ndata: a\n\n", [{ event: "delta", data: "a" }]],
     [
       "data: a\n\ndata: b\n\n",
@@ -152,11 +153,11 @@ describe("server-sent events", () => {
     ["event: delta\n\ndata: a\n\n", [{ event: "message", data: "a" }]],
     ["data: not ended\n", []],
     ["\uFEFFdata: a\n\n", [{ event: "message", data: "a" }]],
-  ])("%j", async (text, expected) => {
+  ])("the page reads the server-sent events of %j", async (text, expected) => {
     expect(await eventsOf(bytes(text))).toEqual(expected);
   });
 
-  it("are the same wherever the network cuts them", async () => {
+  test("the page reads the same events wherever the network cuts them", async () => {
     const text = 'event: sources\r\ndata: {"a":"häß 🐈"}\r\n\r\nevent: delta\ndata: 日本\ndata: x\n\n';
     const whole = await eventsOf(bytes(text));
     expect(whole).toHaveLength(2);
@@ -169,7 +170,7 @@ describe("server-sent events", () => {
     );
   });
 
-  it("close the connection when they are left early", async () => {
+  test("the page closes the connection when it leaves a stream early", async () => {
     let isCancelled = false;
     const endless = new ReadableStream<Uint8Array>({
       pull: (controller) => controller.enqueue(bytes("data: a\n\n")),

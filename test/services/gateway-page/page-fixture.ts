@@ -8,7 +8,7 @@ export interface PageFixture {
   readonly gateway: FakeGateway;
   readonly page: Page;
   readonly watched: WatchedPage;
-  /** Opens the page in a fresh context; each test does so once. */
+  /** Opens the page; each test does so once. With options it has a context of its own, without it is loaded again. */
   open(options?: Parameters<Browser["newContext"]>[0]): Promise<void>;
   /** Id of the element that has the focus. */
   focusedId(): Promise<unknown>;
@@ -21,6 +21,8 @@ export interface PageFixture {
 export function pageFixture(): PageFixture {
   let browser: Browser | undefined;
   let gateway: FakeGateway | undefined;
+  /** Of tests without options. */
+  let usual: WatchedPage | undefined;
   let watched: WatchedPage | undefined;
   beforeAll(async () => {
     [browser, gateway] = await Promise.all([launchBrowser(), startFakeGateway()]);
@@ -31,8 +33,12 @@ export function pageFixture(): PageFixture {
   });
   beforeEach(() => gateway?.reset());
   afterEach(async () => {
-    await watched?.context.close();
-    expect(watched?.faults).toEqual([]);
+    if (watched !== undefined && watched === usual) {
+      await watched.page.unrouteAll();
+      await watched.page.evaluate("sessionStorage.clear()");
+      await watched.page.goto("about:blank");
+    } else await watched?.context.close();
+    expect(watched?.faults.splice(0)).toEqual([]);
   });
   const fixture: PageFixture = {
     get gateway() {
@@ -44,8 +50,14 @@ export function pageFixture(): PageFixture {
     get page() {
       return there(watched).page;
     },
-    open: async (options = {}) => {
+    open: async (options) => {
+      if (options === undefined && usual !== undefined) {
+        watched = usual;
+        await usual.page.goto(there(gateway).url);
+        return;
+      }
       watched = await openPage(there(browser), there(gateway).url, options);
+      if (options === undefined) usual = watched;
     },
     focusedId: () => fixture.page.evaluate("document.activeElement?.id"),
     question: () => fixture.page.getByLabel("What do you want to know or find?"),

@@ -1,17 +1,30 @@
-/** The page on the gateway itself, with both databases and fakes of the models. */
+/** The page and GET /status on the gateway itself, with both databases and fakes of the models. */
 import { execFile, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { imageProfile, requestProfile } from "@engine-room/triton-requests";
 import type { Browser } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { type RunningGateway, startGateway } from "../gateway/support.ts";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import type { GatewayConfigInput } from "../../../containers/services/gateway/src/config.ts";
+import {
+  CHATML,
+  closedPort,
+  type RunningGateway,
+  type SilentPeer,
+  sha256,
+  silentPeer,
+  startGateway,
+} from "../gateway/support.ts";
 import { type FakeTriton, startFakeTriton } from "../gateway-retrieval/fake-triton.ts";
 import {
   type Databases,
   dataUrl,
   picture,
+  placesOf,
   retrievalConfig,
   startDatabases,
 } from "../gateway-retrieval/support.ts";
@@ -19,23 +32,26 @@ import { launchBrowser, NO_BROWSER, openPage, type WatchedPage, withBrowser } fr
 
 const NO_CURL = spawnSync("curl", ["--version"]).error !== undefined;
 
-describe.skipIf(NO_BROWSER !== undefined)(withBrowser("the page on the gateway itself"), () => {
+let databases: Databases;
+beforeAll(async () => {
+  databases = await startDatabases();
+});
+afterAll(() => databases?.dispose());
+
+describe.skipIf(NO_BROWSER !== undefined)(withBrowser("whole page"), () => {
   let browser: Browser;
-  let databases: Databases;
   let triton: FakeTriton;
   let gateway: RunningGateway;
   let watched: WatchedPage;
 
   beforeAll(async () => {
-    [browser, databases, triton] = await Promise.all([launchBrowser(), startDatabases(), startFakeTriton()]);
-    gateway = await startGateway(
-      retrievalConfig(triton, { mongo: databases.mongo.port, vector: databases.vector.port }),
-    );
+    [browser, triton] = await Promise.all([launchBrowser(), startFakeTriton()]);
+    gateway = await startGateway(retrievalConfig(triton, placesOf(databases)));
   });
   afterAll(async () => {
     await browser?.close();
     await gateway?.app.close();
-    await Promise.all([triton?.close(), databases?.dispose()]);
+    await triton?.close();
   });
   afterEach(async () => {
     await watched.context.close();
@@ -47,7 +63,7 @@ describe.skipIf(NO_BROWSER !== undefined)(withBrowser("the page on the gateway i
     return watched.page;
   };
 
-  it("begins empty, and says so", async () => {
+  test("an empty gateway's page says that there are no documents", async () => {
     const page = await open();
     await page.getByText("There are no documents yet.").waitFor();
     await page.locator("#overall").getByText("All 6 services ready").waitFor();
@@ -78,7 +94,7 @@ describe.skipIf(NO_BROWSER !== undefined)(withBrowser("the page on the gateway i
       });
     });
 
-    it("finds the likest image first, and reads an answer with its sources", async () => {
+    test("a search by words and image finds the likest image first, and its answer has sources", async () => {
       const page = await open();
       await page.locator("#question").fill("Where is the cat?");
       await page
@@ -101,7 +117,7 @@ describe.skipIf(NO_BROWSER !== undefined)(withBrowser("the page on the gateway i
       expect(Number(score)).toBeCloseTo(sum, 2);
     });
 
-    it("offers the question of a sample, and asks it with the sample's picture", async () => {
+    test("the page asks the question of a sample with the sample's picture", async () => {
       const page = await open();
       await page.getByRole("button", { name: "Try it: Which animal is on the lawn?" }).click();
       await page.locator("#answer-facts").getByText("done after").waitFor();
@@ -109,30 +125,33 @@ describe.skipIf(NO_BROWSER !== undefined)(withBrowser("the page on the gateway i
       await page.locator("#match-sample-dog").getByText("Picture: place 1, similarity 1.000").waitFor();
     });
 
-    it.skipIf(NO_CURL)("does the same from a terminal (skipped without curl)", async () => {
-      const page = await open();
-      await page.locator("#question").fill("it's a `cat`, isn't it?");
-      await page
-        .locator("#file")
-        .setInputFiles({ name: "my cat.jpg", mimeType: "image/jpeg", buffer: await query() });
-      await page.getByRole("button", { name: "Ask" }).click();
-      await page.locator("#answer-facts").getByText("done after").waitFor();
-      const [match = "", answer = ""] = await page.locator("#requests pre").allTextContents();
-      const folder = mkdtempSync(join(tmpdir(), "gateway-page-"));
-      try {
-        writeFileSync(join(folder, "my cat.jpg"), await query());
-        expect(JSON.parse(await outputOf(match, folder))).toMatchObject({
-          matches: [{ id: "cat" }, { id: "sample-dog" }, { id: "boat" }],
-        });
-        expect(await outputOf(answer, folder)).toMatch(
-          /^event: sources\n.*\n\nevent: delta\n[\s\S]*\n\nevent: done\n/,
-        );
-      } finally {
-        rmSync(folder, { recursive: true });
-      }
-    });
+    test.skipIf(NO_CURL)(
+      "the curl lines of the page have the same results (skipped without curl)",
+      async () => {
+        const page = await open();
+        await page.locator("#question").fill("it's a `cat`, isn't it?");
+        await page
+          .locator("#file")
+          .setInputFiles({ name: "my cat.jpg", mimeType: "image/jpeg", buffer: await query() });
+        await page.getByRole("button", { name: "Ask" }).click();
+        await page.locator("#answer-facts").getByText("done after").waitFor();
+        const [match = "", answer = ""] = await page.locator("#requests pre").allTextContents();
+        const folder = mkdtempSync(join(tmpdir(), "gateway-page-"));
+        try {
+          writeFileSync(join(folder, "my cat.jpg"), await query());
+          expect(JSON.parse(await outputOf(match, folder))).toMatchObject({
+            matches: [{ id: "cat" }, { id: "sample-dog" }, { id: "boat" }],
+          });
+          expect(await outputOf(answer, folder)).toMatch(
+            /^event: sources\n.*\n\nevent: delta\n[\s\S]*\n\nevent: done\n/,
+          );
+        } finally {
+          rmSync(folder, { recursive: true });
+        }
+      },
+    );
 
-    it("says what is away, in the gateway's words, and goes on when it is back", async () => {
+    test("a database that is away is reported in the gateway's words, and used again when it is back", async () => {
       const page = await open();
       await page.locator("#overall").getByText("All 6 services ready").waitFor();
       await databases.vector.kill();
@@ -155,3 +174,170 @@ describe.skipIf(NO_BROWSER !== undefined)(withBrowser("the page on the gateway i
 async function outputOf(line: string, cwd: string): Promise<string> {
   return (await promisify(execFile)("sh", ["-c", line], { cwd })).stdout;
 }
+
+describe("status", () => {
+  /** A Triton of which some models are ready. */
+  let triton: Server;
+
+  let tritonUrl: string;
+
+  let readyModels: ReadonlySet<string> = new Set();
+
+  let probed: string[] = [];
+
+  let silent: SilentPeer;
+
+  let gateway: RunningGateway;
+
+  beforeAll(async () => {
+    triton = createServer((request, response) => {
+      const [, model = ""] = /^\/v2\/models\/([^/]+)\/ready$/.exec(request.url ?? "") ?? [];
+      probed.push(model);
+      response.writeHead(readyModels.has(model) ? 200 : 400).end();
+    });
+    await new Promise<void>((resolve) => triton.listen(0, "127.0.0.1", resolve));
+    tritonUrl = `http://127.0.0.1:${(triton.address() as AddressInfo).port}`;
+    silent = await silentPeer();
+  });
+
+  afterAll(async () => {
+    await silent?.close();
+    triton.closeAllConnections();
+    await new Promise((resolve) => triton.close(resolve));
+  });
+
+  afterEach(() => gateway.app.close());
+
+  interface Row {
+    readonly name: string;
+    readonly latencyMilliseconds: number | null;
+  }
+
+  async function statusOf(config: GatewayConfigInput): Promise<Row[]> {
+    probed = [];
+    gateway = await startGateway({ log: { level: "silent" }, ...config });
+    return read();
+  }
+
+  async function read(): Promise<Row[]> {
+    const response = await fetch(`${gateway.url}/status`);
+    expect(response.status).toBe(200);
+    expect(response.headers.get("cache-control")).toBe("no-store");
+    return (await response.json()) as Row[];
+  }
+
+  const encoders = () => ({
+    http: tritonUrl,
+    modelName: "all-MiniLM-L6-v2",
+    dimension: 384,
+    imageDimension: 512,
+    maxBatchSize: 8,
+  });
+
+  const milliseconds = expect.any(Number);
+
+  test("/status names each service's kind, and measures its time", async () => {
+    const vision = requestProfile("multimodal", {
+      image: imageProfile("mllama", "multimodal", { maxImages: 1, tokensPerImage: 0 }),
+    });
+    readyModels = new Set([
+      "text_encoder",
+      "vision_encoder",
+      "ensemble",
+      "tensorrt_llm_bls",
+      vision.tritonModel,
+      vision.streamingModel,
+    ]);
+    const rows = await statusOf({
+      encoders: encoders(),
+      models: [
+        { name: "smollm2", http: tritonUrl, chatTemplate: CHATML },
+        { name: "base", http: tritonUrl, tritonModel: "tensorrt_llm_bls" },
+        { name: "llava", http: tritonUrl, profile: vision },
+      ],
+      databases: {
+        mongo: { uri: `mongodb://127.0.0.1:${databases.mongo.port}/` },
+        vector: { url: `http://127.0.0.1:${databases.vector.port}` },
+      },
+    });
+    const ready = { state: "ready", latencyMilliseconds: milliseconds };
+    expect(rows).toEqual([
+      {
+        name: "text_encoder",
+        kind: "text-encoder",
+        detail: "all-MiniLM-L6-v2: text to 384 numbers",
+        ...ready,
+      },
+      { name: "vision_encoder", kind: "image-encoder", detail: "image to 512 numbers", ...ready },
+      { name: "smollm2", kind: "language-model", detail: "chats, 2048 tokens with its answer", ...ready },
+      {
+        name: "base",
+        kind: "completion-model",
+        detail: "completes text, 2048 tokens with its answer",
+        ...ready,
+      },
+      {
+        name: "llava",
+        kind: "vision-language-model",
+        detail: "chats about text and images, 2048 tokens with its answer",
+        ...ready,
+      },
+      { name: "mongo", kind: "document-database", detail: "documents and pictures", ...ready },
+      { name: "vector", kind: "vector-database", detail: "vectors of texts and pictures", ...ready },
+    ]);
+  });
+
+  test("/status tells starting from away, and waits a second at most", async () => {
+    readyModels = new Set(["text_encoder"]);
+    const gone = await closedPort();
+    const rows = await statusOf({
+      encoders: encoders(),
+      models: [
+        { name: "silent", http: `http://127.0.0.1:${silent.port}`, chatTemplate: CHATML },
+        { name: "gone", http: `http://127.0.0.1:${gone}`, chatTemplate: CHATML },
+      ],
+      databases: {
+        mongo: { uri: `mongodb://127.0.0.1:${silent.port}/` },
+        vector: { url: `http://127.0.0.1:${gone}` },
+      },
+    });
+    expect(rows).toMatchObject([
+      { name: "text_encoder", state: "ready", latencyMilliseconds: milliseconds },
+      {
+        name: "vision_encoder",
+        state: "starting",
+        latencyMilliseconds: null,
+        detail: "Triton answers, and its model vision_encoder is not ready",
+      },
+      { name: "silent", state: "away", latencyMilliseconds: null, detail: "no answer within 1000 ms" },
+      { name: "gone", state: "away", latencyMilliseconds: null, detail: "can't be reached (ECONNREFUSED)" },
+      { name: "mongo", state: "away", latencyMilliseconds: null, detail: "no answer within 1000 ms" },
+      {
+        name: "vector",
+        state: "away",
+        latencyMilliseconds: null,
+        detail: expect.stringContaining("ECONNREFUSED"),
+      },
+    ]);
+  });
+
+  test("/status asks a service once for many watchers, and again when the result is old", async () => {
+    readyModels = new Set(["text_encoder", "vision_encoder"]);
+    await statusOf({ encoders: encoders() });
+    await Promise.all(Array.from({ length: 50 }, read));
+    expect(probed.toSorted()).toEqual(["text_encoder", "vision_encoder"]);
+    readyModels = new Set();
+    await expect
+      .poll(async () => (await read()).map((row) => row.latencyMilliseconds), { timeout: 10_000 })
+      .toEqual([null, null]);
+  });
+
+  test("/status needs no key, and shows no address behind the gateway", async () => {
+    const rows = await statusOf({
+      encoders: encoders(),
+      apiKeys: [{ name: "alice", sha256: sha256("sk-alice") }],
+    });
+    expect(rows).toHaveLength(2);
+    expect(JSON.stringify(rows)).not.toMatch(/127\.0\.0\.1|http:/);
+  });
+});

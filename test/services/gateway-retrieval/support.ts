@@ -1,52 +1,30 @@
 /** What the tests of retrieval share: real database processes, a Triton of fakes, and gateways on top of them. */
 import { MongoClient } from "mongodb";
 import sharp from "sharp";
-import { expect, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, vi } from "vitest";
 import type { GatewayConfigInput } from "../../../containers/services/gateway/src/config.ts";
-import { CHATML, closedPort } from "../gateway/support.ts";
-import type { CompiledService } from "../mock-mongo/compiled.ts";
-import {
-  type PreparedService,
-  prepareService,
-  type ServiceProcess,
-  startService,
-  temporaryFolder,
-} from "../mock-mongo/service-process.ts";
-import { type FakeTriton, IMAGE_DIMENSION, TEXT_DIMENSION } from "./fake-triton.ts";
+import { CHATML, closedPort, type RunningGateway, startGateway } from "../gateway/support.ts";
+import { type ServiceProcess, startService, temporaryFolder } from "../service-process.ts";
+import { type FakeTriton, IMAGE_DIMENSION, startFakeTriton, TEXT_DIMENSION } from "./fake-triton.ts";
 
 /** A service that can be killed and started again with the same arguments. */
 export interface RestartableService {
   /** @returns The line of its log that says where it listens. @throws Error when it ends before. */
   start(): Promise<Readonly<Record<string, unknown>>>;
-  /** Has the process of the next start load its modules meanwhile; of the service as it is compiled, where that is given. */
-  prepare(compiled?: Pick<CompiledService, "main" | "server">): void;
   /** SIGKILL, and waits for the end. */
   kill(): Promise<void>;
-  /** Ends it, and what was prepared. */
-  dispose(): Promise<void>;
 }
 
 /** @param service - Folder below containers/services. */
 export function restartableService(service: string, args: readonly string[]): RestartableService {
-  const main = `containers/services/${service}/src/main.ts`;
-  const server = `containers/services/${service}/src/server.ts`;
-  const prepared: PreparedService[] = [];
   let running: ServiceProcess | undefined;
-  const kill = async () => {
-    await running?.kill("SIGKILL");
-  };
   return {
     start: () => {
-      running = prepared.shift()?.start() ?? startService(main, args);
+      running = startService(service, args);
       return running.listening();
     },
-    prepare: (sources = { main, server }) => {
-      prepared.push(prepareService(sources.main, args, [sources.server]));
-    },
-    kill,
-    dispose: async () => {
-      for (const one of prepared) one.discard();
-      await kill();
+    kill: async () => {
+      await running?.kill("SIGKILL");
     },
   };
 }
@@ -54,6 +32,7 @@ export function restartableService(service: string, args: readonly string[]): Re
 /** A database with a port and data of its own; they stay when it is killed, and its data goes when it is disposed of. */
 export interface DatabaseProcess extends RestartableService {
   readonly port: number;
+  dispose(): Promise<void>;
 }
 
 async function databaseProcess(service: string, more: readonly string[] = []): Promise<DatabaseProcess> {
@@ -64,7 +43,7 @@ async function databaseProcess(service: string, more: readonly string[] = []): P
     ...database,
     port,
     dispose: async () => {
-      await database.dispose();
+      await database.kill();
       folder.remove();
     },
   };
@@ -73,6 +52,8 @@ async function databaseProcess(service: string, more: readonly string[] = []): P
 export interface Databases {
   readonly mongo: DatabaseProcess;
   readonly vector: DatabaseProcess;
+  /** Name of the database in MongoDB and of the collection in Qdrant: tests with areas of their own share the processes. */
+  readonly area: string;
   dispose(): Promise<void>;
 }
 
@@ -89,13 +70,24 @@ export async function startDatabases(): Promise<Databases> {
     await dispose();
     throw error;
   }
-  return { mongo, vector, dispose };
+  return { mongo, vector, area: "documents", dispose };
+}
+
+export interface Places {
+  readonly mongo: number;
+  readonly vector: number;
+  readonly area: string;
+}
+
+/** Ports of the databases, and their area. */
+export function placesOf({ mongo, vector, area }: Databases): Places {
+  return { mongo: mongo.port, vector: vector.port, area };
 }
 
 /** Configuration of a gateway with both databases, the encoders, and one language model. */
 export function retrievalConfig(
   triton: Pick<FakeTriton, "url">,
-  ports: { readonly mongo: number; readonly vector: number },
+  { mongo, vector, area }: Places,
   more: Partial<GatewayConfigInput> = {},
 ): GatewayConfigInput {
   return {
@@ -110,8 +102,9 @@ export function retrievalConfig(
     },
     models: [{ name: "small", http: triton.url, chatTemplate: CHATML, stopWords: ["<|im_end|>"] }],
     databases: {
-      mongo: { uri: `mongodb://127.0.0.1:${ports.mongo}/` },
-      vector: { url: `http://127.0.0.1:${ports.vector}` },
+      // The driver looks for a server that was away every half second, if it is not told otherwise.
+      mongo: { uri: `mongodb://127.0.0.1:${mongo}/?minHeartbeatFrequencyMS=20`, database: area },
+      vector: { url: `http://127.0.0.1:${vector}`, collection: area },
     },
     log: { level: "silent" },
     ...more,
@@ -159,7 +152,7 @@ export interface Contents {
 export async function contentsOf(databases: Databases): Promise<Contents> {
   const client = new MongoClient(`mongodb://127.0.0.1:${databases.mongo.port}/`);
   try {
-    const database = client.db("engine_room");
+    const database = client.db(databases.area);
     const rows = await database.collection("documents").find({}).toArray();
     const images = await database.collection("images").find({}).toArray();
     return {
@@ -169,7 +162,7 @@ export async function contentsOf(databases: Databases): Promise<Contents> {
           { state, contentHash, text, image: image?.sha256 },
         ]),
       ),
-      points: await pointsOf(databases.vector.port),
+      points: await pointsOf(databases),
       images: images.map(({ _id }) => String(_id)),
     };
   } finally {
@@ -177,8 +170,8 @@ export async function contentsOf(databases: Databases): Promise<Contents> {
   }
 }
 
-async function pointsOf(port: number): Promise<Map<string, string>> {
-  const response = await fetch(`http://127.0.0.1:${port}/collections/documents/points/scroll`, {
+async function pointsOf({ vector, area }: Databases): Promise<Map<string, string>> {
+  const response = await fetch(`http://127.0.0.1:${vector.port}/collections/${area}/points/scroll`, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ limit: 10_000, with_payload: true }),
@@ -207,5 +200,73 @@ export function agreed(databases: Databases): Promise<Contents> {
     expect(contents, "both databases agree").toSatisfy(agree);
     return contents;
   };
-  return vi.waitFor(check, { timeout: 30_000, interval: 10 });
+  return vi.waitFor(check, { timeout: 30_000, interval: 50 });
+}
+
+export interface DatabasesAndTriton {
+  readonly databases: () => Databases;
+  /** It has been asked nothing when a test begins. */
+  readonly triton: () => FakeTriton;
+  /** Of a gateway on both. */
+  readonly config: (more?: Partial<GatewayConfigInput>) => GatewayConfigInput;
+  /** The same, with other databases in the same processes. */
+  readonly inArea: (area: string) => DatabasesAndTriton;
+}
+
+/** Both databases, empty, and a Triton of fakes, for all tests of a file. */
+export function useDatabasesAndTriton(): DatabasesAndTriton {
+  let databases: Databases;
+  let triton: FakeTriton;
+  beforeAll(async () => {
+    [databases, triton] = await Promise.all([startDatabases(), startFakeTriton()]);
+  });
+  afterAll(async () => {
+    await Promise.all([databases?.dispose(), triton?.close()]);
+  });
+  beforeEach(() => {
+    triton.encoderCalls.length = 0;
+    triton.generations.length = 0;
+  });
+  const inArea = (area: string): DatabasesAndTriton => ({
+    databases: () => ({ ...databases, area }),
+    triton: () => triton,
+    config: (more) => retrievalConfig(triton, placesOf({ ...databases, area }), more),
+    inArea,
+  });
+  return inArea("documents");
+}
+
+/** A gateway on them, for all tests of a group. */
+export function useGateway(parts: DatabasesAndTriton): () => RunningGateway {
+  let gateway: RunningGateway;
+  beforeAll(async () => {
+    gateway = await startGateway(parts.config());
+  });
+  afterAll(async () => {
+    await gateway?.app.close();
+  });
+  return () => gateway;
+}
+
+export interface SentDocument {
+  readonly id: string;
+  readonly text: string;
+  /** As data URL. */
+  readonly image?: string;
+}
+
+export function postDocuments(url: string, documents: readonly SentDocument[]): Promise<Response> {
+  return fetch(`${url}/v1/documents`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ documents }),
+  });
+}
+
+/** What came of each document of a request. @throws Error when it is refused as a whole. */
+export async function statusesOf(answer: Promise<Response>): Promise<string[]> {
+  const response = await answer;
+  if (!response.ok) throw new Error(`HTTP ${response.status}: ${await response.text()}`);
+  const { documents } = (await response.json()) as { documents: { status: string }[] };
+  return documents.map(({ status }) => status);
 }

@@ -1,21 +1,25 @@
-/** The API over its port, as far as it needs no model. */
+/** The API over its port: answers without models, requests that are refused, and images in chats. */
+import { createServer, request as httpRequest, type Server } from "node:http";
+import { type AddressInfo, connect } from "node:net";
+import { imageProfile, type RequestProfile, requestProfile } from "@engine-room/triton-requests";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import OpenAI from "openai";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { CHAT, closedPort, configOf, errorOf, type RunningGateway, sha256, startGateway } from "./support.ts";
 
-let gateway: RunningGateway;
+describe("api", () => {
+  let gateway: RunningGateway;
 
-beforeAll(async () => {
-  const port = await closedPort();
-  gateway = await startGateway(configOf({ encoders: port, model: port }));
-});
-afterAll(() => gateway.app.close());
+  beforeAll(async () => {
+    const port = await closedPort();
+    gateway = await startGateway(configOf({ encoders: port, model: port }));
+  });
 
-const chat = (more: object) => gateway.post("/v1/chat/completions", { ...CHAT, ...more });
+  afterAll(() => gateway.app.close());
 
-describe("while Triton is away", () => {
-  it("answers 503 with Retry-After on every endpoint that needs it", async () => {
+  const chat = (more: object) => gateway.post("/v1/chat/completions", { ...CHAT, ...more });
+
+  test("while Triton is away, every endpoint that needs it answers 503 with Retry-After", async () => {
     const answers = [
       await chat({}),
       await chat({ stream: true }),
@@ -28,7 +32,7 @@ describe("while Triton is away", () => {
     }
   });
 
-  it("lives, and is not ready, and says who is missing", async () => {
+  test("while Triton is away, the gateway lives, is not ready, and names the missing servers", async () => {
     expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
     const response = await fetch(`${gateway.url}/readyz`);
     expect(response.status).toBe(503);
@@ -43,7 +47,7 @@ describe("while Triton is away", () => {
     });
   });
 
-  it("counts what failed", async () => {
+  test("the metrics count requests that failed because Triton is away", async () => {
     await chat({});
     const text = await (await fetch(`${gateway.url}/metrics`)).text();
     expect(text).toMatch(/^gateway_upstream_errors_total\{upstream="smollm2",kind="away"\} [1-9]/m);
@@ -52,41 +56,41 @@ describe("while Triton is away", () => {
     );
     expect(text).not.toContain("gpt-4o");
   });
-});
 
-describe("the official OpenAI client", () => {
-  const client = () => new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: "none", maxRetries: 0 });
+  describe("the official OpenAI client", () => {
+    const client = () => new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: "none", maxRetries: 0 });
 
-  it("lists the models", async () => {
-    const ids: string[] = [];
-    for await (const model of client().models.list()) ids.push(model.id);
-    expect(ids).toEqual(["all-MiniLM-L6-v2", "smollm2", "base-model"]);
-    expect(await client().models.retrieve("smollm2")).toMatchObject({
-      id: "smollm2",
-      object: "model",
-      owned_by: "engine-room",
+    test("the official OpenAI client lists the models", async () => {
+      const ids: string[] = [];
+      for await (const model of client().models.list()) ids.push(model.id);
+      expect(ids).toEqual(["all-MiniLM-L6-v2", "smollm2", "base-model"]);
+      expect(await client().models.retrieve("smollm2")).toMatchObject({
+        id: "smollm2",
+        object: "model",
+        owned_by: "engine-room",
+      });
+    });
+
+    test("the official OpenAI client throws the exceptions that its users catch", async () => {
+      const messages = [{ role: "user" as const, content: "hi" }];
+      await expect(client().models.retrieve("nope")).rejects.toBeInstanceOf(OpenAI.NotFoundError);
+      await expect(
+        client().chat.completions.create({ model: "smollm2", messages: [] }),
+      ).rejects.toBeInstanceOf(OpenAI.BadRequestError);
+      await expect(client().chat.completions.create({ model: "smollm2", messages })).rejects.toBeInstanceOf(
+        OpenAI.InternalServerError,
+      );
+      await expect(
+        client().embeddings.create({ model: "all-MiniLM-L6-v2", input: "" }),
+      ).rejects.toMatchObject({
+        status: 400,
+        param: "input",
+        requestID: expect.any(String),
+      });
     });
   });
 
-  it("throws the exceptions that its users catch", async () => {
-    const messages = [{ role: "user" as const, content: "hi" }];
-    await expect(client().models.retrieve("nope")).rejects.toBeInstanceOf(OpenAI.NotFoundError);
-    await expect(client().chat.completions.create({ model: "smollm2", messages: [] })).rejects.toBeInstanceOf(
-      OpenAI.BadRequestError,
-    );
-    await expect(client().chat.completions.create({ model: "smollm2", messages })).rejects.toBeInstanceOf(
-      OpenAI.InternalServerError,
-    );
-    await expect(client().embeddings.create({ model: "all-MiniLM-L6-v2", input: "" })).rejects.toMatchObject({
-      status: 400,
-      param: "input",
-      requestID: expect.any(String),
-    });
-  });
-});
-
-describe("every answer", () => {
-  it("has the request id, security headers, and no word about the software", async () => {
+  test("every response has a request id and security headers, and does not name the software", async () => {
     const given = await fetch(`${gateway.url}/v1/models`, { headers: { "x-request-id": "trace-42" } });
     expect(given.headers.get("x-request-id")).toBe("trace-42");
     for (const path of ["/healthz", "/v1/models", "/nothing", "/v1/nothing"]) {
@@ -98,10 +102,8 @@ describe("every answer", () => {
       expect(headers.has("server")).toBe(false);
     }
   });
-});
 
-describe("the description", () => {
-  it("is a valid OpenAPI 3.1 document with every endpoint", async () => {
+  test("the API description is a valid OpenAPI 3.1 document with every endpoint", async () => {
     const document = (await (await fetch(`${gateway.url}/openapi.json`)).json()) as {
       openapi: string;
       paths: object;
@@ -121,7 +123,7 @@ describe("the description", () => {
     ]);
   });
 
-  it("has a page that loads nothing from elsewhere", async () => {
+  test("the page of the API description loads nothing from other hosts", async () => {
     const page = await fetch(`${gateway.url}/docs`);
     expect(page.status).toBe(200);
     const html = await page.text();
@@ -134,63 +136,61 @@ describe("the description", () => {
     }
     expect(page.headers.get("content-security-policy")).toContain("script-src 'self'");
   });
-});
 
-describe("API keys", () => {
-  let guarded: RunningGateway;
-  beforeAll(async () => {
-    const port = await closedPort();
-    guarded = await startGateway(
-      configOf(
-        { encoders: port, model: port },
-        { apiKeys: [{ name: "alice", sha256: sha256("sk-alice") }], limits: { bodyBytes: 1024 } },
-      ),
-    );
-  });
-  afterAll(() => guarded.app.close());
-
-  it("are asked for under /v1 before the body is looked at", async () => {
-    for (const headers of [{}, { authorization: "Bearer sk-bob" }, { authorization: "Basic sk-alice" }]) {
-      const response = await guarded.post(
-        "/v1/chat/completions",
-        "{broken",
-        headers as Record<string, string>,
+  describe("API keys", () => {
+    let guarded: RunningGateway;
+    beforeAll(async () => {
+      const port = await closedPort();
+      guarded = await startGateway(
+        configOf(
+          { encoders: port, model: port },
+          { apiKeys: [{ name: "alice", sha256: sha256("sk-alice") }], limits: { bodyBytes: 1024 } },
+        ),
       );
-      expect(response.headers.get("www-authenticate")).toContain("Bearer");
-      expect(await errorOf(response)).toMatchObject({ status: 401, type: "authentication_error" });
-    }
-    expect((await fetch(`${guarded.url}/v1/models`)).status).toBe(401);
-  });
-
-  it("let their owner in", async () => {
-    const response = await fetch(`${guarded.url}/v1/models`, {
-      headers: { authorization: "Bearer sk-alice" },
     });
-    expect(response.status).toBe(200);
-  });
+    afterAll(() => guarded.app.close());
 
-  it("are not asked for by probes, metrics and documentation", async () => {
-    for (const path of ["/healthz", "/metrics", "/docs", "/openapi.json"])
-      expect((await fetch(guarded.url + path)).status).toBe(200);
-    const document = await (await fetch(`${guarded.url}/openapi.json`)).json();
-    expect(document).toMatchObject({ paths: { "/v1/models": { get: { security: [{ apiKey: [] }] } } } });
-  });
+    test("the gateway asks for a key under /v1 before it looks at the body", async () => {
+      for (const headers of [{}, { authorization: "Bearer sk-bob" }, { authorization: "Basic sk-alice" }]) {
+        const response = await guarded.post(
+          "/v1/chat/completions",
+          "{broken",
+          headers as Record<string, string>,
+        );
+        expect(response.headers.get("www-authenticate")).toContain("Bearer");
+        expect(await errorOf(response)).toMatchObject({ status: 401, type: "authentication_error" });
+      }
+      expect((await fetch(`${guarded.url}/v1/models`)).status).toBe(401);
+    });
 
-  it("keep the configured size of bodies", async () => {
-    const response = await guarded.post(
-      "/v1/embeddings",
-      { model: "m", input: "x".repeat(2000) },
-      { authorization: "Bearer sk-alice" },
-    );
-    expect(await errorOf(response)).toMatchObject({
-      status: 413,
-      message: expect.stringContaining("1024 bytes"),
+    test("the gateway accepts a request with a known key", async () => {
+      const response = await fetch(`${guarded.url}/v1/models`, {
+        headers: { authorization: "Bearer sk-alice" },
+      });
+      expect(response.status).toBe(200);
+    });
+
+    test("probes, metrics and documentation need no key", async () => {
+      for (const path of ["/healthz", "/metrics", "/docs", "/openapi.json"])
+        expect((await fetch(guarded.url + path)).status).toBe(200);
+      const document = await (await fetch(`${guarded.url}/openapi.json`)).json();
+      expect(document).toMatchObject({ paths: { "/v1/models": { get: { security: [{ apiKey: [] }] } } } });
+    });
+
+    test("a body larger than the configured limit is refused with 413", async () => {
+      const response = await guarded.post(
+        "/v1/embeddings",
+        { model: "m", input: "x".repeat(2000) },
+        { authorization: "Bearer sk-alice" },
+      );
+      expect(await errorOf(response)).toMatchObject({
+        status: 413,
+        message: expect.stringContaining("1024 bytes"),
+      });
     });
   });
-});
 
-describe("the rate limit", () => {
-  it("counts over all endpoints, for each key on its own", async () => {
+  test("the rate limit counts requests over all endpoints, for each key separately", async () => {
     const port = await closedPort();
     const apiKeys = ["alice", "bob"].map((name) => ({ name, sha256: sha256(`sk-${name}`) }));
     const limited = await startGateway(
@@ -213,5 +213,517 @@ describe("the rate limit", () => {
     } finally {
       await limited.app.close();
     }
+  });
+});
+
+describe("refused requests", () => {
+  let gateway: RunningGateway;
+
+  beforeAll(async () => {
+    const port = await closedPort();
+    gateway = await startGateway(configOf({ encoders: port, model: port }));
+  });
+
+  afterAll(() => gateway.app.close());
+
+  const chat = (more: object) => gateway.post("/v1/chat/completions", { ...CHAT, ...more });
+
+  test.each([
+    ["broken JSON", '{"model": "smol', "invalid_json"],
+    ["no body", "", "empty_body"],
+  ])("a request with %s is refused", async (_what, body, code) => {
+    expect(await errorOf(await gateway.post("/v1/chat/completions", body))).toMatchObject({
+      status: 400,
+      type: "invalid_request_error",
+      code,
+    });
+  });
+
+  test("a request that is not JSON is refused with 415", async () => {
+    const response = await gateway.post("/v1/embeddings", "model=x", {
+      "content-type": "application/x-www-form-urlencoded",
+    });
+    expect(await errorOf(response)).toMatchObject({ status: 415, code: "unsupported_media_type" });
+  });
+
+  test.each([
+    [{ messages: "hi" }, "messages"],
+    [{ messages: [] }, "messages"],
+    [{ messages: [{ role: "robot", content: "hi" }] }, "messages[0].role"],
+    [{ messages: [{ role: "user", content: 3 }] }, "messages[0].content"],
+    [{ messages: [{ role: "user", content: [{ type: "text", text: 3 }] }] }, "messages[0].content[0].text"],
+    [{ max_tokens: "many" }, "max_tokens"],
+    [{ max_tokens: 0 }, "max_tokens"],
+    [{ temperature: 3 }, "temperature"],
+    [{ top_p: 0 }, "top_p"],
+    [{ n: 2 }, "n"],
+    [{ stop: ["a", "b", "c", "d", "e"] }, "stop"],
+    [{ stream: "yes" }, "stream"],
+    [{ tools: [{ type: "function" }] }, "tools"],
+    [{ response_format: { type: "json_object" } }, "response_format.type"],
+    [{ max_token: 5 }, "max_token"],
+    [{ model: 5 }, "model"],
+  ])("the refusal of %j names the parameter", async (more, param) => {
+    const error = await errorOf(await chat(more));
+    expect(error).toMatchObject({ status: 400, type: "invalid_request_error", param });
+    expect(error.message).toContain(param);
+  });
+
+  test("the refusal of several wrong parameters lists them all", async () => {
+    const { message } = await errorOf(await chat({ temperature: 9, top_p: 9, seed: -1 }));
+    expect(message).toMatch(/temperature: .*; top_p: .*; seed: /);
+  });
+
+  test("a null parameter counts as not given", async () => {
+    const nothing = {
+      temperature: null,
+      top_p: null,
+      stop: null,
+      max_tokens: null,
+      seed: null,
+      stream: null,
+      stream_options: null,
+      n: null,
+      tools: null,
+      user: null,
+    };
+    expect((await chat(nothing)).status).toBe(503);
+  });
+
+  test("an image for a model that reads text only is refused", async () => {
+    const content = [
+      { type: "text", text: "What is this?" },
+      { type: "image_url", image_url: { url: "data:image/png;base64,AA==" } },
+    ];
+    const error = await errorOf(await chat({ messages: [{ role: "user", content }] }));
+    expect(error).toMatchObject({
+      status: 400,
+      param: "messages[0].content[1]",
+      code: "unsupported_content",
+    });
+    expect(error.message).toContain("smollm2 reads text only");
+  });
+
+  test("max_tokens of a thousand million is refused with the model's limit", async () => {
+    const error = await errorOf(await chat({ max_tokens: 1_000_000_000 }));
+    expect(error).toMatchObject({ status: 400, param: "max_tokens" });
+    expect(error.message).toContain("1000000000");
+    expect(error.message).toContain("1024");
+  });
+
+  test("a chat with a model without chat template is refused", async () => {
+    expect(await errorOf(await chat({ model: "base-model" }))).toMatchObject({
+      status: 400,
+      param: "model",
+      code: "unsupported_model",
+    });
+  });
+
+  test.each([
+    ["an empty text", { input: "" }, "input"],
+    ["an empty list", { input: [] }, "input"],
+    ["an empty text in a list", { input: ["a", ""] }, "input[1]"],
+    ["token ids", { input: [1, 2, 3] }, "input[0]"],
+    ["2,049 texts", { input: Array(2049).fill("a") }, "input"],
+    ["another dimension", { input: "a", dimensions: 128 }, "dimensions"],
+    ["an unknown encoding", { input: "a", encoding_format: "hex" }, "encoding_format"],
+    ["a model that makes text", { input: "a", model: "smollm2" }, "model"],
+  ])("the embedding input of %s is refused", async (_what, more, param) => {
+    const response = await gateway.post("/v1/embeddings", { model: "all-MiniLM-L6-v2", ...more });
+    expect(await errorOf(response)).toMatchObject({ status: 400, param });
+  });
+
+  test.each([
+    ["an empty prompt", { prompt: "" }, "prompt"],
+    ["17 prompts", { prompt: Array(17).fill("a") }, "prompt"],
+    ["token ids", { prompt: [1, 2] }, "prompt[0]"],
+    ["no prompt", {}, "prompt"],
+    ["echo", { prompt: "a", echo: true }, "echo"],
+    ["a model that makes vectors", { prompt: "a", model: "all-MiniLM-L6-v2" }, "model"],
+  ])("a completion request with %s is refused", async (_what, more, param) => {
+    expect(await errorOf(await gateway.post("/v1/completions", { model: "smollm2", ...more }))).toMatchObject(
+      { status: 400, param },
+    );
+  });
+
+  test("a body of 50 MB is refused before it is read", async () => {
+    const received = await new Promise<{ status: number | undefined; body: string }>((resolve, reject) => {
+      const request = httpRequest(`${gateway.url}/v1/embeddings`, {
+        method: "POST",
+        headers: { "content-type": "application/json", "content-length": 50_000_000 },
+      });
+      request.on("response", (response) => {
+        response.setEncoding("utf8");
+        let body = "";
+        response
+          .on("data", (text: string) => {
+            body += text;
+          })
+          .on("end", () => {
+            request.destroy();
+            resolve({ status: response.statusCode, body });
+          });
+      });
+      request.on("error", reject);
+      // Only the headers are sent: the answer must not wait for the body.
+      request.flushHeaders();
+    });
+    expect(received.status).toBe(413);
+    expect(JSON.parse(received.body).error).toMatchObject({
+      code: "body_too_large",
+      message: expect.stringContaining("4194304 bytes"),
+    });
+  });
+
+  test("a client that is still sending a large body receives the refusal", async () => {
+    const { hostname, port } = new URL(gateway.url);
+    const part = Buffer.alloc(5_000_000, "x");
+    const parts = 10;
+    const socket = connect(Number(port), hostname);
+    const errors: Error[] = [];
+    let answer = "";
+    socket.on("error", (error) => errors.push(error));
+    socket.on("data", (data: Buffer) => {
+      answer += data.toString();
+    });
+    socket.write(`POST /v1/embeddings HTTP/1.1\r\nhost: ${hostname}\r\n`);
+    socket.write(`content-type: application/json\r\ncontent-length: ${parts * part.length}\r\n\r\n`);
+    for (let sent = 0; sent < parts; sent++) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      await new Promise((resolve) => socket.write(part, resolve));
+    }
+    socket.destroy();
+    expect(answer).toMatch(/^HTTP\/1\.1 413 /);
+    expect(errors).toEqual([]);
+  });
+
+  test("a large body without a stated size is refused", async () => {
+    const chunk = new TextEncoder().encode("x".repeat(1024 * 1024));
+    const body = new ReadableStream<Uint8Array>({ pull: (controller) => controller.enqueue(chunk) });
+    const refusal = await fetch(`${gateway.url}/v1/embeddings`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body,
+      duplex: "half",
+    }).then(
+      (response) => response.status,
+      // The gateway closes the connection while the client still sends; some clients see only that.
+      () => "closed",
+    );
+    expect([413, "closed"]).toContain(refusal);
+  });
+
+  test("an unknown model is model_not_found on every endpoint", async () => {
+    const answers = [
+      await chat({ model: "gpt-4o" }),
+      await gateway.post("/v1/completions", { model: "gpt-4o", prompt: "a" }),
+      await gateway.post("/v1/embeddings", { model: "gpt-4o", input: "a" }),
+      await fetch(`${gateway.url}/v1/models/gpt-4o`),
+    ];
+    for (const response of answers) {
+      expect(await errorOf(response)).toMatchObject({
+        status: 404,
+        type: "invalid_request_error",
+        param: "model",
+        code: "model_not_found",
+      });
+    }
+  });
+
+  test("an unknown path is 404, in OpenAI's shape under /v1 and as problem details elsewhere", async () => {
+    expect(await errorOf(await fetch(`${gateway.url}/v1/nothing`))).toMatchObject({
+      status: 404,
+      code: "not_found",
+    });
+    const elsewhere = await fetch(`${gateway.url}/nothing?key=secret`);
+    expect(elsewhere.headers.get("content-type")).toMatch(/^application\/problem\+json/);
+    expect(await elsewhere.json()).toMatchObject({
+      type: "about:blank",
+      title: "Not Found",
+      status: 404,
+      instance: "/nothing",
+    });
+  });
+});
+
+describe("images and repositories", () => {
+  const PNG = Buffer.from("89504e470d0a1a0a0000000d", "hex").toString("base64");
+
+  const PNG_URL = `data:image/png;base64,${PNG}`;
+
+  /** All text of the messages, one behind the other. */
+  const TEMPLATE = "{% for message in messages %}{{ message.content }}{% endfor %}";
+
+  const BODY_BYTES = 100_000;
+
+  const PROFILES: Readonly<Record<string, RequestProfile>> = {
+    mllama: requestProfile("multimodal", {
+      image: imageProfile("mllama", "multimodal", { maxImages: 2, tokensPerImage: 0 }),
+    }),
+    onevision: requestProfile("multimodal", {
+      image: imageProfile("llava_onevision", "multimodal", { maxImages: 1, tokensPerImage: 700 }),
+      kvCacheReuse: true,
+    }),
+    tutorial: requestProfile("llava"),
+    processed: requestProfile("multimodal", {
+      image: imageProfile("llava", "multimodal", { maxImages: 1, tokensPerImage: 576 }),
+    }),
+    blind: requestProfile("llava", { image: null }),
+    llmapi: requestProfile("llmapi", { decoupled: true }),
+  };
+
+  interface Asked {
+    readonly path: string;
+    readonly body: Readonly<Record<string, unknown>>;
+  }
+
+  let triton: Server;
+
+  let gateway: RunningGateway;
+
+  let asked: Asked[] = [];
+
+  /** What Triton answers: one object for /generate, a list of events for /generate_stream. */
+  let answer: object | readonly object[] = {};
+
+  beforeAll(async () => {
+    triton = createServer(async (request, response) => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of request) chunks.push(chunk as Buffer);
+      asked.push({ path: request.url ?? "", body: JSON.parse(Buffer.concat(chunks).toString()) });
+      if (Array.isArray(answer)) {
+        response.setHeader("content-type", "text/event-stream");
+        response.end(answer.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(""));
+      } else {
+        response.setHeader("content-type", "application/json");
+        response.end(JSON.stringify(answer));
+      }
+    });
+    await new Promise<void>((resolve) => triton.listen(0, "127.0.0.1", resolve));
+    const http = `http://127.0.0.1:${(triton.address() as AddressInfo).port}`;
+    gateway = await startGateway({
+      models: Object.entries(PROFILES).map(([name, profile]) => ({
+        name,
+        http,
+        profile,
+        chatTemplate: TEMPLATE,
+        stopWords: ["<end>"],
+      })),
+      limits: { bodyBytes: BODY_BYTES },
+      log: { level: "silent" },
+    });
+  });
+
+  afterAll(async () => {
+    await gateway.app.close();
+    await new Promise((resolve) => triton.close(resolve));
+  });
+
+  beforeEach(() => {
+    asked = [];
+  });
+
+  const image = (url: string) => ({ type: "image_url", image_url: { url } });
+
+  const text = (words: string) => ({ type: "text", text: words });
+
+  const chat = (model: string, content: unknown, more: object = {}) =>
+    gateway.post("/v1/chat/completions", {
+      model,
+      messages: [{ role: "user", content }],
+      max_tokens: 5,
+      ...more,
+    });
+
+  test("an image reaches Triton in the form that its preprocessing decodes, with its mark in the prompt", async () => {
+    answer = { text_output: "Singapore" };
+    const response = await chat("mllama", [image(PNG_URL), text("Which city is this?")], {
+      temperature: 0,
+    });
+    expect(await response.json()).toMatchObject({ choices: [{ message: { content: "Singapore" } }] });
+    expect(asked).toEqual([
+      {
+        path: "/v2/models/ensemble/generate",
+        body: {
+          text_input: "<|image|>Which city is this?",
+          image_url_input: `data:image/jpeg;base64,${PNG}`,
+          max_tokens: 5,
+          bad_words: "",
+          stop_words: ["<end>"],
+          top_k: 1,
+        },
+      },
+    ]);
+  });
+
+  test("an image reaches the model of the llava tutorial as a data URL", async () => {
+    answer = { text: "Singapore", finish_reason: "stop", completion_tokens: 1, prompt_tokens: 592 };
+    const response = await chat("tutorial", [image(PNG_URL), text("Which city is this?")]);
+    expect(await response.json()).toMatchObject({ choices: [{ message: { content: "Singapore" } }] });
+    expect(asked[0]?.body).toMatchObject({
+      prompt: "<image>Which city is this?",
+      image: `data:image/jpeg;base64,${PNG}`,
+    });
+  });
+
+  test("a chat may have several images, and its answer may be streamed", async () => {
+    answer = [{ text_output: "Sing" }, { text_output: "apore" }];
+    const content = [text("Compare "), image(PNG_URL), image(PNG_URL)];
+    const events = (await (await chat("mllama", content, { stream: true })).text()).split("\n\n");
+    expect(events.join()).toMatch(/"content":"Sing".*"content":"apore"/s);
+    expect(asked[0]?.path).toBe("/v2/models/ensemble/generate_stream");
+    expect(asked[0]?.body).toMatchObject({
+      stream: true,
+      text_input: "Compare <|image|>\n<|image|>",
+      image_url_input: [expect.any(String), expect.any(String)],
+    });
+  });
+
+  test("an image has an id made of its content where the KV cache is reused", async () => {
+    answer = { text_output: "a" };
+    await chat("onevision", [image(PNG_URL), text("a")]);
+    await chat("onevision", [text("b"), image(PNG_URL)]);
+    const ids = asked.map(({ body }) => body.prompt_table_extra_id);
+    expect(ids[0]).toEqual(expect.any(Number));
+    expect(ids[0]).toBe(ids[1]);
+  });
+
+  test.each<[string, string, object[], Record<string, unknown>, string]>([
+    [
+      "an address, in upper case too",
+      "mllama",
+      [text("a"), image("HTTPS://example.org/a.png")],
+      { param: "messages[0].content[1]", code: "unsupported_content" },
+      "only data URLs are accepted",
+    ],
+    [
+      "a file of the machine",
+      "mllama",
+      [image("file:///etc/passwd")],
+      { code: "invalid_image" },
+      "must be an http(s) URL or a data URL",
+    ],
+    [
+      "no image file",
+      "mllama",
+      [image("data:image/png;base64,R0lGODlh")],
+      { code: "invalid_image" },
+      "JPEG, PNG or WebP",
+    ],
+    [
+      "one image too many",
+      "mllama",
+      [image(PNG_URL), image(PNG_URL), image(PNG_URL)],
+      { code: "too_many_images" },
+      "has 3 images, and this model takes 2 at most",
+    ],
+    [
+      "a mark that somebody wrote",
+      "mllama",
+      [text("<|image|>"), image(PNG_URL)],
+      { code: "image_marks_mismatch" },
+      "2 times",
+    ],
+    [
+      "no image where one must be",
+      "onevision",
+      [text("a")],
+      { code: "image_missing" },
+      "the request has none",
+    ],
+    [
+      "an image for a repository that takes prepared pixels",
+      "processed",
+      [image(PNG_URL)],
+      { param: "messages[0].content[0]", code: "unsupported_content" },
+      "takes images as processedPixels only",
+    ],
+    [
+      "an image for a text model",
+      "llmapi",
+      [image(PNG_URL)],
+      { param: "messages[0].content[0]", code: "unsupported_content" },
+      "llmapi reads text only",
+    ],
+    [
+      "sound",
+      "mllama",
+      [{ type: "input_audio", input_audio: {} }],
+      { code: "unsupported_content" },
+      "reads text and images, and this part is of type input_audio",
+    ],
+    [
+      "an image without URL",
+      "mllama",
+      [{ type: "image_url", image_url: PNG_URL }],
+      { param: "messages[0].content[0].image_url" },
+      "messages[0].content[0].image_url",
+    ],
+  ])("the gateway refuses %s before it asks Triton", async (_what, model, content, error, message) => {
+    for (const stream of [false, true]) {
+      const received = await errorOf(await chat(model, content, { stream }));
+      expect(received).toMatchObject({ status: 400, type: "invalid_request_error", ...error });
+      expect(received.message).toContain(message);
+    }
+    expect(asked).toEqual([]);
+  });
+
+  test("the gateway refuses an image larger than the body limit before it asks Triton", async () => {
+    const large = `${PNG_URL}${"A".repeat(BODY_BYTES)}`;
+    expect(await errorOf(await chat("mllama", [image(large)]))).toMatchObject({
+      status: 413,
+      code: "body_too_large",
+    });
+    expect(asked).toEqual([]);
+  });
+
+  test("the gateway refuses a parameter for which the repository has no input before it asks Triton", async () => {
+    expect(await errorOf(await chat("blind", "a", { top_p: 0.5 }))).toMatchObject({
+      status: 400,
+      param: "top_p",
+      code: "unsupported_option",
+    });
+    expect(asked).toEqual([]);
+  });
+
+  test("an llmapi repository is asked by its own input names, and its answer is cut at stop words that it does not take", async () => {
+    answer = { text_output: "Paris<end> and", finish_reason: "length" };
+    const response = await chat("llmapi", "Capital of France?", { seed: 3, stop: "." });
+    expect(await response.json()).toMatchObject({
+      choices: [{ message: { content: "Paris" }, finish_reason: "stop" }],
+    });
+    expect(asked).toEqual([
+      {
+        path: "/v2/models/tensorrt_llm/generate",
+        body: {
+          text_input: "Capital of France?",
+          sampling_param_max_tokens: 5,
+          sampling_param_temperature: 1,
+          sampling_param_top_p: 1,
+          sampling_param_top_k: 0,
+          sampling_param_seed: 3,
+          sampling_param_exclude_input_from_output: true,
+          return_finish_reason: true,
+        },
+      },
+    ]);
+  });
+
+  test("an llmapi stream that repeats all text in each event becomes a stream of new text with a finish reason", async () => {
+    answer = [
+      { text_output: "Par", finish_reason: "None" },
+      { text_output: "Paris", finish_reason: "length" },
+    ];
+    const body = await (await chat("llmapi", "a", { stream: true })).text();
+    expect([...body.matchAll(/"content":"(.*?)"/g)].map((match) => match[1]).join("")).toBe("Paris");
+    expect(body).toContain('"finish_reason":"length"');
+  });
+
+  test("an error of Triton in the middle of a stream ends it with an error event", async () => {
+    answer = [{ text_output: "a" }, { error: "out of memory on /dev/nvidia0" }];
+    const body = await (await chat("llmapi", "a", { stream: true })).text();
+    expect(body).toContain('"code":"upstream_failed"');
+    expect(body).not.toContain("nvidia0");
+    expect(body).not.toContain("[DONE]");
   });
 });

@@ -1,10 +1,33 @@
+/** The configuration, and the parts of the gateway that keep its limits: keys, places, deadlines, errors, metrics. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { requestProfile } from "@engine-room/triton-requests";
-import { afterAll, describe, expect, it } from "vitest";
+import fc from "fast-check";
+import { Registry } from "prom-client";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { KeyRing } from "../../../containers/services/gateway/src/auth.ts";
 import { loadConfig, parseConfig } from "../../../containers/services/gateway/src/config.ts";
-import { configOf, sha256 } from "./support.ts";
+import { toApiError } from "../../../containers/services/gateway/src/error-handler.ts";
+import {
+  ApiError,
+  modelNotFound,
+  toOpenAiBody,
+  toProblem,
+} from "../../../containers/services/gateway/src/errors.ts";
+import { ClientGone, ConcurrencyLimiter, Deadline } from "../../../containers/services/gateway/src/limits.ts";
+import { GatewayMetrics } from "../../../containers/services/gateway/src/metrics.ts";
+import { PendingRequests } from "../../../containers/services/gateway/src/pending.ts";
+import { requestId } from "../../../containers/services/gateway/src/request-life.ts";
+import { RetrievalMetrics } from "../../../containers/services/gateway/src/retrieval/metrics.ts";
+import {
+  databasesSchema,
+  readDatabaseSecrets,
+} from "../../../containers/services/gateway/src/retrieval-config.ts";
+import { answeredErrorKind, tritonMessage } from "../../../containers/services/gateway/src/triton/client.ts";
+import { gatewayMetrics, retrievalMetrics } from "../../../infra/plan/catalogue/service-metrics.ts";
+import { retrievalConfig } from "../gateway-retrieval/support.ts";
+import { closedPort, configOf, type RunningGateway, sha256, startGateway } from "./support.ts";
 
 const good = configOf({ encoders: 8000, model: 8100 });
 
@@ -17,142 +40,138 @@ function problemsOf(values: unknown): string[] {
   return [];
 }
 
-describe("configuration", () => {
-  it("fills in the documented defaults", () => {
-    const config = parseConfig({ models: [{ name: "m", http: "http://10.0.0.1:8000/" }] });
-    expect(config).toMatchObject({
-      host: "127.0.0.1",
-      port: 8080,
-      apiKeys: [],
-      limits: {
-        bodyBytes: 4_194_304,
-        requestSeconds: 300,
-        connections: 20_000,
-        concurrentRequests: 256,
-        queuedRequests: 1024,
-      },
-      log: { level: "info" },
-    });
-    expect(config.models[0]).toMatchObject({
-      http: "http://10.0.0.1:8000",
-      profile: requestProfile("inflight_batcher_llm"),
-      maxTokens: 1024,
-      contextTokens: 2048,
-      stopWords: [],
-    });
-    expect(config.rateLimit).toBeUndefined();
-  });
-
-  it("reports all problems at once, each with path, value, reason and fix", () => {
-    const problems = problemsOf({
-      ...good,
-      port: 70_000,
-      hots: "0.0.0.0",
-      encoders: { http: "127.0.0.1:8000", modelName: "e", maxBatchSize: 0 },
-      models: [
-        {
-          name: "m",
-          http: "http://127.0.0.1:1/v2",
-          flavour: "vllm",
-          chatTemplate: "{% if %}",
-          maxTokens: "many",
-        },
-      ],
-      limits: { requestSeconds: -1 },
-      apiKeys: [
-        { name: "a", sha256: sha256("1") },
-        { name: "a", sha256: sha256("2") },
-      ],
-    });
-    expect(problems[0]).toBe("gateway.json: 11 problems");
-    expect(problems).toContain("port = 70000: is too large; use 65535 or less");
-    expect(problems).toContain("hots: there is no such key; remove it or correct its name");
-    expect(problems).toContain("encoders.dimension = (absent): is required; add it");
-    expect(problems).toContain("encoders.maxBatchSize = 0: is too small; use 1 or more");
-    expect(problems).toContain(
-      'models[0].flavour = "vllm": is not known here; use one of inflight_batcher_llm, inflight_batcher_llm_echo, inflight_batcher_llm_bls, inflight_batcher_llm_legacy',
-    );
-    expect(problems).toContain('models[0].maxTokens = "many": is a string; write a number');
-    expect(problems.find((line) => line.startsWith("models[0].chatTemplate"))).toContain(
-      "is no valid Jinja template",
-    );
-    expect(problems.find((line) => line.startsWith("models[0].http"))).toContain("without path");
-    expect(problems.find((line) => line.startsWith("encoders.http"))).toContain("must be http://HOST:PORT");
-    expect(problems).toContain('apiKeys[1].name = "a": is taken by another key: rename one of them');
-    expect(problems.find((line) => line.startsWith("limits.requestSeconds"))).toContain("use more than 0");
-  });
-
-  it("finds ids and keys that are used twice, and answers that fill the whole context", () => {
-    const model = { name: "m", http: "http://127.0.0.1:1" };
-    const key = { name: "alice", sha256: sha256("k") };
-    expect(
-      problemsOf({
-        encoders: good.encoders,
-        models: [model, { ...model, maxTokens: 2048 }],
-        apiKeys: [key, key],
-      }).slice(1),
-    ).toEqual([
-      'models[1].name = "m": is taken by another model: give each model an id of its own',
-      "models[1].maxTokens = 2048: leaves no room for a prompt in a context of 2048 tokens: use 2047 or less",
-      'apiKeys[1].name = "alice": is taken by another key: rename one of them',
-      "apiKeys[1].sha256 = [hidden]: is the same key again: remove one of them",
-    ]);
-  });
-
-  it("takes a profile in full, or the short form of a usual one, and not both", () => {
-    const profile = requestProfile("llava");
-    const model = { name: "m", http: "http://127.0.0.1:1" };
-    const read = (more: object) => parseConfig({ models: [{ ...model, ...more }] }).models[0]?.profile;
-    expect(read({ profile })).toEqual(profile);
-    expect(read({ flavour: "inflight_batcher_llm_legacy", tritonModel: "bls", endId: 2 })).toEqual(
-      requestProfile("inflight_batcher_llm", {
-        tritonModel: "bls",
-        seedField: "random_seed",
-        minTokensField: "min_length",
-        endId: 2,
-      }),
-    );
-    expect(
-      problemsOf({ models: [{ ...model, profile, flavour: "inflight_batcher_llm", endId: 0 }] }),
-    ).toEqual([
-      "gateway.json: 2 problems",
-      'models[0].flavour = "inflight_batcher_llm": is said by the model\'s profile too: remove it, and write it there if it differs',
-      "models[0].endId = 0: is said by the model's profile too: remove it, and write it there if it differs",
-    ]);
-  });
-
-  it("names a wrong key of a profile by its path", () => {
-    const profile = { ...requestProfile("llava"), seedField: "sead" };
-    expect(problemsOf({ models: [{ name: "m", http: "http://127.0.0.1:1", profile }] })[1]).toBe(
-      'models[0].profile.seedField = "sead": is not known here; use one of seed, random_seed',
-    );
-  });
-
-  it("refuses a language model with the encoder's id", () => {
-    expect(
-      problemsOf({ ...good, models: [{ name: "all-MiniLM-L6-v2", http: "http://127.0.0.1:1" }] })[1],
-    ).toContain("models[0].name");
-  });
-
-  it("refuses to serve nothing", () => {
-    expect(problemsOf({})[1]).toContain("add a language model");
-  });
-
-  it("never shows a key that was written where its hash belongs", () => {
-    const problems = problemsOf({ ...good, apiKeys: [{ name: "alice", sha256: "sk-my-secret-key" }] });
-    expect(problems.join()).toContain("apiKeys[0].sha256");
-    expect(problems.join()).not.toContain("my-secret");
-  });
-
-  it.each(["ftp://host:1", "http://user:password@host:1", "http://host:1?x", "http://host:99999", "host:1"])(
-    "refuses %s as Triton's address",
-    (http) => {
-      expect(problemsOf({ models: [{ name: "m", http }] })[1]).toContain("models[0].http");
+test("an incomplete configuration gets the documented defaults", () => {
+  const config = parseConfig({ models: [{ name: "m", http: "http://10.0.0.1:8000/" }] });
+  expect(config).toMatchObject({
+    host: "127.0.0.1",
+    port: 8080,
+    apiKeys: [],
+    limits: {
+      bodyBytes: 4_194_304,
+      requestSeconds: 300,
+      connections: 20_000,
+      concurrentRequests: 256,
+      queuedRequests: 1024,
     },
+    log: { level: "info" },
+  });
+  expect(config.models[0]).toMatchObject({
+    http: "http://10.0.0.1:8000",
+    profile: requestProfile("inflight_batcher_llm"),
+    maxTokens: 1024,
+    contextTokens: 2048,
+    stopWords: [],
+  });
+  expect(config.rateLimit).toBeUndefined();
+});
+
+test("the configuration reports all problems at once, each with path, value, reason and fix", () => {
+  const problems = problemsOf({
+    ...good,
+    port: 70_000,
+    hots: "0.0.0.0",
+    encoders: { http: "127.0.0.1:8000", modelName: "e", maxBatchSize: 0 },
+    models: [
+      {
+        name: "m",
+        http: "http://127.0.0.1:1/v2",
+        flavour: "vllm",
+        chatTemplate: "{% if %}",
+        maxTokens: "many",
+      },
+    ],
+    limits: { requestSeconds: -1 },
+    apiKeys: [
+      { name: "a", sha256: sha256("1") },
+      { name: "a", sha256: sha256("2") },
+    ],
+  });
+  expect(problems[0]).toBe("gateway.json: 11 problems");
+  expect(problems).toContain("port = 70000: is too large; use 65535 or less");
+  expect(problems).toContain("hots: there is no such key; remove it or correct its name");
+  expect(problems).toContain("encoders.dimension = (absent): is required; add it");
+  expect(problems).toContain("encoders.maxBatchSize = 0: is too small; use 1 or more");
+  expect(problems).toContain(
+    'models[0].flavour = "vllm": is not known here; use one of inflight_batcher_llm, inflight_batcher_llm_echo, inflight_batcher_llm_bls, inflight_batcher_llm_legacy',
+  );
+  expect(problems).toContain('models[0].maxTokens = "many": is a string; write a number');
+  expect(problems.find((line) => line.startsWith("models[0].chatTemplate"))).toContain(
+    "is no valid Jinja template",
+  );
+  expect(problems.find((line) => line.startsWith("models[0].http"))).toContain("without path");
+  expect(problems.find((line) => line.startsWith("encoders.http"))).toContain("must be http://HOST:PORT");
+  expect(problems).toContain('apiKeys[1].name = "a": is taken by another key: rename one of them');
+  expect(problems.find((line) => line.startsWith("limits.requestSeconds"))).toContain("use more than 0");
+});
+
+test("the configuration reports duplicate ids and keys, and answers that fill the whole context", () => {
+  const model = { name: "m", http: "http://127.0.0.1:1" };
+  const key = { name: "alice", sha256: sha256("k") };
+  expect(
+    problemsOf({
+      encoders: good.encoders,
+      models: [model, { ...model, maxTokens: 2048 }],
+      apiKeys: [key, key],
+    }).slice(1),
+  ).toEqual([
+    'models[1].name = "m": is taken by another model: give each model an id of its own',
+    "models[1].maxTokens = 2048: leaves no room for a prompt in a context of 2048 tokens: use 2047 or less",
+    'apiKeys[1].name = "alice": is taken by another key: rename one of them',
+    "apiKeys[1].sha256 = [hidden]: is the same key again: remove one of them",
+  ]);
+});
+
+test("a model takes a full profile or the short form of a usual one, and not both", () => {
+  const profile = requestProfile("llava");
+  const model = { name: "m", http: "http://127.0.0.1:1" };
+  const read = (more: object) => parseConfig({ models: [{ ...model, ...more }] }).models[0]?.profile;
+  expect(read({ profile })).toEqual(profile);
+  expect(read({ flavour: "inflight_batcher_llm_legacy", tritonModel: "bls", endId: 2 })).toEqual(
+    requestProfile("inflight_batcher_llm", {
+      tritonModel: "bls",
+      seedField: "random_seed",
+      minTokensField: "min_length",
+      endId: 2,
+    }),
+  );
+  expect(problemsOf({ models: [{ ...model, profile, flavour: "inflight_batcher_llm", endId: 0 }] })).toEqual([
+    "gateway.json: 2 problems",
+    'models[0].flavour = "inflight_batcher_llm": is said by the model\'s profile too: remove it, and write it there if it differs',
+    "models[0].endId = 0: is said by the model's profile too: remove it, and write it there if it differs",
+  ]);
+});
+
+test("a wrong key of a profile is named by its path", () => {
+  const profile = { ...requestProfile("llava"), seedField: "sead" };
+  expect(problemsOf({ models: [{ name: "m", http: "http://127.0.0.1:1", profile }] })[1]).toBe(
+    'models[0].profile.seedField = "sead": is not known here; use one of seed, random_seed',
   );
 });
 
-describe("a configuration file", () => {
+test("a language model with the encoder's id is refused", () => {
+  expect(
+    problemsOf({ ...good, models: [{ name: "all-MiniLM-L6-v2", http: "http://127.0.0.1:1" }] })[1],
+  ).toContain("models[0].name");
+});
+
+test("a configuration without models and encoders is refused", () => {
+  expect(problemsOf({})[1]).toContain("add a language model");
+});
+
+test("a key that was written where its hash belongs is never shown", () => {
+  const problems = problemsOf({ ...good, apiKeys: [{ name: "alice", sha256: "sk-my-secret-key" }] });
+  expect(problems.join()).toContain("apiKeys[0].sha256");
+  expect(problems.join()).not.toContain("my-secret");
+});
+
+test.each(["ftp://host:1", "http://user:password@host:1", "http://host:1?x", "http://host:99999", "host:1"])(
+  "the Triton address %s is refused",
+  (http) => {
+    expect(problemsOf({ models: [{ name: "m", http }] })[1]).toContain("models[0].http");
+  },
+);
+
+describe("configuration file", () => {
   const folder = mkdtempSync(join(tmpdir(), "gateway-config-"));
   afterAll(() => rmSync(folder, { recursive: true }));
   const written = (name: string, text: string): string => {
@@ -162,19 +181,19 @@ describe("a configuration file", () => {
   };
   const key = { name: "alice", sha256: sha256("k") };
 
-  it("may keep the list of API keys in a file of its own", () => {
+  test("the list of API keys may be in a file of its own", () => {
     const apiKeysFile = written("keys.json", JSON.stringify([key]));
     expect(loadConfig(written("gateway.json", JSON.stringify({ ...good, apiKeysFile }))).apiKeys).toEqual([
       key,
     ]);
   });
 
-  it("has the keys in one place", () => {
+  test("keys in both the configuration and a file are refused", () => {
     const both = written("both.json", JSON.stringify({ ...good, apiKeys: [key], apiKeysFile: "/keys.json" }));
     expect(() => loadConfig(both)).toThrow(/both given; keep one/);
   });
 
-  it("never opens the gateway because the file with its keys is missing, or is none", () => {
+  test("the gateway does not start open when the file with its keys is missing or unreadable", () => {
     const gone = written("gone.json", JSON.stringify({ ...good, apiKeysFile: join(folder, "nowhere.json") }));
     expect(() => loadConfig(gone)).toThrow(/nowhere\.json can't be read/);
     const apiKeysFile = written("text.json", "sk-my-secret-key");
@@ -185,4 +204,381 @@ describe("a configuration file", () => {
       /apiKeysFile is no text/,
     );
   });
+});
+
+describe("databases in the configuration", () => {
+  const config = (databasesConfig: object, more: object = {}) => ({
+    ...configOf({ encoders: 1, model: 2 }),
+    databases: databasesConfig,
+    ...more,
+  });
+  const vectorConfig = { url: "http://127.0.0.1:6333" };
+
+  test.each<[string, object, string]>([
+    [
+      "two addresses",
+      config({ mongo: { uri: "mongodb://a", uriFile: "/x" }, vector: vectorConfig }),
+      "keep one",
+    ],
+    ["a password", config({ mongo: { uri: "mongodb://u:hunter2@a" }, vector: vectorConfig }), "uriFile"],
+    ["another protocol", config({ mongo: { uri: "http://a" }, vector: vectorConfig }), "mongodb://"],
+    [
+      "no encoders",
+      config({ mongo: { uri: "mongodb://a" }, vector: vectorConfig }, { encoders: undefined }),
+      "found by their vectors",
+    ],
+    [
+      "an unknown answer model",
+      { ...configOf({ encoders: 1, model: 2 }), retrieval: { answerModel: "x" } },
+      "smollm2, base-model",
+    ],
+    [
+      "more matches than allowed",
+      { ...configOf({ encoders: 1, model: 2 }), retrieval: { topK: 10, maxTopK: 5 } },
+      "use 5 or less",
+    ],
+    [
+      "an image host that is an address",
+      { ...configOf({ encoders: 1, model: 2 }), imageHosts: ["10.0.0.1"] },
+      "only names",
+    ],
+  ])("a configuration with %s is refused", (_what, values, message) => {
+    expect(() => parseConfig(values)).toThrow(message);
+    expect(() => parseConfig(values)).not.toThrow("hunter2");
+  });
+
+  test("the MongoDB address comes from the environment before the file", () => {
+    const folder = mkdtempSync(join(tmpdir(), "gateway-secrets-"));
+    const uriFile = join(folder, "uri");
+    const read = (mongo: object, environment = {}) =>
+      readDatabaseSecrets(
+        databasesSchema.parse({ mongo, vector: { ...vectorConfig, apiKeyFile: uriFile } }),
+        environment,
+      );
+    try {
+      expect(() => read({ uriFile })).toThrow(/uriFile = .* can't be read \(ENOENT\)/);
+      writeFileSync(uriFile, "\n");
+      expect(() => read({ uriFile })).toThrow("is empty");
+      writeFileSync(uriFile, "mongodb://u:hunter2@a\n");
+      expect(read({ uriFile })).toEqual({
+        mongoUri: "mongodb://u:hunter2@a",
+        vectorApiKey: "mongodb://u:hunter2@a",
+      });
+      expect(read({ uriFile }, { ENGINE_ROOM_MONGO_URI: "mongodb://b" }).mongoUri).toBe("mongodb://b");
+      expect(() => read({})).toThrow("ENGINE_ROOM_MONGO_URI");
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  test("the refusal of an unreadable MongoDB address does not repeat it", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "gateway-secrets-"));
+    const uriFile = join(folder, "uri");
+    writeFileSync(uriFile, "no address with hunter2");
+    const values = retrievalConfig({ url: "http://127.0.0.1:1" }, { mongo: 1, vector: 1, area: "documents" });
+    try {
+      const started = startGateway({ ...values, databases: { mongo: { uriFile }, vector: vectorConfig } });
+      await expect(started).rejects.toThrow("no MongoDB connection string");
+      await expect(started).rejects.not.toThrow("hunter2");
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
+
+describe("API keys", () => {
+  const keys = new KeyRing([
+    { name: "alice", sha256: sha256("key-a") },
+    { name: "bob", sha256: sha256("key-b") },
+  ]);
+
+  test("a key is known by its hash", () => {
+    expect(keys.ownerOf("Bearer key-a")).toBe("alice");
+    expect(keys.ownerOf("bearer key-b")).toBe("bob");
+  });
+
+  test("an authorization header in any other form is refused", () => {
+    for (const header of [
+      undefined,
+      "",
+      "Bearer",
+      "Bearer ",
+      "key-a",
+      "Basic key-a",
+      "Bearer key-a key-b",
+      `Bearer ${"k".repeat(5000)}`,
+      `Bearer ${sha256("key-a")}`,
+    ]) {
+      expect(() => keys.ownerOf(header)).toThrow(
+        expect.objectContaining({ details: expect.objectContaining({ status: 401 }) }),
+      );
+    }
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        expect(() => keys.ownerOf(`Bearer ${text}`)).toThrow(ApiError);
+      }),
+    );
+  });
+});
+
+describe("limiter", () => {
+  const never = new AbortController().signal;
+
+  test("the limiter gives places in order, one for each that comes back", async () => {
+    const limiter = new ConcurrencyLimiter(1, 2);
+    const release = await limiter.acquire(never);
+    const order: string[] = [];
+    const second = limiter.acquire(never).then((done) => {
+      order.push("second");
+      return done;
+    });
+    const third = limiter.acquire(never).then((done) => {
+      order.push("third");
+      return done;
+    });
+    expect([limiter.taken, limiter.waiting]).toEqual([1, 2]);
+    release();
+    release();
+    (await second)();
+    (await third)();
+    expect(order).toEqual(["second", "third"]);
+    expect([limiter.taken, limiter.waiting]).toEqual([0, 0]);
+  });
+
+  test("a full queue refuses requests with 503 and Retry-After", async () => {
+    const limiter = new ConcurrencyLimiter(1, 0);
+    await limiter.acquire(never);
+    await expect(limiter.acquire(never)).rejects.toMatchObject({
+      details: { status: 503, code: "overloaded", retryAfterSeconds: 1 },
+    });
+  });
+
+  test("a request that left the queue gets no place", async () => {
+    const limiter = new ConcurrencyLimiter(1, 5);
+    const release = await limiter.acquire(never);
+    const leaver = new AbortController();
+    const left = limiter.acquire(leaver.signal);
+    const stays = limiter.acquire(never);
+    leaver.abort(new ClientGone());
+    await expect(left).rejects.toThrow(ClientGone);
+    release();
+    await expect(stays).resolves.toBeTypeOf("function");
+    await expect(limiter.acquire(leaver.signal)).rejects.toThrow(ClientGone);
+  });
+
+  test("the limiter never gives more places than it has, and never loses one", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 4 }),
+        fc.array(fc.nat(3), { maxLength: 30 }),
+        async (places, steps) => {
+          const limiter = new ConcurrencyLimiter(places, 100);
+          const held: (() => void)[] = [];
+          for (const step of steps) {
+            if (step === 0) held.shift()?.();
+            else void limiter.acquire(never).then((release) => held.push(release));
+            await Promise.resolve();
+            await Promise.resolve();
+            expect(limiter.taken).toBeLessThanOrEqual(places);
+            expect(limiter.waiting === 0 || limiter.taken === places).toBe(true);
+          }
+          while (limiter.taken > 0) {
+            await new Promise(setImmediate);
+            held.shift()?.();
+          }
+          expect(limiter.waiting).toBe(0);
+        },
+      ),
+    );
+  });
+});
+
+test("a deadline ends as 504 when its time is over, and as ClientGone when the client leaves before", async () => {
+  const over = new Deadline(0.001);
+  await new Promise((resolve) => over.signal.addEventListener("abort", resolve));
+  expect(over.signal.reason).toMatchObject({ details: { status: 504, code: "timeout" } });
+  const left = new Deadline(1000);
+  left.clientLeft();
+  expect(left.signal.reason).toBeInstanceOf(ClientGone);
+});
+
+describe("errors", () => {
+  const error = modelNotFound("gpt-x", ["a", "b"]);
+
+  test("an error under /v1 has OpenAI's shape with all four members", () => {
+    expect(toOpenAiBody(error)).toEqual({
+      error: {
+        message: 'The model "gpt-x" does not exist; this gateway serves a, b.',
+        type: "invalid_request_error",
+        param: "model",
+        code: "model_not_found",
+      },
+    });
+    expect(toOpenAiBody(new ApiError("x", { status: 500, type: "server_error" })).error).toEqual({
+      message: "x",
+      type: "server_error",
+      param: null,
+      code: null,
+    });
+  });
+
+  test("an error elsewhere is problem details", () => {
+    expect(toProblem(error, "/readyz")).toEqual({
+      type: "about:blank",
+      title: "Not Found",
+      status: 404,
+      detail: error.message,
+      instance: "/readyz",
+      code: "model_not_found",
+    });
+  });
+
+  test("the response to an internal error does not show its cause", () => {
+    const shown = toApiError(new Error("password=hunter2"), 0);
+    expect(shown.details.status).toBe(500);
+    expect(shown.message).not.toContain("hunter2");
+  });
+});
+
+test.each([
+  [400, "text_input is 3010 tokens long, and the context has 1024; shorten text_input.", "refused"],
+  [400, "8 requests run and 4 wait, which are the most there may be; try again later.", "busy"],
+  [503, "Server is shutting down", "busy"],
+  [400, "Exceeds maximum queue size", "busy"],
+  [404, "Request for unknown model: 'ensemble' is not found", "not_ready"],
+  [400, "Request for unknown model: 'ensemble' has no available versions", "not_ready"],
+  [500, "Stub process 'ensemble_0_0' is not healthy.", "not_ready"],
+  [400, "the request failed: KeyError.", "failed"],
+  [500, "anything else", "failed"],
+])('Triton\'s %i "%s" is of the kind %s', (status, message, kind) => {
+  expect(answeredErrorKind(status, message)).toBe(kind);
+});
+
+test("Triton's error message is read from JSON, from an event, and from plain text", () => {
+  expect(tritonMessage('{"error":"no such input"}')).toBe("no such input");
+  expect(tritonMessage('data: {"error":"no such input"}\n\n')).toBe("no such input");
+  expect(tritonMessage("Bad Gateway")).toBe("Bad Gateway");
+  expect(tritonMessage("x".repeat(10_000))).toHaveLength(500);
+});
+
+test("a request keeps the client's id when it fits into a log", () => {
+  expect(requestId({ headers: { "x-request-id": "abc-1.2_3" } })).toBe("abc-1.2_3");
+});
+
+test.each([
+  ["no text", ""],
+  ["two words", "a b"],
+  ["129 characters", "x".repeat(129)],
+  ["two lines", "a\nb"],
+  ["a letter outside ASCII", "é"],
+])("a request with %s as its id gets a new one", (_what, given) => {
+  expect(requestId({ headers: { "x-request-id": given } })).toMatch(/^[0-9a-f-]{36}$/);
+});
+
+test("a pending request is counted until its answer begins", () => {
+  const pending = new PendingRequests(() => 0);
+  pending.add("llama");
+  const end = pending.begin("llama");
+  pending.begin("llama");
+  expect([...pending.counts]).toEqual([["llama", 2]]);
+  end();
+  expect([...pending.counts]).toEqual([["llama", 1]]);
+});
+
+test("a model stays wanted until its refused clients come back, and for 90 s at least", () => {
+  let now = 1_000_000;
+  const pending = new PendingRequests(() => now);
+  pending.add("llama");
+  pending.missed("llama", 240);
+  pending.missed("llama", 5);
+  now += 239_999;
+  expect(pending.counts.get("llama")).toBe(1);
+  now += 1;
+  expect(pending.counts.get("llama")).toBe(0);
+  pending.missed("llama", 5);
+  now += 89_999;
+  expect(pending.counts.get("llama")).toBe(1);
+  now += 1;
+  expect(pending.counts.get("llama")).toBe(0);
+});
+
+test("requests for an unknown model are not counted as pending", () => {
+  const pending = new PendingRequests(() => 0);
+  pending.missed("llama", 5);
+  pending.begin("llama")();
+  expect(pending.counts.size).toBe(0);
+});
+
+describe("pending requests", () => {
+  let gateway: RunningGateway;
+  beforeAll(async () => {
+    const port = await closedPort();
+    const config = configOf({ encoders: port, model: port });
+    const [first, ...others] = config.models ?? [];
+    if (first === undefined) throw new Error("The configuration has no model.");
+    gateway = await startGateway({ ...config, models: [{ ...first, coldStartSeconds: 240 }, ...others] });
+  });
+  afterAll(() => gateway?.app.close());
+
+  const metric = async (model: string) => {
+    const text = await (await fetch(`${gateway.url}/metrics`)).text();
+    return new RegExp(`^gateway_pending_requests\\{model="${model}"\\} (\\d+)$`, "m").exec(text)?.[1];
+  };
+
+  test("the pending metric has a number for each model from the start", async () => {
+    expect([await metric("encoders"), await metric("smollm2"), await metric("base-model")]).toEqual([
+      "0",
+      "0",
+      "0",
+    ]);
+  });
+
+  test("a 503 says when to come back, and the pending metric counts it", async () => {
+    const answers = await Promise.all(
+      ["smollm2", "base-model"].map((model) => gateway.post("/v1/completions", { model, prompt: "Hi" })),
+    );
+    expect(answers.map(({ status, headers }) => [status, headers.get("retry-after")])).toEqual([
+      [503, "240"],
+      [503, "5"],
+    ]);
+    expect([await metric("encoders"), await metric("smollm2")]).toEqual(["0", "1"]);
+  });
+});
+
+interface Row {
+  readonly kind: string;
+  readonly labels: readonly string[];
+}
+
+/** By name, but for those of Node.js, which prom-client has. */
+function registered(registry: Registry): Readonly<Record<string, Row>> {
+  const own = registry.getMetricsAsArray().filter(({ name }) => !/^(process|nodejs)_/.test(name));
+  return Object.fromEntries(
+    own.map((metric) => {
+      // The library keeps its labels in a field that its types lack.
+      const { name, labelNames = [] } = metric as unknown as { name: string; labelNames?: readonly string[] };
+      return [name, { kind: metric.constructor.name.toLowerCase(), labels: [...labelNames].sort() }];
+    }),
+  );
+}
+
+function planned(table: Readonly<Record<string, Row>>): Readonly<Record<string, Row>> {
+  return Object.fromEntries(
+    Object.entries(table).map(([name, { kind, labels }]) => [name, { kind, labels: [...labels].sort() }]),
+  );
+}
+
+test("the gateway registers the request metrics of the catalogue", () => {
+  const { registry } = new GatewayMetrics({
+    limiter: new ConcurrencyLimiter(1, 1),
+    pending: new PendingRequests(),
+    inFlight: () => 0,
+  });
+  expect(registered(registry)).toEqual(planned(gatewayMetrics));
+});
+
+test("the gateway registers the retrieval metrics of the catalogue", () => {
+  const registry = new Registry();
+  new RetrievalMetrics(registry);
+  expect(registered(registry)).toEqual(planned(retrievalMetrics));
 });

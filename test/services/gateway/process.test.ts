@@ -1,164 +1,238 @@
-/** The gateway as a process: arguments, exit codes, signals, and what its log holds. */
-import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+/** The gateway as a process: arguments, exit codes, signals, what its log holds, and many connections. */
+import { writeFileSync } from "node:fs";
+import { Agent, get } from "node:http";
+import { connect, type Socket } from "node:net";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { CHAT, closedPort, configOf, listenTcp, sha256, silentPeer, until } from "./support.ts";
+import { afterAll, expect, test } from "vitest";
+import { times } from "../../harness/thorough.ts";
+import { startFakeTriton } from "../gateway-retrieval/fake-triton.ts";
+import { placesOf, retrievalConfig, startDatabases } from "../gateway-retrieval/support.ts";
+import {
+  logLines,
+  openFilesLimit,
+  residentBytes,
+  type ServiceProcess,
+  startService,
+  temporaryFolder,
+  until,
+  urlIn,
+} from "../service-process.ts";
+import { CHAT, closedPort, configOf, listenTcp, sha256, silentPeer } from "./support.ts";
 
-const MAIN = fileURLToPath(new URL("../../../containers/services/gateway/src/main.ts", import.meta.url));
-let folder: string;
+const folder = temporaryFolder("gateway-process");
+afterAll(() => folder.remove());
 
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "gateway-test-"));
-});
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-interface GatewayProcess {
-  readonly output: { stdout: string; stderr: string };
-  readonly exit: Promise<number | null>;
-  kill(signal: NodeJS.Signals): void;
-  /** The address in the line that says that it listens. */
-  url(): Promise<string>;
-}
-
-function run(config: unknown, ...args: string[]): GatewayProcess {
-  const file = join(folder, `${Math.random().toString(36).slice(2)}.json`);
+function run(config: unknown, ...args: string[]): ServiceProcess {
+  const file = join(folder.path, `${Math.random().toString(36).slice(2)}.json`);
   writeFileSync(file, typeof config === "string" ? config : JSON.stringify(config));
-  const child = spawn(process.execPath, ["--import", "tsx", MAIN, "--config", file, ...args], {
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const output = { stdout: "", stderr: "" };
-  child.stdout.setEncoding("utf8").on("data", (text: string) => {
-    output.stdout += text;
-  });
-  child.stderr.setEncoding("utf8").on("data", (text: string) => {
-    output.stderr += text;
-  });
-  const exit = new Promise<number | null>((resolve) => child.once("close", resolve));
-  return {
-    output,
-    exit,
-    kill: (signal) => child.kill(signal),
-    url: async () => {
-      await until(() => output.stdout.includes("gateway listens on") || child.exitCode !== null);
-      const address = /gateway listens on (http:\/\/[\d.:]+)/.exec(output.stdout)?.[1];
-      if (address === undefined) throw new Error(`the gateway did not start: ${output.stderr}`);
-      return address;
-    },
-  };
+  return startService("gateway", ["--config", file, ...args]);
 }
 
 const lines = (text: string) => text.trimEnd().split("\n");
 
-describe("start", () => {
-  it("says in one JSON line where it listens, and nothing else", async () => {
-    const port = await closedPort();
-    const gateway = run(configOf({ encoders: port, model: port }, { log: {} }));
-    const url = await gateway.url();
-    expect((await fetch(`${url}/healthz`)).status).toBe(200);
-    expect(JSON.parse(lines(gateway.output.stdout)[0] ?? "")).toMatchObject({
-      service: "gateway",
-      msg: `gateway listens on ${url}`,
-    });
-    expect(gateway.output.stderr).toBe("");
-    gateway.kill("SIGTERM");
-    expect(await gateway.exit).toBe(0);
-  });
-
-  it("ends with 1 and one sentence when the port is taken", async () => {
-    const { server, port } = await listenTcp((socket) => socket.destroy());
-    const gateway = run(configOf({ encoders: 1, model: 1 }), "--port", String(port));
-    expect(await gateway.exit).toBe(1);
-    expect(lines(gateway.output.stderr)).toEqual([
-      `Port ${port} of 127.0.0.1 is taken by another process; choose another one with --port.`,
-    ]);
-    server.close();
-  });
-
-  it("ends with 1 and every problem of its configuration", async () => {
-    const gateway = run({ port: -1, models: [{ name: "m" }], colour: "red" });
-    expect(await gateway.exit).toBe(1);
-    expect(lines(gateway.output.stderr)[0]).toMatch(/: 3 problems$/);
-    expect(lines(gateway.output.stderr)).toHaveLength(4);
-  });
-
-  it.each([
-    ["no JSON", "{", [], "is not JSON"],
-    ["an unknown argument", "{}", ["--prot", "1"], "--prot"],
-    ["a wrong port", "{}", ["--port", "80a"], "--port is 80a"],
-  ])("ends with 1 and one sentence about %s", async (_what, config, args, message) => {
-    const values = config === "{}" ? configOf({ encoders: 1, model: 1 }) : config;
-    const gateway = run(values, ...args);
-    expect(await gateway.exit).toBe(1);
-    expect(lines(gateway.output.stderr)).toHaveLength(1);
-    expect(gateway.output.stderr).toContain(message);
-  });
+test("the gateway says in one JSON line where it listens, and nothing else", async () => {
+  const port = await closedPort();
+  const gateway = run(configOf({ encoders: port, model: port }, { log: {} }));
+  const line = await gateway.listening();
+  const url = urlIn(line);
+  expect((await fetch(`${url}/healthz`)).status).toBe(200);
+  expect(line).toMatchObject({ service: "gateway", msg: `gateway listens on ${url}` });
+  expect(JSON.parse(lines(gateway.output.stdout)[0] ?? "")).toEqual(line);
+  expect(gateway.output.stderr).toBe("");
+  expect(await gateway.kill("SIGTERM")).toBe(0);
 });
 
-describe("SIGTERM", () => {
-  it("lets the running request finish and ends with 0", async () => {
-    const peer = await silentPeer();
-    const gateway = run(
-      configOf({ encoders: peer.port, model: peer.port }, { log: {}, limits: { requestSeconds: 2 } }),
-    );
-    const url = await gateway.url();
-    const running = fetch(`${url}/v1/chat/completions`, {
+test("the gateway ends with 1 and one sentence when its port is taken", async () => {
+  const { server, port } = await listenTcp((socket) => socket.destroy());
+  const gateway = run(configOf({ encoders: 1, model: 1 }), "--port", String(port));
+  expect(await gateway.exit).toBe(1);
+  expect(lines(gateway.output.stderr)).toEqual([
+    `Port ${port} of 127.0.0.1 is taken by another process; choose another one with --port.`,
+  ]);
+  server.close();
+});
+
+test("the gateway ends with 1 and every problem of its configuration", async () => {
+  const gateway = run({ port: -1, models: [{ name: "m" }], colour: "red" });
+  expect(await gateway.exit).toBe(1);
+  expect(lines(gateway.output.stderr)[0]).toMatch(/: 3 problems$/);
+  expect(lines(gateway.output.stderr)).toHaveLength(4);
+});
+
+test.each([
+  ["a configuration that is not JSON", "{", [], "is not JSON"],
+  ["an unknown argument", "{}", ["--prot", "1"], "--prot"],
+  ["a wrong port", "{}", ["--port", "80a"], "--port is 80a"],
+])("the gateway ends with 1 and one sentence about %s", async (_what, config, args, message) => {
+  const values = config === "{}" ? configOf({ encoders: 1, model: 1 }) : config;
+  const gateway = run(values, ...args);
+  expect(await gateway.exit).toBe(1);
+  expect(lines(gateway.output.stderr)).toHaveLength(1);
+  expect(gateway.output.stderr).toContain(message);
+});
+
+test("on SIGTERM the gateway finishes the running request, is not ready any more, and ends with 0", async () => {
+  const peer = await silentPeer();
+  const gateway = run(
+    configOf({ encoders: peer.port, model: peer.port }, { log: {}, limits: { requestSeconds: 1 } }),
+  );
+  const url = urlIn(await gateway.listening());
+  const running = fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(CHAT),
+  });
+  await until(() => peer.seen.opened === 1);
+  const ended = gateway.kill("SIGTERM");
+  await until(() => gateway.output.stdout.includes("stopping"));
+  expect((await fetch(`${url}/readyz`)).status).toBe(503);
+  expect((await running).status).toBe(504);
+  expect(await ended).toBe(0);
+  await peer.close();
+});
+
+test("the log has one line a request with its id, and neither texts nor keys", async () => {
+  const port = await closedPort();
+  const gateway = run(
+    configOf(
+      { encoders: port, model: port },
+      { log: { level: "trace" }, apiKeys: [{ name: "alice", sha256: sha256("sk-alice") }] },
+    ),
+  );
+  const url = urlIn(await gateway.listening());
+  const messages = [{ role: "user", content: "the launch code is 0000" }];
+  for (const key of ["sk-alice", "sk-mallory"]) {
+    await fetch(`${url}/v1/chat/completions?token=sk-query`, {
       method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify(CHAT),
+      headers: {
+        "content-type": "application/json",
+        authorization: `Bearer ${key}`,
+        "x-request-id": `id-${key.slice(3)}`,
+      },
+      body: JSON.stringify({ ...CHAT, messages }),
     });
-    await until(() => peer.seen.opened === 1);
-    gateway.kill("SIGTERM");
-    await until(() => gateway.output.stdout.includes("stopping"));
-    expect((await fetch(`${url}/readyz`)).status).toBe(503);
-    expect((await running).status).toBe(504);
-    expect(await gateway.exit).toBe(0);
-    await peer.close();
-  });
+  }
+  expect(await gateway.kill("SIGTERM")).toBe(0);
+  const requests = logLines(gateway.output.stdout)
+    .filter(({ msg }) => msg === "request")
+    // A line is written when the answer's last byte has gone out, which may be after the next request has come.
+    .toSorted((one, other) => (String(one.requestId) < String(other.requestId) ? -1 : 1));
+  expect(requests).toMatchObject([
+    {
+      requestId: "id-alice",
+      method: "POST",
+      route: "/v1/chat/completions",
+      status: 503,
+      model: "smollm2",
+      key: "alice",
+    },
+    { requestId: "id-mallory", status: 401, key: "" },
+  ]);
+  expect(gateway.output.stdout).not.toMatch(/launch code|sk-|Bearer/);
 });
 
-describe("the log", () => {
-  it("has one line a request with its id, and neither texts nor keys", async () => {
-    const port = await closedPort();
-    const gateway = run(
-      configOf(
-        { encoders: port, model: port },
-        { log: { level: "trace" }, apiKeys: [{ name: "alice", sha256: sha256("sk-alice") }] },
-      ),
-    );
-    const url = await gateway.url();
-    const messages = [{ role: "user", content: "the launch code is 0000" }];
-    for (const key of ["sk-alice", "sk-mallory"]) {
-      await fetch(`${url}/v1/chat/completions?token=sk-query`, {
-        method: "POST",
-        headers: {
-          "content-type": "application/json",
-          authorization: `Bearer ${key}`,
-          "x-request-id": `id-${key.slice(3)}`,
-        },
-        body: JSON.stringify({ ...CHAT, messages }),
-      });
+/** Somebody with one connection to a gateway, which is kept. */
+class Client {
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  readonly #url: string;
+
+  constructor(url: string) {
+    this.#url = url;
+  }
+
+  /** @returns The answer's text. @throws Error when the connection is closed before. */
+  read(path: string): Promise<string> {
+    return new Promise((resolve, reject) => {
+      get(this.#url + path, { agent: this.#agent }, async (response) => {
+        let text = "";
+        for await (const chunk of response.setEncoding("utf8")) text += chunk;
+        resolve(text);
+      }).once("error", reject);
+    });
+  }
+
+  leave(): void {
+    this.#agent.destroy();
+  }
+}
+
+test("a gateway for 3 connections serves 3, closes, counts and logs others, and takes another when a client leaves", async () => {
+  /** What a client sees depends on how far its request has come. */
+  const CLOSED = /socket hang up|ECONNRESET|EPIPE/;
+  const gateway = run(configOf({ encoders: 1, model: 1 }, { limits: { connections: 3 }, log: {} }));
+  const url = urlIn(await gateway.listening());
+  const clients = Array.from({ length: 5 }, () => new Client(url));
+  const early = clients.slice(0, 3);
+  const late = clients.slice(3);
+  try {
+    for (const client of early) expect(await client.read("/healthz")).toContain("ok");
+    for (const client of late) await expect(client.read("/healthz")).rejects.toThrow(CLOSED);
+    for (const client of early) {
+      expect(await client.read("/metrics")).toMatch(/^gateway_connections_refused_total 2$/m);
     }
-    gateway.kill("SIGTERM");
-    expect(await gateway.exit).toBe(0);
-    const requests = lines(gateway.output.stdout)
-      .map((line) => JSON.parse(line))
-      .filter(({ msg }) => msg === "request")
-      // A line is written when the answer's last byte has gone out, which may be after the next request has come.
-      .sort((one, other) => (one.requestId < other.requestId ? -1 : 1));
-    expect(requests).toMatchObject([
+    expect(logLines(gateway.output.stdout).filter(({ level }) => level === 40)).toMatchObject([
       {
-        requestId: "id-alice",
-        method: "POST",
-        route: "/v1/chat/completions",
-        status: 503,
-        model: "smollm2",
-        key: "alice",
+        msg: "connections are refused: 3 are open, the most that limits.connections allows; raise it, or let clients share connections",
       },
-      { requestId: "id-mallory", status: 401, key: "" },
     ]);
-    expect(gateway.output.stdout).not.toMatch(/launch code|sk-|Bearer/);
-  });
+    early[0]?.leave();
+    const [newcomer, other] = late;
+    await until(() => newcomer?.read("/healthz").then(Boolean, () => false) ?? false);
+    expect(await newcomer?.read("/healthz")).toContain("ok");
+    await expect(other?.read("/healthz")).rejects.toThrow(CLOSED);
+  } finally {
+    for (const client of clients) client.leave();
+    await gateway.kill("SIGKILL");
+  }
 });
+
+const CONNECTIONS = times(2000, 10_000);
+/** Of the gateway, for each connection. */
+const MOST_BYTES = 60 * 1024;
+const tooFewFiles = openFilesLimit() < CONNECTIONS + 500;
+
+// A process that may open fewer files can't have that many connections; `ulimit -n 11000` lets it.
+test.skipIf(tooFewFiles)(
+  `a gateway with ${CONNECTIONS} idle connections stores and finds documents`,
+  async () => {
+    const [databases, triton] = await Promise.all([startDatabases(), startFakeTriton()]);
+    const gateway = run(retrievalConfig(triton, placesOf(databases), { log: {} }));
+    const url = new URL(urlIn(await gateway.listening()));
+    const sockets: Socket[] = [];
+    /** A connection that has asked for something and been answered. */
+    const greeted = () =>
+      new Promise<Socket>((resolve, reject) => {
+        const socket = connect(Number(url.port), url.hostname);
+        socket.once("error", reject);
+        socket.once("data", () => resolve(socket));
+        socket.write("GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n");
+      });
+    const post = async (path: string, body: object) =>
+      fetch(new URL(path, url), {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(body),
+      });
+    try {
+      const pid = gateway.child.pid ?? 0;
+      const before = residentBytes(pid);
+      while (sockets.length < CONNECTIONS) {
+        sockets.push(...(await Promise.all(Array.from({ length: 250 }, greeted))));
+      }
+      for (let index = 0; index < 20; index++) {
+        expect((await post("/v1/documents", { id: `d-${index}`, text: `Document ${index}` })).status).toBe(
+          200,
+        );
+      }
+      const found = (await (await post("/v1/match", { text: "Document 7" })).json()) as {
+        matches: { id: string }[];
+      };
+      expect(found.matches).toHaveLength(5);
+      expect(residentBytes(pid) - before).toBeLessThan(CONNECTIONS * MOST_BYTES);
+    } finally {
+      for (const socket of sockets) socket.destroy();
+      await gateway.kill("SIGKILL");
+      await Promise.all([databases.dispose(), triton.close()]);
+    }
+  },
+);

@@ -1,15 +1,8 @@
 /** What happens to requests whose upstream takes the connection and then stays silent, like a machine that hangs. */
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { drain } from "../../../containers/services/gateway/src/drain.ts";
-import {
-  CHAT,
-  configOf,
-  type RunningGateway,
-  type SilentPeer,
-  silentPeer,
-  startGateway,
-  until,
-} from "./support.ts";
+import { until } from "../service-process.ts";
+import { CHAT, configOf, type RunningGateway, type SilentPeer, silentPeer, startGateway } from "./support.ts";
 
 let peer: SilentPeer;
 let gateway: RunningGateway | undefined;
@@ -28,87 +21,83 @@ afterEach(async () => {
   await peer.close();
 });
 
-describe("a silent upstream", () => {
-  it("ends as 504 when the request's time is over, and the connection to it is closed", async () => {
-    const { post } = await start({ requestSeconds: 0.3 });
-    for (const body of [CHAT, { ...CHAT, stream: true }]) {
-      const response = await post("/v1/chat/completions", body);
-      expect(response.status).toBe(504);
-      expect(await response.json()).toMatchObject({
-        error: { type: "timeout_error", code: "timeout", message: expect.stringContaining("0.3 s") },
-      });
-    }
-    expect((await post("/v1/embeddings", { model: "all-MiniLM-L6-v2", input: "a" })).status).toBe(504);
-    await until(() => peer.seen.closed >= 3);
-  });
-
-  it("is let go when the client leaves", async () => {
-    const { url, gateway: parts } = await start({});
-    const client = new AbortController();
-    const answer = fetch(`${url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ ...CHAT, stream: true }),
-      signal: client.signal,
+test("a request to a silent upstream ends as 504 when its time is over, and its connection is closed", async () => {
+  const { post } = await start({ requestSeconds: 0.3 });
+  for (const body of [CHAT, { ...CHAT, stream: true }]) {
+    const response = await post("/v1/chat/completions", body);
+    expect(response.status).toBe(504);
+    expect(await response.json()).toMatchObject({
+      error: { type: "timeout_error", code: "timeout", message: expect.stringContaining("0.3 s") },
     });
-    await until(() => peer.seen.opened === 1);
-    client.abort();
-    await expect(answer).rejects.toThrow();
-    await until(() => peer.seen.closed === 1 && parts.limiter.taken === 0);
-    const text = await parts.metrics.registry.metrics();
-    expect(text).toMatch(
-      /^gateway_http_requests_total\{route="\/v1\/chat\/completions",model="smollm2",status="499"\} 1$/m,
-    );
-  });
-
-  it("holds its places, and the next request is refused with Retry-After when the queue is full", async () => {
-    const { post, gateway: parts } = await start({
-      requestSeconds: 2,
-      concurrentRequests: 1,
-      queuedRequests: 1,
-    });
-    const running = post("/v1/chat/completions", CHAT);
-    await until(() => parts.limiter.taken === 1);
-    const queued = post("/v1/chat/completions", CHAT);
-    await until(() => parts.limiter.waiting === 1);
-    const refused = await post("/v1/chat/completions", CHAT);
-    expect(refused.status).toBe(503);
-    expect(refused.headers.get("retry-after")).toBe("1");
-    expect(await refused.json()).toMatchObject({ error: { code: "overloaded" } });
-    expect((await running).status).toBe(504);
-    expect((await queued).status).toBe(504);
-    expect([parts.limiter.taken, parts.limiter.waiting]).toEqual([0, 0]);
-  });
-
-  it("does not hold up a wrong request", async () => {
-    const { post, gateway: parts } = await start({
-      requestSeconds: 2,
-      concurrentRequests: 1,
-      queuedRequests: 0,
-    });
-    const running = post("/v1/chat/completions", CHAT);
-    await until(() => parts.limiter.taken === 1);
-    expect((await post("/v1/chat/completions", { ...CHAT, temperature: 9 })).status).toBe(400);
-    expect((await running).status).toBe(504);
-  });
+  }
+  expect((await post("/v1/embeddings", { model: "all-MiniLM-L6-v2", input: "a" })).status).toBe(504);
+  await until(() => peer.seen.closed >= 3);
 });
 
-describe("stopping", () => {
-  it("finishes what runs, refuses what is new, and then closes the port", async () => {
-    const server = await start({ requestSeconds: 1.5 });
-    const running = server.post("/v1/chat/completions", CHAT);
-    await until(() => server.gateway.limiter.taken === 1);
-    const stopped = drain(server);
-    const ready = await fetch(`${server.url}/readyz`);
-    expect(ready.status).toBe(503);
-    expect(await ready.json()).toMatchObject({ code: "not_ready", detail: "The gateway is being stopped." });
-    const refused = await server.post("/v1/chat/completions", CHAT);
-    expect(refused.status).toBe(503);
-    expect(refused.headers.get("retry-after")).toBe("1");
-    expect(refused.headers.get("connection")).toBe("close");
-    // 504 is the running request's own end: its time was over before the gateway's.
-    expect((await running).status).toBe(504);
-    await stopped;
-    await expect(fetch(`${server.url}/healthz`)).rejects.toThrow();
+test("a request to a silent upstream ends when its client leaves", async () => {
+  const { url, gateway: parts } = await start({});
+  const client = new AbortController();
+  const answer = fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ ...CHAT, stream: true }),
+    signal: client.signal,
   });
+  await until(() => peer.seen.opened === 1);
+  client.abort();
+  await expect(answer).rejects.toThrow();
+  await until(() => peer.seen.closed === 1 && parts.limiter.taken === 0);
+  const text = await parts.metrics.registry.metrics();
+  expect(text).toMatch(
+    /^gateway_http_requests_total\{route="\/v1\/chat\/completions",model="smollm2",status="499"\} 1$/m,
+  );
+});
+
+test("requests to a silent upstream hold their places, and a full queue refuses the next request with Retry-After", async () => {
+  const { post, gateway: parts } = await start({
+    requestSeconds: 0.8,
+    concurrentRequests: 1,
+    queuedRequests: 1,
+  });
+  const running = post("/v1/chat/completions", CHAT);
+  await until(() => parts.limiter.taken === 1);
+  const queued = post("/v1/chat/completions", CHAT);
+  await until(() => parts.limiter.waiting === 1);
+  const refused = await post("/v1/chat/completions", CHAT);
+  expect(refused.status).toBe(503);
+  expect(refused.headers.get("retry-after")).toBe("1");
+  expect(await refused.json()).toMatchObject({ error: { code: "overloaded" } });
+  expect((await running).status).toBe(504);
+  expect((await queued).status).toBe(504);
+  expect([parts.limiter.taken, parts.limiter.waiting]).toEqual([0, 0]);
+});
+
+test("a wrong request is refused at once while a silent upstream holds all places", async () => {
+  const { post, gateway: parts } = await start({
+    requestSeconds: 0.8,
+    concurrentRequests: 1,
+    queuedRequests: 0,
+  });
+  const running = post("/v1/chat/completions", CHAT);
+  await until(() => parts.limiter.taken === 1);
+  expect((await post("/v1/chat/completions", { ...CHAT, temperature: 9 })).status).toBe(400);
+  expect((await running).status).toBe(504);
+});
+
+test("a gateway that stops finishes running requests, refuses new requests, and then closes its port", async () => {
+  const server = await start({ requestSeconds: 0.8 });
+  const running = server.post("/v1/chat/completions", CHAT);
+  await until(() => server.gateway.limiter.taken === 1);
+  const stopped = drain(server);
+  const ready = await fetch(`${server.url}/readyz`);
+  expect(ready.status).toBe(503);
+  expect(await ready.json()).toMatchObject({ code: "not_ready", detail: "The gateway is being stopped." });
+  const refused = await server.post("/v1/chat/completions", CHAT);
+  expect(refused.status).toBe(503);
+  expect(refused.headers.get("retry-after")).toBe("1");
+  expect(refused.headers.get("connection")).toBe("close");
+  // 504 is the running request's own end: its time was over before the gateway's.
+  expect((await running).status).toBe(504);
+  await stopped;
+  await expect(fetch(`${server.url}/healthz`)).rejects.toThrow();
 });

@@ -107,15 +107,6 @@ export async function silentPeer(): Promise<SilentPeer> {
   };
 }
 
-/** Waits until something holds. */
-export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 500; tries++) {
-    if (await condition()) return;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-  throw new Error("what was waited for did not come within 10 s");
-}
-
 export function sha256(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }

@@ -1,8 +1,8 @@
 /** The document database with the official driver. */
 import { serialize } from "bson";
 import { type Collection, type Document, MongoClient } from "mongodb";
-import { type DatabaseKind, useDatabase, withDatabase } from "./database-process.ts";
-import { type ServiceProcess, startService } from "./service-process.ts";
+import { type DatabaseKind, useDatabase, withDatabase } from "../databases.ts";
+import { type ServiceProcess, startService } from "../service-process.ts";
 
 export interface RunningMongo {
   readonly service: ServiceProcess;
@@ -10,10 +10,8 @@ export interface RunningMongo {
   readonly metricsPort: number;
 }
 
-export const MAIN = "containers/services/mock-mongo/src/main.ts";
-
 export async function startMongo(data: string, ...args: string[]): Promise<RunningMongo> {
-  const service = startService(MAIN, ["--data", data, "--port", "0", "--metrics-port", "0", ...args]);
+  const service = startService("mock-mongo", ["--data", data, "--port", "0", "--metrics-port", "0", ...args]);
   const { port, metricsPort } = (await service.listening()) as { port: number; metricsPort: number };
   return { service, port, metricsPort };
 }

@@ -1,7 +1,7 @@
 /** What a client can't do to the others: with too many bytes, too slow ones, and answers that nobody reads. */
 import { connect, type Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { Collections } from "../../../containers/services/mock-vector/src/collections.ts";
 import {
   createVectorServer,
@@ -9,7 +9,8 @@ import {
   type ServerLimits,
 } from "../../../containers/services/mock-vector/src/server.ts";
 import { Store } from "../../../containers/services/mock-vector/src/store.ts";
-import { openFilesLimit, residentBytes, temporaryFolder, until } from "../mock-mongo/service-process.ts";
+import { times } from "../../harness/thorough.ts";
+import { openFilesLimit, residentBytes, temporaryFolder, until } from "../service-process.ts";
 import { clientOf, errorOf, HEAVY_SEARCH, heavyCollection, withVector } from "./support.ts";
 
 let folder: ReturnType<typeof temporaryFolder>;
@@ -72,92 +73,86 @@ async function filled(): Promise<void> {
   });
 }
 
-describe("requests", () => {
-  test("that are too large are 413, and 400 when they are no JSON or of another type", async () => {
-    await start({ bodyBytes: 10_000 });
-    const post = (body: string, type = "application/json") =>
-      fetch(`${url}/collections/c/points/query`, { method: "POST", headers: { "content-type": type }, body });
-    for (const [response, status] of [
-      [await post(" ".repeat(10_001)), 413],
-      [await post("{"), 400],
-      [await post('{"__proto__": {}}'), 400],
-      [await post("x", "text/csv"), 415],
-      [await post("{}"), 404],
-    ] as const) {
-      expect(response.status).toBe(status);
-      expect(await response.json()).toMatchObject({ status: { error: expect.any(String) } });
-    }
-  });
-
-  test("that are on their way at the same time are bounded; one more is 503, and room comes back", async () => {
-    await start({ transitBytes: 100_000_000 });
-    await clientOf(url).createCollection("c", { vectors: { size: 1, distance: "Dot" } });
-    const promised = await Promise.all(Array.from({ length: 10 }, () => peer()));
-    for (const { socket } of promised) {
-      socket.write(`${head("/collections/c/points/query", "content-length: 10000000")}{`);
-    }
-    await until(async () => (await transit()) === 100_000_000);
-    const refused = await fetch(`${url}/collections/c/points/query`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: '{"query": [1]}',
-    });
-    expect(refused.status).toBe(503);
-    expect(refused.headers.get("retry-after")).toBe("1");
-    // Chunks without a length count as the largest request.
-    const unknown = await peer();
-    unknown.socket.write(head("/collections/c/points/query", "transfer-encoding: chunked"));
-    await until(() => unknown.received().includes("503"));
-    for (const { socket } of promised) socket.destroy();
-    await until(async () => (await transit()) === 0);
-    expect((await clientOf(url).query("c", { query: [1] })).points).toEqual([]);
-  });
-
-  test("that are never whole are cut off, however slowly they drip", async () => {
-    await start({ requestSeconds: 0.4 });
-    const withHead = await peer();
-    withHead.socket.write(head("/collections/c/points/query", "content-length: 1000"));
-    const withoutHead = await peer();
-    withoutHead.socket.write("POST /collec");
-    const drip = setInterval(() => {
-      for (const { socket } of [withHead, withoutHead]) socket.write("x");
-    }, 50);
-    await until(() => withHead.isClosed() && withoutHead.isClosed());
-    clearInterval(drip);
-    expect(withHead.received()).toContain("408");
-    expect(await transit()).toBe(0);
-  });
+test("a request that is too large is 413, and one that is no JSON or of another type is 400 or 415", async () => {
+  await start({ bodyBytes: 10_000 });
+  const post = (body: string, type = "application/json") =>
+    fetch(`${url}/collections/c/points/query`, { method: "POST", headers: { "content-type": type }, body });
+  for (const [response, status] of [
+    [await post(" ".repeat(10_001)), 413],
+    [await post("{"), 400],
+    [await post('{"__proto__": {}}'), 400],
+    [await post("x", "text/csv"), 415],
+    [await post("{}"), 404],
+  ] as const) {
+    expect(response.status).toBe(status);
+    expect(await response.json()).toMatchObject({ status: { error: expect.any(String) } });
+  }
 });
 
-describe("answers", () => {
-  test("that nobody reads count until they are dropped after their time", async () => {
-    await start({ answerSeconds: 0.5 });
-    await filled();
-    const { socket, isClosed } = await peer();
-    socket.pause();
-    const body = '{"query":[1],"limit":100,"with_payload":true}';
-    socket.write(`${head("/collections/c/points/query", `content-length: ${body.length}`)}${body}`);
-    await until(async () => (await transit()) > 5_000_000);
-    await until(async () => (await transit()) === 0);
-    socket.resume();
-    await until(isClosed);
-    expect((await clientOf(url).count("c")).count).toBe(100);
+test("requests in transit are bounded, one more is 503, and room comes back", async () => {
+  await start({ transitBytes: 100_000_000 });
+  await clientOf(url).createCollection("c", { vectors: { size: 1, distance: "Dot" } });
+  const promised = await Promise.all(Array.from({ length: 10 }, () => peer()));
+  for (const { socket } of promised) {
+    socket.write(`${head("/collections/c/points/query", "content-length: 10000000")}{`);
+  }
+  await until(async () => (await transit()) === 100_000_000);
+  const refused = await fetch(`${url}/collections/c/points/query`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: '{"query": [1]}',
   });
+  expect(refused.status).toBe(503);
+  expect(refused.headers.get("retry-after")).toBe("1");
+  // Chunks without a length count as the largest request.
+  const unknown = await peer();
+  unknown.socket.write(head("/collections/c/points/query", "transfer-encoding: chunked"));
+  await until(() => unknown.received().includes("503"));
+  for (const { socket } of promised) socket.destroy();
+  await until(async () => (await transit()) === 0);
+  expect((await clientOf(url).query("c", { query: [1] })).points).toEqual([]);
+});
 
-  test("that would be too large are 400, in a batch of queries as well", async () => {
-    await start({});
-    await filled();
-    const query = { query: [1], limit: 100, with_payload: true };
-    const client = clientOf(url);
-    expect(
-      (await client.queryBatch("c", { searches: [query, query] })).map(({ points }) => points.length),
-    ).toEqual([100, 100]);
-    const { status, message } = await errorOf(
-      client.queryBatch("c", { searches: new Array(10).fill(query) }),
-    );
-    expect(status).toBe(400);
-    expect(message).toContain("more than 67108864 characters");
-  });
+test("a request that is never whole is cut off, however slowly it drips", async () => {
+  await start({ requestSeconds: 0.4 });
+  const withHead = await peer();
+  withHead.socket.write(head("/collections/c/points/query", "content-length: 1000"));
+  const withoutHead = await peer();
+  withoutHead.socket.write("POST /collec");
+  const drip = setInterval(() => {
+    for (const { socket } of [withHead, withoutHead]) socket.write("x");
+  }, 50);
+  await until(() => withHead.isClosed() && withoutHead.isClosed());
+  clearInterval(drip);
+  expect(withHead.received()).toContain("408");
+  expect(await transit()).toBe(0);
+});
+
+test("an unread answer counts as in transit until it is dropped after its time", async () => {
+  await start({ answerSeconds: 0.5 });
+  await filled();
+  const { socket, isClosed } = await peer();
+  socket.pause();
+  const body = '{"query":[1],"limit":100,"with_payload":true}';
+  socket.write(`${head("/collections/c/points/query", `content-length: ${body.length}`)}${body}`);
+  await until(async () => (await transit()) > 5_000_000);
+  await until(async () => (await transit()) === 0);
+  socket.resume();
+  await until(isClosed);
+  expect((await clientOf(url).count("c")).count).toBe(100);
+});
+
+test("an answer that would be too large is 400, in a batch of queries as well", async () => {
+  await start({});
+  await filled();
+  const query = { query: [1], limit: 100, with_payload: true };
+  const client = clientOf(url);
+  expect(
+    (await client.queryBatch("c", { searches: [query, query] })).map(({ points }) => points.length),
+  ).toEqual([100, 100]);
+  const { status, message } = await errorOf(client.queryBatch("c", { searches: new Array(10).fill(query) }));
+  expect(status).toBe(400);
+  expect(message).toContain("more than 67108864 characters");
 });
 
 test("a long search lets others go first", async () => {
@@ -173,7 +168,7 @@ test("a long search lets others go first", async () => {
   expect(order).toEqual(["health", "search"]);
 });
 
-test("memory is what the disk has, after hundreds of writes at the same time", async () => {
+test("memory equals the disk after hundreds of writes at the same time", async () => {
   await start({});
   const client = clientOf(url);
   await client.createCollection("c", { vectors: { size: 1, distance: "Dot" } });
@@ -226,11 +221,11 @@ test("a store whose points come and go stays as large as its content", async () 
   expect(sizes.at(-1)).toBeLessThanOrEqual(2 * (sizes[1] ?? 0));
 });
 
-const CONNECTIONS = 10_000;
+const CONNECTIONS = times(2000, 10_000);
 const tooFewFiles = openFilesLimit() < CONNECTIONS + 500;
 
 // A process that may open fewer files can't have that many connections; `ulimit -n 11000` lets it.
-test.skipIf(tooFewFiles)(`${CONNECTIONS} connections wait while one works`, async () => {
+test.skipIf(tooFewFiles)(`the vector database works with ${CONNECTIONS} idle connections`, async () => {
   await start({});
   await withVector(async (client, { service, url: realUrl }) => {
     const pid = service.child.pid ?? 0;

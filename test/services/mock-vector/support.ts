@@ -1,7 +1,7 @@
 /** The vector database with the official client. */
 import { QdrantClient } from "@qdrant/js-client-rest";
-import { type DatabaseKind, useDatabase, withDatabase } from "../mock-mongo/database-process.ts";
-import { type ServiceProcess, startService } from "../mock-mongo/service-process.ts";
+import { type DatabaseKind, useDatabase, withDatabase } from "../databases.ts";
+import { type ServiceProcess, startService, urlIn } from "../service-process.ts";
 
 export interface RunningVector {
   readonly service: ServiceProcess;
@@ -9,18 +9,9 @@ export interface RunningVector {
   readonly url: string;
 }
 
-export const MAIN = "containers/services/mock-vector/src/main.ts";
-
 export async function startVector(data: string, ...args: string[]): Promise<RunningVector> {
-  const service = startService(MAIN, ["--data", data, "--port", "0", ...args]);
+  const service = startService("mock-vector", ["--data", data, "--port", "0", ...args]);
   return { service, url: urlIn(await service.listening()) };
-}
-
-/** The address in the line that says where it listens. */
-export function urlIn(line: Readonly<Record<string, unknown>>): string {
-  const url = /http:\/\/[\d.:]+/.exec(String(line.msg))?.[0];
-  if (url === undefined) throw new Error(`no address in ${JSON.stringify(line)}`);
-  return url;
 }
 
 export function clientOf(url: string): QdrantClient {
@@ -94,7 +85,7 @@ export const HEAVY_SEARCH = { query: new Array<number>(HEAVY_DIMENSIONS).fill(1)
 /** A collection `c` that takes its time: the distance is the one that is not computed by WebAssembly. */
 export async function heavyCollection(client: QdrantClient): Promise<void> {
   await client.createCollection("c", { vectors: { size: HEAVY_DIMENSIONS, distance: "Manhattan" } });
-  for (let part = 0; part < 10; part++) {
+  for (let part = 0; part < 2; part++) {
     const points = Array.from({ length: 2000 }, (_, n) => ({
       id: part * 2000 + n,
       vector: new Array<number>(HEAVY_DIMENSIONS).fill(n),

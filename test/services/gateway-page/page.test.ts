@@ -1,0 +1,627 @@
+/** The page, by mouse and by keyboard, on an API that does what each test wants. */
+import { EventEmitter, once } from "node:events";
+import sharp from "sharp";
+import { describe, expect, test } from "vitest";
+import { sampleManifest } from "../../../scripts/seed/sample-manifest.ts";
+import { keepScreenshot, NO_BROWSER, withBrowser } from "./browser.ts";
+import { END, type FakeSample, READY, Refusal, SOURCES } from "./fake-gateway.ts";
+import { pageFixture } from "./page-fixture.ts";
+
+const never = () => new Promise(() => undefined);
+
+function openable(): { readonly opened: Promise<void>; open(): void } {
+  const events = new EventEmitter();
+  return { opened: once(events, "open").then(() => undefined), open: () => events.emit("open") };
+}
+
+describe.skipIf(NO_BROWSER !== undefined)(withBrowser("page"), () => {
+  const the = pageFixture();
+
+  test("a question is answered piece by piece, with its sources and the matches beside it", async () => {
+    const gate = openable();
+    the.gateway.scenario.answer = async function* () {
+      yield ["sources", SOURCES];
+      yield ["delta", { text: "The animal is " }];
+      await gate.opened;
+      yield ["delta", { text: "a tabby cat." }];
+      yield ["done", END];
+    };
+    await the.open();
+    await the.question().fill("Which animal is it?");
+    await the.page.getByRole("button", { name: "Ask" }).click();
+
+    await the.page.getByText("The animal is", { exact: true }).waitFor();
+    await the.answer().getByText("smollm2 is writing…").waitFor();
+    expect(await the.answer().getByRole("listitem").count()).toBe(2);
+    await the.page.getByRole("button", { name: "Stop" }).waitFor();
+    gate.open();
+    await the.answer().getByText("The animal is a tabby cat.").waitFor();
+    await the
+      .answer()
+      .getByText(/^smollm2 · 12 tokens · first words after .+ · done after /)
+      .waitFor();
+    await the.page.getByRole("button", { name: "Stop" }).waitFor({ state: "hidden" });
+
+    expect(await the.matches().count()).toBe(3);
+    const first = the.matches().first();
+    await first.getByText("A tabby cat sits on a windowsill").waitFor();
+    await first.getByRole("img", { name: "Picture of cat" }).waitFor();
+    expect(await the.page.locator("#matches .score").allTextContents()).toEqual([
+      "Score 0.712",
+      "Score 0.322",
+      "Score 0.301",
+    ]);
+    expect(await the.page.locator(".parts").count()).toBe(0);
+    await the.page.getByText("ordered by cosine similarity of the words and the documents' texts").waitFor();
+    expect(the.gateway.asked.map(({ path, fields }) => ({ path, fields }))).toEqual([
+      { path: "/v1/match", fields: { text: "Which animal is it?", topK: 5 } },
+      { path: "/v1/answer", fields: { question: "Which animal is it?", topK: 5, stream: true } },
+    ]);
+  });
+
+  test("a source leads to its match", async () => {
+    await the.open();
+    await the.question().fill("cat");
+    await the.question().press("Enter");
+    await the
+      .answer()
+      .getByRole("link", { name: /^harbour/ })
+      .click();
+    await the.page.locator(".match:target").getByText("harbour", { exact: true }).waitFor();
+    expect(await the.focusedId()).toBe("match-harbour");
+  });
+
+  test("Stop ends an answer on both ends", async () => {
+    the.gateway.scenario.answer = async function* () {
+      yield ["sources", SOURCES];
+      yield ["delta", { text: "The beginning" }];
+      await never();
+    };
+    await the.open();
+    await the.question().fill("cat");
+    await the.question().press("Enter");
+    await the.page.getByText("The beginning").waitFor();
+    await the.page.getByRole("button", { name: "Stop" }).click();
+    await the.answer().getByText("Stopped.").waitFor();
+    await the.page.getByText("The beginning").waitFor();
+    await expect.poll(() => the.gateway.leftAnswers).toBe(1);
+    expect(await the.focusedId()).toBe("submit");
+  });
+
+  test("a new question replaces the running one, of which nothing more is shown", async () => {
+    the.gateway.scenario.answer = async function* ({ fields }) {
+      yield ["sources", SOURCES];
+      yield ["delta", { text: `About ${fields.question}. ` }];
+      if (fields.question === "first") await never();
+      yield ["done", END];
+    };
+    await the.open();
+    await the.question().fill("first");
+    await the.question().press("Enter");
+    await the.answer().getByText("About first.").waitFor();
+    await the.question().fill("second");
+    await the.question().press("Enter");
+    await the.answer().getByText("About second.").waitFor();
+    await the.answer().getByText("done after").waitFor();
+    expect(await the.answer().textContent()).not.toContain("first.");
+    await expect.poll(() => the.gateway.leftAnswers).toBe(1);
+  });
+
+  test("Find only shows matches without an answer", async () => {
+    await the.open();
+    await the.question().fill("cat");
+    await the.page.getByRole("button", { name: "Find only" }).click();
+    await the.matches().first().waitFor();
+    expect(the.gateway.asked.map(({ path }) => path)).toEqual(["/v1/match"]);
+    expect(await the.answer().isVisible()).toBe(false);
+  });
+
+  test("Ask without a question asks for one", async () => {
+    await the.open();
+    await the.page.getByRole("button", { name: "Ask" }).click();
+    await the.page.locator("#notices").getByText("Write a question or add an image first.").waitFor();
+    expect(await the.focusedId()).toBe("question");
+    expect(the.gateway.asked).toEqual([]);
+  });
+
+  test("a question can be asked and a source followed by keyboard alone, with visible focus", async () => {
+    await the.open();
+    await the.question().waitFor();
+    await the.page.keyboard.type("Which animal is it?");
+    await the.page.keyboard.press("Enter");
+    await the.answer().getByText("done after").waitFor();
+    const visited: string[] = [];
+    for (let steps = 0; steps < 40 && !visited.includes("Copy"); steps++) {
+      await the.page.keyboard.press("Tab");
+      const [name, outline] = await the.page.evaluate<[string, string]>(`(() => {
+          const focused = document.activeElement;
+          const shown = focused.id === "file" ? focused.closest("label") : focused;
+          const name = focused.id || focused.firstChild?.textContent || focused.tagName;
+          return [name, getComputedStyle(shown).outlineStyle];
+        })()`);
+      visited.push(name);
+      expect(outline, `focus on ${name}`).toBe("solid");
+    }
+    expect(visited).toEqual(["file", "submit", "find-only", "Options", ...visited.slice(4)]);
+    expect(visited).toContain("Metadata");
+    expect(visited).toContain("Copy");
+    await the.page.getByRole("link", { name: "Skip to the question" }).focus();
+    await the.page.keyboard.press("Enter");
+    expect(await the.focusedId()).toBe("main");
+  });
+
+  test("Escape stops an answer", async () => {
+    the.gateway.scenario.answer = async function* () {
+      yield ["sources", SOURCES];
+      await never();
+    };
+    await the.open();
+    await the.question().fill("cat");
+    await the.question().press("Enter");
+    await the.answer().getByText("smollm2 is reading…").waitFor();
+    await the.page.keyboard.press("Escape");
+    await the.answer().getByText("Stopped.").waitFor();
+  });
+
+  test("Shift and Enter begin a line", async () => {
+    await the.open();
+    await the.question().fill("a");
+    await the.question().press("Shift+Enter");
+    expect(await the.question().inputValue()).toBe("a\n");
+    expect(the.gateway.asked).toEqual([]);
+  });
+
+  /** Images given to the page, and what is done with them. */
+
+  describe("images", () => {
+    const png = () =>
+      sharp({ create: { width: 90, height: 60, channels: 3, background: "teal" } })
+        .png()
+        .toBuffer();
+
+    /** Expression of a DataTransfer that holds the picture as a file. */
+    const transferOf = async (name: string, type: string) => {
+      const base64 = (await png()).toString("base64");
+      return `(() => {
+        const bytes = Uint8Array.from(atob(${JSON.stringify(base64)}), (letter) => letter.charCodeAt(0));
+        const transfer = new DataTransfer();
+        transfer.items.add(new File([bytes], ${JSON.stringify(name)}, { type: ${JSON.stringify(type)} }));
+        return transfer;
+      })()`;
+    };
+
+    async function drop(target: string, name: string, type = "image/png"): Promise<void> {
+      const dataTransfer = await the.page.evaluateHandle(await transferOf(name, type));
+      await the.page.dispatchEvent(target, "dragenter", { dataTransfer });
+      await the.page.dispatchEvent(target, "dragover", { dataTransfer });
+      expect(await the.page.locator("#drop[data-over]").count()).toBe(1);
+      await the.page.dispatchEvent(target, "drop", { dataTransfer });
+      expect(await the.page.locator("#drop[data-over]").count()).toBe(0);
+    }
+
+    async function paste(name: string): Promise<void> {
+      const transfer = await transferOf(name, "image/png");
+      await the.page.evaluate(
+        `document.activeElement.dispatchEvent(new ClipboardEvent("paste", { clipboardData: ${transfer}, bubbles: true, cancelable: true }))`,
+      );
+    }
+
+    test("a dropped image is searched with the text, and both searches and their fusion are explained", async () => {
+      await the.open();
+      await drop("#drop", "my cat.png");
+      await the.page.locator("#preview").waitFor();
+      await the.page.locator("#drop").getByText("my cat.png").waitFor();
+      await the.question().fill("Which animal is it?");
+      await the.page.getByRole("button", { name: "Ask" }).click();
+      await the.answer().getByText("done after").waitFor();
+      const bytes = (await png()).length;
+      expect(the.gateway.asked).toMatchObject([
+        { path: "/v1/match", fields: { text: "Which animal is it?", topK: 5 }, imageBytes: bytes },
+        {
+          path: "/v1/answer",
+          fields: { question: "Which animal is it?", stream: true },
+          imageBytes: bytes,
+        },
+      ]);
+      await the.page.getByText("a place counts 1 ÷ (1 + place), and the sum is the score").waitFor();
+      const second = the.matches().nth(1);
+      await second.getByText("Words: place 3, similarity 0.301, counts 0.250").waitFor();
+      await second.getByText("Picture: place 2, similarity 0.402, counts 0.333").waitFor();
+      await the.matches().nth(2).getByText("Picture: not in this list").waitFor();
+      await keepScreenshot(the.page, "answer-light");
+    });
+
+    test("an image can be dropped anywhere or pasted", async () => {
+      await the.open();
+      await drop("h1", "beside.png");
+      await the.page.locator("#drop").getByText("beside.png").waitFor();
+      await paste("pasted.png");
+      await the.page.locator("#drop").getByText("pasted.png").waitFor();
+      await the.page.getByRole("button", { name: "Find only" }).click();
+      await the.matches().first().waitFor();
+      expect(the.gateway.asked).toMatchObject([{ path: "/v1/match", fields: { topK: 5 } }]);
+      expect(the.gateway.asked[0]?.imageBytes).toBeGreaterThan(0);
+    });
+
+    test("an image without a question is searched without an answer", async () => {
+      await the.open();
+      await the.page
+        .locator("#file")
+        .setInputFiles({ name: "a.png", mimeType: "image/png", buffer: await png() });
+      await the.page.getByRole("button", { name: "Ask" }).click();
+      await the.matches().first().waitFor();
+      expect(the.gateway.asked.map(({ path }) => path)).toEqual(["/v1/match"]);
+      await the.page
+        .locator("#notices")
+        .getByText("Add a question to get an answer in words as well.")
+        .waitFor();
+    });
+
+    test("an image can be removed", async () => {
+      await the.open();
+      await the.page
+        .locator("#file")
+        .setInputFiles({ name: "a.png", mimeType: "image/png", buffer: await png() });
+      await the.page.getByRole("button", { name: "Remove image" }).click();
+      expect(await the.page.locator("#preview").isVisible()).toBe(false);
+      expect(await the.focusedId()).toBe("file");
+      await the.question().fill("cat");
+      await the.question().press("Enter");
+      await the.matches().first().waitFor();
+      expect(the.gateway.asked[0]?.imageBytes).toBeUndefined();
+    });
+
+    test("a file that is no image is refused in a sentence", async () => {
+      await the.open();
+      await drop("#drop", "notes.pdf", "application/pdf");
+      await the.page
+        .locator("#notices")
+        .getByText("notes.pdf is no image; give a JPEG, PNG or WebP file.")
+        .waitFor();
+    });
+  });
+
+  test("a model, a number of matches and a way of comparing images can be chosen", async () => {
+    the.gateway.scenario.services = [
+      ...READY,
+      {
+        name: "llava",
+        kind: "vision-language-model",
+        state: "starting",
+        latencyMilliseconds: null,
+        detail: "Triton answers, and its model ensemble is not ready",
+      },
+    ];
+    await the.open();
+    await the.page.locator("#file").setInputFiles({
+      name: "a.png",
+      mimeType: "image/png",
+      buffer: await sharp({ create: { width: 8, height: 8, channels: 3, background: "red" } })
+        .png()
+        .toBuffer(),
+    });
+    await the.page.getByText("Options").click();
+    await the.page.getByLabel("Matches 3").selectOption("10");
+    await the.page.getByLabel("Model").selectOption("llava");
+    await the.page.getByLabel("Image is compared by").selectOption("its description in words");
+    the.gateway.scenario.match = () => ({
+      matches: [],
+      fusion: null,
+      via: "describe",
+      description: "a red square",
+    });
+    await the.question().fill("What is it?");
+    await the.page.getByRole("button", { name: "Ask" }).click();
+    await the.answer().getByText("done after").waitFor();
+    expect(the.gateway.asked.map(({ fields }) => fields)).toEqual([
+      { topK: 10, via: "describe" },
+      { question: "What is it?", topK: 10, model: "llava", stream: true },
+    ]);
+  });
+
+  /** The question of the sample collection: offered where it is loaded, and asked by one click. */
+
+  const { question } = sampleManifest();
+
+  const IMAGE = { url: "/v1/documents/x/image", width: 640, height: 420 };
+
+  const SAMPLES: readonly FakeSample[] = [
+    { id: "sample-boats", image: IMAGE, metadata: { collection: "samples" } },
+    { id: question.picture, image: IMAGE, metadata: { question: question.text } },
+  ];
+
+  describe("sample question", () => {
+    const offer = () => the.page.getByRole("button", { name: `Try it: ${question.text}` });
+
+    test("one click asks the sample question with its picture", async () => {
+      the.gateway.scenario.samples = SAMPLES;
+      await the.open();
+      await offer().click();
+      await the.answer().getByText("done after").waitFor();
+      const picture = await fetch(`${the.gateway.url}/v1/documents/${question.picture}/image`);
+      const imageBytes = (await picture.arrayBuffer()).byteLength;
+      expect(the.gateway.asked).toMatchObject([
+        { path: "/v1/match", fields: { text: question.text }, imageBytes },
+        { path: "/v1/answer", fields: { question: question.text }, imageBytes },
+      ]);
+      expect(await the.question().inputValue()).toBe(question.text);
+      await the.page.locator("#drop").getByText(`${question.picture}.jpg`).waitFor();
+    });
+
+    test("the curl lines of the sample question fetch its picture, and those of a reader's own image do not", async () => {
+      the.gateway.scenario.samples = SAMPLES;
+      await the.open();
+      await offer().click();
+      const lines = the.page.locator("#requests pre");
+      await expect.poll(() => lines.count()).toBe(3);
+      expect(await lines.first().textContent()).toBe(
+        `curl ${the.gateway.url}/v1/documents/${question.picture}/image \\\n  --output ${question.picture}.jpg`,
+      );
+      expect(await lines.last().textContent()).toContain(`--form image=@${question.picture}.jpg`);
+      await the.page.getByRole("button", { name: "Remove image" }).click();
+      await the.page.getByRole("button", { name: "Ask" }).click();
+      await expect.poll(() => lines.count()).toBe(2);
+    });
+
+    test("the sample question is offered after the key is given", async () => {
+      the.gateway.scenario.samples = SAMPLES;
+      the.gateway.scenario.key = "secret";
+      await the.open();
+      await the.page.getByLabel("API key", { exact: true }).fill("secret");
+      await the.page.getByRole("button", { name: "Use this key" }).click();
+      await offer().waitFor();
+    });
+
+    test.each<[string, readonly FakeSample[]]>([
+      ["has no question", [{ id: "sample-boats", image: IMAGE, metadata: {} }]],
+      [
+        "has lost its picture",
+        [{ id: question.picture, image: null, metadata: { question: question.text } }],
+      ],
+      ["is a document of somebody else", [{ id: "tank", image: IMAGE, metadata: { question: "Why?" } }]],
+    ])("the sample question is not offered where the only sample %s", async (_what, samples) => {
+      the.gateway.scenario.samples = samples;
+      await the.open();
+      await expect.poll(() => the.gateway.sampleLists).toBe(1);
+      // The page asks for the state again after it has dealt with the list.
+      const { statusRequests } = the.gateway;
+      await expect
+        .poll(() => the.gateway.statusRequests, { timeout: 15_000 })
+        .toBeGreaterThan(statusRequests);
+      expect(await the.page.locator("#example").isVisible()).toBe(false);
+    });
+
+    test("the sample question is not offered where images can't be searched", async () => {
+      the.gateway.scenario.samples = SAMPLES;
+      the.gateway.scenario.services = READY.filter(({ kind }) => kind !== "image-encoder");
+      await the.open();
+      await expect.poll(() => the.page.locator("#example-question").textContent()).toBe(question.text);
+      expect(await the.page.locator("#example").isVisible()).toBe(false);
+    });
+  });
+
+  /** API keys, and everything that goes wrong behind the page. */
+
+  test("an API key is asked for, kept by the tab alone, sent with everything, and forgotten", async () => {
+    the.gateway.scenario.key = "sk-right";
+    await the.open();
+    await the.page.getByText("No API key was given; send it as Authorization: Bearer KEY.").first().waitFor();
+    await keepScreenshot(the.page, "key");
+    await the.page.getByLabel("API key", { exact: true }).fill("sk-wrong");
+    await the.page.getByRole("button", { name: "Use this key" }).click();
+    await the.page
+      .locator("#key-reason")
+      .getByText("The API key is not known here; check it for typing errors.")
+      .waitFor();
+    await the.page.getByLabel("API key", { exact: true }).fill("sk-right");
+    await the.page.keyboard.press("Enter");
+    await the.page.locator("#key-form").waitFor({ state: "hidden" });
+    await the.question().fill("cat");
+    await the.question().press("Enter");
+    await the.answer().getByText("done after").waitFor();
+    await the.matches().first().getByRole("img").waitFor();
+    expect(the.gateway.asked.map(({ authorization }) => authorization)).toEqual([
+      "Bearer sk-right",
+      "Bearer sk-right",
+    ]);
+    const lines = await the.page.locator("#requests pre").allTextContents();
+    expect(lines.join()).toContain('--header "authorization: Bearer $ENGINE_ROOM_API_KEY"');
+    expect(await the.page.content()).not.toContain("sk-right");
+    expect(await the.page.evaluate("[localStorage.length, document.cookie, location.search]")).toEqual([
+      0,
+      "",
+      "",
+    ]);
+    await the.page.getByRole("button", { name: "Forget key" }).click();
+    await the.page.locator("#key-form").waitFor();
+    expect(await the.page.evaluate("sessionStorage.length")).toBe(0);
+  });
+
+  test("an API key that is asked for later lets the question continue", async () => {
+    await the.open();
+    await the.question().fill("cat");
+    the.gateway.scenario.key = "sk-new";
+    await the.question().press("Enter");
+    await the.page.locator("#key-form").waitFor();
+    await the.page.getByLabel("API key", { exact: true }).fill("sk-new");
+    await the.page.keyboard.press("Enter");
+    await the.answer().getByText("done after").waitFor();
+    expect(await the.matches().count()).toBe(3);
+  });
+
+  test("failures are shown in the API's own sentences", async () => {
+    the.gateway.scenario.match = () => {
+      throw new Refusal(
+        503,
+        "The vector database (vector) can't be reached; it may be starting. Try again in 5 s.",
+      );
+    };
+    the.gateway.scenario.answer = () => [
+      ["sources", SOURCES],
+      ["delta", { text: "A half " }],
+      ["error", { error: { message: "The Triton server of smollm2 broke off its answer; try again." } }],
+    ];
+    await the.open();
+    await the.question().fill("cat");
+    await the.question().press("Enter");
+    await the.page
+      .locator("#matches")
+      .getByText("The vector database (vector) can't be reached; it may be starting.")
+      .waitFor();
+    await the.answer().getByText("The Triton server of smollm2 broke off its answer; try again.").waitFor();
+    await the.answer().getByText("A half").waitFor();
+    await the.answer().getByText("Not complete.").waitFor();
+    await keepScreenshot(the.page, "errors");
+  });
+
+  test("an answer that breaks off is reported", async () => {
+    the.gateway.scenario.answer = () => [
+      ["sources", SOURCES],
+      ["delta", { text: "A half" }],
+    ];
+    await the.open();
+    await the.question().fill("cat");
+    await the.question().press("Enter");
+    await the
+      .answer()
+      .getByText("The answer broke off: the connection to the gateway was lost. Try again.")
+      .waitFor();
+  });
+
+  test("a lost picture leaves its match", async () => {
+    the.gateway.scenario.match = () => ({
+      matches: [
+        {
+          id: "lost",
+          score: 1,
+          scores: {},
+          text: "It was here.",
+          metadata: {},
+          image: "/v1/documents/lost/image",
+        },
+      ],
+      fusion: null,
+      via: "vectors",
+    });
+    await the.open();
+    await the.question().fill("cat");
+    await the.question().press("Enter");
+    await the.matches().first().getByText("No picture: There is no document lost.").waitFor();
+    await the.matches().first().getByText("It was here.").waitFor();
+  });
+
+  test("a gateway that is gone is reported, and found again", async () => {
+    await the.open();
+    await the.question().waitFor();
+    await the.page.route("**/*", (route) => route.abort());
+    await the.page.locator("#overall").getByText("gateway is away").waitFor();
+    await the.question().fill("cat");
+    await the.question().press("Enter");
+    await the.answer().getByText("The gateway does not answer; it may have been stopped.").waitFor();
+    await the.page.unroute("**/*");
+    await the.page.locator("#overall").getByText("All 6 services ready").waitFor();
+  });
+
+  /** The states of services on the page, and gateways that lack some of them. */
+
+  test("services are shown with their states, and followed while the page is seen", async () => {
+    the.gateway.scenario.services = READY.map((one) =>
+      one.name === "vector"
+        ? {
+            ...one,
+            state: "away" as const,
+            latencyMilliseconds: null,
+            detail: "it does not answer (ECONNREFUSED)",
+          }
+        : one,
+    );
+    await the.open();
+    await the.page.locator("#overall").getByText("vector is away").waitFor();
+    await the.page
+      .locator("#notices")
+      .getByText("vector is away: it does not answer (ECONNREFUSED). Searches fail until it is ready.")
+      .waitFor();
+    await keepScreenshot(the.page, "vector-away");
+    the.gateway.scenario.services = READY;
+    await the.page.locator("#overall").getByText("All 6 services ready").waitFor();
+    await the.page.locator("#service-list").getByText("4.7 ms").waitFor();
+    expect(await the.page.locator("#notices").textContent()).toBe("");
+  });
+
+  test("a hidden page does not ask for services", async () => {
+    await the.open({});
+    await the.page.locator("#overall").getByText("All 6 services ready").waitFor();
+    const setHidden = (isHidden: boolean) =>
+      the.page.evaluate(
+        `Object.defineProperty(document, "hidden", { value: ${isHidden}, configurable: true }); document.dispatchEvent(new Event("visibilitychange"))`,
+      );
+    await the.page.clock.install();
+    await setHidden(true);
+    const before = the.gateway.statusRequests;
+    await the.page.clock.runFor(60_000);
+    await the.page.evaluate('fetch("status")');
+    expect(the.gateway.statusRequests).toBe(before + 1);
+    await setHidden(false);
+    await expect.poll(() => the.gateway.statusRequests).toBe(before + 2);
+  });
+
+  describe("gateway without parts", () => {
+    const without = (...kinds: string[]) => READY.filter(({ kind }) => !kinds.includes(kind));
+
+    test("a gateway without documents says how to load some, until there are documents", async () => {
+      the.gateway.scenario.documents = 0;
+      await the.open();
+      await the.page.locator("#notices").getByText("There are no documents yet.").waitFor();
+      await the.page.getByText("npm run seed", { exact: true }).waitFor();
+      await keepScreenshot(the.page, "no-documents");
+      the.gateway.scenario.documents = 3;
+      await the.page.getByText("There are no documents yet.").waitFor({ state: "hidden" });
+    });
+
+    test("a search without matches says that nothing was found", async () => {
+      the.gateway.scenario.match = () => ({ matches: [], fusion: null, via: "vectors" });
+      the.gateway.scenario.answer = () => [
+        [
+          "sources",
+          { sources: [], model: "smollm2", imageUsed: false, note: "No document with a text was found." },
+        ],
+        ["done", { ...END, usage: { ...END.usage, completion_tokens: 0 } }],
+      ];
+      await the.open();
+      await the.question().fill("cat");
+      await the.question().press("Enter");
+      await the.page.getByText("Nothing was found.").waitFor();
+      await the.answer().getByText("No document with a text was found.").waitFor();
+    });
+
+    test("a gateway without databases has no question box, says why, and shows its other requests", async () => {
+      the.gateway.scenario.services = without("document-database", "vector-database");
+      await the.open();
+      await the.page
+        .getByText("There is nothing to search: this gateway's configuration names no databases.")
+        .waitFor();
+      expect(await the.question().isVisible()).toBe(false);
+      const line = await the.page.locator("#requests pre").textContent();
+      expect(line).toContain("/v1/chat/completions");
+      await keepScreenshot(the.page, "no-databases");
+    });
+
+    test("a gateway without a language model finds only", async () => {
+      the.gateway.scenario.services = without("language-model");
+      await the.open();
+      await the.page.getByText("You get matches and no answer in words").waitFor();
+      await the.question().fill("cat");
+      await the.page.getByRole("button", { name: "Find", exact: true }).click();
+      await the.matches().first().waitFor();
+      expect(the.gateway.asked.map(({ path }) => path)).toEqual(["/v1/match"]);
+      expect(await the.page.getByRole("button", { name: "Find only" }).isVisible()).toBe(false);
+    });
+
+    test("a gateway without an image encoder takes words only", async () => {
+      the.gateway.scenario.services = without("image-encoder");
+      await the.open();
+      await the.page.getByText("A search takes words only").waitFor();
+      expect(await the.page.locator("#drop").isVisible()).toBe(false);
+    });
+  });
+});
