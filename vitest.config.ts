@@ -24,6 +24,7 @@ export default defineConfig({
           ],
           setupFiles: [THOROUGH],
           pool: "forks",
+          maxWorkers: "100%",
           // Modules are loaded once for all files of a worker: loading them again for each takes as long as the tests.
           isolate: false,
           unstubEnvs: true,

@@ -77,13 +77,8 @@ const DOCKERFILES = IMAGE_NAMES.flatMap((name) => {
 /** How often the results of a running suite are read. */
 const READ_EVERY_MS = 100;
 
-/** Those of `npm test` with the slowest first, as they are started. */
+/** In the order in which they are started. */
 export const SUITES: Readonly<Record<SuiteName, Suite>> = {
-  stack: {
-    summary: "whole stacks: up, use, kill, mend, down",
-    needsPython: true,
-    run: (context) => vitest("stack", context),
-  },
   services: {
     summary: "gateway, page, databases and the local provider, over their ports",
     needsPython: true,
@@ -98,6 +93,11 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     summary: "pure functions, graphs, the try-out runner",
     needsPython: false,
     run: (context) => vitest("unit", context),
+  },
+  stack: {
+    summary: "whole stacks: up, use, kill, mend, down",
+    needsPython: true,
+    run: (context) => vitest("stack", context),
   },
   programs: {
     summary:
@@ -162,12 +162,8 @@ interface SuitesRun {
 export async function runSuites(names: readonly SuiteName[], run: SuitesRun): Promise<void> {
   const chosen = SUITE_NAMES.filter((name) => names.includes(name));
   const runOne = async (name: SuiteName) => run.onEnd(await runSuite(name, run));
-  // Suites wait for processes and time-outs: one more than there are cores keeps the cores busy.
-  await sideBySide(
-    chosen.filter((name) => SUITES[name].alone !== true),
-    availableParallelism() + 1,
-    runOne,
-  );
+  const shared = chosen.filter((name) => SUITES[name].alone !== true);
+  await sideBySide(shared, availableParallelism(), runOne);
   for (const name of chosen) if (SUITES[name].alone === true) await runOne(name);
 }
 

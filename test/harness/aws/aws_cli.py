@@ -1,4 +1,4 @@
-"""AWS's own CLI for several commands in one process: a list of shell lines in, what each printed out, as JSON."""
+"""AWS's own CLI for several commands in one process: a list of shell lines in, their output as JSON out."""
 
 import contextlib
 import io

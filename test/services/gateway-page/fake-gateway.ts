@@ -168,7 +168,7 @@ async function streamEvents(events: AnswerEvents, fake: FakeGateway, reply: Fast
 
 const pictures = new Map<string, Promise<Buffer>>();
 
-/** A picture whose colours depend on the id. */
+/** A picture whose colour depends on the id. */
 function pictureOf(id: string): Promise<Buffer> {
   const picture = pictures.get(id) ?? paint(id);
   pictures.set(id, picture);
@@ -177,8 +177,10 @@ function pictureOf(id: string): Promise<Buffer> {
 
 function paint(id: string): Promise<Buffer> {
   const hue = [...id].reduce((sum, letter) => sum + letter.charCodeAt(0) * 47, 0) % 360;
-  const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="640" height="420"><rect width="640" height="420" fill="hsl(${hue} 40% 70%)"/><circle cx="430" cy="150" r="70" fill="hsl(${(hue + 40) % 360} 60% 85%)"/><path d="M0 420 220 180 380 330 470 250 640 420Z" fill="hsl(${hue} 35% 35%)"/></svg>`;
-  return sharp(Buffer.from(svg)).jpeg().toBuffer();
+  const background = `hsl(${hue}, 40%, 70%)`;
+  return sharp({ create: { width: 640, height: 420, channels: 3, background } })
+    .jpeg()
+    .toBuffer();
 }
 
 export const READY: readonly FakeService[] = [
