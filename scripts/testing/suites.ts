@@ -89,6 +89,12 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     needsPython: true,
     run: (context) => pytest("python", context),
   },
+  programs: {
+    summary:
+      "engine builder and Triton's entry point, with Open MPI, against stand-ins for what else NVIDIA's images start",
+    needsPython: true,
+    run: (context) => pytest("programs", context),
+  },
   unit: {
     summary: "pure functions, graphs, the try-out runner",
     needsPython: false,
@@ -98,12 +104,6 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     summary: "whole stacks: up, use, kill, mend, down",
     needsPython: true,
     run: (context) => vitest("stack", context),
-  },
-  programs: {
-    summary:
-      "engine builder and Triton's entry point, with Open MPI, against stand-ins for what else NVIDIA's images start",
-    needsPython: true,
-    run: (context) => pytest("programs", context),
   },
   check: {
     summary: "types, lint and format of TypeScript and Python, lint of Dockerfiles",
@@ -163,7 +163,8 @@ export async function runSuites(names: readonly SuiteName[], run: SuitesRun): Pr
   const chosen = SUITE_NAMES.filter((name) => names.includes(name));
   const runOne = async (name: SuiteName) => run.onEnd(await runSuite(name, run));
   const shared = chosen.filter((name) => SUITES[name].alone !== true);
-  await sideBySide(shared, availableParallelism(), runOne);
+  // Suites wait for processes and time-outs: one more than there are cores keeps the cores busy.
+  await sideBySide(shared, availableParallelism() + 1, runOne);
   for (const name of chosen) if (SUITES[name].alone === true) await runOne(name);
 }
 
