@@ -3,6 +3,7 @@
  * order: what is made, changed, replaced and deleted when, and what the state keeps. Clusters are in test/cluster. Previews
  * of the whole stacks run with AWS's own provider too, which checks every argument.
  */
+
 import { readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -12,17 +13,17 @@ import { changesOf, deletionsOf, refusedOf } from "../harness/aws/provider/accou
 import { StandInStack } from "../harness/aws/provider/stack.ts";
 import { PUBLIC_GATEWAY } from "../harness/aws/stacks.ts";
 import { motoUrl } from "../harness/aws/use-moto.ts";
+import { needs } from "../harness/needs.ts";
 import { missingPulumiPrograms } from "../harness/pulumi-programs.ts";
 import { TestStack } from "../harness/stack.ts";
 import { projectStackValues } from "../harness/stack-files.ts";
 
 const missing = missingPulumiPrograms("kubernetes");
-const by = missing ?? "by the Pulumi CLI";
 const TOKEN = "hub-token-of-the-engine-test";
 const values = { ...projectStackValues("examples/ec2.yaml"), hub: { token: TOKEN } };
 const model = { name: "gpt2-medium", model: "gpt2-medium" };
 
-describe.skipIf(missing !== undefined)(`a machine on EC2 (${by})`, () => {
+describe("a machine on EC2", needs(missing), () => {
   let stack: StandInStack;
   beforeAll(() => {
     stack = new StandInStack("ec2", values);
@@ -170,7 +171,7 @@ describe.skipIf(missing !== undefined)(`a machine on EC2 (${by})`, () => {
   });
 });
 
-describe.skipIf(missing !== undefined)(`a machine that is retained (${by})`, () => {
+describe("a machine that is retained", needs(missing), () => {
   let stack: StandInStack;
   const setRetained = (isRetained: boolean) =>
     stack.configure({ ...values, retain: isRetained ? [stack.stack.name] : [] });
@@ -201,7 +202,7 @@ describe.skipIf(missing !== undefined)(`a machine that is retained (${by})`, () 
   });
 });
 
-describe.skipIf(missing !== undefined)(`a cluster that is not there yet (${by})`, () => {
+describe("a cluster that does not exist yet", needs(missing), () => {
   test.each(["dev", "prod"] as const)(
     "a preview of %s shows every resource before the cluster exists",
     async (name) => {
@@ -218,25 +219,22 @@ describe.skipIf(missing !== undefined)(`a cluster that is not there yet (${by})`
 
 const missingForAws = missingPulumiPrograms("aws") ?? missing;
 
-describe.skipIf(missingForAws !== undefined)(
-  `AWS's own provider (${missingForAws ?? "by the Pulumi CLI"})`,
-  () => {
-    test.each(["dev", "prod"] as const)("AWS's own provider previews every resource of %s", async (name) => {
-      const stack = new TestStack(name, {
-        ...projectStackValues(`Pulumi.${name}.yaml`),
-        account: MOTO_ACCOUNT,
-      });
-      await resetMoto(motoUrl());
-      const environment = { ...motoEnvironment(motoUrl(), "us-east-1"), ENGINE_ROOM_RUNNER: "" };
-      try {
-        const { stdout } = await stack.succeedWith(environment, "preview");
-        expect(stdout).toMatch(new RegExp(`\\+ ${countOf(name)} to create`));
-      } finally {
-        await stack.dispose(environment);
-      }
+describe("AWS's own provider", needs(missingForAws), () => {
+  test.each(["dev", "prod"] as const)("AWS's own provider previews every resource of %s", async (name) => {
+    const stack = new TestStack(name, {
+      ...projectStackValues(`Pulumi.${name}.yaml`),
+      account: MOTO_ACCOUNT,
     });
-  },
-);
+    await resetMoto(motoUrl());
+    const environment = { ...motoEnvironment(motoUrl(), "us-east-1"), ENGINE_ROOM_RUNNER: "" };
+    try {
+      const { stdout } = await stack.succeedWith(environment, "preview");
+      expect(stdout).toMatch(new RegExp(`\\+ ${countOf(name)} to create`));
+    } finally {
+      await stack.dispose(environment);
+    }
+  });
+});
 
 /** Resources of docs/aws.md, which another test holds to the graphs. */
 function countOf(stack: "dev" | "prod"): number {

@@ -5,4 +5,4 @@ import { spawnSync } from "node:child_process";
 export const missingSsh =
   spawnSync("ssh", ["-V"]).status === 0
     ? undefined
-    : " (skipped: no ssh; Debian's package openssh-client has it)";
+    : "no ssh on PATH; Debian's package openssh-client has it";

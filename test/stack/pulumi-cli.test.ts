@@ -1,4 +1,5 @@
 /** Stacks with a real Pulumi CLI: one that it takes over from the try-out runner, and those that `npm run expire` ends. */
+
 import { spawn, spawnSync } from "node:child_process";
 import {
   existsSync,
@@ -16,6 +17,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { projectName, projectRoot } from "../../scripts/program/stack-file.ts";
 import { findPulumi } from "../../scripts/setup/pulumi-cli.ts";
 import { stackPaths } from "../../scripts/stack/backend.ts";
+import { needs } from "../harness/needs.ts";
 import { TestStack } from "../harness/stack.ts";
 import { stackFileText } from "../harness/stack-files.ts";
 import { eksValues } from "../infra/plan/aws/stacks.ts";
@@ -23,9 +25,9 @@ import { account } from "../scripts/aws/account.ts";
 import { type FakeAws, startFakeAws } from "../scripts/aws/fake-aws.ts";
 
 const pulumi = findPulumi();
-const by = pulumi === undefined ? "skipped: no Pulumi CLI on PATH" : "by the Pulumi CLI";
+const missing = pulumi === undefined ? "no Pulumi CLI on PATH" : undefined;
 
-describe.skipIf(pulumi === undefined)(`a stack of the try-out runner (${by})`, () => {
+describe("a stack of the try-out runner", needs(missing), () => {
   const stack = new TestStack("pulumi");
   const throughCli = { ENGINE_ROOM_RUNNER: "" };
   afterAll(() => stack.succeedWith(throughCli, "down"));
@@ -79,7 +81,7 @@ const PROGRAM = `const pulumi = require("@pulumi/pulumi");
 new pulumi.ComponentResource("test:index:Part", "part");
 `;
 
-describe.skipIf(pulumi === undefined)(`npm run expire (${by})`, () => {
+describe("npm run expire", needs(missing), () => {
   const folder = mkdtempSync(join(tmpdir(), "engine-room-expire-stack-"));
   const backend = join(folder, "state");
   const stateFolder = (kind: string) => join(backend, ".pulumi", kind);

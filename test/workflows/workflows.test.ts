@@ -8,7 +8,9 @@ import { MATRIX_PURPOSES, STACK_PIPELINES } from "../../scripts/ci/stacks.ts";
 import { projectRoot, stackNames } from "../../scripts/program/stack-file.ts";
 import { buildGoModules } from "../harness/kubernetes/go-build.ts";
 import { findGo } from "../harness/kubernetes/go-toolchain.ts";
+import { needs } from "../harness/needs.ts";
 import { npmCommands, packageFile, parseNpmCommand } from "../harness/npm-commands.ts";
+import { tell } from "../harness/tell.ts";
 import { pinnedVersions, RULES, STEP_RULES } from "./rules.ts";
 import { ACTIONS, parseWorkflow, stepsOf, WORKFLOWS } from "./workflows.ts";
 
@@ -140,46 +142,43 @@ const missing = "reason" in go ? go.reason : undefined;
 
 const BUILD_TIMEOUT_MILLISECONDS = 30 * 60_000;
 
-describe.skipIf(missing !== undefined)(
-  `actionlint${missing === undefined ? "" : ` (skipped: ${missing})`}`,
-  () => {
-    let program: string;
-    let folder: string;
+describe("actionlint", needs(missing), () => {
+  let program: string;
+  let folder: string;
 
-    beforeAll(async () => {
-      const built = await buildGoModules(["actionlint"], (line) => void process.stderr.write(`${line}\n`));
-      if ("reason" in built) throw new Error(built.reason);
-      program = join(built.actionlint, "actionlint");
-      folder = mkdtempSync(join(tmpdir(), "engine-room-workflows-"));
-    }, BUILD_TIMEOUT_MILLISECONDS);
+  beforeAll(async () => {
+    const built = await buildGoModules(["actionlint"], tell);
+    if ("reason" in built) throw new Error(built.reason);
+    program = join(built.actionlint, "actionlint");
+    folder = mkdtempSync(join(tmpdir(), "engine-room-workflows-"));
+  }, BUILD_TIMEOUT_MILLISECONDS);
 
-    afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-    function lint(cwd: string, ...files: readonly string[]) {
-      const { status, stdout, stderr } = spawnSync(program, ["-no-color", "-oneline", ...files], {
-        cwd,
-        encoding: "utf8",
-      });
-      return { status, lines: `${stdout}${stderr}`.split("\n").filter((line) => line !== "") };
-    }
-
-    test("actionlint finds nothing wrong in the workflows", () => {
-      expect(lint(projectRoot)).toEqual({ status: 0, lines: [] });
+  function lint(cwd: string, ...files: readonly string[]) {
+    const { status, stdout, stderr } = spawnSync(program, ["-no-color", "-oneline", ...files], {
+      cwd,
+      encoding: "utf8",
     });
+    return { status, lines: `${stdout}${stderr}`.split("\n").filter((line) => line !== "") };
+  }
 
-    test("actionlint reports an undefined property", () => {
-      mkdirSync(join(folder, ".github/workflows"), { recursive: true });
-      const file = join(folder, ".github/workflows/wrong.yml");
-      writeFileSync(
-        file,
-        `on: push\njobs:\n  one:\n    runs-on: ubuntu-24.04\n    steps:\n      - run: echo \${{ github.evnt.number }}\n`,
-      );
-      const { status, lines } = lint(folder, file);
-      expect(status).toBe(1);
-      expect(lines.join("\n")).toContain('property "evnt" is not defined');
-    });
-  },
-);
+  test("actionlint finds nothing wrong in the workflows", () => {
+    expect(lint(projectRoot)).toEqual({ status: 0, lines: [] });
+  });
+
+  test("actionlint reports an undefined property", () => {
+    mkdirSync(join(folder, ".github/workflows"), { recursive: true });
+    const file = join(folder, ".github/workflows/wrong.yml");
+    writeFileSync(
+      file,
+      `on: push\njobs:\n  one:\n    runs-on: ubuntu-24.04\n    steps:\n      - run: echo \${{ github.evnt.number }}\n`,
+    );
+    const { status, lines } = lint(folder, file);
+    expect(status).toBe(1);
+    expect(lines.join("\n")).toContain('property "evnt" is not defined');
+  });
+});
 
 /** What the workflows type: there are such commands, and they take such options. */
 

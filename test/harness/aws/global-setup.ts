@@ -2,7 +2,9 @@
  * Once for all test files of the project `aws`: their Python packages, before processes want them at the same time, and a
  * stand-in for AWS for each worker.
  */
+
 import type { TestProject } from "vitest/node";
+import { tell } from "../tell.ts";
 import { startMoto } from "./moto.ts";
 import { awsPython } from "./python.ts";
 
@@ -14,7 +16,7 @@ declare module "vitest" {
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  await awsPython((line) => void process.stderr.write(`  ${line}\n`));
+  await awsPython(tell);
   const workers = Number(project.config.maxWorkers);
   const motos = await Promise.all(Array.from({ length: workers }, () => startMoto()));
   project.provide(

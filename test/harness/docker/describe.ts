@@ -1,4 +1,5 @@
 import { describe, inject } from "vitest";
+import { needs } from "../needs.ts";
 import { DockerApi } from "./api.ts";
 
 interface EngineForTests {
@@ -7,7 +8,7 @@ interface EngineForTests {
 }
 
 /**
- * `describe` with the engine; where there is none its tests are skipped, and their title says why.
+ * `describe` with the engine; where there is none its tests are skipped for that reason.
  *
  * @param missing - What else they lack, if anything.
  */
@@ -19,8 +20,7 @@ export function describeWithEngine(
   const provided = inject("docker");
   const engine = missing === undefined ? provided : { reason: missing };
   if ("reason" in engine) {
-    describe.skip(`${title} (skipped: ${engine.reason})`, () =>
-      tests({ socketPath: "", api: new DockerApi("") }));
+    describe(title, needs(engine.reason), () => tests({ socketPath: "", api: new DockerApi("") }));
     return;
   }
   const { socketPath } = engine;

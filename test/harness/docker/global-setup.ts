@@ -1,5 +1,7 @@
 /** One engine for all test files of the project `docker`, which builds their images meanwhile; or why there is none. */
+
 import type { TestProject } from "vitest/node";
+import { tell } from "../tell.ts";
 import { startEngine } from "./engine.ts";
 import { buildAllImages } from "./images.ts";
 
@@ -13,7 +15,7 @@ declare module "vitest" {
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const engine = await startEngine();
   if ("reason" in engine) {
-    process.stderr.write(`No Docker engine: ${engine.reason}. What needs one is skipped.\n`);
+    tell(`No Docker engine: ${engine.reason}. Its tests are skipped.`);
     project.provide("docker", { reason: engine.reason });
     return async () => {};
   }

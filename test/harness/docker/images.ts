@@ -1,4 +1,5 @@
 /** Images for tests, built as a person builds them, on bases that need no registry of images. */
+
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { cp, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
@@ -6,6 +7,7 @@ import { homedir, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { eventually } from "../stack.ts";
+import { tell } from "../tell.ts";
 import { DockerApi } from "./api.ts";
 import { debianRootArchive } from "./debian-root.ts";
 import { nodeBinary } from "./node-binary.ts";
@@ -113,8 +115,8 @@ export async function buildImage(
   const api = new DockerApi(socketPath);
   const [{ Size }, base] = await Promise.all([api.inspectImage(tag), api.inspectImage(baseTag)]);
   const seconds = (performance.now() - started) / 1000;
-  process.stderr.write(
-    `Built ${tag} in ${seconds.toFixed(1)} s; ${(Size / 1e6).toFixed(1)} MB, ${((Size - base.Size) / 1e6).toFixed(1)} MB without its base\n`,
+  tell(
+    `Built ${tag} in ${seconds.toFixed(1)} s; ${(Size / 1e6).toFixed(1)} MB, ${((Size - base.Size) / 1e6).toFixed(1)} MB without its base`,
   );
   return tag;
 }

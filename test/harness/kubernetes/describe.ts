@@ -1,4 +1,5 @@
 import { afterAll, describe, inject } from "vitest";
+import { needs } from "../needs.ts";
 import { ApiServer } from "./api-server.ts";
 import type { Cluster, Connection } from "./cluster.ts";
 import type { BuiltModules } from "./go-build.ts";
@@ -12,7 +13,7 @@ interface ClusterForTests {
 }
 
 /**
- * `describe` with the cluster; where there is none its tests are skipped, and their title says why.
+ * `describe` with the cluster; where there is none its tests are skipped for that reason.
  *
  * @param missing - What else they lack, if anything.
  */
@@ -25,7 +26,7 @@ export function describeWithCluster(
   const cluster = missing === undefined ? provided : { reason: missing };
   if ("reason" in cluster) {
     // What is skipped looks at nothing of it.
-    describe.skip(`${title} (skipped: ${cluster.reason})`, () => tests({} as ClusterForTests));
+    describe(title, needs(cluster.reason), () => tests({} as ClusterForTests));
     return;
   }
   describe(title, () => {

@@ -1,6 +1,8 @@
 /** One cluster for all test files of the project `cluster`, or why there is none. */
+
 import type { TestProject } from "vitest/node";
 import { missingPulumiPrograms } from "../pulumi-programs.ts";
+import { tell } from "../tell.ts";
 import { ApiServer } from "./api-server.ts";
 import { applyAll, customResourceDefinitions } from "./apply.ts";
 import { type Cluster, type Connection, startCluster } from "./cluster.ts";
@@ -19,15 +21,11 @@ declare module "vitest" {
   }
 }
 
-const report = (line: string) => void process.stderr.write(`${line}\n`);
-
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const modules =
-    process.platform === "linux"
-      ? await buildGoModules(CLUSTER_MODULES, report)
-      : { reason: "it takes Linux" };
+    process.platform === "linux" ? await buildGoModules(CLUSTER_MODULES, tell) : { reason: "it takes Linux" };
   if ("reason" in modules) {
-    report(`No Kubernetes cluster: ${modules.reason}. What needs one is skipped.`);
+    tell(`No Kubernetes cluster: ${modules.reason}. Its tests are skipped.`);
     project.provide("kubernetes", modules);
     return async () => {};
   }
@@ -42,8 +40,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
     throw error;
   }
   const seconds = (performance.now() - started) / 1000;
-  report(`Started a Kubernetes cluster at ${cluster.connection.server} in ${seconds.toFixed(1)} s`);
-  report(waysUp(missingPulumiPrograms("kubernetes")));
+  tell(`Started a Kubernetes cluster at ${cluster.connection.server} in ${seconds.toFixed(1)} s`);
+  tell(waysUp(missingPulumiPrograms("kubernetes")));
   const { connection, pids } = cluster;
   project.provide("kubernetes", { connection, modules, pids });
   return () => cluster.stop();

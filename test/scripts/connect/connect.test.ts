@@ -9,6 +9,7 @@ import { forwards, portClaims, remoteEndpoints, sshCommand } from "../../../scri
 import { sshDestination } from "../../../scripts/preflight/host-probe.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { freePorts } from "../../harness/docker/ports.ts";
+import { needs } from "../../harness/needs.ts";
 import { missingSsh } from "../../harness/ssh.ts";
 import { writtenStackFile } from "../../harness/stack-files.ts";
 import { watch } from "../cluster/fake-kubectl.ts";
@@ -51,35 +52,32 @@ test("an address without a port is forwarded from its scheme's port", async () =
   ]);
 });
 
-test.skipIf(missingSsh !== undefined)(
-  `ssh forwards all ports on loopback, and ends where a port is in use${missingSsh ?? ""}`,
-  async () => {
-    const all = await forwards(remoteEndpoints(endpoints), async (wanted) => wanted + 10_000);
-    const [ssh = "", ...words] = sshCommand(sshDestination("ssh://ubuntu@gpu.example.org:2222") ?? [], all);
-    // -F: nothing of this user's own.
-    const { stdout } = spawnSync(ssh, ["-F", "none", "-G", ...words], { encoding: "utf8" });
-    const read = stdout.split("\n");
-    expect(read).toEqual(
-      expect.arrayContaining([
-        "user ubuntu",
-        "hostname gpu.example.org",
-        "port 2222",
-        "sessiontype none",
-        "requesttty false",
-        "exitonforwardfailure yes",
-        "serveraliveinterval 15",
-        "serveralivecountmax 4",
-      ]),
-    );
-    expect(read.filter((line) => line.startsWith("localforward"))).toEqual([
-      "localforward [127.0.0.1]:18080 [10.0.0.5]:8080",
-      "localforward [127.0.0.1]:18000 [127.0.0.1]:8000",
-      "localforward [127.0.0.1]:18001 [127.0.0.1]:8001",
-      "localforward [127.0.0.1]:18002 [127.0.0.1]:8002",
-      "localforward [127.0.0.1]:37017 [127.0.0.1]:27017",
-    ]);
-  },
-);
+test("ssh forwards all ports on loopback, and ends where a port is in use", needs(missingSsh), async () => {
+  const all = await forwards(remoteEndpoints(endpoints), async (wanted) => wanted + 10_000);
+  const [ssh = "", ...words] = sshCommand(sshDestination("ssh://ubuntu@gpu.example.org:2222") ?? [], all);
+  // -F: nothing of this user's own.
+  const { stdout } = spawnSync(ssh, ["-F", "none", "-G", ...words], { encoding: "utf8" });
+  const read = stdout.split("\n");
+  expect(read).toEqual(
+    expect.arrayContaining([
+      "user ubuntu",
+      "hostname gpu.example.org",
+      "port 2222",
+      "sessiontype none",
+      "requesttty false",
+      "exitonforwardfailure yes",
+      "serveraliveinterval 15",
+      "serveralivecountmax 4",
+    ]),
+  );
+  expect(read.filter((line) => line.startsWith("localforward"))).toEqual([
+    "localforward [127.0.0.1]:18080 [10.0.0.5]:8080",
+    "localforward [127.0.0.1]:18000 [127.0.0.1]:8000",
+    "localforward [127.0.0.1]:18001 [127.0.0.1]:8001",
+    "localforward [127.0.0.1]:18002 [127.0.0.1]:8002",
+    "localforward [127.0.0.1]:37017 [127.0.0.1]:27017",
+  ]);
+});
 
 describe("portClaims", () => {
   let server: Server;
@@ -157,15 +155,12 @@ for (const [index, arg] of args.entries())
     expect(await output.code).toBe(0);
   });
 
-  test.skipIf(missingSsh !== undefined)(
-    `connect prints ssh's error and no table where the host refuses ssh${missingSsh ?? ""}`,
-    async () => {
-      const [port] = await freePorts(1);
-      const output = watch(connect(`127.0.0.1:${port}`));
-      expect(await output.code).toBe(1);
-      expect(output.text().replaceAll("\r", "")).toBe(
-        `ssh: connect to host 127.0.0.1 port ${port}: Connection refused\nssh ended with exit code 255; its lines above say why.\n`,
-      );
-    },
-  );
+  test("connect prints ssh's error and no table where the host refuses ssh", needs(missingSsh), async () => {
+    const [port] = await freePorts(1);
+    const output = watch(connect(`127.0.0.1:${port}`));
+    expect(await output.code).toBe(1);
+    expect(output.text().replaceAll("\r", "")).toBe(
+      `ssh: connect to host 127.0.0.1 port ${port}: Connection refused\nssh ended with exit code 255; its lines above say why.\n`,
+    );
+  });
 });

@@ -24,6 +24,7 @@ import { readPlan } from "../../../scripts/program/docker-target.ts";
 import { certificateFor } from "../../harness/certificate.ts";
 import { debianProgram } from "../../harness/debian-program.ts";
 import { freePorts } from "../../harness/docker/ports.ts";
+import { needs } from "../../harness/needs.ts";
 import { stackFileText } from "../../harness/stack-files.ts";
 import { runCommand } from "../plan/run-plan.ts";
 
@@ -296,7 +297,7 @@ esac
 
 const registry = await debianProgram("docker-registry");
 
-const missing = "reason" in registry ? ` (skipped: ${registry.reason})` : "";
+const missing = "reason" in registry ? registry.reason : undefined;
 
 const START_TIMEOUT_MILLISECONDS = 60_000;
 
@@ -321,7 +322,7 @@ const wrong: CredentialSource = async () => ({ kind: "password", user: "me", pas
 
 const digestOf = (text: string) => `sha256:${createHash("sha256").update(text).digest("hex")}`;
 
-describe.skipIf(missing !== "")(`a registry of Docker's${missing}`, () => {
+describe("a registry of Docker's", needs(missing), () => {
   let folder: string;
   let tokens: Server;
   const processes: ChildProcess[] = [];

@@ -8,6 +8,7 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { findPulumi } from "../../../scripts/setup/pulumi-cli.ts";
 import { TryoutEngine } from "../../../scripts/tryout/engine.ts";
 import { loadState, newDeployment, type ResourceState, saveState } from "../../../scripts/tryout/state.ts";
+import { needs } from "../../harness/needs.ts";
 import recorded from "../../recorded/engine-operations.json" with { type: "json" };
 import { a, b, MemoryStack, operations } from "./memory-stack.ts";
 import { program } from "./sequence/program.ts";
@@ -28,19 +29,20 @@ test("operations of a history of changes equal those recorded from the real engi
   expect(await recordWithRunner()).toEqual(recorded.steps);
 });
 
+const NO_CLI = "no Pulumi CLI on PATH";
+
 const cli = findPulumi();
-test.skipIf(cli === undefined)(
-  "operations of a history of changes equal the installed engine's (skipped without a Pulumi CLI on PATH)",
-  { timeout: 180_000 },
-  async () => {
-    const now = recordWithRealEngine(cli ?? "").map((step) => ({
-      ...step,
-      preview: [...step.preview].sort(),
-      up: [...step.up].sort(),
-    }));
-    expect(now).toEqual(await recordWithRunner());
-  },
-);
+test("operations of a history of changes equal the installed engine's", {
+  timeout: 180_000,
+  ...needs(cli === undefined ? NO_CLI : undefined),
+}, async () => {
+  const now = recordWithRealEngine(cli ?? "").map((step) => ({
+    ...step,
+    preview: [...step.preview].sort(),
+    up: [...step.up].sort(),
+  }));
+  expect(now).toEqual(await recordWithRunner());
+});
 
 test("an unchanged `up` calls no provider function that acts", async () => {
   const stack = new MemoryStack();
@@ -153,8 +155,9 @@ describe("the state", () => {
     expect(() => loadState(path)).toThrow(`${path}, the state of the stack, can't be read`);
   });
 
-  test.skipIf(process.getuid?.() !== 0)(
-    "a full disk leaves the old state whole (skipped unless root, who can mount a small disk)",
+  test(
+    "a full disk leaves the old state whole",
+    needs(process.getuid?.() === 0 ? undefined : "not root, who can mount a small disk"),
     () => {
       const directory = mkdtempSync(join(tmpdir(), "engine-room-state-"));
       execFileSync("mount", ["-t", "tmpfs", "-o", "size=64k", "tmpfs", directory]);
@@ -181,37 +184,36 @@ describe("the state", () => {
     expect(() => loadState(path)).toThrow("deployment version 2; this program reads version 3");
   });
 
-  test.skipIf(findPulumi() === undefined)(
-    "the real engine imports the state unchanged (skipped without a Pulumi CLI on PATH)",
-    { timeout: 60_000 },
-    async () => {
-      const stack = new MemoryStack();
-      await stack.run([a, b], false);
-      const directory = mkdtempSync(join(tmpdir(), "engine-room-import-"));
-      directories.push(directory);
-      writeFileSync(join(directory, "Pulumi.yaml"), "name: engine-room\nruntime: nodejs\n");
-      writeFileSync(join(directory, "state.json"), JSON.stringify(newDeployment(stack.resources, [])));
-      const pulumi = (...args: string[]) =>
-        execFileSync(findPulumi() ?? "", [...args, "--stack", "test", "--non-interactive"], {
-          cwd: directory,
-          env: {
-            ...process.env,
-            PULUMI_BACKEND_URL: `file://${directory}`,
-            PULUMI_CONFIG_PASSPHRASE: "test",
-            PULUMI_SKIP_UPDATE_CHECK: "true",
-          },
-          stdio: ["ignore", "pipe", "pipe"],
-        }).toString();
-      pulumi("stack", "init");
-      pulumi("stack", "import", "--file", "state.json");
-      const exported = JSON.parse(pulumi("stack", "export")) as {
-        deployment: { resources: { urn: string }[] };
-      };
-      expect(exported.deployment.resources.map((resource) => resource.urn)).toEqual(
-        stack.resources.map((resource) => resource.urn),
-      );
-    },
-  );
+  test("the real engine imports the state unchanged", {
+    timeout: 60_000,
+    ...needs(cli === undefined ? NO_CLI : undefined),
+  }, async () => {
+    const stack = new MemoryStack();
+    await stack.run([a, b], false);
+    const directory = mkdtempSync(join(tmpdir(), "engine-room-import-"));
+    directories.push(directory);
+    writeFileSync(join(directory, "Pulumi.yaml"), "name: engine-room\nruntime: nodejs\n");
+    writeFileSync(join(directory, "state.json"), JSON.stringify(newDeployment(stack.resources, [])));
+    const pulumi = (...args: string[]) =>
+      execFileSync(findPulumi() ?? "", [...args, "--stack", "test", "--non-interactive"], {
+        cwd: directory,
+        env: {
+          ...process.env,
+          PULUMI_BACKEND_URL: `file://${directory}`,
+          PULUMI_CONFIG_PASSPHRASE: "test",
+          PULUMI_SKIP_UPDATE_CHECK: "true",
+        },
+        stdio: ["ignore", "pipe", "pipe"],
+      }).toString();
+    pulumi("stack", "init");
+    pulumi("stack", "import", "--file", "state.json");
+    const exported = JSON.parse(pulumi("stack", "export")) as {
+      deployment: { resources: { urn: string }[] };
+    };
+    expect(exported.deployment.resources.map((resource) => resource.urn)).toEqual(
+      stack.resources.map((resource) => resource.urn),
+    );
+  });
 });
 
 afterEach(() => {

@@ -9,11 +9,6 @@ export const NO_BROWSER = existsSync(CHROMIUM)
   ? undefined
   : `no browser at ${CHROMIUM}; install Debian's chromium, or name one in CHROMIUM`;
 
-/** Name of a group of tests that need the browser. */
-export function withBrowser(name: string): string {
-  return NO_BROWSER === undefined ? name : `${name} (skipped: ${NO_BROWSER})`;
-}
-
 export function launchBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath: CHROMIUM });
 }

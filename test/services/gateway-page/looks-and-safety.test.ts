@@ -1,17 +1,12 @@
 /** How the page looks and reads, what it does with text that wants to be markup, and how its files are served. */
+
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { needs } from "../../harness/needs.ts";
 import { times } from "../../harness/thorough.ts";
-import {
-  keepScreenshot,
-  launchBrowser,
-  NO_BROWSER,
-  openPage,
-  type WatchedPage,
-  withBrowser,
-} from "./browser.ts";
+import { keepScreenshot, launchBrowser, NO_BROWSER, openPage, type WatchedPage } from "./browser.ts";
 import {
   documentMatch,
   END,
@@ -50,7 +45,7 @@ async function open(options: Parameters<Browser["newContext"]>[0] = {}): Promise
   page = watched.page;
 }
 
-describe.skipIf(NO_BROWSER !== undefined)(withBrowser("looks"), () => {
+describe("looks", needs(NO_BROWSER), () => {
   afterEach(async () => {
     await watched.context.close();
     expect(watched.faults).toEqual([]);
@@ -217,7 +212,7 @@ describe("safety", () => {
     "</textarea><style>*{display:none}</style>{{7*7}}",
   ].join(" ");
 
-  describe.skipIf(NO_BROWSER !== undefined)(withBrowser("markup"), () => {
+  describe("markup", needs(NO_BROWSER), () => {
     afterEach(async () => {
       expect(await page.evaluate("globalThis.owned")).toBeUndefined();
       expect(watched.faults).toEqual([]);

@@ -1,9 +1,11 @@
 /** The page, by mouse and by keyboard, on an API that does what each test wants. */
+
 import { EventEmitter, once } from "node:events";
 import sharp from "sharp";
 import { describe, expect, test } from "vitest";
 import { sampleManifest } from "../../../scripts/seed/sample-manifest.ts";
-import { keepScreenshot, NO_BROWSER, withBrowser } from "./browser.ts";
+import { needs } from "../../harness/needs.ts";
+import { keepScreenshot, NO_BROWSER } from "./browser.ts";
 import { END, type FakeSample, READY, Refusal, SOURCES } from "./fake-gateway.ts";
 import { pageFixture } from "./page-fixture.ts";
 
@@ -14,7 +16,7 @@ function openable(): { readonly opened: Promise<void>; open(): void } {
   return { opened: once(events, "open").then(() => undefined), open: () => events.emit("open") };
 }
 
-describe.skipIf(NO_BROWSER !== undefined)(withBrowser("page"), () => {
+describe("page", needs(NO_BROWSER), () => {
   const the = pageFixture();
 
   test("a question is answered piece by piece, with its sources and the matches beside it", async () => {

@@ -1,4 +1,5 @@
 /** The page and GET /status on the gateway itself, with both databases and fakes of the models. */
+
 import { execFile, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
@@ -10,6 +11,7 @@ import { imageProfile, requestProfile } from "@engine-room/triton-requests";
 import type { Browser } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { GatewayConfigInput } from "../../../containers/services/gateway/src/config.ts";
+import { needs } from "../../harness/needs.ts";
 import {
   CHATML,
   closedPort,
@@ -28,9 +30,9 @@ import {
   retrievalConfig,
   startDatabases,
 } from "../gateway-retrieval/support.ts";
-import { launchBrowser, NO_BROWSER, openPage, type WatchedPage, withBrowser } from "./browser.ts";
+import { launchBrowser, NO_BROWSER, openPage, type WatchedPage } from "./browser.ts";
 
-const NO_CURL = spawnSync("curl", ["--version"]).error !== undefined;
+const NO_CURL = spawnSync("curl", ["--version"]).error === undefined ? undefined : "no curl on PATH";
 
 let databases: Databases;
 beforeAll(async () => {
@@ -38,7 +40,7 @@ beforeAll(async () => {
 });
 afterAll(() => databases?.dispose());
 
-describe.skipIf(NO_BROWSER !== undefined)(withBrowser("whole page"), () => {
+describe("whole page", needs(NO_BROWSER), () => {
   let browser: Browser;
   let triton: FakeTriton;
   let gateway: RunningGateway;
@@ -125,31 +127,28 @@ describe.skipIf(NO_BROWSER !== undefined)(withBrowser("whole page"), () => {
       await page.locator("#match-sample-dog").getByText("Picture: place 1, similarity 1.000").waitFor();
     });
 
-    test.skipIf(NO_CURL)(
-      "the curl lines of the page have the same results (skipped without curl)",
-      async () => {
-        const page = await open();
-        await page.locator("#question").fill("it's a `cat`, isn't it?");
-        await page
-          .locator("#file")
-          .setInputFiles({ name: "my cat.jpg", mimeType: "image/jpeg", buffer: await query() });
-        await page.getByRole("button", { name: "Ask" }).click();
-        await page.locator("#answer-facts").getByText("done after").waitFor();
-        const [match = "", answer = ""] = await page.locator("#requests pre").allTextContents();
-        const folder = mkdtempSync(join(tmpdir(), "gateway-page-"));
-        try {
-          writeFileSync(join(folder, "my cat.jpg"), await query());
-          expect(JSON.parse(await outputOf(match, folder))).toMatchObject({
-            matches: [{ id: "cat" }, { id: "sample-dog" }, { id: "boat" }],
-          });
-          expect(await outputOf(answer, folder)).toMatch(
-            /^event: sources\n.*\n\nevent: delta\n[\s\S]*\n\nevent: done\n/,
-          );
-        } finally {
-          rmSync(folder, { recursive: true });
-        }
-      },
-    );
+    test("the curl lines of the page have the same results", needs(NO_CURL), async () => {
+      const page = await open();
+      await page.locator("#question").fill("it's a `cat`, isn't it?");
+      await page
+        .locator("#file")
+        .setInputFiles({ name: "my cat.jpg", mimeType: "image/jpeg", buffer: await query() });
+      await page.getByRole("button", { name: "Ask" }).click();
+      await page.locator("#answer-facts").getByText("done after").waitFor();
+      const [match = "", answer = ""] = await page.locator("#requests pre").allTextContents();
+      const folder = mkdtempSync(join(tmpdir(), "gateway-page-"));
+      try {
+        writeFileSync(join(folder, "my cat.jpg"), await query());
+        expect(JSON.parse(await outputOf(match, folder))).toMatchObject({
+          matches: [{ id: "cat" }, { id: "sample-dog" }, { id: "boat" }],
+        });
+        expect(await outputOf(answer, folder)).toMatch(
+          /^event: sources\n.*\n\nevent: delta\n[\s\S]*\n\nevent: done\n/,
+        );
+      } finally {
+        rmSync(folder, { recursive: true });
+      }
+    });
 
     test("a database that is away is reported in the gateway's words, and used again when it is back", async () => {
       const page = await open();

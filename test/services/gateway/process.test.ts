@@ -1,9 +1,11 @@
 /** The gateway as a process: arguments, exit codes, signals, what its log holds, and many connections. */
+
 import { writeFileSync } from "node:fs";
 import { Agent, get } from "node:http";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
+import { needs } from "../../harness/needs.ts";
 import { times } from "../../harness/thorough.ts";
 import { startFakeTriton } from "../gateway-retrieval/fake-triton.ts";
 import { placesOf, retrievalConfig, startDatabases } from "../gateway-retrieval/support.ts";
@@ -189,11 +191,14 @@ test("a gateway for 3 connections serves 3, closes, counts and logs others, and 
 const CONNECTIONS = times(2000, 10_000);
 /** Of the gateway, for each connection. */
 const MOST_BYTES = 60 * 1024;
-const tooFewFiles = openFilesLimit() < CONNECTIONS + 500;
+const tooFewFiles =
+  openFilesLimit() < CONNECTIONS + 500
+    ? "fewer open files allowed than the test needs: `ulimit -n 11000`"
+    : undefined;
 
-// A process that may open fewer files can't have that many connections; `ulimit -n 11000` lets it.
-test.skipIf(tooFewFiles)(
+test(
   `a gateway with ${CONNECTIONS} idle connections stores and finds documents`,
+  needs(tooFewFiles),
   async () => {
     const [databases, triton] = await Promise.all([startDatabases(), startFakeTriton()]);
     const gateway = run(retrievalConfig(triton, placesOf(databases), { log: {} }));

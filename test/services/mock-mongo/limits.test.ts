@@ -1,4 +1,5 @@
 /** What a client can't do to the others: with too many bytes, too slow ones, wrong ones, and answers that nobody reads. */
+
 import { connect, type Socket } from "node:net";
 import { serialize } from "bson";
 import fc from "fast-check";
@@ -13,6 +14,7 @@ import {
   type ServerLimits,
 } from "../../../containers/services/mock-mongo/src/server.ts";
 import { Store } from "../../../containers/services/mock-mongo/src/store.ts";
+import { needs } from "../../harness/needs.ts";
 import { times } from "../../harness/thorough.ts";
 import { openFilesLimit, residentBytes, temporaryFolder, until } from "../service-process.ts";
 import { clientOf, errorOf, message, withMongo } from "./support.ts";
@@ -301,10 +303,12 @@ describe("limits", () => {
 
 const CONNECTIONS = times(2000, 10_000);
 
-const tooFewFiles = openFilesLimit() < CONNECTIONS + 500;
+const tooFewFiles =
+  openFilesLimit() < CONNECTIONS + 500
+    ? "fewer open files allowed than the test needs: `ulimit -n 11000`"
+    : undefined;
 
-// A process that may open fewer files can't have that many connections; `ulimit -n 11000` lets it.
-test.skipIf(tooFewFiles)(`the document database works with ${CONNECTIONS} idle connections`, async () => {
+test(`the document database works with ${CONNECTIONS} idle connections`, needs(tooFewFiles), async () => {
   await withMongo(async (other, running) => {
     const { port: realPort } = running;
     const pid = running.service.child.pid ?? 0;

@@ -1,4 +1,5 @@
 /** What a client can't do to the others: with too many bytes, too slow ones, and answers that nobody reads. */
+
 import { connect, type Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -9,6 +10,7 @@ import {
   type ServerLimits,
 } from "../../../containers/services/mock-vector/src/server.ts";
 import { Store } from "../../../containers/services/mock-vector/src/store.ts";
+import { needs } from "../../harness/needs.ts";
 import { times } from "../../harness/thorough.ts";
 import { openFilesLimit, residentBytes, temporaryFolder, until } from "../service-process.ts";
 import { clientOf, errorOf, HEAVY_SEARCH, heavyCollection, withVector } from "./support.ts";
@@ -222,10 +224,12 @@ test("a store whose points come and go stays as large as its content", async () 
 });
 
 const CONNECTIONS = times(2000, 10_000);
-const tooFewFiles = openFilesLimit() < CONNECTIONS + 500;
+const tooFewFiles =
+  openFilesLimit() < CONNECTIONS + 500
+    ? "fewer open files allowed than the test needs: `ulimit -n 11000`"
+    : undefined;
 
-// A process that may open fewer files can't have that many connections; `ulimit -n 11000` lets it.
-test.skipIf(tooFewFiles)(`the vector database works with ${CONNECTIONS} idle connections`, async () => {
+test(`the vector database works with ${CONNECTIONS} idle connections`, needs(tooFewFiles), async () => {
   await start({});
   await withVector(async (client, { service, url: realUrl }) => {
     const pid = service.child.pid ?? 0;

@@ -13,6 +13,7 @@ import {
 } from "../../../../infra/plan/kubernetes/monitoring/types.ts";
 import { projectRoot } from "../../../../scripts/program/stack-file.ts";
 import { debianProgram } from "../../../harness/debian-program.ts";
+import { needs } from "../../../harness/needs.ts";
 import {
   FAULT_MINUTE,
   type Fired,
@@ -490,10 +491,10 @@ const UNEXPECTED: NamedScene = withoutGpt("unexpected", { [up("gpt")]: until(1) 
 const WRONG = ["sum(", "up{a=}", "rate(up[5])) > 1", "sum by (a (up)", "rate(up) > 1", 'sum("up")'];
 
 const promtool = await debianProgram("promtool");
-const missing = "reason" in promtool ? ` (skipped: ${promtool.reason})` : "";
+const missing = "reason" in promtool ? promtool.reason : undefined;
 
 /** Rules and expressions of stacks, by Prometheus' own promtool: whether it takes them, and what fires over given series. */
-describe.skipIf(missing !== "")(`promtool${missing}`, () => {
+describe("promtool", needs(missing), () => {
   let folder = "";
   /** What promtool reports of all scenes, and of all wrong expressions: it is started once for each. */
   let failures: ReadonlyMap<string, string>;

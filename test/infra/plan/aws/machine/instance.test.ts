@@ -1,4 +1,5 @@
 /** One machine on AWS: its tasks, units and scripts, and what systemd, shellcheck and mkfs.xfs make of them. */
+
 import { spawnSync } from "node:child_process";
 import {
   chownSync,
@@ -21,6 +22,7 @@ import { databaseDiskFiles, volumeSerial } from "../../../../../infra/plan/aws/m
 import { commandLine, unitText } from "../../../../../infra/plan/aws/machine/unit-text.ts";
 import { filledText } from "../../../../../infra/plan/aws/placeholders.ts";
 import type { InstancePlan, InstanceTaskPlan } from "../../../../../infra/plan/aws/types.ts";
+import { needs } from "../../../../harness/needs.ts";
 import {
   missingMkfsXfs,
   missingShellcheck,
@@ -43,10 +45,6 @@ const instances = [
   ["a stack with everything", full],
   ["a stack with secrets", withSecrets],
 ] as const;
-
-function titled(title: string, missing: string | undefined): string {
-  return missing === undefined ? title : `${title} (skipped: ${missing})`;
-}
 
 function taskNamed({ tasks }: InstancePlan, name: string): InstanceTaskPlan {
   const task = tasks.find((one) => one.name === name);
@@ -400,7 +398,7 @@ test("a unit's text keeps the order of its lines", () => {
   expect(unitText(sections)).toBe("[Unit]\nAfter=b\nAfter=a\n\n[Service]\nType=exec\n");
 });
 
-describe.skipIf(missingSystemd !== undefined)(titled("systemd itself", missingSystemd), () => {
+describe("systemd itself", needs(missingSystemd), () => {
   test("systemd reads the same arguments from a command line", () => {
     const argv = [
       "/bin/echo",
@@ -537,7 +535,7 @@ describe("what needs the disk", () => {
 });
 
 /** By the program of the machine itself: with blkid and mkfs.xfs of this one, and a stand-in for udev. */
-describe.skipIf(missingMkfsXfs !== undefined)(titled("formatting", missingMkfsXfs), () => {
+describe("formatting", needs(missingMkfsXfs), () => {
   let folder = "";
   let disk = "";
   beforeEach(() => {
@@ -650,7 +648,7 @@ const diskUnits = Object.fromEntries(
   diskFiles.flatMap(({ path, mode, text }) => (mode === "0644" ? [[basename(path), text]] : [])),
 );
 
-describe.skipIf(missingSystemd !== undefined)(titled("systemd-analyze verify", missingSystemd), () => {
+describe("systemd-analyze verify", needs(missingSystemd), () => {
   /** Where Docker and the programs of the setup stand. */
   let root = "";
   beforeAll(() => {
@@ -699,7 +697,7 @@ describe.skipIf(missingSystemd !== undefined)(titled("systemd-analyze verify", m
   }
 });
 
-describe.skipIf(missingShellcheck !== undefined)(titled("shellcheck", missingShellcheck), () => {
+describe("shellcheck", needs(missingShellcheck), () => {
   test.each(instances)("shellcheck accepts the scripts of %s", (_, instance) => {
     const programs = unitsOf(instance).flatMap(({ files }) =>
       Object.values(files).flatMap(({ text, mode }) => (mode === "0755" ? [text] : [])),
