@@ -106,6 +106,6 @@ export function filesBelow(...folders: readonly string[]): ReadonlyMap<string, s
 }
 
 export function clear({ folder }: Workplace, stack: string): void {
-  rmSync(folder, { recursive: true, force: true });
-  rmSync(join(projectRoot, ".stacks", stack), { recursive: true, force: true });
+  rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  rmSync(join(projectRoot, ".stacks", stack), { recursive: true, force: true, maxRetries: 5 });
 }

@@ -62,8 +62,8 @@ describe("the account of a stack", () => {
   });
 
   afterEach(async () => {
-    rmSync(folder, { recursive: true });
-    rmSync(stackPaths(STACK).directory, { recursive: true, force: true });
+    rmSync(folder, { recursive: true, maxRetries: 5 });
+    rmSync(stackPaths(STACK).directory, { recursive: true, force: true, maxRetries: 5 });
     await aws?.close();
   });
 
@@ -252,7 +252,7 @@ describe("the Docker engine for images", () => {
   });
 
   afterEach(async () => {
-    rmSync(folder, { recursive: true });
+    rmSync(folder, { recursive: true, maxRetries: 5 });
     await aws.close();
   });
 

@@ -457,7 +457,7 @@ describe("load balancer", () => {
 describe("the cost of a sleeping stack", () => {
   const folder = mkdtempSync(join(tmpdir(), "engine-room-asleep-"));
 
-  afterEach(() => rmSync(folder, { recursive: true }));
+  afterEach(() => rmSync(folder, { recursive: true, maxRetries: 5 }));
 
   test("`sleep` prints what a stopped machine's stack still costs", async () => {
     aws = await startFakeAws(

@@ -284,8 +284,8 @@ describe("through the Pulumi CLI", () => {
   });
   afterEach(async () => {
     await aws.close();
-    rmSync(folder, { recursive: true });
-    rmSync(stackPaths(NAME).directory, { recursive: true, force: true });
+    rmSync(folder, { recursive: true, maxRetries: 5 });
+    rmSync(stackPaths(NAME).directory, { recursive: true, force: true, maxRetries: 5 });
   });
 
   /** Calls of the Pulumi CLI since the last question to AWS. */

@@ -1,6 +1,7 @@
 /** A folder with a kubectl for the PATH, what it answers, and a stack that runs there. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -79,7 +80,7 @@ export interface FakeKubectl {
   /** What was given to kubectl, in order. */
   inputs(): readonly string[];
   calls(): readonly (readonly string[])[];
-  remove(): void;
+  remove(): Promise<void>;
 }
 
 export function fakeKubectl(): FakeKubectl {
@@ -141,7 +142,8 @@ export function fakeKubectl(): FakeKubectl {
       return inputs;
     },
     calls: () => lines("calls").map((line) => line.split("\t")),
-    remove: () => rmSync(folder, { recursive: true }),
+    // A command that ends at its first refusal may leave calls that have not ended yet.
+    remove: () => rm(folder, { recursive: true, maxRetries: 20, retryDelay: 50 }),
   };
 }
 

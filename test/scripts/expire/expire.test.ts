@@ -241,7 +241,7 @@ describe("npm run expire", () => {
         ["a", "b"].map((name) => `file://${join(root, ".stacks", name, "pulumi")}`),
       );
     } finally {
-      rmSync(root, { recursive: true });
+      rmSync(root, { recursive: true, maxRetries: 5 });
     }
   });
 });

@@ -117,7 +117,7 @@ export class FakePulumi {
   }
 
   dispose(): void {
-    rmSync(this.folder, { recursive: true });
+    rmSync(this.folder, { recursive: true, maxRetries: 5 });
   }
 }
 

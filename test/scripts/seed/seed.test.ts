@@ -46,8 +46,8 @@ describe("npm run seed", () => {
   afterEach(async () => {
     vi.unstubAllEnvs();
     await gateway.close();
-    rmSync(folder, { recursive: true, force: true });
-    rmSync(stackPaths(stack).directory, { recursive: true, force: true });
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+    rmSync(stackPaths(stack).directory, { recursive: true, force: true, maxRetries: 5 });
   });
 
   /** The command in this process. */
@@ -188,7 +188,7 @@ describe("the first load of the samples", FETCH, () => {
 
   afterEach(async () => {
     await gateway.close();
-    rmSync(data, { recursive: true, force: true });
+    rmSync(data, { recursive: true, force: true, maxRetries: 5 });
   });
 
   const startAgain = () => seedSamplesOnce(mark, { gateway: gateway.url, out: fakeOutput(false).out });
@@ -281,7 +281,7 @@ describe("the first load of the samples", FETCH, () => {
   test("samples are loaded again into a new data folder", async () => {
     await startAgain();
     gateway.documents.clear();
-    rmSync(data, { recursive: true });
+    rmSync(data, { recursive: true, maxRetries: 5 });
     expect(await startAgain()).toMatchObject({ created: SAMPLES.length });
   });
 
@@ -307,7 +307,7 @@ describe("a load", () => {
 
   afterEach(async () => {
     await gateway.close();
-    rmSync(folder, { recursive: true, force: true });
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   });
 
   const textEntry = (index: number): Entry => ({
@@ -441,7 +441,7 @@ describe("a folder of pictures", () => {
     mkdirSync(folder);
   });
 
-  afterEach(() => rmSync(parent, { recursive: true, force: true }));
+  afterEach(() => rmSync(parent, { recursive: true, force: true, maxRetries: 5 }));
 
   function write(path: string, content = "x"): void {
     mkdirSync(dirname(join(folder, path)), { recursive: true });

@@ -43,8 +43,8 @@ fi
   });
 
   afterEach(() => {
-    rmSync(folder, { recursive: true });
-    rmSync(stackPaths(NAME).directory, { recursive: true, force: true });
+    rmSync(folder, { recursive: true, maxRetries: 5 });
+    rmSync(stackPaths(NAME).directory, { recursive: true, force: true, maxRetries: 5 });
   });
 
   const preview = (result: string, ...options: string[]) => {
@@ -91,7 +91,7 @@ describe("a stack without a file", () => {
   });
 
   afterEach(() => {
-    for (const folder of [directory, data]) rmSync(folder, { recursive: true, force: true });
+    for (const folder of [directory, data]) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   });
 
   test.each([
@@ -162,7 +162,7 @@ describe("`down` of a stack on a Docker host", () => {
   });
 
   afterEach(() => {
-    rmSync(folder, { recursive: true });
+    rmSync(folder, { recursive: true, maxRetries: 5 });
   });
 
   function down(docker: string) {

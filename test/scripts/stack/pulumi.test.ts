@@ -40,7 +40,7 @@ if (what === "fail" || what === "locked") {
 
   writeFileSync(join(folder, "pulumi"), FAKE, { mode: 0o755 });
 
-  afterAll(() => rmSync(folder, { recursive: true }));
+  afterAll(() => rmSync(folder, { recursive: true, maxRetries: 5 }));
 
   const cli = new PulumiCli(join(folder, "pulumi"), "dev", `file://${folder}`);
 
@@ -94,7 +94,7 @@ describe("finding the Pulumi CLI", () => {
     directory = mkdtempSync(join(tmpdir(), "engine-room-find-"));
   });
 
-  afterEach(() => rmSync(directory, { recursive: true }));
+  afterEach(() => rmSync(directory, { recursive: true, maxRetries: 5 }));
 
   function place(path: string, mode = 0o755): string {
     const file = join(directory, path);
@@ -141,7 +141,7 @@ describe("locks of the Pulumi CLI", () => {
     directory = mkdtempSync(join(tmpdir(), "engine-room-locks-"));
   });
 
-  afterEach(() => rmSync(directory, { recursive: true }));
+  afterEach(() => rmSync(directory, { recursive: true, maxRetries: 5 }));
 
   function lock(pid: number, machine = hostname()): string {
     const file = join(directory, "0123.json");
@@ -262,14 +262,14 @@ describe("shared state", () => {
   });
 
   afterEach(() => {
-    rmSync(folder, { recursive: true });
-    rmSync(stackPaths(NAME).directory, { recursive: true, force: true });
+    rmSync(folder, { recursive: true, maxRetries: 5 });
+    rmSync(stackPaths(NAME).directory, { recursive: true, force: true, maxRetries: 5 });
   });
 
   test("a stack is created once in the shared state, and a second machine finds it there", async () => {
     await (await openStack(stack)).up();
     expect(pulumi.stacks()).toEqual([NAME]);
-    rmSync(stackPaths(NAME).directory, { recursive: true });
+    rmSync(stackPaths(NAME).directory, { recursive: true, maxRetries: 5 });
     await (await openStack(stack)).up();
     expect(operations().filter((operation) => operation === "stack init")).toHaveLength(1);
     expect(new Set(pulumi.calls().map(({ backend }) => backend))).toEqual(new Set([URL_OF_STATE]));

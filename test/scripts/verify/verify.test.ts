@@ -50,8 +50,9 @@ describe("npm run verify", () => {
 
   afterAll(async () => {
     await servers.close();
-    rmSync(folder, { recursive: true });
-    for (const name of stacks) rmSync(stackPaths(name).directory, { recursive: true, force: true });
+    rmSync(folder, { recursive: true, maxRetries: 5 });
+    for (const name of stacks)
+      rmSync(stackPaths(name).directory, { recursive: true, force: true, maxRetries: 5 });
   });
 
   /** A file of proof/, named as the command would. */
@@ -274,7 +275,7 @@ describe("npm run verify", () => {
 describe("a proof file", () => {
   const folder = mkdtempSync(join(tmpdir(), "engine-room-proof-"));
 
-  afterAll(() => rmSync(folder, { recursive: true }));
+  afterAll(() => rmSync(folder, { recursive: true, maxRetries: 5 }));
 
   const run = { date: "2026-03-01", driver: "575.57.08", commit: "a".repeat(40), isModified: false };
 
