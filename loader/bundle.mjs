@@ -2,6 +2,7 @@
 // made of, so a bundle is never out of date: it is found by the content of its inputs, or another one is made.
 import { createHash } from "node:crypto";
 import {
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -12,6 +13,7 @@ import {
   utimesSync,
   writeFileSync,
 } from "node:fs";
+import { createRequire } from "node:module";
 import { dirname, extname, join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
@@ -139,16 +141,29 @@ function packages(root, read) {
   return {
     name: "packages",
     setup(build) {
-      build.onResolve({ filter: /^[^./]/ }, ({ path, kind }) => {
+      build.onResolve({ filter: /^[^./]/ }, ({ path, kind, resolveDir }) => {
         if (kind === "entry-point") return undefined;
         const [, name] = BUNDLED_PACKAGES.exec(path) ?? [];
-        if (name === undefined) return { path, external: true };
+        if (name === undefined) return { path: ownVersion(root, resolveDir, path) ?? path, external: true };
         // It says which file an import of the package is.
         read(join(root, "node_modules", name, "package.json"));
         return undefined;
       });
     },
   };
+}
+
+/**
+ * The file of a package of which a workspace has another version than the root; a bundle lies outside the workspace, and
+ * would find the root's. @returns undefined where there is no such version.
+ */
+function ownVersion(root, importer, specifier) {
+  const [name] = /^(@[^/]+\/)?[^/]+/.exec(specifier) ?? [];
+  for (let folder = importer; folder !== root && folder !== dirname(folder); folder = dirname(folder)) {
+    if (existsSync(join(folder, "node_modules", name)))
+      return createRequire(join(folder, "package.json")).resolve(specifier);
+  }
+  return undefined;
 }
 
 /**

@@ -1,5 +1,5 @@
 // How everything that runs by itself gets at the project's TypeScript: the commands, the program that the Pulumi CLI
-// starts, the provider, the policy pack. See docs/decisions/0014-programs-load-from-a-bundle.md.
+// starts, the provider, the policy pack, the services on this machine. See docs/decisions/0014-programs-load-from-a-bundle.md.
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { currentBundle } from "./bundle.mjs";
@@ -9,6 +9,9 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 /** Sources that may be asked for; all are in one bundle, so that a process has each module once. */
 const ENTRY_POINTS = [
   "components/local/provider/index.ts",
+  "containers/services/gateway/src/main.ts",
+  "containers/services/mock-mongo/src/main.ts",
+  "containers/services/mock-vector/src/main.ts",
   "infra/index.ts",
   "policy/serve.ts",
   "scripts/bench/empty-program.ts",

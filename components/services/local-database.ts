@@ -69,7 +69,7 @@ export class LocalDatabase extends pulumi.ComponentResource {
         stackDirectory: args.stackDirectory,
         name,
         python: args.python,
-        command: ["node", "--import", "tsx", main, "--data", args.dataDirectory, ...portArguments],
+        command: ["node", "loader/run.mjs", main, "--data", args.dataDirectory, ...portArguments],
         environment: { NODE_ENV: "production" },
         requestedPorts: Object.fromEntries(ports.map((port) => [port, args.requestedPorts[port] ?? 0])),
         triggers: [args.sourceSha256],

@@ -41,7 +41,7 @@ export class LocalGateway extends pulumi.ComponentResource {
         name,
         python,
         command: [
-          ...["node", "--import", "tsx", "containers/services/gateway/src/main.ts"],
+          ...["node", "loader/run.mjs", "containers/services/gateway/src/main.ts"],
           ...["--config", `${stackDirectory}/processes/${name}/${file}`, "--port", "{port.http}"],
         ],
         environment: { NODE_ENV: "production" },

@@ -32,13 +32,13 @@ export async function measureVectorSearch(vectors: number = VECTORS): Promise<Ve
   const directory = mkdtempSync(join(tmpdir(), "engine-room-vectors-"));
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
-  const main = join(projectRoot, "containers/services/mock-vector/src/main.ts");
+  const main = ["loader/run.mjs", "containers/services/mock-vector/src/main.ts"];
   const options = ["--data", directory, "--port", `${port}`, "--log-level", "error"];
   let server: BenchServer | undefined;
   try {
     server = await startServer({
       name: "The vector database",
-      command: [process.execPath, "--import", "tsx", main, ...options],
+      command: [process.execPath, ...main, ...options],
       directory: projectRoot,
       readyUrl: `${url}/readyz`,
       readySeconds: READY_SECONDS,

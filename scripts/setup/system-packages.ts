@@ -29,8 +29,11 @@ export async function ensureSystemPackages({ install }: { readonly install: bool
   }
 }
 
-/** Where Debian's package puts the browser; CHROMIUM names another one. */
-export const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
+/** Where Debian's packages put the browser, the one without windows first: it takes a third of the time. */
+const BROWSERS = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium"] as const;
+
+/** The browser of the page's tests; CHROMIUM names another one. */
+export const CHROMIUM = process.env.CHROMIUM ?? BROWSERS.find((path) => existsSync(path)) ?? BROWSERS[0];
 
 /**
  * Installs the browser that the page is tested in, where it is missing and may be installed. Without one those tests are
@@ -38,7 +41,7 @@ export const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
  */
 export function ensureBrowser({ install }: { readonly install: boolean }): void {
   if (existsSync(CHROMIUM)) return;
-  installIfAllowed(["chromium"], install, "No browser to test the page in");
+  installIfAllowed(["chromium-headless-shell"], install, "No browser to test the page in");
 }
 
 /** What the tests of the images run, each with the Debian package that has it. */

@@ -1,106 +1,11 @@
-/** Services as processes of their own, as JavaScript: without a loader that translates each module they start in a third of the time. */
+/** Services as processes of their own, started as a stack on this machine starts them. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { createHash } from "node:crypto";
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join, relative } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { buildSync, version } from "esbuild";
-import { cacheDirectory } from "../../components/local/provider/files.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const SERVICES = "containers/services";
-/** Those that have a process, and what they share. */
-const PACKAGES = ["gateway", "mock-mongo", "mock-vector", "service-process", "triton-requests"];
-
-let compiled: string | undefined;
-
-/** The services' folder as it is in the repository, with JavaScript; made when a source has changed, and kept for later runs. */
-function compiledServices(): string {
-  compiled ??= compileOnce();
-  return compiled;
-}
-
-function compileOnce(): string {
-  const sources = PACKAGES.flatMap((name) =>
-    readdirSync(join(ROOT, SERVICES, name), { recursive: true, encoding: "utf8" })
-      .filter((path) => path === "package.json" || (path.startsWith("src/") && path.endsWith(".ts")))
-      .map((path) => join(SERVICES, name, path)),
-  ).toSorted();
-  const hash = createHash("sha256").update(`${ROOT} ${version}`);
-  for (const path of [relative(ROOT, import.meta.filename), ...sources]) {
-    hash.update(`\n${path}\n`).update(readFileSync(join(ROOT, path)));
-  }
-  const folder = join(cacheDirectory(), `${FOLDER}${hash.digest("hex").slice(0, 16)}`);
-  if (!existsSync(folder)) {
-    removeOld();
-    const unfinished = `${folder}.${process.pid}`;
-    compile(sources, unfinished);
-    try {
-      renameSync(unfinished, folder);
-    } catch {
-      // Another worker was faster.
-      rmSync(unfinished, { recursive: true });
-    }
-  }
-  return folder;
-}
-
-const FOLDER = "test-services-";
-const DAY_MILLISECONDS = 86_400_000;
-
-/** What nobody uses any more: of sources that have changed since. */
-function removeOld(): void {
-  mkdirSync(cacheDirectory(), { recursive: true });
-  for (const name of readdirSync(cacheDirectory()).filter((one) => one.startsWith(FOLDER))) {
-    const path = join(cacheDirectory(), name);
-    if (Date.now() - statSync(path).mtimeMs > DAY_MILLISECONDS)
-      rmSync(path, { recursive: true, force: true });
-  }
-}
-
-function compile(sources: readonly string[], root: string): void {
-  const { outputFiles } = buildSync({
-    absWorkingDir: ROOT,
-    entryPoints: sources.filter((path) => path.endsWith(".ts")),
-    outbase: ".",
-    outdir: root,
-    format: "esm",
-    target: "node20",
-    // Coverage of the processes is that of their sources.
-    sourcemap: "inline",
-    sourcesContent: false,
-    write: false,
-    logLevel: "error",
-  });
-  for (const { path, text } of outputFiles) {
-    mkdirSync(dirname(path), { recursive: true });
-    // As long as before, so that the source map holds.
-    writeFileSync(path, text.replaceAll(/^(import|export|\} from)(.*)\.ts";$/gm, '$1$2.js";'));
-  }
-  symlinkSync(join(ROOT, "node_modules"), join(root, "node_modules"));
-  symlinkSync(join(ROOT, SERVICES, "gateway/public"), join(root, SERVICES, "gateway/public"));
-  // Nearer than the link above, in which the project's own packages are TypeScript.
-  const own = join(root, SERVICES, "node_modules/@engine-room");
-  mkdirSync(own, { recursive: true });
-  for (const name of PACKAGES) {
-    const manifest = JSON.parse(readFileSync(join(ROOT, SERVICES, name, "package.json"), "utf8"));
-    const compiledManifest = { ...manifest, exports: "./src/index.js" };
-    writeFileSync(join(root, SERVICES, name, "package.json"), JSON.stringify(compiledManifest));
-    symlinkSync(join("../..", name), join(own, name));
-  }
-}
 
 export interface ServiceProcess {
   readonly child: ChildProcess;
@@ -114,8 +19,8 @@ export interface ServiceProcess {
 
 /** @param service - Folder below containers/services. */
 export function startService(service: string, args: readonly string[]): ServiceProcess {
-  const main = join(compiledServices(), SERVICES, service, "src/main.js");
-  const child = spawn(process.execPath, [main, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  const main = ["loader/run.mjs", `containers/services/${service}/src/main.ts`];
+  const child = spawn(process.execPath, [...main, ...args], { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"] });
   const output = { stdout: "", stderr: "" };
   const exit = new Promise<number | null>((resolve) => child.once("close", resolve));
   // A test that fails halfway leaves no process behind.

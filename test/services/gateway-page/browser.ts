@@ -7,7 +7,7 @@ import { CHROMIUM } from "../../../scripts/setup/system-packages.ts";
 /** Why there is no browser; undefined where there is one. Tests are skipped with it. */
 export const NO_BROWSER = existsSync(CHROMIUM)
   ? undefined
-  : `no browser at ${CHROMIUM}; install Debian's chromium, or name one in CHROMIUM`;
+  : `no browser at ${CHROMIUM}; install Debian's chromium-headless-shell, or name one in CHROMIUM`;
 
 export function launchBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath: CHROMIUM });

@@ -172,7 +172,9 @@ test("a gateway for 3 connections serves 3, closes, counts and logs others, and 
     for (const client of early) {
       expect(await client.read("/metrics")).toMatch(/^gateway_connections_refused_total 2$/m);
     }
-    expect(logLines(gateway.output.stdout).filter(({ level }) => level === 40)).toMatchObject([
+    const warnings = () => logLines(gateway.output.stdout).filter(({ level }) => level === 40);
+    await until(() => warnings().length > 0);
+    expect(warnings()).toMatchObject([
       {
         msg: "connections are refused: 3 are open, the most that limits.connections allows; raise it, or let clients share connections",
       },
