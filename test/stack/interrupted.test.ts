@@ -7,7 +7,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { stackConfig, TestStack } from "../harness/stack.ts";
 import { times } from "../harness/thorough.ts";
 
-const KILLS = times(3, 30);
+const KILLS = times(2, 30);
 /** Every so often the stack starts from nothing; in between, each start has a changed setting to apply. */
 const FROM_NOTHING_EVERY = 5;
 /** Every so often it is Ctrl-C, which a terminal sends, in place of a kill -9. */

@@ -133,7 +133,7 @@ test("each of sixteen chats at once gets its own answer", async () => {
       model: "smollm2",
       messages,
       temperature: 0,
-      max_tokens: 16,
+      max_tokens: 8,
     });
     return answer.choices[0]?.message.content?.toLowerCase() ?? "";
   };

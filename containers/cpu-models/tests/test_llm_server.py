@@ -77,10 +77,10 @@ def test_a_streams_last_event_has_the_counts(server: ServeProcess) -> None:
 
 
 def test_concurrent_streams_equal_the_same_requests_one_by_one(server: ServeProcess) -> None:
-    alone = [answer(server, text_input=chat(question), max_tokens=24) for question in QUESTIONS]
+    alone = [answer(server, text_input=chat(question), max_tokens=12) for question in QUESTIONS]
 
     def whole_stream(question: str) -> str:
-        events = stream(server, text_input=chat(question), max_tokens=24)
+        events = stream(server, text_input=chat(question), max_tokens=12)
         return "".join(event["text_output"] for event in events)
 
     with ThreadPoolExecutor(len(QUESTIONS)) as threads:
@@ -90,7 +90,7 @@ def test_concurrent_streams_equal_the_same_requests_one_by_one(server: ServeProc
 
 def test_a_seed_repeats_its_answer(server: ServeProcess) -> None:
     def sample(**fields: Any) -> str:
-        return answer(server, text_input=chat("Tell a short story."), max_tokens=16, top_p=0.95, **fields)
+        return answer(server, text_input=chat("Tell a short story."), max_tokens=10, top_p=0.95, **fields)
 
     assert sample(seed=7) == sample(seed=7) == sample(random_seed=7)
     assert sample(seed=7) != sample(seed=8)
@@ -99,9 +99,9 @@ def test_a_seed_repeats_its_answer(server: ServeProcess) -> None:
 
 def test_penalties_change_a_greedy_answer(server: ServeProcess) -> None:
     prompt = chat("Repeat the word dog ten times.")
-    plain = answer(server, text_input=prompt, max_tokens=40)
-    assert answer(server, text_input=prompt, max_tokens=40, frequency_penalty=2.0) != plain
-    assert answer(server, text_input=prompt, max_tokens=40, repetition_penalty=1.8) != plain
+    plain = answer(server, text_input=prompt, max_tokens=24)
+    assert answer(server, text_input=prompt, max_tokens=24, frequency_penalty=2.0) != plain
+    assert answer(server, text_input=prompt, max_tokens=24, repetition_penalty=1.8) != plain
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ const { curlLine, downloadLine } = await load("curl.js");
 const { readEvents } = await load("events.js");
 
 test("the page's types hold", () => {
-  const compiler = fileURLToPath(new URL("../../../node_modules/typescript/bin/tsc", import.meta.url));
+  const compiler = fileURLToPath(new URL("../../../node_modules/typescript-7/bin/tsc", import.meta.url));
   const { status, stdout } = spawnSync(process.execPath, [compiler, "-p", fileURLToPath(PUBLIC)], {
     encoding: "utf8",
   });
