@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { expect } from "vitest";
+import { printedSeed, type Random, randomOf } from "../harness/random.ts";
 import { times } from "../harness/thorough.ts";
 import { type ServiceProcess, startService, temporaryFolder, until } from "./service-process.ts";
 
@@ -13,33 +14,6 @@ const WRITERS = 6;
 const LEAST_WRITES = 10;
 const MORE_WRITES = 20;
 const ROUND_MILLISECONDS = 10;
-
-export interface Random {
-  /** A whole number from 0 to below `end`. */
-  below(end: number): number;
-}
-
-/** mulberry32, by Tommy Ettinger, public domain. */
-export function randomOf(seed: number): Random {
-  let state = seed >>> 0;
-  return {
-    below(end) {
-      state = (state + 0x6d2b79f5) >>> 0;
-      let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-      mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-      return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32) * end);
-    },
-  };
-}
-
-/** The seed of CRASH_SEED; else the same in every run, and at night another one each time. */
-export function printedSeed(): number {
-  const { CRASH_SEED } = process.env;
-  const seed =
-    CRASH_SEED === undefined ? times(20_261_122, Math.floor(Math.random() * 2 ** 32)) : Number(CRASH_SEED);
-  console.log(`CRASH_SEED=${seed}`);
-  return seed;
-}
 
 /** What a database must hold after it was killed: what it acknowledged, and what it was asked for then or not. */
 export class Acknowledged<T> {

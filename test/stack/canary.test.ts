@@ -29,7 +29,7 @@ const lines: readonly (readonly string[])[] = [
 ];
 
 /** They run the stack's program, which a process does once. */
-const programs: readonly (readonly string[])[] = [["render"], ["preview"]];
+const programs: readonly (readonly string[])[] = [["preview"], ["render"]];
 
 /** What the difference is printed as; it renders two trees, which takes seconds. */
 const diffs: readonly (readonly string[])[] = [
@@ -45,11 +45,11 @@ const diffed = names.slice(-times(1, names.length));
 /** They download and start servers where nothing is left to stand-ins. */
 const creating: readonly (readonly string[])[] = [["up"], ["start", "--no-samples"]];
 
-/** Those of one process, by process. */
-const batchesOf = (name: BaseName) => [
-  [...lines, ...(name === "local" ? [] : creating), ...(diffed.includes(name) ? diffs : [])],
-  ...programs.map((words) => [words]),
-];
+/** Those of one process, by process: where Pulumi's CLI is a stand-in, which runs no program, one is enough. */
+const batchesOf = (name: BaseName) => {
+  const first = [...lines, ...(diffed.includes(name) ? diffs : [])];
+  return name === "local" ? [[...first, ["render"]], [["preview"]]] : [[...first, ...creating, ...programs]];
+};
 
 /** Commands with a reason not to be among them. */
 const others: Readonly<Record<string, string>> = {

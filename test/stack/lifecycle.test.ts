@@ -1,9 +1,15 @@
 /** A stack from its first `up` to its last `down`: what is changed, killed, kept and refused on the way. */
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { createServer } from "node:net";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { stackPaths } from "../../scripts/stack/backend.ts";
+import { printedSeed, randomOf } from "../harness/random.ts";
 import { eventually, stackConfig, TestStack } from "../harness/stack.ts";
+import { times } from "../harness/thorough.ts";
 
 const services = ["encoders", "gateway", "mongo", "smollm2", "vector"];
 const oneOfEach = { supervisord: 1, encoders: 1, gateway: 1, mongo: 1, smollm2: 1, vector: 1 };
@@ -70,7 +76,6 @@ describe("a stack that is up", () => {
     const after = await stack.pids();
     expect(after.encoders).not.toBe(before.encoders);
     expect([after.gateway, after.smollm2]).toEqual([before.gateway, before.smollm2]);
-    expect((await stack.run("preview", "--expect-no-changes")).code).toBe(0);
   });
 
   test("a second operation is told who holds the lock, and the first one keeps the ports", async () => {
@@ -133,11 +138,66 @@ describe("a stack that goes down", () => {
     await stack.succeed("down");
   });
 
-  test("the next up has the documents again, and down --delete-data deletes them", async () => {
-    await stack.succeed("up");
+  const KILLS = times(2, 30);
+  /** Every so often the stack starts from nothing; in between, each start has a changed setting to apply. */
+  const FROM_NOTHING_EVERY = 5;
+  /** Every so often it is Ctrl-C, which a terminal sends, in place of a kill -9. */
+  const CONTROL_C_EVERY = 4;
+  /** Lines of a whole start that come before something is left to do: its title, and a line for each step but the last. */
+  const LINES = { fromNothing: 14, change: 2 } as const;
+  /** The step that comes after a line takes longer. */
+  const MOST_DELAY_MILLISECONDS = 800;
+
+  test(`up mends a start that was killed at ${KILLS} random moments, and nothing runs twice`, {
+    timeout: 1_800_000,
+  }, async () => {
+    const random = randomOf(printedSeed());
+    let killed = 0;
+    for (let round = 0; round < KILLS; round++) {
+      const kind = round % FROM_NOTHING_EVERY === 0 ? "fromNothing" : "change";
+      if (kind === "fromNothing" && round > 0) await stack.succeed("down");
+      stack.configure(
+        stackConfig({ encoders: { visionWeights: "package", maxQueueDelayMicroseconds: round } }),
+      );
+      const signal = round % CONTROL_C_EVERY === 0 ? "SIGINT" : "SIGKILL";
+      const wasAtWork = await killAfter(stack.spawn("start", "--no-samples"), signal, {
+        lines: 1 + random.below(LINES[kind]),
+        milliseconds: random.below(MOST_DELAY_MILLISECONDS),
+      });
+      if (wasAtWork) killed += 1;
+
+      await stack.succeed("up");
+      const running = Object.fromEntries(services.map((service) => [service, "RUNNING"]));
+      expect(await stack.states()).toEqual(running);
+      expect(stack.instances()).toEqual(oneOfEach);
+    }
+    expect(killed).toBeGreaterThan(KILLS / 2);
+    expect((await stack.run("smoke")).code).toBe(0);
+  });
+
+  test("a stack that is up again has its documents, and down --delete-data deletes them", async () => {
     const answer = (await (await fetch(documents())).json()) as { documents: { id: string }[] };
     expect(answer.documents.map(({ id }) => id)).toEqual(["kept"]);
     await stack.succeed("down", "--delete-data");
+    expect(stack.processes()).toEqual(new Map());
     expect(existsSync(data)).toBe(false);
   });
 });
+
+/** @returns Whether it was still at work when the signal came, some time after so many lines. */
+async function killAfter(
+  start: ChildProcess,
+  signal: NodeJS.Signals,
+  { lines, milliseconds }: { readonly lines: number; readonly milliseconds: number },
+): Promise<boolean> {
+  const closed = once(start, "close");
+  let seen = 0;
+  createInterface({ input: start.stderr as NodeJS.ReadableStream }).on("line", async () => {
+    seen += 1;
+    if (seen !== lines) return;
+    await sleep(milliseconds);
+    start.kill(signal);
+  });
+  await closed;
+  return start.exitCode !== 0;
+}

@@ -1,8 +1,9 @@
 /** The vector database as a process: arguments, exit codes, signals, its lock, its log, its metrics, and kill -9 under concurrent writes. */
 import type { QdrantClient } from "@qdrant/js-client-rest";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { Random } from "../../harness/random.ts";
 import { testStarts } from "../databases.ts";
-import { type Acknowledged, KEYS_PER_WRITER, KILLS, killAgainAndAgain, type Random } from "../kill-rounds.ts";
+import { type Acknowledged, KEYS_PER_WRITER, KILLS, killAgainAndAgain } from "../kill-rounds.ts";
 import { logLines, temporaryFolder, until, urlIn } from "../service-process.ts";
 import { clientOf, HEAVY_SEARCH, heavyCollection, startVector } from "./support.ts";
 
