@@ -80,7 +80,7 @@ const READ_EVERY_MS = 100;
 /** In the order in which they are started. */
 export const SUITES: Readonly<Record<SuiteName, Suite>> = {
   stack: {
-    summary: "whole stacks: up, use, kill, mend, down",
+    summary: "whole stacks: up, use, kill, mend, down; commands in processes of their own",
     needsPython: true,
     run: (context) => vitest("stack", context),
   },

@@ -199,6 +199,6 @@ export async function eventually<T>(ask: () => Promise<T | undefined>, timeoutSe
     const answer = await ask().catch(() => undefined);
     if (answer !== undefined) return answer;
     if (performance.now() > end) throw new Error(`It did not come about within ${timeoutSeconds} s.`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await new Promise((resolve) => setTimeout(resolve, 200));
   }
 }

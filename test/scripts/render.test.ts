@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
 import { describe, expect, test } from "vitest";
 import { projectRoot, readStackFile, stackReference } from "../../scripts/program/stack-file.ts";
@@ -92,11 +92,9 @@ describe("the local stack", async () => {
   test("the local stack renders to the same bytes by the command, in another folder", () => {
     const copy = mkdtempSync(join(tmpdir(), "engine-room-copy-"));
     try {
-      const skipped = ["node_modules", ".stacks", ".git", "test"].map((name) => join(projectRoot, name));
-      cpSync(projectRoot, copy, {
-        recursive: true,
-        filter: (source) => !skipped.includes(source) && !source.includes("/gateway/node_modules"),
-      });
+      const isCopied = (source: string) =>
+        !/^\.[a-z]|^test$|(^|\/)(node_modules|__pycache__)$/.test(relative(projectRoot, source));
+      cpSync(projectRoot, copy, { recursive: true, filter: isCopied });
       symlinkSync(join(projectRoot, "node_modules"), join(copy, "node_modules"));
       expect(renderedByCommand(copy)).toBe(text);
     } finally {

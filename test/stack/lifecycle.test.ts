@@ -105,7 +105,9 @@ describe("a stack that is up", () => {
       const isBack = (service: string) => now[service] !== undefined && now[service] !== before[service];
       return services.every(isBack) ? true : undefined;
     });
-    await eventually(async () => ((await stack.run("smoke")).code === 0 ? true : undefined));
+    const ready = `${stack.outputs().endpoints.gateway}/readyz`;
+    await eventually(async () => ((await fetch(ready)).ok ? true : undefined));
+    expect((await stack.run("smoke")).code).toBe(0);
   });
 
   test("refresh finds a stack whose supervisord was killed, and up mends it with nothing running twice", async () => {

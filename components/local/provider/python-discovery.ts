@@ -56,16 +56,24 @@ print(json.dumps({
 `;
 
 /**
- * The newest usable interpreter, or the one of `wanted` (`3.11`). Looks at `python3.N` and `python3` in the folders of
- * PATH and in /usr/bin and /usr/local/bin. Throws a PythonMissingError.
+ * The newest usable interpreter, or the one of `wanted` (`3.11`). Looks at `python3.N`, then at `python3`, in the folders of
+ * PATH and in /usr/bin and /usr/local/bin; a name is started only where those before it were of no use, as version managers
+ * have a script behind each. Throws a PythonMissingError.
  */
 export async function findPython(wanted: string | undefined): Promise<PythonInterpreter> {
   const versions: readonly string[] = wanted === undefined ? PYTHON_VERSIONS : [wanted];
-  const probes = await probeAll(await candidates(versions));
+  const probes: Probe[] = [];
+  for (const name of [...versions.map((version) => `python${version}`), "python3"]) {
+    const found = await probeAll(await executables(name));
+    const [best] = found
+      .filter((probe) => versions.includes(minor(probe.version)) && complaint(probe) === undefined)
+      .toSorted((a, b) => minorNumber(b) - minorNumber(a));
+    if (best !== undefined) return { executable: best.executable, version: best.version };
+    probes.push(
+      ...found.filter(({ executable }) => !probes.some((probe) => probe.executable === executable)),
+    );
+  }
   const ofVersion = probes.filter((probe) => versions.includes(minor(probe.version)));
-  const usable = ofVersion.filter((probe) => complaint(probe) === undefined);
-  const best = usable.toSorted((a, b) => minorNumber(b) - minorNumber(a))[0];
-  if (best !== undefined) return { executable: best.executable, version: best.version };
   throw missing(versions, probes, ofVersion);
 }
 
@@ -100,10 +108,10 @@ function complaint(probe: Probe): string | undefined {
   return probe.libgompFound ? undefined : " on a system without libgomp.so.1";
 }
 
-async function candidates(versions: readonly string[]): Promise<string[]> {
+/** Absolute paths of a name, in the order of PATH. */
+async function executables(name: string): Promise<string[]> {
   const folders = new Set([...(process.env.PATH ?? "").split(":"), "/usr/local/bin", "/usr/bin"]);
-  const names = [...versions.map((version) => `python${version}`), "python3"];
-  const paths = [...folders].filter((f) => f.startsWith("/")).flatMap((f) => names.map((n) => join(f, n)));
+  const paths = [...folders].filter((folder) => folder.startsWith("/")).map((folder) => join(folder, name));
   const there = await Promise.all(
     paths.map((path) =>
       access(path, constants.X_OK).then(

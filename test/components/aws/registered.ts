@@ -2,6 +2,7 @@
 import type { AwsContext } from "../../../infra/plan/aws/types.ts";
 import type { MonitorOwner, Properties, Registration } from "../../../scripts/program/monitor.ts";
 import { runProgram } from "../../../scripts/program/run-program.ts";
+import { withPlainTraces } from "../../infra/platforms/program.ts";
 
 export const CONTEXT: AwsContext = {
   stack: "demo",
@@ -38,16 +39,12 @@ export async function registeredBy(
       throw error;
     },
   };
-  await runProgram({
-    stack: CONTEXT.stack,
-    config: { values: {}, secretKeys: [] },
-    preview,
-    owner,
-    program: async () => {
-      create();
-      return {};
-    },
-  });
+  const program = async () => {
+    create();
+    return {};
+  };
+  const config = { values: {}, secretKeys: [] };
+  await withPlainTraces(() => runProgram({ stack: CONTEXT.stack, config, preview, owner, program }));
   return made.filter(({ type }) => type !== "pulumi:pulumi:Stack");
 }
 

@@ -26,7 +26,18 @@ export const program = (config: RuntimeConfig) => async () =>
 
 export async function rendered(file: StackValues) {
   const config = runtimeConfig(file);
-  return renderStack("demo", config, program(config));
+  return withPlainTraces(() => renderStack("demo", config, program(config)));
+}
+
+/** The SDK takes a stack trace for each resource and promise, and Vitest would look up the source of each line. */
+export async function withPlainTraces<T>(work: () => Promise<T>): Promise<T> {
+  const { prepareStackTrace } = Error;
+  Error.prepareStackTrace = String;
+  try {
+    return await work();
+  } finally {
+    Error.prepareStackTrace = prepareStackTrace;
+  }
 }
 
 /** Makes all that it is asked for, and keeps it. */

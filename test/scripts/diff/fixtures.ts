@@ -14,7 +14,7 @@ import { stackDiff } from "../../../scripts/diff/stack-diff.ts";
 import { type StackSecrets, stackSecrets } from "../../../scripts/diff/stack-secrets.ts";
 import type { ResourceChange, StackDiff } from "../../../scripts/diff/types.ts";
 import { projectName, readStackFile, type StackReference } from "../../../scripts/program/stack-file.ts";
-import { program } from "../../infra/platforms/program.ts";
+import { program, withPlainTraces } from "../../infra/platforms/program.ts";
 
 export const STACK = "urn:pulumi:demo::engine-room::pulumi:pulumi:Stack::engine-room-demo";
 
@@ -93,15 +93,12 @@ async function render(name: string, text: string): Promise<RenderedText> {
 
 /** As a process of its own writes it: scripts/diff/render-child.ts. */
 async function renderedTree(stack: StackReference): Promise<RenderedTree> {
-  const { prepareStackTrace } = Error;
-  // The SDK takes a stack trace for each resource and promise, and Vitest would look up the source of each line.
-  Error.prepareStackTrace = String;
   // Its warnings would be printed here.
   const printed = vi.spyOn(console, "warn").mockReturnValue(undefined);
   try {
-    return parseRenderedTree(JSON.stringify(await renderedHere(stack, SECRET_KEY, program)), true);
+    const here = await withPlainTraces(() => renderedHere(stack, SECRET_KEY, program));
+    return parseRenderedTree(JSON.stringify(here), true);
   } finally {
-    Error.prepareStackTrace = prepareStackTrace;
     printed.mockRestore();
   }
 }

@@ -1,3 +1,4 @@
+/** Trees that `diff` compares: checked out by Git, with packages of npm, rendered by processes of their own. */
 import { execFileSync, spawnSync } from "node:child_process";
 import {
   appendFileSync,
@@ -15,12 +16,12 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { compareWithBase } from "../../../scripts/diff/compare-trees.ts";
-import { linkNodePackages } from "../../../scripts/diff/node-packages.ts";
-import { npmFailure } from "../../../scripts/diff/npm-failure.ts";
-import { baseFile, commitOf, withBaseTree } from "../../../scripts/diff/trees.ts";
-import { projectRoot } from "../../../scripts/program/stack-file.ts";
-import { runCommand } from "../plan/run-plan.ts";
+import { compareWithBase } from "../../scripts/diff/compare-trees.ts";
+import { linkNodePackages } from "../../scripts/diff/node-packages.ts";
+import { npmFailure } from "../../scripts/diff/npm-failure.ts";
+import { baseFile, commitOf, withBaseTree } from "../../scripts/diff/trees.ts";
+import { projectRoot } from "../../scripts/program/stack-file.ts";
+import { runCommand } from "../scripts/plan/run-plan.ts";
 
 describe("two trees of the project", () => {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "engine-room-compare-")));
