@@ -6,7 +6,6 @@ import { fromRuntimeConfig } from "../../infra/config/config.ts";
 import { loadPlan } from "../../infra/load-plan.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { UserError } from "../errors.ts";
-import { runProgram } from "../program/run-program.ts";
 import { projectName, readStackFile, type StackReference } from "../program/stack-file.ts";
 import { isOnAws } from "../program/stack-platform.ts";
 import { TryoutEngine } from "../tryout/engine.ts";
@@ -122,6 +121,8 @@ export class TryoutBackend implements StackBackend {
         if (preview) reporter.changes(step);
       },
     });
+    // Pulumi's SDK takes half a second to load: commands that read or delete a stack do without.
+    const { runProgram } = await import("../program/run-program.ts");
     await runProgram({ stack: this.#stack.name, config: readStackFile(this.#stack), preview, owner: engine });
     await engine.deleteUnregistered();
   }
