@@ -6,7 +6,7 @@ import warnings
 
 from qdrant_client import QdrantClient, models
 
-QUESTIONS = 300
+QUESTIONS = 300 if os.environ.get("ENGINE_ROOM_THOROUGH") == "1" else 60
 POINTS = 120
 
 warnings.simplefilter("error")
