@@ -17,8 +17,8 @@ import { createRequire } from "node:module";
 import { dirname, extname, join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
-/** Packages that become part of a bundle: ES modules of many files that no package outside it shares with us. */
-const BUNDLED_PACKAGES = /^(zod|@engine-room\/[^/]+)(\/|$)/;
+/** Packages that become part of a bundle: of many files, and of which no package outside it shares a module with us. */
+const BUNDLED_PACKAGES = /^(zod|mingo|@engine-room\/[^/]+)(\/|$)/;
 
 /** Names of the inputs, within a bundle. */
 const INPUTS_FILE = "inputs.json";

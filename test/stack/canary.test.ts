@@ -39,7 +39,7 @@ const diffs: readonly (readonly string[])[] = [
 ];
 
 const names = Object.keys(bases) as BaseName[];
-/** By default the last one alone: of all of them, the reports are held by test/canary/diff.test.ts. */
+/** By default the last one alone; the others are compared at night. */
 const diffed = names.slice(-times(1, names.length));
 
 /** They download and start servers where nothing is left to stand-ins. */

@@ -18,11 +18,7 @@ QUESTIONS = [
     "What is the capital of France?",
     "Name three colours.",
     "What is water made of?",
-    "Tell a short story about a dog.",
-    "What is 2+2?",
     "Who wrote Hamlet?",
-    "Describe the moon.",
-    "What do bees make?",
 ]
 
 
@@ -77,10 +73,10 @@ def test_a_streams_last_event_has_the_counts(server: ServeProcess) -> None:
 
 
 def test_concurrent_streams_equal_the_same_requests_one_by_one(server: ServeProcess) -> None:
-    alone = [answer(server, text_input=chat(question), max_tokens=12) for question in QUESTIONS]
+    alone = [answer(server, text_input=chat(question), max_tokens=8) for question in QUESTIONS]
 
     def whole_stream(question: str) -> str:
-        events = stream(server, text_input=chat(question), max_tokens=12)
+        events = stream(server, text_input=chat(question), max_tokens=8)
         return "".join(event["text_output"] for event in events)
 
     with ThreadPoolExecutor(len(QUESTIONS)) as threads:
@@ -90,7 +86,7 @@ def test_concurrent_streams_equal_the_same_requests_one_by_one(server: ServeProc
 
 def test_a_seed_repeats_its_answer(server: ServeProcess) -> None:
     def sample(**fields: Any) -> str:
-        return answer(server, text_input=chat("Tell a short story."), max_tokens=10, top_p=0.95, **fields)
+        return answer(server, text_input=chat("Tell a short story."), max_tokens=6, top_p=0.95, **fields)
 
     assert sample(seed=7) == sample(seed=7) == sample(random_seed=7)
     assert sample(seed=7) != sample(seed=8)
@@ -99,9 +95,9 @@ def test_a_seed_repeats_its_answer(server: ServeProcess) -> None:
 
 def test_penalties_change_a_greedy_answer(server: ServeProcess) -> None:
     prompt = chat("Repeat the word dog ten times.")
-    plain = answer(server, text_input=prompt, max_tokens=24)
-    assert answer(server, text_input=prompt, max_tokens=24, frequency_penalty=2.0) != plain
-    assert answer(server, text_input=prompt, max_tokens=24, repetition_penalty=1.8) != plain
+    plain = answer(server, text_input=prompt, max_tokens=16)
+    assert answer(server, text_input=prompt, max_tokens=16, frequency_penalty=2.0) != plain
+    assert answer(server, text_input=prompt, max_tokens=16, repetition_penalty=1.8) != plain
 
 
 @pytest.mark.parametrize(
@@ -122,7 +118,7 @@ def test_stop_words_end_the_answer_and_are_not_in_it(
 
 
 def test_bad_words_never_appear(server: ServeProcess) -> None:
-    fields: dict[str, Any] = {"text_input": CAPITAL, "max_tokens": 20}
+    fields: dict[str, Any] = {"text_input": CAPITAL, "max_tokens": 10}
     assert answer(server, **fields, bad_words=["Paris"]).startswith("The capital of France is ")
     # Parts of tokens and sequences of several tokens are banned too.
     for bad_words in (["Paris"], ["ari"], ["France is", "capital of"], ["e"]):
@@ -133,10 +129,10 @@ def test_bad_words_never_appear(server: ServeProcess) -> None:
 
 def test_end_id_minus_one_continues_past_the_end(server: ServeProcess) -> None:
     status, body = generate(
-        server, text_input=CAPITAL, max_tokens=30, end_id=-1, return_num_output_tokens=True
+        server, text_input=CAPITAL, max_tokens=12, end_id=-1, return_num_output_tokens=True
     )
     assert status == 200
-    assert body["num_output_tokens"] == 30
+    assert body["num_output_tokens"] == 12
 
 
 def test_grpc_stream_sends_the_pieces_and_then_the_counts(server: ServeProcess) -> None:
@@ -199,7 +195,7 @@ def test_a_bad_request_is_answered_with_its_reason_and_the_server_keeps_running(
     status, body = generate(server, **{"text_input": CAPITAL, "max_tokens": 20, **fields})
     assert status == 400
     assert message in body["error"]
-    assert answer(server, text_input=CAPITAL, max_tokens=20) == "The capital of France is Paris."
+    assert answer(server, text_input=CAPITAL, max_tokens=1) == "The"
 
 
 def test_text_of_other_alphabets_and_control_characters_goes_through(server: ServeProcess) -> None:

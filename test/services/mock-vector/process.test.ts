@@ -42,7 +42,9 @@ test("on SIGTERM the vector database answers the requests that run", async () =>
   });
   await until(async () => /^vector_transit_bytes [1-9]/m.test(await (await fetch(`${url}/metrics`)).text()));
   const ended = service.kill("SIGTERM");
-  expect(((await (await running).json()) as { result: unknown[] }).result).toHaveLength(15);
+  const response = await running;
+  expect(response.headers.get("connection")).toBe("close");
+  expect(((await response.json()) as { result: unknown[] }).result).toHaveLength(15);
   expect(await ended).toBe(0);
 });
 

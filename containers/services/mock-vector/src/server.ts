@@ -85,6 +85,7 @@ export async function createVectorServer(store: Store, options: ServerOptions): 
   errorHandlers(app);
   observe(app, metrics);
   limitTransit(app, transit, limits);
+  closeConnections(app);
   for (const path of HEALTH_ROUTES) app.get(path, () => "healthz check passed");
   app.get(METRICS_ROUTE, async (_request, reply) => {
     reply.type(metrics.registry.contentType);
@@ -131,6 +132,17 @@ function limitTransit(app: FastifyInstance, transit: ByteBudget, limits: ServerL
       reply.raw.destroy();
     }, limits.answerSeconds * 1000);
     reply.raw.once("close", () => clearTimeout(timer));
+  });
+}
+
+/** A connection whose request runs when the server stops would otherwise stay open, and the server with it. */
+function closeConnections(app: FastifyInstance): void {
+  let isStopping = false;
+  app.addHook("preClose", async () => {
+    isStopping = true;
+  });
+  app.addHook("onSend", async (_request, reply) => {
+    if (isStopping) reply.header("connection", "close");
   });
 }
 
