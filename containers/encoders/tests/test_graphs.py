@@ -119,10 +119,15 @@ def assert_standard(model: onnx.ModelProto) -> None:
     assert model.ir_version >= onnx.helper.find_min_ir_version_for(model.opset_import)
 
 
-# int8 is made of float16 where the graph says each type, and of float32 before that (build-steps.ts), which is tried at night.
+# int8 is made of float16 where the graph says each type (build-steps.ts); before that, of float32: at night.
 @pytest.mark.parametrize(
     ("data_type", "quantized"),
-    [("float32", False), ("float16", False), ("float16", True), *([("float32", True)] if IS_THOROUGH else [])],
+    [
+        ("float32", False),
+        ("float16", False),
+        ("float16", True),
+        *([("float32", True)] if IS_THOROUGH else []),
+    ],
 )
 def test_a_graph_keeps_the_standard_and_what_tensorrt_asserts(
     exported: bytes, data_type: str, quantized: bool, tmp_path: Path

@@ -27,9 +27,9 @@ import {
 } from "./support.ts";
 
 /** Of each database. */
-const KILLS = times(5, 50);
+const KILLS = times(3, 50);
 /** Every so many kills of a database, the gateway that is written through is killed with it. */
-const KILLS_PER_GATEWAY_KILL = times(5, 10);
+const KILLS_PER_GATEWAY_KILL = times(3, 10);
 const WRITERS = 6;
 /** A round ends with one of so many acknowledged documents; at that moment the other writers are anywhere in their writes. */
 const ROUND_DOCUMENTS = 30;
