@@ -2,10 +2,18 @@ import { defineConfig } from "vitest/config";
 
 const minutes = (count: number) => count * 60_000;
 
-const THOROUGH = "test/harness/thorough.ts";
-
 /** For workers that run many files: a young generation of 16 MB, Node's own, is collected too often. */
 const WORKER_OPTIONS = ["--max-semi-space-size=64"];
+
+/** Modules are loaded once for all files of a worker: loading them again for each takes as long as the tests. */
+const SHARED_MODULES = {
+  setupFiles: ["test/harness/thorough.ts"],
+  pool: "forks" as const,
+  isolate: false,
+  unstubEnvs: true,
+  unstubGlobals: true,
+  restoreMocks: true,
+};
 
 /** What reports and docs are recorded with; commands otherwise keep to the terminal. */
 process.env.COLUMNS = "100";
@@ -25,15 +33,9 @@ export default defineConfig({
             "test/cluster/**",
             "test/aws/**",
           ],
-          setupFiles: [THOROUGH],
-          pool: "forks",
+          ...SHARED_MODULES,
           execArgv: WORKER_OPTIONS,
           maxWorkers: "100%",
-          // Modules are loaded once for all files of a worker: loading them again for each takes as long as the tests.
-          isolate: false,
-          unstubEnvs: true,
-          unstubGlobals: true,
-          restoreMocks: true,
           // They take seconds; the limit is for a machine that does other work beside them.
           testTimeout: minutes(2),
           hookTimeout: minutes(2),
@@ -43,12 +45,7 @@ export default defineConfig({
         test: {
           name: "services",
           include: ["test/services/**/*.test.ts", "test/components/local/**/*.test.ts"],
-          setupFiles: [THOROUGH],
-          pool: "forks",
-          isolate: false,
-          unstubEnvs: true,
-          unstubGlobals: true,
-          restoreMocks: true,
+          ...SHARED_MODULES,
           // Half of their time they wait for processes and time-outs.
           maxWorkers: 2,
           testTimeout: minutes(2),

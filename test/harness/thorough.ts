@@ -17,6 +17,9 @@ export function times(usual: number, thorough: number): number {
   return isThorough ? thorough : usual;
 }
 
+/** Why tests in the browser that take long are skipped by default; undefined at night. */
+export const AT_NIGHT = isThorough ? undefined : "in the nightly workflow, or with ENGINE_ROOM_THOROUGH=1";
+
 /** A failure prints its seed, which ENGINE_ROOM_PROPERTY_SEED takes. */
 if (seed !== undefined) fc.configureGlobal({ seed: Number.parseInt(seed, 10) });
 else if (!isThorough) fc.configureGlobal({ seed: 20_261_122 });

@@ -39,8 +39,8 @@ const diffs: readonly (readonly string[])[] = [
 ];
 
 const names = Object.keys(bases) as BaseName[];
-/** By default the last one alone; the others are compared at night. */
-const diffed = names.slice(-times(1, names.length));
+/** At night; by default the unit tests of `diff` look for secrets in it. */
+const diffed = names.slice(0, times(0, names.length));
 
 /** They download and start servers where nothing is left to stand-ins. */
 const creating: readonly (readonly string[])[] = [["up"], ["start", "--no-samples"]];

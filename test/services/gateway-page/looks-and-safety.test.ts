@@ -5,7 +5,7 @@ import { createRequire } from "node:module";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { needs } from "../../harness/needs.ts";
-import { times } from "../../harness/thorough.ts";
+import { AT_NIGHT } from "../../harness/thorough.ts";
 import { keepScreenshot, launchBrowser, NO_BROWSER, openPage, type WatchedPage } from "./browser.ts";
 import {
   documentMatch,
@@ -45,7 +45,7 @@ async function open(options: Parameters<Browser["newContext"]>[0] = {}): Promise
   page = watched.page;
 }
 
-describe("looks", needs(NO_BROWSER), () => {
+describe("looks", needs(NO_BROWSER ?? AT_NIGHT), () => {
   afterEach(async () => {
     await watched.context.close();
     expect(watched.faults).toEqual([]);
@@ -73,7 +73,7 @@ describe("looks", needs(NO_BROWSER), () => {
     ["light", "wide"],
   ] as const;
 
-  test.each(looks.slice(0, times(2, 4)))(
+  test.each(looks)(
     "the page has no axe violation and no sideways scroll, %s on a %s screen",
     async (colorScheme, size) => {
       gateway.scenario.services = READY.map((one) =>

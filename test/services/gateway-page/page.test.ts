@@ -5,6 +5,7 @@ import sharp from "sharp";
 import { describe, expect, test } from "vitest";
 import { sampleManifest } from "../../../scripts/seed/sample-manifest.ts";
 import { needs } from "../../harness/needs.ts";
+import { AT_NIGHT } from "../../harness/thorough.ts";
 import { keepScreenshot, NO_BROWSER } from "./browser.ts";
 import { END, type FakeSample, READY, Refusal, SOURCES } from "./fake-gateway.ts";
 import { pageFixture } from "./page-fixture.ts";
@@ -175,7 +176,7 @@ describe("page", needs(NO_BROWSER), () => {
 
   /** Images given to the page, and what is done with them. */
 
-  describe("images", () => {
+  describe("images", needs(AT_NIGHT), () => {
     const png = () =>
       sharp({ create: { width: 90, height: 60, channels: 3, background: "teal" } })
         .png()
@@ -332,7 +333,7 @@ describe("page", needs(NO_BROWSER), () => {
     { id: question.picture, image: IMAGE, metadata: { question: question.text } },
   ];
 
-  describe("sample question", () => {
+  describe("sample question", needs(AT_NIGHT), () => {
     const offer = () => the.page.getByRole("button", { name: `Try it: ${question.text}` });
 
     test("one click asks the sample question with its picture", async () => {
@@ -567,7 +568,7 @@ describe("page", needs(NO_BROWSER), () => {
     await expect.poll(() => the.gateway.statusRequests).toBe(before + 2);
   });
 
-  describe("gateway without parts", () => {
+  describe("gateway without parts", needs(AT_NIGHT), () => {
     const without = (...kinds: string[]) => READY.filter(({ kind }) => !kinds.includes(kind));
 
     test("a gateway without documents says how to load some, until there are documents", async () => {

@@ -190,7 +190,7 @@ test("a gateway for 3 connections serves 3, closes, counts and logs others, and 
   }
 });
 
-const CONNECTIONS = times(2000, 10_000);
+const CONNECTIONS = times(500, 10_000);
 /** Of the gateway, for each connection. */
 const MOST_BYTES = 60 * 1024;
 const tooFewFiles =

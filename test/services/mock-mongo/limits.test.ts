@@ -301,7 +301,7 @@ describe("limits", () => {
   });
 });
 
-const CONNECTIONS = times(2000, 10_000);
+const CONNECTIONS = times(500, 10_000);
 
 const tooFewFiles =
   openFilesLimit() < CONNECTIONS + 500

@@ -223,7 +223,7 @@ test("a store whose points come and go stays as large as its content", async () 
   expect(sizes.at(-1)).toBeLessThanOrEqual(2 * (sizes[1] ?? 0));
 });
 
-const CONNECTIONS = times(2000, 10_000);
+const CONNECTIONS = times(500, 10_000);
 const tooFewFiles =
   openFilesLimit() < CONNECTIONS + 500
     ? "fewer open files allowed than the test needs: `ulimit -n 11000`"
