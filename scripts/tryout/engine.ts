@@ -14,6 +14,7 @@ import type {
 import { defaultProvider, type PendingOperation, type ResourceState } from "./state.ts";
 import {
   containsSecret,
+  deleteAll,
   identity,
   interruptedCreates,
   isProvider,
@@ -92,8 +93,8 @@ export class TryoutEngine implements MonitorOwner {
     const wanted = new Set(this.#done.map((resource) => resource.urn));
     const halfMade = interruptedCreates(this.#options.state).filter((resource) => !wanted.has(resource.urn));
     const leftover = [...this.#old.values()].filter((resource) => !wanted.has(resource.urn));
-    for (const resource of this.#replaced.toReversed()) await this.#delete(resource, "delete-replaced");
-    for (const resource of [...leftover, ...halfMade].toReversed()) await this.#delete(resource, "delete");
+    await deleteAll([...this.#replaced], (resource) => this.#delete(resource, "delete-replaced"));
+    await deleteAll([...leftover, ...halfMade], (resource) => this.#delete(resource, "delete"));
   }
 
   async #register(registration: Registration): Promise<Registered> {

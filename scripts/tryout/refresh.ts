@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { propertyChanges } from "../program/changes.ts";
 import type { PendingOperation, ResourceState } from "./state.ts";
 import {
+  deleteAll,
   interruptedCreates,
   isProvider,
   nameOf,
@@ -46,8 +47,8 @@ export async function refresh({ provider, state, save, onStart, onEnd }: StateOp
 /** Deletes everything in the state, dependents first, and what interrupted creates may have left. */
 export async function destroy({ provider, state, save, onStart, onEnd }: StateOperation): Promise<void> {
   const halfMade = interruptedCreates(state);
-  const remaining = [...state.resources, ...halfMade];
-  for (const resource of remaining.toReversed()) {
+  let remaining = [...state.resources, ...halfMade];
+  await deleteAll(remaining, async (resource) => {
     const step = stepOnState(resource, "delete");
     const started = performance.now();
     if (!isProvider(resource)) onStart(step);
@@ -55,7 +56,7 @@ export async function destroy({ provider, state, save, onStart, onEnd }: StateOp
       const { id = "", outputs = {} } = resource;
       await provider.delete({ type: step.type, name: step.name, id, outputs });
     }
-    remaining.pop();
+    remaining = remaining.filter((left) => left !== resource);
     const pending = state.pending.filter((operation) =>
       remaining.some(({ urn }) => urn === operation.resource.urn),
     );
@@ -64,7 +65,7 @@ export async function destroy({ provider, state, save, onStart, onEnd }: StateOp
       pending,
     );
     if (!isProvider(resource)) onEnd(step, (performance.now() - started) / 1000);
-  }
+  });
 }
 
 function withoutDangling(resource: ResourceState, urns: ReadonlySet<string>): ResourceState {

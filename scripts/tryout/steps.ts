@@ -114,6 +114,33 @@ export function toState(registration: Registration, provider = ""): ResourceStat
   };
 }
 
+/**
+ * Deletes each resource as soon as its dependents are gone, as the engine does.
+ *
+ * @param resources - In the order in which they were made.
+ * @throws What the first failed deletion threw, once those that had begun have ended.
+ */
+export async function deleteAll(
+  resources: readonly ResourceState[],
+  remove: (resource: ResourceState) => Promise<void>,
+): Promise<void> {
+  const deletions = new Map<ResourceState, Promise<void>>();
+  for (const resource of resources.toReversed()) {
+    const dependents = [...deletions].filter(([other]) => dependsOn(other, resource));
+    const gone = Promise.all(dependents.map(([, deletion]) => deletion));
+    deletions.set(
+      resource,
+      gone.then(() => remove(resource)),
+    );
+  }
+  await Promise.allSettled(deletions.values());
+  await Promise.all(deletions.values());
+}
+
+function dependsOn({ parent, provider, dependencies }: ResourceState, { urn }: ResourceState): boolean {
+  return parent === urn || provider?.startsWith(`${urn}::`) === true || dependencies?.includes(urn) === true;
+}
+
 /** What an existing resource keeps over an operation. */
 export function identity(old: ResourceState): Pick<ResourceState, "id" | "outputs"> {
   return {

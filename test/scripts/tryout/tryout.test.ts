@@ -73,6 +73,25 @@ test("`up` deletes dependents before their dependencies", async () => {
   expect(stack.provider.calls).toEqual(["delete c", "delete b", "delete a"]);
 });
 
+test("`down` deletes dependents at the same time, and then what they depend on", async () => {
+  const stack = new MemoryStack();
+  await stack.run([a, b, { name: "c", value: "1", from: "a" }], false);
+  const begun: string[] = [];
+  const ends: (() => void)[] = [];
+  stack.provider.delete = ({ name }) =>
+    new Promise((resolve) => {
+      begun.push(name);
+      ends.push(resolve);
+    });
+  const run = stack.destroy();
+  await vi.waitFor(() => expect(begun).toEqual(["c", "b"]));
+  for (const end of ends.splice(0)) end();
+  await vi.waitFor(() => expect(begun).toEqual(["c", "b", "a"]));
+  for (const end of ends) end();
+  await run;
+  expect(stack.resources).toEqual([]);
+});
+
 test("a preview shows each changed property", async () => {
   const stack = new MemoryStack();
   await stack.run([a], false);
