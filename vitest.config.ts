@@ -15,7 +15,7 @@ const SHARED_MODULES = {
   restoreMocks: true,
 };
 
-/** What reports and docs are recorded with; commands otherwise keep to the terminal. */
+/** Recorded reports are 100 columns wide; commands otherwise use the width of the terminal. */
 process.env.COLUMNS = "100";
 
 export default defineConfig({
@@ -87,7 +87,7 @@ export default defineConfig({
           // One engine for all files, which mostly wait for containers.
           maxWorkers: 2,
           testTimeout: minutes(10),
-          // Packages of Python and npm come first, over whatever line there is.
+          // Packages of Python and npm come first, which may take long on a slow connection.
           hookTimeout: minutes(40),
         },
       },

@@ -74,10 +74,13 @@ const DOCKERFILES = IMAGE_NAMES.flatMap((name) => {
   return source.kind === "built" ? [source.dockerfile] : [];
 });
 
+/** Exit code where a program can't be started, as shells have it. */
+const NOT_STARTED = 127;
+
 /** How often the results of a running suite are read. */
 const READ_EVERY_MS = 100;
 
-/** In the order in which they are started. */
+/** In the order in which they are started: those that mostly wait come first. */
 export const SUITES: Readonly<Record<SuiteName, Suite>> = {
   stack: {
     summary: "whole stacks: up, use, kill, mend, down; commands in processes of their own",
@@ -158,7 +161,7 @@ interface SuitesRun {
   onEnd(result: SuiteResult): void;
 }
 
-/** Runs suites side by side, the slowest first; those that take the whole machine come last, one after the other. */
+/** Runs suites side by side, in the order of SUITES; those that take the whole machine come last, one after the other. */
 export async function runSuites(names: readonly SuiteName[], run: SuitesRun): Promise<void> {
   const chosen = SUITE_NAMES.filter((name) => names.includes(name));
   const runOne = async (name: SuiteName) => run.onEnd(await runSuite(name, run));
@@ -274,7 +277,7 @@ async function follow(
 /** @param runEnv - For all that it starts, besides the process's own. */
 function executor(collect: (data: Buffer) => void, runEnv: NodeJS.ProcessEnv): Execute {
   return (command, args, { cwd = projectRoot, env = {} } = {}) =>
-    new Promise((resolve, reject) => {
+    new Promise((resolve) => {
       const child = spawn(command, args, {
         cwd,
         env: { ...process.env, ...runEnv, ...env },
@@ -282,7 +285,10 @@ function executor(collect: (data: Buffer) => void, runEnv: NodeJS.ProcessEnv): E
       });
       child.stdout.on("data", collect);
       child.stderr.on("data", collect);
-      child.on("error", reject);
+      child.on("error", (error) => {
+        collect(Buffer.from(`${error.message}\n`));
+        resolve(NOT_STARTED);
+      });
       child.on("close", (code) => resolve(code ?? 1));
     });
 }

@@ -23,10 +23,14 @@ export default class EventReporter implements Reporter {
   onTestModuleEnd(module: TestModule): void {
     const { setupDuration, collectDuration, duration } = module.diagnostic();
     const tests = [...module.children.allTests()].map(resultOf);
+    // Where a hook fails, Vitest skips the tests after it.
+    const hooks = [...module.children.allSuites()].flatMap((suite) =>
+      suite.errors().map((error) => ({ ...failureOf(error), title: suite.fullName })),
+    );
     write({
       file: relative(this.#root, module.moduleId),
       seconds: (setupDuration + collectDuration + duration) / 1000,
-      tests: [...module.errors().map(failureOf), ...tests],
+      tests: [...module.errors().map(failureOf), ...hooks, ...tests],
     });
   }
 

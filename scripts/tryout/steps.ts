@@ -118,23 +118,27 @@ export function toState(registration: Registration, provider = ""): ResourceStat
  * Deletes each resource as soon as its dependents are gone, as the engine does.
  *
  * @param resources - In the order in which they were made.
- * @throws What the first failed deletion threw, once those that had begun have ended.
+ * @throws What the first failed deletion threw. No other one begins after it, and those that had begun have ended.
  */
 export async function deleteAll(
   resources: readonly ResourceState[],
   remove: (resource: ResourceState) => Promise<void>,
 ): Promise<void> {
   const deletions = new Map<ResourceState, Promise<void>>();
+  const failures: unknown[] = [];
   for (const resource of resources.toReversed()) {
     const dependents = [...deletions].filter(([other]) => dependsOn(other, resource));
     const gone = Promise.all(dependents.map(([, deletion]) => deletion));
+    const deletion = gone.then(() => (failures.length > 0 ? undefined : remove(resource)));
     deletions.set(
       resource,
-      gone.then(() => remove(resource)),
+      deletion.catch((error) => {
+        failures.push(error);
+      }),
     );
   }
-  await Promise.allSettled(deletions.values());
   await Promise.all(deletions.values());
+  if (failures.length > 0) throw failures[0];
 }
 
 function dependsOn({ parent, provider, dependencies }: ResourceState, { urn }: ResourceState): boolean {

@@ -1,4 +1,4 @@
-/** Tests that need a program which not every machine has. */
+/** Tests that not every machine, or not every run, can have. */
 
 declare module "vitest" {
   interface TaskMeta {

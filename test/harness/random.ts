@@ -1,5 +1,5 @@
 /** Moments and values that look random, and are the same for the same seed. */
-import { times } from "./thorough.ts";
+import { isThorough } from "./thorough.ts";
 
 export interface Random {
   /** A whole number from 0 to below `end`. */
@@ -19,11 +19,11 @@ export function randomOf(seed: number): Random {
   };
 }
 
-/** The seed of CRASH_SEED; else the same in every run, and at night another one each time. */
+/** The seed of ENGINE_ROOM_PROPERTY_SEED; else the same in every run, and at night another one each time. */
 export function printedSeed(): number {
-  const { CRASH_SEED } = process.env;
-  const seed =
-    CRASH_SEED === undefined ? times(20_261_122, Math.floor(Math.random() * 2 ** 32)) : Number(CRASH_SEED);
-  console.log(`CRASH_SEED=${seed}`);
+  const { ENGINE_ROOM_PROPERTY_SEED: given } = process.env;
+  const usual = isThorough ? Math.floor(Math.random() * 2 ** 32) : 20_261_122;
+  const seed = given === undefined ? usual : Number(given);
+  console.log(`ENGINE_ROOM_PROPERTY_SEED=${seed}`);
   return seed;
 }

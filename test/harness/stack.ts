@@ -164,6 +164,13 @@ export class TestStack {
     return existsSync(file) ? Number(readFileSync(file, "utf8")) : undefined;
   }
 
+  /** @param pid - Of `pids` or `supervisordPid`. @throws Where the process does not run. */
+  kill(pid: number | undefined): void {
+    // To `kill`, 0 is the group of the tests themselves.
+    if (pid === undefined || pid === 0) throw new Error("The process to kill does not run.");
+    process.kill(pid, "SIGKILL");
+  }
+
   async dispose(environment: NodeJS.ProcessEnv = {}): Promise<void> {
     try {
       await this.succeedWith(environment, "down", "--delete-data");

@@ -7,7 +7,8 @@ import { afterAll, vi } from "vitest";
 
 const { ENGINE_ROOM_PROPERTY_SEED: seed, ENGINE_ROOM_THOROUGH: wanted } = process.env;
 
-const isThorough = wanted === "1";
+/** Whether tests try much, as at night. */
+export const isThorough = wanted === "1";
 
 /**
  * @param usual - Number of cases, kills or rounds by default.
@@ -17,8 +18,10 @@ export function times(usual: number, thorough: number): number {
   return isThorough ? thorough : usual;
 }
 
-/** Why tests in the browser that take long are skipped by default; undefined at night. */
-export const AT_NIGHT = isThorough ? undefined : "in the nightly workflow, or with ENGINE_ROOM_THOROUGH=1";
+/** Why the long tests in the browser are skipped by default; undefined at night. */
+export const AT_NIGHT = isThorough
+  ? undefined
+  : "takes long; it runs at night and with ENGINE_ROOM_THOROUGH=1";
 
 /** A failure prints its seed, which ENGINE_ROOM_PROPERTY_SEED takes. */
 if (seed !== undefined) fc.configureGlobal({ seed: Number.parseInt(seed, 10) });

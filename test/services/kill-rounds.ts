@@ -95,12 +95,20 @@ export async function killAgainAndAgain<Client, Value>(
       if (round === 0) await database.prepare(client);
       expect(acknowledged.problems(await database.read(client, acknowledged.keys()))).toEqual([]);
       if (round < KILLS) {
-        const writers = Array.from({ length: WRITERS }, (_, writer) =>
-          writeUntilGone(database, client, acknowledged, writer, randomOf(random.below(2 ** 32))),
-        );
+        let isKilled = false;
+        const writers = Array.from({ length: WRITERS }, async (_, writer) => {
+          const own = randomOf(random.below(2 ** 32));
+          try {
+            for (;;) await database.write(client, acknowledged, writer, own);
+          } catch (error) {
+            if (!isKilled) throw error;
+          }
+        });
         const enough = acknowledged.writes + LEAST_WRITES + random.below(MORE_WRITES);
-        await until(() => acknowledged.writes >= enough, 1);
+        // Writers end before only where a write is refused, which fails the test.
+        await Promise.race([until(() => acknowledged.writes >= enough, 1), Promise.all(writers)]);
         await sleep(random.below(ROUND_MILLISECONDS));
+        isKilled = true;
         await service.kill("SIGKILL");
         await Promise.all(writers);
       } else {
@@ -111,19 +119,5 @@ export async function killAgainAndAgain<Client, Value>(
   } finally {
     await service?.kill("SIGKILL");
     folder.remove();
-  }
-}
-
-async function writeUntilGone<Client, Value>(
-  database: KilledDatabase<Client, Value>,
-  client: Client,
-  acknowledged: Acknowledged<Value>,
-  writer: number,
-  random: Random,
-): Promise<void> {
-  try {
-    for (;;) await database.write(client, acknowledged, writer, random);
-  } catch {
-    return;
   }
 }

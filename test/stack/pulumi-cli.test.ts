@@ -27,10 +27,11 @@ import { type FakeAws, startFakeAws } from "../scripts/aws/fake-aws.ts";
 const pulumi = findPulumi();
 const missing = pulumi === undefined ? "no Pulumi CLI on PATH" : undefined;
 
-describe("a stack of the try-out runner", needs(missing), () => {
+// Each test begins where the one before has ended.
+describe("a stack of the try-out runner", { ...needs(missing), shuffle: false }, () => {
   const stack = new TestStack("pulumi");
   const throughCli = { ENGINE_ROOM_RUNNER: "" };
-  afterAll(() => stack.succeedWith(throughCli, "down"));
+  afterAll(() => stack.dispose(throughCli));
 
   test("a preview of a stack that is not up leaves no file", async () => {
     const { stdout } = await stack.succeedWith(throughCli, "preview");
@@ -81,7 +82,8 @@ const PROGRAM = `const pulumi = require("@pulumi/pulumi");
 new pulumi.ComponentResource("test:index:Part", "part");
 `;
 
-describe("npm run expire", needs(missing), () => {
+// The stacks that are listed are deleted then.
+describe("npm run expire", { ...needs(missing), shuffle: false }, () => {
   const folder = mkdtempSync(join(tmpdir(), "engine-room-expire-stack-"));
   const backend = join(folder, "state");
   const stateFolder = (kind: string) => join(backend, ".pulumi", kind);

@@ -15,7 +15,8 @@ def times(usual: int, thorough: int) -> int:
 
 
 def drawn() -> random.Random:
-    """The same numbers in every run by default, others at night; a test that fails shows the seed."""
-    seed = time.time_ns() if IS_THOROUGH else 20_261_122
-    print(f"seed {seed}")  # noqa: T201 (shown when the test fails)
+    """By ENGINE_ROOM_PROPERTY_SEED; else the same in every run, and others at night. Failed tests show it."""
+    usual = time.time_ns() if IS_THOROUGH else 20_261_122
+    seed = int(os.environ.get("ENGINE_ROOM_PROPERTY_SEED", usual))
+    print(f"ENGINE_ROOM_PROPERTY_SEED={seed}")  # noqa: T201 (shown when the test fails)
     return random.Random(seed)  # noqa: S311 (moments, not secrets)

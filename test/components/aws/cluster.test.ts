@@ -253,6 +253,19 @@ describe("node pool", () => {
     expect(inputs.tagSpecifications).toEqual(byName(await usual(), "gpu-template").inputs.tagSpecifications);
   });
 
+  test("a pool's machines, their network interfaces and volumes have the stack's tags", async () => {
+    const { tagSpecifications } = byName(await usual(), "gpu-template").inputs as {
+      readonly tagSpecifications: readonly { readonly resourceType: string; readonly tags: object }[];
+    };
+    expect(tagSpecifications.map(({ resourceType }) => resourceType)).toEqual([
+      "instance",
+      "network-interface",
+      "volume",
+    ]);
+    for (const { tags } of tagSpecifications)
+      expect(tags).toMatchObject({ "engine-room:stack": CONTEXT.tags["engine-room:stack"] });
+  });
+
   test("a launch template has the pool's capacity reservation", async () => {
     const reserved = await registered({ capacityReservationId: "cr-0123456789abcdef0" });
     expect(byName(reserved, "gpu-template").inputs.capacityReservationSpecification).toEqual({

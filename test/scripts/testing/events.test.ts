@@ -14,12 +14,13 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-test("this project's Vitest reports each file with its tests, their reasons, and files that can't be read", () => {
+test("this project's Vitest reports each file with its tests, their reasons, failed hooks, and files that can't be read", () => {
   const files = {
     "a.test.mjs": `
       test("a sum holds", () => {});
       test("a GPU is used", (context) => context.skip("no GPU here"));
       describe("a cluster", { skip: true, meta: { skipped: "no Go on PATH" } }, () => { test("starts", () => {}); });
+      describe("a server", () => { beforeAll(() => { throw new Error("no port"); }); test("answers", () => {}); });
       describe("a sum", () => { test("is right", () => { expect(1 + 1).toBe(3); }); });`,
     "b.test.mjs": `throw new Error("no such port");`,
   };
@@ -40,9 +41,11 @@ test("this project's Vitest reports each file with its tests, their reasons, and
       file: "a.test.mjs",
       seconds,
       tests: [
+        { title: "a server", state: "failed", reason: "no port" },
         { title: "a sum holds", state: "passed", reason: "" },
         { title: "a GPU is used", state: "skipped", reason: "no GPU here" },
         { title: "a cluster > starts", state: "skipped", reason: "no Go on PATH" },
+        { title: "a server > answers", state: "skipped", reason: "" },
         {
           title: "a sum > is right",
           state: "failed",

@@ -92,6 +92,21 @@ test("`down` deletes dependents at the same time, and then what they depend on",
   expect(stack.resources).toEqual([]);
 });
 
+test("`down` begins no deletion after one has failed, and keeps what is left in the state", async () => {
+  const stack = new MemoryStack();
+  await stack.run([a, b, { name: "c", value: "1", from: "b" }, { name: "d", value: "1" }], false);
+  const begun: string[] = [];
+  stack.provider.delete = async ({ name }) => {
+    begun.push(name);
+    if (name === "c") throw new Error("power cut");
+  };
+  await expect(stack.destroy()).rejects.toThrow("power cut");
+  expect(begun.toSorted()).toEqual(["c", "d"]);
+  const left = stack.resources.map(({ urn }) => urn.split("::").at(-1));
+  expect(left).toEqual(expect.arrayContaining(["a", "b", "c"]));
+  expect(left).not.toContain("d");
+});
+
 test("a preview shows each changed property", async () => {
   const stack = new MemoryStack();
   await stack.run([a], false);

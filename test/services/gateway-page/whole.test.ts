@@ -40,7 +40,8 @@ beforeAll(async () => {
 });
 afterAll(() => databases?.dispose());
 
-describe("whole page", needs(NO_BROWSER), () => {
+// The first test needs a gateway without documents.
+describe("whole page", { ...needs(NO_BROWSER), shuffle: false }, () => {
   let browser: Browser;
   let triton: FakeTriton;
   let gateway: RunningGateway;

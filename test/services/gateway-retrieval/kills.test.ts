@@ -7,7 +7,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { printedSeed, type Random, randomOf } from "../../harness/random.ts";
-import { times } from "../../harness/thorough.ts";
+import { isThorough, times } from "../../harness/thorough.ts";
 import { type RunningGateway, startGateway } from "../gateway/support.ts";
 import { Acknowledged } from "../kill-rounds.ts";
 import { temporaryFolder, until, urlIn } from "../service-process.ts";
@@ -94,7 +94,7 @@ test.concurrent.each(["mongo", "vector"] as const)(
         expect(acknowledged.problems(asWritten(contents))).toEqual([]);
       }
       // Kills that leave nothing to repair prove nothing; a few of them may all come between two writes.
-      expect(finished).toBeGreaterThanOrEqual(times(0, KILLS));
+      if (isThorough) expect(finished).toBeGreaterThan(0);
     } finally {
       await mortal.kill();
       await survivor.app.close();

@@ -147,12 +147,12 @@ describe("limits", () => {
     const { socket, isClosed } = await peer();
     let sent = 0;
     const drip = setInterval(() => {
+      // Its last byte is never sent.
       if (sent < ping.length - 1) socket.write(ping.subarray(sent, sent + 1));
       sent += 1;
     }, 50);
     await until(isClosed);
     clearInterval(drip);
-    expect(sent).toBeLessThan(ping.length);
     const { socket: quiet, isClosed: isQuietClosed } = await peer();
     await new Promise((resolve) => setTimeout(resolve, 600));
     expect(isQuietClosed()).toBe(false);

@@ -314,6 +314,7 @@ test("searches while others write have true results", async () => {
   const points = times(10_000, 20_000);
   const dimensions = 256;
   const rounds = times(15, 60);
+  const LEAST_SEARCHES = 4;
   const pointOf = (id: number, score: number) => ({
     id,
     vector: Array.from({ length: dimensions }, (_, index) => (index === 0 ? score : 0)),
@@ -325,9 +326,10 @@ test("searches while others write have true results", async () => {
       points: Array.from({ length: 2000 }, (_, n) => pointOf(start + n, 1000 + start + n)),
     });
   }
+  let searches = 0;
   let isWriting = true;
   const writing = (async () => {
-    for (let round = 1; round <= rounds; round++) {
+    for (let round = 1; round <= rounds || searches < LEAST_SEARCHES; round++) {
       // The nearest ones, at the begin of the table, change all the time; some go and leave their places to others.
       await client().upsert("busy", {
         points: Array.from({ length: 20 }, (_, id) => pointOf(id, (id * round) % 23)),
@@ -337,7 +339,6 @@ test("searches while others write have true results", async () => {
     isWriting = false;
   })();
   const query = { query: new Array<number>(dimensions).fill(0), limit: 20, with_payload: true };
-  let searches = 0;
   while (isWriting) {
     const found = (await client().query("busy", query)).points;
     expect(found).toHaveLength(20);
@@ -348,7 +349,6 @@ test("searches while others write have true results", async () => {
     searches += 1;
   }
   await writing;
-  expect(searches).toBeGreaterThan(3);
 });
 
 test("the client's own check of versions holds", async () => {

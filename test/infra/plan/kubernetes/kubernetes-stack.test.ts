@@ -8,7 +8,7 @@ import { gpuResource } from "../../../../infra/plan/kubernetes/gpu-resource.ts";
 import { clusterImages } from "../../../../infra/plan/kubernetes/images.ts";
 import { kubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
 import { podSelector } from "../../../../infra/plan/kubernetes/labels.ts";
-import type { Labels } from "../../../../infra/plan/kubernetes/pod-types.ts";
+import type { Labels, PodPlan } from "../../../../infra/plan/kubernetes/pod-types.ts";
 import type { KubernetesStack } from "../../../../infra/plan/kubernetes/types.ts";
 import { planStack } from "../../../../infra/plan/stack-plan.ts";
 import { restrictedViolations } from "../../../components/kubernetes/restricted.ts";
@@ -39,6 +39,13 @@ const oneGpu = (max: number, more: Values = {}): Values => ({
 /** One machine with two GPUs, all of which is left to pods. */
 const parts = (machine: Values): Values =>
   oneGpu(1, { instanceType: undefined, machine: { gpu: "L4", gpus: 2, ...machine } });
+
+function containersOf(pod: PodPlan, { images }: KubernetesStack): readonly Container[] {
+  const template = podTemplate(pod, { images, imagePullSecrets: [], secretUids: {} });
+  return (template.spec as { readonly containers: readonly Container[] }).containers;
+}
+
+type Container = Readonly<Record<"startupProbe" | "readinessProbe" | "livenessProbe", unknown>>;
 
 describe("builds", () => {
   const stack = clusterStack(clusterValues);
@@ -287,6 +294,38 @@ test("a server with a larger engine has more time to start", () => {
   expect(first(clusterStack(clusterValues).models).progressDeadlineSeconds).toBeGreaterThan(
     seconds({ model: "gpt2-medium" }),
   );
+});
+
+test("a Triton starts and is ready when its models are, and is restarted when it does not answer", () => {
+  const ready = { path: "/v2/health/ready", port: 8000 };
+  for (const values of [fullValues, cpuClusterValues]) {
+    const stack = clusterStack(values);
+    const tritons = podsOf(stack).filter(({ role }) => role === "triton" || role === "encoders");
+    expect(tritons.length).toBeGreaterThan(1);
+    for (const pod of tritons) {
+      const [container] = containersOf(pod, stack);
+      expect(container).toMatchObject({
+        startupProbe: { httpGet: ready },
+        readinessProbe: { httpGet: ready },
+        livenessProbe: { httpGet: { path: "/v2/health/live", port: 8000 } },
+      });
+    }
+  }
+});
+
+test("a gateway and a database that do not answer get no requests, and only the gateway is restarted for it", () => {
+  const stack = clusterStack(cpuClusterValues);
+  const probesOf = (pod: PodPlan) =>
+    containersOf(pod, stack).map(({ readinessProbe, livenessProbe }) => [readinessProbe, livenessProbe]);
+  const health = expect.objectContaining({ httpGet: { path: "/healthz", port: 8080 } });
+  expect(probesOf(stack.gateway.pod)).toEqual([[health, health]]);
+  const command = expect.objectContaining({
+    exec: { command: expect.arrayContaining([expect.any(String)]) },
+  });
+  expect(stack.databases.flatMap(({ pod }) => probesOf(pod))).toEqual([
+    [command, undefined],
+    [command, undefined],
+  ]);
 });
 
 test("`copyEngine` copies the engine to the node's disk and requests that space", () => {
