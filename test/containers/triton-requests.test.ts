@@ -552,8 +552,6 @@ test.each([0, 1.5, Number.NaN])("maxTokens %s is refused", (maxTokens) => {
   );
 });
 
-/** Requests and answers word for word as public walkthroughs show them. */
-
 describe("the LLaVA-1.5 walkthrough for 25.07", () => {
   const profile = requestProfile("llava");
 

@@ -317,8 +317,6 @@ describe("the tree of a base", () => {
   });
 });
 
-/** Bases whose lock file is another one, installed by npm itself. */
-
 describe("packages of another lock file", () => {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "engine-room-installed-")));
 

@@ -134,8 +134,6 @@ test("each action has one version in all workflows", () => {
   ).toBe(2);
 });
 
-/** actionlint over the workflows: syntax, expressions, inputs of actions, and, where shellcheck is on PATH, their scripts. */
-
 const go = await findGo();
 
 const missing = "reason" in go ? go.reason : undefined;
@@ -179,8 +177,6 @@ describe("actionlint", needs(missing), () => {
     expect(lines.join("\n")).toContain('property "evnt" is not defined');
   });
 });
-
-/** What the workflows type: there are such commands, and they take such options. */
 
 const all = [...WORKFLOWS, ...ACTIONS];
 

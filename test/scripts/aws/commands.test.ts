@@ -18,8 +18,6 @@ import { useFakePulumi } from "../stack/fake-pulumi.ts";
 import { type Answers, account } from "./account.ts";
 import { type FakeAws, startFakeAws, xmlAnswer } from "./fake-aws.ts";
 
-/** Commands with credentials of another account, without any, and without the state. */
-
 describe("the account of a stack", () => {
   const STACK = `own-account-${process.pid}`;
 
@@ -231,8 +229,6 @@ describe("the account of a stack", () => {
     expect(stderr).toContain(`\`npm run up -- --stack ${STACK}\` brings it up, and where it is up already`);
   });
 });
-
-/** `npm run images` of a stack on AWS where this machine's Docker lacks something: no stack file can mend that. */
 
 describe("the Docker engine for images", () => {
   let aws: FakeAws;

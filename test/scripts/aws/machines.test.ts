@@ -36,8 +36,6 @@ afterEach(async () => {
 });
 const asked = () => aws?.asked ?? [];
 
-/** How `up` and `wake` start the machine of a stack, with EC2 and its states for a stand-in. */
-
 describe("starting the machine", () => {
   const target = {
     ...awsTarget(checkedPlan(EC2_STACK).plan as AwsPlan, "dev"),
@@ -253,8 +251,6 @@ describe("sleep", () => {
   });
 });
 
-/** `up` on one machine ends when that machine says so, whatever Systems Manager says of its associations as a whole. */
-
 describe("commands on the machine", () => {
   const QUESTION = "ssm:DescribeInstanceAssociationsStatus";
 
@@ -341,8 +337,6 @@ describe("commands on the machine", () => {
     expect(questions()).toBe(1);
   });
 });
-
-/** `up` on one machine ends when the load balancer sends requests to it. */
 
 describe("load balancer", () => {
   const GROUPS = "elasticloadbalancing:DescribeTargetGroups";
@@ -451,8 +445,6 @@ describe("load balancer", () => {
     },
   );
 });
-
-/** `npm run sleep` ends with what the stack costs from then on. */
 
 describe("the cost of a sleeping stack", () => {
   const folder = mkdtempSync(join(tmpdir(), "engine-room-asleep-"));

@@ -17,8 +17,6 @@ import { change, stackDiff } from "../diff/report/diffs.ts";
 import { type CommandRun, runCommand } from "../plan/run-plan.ts";
 import { FakeGitHub, type FakePull } from "./fake-github.ts";
 
-/** `npm run ci` as a job types it. */
-
 let fake: FakeGitHub;
 
 let folder: string;

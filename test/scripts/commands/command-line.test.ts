@@ -6,8 +6,6 @@ import { helpText, usageText } from "../../../scripts/commands/help.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { runCommand } from "../plan/run-plan.ts";
 
-/** What a command line says, before a command does anything. */
-
 afterEach(() => {
   vi.unstubAllEnvs();
 });
@@ -48,8 +46,6 @@ test("`ask` takes a word or --text, and not both", async () => {
     'Say what to ask: npm run ask -- "TEXT".',
   );
 });
-
-/** What `--help` says of every command, at several widths. */
 
 const folder = join(projectRoot, "scripts/commands");
 

@@ -108,8 +108,6 @@ test("an ssh URI gives the arguments of ssh", () => {
   expect(sshDestination("ssh://me@[::1]:22022")).toEqual(["-p", "22022", "me@::1"]);
 });
 
-/** `npm run connect` of a stack on a Docker host behind ssh: a host that refuses, by ssh itself, and a stand-in for one that is logged in. */
-
 describe("`connect` through ssh", () => {
   /** Listens where it is told to, as ssh does once it is logged in. */
   const LOGGED_IN = `const { createServer } = require("node:net");

@@ -10,8 +10,6 @@ import { newMandatory } from "../../../scripts/diff/violations.ts";
 import { stackFileText } from "../../harness/stack-files.ts";
 import { diffOfFiles, summary } from "./fixtures.ts";
 
-/** Each kind of change to a stack once, with what a person expects of it. */
-
 const gpt = { name: "gpt", model: "gpt2-medium" };
 
 const chat = { name: "chat", model: "llama-2-7b-chat", minReplicas: 0, replicas: 2 };
@@ -305,8 +303,6 @@ test("broken policies have the resource's label, and say whether they are new", 
   expect(unchanged.violations.length).toBeGreaterThan(0);
   expect(unchanged.violations.some(({ isNew }) => isNew)).toBe(false);
 });
-
-/** What changes of a stack on AWS touch, and above all what they leave alone: machines, cluster, network, stores. */
 
 describe("a stack on AWS", () => {
   const gpt = { name: "gpt", model: "gpt2-medium", pool: "small" };
@@ -634,8 +630,6 @@ describe("a stack on AWS", () => {
     expect(diff.resources).not.toEqual([]);
   });
 });
-
-/** A stack that can be planned, and whose resources can't be rendered: what is known of its policies all the same. */
 
 const values = {
   platform: "kubernetes",

@@ -293,8 +293,6 @@ esac
   });
 });
 
-/** What Docker's own registry answers: open, with passwords, and with tokens of a server that this test stands in for. */
-
 const registry = await debianProgram("docker-registry");
 
 const missing = "reason" in registry ? registry.reason : undefined;
@@ -466,8 +464,6 @@ describe("a registry of Docker's", needs(missing), () => {
     });
   }
 });
-
-/** How registries are asked, request by request, and what faults come to. */
 
 describe("questions to registries", () => {
   const DIGEST = `sha256:${"a".repeat(64)}`;

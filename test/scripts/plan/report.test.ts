@@ -31,8 +31,6 @@ import { ec2Values, eksValues, publicGateway } from "../../infra/plan/aws/stacks
 import { clusterValues, dockerValues } from "../../infra/plan/checks/stacks.ts";
 import { runCommand } from "./run-plan.ts";
 
-/** What a plan says first and last, and what its table of costs has where prices are missing. */
-
 type Values = Readonly<Record<string, unknown>>;
 
 const planOf = (values: Values) => checkedPlan(values).plan as AwsPlan;
@@ -170,8 +168,6 @@ test("the last line of `sleep` says that no part has a price", () => {
   const cost = { ...plan.cost, asleepHourlyUsd: null, withoutPrice: ["NAT gateway"] };
   expect(asleepLine({ cost }, "dev")).toMatch(/nothing of it has a price: NAT gateway; `npm run down/);
 });
-
-/** Cold starts as a plan prints them, of a pool whose machines are rented. */
 
 describe("cold starts of rented machines", () => {
   const [gpu, cpu] = eksValues.pools;

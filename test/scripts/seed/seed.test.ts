@@ -21,8 +21,6 @@ import { saveState } from "../../../scripts/tryout/state.ts";
 import { type CommandRun, runCommand } from "../plan/run-plan.ts";
 import { FakeGateway, fakeOutput } from "./fake-gateway.ts";
 
-/** The command, against a gateway that is up, busy, held up or refuses. */
-
 describe("npm run seed", () => {
   const stack = `test-seed-${process.pid}`;
 
@@ -165,8 +163,6 @@ describe("npm run seed", () => {
   });
 });
 
-/** The samples of a new stack: loaded once, as a whole, whatever interrupts it. */
-
 /** The first test of a machine fetches the pictures from their packages. */
 const FETCH = { timeout: 300_000 };
 
@@ -291,8 +287,6 @@ describe("the first load of the samples", FETCH, () => {
     expect(await startAgain()).toBeUndefined();
   });
 });
-
-/** Batches, refusals and ids of a load, in this process. */
 
 describe("a load", () => {
   let gateway: FakeGateway;

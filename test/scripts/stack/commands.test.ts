@@ -11,8 +11,6 @@ import { writtenStackFile } from "../../harness/stack-files.ts";
 import { runCommand } from "../plan/run-plan.ts";
 import { useFakePulumi } from "./fake-pulumi.ts";
 
-/** `npm run preview` through the Pulumi CLI, with a stand-in that says of a preview what the real one does. */
-
 describe("preview", () => {
   const NAME = "preview-test";
 
@@ -78,8 +76,6 @@ fi
   });
 });
 
-/** A stack that has no file: a name that was mistyped, or a stack of which only its state is left. */
-
 describe("a stack without a file", () => {
   const STACK = `unknown-stack-${process.pid}`;
 
@@ -140,8 +136,6 @@ describe("a stack without a file", () => {
     expect(existsSync(data)).toBe(false);
   });
 });
-
-/** `npm run down` of a stack on a Docker host, with a stand-in for the Docker CLI. */
 
 describe("`down` of a stack on a Docker host", () => {
   let folder: string;

@@ -17,8 +17,6 @@ import { isListed, sharedStateUrl } from "../../../scripts/stack/shared-state.ts
 import { suspectGroups, unfinishedResources } from "../../../scripts/stack/unfinished.ts";
 import { type FakePulumi, useFakePulumi } from "./fake-pulumi.ts";
 
-/** What the Pulumi CLI is told, and what is made of its answers, with a stand-in for it. */
-
 describe("calls of the Pulumi CLI", () => {
   const FAKE = `#!/usr/bin/env node
 const [what] = process.argv.slice(2);
@@ -237,8 +235,6 @@ test("a lock has a name of the operating system's form", () => {
   expect(lockName("/a", "win32")).toMatch(/^\\\\\.\\pipe\\engine-room-[0-9a-f]{32}$/);
   expect(lockName("/a", "darwin")).toMatch(/^\/.*\/engine-room-[0-9a-f]{32}\.sock$/);
 });
-
-/** A shared state, with a stand-in for the CLI that keeps a list of stacks where a real one keeps them at the address. */
 
 describe("shared state", () => {
   const URL_OF_STATE = "s3://room-state/pulumi";

@@ -20,8 +20,6 @@ import { BYTES, get, refusal, site } from "./fetching.ts";
 import { plain } from "./pictures.ts";
 import { networkOf, type Site, startSite } from "./web.ts";
 
-/** What a fetch sends, takes, and waits for. */
-
 test("a fetch returns bytes and declared type, and sends nothing about the client", async () => {
   const { port, requests, connections } = await site((_request, response) => {
     response.setHeader("content-type", "image/png; x=y").setHeader("set-cookie", "id=1").end(BYTES);
@@ -244,8 +242,6 @@ describe("time limits", () => {
     );
   });
 });
-
-/** That a fetch reaches only what it may: addresses, redirects and certificates. */
 
 test.each([
   "0.0.0.0",

@@ -174,8 +174,6 @@ describe("page", needs(NO_BROWSER), () => {
     expect(the.gateway.asked).toEqual([]);
   });
 
-  /** Images given to the page, and what is done with them. */
-
   describe("images", needs(AT_NIGHT), () => {
     const png = () =>
       sharp({ create: { width: 90, height: 60, channels: 3, background: "teal" } })
@@ -322,8 +320,6 @@ describe("page", needs(NO_BROWSER), () => {
     ]);
   });
 
-  /** The question of the sample collection: offered where it is loaded, and asked by one click. */
-
   const { question } = sampleManifest();
 
   const IMAGE = { url: "/v1/documents/x/image", width: 640, height: 420 };
@@ -402,8 +398,6 @@ describe("page", needs(NO_BROWSER), () => {
       expect(await the.page.locator("#example").isVisible()).toBe(false);
     });
   });
-
-  /** API keys, and everything that goes wrong behind the page. */
 
   test("an API key is asked for, kept by the tab alone, sent with everything, and forgotten", async () => {
     the.gateway.scenario.key = "sk-right";
@@ -524,8 +518,6 @@ describe("page", needs(NO_BROWSER), () => {
     await the.page.unroute("**/*");
     await the.page.locator("#overall").getByText("All 6 services ready").waitFor();
   });
-
-  /** The states of services on the page, and gateways that lack some of them. */
 
   test("services are shown with their states, and followed while the page is seen", async () => {
     the.gateway.scenario.services = READY.map((one) =>

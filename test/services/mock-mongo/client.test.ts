@@ -418,8 +418,6 @@ describe("writes", () => {
   });
 });
 
-/** The official driver of npm: aggregation, and what there is besides. */
-
 test("aggregate matches, sorts, limits, projects and groups", async () => {
   const collection = fresh();
   await collection.insertMany(

@@ -192,8 +192,6 @@ test("points are scrolled page by page, numbers first, with a filter too", async
   ).toBe(760);
 });
 
-/** The official client of npm: queries, alone and while others write. */
-
 test("a query finds the nearest points, and equal ones by the lesser id, whatever the order of writes", async () => {
   const name = await unnamed("Euclid");
   for (const id of [uuid(2), 9, uuid(1), 4, 7])

@@ -195,8 +195,7 @@ function stack(
   return stackOf(models, [pool], { platform: "kubernetes", ...changes });
 }
 
-/** A server takes 2500m of CPU and 8 GiB, its build 2000m. */
-
+// A server takes 2500m of CPU and 8 GiB, its build 2000m.
 test.each<[string, PoolSpec, readonly unknown[]]>([
   ["has room for another", machine(2, 5, 16), []],
   ["lacks a GPU", machine(1, 16, 64), [["gpu", 1, 0]]],

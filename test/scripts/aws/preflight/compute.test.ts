@@ -372,8 +372,6 @@ test('checks of what a stack lacks are "not needed" in the table', async () => {
   expect(table).toMatch(/^zones of the network +ok$/m);
 });
 
-/** Which machines the project's own stacks want of AWS, and what quotas of a new account make of them. */
-
 const STANDARD = "L-1216C47A";
 
 const G_AND_VT = "L-DB2E81BA";
