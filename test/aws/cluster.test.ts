@@ -15,7 +15,7 @@ import { awsTarget } from "../../scripts/program/aws-target.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { MOTO_ACCOUNT } from "../harness/aws/moto.ts";
 import { eksClient, makeCluster } from "../harness/aws/resources.ts";
-import { useAwsCli, useMoto, wrongRows } from "../harness/aws/use-moto.ts";
+import { checkOperations, useAwsCli, useMoto } from "../harness/aws/use-moto.ts";
 
 vi.mock("../../scripts/aws/session.ts", { spy: true });
 
@@ -24,6 +24,7 @@ const STACK = "dev";
 const CLUSTER = "engine-room-dev";
 const PROGRAM_TIMEOUT_MILLISECONDS = 60_000;
 const moto = useMoto(REGION);
+checkOperations(vi.mocked(ask), "cluster");
 beforeAll(() => useAwsCli(moto));
 
 describe("sleep and wake", () => {
@@ -174,8 +175,4 @@ describe("the kubeconfig", () => {
     );
     expect(process.env.KUBECONFIG).toBe("/home/me/.kube/config");
   });
-});
-
-test("moto answered every operation that the table assigns to this file, and none that it is said to lack", () => {
-  expect(wrongRows(vi.mocked(ask), "cluster")).toEqual([]);
 });

@@ -18,7 +18,8 @@ import { RESOURCE_TYPES } from "../../../components/local/types.ts";
 import { canonicalJson } from "../../../infra/plan/canonical-json.ts";
 import { makeProject, removeProject, SUPERVISOR_LOCK, sha256, until } from "./fixtures.ts";
 
-describe("plugin", () => {
+// The last test ends the plugin.
+describe("plugin", { shuffle: false }, () => {
   const require = createRequire(import.meta.url);
 
   const { ResourceProviderClient } = require("@pulumi/pulumi/proto/provider_grpc_pb.js");

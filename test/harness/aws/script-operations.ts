@@ -1,7 +1,7 @@
 /** Every operation of AWS that scripts send, and what answers it in tests: moto, or the fake for what moto 5.2.5 lacks. */
 
 export type Answerer =
-  /** moto answers it in each of these files, whose last test holds the table to that. */
+  /** moto answers it in each of these files, which hold the table to that. */
   | { readonly by: "moto"; readonly files: readonly `test/aws/${string}.test.ts`[] }
   | {
       readonly by: "fake";

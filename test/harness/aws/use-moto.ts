@@ -2,7 +2,7 @@
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { afterAll, beforeEach, inject, type MockInstance, vi } from "vitest";
+import { afterAll, beforeEach, expect, inject, type MockInstance, vi } from "vitest";
 import type { ask } from "../../../scripts/aws/session.ts";
 import { motoEnvironment, resetMoto } from "./moto.ts";
 import { awsPython } from "./python.ts";
@@ -49,12 +49,20 @@ export async function useAwsCli({ program }: MotoUse): Promise<void> {
 }
 
 /**
- * Rows of the table of operations that a file's run proves wrong: actions that the file says it has tested, and moto has not
- * answered; and those that moto is said to lack, and answered.
+ * After all tests of a file: fails where moto has not answered an action that the table of operations assigns to the file, or
+ * has answered one that it is said to lack. A run of some of the tests proves neither.
  *
- * @param spy - Of `ask`. @param name - Of the test file: `sleep`.
+ * @param spy - Of `ask`. @param name - Of the test file: `preflight`.
  */
-export function wrongRows(spy: MockInstance<typeof ask>, name: string): readonly string[] {
+export function checkOperations(spy: MockInstance<typeof ask>, name: string): void {
+  // biome-ignore lint/correctness/noEmptyPattern: Vitest wants a pattern of what it may inject.
+  afterAll(({}, { tasks }) => {
+    if (tasks.some(({ mode }) => mode === "skip")) return;
+    expect(wrongActions(spy, name), "wrong in test/harness/aws/script-operations.ts").toEqual([]);
+  });
+}
+
+function wrongActions(spy: MockInstance<typeof ask>, name: string): readonly string[] {
   const answered = new Set(
     spy.mock.calls.flatMap(([action], index) => {
       const result = spy.mock.settledResults[index];

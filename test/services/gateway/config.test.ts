@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { requestProfile } from "@engine-room/triton-requests";
 import fc from "fast-check";
 import { Registry } from "prom-client";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import { KeyRing } from "../../../containers/services/gateway/src/auth.ts";
 import { loadConfig, parseConfig } from "../../../containers/services/gateway/src/config.ts";
 import { toApiError } from "../../../containers/services/gateway/src/error-handler.ts";
@@ -511,14 +511,14 @@ test("requests for an unknown model are not counted as pending", () => {
 
 describe("pending requests", () => {
   let gateway: RunningGateway;
-  beforeAll(async () => {
+  beforeEach(async () => {
     const port = await closedPort();
     const config = configOf({ encoders: port, model: port });
     const [first, ...others] = config.models ?? [];
     if (first === undefined) throw new Error("The configuration has no model.");
     gateway = await startGateway({ ...config, models: [{ ...first, coldStartSeconds: 240 }, ...others] });
   });
-  afterAll(() => gateway?.app.close());
+  afterEach(() => gateway?.app.close());
 
   const metric = async (model: string) => {
     const text = await (await fetch(`${gateway.url}/metrics`)).text();
