@@ -126,6 +126,8 @@ async function start(
     const names = pid === null ? {} : { names: [name] };
     const ended = await endOrphans({ stackDirectory, supervisorPid: pid, ...names });
     if (ended > 0) context.report(`ended ${ended} process(es) that an earlier supervisord had left`);
+    // A supervisord that was started since, for another process, has started this one again with its old ports.
+    if (pid !== null) await supervisor.stop(name);
     const claimed = await claimedPorts(stackDirectory, name);
     const ports = await choosePorts({
       stackDirectory,

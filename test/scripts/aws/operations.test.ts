@@ -79,7 +79,8 @@ test("each operation has a test with moto or with the fake", () => {
     ...Object.entries(SDK_OPERATIONS).map(([action, answerer]) => ({
       answerer,
       /** Of a file by its name without ending. */
-      proof: (name: string) => (answerer.by === "moto" ? `wrongRows(vi.mocked(ask), "${name}")` : action),
+      proof: (name: string) =>
+        answerer.by === "moto" ? `checkOperations(vi.mocked(ask), "${name}")` : action,
     })),
     ...Object.values(CLI_OPERATIONS).map((answerer) => ({ answerer, proof: () => "useAwsCli(moto)" })),
   ];
