@@ -395,6 +395,15 @@ test("`createNamespace` decides whether the namespace is created", () => {
   expect(clusterStack({ ...clusterValues, createNamespace: false }).namespace.isCreated).toBe(false);
 });
 
+test("only the gateway reaches the databases' ports", () => {
+  const { edges } = clusterStack(clusterValues);
+  const clientsOf = (role: string, port: number) =>
+    edges
+      .filter((edge) => edge.port === port && edge.to.kind === "role" && edge.to.role === role)
+      .map(({ from }) => (from.kind === "role" ? from.role : from.kind));
+  expect([clientsOf("mongo", 27_017), clientsOf("vector", 6333)]).toEqual([["gateway"], ["gateway"]]);
+});
+
 describe("gateway", () => {
   const stack = clusterStack(fullValues);
   const config = JSON.parse(stack.gateway.pod.config?.data["gateway.json"] ?? "");
