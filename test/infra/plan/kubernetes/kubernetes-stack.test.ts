@@ -395,13 +395,14 @@ test("`createNamespace` decides whether the namespace is created", () => {
   expect(clusterStack({ ...clusterValues, createNamespace: false }).namespace.isCreated).toBe(false);
 });
 
-test("only the gateway reaches the databases' ports", () => {
+test("the databases' ports are open to the gateway, and that of the vector database to Prometheus, which reads its metrics", () => {
   const { edges } = clusterStack(clusterValues);
   const clientsOf = (role: string, port: number) =>
     edges
       .filter((edge) => edge.port === port && edge.to.kind === "role" && edge.to.role === role)
       .map(({ from }) => (from.kind === "role" ? from.role : from.kind));
-  expect([clientsOf("mongo", 27_017), clientsOf("vector", 6333)]).toEqual([["gateway"], ["gateway"]]);
+  expect(clientsOf("mongo", 27_017)).toEqual(["gateway"]);
+  expect(clientsOf("vector", 6333)).toEqual(["gateway", "namespace"]);
 });
 
 describe("gateway", () => {
