@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { clear, filesBelow, runCommands, type Workplace, workplace } from "../canary/run-commands.ts";
 import { type BaseName, bases, canaryOf, placesOf, planted } from "../canary/stacks.ts";
-import { times } from "../harness/thorough.ts";
+import { isThorough } from "../harness/thorough.ts";
 
 /** Commands as they are run, with stand-ins for Docker, kubectl, ssh and Pulumi's CLI that fail. */
 const lines: readonly (readonly string[])[] = [
@@ -31,7 +31,7 @@ const lines: readonly (readonly string[])[] = [
 /** They run the stack's program, which a process does once. */
 const programs: readonly (readonly string[])[] = [["preview"], ["render"]];
 
-/** What the difference is printed as; it renders two trees, which takes seconds. */
+/** What the difference is printed as. It renders two trees: at night; by default the unit tests of `diff` look for secrets. */
 const diffs: readonly (readonly string[])[] = [
   ["diff", "--base", "HEAD"],
   ["diff", "--base", "HEAD", "--format", "json", "--out", "diff.json"],
@@ -39,15 +39,13 @@ const diffs: readonly (readonly string[])[] = [
 ];
 
 const names = Object.keys(bases) as BaseName[];
-/** At night; by default the unit tests of `diff` look for secrets in it. */
-const diffed = names.slice(0, times(0, names.length));
 
 /** They download and start servers where nothing is left to stand-ins. */
 const creating: readonly (readonly string[])[] = [["up"], ["start", "--no-samples"]];
 
 /** Those of one process, by process: where Pulumi's CLI is a stand-in, which runs no program, one is enough. */
 const batchesOf = (name: BaseName) => {
-  const first = [...lines, ...(diffed.includes(name) ? diffs : [])];
+  const first = [...lines, ...(isThorough ? diffs : [])];
   return name === "local" ? [[...first, ["render"]], [["preview"]]] : [[...first, ...creating, ...programs]];
 };
 
@@ -117,7 +115,7 @@ describe.each(names)("%s", (name) => {
     // What a cluster logs is printed by kubectl.
     const byKubectl = place.printed.get("(process)")?.includes("kubectl: nothing is there") === true;
     expect(silent).toEqual(byKubectl ? ["logs gateway"] : []);
-    if (diffed.includes(name))
+    if (isThorough)
       expect(place.printed.get("ci diff-summary --diff diff.json")).toMatch(/^### Stack `canary-/);
   });
 

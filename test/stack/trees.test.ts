@@ -23,6 +23,12 @@ import { baseFile, commitOf, withBaseTree } from "../../scripts/diff/trees.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { runCommand } from "../scripts/plan/run-plan.ts";
 
+/** Git with an author. @returns What it prints. */
+function gitIn(project: string, ...argv: readonly string[]): string {
+  const author = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
+  return execFileSync("git", [...author, ...argv], { cwd: project, encoding: "utf8" });
+}
+
 describe("two trees of the project", () => {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "engine-room-compare-")));
 
@@ -47,9 +53,7 @@ describe("two trees of the project", () => {
     rmSync(folder, { recursive: true });
   });
 
-  function git(...argv: readonly string[]): void {
-    execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@example.org", ...argv], { cwd: project });
-  }
+  const git = (...argv: readonly string[]) => gitIn(project, ...argv);
 
   function compare(stack: string) {
     const configFile = join(project, `Pulumi.${stack}.yaml`);
@@ -203,7 +207,7 @@ describe("the tree of a base", () => {
     write(".gitignore", "node_modules/\n");
     git("init", "--quiet");
     git("add", ".");
-    git("-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "--quiet", "--message", "base");
+    git("commit", "--quiet", "--message", "base");
   });
 
   afterEach(() => {
@@ -216,9 +220,7 @@ describe("the tree of a base", () => {
     writeFileSync(join(root, path), text);
   }
 
-  function git(...argv: readonly string[]): string {
-    return execFileSync("git", argv, { cwd: project, encoding: "utf8" });
-  }
+  const git = (...argv: readonly string[]) => gitIn(project, ...argv);
 
   /** As `npm ci` would: a package, a scoped one, one for a member alone, and the links of the workspace. */
   let installs = 0;
@@ -296,7 +298,7 @@ describe("the tree of a base", () => {
       withBaseTree({ project, commit: "HEAD", install }, () => Promise.reject(new Error("no"))),
     ).rejects.toThrow("no");
     git("rm", "--quiet", "--cached", "package-lock.json");
-    git("-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "--quiet", "--message", "no lock");
+    git("commit", "--quiet", "--message", "no lock");
     expect(await withBaseTree({ project, commit: "HEAD", install }, async ({ failure }) => failure)).toBe(
       "It has no package-lock.json.",
     );
@@ -341,9 +343,7 @@ describe("packages of another lock file", () => {
 
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  function git(...argv: readonly string[]): void {
-    execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@example.org", ...argv], { cwd: project });
-  }
+  const git = (...argv: readonly string[]) => gitIn(project, ...argv);
 
   /** A package without a registry, as `npm pack` makes it. */
   function packed(version: string): string {
