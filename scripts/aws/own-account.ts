@@ -2,8 +2,6 @@
 import type { AwsContext } from "../../infra/plan/aws/types.ts";
 import { callerFindings } from "../preflight/aws-caller.ts";
 import { refusal } from "../preflight/finding.ts";
-import type { StackReference } from "../program/stack-file.ts";
-import { awsPlace } from "../program/stack-platform.ts";
 import { caller, missingProfile } from "./account.ts";
 
 /**
@@ -14,10 +12,4 @@ import { caller, missingProfile } from "./account.ts";
 export async function requireAccount(place: Pick<AwsContext, "account" | "region">): Promise<void> {
   const [finding] = callerFindings(place, await caller(place.region), await missingProfile());
   if (finding !== undefined) throw refusal(finding);
-}
-
-/** As {@link requireAccount}, for a stack whose file need not be one that can be planned; nothing for one elsewhere. */
-export async function requireAccountOf(stack: StackReference): Promise<void> {
-  const place = awsPlace(stack);
-  if (place !== null) await requireAccount(place);
 }

@@ -5,7 +5,7 @@
  */
 import { runProgram } from "../program/run-program.ts";
 import { projectName, readStackFile, stackReference } from "../program/stack-file.ts";
-import { stackPaths } from "../stack/backend.ts";
+import { stackPaths } from "../stack/stack-paths.ts";
 import { TryoutEngine } from "../tryout/engine.ts";
 import { localProvider } from "../tryout/local-provider.ts";
 import { loadState } from "../tryout/state.ts";

@@ -20,16 +20,14 @@ import { measurePreview } from "../bench/preview.ts";
 import { measureRetrieval } from "../bench/retrieval.ts";
 import { loadTargets, measureLoad } from "../bench/stack-load.ts";
 import { measureVectorSearch } from "../bench/vector-search.ts";
-import { clusterProbe } from "../cluster/kubectl.ts";
 import { withEndpoints } from "../connect/connected-stack.ts";
 import { UsageError, UserError } from "../errors.ts";
-import { readClusterTarget } from "../program/cluster-target.ts";
+import { operationsOf } from "../platforms/index.ts";
 import { readPlan } from "../program/docker-target.ts";
 import { callerDirectory, type StackReference } from "../program/stack-file.ts";
-import { isInCluster, isOnDocker } from "../program/stack-platform.ts";
 import { findPulumi } from "../setup/pulumi-cli.ts";
 import { gatewayHeaders } from "../smoke/requests.ts";
-import { stackPaths } from "../stack/backend.ts";
+import { stackPaths } from "../stack/stack-paths.ts";
 import { type Command, type CommandContext, EXIT } from "./command.ts";
 
 export const command: Command = {
@@ -80,7 +78,8 @@ async function benchModel(
   model: string,
   { out, against }: CommandContext["values"],
 ): Promise<number> {
-  if (!isInCluster(stack))
+  const cluster = (await operationsOf(stack)).cluster();
+  if (cluster === null)
     throw new UsageError(
       "--model is for stacks of `platform: kubernetes`; without it the gateway is measured.",
     );
@@ -88,8 +87,7 @@ async function benchModel(
     typeof against === "string"
       ? (JSON.parse(readFileSync(resolve(callerDirectory(), against), "utf8")) as GenaiPerfRecord)
       : undefined;
-  const target = readClusterTarget(stack);
-  const record = await measureWithGenaiPerf(target, model, clusterProbe(target.stack.context));
+  const record = await measureWithGenaiPerf(cluster.target, model, cluster.probe);
   if (typeof out === "string")
     writeFileSync(resolve(callerDirectory(), out), `${JSON.stringify(record, null, 2)}\n`);
   print(genaiPerfTable(record, before).join("\n"));
@@ -108,7 +106,7 @@ async function benchStack(
   keep("load", await measureLoad(loadTargets(readPlan(stack), outputs, key), print));
   if (encoders === null) print("gateway against direct Triton: skipped, the stack has no encoders");
   else await benchOverhead(gateway, encoders, headers, keep);
-  if (isOnDocker(stack) || isInCluster(stack)) {
+  if (!(await operationsOf(stack)).isForTryout) {
     print(
       "batching on and off, and preview time: skipped, they are measured with a stack of `platform: local`",
     );

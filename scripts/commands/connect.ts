@@ -1,26 +1,13 @@
 import { spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
-import { dockerEndpoints } from "../../infra/plan/docker/endpoints.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
-import {
-  CONNECTED_PARTS,
-  type ConnectedPart,
-  type ForwardCommand,
-  forwardCommands,
-  serviceFailure,
-} from "../connect/cluster-forwards.ts";
-import { clusterForwards } from "../connect/connected-stack.ts";
-import { forwards, isListening, portClaims, remoteEndpoints, sshCommand } from "../connect/forwards.ts";
-import { instanceCommands, instanceFailure, instanceForwards } from "../connect/instance-forwards.ts";
+import { CONNECTED_PARTS, type ConnectedPart, type ForwardCommand } from "../connect/cluster-forwards.ts";
+import { isListening } from "../connect/forwards.ts";
 import { type ForwardFailure, startPortForwards } from "../connect/port-forwarder.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { textTable } from "../plan/text-table.ts";
-import { sshDestination } from "../preflight/host-probe.ts";
-import { readClusterTarget } from "../program/cluster-target.ts";
-import { readPlan } from "../program/docker-target.ts";
-import { isOnInstance, readInstanceTarget } from "../program/instance-target.ts";
-import type { StackReference } from "../program/stack-file.ts";
-import { isInCluster } from "../program/stack-platform.ts";
+import { operationsOf } from "../platforms/index.ts";
+import type { ForwardedAddress, Forwarding } from "../platforms/operations.ts";
 import { requireOutputs } from "../stack/backend.ts";
 import { endpointTable } from "../stack/endpoint-table.ts";
 import { type Command, EXIT } from "./command.ts";
@@ -38,26 +25,25 @@ export const command: Command = {
   asksCluster: true,
   async run({ stack, values, positionals }) {
     const parts = positionals.map(connectedPart);
-    if (isInCluster(stack)) return connectCluster(stack, parts, values["dry-run"] === true);
-    if (isOnInstance(stack)) return connectInstance(stack, parts, values["dry-run"] === true);
-    const plan = readPlan(stack);
-    const destination = plan.platform === "docker" ? sshDestination(plan.host.uri) : undefined;
-    if (plan.platform !== "docker" || destination === undefined) {
+    const isDryRun = values["dry-run"] === true;
+    const operations = await operationsOf(stack);
+    const forwarding = await operations.forwarding(parts);
+    if (forwarding !== null) return connect(forwarding, isDryRun);
+    const tunnelled = await operations.tunnel();
+    if (tunnelled === null) {
       const outputs = await requireOutputs(stack);
       process.stdout.write(`Nothing has to be forwarded.\n\n${endpointTable(outputs)}`);
       return EXIT.ok;
     }
-    // The plan knows them: whoever brought the stack up may have its state on another machine.
-    const all = await forwards(remoteEndpoints(dockerEndpoints(plan)), portClaims());
-    const argv = sshCommand(destination, all);
-    const text = `${table(all)}\n\n`;
-    if (values["dry-run"] === true) {
+    const { argv, addresses } = tunnelled;
+    const text = `${table(addresses, "ON THE HOST")}\n\n`;
+    if (isDryRun) {
       process.stdout.write(`${text}${shellLine(argv)}\n`);
       return EXIT.ok;
     }
     return tunnel(
       argv,
-      all.map(({ localPort }) => localPort),
+      addresses.map(({ localPort }) => localPort),
       `${text}${END}`,
     );
   },
@@ -72,34 +58,10 @@ function connectedPart(word: string): ConnectedPart {
   return part;
 }
 
-async function connectCluster(
-  stack: StackReference,
-  parts: readonly ConnectedPart[],
-  isDryRun: boolean,
-): Promise<number> {
-  const target = readClusterTarget(stack);
-  const all = await clusterForwards(target, parts);
-  const commands = forwardCommands(target.stack.context, all);
-  const text = `${table(all, "IN THE CLUSTER")}\n\n`;
-  if (isDryRun) return printCommands(text, commands);
-  return forwardUntilInterrupted(commands, text, serviceFailure(target.stack.context));
-}
-
-/** The machine has no open port: each of these goes through a session of Systems Manager. */
-async function connectInstance(
-  stack: StackReference,
-  parts: readonly ConnectedPart[],
-  isDryRun: boolean,
-): Promise<number> {
-  const target = readInstanceTarget(stack);
-  const all = await instanceForwards(target, parts);
-  const commands = await instanceCommands(target, all);
-  const text = `${table(all, "ON THE MACHINE")}\n\n`;
-  if (isDryRun) return printCommands(text, commands);
-  return forwardUntilInterrupted(commands, text, instanceFailure);
-}
-
-function printCommands(text: string, commands: readonly ForwardCommand[]): number {
+async function connect(forwarding: Forwarding, isDryRun: boolean): Promise<number> {
+  const commands = await forwarding.commands();
+  const text = `${table(forwarding.addresses, forwarding.where)}\n\n`;
+  if (!isDryRun) return forwardUntilInterrupted(commands, text, forwarding.failure);
   process.stdout.write(`${text}${commands.map(({ argv }) => `${shellLine(argv)}\n`).join("")}`);
   return EXIT.ok;
 }
@@ -122,10 +84,7 @@ async function forwardUntilInterrupted(
   return EXIT.ok;
 }
 
-function table(
-  all: readonly { readonly name: string; readonly localAddress: string; readonly address: string }[],
-  where = "ON THE HOST",
-): string {
+function table(all: readonly ForwardedAddress[], where: string): string {
   const columns = [{ title: "ENDPOINT" }, { title: "HERE" }, { title: where }] as const;
   return textTable(
     columns,

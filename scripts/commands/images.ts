@@ -1,24 +1,23 @@
 import { MIRROR_REPOSITORY } from "../../infra/plan/aws/registries.ts";
 import { IMAGE_NAMES } from "../../infra/plan/docker/types.ts";
-import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { ecrHost } from "../aws/ecr.ts";
 import { requireAccount } from "../aws/own-account.ts";
 import { imagesThatEcrLacks, prepareEcrPush } from "../aws/push-target.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { type ImageState, imageStates } from "../images/image-states.ts";
-import { type ImageTarget, imageTarget } from "../images/image-target.ts";
+import type { ImageTarget } from "../images/image-target.ts";
 import { makeImage, requireBuildKit } from "../images/make-images.ts";
 import { mirroredBases, mirrorImage, mirrorLines, mirrorStates } from "../images/mirror.ts";
 import { downloadGB, downloadSeconds } from "../images/missing-images.ts";
 import { duration, textTable } from "../plan/text-table.ts";
+import { operationsOf } from "../platforms/index.ts";
+import type { StackImages } from "../platforms/operations.ts";
 import { diskFindings } from "../preflight/disk-check.ts";
-import { engineFinding, ownEngineFinding } from "../preflight/docker-checks.ts";
 import { type EngineReading, readDocker } from "../preflight/docker-reading.ts";
 import { findingsReport } from "../preflight/finding.ts";
 import { type HostProbe, hostProbe } from "../preflight/host-probe.ts";
 import { readMachine } from "../preflight/machine-reading.ts";
-import { type AwsTarget, awsTarget } from "../program/aws-target.ts";
-import { readPlan } from "../program/docker-target.ts";
+import type { AwsTarget } from "../program/aws-target.ts";
 import { type Command, type CommandContext, EXIT } from "./command.ts";
 
 export const command: Command = {
@@ -42,18 +41,19 @@ export const command: Command = {
     "dry-run": { type: "boolean" },
   },
   async run({ stack, values }) {
-    const plan = readPlan(stack);
-    const target = imageTarget(plan);
-    if (target === null)
+    const operations = await operationsOf(stack);
+    const images = operations.images();
+    if (images === null)
       throw new UsageError(
-        `images is for \`platform: docker\`, \`kubernetes\` and \`aws\`, and the stack ${stack.name} has \`platform: ${plan.platform}\`, which runs without images.`,
+        `images is for \`platform: docker\`, \`kubernetes\` and \`aws\`, and the stack ${stack.name} has \`platform: ${operations.platform}\`, which runs without images.`,
       );
     const push = values.push === true;
+    const { target, aws } = images;
     const { uri, registry } = target;
     if (values.mirror === true) {
       if (push)
         throw new UsageError("--mirror copies what others publish, and --push what is built: give one.");
-      return mirror(plan, stack.name, {
+      return mirror(aws, stack.name, {
         target,
         only: list(values.only),
         isDryRun: values["dry-run"] === true,
@@ -61,12 +61,11 @@ export const command: Command = {
     }
     if (push && registry === null)
       throw new UserError("--push has nowhere to push to; set images.registry in the stack file.");
-    const aws = plan.platform === "aws" && push ? awsTarget(plan, stack.name) : null;
-    if (aws !== null && isOwnRegistry(aws, registry)) await requireAccount(aws.context);
+    if (aws !== null && push && isOwnRegistry(aws, registry)) await requireAccount(aws.context);
     const probe = hostProbe(uri);
-    const engine = await requireEngine(uri, probe, plan);
+    const engine = await requireEngine(images, probe);
     const only = list(values.only);
-    const toCopy = aws === null ? new Set<string>() : await imagesThatEcrLacks(aws);
+    const toCopy = aws === null || !push ? new Set<string>() : await imagesThatEcrLacks(aws);
     const states = imageStates(target, { push, onHost: engine.images, toCopy }).filter(
       ({ image }) => only.length === 0 || only.includes(image.name),
     );
@@ -77,7 +76,7 @@ export const command: Command = {
     if (values["dry-run"] === true || work.length === 0) return EXIT.ok;
     await refuseFullDisk(uri, probe, engine, work, gb);
     if (work.some(({ steps }) => steps.includes("build"))) await requireBuildKit(probe);
-    if (aws !== null && registry !== null) await prepareEcrPush(aws, registry, pushedNames(work));
+    if (aws !== null && push && registry !== null) await prepareEcrPush(aws, registry, pushedNames(work));
     for (const state of work) await makeImage(state, { uri, probe, secrets: list(values.secret) });
     process.stdout.write(`Done: ${work.map(({ key }) => key).join(", ")}.\n`);
     return EXIT.ok;
@@ -90,15 +89,14 @@ interface MirrorOptions {
   readonly isDryRun: boolean;
 }
 
-async function mirror(plan: StackPlan, stack: string, options: MirrorOptions): Promise<number> {
+async function mirror(aws: AwsTarget | null, stack: string, options: MirrorOptions): Promise<number> {
   const { target, only, isDryRun } = options;
   const { uri, registry, needed, options: inputs } = target;
-  if (plan.platform !== "aws" || registry === null || ecrHost(registry.split("/")[0] ?? "") === null)
+  if (aws === null || registry === null || ecrHost(registry.split("/")[0] ?? "") === null)
     throw new UserError(
       `--mirror copies into ECR, and the images of ${stack} come from ${registry ?? "its own host"}; it is for \`platform: aws\` without \`images.registry\`.`,
     );
   refuseUnknown(only, target);
-  const aws = awsTarget(plan, stack);
   if (isOwnRegistry(aws, registry)) await requireAccount(aws.context);
   const bases = mirroredBases(needed, inputs.triton).filter(
     ({ image }) => only.length === 0 || only.includes(image),
@@ -132,10 +130,13 @@ function isOwnRegistry({ context }: AwsTarget, registry: string | null): boolean
   return ecrHost(registry?.split("/")[0] ?? "")?.account === context.account;
 }
 
-async function requireEngine(uri: string, probe: HostProbe, { platform }: StackPlan): Promise<EngineReading> {
+async function requireEngine(
+  { target, engineFinding }: StackImages,
+  probe: HostProbe,
+): Promise<EngineReading> {
   const reading = await readDocker(probe);
   if (reading.kind === "engine") return reading;
-  const { what, why, fix } = (platform === "docker" ? engineFinding : ownEngineFinding)(uri, reading);
+  const { what, why, fix } = engineFinding(target.uri, reading);
   throw new UserError(`${what} ${why}\n${fix}`);
 }
 

@@ -2,7 +2,7 @@
 import { type ParseArgsConfig, parseArgs } from "node:util";
 import { ConfigError } from "../../infra/problems.ts";
 import { UsageError, UserError } from "../errors.ts";
-import { type StackReference, stackReference } from "../program/stack-file.ts";
+import { stackReference } from "../program/stack-file.ts";
 import { forTerminal } from "../terminal-text.ts";
 import { type Command, type CommandContext, EXIT } from "./command.ts";
 import { helpText, usageText } from "./help.ts";
@@ -70,24 +70,14 @@ export async function main(argv: readonly string[]): Promise<number> {
       throw new UsageError(`Too many words: ${positionals.join(" ")}`);
     const { stack: stackName = DEFAULT_STACK, "config-file": configFile } = values;
     const stack = stackReference(String(stackName), configFile as string | undefined);
-    if (command.asksCluster === true) await prepareAws(stack);
+    if (command.asksCluster === true) {
+      const { operationsOf } = await import("../platforms/index.ts");
+      await (await operationsOf(stack)).prepare();
+    }
     return await command.run({ values, positionals, stack });
   } catch (error) {
     return report(name, command, error);
   }
-}
-
-/** Whose credentials these are; and of a stack on EKS the cluster of its own, which no kubeconfig of the user needs to know. */
-async function prepareAws(stack: StackReference): Promise<void> {
-  const { isOnAws } = await import("../program/stack-platform.ts");
-  if (!isOnAws(stack)) return;
-  const { readAwsTarget } = await import("../program/aws-target.ts");
-  const { plan, context } = readAwsTarget(stack);
-  const { requireAccount } = await import("../aws/own-account.ts");
-  await requireAccount(context);
-  if (plan.compute !== "eks") return;
-  const { useStackCluster } = await import("../aws/kubeconfig.ts");
-  await useStackCluster(context);
 }
 
 /** Options that npm has as well, which people set in its own files. */

@@ -1,18 +1,5 @@
-import { clusterName, clusterProbe } from "../cluster/kubectl.ts";
-import { dockerCredentials } from "../images/docker-credentials.ts";
-import { askRegistry } from "../images/registry.ts";
-import { awsPreflight } from "../preflight/aws-checks.ts";
-import { awsNeeds } from "../preflight/aws-needs.ts";
-import { programFindings } from "../preflight/aws-programs.ts";
-import { type CheckResult, checkTable, type Finding, findingsReport } from "../preflight/finding.ts";
-import { hostProbe } from "../preflight/host-probe.ts";
-import { clusterPreflight, dockerPreflight, localPreflight } from "../preflight/preflight.ts";
-import { pulumiFindings } from "../preflight/pulumi-check.ts";
-import { awsTarget } from "../program/aws-target.ts";
-import { clusterTarget } from "../program/cluster-target.ts";
-import { dockerTarget, readPlan } from "../program/docker-target.ts";
-import type { StackReference } from "../program/stack-file.ts";
-import { findPulumi } from "../setup/pulumi-cli.ts";
+import { operationsOf } from "../platforms/index.ts";
+import { checkTable, findingsReport } from "../preflight/finding.ts";
 import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {
@@ -25,7 +12,7 @@ export const command: Command = {
   ],
   options: { json: { type: "boolean" } },
   async run({ stack, values }) {
-    const { host, findings, checks } = await preflight(stack);
+    const { host, findings, checks } = await (await operationsOf(stack)).preflight();
     const counts = checks?.map(({ looksAt, findings: found }) => ({ looksAt, findings: found.length }));
     process.stdout.write(
       values.json === true
@@ -35,48 +22,3 @@ export const command: Command = {
     return findings.some(({ severity }) => severity === "problem") ? EXIT.failed : EXIT.ok;
   },
 };
-
-interface Preflight {
-  readonly host: string;
-  /** All of them. */
-  readonly findings: readonly Finding[];
-  /** Of a cluster, or an account. */
-  readonly checks?: readonly CheckResult[];
-}
-
-async function preflight(stack: StackReference): Promise<Preflight> {
-  const plan = readPlan(stack);
-  switch (plan.platform) {
-    case "local":
-      return { host: "this machine", findings: await localPreflight(plan, stack.name, hostProbe(null)) };
-    case "docker": {
-      const { uri } = plan.host;
-      const findings = await dockerPreflight(dockerTarget(plan, stack.name), hostProbe(uri));
-      return { host: uri, findings: [...pulumiFindings(findPulumi(), "a Docker host"), ...findings] };
-    }
-    case "kubernetes": {
-      const { context } = plan.cluster;
-      const target = clusterTarget(plan, stack.name);
-      const ask = askRegistry(dockerCredentials());
-      const checks = [
-        { looksAt: "Pulumi CLI of this machine", findings: pulumiFindings(findPulumi(), "a cluster") },
-        ...(await clusterPreflight(target, clusterProbe(context), ask)),
-      ];
-      return { host: clusterName(context), findings: checks.flatMap(({ findings }) => findings), checks };
-    }
-    case "aws": {
-      const target = awsTarget(plan, stack.name);
-      const { account, region } = target.context;
-      const checks = [
-        { looksAt: "Pulumi CLI of this machine", findings: pulumiFindings(findPulumi(), "AWS") },
-        { looksAt: "programs of this machine", findings: await programFindings(plan.compute) },
-        ...(await awsPreflight(target, awsNeeds(target), askRegistry(dockerCredentials()))),
-      ];
-      return {
-        host: `the account ${account} in ${region}`,
-        findings: checks.flatMap(({ findings }) => findings),
-        checks,
-      };
-    }
-  }
-}

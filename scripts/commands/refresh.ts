@@ -1,4 +1,5 @@
-import { openStack, requireKnownStack } from "../stack/backend.ts";
+import { openStack } from "../stack/backend.ts";
+import { requireKnownStack } from "../stack/stack-paths.ts";
 import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {

@@ -4,7 +4,7 @@ import { callerDirectory } from "../program/stack-file.ts";
 import type { LoadSummary } from "../seed/load.ts";
 import { SampleMark } from "../seed/sample-mark.ts";
 import { seedFolder, seedSamples } from "../seed/seed.ts";
-import { stackPaths } from "../stack/backend.ts";
+import { stackPaths } from "../stack/stack-paths.ts";
 import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {

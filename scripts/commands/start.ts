@@ -1,13 +1,13 @@
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { UserError } from "../errors.ts";
-import { sshDestination } from "../preflight/host-probe.ts";
+import { operationsOf } from "../platforms/index.ts";
 import { readPlan } from "../program/docker-target.ts";
 import { type StackReference, stackReference } from "../program/stack-file.ts";
 import { SampleMark } from "../seed/sample-mark.ts";
 import { seedSamplesOnce } from "../seed/seed.ts";
-import { ensureSystemPackages } from "../setup/system-packages.ts";
-import { openStack, stackPaths } from "../stack/backend.ts";
+import { openStack } from "../stack/backend.ts";
 import { endpointTable } from "../stack/endpoint-table.ts";
+import { stackPaths } from "../stack/stack-paths.ts";
 import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {
@@ -22,9 +22,8 @@ export const command: Command = {
   async run({ stack, values }) {
     const started = performance.now();
     const plan = readPlan(stack);
-    // A Docker host needs no Python here.
-    if (plan.platform === "local")
-      await ensureSystemPackages({ install: values.yes === true || process.env.CI === "true" });
+    const operations = await operationsOf(stack);
+    await operations.installPrograms(values.yes === true || process.env.CI === "true");
     const backend = await openStack(stack);
     await backend.up({
       onBegin: () => process.stderr.write(`Stack ${stack.name}, applied by: ${backend.title}\n`),
@@ -32,12 +31,12 @@ export const command: Command = {
     const outputs = await backend.outputs();
     if (outputs === undefined) throw new UserError(`The stack ${stack.name} has no outputs after \`up\`.`);
     const seconds = ((performance.now() - started) / 1000).toFixed(1);
-    const isBehindSsh = plan.platform === "docker" && sshDestination(plan.host.uri) !== undefined;
+    const isBehindSsh = operations.tunnel() !== null;
     if (values["no-samples"] !== true && !isBehindSsh) await loadSamples(stack, outputs);
     const next = nextCommands(stack, outputs, {
       needsKey: plan.gateway.apiKeys.length > 0,
       isBehindSsh,
-      keepsDocuments: plan.platform !== "aws",
+      keepsDocuments: operations.keepsDocuments,
     });
     process.stdout.write(`\nUp in ${seconds} s.\n\n${endpointTable(outputs)}\n${next}`);
     return EXIT.ok;

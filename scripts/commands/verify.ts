@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { withEndpoints } from "../connect/connected-stack.ts";
 import { stackContainers } from "../docker-host/containers.ts";
-import { hostProbe } from "../preflight/host-probe.ts";
+import { operationsOf } from "../platforms/index.ts";
 import { readPlan } from "../program/docker-target.ts";
 import { callerDirectory, projectRoot } from "../program/stack-file.ts";
 import { type CheckResult, ENCODER_CHECKS, MODEL_CHECKS } from "../verify/check.ts";
@@ -39,7 +39,7 @@ export const command: Command = {
   async run({ stack, values }) {
     const plan = readPlan(stack);
     return withEndpoints(stack, ["triton"], async ({ endpoints }) => {
-      const probe = plan.platform === "docker" ? hostProbe(plan.host.uri) : null;
+      const probe = (await operationsOf(stack)).hostProbe();
       const seen = await seenGpu(plan, probe);
       const recording = seen.kind === "gpu" ? openRecording(seen, values.out) : null;
       print(whatItShows(stack.name, plan, seen));

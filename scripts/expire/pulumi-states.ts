@@ -7,9 +7,9 @@ import { z } from "zod";
 import { formatPath } from "../../infra/problems.ts";
 import { errorWords, UserError } from "../errors.ts";
 import { projectName, projectRoot } from "../program/stack-file.ts";
-import { ownStateUrl, stackPaths } from "../stack/backend.ts";
 import { pulumiEnvironment } from "../stack/pulumi-environment.ts";
 import { sharedStateUrl } from "../stack/shared-state.ts";
+import { ownStateUrl, stackPaths } from "../stack/stack-paths.ts";
 import type { StackRecord } from "./lifetime.ts";
 
 /** Reading a state; a bucket far away answers in seconds. */

@@ -8,7 +8,7 @@ import type { AskRegistry } from "../images/registry.ts";
 import type { ClusterTarget } from "../program/cluster-target.ts";
 import type { DockerTarget } from "../program/docker-target.ts";
 import { projectRoot } from "../program/stack-file.ts";
-import { stackPaths } from "../stack/backend.ts";
+import { stackPaths } from "../stack/stack-paths.ts";
 import { clusterChecks, clusterQuestions } from "./cluster-checks.ts";
 import { readImages } from "./cluster-images.ts";
 import { readCluster } from "./cluster-reading.ts";

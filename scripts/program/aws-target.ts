@@ -2,6 +2,8 @@
 import { planClusterImages, planInstanceImages } from "../../infra/image-inputs.ts";
 import { awsContext } from "../../infra/plan/aws/context.ts";
 import type { AwsContext } from "../../infra/plan/aws/types.ts";
+import type { ImageOptions } from "../../infra/plan/docker/images.ts";
+import type { DockerImage, ImageName } from "../../infra/plan/docker/types.ts";
 import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
 import type { ClusterImage } from "../../infra/plan/kubernetes/types.ts";
 import type { Problem } from "../../infra/problems.ts";
@@ -13,6 +15,12 @@ export interface AwsTarget {
   readonly context: AwsContext;
   /** By digest, as machines pull them; one that has none is named by its tag. */
   readonly images: readonly ClusterImage[];
+  readonly needed: readonly ImageName[];
+  readonly inputs: ImageOptions;
+  /** As an engine that builds them has them. */
+  readonly found: readonly DockerImage[];
+  /** Where images are pushed to; null: nowhere. */
+  readonly registry: string | null;
   /** Images that no machine can pull yet. */
   readonly imageProblems: readonly Problem[];
 }
@@ -27,6 +35,7 @@ export function readAwsTarget(stack: StackReference): AwsTarget {
 
 /** What a stack of `platform: aws` needs around its machines; nothing is contacted. @param name - Of the stack. */
 export function awsTarget(plan: AwsPlan, name: string): AwsTarget {
-  const { images, problems } = plan.compute === "eks" ? planClusterImages(plan) : planInstanceImages(plan);
-  return { plan, context: awsContext(plan.config, name), images, imageProblems: problems };
+  const { problems, ...images } = "cluster" in plan ? planClusterImages(plan) : planInstanceImages(plan);
+  const { registry } = "cluster" in plan ? plan.cluster : plan.host;
+  return { plan, context: awsContext(plan.config, name), ...images, registry, imageProblems: problems };
 }

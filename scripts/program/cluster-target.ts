@@ -16,7 +16,7 @@ export interface ClusterTarget {
   readonly imageProblems: readonly Problem[];
 }
 
-/** The target of a stack that {@link isInCluster}. @throws ConfigError with all problems of its file. */
+/** The target of a stack in a cluster. @throws ConfigError with all problems of its file. */
 export function readClusterTarget(stack: StackReference): ClusterTarget {
   const plan = readPlan(stack);
   if (!("cluster" in plan)) throw new Error(`The stack ${stack.name} is on the platform ${plan.platform}.`);

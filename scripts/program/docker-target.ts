@@ -24,7 +24,7 @@ export function readPlan(stack: StackReference): StackPlan {
   return checkedPlan(fromRuntimeConfig(readStackFile(stack).values, projectName())).plan;
 }
 
-/** The target of a stack that {@link isOnDocker}. @throws ConfigError with all problems of its file. */
+/** The target of a stack on a Docker host. @throws ConfigError with all problems of its file. */
 export function readDockerTarget(stack: StackReference): DockerTarget {
   const plan = readPlan(stack);
   if (plan.platform !== "docker")

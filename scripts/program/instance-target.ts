@@ -1,6 +1,4 @@
 /** A stack on one machine of EC2, as its file plans it. */
-import { existsSync } from "node:fs";
-import { fromRuntimeConfig } from "../../infra/config/config.ts";
 import { planInstanceImages } from "../../infra/image-inputs.ts";
 import { awsContext } from "../../infra/plan/aws/context.ts";
 import type { AwsContext } from "../../infra/plan/aws/types.ts";
@@ -8,7 +6,7 @@ import { dockerStack } from "../../infra/plan/docker/docker-stack.ts";
 import type { DockerStack } from "../../infra/plan/docker/types.ts";
 import type { Ec2Plan } from "../../infra/plan/gpu-stack.ts";
 import { readPlan } from "./docker-target.ts";
-import { projectName, readStackFile, type StackReference } from "./stack-file.ts";
+import type { StackReference } from "./stack-file.ts";
 
 export interface InstanceTarget {
   readonly plan: Ec2Plan;
@@ -17,14 +15,7 @@ export interface InstanceTarget {
   readonly stack: DockerStack;
 }
 
-/** Whether a stack's file, as far as it can be read, puts the stack on one machine of AWS. */
-export function isOnInstance(stack: StackReference): boolean {
-  if (!existsSync(stack.configFile)) return false;
-  const { platform, compute } = fromRuntimeConfig(readStackFile(stack).values, projectName());
-  return platform === "aws" && compute === "ec2";
-}
-
-/** The target of a stack that {@link isOnInstance}. @throws ConfigError with all problems of its file. */
+/** The target of a stack that on EC2. @throws ConfigError with all problems of its file. */
 export function readInstanceTarget(stack: StackReference): InstanceTarget {
   const plan = readPlan(stack);
   if (plan.platform !== "aws" || plan.compute !== "ec2")

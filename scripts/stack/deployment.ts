@@ -23,6 +23,9 @@ export interface Deployment {
   readonly pending_operations: readonly { readonly resource: StateResource; readonly type: string }[];
 }
 
+/** `empty`: an operation was ended before it made anything, or after it had deleted everything. */
+export type StackRecord = "none" | "empty" | "resources";
+
 /** What a state knows of a Docker host. */
 export function knownObjects({ resources, pending_operations }: Deployment): KnownObjects {
   const begun = pending_operations

@@ -13,28 +13,18 @@ import { join } from "node:path";
 import { parseDocument } from "yaml";
 import { sweepStack } from "../../components/local/provider/status.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
-import { requireAccountOf } from "../aws/own-account.ts";
-import { removeLeftovers } from "../docker-host/leftovers.ts";
 import { UserError } from "../errors.ts";
-import { hostProbe } from "../preflight/host-probe.ts";
-import { readAwsTarget } from "../program/aws-target.ts";
-import { readDockerTarget } from "../program/docker-target.ts";
+import { operationsOf } from "../platforms/index.ts";
 import { projectName, projectRoot, readStackFile, type StackReference } from "../program/stack-file.ts";
-import { awsPlace, isOnAws, isOnDocker } from "../program/stack-platform.ts";
 import { stackOutputs } from "../tryout/state.ts";
-import {
-  ownStateUrl,
-  type StackBackend,
-  type StackPaths,
-  type StackRecord,
-  type UpOptions,
-} from "./backend.ts";
-import { type Deployment, knownObjects, parsedDeployment } from "./deployment.ts";
+import { type Deployment, parsedDeployment, type StackRecord } from "./deployment.ts";
 import { lockStack } from "./lock.ts";
 import { PulumiCli } from "./pulumi-cli.ts";
 import { takeOverLocks } from "./pulumi-lock.ts";
 import { isListed, STATE_URL_VARIABLE, sharedStateUrl } from "./shared-state.ts";
-import { suspectGroups, unfinishedResources } from "./unfinished.ts";
+import type { StackBackend, UpOptions } from "./stack-backend.ts";
+import { ownStateUrl, type StackPaths } from "./stack-paths.ts";
+import { unfinishedResources } from "./unfinished.ts";
 
 /** `pulumi preview --expect-no-changes` ends with this and no other sign when there are changes. */
 const NO_CHANGES_EXPECTED = "no changes were expected";
@@ -88,7 +78,7 @@ export class PulumiBackend implements StackBackend {
   }
 
   async up({ enforcesPolicies = false, targets = [], onBegin }: UpOptions = {}): Promise<void> {
-    await requireAccountOf(this.#stack);
+    await (await operationsOf(this.#stack)).requireAccess();
     onBegin?.();
     return this.#locked("up", async () => {
       await this.#select();
@@ -115,7 +105,7 @@ export class PulumiBackend implements StackBackend {
   }
 
   async refresh(): Promise<void> {
-    await requireAccountOf(this.#stack);
+    await (await operationsOf(this.#stack)).requireAccess();
     return this.#locked("refresh", async () => {
       await this.#select();
       await this.#importTryout();
@@ -132,7 +122,7 @@ export class PulumiBackend implements StackBackend {
   }
 
   async down(): Promise<void> {
-    await requireAccountOf(this.#stack);
+    await (await operationsOf(this.#stack)).requireAccess();
     return this.#locked("down", async () => {
       await this.#select();
       await this.#importTryout();
@@ -200,11 +190,7 @@ export class PulumiBackend implements StackBackend {
   /** URNs of what the next `up` makes anew. @throws UserError where EKS has to be asked, and does not say. */
   async #unfinished(): Promise<readonly string[]> {
     const { resources } = await this.#deployment();
-    const suspects = suspectGroups(resources);
-    const place = awsPlace(this.#stack);
-    if (suspects.length === 0 || place === null) return unfinishedResources(resources, new Set());
-    const { failedGroups } = await import("../aws/failed-groups.ts");
-    return unfinishedResources(resources, await failedGroups(place.region, suspects));
+    return unfinishedResources(resources, await (await operationsOf(this.#stack)).failedGroups(resources));
   }
 
   /** By a mark in the state, which outlives a refresh; an option of `up` would fail where that finds one of them gone. */
@@ -231,19 +217,15 @@ export class PulumiBackend implements StackBackend {
 
   /** What a command that was killed made on a Docker host, and did not live to write into the state. */
   async #removeLeftovers(): Promise<void> {
-    if (!isOnDocker(this.#stack)) return;
-    const { plan } = readDockerTarget(this.#stack);
-    const known = knownObjects(await this.#deployment());
-    const removed = await removeLeftovers(this.#stack.name, known, hostProbe(plan.host.uri));
+    const operations = await operationsOf(this.#stack);
+    const removed = await operations.removeLeftovers(() => this.#deployment());
     if (removed.length > 0)
       process.stderr.write(`Removed what a command that was killed had left: ${removed.join(", ")}.\n`);
   }
 
-  /** On AWS. @returns What was changed, a line each. */
+  /** @returns What was changed, a line each. */
   async #readyMachines(): Promise<readonly string[]> {
-    if (!isOnAws(this.#stack)) return [];
-    const { readyMachines } = await import("../aws/before-up.ts");
-    const lines = await readyMachines(readAwsTarget(this.#stack));
+    const lines = await (await operationsOf(this.#stack)).beforeUp();
     for (const line of lines) process.stderr.write(`${line}.\n`);
     return lines;
   }

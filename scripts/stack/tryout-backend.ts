@@ -6,22 +6,18 @@ import { fromRuntimeConfig } from "../../infra/config/config.ts";
 import { loadPlan } from "../../infra/load-plan.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { UserError } from "../errors.ts";
+import { operationsOf } from "../platforms/index.ts";
 import { projectName, readStackFile, type StackReference } from "../program/stack-file.ts";
-import { isOnAws } from "../program/stack-platform.ts";
 import { TryoutEngine } from "../tryout/engine.ts";
 import { localProvider } from "../tryout/local-provider.ts";
 import { destroy, refresh, type StateOperation } from "../tryout/refresh.ts";
 import { loadState, saveState, stackOutputs } from "../tryout/state.ts";
 import type { Step } from "../tryout/steps.ts";
-import {
-  assertTryoutOwns,
-  type StackBackend,
-  type StackPaths,
-  type StackRecord,
-  type UpOptions,
-} from "./backend.ts";
+import type { StackRecord } from "./deployment.ts";
 import { lockStack } from "./lock.ts";
 import { StepReporter } from "./reporter.ts";
+import type { StackBackend, UpOptions } from "./stack-backend.ts";
+import { assertTryoutOwns, type StackPaths } from "./stack-paths.ts";
 
 /** As shells report a process that Ctrl-C ended. */
 const INTERRUPTED_EXIT_CODE = 130;
@@ -64,19 +60,19 @@ export class TryoutBackend implements StackBackend {
   }
 
   async refresh(): Promise<void> {
-    this.#refuseForeignStack();
+    await this.#refuseForeignStack();
     return this.#locked("refresh", async (reporter) => {
       await refresh(this.#stateOperation(reporter));
     });
   }
 
   async record(): Promise<StackRecord> {
-    this.#refuseForeignStack();
+    await this.#refuseForeignStack();
     return existsSync(this.#paths.tryoutState) ? "resources" : "none";
   }
 
   async down(): Promise<void> {
-    this.#refuseForeignStack();
+    await this.#refuseForeignStack();
     return this.#locked("down", async (reporter) => {
       await destroy(this.#stateOperation(reporter));
       // What a killed `up` made without recording it goes too; the state goes last, so that `down` can be repeated.
@@ -91,13 +87,15 @@ export class TryoutBackend implements StackBackend {
   }
 
   async #refuseOtherPlatforms(): Promise<void> {
-    const { platform } = await loadPlan(fromRuntimeConfig(readStackFile(this.#stack).values, projectName()));
-    if (platform !== "local") throw this.#onlyPulumi(platform);
+    await loadPlan(fromRuntimeConfig(readStackFile(this.#stack).values, projectName()));
+    const { isForTryout, platform } = await operationsOf(this.#stack);
+    if (!isForTryout) throw this.#onlyPulumi(platform);
   }
 
   /** What there is on AWS only the Pulumi CLI can have made; here it would end with "nothing to do". */
-  #refuseForeignStack(): void {
-    if (!existsSync(this.#paths.tryoutState) && isOnAws(this.#stack)) throw this.#onlyPulumi("aws");
+  async #refuseForeignStack(): Promise<void> {
+    const { mayBeKnownElsewhere, platform } = await operationsOf(this.#stack);
+    if (!existsSync(this.#paths.tryoutState) && mayBeKnownElsewhere) throw this.#onlyPulumi(platform);
   }
 
   #onlyPulumi(platform: string): UserError {

@@ -19,10 +19,10 @@ import { repositoryPlans } from "../../infra/plan/aws/registries.ts";
 import { lockKey } from "../../infra/plan/docker/images.ts";
 import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
 import { ask, clientSettings } from "../../scripts/aws/session.ts";
-import { imageTarget } from "../../scripts/images/image-target.ts";
 import { awsNeeds } from "../../scripts/preflight/aws-needs.ts";
 import { readAws } from "../../scripts/preflight/aws-reading.ts";
 import type { Finding } from "../../scripts/preflight/finding.ts";
+import { awsTarget } from "../../scripts/program/aws-target.ts";
 import { MOTO_ACCOUNT } from "../harness/aws/moto.ts";
 import {
   found,
@@ -202,11 +202,10 @@ describe("npm run preflight", () => {
   /** Every image is locked by one digest, which the registry has in the repository `services` alone. */
   function lockOf(digest: string) {
     const plan = checkedPlan(VALUES).plan as AwsPlan;
-    const { needed, options } = imageTarget(plan) ?? { needed: [], options: null };
-    if (options === null) throw new Error("A stack on AWS has images.");
-    const { contentHashes } = imageInputs(needed, options);
+    const { needed, inputs } = awsTarget(plan, "demo");
+    const { contentHashes } = imageInputs(needed, inputs);
     const images = needed.map((name) => [
-      lockKey(name, options.triton),
+      lockKey(name, inputs.triton),
       { contentHash: contentHashes[name], reference: `registry.example.org/room/${name}@${digest}` },
     ]);
     return { version: 1, images: Object.fromEntries(images) as unknown };

@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { stackStatus } from "../../components/local/provider/status.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
-import { stackPaths } from "../../scripts/stack/backend.ts";
+import { stackPaths } from "../../scripts/stack/stack-paths.ts";
 import { stackOutputs } from "../../scripts/tryout/state.ts";
 import { stackFileText } from "./stack-files.ts";
 

@@ -6,7 +6,7 @@ import { createServer } from "node:net";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { stackPaths } from "../../scripts/stack/backend.ts";
+import { stackPaths } from "../../scripts/stack/stack-paths.ts";
 import { printedSeed, randomOf } from "../harness/random.ts";
 import { eventually, stackConfig, TestStack } from "../harness/stack.ts";
 import { times } from "../harness/thorough.ts";

@@ -16,7 +16,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { projectName, projectRoot } from "../../scripts/program/stack-file.ts";
 import { findPulumi } from "../../scripts/setup/pulumi-cli.ts";
-import { stackPaths } from "../../scripts/stack/backend.ts";
+import { stackPaths } from "../../scripts/stack/stack-paths.ts";
 import { needs } from "../harness/needs.ts";
 import { TestStack } from "../harness/stack.ts";
 import { stackFileText } from "../harness/stack-files.ts";

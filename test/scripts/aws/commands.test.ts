@@ -10,7 +10,7 @@ import { withLogin } from "../../../scripts/aws/push-target.ts";
 import { leftovers } from "../../../scripts/aws/tagged.ts";
 import { awsTarget } from "../../../scripts/program/aws-target.ts";
 import { projectName } from "../../../scripts/program/stack-file.ts";
-import { stackPaths } from "../../../scripts/stack/backend.ts";
+import { stackPaths } from "../../../scripts/stack/stack-paths.ts";
 import { ACCOUNT, EC2_STACK, EKS_STACK, REGION } from "../../harness/aws/stacks.ts";
 import { stackFileText } from "../../harness/stack-files.ts";
 import { runCommand } from "../plan/run-plan.ts";

@@ -18,7 +18,7 @@ import {
 import { PulumiState, stateUrls } from "../../../scripts/expire/pulumi-states.ts";
 import { lifetimeWords } from "../../../scripts/expire/report.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
-import { stackPaths } from "../../../scripts/stack/backend.ts";
+import { stackPaths } from "../../../scripts/stack/stack-paths.ts";
 import { times } from "../../harness/thorough.ts";
 import { eksValues } from "../../infra/plan/aws/stacks.ts";
 import { account } from "../aws/account.ts";

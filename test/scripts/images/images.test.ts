@@ -14,13 +14,14 @@ import {
   dockerCredentials,
 } from "../../../scripts/images/docker-credentials.ts";
 import { imageStates } from "../../../scripts/images/image-states.ts";
-import { type ImageTarget, imageTarget } from "../../../scripts/images/image-target.ts";
+import type { ImageTarget } from "../../../scripts/images/image-target.ts";
 import { lockImage } from "../../../scripts/images/lock-file.ts";
 import { makeImage, requireBuildKit } from "../../../scripts/images/make-images.ts";
 import { downloadGB, missingImages } from "../../../scripts/images/missing-images.ts";
 import { askRegistry } from "../../../scripts/images/registry.ts";
+import { dockerOperations } from "../../../scripts/platforms/docker.ts";
+import { kubernetesOperations } from "../../../scripts/platforms/kubernetes.ts";
 import { hostProbe } from "../../../scripts/preflight/host-probe.ts";
-import { readPlan } from "../../../scripts/program/docker-target.ts";
 import { certificateFor } from "../../harness/certificate.ts";
 import { debianProgram } from "../../harness/debian-program.ts";
 import { freePorts } from "../../harness/docker/ports.ts";
@@ -59,8 +60,9 @@ describe("images of a stack", () => {
 
   function target(values: Readonly<Record<string, unknown>> = cpu): ImageTarget {
     configure(values);
-    const plan = readPlan({ name: "test", configFile: stackFile });
-    return imageTarget(plan) ?? expect.fail("no images");
+    const stack = { name: "test", configFile: stackFile };
+    const operations = values.platform === "kubernetes" ? kubernetesOperations : dockerOperations;
+    return operations({ stack, values }).images()?.target ?? expect.fail("no images");
   }
 
   const built = (name: string, { images }: ImageTarget): string => {

@@ -16,7 +16,7 @@ import { sampleEntries } from "../../../scripts/seed/sample-collection.ts";
 import { ALLOWED_LICENSES, isAnswered, sampleManifest } from "../../../scripts/seed/sample-manifest.ts";
 import { SampleMark } from "../../../scripts/seed/sample-mark.ts";
 import { seedSamples, seedSamplesOnce } from "../../../scripts/seed/seed.ts";
-import { stackPaths } from "../../../scripts/stack/backend.ts";
+import { stackPaths } from "../../../scripts/stack/stack-paths.ts";
 import { saveState } from "../../../scripts/tryout/state.ts";
 import { type CommandRun, runCommand } from "../plan/run-plan.ts";
 import { FakeGateway, fakeOutput } from "./fake-gateway.ts";

@@ -9,11 +9,12 @@ import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from "vit
 import { UserError } from "../../../scripts/errors.ts";
 import { projectRoot, stackReference } from "../../../scripts/program/stack-file.ts";
 import { findPulumi } from "../../../scripts/setup/pulumi-cli.ts";
-import { openStack, stackPaths } from "../../../scripts/stack/backend.ts";
+import { openStack } from "../../../scripts/stack/backend.ts";
 import { lockName, lockStack, StackLockedError } from "../../../scripts/stack/lock.ts";
 import { PulumiCli } from "../../../scripts/stack/pulumi-cli.ts";
 import { PulumiLockedError, saysLocked, takeOverLocks } from "../../../scripts/stack/pulumi-lock.ts";
 import { isListed, sharedStateUrl } from "../../../scripts/stack/shared-state.ts";
+import { stackPaths } from "../../../scripts/stack/stack-paths.ts";
 import { suspectGroups, unfinishedResources } from "../../../scripts/stack/unfinished.ts";
 import { type FakePulumi, useFakePulumi } from "./fake-pulumi.ts";
 

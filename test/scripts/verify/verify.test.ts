@@ -7,7 +7,7 @@ import type { DockerGpuPlan } from "../../../infra/plan/gpu-stack.ts";
 import { committedProofs, supportMatrix } from "../../../scripts/plan/support-matrix.ts";
 import { readPlan } from "../../../scripts/program/docker-target.ts";
 import { projectRoot, stackReference } from "../../../scripts/program/stack-file.ts";
-import { stackPaths } from "../../../scripts/stack/backend.ts";
+import { stackPaths } from "../../../scripts/stack/stack-paths.ts";
 import { saveState } from "../../../scripts/tryout/state.ts";
 import { runCheck, SKIP_REASONS, Skipped } from "../../../scripts/verify/check.ts";
 import { holdsOne } from "../../../scripts/verify/language-model.ts";

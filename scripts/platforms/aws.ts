@@ -1,0 +1,85 @@
+/** What stacks on AWS have in common: credentials of one account, repositories in ECR, and bills that outlive a stack. */
+import type { AwsContext } from "../../infra/plan/aws/types.ts";
+import { failedGroups } from "../aws/failed-groups.ts";
+import { leftoversReport, refuseStrangers } from "../aws/leftovers-report.ts";
+import { requireAccount } from "../aws/own-account.ts";
+import { taggedArns } from "../aws/tagged.ts";
+import { dockerCredentials } from "../images/docker-credentials.ts";
+import { askRegistry } from "../images/registry.ts";
+import { awsPreflight } from "../preflight/aws-checks.ts";
+import { awsNeeds } from "../preflight/aws-needs.ts";
+import { programFindings } from "../preflight/aws-programs.ts";
+import { ownEngineFinding } from "../preflight/docker-checks.ts";
+import { pulumiFindings } from "../preflight/pulumi-check.ts";
+import { readAwsTarget } from "../program/aws-target.ts";
+import { findPulumi } from "../setup/pulumi-cli.ts";
+import { noSuchStack } from "../stack/stack-paths.ts";
+import { suspectGroups } from "../stack/unfinished.ts";
+import { defaultOperations } from "./defaults.ts";
+import { type Operations, OWN_ENGINE, type StackSource } from "./operations.ts";
+
+/** The AWS provider and all that the component of the repositories has. */
+const REGISTRIES = ["**pulumi:providers:aws::**", "**engine-room:aws:Registries**"] as const;
+
+export function awsOperations(source: StackSource): Omit<Operations, "status" | "logs" | "logged"> {
+  const { stack, values } = source;
+  const place: Pick<AwsContext, "account" | "region"> = {
+    account: String(values.account),
+    region: String(values.region),
+  };
+  const target = () => readAwsTarget(stack);
+  const defaults = defaultOperations(source);
+  return {
+    ...defaults,
+    prepare: () => requireAccount(target().context),
+    async preflight() {
+      const aws = target();
+      const { account, region } = aws.context;
+      const checks = [
+        { looksAt: "Pulumi CLI of this machine", findings: pulumiFindings(findPulumi(), "AWS") },
+        { looksAt: "programs of this machine", findings: await programFindings(aws.plan.compute) },
+        ...(await awsPreflight(aws, awsNeeds(aws), askRegistry(dockerCredentials()))),
+      ];
+      const findings = checks.flatMap((check) => check.findings);
+      return { host: `the account ${account} in ${region}`, findings, checks };
+    },
+    images() {
+      const aws = target();
+      const { needed, inputs, found, registry } = aws;
+      return {
+        target: { needed, options: inputs, images: found, registry, uri: OWN_ENGINE },
+        engineFinding: ownEngineFinding,
+        aws,
+      };
+    },
+    upCommand: "run up",
+    mayBeKnownElsewhere: true,
+    keepsDocuments: false,
+    registries: REGISTRIES,
+    requireAccess: () => requireAccount(place),
+    async beforeUp() {
+      const { readyMachines } = await import("../aws/before-up.ts");
+      return readyMachines(target());
+    },
+    async failedGroups(resources) {
+      const suspects = suspectGroups(resources);
+      return suspects.length === 0 ? new Set() : failedGroups(place.region, suspects);
+    },
+    async beforeDown(record, forget) {
+      const known = await record();
+      if (known === "resources") return;
+      await requireAccount(place);
+      const answer = await taggedArns(place.region, stack.name);
+      // Deletes nothing but the record.
+      if (known === "empty") await forget();
+      refuseStrangers(noSuchStack(stack.name), { region: place.region, stack: stack.name }, answer);
+    },
+    async afterDown(deletesData) {
+      await defaults.afterDown(deletesData);
+      // `retain`, claims of databases and copies outlive a stack, and cost money.
+      const answer = await taggedArns(place.region, stack.name);
+      process.stdout.write(leftoversReport(place.region, stack.name, answer));
+      return answer.kind === "answer";
+    },
+  };
+}

@@ -1,0 +1,100 @@
+/** Stacks on one machine of EC2, which runs the containers of a Docker host. */
+import { edgePlan } from "../../infra/plan/aws/edge.ts";
+import { instancePlan } from "../../infra/plan/aws/machine/instance-plan.ts";
+import { shellLine } from "../../infra/plan/engine/shell-line.ts";
+import { asleepLine } from "../aws/asleep-line.ts";
+import { requireInstance, stackInstance, terminalSession } from "../aws/instance.ts";
+import { awaitTarget } from "../aws/load-balancer.ts";
+import { awaitCommands } from "../aws/machine-commands.ts";
+import { changeMachine } from "../aws/sleep.ts";
+import {
+  instanceCommands,
+  instanceFailure,
+  instanceForwards,
+  localInstanceEndpoints,
+} from "../connect/instance-forwards.ts";
+import { serviceName } from "../docker-host/service-states.ts";
+import { readAwsTarget } from "../program/aws-target.ts";
+import { type InstanceTarget, readInstanceTarget } from "../program/instance-target.ts";
+import { awsOperations } from "./aws.ts";
+import { HERE, type Operations, type StackSource, type StatusReport } from "./operations.ts";
+
+export function ec2Operations(source: StackSource): Operations {
+  const target = () => readInstanceTarget(source.stack);
+  return {
+    ...awsOperations(source),
+    logged: "containers",
+    status: () => status(target()),
+    /**
+     * Of the containers that the stack file wants: Docker says where the machine lacks one. A session is that of `ssm-user`, whom
+     * the agent puts among the sudoers; where an account's sessions have another user, that user must be allowed the same.
+     * https://github.com/aws/amazon-ssm-agent/releases/tag/2.3.68.0
+     */
+    async logs() {
+      const { stack, context } = target();
+      const id = await requireInstance(context);
+      return new Map(
+        stack.containers.map(({ name }) => [
+          serviceName(source.stack.name, name),
+          ({ lines, follow }) => ({
+            argv: terminalSession(
+              context.region,
+              id,
+              `sudo docker logs --tail ${lines}${follow ? " --follow" : ""} ${name}`,
+            ),
+          }),
+        ]),
+      );
+    },
+    async forwarding(parts) {
+      const instance = target();
+      const addresses = await instanceForwards(instance, parts);
+      return {
+        addresses,
+        where: "ON THE MACHINE",
+        commands: () => instanceCommands(instance, addresses),
+        failure: instanceFailure,
+        // The load balancer may answer its own network alone; a session reaches the gateway in any case.
+        outputs: async (known) => ({
+          ...(await known()),
+          endpoints: { ...localInstanceEndpoints(instance.stack.endpoints, addresses), ...HERE },
+        }),
+      };
+    },
+    async sleep() {
+      const { context, plan } = readAwsTarget(source.stack);
+      return `${await changeMachine(context, "sleep")}${asleepLine(plan, source.stack.name)}`;
+    },
+    async wake() {
+      const { context } = readAwsTarget(source.stack);
+      return { text: await changeMachine(context, "wake"), isComplete: true };
+    },
+    /** `up` ends when the machine says that all was done there, and the load balancer sends requests to it. */
+    async afterUp() {
+      const { plan, context, stack } = target();
+      process.stderr.write(await awaitCommands(context, instancePlan(plan, stack, context).tasks));
+      process.stderr.write(await awaitTarget(context, edgePlan(plan, context)));
+    },
+  };
+}
+
+/** State of the machine; only a session on it shows what runs there. */
+async function status({ context }: InstanceTarget): Promise<StatusReport> {
+  const { region, stack } = context;
+  const machine = await stackInstance(context);
+  if (machine === null) {
+    const text = `The stack ${stack} has no machine in ${region}; \`npm run up -- --stack ${stack}\` makes it.\n`;
+    return { services: [], isHealthy: false, text };
+  }
+  const { id, type, state } = machine;
+  const isRunning = state === "running";
+  const units = terminalSession(region, id, "systemctl list-units --all --no-pager 'engine-room*'");
+  const next = isRunning
+    ? `What runs on it:\n${shellLine(units)}`
+    : `\`npm run wake -- --stack ${stack}\` starts it.`;
+  return {
+    services: [{ name: "machine", id, type, state }],
+    isHealthy: isRunning,
+    text: `machine ${id} ${type} in ${region}: ${state}\n${next}\n`,
+  };
+}

@@ -1,0 +1,160 @@
+/** Stacks in a cluster that a kubeconfig reaches. */
+import { clusterOutputs } from "../../infra/cluster-outputs.ts";
+import { planClusterImages } from "../../infra/image-inputs.ts";
+import { clusterName, clusterProbe, kubectlCommand } from "../cluster/kubectl.ts";
+import { applyChanges, readServers, sleepChanges, wakeChanges } from "../cluster/sleep.ts";
+import { sleepReport, wakeReport } from "../cluster/sleep-report.ts";
+import { isServing, logTargets, type WorkloadStatus, workloadStatuses } from "../cluster/workload-states.ts";
+import {
+  type ConnectedPart,
+  forwardCommands,
+  localEndpoints,
+  serviceFailure,
+} from "../connect/cluster-forwards.ts";
+import { clusterForwards, serviceEndpoints } from "../connect/service-endpoints.ts";
+import { dockerCredentials } from "../images/docker-credentials.ts";
+import { askRegistry } from "../images/registry.ts";
+import { duration } from "../plan/text-table.ts";
+import { ownEngineFinding } from "../preflight/docker-checks.ts";
+import { clusterPreflight } from "../preflight/preflight.ts";
+import { pulumiFindings } from "../preflight/pulumi-check.ts";
+import { type ClusterTarget, readClusterTarget } from "../program/cluster-target.ts";
+import { findPulumi } from "../setup/pulumi-cli.ts";
+import { defaultOperations } from "./defaults.ts";
+import {
+  type Forwarding,
+  HERE,
+  type Operations,
+  OWN_ENGINE,
+  type StackSource,
+  type StatusReport,
+} from "./operations.ts";
+
+export function kubernetesOperations(source: StackSource): Operations {
+  const target = () => readClusterTarget(source.stack);
+  return {
+    ...defaultOperations(source),
+    upCommand: "run up",
+    logged: "workloads",
+    async preflight() {
+      const cluster = target();
+      const { context } = cluster.stack;
+      const ask = askRegistry(dockerCredentials());
+      const checks = [
+        { looksAt: "Pulumi CLI of this machine", findings: pulumiFindings(findPulumi(), "a cluster") },
+        ...(await clusterPreflight(cluster, clusterProbe(context), ask)),
+      ];
+      return { host: clusterName(context), findings: checks.flatMap(({ findings }) => findings), checks };
+    },
+    status: () => status(target()),
+    logs: async () => logReaders(target()),
+    images() {
+      const { plan } = target();
+      const { needed, inputs, found } = planClusterImages(plan);
+      const { registry } = plan.cluster;
+      return {
+        target: { needed, options: inputs, images: found, registry, uri: OWN_ENGINE },
+        engineFinding: ownEngineFinding,
+        aws: null,
+      };
+    },
+    forwarding: (parts) => forwarding(target(), parts),
+    async sleep() {
+      const { name, stack } = target();
+      const probe = clusterProbe(stack.context);
+      const changes = sleepChanges(stack, await readServers(stack, probe));
+      await applyChanges(probe, changes);
+      return sleepReport(name, stack, changes);
+    },
+    async wake() {
+      const { name, plan, stack } = target();
+      const probe = clusterProbe(stack.context);
+      // A stack on a CPU has no estimates.
+      const estimates = new Map(
+        plan.tier === "cpu" ? [] : plan.models.map((model) => [model.name, model.coldStart.seconds]),
+      );
+      const changes = wakeChanges(stack, await readServers(stack, probe), (server) => {
+        const seconds = estimates.get(server);
+        return seconds === undefined ? null : duration(seconds);
+      });
+      await applyChanges(probe, changes);
+      return { text: wakeReport(name, changes), isComplete: changes.every(({ from }) => from !== null) };
+    },
+    cluster() {
+      const cluster = target();
+      return { target: cluster, probe: clusterProbe(cluster.stack.context) };
+    },
+  };
+}
+
+async function status({ name, stack }: ClusterTarget): Promise<StatusReport> {
+  const services = await workloadStatuses(stack, clusterProbe(stack.context));
+  const up = `\`npm run up -- --stack ${name}\``;
+  if (services.every(({ state }) => state === "MISSING")) {
+    const where = `the namespace ${stack.namespace.name} of ${clusterName(stack.context)}`;
+    const text = `The stack ${name} has nothing in ${where}; ${up} brings it up.\n`;
+    return { services: [], isHealthy: false, text };
+  }
+  const isHealthy = isServing(services);
+  const lines = workloadLines(services);
+  const sleeping = services.filter(({ state }) => state === "SLEEPING").length;
+  if (sleeping > 0)
+    lines.push(
+      `${sleeping === 1 ? "1 server sleeps" : `${sleeping} servers sleep`}; \`npm run wake -- --stack ${name}\` brings ${sleeping === 1 ? "it" : "them"} back.`,
+    );
+  if (!isHealthy)
+    lines.push(
+      `Not all of them are as the stack file wants them; \`npm run logs\` says more, and ${up} makes what is missing.`,
+    );
+  return { services, isHealthy, text: `${lines.join("\n")}\n` };
+}
+
+function workloadLines(services: readonly WorkloadStatus[]): string[] {
+  const width = Math.max(...services.map(({ name }) => name.length));
+  return services.map(({ name, kind, state, pods, restarts, why }) => {
+    const life = [
+      ...(pods === null ? [] : [`${pods.ready} of ${pods.wanted} ready`]),
+      ...(restarts === 0 ? [] : [`${restarts} restarts`]),
+    ];
+    const columns = [
+      name.padEnd(width),
+      state.padEnd("UNPLANNED".length),
+      kind.padEnd("StatefulSet".length),
+      life.join(", ").padEnd(28),
+      why ?? "",
+    ];
+    return columns.join(" ").trimEnd();
+  });
+}
+
+/** Of the workloads that the stack file wants: kubectl says where one is missing. */
+function logReaders({ stack }: ClusterTarget): Awaited<ReturnType<Operations["logs"]>> {
+  const { context, namespace } = stack;
+  return new Map(
+    [...logTargets(stack)].map(([service, workload]) => [
+      service,
+      ({ lines, follow }) => ({
+        argv: [
+          ...kubectlCommand(context),
+          ...["logs", "--namespace", namespace.name, "--tail", lines, ...(follow ? ["--follow"] : [])],
+          ...workload,
+        ],
+      }),
+    ]),
+  );
+}
+
+async function forwarding(target: ClusterTarget, parts: readonly ConnectedPart[]): Promise<Forwarding> {
+  const { context } = target.stack;
+  const addresses = await clusterForwards(target, parts);
+  return {
+    addresses,
+    where: "IN THE CLUSTER",
+    commands: async () => forwardCommands(context, addresses),
+    failure: serviceFailure(context),
+    outputs: async () => ({
+      ...clusterOutputs(target.plan, target.stack),
+      endpoints: { ...localEndpoints(serviceEndpoints(target), addresses), ...HERE },
+    }),
+  };
+}

@@ -1,0 +1,59 @@
+/** Stacks on this machine: processes under supervisord. */
+import { join } from "node:path";
+import { stackStatus } from "../../components/local/provider/status.ts";
+import { hostProbe } from "../preflight/host-probe.ts";
+import { localPreflight } from "../preflight/preflight.ts";
+import { readPlan } from "../program/docker-target.ts";
+import { projectRoot } from "../program/stack-file.ts";
+import { requireKnownStack, stackPaths } from "../stack/stack-paths.ts";
+import { defaultOperations, formatSeconds } from "./defaults.ts";
+import type { Operations, StackSource, StatusReport } from "./operations.ts";
+
+export function localOperations(source: StackSource): Operations {
+  const { stack } = source;
+  const { relativeDirectory } = stackPaths(stack.name);
+  return {
+    ...defaultOperations(source),
+    isForTryout: true,
+    logged: "processes",
+    async preflight() {
+      const plan = readPlan(stack);
+      if (plan.platform !== "local") throw new Error(`${stack.name} is not a local stack.`);
+      return { host: "this machine", findings: await localPreflight(plan, stack.name, hostProbe(null)) };
+    },
+    status: () => status(source),
+    async logs() {
+      const processes = await stackStatus(relativeDirectory);
+      return new Map(
+        processes.map(({ name, logFile }) => [
+          name,
+          ({ lines, follow }) => ({
+            argv: ["tail", "-n", lines, ...(follow ? ["-F"] : []), join(projectRoot, logFile)],
+          }),
+        ]),
+      );
+    },
+    images: () => null,
+    async installPrograms(install) {
+      const { ensureSystemPackages } = await import("../setup/system-packages.ts");
+      await ensureSystemPackages({ install });
+    },
+  };
+}
+
+async function status({ stack }: StackSource): Promise<StatusReport> {
+  const services = await stackStatus(stackPaths(stack.name).relativeDirectory);
+  const isHealthy = services.length > 0 && services.every(({ state }) => state === "RUNNING");
+  const lines = services.map(({ name, state, pid, uptimeSeconds, ports, logFile }) => {
+    const where = Object.entries(ports).map(([port, number]) => `${port} ${number}`);
+    const life = pid === undefined ? "" : `pid ${pid}, up ${formatSeconds(uptimeSeconds ?? 0)}`;
+    return `${name.padEnd(16)} ${state.padEnd(9)} ${life.padEnd(28)} ${where.join(", ")}\n${"".padEnd(17)}${logFile}`;
+  });
+  if (services.length === 0) {
+    requireKnownStack(stack);
+    lines.push(
+      `The stack ${stack.name} has no processes; \`npm start -- --stack ${stack.name}\` brings it up.`,
+    );
+  } else if (!isHealthy) lines.push("Not all of them run under supervisord; `npm start` mends that.");
+  return { services, isHealthy, text: `${lines.join("\n")}\n` };
+}

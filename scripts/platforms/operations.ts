@@ -1,0 +1,155 @@
+/** What the commands do with one stack. Each platform has its own; only ./index.ts asks on which platform a stack is. */
+import type { StackOutputs } from "../../infra/outputs.ts";
+import type { ClusterProbe } from "../cluster/kubectl.ts";
+import type { ConnectedPart, ForwardCommand } from "../connect/cluster-forwards.ts";
+import type { ForwardFailure } from "../connect/port-forwarder.ts";
+import type { ImageTarget } from "../images/image-target.ts";
+import type { CheckResult, Finding } from "../preflight/finding.ts";
+import type { HostProbe } from "../preflight/host-probe.ts";
+import type { AwsTarget } from "../program/aws-target.ts";
+import type { ClusterTarget } from "../program/cluster-target.ts";
+import type { StackReference } from "../program/stack-file.ts";
+import type { Deployment, StackRecord, StateResource } from "../stack/deployment.ts";
+
+/** What a platform's module needs: the stack, and the values of its file, which need not be valid. */
+export interface StackSource {
+  readonly stack: StackReference;
+  readonly values: Readonly<Record<string, unknown>>;
+}
+
+export interface Preflight {
+  /** Where it looked: `this machine`, `ssh://gpu`, `the account 111122223333 in us-east-1`. */
+  readonly host: string;
+  readonly findings: readonly Finding[];
+  /** All that was looked at, where the findings are grouped by it. */
+  readonly checks?: readonly CheckResult[];
+}
+
+/** State of a stack's processes, containers or workloads. */
+export interface StatusReport {
+  readonly services: readonly object[];
+  /** Whether all that should run does. */
+  readonly isHealthy: boolean;
+  /** The same as lines of text. */
+  readonly text: string;
+}
+
+export interface LogOptions {
+  /** Number of the last lines. */
+  readonly lines: string;
+  readonly follow: boolean;
+}
+
+/** A program that prints a log, with its arguments. */
+export interface LogReader {
+  readonly argv: readonly [string, ...string[]];
+  readonly environment?: NodeJS.ProcessEnv;
+}
+
+/** By service. */
+export type LogReaders = ReadonlyMap<string, (options: LogOptions) => LogReader>;
+
+/** An address of the stack and the address of this machine that leads to it. */
+export interface ForwardedAddress {
+  readonly name: string;
+  readonly localAddress: string;
+  readonly address: string;
+}
+
+/** Ports of a stack that are brought to this machine by programs which run meanwhile. */
+export interface Forwarding {
+  readonly addresses: readonly ForwardedAddress[];
+  /** Title of the column with the addresses there. */
+  readonly where: string;
+  /** @throws UserError where they can't be opened. */
+  commands(): Promise<readonly ForwardCommand[]>;
+  readonly failure: ForwardFailure;
+  /** Outputs whose endpoints are those of this machine. @param known - Outputs of the stack's state. */
+  outputs(known: () => Promise<StackOutputs>): Promise<StackOutputs>;
+}
+
+/** One ssh that carries all ports of a Docker host. */
+export interface Tunnel {
+  readonly argv: readonly string[];
+  readonly addresses: readonly (ForwardedAddress & { readonly localPort: number })[];
+}
+
+/** Images of a stack, and how the engine that makes them is reached. */
+export interface StackImages {
+  readonly target: ImageTarget;
+  /** Names an engine that gives no answer. */
+  readonly engineFinding: (uri: string, reading: Parameters<EngineFinding>[1]) => Finding;
+  /** Account whose ECR takes the images; null: another registry, or none. */
+  readonly aws: AwsTarget | null;
+}
+type EngineFinding = typeof import("../preflight/docker-checks.ts").engineFinding;
+
+/** Reach of endpoints that are forwarded to this machine. */
+export const HERE = { gatewayReach: "host", reach: "host" } as const;
+
+/** A cluster and a machine of AWS build no images; the engine of this machine does. */
+export const OWN_ENGINE = "unix:///var/run/docker.sock";
+
+export interface Operations {
+  /** `platform` of the stack file. */
+  readonly platform: string;
+  /**
+   * Checks the credentials of the stack's account, and lets kubectl find a cluster that the stack made.
+   * @throws UserError where they are another account's.
+   */
+  prepare(): Promise<void>;
+  preflight(): Promise<Preflight>;
+  status(): Promise<StatusReport>;
+  logs(): Promise<LogReaders>;
+  /** What `logs` lists: `containers`, `processes`. */
+  readonly logged: string;
+
+  /** null: the platform runs without images. */
+  images(): StackImages | null;
+  /** null: the endpoints are reachable as they are, or by {@link tunnel}. */
+  forwarding(parts: readonly ConnectedPart[]): Promise<Forwarding> | null;
+  /** null: no ssh leads to the stack. */
+  tunnel(): Promise<Tunnel> | null;
+
+  /** @returns What was done, as lines of text. @throws UsageError where neither servers nor machines are an API's to scale. */
+  sleep(): Promise<string>;
+  /** @returns The same, and whether all servers of the stack file were found. */
+  wake(): Promise<{ readonly text: string; readonly isComplete: boolean }>;
+
+  /** Whether the try-out runner applies it; else only the Pulumi CLI does. */
+  readonly isForTryout: boolean;
+  /** `npm` command that brings it up. */
+  readonly upCommand: "start" | "run up";
+  /** Whether another machine's state may have the stack. */
+  readonly mayBeKnownElsewhere: boolean;
+  /** Whether `down` leaves documents without `retain`. */
+  readonly keepsDocuments: boolean;
+  /** URNs of the image repositories, which `up --registries` makes alone; null: there are none. */
+  readonly registries: readonly string[] | null;
+
+  /** Installs programs that `up` needs on this machine. @param install - Whether without a question. */
+  installPrograms(install: boolean): Promise<void>;
+  /** @throws UserError where the credentials are none, or another account's. */
+  requireAccess(): Promise<void>;
+  /** Starts and sizes machines before `up`. @returns What was changed, a line each. */
+  beforeUp(): Promise<readonly string[]>;
+  /** Waits for what Pulumi does not wait for, and says so on standard error. */
+  afterUp(): Promise<void>;
+  /** Removes what a command that was killed has left. @returns Names. */
+  removeLeftovers(state: () => Promise<Deployment>): Promise<readonly string[]>;
+  /** Ids of node groups of the state that AWS calls failed. */
+  failedGroups(resources: readonly StateResource[]): Promise<ReadonlySet<string>>;
+
+  /**
+   * Looks whether the stack may be deleted.
+   * @throws UserError where the host gives no answer, or the account has things that the state does not know.
+   */
+  beforeDown(record: () => Promise<StackRecord>, forget: () => Promise<void>): Promise<void>;
+  /** Deletes documents, or says where they are kept. @returns Whether it is known what still costs money. */
+  afterDown(deletesData: boolean): Promise<boolean>;
+
+  /** The stack's Docker host; null: none that can be asked. */
+  hostProbe(): HostProbe | null;
+  /** The stack's cluster; null: it is in none. */
+  cluster(): { readonly target: ClusterTarget; readonly probe: ClusterProbe } | null;
+}
