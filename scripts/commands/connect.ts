@@ -1,9 +1,9 @@
 import { spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
-import { CONNECTED_PARTS, type ConnectedPart, type ForwardCommand } from "../connect/cluster-forwards.ts";
+import { CONNECTED_PARTS, type ConnectedPart } from "../connect/cluster-forwards.ts";
 import { isListening } from "../connect/forwards.ts";
-import { type ForwardFailure, startPortForwards } from "../connect/port-forwarder.ts";
+import { type ForwardCommand, type ForwardFailure, startPortForwards } from "../connect/port-forwarder.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { textTable } from "../plan/text-table.ts";
 import { operationsOf } from "../platforms/index.ts";

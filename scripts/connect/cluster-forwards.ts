@@ -3,7 +3,7 @@ import type { Endpoints } from "../../infra/plan/endpoints.ts";
 import { kubectlCommand, silenceWords } from "../cluster/kubectl.ts";
 import { lastLine } from "../preflight/host-probe.ts";
 import { forwards, type RemoteEndpoint, remoteEndpoints } from "./forwards.ts";
-import type { ForwardFailure } from "./port-forwarder.ts";
+import type { ForwardCommand, ForwardFailure } from "./port-forwarder.ts";
 
 /** Parts that are forwarded on request; the gateway always is. */
 export const CONNECTED_PARTS = ["triton", "databases", "grafana"] as const;
@@ -21,15 +21,6 @@ export interface ServiceForward {
   /** Of the Service. */
   readonly port: number;
   readonly localPort: number;
-}
-
-/** One program that forwards: all ports of one Service, or one port of a machine. */
-export interface ForwardCommand {
-  /** For people: `gateway`, `llava`. */
-  readonly service: string;
-  readonly argv: readonly string[];
-  /** How many ports it says to forward, a line each. */
-  readonly ports: number;
 }
 
 interface WantedEndpoints {

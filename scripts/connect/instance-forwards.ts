@@ -3,9 +3,9 @@ import type { Endpoints } from "../../infra/plan/endpoints.ts";
 import { portSession, requireInstance } from "../aws/instance.ts";
 import { lastLine } from "../preflight/host-probe.ts";
 import type { InstanceTarget } from "../program/instance-target.ts";
-import { type ConnectedPart, type ForwardCommand, wantedEndpoints } from "./cluster-forwards.ts";
+import { type ConnectedPart, wantedEndpoints } from "./cluster-forwards.ts";
 import { type Forward, forwards, portClaims } from "./forwards.ts";
-import type { ForwardFailure } from "./port-forwarder.ts";
+import type { ForwardCommand, ForwardFailure } from "./port-forwarder.ts";
 
 export const instanceFailure: ForwardFailure = (endpoint, { stderr }) =>
   `The endpoint ${endpoint} can't be forwarded: ${lastLine(stderr)}\n\`npm run status\` says whether the machine runs; your credentials must be allowed ssm:StartSession on it.`;

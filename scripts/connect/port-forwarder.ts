@@ -7,7 +7,6 @@ import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { UserError } from "../errors.ts";
 import { lastLine, type ProbeAnswer } from "../preflight/host-probe.ts";
-import type { ForwardCommand } from "./cluster-forwards.ts";
 
 /** A pod that can't be reached at first is an error after this; a machine that is logging in takes seconds. */
 const FIRST_TIMEOUT_SECONDS = 30;
@@ -27,7 +26,16 @@ const LOST = /lost connection to pod|error forwarding port/i;
 /** What each says of a port that leads there from then on: kubectl, and the plug-in of the AWS CLI. */
 const FORWARDED = /Forwarding from 127\.0\.0\.1:|^Port \d+ opened for session/gim;
 
-/** How people are told of a command that fails. @param service - Of the command. @param end - How it ended. */
+/** One program that forwards: all ports of one Service, or one port of a machine. */
+export interface ForwardCommand {
+  /** Name in messages: `gateway`, `llava`. */
+  readonly service: string;
+  readonly argv: readonly string[];
+  /** How many ports it says to forward, a line each. */
+  readonly ports: number;
+}
+
+/** Message about a command that fails. @param service - Of the command. @param end - How it ended. */
 export type ForwardFailure = (service: string, end: ProbeAnswer) => string;
 
 interface PortForwarder {

@@ -1,8 +1,8 @@
 /** What the commands do with one stack. Each platform has its own; only ./index.ts asks on which platform a stack is. */
 import type { StackOutputs } from "../../infra/outputs.ts";
 import type { ClusterProbe } from "../cluster/kubectl.ts";
-import type { ConnectedPart, ForwardCommand } from "../connect/cluster-forwards.ts";
-import type { ForwardFailure } from "../connect/port-forwarder.ts";
+import type { ConnectedPart } from "../connect/cluster-forwards.ts";
+import type { ForwardCommand, ForwardFailure } from "../connect/port-forwarder.ts";
 import type { ImageTarget } from "../images/image-target.ts";
 import type { CheckResult, Finding } from "../preflight/finding.ts";
 import type { HostProbe } from "../preflight/host-probe.ts";

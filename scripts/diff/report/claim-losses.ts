@@ -3,9 +3,11 @@
  * has them, and it finds them again by name, `<template>-<set>-<ordinal>`, in the namespace of the set.
  */
 import { z } from "zod";
-import type { ResourceChange } from "../types.ts";
-import type { Loss } from "./danger-section.ts";
+import type { ChangeKind, ResourceChange } from "../types.ts";
 import { code, type Inline, joined } from "./inline.ts";
+
+/** Changes by which a resource goes. */
+export type Loss = Extract<ChangeKind, "replace" | "may-replace" | "delete">;
 
 const template = z.object({
   metadata: z.object({ name: z.string() }),

@@ -1,13 +1,11 @@
 /** What must be seen before a change is merged: what may be lost, and what `up` would not get past. */
 import { ownName, resourceLabel } from "../resource-label.ts";
-import type { ChangeKind, ResourceChange } from "../types.ts";
-import { keptClaims } from "./claim-losses.ts";
+import type { ResourceChange } from "../types.ts";
+import { keptClaims, type Loss } from "./claim-losses.ts";
 import { code, type Inline, joined, strong } from "./inline.ts";
 import { KIND_WORDS } from "./kind-words.ts";
 import { refusals } from "./refusals.ts";
 import { listSection, type Section } from "./section.ts";
-
-export type Loss = Extract<ChangeKind, "replace" | "may-replace" | "delete">;
 
 /** What holding a resource means for what happens to it: `protect` and `retainOnDelete` of the Pulumi engine. */
 const KEPT: Readonly<Record<NonNullable<ResourceChange["kept"]>, Readonly<Record<Loss, string>>>> = {
