@@ -1,130 +1,78 @@
-/** Control plane of EKS. Cost: 0.10 USD an hour; a KMS key, 1 USD a month. */
+/** A cluster on EKS and its add-ons. Cost: 0.10 USD an hour; a KMS key, 1 USD a month; add-ons nothing but their machines. */
 import { LogGroup } from "@pulumi/aws/cloudwatch/logGroup.js";
 import { AccessEntry } from "@pulumi/aws/eks/accessEntry.js";
 import { AccessPolicyAssociation } from "@pulumi/aws/eks/accessPolicyAssociation.js";
+import { Addon } from "@pulumi/aws/eks/addon.js";
 import { Cluster as EksCluster } from "@pulumi/aws/eks/cluster.js";
 import { Key } from "@pulumi/aws/kms/key.js";
 import * as pulumi from "@pulumi/pulumi";
-import { eksKubeconfig } from "../../infra/plan/aws/kubeconfig.ts";
-import { clusterName } from "../../infra/plan/aws/roles.ts";
-import type { AwsContext, ClusterPlan } from "../../infra/plan/aws/types.ts";
-import { jsonDigest } from "../../infra/plan/canonical-json.ts";
-import { namedTags } from "./tags.ts";
+import { namedTags, shortDigest } from "../../infra/plan/aws/context.ts";
+import { type AddOnPlan, type ClusterPlan, eksKubeconfig } from "../../infra/plan/aws/eks-cluster.ts";
+import type { AwsContext } from "../../infra/plan/aws/types.ts";
+import type { ZoneSubnet } from "./network.ts";
 import { WorkloadRole } from "./workload-role.ts";
 
 interface ClusterArgs {
   readonly context: AwsContext;
-  readonly plan: ClusterPlan;
-  readonly vpcId: pulumi.Input<string>;
+  readonly plan: Pick<ClusterPlan, "cluster" | "vpcConfig" | "logGroup" | "key" | "admins" | "role">;
   /** Private ones, in two zones at least. */
-  readonly subnets: readonly { readonly id: pulumi.Input<string> }[];
+  readonly subnets: readonly ZoneSubnet[];
 }
 
-const LOGS = ["api", "audit", "authenticator", "controllerManager", "scheduler"] as const;
-
-/** Days in which a key that was deleted by mistake comes back; the most that KMS has. */
-const KEY_DELETION_DAYS = 30;
-const HASH_DIGITS = 8;
-
+/** The control plane. */
 export class Cluster extends pulumi.ComponentResource {
   readonly cluster: EksCluster;
   readonly clusterName: pulumi.Output<string>;
   /** Of the control plane's network interfaces and of all machines of node groups. */
   readonly securityGroupId: pulumi.Output<string>;
-  /** Without a credential: who uses it asks AWS for one, as himself. */
+  /** Without a credential: its user gets one from AWS. */
   readonly kubeconfig: pulumi.Output<string>;
 
-  constructor(name: string, args: ClusterArgs, opts?: pulumi.ComponentResourceOptions) {
+  constructor(name: string, { context, plan, subnets }: ClusterArgs, opts?: pulumi.ComponentResourceOptions) {
     super("engine-room:aws:Cluster", name, {}, opts);
 
-    const { context, plan } = args;
-    const role = new WorkloadRole(`${name}-role`, { context, plan: plan.role }, { parent: this });
-    const key = this.#createKey(name, context);
-    const logs = this.#createLogGroup(name, args);
-    this.cluster = this.#createCluster(name, args, { role, key, logs });
-    for (const admin of plan.admins) this.#addAdmin(name, context, admin);
-
-    this.clusterName = this.cluster.name;
-    this.securityGroupId = this.cluster.vpcConfig.clusterSecurityGroupId;
-    this.kubeconfig = kubeconfigOf(this.cluster, context.region);
-    this.registerOutputs({ clusterName: this.clusterName });
-  }
-
-  /** Of Secrets in etcd. Its policy is KMS' default: the account decides by IAM. */
-  #createKey(name: string, context: AwsContext): Key {
-    return new Key(
-      `${name}-secrets-key`,
-      {
-        description: `Secrets of the cluster ${clusterName(context)}`,
-        enableKeyRotation: true,
-        deletionWindowInDays: KEY_DELETION_DAYS,
-        tags: namedTags(context, "secrets"),
-      },
-      { parent: this, protect: context.isRetained },
-    );
-  }
-
-  /** EKS would make it itself, without an end, and `down` would leave it. */
-  #createLogGroup(name: string, { context, plan }: ClusterArgs): LogGroup {
-    return new LogGroup(
-      `${name}-logs`,
-      {
-        name: `/aws/eks/${clusterName(context)}/cluster`,
-        retentionInDays: plan.logRetentionDays,
-        tags: namedTags(context, "cluster-logs"),
-      },
-      { parent: this },
-    );
-  }
-
-  #createCluster(
-    name: string,
-    { context, plan, subnets }: ClusterArgs,
-    { role, key, logs }: { readonly role: WorkloadRole; readonly key: Key; readonly logs: LogGroup },
-  ): EksCluster {
-    return new EksCluster(
+    const own = { parent: this };
+    const kept = { ...own, protect: context.isRetained };
+    const role = new WorkloadRole(`${name}-role`, { context, plan: plan.role }, own);
+    const key = new Key(`${name}-secrets-key`, { ...plan.key, tags: namedTags(context, "secrets") }, kept);
+    const logArgs = { ...plan.logGroup, tags: namedTags(context, "cluster-logs") };
+    const logs = new LogGroup(`${name}-logs`, logArgs, own);
+    this.cluster = new EksCluster(
       `${name}-cluster`,
       {
-        name: clusterName(context),
+        ...plan.cluster,
         roleArn: role.arn,
-        version: plan.version,
-        accessConfig: { authenticationMode: "API", bootstrapClusterCreatorAdminPermissions: true },
-        // They come as add-ons, with versions of their own.
-        bootstrapSelfManagedAddons: false,
-        deletionProtection: context.isRetained,
-        enabledClusterLogTypes: [...LOGS],
         encryptionConfig: { provider: { keyArn: key.arn }, resources: ["secrets"] },
-        // Past its support AWS updates the cluster, in place of billing it at a higher price.
-        upgradePolicy: { supportType: "STANDARD" },
-        vpcConfig: {
-          subnetIds: subnets.map(({ id }) => id),
-          endpointPrivateAccess: true,
-          endpointPublicAccess: plan.publicCidrs.length > 0,
-          ...(plan.publicCidrs.length > 0 ? { publicAccessCidrs: [...plan.publicCidrs] } : {}),
-        },
+        vpcConfig: { ...plan.vpcConfig, subnetIds: subnets.map(({ id }) => id) },
         tags: namedTags(context, "cluster"),
       },
-      { parent: this, protect: context.isRetained, dependsOn: [role, logs] },
+      { ...kept, dependsOn: [role, logs] },
     );
+    for (const principalArn of plan.admins) this.#addAdmin(name, context, principalArn);
+    this.clusterName = this.cluster.name;
+    this.securityGroupId = this.cluster.vpcConfig.clusterSecurityGroupId;
+    const { endpoint, certificateAuthority } = this.cluster;
+    this.kubeconfig = pulumi
+      .all([this.clusterName, endpoint, certificateAuthority.data])
+      .apply(([name, endpoint, certificateAuthority]) =>
+        eksKubeconfig({ name, region: context.region, endpoint, certificateAuthority }),
+      );
+    this.registerOutputs({ clusterName: this.clusterName });
   }
 
   /** https://docs.aws.amazon.com/eks/latest/userguide/access-policy-permissions.html */
   #addAdmin(name: string, context: AwsContext, principalArn: string): void {
-    const admin = `${name}-admin-${jsonDigest(principalArn).slice(0, HASH_DIGITS)}`;
+    const admin = `${name}-admin-${shortDigest(principalArn)}`;
+    const clusterName = this.cluster.name;
     const entry = new AccessEntry(
       admin,
-      {
-        clusterName: this.cluster.name,
-        principalArn,
-        type: "STANDARD",
-        tags: namedTags(context, "admin"),
-      },
+      { clusterName, principalArn, type: "STANDARD", tags: namedTags(context, "admin") },
       { parent: this },
     );
     new AccessPolicyAssociation(
       `${admin}-policy`,
       {
-        clusterName: this.cluster.name,
+        clusterName,
         principalArn: entry.principalArn,
         policyArn: `arn:${context.partition}:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy`,
         accessScope: { type: "cluster" },
@@ -134,13 +82,40 @@ export class Cluster extends pulumi.ComponentResource {
   }
 }
 
-function kubeconfigOf(
-  { name, endpoint, certificateAuthority }: EksCluster,
-  region: string,
-): pulumi.Output<string> {
-  return pulumi
-    .all([name, endpoint, certificateAuthority.data])
-    .apply(([name, endpoint, certificateAuthority]) =>
-      eksKubeconfig({ name, region, endpoint, certificateAuthority }),
-    );
+interface AddOnsArgs {
+  readonly context: AwsContext;
+  readonly addOns: readonly AddOnPlan[];
+  readonly clusterName: pulumi.Input<string>;
+  /** Machines, for add-ons whose pods EKS waits for. */
+  readonly after: readonly pulumi.Resource[];
+}
+
+/** Add-ons of EKS, each with a role where it calls AWS. */
+export class AddOns extends pulumi.ComponentResource {
+  constructor(
+    name: string,
+    { context, addOns, clusterName, after }: AddOnsArgs,
+    opts?: pulumi.ComponentResourceOptions,
+  ) {
+    super("engine-room:aws:AddOns", name, {}, opts);
+
+    for (const { args, role: plan } of addOns) {
+      const addOn = `${name}-${args.addonName}`;
+      const role = plan && new WorkloadRole(`${addOn}-role`, { context, plan }, { parent: this });
+      const serviceAccount = plan?.serviceAccount?.serviceAccount;
+      new Addon(
+        addOn,
+        {
+          ...args,
+          clusterName,
+          ...(role && serviceAccount
+            ? { podIdentityAssociations: [{ roleArn: role.arn, serviceAccount }] }
+            : {}),
+          tags: namedTags(context, args.addonName),
+        },
+        { parent: this, dependsOn: role === null ? [...after] : [...after, role] },
+      );
+    }
+    this.registerOutputs({});
+  }
 }

@@ -8,14 +8,13 @@ import { LaunchTemplate } from "@pulumi/aws/ec2/launchTemplate.js";
 import { VolumeAttachment } from "@pulumi/aws/ec2/volumeAttachment.js";
 import { InstanceProfile } from "@pulumi/aws/iam/instanceProfile.js";
 import * as pulumi from "@pulumi/pulumi";
+import { namedTags } from "../../infra/plan/aws/context.ts";
 import { volumeSerial } from "../../infra/plan/aws/machine/database-disk.ts";
-import { DATABASE_DISK } from "../../infra/plan/aws/names.ts";
-import { filledText } from "../../infra/plan/aws/placeholders.ts";
+import { DATABASE_DISK, filledText } from "../../infra/plan/aws/names.ts";
 import type { AwsContext, InstancePlan } from "../../infra/plan/aws/types.ts";
 import type { SecretName } from "../../infra/plan/docker/types.ts";
 import { InstanceSecrets } from "./instance-secrets.ts";
 import { InstanceTasks } from "./instance-tasks.ts";
-import { namedTags } from "./tags.ts";
 import { WorkloadRole } from "./workload-role.ts";
 
 interface InstanceArgs {

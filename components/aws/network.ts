@@ -1,209 +1,268 @@
 /**
- * The network of a stack: subnets for machines, which reach the internet and are not reached from it, and public ones for
- * NAT gateways and load balancers. An existing network is taken as it is.
+ * The network of a stack: private subnets of machines, which reach the internet but are not reached from it, and public ones of NAT
+ * gateways and load balancers. An existing network stays unchanged.
  *
- * Cost: 0.045 USD an hour for each NAT gateway and 0.045 USD a GB through it (us-east-1), and what its endpoints and flow logs
- * cost; the rest is free.
+ * Cost (us-east-1): 0.045 USD an hour for each NAT gateway and 0.045 USD a GB through it; 0.01 USD an hour for each interface
+ * endpoint in each zone and 0.01 USD a GB through it; 0.5 USD a GB of flow logs; the rest is free.
  */
+import { LogGroup } from "@pulumi/aws/cloudwatch/logGroup.js";
 import { DefaultSecurityGroup } from "@pulumi/aws/ec2/defaultSecurityGroup.js";
 import { Eip } from "@pulumi/aws/ec2/eip.js";
+import { FlowLog } from "@pulumi/aws/ec2/flowLog.js";
 import { InternetGateway } from "@pulumi/aws/ec2/internetGateway.js";
 import { NatGateway } from "@pulumi/aws/ec2/natGateway.js";
 import { Route } from "@pulumi/aws/ec2/route.js";
 import { RouteTable } from "@pulumi/aws/ec2/routeTable.js";
 import { RouteTableAssociation } from "@pulumi/aws/ec2/routeTableAssociation.js";
+import { SecurityGroup } from "@pulumi/aws/ec2/securityGroup.js";
 import { Subnet } from "@pulumi/aws/ec2/subnet.js";
 import { Vpc } from "@pulumi/aws/ec2/vpc.js";
+import { VpcEndpoint } from "@pulumi/aws/ec2/vpcEndpoint.js";
+import { SecurityGroupIngressRule } from "@pulumi/aws/vpc/securityGroupIngressRule.js";
 import * as pulumi from "@pulumi/pulumi";
-import type { AwsContext, NetworkPlan, SubnetPlan, Tags } from "../../infra/plan/aws/types.ts";
-import { FlowLogs } from "./flow-logs.ts";
-import { NetworkEndpoints } from "./network-endpoints.ts";
-import { namedTags } from "./tags.ts";
+import { namedTags } from "../../infra/plan/aws/context.ts";
+import type { NetworkPlan } from "../../infra/plan/aws/network.ts";
+import type { AwsContext } from "../../infra/plan/aws/types.ts";
+import { WorkloadRole } from "./workload-role.ts";
 
-interface NetworkArgs {
-  readonly context: AwsContext;
-  readonly plan: NetworkPlan;
-}
-
-interface ZoneSubnet {
-  /** Letter after the region's name. */
+/** A subnet of a zone, by the letter after the region's name. */
+export interface ZoneSubnet {
   readonly zone: string;
   readonly id: pulumi.Input<string>;
 }
 
 type NewNetwork = Extract<NetworkPlan, { kind: "create" }>;
 
-const EVERYWHERE = "0.0.0.0/0";
+interface Part {
+  readonly context: AwsContext;
+  readonly plan: NewNetwork;
+  readonly vpc: Vpc;
+}
 
-/** Who needs the internet, or an endpoint, depends on the component: subnets are there before their routes. */
+const EVERYWHERE = "0.0.0.0/0";
+const HTTPS = { ipProtocol: "tcp", fromPort: 443, toPort: 443 };
+
+/**
+ * Only another VPC replaces a security group, and there its name is free. The provider would delete the old group first because of
+ * its name, and AWS deletes no group that endpoints, mount targets or a load balancer use.
+ */
+export const GROUP_OPTIONS = { deleteBeforeReplace: false };
+
+/** A resource that needs the internet or an endpoint depends on this component: subnets exist before their routes. */
 export class Network extends pulumi.ComponentResource {
   readonly vpcId: pulumi.Output<string>;
-  /** One a zone, in the order of the plan. */
+  /** In the order of the plan. */
   readonly privateSubnets: readonly ZoneSubnet[];
   readonly publicSubnets: readonly ZoneSubnet[];
   readonly #name: string;
-  readonly #context: AwsContext;
 
-  constructor(name: string, { context, plan }: NetworkArgs, opts?: pulumi.ComponentResourceOptions) {
+  constructor(
+    name: string,
+    { context, plan }: { readonly context: AwsContext; readonly plan: NetworkPlan },
+    opts?: pulumi.ComponentResourceOptions,
+  ) {
     super("engine-room:aws:Network", name, {}, opts);
     this.#name = name;
-    this.#context = context;
 
     if (plan.kind === "existing") {
       this.vpcId = pulumi.output(plan.vpcId);
       this.privateSubnets = plan.privateSubnets;
       this.publicSubnets = plan.publicSubnets;
     } else {
-      const vpc = this.#createVpc(plan);
+      const vpc = new Vpc(`${name}-vpc`, { ...plan.vpc, tags: namedTags(context, "vpc") }, { parent: this });
       this.vpcId = vpc.id;
-      this.#emptyDefaultGroup(vpc);
-      const publicSubnets = this.#createSubnets(vpc, "public", plan.publicSubnets, plan.publicSubnetTags);
-      const privateSubnets = this.#createSubnets(vpc, "private", plan.privateSubnets, plan.privateSubnetTags);
-      const internet = this.#openPublicSubnets(vpc, publicSubnets);
-      const natGateways = this.#createNatGateways(plan.natZones, publicSubnets, internet);
-      const routeTables = this.#openPrivateSubnets(vpc, privateSubnets, natGateways);
-      this.privateSubnets = idsOf(privateSubnets);
+      const part = { context, plan, vpc };
+      // A resource without a group gets the default one, which allows no traffic.
+      new DefaultSecurityGroup(
+        `${name}-default-group`,
+        { vpcId: vpc.id, ingress: [], egress: [], tags: namedTags(context, "default-unused") },
+        { parent: this },
+      );
+      this.publicSubnets = this.#createSubnets("public", part);
+      this.privateSubnets = this.#createSubnets("private", part);
+      const natGateways = this.#createNatGateways(part, this.#routePublicSubnets(part));
+      const routeTables = this.#routePrivateSubnets(part, natGateways);
       new NetworkEndpoints(
         `${name}-endpoints`,
-        { context, plan, vpcId: vpc.id, routeTables, subnets: this.privateSubnets },
+        { ...part, routeTables, subnets: this.privateSubnets },
         { parent: this },
       );
       if (plan.flowLogs !== null)
-        new FlowLogs(`${name}-flow-logs`, { context, plan: plan.flowLogs, vpcId: vpc.id }, { parent: this });
-      this.publicSubnets = idsOf(publicSubnets);
+        new FlowLogs(`${name}-flow-logs`, { ...part, logs: plan.flowLogs }, { parent: this });
     }
     this.registerOutputs({ vpcId: this.vpcId });
   }
 
-  #createVpc({ cidr }: NewNetwork): Vpc {
-    return new Vpc(
-      `${this.#name}-vpc`,
-      // Names of interface endpoints, of mount targets and of machines are answered within the VPC by both together.
-      { cidrBlock: cidr, enableDnsSupport: true, enableDnsHostnames: true, tags: this.#tags("vpc") },
-      { parent: this },
-    );
+  #createSubnets(kind: "public" | "private", { context, plan, vpc }: Part): readonly ZoneSubnet[] {
+    return plan[`${kind}Subnets`].map(({ zone, args }) => {
+      const tags = { ...namedTags(context, `${kind}-${zone}`), ...args.tags };
+      const subnet = new Subnet(
+        `${this.#name}-${kind}-${zone}`,
+        { ...args, vpcId: vpc.id, tags },
+        { parent: this },
+      );
+      return { zone, id: subnet.id };
+    });
   }
 
-  /** What is made without a group gets this one, and then reaches nothing. */
-  #emptyDefaultGroup(vpc: Vpc): void {
-    new DefaultSecurityGroup(
-      `${this.#name}-default-group`,
-      { vpcId: vpc.id, ingress: [], egress: [], tags: this.#tags("default-unused") },
-      { parent: this },
-    );
-  }
-
-  #createSubnets(
-    vpc: Vpc,
-    kind: "public" | "private",
-    plans: readonly SubnetPlan[],
-    tags: Tags,
-  ): ReadonlyMap<string, Subnet> {
-    return new Map(
-      plans.map(({ zone, cidr }) => [
-        zone,
-        new Subnet(
-          `${this.#name}-${kind}-${zone}`,
-          {
-            vpcId: vpc.id,
-            cidrBlock: cidr,
-            availabilityZone: `${this.#context.region}${zone}`,
-            // A NAT gateway has an address of its own, and load balancers get theirs from AWS.
-            mapPublicIpOnLaunch: false,
-            tags: { ...this.#tags(`${kind}-${zone}`), ...tags },
-          },
-          { parent: this },
-        ),
-      ]),
-    );
-  }
-
-  #openPublicSubnets(vpc: Vpc, subnets: ReadonlyMap<string, Subnet>): InternetGateway {
+  #routePublicSubnets(part: Part): InternetGateway {
+    const { context, vpc } = part;
     const gateway = new InternetGateway(
       `${this.#name}-internet`,
-      { vpcId: vpc.id, tags: this.#tags("internet") },
-      // It leaves no VPC that has addresses of the internet, and those of the old one go last.
+      { vpcId: vpc.id, tags: namedTags(context, "internet") },
+      // AWS detaches it from no VPC that has public addresses, and those of the old VPC are deleted last.
       { parent: this, replaceOnChanges: ["vpcId"] },
     );
-    const table = this.#createRouteTable(vpc, "public");
-    new Route(
-      `${this.#name}-public-default`,
-      { routeTableId: table.id, destinationCidrBlock: EVERYWHERE, gatewayId: gateway.id },
-      { parent: this },
-    );
-    for (const [zone, subnet] of subnets) this.#associate(`public-${zone}`, subnet, table);
+    const table = this.#createRouteTable("public", part, { gatewayId: gateway.id });
+    for (const subnet of this.publicSubnets) this.#associate(`public-${subnet.zone}`, subnet, table);
     return gateway;
   }
 
-  #createNatGateways(
-    zones: readonly string[],
-    subnets: ReadonlyMap<string, Subnet>,
-    internet: InternetGateway,
-  ): ReadonlyMap<string, NatGateway> {
+  #createNatGateways({ context, plan }: Part, internet: InternetGateway): ReadonlyMap<string, NatGateway> {
     return new Map(
-      zones.map((zone) => {
-        // Addresses of the internet work only with its gateway, which they don't refer to.
+      plan.natZones.map((zone) => {
+        // Public addresses need the internet gateway, to which they don't refer.
         const opts = { parent: this, dependsOn: [internet] };
-        const tags = this.#tags(`nat-${zone}`);
+        const tags = namedTags(context, `nat-${zone}`);
+        const subnet = this.publicSubnets.find((one) => one.zone === zone);
+        if (subnet === undefined) throw new Error(`The plan has no public subnet in zone ${zone}`);
         const address = new Eip(`${this.#name}-nat-${zone}-address`, { domain: "vpc", tags }, opts);
-        const gateway = new NatGateway(
-          `${this.#name}-nat-${zone}`,
-          { allocationId: address.id, subnetId: ofZone(subnets, zone).id, tags },
-          opts,
-        );
-        return [zone, gateway];
+        const args = { allocationId: address.id, subnetId: subnet.id, tags };
+        return [zone, new NatGateway(`${this.#name}-nat-${zone}`, args, opts)];
       }),
     );
   }
 
   /** @returns The table of each zone. */
-  #openPrivateSubnets(
-    vpc: Vpc,
-    subnets: ReadonlyMap<string, Subnet>,
-    natGateways: ReadonlyMap<string, NatGateway>,
-  ): readonly RouteTable[] {
+  #routePrivateSubnets(part: Part, natGateways: ReadonlyMap<string, NatGateway>): readonly RouteTable[] {
     const [shared] = natGateways.values();
-    return [...subnets].map(([zone, subnet]) => {
-      const table = this.#createRouteTable(vpc, `private-${zone}`);
-      const gateway = natGateways.get(zone) ?? shared;
-      if (gateway !== undefined)
-        new Route(
-          `${this.#name}-private-${zone}-default`,
-          { routeTableId: table.id, destinationCidrBlock: EVERYWHERE, natGatewayId: gateway.id },
-          { parent: this },
-        );
-      this.#associate(`private-${zone}`, subnet, table);
+    return this.privateSubnets.map((subnet) => {
+      const subject = `private-${subnet.zone}`;
+      const gateway = natGateways.get(subnet.zone) ?? shared;
+      const table = this.#createRouteTable(subject, part, gateway && { natGatewayId: gateway.id });
+      this.#associate(subject, subnet, table);
       return table;
     });
   }
 
-  #createRouteTable(vpc: Vpc, subject: string): RouteTable {
-    return new RouteTable(
+  /** @param target - Of what is not for the VPC. */
+  #createRouteTable(
+    subject: string,
+    { context, vpc }: Part,
+    target?: Readonly<Record<string, pulumi.Input<string>>>,
+  ): RouteTable {
+    const table = new RouteTable(
       `${this.#name}-${subject}-routes`,
-      { vpcId: vpc.id, tags: this.#tags(subject) },
+      { vpcId: vpc.id, tags: namedTags(context, subject) },
       { parent: this },
     );
+    if (target !== undefined)
+      new Route(
+        `${this.#name}-${subject}-default`,
+        { routeTableId: table.id, destinationCidrBlock: EVERYWHERE, ...target },
+        { parent: this },
+      );
+    return table;
   }
 
-  #associate(subject: string, subnet: Subnet, table: RouteTable): void {
+  #associate(subject: string, { id }: ZoneSubnet, table: RouteTable): void {
     new RouteTableAssociation(
       `${this.#name}-${subject}-association`,
-      { subnetId: subnet.id, routeTableId: table.id },
+      { subnetId: id, routeTableId: table.id },
       { parent: this },
     );
   }
+}
 
-  #tags(subject: string): Record<string, string> {
-    return namedTags(this.#context, subject);
+interface NetworkEndpointsArgs extends Part {
+  readonly routeTables: readonly RouteTable[];
+  readonly subnets: readonly ZoneSubnet[];
+}
+
+/** Ways to AWS services that pass the NAT gateways by. */
+class NetworkEndpoints extends pulumi.ComponentResource {
+  constructor(
+    name: string,
+    { context, plan, vpc, routeTables, subnets }: NetworkEndpointsArgs,
+    opts: pulumi.ComponentResourceOptions,
+  ) {
+    super("engine-room:aws:NetworkEndpoints", name, {}, opts);
+
+    const own = { parent: this };
+    const endpoint = (service: string) => ({
+      vpcId: vpc.id,
+      serviceName: `com.amazonaws.${context.region}.${service}`,
+      tags: namedTags(context, service.replaceAll(".", "-")),
+    });
+    // S3 has the layers of ECR's images, and a gateway to it is free.
+    const routeTableIds = routeTables.map(({ id }) => id);
+    new VpcEndpoint(`${name}-s3`, { ...endpoint("s3"), vpcEndpointType: "Gateway", routeTableIds }, own);
+    if (plan.interfaceEndpoints.length > 0) {
+      const group = new SecurityGroup(
+        `${name}-group`,
+        {
+          name: `${context.name}-endpoints`,
+          description: "Endpoints of AWS services within the VPC",
+          vpcId: vpc.id,
+          tags: namedTags(context, "endpoints"),
+        },
+        { ...own, ...GROUP_OPTIONS },
+      );
+      new SecurityGroupIngressRule(
+        `${name}-https`,
+        {
+          ...HTTPS,
+          securityGroupId: group.id,
+          description: "HTTPS from the VPC",
+          cidrIpv4: plan.vpc.cidrBlock,
+          tags: namedTags(context, "endpoints-https"),
+        },
+        own,
+      );
+      for (const service of plan.interfaceEndpoints)
+        new VpcEndpoint(
+          `${name}-${service.replaceAll(".", "-")}`,
+          {
+            ...endpoint(service),
+            vpcEndpointType: "Interface",
+            privateDnsEnabled: true,
+            subnetIds: subnets.map(({ id }) => id),
+            securityGroupIds: [group.id],
+          },
+          own,
+        );
+    }
+    this.registerOutputs({});
   }
 }
 
-function idsOf(subnets: ReadonlyMap<string, Subnet>): readonly ZoneSubnet[] {
-  return [...subnets].map(([zone, { id }]) => ({ zone, id }));
-}
+/** Records in CloudWatch of who connects to whom in a VPC. */
+class FlowLogs extends pulumi.ComponentResource {
+  constructor(
+    name: string,
+    { context, vpc, logs }: Part & { readonly logs: NonNullable<NewNetwork["flowLogs"]> },
+    opts: pulumi.ComponentResourceOptions,
+  ) {
+    super("engine-room:aws:FlowLogs", name, {}, opts);
 
-function ofZone(subnets: ReadonlyMap<string, Subnet>, zone: string): Subnet {
-  const subnet = subnets.get(zone);
-  if (subnet === undefined) throw new Error(`The plan has no public subnet in zone ${zone}`);
-  return subnet;
+    const group = new LogGroup(
+      `${name}-group`,
+      { ...logs.logGroup, tags: namedTags(context, "flow-logs") },
+      { parent: this },
+    );
+    const writer = new WorkloadRole(`${name}-writer`, { context, plan: logs.role }, { parent: this });
+    new FlowLog(
+      `${name}-log`,
+      {
+        vpcId: vpc.id,
+        trafficType: "ALL",
+        logDestinationType: "cloud-watch-logs",
+        logDestination: group.arn,
+        iamRoleArn: writer.arn,
+        tags: namedTags(context, "flow-log"),
+      },
+      { parent: this, dependsOn: [writer] },
+    );
+    this.registerOutputs({});
+  }
 }

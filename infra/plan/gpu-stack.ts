@@ -2,9 +2,7 @@
 import type { AwsConfig, Ec2Config, EksConfig } from "../config/aws-stacks.ts";
 import type { GpuStackConfig } from "../config/config.ts";
 import type { Problem } from "../problems.ts";
-import { eksAsCluster, eksCluster } from "./aws/as-cluster.ts";
-import { ec2AsHost } from "./aws/as-host.ts";
-import { withoutSecrets } from "./aws/plain-config.ts";
+import { ec2AsHost, eksAsCluster, eksCluster, withoutSecrets } from "./aws/as-platforms.ts";
 import type { Release } from "./catalogue/types.ts";
 import { findProblems } from "./checks/find-problems.ts";
 import { coldStart } from "./cost/cold-start.ts";

@@ -1,63 +1,74 @@
-/** What both kinds of compute make in an account: network, engine store, registries, budget. */
+/** Resources of a stack in an account, whatever its compute is: network, engine store, repositories, budget, load balancer. */
 import { Provider } from "@pulumi/aws/provider.js";
 import type * as pulumi from "@pulumi/pulumi";
-import type { Edge } from "../../components/aws/edge.ts";
+import { Guard, Registries } from "../../components/aws/account.ts";
+import { Edge } from "../../components/aws/edge.ts";
 import { EngineFileSystem } from "../../components/aws/engine-file-system.ts";
-import { Guard } from "../../components/aws/guard.ts";
 import { Network } from "../../components/aws/network.ts";
-import { Registries } from "../../components/aws/registries.ts";
 import type { DeployedStack } from "../outputs.ts";
-import { awsNotes, needsRecord, recordNote } from "../plan/aws/notes.ts";
-import type { AwsContext, Ec2Stack, EksStack } from "../plan/aws/types.ts";
+import type { Ec2Stack, EksStack } from "../plan/aws/aws-stack.ts";
+import { awsNotes, needsRecord, recordNote } from "../plan/aws/edge.ts";
+import type { AwsContext } from "../plan/aws/types.ts";
 import type { Endpoints } from "../plan/endpoints.ts";
 import type { AwsPlan } from "../plan/gpu-stack.ts";
 
-/** Of the provider: the region, and the one account that it may touch, whatever credentials there are. */
+type AccountParts = Omit<EksStack, "cluster"> | Omit<Ec2Stack, "instance">;
+
+/** The provider of the region; it refuses any other account. */
 export function awsProvider({ account, region }: AwsContext): Provider {
   return new Provider("aws", { region, allowedAccountIds: [account] });
 }
 
-/** Registers what machines need before they are there. */
+/** Registers what exists before the machines. */
 export function deployAccount(
-  { context, network: plan, repositories, guard }: EksStack | Ec2Stack,
+  { context, network: plan, repositories, budget }: AccountParts,
   opts: pulumi.ComponentResourceOptions,
-): { readonly network: Network; readonly registries: Registries } {
+): Network {
   const network = new Network("network", { context, plan }, opts);
-  const registries = new Registries("registries", { context, repositories }, opts);
-  if (guard.budget !== null) new Guard("guard", { context, plan: guard }, opts);
-  return { network, registries };
+  new Registries("registries", { context, repositories }, opts);
+  if (budget !== null) new Guard("guard", { context, budget }, opts);
+  return network;
 }
 
-/** What the platform below says of a stack, with the load balancer as its door. */
-export function withEdge(
-  { endpoints, notes }: { readonly endpoints: Endpoints; readonly notes: readonly string[] },
-  { context, edge: edgePlan }: EksStack | Ec2Stack,
-  plan: AwsPlan,
-  edge: Edge | null,
-): Pick<DeployedStack, "endpoints" | "notes"> {
-  const all = [...awsNotes(plan, context, edgePlan), ...notes];
-  if (edge === null) return { endpoints, notes: all };
-  const { url: gateway, dnsName: gatewayDnsName } = edge;
-  const gatewayReach = edgePlan.isPublic ? "public" : "vpc";
-  return {
-    endpoints: { ...endpoints, gateway, gatewayReach, gatewayDnsName },
-    notes: [
-      ...(needsRecord(edgePlan) ? [gatewayDnsName.apply((name) => recordNote(edgePlan, name))] : []),
-      ...all,
-    ],
-  };
-}
-
-/** Registers the engine store, which the given machines reach. */
+/** Registers the engine store for the given machines. */
 export function deployFileSystem(
-  { context, fileSystem: plan }: EksStack | Ec2Stack,
-  network: Network,
+  { context, fileSystem: plan }: AccountParts,
+  { vpcId, privateSubnets: subnets }: Network,
   client: { readonly name: string; readonly securityGroupId: pulumi.Input<string> },
   opts: pulumi.ComponentResourceOptions,
 ): EngineFileSystem {
-  return new EngineFileSystem(
-    "engine-store",
-    { context, plan, vpcId: network.vpcId, subnets: network.privateSubnets, clients: [client] },
-    opts,
+  return new EngineFileSystem("engine-store", { context, plan, vpcId, subnets, client }, opts);
+}
+
+/** Registers the load balancer. */
+export function deployEdge(
+  { context, edge: plan }: AccountParts,
+  network: Network,
+  target: ConstructorParameters<typeof Edge>[1]["target"],
+  opts: pulumi.ComponentResourceOptions,
+): Edge {
+  const subnets = plan.isPublic ? network.publicSubnets : network.privateSubnets;
+  return new Edge(
+    "edge",
+    { context, plan, vpcId: network.vpcId, subnets, target },
+    // AWS creates a public one only where there is an internet gateway, and deletes that only after it.
+    { ...opts, dependsOn: [network] },
   );
+}
+
+/** Endpoints and notes of the platform below, with the load balancer in front of the gateway. */
+export function withEdge(
+  { endpoints, notes }: { readonly endpoints: Endpoints; readonly notes: readonly string[] },
+  { context, edge: plan }: AccountParts,
+  stack: AwsPlan,
+  edge: Edge | null,
+): Pick<DeployedStack, "endpoints" | "notes"> {
+  const all = [...awsNotes(stack, context, plan), ...notes];
+  if (edge === null) return { endpoints, notes: all };
+  const { url: gateway, dnsName: gatewayDnsName } = edge;
+  const gatewayReach = plan.isPublic ? "public" : "vpc";
+  return {
+    endpoints: { ...endpoints, gateway, gatewayReach, gatewayDnsName },
+    notes: [...(needsRecord(plan) ? [gatewayDnsName.apply((name) => recordNote(plan, name))] : []), ...all],
+  };
 }

@@ -1,18 +1,16 @@
 /** `platform: aws`, `compute: ec2`: one machine, and on it the containers of `platform: docker`. */
 import * as pulumi from "@pulumi/pulumi";
-import { Edge } from "../../components/aws/edge.ts";
 import { Instance } from "../../components/aws/instance.ts";
 import { InstanceSecurity } from "../../components/aws/instance-security.ts";
 import type { Network } from "../../components/aws/network.ts";
 import { planInstanceImages } from "../image-inputs.ts";
 import type { DeployedStack } from "../outputs.ts";
-import { ec2Stack } from "../plan/aws/aws-stack.ts";
-import type { Ec2Stack } from "../plan/aws/types.ts";
+import { type Ec2Stack, ec2Stack } from "../plan/aws/aws-stack.ts";
 import { dockerStack } from "../plan/docker/docker-stack.ts";
 import { SECRET_PATHS } from "../plan/docker/types.ts";
 import type { Ec2Plan } from "../plan/gpu-stack.ts";
 import { planOutputs } from "../plan-outputs.ts";
-import { awsProvider, deployAccount, deployFileSystem, withEdge } from "./aws-account.ts";
+import { awsProvider, deployAccount, deployEdge, deployFileSystem, withEdge } from "./aws-account.ts";
 import { secretValues } from "./secret-values.ts";
 import { leaveOutStackTraces } from "./stack-traces.ts";
 import { refuseUnpulled } from "./unpulled-images.ts";
@@ -34,7 +32,7 @@ export function deployEc2(plan: Ec2Plan): DeployedStack {
   const aws = ec2Stack(plan, name, host);
   const opts = { providers: { aws: awsProvider(aws.context) } };
 
-  const { network } = deployAccount(aws, opts);
+  const network = deployAccount(aws, opts);
   const { edge, store } = deployMachine(aws, network, opts);
 
   return planOutputs(plan, () => "instance", {
@@ -45,7 +43,7 @@ export function deployEc2(plan: Ec2Plan): DeployedStack {
 
 /** The machine with its store, and the load balancer before it. */
 function deployMachine(aws: Ec2Stack, network: Network, opts: pulumi.ComponentResourceOptions) {
-  const { context, instance: plan, edge: edgePlan } = aws;
+  const { context, instance: plan } = aws;
   const { vpcId } = network;
   const subnet = network.privateSubnets.find(({ zone }) => zone === plan.zone);
   if (subnet === undefined) throw new Error(`The network has no subnet in zone ${plan.zone}.`);
@@ -67,15 +65,7 @@ function deployMachine(aws: Ec2Stack, network: Network, opts: pulumi.ComponentRe
     // Its first start downloads: routes, NAT gateways and rules are there before, which subnet and group don't refer to.
     { ...opts, dependsOn: [network, machineGroup] },
   );
-  const edge = new Edge(
-    "edge",
-    {
-      ...{ context, plan: edgePlan, vpcId },
-      subnets: edgePlan.isPublic ? network.publicSubnets : network.privateSubnets,
-      target: { securityGroupId: machineGroup.securityGroupId, instanceId: instance.instanceId },
-    },
-    // AWS makes a public one only where there is an internet gateway, and takes that away only after it.
-    { ...opts, dependsOn: [network] },
-  );
+  const target = { securityGroupId: machineGroup.securityGroupId, instanceId: instance.instanceId };
+  const edge = deployEdge(aws, network, target, opts);
   return { edge, store };
 }

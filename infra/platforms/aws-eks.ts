@@ -2,27 +2,23 @@
 import type { Service } from "@pulumi/kubernetes/core/v1/service.js";
 import { Provider as KubernetesProvider } from "@pulumi/kubernetes/provider.js";
 import * as pulumi from "@pulumi/pulumi";
-import { AddOns } from "../../components/aws/add-ons.ts";
-import { Charts } from "../../components/aws/charts.ts";
-import { Cluster } from "../../components/aws/cluster.ts";
-import { ClusterStorage } from "../../components/aws/cluster-storage.ts";
-import { Edge } from "../../components/aws/edge.ts";
+import { AddOns, Cluster } from "../../components/aws/cluster.ts";
+import { Charts, ClusterStorage, GatewayBinding } from "../../components/aws/cluster-objects.ts";
+import type { Edge } from "../../components/aws/edge.ts";
 import type { EngineFileSystem } from "../../components/aws/engine-file-system.ts";
-import { GatewayBinding } from "../../components/aws/gateway-binding.ts";
 import { GpuNodePool } from "../../components/aws/gpu-node-pool.ts";
 import type { Network } from "../../components/aws/network.ts";
 import { WorkloadRole } from "../../components/aws/workload-role.ts";
 import { clusterOutputs } from "../cluster-outputs.ts";
 import { planClusterImages } from "../image-inputs.ts";
 import type { DeployedStack } from "../outputs.ts";
-import { eksStack } from "../plan/aws/aws-stack.ts";
+import { type EksStack, eksStack } from "../plan/aws/aws-stack.ts";
 import { hasEdge } from "../plan/aws/services.ts";
-import type { EksStack } from "../plan/aws/types.ts";
 import type { EksPlan } from "../plan/gpu-stack.ts";
 import { kubernetesStack } from "../plan/kubernetes/kubernetes-stack.ts";
 import { SECRET_PATHS } from "../plan/kubernetes/pod-types.ts";
 import type { KubernetesStack } from "../plan/kubernetes/types.ts";
-import { awsProvider, deployAccount, deployFileSystem, withEdge } from "./aws-account.ts";
+import { awsProvider, deployAccount, deployEdge, deployFileSystem, withEdge } from "./aws-account.ts";
 import { deployCluster, type MadeCluster, secretNames } from "./kubernetes-objects.ts";
 import { secretValues } from "./secret-values.ts";
 import { leaveOutStackTraces } from "./stack-traces.ts";
@@ -42,13 +38,15 @@ export function deployEks(plan: EksPlan): DeployedStack {
   const objects = kubernetesStack(plan, { stack: name, images });
   const opts = { providers: { aws: awsProvider(aws.context) } };
 
-  const { network } = deployAccount(aws, opts);
-  const machines = deployMachines(aws, objects, network, opts);
-  const edge = hasEdge(plan.config) ? deployEdge(aws, network, machines.cluster, opts) : null;
+  const network = deployAccount(aws, opts);
+  const { cluster, store, made } = deployMachines(aws, objects, network, opts);
+  const target = { securityGroupId: cluster.securityGroupId };
+  // It stays while the cluster sleeps.
+  const edge = hasEdge(plan.config) ? deployEdge(aws, network, target, opts) : null;
   deployCluster(objects, {
     secrets: secretValues(SECRET_PATHS, secretNames(objects)),
     made: {
-      ...machines.made,
+      ...made,
       bindGateway: (service, provider) =>
         edge === null ? [] : [bindGateway(service, { edge, objects, network, provider })],
     },
@@ -58,7 +56,7 @@ export function deployEks(plan: EksPlan): DeployedStack {
   return {
     ...outputs,
     ...withEdge(outputs, aws, plan, edge),
-    engineStore: pulumi.interpolate`${machines.store.fileSystemId} by ${outputs.engineStore}`,
+    engineStore: pulumi.interpolate`${store.fileSystemId} by ${outputs.engineStore}`,
   };
 }
 
@@ -68,100 +66,52 @@ interface Machines {
   readonly made: MadeCluster;
 }
 
-/** Control plane, machines, what runs on all of them, and the store that they mount. */
+/** Control plane, machines, add-ons and charts, and the store that machines mount. */
 function deployMachines(
-  { context, cluster: plan, ...aws }: EksStack,
+  aws: EksStack,
   objects: KubernetesStack,
   network: Network,
   opts: pulumi.ComponentResourceOptions,
 ): Machines {
-  const subnets = network.privateSubnets;
-  const cluster = new Cluster("cluster", { context, plan, vpcId: network.vpcId, subnets }, opts);
-  const { clusterName, securityGroupId, kubeconfig } = cluster;
-  const store = deployFileSystem(
-    { ...aws, context, cluster: plan },
-    network,
-    { name: "machines", securityGroupId },
-    opts,
-  );
-  const onCluster = { context, clusterName };
-  const early = new AddOns(
-    "add-ons-before-machines",
-    { ...onCluster, addOns: plan.addOns.filter(({ isBeforeNodes }) => isBeforeNodes), after: [cluster] },
-    opts,
-  );
+  const { context, cluster: plan } = aws;
+  const { vpcId, privateSubnets: subnets } = network;
+  const control = new Cluster("cluster", { context, plan, subnets }, opts);
+  const { cluster, clusterName, securityGroupId, kubeconfig } = control;
+  const store = deployFileSystem(aws, network, { name: "machines", securityGroupId }, opts);
+  const addOns = (name: string, isEarly: boolean, after: readonly pulumi.Resource[]) => {
+    const own = plan.addOns.filter(({ isBeforeNodes }) => isBeforeNodes === isEarly);
+    return new AddOns(name, { context, clusterName, addOns: own, after }, opts);
+  };
+  const early = addOns("add-ons-before-machines", true, [control]);
   const nodeRole = new WorkloadRole("machine-role", { context, plan: plan.nodeRole }, opts);
+  // Machines join through NAT gateways and endpoints, to which their subnets don't refer.
+  const joining = { nodeRoleArn: nodeRole.arn, subnets, after: [network, early, nodeRole] };
   const pools = plan.pools.map(
     (pool) =>
-      new GpuNodePool(
-        `${pool.name}-machines`,
-        {
-          ...{ ...onCluster, plan: pool, version: plan.version, nodeRoleArn: nodeRole.arn, subnets },
-          // Machines join through NAT gateways and endpoints, which their subnets don't refer to.
-          after: [network, early, nodeRole],
-        },
-        opts,
-      ),
+      new GpuNodePool(`${pool.name}-machines`, { context, clusterName, plan: pool, ...joining }, opts),
   );
-  const addOns = new AddOns(
-    "add-ons",
-    { ...onCluster, addOns: plan.addOns.filter(({ isBeforeNodes }) => !isBeforeNodes), after: pools },
-    opts,
-  );
+  const late = addOns("add-ons", false, pools);
   const podRoles = plan.podRoles.map(
-    (role) => new WorkloadRole(`${role.subject}-role`, { ...onCluster, plan: role }, opts),
+    (role) => new WorkloadRole(`${role.subject}-role`, { context, clusterName, plan: role }, opts),
   );
   const installer = new KubernetesProvider(
     "cluster-installer",
     { kubeconfig, clusterIdentifier: clusterName },
-    { dependsOn: [addOns] },
+    { dependsOn: [late] },
   );
   const inside = { providers: { ...opts.providers, kubernetes: installer } };
   const storage = new ClusterStorage(
     "cluster-storage",
     { volumeHandle: store.volumeHandle, labels: objects.labels },
-    { ...inside, deletedWith: cluster.cluster, dependsOn: [...store.mountTargets] },
+    { ...inside, deletedWith: cluster, dependsOn: [...store.mountTargets] },
   );
   const charts = new Charts(
     "charts",
-    {
-      ...onCluster,
-      charts: plan.charts,
-      inputs: { clusterName, vpcId: network.vpcId },
-      cluster: cluster.cluster,
-      after: [addOns, storage],
-    },
+    { context, charts: plan.charts, clusterName, vpcId, cluster, after: [late, storage] },
     inside,
   );
-  return {
-    cluster,
-    store,
-    made: {
-      kubeconfig,
-      identifier: clusterName,
-      cluster: cluster.cluster,
-      after: [charts, storage, ...podRoles],
-    },
-  };
-}
-
-/** The load balancer, which stays when the cluster is asleep. */
-function deployEdge(
-  { context, edge: plan }: EksStack,
-  network: Network,
-  { securityGroupId }: Cluster,
-  opts: pulumi.ComponentResourceOptions,
-): Edge {
-  return new Edge(
-    "edge",
-    {
-      ...{ context, plan, vpcId: network.vpcId },
-      subnets: plan.isPublic ? network.publicSubnets : network.privateSubnets,
-      target: { securityGroupId },
-    },
-    // AWS makes a public one only where there is an internet gateway, and takes that away only after it.
-    { ...opts, dependsOn: [network] },
-  );
+  const after = [charts, storage, ...podRoles];
+  return { cluster: control, store, made: { kubeconfig, identifier: clusterName, cluster, after } };
 }
 
 interface GatewayTarget {

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { eksKubeconfig } from "../../infra/plan/aws/kubeconfig.ts";
+import { eksKubeconfig } from "../../infra/plan/aws/eks-cluster.ts";
 import type { AwsContext } from "../../infra/plan/aws/types.ts";
 import { eksCluster } from "./eks.ts";
 import { required } from "./session.ts";

@@ -1,11 +1,12 @@
 /** What the load balancer of a stack says of the machine behind it. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TargetHealthDescription } from "@aws-sdk/client-elastic-load-balancing-v2";
-import type { AwsContext, EdgePlan } from "../../infra/plan/aws/types.ts";
+import type { EdgePlan } from "../../infra/plan/aws/edge.ts";
+import type { AwsContext } from "../../infra/plan/aws/types.ts";
 import { UserError } from "../errors.ts";
 import { type Answer, ask, clientSettings } from "./session.ts";
 
-type Edge = Pick<EdgePlan, "targetGroupName" | "targetPort" | "healthPath">;
+type Edge = Pick<EdgePlan, "targetGroup">;
 
 /** Health as its load balancer has it. */
 interface TargetReading {
@@ -71,7 +72,7 @@ function targetReading({ Target, TargetHealth }: TargetHealthDescription): Targe
  */
 export async function awaitTarget(
   { region, stack }: AwsContext,
-  { targetGroupName, targetPort, healthPath }: Edge,
+  { targetGroup: { name: targetGroupName, port: targetPort, healthCheck } }: Edge,
   { limitSeconds = LIMIT_SECONDS, pauseMilliseconds = PAUSE_MILLISECONDS } = {},
 ): Promise<string> {
   const end = Date.now() + limitSeconds * 1000;
@@ -85,7 +86,7 @@ export async function awaitTarget(
     if (targets.length > 0 && targets.every(({ reason }) => reason === STOPPED)) return "";
     if (Date.now() >= end)
       throw new UserError(
-        `The load balancer of ${stack} sends no requests to its machine after ${limitSeconds} s: ${targetWords(targets)}. It asks the machine's port ${targetPort} for ${healthPath}; \`npm run logs -- gateway --stack ${stack}\` says whether the gateway is asked.`,
+        `The load balancer of ${stack} sends no requests to its machine after ${limitSeconds} s: ${targetWords(targets)}. It asks the machine's port ${targetPort} for ${healthCheck.path}; \`npm run logs -- gateway --stack ${stack}\` says whether the gateway is asked.`,
       );
     await sleep(pauseMilliseconds);
   }

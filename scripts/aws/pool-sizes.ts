@@ -4,8 +4,8 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { POOL_LABEL } from "../../infra/plan/aws/names.ts";
-import { nodePoolPlans } from "../../infra/plan/aws/node-pools.ts";
-import type { AwsContext, NodePoolPlan } from "../../infra/plan/aws/types.ts";
+import { type NodePoolPlan, nodePoolPlans } from "../../infra/plan/aws/node-pools.ts";
+import type { AwsContext } from "../../infra/plan/aws/types.ts";
 import type { EksPlan } from "../../infra/plan/gpu-stack.ts";
 import { UserError } from "../errors.ts";
 import {
@@ -23,9 +23,10 @@ const LONGEST_UPDATE_SECONDS = 600;
 
 /** What a group lacks to have the plan's size, with as many machines as it has where these are within it; null: nothing. Pure. */
 export function plannedSize(
-  { min, max }: Pick<NodePoolPlan, "min" | "max">,
+  { nodeGroup: { scalingConfig } }: { readonly nodeGroup: Pick<NodePoolPlan["nodeGroup"], "scalingConfig"> },
   group: Pick<NodeGroupReading, "name" | "min" | "max" | "desired">,
 ): NodeGroupSize | null {
+  const { minSize: min, maxSize: max } = scalingConfig;
   const desired = Math.min(Math.max(group.desired, min), max);
   if (group.min === min && group.max === max && group.desired === desired) return null;
   return { name: group.name, min, max, ...(desired === group.desired ? {} : { desired }) };
@@ -108,7 +109,7 @@ function poolGroups(
   return pools.flatMap((pool) =>
     groups
       .filter(({ labels }) => labels[POOL_LABEL] === pool.name)
-      .filter(({ instanceTypes }) => instanceTypes.join() === pool.instanceTypes.join())
+      .filter(({ instanceTypes }) => instanceTypes.join() === pool.nodeGroup.instanceTypes.join())
       .map((group) => ({ pool, group })),
   );
 }

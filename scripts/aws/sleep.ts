@@ -35,7 +35,8 @@ export function poolChanges(
   // What takes machines away and brings them back runs in a pool of its own, which stays.
   const pools = nodePoolPlans(plan).filter(({ name }) => name !== SYSTEM_POOL);
   return pools.map((planned): PoolChange => {
-    const { name: pool, min } = planned;
+    const { name: pool, nodeGroup } = planned;
+    const min = nodeGroup.scalingConfig.minSize;
     const group = groups.find((one) => one.labels[POOL_LABEL] === pool && !isLost(one));
     if (group === undefined)
       return { pool, least: null, change: null, note: "has no node group; `npm run up` makes it" };

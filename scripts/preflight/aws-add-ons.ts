@@ -1,15 +1,21 @@
 /** Whether EKS takes the add-ons of a cluster: their versions, and what they are set to. Pure. */
 import { z } from "zod";
-import type { AddOnPlan } from "../../infra/plan/aws/types.ts";
 import type { Answer } from "../aws/session.ts";
 import type { AwsTarget } from "../program/aws-target.ts";
 import { unansweredOf } from "./aws-words.ts";
 import { type Finding, isOlder, problem, warning } from "./finding.ts";
 
+export interface AddOn {
+  readonly name: string;
+  readonly version: string;
+  /** null: its defaults. */
+  readonly configuration: Readonly<Record<string, unknown>> | null;
+}
+
 /** @param answers - Versions that EKS installs, by add-on. */
 export function addOnFindings(
   { plan }: AwsTarget,
-  addOns: readonly Pick<AddOnPlan, "name" | "version">[],
+  addOns: readonly Omit<AddOn, "configuration">[],
   answers: ReadonlyMap<string, Answer<ReadonlySet<string>>>,
 ): readonly Finding[] {
   if (plan.compute !== "eks") return [];
@@ -40,7 +46,7 @@ function plain(version: string): string {
 
 /** @param answers - EKS' JSON schema of what is set, by add-on; none of those that it does not install. */
 export function addOnConfigurationFindings(
-  addOns: readonly Pick<AddOnPlan, "name" | "version" | "configuration">[],
+  addOns: readonly AddOn[],
   answers: ReadonlyMap<string, Answer<string>>,
 ): readonly Finding[] {
   const unknown = unansweredOf(

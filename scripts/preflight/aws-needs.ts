@@ -1,7 +1,6 @@
 /** What AWS is asked about besides what the stack file says itself: machines, and add-ons. Pure. */
 import { eksClusterPlan } from "../../infra/plan/aws/eks-cluster.ts";
-import { surgeMachines } from "../../infra/plan/aws/node-pools.ts";
-import type { NodePoolPlan } from "../../infra/plan/aws/types.ts";
+import { type NodePoolPlan, surgeMachines } from "../../infra/plan/aws/node-pools.ts";
 import { machineTypes } from "../../infra/plan/catalogue/machines.ts";
 import { plannedNodes } from "../../infra/plan/cost/pool-price.ts";
 import type { EksPlan } from "../../infra/plan/gpu-stack.ts";
@@ -14,16 +13,20 @@ export function awsNeeds({ plan, context }: AwsTarget): AwsNeeds {
   if (plan.compute === "eks") {
     const { pools, addOns } = eksClusterPlan(plan, context);
     return {
-      addOns,
+      addOns: addOns.map(({ args: { addonName, addonVersion, configurationValues } }) => ({
+        name: addonName,
+        version: addonVersion,
+        configuration: configurationValues === undefined ? null : JSON.parse(configurationValues),
+      })),
       machines: pools.flatMap((pool) =>
         // Which of several types starts is known to nobody; they are of one family and size.
-        pool.instanceTypes.slice(0, 1).map((instanceType) => ({
+        pool.nodeGroup.instanceTypes.slice(0, 1).map((instanceType) => ({
           pool: pool.name,
           instanceType,
-          isSpot: pool.capacityType === "SPOT",
+          isSpot: pool.nodeGroup.capacityType === "SPOT",
           vcpus: vcpusOf(plan, pool.name, instanceType),
           plannedMachines: plannedMachines(plan, pool),
-          maxMachines: pool.max,
+          maxMachines: pool.nodeGroup.scalingConfig.maxSize,
           surgeMachines: surgeMachines(pool),
         })),
       ),
@@ -40,9 +43,9 @@ function vcpusOf({ spec }: EksPlan, pool: string, instanceType: string): number 
 }
 
 /** Machines of a node group that `up` waits for, by what serves there and what is built there. */
-function plannedMachines({ spec }: EksPlan, { name, min }: NodePoolPlan): number {
+function plannedMachines({ spec }: EksPlan, { name, nodeGroup }: NodePoolPlan): number {
   const pool = spec.pools.find((one) => one.name === name);
-  if (pool === undefined) return min;
+  if (pool === undefined) return nodeGroup.scalingConfig.minSize;
   return Math.max(plannedNodes(spec, pool), buildsOf(spec, pool).length > 0 ? 1 : 0);
 }
 

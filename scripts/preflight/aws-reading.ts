@@ -1,5 +1,4 @@
 /** Asks AWS, the hub and this machine all that preflight looks at; nothing changes anywhere. */
-import type { AddOnPlan } from "../../infra/plan/aws/types.ts";
 import {
   type CertificateReading,
   certificate,
@@ -36,6 +35,7 @@ import { askHub, type HubAnswer } from "../aws/hub.ts";
 import type { Answer } from "../aws/session.ts";
 import type { AskRegistry } from "../images/registry.ts";
 import type { AwsTarget } from "../program/aws-target.ts";
+import type { AddOn } from "./aws-add-ons.ts";
 import { readDatabaseDisks } from "./aws-database-disk.ts";
 import { type AwsImageAnswers, readAwsImages } from "./aws-images.ts";
 import { ADDRESS_QUOTA, type MachineNeed, neededQuotas, VPC_QUOTA } from "./aws-quotas.ts";
@@ -45,7 +45,7 @@ import { type Reservations, reservationIds } from "./aws-reservations.ts";
 /** What is asked about besides what the stack file says itself. */
 export interface AwsNeeds {
   readonly machines: readonly MachineNeed[];
-  readonly addOns: readonly Pick<AddOnPlan, "name" | "version" | "configuration">[];
+  readonly addOns: readonly AddOn[];
 }
 
 export interface AwsReading {

@@ -1,6 +1,6 @@
 /** Whether the account's repositories are there for those that use them, and not there for who makes them. */
+import { repositoryPlans } from "../../infra/plan/aws/aws-stack.ts";
 import { STACK_TAG } from "../../infra/plan/aws/context.ts";
-import { repositoryPlans } from "../../infra/plan/aws/registries.ts";
 import { ecrRepositories, ecrRepositoryTags } from "../aws/ecr.ts";
 import type { Answer } from "../aws/session.ts";
 import type { AwsTarget } from "../program/aws-target.ts";
@@ -11,11 +11,12 @@ import { type Finding, problem } from "./finding.ts";
 export type RepositoryReading = Answer<ReadonlyMap<string, ReadonlyMap<string, string>>> | null;
 
 /** Of the account's own registry, whoever makes them. */
-function repositoriesOf({ plan: { config }, images }: AwsTarget): readonly string[] {
+function repositoriesOf({ plan: { config }, context, images }: AwsTarget): readonly string[] {
   return repositoryPlans(
     { ...config, images: { ...config.images, repositories: "create" } },
+    context,
     images.map(({ name }) => name),
-  ).map(({ name }) => name);
+  ).map(({ args }) => args.name);
 }
 
 export async function readRepositories(target: AwsTarget): Promise<RepositoryReading> {

@@ -1,47 +1,80 @@
-/** What every part of a stack on AWS is told. */
+/** The context of a stack on AWS: its account, names and tags, and the registry of its images. */
 import type { AwsConfig } from "../../config/aws-stacks.ts";
+import { jsonDigest } from "../canonical-json.ts";
 import { partitionOf } from "../catalogue/regions.ts";
 import type { AwsContext } from "./types.ts";
 
-/** The tag that costs are grouped by, and by which leftovers are found. */
+/** Tag by which costs are grouped and leftovers are found. */
 export const STACK_TAG = "engine-room:stack";
 
+/** First part of the names of repositories in the account's registry, which its stacks share. */
+export const REPOSITORY_PREFIX = "engine-room";
+
+const HASH_DIGITS = 8;
+
+/** https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateCluster.html */
+const CLUSTER_NAME_LENGTH = 100;
+
 export function awsContext(config: AwsConfig, stack: string): AwsContext {
+  const { account, region } = config;
+  const { ttlHours } = config.guard;
+  const lastingTags = { "app.kubernetes.io/managed-by": "engine-room", [STACK_TAG]: stack };
   return {
-    stack,
+    ...{ stack, account, region, lastingTags },
     name: `engine-room-${stack}`,
-    account: config.account,
-    region: config.region,
-    partition: partitionOf(config.region),
+    partition: partitionOf(region),
     isRetained: config.retain.includes(stack),
-    ...awsTags(config, stack),
+    tags: {
+      ...lastingTags,
+      ...(ttlHours === undefined ? {} : { "engine-room:ttl-hours": String(ttlHours) }),
+    },
   };
 }
 
-/** The one function that makes tags. */
-function awsTags(
-  { guard: { ttlHours } }: AwsConfig,
-  stack: string,
-): Pick<AwsContext, "tags" | "lastingTags"> {
-  const lastingTags = { "app.kubernetes.io/managed-by": "engine-room", [STACK_TAG]: stack };
-  const ttl = ttlHours === undefined ? {} : { "engine-room:ttl-hours": String(ttlHours) };
-  return { tags: { ...lastingTags, ...ttl }, lastingTags };
+/** Tags of a resource: the stack's, and the name that consoles show. @param subject - `private-a`. */
+export function namedTags(
+  { name, tags }: Pick<AwsContext, "name" | "tags">,
+  subject: string,
+): Record<string, string> {
+  return { ...tags, Name: `${name}-${subject}` };
 }
 
-/** Repositories of an account's own registry begin with it, whichever stack made them. */
-export const REPOSITORY_PREFIX = "engine-room";
+/** Name of the stack's cluster on EKS. */
+export function clusterName({ name }: AwsContext): string {
+  return plainName(name, CLUSTER_NAME_LENGTH);
+}
 
 /**
- * The registry that every account has. https://docs.aws.amazon.com/AmazonECR/latest/userguide/Registries.html
+ * A name of lower-case letters, digits and single hyphens, which every service of AWS accepts. A name with other characters or
+ * more than `longest` ends in a hash of the whole name, so that two stacks never share one.
  *
- * @returns with the prefix of the repositories, and without a scheme.
+ * @param longest - Characters; more than {@link HASH_DIGITS} and a hyphen.
  */
-function ownRegistry({ account, region }: Pick<AwsConfig, "account" | "region">): string {
-  return `${account}.dkr.ecr.${region}.amazonaws.com/${REPOSITORY_PREFIX}`;
+export function plainName(name: string, longest: number): string {
+  const plain = name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
+  if (plain === name && !name.endsWith("-") && name.length <= longest) return name;
+  const kept = plain.slice(0, longest - HASH_DIGITS - 1).replace(/-$/, "");
+  return `${kept}-${shortDigest(name)}`;
 }
 
-/** What a stack says of images, as other platforms say it, with the account's own registry where it names none. */
-export function pulledFrom(config: AwsConfig): Omit<AwsConfig["images"], "repositories"> {
-  const { repositories: _repositories, ...images } = config.images;
-  return { ...images, registry: images.registry ?? ownRegistry(config) };
+/** {@link plainName} of a resource that is replaced when one of the values changes: old and new one need different names. */
+export function keyedName(name: string, longest: number, values: Readonly<Record<string, unknown>>): string {
+  return `${plainName(name, longest - HASH_DIGITS - 1)}-${shortDigest(values)}`;
+}
+
+export function shortDigest(value: unknown): string {
+  return jsonDigest(value).slice(0, HASH_DIGITS);
+}
+
+/**
+ * Where images are pulled from, in the form of other platforms. Without a registry in the stack file it is the account's own:
+ * https://docs.aws.amazon.com/AmazonECR/latest/userguide/Registries.html
+ */
+export function pulledFrom({
+  account,
+  region,
+  images: { repositories: _, ...images },
+}: AwsConfig): Omit<AwsConfig["images"], "repositories"> {
+  const own = `${account}.dkr.ecr.${region}.amazonaws.com/${REPOSITORY_PREFIX}`;
+  return { ...images, registry: images.registry ?? own };
 }

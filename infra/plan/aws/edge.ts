@@ -1,55 +1,118 @@
-/** The door for clients: an application load balancer before the gateway. */
-import type { AwsConfig } from "../../config/aws-stacks.ts";
+/** The load balancer in front of the gateway, and notes for users of a stack on AWS. */
+import type { ListenerArgs } from "@pulumi/aws/lb/listener.js";
+import type { LoadBalancerArgs } from "@pulumi/aws/lb/loadBalancer.js";
+import type { TargetGroupArgs } from "@pulumi/aws/lb/targetGroup.js";
 import type { AwsPlan } from "../gpu-stack.ts";
 import { GATEWAY_PORT } from "../kubernetes/gateway.ts";
+import { keyedName } from "./context.ts";
 import { vpcCidr } from "./network.ts";
-import { keyedName } from "./plain-name.ts";
-import type { AwsContext, EdgePlan } from "./types.ts";
+import { hasEdge } from "./services.ts";
+import type { AwsContext } from "./types.ts";
 
-/** Of load balancers and target groups. https://docs.aws.amazon.com/elasticloadbalancing/latest/APIReference/API_CreateLoadBalancer.html */
+export type EdgePlan = ReturnType<typeof edgePlan>;
+
+/** https://docs.aws.amazon.com/elasticloadbalancing/latest/APIReference/API_CreateLoadBalancer.html */
 const LONGEST_NAME = 32;
 
-/** An answer that the gateway gives at its own limit still passes. */
+/** The gateway's own timeout still gets an answer through. */
 const MARGIN_SECONDS = 10;
 
-/** Who reaches a public gateway: the internet. TLS and a key of the gateway's are what it asks for, and checks see to both. */
+/** Clients of a public gateway. Checks require TLS and keys for it. */
 const EVERYBODY = "0.0.0.0/0";
 
-/** The process lives; not whether what stands behind it does: the gateway answers for one model while another loads. */
-const HEALTH_PATH = "/healthz";
+/** Whether the gateway's process runs; it also answers while a model loads. */
+const HEALTH_CHECK = {
+  path: "/healthz",
+  matcher: "200",
+  interval: 10,
+  timeout: 5,
+  healthyThreshold: 2,
+  unhealthyThreshold: 3,
+};
 
-export function edgePlan(plan: AwsPlan, context: AwsContext): EdgePlan {
-  const { config } = plan;
-  const { exposure, hostname = null, zoneId = null, tls, limits } = config.gateway;
-  const isPublic = exposure === "public";
-  const target = targetOf(plan);
-  const { existing } = config.network;
-  // What AWS can't change about either: it is replaced. A target group is of one load balancer, and goes with it.
+/** TLS 1.2 and 1.3 with forward secrecy: AWS's advice of https://docs.aws.amazon.com/elasticloadbalancing/latest/application/describe-ssl-policies.html */
+const TLS_POLICY = "ELBSecurityPolicy-TLS13-1-2-Res-PQ-2025-09";
+
+export function edgePlan(plan: AwsPlan, context: AwsContext) {
+  const { gateway, network } = plan.config;
+  const { hostname = null, zoneId = null, tls } = gateway;
+  const { requestSeconds } = gateway.limits;
+  const isPublic = gateway.exposure === "public";
+  // Pods are reached by their own addresses, a machine by the port that its gateway is published on.
+  const target =
+    plan.compute === "eks"
+      ? { targetPort: GATEWAY_PORT, targetType: "ip" }
+      : { targetPort: plan.gateway.port, targetType: "instance" };
+  // AWS can't change these, so the names contain them. A target group belongs to one load balancer, and is replaced with it.
   // https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-target-groups.html
-  const door = { isPublic, network: existing?.vpcId ?? config.network.cidr };
+  const fixed = { isPublic, network: network.existing?.vpcId ?? network.cidr };
   return {
-    loadBalancerName: keyedName(context.name, LONGEST_NAME, door),
-    targetGroupName: keyedName(context.name, LONGEST_NAME, { ...target, ...door }),
     isPublic,
-    cidrs: isPublic ? [EVERYBODY] : internalCidrs(config.network),
+    /** Networks of clients. */
+    cidrs: isPublic ? [EVERYBODY] : [...new Set([vpcCidr(network), ...network.peeredCidrs])],
     hostname,
+    /** Route 53 zone of the host name's record; null: the stack makes no record. */
     zoneId,
-    certificateArn: tls?.certificateArn ?? null,
-    ...target,
-    healthPath: HEALTH_PATH,
-    idleTimeoutSeconds: limits.requestSeconds + MARGIN_SECONDS,
-    drainSeconds: limits.requestSeconds,
+    /** null: the name that AWS gives the load balancer. */
     url: hostname === null ? null : `${tls === undefined ? "http" : "https"}://${hostname}`,
+    loadBalancer: {
+      name: keyedName(context.name, LONGEST_NAME, fixed),
+      loadBalancerType: "application",
+      internal: !isPublic,
+      idleTimeout: requestSeconds + MARGIN_SECONDS,
+      dropInvalidHeaderFields: true,
+      enableDeletionProtection: context.isRetained,
+    } satisfies LoadBalancerArgs,
+    targetGroup: {
+      name: keyedName(context.name, LONGEST_NAME, { ...target, ...fixed }),
+      targetType: target.targetType,
+      protocol: "HTTP",
+      port: target.targetPort,
+      deregistrationDelay: requestSeconds,
+      healthCheck: HEALTH_CHECK,
+    } satisfies TargetGroupArgs,
+    // No second listener redirects to TLS: a key sent to it in plain text would be exposed already.
+    listener: (tls === undefined
+      ? { protocol: "HTTP", port: 80 }
+      : {
+          protocol: "HTTPS",
+          port: 443,
+          certificateArn: tls.certificateArn,
+          sslPolicy: TLS_POLICY,
+        }) satisfies Partial<ListenerArgs>,
   };
 }
 
-/** Pods are reached by their own addresses; the one machine by the port that its gateway is published on. */
-function targetOf(plan: AwsPlan): Pick<EdgePlan, "targetPort" | "targetType"> {
-  return plan.compute === "eks"
-    ? { targetPort: GATEWAY_PORT, targetType: "ip" }
-    : { targetPort: plan.gateway.port, targetType: "instance" };
+/** Notes for users, besides those of the platform below. */
+export function awsNotes(plan: AwsPlan, context: AwsContext, edge: EdgePlan): readonly string[] {
+  return [...keyNote(plan, edge), downNote(plan, context)];
 }
 
-function internalCidrs(network: AwsConfig["network"]): readonly string[] {
-  return [...new Set([vpcCidr(network), ...network.peeredCidrs])];
+function keyNote({ config }: AwsPlan, edge: EdgePlan): readonly string[] {
+  if (config.gateway.apiKeys.length > 0) return [];
+  const who = hasEdge(config)
+    ? `Everybody in ${edge.cidrs.join(", ")}${config.compute === "eks" ? ", every pod of the cluster among them," : ""}`
+    : "Every pod of the cluster";
+  return [`${who} may use the models: gateway.apiKeys is empty; \`npm run key\` makes a key.`];
+}
+
+function downNote({ config }: AwsPlan, { isRetained, stack }: AwsContext): string {
+  if (isRetained)
+    return "`npm run down` stops at what `retain` protects: docs/aws.md says how such a stack ends, and that documents and engines go with it.";
+  const { existing } = config.engineStore;
+  const lost =
+    existing === undefined
+      ? "documents, weights and engines with it"
+      : `documents with it; weights and engines stay in ${existing.fileSystemId}`;
+  return `\`npm run down\` deletes all that the stack has made, ${lost}. \`retain: [${stack}]\` has it stop before that.`;
+}
+
+/** Whether somebody else has to make the record of the gateway's host name. */
+export function needsRecord({ hostname, zoneId }: Pick<EdgePlan, "hostname" | "zoneId">): boolean {
+  return hostname !== null && zoneId === null;
+}
+
+/** @param dnsName - Of the load balancer. */
+export function recordNote({ hostname }: EdgePlan, dnsName: string): string {
+  return `Nobody finds ${hostname} until its record points at the load balancer: a CNAME, or an alias, of ${dnsName}.`;
 }

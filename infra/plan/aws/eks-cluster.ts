@@ -1,29 +1,201 @@
-/** A cluster on EKS: control plane, machines, add-ons, charts, and roles of the stack's own pods. Pure. */
-import type { EksPlan } from "../gpu-stack.ts";
-import { addOnPlans } from "./add-ons.ts";
-import { chartPlans } from "./chart-plans.ts";
-import { nodePoolPlans } from "./node-pools.ts";
-import { buildRole, clusterRole, nodeRole } from "./role-plans.ts";
-import type { AwsContext, ClusterPlan } from "./types.ts";
+/** A cluster on EKS: control plane, machines, add-ons, charts, and roles of the stack's own pods. */
+import type { LogGroupArgs } from "@pulumi/aws/cloudwatch/logGroup.js";
+import type { AddonArgs } from "@pulumi/aws/eks/addon.js";
+import type { ClusterArgs } from "@pulumi/aws/eks/cluster.js";
+import type { KeyArgs } from "@pulumi/aws/kms/key.js";
+import type { EksConfig } from "../../config/aws-stacks.ts";
+import { kubernetesVersions } from "../catalogue/kubernetes-versions.ts";
+import { chartPlans } from "./charts.ts";
+import { clusterName } from "./context.ts";
+import { SYSTEM_NODES } from "./names.ts";
+import { type ClusterParts, nodePoolPlans } from "./node-pools.ts";
+import {
+  buildRole,
+  clusterRole,
+  diskRole,
+  fileSystemRole,
+  networkRole,
+  nodeRole,
+  type RolePlan,
+} from "./roles.ts";
+import type { AwsContext } from "./types.ts";
 
-export function eksClusterPlan(plan: EksPlan, context: AwsContext): ClusterPlan {
-  const { config, cluster } = plan;
-  const { tokenSecretArn } = config.hub;
+export type ClusterPlan = ReturnType<typeof eksClusterPlan>;
+export type AddOnPlan = ReturnType<typeof addOn>;
+
+/** Days in which a key that was deleted by mistake can be restored; the most that KMS has. */
+const KEY_DELETION_DAYS = 30;
+
+export function eksClusterPlan(parts: ClusterParts, context: AwsContext) {
+  const { config, cluster } = parts;
+  const { access, hub } = config;
+  const name = clusterName(context);
+  const publicCidrs = distinct(access.apiCidrs);
   return {
-    version: config.cluster.version,
-    publicCidrs: distinct(config.access.apiCidrs),
-    // Access entries are named by their principals.
-    admins: distinct(config.access.admins),
-    logRetentionDays: config.cluster.logRetentionDays,
+    cluster: {
+      name,
+      version: config.cluster.version,
+      accessConfig: { authenticationMode: "API", bootstrapClusterCreatorAdminPermissions: true },
+      // They are add-ons, with versions of their own.
+      bootstrapSelfManagedAddons: false,
+      deletionProtection: context.isRetained,
+      enabledClusterLogTypes: ["api", "audit", "authenticator", "controllerManager", "scheduler"],
+      // After its support AWS updates the cluster instead of billing it at a higher price.
+      upgradePolicy: { supportType: "STANDARD" },
+    } satisfies Partial<ClusterArgs>,
+    vpcConfig: {
+      endpointPrivateAccess: true,
+      endpointPublicAccess: publicCidrs.length > 0,
+      ...(publicCidrs.length > 0 ? { publicAccessCidrs: publicCidrs } : {}),
+    },
+    // EKS would create it itself, without a retention, and `down` would leave it.
+    logGroup: {
+      name: `/aws/eks/${name}/cluster`,
+      retentionInDays: config.cluster.logRetentionDays,
+    } satisfies LogGroupArgs,
+    // Of Secrets in etcd. KMS' default policy leaves access to IAM.
+    key: {
+      description: `Secrets of the cluster ${name}`,
+      enableKeyRotation: true,
+      deletionWindowInDays: KEY_DELETION_DAYS,
+    } satisfies KeyArgs,
+    /** ARNs of principals, by which access entries are named. */
+    admins: distinct(access.admins),
     role: clusterRole(context),
     nodeRole: nodeRole(context),
     addOns: addOnPlans(config, context),
-    charts: chartPlans(plan, context),
-    pools: nodePoolPlans(plan),
-    podRoles: tokenSecretArn === undefined ? [] : [buildRole(cluster.namespace.name, tokenSecretArn)],
+    charts: chartPlans(parts, context),
+    pools: nodePoolPlans(parts),
+    podRoles:
+      hub.tokenSecretArn === undefined
+        ? []
+        : [buildRole(context, cluster.namespace.name, hub.tokenSecretArn)],
   };
 }
 
-function distinct(words: readonly string[]): readonly string[] {
-  return [...new Set(words)].toSorted();
+function distinct(texts: readonly string[]): string[] {
+  return [...new Set(texts)].toSorted();
+}
+
+/**
+ * Versions for all versions of Kubernetes of this project. Only `aws eks describe-addon-versions` lists them; these come from public
+ * stack files that copied its answers between April and September 2026. Each was seen for 1.34 and for 1.35, or for a version below
+ * and one above: EFS for 1.31, 1.35 and 1.36, EBS for 1.31, 1.35 and 1.36. None was asked for in an account; `npm run preflight` asks
+ * EKS for each.
+ *
+ * - vpc-cni: https://docs.aws.amazon.com/eks/latest/userguide/managing-vpc-cni.html, 1.31 to 1.36.
+ * - secrets: 1.33 and 1.34 too, and the default of 1.35: https://github.com/aws-controllers-k8s/test-infra/pull/983
+ */
+const VERSIONS = {
+  "vpc-cni": "v1.22.4-eksbuild.3",
+  "eks-pod-identity-agent": "v1.3.10-eksbuild.3",
+  "aws-ebs-csi-driver": "v1.63.1-eksbuild.1",
+  "aws-efs-csi-driver": "v3.4.1-eksbuild.1",
+  "metrics-server": "v0.8.1-eksbuild.6",
+  "aws-secrets-store-csi-driver-provider": "v3.1.1-eksbuild.1",
+} as const;
+
+const ON_SYSTEM_NODES = { nodeSelector: SYSTEM_NODES };
+
+/**
+ * By name. The keys of configurations are those of the drivers' charts, and were seen in configurations of these add-ons that EKS took;
+ * those of EFS and of the secrets' provider in their charts alone. Preflight compares them with EKS' own schemas.
+ */
+function addOnPlans({ cluster, engineStore, hub }: EksConfig, context: AwsContext): readonly AddOnPlan[] {
+  const versions = { ...VERSIONS, ...kubernetesVersions[cluster.version].addOns };
+  const plan = (name: keyof typeof versions, options: AddOnOptions = {}) =>
+    addOn(name, versions[name], options);
+  return [
+    plan("aws-ebs-csi-driver", {
+      configuration: {
+        // Tags by which disks of claims are found, and costs grouped.
+        // https://github.com/kubernetes-sigs/aws-ebs-csi-driver/blob/master/docs/tagging.md
+        controller: { ...ON_SYSTEM_NODES, extraVolumeTags: context.lastingTags },
+        // Machines with GPUs too. Pods don't reach the metadata service, so the driver asks Kubernetes for its machine, and assumes one
+        // network interface and one disk: a machine with more holds fewer claims than the scheduler believes.
+        // https://github.com/kubernetes-sigs/aws-ebs-csi-driver/blob/v1.63.1/docs/install.md#kubernetes-metadata
+        node: { tolerateAllTaints: true },
+      },
+      role: diskRole(context),
+    }),
+    plan("aws-efs-csi-driver", {
+      configuration: { controller: ON_SYSTEM_NODES },
+      role: fileSystemRole(context, engineStore.existing?.fileSystemId),
+    }),
+    // Mounts secrets of Secrets Manager as files, with the role of the pod. Engine builds run on machines with GPUs; the driver that
+    // comes with it tolerates all taints by itself.
+    ...(hub.tokenSecretArn === undefined
+      ? []
+      : [
+          plan("aws-secrets-store-csi-driver-provider", {
+            configuration: { tolerations: [{ operator: "Exists" }] },
+          }),
+        ]),
+    plan("coredns", { configuration: ON_SYSTEM_NODES }),
+    plan("eks-pod-identity-agent", { isBeforeNodes: true }),
+    plan("kube-proxy", { isBeforeNodes: true }),
+    plan("metrics-server", { configuration: ON_SYSTEM_NODES }),
+    plan("vpc-cni", {
+      // Addresses one by one: machines with GPUs run few pods, and prefixes of 16 addresses would use up a subnet sooner.
+      configuration: { enableNetworkPolicy: "true" },
+      role: networkRole(context),
+      isBeforeNodes: true,
+    }),
+  ];
+}
+
+interface AddOnOptions {
+  readonly configuration?: Readonly<Record<string, unknown>>;
+  readonly role?: RolePlan;
+  /** Machines need it to join; the other add-ons need machines to run on. */
+  readonly isBeforeNodes?: boolean;
+}
+
+function addOn(
+  addonName: string,
+  addonVersion: string,
+  { configuration, role, isBeforeNodes = false }: AddOnOptions,
+) {
+  return {
+    args: {
+      addonName,
+      addonVersion,
+      ...(configuration === undefined ? {} : { configurationValues: JSON.stringify(configuration) }),
+      // Changes by hand are reverted.
+      resolveConflictsOnCreate: "OVERWRITE",
+      resolveConflictsOnUpdate: "OVERWRITE",
+    } satisfies Partial<AddonArgs>,
+    role: role ?? null,
+    isBeforeNodes,
+  };
+}
+
+interface EksClusterAddress {
+  readonly name: string;
+  readonly region: string;
+  /** URL of the API server. */
+  readonly endpoint: string;
+  /** PEM in base64, as EKS gives it. */
+  readonly certificateAuthority: string;
+}
+
+/**
+ * A kubeconfig, as JSON, which is YAML too. It holds no credential: its user gets one through the AWS CLI.
+ * https://docs.aws.amazon.com/eks/latest/userguide/create-kubeconfig.html
+ */
+export function eksKubeconfig({ name, region, endpoint, certificateAuthority }: EksClusterAddress): string {
+  const exec = {
+    apiVersion: "client.authentication.k8s.io/v1beta1",
+    command: "aws",
+    args: ["eks", "get-token", "--cluster-name", name, "--region", region, "--output", "json"],
+    interactiveMode: "Never",
+  };
+  return JSON.stringify({
+    apiVersion: "v1",
+    kind: "Config",
+    "current-context": name,
+    clusters: [{ name, cluster: { server: endpoint, "certificate-authority-data": certificateAuthority } }],
+    contexts: [{ name, context: { cluster: name, user: name } }],
+    users: [{ name, user: { exec } }],
+  });
 }

@@ -1,30 +1,46 @@
-/** The file system of the engine store: a new one, or one that is there. */
+/** The file system of the engine store: a new one or an existing one. */
+import type { AccessPointArgs } from "@pulumi/aws/efs/accessPoint.js";
+import type { FileSystemArgs } from "@pulumi/aws/efs/fileSystem.js";
 import type { AwsConfig } from "../../config/aws-stacks.ts";
 import { USER_ID } from "../kubernetes/pod.ts";
-import type { AwsContext, FileSystemPlan } from "./types.ts";
+import type { AwsContext } from "./types.ts";
 
-/** Stacks that share a file system share its engines: they are named by their content, and a build locks its own. */
-const STORE_PATH = "/engine-room";
+export type FileSystemPlan = ReturnType<typeof fileSystemPlan>;
 
-export function fileSystemPlan({ engineStore }: AwsConfig, { isRetained }: AwsContext): FileSystemPlan {
-  const { existing, throughput, provisionedMiBPerSecond, backups } = engineStore;
+export function fileSystemPlan({ engineStore }: AwsConfig, { isRetained }: AwsContext) {
+  const { existing = null, throughput, provisionedMiBPerSecond, backups } = engineStore;
   const isProvisioned = throughput === "provisioned" && provisionedMiBPerSecond !== undefined;
   return {
-    kind: existing === undefined ? "create" : "existing",
-    fileSystemId: existing?.fileSystemId ?? null,
-    securityGroupId: existing?.securityGroupId ?? null,
-    throughput: isProvisioned ? { mode: "provisioned", mibps: provisionedMiBPerSecond } : { mode: "elastic" },
-    hasBackups: backups ?? existing === undefined,
-    userId: USER_ID,
-    permissions: "0750",
-    path: STORE_PATH,
+    /** The file system, and the security group of its mount targets. */
+    existing,
     isProtected: isRetained,
+    fileSystem: {
+      encrypted: true,
+      performanceMode: "generalPurpose",
+      throughputMode: isProvisioned ? "provisioned" : "elastic",
+      ...(isProvisioned ? { provisionedThroughputInMibps: provisionedMiBPerSecond } : {}),
+      // An engine without readers costs little; its first reader moves it back to the fast class.
+      lifecyclePolicies: [
+        { transitionToIa: "AFTER_30_DAYS" },
+        { transitionToPrimaryStorageClass: "AFTER_1_ACCESS" },
+      ],
+    } satisfies FileSystemArgs,
+    backupPolicy: { status: (backups ?? existing === null) ? "ENABLED" : "DISABLED" },
+    accessPoint: {
+      // User of builders and servers.
+      posixUser: { uid: USER_ID, gid: USER_ID },
+      rootDirectory: {
+        // Stacks that share a file system share its engines: names contain the key of their content, and a build locks its own.
+        path: "/engine-room",
+        creationInfo: { ownerUid: USER_ID, ownerGid: USER_ID, permissions: "0750" },
+      },
+    } satisfies Partial<AccessPointArgs>,
   };
 }
 
 /**
- * Who may mount a file system, as JSON: whoever reaches a mount target, which security groups decide, and over TLS only.
- * Nobody is root there. https://docs.aws.amazon.com/efs/latest/ug/iam-access-control-nfs-efs.html
+ * JSON of who may mount a file system: everybody who reaches a mount target, which security groups decide, over TLS only, and
+ * without root access. https://docs.aws.amazon.com/efs/latest/ug/iam-access-control-nfs-efs.html
  *
  * @param arn - Of the file system.
  */

@@ -1,122 +1,147 @@
-/** Machines of a cluster: one managed node group a pool of the stack file, and a small one for controllers. Pure. */
-import type { AwsPoolConfig } from "../../config/aws-stacks.ts";
+/** Machines of a cluster: a managed node group for each pool of the stack file, and a small one for controllers. */
+import type { LaunchTemplateArgs } from "@pulumi/aws/ec2/launchTemplate.js";
+import type { NodeGroupArgs } from "@pulumi/aws/eks/nodeGroup.js";
+import type { EksConfig } from "../../config/aws-stacks.ts";
 import { GP3_INCLUDED_MIBPS } from "../catalogue/prices.ts";
 import { slotsPerGpu } from "../fit/gpu-memory.ts";
-import type { EksPlan } from "../gpu-stack.ts";
+import type { Cluster } from "../kubernetes/cluster.ts";
 import { GPU_RESOURCE, gpuResource } from "../kubernetes/gpu-resource.ts";
-import type { PoolSpec } from "../spec.ts";
+import type { GpuStackSpec, PoolSpec } from "../spec.ts";
 import { POOL_LABEL, SYSTEM_NODES, SYSTEM_POOL } from "./names.ts";
 import { machineZones } from "./network.ts";
-import { type NodeUserData, nodeUserData } from "./node-user-data.ts";
-import type { NodePoolPlan, Tags } from "./types.ts";
+
+/** Parts of a plan that machines and charts depend on. */
+export interface ClusterParts {
+  readonly config: EksConfig;
+  readonly spec: GpuStackSpec;
+  readonly cluster: Cluster;
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+export type NodePoolPlan = ReturnType<typeof nodePool>;
 
 /**
- * Holds what must run while all other pools are at zero: DNS, drivers, the autoscaler, Prometheus. Two machines, so that one
- * may go; no pool of the stack file could stand in, because those sleep.
+ * Machines for what runs while all other pools are at zero: DNS, drivers, the autoscaler, Prometheus. Two, so that one may end; the
+ * pools of the stack file can't do it, because they sleep.
  */
 export const SYSTEM_MACHINES = { instanceType: "m7i.large", count: 2, most: 4 } as const;
 
-/** Of a machine whose images are on local disks, and of those for controllers: the system, and its logs. */
+/** Root disk with the system and its logs, where images are on local disks, and of machines for controllers. */
 export const SYSTEM_DISK_GIB = 50;
 
 /** gp3 as it is without a surcharge. https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html */
 const GP3_IOPS = 3000;
-/** Of a root disk with images of tens of GB: layers that are unpacked one by one are assumed to need no more. */
+/** Assumed to be enough for a root disk with images of tens of GB, whose layers are unpacked one by one. */
 const IMAGES_THROUGHPUT_MIBPS = 250;
+
+/** Root device of Amazon Linux 2023. */
+const ROOT_DEVICE = "/dev/xvda";
 
 const GB_PER_GIB = 2 ** 30 / 1e9;
 
-const GPU_TAINT = { key: GPU_RESOURCE, value: "present", effect: "NO_SCHEDULE" } as const;
+const GPU_TAINT = { key: GPU_RESOURCE, value: "present" };
 
-/** Effects as Kubernetes writes them, where EKS writes NO_SCHEDULE. */
-const EFFECTS = {
-  NO_SCHEDULE: "NoSchedule",
-  PREFER_NO_SCHEDULE: "PreferNoSchedule",
-  NO_EXECUTE: "NoExecute",
-} as const;
-
-const TEMPLATE = "k8s.io/cluster-autoscaler/node-template";
+/** Longest prefix of a node group's name: Amazon's provider appends 26 digits, and the name has at most 63 characters. */
+const PREFIX_LENGTH = 37;
 
 /** The pool for controllers first, then those of the stack file in its order. */
-export function nodePoolPlans({ config, spec, cluster }: EksPlan): readonly NodePoolPlan[] {
+export function nodePoolPlans({ config, spec, cluster }: ClusterParts): readonly NodePoolPlan[] {
   const zones = machineZones(config.network);
-  return [
-    systemPool(zones),
-    ...spec.pools.flatMap((pool) => {
-      const own = config.pools.find(({ name }) => name === pool.name);
-      if (own === undefined || pool.instanceType === null) return [];
-      const resource = gpuResource(pool.sharing, cluster.pools[pool.name]?.gpuResource ?? null);
-      return [stackPool(pool, own, { zones, resource, instanceType: pool.instanceType })];
-    }),
-  ];
-}
-
-function systemPool(zones: readonly string[]): NodePoolPlan {
-  return {
-    name: SYSTEM_POOL,
-    instanceTypes: [SYSTEM_MACHINES.instanceType],
-    amiType: "AL2023_x86_64_STANDARD",
-    capacityType: "ON_DEMAND",
-    min: SYSTEM_MACHINES.count,
-    max: SYSTEM_MACHINES.most,
-    desired: SYSTEM_MACHINES.count,
-    sizeTags: sizeTags(SYSTEM_MACHINES.count, SYSTEM_MACHINES.most),
-    // Prometheus has a disk, which is in one zone: a machine stays in each, in whatever order the zones are named.
-    zones: zones.toSorted().slice(0, SYSTEM_MACHINES.count),
-    labels: SYSTEM_NODES,
-    taints: [],
-    rootDisk: {
-      sizeGiB: SYSTEM_DISK_GIB,
-      iops: GP3_IOPS,
-      throughputMiBps: GP3_INCLUDED_MIBPS,
-    },
-    userData: nodeUserData({ localDisks: "none", pullsInParallel: false, mig: null }),
-    capacityReservationId: null,
-    updateStrategy: "DEFAULT",
+  const { version } = config.cluster;
+  const { instanceType, count, most } = SYSTEM_MACHINES;
+  const system = nodePool({
+    ...{ name: SYSTEM_POOL, version, instanceType, labels: SYSTEM_NODES },
+    // Prometheus has a disk, which is in one zone: each zone keeps a machine, in whatever order the stack file names zones.
+    zones: zones.toSorted().slice(0, count),
+    size: { min: count, max: most },
+    ebs: { volumeSize: SYSTEM_DISK_GIB, iops: GP3_IOPS, throughput: GP3_INCLUDED_MIBPS },
     // It is never empty.
     scalingTags: {},
-  };
-}
-
-interface PoolPlace {
-  /** Of the network. */
-  readonly zones: readonly string[];
-  /** Resource by which the pool's GPUs are given out. */
-  readonly resource: string;
-  readonly instanceType: string;
-}
-
-function stackPool(
-  pool: PoolSpec,
-  own: AwsPoolConfig,
-  { zones, resource, instanceType }: PoolPlace,
-): NodePoolPlan {
-  const { nodes, gpu } = pool;
-  const labels = poolLabels(pool, resource);
-  const taints = gpu === null ? [] : [GPU_TAINT];
-  const localDisks = localDiskUse(pool);
-  return {
-    name: pool.name,
-    instanceTypes: [instanceType],
-    amiType: gpu === null ? "AL2023_x86_64_STANDARD" : "AL2023_x86_64_NVIDIA",
-    capacityType: pool.capacity === "spot" ? "SPOT" : "ON_DEMAND",
-    min: nodes.min,
-    max: nodes.max,
-    desired: nodes.min,
-    sizeTags: sizeTags(nodes.min, nodes.max),
-    zones: own.zones ?? zones,
-    labels,
-    taints,
-    rootDisk: rootDisk(pool),
-    userData: nodeUserData({
-      localDisks,
-      // Onto a disk of less than 600 MiB/s it is slower than without, and few machines with GPUs reach that on EBS.
-      pullsInParallel: gpu !== null && localDisks === "all",
+  });
+  const pools = spec.pools.flatMap((pool) => {
+    const { name, instanceType, gpu } = pool;
+    const own = config.pools.find((one) => one.name === name);
+    if (own === undefined || instanceType === null) return [];
+    const resource = gpuResource(pool.sharing, cluster.pools[name]?.gpuResource ?? null);
+    const labels = poolLabels(pool, resource);
+    return nodePool({
+      ...{ name, version, instanceType, labels },
+      zones: own.zones ?? zones,
+      size: pool.nodes,
+      ebs: rootDisk(pool),
+      scalingTags: scalingTags(pool, labels, resource),
+      hasGpus: gpu !== null,
+      isSpot: pool.capacity === "spot",
+      capacityReservationId: own.capacityReservationId,
+      localDisks: localDiskUse(pool),
       mig: partitions(pool),
-    }),
-    capacityReservationId: own.capacityReservationId ?? null,
-    updateStrategy: updateStrategy(pool, own),
-    scalingTags: scalingTags({ labels, taints, resources: templateResources(pool, resource) }),
+    });
+  });
+  return [system, ...pools];
+}
+
+interface PoolInputs extends Partial<Pick<NodeUserData, "localDisks" | "mig">> {
+  /** Pool of the stack file, or `system`. */
+  readonly name: string;
+  readonly version: string;
+  readonly instanceType: string;
+  readonly labels: Labels;
+  /** By letter. */
+  readonly zones: readonly string[];
+  /** A new group begins with `min` machines; `npm run up` changes the size of an existing one. */
+  readonly size: { readonly min: number; readonly max: number };
+  readonly ebs: ReturnType<typeof rootDisk>;
+  /** Tags of the Auto Scaling group that describe a machine of an empty pool to the autoscaler. */
+  readonly scalingTags: Labels;
+  readonly hasGpus?: boolean;
+  readonly isSpot?: boolean;
+  readonly capacityReservationId?: string | undefined;
+}
+
+function nodePool(inputs: PoolInputs) {
+  const { name, version, instanceType, labels, zones, size, ebs, scalingTags } = inputs;
+  const { hasGpus = false, isSpot = false, capacityReservationId, localDisks = "none", mig = null } = inputs;
+  // Often AWS has no further machine with GPUs or in a reservation, and an update that starts new machines first pays for several.
+  const isMinimal = hasGpus || capacityReservationId !== undefined;
+  // Onto a disk of less than 600 MiB/s it is slower than without; EBS of few machines with GPUs is that fast.
+  const pullsInParallel = hasGpus && localDisks === "all";
+  return {
+    ...{ name, zones, scalingTags },
+    launchTemplate: {
+      updateDefaultVersion: true,
+      // One hop, so that pods do not get the machine's role: their ServiceAccounts have roles of their own. The EBS driver asks
+      // Kubernetes instead, and the EFS driver is in the machine's own network.
+      metadataOptions: { httpEndpoint: "enabled", httpTokens: "required", httpPutResponseHopLimit: 1 },
+      blockDeviceMappings: [
+        {
+          deviceName: ROOT_DEVICE,
+          ebs: { ...ebs, volumeType: "gp3", encrypted: "true", deleteOnTermination: "true" },
+        },
+      ],
+      ...(capacityReservationId === undefined
+        ? {}
+        : { capacityReservationSpecification: { capacityReservationTarget: { capacityReservationId } } }),
+      userData: Buffer.from(nodeUserData({ localDisks, pullsInParallel, mig })).toString("base64"),
+    } satisfies LaunchTemplateArgs,
+    nodeGroup: {
+      nodeGroupNamePrefix: `${name.slice(0, PREFIX_LENGTH - 1)}-`,
+      version,
+      instanceTypes: [instanceType],
+      amiType: hasGpus ? "AL2023_x86_64_NVIDIA" : "AL2023_x86_64_STANDARD",
+      capacityType: isSpot ? "SPOT" : "ON_DEMAND",
+      scalingConfig: { minSize: size.min, maxSize: size.max, desiredSize: size.min },
+      // MINIMAL: an update ends a machine before it starts the next one. DEFAULT: it starts new machines in every zone first.
+      updateConfig: { maxUnavailable: 1, updateStrategy: isMinimal ? "MINIMAL" : "DEFAULT" },
+      // Where two servers of a model share the only machine, their disruption budget keeps the second until the first runs
+      // elsewhere. Without force EKS gives the update up after 15 minutes, with half of the model away:
+      // https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
+      ...(isMinimal ? { forceUpdateVersion: true } : {}),
+      labels,
+      taints: hasGpus ? [{ ...GPU_TAINT, effect: "NO_SCHEDULE" }] : [],
+      // A preview shows a change of the size by this tag alone.
+      tags: { "engine-room:machines": `${size.min} to ${size.max}` },
+    } satisfies Partial<NodeGroupArgs>,
   };
 }
 
@@ -124,28 +149,17 @@ function stackPool(
  * Machines that EKS may add while it updates a pool: an update by `DEFAULT` raises the group by up to twice its zones.
  * https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
  */
-export function surgeMachines({ updateStrategy, zones }: NodePoolPlan): number {
-  return updateStrategy === "MINIMAL" ? 0 : 2 * zones.length;
+export function surgeMachines({ nodeGroup, zones }: NodePoolPlan): number {
+  return nodeGroup.updateConfig.updateStrategy === "MINIMAL" ? 0 : 2 * zones.length;
 }
 
-/**
- * Of GPUs, and of what is reserved, there is often no further machine; where there is one, an update would pay for several.
- */
-function updateStrategy({ gpu }: PoolSpec, { capacityReservationId }: AwsPoolConfig) {
-  return gpu !== null || capacityReservationId !== undefined ? "MINIMAL" : "DEFAULT";
-}
-
-function sizeTags(min: number, max: number): Tags {
-  return { "engine-room:machines": `${min} to ${max}` };
-}
-
-/** What each machine's root disk is, which the cost of a pool has too. */
-export function rootDisk(pool: PoolSpec): NodePoolPlan["rootDisk"] {
+/** Root disk of a pool's machines, in GiB, operations a second and MiB/s. */
+export function rootDisk(pool: PoolSpec) {
   const hasImages = localDiskUse(pool) !== "all";
   return {
-    sizeGiB: hasImages ? Math.max(pool.diskGiB, SYSTEM_DISK_GIB) : SYSTEM_DISK_GIB,
+    volumeSize: hasImages ? Math.max(pool.diskGiB, SYSTEM_DISK_GIB) : SYSTEM_DISK_GIB,
     iops: GP3_IOPS,
-    throughputMiBps: hasImages && pool.gpu !== null ? IMAGES_THROUGHPUT_MIBPS : GP3_INCLUDED_MIBPS,
+    throughput: hasImages && pool.gpu !== null ? IMAGES_THROUGHPUT_MIBPS : GP3_INCLUDED_MIBPS,
   };
 }
 
@@ -164,13 +178,12 @@ function partitions({ gpu, sharing }: PoolSpec): NodeUserData["mig"] {
   return { profile: sharing.profile, perGpu: slotsPerGpu(gpu, sharing) };
 }
 
-/** @param resource - By which the pool's GPUs are given out. */
-function poolLabels({ name, gpu, sharing }: PoolSpec, resource: string): Readonly<Record<string, string>> {
+function poolLabels({ name, gpu, sharing }: PoolSpec, resource: string): Labels {
   if (gpu === null) return { [POOL_LABEL]: name };
   return {
     [POOL_LABEL]: name,
-    // The autoscaler waits until such a machine has GPUs to give before it starts another one. It looks for whole ones: with
-    // partitions it would wait forever.
+    // The autoscaler waits until a machine with this label offers whole GPUs before it starts another one; with partitions it would
+    // wait forever.
     ...(resource === GPU_RESOURCE
       ? { "k8s.amazonaws.com/accelerator": `nvidia-${gpu.name.toLowerCase().replaceAll(" ", "-")}` }
       : {}),
@@ -181,28 +194,86 @@ function poolLabels({ name, gpu, sharing }: PoolSpec, resource: string): Readonl
   };
 }
 
-/** What the autoscaler can't know of an empty pool, by the names of Kubernetes' resources. */
-function templateResources(pool: PoolSpec, resource: string): Readonly<Record<string, string>> {
+/** https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.35.0/cluster-autoscaler/cloudprovider/aws/README.md */
+function scalingTags(pool: PoolSpec, labels: Labels, resource: string): Labels {
   const { gpu, sharing, machine, diskGiB } = pool;
   const scratchGiB = localDiskUse(pool) === "none" ? diskGiB : localDiskGiB(machine.localDiskGB);
-  return {
-    "ephemeral-storage": `${scratchGiB}Gi`,
-    ...(gpu === null ? {} : { [resource]: String(machine.gpus * slotsPerGpu(gpu, sharing)) }),
+  const tags = {
+    ...Object.fromEntries(Object.entries(labels).map(([key, value]) => [`label/${key}`, value])),
+    "resources/ephemeral-storage": `${scratchGiB}Gi`,
+    ...(gpu === null
+      ? {}
+      : {
+          [`resources/${resource}`]: String(machine.gpus * slotsPerGpu(gpu, sharing)),
+          [`taint/${GPU_TAINT.key}`]: `${GPU_TAINT.value}:NoSchedule`,
+        }),
   };
+  return Object.fromEntries(
+    Object.entries(tags)
+      .map(([key, value]) => [`k8s.io/cluster-autoscaler/node-template/${key}`, value] as const)
+      .toSorted(([one], [other]) => (one < other ? -1 : 1)),
+  );
 }
 
-interface NodeTemplate extends Pick<NodePoolPlan, "labels" | "taints"> {
-  readonly resources: Readonly<Record<string, string>>;
+interface NodeUserData {
+  /** `all`: local disks hold images, scratch and logs. `scratch`: images stay on the root disk. `none`: there are no local disks. */
+  readonly localDisks: "all" | "scratch" | "none";
+  /** Layers are downloaded and unpacked side by side. */
+  readonly pullsInParallel: boolean;
+  /** MIG partitions of each GPU; null: none. */
+  readonly mig: { readonly profile: string; readonly perGpu: number } | null;
 }
 
-/** https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.35.0/cluster-autoscaler/cloudprovider/aws/README.md */
-export function scalingTags({ labels, taints, resources }: NodeTemplate): Tags {
-  const tags = [
-    ...Object.entries(labels).map(([key, value]) => [`${TEMPLATE}/label/${key}`, value] as const),
-    ...Object.entries(resources).map(([key, value]) => [`${TEMPLATE}/resources/${key}`, value] as const),
-    ...taints.map(
-      ({ key, value, effect }) => [`${TEMPLATE}/taint/${key}`, `${value}:${EFFECTS[effect]}`] as const,
-    ),
+const BOUNDARY = "engine-room";
+
+/**
+ * Percent of the disk above which images are deleted, and down to which: below the 85 % at which the kubelet evicts pods.
+ * https://kubernetes.io/docs/concepts/architecture/garbage-collection/#containers-images
+ */
+const IMAGE_LIMITS = { imageGCHighThresholdPercent: 80, imageGCLowThresholdPercent: 65 } as const;
+
+/**
+ * User data of a machine for nodeadm, which sets up EKS' own images: a MIME document, not yet in base64. EKS adds a part that says
+ * which cluster the machine joins.
+ * https://github.com/awslabs/amazon-eks-ami/blob/81fec2e895854f599974fe4d3d72f61c0a9aaffa/nodeadm/doc/api.md
+ */
+export function nodeUserData({ localDisks, pullsInParallel, mig }: NodeUserData): string {
+  const localStorage = {
+    strategy: "RAID0",
+    // Otherwise containerd, the kubelet's pods and their logs are on local disks.
+    ...(localDisks === "all" ? {} : { disabledMounts: ["Containerd", "SOCI"] }),
+  };
+  const config = {
+    apiVersion: "node.eks.aws/v1alpha1",
+    kind: "NodeConfig",
+    spec: {
+      ...(pullsInParallel ? { featureGates: { FastImagePull: true } } : {}),
+      ...(localDisks === "none" ? {} : { instance: { localStorage } }),
+      kubelet: { config: IMAGE_LIMITS },
+    },
+  };
+  const parts = [
+    // JSON is YAML too.
+    ["application/node.eks.aws", JSON.stringify(config, null, 2)],
+    ...(mig === null ? [] : [['text/x-shellscript; charset="us-ascii"', partitionScript(mig)]]),
   ];
-  return Object.fromEntries(tags.toSorted(([one], [other]) => (one < other ? -1 : 1)));
+  return [
+    "MIME-Version: 1.0",
+    `Content-Type: multipart/mixed; boundary="${BOUNDARY}"`,
+    "",
+    ...parts.flatMap(([type, text]) => [`--${BOUNDARY}`, `Content-Type: ${type}`, "", text, ""]),
+    `--${BOUNDARY}--`,
+    "",
+  ].join("\n");
+}
+
+/**
+ * Runs before the kubelet starts, and so before anything has opened a GPU.
+ * https://docs.nvidia.com/datacenter/tesla/mig-user-guide/getting-started-with-mig.html
+ */
+function partitionScript({ profile, perGpu }: NonNullable<NodeUserData["mig"]>): string {
+  const profiles = Array.from({ length: perGpu }, () => profile).join(",");
+  return ["#!/bin/bash", "set -euo pipefail", "nvidia-smi -mig 1", `nvidia-smi mig -cgi ${profiles} -C`].join(
+    "\n",
+  );
 }

@@ -1,105 +1,287 @@
-/** Documents of IAM roles: who may take one, and what it may do. Pure. */
-import { filledText, mapTexts } from "./placeholders.ts";
-import { plainName } from "./plain-name.ts";
-import type { AwsContext, RolePlan, Statement } from "./types.ts";
+/**
+ * IAM roles of a stack: who may assume each one, and what it may do. Actions are named one by one, and limited to the stack's own
+ * resources where IAM supports it:
+ * https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
+ */
+import type { RoleArgs } from "@pulumi/aws/iam/role.js";
+import { clusterName, plainName, STACK_TAG } from "./context.ts";
+import { BUILD_SERVICE_ACCOUNT } from "./names.ts";
+import type { AwsContext } from "./types.ts";
+
+/** Statement of a policy, in IAM's own grammar. Placeholders stand for values that AWS assigns. */
+export interface Statement {
+  readonly Sid: string;
+  readonly Effect: "Allow";
+  readonly Action: readonly string[];
+  readonly Resource: readonly string[];
+  readonly Condition?: Readonly<Record<string, Readonly<Record<string, string>>>>;
+}
+
+export interface RolePlan {
+  /** After the stack's name: `cluster`, `node`, `efs-csi`. */
+  readonly subject: string;
+  readonly args: { readonly name: string; readonly assumeRolePolicy: string } & RoleArgs;
+  /** ARNs of AWS's own policies. */
+  readonly managedPolicies: readonly string[];
+  readonly statements: readonly Statement[];
+  /** The only ServiceAccount whose pods assume the role; null for a role of an AWS service. */
+  readonly serviceAccount: { readonly namespace: string; readonly serviceAccount: string } | null;
+}
+
+interface Rights {
+  /** Names of AWS's own policies. */
+  readonly managed?: readonly string[];
+  readonly statements?: readonly Statement[];
+}
+
+/** Namespace of controllers and drivers. */
+export const SYSTEM_NAMESPACE = "kube-system";
 
 /** https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html */
 const ROLE_NAME_LENGTH = 64;
-/** https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateCluster.html */
-const CLUSTER_NAME_LENGTH = 100;
 
-/** The principal by which EKS gives pods their roles. */
-export const PODS = "pods.eks.amazonaws.com";
-
-/** By which EKS runs a cluster. */
-export const CLUSTERS = "eks.amazonaws.com";
-
-/** By which flow logs are written. */
-export const FLOW_LOGS = "vpc-flow-logs.amazonaws.com";
-
-/** `engine-room-dev-efs-csi`. */
-export function roleName({ name }: AwsContext, subject: string): string {
-  return plainName(`${name}-${subject}`, ROLE_NAME_LENGTH);
+/** ARN of a resource. */
+export function arn(
+  { partition, region, account }: Pick<AwsContext, "partition" | "region" | "account">,
+  service: string,
+  resource: string,
+): string {
+  return `arn:${partition}:${service}:${region}:${account}:${resource}`;
 }
 
-/** Of the stack's cluster on EKS, which roles of its pods name. */
-export function clusterName({ name }: AwsContext): string {
-  return plainName(name, CLUSTER_NAME_LENGTH);
+export function allow(
+  Sid: string,
+  Action: readonly string[],
+  Resource: readonly string[],
+  Condition?: Statement["Condition"],
+): Statement {
+  return { Sid, Effect: "Allow", Action, Resource, ...(Condition && { Condition }) };
+}
+
+/** JSON of a policy document. */
+export function policyDocument(statements: readonly object[]): string {
+  return JSON.stringify({ Version: "2012-10-17", Statement: statements });
 }
 
 /**
- * What a service takes a role for, by the service: AWS recommends to name it, so that nobody has the service act for theirs.
- * For EC2, which gives it to machines, its documents name no condition.
- * https://docs.aws.amazon.com/eks/latest/userguide/create-node-role.html
+ * A role that an AWS service assumes.
+ *
+ * @param source - ARN for which alone the service may assume the role. AWS recommends it against the confused deputy; for EC2 its
+ * documents name no condition.
  */
-const SOURCES: Readonly<Record<string, (context: AwsContext) => string>> = {
-  /** https://docs.aws.amazon.com/eks/latest/userguide/cross-service-confused-deputy-prevention.html */
-  [CLUSTERS]: (context) => `eks:${context.region}:${context.account}:cluster/${clusterName(context)}`,
-  /**
-   * Ids of flow logs are known only when they are there.
-   * https://docs.aws.amazon.com/vpc/latest/userguide/flow-logs-iam-role.html
-   */
-  [FLOW_LOGS]: ({ region, account }) => `ec2:${region}:${account}:vpc-flow-log/*`,
-};
+export function serviceRole(
+  context: AwsContext,
+  subject: string,
+  service: string,
+  { source, ...rights }: Rights & { readonly source?: string },
+): RolePlan {
+  const condition = source && {
+    StringEquals: { "aws:SourceAccount": context.account },
+    ArnLike: { "aws:SourceArn": source },
+  };
+  const trust = { Principal: { Service: service }, Action: ["sts:AssumeRole"] };
+  return rolePlan(context, subject, condition ? { ...trust, Condition: condition } : trust, rights);
+}
 
 /**
- * Who may take a role, as JSON. Pods take it through EKS, which says in tags of the session whose they are: only those of
- * the one ServiceAccount, in the stack's own cluster, get it.
+ * A role of pods. EKS passes the pods' cluster, namespace and ServiceAccount as tags of the session.
  * https://docs.aws.amazon.com/eks/latest/userguide/pod-id-role.html
  */
-export function trustPolicy(plan: RolePlan, context: AwsContext): string {
-  const { service } = plan;
-  const isPods = service === PODS;
-  const condition = trustCondition(plan, context);
-  return policyJson([
-    {
-      Effect: "Allow",
-      Principal: { Service: service },
-      Action: isPods ? ["sts:AssumeRole", "sts:TagSession"] : ["sts:AssumeRole"],
-      ...(condition === null ? {} : { Condition: condition }),
-    },
-  ]);
-}
-
-function trustCondition({ service, serviceAccount }: RolePlan, context: AwsContext): object | null {
-  if (serviceAccount !== null)
-    return {
+function podRole(
+  context: AwsContext,
+  subject: string,
+  serviceAccount: string,
+  rights: Rights,
+  namespace = SYSTEM_NAMESPACE,
+): RolePlan {
+  const trust = {
+    Principal: { Service: "pods.eks.amazonaws.com" },
+    Action: ["sts:AssumeRole", "sts:TagSession"],
+    Condition: {
       StringEquals: {
         "aws:RequestTag/eks-cluster-name": clusterName(context),
-        "aws:RequestTag/kubernetes-namespace": serviceAccount.namespace,
-        "aws:RequestTag/kubernetes-service-account": serviceAccount.name,
+        "aws:RequestTag/kubernetes-namespace": namespace,
+        "aws:RequestTag/kubernetes-service-account": serviceAccount,
       },
-    };
-  const source = SOURCES[service]?.(context);
-  if (source === undefined) return null;
+    },
+  };
+  return { ...rolePlan(context, subject, trust, rights), serviceAccount: { namespace, serviceAccount } };
+}
+
+function rolePlan(
+  { name, partition }: AwsContext,
+  subject: string,
+  trust: object,
+  { managed = [], statements = [] }: Rights,
+): RolePlan {
   return {
-    StringEquals: { "aws:SourceAccount": context.account },
-    ArnLike: { "aws:SourceArn": `arn:${context.partition}:${source}` },
+    subject,
+    args: {
+      name: plainName(`${name}-${subject}`, ROLE_NAME_LENGTH),
+      assumeRolePolicy: policyDocument([{ Effect: "Allow", ...trust }]),
+      // Policies that somebody attached by hand do not keep the role from being deleted.
+      forceDetachPolicies: true,
+    },
+    managedPolicies: managed.map((policy) => `arn:${partition}:iam::aws:policy/${policy}`),
+    statements,
+    serviceAccount: null,
   };
 }
 
 /**
- * What a role may do, as JSON.
- *
- * @param inputs - Values of `${name}`; IAM's own variables stay as they are.
- * @throws Error where a statement refers to an input that is not there.
+ * https://docs.aws.amazon.com/eks/latest/userguide/cluster-iam-role.html
+ * https://docs.aws.amazon.com/eks/latest/userguide/cross-service-confused-deputy-prevention.html
  */
-export function policyDocument(
-  statements: readonly Statement[],
-  inputs: Readonly<Record<string, string>> = {},
-): string {
-  const filled = (value: unknown) => mapTexts(value, (text) => filledText(text, inputs));
-  return policyJson(
-    statements.map(({ sid, effect, actions, resources, conditions }) => ({
-      Sid: sid,
-      Effect: effect,
-      Action: actions,
-      Resource: filled(resources),
-      ...(conditions === undefined ? {} : { Condition: filled(conditions) }),
-    })),
-  );
+export function clusterRole(context: AwsContext): RolePlan {
+  return serviceRole(context, "cluster", "eks.amazonaws.com", {
+    managed: ["AmazonEKSClusterPolicy"],
+    source: arn(context, "eks", `cluster/${clusterName(context)}`),
+  });
 }
 
-function policyJson(statements: readonly unknown[]): string {
-  return JSON.stringify({ Version: "2012-10-17", Statement: statements });
+/**
+ * Rights of machines, to join the cluster and to pull images; a pod would have them if it reached the metadata service.
+ * https://docs.aws.amazon.com/eks/latest/userguide/create-node-role.html
+ */
+export function nodeRole(context: AwsContext): RolePlan {
+  return serviceRole(context, "node", "ec2.amazonaws.com", {
+    managed: ["AmazonEC2ContainerRegistryPullOnly", "AmazonEKSWorkerNodePolicy"],
+  });
+}
+
+/** https://docs.aws.amazon.com/vpc/latest/userguide/flow-logs-iam-role.html, without the right to create log groups. */
+export function flowLogRole(context: AwsContext, logGroup: string): RolePlan {
+  const group = arn(context, "logs", `log-group:${logGroup}`);
+  return serviceRole(context, "flow-logs", "vpc-flow-logs.amazonaws.com", {
+    // Ids of flow logs are not known before they exist.
+    source: arn(context, "ec2", "vpc-flow-log/*"),
+    statements: [
+      allow(
+        "WriteFlowLogs",
+        ["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
+        [group, `${group}:*`],
+      ),
+      // The service looks the log group up first. The action has no resource.
+      allow("FindLogGroup", ["logs:DescribeLogGroups"], ["*"]),
+    ],
+  });
+}
+
+/** Gives pods addresses of the VPC. https://docs.aws.amazon.com/eks/latest/userguide/cni-iam-role.html */
+export function networkRole(context: AwsContext): RolePlan {
+  return podRole(context, "vpc-cni", "aws-node", {
+    managed: ["AmazonEKS_CNI_Policy"],
+  });
+}
+
+/**
+ * Creates and deletes disks of claims; AWS's policy allows it for disks with the driver's own tag.
+ * https://docs.aws.amazon.com/eks/latest/userguide/ebs-csi.html
+ */
+export function diskRole(context: AwsContext): RolePlan {
+  return podRole(context, "ebs-csi", "ebs-csi-controller-sa", {
+    managed: ["service-role/AmazonEBSCSIDriverPolicy"],
+  });
+}
+
+/**
+ * The part of the EFS driver on each machine. The stack creates the volumes, so AWS's own policy, which creates and deletes access
+ * points, is not needed. https://github.com/kubernetes-sigs/aws-efs-csi-driver/blob/master/docs/faq.md
+ *
+ * @param fileSystemId - Of an existing file system; absent: the stack's own.
+ */
+export function fileSystemRole(context: AwsContext, fileSystemId: string | undefined): RolePlan {
+  return podRole(context, "efs-csi", "efs-csi-node-sa", {
+    statements: [
+      // Where the file system's name is not resolved, the driver asks for its mount target's address.
+      allow(
+        "FindStore",
+        ["elasticfilesystem:DescribeMountTargets"],
+        [arn(context, "elasticfilesystem", `file-system/${fileSystemId ?? "*"}`)],
+        fileSystemId === undefined ? ofStack(context) : undefined,
+      ),
+      // It uses the mount target of the machine's own zone. The action has no resource.
+      allow("FindZone", ["ec2:DescribeAvailabilityZones"], ["*"]),
+    ],
+  });
+}
+
+/** https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.35.0/cluster-autoscaler/cloudprovider/aws/README.md */
+export function autoscalerRole(context: AwsContext): RolePlan {
+  const cluster = clusterName(context);
+  return podRole(context, "cluster-autoscaler", "cluster-autoscaler", {
+    statements: [
+      // Groups of the cluster by their tags, and the properties of a machine of an empty group. None of these has a resource.
+      allow(
+        "FindGroups",
+        [
+          "autoscaling:DescribeAutoScalingGroups",
+          "autoscaling:DescribeAutoScalingInstances",
+          "autoscaling:DescribeLaunchConfigurations",
+          "autoscaling:DescribeScalingActivities",
+          "ec2:DescribeImages",
+          "ec2:DescribeInstanceTypes",
+          "ec2:DescribeLaunchTemplateVersions",
+          "ec2:GetInstanceTypesFromInstanceRequirements",
+        ],
+        ["*"],
+      ),
+      // Labels and taints of an empty pool are those of its node group.
+      allow("ReadPools", ["eks:DescribeNodegroup"], [arn(context, "eks", `nodegroup/${cluster}/*/*`)]),
+      // EKS tags the groups of a cluster with its name: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html
+      allow(
+        "ScalePools",
+        ["autoscaling:SetDesiredCapacity", "autoscaling:TerminateInstanceInAutoScalingGroup"],
+        [arn(context, "autoscaling", "autoScalingGroup:*:autoScalingGroupName/*")],
+        { StringEquals: { [`aws:ResourceTag/k8s.io/cluster-autoscaler/${cluster}`]: "owned" } },
+      ),
+    ],
+  });
+}
+
+/**
+ * A controller that registers pods in the stack's target group and creates no load balancer: the part of its full policy for "You
+ * only want the LBC to add and remove IPs to already existing target groups".
+ * https://github.com/kubernetes-sigs/aws-load-balancer-controller/blob/v3.5.0/docs/deploy/installation.md
+ */
+export function loadBalancerControllerRole(context: AwsContext): RolePlan {
+  return podRole(context, "load-balancer-controller", "aws-load-balancer-controller", {
+    statements: [
+      // It compares registered targets with the pods. None of these actions has a resource.
+      allow(
+        "FindTargets",
+        [
+          "ec2:DescribeInstances",
+          "ec2:DescribeSecurityGroups",
+          "ec2:DescribeVpcs",
+          "elasticloadbalancing:DescribeTargetGroups",
+          "elasticloadbalancing:DescribeTargetHealth",
+        ],
+        ["*"],
+      ),
+      allow(
+        "KeepTargets",
+        [
+          "elasticloadbalancing:DeregisterTargets",
+          "elasticloadbalancing:ModifyTargetGroup",
+          "elasticloadbalancing:ModifyTargetGroupAttributes",
+          "elasticloadbalancing:RegisterTargets",
+        ],
+        [arn(context, "elasticloadbalancing", "targetgroup/*/*")],
+        ofStack(context),
+      ),
+    ],
+  });
+}
+
+/** Engine builds that read the hub's token. @param secretArn - Secret of Secrets Manager with the token. */
+export function buildRole(context: AwsContext, namespace: string, secretArn: string): RolePlan {
+  const actions = ["secretsmanager:DescribeSecret", "secretsmanager:GetSecretValue"];
+  const statements = [allow("ReadToken", actions, [secretArn])];
+  return podRole(context, BUILD_SERVICE_ACCOUNT, BUILD_SERVICE_ACCOUNT, { statements }, namespace);
+}
+
+/** Resources with the stack's tag. */
+function ofStack({ stack }: AwsContext) {
+  return { StringEquals: { [`aws:ResourceTag/${STACK_TAG}`]: stack } };
 }

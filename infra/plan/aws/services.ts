@@ -1,71 +1,56 @@
-/** What of a stack on AWS is billed by the hour, besides the pools of its stack file and the engine store. */
+/** Resources of a stack on AWS that are billed by the hour, besides the pools of its stack file and the engine store. */
 import type { AwsConfig } from "../../config/aws-stacks.ts";
 import { installedCharts, isInstalled } from "../catalogue/charts.ts";
 import type { RentedParts } from "../spec.ts";
-import { METRICS_DISK_GIB } from "./chart-values.ts";
+import { METRICS_DISK_GIB } from "./charts.ts";
 import { SYSTEM_POOL } from "./names.ts";
-import { networkParts, publicZones } from "./network.ts";
+import { interfaceEndpoints, natZones, publicZones } from "./network.ts";
 import { SYSTEM_DISK_GIB, SYSTEM_MACHINES } from "./node-pools.ts";
 
-/** MongoDB's and Qdrant's, which have a claim each in a cluster. */
+/** Claims of MongoDB and Qdrant in a cluster. */
 const DATABASES = 2;
 
-/** What the stack makes; what is there already is somebody else's bill. */
 export function rentedParts(config: AwsConfig): RentedParts {
+  const { zones } = config.network;
+  const isEks = config.compute === "eks";
+  const natGateways = natZones(config).length;
+  const endpoints = interfaceEndpoints(config).length;
+  const addresses = config.gateway.exposure === "public" ? publicZones(config.network).length : 0;
   const services: RentedParts["services"] = [
-    { service: "EKS control plane", count: config.compute === "eks" ? 1 : 0 },
-    ...networkServices(config),
-    { service: "public IPv4 address", count: publicAddresses(config) },
+    { service: "EKS control plane", count: isEks ? 1 : 0 },
+    { service: "NAT gateway", count: natGateways },
+    {
+      service: "interface endpoints",
+      count: endpoints * zones.length,
+      words: `${endpoints} in ${zones.length} ${zones.length === 1 ? "zone" : "zones"}`,
+    },
+    // One of each NAT gateway, and one in each zone of a public load balancer.
+    { service: "public IPv4 address", count: natGateways + (hasEdge(config) ? addresses : 0) },
     { service: "application load balancer", count: hasEdge(config) ? 1 : 0 },
   ];
+  const { instanceType, count } = SYSTEM_MACHINES;
   return {
     services: services.filter(({ count }) => count > 0),
-    machines: systemMachines(config),
+    // Controllers run while all models sleep.
+    machines: isEks ? [{ what: `pool ${SYSTEM_POOL}`, instanceType, count, diskGiB: SYSTEM_DISK_GIB }] : [],
     disks: dataDisks(config),
     otherHourlyUsd: config.otherHourlyUsd,
   };
 }
 
-/** Whether a load balancer of the stack stands before the gateway: on EKS a controller puts pods behind it. */
+/** Whether the stack has a load balancer in front of the gateway: on EKS a controller registers pods with it. */
 export function hasEdge(config: AwsConfig): boolean {
   return config.compute === "ec2" || isInstalled("load-balancer-controller", config.cluster.charts);
 }
 
-function networkServices(config: AwsConfig): RentedParts["services"] {
-  const { natGateways, interfaceEndpoints, endpointZones } = networkParts(config);
-  return [
-    { service: "NAT gateway", count: natGateways },
-    {
-      service: "interface endpoints",
-      count: interfaceEndpoints * endpointZones,
-      words: `${interfaceEndpoints} in ${endpointZones} ${endpointZones === 1 ? "zone" : "zones"}`,
-    },
-  ];
-}
-
-/** One of each NAT gateway, and one in each zone of a public load balancer. */
-function publicAddresses(config: AwsConfig): number {
-  const isPublic = hasEdge(config) && config.gateway.exposure === "public";
-  return networkParts(config).natGateways + (isPublic ? publicZones(config.network).length : 0);
-}
-
-/** Controllers run whatever sleeps. */
-function systemMachines({ compute }: AwsConfig): RentedParts["machines"] {
-  if (compute !== "eks") return [];
-  const { instanceType, count } = SYSTEM_MACHINES;
-  return [{ what: `pool ${SYSTEM_POOL}`, instanceType, count, diskGiB: SYSTEM_DISK_GIB }];
-}
-
-/** Disks of claims; one machine has one disk for its databases, whether they are its own or not. */
+/** Disks of claims; one machine has a disk for databases, even where it runs none. */
 function dataDisks(config: AwsConfig): RentedParts["disks"] {
-  if (config.compute === "ec2")
-    return [{ what: "disk of databases", count: 1, sizeGiB: config.databaseStorage.sizeGiB }];
+  const { sizeGiB } = config.databaseStorage;
+  if (config.compute === "ec2") return [{ what: "disk of databases", count: 1, sizeGiB }];
   const hasDatabases = config.encoders !== false && config.databases !== "external";
   const hasMetrics = installedCharts(config.cluster.charts).includes("kube-prometheus-stack");
   return [
-    ...(hasDatabases
-      ? [{ what: "disks of databases", count: DATABASES, sizeGiB: config.databaseStorage.sizeGiB }]
-      : []),
+    ...(hasDatabases ? [{ what: "disks of databases", count: DATABASES, sizeGiB }] : []),
     ...(hasMetrics ? [{ what: "disk of Prometheus", count: 1, sizeGiB: METRICS_DISK_GIB }] : []),
   ];
 }

@@ -1,6 +1,6 @@
 /** What only a stack on EKS can get wrong: its node groups, and what needs a chart that is not installed. */
 import type { EksConfig } from "../../config/aws-stacks.ts";
-import { clusterConfigOf } from "../aws/as-cluster.ts";
+import { clusterConfigOf } from "../aws/as-platforms.ts";
 import { SYSTEM_POOL } from "../aws/names.ts";
 import { machineZones } from "../aws/network.ts";
 import { isInstalled } from "../catalogue/charts.ts";

@@ -1,5 +1,5 @@
 /** What only a stack in a cluster can get wrong: how pods find machines, and what they share. */
-import { clusterConfigOf } from "../aws/as-cluster.ts";
+import { clusterConfigOf } from "../aws/as-platforms.ts";
 import { isInStore } from "../engine/weights.ts";
 import { gpuResource } from "../kubernetes/gpu-resource.ts";
 import { unreadScaling } from "../kubernetes/unread-scaling.ts";

@@ -71,11 +71,11 @@ function rootDisks(stack: GpuStackSpec, count: (pool: PoolSpec) => number): read
     .map((pool) => {
       if (stack.runsOn === "host")
         return { count: count(pool), sizeGiB: machineDiskGiB(pool), extraMiBps: 0 };
-      const { sizeGiB, throughputMiBps } = rootDisk(pool);
+      const { volumeSize, throughput } = rootDisk(pool);
       return {
         count: count(pool),
-        sizeGiB,
-        extraMiBps: throughputMiBps - GP3_INCLUDED_MIBPS,
+        sizeGiB: volumeSize,
+        extraMiBps: throughput - GP3_INCLUDED_MIBPS,
         isBesideLocal: localDiskUse(pool) === "all",
       };
     })

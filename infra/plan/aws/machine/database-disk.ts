@@ -2,7 +2,7 @@
  * The disk of the databases as the machine sees it: found by its volume, given a file system once, and mounted at each start.
  * Units, because it is attached only after the machine runs, and because containers have to wait for it.
  */
-import { placeholder } from "../placeholders.ts";
+import { placeholder } from "../names.ts";
 import { DATABASE_FOLDER, DATABASE_MOUNT, PROGRAM_FOLDER, UNIT_FOLDER } from "./names.ts";
 import { unitText } from "./unit-text.ts";
 

@@ -3,8 +3,7 @@
  * Everything that changes with a stack comes later, through Systems Manager.
  */
 import type { MachineType } from "../../catalogue/types.ts";
-import { STORE_FOLDER } from "../names.ts";
-import { placeholder } from "../placeholders.ts";
+import { placeholder, STORE_FOLDER } from "../names.ts";
 import { databaseDiskFiles } from "./database-disk.ts";
 import { DATABASE_MOUNT, PROGRAM_FOLDER, READY_FILE, STATE_FOLDER } from "./names.ts";
 

@@ -1,0 +1,164 @@
+/**
+ * What a stack puts into its cluster on EKS besides the objects of every cluster: charts, storage, and the gateway's binding to the load
+ * balancer. Cost: the disk of Prometheus, about 4 USD a month.
+ */
+import { CustomResource } from "@pulumi/kubernetes/apiextensions/customResource.js";
+import { PersistentVolume } from "@pulumi/kubernetes/core/v1/persistentVolume.js";
+import { Release } from "@pulumi/kubernetes/helm/v3/release.js";
+import { StorageClass } from "@pulumi/kubernetes/storage/v1/storageClass.js";
+import * as pulumi from "@pulumi/pulumi";
+import type { ChartPlan } from "../../infra/plan/aws/charts.ts";
+import { DATABASE_STORAGE_CLASS, ENGINE_VOLUME, NOMINAL_STORE_GIB } from "../../infra/plan/aws/names.ts";
+import type { AwsContext } from "../../infra/plan/aws/types.ts";
+import type { ChartName } from "../../infra/plan/catalogue/charts.ts";
+import type { Labels } from "../../infra/plan/kubernetes/pod-types.ts";
+import { WorkloadRole } from "./workload-role.ts";
+
+interface ChartsArgs {
+  readonly context: AwsContext;
+  readonly charts: readonly ChartPlan[];
+  readonly clusterName: pulumi.Input<string>;
+  readonly vpcId: pulumi.Input<string>;
+  /**
+   * Releases are deleted with it. An option of each release and not of the component, whose children would inherit it: a role is not
+   * in the cluster, and would stay in the account.
+   */
+  readonly cluster: pulumi.Resource;
+  /** Machines and the class of disks. */
+  readonly after: readonly pulumi.Resource[];
+}
+
+/** Several images are downloaded, and Prometheus' are large. */
+const TIMEOUT_SECONDS = 900;
+
+/** Resources of a chart's own kinds depend on this component: monitors, scaled objects, bindings. */
+export class Charts extends pulumi.ComponentResource {
+  constructor(
+    name: string,
+    { context, charts, clusterName, vpcId, cluster, after }: ChartsArgs,
+    opts?: pulumi.ComponentResourceOptions,
+  ) {
+    super("engine-room:aws:Charts", name, {}, opts);
+
+    const outputs: Partial<Record<ChartName, Record<string, unknown>>> = {
+      "cluster-autoscaler": { autoDiscovery: { clusterName } },
+      "load-balancer-controller": { clusterName, vpcId },
+    };
+    for (const { name: chart, args, role: plan, hasDisk } of charts) {
+      const release = `${name}-${chart}`;
+      const role =
+        plan === null
+          ? []
+          : [new WorkloadRole(`${release}-role`, { context, plan, clusterName }, { parent: this })];
+      new Release(
+        release,
+        {
+          ...args,
+          values: { ...args.values, ...outputs[chart] },
+          createNamespace: true,
+          // A release that fails is rolled back, and the next `up` installs it again.
+          atomic: true,
+          skipAwait: false,
+          waitForJobs: true,
+          timeout: TIMEOUT_SECONDS,
+        },
+        {
+          parent: this,
+          // A pod gets its role when it starts.
+          dependsOn: [...after, ...role],
+          // The driver that deletes its disk has to be there still.
+          ...(hasDisk ? {} : { deletedWith: cluster }),
+        },
+      );
+    }
+    this.registerOutputs({});
+  }
+}
+
+interface ClusterStorageArgs {
+  /** `fs-…::fsap-…`: the file system and its access point. */
+  readonly volumeHandle: pulumi.Input<string>;
+  readonly labels: Labels;
+}
+
+/** Disks for databases, and the volume of the engine store's file system. */
+export class ClusterStorage extends pulumi.ComponentResource {
+  constructor(
+    name: string,
+    { volumeHandle, labels }: ClusterStorageArgs,
+    opts?: pulumi.ComponentResourceOptions,
+  ) {
+    super("engine-room:aws:ClusterStorage", name, {}, opts);
+
+    // https://github.com/kubernetes-sigs/aws-ebs-csi-driver/blob/master/docs/parameters.md
+    new StorageClass(
+      `${name}-disks`,
+      {
+        metadata: { name: DATABASE_STORAGE_CLASS, labels },
+        provisioner: "ebs.csi.aws.com",
+        parameters: { type: "gp3", encrypted: "true", "csi.storage.k8s.io/fstype": "ext4" },
+        // A disk is in the zone of the machine that the pod gets.
+        volumeBindingMode: "WaitForFirstConsumer",
+        allowVolumeExpansion: true,
+        reclaimPolicy: "Delete",
+      },
+      { parent: this, deleteBeforeReplace: true },
+    );
+    // https://github.com/kubernetes-sigs/aws-efs-csi-driver/tree/master/examples/kubernetes/access_points
+    new PersistentVolume(
+      `${name}-engines`,
+      {
+        metadata: { name: ENGINE_VOLUME, labels },
+        spec: {
+          capacity: { storage: `${NOMINAL_STORE_GIB}Gi` },
+          accessModes: ["ReadWriteMany"],
+          // The file system belongs to the stack, not to the claim.
+          persistentVolumeReclaimPolicy: "Retain",
+          storageClassName: "",
+          volumeMode: "Filesystem",
+          mountOptions: ["tls"],
+          csi: { driver: "efs.csi.aws.com", volumeHandle },
+        },
+      },
+      { parent: this, deleteBeforeReplace: true },
+    );
+    this.registerOutputs({});
+  }
+}
+
+interface GatewayBindingArgs {
+  readonly namespace: pulumi.Input<string>;
+  readonly labels: Labels;
+  /** The gateway's Service, and its port. */
+  readonly service: { readonly name: string; readonly port: number };
+  readonly targetGroupArn: pulumi.Input<string>;
+  readonly vpcId: pulumi.Input<string>;
+}
+
+/** Registers the gateway's pods with the stack's load balancer, through the AWS Load Balancer Controller. */
+export class GatewayBinding extends pulumi.ComponentResource {
+  readonly binding: CustomResource;
+
+  constructor(
+    name: string,
+    { namespace, labels, service, targetGroupArn, vpcId }: GatewayBindingArgs,
+    opts?: pulumi.ComponentResourceOptions,
+  ) {
+    super("engine-room:aws:GatewayBinding", name, {}, opts);
+
+    // https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/guide/targetgroupbinding/targetgroupbinding/
+    this.binding = new CustomResource(
+      `${name}-binding`,
+      {
+        apiVersion: "elbv2.k8s.aws/v1beta1",
+        kind: "TargetGroupBinding",
+        metadata: { name: service.name, namespace, labels },
+        spec: { serviceRef: service, targetGroupARN: targetGroupArn, targetType: "ip", vpcID: vpcId },
+      },
+      // The controller's webhook refuses another group in a binding (`webhooks/elbv2/targetgroupbinding_validator.go`), and the
+      // binding's name stays: the old one takes the pods out of the old group, the new one puts them into the new.
+      { parent: this, replaceOnChanges: ["spec.targetGroupARN", "spec.vpcID"], deleteBeforeReplace: true },
+    );
+    this.registerOutputs({});
+  }
+}

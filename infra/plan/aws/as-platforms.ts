@@ -1,0 +1,135 @@
+/** A stack on AWS as one of the platform below: `kubernetes` in the cluster on EKS, `docker` on the EC2 instance. */
+import type { AwsConfig, Ec2Config, EksConfig } from "../../config/aws-stacks.ts";
+import type { GpuStackConfig } from "../../config/config.ts";
+import { isInstalled } from "../catalogue/charts.ts";
+import { type Cluster, kubernetesCluster } from "../kubernetes/cluster.ts";
+import { pulledFrom } from "./context.ts";
+import {
+  BUILD_SERVICE_ACCOUNT,
+  DATABASE_STORAGE_CLASS,
+  ENGINE_VOLUME,
+  GPU_EXPORTER_NAMESPACE,
+  HUB_TOKEN_FILE,
+  MONITORING_RELEASE,
+  NOMINAL_STORE_GIB,
+  POOL_LABEL,
+  STORE_FOLDER,
+} from "./names.ts";
+
+type ClusterConfig = Extract<GpuStackConfig, { platform: "kubernetes" }>;
+type HostConfig = Extract<GpuStackConfig, { platform: "docker" }>;
+
+/** Stands for a secret in a plan. */
+const MASK = "[secret]";
+
+/** Last part of the path at which builds find the hub's token. */
+const TOKEN_FILE = "value";
+
+/** Service of the exporter as NVIDIA's own chart names it, not the GPU operator. */
+const GPU_EXPORTER = {
+  namespace: GPU_EXPORTER_NAMESPACE,
+  labels: { "app.kubernetes.io/name": "dcgm-exporter" },
+  port: "metrics",
+};
+
+/** @returns null where the stack runs in no cluster. */
+export function clusterConfigOf(config: GpuStackConfig): ClusterConfig | null {
+  if (config.platform === "kubernetes") return config;
+  return config.platform === "aws" && config.compute === "eks" ? eksAsCluster(config) : null;
+}
+
+/** The stack's cluster as its pods see it. */
+export function eksCluster(config: EksConfig): Cluster {
+  const cluster = kubernetesCluster(eksAsCluster(config));
+  const { tokenSecretArn } = config.hub;
+  // Pods are ready when the load balancer sends them requests, not before.
+  const labels = { "elbv2.k8s.aws/pod-readiness-gate-inject": "enabled" };
+  const own = { ...cluster, namespace: { ...cluster.namespace, labels } };
+  if (tokenSecretArn === undefined) return own;
+  const provider = { className: "hub-token", serviceAccount: BUILD_SERVICE_ACCOUNT };
+  const objects = { [TOKEN_FILE]: tokenSecretArn };
+  return {
+    ...own,
+    hubToken: { name: provider.className, key: TOKEN_FILE, from: null, provider },
+    secretProviders: [{ provider, kind: "aws", region: config.region, objects }],
+  };
+}
+
+/** The stack file with the choices that EKS and its add-ons make. */
+export function eksAsCluster(config: EksConfig): ClusterConfig {
+  const { charts } = config.cluster;
+  const { tls: _tls, zoneId: _zoneId, hostname: _hostname, ...gateway } = config.gateway;
+  return {
+    ...config,
+    platform: "kubernetes",
+    pools: config.pools.map((pool) => ({
+      ...pool,
+      nodeSelector: { [POOL_LABEL]: pool.name },
+      tolerations: [],
+    })),
+    priorityClasses: "create",
+    monitoring: isInstalled("kube-prometheus-stack", charts) ? "prometheus-operator" : "none",
+    monitoringOptions: {
+      ...config.monitoringOptions,
+      labels: { release: MONITORING_RELEASE, ...config.monitoringOptions.labels },
+      gpuExporter: isInstalled("dcgm-exporter", charts) ? GPU_EXPORTER : false,
+    },
+    databaseStorage: { storageClass: DATABASE_STORAGE_CLASS, ...config.databaseStorage },
+    engineStore: {
+      existingVolume: ENGINE_VOLUME,
+      accessMode: "ReadWriteMany",
+      sizeGiB: NOMINAL_STORE_GIB,
+      readMBPerSecond: config.engineStore.readMBPerSecond,
+    },
+    hub: { token: config.hub.token },
+    images: { ...pulledFrom(config), pullSecrets: [] },
+    // The stack's load balancer in front of it ends TLS.
+    gateway: { ...gateway, exposure: "internal" },
+  };
+}
+
+/** The stack file with the choices that the instance makes. */
+export function ec2AsHost(config: Ec2Config): HostConfig {
+  const { pools, hub, gateway } = config;
+  const [pool] = pools;
+  const { tls: _tls, zoneId: _zoneId, hostname: _hostname, replicas: _replicas, ...ownGateway } = gateway;
+  return {
+    ...config,
+    platform: "docker",
+    host: {
+      uri: "unix:///var/run/docker.sock",
+      // The instance's security group decides who reaches it.
+      address: "0.0.0.0",
+      instanceType: pool?.instanceType,
+      machine: pool?.machine,
+      hourlyUsd: pool?.hourlyUsd,
+      diskGiB: pool?.diskGiB ?? 0,
+    },
+    images: pulledFrom(config),
+    engineStore: { path: STORE_FOLDER, readMBPerSecond: config.engineStore.readMBPerSecond },
+    hub: hub.token === undefined && hub.tokenSecretArn === undefined ? {} : { tokenFile: HUB_TOKEN_FILE },
+    gateway: { ...ownGateway, exposure: "internal" },
+  };
+}
+
+/** The stack file with every secret masked: plans are printed, compared and recorded. */
+export function withoutSecrets<C extends AwsConfig>(config: C): C {
+  const { hub, externalDatabases: external } = config;
+  return {
+    ...config,
+    hub: masked(hub, "token"),
+    ...(external === undefined
+      ? {}
+      : {
+          externalDatabases: {
+            ...external,
+            mongo: masked(external.mongo, "uri"),
+            vector: masked(external.vector, "apiKey"),
+          },
+        }),
+  };
+}
+
+function masked<T extends object, K extends keyof T>(holder: T, key: K): T {
+  return holder[key] === undefined ? holder : { ...holder, [key]: MASK };
+}
