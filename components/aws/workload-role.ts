@@ -5,7 +5,7 @@ import { RolePolicy } from "@pulumi/aws/iam/rolePolicy.js";
 import { RolePolicyAttachment } from "@pulumi/aws/iam/rolePolicyAttachment.js";
 import * as pulumi from "@pulumi/pulumi";
 import { namedTags } from "../../infra/plan/aws/context.ts";
-import { filledText } from "../../infra/plan/aws/names.ts";
+import { filledText, placeholderNames } from "../../infra/plan/aws/names.ts";
 import { policyDocument, type RolePlan } from "../../infra/plan/aws/roles.ts";
 import type { AwsContext } from "../../infra/plan/aws/types.ts";
 
@@ -41,6 +41,8 @@ export class WorkloadRole extends pulumi.ComponentResource {
     }
     if (plan.statements.length > 0) {
       const document = policyDocument(plan.statements);
+      const missing = placeholderNames(document).filter((input) => inputs[input] === undefined);
+      if (missing.length > 0) throw new Error(`No value was given for ${missing.join(", ")}`);
       const policy = pulumi.output(inputs).apply((values) => filledText(document, values));
       new RolePolicy(`${name}-policy`, { name: "own", role, policy }, own);
     }

@@ -23,10 +23,9 @@ const LONGEST_UPDATE_SECONDS = 600;
 
 /** What a group lacks to have the plan's size, with as many machines as it has where these are within it; null: nothing. Pure. */
 export function plannedSize(
-  { nodeGroup: { scalingConfig } }: { readonly nodeGroup: Pick<NodePoolPlan["nodeGroup"], "scalingConfig"> },
+  { minSize: min, maxSize: max }: Pick<NodePoolPlan["nodeGroup"]["scalingConfig"], "minSize" | "maxSize">,
   group: Pick<NodeGroupReading, "name" | "min" | "max" | "desired">,
 ): NodeGroupSize | null {
-  const { minSize: min, maxSize: max } = scalingConfig;
   const desired = Math.min(Math.max(group.desired, min), max);
   if (group.min === min && group.max === max && group.desired === desired) return null;
   return { name: group.name, min, max, ...(desired === group.desired ? {} : { desired }) };
@@ -63,7 +62,7 @@ export async function sizePools(
       lines.push(`Pool ${pool.name}: its node group ${group.name} is ${group.status}, and takes no size`);
       continue;
     }
-    const size = plannedSize(pool, group);
+    const size = plannedSize(pool.nodeGroup.scalingConfig, group);
     if (size === null) continue;
     const gone = `The node group ${group.name} of the pool ${pool.name} is gone.`;
     const update = required(await resizeNodeGroup(region, cluster, size), gone);
@@ -91,7 +90,8 @@ async function settledGroups(
     if (found.kind === "absent") return [];
     const groups = poolGroups(pools, required(found, ""));
     const busy = groups.find(
-      ({ pool, group }) => BUSY.includes(group.status) && plannedSize(pool, group) !== null,
+      ({ pool, group }) =>
+        BUSY.includes(group.status) && plannedSize(pool.nodeGroup.scalingConfig, group) !== null,
     );
     if (busy === undefined) return groups;
     if (Date.now() > deadline)

@@ -34,16 +34,18 @@ export function poolChanges(
   const isScaled = isInstalled("cluster-autoscaler", plan.config.cluster.charts);
   // What takes machines away and brings them back runs in a pool of its own, which stays.
   const pools = nodePoolPlans(plan).filter(({ name }) => name !== SYSTEM_POOL);
-  return pools.map((planned): PoolChange => {
-    const { name: pool, nodeGroup } = planned;
-    const min = nodeGroup.scalingConfig.minSize;
+  return pools.map(({ name: pool, nodeGroup }): PoolChange => {
+    const { scalingConfig } = nodeGroup;
     const group = groups.find((one) => one.labels[POOL_LABEL] === pool && !isLost(one));
     if (group === undefined)
       return { pool, least: null, change: null, note: "has no node group; `npm run up` makes it" };
     if (direction === "wake") {
-      const change = plannedSize(planned, group);
-      const note = change === null ? "is awake already" : `at least ${min}; more come when pods want them`;
-      return { pool, least: min, change, note };
+      const change = plannedSize(scalingConfig, group);
+      const note =
+        change === null
+          ? "is awake already"
+          : `at least ${scalingConfig.minSize}; more come when pods want them`;
+      return { pool, least: scalingConfig.minSize, change, note };
     }
     const { name, max } = group;
     const servesModels = servesModelsAlone(plan, pool);

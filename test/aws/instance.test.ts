@@ -289,19 +289,19 @@ describe("the load balancer", () => {
     const { vpcId, subnetIds } = await makeNetwork(REGION);
     const { LoadBalancers = [] } = await client.send(
       new CreateLoadBalancerCommand({
-        Name: edge.loadBalancerName,
+        Name: edge.loadBalancer.name,
         Scheme: "internal",
         Subnets: [...subnetIds],
       }),
     );
     const makeGroup = async (Name: string) => {
       const { TargetGroups = [] } = await client.send(
-        new CreateTargetGroupCommand({ Name, VpcId: vpcId, Protocol: "HTTP", Port: edge.targetPort }),
+        new CreateTargetGroupCommand({ Name, VpcId: vpcId, Protocol: "HTTP", Port: edge.targetGroup.port }),
       );
       return TargetGroups[0]?.TargetGroupArn ?? "";
     };
     await makeGroup("engine-room-other");
-    const TargetGroupArn = await makeGroup(edge.targetGroupName);
+    const TargetGroupArn = await makeGroup(edge.targetGroup.name);
     await client.send(
       new CreateListenerCommand({
         LoadBalancerArn: LoadBalancers[0]?.LoadBalancerArn,
@@ -311,7 +311,9 @@ describe("the load balancer", () => {
       }),
     );
     return (Id: string) =>
-      client.send(new RegisterTargetsCommand({ TargetGroupArn, Targets: [{ Id, Port: edge.targetPort }] }));
+      client.send(
+        new RegisterTargetsCommand({ TargetGroupArn, Targets: [{ Id, Port: edge.targetGroup.port }] }),
+      );
   }
 
   test("up ends once the running machine is in the load balancer's target group", async () => {
@@ -332,7 +334,7 @@ describe("the load balancer", () => {
 
   test("up says that the machine's health is not known where the stack has no target group", async () => {
     expect(await awaited()).toBe(
-      `Whether the load balancer sends requests to the machine is not known: there is no target group ${edge.targetGroupName}.\n`,
+      `Whether the load balancer sends requests to the machine is not known: there is no target group ${edge.targetGroup.name}.\n`,
     );
   });
 });

@@ -15,7 +15,7 @@ import { AssumeRoleCommand, STSClient } from "@aws-sdk/client-sts";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { imageInputs } from "../../infra/image-inputs.ts";
-import { repositoryPlans } from "../../infra/plan/aws/registries.ts";
+import { repositoryPlans } from "../../infra/plan/aws/aws-stack.ts";
 import { lockKey } from "../../infra/plan/docker/images.ts";
 import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
 import { ask, clientSettings } from "../../scripts/aws/session.ts";
@@ -166,11 +166,12 @@ describe("existing repositories", () => {
     expect(rest).toEqual([]);
     expect(finding?.what).toContain("engine-room/tritonserver");
     const { plan, images } = targetOf(VALUES);
-    for (const { name } of repositoryPlans(
+    for (const { args } of repositoryPlans(
       plan.config,
+      { isRetained: false },
       images.map((one) => one.name),
     ))
-      await makeRepository(REGION, name);
+      await makeRepository(REGION, args.name);
     expect(await findings(shared)).toEqual([]);
   });
 });

@@ -30,7 +30,6 @@ export function eksClusterPlan(parts: ClusterParts, context: AwsContext) {
   const { config, cluster } = parts;
   const { access, hub } = config;
   const name = clusterName(context);
-  const publicCidrs = distinct(access.apiCidrs);
   return {
     cluster: {
       name,
@@ -45,8 +44,8 @@ export function eksClusterPlan(parts: ClusterParts, context: AwsContext) {
     } satisfies Partial<ClusterArgs>,
     vpcConfig: {
       endpointPrivateAccess: true,
-      endpointPublicAccess: publicCidrs.length > 0,
-      ...(publicCidrs.length > 0 ? { publicAccessCidrs: publicCidrs } : {}),
+      endpointPublicAccess: true,
+      publicAccessCidrs: distinct(access.apiCidrs),
     },
     // EKS would create it itself, without a retention, and `down` would leave it.
     logGroup: {

@@ -44,6 +44,11 @@ export function placeholder(name: string): string {
   return `\${${name}}`;
 }
 
+/** Names of the placeholders of a text, sorted. */
+export function placeholderNames(text: string): readonly string[] {
+  return [...new Set([...text.matchAll(PLACEHOLDER)].map(([, name = ""]) => name))].sort();
+}
+
 /** @throws Error where a placeholder of the text has no value. */
 export function filledText(text: string, values: Readonly<Record<string, string>>): string {
   return text.replace(PLACEHOLDER, (_, name: string) => {

@@ -1,39 +1,24 @@
 import { Vpc } from "@pulumi/aws/ec2/vpc.js";
 import * as pulumi from "@pulumi/pulumi";
 import { describe, expect, test } from "vitest";
-import { AddOns } from "../../../components/aws/add-ons.ts";
-import { Charts } from "../../../components/aws/charts.ts";
-import { Cluster } from "../../../components/aws/cluster.ts";
+import { AddOns, Cluster } from "../../../components/aws/cluster.ts";
+import { Charts } from "../../../components/aws/cluster-objects.ts";
 import { GpuNodePool } from "../../../components/aws/gpu-node-pool.ts";
 import { WorkloadRole } from "../../../components/aws/workload-role.ts";
-import { eksKubeconfig } from "../../../infra/plan/aws/kubeconfig.ts";
-import { placeholder } from "../../../infra/plan/aws/placeholders.ts";
-import { autoscalerRole, clusterRole, networkRole, nodeRole } from "../../../infra/plan/aws/role-plans.ts";
-import type {
-  AddOnPlan,
-  AwsContext,
-  ChartPlan,
-  ClusterPlan,
-  NodePoolPlan,
-  RolePlan,
-} from "../../../infra/plan/aws/types.ts";
+import type { ChartPlan } from "../../../infra/plan/aws/charts.ts";
+import { type AddOnPlan, eksKubeconfig } from "../../../infra/plan/aws/eks-cluster.ts";
+import { placeholder } from "../../../infra/plan/aws/names.ts";
+import type { NodePoolPlan } from "../../../infra/plan/aws/node-pools.ts";
+import { allow, networkRole, nodeRole, type RolePlan } from "../../../infra/plan/aws/roles.ts";
+import type { AwsContext } from "../../../infra/plan/aws/types.ts";
+import type { ChartName } from "../../../infra/plan/catalogue/charts.ts";
 import type { Registration } from "../../../scripts/program/monitor.ts";
+import { eksValues, plannedCluster } from "../../infra/plan/aws/eks-plans.ts";
 import { byName, CONTEXT, once, registeredBy, treeOf } from "./registered.ts";
 
 const ADMIN = "arn:aws:iam::111122223333:role/platform-team";
 
-const plan: ClusterPlan = {
-  version: "1.35",
-  publicCidrs: ["203.0.113.7/32"],
-  admins: [ADMIN],
-  logRetentionDays: 30,
-  role: clusterRole(CONTEXT),
-  nodeRole: nodeRole(CONTEXT),
-  addOns: [],
-  charts: [],
-  pools: [],
-  podRoles: [],
-};
+const access = { apiCidrs: ["203.0.113.7/32"], admins: [ADMIN] };
 
 /** What EKS knows of a cluster that it made. */
 const made = {
@@ -44,14 +29,17 @@ const made = {
   }),
 };
 
-async function registered(context: AwsContext = CONTEXT, changes: Partial<ClusterPlan> = {}) {
+async function registered(changes: object = {}) {
+  const { context, cluster: plan } = plannedCluster({ access, ...changes });
   const shown: { kubeconfig?: string; secret?: boolean; securityGroupId?: string } = {};
   const registrations = await registeredBy(() => {
     const cluster = new Cluster("cluster", {
       context,
-      plan: { ...plan, ...changes },
-      vpcId: "vpc-1",
-      subnets: [{ id: "subnet-a" }, { id: "subnet-b" }],
+      plan,
+      subnets: [
+        { zone: "a", id: "subnet-a" },
+        { zone: "b", id: "subnet-b" },
+      ],
     });
     cluster.kubeconfig.apply((text) => {
       shown.kubeconfig = text;
@@ -111,17 +99,8 @@ test("the log group of a cluster and its retention are made before the cluster",
   expect(byName(registrations, "cluster-cluster").dependencies).toContain(logs.urn);
 });
 
-test("a cluster without networks has a private API", async () => {
-  const { registrations } = await registered(CONTEXT, { publicCidrs: [] });
-  expect(byName(registrations, "cluster-cluster").inputs.vpcConfig).toEqual({
-    subnetIds: ["subnet-a", "subnet-b"],
-    endpointPrivateAccess: true,
-    endpointPublicAccess: false,
-  });
-});
-
 test("a retained cluster and its key are protected against deletion", async () => {
-  const { registrations } = await registered({ ...CONTEXT, isRetained: true });
+  const { registrations } = await registered({ retain: ["demo"] });
   const cluster = byName(registrations, "cluster-cluster");
   expect(cluster.inputs.deletionProtection).toBe(true);
   expect(cluster.options.protect).toBe(true);
@@ -135,7 +114,7 @@ test("the kubeconfig of a cluster is not secret and logs in through AWS", async 
   expect(shown.kubeconfig).toBe(
     eksKubeconfig({
       name: "engine-room-demo",
-      region: "eu-west-1",
+      region: "us-east-1",
       endpoint: "https://api.example.org",
       certificateAuthority: "Q0E=",
     }),
@@ -143,27 +122,12 @@ test("the kubeconfig of a cluster is not secret and logs in through AWS", async 
 });
 
 describe("node pool", () => {
-  const plan: NodePoolPlan = {
-    name: "gpu",
-    instanceTypes: ["g5.xlarge"],
-    amiType: "AL2023_x86_64_NVIDIA",
-    capacityType: "ON_DEMAND",
-    min: 0,
-    max: 2,
-    desired: 0,
-    sizeTags: { "engine-room:machines": "0 to 2" },
-    zones: ["b"],
-    labels: { "engine-room/pool": "gpu" },
-    taints: [{ key: "nvidia.com/gpu", value: "present", effect: "NO_SCHEDULE" }],
-    rootDisk: { sizeGiB: 200, iops: 3000, throughputMiBps: 600 },
-    userData: "MIME-Version: 1.0\n",
-    capacityReservationId: null,
-    updateStrategy: "MINIMAL",
-    scalingTags: {
-      "k8s.io/cluster-autoscaler/node-template/label/engine-room/pool": "gpu",
-      "k8s.io/cluster-autoscaler/node-template/taint/nvidia.com/gpu": "present:NoSchedule",
-    },
-  };
+  function planOf(changes: object = {}): NodePoolPlan {
+    const pools = [{ ...eksValues.pools[0], zones: ["b"], ...changes }, eksValues.pools[1]];
+    const found = plannedCluster({ pools }).cluster.pools.find(({ name }) => name === "gpu");
+    if (found === undefined) throw new Error("There is no pool gpu");
+    return found;
+  }
 
   const made = {
     "aws:eks/nodeGroup:NodeGroup": () => ({ resources: [{ autoscalingGroups: [{ name: "eks-gpu-1" }] }] }),
@@ -171,15 +135,14 @@ describe("node pool", () => {
   };
 
   function registered(
-    changes: Partial<NodePoolPlan> = {},
+    plan: NodePoolPlan = planOf(),
     context: AwsContext = CONTEXT,
   ): Promise<readonly Registration[]> {
     return registeredBy(() => {
       new GpuNodePool("gpu", {
         context,
-        plan: { ...plan, ...changes },
+        plan,
         clusterName: "demo-cluster",
-        version: "1.35",
         nodeRoleArn: "arn:of:node",
         subnets: [
           { zone: "a", id: "subnet-a" },
@@ -193,9 +156,12 @@ describe("node pool", () => {
   const usual = once(() => registered());
 
   test("a node pool has exactly a node group, a launch template and tags for the autoscaler", async () => {
+    const tags = Object.keys(planOf().scalingTags).map((key) =>
+      key.replace("k8s.io/cluster-autoscaler/", ""),
+    );
+    expect(tags).toContain("node-template/taint/nvidia.com/gpu");
     expect(treeOf(await usual())).toEqual([
-      "aws:autoscaling/tag:Tag gpu-node-template/label/engine-room/pool < gpu",
-      "aws:autoscaling/tag:Tag gpu-node-template/taint/nvidia.com/gpu < gpu",
+      ...tags.map((tag) => `aws:autoscaling/tag:Tag gpu-${tag} < gpu`),
       "aws:ec2/launchTemplate:LaunchTemplate gpu-template < gpu",
       "aws:eks/nodeGroup:NodeGroup gpu-group < gpu",
       "engine-room:aws:GpuNodePool gpu < engine-room-demo",
@@ -206,9 +172,9 @@ describe("node pool", () => {
     const { inputs } = byName(await usual(), "gpu-template");
     expect(inputs).toMatchObject({
       metadataOptions: { httpTokens: "required", httpPutResponseHopLimit: 1 },
-      blockDeviceMappings: [{ ebs: { volumeSize: 200, encrypted: "true", deleteOnTermination: "true" } }],
-      userData: "TUlNRS1WZXJzaW9uOiAxLjAK",
+      blockDeviceMappings: [{ ebs: { volumeType: "gp3", encrypted: "true", deleteOnTermination: "true" } }],
     });
+    expect(Buffer.from(String(inputs.userData), "base64").toString()).toMatch(/^MIME-Version: 1\.0\n/);
   });
 
   test("a node group ignores changes of its size and is replaced without deleting it first", async () => {
@@ -218,7 +184,7 @@ describe("node pool", () => {
       // Of the zones of the pool alone.
       subnetIds: ["subnet-b"],
       launchTemplate: { id: "gpu-template", version: "7" },
-      tags: { Name: "engine-room-demo-gpu", "engine-room:machines": "0 to 2" },
+      tags: { Name: "engine-room-demo-gpu", "engine-room:machines": "0 to 1" },
     });
     // One of the three that changed would send the others as they were in the state.
     expect(group.options.ignoreChanges).toEqual(["scalingConfig"]);
@@ -239,7 +205,10 @@ describe("node pool", () => {
 
   test("another instance type changes the node group and not its launch template", async () => {
     const before = await usual();
-    const after = await registered({ instanceTypes: ["g5.2xlarge"] });
+    const after = await registered({
+      ...planOf(),
+      nodeGroup: { ...planOf().nodeGroup, instanceTypes: ["g5.2xlarge"] },
+    });
     const changed = after.filter(
       ({ name, inputs }) => JSON.stringify(byName(before, name).inputs) !== JSON.stringify(inputs),
     );
@@ -248,7 +217,7 @@ describe("node pool", () => {
 
   test("another tag of the stack does not replace nodes", async () => {
     const tagged = { ...CONTEXT, tags: { ...CONTEXT.tags, "engine-room:ttl-hours": "8" } };
-    const { inputs } = byName(await registered({}, tagged), "gpu-template");
+    const { inputs } = byName(await registered(planOf(), tagged), "gpu-template");
     expect(inputs.tags).toMatchObject({ "engine-room:ttl-hours": "8" });
     expect(inputs.tagSpecifications).toEqual(byName(await usual(), "gpu-template").inputs.tagSpecifications);
   });
@@ -267,34 +236,24 @@ describe("node pool", () => {
   });
 
   test("a launch template has the pool's capacity reservation", async () => {
-    const reserved = await registered({ capacityReservationId: "cr-0123456789abcdef0" });
+    const reserved = await registered(planOf({ capacityReservationId: "cr-0123456789abcdef0" }));
     expect(byName(reserved, "gpu-template").inputs.capacityReservationSpecification).toEqual({
       capacityReservationTarget: { capacityReservationId: "cr-0123456789abcdef0" },
     });
   });
 
   test("a pool in a zone without a subnet is refused", async () => {
-    await expect(registered({ zones: ["c"] })).rejects.toThrow(
+    await expect(registered({ ...planOf(), zones: ["c"] })).rejects.toThrow(
       "The network has no subnet in a zone of the pool gpu: c",
     );
   });
 });
 
 describe("add-ons", () => {
-  const cni: AddOnPlan = {
-    name: "vpc-cni",
-    version: "v1.22.4-eksbuild.3",
-    configuration: { enableNetworkPolicy: "true" },
-    role: networkRole(CONTEXT),
-    isBeforeNodes: true,
-  };
-
-  const proxy: AddOnPlan = {
-    name: "kube-proxy",
-    version: "v1.35.3-eksbuild.13",
-    configuration: null,
-    role: null,
-    isBeforeNodes: true,
+  const planOf = (name: string): AddOnPlan => {
+    const found = plannedCluster().cluster.addOns.find(({ args }) => args.addonName === name);
+    if (found === undefined) throw new Error(`There is no add-on ${name}`);
+    return found;
   };
 
   async function registered(addOns: readonly AddOnPlan[]) {
@@ -305,7 +264,9 @@ describe("add-ons", () => {
   }
 
   test("each add-on is one resource, with a role where it calls AWS", async () => {
-    const made = (await registered([proxy, cni])).filter(({ name }) => !name.startsWith("machines"));
+    const made = (await registered([planOf("kube-proxy"), planOf("vpc-cni")])).filter(
+      ({ name }) => !name.startsWith("machines"),
+    );
     expect(treeOf(made)).toEqual([
       "aws:eks/addon:Addon add-ons-kube-proxy < add-ons",
       "aws:eks/addon:Addon add-ons-vpc-cni < add-ons",
@@ -317,7 +278,7 @@ describe("add-ons", () => {
   });
 
   test("an add-on's ServiceAccount has its role, and the add-on waits for the role's policies", async () => {
-    const made = await registered([cni]);
+    const made = await registered([planOf("vpc-cni")]);
     const addOn = byName(made, "add-ons-vpc-cni");
     expect(addOn.inputs).toMatchObject({
       configurationValues: '{"enableNetworkPolicy":"true"}',
@@ -333,33 +294,13 @@ describe("add-ons", () => {
 });
 
 describe("charts", () => {
-  const keda: ChartPlan = {
-    name: "keda",
-    chart: "keda",
-    version: "2.20.2",
-    repository: "https://kedacore.github.io/charts",
-    release: "keda",
-    namespace: "keda",
-    values: {},
-    role: null,
-    hasDisk: false,
+  const planOf = (name: ChartName): ChartPlan => {
+    const found = plannedCluster().cluster.charts.find((chart) => chart.name === name);
+    if (found === undefined) throw new Error(`There is no chart ${name}`);
+    return found;
   };
-
-  const autoscaler: ChartPlan = {
-    name: "cluster-autoscaler",
-    chart: "cluster-autoscaler",
-    version: "9.59.0",
-    repository: "https://kubernetes.github.io/autoscaler",
-    release: "cluster-autoscaler",
-    namespace: "kube-system",
-    values: {
-      autoDiscovery: { clusterName: placeholder("clusterName") },
-      list: ["a", 1, null],
-      enabled: true,
-    },
-    role: autoscalerRole(CONTEXT),
-    hasDisk: false,
-  };
+  const keda = planOf("keda");
+  const autoscaler = planOf("cluster-autoscaler");
 
   function registered(charts: readonly ChartPlan[]) {
     return registeredBy(() => {
@@ -368,8 +309,8 @@ describe("charts", () => {
         context: CONTEXT,
         cluster,
         charts,
-        inputs: { clusterName: pulumi.output("demo-cluster"), vpcId: "vpc-1" },
-        clusterName: "demo-cluster",
+        clusterName: pulumi.output("demo-cluster"),
+        vpcId: "vpc-1",
         after: [],
       });
     });
@@ -392,7 +333,7 @@ describe("charts", () => {
     const made = await registered([autoscaler]);
     const release = byName(made, "charts-cluster-autoscaler");
     expect(release.inputs).toMatchObject({
-      values: { autoDiscovery: { clusterName: "demo-cluster" }, list: ["a", 1, null], enabled: true },
+      values: { ...autoscaler.args.values, autoDiscovery: { clusterName: "demo-cluster" } },
       atomic: true,
       waitForJobs: true,
     });
@@ -408,52 +349,33 @@ describe("charts", () => {
   });
 
   test("known values of a chart stay known in a preview beside unknown ones", async () => {
-    const values = { cluster: `in ${placeholder("clusterName")}`, vpc: placeholder("vpcId") };
+    const controller = planOf("load-balancer-controller");
     const made = await registeredBy(
       () => {
         // What nobody answers is known only after `up`.
         const vpc = new Vpc("vpc", {});
         const inputs = { clusterName: "demo-cluster", vpcId: vpc.mainRouteTableId };
-        new Charts("charts", {
-          context: CONTEXT,
-          charts: [{ ...keda, values }],
-          inputs,
-          clusterName: "",
-          cluster: vpc,
-          after: [],
-        });
+        new Charts("charts", { context: CONTEXT, charts: [controller], ...inputs, cluster: vpc, after: [] });
       },
       {},
       { preview: true },
     );
-    expect(byName(made, "charts-keda").inputs.values).toEqual({
-      cluster: "in demo-cluster",
-      vpc: pulumi.runtime.unknownValue,
+    expect(byName(made, "charts-load-balancer-controller").inputs.values).toEqual({
+      ...controller.args.values,
+      clusterName: "demo-cluster",
+      vpcId: pulumi.runtime.unknownValue,
     });
-  });
-
-  test("a chart's placeholder without a value is an error", async () => {
-    const values = { zone: placeholder("zone") };
-    await expect(registered([{ ...keda, values }])).rejects.toThrow("No value was given for zone");
   });
 });
 
 describe("workload role", () => {
   const plan: RolePlan = {
-    subject: "efs-csi",
-    service: "pods.eks.amazonaws.com",
-    managedPolicies: ["arn:aws:iam::aws:policy/service-role/AmazonEFSCSIDriverPolicy"],
+    ...networkRole(CONTEXT),
     statements: [
-      {
-        sid: "Mount",
-        effect: "Allow",
-        actions: ["elasticfilesystem:ClientMount"],
-        resources: [placeholder("fileSystemArn")],
-        conditions: { StringEquals: { "aws:ResourceTag/of": placeholder("aws:PrincipalTag/of") } },
-        why: "test",
-      },
+      allow("Mount", ["elasticfilesystem:ClientMount"], [placeholder("fileSystemArn")], {
+        StringEquals: { "aws:ResourceTag/of": placeholder("aws:PrincipalTag/of") },
+      }),
     ],
-    serviceAccount: { namespace: "kube-system", name: "efs-csi-controller-sa" },
   };
 
   test("a pod role has its policies and is assumed by its ServiceAccount in the stack's cluster only", async () => {
@@ -469,13 +391,13 @@ describe("workload role", () => {
       "aws:eks/podIdentityAssociation:PodIdentityAssociation efs-association < efs",
       "aws:iam/role:Role efs-role < efs",
       "aws:iam/rolePolicy:RolePolicy efs-policy < efs",
-      "aws:iam/rolePolicyAttachment:RolePolicyAttachment efs-AmazonEFSCSIDriverPolicy < efs",
+      "aws:iam/rolePolicyAttachment:RolePolicyAttachment efs-AmazonEKS_CNI_Policy < efs",
       "engine-room:aws:WorkloadRole efs < engine-room-demo",
     ]);
     const role = byName(made, "efs-role").inputs;
     expect(role).toMatchObject({
-      name: "engine-room-demo-efs-csi",
-      tags: { "engine-room:stack": "demo", Name: "engine-room-demo-efs-csi" },
+      name: "engine-room-demo-vpc-cni",
+      tags: { "engine-room:stack": "demo", Name: "engine-room-demo-vpc-cni" },
     });
     expect(JSON.parse(String(role.assumeRolePolicy))).toEqual({
       Version: "2012-10-17",
@@ -488,7 +410,7 @@ describe("workload role", () => {
             StringEquals: {
               "aws:RequestTag/eks-cluster-name": "engine-room-demo",
               "aws:RequestTag/kubernetes-namespace": "kube-system",
-              "aws:RequestTag/kubernetes-service-account": "efs-csi-controller-sa",
+              "aws:RequestTag/kubernetes-service-account": "aws-node",
             },
           },
         },
@@ -509,7 +431,7 @@ describe("workload role", () => {
     expect(byName(made, "efs-association").inputs).toMatchObject({
       clusterName: "engine-room-demo",
       namespace: "kube-system",
-      serviceAccount: "efs-csi-controller-sa",
+      serviceAccount: "aws-node",
       roleArn: "arn:of:efs-role",
     });
   });
@@ -518,13 +440,14 @@ describe("workload role", () => {
     const made = await registeredBy(() => {
       new WorkloadRole("node", {
         context: CONTEXT,
-        plan: { ...plan, service: "ec2.amazonaws.com", statements: [], serviceAccount: null },
+        plan: nodeRole(CONTEXT),
         clusterName: "engine-room-demo",
       });
     });
     expect(treeOf(made)).toEqual([
       "aws:iam/role:Role node-role < node",
-      "aws:iam/rolePolicyAttachment:RolePolicyAttachment node-AmazonEFSCSIDriverPolicy < node",
+      "aws:iam/rolePolicyAttachment:RolePolicyAttachment node-AmazonEC2ContainerRegistryPullOnly < node",
+      "aws:iam/rolePolicyAttachment:RolePolicyAttachment node-AmazonEKSWorkerNodePolicy < node",
       "engine-room:aws:WorkloadRole node < engine-room-demo",
     ]);
     expect(JSON.parse(String(byName(made, "node-role").inputs.assumeRolePolicy)).Statement).toEqual([

@@ -1,16 +1,14 @@
 import type { Output } from "@pulumi/pulumi";
 import { describe, expect, test } from "vitest";
+import { Guard, Registries } from "../../../components/aws/account.ts";
 import { Edge } from "../../../components/aws/edge.ts";
 import { EngineFileSystem } from "../../../components/aws/engine-file-system.ts";
-import { Guard } from "../../../components/aws/guard.ts";
 import { Network } from "../../../components/aws/network.ts";
-import { Registries } from "../../../components/aws/registries.ts";
+import { budgetArgs, repositoryPlans } from "../../../infra/plan/aws/aws-stack.ts";
 import { edgePlan } from "../../../infra/plan/aws/edge.ts";
-import { fileSystemPlan } from "../../../infra/plan/aws/file-system.ts";
-import { guardPlan } from "../../../infra/plan/aws/guard.ts";
-import { networkPlan } from "../../../infra/plan/aws/network.ts";
-import { repositoryPlans } from "../../../infra/plan/aws/registries.ts";
-import type { AwsContext, FileSystemPlan, GuardPlan, NetworkPlan } from "../../../infra/plan/aws/types.ts";
+import { type FileSystemPlan, fileSystemPlan } from "../../../infra/plan/aws/file-system.ts";
+import { type NetworkPlan, networkPlan } from "../../../infra/plan/aws/network.ts";
+import type { AwsContext } from "../../../infra/plan/aws/types.ts";
 import type { PolicyName } from "../../../infra/plan/catalogue/policies.ts";
 import type { StackFacts } from "../../../policy/rule.ts";
 import { rules } from "../../../policy/rules/index.ts";
@@ -231,7 +229,7 @@ describe("load balancer", () => {
       "engine-room:aws:Edge edge < engine-room-demo",
     ]);
     expect(byName(found, "edge-balancer").inputs).toMatchObject({
-      name: plan.loadBalancerName,
+      name: plan.loadBalancer.name,
       internal: true,
       // Ten seconds longer than the longest request.
       idleTimeout: 310,
@@ -346,7 +344,7 @@ describe("file system", () => {
           { zone: "a", id: "subnet-a" },
           { zone: "b", id: "subnet-b" },
         ],
-        clients: [{ name: "machines", securityGroupId: "sg-machines" }],
+        client: { name: "machines", securityGroupId: "sg-machines" },
       });
       see("volumeHandle", store.volumeHandle);
       seen.mountTargets = store.mountTargets.length;
@@ -442,11 +440,10 @@ describe("file system", () => {
 });
 
 describe("registries", () => {
-  const plan = { name: "engine-room/services", image: "services", keptImages: 9 };
-
   const made = (context: AwsContext) =>
     registeredBy(() => {
-      new Registries("registries", { context, repositories: [plan] });
+      const repositories = repositoryPlans(awsPlan(eksValues).config, context, ["services"]);
+      new Registries("registries", { context, repositories });
     });
 
   test("a repository has immutable tags and its own lifecycle policy", async () => {
@@ -454,7 +451,7 @@ describe("registries", () => {
     expect(byName(found, "registries-services").inputs.imageTagMutability).toBe("IMMUTABLE");
     expect(byName(found, "registries-services-lifecycle").inputs).toEqual({
       repository: "engine-room/services",
-      policy: expect.stringContaining('"countNumber":9'),
+      policy: expect.stringContaining('"countNumber":100'),
     });
   });
 
@@ -465,29 +462,21 @@ describe("registries", () => {
   });
 });
 
-describe("guard", () => {
-  const made = (plan: GuardPlan) =>
-    registeredBy(() => {
-      new Guard("guard", { context: CONTEXT, plan });
-    });
-
-  test("a budget warns at 80 % of its amount and at a forecast above it", async () => {
-    const emails = ["ops@example.org", "boss@example.org"];
-    const found = await made({
-      budget: { monthlyUsd: 1200, emails, tagFilter: "user:engine-room:stack$demo" },
-    });
-    expect(byName(found, "guard-budget").inputs).toMatchObject({
-      limitAmount: "1200",
-      costFilters: [{ name: "TagKeyValue", values: ["user:engine-room:stack$demo"] }],
-      notifications: [
-        { notificationType: "ACTUAL", threshold: 80, subscriberEmailAddresses: emails },
-        { notificationType: "FORECASTED", threshold: 100, subscriberEmailAddresses: emails },
-      ],
-    });
+test("a budget warns at 80 % of its amount and at a forecast above it", async () => {
+  const emails = ["ops@example.org", "boss@example.org"];
+  const { plan, config } = awsPlan({ ...eksValues, guard: { monthlyUsd: 1200, emails } });
+  const budget = budgetArgs(config, plan.cost, CONTEXT);
+  if (budget === null) throw new Error("There is no budget.");
+  const found = await registeredBy(() => {
+    new Guard("guard", { context: CONTEXT, budget });
   });
-
-  test("a guard without e-mail addresses has no budget", async () => {
-    expect(treeOf(await made({ budget: null }))).toEqual(["engine-room:aws:Guard guard < engine-room-demo"]);
+  expect(byName(found, "guard-budget").inputs).toMatchObject({
+    limitAmount: "1200",
+    costFilters: [{ name: "TagKeyValue", values: ["user:engine-room:stack$demo"] }],
+    notifications: [
+      { notificationType: "ACTUAL", threshold: 80, subscriberEmailAddresses: emails },
+      { notificationType: "FORECASTED", threshold: 100, subscriberEmailAddresses: emails },
+    ],
   });
 });
 
@@ -513,11 +502,12 @@ async function registered() {
     const network = new Network("network", { context, plan: networkPlan(config, context) });
     const { vpcId, privateSubnets: subnets } = network;
     const store = { context, plan: fileSystemPlan(config, context), vpcId, subnets };
-    new EngineFileSystem("store", { ...store, clients: [{ name: "machines", securityGroupId: "sg-1" }] });
-    new Registries("registries", { context, repositories: repositoryPlans(config, ["services"]) });
+    new EngineFileSystem("store", { ...store, client: { name: "machines", securityGroupId: "sg-1" } });
+    new Registries("registries", { context, repositories: repositoryPlans(config, context, ["services"]) });
     const edge = { context, plan: edgePlan(plan, context), vpcId, subnets: network.publicSubnets };
     new Edge("edge", { ...edge, target: { securityGroupId: "sg-1" } });
-    new Guard("guard", { context, plan: guardPlan(config, plan.cost, context) });
+    const budget = budgetArgs(config, plan.cost, context);
+    if (budget !== null) new Guard("guard", { context, budget });
   });
 }
 

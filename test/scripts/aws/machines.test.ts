@@ -347,7 +347,7 @@ describe("load balancer", () => {
 
   const edge = edgePlan(plan, context);
 
-  const GROUP_ARN = `arn:aws:elasticloadbalancing:us-east-1:111122223333:targetgroup/${edge.targetGroupName}/0123456789abcdef`;
+  const GROUP_ARN = `arn:aws:elasticloadbalancing:us-east-1:111122223333:targetgroup/${edge.targetGroup.name}/0123456789abcdef`;
 
   interface Target {
     readonly id: string;
@@ -360,7 +360,7 @@ describe("load balancer", () => {
       "DescribeTargetHealth",
       {
         TargetHealthDescriptions: targets.map(({ id, state, reason }) => ({
-          Target: { Id: id, Port: edge.targetPort },
+          Target: { Id: id, Port: edge.targetGroup.port },
           TargetHealth: { State: state, ...(reason === undefined ? {} : { Reason: reason }) },
         })),
       },
@@ -379,7 +379,7 @@ describe("load balancer", () => {
     aws = await startFakeAws(
       account({
         [GROUPS]: ({ parameters }) => {
-          expect(parameters.get("Names.member.1")).toBe(edge.targetGroupName);
+          expect(parameters.get("Names.member.1")).toBe(edge.targetGroup.name);
           return (
             group ??
             xmlAnswer("DescribeTargetGroups", { TargetGroups: [{ TargetGroupArn: GROUP_ARN }] }, "member")

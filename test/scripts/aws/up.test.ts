@@ -233,8 +233,8 @@ describe("sizes of EKS pools", () => {
 
   test("a pool that has its size needs no change", () => {
     const group = { name: "gpu-1", min: 0, max: 2, desired: 1 };
-    expect(plannedSize({ min: 0, max: 2 }, group)).toBeNull();
-    expect(plannedSize({ min: 0, max: 3 }, group)).toEqual({ name: "gpu-1", min: 0, max: 3 });
+    expect(plannedSize({ minSize: 0, maxSize: 2 }, group)).toBeNull();
+    expect(plannedSize({ minSize: 0, maxSize: 3 }, group)).toEqual({ name: "gpu-1", min: 0, max: 3 });
   });
 });
 

@@ -1,15 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { edgePlan } from "../../../../infra/plan/aws/edge.ts";
+import { budgetArgs, repositoryPlans } from "../../../../infra/plan/aws/aws-stack.ts";
+import { keyedName, plainName } from "../../../../infra/plan/aws/context.ts";
+import { awsNotes, edgePlan, needsRecord, recordNote } from "../../../../infra/plan/aws/edge.ts";
+import { eksKubeconfig } from "../../../../infra/plan/aws/eks-cluster.ts";
 import { fileSystemPlan, fileSystemPolicy } from "../../../../infra/plan/aws/file-system.ts";
-import { guardPlan } from "../../../../infra/plan/aws/guard.ts";
-import { eksKubeconfig } from "../../../../infra/plan/aws/kubeconfig.ts";
-import { networkPlan } from "../../../../infra/plan/aws/network.ts";
-import { awsNotes, needsRecord, recordNote } from "../../../../infra/plan/aws/notes.ts";
-import { keyedName, plainName } from "../../../../infra/plan/aws/plain-name.ts";
-import { lifecyclePolicy, repositoryPlans } from "../../../../infra/plan/aws/registries.ts";
-import { clusterRole, nodeRole } from "../../../../infra/plan/aws/role-plans.ts";
-import { trustPolicy } from "../../../../infra/plan/aws/roles.ts";
-import type { AwsContext, RolePlan } from "../../../../infra/plan/aws/types.ts";
+import { clusterRole, flowLogRole, nodeRole, type RolePlan } from "../../../../infra/plan/aws/roles.ts";
 import { awsPlan, ec2Values, eksValues, publicGateway } from "./stacks.ts";
 
 type Values = Readonly<Record<string, unknown>>;
@@ -21,22 +16,24 @@ describe("file system", () => {
   };
 
   test("a new file system has elastic throughput, backups, and the user of builds and servers", () => {
-    expect(planned({})).toEqual({
-      kind: "create",
-      fileSystemId: null,
-      securityGroupId: null,
-      throughput: { mode: "elastic" },
-      hasBackups: true,
-      userId: 1000,
-      permissions: "0750",
-      path: "/engine-room",
+    expect(planned({})).toMatchObject({
+      existing: null,
       isProtected: false,
+      fileSystem: { encrypted: true, throughputMode: "elastic" },
+      backupPolicy: { status: "ENABLED" },
+      accessPoint: {
+        posixUser: { uid: 1000, gid: 1000 },
+        rootDirectory: {
+          path: "/engine-room",
+          creationInfo: { ownerUid: 1000, ownerGid: 1000, permissions: "0750" },
+        },
+      },
     });
   });
 
   test("provisioned throughput has the size that the stack file gives", () => {
-    const { throughput } = planned({ throughput: "provisioned", provisionedMiBPerSecond: 512 });
-    expect(throughput).toEqual({ mode: "provisioned", mibps: 512 });
+    const { fileSystem } = planned({ throughput: "provisioned", provisionedMiBPerSecond: 512 });
+    expect(fileSystem).toMatchObject({ throughputMode: "provisioned", provisionedThroughputInMibps: 512 });
   });
 
   test("the file system of a stack in `retain` is protected", () => {
@@ -46,7 +43,7 @@ describe("file system", () => {
 
   test("an existing file system is used with its security group", () => {
     const existing = { fileSystemId: "fs-01234567", securityGroupId: "sg-01234567" };
-    expect(planned({ existing })).toMatchObject({ kind: "existing", ...existing, path: "/engine-room" });
+    expect(planned({ existing })).toMatchObject({ existing, backupPolicy: { status: "DISABLED" } });
   });
 
   test("the file system policy allows mounts through mount targets and over TLS only, without root access", () => {
@@ -64,11 +61,13 @@ describe("file system", () => {
 });
 
 describe("repositories", () => {
-  const planned = (images: Values) =>
-    repositoryPlans(awsPlan({ ...eksValues, images }).config, ["services", "trtllm", "mongo"]);
+  const planned = (images: Values) => {
+    const { config, context } = awsPlan({ ...eksValues, images });
+    return repositoryPlans(config, context, ["services", "trtllm", "mongo"]);
+  };
 
   test("repositories are made for the project's images and for NVIDIA's", () => {
-    expect(planned({}).map(({ name }) => name)).toEqual([
+    expect(planned({}).map(({ args }) => args.name)).toEqual([
       "engine-room/services",
       "engine-room/trtllm",
       "engine-room/tritonserver",
@@ -81,11 +80,11 @@ describe("repositories", () => {
   });
 
   test("the lifecycle policy expires untagged images after a day and keeps the newest of the rest", () => {
-    const { rules } = JSON.parse(lifecyclePolicy({ name: "a/b", image: "b", keptImages: 7 }));
+    const { rules } = JSON.parse(planned({}).at(-1)?.policy ?? "");
     expect(rules).toMatchObject([
       { rulePriority: 1, selection: { tagStatus: "untagged", countUnit: "days", countNumber: 1 } },
       // ECR wants the rule for any tag to be the last.
-      { rulePriority: 2, selection: { tagStatus: "any", countType: "imageCountMoreThan", countNumber: 7 } },
+      { rulePriority: 2, selection: { tagStatus: "any", countType: "imageCountMoreThan", countNumber: 10 } },
     ]);
   });
 });
@@ -98,20 +97,23 @@ describe("load balancer", () => {
 
   test("an internal load balancer accepts the VPC and its peers under the name that AWS gives it", () => {
     const network = { peeredCidrs: ["10.1.0.0/16", "10.2.0.0/16"] };
-    expect(planned({ limits: { requestSeconds: 600 } }, { ...eksValues, network })).toEqual({
-      loadBalancerName: expect.stringMatching(/^engine-room-demo-[0-9a-f]{8}$/),
-      targetGroupName: expect.stringMatching(/^engine-room-demo-[0-9a-f]{8}$/),
+    expect(planned({ limits: { requestSeconds: 600 } }, { ...eksValues, network })).toMatchObject({
       isPublic: false,
       cidrs: ["10.64.0.0/16", "10.1.0.0/16", "10.2.0.0/16"],
-      hostname: null,
-      zoneId: null,
-      certificateArn: null,
-      targetPort: 8080,
-      targetType: "ip",
-      healthPath: "/healthz",
-      idleTimeoutSeconds: 610,
-      drainSeconds: 600,
       url: null,
+      loadBalancer: {
+        name: expect.stringMatching(/^engine-room-demo-[0-9a-f]{8}$/),
+        internal: true,
+        idleTimeout: 610,
+      },
+      targetGroup: {
+        name: expect.stringMatching(/^engine-room-demo-[0-9a-f]{8}$/),
+        targetType: "ip",
+        port: 8080,
+        deregistrationDelay: 600,
+        healthCheck: { path: "/healthz" },
+      },
+      listener: { protocol: "HTTP", port: 80 },
     });
   });
 
@@ -121,15 +123,15 @@ describe("load balancer", () => {
       cidrs: ["0.0.0.0/0"],
       hostname: "models.example.org",
       zoneId: "Z0123456789",
-      certificateArn: publicGateway.tls.certificateArn,
+      listener: { protocol: "HTTPS", port: 443, certificateArn: publicGateway.tls.certificateArn },
       url: "https://models.example.org",
     });
   });
 
   test("timeouts for the longest request stay within AWS's limits", () => {
-    const { idleTimeoutSeconds, drainSeconds } = planned({ limits: { requestSeconds: 3600 } });
-    expect(idleTimeoutSeconds).toBeLessThanOrEqual(4000);
-    expect(drainSeconds).toBeLessThanOrEqual(3600);
+    const { loadBalancer, targetGroup } = planned({ limits: { requestSeconds: 3600 } });
+    expect(loadBalancer.idleTimeout).toBeLessThanOrEqual(4000);
+    expect(targetGroup.deregistrationDelay).toBeLessThanOrEqual(3600);
   });
 
   test("an internal host name without TLS has an http URL", () => {
@@ -139,13 +141,16 @@ describe("load balancer", () => {
   });
 
   test("the target of a stack on EC2 is the machine's published gateway port", () => {
-    expect(planned({ port: 8443 }, ec2Values)).toMatchObject({ targetPort: 8443, targetType: "instance" });
+    expect(planned({ port: 8443 }, ec2Values).targetGroup).toMatchObject({
+      port: 8443,
+      targetType: "instance",
+    });
   });
 
   test("a load balancer or target group gets another name when a change needs a replacement", () => {
     const named = (gateway: Values, rest: Values = eksValues) => {
-      const { loadBalancerName, targetGroupName } = planned(gateway, rest);
-      return { loadBalancerName, targetGroupName };
+      const { loadBalancer, targetGroup } = planned(gateway, rest);
+      return { loadBalancerName: loadBalancer.name, targetGroupName: targetGroup.name };
     };
     const before = named({});
     expect(named({ limits: { requestSeconds: 9 } })).toEqual(before);
@@ -164,22 +169,21 @@ describe("load balancer", () => {
 describe("budget", () => {
   const planned = (guard: Values) => {
     const { plan, config, context } = awsPlan({ ...eksValues, guard });
-    return { cost: plan.cost, budget: guardPlan(config, plan.cost, context).budget };
+    return { cost: plan.cost, budget: budgetArgs(config, plan.cost, context) };
   };
 
   test("a budget is made only where e-mail addresses are given", () => {
     expect(planned({}).budget).toBeNull();
-    expect(planned({ monthlyUsd: 500, emails: ["ops@example.org"] }).budget).toEqual({
-      monthlyUsd: 500,
-      emails: ["ops@example.org"],
-      tagFilter: "user:engine-room:stack$demo",
+    expect(planned({ monthlyUsd: 500, emails: ["ops@example.org"] }).budget).toMatchObject({
+      limitAmount: "500",
+      costFilters: [{ name: "TagKeyValue", values: ["user:engine-room:stack$demo"] }],
     });
   });
 
   test("a budget without an amount is a fifth above the planned cost", () => {
     const { cost, budget } = planned({ emails: ["ops@example.org"] });
     expect(cost.monthlyUsd).toBeGreaterThan(1000);
-    expect(budget?.monthlyUsd).toBe(Math.ceil(Number(cost.monthlyUsd) * 1.2));
+    expect(budget?.limitAmount).toBe(String(Math.ceil(Number(cost.monthlyUsd) * 1.2)));
   });
 });
 
@@ -216,11 +220,11 @@ test("a keyed AWS name changes with its key and stays within its length", () => 
   expect(one).toMatch(/^[a-z0-9-]{1,32}$/);
 });
 
-const { config, context } = awsPlan(eksValues);
+const { context } = awsPlan(eksValues);
 
 /** Of the one statement. */
-function conditionOf(role: RolePlan, of: AwsContext = context): unknown {
-  return JSON.parse(trustPolicy(role, of)).Statement[0].Condition;
+function conditionOf({ args }: RolePlan): unknown {
+  return JSON.parse(args.assumeRolePolicy).Statement[0].Condition;
 }
 
 test("EKS assumes a cluster's role for that cluster only", () => {
@@ -231,15 +235,12 @@ test("EKS assumes a cluster's role for that cluster only", () => {
 });
 
 test("the role of flow logs is assumed for the account's own flow logs only, in each partition", () => {
-  const network = networkPlan(config, context);
-  const role = network.kind === "create" ? network.flowLogs?.role : undefined;
-  if (role === undefined) throw new Error("The network has no flow logs.");
   const gov = { ...context, region: "us-gov-west-1", partition: "aws-us-gov" };
   for (const [of, arn] of [
     [context, "arn:aws:ec2:us-east-1:111122223333:vpc-flow-log/*"],
     [gov, "arn:aws-us-gov:ec2:us-gov-west-1:111122223333:vpc-flow-log/*"],
   ] as const)
-    expect(conditionOf(role, of)).toEqual({
+    expect(conditionOf(flowLogRole(of, "flow-logs"))).toEqual({
       StringEquals: { "aws:SourceAccount": "111122223333" },
       ArnLike: { "aws:SourceArn": arn },
     });

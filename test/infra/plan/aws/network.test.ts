@@ -29,27 +29,29 @@ const existing = {
   ],
 };
 
+const subnet = (zone: string, cidrBlock: string, tags: object) => ({
+  zone,
+  args: { cidrBlock, availabilityZone: `us-east-1${zone}`, mapPublicIpOnLaunch: false, tags },
+});
+
 test("a new network has private and public subnets, a NAT gateway, endpoints and flow logs", () => {
   expect(planned({})).toEqual({
     kind: "create",
-    cidr: "10.64.0.0/16",
+    vpc: { cidrBlock: "10.64.0.0/16", enableDnsSupport: true, enableDnsHostnames: true },
     privateSubnets: [
-      { zone: "a", cidr: "10.64.0.0/19" },
-      { zone: "b", cidr: "10.64.32.0/19" },
+      subnet("a", "10.64.0.0/19", { "kubernetes.io/role/internal-elb": "1" }),
+      subnet("b", "10.64.32.0/19", { "kubernetes.io/role/internal-elb": "1" }),
     ],
     publicSubnets: [
-      { zone: "a", cidr: "10.64.192.0/22" },
-      { zone: "b", cidr: "10.64.196.0/22" },
+      subnet("a", "10.64.192.0/22", { "kubernetes.io/role/elb": "1" }),
+      subnet("b", "10.64.196.0/22", { "kubernetes.io/role/elb": "1" }),
     ],
     natZones: ["a"],
     interfaceEndpoints: ["ecr.api", "ecr.dkr", "elasticfilesystem", "logs", "sts"],
     flowLogs: {
-      logGroup: "engine-room-demo/flow-logs",
-      retentionDays: 30,
-      role: expect.objectContaining({ subject: "flow-logs", service: "vpc-flow-logs.amazonaws.com" }),
+      logGroup: { name: "engine-room-demo/flow-logs", retentionInDays: 30 },
+      role: expect.objectContaining({ subject: "flow-logs" }),
     },
-    publicSubnetTags: { "kubernetes.io/role/elb": "1" },
-    privateSubnetTags: { "kubernetes.io/role/internal-elb": "1" },
   });
 });
 
@@ -57,7 +59,7 @@ test("a zone keeps its subnets whatever other zones the stack file names, in any
   const some = fc.uniqueArray(fc.constantFrom(...ZONE_LETTERS), { minLength: 2, maxLength: 3 });
   const subnetsOf = (zones: readonly string[]) => {
     const { privateSubnets, publicSubnets } = planned({ zones });
-    return new Map([...privateSubnets, ...publicSubnets].map(({ zone, cidr }) => [cidr, zone]));
+    return new Map([...privateSubnets, ...publicSubnets].map(({ zone, args }) => [args.cidrBlock, zone]));
   };
   fc.assert(
     fc.property(some, some, (one, other) => {
@@ -98,27 +100,28 @@ test("`endpoints: free` and `flowLogs: false` make neither interface endpoints n
 
 test("flow logs are kept as long as the logs of the control plane", () => {
   const values = { ...eksValues, cluster: { logRetentionDays: 90 } };
-  expect(planned({}, values).flowLogs?.retentionDays).toBe(90);
-  expect(planned({}, ec2Values).flowLogs?.retentionDays).toBe(30);
+  expect(planned({}, values).flowLogs?.logGroup.retentionInDays).toBe(90);
+  expect(planned({}, ec2Values).flowLogs?.logGroup.retentionInDays).toBe(30);
 });
 
 test("the role of flow logs writes to their own log group only", () => {
   const statements = planned({}).flowLogs?.role.statements ?? [];
   const group = "arn:aws:logs:us-east-1:111122223333:log-group:engine-room-demo/flow-logs";
-  expect(statements.map(({ actions, resources }) => ({ actions, resources }))).toEqual([
+  expect(statements).toMatchObject([
     {
-      actions: ["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
-      resources: [group, `${group}:*`],
+      Action: ["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
+      Resource: [group, `${group}:*`],
     },
     {
-      actions: ["logs:DescribeLogGroups"],
-      resources: ["*"],
+      Action: ["logs:DescribeLogGroups"],
+      Resource: ["*"],
     },
   ]);
 });
 
 test("subnets of a stack without a cluster have no tags for load balancer controllers", () => {
-  expect(planned({}, ec2Values)).toMatchObject({ publicSubnetTags: {}, privateSubnetTags: {} });
+  const { privateSubnets, publicSubnets } = planned({}, ec2Values);
+  for (const { args } of [...privateSubnets, ...publicSubnets]) expect(args.tags).toEqual({});
 });
 
 test("an existing network is used without changes", () => {

@@ -20,7 +20,7 @@ import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { databaseDiskFiles, volumeSerial } from "../../../../../infra/plan/aws/machine/database-disk.ts";
 import { commandLine, unitText } from "../../../../../infra/plan/aws/machine/unit-text.ts";
-import { filledText } from "../../../../../infra/plan/aws/placeholders.ts";
+import { filledText } from "../../../../../infra/plan/aws/names.ts";
 import type { InstancePlan, InstanceTaskPlan } from "../../../../../infra/plan/aws/types.ts";
 import { needs } from "../../../../harness/needs.ts";
 import {
@@ -311,18 +311,18 @@ test("setup and services are the tasks that read secrets", () => {
 });
 
 describe("the role", () => {
-  const actionsOf = ({ role }: InstancePlan) => role.statements.flatMap(({ actions }) => actions);
+  const actionsOf = ({ role }: InstancePlan) => role.statements.flatMap(({ Action }) => Action);
 
   test("the role names its actions and resources", () => {
-    for (const { actions, resources } of full.role.statements) {
-      for (const action of actions) expect(action).toMatch(/^[a-z0-9]+:[A-Za-z0-9]+$/);
-      if (!resources.includes("*")) for (const resource of resources) expect(resource).toMatch(/^arn:aws:/);
+    for (const { Action, Resource } of full.role.statements) {
+      for (const action of Action) expect(action).toMatch(/^[a-z0-9]+:[A-Za-z0-9]+$/);
+      if (!Resource.includes("*")) for (const resource of Resource) expect(resource).toMatch(/^arn:aws:/);
     }
     expect(full.role.managedPolicies).toEqual([]);
   });
 
   test("the role allows the stack's images, secrets and store", () => {
-    const resources = (sid: string) => withSecrets.role.statements.find((one) => one.sid === sid)?.resources;
+    const resources = (sid: string) => withSecrets.role.statements.find(({ Sid }) => Sid === sid)?.Resource;
     expect(resources("PullImages")).toEqual(
       ["encoders", "services", "trtllm"].map(
         (name) => `arn:aws:ecr:us-east-1:111122223333:repository/engine-room-demo/${name}`,
