@@ -14,7 +14,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { namedTags } from "../../infra/plan/aws/context.ts";
 import type { EdgePlan } from "../../infra/plan/aws/edge.ts";
 import type { AwsContext } from "../../infra/plan/aws/types.ts";
-import { GROUP_OPTIONS, type ZoneSubnet } from "./network.ts";
+import { GROUP_OPTIONS, tcp, type ZoneSubnet } from "./network.ts";
 
 interface EdgeArgs {
   readonly context: AwsContext;
@@ -110,7 +110,6 @@ function openPorts(
   { group, context, plan, target }: Pick<EdgeArgs, "context" | "plan" | "target"> & { group: SecurityGroup },
   opts: pulumi.CustomResourceOptions,
 ): void {
-  const tcp = (port: number) => ({ ipProtocol: "tcp", fromPort: port, toPort: port });
   for (const cidr of plan.cidrs)
     new SecurityGroupIngressRule(
       `${name}-from-${cidr.replaceAll(/[./]/g, "-")}`,

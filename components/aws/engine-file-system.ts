@@ -16,7 +16,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { namedTags } from "../../infra/plan/aws/context.ts";
 import { type FileSystemPlan, fileSystemPolicy } from "../../infra/plan/aws/file-system.ts";
 import type { AwsContext } from "../../infra/plan/aws/types.ts";
-import { GROUP_OPTIONS, type ZoneSubnet } from "./network.ts";
+import { GROUP_OPTIONS, tcp, type ZoneSubnet } from "./network.ts";
 
 interface EngineFileSystemArgs {
   readonly context: AwsContext;
@@ -28,7 +28,7 @@ interface EngineFileSystemArgs {
   readonly client: { readonly name: string; readonly securityGroupId: pulumi.Input<string> };
 }
 
-const NFS = { ipProtocol: "tcp", fromPort: 2049, toPort: 2049 };
+const NFS_PORT = 2049;
 
 export class EngineFileSystem extends pulumi.ComponentResource {
   readonly fileSystemId: pulumi.Output<string>;
@@ -89,7 +89,7 @@ export class EngineFileSystem extends pulumi.ComponentResource {
     new SecurityGroupIngressRule(
       `${name}-from-${client.name}`,
       {
-        ...NFS,
+        ...tcp(NFS_PORT),
         securityGroupId: mounts,
         description: `NFS from ${client.name} of ${context.name}`,
         referencedSecurityGroupId: client.securityGroupId,

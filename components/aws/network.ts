@@ -11,13 +11,13 @@ import { Eip } from "@pulumi/aws/ec2/eip.js";
 import { FlowLog } from "@pulumi/aws/ec2/flowLog.js";
 import { InternetGateway } from "@pulumi/aws/ec2/internetGateway.js";
 import { NatGateway } from "@pulumi/aws/ec2/natGateway.js";
-import { Route } from "@pulumi/aws/ec2/route.js";
+import { Route, type RouteArgs } from "@pulumi/aws/ec2/route.js";
 import { RouteTable } from "@pulumi/aws/ec2/routeTable.js";
 import { RouteTableAssociation } from "@pulumi/aws/ec2/routeTableAssociation.js";
 import { SecurityGroup } from "@pulumi/aws/ec2/securityGroup.js";
 import { Subnet } from "@pulumi/aws/ec2/subnet.js";
 import { Vpc } from "@pulumi/aws/ec2/vpc.js";
-import { VpcEndpoint } from "@pulumi/aws/ec2/vpcEndpoint.js";
+import { VpcEndpoint, type VpcEndpointArgs } from "@pulumi/aws/ec2/vpcEndpoint.js";
 import { SecurityGroupIngressRule } from "@pulumi/aws/vpc/securityGroupIngressRule.js";
 import * as pulumi from "@pulumi/pulumi";
 import { namedTags } from "../../infra/plan/aws/context.ts";
@@ -33,14 +33,10 @@ export interface ZoneSubnet {
 
 type NewNetwork = Extract<NetworkPlan, { kind: "create" }>;
 
-interface Part {
-  readonly context: AwsContext;
-  readonly plan: NewNetwork;
-  readonly vpc: Vpc;
+/** Arguments of a rule of a security group for one port. */
+export function tcp(port: number) {
+  return { ipProtocol: "tcp", fromPort: port, toPort: port };
 }
-
-const EVERYWHERE = "0.0.0.0/0";
-const HTTPS = { ipProtocol: "tcp", fromPort: 443, toPort: 443 };
 
 /**
  * Only another VPC replaces a security group, and there its name is free. The provider would delete the old group first because of
@@ -54,7 +50,6 @@ export class Network extends pulumi.ComponentResource {
   /** In the order of the plan. */
   readonly privateSubnets: readonly ZoneSubnet[];
   readonly publicSubnets: readonly ZoneSubnet[];
-  readonly #name: string;
 
   constructor(
     name: string,
@@ -62,120 +57,81 @@ export class Network extends pulumi.ComponentResource {
     opts?: pulumi.ComponentResourceOptions,
   ) {
     super("engine-room:aws:Network", name, {}, opts);
-    this.#name = name;
 
     if (plan.kind === "existing") {
       this.vpcId = pulumi.output(plan.vpcId);
       this.privateSubnets = plan.privateSubnets;
       this.publicSubnets = plan.publicSubnets;
     } else {
-      const vpc = new Vpc(`${name}-vpc`, { ...plan.vpc, tags: namedTags(context, "vpc") }, { parent: this });
-      this.vpcId = vpc.id;
-      const part = { context, plan, vpc };
+      const own = { parent: this };
+      const tags = (subject: string) => namedTags(context, subject);
+      const { id: vpcId } = new Vpc(`${name}-vpc`, { ...plan.vpc, tags: tags("vpc") }, own);
       // A resource without a group gets the default one, which allows no traffic.
-      new DefaultSecurityGroup(
-        `${name}-default-group`,
-        { vpcId: vpc.id, ingress: [], egress: [], tags: namedTags(context, "default-unused") },
-        { parent: this },
+      const unused = { vpcId, ingress: [], egress: [], tags: tags("default-unused") };
+      new DefaultSecurityGroup(`${name}-default-group`, unused, own);
+      const subnets = (kind: "public" | "private") =>
+        plan[`${kind}Subnets`].map(({ zone, args }) => {
+          const subject = `${kind}-${zone}`;
+          const all = { ...args, vpcId, tags: { ...tags(subject), ...args.tags } };
+          return { zone, id: new Subnet(`${name}-${subject}`, all, own).id };
+        });
+      this.publicSubnets = subnets("public");
+      this.privateSubnets = subnets("private");
+
+      const internet = new InternetGateway(
+        `${name}-internet`,
+        { vpcId, tags: tags("internet") },
+        // AWS detaches it from no VPC that has public addresses, and those of the old VPC are deleted last.
+        { ...own, replaceOnChanges: ["vpcId"] },
       );
-      this.publicSubnets = this.#createSubnets("public", part);
-      this.privateSubnets = this.#createSubnets("private", part);
-      const natGateways = this.#createNatGateways(part, this.#routePublicSubnets(part));
-      const routeTables = this.#routePrivateSubnets(part, natGateways);
-      new NetworkEndpoints(
-        `${name}-endpoints`,
-        { ...part, routeTables, subnets: this.privateSubnets },
-        { parent: this },
-      );
+      /** @param target - Of traffic that leaves the VPC. */
+      const routeTable = (subject: string, target: Pick<RouteArgs, "gatewayId" | "natGatewayId"> | null) => {
+        const { id } = new RouteTable(`${name}-${subject}-routes`, { vpcId, tags: tags(subject) }, own);
+        const route = { routeTableId: id, destinationCidrBlock: "0.0.0.0/0", ...target };
+        if (target !== null) new Route(`${name}-${subject}-default`, route, own);
+        return id;
+      };
+      const associate = (
+        subject: string,
+        subnetId: pulumi.Input<string>,
+        routeTableId: pulumi.Input<string>,
+      ) => new RouteTableAssociation(`${name}-${subject}-association`, { subnetId, routeTableId }, own);
+      const publicTable = routeTable("public", { gatewayId: internet.id });
+      for (const { zone, id } of this.publicSubnets) associate(`public-${zone}`, id, publicTable);
+
+      const natGateways = plan.natZones.map((zone) => {
+        const subnet = this.publicSubnets.find((one) => one.zone === zone);
+        if (subnet === undefined) throw new Error(`The plan has no public subnet in zone ${zone}`);
+        // Public addresses need the internet gateway, to which they don't refer.
+        const after = { ...own, dependsOn: [internet] };
+        const subject = `nat-${zone}`;
+        const address = { domain: "vpc", tags: tags(subject) };
+        const allocationId = new Eip(`${name}-${subject}-address`, address, after).id;
+        const args = { allocationId, subnetId: subnet.id, tags: tags(subject) };
+        return { zone, id: new NatGateway(`${name}-${subject}`, args, after).id };
+      });
+      const routeTables = this.privateSubnets.map(({ zone, id }) => {
+        const nat = natGateways.find((one) => one.zone === zone) ?? natGateways[0];
+        const table = routeTable(`private-${zone}`, nat === undefined ? null : { natGatewayId: nat.id });
+        associate(`private-${zone}`, id, table);
+        return table;
+      });
+
+      const part = { context, plan, vpcId, routeTables, subnets: this.privateSubnets };
+      new NetworkEndpoints(`${name}-endpoints`, part, own);
       if (plan.flowLogs !== null)
-        new FlowLogs(`${name}-flow-logs`, { ...part, logs: plan.flowLogs }, { parent: this });
+        new FlowLogs(`${name}-flow-logs`, { context, vpcId, ...plan.flowLogs }, own);
+      this.vpcId = vpcId;
     }
     this.registerOutputs({ vpcId: this.vpcId });
   }
-
-  #createSubnets(kind: "public" | "private", { context, plan, vpc }: Part): readonly ZoneSubnet[] {
-    return plan[`${kind}Subnets`].map(({ zone, args }) => {
-      const tags = { ...namedTags(context, `${kind}-${zone}`), ...args.tags };
-      const subnet = new Subnet(
-        `${this.#name}-${kind}-${zone}`,
-        { ...args, vpcId: vpc.id, tags },
-        { parent: this },
-      );
-      return { zone, id: subnet.id };
-    });
-  }
-
-  #routePublicSubnets(part: Part): InternetGateway {
-    const { context, vpc } = part;
-    const gateway = new InternetGateway(
-      `${this.#name}-internet`,
-      { vpcId: vpc.id, tags: namedTags(context, "internet") },
-      // AWS detaches it from no VPC that has public addresses, and those of the old VPC are deleted last.
-      { parent: this, replaceOnChanges: ["vpcId"] },
-    );
-    const table = this.#createRouteTable("public", part, { gatewayId: gateway.id });
-    for (const subnet of this.publicSubnets) this.#associate(`public-${subnet.zone}`, subnet, table);
-    return gateway;
-  }
-
-  #createNatGateways({ context, plan }: Part, internet: InternetGateway): ReadonlyMap<string, NatGateway> {
-    return new Map(
-      plan.natZones.map((zone) => {
-        // Public addresses need the internet gateway, to which they don't refer.
-        const opts = { parent: this, dependsOn: [internet] };
-        const tags = namedTags(context, `nat-${zone}`);
-        const subnet = this.publicSubnets.find((one) => one.zone === zone);
-        if (subnet === undefined) throw new Error(`The plan has no public subnet in zone ${zone}`);
-        const address = new Eip(`${this.#name}-nat-${zone}-address`, { domain: "vpc", tags }, opts);
-        const args = { allocationId: address.id, subnetId: subnet.id, tags };
-        return [zone, new NatGateway(`${this.#name}-nat-${zone}`, args, opts)];
-      }),
-    );
-  }
-
-  /** @returns The table of each zone. */
-  #routePrivateSubnets(part: Part, natGateways: ReadonlyMap<string, NatGateway>): readonly RouteTable[] {
-    const [shared] = natGateways.values();
-    return this.privateSubnets.map((subnet) => {
-      const subject = `private-${subnet.zone}`;
-      const gateway = natGateways.get(subnet.zone) ?? shared;
-      const table = this.#createRouteTable(subject, part, gateway && { natGatewayId: gateway.id });
-      this.#associate(subject, subnet, table);
-      return table;
-    });
-  }
-
-  /** @param target - Of what is not for the VPC. */
-  #createRouteTable(
-    subject: string,
-    { context, vpc }: Part,
-    target?: Readonly<Record<string, pulumi.Input<string>>>,
-  ): RouteTable {
-    const table = new RouteTable(
-      `${this.#name}-${subject}-routes`,
-      { vpcId: vpc.id, tags: namedTags(context, subject) },
-      { parent: this },
-    );
-    if (target !== undefined)
-      new Route(
-        `${this.#name}-${subject}-default`,
-        { routeTableId: table.id, destinationCidrBlock: EVERYWHERE, ...target },
-        { parent: this },
-      );
-    return table;
-  }
-
-  #associate(subject: string, { id }: ZoneSubnet, table: RouteTable): void {
-    new RouteTableAssociation(
-      `${this.#name}-${subject}-association`,
-      { subnetId: id, routeTableId: table.id },
-      { parent: this },
-    );
-  }
 }
 
-interface NetworkEndpointsArgs extends Part {
-  readonly routeTables: readonly RouteTable[];
+interface NetworkEndpointsArgs {
+  readonly context: AwsContext;
+  readonly plan: Pick<NewNetwork, "vpc" | "interfaceEndpoints">;
+  readonly vpcId: pulumi.Input<string>;
+  readonly routeTables: pulumi.Input<string>[];
   readonly subnets: readonly ZoneSubnet[];
 }
 
@@ -183,27 +139,27 @@ interface NetworkEndpointsArgs extends Part {
 class NetworkEndpoints extends pulumi.ComponentResource {
   constructor(
     name: string,
-    { context, plan, vpc, routeTables, subnets }: NetworkEndpointsArgs,
+    { context, plan, vpcId, routeTables, subnets }: NetworkEndpointsArgs,
     opts: pulumi.ComponentResourceOptions,
   ) {
     super("engine-room:aws:NetworkEndpoints", name, {}, opts);
 
     const own = { parent: this };
-    const endpoint = (service: string) => ({
-      vpcId: vpc.id,
-      serviceName: `com.amazonaws.${context.region}.${service}`,
-      tags: namedTags(context, service.replaceAll(".", "-")),
-    });
+    const endpoint = (service: string, args: Omit<VpcEndpointArgs, "vpcId">) => {
+      const subject = service.replaceAll(".", "-");
+      const serviceName = `com.amazonaws.${context.region}.${service}`;
+      const all = { ...args, vpcId, serviceName, tags: namedTags(context, subject) };
+      return new VpcEndpoint(`${name}-${subject}`, all, own);
+    };
     // S3 has the layers of ECR's images, and a gateway to it is free.
-    const routeTableIds = routeTables.map(({ id }) => id);
-    new VpcEndpoint(`${name}-s3`, { ...endpoint("s3"), vpcEndpointType: "Gateway", routeTableIds }, own);
+    endpoint("s3", { vpcEndpointType: "Gateway", routeTableIds: routeTables });
     if (plan.interfaceEndpoints.length > 0) {
-      const group = new SecurityGroup(
+      const { id: securityGroupId } = new SecurityGroup(
         `${name}-group`,
         {
           name: `${context.name}-endpoints`,
           description: "Endpoints of AWS services within the VPC",
-          vpcId: vpc.id,
+          vpcId,
           tags: namedTags(context, "endpoints"),
         },
         { ...own, ...GROUP_OPTIONS },
@@ -211,8 +167,8 @@ class NetworkEndpoints extends pulumi.ComponentResource {
       new SecurityGroupIngressRule(
         `${name}-https`,
         {
-          ...HTTPS,
-          securityGroupId: group.id,
+          ...tcp(443),
+          securityGroupId,
           description: "HTTPS from the VPC",
           cidrIpv4: plan.vpc.cidrBlock,
           tags: namedTags(context, "endpoints-https"),
@@ -220,48 +176,45 @@ class NetworkEndpoints extends pulumi.ComponentResource {
         own,
       );
       for (const service of plan.interfaceEndpoints)
-        new VpcEndpoint(
-          `${name}-${service.replaceAll(".", "-")}`,
-          {
-            ...endpoint(service),
-            vpcEndpointType: "Interface",
-            privateDnsEnabled: true,
-            subnetIds: subnets.map(({ id }) => id),
-            securityGroupIds: [group.id],
-          },
-          own,
-        );
+        endpoint(service, {
+          vpcEndpointType: "Interface",
+          privateDnsEnabled: true,
+          subnetIds: subnets.map(({ id }) => id),
+          securityGroupIds: [securityGroupId],
+        });
     }
     this.registerOutputs({});
   }
+}
+
+interface FlowLogsArgs extends NonNullable<NewNetwork["flowLogs"]> {
+  readonly context: AwsContext;
+  readonly vpcId: pulumi.Input<string>;
 }
 
 /** Records in CloudWatch of who connects to whom in a VPC. */
 class FlowLogs extends pulumi.ComponentResource {
   constructor(
     name: string,
-    { context, vpc, logs }: Part & { readonly logs: NonNullable<NewNetwork["flowLogs"]> },
+    { context, vpcId, logGroup, role }: FlowLogsArgs,
     opts: pulumi.ComponentResourceOptions,
   ) {
     super("engine-room:aws:FlowLogs", name, {}, opts);
 
-    const group = new LogGroup(
-      `${name}-group`,
-      { ...logs.logGroup, tags: namedTags(context, "flow-logs") },
-      { parent: this },
-    );
-    const writer = new WorkloadRole(`${name}-writer`, { context, plan: logs.role }, { parent: this });
+    const own = { parent: this };
+    const group = new LogGroup(`${name}-group`, { ...logGroup, tags: namedTags(context, "flow-logs") }, own);
+    const writer = new WorkloadRole(`${name}-writer`, { context, plan: role }, own);
     new FlowLog(
       `${name}-log`,
       {
-        vpcId: vpc.id,
+        vpcId,
         trafficType: "ALL",
         logDestinationType: "cloud-watch-logs",
         logDestination: group.arn,
         iamRoleArn: writer.arn,
         tags: namedTags(context, "flow-log"),
       },
-      { parent: this, dependsOn: [writer] },
+      { ...own, dependsOn: [writer] },
     );
     this.registerOutputs({});
   }

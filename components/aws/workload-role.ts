@@ -6,8 +6,8 @@ import { RolePolicyAttachment } from "@pulumi/aws/iam/rolePolicyAttachment.js";
 import * as pulumi from "@pulumi/pulumi";
 import { namedTags } from "../../infra/plan/aws/context.ts";
 import { filledText, placeholderNames } from "../../infra/plan/aws/names.ts";
-import { policyDocument, type RolePlan } from "../../infra/plan/aws/roles.ts";
-import type { AwsContext } from "../../infra/plan/aws/types.ts";
+import { policyDocument } from "../../infra/plan/aws/roles.ts";
+import type { AwsContext, RolePlan } from "../../infra/plan/aws/types.ts";
 
 interface WorkloadRoleArgs {
   readonly context: AwsContext;

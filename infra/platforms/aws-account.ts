@@ -6,13 +6,11 @@ import { Edge } from "../../components/aws/edge.ts";
 import { EngineFileSystem } from "../../components/aws/engine-file-system.ts";
 import { Network } from "../../components/aws/network.ts";
 import type { DeployedStack } from "../outputs.ts";
-import type { Ec2Stack, EksStack } from "../plan/aws/aws-stack.ts";
+import type { AccountParts } from "../plan/aws/aws-stack.ts";
 import { awsNotes, needsRecord, recordNote } from "../plan/aws/edge.ts";
 import type { AwsContext } from "../plan/aws/types.ts";
 import type { Endpoints } from "../plan/endpoints.ts";
 import type { AwsPlan } from "../plan/gpu-stack.ts";
-
-type AccountParts = Omit<EksStack, "cluster"> | Omit<Ec2Stack, "instance">;
 
 /** The provider of the region; it refuses any other account. */
 export function awsProvider({ account, region }: AwsContext): Provider {

@@ -1,11 +1,8 @@
 /** `platform: aws`, `compute: eks`: a cluster on EKS, and in it everything of `platform: kubernetes`. */
-import type { Service } from "@pulumi/kubernetes/core/v1/service.js";
 import { Provider as KubernetesProvider } from "@pulumi/kubernetes/provider.js";
 import * as pulumi from "@pulumi/pulumi";
 import { AddOns, Cluster } from "../../components/aws/cluster.ts";
 import { Charts, ClusterStorage, GatewayBinding } from "../../components/aws/cluster-objects.ts";
-import type { Edge } from "../../components/aws/edge.ts";
-import type { EngineFileSystem } from "../../components/aws/engine-file-system.ts";
 import { GpuNodePool } from "../../components/aws/gpu-node-pool.ts";
 import type { Network } from "../../components/aws/network.ts";
 import { WorkloadRole } from "../../components/aws/workload-role.ts";
@@ -43,13 +40,28 @@ export function deployEks(plan: EksPlan): DeployedStack {
   const target = { securityGroupId: cluster.securityGroupId };
   // It stays while the cluster sleeps.
   const edge = hasEdge(plan.config) ? deployEdge(aws, network, target, opts) : null;
+  const bindGateway: MadeCluster["bindGateway"] = (service, provider) => {
+    if (edge === null) return [];
+    const { name, ports } = objects.gateway.service;
+    if (ports.http === undefined) throw new Error("The gateway's Service has no port of the name http.");
+    const { binding } = new GatewayBinding(
+      "gateway-binding",
+      {
+        labels: objects.labels,
+        namespace: objects.namespace.name,
+        service: { name, port: ports.http },
+        targetGroupArn: edge.targetGroupArn,
+        vpcId: network.vpcId,
+      },
+      // Pods are not ready while their target group has no load balancer, because none of its targets is healthy.
+      { providers: { kubernetes: provider }, dependsOn: [service, edge] },
+    );
+    // The gateway's pods come after it: the controller adds its readiness gate only to pods of an existing binding.
+    return [binding];
+  };
   deployCluster(objects, {
     secrets: secretValues(SECRET_PATHS, secretNames(objects)),
-    made: {
-      ...made,
-      bindGateway: (service, provider) =>
-        edge === null ? [] : [bindGateway(service, { edge, objects, network, provider })],
-    },
+    made: { ...made, bindGateway },
   });
 
   const outputs = clusterOutputs(plan, objects);
@@ -60,19 +72,13 @@ export function deployEks(plan: EksPlan): DeployedStack {
   };
 }
 
-interface Machines {
-  readonly cluster: Cluster;
-  readonly store: EngineFileSystem;
-  readonly made: MadeCluster;
-}
-
 /** Control plane, machines, add-ons and charts, and the store that machines mount. */
 function deployMachines(
   aws: EksStack,
   objects: KubernetesStack,
   network: Network,
   opts: pulumi.ComponentResourceOptions,
-): Machines {
+) {
   const { context, cluster: plan } = aws;
   const { vpcId, privateSubnets: subnets } = network;
   const control = new Cluster("cluster", { context, plan, subnets }, opts);
@@ -112,28 +118,4 @@ function deployMachines(
   );
   const after = [charts, storage, ...podRoles];
   return { cluster: control, store, made: { kubeconfig, identifier: clusterName, cluster, after } };
-}
-
-interface GatewayTarget {
-  readonly edge: Edge;
-  readonly objects: KubernetesStack;
-  readonly network: Network;
-  readonly provider: pulumi.ProviderResource;
-}
-
-/** @returns What pods must come after, for the controller gives its condition only to those that a binding is there for. */
-function bindGateway(service: Service, { edge, objects, network, provider }: GatewayTarget): pulumi.Resource {
-  const { namespace, labels, gateway: plan } = objects;
-  const port = plan.service.ports.http;
-  if (port === undefined) throw new Error("The gateway's Service has no port of the name http.");
-  return new GatewayBinding(
-    "gateway-binding",
-    {
-      ...{ labels, namespace: namespace.name, vpcId: network.vpcId },
-      service: { name: plan.service.name, port },
-      targetGroupArn: edge.targetGroupArn,
-    },
-    // To pods a group without a load balancer has no healthy target, and they would not be ready.
-    { providers: { kubernetes: provider }, dependsOn: [service, edge] },
-  ).binding;
 }

@@ -16,6 +16,7 @@ import type { AwsContext } from "./types.ts";
 
 export type EksStack = ReturnType<typeof eksStack>;
 export type Ec2Stack = ReturnType<typeof ec2Stack>;
+export type AccountParts = ReturnType<typeof accountParts>;
 export type RepositoryPlan = ReturnType<typeof repositoryPlans>[number];
 
 /** Images of all stacks with GPUs, needed or not: stacks of an account share repositories, and `down` deletes those with images. */

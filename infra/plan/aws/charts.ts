@@ -9,8 +9,8 @@ import { devicePluginConfigs } from "../kubernetes/device-plugin-config.ts";
 import { GPU_RESOURCE } from "../kubernetes/gpu-resource.ts";
 import { DATABASE_STORAGE_CLASS, GPU_EXPORTER_NAMESPACE, MONITORING_RELEASE, SYSTEM_NODES } from "./names.ts";
 import type { ClusterParts } from "./node-pools.ts";
-import { autoscalerRole, loadBalancerControllerRole, type RolePlan, SYSTEM_NAMESPACE } from "./roles.ts";
-import type { AwsContext } from "./types.ts";
+import { autoscalerRole, loadBalancerControllerRole, SYSTEM_NAMESPACE } from "./roles.ts";
+import type { AwsContext, RolePlan } from "./types.ts";
 
 export type ChartPlan = ReturnType<typeof chartPlans>[number];
 

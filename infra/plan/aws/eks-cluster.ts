@@ -9,19 +9,11 @@ import { chartPlans } from "./charts.ts";
 import { clusterName } from "./context.ts";
 import { SYSTEM_NODES } from "./names.ts";
 import { type ClusterParts, nodePoolPlans } from "./node-pools.ts";
-import {
-  buildRole,
-  clusterRole,
-  diskRole,
-  fileSystemRole,
-  networkRole,
-  nodeRole,
-  type RolePlan,
-} from "./roles.ts";
-import type { AwsContext } from "./types.ts";
+import { buildRole, clusterRole, diskRole, fileSystemRole, networkRole, nodeRole } from "./roles.ts";
+import type { AwsContext, RolePlan } from "./types.ts";
 
 export type ClusterPlan = ReturnType<typeof eksClusterPlan>;
-export type AddOnPlan = ReturnType<typeof addOn>;
+export type AddOnPlan = ReturnType<typeof addOnPlans>[number];
 
 /** Days in which a key that was deleted by mistake can be restored; the most that KMS has. */
 const KEY_DELETION_DAYS = 30;
@@ -96,14 +88,34 @@ const VERSIONS = {
 
 const ON_SYSTEM_NODES = { nodeSelector: SYSTEM_NODES };
 
+interface AddOnOptions {
+  readonly configuration?: Readonly<Record<string, unknown>>;
+  readonly role?: RolePlan;
+  /** Machines need it to join; the other add-ons need machines to run on. */
+  readonly isBeforeNodes?: boolean;
+}
+
 /**
  * By name. The keys of configurations are those of the drivers' charts, and were seen in configurations of these add-ons that EKS took;
  * those of EFS and of the secrets' provider in their charts alone. Preflight compares them with EKS' own schemas.
  */
-function addOnPlans({ cluster, engineStore, hub }: EksConfig, context: AwsContext): readonly AddOnPlan[] {
+function addOnPlans({ cluster, engineStore, hub }: EksConfig, context: AwsContext) {
   const versions = { ...VERSIONS, ...kubernetesVersions[cluster.version].addOns };
-  const plan = (name: keyof typeof versions, options: AddOnOptions = {}) =>
-    addOn(name, versions[name], options);
+  const plan = (
+    addonName: keyof typeof versions,
+    { configuration, role = null, isBeforeNodes = false }: AddOnOptions,
+  ) => ({
+    args: {
+      addonName,
+      addonVersion: versions[addonName],
+      ...(configuration === undefined ? {} : { configurationValues: JSON.stringify(configuration) }),
+      // Changes by hand are reverted.
+      resolveConflictsOnCreate: "OVERWRITE",
+      resolveConflictsOnUpdate: "OVERWRITE",
+    } satisfies Partial<AddonArgs>,
+    role,
+    isBeforeNodes,
+  });
   return [
     plan("aws-ebs-csi-driver", {
       configuration: {
@@ -141,32 +153,6 @@ function addOnPlans({ cluster, engineStore, hub }: EksConfig, context: AwsContex
       isBeforeNodes: true,
     }),
   ];
-}
-
-interface AddOnOptions {
-  readonly configuration?: Readonly<Record<string, unknown>>;
-  readonly role?: RolePlan;
-  /** Machines need it to join; the other add-ons need machines to run on. */
-  readonly isBeforeNodes?: boolean;
-}
-
-function addOn(
-  addonName: string,
-  addonVersion: string,
-  { configuration, role, isBeforeNodes = false }: AddOnOptions,
-) {
-  return {
-    args: {
-      addonName,
-      addonVersion,
-      ...(configuration === undefined ? {} : { configurationValues: JSON.stringify(configuration) }),
-      // Changes by hand are reverted.
-      resolveConflictsOnCreate: "OVERWRITE",
-      resolveConflictsOnUpdate: "OVERWRITE",
-    } satisfies Partial<AddonArgs>,
-    role: role ?? null,
-    isBeforeNodes,
-  };
 }
 
 interface EksClusterAddress {

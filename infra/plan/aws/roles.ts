@@ -3,39 +3,14 @@
  * resources where IAM supports it:
  * https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
  */
-import type { RoleArgs } from "@pulumi/aws/iam/role.js";
 import { clusterName, plainName, STACK_TAG } from "./context.ts";
 import { BUILD_SERVICE_ACCOUNT } from "./names.ts";
-import type { AwsContext } from "./types.ts";
-
-/** Statement of a policy, in IAM's own grammar. Placeholders stand for values that AWS assigns. */
-export interface Statement {
-  readonly Sid: string;
-  readonly Effect: "Allow";
-  readonly Action: readonly string[];
-  readonly Resource: readonly string[];
-  readonly Condition?: Readonly<Record<string, Readonly<Record<string, string>>>>;
-}
-
-export interface RolePlan {
-  /** After the stack's name: `cluster`, `node`, `efs-csi`. */
-  readonly subject: string;
-  readonly args: { readonly name: string; readonly assumeRolePolicy: string } & RoleArgs;
-  /** ARNs of AWS's own policies. */
-  readonly managedPolicies: readonly string[];
-  readonly statements: readonly Statement[];
-  /** The only ServiceAccount whose pods assume the role; null for a role of an AWS service. */
-  readonly serviceAccount: { readonly namespace: string; readonly serviceAccount: string } | null;
-}
-
-interface Rights {
-  /** Names of AWS's own policies. */
-  readonly managed?: readonly string[];
-  readonly statements?: readonly Statement[];
-}
+import type { AwsContext, RolePlan, Statement } from "./types.ts";
 
 /** Namespace of controllers and drivers. */
 export const SYSTEM_NAMESPACE = "kube-system";
+
+const PODS = "pods.eks.amazonaws.com";
 
 /** https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html */
 const ROLE_NAME_LENGTH = 64;
@@ -63,69 +38,65 @@ export function policyDocument(statements: readonly object[]): string {
   return JSON.stringify({ Version: "2012-10-17", Statement: statements });
 }
 
+interface RoleOptions {
+  /** Names of AWS's own policies. */
+  readonly managed?: readonly string[];
+  readonly statements?: readonly Statement[];
+  /**
+   * ARN for which alone the service may assume the role. AWS recommends it against the confused deputy; for EC2 its documents name no
+   * condition.
+   */
+  readonly source?: string;
+  readonly serviceAccount?: NonNullable<RolePlan["serviceAccount"]>;
+}
+
 /**
- * A role that an AWS service assumes.
- *
- * @param source - ARN for which alone the service may assume the role. AWS recommends it against the confused deputy; for EC2 its
- * documents name no condition.
+ * A role that a service of AWS assumes, for pods where `serviceAccount` is given: EKS passes the pods' cluster, namespace and
+ * ServiceAccount as tags of the session. https://docs.aws.amazon.com/eks/latest/userguide/pod-id-role.html
  */
-export function serviceRole(
+export function rolePlan(
   context: AwsContext,
   subject: string,
   service: string,
-  { source, ...rights }: Rights & { readonly source?: string },
+  { managed = [], statements = [], source, serviceAccount }: RoleOptions,
 ): RolePlan {
-  const condition = source && {
+  const podTags = serviceAccount && {
+    StringEquals: {
+      "aws:RequestTag/eks-cluster-name": clusterName(context),
+      "aws:RequestTag/kubernetes-namespace": serviceAccount.namespace,
+      "aws:RequestTag/kubernetes-service-account": serviceAccount.serviceAccount,
+    },
+  };
+  const ofSource = source && {
     StringEquals: { "aws:SourceAccount": context.account },
     ArnLike: { "aws:SourceArn": source },
   };
-  const trust = { Principal: { Service: service }, Action: ["sts:AssumeRole"] };
-  return rolePlan(context, subject, condition ? { ...trust, Condition: condition } : trust, rights);
-}
-
-/**
- * A role of pods. EKS passes the pods' cluster, namespace and ServiceAccount as tags of the session.
- * https://docs.aws.amazon.com/eks/latest/userguide/pod-id-role.html
- */
-function podRole(
-  context: AwsContext,
-  subject: string,
-  serviceAccount: string,
-  rights: Rights,
-  namespace = SYSTEM_NAMESPACE,
-): RolePlan {
   const trust = {
-    Principal: { Service: "pods.eks.amazonaws.com" },
-    Action: ["sts:AssumeRole", "sts:TagSession"],
-    Condition: {
-      StringEquals: {
-        "aws:RequestTag/eks-cluster-name": clusterName(context),
-        "aws:RequestTag/kubernetes-namespace": namespace,
-        "aws:RequestTag/kubernetes-service-account": serviceAccount,
-      },
-    },
+    Effect: "Allow",
+    Principal: { Service: service },
+    Action: ["sts:AssumeRole", ...(podTags ? ["sts:TagSession"] : [])],
+    Condition: podTags || ofSource || undefined,
   };
-  return { ...rolePlan(context, subject, trust, rights), serviceAccount: { namespace, serviceAccount } };
-}
-
-function rolePlan(
-  { name, partition }: AwsContext,
-  subject: string,
-  trust: object,
-  { managed = [], statements = [] }: Rights,
-): RolePlan {
   return {
     subject,
     args: {
-      name: plainName(`${name}-${subject}`, ROLE_NAME_LENGTH),
-      assumeRolePolicy: policyDocument([{ Effect: "Allow", ...trust }]),
+      name: plainName(`${context.name}-${subject}`, ROLE_NAME_LENGTH),
+      assumeRolePolicy: policyDocument([trust]),
       // Policies that somebody attached by hand do not keep the role from being deleted.
       forceDetachPolicies: true,
     },
-    managedPolicies: managed.map((policy) => `arn:${partition}:iam::aws:policy/${policy}`),
+    managedPolicies: managed.map((policy) => `arn:${context.partition}:iam::aws:policy/${policy}`),
     statements,
-    serviceAccount: null,
+    serviceAccount: serviceAccount ?? null,
   };
+}
+
+/** A role of controllers and drivers. */
+function systemRole(context: AwsContext, subject: string, serviceAccount: string, rights: RoleOptions) {
+  return rolePlan(context, subject, PODS, {
+    ...rights,
+    serviceAccount: { namespace: SYSTEM_NAMESPACE, serviceAccount },
+  });
 }
 
 /**
@@ -133,7 +104,7 @@ function rolePlan(
  * https://docs.aws.amazon.com/eks/latest/userguide/cross-service-confused-deputy-prevention.html
  */
 export function clusterRole(context: AwsContext): RolePlan {
-  return serviceRole(context, "cluster", "eks.amazonaws.com", {
+  return rolePlan(context, "cluster", "eks.amazonaws.com", {
     managed: ["AmazonEKSClusterPolicy"],
     source: arn(context, "eks", `cluster/${clusterName(context)}`),
   });
@@ -144,7 +115,7 @@ export function clusterRole(context: AwsContext): RolePlan {
  * https://docs.aws.amazon.com/eks/latest/userguide/create-node-role.html
  */
 export function nodeRole(context: AwsContext): RolePlan {
-  return serviceRole(context, "node", "ec2.amazonaws.com", {
+  return rolePlan(context, "node", "ec2.amazonaws.com", {
     managed: ["AmazonEC2ContainerRegistryPullOnly", "AmazonEKSWorkerNodePolicy"],
   });
 }
@@ -152,7 +123,7 @@ export function nodeRole(context: AwsContext): RolePlan {
 /** https://docs.aws.amazon.com/vpc/latest/userguide/flow-logs-iam-role.html, without the right to create log groups. */
 export function flowLogRole(context: AwsContext, logGroup: string): RolePlan {
   const group = arn(context, "logs", `log-group:${logGroup}`);
-  return serviceRole(context, "flow-logs", "vpc-flow-logs.amazonaws.com", {
+  return rolePlan(context, "flow-logs", "vpc-flow-logs.amazonaws.com", {
     // Ids of flow logs are not known before they exist.
     source: arn(context, "ec2", "vpc-flow-log/*"),
     statements: [
@@ -169,7 +140,7 @@ export function flowLogRole(context: AwsContext, logGroup: string): RolePlan {
 
 /** Gives pods addresses of the VPC. https://docs.aws.amazon.com/eks/latest/userguide/cni-iam-role.html */
 export function networkRole(context: AwsContext): RolePlan {
-  return podRole(context, "vpc-cni", "aws-node", {
+  return systemRole(context, "vpc-cni", "aws-node", {
     managed: ["AmazonEKS_CNI_Policy"],
   });
 }
@@ -179,7 +150,7 @@ export function networkRole(context: AwsContext): RolePlan {
  * https://docs.aws.amazon.com/eks/latest/userguide/ebs-csi.html
  */
 export function diskRole(context: AwsContext): RolePlan {
-  return podRole(context, "ebs-csi", "ebs-csi-controller-sa", {
+  return systemRole(context, "ebs-csi", "ebs-csi-controller-sa", {
     managed: ["service-role/AmazonEBSCSIDriverPolicy"],
   });
 }
@@ -191,7 +162,7 @@ export function diskRole(context: AwsContext): RolePlan {
  * @param fileSystemId - Of an existing file system; absent: the stack's own.
  */
 export function fileSystemRole(context: AwsContext, fileSystemId: string | undefined): RolePlan {
-  return podRole(context, "efs-csi", "efs-csi-node-sa", {
+  return systemRole(context, "efs-csi", "efs-csi-node-sa", {
     statements: [
       // Where the file system's name is not resolved, the driver asks for its mount target's address.
       allow(
@@ -209,7 +180,7 @@ export function fileSystemRole(context: AwsContext, fileSystemId: string | undef
 /** https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.35.0/cluster-autoscaler/cloudprovider/aws/README.md */
 export function autoscalerRole(context: AwsContext): RolePlan {
   const cluster = clusterName(context);
-  return podRole(context, "cluster-autoscaler", "cluster-autoscaler", {
+  return systemRole(context, "cluster-autoscaler", "cluster-autoscaler", {
     statements: [
       // Groups of the cluster by their tags, and the properties of a machine of an empty group. None of these has a resource.
       allow(
@@ -245,7 +216,7 @@ export function autoscalerRole(context: AwsContext): RolePlan {
  * https://github.com/kubernetes-sigs/aws-load-balancer-controller/blob/v3.5.0/docs/deploy/installation.md
  */
 export function loadBalancerControllerRole(context: AwsContext): RolePlan {
-  return podRole(context, "load-balancer-controller", "aws-load-balancer-controller", {
+  return systemRole(context, "load-balancer-controller", "aws-load-balancer-controller", {
     statements: [
       // It compares registered targets with the pods. None of these actions has a resource.
       allow(
@@ -277,8 +248,10 @@ export function loadBalancerControllerRole(context: AwsContext): RolePlan {
 /** Engine builds that read the hub's token. @param secretArn - Secret of Secrets Manager with the token. */
 export function buildRole(context: AwsContext, namespace: string, secretArn: string): RolePlan {
   const actions = ["secretsmanager:DescribeSecret", "secretsmanager:GetSecretValue"];
-  const statements = [allow("ReadToken", actions, [secretArn])];
-  return podRole(context, BUILD_SERVICE_ACCOUNT, BUILD_SERVICE_ACCOUNT, { statements }, namespace);
+  return rolePlan(context, BUILD_SERVICE_ACCOUNT, PODS, {
+    statements: [allow("ReadToken", actions, [secretArn])],
+    serviceAccount: { namespace, serviceAccount: BUILD_SERVICE_ACCOUNT },
+  });
 }
 
 /** Resources with the stack's tag. */

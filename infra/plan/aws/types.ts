@@ -1,6 +1,6 @@
-/** The context of a stack on AWS, and what is planned for its instance. */
+/** The context of a stack on AWS, its roles, and what is planned for its instance. */
+import type { RoleArgs } from "@pulumi/aws/iam/role.js";
 import type { ContainerRole, SecretName } from "../docker/types.ts";
-import type { RolePlan } from "./roles.ts";
 
 /** Sorted. */
 export type Tags = Readonly<Record<string, string>>;
@@ -21,6 +21,26 @@ export interface AwsContext {
   readonly tags: Tags;
   /** Tags that never change, of resources that a change of tags replaces. */
   readonly lastingTags: Tags;
+}
+
+/** Statement of a policy, in IAM's own grammar. Placeholders stand for values that AWS assigns. */
+export interface Statement {
+  readonly Sid: string;
+  readonly Effect: "Allow";
+  readonly Action: readonly string[];
+  readonly Resource: readonly string[];
+  readonly Condition?: Readonly<Record<string, Readonly<Record<string, string>>>>;
+}
+
+export interface RolePlan {
+  /** After the stack's name: `cluster`, `node`, `efs-csi`. */
+  readonly subject: string;
+  readonly args: { readonly name: string; readonly assumeRolePolicy: string } & RoleArgs;
+  /** ARNs of AWS's own policies. */
+  readonly managedPolicies: readonly string[];
+  readonly statements: readonly Statement[];
+  /** The only ServiceAccount whose pods assume the role; null for a role of an AWS service. */
+  readonly serviceAccount: { readonly namespace: string; readonly serviceAccount: string } | null;
 }
 
 /** A unit of systemd, with the files that it needs. */

@@ -17,7 +17,7 @@ export const DEFAULT_KUBERNETES_VERSION: KubernetesVersionName = "1.35";
 /**
  * - Support: https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html, as of 2026-04-24.
  * - Add-ons: https://docs.aws.amazon.com/eks/latest/userguide/managing-kube-proxy.html and managing-coredns.html, as of 2026-08-20.
- *   EKS takes old builds back at some time: `aws eks describe-addon-versions` has what it offers today. Those of add-ons.ts are
+ *   EKS takes old builds back at some time: `aws eks describe-addon-versions` has what it offers today. Those of eks-cluster.ts are
  *   shared by all versions.
  * - Autoscaler: `appVersion` of its charts 9.53.0 and 9.54.0.
  */

@@ -1,8 +1,8 @@
 /** What an instance may do in its account. */
 import type { DockerStack } from "../../docker/types.ts";
 import { placeholder } from "../names.ts";
-import { allow, arn, type RolePlan, type Statement, serviceRole } from "../roles.ts";
-import type { AwsContext, InstanceSecretPlan } from "../types.ts";
+import { allow, arn, rolePlan } from "../roles.ts";
+import type { AwsContext, InstanceSecretPlan, RolePlan, Statement } from "../types.ts";
 
 /** No container takes it: answers of the metadata service end at the machine itself. */
 export function instanceRole(
@@ -10,7 +10,7 @@ export function instanceRole(
   secrets: readonly InstanceSecretPlan[],
   context: AwsContext,
 ): RolePlan {
-  return serviceRole(context, "instance", "ec2.amazonaws.com", {
+  return rolePlan(context, "instance", "ec2.amazonaws.com", {
     statements: [
       ...agentStatements(context),
       ...registryStatements(stack, context),

@@ -4,7 +4,8 @@ import { keyedName, plainName } from "../../../../infra/plan/aws/context.ts";
 import { awsNotes, edgePlan, needsRecord, recordNote } from "../../../../infra/plan/aws/edge.ts";
 import { eksKubeconfig } from "../../../../infra/plan/aws/eks-cluster.ts";
 import { fileSystemPlan, fileSystemPolicy } from "../../../../infra/plan/aws/file-system.ts";
-import { clusterRole, flowLogRole, nodeRole, type RolePlan } from "../../../../infra/plan/aws/roles.ts";
+import { clusterRole, flowLogRole, nodeRole } from "../../../../infra/plan/aws/roles.ts";
+import type { RolePlan } from "../../../../infra/plan/aws/types.ts";
 import { awsPlan, ec2Values, eksValues, publicGateway } from "./stacks.ts";
 
 type Values = Readonly<Record<string, unknown>>;
