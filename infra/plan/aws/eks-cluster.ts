@@ -4,7 +4,7 @@ import type { AddonArgs } from "@pulumi/aws/eks/addon.js";
 import type { ClusterArgs } from "@pulumi/aws/eks/cluster.js";
 import type { KeyArgs } from "@pulumi/aws/kms/key.js";
 import type { EksConfig } from "../../config/aws-stacks.ts";
-import { kubernetesVersions } from "../catalogue/kubernetes-versions.ts";
+import { addOnVersions, kubernetesVersions } from "../catalogue/kubernetes-versions.ts";
 import { chartPlans } from "./charts.ts";
 import { clusterName } from "./context.ts";
 import { SYSTEM_NODES } from "./names.ts";
@@ -68,24 +68,6 @@ function distinct(texts: readonly string[]): string[] {
   return [...new Set(texts)].toSorted();
 }
 
-/**
- * Versions for all versions of Kubernetes of this project. Only `aws eks describe-addon-versions` lists them; these come from public
- * stack files that copied its answers between April and September 2026. Each was seen for 1.34 and for 1.35, or for a version below
- * and one above: EFS for 1.31, 1.35 and 1.36, EBS for 1.31, 1.35 and 1.36. None was asked for in an account; `npm run preflight` asks
- * EKS for each.
- *
- * - vpc-cni: https://docs.aws.amazon.com/eks/latest/userguide/managing-vpc-cni.html, 1.31 to 1.36.
- * - secrets: 1.33 and 1.34 too, and the default of 1.35: https://github.com/aws-controllers-k8s/test-infra/pull/983
- */
-const VERSIONS = {
-  "vpc-cni": "v1.22.4-eksbuild.3",
-  "eks-pod-identity-agent": "v1.3.10-eksbuild.3",
-  "aws-ebs-csi-driver": "v1.63.1-eksbuild.1",
-  "aws-efs-csi-driver": "v3.4.1-eksbuild.1",
-  "metrics-server": "v0.8.1-eksbuild.6",
-  "aws-secrets-store-csi-driver-provider": "v3.1.1-eksbuild.1",
-} as const;
-
 const ON_SYSTEM_NODES = { nodeSelector: SYSTEM_NODES };
 
 interface AddOnOptions {
@@ -100,10 +82,10 @@ interface AddOnOptions {
  * those of EFS and of the secrets' provider in their charts alone. Preflight compares them with EKS' own schemas.
  */
 function addOnPlans({ cluster, engineStore, hub }: EksConfig, context: AwsContext) {
-  const versions = { ...VERSIONS, ...kubernetesVersions[cluster.version].addOns };
+  const versions = { ...addOnVersions, ...kubernetesVersions[cluster.version].addOns };
   const plan = (
     addonName: keyof typeof versions,
-    { configuration, role = null, isBeforeNodes = false }: AddOnOptions,
+    { configuration, role, isBeforeNodes = false }: AddOnOptions,
   ) => ({
     args: {
       addonName,
@@ -113,7 +95,7 @@ function addOnPlans({ cluster, engineStore, hub }: EksConfig, context: AwsContex
       resolveConflictsOnCreate: "OVERWRITE",
       resolveConflictsOnUpdate: "OVERWRITE",
     } satisfies Partial<AddonArgs>,
-    role,
+    role: role ?? null,
     isBeforeNodes,
   });
   return [

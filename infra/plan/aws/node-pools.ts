@@ -7,7 +7,8 @@ import { slotsPerGpu } from "../fit/gpu-memory.ts";
 import type { Cluster } from "../kubernetes/cluster.ts";
 import { GPU_RESOURCE, gpuResource } from "../kubernetes/gpu-resource.ts";
 import type { GpuStackSpec, PoolSpec } from "../spec.ts";
-import { POOL_LABEL, SYSTEM_NODES, SYSTEM_POOL } from "./names.ts";
+import { GB_PER_GIB } from "../units.ts";
+import { POOL_LABEL, SYSTEM_POOL } from "./names.ts";
 import { machineZones } from "./network.ts";
 
 /** Parts of a plan that machines and charts depend on. */
@@ -19,16 +20,30 @@ export interface ClusterParts {
 
 type Labels = Readonly<Record<string, string>>;
 
+/** What a node group needs to know of a pool. */
+type Pool = Pick<PoolSpec, "name" | "gpu" | "sharing" | "nodes" | "capacity" | "diskGiB"> & {
+  readonly machine: Pick<PoolSpec["machine"], "gpus" | "localDiskGB">;
+};
+
 export type NodePoolPlan = ReturnType<typeof nodePool>;
+
+/** Least size of a root disk: the system and its logs. */
+const SYSTEM_DISK_GIB = 50;
 
 /**
  * Machines for what runs while all other pools are at zero: DNS, drivers, the autoscaler, Prometheus. Two, so that one may end; the
  * pools of the stack file can't do it, because they sleep.
  */
-export const SYSTEM_MACHINES = { instanceType: "m7i.large", count: 2, most: 4 } as const;
-
-/** Root disk with the system and its logs, where images are on local disks, and of machines for controllers. */
-export const SYSTEM_DISK_GIB = 50;
+export const systemPool = {
+  name: SYSTEM_POOL,
+  instanceType: "m7i.large",
+  machine: { gpus: 0, localDiskGB: 0 },
+  gpu: null,
+  sharing: { mode: "none" },
+  nodes: { min: 2, max: 4 },
+  capacity: "onDemand",
+  diskGiB: SYSTEM_DISK_GIB,
+} satisfies Pool & { instanceType: string };
 
 /** gp3 as it is without a surcharge. https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html */
 const GP3_IOPS = 3000;
@@ -37,8 +52,6 @@ const IMAGES_THROUGHPUT_MIBPS = 250;
 
 /** Root device of Amazon Linux 2023. */
 const ROOT_DEVICE = "/dev/xvda";
-
-const GB_PER_GIB = 2 ** 30 / 1e9;
 
 const GPU_TAINT = { key: GPU_RESOURCE, value: "present" };
 
@@ -49,63 +62,48 @@ const PREFIX_LENGTH = 37;
 export function nodePoolPlans({ config, spec, cluster }: ClusterParts): readonly NodePoolPlan[] {
   const zones = machineZones(config.network);
   const { version } = config.cluster;
-  const { instanceType, count, most } = SYSTEM_MACHINES;
-  const system = nodePool({
-    ...{ name: SYSTEM_POOL, version, instanceType, labels: SYSTEM_NODES },
-    // Prometheus has a disk, which is in one zone: each zone keeps a machine, in whatever order the stack file names zones.
-    zones: zones.toSorted().slice(0, count),
-    size: { min: count, max: most },
-    ebs: { volumeSize: SYSTEM_DISK_GIB, iops: GP3_IOPS, throughput: GP3_INCLUDED_MIBPS },
-    // It is never empty.
-    scalingTags: {},
-  });
-  const pools = spec.pools.flatMap((pool) => {
-    const { name, instanceType, gpu } = pool;
-    const own = config.pools.find((one) => one.name === name);
-    if (own === undefined || instanceType === null) return [];
-    const resource = gpuResource(pool.sharing, cluster.pools[name]?.gpuResource ?? null);
-    const labels = poolLabels(pool, resource);
-    return nodePool({
-      ...{ name, version, instanceType, labels },
-      zones: own.zones ?? zones,
-      size: pool.nodes,
-      ebs: rootDisk(pool),
-      scalingTags: scalingTags(pool, labels, resource),
-      hasGpus: gpu !== null,
-      isSpot: pool.capacity === "spot",
-      capacityReservationId: own.capacityReservationId,
-      localDisks: localDiskUse(pool),
-      mig: partitions(pool),
-    });
-  });
-  return [system, ...pools];
+  // Prometheus has a disk, which is in one zone: each zone keeps a machine, in whatever order the stack file names zones.
+  const systemZones = zones.toSorted().slice(0, systemPool.nodes.min);
+  const { name, instanceType } = systemPool;
+  return [
+    // It is never empty, and needs no tags for the autoscaler.
+    nodePool(systemPool, { version, instanceType, zones: systemZones, labels: { [POOL_LABEL]: name } }),
+    ...spec.pools.flatMap((pool) => {
+      const { instanceType } = pool;
+      const own = config.pools.find(({ name }) => name === pool.name);
+      if (own === undefined || instanceType === null) return [];
+      const resource = gpuResource(pool.sharing, cluster.pools[pool.name]?.gpuResource ?? null);
+      const labels = poolLabels(pool, resource);
+      const place = {
+        ...{ version, instanceType, labels },
+        zones: own.zones ?? zones,
+        scalingTags: scalingTags(pool, labels, resource),
+        capacityReservationId: own.capacityReservationId,
+      };
+      return [nodePool(pool, place)];
+    }),
+  ];
 }
 
-interface PoolInputs extends Partial<Pick<NodeUserData, "localDisks" | "mig">> {
-  /** Pool of the stack file, or `system`. */
-  readonly name: string;
+interface Place {
+  /** Of Kubernetes. */
   readonly version: string;
   readonly instanceType: string;
   readonly labels: Labels;
   /** By letter. */
   readonly zones: readonly string[];
-  /** A new group begins with `min` machines; `npm run up` changes the size of an existing one. */
-  readonly size: { readonly min: number; readonly max: number };
-  readonly ebs: ReturnType<typeof rootDisk>;
   /** Tags of the Auto Scaling group that describe a machine of an empty pool to the autoscaler. */
-  readonly scalingTags: Labels;
-  readonly hasGpus?: boolean;
-  readonly isSpot?: boolean;
+  readonly scalingTags?: Labels;
   readonly capacityReservationId?: string | undefined;
 }
 
-function nodePool(inputs: PoolInputs) {
-  const { name, version, instanceType, labels, zones, size, ebs, scalingTags } = inputs;
-  const { hasGpus = false, isSpot = false, capacityReservationId, localDisks = "none", mig = null } = inputs;
+function nodePool(
+  pool: Pool,
+  { version, instanceType, labels, zones, scalingTags = {}, capacityReservationId }: Place,
+) {
+  const { name, gpu, nodes } = pool;
   // Often AWS has no further machine with GPUs or in a reservation, and an update that starts new machines first pays for several.
-  const isMinimal = hasGpus || capacityReservationId !== undefined;
-  // Onto a disk of less than 600 MiB/s it is slower than without; EBS of few machines with GPUs is that fast.
-  const pullsInParallel = hasGpus && localDisks === "all";
+  const isMinimal = gpu !== null || capacityReservationId !== undefined;
   return {
     ...{ name, zones, scalingTags },
     launchTemplate: {
@@ -116,21 +114,22 @@ function nodePool(inputs: PoolInputs) {
       blockDeviceMappings: [
         {
           deviceName: ROOT_DEVICE,
-          ebs: { ...ebs, volumeType: "gp3", encrypted: "true", deleteOnTermination: "true" },
+          ebs: { ...rootDisk(pool), volumeType: "gp3", encrypted: "true", deleteOnTermination: "true" },
         },
       ],
       ...(capacityReservationId === undefined
         ? {}
         : { capacityReservationSpecification: { capacityReservationTarget: { capacityReservationId } } }),
-      userData: Buffer.from(nodeUserData({ localDisks, pullsInParallel, mig })).toString("base64"),
+      userData: Buffer.from(nodeUserData(userDataOf(pool))).toString("base64"),
     } satisfies LaunchTemplateArgs,
     nodeGroup: {
       nodeGroupNamePrefix: `${name.slice(0, PREFIX_LENGTH - 1)}-`,
       version,
       instanceTypes: [instanceType],
-      amiType: hasGpus ? "AL2023_x86_64_NVIDIA" : "AL2023_x86_64_STANDARD",
-      capacityType: isSpot ? "SPOT" : "ON_DEMAND",
-      scalingConfig: { minSize: size.min, maxSize: size.max, desiredSize: size.min },
+      amiType: gpu === null ? "AL2023_x86_64_STANDARD" : "AL2023_x86_64_NVIDIA",
+      capacityType: pool.capacity === "spot" ? "SPOT" : "ON_DEMAND",
+      // A new group begins with these; `npm run up` changes the size of an existing one.
+      scalingConfig: { minSize: nodes.min, maxSize: nodes.max, desiredSize: nodes.min },
       // MINIMAL: an update ends a machine before it starts the next one. DEFAULT: it starts new machines in every zone first.
       updateConfig: { maxUnavailable: 1, updateStrategy: isMinimal ? "MINIMAL" : "DEFAULT" },
       // Where two servers of a model share the only machine, their disruption budget keeps the second until the first runs
@@ -138,9 +137,9 @@ function nodePool(inputs: PoolInputs) {
       // https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
       ...(isMinimal ? { forceUpdateVersion: true } : {}),
       labels,
-      taints: hasGpus ? [{ ...GPU_TAINT, effect: "NO_SCHEDULE" }] : [],
+      taints: gpu === null ? [] : [{ ...GPU_TAINT, effect: "NO_SCHEDULE" }],
       // A preview shows a change of the size by this tag alone.
-      tags: { "engine-room:machines": `${size.min} to ${size.max}` },
+      tags: { "engine-room:machines": `${nodes.min} to ${nodes.max}` },
     } satisfies Partial<NodeGroupArgs>,
   };
 }
@@ -154,7 +153,7 @@ export function surgeMachines({ nodeGroup, zones }: NodePoolPlan): number {
 }
 
 /** Root disk of a pool's machines, in GiB, operations a second and MiB/s. */
-export function rootDisk(pool: PoolSpec) {
+export function rootDisk(pool: Pool) {
   const hasImages = localDiskUse(pool) !== "all";
   return {
     volumeSize: hasImages ? Math.max(pool.diskGiB, SYSTEM_DISK_GIB) : SYSTEM_DISK_GIB,
@@ -164,7 +163,7 @@ export function rootDisk(pool: PoolSpec) {
 }
 
 /** Images are on local disks where these have the room that the stack file asks for. */
-export function localDiskUse({ machine, diskGiB }: PoolSpec): NodeUserData["localDisks"] {
+export function localDiskUse({ machine, diskGiB }: Pool): NodeUserData["localDisks"] {
   if (machine.localDiskGB === 0) return "none";
   return localDiskGiB(machine.localDiskGB) >= diskGiB ? "all" : "scratch";
 }
@@ -173,9 +172,18 @@ function localDiskGiB(localDiskGB: number): number {
   return Math.floor(localDiskGB / GB_PER_GIB);
 }
 
-function partitions({ gpu, sharing }: PoolSpec): NodeUserData["mig"] {
-  if (gpu === null || sharing.mode !== "mig") return null;
-  return { profile: sharing.profile, perGpu: slotsPerGpu(gpu, sharing) };
+function userDataOf(pool: Pool): NodeUserData {
+  const { gpu, sharing } = pool;
+  const localDisks = localDiskUse(pool);
+  return {
+    localDisks,
+    // Onto a disk of less than 600 MiB/s it is slower than without; EBS of few machines with GPUs is that fast.
+    pullsInParallel: gpu !== null && localDisks === "all",
+    mig:
+      gpu === null || sharing.mode !== "mig"
+        ? null
+        : { profile: sharing.profile, perGpu: slotsPerGpu(gpu, sharing) },
+  };
 }
 
 function poolLabels({ name, gpu, sharing }: PoolSpec, resource: string): Labels {

@@ -3,9 +3,8 @@ import type { AwsConfig } from "../../config/aws-stacks.ts";
 import { installedCharts, isInstalled } from "../catalogue/charts.ts";
 import type { RentedParts } from "../spec.ts";
 import { METRICS_DISK_GIB } from "./charts.ts";
-import { SYSTEM_POOL } from "./names.ts";
 import { interfaceEndpoints, natZones, publicZones } from "./network.ts";
-import { SYSTEM_DISK_GIB, SYSTEM_MACHINES } from "./node-pools.ts";
+import { systemPool } from "./node-pools.ts";
 
 /** Claims of MongoDB and Qdrant in a cluster. */
 const DATABASES = 2;
@@ -28,11 +27,11 @@ export function rentedParts(config: AwsConfig): RentedParts {
     { service: "public IPv4 address", count: natGateways + (hasEdge(config) ? addresses : 0) },
     { service: "application load balancer", count: hasEdge(config) ? 1 : 0 },
   ];
-  const { instanceType, count } = SYSTEM_MACHINES;
+  const { name, instanceType, nodes, diskGiB } = systemPool;
   return {
     services: services.filter(({ count }) => count > 0),
     // Controllers run while all models sleep.
-    machines: isEks ? [{ what: `pool ${SYSTEM_POOL}`, instanceType, count, diskGiB: SYSTEM_DISK_GIB }] : [],
+    machines: isEks ? [{ what: `pool ${name}`, instanceType, count: nodes.min, diskGiB }] : [],
     disks: dataDisks(config),
     otherHourlyUsd: config.otherHourlyUsd,
   };

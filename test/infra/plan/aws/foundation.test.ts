@@ -11,40 +11,13 @@ import { awsPlan, ec2Values, eksValues, publicGateway } from "./stacks.ts";
 type Values = Readonly<Record<string, unknown>>;
 
 describe("file system", () => {
-  const planned = (engineStore: Values, rest: Values = {}) => {
-    const { config, context } = awsPlan({ ...eksValues, engineStore, ...rest });
-    return fileSystemPlan(config, context);
-  };
-
-  test("a new file system has elastic throughput, backups, and the user of builds and servers", () => {
-    expect(planned({})).toMatchObject({
-      existing: null,
-      isProtected: false,
-      fileSystem: { encrypted: true, throughputMode: "elastic" },
-      backupPolicy: { status: "ENABLED" },
-      accessPoint: {
-        posixUser: { uid: 1000, gid: 1000 },
-        rootDirectory: {
-          path: "/engine-room",
-          creationInfo: { ownerUid: 1000, ownerGid: 1000, permissions: "0750" },
-        },
-      },
-    });
-  });
-
-  test("provisioned throughput has the size that the stack file gives", () => {
-    const { fileSystem } = planned({ throughput: "provisioned", provisionedMiBPerSecond: 512 });
-    expect(fileSystem).toMatchObject({ throughputMode: "provisioned", provisionedThroughputInMibps: 512 });
-  });
-
   test("the file system of a stack in `retain` is protected", () => {
-    expect(planned({}, { retain: ["prod"] }).isProtected).toBe(false);
-    expect(planned({}, { retain: ["prod", "demo"] }).isProtected).toBe(true);
-  });
-
-  test("an existing file system is used with its security group", () => {
-    const existing = { fileSystemId: "fs-01234567", securityGroupId: "sg-01234567" };
-    expect(planned({ existing })).toMatchObject({ existing, backupPolicy: { status: "DISABLED" } });
+    const isProtected = (retain: readonly string[]) => {
+      const { config, context } = awsPlan({ ...eksValues, retain });
+      return fileSystemPlan(config, context).isProtected;
+    };
+    expect(isProtected(["prod"])).toBe(false);
+    expect(isProtected(["prod", "demo"])).toBe(true);
   });
 
   test("the file system policy allows mounts through mount targets and over TLS only, without root access", () => {
@@ -118,17 +91,6 @@ describe("load balancer", () => {
     });
   });
 
-  test("a public load balancer accepts any address under its own host name", () => {
-    expect(planned({ ...publicGateway, zoneId: "Z0123456789" })).toMatchObject({
-      isPublic: true,
-      cidrs: ["0.0.0.0/0"],
-      hostname: "models.example.org",
-      zoneId: "Z0123456789",
-      listener: { protocol: "HTTPS", port: 443, certificateArn: publicGateway.tls.certificateArn },
-      url: "https://models.example.org",
-    });
-  });
-
   test("timeouts for the longest request stay within AWS's limits", () => {
     const { loadBalancer, targetGroup } = planned({ limits: { requestSeconds: 3600 } });
     expect(loadBalancer.idleTimeout).toBeLessThanOrEqual(4000);
@@ -139,13 +101,6 @@ describe("load balancer", () => {
     expect(planned({ hostname: "models.internal.example.org" }).url).toBe(
       "http://models.internal.example.org",
     );
-  });
-
-  test("the target of a stack on EC2 is the machine's published gateway port", () => {
-    expect(planned({ port: 8443 }, ec2Values).targetGroup).toMatchObject({
-      port: 8443,
-      targetType: "instance",
-    });
   });
 
   test("a load balancer or target group gets another name when a change needs a replacement", () => {

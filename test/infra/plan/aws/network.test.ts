@@ -29,32 +29,6 @@ const existing = {
   ],
 };
 
-const subnet = (zone: string, cidrBlock: string, tags: object) => ({
-  zone,
-  args: { cidrBlock, availabilityZone: `us-east-1${zone}`, mapPublicIpOnLaunch: false, tags },
-});
-
-test("a new network has private and public subnets, a NAT gateway, endpoints and flow logs", () => {
-  expect(planned({})).toEqual({
-    kind: "create",
-    vpc: { cidrBlock: "10.64.0.0/16", enableDnsSupport: true, enableDnsHostnames: true },
-    privateSubnets: [
-      subnet("a", "10.64.0.0/19", { "kubernetes.io/role/internal-elb": "1" }),
-      subnet("b", "10.64.32.0/19", { "kubernetes.io/role/internal-elb": "1" }),
-    ],
-    publicSubnets: [
-      subnet("a", "10.64.192.0/22", { "kubernetes.io/role/elb": "1" }),
-      subnet("b", "10.64.196.0/22", { "kubernetes.io/role/elb": "1" }),
-    ],
-    natZones: ["a"],
-    interfaceEndpoints: ["ecr.api", "ecr.dkr", "elasticfilesystem", "logs", "sts"],
-    flowLogs: {
-      logGroup: { name: "engine-room-demo/flow-logs", retentionInDays: 30 },
-      role: expect.objectContaining({ subject: "flow-logs" }),
-    },
-  });
-});
-
 test("a zone keeps its subnets whatever other zones the stack file names, in any order", () => {
   const some = fc.uniqueArray(fc.constantFrom(...ZONE_LETTERS), { minLength: 2, maxLength: 3 });
   const subnetsOf = (zones: readonly string[]) => {
