@@ -28,7 +28,7 @@ export function deployAccount(
   return network;
 }
 
-/** Registers the engine store for the given machines. */
+/** @param client - Machines that mount the engine store. */
 export function deployFileSystem(
   { context, fileSystem: plan }: AccountParts,
   { vpcId, privateSubnets: subnets }: Network,
@@ -38,7 +38,6 @@ export function deployFileSystem(
   return new EngineFileSystem("engine-store", { context, plan, vpcId, subnets, client }, opts);
 }
 
-/** Registers the load balancer. */
 export function deployEdge(
   { context, edge: plan }: AccountParts,
   network: Network,

@@ -64,23 +64,19 @@ export function nodePoolPlans({ config, spec, cluster }: ClusterParts): readonly
   const { version } = config.cluster;
   // Prometheus has a disk, which is in one zone: each zone keeps a machine, in whatever order the stack file names zones.
   const systemZones = zones.toSorted().slice(0, systemPool.nodes.min);
-  const { name, instanceType } = systemPool;
   return [
-    // It is never empty, and needs no tags for the autoscaler.
-    nodePool(systemPool, { version, instanceType, zones: systemZones, labels: { [POOL_LABEL]: name } }),
-    ...spec.pools.flatMap((pool) => {
-      const { instanceType } = pool;
+    nodePool(systemPool, systemPool.instanceType, { version, zones: systemZones }),
+    ...spec.pools.map((pool) => {
       const own = config.pools.find(({ name }) => name === pool.name);
-      if (own === undefined || instanceType === null) return [];
-      const resource = gpuResource(pool.sharing, cluster.pools[pool.name]?.gpuResource ?? null);
-      const labels = poolLabels(pool, resource);
+      if (own === undefined || pool.instanceType === null)
+        throw new Error(`A planned pool on EKS has an instance type, and ${pool.name} has none.`);
       const place = {
-        ...{ version, instanceType, labels },
+        version,
         zones: own.zones ?? zones,
-        scalingTags: scalingTags(pool, labels, resource),
+        resource: gpuResource(pool.sharing, cluster.pools[pool.name]?.gpuResource ?? null),
         capacityReservationId: own.capacityReservationId,
       };
-      return [nodePool(pool, place)];
+      return nodePool(pool, pool.instanceType, place);
     }),
   ];
 }
@@ -88,24 +84,27 @@ export function nodePoolPlans({ config, spec, cluster }: ClusterParts): readonly
 interface Place {
   /** Of Kubernetes. */
   readonly version: string;
-  readonly instanceType: string;
-  readonly labels: Labels;
   /** By letter. */
   readonly zones: readonly string[];
-  /** Tags of the Auto Scaling group that describe a machine of an empty pool to the autoscaler. */
-  readonly scalingTags?: Labels;
+  /** Resource of Kubernetes by which the pool's GPUs are requested. */
+  readonly resource?: string;
   readonly capacityReservationId?: string | undefined;
 }
 
 function nodePool(
   pool: Pool,
-  { version, instanceType, labels, zones, scalingTags = {}, capacityReservationId }: Place,
+  instanceType: string,
+  { version, zones, resource = GPU_RESOURCE, capacityReservationId }: Place,
 ) {
   const { name, gpu, nodes } = pool;
+  const labels = poolLabels(pool, resource);
   // Often AWS has no further machine with GPUs or in a reservation, and an update that starts new machines first pays for several.
   const isMinimal = gpu !== null || capacityReservationId !== undefined;
   return {
-    ...{ name, zones, scalingTags },
+    name,
+    zones,
+    /** Tags of the Auto Scaling group that describe a machine of an empty pool to the autoscaler; that of controllers is never empty. */
+    scalingTags: name === SYSTEM_POOL ? {} : scalingTags(pool, labels, resource),
     launchTemplate: {
       updateDefaultVersion: true,
       // One hop, so that pods do not get the machine's role: their ServiceAccounts have roles of their own. The EBS driver asks
@@ -186,7 +185,7 @@ function userDataOf(pool: Pool): NodeUserData {
   };
 }
 
-function poolLabels({ name, gpu, sharing }: PoolSpec, resource: string): Labels {
+function poolLabels({ name, gpu, sharing }: Pool, resource: string): Labels {
   if (gpu === null) return { [POOL_LABEL]: name };
   return {
     [POOL_LABEL]: name,
@@ -203,7 +202,7 @@ function poolLabels({ name, gpu, sharing }: PoolSpec, resource: string): Labels 
 }
 
 /** https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.35.0/cluster-autoscaler/cloudprovider/aws/README.md */
-function scalingTags(pool: PoolSpec, labels: Labels, resource: string): Labels {
+function scalingTags(pool: Pool, labels: Labels, resource: string): Labels {
   const { gpu, sharing, machine, diskGiB } = pool;
   const scratchGiB = localDiskUse(pool) === "none" ? diskGiB : localDiskGiB(machine.localDiskGB);
   const tags = {
