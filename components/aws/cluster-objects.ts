@@ -19,10 +19,7 @@ interface ChartsArgs {
   readonly charts: readonly ChartPlan[];
   readonly clusterName: pulumi.Input<string>;
   readonly vpcId: pulumi.Input<string>;
-  /**
-   * Releases are deleted with it. An option of each release and not of the component, whose children would inherit it: a role is not
-   * in the cluster, and would stay in the account.
-   */
+  /** Releases are deleted with it. The component itself is not: its children would inherit that, and roles are not in the cluster. */
   readonly cluster: pulumi.Resource;
   /** Machines and the class of disks. */
   readonly after: readonly pulumi.Resource[];
@@ -129,7 +126,6 @@ export class ClusterStorage extends pulumi.ComponentResource {
 interface GatewayBindingArgs {
   readonly namespace: pulumi.Input<string>;
   readonly labels: Labels;
-  /** The gateway's Service, and its port. */
   readonly service: { readonly name: string; readonly port: number };
   readonly targetGroupArn: pulumi.Input<string>;
   readonly vpcId: pulumi.Input<string>;
@@ -155,8 +151,8 @@ export class GatewayBinding extends pulumi.ComponentResource {
         metadata: { name: service.name, namespace, labels },
         spec: { serviceRef: service, targetGroupARN: targetGroupArn, targetType: "ip", vpcID: vpcId },
       },
-      // The controller's webhook refuses another group in a binding (`webhooks/elbv2/targetgroupbinding_validator.go`), and the
-      // binding's name stays: the old one takes the pods out of the old group, the new one puts them into the new.
+      // The controller's webhook refuses another group in a binding (`webhooks/elbv2/targetgroupbinding_validator.go`). With one name
+      // for both, the old binding takes the pods out of the old group before the new one registers them with the new group.
       { parent: this, replaceOnChanges: ["spec.targetGroupARN", "spec.vpcID"], deleteBeforeReplace: true },
     );
     this.registerOutputs({});

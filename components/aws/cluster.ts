@@ -19,7 +19,6 @@ interface ClusterArgs {
   readonly subnets: readonly ZoneSubnet[];
 }
 
-/** The control plane. */
 export class Cluster extends pulumi.ComponentResource {
   readonly cluster: EksCluster;
   readonly clusterName: pulumi.Output<string>;

@@ -85,10 +85,10 @@ export class Network extends pulumi.ComponentResource {
         { ...own, replaceOnChanges: ["vpcId"] },
       );
       /** @param target - Of traffic that leaves the VPC. */
-      const routeTable = (subject: string, target: Pick<RouteArgs, "gatewayId" | "natGatewayId"> | null) => {
+      const routeTable = (subject: string, target: Pick<RouteArgs, "gatewayId" | "natGatewayId">) => {
         const { id } = new RouteTable(`${name}-${subject}-routes`, { vpcId, tags: tags(subject) }, own);
-        const route = { routeTableId: id, destinationCidrBlock: "0.0.0.0/0", ...target };
-        if (target !== null) new Route(`${name}-${subject}-default`, route, own);
+        const route = { ...target, routeTableId: id, destinationCidrBlock: "0.0.0.0/0" };
+        new Route(`${name}-${subject}-default`, route, own);
         return id;
       };
       const associate = (
@@ -99,20 +99,23 @@ export class Network extends pulumi.ComponentResource {
       const publicTable = routeTable("public", { gatewayId: internet.id });
       for (const { zone, id } of this.publicSubnets) associate(`public-${zone}`, id, publicTable);
 
-      const natGateways = plan.natZones.map((zone) => {
-        const subnet = this.publicSubnets.find((one) => one.zone === zone);
-        if (subnet === undefined) throw new Error(`The plan has no public subnet in zone ${zone}`);
-        // Public addresses need the internet gateway, to which they don't refer.
-        const after = { ...own, dependsOn: [internet] };
-        const subject = `nat-${zone}`;
-        const address = { domain: "vpc", tags: tags(subject) };
-        const allocationId = new Eip(`${name}-${subject}-address`, address, after).id;
-        const args = { allocationId, subnetId: subnet.id, tags: tags(subject) };
-        return { zone, id: new NatGateway(`${name}-${subject}`, args, after).id };
-      });
+      const natGateways = new Map(
+        plan.natZones.map((zone) => {
+          const subnet = this.publicSubnets.find((one) => one.zone === zone);
+          if (subnet === undefined) throw new Error(`The plan has no public subnet in zone ${zone}`);
+          const subject = `nat-${zone}`;
+          // Public addresses need the internet gateway, to which they don't refer.
+          const after = { ...own, dependsOn: [internet] };
+          const address = { domain: "vpc", tags: tags(subject) };
+          const allocationId = new Eip(`${name}-${subject}-address`, address, after).id;
+          const args = { allocationId, subnetId: subnet.id, tags: tags(subject) };
+          return [zone, new NatGateway(`${name}-${subject}`, args, after).id];
+        }),
+      );
+      const [shared] = natGateways.values();
       const routeTables = this.privateSubnets.map(({ zone, id }) => {
-        const nat = natGateways.find((one) => one.zone === zone) ?? natGateways[0];
-        const table = routeTable(`private-${zone}`, nat === undefined ? null : { natGatewayId: nat.id });
+        const natGatewayId = natGateways.get(zone) ?? shared;
+        const table = routeTable(`private-${zone}`, { natGatewayId });
         associate(`private-${zone}`, id, table);
         return table;
       });

@@ -44,7 +44,7 @@ export function eksClusterPlan(parts: ClusterParts, context: AwsContext) {
       name: `/aws/eks/${name}/cluster`,
       retentionInDays: config.cluster.logRetentionDays,
     } satisfies LogGroupArgs,
-    // Of Secrets in etcd. KMS' default policy leaves access to IAM.
+    // It encrypts Secrets in etcd. KMS' default policy leaves access to IAM.
     key: {
       description: `Secrets of the cluster ${name}`,
       enableKeyRotation: true,
@@ -140,7 +140,6 @@ function addOnPlans({ cluster, engineStore, hub }: EksConfig, context: AwsContex
 interface EksClusterAddress {
   readonly name: string;
   readonly region: string;
-  /** URL of the API server. */
   readonly endpoint: string;
   /** PEM in base64, as EKS gives it. */
   readonly certificateAuthority: string;

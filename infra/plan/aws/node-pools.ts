@@ -82,7 +82,7 @@ export function nodePoolPlans({ config, spec, cluster }: ClusterParts): readonly
 }
 
 interface Place {
-  /** Of Kubernetes. */
+  /** Version of Kubernetes. */
   readonly version: string;
   /** By letter. */
   readonly zones: readonly string[];

@@ -23,7 +23,7 @@ export function rentedParts(config: AwsConfig): RentedParts {
       count: endpoints * zones.length,
       words: `${endpoints} in ${zones.length} ${zones.length === 1 ? "zone" : "zones"}`,
     },
-    // One of each NAT gateway, and one in each zone of a public load balancer.
+    // One for each NAT gateway, and one for each zone of a public load balancer.
     { service: "public IPv4 address", count: natGateways + (hasEdge(config) ? addresses : 0) },
     { service: "application load balancer", count: hasEdge(config) ? 1 : 0 },
   ];

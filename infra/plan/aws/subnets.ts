@@ -1,19 +1,19 @@
-/** Addresses of a network's subnets. Arithmetic alone: the same zone has the same ones whatever other zones there are. */
+/** Addresses of a network's subnets. A zone has the same ones whatever other zones there are. */
 import { ZONE_LETTERS, type ZoneLetter } from "../catalogue/zones.ts";
 
-/** A network of IPv4. */
+/** An IPv4 network. */
 interface Cidr {
   /** First address, as a number of 32 bits. */
   readonly first: number;
-  /** How many addresses it has. */
+  /** Addresses. */
   readonly size: number;
-  /** Bits that are the same in all of them. */
+  /** Bits of the prefix. */
   readonly length: number;
 }
 
-/** With a longer one a zone's pods and machines would have fewer than 512 addresses. */
+/** With a longer prefix a zone's pods and machines would have fewer than 512 addresses. */
 export const LONGEST_VPC_PREFIX = 20;
-/** Of AWS. https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html */
+/** AWS's limit: https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html */
 export const SHORTEST_VPC_PREFIX = 16;
 
 /** An eighth of the network for the machines of each zone: every pod takes an address of it. */
