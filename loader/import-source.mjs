@@ -13,7 +13,7 @@ const ENTRY_POINTS = [
   "containers/services/mock-mongo/src/main.ts",
   "containers/services/mock-vector/src/main.ts",
   "infra/index.ts",
-  "policy/serve.ts",
+  "policy/pack.ts",
   "scripts/bench/empty-program.ts",
   "scripts/bench/preview-child.ts",
   "scripts/bench/render-child.ts",

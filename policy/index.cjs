@@ -2,5 +2,5 @@
 // loaded as the commands are.
 module.exports = async () => {
   const { importSource } = await import("../loader/import-source.mjs");
-  await importSource("policy/serve.ts");
+  (await importSource("policy/pack.ts")).servePack();
 };

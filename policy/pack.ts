@@ -1,10 +1,15 @@
-/** The rules as policies of @pulumi/policy: what each of them reports, and at which level. */
-import type { Policies, ReportViolation } from "@pulumi/policy";
+/** The rules as a policy pack of @pulumi/policy: `pulumi preview --policy-pack policy`. */
+import {
+  type Policies,
+  PolicyPack,
+  type PolicyResource,
+  type ReportViolation,
+  type ResourceValidationArgs,
+} from "@pulumi/policy";
+import * as pulumi from "@pulumi/pulumi";
 import { POLICY_NAMES, type PolicyLevel, type PolicyName } from "../infra/plan/catalogue/policies.ts";
-import { fromResource, fromStackResource } from "./pack-resources.ts";
-import type { CheckedStack, ResourceFinding, StackFacts } from "./rule.ts";
-import { rules } from "./rules/index.ts";
-import type { StackPolicy } from "./stack-policy.ts";
+import { type CheckedResource, UNKNOWN } from "./rule.ts";
+import { rules, type StackPolicy, stackPolicy } from "./stack-policy.ts";
 import { findings } from "./violations.ts";
 
 const ENFORCEMENT = {
@@ -13,58 +18,77 @@ const ENFORCEMENT = {
   off: "disabled",
 } as const satisfies Record<PolicyLevel, string>;
 
-/** Name of the policy that says what the others can't decide: one policy has one level. */
-const UNDECIDED = "not-decided-before-up";
+/** Starts the pack. The CLI gives it the stack's name and configuration, which levels and facts come from as in `npm run diff`. */
+export function servePack(): void {
+  const policy = stackPolicy(pulumi.getStack(), pulumi.runtime.allConfig(), pulumi.getProject());
+  new PolicyPack("engine-room", { policies: policy === null ? [] : packPolicies(policy) });
+}
 
-/** A policy for each rule, and one more for what they leave open. */
+/** A policy for each rule, and one for all findings that are undecided: a policy has one level, and these are advice. */
 export function packPolicies({ levels, facts }: StackPolicy): Policies {
+  const check = (name: PolicyName, checked: readonly (PolicyResource | ResourceValidationArgs)[]) => {
+    const resources = checked.map(checkedResource);
+    // At the end of a preview the inputs of the stack are its outputs.
+    const outputs = resources.find(({ type }) => type === "pulumi:pulumi:Stack")?.inputs ?? {};
+    return findings(rules[name], { resources, facts, outputs });
+  };
+  const reportDecided = (
+    name: PolicyName,
+    checked: readonly (PolicyResource | ResourceValidationArgs)[],
+    report: ReportViolation,
+  ) => {
+    for (const { reason, fix, resource, isUndecided } of check(name, checked))
+      if (!isUndecided) report(`${reason} ${fix}`, resource?.urn);
+  };
   return [
-    ...POLICY_NAMES.map((name) => policyOf(name, levels[name], facts)),
+    ...POLICY_NAMES.map((name): Policies[number] => {
+      const { description, scope } = rules[name];
+      const common = { name, description, enforcementLevel: ENFORCEMENT[levels[name]] };
+      return scope === "resource"
+        ? { ...common, validateResource: (args, report) => reportDecided(name, [args], report) }
+        : { ...common, validateStack: ({ resources }, report) => reportDecided(name, resources, report) };
+    }),
     {
-      name: UNDECIDED,
+      name: "not-decided-before-up",
       description: "What rules can't decide before `up`, or not from within a policy pack.",
       enforcementLevel: "advisory",
       validateStack: ({ resources }, report) => {
-        const stack = checkedStack(resources.map(fromStackResource), facts);
         for (const name of POLICY_NAMES.filter((one) => levels[one] !== "off"))
-          for (const finding of findings(rules[name], stack))
-            if (finding.isUndecided) say(report, finding, finding.resource?.urn, name);
+          for (const { reason, fix, resource, isUndecided } of check(name, resources))
+            if (isUndecided) report(`${name}: ${reason} ${fix}`, resource?.urn);
       },
     },
   ];
 }
 
-function policyOf(name: PolicyName, level: PolicyLevel, facts: StackFacts): Policies[number] {
-  const rule = rules[name];
-  const common = { name, description: rule.description, enforcementLevel: ENFORCEMENT[level] };
-  if (rule.scope === "resource")
-    return {
-      ...common,
-      validateResource: (args, report) => {
-        for (const finding of rule.check(fromResource(args))) if (!finding.isUndecided) say(report, finding);
-      },
-    };
+function checkedResource(resource: PolicyResource | ResourceValidationArgs): CheckedResource {
+  const { type, name, urn, props, opts } = resource;
+  // Dependencies are known only once all resources are; rules of scope `resource` need none.
+  const dependencies = "propertyDependencies" in resource ? resource.propertyDependencies : {};
   return {
-    ...common,
-    validateStack: ({ resources }, report) => {
-      const stack = checkedStack(resources.map(fromStackResource), facts);
-      for (const finding of rule.check(stack))
-        if (!finding.isUndecided) say(report, finding, finding.resource?.urn);
-    },
+    type,
+    name,
+    urn,
+    inputs: withoutProxies(props) as Record<string, unknown>,
+    propertyDependencies: Object.fromEntries(
+      Object.entries(dependencies).map(([key, resources]) => [key, resources.map((one) => one.urn)]),
+    ),
+    options: { protect: opts.protect, retainOnDelete: null },
   };
 }
 
-function checkedStack(resources: CheckedStack["resources"], facts: StackFacts): CheckedStack {
-  // At the end of a preview the stack has its outputs where others have inputs.
-  const outputs = resources.find(({ type }) => type === "pulumi:pulumi:Stack")?.inputs ?? {};
-  return { resources, facts, outputs };
-}
-
-function say(
-  report: ReportViolation,
-  { reason, fix }: ResourceFinding,
-  urn?: string,
-  policy?: PolicyName,
-): void {
-  report(`${policy === undefined ? "" : `${policy}: `}${reason} ${fix}`, urn);
+/** Inputs with {@link UNKNOWN} for unknown values, at which the SDK's proxies throw. */
+function withoutProxies(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  const read = (key: string) => {
+    try {
+      return withoutProxies((value as Record<string, unknown>)[key]);
+    } catch (error) {
+      // By name, since the types of the SDK don't have the class.
+      if ((error as Error).constructor.name === "UnknownValueError") return UNKNOWN;
+      throw error;
+    }
+  };
+  if (Array.isArray(value)) return Array.from({ length: value.length }, (_, index) => read(String(index)));
+  return Object.fromEntries(Object.keys(value).map((key) => [key, read(key)]));
 }

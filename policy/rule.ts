@@ -1,46 +1,37 @@
-/** What a rule looks at and what it says. A rule is a plain function: it needs neither Pulumi's CLI nor a cloud. */
+/** What a rule is, and how rules read the inputs of resources. Neither the Pulumi CLI nor a cloud is needed. */
+import type { PolicyLevel } from "../infra/plan/catalogue/policies.ts";
 
-/** What stands for a value that only `up` knows; `npm run render` writes the same. */
+/** Replaces a value that only `up` knows, here as in `npm run render`. */
 export const UNKNOWN = "[unknown]";
 
-/** A resource as the program asked for it: what `npm run render` prints of it is one. */
+/** A resource as the program asks for it, in the form of `npm run render`. */
 export interface CheckedResource {
-  /** `kubernetes:apps/v1:Deployment` */
   readonly type: string;
-  /** In the program. */
   readonly name: string;
   readonly urn: string;
-  /** URN; empty for the stack. */
-  readonly parent: string;
-  /** With {@link UNKNOWN} for what only `up` knows, and some placeholder for secrets. */
+  /** With {@link UNKNOWN} for values that only `up` knows. */
   readonly inputs: Readonly<Record<string, unknown>>;
-  /** URNs of the resources that an input comes from. */
+  /** URNs of the resources that an input depends on. */
   readonly propertyDependencies: Readonly<Record<string, readonly string[]>>;
-  readonly options: ResourceOptions;
+  /** `retainOnDelete: null`: unknown, since policy packs are not told. */
+  readonly options: { readonly protect?: boolean; readonly retainOnDelete?: boolean | null };
 }
 
-interface ResourceOptions {
-  readonly protect?: boolean;
-  /** null: who asks is not told, as a policy pack. */
-  readonly retainOnDelete?: boolean | null;
-}
-
-/** What rules need to know besides the resources, from the stack file. */
+/** Facts from the stack file that rules need besides the resources. */
 export interface StackFacts {
   readonly platform: string;
-  /** Whether documents are to outlive the stack: `retain` says whose do, and without it all do. */
+  /** Whether documents outlive the stack: `retain` names the stacks whose do; without it all do. */
   readonly keepsDocuments: boolean;
   /** US dollars; null: no cap. */
   readonly hourlyUsdCap: number | null;
-  /** Whether the gateway wants an API key. */
+  /** Whether the gateway requires an API key. */
   readonly hasApiKeys: boolean;
-  /** `gateway.exposure`; null: not said. */
+  /** `gateway.exposure`; null: not set. */
   readonly exposure: string | null;
-  /** Whether the listener of a Gateway of the Gateway API, to which the stack has a route, ends TLS. */
+  /** Whether TLS ends at the listener of the Gateway (Gateway API) that the stack's route uses. */
   readonly listenerEndsTls: boolean;
 }
 
-/** All that a rule about the stack as a whole sees. */
 export interface CheckedStack {
   readonly resources: readonly CheckedResource[];
   readonly facts: StackFacts;
@@ -48,39 +39,70 @@ export interface CheckedStack {
   readonly outputs: Readonly<Record<string, unknown>>;
 }
 
-export type CheckedOutputs = Omit<CheckedStack, "resources">;
-
 export interface Finding {
-  /** null: the stack as a whole. */
-  readonly resource: CheckedResource | null;
-  /** What and why, with numbers where they decide. */
+  /** With numbers where they decide. */
   readonly reason: string;
   readonly fix: string;
-  /**
-   * What decides is not known before `up`, or not to who looks. It is no violation, and must not pass in silence either: it
-   * is said as advice, however much the rule matters.
-   */
+  /** The deciding value is unknown before `up`, or to a policy pack. Reported as advice, whatever the level of the rule. */
   readonly isUndecided?: true;
 }
 
-/** What a rule about single resources finds in one. */
-export type ResourceFinding = Omit<Finding, "resource">;
+/** Checks one resource. Only rules of scope `stack` see the other resources. */
+export type Check = (resource: CheckedResource, stack: CheckedStack) => Iterable<Finding>;
 
-/**
- * A rule about single resources stops an update before the resource is made; one that looks at several, or at outputs, can
- * only be checked at the end of a preview. What looks at outputs alone needs no resources: the plan knows them.
- */
-export type Rule = { readonly description: string } & (
-  | { readonly scope: "resource"; readonly check: (resource: CheckedResource) => readonly ResourceFinding[] }
-  | { readonly scope: "stack"; readonly check: (stack: CheckedStack) => readonly Finding[] }
-  | { readonly scope: "outputs"; readonly check: (stack: CheckedOutputs) => readonly Finding[] }
+export type Rule = {
+  readonly description: string;
+  /** On lasting stacks; on this machine (`platform: local`) every rule is advisory. */
+  readonly level: PolicyLevel;
+  /** On stacks of pull requests. @default level */
+  readonly previewLevel?: PolicyLevel;
+} & (
+  | {
+      /**
+       * `resource`: each resource can be checked alone, so that a violation stops an update before the resource is made.
+       * `stack`: needs several resources, so that a policy pack checks them at the end of a preview.
+       */
+      readonly scope: "resource" | "stack";
+      /** By type of resource; `aws:*` is for all types of a provider that are not listed. */
+      readonly checks: Readonly<Record<string, Check>>;
+    }
+  | {
+      /** Needs no resources: the plan knows the outputs. */
+      readonly scope: "outputs";
+      readonly check: (outputs: CheckedStack["outputs"], facts: StackFacts) => Iterable<Finding>;
+    }
 );
 
-/** That a value which decides is not known. */
-export function undecided(what: string): ResourceFinding {
+/** A finding where a rule is broken. */
+export function violatedIf(isViolated: boolean, reason: string, fix: string): readonly Finding[] {
+  return isViolated ? [{ reason, fix }] : [];
+}
+
+/** @param what - The deciding value. */
+export function undecided(what: string): Finding {
   return {
     reason: `${what} is known only after \`up\`, so the rule can't be judged before.`,
     fix: "Look at it again after `up`, or give the value in the program.",
     isUndecided: true,
   };
+}
+
+/** `at(inputs, "spec", "template", "spec")`; undefined where a key is missing. */
+export function at(value: unknown, ...path: readonly string[]): unknown {
+  return path.reduce<unknown>((inner, key) => (isMapping(inner) ? inner[key] : undefined), value);
+}
+
+/** Empty where there is no list. */
+export function listAt(value: unknown, ...path: readonly string[]): readonly unknown[] {
+  const found = at(value, ...path);
+  return Array.isArray(found) ? found : [];
+}
+
+export function textAt(value: unknown, ...path: readonly string[]): string | undefined {
+  const found = at(value, ...path);
+  return typeof found === "string" ? found : undefined;
+}
+
+export function isMapping(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,18 +1,38 @@
-/** What a stack file says that rules need. */
+/** All rules by name, and what a stack file says about them. */
 import { fromRuntimeConfig, readStack } from "../infra/config/config.ts";
 import { POLICY_NAMES, type PolicyLevel, type PolicyName } from "../infra/plan/catalogue/policies.ts";
-import { policyLevel } from "./levels.ts";
-import type { StackFacts } from "./rule.ts";
+import type { Rule, StackFacts } from "./rule.ts";
+import { apiIsNotOpenToAll, iamActionHasNoWildcard } from "./rules/access.ts";
+import { publicEndpointIsGuarded } from "./rules/endpoints.ts";
+import { gpuPodHasLimits, imageHasDigest } from "./rules/pods.ts";
+import { priceIsBelowCap, releaseHasFixes, resourcesAreLabelled } from "./rules/stack.ts";
+import { engineStoreIsProtected, storageIsEncrypted } from "./rules/storage.ts";
+
+export const rules: Readonly<Record<PolicyName, Rule>> = {
+  "storage-is-encrypted": storageIsEncrypted,
+  "public-endpoint-is-guarded": publicEndpointIsGuarded,
+  "api-is-not-open-to-all": apiIsNotOpenToAll,
+  "iam-action-has-no-wildcard": iamActionHasNoWildcard,
+  "resources-are-labelled": resourcesAreLabelled,
+  "price-is-below-cap": priceIsBelowCap,
+  "gpu-pod-has-limits": gpuPodHasLimits,
+  "image-has-digest": imageHasDigest,
+  "engine-store-is-protected": engineStoreIsProtected,
+  "release-has-fixes": releaseHasFixes,
+};
 
 export interface StackPolicy {
   readonly levels: Readonly<Record<PolicyName, PolicyLevel>>;
   readonly facts: StackFacts;
 }
 
+/** Stacks of a pull request: `preview-42`, `pr-42`. */
+const PREVIEW_STACK = /^(pr|preview)-/;
+
 /**
  * @param stack - Name of the stack.
- * @param values - The stack's configuration as the Pulumi runtime has it: every value a text, with the project's prefix.
- * @returns null where the stack file has problems: the program ends with them, and there are no resources to look at.
+ * @param values - Configuration of the stack as the Pulumi runtime has it: texts, under keys with the project's prefix.
+ * @returns null where the stack file has problems: the program ends with them, and there are no resources to check.
  */
 export function stackPolicy(
   stack: string,
@@ -22,12 +42,12 @@ export function stackPolicy(
   const { config } = readStack(fromRuntimeConfig(values, project));
   if (config === null) return null;
   const { platform, policies, gateway } = config;
-  const own = policies.levels;
-  const levels = Object.fromEntries(
-    POLICY_NAMES.map((name) => [name, policyLevel(name, { name: stack, platform }, own)]),
-  ) as Record<PolicyName, PolicyLevel>;
+  const defaultLevel = ({ level, previewLevel = level }: Rule): PolicyLevel =>
+    platform === "local" ? "advisory" : PREVIEW_STACK.test(stack) ? previewLevel : level;
   return {
-    levels,
+    levels: Object.fromEntries(
+      POLICY_NAMES.map((name) => [name, policies.levels[name] ?? defaultLevel(rules[name])]),
+    ) as Record<PolicyName, PolicyLevel>,
     facts: {
       platform,
       keepsDocuments: !("retain" in config) || (config.retain?.includes(stack) ?? true),

@@ -1,46 +1,53 @@
-/** The rules over a stack's resources, without Pulumi's CLI: for `npm run diff` and for tests. */
+/** The rules over a stack's resources, without the Pulumi CLI: for `npm run diff` and tests. */
 import { POLICY_NAMES, type PolicyName } from "../infra/plan/catalogue/policies.ts";
 import type { PolicyViolation } from "../scripts/diff/types.ts";
-import { type BaseViolations, withNovelty } from "./known-violations.ts";
 import type { CheckedResource, CheckedStack, Finding, Rule } from "./rule.ts";
-import { rules } from "./rules/index.ts";
-import type { StackPolicy } from "./stack-policy.ts";
+import { rules, type StackPolicy } from "./stack-policy.ts";
 
-/** What there is of a stack to look at. */
+/** The parts of a stack that are there to check. */
 export interface CheckedSide {
-  /** Those of `renderStack`, as they are; null: there is no graph. */
+  /** As `renderStack` returns them; null: there is no graph. */
   readonly resources: readonly CheckedResource[] | null;
-  /** Outputs of the stack, or of what its plan knows of them; null: neither is there. */
+  /** Outputs of the stack, or those that its plan knows; null: neither is there. */
   readonly outputs: Readonly<Record<string, unknown>> | null;
 }
 
-/** Of a base that nothing was deployed from. */
-const NOTHING: BaseViolations = { found: [], unchecked: [] };
+/** Violations of the base of a comparison. */
+interface BaseViolations {
+  readonly found: readonly PolicyViolation[];
+  /** Policies that could not be checked on the base. */
+  readonly unchecked: readonly string[];
+}
 
 /**
- * Every rule that a stack breaks, sorted by level, name and resource; what can't be decided before `up` is among them as
- * advice. Same resources, same bytes.
+ * Every rule that a stack breaks, sorted by level, name and resource; findings that can't be decided before `up` are among
+ * them as advice. Same resources, same bytes.
  *
- * @param base - Violations of what it is compared with. @default none
+ * @param base - @default nothing was deployed from the base
  */
 export function violations(
   side: CheckedSide,
   { levels, facts }: StackPolicy,
-  base: BaseViolations = NOTHING,
+  base: BaseViolations = { found: [], unchecked: [] },
 ): PolicyViolation[] {
   const stack: CheckedStack = { resources: side.resources ?? [], facts, outputs: side.outputs ?? {} };
   const found = POLICY_NAMES.filter((name) => levels[name] !== "off" && canBeChecked(name, side)).flatMap(
-    (name) => findings(rules[name], stack).map((finding) => toViolation(name, finding)),
+    (policy) =>
+      findings(rules[policy], stack).map(({ resource, reason, fix, isUndecided }): PolicyViolation => {
+        const level = isUndecided === true || levels[policy] !== "mandatory" ? "advisory" : "mandatory";
+        return { policy, level, resource: resource?.urn ?? null, reason, fix, isNew: true };
+      }),
   );
-  return withNovelty(found, base).toSorted((a, b) => compare(sortKey(a), sortKey(b)));
-
-  function toViolation(policy: PolicyName, { resource, reason, fix, isUndecided }: Finding): PolicyViolation {
-    const level = isUndecided === true || levels[policy] !== "mandatory" ? "advisory" : "mandatory";
-    return { policy, level, resource: resource?.urn ?? null, reason, fix, isNew: true };
-  }
+  const known = knownViolations(found, base.found);
+  return found
+    .map((violation) => ({
+      ...violation,
+      isNew: known.has(violation) ? false : base.unchecked.includes(violation.policy) ? null : true,
+    }))
+    .toSorted((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
 }
 
-/** Policies of the stack that nothing is known for: a stack that can only be planned has no resources. */
+/** Policies of the stack that can't be checked: a stack that can only be planned has no resources. */
 export function uncheckedPolicies(side: CheckedSide, { levels }: StackPolicy): readonly PolicyName[] {
   return POLICY_NAMES.filter((name) => levels[name] !== "off" && !canBeChecked(name, side));
 }
@@ -49,18 +56,58 @@ function canBeChecked(name: PolicyName, { resources, outputs }: CheckedSide): bo
   return (rules[name].scope === "outputs" ? outputs : resources) !== null;
 }
 
-/** What a rule finds in a stack, whichever its scope. */
-export function findings(rule: Rule, stack: CheckedStack): readonly Finding[] {
-  if (rule.scope !== "resource") return rule.check(stack);
-  return stack.resources.flatMap((resource) =>
-    rule.check(resource).map((finding): Finding => ({ ...finding, resource })),
-  );
+/** @returns With the resource of each finding; null: about the stack as a whole. */
+export function findings(
+  rule: Rule,
+  stack: CheckedStack,
+): readonly (Finding & { readonly resource: CheckedResource | null })[] {
+  if (rule.scope === "outputs")
+    return [...rule.check(stack.outputs, stack.facts)].map((finding) => ({ ...finding, resource: null }));
+  return stack.resources.flatMap((resource) => {
+    const check = rule.checks[resource.type] ?? rule.checks[`${resource.type.split(":")[0]}:*`];
+    return [...(check?.(resource, stack) ?? [])].map((finding) => ({ ...finding, resource }));
+  });
 }
 
 function sortKey({ level, policy, resource, reason }: PolicyViolation): string {
   return JSON.stringify([level === "mandatory" ? 0 : 1, policy, resource ?? "", reason]);
 }
 
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
+/** An engine key, or the hash of a name or of an image's content: it changes with the content. */
+const HASH = /(?<![0-9A-Za-z])[0-9a-f]{12,64}(?![0-9A-Za-z])/g;
+
+/** In what a violation of the base equals one of the head, from the strictest to the widest. */
+const IDENTITIES: readonly ((violation: PolicyViolation) => readonly (string | undefined)[])[] = [
+  ({ policy, resource, reason }) => [policy, resource ?? undefined, reason],
+  // The Job of a rebuilt engine, a ConfigMap that is named after its content.
+  ({ policy, resource, reason }) => [policy, resource?.replaceAll(HASH, ""), reason.replaceAll(HASH, "")],
+  // A renamed resource: the type of a URN, `urn:pulumi:stack::project::parent$type::name`.
+  ({ policy, resource, reason }) => [
+    policy,
+    resource?.split("::")[2]?.split("$").at(-1),
+    reason.replaceAll(HASH, ""),
+  ],
+];
+
+/**
+ * Violations that the base has as well, so that a change only moved them. Each violation of the base counts once: a second
+ * resource that breaks a rule for the same reason is new.
+ */
+function knownViolations(
+  found: readonly PolicyViolation[],
+  ofBase: readonly PolicyViolation[],
+): ReadonlySet<PolicyViolation> {
+  const known = new Set<PolicyViolation>();
+  let left = ofBase;
+  for (const identity of IDENTITIES) {
+    const unmatched = new Map<string, PolicyViolation[]>();
+    for (const violation of left) {
+      const key = JSON.stringify(identity(violation));
+      unmatched.set(key, [...(unmatched.get(key) ?? []), violation]);
+    }
+    for (const violation of found.filter((one) => !known.has(one)))
+      if (unmatched.get(JSON.stringify(identity(violation)))?.pop() !== undefined) known.add(violation);
+    left = [...unmatched.values()].flat();
+  }
+  return known;
 }

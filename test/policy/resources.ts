@@ -11,7 +11,6 @@ export function resource(
     type,
     name,
     urn: `urn:pulumi:prod::engine-room::${type}::${name}`,
-    parent: "",
     inputs,
     propertyDependencies: {},
     options: {},

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { PolicyName } from "../../infra/plan/catalogue/policies.ts";
 import type { CheckedResource, CheckedStack, StackFacts } from "../../policy/rule.ts";
-import { rules } from "../../policy/rules/index.ts";
+import { rules } from "../../policy/stack-policy.ts";
 import { findings } from "../../policy/violations.ts";
 import { deployment, facts, resource } from "./resources.ts";
 

@@ -3,11 +3,9 @@ import { join } from "node:path";
 import { unknownCheckingProxy } from "@pulumi/policy";
 import { describe, expect, test } from "vitest";
 import { POLICY_NAMES, type PolicyName } from "../../infra/plan/catalogue/policies.ts";
-import { policyLevel } from "../../policy/levels.ts";
 import { packPolicies } from "../../policy/pack.ts";
 import type { CheckedResource, StackFacts } from "../../policy/rule.ts";
-import { rules } from "../../policy/rules/index.ts";
-import { type StackPolicy, stackPolicy } from "../../policy/stack-policy.ts";
+import { rules, type StackPolicy, stackPolicy } from "../../policy/stack-policy.ts";
 import { findings, uncheckedPolicies, violations } from "../../policy/violations.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { goodResources } from "../aws/good-resources.ts";
@@ -38,13 +36,17 @@ const plain = resource("kubernetes:core/v1:ConfigMap", {}, { name: "plain" });
 const tagged = deployment({ image: "a:1" });
 
 test("levels of policies depend on the kind of a stack", () => {
-  const levels = (name: string, platform: string) =>
-    POLICY_NAMES.filter((policy) => policyLevel(policy, { name, platform }) === "mandatory").length;
-  expect(levels("local", "local")).toBe(0);
-  expect(levels("prod", "aws")).toBe(POLICY_NAMES.length - 1);
-  expect(levels("pr-7", "kubernetes")).toBeLessThan(levels("prod", "kubernetes"));
-  expect(policyLevel("public-endpoint-is-guarded", { name: "pr-7", platform: "docker" })).toBe("mandatory");
-  expect(policyLevel("engine-store-is-protected", { name: "preview-7", platform: "docker" })).toBe("off");
+  const local = { "engine-room:platform": "local", "engine-room:tier": "cpu" };
+  expect(new Set(Object.values(policyOf("local", local).levels))).toEqual(new Set(["advisory"]));
+  const { levels: lasting } = policyOf("prod");
+  expect(POLICY_NAMES.filter((name) => lasting[name] !== "mandatory")).toEqual(["release-has-fixes"]);
+  const { levels: preview } = policyOf("pr-7");
+  expect(POLICY_NAMES.filter((name) => preview[name] !== lasting[name])).toEqual([
+    "image-has-digest",
+    "engine-store-is-protected",
+  ]);
+  expect(preview["image-has-digest"]).toBe("advisory");
+  expect(policyOf("preview-7").levels["engine-store-is-protected"]).toBe("off");
 });
 
 test("levels of the stack file override those of its kind", () => {
@@ -244,7 +246,7 @@ describe("the pack", () => {
     ]);
     expect(told.map((text) => text.split(": ").slice(0, 4).join(": "))).toEqual(
       [
-        "storage-is-encrypted: mandatory: : encrypted is false",
+        "storage-is-encrypted: mandatory: urn:1: encrypted is false",
         "not-decided-before-up: advisory: urn:2: storage-is-encrypted",
         "not-decided-before-up: advisory: urn:2: resources-are-labelled",
         "not-decided-before-up: advisory: urn:1: engine-store-is-protected",

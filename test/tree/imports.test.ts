@@ -42,6 +42,7 @@ const pureFiles = [
   "infra/checked-plan.ts",
   "infra/load-plan.ts",
   "infra/problems.ts",
+  "policy/stack-policy.ts",
   "policy/violations.ts",
 ];
 

@@ -1,0 +1,133 @@
+/** Rules about containers: GPU limits, and images by digest. */
+import {
+  at,
+  type Check,
+  type Finding,
+  isMapping,
+  listAt,
+  type Rule,
+  textAt,
+  UNKNOWN,
+  undecided,
+  violatedIf,
+} from "../rule.ts";
+
+/** Path of the pod's `spec` in each kind of workload. */
+const POD_PATHS: Readonly<Record<string, readonly string[]>> = {
+  "kubernetes:core/v1:Pod": ["spec"],
+  "kubernetes:apps/v1:Deployment": ["spec", "template", "spec"],
+  "kubernetes:apps/v1:StatefulSet": ["spec", "template", "spec"],
+  "kubernetes:apps/v1:DaemonSet": ["spec", "template", "spec"],
+  "kubernetes:apps/v1:ReplicaSet": ["spec", "template", "spec"],
+  "kubernetes:batch/v1:Job": ["spec", "template", "spec"],
+  "kubernetes:batch/v1:CronJob": ["spec", "jobTemplate", "spec", "template", "spec"],
+};
+
+type ContainerCheck = (name: string, container: unknown, pod: unknown) => Iterable<Finding>;
+
+/** The same check for each container, init containers too, in each kind of workload. */
+function forContainers(check: ContainerCheck): Readonly<Record<string, Check>> {
+  return Object.fromEntries(
+    Object.entries(POD_PATHS).map(([type, path]): [string, Check] => [
+      type,
+      ({ inputs }) => {
+        const pod = at(inputs, ...path);
+        if (pod === UNKNOWN) return [undecided("the pod")];
+        return [...listAt(pod, "initContainers"), ...listAt(pod, "containers")].flatMap((container) => [
+          ...check(textAt(container, "name") ?? "without a name", container, pod),
+        ]);
+      },
+    ]),
+  );
+}
+
+/** Resources by which device plugins give out whole GPUs, shares and partitions. */
+const GPU_RESOURCE = /^(nvidia|amd)\.com\/|\/gpu(\.|$)/;
+
+/** Images whose programs end at once without a GPU: this project's, and NVIDIA's that they are built on. */
+const GPU_IMAGE = /(^|\/)trtllm[:@]|tritonserver:[^/]*-trtllm-/;
+
+function gpuKeys(resources: unknown): readonly string[] {
+  return isMapping(resources) ? Object.keys(resources).filter((key) => GPU_RESOURCE.test(key)) : [];
+}
+
+/** Why a container is expected to use GPUs; undefined: it is not. */
+function reasonForGpu(container: unknown, pod: unknown): string | undefined {
+  const [requested] = gpuKeys(at(container, "resources", "requests"));
+  if (requested !== undefined) return `requests ${requested}`;
+  const [limited] = gpuKeys(at(container, "resources", "limits"));
+  if (limited !== undefined) return `takes ${limited}`;
+  const visible = listAt(container, "env").find((entry) => at(entry, "name") === "NVIDIA_VISIBLE_DEVICES");
+  const devices = String(at(visible, "value"));
+  if (visible !== undefined && !["", "void", "none"].includes(devices))
+    return `sets NVIDIA_VISIBLE_DEVICES to ${devices}`;
+  if (at(pod, "runtimeClassName") === "nvidia") return "runs with the runtime class nvidia";
+  const image = textAt(container, "image") ?? "";
+  return GPU_IMAGE.test(image) ? `runs ${image}` : undefined;
+}
+
+/**
+ * Without a limit the scheduler counts no GPUs, and NVIDIA's runtime may show a container all GPUs of the machine, those of
+ * other pods too. Without requests of CPU and memory it is the first to be evicted from a full machine.
+ * https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/
+ */
+export const gpuPodHasLimits: Rule = {
+  description: "Containers with GPUs have a limit of GPUs, and requests of CPU and memory.",
+  level: "mandatory",
+  scope: "resource",
+  checks: forContainers((name, container, pod) => {
+    const reason = reasonForGpu(container, pod);
+    if (reason === undefined) return [];
+    const resources = at(container, "resources");
+    if (resources === UNKNOWN) return [undecided(`resources of the container ${name}`)];
+    const limits = at(resources, "limits");
+    const hasLimit = limits === UNKNOWN || gpuKeys(limits).some((key) => Number(at(limits, key)) !== 0);
+    const missing = [
+      ...(hasLimit ? [] : ["limits of a GPU resource such as nvidia.com/gpu"]),
+      ...["cpu", "memory"]
+        .filter((key) => at(resources, "requests", key) === undefined)
+        .map((key) => `requests.${key}`),
+    ];
+    return [
+      ...(limits === UNKNOWN ? [undecided(`resources.limits of the container ${name}`)] : []),
+      ...violatedIf(
+        missing.length > 0,
+        `The container ${name} ${reason}, and its resources lack ${missing.join(", ")}.`,
+        "Set them: a pod without a GPU's limit may see the GPUs of others, and one without requests is ended first.",
+      ),
+    ];
+  }),
+};
+
+/** A digest, or the id of an image that a Docker host built. */
+const EXACT_IMAGE = /(@|^)sha256:[0-9a-f]{64}$/;
+
+function inexactImage(user: string, image: unknown): readonly Finding[] {
+  if (image === UNKNOWN) return [undecided(`The image of the ${user}`)];
+  return violatedIf(
+    typeof image !== "string" || !EXACT_IMAGE.test(image),
+    `The ${user} runs ${typeof image === "string" ? image : "no image"}, which names no digest.`,
+    "Run `npm run images -- --push` where Docker is, which writes digests to images.lock.json; for an image of others add `@sha256:…` to its name.",
+  );
+}
+
+/** A tag may mean another image tomorrow, and an engine loads only in the image that built it. */
+export const imageHasDigest: Rule = {
+  description: "Containers run images that are named by digest or id.",
+  level: "mandatory",
+  // Images may be built for one pull request alone.
+  previewLevel: "advisory",
+  scope: "stack",
+  checks: {
+    ...forContainers((name, container) => inexactImage(`container ${name}`, at(container, "image"))),
+    "docker:index/container:Container": ({ name, inputs, propertyDependencies }, { resources }) => {
+      const isRemoteImage = (urn: string) =>
+        resources.find((one) => one.urn === urn)?.type === "docker:index/remoteImage:RemoteImage";
+      // The id of an image that is checked itself.
+      if (inputs.image === UNKNOWN && propertyDependencies.image?.some(isRemoteImage)) return [];
+      return inexactImage(`container ${name}`, inputs.image);
+    },
+    "docker:index/remoteImage:RemoteImage": ({ name, inputs }) =>
+      inputs.build === undefined ? inexactImage(`image ${name}`, inputs.name) : [],
+  },
+};
