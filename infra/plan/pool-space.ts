@@ -53,8 +53,7 @@ export function buildPoolOf(model: ModelSpec, { pools }: GpuStackSpec): PoolSpec
 
 function poolNamed(name: string, pools: readonly PoolSpec[]): PoolSpec {
   const pool = pools.find((one) => one.name === name);
-  if (pool === undefined)
-    throw new Error(`A model was resolved to the pool ${name}, which the stack does not have`);
+  if (pool === undefined) throw new Error(`The stack has no pool ${name}, to which a model was resolved.`);
   return pool;
 }
 

@@ -1,6 +1,6 @@
 /** What has to be put into the engine store for a stack, and how long that may take; the same on every platform. */
 import { jsonDigest } from "./canonical-json.ts";
-import { buildEstimate } from "./cost/build-seconds.ts";
+import { buildEstimate } from "./cost/times.ts";
 import type { ModelPlan } from "./gpu-stack.ts";
 import type { PoolSpec } from "./spec.ts";
 
@@ -63,6 +63,6 @@ function storeKey({ spec, engine }: ModelPlan): string | null {
 /** How long a build may take. @param pool - Whose machines build. */
 export function buildTimeoutSeconds({ spec, engine }: ModelPlan, pool: PoolSpec): number {
   const { seconds, parts } = buildEstimate(spec.engine, pool);
-  const estimated = engine === null ? (parts.find(({ what }) => what === "download")?.seconds ?? 0) : seconds;
+  const estimated = engine === null ? (parts.download ?? 0) : seconds;
   return TIMEOUT_BASE_SECONDS + TIMEOUT_ESTIMATES * estimated;
 }

@@ -1,5 +1,5 @@
 /** Which images a host still has to get, and how much that is. */
-import { UNKNOWN_IMAGE_GB, UNPACK_MB_PER_SECOND } from "../../infra/plan/cost/cold-start.ts";
+import { UNKNOWN_IMAGE_GB, UNPACK_MB_PER_SECOND } from "../../infra/plan/cost/times.ts";
 import { type BaseChoice, imageSource } from "../../infra/plan/docker/image-sources.ts";
 import type { DockerImage, ImageName } from "../../infra/plan/docker/types.ts";
 import { shortReference } from "../preflight/docker-reading.ts";

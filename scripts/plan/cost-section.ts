@@ -1,5 +1,5 @@
 /** What the stack costs, line by line. */
-import { HOURS_PER_MONTH, knownSum } from "../../infra/plan/cost/sums.ts";
+import { HOURS_PER_MONTH, knownSum } from "../../infra/plan/cost/cost.ts";
 import type { GpuCost } from "../../infra/plan/cost/types.ts";
 import type { GpuPlan } from "../../infra/plan/gpu-stack.ts";
 import { HOURLY_DIGITS, SUM_DIGITS, sumUsd, usd } from "./amounts.ts";

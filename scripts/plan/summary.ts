@@ -1,6 +1,7 @@
 /** What most want to know of a stack with GPUs: machines and money where it costs any, and time; above all the rest. */
+
+import { monthOf } from "../../infra/plan/cost/cost.ts";
 import { asleepNodes, plannedNodes } from "../../infra/plan/cost/pool-price.ts";
-import { monthOf } from "../../infra/plan/cost/sums.ts";
 import type { FirstUp, GpuCost } from "../../infra/plan/cost/types.ts";
 import type { GpuPlan } from "../../infra/plan/gpu-stack.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";

@@ -1,6 +1,6 @@
 /** Seconds of builds and starts, as containers say them, and as the plan estimated them. */
 import { z } from "zod";
-import { buildEstimate } from "../../infra/plan/cost/build-seconds.ts";
+import { buildEstimate } from "../../infra/plan/cost/times.ts";
 import type { ColdStart } from "../../infra/plan/cost/types.ts";
 import type { GpuPlan, ModelPlan } from "../../infra/plan/gpu-stack.ts";
 import type { HostContainer } from "../docker-host/containers.ts";
@@ -67,7 +67,7 @@ export async function measureBuild(
   const { key, seconds } = await readManifest(host, name, engine.directory, engineManifest);
   refuseOtherKey(key, engine.key);
   const { parts } = buildEstimate(spec.engine, pool);
-  return comparison(seconds, Object.fromEntries(parts.map((part) => [part.what, part.seconds])));
+  return comparison(seconds, parts);
 }
 
 /** Steps of the build of the encoders, all models together; the plan has no estimate. */

@@ -1,14 +1,30 @@
-/** What a stack costs, from its pools and a dated price table. Nothing here asks anybody: every figure is an estimate. */
-import { pricesAsOf, REFERENCE_REGION } from "../catalogue/prices.ts";
+/** The cost of a stack, from its pools and dated price tables. No service is asked: every figure is an estimate. */
+import { machineDiskGiB } from "../aws/machine/root-disk.ts";
+import { localDiskUse, rootDisk } from "../aws/node-pools.ts";
+import {
+  EFS_INCLUDED_MIBPS_PER_GB,
+  efsThroughputPrices,
+  GP3_INCLUDED_MIBPS,
+  gp3ThroughputPrices,
+  onDemandHourlyUsd,
+  pricesAsOf,
+  REFERENCE_REGION,
+  type StoragePrice,
+  servicePrice,
+  storagePrices,
+} from "../catalogue/prices.ts";
+import { engineBytesGiB } from "../engine/engine-size.ts";
+import { buildPoolOf } from "../pool-space.ts";
 import type { GpuStackSpec, PoolSpec } from "../spec.ts";
-import { buildEstimate } from "./build-seconds.ts";
+import { GB_PER_GIB } from "../units.ts";
 import { asleepNodes, isPricedByTable, plannedNodes, poolHourlyUsd } from "./pool-price.ts";
-import { hasPricedMachines, serviceLines } from "./services.ts";
-import { storageLines } from "./storage.ts";
-import { knownSum, monthOf, tenThousandths } from "./sums.ts";
+import { buildEstimate } from "./times.ts";
 import type { CostLine, EngineOfModel, GpuCost } from "./types.ts";
 
-/** On AWS, what is billed by the byte, the request or the month. */
+/** 365 × 24 ÷ 12. */
+export const HOURS_PER_MONTH = 730;
+
+/** On AWS, billed by the byte, the request or the month. */
 const AWS_BESIDES = [
   "data transfer, and what load balancers, NAT gateways and endpoints handle",
   "logs, and requests to the engine store",
@@ -16,48 +32,72 @@ const AWS_BESIDES = [
 ] as const;
 
 /**
- * Cost of a stack: pools at the number of machines that their replicas need, on-demand by table, spot and machines outside
- * the table by the stack's own price only. What has no price is named in `withoutPrice` and is in no sum.
+ * Pools at the number of machines that their replicas need, on-demand by table, spot and machines outside the table by the
+ * stack's own price only. Parts without a price are named in `withoutPrice` and are in no sum.
  *
  * @param engines engines that the stack needs; two models with one key build it once.
  */
 export function stackCost(stack: GpuStackSpec, engines: readonly EngineOfModel[]): GpuCost {
-  const builds = distinctBuilds(stack, engines);
+  const { region, rented } = stack;
+  const builds = engineBuilds(stack, engines);
   const lines = [
     ...stack.pools.map((pool) => poolLine(stack, pool)),
-    ...withOwnPrice([...serviceLines(stack), ...storageLines(stack, engines)], stack.rented),
+    ...withOwnPrice([...rentedLines(stack), ...storageLines(stack, engines)], rented.otherHourlyUsd),
   ];
-  const hourlyUsd = hourOf(lines.map((line) => line.hourlyUsd));
-  const asleepHourlyUsd = hourOf(lines.map((line) => line.asleepHourlyUsd));
+  const hourlyUsd = roundedSum(lines.map((line) => line.hourlyUsd));
+  const asleepHourlyUsd = roundedSum(lines.map((line) => line.asleepHourlyUsd));
   const withoutPrice = lines.filter((line) => line.hourlyUsd === null).map(({ what }) => what);
-  const usedTable =
-    hasPricedMachines(stack) ||
-    stack.pools.some((pool) => isPricedByTable(pool) && poolHourlyUsd(stack, pool) !== null);
+  const pricedTypes = [...stack.pools.filter(isPricedByTable), ...rented.machines];
+  const usesTable = pricedTypes.some(({ instanceType }) => tableHourlyUsd(region, instanceType) !== null);
   return {
     hourlyUsd,
     monthlyUsd: monthOf(hourlyUsd),
     withoutPrice,
-    buildUsd: builds.some(({ usd }) => usd === null) ? null : hourOf(builds.map(({ usd }) => usd)),
+    buildUsd: builds.some(({ usd }) => usd === null) ? null : roundedSum(builds.map(({ usd }) => usd)),
     asleepHourlyUsd,
     asleepMonthlyUsd: monthOf(asleepHourlyUsd),
     lines,
     builds,
     besides: stack.platform === "aws" ? AWS_BESIDES : [],
     elsewhere: withoutPrice.length === 0 ? null : elsewhere(stack, engines),
-    pricesAsOf: usedTable && stack.region !== null ? pricesAsOf(stack.region) : null,
+    pricesAsOf: usesTable && region !== null ? pricesAsOf(region) : null,
   };
 }
 
-function hourOf(amounts: readonly (number | null)[]): number | null {
-  const sum = knownSum(amounts);
-  return sum === null ? null : tenThousandths(sum);
+/** Sum of the known amounts; null where there are amounts and none is known. */
+export function knownSum(amounts: readonly (number | null)[]): number | null {
+  const known = amounts.filter((amount) => amount !== null);
+  if (known.length === 0 && amounts.length > 0) return null;
+  return known.reduce((sum, amount) => sum + amount, 0);
 }
 
-/** What has no price, as one line, where the stack file says what it costs together. */
-function withOwnPrice(
-  lines: readonly CostLine[],
-  { otherHourlyUsd }: GpuStackSpec["rented"],
-): readonly CostLine[] {
+/** A month of an hourly amount, in cents. */
+export function monthOf(hourlyUsd: number | null): number | null {
+  return hourlyUsd === null ? null : Math.round(hourlyUsd * HOURS_PER_MONTH * 100) / 100;
+}
+
+function roundedSum(amounts: readonly (number | null)[]): number | null {
+  const sum = knownSum(amounts);
+  return sum === null ? null : rounded(sum);
+}
+
+/** Hundredths of a cent: hourly prices are quoted in them. */
+function rounded(usd: number): number {
+  return Math.round(usd * 10_000) / 10_000;
+}
+
+function tableHourlyUsd(region: string | null, instanceType: string | null): number | null {
+  return region === null || instanceType === null ? null : onDemandHourlyUsd(region, instanceType);
+}
+
+/** A line whose amount is the same while the stack sleeps. */
+function staying(what: string, arithmetic: string, usd: number | null): CostLine {
+  const hourlyUsd = usd === null ? null : rounded(usd);
+  return { what, arithmetic, hourlyUsd, asleepHourlyUsd: hourlyUsd };
+}
+
+/** Replaces the lines without a price by one, where the stack file says what they cost together. */
+function withOwnPrice(lines: readonly CostLine[], otherHourlyUsd: number | undefined): readonly CostLine[] {
   const unknown = lines.filter(({ hourlyUsd }) => hourlyUsd === null).map(({ what }) => what);
   if (otherHourlyUsd === undefined || unknown.length === 0) return lines;
   return [
@@ -71,16 +111,32 @@ function withOwnPrice(
   ];
 }
 
-/** null where the stack's region has prices of its own, or none is to be had anywhere. */
+/** null where the stack's region has prices of its own, or none is known anywhere. */
 function elsewhere(stack: GpuStackSpec, engines: readonly EngineOfModel[]): GpuCost["elsewhere"] {
   if (stack.region === null || pricesAsOf(stack.region) !== null) return null;
   const rented = { ...stack.rented, otherHourlyUsd: undefined };
-  const there = stackCost({ ...stack, region: REFERENCE_REGION, rented }, engines);
-  return {
-    region: REFERENCE_REGION,
-    hourlyUsd: there.hourlyUsd,
-    asleepHourlyUsd: there.asleepHourlyUsd,
-  };
+  const { hourlyUsd, asleepHourlyUsd } = stackCost({ ...stack, region: REFERENCE_REGION, rented }, engines);
+  return { region: REFERENCE_REGION, hourlyUsd, asleepHourlyUsd };
+}
+
+/** One build for each key, in the order of the models. */
+function engineBuilds(stack: GpuStackSpec, engines: readonly EngineOfModel[]): GpuCost["builds"] {
+  const keys = engines.map(({ engine }) => engine.key);
+  return engines
+    .filter(({ engine }, index) => keys.indexOf(engine.key) === index)
+    .map(({ model, engine }) => {
+      const pool = buildPoolOf(model, stack);
+      const { seconds, parts } = buildEstimate(model.engine, pool);
+      const price = poolHourlyUsd(stack, pool);
+      return {
+        engine: `${engine.model}/${engine.shortKey}`,
+        seconds,
+        usd: price === null ? null : rounded((seconds / 3600) * price),
+        arithmetic: `estimate: ${Object.entries(parts)
+          .map(([part, partSeconds]) => `${part} ${partSeconds} s`)
+          .join(" + ")}`,
+      };
+    });
 }
 
 function poolLine(stack: GpuStackSpec, pool: PoolSpec): CostLine {
@@ -88,7 +144,7 @@ function poolLine(stack: GpuStackSpec, pool: PoolSpec): CostLine {
   const price = poolHourlyUsd(stack, pool);
   const machine = pool.instanceType ?? "machine of its own description";
   // No machine costs nothing, whatever one would cost.
-  const usd = (count: number) => (count === 0 ? 0 : price === null ? null : tenThousandths(count * price));
+  const usd = (count: number) => (count === 0 ? 0 : price === null ? null : rounded(count * price));
   return {
     what: `pool ${pool.name}`,
     arithmetic: `${nodes} × ${machine}, ${priceWords(stack, pool, price)}`,
@@ -97,34 +153,177 @@ function poolLine(stack: GpuStackSpec, pool: PoolSpec): CostLine {
   };
 }
 
-function priceWords(stack: GpuStackSpec, pool: PoolSpec, price: number | null): string {
+function priceWords(
+  { region }: GpuStackSpec,
+  { capacity, hourlyUsd }: PoolSpec,
+  price: number | null,
+): string {
   if (price === null) {
-    if (pool.capacity === "spot") return "spot without hourlyUsd: no price";
-    return stack.region === null ? "no region, no price" : `not in the price table of ${stack.region}`;
+    if (capacity === "spot") return "spot without hourlyUsd: no price";
+    return region === null ? "no region, no price" : `not in the price table of ${region}`;
   }
   const amount = `${price} USD an hour each`;
-  if (pool.hourlyUsd !== undefined) return `${amount}, from the stack file`;
-  return pool.capacity === "owned" ? "owned" : `${amount}, on demand in ${stack.region}`;
+  if (hourlyUsd !== undefined) return `${amount}, from the stack file`;
+  return capacity === "owned" ? "owned" : `${amount}, on demand in ${region}`;
 }
 
-/** One build for each key, in the order of the models. */
-function distinctBuilds(stack: GpuStackSpec, engines: readonly EngineOfModel[]) {
-  const first = new Map<string, EngineOfModel>();
-  for (const one of engines) if (!first.has(one.engine.key)) first.set(one.engine.key, one);
-  return [...first.values()].map(({ model, engine }) => {
-    const pool = stack.pools.find(({ name }) => name === model.buildPool);
-    if (pool === undefined) {
-      throw new Error(
-        `The stack has no pool ${model.buildPool} to build the engine of ${model.serving.name}.`,
+/** Services, and machines that always run. */
+function rentedLines({ rented, region }: GpuStackSpec): readonly CostLine[] {
+  return [
+    ...rented.machines.map(({ what, instanceType, count }) => {
+      const usd = tableHourlyUsd(region, instanceType);
+      const words =
+        usd === null
+          ? `not in the price table of ${region}`
+          : `${usd} USD an hour each, on demand in ${region}, always`;
+      return staying(what, `${count} × ${instanceType}, ${words}`, usd === null ? null : count * usd);
+    }),
+    ...rented.services.map(({ service, count, words }) => {
+      const price = servicePrice(service, region);
+      const number = words === undefined ? `${count}` : `${words}: ${count}`;
+      const amount = price === undefined ? "" : ` × ${price.hourlyUsd} USD an hour (${price.asOf})`;
+      return staying(
+        service,
+        `${number}${amount}, without what it handles`,
+        price === undefined ? null : count * price.hourlyUsd,
       );
-    }
-    const { seconds, parts } = buildEstimate(model.engine, pool);
-    const price = poolHourlyUsd(stack, pool);
-    return {
-      engine: `${engine.model}/${engine.shortKey}`,
-      seconds,
-      usd: price === null ? null : tenThousandths((seconds / 3600) * price),
-      arithmetic: `estimate: ${parts.map((part) => `${part.what} ${part.seconds} s`).join(" + ")}`,
-    };
-  });
+    }),
+  ];
+}
+
+/** Engine store and disks on AWS; elsewhere storage is owned already. A disk ends with its machine, unless that is only stopped. */
+function storageLines(stack: GpuStackSpec, engines: readonly EngineOfModel[]): readonly CostLine[] {
+  if (stack.platform !== "aws") return [];
+  const { region, store, rented } = stack;
+  const machineDisks = [
+    ...stack.pools.filter(({ capacity }) => capacity !== "owned").map((pool) => poolDisks(stack, pool)),
+    ...rented.machines.map(({ count, diskGiB }) => keptDisks(count, diskGiB)),
+  ];
+  // EFS is billed by its contents.
+  const storedGB = store.sizeGiB === null ? neededGB(stack, engines) : store.sizeGiB * GB_PER_GIB;
+  const storeWords = store.sizeGiB === null ? "weights and engines" : `${store.sizeGiB} GiB`;
+  const storage = storageCost(
+    region,
+    store.kind === "efs" ? "EFS Standard, regional" : null,
+    `${store.kind}, ${storeWords}`,
+    storedGB,
+  );
+  return [
+    staying("engine store", storage.arithmetic, storage.usd),
+    ...(store.provisionedMiBps === null ? [] : [throughputLine(region, storedGB, store.provisionedMiBps)]),
+    diskLine(region, "disks of the machines", machineDisks),
+    ...rented.disks.map(({ what, count, sizeGiB }) => diskLine(region, what, [keptDisks(count, sizeGiB)])),
+  ];
+}
+
+/** Disks of one kind; sizes and throughput of each. */
+interface Disks {
+  readonly count: number;
+  readonly asleepCount: number;
+  readonly sizeGiB: number;
+  /** Above the throughput that the price of its size includes. */
+  readonly extraMiBps: number;
+  /** Whether images and engines are on disks of the machine itself, whatever size the stack file gives this one. */
+  readonly isBesideLocal: boolean;
+}
+
+function keptDisks(count: number, sizeGiB: number): Disks {
+  return { count, asleepCount: count, sizeGiB, extraMiBps: 0, isBesideLocal: false };
+}
+
+function poolDisks(stack: GpuStackSpec, pool: PoolSpec): Disks {
+  const count = plannedNodes(stack, pool);
+  if (stack.runsOn === "host") return keptDisks(count, machineDiskGiB(pool));
+  const { volumeSize, throughput } = rootDisk(pool);
+  return {
+    count,
+    asleepCount: asleepNodes(stack, pool),
+    sizeGiB: volumeSize,
+    extraMiBps: throughput - GP3_INCLUDED_MIBPS,
+    isBesideLocal: localDiskUse(pool) === "all",
+  };
+}
+
+/**
+ * AWS sells a gp3 disk by the GiB, which its price list calls GB: its example of 2,000 GB is a disk of that size.
+ * https://aws.amazon.com/ebs/pricing/
+ */
+function diskLine(region: string | null, what: string, disks: readonly Disks[]): CostLine {
+  const awake = diskCost(region, disks);
+  const asleep = diskCost(
+    region,
+    disks.map((one) => ({ ...one, count: one.asleepCount })),
+  );
+  return { what, arithmetic: awake.arithmetic, hourlyUsd: awake.usd, asleepHourlyUsd: asleep.usd };
+}
+
+interface Cost {
+  readonly arithmetic: string;
+  /** US dollars an hour; null: no price is known. */
+  readonly usd: number | null;
+}
+
+function diskCost(region: string | null, disks: readonly Disks[]): Cost {
+  const sizeGiB = disks.reduce((sum, one) => sum + one.count * one.sizeGiB, 0);
+  const extraMiBps = disks.reduce((sum, one) => sum + one.count * one.extraMiBps, 0);
+  const size = storageCost(region, "EBS gp3", diskWords(disks), sizeGiB);
+  const price = gp3ThroughputPrices.find((row) => row.region === region);
+  if (size.usd === null || price === undefined || extraMiBps === 0) return size;
+  const { usdPerMiBpsMonth, asOf } = price;
+  return {
+    arithmetic: `${size.arithmetic}, and ${extraMiBps} MiB/s × ${usdPerMiBpsMonth} USD a month (${asOf}) ÷ ${HOURS_PER_MONTH}`,
+    usd: rounded(size.usd + (extraMiBps * usdPerMiBpsMonth) / HOURS_PER_MONTH),
+  };
+}
+
+/** `2 × 50 GiB beside local disks + 1 × 200 GiB`: disks of one size together, in the order of the pools. */
+function diskWords(disks: readonly Disks[]): string {
+  const counts = new Map<string, number>();
+  for (const { count, sizeGiB, isBesideLocal } of disks.filter((one) => one.count > 0)) {
+    const words = `${sizeGiB} GiB${isBesideLocal ? " beside local disks" : ""}`;
+    counts.set(words, (counts.get(words) ?? 0) + count);
+  }
+  return [...counts].map(([words, count]) => `${count} × ${words}`).join(" + ");
+}
+
+/** @param storedGB - Includes some throughput in its price. */
+function throughputLine(region: string | null, storedGB: number, provisionedMiBps: number): CostLine {
+  const what = "throughput of the engine store";
+  const words = `${provisionedMiBps} MiB/s provisioned`;
+  const price = efsThroughputPrices.find((row) => row.region === region);
+  if (price === undefined) return staying(what, words, null);
+  const { usdPerMiBpsMonth, asOf } = price;
+  const billedMiBps = Math.max(0, provisionedMiBps - storedGB * EFS_INCLUDED_MIBPS_PER_GB);
+  const arithmetic = `${words}, ${billedMiBps.toFixed(1)} above its storage's own × ${usdPerMiBpsMonth} USD a month (${asOf}) ÷ ${HOURS_PER_MONTH}`;
+  return staying(what, arithmetic, (billedMiBps * usdPerMiBpsMonth) / HOURS_PER_MONTH);
+}
+
+/** @param storage - null: storage without a price. */
+function storageCost(
+  region: string | null,
+  storage: StoragePrice["storage"] | null,
+  words: string,
+  gb: number,
+): Cost {
+  const price = storagePrices.find((row) => row.storage === storage && row.region === region);
+  if (price === undefined) return { arithmetic: words, usd: null };
+  const { usdPerGBMonth, asOf } = price;
+  return {
+    arithmetic: `${words}: ${gb.toFixed(1)} GB × ${usdPerGBMonth} USD a month (${storage}, ${asOf}) ÷ ${HOURS_PER_MONTH}`,
+    usd: rounded((gb * usdPerGBMonth) / HOURS_PER_MONTH),
+  };
+}
+
+/** Weights once for each source and revision, engines once for each key. */
+function neededGB({ models }: GpuStackSpec, engines: readonly EngineOfModel[]): number {
+  const weights = new Map(
+    models.map(({ engine: { model, weights: source, row } }) => [
+      `${model} ${source.kind} ${source.revision}`,
+      source.kind === "folder" ? 0 : row.source.downloadGB,
+    ]),
+  );
+  const built = new Map(
+    engines.map(({ model, engine }) => [engine.key, engineBytesGiB(model.engine).totalGiB * GB_PER_GIB]),
+  );
+  return [...weights.values(), ...built.values()].reduce((sum, gb) => sum + gb, 0);
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { coldStart } from "../../../../infra/plan/cost/cold-start.ts";
 import { stackCost } from "../../../../infra/plan/cost/cost.ts";
+import { coldStart } from "../../../../infra/plan/cost/times.ts";
 import { type ComparablePlan, planDifferences } from "../../../../infra/plan/differences.ts";
 import { enginePlan } from "../../../../infra/plan/engine/engine-plan.ts";
 import { memoryFit } from "../../../../infra/plan/fit/memory-fit.ts";
