@@ -1,24 +1,17 @@
-/** What a mistyped name was probably meant to be. */
+/** Suggestions for mistyped names. */
 
 /**
- * The name that is nearest to a mistyped one, upper and lower case alike; undefined where none is near: more than a
- * third of its letters would have to change.
+ * The nearest name, ignoring case; undefined where more than a third of the letters would have to change.
  */
 export function nearestName(typed: string, names: readonly string[]): string | undefined {
-  const nearest = names
+  const [nearest] = names
     .map((name) => ({ name, distance: editDistance(typed.toLowerCase(), name.toLowerCase()) }))
-    .reduce<{ name: string; distance: number } | undefined>(
-      (best, one) => (best === undefined || one.distance < best.distance ? one : best),
-      undefined,
-    );
-  const isNear = nearest !== undefined && nearest.distance <= Math.max(1, Math.floor(typed.length / 3));
-  return isNear ? nearest.name : undefined;
+    .filter(({ distance }) => distance <= Math.max(1, Math.floor(typed.length / 3)))
+    .sort((a, b) => a.distance - b.distance);
+  return nearest?.name;
 }
 
-/**
- * Letters to change, add or leave out, or neighbours to change about, to make one text of the other (optimal string alignment).
- * Names are short, so the plain table is enough.
- */
+/** Optimal string alignment: letters to change, add or leave out, and neighbours to swap. */
 export function editDistance(a: string, b: string): number {
   let before: readonly number[] = [];
   let row = Array.from({ length: b.length + 1 }, (_, column) => column);

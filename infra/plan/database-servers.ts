@@ -1,13 +1,13 @@
-/** The databases that a stack runs itself, whatever starts their containers. */
+/** Containers of the databases that a stack runs itself; the same on Docker and Kubernetes. */
 import type { ImageName } from "./docker/types.ts";
 
-/** Listened on in the containers, whatever they are published on. */
+/** Inside the containers. */
 export const DATABASE_PORTS = { mongo: 27_017, mongoMetrics: 9216, vector: 6333 } as const;
 
-/** A large volume is looked through before the port is open. */
+/** A large volume is checked before the port opens. */
 export const DATABASE_START_SECONDS = 120;
 
-/** Data that were acknowledged are on disk; the end only has to be in order. */
+/** Acknowledged data are on disk already. */
 export const DATABASE_STOP_SECONDS = 30;
 
 export interface DatabaseServer {
@@ -17,11 +17,11 @@ export interface DatabaseServer {
   readonly environment: Readonly<Record<string, string>>;
   /** Folder of its data. */
   readonly dataPath: string;
-  /** Whom Docker has to name because the image starts as root; null: the image's own user. */
+  /** User that Docker must set, since the image starts as root; null: the image's own user. */
   readonly user: string | null;
-  /** Number of the user that it runs as, and that its data belong to. */
+  /** User number of the process, which owns the data. */
   readonly userId: number;
-  /** Program with arguments, without a shell: exit code 0 while it answers. */
+  /** Health check: program with arguments, without a shell; exit code 0 while the database answers. */
   readonly check: readonly string[];
 }
 
@@ -68,13 +68,13 @@ export const DATABASE_SERVERS: Readonly<
       dataPath: "/qdrant/storage",
       user: null,
       userId: 1000,
-      // The image has no client of HTTP, but bash.
+      // The image has bash, and no HTTP client.
       check: ["bash", "-c", QDRANT_IS_READY],
     },
   },
 };
 
-/** A mock has its health on a port that it serves anyway. */
+/** Mocks answer `/healthz` on a port that they serve anyway. */
 function mock(program: string, healthPort: number): DatabaseServer {
   return {
     image: "services",
@@ -87,7 +87,7 @@ function mock(program: string, healthPort: number): DatabaseServer {
   };
 }
 
-/** Exit code 0 where an address of the container answers well; every image with Node.js has fetch. */
+/** Health check of an HTTP address inside an image with Node.js. */
 export function nodeCheck(url: string): readonly string[] {
   const program = `fetch("${url}").then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))`;
   return ["node", "-e", program];

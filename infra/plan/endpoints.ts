@@ -1,6 +1,6 @@
-/** Addresses of what a stack serves. */
+/** Addresses at which a stack serves. */
 
-/** Who can connect to an endpoint: the world, the virtual network, the cluster, or processes of the same host. */
+/** Clients of an endpoint: the internet, the virtual network, the cluster, or processes of the same host. */
 export type Reach = "public" | "vpc" | "cluster" | "host";
 
 export interface TritonEndpoints {
@@ -19,9 +19,9 @@ export interface ModelEndpoints extends TritonEndpoints {
 
 export interface Endpoints {
   readonly gateway: string;
-  /** Who reaches the gateway: its door may be a wider one. */
+  /** Clients of the gateway, which may be more than those of the other endpoints. */
   readonly gatewayReach: Reach;
-  /** DNS name of the stack's load balancer before the gateway, at which a name of one's own points; null: it has none. */
+  /** DNS name of the load balancer before the gateway, as the target of an own DNS record; null: there is none. */
   readonly gatewayDnsName: string | null;
   /** `mongodb://` address without password; null where an external one is kept in a secret. */
   readonly mongo: string | null;
@@ -30,7 +30,7 @@ export interface Endpoints {
   /** null: the stack has none. */
   readonly encoders: TritonEndpoints | null;
   readonly models: Readonly<Record<string, ModelEndpoints>>;
-  /** Who reaches all the others. */
+  /** Clients of all other endpoints. */
   readonly reach: Reach;
 }
 

@@ -1,7 +1,7 @@
 /**
- * What servers, builds and encoders take of a machine besides GPUs, and what a machine has. The requests of servers and
- * encoders are this project's own choice, small enough that a server of one GPU runs on the smallest machine that has one;
- * what a build takes is estimated by engine/engine-size.ts.
+ * CPU, memory and disk that servers, builds and encoders request, and that a machine has. Requests of servers and encoders are
+ * this project's own choice, small enough that a server of one GPU runs on the smallest machine that has one; those of builds
+ * are estimated by engine/engine-size.ts.
  */
 import type { Flavour, Release } from "./catalogue/types.ts";
 import type { CpuModelPlan } from "./cpu-stack.ts";
@@ -11,7 +11,6 @@ import { worldSize } from "./fit/placement.ts";
 import type { GpuStackSpec, ModelSpec, PoolSpec } from "./spec.ts";
 import { GIB_PER_GB, MIB_PER_GIB } from "./units.ts";
 
-/** What Kubernetes can count of a machine, besides GPUs. */
 export interface HostResources {
   readonly cpuMillis: number;
   readonly memoryMiB: number;
@@ -41,13 +40,13 @@ export const ENCODERS_REQUEST: HostResources = { cpuMillis: 1000, memoryMiB: 3 *
 /** The gateway, one replica: it holds requests, and decodes their images. */
 export const GATEWAY_REQUEST: HostResources = { cpuMillis: 250, memoryMiB: MIB_PER_GIB };
 
-/** A database that a stack runs itself; MongoDB's cache is 1 GiB. */
+/** A database of the stack; MongoDB's cache is 1 GiB. */
 export const DATABASE_REQUEST: HostResources = { cpuMillis: 250, memoryMiB: 2 * MIB_PER_GIB };
 
-/** What keeps an image on a machine: a process that sleeps. */
+/** A process that sleeps, so that its image stays on the machine. */
 export const PRE_PULL_REQUEST: HostResources = { cpuMillis: 10, memoryMiB: 32 };
 
-/** Images that the machines of a pool have before a pod wants them: the large ones, where the stack file asks for it. */
+/** Large images that the machines of a pool have before a pod needs them, where the stack file asks for it. */
 export function prePulledImages(
   { models, encoders }: Pick<GpuStackSpec, "models" | "encoders">,
   { name, prePullsImages }: Pick<PoolSpec, "name" | "prePullsImages">,
@@ -62,17 +61,16 @@ export function prePulledImages(
 
 /** One server of a model. */
 export function serverRequest(model: ModelSpec): HostResources {
+  const { flavour, instanceCount, blsInstanceCount } = model.serving;
   const ranks = worldSize(model);
+  // Beyond one instance of each; they run on rank 0 alone.
+  const stubsMiB = WITH_INSTANCE_COUNTS.has(flavour)
+    ? 2 * (instanceCount - 1) * TOKENIZER_STUB_MIB + (blsInstanceCount - 1) * BLS_STUB_MIB
+    : 0;
   return {
     cpuMillis: SERVER_CPU_MILLIS + RANK_CPU_MILLIS * ranks,
-    memoryMiB: SERVER_MEMORY_MIB + RANK_MEMORY_MIB * ranks + moreStubsMiB(model),
+    memoryMiB: SERVER_MEMORY_MIB + RANK_MEMORY_MIB * ranks + stubsMiB,
   };
-}
-
-/** Python models beyond one instance of each; they run on rank 0 alone. */
-function moreStubsMiB({ serving: { flavour, instanceCount, blsInstanceCount } }: ModelSpec): number {
-  if (!WITH_INSTANCE_COUNTS.has(flavour)) return 0;
-  return 2 * (instanceCount - 1) * TOKENIZER_STUB_MIB + (blsInstanceCount - 1) * BLS_STUB_MIB;
 }
 
 /** tritonserver with one Python model and small weights, `/dev/shm` in memory included. */
@@ -101,7 +99,7 @@ export function buildRequest({ engine, serving }: ModelSpec): HostResources {
   };
 }
 
-/** What a machine leaves to pods: what Karpenter found for an EC2 type, all of it where no figure is known. */
+/** What a machine leaves to pods: for an EC2 type as Karpenter found it, otherwise all of the machine. */
 export function machineResources({ machine }: Pick<PoolSpec, "machine">): HostResources {
   return (
     machine.allocatable ?? { cpuMillis: machine.vcpus * 1000, memoryMiB: machine.memoryGiB * MIB_PER_GIB }
@@ -118,7 +116,7 @@ export function buildDiskGiB({ engine }: ModelSpec, release: Release): Readonly<
   };
 }
 
-/** What the engine store keeps of a model in GiB: weights, and the engine where there is one. */
+/** Size of a model in the engine store in GiB: weights, and the engine where there is one. */
 export function storedGiB({ engine, serving }: ModelSpec): number {
   return weightsGiB(engine) + (serving.runtime === "engine" ? engineBytesGiB(engine).totalGiB : 0);
 }

@@ -4,7 +4,7 @@ import { type NodePoolPlan, surgeMachines } from "../../infra/plan/aws/node-pool
 import { machineTypes } from "../../infra/plan/catalogue/machines.ts";
 import { plannedNodes } from "../../infra/plan/cost/pool-price.ts";
 import type { EksPlan } from "../../infra/plan/gpu-stack.ts";
-import { buildsOf } from "../../infra/plan/pool-builds.ts";
+import { buildsOf } from "../../infra/plan/pool-space.ts";
 import type { AwsTarget } from "../program/aws-target.ts";
 import type { MachineNeed } from "./aws-quotas.ts";
 import type { AwsNeeds } from "./aws-reading.ts";

@@ -1,7 +1,6 @@
 /** Seconds of builds and starts, as containers say them, and as the plan estimated them. */
 import { z } from "zod";
 import { buildEstimate } from "../../infra/plan/cost/times.ts";
-import type { ColdStart } from "../../infra/plan/cost/types.ts";
 import type { GpuPlan, ModelPlan } from "../../infra/plan/gpu-stack.ts";
 import type { HostContainer } from "../docker-host/containers.ts";
 import type { HostProbe } from "../preflight/host-probe.ts";
@@ -22,7 +21,7 @@ const LONGEST_START_SECONDS = 3600;
 /** As Triton logs it when all models are loaded and its port is open (src/http_server.cc of its server). */
 const SERVES = "Started HTTPService at";
 
-/** From the start of a container to an open port. @param estimate - Of the same, in seconds; null: the plan has none. */
+/** From the start of a container to an open port. @param estimate - Seconds, by `startEstimate`; null: the plan has none. */
 export async function measureStart(host: ContainerHost | null, name: string, estimate: number | null) {
   const { container, probe } = running(host, name);
   const { StartedAt } = container.State;
@@ -40,13 +39,6 @@ export async function measureStart(host: ContainerHost | null, name: string, est
   const seconds = startSeconds(StartedAt, `${stdout}\n${stderr}`);
   if (seconds === null) throw new Skipped("logHasNoStart");
   return comparison({ start: seconds }, estimate === null ? {} : { start: estimate });
-}
-
-/** Estimate of what {@link measureStart} measures on a GPU machine that has image and engine. */
-export function startEstimate({ steps }: ColdStart): number {
-  return steps
-    .filter(({ what }) => what === "engineCopy" || what === "load")
-    .reduce((sum, { seconds }) => sum + seconds, 0);
 }
 
 const engineManifest = z.object({ key: z.string(), seconds: z.record(z.string(), z.number()) });

@@ -1,5 +1,6 @@
 /** All checks of a running stack: of each language model, and of the encoders. */
 import { gpuSeries, tensorRtLlmSeries, tritonSeries } from "../../infra/plan/catalogue/metrics.ts";
+import { startEstimate } from "../../infra/plan/cost/times.ts";
 import { objectName } from "../../infra/plan/docker/container.ts";
 import { ENCODERS } from "../../infra/plan/docker/tritons.ts";
 import type { Endpoints, TritonEndpoints } from "../../infra/plan/endpoints.ts";
@@ -21,13 +22,7 @@ import {
 import { encoderChecks } from "./encoders.ts";
 import { answerChecks } from "./language-model.ts";
 import { checkMetricNames } from "./metric-names.ts";
-import {
-  type ContainerHost,
-  measureBuild,
-  measureEncoderBuild,
-  measureStart,
-  startEstimate,
-} from "./times.ts";
+import { type ContainerHost, measureBuild, measureEncoderBuild, measureStart } from "./times.ts";
 
 export interface RunningStack {
   readonly name: string;

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { waitingBuilds } from "../../infra/plan/pool-builds.ts";
+import { waitingBuilds } from "../../infra/plan/pool-space.ts";
 import { type Shortage, serverRoom, surgeShortages } from "../../infra/plan/pool-space.ts";
 import type { GpuStackSpec, PoolSpec } from "../../infra/plan/spec.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";

@@ -1,8 +1,16 @@
 /** Builds of engines against the machines that run them: GPUs, host memory, disks. */
 import { worldSize } from "../fit/placement.ts";
 import { buildDiskGiB, machineResources } from "../pod-requests.ts";
-import { buildsOf, waitingBuilds } from "../pool-builds.ts";
-import { buildPoolOf, emptyMachine, holds, packPool, poolOf, shortages } from "../pool-space.ts";
+import {
+  buildPoolOf,
+  buildsOf,
+  emptyMachine,
+  holds,
+  packPool,
+  poolOf,
+  shortages,
+  waitingBuilds,
+} from "../pool-space.ts";
 import type { GpuStackSpec, PoolSpec } from "../spec.ts";
 import {
   type Check,

@@ -120,20 +120,44 @@ export function coldStart(model: ModelSpec, stack: GpuStackSpec, engine: EngineP
   } as const;
   // A new machine has no image, whatever is pulled onto machines that run.
   const pull = imagePull(stack, pool, prePulls && !isRented);
-  const start = [engineCopy(model, stack, engine), engineLoad(model, engine)];
-  const steps = [...(isRented ? [machine] : []), pull, ...start];
-  const startSeconds = sum(start.map(({ seconds }) => seconds));
+  const steps = [
+    ...(isRented ? [machine] : []),
+    pull,
+    engineCopy(model, stack, engine),
+    engineLoad(model, engine),
+  ];
   return {
     model: model.serving.name,
     steps,
     seconds: sum(steps.map(({ seconds }) => seconds)),
     onRunningMachine: [
       ...(isRented && pool.nodes.min > 0 && !prePulls
-        ? [{ hasImage: false, seconds: pull.seconds + startSeconds }]
+        ? [{ hasImage: false, seconds: pull.seconds + startEstimate({ steps }) }]
         : []),
-      ...(isRented && (pool.nodes.min > 0 || prePulls) ? [{ hasImage: true, seconds: startSeconds }] : []),
+      ...(isRented && (pool.nodes.min > 0 || prePulls)
+        ? [{ hasImage: true, seconds: startEstimate({ steps }) }]
+        : []),
     ],
   };
+}
+
+/** The start of a server on a machine with its image: engine copy and load. */
+export function startEstimate({ steps }: Pick<ColdStart, "steps">): number {
+  return sum(
+    steps.filter(({ what }) => what === "engineCopy" || what === "load").map(({ seconds }) => seconds),
+  );
+}
+
+/** Estimates of copy and load are right within a factor of two; the rest is for the start of the container itself. */
+const START_ESTIMATES = 2;
+const START_BASE_SECONDS = 60;
+
+/** Three small graphs, and warm-up. */
+export const ENCODERS_START_SECONDS = 120;
+
+/** Longest time until a model's Triton is ready, from the start of its container. */
+export function startSeconds({ coldStart: { steps } }: { readonly coldStart: ColdStart }): number {
+  return START_BASE_SECONDS + START_ESTIMATES * startEstimate({ steps });
 }
 
 type Step = ColdStart["steps"][number];

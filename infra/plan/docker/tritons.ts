@@ -1,8 +1,8 @@
 /** Servers of the GPU tier: a Triton for each language model, and one for the encoders. */
 import { encoderServerSpec, SPEC_FILES, serverSpec } from "../container-specs.ts";
+import { ENCODERS_START_SECONDS, startSeconds } from "../cost/times.ts";
 import type { DockerGpuPlan } from "../gpu-stack.ts";
 import { MPI_ENVIRONMENT } from "../repository/launch.ts";
-import { ENCODERS_START_SECONDS, startSeconds } from "../server-times.ts";
 import { buildsBefore, type PlannedBuild } from "./builds.ts";
 import { container, tritonHealth, tritonPorts } from "./container.ts";
 import { encoderGpus, GPU_OPTIONS, gpuOption, hostPool, modelGpus } from "./gpu-options.ts";

@@ -1,6 +1,6 @@
 /** Stacks that differ in one thing, and whether what a placement holds would fit there. */
 import type { Gpu, MachineType } from "../catalogue/types.ts";
-import { crowding, machineHolds } from "../pool-builds.ts";
+import { crowding, machineHolds } from "../pool-space.ts";
 import type { EngineSpec, GpuSharing, GpuStackSpec, ModelSpec, PoolSpec, ServingSpec } from "../spec.ts";
 import type { Placement } from "./placement.ts";
 import { type Judged, verdicts } from "./verdicts.ts";

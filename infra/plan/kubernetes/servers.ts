@@ -1,5 +1,6 @@
 /** Deployments of Triton: one for each language model, and one for the encoders. */
 import { encoderServerSpec, SPEC_FILES, serverSpec } from "../container-specs.ts";
+import { ENCODERS_START_SECONDS, startSeconds } from "../cost/times.ts";
 import { engineBytesGiB } from "../engine/engine-size.ts";
 import { worldSize } from "../fit/placement.ts";
 import type { ClusterGpuPlan, ModelPlan } from "../gpu-stack.ts";
@@ -7,7 +8,6 @@ import { ENCODERS_REQUEST, serverRequest } from "../pod-requests.ts";
 import { canSurge, encodersRoom, serverRoom } from "../pool-space.ts";
 import { MPI_ENVIRONMENT } from "../repository/launch.ts";
 import { MODEL_REPOSITORY } from "../repository/paths.ts";
-import { ENCODERS_START_SECONDS, startSeconds } from "../server-times.ts";
 import type { PoolSpec } from "../spec.ts";
 import { MIB_PER_GIB } from "../units.ts";
 import { targetGpu } from "./builds.ts";

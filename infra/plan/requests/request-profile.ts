@@ -1,4 +1,4 @@
-/** How clients ask a planned model: plain data for gateway, smoke test and `npm run ask`. */
+/** Requests to a planned model, as plain data for the gateway, the smoke test and `npm run ask`. */
 import {
   requestProfile as flavourProfile,
   type ImageProfile,
@@ -10,10 +10,7 @@ import type { Flavour } from "../catalogue/types.ts";
 import type { RepositoryPlan } from "../repository/types.ts";
 import type { ModelSpec, ServingSpec } from "../spec.ts";
 
-/**
- * The profile of a model in its repository. What the repository fills into its templates is taken from there, so that
- * requests and server can't differ; the rest is the flavour's own.
- */
+/** Values that the repository fills into its templates are taken from there, so that requests and server can't differ. */
 export function requestProfile(model: ModelSpec, repository: RepositoryPlan): RequestProfile {
   const { serving, engine } = model;
   const filled = (name: string, placeholder: string) =>
@@ -35,7 +32,7 @@ export function requestProfile(model: ModelSpec, repository: RepositoryPlan): Re
   });
 }
 
-/** Filled into the engine's model, said in each request to llmapi, or the flavour's own. */
+/** Filled into the engine's model, part of each request to llmapi, or the flavour's own. */
 function promptEcho(
   { flavour, excludeInputInOutput }: ServingSpec,
   filled: string | undefined,
@@ -76,13 +73,12 @@ function inputNames(
 }
 
 /** null for a text model, and for a vision-language model that is served for text alone. */
-function image({ engine, serving }: ModelSpec): ImageProfile | null {
+function image({ engine, serving: { flavour } }: ModelSpec): ImageProfile | null {
   const { vision } = engine.row;
-  const { flavour } = serving;
   if (vision === undefined || (flavour !== "multimodal" && flavour !== "llava")) return null;
   return imageProfile(vision.modelType, flavour, {
     maxImages: engine.limits.maxImagesPerRequest,
-    // Cross attention keeps what it sees beside the prompt.
+    // With cross attention, image tokens are not part of the prompt.
     tokensPerImage: vision.attention === "cross" ? 0 : vision.tokensPerImage,
   });
 }

@@ -2,8 +2,13 @@ import { describe, expect, test } from "vitest";
 import { slotsPerGpu, usableGiB } from "../../../../infra/plan/fit/gpu-memory.ts";
 import { type GpuTenant, hostGpuIndices, placements } from "../../../../infra/plan/fit/placement.ts";
 import { serverRequest } from "../../../../infra/plan/pod-requests.ts";
-import { waitingBuilds } from "../../../../infra/plan/pool-builds.ts";
-import { canSurge, packPool, serverRoom, surgeShortages } from "../../../../infra/plan/pool-space.ts";
+import {
+  canSurge,
+  packPool,
+  serverRoom,
+  surgeShortages,
+  waitingBuilds,
+} from "../../../../infra/plan/pool-space.ts";
 import type { GpuStackSpec, ModelSpec, PoolSpec, ServingSpec } from "../../../../infra/plan/spec.ts";
 import { engineSpec, servedModel } from "../model-specs.ts";
 import { encodersOf, modelOf, poolOf, present, stackOf } from "./stacks.ts";
