@@ -24,44 +24,45 @@ export function servePack(): void {
   new PolicyPack("engine-room", { policies: policy === null ? [] : packPolicies(policy) });
 }
 
-/** A policy for each rule, and one for all findings that are undecided: a policy has one level, and these are advice. */
+/** A policy for each rule, and one for all undecided findings: a policy has one level, and these are advice. */
 export function packPolicies({ levels, facts }: StackPolicy): Policies {
-  const check = (name: PolicyName, checked: readonly (PolicyResource | ResourceValidationArgs)[]) => {
+  const check = (
+    name: PolicyName,
+    wantsUndecided: boolean,
+    checked: readonly Checked[],
+    report: ReportViolation,
+  ) => {
     const resources = checked.map(checkedResource);
     // At the end of a preview the inputs of the stack are its outputs.
     const outputs = resources.find(({ type }) => type === "pulumi:pulumi:Stack")?.inputs ?? {};
-    return findings(rules[name], { resources, facts, outputs });
-  };
-  const reportDecided = (
-    name: PolicyName,
-    checked: readonly (PolicyResource | ResourceValidationArgs)[],
-    report: ReportViolation,
-  ) => {
-    for (const { reason, fix, resource, isUndecided } of check(name, checked))
-      if (!isUndecided) report(`${reason} ${fix}`, resource?.urn);
+    for (const finding of findings(rules[name], { resources, facts, outputs })) {
+      const { reason, fix, resource, isUndecided = false } = finding;
+      const prefix = isUndecided ? `${name}: ` : "";
+      if (isUndecided === wantsUndecided) report(`${prefix}${reason} ${fix}`, resource?.urn);
+    }
   };
   return [
     ...POLICY_NAMES.map((name): Policies[number] => {
       const { description, scope } = rules[name];
       const common = { name, description, enforcementLevel: ENFORCEMENT[levels[name]] };
       return scope === "resource"
-        ? { ...common, validateResource: (args, report) => reportDecided(name, [args], report) }
-        : { ...common, validateStack: ({ resources }, report) => reportDecided(name, resources, report) };
+        ? { ...common, validateResource: (args, report) => check(name, false, [args], report) }
+        : { ...common, validateStack: ({ resources }, report) => check(name, false, resources, report) };
     }),
     {
       name: "not-decided-before-up",
-      description: "What rules can't decide before `up`, or not from within a policy pack.",
+      description: "Findings that can't be decided before `up`, or not within a policy pack.",
       enforcementLevel: "advisory",
       validateStack: ({ resources }, report) => {
-        for (const name of POLICY_NAMES.filter((one) => levels[one] !== "off"))
-          for (const { reason, fix, resource, isUndecided } of check(name, resources))
-            if (isUndecided) report(`${name}: ${reason} ${fix}`, resource?.urn);
+        for (const name of POLICY_NAMES) if (levels[name] !== "off") check(name, true, resources, report);
       },
     },
   ];
 }
 
-function checkedResource(resource: PolicyResource | ResourceValidationArgs): CheckedResource {
+type Checked = PolicyResource | ResourceValidationArgs;
+
+function checkedResource(resource: Checked): CheckedResource {
   const { type, name, urn, props, opts } = resource;
   // Dependencies are known only once all resources are; rules of scope `resource` need none.
   const dependencies = "propertyDependencies" in resource ? resource.propertyDependencies : {};

@@ -45,7 +45,7 @@ const openGroup: Check = ({ inputs: { ingress } }) =>
     : listAt(ingress).flatMap((rule, index) => openPorts(`ingress[${index}]`, rule));
 
 export const apiIsNotOpenToAll: Rule = {
-  description: "Neither the cluster's API nor a port other than TLS's is open to every address.",
+  description: "Neither the cluster's API nor any port except 443 is open to every address.",
   level: "mandatory",
   scope: "resource",
   checks: {
@@ -85,7 +85,7 @@ function allowedActions(document: unknown): readonly Finding[] {
   if (document === UNKNOWN) return [undecided("the policy's document")];
   const parsed = typeof document === "string" ? parsedJson(document) : document;
   if (!isMapping(parsed))
-    return [{ reason: "The policy's document is no JSON object.", fix: "Write it with JSON.stringify." }];
+    return [{ reason: "The policy's document is not a JSON object.", fix: "Write it with JSON.stringify." }];
   return [parsed.Statement].flat().flatMap((statement, index) => {
     const path = `Statement[${index}]`;
     const [effect, notAction] = [at(statement, "Effect"), at(statement, "NotAction")];
@@ -97,7 +97,7 @@ function allowedActions(document: unknown): readonly Finding[] {
     const actions = [at(statement, "Action")].flat();
     const wide = actions.find((action) => typeof action === "string" && /^(\*+|[\w-]+:\*+)$/.test(action));
     if (wide === undefined && actions.includes(UNKNOWN)) return [undecided(`${path}.Action`)];
-    const reason = `${path} allows ${wide}: whoever gets the role can do all of it.`;
+    const reason = `${path} allows ${wide}: everybody with the role can do all of it.`;
     return violatedIf(wide !== undefined, reason, ACTIONS_FIX);
   });
 }

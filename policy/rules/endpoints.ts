@@ -42,13 +42,13 @@ function ifReachable(finding: Finding, { exposure }: StackFacts): Finding {
   if (exposure !== "internal" || finding.isUndecided) return finding;
   return {
     reason: `${finding.reason} The stack file says exposure: internal, and whether that holds is decided by what is in front of it.`,
-    fix: "See that its address is no public one.",
+    fix: "Make sure that its address is not public.",
     isUndecided: true,
   };
 }
 
 function missingKeys(facts: StackFacts): readonly Finding[] {
-  const reason = "The gateway that it leads to wants no key: everybody who reaches it uses the models.";
+  const reason = "The gateway behind it requires no API key: everybody who reaches it can use the models.";
   return violatedIf(!facts.hasApiKeys, reason, KEYS_FIX).map((finding) => ifReachable(finding, facts));
 }
 
@@ -91,20 +91,20 @@ function openPort(port: unknown, isGateway: boolean, { hasApiKeys }: StackFacts)
   if (!isPrivate && isGateway && hasApiKeys)
     return [
       {
-        reason: `${where} without TLS; whether a proxy in front ends it, or a firewall stops others, isn't seen from here.`,
-        fix: "Bind it to an address of a private network with host.address, behind a proxy that ends TLS.",
+        reason: `${where} without TLS; a proxy with TLS or a firewall in front of it can't be seen from here.`,
+        fix: "Bind it to an address of a private network with host.address, behind a proxy that terminates TLS.",
         isUndecided: true,
       },
     ];
   return violatedIf(
     !isPrivate,
-    `${where}, and ${isGateway ? "the gateway wants no key" : "only the gateway checks keys"}: everybody who reaches the host uses it.`,
+    `${where}, and ${isGateway ? "the gateway requires no API key" : "only the gateway checks keys"}: everybody who reaches the host uses it.`,
     isGateway ? KEYS_FIX : "Bind it to 127.0.0.1.",
   );
 }
 
 export const publicEndpointIsGuarded: Rule = {
-  description: "What everybody may reach speaks TLS and wants a key.",
+  description: "Public endpoints use TLS and require an API key.",
   // On previews too: anybody can find their addresses.
   level: "mandatory",
   scope: "stack",
@@ -125,7 +125,7 @@ export const publicEndpointIsGuarded: Rule = {
     "kubernetes:gateway.networking.k8s.io/v1:HTTPRoute": entrance((_route, { listenerEndsTls }) =>
       violatedIf(
         !listenerEndsTls,
-        "The listener of its Gateway ends no TLS (gateway.route.tls is false): keys and prompts are sent in clear.",
+        "The listener of its Gateway does not terminate TLS (gateway.route.tls is false): keys and prompts are sent in clear.",
         "Name a listener with a certificate in gateway.route.listener.",
       ),
     ),

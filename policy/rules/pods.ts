@@ -72,7 +72,7 @@ function reasonForGpu(container: unknown, pod: unknown): string | undefined {
  * https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/
  */
 export const gpuPodHasLimits: Rule = {
-  description: "Containers with GPUs have a limit of GPUs, and requests of CPU and memory.",
+  description: "Containers with GPUs have a GPU limit, and CPU and memory requests.",
   level: "mandatory",
   scope: "resource",
   checks: forContainers((name, container, pod) => {
@@ -93,7 +93,7 @@ export const gpuPodHasLimits: Rule = {
       ...violatedIf(
         missing.length > 0,
         `The container ${name} ${reason}, and its resources lack ${missing.join(", ")}.`,
-        "Set them: a pod without a GPU's limit may see the GPUs of others, and one without requests is ended first.",
+        "Set them: a pod without a GPU limit may see the GPUs of others, and one without requests is evicted first.",
       ),
     ];
   }),

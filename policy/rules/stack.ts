@@ -81,7 +81,7 @@ export const resourcesAreLabelled: Rule = {
     "docker:index/volume:Volume": dockerLabels,
     "aws:*": ({ type, inputs: { tags } }) => {
       const fix =
-        "Give it the tags of the one function that makes them; a type that takes none is a row of policy/rules/stack.ts.";
+        "Give it the tags that components give every resource; types without tags are listed in policy/rules/stack.ts.";
       return AWS_WITHOUT_TAGS.has(type.split(":")[1] ?? "")
         ? []
         : missingLabels("tags", fromPairs(tags, "key"), ["engine-room:stack"], fix);
@@ -91,7 +91,7 @@ export const resourcesAreLabelled: Rule = {
 
 /** The price is that of the plan, which all scripts show. */
 export const priceIsBelowCap: Rule = {
-  description: "The stack costs no more by the hour than policies.hourlyUsdCap of its stack file.",
+  description: "The stack costs no more per hour than policies.hourlyUsdCap of its stack file.",
   level: "mandatory",
   scope: "outputs",
   check({ cost }, { hourlyUsdCap, platform }) {
@@ -105,7 +105,7 @@ export const priceIsBelowCap: Rule = {
     if (atLeastUsd <= hourlyUsdCap)
       return violatedIf(
         hourlyUsd === null || withoutPrice.length > 0,
-        `Whether the stack costs less than its cap of ${cap} an hour can't be judged: there is no price of ${withoutPrice.join(", ") || "what the stack pays for"}.`,
+        `Whether the stack costs less than its cap of ${cap} an hour can't be judged: no price is known for ${withoutPrice.join(", ") || "what the stack pays for"}.`,
         "Write what an hour costs into the stack file; `npm run plan` names the keys.",
       );
     return [

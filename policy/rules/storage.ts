@@ -84,7 +84,7 @@ function deletion(
   if (protect !== true && retainOnDelete === null)
     return [
       {
-        reason: `Whether ${thing.replace("The", "the")} has retainOnDelete isn't told to policy packs.`,
+        reason: `Whether ${thing.replace("The", "the")} has retainOnDelete is unknown to policy packs.`,
         fix: "`npm run diff` sees it.",
         isUndecided: true,
       },

@@ -177,7 +177,7 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       what: "an Ingress without keys",
       resources: ingress(secured),
       facts: { hasApiKeys: false },
-      finds: ["wants no key"],
+      finds: ["requires no API key"],
     },
     {
       what: "an Ingress of an inner network",
@@ -206,7 +206,7 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       what: "a route to a plain listener, without keys",
       resources: [route],
       facts: { listenerEndsTls: false, hasApiKeys: false },
-      finds: ["gateway.route.tls", "wants no key"],
+      finds: ["gateway.route.tls", "requires no API key"],
     },
     {
       what: "a Service of the cluster",
@@ -255,7 +255,7 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       what: "a gateway on every address without keys",
       resources: published("gateway", { ip: "0.0.0.0" }),
       facts: { hasApiKeys: false },
-      finds: ["wants no key"],
+      finds: ["requires no API key"],
     },
     {
       what: "a gateway that names no address",
@@ -366,7 +366,7 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
     },
     { what: "a document of later", resources: iam(UNKNOWN), finds: ["?document"] },
     { what: "an action of later", resources: iam(allow([UNKNOWN])), finds: ["?Action"] },
-    { what: "no document", resources: iam("Allow all"), finds: ["no JSON"] },
+    { what: "no document", resources: iam("Allow all"), finds: ["not a JSON object"] },
     {
       what: "a role's own policies",
       resources: [
@@ -486,7 +486,7 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       what: "a lower bound below it",
       outputs: { cost: { hourlyUsd: 0.1, withoutPrice: ["pool gpu", "NAT gateway"] } },
       facts: { hourlyUsdCap: 2.5 },
-      finds: ["no price of pool gpu, NAT gateway"],
+      finds: ["no price is known for pool gpu, NAT gateway"],
     },
     {
       what: "a lower bound above it",
@@ -498,7 +498,7 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       what: "no price at all",
       outputs: { cost: { hourlyUsd: null, withoutPrice: ["pool gpu"] } },
       facts: { hourlyUsdCap: 2.5 },
-      finds: ["no price of pool gpu"],
+      finds: ["no price is known for pool gpu"],
     },
     {
       what: "no price, and no cap",
@@ -647,7 +647,7 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
     {
       what: "a pack, which is not told",
       resources: [claim({ protect: false, retainOnDelete: null })],
-      finds: ["?isn't told"],
+      finds: ["?unknown to policy packs"],
     },
     {
       what: "documents that go with their server",

@@ -399,7 +399,7 @@ test("public-endpoint-is-guarded reports a public listener without TLS or withou
   const open = changed("aws:lb/loadBalancer:LoadBalancer", { internal: false });
   expect(found("public-endpoint-is-guarded", open)).toEqual([]);
   expect(found("public-endpoint-is-guarded", open, { hasApiKeys: false })).toEqual([
-    expect.stringContaining("wants no key"),
+    expect.stringContaining("requires no API key"),
   ]);
   const plain = open.map((one) =>
     one.type === "aws:lb/listener:Listener"
