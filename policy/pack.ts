@@ -8,7 +8,7 @@ import {
 } from "@pulumi/policy";
 import * as pulumi from "@pulumi/pulumi";
 import { POLICY_NAMES, type PolicyLevel, type PolicyName } from "../infra/plan/catalogue/policies.ts";
-import { type CheckedResource, UNKNOWN } from "./rule.ts";
+import { type CheckedResource, type CheckedStack, UNKNOWN } from "./rule.ts";
 import { rules, type StackPolicy, stackPolicy } from "./stack-policy.ts";
 import { findings } from "./violations.ts";
 
@@ -26,43 +26,42 @@ export function servePack(): void {
 
 /** A policy for each rule, and one for all undecided findings: a policy has one level, and these are advice. */
 export function packPolicies({ levels, facts }: StackPolicy): Policies {
-  const check = (
-    name: PolicyName,
-    wantsUndecided: boolean,
-    checked: readonly Checked[],
-    report: ReportViolation,
-  ) => {
-    const resources = checked.map(checkedResource);
-    // At the end of a preview the inputs of the stack are its outputs.
+  /** Stack with the resources that the pack is given. At the end of a preview the inputs of the stack are its outputs. */
+  const stackOf = (given: readonly (PolicyResource | ResourceValidationArgs)[]): CheckedStack => {
+    const resources = given.map(checkedResource);
     const outputs = resources.find(({ type }) => type === "pulumi:pulumi:Stack")?.inputs ?? {};
-    for (const finding of findings(rules[name], { resources, facts, outputs })) {
-      const { reason, fix, resource, isUndecided = false } = finding;
-      const prefix = isUndecided ? `${name}: ` : "";
-      if (isUndecided === wantsUndecided) report(`${prefix}${reason} ${fix}`, resource?.urn);
-    }
+    return { resources, facts, outputs };
+  };
+  const reportDecided = (name: PolicyName, stack: CheckedStack, report: ReportViolation) => {
+    for (const { reason, fix, resource, isUndecided } of findings(rules[name], stack))
+      if (!isUndecided) report(`${reason} ${fix}`, resource?.urn);
   };
   return [
     ...POLICY_NAMES.map((name): Policies[number] => {
       const { description, scope } = rules[name];
       const common = { name, description, enforcementLevel: ENFORCEMENT[levels[name]] };
       return scope === "resource"
-        ? { ...common, validateResource: (args, report) => check(name, false, [args], report) }
-        : { ...common, validateStack: ({ resources }, report) => check(name, false, resources, report) };
+        ? { ...common, validateResource: (args, report) => reportDecided(name, stackOf([args]), report) }
+        : {
+            ...common,
+            validateStack: ({ resources }, report) => reportDecided(name, stackOf(resources), report),
+          };
     }),
     {
       name: "not-decided-before-up",
       description: "Findings that can't be decided before `up`, or not within a policy pack.",
       enforcementLevel: "advisory",
       validateStack: ({ resources }, report) => {
-        for (const name of POLICY_NAMES) if (levels[name] !== "off") check(name, true, resources, report);
+        const stack = stackOf(resources);
+        for (const name of POLICY_NAMES.filter((one) => levels[one] !== "off"))
+          for (const { reason, fix, resource, isUndecided } of findings(rules[name], stack))
+            if (isUndecided) report(`${name}: ${reason} ${fix}`, resource?.urn);
       },
     },
   ];
 }
 
-type Checked = PolicyResource | ResourceValidationArgs;
-
-function checkedResource(resource: Checked): CheckedResource {
+function checkedResource(resource: PolicyResource | ResourceValidationArgs): CheckedResource {
   const { type, name, urn, props, opts } = resource;
   // Dependencies are known only once all resources are; rules of scope `resource` need none.
   const dependencies = "propertyDependencies" in resource ? resource.propertyDependencies : {};

@@ -44,7 +44,10 @@ export function violations(
       ...violation,
       isNew: known.has(violation) ? false : base.unchecked.includes(violation.policy) ? null : true,
     }))
-    .toSorted((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
+    .toSorted((a, b) => {
+      const [left, right] = [sortKey(a), sortKey(b)];
+      return left < right ? -1 : left > right ? 1 : 0;
+    });
 }
 
 /** Policies of the stack that can't be checked: a stack that can only be planned has no resources. */
