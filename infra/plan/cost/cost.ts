@@ -44,8 +44,8 @@ export function stackCost(stack: GpuStackSpec, engines: readonly EngineOfModel[]
     ...stack.pools.map((pool) => poolLine(stack, pool)),
     ...withOwnPrice([...rentedLines(stack), ...storageLines(stack, engines)], rented.otherHourlyUsd),
   ];
-  const hourlyUsd = roundedSum(lines.map((line) => line.hourlyUsd));
-  const asleepHourlyUsd = roundedSum(lines.map((line) => line.asleepHourlyUsd));
+  const hourlyUsd = rounded(knownSum(lines.map((line) => line.hourlyUsd)));
+  const asleepHourlyUsd = rounded(knownSum(lines.map((line) => line.asleepHourlyUsd)));
   const withoutPrice = lines.filter((line) => line.hourlyUsd === null).map(({ what }) => what);
   const pricedTypes = [...stack.pools.filter(isPricedByTable), ...rented.machines];
   const usesTable = pricedTypes.some(({ instanceType }) => tableHourlyUsd(region, instanceType) !== null);
@@ -53,7 +53,7 @@ export function stackCost(stack: GpuStackSpec, engines: readonly EngineOfModel[]
     hourlyUsd,
     monthlyUsd: monthOf(hourlyUsd),
     withoutPrice,
-    buildUsd: builds.some(({ usd }) => usd === null) ? null : roundedSum(builds.map(({ usd }) => usd)),
+    buildUsd: builds.some(({ usd }) => usd === null) ? null : rounded(knownSum(builds.map(({ usd }) => usd))),
     asleepHourlyUsd,
     asleepMonthlyUsd: monthOf(asleepHourlyUsd),
     lines,
@@ -76,14 +76,9 @@ export function monthOf(hourlyUsd: number | null): number | null {
   return hourlyUsd === null ? null : Math.round(hourlyUsd * HOURS_PER_MONTH * 100) / 100;
 }
 
-function roundedSum(amounts: readonly (number | null)[]): number | null {
-  const sum = knownSum(amounts);
-  return sum === null ? null : rounded(sum);
-}
-
-/** Hundredths of a cent: hourly prices are quoted in them. */
-function rounded(usd: number): number {
-  return Math.round(usd * 10_000) / 10_000;
+/** Hundredths of a cent: hourly prices are quoted in them. null: no price is known. */
+function rounded(usd: number | null, count = 1): number | null {
+  return usd === null ? null : Math.round(count * usd * 10_000) / 10_000;
 }
 
 function tableHourlyUsd(region: string | null, instanceType: string | null): number | null {
@@ -92,8 +87,7 @@ function tableHourlyUsd(region: string | null, instanceType: string | null): num
 
 /** A line whose amount is the same while the stack sleeps. */
 function staying(what: string, arithmetic: string, usd: number | null): CostLine {
-  const hourlyUsd = usd === null ? null : rounded(usd);
-  return { what, arithmetic, hourlyUsd, asleepHourlyUsd: hourlyUsd };
+  return { what, arithmetic, hourlyUsd: rounded(usd), asleepHourlyUsd: rounded(usd) };
 }
 
 /** Replaces the lines without a price by one, where the stack file says what they cost together. */
@@ -127,11 +121,10 @@ function engineBuilds(stack: GpuStackSpec, engines: readonly EngineOfModel[]): G
     .map(({ model, engine }) => {
       const pool = buildPoolOf(model, stack);
       const { seconds, parts } = buildEstimate(model.engine, pool);
-      const price = poolHourlyUsd(stack, pool);
       return {
         engine: `${engine.model}/${engine.shortKey}`,
         seconds,
-        usd: price === null ? null : rounded((seconds / 3600) * price),
+        usd: rounded(poolHourlyUsd(stack, pool), seconds / 3600),
         arithmetic: `estimate: ${Object.entries(parts)
           .map(([part, partSeconds]) => `${part} ${partSeconds} s`)
           .join(" + ")}`,
@@ -144,7 +137,7 @@ function poolLine(stack: GpuStackSpec, pool: PoolSpec): CostLine {
   const price = poolHourlyUsd(stack, pool);
   const machine = pool.instanceType ?? "machine of its own description";
   // No machine costs nothing, whatever one would cost.
-  const usd = (count: number) => (count === 0 ? 0 : price === null ? null : rounded(count * price));
+  const usd = (count: number) => (count === 0 ? 0 : rounded(price, count));
   return {
     what: `pool ${pool.name}`,
     arithmetic: `${nodes} × ${machine}, ${priceWords(stack, pool, price)}`,

@@ -2,7 +2,7 @@
 import { engineBytesGiB, loadedWeightsGiB } from "../engine/engine-size.ts";
 import type { EnginePlan } from "../engine/types.ts";
 import { poolOf } from "../pool-space.ts";
-import type { EngineSpec, GpuStackSpec, ModelSpec, PoolSpec, WeightsSource } from "../spec.ts";
+import type { EngineSpec, GpuStackSpec, ModelSpec, PoolSpec } from "../spec.ts";
 import type { ColdStart, FirstUp, GpuCost } from "./types.ts";
 
 /** Download rate of one reader from a hub, in MB/s; an assumption. */
@@ -45,9 +45,11 @@ export function buildEstimate(
 ): { readonly seconds: number; readonly parts: Readonly<Partial<Record<BuildPart, number>>> } {
   const { llmGiB, visionGiB, totalGiB } = engineBytesGiB(spec);
   const ranks = spec.tensorParallel * spec.pipelineParallel;
+  const downloadRate = Math.min(networkMBPerSecond(machine.networkMbps), HUB_MB_PER_SECOND);
   const convertSeconds = CONVERT_SECONDS_PER_GIB[spec.quantization] * loadedWeightsGiB(spec.row);
   const parts = {
-    download: Math.round(downloadSeconds(spec.weights, spec.row.source.downloadGB, machine.networkMbps)),
+    download:
+      spec.weights.kind === "folder" ? 0 : Math.round((spec.row.source.downloadGB * 1000) / downloadRate),
     convert: Math.round(CONVERT_BASE_SECONDS + convertSeconds),
     llm: Math.round(LLM_BASE_SECONDS * ranks + LLM_SECONDS_PER_GIB * llmGiB),
     ...(spec.row.vision !== undefined && {
@@ -56,10 +58,6 @@ export function buildEstimate(
     check: Math.round(CHECK_BASE_SECONDS + totalGiB / LOAD_GIB_PER_SECOND),
   };
   return { seconds: sum(Object.values(parts)), parts };
-}
-
-function downloadSeconds({ kind }: WeightsSource, gb: number, networkMbps: number): number {
-  return kind === "folder" ? 0 : (gb * 1000) / Math.min(networkMBPerSecond(networkMbps), HUB_MB_PER_SECOND);
 }
 
 /** @param networkMbps - 0: unknown. */
@@ -110,31 +108,55 @@ const MB_PER_GIB = 1073.741824;
  * @param engine null for the llmapi runtime: the weights themselves are read.
  */
 export function coldStart(model: ModelSpec, stack: GpuStackSpec, engine: EnginePlan | null): ColdStart {
+  const { release, store, platform } = stack;
+  const { engine: spec, serving } = model;
   const pool = poolOf(model, stack);
-  const isRented = stack.platform === "aws" && pool.capacity !== "owned";
+  const isRented = platform === "aws" && pool.capacity !== "owned";
   const prePulls = pool.prePullsImages === true;
+  // A new machine has no image, whatever is pulled onto machines that run.
+  const isPulled = prePulls && !isRented;
+  const imageGB = release.imageGB ?? UNKNOWN_IMAGE_GB;
+  const imageSize = `${imageGB} GB${release.imageGB === null ? " (size unknown, taken as this)" : ""}`;
+  const pullRate = Math.min(networkMBPerSecond(pool.machine.networkMbps), UNPACK_MB_PER_SECOND);
+  const copyGiB = engine === null ? loadedWeightsGiB(spec.row) : engineBytesGiB(spec).totalGiB;
+  // Ranks read at the same time, from memory after the copy; the first also loads the visual engine.
+  const { llmPerRankGiB, visionGiB } = engineBytesGiB(spec, serving.runtime);
+  const loadGiB = llmPerRankGiB + visionGiB;
+  const loadBaseSeconds = LOAD_BASE_SECONDS + (engine === null ? PYTORCH_SECONDS : 0);
   const machine = {
     what: "node",
     seconds: NODE_SECONDS,
     arithmetic: `${pool.instanceType ?? "a machine"} from request to ready`,
   } as const;
-  // A new machine has no image, whatever is pulled onto machines that run.
-  const pull = imagePull(stack, pool, prePulls && !isRented);
-  const steps = [
+  const steps: ColdStart["steps"] = [
     ...(isRented ? [machine] : []),
-    pull,
-    engineCopy(model, stack, engine),
-    engineLoad(model, engine),
+    {
+      what: "imagePull",
+      seconds: isPulled ? 0 : Math.round((imageGB * 1000) / pullRate),
+      arithmetic: isPulled
+        ? `${imageSize} of every machine's disk, pulled before`
+        : `${imageSize} at ${Math.round(pullRate)} MB/s, download and unpacking`,
+    },
+    {
+      what: "engineCopy",
+      seconds: Math.round((copyGiB * MB_PER_GIB) / store.readMBPerSecond),
+      arithmetic: `${engine === null ? "weights" : "engine"} of ${copyGiB.toFixed(2)} GiB from the store (${store.kind}) at ${store.readMBPerSecond} MB/s`,
+    },
+    {
+      what: "load",
+      seconds: Math.round(loadBaseSeconds + loadGiB / LOAD_GIB_PER_SECOND),
+      arithmetic: `${loadBaseSeconds} s + ${loadGiB.toFixed(2)} GiB a rank at ${LOAD_GIB_PER_SECOND} GiB/s`,
+    },
   ];
+  const seconds = sum(steps.map((step) => step.seconds));
+  const keepsMachine = isRented && pool.nodes.min > 0;
   return {
-    model: model.serving.name,
+    model: serving.name,
     steps,
-    seconds: sum(steps.map(({ seconds }) => seconds)),
+    seconds,
     onRunningMachine: [
-      ...(isRented && pool.nodes.min > 0 && !prePulls
-        ? [{ hasImage: false, seconds: pull.seconds + startEstimate({ steps }) }]
-        : []),
-      ...(isRented && (pool.nodes.min > 0 || prePulls)
+      ...(keepsMachine && !prePulls ? [{ hasImage: false, seconds: seconds - NODE_SECONDS }] : []),
+      ...(keepsMachine || (isRented && prePulls)
         ? [{ hasImage: true, seconds: startEstimate({ steps }) }]
         : []),
     ],
@@ -156,44 +178,8 @@ const START_BASE_SECONDS = 60;
 export const ENCODERS_START_SECONDS = 120;
 
 /** Longest time until a model's Triton is ready, from the start of its container. */
-export function startSeconds({ coldStart: { steps } }: { readonly coldStart: ColdStart }): number {
-  return START_BASE_SECONDS + START_ESTIMATES * startEstimate({ steps });
-}
-
-type Step = ColdStart["steps"][number];
-
-function imagePull({ release }: GpuStackSpec, { machine }: PoolSpec, isPulled: boolean): Step {
-  const gb = release.imageGB ?? UNKNOWN_IMAGE_GB;
-  const size = `${gb} GB${release.imageGB === null ? " (size unknown, taken as this)" : ""}`;
-  const rate = Math.min(networkMBPerSecond(machine.networkMbps), UNPACK_MB_PER_SECOND);
-  return {
-    what: "imagePull",
-    seconds: isPulled ? 0 : Math.round((gb * 1000) / rate),
-    arithmetic: isPulled
-      ? `${size} of every machine's disk, pulled before`
-      : `${size} at ${Math.round(rate)} MB/s, download and unpacking`,
-  };
-}
-
-function engineCopy(model: ModelSpec, { store }: GpuStackSpec, engine: EnginePlan | null): Step {
-  const gib = engine === null ? loadedWeightsGiB(model.engine.row) : engineBytesGiB(model.engine).totalGiB;
-  return {
-    what: "engineCopy",
-    seconds: Math.round((gib * MB_PER_GIB) / store.readMBPerSecond),
-    arithmetic: `${engine === null ? "weights" : "engine"} of ${gib.toFixed(2)} GiB from the store (${store.kind}) at ${store.readMBPerSecond} MB/s`,
-  };
-}
-
-/** Ranks read at the same time, from memory after the copy; the first also loads the visual engine. */
-function engineLoad(model: ModelSpec, engine: EnginePlan | null): Step {
-  const { llmPerRankGiB, visionGiB } = engineBytesGiB(model.engine, model.serving.runtime);
-  const gib = llmPerRankGiB + visionGiB;
-  const base = LOAD_BASE_SECONDS + (engine === null ? PYTORCH_SECONDS : 0);
-  return {
-    what: "load",
-    seconds: Math.round(base + gib / LOAD_GIB_PER_SECOND),
-    arithmetic: `${base} s + ${gib.toFixed(2)} GiB a rank at ${LOAD_GIB_PER_SECOND} GiB/s`,
-  };
+export function startSeconds({ coldStart }: { readonly coldStart: ColdStart }): number {
+  return START_BASE_SECONDS + START_ESTIMATES * startEstimate(coldStart);
 }
 
 /**
@@ -227,19 +213,18 @@ export function firstUp(
 ): FirstUp {
   const makesCluster = platform === "aws" && runsOn === "cluster";
   const makesNetwork = runsOn === "host" && rented.services.some(({ service }) => service === "NAT gateway");
-  const steps: readonly (FirstUp["steps"][number] & { readonly happens: boolean })[] = [
-    { what: "network", seconds: NETWORK_SECONDS, happens: makesNetwork },
-    { what: "controlPlane", seconds: CONTROL_PLANE_SECONDS, happens: makesCluster },
-    { what: "machines", seconds: NODE_SECONDS, happens: makesCluster },
-    { what: "builds", seconds: longestQueue(models, builds), happens: builds.length > 0 },
-    {
-      what: "coldStart",
-      seconds: Math.max(0, ...models.map(({ coldStart: { seconds } }) => seconds)),
-      happens: true,
-    },
+  const steps: FirstUp["steps"] = [
+    ...(makesNetwork ? [{ what: "network", seconds: NETWORK_SECONDS } as const] : []),
+    ...(makesCluster
+      ? [
+          { what: "controlPlane", seconds: CONTROL_PLANE_SECONDS } as const,
+          { what: "machines", seconds: NODE_SECONDS } as const,
+        ]
+      : []),
+    ...(builds.length > 0 ? [{ what: "builds", seconds: longestQueue(models, builds) } as const] : []),
+    { what: "coldStart", seconds: Math.max(0, ...models.map(({ coldStart: { seconds } }) => seconds)) },
   ];
-  const taken = steps.filter(({ happens }) => happens).map(({ what, seconds }) => ({ what, seconds }));
-  return { steps: taken, seconds: sum(taken.map(({ seconds }) => seconds)) };
+  return { steps, seconds: sum(steps.map(({ seconds }) => seconds)) };
 }
 
 /** Builds of one pool run one after the other, pools at the same time. */
