@@ -1,6 +1,5 @@
 /** The rules over a stack's resources, without the Pulumi CLI: for `npm run diff` and tests. */
-import { POLICY_NAMES, type PolicyName } from "../infra/plan/catalogue/policies.ts";
-import type { PolicyViolation } from "../scripts/diff/types.ts";
+import { POLICY_NAMES, type PolicyLevel, type PolicyName } from "../infra/plan/catalogue/policies.ts";
 import type { CheckedResource, CheckedStack, Finding, Rule } from "./rule.ts";
 import { rules, type StackPolicy } from "./stack-policy.ts";
 
@@ -12,38 +11,29 @@ export interface CheckedSide {
   readonly outputs: Readonly<Record<string, unknown>> | null;
 }
 
-/** Violations of the base of a comparison. */
-interface BaseViolations {
-  readonly found: readonly PolicyViolation[];
-  /** Policies that could not be checked on the base. */
-  readonly unchecked: readonly string[];
+/** A rule that the stack breaks, and how much it matters for this stack. */
+export interface Violation {
+  readonly policy: PolicyName;
+  readonly level: Exclude<PolicyLevel, "off">;
+  /** URN; null: about the stack as a whole. */
+  readonly resource: string | null;
+  readonly reason: string;
+  readonly fix: string;
 }
 
 /**
- * Every rule that a stack breaks, sorted by level, name and resource; findings that can't be decided before `up` are among
- * them as advice. Same resources, same bytes.
- *
- * @param base - @default nothing was deployed from the base
+ * Sorted by level, name and resource; findings that can't be decided before `up` are among them as advice. Same resources,
+ * same bytes.
  */
-export function violations(
-  side: CheckedSide,
-  { levels, facts }: StackPolicy,
-  base: BaseViolations = { found: [], unchecked: [] },
-): PolicyViolation[] {
+export function violations(side: CheckedSide, { levels, facts }: StackPolicy): readonly Violation[] {
   const stack: CheckedStack = { resources: side.resources ?? [], facts, outputs: side.outputs ?? {} };
-  const found = POLICY_NAMES.filter((name) => levels[name] !== "off" && canBeChecked(name, side)).flatMap(
-    (policy) =>
-      findings(rules[policy], stack).map(({ resource, reason, fix, isUndecided }): PolicyViolation => {
+  return POLICY_NAMES.filter((name) => levels[name] !== "off" && canBeChecked(name, side))
+    .flatMap((policy) =>
+      findings(rules[policy], stack).map(({ resource, reason, fix, isUndecided }): Violation => {
         const level = isUndecided === true || levels[policy] !== "mandatory" ? "advisory" : "mandatory";
-        return { policy, level, resource: resource?.urn ?? null, reason, fix, isNew: true };
+        return { policy, level, resource: resource?.urn ?? null, reason, fix };
       }),
-  );
-  const known = knownViolations(found, base.found);
-  return found
-    .map((violation) => ({
-      ...violation,
-      isNew: known.has(violation) ? false : base.unchecked.includes(violation.policy) ? null : true,
-    }))
+    )
     .toSorted((a, b) => {
       const [left, right] = [sortKey(a), sortKey(b)];
       return left < right ? -1 : left > right ? 1 : 0;
@@ -72,45 +62,6 @@ export function findings(
   });
 }
 
-function sortKey({ level, policy, resource, reason }: PolicyViolation): string {
+function sortKey({ level, policy, resource, reason }: Violation): string {
   return JSON.stringify([level === "mandatory" ? 0 : 1, policy, resource ?? "", reason]);
-}
-
-/** An engine key, or the hash of a name or of an image's content: it changes with the content. */
-const HASH = /(?<![0-9A-Za-z])[0-9a-f]{12,64}(?![0-9A-Za-z])/g;
-
-/** In what a violation of the base equals one of the head, from the strictest to the widest. */
-const IDENTITIES: readonly ((violation: PolicyViolation) => readonly (string | undefined)[])[] = [
-  ({ policy, resource, reason }) => [policy, resource ?? undefined, reason],
-  // The Job of a rebuilt engine, a ConfigMap that is named after its content.
-  ({ policy, resource, reason }) => [policy, resource?.replaceAll(HASH, ""), reason.replaceAll(HASH, "")],
-  // A renamed resource: the type of a URN, `urn:pulumi:stack::project::parent$type::name`.
-  ({ policy, resource, reason }) => [
-    policy,
-    resource?.split("::")[2]?.split("$").at(-1),
-    reason.replaceAll(HASH, ""),
-  ],
-];
-
-/**
- * Violations that the base has as well, so that a change only moved them. Each violation of the base counts once: a second
- * resource that breaks a rule for the same reason is new.
- */
-function knownViolations(
-  found: readonly PolicyViolation[],
-  ofBase: readonly PolicyViolation[],
-): ReadonlySet<PolicyViolation> {
-  const known = new Set<PolicyViolation>();
-  let left = ofBase;
-  for (const identity of IDENTITIES) {
-    const unmatched = new Map<string, PolicyViolation[]>();
-    for (const violation of left) {
-      const key = JSON.stringify(identity(violation));
-      unmatched.set(key, [...(unmatched.get(key) ?? []), violation]);
-    }
-    for (const violation of found.filter((one) => !known.has(one)))
-      if (unmatched.get(JSON.stringify(identity(violation)))?.pop() !== undefined) known.add(violation);
-    left = [...unmatched.values()].flat();
-  }
-  return known;
 }

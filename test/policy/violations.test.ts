@@ -96,7 +96,7 @@ test("facts of a stack say how the gateway is reached", () => {
   });
 });
 
-describe("new violations", () => {
+describe("violations", () => {
   test("violations are sorted by level, rule and resource", () => {
     const side = { resources: [tagged, plain], outputs: { models: "[unknown]" } };
     const found = violations(side, policyOf("pr-1"));
@@ -121,54 +121,6 @@ describe("new violations", () => {
       }),
     );
     expect(violation).toMatchObject({ policy: "storage-is-encrypted", level: "advisory" });
-  });
-
-  const onlyDigests = policyOf("prod", {
-    "engine-room:policies": JSON.stringify({
-      levels: Object.fromEntries(
-        POLICY_NAMES.filter((name) => name !== "image-has-digest").map((name) => [name, "off"]),
-      ),
-    }),
-  });
-
-  /** Of a change from some Jobs to others, by name and image: which of its violations are new. */
-  function novelty(before: Readonly<Record<string, string>>, after: Readonly<Record<string, string>>) {
-    const jobs = (images: Readonly<Record<string, string>>) =>
-      Object.entries(images).map(([name, image]) =>
-        resource(
-          "kubernetes:batch/v1:Job",
-          { spec: { template: { spec: { containers: [{ name: "builder", image }] } } } },
-          { name },
-        ),
-      );
-    const found = violations({ resources: jobs(before), outputs: {} }, onlyDigests);
-    return violations({ resources: jobs(after), outputs: {} }, onlyDigests, { found, unchecked: [] }).map(
-      ({ isNew }) => isNew,
-    );
-  }
-
-  test.each([
-    ["the same resource", { a: "i:1" }, { a: "i:1" }, [false]],
-    ["a rebuilt engine's Job", { "gpt-935afaa63dc5": "i:1" }, { "gpt-7359c2b2bfb8": "i:1" }, [false]],
-    ["an image of other content", { a: "i:25.07-73fcec287952" }, { a: "i:25.07-aaaabbbbcccc" }, [false]],
-    ["a renamed resource", { gpt: "i:1" }, { chat: "i:1" }, [false]],
-    ["a second resource for the same reason", { a: "i:1" }, { a: "i:1", b: "i:1" }, [false, true]],
-    [
-      "a second Job for the same reason",
-      { "a-935afaa63dc5": "i:1" },
-      { "a-7359c2b2bfb8": "i:1", b: "i:1" },
-      [false, true],
-    ],
-    ["another image", { a: "i:1" }, { a: "other:1" }, [true]],
-  ])("a violation by %s is new or known", (_title, before, after, expected) => {
-    expect(novelty(before, after)).toEqual(expected);
-  });
-
-  test("violations are neither new nor known where the base could not be read", () => {
-    const side = { resources: [tagged], outputs: {} };
-    const unchecked = uncheckedPolicies({ resources: null, outputs: {} }, onlyDigests);
-    expect(unchecked).toEqual(["image-has-digest"]);
-    expect(violations(side, onlyDigests, { found: [], unchecked }).map(({ isNew }) => isNew)).toEqual([null]);
   });
 
   test("violations of a plan are found without resources, and the other rules are listed as unchecked", () => {

@@ -22,7 +22,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "components",
     "policy",
   ],
-  // Rules over resources: of the program they know the stack file and the catalogue, of the scripts the shape of a report.
+  // Rules over resources: of the program they know the stack file and the catalogue.
   policy: ["infra/config", "infra/plan/catalogue"],
   containers: [],
 };
@@ -33,7 +33,6 @@ const leaves = ["infra/gateway-access.ts", "infra/nearest-name.ts", "infra/probl
 /** Imports that exist only for the type checker may also point here. */
 const typesOnly: Readonly<Record<string, readonly string[]>> = {
   "infra/plan": ["infra", "infra/config"],
-  policy: ["scripts"],
 };
 
 /** Parts that must load without the Pulumi SDK, and files of `infra` that must. */
