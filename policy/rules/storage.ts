@@ -125,7 +125,7 @@ export const engineStoreIsProtected: Rule = {
       const targets = resources
         .filter(({ type }) => type === "docker:index/container:Container")
         .flatMap(({ inputs }) => listAt(inputs.mounts))
-        .filter((mount) => at(mount, "source") === volume.inputs.name)
+        .filter((mount) => at(mount, "source") === (volume.inputs.name ?? ""))
         .map((mount) => at(mount, "target"));
       // Data of a running build, which may be lost.
       const isScratch = targets.length > 0 && targets.every((target) => target === "/scratch");
