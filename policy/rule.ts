@@ -87,9 +87,12 @@ export function undecided(what: string): Finding {
   };
 }
 
-/** `at(inputs, "spec", "template", "spec")`; undefined where a key is missing. */
+/** `at(inputs, "spec", "template", "spec")`; undefined where a key is missing, {@link UNKNOWN} inside an unknown value. */
 export function at(value: unknown, ...path: readonly string[]): unknown {
-  return path.reduce<unknown>((inner, key) => (isMapping(inner) ? inner[key] : undefined), value);
+  return path.reduce<unknown>(
+    (inner, key) => (isMapping(inner) ? inner[key] : inner === UNKNOWN ? UNKNOWN : undefined),
+    value,
+  );
 }
 
 /** Empty where there is no list. */

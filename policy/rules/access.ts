@@ -51,7 +51,6 @@ export const apiIsNotOpenToAll: Rule = {
   checks: {
     "aws:eks/cluster:Cluster": ({ inputs: { vpcConfig } }) => {
       const cidrs = at(vpcConfig, "publicAccessCidrs");
-      if (vpcConfig === UNKNOWN) return [undecided("vpcConfig")];
       if (at(vpcConfig, "endpointPublicAccess") === false) return [];
       if (cidrs === UNKNOWN || listAt(cidrs).includes(UNKNOWN))
         return [undecided("vpcConfig.publicAccessCidrs")];
@@ -89,7 +88,6 @@ function allowedActions(document: unknown): readonly Finding[] {
   return [parsed.Statement].flat().flatMap((statement, index) => {
     const path = `Statement[${index}]`;
     const [effect, notAction] = [at(statement, "Effect"), at(statement, "NotAction")];
-    if (statement === UNKNOWN) return [undecided(path)];
     if (effect === UNKNOWN) return [undecided(`${path}.Effect`)];
     if (effect !== "Allow") return [];
     if (notAction !== undefined)

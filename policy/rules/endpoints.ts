@@ -29,8 +29,10 @@ const TLS_ANNOTATIONS = [
   "service.beta.kubernetes.io/aws-load-balancer-ssl-cert",
 ];
 
+/** Empty where all annotations are unknown: they guard nothing then. */
 function annotation({ inputs }: CheckedResource, name: string): string {
-  return textAt(inputs, "metadata", "annotations", name) ?? "";
+  const annotations = at(inputs, "metadata", "annotations");
+  return annotations === UNKNOWN ? "" : (textAt(annotations, name) ?? "");
 }
 
 function hasTlsAnnotation(resource: CheckedResource): boolean {

@@ -78,14 +78,12 @@ export const gpuPodHasLimits: Rule = {
   checks: forContainers((name, container, pod) => {
     const reason = reasonForGpu(container, pod);
     if (reason === undefined) return [];
-    const resources = at(container, "resources");
-    if (resources === UNKNOWN) return [undecided(`resources of the container ${name}`)];
-    const limits = at(resources, "limits");
+    const limits = at(container, "resources", "limits");
     const hasLimit = limits === UNKNOWN || gpuKeys(limits).some((key) => Number(at(limits, key)) !== 0);
     const missing = [
       ...(hasLimit ? [] : ["limits of a GPU resource such as nvidia.com/gpu"]),
       ...["cpu", "memory"]
-        .filter((key) => at(resources, "requests", key) === undefined)
+        .filter((key) => at(container, "resources", "requests", key) === undefined)
         .map((key) => `requests.${key}`),
     ];
     return [

@@ -1,67 +1,46 @@
 /** Rules about the stack as a whole: labels, price and releases. */
 import { isReleaseTag, releases } from "../../infra/plan/catalogue/releases.ts";
 import type { Release } from "../../infra/plan/catalogue/types.ts";
-import {
-  at,
-  type Check,
-  type Finding,
-  listAt,
-  type Rule,
-  textAt,
-  UNKNOWN,
-  undecided,
-  violatedIf,
-} from "../rule.ts";
+import { at, type Check, listAt, type Rule, textAt, UNKNOWN, undecided, violatedIf } from "../rule.ts";
 
-/** https://kubernetes.io/docs/concepts/overview/working-with-objects/common-labels/ */
-const KUBERNETES_LABELS = [
-  "app.kubernetes.io/instance",
-  "app.kubernetes.io/managed-by",
-  "app.kubernetes.io/name",
-];
-
-/** Types that components create and that have no `tags`: `ec2/route` is aws:ec2/route:Route. All others must have tags. */
-const AWS_WITHOUT_TAGS = new Set([
-  "autoscaling/tag",
-  "ec2/route",
-  "ec2/routeTableAssociation",
-  "ec2/volumeAttachment",
-  "ecr/lifecyclePolicy",
-  "efs/backupPolicy",
-  "efs/fileSystemPolicy",
-  "efs/mountTarget",
-  "eks/accessPolicyAssociation",
-  "iam/rolePolicy",
-  "iam/rolePolicyAttachment",
-  "kms/alias",
-  "lb/targetGroupAttachment",
-  "route53/record",
-  "secretsmanager/secretVersion",
-]);
+/** @param pairKey - Of lists of pairs, as Docker and auto-scaling groups have them: where a pair has its name. */
+function labelled(property: string, names: readonly string[], fix: string, pairKey = ""): Check {
+  return ({ inputs }) => {
+    const found = at(inputs, ...property.split("."));
+    if (found === UNKNOWN) return [undecided(property)];
+    const labels = Array.isArray(found)
+      ? Object.fromEntries(found.map((pair) => [String(at(pair, pairKey)), at(pair, "value")]))
+      : found;
+    const missing = names.filter((name) => at(labels, name) === undefined || at(labels, name) === "");
+    const reason = `${property} lacks ${missing.join(", ")}: nobody sees which stack it belongs to.`;
+    return violatedIf(missing.length > 0, reason, fix);
+  };
+}
 
 const LABELS_FIX = "Give it the labels that the plan makes for every object.";
 
-function missingLabels(
-  property: string,
-  labels: unknown,
-  names: readonly string[],
-  fix: string,
-): readonly Finding[] {
-  if (labels === UNKNOWN) return [undecided(property)];
-  const missing = names.filter((name) => at(labels, name) === undefined || at(labels, name) === "");
-  const reason = `${property} lacks ${missing.join(", ")}: nobody sees which stack it belongs to.`;
-  return violatedIf(missing.length > 0, reason, fix);
-}
+const dockerLabels = labelled("labels", ["engine-room.stack"], LABELS_FIX, "label");
 
-/** Of pairs, as Docker and auto-scaling groups have them. */
-function fromPairs(pairs: unknown, key: string): unknown {
-  return Array.isArray(pairs)
-    ? Object.fromEntries(pairs.map((pair) => [String(at(pair, key)), at(pair, "value")]))
-    : pairs;
-}
-
-const dockerLabels: Check = ({ inputs }) =>
-  missingLabels("labels", fromPairs(inputs.labels, "label"), ["engine-room.stack"], LABELS_FIX);
+/** Types that components create and that have no labels or tags of their own. */
+const UNLABELLED = [
+  // The objects of a chart have those of the chart.
+  "kubernetes:helm.sh/v3:Release",
+  "aws:autoscaling/tag:Tag",
+  "aws:ec2/route:Route",
+  "aws:ec2/routeTableAssociation:RouteTableAssociation",
+  "aws:ec2/volumeAttachment:VolumeAttachment",
+  "aws:ecr/lifecyclePolicy:LifecyclePolicy",
+  "aws:efs/backupPolicy:BackupPolicy",
+  "aws:efs/fileSystemPolicy:FileSystemPolicy",
+  "aws:efs/mountTarget:MountTarget",
+  "aws:eks/accessPolicyAssociation:AccessPolicyAssociation",
+  "aws:iam/rolePolicy:RolePolicy",
+  "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
+  "aws:kms/alias:Alias",
+  "aws:lb/targetGroupAttachment:TargetGroupAttachment",
+  "aws:route53/record:Record",
+  "aws:secretsmanager/secretVersion:SecretVersion",
+];
 
 /** By labels and tags resources are found, billed, and deleted when they were left behind. */
 export const resourcesAreLabelled: Rule = {
@@ -69,23 +48,23 @@ export const resourcesAreLabelled: Rule = {
   level: "mandatory",
   scope: "resource",
   checks: {
-    "kubernetes:*": ({ type, inputs: { metadata } }) => {
-      // The objects of charts have labels of their own.
-      if (type.startsWith("kubernetes:helm.sh/")) return [];
-      const labels = metadata === UNKNOWN ? UNKNOWN : at(metadata, "labels");
-      return missingLabels("metadata.labels", labels, KUBERNETES_LABELS, LABELS_FIX);
-    },
+    ...Object.fromEntries(UNLABELLED.map((type): [string, Check] => [type, () => []])),
+    // https://kubernetes.io/docs/concepts/overview/working-with-objects/common-labels/
+    "kubernetes:*": labelled(
+      "metadata.labels",
+      ["app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "app.kubernetes.io/name"],
+      LABELS_FIX,
+    ),
     // An image has the labels of its Dockerfile.
     "docker:index/container:Container": dockerLabels,
     "docker:index/network:Network": dockerLabels,
     "docker:index/volume:Volume": dockerLabels,
-    "aws:*": ({ type, inputs: { tags } }) => {
-      const fix =
-        "Give it the tags that components give every resource; types without tags are listed in policy/rules/stack.ts.";
-      return AWS_WITHOUT_TAGS.has(type.split(":")[1] ?? "")
-        ? []
-        : missingLabels("tags", fromPairs(tags, "key"), ["engine-room:stack"], fix);
-    },
+    "aws:*": labelled(
+      "tags",
+      ["engine-room:stack"],
+      "Give it the tags that components give every resource; types without tags are listed in policy/rules/stack.ts.",
+      "key",
+    ),
   },
 };
 

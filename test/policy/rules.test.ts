@@ -149,6 +149,11 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       finds: ["encryptAtRest.enabled"],
     },
     {
+      what: "a search domain of later",
+      resources: [resource("aws:opensearch/domain:Domain", { encryptAtRest: UNKNOWN })],
+      finds: ["?encryptAtRest.enabled"],
+    },
+    {
       what: "classes of volumes",
       resources: [
         resource("kubernetes:storage.k8s.io/v1:StorageClass", {
@@ -201,6 +206,16 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       resources: ingress({ rules: [{ host: "a" }] }, { "alb.ingress.kubernetes.io/certificate-arn": "arn" }),
       finds: [],
     },
+    {
+      what: "an Ingress with annotations of later",
+      resources: [
+        resource("kubernetes:networking.k8s.io/v1:Ingress", {
+          metadata: { annotations: UNKNOWN },
+          spec: { rules: [{ host: "a" }] },
+        }),
+      ],
+      finds: ["no TLS for a"],
+    },
     { what: "a route", resources: [route], finds: [] },
     {
       what: "a route to a plain listener, without keys",
@@ -215,6 +230,12 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       finds: [],
     },
     { what: "a Service by default", resources: service({}), finds: [] },
+    {
+      what: "a Service of later",
+      resources: [resource("kubernetes:core/v1:Service", { spec: UNKNOWN })],
+      facts: { hasApiKeys: false },
+      finds: ["?spec.type"],
+    },
     { what: "a port of every machine", resources: service({ type: "NodePort" }), finds: ["type NodePort"] },
     { what: "a load balancer", resources: service({ type: "LoadBalancer" }), finds: ["type LoadBalancer"] },
     {
