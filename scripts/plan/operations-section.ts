@@ -61,5 +61,6 @@ function scheduleLines(autoscalers: readonly AutoscalerPlan[]): readonly string[
 function watchedBy(monitoring: KubernetesStack["monitoring"]): string {
   if (monitoring === null) return "Nobody watches: monitoring is none.";
   const { monitors, rules, dashboards } = monitoring;
-  return `Prometheus' operator gets ${monitors.length} monitors and ${rules.alerts.length} alerts, Grafana ${dashboards.length} dashboards.`;
+  const alerts = rules.spec.groups.flatMap((group) => group.rules).filter(({ alert }) => alert !== undefined);
+  return `Prometheus' operator gets ${monitors.length} monitors and ${alerts.length} alerts, Grafana ${dashboards.length} dashboards.`;
 }

@@ -5,7 +5,6 @@ import { textEncoderConfig, visionEncoderConfig } from "../repository/cpu-models
 import type { ClusterPlan } from "./cluster-plan.ts";
 import { GATEWAY } from "./gateway.ts";
 import { objectLabels } from "./labels.ts";
-import { selector } from "./monitoring/promql.ts";
 import type { AutoscalerPlan } from "./operations-types.ts";
 import { ENCODERS } from "./servers.ts";
 import type { ServerPlan } from "./types.ts";
@@ -173,4 +172,10 @@ function metric(
     labels: { namespace: cluster.namespace.name, service, ...series.labels },
   };
   return { name, series: asked, query: `sum(${selector(asked)})`, target, activation };
+}
+
+/** `name{label="value"}`, as PromQL has it. */
+export function selector({ name, labels }: MetricSeries): string {
+  const matchers = Object.entries(labels).map(([label, value]) => `${label}=${JSON.stringify(value)}`);
+  return `${name}{${matchers.join(", ")}}`;
 }

@@ -1,40 +1,225 @@
-/** What watches a stack in a cluster. */
-import { objectLabels } from "../labels.ts";
-import { alerts } from "./alerts.ts";
-import { databasesDashboard } from "./databases-dashboard.ts";
-import { type Dashboard, dashboardJson } from "./grafana.ts";
-import { monitors } from "./monitors.ts";
-import { overviewDashboard } from "./overview-dashboard.ts";
-import { recorded } from "./recorded.ts";
-import type { WatchedStack } from "./scope.ts";
-import { gpusDashboard, modelsDashboard } from "./serving-dashboards.ts";
+/** Monitors, rules and dashboards of a stack in a cluster. */
+
+import { canonicalJson, jsonDigest } from "../../canonical-json.ts";
+import { tensorRtLlmMetrics, tensorRtLlmSeries } from "../../catalogue/metrics.ts";
+import { selector } from "../autoscaling.ts";
+import type { ClusterPlan } from "../cluster-plan.ts";
+import { objectLabels, podSelector } from "../labels.ts";
+import type { KubernetesStack } from "../types.ts";
+import { dashboard, type Fillings, ruleGroups, type Values } from "./templates.ts";
 import type { MonitoringPlan } from "./types.ts";
+
+type Parts = "models" | "encoders" | "gateway" | "databases" | "builds" | "store" | "images" | "autoscalers";
+
+interface WatchedStack extends Pick<KubernetesStack, Parts> {
+  readonly stack: string;
+  readonly plan: ClusterPlan;
+}
+
+type Options = NonNullable<ClusterPlan["cluster"]["monitoring"]>;
+
+/** Files in dashboards/. */
+const DASHBOARDS = ["overview", "models", "gpus", "databases"] as const;
+
+/** Folder of the project that has a file for each alert; links of alerts begin with it where no URL is configured. */
+const RUNBOOKS = "docs/runbooks";
+
+/** A restart of Prometheus or of a pod is over by then. */
+const SETTLED_SECONDS = 300;
+
+/** Of the gateway's places: beyond it the next peak waits. */
+const FULL_SHARE = 0.9;
+
+/** As many as in names of Jobs and labels of pods. */
+const HASH_DIGITS = 12;
 
 /** null where the stack file has `monitoring: none`. */
 export function monitoringPlan(watched: WatchedStack): MonitoringPlan | null {
-  const { stack, plan } = watched;
-  const options = plan.cluster.monitoring;
+  const options = watched.plan.cluster.monitoring;
   if (options === null) return null;
-  const databases = databasesDashboard(watched);
-  const dashboards: readonly Dashboard[] = [
-    overviewDashboard(watched),
-    modelsDashboard(watched),
-    ...(plan.tier === "cpu" ? [] : [gpusDashboard(watched, options.gpuExporter !== null)]),
-    ...(databases === null ? [] : [databases]),
-  ];
-  const labels = objectLabels(stack);
+  const labels = objectLabels(watched.stack);
+  const fillings = fillingsOf(watched, options);
   return {
     monitors: monitors(watched, options),
     rules: {
       name: "engine-room",
       labels: { ...labels, ...options.labels },
-      alerts: alerts(watched, options),
-      recorded: recorded(watched),
+      spec: { groups: ruleGroups(fillings) },
     },
-    dashboards: dashboards.map((dashboard) => ({
-      name: `dashboard-${dashboard.name}`,
-      labels: { ...labels, ...options.dashboardLabels },
-      json: dashboardJson(dashboard),
-    })),
+    dashboards: DASHBOARDS.flatMap((file) => {
+      const json = dashboard(file, fillings);
+      const name = `dashboard-engine-room-${file}`;
+      return json === null
+        ? []
+        : [{ name, labels: { ...labels, ...options.dashboardLabels }, json: canonicalJson(json) }];
+    }),
   };
+}
+
+/** Services with a page of metrics, by the name of its port; mongod has none. */
+function targetsOf({ models, encoders, gateway, databases }: WatchedStack) {
+  const servers = [...models, ...(encoders === null ? [] : [encoders]), gateway, ...databases];
+  return servers.flatMap(({ service, pod }) => {
+    const port = pod.role === "gateway" || pod.role === "vector" ? "http" : "metrics";
+    return port in service.ports ? [{ name: service.name, pod, port }] : [];
+  });
+}
+
+/** Value of `job` of the series of GPUs, so that a second monitor of the same exporter counts nothing twice. */
+const gpuJob = (stack: string) => `engine-room-gpus-${stack}`;
+
+/**
+ * Label `node` of what is read from the pod of a machine. The exporter of GPUs names the machine too, by `Hostname` up to 4.8.2 and by
+ * `hostname` after it: https://github.com/NVIDIA/dcgm-exporter/pull/655
+ */
+const NODE_OF_POD = { sourceLabels: ["__meta_kubernetes_pod_node_name"], targetLabel: "node" } as const;
+
+/** One for each role, so that a further model needs no further monitor, and one for the exporter of GPUs. */
+function monitors(
+  watched: WatchedStack,
+  { labels, intervalSeconds, gpuExporter }: Options,
+): MonitoringPlan["monitors"] {
+  const { stack } = watched;
+  const endpoint = { path: "/metrics", interval: `${intervalSeconds}s` };
+  const ports = new Map(targetsOf(watched).map(({ pod, port }) => [pod.role, port]));
+  const own = [...ports].map(([role, port]) => ({
+    name: `engine-room-${role}`,
+    labels: { ...objectLabels(stack, { role }), ...labels },
+    spec: { selector: { matchLabels: podSelector(stack, { role }) }, endpoints: [{ ...endpoint, port }] },
+  }));
+  if (gpuExporter === null) return own;
+  // Series are of the pods that have the GPUs, not of the exporter's: their own labels stay.
+  const relabelings = [{ targetLabel: "job", replacement: gpuJob(stack) }, NODE_OF_POD];
+  const spec = {
+    selector: { matchLabels: gpuExporter.labels },
+    namespaceSelector: { matchNames: [gpuExporter.namespace] },
+    endpoints: [{ ...endpoint, port: gpuExporter.port, honorLabels: true, relabelings }],
+  };
+  return [...own, { name: "engine-room-gpus", labels: { ...objectLabels(stack), ...labels }, spec }];
+}
+
+/** Values of the placeholders in rules.yaml and dashboards/. */
+function fillingsOf(watched: WatchedStack, { gpuExporter, runbookUrl }: Options): Fillings {
+  const { stack, plan, models, encoders, databases, builds, store, autoscalers } = watched;
+  const namespace = plan.cluster.namespace.name;
+  const gateway = watched.gateway.service.name;
+  const { concurrentRequests, queuedRequests } = plan.gateway.limits;
+  const isGpu = plan.tier === "gpu";
+  const kind = plan.cluster.databases?.kind ?? null;
+  const tritons = [...models, ...(encoders === null ? [] : [encoders])].map(({ name }) => name);
+  const sleepers = autoscalers
+    .filter(({ replicas }) => replicas.min === 0)
+    .map(({ deployment }) => deployment);
+  const claims = databases.map(({ name, claim }) => `${claim.name}-${name}-0`);
+  return {
+    values: {
+      // Grafana's own placeholder.
+      datasource: "$" + "{datasource}",
+      id: jsonDigest({ stack, namespace }).slice(0, HASH_DIGITS),
+      stack,
+      gpuStack: isGpu ? stack : null,
+      cpuStack: isGpu ? null : stack,
+      namespace,
+      release: plan.tier === "gpu" ? plan.release.tag : plan.release,
+      runbooks: runbookUrl ?? RUNBOOKS,
+      tritons: anyOf(tritons),
+      gpuTritons: isGpu ? anyOf(tritons) : null,
+      awakeTritons: anyOf(tritons.filter((name) => !sleepers.includes(name))),
+      gpuJob: gpuExporter === null ? null : gpuJob(stack),
+      gateway,
+      retrievalGateway: kind === null ? null : gateway,
+      mockMongo: kind === "mock" ? "mongo" : null,
+      mockVector: kind === "mock" ? "vector" : null,
+      qdrant: kind === "container" ? "vector" : null,
+      concurrentRequests,
+      queuedRequests,
+      nearlyAllPlaces: Math.ceil(FULL_SHARE * concurrentRequests),
+      builds: anyOf(builds.map(({ name }) => name)),
+      claims: anyOf(store === null ? claims : [store.claim, ...claims]),
+      ...priceValues(plan),
+      ...batchManagerValues(plan),
+    },
+    lists: {
+      model: modelEntries(plan),
+      image: watched.images.map(({ name, reference }) => ({ name, reference })),
+      target: targetsOf(watched).map(({ name, pod }) => {
+        const { periodSeconds = 0, failureThreshold = 0 } = pod.probes?.startup ?? {};
+        const awake = sleepers.includes(name) ? null : name;
+        return {
+          name,
+          startSeconds: Math.max(SETTLED_SECONDS, periodSeconds * failureThreshold),
+          awakeModel: pod.role === "triton" ? awake : null,
+          awakePart: pod.role === "triton" ? null : awake,
+        };
+      }),
+      sleeper: models
+        .filter(({ name }) => sleepers.includes(name))
+        .map(({ name, progressDeadlineSeconds }) => ({
+          name,
+          wakeSeconds: SETTLED_SECONDS + progressDeadlineSeconds,
+        })),
+      scaling: autoscalers.flatMap(({ name: autoscaler, metrics }) =>
+        metrics.map(({ name, series, query, target }) => {
+          const { service = null } = series.labels;
+          const asked = selector(series);
+          return {
+            ...{ autoscaler, name, query, target, series: series.name, selector: asked },
+            server: service === gateway ? null : service,
+            gatewaySelector: service === gateway ? asked : null,
+          };
+        }),
+      ),
+    },
+  };
+}
+
+/** A regular expression in a string of PromQL; null: there is no name. Of a name's characters only `.` has a meaning. */
+function anyOf(names: readonly string[]): string | null {
+  return names.length === 0 ? null : names.map((name) => name.replaceAll(".", "\\\\.")).join("|");
+}
+
+function modelEntries(plan: ClusterPlan): readonly Values[] {
+  if (plan.tier === "cpu")
+    return plan.models.map(({ name, model }) => ({ name, served: model, engineKey: null, pool: null }));
+  return plan.models.map(({ name, spec, engine }) => ({
+    name,
+    served: spec.engine.model,
+    engineKey: engine?.key.slice(0, HASH_DIGITS) ?? "none",
+    pool: spec.pool,
+  }));
+}
+
+/** Of all machines; a price that is not known is none, and not 0. Without pools nothing has a price. */
+function priceValues(plan: ClusterPlan): Values {
+  const none = { wholeHourlyUsd: null, leastHourlyUsd: null, priceBound: null, priceSource: null };
+  if (plan.tier === "cpu" || plan.cost.hourlyUsd === null) return none;
+  const { hourlyUsd, withoutPrice, besides, pricesAsOf } = plan.cost;
+  const inNoSum = [...withoutPrice, ...besides];
+  const isWhole = withoutPrice.length === 0;
+  return {
+    wholeHourlyUsd: isWhole ? hourlyUsd : null,
+    leastHourlyUsd: isWhole ? null : hourlyUsd,
+    priceBound: isWhole ? "" : ", at least",
+    priceSource: [
+      "Of all machines at their planned number.",
+      ...(pricesAsOf === null ? [] : [`Prices as of ${pricesAsOf}.`]),
+      ...(inNoSum.length === 0 ? [] : [`In no sum: ${inNoSum.join("; ")}.`]),
+    ].join(" "),
+  };
+}
+
+/** By label and value of a series of TensorRT-LLM, such as `request_type.waiting`: Services whose release reports it. */
+function batchManagerValues(plan: ClusterPlan): Values {
+  const reported = (plan.tier === "cpu" ? [] : plan.models).map(({ name, spec }) => ({
+    name,
+    series: tensorRtLlmSeries(spec.serving, spec.engine.release.tag).map(({ labels }) => labels),
+  }));
+  return Object.fromEntries(
+    Object.values(tensorRtLlmMetrics).flatMap(({ label, series }) =>
+      Object.keys(series).map((value) => {
+        const services = reported.filter((model) => model.series.some((labels) => labels[label] === value));
+        return [`${label}.${value}`, anyOf(services.map(({ name }) => name))];
+      }),
+    ),
+  );
 }

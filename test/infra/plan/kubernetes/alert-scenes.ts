@@ -2,7 +2,6 @@
  * What Prometheus reads of a stack with autoscalers, a sample a minute: all of it in order, and with one fault from a minute on.
  * Names and labels are written out, so that they are no echo of the expressions.
  */
-import type { ALERT_NAMES } from "../../../../infra/plan/kubernetes/monitoring/types.ts";
 
 /** The first sample of a fault. */
 export const FAULT_MINUTE = 30;
@@ -12,7 +11,7 @@ export const LAST_MINUTE = 80;
 type SeriesValues = Readonly<Record<string, string | null>>;
 
 export interface Fired {
-  readonly alert: (typeof ALERT_NAMES)[number];
+  readonly alert: string;
   /** Besides the severity. */
   readonly labels: Readonly<Record<string, string>>;
   readonly summary: string;

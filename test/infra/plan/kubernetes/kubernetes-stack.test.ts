@@ -25,6 +25,7 @@ import {
   SHA256,
   type Values,
 } from "./stacks.ts";
+import { alertsOf } from "./watched-stacks.ts";
 
 const NAMESPACE_EXISTS: Values = { ...clusterValues, engineStore: { existingClaim: "models" } };
 
@@ -864,10 +865,12 @@ test("Kubernetes accepts the plan of any stack file, and the plan has no secrets
       const asked = stack.autoscalers.flatMap(({ name, metrics }) =>
         metrics.map((metric) => ({ autoscaler: name, scaling_series: metric.name })),
       );
-      const missed = stack.monitoring?.rules.alerts.filter(
-        ({ name }) => name === "EngineRoomScalingSeriesAbsent",
-      );
-      if (missed !== undefined) expect(missed.map(({ labels }) => labels)).toEqual(asked);
+      if (stack.monitoring !== null) {
+        const missed = alertsOf(stack.monitoring).filter(
+          ({ name }) => name === "EngineRoomScalingSeriesAbsent",
+        );
+        expect(missed.map(({ labels }) => labels)).toEqual(asked);
+      }
 
       // Every pod that talks to anybody has a policy of its own.
       const roles = networkPolicies(stack.edges, podSelector("demo")).map(

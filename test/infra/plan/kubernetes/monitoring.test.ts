@@ -3,14 +3,9 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ruleGroups } from "../../../../components/kubernetes/monitoring.ts";
 import { readStack } from "../../../../infra/config/config.ts";
 import { kubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
-import {
-  ALERT_NAMES,
-  type AlertPlan,
-  type MonitoringPlan,
-} from "../../../../infra/plan/kubernetes/monitoring/types.ts";
+import type { MonitoringPlan } from "../../../../infra/plan/kubernetes/monitoring/types.ts";
 import { projectRoot } from "../../../../scripts/program/stack-file.ts";
 import { debianProgram } from "../../../harness/debian-program.ts";
 import { needs } from "../../../harness/needs.ts";
@@ -40,8 +35,12 @@ import {
   type Values,
 } from "./stacks.ts";
 import {
+  ALERT_NAMES,
+  type AlertRule,
+  alertsOf,
   dashboardsOf,
   expressionsOf,
+  recordedOf,
   STACKS,
   scaledCpuValues,
   scaledValues,
@@ -63,7 +62,7 @@ describe.each(Object.entries(STACKS))("stack: %s", (_, values) => {
   });
 
   test("recorded rules read no series", () => {
-    for (const { expression } of monitoring.rules.recorded) expect(selectors(expression)).toEqual([]);
+    for (const { expr } of recordedOf(monitoring)) expect(selectors(expr)).toEqual([]);
   });
 
   test("dashboards are the same in two renders", () => {
@@ -84,7 +83,7 @@ describe.each(Object.entries(STACKS))("stack: %s", (_, values) => {
   });
 
   test("alert rules of the same name have different labels", () => {
-    const rules = monitoring.rules.alerts.map(({ name, labels }) => `${name} ${JSON.stringify(labels)}`);
+    const rules = alertsOf(monitoring).map(({ name, labels }) => `${name} ${JSON.stringify(labels)}`);
     expect(new Set(rules).size).toBe(rules.length);
   });
 });
@@ -114,7 +113,7 @@ test("unknown names, labels, values and Services of a series are found", () => {
 
 describe("alerts", () => {
   const { monitoring } = watched(clusterValues);
-  const named = (name: string, from = monitoring) => from.rules.alerts.filter((alert) => alert.name === name);
+  const named = (name: string, from = monitoring) => alertsOf(from).filter((alert) => alert.name === name);
 
   test("every alert has a runbook of its name, and every runbook has an alert", () => {
     const files = readdirSync(RUNBOOKS).filter((file) => file !== "README.md");
@@ -123,18 +122,18 @@ describe("alerts", () => {
       const text = readFileSync(join(RUNBOOKS, `${name}.md`), "utf8");
       expect(text.split("\n")[0]).toBe(`# ${name}`);
     }
-    for (const { name, runbook } of monitoring.rules.alerts) expect(runbook).toBe(`docs/runbooks/${name}.md`);
+    for (const { name, runbook } of alertsOf(monitoring)) expect(runbook).toBe(`docs/runbooks/${name}.md`);
   });
 
   test("a stack with everything has every alert", () => {
     const { monitoring: all } = watched(scaledValues);
-    expect([...new Set(all.rules.alerts.map(({ name }) => name))]).toEqual([...ALERT_NAMES]);
+    expect([...new Set(alertsOf(all).map(({ name }) => name))]).toEqual([...ALERT_NAMES]);
   });
 
   test("`runbookUrl` is the start of every alert's link", () => {
     const runbookUrl = "https://git.example.org/docs/runbooks/";
-    const { rules } = watched({ ...clusterValues, monitoringOptions: { runbookUrl } }).monitoring;
-    expect(first(rules.alerts).runbook).toBe(`${runbookUrl}EngineRoomBuildFailed.md`);
+    const linked = watched({ ...clusterValues, monitoringOptions: { runbookUrl } }).monitoring;
+    expect(first(alertsOf(linked)).runbook).toBe(`${runbookUrl}EngineRoomBuildFailed.md`);
   });
 
   test("EngineRoomTargetDown waits as long as a server may take to start", () => {
@@ -238,7 +237,7 @@ describe("what a stack records", () => {
   const pools = [{ ...clusterValues.pools[0], capacity: "onDemand", hourlyUsd: 6 }, clusterValues.pools[1]];
   const { plan, monitoring } = watched({ ...clusterValues, pools });
   if (plan.tier !== "gpu") throw new Error("This is no stack on GPUs.");
-  const rows = (record: string) => monitoring.rules.recorded.filter((one) => one.record === record);
+  const rows = (record: string) => recordedOf(monitoring).filter((one) => one.record === record);
 
   test("a stack records its engines, images and price", () => {
     const { engine, spec } = first(plan.models);
@@ -257,7 +256,7 @@ describe("what a stack records", () => {
       lockedImages(plan).map(({ reference }) => reference),
     );
     expect(plan.cost.hourlyUsd).toBe(6);
-    expect(rows("engine_room_hourly_usd").map(({ expression }) => expression)).toEqual([
+    expect(rows("engine_room_hourly_usd").map(({ expr }) => expr)).toEqual([
       `vector(${plan.cost.hourlyUsd})`,
     ]);
   });
@@ -270,9 +269,9 @@ describe("what a stack records", () => {
         ...clusterValues,
         pools: clusterValues.pools.map((pool, at) => ({ ...pool, ...changes[at] })),
       }).monitoring;
-    const priceOf = ({ rules }: MonitoringPlan) =>
-      rules.recorded.flatMap((row) =>
-        row.record === "engine_room_hourly_usd" ? [[row.expression, row.labels.bound]] : [],
+    const priceOf = (all: MonitoringPlan) =>
+      recordedOf(all).flatMap(({ record, expr, labels }) =>
+        record === "engine_room_hourly_usd" ? [[expr, labels.bound]] : [],
       );
     const spot = { capacity: "spot" };
     const [none, some] = [of([spot, spot]), of([{ ...spot, hourlyUsd: 6 }, spot])];
@@ -289,7 +288,7 @@ describe("a stack without GPUs", () => {
   const { plan, monitoring } = watched(cpuClusterValues);
 
   test("a CPU stack has no alerts, dashboards or monitors of engines and GPUs", () => {
-    const names = new Set(monitoring.rules.alerts.map(({ name }) => name));
+    const names = new Set(alertsOf(monitoring).map(({ name }) => name));
     expect(ALERT_NAMES.filter((name) => !names.has(name))).toEqual([
       "EngineRoomBuildFailed",
       "EngineRoomGpuError",
@@ -322,12 +321,12 @@ describe("a stack without GPUs", () => {
 
   test("a CPU stack records its models and images", () => {
     expect(
-      monitoring.rules.recorded.map(({ record, labels }) => [record, labels.model ?? labels.image]),
+      recordedOf(monitoring).map(({ record, labels }) => [record, labels.model ?? labels.image]),
     ).toEqual([
       ["engine_room_model_info", "smollm2"],
       ...lockedImages(plan).map(({ name }) => ["engine_room_image_info", name]),
     ]);
-    expect(first(monitoring.rules.recorded).labels).toEqual({
+    expect(first(recordedOf(monitoring)).labels).toEqual({
       stack: "demo",
       namespace: "engine-room",
       model: "smollm2",
@@ -414,14 +413,17 @@ test("monitors match the labels and ports of a stack's Services", () => {
     const stack = kubernetesStack(plan, { stack: "demo", images: lockedImages(plan) });
     const servers = [...stack.models, ...(stack.encoders === null ? [] : [stack.encoders]), stack.gateway];
     const services = [...servers, ...stack.databases].map(({ service }) => service);
-    const own = stack.monitoring?.monitors.filter(({ namespace }) => namespace === null) ?? [];
-    const found = own.flatMap(({ selector, port }) =>
-      services
-        .filter(
-          ({ labels, ports }) =>
-            port in ports && Object.entries(selector).every(([label, value]) => labels[label] === value),
-        )
-        .map(({ name }) => `${name} ${port}`),
+    const own = stack.monitoring?.monitors.filter(({ spec }) => spec.namespaceSelector === undefined) ?? [];
+    const found = own.flatMap(({ spec: { selector, endpoints } }) =>
+      endpoints.flatMap(({ port }) =>
+        services
+          .filter(
+            ({ labels, ports }) =>
+              port in ports &&
+              Object.entries(selector.matchLabels).every(([label, value]) => labels[label] === value),
+          )
+          .map(({ name }) => `${name} ${port}`),
+      ),
     );
     const mongo = values === clusterValues ? ["mongo metrics"] : [];
     expect(found).toEqual(["gpt metrics", "encoders metrics", "gateway http", ...mongo, "vector http"]);
@@ -512,7 +514,7 @@ describe("promtool", needs(missing), () => {
 
   test("promtool accepts the rules of every stack and finds no duplicates", () => {
     const files = Object.values(STACKS).map((values, index) =>
-      written(`rules-${index}`, { groups: ruleGroups(watched(values).monitoring.rules) }),
+      written(`rules-${index}`, { groups: watched(values).monitoring.rules.spec.groups }),
     );
     const { status, text } = run("check", "rules", "--lint=all", "--lint-fatal", ...files);
     expect(text.match(/SUCCESS: \d+ rules found/g) ?? text).toHaveLength(files.length);
@@ -563,7 +565,7 @@ describe("promtool", needs(missing), () => {
     expect(names.size).toBe(scenes.length);
     const files = [...new Set(scenes.map(({ values }) => values))].map((values, index) =>
       written(`scenes-${index}`, {
-        rule_files: [written(`rules-of-${index}`, { groups: ruleGroups(watched(values).monitoring.rules) })],
+        rule_files: [written(`rules-of-${index}`, { groups: watched(values).monitoring.rules.spec.groups })],
         evaluation_interval: "1m",
         tests: scenes.filter((scene) => scene.values === values).map(testOf),
       }),
@@ -579,7 +581,7 @@ describe("promtool", needs(missing), () => {
 
   /** A test of promtool: nothing fires until it is time, and then what is expected and nothing else. */
   function testOf({ name, values, changes, fires }: NamedScene) {
-    const { alerts } = watched(values).monitoring.rules;
+    const alerts = alertsOf(watched(values).monitoring);
     const seconds = fires.map((fired) => ruleOf(alerts, fired).forSeconds);
     const quiet = fires.length === 0 ? QUIET_MINUTES : [FAULT_MINUTE + Math.min(...seconds) / 60 - 1];
     const firesAt = FAULT_MINUTE + Math.max(...seconds) / 60 + SLACK_MINUTES;
@@ -605,7 +607,7 @@ describe("promtool", needs(missing), () => {
     };
   }
 
-  function expectedAlert({ labels, severity, runbook }: AlertPlan, fired: Fired) {
+  function expectedAlert({ labels, severity, runbook }: AlertRule, fired: Fired) {
     return {
       exp_labels: { ...labels, severity, ...fired.labels },
       exp_annotations: { summary: fired.summary, runbook_url: runbook },
@@ -613,7 +615,7 @@ describe("promtool", needs(missing), () => {
   }
 
   /** The rule that an alert is of: labels of its own are among those of the alert. */
-  function ruleOf(alerts: readonly AlertPlan[], { alert, labels }: Fired): AlertPlan {
+  function ruleOf(alerts: readonly AlertRule[], { alert, labels }: Fired): AlertRule {
     const rules = alerts.filter(
       (rule) =>
         rule.name === alert && Object.entries(rule.labels).every(([label, value]) => labels[label] === value),

@@ -1,10 +1,13 @@
 /** Stacks that Prometheus watches, and every expression of theirs. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { readStack } from "../../../../infra/config/config.ts";
 import { RELEASE_TAGS } from "../../../../infra/plan/catalogue/releases.ts";
 import type { ClusterPlan } from "../../../../infra/plan/kubernetes/cluster-plan.ts";
 import { kubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
 import type { MonitoringPlan } from "../../../../infra/plan/kubernetes/monitoring/types.ts";
 import { planStack } from "../../../../infra/plan/stack-plan.ts";
+import { projectRoot } from "../../../../scripts/program/stack-file.ts";
 import {
   clusterPlan,
   clusterValues,
@@ -14,6 +17,18 @@ import {
   lockedImages,
   type Values,
 } from "./stacks.ts";
+
+/** Names of the alerts in the file, sorted. */
+export const ALERT_NAMES: readonly string[] = [
+  ...new Set(
+    Array.from(
+      readFileSync(join(projectRoot, "infra/plan/kubernetes/monitoring/rules.yaml"), "utf8").matchAll(
+        /- alert: (\w+)$/gm,
+      ),
+      ([, name = ""]) => name,
+    ),
+  ),
+].sort();
 
 export const WATCHED = { monitoring: "prometheus-operator" } as const;
 export const watchedValues: Values = { ...clusterValues, ...WATCHED };
@@ -79,10 +94,39 @@ interface DashboardJson {
 export const dashboardsOf = ({ dashboards }: MonitoringPlan) =>
   dashboards.map(({ json }) => JSON.parse(json) as DashboardJson);
 
+const rulesOf = ({ rules }: MonitoringPlan) => rules.spec.groups.flatMap((group) => group.rules);
+
+export interface AlertRule {
+  readonly name: string;
+  /** Tell rules of one name apart. */
+  readonly labels: Readonly<Record<string, string>>;
+  readonly severity: string | undefined;
+  readonly expression: string;
+  readonly forSeconds: number;
+  readonly runbook: string | undefined;
+}
+
+export function alertsOf(monitoring: MonitoringPlan): readonly AlertRule[] {
+  return rulesOf(monitoring).flatMap(
+    ({ alert, expr, labels: { severity, ...labels }, annotations, ...rule }) => {
+      if (alert === undefined) return [];
+      const forSeconds = Number(/^(\d+)s$/.exec(rule.for ?? "0s")?.[1]);
+      return [
+        { name: alert, labels, severity, expression: expr, forSeconds, runbook: annotations?.runbook_url },
+      ];
+    },
+  );
+}
+
+export const recordedOf = (monitoring: MonitoringPlan) =>
+  rulesOf(monitoring).flatMap(({ record, expr, labels }) =>
+    record === undefined ? [] : [{ record, expr, labels }],
+  );
+
 /** All of alerts, rules, panels and annotations. */
 export function expressionsOf(monitoring: MonitoringPlan): readonly string[] {
   return [
-    ...monitoring.rules.alerts.map(({ expression }) => expression),
+    ...alertsOf(monitoring).map(({ expression }) => expression),
     ...dashboardsOf(monitoring).flatMap(({ panels, annotations }) => [
       ...panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
       ...annotations.list.map(({ expr }) => expr),
