@@ -1,16 +1,6 @@
-/**
- * Names of metrics on Triton's Prometheus pages, in one place: for checks of a running stack, dashboards and autoscaling.
- */
+/** Names of metrics on Triton's Prometheus pages, for checks of a running stack, rules, dashboards and autoscaling. */
 import { RELEASE_TAGS, type ReleaseTag } from "./releases.ts";
 import type { Flavour } from "./types.ts";
-
-/** What a metric is. */
-export interface MetricRow {
-  readonly kind: "counter" | "gauge" | "histogram";
-  /** What one unit of its value is. */
-  readonly unit: string;
-  readonly what: string;
-}
 
 /**
  * Of every model that is loaded, ensembles included, with the labels `model` and `version`, from the load on: src/metrics.cc
@@ -19,30 +9,30 @@ export interface MetricRow {
  * Of a decoupled TensorRT-LLM model the queue says nothing: the backend takes each request at once and lets it wait inside
  * (https://github.com/triton-inference-server/tensorrtllm_backend/issues/49); {@link tensorRtLlmMetrics} has `waiting`.
  */
-export const tritonMetrics = {
-  nv_inference_request_success: { kind: "counter", unit: "requests", what: "answered requests" },
-  nv_inference_request_failure: { kind: "counter", unit: "requests", what: "failed requests, by reason" },
-  nv_inference_count: { kind: "counter", unit: "inferences", what: "rows of all requests" },
-  nv_inference_exec_count: { kind: "counter", unit: "executions", what: "runs of the model: batches" },
-  nv_inference_pending_request_count: { kind: "gauge", unit: "requests", what: "requests that wait" },
-  nv_inference_request_duration_us: { kind: "counter", unit: "µs", what: "whole requests" },
-  nv_inference_queue_duration_us: { kind: "counter", unit: "µs", what: "waiting in Triton's queue" },
-  nv_inference_compute_input_duration_us: { kind: "counter", unit: "µs", what: "reading inputs" },
-  nv_inference_compute_infer_duration_us: { kind: "counter", unit: "µs", what: "computing" },
-  nv_inference_compute_output_duration_us: { kind: "counter", unit: "µs", what: "writing outputs" },
-} as const satisfies Record<string, MetricRow>;
+export const tritonMetrics = [
+  "nv_inference_request_success",
+  "nv_inference_request_failure",
+  "nv_inference_count",
+  "nv_inference_exec_count",
+  "nv_inference_pending_request_count",
+  "nv_inference_request_duration_us",
+  "nv_inference_queue_duration_us",
+  "nv_inference_compute_input_duration_us",
+  "nv_inference_compute_infer_duration_us",
+  "nv_inference_compute_output_duration_us",
+] as const;
 
 /** Of every GPU that the server sees, with the label `gpu_uuid`: the same sources. */
-export const gpuMetrics = {
-  nv_gpu_utilization: { kind: "gauge", unit: "0 to 1", what: "share of time in which the GPU worked" },
-  nv_gpu_memory_total_bytes: { kind: "gauge", unit: "bytes", what: "memory of the GPU" },
-  nv_gpu_memory_used_bytes: { kind: "gauge", unit: "bytes", what: "of it, memory in use" },
-} as const satisfies Record<string, MetricRow>;
+export const gpuMetrics = [
+  "nv_gpu_utilization",
+  "nv_gpu_memory_total_bytes",
+  "nv_gpu_memory_used_bytes",
+] as const;
 
 /** What runs the engine: the C++ backend, or the model.py of `all_models/inflight_batcher_llm/tensorrt_llm`. */
 type Reporter = "tensorrtllm" | "python";
 
-interface TensorRtLlmMetricRow extends MetricRow {
+interface TensorRtLlmMetricRow {
   /** Label that tells the series of the family apart, besides `model` and `version`. */
   readonly label: string;
   /** Values of the label, each with the first release that has it, by runtime; absent: that runtime never has it. */
@@ -64,9 +54,6 @@ const SINCE_24_12 = { tensorrtllm: "24.12", python: "24.12" } as const;
  */
 export const tensorRtLlmMetrics = {
   nv_trt_llm_request_metrics: {
-    kind: "gauge",
-    unit: "requests",
-    what: "requests in the batch manager; `waiting` is what autoscaling looks at",
     label: "request_type",
     series: {
       active: FROM_START,
@@ -77,16 +64,10 @@ export const tensorRtLlmMetrics = {
     },
   },
   nv_trt_llm_runtime_memory_metrics: {
-    kind: "gauge",
-    unit: "bytes",
-    what: "memory of the runtime",
     label: "memory_type",
     series: { cpu: FROM_START, gpu: FROM_START, pinned: FROM_START },
   },
   nv_trt_llm_kv_cache_block_metrics: {
-    kind: "gauge",
-    unit: "blocks; `tokens_per`: tokens; `fraction`: 0 to 1",
-    what: "blocks of the KV cache",
     label: "kv_cache_block_type",
     series: {
       max: FROM_START,
@@ -98,9 +79,6 @@ export const tensorRtLlmMetrics = {
     },
   },
   nv_trt_llm_inflight_batcher_metrics: {
-    kind: "gauge",
-    unit: "tokens or requests, as the label says",
-    what: "the batch of the last step",
     label: "inflight_batcher_specific_metric",
     series: {
       total_context_tokens: FROM_START,
@@ -111,50 +89,37 @@ export const tensorRtLlmMetrics = {
     },
   },
   nv_trt_llm_general_metrics: {
-    kind: "gauge",
-    unit: "µs since 1970, or steps",
-    what: "time and number of the last step",
     label: "general_type",
     series: { timestamp: FROM_START, iteration_counter: FROM_START },
   },
   nv_trt_llm_disaggregated_serving_metrics: {
-    kind: "counter",
-    unit: "ms, or requests",
-    what: "KV caches that came from another server",
     label: "disaggregated_serving_type",
     series: { kv_cache_transfer_ms: { tensorrtllm: "24.11" }, request_count: { tensorrtllm: "24.11" } },
   },
-  nv_llm_input_token_len: {
-    kind: "histogram",
-    unit: "tokens",
-    what: "lengths of prompts",
+  nv_llm_input_token_len_count: {
     label: "response_metric_type",
     series: { total_input_tokens: SINCE_24_12 },
   },
-  nv_llm_output_token_len: {
-    kind: "histogram",
-    unit: "tokens",
-    what: "lengths of answers",
+  nv_llm_output_token_len_count: {
     label: "response_metric_type",
     series: { total_output_tokens: SINCE_24_12 },
   },
 } as const satisfies Record<string, TensorRtLlmMetricRow>;
 
-/** One line, or the buckets of one histogram, on a metrics page. */
+/** One line on a metrics page; a histogram is looked for by its `_count`. */
 export interface MetricSeries {
-  /** As the page has it: of a histogram with `_count`. */
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
 }
 
 /** Triton's own series of models. @param models - Names in the repository. */
 export function tritonSeries(models: readonly string[]): readonly MetricSeries[] {
-  return models.flatMap((model) => Object.keys(tritonMetrics).map((name) => ({ name, labels: { model } })));
+  return models.flatMap((model) => tritonMetrics.map((name) => ({ name, labels: { model } })));
 }
 
 /** Series of GPUs, one or more of each. */
 export function gpuSeries(): readonly MetricSeries[] {
-  return Object.keys(gpuMetrics).map((name) => ({ name, labels: {} }));
+  return gpuMetrics.map((name) => ({ name, labels: {} }));
 }
 
 /** Flavours whose repository has the model `tensorrt_llm` of inflight_batcher_llm. */
@@ -175,18 +140,12 @@ export function tensorRtLlmSeries(
 ): readonly MetricSeries[] {
   if (!WITH_BATCH_MANAGER.has(serving.flavour)) return [];
   const position = positionOf(release);
-  return Object.entries<TensorRtLlmMetricRow>(tensorRtLlmMetrics).flatMap(
-    ([family, { kind, label, series }]) =>
-      Object.entries(series).flatMap(([value, since]) => {
-        const first = since[serving.tritonBackend];
-        if (first === undefined || positionOf(first) > position) return [];
-        return [
-          {
-            name: kind === "histogram" ? `${family}_count` : family,
-            labels: { model: "tensorrt_llm", [label]: value },
-          },
-        ];
-      }),
+  return Object.entries<TensorRtLlmMetricRow>(tensorRtLlmMetrics).flatMap(([name, { label, series }]) =>
+    Object.entries(series).flatMap(([value, since]) => {
+      const first = since[serving.tritonBackend];
+      if (first === undefined || positionOf(first) > position) return [];
+      return [{ name, labels: { model: "tensorrt_llm", [label]: value } }];
+    }),
   );
 }
 

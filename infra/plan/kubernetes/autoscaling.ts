@@ -1,6 +1,5 @@
 /** How many servers of each kind there are, where the load decides it: autoscalers as data. */
-import { type MetricSeries, tensorRtLlmSeries, type tritonMetrics } from "../catalogue/metrics.ts";
-import type { gatewayMetrics } from "../catalogue/service-metrics.ts";
+import { type MetricSeries, tensorRtLlmSeries } from "../catalogue/metrics.ts";
 import { textEncoderConfig, visionEncoderConfig } from "../repository/cpu-models.ts";
 import type { ClusterPlan } from "./cluster-plan.ts";
 import { GATEWAY } from "./gateway.ts";
@@ -25,7 +24,7 @@ const GATEWAY_BUSY_SHARE = 0.5;
  * (`EnsembleScheduler::Enqueue` of https://github.com/triton-inference-server/core).
  */
 const QUEUE: MetricSeries = {
-  name: "nv_inference_pending_request_count" satisfies keyof typeof tritonMetrics,
+  name: "nv_inference_pending_request_count",
   labels: {},
 };
 
@@ -70,10 +69,9 @@ function loadOf(plan: ClusterPlan, { name }: ServerPlan, min: number): readonly 
 }
 
 function gatewayLoad(plan: ClusterPlan): ScalingMetric {
-  const name = "gateway_http_requests_in_flight" satisfies keyof typeof gatewayMetrics;
   return metric(plan, "in-flight-requests", {
     service: GATEWAY,
-    series: { name, labels: {} },
+    series: { name: "gateway_http_requests_in_flight", labels: {} },
     target: Math.max(1, Math.floor(GATEWAY_BUSY_SHARE * plan.gateway.limits.concurrentRequests)),
     activation: null,
   });
@@ -114,7 +112,7 @@ function modelLoad(plan: ClusterPlan, name: string, min: number): readonly Scali
   const pending = metric(plan, "gateway-pending-requests", {
     service: GATEWAY,
     series: {
-      name: "gateway_pending_requests" satisfies keyof typeof gatewayMetrics,
+      name: "gateway_pending_requests",
       labels: { model: name },
     },
     target: batch,

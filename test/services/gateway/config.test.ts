@@ -25,7 +25,7 @@ import {
   readDatabaseSecrets,
 } from "../../../containers/services/gateway/src/retrieval-config.ts";
 import { answeredErrorKind, tritonMessage } from "../../../containers/services/gateway/src/triton/client.ts";
-import { gatewayMetrics, retrievalMetrics } from "../../../infra/plan/catalogue/service-metrics.ts";
+import { gatewayMetrics, retrievalMetrics } from "../../infra/plan/kubernetes/known-series.ts";
 import { retrievalConfig } from "../gateway-retrieval/support.ts";
 import { closedPort, configOf, type RunningGateway, sha256, startGateway } from "./support.ts";
 
@@ -568,7 +568,7 @@ function planned(table: Readonly<Record<string, Row>>): Readonly<Record<string, 
   );
 }
 
-test("the gateway registers the request metrics of the catalogue", () => {
+test("the gateway registers the request metrics that expressions may read", () => {
   const { registry } = new GatewayMetrics({
     limiter: new ConcurrencyLimiter(1, 1),
     pending: new PendingRequests(),
@@ -577,7 +577,7 @@ test("the gateway registers the request metrics of the catalogue", () => {
   expect(registered(registry)).toEqual(planned(gatewayMetrics));
 });
 
-test("the gateway registers the retrieval metrics of the catalogue", () => {
+test("the gateway registers the retrieval metrics that expressions may read", () => {
   const registry = new Registry();
   new RetrievalMetrics(registry);
   expect(registered(registry)).toEqual(planned(retrievalMetrics));

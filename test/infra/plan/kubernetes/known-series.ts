@@ -1,25 +1,90 @@
-/** What Prometheus has of a stack: every name with its labels, by the catalogue's tables. */
-import {
-  clusterMetrics,
-  dcgmMetrics,
-  recordedMetrics,
-  scrapeMetrics,
-} from "../../../../infra/plan/catalogue/cluster-metrics.ts";
-import {
-  gpuMetrics,
-  type MetricRow,
-  tensorRtLlmSeries,
-  tritonMetrics,
-} from "../../../../infra/plan/catalogue/metrics.ts";
-import {
-  gatewayMetrics,
-  mockMongoMetrics,
-  mockVectorMetrics,
-  qdrantMetrics,
-  retrievalMetrics,
-} from "../../../../infra/plan/catalogue/service-metrics.ts";
+/** What Prometheus has of a stack: every name with its labels. Tests of the services hold their pages to these tables. */
+import { gpuMetrics, tensorRtLlmSeries, tritonMetrics } from "../../../../infra/plan/catalogue/metrics.ts";
 import type { ClusterPlan } from "../../../../infra/plan/kubernetes/cluster-plan.ts";
 import type { Selector } from "./promql-selectors.ts";
+
+interface MetricRow {
+  readonly kind: "counter" | "gauge" | "histogram";
+  /** Besides those that Prometheus gives every series of a target; of a histogram without `le`. */
+  readonly labels: readonly string[];
+}
+
+type MetricTable = Readonly<Record<string, MetricRow>>;
+
+/** Of every gateway: containers/services/gateway/src/metrics.ts. `model` is the stack's name of it, empty for other routes. */
+export const gatewayMetrics: MetricTable = {
+  gateway_pending_requests: { kind: "gauge", labels: ["model"] },
+  gateway_http_requests_total: { kind: "counter", labels: ["route", "model", "status"] },
+  gateway_http_request_duration_seconds: { kind: "histogram", labels: ["route", "model"] },
+  gateway_first_token_seconds: { kind: "histogram", labels: ["model"] },
+  gateway_upstream_errors_total: { kind: "counter", labels: ["upstream", "kind"] },
+  gateway_tokens_total: { kind: "counter", labels: ["model", "kind"] },
+  gateway_connections_refused_total: { kind: "counter", labels: [] },
+  gateway_http_requests_in_flight: { kind: "gauge", labels: [] },
+  gateway_places_taken: { kind: "gauge", labels: [] },
+  gateway_queue_length: { kind: "gauge", labels: [] },
+};
+
+/** Of a gateway with databases: containers/services/gateway/src/retrieval/metrics.ts. */
+export const retrievalMetrics: MetricTable = {
+  gateway_database_duration_seconds: { kind: "histogram", labels: ["database", "operation"] },
+  gateway_database_errors_total: { kind: "counter", labels: ["database", "kind"] },
+  gateway_documents_total: { kind: "counter", labels: ["status"] },
+  gateway_repaired_total: { kind: "counter", labels: ["what"] },
+};
+
+/** Of `databases: mock`: containers/services/mock-mongo/src/metrics.ts; those that something looks at. */
+const mockMongoMetrics: MetricTable = {
+  mongo_documents: { kind: "gauge", labels: [] },
+  mongo_store_bytes: { kind: "gauge", labels: [] },
+};
+
+/** Of `databases: mock`: containers/services/mock-vector/src/metrics.ts; those that something looks at. */
+const mockVectorMetrics: MetricTable = {
+  vector_points: { kind: "gauge", labels: [] },
+  vector_store_bytes: { kind: "gauge", labels: [] },
+};
+
+/** Of `databases: container`; mongod has no such page. https://qdrant.tech/documentation/guides/monitoring/ at 1.17. */
+const qdrantMetrics: MetricTable = {
+  collections_total: { kind: "gauge", labels: [] },
+  rest_responses_total: { kind: "counter", labels: ["method", "endpoint", "status"] },
+};
+
+/** Prometheus' own, of every target: https://prometheus.io/docs/concepts/jobs_instances/ */
+const SCRAPE_METRICS = ["up"];
+
+/**
+ * Of a GPU that a pod has, with its labels `namespace` and `pod`: etc/default-counters.csv of
+ * https://github.com/NVIDIA/dcgm-exporter, the fields that it has by default.
+ */
+const DCGM_METRICS = [
+  "DCGM_FI_DEV_GPU_UTIL",
+  "DCGM_FI_DEV_MEM_COPY_UTIL",
+  "DCGM_FI_DEV_FB_USED",
+  "DCGM_FI_DEV_FB_FREE",
+  "DCGM_FI_DEV_GPU_TEMP",
+  "DCGM_FI_DEV_POWER_USAGE",
+  "DCGM_FI_DEV_XID_ERRORS",
+  "DCGM_FI_DEV_ROW_REMAP_FAILURE",
+];
+
+/**
+ * Where a cluster has them, as the kube-prometheus-stack chart does: pkg/kubelet/metrics/collectors/volume_stats.go of
+ * https://github.com/kubernetes/kubernetes, and docs/metrics of https://github.com/kubernetes/kube-state-metrics.
+ */
+const CLUSTER_METRICS = [
+  "kubelet_volume_stats_available_bytes",
+  "kubelet_volume_stats_capacity_bytes",
+  "kube_deployment_spec_replicas",
+  "kube_deployment_status_replicas_available",
+  "kube_job_status_failed",
+  "kube_pod_container_info",
+  "kube_pod_container_status_restarts_total",
+];
+
+/** Recorded by rules of the stack. */
+const RECORDED_METRICS = ["engine_room_model_info", "engine_room_image_info", "engine_room_hourly_usd"];
 
 /** A Service whose pages have a series; null: it is of no Service of the stack. */
 type Known = Readonly<
@@ -37,10 +102,7 @@ function knownMetrics({ tier, models, encoders, cluster }: ClusterPlan): Known {
   const databases = cluster.databases;
   const row = (name: string, services: readonly string[] | null, labels: readonly string[]) =>
     [name, { services, labels: [...TARGET, ...labels] }] as const;
-  const service = (
-    table: Readonly<Record<string, MetricRow & { readonly labels: readonly string[] }>>,
-    name: string,
-  ) =>
+  const service = (table: MetricTable, name: string) =>
     Object.entries(table).flatMap(([metric, { kind, labels }]) =>
       kind === "histogram"
         ? [
@@ -51,14 +113,14 @@ function knownMetrics({ tier, models, encoders, cluster }: ClusterPlan): Known {
         : [row(metric, [name], labels)],
     );
   return Object.fromEntries([
-    ...Object.keys(tritonMetrics).map((name) => row(name, tritons, ["model", "version", "reason"])),
-    ...(tier === "gpu" ? Object.keys(gpuMetrics).map((name) => row(name, tritons, ["gpu_uuid"])) : []),
-    ...Object.keys(scrapeMetrics).map((name) => row(name, null, [])),
-    ...Object.keys(recordedMetrics)
-      .filter((name) => tier === "gpu" || name !== "engine_room_hourly_usd")
-      .map((name) => row(name, null, ["stack"])),
-    ...Object.keys(clusterMetrics).map((name) => row(name, null, CLUSTER_LABELS)),
-    ...(cluster.monitoring?.gpuExporter ? Object.keys(dcgmMetrics).map((name) => row(name, null, [])) : []),
+    ...tritonMetrics.map((name) => row(name, tritons, ["model", "version", "reason"])),
+    ...(tier === "gpu" ? gpuMetrics.map((name) => row(name, tritons, ["gpu_uuid"])) : []),
+    ...SCRAPE_METRICS.map((name) => row(name, null, [])),
+    ...RECORDED_METRICS.filter((name) => tier === "gpu" || name !== "engine_room_hourly_usd").map((name) =>
+      row(name, null, ["stack"]),
+    ),
+    ...CLUSTER_METRICS.map((name) => row(name, null, CLUSTER_LABELS)),
+    ...(cluster.monitoring?.gpuExporter ? DCGM_METRICS.map((name) => row(name, null, [])) : []),
     ...service(gatewayMetrics, "gateway"),
     ...(databases === null ? [] : service(retrievalMetrics, "gateway")),
     ...(databases?.kind === "mock" ? service(mockMongoMetrics, "mongo") : []),

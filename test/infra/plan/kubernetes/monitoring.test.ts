@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readStack } from "../../../../infra/config/config.ts";
 import { kubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
+import { dashboard } from "../../../../infra/plan/kubernetes/monitoring/templates.ts";
 import type { MonitoringPlan } from "../../../../infra/plan/kubernetes/monitoring/types.ts";
 import { projectRoot } from "../../../../scripts/program/stack-file.ts";
 import { debianProgram } from "../../../harness/debian-program.ts";
@@ -38,6 +39,7 @@ import {
   ALERT_NAMES,
   type AlertRule,
   alertsOf,
+  type DashboardJson,
   dashboardsOf,
   expressionsOf,
   recordedOf,
@@ -51,6 +53,31 @@ import {
 } from "./watched-stacks.ts";
 
 const RUNBOOKS = join(projectRoot, "docs/runbooks");
+
+const MONITORING = join(projectRoot, "infra/plan/kubernetes/monitoring");
+
+function expectPanelsInOrder({ panels }: DashboardJson) {
+  expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+  expect(new Set(panels.map(({ title }) => title)).size).toBe(panels.length);
+  const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
+    Array.from({ length: w * h }, (_, cell) => `${x + (cell % w)} ${y + Math.floor(cell / w)}`),
+  );
+  expect(new Set(cells).size).toBe(cells.length);
+  for (const { gridPos } of panels) expect(gridPos.x + gridPos.w).toBeLessThanOrEqual(24);
+}
+
+test.each(readdirSync(join(MONITORING, "dashboards")))(
+  "dashboards/%s has panels that do not overlap",
+  (file) => {
+    expectPanelsInOrder(JSON.parse(readFileSync(join(MONITORING, "dashboards", file), "utf8")));
+  },
+);
+
+test("a placeholder that no value is planned for is an error", () => {
+  expect(() => dashboard("overview", { values: { id: "" }, lists: {} })).toThrow(
+    /^The placeholder \$\{namespace\} has no value\.$/,
+  );
+});
 
 describe.each(Object.entries(STACKS))("stack: %s", (_, values) => {
   const { plan, monitoring } = watched(values);
@@ -70,15 +97,9 @@ describe.each(Object.entries(STACKS))("stack: %s", (_, values) => {
   });
 
   test("panels do not overlap and have unique ids and titles", () => {
-    for (const { panels, uid } of dashboardsOf(monitoring)) {
-      expect(uid.length).toBeLessThanOrEqual(40);
-      expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
-      expect(new Set(panels.map(({ title }) => title)).size).toBe(panels.length);
-      const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
-        Array.from({ length: w * h }, (_, cell) => `${x + (cell % w)} ${y + Math.floor(cell / w)}`),
-      );
-      expect(new Set(cells).size).toBe(cells.length);
-      for (const { gridPos } of panels) expect(gridPos.x + gridPos.w).toBeLessThanOrEqual(24);
+    for (const dashboard of dashboardsOf(monitoring)) {
+      expect(dashboard.uid.length).toBeLessThanOrEqual(40);
+      expectPanelsInOrder(dashboard);
     }
   });
 

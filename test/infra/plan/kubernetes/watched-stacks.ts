@@ -74,7 +74,7 @@ function canBePlanned(values: Values): boolean {
   return config !== null && planStack(config).plan !== null;
 }
 
-interface DashboardJson {
+export interface DashboardJson {
   readonly uid: string;
   readonly title: string;
   readonly annotations: { readonly list: readonly { readonly expr: string }[] };
