@@ -1,76 +1,117 @@
 /**
- * Refreshes infra/plan/catalogue/prices-data.ts from the prices that Karpenter's AWS provider publishes with its Go module:
+ * Renews the prices of machines in infra/plan/catalogue/data/prices.json. Karpenter's AWS provider publishes on-demand prices, Linux,
+ * shared tenancy, as generated Go files: one map from region to instance type to US dollars an hour.
  *
- *     npx tsx scripts/catalogue/update-prices.ts                      the newest release, from the Go module proxy
- *     npx tsx scripts/catalogue/update-prices.ts --version v1.14.1    one release, branch or commit
- *     npx tsx scripts/catalogue/update-prices.ts --path FOLDER --version V
- *                                                                     an unpacked module or a checkout, called version V
+ *     npx tsx scripts/catalogue/update-prices.ts v1.14.1                    a tag of the provider, from GitHub
+ *     npx tsx scripts/catalogue/update-prices.ts v1.14.1 --from FOLDER      the same from a checkout or an unpacked Go module
  *
- * `--output FILE` writes elsewhere. `GOPROXY` names another proxy. The same version gives the same bytes.
+ * `--output FILE` writes elsewhere. The same tag gives the same bytes. Prices of storage and services are renewed by hand: the
+ * script lists them with their sources.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { machineTypes } from "../../infra/plan/catalogue/machines.ts";
-import { UserError } from "../errors.ts";
-import { readZipEntry } from "../zip-entry.ts";
-import { PRICE_FILES, PRICING_FOLDER, parseGoPrices, renderPriceData } from "./go-prices.ts";
-import { downloadModule, proxyOf, resolveVersion } from "./module-zip.ts";
+import type { PriceFile } from "../../infra/plan/catalogue/prices.ts";
+import { errorWords, UserError } from "../errors.ts";
 
-const MODULE = "github.com/aws/karpenter-provider-aws";
-/** The catalogue's own file. */
-const TARGET = fileURLToPath(new URL("../../infra/plan/catalogue/prices-data.ts", import.meta.url));
+const REPOSITORY = "aws/karpenter-provider-aws";
+const FOLDER = "pkg/providers/pricing";
+/** Files with prices in US dollars; the one for China is in yuan. */
+const FILES = ["zz_generated.pricing_aws.go", "zz_generated.pricing_aws_us_gov.go"];
+const TARGET = fileURLToPath(new URL("../../infra/plan/catalogue/data/prices.json", import.meta.url));
+const TIMEOUT_MILLISECONDS = 60_000;
 
-interface PriceSource {
-  readonly version: string;
-  /** Text of a file in the module's pricing folder. */
-  readonly read: (file: string) => string;
-}
+type Regions = PriceFile["machines"]["regions"];
 
 async function main(args: readonly string[]): Promise<void> {
-  const { values } = parseArgs({
+  const { values, positionals } = parseArgs({
     args: [...args],
-    options: {
-      version: { type: "string" },
-      path: { type: "string" },
-      output: { type: "string", default: TARGET },
-    },
+    allowPositionals: true,
+    options: { from: { type: "string" }, output: { type: "string", default: TARGET } },
   });
-  const source =
-    values.path === undefined
-      ? await fromProxy(values.version ?? "latest")
-      : fromFolder(values.path, values.version);
-  const files = PRICE_FILES.map((file) => parseGoPrices(source.read(file), file));
-  writeFileSync(
-    values.output,
-    renderPriceData(`${MODULE}@${source.version}`, files, Object.keys(machineTypes)),
-  );
-  process.stdout.write(
-    `${values.output}: prices of ${MODULE}@${source.version}, ${files.map(({ asOf }) => asOf).join(" and ")}\n`,
-  );
-}
-
-async function fromProxy(query: string): Promise<PriceSource> {
-  const proxy = proxyOf(process.env.GOPROXY);
-  const version = await resolveVersion(proxy, MODULE, query);
-  const zip = await downloadModule(proxy, MODULE, version);
-  return {
-    version,
-    read: (file) => readZipEntry(zip, `${MODULE}@${version}/${PRICING_FOLDER}/${file}`).toString("utf8"),
+  const [tag] = positionals;
+  if (tag === undefined) throw new UserError("Missing tag of the provider, such as v1.14.1.");
+  const texts = await Promise.all(FILES.map((name) => sourceText(tag, name, values.from)));
+  const found = texts.flatMap((text, index) => Object.entries(parseGoPrices(text, FILES[index] ?? "")));
+  const file = JSON.parse(readFileSync(TARGET, "utf8")) as PriceFile;
+  const renewed: PriceFile = {
+    ...file,
+    machines: {
+      source: `https://github.com/${REPOSITORY}/tree/${tag}/${FOLDER}`,
+      regions: catalogued(Object.fromEntries(found)),
+    },
   };
+  writeFileSync(values.output, `${JSON.stringify(renewed, null, 2)}\n`);
+  const byHand = [...file.storage, ...file.gp3Throughput, ...file.efsThroughput, ...file.services];
+  const lines = byHand.map(({ source, asOf, ...price }) => `  ${JSON.stringify(price)}, ${asOf}: ${source}`);
+  process.stdout.write(`Machines: ${tag}. To be read by hand:\n${lines.join("\n")}\n`);
 }
 
-function fromFolder(folder: string, version: string | undefined): PriceSource {
-  if (version === undefined)
-    throw new UserError("A folder does not say which version it holds: add --version, such as v1.14.1.");
-  return { version, read: (file) => readFileSync(join(folder, PRICING_FOLDER, file), "utf8") };
+async function sourceText(tag: string, name: string, folder: string | undefined): Promise<string> {
+  if (folder !== undefined) return readFileSync(join(folder, FOLDER, name), "utf8");
+  const url = `https://raw.githubusercontent.com/${REPOSITORY}/${tag}/${FOLDER}/${name}`;
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MILLISECONDS) });
+    if (response.ok) return await response.text();
+    throw new Error(`${response.status} ${response.statusText}`);
+  } catch (error) {
+    throw new UserError(`${url} can't be read (${errorWords(error)}).`);
+  }
 }
 
-try {
-  await main(process.argv.slice(2));
-} catch (error) {
-  if (!(error instanceof UserError)) throw error;
-  process.stderr.write(`${error.message}\n`);
-  process.exitCode = 1;
+/**
+ * Prices by region of one generated file.
+ *
+ * @param name - Shown in messages.
+ * @throws UserError where the file has no date, a price outside a region, a price twice, or a region without prices.
+ */
+export function parseGoPrices(source: string, name: string): Regions {
+  const asOf = /^\/\/ generated at (\d{4}-\d{2}-\d{2})T/m.exec(source)?.[1];
+  if (asOf === undefined) throw new UserError(`${name} has no line "// generated at DATE".`);
+  const regions: Record<string, { asOf: string; hourlyUsd: Record<string, number> }> = {};
+  let prices: Record<string, number> | undefined;
+  for (const line of source.split("\n")) {
+    const region = /^\t"([a-z0-9-]+)": \{$/.exec(line)?.[1];
+    if (region !== undefined) {
+      prices = {};
+      regions[region] = { asOf, hourlyUsd: prices };
+      continue;
+    }
+    for (const [, instanceType = "", price] of line.matchAll(/"([a-z0-9.-]+)": (\d+\.\d+),/g)) {
+      if (prices === undefined) throw new UserError(`${name} prices ${instanceType} outside a region.`);
+      if (instanceType in prices) throw new UserError(`${name} prices ${instanceType} twice in one region.`);
+      prices[instanceType] = Number(price);
+    }
+  }
+  if (prices === undefined) throw new UserError(`${name} has no region.`);
+  for (const [region, { hourlyUsd }] of Object.entries(regions))
+    if (Object.keys(hourlyUsd).length === 0) throw new UserError(`${name} has no price for ${region}.`);
+  return regions;
+}
+
+/** Regions by name, with the catalogue's instance types in its order. */
+function catalogued(regions: Regions): Regions {
+  return Object.fromEntries(
+    Object.entries(regions)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([region, { asOf, hourlyUsd }]) => {
+        const kept = Object.keys(machineTypes).flatMap((type) => {
+          const price = hourlyUsd[type];
+          return price === undefined ? [] : [[type, price] as const];
+        });
+        return [region, { asOf, hourlyUsd: Object.fromEntries(kept) }];
+      }),
+  );
+}
+
+if (process.argv[1] === import.meta.filename) {
+  try {
+    await main(process.argv.slice(2));
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    process.exitCode = 1;
+  }
 }

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { parseConfig } from "../../../../infra/config/config.ts";
+import file from "../../../../infra/plan/catalogue/data/prices.json" with { type: "json" };
 import { GPU_NAMES, gpus } from "../../../../infra/plan/catalogue/gpus.ts";
 import { machineTypes } from "../../../../infra/plan/catalogue/machines.ts";
 import {
@@ -8,12 +9,11 @@ import {
   onDemandHourlyUsd,
   PRICE_REGIONS,
   PRICES_AS_OF,
+  type PriceFile,
   pricesAsOf,
   regionsOffering,
-  servicePrices,
   storagePrices,
 } from "../../../../infra/plan/catalogue/prices.ts";
-import { priceData } from "../../../../infra/plan/catalogue/prices-data.ts";
 import {
   hasWordsOfRegions,
   isRegion,
@@ -162,13 +162,15 @@ test("regions unknown to the catalogue are not taken for others", () => {
     expect(meantRegion(region)).toBeUndefined();
 });
 
+const machinePrices: PriceFile["machines"]["regions"] = file.machines.regions;
+
 test("every machine type but those not sold on demand has a price in us-east-1", () => {
   const unpriced = Object.keys(machineTypes).filter((type) => onDemandHourlyUsd("us-east-1", type) === null);
   expect(unpriced).toEqual(["p5e.48xlarge"]);
 });
 
 test("prices are above 0, and of machine types in the catalogue", () => {
-  for (const { hourlyUsd } of Object.values(priceData)) {
+  for (const { hourlyUsd } of Object.values(machinePrices)) {
     for (const [type, price] of Object.entries(hourlyUsd)) {
       expect(Object.keys(machineTypes)).toContain(type);
       expect(price).toBeGreaterThan(0);
@@ -177,7 +179,7 @@ test("prices are above 0, and of machine types in the catalogue", () => {
 });
 
 test("prices rise with the size of a machine within its family", () => {
-  for (const [region, { hourlyUsd }] of Object.entries(priceData)) {
+  for (const [region, { hourlyUsd }] of Object.entries(machinePrices)) {
     for (const [type, price] of Object.entries(hourlyUsd)) {
       for (const [other, otherPrice] of Object.entries(hourlyUsd)) {
         const [a, b] = [machineTypes[type], machineTypes[other]];
@@ -220,7 +222,7 @@ test("on-demand prices are those of the price module", () => {
   expect(onDemandHourlyUsd("us-gov-west-1", "p5.4xlarge")).toBe(8.256);
 });
 
-const dated = [...storagePrices, ...gp3ThroughputPrices, ...efsThroughputPrices, ...servicePrices];
+const dated = [...storagePrices, ...gp3ThroughputPrices, ...efsThroughputPrices, ...file.services];
 
 test("prices of storage and services have a day and a source", () => {
   for (const { asOf, source } of dated) {
@@ -231,7 +233,7 @@ test("prices of storage and services have a day and a source", () => {
 });
 
 test("prices of storage and services are AWS's for us-east-1", () => {
-  expect(Object.fromEntries(servicePrices.map(({ service, hourlyUsd }) => [service, hourlyUsd]))).toEqual({
+  expect(Object.fromEntries(file.services.map(({ service, hourlyUsd }) => [service, hourlyUsd]))).toEqual({
     "EKS control plane": 0.1,
     "NAT gateway": 0.045,
     "public IPv4 address": 0.005,
