@@ -7,7 +7,7 @@ import {
   type ResourceValidationArgs,
 } from "@pulumi/policy";
 import * as pulumi from "@pulumi/pulumi";
-import { POLICY_NAMES, type PolicyLevel, type PolicyName } from "../infra/plan/catalogue/policies.ts";
+import { POLICY_NAMES, type PolicyLevel, type PolicyName } from "../infra/plan/catalogue/types.ts";
 import { type CheckedResource, type CheckedStack, UNKNOWN } from "./rule.ts";
 import { rules, type StackPolicy, stackPolicy } from "./stack-policy.ts";
 import { findings } from "./violations.ts";

@@ -1,5 +1,5 @@
 /** What a rule is, and how rules read the inputs of resources. Neither the Pulumi CLI nor a cloud is needed. */
-import type { PolicyLevel } from "../infra/plan/catalogue/policies.ts";
+import type { PolicyLevel } from "../infra/plan/catalogue/types.ts";
 
 /** Replaces a value that only `up` knows, here as in `npm run render`. */
 export const UNKNOWN = "[unknown]";

@@ -1,6 +1,6 @@
 /** All rules by name, and what a stack file says about them. */
 import { fromRuntimeConfig, readStack } from "../infra/config/config.ts";
-import { POLICY_NAMES, type PolicyLevel, type PolicyName } from "../infra/plan/catalogue/policies.ts";
+import { POLICY_NAMES, type PolicyLevel, type PolicyName } from "../infra/plan/catalogue/types.ts";
 import type { Rule, StackFacts } from "./rule.ts";
 import { apiIsNotOpenToAll, iamActionHasNoWildcard } from "./rules/access.ts";
 import { publicEndpointIsGuarded } from "./rules/endpoints.ts";

@@ -1,5 +1,5 @@
 /** The rules over a stack's resources, without the Pulumi CLI: for `npm run diff` and tests. */
-import { POLICY_NAMES, type PolicyLevel, type PolicyName } from "../infra/plan/catalogue/policies.ts";
+import { POLICY_NAMES, type PolicyLevel, type PolicyName } from "../infra/plan/catalogue/types.ts";
 import type { CheckedResource, CheckedStack, Finding, Rule } from "./rule.ts";
 import { rules, type StackPolicy } from "./stack-policy.ts";
 

@@ -1,9 +1,13 @@
 /** `platform: aws`: what a stack says of the account, the network and the machines that it is to make. */
 import { z } from "zod";
-import { ADD_ON_CHOICES, CHART_NAMES } from "../plan/catalogue/charts.ts";
-import { DEFAULT_KUBERNETES_VERSION, KUBERNETES_VERSIONS } from "../plan/catalogue/kubernetes-versions.ts";
-import { NETWORK_DEFAULTS } from "../plan/catalogue/network-defaults.ts";
-import { ZONE_LETTERS } from "../plan/catalogue/zones.ts";
+import {
+  ADD_ON_CHOICES,
+  CHART_NAMES,
+  DEFAULT_KUBERNETES_VERSION,
+  KUBERNETES_VERSIONS,
+  NETWORK_DEFAULTS,
+  ZONE_LETTERS,
+} from "../plan/catalogue/aws.ts";
 import { formattedText, ipv4Cidr, secret } from "./common.ts";
 import { dockerDatabases, externalBySecrets } from "./databases.ts";
 import { gpuImages } from "./docker-host.ts";

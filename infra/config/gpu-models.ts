@@ -1,7 +1,13 @@
 /** One served model of a stack on GPUs, and models that a stack adds to the catalogue. */
 import { z } from "zod";
-import { GOLDEN_PICTURE_NAMES } from "../plan/catalogue/golden-pictures.ts";
-import { DTYPES, FLAVOURS, QUANTIZATIONS, RECIPES, RUNTIMES } from "../plan/catalogue/types.ts";
+import {
+  DTYPES,
+  FLAVOURS,
+  GOLDEN_PICTURE_NAMES,
+  QUANTIZATIONS,
+  RECIPES,
+  RUNTIMES,
+} from "../plan/catalogue/types.ts";
 import { absolutePath, formattedText, formMessage, resourceName } from "./common.ts";
 
 const tokens = z.int().min(1).max(1_048_576);

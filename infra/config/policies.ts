@@ -1,6 +1,6 @@
 /** What a stack says of the rules that its resources keep; the same on every platform. */
 import { z } from "zod";
-import { POLICY_LEVELS, POLICY_NAMES } from "../plan/catalogue/policies.ts";
+import { POLICY_LEVELS, POLICY_NAMES } from "../plan/catalogue/types.ts";
 
 export const policies = z
   .strictObject({

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { RequestProfile } from "@engine-room/triton-requests";
 import { cpuGoldenQuestions } from "../../infra/plan/catalogue/cpu-models.ts";
-import type { goldenPictures } from "../../infra/plan/catalogue/golden-pictures.ts";
+import type { goldenPictures } from "../../infra/plan/catalogue/language-models.ts";
 import type { GoldenQuestion } from "../../infra/plan/catalogue/types.ts";
 import type { TritonEndpoints } from "../../infra/plan/endpoints.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";

@@ -2,7 +2,7 @@
 import { POOL_LABEL, SYSTEM_POOL } from "../../infra/plan/aws/names.ts";
 import { nodePoolPlans } from "../../infra/plan/aws/node-pools.ts";
 import type { AwsContext } from "../../infra/plan/aws/types.ts";
-import { isInstalled } from "../../infra/plan/catalogue/charts.ts";
+import { isInstalled } from "../../infra/plan/catalogue/aws.ts";
 import type { EksPlan } from "../../infra/plan/gpu-stack.ts";
 import { textTable } from "../plan/text-table.ts";
 import { stackMachines, stopMachines } from "./ec2.ts";

@@ -1,8 +1,12 @@
 /** What a stack on AWS stands on: its network, its door and its version of Kubernetes. */
 import { machineZones, natZones, vpcCidr } from "../../infra/plan/aws/network.ts";
 import { parseCidr, zoneCidrs } from "../../infra/plan/aws/subnets.ts";
-import { CHART_NAMES, type ChartName, isInstalled } from "../../infra/plan/catalogue/charts.ts";
-import { kubernetesVersions } from "../../infra/plan/catalogue/kubernetes-versions.ts";
+import {
+  CHART_NAMES,
+  type ChartName,
+  isInstalled,
+  kubernetesVersions,
+} from "../../infra/plan/catalogue/aws.ts";
 import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { paragraph, type Section } from "./text-table.ts";

@@ -1,6 +1,7 @@
 /** The commands behind a plan, as a person would type them: nothing happens on a GPU that can't be read here. */
 import { buildGenerateRequest, RequestError, wrapQuestion } from "@engine-room/triton-requests";
-import { type GoldenPicture, goldenPictures } from "../../infra/plan/catalogue/golden-pictures.ts";
+import { goldenPictures } from "../../infra/plan/catalogue/language-models.ts";
+import type { GoldenPicture } from "../../infra/plan/catalogue/types.ts";
 import { explainEncoders } from "../../infra/plan/encoders/explain.ts";
 import { gpuIdentity } from "../../infra/plan/engine/engine-plan.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";

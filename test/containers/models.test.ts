@@ -3,7 +3,7 @@ import { basename, join } from "node:path";
 import { expect, test } from "vitest";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { cpuModels, textEncoder, visionWeightSources } from "../../infra/plan/catalogue/cpu-models.ts";
-import { GOLDEN_PICTURE_NAMES } from "../../infra/plan/catalogue/golden-pictures.ts";
+import { GOLDEN_PICTURE_NAMES } from "../../infra/plan/catalogue/types.ts";
 import * as schemas from "../../infra/plan/container-spec-schemas.ts";
 import { engineBuildSpec } from "../../infra/plan/container-specs.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { PolicyName } from "../../infra/plan/catalogue/policies.ts";
+import type { PolicyName } from "../../infra/plan/catalogue/types.ts";
 import type { CheckedResource, CheckedStack, StackFacts } from "../../policy/rule.ts";
 import { rules } from "../../policy/stack-policy.ts";
 import { findings } from "../../policy/violations.ts";

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { unknownCheckingProxy } from "@pulumi/policy";
 import { describe, expect, test } from "vitest";
-import { POLICY_NAMES, type PolicyName } from "../../infra/plan/catalogue/policies.ts";
+import { POLICY_NAMES, type PolicyName } from "../../infra/plan/catalogue/types.ts";
 import { packPolicies } from "../../policy/pack.ts";
 import type { CheckedResource, StackFacts } from "../../policy/rule.ts";
 import { rules, type StackPolicy, stackPolicy } from "../../policy/stack-policy.ts";

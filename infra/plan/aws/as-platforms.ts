@@ -1,7 +1,7 @@
 /** A stack on AWS as one of the platform below: `kubernetes` in the cluster on EKS, `docker` on the EC2 instance. */
 import type { AwsConfig, Ec2Config, EksConfig } from "../../config/aws-stacks.ts";
 import type { GpuStackConfig } from "../../config/config.ts";
-import { isInstalled } from "../catalogue/charts.ts";
+import { isInstalled } from "../catalogue/aws.ts";
 import { type Cluster, kubernetesCluster } from "../kubernetes/cluster.ts";
 import { pulledFrom } from "./context.ts";
 import {

@@ -1,7 +1,7 @@
 /** The context of a stack on AWS: its account, names and tags, and the registry of its images. */
 import type { AwsConfig } from "../../config/aws-stacks.ts";
 import { jsonDigest } from "../canonical-json.ts";
-import { partitionOf } from "../catalogue/regions.ts";
+import { partitionOf } from "../catalogue/aws.ts";
 import type { AwsContext } from "./types.ts";
 
 /** Tag by which costs are grouped and leftovers are found. */

@@ -4,7 +4,7 @@ import type { AddonArgs } from "@pulumi/aws/eks/addon.js";
 import type { ClusterArgs } from "@pulumi/aws/eks/cluster.js";
 import type { KeyArgs } from "@pulumi/aws/kms/key.js";
 import type { EksConfig } from "../../config/aws-stacks.ts";
-import { addOnVersions, kubernetesVersions } from "../catalogue/kubernetes-versions.ts";
+import { addOnVersions, kubernetesVersions } from "../catalogue/aws.ts";
 import { chartPlans } from "./charts.ts";
 import { clusterName } from "./context.ts";
 import { SYSTEM_NODES } from "./names.ts";

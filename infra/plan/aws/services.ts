@@ -1,6 +1,6 @@
 /** Resources of a stack on AWS that are billed by the hour, besides the pools of its stack file and the engine store. */
 import type { AwsConfig } from "../../config/aws-stacks.ts";
-import { installedCharts, isInstalled } from "../catalogue/charts.ts";
+import { installedCharts, isInstalled } from "../catalogue/aws.ts";
 import type { RentedParts } from "../spec.ts";
 import { METRICS_DISK_GIB } from "./charts.ts";
 import { interfaceEndpoints, natZones, publicZones } from "./network.ts";

@@ -1,5 +1,5 @@
 /** Addresses of a network's subnets. A zone has the same ones whatever other zones there are. */
-import { ZONE_LETTERS, type ZoneLetter } from "../catalogue/zones.ts";
+import { ZONE_LETTERS, type ZoneLetter } from "../catalogue/aws.ts";
 
 /** An IPv4 network. */
 interface Cidr {

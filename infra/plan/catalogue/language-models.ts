@@ -1,16 +1,12 @@
 /**
- * Every language and vision-language model that a stack may name. A new model is a new row in one file of models/; a new
- * family is a new file there and a line below. Names, types and lists derive from the rows.
+ * Every language and vision-language model that a stack may name. A new model is a new row in a file of models/; a new
+ * family is a new object there and a line below. Names, types and lists derive from the rows.
  *
  * Revisions are commits of the hub's repositories, each found in public code that pins it to that repository.
  */
-import { blip2Models } from "./models/blip2.ts";
-import { gpt2Models } from "./models/gpt2.ts";
-import { llama2Models } from "./models/llama-2.ts";
-import { llama32VisionModels } from "./models/llama-3.2-vision.ts";
-import { llavaModels } from "./models/llava.ts";
-import { vilaModels } from "./models/vila.ts";
-import type { LanguageModel } from "./types.ts";
+import { gpt2Models, llama2Models } from "./models/text.ts";
+import { blip2Models, llama32VisionModels, llavaModels, vilaModels } from "./models/vision.ts";
+import type { GoldenPicture, LanguageModel } from "./types.ts";
 
 const rows = {
   ...gpt2Models,
@@ -31,3 +27,21 @@ export const LANGUAGE_MODELS = Object.keys(rows) as unknown as readonly [
   LanguageModelName,
   ...LanguageModelName[],
 ];
+
+interface GoldenPictureRow {
+  /** Where it is published: for requests, and for images that lack it. */
+  readonly address: string;
+  /** An image may be given on only with pictures that ask nothing of who does. */
+  readonly license: "CC0-1.0";
+  /** Who says so. */
+  readonly source: string;
+}
+
+export const goldenPictures: Readonly<Record<GoldenPicture, GoldenPictureRow>> = {
+  // An espresso on a red saucer.
+  coffee: {
+    address: "https://raw.githubusercontent.com/scikit-image/scikit-image/v0.25.2/skimage/data/coffee.png",
+    license: "CC0-1.0",
+    source: "scikit-image 0.25.2, docstring of skimage.data.coffee: CC0 by the photographer, Rachel Michetti",
+  },
+};

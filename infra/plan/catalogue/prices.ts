@@ -5,8 +5,9 @@
  * regions. Spot prices change by the hour and are in no table. scripts/catalogue/update-prices.ts renews those of machines;
  * the others are AWS's own price list, in the words in which others quoted it, and are renewed by hand.
  */
+
+import { isRegion, partitionOf } from "./aws.ts";
 import file from "./data/prices.json" with { type: "json" };
-import { isRegion, partitionOf } from "./regions.ts";
 
 /** What data/prices.json holds. */
 export interface PriceFile {

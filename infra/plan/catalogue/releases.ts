@@ -7,45 +7,8 @@
 import type { TemplateRef } from "./templates.ts";
 import type { Release } from "./types.ts";
 
-export const RELEASE_TAGS = [
-  "24.02",
-  "24.03",
-  "24.04",
-  "24.05",
-  "24.06",
-  "24.07",
-  "24.08",
-  "24.09",
-  "24.10",
-  "24.11",
-  "24.12",
-  "25.01",
-  "25.02",
-  "25.03",
-  "25.04",
-  "25.05",
-  "25.06",
-  "25.07",
-  "25.08",
-  "25.09",
-  "25.10",
-  "25.11",
-  "25.12",
-  "26.01",
-  "26.02",
-  "26.03",
-  "26.04",
-  "26.05",
-  "26.06",
-  "26.07",
-] as const;
-export type ReleaseTag = (typeof RELEASE_TAGS)[number];
-
-/** What a stack gets that names no release. */
-export const DEFAULT_RELEASE: ReleaseTag = "25.07";
-
-/** A row whose templates are one of the catalogue's sets. */
-interface ReleaseRow extends Release {
+/** A row whose templates are one of the catalogue's sets; the key is its tag. */
+interface ReleaseRow extends Omit<Release, "tag"> {
   readonly templates: TemplateRef | null;
 }
 
@@ -77,12 +40,11 @@ const multimodalDeprecated: EndOfLife = [
 
 /** all_models/llmapi came with backend v0.19.0; the tag of 25.04, v0.18.2, lacks it. */
 const both = ["engine", "llmapi"] as const;
-const engineOnly = ["engine"] as const;
 
 /** Ubuntu 22.04 images, which hold no file of the backend. */
 const jammy = {
   python: "3.10.12",
-  runtimes: engineOnly,
+  runtimes: ["engine"],
   verified: true,
   endOfLife: engineRemoved,
   source: MATRIX,
@@ -91,7 +53,7 @@ const jammy = {
 /** Ubuntu 24.04 images. From 25.01 on the Dockerfile copies scripts, all_models, tools and examples to /app. */
 const noble = {
   python: "3.12.3",
-  runtimes: both,
+  runtimes: ["engine"],
   verified: true,
   endOfLife: engineRemoved,
   source: MATRIX,
@@ -115,6 +77,8 @@ const beforeMatrix = {
 } as const;
 
 const openTemplates = {
+  ...noble,
+  runtimes: both,
   templates: "v1.1.0",
   recipes: "0.20-1.1",
   verified: false,
@@ -122,6 +86,19 @@ const openTemplates = {
 const OPEN_TEMPLATES =
   "Whether its templates ask for prompt_embedding_table_data_type is open: those of 0.20.0 don't, those of 1.1.0 do. " +
   "It is planned as 1.1.0; a key that the image's template lacks is left out when the repository is filled.";
+
+/** TensorRT-LLM 1.1. */
+const release11 = {
+  ...noble,
+  tensorRtLlm: "1.1.0",
+  tensorRt: "10.13.3.9",
+  cuda: "13.0.2.006",
+  minimumDriver: "580.95.05",
+  templates: "v1.1.0",
+  recipes: "0.20-1.1",
+  runtimes: both,
+  endOfLife: [...engineRemoved, ...multimodalDeprecated],
+} as const;
 
 /** TensorRT-LLM 1.2: the branch's Dockerfile still copies all_models, and nothing says which engines they can run. */
 const release12 = {
@@ -140,12 +117,11 @@ const OPEN_12 =
   "No template or converter of TensorRT-LLM 1.2 was read, so it is listed for `runtime: llmapi` only, whose repository " +
   "was not read at this version either.";
 
-export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
-  "24.02": { ...beforeMatrix, tag: "24.02" },
-  "24.03": { ...beforeMatrix, tag: "24.03" },
+const rows = {
+  "24.02": beforeMatrix,
+  "24.03": beforeMatrix,
   "24.04": {
     ...jammy,
-    tag: "24.04",
     tensorRtLlm: "0.9.0",
     tensorRt: "9.3.0.post12.dev1",
     cuda: "12.3.2.001",
@@ -158,7 +134,6 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
   },
   "24.05": {
     ...jammy,
-    tag: "24.05",
     tensorRtLlm: "0.9.0",
     tensorRt: "10.0.1.6",
     cuda: "12.3.2.001",
@@ -171,7 +146,6 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
   },
   "24.06": {
     ...jammy,
-    tag: "24.06",
     tensorRtLlm: "0.10.0",
     tensorRt: "10.0.1",
     cuda: "12.4.0.041",
@@ -184,7 +158,6 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
   },
   "24.07": {
     ...jammy,
-    tag: "24.07",
     tensorRtLlm: "0.11.0",
     tensorRt: "10.1.0",
     cuda: "12.4.1.003",
@@ -197,7 +170,6 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
   },
   "24.08": {
     ...jammy,
-    tag: "24.08",
     tensorRtLlm: "0.12.0",
     tensorRt: "10.3.0",
     cuda: "12.5.1.007",
@@ -211,7 +183,6 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
   },
   "24.09": {
     ...jammy,
-    tag: "24.09",
     tensorRtLlm: "0.13.0",
     tensorRt: "10.4.0",
     cuda: "12.5.1.007",
@@ -225,7 +196,6 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
   },
   "24.10": {
     ...jammy,
-    tag: "24.10",
     tensorRtLlm: "0.14.0",
     tensorRt: "10.4.0",
     cuda: "12.5.1.007",
@@ -239,7 +209,6 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
   },
   "24.11": {
     ...jammy,
-    tag: "24.11",
     tensorRtLlm: "0.15.0",
     tensorRt: "10.6.0",
     cuda: "12.6.3",
@@ -252,7 +221,6 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
   },
   "24.12": {
     ...noble,
-    tag: "24.12",
     tensorRtLlm: "0.16.0",
     tensorRt: "10.7.0",
     cuda: "12.6.3",
@@ -262,11 +230,9 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
     recipes: "0.10-0.18",
     backendRef: "v0.16.0",
     backendCommit: "ad209ced188cbae19c7041d968dd4e6d3800ece2",
-    runtimes: engineOnly,
   },
   "25.01": {
     ...noble,
-    tag: "25.01",
     tensorRtLlm: "0.17.0",
     tensorRt: "10.8.0.43",
     cuda: "12.8.0.038",
@@ -275,11 +241,9 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
     templates: "v0.17.0",
     recipes: "0.10-0.18",
     backendRef: "v0.17.0",
-    runtimes: engineOnly,
   },
   "25.02": {
     ...noble,
-    tag: "25.02",
     tensorRtLlm: "0.17.0.post1",
     tensorRt: "10.8.0.43",
     cuda: "12.8.0.038",
@@ -289,15 +253,12 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
     templates: "r25.02",
     recipes: "0.10-0.18",
     backendRef: "r25.02",
-    runtimes: engineOnly,
-    verified: true,
     note:
       "Its templates are those of the tag v0.17.0 or of the branch r25.02: TensorRT-LLM 0.17.0.post1 is the tag's, and both " +
       "Dockerfiles name the image's TensorRT. It is planned with r25.02's, which v0.17.0 accepts as well.",
   },
   "25.03": {
     ...noble,
-    tag: "25.03",
     tensorRtLlm: "0.18.0",
     tensorRt: "10.9.0.34",
     cuda: "12.8.1.012",
@@ -306,11 +267,9 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
     templates: "r25.03",
     recipes: "0.10-0.18",
     backendRef: "r25.03",
-    runtimes: engineOnly,
   },
   "25.04": {
     ...noble,
-    tag: "25.04",
     tensorRtLlm: "0.18.2",
     tensorRt: "10.9.0.34",
     cuda: "12.8.1.012",
@@ -319,14 +278,12 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
     templates: "v0.18.2",
     recipes: "0.10-0.18",
     backendRef: "v0.18.2",
-    runtimes: engineOnly,
     note:
       "The branch r25.04 is not what the image was built from: its Dockerfile has TensorRT 10.8.0.43 and the PyTorch of 25.01, " +
       "the image has 10.9.0.34 and that of 25.03, as the tag v0.18.2.",
   },
   "25.05": {
     ...noble,
-    tag: "25.05",
     tensorRtLlm: "0.19.0",
     tensorRt: "10.9.0.34",
     cuda: "12.8.1.012",
@@ -335,15 +292,13 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
     templates: "v0.19.0",
     recipes: "0.19",
     backendRef: "v0.19.0",
-    // The image has all_models/llmapi, but the keys of its model.yaml were not read.
-    runtimes: engineOnly,
+    // `engine` only: the image has all_models/llmapi, but the keys of its model.yaml were not read.
     note:
       "The image has /app/examples/llama, as the tag v0.19.0 and other than the branch r25.05: " +
       "https://github.com/NVIDIA/TensorRT-LLM/issues/4275#issuecomment-2941155249.",
   },
   "25.06": {
     ...noble,
-    tag: "25.06",
     tensorRtLlm: "0.20.0",
     tensorRt: "10.10.0.31",
     cuda: "12.9.0.036",
@@ -352,10 +307,10 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
     templates: "v0.20.0",
     recipes: "0.20-1.1",
     backendRef: "r25.06",
+    runtimes: both,
   },
   "25.07": {
     ...noble,
-    tag: "25.07",
     tensorRtLlm: "0.20.0",
     tensorRt: "10.10.0.31",
     cuda: "12.9.0.036",
@@ -364,11 +319,10 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
     templates: "v0.20.0",
     recipes: "0.20-1.1",
     backendRef: "r25.07",
+    runtimes: both,
   },
   "25.08": {
-    ...noble,
     ...openTemplates,
-    tag: "25.08",
     tensorRtLlm: "0.21.0",
     tensorRt: "10.11.0.33",
     cuda: "12.9.0.043",
@@ -378,9 +332,7 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
     note: OPEN_TEMPLATES,
   },
   "25.09": {
-    ...noble,
     ...openTemplates,
-    tag: "25.09",
     tensorRtLlm: "1.0.0",
     tensorRt: "10.11.0.33",
     cuda: "12.9.1.010",
@@ -390,9 +342,7 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
     note: OPEN_TEMPLATES,
   },
   "25.10": {
-    ...noble,
     ...openTemplates,
-    tag: "25.10",
     tensorRtLlm: "1.0.0",
     tensorRt: "10.11.0.33",
     cuda: "12.9.1.010",
@@ -402,9 +352,7 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
     note: OPEN_TEMPLATES,
   },
   "25.11": {
-    ...noble,
     ...openTemplates,
-    tag: "25.11",
     tensorRtLlm: "1.0.3.2510",
     tensorRt: "10.13.3.9",
     cuda: "13.0.2.006",
@@ -413,86 +361,33 @@ export const releases: Readonly<Record<ReleaseTag, ReleaseRow>> = {
     backendRef: "r25.11",
     note: `The matrix names TensorRT-LLM 1.0.3.2510, the Dockerfile of r25.11 1.2.0rc2. ${OPEN_TEMPLATES}`,
   },
-  "25.12": {
-    ...noble,
-    tag: "25.12",
-    tensorRtLlm: "1.1.0",
-    tensorRt: "10.13.3.9",
-    cuda: "13.0.2.006",
-    minimumDriver: "580.95.05",
-    imageGB: 16.04,
-    templates: "v1.1.0",
-    recipes: "0.20-1.1",
-    backendRef: "r25.12",
-    endOfLife: [...engineRemoved, ...multimodalDeprecated],
-  },
-  "26.01": {
-    ...noble,
-    tag: "26.01",
-    tensorRtLlm: "1.1.0",
-    tensorRt: "10.13.3.9",
-    cuda: "13.0.2.006",
-    minimumDriver: "580.95.05",
-    imageGB: 16.17,
-    templates: "v1.1.0",
-    recipes: "0.20-1.1",
-    backendRef: "r26.01",
-    endOfLife: [...engineRemoved, ...multimodalDeprecated],
-  },
-  "26.02": {
-    ...noble,
-    tag: "26.02",
-    tensorRtLlm: "1.1.0",
-    tensorRt: "10.13.3.9",
-    cuda: "13.0.2.006",
-    minimumDriver: "580.95.05",
-    imageGB: 16.17,
-    templates: "v1.1.0",
-    recipes: "0.20-1.1",
-    backendRef: "r26.02",
-    endOfLife: [...engineRemoved, ...multimodalDeprecated],
-  },
+  "25.12": { ...release11, imageGB: 16.04, backendRef: "r25.12" },
+  "26.01": { ...release11, imageGB: 16.17, backendRef: "r26.01" },
+  "26.02": { ...release11, imageGB: 16.17, backendRef: "r26.02" },
   "26.03": {
     ...release12,
-    tag: "26.03",
     tensorRtLlm: "1.2.0",
     imageGB: 14.18,
     backendRef: "r26.03",
     note: `The matrix names TensorRT-LLM 1.2.0, the Dockerfile of r26.03 1.2.0rc8. ${OPEN_12}`,
   },
-  "26.04": {
-    ...release12,
-    tag: "26.04",
-    tensorRtLlm: "1.2.1",
-    imageGB: 14.22,
-    backendRef: "r26.04",
-    note: OPEN_12,
-  },
-  "26.05": {
-    ...release12,
-    tag: "26.05",
-    tensorRtLlm: "1.2.1",
-    imageGB: 14.22,
-    backendRef: "r26.05",
-    note: OPEN_12,
-  },
-  "26.06": {
-    ...release12,
-    tag: "26.06",
-    tensorRtLlm: "1.2.1",
-    imageGB: 14.24,
-    backendRef: "r26.06",
-    note: OPEN_12,
-  },
-  "26.07": {
-    ...release12,
-    tag: "26.07",
-    tensorRtLlm: "1.2.1",
-    imageGB: 14.2,
-    backendRef: "r26.07",
-    note: OPEN_12,
-  },
-};
+  "26.04": { ...release12, tensorRtLlm: "1.2.1", imageGB: 14.22, backendRef: "r26.04", note: OPEN_12 },
+  "26.05": { ...release12, tensorRtLlm: "1.2.1", imageGB: 14.22, backendRef: "r26.05", note: OPEN_12 },
+  "26.06": { ...release12, tensorRtLlm: "1.2.1", imageGB: 14.24, backendRef: "r26.06", note: OPEN_12 },
+  "26.07": { ...release12, tensorRtLlm: "1.2.1", imageGB: 14.2, backendRef: "r26.07", note: OPEN_12 },
+} satisfies Record<string, ReleaseRow>;
+
+export type ReleaseTag = keyof typeof rows;
+
+/** Oldest first. */
+export const RELEASE_TAGS = Object.keys(rows) as unknown as readonly [ReleaseTag, ...ReleaseTag[]];
+
+/** What a stack gets that names no release. */
+export const DEFAULT_RELEASE: ReleaseTag = "25.07";
+
+export const releases = Object.fromEntries(
+  Object.entries<ReleaseRow>(rows).map(([tag, row]) => [tag, { tag, ...row }]),
+) as Readonly<Record<ReleaseTag, ReleaseRow & { readonly tag: ReleaseTag }>>;
 
 /** Whether the catalogue has a row for a tag. */
 export function isReleaseTag(tag: string): tag is ReleaseTag {

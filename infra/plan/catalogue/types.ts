@@ -2,7 +2,6 @@
  * Shapes of the catalogue: facts about models, releases, GPUs, machines and prices. Rows are plain data, so that a
  * stack file can add one; every row says where its figures come from.
  */
-import type { GoldenPicture } from "./golden-pictures.ts";
 
 /** Number format of activations, and of weights that are not quantized; TensorRT-LLM's `--dtype`. */
 export const DTYPES = ["float16", "bfloat16"] as const;
@@ -42,6 +41,29 @@ export const FLAVOURS = [
   "llmapi",
 ] as const;
 export type Flavour = (typeof FLAVOURS)[number];
+
+/** Pictures of golden questions; the builder's image has each as `/opt/engine-room/golden/<name>.png`. */
+export const GOLDEN_PICTURE_NAMES = ["coffee"] as const;
+export type GoldenPicture = (typeof GOLDEN_PICTURE_NAMES)[number];
+
+/** Rules that a stack's resources keep: policy/ has what each looks at, docs/policies.md how far it sees. */
+export const POLICY_NAMES = [
+  "storage-is-encrypted",
+  "public-endpoint-is-guarded",
+  "api-is-not-open-to-all",
+  "iam-action-has-no-wildcard",
+  "resources-are-labelled",
+  "price-is-below-cap",
+  "gpu-pod-has-limits",
+  "image-has-digest",
+  "engine-store-is-protected",
+  "release-has-fixes",
+] as const;
+export type PolicyName = (typeof POLICY_NAMES)[number];
+
+/** `mandatory` ends a preview or an update, `advisory` is only said, `off` is not looked at. */
+export const POLICY_LEVELS = ["mandatory", "advisory", "off"] as const;
+export type PolicyLevel = (typeof POLICY_LEVELS)[number];
 
 /** Largest requests that an engine accepts; TensorRT-LLM fixes them when it builds. */
 export interface EngineLimits {

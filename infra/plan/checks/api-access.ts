@@ -1,6 +1,6 @@
 /** From which addresses a cluster's API is reached. */
 import { formatCidr, overlap, parseCidr } from "../aws/subnets.ts";
-import { RESERVED_NETWORKS } from "../catalogue/reserved-networks.ts";
+import { RESERVED_NETWORKS } from "../catalogue/aws.ts";
 import { awsCheck, type Check, type Remark } from "./finding.ts";
 
 const OPEN_TO_ALL = "0.0.0.0/0";

@@ -3,7 +3,7 @@ import type { EksConfig } from "../../config/aws-stacks.ts";
 import { clusterConfigOf } from "../aws/as-platforms.ts";
 import { SYSTEM_POOL } from "../aws/names.ts";
 import { machineZones } from "../aws/network.ts";
-import { isInstalled } from "../catalogue/charts.ts";
+import { isInstalled } from "../catalogue/aws.ts";
 import { leastReplicas } from "../kubernetes/cluster.ts";
 import { frontPool } from "../pool-space.ts";
 import type { GpuStackSpec } from "../spec.ts";

@@ -1,6 +1,6 @@
 /** What a stack on AWS names instead of making it. */
 import { canonicalJson } from "../canonical-json.ts";
-import { NETWORK_DEFAULTS } from "../catalogue/network-defaults.ts";
+import { NETWORK_DEFAULTS } from "../catalogue/aws.ts";
 import { awsCheck, type Check, type Remark } from "./finding.ts";
 
 /** Keys of a network that the stack makes. */

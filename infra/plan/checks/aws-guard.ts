@@ -1,5 +1,5 @@
 /** What a stack on AWS says of its end and of its budget. */
-import { partitionOf } from "../catalogue/regions.ts";
+import { partitionOf } from "../catalogue/aws.ts";
 import { poolHourlyUsd } from "../cost/pool-price.ts";
 import { awsCheck, type Check, stackCheck } from "./finding.ts";
 import { count, oneOf } from "./words.ts";

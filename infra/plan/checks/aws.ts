@@ -2,7 +2,7 @@
 import type { AwsConfig } from "../../config/aws-stacks.ts";
 import { machineZones, vpcCidr } from "../aws/network.ts";
 import { formatCidr, LONGEST_VPC_PREFIX, overlap, parseCidr, SHORTEST_VPC_PREFIX } from "../aws/subnets.ts";
-import { RESERVED_NETWORKS } from "../catalogue/reserved-networks.ts";
+import { RESERVED_NETWORKS } from "../catalogue/aws.ts";
 import { awsCheck, type Check, type Remark } from "./finding.ts";
 import { count, oneOf } from "./words.ts";
 

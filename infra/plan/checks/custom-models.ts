@@ -1,8 +1,7 @@
 /** Rows that a stack adds to the catalogue: figures that contradict each other. */
 import { showValue } from "../../problems.ts";
-import { GOLDEN_PICTURE_NAMES } from "../catalogue/golden-pictures.ts";
 import { languageModels } from "../catalogue/language-models.ts";
-import type { Flavour, LanguageModel } from "../catalogue/types.ts";
+import { type Flavour, GOLDEN_PICTURE_NAMES, type LanguageModel } from "../catalogue/types.ts";
 import { type Check, type CheckedStack, type Remark, stackCheck } from "./finding.ts";
 import { atMost } from "./words.ts";
 

@@ -1,7 +1,7 @@
 /** The region of a stack on AWS: whether there is one of that name, what it has, and what is known of its prices. */
 import { nearestName } from "../../nearest-name.ts";
+import { hasWordsOfRegions, isRegion, REGION_NAMES, REGIONS_AS_OF } from "../catalogue/aws.ts";
 import { PRICE_REGIONS, pricesAsOf } from "../catalogue/prices.ts";
-import { hasWordsOfRegions, isRegion, REGION_NAMES, REGIONS_AS_OF } from "../catalogue/regions.ts";
 import { isPricedByTable } from "../cost/pool-price.ts";
 import { awsCheck, type Check, stackCheck } from "./finding.ts";
 

@@ -11,7 +11,7 @@ import { placeholder } from "../../../infra/plan/aws/names.ts";
 import type { NodePoolPlan } from "../../../infra/plan/aws/node-pools.ts";
 import { allow, networkRole, nodeRole } from "../../../infra/plan/aws/roles.ts";
 import type { AwsContext, RolePlan } from "../../../infra/plan/aws/types.ts";
-import type { ChartName } from "../../../infra/plan/catalogue/charts.ts";
+import type { ChartName } from "../../../infra/plan/catalogue/aws.ts";
 import type { Registration } from "../../../scripts/program/monitor.ts";
 import { eksValues, plannedCluster } from "../../infra/plan/aws/eks-plans.ts";
 import { byName, CONTEXT, once, registeredBy, treeOf } from "./registered.ts";

@@ -9,7 +9,7 @@ import { edgePlan } from "../../../infra/plan/aws/edge.ts";
 import { type FileSystemPlan, fileSystemPlan } from "../../../infra/plan/aws/file-system.ts";
 import { type NetworkPlan, networkPlan } from "../../../infra/plan/aws/network.ts";
 import type { AwsContext } from "../../../infra/plan/aws/types.ts";
-import type { PolicyName } from "../../../infra/plan/catalogue/policies.ts";
+import type { PolicyName } from "../../../infra/plan/catalogue/types.ts";
 import type { StackFacts } from "../../../policy/rule.ts";
 import { rules } from "../../../policy/stack-policy.ts";
 import { findings } from "../../../policy/violations.ts";

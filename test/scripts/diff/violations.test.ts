@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { POLICY_NAMES } from "../../../infra/plan/catalogue/policies.ts";
+import { POLICY_NAMES } from "../../../infra/plan/catalogue/types.ts";
 import { stackPolicy } from "../../../policy/stack-policy.ts";
 import type { Violation } from "../../../policy/violations.ts";
 import { type RenderedTree, unrendered } from "../../../scripts/diff/rendered-tree.ts";

@@ -1,7 +1,7 @@
 /** Tritons and a gateway in one small HTTP server: right answers, and one fault at a time. */
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
-import { goldenPictures } from "../../../infra/plan/catalogue/golden-pictures.ts";
+import { goldenPictures } from "../../../infra/plan/catalogue/language-models.ts";
 import {
   gpuSeries,
   type MetricSeries,

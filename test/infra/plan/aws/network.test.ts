@@ -9,7 +9,7 @@ import {
   SHORTEST_VPC_PREFIX,
   zoneCidrs,
 } from "../../../../infra/plan/aws/subnets.ts";
-import { ZONE_LETTERS } from "../../../../infra/plan/catalogue/zones.ts";
+import { ZONE_LETTERS } from "../../../../infra/plan/catalogue/aws.ts";
 import { times } from "../../../harness/thorough.ts";
 import { awsPlan, ec2Values, eksValues } from "./stacks.ts";
 

@@ -1,5 +1,11 @@
 import { expect, test } from "vitest";
 import { parseConfig } from "../../../../infra/config/config.ts";
+import {
+  hasWordsOfRegions,
+  isRegion,
+  partitionOf,
+  REGION_NAMES,
+} from "../../../../infra/plan/catalogue/aws.ts";
 import file from "../../../../infra/plan/catalogue/data/prices.json" with { type: "json" };
 import { GPU_NAMES, gpus } from "../../../../infra/plan/catalogue/gpus.ts";
 import { machineTypes } from "../../../../infra/plan/catalogue/machines.ts";
@@ -14,12 +20,6 @@ import {
   regionsOffering,
   storagePrices,
 } from "../../../../infra/plan/catalogue/prices.ts";
-import {
-  hasWordsOfRegions,
-  isRegion,
-  partitionOf,
-  REGION_NAMES,
-} from "../../../../infra/plan/catalogue/regions.ts";
 import type { Gpu } from "../../../../infra/plan/catalogue/types.ts";
 import { meantRegion } from "../../../../infra/plan/checks/regions.ts";
 import { awsValues } from "../checks/stacks.ts";

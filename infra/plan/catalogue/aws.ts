@@ -1,0 +1,258 @@
+/** AWS: regions, zones, networks, versions of Kubernetes on EKS, and the charts that a cluster there runs. */
+
+/**
+ * As ARNs name it: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html. GovCloud's regions have the domains and
+ * principals of all others, and prices of their own.
+ */
+type Partition = "aws" | "aws-us-gov";
+
+/** Day on which the source of {@link REGION_NAMES} was published, ISO 8601. */
+export const REGIONS_AS_OF = "2026-11-10";
+
+/**
+ * Every region whose services have the domain amazonaws.com, announced ones among them; those of China and of isolated clouds are
+ * left out. In the order of the alphabet, GovCloud's last.
+ *
+ * Source: the table of partitions of AWS's SDK for JavaScript, `@aws-sdk/core` 3.981.0.
+ */
+export const REGION_NAMES: readonly string[] = [
+  "af-south-1",
+  "ap-east-1",
+  "ap-east-2",
+  "ap-northeast-1",
+  "ap-northeast-2",
+  "ap-northeast-3",
+  "ap-south-1",
+  "ap-south-2",
+  "ap-southeast-1",
+  "ap-southeast-2",
+  "ap-southeast-3",
+  "ap-southeast-4",
+  "ap-southeast-5",
+  "ap-southeast-6",
+  "ap-southeast-7",
+  "ca-central-1",
+  "ca-west-1",
+  "eu-central-1",
+  "eu-central-2",
+  "eu-north-1",
+  "eu-south-1",
+  "eu-south-2",
+  "eu-west-1",
+  "eu-west-2",
+  "eu-west-3",
+  "il-central-1",
+  "me-central-1",
+  "me-south-1",
+  "me-west-1",
+  "mx-central-1",
+  "sa-east-1",
+  "sa-west-1",
+  "us-east-1",
+  "us-east-2",
+  "us-west-1",
+  "us-west-2",
+  "us-gov-east-1",
+  "us-gov-west-1",
+];
+
+/** Whether the table has a region of that name. */
+export function isRegion(name: string): boolean {
+  return REGION_NAMES.includes(name);
+}
+
+/** Partition of a region that has the domain amazonaws.com, be it newer than the table or not. */
+export function partitionOf(region: string): Partition {
+  return region.startsWith("us-gov-") ? "aws-us-gov" : "aws";
+}
+
+const WORDS: ReadonlySet<string> = new Set(REGION_NAMES.flatMap(wordsOf));
+
+/**
+ * Whether all words of a name stand in names of the table, as those of `us-west-9` do: AWS counts on, and makes new names of old
+ * words, so that it may be a region newer than the table.
+ */
+export function hasWordsOfRegions(name: string): boolean {
+  return wordsOf(name).every((word) => WORDS.has(word));
+}
+
+/** Without the number at the end. */
+function wordsOf(name: string): readonly string[] {
+  return name.split("-").slice(0, -1);
+}
+
+/** Letters of the zones of a region, after its name; no region has more: us-east-1 has all six. */
+export const ZONE_LETTERS = ["a", "b", "c", "d", "e", "f"] as const;
+export type ZoneLetter = (typeof ZONE_LETTERS)[number];
+
+/** Network that a stack makes where its stack file says nothing. */
+export const NETWORK_DEFAULTS = {
+  zones: ["a", "b"],
+  cidr: "10.64.0.0/16",
+  nat: "one",
+  endpoints: "all",
+  flowLogs: true,
+} as const;
+
+interface ReservedNetwork {
+  readonly cidr: string;
+  /** What its addresses are, for people. */
+  readonly what: string;
+  /** `example`: of documents, left as it was where a stack file was copied. */
+  readonly kind: "own" | "example";
+  /** Whether machines of a private network may have them. */
+  readonly isForMachines: boolean;
+}
+
+const own = (cidr: string, what: string): ReservedNetwork => ({
+  cidr,
+  what,
+  kind: "own",
+  isForMachines: true,
+});
+const ofNoMachine = (cidr: string, what: string): ReservedNetwork => ({
+  ...own(cidr, what),
+  isForMachines: false,
+});
+const example = (cidr: string): ReservedNetwork => ({
+  cidr,
+  what: "addresses for examples (RFC 5737)",
+  kind: "example",
+  isForMachines: false,
+});
+
+/** https://www.iana.org/assignments/iana-ipv4-special-registry, without single addresses. */
+export const RESERVED_NETWORKS: readonly ReservedNetwork[] = [
+  ofNoMachine("0.0.0.0/8", "addresses of this network (RFC 1122)"),
+  own("10.0.0.0/8", "private addresses (RFC 1918)"),
+  own("100.64.0.0/10", "addresses within a provider's network (RFC 6598)"),
+  ofNoMachine("127.0.0.0/8", "addresses of a machine itself (RFC 1122)"),
+  ofNoMachine("169.254.0.0/16", "addresses of one link (RFC 3927)"),
+  own("172.16.0.0/12", "private addresses (RFC 1918)"),
+  own("192.168.0.0/16", "private addresses (RFC 1918)"),
+  own("198.18.0.0/15", "addresses for measurements (RFC 2544)"),
+  ofNoMachine("224.0.0.0/4", "addresses of multicast (RFC 5771)"),
+  ofNoMachine("240.0.0.0/4", "addresses that nobody has (RFC 1112)"),
+  example("192.0.2.0/24"),
+  example("198.51.100.0/24"),
+  example("203.0.113.0/24"),
+];
+
+interface KubernetesVersion {
+  /** After it AWS updates the control plane to the next version by itself, because the cluster's upgrade policy is STANDARD. */
+  readonly standardSupportUntil: string;
+  /** Add-ons that are built for one version of Kubernetes, as EKS publishes them. */
+  readonly addOns: { readonly "kube-proxy": string; readonly coredns: string };
+  /** Image tag of the autoscaler: it simulates the scheduler of the same version. */
+  readonly autoscaler: string;
+}
+
+export const KUBERNETES_VERSIONS = ["1.34", "1.35"] as const;
+export type KubernetesVersionName = (typeof KUBERNETES_VERSIONS)[number];
+
+export const DEFAULT_KUBERNETES_VERSION: KubernetesVersionName = "1.35";
+
+/**
+ * - Support: https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html, as of 2026-04-24.
+ * - Add-ons: https://docs.aws.amazon.com/eks/latest/userguide/managing-kube-proxy.html and managing-coredns.html, as of 2026-08-20.
+ *   EKS withdraws old builds at some time: `aws eks describe-addon-versions` has what it offers today.
+ * - Autoscaler: `appVersion` of its charts 9.53.0 and 9.54.0.
+ */
+export const kubernetesVersions: Readonly<Record<KubernetesVersionName, KubernetesVersion>> = {
+  "1.34": {
+    standardSupportUntil: "2026-12-02",
+    addOns: { "kube-proxy": "v1.34.6-eksbuild.13", coredns: "v1.13.2-eksbuild.11" },
+    autoscaler: "v1.34.2",
+  },
+  "1.35": {
+    standardSupportUntil: "2027-03-27",
+    addOns: { "kube-proxy": "v1.35.3-eksbuild.13", coredns: "v1.14.3-eksbuild.3" },
+    autoscaler: "v1.35.0",
+  },
+};
+
+/**
+ * Add-ons that are built for all of these versions. Only `aws eks describe-addon-versions` lists them; these come from public
+ * stack files that copied its answers between April and September 2026. Each was seen for 1.34 and for 1.35, or for a version below
+ * and one above: EFS for 1.31, 1.35 and 1.36, EBS for 1.31, 1.35 and 1.36. None was asked for in an account; `npm run preflight` asks
+ * EKS for each.
+ *
+ * - vpc-cni: https://docs.aws.amazon.com/eks/latest/userguide/managing-vpc-cni.html, 1.31 to 1.36.
+ * - secrets: 1.33 and 1.34 too, and the default of 1.35: https://github.com/aws-controllers-k8s/test-infra/pull/983
+ */
+export const addOnVersions = {
+  "vpc-cni": "v1.22.4-eksbuild.3",
+  "eks-pod-identity-agent": "v1.3.10-eksbuild.3",
+  "aws-ebs-csi-driver": "v1.63.1-eksbuild.1",
+  "aws-efs-csi-driver": "v3.4.1-eksbuild.1",
+  "metrics-server": "v0.8.1-eksbuild.6",
+  "aws-secrets-store-csi-driver-provider": "v3.1.1-eksbuild.1",
+} as const;
+
+export const CHART_NAMES = [
+  "device-plugin",
+  "dcgm-exporter",
+  "cluster-autoscaler",
+  "load-balancer-controller",
+  "keda",
+  "kube-prometheus-stack",
+] as const;
+export type ChartName = (typeof CHART_NAMES)[number];
+
+/** `none`: it is not installed, and what needs it is not made; `existing`: it is there already. */
+export const ADD_ON_CHOICES = ["install", "existing", "none"] as const;
+export type AddOnChoice = (typeof ADD_ON_CHOICES)[number];
+
+type Choices = Readonly<Partial<Record<ChartName, AddOnChoice>>>;
+
+/** Whether a chart is there, be it installed by the stack or by somebody else. @param choices - Of the stack file. */
+export function isInstalled(name: ChartName, choices: Choices): boolean {
+  return (choices[name] ?? "install") !== "none";
+}
+
+/** Those that the stack installs itself, in the order of {@link CHART_NAMES}. */
+export function installedCharts(choices: Choices): readonly ChartName[] {
+  return CHART_NAMES.filter((name) => (choices[name] ?? "install") === "install");
+}
+
+interface PublishedChart {
+  readonly chart: string;
+  readonly version: string;
+  readonly repository: string;
+}
+
+/** `Chart.yaml` of each project's repository at the tag of that version has the version, and its README the address. */
+export const publishedCharts: Readonly<Record<ChartName, PublishedChart>> = {
+  /** https://github.com/NVIDIA/k8s-device-plugin/tree/v0.20.0/deployments/helm/nvidia-device-plugin */
+  "device-plugin": {
+    chart: "nvidia-device-plugin",
+    version: "0.20.0",
+    repository: "https://nvidia.github.io/k8s-device-plugin",
+  },
+  /** https://github.com/NVIDIA/dcgm-exporter/tree/4.5.3-4.8.2/deployment */
+  "dcgm-exporter": {
+    chart: "dcgm-exporter",
+    version: "4.8.2",
+    repository: "https://nvidia.github.io/dcgm-exporter/helm-charts",
+  },
+  /** https://github.com/kubernetes/autoscaler/tree/cluster-autoscaler-chart-9.59.0 */
+  "cluster-autoscaler": {
+    chart: "cluster-autoscaler",
+    version: "9.59.0",
+    repository: "https://kubernetes.github.io/autoscaler",
+  },
+  /** https://github.com/aws/eks-charts/tree/master/stable/aws-load-balancer-controller */
+  "load-balancer-controller": {
+    chart: "aws-load-balancer-controller",
+    version: "3.5.0",
+    repository: "https://aws.github.io/eks-charts",
+  },
+  /** https://github.com/kedacore/charts/tree/v2.20.2/keda */
+  keda: { chart: "keda", version: "2.20.2", repository: "https://kedacore.github.io/charts" },
+  /** https://github.com/prometheus-community/helm-charts/tree/kube-prometheus-stack-88.5.3 */
+  "kube-prometheus-stack": {
+    chart: "kube-prometheus-stack",
+    version: "88.5.3",
+    repository: "https://prometheus-community.github.io/helm-charts",
+  },
+};
