@@ -9,7 +9,10 @@ export type VisionEncoderName = (typeof VISION_ENCODER_NAMES)[number];
 export const TEXT_ENCODER_NAMES = ["all-MiniLM-L6-v2"] as const;
 export type TextEncoderName = (typeof TEXT_ENCODER_NAMES)[number];
 
-/** Operator set of every exported graph: the lowest with LayerNormalization as one operator (see {@link EncoderTower}). */
+/**
+ * Operator set of every exported graph: the lowest with LayerNormalization as one operator. Spread over elementary ones, as older
+ * opsets do, it overflows in half precision (TensorRT warns of it when it builds).
+ */
 export const ONNX_OPSET = 17;
 
 /** What follows the transformer inside the exported graph, in this order. */
@@ -25,19 +28,12 @@ export type GraphStep =
   /** Division by the Euclidean length. */
   | "normalize";
 
-/**
- * One transformer, as its ONNX graph. LayerNormalization is one operator in it (opset 17): spread over elementary ones, as
- * older opsets do, it overflows in half precision (TensorRT warns of it when it builds).
- */
+/** One transformer, as its ONNX graph. */
 interface EncoderTower {
   /** Parameters with projection and, for BERT, with the pooler that the graph leaves out. */
   readonly parameters: number;
-  readonly layers: number;
   /** Length of a token's vector. */
   readonly width: number;
-  readonly heads: number;
-  /** Width of the feed-forward layer. */
-  readonly innerWidth: number;
   readonly graph: readonly GraphStep[];
   /** Name of the graph's output: float32 [batch, dimension], rows of unit length. */
   readonly output: string;
@@ -48,11 +44,8 @@ export interface VisionTowerRow extends EncoderTower {
   readonly inputs: readonly ["pixel_values"];
   /** Pixels of an edge. */
   readonly imageSize: number;
-  /** Pixels of a patch's edge. */
-  readonly patchSize: number;
   /** Patches and the class token. */
   readonly tokens: number;
-  readonly preprocessing: ImagePreprocessing;
 }
 
 export interface TextTowerRow extends EncoderTower {
@@ -60,39 +53,20 @@ export interface TextTowerRow extends EncoderTower {
   readonly inputs: readonly ["input_ids", "attention_mask"];
   /** Longer texts are cut here, special tokens included. */
   readonly maxTokens: number;
-  /** Rows of the position table; at least `maxTokens`. */
-  readonly positions: number;
-  readonly vocabularySize: number;
-}
-
-/** Shorter edge resized, centre cropped, scaled to 0..1, less the mean, over the deviation; red, green, blue. */
-interface ImagePreprocessing {
-  readonly interpolation: "bicubic";
-  readonly mean: readonly [number, number, number];
-  readonly std: readonly [number, number, number];
-}
-
-/** Files of the model hub, at one commit. */
-interface EncoderSource {
-  /** Hugging Face id; open to everybody. */
-  readonly repository: string;
-  /** Commit, 40 hexadecimal digits. */
-  readonly revision: string;
-  /** SPDX id. */
-  readonly license: string;
-  /** What a build needs, to sha-256: weights (float32), configuration, tokenizer. */
-  readonly files: Readonly<Record<string, string>>;
-  /** Bytes of these files, in GB (10^9). */
-  readonly downloadGB: number;
 }
 
 interface EncoderRow {
-  readonly title: string;
-  readonly source: EncoderSource;
+  /** Files of the model hub, open to everybody. */
+  readonly source: {
+    /** Hugging Face id. */
+    readonly repository: string;
+    /** Commit, 40 hexadecimal digits. */
+    readonly revision: string;
+    /** What a build needs, to sha-256: weights (float32), configuration, tokenizer. */
+    readonly files: Readonly<Record<string, string>>;
+  };
   /** Numbers in an embedding. */
   readonly dimension: number;
-  /** Where the figures come from. */
-  readonly sources: readonly string[];
 }
 
 /** Both towers map into one space: a text finds images without captions. */
@@ -105,19 +79,12 @@ export interface SentenceEncoderRow extends EncoderRow {
   readonly text: TextTowerRow;
 }
 
-const CLIP_PREPROCESSING: ImagePreprocessing = {
-  interpolation: "bicubic",
-  mean: [0.48145466, 0.4578275, 0.40821073],
-  std: [0.26862954, 0.26130258, 0.27577711],
-};
-
 /** What the vision towers have in common. */
 const CLIP_VISION = {
   graph: ["classTokenPooling", "projection", "normalize"],
   inputs: ["pixel_values"],
   output: "image_embedding",
   imageSize: 224,
-  preprocessing: CLIP_PREPROCESSING,
 } as const;
 
 /** What the text towers have in common. */
@@ -126,109 +93,58 @@ const CLIP_TEXT = {
   inputs: ["input_ids", "attention_mask"],
   output: "text_embedding",
   maxTokens: 77,
-  positions: 77,
-  vocabularySize: 49_408,
 } as const;
 
-const CLIP_SOURCES = [
-  "preprocessing and towers: https://github.com/openai/CLIP (clip/clip.py, clip/model.py); licence: its LICENSE file (MIT), the hub's cards name none",
-] as const;
-
-/** CLIP models by catalogue name. */
+/**
+ * CLIP models by catalogue name. Towers: clip/model.py of https://github.com/openai/CLIP, and config.json of the revisions. License:
+ * MIT, by the same repository; the hub's cards name none.
+ */
 export const visionEncoders: Readonly<Record<VisionEncoderName, ClipRow>> = {
+  // 151,277,313 parameters in all, one of them the temperature: notebooks/Interacting_with_CLIP.ipynb of the repository.
   "clip-vit-base-patch32": {
-    title: "CLIP ViT-B/32",
     source: {
       repository: "openai/clip-vit-base-patch32",
+      // It has its weights as pytorch_model.bin alone.
       revision: "3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268",
-      license: "MIT",
       files: {
         "config.json": "b575ef3c36f2a057fa19e221650105052d61cc9c1a972ec15019c6261ec98770",
         "pytorch_model.bin": "a63082132ba4f97a80bea76823f544493bffa8082296d62d71581a4feff1576f",
         "tokenizer.json": "b556ac8c99757ffb677208af34bc8c6721572114111a6e0aaf5fa69ff0b8d842",
       },
-      downloadGB: 0.607,
     },
     dimension: 512,
-    vision: {
-      ...CLIP_VISION,
-      parameters: 87_849_216,
-      layers: 12,
-      width: 768,
-      heads: 12,
-      innerWidth: 3072,
-      patchSize: 32,
-      tokens: 50,
-    },
-    text: {
-      ...CLIP_TEXT,
-      parameters: 63_428_096,
-      layers: 12,
-      width: 512,
-      heads: 8,
-      innerWidth: 2048,
-    },
-    sources: [
-      "https://huggingface.co/openai/clip-vit-base-patch32/tree/3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268 (config.json; this commit has its weights as pytorch_model.bin alone)",
-      "151,277,313 parameters in all, one of them the temperature: https://github.com/openai/CLIP/blob/main/notebooks/Interacting_with_CLIP.ipynb",
-      ...CLIP_SOURCES,
-    ],
+    vision: { ...CLIP_VISION, parameters: 87_849_216, width: 768, tokens: 50 },
+    text: { ...CLIP_TEXT, parameters: 63_428_096, width: 512 },
   },
+  // 427,616,513 parameters in all, one of them the temperature: counted from config.json.
   "clip-vit-large-patch14": {
-    title: "CLIP ViT-L/14",
     source: {
       repository: "openai/clip-vit-large-patch14",
       revision: "32bd64288804d66eefd0ccbe215aa642df71cc41",
-      license: "MIT",
       files: {
         "config.json": "8a09b467700c58138c29d53c605b34ebc69beaadd13274a8a2af8ad2c2f4032a",
         "model.safetensors": "a2bf730a0c7debf160f7a6b50b3aaf3703e7e88ac73de7a314903141db026dcb",
         "tokenizer.json": "a83e0809aa4c3af7208b2df632a7a69668c6d48775b3c3fe4e1b1199d1f8b8f4",
       },
-      downloadGB: 1.713,
     },
     dimension: 768,
-    vision: {
-      ...CLIP_VISION,
-      parameters: 303_966_208,
-      layers: 24,
-      width: 1024,
-      heads: 16,
-      innerWidth: 4096,
-      patchSize: 14,
-      tokens: 257,
-    },
-    text: {
-      ...CLIP_TEXT,
-      parameters: 123_650_304,
-      layers: 12,
-      width: 768,
-      heads: 12,
-      innerWidth: 3072,
-    },
-    sources: [
-      "https://huggingface.co/openai/clip-vit-large-patch14/tree/32bd64288804d66eefd0ccbe215aa642df71cc41 (config.json)",
-      "427,616,513 parameters in all, one of them the temperature: counted from config.json",
-      ...CLIP_SOURCES,
-    ],
+    vision: { ...CLIP_VISION, parameters: 303_966_208, width: 1024, tokens: 257 },
+    text: { ...CLIP_TEXT, parameters: 123_650_304, width: 768 },
   },
 };
 
-/** Sentence encoders by catalogue name. */
+/** Sentence encoders by catalogue name. License: Apache-2.0. */
 export const textEncoders: Readonly<Record<TextEncoderName, SentenceEncoderRow>> = {
   "all-MiniLM-L6-v2": {
-    title: "all-MiniLM-L6-v2",
     source: {
       repository: "sentence-transformers/all-MiniLM-L6-v2",
       revision: "1110a243fdf4706b3f48f1d95db1a4f5529b4d41",
-      license: "Apache-2.0",
       files: {
         "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
         "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         "sentence_bert_config.json": "fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7",
         "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
       },
-      downloadGB: 0.091,
     },
     dimension: 384,
     text: {
@@ -237,16 +153,8 @@ export const textEncoders: Readonly<Record<TextEncoderName, SentenceEncoderRow>>
       output: "text_embedding",
       // `max_seq_length` of sentence_bert_config.json; the position table is longer.
       maxTokens: 256,
-      positions: 512,
-      vocabularySize: 30_522,
       parameters: 22_713_216,
-      layers: 6,
       width: 384,
-      heads: 12,
-      innerWidth: 1536,
     },
-    sources: [
-      "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2/tree/1110a243fdf4706b3f48f1d95db1a4f5529b4d41 (config.json, sentence_bert_config.json, modules.json)",
-    ],
   },
 };

@@ -1,34 +1,10 @@
 /**
- * Placeholders of the config.pbtxt templates that tensorrtllm_backend fills with tools/fill_template.py, for each
- * branch and tag whose templates were read: which keys a template must be given, which it may be given, and how the
- * release's fill_template.py treats the others.
+ * Placeholders of the config.pbtxt templates that tensorrtllm_backend fills with tools/fill_template.py, for each branch and tag
+ * whose templates were read: which keys a template must be given, and which it may be given.
  *
- * The first set is written out; each following one says what it changes in another, as the repository's history did.
+ * The first set is written out; each following one says what it changes in another, as the repository's history did. Source: the
+ * folder all_models of each ref of https://github.com/triton-inference-server/tensorrtllm_backend, where a row names no other.
  */
-
-/** Branches and tags of triton-inference-server/tensorrtllm_backend, and TensorRT-LLM versions from 0.20 on. */
-export const TEMPLATE_REFS = [
-  "v0.8.0",
-  "v0.9.0",
-  "r24.04",
-  "v0.10.0",
-  "v0.11.0",
-  "v0.12.0",
-  "v0.13.0",
-  "v0.14.0",
-  "v0.15.0",
-  "v0.16.0",
-  "v0.17.0",
-  "r25.02",
-  "r25.03",
-  "v0.18.2",
-  "r25.04",
-  "v0.19.0",
-  "r25.05",
-  "v0.20.0",
-  "v1.1.0",
-] as const;
-export type TemplateRef = (typeof TEMPLATE_REFS)[number];
 
 /** Placeholders of one template; the order has no meaning. */
 export interface TemplateKeys {
@@ -38,40 +14,27 @@ export interface TemplateKeys {
   readonly optional: readonly string[];
 }
 
-/** How a release's tools/fill_template.py works. */
-export interface FillTemplate {
-  /** Whether it aborts on a key that the template lacks (`key 'x' does not exist in the file`); otherwise it is ignored. */
-  readonly assertsUnknownKey: boolean;
-  /** Keys that it fills with 0 where none is given. */
-  readonly defaults: readonly string[];
-  /** Whether a backslash keeps a comma or colon inside a value; without it such values can't be given. */
-  readonly escapesCommas: boolean;
-}
-
 export interface TemplateSet {
-  readonly fillTemplate: FillTemplate;
+  /**
+   * Whether fill_template.py lets a backslash keep a comma or colon inside a value; without it such values can't be given.
+   */
+  readonly escapesCommas: boolean;
   /** By folder under all_models: `inflight_batcher_llm/tensorrt_llm`. */
   readonly models: Readonly<Record<string, TemplateKeys>>;
-  readonly source: string;
-  /** How far the set is known where it was not read at the release itself. */
-  readonly note?: string | undefined;
 }
 
 /** What one set changes in another. */
 interface Change {
-  readonly from: TemplateRef;
-  readonly fillTemplate?: Partial<FillTemplate>;
+  /** An earlier ref. */
+  readonly from: string;
+  readonly escapesCommas?: boolean;
   /** Keys that a template gains; a template that is not in the other set is new. */
   readonly gains?: Readonly<Record<string, Partial<TemplateKeys>>>;
   readonly loses?: Readonly<Record<string, readonly string[]>>;
-  readonly source?: string;
-  readonly note?: string;
 }
 
-const BACKEND = "https://github.com/triton-inference-server/tensorrtllm_backend/tree";
-
 const first: TemplateSet = {
-  fillTemplate: { assertsUnknownKey: false, defaults: [], escapesCommas: false },
+  escapesCommas: false,
   models: {
     "inflight_batcher_llm/ensemble": { mandatory: ["triton_max_batch_size"], optional: [] },
     "inflight_batcher_llm/preprocessing": {
@@ -108,13 +71,13 @@ const first: TemplateSet = {
     "gpt/postprocessing": { mandatory: [], optional: ["tokenizer_dir", "tokenizer_type"] },
     "gpt/tensorrt_llm": { mandatory: [], optional: ["engine_dir"] },
   },
-  source: `${BACKEND}/v0.8.0/all_models`,
 };
 
 /** Queue keys that the main line gave to the Python models before the 0.19 release did. */
 const queueKeys = { mandatory: ["max_queue_delay_microseconds", "max_queue_size"] };
 
-const changes: Readonly<Record<Exclude<TemplateRef, "v0.8.0">, Change>> = {
+/** By ref; a set follows the one that it changes. */
+const changes = {
   "v0.9.0": {
     from: "v0.8.0",
     gains: {
@@ -169,7 +132,6 @@ const changes: Readonly<Record<Exclude<TemplateRef, "v0.8.0">, Change>> = {
   },
   "v0.12.0": {
     from: "v0.11.0",
-    fillTemplate: { defaults: ["max_queue_size"] },
     gains: {
       "inflight_batcher_llm/preprocessing": { optional: ["visual_model_path", "engine_dir"] },
       "inflight_batcher_llm/tensorrt_llm": {
@@ -207,7 +169,7 @@ const changes: Readonly<Record<Exclude<TemplateRef, "v0.8.0">, Change>> = {
   },
   "v0.16.0": {
     from: "v0.15.0",
-    fillTemplate: { escapesCommas: true },
+    escapesCommas: true,
     gains: {
       "inflight_batcher_llm/tensorrt_llm": { optional: ["eagle_choices"] },
       "multimodal/multimodal_encoders": { optional: ["hf_model_path"] },
@@ -224,7 +186,6 @@ const changes: Readonly<Record<Exclude<TemplateRef, "v0.8.0">, Change>> = {
   // The branches r25.02 and r25.04 were cut from the main line, which was ahead of the release tags of their months.
   "r25.02": {
     from: "v0.17.0",
-    fillTemplate: { assertsUnknownKey: true, defaults: ["max_queue_size", "max_queue_delay_microseconds"] },
     gains: {
       "inflight_batcher_llm/preprocessing": queueKeys,
       "inflight_batcher_llm/tensorrt_llm": { optional: ["tokenizer_dir", "guided_decoding_backend"] },
@@ -259,13 +220,11 @@ const changes: Readonly<Record<Exclude<TemplateRef, "v0.8.0">, Change>> = {
     gains: { "inflight_batcher_llm/tensorrt_llm": { optional: ["num_nodes"] } },
   },
   "r25.05": { from: "v0.19.0" },
-  "v0.20.0": {
-    from: "r25.05",
-    source: "https://github.com/NVIDIA/TensorRT-LLM/tree/v0.20.0/triton_backend/all_models",
-    note:
-      "Taken from branch r25.05 of the backend, before the templates moved to TensorRT-LLM; preprocessing, tensorrt_llm, " +
-      "tensorrt_llm_bls and multimodal_encoders were compared with a copy of 0.20.0 and are the same.",
-  },
+  // The templates moved to triton_backend/all_models of https://github.com/NVIDIA/TensorRT-LLM. Taken from r25.05: preprocessing,
+  // tensorrt_llm, tensorrt_llm_bls and multimodal_encoders were compared with a copy of 0.20.0 and are the same.
+  "v0.20.0": { from: "r25.05" },
+  // Read at 1.1.0rc6; docs/multimodal.md of the backend at r26.02 gives the same keys to preprocessing. That 25.12 asks for
+  // prompt_embedding_table_data_type is reported in https://github.com/triton-inference-server/server/issues/8592.
   "v1.1.0": {
     from: "v0.20.0",
     gains: {
@@ -273,63 +232,45 @@ const changes: Readonly<Record<Exclude<TemplateRef, "v0.8.0">, Change>> = {
       "inflight_batcher_llm/tensorrt_llm_bls": { mandatory: ["prompt_embedding_table_data_type"] },
       "multimodal/multimodal_encoders": { mandatory: ["prompt_embedding_table_data_type"] },
     },
-    source: "https://github.com/NVIDIA/TensorRT-LLM/tree/v1.1.0/triton_backend/all_models",
-    note:
-      "Read at 1.1.0rc6; docs/multimodal.md of the backend at r26.02 gives the same keys to preprocessing. That 25.12 asks for " +
-      "prompt_embedding_table_data_type is reported in " +
-      "https://github.com/triton-inference-server/server/issues/8592.",
   },
-};
+} satisfies Readonly<Record<string, Change>>;
+
+const FIRST = "v0.8.0";
+
+/** Branches and tags of triton-inference-server/tensorrtllm_backend, and TensorRT-LLM versions from 0.20 on. */
+export type TemplateRef = typeof FIRST | keyof typeof changes;
 
 /** Every set by its ref. */
-export const templateSets: Readonly<Record<TemplateRef, TemplateSet>> = allSets();
+export const templateSets = allSets();
+
+/** Oldest first. */
+export const TEMPLATE_REFS = Object.keys(templateSets) as readonly TemplateRef[];
 
 /** The set of a release's `templates`; undefined where the catalogue has none. */
 export function templateSet(ref: string | null): TemplateSet | undefined {
-  return isTemplateRef(ref) ? templateSets[ref] : undefined;
+  return ref !== null && Object.hasOwn(templateSets, ref) ? templateSets[ref as TemplateRef] : undefined;
 }
 
-function isTemplateRef(ref: string | null): ref is TemplateRef {
-  return ref !== null && Object.hasOwn(templateSets, ref);
-}
-
-function allSets(): Record<TemplateRef, TemplateSet> {
-  const sets: Partial<Record<TemplateRef, TemplateSet>> = { "v0.8.0": first };
-  for (const ref of TEMPLATE_REFS) {
-    if (ref !== "v0.8.0") sets[ref] = changed(ref, changes[ref], sets);
+function allSets(): Readonly<Record<TemplateRef, TemplateSet>> {
+  const sets: Record<string, TemplateSet> = { [FIRST]: first };
+  for (const [ref, change] of Object.entries<Change>(changes)) {
+    const base = sets[change.from];
+    if (base === undefined)
+      throw new Error(`The templates of ${ref} change those of ${change.from}, a later ref.`);
+    sets[ref] = changed(base, change);
   }
-  return sets as Record<TemplateRef, TemplateSet>;
+  return sets as Readonly<Record<TemplateRef, TemplateSet>>;
 }
 
-function changed(
-  ref: TemplateRef,
-  change: Change,
-  earlier: Readonly<Partial<Record<TemplateRef, TemplateSet>>>,
-): TemplateSet {
-  const base = earlier[change.from];
-  if (base === undefined)
-    throw new Error(`The templates of ${ref} change those of ${change.from}, a later ref.`);
+function changed(base: TemplateSet, { escapesCommas, gains = {}, loses = {} }: Change): TemplateSet {
   const models: Record<string, TemplateKeys> = { ...base.models };
-  for (const [template, gone] of Object.entries(change.loses ?? {})) {
-    const keep = (key: string) => !gone.includes(key);
-    const { mandatory, optional } = keysOf(models, template);
-    models[template] = { mandatory: mandatory.filter(keep), optional: optional.filter(keep) };
-  }
-  for (const [template, gained] of Object.entries(change.gains ?? {})) {
-    const { mandatory, optional } = keysOf(models, template);
+  for (const template of new Set([...Object.keys(loses), ...Object.keys(gains)])) {
+    const { mandatory, optional } = models[template] ?? { mandatory: [], optional: [] };
+    const keep = (key: string) => !loses[template]?.includes(key);
     models[template] = {
-      mandatory: [...mandatory, ...(gained.mandatory ?? [])],
-      optional: [...optional, ...(gained.optional ?? [])],
+      mandatory: [...mandatory.filter(keep), ...(gains[template]?.mandatory ?? [])],
+      optional: [...optional.filter(keep), ...(gains[template]?.optional ?? [])],
     };
   }
-  return {
-    fillTemplate: { ...base.fillTemplate, ...change.fillTemplate },
-    models,
-    source: change.source ?? `${BACKEND}/${ref}/all_models`,
-    ...(change.note === undefined ? {} : { note: change.note }),
-  };
-}
-
-function keysOf(models: Readonly<Record<string, TemplateKeys>>, template: string): TemplateKeys {
-  return models[template] ?? { mandatory: [], optional: [] };
+  return { escapesCommas: escapesCommas ?? base.escapesCommas, models };
 }

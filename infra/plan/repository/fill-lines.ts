@@ -58,7 +58,7 @@ function fillLines(plan: RepositoryPlan, model: RepositoryModel, config: string)
   if (Object.keys(model.substitutions).length === 0) return [];
   const set = templateSet(plan.templates);
   if (set === undefined) throw new Error(`No set of templates is called ${plan.templates}.`);
-  const argument = fillTemplateArgument(model.substitutions, set.fillTemplate);
+  const argument = fillTemplateArgument(model.substitutions, set);
   return [line("python3", plan.fillTemplate, "-i", config, argument)];
 }
 

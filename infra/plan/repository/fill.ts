@@ -1,5 +1,5 @@
 /** From the placeholders of a template to values, and from values to what fill_template.py is handed. */
-import type { FillTemplate, TemplateKeys } from "../catalogue/templates.ts";
+import type { TemplateKeys, TemplateSet } from "../catalogue/templates.ts";
 import { type Decision, type ParameterFacts, parameterRules, type Rules } from "./parameters.ts";
 
 /** What is handed to fill_template.py, and what is left to Triton; together all placeholders, each sorted. */
@@ -50,7 +50,7 @@ function decide(template: string, key: string, facts: ParameterFacts, overrides:
 }
 
 /** How a release's fill_template.py reads its argument. */
-type FillTemplateSyntax = Pick<FillTemplate, "escapesCommas">;
+type FillTemplateSyntax = Pick<TemplateSet, "escapesCommas">;
 
 /**
  * The argument of fill_template.py: `key:value,key:value`. The script first splits at commas and takes one level of

@@ -113,7 +113,7 @@ function valueProblems(
   templates: TemplateSet,
 ): Problem[] {
   return Object.entries(substitutions).flatMap(([key, value]) => {
-    const obstacle = valueObstacle(value, templates.fillTemplate);
+    const obstacle = valueObstacle(value, templates);
     if (obstacle === null) return [];
     return [
       {

@@ -7,9 +7,8 @@ import {
   visionWeightSources,
 } from "../../../../infra/plan/catalogue/cpu-models.ts";
 import {
-  type TextTowerRow,
   textEncoders,
-  type VisionTowerRow,
+  VISION_ENCODER_NAMES,
   visionEncoders,
 } from "../../../../infra/plan/catalogue/encoders.ts";
 import { languageModels } from "../../../../infra/plan/catalogue/language-models.ts";
@@ -108,45 +107,55 @@ test("the chat template of OneVision writes ChatML", () => {
 
 const encoders = { ...visionEncoders, ...textEncoders };
 
-const clips = Object.entries(visionEncoders);
-
-/** Weights and biases of a transformer layer: four projections, two layers of the feed-forward part, two norms. */
-function layerParameters({ width, innerWidth }: { width: number; innerWidth: number }): number {
-  return 4 * (width * width + width) + 2 * width * innerWidth + innerWidth + width + 4 * width;
+interface Transformer {
+  readonly width: number;
+  readonly layers: number;
+  readonly innerWidth: number;
 }
 
-/** clip/model.py, VisionTransformer: no bias in the patches' convolution and the projection. */
-function clipVisionParameters(tower: VisionTowerRow, dimension: number): number {
-  const { width, patchSize, tokens, layers } = tower;
-  const embeddings = 3 * patchSize * patchSize * width + width + tokens * width;
-  return embeddings + layers * layerParameters(tower) + 4 * width + width * dimension;
+/** Weights and biases of a transformer's layers: four projections, two layers of the feed-forward part, two norms. */
+function layersParameters({ width, innerWidth, layers }: Transformer): number {
+  return layers * (4 * (width * width + width) + 2 * width * innerWidth + innerWidth + width + 4 * width);
 }
 
-/** clip/model.py, CLIP: the text's half. */
-function clipTextParameters(tower: TextTowerRow, dimension: number): number {
-  const { width, vocabularySize, positions, layers } = tower;
-  const embeddings = (vocabularySize + positions) * width;
-  return embeddings + layers * layerParameters(tower) + 2 * width + width * dimension;
-}
+/** Of config.json at the revisions. */
+const PATCHES = {
+  "clip-vit-base-patch32": { patchSize: 32, layers: 12, innerWidth: 3072 },
+  "clip-vit-large-patch14": { patchSize: 14, layers: 24, innerWidth: 4096 },
+};
+const CLIP_TEXTS = {
+  "clip-vit-base-patch32": { vocabularySize: 49_408, layers: 12, innerWidth: 2048 },
+  "clip-vit-large-patch14": { vocabularySize: 49_408, layers: 12, innerWidth: 3072 },
+};
 
-describe.each(clips)("%s", (_name, { vision, text, dimension }) => {
-  test("the towers of CLIP have the parameters that their architecture gives", () => {
-    expect(vision.parameters).toBe(clipVisionParameters(vision, dimension));
-    expect(text.parameters).toBe(clipTextParameters(text, dimension));
+describe.each(VISION_ENCODER_NAMES)("%s", (name) => {
+  const { vision, text, dimension } = visionEncoders[name];
+  const { patchSize } = PATCHES[name];
+
+  test("the vision tower of CLIP has the parameters that its architecture gives", () => {
+    // clip/model.py, VisionTransformer: no bias in the patches' convolution and the projection.
+    const { width, tokens } = vision;
+    const embeddings = 3 * patchSize * patchSize * width + width + tokens * width;
+    const layers = layersParameters({ width, ...PATCHES[name] });
+    expect(vision.parameters).toBe(embeddings + layers + 4 * width + width * dimension);
+    expect(tokens).toBe((vision.imageSize / patchSize) ** 2 + 1);
   });
 
-  test("the vision tower of CLIP has a token for each patch and one for the class, and heads of 64 numbers", () => {
-    expect(vision.tokens).toBe((vision.imageSize / vision.patchSize) ** 2 + 1);
-    expect([vision.width / vision.heads, text.width / text.heads]).toEqual([64, 64]);
+  test("the text tower of CLIP has the parameters that its architecture gives", () => {
+    const { width, maxTokens } = text;
+    const embeddings = (CLIP_TEXTS[name].vocabularySize + maxTokens) * width;
+    const layers = layersParameters({ width, ...CLIP_TEXTS[name] });
+    expect(text.parameters).toBe(embeddings + layers + 2 * width + width * dimension);
   });
+});
 
-  test("images of CLIP have the preprocessing of the builder for CPUs", () => {
-    const source = readFileSync("containers/cpu-models/engine_room_models/preprocessing.py", "utf8");
-    const channels = (name: string) =>
-      new RegExp(`^${name}: Channels = \\((.*)\\)$`, "m").exec(source)?.[1]?.split(", ").map(Number);
-    expect(channels("CLIP_MEAN")).toEqual(vision.preprocessing.mean);
-    expect(channels("CLIP_STD")).toEqual(vision.preprocessing.std);
-  });
+test("the builder for CPUs scales images as CLIP does", () => {
+  const source = readFileSync("containers/cpu-models/engine_room_models/preprocessing.py", "utf8");
+  const channels = (name: string) =>
+    new RegExp(`^${name}: Channels = \\((.*)\\)$`, "m").exec(source)?.[1]?.split(", ").map(Number);
+  // clip/clip.py of https://github.com/openai/CLIP
+  expect(channels("CLIP_MEAN")).toEqual([0.48145466, 0.4578275, 0.40821073]);
+  expect(channels("CLIP_STD")).toEqual([0.26862954, 0.26130258, 0.27577711]);
 });
 
 test.each([
@@ -157,16 +166,13 @@ test.each([
   expect(vision.parameters + text.parameters + 1).toBe(total);
 });
 
-const miniLm = textEncoders["all-MiniLM-L6-v2"].text;
-
-test("all-MiniLM-L6-v2 has the parameters of a BERT of its size, with pooler", () => {
-  const embeddings = (miniLm.vocabularySize + miniLm.positions + 2) * miniLm.width + 2 * miniLm.width;
-  const pooler = miniLm.width * miniLm.width + miniLm.width;
-  expect(miniLm.parameters).toBe(embeddings + miniLm.layers * layerParameters(miniLm) + pooler);
-});
-
-test("all-MiniLM-L6-v2 cuts texts within its position table", () => {
-  expect(miniLm.maxTokens).toBeLessThanOrEqual(miniLm.positions);
+test("all-MiniLM-L6-v2 has the parameters of a BERT of its size, with pooler, and cuts texts within its position table", () => {
+  const { width, parameters, maxTokens } = textEncoders["all-MiniLM-L6-v2"].text;
+  const [vocabularySize, positions] = [30_522, 512];
+  const embeddings = (vocabularySize + positions + 2) * width + 2 * width;
+  const layers = layersParameters({ width, layers: 6, innerWidth: 1536 });
+  expect(parameters).toBe(embeddings + layers + width * width + width);
+  expect(maxTokens).toBeLessThanOrEqual(positions);
 });
 
 describe.each(Object.entries(encoders))("files of %s", (_name, { source }) => {

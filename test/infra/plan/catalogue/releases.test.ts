@@ -138,11 +138,7 @@ test("release tags are recognized, and other words are not", () => {
 });
 
 interface RecordedSet {
-  readonly fill_template: {
-    readonly assert_unknown_key: boolean;
-    readonly defaults: readonly string[];
-    readonly comma_escape: boolean;
-  };
+  readonly fill_template: { readonly comma_escape: boolean };
   readonly models: Readonly<
     Record<
       string,
@@ -175,11 +171,7 @@ test.each(TEMPLATE_REFS)("the template set %s has exactly the recorded templates
       ]),
     ),
   ).toEqual(Object.fromEntries(models));
-  expect({
-    assert_unknown_key: set.fillTemplate.assertsUnknownKey,
-    defaults: set.fillTemplate.defaults,
-    comma_escape: set.fillTemplate.escapesCommas,
-  }).toEqual(expected?.fill_template);
+  expect(set.escapesCommas).toBe(expected?.fill_template.comma_escape);
 });
 
 test("a template set is found only by a release's name for it", () => {
