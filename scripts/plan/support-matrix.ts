@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { advisories, openAdvisories } from "../../infra/plan/catalogue/advisories.ts";
+import { type Advisory, advisories, openAdvisories } from "../../infra/plan/catalogue/advisories.ts";
 import { gpus } from "../../infra/plan/catalogue/gpus.ts";
 import {
   LANGUAGE_MODELS,
@@ -13,7 +13,7 @@ import {
 } from "../../infra/plan/catalogue/language-models.ts";
 import { PRICES_AS_OF } from "../../infra/plan/catalogue/prices.ts";
 import { DEFAULT_RELEASE, RELEASE_TAGS, releases } from "../../infra/plan/catalogue/releases.ts";
-import type { Advisory, Gpu, Release } from "../../infra/plan/catalogue/types.ts";
+import type { Gpu, Release } from "../../infra/plan/catalogue/types.ts";
 import { UserError } from "../errors.ts";
 import { projectRoot } from "../program/stack-file.ts";
 import { PROOF_FOLDER, type Proof, readProofs } from "../verify/proof-file.ts";
@@ -27,7 +27,7 @@ export const SUPPORT_MATRIX_COMMAND = `node scripts/cli.mjs plan --support-matri
 
 const SEVERITIES: readonly Advisory["severity"][] = ["critical", "high", "medium", "low"];
 
-const COMPONENTS: Readonly<Record<NonNullable<Advisory["component"]>, string>> = {
+const COMPONENTS: Readonly<Record<Advisory["component"], string>> = {
   triton: "Triton",
   tensorRtLlm: "TensorRT-LLM",
 };
@@ -97,7 +97,7 @@ export function supportMatrix(proofs: readonly Proof[]): string {
     "",
     ...markdownTable(
       ["Id", "Severity", "What", "Fixed in"],
-      advisories.map(({ id, severity, summary, component = "triton", fixedIn, source }) => [
+      advisories.map(({ id, severity, summary, component, fixedIn, source }) => [
         `[${id}](${source})`,
         severity,
         summary,

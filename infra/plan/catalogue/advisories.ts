@@ -4,7 +4,19 @@
  * release before it. scripts/catalogue/update-advisories.ts lists the differences between data/advisories.json and the bulletins.
  */
 import file from "./data/advisories.json" with { type: "json" };
-import type { Advisory, Release } from "./types.ts";
+import type { Release } from "./types.ts";
+
+export interface Advisory {
+  /** Such as `CVE-2025-23310`. */
+  readonly id: string;
+  readonly severity: "critical" | "high" | "medium" | "low";
+  readonly component: "triton" | "tensorRtLlm";
+  /** First container tag without it, or first TensorRT-LLM version. */
+  readonly fixedIn: string;
+  readonly summary: string;
+  /** URL of the bulletin. */
+  readonly source: string;
+}
 
 /** What data/advisories.json holds. */
 export interface AdvisoryFile {
@@ -17,8 +29,7 @@ export interface AdvisoryFile {
   readonly leftOut: Readonly<Record<string, string>>;
 }
 
-interface AdvisoryRow extends Pick<Advisory, "id" | "severity" | "fixedIn" | "summary"> {
-  readonly component: NonNullable<Advisory["component"]>;
+interface AdvisoryRow extends Omit<Advisory, "source"> {
   /** Path in NVIDIA's repository of bulletins: year and answer id. */
   readonly bulletin: string;
 }

@@ -1,7 +1,21 @@
 /**
- * Shapes of the catalogue: facts about models, releases, GPUs, machines and prices. Rows are plain data, so that a
- * stack file can add one; every row says where its figures come from.
+ * Shapes of the catalogue: facts about models, releases, GPUs and machines, and names that stack files write. Rows are plain data,
+ * so that a stack file can add one; every row says where its figures come from.
  */
+
+/** A machine, rented or owned. */
+export interface MachineType {
+  readonly vcpus: number;
+  readonly memoryGiB: number;
+  readonly gpu: string;
+  readonly gpus: number;
+  /** Local NVMe in GB (10^9), 0 where there is none. */
+  readonly localDiskGB: number;
+  readonly networkMbps: number;
+  readonly efaInterfaces: number;
+  /** What Kubernetes leaves to pods; absent for machines that are no EC2 type. */
+  readonly allocatable?: { readonly cpuMillis: number; readonly memoryMiB: number } | undefined;
+}
 
 /** Number format of activations, and of weights that are not quantized; TensorRT-LLM's `--dtype`. */
 export const DTYPES = ["float16", "bfloat16"] as const;
@@ -80,7 +94,7 @@ export interface EngineLimits {
   readonly maxNumTokens?: number | undefined;
 }
 
-/** What memory and cache arithmetic needs of a decoder. */
+/** A decoder, as arithmetic of memory and cache needs it. */
 export interface Architecture {
   /** All parameters of the language model, embeddings included. */
   readonly parameters: number;
@@ -96,7 +110,6 @@ export interface Architecture {
   readonly vocabularySize: number;
 }
 
-/** The visual half of a vision-language model. */
 export interface VisionTower {
   /** `--model_type` of the visual engine builder. */
   readonly modelType: "llava" | "blip2" | "vila" | "llava_onevision" | "mllama";
@@ -125,7 +138,6 @@ export interface VisionTower {
   readonly codeRepository?: { readonly url: string; readonly commit: string | null } | undefined;
 }
 
-/** Where weights come from. */
 export interface HubSource {
   /** Hugging Face id. */
   readonly repository: string;
@@ -156,7 +168,6 @@ export interface GoldenQuestion {
   readonly answerContains: readonly string[];
 }
 
-/** One language or vision-language model. */
 export interface LanguageModel {
   readonly title: string;
   readonly source: HubSource;
@@ -195,20 +206,6 @@ export interface LanguageModel {
   readonly sources: readonly string[];
 }
 
-/** A weakness or a deprecation of a release. */
-export interface Advisory {
-  /** Such as `CVE-2025-23310`. */
-  readonly id: string;
-  readonly severity: "critical" | "high" | "medium" | "low";
-  readonly summary: string;
-  /** What has it: Triton or TensorRT-LLM; absent: Triton. */
-  readonly component?: "triton" | "tensorRtLlm" | undefined;
-  /** First container tag without it, or first TensorRT-LLM version where `component` is that. */
-  readonly fixedIn: string;
-  readonly source: string;
-}
-
-/** One container tag, with what it holds and how it is used. */
 export interface Release {
   /** `YY.MM` of `nvcr.io/nvidia/tritonserver:YY.MM-trtllm-python-py3`. */
   readonly tag: string;
@@ -235,7 +232,6 @@ export interface Release {
   readonly runtimes: readonly Runtime[];
   /** Whether every fact that a plan needs was read in a source; the others are refused without `acceptUnverified`. */
   readonly verified: boolean;
-  /** What is open where `verified` is false, or what to know. */
   readonly note?: string | undefined;
   /** Runtimes that upstream has given up: from which date or release on, and where it says so. */
   readonly endOfLife?: readonly {
@@ -246,16 +242,14 @@ export interface Release {
   readonly source: string;
 }
 
-/** One kind of GPU. */
 export interface Gpu {
   /** Marketing name without vendor: `A10G`. */
   readonly name: string;
-  /** CUDA compute capability: `8.6`. */
+  /** Of CUDA: `8.6`. */
   readonly computeCapability: string;
   readonly architecture: "Turing" | "Ampere" | "Ada" | "Hopper";
   /** Memory that the EC2 API reports for it. */
   readonly memoryGiB: number;
-  /** Memory bandwidth; for estimates of load and build times. */
   readonly memoryBandwidthGBPerSecond: number;
   /** Whether GPUs of one machine talk over NVLink; without it tensor parallelism is slower. */
   readonly nvlink: boolean;
@@ -266,18 +260,4 @@ export interface Gpu {
   /** Whether TensorRT-LLM's support matrix lists it. */
   readonly supported: boolean;
   readonly source: string;
-}
-
-/** One machine, as rented or owned. */
-export interface MachineType {
-  readonly vcpus: number;
-  readonly memoryGiB: number;
-  readonly gpu: string;
-  readonly gpus: number;
-  /** Local NVMe in GB (10^9), 0 where there is none. */
-  readonly localDiskGB: number;
-  readonly networkMbps: number;
-  readonly efaInterfaces: number;
-  /** What Kubernetes leaves to pods; absent for machines that are no EC2 type. */
-  readonly allocatable?: { readonly cpuMillis: number; readonly memoryMiB: number } | undefined;
 }

@@ -1,8 +1,8 @@
 /** The release: what is known of it, what upstream has given up, which image stands for it. */
 import { showValue } from "../../problems.ts";
-import { compareTensorRtLlmVersions, openAdvisories } from "../catalogue/advisories.ts";
+import { type Advisory, compareTensorRtLlmVersions, openAdvisories } from "../catalogue/advisories.ts";
 import { isReleaseTag, releases } from "../catalogue/releases.ts";
-import type { Advisory, Release } from "../catalogue/types.ts";
+import type { Release } from "../catalogue/types.ts";
 import { type Check, modelCheck, type Remark, stackCheck } from "./finding.ts";
 
 export const releaseChecks = {
@@ -142,7 +142,7 @@ const SEVERITIES = ["critical", "high", "medium", "low"] as const satisfies read
 /** For each program the version that has every fix: `Triton 26.06`. */
 function lastUpdates(open: readonly Advisory[]): string[] {
   const versions = (component: Advisory["component"]) =>
-    open.filter((advisory) => (advisory.component ?? "triton") === component).map(({ fixedIn }) => fixedIn);
+    open.filter((advisory) => advisory.component === component).map(({ fixedIn }) => fixedIn);
   return [
     ...versions("triton")
       .toSorted()

@@ -19,13 +19,7 @@ interface OperatorObject<Spec> {
 interface ServiceMonitorSpec {
   readonly selector: { readonly matchLabels: Labels };
   readonly namespaceSelector?: { readonly matchNames: readonly string[] };
-  readonly endpoints: readonly {
-    readonly port: string;
-    readonly path: string;
-    readonly interval: string;
-    readonly honorLabels?: boolean;
-    readonly relabelings?: readonly object[];
-  }[];
+  readonly endpoints: readonly ({ readonly port: string } & Readonly<Record<string, unknown>>)[];
 }
 
 export interface RuleGroup {
