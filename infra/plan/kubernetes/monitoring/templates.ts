@@ -35,7 +35,9 @@ const FOLDER = import.meta.dirname;
 
 /** Groups of rules with the values of a stack. */
 export function ruleGroups(fillings: Fillings): readonly RuleGroup[] {
-  const { groups } = parse(readFileSync(join(FOLDER, "rules.yaml"), "utf8")) as { groups: RuleGroup[] };
+  const text = readFileSync(join(FOLDER, "rules.yaml"), "utf8");
+  // All values are text, so that no other type of YAML has to be looked for.
+  const { groups } = parse(text, { schema: "failsafe" }) as { groups: RuleGroup[] };
   return (filled(groups, fillings) ?? []).map(({ name, rules }) => ({
     name,
     rules: rules.map((rule) => ({ ...rule, expr: [rule.expr].flat().join(" or ") })),
