@@ -14,24 +14,6 @@
  */
 import type { Gpu } from "./types.ts";
 
-export const GPU_NAMES = [
-  "T4",
-  "A10G",
-  "A10",
-  "RTX 3090",
-  "A100-SXM4-40GB",
-  "A100-SXM4-80GB",
-  "A100-PCIE-40GB",
-  "A100-PCIE-80GB",
-  "L4",
-  "L40",
-  "L40S",
-  "RTX 4090",
-  "H100",
-  "H200",
-] as const;
-export type GpuName = (typeof GPU_NAMES)[number];
-
 const MIB_PER_GIB = 1024;
 
 const ampereFormats = ["float16", "bfloat16", "int8", "int4"] as const;
@@ -86,14 +68,11 @@ const HOPPER_BANDWIDTH =
   "https://openmetal.io/resources/blog/how-the-h200-is-built-for-memory-bound-ai-workloads/";
 
 /**
- * Rows by name; `name` repeats the key.
- *
  * `nvlink` says what the usual machine has: p4d, p4de and p5 connect their GPUs by NVSwitch. Bridges between pairs of PCIe
  * cards are not counted, since no row can tell whether they are there.
  */
-export const gpus: Readonly<Record<GpuName, Gpu>> = {
+const rows = {
   T4: {
-    name: "T4",
     computeCapability: "7.5",
     architecture: "Turing",
     memoryGiB: 16_384 / MIB_PER_GIB,
@@ -106,7 +85,6 @@ export const gpus: Readonly<Record<GpuName, Gpu>> = {
   },
   A10G: {
     ...ampere,
-    name: "A10G",
     computeCapability: "8.6",
     memoryGiB: 22_888 / MIB_PER_GIB,
     memoryBandwidthGBPerSecond: 600,
@@ -116,7 +94,6 @@ export const gpus: Readonly<Record<GpuName, Gpu>> = {
   },
   A10: {
     ...ampere,
-    name: "A10",
     computeCapability: "8.6",
     // The same 24 GB of GDDR6 as A10G; ECC takes its part of both.
     memoryGiB: 22_888 / MIB_PER_GIB,
@@ -127,7 +104,6 @@ export const gpus: Readonly<Record<GpuName, Gpu>> = {
   },
   "RTX 3090": {
     ...ampere,
-    name: "RTX 3090",
     computeCapability: "8.6",
     memoryGiB: 24,
     memoryBandwidthGBPerSecond: 936,
@@ -135,32 +111,28 @@ export const gpus: Readonly<Record<GpuName, Gpu>> = {
     migProfiles: {},
     source: "https://gist.github.com/FabricatiDiem/fe0667aff7dc529a9b439112194f34b6",
   },
-  "A100-SXM4-40GB": { ...a100With40GB, name: "A100-SXM4-40GB", nvlink: true, source: A100_BANDWIDTH },
+  "A100-SXM4-40GB": { ...a100With40GB, nvlink: true, source: A100_BANDWIDTH },
   "A100-SXM4-80GB": {
     ...a100With80GB,
-    name: "A100-SXM4-80GB",
     memoryBandwidthGBPerSecond: 2039,
     nvlink: true,
     source: A100_BANDWIDTH,
   },
-  "A100-PCIE-40GB": { ...a100With40GB, name: "A100-PCIE-40GB", nvlink: false, source: A100_BANDWIDTH },
+  "A100-PCIE-40GB": { ...a100With40GB, nvlink: false, source: A100_BANDWIDTH },
   "A100-PCIE-80GB": {
     ...a100With80GB,
-    name: "A100-PCIE-80GB",
     memoryBandwidthGBPerSecond: 1935,
     nvlink: false,
     source: A100_BANDWIDTH,
   },
   L4: {
     ...ada,
-    name: "L4",
     memoryGiB: 22_888 / MIB_PER_GIB,
     memoryBandwidthGBPerSecond: 300,
     source: "https://store.sourcecode.com/en-us/bg-bucket-compare/125/9820",
   },
   L40: {
     ...ada,
-    name: "L40",
     // The same 48 GB of GDDR6 with ECC as L40S.
     memoryGiB: 45_776 / MIB_PER_GIB,
     memoryBandwidthGBPerSecond: 864,
@@ -168,14 +140,12 @@ export const gpus: Readonly<Record<GpuName, Gpu>> = {
   },
   L40S: {
     ...ada,
-    name: "L40S",
     memoryGiB: 45_776 / MIB_PER_GIB,
     memoryBandwidthGBPerSecond: 864,
     source: "https://www.mullet.se/product.html?product_id=355414",
   },
   "RTX 4090": {
     ...ada,
-    name: "RTX 4090",
     memoryGiB: 24,
     memoryBandwidthGBPerSecond: 1008,
     source:
@@ -183,7 +153,6 @@ export const gpus: Readonly<Record<GpuName, Gpu>> = {
   },
   H100: {
     ...hopper,
-    name: "H100",
     memoryGiB: 81_920 / MIB_PER_GIB,
     memoryBandwidthGBPerSecond: 3350,
     // As printed in https://jbarrow.ai/field_notes/nvidia-mig/.
@@ -199,7 +168,6 @@ export const gpus: Readonly<Record<GpuName, Gpu>> = {
   },
   H200: {
     ...hopper,
-    name: "H200",
     memoryGiB: 144_384 / MIB_PER_GIB,
     memoryBandwidthGBPerSecond: 4800,
     // Not found printed: 1g.35gb, which has the two memory slices of 2g.35gb, and 3g.71gb and 4g.71gb, whose four slices hold
@@ -214,4 +182,12 @@ export const gpus: Readonly<Record<GpuName, Gpu>> = {
     },
     source: HOPPER_BANDWIDTH,
   },
-};
+} satisfies Record<string, Omit<Gpu, "name">>;
+
+export type GpuName = keyof typeof rows;
+
+export const GPU_NAMES = Object.keys(rows) as unknown as readonly [GpuName, ...GpuName[]];
+
+export const gpus = Object.fromEntries(
+  Object.entries<Omit<Gpu, "name">>(rows).map(([name, row]) => [name, { name, ...row }]),
+) as Readonly<Record<GpuName, Gpu>>;
