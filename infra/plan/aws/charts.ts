@@ -3,8 +3,7 @@
  * not read; eks-cluster.test.ts lists the keys that each pinned version reads.
  */
 import type { ReleaseArgs } from "@pulumi/kubernetes/helm/v3/release.js";
-import { type ChartName, installedCharts, publishedCharts } from "../catalogue/aws.ts";
-import { kubernetesVersions } from "../catalogue/aws.ts";
+import { type ChartName, installedCharts, kubernetesVersions, publishedCharts } from "../catalogue/aws.ts";
 import { devicePluginConfigs } from "../kubernetes/device-plugin-config.ts";
 import { GPU_RESOURCE } from "../kubernetes/gpu-resource.ts";
 import { DATABASE_STORAGE_CLASS, GPU_EXPORTER_NAMESPACE, MONITORING_RELEASE, SYSTEM_NODES } from "./names.ts";

@@ -5,9 +5,13 @@ import type { ChartPlan } from "../../../../infra/plan/aws/charts.ts";
 import type { ClusterPlan } from "../../../../infra/plan/aws/eks-cluster.ts";
 import { type NodePoolPlan, nodeUserData, surgeMachines } from "../../../../infra/plan/aws/node-pools.ts";
 import type { RolePlan } from "../../../../infra/plan/aws/types.ts";
-import { CHART_NAMES, type ChartName, publishedCharts } from "../../../../infra/plan/catalogue/aws.ts";
-import { KUBERNETES_VERSIONS } from "../../../../infra/plan/catalogue/aws.ts";
-import { ZONE_LETTERS } from "../../../../infra/plan/catalogue/aws.ts";
+import {
+  CHART_NAMES,
+  type ChartName,
+  KUBERNETES_VERSIONS,
+  publishedCharts,
+  ZONE_LETTERS,
+} from "../../../../infra/plan/catalogue/aws.ts";
 import { times } from "../../../harness/thorough.ts";
 import { eksValues, plannedCluster, shippedCluster } from "./eks-plans.ts";
 
