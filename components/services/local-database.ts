@@ -1,6 +1,6 @@
 /** A database as a process of this machine: its data stay when the stack is deleted. Cost: none; about 100 MiB of memory. */
 import * as pulumi from "@pulumi/pulumi";
-import { Process } from "../local/process.ts";
+import { Process } from "../local/resources.ts";
 
 /** What the two databases differ in. */
 interface DatabaseKind {

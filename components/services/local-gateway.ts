@@ -1,6 +1,6 @@
 /** The gateway as a process of this machine. Cost: none; about 100 MiB of memory. */
 import * as pulumi from "@pulumi/pulumi";
-import { Process } from "../local/process.ts";
+import { Process } from "../local/resources.ts";
 
 interface LocalGatewayArgs {
   /** `.stacks/<stack>`. */

@@ -3,12 +3,11 @@
  * 50 MiB of memory for the server and the models' own (0.3 GiB for the encoders, 0.3 GiB for a language model of 135M).
  */
 import * as pulumi from "@pulumi/pulumi";
+import { jsonDigest } from "../../infra/plan/canonical-json.ts";
 import type { TritonPorts } from "../../infra/plan/cpu-stack.ts";
 import { type TritonEndpoints, tritonEndpoints } from "../../infra/plan/endpoints.ts";
-import { ModelRepository } from "../local/model-repository.ts";
-import { Process } from "../local/process.ts";
-import { repositoryDigest } from "../local/repository-digest.ts";
-import type { JsonObject, RepositoryArtifact, RepositoryFile } from "../local/types.ts";
+import type { JsonObject, RepositoryArtifact, RepositoryFile } from "../local/provider/inputs.ts";
+import { ModelRepository, Process } from "../local/resources.ts";
 
 interface CpuTritonArgs {
   /** `.stacks/<stack>`. */
@@ -54,7 +53,7 @@ export class CpuTriton extends pulumi.ComponentResource {
   #createRepository(name: string, args: CpuTritonArgs): ModelRepository {
     const { python, files, artifacts } = args;
     const directory = repositoryDirectory(args, name);
-    const digest = repositoryDigest({ files, artifacts });
+    const digest = jsonDigest({ files, artifacts });
     return new ModelRepository(
       `${name}-repository`,
       { directory, python, files, artifacts, digest },

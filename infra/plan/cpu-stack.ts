@@ -87,7 +87,7 @@ interface CpuPlanParts {
 export interface LocalPlan extends CpuPlanParts {
   readonly platform: "local";
   readonly databases: LocalDatabasesPlan;
-  readonly pythonVersion: string | undefined;
+  readonly pythonVersion: LocalStackConfig["pythonVersion"];
 }
 
 /** In containers of a Docker host. */

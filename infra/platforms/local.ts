@@ -1,7 +1,7 @@
 /** The whole service on this machine: Triton on the CPU, encoders, a small language model, the gateway. */
 import * as pulumi from "@pulumi/pulumi";
-import { PythonEnvironment } from "../../components/local/python-environment.ts";
-import type { RepositoryArtifact, RepositoryFile } from "../../components/local/types.ts";
+import type { RepositoryArtifact, RepositoryFile } from "../../components/local/provider/inputs.ts";
+import { PythonEnvironment } from "../../components/local/resources.ts";
 import { LocalDatabase } from "../../components/services/local-database.ts";
 import { LocalGateway } from "../../components/services/local-gateway.ts";
 import { CpuTriton } from "../../components/serving/cpu-triton.ts";

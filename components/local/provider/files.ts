@@ -21,14 +21,6 @@ export function cacheDirectory(): string {
   return resolve(given ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "engine-room"));
 }
 
-let temporaryFiles = 0;
-
-/** A name beside `path` that no other write of this or another process uses. */
-function temporaryName(path: string): string {
-  temporaryFiles += 1;
-  return `${path}.${process.pid}-${temporaryFiles}.tmp`;
-}
-
 /**
  * A new folder `<path>.<pid>-…` in which to make what is then renamed to `path`. Those that killed processes left
  * beside it are removed.
@@ -45,6 +37,18 @@ export async function temporaryFolder(path: string): Promise<string> {
   return mkdtemp(`${path}.${process.pid}-`);
 }
 
+/** Lets `make` fill a temporary folder and renames it to `path`, unless another process has made that in the meantime. */
+export async function makeFolder(path: string, make: (temporary: string) => Promise<void>): Promise<void> {
+  const temporary = await temporaryFolder(path);
+  try {
+    await make(temporary);
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { recursive: true, force: true });
+    if (!hasCode(error, "ENOTEMPTY", "EEXIST")) throw explainDiskFull(error, path);
+  }
+}
+
 /** Writes `content` so that a reader, or a kill, sees the old file or the new one. */
 export async function writeWhole(path: string, content: string, mode: number): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
@@ -54,9 +58,12 @@ export async function writeWhole(path: string, content: string, mode: number): P
   });
 }
 
+let temporaryFiles = 0;
+
 /** Lets `make` fill a temporary file beside `path` and renames it there. */
 export async function replaceWhole(path: string, make: (temporary: string) => Promise<void>): Promise<void> {
-  const temporary = temporaryName(path);
+  temporaryFiles += 1;
+  const temporary = `${path}.${process.pid}-${temporaryFiles}.tmp`;
   try {
     await make(temporary);
     await rename(temporary, path);
@@ -76,6 +83,15 @@ export async function fileSha256(path: string): Promise<string | undefined> {
     throw error;
   }
   return hash.digest("hex");
+}
+
+/** What is wrong with a project's file (path from the root) whose SHA-256 the program knows; undefined where nothing is. */
+export async function sourceProblem(path: string, sha256: string): Promise<string | undefined> {
+  const actual = await fileSha256(fromRoot(path));
+  if (actual === undefined) return `${path} does not exist; restore it from the repository.`;
+  return actual === sha256
+    ? undefined
+    : `${path} has SHA-256 ${actual} instead of ${sha256}: it changed while the program ran; run it again.`;
 }
 
 /** Paths of all files below `directory`, relative, sorted; none where it does not exist. */
@@ -144,4 +160,18 @@ export function diskFullError(path: string): Error {
   return new Error(
     `${path}: the disk is full; free some space there (df -h shows how much) and run it again.`,
   );
+}
+
+const tails = new Map<string, Promise<unknown>>();
+
+/** Runs `action` when every earlier one of this process with the same key has ended, well or not. */
+export async function exclusively<T>(key: string, action: () => Promise<T>): Promise<T> {
+  const run = (tails.get(key) ?? Promise.resolve()).then(action, action);
+  const tail = run.catch(() => undefined);
+  tails.set(key, tail);
+  try {
+    return await run;
+  } finally {
+    if (tails.get(key) === tail) tails.delete(key);
+  }
 }

@@ -2,9 +2,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { main, type Provider } from "@pulumi/pulumi/provider/index.js";
-import { type HandlerContext, InitializationError } from "./contract.ts";
-import { handlerOf } from "./handlers.ts";
-import { packageSchema } from "./schema.ts";
+import { InitializationError } from "./contract.ts";
+import { handlerOf, packageSchema } from "./handlers.ts";
 import { unwrap, wrap } from "./wire.ts";
 
 const PARENT_CHECK_MILLISECONDS = 500;
@@ -14,16 +13,17 @@ const { version } = JSON.parse(readFileSync(join(import.meta.dirname, "package.j
   version: string;
 };
 
-/** `urn:pulumi:<stack>::<project>::<parent type>$<type>::<name>`. */
-function partsOf(urn: string): { type: string; name: string } {
-  const [, , types = "", ...name] = urn.split("::");
-  return { type: types.split("$").at(-1) ?? "", name: name.join("::") };
-}
-
-/** The engine shows what a plugin writes to standard error. */
-function contextOf(urn: string): HandlerContext {
-  const { name } = partsOf(urn);
-  return { report: (line) => console.error(`${name}: ${line}`), signal: cancelled.signal };
+/** @param urn - `urn:pulumi:<stack>::<project>::<parent type>$<type>::<name>`. */
+function resourceOf(urn: string) {
+  const [, , types = "", ...names] = urn.split("::");
+  const name = names.join("::");
+  // The engine shows what a plugin writes to standard error.
+  const report = (line: string) => console.error(`${name}: ${line}`);
+  return {
+    name,
+    handler: handlerOf(types.split("$").at(-1) ?? ""),
+    context: { report, signal: cancelled.signal },
+  };
 }
 
 const provider: Provider = {
@@ -32,54 +32,44 @@ const provider: Provider = {
 
   async check(urn, olds, news) {
     const { properties, secretPaths } = unwrap(news);
-    const { inputs, failures } = await handlerOf(partsOf(urn).type).check(
-      properties,
-      unwrap(olds).properties,
-    );
+    const { inputs, failures } = await resourceOf(urn).handler.check(properties, unwrap(olds).properties);
     return { inputs: wrap(inputs, secretPaths), failures: [...failures] };
   },
 
   async diff(id, urn, olds, news) {
-    const result = await handlerOf(partsOf(urn).type).diff(
-      id,
-      unwrap(olds).properties,
-      unwrap(news).properties,
-    );
-    return {
-      changes: result.changes,
-      replaces: [...result.replaces],
-      deleteBeforeReplace: result.deleteBeforeReplace,
-    };
+    const { handler } = resourceOf(urn);
+    const result = await handler.diff(id, unwrap(olds).properties, unwrap(news).properties);
+    return { ...result, replaces: [...result.replaces] };
   },
 
   async create(urn, inputs) {
-    const { type, name } = partsOf(urn);
+    const { name, handler, context } = resourceOf(urn);
     const { properties, secretPaths } = unwrap(inputs);
-    return keepingSecrets(secretPaths, async () => {
-      const { id, outs } = await handlerOf(type).create(name, properties, contextOf(urn));
-      return { id, outs: wrap(outs, secretPaths) };
-    });
+    const { id, outs } = await handler.create(name, properties, context).catch(keepingSecrets(secretPaths));
+    return { id, outs: wrap(outs, secretPaths) };
   },
 
   async read(id, urn, props) {
+    const { handler, context } = resourceOf(urn);
     const { properties, secretPaths } = unwrap(props);
-    const found = await handlerOf(partsOf(urn).type).read(id, properties, contextOf(urn));
+    const found = await handler.read(id, properties, context);
     // An empty id says that it is gone.
     if (found === undefined) return { id: "", props: {}, inputs: {} };
     return { id, props: wrap(found.outs, secretPaths), inputs: wrap(found.inputs, secretPaths) };
   },
 
   async update(id, urn, olds, news) {
+    const { handler, context } = resourceOf(urn);
     const { properties, secretPaths } = unwrap(news);
-    return keepingSecrets(secretPaths, async () => {
-      const handler = handlerOf(partsOf(urn).type);
-      const { outs } = await handler.update(id, unwrap(olds).properties, properties, contextOf(urn));
-      return { outs: wrap(outs, secretPaths) };
-    });
+    const { outs } = await handler
+      .update(id, unwrap(olds).properties, properties, context)
+      .catch(keepingSecrets(secretPaths));
+    return { outs: wrap(outs, secretPaths) };
   },
 
   async delete(id, urn, props) {
-    await handlerOf(partsOf(urn).type).delete(id, unwrap(props).properties, contextOf(urn));
+    const { handler, context } = resourceOf(urn);
+    await handler.delete(id, unwrap(props).properties, context);
   },
 
   async cancel() {
@@ -88,19 +78,14 @@ const provider: Provider = {
 };
 
 /** The properties of a half-made resource go into the state as well. */
-async function keepingSecrets<T>(
-  secretPaths: Parameters<typeof wrap>[1],
-  action: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await action();
-  } catch (error) {
+function keepingSecrets(secretPaths: Parameters<typeof wrap>[1]): (error: unknown) => never {
+  return (error) => {
     if (!(error instanceof InitializationError)) throw error;
     throw new InitializationError(error.message, error.id, wrap(error.properties, secretPaths));
-  }
+  };
 }
 
-// An engine that is killed cannot tell its plugins to end, and a plugin that goes on would meet the next run's.
+// An engine that is killed cannot tell its plugins to end, and a plugin that stays would meet the next run's.
 const parent = process.ppid;
 setInterval(() => {
   if (process.ppid !== parent) process.exit(1);

@@ -3,14 +3,11 @@ import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { copyFile, link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { z } from "zod";
 import { jsonDigest } from "../../../infra/plan/canonical-json.ts";
-import { repositoryDigest } from "../repository-digest.ts";
-import type { JsonObject, ModelRepositoryInputs, ModelRepositoryOutputs } from "../types.ts";
 import { builtArtifact } from "./artifact-cache.ts";
-import type { CheckFailure, HandlerContext, PropertyMap, ResourceHandler } from "./contract.ts";
-import { exclusively } from "./exclusive.ts";
+import { type CheckFailure, type HandlerContext, propertyPath, resourceHandler } from "./contract.ts";
 import {
+  exclusively,
   explainDiskFull,
   fileSha256,
   fromRoot,
@@ -20,35 +17,16 @@ import {
   removeEmptyBelow,
   removeEmptyUpwards,
   replaceWhole,
+  sourceProblem,
   writeWhole,
 } from "./files.ts";
 import {
-  checkProperties,
-  diffProperties,
-  hasUnknown,
-  pickInputs,
-  projectPath,
-  propertyPath,
-  sha256Hex,
-  stackContentPath,
-} from "./validation.ts";
-
-const shape = {
-  directory: stackContentPath,
-  python: projectPath,
-  files: z.record(
-    projectPath,
-    z.union([
-      z.strictObject({ text: z.string() }),
-      z.strictObject({ source: projectPath, sha256: sha256Hex }),
-    ]),
-  ),
-  artifacts: z.record(
-    projectPath,
-    z.strictObject({ spec: z.record(z.string(), z.json()), builderSha256: sha256Hex }),
-  ),
-  digest: sha256Hex,
-};
+  type JsonObject,
+  type ModelRepositoryInputs,
+  type ModelRepositoryOutputs,
+  modelRepositoryInputs,
+} from "./inputs.ts";
+import { hasUnknown } from "./wire.ts";
 
 /** Beside the models, where Triton sees no model in it; written last, so without it the content is unfinished. */
 const MANIFEST = ".engine-room-repository.json";
@@ -60,56 +38,73 @@ interface Manifest {
   readonly facts: Readonly<Record<string, JsonObject>>;
 }
 
-export const modelRepository: ResourceHandler = {
-  async check(inputs) {
-    const checked = checkProperties(shape, inputs);
-    if (checked.failures.length > 0 || hasUnknown(checked.inputs)) return checked;
-    return { ...checked, failures: await contentFailures(asInputs(checked.inputs)) };
+export const modelRepository = resourceHandler<ModelRepositoryInputs, ModelRepositoryOutputs>({
+  schema: modelRepositoryInputs,
+  replaceOn: ["directory"],
+  deleteBeforeReplace: false,
+  // The interpreter builds what `digest` describes; another path to it changes nothing in the repository.
+  ignored: ["python"],
+  idOf: ({ directory }) => directory,
+
+  async examine(inputs) {
+    const failures = hasUnknown(inputs)
+      ? []
+      : await contentFailures(inputs as unknown as ModelRepositoryInputs);
+    return { inputs, failures };
   },
 
-  async diff(_id, olds, news) {
-    // The interpreter builds what `digest` describes; another path to it changes nothing in the repository.
-    const inputs = Object.keys(shape).filter((name) => name !== "python");
-    return diffProperties(inputs, olds, news, { replaceOn: ["directory"], deleteBeforeReplace: false });
+  /** Makes the folder hold exactly the inputs' content. Files that are right already are not touched. */
+  async bring(wanted, _olds, context) {
+    const root = fromRoot(wanted.directory);
+    return exclusively(root, async () => {
+      await mkdir(root, { recursive: true }).catch((error: unknown) => {
+        throw explainDiskFull(error, root);
+      });
+      await rm(join(root, MANIFEST), { force: true });
+      const { files, facts } = await planFiles(wanted, context);
+      // What goes, goes first: a file may stand where a folder is wanted, and the other way round.
+      for (const path of await listFiles(root)) if (!files.has(path)) await rm(join(root, path));
+      await removeEmptyBelow(root);
+      for (const [path, file] of files) {
+        if ((await fileSha256(join(root, path))) === file.sha256) continue;
+        await mkdir(dirname(join(root, path)), { recursive: true });
+        await replaceWhole(join(root, path), file.make);
+      }
+      const hashes = Object.fromEntries([...files].map(([path, file]) => [path, file.sha256]));
+      const manifest: Manifest = { digest: wanted.digest, files: hashes, facts };
+      await writeWhole(join(root, MANIFEST), JSON.stringify(manifest), 0o644);
+      return { ...wanted, facts };
+    });
   },
 
-  async create(_name, inputs, context) {
-    const wanted = asInputs(inputs);
-    return { id: wanted.directory, outs: await fill(wanted, context) };
-  },
-
-  async read(id, state) {
-    const recorded = asInputs(state);
-    const manifest = await readManifest(recorded.directory);
-    if (manifest === undefined) return undefined;
-    const drifted = await driftedFiles(recorded.directory, manifest);
+  async find(state) {
+    const root = fromRoot(state.directory);
+    const text = await readFile(join(root, MANIFEST), "utf8").catch(orWhenMissing(undefined));
+    if (text === undefined) return undefined;
+    const manifest = JSON.parse(text) as Manifest;
+    const drifted = await driftedFiles(root, manifest);
     const digest = drifted.length === 0 ? manifest.digest : jsonDigest({ digest: manifest.digest, drifted });
-    const found = { ...recorded, digest };
-    return { id, inputs: { ...found }, outs: outputs(found, manifest.facts) };
+    return { ...state, digest, facts: manifest.facts };
   },
 
-  async update(_id, _olds, news, context) {
-    return { outs: await fill(asInputs(news), context) };
-  },
-
-  async delete(_id, state) {
-    const path = fromRoot(asInputs(state).directory);
+  async remove({ directory }) {
+    const path = fromRoot(directory);
     await exclusively(path, async () => {
-      // Without its manifest a repository counts as unfinished, so an interrupted removal is never adopted.
+      // First: a repository whose removal was interrupted is never adopted.
       await rm(join(path, MANIFEST), { force: true });
       await rm(path, { recursive: true, force: true });
       await removeEmptyUpwards(dirname(path));
     });
   },
-};
+});
 
 async function contentFailures(inputs: ModelRepositoryInputs): Promise<CheckFailure[]> {
   const failures: CheckFailure[] = [];
-  const expected = repositoryDigest(inputs);
+  const expected = jsonDigest({ files: inputs.files, artifacts: inputs.artifacts });
   if (inputs.digest !== expected)
     failures.push({
       property: "digest",
-      reason: `${inputs.digest} is not the digest of files and artifacts, which is ${expected}; use repositoryDigest.`,
+      reason: `${inputs.digest} is not the digest of files and artifacts, which is ${expected}; use jsonDigest.`,
     });
   for (const kind of ["files", "artifacts"] as const) {
     const paths = Object.keys(inputs[kind]);
@@ -131,42 +126,10 @@ async function contentFailures(inputs: ModelRepositoryInputs): Promise<CheckFail
   return failures;
 }
 
-async function sourceProblem(source: string, sha256: string): Promise<string | undefined> {
-  const actual = await fileSha256(fromRoot(source));
-  if (actual === undefined) return `${source} does not exist.`;
-  return actual === sha256
-    ? undefined
-    : `${source} has SHA-256 ${actual} instead of ${sha256}: it changed while the program ran; run it again.`;
-}
-
 /** A file that the repository should hold. */
 interface PlannedFile {
   readonly sha256: string;
   readonly make: (temporary: string) => Promise<void>;
-}
-
-/** Makes the folder hold exactly the inputs' content. Files that are right already are not touched. */
-async function fill(wanted: ModelRepositoryInputs, context: HandlerContext): Promise<PropertyMap> {
-  const root = fromRoot(wanted.directory);
-  return exclusively(root, async () => {
-    await mkdir(root, { recursive: true }).catch((error: unknown) => {
-      throw explainDiskFull(error, root);
-    });
-    await rm(join(root, MANIFEST), { force: true });
-    const { files, facts } = await planFiles(wanted, context);
-    // What goes, goes first: a file may stand where a folder is wanted, and the other way round.
-    for (const path of await listFiles(root)) if (!files.has(path)) await rm(join(root, path));
-    await removeEmptyBelow(root);
-    for (const [path, file] of files) {
-      if ((await fileSha256(join(root, path))) === file.sha256) continue;
-      await mkdir(dirname(join(root, path)), { recursive: true });
-      await replaceWhole(join(root, path), file.make);
-    }
-    const hashes = Object.fromEntries([...files].map(([path, file]) => [path, file.sha256]));
-    const manifest: Manifest = { digest: wanted.digest, files: hashes, facts };
-    await writeWhole(join(root, MANIFEST), JSON.stringify(manifest), 0o644);
-    return outputs(wanted, facts);
-  });
 }
 
 async function planFiles(
@@ -208,28 +171,12 @@ async function linkOrCopy(from: string, to: string): Promise<void> {
 }
 
 /** Paths that are missing, changed or too many, sorted. */
-async function driftedFiles(directory: string, manifest: Manifest): Promise<string[]> {
-  const root = fromRoot(directory);
+async function driftedFiles(root: string, { files }: Manifest): Promise<string[]> {
   // Python writes its byte code beside the models that Triton loads.
   const isContent = (path: string) => path !== MANIFEST && !path.split("/").includes("__pycache__");
-  const present = (await listFiles(root)).filter(isContent);
-  const extra = present.filter((path) => manifest.files[path] === undefined);
-  const changed: string[] = [];
-  for (const [path, sha256] of Object.entries(manifest.files))
-    if ((await fileSha256(join(root, path))) !== sha256) changed.push(path);
-  return [...extra, ...changed].toSorted();
-}
-
-async function readManifest(directory: string): Promise<Manifest | undefined> {
-  const text = await readFile(fromRoot(directory, MANIFEST), "utf8").catch(orWhenMissing(undefined));
-  return text === undefined ? undefined : (JSON.parse(text) as Manifest);
-}
-
-function outputs(inputs: ModelRepositoryInputs, facts: Readonly<Record<string, JsonObject>>): PropertyMap {
-  const values: ModelRepositoryOutputs = { ...inputs, facts };
-  return { ...values };
-}
-
-function asInputs(state: PropertyMap): ModelRepositoryInputs {
-  return pickInputs(shape, state) as unknown as ModelRepositoryInputs;
+  const paths = new Set([...(await listFiles(root)).filter(isContent), ...Object.keys(files)]);
+  const drifted: string[] = [];
+  for (const path of paths)
+    if (files[path] === undefined || (await fileSha256(join(root, path))) !== files[path]) drifted.push(path);
+  return drifted.toSorted();
 }

@@ -1,46 +1,42 @@
 /** TCP ports of processes: those that were asked for, those that a process had before, free ones for the rest. */
 import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
+import { readdir, readFile, readlink } from "node:fs/promises";
 import { createServer } from "node:net";
 import { fromRoot, hasCode } from "./files.ts";
-import { portHolder } from "./port-holder.ts";
+import type { Ports, ProcessInputs } from "./inputs.ts";
 
 const FIRST_PORT = 20_000;
 // Where the kernel's range for outgoing connections starts by default.
 const DEFAULT_EPHEMERAL_START = 32_768;
 
-interface PortRequest {
-  readonly stackDirectory: string;
-  /** Of the process. */
-  readonly name: string;
-  /** 0 for any free one. */
-  readonly requested: Readonly<Record<string, number>>;
-  /** What the process has or had: kept where nothing else was asked for. */
-  readonly previous: Readonly<Record<string, number>>;
-  /** Ports that other processes of the project have been given, with their names, running or not. */
-  readonly claimed: ReadonlyMap<number, string>;
-}
-
 /**
- * A port for each name. The process must not run: its own ports count as taken otherwise. Throws one sentence where a
- * requested port is taken. Nothing is reserved: the caller records the answer before the next one asks.
+ * A port for each name of `requestedPorts`. The process must not run: its own ports count as taken otherwise. Nothing is
+ * reserved: the caller records the answer before the next process asks.
+ *
+ * @param previous - What the process has or had: kept where nothing else was asked for.
+ * @param claimed - Ports of other processes of the project, with their names, running or not.
+ * @throws One sentence where a requested port is taken.
  */
-export async function choosePorts(request: PortRequest): Promise<Record<string, number>> {
+export async function choosePorts(
+  inputs: Pick<ProcessInputs, "stackDirectory" | "name" | "requestedPorts">,
+  previous: Ports,
+  claimed: ReadonlyMap<number, string>,
+): Promise<Ports> {
   const chosen: Record<string, number> = {};
-  const taken = new Map(request.claimed);
+  const taken = new Map(claimed);
   const take = (portName: string, port: number) => {
     chosen[portName] = port;
-    taken.set(port, `${request.name}, as ${portName}`);
+    taken.set(port, `${inputs.name}, as ${portName}`);
   };
-  const entries = Object.entries(request.requested);
+  const entries = Object.entries(inputs.requestedPorts);
   for (const [portName, port] of entries.filter(([, port]) => port !== 0)) {
-    await assertFree(request.name, portName, port, taken);
+    await assertFree(inputs.name, portName, port, taken);
     take(portName, port);
   }
   for (const [portName] of entries.filter(([, port]) => port === 0)) {
-    const previous = request.previous[portName];
-    const kept = previous !== undefined && !taken.has(previous) && (await isFree(previous));
-    take(portName, kept ? previous : await freePort(request, portName, taken));
+    const old = previous[portName];
+    const kept = old !== undefined && !taken.has(old) && (await isFree(old));
+    take(portName, kept ? old : await freePort(inputs, portName, taken));
   }
   return chosen;
 }
@@ -52,13 +48,11 @@ export async function assertFree(
   port: number,
   claimed: ReadonlyMap<number, string>,
 ): Promise<void> {
-  const owner = claimed.get(port);
-  const holder =
-    owner ?? ((await isFree(port)) ? undefined : ((await portHolder(port)) ?? "another process"));
-  if (holder !== undefined)
-    throw new Error(
-      `${processName}: the ${portName} port ${port} is taken by ${holder}; end that or choose another port (0 takes a free one).`,
-    );
+  if (!claimed.has(port) && (await isFree(port))) return;
+  const holder = claimed.get(port) ?? (await portHolder(port));
+  throw new Error(
+    `${processName}: the ${portName} port ${port} is taken by ${holder}; end that or choose another port (0 takes a free one).`,
+  );
 }
 
 /**
@@ -67,24 +61,20 @@ export async function assertFree(
  * could take the port of a process that is being restarted.
  */
 async function freePort(
-  request: PortRequest,
+  { stackDirectory, name }: Pick<ProcessInputs, "stackDirectory" | "name">,
   portName: string,
   taken: ReadonlyMap<number, string>,
 ): Promise<number> {
-  const count = (await ephemeralStart()) - FIRST_PORT;
-  const key = `${fromRoot(request.stackDirectory)}\0${request.name}\0${portName}`;
+  const range = await readFile("/proc/sys/net/ipv4/ip_local_port_range", "utf8").catch(() => "");
+  const ephemeralStart = Number.parseInt(range, 10);
+  const count = (ephemeralStart > FIRST_PORT + 1000 ? ephemeralStart : DEFAULT_EPHEMERAL_START) - FIRST_PORT;
+  const key = `${fromRoot(stackDirectory)}\0${name}\0${portName}`;
   const start = createHash("sha256").update(key).digest().readUInt32BE() % count;
   for (let step = 0; step < count; step++) {
     const port = FIRST_PORT + ((start + step) % count);
     if (!taken.has(port) && (await isFree(port))) return port;
   }
-  throw new Error(`${request.name}: no TCP port from ${FIRST_PORT} to ${FIRST_PORT + count - 1} is free.`);
-}
-
-async function ephemeralStart(): Promise<number> {
-  const text = await readFile("/proc/sys/net/ipv4/ip_local_port_range", "utf8").catch(() => "");
-  const start = Number.parseInt(text, 10);
-  return start > FIRST_PORT + 1000 ? start : DEFAULT_EPHEMERAL_START;
+  throw new Error(`${name}: no TCP port from ${FIRST_PORT} to ${FIRST_PORT + count - 1} is free.`);
 }
 
 /** True where a server can listen on 127.0.0.1. */
@@ -102,4 +92,29 @@ async function isFree(port: number): Promise<boolean> {
   }
   await new Promise((resolve) => server.close(resolve));
   return true;
+}
+
+const LISTEN_STATE = "0A";
+
+/** Who listens: as in `python3 (pid 4711)`, or the user's number where /proc shows the caller only that. */
+async function portHolder(port: number): Promise<string> {
+  const tables = ["/proc/net/tcp", "/proc/net/tcp6"].map((table) => readFile(table, "utf8").catch(() => ""));
+  // proc_pid_net(5): sl local_address rem_address st tx:rx tr:tm retrnsmt uid timeout inode …
+  const sockets = (await Promise.all(tables))
+    .flatMap((table) => table.split("\n").map((line) => line.trim().split(/\s+/)))
+    .filter(([, local, , state]) => state === LISTEN_STATE && local?.endsWith(`:${portHex(port)}`));
+  const links = new Set(sockets.map((fields) => `socket:[${fields[9]}]`));
+  for (const pid of (await readdir("/proc")).filter((name) => /^\d+$/.test(name))) {
+    const descriptors = await readdir(`/proc/${pid}/fd`).catch(() => []);
+    for (const descriptor of descriptors)
+      if (links.has(await readlink(`/proc/${pid}/fd/${descriptor}`).catch(() => ""))) {
+        const program = await readFile(`/proc/${pid}/comm`, "utf8").catch(() => "a process");
+        return `${program.trim()} (pid ${pid})`;
+      }
+  }
+  return sockets[0] === undefined ? "another process" : `a process of user ${sockets[0][7]}`;
+}
+
+function portHex(port: number): string {
+  return port.toString(16).toUpperCase().padStart(4, "0");
 }

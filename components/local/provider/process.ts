@@ -1,159 +1,185 @@
 /** `local:index:Process`: a program that supervisord keeps running, ready when its URL answers. */
-import type { ProcessInputs, ProcessOutputs } from "../types.ts";
 import {
+  type CheckFailure,
   type HandlerContext,
   InitializationError,
-  type PropertyMap,
-  type ResourceHandler,
+  propertyPath,
+  resourceHandler,
 } from "./contract.ts";
-import { exclusively } from "./exclusive.ts";
-import { fromRoot } from "./files.ts";
-import { fileBytes, tailLines, tellingLines } from "./log-tail.ts";
+import { exclusively, exists, fromRoot } from "./files.ts";
+import { type Ports, type ProcessInputs, type ProcessOutputs, processInputs, SUPERVISORD } from "./inputs.ts";
 import { endOrphans } from "./orphans.ts";
-import { fillPlaceholders } from "./placeholders.ts";
 import { assertFree, choosePorts } from "./ports.ts";
-import { checkProcess, processShape } from "./process-inputs.ts";
 import {
   claimedPorts,
-  type Ports,
-  type ProcessRecord,
+  logFile,
+  portsIn,
   readRecord,
   recordDigest,
+  recordedNames,
+  removeProcessFiles,
+  removeSupervisorFiles,
   writeProcess,
-} from "./process-record.ts";
-import { removeProcess } from "./process-removal.ts";
-import { waitUntilReady } from "./readiness.ts";
-import { type SupervisorClient, withSupervisor } from "./supervisor-client.ts";
-import { logFile } from "./supervisor-layout.ts";
-import { diffProperties, pickInputs } from "./validation.ts";
+} from "./process-files.ts";
+import { fileBytes, waitUntilReady, withLog } from "./readiness.ts";
+import { programs, startProgram, startSupervisor, stopProgram, supervisorInterpreter } from "./supervisor.ts";
+import { hasUnknown } from "./wire.ts";
 
-const SEARCHED_LOG_LINES = 400;
-const QUOTED_LOG_LINES = 8;
+export const processHandler = resourceHandler<ProcessInputs, ProcessOutputs>({
+  schema: processInputs,
+  replaceOn: ["stackDirectory", "name"],
+  // Old and new may ask for the same port.
+  deleteBeforeReplace: true,
+  // An update of this process leaves what depends on its ports as it is.
+  planned: ["ports"],
+  idOf,
 
-export const processHandler: ResourceHandler = {
-  check: checkProcess,
-
-  async diff(_id, olds, news) {
-    return diffProperties(Object.keys(processShape), olds, news, {
-      replaceOn: ["stackDirectory", "name"],
-      // Old and new may ask for the same port.
-      deleteBeforeReplace: true,
-    });
+  async examine(inputs, olds) {
+    if (hasUnknown([inputs.stackDirectory, inputs.name, inputs.requestedPorts]))
+      return { inputs, failures: [] };
+    const wanted = inputs as unknown as ProcessInputs;
+    const ports = await plannedPorts(wanted, olds.ports as Ports | undefined);
+    const failures = hasUnknown(inputs) ? [] : portFailures(wanted);
+    return { inputs: { ...inputs, ports }, failures: [...failures, ...(await takenPorts(wanted))] };
   },
 
-  async create(_name, inputs, context) {
-    const wanted = asInputs(inputs);
-    const outs = await bringUp(wanted, {}, context);
-    return { id: idOf(wanted), outs };
-  },
-
-  async read(id, state) {
-    const inputs = asInputs(state);
-    const { ports } = state as unknown as ProcessOutputs;
-    const record = await readRecord(inputs.stackDirectory, inputs.name);
-    if (record === undefined || record.digest !== recordDigest(inputs, ports)) return undefined;
-    const runs = await withSupervisor(inputs.stackDirectory, inputs.python, async (supervisor) => {
-      const info = (await supervisor?.states())?.programs.find((program) => program.name === inputs.name);
-      // Between two tries supervisord is at work on it; FATAL is where it has given up.
-      return info !== undefined && ["RUNNING", "STARTING", "BACKOFF"].includes(info.statename);
-    });
-    return runs ? { id, inputs: { ...inputs, ports }, outs: { ...inputs, ports } } : undefined;
-  },
-
-  async update(_id, olds, news, context) {
-    const { ports } = olds as unknown as Partial<ProcessOutputs>;
-    return { outs: await bringUp(asInputs(news), ports ?? {}, context) };
-  },
-
-  async delete(_id, state) {
-    const inputs = asInputs(state);
-    await exclusively(idOf(inputs), () => removeProcess(inputs));
-  },
-};
-
-/** Starts the process anew, whatever of it is there, and waits until it is ready. */
-async function bringUp(
-  wanted: ProcessInputs,
-  oldPorts: Ports,
-  context: HandlerContext,
-): Promise<PropertyMap> {
-  const { stackDirectory, name, python } = wanted;
-  return exclusively(idOf(wanted), () =>
-    withSupervisor(stackDirectory, python, async (supervisor) => {
-      if (supervisor === undefined)
+  /** Starts the process anew, whatever of it exists, and waits until it is ready. */
+  async bring(wanted, { ports: oldPorts = {} }, context) {
+    const { stackDirectory, name, python } = wanted;
+    return exclusively(idOf(wanted), async () => {
+      if (!(await exists(fromRoot(python))))
         throw new Error(
           `${name}: ${python} does not exist, so nothing can keep the process running; make it first.`,
         );
       const record = await readRecord(stackDirectory, name);
-      await assertNewPortsFree(wanted, record);
-      await supervisor.stop(name);
-      const log = fromRoot(logFile(stackDirectory, name));
-      const logStartBytes = await fileBytes(log);
-      const ports = await start(wanted, record?.ports ?? oldPorts, supervisor, context);
+      const held = Object.values(record?.ports ?? {});
+      // Before the running process is stopped.
+      for (const [portName, port] of Object.entries(wanted.requestedPorts))
+        if (port !== 0 && !held.includes(port)) await assertFree(name, portName, port, new Map());
+      await stopProgram(stackDirectory, name);
+      const logStartBytes = await fileBytes(fromRoot(logFile(stackDirectory, name)));
+      const ports = await start(wanted, record?.ports ?? oldPorts, context);
       const outs = { ...wanted, ports };
-      const url = fillPlaceholders(wanted.ready.url, { ports, root: fromRoot() });
       try {
-        await waitUntilReady({ ...wanted.ready, stackDirectory, name, url }, supervisor, context);
+        await waitUntilReady(wanted, ports, context);
       } catch (error) {
-        // It stays configured, with its log, for whoever looks into it; it does not go on failing.
-        await supervisor.stop(name);
-        const lines = tellingLines(await tailLines(log, SEARCHED_LOG_LINES, logStartBytes), QUOTED_LOG_LINES);
-        throw new InitializationError(failureText(error, wanted, lines), idOf(wanted), outs);
+        // It stays configured, with its log, and does not go on failing.
+        await stopProgram(stackDirectory, name);
+        const reason = error instanceof Error ? error.message : String(error);
+        throw new InitializationError(await withLog(reason, wanted, logStartBytes), idOf(wanted), outs);
       }
       return outs;
-    }),
-  );
-}
-
-/** Before a running process is stopped: ports that it does not have yet must be there for it. */
-async function assertNewPortsFree(wanted: ProcessInputs, record: ProcessRecord | undefined): Promise<void> {
-  const held = Object.values(record?.ports ?? {});
-  for (const [portName, port] of Object.entries(wanted.requestedPorts))
-    if (port !== 0 && !held.includes(port)) await assertFree(wanted.name, portName, port, new Map());
-}
-
-/** Chooses ports and starts; one process of the project at a time, so that each sees the ports of those before it. */
-async function start(
-  wanted: ProcessInputs,
-  previous: Ports,
-  supervisor: SupervisorClient,
-  context: HandlerContext,
-): Promise<Ports> {
-  const { stackDirectory, name } = wanted;
-  return exclusively("start", async () => {
-    const { pid } = await supervisor.states();
-    // A supervisord that starts will start all that it knows: nothing of the stack may run then.
-    const names = pid === null ? {} : { names: [name] };
-    const ended = await endOrphans({ stackDirectory, supervisorPid: pid, ...names });
-    if (ended > 0) context.report(`ended ${ended} process(es) that an earlier supervisord had left`);
-    // A supervisord that was started since, for another process, has started this one again with its old ports.
-    if (pid !== null) await supervisor.stop(name);
-    const claimed = await claimedPorts(stackDirectory, name);
-    const ports = await choosePorts({
-      stackDirectory,
-      name,
-      requested: wanted.requestedPorts,
-      previous,
-      claimed,
     });
-    await writeProcess(wanted, ports);
-    await supervisor.apply(name);
-    return ports;
-  });
-}
+  },
 
-function failureText(error: unknown, wanted: ProcessInputs, lines: readonly string[]): string {
-  const log = logFile(wanted.stackDirectory, wanted.name);
-  const reason = error instanceof Error ? error.message : String(error);
-  return lines.length === 0
-    ? `${reason}; its log ${log} is empty.`
-    : `${reason}; its log ${log} says:\n${lines.join("\n")}`;
-}
+  async find(state) {
+    const { ports, ...inputs } = state;
+    const record = await readRecord(inputs.stackDirectory, inputs.name);
+    if (record?.digest !== recordDigest(inputs, ports) || !(await exists(fromRoot(inputs.python))))
+      return undefined;
+    const info = (await programs(inputs.stackDirectory))?.find((program) => program.name === inputs.name);
+    // BACKOFF: supervisord will start it again; in FATAL it has given up.
+    return info !== undefined && ["RUNNING", "STARTING", "BACKOFF"].includes(info.statename)
+      ? state
+      : undefined;
+  },
+
+  /** The last process takes supervisord along. */
+  async remove(inputs) {
+    const { stackDirectory, name } = inputs;
+    await exclusively(idOf(inputs), async () => {
+      const answers = await stopProgram(stackDirectory, name);
+      await exclusively("start", async () => {
+        // A supervisord that does not answer would start the process again: it is itself left behind.
+        await endOrphans(stackDirectory, answers ? [name] : [name, SUPERVISORD]);
+        await removeProcessFiles(stackDirectory, name);
+        if ((await recordedNames(stackDirectory)).length > 0) return;
+        await endOrphans(stackDirectory, [SUPERVISORD]);
+        await removeSupervisorFiles(stackDirectory);
+      });
+    });
+  },
+});
 
 function idOf(inputs: Pick<ProcessInputs, "stackDirectory" | "name">): string {
   return `${inputs.stackDirectory}/${inputs.name}`;
 }
 
-function asInputs(state: PropertyMap): ProcessInputs {
-  return pickInputs(processShape, state) as unknown as ProcessInputs;
+/** Chooses ports and starts; one process of the project at a time, so that each sees the ports of those before it. */
+async function start(wanted: ProcessInputs, previous: Ports, context: HandlerContext): Promise<Ports> {
+  const { stackDirectory, name, python } = wanted;
+  return exclusively("start", async () => {
+    // A supervisord of another environment ends, as that environment is about to go.
+    const runs = (await supervisorInterpreter(stackDirectory)) === fromRoot(python);
+    // One that was started since, for another process, has started this one again with its old ports.
+    if (runs) await stopProgram(stackDirectory, name);
+    // One that starts will start all that it knows: nothing of the stack may run then.
+    const ended = await endOrphans(stackDirectory, runs ? [name] : undefined);
+    if (ended > 0) context.report(`ended ${ended} process(es) that an earlier supervisord had left`);
+    const ports = await choosePorts(wanted, previous, await claimedPorts(stackDirectory, name));
+    await writeProcess(wanted, ports);
+    await (runs ? startProgram(stackDirectory, name) : startSupervisor(stackDirectory, python));
+    return ports;
+  });
+}
+
+/** Ports that were asked for and that another process has: known before anything is touched. */
+async function takenPorts({ stackDirectory, name, requestedPorts }: ProcessInputs): Promise<CheckFailure[]> {
+  const own = Object.values((await readRecord(stackDirectory, name))?.ports ?? {});
+  const claimed = await claimedPorts(stackDirectory, name);
+  const failures: CheckFailure[] = [];
+  for (const [portName, port] of Object.entries(requestedPorts)) {
+    if (port === 0 || own.includes(port)) continue;
+    await assertFree(name, portName, port, claimed).catch((error: Error) => {
+      failures.push({ property: propertyPath(["requestedPorts", portName]), reason: error.message });
+    });
+  }
+  return failures;
+}
+
+/** Those asked for, those that the process has or had, and those that it will most likely get. */
+async function plannedPorts(inputs: ProcessInputs, previous: Ports | undefined): Promise<Ports> {
+  const { stackDirectory, name, requestedPorts } = inputs;
+  const known = { ...previous, ...(await readRecord(stackDirectory, name))?.ports };
+  const settled = Object.entries(requestedPorts).map(
+    ([key, port]) => [key, port === 0 ? known[key] : port] as const,
+  );
+  const open = Object.fromEntries(settled.filter(([, port]) => port === undefined).map(([key]) => [key, 0]));
+  const claimed = await claimedPorts(stackDirectory, name);
+  const chosen = await choosePorts({ stackDirectory, name, requestedPorts: open }, {}, claimed);
+  return {
+    ...Object.fromEntries(settled.flatMap(([key, port]) => (port === undefined ? [] : [[key, port]]))),
+    ...chosen,
+  };
+}
+
+/** Placeholders of ports that are not requested, and ports that are requested twice. */
+function portFailures({ command, environment, ready, requestedPorts }: ProcessInputs): CheckFailure[] {
+  const texts: (readonly [readonly PropertyKey[], string])[] = [
+    ...command.map((text, index) => [["command", index], text] as const),
+    ...Object.entries(environment).map(([key, text]) => [["environment", key], text] as const),
+    [["ready", "url"], ready.url],
+  ];
+  const known = Object.keys(requestedPorts).join(", ") || "none";
+  const unknown = texts.flatMap(([path, text]) =>
+    portsIn(text)
+      .filter((name) => requestedPorts[name] === undefined)
+      .map((name) => ({
+        property: propertyPath(path),
+        reason: `{port.${name}} is no port of requestedPorts, which has ${known}.`,
+      })),
+  );
+  const entries = Object.entries(requestedPorts);
+  const twice = entries.flatMap(([name, port], index) => {
+    const first = entries.slice(0, index).find(([, other]) => other === port && port !== 0);
+    return first === undefined
+      ? []
+      : [
+          {
+            property: propertyPath(["requestedPorts", name]),
+            reason: `Port ${port} is also that of ${first[0]}.`,
+          },
+        ];
+  });
+  return [...unknown, ...twice];
 }

@@ -1,32 +1,26 @@
 /** `local:index:PythonEnvironment`: a virtual environment that holds exactly what a lock lists. */
 import { readFile, rm } from "node:fs/promises";
-import { join } from "node:path";
-import { z } from "zod";
-import type { PythonEnvironmentInputs, PythonEnvironmentOutputs } from "../types.ts";
+import { dirname, join } from "node:path";
 import { runCommand } from "./commands.ts";
-import type { CheckFailure, CheckResult, HandlerContext, PropertyMap, ResourceHandler } from "./contract.ts";
-import { exclusively } from "./exclusive.ts";
-import { fileSha256, fromRoot, orWhenMissing, projectRoot, removeEmptyUpwards, writeWhole } from "./files.ts";
-import { findPython, PYTHON_VERSIONS } from "./python-discovery.ts";
-import { ensureUv, makeEnvironment, syncEnvironment } from "./uv.ts";
+import { type HandlerContext, resourceHandler } from "./contract.ts";
 import {
-  checkProperties,
-  diffProperties,
-  hasUnknown,
-  pickInputs,
-  projectPath,
-  sha256Hex,
-  stackContentPath,
-} from "./validation.ts";
+  exclusively,
+  fromRoot,
+  orWhenMissing,
+  removeEmptyUpwards,
+  sourceProblem,
+  writeWhole,
+} from "./files.ts";
+import {
+  type PythonEnvironmentInputs,
+  type PythonEnvironmentOutputs,
+  pythonEnvironmentInputs,
+} from "./inputs.ts";
+import { findPython } from "./python-discovery.ts";
+import { ensureUv, makeEnvironment, syncEnvironment } from "./uv.ts";
+import { hasUnknown } from "./wire.ts";
 
-const shape = {
-  directory: stackContentPath,
-  requirements: projectPath,
-  requirementsSha256: sha256Hex,
-  pythonVersion: z.enum(PYTHON_VERSIONS).optional(),
-};
-
-/** Written last: an environment without it was left half-made. */
+/** Written last: an environment without it is half-made. */
 const MARKER = ".engine-room-environment.json";
 
 interface Marker {
@@ -36,143 +30,91 @@ interface Marker {
   readonly version: string;
 }
 
-/** Triton starts its Python models by a line of shell text in which paths are not quoted. */
-function placeFailures(): CheckFailure[] {
-  const root = projectRoot();
-  if (/^[A-Za-z0-9_./@%+=:,-]+$/.test(root)) return [];
-  const reason = `The project lies in ${JSON.stringify(root)}; Triton's Python models start only from paths of letters, digits and _ . / @ % + = : , - (no spaces). Move the project to such a path.`;
-  return [{ property: "directory", reason }];
-}
+export const pythonEnvironment = resourceHandler<PythonEnvironmentInputs, PythonEnvironmentOutputs>({
+  schema: pythonEnvironmentInputs,
+  // Another Python version is a new environment in the same place: a replacement would delete it under the
+  // processes that run from it, and the engine would not start those again.
+  replaceOn: ["directory"],
+  deleteBeforeReplace: false,
+  idOf: ({ directory }) => directory,
 
-export const pythonEnvironment: ResourceHandler = {
-  async check(inputs) {
-    const checked = checkProperties(shape, inputs);
-    const failures = [...checked.failures, ...placeFailures()];
-    return failures.length > 0 ? { ...checked, failures } : checkRequirements(checked);
+  async examine(inputs) {
+    if (hasUnknown(inputs)) return { inputs, failures: [] };
+    const { requirements, requirementsSha256 } = inputs as unknown as PythonEnvironmentInputs;
+    const reason = await sourceProblem(requirements, requirementsSha256);
+    return { inputs, failures: reason === undefined ? [] : [{ property: "requirements", reason }] };
   },
 
-  async diff(_id, olds, news) {
-    // Another Python version is a new environment in the same place: a replacement would delete it under the
-    // processes that run from it, and the engine would not start those again.
-    return diffProperties(Object.keys(shape), olds, news, {
-      replaceOn: ["directory"],
-      deleteBeforeReplace: false,
+  /** Nothing to do, a sync in place, or a new environment. */
+  async bring(wanted, olds, context) {
+    const { directory } = wanted;
+    return exclusively(fromRoot(directory), async () => {
+      try {
+        return outputs(wanted, await makeOrSync(wanted, context));
+      } catch (error) {
+        if (olds.directory === undefined) await removeFolder(directory);
+        throw error;
+      }
     });
   },
 
-  async create(_name, inputs, context) {
-    const wanted = asInputs(inputs);
-    try {
-      return { id: wanted.directory, outs: await bring(wanted, context) };
-    } catch (error) {
-      await removeEnvironment(wanted.directory);
-      throw error;
-    }
+  async find(state) {
+    const marker = await usableMarker(state.directory);
+    return marker && outputs({ ...state, requirementsSha256: marker.requirementsSha256 }, marker.version);
   },
 
-  async read(id, state) {
-    const recorded = asInputs(state);
-    const marker = await readMarker(recorded.directory);
-    if (marker === undefined || !(await interpreterRuns(recorded.directory, marker.version)))
-      return undefined;
-    const found = { ...recorded, requirementsSha256: marker.requirementsSha256 };
-    return { id, inputs: pickInputs(shape, { ...found }), outs: outputs(found, marker.version) };
-  },
+  remove: ({ directory }) => exclusively(fromRoot(directory), () => removeFolder(directory)),
+});
 
-  async update(_id, _olds, news, context) {
-    return { outs: await bring(asInputs(news), context) };
-  },
+/** @returns The version of the environment's Python. */
+async function makeOrSync(wanted: PythonEnvironmentInputs, context: HandlerContext): Promise<string> {
+  const { directory, requirements, requirementsSha256, pythonVersion } = wanted;
+  const marker = await usableMarker(directory);
+  const usable = marker !== undefined && marker.pythonVersion === pythonVersion;
+  if (usable && marker.requirementsSha256 === requirementsSha256) return marker.version;
+  const problem = await sourceProblem(requirements, requirementsSha256);
+  if (problem !== undefined) throw new Error(problem);
 
-  async delete(_id, state) {
-    await removeEnvironment(asInputs(state).directory);
-  },
-};
-
-async function checkRequirements(checked: CheckResult): Promise<CheckResult> {
-  if (hasUnknown(checked.inputs)) return checked;
-  const { requirements, requirementsSha256 } = asInputs(checked.inputs);
-  const reason = await requirementsProblem(requirements, requirementsSha256);
-  if (reason === undefined) return checked;
-  return { ...checked, failures: [{ property: "requirements", reason }] };
+  const python = await findPython(pythonVersion);
+  const uv = await ensureUv(python, context);
+  await rm(fromRoot(directory, MARKER), { force: true });
+  if (!usable) {
+    context.report(`making ${directory} with Python ${python.version}`);
+    await makeEnvironment(uv, python, fromRoot(directory), context);
+  }
+  const version = usable ? marker.version : python.version;
+  await syncEnvironment(uv, fromRoot(interpreter(directory)), [requirements], context);
+  const made: Marker = { requirementsSha256, pythonVersion, version };
+  await writeWhole(fromRoot(directory, MARKER), JSON.stringify(made), 0o644);
+  return version;
 }
 
-async function requirementsProblem(path: string, sha256: string): Promise<string | undefined> {
-  const actual = await fileSha256(fromRoot(path));
-  if (actual === undefined) return `${path} does not exist; restore it from the repository.`;
-  return actual === sha256
-    ? undefined
-    : `${path} has SHA-256 ${actual} instead of ${sha256}: it changed while the program ran; run it again.`;
-}
-
-/** Makes the environment what it should be: nothing to do, a sync in place, or a new one. */
-async function bring(wanted: PythonEnvironmentInputs, context: HandlerContext): Promise<PropertyMap> {
-  return exclusively(fromRoot(wanted.directory), async () => {
-    const marker = await readMarker(wanted.directory);
-    const usable =
-      marker !== undefined &&
-      marker.pythonVersion === wanted.pythonVersion &&
-      (await interpreterRuns(wanted.directory, marker.version));
-    if (usable && marker.requirementsSha256 === wanted.requirementsSha256)
-      return outputs(wanted, marker.version);
-    const problem = await requirementsProblem(wanted.requirements, wanted.requirementsSha256);
-    if (problem !== undefined) throw new Error(problem);
-
-    const python = await findPython(wanted.pythonVersion);
-    const uv = await ensureUv(python, context);
-    await rm(fromRoot(wanted.directory, MARKER), { force: true });
-    if (!usable) {
-      context.report(`making ${wanted.directory} with Python ${python.version}`);
-      await makeEnvironment(uv, python, fromRoot(wanted.directory), context);
-    }
-    const version = usable ? marker.version : python.version;
-    await syncEnvironment(uv, fromRoot(interpreter(wanted.directory)), [wanted.requirements], context);
-    const made: Marker = {
-      requirementsSha256: wanted.requirementsSha256,
-      pythonVersion: wanted.pythonVersion,
-      version,
-    };
-    await writeWhole(fromRoot(wanted.directory, MARKER), JSON.stringify(made), 0o644);
-    return outputs(wanted, version);
-  });
-}
-
-function outputs(inputs: PythonEnvironmentInputs, version: string): PropertyMap {
+function outputs(inputs: PythonEnvironmentInputs, version: string): PythonEnvironmentOutputs {
   const [major, minor] = version.split(".");
-  const values: PythonEnvironmentOutputs = {
-    ...inputs,
-    python: interpreter(inputs.directory),
-    version,
-    sitePackages: `${inputs.directory}/lib/python${major}.${minor}/site-packages`,
-  };
-  return { ...values };
+  const { directory } = inputs;
+  const sitePackages = `${directory}/lib/python${major}.${minor}/site-packages`;
+  return { ...inputs, python: interpreter(directory), version, sitePackages };
 }
 
 function interpreter(directory: string): string {
   return `${directory}/bin/python`;
 }
 
-async function readMarker(directory: string): Promise<Marker | undefined> {
+/** Undefined where the environment is half-made or its interpreter no longer runs. */
+async function usableMarker(directory: string): Promise<Marker | undefined> {
   const text = await readFile(fromRoot(directory, MARKER), "utf8").catch(orWhenMissing(undefined));
-  return text === undefined ? undefined : (JSON.parse(text) as Marker);
-}
-
-async function interpreterRuns(directory: string, version: string): Promise<boolean> {
+  if (text === undefined) return undefined;
+  const marker = JSON.parse(text) as Marker;
   const code = "import platform; print(platform.python_version())";
   const argv = [fromRoot(interpreter(directory)), "-I", "-c", code];
   const result = await runCommand(argv, { cwd: "/", timeoutSeconds: 20 });
-  return result.exitCode === 0 && result.stdout.trim() === version;
+  return result.exitCode === 0 && result.stdout.trim() === marker.version ? marker : undefined;
 }
 
-async function removeEnvironment(directory: string): Promise<void> {
+async function removeFolder(directory: string): Promise<void> {
   const path = fromRoot(directory);
-  await exclusively(path, async () => {
-    // Without its marker an environment counts as half-made, so an interrupted removal is never adopted.
-    await rm(join(path, MARKER), { force: true });
-    await rm(path, { recursive: true, force: true });
-    await removeEmptyUpwards(join(path, ".."));
-  });
-}
-
-function asInputs(state: PropertyMap): PythonEnvironmentInputs {
-  return pickInputs(shape, state) as unknown as PythonEnvironmentInputs;
+  // First: an environment whose removal was interrupted is never adopted.
+  await rm(join(path, MARKER), { force: true });
+  await rm(path, { recursive: true, force: true });
+  await removeEmptyUpwards(dirname(path));
 }

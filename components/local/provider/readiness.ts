@@ -1,9 +1,11 @@
-/** Waits until a started program answers, and notices when it never will. */
+/** Waits until a started program answers, notices when it never will, and quotes its log. */
+import { open, stat } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { HandlerContext } from "./contract.ts";
-import { fileBytes } from "./log-tail.ts";
-import type { ProgramInfo, SupervisorClient } from "./supervisor-client.ts";
-import { launchesFile } from "./supervisor-layout.ts";
+import { fromRoot, orWhenMissing } from "./files.ts";
+import type { Ports, ProcessInputs } from "./inputs.ts";
+import { fillPlaceholders, launchesFile, logFile } from "./process-files.ts";
+import { type ProgramInfo, programs } from "./supervisor.ts";
 
 const POLL_MILLISECONDS = 100;
 const REQUEST_TIMEOUT_MILLISECONDS = 3000;
@@ -11,44 +13,36 @@ const REPORT_EVERY_SECONDS = 10;
 /** Two restarts may mend a port that was taken for a moment; what fails three times does not mend itself. */
 const MOST_FAILED_STARTS = 3;
 
-interface ReadinessTarget {
-  readonly stackDirectory: string;
-  readonly name: string;
-  /** Without placeholders. */
-  readonly url: string;
-  readonly timeoutSeconds: number;
-}
-
 /** Ends when the URL answers 200. Throws one sentence, without the log, where it won't or does not in time. */
 export async function waitUntilReady(
-  target: ReadinessTarget,
-  supervisor: SupervisorClient,
+  { stackDirectory, name, ready }: ProcessInputs,
+  ports: Ports,
   context: HandlerContext,
 ): Promise<void> {
+  const url = fillPlaceholders(ready.url, ports);
   const begin = performance.now();
   let nextReportSeconds = REPORT_EVERY_SECONDS;
   for (;;) {
-    const answer = await probe(target.url);
-    const info = (await supervisor.states()).programs.find((program) => program.name === target.name);
-    const launches = await fileBytes(launchesFile(target.stackDirectory, target.name));
-    const failure = startFailure(info, launches);
-    if (failure !== undefined) throw new Error(`${target.name} ${failure}`);
-    if (answer === "200" && isAlive(info)) return;
+    const status = await probe(url);
+    const info = (await programs(stackDirectory))?.find((program) => program.name === name);
+    const failure = startFailure(info, await fileBytes(launchesFile(stackDirectory, name)));
+    if (failure !== undefined) throw new Error(`${name} ${failure}`);
+    if (status === 200 && (info?.statename === "STARTING" || info?.statename === "RUNNING")) return;
 
     const seconds = (performance.now() - begin) / 1000;
-    if (seconds > target.timeoutSeconds)
+    if (seconds > ready.timeoutSeconds)
       throw new Error(
-        `${target.name} was not ready within ${target.timeoutSeconds} s: ${target.url} ${answer === undefined ? "did not answer" : `answered ${answer}`}`,
+        `${name} was not ready within ${ready.timeoutSeconds} s: ${url} ${status === undefined ? "did not answer" : `answered ${status}`}`,
       );
     if (seconds > nextReportSeconds) {
-      context.report(`waiting for ${target.url}`);
+      context.report(`waiting for ${url}`);
       nextReportSeconds += REPORT_EVERY_SECONDS;
     }
     await sleep(POLL_MILLISECONDS, undefined, { ...(context.signal && { signal: context.signal }) });
   }
 }
 
-/** What supervisord's state says about a program that should be starting; undefined as long as there is hope. */
+/** What supervisord's state says about a program that should be starting; undefined as long as it may succeed. */
 export function startFailure(
   info: Pick<ProgramInfo, "statename" | "spawnerr"> | undefined,
   launches: number,
@@ -67,20 +61,59 @@ export function startFailure(
   }
 }
 
-function isAlive(info: ProgramInfo | undefined): boolean {
-  return info?.statename === "STARTING" || info?.statename === "RUNNING";
-}
-
-/** The status as text; undefined where nothing answers. */
-async function probe(url: string): Promise<string | undefined> {
+/** The status; undefined where nothing answers. */
+async function probe(url: string): Promise<number | undefined> {
   try {
     const response = await fetch(url, {
       redirect: "manual",
       signal: AbortSignal.timeout(REQUEST_TIMEOUT_MILLISECONDS),
     });
     await response.body?.cancel();
-    return String(response.status);
+    return response.status;
   } catch {
     return undefined;
+  }
+}
+
+const READ_BYTES = 65_536;
+const QUOTED_LINES = 8;
+const LONGEST_LINE = 300;
+const FAILURE_WORDS = /\b(error|exception|traceback|failed|fatal)\b/i;
+
+/** Size in bytes; 0 where there is no such file. */
+export async function fileBytes(path: string): Promise<number> {
+  return (await stat(path).catch(orWhenMissing(undefined)))?.size ?? 0;
+}
+
+/**
+ * The reason with lines of the process's log behind `fromByte`: the last that speak of a failure, else the last. A server
+ * that gives up often prints a screen of tables after the reason.
+ */
+export async function withLog(
+  reason: string,
+  { stackDirectory, name }: ProcessInputs,
+  fromByte: number,
+): Promise<string> {
+  const log = logFile(stackDirectory, name);
+  const lines = (await textBehind(fromRoot(log), fromByte)).split("\n").filter((line) => line.trim() !== "");
+  if (lines.length === 0) return `${reason}; its log ${log} is empty.`;
+  const telling = lines.filter((line) => FAILURE_WORDS.test(line));
+  const quoted = (telling.length > 0 ? telling : lines)
+    .slice(-QUOTED_LINES)
+    .map((line) => (line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE)}…` : line));
+  return `${reason}; its log ${log} says:\n${quoted.join("\n")}`;
+}
+
+/** The last 64 KiB at most; of the whole file where it was rotated since. */
+async function textBehind(path: string, fromByte: number): Promise<string> {
+  const size = await fileBytes(path);
+  const start = Math.max(size < fromByte ? 0 : fromByte, size - READ_BYTES);
+  if (size <= start) return "";
+  const file = await open(path);
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(size - start), 0, size - start, start);
+    return buffer.toString("utf8", 0, bytesRead);
+  } finally {
+    await file.close();
   }
 }

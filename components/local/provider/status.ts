@@ -1,12 +1,12 @@
-/** What scripts ask of a stack's processes, and the last broom. */
+/** Processes of a stack for scripts: their states, and their removal where the state of the stack has none. */
 import { readdir, rm } from "node:fs/promises";
 import { basename } from "node:path";
 import { fromRoot, orWhenMissing, removeEmptyUpwards } from "./files.ts";
-import { fileBytes } from "./log-tail.ts";
+import type { Ports } from "./inputs.ts";
 import { endOrphans } from "./orphans.ts";
-import { type Ports, readRecord, recordedNames } from "./process-record.ts";
-import { type ProgramInfo, type ProgramState, withSupervisor } from "./supervisor-client.ts";
-import { launchesFile, logFile } from "./supervisor-layout.ts";
+import { launchesFile, logFile, readRecord, recordedNames } from "./process-files.ts";
+import { fileBytes } from "./readiness.ts";
+import { type ProgramState, programs } from "./supervisor.ts";
 
 interface ProcessStatus {
   readonly name: string;
@@ -28,41 +28,24 @@ interface ProcessStatus {
 
 /** All processes of a stack by name; none where there is no such stack. `stack`: its folder, or just its name. */
 export async function stackStatus(stack: string): Promise<ProcessStatus[]> {
-  const stackDirectory = stackDirectoryOf(stack);
-  const names = await recordedNames(stackDirectory);
-  const records = new Map(
-    await Promise.all(names.map(async (name) => [name, await readRecord(stackDirectory, name)] as const)),
-  );
-  const python = [...records.values()].find((record) => record !== undefined)?.python;
-  if (python === undefined) return [];
-  const states = await withSupervisor(stackDirectory, python, async (supervisor) => supervisor?.states());
-  const supervised = (states?.pid ?? null) !== null;
+  const stackDirectory = `.stacks/${basename(stack)}`;
+  const infos = await programs(stackDirectory);
+  const stateOf = (state: ProgramState = "STOPPED") => (state === "STARTING" ? "RUNNING" : state);
   return Promise.all(
-    names.map(async (name) => {
-      const info = states?.programs.find((program) => program.name === name);
+    (await recordedNames(stackDirectory)).map(async (name) => {
+      const info = infos?.find((program) => program.name === name);
       return {
         name,
-        state: info === undefined ? (supervised ? "STOPPED" : "UNSUPERVISED") : stateOf(info),
-        ...running(info),
+        state: infos === undefined ? "UNSUPERVISED" : stateOf(info?.statename),
+        ...(info === undefined || info.pid === 0
+          ? {}
+          : { pid: info.pid, uptimeSeconds: Math.max(0, info.now - info.start) }),
         restarts: Math.max(0, (await fileBytes(launchesFile(stackDirectory, name))) - 1),
-        ports: records.get(name)?.ports ?? {},
+        ports: (await readRecord(stackDirectory, name))?.ports ?? {},
         logFile: logFile(stackDirectory, name),
       };
     }),
   );
-}
-
-function stackDirectoryOf(stack: string): string {
-  return `.stacks/${basename(stack)}`;
-}
-
-function stateOf({ statename }: ProgramInfo): ProcessStatus["state"] {
-  return statename === "STARTING" ? "RUNNING" : statename;
-}
-
-function running(info: ProgramInfo | undefined): Pick<ProcessStatus, "pid" | "uptimeSeconds"> {
-  if (info === undefined || info.pid === 0) return {};
-  return { pid: info.pid, uptimeSeconds: Math.max(0, info.now - info.start) };
 }
 
 /**
@@ -70,8 +53,8 @@ function running(info: ProgramInfo | undefined): Pick<ProcessStatus, "pid" | "up
  * of its folder but `keep` (names in the folder). It finds what a killed `up` made without recording it.
  */
 export async function sweepStack(stack: string, keep: readonly string[]): Promise<void> {
-  const stackDirectory = stackDirectoryOf(stack);
-  await endOrphans({ stackDirectory, supervisorPid: null });
+  const stackDirectory = `.stacks/${basename(stack)}`;
+  await endOrphans(stackDirectory);
   for (const entry of await readdir(fromRoot(stackDirectory)).catch(orWhenMissing([])))
     if (!keep.includes(entry)) await rm(fromRoot(stackDirectory, entry), { recursive: true, force: true });
   await removeEmptyUpwards(fromRoot(stackDirectory));

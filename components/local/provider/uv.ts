@@ -1,10 +1,8 @@
 /** uv, at one pinned version, in the download cache: it makes environments and fills them by hard links. */
-import { rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { type CommandResult, lastLines, runCommand } from "./commands.ts";
+import { lastLines, runCommand } from "./commands.ts";
 import type { HandlerContext } from "./contract.ts";
-import { exclusively } from "./exclusive.ts";
-import { cacheDirectory, diskFullError, exists, hasCode, projectRoot, temporaryFolder } from "./files.ts";
+import { cacheDirectory, diskFullError, exclusively, exists, makeFolder, projectRoot } from "./files.ts";
 import type { PythonInterpreter } from "./python-discovery.ts";
 
 /** The version in uv-requirements.txt. */
@@ -18,45 +16,26 @@ export async function ensureUv(python: PythonInterpreter, context: HandlerContex
   const folder = join(cacheDirectory(), `uv-${UV_VERSION}`);
   const uv = join(folder, "bin", "uv");
   return exclusively(folder, async () => {
-    if (!(await exists(uv))) await installUv(python, folder, context);
+    if (await exists(uv)) return uv;
+    context.report(`installing uv ${UV_VERSION} into the download cache`);
+    // uv is one binary: it works wherever the folder of its environment is moved.
+    await makeFolder(folder, async (temporary) => {
+      const pip = [join(temporary, "bin", "python"), "-m", "pip", "install", "--quiet"];
+      const options = [
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--only-binary",
+        ":all:",
+        "--require-hashes",
+      ];
+      const lock = join(import.meta.dirname, "uv-requirements.txt");
+      const install = (argv: readonly string[]) =>
+        run(argv, { purpose: `installing uv ${UV_VERSION}`, path: folder, context });
+      await install([python.executable, "-I", "-m", "venv", temporary]);
+      await install([...pip, ...options, "--requirement", lock]);
+    });
     return uv;
   });
-}
-
-async function installUv(python: PythonInterpreter, folder: string, context: HandlerContext): Promise<void> {
-  context.report(`installing uv ${UV_VERSION} into the download cache`);
-  const temporary = await temporaryFolder(folder);
-  try {
-    const steps = [
-      [python.executable, "-I", "-m", "venv", temporary],
-      [
-        ...[
-          join(temporary, "bin", "python"),
-          "-m",
-          "pip",
-          "install",
-          "--quiet",
-          "--disable-pip-version-check",
-        ],
-        ...["--no-deps", "--only-binary", ":all:", "--require-hashes"],
-        ...["--requirement", join(import.meta.dirname, "uv-requirements.txt")],
-      ],
-    ];
-    for (const argv of steps) {
-      const result = await runCommand(argv, {
-        cwd: projectRoot(),
-        timeoutSeconds: INSTALL_TIMEOUT_SECONDS,
-        signal: context.signal,
-      });
-      throwIfFailed(result, `installing uv ${UV_VERSION}`, folder);
-    }
-    // uv is one binary: it works wherever the folder of its environment goes.
-    await rename(temporary, folder);
-  } catch (error) {
-    await rm(temporary, { recursive: true, force: true });
-    // Another process was faster.
-    if (!hasCode(error, "ENOTEMPTY", "EEXIST")) throw error;
-  }
 }
 
 /** Makes an empty environment in `directory` (absolute), in place of whatever is there. */
@@ -66,17 +45,9 @@ export async function makeEnvironment(
   directory: string,
   context: HandlerContext,
 ): Promise<void> {
-  const argv = [
-    "venv",
-    "--quiet",
-    "--no-config",
-    "--no-project",
-    "--clear",
-    "--python",
-    python.executable,
-    directory,
-  ];
-  throwIfFailed(await runUv(uv, argv, context), `making the environment ${directory}`, directory);
+  const options = ["--quiet", "--no-config", "--no-project", "--clear", "--python", python.executable];
+  const purpose = `making the environment ${directory}`;
+  await run([uv, "venv", ...options, directory], { purpose, path: directory, context });
 }
 
 /**
@@ -89,35 +60,39 @@ export async function syncEnvironment(
   requirements: readonly string[],
   context: HandlerContext,
 ): Promise<void> {
-  const sync = [
-    "pip",
-    "sync",
-    "--no-build",
-    "--require-hashes",
-    "--allow-empty-requirements",
-    "--python",
-    interpreter,
-    ...requirements,
-  ];
-  const offline = await runUv(uv, [...sync, "--offline"], context);
-  if (offline.exitCode === 0) return;
+  const options = ["--no-build", "--require-hashes", "--allow-empty-requirements", "--python", interpreter];
+  const sync = [uv, "pip", "sync", ...options, ...requirements];
+  const purpose = `installing ${requirements.join(" and ")}`;
+  const step = { purpose, path: interpreter, context };
+  if (
+    await run([...sync, "--offline"], step).then(
+      () => true,
+      () => false,
+    )
+  )
+    return;
   context.report(`installing what ${requirements.join(" and ")} lists`);
-  const online = await runUv(uv, sync, context, (line) => reportProgress(line.trim(), context));
-  throwIfFailed(online, `installing ${requirements.join(" and ")}`, interpreter);
+  await run(sync, {
+    ...step,
+    // What takes time, and not the list of every package that is there afterwards.
+    onLine: (line) => {
+      if (/^(Resolved|Downloading|Prepared|Installed) /.test(line.trim())) context.report(line.trim());
+    },
+  });
 }
 
-/** What takes time, and not the list of every package that is there afterwards. */
-function reportProgress(line: string, context: HandlerContext): void {
-  if (/^(Resolved|Downloading|Prepared|Installed) /.test(line)) context.report(line);
+interface Step {
+  /** As in `installing uv`, for errors. */
+  readonly purpose: string;
+  /** Where it writes. */
+  readonly path: string;
+  readonly context: HandlerContext;
+  readonly onLine?: (line: string) => void;
 }
 
-async function runUv(
-  uv: string,
-  args: readonly string[],
-  context: HandlerContext,
-  onLine?: (line: string) => void,
-): Promise<CommandResult> {
-  return runCommand([uv, ...args], {
+/** Throws one sentence where the program fails. */
+async function run(argv: readonly string[], { purpose, path, context, onLine }: Step): Promise<void> {
+  const result = await runCommand(argv, {
     cwd: projectRoot(),
     environment: {
       ...process.env,
@@ -128,17 +103,14 @@ async function runUv(
     },
     timeoutSeconds: INSTALL_TIMEOUT_SECONDS,
     signal: context.signal,
-    ...(onLine === undefined ? {} : { onLine }),
+    ...(onLine && { onLine }),
   });
-}
-
-function throwIfFailed(result: CommandResult, what: string, path: string): void {
   if (result.exitCode === 0) return;
   const output = `${result.stdout}\n${result.stderr}`;
   if (/no space left on device|os error 28|disk quota exceeded/i.test(output)) throw diskFullError(path);
   if (result.timedOut)
     throw new Error(
-      `${what} did not end within ${INSTALL_TIMEOUT_SECONDS} s; check the network and run it again.`,
+      `${purpose} did not end within ${INSTALL_TIMEOUT_SECONDS} s; check the network and run it again.`,
     );
-  throw new Error(`${what} failed: ${lastLines(output, 8)}`);
+  throw new Error(`${purpose} failed: ${lastLines(output, 8)}`);
 }

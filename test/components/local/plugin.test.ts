@@ -7,14 +7,11 @@ import { createInterface } from "node:readline";
 import { credentials } from "@grpc/grpc-js";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { UNKNOWN_VALUE } from "../../../components/local/provider/contract.ts";
-import { fillPlaceholders } from "../../../components/local/provider/placeholders.ts";
-import { packageSchema } from "../../../components/local/provider/schema.ts";
-import { renderProgram } from "../../../components/local/provider/supervisor-conf.ts";
-import { hasUnknown, propertyPath } from "../../../components/local/provider/validation.ts";
-import { unwrap, wrap } from "../../../components/local/provider/wire.ts";
-import { repositoryDigest } from "../../../components/local/repository-digest.ts";
-import { RESOURCE_TYPES } from "../../../components/local/types.ts";
+import { propertyPath } from "../../../components/local/provider/contract.ts";
+import { projectRoot } from "../../../components/local/provider/files.ts";
+import { handlers, packageSchema } from "../../../components/local/provider/handlers.ts";
+import { fillPlaceholders, programConfiguration } from "../../../components/local/provider/process-files.ts";
+import { hasUnknown, UNKNOWN_VALUE, unwrap, wrap } from "../../../components/local/provider/wire.ts";
 import { canonicalJson } from "../../../infra/plan/canonical-json.ts";
 import { makeProject, removeProject, SUPERVISOR_LOCK, sha256, until } from "./fixtures.ts";
 
@@ -153,15 +150,6 @@ test("canonical JSON does not depend on the order of keys, and tells any two val
   );
 });
 
-test("repositories of the same content have one digest", () => {
-  const files = { b: { text: "1" }, a: { text: "2" } };
-  const reversed = { a: { text: "2" }, b: { text: "1" } };
-  expect(repositoryDigest({ files, artifacts: {} })).toBe(
-    repositoryDigest({ artifacts: {}, files: reversed }),
-  );
-  expect(repositoryDigest({ files, artifacts: {} })).not.toBe(repositoryDigest({ files: {}, artifacts: {} }));
-});
-
 test("secrets and outputs are unwrapped, and secrets wrapped again at the same places", () => {
   const properties = {
     plain: [1, null, "x"],
@@ -186,9 +174,9 @@ test("secrets and outputs are unwrapped, and secrets wrapped again at the same p
 });
 
 test("known placeholders are filled and other braces stay", () => {
-  const values = { ports: { http: 8000 }, root: "/project" };
-  expect(fillPlaceholders("{port.http}{port.x} {root}/{a} {{root}}", values)).toBe(
-    "8000{port.x} /project/{a} {/project}",
+  const root = projectRoot();
+  expect(fillPlaceholders("{port.http}{port.x} {root}/{a} {{root}}", { http: 8000 })).toBe(
+    `8000{port.x} ${root}/{a} {${root}}`,
   );
 });
 
@@ -198,7 +186,7 @@ test("property paths are written as Pulumi writes them", () => {
 });
 
 test("a program's section of supervisord consists of names and numbers alone", () => {
-  const section = renderProgram({
+  const section = programConfiguration({
     ...{ stackDirectory: ".stacks/s", name: "gateway", python: ".stacks/s/python/bin/python" },
     ...{ priority: 7, stopTimeoutSeconds: 11, maxLogMiB: 13, logBackups: 2 },
   });
@@ -219,7 +207,7 @@ test("a program's section of supervisord consists of names and numbers alone", (
 
 test("the schema describes every resource, its outputs beside its inputs", () => {
   const schema = JSON.parse(packageSchema("1.2.3"));
-  expect(Object.keys(schema.resources)).toEqual([...RESOURCE_TYPES]);
+  expect(Object.keys(schema.resources)).toEqual(Object.keys(handlers));
   expect(Object.keys(schema.resources["local:index:Process"].properties)).toContain("ports");
   expect(Object.keys(schema.resources["local:index:Process"].inputProperties)).not.toContain("ports");
 });

@@ -4,10 +4,11 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { InitializationError, UNKNOWN_VALUE } from "../../../components/local/provider/contract.ts";
+import { InitializationError } from "../../../components/local/provider/contract.ts";
 import { processHandler } from "../../../components/local/provider/process.ts";
 import { startFailure } from "../../../components/local/provider/readiness.ts";
 import { stackStatus, sweepStack } from "../../../components/local/provider/status.ts";
+import { UNKNOWN_VALUE } from "../../../components/local/provider/wire.ts";
 import { times } from "../../harness/thorough.ts";
 import {
   askedProcess,

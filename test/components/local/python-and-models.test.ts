@@ -15,13 +15,13 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import type { PropertyMap } from "../../../components/local/provider/contract.ts";
 import { cacheDirectory } from "../../../components/local/provider/files.ts";
+import type { RepositoryArtifact, RepositoryFile } from "../../../components/local/provider/inputs.ts";
 import { modelRepository } from "../../../components/local/provider/model-repository.ts";
 import { findPython, PythonMissingError } from "../../../components/local/provider/python-discovery.ts";
 import { pythonEnvironment } from "../../../components/local/provider/python-environment.ts";
-import { repositoryDigest } from "../../../components/local/repository-digest.ts";
-import type { RepositoryArtifact, RepositoryFile } from "../../../components/local/types.ts";
+import type { PropertyMap } from "../../../components/local/provider/wire.ts";
+import { jsonDigest } from "../../../infra/plan/canonical-json.ts";
 import {
   context,
   makeEnvironment,
@@ -279,7 +279,7 @@ if spec.get("fails"):
     artifacts: Record<string, RepositoryArtifact> = {},
   ): PropertyMap {
     const python = ".stacks/s/python/bin/python";
-    return { directory: DIRECTORY, python, files, artifacts, digest: repositoryDigest({ files, artifacts }) };
+    return { directory: DIRECTORY, python, files, artifacts, digest: jsonDigest({ files, artifacts }) };
   }
 
   const artifact = (spec: RepositoryArtifact["spec"]): RepositoryArtifact => ({
@@ -483,7 +483,9 @@ if spec.get("fails"):
     await expect(modelRepository.create("r", wrong, context)).rejects.toThrow("models/model.py has SHA-256");
     await modelRepository.delete(DIRECTORY, wrong, context);
     const missing = inputs({ "a.py": { source: "models/none.py", sha256: sha256("") } });
-    expect((await modelRepository.check(missing)).failures[0]?.reason).toBe("models/none.py does not exist.");
+    expect((await modelRepository.check(missing)).failures[0]?.reason).toBe(
+      "models/none.py does not exist; restore it from the repository.",
+    );
   });
 
   test("entries within entries and a wrong digest are refused", async () => {

@@ -1,0 +1,56 @@
+/** The resources of the provider `local` as the program declares them. */
+import * as pulumi from "@pulumi/pulumi";
+import type { z } from "zod";
+// Types alone: the program loads nothing of the provider.
+import type {
+  JsonObject,
+  modelRepositoryInputs,
+  Ports,
+  processInputs,
+  pythonEnvironmentInputs,
+} from "./provider/inputs.ts";
+
+/** `T` with a promise or an output allowed at any depth. */
+type Asked<T> = T extends object ? { readonly [K in keyof T]: pulumi.Input<Asked<T[K]>> } : T;
+
+type Arguments<Schema extends z.ZodObject> = Asked<z.input<Schema>>;
+
+/** A Python virtual environment with exactly the packages of a lock. */
+export class PythonEnvironment extends pulumi.CustomResource {
+  /** Interpreter, relative to the project's root. */
+  declare readonly python: pulumi.Output<string>;
+
+  constructor(
+    name: string,
+    args: Arguments<typeof pythonEnvironmentInputs>,
+    options?: pulumi.CustomResourceOptions,
+  ) {
+    const outputs = { python: undefined, version: undefined, sitePackages: undefined };
+    super("local:index:PythonEnvironment", name, { ...args, ...outputs }, options);
+  }
+}
+
+/** A folder of models as Triton loads it. */
+export class ModelRepository extends pulumi.CustomResource {
+  declare readonly digest: pulumi.Output<string>;
+  /** `facts.json` of each artifact, by its folder. */
+  declare readonly facts: pulumi.Output<Record<string, JsonObject>>;
+
+  constructor(
+    name: string,
+    args: Arguments<typeof modelRepositoryInputs>,
+    options?: pulumi.CustomResourceOptions,
+  ) {
+    super("local:index:ModelRepository", name, { ...args, facts: undefined }, options);
+  }
+}
+
+/** A program that supervisord starts, restarts and stops. */
+export class Process extends pulumi.CustomResource {
+  /** TCP ports on 127.0.0.1 by the names of `requestedPorts`. */
+  declare readonly ports: pulumi.Output<Ports>;
+
+  constructor(name: string, args: Arguments<typeof processInputs>, options?: pulumi.CustomResourceOptions) {
+    super("local:index:Process", name, { ...args, ports: undefined }, options);
+  }
+}
