@@ -5,7 +5,7 @@ import { type CommandResult, lastLines, runCommand } from "../../components/loca
 import type { HandlerContext } from "../../components/local/provider/contract.ts";
 import { fileSha256, replaceWhole } from "../../components/local/provider/files.ts";
 import { findPython } from "../../components/local/provider/python-discovery.ts";
-import { ensureUv, makeEnvironment, syncEnvironment } from "../../components/local/provider/uv.ts";
+import { installEnvironment } from "../../components/local/provider/uv.ts";
 import { UserError } from "../errors.ts";
 import type { SampleManifest, SamplePicture } from "./sample-manifest.ts";
 
@@ -57,10 +57,8 @@ export async function fetchPictures(
 /** Makes an environment of the lock. @returns Its site-packages. */
 async function installWheels(directory: string, context: HandlerContext): Promise<string> {
   const python = await findPython(undefined);
-  const uv = await ensureUv(python, context);
-  await makeEnvironment(uv, python, directory, context);
-  const lock = join(import.meta.dirname, "requirements.lock");
-  await syncEnvironment(uv, join(directory, "bin", "python"), [lock], context);
+  const locks = [join(import.meta.dirname, "requirements.lock")];
+  await installEnvironment({ directory, python, locks }, context);
   const [version] = (await readdir(join(directory, "lib"))).filter((name) => name.startsWith("python3"));
   return join(directory, "lib", `${version}`, "site-packages");
 }

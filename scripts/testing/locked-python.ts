@@ -4,7 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { cacheDirectory } from "../../components/local/provider/files.ts";
 import { findPython } from "../../components/local/provider/python-discovery.ts";
-import { ensureUv, makeEnvironment, syncEnvironment } from "../../components/local/provider/uv.ts";
+import { installEnvironment } from "../../components/local/provider/uv.ts";
 
 /**
  * @param locks - Absolute paths of files of pinned and hashed packages.
@@ -23,9 +23,7 @@ export async function lockedPython(
   const complete = join(directory, ".complete");
   if (existsSync(complete)) return python;
   const started = performance.now();
-  const uv = await ensureUv(interpreter, { report });
-  await makeEnvironment(uv, interpreter, directory, { report });
-  await syncEnvironment(uv, python, locks, { report });
+  await installEnvironment({ directory, python: interpreter, locks }, { report });
   // Last, so that an environment that was interrupted is made again.
   writeFileSync(complete, "");
   report(`Python packages are ready in ${((performance.now() - started) / 1000).toFixed(1)} s`);

@@ -10,21 +10,6 @@ export interface CheckFailure {
   readonly reason: string;
 }
 
-export interface CheckResult {
-  /** With defaults filled in. */
-  readonly inputs: PropertyMap;
-  readonly failures: readonly CheckFailure[];
-}
-
-export interface DiffResult {
-  readonly changes: boolean;
-  /** Top-level properties that differ, sorted. */
-  readonly changedProperties: readonly string[];
-  /** Those of them that need a new resource. */
-  readonly replaces: readonly string[];
-  readonly deleteBeforeReplace: boolean;
-}
-
 export interface HandlerContext {
   /** One line for users about a step that takes a while. */
   readonly report: (line: string) => void;
@@ -32,67 +17,59 @@ export interface HandlerContext {
   readonly signal?: AbortSignal;
 }
 
-export interface ResourceHandler {
-  /** All mistakes in inputs at once; changes nothing. */
-  check(inputs: PropertyMap, olds?: PropertyMap): Promise<CheckResult>;
-  /** Compares recorded outputs with checked inputs; an unknown input counts as changed. */
-  diff(id: string, olds: PropertyMap, news: PropertyMap): Promise<DiffResult>;
-  /** Repeatable: adopts or clears what an interrupted create left. `outs`: inputs and outputs, as the state keeps them. */
-  create(
-    name: string,
-    inputs: PropertyMap,
-    context: HandlerContext,
-  ): Promise<{ id: string; outs: PropertyMap }>;
-  /** Undefined where the resource is gone. Outputs that differ from the state are a drift. */
-  read(
-    id: string,
-    state: PropertyMap,
-    context: HandlerContext,
-  ): Promise<{ id: string; inputs: PropertyMap; outs: PropertyMap } | undefined>;
-  update(
-    id: string,
-    olds: PropertyMap,
-    news: PropertyMap,
-    context: HandlerContext,
-  ): Promise<{ outs: PropertyMap }>;
-  /** Repeatable; succeeds where nothing is left to delete. */
-  delete(id: string, state: PropertyMap, context: HandlerContext): Promise<void>;
-}
-
 /** One type of resource, in terms of its own inputs and outputs. */
-export interface ResourceKind<Inputs extends object, Outputs extends Inputs> {
+interface ResourceKind<Inputs extends object, Outputs extends Inputs> {
   readonly schema: z.ZodObject;
   /** Inputs whose change needs a new resource. */
   readonly replaceOn: readonly string[];
   readonly deleteBeforeReplace: boolean;
   /** Inputs whose change alone changes nothing. */
   readonly ignored?: readonly string[];
-  /** Outputs that the check fills in, so that a preview knows them. */
-  readonly planned?: readonly string[];
+  /** Outputs that `examine` gives, which become inputs as well, so that a preview knows them. */
+  readonly planned?: readonly (keyof Outputs)[];
   idOf(inputs: Inputs): string;
-  /** Checks inputs whose form is right but which may hold unknown values. */
-  examine(inputs: PropertyMap, olds: PropertyMap): Promise<CheckResult>;
-  /** Makes the resource what `inputs` say, whatever of it exists. `olds` is empty where the state has none. */
+  /** Checks inputs whose form is right but which may hold unknown values; changes nothing. */
+  examine(
+    inputs: PropertyMap,
+    olds: PropertyMap,
+  ): Promise<{ readonly planned?: Partial<Outputs>; readonly failures: readonly CheckFailure[] }>;
+  /**
+   * Makes the resource what `inputs` say; adopts or clears what an interrupted run left.
+   *
+   * @param olds - Empty where the state has none.
+   */
   bring(inputs: Inputs, olds: Partial<Outputs>, context: HandlerContext): Promise<Outputs>;
+  /** Undefined where the resource is gone. Outputs that differ from the state are a drift. */
   find(state: Outputs): Promise<Outputs | undefined>;
+  /** Repeatable; succeeds where nothing is left to remove. */
   remove(inputs: Inputs): Promise<void>;
 }
 
+export type ResourceHandler = ReturnType<typeof resourceHandler>;
+
+/** The operations of Pulumi's engine; `outs` are inputs and outputs together, as the state keeps them. */
 export function resourceHandler<Inputs extends object, Outputs extends Inputs>(
   kind: ResourceKind<Inputs, Outputs>,
-): ResourceHandler {
-  const names = Object.keys(kind.schema.shape);
-  const compared = names.filter((name) => !kind.ignored?.includes(name)).toSorted();
-  const pick = (state: PropertyMap, keys: readonly string[]) =>
-    Object.fromEntries(keys.flatMap((key) => (state[key] === undefined ? [] : [[key, state[key]]])));
-  const inputsOf = (state: PropertyMap) => pick(state, names) as unknown as Inputs;
-  const outputs = (values: Outputs) => values as unknown as PropertyMap;
+) {
+  const { shape } = kind.schema;
+  const compared = Object.keys(shape)
+    .filter((name) => !kind.ignored?.includes(name))
+    .toSorted();
+  const asMap = (values: object) => values as PropertyMap;
+  const pick = (state: PropertyMap, names: readonly PropertyKey[]) =>
+    Object.fromEntries(Object.entries(state).filter(([name]) => names.includes(name)));
+  const inputsOf = (state: PropertyMap) => pick(state, Object.keys(shape)) as unknown as Inputs;
   return {
-    async check(inputs, olds = {}) {
-      const checked = checkProperties(kind.schema.shape, inputs);
-      return checked.failures.length > 0 ? checked : kind.examine(checked.inputs, olds);
+    /** All mistakes in inputs at once. The answer's inputs have their defaults. */
+    async check(given: PropertyMap, olds: PropertyMap = {}) {
+      const { inputs, failures } = checkProperties(shape, given);
+      if (failures.length > 0) return { inputs, failures };
+      const { planned, failures: found } = await kind.examine(inputs, olds);
+      return { inputs: asMap({ ...inputs, ...planned }), failures: found };
     },
-    async diff(_id, olds, news) {
+
+    /** Compares recorded outputs with checked inputs; an unknown input counts as changed. */
+    async diff(_id: string, olds: PropertyMap, news: PropertyMap) {
       const changedProperties = compared.filter(
         (name) => hasUnknown(news[name]) || !isDeepStrictEqual(olds[name], news[name]),
       );
@@ -103,25 +80,31 @@ export function resourceHandler<Inputs extends object, Outputs extends Inputs>(
         deleteBeforeReplace: kind.deleteBeforeReplace,
       };
     },
-    async create(_name, inputs, context) {
+
+    async create(_name: string, inputs: PropertyMap, context: HandlerContext) {
       const wanted = inputsOf(inputs);
-      return { id: kind.idOf(wanted), outs: outputs(await kind.bring(wanted, {}, context)) };
+      return { id: kind.idOf(wanted), outs: asMap(await kind.bring(wanted, {}, context)) };
     },
-    async read(id, state) {
+
+    async read(id: string, state: PropertyMap, _context: HandlerContext) {
       const found = await kind.find(state as unknown as Outputs);
       if (found === undefined) return undefined;
-      const outs = outputs(found);
-      return { id, inputs: pick(outs, [...names, ...(kind.planned ?? [])]), outs };
+      const outs = asMap(found);
+      return { id, inputs: pick(outs, [...Object.keys(shape), ...(kind.planned ?? [])]), outs };
     },
-    async update(_id, olds, news, context) {
-      return { outs: outputs(await kind.bring(inputsOf(news), olds as Partial<Outputs>, context)) };
+
+    async update(_id: string, olds: PropertyMap, news: PropertyMap, context: HandlerContext) {
+      return { outs: asMap(await kind.bring(inputsOf(news), olds as Partial<Outputs>, context)) };
     },
-    delete: (_id, state) => kind.remove(inputsOf(state)),
+
+    async delete(_id: string, state: PropertyMap, _context: HandlerContext) {
+      await kind.remove(inputsOf(state));
+    },
   };
 }
 
 /** Checks each property by itself, so that a preview's unknown values do not hide mistakes beside them. */
-function checkProperties(shape: Readonly<Record<string, z.core.$ZodType>>, inputs: PropertyMap): CheckResult {
+function checkProperties(shape: Readonly<Record<string, z.core.$ZodType>>, inputs: PropertyMap) {
   const checked: Record<string, unknown> = {};
   const failures = Object.keys(inputs)
     .filter((key) => !(key in shape) && inputs[key] !== undefined)

@@ -47,10 +47,8 @@ export const modelRepository = resourceHandler<ModelRepositoryInputs, ModelRepos
   idOf: ({ directory }) => directory,
 
   async examine(inputs) {
-    const failures = hasUnknown(inputs)
-      ? []
-      : await contentFailures(inputs as unknown as ModelRepositoryInputs);
-    return { inputs, failures };
+    if (hasUnknown(inputs)) return { failures: [] };
+    return { failures: await contentFailures(inputs as unknown as ModelRepositoryInputs) };
   },
 
   /** Makes the folder hold exactly the inputs' content. Files that are right already are not touched. */

@@ -4,55 +4,55 @@ import { readdir, readFile, readlink } from "node:fs/promises";
 import { createServer } from "node:net";
 import { fromRoot, hasCode } from "./files.ts";
 import type { Ports, ProcessInputs } from "./inputs.ts";
+import { claimedPorts } from "./process-files.ts";
 
 const FIRST_PORT = 20_000;
 // Where the kernel's range for outgoing connections starts by default.
 const DEFAULT_EPHEMERAL_START = 32_768;
 
+interface PortChoice {
+  readonly ports: Ports;
+  /** A sentence that names the holder, for each requested port that is taken. */
+  readonly taken: Readonly<Record<string, string>>;
+}
+
 /**
- * A port for each name of `requestedPorts`. The process must not run: its own ports count as taken otherwise. Nothing is
- * reserved: the caller records the answer before the next process asks.
+ * A port for each name of `requestedPorts`. Nothing is reserved: the caller records the answer before the next process
+ * asks.
  *
- * @param previous - What the process has or had: kept where nothing else was asked for.
- * @param claimed - Ports of other processes of the project, with their names, running or not.
- * @throws One sentence where a requested port is taken.
+ * @param previous - Ports that the process has or had: kept where nothing else was asked for.
+ * @param running - Whether the process may listen on them: they count as free then.
  */
 export async function choosePorts(
   inputs: Pick<ProcessInputs, "stackDirectory" | "name" | "requestedPorts">,
   previous: Ports,
-  claimed: ReadonlyMap<number, string>,
-): Promise<Ports> {
-  const chosen: Record<string, number> = {};
-  const taken = new Map(claimed);
+  { running }: { readonly running: boolean },
+): Promise<PortChoice> {
+  const { stackDirectory, name, requestedPorts } = inputs;
+  const ports: Record<string, number> = {};
+  const taken: Record<string, string> = {};
+  const holders = await claimedPorts(stackDirectory, name);
+  const own = running ? Object.values(previous) : [];
+  const isUsable = async (port: number) => !holders.has(port) && (own.includes(port) || (await isFree(port)));
   const take = (portName: string, port: number) => {
-    chosen[portName] = port;
-    taken.set(port, `${inputs.name}, as ${portName}`);
+    ports[portName] = port;
+    holders.set(port, `${name}, as ${portName}`);
   };
-  const entries = Object.entries(inputs.requestedPorts);
+  const entries = Object.entries(requestedPorts);
   for (const [portName, port] of entries.filter(([, port]) => port !== 0)) {
-    await assertFree(inputs.name, portName, port, taken);
+    if (!(await isUsable(port))) {
+      const holder = holders.get(port) ?? (await portHolder(port));
+      taken[portName] =
+        `${name}: the ${portName} port ${port} is taken by ${holder}; end that or choose another port (0 takes a free one).`;
+    }
     take(portName, port);
   }
   for (const [portName] of entries.filter(([, port]) => port === 0)) {
     const old = previous[portName];
-    const kept = old !== undefined && !taken.has(old) && (await isFree(old));
-    take(portName, kept ? old : await freePort(inputs, portName, taken));
+    const kept = old !== undefined && (await isUsable(old));
+    take(portName, kept ? old : await freePort(inputs, portName, isUsable));
   }
-  return chosen;
-}
-
-/** Throws one sentence that names the holder. */
-export async function assertFree(
-  processName: string,
-  portName: string,
-  port: number,
-  claimed: ReadonlyMap<number, string>,
-): Promise<void> {
-  if (!claimed.has(port) && (await isFree(port))) return;
-  const holder = claimed.get(port) ?? (await portHolder(port));
-  throw new Error(
-    `${processName}: the ${portName} port ${port} is taken by ${holder}; end that or choose another port (0 takes a free one).`,
-  );
+  return { ports, taken };
 }
 
 /**
@@ -63,7 +63,7 @@ export async function assertFree(
 async function freePort(
   { stackDirectory, name }: Pick<ProcessInputs, "stackDirectory" | "name">,
   portName: string,
-  taken: ReadonlyMap<number, string>,
+  isUsable: (port: number) => Promise<boolean>,
 ): Promise<number> {
   const range = await readFile("/proc/sys/net/ipv4/ip_local_port_range", "utf8").catch(() => "");
   const ephemeralStart = Number.parseInt(range, 10);
@@ -72,7 +72,7 @@ async function freePort(
   const start = createHash("sha256").update(key).digest().readUInt32BE() % count;
   for (let step = 0; step < count; step++) {
     const port = FIRST_PORT + ((start + step) % count);
-    if (!taken.has(port) && (await isFree(port))) return port;
+    if (await isUsable(port)) return port;
   }
   throw new Error(`${name}: no TCP port from ${FIRST_PORT} to ${FIRST_PORT + count - 1} is free.`);
 }

@@ -9,9 +9,8 @@ import {
 import { exclusively, exists, fromRoot } from "./files.ts";
 import { type Ports, type ProcessInputs, type ProcessOutputs, processInputs, SUPERVISORD } from "./inputs.ts";
 import { endOrphans } from "./orphans.ts";
-import { assertFree, choosePorts } from "./ports.ts";
+import { choosePorts } from "./ports.ts";
 import {
-  claimedPorts,
   logFile,
   portsIn,
   readRecord,
@@ -22,7 +21,14 @@ import {
   writeProcess,
 } from "./process-files.ts";
 import { fileBytes, waitUntilReady, withLog } from "./readiness.ts";
-import { programs, startProgram, startSupervisor, stopProgram, supervisorInterpreter } from "./supervisor.ts";
+import {
+  programs,
+  shutDownSupervisor,
+  startProgram,
+  startSupervisor,
+  stopProgram,
+  supervisorInterpreter,
+} from "./supervisor.ts";
 import { hasUnknown } from "./wire.ts";
 
 export const processHandler = resourceHandler<ProcessInputs, ProcessOutputs>({
@@ -35,12 +41,16 @@ export const processHandler = resourceHandler<ProcessInputs, ProcessOutputs>({
   idOf,
 
   async examine(inputs, olds) {
-    if (hasUnknown([inputs.stackDirectory, inputs.name, inputs.requestedPorts]))
-      return { inputs, failures: [] };
+    const { stackDirectory, name, requestedPorts } = inputs;
+    if (hasUnknown([stackDirectory, name, requestedPorts])) return { failures: [] };
     const wanted = inputs as unknown as ProcessInputs;
-    const ports = await plannedPorts(wanted, olds.ports as Ports | undefined);
+    const record = await readRecord(wanted.stackDirectory, wanted.name);
+    const previous = { ...(olds.ports as Ports | undefined), ...record?.ports };
+    const { ports, taken } = await choosePorts(wanted, previous, { running: true });
     const failures = hasUnknown(inputs) ? [] : portFailures(wanted);
-    return { inputs: { ...inputs, ports }, failures: [...failures, ...(await takenPorts(wanted))] };
+    for (const [portName, reason] of Object.entries(taken))
+      failures.push({ property: propertyPath(["requestedPorts", portName]), reason });
+    return { planned: { ports }, failures };
   },
 
   /** Starts the process anew, whatever of it exists, and waits until it is ready. */
@@ -52,13 +62,12 @@ export const processHandler = resourceHandler<ProcessInputs, ProcessOutputs>({
           `${name}: ${python} does not exist, so nothing can keep the process running; make it first.`,
         );
       const record = await readRecord(stackDirectory, name);
-      const held = Object.values(record?.ports ?? {});
+      const previous = record?.ports ?? oldPorts;
       // Before the running process is stopped.
-      for (const [portName, port] of Object.entries(wanted.requestedPorts))
-        if (port !== 0 && !held.includes(port)) await assertFree(name, portName, port, new Map());
+      throwIfTaken(await choosePorts(wanted, previous, { running: true }));
       await stopProgram(stackDirectory, name);
       const logStartBytes = await fileBytes(fromRoot(logFile(stackDirectory, name)));
-      const ports = await start(wanted, record?.ports ?? oldPorts, context);
+      const ports = await start(wanted, previous, context);
       const outs = { ...wanted, ports };
       try {
         await waitUntilReady(wanted, ports, context);
@@ -94,6 +103,7 @@ export const processHandler = resourceHandler<ProcessInputs, ProcessOutputs>({
         await endOrphans(stackDirectory, answers ? [name] : [name, SUPERVISORD]);
         await removeProcessFiles(stackDirectory, name);
         if ((await recordedNames(stackDirectory)).length > 0) return;
+        await shutDownSupervisor(stackDirectory);
         await endOrphans(stackDirectory, [SUPERVISORD]);
         await removeSupervisorFiles(stackDirectory);
       });
@@ -116,44 +126,20 @@ async function start(wanted: ProcessInputs, previous: Ports, context: HandlerCon
     // One that starts will start all that it knows: nothing of the stack may run then.
     const ended = await endOrphans(stackDirectory, runs ? [name] : undefined);
     if (ended > 0) context.report(`ended ${ended} process(es) that an earlier supervisord had left`);
-    const ports = await choosePorts(wanted, previous, await claimedPorts(stackDirectory, name));
+    const ports = throwIfTaken(await choosePorts(wanted, previous, { running: false }));
     await writeProcess(wanted, ports);
     await (runs ? startProgram(stackDirectory, name) : startSupervisor(stackDirectory, python));
     return ports;
   });
 }
 
-/** Ports that were asked for and that another process has: known before anything is touched. */
-async function takenPorts({ stackDirectory, name, requestedPorts }: ProcessInputs): Promise<CheckFailure[]> {
-  const own = Object.values((await readRecord(stackDirectory, name))?.ports ?? {});
-  const claimed = await claimedPorts(stackDirectory, name);
-  const failures: CheckFailure[] = [];
-  for (const [portName, port] of Object.entries(requestedPorts)) {
-    if (port === 0 || own.includes(port)) continue;
-    await assertFree(name, portName, port, claimed).catch((error: Error) => {
-      failures.push({ property: propertyPath(["requestedPorts", portName]), reason: error.message });
-    });
-  }
-  return failures;
+function throwIfTaken({ ports, taken }: Awaited<ReturnType<typeof choosePorts>>): Ports {
+  const [reason] = Object.values(taken);
+  if (reason !== undefined) throw new Error(reason);
+  return ports;
 }
 
-/** Those asked for, those that the process has or had, and those that it will most likely get. */
-async function plannedPorts(inputs: ProcessInputs, previous: Ports | undefined): Promise<Ports> {
-  const { stackDirectory, name, requestedPorts } = inputs;
-  const known = { ...previous, ...(await readRecord(stackDirectory, name))?.ports };
-  const settled = Object.entries(requestedPorts).map(
-    ([key, port]) => [key, port === 0 ? known[key] : port] as const,
-  );
-  const open = Object.fromEntries(settled.filter(([, port]) => port === undefined).map(([key]) => [key, 0]));
-  const claimed = await claimedPorts(stackDirectory, name);
-  const chosen = await choosePorts({ stackDirectory, name, requestedPorts: open }, {}, claimed);
-  return {
-    ...Object.fromEntries(settled.flatMap(([key, port]) => (port === undefined ? [] : [[key, port]]))),
-    ...chosen,
-  };
-}
-
-/** Placeholders of ports that are not requested, and ports that are requested twice. */
+/** Placeholders of ports that are not requested. */
 function portFailures({ command, environment, ready, requestedPorts }: ProcessInputs): CheckFailure[] {
   const texts: (readonly [readonly PropertyKey[], string])[] = [
     ...command.map((text, index) => [["command", index], text] as const),
@@ -161,7 +147,7 @@ function portFailures({ command, environment, ready, requestedPorts }: ProcessIn
     [["ready", "url"], ready.url],
   ];
   const known = Object.keys(requestedPorts).join(", ") || "none";
-  const unknown = texts.flatMap(([path, text]) =>
+  return texts.flatMap(([path, text]) =>
     portsIn(text)
       .filter((name) => requestedPorts[name] === undefined)
       .map((name) => ({
@@ -169,17 +155,4 @@ function portFailures({ command, environment, ready, requestedPorts }: ProcessIn
         reason: `{port.${name}} is no port of requestedPorts, which has ${known}.`,
       })),
   );
-  const entries = Object.entries(requestedPorts);
-  const twice = entries.flatMap(([name, port], index) => {
-    const first = entries.slice(0, index).find(([, other]) => other === port && port !== 0);
-    return first === undefined
-      ? []
-      : [
-          {
-            property: propertyPath(["requestedPorts", name]),
-            reason: `Port ${port} is also that of ${first[0]}.`,
-          },
-        ];
-  });
-  return [...unknown, ...twice];
 }

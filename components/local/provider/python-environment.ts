@@ -17,7 +17,7 @@ import {
   pythonEnvironmentInputs,
 } from "./inputs.ts";
 import { findPython } from "./python-discovery.ts";
-import { ensureUv, makeEnvironment, syncEnvironment } from "./uv.ts";
+import { installEnvironment } from "./uv.ts";
 import { hasUnknown } from "./wire.ts";
 
 /** Written last: an environment without it is half-made. */
@@ -39,10 +39,10 @@ export const pythonEnvironment = resourceHandler<PythonEnvironmentInputs, Python
   idOf: ({ directory }) => directory,
 
   async examine(inputs) {
-    if (hasUnknown(inputs)) return { inputs, failures: [] };
+    if (hasUnknown(inputs)) return { failures: [] };
     const { requirements, requirementsSha256 } = inputs as unknown as PythonEnvironmentInputs;
     const reason = await sourceProblem(requirements, requirementsSha256);
-    return { inputs, failures: reason === undefined ? [] : [{ property: "requirements", reason }] };
+    return { failures: reason === undefined ? [] : [{ property: "requirements", reason }] };
   },
 
   /** Nothing to do, a sync in place, or a new environment. */
@@ -76,14 +76,13 @@ async function makeOrSync(wanted: PythonEnvironmentInputs, context: HandlerConte
   if (problem !== undefined) throw new Error(problem);
 
   const python = await findPython(pythonVersion);
-  const uv = await ensureUv(python, context);
   await rm(fromRoot(directory, MARKER), { force: true });
-  if (!usable) {
-    context.report(`making ${directory} with Python ${python.version}`);
-    await makeEnvironment(uv, python, fromRoot(directory), context);
-  }
+  if (!usable) context.report(`making ${directory} with Python ${python.version}`);
+  await installEnvironment(
+    { directory: fromRoot(directory), python, locks: [requirements], keep: usable },
+    context,
+  );
   const version = usable ? marker.version : python.version;
-  await syncEnvironment(uv, fromRoot(interpreter(directory)), [requirements], context);
   const made: Marker = { requirementsSha256, pythonVersion, version };
   await writeWhole(fromRoot(directory, MARKER), JSON.stringify(made), 0o644);
   return version;

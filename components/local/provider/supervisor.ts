@@ -99,6 +99,11 @@ export async function startSupervisor(stackDirectory: string, python: string): P
   await call(stackDirectory, "getPID");
 }
 
+/** Tells supervisord to end, which stops its programs. A signal would reach it up to a second later. */
+export async function shutDownSupervisor(stackDirectory: string): Promise<void> {
+  await whereItAnswers(() => call(stackDirectory, "shutdown"));
+}
+
 class RpcFault extends Error {
   readonly code: number;
 

@@ -1,4 +1,4 @@
-/** uv, at one pinned version, in the download cache: it makes environments and fills them by hard links. */
+/** uv, at one pinned version, in the download cache: it makes Python environments and fills them by hard links. */
 import { join } from "node:path";
 import { lastLines, runCommand } from "./commands.ts";
 import type { HandlerContext } from "./contract.ts";
@@ -11,73 +11,66 @@ const UV_VERSION = "0.13.8";
 // The first install brings some hundred MiB over whatever line there is.
 const INSTALL_TIMEOUT_SECONDS = 1800;
 
-/** Path of uv; installs it first where the cache has none. */
-export async function ensureUv(python: PythonInterpreter, context: HandlerContext): Promise<string> {
-  const folder = join(cacheDirectory(), `uv-${UV_VERSION}`);
-  const uv = join(folder, "bin", "uv");
-  return exclusively(folder, async () => {
-    if (await exists(uv)) return uv;
-    context.report(`installing uv ${UV_VERSION} into the download cache`);
-    // uv is one binary: it works wherever the folder of its environment is moved.
-    await makeFolder(folder, async (temporary) => {
-      const pip = [join(temporary, "bin", "python"), "-m", "pip", "install", "--quiet"];
-      const options = [
-        "--disable-pip-version-check",
-        "--no-deps",
-        "--only-binary",
-        ":all:",
-        "--require-hashes",
-      ];
-      const lock = join(import.meta.dirname, "uv-requirements.txt");
-      const install = (argv: readonly string[]) =>
-        run(argv, { purpose: `installing uv ${UV_VERSION}`, path: folder, context });
-      await install([python.executable, "-I", "-m", "venv", temporary]);
-      await install([...pip, ...options, "--requirement", lock]);
-    });
-    return uv;
-  });
-}
-
-/** Makes an empty environment in `directory` (absolute), in place of whatever is there. */
-export async function makeEnvironment(
-  uv: string,
-  python: PythonInterpreter,
-  directory: string,
-  context: HandlerContext,
-): Promise<void> {
-  const options = ["--quiet", "--no-config", "--no-project", "--clear", "--python", python.executable];
-  const purpose = `making the environment ${directory}`;
-  await run([uv, "venv", ...options, directory], { purpose, path: directory, context });
+interface WantedEnvironment {
+  /** Absolute path. */
+  readonly directory: string;
+  readonly python: PythonInterpreter;
+  /** Paths of locks with a hash for every file. */
+  readonly locks: readonly string[];
+  /** Keeps the environment that exists, in place of making an empty one first. */
+  readonly keep?: boolean;
 }
 
 /**
- * Makes the environment hold what the locks (paths) list and nothing else. From the cache alone where that has
- * everything, so that an unchanged environment needs no network.
+ * Makes an environment hold what locks list and nothing else; installs uv first where the cache has none. From the cache
+ * alone where that has everything, so that an unchanged environment needs no network.
  */
-export async function syncEnvironment(
-  uv: string,
-  interpreter: string,
-  requirements: readonly string[],
+export async function installEnvironment(
+  { directory, python, locks, keep = false }: WantedEnvironment,
   context: HandlerContext,
 ): Promise<void> {
-  const options = ["--no-build", "--require-hashes", "--allow-empty-requirements", "--python", interpreter];
-  const sync = [uv, "pip", "sync", ...options, ...requirements];
-  const purpose = `installing ${requirements.join(" and ")}`;
-  const step = { purpose, path: interpreter, context };
-  if (
-    await run([...sync, "--offline"], step).then(
-      () => true,
-      () => false,
-    )
-  )
-    return;
-  context.report(`installing what ${requirements.join(" and ")} lists`);
+  const uv = await ensureUv(python, context);
+  if (!keep) {
+    const options = ["--quiet", "--no-config", "--no-project", "--clear", "--python", python.executable];
+    const purpose = `making the environment ${directory}`;
+    await run([uv, "venv", ...options, directory], { purpose, path: directory, context });
+  }
+  const options = ["--no-build", "--require-hashes", "--allow-empty-requirements"];
+  const sync = [uv, "pip", "sync", ...options, "--python", join(directory, "bin", "python"), ...locks];
+  const step = { purpose: `installing ${locks.join(" and ")}`, path: directory, context };
+  const isCached = await run([...sync, "--offline"], step).then(
+    () => true,
+    () => false,
+  );
+  if (isCached) return;
+  context.report(`installing what ${locks.join(" and ")} lists`);
   await run(sync, {
     ...step,
     // What takes time, and not the list of every package that is there afterwards.
     onLine: (line) => {
       if (/^(Resolved|Downloading|Prepared|Installed) /.test(line.trim())) context.report(line.trim());
     },
+  });
+}
+
+/** @returns Path of uv. */
+async function ensureUv(python: PythonInterpreter, context: HandlerContext): Promise<string> {
+  const folder = join(cacheDirectory(), `uv-${UV_VERSION}`);
+  const uv = join(folder, "bin", "uv");
+  return exclusively(folder, async () => {
+    if (await exists(uv)) return uv;
+    const purpose = `installing uv ${UV_VERSION}`;
+    context.report(`${purpose} into the download cache`);
+    // uv is one binary: it works wherever the folder of its environment is moved.
+    await makeFolder(folder, async (temporary) => {
+      const pip = [join(temporary, "bin", "python"), "-m", "pip", "install", "--quiet", "--no-deps"];
+      const options = ["--disable-pip-version-check", "--only-binary", ":all:", "--require-hashes"];
+      const lock = join(import.meta.dirname, "uv-requirements.txt");
+      const step = { purpose, path: folder, context };
+      await run([python.executable, "-I", "-m", "venv", temporary], step);
+      await run([...pip, ...options, "--requirement", lock], step);
+    });
+    return uv;
   });
 }
 

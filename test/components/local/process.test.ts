@@ -405,7 +405,11 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
         property: "environment.A",
         reason: "{port.metrics} is no port of requestedPorts, which has http, grpc.",
       },
-      { property: "requestedPorts.grpc", reason: "Port 8000 is also that of http." },
+      {
+        property: "requestedPorts.grpc",
+        reason:
+          "x: the grpc port 8000 is taken by x, as http; end that or choose another port (0 takes a free one).",
+      },
     ]);
   });
 
