@@ -39,13 +39,17 @@ export async function temporaryFolder(path: string): Promise<string> {
 
 /** Lets `make` fill a temporary folder and renames it to `path`, unless another process has made that in the meantime. */
 export async function makeFolder(path: string, make: (temporary: string) => Promise<void>): Promise<void> {
-  const temporary = await temporaryFolder(path);
+  const fail = (error: unknown) => {
+    throw explainDiskFull(error, path);
+  };
+  const temporary = await temporaryFolder(path).catch(fail);
   try {
-    await make(temporary);
-    await rename(temporary, path);
-  } catch (error) {
+    await make(temporary).catch(fail);
+    await rename(temporary, path).catch((error: unknown) => {
+      if (!hasCode(error, "ENOTEMPTY", "EEXIST")) throw error;
+    });
+  } finally {
     await rm(temporary, { recursive: true, force: true });
-    if (!hasCode(error, "ENOTEMPTY", "EEXIST")) throw explainDiskFull(error, path);
   }
 }
 
@@ -76,13 +80,8 @@ export async function replaceWhole(path: string, make: (temporary: string) => Pr
 /** SHA-256 of a file's bytes, hex; undefined where there is no such file. */
 export async function fileSha256(path: string): Promise<string | undefined> {
   const hash = createHash("sha256");
-  try {
-    await pipeline(createReadStream(path), hash);
-  } catch (error) {
-    if (isMissing(error)) return undefined;
-    throw error;
-  }
-  return hash.digest("hex");
+  const read = pipeline(createReadStream(path), hash).then(() => hash.digest("hex"));
+  return read.catch(orWhenMissing(undefined));
 }
 
 /** What is wrong with a project's file (path from the root) whose SHA-256 the program knows; undefined where nothing is. */
@@ -103,31 +102,14 @@ export async function listFiles(directory: string): Promise<string[]> {
     .toSorted();
 }
 
-/** Removes folders below `directory` that hold nothing. */
-export async function removeEmptyBelow(directory: string): Promise<void> {
-  const entries = await readdir(directory, { withFileTypes: true }).catch(orWhenMissing([]));
-  for (const entry of entries.filter((entry) => entry.isDirectory())) {
-    const path = join(directory, entry.name);
-    await removeEmptyBelow(path);
-    await removeIfEmpty(path);
-  }
-}
-
 /** Removes `path` and its parents below the project's root as long as they are empty. */
 export async function removeEmptyUpwards(path: string): Promise<void> {
   const root = projectRoot();
-  for (let current = path; current.startsWith(`${root}/`); current = dirname(current))
-    if (!(await removeIfEmpty(current))) return;
-}
-
-async function removeIfEmpty(path: string): Promise<boolean> {
   try {
-    await rmdir(path);
-    return true;
+    for (let current = path; current.startsWith(`${root}/`); current = dirname(current))
+      await rmdir(current).catch(orWhenMissing(undefined));
   } catch (error) {
-    if (isMissing(error)) return true;
-    if (hasCode(error, "ENOTEMPTY")) return false;
-    throw error;
+    if (!hasCode(error, "ENOTEMPTY")) throw error;
   }
 }
 
@@ -139,20 +121,16 @@ export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
   return codes.includes(String((error as NodeJS.ErrnoException | null)?.code));
 }
 
-function isMissing(error: unknown): boolean {
-  return hasCode(error, "ENOENT", "ENOTDIR");
-}
-
 /** For `catch`: `value` where the file is missing, the error itself otherwise. */
 export function orWhenMissing<T>(value: T): (error: unknown) => T {
   return (error) => {
-    if (isMissing(error)) return value;
+    if (hasCode(error, "ENOENT", "ENOTDIR")) return value;
     throw error;
   };
 }
 
 /** The same error, or one plain sentence where the reason is a full disk or quota. */
-export function explainDiskFull(error: unknown, path: string): unknown {
+function explainDiskFull(error: unknown, path: string): unknown {
   return hasCode(error, "ENOSPC", "EDQUOT") ? diskFullError(path) : error;
 }
 

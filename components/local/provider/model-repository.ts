@@ -1,34 +1,37 @@
-/** `local:index:ModelRepository`: written files, copied files and built artifacts in one folder, as Triton loads it. */
+/**
+ * `local:index:ModelRepository`: written files, copied files and built artifacts in one folder, as Triton loads it.
+ * Artifacts are kept in the download cache: each is built once for a specification and a builder, and verified at each use.
+ */
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { copyFile, link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { jsonDigest } from "../../../infra/plan/canonical-json.ts";
-import { builtArtifact } from "./artifact-cache.ts";
+import { lastLines, runCommand } from "./commands.ts";
 import { type CheckFailure, type HandlerContext, propertyPath, resourceHandler } from "./contract.ts";
 import {
+  cacheDirectory,
+  diskFullError,
   exclusively,
-  explainDiskFull,
   fileSha256,
   fromRoot,
   hasCode,
   listFiles,
+  makeFolder,
   orWhenMissing,
-  removeEmptyBelow,
   removeEmptyUpwards,
-  replaceWhole,
   sourceProblem,
-  writeWhole,
 } from "./files.ts";
 import {
   type JsonObject,
   type ModelRepositoryInputs,
   type ModelRepositoryOutputs,
   modelRepositoryInputs,
+  type RepositoryArtifact,
 } from "./inputs.ts";
 import { hasUnknown } from "./wire.ts";
 
-/** Beside the models, where Triton sees no model in it; written last, so without it the content is unfinished. */
+/** Beside the models, where Triton sees no model in it. */
 const MANIFEST = ".engine-room-repository.json";
 
 interface Manifest {
@@ -48,29 +51,36 @@ export const modelRepository = resourceHandler<ModelRepositoryInputs, ModelRepos
 
   async examine(inputs) {
     if (hasUnknown(inputs)) return { failures: [] };
-    return { failures: await contentFailures(inputs as unknown as ModelRepositoryInputs) };
+    const { files, artifacts, digest } = inputs as unknown as ModelRepositoryInputs;
+    const failures: CheckFailure[] = [];
+    const expected = jsonDigest({ files, artifacts });
+    if (digest !== expected)
+      failures.push({
+        property: "digest",
+        reason: `${digest} is not the digest of files and artifacts, which is ${expected}; use jsonDigest.`,
+      });
+    for (const [path, file] of Object.entries(files)) {
+      const reason = "source" in file ? await sourceProblem(file.source, file.sha256) : undefined;
+      if (reason !== undefined) failures.push({ property: propertyPath(["files", path, "source"]), reason });
+    }
+    return { failures };
   },
 
-  /** Makes the folder hold exactly the inputs' content. Files that are right already are not touched. */
+  /** Makes the folder anew beside the old one, which stays as it is where that fails. */
   async bring(wanted, _olds, context) {
     const root = fromRoot(wanted.directory);
     return exclusively(root, async () => {
-      await mkdir(root, { recursive: true }).catch((error: unknown) => {
-        throw explainDiskFull(error, root);
-      });
-      await rm(join(root, MANIFEST), { force: true });
       const { files, facts } = await planFiles(wanted, context);
-      // What goes, goes first: a file may stand where a folder is wanted, and the other way round.
-      for (const path of await listFiles(root)) if (!files.has(path)) await rm(join(root, path));
-      await removeEmptyBelow(root);
-      for (const [path, file] of files) {
-        if ((await fileSha256(join(root, path))) === file.sha256) continue;
-        await mkdir(dirname(join(root, path)), { recursive: true });
-        await replaceWhole(join(root, path), file.make);
-      }
-      const hashes = Object.fromEntries([...files].map(([path, file]) => [path, file.sha256]));
-      const manifest: Manifest = { digest: wanted.digest, files: hashes, facts };
-      await writeWhole(join(root, MANIFEST), JSON.stringify(manifest), 0o644);
+      await makeFolder(root, async (temporary) => {
+        for (const [path, { make }] of files) {
+          await mkdir(dirname(join(temporary, path)), { recursive: true });
+          await make(join(temporary, path));
+        }
+        const hashes = Object.fromEntries([...files].map(([path, { sha256 }]) => [path, sha256]));
+        const manifest: Manifest = { digest: wanted.digest, files: hashes, facts };
+        await writeFile(join(temporary, MANIFEST), JSON.stringify(manifest));
+        await removeFolder(root);
+      });
       return { ...wanted, facts };
     });
   },
@@ -86,42 +96,18 @@ export const modelRepository = resourceHandler<ModelRepositoryInputs, ModelRepos
   },
 
   async remove({ directory }) {
-    const path = fromRoot(directory);
-    await exclusively(path, async () => {
-      // First: a repository whose removal was interrupted is never adopted.
-      await rm(join(path, MANIFEST), { force: true });
-      await rm(path, { recursive: true, force: true });
-      await removeEmptyUpwards(dirname(path));
+    const root = fromRoot(directory);
+    await exclusively(root, async () => {
+      await removeFolder(root);
+      await removeEmptyUpwards(dirname(root));
     });
   },
 });
 
-async function contentFailures(inputs: ModelRepositoryInputs): Promise<CheckFailure[]> {
-  const failures: CheckFailure[] = [];
-  const expected = jsonDigest({ files: inputs.files, artifacts: inputs.artifacts });
-  if (inputs.digest !== expected)
-    failures.push({
-      property: "digest",
-      reason: `${inputs.digest} is not the digest of files and artifacts, which is ${expected}; use jsonDigest.`,
-    });
-  for (const kind of ["files", "artifacts"] as const) {
-    const paths = Object.keys(inputs[kind]);
-    for (const path of paths) {
-      const property = propertyPath([kind, path]);
-      // Files may lie in the folder of an artifact, beside what is built there.
-      const outer = [...paths, ...Object.keys(inputs.files)].find((other) => path.startsWith(`${other}/`));
-      if (outer !== undefined)
-        failures.push({ property, reason: `It lies inside ${outer}, which is another entry.` });
-      if (kind === "artifacts" && path in inputs.files)
-        failures.push({ property, reason: "It is both a file and an artifact." });
-      if (path === MANIFEST) failures.push({ property, reason: `${MANIFEST} is the provider's own file.` });
-    }
-  }
-  for (const [path, file] of Object.entries(inputs.files)) {
-    const reason = "source" in file ? await sourceProblem(file.source, file.sha256) : undefined;
-    if (reason !== undefined) failures.push({ property: propertyPath(["files", path, "source"]), reason });
-  }
-  return failures;
+/** The manifest first: without it a repository whose removal was interrupted counts as gone. */
+async function removeFolder(root: string): Promise<void> {
+  await rm(join(root, MANIFEST), { force: true });
+  await rm(root, { recursive: true, force: true });
 }
 
 /** A file that the repository should hold. */
@@ -177,4 +163,90 @@ async function driftedFiles(root: string, { files }: Manifest): Promise<string[]
   for (const path of paths)
     if (files[path] === undefined || (await fileSha256(join(root, path))) !== files[path]) drifted.push(path);
   return drifted.toSorted();
+}
+
+/** Folder of the builder's package: its working folder and its PYTHONPATH. */
+const BUILDER_FOLDER = "containers/cpu-models";
+
+// Weights may come over the network first.
+const BUILD_TIMEOUT_SECONDS = 1800;
+
+const FACTS_FILE = "facts.json";
+
+interface BuiltArtifact {
+  /** Absolute folder with the files. */
+  readonly folder: string;
+  /** SHA-256 by path in the folder. */
+  readonly files: Readonly<Record<string, string>>;
+  readonly facts: JsonObject;
+}
+
+/** The artifact from the cache, built first where it is missing or where a file of it is not what was built. */
+async function builtArtifact(
+  artifact: RepositoryArtifact,
+  python: string,
+  context: HandlerContext,
+): Promise<BuiltArtifact> {
+  const { spec, builderSha256 } = artifact;
+  const folder = join(cacheDirectory(), "artifacts", jsonDigest({ spec, builderSha256 }));
+  return exclusively(folder, async () => {
+    const cached = await verified(folder);
+    if (cached !== undefined) return cached;
+    await rm(folder, { recursive: true, force: true });
+    await makeFolder(folder, (temporary) => build(spec, python, temporary, context));
+    const built = await verified(folder);
+    if (built === undefined) throw new Error(`${folder} changed while it was read; run it again.`);
+    return built;
+  });
+}
+
+/** `<folder>/content` against `<folder>/hashes.json`, which is written after it. */
+async function verified(folder: string): Promise<BuiltArtifact | undefined> {
+  const text = await readFile(join(folder, "hashes.json"), "utf8").catch(orWhenMissing(undefined));
+  if (text === undefined) return undefined;
+  const files = JSON.parse(text) as Record<string, string>;
+  const content = join(folder, "content");
+  for (const [path, sha256] of Object.entries(files))
+    if ((await fileSha256(join(content, path))) !== sha256) return undefined;
+  const facts = files[FACTS_FILE] === undefined ? "{}" : await readFile(join(content, FACTS_FILE), "utf8");
+  return { folder: content, files, facts: JSON.parse(facts) as JsonObject };
+}
+
+async function build(
+  spec: JsonObject,
+  python: string,
+  folder: string,
+  context: HandlerContext,
+): Promise<void> {
+  const downloads = join(cacheDirectory(), "downloads");
+  await mkdir(downloads, { recursive: true });
+  const specFile = join(folder, "spec.json");
+  const content = join(folder, "content");
+  await writeFile(specFile, JSON.stringify(spec, null, 2));
+  const builder = fromRoot(BUILDER_FOLDER);
+  const argv = ["-m", "engine_room_models.build", specFile, "--output", content, "--cache", downloads];
+  const result = await runCommand([fromRoot(python), ...argv], {
+    cwd: builder,
+    environment: { ...process.env, PYTHONPATH: builder, PYTHONUNBUFFERED: "1", PYTHONDONTWRITEBYTECODE: "1" },
+    timeoutSeconds: BUILD_TIMEOUT_SECONDS,
+    onLine: (line) => {
+      // Its last line, the facts as JSON, is for programs.
+      if (!line.startsWith("{")) context.report(line);
+    },
+    signal: context.signal,
+  });
+  if (result.exitCode !== 0) {
+    if (/no space left on device|disk quota exceeded/i.test(`${result.stdout}\n${result.stderr}`))
+      throw diskFullError(content);
+    if (result.timedOut)
+      throw new Error(
+        `The builder of ${content} did not end within ${BUILD_TIMEOUT_SECONDS} s; run it again.`,
+      );
+    throw new Error(`The builder of ${content} failed: ${lastLines(result.stderr || result.stdout, 8)}`);
+  }
+  const paths = await listFiles(content);
+  if (paths.length === 0) throw new Error(`The builder wrote no file for ${JSON.stringify(spec)}.`);
+  const hashes: Record<string, string | undefined> = {};
+  for (const path of paths) hashes[path] = await fileSha256(join(content, path));
+  await writeFile(join(folder, "hashes.json"), JSON.stringify(hashes, null, 2));
 }
