@@ -15,6 +15,7 @@ interface LocalGatewayArgs {
   readonly sourceSha256: string;
 }
 
+const CONFIG_FILE = "gateway.json";
 const READY_TIMEOUT_SECONDS = 30;
 const STOP_TIMEOUT_SECONDS = 30;
 
@@ -24,17 +25,10 @@ export class LocalGateway extends pulumi.ComponentResource {
 
   constructor(name: string, args: LocalGatewayArgs, opts?: pulumi.ComponentResourceOptions) {
     super("engine-room:services:LocalGateway", name, {}, opts);
+    const { stackDirectory, python, port, sourceSha256 } = args;
+    const config = pulumi.output(args.config).apply((value) => `${JSON.stringify(value, null, 2)}\n`);
 
-    const server = this.#createServer(name, args);
-
-    this.endpoint = server.ports.apply((ports) => `http://127.0.0.1:${ports.http}`);
-    this.registerOutputs({ endpoint: this.endpoint });
-  }
-
-  #createServer(name: string, args: LocalGatewayArgs): Process {
-    const { stackDirectory, python, config, port, sourceSha256 } = args;
-    const file = "gateway.json";
-    return new Process(
+    const server = new Process(
       `${name}-server`,
       {
         stackDirectory,
@@ -42,10 +36,10 @@ export class LocalGateway extends pulumi.ComponentResource {
         python,
         command: [
           ...["node", "loader/run.mjs", "containers/services/gateway/src/main.ts"],
-          ...["--config", `${stackDirectory}/processes/${name}/${file}`, "--port", "{port.http}"],
+          ...["--config", `${stackDirectory}/processes/${name}/${CONFIG_FILE}`, "--port", "{port.http}"],
         ],
         environment: { NODE_ENV: "production" },
-        files: { [file]: pulumi.output(config).apply((value) => `${JSON.stringify(value, null, 2)}\n`) },
+        files: { [CONFIG_FILE]: config },
         requestedPorts: { http: port },
         triggers: [sourceSha256],
         // Alive is enough: it answers 503 with Retry-After while a Triton is away, and recovers by itself.
@@ -55,5 +49,8 @@ export class LocalGateway extends pulumi.ComponentResource {
       },
       { parent: this },
     );
+
+    this.endpoint = server.ports.apply(({ http }) => `http://127.0.0.1:${http}`);
+    this.registerOutputs({ endpoint: this.endpoint });
   }
 }

@@ -4,8 +4,8 @@
  */
 import * as pulumi from "@pulumi/pulumi";
 import { jsonDigest } from "../../infra/plan/canonical-json.ts";
-import type { TritonPorts } from "../../infra/plan/cpu-stack.ts";
 import { type TritonEndpoints, tritonEndpoints } from "../../infra/plan/endpoints.ts";
+import type { TritonPorts } from "../../infra/plan/repository/launch.ts";
 import type { JsonObject, RepositoryArtifact, RepositoryFile } from "../local/provider/inputs.ts";
 import { ModelRepository, Process } from "../local/resources.ts";
 
@@ -22,8 +22,6 @@ interface CpuTritonArgs {
   readonly artifacts: Readonly<Record<string, RepositoryArtifact>>;
   /** 0 for any free port. */
   readonly ports: TritonPorts;
-  /** Servers of a lower priority start earlier and stop later. @default 100 */
-  readonly priority?: number;
 }
 
 /** Longest wait for the models to load; a first start reads the weights from a cold disk. */
@@ -39,39 +37,22 @@ export class CpuTriton extends pulumi.ComponentResource {
 
   constructor(name: string, args: CpuTritonArgs, opts?: pulumi.ComponentResourceOptions) {
     super("engine-room:serving:CpuTriton", name, {}, opts);
+    const { stackDirectory, python, environmentKey, files, artifacts, ports } = args;
+    const directory = `${stackDirectory}/repositories/${name}`;
 
-    const repository = this.#createRepository(name, args);
-    const server = this.#createServer(name, args, repository);
-
-    this.endpoints = server.ports.apply(({ http = 0, grpc = 0, metrics = 0 }) =>
-      tritonEndpoints("127.0.0.1", { http, grpc, metrics }),
-    );
-    this.facts = repository.facts;
-    this.registerOutputs({ endpoints: this.endpoints, facts: this.facts });
-  }
-
-  #createRepository(name: string, args: CpuTritonArgs): ModelRepository {
-    const { python, files, artifacts } = args;
-    const directory = repositoryDirectory(args, name);
-    const digest = jsonDigest({ files, artifacts });
-    return new ModelRepository(
+    const repository = new ModelRepository(
       `${name}-repository`,
-      { directory, python, files, artifacts, digest },
+      { directory, python, files, artifacts, digest: jsonDigest({ files, artifacts }) },
       { parent: this },
     );
-  }
-
-  #createServer(name: string, args: CpuTritonArgs, repository: ModelRepository): Process {
-    const { stackDirectory, python, environmentKey, ports, priority = 100 } = args;
-    return new Process(
+    const server = new Process(
       `${name}-server`,
       {
         stackDirectory,
         name,
         python,
         command: [
-          ...["python", "-m", "engine_room_models.serve"],
-          ...["--model-repository", `{root}/${repositoryDirectory(args, name)}`],
+          ...["python", "-m", "engine_room_models.serve", "--model-repository", `{root}/${directory}`],
           ...["--work-directory", `{root}/${stackDirectory}/processes/${name}/triton`],
           ...["--http-port", "{port.http}", "--grpc-port", "{port.grpc}", "--metrics-port", "{port.metrics}"],
         ],
@@ -81,13 +62,15 @@ export class CpuTriton extends pulumi.ComponentResource {
         triggers: pulumi.all([repository.digest, environmentKey]),
         ready: { url: "http://127.0.0.1:{port.http}/v2/health/ready", timeoutSeconds: READY_TIMEOUT_SECONDS },
         stopTimeoutSeconds: STOP_TIMEOUT_SECONDS,
-        priority,
+        priority: 100,
       },
       { parent: this },
     );
-  }
-}
 
-function repositoryDirectory({ stackDirectory }: CpuTritonArgs, name: string): string {
-  return `${stackDirectory}/repositories/${name}`;
+    this.endpoints = server.ports.apply(({ http = 0, grpc = 0, metrics = 0 }) =>
+      tritonEndpoints("127.0.0.1", { http, grpc, metrics }),
+    );
+    this.facts = repository.facts;
+    this.registerOutputs({ endpoints: this.endpoints, facts: this.facts });
+  }
 }

@@ -17,10 +17,10 @@ import { PYTHON_MODELS, type PythonModelName, pythonModelFiles } from "./reposit
 type RepositoryFile = { readonly text: string } | { readonly source: string };
 
 /** What `python -m engine_room_models.build` makes into one folder. */
-interface ArtifactSpec {
+type ArtifactSpec = {
   readonly artifact: "text-encoder" | "vision-encoder" | "file";
   readonly sources: readonly WeightSource[];
-}
+};
 
 export interface RepositoryPlan {
   /** By path in the repository. */

@@ -1,4 +1,4 @@
-/** What a stack of `tier: cpu` will run: encoders and small language models on CPU Tritons. */
+/** The plan of a stack of `tier: cpu`: encoders and small language models on CPU Tritons. */
 import type { CpuStackConfig } from "../config/config.ts";
 import {
   type CpuModel,
@@ -14,18 +14,11 @@ import type { CostPlan } from "./cost/types.ts";
 import { type DockerDatabasesPlan, dockerDatabases } from "./docker/databases.ts";
 import { type DockerHost, dockerHost, publishedPorts } from "./docker/host.ts";
 import { type CpuCluster, kubernetesCpuCluster } from "./kubernetes/cluster.ts";
-import { TRITON_PORTS } from "./repository/launch.ts";
+import { TRITON_PORTS, type TritonPorts } from "./repository/launch.ts";
 
 type CpuModelConfig = CpuStackConfig["models"][number];
 type LocalStackConfig = Extract<CpuStackConfig, { platform: "local" }>;
 type ClusterStackConfig = Extract<CpuStackConfig, { platform: "kubernetes" }>;
-
-/** Ports of one Triton server; 0 lets the platform choose a free one and keep it. */
-export interface TritonPorts {
-  readonly http: number;
-  readonly grpc: number;
-  readonly metrics: number;
-}
 
 /** One language model on a CPU Triton of its own. */
 export interface CpuModelPlan {
@@ -38,41 +31,26 @@ export interface CpuModelPlan {
   readonly contextTokens: number;
   readonly maxTokens: number;
   readonly threads: number;
+  /** 0 lets the platform choose a free one and keep it. */
   readonly ports: TritonPorts;
 }
 
-export interface CpuEncodersPlan {
-  readonly maxBatchSize: number;
-  readonly maxQueueDelayMicroseconds: number;
-  readonly dynamicBatching: boolean;
-  readonly threads: number;
-  readonly text: {
-    readonly name: string;
-    readonly dimension: number;
-    readonly maxTokens: number;
-    readonly sources: readonly WeightSource[];
-  };
+export interface CpuEncodersPlan
+  extends Pick<
+    CpuStackConfig["encoders"],
+    "maxBatchSize" | "maxQueueDelayMicroseconds" | "dynamicBatching" | "threads"
+  > {
+  readonly text: typeof textEncoder;
   readonly vision: { readonly dimension: number; readonly sources: readonly WeightSource[] };
   readonly ports: TritonPorts;
 }
 
-/** 0 lets the platform choose a free one and keep it. */
-export interface DatabasePorts {
-  readonly mongo: number;
-  readonly mongoMetrics: number;
-  readonly vector: number;
-}
-
-/** Where documents and vectors are kept. */
+/** Where documents and vectors are kept. Port 0 lets the platform choose a free one and keep it. */
 type LocalDatabasesPlan =
-  | { readonly kind: "mock"; readonly ports: DatabasePorts }
-  | {
-      readonly kind: "external";
-      readonly mongo: { readonly uriFile: string };
-      readonly vector: { readonly url: string; readonly apiKeyFile?: string | undefined };
-    };
+  | { readonly kind: "mock"; readonly ports: LocalStackConfig["databasePorts"] }
+  | ({ readonly kind: "external" } & NonNullable<LocalStackConfig["externalDatabases"]>);
 
-/** What all platforms have in common. */
+/** What all platforms share. */
 interface CpuPlanParts {
   readonly tier: "cpu";
   /** The Triton that serves, as the outputs name it. */
@@ -137,8 +115,11 @@ export function planCpuStack(config: CpuStackConfig): CpuPlan {
 }
 
 function planParts(config: CpuStackConfig): CpuPlanParts {
+  const anyPorts = { http: 0, grpc: 0, metrics: 0 };
   const portsOf = (own: Parameters<typeof publishedPorts>[0], published: TritonPorts) =>
-    publishedPorts(own, config.platform === "docker" ? published : ANY_PORTS);
+    publishedPorts(own, config.platform === "docker" ? published : anyPorts);
+  const { maxBatchSize, maxQueueDelayMicroseconds, dynamicBatching, threads, visionWeights } =
+    config.encoders;
   return {
     tier: "cpu",
     release: CPU_RELEASE,
@@ -146,17 +127,9 @@ function planParts(config: CpuStackConfig): CpuPlanParts {
       planModel(model, "ports" in model ? portsOf(model.ports, publishedModelPorts(index)) : TRITON_PORTS),
     ),
     encoders: {
-      maxBatchSize: config.encoders.maxBatchSize,
-      maxQueueDelayMicroseconds: config.encoders.maxQueueDelayMicroseconds,
-      dynamicBatching: config.encoders.dynamicBatching,
-      threads: config.encoders.threads,
-      text: {
-        name: textEncoder.name,
-        dimension: textEncoder.dimension,
-        maxTokens: textEncoder.maxTokens,
-        sources: textEncoder.sources,
-      },
-      vision: { dimension: VISION_DIMENSION, sources: visionWeightSources(config.encoders.visionWeights) },
+      ...{ maxBatchSize, maxQueueDelayMicroseconds, dynamicBatching, threads },
+      text: textEncoder,
+      vision: { dimension: VISION_DIMENSION, sources: visionWeightSources(visionWeights) },
       ports:
         "ports" in config.encoders ? portsOf(config.encoders.ports, PUBLISHED_PORTS.encoders) : TRITON_PORTS,
     },
@@ -164,9 +137,6 @@ function planParts(config: CpuStackConfig): CpuPlanParts {
     cost: { hourlyUsd: 0, monthlyUsd: 0, withoutPrice: [], buildUsd: 0, pricesAsOf: null },
   };
 }
-
-/** The platform chooses. */
-const ANY_PORTS: TritonPorts = { http: 0, grpc: 0, metrics: 0 };
 
 function planModel(model: CpuModelConfig, ports: TritonPorts): CpuModelPlan {
   return {
@@ -181,18 +151,15 @@ function planModel(model: CpuModelConfig, ports: TritonPorts): CpuModelPlan {
   };
 }
 
-function localDatabases({
-  databases,
-  externalDatabases,
-  databasePorts,
-}: LocalStackConfig): LocalDatabasesPlan {
-  // The configuration's own checks refuse `external` without addresses, and `container` on this platform.
+function localDatabases(config: LocalStackConfig): LocalDatabasesPlan {
+  const { databases, externalDatabases, databasePorts } = config;
+  // The checks of the configuration refuse `external` without addresses, and `container` on this platform.
   if (databases === "external" && externalDatabases !== undefined)
     return { kind: "external", ...externalDatabases };
   return { kind: "mock", ports: databasePorts };
 }
 
-/** What users have to know of the weights of the encoders, in containers. */
+/** Notes for users about the weights of the encoders, in containers. */
 export function cpuWeightNotes({ encoders }: CpuPlan): readonly string[] {
   const kinds = encoders.vision.sources.map(({ kind }) => kind);
   if (kinds.length === 1 && kinds[0] === "hub") return [];

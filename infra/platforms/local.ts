@@ -1,6 +1,5 @@
 /** The whole service on this machine: Triton on the CPU, encoders, a small language model, the gateway. */
 import * as pulumi from "@pulumi/pulumi";
-import type { RepositoryArtifact, RepositoryFile } from "../../components/local/provider/inputs.ts";
 import { PythonEnvironment } from "../../components/local/resources.ts";
 import { LocalDatabase } from "../../components/services/local-database.ts";
 import { LocalGateway } from "../../components/services/local-gateway.ts";
@@ -11,7 +10,7 @@ import {
   languageModelRepository,
   type RepositoryPlan,
 } from "../plan/cpu-repositories.ts";
-import type { DatabasePorts, LocalPlan } from "../plan/cpu-stack.ts";
+import type { LocalPlan } from "../plan/cpu-stack.ts";
 import { gatewayConfig } from "../plan/gateway-config.ts";
 import { planOutputs } from "../plan-outputs.ts";
 import { fileSha256, sourcesSha256 } from "../project-files.ts";
@@ -22,52 +21,49 @@ const REQUIREMENTS = "containers/cpu-models/requirements.lock";
 export function deployLocal(plan: LocalPlan): DeployedStack {
   const stackDirectory = `.stacks/${pulumi.getStack()}`;
   const requirementsSha256 = fileSha256(REQUIREMENTS);
-  const environment = new PythonEnvironment("python", {
+  const { python } = new PythonEnvironment("python", {
     directory: `${stackDirectory}/python`,
     requirements: REQUIREMENTS,
     requirementsSha256,
     ...(plan.pythonVersion === undefined ? {} : { pythonVersion: plan.pythonVersion }),
   });
-  const environmentKey = `${requirementsSha256} ${plan.pythonVersion ?? "any Python"}`;
-  /** The builders' own code: the repositories are made again when it changes. */
-  const builderSha256 = sourcesSha256(["containers/cpu-models/engine_room_models"], /\.py$/);
-  const common = { stackDirectory, python: environment.python, environmentKey };
-
-  const encoders = new CpuTriton("encoders", {
-    ...common,
-    ...withHashes(encodersRepository(plan.encoders), builderSha256),
-    ports: plan.encoders.ports,
-  });
-  const models = plan.models.map((model) => ({
-    model,
-    triton: new CpuTriton(model.name, {
+  const common = { stackDirectory, python };
+  const triton = (
+    name: string,
+    repository: RepositoryPlan,
+    { ports }: Pick<LocalPlan["encoders"], "ports">,
+  ) =>
+    new CpuTriton(name, {
       ...common,
-      ...withHashes(languageModelRepository(model), builderSha256),
-      ports: model.ports,
-    }),
+      ...withHashes(repository),
+      environmentKey: `${requirementsSha256} ${plan.pythonVersion ?? "any Python"}`,
+      ports,
+    });
+
+  const encoders = triton("encoders", encodersRepository(plan.encoders), plan.encoders);
+  const models = plan.models.map((model) => ({
+    name: model.name,
+    endpoints: triton(model.name, languageModelRepository(model), model).endpoints,
   }));
   const { databases } = plan;
-  const mongo = databases.kind === "mock" ? mockDatabase("mongo", databases.ports, common) : undefined;
-  const vector = databases.kind === "mock" ? mockDatabase("vector", databases.ports, common) : undefined;
+  const database = (kind: "mongo" | "vector", requestedPorts: Readonly<Record<string, number>>) =>
+    new LocalDatabase(kind, {
+      ...common,
+      kind,
+      requestedPorts,
+      // Data outlive the stack: `npm run down` leaves them.
+      dataDirectory: `.data/${pulumi.getStack()}/${kind}`,
+      sourceSha256: serviceSha256([`mock-${kind}`], /\.(ts|json)$/),
+    }).endpoint;
+  const own = databases.kind === "mock" ? databases.ports : undefined;
+  const mongo = own && database("mongo", { mongo: own.mongo, metrics: own.mongoMetrics });
+  const vector = own && database("vector", { http: own.vector });
   const gateway = new LocalGateway("gateway", {
     ...common,
     port: plan.gateway.port,
-    sourceSha256: sourcesSha256(
-      [
-        "containers/services/gateway",
-        "containers/services/service-process",
-        "containers/services/triton-requests",
-        "package-lock.json",
-      ],
-      /\.(ts|js|json|html|css|svg)$/,
-    ),
+    sourceSha256: serviceSha256(["gateway", "triton-requests"], /\.(ts|js|json|html|css|svg)$/),
     config: pulumi
-      .all([
-        encoders.endpoints,
-        pulumi.all(models.map(({ triton }) => triton.endpoints)),
-        mongo?.endpoint,
-        vector?.endpoint,
-      ])
+      .all([encoders.endpoints, pulumi.all(models.map(({ endpoints }) => endpoints)), mongo, vector])
       .apply(([encoder, language, mongoUri, vectorUrl]) =>
         gatewayConfig(plan, {
           encoders: encoder.http,
@@ -78,24 +74,20 @@ export function deployLocal(plan: LocalPlan): DeployedStack {
       ),
   });
 
-  const modelEndpoints = Object.fromEntries(
-    models.map(({ model, triton }) => [
-      model.name,
-      triton.endpoints.apply((endpoints) => ({
-        ...endpoints,
-        generate: `${endpoints.http}/v2/models/ensemble/generate`,
-      })),
-    ]),
-  );
   return planOutputs(plan, () => "host", {
     endpoints: pulumi.output({
       gateway: gateway.endpoint,
       gatewayReach: "host" as const,
       gatewayDnsName: null,
-      mongo: mongo?.endpoint ?? null,
-      vector: vector?.endpoint ?? (databases.kind === "external" ? databases.vector.url : null),
+      mongo: mongo ?? null,
+      vector: vector ?? (databases.kind === "external" ? databases.vector.url : null),
       encoders: encoders.endpoints,
-      models: modelEndpoints,
+      models: Object.fromEntries(
+        models.map(({ name, endpoints }) => [
+          name,
+          endpoints.apply((urls) => ({ ...urls, generate: `${urls.http}/v2/models/ensemble/generate` })),
+        ]),
+      ),
       reach: "host" as const,
     }),
     engineStore: `${stackDirectory}/repositories`,
@@ -103,48 +95,29 @@ export function deployLocal(plan: LocalPlan): DeployedStack {
   });
 }
 
-/** Data of a stack outlive it: `npm run down` leaves them. */
-function mockDatabase(
-  kind: "mongo" | "vector",
-  ports: DatabasePorts,
-  { stackDirectory, python }: { readonly stackDirectory: string; readonly python: pulumi.Output<string> },
-): LocalDatabase {
-  return new LocalDatabase(kind, {
-    kind,
-    stackDirectory,
-    python,
-    dataDirectory: `.data/${pulumi.getStack()}/${kind}`,
-    requestedPorts:
-      kind === "mongo" ? { mongo: ports.mongo, metrics: ports.mongoMetrics } : { http: ports.vector },
-    sourceSha256: sourcesSha256(
-      [`containers/services/mock-${kind}`, "containers/services/service-process", "package-lock.json"],
-      /\.(ts|json)$/,
-    ),
-  });
+/** Hash of services' sources and packages, with those that all services share. */
+function serviceSha256(services: readonly string[], files: RegExp): string {
+  const folders = [...services, "service-process"].map((service) => `containers/services/${service}`);
+  return sourcesSha256([...folders, "package-lock.json"], files);
 }
 
-/** A planned repository with the hashes of what it is made from. */
-function withHashes(
-  plan: RepositoryPlan,
-  builderSha256: string,
-): { files: Record<string, RepositoryFile>; artifacts: Record<string, RepositoryArtifact> } {
+/** A planned repository with the hashes of its sources; it is made again when the builders' code changes. */
+function withHashes({ files, artifacts }: RepositoryPlan) {
+  const builderSha256 = sourcesSha256(["containers/cpu-models/engine_room_models"], /\.py$/);
   return {
     files: Object.fromEntries(
-      Object.entries(plan.files).map(([path, file]) => [
+      Object.entries(files).map(([path, file]) => [
         path,
         "text" in file ? file : { ...file, sha256: fileSha256(file.source) },
       ]),
     ),
     artifacts: Object.fromEntries(
-      Object.entries(plan.artifacts).map(([path, spec]) => [
-        path,
-        { spec: spec as unknown as RepositoryArtifact["spec"], builderSha256 },
-      ]),
+      Object.entries(artifacts).map(([path, spec]) => [path, { spec, builderSha256 }]),
     ),
   };
 }
 
-/** What users have to know of the image encoder's weights. */
+/** Notes for users about the image encoder's weights. */
 function notes(vision: Readonly<Record<string, unknown>> | undefined): string[] {
   const weights = String(vision?.weights ?? "");
   if (weights.startsWith("hub:")) return [];
