@@ -2,9 +2,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { main, type Provider } from "@pulumi/pulumi/provider/index.js";
-import { InitializationError } from "./contract.ts";
+import { InitializationError, unwrap, wrap } from "./contract.ts";
 import { handlerOf, packageSchema } from "./handlers.ts";
-import { unwrap, wrap } from "./wire.ts";
 
 const PARENT_CHECK_MILLISECONDS = 500;
 

@@ -4,6 +4,10 @@ import { projectRoot } from "./files.ts";
 
 type Immutable<T> = T extends object ? { readonly [K in keyof T]: Immutable<T[K]> } : T;
 
+const mustBe = (rule: string) => ({
+  error: (issue: { readonly input: unknown }) => `${JSON.stringify(issue.input)} must ${rule}`,
+});
+
 const SEGMENT = /^(?!\.{1,2}$)[A-Za-z0-9._@+-]+$/;
 
 /**
@@ -13,15 +17,16 @@ const SEGMENT = /^(?!\.{1,2}$)[A-Za-z0-9._@+-]+$/;
 const projectPath = z
   .string()
   .max(200)
-  .refine((path) => path.split("/").every((segment) => SEGMENT.test(segment)), {
-    error: (issue) =>
-      `${JSON.stringify(issue.input)} must be a path below the project's root, made of letters, digits and . _ @ + - between slashes`,
-  });
+  .refine(
+    (path) => path.split("/").every((segment) => SEGMENT.test(segment)),
+    mustBe("be a path below the project's root, made of letters, digits and . _ @ + - between slashes"),
+  );
 
 /** Folder that this provider creates and deletes: below a stack's own folder, never the stack's folder itself. */
-const stackContentPath = projectPath.refine((path) => /^\.stacks\/[^/]+\/./.test(path), {
-  error: (issue) => `${JSON.stringify(issue.input)} must lie in a stack's folder, as in .stacks/local/python`,
-});
+const stackContentPath = projectPath.refine(
+  (path) => /^\.stacks\/[^/]+\/./.test(path),
+  mustBe("lie in a stack's folder, as in .stacks/local/python"),
+);
 
 const sha256Hex = z.string().regex(/^[0-9a-f]{64}$/, "must be a SHA-256: 64 lower-case hex digits");
 
@@ -103,10 +108,12 @@ const passable = z.string().refine((text) => !text.includes("\0"), "must not hol
  */
 export const processInputs = z.strictObject({
   /** Each stack has one supervisord. 60 characters leave room within the 108 bytes of a Unix socket's path. */
-  stackDirectory: z.string().regex(/^\.stacks\/(?!\.{1,2}$)[A-Za-z0-9._-]{1,60}$/, {
-    error: (issue) =>
-      `${JSON.stringify(issue.input)} must be .stacks/ and a stack's name of letters, digits and . _ -`,
-  }),
+  stackDirectory: z
+    .string()
+    .regex(
+      /^\.stacks\/(?!\.{1,2}$)[A-Za-z0-9._-]{1,60}$/,
+      mustBe("be .stacks/ and a stack's name of letters, digits and . _ -"),
+    ),
   /** Unique in the stack. */
   name: z
     .string()
@@ -135,20 +142,18 @@ export const processInputs = z.strictObject({
   triggers: z.array(z.string()).default([]),
   /** The program has started when `url` answers 200. */
   ready: z.strictObject({
-    url: z.string().regex(/^http:\/\/(127\.0\.0\.1|localhost):(\d+|\{port\.[A-Za-z0-9_-]+\})(\/|$)/, {
-      error: (issue) =>
-        `${JSON.stringify(issue.input)} must be a URL of this machine, as in http://127.0.0.1:{port.http}/healthz`,
-    }),
+    url: z
+      .string()
+      .regex(
+        /^http:\/\/(127\.0\.0\.1|localhost):(\d+|\{port\.[A-Za-z0-9_-]+\})(\/|$)/,
+        mustBe("be a URL of this machine, as in http://127.0.0.1:{port.http}/healthz"),
+      ),
     timeoutSeconds: z.number().positive().max(86_400),
   }),
   /** From SIGTERM to SIGKILL. */
   stopTimeoutSeconds: z.int().min(1).max(3600).default(10),
   /** Lower starts earlier and stops later when supervisord starts or stops all. */
   priority: z.int().min(1).max(999).default(500),
-  /** Size of the log at which it is rotated. */
-  maxLogMiB: z.int().min(1).max(10_240).default(10),
-  /** Rotated logs to keep. */
-  logBackups: z.int().min(0).max(100).default(3),
 });
 
 export type ProcessInputs = Immutable<z.output<typeof processInputs>>;

@@ -8,7 +8,13 @@ import { copyFile, link, mkdir, readFile, rm, writeFile } from "node:fs/promises
 import { dirname, join } from "node:path";
 import { jsonDigest } from "../../../infra/plan/canonical-json.ts";
 import { lastLines, runCommand } from "./commands.ts";
-import { type CheckFailure, type HandlerContext, propertyPath, resourceHandler } from "./contract.ts";
+import {
+  type CheckFailure,
+  type HandlerContext,
+  hasUnknown,
+  propertyPath,
+  resourceHandler,
+} from "./contract.ts";
 import {
   cacheDirectory,
   diskFullError,
@@ -29,7 +35,6 @@ import {
   modelRepositoryInputs,
   type RepositoryArtifact,
 } from "./inputs.ts";
-import { hasUnknown } from "./wire.ts";
 
 /** Beside the models, where Triton sees no model in it. */
 const MANIFEST = ".engine-room-repository.json";

@@ -25,11 +25,18 @@ import {
   writeWhole,
 } from "./files.ts";
 import type { Ports, ProcessInputs } from "./inputs.ts";
-import { markOf } from "./orphans.ts";
 
 // A program that ends within this time has failed to start, and is tried again after 1, 2, 3, … seconds.
 const START_SECONDS = 10;
 const START_RETRIES = 8;
+
+/**
+ * Variables of every process of a stack, by which those are found that a killed supervisord left behind; `name` is
+ * `supervisord` for supervisord itself.
+ */
+export function markOf(stackDirectory: string, name: string): Readonly<Record<string, string>> {
+  return { ENGINE_ROOM_STACK: fromRoot(stackDirectory), ENGINE_ROOM_PROCESS: name };
+}
 
 /** Path from the project's root, the working folder of supervisord and of every program. */
 export function supervisorFile(stackDirectory: string, file: string): string {
@@ -168,10 +175,7 @@ files=conf.d/*.conf
 
 /** The section of one program. */
 export function programConfiguration(
-  inputs: Pick<
-    ProcessInputs,
-    "stackDirectory" | "name" | "python" | "priority" | "stopTimeoutSeconds" | "maxLogMiB" | "logBackups"
-  >,
+  inputs: Pick<ProcessInputs, "stackDirectory" | "name" | "python" | "priority" | "stopTimeoutSeconds">,
 ): string {
   const { stackDirectory, name } = inputs;
   const own = (file: string) => supervisorFile(stackDirectory, file);
@@ -188,8 +192,8 @@ stopasgroup=true
 killasgroup=true
 redirect_stderr=true
 stdout_logfile=${logFile(stackDirectory, name)}
-stdout_logfile_maxbytes=${inputs.maxLogMiB}MB
-stdout_logfile_backups=${inputs.logBackups}
+stdout_logfile_maxbytes=10MB
+stdout_logfile_backups=3
 `;
 }
 

@@ -1,14 +1,13 @@
 /** `local:index:Process`: a program that supervisord keeps running, ready when its URL answers. */
 import {
-  type CheckFailure,
   type HandlerContext,
+  hasUnknown,
   InitializationError,
   propertyPath,
   resourceHandler,
 } from "./contract.ts";
 import { exclusively, exists, fromRoot } from "./files.ts";
 import { type Ports, type ProcessInputs, type ProcessOutputs, processInputs, SUPERVISORD } from "./inputs.ts";
-import { endOrphans } from "./orphans.ts";
 import { choosePorts } from "./ports.ts";
 import {
   logFile,
@@ -22,14 +21,13 @@ import {
 } from "./process-files.ts";
 import { fileBytes, waitUntilReady, withLog } from "./readiness.ts";
 import {
+  endOrphans,
   programs,
   shutDownSupervisor,
   startProgram,
   startSupervisor,
   stopProgram,
-  supervisorInterpreter,
 } from "./supervisor.ts";
-import { hasUnknown } from "./wire.ts";
 
 export const processHandler = resourceHandler<ProcessInputs, ProcessOutputs>({
   schema: processInputs,
@@ -47,9 +45,18 @@ export const processHandler = resourceHandler<ProcessInputs, ProcessOutputs>({
     const record = await readRecord(wanted.stackDirectory, wanted.name);
     const previous = { ...(olds.ports as Ports | undefined), ...record?.ports };
     const { ports, taken } = await choosePorts(wanted, previous, { running: true });
-    const failures = hasUnknown(inputs) ? [] : portFailures(wanted);
-    for (const [portName, reason] of Object.entries(taken))
-      failures.push({ property: propertyPath(["requestedPorts", portName]), reason });
+    const failures = Object.entries(taken).map(([portName, reason]) => ({
+      property: propertyPath(["requestedPorts", portName]),
+      reason,
+    }));
+    const known = Object.keys(ports).join(", ") || "none";
+    for (const property of ["command", "environment", "ready"] as const)
+      for (const port of portsIn(JSON.stringify(wanted[property])))
+        if (ports[port] === undefined)
+          failures.push({
+            property,
+            reason: `{port.${port}} is no port of requestedPorts, which has ${known}.`,
+          });
     return { planned: { ports }, failures };
   },
 
@@ -119,10 +126,8 @@ function idOf(inputs: Pick<ProcessInputs, "stackDirectory" | "name">): string {
 async function start(wanted: ProcessInputs, previous: Ports, context: HandlerContext): Promise<Ports> {
   const { stackDirectory, name, python } = wanted;
   return exclusively("start", async () => {
-    // A supervisord of another environment ends, as that environment is about to go.
-    const runs = (await supervisorInterpreter(stackDirectory)) === fromRoot(python);
-    // One that was started since, for another process, has started this one again with its old ports.
-    if (runs) await stopProgram(stackDirectory, name);
+    // A supervisord that was started since, for another process, has started this one again with its old ports.
+    const runs = await stopProgram(stackDirectory, name);
     // One that starts will start all that it knows: nothing of the stack may run then.
     const ended = await endOrphans(stackDirectory, runs ? [name] : undefined);
     if (ended > 0) context.report(`ended ${ended} process(es) that an earlier supervisord had left`);
@@ -137,22 +142,4 @@ function throwIfTaken({ ports, taken }: Awaited<ReturnType<typeof choosePorts>>)
   const [reason] = Object.values(taken);
   if (reason !== undefined) throw new Error(reason);
   return ports;
-}
-
-/** Placeholders of ports that are not requested. */
-function portFailures({ command, environment, ready, requestedPorts }: ProcessInputs): CheckFailure[] {
-  const texts: (readonly [readonly PropertyKey[], string])[] = [
-    ...command.map((text, index) => [["command", index], text] as const),
-    ...Object.entries(environment).map(([key, text]) => [["environment", key], text] as const),
-    [["ready", "url"], ready.url],
-  ];
-  const known = Object.keys(requestedPorts).join(", ") || "none";
-  return texts.flatMap(([path, text]) =>
-    portsIn(text)
-      .filter((name) => requestedPorts[name] === undefined)
-      .map((name) => ({
-        property: propertyPath(path),
-        reason: `{port.${name}} is no port of requestedPorts, which has ${known}.`,
-      })),
-  );
 }

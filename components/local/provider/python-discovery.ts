@@ -24,14 +24,11 @@ export class PythonMissingError extends Error {
 }
 
 interface Probe extends PythonInterpreter {
-  readonly implementation: string;
-  readonly venv: boolean;
-  readonly libpython: string;
-  readonly libpythonFound: boolean;
-  /** llama.cpp's wheel computes with it and does not carry it. */
-  readonly libgompFound: boolean;
+  /** What it lacks, as in ` without venv and ensurepip`; empty where it can serve. */
+  readonly lack: string;
 }
 
+// llama.cpp's wheel computes with libgomp and does not carry it.
 const PROBE = `
 import ctypes, importlib.util, json, os, platform, sys, sysconfig
 def loads(library):
@@ -40,14 +37,17 @@ def loads(library):
         return True
     except OSError:
         return False
-name = f"libpython{sys.version_info.major}.{sys.version_info.minor}.so.1.0"
-beside = os.path.exists(os.path.join(sysconfig.get_config_var("LIBDIR") or "", name))
-print(json.dumps({
-    "executable": sys.executable, "version": platform.python_version(),
-    "implementation": platform.python_implementation(),
-    "venv": all(importlib.util.find_spec(m) is not None for m in ("venv", "ensurepip")),
-    "libpython": name, "libpythonFound": beside or loads(name), "libgompFound": loads("libgomp.so.1"),
-}))
+library = f"libpython{sys.version_info.major}.{sys.version_info.minor}.so.1.0"
+lack = ""
+if platform.python_implementation() != "CPython":
+    lack = f" of {platform.python_implementation()}"
+elif not all(importlib.util.find_spec(module) for module in ("venv", "ensurepip")):
+    lack = " without venv and ensurepip"
+elif not (os.path.exists(os.path.join(sysconfig.get_config_var("LIBDIR") or "", library)) or loads(library)):
+    lack = f" without {library}"
+elif not loads("libgomp.so.1"):
+    lack = " on a system without libgomp.so.1"
+print(json.dumps({"executable": sys.executable, "version": platform.python_version(), "lack": lack}))
 `;
 
 /**
@@ -63,7 +63,7 @@ export async function findPython(wanted: string | undefined): Promise<PythonInte
       (probed) => probed !== undefined,
     );
     for (const version of versions) {
-      const usable = found.find((probed) => minor(probed) === version && lack(probed) === undefined);
+      const usable = found.find((probed) => minor(probed) === version && probed.lack === "");
       if (usable !== undefined) return { executable: usable.executable, version: usable.version };
     }
     for (const probed of found) probes.set(probed.executable, probed);
@@ -74,7 +74,7 @@ export async function findPython(wanted: string | undefined): Promise<PythonInte
 function missing(versions: readonly string[], probes: readonly Probe[]): PythonMissingError {
   const ofVersion = probes.filter((probed) => versions.includes(minor(probed)));
   const seen = (ofVersion.length > 0 ? ofVersion : probes).map(
-    (probed) => `${probed.executable} is ${probed.version}${lack(probed) ?? ""}`,
+    (probed) => `${probed.executable} is ${probed.version}${probed.lack}`,
   );
   const [newest, only] = [versions[0], versions.length === 1];
   const reason = `The stack needs CPython ${only ? newest : `${versions.at(-1)} to ${newest}`} with venv, its shared library and libgomp, but ${seen.join(", ") || "no python3 was found"}`;
@@ -85,14 +85,6 @@ function missing(versions: readonly string[], probes: readonly Probe[]): PythonM
     ? [`python${newest}`, `python${newest}-venv`, `libpython${newest}`]
     : ["python3", "python3-venv", library];
   return new PythonMissingError(reason, [...packages, "libgomp1"]);
-}
-
-/** What an interpreter of a right version lacks; undefined where it lacks nothing. */
-function lack(probed: Probe): string | undefined {
-  if (probed.implementation !== "CPython") return ` of ${probed.implementation}`;
-  if (!probed.venv) return " without venv and ensurepip";
-  if (!probed.libpythonFound) return ` without ${probed.libpython}`;
-  return probed.libgompFound ? undefined : " on a system without libgomp.so.1";
 }
 
 /** Absolute paths of a name, in the order of PATH. */

@@ -2,7 +2,7 @@
 import { readFile, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { runCommand } from "./commands.ts";
-import { type HandlerContext, resourceHandler } from "./contract.ts";
+import { type HandlerContext, hasUnknown, resourceHandler } from "./contract.ts";
 import {
   exclusively,
   fromRoot,
@@ -18,7 +18,6 @@ import {
 } from "./inputs.ts";
 import { findPython } from "./python-discovery.ts";
 import { installEnvironment } from "./uv.ts";
-import { hasUnknown } from "./wire.ts";
 
 /** Written last: an environment without it is half-made. */
 const MARKER = ".engine-room-environment.json";

@@ -3,10 +3,9 @@ import { readdir, rm } from "node:fs/promises";
 import { basename } from "node:path";
 import { fromRoot, orWhenMissing, removeEmptyUpwards } from "./files.ts";
 import type { Ports } from "./inputs.ts";
-import { endOrphans } from "./orphans.ts";
 import { launchesFile, logFile, readRecord, recordedNames } from "./process-files.ts";
 import { fileBytes } from "./readiness.ts";
-import { type ProgramState, programs } from "./supervisor.ts";
+import { endOrphans, programs } from "./supervisor.ts";
 
 interface ProcessStatus {
   readonly name: string;
@@ -14,7 +13,7 @@ interface ProcessStatus {
    * As supervisord says, but RUNNING from the first second on, which it calls STARTING for a while. UNSUPERVISED where
    * no supervisord answers, so that nothing restarts the process.
    */
-  readonly state: Exclude<ProgramState, "STARTING"> | "UNSUPERVISED";
+  readonly state: string;
   /** Absent where it does not run. */
   readonly pid?: number;
   /** Since its last start; absent where it does not run. */
@@ -30,7 +29,7 @@ interface ProcessStatus {
 export async function stackStatus(stack: string): Promise<ProcessStatus[]> {
   const stackDirectory = `.stacks/${basename(stack)}`;
   const infos = await programs(stackDirectory);
-  const stateOf = (state: ProgramState = "STOPPED") => (state === "STARTING" ? "RUNNING" : state);
+  const stateOf = (state = "STOPPED") => (state === "STARTING" ? "RUNNING" : state);
   return Promise.all(
     (await recordedNames(stackDirectory)).map(async (name) => {
       const info = infos?.find((program) => program.name === name);

@@ -1,28 +1,21 @@
-/** Talks to a stack's supervisord by XML-RPC over its Unix socket: http://supervisord.org/api.html. */
-import { readFile, rm } from "node:fs/promises";
+/**
+ * Controls the processes of a stack: through its supervisord, by XML-RPC over its Unix socket
+ * (http://supervisord.org/api.html), and by signals where no supervisord does it any more.
+ */
+import { readdir, readFile, rm } from "node:fs/promises";
 import { request } from "node:http";
 import { text } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
 import { lastLines, runCommand } from "./commands.ts";
 import { fromRoot, hasCode, projectRoot } from "./files.ts";
 import { SUPERVISORD } from "./inputs.ts";
-import { markOf } from "./orphans.ts";
-import { supervisorFile } from "./process-files.ts";
-
-/** States of http://supervisord.org/subprocess.html#process-states. */
-export type ProgramState =
-  | "STOPPED"
-  | "STARTING"
-  | "RUNNING"
-  | "BACKOFF"
-  | "STOPPING"
-  | "EXITED"
-  | "FATAL"
-  | "UNKNOWN";
+import { markOf, supervisorFile } from "./process-files.ts";
 
 /** What is used here of the answer of getAllProcessInfo; times are seconds since 1970. */
 export interface ProgramInfo {
   readonly name: string;
-  readonly statename: ProgramState;
+  /** Such as RUNNING: http://supervisord.org/subprocess.html#process-states. */
+  readonly statename: string;
   /** 0 where it does not run. */
   readonly pid: number;
   readonly start: number;
@@ -42,14 +35,6 @@ const START_TIMEOUT_SECONDS = 60;
 /** All programs of a stack; undefined where no supervisord answers. */
 export async function programs(stackDirectory: string): Promise<readonly ProgramInfo[] | undefined> {
   return whereItAnswers(() => call(stackDirectory, "getAllProcessInfo") as Promise<ProgramInfo[]>);
-}
-
-/** Absolute path of the interpreter that runs the stack's supervisord; undefined where none answers. */
-export async function supervisorInterpreter(stackDirectory: string): Promise<string | undefined> {
-  const pid = await whereItAnswers(() => call(stackDirectory, "getPID"));
-  if (pid === undefined) return undefined;
-  const commandLine = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
-  return commandLine.split("\0")[0];
 }
 
 /**
@@ -185,4 +170,77 @@ function decodeXmlRpc(xml: string): unknown {
     },
   );
   return JSON.parse(json);
+}
+
+const POLL_MILLISECONDS = 50;
+
+/** One signal after the other, and how long each may take. */
+const SIGNALS = [
+  ["SIGTERM", 15],
+  ["SIGKILL", 5],
+] as const;
+
+interface MarkedProcess {
+  readonly pid: number;
+  readonly name: string;
+}
+
+/**
+ * Ends processes of a stack that no supervisord stops, and waits until they are gone.
+ *
+ * @param names - All processes of the stack where it is absent.
+ * @returns How many there were.
+ */
+export async function endOrphans(stackDirectory: string, names?: readonly string[]): Promise<number> {
+  let left = await findMarked(stackDirectory, names);
+  const count = left.length;
+  for (const [signal, seconds] of SIGNALS) {
+    const end = performance.now() + seconds * 1000;
+    const signalled = new Set<number>();
+    while (left.length > 0 && performance.now() < end) {
+      for (const { pid } of left.filter((process) => !signalled.has(process.pid))) {
+        sendSignal(pid, signal);
+        signalled.add(pid);
+      }
+      await sleep(POLL_MILLISECONDS);
+      left = await findMarked(stackDirectory, names);
+    }
+  }
+  if (left.length === 0) return count;
+  const who = left.map(({ pid, name }) => `${name} (pid ${pid})`).join(", ");
+  throw new Error(`${who} of ${stackDirectory} cannot be ended; end it and run it again.`);
+}
+
+/** supervisord first: it would start the others again. */
+async function findMarked(
+  stackDirectory: string,
+  names: readonly string[] | undefined,
+): Promise<MarkedProcess[]> {
+  const pids = (await readdir("/proc")).filter((entry) => /^\d+$/.test(entry)).map(Number);
+  const { ENGINE_ROOM_STACK: stack } = markOf(stackDirectory, "");
+  const processes = await Promise.all(
+    pids.map(async (pid) => {
+      const variables = (await environmentOf(pid)).split("\0");
+      if (!variables.includes(`ENGINE_ROOM_STACK=${stack}`)) return [];
+      const name = variables.find((variable) => variable.startsWith("ENGINE_ROOM_PROCESS="))?.split("=")[1];
+      return name === undefined || names?.includes(name) === false ? [] : [{ pid, name }];
+    }),
+  );
+  return processes.flat().toSorted((a, b) => Number(b.name === SUPERVISORD) - Number(a.name === SUPERVISORD));
+}
+
+/** Empty for a process that is gone, has ended, or belongs to another user. */
+async function environmentOf(pid: number): Promise<string> {
+  return readFile(`/proc/${pid}/environ`, "utf8").catch((error: unknown) => {
+    if (hasCode(error, "ENOENT", "ESRCH", "EACCES", "EPERM")) return "";
+    throw error;
+  });
+}
+
+function sendSignal(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if (!hasCode(error, "ESRCH")) throw error;
+  }
 }

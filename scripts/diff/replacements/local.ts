@@ -8,8 +8,6 @@ export const localRows: Readonly<Record<string, ReplacementRow>> = {
       "command",
       "environment",
       "files",
-      "logBackups",
-      "maxLogMiB",
       "priority",
       "python",
       "ready",

@@ -7,11 +7,16 @@ import { createInterface } from "node:readline";
 import { credentials } from "@grpc/grpc-js";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { propertyPath } from "../../../components/local/provider/contract.ts";
+import {
+  hasUnknown,
+  propertyPath,
+  UNKNOWN_VALUE,
+  unwrap,
+  wrap,
+} from "../../../components/local/provider/contract.ts";
 import { projectRoot } from "../../../components/local/provider/files.ts";
 import { handlers, packageSchema } from "../../../components/local/provider/handlers.ts";
 import { fillPlaceholders, programConfiguration } from "../../../components/local/provider/process-files.ts";
-import { hasUnknown, UNKNOWN_VALUE, unwrap, wrap } from "../../../components/local/provider/wire.ts";
 import { canonicalJson } from "../../../infra/plan/canonical-json.ts";
 import { makeProject, removeProject, SUPERVISOR_LOCK, sha256, until } from "./fixtures.ts";
 
@@ -188,7 +193,7 @@ test("property paths are written as Pulumi writes them", () => {
 test("a program's section of supervisord consists of names and numbers alone", () => {
   const section = programConfiguration({
     ...{ stackDirectory: ".stacks/s", name: "gateway", python: ".stacks/s/python/bin/python" },
-    ...{ priority: 7, stopTimeoutSeconds: 11, maxLogMiB: 13, logBackups: 2 },
+    ...{ priority: 7, stopTimeoutSeconds: 11 },
   });
   expect(section.split("\n")).toEqual(
     expect.arrayContaining([
@@ -199,8 +204,6 @@ test("a program's section of supervisord consists of names and numbers alone", (
       "stopasgroup=true",
       "killasgroup=true",
       "stdout_logfile=.stacks/s/logs/gateway.log",
-      "stdout_logfile_maxbytes=13MB",
-      "stdout_logfile_backups=2",
     ]),
   );
 });

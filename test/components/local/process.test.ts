@@ -4,11 +4,10 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { InitializationError } from "../../../components/local/provider/contract.ts";
+import { InitializationError, UNKNOWN_VALUE } from "../../../components/local/provider/contract.ts";
 import { processHandler } from "../../../components/local/provider/process.ts";
 import { startFailure } from "../../../components/local/provider/readiness.ts";
 import { stackStatus, sweepStack } from "../../../components/local/provider/status.ts";
-import { UNKNOWN_VALUE } from "../../../components/local/provider/wire.ts";
 import { times } from "../../harness/thorough.ts";
 import {
   askedProcess,
@@ -84,7 +83,6 @@ test("an updated process keeps its port and restarts alone", async () => {
   const neighbour = await askProcess(two.outs.ports.http);
   const news = await processInputs("s", "one", {
     environment: { NEW: "1" },
-    maxLogMiB: 3,
     files: { a: "a" },
   });
   const { outs } = await processHandler.update(one.id, asState(one.outs), news, context);
@@ -402,13 +400,13 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
     const { failures } = await processHandler.check(askedProcess("s", "x", changes));
     expect(failures).toEqual([
       {
-        property: "environment.A",
-        reason: "{port.metrics} is no port of requestedPorts, which has http, grpc.",
-      },
-      {
         property: "requestedPorts.grpc",
         reason:
           "x: the grpc port 8000 is taken by x, as http; end that or choose another port (0 takes a free one).",
+      },
+      {
+        property: "environment",
+        reason: "{port.metrics} is no port of requestedPorts, which has http, grpc.",
       },
     ]);
   });

@@ -14,12 +14,12 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import type { PropertyMap } from "../../../components/local/provider/contract.ts";
 import { cacheDirectory } from "../../../components/local/provider/files.ts";
 import type { RepositoryArtifact, RepositoryFile } from "../../../components/local/provider/inputs.ts";
 import { modelRepository } from "../../../components/local/provider/model-repository.ts";
 import { findPython, PythonMissingError } from "../../../components/local/provider/python-discovery.ts";
 import { pythonEnvironment } from "../../../components/local/provider/python-environment.ts";
-import type { PropertyMap } from "../../../components/local/provider/wire.ts";
 import { jsonDigest } from "../../../infra/plan/canonical-json.ts";
 import {
   context,

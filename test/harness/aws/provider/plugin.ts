@@ -11,7 +11,7 @@ import statusProto from "@pulumi/pulumi/proto/status_pb.js";
 import anyProto from "google-protobuf/google/protobuf/any_pb.js";
 import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
 import structProto, { type Struct } from "google-protobuf/google/protobuf/struct_pb.js";
-import { unwrap, wrap } from "../../../../components/local/provider/wire.ts";
+import { unwrap, wrap } from "../../../../components/local/provider/contract.ts";
 import { propertyEffect, replacementRow } from "../../../../scripts/diff/replacements/property-effects.ts";
 import { UNKNOWN_VALUE } from "../../../../scripts/program/marks.ts";
 import { Account, type LiveResource, type Properties } from "./account.ts";
