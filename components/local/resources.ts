@@ -10,6 +10,14 @@ import type {
   pythonEnvironmentInputs,
 } from "./provider/inputs.ts";
 
+/** Where the processes of a stack run. */
+export interface LocalPlace {
+  /** `.stacks/<stack>`. */
+  readonly stackDirectory: string;
+  /** Interpreter of the environment that holds supervisord and Triton, relative to the project's root. */
+  readonly python: pulumi.Input<string>;
+}
+
 /** `T` with a promise or an output allowed at any depth. */
 type Asked<T> = T extends object ? { readonly [K in keyof T]: pulumi.Input<Asked<T[K]>> } : T;
 

@@ -1,6 +1,6 @@
 /** A database as a process of this machine: its data stay when the stack is deleted. Cost: none; about 100 MiB of memory. */
 import * as pulumi from "@pulumi/pulumi";
-import { Process } from "../local/resources.ts";
+import { type LocalPlace, Process } from "../local/resources.ts";
 
 /** What the two databases differ in: their ports in arguments, and their URLs. */
 const KINDS = {
@@ -16,12 +16,8 @@ const KINDS = {
   },
 } as const;
 
-interface LocalDatabaseArgs {
+interface LocalDatabaseArgs extends LocalPlace {
   readonly kind: keyof typeof KINDS;
-  /** `.stacks/<stack>`. */
-  readonly stackDirectory: string;
-  /** Interpreter of the environment that holds supervisord. */
-  readonly python: pulumi.Input<string>;
   /** Folder of its data, from the project's root. */
   readonly dataDirectory: string;
   /** By the names in KINDS; 0 for any free one. */

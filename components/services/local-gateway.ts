@@ -1,12 +1,8 @@
 /** The gateway as a process of this machine. Cost: none; about 100 MiB of memory. */
 import * as pulumi from "@pulumi/pulumi";
-import { Process } from "../local/resources.ts";
+import { type LocalPlace, Process } from "../local/resources.ts";
 
-interface LocalGatewayArgs {
-  /** `.stacks/<stack>`. */
-  readonly stackDirectory: string;
-  /** Interpreter of the environment that holds supervisord. */
-  readonly python: pulumi.Input<string>;
+interface LocalGatewayArgs extends LocalPlace {
   /** The gateway's configuration, as containers/services/gateway/src/config.ts reads it, without host and port. */
   readonly config: pulumi.Input<Record<string, unknown>>;
   /** 0 for any free port. */

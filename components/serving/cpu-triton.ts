@@ -7,14 +7,10 @@ import { jsonDigest } from "../../infra/plan/canonical-json.ts";
 import { type TritonEndpoints, tritonEndpoints } from "../../infra/plan/endpoints.ts";
 import type { TritonPorts } from "../../infra/plan/repository/launch.ts";
 import type { JsonObject, RepositoryArtifact, RepositoryFile } from "../local/provider/inputs.ts";
-import { ModelRepository, Process } from "../local/resources.ts";
+import { type LocalPlace, ModelRepository, Process } from "../local/resources.ts";
 
-interface CpuTritonArgs {
-  /** `.stacks/<stack>`. */
-  readonly stackDirectory: string;
-  /** Interpreter of the environment that holds Triton, relative to the project's root. */
-  readonly python: pulumi.Input<string>;
-  /** Names that environment's packages and Python: a changed one restarts the server. */
+interface CpuTritonArgs extends LocalPlace {
+  /** Names the environment's packages and Python: a changed one restarts the server. */
   readonly environmentKey: string;
   /** Files of the model repository, by path. */
   readonly files: Readonly<Record<string, RepositoryFile>>;

@@ -74,20 +74,18 @@ export const modelRepository = resourceHandler<ModelRepositoryInputs, ModelRepos
   /** Makes the folder anew beside the old one, which stays as it is where that fails. */
   async bring(wanted, _olds, context) {
     const root = fromRoot(wanted.directory);
-    return exclusively(root, async () => {
-      const { files, facts } = await planFiles(wanted, context);
-      await makeFolder(root, async (temporary) => {
-        for (const [path, { make }] of files) {
-          await mkdir(dirname(join(temporary, path)), { recursive: true });
-          await make(join(temporary, path));
-        }
-        const hashes = Object.fromEntries([...files].map(([path, { sha256 }]) => [path, sha256]));
-        const manifest: Manifest = { digest: wanted.digest, files: hashes, facts };
-        await writeFile(join(temporary, MANIFEST), JSON.stringify(manifest));
-        await removeFolder(root);
-      });
-      return { ...wanted, facts };
+    const { files, facts } = await planFiles(wanted, context);
+    await makeFolder(root, async (temporary) => {
+      for (const [path, { make }] of files) {
+        await mkdir(dirname(join(temporary, path)), { recursive: true });
+        await make(join(temporary, path));
+      }
+      const hashes = Object.fromEntries([...files].map(([path, { sha256 }]) => [path, sha256]));
+      const manifest: Manifest = { digest: wanted.digest, files: hashes, facts };
+      await writeFile(join(temporary, MANIFEST), JSON.stringify(manifest));
+      await removeFolder(root);
     });
+    return { ...wanted, facts };
   },
 
   async find(state) {
@@ -101,11 +99,8 @@ export const modelRepository = resourceHandler<ModelRepositoryInputs, ModelRepos
   },
 
   async remove({ directory }) {
-    const root = fromRoot(directory);
-    await exclusively(root, async () => {
-      await removeFolder(root);
-      await removeEmptyUpwards(dirname(root));
-    });
+    await removeFolder(fromRoot(directory));
+    await removeEmptyUpwards(dirname(fromRoot(directory)));
   },
 });
 

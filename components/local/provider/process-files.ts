@@ -201,10 +201,9 @@ stdout_logfile_backups=3
 export async function removeProcessFiles(stackDirectory: string, name: string): Promise<void> {
   const logs = fromRoot(stackDirectory, "logs");
   const processes = fromRoot(stackDirectory, "processes");
-  const isLog = (entry: string) =>
-    entry.startsWith(`${name}.log`) && /^(\.\d+)?$/.test(entry.slice(`${name}.log`.length));
-  for (const entry of (await readdir(logs).catch(orWhenMissing([]))).filter(isLog))
-    await rm(join(logs, entry), { force: true });
+  const isLog = new RegExp(`^${name}\\.log(\\.\\d+)?$`);
+  for (const entry of await readdir(logs).catch(orWhenMissing([])))
+    if (isLog.test(entry)) await rm(join(logs, entry), { force: true });
   await rm(join(processes, name), { recursive: true, force: true });
   await removeEmptyUpwards(processes);
   for (const file of [`conf.d/${name}.conf`, `programs/${name}.json`, `programs/${name}.launches`])

@@ -63,29 +63,26 @@ export const processHandler = resourceHandler<ProcessInputs, ProcessOutputs>({
   /** Starts the process anew, whatever of it exists, and waits until it is ready. */
   async bring(wanted, { ports: oldPorts = {} }, context) {
     const { stackDirectory, name, python } = wanted;
-    return exclusively(idOf(wanted), async () => {
-      if (!(await exists(fromRoot(python))))
-        throw new Error(
-          `${name}: ${python} does not exist, so nothing can keep the process running; make it first.`,
-        );
-      const record = await readRecord(stackDirectory, name);
-      const previous = record?.ports ?? oldPorts;
-      // Before the running process is stopped.
-      throwIfTaken(await choosePorts(wanted, previous, { running: true }));
+    if (!(await exists(fromRoot(python))))
+      throw new Error(
+        `${name}: ${python} does not exist, so nothing can keep the process running; make it first.`,
+      );
+    const previous = (await readRecord(stackDirectory, name))?.ports ?? oldPorts;
+    // Before the running process is stopped.
+    throwIfTaken(await choosePorts(wanted, previous, { running: true }));
+    await stopProgram(stackDirectory, name);
+    const logStartBytes = await fileBytes(fromRoot(logFile(stackDirectory, name)));
+    const ports = await start(wanted, previous, context);
+    const outs = { ...wanted, ports };
+    try {
+      await waitUntilReady(wanted, ports, context);
+    } catch (error) {
+      // It stays configured, with its log, and does not go on failing.
       await stopProgram(stackDirectory, name);
-      const logStartBytes = await fileBytes(fromRoot(logFile(stackDirectory, name)));
-      const ports = await start(wanted, previous, context);
-      const outs = { ...wanted, ports };
-      try {
-        await waitUntilReady(wanted, ports, context);
-      } catch (error) {
-        // It stays configured, with its log, and does not go on failing.
-        await stopProgram(stackDirectory, name);
-        const reason = error instanceof Error ? error.message : String(error);
-        throw new InitializationError(await withLog(reason, wanted, logStartBytes), idOf(wanted), outs);
-      }
-      return outs;
-    });
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new InitializationError(await withLog(reason, wanted, logStartBytes), idOf(wanted), outs);
+    }
+    return outs;
   },
 
   async find(state) {
@@ -101,19 +98,16 @@ export const processHandler = resourceHandler<ProcessInputs, ProcessOutputs>({
   },
 
   /** The last process takes supervisord along. */
-  async remove(inputs) {
-    const { stackDirectory, name } = inputs;
-    await exclusively(idOf(inputs), async () => {
-      const answers = await stopProgram(stackDirectory, name);
-      await exclusively("start", async () => {
-        // A supervisord that does not answer would start the process again: it is itself left behind.
-        await endOrphans(stackDirectory, answers ? [name] : [name, SUPERVISORD]);
-        await removeProcessFiles(stackDirectory, name);
-        if ((await recordedNames(stackDirectory)).length > 0) return;
-        await shutDownSupervisor(stackDirectory);
-        await endOrphans(stackDirectory, [SUPERVISORD]);
-        await removeSupervisorFiles(stackDirectory);
-      });
+  async remove({ stackDirectory, name }) {
+    const answers = await stopProgram(stackDirectory, name);
+    await exclusively("start", async () => {
+      // A supervisord that does not answer would start the process again: it is itself left behind.
+      await endOrphans(stackDirectory, answers ? [name] : [name, SUPERVISORD]);
+      await removeProcessFiles(stackDirectory, name);
+      if ((await recordedNames(stackDirectory)).length > 0) return;
+      await shutDownSupervisor(stackDirectory);
+      await endOrphans(stackDirectory, [SUPERVISORD]);
+      await removeSupervisorFiles(stackDirectory);
     });
   },
 });

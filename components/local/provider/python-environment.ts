@@ -3,14 +3,7 @@ import { readFile, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { runCommand } from "./commands.ts";
 import { type HandlerContext, hasUnknown, resourceHandler } from "./contract.ts";
-import {
-  exclusively,
-  fromRoot,
-  orWhenMissing,
-  removeEmptyUpwards,
-  sourceProblem,
-  writeWhole,
-} from "./files.ts";
+import { fromRoot, orWhenMissing, removeEmptyUpwards, sourceProblem, writeWhole } from "./files.ts";
 import {
   type PythonEnvironmentInputs,
   type PythonEnvironmentOutputs,
@@ -46,15 +39,12 @@ export const pythonEnvironment = resourceHandler<PythonEnvironmentInputs, Python
 
   /** Nothing to do, a sync in place, or a new environment. */
   async bring(wanted, olds, context) {
-    const { directory } = wanted;
-    return exclusively(fromRoot(directory), async () => {
-      try {
-        return outputs(wanted, await makeOrSync(wanted, context));
-      } catch (error) {
-        if (olds.directory === undefined) await removeFolder(directory);
-        throw error;
-      }
-    });
+    try {
+      return outputs(wanted, await makeOrSync(wanted, context));
+    } catch (error) {
+      if (olds.directory === undefined) await removeFolder(wanted.directory);
+      throw error;
+    }
   },
 
   async find(state) {
@@ -62,7 +52,7 @@ export const pythonEnvironment = resourceHandler<PythonEnvironmentInputs, Python
     return marker && outputs({ ...state, requirementsSha256: marker.requirementsSha256 }, marker.version);
   },
 
-  remove: ({ directory }) => exclusively(fromRoot(directory), () => removeFolder(directory)),
+  remove: ({ directory }) => removeFolder(directory),
 });
 
 /** @returns The version of the environment's Python. */

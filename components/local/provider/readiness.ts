@@ -1,5 +1,5 @@
 /** Waits until a started program answers, notices when it never will, and quotes its log. */
-import { open, stat } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { HandlerContext } from "./contract.ts";
 import { fromRoot, orWhenMissing } from "./files.ts";
@@ -75,7 +75,6 @@ async function probe(url: string): Promise<number | undefined> {
   }
 }
 
-const READ_BYTES = 65_536;
 const QUOTED_LINES = 8;
 const LONGEST_LINE = 300;
 const FAILURE_WORDS = /\b(error|exception|traceback|failed|fatal)\b/i;
@@ -95,25 +94,14 @@ export async function withLog(
   fromByte: number,
 ): Promise<string> {
   const log = logFile(stackDirectory, name);
-  const lines = (await textBehind(fromRoot(log), fromByte)).split("\n").filter((line) => line.trim() !== "");
+  const bytes = await readFile(fromRoot(log)).catch(orWhenMissing(Buffer.alloc(0)));
+  // It was rotated since where it is shorter.
+  const text = bytes.subarray(bytes.length < fromByte ? 0 : fromByte).toString();
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
   if (lines.length === 0) return `${reason}; its log ${log} is empty.`;
   const telling = lines.filter((line) => FAILURE_WORDS.test(line));
   const quoted = (telling.length > 0 ? telling : lines)
     .slice(-QUOTED_LINES)
     .map((line) => (line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE)}…` : line));
   return `${reason}; its log ${log} says:\n${quoted.join("\n")}`;
-}
-
-/** The last 64 KiB at most; of the whole file where it was rotated since. */
-async function textBehind(path: string, fromByte: number): Promise<string> {
-  const size = await fileBytes(path);
-  const start = Math.max(size < fromByte ? 0 : fromByte, size - READ_BYTES);
-  if (size <= start) return "";
-  const file = await open(path);
-  try {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(size - start), 0, size - start, start);
-    return buffer.toString("utf8", 0, bytesRead);
-  } finally {
-    await file.close();
-  }
 }

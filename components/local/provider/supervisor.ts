@@ -118,15 +118,17 @@ async function whereItAnswers<T>(action: () => Promise<T>): Promise<T | undefine
   });
 }
 
+/** @param params - Nothing in them may need an entity of XML. */
 async function call(
   stackDirectory: string,
   method: string,
-  ...params: readonly (string | boolean)[]
+  ...params: readonly (string | false)[]
 ): Promise<unknown> {
   const values = params.map((value) =>
-    typeof value === "string" ? `<string>${value}</string>` : `<boolean>${Number(value)}</boolean>`,
+    value === false ? "<boolean>0</boolean>" : `<string>${value}</string>`,
   );
-  const body = `<?xml version="1.0"?><methodCall><methodName>supervisor.${method}</methodName><params>${values.map((value) => `<param><value>${value}</value></param>`).join("")}</params></methodCall>`;
+  const list = values.map((value) => `<param><value>${value}</value></param>`).join("");
+  const body = `<methodCall><methodName>supervisor.${method}</methodName><params>${list}</params></methodCall>`;
   const timeoutSeconds = method === "stopProcess" ? STOP_RPC_TIMEOUT_SECONDS : RPC_TIMEOUT_SECONDS;
   const answer = await new Promise<string>((resolve, reject) => {
     const options = {
@@ -137,8 +139,14 @@ async function call(
       agent: false,
       signal: AbortSignal.timeout(timeoutSeconds * 1000),
     };
-    request(options, (response) => text(response).then(resolve, reject))
-      .on("error", reject)
+    const fail = (error: Error) =>
+      reject(
+        hasCode(error, "ABORT_ERR")
+          ? new Error(`supervisord of ${stackDirectory} did not answer within ${timeoutSeconds} s.`)
+          : error,
+      );
+    request(options, (response) => text(response).then(resolve, fail))
+      .on("error", fail)
       .end(body);
   });
   const value = decodeXmlRpc(answer);
