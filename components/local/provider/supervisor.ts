@@ -165,7 +165,7 @@ const XML_TOKENS =
   /<(name|string|int|boolean)>([^<]*)<\/\1>|(<\/member>\s*<member>|<\/value>\s*<value>)|<[^>]*>|\s+/g;
 
 /** The value of an answer: each token of its XML becomes one of JSON, or nothing. http://xmlrpc.com/spec.md */
-function decodeXmlRpc(xml: string): unknown {
+export function decodeXmlRpc(xml: string): unknown {
   const json = xml.replace(
     XML_TOKENS,
     (token, type: string | undefined, content: string, between: string | undefined) => {

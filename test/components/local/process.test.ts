@@ -1,5 +1,5 @@
 /** Processes from create to delete: what kills, taken ports and interruptions do to them. */
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -8,6 +8,7 @@ import { InitializationError, UNKNOWN_VALUE } from "../../../components/local/pr
 import { processHandler } from "../../../components/local/provider/process.ts";
 import { startFailure } from "../../../components/local/provider/readiness.ts";
 import { stackStatus, sweepStack } from "../../../components/local/provider/status.ts";
+import { decodeXmlRpc } from "../../../components/local/provider/supervisor.ts";
 import { times } from "../../harness/thorough.ts";
 import {
   askedProcess,
@@ -495,6 +496,25 @@ console.log("end");
       expect(readdirSync(projectFile(".stacks/s"))).toEqual(["python"]);
     },
   );
+});
+
+test("answers of XML-RPC are decoded as Python encodes them", async () => {
+  const value = {
+    text: 'a <b> & "c" &lt; \\ \n\t %s',
+    "<struct>": "</value> <value>",
+    empty: "",
+    numbers: [0, -7, 1_795_456_201],
+    flags: { yes: true, no: false },
+    none: [],
+    nothing: {},
+    list: [{ name: "x" }, { name: "y" }],
+  };
+  const code =
+    "import json, sys, xmlrpc.client as x; print(x.dumps((json.loads(sys.argv[1]),), methodresponse=True))";
+  const python = projectFile(".stacks/s/python/bin/python");
+  expect(
+    decodeXmlRpc(execFileSync(python, ["-c", code, JSON.stringify(value)], { encoding: "utf8" })),
+  ).toEqual(value);
 });
 
 describe("hostile strings", () => {
