@@ -12,18 +12,10 @@
  * Command and environment of a program are not in supervisord's configuration, whose format has no line break or " ;" in
  * a value and expands `%`: names and numbers are left there, which need no quoting.
  */
-import { copyFile, mkdir, readdir, readFile, rm } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { jsonDigest } from "../../../infra/plan/canonical-json.ts";
-import {
-  fromRoot,
-  listFiles,
-  orWhenMissing,
-  projectRoot,
-  removeEmptyUpwards,
-  replaceWhole,
-  writeWhole,
-} from "./files.ts";
+import { fromRoot, listFiles, orWhenMissing, projectRoot, removeEmptyUpwards, writeWhole } from "./files.ts";
 import type { Ports, ProcessInputs } from "./inputs.ts";
 
 // A program that ends within this time has failed to start, and is tried again after 1, 2, 3, … seconds.
@@ -130,7 +122,7 @@ export async function writeProcess(inputs: ProcessInputs, ports: Ports): Promise
     if (inputs.files[file] === undefined) await rm(join(files, file));
 
   await write(own("supervisord.conf"), supervisorConfiguration(stackDirectory));
-  await replaceWhole(own("launch.py"), (to) => copyFile(join(import.meta.dirname, "launch.py"), to));
+  await write(own("launch.py"), await readFile(join(import.meta.dirname, "launch.py"), "utf8"));
   await rm(launchesFile(stackDirectory, name), { force: true });
   const filled = Object.entries(inputs.environment).map(([key, text]) => [
     key,
@@ -173,10 +165,7 @@ files=conf.d/*.conf
 `;
 }
 
-/** The section of one program. */
-export function programConfiguration(
-  inputs: Pick<ProcessInputs, "stackDirectory" | "name" | "python" | "priority" | "stopTimeoutSeconds">,
-): string {
+function programConfiguration(inputs: ProcessInputs): string {
   const { stackDirectory, name } = inputs;
   const own = (file: string) => supervisorFile(stackDirectory, file);
   return `[program:${name}]

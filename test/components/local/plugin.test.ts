@@ -16,7 +16,7 @@ import {
 } from "../../../components/local/provider/contract.ts";
 import { projectRoot } from "../../../components/local/provider/files.ts";
 import { handlers, packageSchema } from "../../../components/local/provider/handlers.ts";
-import { fillPlaceholders, programConfiguration } from "../../../components/local/provider/process-files.ts";
+import { fillPlaceholders } from "../../../components/local/provider/process-files.ts";
 import { canonicalJson } from "../../../infra/plan/canonical-json.ts";
 import { makeProject, removeProject, SUPERVISOR_LOCK, sha256, until } from "./fixtures.ts";
 
@@ -190,27 +190,16 @@ test("property paths are written as Pulumi writes them", () => {
   expect(propertyPath(["command", 3])).toBe("command[3]");
 });
 
-test("a program's section of supervisord consists of names and numbers alone", () => {
-  const section = programConfiguration({
-    ...{ stackDirectory: ".stacks/s", name: "gateway", python: ".stacks/s/python/bin/python" },
-    ...{ priority: 7, stopTimeoutSeconds: 11 },
-  });
-  expect(section.split("\n")).toEqual(
-    expect.arrayContaining([
-      "[program:gateway]",
-      "command=.stacks/s/python/bin/python -I .stacks/s/supervisor/launch.py .stacks/s/supervisor/programs/gateway.json",
-      "priority=7",
-      "stopwaitsecs=11",
-      "stopasgroup=true",
-      "killasgroup=true",
-      "stdout_logfile=.stacks/s/logs/gateway.log",
-    ]),
-  );
-});
-
 test("the schema describes every resource, its outputs beside its inputs", () => {
   const schema = JSON.parse(packageSchema("1.2.3"));
   expect(Object.keys(schema.resources)).toEqual(Object.keys(handlers));
   expect(Object.keys(schema.resources["local:index:Process"].properties)).toContain("ports");
-  expect(Object.keys(schema.resources["local:index:Process"].inputProperties)).not.toContain("ports");
+  const { inputProperties, requiredInputs } = schema.resources["local:index:Process"];
+  expect(inputProperties).toMatchObject({
+    command: { type: "array", items: { type: "string" } },
+    requestedPorts: { type: "object", additionalProperties: { type: "integer" } },
+    ready: { $ref: "pulumi.json#/Any" },
+  });
+  expect(Object.keys(inputProperties)).not.toContain("ports");
+  expect(requiredInputs).not.toContain("priority");
 });

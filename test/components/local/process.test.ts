@@ -145,6 +145,27 @@ test("two stacks run side by side, and one ends without the other", async () => 
   await processHandler.delete(theirs.id, asState(theirs.outs), context);
 });
 
+test("a process that ignores the request to end is killed after its time, with what it has started", async () => {
+  writeProjectFile(
+    "stubborn.py",
+    `import signal, subprocess, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], preexec_fn=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN))
+exec(open("serve.py").read())
+`,
+  );
+  const changes = { command: ["python", "stubborn.py", "{port.http}"], stopTimeoutSeconds: 1 };
+  const { id, outs } = await createProcess("s", "stubborn", changes);
+  expect(stackPids("s", "stubborn")).toHaveLength(2);
+  const begin = performance.now();
+  await processHandler.delete(id, asState(outs), context);
+  expect(stackPids("s", "stubborn")).toEqual([]);
+  const seconds = (performance.now() - begin) / 1000;
+  expect(seconds).toBeGreaterThan(1);
+  // The signals for processes that supervisord has lost would take 15 s.
+  expect(seconds).toBeLessThan(12);
+});
+
 test("a killed process comes back by itself", async () => {
   const { id, outs } = await createProcess("s", "phoenix");
   const { pid } = await askProcess(outs.ports.http);
@@ -397,13 +418,15 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
   });
 
   test("a check knows the ports that placeholders may name", async () => {
-    const changes = { requestedPorts: { http: 8000, grpc: 8000 }, environment: { A: "{port.metrics}" } };
+    const server = await listenOn(0);
+    const port = portOf(server);
+    await new Promise((resolve) => server.close(resolve));
+    const changes = { requestedPorts: { http: port, grpc: port }, environment: { A: "{port.metrics}" } };
     const { failures } = await processHandler.check(askedProcess("s", "x", changes));
     expect(failures).toEqual([
       {
         property: "requestedPorts.grpc",
-        reason:
-          "x: the grpc port 8000 is taken by x, as http; end that or choose another port (0 takes a free one).",
+        reason: `x: the grpc port ${port} is taken by x, as http; end that or choose another port (0 takes a free one).`,
       },
       {
         property: "environment",
