@@ -1,6 +1,7 @@
 /** Running other programs: bounded in time and output, and never outliving this process. */
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
+import { diskFullError } from "./files.ts";
 
 interface CommandOptions {
   readonly cwd: string;
@@ -69,6 +70,27 @@ export async function runCommand(argv: readonly string[], options: CommandOption
     clearTimeout(timer);
     options.signal?.removeEventListener("abort", killGroup);
   }
+}
+
+/**
+ * Runs `argv` to its end, and throws one sentence where it fails.
+ *
+ * @param purpose - As in `installing uv`.
+ * @param path - Where it writes, for the sentence about a full disk.
+ */
+export async function runOrThrow(
+  argv: readonly string[],
+  { purpose, path, ...options }: CommandOptions & { readonly purpose: string; readonly path: string },
+): Promise<void> {
+  const { exitCode, stdout, stderr, timedOut } = await runCommand(argv, options);
+  if (exitCode === 0) return;
+  if (/no space left on device|os error 28|disk quota exceeded/i.test(`${stdout}\n${stderr}`))
+    throw diskFullError(path);
+  throw new Error(
+    timedOut
+      ? `${purpose} did not end within ${options.timeoutSeconds} s; check the network and run it again.`
+      : `${purpose} failed: ${lastLines(stderr || stdout, 8)}`,
+  );
 }
 
 /** The end of a program's output as one line for an error message. */

@@ -2,12 +2,12 @@
  * `local:index:ModelRepository`: written files, copied files and built artifacts in one folder, as Triton loads it.
  * Artifacts are kept in the download cache: each is built once for a specification and a builder, and verified at each use.
  */
-import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { copyFile, link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { jsonDigest } from "../../../infra/plan/canonical-json.ts";
-import { lastLines, runCommand } from "./commands.ts";
+import { runOrThrow } from "./commands.ts";
 import {
   type CheckFailure,
   type HandlerContext,
@@ -17,7 +17,6 @@ import {
 } from "./contract.ts";
 import {
   cacheDirectory,
-  diskFullError,
   exclusively,
   fileSha256,
   fromRoot,
@@ -34,6 +33,7 @@ import {
   type ModelRepositoryOutputs,
   modelRepositoryInputs,
   type RepositoryArtifact,
+  type RepositoryFile,
 } from "./inputs.ts";
 
 /** Beside the models, where Triton sees no model in it. */
@@ -74,14 +74,18 @@ export const modelRepository = resourceHandler<ModelRepositoryInputs, ModelRepos
   /** Makes the folder anew beside the old one, which stays as it is where that fails. */
   async bring(wanted, _olds, context) {
     const root = fromRoot(wanted.directory);
-    const { files, facts } = await planFiles(wanted, context);
+    const facts: Record<string, JsonObject> = {};
     await makeFolder(root, async (temporary) => {
-      for (const [path, { make }] of files) {
-        await mkdir(dirname(join(temporary, path)), { recursive: true });
-        await make(join(temporary, path));
+      for (const [path, file] of Object.entries(wanted.files))
+        await writeRepositoryFile(join(temporary, path), file);
+      for (const [folder, artifact] of Object.entries(wanted.artifacts)) {
+        const built = await builtArtifact(artifact, wanted.python, context);
+        for (const path of await listFiles(built))
+          await linkOrCopy(join(built, path), join(temporary, folder, path));
+        const text = await readFile(join(built, "facts.json"), "utf8").catch(orWhenMissing("{}"));
+        facts[folder] = JSON.parse(text) as JsonObject;
       }
-      const hashes = Object.fromEntries([...files].map(([path, { sha256 }]) => [path, sha256]));
-      const manifest: Manifest = { digest: wanted.digest, files: hashes, facts };
+      const manifest: Manifest = { digest: wanted.digest, files: await hashFolder(temporary), facts };
       await writeFile(join(temporary, MANIFEST), JSON.stringify(manifest));
       await removeFolder(root);
     });
@@ -92,10 +96,9 @@ export const modelRepository = resourceHandler<ModelRepositoryInputs, ModelRepos
     const root = fromRoot(state.directory);
     const text = await readFile(join(root, MANIFEST), "utf8").catch(orWhenMissing(undefined));
     if (text === undefined) return undefined;
-    const manifest = JSON.parse(text) as Manifest;
-    const drifted = await driftedFiles(root, manifest);
-    const digest = drifted.length === 0 ? manifest.digest : jsonDigest({ digest: manifest.digest, drifted });
-    return { ...state, digest, facts: manifest.facts };
+    const { digest, files, facts } = JSON.parse(text) as Manifest;
+    const found = await hashFolder(root);
+    return { ...state, digest: isDeepStrictEqual(found, files) ? digest : jsonDigest(found), facts };
   },
 
   async remove({ directory }) {
@@ -110,59 +113,33 @@ async function removeFolder(root: string): Promise<void> {
   await rm(root, { recursive: true, force: true });
 }
 
-/** A file that the repository should hold. */
-interface PlannedFile {
-  readonly sha256: string;
-  readonly make: (temporary: string) => Promise<void>;
+/** SHA-256 of each file by its path, without the manifest and what Python writes beside models. */
+async function hashFolder(folder: string): Promise<Readonly<Record<string, string>>> {
+  const hashes: Record<string, string> = {};
+  for (const path of await listFiles(folder)) {
+    if (path === MANIFEST || path.split("/").includes("__pycache__")) continue;
+    hashes[path] = (await fileSha256(join(folder, path))) ?? "";
+  }
+  return hashes;
 }
 
-async function planFiles(
-  wanted: ModelRepositoryInputs,
-  context: HandlerContext,
-): Promise<{ files: Map<string, PlannedFile>; facts: Record<string, JsonObject> }> {
-  const files = new Map<string, PlannedFile>();
-  const facts: Record<string, JsonObject> = {};
-  for (const [path, file] of Object.entries(wanted.files)) {
-    if ("text" in file) {
-      const sha256 = createHash("sha256").update(file.text).digest("hex");
-      files.set(path, { sha256, make: (to) => writeFile(to, file.text) });
-      continue;
-    }
-    const problem = await sourceProblem(file.source, file.sha256);
-    if (problem !== undefined) throw new Error(problem);
-    files.set(path, { sha256: file.sha256, make: (to) => copyFile(fromRoot(file.source), to) });
-  }
-  for (const [folder, artifact] of Object.entries(wanted.artifacts)) {
-    const built = await builtArtifact(artifact, wanted.python, context);
-    facts[folder] = built.facts;
-    for (const [path, sha256] of Object.entries(built.files)) {
-      if (files.has(`${folder}/${path}`))
-        throw new Error(
-          `${folder}/${path} is made by the builder and is listed in files too; rename one of them.`,
-        );
-      files.set(`${folder}/${path}`, { sha256, make: (to) => linkOrCopy(join(built.folder, path), to) });
-    }
-  }
-  return { files, facts };
+async function writeRepositoryFile(to: string, file: RepositoryFile): Promise<void> {
+  await mkdir(dirname(to), { recursive: true });
+  if ("text" in file) return writeFile(to, file.text);
+  const problem = await sourceProblem(file.source, file.sha256);
+  if (problem !== undefined) throw new Error(problem);
+  await copyFile(fromRoot(file.source), to);
 }
 
 /** A hard link where cache and stack share a file system (weights of some hundred MiB cost nothing), else a copy. */
 async function linkOrCopy(from: string, to: string): Promise<void> {
+  await mkdir(dirname(to), { recursive: true });
   await link(from, to).catch(async (error: unknown) => {
+    if (hasCode(error, "EEXIST"))
+      throw new Error(`${to} is made by the builder and is listed in files too; rename one of them.`);
     if (!hasCode(error, "EXDEV", "EPERM", "EMLINK")) throw error;
     await copyFile(from, to, constants.COPYFILE_FICLONE);
   });
-}
-
-/** Paths that are missing, changed or too many, sorted. */
-async function driftedFiles(root: string, { files }: Manifest): Promise<string[]> {
-  // Python writes its byte code beside the models that Triton loads.
-  const isContent = (path: string) => path !== MANIFEST && !path.split("/").includes("__pycache__");
-  const paths = new Set([...(await listFiles(root)).filter(isContent), ...Object.keys(files)]);
-  const drifted: string[] = [];
-  for (const path of paths)
-    if (files[path] === undefined || (await fileSha256(join(root, path))) !== files[path]) drifted.push(path);
-  return drifted.toSorted();
 }
 
 /** Folder of the builder's package: its working folder and its PYTHONPATH. */
@@ -171,52 +148,34 @@ const BUILDER_FOLDER = "containers/cpu-models";
 // Weights may come over the network first.
 const BUILD_TIMEOUT_SECONDS = 1800;
 
-const FACTS_FILE = "facts.json";
-
-interface BuiltArtifact {
-  /** Absolute folder with the files. */
-  readonly folder: string;
-  /** SHA-256 by path in the folder. */
-  readonly files: Readonly<Record<string, string>>;
-  readonly facts: JsonObject;
-}
-
-/** The artifact from the cache, built first where it is missing or where a file of it is not what was built. */
+/**
+ * The artifact in the cache, built first where it is missing or where its files are not those that were built.
+ *
+ * @returns Absolute path of its folder.
+ */
 async function builtArtifact(
-  artifact: RepositoryArtifact,
+  { spec, builderSha256 }: RepositoryArtifact,
   python: string,
   context: HandlerContext,
-): Promise<BuiltArtifact> {
-  const { spec, builderSha256 } = artifact;
+): Promise<string> {
   const folder = join(cacheDirectory(), "artifacts", jsonDigest({ spec, builderSha256 }));
+  const content = join(folder, "content");
   return exclusively(folder, async () => {
-    const cached = await verified(folder);
-    if (cached !== undefined) return cached;
+    const text = await readFile(join(folder, "hashes.json"), "utf8").catch(orWhenMissing("{}"));
+    const files = await hashFolder(content);
+    if (Object.keys(files).length > 0 && isDeepStrictEqual(files, JSON.parse(text))) return content;
     await rm(folder, { recursive: true, force: true });
     await makeFolder(folder, (temporary) => build(spec, python, temporary, context));
-    const built = await verified(folder);
-    if (built === undefined) throw new Error(`${folder} changed while it was read; run it again.`);
-    return built;
+    return content;
   });
 }
 
-/** `<folder>/content` against `<folder>/hashes.json`, which is written after it. */
-async function verified(folder: string): Promise<BuiltArtifact | undefined> {
-  const text = await readFile(join(folder, "hashes.json"), "utf8").catch(orWhenMissing(undefined));
-  if (text === undefined) return undefined;
-  const files = JSON.parse(text) as Record<string, string>;
-  const content = join(folder, "content");
-  for (const [path, sha256] of Object.entries(files))
-    if ((await fileSha256(join(content, path))) !== sha256) return undefined;
-  const facts = files[FACTS_FILE] === undefined ? "{}" : await readFile(join(content, FACTS_FILE), "utf8");
-  return { folder: content, files, facts: JSON.parse(facts) as JsonObject };
-}
-
+/** `content` with the files, and `hashes.json`, which is written after them. */
 async function build(
   spec: JsonObject,
   python: string,
   folder: string,
-  context: HandlerContext,
+  { report, signal }: HandlerContext,
 ): Promise<void> {
   const downloads = join(cacheDirectory(), "downloads");
   await mkdir(downloads, { recursive: true });
@@ -225,28 +184,18 @@ async function build(
   await writeFile(specFile, JSON.stringify(spec, null, 2));
   const builder = fromRoot(BUILDER_FOLDER);
   const argv = ["-m", "engine_room_models.build", specFile, "--output", content, "--cache", downloads];
-  const result = await runCommand([fromRoot(python), ...argv], {
+  await runOrThrow([fromRoot(python), ...argv], {
+    purpose: `The builder of ${content}`,
+    path: content,
     cwd: builder,
     environment: { ...process.env, PYTHONPATH: builder, PYTHONUNBUFFERED: "1", PYTHONDONTWRITEBYTECODE: "1" },
     timeoutSeconds: BUILD_TIMEOUT_SECONDS,
-    onLine: (line) => {
-      // Its last line, the facts as JSON, is for programs.
-      if (!line.startsWith("{")) context.report(line);
-    },
-    signal: context.signal,
+    // Its last line, the facts as JSON, is for programs.
+    onLine: (line) => (line.startsWith("{") ? undefined : report(line)),
+    signal,
   });
-  if (result.exitCode !== 0) {
-    if (/no space left on device|disk quota exceeded/i.test(`${result.stdout}\n${result.stderr}`))
-      throw diskFullError(content);
-    if (result.timedOut)
-      throw new Error(
-        `The builder of ${content} did not end within ${BUILD_TIMEOUT_SECONDS} s; run it again.`,
-      );
-    throw new Error(`The builder of ${content} failed: ${lastLines(result.stderr || result.stdout, 8)}`);
-  }
-  const paths = await listFiles(content);
-  if (paths.length === 0) throw new Error(`The builder wrote no file for ${JSON.stringify(spec)}.`);
-  const hashes: Record<string, string | undefined> = {};
-  for (const path of paths) hashes[path] = await fileSha256(join(content, path));
+  const hashes = await hashFolder(content);
+  if (Object.keys(hashes).length === 0)
+    throw new Error(`The builder wrote no file for ${JSON.stringify(spec)}.`);
   await writeFile(join(folder, "hashes.json"), JSON.stringify(hashes, null, 2));
 }

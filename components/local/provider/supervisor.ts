@@ -6,7 +6,7 @@ import { readdir, readFile, rm } from "node:fs/promises";
 import { request } from "node:http";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
-import { lastLines, runCommand } from "./commands.ts";
+import { runOrThrow } from "./commands.ts";
 import { fromRoot, hasCode, projectRoot } from "./files.ts";
 import { SUPERVISORD } from "./inputs.ts";
 import { markOf, supervisorFile } from "./process-files.ts";
@@ -71,16 +71,13 @@ export async function startSupervisor(stackDirectory: string, python: string): P
   );
   const configuration = supervisorFile(stackDirectory, "supervisord.conf");
   // It returns when the daemon listens.
-  const result = await runCommand(
-    [fromRoot(python), "-I", "-m", "supervisor.supervisord", "-c", configuration],
-    {
-      cwd: projectRoot(),
-      environment: { ...environment, ...markOf(stackDirectory, SUPERVISORD) },
-      timeoutSeconds: START_TIMEOUT_SECONDS,
-    },
-  );
-  if (result.exitCode !== 0)
-    throw new Error(`supervisord did not start: ${lastLines(result.stderr || result.stdout, 8)}`);
+  await runOrThrow([fromRoot(python), "-I", "-m", "supervisor.supervisord", "-c", configuration], {
+    purpose: "starting supervisord",
+    path: fromRoot(stackDirectory),
+    cwd: projectRoot(),
+    environment: { ...environment, ...markOf(stackDirectory, SUPERVISORD) },
+    timeoutSeconds: START_TIMEOUT_SECONDS,
+  });
   await call(stackDirectory, "getPID");
 }
 

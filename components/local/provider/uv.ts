@@ -1,8 +1,8 @@
 /** uv, at one pinned version, in the download cache: it makes Python environments and fills them by hard links. */
 import { join } from "node:path";
-import { lastLines, runCommand } from "./commands.ts";
+import { runOrThrow } from "./commands.ts";
 import type { HandlerContext } from "./contract.ts";
-import { cacheDirectory, diskFullError, exclusively, exists, makeFolder, projectRoot } from "./files.ts";
+import { cacheDirectory, exclusively, exists, makeFolder, projectRoot } from "./files.ts";
 import type { PythonInterpreter } from "./python-discovery.ts";
 
 /** The version in uv-requirements.txt. */
@@ -33,24 +33,22 @@ export async function installEnvironment(
   if (!keep) {
     const options = ["--quiet", "--no-config", "--no-project", "--clear", "--python", python.executable];
     const purpose = `making the environment ${directory}`;
-    await run([uv, "venv", ...options, directory], { purpose, path: directory, context });
+    await run([uv, "venv", ...options, directory], { purpose, path: directory }, context);
   }
   const options = ["--no-build", "--require-hashes", "--allow-empty-requirements"];
   const sync = [uv, "pip", "sync", ...options, "--python", join(directory, "bin", "python"), ...locks];
-  const step = { purpose: `installing ${locks.join(" and ")}`, path: directory, context };
-  const isCached = await run([...sync, "--offline"], step).then(
+  const step = { purpose: `installing ${locks.join(" and ")}`, path: directory };
+  const isCached = await run([...sync, "--offline"], step, context).then(
     () => true,
     () => false,
   );
   if (isCached) return;
   context.report(`installing what ${locks.join(" and ")} lists`);
-  await run(sync, {
-    ...step,
-    // What takes time, and not the list of every package that is there afterwards.
-    onLine: (line) => {
-      if (/^(Resolved|Downloading|Prepared|Installed) /.test(line.trim())) context.report(line.trim());
-    },
-  });
+  // What takes time, and not the list of every package that is there afterwards.
+  const onLine = (line: string) => {
+    if (/^(Resolved|Downloading|Prepared|Installed) /.test(line.trim())) context.report(line.trim());
+  };
+  await run(sync, { ...step, onLine }, context);
 }
 
 /** @returns Path of uv. */
@@ -66,44 +64,27 @@ async function ensureUv(python: PythonInterpreter, context: HandlerContext): Pro
       const pip = [join(temporary, "bin", "python"), "-m", "pip", "install", "--quiet", "--no-deps"];
       const options = ["--disable-pip-version-check", "--only-binary", ":all:", "--require-hashes"];
       const lock = join(import.meta.dirname, "uv-requirements.txt");
-      const step = { purpose, path: folder, context };
-      await run([python.executable, "-I", "-m", "venv", temporary], step);
-      await run([...pip, ...options, "--requirement", lock], step);
+      const step = { purpose, path: folder };
+      await run([python.executable, "-I", "-m", "venv", temporary], step, context);
+      await run([...pip, ...options, "--requirement", lock], step, context);
     });
     return uv;
   });
 }
 
-interface Step {
-  /** As in `installing uv`, for errors. */
-  readonly purpose: string;
-  /** Where it writes. */
-  readonly path: string;
-  readonly context: HandlerContext;
-  readonly onLine?: (line: string) => void;
-}
-
 /** Throws one sentence where the program fails. */
-async function run(argv: readonly string[], { purpose, path, context, onLine }: Step): Promise<void> {
-  const result = await runCommand(argv, {
-    cwd: projectRoot(),
-    environment: {
-      ...process.env,
-      UV_CACHE_DIR: join(cacheDirectory(), "uv"),
-      UV_PYTHON_DOWNLOADS: "never",
-      UV_NO_PROGRESS: "1",
-      NO_COLOR: "1",
-    },
-    timeoutSeconds: INSTALL_TIMEOUT_SECONDS,
-    signal: context.signal,
-    ...(onLine && { onLine }),
-  });
-  if (result.exitCode === 0) return;
-  const output = `${result.stdout}\n${result.stderr}`;
-  if (/no space left on device|os error 28|disk quota exceeded/i.test(output)) throw diskFullError(path);
-  if (result.timedOut)
-    throw new Error(
-      `${purpose} did not end within ${INSTALL_TIMEOUT_SECONDS} s; check the network and run it again.`,
-    );
-  throw new Error(`${purpose} failed: ${lastLines(output, 8)}`);
+async function run(
+  argv: readonly string[],
+  step: { readonly purpose: string; readonly path: string; readonly onLine?: (line: string) => void },
+  { signal }: HandlerContext,
+): Promise<void> {
+  const environment = {
+    ...process.env,
+    UV_CACHE_DIR: join(cacheDirectory(), "uv"),
+    UV_PYTHON_DOWNLOADS: "never",
+    UV_NO_PROGRESS: "1",
+    NO_COLOR: "1",
+  };
+  const timeoutSeconds = INSTALL_TIMEOUT_SECONDS;
+  await runOrThrow(argv, { ...step, cwd: projectRoot(), environment, timeoutSeconds, signal });
 }
