@@ -5,7 +5,7 @@ import { statfsSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { z } from "zod";
-import { findPython } from "../../components/local/provider/python-discovery.ts";
+import { findPython } from "../../components/local/provider/python.ts";
 import { UserError } from "../errors.ts";
 import { projectRoot } from "../program/stack-file.ts";
 import { median } from "./load.ts";

@@ -4,8 +4,7 @@ import { dirname, join } from "node:path";
 import { type CommandResult, lastLines, runCommand } from "../../components/local/provider/commands.ts";
 import type { HandlerContext } from "../../components/local/provider/contract.ts";
 import { fileSha256, replaceWhole } from "../../components/local/provider/files.ts";
-import { findPython } from "../../components/local/provider/python-discovery.ts";
-import { installEnvironment } from "../../components/local/provider/uv.ts";
+import { findPython, installEnvironment } from "../../components/local/provider/python.ts";
 import { UserError } from "../errors.ts";
 import type { SampleManifest, SamplePicture } from "./sample-manifest.ts";
 

@@ -5,7 +5,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { findPython, PythonMissingError } from "../../components/local/provider/python-discovery.ts";
+import { findPython, PythonMissingError } from "../../components/local/provider/python.ts";
 import { UserError } from "../errors.ts";
 
 /**

@@ -3,8 +3,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { cacheDirectory } from "../../components/local/provider/files.ts";
-import { findPython } from "../../components/local/provider/python-discovery.ts";
-import { installEnvironment } from "../../components/local/provider/uv.ts";
+import { findPython, installEnvironment } from "../../components/local/provider/python.ts";
 
 /**
  * @param locks - Absolute paths of files of pinned and hashed packages.

@@ -4,7 +4,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { findPython } from "../../components/local/provider/python-discovery.ts";
+import { findPython } from "../../components/local/provider/python.ts";
 import { lockedPython } from "../../scripts/testing/locked-python.ts";
 import { logLines, type ServiceProcess, startService, temporaryFolder } from "./service-process.ts";
 

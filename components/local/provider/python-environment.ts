@@ -9,8 +9,7 @@ import {
   type PythonEnvironmentOutputs,
   pythonEnvironmentInputs,
 } from "./inputs.ts";
-import { findPython } from "./python-discovery.ts";
-import { installEnvironment } from "./uv.ts";
+import { findPython, installEnvironment } from "./python.ts";
 
 /** Written last: an environment without it is half-made. */
 const MARKER = ".engine-room-environment.json";

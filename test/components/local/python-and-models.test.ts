@@ -18,7 +18,7 @@ import type { PropertyMap } from "../../../components/local/provider/contract.ts
 import { cacheDirectory } from "../../../components/local/provider/files.ts";
 import type { RepositoryArtifact, RepositoryFile } from "../../../components/local/provider/inputs.ts";
 import { modelRepository } from "../../../components/local/provider/model-repository.ts";
-import { findPython, PythonMissingError } from "../../../components/local/provider/python-discovery.ts";
+import { findPython, PythonMissingError } from "../../../components/local/provider/python.ts";
 import { pythonEnvironment } from "../../../components/local/provider/python-environment.ts";
 import { jsonDigest } from "../../../infra/plan/canonical-json.ts";
 import {
