@@ -2,7 +2,7 @@
 import * as pulumi from "@pulumi/pulumi";
 import { type LocalPlace, Process } from "../local/resources.ts";
 
-/** What the two databases differ in: their ports in arguments, and their URLs. */
+/** The differences of the two databases: their ports in arguments, and their URLs. */
 const KINDS = {
   mongo: {
     portArguments: ["--port", "{port.mongo}", "--metrics-port", "{port.metrics}"],

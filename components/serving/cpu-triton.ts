@@ -28,7 +28,7 @@ const STOP_TIMEOUT_SECONDS = 40;
 export class CpuTriton extends pulumi.ComponentResource {
   /** URLs on 127.0.0.1. */
   readonly endpoints: pulumi.Output<TritonEndpoints>;
-  /** What the builders said of their artifacts, by folder; known after `up`. */
+  /** `facts.json` of each artifact, by folder; known after `up`. */
   readonly facts: pulumi.Output<Record<string, JsonObject>>;
 
   constructor(name: string, args: CpuTritonArgs, opts?: pulumi.ComponentResourceOptions) {

@@ -16,7 +16,7 @@ import { PYTHON_MODELS, type PythonModelName, pythonModelFiles } from "./reposit
 /** A file given as text, or taken from the project (path relative to its root). */
 type RepositoryFile = { readonly text: string } | { readonly source: string };
 
-/** What `python -m engine_room_models.build` makes into one folder. */
+/** A specification for `python -m engine_room_models.build`, which fills one folder. */
 type ArtifactSpec = {
   readonly artifact: "text-encoder" | "vision-encoder" | "file";
   readonly sources: readonly WeightSource[];

@@ -50,7 +50,7 @@ type LocalDatabasesPlan =
   | { readonly kind: "mock"; readonly ports: LocalStackConfig["databasePorts"] }
   | ({ readonly kind: "external" } & NonNullable<LocalStackConfig["externalDatabases"]>);
 
-/** What all platforms share. */
+/** The parts that all platforms share. */
 interface CpuPlanParts {
   readonly tier: "cpu";
   /** The Triton that serves, as the outputs name it. */

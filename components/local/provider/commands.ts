@@ -35,7 +35,7 @@ export async function runCommand(argv: readonly string[], options: CommandOption
   const child = spawn(program, args, {
     cwd: options.cwd,
     env: options.environment ?? process.env,
-    // A group of its own: a time-out ends what the program has started, too.
+    // A group of its own: a time-out also ends the programs that it has started.
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],
   });

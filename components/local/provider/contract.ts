@@ -1,4 +1,4 @@
-/** What a resource of this provider does: the same for the Pulumi engine and for callers in the same process. */
+/** Operations on the resources of this provider, for the Pulumi engine and for callers in the same process. */
 import { isDeepStrictEqual } from "node:util";
 import type { z } from "zod";
 
@@ -12,7 +12,7 @@ export interface CheckFailure {
 export interface HandlerContext {
   /** One line for users about a step that takes a while. */
   readonly report: (line: string) => void;
-  /** Ends long waits; what was begun can be repeated. */
+  /** Ends long waits; an interrupted operation can be repeated. */
   readonly signal?: AbortSignal;
 }
 
@@ -33,7 +33,7 @@ interface ResourceKind<Inputs extends object, Outputs extends Inputs> {
     olds: PropertyMap,
   ): Promise<{ readonly planned?: Partial<Outputs>; readonly failures: readonly CheckFailure[] }>;
   /**
-   * Makes the resource what `inputs` say; adopts or clears what an interrupted run left.
+   * Makes the resource as `inputs` say; adopts or clears the remains of an interrupted run.
    *
    * @param olds - Empty where the state has none.
    */

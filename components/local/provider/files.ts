@@ -1,4 +1,4 @@
-/** Files and folders: where they are, writing them whole or not at all, and removing what is empty. */
+/** Files and folders: paths, atomic writes, hashes, removal of empty folders. */
 import { createHash } from "node:crypto";
 import { createReadStream, realpathSync } from "node:fs";
 import { chmod, mkdir, mkdtemp, readdir, rename, rm, rmdir, stat, writeFile } from "node:fs/promises";
@@ -15,15 +15,14 @@ export function fromRoot(...path: readonly string[]): string {
   return join(projectRoot(), ...path);
 }
 
-/** What survives `down`: wheels, built artifacts, uv. ENGINE_ROOM_CACHE_DIR, else below XDG_CACHE_HOME or ~/.cache. */
+/** Wheels, built artifacts and uv, which survive `down`. ENGINE_ROOM_CACHE_DIR, else below XDG_CACHE_HOME or ~/.cache. */
 export function cacheDirectory(): string {
   const given = process.env.ENGINE_ROOM_CACHE_DIR;
   return resolve(given ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "engine-room"));
 }
 
 /**
- * A new folder `<path>.<pid>-…` in which to make what is then renamed to `path`. Those that killed processes left
- * beside it are removed.
+ * A new folder `<path>.<pid>-…`, to be filled and then renamed to `path`. Those of killed processes are removed.
  */
 export async function temporaryFolder(path: string): Promise<string> {
   await mkdir(dirname(path), { recursive: true });
@@ -84,7 +83,7 @@ export async function fileSha256(path: string): Promise<string | undefined> {
   return read.catch(orWhenMissing(undefined));
 }
 
-/** What is wrong with a project's file (path from the root) whose SHA-256 the program knows; undefined where nothing is. */
+/** A sentence where a project's file (path from the root) does not have the SHA-256 that the program has seen. */
 export async function sourceProblem(path: string, sha256: string): Promise<string | undefined> {
   const actual = await fileSha256(fromRoot(path));
   if (actual === undefined) return `${path} does not exist; restore it from the repository.`;
@@ -142,7 +141,7 @@ export function diskFullError(path: string): Error {
 
 const tails = new Map<string, Promise<unknown>>();
 
-/** Runs `action` when every earlier one of this process with the same key has ended, well or not. */
+/** Runs `action` when every earlier action of this Node process with the same key has ended, well or not. */
 export async function exclusively<T>(key: string, action: () => Promise<T>): Promise<T> {
   const run = (tails.get(key) ?? Promise.resolve()).then(action, action);
   const tail = run.catch(() => undefined);

@@ -21,7 +21,7 @@ export function handlerOf(type: string): ResourceHandler {
   return handlers[type as keyof typeof handlers];
 }
 
-/** What `pulumi package get-schema` shows, as JSON. */
+/** The package's schema as JSON: `pulumi package get-schema` shows it. */
 export function packageSchema(version: string): string {
   const text = { type: "string" };
   const mapOf = (items: object) => ({ type: "object", additionalProperties: items });

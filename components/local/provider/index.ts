@@ -16,7 +16,7 @@ const { version } = JSON.parse(readFileSync(join(import.meta.dirname, "package.j
 function resourceOf(urn: string) {
   const [, , types = "", ...names] = urn.split("::");
   const name = names.join("::");
-  // The engine shows what a plugin writes to standard error.
+  // The engine shows a plugin's standard error.
   const report = (line: string) => console.error(`${name}: ${line}`);
   return {
     name,

@@ -138,7 +138,7 @@ export const processInputs = z.strictObject({
   files: z
     .record(z.string().regex(/^(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/, "must be a plain file name"), z.string())
     .default({}),
-  /** Restarts the program when one of them changes. */
+  /** A changed trigger restarts the program. */
   triggers: z.array(z.string()).default([]),
   /** The program has started when `url` answers 200. */
   ready: z.strictObject({

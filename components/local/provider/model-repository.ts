@@ -50,7 +50,7 @@ export const modelRepository = resourceHandler<ModelRepositoryInputs, ModelRepos
   schema: modelRepositoryInputs,
   replaceOn: ["directory"],
   deleteBeforeReplace: false,
-  // The interpreter builds what `digest` describes; another path to it changes nothing in the repository.
+  // `digest` describes the content; another path to the interpreter does not change it.
   ignored: ["python"],
   idOf: ({ directory }) => directory,
 
@@ -71,7 +71,7 @@ export const modelRepository = resourceHandler<ModelRepositoryInputs, ModelRepos
     return { failures };
   },
 
-  /** Makes the folder anew beside the old one, which stays as it is where that fails. */
+  /** Fills a new folder, which then replaces the old one: a failure leaves that as it is. */
   async bring(wanted, _olds, context) {
     const root = fromRoot(wanted.directory);
     const facts: Record<string, JsonObject> = {};
@@ -113,7 +113,7 @@ async function removeFolder(root: string): Promise<void> {
   await rm(root, { recursive: true, force: true });
 }
 
-/** SHA-256 of each file by its path, without the manifest and what Python writes beside models. */
+/** SHA-256 of each file by its path, without the manifest and Python's byte code. */
 async function hashFolder(folder: string): Promise<Readonly<Record<string, string>>> {
   const hashes: Record<string, string> = {};
   for (const path of await listFiles(folder)) {

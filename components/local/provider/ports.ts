@@ -56,9 +56,9 @@ export async function choosePorts(
 }
 
 /**
- * The search starts at a place that hangs on the stack and the names, so that a process which is made anew gets its
- * old port again and two stacks seldom want the same. It stays below the ports of outgoing connections: one of those
- * could take the port of a process that is being restarted.
+ * The search starts at a port that depends on the stack and the names, so that a process which is created again gets its
+ * old port and two stacks seldom want the same. It stays below the ports of outgoing connections: one of those could take
+ * the port of a process that is being restarted.
  */
 async function freePort(
   { stackDirectory, name }: Pick<ProcessInputs, "stackDirectory" | "name">,

@@ -1,10 +1,10 @@
 /**
- * What lies on disk for the processes of a stack, all in the stack's folder; it goes with the last process.
+ * Files of the processes of a stack, all in the stack's folder; they are removed with the last process.
  *
  *     supervisor/supervisord.conf  .sock  .pid  .log    mode 0700: who can enter the folder controls the processes
  *     supervisor/conf.d/NAME.conf                       a program as supervisord sees it
  *     supervisor/launch.py
- *     supervisor/programs/NAME.json                     what launch.py starts
+ *     supervisor/programs/NAME.json                     the program that launch.py starts
  *     supervisor/programs/NAME.launches                 one byte for each start of the program since it was configured
  *     processes/NAME/                                   its files
  *     logs/NAME.log                                     rotated ones: NAME.log.1, NAME.log.2, …
@@ -54,7 +54,7 @@ interface ProcessRecord {
   readonly launches: string;
   readonly python: string;
   readonly ports: Ports;
-  /** `recordDigest`: tells whether the state describes what runs. */
+  /** `recordDigest`: tells whether the state describes the running process. */
   readonly digest: string;
 }
 

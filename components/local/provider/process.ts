@@ -34,7 +34,7 @@ export const processHandler = resourceHandler<ProcessInputs, ProcessOutputs>({
   replaceOn: ["stackDirectory", "name"],
   // Old and new may ask for the same port.
   deleteBeforeReplace: true,
-  // An update of this process leaves what depends on its ports as it is.
+  // A preview of an update of this process then shows no change of the resources that use its ports.
   planned: ["ports"],
   idOf,
 
@@ -60,7 +60,7 @@ export const processHandler = resourceHandler<ProcessInputs, ProcessOutputs>({
     return { planned: { ports }, failures };
   },
 
-  /** Starts the process anew, whatever of it exists, and waits until it is ready. */
+  /** Stops the process where it runs, starts it and waits until it is ready. */
   async bring(wanted, { ports: oldPorts = {} }, context) {
     const { stackDirectory, name, python } = wanted;
     if (!(await exists(fromRoot(python))))
@@ -77,7 +77,7 @@ export const processHandler = resourceHandler<ProcessInputs, ProcessOutputs>({
     try {
       await waitUntilReady(wanted, ports, context);
     } catch (error) {
-      // It stays configured, with its log, and does not go on failing.
+      // Its log and configuration stay; supervisord does not try again.
       await stopProgram(stackDirectory, name);
       const reason = error instanceof Error ? error.message : String(error);
       throw new InitializationError(await withLog(reason, wanted, logStartBytes), idOf(wanted), outs);

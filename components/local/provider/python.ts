@@ -29,7 +29,7 @@ export class PythonMissingError extends Error {
 }
 
 interface Probe extends PythonInterpreter {
-  /** What it lacks, as in ` without venv and ensurepip`; empty where it can serve. */
+  /** A missing part, as in ` without venv and ensurepip`; empty where the interpreter is usable. */
   readonly lack: string;
 }
 
@@ -83,7 +83,7 @@ function missing(versions: readonly string[], probes: readonly Probe[]): PythonM
   );
   const [newest, only] = [versions[0], versions.length === 1];
   const reason = `The stack needs CPython ${only ? newest : `${versions.at(-1)} to ${newest}`} with venv, its shared library and libgomp, but ${seen.join(", ") || "no python3 was found"}`;
-  // Without a version: what the distribution calls python3; the development package knows its library's name.
+  // Without a version: the distribution's python3; the development package depends on the library, whose name has a version.
   const [nearest] = ofVersion;
   const library = nearest === undefined ? "libpython3-dev" : `libpython${minor(nearest)}`;
   const packages = only
@@ -133,8 +133,8 @@ interface WantedEnvironment {
 }
 
 /**
- * Makes an environment hold what locks list and nothing else; installs uv first where the cache has none. From the cache
- * alone where that has everything, so that an unchanged environment needs no network.
+ * Makes an environment hold exactly the packages of locks; installs uv first where the cache has none. It needs no network
+ * where the cache has all packages.
  */
 export async function installEnvironment(
   { directory, python, locks, keep = false }: WantedEnvironment,
@@ -155,7 +155,7 @@ export async function installEnvironment(
   );
   if (isCached) return;
   context.report(`installing what ${locks.join(" and ")} lists`);
-  // What takes time, and not the list of every package that is there afterwards.
+  // The steps that take time, without the list of all packages at the end.
   const onLine = (line: string) => {
     if (/^(Resolved|Downloading|Prepared|Installed) /.test(line.trim())) context.report(line.trim());
   };

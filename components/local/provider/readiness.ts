@@ -10,7 +10,7 @@ import { type ProgramInfo, programs } from "./supervisor.ts";
 const POLL_MILLISECONDS = 100;
 const REQUEST_TIMEOUT_MILLISECONDS = 3000;
 const REPORT_EVERY_SECONDS = 10;
-/** Two restarts may mend a port that was taken for a moment; what fails three times does not mend itself. */
+/** Two restarts repair a port that was taken for a moment; a third failure has another reason. */
 const MOST_FAILED_STARTS = 3;
 
 /** Ends when the URL answers 200. Throws one sentence, without the log, where it won't or does not in time. */
@@ -42,7 +42,7 @@ export async function waitUntilReady(
   }
 }
 
-/** What supervisord's state says about a program that should be starting; undefined as long as it may succeed. */
+/** The failure of a start by supervisord's state of the program; undefined as long as it may succeed. */
 export function startFailure(
   info: Pick<ProgramInfo, "statename" | "spawnerr"> | undefined,
   launches: number,

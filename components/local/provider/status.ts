@@ -49,7 +49,7 @@ export async function stackStatus(stack: string): Promise<ProcessStatus[]> {
 
 /**
  * For the end of `down`, when the state holds nothing any more: ends every process of the stack and removes all files
- * of its folder but `keep` (names in the folder). It finds what a killed `up` made without recording it.
+ * of its folder but `keep` (names in the folder). A killed `up` may have made processes and files that the state does not have.
  */
 export async function sweepStack(stack: string, keep: readonly string[]): Promise<void> {
   const stackDirectory = `.stacks/${basename(stack)}`;

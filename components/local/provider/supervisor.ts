@@ -11,7 +11,7 @@ import { fromRoot, hasCode, projectRoot } from "./files.ts";
 import { SUPERVISORD } from "./inputs.ts";
 import { markOf, supervisorFile } from "./process-files.ts";
 
-/** What is used here of the answer of getAllProcessInfo; times are seconds since 1970. */
+/** Part of the answer of getAllProcessInfo; times are seconds since 1970. */
 export interface ProgramInfo {
   readonly name: string;
   /** Such as RUNNING: http://supervisord.org/subprocess.html#process-states. */
