@@ -70,7 +70,7 @@ export const processHandler = resourceHandler<ProcessInputs, ProcessOutputs>({
     const previous = (await readRecord(stackDirectory, name))?.ports ?? oldPorts;
     // Before the running process is stopped.
     throwIfTaken(await choosePorts(wanted, previous, { running: true }));
-    await stopProgram(stackDirectory, name);
+    await stopProgram(wanted);
     const logStartBytes = await fileBytes(fromRoot(logFile(stackDirectory, name)));
     const ports = await start(wanted, previous, context);
     const outs = { ...wanted, ports };
@@ -78,7 +78,7 @@ export const processHandler = resourceHandler<ProcessInputs, ProcessOutputs>({
       await waitUntilReady(wanted, ports, context);
     } catch (error) {
       // Its log and configuration stay; supervisord does not try again.
-      await stopProgram(stackDirectory, name);
+      await stopProgram(wanted);
       const reason = error instanceof Error ? error.message : String(error);
       throw new InitializationError(await withLog(reason, wanted, logStartBytes), idOf(wanted), outs);
     }
@@ -98,8 +98,9 @@ export const processHandler = resourceHandler<ProcessInputs, ProcessOutputs>({
   },
 
   /** The last process takes supervisord along. */
-  async remove({ stackDirectory, name }) {
-    const answers = await stopProgram(stackDirectory, name);
+  async remove(inputs) {
+    const { stackDirectory, name } = inputs;
+    const answers = await stopProgram(inputs);
     await exclusively("start", async () => {
       // A supervisord that does not answer would start the process again: it is itself left behind.
       await endOrphans(stackDirectory, answers ? [name] : [name, SUPERVISORD]);
@@ -121,7 +122,7 @@ async function start(wanted: ProcessInputs, previous: Ports, context: HandlerCon
   const { stackDirectory, name, python } = wanted;
   return exclusively("start", async () => {
     // A supervisord that was started since, for another process, has started this one again with its old ports.
-    const runs = await stopProgram(stackDirectory, name);
+    const runs = await stopProgram(wanted);
     // One that starts will start all that it knows: nothing of the stack may run then.
     const ended = await endOrphans(stackDirectory, runs ? [name] : undefined);
     if (ended > 0) context.report(`ended ${ended} process(es) that an earlier supervisord had left`);

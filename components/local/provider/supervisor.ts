@@ -8,7 +8,7 @@ import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { runOrThrow } from "./commands.ts";
 import { fromRoot, hasCode, projectRoot } from "./files.ts";
-import { SUPERVISORD } from "./inputs.ts";
+import { type ProcessInputs, SUPERVISORD } from "./inputs.ts";
 import { markOf, supervisorFile } from "./process-files.ts";
 
 /** Part of the answer of getAllProcessInfo; times are seconds since 1970. */
@@ -28,9 +28,9 @@ const FAULTS = { BAD_NAME: 10, ALREADY_STARTED: 60, NOT_RUNNING: 70, ALREADY_ADD
 type FaultName = keyof typeof FAULTS;
 
 const RPC_TIMEOUT_SECONDS = 20;
-// supervisord kills a program after its own stop time-out, of an hour at most.
-const STOP_RPC_TIMEOUT_SECONDS = 3660;
+const STOP_GRACE_SECONDS = 60;
 const START_TIMEOUT_SECONDS = 60;
+const POLL_MILLISECONDS = 50;
 
 /** All programs of a stack; undefined where no supervisord answers. */
 export async function programs(stackDirectory: string): Promise<readonly ProgramInfo[] | undefined> {
@@ -42,15 +42,22 @@ export async function programs(stackDirectory: string): Promise<readonly Program
  *
  * @returns Whether a supervisord answers.
  */
-export async function stopProgram(stackDirectory: string, name: string): Promise<boolean> {
+export async function stopProgram({
+  stackDirectory,
+  name,
+  stopTimeoutSeconds,
+}: Pick<ProcessInputs, "stackDirectory" | "name" | "stopTimeoutSeconds">): Promise<boolean> {
+  // An earlier configuration may have given it more time.
+  const limitSeconds = stopTimeoutSeconds + STOP_GRACE_SECONDS;
+  const end = performance.now() + limitSeconds * 1000;
   const stop = async () => {
-    let removal: FaultName | undefined;
-    do {
-      await fault(call(stackDirectory, "stopProcess", name), "NOT_RUNNING", "BAD_NAME");
-      removal = await fault(call(stackDirectory, "removeProcessGroup", name), "STILL_RUNNING", "BAD_NAME");
-      // It was started again in between.
-    } while (removal === "STILL_RUNNING");
-    return true;
+    for (;;) {
+      await fault(call(stackDirectory, "stopProcess", name, false), "NOT_RUNNING", "BAD_NAME");
+      const removal = call(stackDirectory, "removeProcessGroup", name);
+      if ((await fault(removal, "STILL_RUNNING", "BAD_NAME")) !== "STILL_RUNNING") return true;
+      if (performance.now() > end) throw new Error(`${name} did not stop within ${limitSeconds} s.`);
+      await sleep(POLL_MILLISECONDS);
+    }
   };
   return (await whereItAnswers(stop)) ?? false;
 }
@@ -126,7 +133,6 @@ async function call(
   );
   const list = values.map((value) => `<param><value>${value}</value></param>`).join("");
   const body = `<methodCall><methodName>supervisor.${method}</methodName><params>${list}</params></methodCall>`;
-  const timeoutSeconds = method === "stopProcess" ? STOP_RPC_TIMEOUT_SECONDS : RPC_TIMEOUT_SECONDS;
   const answer = await new Promise<string>((resolve, reject) => {
     const options = {
       socketPath: fromRoot(supervisorFile(stackDirectory, "supervisord.sock")),
@@ -134,12 +140,12 @@ async function call(
       method: "POST",
       headers: { "content-type": "text/xml", "content-length": Buffer.byteLength(body) },
       agent: false,
-      signal: AbortSignal.timeout(timeoutSeconds * 1000),
+      signal: AbortSignal.timeout(RPC_TIMEOUT_SECONDS * 1000),
     };
     const fail = (error: Error) =>
       reject(
         hasCode(error, "ABORT_ERR")
-          ? new Error(`supervisord of ${stackDirectory} did not answer within ${timeoutSeconds} s.`)
+          ? new Error(`supervisord of ${stackDirectory} did not answer within ${RPC_TIMEOUT_SECONDS} s.`)
           : error,
       );
     request(options, (response) => text(response).then(resolve, fail))
@@ -176,8 +182,6 @@ export function decodeXmlRpc(xml: string): unknown {
   );
   return JSON.parse(json);
 }
-
-const POLL_MILLISECONDS = 50;
 
 /** One signal after the other, and how long each may take. */
 const SIGNALS = [
