@@ -112,7 +112,8 @@ function databases(plan: StackPlan, { mongo, vector }: UpstreamAddresses): objec
   return { databases: { mongo: { uri: mongo }, vector: { url: vector } } };
 }
 
-function plannedDatabases(plan: StackPlan) {
+/** Databases of a stack, wherever they run; null: it has none. */
+export function plannedDatabases(plan: StackPlan) {
   switch (plan.platform) {
     case "local":
       return plan.databases;
