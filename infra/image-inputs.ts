@@ -13,8 +13,8 @@ import {
 } from "./plan/docker/images.ts";
 import type { DockerImage, ImageName } from "./plan/docker/types.ts";
 import type { DockerGpuPlan, Ec2Plan } from "./plan/gpu-stack.ts";
-import type { ClusterPlan } from "./plan/kubernetes/cluster-plan.ts";
 import { clusterImageNames, clusterImages } from "./plan/kubernetes/images.ts";
+import type { ClusterPlan } from "./plan/stack-plan.ts";
 import { sourcesSha256 } from "./project-files.ts";
 
 /** Path of the lock file: that of the project, or ENGINE_ROOM_IMAGE_LOCK, for images of one's own. */

@@ -1,6 +1,7 @@
 /** What every platform's stack says of itself: the part that its plan knows, before anything is up. */
 import type { DeployedStack, ModelOutput, StackOutputs } from "./outputs.ts";
-import type { StackPlan } from "./plan/stack-plan.ts";
+import type { KubernetesStack } from "./plan/kubernetes/types.ts";
+import type { ClusterPlan, StackPlan } from "./plan/stack-plan.ts";
 
 /** What only the platform knows; some of it perhaps not before `up`. */
 type ServedOutputs = Pick<DeployedStack, "endpoints" | "engineStore" | "notes">;
@@ -26,6 +27,15 @@ export function planOutputs<Served extends ServedOutputs>(
     release: plan.tier === "cpu" ? plan.release : plan.release.tag,
     cost: { hourlyUsd, monthlyUsd, withoutPrice, buildUsd, pricesAsOf },
   };
+}
+
+/** Outputs of a stack in a cluster, which are known before `up`: names of Services do not change. */
+export function clusterOutputs(
+  plan: ClusterPlan,
+  { endpoints, notes, namespace, store }: KubernetesStack,
+): StackOutputs {
+  const engineStore = store === null ? "image" : `claim ${namespace.name}/${store.claim}`;
+  return planOutputs(plan, (pool) => pool ?? "cluster", { endpoints, engineStore, notes });
 }
 
 function models(plan: StackPlan, nodePool: NodePoolName): ModelOutput[] {

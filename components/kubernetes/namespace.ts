@@ -1,52 +1,36 @@
-/** The namespace of a stack, with its quota. Cost: none. `down` leaves it with its claims, or takes all that is in it. */
+/** The namespace of a stack, with its quota. Cost: none. `down` leaves it with its claims, or deletes all that is in it. */
 import { Namespace as NamespaceObject } from "@pulumi/kubernetes/core/v1/namespace.js";
 import { ResourceQuota } from "@pulumi/kubernetes/core/v1/resourceQuota.js";
 import * as pulumi from "@pulumi/pulumi";
-import type { NamespacePlan, QuotaPlan } from "../../infra/plan/kubernetes/types.ts";
-import { keptAnnotations } from "./objects.ts";
+import type { KubernetesStack } from "../../infra/plan/kubernetes/types.ts";
+import { inNamespace } from "./workload.ts";
 
-interface NamespaceArgs {
-  readonly plan: NamespacePlan;
-  readonly quota: QuotaPlan | null;
-  /** Takes what an earlier stack left for its own. */
+interface NamespaceArgs extends Pick<KubernetesStack, "namespace" | "isRetained" | "quota"> {
+  /** Takes over what an earlier stack left. */
   readonly adopting: pulumi.ProviderResource;
 }
 
 export class Namespace extends pulumi.ComponentResource {
-  /** Known by name where it was there before. */
   readonly namespaceName: pulumi.Output<string>;
 
   constructor(
     name: string,
-    { plan, quota, adopting }: NamespaceArgs,
+    { namespace, isRetained, quota, adopting }: NamespaceArgs,
     opts?: pulumi.ComponentResourceOptions,
   ) {
     super("engine-room:kubernetes:Namespace", name, {}, opts);
 
-    this.namespaceName = plan.isCreated
-      ? this.#createNamespace(name, plan, adopting).metadata.name
-      : pulumi.output(plan.name);
-    if (quota !== null) this.#createQuota(name, quota);
+    this.namespaceName =
+      namespace.object === null
+        ? pulumi.output(namespace.name)
+        : new NamespaceObject(`${name}-namespace`, namespace.object, {
+            parent: this,
+            provider: adopting,
+            // Everything in it goes with it: engines, documents.
+            retainOnDelete: isRetained,
+          }).metadata.name;
+    if (quota !== null)
+      new ResourceQuota(`${name}-quota`, inNamespace(quota, this.namespaceName), { parent: this });
     this.registerOutputs({ namespaceName: this.namespaceName });
-  }
-
-  #createNamespace(name: string, plan: NamespacePlan, adopting: pulumi.ProviderResource): NamespaceObject {
-    return new NamespaceObject(
-      `${name}-namespace`,
-      { metadata: { name: plan.name, labels: { ...plan.labels }, annotations: keptAnnotations() } },
-      // Whatever is in it goes with it: engines, documents.
-      { parent: this, provider: adopting, retainOnDelete: plan.isRetained },
-    );
-  }
-
-  #createQuota(name: string, { name: quotaName, labels, hard }: QuotaPlan): ResourceQuota {
-    return new ResourceQuota(
-      `${name}-quota`,
-      {
-        metadata: { name: quotaName, namespace: this.namespaceName, labels: { ...labels } },
-        spec: { hard: { ...hard } },
-      },
-      { parent: this },
-    );
   }
 }

@@ -1,15 +1,14 @@
 /** Secrets of the namespace: values of the stack file, and hashes of API keys. Cost: none. */
 import { Secret } from "@pulumi/kubernetes/core/v1/secret.js";
 import * as pulumi from "@pulumi/pulumi";
-import type { Labels, SecretName, SecretReference } from "../../infra/plan/kubernetes/pod-types.ts";
-import type { PlannedSecret } from "../../infra/plan/kubernetes/types.ts";
+import type { SecretName } from "../../infra/plan/docker/types.ts";
+import type { KubernetesStack, SecretReference } from "../../infra/plan/kubernetes/types.ts";
+import { inNamespace } from "./workload.ts";
 
-interface SecretsArgs {
-  /** Those that pods name; what is not of the stack file is left out. */
+interface SecretsArgs extends Pick<KubernetesStack, "apiKeys" | "labels"> {
+  /** Secrets of pods; those without a value of the stack file are left out. */
   readonly references: readonly SecretReference[];
   readonly values: Readonly<Partial<Record<SecretName, pulumi.Input<string>>>>;
-  readonly planned: readonly PlannedSecret[];
-  readonly labels: Labels;
   readonly namespace: pulumi.Input<string>;
 }
 
@@ -22,61 +21,34 @@ export class Secrets extends pulumi.ComponentResource {
   constructor(name: string, args: SecretsArgs, opts?: pulumi.ComponentResourceOptions) {
     super("engine-room:kubernetes:Secrets", name, {}, opts);
 
-    const planned = args.planned.map((secret) => ({
-      name: secret.name,
-      secret: this.#createSecret(`${name}-${secret.subject}`, { ...secret, namespace: args.namespace }),
-    }));
-    const given = distinct(args.references).map(({ name: secretName, key, from }) => ({
-      name: secretName,
-      from,
-      secret: this.#createSecret(
+    const { apiKeys, references, namespace } = args;
+    const uids = new Map<SecretName, pulumi.Output<string>>();
+    const secrets = new Map<string, Secret>();
+    if (apiKeys !== null)
+      secrets.set(
+        apiKeys.metadata.name,
+        new Secret(`${name}-api-keys`, inNamespace(apiKeys, namespace), { parent: this }),
+      );
+    for (const { name: secretName, key, from } of references) {
+      if (from === null || uids.has(from)) continue;
+      const secret = new Secret(
         `${name}-${secretName}`,
         {
-          name: secretName,
-          labels: args.labels,
-          namespace: args.namespace,
-          data: { [key]: secretValue(args, from) },
+          metadata: { name: secretName, namespace, labels: args.labels },
+          immutable: true,
+          type: "Opaque",
+          stringData: { [key]: secretValue(args, from) },
         },
         // Its name stays the same.
-        { deleteBeforeReplace: true },
-      ),
-    }));
-
-    this.secrets = Object.fromEntries([...planned, ...given].map((one) => [one.name, one.secret]));
-    this.uids = Object.fromEntries(given.map(({ from, secret }) => [from, secret.metadata.uid]));
+        { parent: this, deleteBeforeReplace: true },
+      );
+      secrets.set(secretName, secret);
+      uids.set(from, secret.metadata.uid);
+    }
+    this.uids = Object.fromEntries(uids);
+    this.secrets = Object.fromEntries(secrets);
     this.registerOutputs({});
   }
-
-  #createSecret(
-    resourceName: string,
-    { name, labels, namespace, data }: SecretObject,
-    opts: pulumi.CustomResourceOptions = {},
-  ): Secret {
-    return new Secret(
-      resourceName,
-      {
-        metadata: { name, namespace, labels: { ...labels } },
-        immutable: true,
-        type: "Opaque",
-        stringData: { ...data },
-      },
-      { parent: this, ...opts },
-    );
-  }
-}
-
-interface SecretObject {
-  readonly name: string;
-  readonly labels: Labels;
-  readonly namespace: pulumi.Input<string>;
-  readonly data: Readonly<Record<string, pulumi.Input<string>>>;
-}
-
-type Given = SecretReference & { readonly from: SecretName };
-
-function distinct(references: readonly SecretReference[]): readonly Given[] {
-  const given = references.filter((one): one is Given => one.from !== null);
-  return given.filter(({ from }, index) => given.findIndex((other) => other.from === from) === index);
 }
 
 function secretValue({ values }: SecretsArgs, name: SecretName): pulumi.Input<string> {

@@ -1,89 +1,65 @@
-/** What all servers in a cluster have in common: a Deployment behind a Service. */
+/**
+ * A Deployment behind a Service, with its configuration and disruption budget. Cost: GPUs of a model for as long as its server
+ * runs, 1 CPU and 3 GiB of memory of encoders, 0.25 CPUs and 1 GiB of a gateway, for each replica.
+ */
+import { CustomResource } from "@pulumi/kubernetes/apiextensions/customResource.js";
 import { Deployment } from "@pulumi/kubernetes/apps/v1/deployment.js";
-import type { Service } from "@pulumi/kubernetes/core/v1/service.js";
+import { Service } from "@pulumi/kubernetes/core/v1/service.js";
+import { Ingress } from "@pulumi/kubernetes/networking/v1/ingress.js";
 import { PodDisruptionBudget } from "@pulumi/kubernetes/policy/v1/podDisruptionBudget.js";
 import * as pulumi from "@pulumi/pulumi";
-import type { Rollout, ServerPlan } from "../../infra/plan/kubernetes/types.ts";
-import { createPodConfig, createService } from "./objects.ts";
-import { podTemplate, type WorkloadArgs } from "./pod-args.ts";
+import type { KubernetesStack, ServerPlan } from "../../infra/plan/kubernetes/types.ts";
+import { awaited, createConfig, inNamespace, restartingTemplate, type WorkloadArgs } from "./workload.ts";
 
-export interface ServerArgs extends WorkloadArgs {
+export type ServerRole = "triton" | "encoders" | "gateway";
+
+const TYPES: Readonly<Record<ServerRole, string>> = {
+  triton: "engine-room:kubernetes:TritonServer",
+  encoders: "engine-room:kubernetes:Encoders",
+  gateway: "engine-room:kubernetes:Gateway",
+};
+
+export interface ServerArgs extends WorkloadArgs, Partial<Pick<KubernetesStack, "ingress" | "route">> {
   readonly plan: ServerPlan;
-  /** Makes what needs the Service, and must be there before the pods are. */
+  /** Creates what needs the Service, and must be there before the pods are. */
   readonly beforePods?: (service: Service) => readonly pulumi.Resource[];
 }
 
-const STRATEGIES: Readonly<Record<Rollout, { maxSurge: number; maxUnavailable: number }>> = {
-  surge: { maxSurge: 1, maxUnavailable: 0 },
-  inPlace: { maxSurge: 0, maxUnavailable: 1 },
-};
-
-/** Whoever extends it registers the outputs. */
-export abstract class Server extends pulumi.ComponentResource {
-  readonly plan: ServerPlan;
+export class Server extends pulumi.ComponentResource {
   readonly deployment: Deployment;
-  readonly service: Service;
 
-  protected constructor(
-    type: string,
-    name: string,
-    args: ServerArgs,
-    opts: pulumi.ComponentResourceOptions | undefined,
-  ) {
-    super(type, name, {}, opts);
+  constructor(role: ServerRole, name: string, args: ServerArgs, opts?: pulumi.ComponentResourceOptions) {
+    super(TYPES[role], name, {}, opts);
 
-    const { plan, namespace } = args;
-    this.plan = plan;
-    const config = createPodConfig(`${name}-config`, { plan: plan.pod, namespace }, { parent: this });
-    this.service = createService(`${name}-service`, { plan: plan.service, namespace }, { parent: this });
-    const bound = args.beforePods?.(this.service) ?? [];
+    const { plan, namespace, ingress = null, route = null } = args;
+    const config = createConfig(`${name}-config`, plan.pod, namespace, this);
+    const service = new Service(`${name}-service`, inNamespace(plan.service, namespace), { parent: this });
+    const bound = args.beforePods?.(service) ?? [];
     this.deployment = this.#createDeployment(name, args, [...args.after, ...config, ...bound]);
-    this.#createBudget(name, args);
+    new PodDisruptionBudget(`${name}-budget`, inNamespace(plan.budget, namespace), { parent: this });
+    const behind = { parent: this, dependsOn: [service] };
+    if (ingress !== null) new Ingress(`${name}-ingress`, inNamespace(ingress, namespace), behind);
+    if (route !== null) new CustomResource(`${name}-route`, inNamespace(route, namespace), behind);
+    this.registerOutputs({ serviceName: service.metadata.name });
   }
 
-  /** Outputs of every server. */
-  protected get outputs() {
-    return { serviceName: this.service.metadata.name };
-  }
-
-  #createDeployment(name: string, args: ServerArgs, dependsOn: readonly pulumi.Resource[]): Deployment {
-    const { plan, namespace } = args;
-    const { pod, replicas, rollout, progressDeadlineSeconds, awaitSeconds } = plan;
+  #createDeployment(
+    name: string,
+    { plan, namespace, secretUids }: ServerArgs,
+    dependsOn: pulumi.Resource[],
+  ): Deployment {
+    const { metadata, spec } = inNamespace(plan.deployment, namespace);
+    const template = restartingTemplate(plan.pod, secretUids);
     return new Deployment(
       `${name}-deployment`,
-      {
-        metadata: { name: plan.name, namespace, labels: { ...pod.labels } },
-        spec: {
-          ...(replicas === null ? {} : { replicas }),
-          selector: { matchLabels: { ...pod.selector } },
-          strategy: { type: "RollingUpdate", rollingUpdate: STRATEGIES[rollout] },
-          progressDeadlineSeconds,
-          template: podTemplate(pod, args),
-        },
-      },
+      { metadata, spec: { ...spec, template } },
       {
         parent: this,
-        dependsOn: [...dependsOn],
-        // A field that is left out becomes 1, unless somebody else has set it: an autoscaler takes over what is there.
-        ...(replicas === null ? { ignoreChanges: ["spec.replicas"] } : {}),
-        customTimeouts: { create: `${awaitSeconds}s`, update: `${awaitSeconds}s` },
+        dependsOn,
+        // A field that is left out becomes 1, unless another owner has set it: an autoscaler takes over the number.
+        ...(plan.replicas === null ? { ignoreChanges: ["spec.replicas"] } : {}),
+        customTimeouts: awaited(plan.awaitSeconds),
       },
-    );
-  }
-
-  /** A pod that never becomes ready stops nobody from draining its machine. */
-  #createBudget(name: string, { plan, namespace }: ServerArgs): PodDisruptionBudget {
-    return new PodDisruptionBudget(
-      `${name}-budget`,
-      {
-        metadata: { name: plan.name, namespace, labels: { ...plan.service.labels } },
-        spec: {
-          maxUnavailable: plan.maxUnavailable,
-          unhealthyPodEvictionPolicy: "AlwaysAllow",
-          selector: { matchLabels: { ...plan.pod.selector } },
-        },
-      },
-      { parent: this },
     );
   }
 }

@@ -4,11 +4,14 @@
  */
 import type { StackConfig } from "../config/config.ts";
 import type { Problem } from "../problems.ts";
-import { type CpuPlan, planCpuStack } from "./cpu-stack.ts";
-import { type GpuPlan, planGpuStack } from "./gpu-stack.ts";
-import { unreadScaling } from "./kubernetes/unread-scaling.ts";
+import { type ClusterCpuPlan, type CpuPlan, planCpuStack } from "./cpu-stack.ts";
+import { type ClusterGpuPlan, type GpuPlan, planGpuStack } from "./gpu-stack.ts";
+import { unreadScaling } from "./kubernetes/cluster.ts";
 
 export type StackPlan = CpuPlan | GpuPlan;
+
+/** A stack in a cluster. */
+export type ClusterPlan = ClusterGpuPlan | ClusterCpuPlan;
 
 export interface PlanResult {
   /** null where a problem leaves nothing that could be planned. */

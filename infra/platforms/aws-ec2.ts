@@ -11,9 +11,7 @@ import { SECRET_PATHS } from "../plan/docker/types.ts";
 import type { Ec2Plan } from "../plan/gpu-stack.ts";
 import { planOutputs } from "../plan-outputs.ts";
 import { awsProvider, deployAccount, deployEdge, deployFileSystem, withEdge } from "./aws-account.ts";
-import { secretValues } from "./secret-values.ts";
-import { leaveOutStackTraces } from "./stack-traces.ts";
-import { refuseUnpulled } from "./unpulled-images.ts";
+import { leaveOutStackTraces, refuseUnpulled, secretValues } from "./program.ts";
 
 /**
  * Registers the resources of a stack on one EC2 instance.

@@ -6,20 +6,14 @@ import { Charts, ClusterStorage, GatewayBinding } from "../../components/aws/clu
 import { GpuNodePool } from "../../components/aws/gpu-node-pool.ts";
 import type { Network } from "../../components/aws/network.ts";
 import { WorkloadRole } from "../../components/aws/workload-role.ts";
-import { clusterOutputs } from "../cluster-outputs.ts";
-import { planClusterImages } from "../image-inputs.ts";
 import type { DeployedStack } from "../outputs.ts";
 import { type EksStack, eksStack } from "../plan/aws/aws-stack.ts";
 import { hasEdge } from "../plan/aws/services.ts";
 import type { EksPlan } from "../plan/gpu-stack.ts";
-import { kubernetesStack } from "../plan/kubernetes/kubernetes-stack.ts";
-import { SECRET_PATHS } from "../plan/kubernetes/pod-types.ts";
 import type { KubernetesStack } from "../plan/kubernetes/types.ts";
+import { clusterOutputs } from "../plan-outputs.ts";
 import { awsProvider, deployAccount, deployEdge, deployFileSystem, withEdge } from "./aws-account.ts";
-import { deployCluster, type MadeCluster, secretNames } from "./kubernetes-objects.ts";
-import { secretValues } from "./secret-values.ts";
-import { leaveOutStackTraces } from "./stack-traces.ts";
-import { refuseUnpulled } from "./unpulled-images.ts";
+import { deployCluster, type MadeCluster, plannedObjects } from "./kubernetes.ts";
 
 /**
  * Registers the resources of a stack on EKS.
@@ -27,12 +21,8 @@ import { refuseUnpulled } from "./unpulled-images.ts";
  * @throws ConfigError where an image has no digest. A preview shows such a stack all the same, and warns.
  */
 export function deployEks(plan: EksPlan): DeployedStack {
-  leaveOutStackTraces();
-  const { images, problems } = planClusterImages(plan);
-  refuseUnpulled(problems);
-  const name = pulumi.getStack();
-  const aws = eksStack(plan, name);
-  const objects = kubernetesStack(plan, { stack: name, images });
+  const objects = plannedObjects(plan);
+  const aws = eksStack(plan, pulumi.getStack());
   const opts = { providers: { aws: awsProvider(aws.context) } };
 
   const network = deployAccount(aws, opts);
@@ -42,14 +32,12 @@ export function deployEks(plan: EksPlan): DeployedStack {
   const edge = hasEdge(plan.config) ? deployEdge(aws, network, target, opts) : null;
   const bindGateway: MadeCluster["bindGateway"] = (service, provider) => {
     if (edge === null) return [];
-    const { name, ports } = objects.gateway.service;
-    if (ports.http === undefined) throw new Error("The gateway's Service has no port of the name http.");
     const { binding } = new GatewayBinding(
       "gateway-binding",
       {
         labels: objects.labels,
         namespace: objects.namespace.name,
-        service: { name, port: ports.http },
+        service: { name: objects.gateway.name, port: plan.gateway.port },
         targetGroupArn: edge.targetGroupArn,
         vpcId: network.vpcId,
       },
@@ -59,10 +47,7 @@ export function deployEks(plan: EksPlan): DeployedStack {
     // The gateway's pods come after it: the controller adds its readiness gate only to pods of an existing binding.
     return [binding];
   };
-  deployCluster(objects, {
-    secrets: secretValues(SECRET_PATHS, secretNames(objects)),
-    made: { ...made, bindGateway },
-  });
+  deployCluster(objects, { made: { ...made, bindGateway } });
 
   const outputs = clusterOutputs(plan, objects);
   return {

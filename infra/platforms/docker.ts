@@ -8,7 +8,7 @@ import { type DockerStack, SECRET_PATHS, type SecretName } from "../plan/docker/
 import type { DockerGpuPlan } from "../plan/gpu-stack.ts";
 import { planOutputs } from "../plan-outputs.ts";
 import { deployContainers } from "./docker-containers.ts";
-import { secretValues } from "./secret-values.ts";
+import { secretValues } from "./program.ts";
 
 /** Registers the resources of a stack on a Docker host. */
 export function deployDocker(plan: DockerCpuPlan | DockerGpuPlan): DeployedStack {

@@ -21,7 +21,9 @@ function table(changes: readonly ServerChange[]): string {
 /** What is left running, and what a machine that nobody uses still costs. */
 export function sleepReport(name: string, stack: KubernetesStack, changes: readonly ServerChange[]): string {
   const { models, encoders } = stack;
-  const endSeconds = Math.max(...models.map(({ pod }) => pod.graceSeconds));
+  const endSeconds = Math.max(
+    ...models.map(({ pod }) => pod.template.spec?.terminationGracePeriodSeconds ?? 0),
+  );
   const isOnGpus = models.some(({ pod }) => pod.resources.gpus !== null);
   const kept = encoders?.pod.resources.gpus ?? null;
   return [

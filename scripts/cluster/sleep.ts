@@ -1,6 +1,5 @@
 /** Servers of language models that go to zero pods and come back; gateway, encoders, databases and store stay. */
-import type { AutoscalerPlan } from "../../infra/plan/kubernetes/operations-types.ts";
-import type { KubernetesStack, ServerPlan } from "../../infra/plan/kubernetes/types.ts";
+import type { AutoscalerPlan, KubernetesStack, ServerPlan } from "../../infra/plan/kubernetes/types.ts";
 import { type ClusterProbe, kubectlItems, kubectlText } from "./kubectl.ts";
 import {
   PAUSED_REPLICAS,
@@ -92,7 +91,7 @@ export function wakeChanges(
     const server = model.name;
     const from = reading.replicas.get(server);
     if (from === undefined) return missing(server);
-    const owner = stack.autoscalers.find(({ deployment }) => deployment === server);
+    const owner = stack.autoscalers.find(({ name }) => name === server);
     const planned = plannedReplicas(model, owner);
     const isPaused = owner !== undefined && (reading.paused.get(owner.name) ?? null) !== null;
     const to = from === 0 ? planned : from;
@@ -133,7 +132,7 @@ function plannedReplicas({ replicas }: ServerPlan, owner: AutoscalerPlan | undef
 }
 
 function kedaOwner({ autoscalers }: KubernetesStack, server: string): AutoscalerPlan | undefined {
-  return autoscalers.find(({ deployment, mechanism }) => deployment === server && mechanism === "keda");
+  return autoscalers.find(({ name, mechanism }) => name === server && mechanism === "keda");
 }
 
 function missing(server: string): ServerChange {

@@ -179,7 +179,7 @@ function withoutPods(
   const pods = { ready: 0, wanted: 0 };
   if (!models.some((model) => model.name === name))
     return { state: "STOPPED", pods, why: "somebody scaled it to 0; `npm run up` brings it back" };
-  const owner = autoscalers.find(({ deployment }) => deployment === name);
+  const owner = autoscalers.find((autoscaler) => autoscaler.name === name);
   const isByLoad = owner?.replicas.min === 0 && (paused.get(owner.name) ?? null) === null;
   return { state: isByLoad ? "IDLE" : "SLEEPING", pods };
 }

@@ -1,8 +1,7 @@
 /** Who decides how many servers there are in a cluster, and who watches them. */
 import { clusterImageNames } from "../../infra/plan/kubernetes/images.ts";
 import { kubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
-import type { AutoscalerPlan } from "../../infra/plan/kubernetes/operations-types.ts";
-import type { KubernetesStack } from "../../infra/plan/kubernetes/types.ts";
+import type { AutoscalerPlan, KubernetesStack } from "../../infra/plan/kubernetes/types.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { paragraph, type Section, textTable } from "./text-table.ts";
 

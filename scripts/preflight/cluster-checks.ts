@@ -8,7 +8,7 @@ import { poolFindings } from "./cluster-pools.ts";
 import { quotaFindings } from "./cluster-quota.ts";
 import type { ClusterReading, Questions } from "./cluster-reading.ts";
 import { neededRights, rightsFindings } from "./cluster-rights.ts";
-import { namedSecrets, secretFindings } from "./cluster-secrets.ts";
+import { hostOf, namedSecrets, secretFindings } from "./cluster-secrets.ts";
 import { classFindings, storeFindings } from "./cluster-store.ts";
 import { type CheckResult, type Finding, isOlder, problem, warning } from "./finding.ts";
 
@@ -26,7 +26,7 @@ export function clusterQuestions({ stack }: ClusterTarget): Questions {
     rights: neededRights(stack),
     groups: askedGroups(stack),
     secrets: [...new Set(namedSecrets(stack).map(({ name }) => name))],
-    volumes: stack.store?.creation?.volume == null ? [] : [stack.store.creation.volume],
+    volumes: [stack.store?.object?.spec?.volumeName ?? []].flat(),
   };
 }
 
@@ -60,10 +60,8 @@ const CHECKS: Readonly<Record<string, Check>> = {
   "engine store": ({ stack }, reading) => storeFindings(stack, reading),
 
   "storage of databases": ({ stack }, reading) =>
-    [...new Set(stack.databases.map(({ claim }) => claim.storageClass))].flatMap((storageClass) =>
-      stack.databases.every(({ claim, name }) =>
-        reading.claims?.some((one) => one.name === `${claim.name}-${name}-0`),
-      )
+    [...new Set(stack.databases.map((database) => database.storageClass))].flatMap((storageClass) =>
+      stack.databases.every(({ claim }) => reading.claims?.some(({ name }) => name === claim))
         ? []
         : classFindings(reading.storageClasses, storageClass, {
             check: "storageClass",
@@ -75,9 +73,9 @@ const CHECKS: Readonly<Record<string, Check>> = {
   Ingress: ({ stack: { ingress } }, { ingressClasses }) =>
     ingress === null
       ? []
-      : classFindings(ingressClasses, ingress.className, {
+      : classFindings(ingressClasses, ingress.spec?.ingressClassName ?? null, {
           check: "ingress",
-          what: `The Ingress for ${ingress.host}`,
+          what: `The Ingress for ${hostOf(ingress)}`,
           key: "gateway.ingressClass",
         }),
 

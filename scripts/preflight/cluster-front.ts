@@ -12,11 +12,11 @@ export function frontFindings(
 ): readonly Finding[] {
   if (nodes === null) return [];
   const kept = keptPods(stack);
-  const front = kept.filter(({ pod }) => pod.placement.pool === null);
+  const front = kept.filter(({ pod }) => pod.pool === null);
   const [first] = front;
   if (first === undefined) return [];
   // All of them have the same.
-  const { nodeSelector, tolerations } = first.pod.placement;
+  const { nodeSelector = {}, tolerations = [] } = first.pod.template.spec ?? {};
   const takers = nodes.filter((node) => node.takesPods);
   const usable = takers.filter((node) => mayRunOn(node, nodeSelector, tolerations));
   if (usable.length === 0) return [noMachine(nodes.length, nodeSelector, plan.tier === "cpu")];

@@ -1,5 +1,6 @@
 /** Kinds that a cluster has only where somebody installed them. Pure. */
 import type { KubernetesStack } from "../../infra/plan/kubernetes/types.ts";
+import { isCertified } from "./cluster-secrets.ts";
 import { type Finding, problem } from "./finding.ts";
 
 /**
@@ -61,8 +62,7 @@ const KINDS: readonly NeededKind[] = [
   {
     groupVersion: "cert-manager.io/v1",
     kind: "Certificate",
-    isNeeded: ({ ingress }) =>
-      Object.keys(ingress?.annotations ?? {}).some((key) => key.startsWith("cert-manager.io/")),
+    isNeeded: ({ ingress }) => ingress !== null && isCertified(ingress),
     why: "gateway.tls names an issuer of cert-manager, which is asked for the certificate of the host name.",
     fix: "Install it (https://cert-manager.io/docs/installation/), or name a Secret in gateway.tls.secretName.",
   },

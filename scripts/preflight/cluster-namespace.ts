@@ -8,11 +8,11 @@ const STACK_LABEL = "app.kubernetes.io/instance";
 
 /** @param stackName - As the labels have it. */
 export function namespaceFindings(
-  { namespace: { name, isCreated, labels } }: KubernetesStack,
+  { namespace: { name, object } }: KubernetesStack,
   stackName: string,
   { hasNamespace, namespaceLabels }: Pick<ClusterReading, "hasNamespace" | "namespaceLabels">,
 ): readonly Finding[] {
-  if (!isCreated)
+  if (object === null)
     return hasNamespace !== false
       ? []
       : [
@@ -24,7 +24,8 @@ export function namespaceFindings(
           ),
         ];
   // One that an earlier `up` of the same stack has left is its own.
-  if (hasNamespace !== true || namespaceLabels?.[STACK_LABEL] === labels[STACK_LABEL]) return [];
+  if (hasNamespace !== true || namespaceLabels?.[STACK_LABEL] === object.metadata.labels[STACK_LABEL])
+    return [];
   const owner = namespaceLabels?.[STACK_LABEL];
   return [
     problem(

@@ -1,6 +1,6 @@
 /** Whether the machines of a cluster are those that a stack's pools were planned for. */
 import type { ClusterGpuPlan } from "../../infra/plan/gpu-stack.ts";
-import { gpusOf, poolPlacement } from "../../infra/plan/kubernetes/placement.ts";
+import { gpusOf, poolPlacement } from "../../infra/plan/kubernetes/capacity.ts";
 import type { PoolSpec } from "../../infra/plan/spec.ts";
 import type { ClusterTarget } from "../program/cluster-target.ts";
 import type { NodeReading } from "./cluster-objects.ts";
@@ -173,8 +173,7 @@ function driverFindings(
 
 /** Whether all pods of a pool find a machine beside what runs there already, and a build and a roll-out too. */
 function roomFindings({ stack }: GpuTarget, pool: PoolSpec, free: readonly FreeNode[]): readonly Finding[] {
-  const isOfPool = ({ pod }: { readonly pod: { readonly placement: { readonly pool: string | null } } }) =>
-    pod.placement.pool === pool.name;
+  const isOfPool = ({ pod }: { readonly pod: { readonly pool: string | null } }) => pod.pool === pool.name;
   const kept = keptPods(stack).filter(isOfPool);
   const homeless = homelessPods(free, kept);
   const report = grows(pool) ? warning : problem;

@@ -7,7 +7,7 @@ import { quantity } from "./quantity.ts";
 
 /** Quotas of others: that of the stack's own namespace follows the plan. */
 export function quotaFindings(stack: KubernetesStack, reading: ClusterReading): readonly Finding[] {
-  const others = (reading.quotas ?? []).filter(({ name }) => name !== stack.quota?.name);
+  const others = (reading.quotas ?? []).filter(({ name }) => name !== stack.quota?.metadata.name);
   const wanted = wantedAmounts(stack);
   const own = isUp(stack, reading) ? ownAmounts(stack, reading) : new Map<string, number>();
   return others.flatMap(({ name, hard, used }) =>
@@ -48,10 +48,7 @@ function wantedAmounts(stack: KubernetesStack): ReadonlyMap<string, number> {
   const kept = keptPods(stack);
   const sums = new Map<string, number>([
     ["pods", kept.length],
-    [
-      "persistentvolumeclaims",
-      stack.databases.length + (stack.store !== null && stack.store.creation !== null ? 1 : 0),
-    ],
+    ["persistentvolumeclaims", stack.databases.length + (stack.store?.object == null ? 0 : 1)],
   ]);
   for (const { pod } of kept)
     for (const [resource, amount] of Object.entries(podRequests(pod.resources)))

@@ -23,7 +23,7 @@ const IN_NAMESPACE: readonly Kind[] = [
   {
     group: "",
     resource: "persistentvolumeclaims",
-    isNeeded: ({ store }) => store !== null && store.creation !== null,
+    isNeeded: ({ store }) => store !== null && store.object !== null,
   },
   { group: "", resource: "secrets", isNeeded: (stack) => makesSecrets(stack) },
   { group: "", resource: "resourcequotas", isNeeded: ({ quota }) => quota !== null },
@@ -58,7 +58,7 @@ const IN_NAMESPACE: readonly Kind[] = [
 ];
 
 const IN_CLUSTER: readonly Kind[] = [
-  { group: "", resource: "namespaces", isNeeded: ({ namespace }) => namespace.isCreated },
+  { group: "", resource: "namespaces", isNeeded: ({ namespace }) => namespace.object !== null },
   {
     group: "scheduling.k8s.io",
     resource: "priorityclasses",
@@ -85,10 +85,10 @@ function isTool(resource: string): resource is keyof typeof OF_TOOLS {
 const READ_ONLY: ReadonlySet<string> = new Set(["pods"]);
 const READING: ReadonlySet<string> = new Set(["get", "list", "watch"]);
 
-function makesSecrets({ secrets, builds, models, gateway }: KubernetesStack): boolean {
+function makesSecrets({ apiKeys, builds, models, gateway }: KubernetesStack): boolean {
   const pods = [...builds, ...models, gateway].map(({ pod }) => pod);
   return (
-    secrets.length > 0 ||
+    apiKeys !== null ||
     pods.some(({ secretFiles }) => Object.values(secretFiles).some(({ from }) => from !== null))
   );
 }

@@ -1,6 +1,5 @@
 /** Secrets that somebody else puts into a stack's namespace. Pure. */
-import type { SecretReference } from "../../infra/plan/kubernetes/pod-types.ts";
-import type { KubernetesStack } from "../../infra/plan/kubernetes/types.ts";
+import type { Ingress, KubernetesStack, SecretReference } from "../../infra/plan/kubernetes/types.ts";
 import type { ClusterReading } from "./cluster-reading.ts";
 import { type Finding, problem } from "./finding.ts";
 
@@ -41,22 +40,20 @@ export function namedSecrets({
   gateway,
   imagePullSecrets,
   ingress,
-  secrets,
+  apiKeys,
   namespace,
 }: KubernetesStack): readonly NamedSecret[] {
-  const own = new Set(secrets.map(({ name }) => name));
   const pods = [...builds, ...models, ...(encoders === null ? [] : [encoders]), gateway].map(
     ({ pod }) => pod,
   );
   const references = pods.flatMap(({ secretFiles }) => Object.values(secretFiles));
   const byName = new Map<string, SecretReference>(
     references
-      .filter(({ name, from }) => from === null && !own.has(name))
+      .filter(({ name, from }) => from === null && name !== apiKeys?.metadata.name)
       .map((reference) => [`${reference.name} ${reference.key}`, reference]),
   );
   const create = "kubectl create secret generic";
-  const isWritten =
-    ingress !== null && Object.keys(ingress.annotations).some((key) => /^cert-manager/.test(key));
+  const tlsSecret = ingress?.spec?.tls?.[0]?.secretName;
   return [
     ...[...byName.values()].map(({ name, key }) => ({
       name,
@@ -70,15 +67,25 @@ export function namedSecrets({
       why: "images.pullSecrets names it, and without it a private registry gives no image.",
       fix: `\`kubectl create secret docker-registry ${name} --namespace ${namespace.name} --docker-server=… --docker-username=…\`.`,
     })),
-    ...(ingress === null || ingress.tlsSecret === null || isWritten
+    ...(ingress === null || tlsSecret === undefined || isCertified(ingress)
       ? []
       : [
           {
-            name: ingress.tlsSecret,
+            name: tlsSecret,
             key: "tls.crt",
-            why: `gateway.tls.secretName names it: the certificate of ${ingress.host}.`,
-            fix: `\`kubectl create secret tls ${ingress.tlsSecret} --namespace ${namespace.name} --cert=FILE --key=FILE\`.`,
+            why: `gateway.tls.secretName names it: the certificate of ${hostOf(ingress)}.`,
+            fix: `\`kubectl create secret tls ${tlsSecret} --namespace ${namespace.name} --cert=FILE --key=FILE\`.`,
           },
         ]),
   ];
+}
+
+/** Host name of the stack's Ingress. */
+export function hostOf({ spec }: Ingress): string {
+  return spec?.rules?.[0]?.host ?? "";
+}
+
+/** Whether cert-manager is asked for the certificate of an Ingress. */
+export function isCertified({ metadata: { annotations = {} } }: Ingress): boolean {
+  return Object.keys(annotations).some((key) => key.startsWith("cert-manager.io/"));
 }

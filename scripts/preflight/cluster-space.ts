@@ -1,6 +1,5 @@
 /** What machines of a cluster have left for a stack. Pure. */
-import type { PodPlan, PodResources, Toleration } from "../../infra/plan/kubernetes/pod-types.ts";
-import type { KubernetesStack } from "../../infra/plan/kubernetes/types.ts";
+import type { KubernetesStack, Placement, PodPlan, PodResources } from "../../infra/plan/kubernetes/types.ts";
 import type { NodeReading, PodReading } from "./cluster-objects.ts";
 import type { ClusterReading } from "./cluster-reading.ts";
 import { quantity } from "./quantity.ts";
@@ -39,7 +38,7 @@ export function podRequests({ cpuMillis, memoryMiB, ephemeralGiB, gpus }: PodRes
 export function mayRunOn(
   { labels, taints }: NodeReading,
   selector: Readonly<Record<string, string>>,
-  tolerations: readonly Toleration[],
+  tolerations: Readonly<Placement["tolerations"]>,
 ): boolean {
   return (
     Object.entries(selector).every(([key, value]) => labels[key] === value) &&
@@ -50,7 +49,7 @@ export function mayRunOn(
 }
 
 function tolerates(
-  { key, operator, value, effect }: Toleration,
+  { key, operator, value, effect }: Placement["tolerations"][number],
   taint: NodeReading["taints"][number],
 ): boolean {
   return (
@@ -109,7 +108,7 @@ export function homelessPods(nodes: readonly FreeNode[], pods: readonly PlannedP
     .toSorted((a, b) => gpus(b) - gpus(a) || b.pod.resources.memoryMiB - a.pod.resources.memoryMiB)
     .filter(({ pod }) => {
       const wanted = podRequests(pod.resources);
-      const { nodeSelector, tolerations } = pod.placement;
+      const { nodeSelector = {}, tolerations = [] } = pod.template.spec ?? {};
       const index = left.findIndex(
         (free, position) =>
           Object.entries(wanted).every(([key, amount]) => (free[key] ?? 0) >= amount) &&

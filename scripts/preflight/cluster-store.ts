@@ -1,11 +1,11 @@
 /** Where weights and engines lie: the claim, or what it is made of. */
-import type { KubernetesStack, StorePlan } from "../../infra/plan/kubernetes/types.ts";
+import type { KubernetesStack, PersistentVolumeClaim } from "../../infra/plan/kubernetes/types.ts";
 import type { ClaimReading, ClassReading } from "./cluster-objects.ts";
 import type { ClusterReading } from "./cluster-reading.ts";
 import { type Finding, problem } from "./finding.ts";
 import { quantity } from "./quantity.ts";
 
-type Creation = NonNullable<StorePlan["creation"]>;
+type ClaimSpec = NonNullable<PersistentVolumeClaim["spec"]>;
 
 /** Drivers of disks that one machine at a time mounts for writing. */
 const ONE_MACHINE: ReadonlySet<string> = new Set([
@@ -19,17 +19,16 @@ const ONE_MACHINE: ReadonlySet<string> = new Set([
   "topolvm.io",
 ]);
 
-const GIB = 2 ** 30;
-
 export function storeFindings({ store }: KubernetesStack, reading: ClusterReading): readonly Finding[] {
   if (store === null) return [];
-  const { claim, creation } = store;
+  const { claim, object } = store;
   const there = reading.claims?.find(({ name }) => name === claim);
-  if (creation === null) return existingClaim(claim, there, reading);
-  if (there !== undefined) return keptClaim(there, creation);
-  return creation.volume === null
-    ? classOfNewClaim(creation, reading)
-    : volumeFindings(creation.volume, creation, reading);
+  if (object?.spec === undefined) return existingClaim(claim, there, reading);
+  const { spec } = object;
+  if (there !== undefined) return keptClaim(there, spec);
+  return spec.volumeName === undefined
+    ? classOfNewClaim(spec, reading)
+    : volumeFindings(spec.volumeName, spec, reading);
 }
 
 function existingClaim(
@@ -61,20 +60,24 @@ function existingClaim(
 }
 
 /** A claim that an earlier stack left keeps its class, mode and volume, and can only grow. */
-function keptClaim(there: ClaimReading, wanted: Creation): readonly Finding[] {
+function keptClaim(
+  there: ClaimReading,
+  { storageClassName, accessModes: [accessMode = ""] = [], volumeName, resources }: ClaimSpec,
+): readonly Finding[] {
+  const size = resources?.requests?.storage ?? "0";
   const differences = [
-    ...(wanted.storageClass === null || wanted.storageClass === there.storageClass
+    ...(storageClassName === undefined || storageClassName === there.storageClass
       ? []
-      : [`its class is ${there.storageClass || "none"}, and ${wanted.storageClass || "none"} is asked for`]),
-    ...(there.accessModes.includes(wanted.accessMode)
+      : [`its class is ${there.storageClass || "none"}, and ${storageClassName || "none"} is asked for`]),
+    ...(there.accessModes.includes(accessMode)
       ? []
-      : [`its mode is ${there.accessModes.join(", ")}, and ${wanted.accessMode} is asked for`]),
-    ...(wanted.volume === null || there.volume === null || wanted.volume === there.volume
+      : [`its mode is ${there.accessModes.join(", ")}, and ${accessMode} is asked for`]),
+    ...(volumeName === undefined || there.volume === null || volumeName === there.volume
       ? []
-      : [`its volume is ${there.volume}, and ${wanted.volume} is asked for`]),
-    ...(there.size === null || quantity(there.size) <= wanted.sizeGiB * GIB
+      : [`its volume is ${there.volume}, and ${volumeName} is asked for`]),
+    ...(there.size === null || quantity(there.size) <= quantity(size)
       ? []
-      : [`it asks for ${there.size}, and ${wanted.sizeGiB}Gi is less`]),
+      : [`it asks for ${there.size}, and ${size} is less`]),
   ];
   if (differences.length === 0) return [];
   return [
@@ -89,7 +92,7 @@ function keptClaim(there: ClaimReading, wanted: Creation): readonly Finding[] {
 
 function volumeFindings(
   name: string,
-  { storageClass }: Creation,
+  { storageClassName: storageClass = "" }: ClaimSpec,
   { volumes }: ClusterReading,
 ): readonly Finding[] {
   const volume = volumes.get(name);
@@ -114,7 +117,7 @@ function volumeFindings(
           : "Name its claim in engineStore.existingClaim, or another volume.",
       ),
     ];
-  if (volume.storageClass === (storageClass ?? "")) return [];
+  if (volume.storageClass === storageClass) return [];
   return [
     problem(
       "volume",
@@ -128,9 +131,10 @@ function volumeFindings(
 }
 
 function classOfNewClaim(
-  { storageClass, accessMode }: Creation,
+  { storageClassName, accessModes: [accessMode] = [] }: ClaimSpec,
   { storageClasses }: ClusterReading,
 ): readonly Finding[] {
+  const storageClass = storageClassName ?? null;
   const found = classFindings(storageClasses, storageClass, {
     check: "storageClass",
     what: "The engine store",

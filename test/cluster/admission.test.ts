@@ -7,7 +7,6 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { DEFAULT_LOAD, genaiPerfJob } from "../../scripts/bench/genai-perf-job.ts";
 import { readClusterTarget } from "../../scripts/program/cluster-target.ts";
 import { projectRoot, stackReference } from "../../scripts/program/stack-file.ts";
-import { restrictedViolations } from "../components/kubernetes/restricted.ts";
 import { applyAll } from "../harness/kubernetes/apply.ts";
 import { bringUp } from "../harness/kubernetes/bring-up.ts";
 import { describeWithCluster } from "../harness/kubernetes/describe.ts";
@@ -19,6 +18,7 @@ import {
   restrictedNamespace,
   volumeFor,
 } from "../harness/kubernetes/scenes.ts";
+import { restrictedViolations } from "../infra/plan/kubernetes/restricted.ts";
 import {
   changed,
   claim,
@@ -218,7 +218,8 @@ describeWithCluster("admission", ({ api, modules }) => {
 
   test("the Job of `npm run bench` is taken without a warning under Pod Security `restricted`", async () => {
     const target = readClusterTarget(stackReference("tests", join(projectRoot, "Pulumi.onprem.yaml")));
-    const { name, labels } = target.stack.namespace;
+    const { object } = target.stack.namespace;
+    const { name, labels } = (object ?? expect.fail("The stack creates no namespace.")).metadata;
     await bringUp(api, [{ apiVersion: "v1", kind: "Namespace", metadata: { name, labels } }]);
     try {
       const job = genaiPerfJob(target, "llava", { suffix: "tests", load: DEFAULT_LOAD });

@@ -6,7 +6,6 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { podTemplate } from "../../components/kubernetes/pod-args.ts";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { SPEC_FILES } from "../../infra/plan/container-specs.ts";
 import { dockerStack, neededImages } from "../../infra/plan/docker/docker-stack.ts";
@@ -14,7 +13,7 @@ import type { DockerContainer, DockerMount, ImageName } from "../../infra/plan/d
 import type { ClusterGpuPlan, DockerGpuPlan } from "../../infra/plan/gpu-stack.ts";
 import { clusterImageNames } from "../../infra/plan/kubernetes/images.ts";
 import { kubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
-import type { PodPlan } from "../../infra/plan/kubernetes/pod-types.ts";
+import type { PodPlan } from "../../infra/plan/kubernetes/types.ts";
 import { archiveOf } from "../harness/docker/archive.ts";
 import { createBody } from "../harness/docker/create-body.ts";
 import { describeWithEngine } from "../harness/docker/describe.ts";
@@ -130,14 +129,12 @@ function clusterPods(plan: ClusterGpuPlan): readonly Planned[] {
 }
 
 function bodyOf(pod: PodPlan, store: string, image: string): object {
-  const isTask = pod.role === "engineBuild" || pod.role === "encoderBuild";
-  const placed = { images: [{ name: pod.image, reference: image }], imagePullSecrets: [], secretUids: {} };
   const configMaps = mkdtempSync(`${store}.configs-`);
   chmodSync(configMaps, 0o755);
-  const folder = join(configMaps, pod.config?.name ?? "");
+  const folder = join(configMaps, pod.config?.metadata.name ?? "");
   mkdirSync(folder, { recursive: true });
   for (const [name, text] of Object.entries(pod.config?.data ?? {})) writeFileSync(join(folder, name), text);
-  return podBody(podTemplate(pod, placed, { isTask }), image, { claim: store, configMaps });
+  return podBody(pod.template, image, { claim: store, configMaps });
 }
 
 function isTested(role: string): role is Planned["role"] {

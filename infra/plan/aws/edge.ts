@@ -2,8 +2,8 @@
 import type { ListenerArgs } from "@pulumi/aws/lb/listener.js";
 import type { LoadBalancerArgs } from "@pulumi/aws/lb/loadBalancer.js";
 import type { TargetGroupArgs } from "@pulumi/aws/lb/targetGroup.js";
+import { GATEWAY_PORT } from "../containers/gateway.ts";
 import type { AwsPlan } from "../gpu-stack.ts";
-import { GATEWAY_PORT } from "../kubernetes/gateway.ts";
 import { keyedName } from "./context.ts";
 import { vpcCidr } from "./network.ts";
 import { hasEdge } from "./services.ts";

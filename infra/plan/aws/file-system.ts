@@ -2,7 +2,7 @@
 import type { AccessPointArgs } from "@pulumi/aws/efs/accessPoint.js";
 import type { FileSystemArgs } from "@pulumi/aws/efs/fileSystem.js";
 import type { AwsConfig } from "../../config/aws-stacks.ts";
-import { USER_ID } from "../kubernetes/pod.ts";
+import { IMAGE_USER_ID } from "../containers/container.ts";
 import type { AwsContext } from "./types.ts";
 
 export type FileSystemPlan = ReturnType<typeof fileSystemPlan>;
@@ -28,11 +28,11 @@ export function fileSystemPlan({ engineStore }: AwsConfig, { isRetained }: AwsCo
     backupPolicy: { status: (backups ?? existing === null) ? "ENABLED" : "DISABLED" },
     accessPoint: {
       // User of builders and servers.
-      posixUser: { uid: USER_ID, gid: USER_ID },
+      posixUser: { uid: IMAGE_USER_ID, gid: IMAGE_USER_ID },
       rootDirectory: {
         // Stacks that share a file system share its engines: names contain the key of their content, and a build locks its own.
         path: "/engine-room",
-        creationInfo: { ownerUid: USER_ID, ownerGid: USER_ID, permissions: "0750" },
+        creationInfo: { ownerUid: IMAGE_USER_ID, ownerGid: IMAGE_USER_ID, permissions: "0750" },
       },
     } satisfies Partial<AccessPointArgs>,
   };

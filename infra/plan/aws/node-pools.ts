@@ -5,7 +5,7 @@ import type { EksConfig } from "../../config/aws-stacks.ts";
 import { GP3_INCLUDED_MIBPS } from "../catalogue/prices.ts";
 import { slotsPerGpu } from "../fit/gpu-memory.ts";
 import type { Cluster } from "../kubernetes/cluster.ts";
-import { GPU_RESOURCE, gpuResource } from "../kubernetes/gpu-resource.ts";
+import { GPU_RESOURCE, gpuResource } from "../kubernetes/gpu-resources.ts";
 import type { GpuStackSpec, PoolSpec } from "../spec.ts";
 import { GB_PER_GIB } from "../units.ts";
 import { POOL_LABEL, SYSTEM_POOL } from "./names.ts";

@@ -1,8 +1,8 @@
 /** What only a stack in a cluster can get wrong: how pods find machines, and what they share. */
 import { clusterConfigOf } from "../aws/as-platforms.ts";
 import { isInStore } from "../engine/weights.ts";
-import { gpuResource } from "../kubernetes/gpu-resource.ts";
-import { unreadScaling } from "../kubernetes/unread-scaling.ts";
+import { unreadScaling } from "../kubernetes/cluster.ts";
+import { gpuResource } from "../kubernetes/gpu-resources.ts";
 import { canSurge, poolOf, serverRoom, sharesGpuMemory, surgeShortages } from "../pool-space.ts";
 import type { ModelSpec, PoolSpec } from "../spec.ts";
 import { type Check, type CheckedStack, modelCheck, type Remark, stackCheck } from "./finding.ts";

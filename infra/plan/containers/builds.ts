@@ -1,7 +1,7 @@
 /** Tasks that fill the engine store: one for each engine, for weights that are served without one, and for the encoders. */
 import { jsonDigest } from "../canonical-json.ts";
 import { encoderBuildSpec, engineBuildSpec, SPEC_FILES } from "../container-specs.ts";
-import { buildEstimate } from "../cost/build-seconds.ts";
+import { buildEstimate } from "../cost/times.ts";
 import { shortKey } from "../engine/engine-key.ts";
 import { worldSize } from "../fit/placement.ts";
 import type { GpuPlan, ModelPlan } from "../gpu-stack.ts";
@@ -145,6 +145,6 @@ function storeKey({ spec, engine }: ModelPlan): string | null {
 /** How long a build may take. @param pool - Whose machines build. */
 function buildTimeoutSeconds({ spec, engine }: ModelPlan, pool: PoolSpec): number {
   const { seconds, parts } = buildEstimate(spec.engine, pool);
-  const estimated = engine === null ? (parts.find(({ what }) => what === "download")?.seconds ?? 0) : seconds;
+  const estimated = engine === null ? (parts.download ?? 0) : seconds;
   return TIMEOUT_BASE_SECONDS + TIMEOUT_ESTIMATES * estimated;
 }

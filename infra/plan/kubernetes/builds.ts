@@ -1,35 +1,22 @@
-/** Jobs that fill the engine store: one for each engine, for weights that are served without one, and for the encoders. */
-import { encoderBuildSpec, engineBuildSpec, SPEC_FILES } from "../container-specs.ts";
-import { shortKey } from "../engine/engine-key.ts";
+/** Jobs that fill the engine store, the store itself, and DaemonSets that pull images in advance. */
+import { buildContainers } from "../containers/builds.ts";
+import { type BuildContainer, container } from "../containers/container.ts";
+import { poolNamed } from "../containers/servers.ts";
+import type { ImageName } from "../docker/types.ts";
 import { checkpointGiB, engineBytesGiB } from "../engine/engine-size.ts";
-import { worldSize } from "../fit/placement.ts";
 import type { ClusterGpuPlan, ModelPlan } from "../gpu-stack.ts";
-import { buildRequest, ENCODERS_REQUEST } from "../pod-requests.ts";
-import { MPI_ENVIRONMENT } from "../repository/launch.ts";
+import { buildRequest, ENCODERS_REQUEST, PRE_PULL_REQUEST, prePulledImages } from "../pod-requests.ts";
 import type { PoolSpec } from "../spec.ts";
-import {
-  BUILD_ENVIRONMENT,
-  BUILD_STOP_SECONDS,
-  buildTimeoutSeconds,
-  ENCODER_TIMEOUT_SECONDS,
-  SCRATCH,
-  storeBuilds,
-} from "../store-builds.ts";
-import { MIB_PER_GIB } from "../units.ts";
-import { SECRET_FILES } from "./cluster.ts";
-import { objectName } from "./labels.ts";
-import { buildKeepsApartFrom, gpusOf, poolNamed, poolPlacement } from "./placement.ts";
-import { pod, SCRATCH_TMP } from "./pod.ts";
-import type { PodPlan, PodVolume } from "./pod-types.ts";
-import { priorityClass } from "./priorities.ts";
-import type { BuildPlan } from "./types.ts";
-import { sharedMemory, storeVolume } from "./volumes.ts";
+import { buildKeepsApartFrom, gpusOf, poolPlacement } from "./capacity.ts";
+import { keptAnnotations, objectLabels, objectName } from "./labels.ts";
+import { containerSettings, type PodContext, pod } from "./pods.ts";
+import type { BuildPlan, KubernetesStack, PodPlan, PrePullPlan } from "./types.ts";
 
 /** For the Job's own end, after its deadline. */
 const SPARE_SECONDS = 120;
 
-/** A new machine, and its copy of the image. */
-const MACHINE_SECONDS = 1200;
+/** A new node, and its copy of the image. */
+const NODE_SECONDS = 1200;
 
 /** Beyond the estimates: logs of the tools, and what they unpack. */
 const SCRATCH_SPARE_GIB = 5;
@@ -37,144 +24,145 @@ const SCRATCH_SPARE_FACTOR = 1.2;
 /** Three small models as they were downloaded and exported, and their plans. */
 const ENCODERS_SCRATCH_GIB = 10;
 
+export type GpuContext = PodContext<ClusterGpuPlan>;
+
 /** Jobs of a stack; the scheduler runs as many at a time as there is room for. */
-export function builds(stack: string, plan: ClusterGpuPlan): readonly BuildPlan[] {
-  const all = [...engineBuilds(stack, plan), ...encoderBuild(stack, plan)];
-  return all.map((build) => {
-    // They may have to wait for each other's GPU, and a Job's clock runs while its pod does.
-    const inTurn = all.filter(({ pod }) => pod.placement.pool === build.pod.placement.pool);
-    const seconds = inTurn.reduce((sum, { timeoutSeconds }) => sum + timeoutSeconds, 0);
-    return job(build, seconds + goingSeconds(plan));
+export function builds(context: GpuContext): readonly BuildPlan[] {
+  const { plan } = context;
+  const all = buildContainers(plan, containerSettings(plan)).map((build) => ({
+    build,
+    pod: buildPod(context, build),
+  }));
+  // A server that must end first may still answer its requests.
+  const goingSeconds = plan.spec.whenFull === "stopServer" ? plan.gateway.limits.requestSeconds : 0;
+  return all.map(({ build, pod }) => {
+    // Builds of a pool may have to wait for each other's GPU, and a Job's clock runs meanwhile.
+    const inTurn = all.filter((other) => other.pod.pool === pod.pool);
+    const buildSeconds = inTurn.reduce((sum, { build: { timeoutSeconds } }) => sum + timeoutSeconds, 0);
+    return job(build, pod, Math.ceil(NODE_SECONDS + buildSeconds + goingSeconds));
   });
 }
 
-/** A Job, and how long its own work may take. */
-interface Build extends Pick<BuildPlan, "name" | "kind" | "key" | "pod" | "models"> {
-  readonly timeoutSeconds: number;
-}
-
-function job({ timeoutSeconds: _, ...build }: Build, buildSeconds: number): BuildPlan {
-  const deadlineSeconds = Math.ceil(MACHINE_SECONDS + buildSeconds);
+function job(build: BuildContainer, pod: PodPlan, deadlineSeconds: number): BuildPlan {
+  const name = objectName(build.name);
   return {
-    ...build,
-    deadlineSeconds,
+    name,
+    key: build.key ?? "",
+    models: build.models,
+    pod,
+    job: {
+      metadata: {
+        name,
+        labels: pod.labels,
+        // A failed Job is replaced by the next `up`.
+        annotations: { "pulumi.com/replaceUnready": "true" },
+      },
+      spec: {
+        // The builder itself repeats what may succeed, such as downloads. To end the Job by exit code instead would leave
+        // `up` waiting: of failed Jobs, Pulumi's provider knows this reason and the deadline only.
+        backoffLimit: 0,
+        activeDeadlineSeconds: deadlineSeconds,
+        podFailurePolicy: {
+          // Drained, or preempted: no failure of the build.
+          rules: [{ action: "Ignore", onPodConditions: [{ type: "DisruptionTarget", status: "True" }] }],
+        },
+        template: pod.template,
+      },
+    },
     awaitSeconds: deadlineSeconds + SPARE_SECONDS,
   };
 }
 
-/** How long a server whose GPU is taken for the build may answer on. */
-function goingSeconds({ gateway, spec }: ClusterGpuPlan): number {
-  return spec.whenFull === "stopServer" ? gateway.limits.requestSeconds : 0;
-}
-
-function engineBuilds(stack: string, plan: ClusterGpuPlan): readonly Build[] {
-  return storeBuilds(plan.models).map(({ model, key, models }): Build => {
-    const name = `${objectName(model.spec.engine.model)}-${shortKey(key)}`;
-    const pool = poolNamed(plan, model.spec.buildPool);
-    const made = enginePod(stack, plan, { name, model, key, pool });
-    return {
-      ...{ name, kind: "engine", key, pod: made, models },
-      timeoutSeconds: buildTimeoutSeconds(model, pool),
-    };
+function buildPod(context: GpuContext, build: BuildContainer): PodPlan {
+  const { plan } = context;
+  const model = plan.models.find(({ name }) => name === build.model);
+  const pool = poolNamed(plan, model?.spec.buildPool ?? plan.spec.encoders?.pool ?? "");
+  const gpus = gpusOf(plan, pool, build.gpus);
+  const diskGiB = model === undefined ? ENCODERS_SCRATCH_GIB : engineScratchGiB(model);
+  const request = model === undefined ? ENCODERS_REQUEST : buildRequest(model.spec);
+  return pod(context, build, {
+    resources: { ...request, ephemeralGiB: diskGiB, gpus },
+    placement: poolPlacement(plan, pool),
+    apartFrom: gpus === null ? [] : buildKeepsApartFrom(plan, pool),
+    diskGiB,
+    sharesMemory: model !== undefined && sharesMemory(pool),
   });
 }
 
-interface EngineBuild {
-  readonly name: string;
-  readonly model: ModelPlan;
-  readonly key: string;
-  readonly pool: PoolSpec;
+/** A download alone needs no room for a checkpoint. */
+function engineScratchGiB({ spec, engine }: ModelPlan): number {
+  const built = engine === null ? 0 : checkpointGiB(spec.engine) + engineBytesGiB(spec.engine).totalGiB;
+  return Math.ceil(SCRATCH_SPARE_GIB + SCRATCH_SPARE_FACTOR * built);
 }
 
-function enginePod(stack: string, plan: ClusterGpuPlan, { name, model, key, pool }: EngineBuild): PodPlan {
-  const { spec, engine } = model;
-  // A download alone needs neither GPU nor room for a checkpoint.
-  const gpus = engine === null ? null : gpusOf(plan, pool, worldSize(spec));
-  const scratchGiB = Math.ceil(
-    SCRATCH_SPARE_GIB +
-      (engine === null
-        ? 0
-        : SCRATCH_SPARE_FACTOR * (checkpointGiB(spec.engine) + engineBytesGiB(spec.engine).totalGiB)),
+/**
+ * Not where GPUs are shared by MPS: NVIDIA's device plugin mounts the daemon's own `/dev/shm`, which another one would hide
+ * (https://github.com/NVIDIA/k8s-device-plugin, internal/plugin/mps.go).
+ */
+export function sharesMemory({ sharing }: PoolSpec): boolean {
+  return sharing.mode !== "mps";
+}
+
+/** The claim of weights and engines. */
+export function engineStore({ stack, plan }: GpuContext): KubernetesStack["store"] {
+  const { claim, creation } = plan.cluster.store;
+  if (creation === null) return { claim, object: null };
+  const { storageClass, volume, accessMode, sizeGiB } = creation;
+  return {
+    claim,
+    object: {
+      metadata: {
+        name: claim,
+        labels: objectLabels(stack),
+        // A class that waits for its first pod leaves it pending, and a claim that was left is bound already: of such a class
+        // the provider only takes the first for ready. The builds that mount it tell what is wrong with it.
+        annotations: { ...keptAnnotations(stack), "pulumi.com/skipAwait": "true" },
+      },
+      spec: {
+        accessModes: [accessMode],
+        storageClassName: storageClass ?? undefined,
+        volumeName: volume ?? undefined,
+        resources: { requests: { storage: `${sizeGiB}Gi` } },
+      },
+    },
+  };
+}
+
+/** For each image of each pool that asks for it: while a pod of an image runs, the kubelet does not delete the image. */
+export function prePulls(context: GpuContext): readonly PrePullPlan[] {
+  const { spec } = context.plan;
+  return spec.pools.flatMap((pool) =>
+    prePulledImages(spec, pool).map((image) => prePull(context, pool, image)),
   );
-  return pod(stack, name, {
-    ...buildOptions(plan, pool, gpus !== null),
-    role: "engineBuild",
-    model: model.name,
-    key,
-    image: "trtllm",
-    args: ["engine_builder", "build", SPEC_FILES.engine],
-    files: { [SPEC_FILES.engine]: engineBuildSpec(model) },
-    environment: { ...buildEnvironment(plan), ...MPI_ENVIRONMENT },
-    volumes: [...buildVolumes(plan, scratchGiB), ...sharedMemory(pool)],
-    resources: { ...buildRequest(spec), limitsMemory: false, ephemeralGiB: scratchGiB, gpus },
-  });
 }
 
-function encoderBuild(stack: string, plan: ClusterGpuPlan): readonly Build[] {
-  const { encoders, release, spec } = plan;
-  if (encoders === null || spec.encoders === null) return [];
-  const pool = poolNamed(plan, spec.encoders.pool);
-  const isOnGpu = encoders.device === "gpu" && pool.gpu !== null;
-  const target = isOnGpu && pool.gpu !== null ? targetGpu(pool) : null;
-  const name = `encoders-${encoders.shortKey}`;
-  const made = pod(stack, name, {
-    ...buildOptions(plan, pool, isOnGpu),
-    role: "encoderBuild",
-    key: encoders.key,
-    image: "encoders",
-    args: ["encoder_builder", "build", SPEC_FILES.encoders],
-    files: { [SPEC_FILES.encoders]: encoderBuildSpec(encoders, release, target) },
-    environment: buildEnvironment(plan),
-    volumes: buildVolumes(plan, ENCODERS_SCRATCH_GIB),
-    resources: {
-      ...ENCODERS_REQUEST,
-      limitsMemory: false,
-      ephemeralGiB: ENCODERS_SCRATCH_GIB,
-      gpus: isOnGpu ? gpusOf(plan, pool, 1) : null,
-    },
-  });
-  return [
-    {
-      ...{ name, kind: "encoders", key: encoders.key, pod: made, models: [] },
-      timeoutSeconds: ENCODER_TIMEOUT_SECONDS,
-    },
-  ];
-}
-
-/** GPU of a pool as an engine sees it. */
-export function targetGpu({ gpu, sharing }: PoolSpec) {
-  if (gpu === null) return null;
-  return sharing.mode === "mig" ? { gpu, migProfile: sharing.profile } : { gpu };
-}
-
-function buildOptions(plan: ClusterGpuPlan, pool: PoolSpec, usesGpu: boolean) {
-  const { hubToken } = plan.cluster;
-  return {
-    placement: poolPlacement(plan, pool, { apartFrom: usesGpu ? buildKeepsApartFrom(plan, pool) : [] }),
-    priorityClass: priorityClass(plan, "building"),
-    graceSeconds: BUILD_STOP_SECONDS,
-    secretFiles: hubToken === null ? {} : { [SECRET_FILES.hubToken]: hubToken },
+function prePull(context: GpuContext, pool: PoolSpec, image: ImageName): PrePullPlan {
+  const name = `pre-pull-${pool.name}-${image}`;
+  const sleeping = container({ role: "engineBuild", name, image, stopSeconds: 1 });
+  const options = {
+    command: ["sleep", "infinity"],
+    resources: { ...PRE_PULL_REQUEST, ephemeralGiB: null, gpus: null },
+    placement: poolPlacement(context.plan, pool),
+    ownLabels: { "engine-room/image": image, "engine-room/pool": pool.name },
   };
-}
-
-/** The hub's client reads the token's file by itself; no process has the token in its environment or its arguments. */
-function buildEnvironment({ cluster }: ClusterGpuPlan): Readonly<Record<string, string>> {
+  const planned = pod(context, { ...sleeping, role: "prePull" }, options);
   return {
-    ...BUILD_ENVIRONMENT,
-    ...(cluster.hubToken === null ? {} : { HF_TOKEN_PATH: SECRET_FILES.hubToken }),
-    HOME: SCRATCH_TMP.path,
-  };
-}
-
-function buildVolumes(plan: ClusterGpuPlan, scratchGiB: number): readonly PodVolume[] {
-  return [
-    storeVolume(plan, false),
-    {
-      name: "scratch",
-      path: SCRATCH,
-      readOnly: false,
-      source: { kind: "disk", sizeMiB: scratchGiB * MIB_PER_GIB },
+    name,
+    pod: planned,
+    nodes: pool.nodes.max,
+    daemonSet: {
+      metadata: {
+        name,
+        labels: planned.labels,
+        // Nothing waits for it: a node without the image pulls it for the first pod that needs it.
+        annotations: { "pulumi.com/skipAwait": "true" },
+      },
+      spec: {
+        selector: { matchLabels: planned.selector },
+        // All nodes at a time.
+        updateStrategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: "100%" } },
+        template: planned.template,
+      },
     },
-    SCRATCH_TMP,
-  ];
+  };
 }

@@ -1,140 +1,31 @@
-/** The cluster that a stack runs in, as the stack file says it. */
+/** The cluster of a stack, from its stack file. */
 import type { CpuStackConfig, GpuStackConfig } from "../../config/config.ts";
-import type { BaseChoice } from "../docker/image-sources.ts";
-import type { AutoscalerPlan } from "./operations-types.ts";
-import type { Labels, SecretName, SecretReference, Toleration } from "./pod-types.ts";
-import type { Rollout, SecretProviderPlan, StorePlan } from "./types.ts";
+import { type Problem, showValue } from "../../problems.ts";
+import type { SecretName } from "../docker/types.ts";
+import type { Labels } from "./labels.ts";
+import type { Rollout, SecretProvider, SecretReference } from "./types.ts";
 
 type GpuClusterConfig = Extract<GpuStackConfig, { platform: "kubernetes" }>;
 type CpuClusterConfig = Extract<CpuStackConfig, { platform: "kubernetes" }>;
 export type ClusterConfig = GpuClusterConfig | CpuClusterConfig;
 
-type ClusterDatabases =
-  | {
-      /** `mock`: this project's own small servers. `container`: MongoDB and Qdrant themselves. */
-      readonly kind: "mock" | "container";
-      /** null: the cluster's default class. */
-      readonly storageClass: string | null;
-      readonly sizeGiB: number;
-    }
-  | {
-      readonly kind: "external";
-      /** Files are of the gateway's pod. */
-      readonly mongo: { readonly uriFile: string };
-      readonly vector: { readonly url: string; readonly apiKeyFile?: string | undefined };
-      readonly mongoPort: number;
-      /** By the path of the file that holds each. */
-      readonly secrets: Readonly<Record<string, SecretReference>>;
-    };
-
-/** How pods find the machines of a pool, and name its GPUs. */
-interface PoolAccess {
-  readonly nodeSelector: Readonly<Record<string, string>>;
-  readonly tolerations: readonly Toleration[];
-  /** null: as the device plugin names it. */
-  readonly gpuResource: string | null;
+/** A secret of a cloud that the Secrets Store CSI driver writes into volumes of pods. */
+interface CloudSecret {
+  readonly provider: SecretProvider;
+  /** Provider of the driver. */
+  readonly kind: "aws";
+  readonly region: string;
+  /** ARN of the secret, by name of the file. */
+  readonly objects: Readonly<Record<string, string>>;
 }
 
-/** What both tiers say of it. */
-interface ClusterParts {
-  /** Context of the kubeconfig; null: the current one. */
-  readonly context: string | null;
-  readonly namespace: {
-    readonly name: string;
-    readonly isCreated: boolean;
-    /** Besides the stack's own and those of Pod Security. */
-    readonly labels: Labels;
-  };
-  readonly secretProviders: readonly Omit<SecretProviderPlan, "labels">[];
-  /** Namespaces whose pods may ask Triton itself. */
-  readonly tritonClients: readonly string[];
-  /** Where Prometheus runs. */
-  readonly monitoringNamespace: string;
-  /** null: nobody is told of the metrics. */
-  readonly monitoring: {
-    /** Of monitors and rules, beside the stack's own. */
-    readonly labels: Labels;
-    /** By which Grafana's sidecar finds dashboards. */
-    readonly dashboardLabels: Labels;
-    readonly intervalSeconds: number;
-    /** Where the exporter of GPUs' metrics is; null: it is not read. */
-    readonly gpuExporter: {
-      readonly namespace: string;
-      /** Of its Service. */
-      readonly labels: Labels;
-      /** Name of its Service's port. */
-      readonly port: string;
-    } | null;
-    /** Folder of docs/runbooks on the web; null: alerts name the files. */
-    readonly runbookUrl: string | null;
-  } | null;
-  /** Stacks whose data `down` leaves; null: it leaves them, whatever the stack's name is. */
-  readonly retained: readonly string[] | null;
-  readonly createsPriorities: boolean;
-  /** null: the stack has no encoders, and documents are found by their vectors. */
-  readonly databases: ClusterDatabases | null;
-  /** Where images are pushed to; null: the stack can't be deployed unless all of them are locked. */
-  readonly registry: string | null;
-  readonly imageBases: BaseChoice["bases"];
-  readonly imagePullSecrets: readonly string[];
-  readonly autoscaling: {
-    readonly mechanism: AutoscalerPlan["mechanism"];
-    readonly prometheusUrl: string;
-    readonly scaleDownSeconds: number;
-  };
-  /** null: servers of models follow the load alone. */
-  readonly schedule: NonNullable<ClusterConfig["schedule"]> | null;
-  /** By the Deployment's name, of those whose number an autoscaler owns. */
-  readonly minReplicas: Readonly<Record<string, number>>;
-  /** null: the gateway is reached inside of the cluster only. */
-  readonly ingress: {
-    readonly host: string;
-    readonly className: string | null;
-    /** The Secret with the certificate; null: no TLS. */
-    readonly tlsSecret: string | null;
-    /** Of cert-manager, which makes the certificate; null: it is there. */
-    readonly issuer: { readonly name: string; readonly isClusters: boolean } | null;
-    /** A Gateway that takes it instead of an Ingress; null: an Ingress. */
-    readonly route: {
-      readonly gateway: string;
-      readonly namespace: string;
-      readonly listener: string | null;
-      readonly isTls: boolean;
-    } | null;
-  } | null;
-}
+/** Cluster of a stack on GPUs. */
+export type Cluster = ReturnType<typeof kubernetesCluster>;
 
-/** Of a stack on GPUs. */
-export interface Cluster extends ClusterParts {
-  readonly store: {
-    readonly claim: string;
-    /** null: the claim is there already. */
-    readonly creation: Omit<NonNullable<StorePlan["creation"]>, "labels" | "isRetained"> | null;
-  };
-  /** null: no model needs one. */
-  readonly hubToken: SecretReference | null;
-  /** By the pool's name. */
-  readonly pools: Readonly<Record<string, PoolAccess>>;
-  /** By the model's name, where the stack file chooses. */
-  readonly rollouts: Readonly<Record<string, Rollout>>;
-  /** Names of models whose servers copy their engine to the machine's disk. */
-  readonly copiedEngines: readonly string[];
-}
+/** Cluster of a stack on CPUs. */
+export type CpuCluster = ReturnType<typeof kubernetesCpuCluster>;
 
-/** Of a stack on CPUs. */
-export interface CpuCluster extends ClusterParts {
-  /** Where all pods run. */
-  readonly machines: Omit<PoolAccess, "gpuResource">;
-}
-
-/** Where a pod finds each secret that it is given. */
-export const SECRET_FILES: Readonly<Record<SecretName, string>> = {
-  hubToken: "/run/secrets/hub-token/value",
-  mongoUri: "/run/secrets/mongo-uri/value",
-  vectorApiKey: "/run/secrets/vector-api-key/value",
-};
-
-/** Names of Secrets that the platform makes of the stack file's values, and their one key. */
+/** Names of Secrets with values of the stack file. */
 const SECRET_NAMES: Readonly<Record<SecretName, string>> = {
   hubToken: "hub-token",
   mongoUri: "mongo-uri",
@@ -142,46 +33,67 @@ const SECRET_NAMES: Readonly<Record<SecretName, string>> = {
 };
 const SECRET_KEY = "value";
 
-/** Name of a claim that the stack makes. */
+/** File of a pod with the value of a secret. */
+export function secretFile(name: SecretName): string {
+  return `/run/secrets/${SECRET_NAMES[name]}/${SECRET_KEY}`;
+}
+
+/** Name of a claim that the stack creates. */
 const STORE_CLAIM = "engine-store";
 /** Certificate that cert-manager writes. */
 const TLS_SECRET = "gateway-tls";
 
-export function kubernetesCluster(config: GpuClusterConfig): Cluster {
+export function kubernetesCluster(config: GpuClusterConfig) {
   const { hub, pools, models } = config;
   return {
     ...clusterParts(config),
     store: engineStore(config),
+    /** null: no model needs one. */
     hubToken: secretReference("hubToken", hub.token, hub.tokenSecret),
+    /** By name of the pool; `gpuResource` is null where the device plugin chooses it. */
     pools: Object.fromEntries(
       pools.map(({ name, nodeSelector, tolerations, gpuResource }) => [
         name,
         { nodeSelector, tolerations, gpuResource: gpuResource ?? null },
       ]),
     ),
+    /** By name of the model, where the stack file chooses. */
     rollouts: Object.fromEntries(
       models.flatMap(({ name, rollout }) => (rollout === undefined ? [] : [[name, rollout]])),
-    ),
+    ) as Readonly<Record<string, Rollout>>,
+    /** Names of models whose servers copy their engine to the node's disk. */
     copiedEngines: models.flatMap(({ name, copyEngine }) => (copyEngine ? [name] : [])),
   };
 }
 
-export function kubernetesCpuCluster(config: CpuClusterConfig): CpuCluster {
+export function kubernetesCpuCluster(config: CpuClusterConfig) {
   return { ...clusterParts(config), machines: config.machines };
 }
 
-function clusterParts(config: ClusterConfig): ClusterParts {
+function clusterParts(config: ClusterConfig) {
   const { context, namespace, monitoringNamespace, priorityClasses, images, autoscaling } = config;
   return {
+    /** Context of the kubeconfig; null: the current one. */
     context: context ?? null,
-    namespace: { name: namespace, isCreated: createsNamespace(config), labels: {} },
-    secretProviders: [],
+    namespace: {
+      name: namespace,
+      isCreated: createsNamespace(config),
+      /** Besides the stack's own and those of Pod Security. */
+      labels: {} as Labels,
+    },
+    secretProviders: [] as readonly CloudSecret[],
+    /** Namespaces whose pods may send requests to Triton. */
     tritonClients: config.tritonClients.toSorted(),
+    /** Where Prometheus runs. */
     monitoringNamespace,
+    /** null: metrics are not read. */
     monitoring: config.monitoring === "none" ? null : monitoring(config),
+    /** Stacks whose data `down` leaves; null: every stack. */
     retained: config.retain ?? null,
     createsPriorities: priorityClasses === "create",
+    /** null: the stack has no encoders, and documents are found by their vectors. */
     databases: config.encoders === false ? null : clusterDatabases(config),
+    /** Where images are pushed to; null: the stack can't be deployed unless all of them are locked. */
     registry: images.registry ?? null,
     imageBases: images.bases,
     imagePullSecrets: images.pullSecrets,
@@ -191,13 +103,20 @@ function clusterParts(config: ClusterConfig): ClusterParts {
         autoscaling.prometheusUrl ?? `http://prometheus-operated.${monitoringNamespace}.svc:9090`,
       scaleDownSeconds: autoscaling.scaleDownSeconds,
     },
+    /** null: servers of models follow the load alone. */
     schedule: config.schedule ?? null,
     minReplicas: leastReplicas(config),
+    /** null: the gateway is reached inside of the cluster only. */
     ingress: ingress(config),
   };
 }
 
-/** By the Deployment's name, of those whose number an autoscaler owns. */
+/** Whether `down` leaves namespace, engine store and databases: `retain` of the stack file, which many stacks may share. */
+export function isRetained(stack: string, { retained }: Pick<Cluster, "retained">): boolean {
+  return retained?.includes(stack) ?? true;
+}
+
+/** Least numbers of replicas, by name of the Deployment, where an autoscaler sets the number. */
 export function leastReplicas({
   models,
   encoders,
@@ -215,7 +134,7 @@ export function leastReplicas({
   );
 }
 
-/** What is in a namespace already was put there by somebody, who has made it. */
+/** A namespace with objects of others exists already. */
 function createsNamespace(config: ClusterConfig): boolean {
   const { createNamespace, externalDatabases, images, gateway } = config;
   const found = [
@@ -228,7 +147,7 @@ function createsNamespace(config: ClusterConfig): boolean {
   return createNamespace ?? found.every((name) => name === undefined);
 }
 
-function monitoring({ monitoringOptions }: ClusterConfig): ClusterParts["monitoring"] {
+function monitoring({ monitoringOptions }: ClusterConfig) {
   const { labels, dashboardLabels, intervalSeconds, runbookUrl } = monitoringOptions;
   const gpuExporter = "gpuExporter" in monitoringOptions && monitoringOptions.gpuExporter;
   return {
@@ -238,7 +157,7 @@ function monitoring({ monitoringOptions }: ClusterConfig): ClusterParts["monitor
   };
 }
 
-function engineStore({ engineStore: store }: GpuClusterConfig): Cluster["store"] {
+function engineStore({ engineStore: store }: GpuClusterConfig) {
   if (store.existingClaim !== undefined) return { claim: store.existingClaim, creation: null };
   const { storageClass, existingVolume, accessMode, sizeGiB } = store;
   // A claim without a class is given the default one, and a volume of another class never binds to it.
@@ -254,38 +173,37 @@ function engineStore({ engineStore: store }: GpuClusterConfig): Cluster["store"]
   };
 }
 
-function clusterDatabases({
-  databases,
-  externalDatabases,
-  databaseStorage,
-}: ClusterConfig): ClusterDatabases {
+function clusterDatabases({ databases, externalDatabases, databaseStorage }: ClusterConfig) {
   // The configuration's own checks refuse `external` without addresses.
   if (databases === "external" && externalDatabases !== undefined) {
     const { mongo, vector } = externalDatabases;
     const uri = secretReference("mongoUri", mongo.uri, mongo.uriSecret);
     const apiKey = secretReference("vectorApiKey", vector.apiKey, vector.apiKeySecret);
     return {
-      kind: "external",
-      mongo: { uriFile: SECRET_FILES.mongoUri },
+      kind: "external" as const,
+      mongo: { uriFile: secretFile("mongoUri") },
       mongoPort: mongo.port,
       vector: {
         url: vector.url,
-        ...(apiKey === null ? {} : { apiKeyFile: SECRET_FILES.vectorApiKey }),
+        ...(apiKey === null ? {} : { apiKeyFile: secretFile("vectorApiKey") }),
       },
+      /** By path of the gateway's file. */
       secrets: {
-        ...(uri === null ? {} : { [SECRET_FILES.mongoUri]: uri }),
-        ...(apiKey === null ? {} : { [SECRET_FILES.vectorApiKey]: apiKey }),
+        ...(uri === null ? {} : { [secretFile("mongoUri")]: uri }),
+        ...(apiKey === null ? {} : { [secretFile("vectorApiKey")]: apiKey }),
       },
     };
   }
   return {
-    kind: databases === "container" ? "container" : "mock",
+    /** `mock`: servers of this project. `container`: MongoDB and Qdrant. */
+    kind: databases === "container" ? ("container" as const) : ("mock" as const),
+    /** null: the cluster's default class. */
     storageClass: databaseStorage.storageClass ?? null,
     sizeGiB: databaseStorage.sizeGiB,
   };
 }
 
-/** A Secret that is there, else one of the stack file's value. */
+/** A Secret that exists, else one of the stack file's value. */
 function secretReference(
   name: SecretName,
   value: unknown,
@@ -295,10 +213,7 @@ function secretReference(
   return value === undefined ? null : { name: SECRET_NAMES[name], key: SECRET_KEY, from: name };
 }
 
-function ingress({
-  namespace,
-  gateway: { hostname, ingressClass, tls, route },
-}: ClusterConfig): Cluster["ingress"] {
+function ingress({ namespace, gateway: { hostname, ingressClass, tls, route } }: ClusterConfig) {
   if (hostname === undefined) return null;
   const issuerName = tls?.issuer ?? tls?.clusterIssuer;
   const issuer =
@@ -318,4 +233,23 @@ function ingress({
             isTls: route.tls,
           },
   };
+}
+
+/**
+ * A warning where autoscalers choose by series that nothing of the stack tells Prometheus to read; the cluster's owner may
+ * have done so.
+ */
+export function unreadScaling(config: ClusterConfig): readonly Problem[] {
+  const least = leastReplicas(config);
+  const scaled = Object.keys(least);
+  if (config.monitoring !== "none" || scaled.length === 0) return [];
+  const sleepers = Object.values(least).includes(0) ? ", and what sleeps would never wake" : "";
+  return [
+    {
+      path: "monitoring",
+      value: showValue(config.monitoring),
+      reason: `Prometheus is told to read nothing of the stack, and autoscalers choose by what it has read: the number of ${scaled.join(", ")} would stay as it is${sleepers}.`,
+      fix: "Write prometheus-operator, or have Prometheus read the stack's Services under the labels `namespace` and `service`.",
+    },
+  ];
 }

@@ -1,13 +1,12 @@
-/** Where a stack in a cluster answers, and what its users have to know. */
+/** Addresses of a stack in a cluster, and notes for its users. */
+import { IMAGE_USER_ID } from "../containers/container.ts";
+import { DATABASE_PORTS } from "../containers/databases.ts";
+import { ENCODERS } from "../containers/servers.ts";
 import { cpuWeightNotes } from "../cpu-stack.ts";
-import { DATABASE_PORTS } from "../database-servers.ts";
 import { type Endpoints, tritonEndpoints } from "../endpoints.ts";
-import type { ClusterGpuPlan } from "../gpu-stack.ts";
 import { TRITON_PORTS } from "../repository/launch.ts";
-import type { ClusterPlan } from "./cluster-plan.ts";
-import { GATEWAY } from "./gateway.ts";
-import { USER_ID } from "./pod.ts";
-import { ENCODERS } from "./servers.ts";
+import type { ClusterPlan } from "../stack-plan.ts";
+import { GATEWAY } from "./ingress.ts";
 
 /** Names of Services as every pod of the cluster resolves them, whatever the cluster's domain is. */
 export function clusterEndpoints(plan: ClusterPlan): Endpoints {
@@ -56,72 +55,38 @@ function databaseEndpoints(
 
 /** What users have to know of a stack. */
 export function clusterNotes(plan: ClusterPlan): readonly string[] {
-  return plan.tier === "cpu"
-    ? [
-        ...keyNote(plan),
-        ...clientsNote(plan),
-        ...cpuWeightNotes(plan),
-        ...namespaceNote(plan),
-        ...monitoringNote(plan),
-      ]
-    : [
-        ...keyNote(plan),
-        ...clientsNote(plan),
-        ...rolloutNote(plan),
-        ...storeNote(plan),
-        ...monitoringNote(plan),
-      ];
-}
-
-function keyNote({ gateway, cluster, platform }: ClusterPlan): readonly string[] {
+  const { cluster, gateway, platform } = plan;
+  const { ingress, tritonClients, monitoring, minReplicas } = cluster;
   // On AWS a load balancer lets more in than pods, and `down` takes more than the namespace: notes of its own say so.
-  if (platform === "aws" || gateway.apiKeys.length > 0) return [];
-  const who =
-    cluster.ingress === null ? "Every pod of the cluster" : `Everybody who reaches ${cluster.ingress.host}`;
-  return [`${who} may use the models: gateway.apiKeys is empty; \`npm run key\` makes a key.`];
-}
-
-/** Their addresses are names that every pod resolves, which is not to say that it gets through. */
-function clientsNote({ cluster: { tritonClients } }: ClusterPlan): readonly string[] {
+  const isAws = platform === "aws";
+  const who = ingress === null ? "Every pod of the cluster" : `Everybody who reaches ${ingress.host}`;
   const others = tritonClients.length === 0 ? "" : ` and pods of ${tritonClients.join(", ")}`;
+  const blind = Object.keys(minReplicas).length === 0 ? "" : ", and autoscalers have nothing to go by";
   return [
+    !isAws &&
+      gateway.apiKeys.length === 0 &&
+      `${who} may use the models: gateway.apiKeys is empty; \`npm run key\` makes a key.`,
     `Triton takes requests of the gateway${others} alone, databases those of the gateway: \`npm run connect\` reaches them, \`tritonClients\` opens Triton to namespaces.`,
-  ];
+    ...(plan.tier === "cpu" ? cpuWeightNotes(plan) : []),
+    plan.tier === "gpu" &&
+      plan.spec.whenFull === "stopServer" &&
+      "While an engine is built, the scheduler may take the GPU of a server for it: the model is away until then.",
+    !isAws && keptNote(plan),
+    monitoring === null &&
+      `Nobody watches the stack${blind}: \`monitoring: prometheus-operator\` makes monitors, alerts and Grafana dashboards of it.`,
+  ].filter((note) => note !== false);
 }
 
-function rolloutNote({ spec }: ClusterGpuPlan): readonly string[] {
-  if (spec.whenFull === "fail") return [];
-  return [
-    "While an engine is built, the scheduler may take the GPU of a server for it: the model is away until then.",
-  ];
-}
-
-function storeNote({ cluster, platform }: ClusterGpuPlan): readonly string[] {
-  if (platform === "aws") return [];
-  const { namespace, store } = cluster;
-  if (store.creation === null)
-    return [
-      `Builds write weights and engines into the claim ${store.claim} as user and group ${USER_ID}, who must be able to.`,
-    ];
-  return [
-    namespace.isCreated
-      ? `\`npm run down\` leaves what took long to make: \`kubectl delete namespace ${namespace.name}\` deletes it.`
-      : `\`npm run down\` leaves what took long to make: \`kubectl delete pvc ${store.claim} --namespace ${namespace.name}\` deletes it.`,
-  ];
-}
-
-function monitoringNote({ cluster }: ClusterPlan): readonly string[] {
-  if (cluster.monitoring !== null) return [];
-  const blind =
-    Object.keys(cluster.minReplicas).length === 0 ? "" : ", and autoscalers have nothing to go by";
-  return [
-    `Nobody watches the stack${blind}: \`monitoring: prometheus-operator\` makes monitors, alerts and Grafana dashboards of it.`,
-  ];
-}
-
-function namespaceNote({ cluster: { namespace } }: ClusterPlan): readonly string[] {
-  if (!namespace.isCreated) return [];
-  return [
-    `\`npm run down\` leaves the namespace: \`kubectl delete namespace ${namespace.name}\` deletes it.`,
-  ];
+/** What `down` leaves. */
+function keptNote(plan: ClusterPlan): string | false {
+  const { name, isCreated } = plan.cluster.namespace;
+  if (plan.tier === "cpu")
+    return (
+      isCreated && `\`npm run down\` leaves the namespace: \`kubectl delete namespace ${name}\` deletes it.`
+    );
+  const { claim, creation } = plan.cluster.store;
+  if (creation === null)
+    return `Builds write weights and engines into the claim ${claim} as user and group ${IMAGE_USER_ID}, who must be able to.`;
+  const deletion = isCreated ? `namespace ${name}` : `pvc ${claim} --namespace ${name}`;
+  return `\`npm run down\` leaves what took long to make: \`kubectl delete ${deletion}\` deletes it.`;
 }

@@ -3,7 +3,7 @@ import type { Problem } from "../../problems.ts";
 import { imageSource } from "../docker/image-sources.ts";
 import { type ImageOptions, imageTag } from "../docker/images.ts";
 import { type DockerImage, IMAGE_NAMES, type ImageName } from "../docker/types.ts";
-import type { ClusterPlan } from "./cluster-plan.ts";
+import type { ClusterPlan } from "../stack-plan.ts";
 import type { ClusterImage } from "./types.ts";
 
 /** Images that a plan's pods run, in the order of the table of images. */
@@ -18,60 +18,46 @@ export function clusterImageNames(plan: ClusterPlan): readonly ImageName[] {
   return IMAGE_NAMES.filter((name) => needed.has(name));
 }
 
-/** Where images are pulled from. */
+/** Source of images. */
 interface PullSource {
   readonly triton: ImageOptions["triton"];
-  /** null: whichever the lock file names. */
+  /** null: those of the lock file. */
   readonly registry: string | null;
-  /** Whether the registry has what any other has that the lock file names: an account's own, which images are copied to. */
+  /** Whether the registry has copies of all images of this project that the lock file names. */
   readonly isMirror: boolean;
 }
 
 /**
- * Every image by its digest, which the lock file has: a cluster builds none, and a tag may mean another image tomorrow. One
- * that is missing there is a problem, and stands under the tag that `npm run images -- --push` gives it, for previews.
+ * Images by the digests of the lock file: a cluster builds none, and a tag may mean another image tomorrow. An image without a
+ * digest is a problem, and has the tag that `npm run images -- --push` gives it, for previews.
  */
 export function clusterImages(
   found: readonly DockerImage[],
   { triton, registry, isMirror }: PullSource,
 ): { readonly images: readonly ClusterImage[]; readonly problems: readonly Problem[] } {
-  const missing = found.filter((image) => image.kind === "build" || !image.reference.includes("@sha256:"));
-  return {
-    images: found.map((image) => ({
-      name: image.name,
-      reference:
-        image.kind === "locked"
-          ? isMirror && registry !== null && imageSource(image.name).kind === "built"
-            ? inRegistry(image, registry)
-            : image.reference
-          : `${registry ?? "engine-room"}/${image.name}:${imageTag(image.name, image.contentHash, triton)}`,
-    })),
-    problems:
-      missing.length === 0
-        ? []
-        : [
-            missingProblem(
-              missing.map(({ name }) => name),
-              registry,
-            ),
-          ],
-  };
-}
-
-/** The same bytes, pulled from elsewhere. */
-function inRegistry(
-  { name, reference }: { readonly name: ImageName; readonly reference: string },
-  registry: string,
-) {
-  return `${registry}/${name}${reference.slice(reference.indexOf("@"))}`;
-}
-
-function missingProblem(names: readonly ImageName[], registry: string | null): Problem {
-  const isBuilt = names.some((name) => imageSource(name).kind === "built");
-  return {
-    path: registry === null && isBuilt ? "images.registry" : "(images.lock.json)",
+  const isOwn = (name: ImageName) => imageSource(name).kind === "built";
+  const images = found.map((image): ClusterImage => {
+    const { name } = image;
+    if (image.kind === "build")
+      return {
+        name,
+        reference: `${registry ?? "engine-room"}/${name}:${imageTag(name, image.contentHash, triton)}`,
+      };
+    const { reference } = image;
+    const isCopied = isMirror && registry !== null && isOwn(name);
+    return {
+      name,
+      reference: isCopied ? `${registry}/${name}${reference.slice(reference.indexOf("@"))}` : reference,
+    };
+  });
+  const missing = images.filter(({ reference }) => !reference.includes("@sha256:")).map(({ name }) => name);
+  if (missing.length === 0) return { images, problems: [] };
+  const needsRegistry = registry === null && missing.some(isOwn);
+  const problem = {
+    path: needsRegistry ? "images.registry" : "(images.lock.json)",
     value: registry ?? "(absent)",
-    reason: `Images are pulled by their digests, and images.lock.json has none of this content for ${names.join(", ")}.`,
-    fix: `${registry === null && isBuilt ? "Name a registry that the stack reaches, and run" : "Run"} \`npm run images -- --push\` once where Docker is.`,
+    reason: `Images are pulled by their digests, and images.lock.json has none of this content for ${missing.join(", ")}.`,
+    fix: `${needsRegistry ? "Name a registry that the stack reaches, and run" : "Run"} \`npm run images -- --push\` once where Docker is.`,
   };
+  return { images, problems: [problem] };
 }

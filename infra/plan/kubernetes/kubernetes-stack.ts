@@ -1,25 +1,21 @@
-/** What a cluster runs of a plan. */
+/** Everything that a cluster runs of a plan. */
 import { ConfigError } from "../../problems.ts";
-import type { ClusterGpuPlan } from "../gpu-stack.ts";
 import { imageNamed } from "../image-named.ts";
-import { autoscalers, withoutOwnedReplicas } from "./autoscaling.ts";
-import { builds } from "./builds.ts";
-import type { ClusterPlan } from "./cluster-plan.ts";
-import { cpuEncodersServer, cpuModelServer } from "./cpu-servers.ts";
-import { databases } from "./databases.ts";
+import type { ClusterPlan } from "../stack-plan.ts";
+import { autoscalers } from "./autoscaling.ts";
+import { builds, engineStore, prePulls } from "./builds.ts";
+import { priorities, quota } from "./capacity.ts";
+import { isRetained } from "./cluster.ts";
 import { clusterEndpoints, clusterNotes } from "./endpoints.ts";
-import { apiKeysSecret, gateway, gatewayIngress, gatewayRoute } from "./gateway.ts";
 import { clusterImageNames } from "./images.ts";
-import { objectLabels, podSelector } from "./labels.ts";
+import { gatewayIngress, gatewayRoute } from "./ingress.ts";
+import { keptAnnotations, objectLabels, podSelector } from "./labels.ts";
 import { monitoringPlan } from "./monitoring/monitoring.ts";
-import { networkEdges } from "./network-edges.ts";
-import { prePulls } from "./pre-pulls.ts";
-import { priorities } from "./priorities.ts";
-import { quota } from "./quota.ts";
-import { isRetained } from "./retention.ts";
-import { encodersServer, modelServer } from "./servers.ts";
-import type { ClusterImage, KubernetesStack, NamespacePlan } from "./types.ts";
-import { storePlan } from "./volumes.ts";
+import { networkPolicies } from "./network.ts";
+import type { PodContext } from "./pods.ts";
+import { apiKeysSecret, secretProviders } from "./secrets.ts";
+import { cpuServer, databases, encodersServer, gatewayServer, modelServer } from "./servers.ts";
+import type { ClusterImage, KubernetesStack, Namespace } from "./types.ts";
 
 interface KubernetesStackOptions {
   /** Name of the stack: labels carry it. */
@@ -40,78 +36,59 @@ export function kubernetesStack(
 ): KubernetesStack {
   refuseName(stack);
   const { cluster } = plan;
-  const { jobs, models, encoders, store, pulls } = tierParts(stack, plan);
-  const kept = databases(stack, plan);
-  const door = gateway(stack, plan);
-  const keys = apiKeysSecret(stack, plan);
   const pulled = clusterImageNames(plan).map((name) => imageNamed(name, images));
-  const servers = [...models, ...(encoders === null ? [] : [encoders]), door];
-  const owners = autoscalers(stack, plan, servers);
+  const context = { stack, plan, images: pulled };
+  const tier = tierParts(context);
+  const front = { gateway: gatewayServer(context), databases: databases(context) };
+  const servers = [...tier.models, ...(tier.encoders === null ? [] : [tier.encoders]), front.gateway];
+  const scalers = autoscalers(stack, plan, servers);
+  const pods = { ...tier, ...front, servers, hasStore: tier.store?.object != null };
+  const { name, isCreated } = cluster.namespace;
   return {
     context: cluster.context,
     labels: objectLabels(stack),
     selector: podSelector(stack),
-    namespace: namespacePlan(stack, plan),
-    quota: cluster.namespace.isCreated
-      ? quota(stack, {
-          servers,
-          databases: kept,
-          prePulls: pulls,
-          builds: jobs.map(({ pod }) => pod),
-          // Claims of databases outlive them: those of `mock` are there still when `container` makes its own.
-          claims: 2 * kept.length + (store?.creation == null ? 0 : 1),
-        })
-      : null,
+    namespace: { name, object: isCreated ? namespaceObject(stack, plan) : null },
+    isRetained: isRetained(stack, cluster),
+    quota: isCreated ? quota(stack, pods) : null,
     priorities: priorities(stack, plan),
     images: pulled,
     imagePullSecrets: cluster.imagePullSecrets,
-    store,
-    builds: jobs,
-    models: models.map((model) => withoutOwnedReplicas(model, owners)),
-    encoders: encoders === null ? null : withoutOwnedReplicas(encoders, owners),
-    databases: kept,
-    prePulls: pulls,
-    gateway: withoutOwnedReplicas(door, owners),
+    ...tier,
+    ...front,
     ingress: gatewayIngress(stack, plan),
     route: gatewayRoute(stack, plan),
-    secrets: keys === null ? [] : [keys],
-    secretProviders: cluster.secretProviders.map((one) => ({ ...one, labels: objectLabels(stack) })),
-    edges: networkEdges(plan),
-    autoscalers: owners,
-    monitoring: monitoringPlan({
-      ...{ stack, plan, models, encoders, gateway: door },
-      ...{ databases: kept, builds: jobs, store, images: pulled, autoscalers: owners },
-    }),
+    apiKeys: apiKeysSecret(stack, plan),
+    secretProviders: secretProviders(context),
+    policies: networkPolicies(stack, plan),
+    autoscalers: scalers,
+    monitoring: monitoringPlan({ stack, plan, ...tier, ...front, images: pulled, autoscalers: scalers }),
     endpoints: clusterEndpoints(plan),
     notes: clusterNotes(plan),
   };
 }
 
-/** What the tiers have each in its own way. */
-interface TierParts extends Pick<KubernetesStack, "models" | "encoders" | "store"> {
-  readonly jobs: KubernetesStack["builds"];
-  readonly pulls: KubernetesStack["prePulls"];
-}
+type TierParts = Pick<KubernetesStack, "builds" | "models" | "encoders" | "store" | "prePulls">;
 
-function tierParts(stack: string, plan: ClusterPlan): TierParts {
-  if (plan.tier === "gpu") return gpuParts(stack, plan);
+function tierParts({ plan, ...pods }: PodContext): TierParts {
+  if (plan.tier === "cpu") {
+    const context = { ...pods, plan };
+    return {
+      builds: [],
+      models: plan.models.map((model) => cpuServer(context, model)),
+      encoders: cpuServer(context, null),
+      store: null,
+      prePulls: [],
+    };
+  }
+  const context = { ...pods, plan };
+  const jobs = builds(context);
   return {
-    jobs: [],
-    models: plan.models.map((model) => cpuModelServer(stack, plan, model)),
-    encoders: cpuEncodersServer(stack, plan),
-    store: null,
-    pulls: [],
-  };
-}
-
-function gpuParts(stack: string, plan: ClusterGpuPlan): TierParts {
-  const jobs = builds(stack, plan);
-  return {
-    jobs,
-    models: plan.models.map((model) => modelServer(stack, plan, model, jobs)),
-    encoders: encodersServer(stack, plan, jobs),
-    store: storePlan(stack, plan),
-    pulls: prePulls(stack, plan),
+    builds: jobs,
+    models: plan.models.map((model) => modelServer(context, model, jobs)),
+    encoders: encodersServer(context, jobs),
+    store: engineStore(context),
+    prePulls: prePulls(context),
   };
 }
 
@@ -120,13 +97,13 @@ const POD_SECURITY: Readonly<Record<string, string>> = Object.fromEntries(
   ["audit", "enforce", "warn"].map((mode) => [`pod-security.kubernetes.io/${mode}`, "restricted"]),
 );
 
-function namespacePlan(stack: string, plan: ClusterPlan): NamespacePlan {
-  const { name, isCreated, labels } = plan.cluster.namespace;
+function namespaceObject(stack: string, { cluster: { namespace } }: ClusterPlan): Namespace {
   return {
-    name,
-    isCreated,
-    isRetained: isRetained(stack, plan),
-    labels: { ...objectLabels(stack), ...POD_SECURITY, ...labels },
+    metadata: {
+      name: namespace.name,
+      labels: { ...objectLabels(stack), ...POD_SECURITY, ...namespace.labels },
+      annotations: keptAnnotations(stack),
+    },
   };
 }
 

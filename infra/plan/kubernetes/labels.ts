@@ -1,6 +1,23 @@
 /** Labels and names of everything that a stack has in a cluster. */
 import { jsonDigest } from "../canonical-json.ts";
-import type { Labels, PlannedConfig, PodRole } from "./pod-types.ts";
+
+/** Purpose of a pod, and value of its label `app.kubernetes.io/component`. The scripts start `bench` and `smoke`. */
+export const POD_ROLES = [
+  "engineBuild",
+  "encoderBuild",
+  "triton",
+  "encoders",
+  "gateway",
+  "mongo",
+  "vector",
+  "prePull",
+  "bench",
+  "smoke",
+] as const;
+export type PodRole = (typeof POD_ROLES)[number];
+
+/** Sorted by key. */
+export type Labels = Readonly<Record<string, string>>;
 
 interface Labelled {
   readonly role?: PodRole;
@@ -9,7 +26,7 @@ interface Labelled {
   readonly key?: string | null;
 }
 
-/** Digits of a content hash in a name or label: no two contents of one stack meet in them. */
+/** Digits of a content hash in a name or label: enough to tell all contents of one stack apart. */
 const HASH_DIGITS = 12;
 
 /** Labels of any object, sorted: `kubectl get all -l app.kubernetes.io/instance=NAME` finds them. */
@@ -24,31 +41,31 @@ export function objectLabels(stack: string, { role, model, key }: Labelled = {})
   };
 }
 
-/** The part of the labels that never changes: what a Deployment, a Service or a policy finds its pods by. */
-export function podSelector(stack: string, { role, model }: Omit<Labelled, "key"> = {}): Labels {
-  return {
-    ...(role === undefined ? {} : { "app.kubernetes.io/component": role }),
-    "app.kubernetes.io/instance": stack,
-    "app.kubernetes.io/name": "engine-room",
-    ...(typeof model === "string" ? { "engine-room/model": model } : {}),
-  };
+/** Labels that never change, by which Deployments, Services and policies find pods. */
+export function podSelector(stack: string, pod: Omit<Labelled, "key"> = {}): Labels {
+  const { "app.kubernetes.io/managed-by": _, ...selector } = objectLabels(stack, pod);
+  return selector;
 }
 
-/** Names of catalogue rows have points, which names of pods and services must not have. */
+/** Names of catalogue rows have dots, which Kubernetes refuses in names of pods and services. */
 export function objectName(name: string): string {
   return name.replaceAll(".", "-");
 }
 
-/** `<subject>-<hash12>` over the content. */
-function hashedName(subject: string, content: unknown): string {
-  return `${subject}-${jsonDigest(content).slice(0, HASH_DIGITS)}`;
+/**
+ * Annotations of objects that `down` leaves: the stack owns their fields, and its next `up` may change them. Without a fixed
+ * name each `up` is another owner, in conflict with the one before; another stack's name is a conflict too, and is refused.
+ */
+export function keptAnnotations(stack: string): Labels {
+  return { "pulumi.com/patchFieldManager": `engine-room-${stack}` };
 }
 
-/** A ConfigMap, or the data of a Secret that is no credential: other content has another name. */
-export function hashedFiles(
-  subject: string,
-  labels: Labels,
-  data: Readonly<Record<string, string>>,
-): PlannedConfig {
-  return { name: hashedName(subject, data), labels, data };
+/** Metadata of a ConfigMap or Secret: other content has another name, `<subject>-<hash12>`. */
+export function hashedMetadata(subject: string, labels: Labels, content: unknown) {
+  return { name: `${subject}-${jsonDigest(content).slice(0, HASH_DIGITS)}`, labels };
+}
+
+/** undefined for an empty list or object, which the API would keep as it is. */
+export function unlessEmpty<T extends object>(value: T): T | undefined {
+  return Object.keys(value).length === 0 ? undefined : value;
 }

@@ -1,38 +1,49 @@
-/** Deployments of Triton: one for each language model, and one for the encoders. */
-import { encoderServerSpec, SPEC_FILES, serverSpec } from "../container-specs.ts";
-import { ENCODERS_START_SECONDS, startSeconds } from "../cost/times.ts";
+/** Deployments of Tritons and gateway, each behind a Service, and StatefulSets of databases. */
+import type { Container } from "../containers/container.ts";
+import { databaseContainers } from "../containers/databases.ts";
+import { gatewayContainer } from "../containers/gateway.ts";
+import {
+  CPU_START_SECONDS,
+  cpuServerContainer,
+  ENCODERS_START_SECONDS,
+  encodersContainer,
+  modelContainer,
+  poolNamed,
+} from "../containers/servers.ts";
+import type { ClusterCpuPlan, CpuModelPlan } from "../cpu-stack.ts";
 import { engineBytesGiB } from "../engine/engine-size.ts";
-import { worldSize } from "../fit/placement.ts";
-import type { ClusterGpuPlan, ModelPlan } from "../gpu-stack.ts";
-import { ENCODERS_REQUEST, serverRequest } from "../pod-requests.ts";
-import { canSurge, encodersRoom, serverRoom } from "../pool-space.ts";
-import { MPI_ENVIRONMENT } from "../repository/launch.ts";
-import { MODEL_REPOSITORY } from "../repository/paths.ts";
+import type { ModelPlan } from "../gpu-stack.ts";
+import {
+  cpuServerRequest,
+  DATABASE_REQUEST,
+  ENCODERS_REQUEST,
+  GATEWAY_REQUEST,
+  type HostResources,
+  serverRequest,
+} from "../pod-requests.ts";
+import { canSurge, encodersRoom, frontPool, serverRoom } from "../pool-space.ts";
 import type { PoolSpec } from "../spec.ts";
-import { MIB_PER_GIB } from "../units.ts";
-import { targetGpu } from "./builds.ts";
-import { gpusOf, poolNamed, poolPlacement } from "./placement.ts";
-import { PRE_STOP_SECONDS, pod, SCRATCH_TMP, service, TRITON_POD_PORTS, tritonProbes } from "./pod.ts";
-import type { PodPlan, PodVolume } from "./pod-types.ts";
-import { priorityClass } from "./priorities.ts";
-import type { BuildPlan, Rollout, ServerPlan } from "./types.ts";
-import { sharedMemory, storeVolume } from "./volumes.ts";
+import type { ClusterPlan } from "../stack-plan.ts";
+import { type GpuContext, sharesMemory } from "./builds.ts";
+import { frontPlacement, gpusOf, poolPlacement } from "./capacity.ts";
+import { isRetained } from "./cluster.ts";
+import { CACHE_GIB, containerSettings, type PodContext, pod } from "./pods.ts";
+import type { BuildPlan, DatabasePlan, PodPlan, Rollout, ServerPlan, Service } from "./types.ts";
 
-/** Name of the encoders' Triton in the stack's namespace. */
-export const ENCODERS = "encoders";
-
-/** What the entry point takes to end its ranks, after the answers. */
-const END_SECONDS = 20;
-
-/** An embedding takes milliseconds; a batch of images on a busy CPU some seconds. */
-export const ENCODERS_ANSWER_SECONDS = 30;
-
-/** Estimates of pulls and loads are right within a factor of two; the rest is for a machine that has to be started. */
+/** Estimates of pulls and loads are right within a factor of two; the rest is for a node that has to be started. */
 const ROLLOUT_ESTIMATES = 2;
-const MACHINE_SECONDS = 600;
+const NODE_SECONDS = 600;
 
 /** The encoders' image has no estimate of its own: 16 GB at 60 MB/s. */
 const ENCODERS_PULL_SECONDS = 270;
+
+/** The image of the CPU tier: 1.6 GB at 60 MB/s, and slower registries. */
+const CPU_PULL_SECONDS = 120;
+
+const GATEWAY_READY_SECONDS = 120;
+
+/** A small image, a claim that has to be created, and the start. */
+const DATABASE_AWAIT_SECONDS = 900;
 
 /** Disk for the repository, which links to the store, and for logs. */
 const SERVER_EPHEMERAL_GIB = 2;
@@ -40,156 +51,230 @@ const SERVER_EPHEMERAL_GIB = 2;
 /** Sizes of engines are estimates. */
 const COPY_SPARE_FACTOR = 1.2;
 
-/** The server of a model. */
-export function modelServer(
-  stack: string,
-  plan: ClusterGpuPlan,
-  model: ModelPlan,
-  builds: readonly BuildPlan[],
-): ServerPlan {
-  const { name, spec, engine } = model;
+/** The repository of the CPU tier, and logs. */
+const CPU_REPOSITORY_GIB = 1;
+
+const STRATEGIES: Readonly<Record<Rollout, { maxSurge: number; maxUnavailable: number }>> = {
+  surge: { maxSurge: 1, maxUnavailable: 0 },
+  inPlace: { maxSurge: 0, maxUnavailable: 1 },
+};
+
+/** The server of a model on GPUs. */
+export function modelServer(context: GpuContext, model: ModelPlan, builds: readonly BuildPlan[]): ServerPlan {
+  const { plan } = context;
+  const { name, spec } = model;
   const pool = poolNamed(plan, spec.pool);
-  // The gateway ends each request by then, so no answer is cut off that somebody waits for.
-  const answerSeconds = plan.gateway.limits.requestSeconds;
-  const options = tritonOptions(plan, pool, answerSeconds, startSeconds(model));
-  const copy = engineCopy(plan, model);
-  const made = pod(stack, name, {
-    ...options,
-    args: [...options.args, ...copy.args],
-    volumes: [...options.volumes, ...copy.volumes],
-    role: "triton",
-    model: name,
-    key: engine?.key ?? null,
-    image: "trtllm",
-    environment: { HOME: SCRATCH_TMP.path, ...MPI_ENVIRONMENT },
-    files: { [SPEC_FILES.server]: serverSpec(model) },
-    resources: {
-      ...serverRequest(spec),
-      limitsMemory: false,
-      ephemeralGiB: SERVER_EPHEMERAL_GIB + copy.diskGiB,
-      gpus: gpusOf(plan, pool, worldSize(spec)),
-    },
-    placement: poolPlacement(plan, pool, { spreads: true }),
-  });
-  return server(name, made, {
+  const container = modelContainer(plan, model, containerSettings(plan));
+  const copiesEngine = container.mounts.some(({ purpose }) => purpose === "engineCopy");
+  const copyGiB = copiesEngine ? Math.ceil(COPY_SPARE_FACTOR * engineBytesGiB(spec.engine).totalGiB) : 0;
+  const planned = gpuPod(context, pool, container, { ...serverRequest(spec), copyGiB });
+  return server(context, container, planned, {
     replicas: spec.serving.replicas,
-    rollout: modelRollout(plan, model),
+    rollout: plan.cluster.rollouts[name] ?? rolloutOf(canSurge(plan.spec, pool, serverRoom(spec))),
     readySeconds: ROLLOUT_ESTIMATES * model.coldStart.seconds,
     after: builds.filter(({ models }) => models.includes(name)).map((build) => build.name),
   });
 }
 
-/** Where a server keeps its copy of the engine. */
-const ENGINE_COPY = "/engine-copy";
-
-/** What a server needs to copy its engine from the store; nothing where it reads it there. */
-function engineCopy(
-  { cluster }: ClusterGpuPlan,
-  { name, spec, engine }: ModelPlan,
-): { readonly args: readonly string[]; readonly volumes: readonly PodVolume[]; readonly diskGiB: number } {
-  if (engine === null || !cluster.copiedEngines.includes(name)) return { args: [], volumes: [], diskGiB: 0 };
-  const diskGiB = Math.ceil(COPY_SPARE_FACTOR * engineBytesGiB(spec.engine).totalGiB);
-  return {
-    args: ["--copy-engine-to", ENGINE_COPY],
-    volumes: [
-      {
-        name: "engine-copy",
-        path: ENGINE_COPY,
-        readOnly: false,
-        source: { kind: "disk", sizeMiB: diskGiB * MIB_PER_GIB },
-      },
-    ],
-    diskGiB,
-  };
+/** null: the stack has none. */
+export function encodersServer(context: GpuContext, builds: readonly BuildPlan[]): ServerPlan | null {
+  const { plan } = context;
+  const { encoders, spec } = plan;
+  const container = encodersContainer(plan, containerSettings(plan));
+  if (container === null || encoders === null || spec.encoders === null) return null;
+  const pool = poolNamed(plan, spec.encoders.pool);
+  const planned = gpuPod(context, pool, container, { ...ENCODERS_REQUEST, copyGiB: 0 });
+  return server(context, container, planned, {
+    replicas: spec.encoders.replicas,
+    rollout: rolloutOf(canSurge(spec, pool, encodersRoom(encoders))),
+    readySeconds: ENCODERS_START_SECONDS + ROLLOUT_ESTIMATES * ENCODERS_PULL_SECONDS,
+    after: builds.filter(({ pod }) => pod.role === "encoderBuild").map((build) => build.name),
+  });
 }
 
-/** null: the stack has none. */
-export function encodersServer(
-  stack: string,
-  plan: ClusterGpuPlan,
-  builds: readonly BuildPlan[],
-): ServerPlan | null {
-  const { encoders, release, spec } = plan;
-  if (encoders === null || spec.encoders === null) return null;
-  const pool = poolNamed(plan, spec.encoders.pool);
-  const isOnGpu = encoders.device === "gpu";
-  const made = pod(stack, ENCODERS, {
-    ...tritonOptions(plan, pool, ENCODERS_ANSWER_SECONDS, ENCODERS_START_SECONDS),
-    role: "encoders",
-    key: encoders.key,
-    image: "encoders",
-    environment: { HOME: SCRATCH_TMP.path },
-    files: { [SPEC_FILES.server]: encoderServerSpec(encoders, release, isOnGpu ? targetGpu(pool) : null) },
-    resources: {
-      ...ENCODERS_REQUEST,
-      limitsMemory: false,
-      ephemeralGiB: SERVER_EPHEMERAL_GIB,
-      gpus: isOnGpu ? gpusOf(plan, pool, 1) : null,
-    },
-    placement: poolPlacement(plan, pool, { spreads: true }),
+function gpuPod(
+  context: GpuContext,
+  pool: PoolSpec,
+  container: Container,
+  { copyGiB, ...request }: HostResources & { readonly copyGiB: number },
+): PodPlan {
+  const { plan } = context;
+  const gpus = gpusOf(plan, pool, container.gpus);
+  return pod(context, container, {
+    resources: { ...request, ephemeralGiB: SERVER_EPHEMERAL_GIB + copyGiB, gpus },
+    placement: poolPlacement(plan, pool),
+    diskGiB: copyGiB,
+    sharesMemory: sharesMemory(pool),
   });
-  return server(ENCODERS, made, {
-    replicas: spec.encoders.replicas,
-    rollout: canSurge(plan.spec, pool, encodersRoom(encoders)) ? "surge" : "inPlace",
-    readySeconds: ENCODERS_START_SECONDS + ROLLOUT_ESTIMATES * ENCODERS_PULL_SECONDS,
-    after: builds.filter(({ kind }) => kind === "encoders").map((build) => build.name),
+}
+
+function rolloutOf(hasRoom: boolean): Rollout {
+  return hasRoom ? "surge" : "inPlace";
+}
+
+/** A server of the CPU tier, which needs neither store nor builds. @param model - null: the encoders. */
+export function cpuServer(context: PodContext<ClusterCpuPlan>, model: CpuModelPlan | null): ServerPlan {
+  const { plan } = context;
+  const container = cpuServerContainer(plan, model, containerSettings(plan));
+  const request = model === null ? ENCODERS_REQUEST : cpuServerRequest(model);
+  const planned = pod(context, container, {
+    resources: { ...request, ephemeralGiB: CACHE_GIB + CPU_REPOSITORY_GIB, gpus: null },
+    placement: frontPlacement(plan),
   });
+  return server(context, container, planned, {
+    replicas: model === null ? plan.encoderReplicas : (plan.replicas[model.name] ?? 1),
+    rollout: "surge",
+    readySeconds: CPU_START_SECONDS + CPU_PULL_SECONDS,
+    after: [],
+  });
+}
+
+/** The gateway, with its configuration in a ConfigMap and the hashes of its keys in a Secret. */
+export function gatewayServer(context: PodContext): ServerPlan {
+  const { plan } = context;
+  const container = gatewayContainer(plan, containerSettings(plan));
+  const planned = pod(context, container, {
+    resources: { ...GATEWAY_REQUEST, ephemeralGiB: null, gpus: null },
+    placement: frontPlacement(plan),
+  });
+  return server(context, { ...container, ports: { http: plan.gateway.port } }, planned, {
+    replicas: plan.gateway.replicas,
+    rollout: rolloutOf(hasRoomForGateway(plan)),
+    readySeconds: GATEWAY_READY_SECONDS,
+    after: [],
+  });
+}
+
+/** Where any node may run it, some node has room for so little. */
+function hasRoomForGateway(plan: ClusterPlan): boolean {
+  if (plan.tier === "cpu") return true;
+  const pool = frontPool(plan.spec.pools);
+  return pool === undefined || canSurge(plan.spec, pool, { ...GATEWAY_REQUEST, slots: 0 });
 }
 
 interface ServerOptions {
   readonly replicas: number;
   readonly rollout: Rollout;
-  /** From a pod that has a machine until it is ready. */
+  /** From a pod that has a node until it is ready. */
   readonly readySeconds: number;
   readonly after: readonly string[];
 }
 
-/** A Deployment and its Service. */
-export function server(
-  name: string,
-  made: PodPlan,
+function server(
+  { plan }: PodContext,
+  { name, ports }: Pick<Container, "name" | "ports">,
+  planned: PodPlan,
   { replicas, rollout, readySeconds, after }: ServerOptions,
 ): ServerPlan {
   // In place, the old pod ends first.
-  const progressDeadlineSeconds = Math.ceil(MACHINE_SECONDS + made.graceSeconds + readySeconds);
+  const endSeconds = planned.template.spec?.terminationGracePeriodSeconds ?? 0;
+  const progressDeadlineSeconds = Math.ceil(NODE_SECONDS + endSeconds + readySeconds);
+  const isScaled = Object.hasOwn(plan.cluster.minReplicas, name);
+  const behind = service(name, ports, planned);
   return {
     name,
-    pod: made,
-    replicas,
+    pod: planned,
+    replicas: isScaled ? null : replicas,
     maxReplicas: replicas,
     rollout,
-    progressDeadlineSeconds,
+    deployment: {
+      metadata: { name, labels: planned.labels },
+      spec: {
+        replicas: isScaled ? undefined : replicas,
+        selector: { matchLabels: planned.selector },
+        strategy: { type: "RollingUpdate", rollingUpdate: STRATEGIES[rollout] },
+        progressDeadlineSeconds,
+        template: planned.template,
+      },
+    },
+    service: behind,
+    budget: {
+      metadata: { name, labels: behind.metadata.labels },
+      spec: {
+        maxUnavailable: 1,
+        // A pod that never becomes ready does not keep its node from being drained.
+        unhealthyPodEvictionPolicy: "AlwaysAllow",
+        selector: { matchLabels: planned.selector },
+      },
+    },
     awaitSeconds: progressDeadlineSeconds * replicas,
-    service: service(name, made),
-    maxUnavailable: 1,
     after,
   };
 }
 
-/** What the stack file says, else `surge` where the pool has room for one server more. */
-function modelRollout(plan: ClusterGpuPlan, { name, spec }: ModelPlan): Rollout {
-  return (
-    plan.cluster.rollouts[name] ??
-    (canSurge(plan.spec, poolNamed(plan, spec.pool), serverRoom(spec)) ? "surge" : "inPlace")
-  );
-}
-
-function tritonOptions(plan: ClusterGpuPlan, pool: PoolSpec, answerSeconds: number, start: number) {
+/** @param ports - By the name of the pod's port. */
+function service(
+  name: string,
+  ports: Container["ports"],
+  { labels, selector }: PodPlan,
+  address: { readonly type: "ClusterIP" } | { readonly clusterIP: "None" } = { type: "ClusterIP" },
+): Service {
+  const { "engine-room/key": _, ...kept } = labels;
   return {
-    args: ["triton_entrypoint", "serve", SPEC_FILES.server, "--exit-timeout-seconds", String(answerSeconds)],
-    volumes: [storeVolume(plan, true), REPOSITORY, SCRATCH_TMP, ...sharedMemory(pool)],
-    ports: TRITON_POD_PORTS,
-    priorityClass: priorityClass(plan, "serving"),
-    probes: tritonProbes(start),
-    preStopSeconds: PRE_STOP_SECONDS,
-    graceSeconds: PRE_STOP_SECONDS + answerSeconds + END_SECONDS,
+    metadata: {
+      name,
+      labels: kept,
+      // The workload awaits its pods; the Service's own wait takes ten seconds at least.
+      annotations: { "pulumi.com/skipAwait": "true" },
+    },
+    spec: {
+      ...address,
+      selector,
+      ports: Object.entries(ports).map(([port, number]) => ({
+        name: port,
+        port: number,
+        targetPort: port,
+        protocol: "TCP",
+      })),
+    },
   };
 }
 
-/** Put together at each start. */
-export const REPOSITORY: PodVolume = {
-  name: "model-repository",
-  path: MODEL_REPOSITORY,
-  readOnly: false,
-  source: { kind: "disk", sizeMiB: 512 },
-};
+/** Each with a claim of its own. None where they run elsewhere, or the stack has no documents. */
+export function databases(context: PodContext): readonly DatabasePlan[] {
+  const { stack, plan } = context;
+  const { databases: planned } = plan.cluster;
+  if (planned === null || planned.kind === "external") return [];
+  const { kind, storageClass, sizeGiB } = planned;
+  // Neither kind can read the other's files.
+  const volume = `${kind}-data`;
+  return databaseContainers(kind).map((container) => {
+    const name = container.role === "mongo" ? "mongo" : "vector";
+    const made = pod(context, container, {
+      resources: { ...DATABASE_REQUEST, ephemeralGiB: null, gpus: null },
+      placement: frontPlacement(plan),
+      dataClaim: volume,
+    });
+    return {
+      name,
+      pod: made,
+      service: service(name, container.ports, made, { clusterIP: "None" }),
+      statefulSet: {
+        metadata: { name, labels: made.labels },
+        spec: {
+          serviceName: name,
+          replicas: 1,
+          selector: { matchLabels: made.selector },
+          template: made.template,
+          // To retain claims is the API's default. Without a pod the database is asleep, and its claim stays.
+          persistentVolumeClaimRetentionPolicy: isRetained(stack, plan.cluster)
+            ? undefined
+            : { whenDeleted: "Delete", whenScaled: "Retain" },
+          volumeClaimTemplates: [
+            {
+              metadata: { name: volume, labels: made.selector },
+              spec: {
+                accessModes: ["ReadWriteOnce"],
+                storageClassName: storageClass ?? undefined,
+                resources: { requests: { storage: `${sizeGiB}Gi` } },
+              },
+            },
+          ],
+        },
+      },
+      claim: `${volume}-${name}-0`,
+      storageClass,
+      awaitSeconds: DATABASE_AWAIT_SECONDS,
+    };
+  });
+}

@@ -1,246 +1,249 @@
-/**
- * What a cluster runs, as data: the components of components/kubernetes register it, and tests and the harness look at it.
- * Pure, as all of the plan; the words are those of Kubernetes' own API.
- */
-import type { ImageName } from "../docker/types.ts";
+/** Objects of Kubernetes' API as plain data, and values of them that other pure code reads. */
+import type { types } from "@pulumi/kubernetes";
+import type { MetricSeries } from "../catalogue/metrics.ts";
+import type { ImageName, SecretName } from "../docker/types.ts";
 import type { Endpoints } from "../endpoints.ts";
+import type { Plain } from "../plain.ts";
+import type { Labels, PodRole } from "./labels.ts";
 import type { MonitoringPlan } from "./monitoring/types.ts";
-import type { AutoscalerPlan } from "./operations-types.ts";
-import type { Labels, PodPlan, PodRole, SecretProvider } from "./pod-types.ts";
 
-/** A Secret whose content is no credential, such as hashes of API keys, and so may stand in a plan. */
-export interface PlannedSecret {
-  readonly subject: "api-keys";
-  /** With the hash of its content. */
-  readonly name: string;
-  readonly labels: Labels;
-  /** By key. */
-  readonly data: Readonly<Record<string, string>>;
+/** An object of the API without its namespace, which components add. */
+export type ApiObject<T> = Plain<T> & {
+  readonly metadata: { readonly name: string; readonly labels: Labels; readonly annotations?: Labels };
+};
+
+export type ConfigMap = ApiObject<types.input.core.v1.ConfigMap>;
+export type DaemonSet = ApiObject<types.input.apps.v1.DaemonSet>;
+export type Deployment = ApiObject<types.input.apps.v1.Deployment>;
+export type HorizontalPodAutoscaler = ApiObject<types.input.autoscaling.v2.HorizontalPodAutoscaler>;
+export type Ingress = ApiObject<types.input.networking.v1.Ingress>;
+export type Job = ApiObject<types.input.batch.v1.Job>;
+export type Namespace = ApiObject<types.input.core.v1.Namespace>;
+export type NetworkPolicy = ApiObject<types.input.networking.v1.NetworkPolicy>;
+export type PersistentVolumeClaim = ApiObject<types.input.core.v1.PersistentVolumeClaim>;
+export type PodDisruptionBudget = ApiObject<types.input.policy.v1.PodDisruptionBudget>;
+export type PriorityClass = ApiObject<types.input.scheduling.v1.PriorityClass>;
+export type ResourceQuota = ApiObject<types.input.core.v1.ResourceQuota>;
+export type Secret = ApiObject<types.input.core.v1.Secret>;
+export type Service = ApiObject<types.input.core.v1.Service>;
+export type ServiceAccount = ApiObject<types.input.core.v1.ServiceAccount>;
+export type StatefulSet = ApiObject<types.input.apps.v1.StatefulSet>;
+
+/** An object whose kind has a CustomResourceDefinition. */
+export interface CustomObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: ConfigMap["metadata"];
+  readonly spec: Readonly<Record<string, unknown>>;
 }
 
-/** An image by what the cluster pulls. */
+export type PodTemplate = Plain<types.input.core.v1.PodTemplateSpec>;
+export type PodSpec = Plain<types.input.core.v1.PodSpec>;
+
+/** Nodes of a pool, or of the stack. */
+export interface Placement {
+  /** Pool of the stack file; null: none, so that any node is allowed. */
+  readonly pool: string | null;
+  /** Sorted by key. */
+  readonly nodeSelector: Labels;
+  readonly tolerations: NonNullable<PodSpec["tolerations"]>;
+}
+
+/** A key of a Secret in the stack's namespace. */
+export interface SecretReference {
+  readonly name: string;
+  readonly key: string;
+  /** Value of the stack file in it; null: the Secret exists, or is in the plan. */
+  readonly from: SecretName | null;
+  /** Absent: the value is in the Secret. */
+  readonly provider?: SecretProvider | undefined;
+}
+
+/** A SecretProviderClass of the Secrets Store CSI driver, and the ServiceAccount that may read its secrets. */
+export interface SecretProvider {
+  readonly className: string;
+  readonly serviceAccount: string;
+}
+
+/** GPUs are limits too; CPU is not, so that idle cores are used. */
+export interface PodResources {
+  readonly cpuMillis: number;
+  readonly memoryMiB: number;
+  /** Disk of the node; null: next to none. */
+  readonly ephemeralGiB: number | null;
+  /** Extended resource of the device plugin: `nvidia.com/gpu`, `nvidia.com/mig-3g.20gb`. */
+  readonly gpus: { readonly resource: string; readonly count: number } | null;
+}
+
+/** Pods of one template. */
+export interface PodPlan {
+  readonly role: PodRole;
+  /** Model of the stack; null for roles without one. */
+  readonly model: string | null;
+  readonly labels: Labels;
+  /** Labels by which Services, workloads and policies find its pods; they never change. */
+  readonly selector: Labels;
+  /** Pool of the stack file; null: any node. */
+  readonly pool: string | null;
+  readonly resources: PodResources;
+  /** By path. */
+  readonly secretFiles: Readonly<Record<string, SecretReference>>;
+  /** Configuration files; other content has another name, so that pods are replaced. */
+  readonly config: ConfigMap | null;
+  readonly template: PodTemplate;
+}
+
+/** Fills the engine store. */
+export interface BuildPlan {
+  /** `<model>-<key12>`: another key is another Job. */
+  readonly name: string;
+  readonly key: string;
+  /** Models of the stack that need it; none for the encoders. */
+  readonly models: readonly string[];
+  readonly pod: PodPlan;
+  readonly job: Job;
+  /** How long `up` waits for it. */
+  readonly awaitSeconds: number;
+}
+
+/**
+ * `surge`: a new pod is ready before an old one ends, which needs room for one more. `inPlace`: an old pod ends first, so
+ * that its GPU is free; with one replica the model is away meanwhile.
+ */
+export type Rollout = "surge" | "inPlace";
+
+/** A Deployment behind a Service of the same name. */
+export interface ServerPlan {
+  readonly name: string;
+  readonly pod: PodPlan;
+  /** null: an autoscaler writes the number, and nothing else does. */
+  readonly replicas: number | null;
+  /** Largest number of the autoscaler, else `replicas`. */
+  readonly maxReplicas: number;
+  readonly rollout: Rollout;
+  readonly deployment: Deployment;
+  readonly service: Service;
+  readonly budget: PodDisruptionBudget;
+  /** How long `up` waits for all pods. */
+  readonly awaitSeconds: number;
+  /** Names of builds that must have succeeded before this changes. */
+  readonly after: readonly string[];
+}
+
+/** A StatefulSet of one pod. */
+export interface DatabasePlan {
+  readonly name: "mongo" | "vector";
+  readonly pod: PodPlan;
+  readonly service: Service;
+  readonly statefulSet: StatefulSet;
+  /** Name of its claim, which the StatefulSet creates. */
+  readonly claim: string;
+  /** null: the cluster's default class. */
+  readonly storageClass: string | null;
+  readonly awaitSeconds: number;
+}
+
+/** A DaemonSet that keeps an image on every node of a pool. */
+export interface PrePullPlan {
+  readonly name: string;
+  readonly pod: PodPlan;
+  readonly daemonSet: DaemonSet;
+  /** Largest number of nodes. */
+  readonly nodes: number;
+}
+
+/** An image as the cluster pulls it. */
 export interface ClusterImage {
   readonly name: ImageName;
   /** `registry/repository@sha256:…`; with a tag in a preview whose image was never pushed. */
   readonly reference: string;
 }
 
-export interface NamespacePlan {
-  readonly name: string;
-  /** Whether the stack makes it, with its labels and a quota; else it is there, with what its owner set. */
-  readonly isCreated: boolean;
-  /** Whether `down` leaves what the stack has made of it; else all that is in it goes too. */
-  readonly isRetained: boolean;
-  /** Pod Security admission, and the stack's own. */
-  readonly labels: Labels;
+export interface PolicyPlan {
+  /** null: all pods of the stack. */
+  readonly role: PodRole | null;
+  /** Last part of the resource's name in Pulumi. */
+  readonly resource: string;
+  readonly policy: NetworkPolicy;
 }
 
-/** The claim that holds weights and engines. */
-export interface StorePlan {
-  readonly claim: string;
-  /** null: the claim is there already. */
-  readonly creation: {
-    readonly labels: Labels;
-    /** Whether `down` leaves it. */
-    readonly isRetained: boolean;
-    /** null: the cluster's default class; empty: none, because a volume is named that has none. */
-    readonly storageClass: string | null;
-    /** Name of the volume; null: the class makes one. */
-    readonly volume: string | null;
-    readonly accessMode: AccessMode;
-    readonly sizeGiB: number;
-  } | null;
-}
-
-type AccessMode = "ReadWriteMany" | "ReadWriteOnce";
-
-/** Classes of what is more urgent than what, in one namespace. Cluster-wide objects. */
-export interface PriorityPlan {
+/** One value that an autoscaler reads. */
+export interface ScalingMetric {
+  /** Name of the trigger: `waiting-requests`. */
   readonly name: string;
-  readonly labels: Labels;
-  readonly value: number;
-  /** Whether a pod of it may take the place of a pod of a lower one. */
-  readonly preempts: boolean;
-  readonly description: string;
-}
-
-/** A Job that fills the engine store. */
-export interface BuildPlan {
-  /** `<model>-<key12>`: another key is another Job. */
-  readonly name: string;
-  readonly kind: "engine" | "encoders";
-  readonly key: string;
-  readonly pod: PodPlan;
-  /** Models of the stack that need what it makes; none for the encoders. */
-  readonly models: readonly string[];
-  /** From its start, the wait for a machine included. */
-  readonly deadlineSeconds: number;
-  /** How long `up` waits for it. */
-  readonly awaitSeconds: number;
-}
-
-/** What can be reached under one name in the cluster. */
-export interface ServicePlan {
-  readonly name: string;
-  readonly labels: Labels;
-  readonly selector: Labels;
-  /** By the name of the pod's port that stands behind each. */
-  readonly ports: Readonly<Record<string, number>>;
-  /** Whether its name stands for the pods themselves, as a StatefulSet wants it. */
-  readonly isHeadless: boolean;
+  /** As Prometheus' operator labels it: with `namespace` and `service`. */
+  readonly series: MetricSeries;
+  /** PromQL: the sum of the series; an empty answer is an error, never a zero. */
+  readonly query: string;
+  /** Value of one replica that is as busy as it should be. */
+  readonly target: number;
+  /** Value above which there is at least one replica; null where the least number is not 0. */
+  readonly activation: number | null;
 }
 
 /**
- * `surge`: a new pod is ready before an old one goes; needs room for one more. `inPlace`: an old pod goes first, so that
- * its GPU is free; with one replica the model is away meanwhile.
+ * Sets the number of replicas of the Deployment of the same name. `hpa`: by metrics of the cluster's external metrics API.
+ * `keda`: by a ScaledObject, which asks Prometheus and can scale to zero.
  */
-export type Rollout = "surge" | "inPlace";
+export type AutoscalerPlan = Scaling &
+  (
+    | { readonly mechanism: "hpa"; readonly object: HorizontalPodAutoscaler }
+    | { readonly mechanism: "keda"; readonly object: CustomObject }
+  );
 
-/** A Deployment with its Service. */
-export interface ServerPlan {
+export interface Scaling {
   readonly name: string;
-  readonly pod: PodPlan;
-  /** null: an autoscaler owns the number, and nobody else writes it. */
-  readonly replicas: number | null;
-  /** Most that the autoscaler may make of it; else as many as `replicas`. */
-  readonly maxReplicas: number;
-  readonly rollout: Rollout;
-  /** From a new pod until it is ready, image and machine included: the Deployment has failed after it. */
-  readonly progressDeadlineSeconds: number;
-  /** How long `up` waits for all pods. */
-  readonly awaitSeconds: number;
-  readonly service: ServicePlan;
-  /** Pods that may be away at a time when machines are drained. */
-  readonly maxUnavailable: number;
-  /** Names of builds that must have ended with success before this changes. */
-  readonly after: readonly string[];
+  readonly replicas: { readonly min: number; readonly max: number };
+  readonly metrics: readonly ScalingMetric[];
+  /** Least replicas at a time of the day, whatever the metrics say; only with KEDA. */
+  readonly schedule: ScheduledScaling | null;
 }
 
-/** A StatefulSet of one pod, with a claim. */
-export interface DatabasePlan {
-  readonly name: "mongo" | "vector";
-  readonly pod: PodPlan;
-  readonly service: ServicePlan;
-  readonly claim: {
-    /** Name of the template; the claim is `<name>-<database>-0`. */
-    readonly name: string;
-    readonly storageClass: string | null;
-    readonly sizeGiB: number;
-    /** Whether it outlives the StatefulSet, and so `down`. */
-    readonly isRetained: boolean;
-  };
-  readonly awaitSeconds: number;
+interface ScheduledScaling {
+  /** Five fields each, minute first. */
+  readonly start: string;
+  readonly end: string;
+  /** Name in the IANA database: `Europe/Berlin`. */
+  readonly timeZone: string;
+  readonly replicas: number;
 }
 
-/** A DaemonSet that keeps an image on every machine of a pool. */
-export interface PrePullPlan {
-  readonly name: string;
-  readonly pod: PodPlan;
-  /** Most machines of the pool. */
-  readonly machines: number;
-}
-
-/** How clients outside of the cluster reach the gateway. */
-export interface IngressPlan {
-  readonly name: string;
-  readonly labels: Labels;
-  readonly host: string;
-  /** null: the cluster's default class. */
-  readonly className: string | null;
-  /** Sorted. */
-  readonly annotations: Readonly<Record<string, string>>;
-  /** Secret that holds the certificate, or that cert-manager writes it to; null: no TLS. */
-  readonly tlsSecret: string | null;
-  readonly service: string;
-  readonly port: number;
-}
-
-/** The same through a Gateway of the Gateway API, which is somebody else's. */
-export interface RoutePlan {
-  readonly name: string;
-  readonly labels: Labels;
-  readonly host: string;
-  readonly gateway: string;
-  readonly gatewayNamespace: string;
-  /** null: every listener that takes the host. */
-  readonly listener: string | null;
-  /** Longest answer. */
-  readonly requestSeconds: number;
-  readonly service: string;
-  readonly port: number;
-}
-
-/** Who talks to whom besides the pods of the stack. */
-export type Peer =
-  | { readonly kind: "role"; readonly role: PodRole }
-  /** The cluster's resolver. */
-  | { readonly kind: "dns" }
-  /** Pods of another namespace, by its name. */
-  | { readonly kind: "namespace"; readonly namespace: string }
-  /** Whoever reaches the cluster's pods. */
-  | { readonly kind: "anyone" }
-  /** Addresses outside of private networks. */
-  | { readonly kind: "internet" };
-
-/** A row of the table of connections: what is not in it is refused. */
-export interface NetworkEdge {
-  readonly from: Peer;
-  readonly to: Peer;
-  readonly port: number;
-  readonly protocol: "TCP" | "UDP";
-  /** For people who read the table. */
-  readonly why: string;
-}
-
-/** What the namespace may take in all. */
-export interface QuotaPlan {
-  readonly name: string;
-  readonly labels: Labels;
-  /** Quantities by resource, as Kubernetes writes them; sorted. */
-  readonly hard: Readonly<Record<string, string>>;
-}
-
-/** A secret of a cloud that the Secrets Store CSI driver writes into a pod's volume. */
-export interface SecretProviderPlan {
-  readonly provider: SecretProvider;
-  readonly labels: Labels;
-  /** The driver's provider: `aws`. */
-  readonly kind: "aws";
-  readonly region: string;
-  /** ARN of the secret, by the name of the file. */
-  readonly objects: Readonly<Record<string, string>>;
-}
-
-/** Everything in the cluster. */
+/** All objects of a stack. */
 export interface KubernetesStack {
   /** Context of the kubeconfig; null: the current one. */
   readonly context: string | null;
-  /** Of every object, sorted. */
   readonly labels: Labels;
-  /** Labels that all pods of the stack have, and no other's. */
+  /** Labels of all pods of the stack. */
   readonly selector: Labels;
-  readonly namespace: NamespacePlan;
-  readonly quota: QuotaPlan | null;
-  readonly priorities: readonly PriorityPlan[];
+  /** `object` is null where the namespace is there already. */
+  readonly namespace: { readonly name: string; readonly object: Namespace | null };
+  /** Whether `down` leaves the namespace, the engine store and the databases. */
+  readonly isRetained: boolean;
+  readonly quota: ResourceQuota | null;
+  readonly priorities: readonly PriorityClass[];
   readonly images: readonly ClusterImage[];
-  /** Secrets of type kubernetes.io/dockerconfigjson of the namespace. */
+  /** Names of Secrets of the type kubernetes.io/dockerconfigjson. */
   readonly imagePullSecrets: readonly string[];
-  /** null: nothing of the stack is built into a store. */
-  readonly store: StorePlan | null;
+  /** Claim of weights and engines; null: nothing is built. `object` is null where it is there already. */
+  readonly store: { readonly claim: string; readonly object: PersistentVolumeClaim | null } | null;
   readonly builds: readonly BuildPlan[];
   readonly models: readonly ServerPlan[];
   readonly encoders: ServerPlan | null;
   readonly databases: readonly DatabasePlan[];
   readonly prePulls: readonly PrePullPlan[];
   readonly gateway: ServerPlan;
-  readonly ingress: IngressPlan | null;
-  /** At most one of the two is there. */
-  readonly route: RoutePlan | null;
-  readonly secrets: readonly PlannedSecret[];
-  readonly secretProviders: readonly SecretProviderPlan[];
-  readonly edges: readonly NetworkEdge[];
+  /** At most one of Ingress and HTTPRoute. */
+  readonly ingress: Ingress | null;
+  readonly route: CustomObject | null;
+  /** Hashes of API keys; null: the stack has no keys. */
+  readonly apiKeys: Secret | null;
+  readonly secretProviders: readonly {
+    readonly account: ServiceAccount;
+    readonly providerClass: CustomObject;
+  }[];
+  readonly policies: readonly PolicyPlan[];
   readonly autoscalers: readonly AutoscalerPlan[];
-  /** null: nobody is told of the metrics. */
+  /** null: metrics are not read. */
   readonly monitoring: MonitoringPlan | null;
   readonly endpoints: Endpoints;
   /** What users have to know, as in the outputs. */

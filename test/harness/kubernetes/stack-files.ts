@@ -2,8 +2,8 @@
 import { join } from "node:path";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../../infra/config/config.ts";
-import type { ClusterPlan } from "../../../infra/plan/kubernetes/cluster-plan.ts";
 import type { GpuStackSpec, PoolSpec } from "../../../infra/plan/spec.ts";
+import type { ClusterPlan } from "../../../infra/plan/stack-plan.ts";
 import {
   projectName,
   projectRoot,

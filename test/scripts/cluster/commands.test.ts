@@ -1,7 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { networkPolicies } from "../../../components/kubernetes/network-policy-args.ts";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
 import { tritonEndpoints } from "../../../infra/plan/endpoints.ts";
 import { genaiPerfTable } from "../../../scripts/bench/genai-perf.ts";
@@ -261,10 +260,9 @@ describe("the Job", () => {
   });
 
   test("the benchmark Job has the labels by which the network policies let it reach Triton", () => {
-    const { edges, selector } = target.stack;
-    const bench = networkPolicies(edges, selector).find(({ role }) => role === "bench") ?? expect.fail();
-    const { podSelector } = bench.spec as { readonly podSelector: { readonly matchLabels: object } };
-    expect(template.metadata.labels).toMatchObject(podSelector.matchLabels);
+    const bench = target.stack.policies.find(({ role }) => role === "bench") ?? expect.fail();
+    expect(template.metadata.labels).toMatchObject(bench.policy.spec?.podSelector?.matchLabels ?? {});
+    expect(bench.policy.spec?.podSelector?.matchLabels).toHaveProperty(["app.kubernetes.io/component"]);
   });
 
   test("the benchmark Job is refused for a release without genai-perf and for an unknown model", () => {

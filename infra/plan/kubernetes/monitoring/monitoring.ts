@@ -2,8 +2,8 @@
 
 import { canonicalJson, jsonDigest } from "../../canonical-json.ts";
 import { tensorRtLlmMetrics, tensorRtLlmSeries } from "../../catalogue/metrics.ts";
+import type { ClusterPlan } from "../../stack-plan.ts";
 import { selector } from "../autoscaling.ts";
-import type { ClusterPlan } from "../cluster-plan.ts";
 import { objectLabels, podSelector } from "../labels.ts";
 import type { KubernetesStack } from "../types.ts";
 import { dashboard, type Fillings, ruleGroups, type Values } from "./templates.ts";
@@ -59,9 +59,9 @@ export function monitoringPlan(watched: WatchedStack): MonitoringPlan | null {
 /** Services with a page of metrics, by the name of its port; mongod has none. */
 function targetsOf({ models, encoders, gateway, databases }: WatchedStack) {
   const servers = [...models, ...(encoders === null ? [] : [encoders]), gateway, ...databases];
-  return servers.flatMap(({ service, pod }) => {
+  return servers.flatMap(({ name, service, pod }) => {
     const port = pod.role === "gateway" || pod.role === "vector" ? "http" : "metrics";
-    return port in service.ports ? [{ name: service.name, pod, port }] : [];
+    return service.spec?.ports?.some((one) => one.name === port) ? [{ name, pod, port }] : [];
   });
 }
 
@@ -102,15 +102,13 @@ function monitors(
 function fillingsOf(watched: WatchedStack, { gpuExporter, runbookUrl }: Options): Fillings {
   const { stack, plan, models, encoders, databases, builds, store, autoscalers } = watched;
   const namespace = plan.cluster.namespace.name;
-  const gateway = watched.gateway.service.name;
+  const gateway = watched.gateway.name;
   const { concurrentRequests, queuedRequests } = plan.gateway.limits;
   const isGpu = plan.tier === "gpu";
   const kind = plan.cluster.databases?.kind ?? null;
   const tritons = [...models, ...(encoders === null ? [] : [encoders])].map(({ name }) => name);
-  const sleepers = autoscalers
-    .filter(({ replicas }) => replicas.min === 0)
-    .map(({ deployment }) => deployment);
-  const claims = databases.map(({ name, claim }) => `${claim.name}-${name}-0`);
+  const sleepers = autoscalers.filter(({ replicas }) => replicas.min === 0).map(({ name }) => name);
+  const claims = databases.map(({ claim }) => claim);
   return {
     values: {
       // Grafana's own placeholder.
@@ -143,7 +141,8 @@ function fillingsOf(watched: WatchedStack, { gpuExporter, runbookUrl }: Options)
       model: modelEntries(plan),
       image: watched.images.map(({ name, reference }) => ({ name, reference })),
       target: targetsOf(watched).map(({ name, pod }) => {
-        const { periodSeconds = 0, failureThreshold = 0 } = pod.probes?.startup ?? {};
+        const [container] = pod.template.spec?.containers ?? [];
+        const { periodSeconds = 0, failureThreshold = 0 } = container?.startupProbe ?? {};
         const awake = sleepers.includes(name) ? null : name;
         return {
           name,
@@ -154,9 +153,9 @@ function fillingsOf(watched: WatchedStack, { gpuExporter, runbookUrl }: Options)
       }),
       sleeper: models
         .filter(({ name }) => sleepers.includes(name))
-        .map(({ name, progressDeadlineSeconds }) => ({
+        .map(({ name, deployment }) => ({
           name,
-          wakeSeconds: SETTLED_SECONDS + progressDeadlineSeconds,
+          wakeSeconds: SETTLED_SECONDS + (deployment.spec?.progressDeadlineSeconds ?? 0),
         })),
       scaling: autoscalers.flatMap(({ name: autoscaler, metrics }) =>
         metrics.map(({ name, series, query, target }) => {

@@ -1,5 +1,5 @@
 /** Objects of Prometheus' operator, and ConfigMaps that Grafana's sidecar reads. */
-import type { Labels } from "../pod-types.ts";
+import type { Labels } from "../labels.ts";
 
 export interface MonitoringPlan {
   readonly monitors: readonly OperatorObject<ServiceMonitorSpec>[];

@@ -2,7 +2,15 @@ import { describe, expect, test } from "vitest";
 import { checkedPlan } from "../../../../infra/checked-plan.ts";
 import { readStack } from "../../../../infra/config/config.ts";
 import { encodersRepository } from "../../../../infra/plan/cpu-repositories.ts";
-import { clusterPlan, clusterStack, clusterValues, cpuClusterValues, first, type Values } from "./stacks.ts";
+import {
+  clusterPlan,
+  clusterStack,
+  clusterValues,
+  configOf,
+  cpuClusterValues,
+  first,
+  type Values,
+} from "./stacks.ts";
 
 const model = { ...clusterValues.models[0], replicas: 2 };
 const scaled = (minReplicas: number, more: Values = {}) =>
@@ -19,11 +27,16 @@ test("a model with `minReplicas` below `replicas` has an autoscaler and no fixed
   expect(stack.autoscalers).toMatchObject([
     {
       name: "gpt",
-      deployment: "gpt",
       mechanism: "keda",
       replicas: { min: 1, max: 2 },
-      prometheusUrl: "http://prometheus-operated.monitoring.svc:9090",
-      scaleDownSeconds: 600,
+      object: {
+        metadata: { name: "gpt" },
+        spec: {
+          scaleTargetRef: { name: "gpt" },
+          cooldownPeriod: 600,
+          triggers: [{ metadata: { serverAddress: "http://prometheus-operated.monitoring.svc:9090" } }],
+        },
+      },
     },
   ]);
   expect(first(stack.models)).toMatchObject({ replicas: null, maxReplicas: 2 });
@@ -70,7 +83,7 @@ test("the quota counts the most replicas of a model", () => {
 
 test("the gateway knows the cold start of a model that may have no server", () => {
   const gatewayModel = (minReplicas: number) =>
-    JSON.parse(scaled(minReplicas).gateway.pod.config?.data["gateway.json"] ?? "").models[0];
+    configOf(scaled(minReplicas).gateway.pod, "gateway.json").models[0];
   expect(gatewayModel(0).coldStartSeconds).toBeGreaterThan(30);
   expect(gatewayModel(1)).not.toHaveProperty("coldStartSeconds");
 });
@@ -85,11 +98,15 @@ test("gateways scale by requests in flight, at half of their places", () => {
   expect(stack.gateway.replicas).toBeNull();
   expect(stack.autoscalers).toMatchObject([
     {
-      deployment: "gateway",
+      name: "gateway",
       mechanism: "hpa",
       replicas: { min: 2, max: 5 },
-      prometheusUrl: null,
-      scaleDownSeconds: 60,
+      object: {
+        spec: {
+          scaleTargetRef: { kind: "Deployment", name: "gateway" },
+          behavior: { scaleDown: { stabilizationWindowSeconds: 60 } },
+        },
+      },
       metrics: [
         {
           series: {
@@ -115,7 +132,7 @@ describe("encoders", () => {
     ["of a stack on CPUs", cpuClusterValues],
   ])("encoders %s scale by the pending requests of all their models", (_, values) => {
     expect(encodersOf(values, {})).toMatchObject({
-      deployment: "encoders",
+      name: "encoders",
       replicas: { min: 1, max: 3 },
       metrics: [
         {

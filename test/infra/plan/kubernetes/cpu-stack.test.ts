@@ -1,10 +1,13 @@
 import { expect, test } from "vitest";
 import { readStack } from "../../../../infra/config/config.ts";
 import { clusterImageNames } from "../../../../infra/plan/kubernetes/images.ts";
+import { networkEdges } from "../../../../infra/plan/kubernetes/network.ts";
 import { stackOf } from "../docker/stacks.ts";
 import {
   clusterPlan,
   clusterStack,
+  configOf,
+  containerOf,
   cpuClusterValues,
   first,
   podsOf,
@@ -21,8 +24,11 @@ test("a CPU stack has servers for models and encoders, and neither builds nor st
   expect(stack.encoders?.name).toBe("encoders");
   expect([stack.builds, stack.store, stack.prePulls]).toEqual([[], null, []]);
   expect(podsOf(stack).map(({ resources }) => resources.gpus)).toEqual(podsOf(stack).map(() => null));
-  expect(stack.priorities.map(({ name }) => name)).toEqual(["engine-room-front", "engine-room-serving"]);
-  expect(Object.keys(stack.quota?.hard ?? {}).filter((name) => name.includes("nvidia"))).toEqual([]);
+  expect(stack.priorities.map(({ metadata }) => metadata.name)).toEqual([
+    "engine-room-front",
+    "engine-room-serving",
+  ]);
+  expect(Object.keys(stack.quota?.spec?.hard ?? {}).filter((name) => name.includes("nvidia"))).toEqual([]);
 });
 
 test("the model repositories of a CPU stack are the same in Kubernetes and Docker", () => {
@@ -31,7 +37,7 @@ test("the model repositories of a CPU stack are the same in Kubernetes and Docke
     (role) => containers.find((one) => one.role === role)?.files["/etc/engine-room/repository.json"],
   );
   expect(inDocker.every((text) => typeof text === "string")).toBe(true);
-  expect([stack.encoders, model].map((server) => server?.pod.config?.data["repository.json"])).toEqual(
+  expect([stack.encoders, model].map((server) => server?.pod.config?.data?.["repository.json"])).toEqual(
     inDocker,
   );
 });
@@ -58,7 +64,7 @@ test("endpoints of a CPU stack have the same names as those of a GPU stack", () 
     gatewayDnsName: null,
     reach: "cluster",
   });
-  const gateway = JSON.parse(stack.gateway.pod.config?.data["gateway.json"] ?? "");
+  const gateway = configOf(stack.gateway.pod, "gateway.json");
   expect(gateway).toMatchObject({
     models: [{ name: "smollm2", http: "http://smollm2:8000", tritonModel: "ensemble" }],
     encoders: { http: "http://encoders:8000" },
@@ -78,8 +84,10 @@ test("a CPU server requests its threads as CPUs and memory for its contexts", ()
 });
 
 test("a CPU server that is stopped finishes its requests within the gateway's time limit", () => {
-  expect(model.pod.args.slice(1)).toEqual(["--exit-timeout-seconds", "300"]);
-  expect(model.pod.graceSeconds).toBeGreaterThan(model.pod.preStopSeconds + 300);
+  const { args, lifecycle } = containerOf(model.pod);
+  expect(args?.slice(1)).toEqual(["--exit-timeout-seconds", "300"]);
+  expect(lifecycle).toEqual({ preStop: { exec: { command: ["sleep", "10"] } } });
+  expect(model.pod.template.spec?.terminationGracePeriodSeconds).toBeGreaterThan(10 + 300);
 });
 
 test("CPU servers have the replicas, node selector and tolerations of the stack file", () => {
@@ -90,8 +98,8 @@ test("CPU servers have the replicas, node selector and tolerations of the stack 
     machines: { nodeSelector: { team: "ml" }, tolerations: [{ key: "team" }] },
   });
   expect([first(placed.models).replicas, placed.encoders?.replicas]).toEqual([3, 2]);
-  for (const { placement } of podsOf(placed))
-    expect(placement).toMatchObject({
+  for (const { template } of podsOf(placed))
+    expect(template.spec).toMatchObject({
       nodeSelector: { team: "ml" },
       tolerations: [{ key: "team", operator: "Exists" }],
     });
@@ -99,9 +107,9 @@ test("CPU servers have the replicas, node selector and tolerations of the stack 
 
 test("encoders may reach the internet only where their weights may come from a hub", () => {
   const toInternet = (visionWeights: string) =>
-    clusterStack({ ...cpuClusterValues, encoders: { visionWeights } }).edges.flatMap(({ from, to }) =>
-      to.kind === "internet" && from.kind === "role" ? [from.role] : [],
-    );
+    networkEdges(clusterPlan({ ...cpuClusterValues, encoders: { visionWeights } }))
+      .filter(({ to }) => to === "internet")
+      .map(({ from }) => from);
   expect(toInternet("auto")).toEqual(["encoders"]);
   expect(toInternet("seeded")).toEqual([]);
 });

@@ -1,6 +1,6 @@
 /** What Prometheus has of a stack: every name with its labels. Tests of the services hold their pages to these tables. */
 import { gpuMetrics, tensorRtLlmSeries, tritonMetrics } from "../../../../infra/plan/catalogue/metrics.ts";
-import type { ClusterPlan } from "../../../../infra/plan/kubernetes/cluster-plan.ts";
+import type { ClusterPlan } from "../../../../infra/plan/stack-plan.ts";
 import type { Selector } from "./promql-selectors.ts";
 
 interface MetricRow {

@@ -1,21 +1,22 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { networkPolicies } from "../../../../components/kubernetes/network-policy-args.ts";
-import { podTemplate } from "../../../../components/kubernetes/pod-args.ts";
 import { readStack } from "../../../../infra/config/config.ts";
 import type { DockerImage, ImageName } from "../../../../infra/plan/docker/types.ts";
-import { gpuResource } from "../../../../infra/plan/kubernetes/gpu-resource.ts";
+import { gpuResource } from "../../../../infra/plan/kubernetes/gpu-resources.ts";
 import { clusterImages } from "../../../../infra/plan/kubernetes/images.ts";
 import { kubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
-import { podSelector } from "../../../../infra/plan/kubernetes/labels.ts";
-import type { Labels, PodPlan } from "../../../../infra/plan/kubernetes/pod-types.ts";
-import type { KubernetesStack } from "../../../../infra/plan/kubernetes/types.ts";
+import type { Labels } from "../../../../infra/plan/kubernetes/labels.ts";
+import { networkEdges } from "../../../../infra/plan/kubernetes/network.ts";
+import type { BuildPlan, KubernetesStack, PodPlan } from "../../../../infra/plan/kubernetes/types.ts";
 import { planStack } from "../../../../infra/plan/stack-plan.ts";
-import { restrictedViolations } from "../../../components/kubernetes/restricted.ts";
 import { times } from "../../../harness/thorough.ts";
+import { restrictedViolations } from "./restricted.ts";
 import {
+  clusterPlan,
   clusterStack,
   clusterValues,
+  configOf,
+  containerOf,
   cpuClusterValues,
   exampleValues,
   first,
@@ -41,25 +42,25 @@ const oneGpu = (max: number, more: Values = {}): Values => ({
 const parts = (machine: Values): Values =>
   oneGpu(1, { instanceType: undefined, machine: { gpu: "L4", gpus: 2, ...machine } });
 
-function containersOf(pod: PodPlan, { images }: KubernetesStack): readonly Container[] {
-  const template = podTemplate(pod, { images, imagePullSecrets: [], secretUids: {} });
-  return (template.spec as { readonly containers: readonly Container[] }).containers;
-}
-
-type Container = Readonly<Record<"startupProbe" | "readinessProbe" | "livenessProbe", unknown>>;
+const deadlineOf = ({ job }: BuildPlan) => job.spec?.activeDeadlineSeconds ?? Number.NaN;
+const mountsOf = (pod: PodPlan) => containerOf(pod).volumeMounts ?? [];
+const imageOf = (pod: PodPlan) => /([^/]+)@/.exec(containerOf(pod).image ?? "")?.[1];
+const graceSecondsOf = ({ template }: PodPlan) => template.spec?.terminationGracePeriodSeconds ?? Number.NaN;
+const preStopSecondsOf = (pod: PodPlan) =>
+  Number(containerOf(pod).lifecycle?.preStop?.exec?.command?.[1] ?? 0);
 
 describe("builds", () => {
   const stack = clusterStack(clusterValues);
   const engine = first(stack.builds);
 
   test("a build is named by model and engine key, and its ConfigMap has the engine's spec", () => {
-    expect(stack.builds.map(({ name, kind }) => [name.replace(/[0-9a-f]{12}$/, "KEY"), kind])).toEqual([
-      ["gpt2-medium-KEY", "engine"],
-      ["encoders-KEY", "encoders"],
+    expect(stack.builds.map(({ name, pod }) => [name.replace(/[0-9a-f]{12}$/, "KEY"), pod.role])).toEqual([
+      ["gpt2-medium-KEY", "engineBuild"],
+      ["encoders-KEY", "encoderBuild"],
     ]);
     expect(engine.name).toBe(`gpt2-medium-${engine.key.slice(0, 12)}`);
-    expect(engine.pod.config?.name).toMatch(new RegExp(`^${engine.name}-[0-9a-f]{12}$`));
-    expect(JSON.parse(engine.pod.config?.data["engine.json"] ?? "")).toMatchObject({
+    expect(engine.pod.config?.metadata.name).toMatch(new RegExp(`^${engine.name}-[0-9a-f]{12}$`));
+    expect(configOf(engine.pod, "engine.json")).toMatchObject({
       version: 1,
       model: "gpt2-medium",
       plan: { key: engine.key },
@@ -67,8 +68,10 @@ describe("builds", () => {
   });
 
   test("builds write to the engine store and servers mount it read-only", () => {
-    const mountsOfStore = podsOf(stack).flatMap(({ role, volumes }) =>
-      volumes.filter(({ name }) => name === "store").map(({ readOnly }) => [role, readOnly]),
+    const mountsOfStore = podsOf(stack).flatMap((pod) =>
+      mountsOf(pod)
+        .filter(({ name }) => name === "store")
+        .map(({ readOnly = false }) => [pod.role, readOnly]),
     );
     expect(mountsOfStore).toEqual([
       ["engineBuild", false],
@@ -76,15 +79,16 @@ describe("builds", () => {
       ["triton", true],
       ["encoders", true],
     ]);
-    expect(stack.store).toMatchObject({
-      claim: "engine-store",
-      creation: { storageClass: null, volume: null, accessMode: "ReadWriteMany", sizeGiB: 200 },
+    expect(stack.store?.claim).toBe("engine-store");
+    expect(stack.store?.object).toMatchObject({ metadata: { name: "engine-store" } });
+    expect(stack.store?.object?.spec).toEqual({
+      accessModes: ["ReadWriteMany"],
+      resources: { requests: { storage: "200Gi" } },
     });
   });
 
   test("a build is waited for longer than its deadline, which grows with other builds on its GPUs", () => {
-    for (const { awaitSeconds, deadlineSeconds } of stack.builds)
-      expect(awaitSeconds).toBeGreaterThan(deadlineSeconds);
+    for (const build of stack.builds) expect(build.awaitSeconds).toBeGreaterThan(deadlineOf(build));
     const two = clusterStack({
       ...clusterValues,
       models: [
@@ -94,29 +98,28 @@ describe("builds", () => {
     });
     const again = two.builds.find(({ name }) => name === engine.name);
     // They may wait for each other's GPU.
-    expect(again?.deadlineSeconds).toBeGreaterThan(engine.deadlineSeconds);
+    expect(again && deadlineOf(again)).toBeGreaterThan(deadlineOf(engine));
   });
 
   test("a build's deadline includes the other builds of its pool", () => {
     const deadlines = (encoders: unknown, pool: Values = {}) =>
-      clusterStack({ ...oneGpu(1, pool), encoders }).builds.map(({ deadlineSeconds }) => deadlineSeconds);
+      clusterStack({ ...oneGpu(1, pool), encoders }).builds.map(deadlineOf);
     const timeSliced = { sharing: { mode: "timeSlicing", replicas: 2 } };
     const [engineAlone = 0] = deadlines(false);
     // An hour is what the encoders may take.
     expect(deadlines({ device: "gpu" }, timeSliced)).toEqual([engineAlone + 3600, engineAlone + 3600]);
     const apart = { ...clusterValues, pools: [oneGpu(2).pools, clusterValues.pools[1]].flat() };
-    expect(clusterStack(apart).builds.map(({ deadlineSeconds }) => deadlineSeconds)).toEqual([
-      engineAlone - 300,
-      1200 + 3600,
-    ]);
+    expect(clusterStack(apart).builds.map(deadlineOf)).toEqual([engineAlone - 300, 1200 + 3600]);
   });
 
   test("a build that takes a server's GPU has the server's longest request in its deadline", () => {
     const deadline = (requestSeconds: number, whenFull: string) =>
-      first(
-        clusterStack({ ...clusterValues, engines: { whenFull }, gateway: { limits: { requestSeconds } } })
-          .builds,
-      ).deadlineSeconds;
+      deadlineOf(
+        first(
+          clusterStack({ ...clusterValues, engines: { whenFull }, gateway: { limits: { requestSeconds } } })
+            .builds,
+        ),
+      );
     expect(deadline(3600, "stopServer") - deadline(60, "stopServer")).toBe(3540);
     expect(deadline(3600, "fail")).toBe(deadline(60, "fail"));
   });
@@ -156,14 +159,17 @@ describe("builds", () => {
     });
     const [was, is] = [first(stack.models), first(smaller.models)];
     expect(first(smaller.builds).name).not.toBe(engine.name);
-    expect(is.pod.config?.name).not.toBe(was.pod.config?.name);
+    expect(is.pod.config?.metadata.name).not.toBe(was.pod.config?.metadata.name);
     expect(is.after).toEqual([first(smaller.builds).name]);
     expect([is.name, is.pod.selector, is.service]).toEqual([was.name, was.pod.selector, was.service]);
   });
 
   test("a build reads the hub token from a Secret's file", () => {
     const given = first(clusterStack(fullValues).builds).pod;
-    expect(given.environment.HF_TOKEN_PATH).toBe("/run/secrets/hub-token/value");
+    expect(containerOf(given).env).toContainEqual({
+      name: "HF_TOKEN_PATH",
+      value: "/run/secrets/hub-token/value",
+    });
     expect(given.secretFiles).toEqual({
       "/run/secrets/hub-token/value": { name: "hub-token", key: "value", from: "hubToken" },
     });
@@ -208,13 +214,32 @@ test("server and build request a GPU for each rank", () => {
 
 test("a build on time-sliced GPUs is kept apart from servers and other builds", () => {
   const shared = clusterStack(exampleValues("llama-2-7b-chat-kubernetes"));
-  expect(first(shared.builds).pod.placement.apartFrom).toEqual(["triton", "engineBuild"]);
-  expect(first(clusterStack(clusterValues).builds).pod.placement.apartFrom).toEqual([]);
+  const affinityOf = ({ pod }: BuildPlan) => pod.template.spec?.affinity;
+  expect(affinityOf(first(shared.builds))).toEqual({
+    podAntiAffinity: {
+      requiredDuringSchedulingIgnoredDuringExecution: [
+        {
+          labelSelector: {
+            matchLabels: { "app.kubernetes.io/instance": "demo" },
+            matchExpressions: [
+              { key: "app.kubernetes.io/component", operator: "In", values: ["triton", "engineBuild"] },
+            ],
+          },
+          topologyKey: "kubernetes.io/hostname",
+        },
+      ],
+    },
+  });
+  expect(affinityOf(first(clusterStack(clusterValues).builds))).toBeUndefined();
 });
 
 test("builds have a higher priority than servers only with `whenFull: stopServer`", () => {
   const building = (values: Values) =>
-    clusterStack(values).priorities.map(({ name, value, preempts }) => [name, value, preempts]);
+    clusterStack(values).priorities.map(({ metadata, value, preemptionPolicy }) => [
+      metadata.name,
+      value,
+      preemptionPolicy === "PreemptLowerPriority",
+    ]);
   expect(building(clusterValues)).toEqual([
     ["engine-room-front", 3000, true],
     ["engine-room-serving", 1000, true],
@@ -223,7 +248,7 @@ test("builds have a higher priority than servers only with `whenFull: stopServer
   expect(building(oneGpu(1))[2]).toEqual(["engine-room-building", 2000, true]);
   const none = clusterStack({ ...clusterValues, priorityClasses: "none" });
   expect(none.priorities).toEqual([]);
-  expect(podsOf(none).map(({ priorityClass }) => priorityClass)).toEqual(podsOf(none).map(() => null));
+  for (const { template } of podsOf(none)) expect(template.spec?.priorityClassName).toBeUndefined();
 });
 
 test("pods on MPS mount no shared memory over the MPS daemon's", () => {
@@ -233,7 +258,7 @@ test("pods on MPS mount no shared memory over the MPS daemon's", () => {
       pools: [{ ...clusterValues.pools[0], sharing }, clusterValues.pools[1]],
     });
     return [first(builds), first(models)].map(({ pod }) =>
-      pod.volumes.some(({ path }) => path === "/dev/shm"),
+      mountsOf(pod).some(({ mountPath }) => mountPath === "/dev/shm"),
     );
   };
   expect(mountsIn({ mode: "mps", replicas: 2 })).toEqual([false, false]);
@@ -279,20 +304,21 @@ test("servers without GPUs surge where their nodes have room", () => {
 
 test("a server that is stopped has the gateway's time limit to finish its requests", () => {
   const slow = clusterStack({ ...clusterValues, gateway: { limits: { requestSeconds: 900 } } });
-  const { args, graceSeconds, preStopSeconds } = first(slow.models).pod;
-  expect(args.slice(-2)).toEqual(["--exit-timeout-seconds", "900"]);
-  expect(graceSeconds).toBeGreaterThan(900 + preStopSeconds);
+  const { pod } = first(slow.models);
+  expect(containerOf(pod).args?.slice(-2)).toEqual(["--exit-timeout-seconds", "900"]);
+  expect(graceSecondsOf(pod)).toBeGreaterThan(900 + preStopSecondsOf(pod));
 });
 
 test("a server with a larger engine has more time to start", () => {
   const seconds = (model: Values) => {
     const stack = clusterStack({ ...clusterValues, models: [{ name: "m", ...model }] });
-    const { probes } = first(stack.models).pod;
-    return (probes?.startup.periodSeconds ?? 0) * (probes?.startup.failureThreshold ?? 0);
+    const { periodSeconds = 0, failureThreshold = 0 } =
+      containerOf(first(stack.models).pod).startupProbe ?? {};
+    return periodSeconds * failureThreshold;
   };
   const large = seconds({ model: "llama-2-7b-chat", weights: { from: "modelscope" } });
   expect(large).toBeGreaterThan(seconds({ model: "gpt2-medium" }));
-  expect(first(clusterStack(clusterValues).models).progressDeadlineSeconds).toBeGreaterThan(
+  expect(first(clusterStack(clusterValues).models).deployment.spec?.progressDeadlineSeconds).toBeGreaterThan(
     seconds({ model: "gpt2-medium" }),
   );
 });
@@ -304,8 +330,7 @@ test("a Triton starts and is ready when its models are, and is restarted when it
     const tritons = podsOf(stack).filter(({ role }) => role === "triton" || role === "encoders");
     expect(tritons.length).toBeGreaterThan(1);
     for (const pod of tritons) {
-      const [container] = containersOf(pod, stack);
-      expect(container).toMatchObject({
+      expect(containerOf(pod)).toMatchObject({
         startupProbe: { httpGet: ready },
         readinessProbe: { httpGet: ready },
         livenessProbe: { httpGet: { path: "/v2/health/live", port: 8000 } },
@@ -316,14 +341,16 @@ test("a Triton starts and is ready when its models are, and is restarted when it
 
 test("a gateway and a database that do not answer get no requests, and only the gateway is restarted for it", () => {
   const stack = clusterStack(cpuClusterValues);
-  const probesOf = (pod: PodPlan) =>
-    containersOf(pod, stack).map(({ readinessProbe, livenessProbe }) => [readinessProbe, livenessProbe]);
+  const probesOf = (pod: PodPlan) => {
+    const { readinessProbe, livenessProbe } = containerOf(pod);
+    return [readinessProbe, livenessProbe];
+  };
   const health = expect.objectContaining({ httpGet: { path: "/healthz", port: 8080 } });
-  expect(probesOf(stack.gateway.pod)).toEqual([[health, health]]);
+  expect(probesOf(stack.gateway.pod)).toEqual([health, health]);
   const command = expect.objectContaining({
     exec: { command: expect.arrayContaining([expect.any(String)]) },
   });
-  expect(stack.databases.flatMap(({ pod }) => probesOf(pod))).toEqual([
+  expect(stack.databases.map(({ pod }) => probesOf(pod))).toEqual([
     [command, undefined],
     [command, undefined],
   ]);
@@ -338,30 +365,35 @@ test("`copyEngine` copies the engine to the node's disk and requests that space"
       }).models,
     ).pod;
   const [reads, copies] = [of(false), of(true)];
-  expect(copies.args).toEqual([...reads.args, "--copy-engine-to", "/engine-copy"]);
+  expect(containerOf(copies).args).toEqual([
+    ...(containerOf(reads).args ?? []),
+    "--copy-engine-to",
+    "/engine-copy",
+  ]);
   // 12.55 GiB of engine, and a fifth.
   expect((copies.resources.ephemeralGiB ?? 0) - (reads.resources.ephemeralGiB ?? 0)).toBe(16);
-  expect(copies.volumes).toContainEqual({
+  expect(mountsOf(copies)).toContainEqual({ name: "engine-copy", mountPath: "/engine-copy" });
+  expect(copies.template.spec?.volumes).toContainEqual({
     name: "engine-copy",
-    path: "/engine-copy",
-    readOnly: false,
-    source: { kind: "disk", sizeMiB: 16 * 1024 },
+    emptyDir: { sizeLimit: "16384Mi" },
   });
+  expect(mountsOf(reads).map(({ name }) => name)).not.toContain("engine-copy");
 });
 
 test("servers have their pool's selector and tolerations, and the gateway prefers nodes without GPUs", () => {
   const stack = clusterStack(fullValues);
-  expect(first(stack.models).pod.placement).toMatchObject({
+  expect(first(stack.models).pod.template.spec).toMatchObject({
     nodeSelector: { "nvidia.com/gpu.product": "NVIDIA-A10G" },
     tolerations: [
       { key: "nvidia.com/gpu", operator: "Exists" },
       { key: "team", operator: "Equal", value: "ml", effect: "NoSchedule" },
     ],
   });
-  expect(stack.gateway.pod.placement).toMatchObject({ pool: "cpu", tolerations: [] });
-  expect(clusterStack(oneGpu(1)).gateway.pod.placement).toMatchObject({
+  const { pod } = stack.gateway;
+  expect([pod.pool, pod.template.spec?.tolerations]).toEqual(["cpu", undefined]);
+  expect(clusterStack(oneGpu(1)).gateway.pod).toMatchObject({
     pool: null,
-    tolerations: [{ key: "nvidia.com/gpu" }],
+    template: { spec: { tolerations: [{ key: "nvidia.com/gpu" }] } },
   });
 });
 
@@ -369,16 +401,20 @@ test("the namespace is created with a quota and the Pod Security standard restri
   const { namespace, quota } = clusterStack(clusterValues);
   expect(namespace).toMatchObject({
     name: "engine-room",
-    isCreated: true,
-    labels: {
-      "pod-security.kubernetes.io/enforce": "restricted",
-      "pod-security.kubernetes.io/warn": "restricted",
+    object: {
+      metadata: {
+        name: "engine-room",
+        labels: {
+          "pod-security.kubernetes.io/enforce": "restricted",
+          "pod-security.kubernetes.io/warn": "restricted",
+        },
+      },
     },
   });
   // A server that is replaced, and its build.
-  expect(quota?.hard["requests.nvidia.com/gpu"]).toBe("3");
+  expect(quota?.spec?.hard?.["requests.nvidia.com/gpu"]).toBe("3");
   // Those of the other kind of databases may be there still.
-  expect(quota?.hard.persistentvolumeclaims).toBe("5");
+  expect(quota?.spec?.hard?.persistentvolumeclaims).toBe("5");
 });
 
 test.each<[string, Values]>([
@@ -388,31 +424,29 @@ test.each<[string, Values]>([
   ["a certificate", { gateway: { hostname: "m.example.org", tls: { secretName: "tls" } } }],
 ])("the namespace is neither created nor limited where %s is in it already", (_, more) => {
   const { namespace, quota } = clusterStack({ ...clusterValues, ...more });
-  expect([namespace.isCreated, quota]).toEqual([false, null]);
+  expect([namespace.object, quota]).toEqual([null, null]);
 });
 
 test("`createNamespace` decides whether the namespace is created", () => {
-  expect(clusterStack({ ...NAMESPACE_EXISTS, createNamespace: true }).namespace.isCreated).toBe(true);
-  expect(clusterStack({ ...clusterValues, createNamespace: false }).namespace.isCreated).toBe(false);
+  expect(clusterStack({ ...NAMESPACE_EXISTS, createNamespace: true }).namespace.object).not.toBeNull();
+  expect(clusterStack({ ...clusterValues, createNamespace: false }).namespace.object).toBeNull();
 });
 
 test("the databases' ports are open to the gateway, and that of the vector database to Prometheus, which reads its metrics", () => {
-  const { edges } = clusterStack(clusterValues);
+  const edges = networkEdges(clusterPlan(clusterValues));
   const clientsOf = (role: string, port: number) =>
-    edges
-      .filter((edge) => edge.port === port && edge.to.kind === "role" && edge.to.role === role)
-      .map(({ from }) => (from.kind === "role" ? from.role : from.kind));
+    edges.filter((edge) => edge.port === port && edge.to === role).map(({ from }) => from);
   expect(clientsOf("mongo", 27_017)).toEqual(["gateway"]);
-  expect(clientsOf("vector", 6333)).toEqual(["gateway", "namespace"]);
+  expect(clientsOf("vector", 6333)).toEqual(["gateway", { namespace: "monitoring" }]);
 });
 
 describe("gateway", () => {
   const stack = clusterStack(fullValues);
-  const config = JSON.parse(stack.gateway.pod.config?.data["gateway.json"] ?? "");
+  const config = configOf(stack.gateway.pod, "gateway.json");
 
   test("the gateway reaches Tritons and databases by their Services", () => {
     const { gateway, databases } = clusterStack(clusterValues);
-    expect(JSON.parse(gateway.pod.config?.data["gateway.json"] ?? "")).toMatchObject({
+    expect(configOf(gateway.pod, "gateway.json")).toMatchObject({
       host: "0.0.0.0",
       port: 8080,
       encoders: { http: "http://encoders:8000" },
@@ -420,7 +454,7 @@ describe("gateway", () => {
       databases: { mongo: { uri: "mongodb://mongo:27017" }, vector: { url: "http://vector:6333" } },
       apiKeys: [],
     });
-    expect(databases.map(({ name, service }) => [name, service.name])).toEqual([
+    expect(databases.map(({ name, service }) => [name, service.metadata.name])).toEqual([
       ["mongo", "mongo"],
       ["vector", "vector"],
     ]);
@@ -435,11 +469,11 @@ describe("gateway", () => {
         vector: { url: "https://v.example.org:6334", apiKeyFile: "/run/secrets/vector-api-key/value" },
       },
     });
-    const [secret] = stack.secrets;
-    expect(Object.values(secret?.data ?? {})).toEqual([
+    const { apiKeys } = stack;
+    expect(Object.values(apiKeys?.stringData ?? {})).toEqual([
       JSON.stringify([{ name: "alice", sha256: "0".repeat(64) }]),
     ]);
-    expect(stack.gateway.pod.secretFiles["/run/secrets/api-keys/value"]?.name).toBe(secret?.name);
+    expect(stack.gateway.pod.secretFiles["/run/secrets/api-keys/value"]?.name).toBe(apiKeys?.metadata.name);
     expect(stack.databases).toEqual([]);
   });
 
@@ -449,17 +483,19 @@ describe("gateway", () => {
   ])("the ingress has the %s of the stack file as an annotation", (key, annotation) => {
     const gateway = { hostname: "models.example.org", tls: { [key]: "letsencrypt" } };
     expect(clusterStack({ ...clusterValues, gateway }).ingress).toMatchObject({
-      annotations: { [annotation]: "letsencrypt" },
-      tlsSecret: "gateway-tls",
+      metadata: { annotations: { [annotation]: "letsencrypt" } },
+      spec: { tls: [{ hosts: ["models.example.org"], secretName: "gateway-tls" }] },
     });
   });
 
   test("a gateway with a host name has an ingress, and other Services are reached in the cluster only", () => {
     expect(stack.ingress).toMatchObject({
-      host: "models.example.org",
-      className: "nginx",
-      tlsSecret: "gateway-tls",
-      annotations: { "cert-manager.io/issuer": "letsencrypt" },
+      metadata: { annotations: { "cert-manager.io/issuer": "letsencrypt" } },
+      spec: {
+        ingressClassName: "nginx",
+        tls: [{ hosts: ["models.example.org"], secretName: "gateway-tls" }],
+        rules: [{ host: "models.example.org" }],
+      },
     });
     expect(stack.endpoints).toMatchObject({ gateway: "https://models.example.org", reach: "cluster" });
     expect(clusterStack(clusterValues).endpoints).toMatchObject({
@@ -473,15 +509,21 @@ describe("gateway", () => {
 });
 
 test.each<[string, Values, object]>([
-  ["is bound to an existing volume", { existingVolume: "disk" }, { storageClass: "", volume: "disk" }],
+  [
+    "is bound to an existing volume",
+    { existingVolume: "disk" },
+    { storageClassName: "", volumeName: "disk" },
+  ],
   [
     "has the class of an existing volume",
     { existingVolume: "disk", storageClass: "nfs" },
-    { storageClass: "nfs", volume: "disk" },
+    { storageClassName: "nfs", volumeName: "disk" },
   ],
-  ["gets a volume of its storage class", { storageClass: "nfs" }, { storageClass: "nfs", volume: null }],
-])("the claim of the engine store %s", (_, engineStore, creation) => {
-  expect(clusterStack({ ...clusterValues, engineStore }).store?.creation).toMatchObject(creation);
+  ["gets a volume of its storage class", { storageClass: "nfs" }, { storageClassName: "nfs" }],
+])("the claim of the engine store %s", (_, engineStore, wanted) => {
+  const { storageClassName, volumeName } =
+    clusterStack({ ...clusterValues, engineStore }).store?.object?.spec ?? {};
+  expect({ storageClassName, volumeName }).toEqual({ volumeName: undefined, ...wanted });
 });
 
 describe("images that are pulled before", () => {
@@ -496,7 +538,7 @@ describe("images that are pulled before", () => {
 
   test("pre-pulled images are those of a pool's servers and builds, on its nodes only", () => {
     const { prePulls } = clusterStack(pulling("gpu", "cpu"));
-    expect(prePulls.map(({ name, pod }) => [name, pod.image, pod.placement.pool])).toEqual([
+    expect(prePulls.map(({ name, pod }) => [name, imageOf(pod), pod.pool])).toEqual([
       ["pre-pull-gpu-trtllm", "trtllm", "gpu"],
       ["pre-pull-cpu-encoders", "encoders", "cpu"],
     ]);
@@ -504,7 +546,7 @@ describe("images that are pulled before", () => {
   });
 
   test("pre-pull pods request no GPU and are in the quota once for each node", () => {
-    const pods = (values: Values) => Number(clusterStack(values).quota?.hard.pods);
+    const pods = (values: Values) => Number(clusterStack(values).quota?.spec?.hard?.pods);
     expect(clusterStack(pulling("gpu")).prePulls.map(({ pod }) => pod.resources.gpus)).toEqual([null]);
     expect(pods(pulling("gpu")) - pods(clusterValues)).toBe(clusterValues.pools[0].nodes.max);
   });
@@ -513,15 +555,20 @@ describe("images that are pulled before", () => {
 test("mock databases and real ones have different volumes and users", () => {
   const of = (databases: string) =>
     clusterStack({ ...clusterValues, databases, databaseStorage: { sizeGiB: 7 } }).databases.map(
-      ({ pod, claim }) => [pod.image, pod.userId, claim.name, claim.sizeGiB],
+      ({ pod, claim, statefulSet }) => [
+        imageOf(pod),
+        pod.template.spec?.securityContext?.runAsUser,
+        claim,
+        statefulSet.spec?.volumeClaimTemplates?.map(({ spec }) => spec?.resources?.requests?.storage),
+      ],
     );
   expect(of("mock")).toEqual([
-    ["services", 1000, "mock-data", 7],
-    ["services", 1000, "mock-data", 7],
+    ["services", 1000, "mock-data-mongo-0", ["7Gi"]],
+    ["services", 1000, "mock-data-vector-0", ["7Gi"]],
   ]);
   expect(of("container")).toEqual([
-    ["mongo", 999, "container-data", 7],
-    ["qdrant", 1000, "container-data", 7],
+    ["mongo", 999, "container-data-mongo-0", ["7Gi"]],
+    ["qdrant", 1000, "container-data-vector-0", ["7Gi"]],
   ]);
 });
 
@@ -604,21 +651,23 @@ const routed = (route: Values) =>
 test("an HTTPRoute to an existing Gateway replaces the Ingress", () => {
   const { ingress, route, endpoints } = routed({ gateway: "shared", namespace: "edge", listener: "https" });
   expect(ingress).toBeNull();
-  expect(route).toMatchObject({
-    host: "models.example.org",
-    gateway: "shared",
-    gatewayNamespace: "edge",
-    listener: "https",
-    requestSeconds: 300,
-    service: "gateway",
-    port: 8080,
+  expect(route?.spec).toEqual({
+    parentRefs: [{ name: "shared", namespace: "edge", sectionName: "https" }],
+    hostnames: ["models.example.org"],
+    rules: [
+      {
+        matches: [{ path: { type: "PathPrefix", value: "/" } }],
+        timeouts: { request: "300s" },
+        backendRefs: [{ name: "gateway", port: 8080 }],
+      },
+    ],
   });
   expect(endpoints.gateway).toBe("https://models.example.org");
 });
 
 test("an HTTPRoute to a Gateway without TLS has an http URL", () => {
   const { route, endpoints } = routed({ gateway: "shared", tls: false });
-  expect(route).toMatchObject({ gatewayNamespace: "engine-room", listener: null });
+  expect(route?.spec.parentRefs).toEqual([{ name: "shared", namespace: "engine-room" }]);
   expect(endpoints.gateway).toBe("http://models.example.org");
 });
 
@@ -825,17 +874,17 @@ test("Kubernetes accepts the plan of any stack file, and the plan has no secrets
       expect(JSON.stringify(stack)).not.toContain("hush");
 
       const pods = podsOf(stack);
-      const classes = stack.priorities.map(({ name }) => name);
+      const classes = stack.priorities.map(({ metadata }) => metadata.name);
       for (const pod of pods) {
-        const template = podTemplate(pod, { images: stack.images, imagePullSecrets: [], secretUids: {} });
-        expect(restrictedViolations(template.spec as unknown as Values)).toEqual([]);
+        const spec = pod.template.spec ?? { containers: [] };
+        expect(restrictedViolations({ ...spec })).toEqual([]);
         expect(badLabels(pod.labels)).toEqual([]);
-        expect(pod.graceSeconds).toBeGreaterThanOrEqual(pod.preStopSeconds);
-        expect(pod.volumes.map(({ name }) => name).filter((name) => !LABEL.test(name))).toEqual([]);
-        if (pod.priorityClass !== null) expect(classes).toContain(pod.priorityClass);
-        for (const [name, port] of Object.entries(pod.ports)) {
+        expect(graceSecondsOf(pod)).toBeGreaterThanOrEqual(preStopSecondsOf(pod));
+        expect(mountsOf(pod).filter(({ name }) => !LABEL.test(name))).toEqual([]);
+        if (spec.priorityClassName !== undefined) expect(classes).toContain(spec.priorityClassName);
+        for (const { name, containerPort } of containerOf(pod).ports ?? []) {
           expect(name).toMatch(/^[a-z][a-z0-9-]{0,14}$/);
-          expect(port).toBeLessThan(65_536);
+          expect(containerPort).toBeLessThan(65_536);
         }
       }
 
@@ -844,22 +893,24 @@ test("Kubernetes accepts the plan of any stack file, and the plan has no secrets
       expect(new Set(deployments).size).toBe(deployments.length);
       for (const name of [...deployments, ...stack.builds.map((build) => build.name)])
         expect(name).toMatch(LABEL);
-      for (const { name } of pods.flatMap(({ config }) => (config === null ? [] : [config])))
-        expect(name).toMatch(SUBDOMAIN);
+      for (const { metadata } of pods.flatMap(({ config }) => (config === null ? [] : [config])))
+        expect(metadata.name).toMatch(SUBDOMAIN);
 
       // A server comes after the builds of what it loads, and a pod is found by its own Service and no other.
       const builds = stack.builds.map(({ name }) => name);
       for (const { after } of servers) expect(builds).toEqual(expect.arrayContaining([...after]));
       for (const { service, pod } of servers) {
         const found = pods.filter(({ labels }) =>
-          Object.entries(service.selector).every(([key, value]) => labels[key] === value),
+          Object.entries(service.spec?.selector ?? {}).every(([key, value]) => labels[key] === value),
         );
         expect(found).toEqual([pod]);
-        expect(Object.keys(service.ports)).toEqual(Object.keys(pod.ports));
+        expect(service.spec?.ports?.map(({ targetPort }) => targetPort)).toEqual(
+          containerOf(pod).ports?.map(({ name }) => name),
+        );
       }
 
       // A number has one owner, and each of its series has an alert where anybody watches.
-      const owners = new Map(stack.autoscalers.map(({ deployment, replicas }) => [deployment, replicas.max]));
+      const owners = new Map(stack.autoscalers.map(({ name, replicas }) => [name, replicas.max]));
       for (const { name, replicas, maxReplicas } of servers)
         expect(replicas === null ? maxReplicas : null).toBe(owners.get(name) ?? null);
       const asked = stack.autoscalers.flatMap(({ name, metrics }) =>
@@ -873,9 +924,8 @@ test("Kubernetes accepts the plan of any stack file, and the plan has no secrets
       }
 
       // Every pod that talks to anybody has a policy of its own.
-      const roles = networkPolicies(stack.edges, podSelector("demo")).map(
-        ({ spec }) =>
-          (spec.podSelector as { matchLabels: Labels }).matchLabels["app.kubernetes.io/component"],
+      const roles = stack.policies.map(
+        ({ policy }) => policy.spec?.podSelector?.matchLabels?.["app.kubernetes.io/component"],
       );
       const talking = pods.map(({ role }) => role).filter((role) => role !== "prePull");
       expect(roles).toEqual(expect.arrayContaining([...new Set(talking)]));
@@ -889,7 +939,9 @@ test("Kubernetes accepts the plan of any stack file, and the plan has no secrets
           (sum, { pod, replicas }) => sum + pod.resources.memoryMiB * (replicas ?? 0),
           0,
         );
-        expect(Number.parseInt(stack.quota.hard["requests.memory"] ?? "0", 10)).toBeGreaterThan(memory);
+        expect(Number.parseInt(stack.quota.spec?.hard?.["requests.memory"] ?? "0", 10)).toBeGreaterThan(
+          memory,
+        );
       }
     }),
     { numRuns: RUNS },

@@ -29,6 +29,7 @@ import { selectors } from "./promql-selectors.ts";
 import {
   clusterPlan,
   clusterValues,
+  containerOf,
   cpuClusterValues,
   first,
   fullValues,
@@ -165,8 +166,8 @@ describe("alerts", () => {
       stack: "demo",
       images: lockedImages(clusterPlan(watchedValues)),
     });
-    const startup = first(models).pod.probes?.startup;
-    expect(seconds).toBe(Math.max(300, (startup?.periodSeconds ?? 0) * (startup?.failureThreshold ?? 0)));
+    const { periodSeconds = 0, failureThreshold = 0 } = containerOf(first(models).pod).startupProbe ?? {};
+    expect(seconds).toBe(Math.max(300, periodSeconds * failureThreshold));
   });
 
   test.each([
@@ -239,7 +240,7 @@ describe("alerts", () => {
       ]),
     ).toEqual([
       [{}, "encoders", 300],
-      [{ upstream: name }, name, 300 + first(models).progressDeadlineSeconds],
+      [{ upstream: name }, name, 300 + (first(models).deployment.spec?.progressDeadlineSeconds ?? 0)],
     ]);
     const awake = { ...values, models: [{ ...first(values.models as Values[]), minReplicas: 1 }] };
     const { monitoring: always } = watched(awake);
@@ -439,11 +440,11 @@ test("monitors match the labels and ports of a stack's Services", () => {
       endpoints.flatMap(({ port }) =>
         services
           .filter(
-            ({ labels, ports }) =>
-              port in ports &&
+            ({ metadata: { labels }, spec }) =>
+              spec?.ports?.some(({ name }) => name === port) &&
               Object.entries(selector.matchLabels).every(([label, value]) => labels[label] === value),
           )
-          .map(({ name }) => `${name} ${port}`),
+          .map(({ metadata }) => `${metadata.name} ${port}`),
       ),
     );
     const mongo = values === clusterValues ? ["mongo metrics"] : [];

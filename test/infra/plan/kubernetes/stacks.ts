@@ -2,11 +2,10 @@
 import { join } from "node:path";
 import { checkedPlan } from "../../../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../../../infra/config/config.ts";
-import type { ClusterPlan } from "../../../../infra/plan/kubernetes/cluster-plan.ts";
 import { clusterImageNames } from "../../../../infra/plan/kubernetes/images.ts";
 import { kubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
-import type { PodPlan } from "../../../../infra/plan/kubernetes/pod-types.ts";
-import type { KubernetesStack } from "../../../../infra/plan/kubernetes/types.ts";
+import type { KubernetesStack, PodPlan } from "../../../../infra/plan/kubernetes/types.ts";
+import type { ClusterPlan } from "../../../../infra/plan/stack-plan.ts";
 import { projectName, projectRoot, readStackFile } from "../../../../scripts/program/stack-file.ts";
 
 export type Values = Readonly<Record<string, unknown>>;
@@ -95,6 +94,16 @@ export function first<T>(list: readonly T[]): T {
   const [found] = list;
   if (found === undefined) throw new Error("The list is empty.");
   return found;
+}
+
+/** The one container of a pod. */
+export function containerOf({ template }: PodPlan) {
+  return first(template.spec?.containers ?? []);
+}
+
+/** Text of a file of a pod's ConfigMap, parsed. */
+export function configOf({ config }: PodPlan, file: string) {
+  return JSON.parse(config?.data?.[file] ?? "");
 }
 
 export function podsOf(stack: KubernetesStack): readonly PodPlan[] {

@@ -3,9 +3,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { readStack } from "../../../../infra/config/config.ts";
 import { RELEASE_TAGS } from "../../../../infra/plan/catalogue/releases.ts";
-import type { ClusterPlan } from "../../../../infra/plan/kubernetes/cluster-plan.ts";
 import { kubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
 import type { MonitoringPlan } from "../../../../infra/plan/kubernetes/monitoring/types.ts";
+import type { ClusterPlan } from "../../../../infra/plan/stack-plan.ts";
 import { planStack } from "../../../../infra/plan/stack-plan.ts";
 import { projectRoot } from "../../../../scripts/program/stack-file.ts";
 import {

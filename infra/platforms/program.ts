@@ -1,0 +1,47 @@
+/** Parts of Pulumi's runtime that platforms share: secrets of the stack file, images without a digest, stack traces. */
+import * as pulumi from "@pulumi/pulumi";
+import { ConfigError, isSecure, type Problem } from "../problems.ts";
+
+/**
+ * Secrets of the stack file: the plan has none, so that they are read from the stack's configuration here.
+ *
+ * @param paths - Place of each in the stack file, such as `hub.token`.
+ */
+export function secretValues<Name extends string>(
+  paths: Readonly<Record<Name, string>>,
+  names: Iterable<Name>,
+): Partial<Record<Name, pulumi.Output<string>>> {
+  const config = new pulumi.Config();
+  const values = [...new Set(names)].map((name) => {
+    const [key = "", ...path] = paths[name].split(".");
+    return [name, config.requireSecretObject<unknown>(key).apply((value) => textAt(value, path))];
+  });
+  return Object.fromEntries(values);
+}
+
+function textAt(value: unknown, path: readonly string[]): string {
+  const found = path.reduce<unknown>((inner, key) => (inner as Record<string, unknown>)[key], value);
+  // A rendered stack is not deployed and its secrets are not decrypted: it shows none, but differs after one has changed.
+  if (isSecure(found)) return found.secure;
+  return typeof found === "string" ? found : "";
+}
+
+/**
+ * @param problems - Images without a digest.
+ * @throws ConfigError with them. A preview shows such a stack all the same, and warns: its images can be pushed after it.
+ */
+export function refuseUnpulled(problems: readonly Problem[]): void {
+  // Repositories come before the images in them: `npm run up -- --registries` creates nothing else.
+  const isForRegistries = process.env.ENGINE_ROOM_ONLY_REGISTRIES === "1";
+  if (problems.length > 0 && !pulumi.runtime.isDryRun() && !isForRegistries) throw new ConfigError(problems);
+  for (const { reason, fix } of problems) void pulumi.log.warn(`${reason} ${fix}`);
+}
+
+/**
+ * The SDK writes a stack trace to each of its promises, four for every property of a resource, and mapping them to
+ * TypeScript is a quarter of a preview; only that variable has it print them. Errors keep their messages. Not before all
+ * modules are loaded: tsx, where it loads them, tells by a trace who asks for one.
+ */
+export function leaveOutStackTraces(): void {
+  if (process.env.PULUMI_DEBUG_PROMISE_LEAKS === undefined) Error.stackTraceLimit = 0;
+}
