@@ -36,6 +36,15 @@ function formatProblems(problems: readonly Problem[]): string {
   return `${count} in the stack's configuration; nothing was changed:\n${lines.join("\n")}`;
 }
 
+/** Each mistake once: two checks may find the same. */
+export function distinct<T extends Pick<Problem, "path" | "reason">>(problems: readonly T[]): readonly T[] {
+  const seen = new Set<string>();
+  return problems.filter(({ path, reason }) => {
+    const text = `${path}\n${reason}`;
+    return !seen.has(text) && seen.add(text);
+  });
+}
+
 const LONGEST_SHOWN_VALUE = 120;
 
 /** A value as it may be shown: JSON, cut, and without anything that the stack file marks as `secure`. */
@@ -58,6 +67,20 @@ export function formatPath(path: readonly PropertyKey[]): string {
     .join("")
     .replace(/^\./, "");
   return text === "" ? "(stack file)" : text;
+}
+
+/** `models[0].limits` as `["models", "0", "limits"]`. */
+export function pathParts(path: string): readonly string[] {
+  return path.match(/[^.[\]]+/g) ?? [];
+}
+
+/** The value at a path; undefined where the path leads nowhere. */
+export function valueAt(values: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>(
+    (inner, key) =>
+      typeof inner === "object" && inner !== null ? (inner as Record<PropertyKey, unknown>)[key] : undefined,
+    values,
+  );
 }
 
 /** The command that puts a secret into a stack file, encrypted, for a fix. @param path - `hub.token`. */

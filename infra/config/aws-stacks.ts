@@ -301,16 +301,6 @@ export const ec2Stack = z.strictObject({
   databaseStorage: z.strictObject({ sizeGiB: z.int().min(1).max(16_384).default(20) }).prefault({}),
 });
 
-/** As in gpu-stacks.ts; the region is that of most price tables, and no finding that rests on it is shown. */
-const stoodIn = {
-  region: region.default("us-east-1"),
-  account: account.default("111122223333"),
-};
-export const awsRemainders = {
-  eks: eksStack.extend({ ...stoodIn, models: clusterModels.default([]), pools: clusterPools.default([]) }),
-  ec2: ec2Stack.extend({ ...stoodIn, models: hostModels.default([]), pools: machinePools.default([]) }),
-};
-
 /** A pool as a stack file has it. */
 export type AwsPoolConfig = Readonly<z.infer<typeof clusterPool>>;
 /** The same with `compute: ec2`. */

@@ -5,13 +5,9 @@
 import type { z } from "zod";
 import { nearestName } from "../nearest-name.ts";
 import { ConfigError, type Problem, showValue } from "../problems.ts";
-import { awsRemainders, ec2Stack, eksStack } from "./aws-stacks.ts";
-import { cpuProblems, localProblems } from "./cpu-problems.ts";
+import { ec2Stack, eksStack } from "./aws-stacks.ts";
 import { dockerCpuStack, kubernetesCpuStack, localStack } from "./cpu-stacks.ts";
-import { dockerProblems } from "./docker-problems.ts";
-import { dockerStack, kubernetesStack, remainders } from "./gpu-stacks.ts";
-import { cpuGatewayProblems, kubernetesProblems } from "./kubernetes-problems.ts";
-import { type Remainder, remainderOf } from "./remainder.ts";
+import { dockerStack, kubernetesStack } from "./gpu-stacks.ts";
 import { schemaProblems } from "./schema-problems.ts";
 import { type Path, secretsIn } from "./secrets.ts";
 
@@ -48,15 +44,9 @@ export type StackConfig = Readonly<z.infer<StackSchema>>;
 export type GpuStackConfig = Extract<StackConfig, { tier: "gpu" }>;
 export type CpuStackConfig = Extract<StackConfig, { tier: "cpu" }>;
 
-/** A stack file as far as its schema can tell. */
 type ReadStack =
   | { readonly config: StackConfig; readonly problems: readonly [] }
-  | {
-      readonly config: null;
-      readonly problems: readonly Problem[];
-      /** What a plan can still look at; null on a CPU, and where nothing is left. */
-      readonly remainder: Remainder<GpuStackConfig> | null;
-    };
+  | { readonly config: null; readonly problems: readonly Problem[] };
 
 /**
  * Parses the `config:` of a stack.
@@ -70,7 +60,7 @@ export function parseConfig(values: Readonly<Record<string, unknown>>): StackCon
   return config;
 }
 
-/** The same, without throwing, and with what remains where there are problems. */
+/** The same, without throwing. */
 export function readStack(values: Readonly<Record<string, unknown>>): ReadStack {
   const { platform, tier, tiers, compute, schema } = likelySchema(values);
   const hasOtherCompute = compute !== undefined && values.compute !== undefined && values.compute !== compute;
@@ -83,27 +73,10 @@ export function readStack(values: Readonly<Record<string, unknown>>): ReadStack 
       : [noTier(values.tier, platform, Object.keys(tiers))]),
     ...(hasOtherCompute ? [noCompute(values.compute)] : []),
     ...(parsed.success ? [] : schemaProblems(parsed.error, readable, schema)),
-    ...(platform === "local" ? localProblems(readable) : []),
-    ...(platform === "docker" ? dockerProblems(readable) : []),
-    ...(platform === "kubernetes" ? kubernetesProblems(readable) : []),
-    ...(tier === "cpu" ? cpuProblems(readable) : []),
-    ...(parsed.success && parsed.data.platform === "kubernetes" && parsed.data.tier === "cpu"
-      ? cpuGatewayProblems(parsed.data.gateway)
-      : []),
   ];
-  if (parsed.success && problems.length === 0) return { config: deepFreeze(parsed.data), problems: [] };
-  return {
-    config: null,
-    problems,
-    remainder:
-      tier === "cpu" || platform === "local"
-        ? null
-        : remainderFor(
-            platform,
-            readable,
-            hasOtherCompute && !isSpelling(values.compute, compute) ? ["compute"] : [],
-          ),
-  };
+  return parsed.success && problems.length === 0
+    ? { config: deepFreeze(parsed.data), problems: [] }
+    : { config: null, problems };
 }
 
 /** Where the values of a stack are that its schema takes for secrets, encrypted or in clear. */
@@ -123,7 +96,7 @@ function likelySchema(values: Readonly<Record<string, unknown>>) {
 /** What is meant; by default the first. Of no name, the one whose schema refuses less of the rest. */
 function likelyCompute(values: Readonly<Record<string, unknown>>): Compute {
   const { compute = COMPUTES[0] } = values;
-  const named = COMPUTES.find((one) => isSpelling(compute, one));
+  const named = COMPUTES.find((name) => name === String(compute).toLowerCase());
   if (named !== undefined) return named;
   const refused = (one: Compute) =>
     awsSchemas[one].safeParse({ ...values, compute: one }).error?.issues.length ?? 0;
@@ -153,28 +126,6 @@ function noTier(value: unknown, platform: Platform, tiers: readonly string[]): P
     reason: `The platform ${platform} has the tier${tiers.length === 1 ? "" : "s"} ${tiers.join(" and ")}, and no other.`,
     fix: `Write ${tiers.join(" or ")}${value === "cpu" || value === "gpu" ? ", or another platform" : ""}.`,
   };
-}
-
-/** Keys at the top that some platform can't do without. */
-const REQUIRED_KEYS = ["models", "pools", "host", "region", "account"] as const;
-
-/**
- * What is required and absent counts as taken out, though the schema of remainders has something in its place.
- *
- * @param guessed - Keys at the top whose value is what was probably meant.
- */
-function remainderFor(
-  platform: GpuStackConfig["platform"],
-  values: Readonly<Record<string, unknown>>,
-  guessed: readonly string[],
-): Remainder<GpuStackConfig> | null {
-  const schema =
-    platform === "aws" ? awsRemainders[values.compute === "ec2" ? "ec2" : "eks"] : remainders[platform];
-  const remainder = remainderOf<GpuStackConfig>(values, schema);
-  if (remainder === null) return null;
-  const { shape } = schema;
-  const absent = REQUIRED_KEYS.filter((key) => key in shape && values[key] === undefined);
-  return { ...remainder, dropped: [...remainder.dropped, ...[...absent, ...guessed].map((key) => [key])] };
 }
 
 /**
@@ -211,11 +162,6 @@ function parseJson(key: string, text: string): unknown {
       },
     ]);
   }
-}
-
-/** Whether a value is a name in upper or lower case. */
-function isSpelling(value: unknown, name: string): boolean {
-  return typeof value === "string" && value.toLowerCase() === name;
 }
 
 function isPlatform(value: unknown): value is Platform {

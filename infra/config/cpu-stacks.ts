@@ -2,7 +2,6 @@
 import { z } from "zod";
 import { MODEL_NAMES, VISION_WEIGHTS } from "../plan/catalogue/cpu-models.ts";
 import { publishedTritonPorts, resourceName, tritonPorts } from "./common.ts";
-import { DEFAULT_CONTEXT_TOKENS } from "./cpu-problems.ts";
 import { dockerDatabases, localDatabases } from "./databases.ts";
 import { cpuImages, dockerHost } from "./docker-host.ts";
 import { dockerGateway, localGateway } from "./gateway.ts";
@@ -16,7 +15,7 @@ const cpuModel = z.strictObject({
   /** Requests generated at the same time (slots of continuous batching); each has its own context. */
   parallelRequests: z.int().min(1).max(32).default(4),
   /** Prompt and answer together, per request, in tokens. */
-  contextTokens: z.int().min(256).max(131_072).default(DEFAULT_CONTEXT_TOKENS),
+  contextTokens: z.int().min(256).max(131_072).default(2048),
   /** Most tokens that one request may ask for; absent: half of the context. */
   maxTokens: z.int().min(1).max(131_071).optional(),
   /** CPU threads; 0 takes all cores but one, which is left to the servers around it. */

@@ -69,15 +69,6 @@ export const kubernetesStack = z.strictObject({
   ...gpuClusterParts,
 });
 
-/**
- * The same without what is required at the top: for what remains of a stack file after its mistakes were taken out, so that
- * it can be checked as far as it goes.
- */
-export const remainders = {
-  docker: dockerStack.extend({ models: hostModels.default([]), host: host.prefault({}) }),
-  kubernetes: kubernetesStack.extend({ models: clusterModels.default([]), pools: clusterPools.default([]) }),
-};
-
 /** A pool as a stack file has it; `docker` has one host instead. */
 export type PoolConfig = Readonly<z.infer<typeof clusterPool>>;
 export type HostConfig = Readonly<z.infer<typeof dockerStack>["host"]>;

@@ -1,10 +1,10 @@
 /** Turns what a schema says into Problems for people. */
 import { z } from "zod";
 import { nearestName } from "../nearest-name.ts";
-import { formatPath, type Problem, showValue } from "../problems.ts";
+import { distinct, formatPath, type Problem, showValue, valueAt } from "../problems.ts";
 import { readFormMessage } from "./common.ts";
 
-export type Path = readonly PropertyKey[];
+type Path = readonly PropertyKey[];
 
 type Issue = z.core.$ZodIssue;
 
@@ -28,15 +28,15 @@ const MISPLACED: Readonly<Record<string, string>> = {
  * @param values - What was parsed, for the values to show.
  * @param schema - The schema that refused it, for the names of the keys that exist.
  */
-export function schemaProblems(error: z.ZodError, values: unknown, schema: z.ZodType): Problem[] {
-  return flatIssues(error.issues).flatMap((issue) => issueProblems(issue, values, schema));
+export function schemaProblems(error: z.ZodError, values: unknown, schema: z.ZodType): readonly Problem[] {
+  return distinct(flatIssues(error.issues).flatMap((issue) => issueProblems(issue, values, schema)));
 }
 
 /**
  * Issues with those of unions opened: of the forms that a value may have, the one whose outline it has is meant. A value
  * that has the outline of none keeps the union's own issue.
  */
-export function flatIssues(issues: readonly Issue[]): readonly Issue[] {
+function flatIssues(issues: readonly Issue[]): readonly Issue[] {
   return issues.flatMap((issue): readonly Issue[] => {
     if (issue.code !== "invalid_union") return [issue];
     const meant = issue.errors.find(
@@ -65,7 +65,7 @@ function issueProblems(issue: Issue, values: unknown, schema: z.ZodType): Proble
       };
     });
   }
-  const value = at(values, issue.path);
+  const value = valueAt(values, issue.path);
   const explained =
     releaseProblem(issue.path, value) ??
     accountProblem(issue.path, value) ??
@@ -130,7 +130,7 @@ function withoutCredentials(text: string): string {
 
 /** A value as it may be shown. */
 function shownValue(path: Path, values: unknown): string {
-  const value = at(values, path);
+  const value = valueAt(values, path);
   const isCredential =
     SECRET_PARTS.includes(path[0] ?? "") || path.some((key) => /token|secret|password/i.test(String(key)));
   if (isCredential && value !== undefined) return "[secret]";
@@ -226,15 +226,6 @@ function kindOf(value: unknown): string {
   return value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
 }
 
-/** The value at a path, undefined where the path leads nowhere. */
-export function at(values: unknown, path: Path): unknown {
-  return path.reduce<unknown>(
-    (inner, key) =>
-      typeof inner === "object" && inner !== null ? (inner as Record<PropertyKey, unknown>)[key] : undefined,
-    values,
-  );
-}
-
 /** JSON Schema, as far as it is walked. */
 interface SchemaNode {
   readonly properties?: Readonly<Record<string, SchemaNode>>;
@@ -246,13 +237,13 @@ interface SchemaNode {
 }
 
 /** The keys that the schema has at a path, found by walking the schema's own JSON form. */
-export function knownKeys(schema: z.ZodType, path: Path, values: unknown): string[] {
+function knownKeys(schema: z.ZodType, path: Path, values: unknown): string[] {
   let node = meantForm(z.toJSONSchema(schema, { io: "input" }) as SchemaNode, values);
   for (const [index, key] of path.entries()) {
     const rest = typeof node.additionalProperties === "object" ? node.additionalProperties : undefined;
     const next = typeof key === "number" ? node.items : (node.properties?.[String(key)] ?? rest);
     if (next === undefined) return [];
-    node = meantForm(next, at(values, path.slice(0, index + 1)));
+    node = meantForm(next, valueAt(values, path.slice(0, index + 1)));
   }
   return Object.keys(node.properties ?? {}).sort();
 }
@@ -264,7 +255,9 @@ function meantForm(node: SchemaNode, value: unknown): SchemaNode {
   const withKeys = forms.filter(({ properties }) => properties !== undefined);
   const meant = withKeys.find(({ properties = {} }) => {
     const constants = Object.entries(properties).filter(([, property]) => property.const !== undefined);
-    return constants.length > 0 && constants.every(([key, property]) => at(value, [key]) === property.const);
+    return (
+      constants.length > 0 && constants.every(([key, property]) => valueAt(value, [key]) === property.const)
+    );
   });
   return meant ?? withKeys[0] ?? node;
 }

@@ -94,12 +94,16 @@ interface GpuPlanResult {
 /**
  * Plans a stack on GPUs. Nothing is planned while there is a problem, so that no function below meets a combination
  * that can't be built.
+ *
+ * @param written - The stack file without the defaults of its schema.
  */
-export function planGpuStack(config: GpuStackConfig): GpuPlanResult {
+export function planGpuStack(
+  config: GpuStackConfig,
+  written: Readonly<Record<string, unknown>> = config,
+): GpuPlanResult {
   const { spec, problems: unresolved } = resolveStack(config);
   const fit = memoryFit(spec);
-  const { problems: found, warnings } = findProblems(config, spec, fit);
-  const problems = [...unresolved, ...found];
+  const { problems, warnings } = findProblems({ config, written, spec, fit }, unresolved);
   if (problems.length > 0) return { plan: null, problems, warnings };
   return { plan: planResolved(config, spec, fit), problems, warnings };
 }

@@ -4,18 +4,12 @@ import type { Problem } from "../problems.ts";
 import { rentedParts } from "./aws/services.ts";
 import { DEFAULT_RELEASE, releases } from "./catalogue/releases.ts";
 import type { Release } from "./catalogue/types.ts";
-import type { Finding } from "./checks/finding.ts";
+import { asProblems, type Finding } from "./checks/check.ts";
 import { resolveEncoders } from "./resolve/encoders.ts";
-import { isOnHost } from "./resolve/host.ts";
 import { resolveModels } from "./resolve/models.ts";
-import { findingsOf, rowOf, unknownRelease } from "./resolve/names.ts";
-import { resolvePools } from "./resolve/pools.ts";
+import { rowOf, unknownRelease } from "./resolve/names.ts";
+import { isOnHost, resolvePools } from "./resolve/pools.ts";
 import type { GpuStackSpec } from "./spec.ts";
-
-interface ResolvedStack {
-  readonly spec: GpuStackSpec;
-  readonly findings: readonly Finding[];
-}
 
 /**
  * Resolves a stack file. What can't be resolved is a problem, with what exists instead, and is left out of the
@@ -25,29 +19,24 @@ export function resolveStack(config: GpuStackConfig): {
   readonly spec: GpuStackSpec;
   readonly problems: readonly Problem[];
 } {
-  const { spec, findings } = resolveWithFindings(config);
-  return { spec, problems: findings.map(({ problem }) => problem) };
-}
-
-/** The same, with the keys of the stack file that each problem rests on. */
-export function resolveWithFindings(config: GpuStackConfig): ResolvedStack {
-  const { findings, report } = findingsOf(config);
+  const findings: Finding[] = [];
+  const report = (finding: Finding) => void findings.push(finding);
   const known: Readonly<Record<string, Release>> = releases;
   const release = rowOf(known, config.release);
   if (release === undefined) {
-    report("stack", [], unknownRelease(config.release, Object.keys(known)));
+    report(unknownRelease(config.release, Object.keys(known)));
   }
-  // Stands in for a release that does not exist, so that the checks which don't look at it still run.
-  const stands = release ?? releases[DEFAULT_RELEASE];
+  // For a release that does not exist: checks that don't look at it still run.
+  const releaseOrDefault = release ?? releases[DEFAULT_RELEASE];
   const pools = resolvePools(config, report);
   const choice = { config, pools, report };
-  const models = resolveModels({ ...choice, release: stands, layout: config.image.layout });
+  const models = resolveModels({ ...choice, release: releaseOrDefault, layout: config.image.layout });
   const withoutEncoders: GpuStackSpec = {
     platform: config.platform,
     runsOn: isOnHost(config) ? "host" : "cluster",
     region: config.platform === "aws" ? config.region : null,
-    release: stands,
-    image: { base: config.image.base ?? ngcImage(stands), layout: config.image.layout },
+    release: releaseOrDefault,
+    image: { base: config.image.base ?? ngcImage(releaseOrDefault), layout: config.image.layout },
     models,
     encoders: null,
     pools,
@@ -59,12 +48,7 @@ export function resolveWithFindings(config: GpuStackConfig): ResolvedStack {
     acceptUnverified: config.acceptUnverified,
   };
   const encoders = resolveEncoders(choice, withoutEncoders);
-  return { spec: { ...withoutEncoders, encoders }, findings };
-}
-
-/** Whether the release of the specification is the one that the stack file names. */
-export function isReleaseKnown(config: GpuStackConfig, spec: GpuStackSpec): boolean {
-  return config.release === spec.release.tag;
+  return { spec: { ...withoutEncoders, encoders }, problems: asProblems(findings, config).problems };
 }
 
 function ngcImage({ tag }: Release): string {

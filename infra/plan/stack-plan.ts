@@ -4,9 +4,9 @@
  */
 import type { StackConfig } from "../config/config.ts";
 import type { Problem } from "../problems.ts";
+import { findCpuProblems } from "./checks/cpu.ts";
 import { type ClusterCpuPlan, type CpuPlan, planCpuStack } from "./cpu-stack.ts";
 import { type ClusterGpuPlan, type GpuPlan, planGpuStack } from "./gpu-stack.ts";
-import { unreadScaling } from "./kubernetes/cluster.ts";
 
 export type StackPlan = CpuPlan | GpuPlan;
 
@@ -22,11 +22,16 @@ export interface PlanResult {
   readonly warnings: readonly Problem[];
 }
 
-/** Plans a stack. Same configuration, same plan, to the byte. */
-export function planStack(config: StackConfig): PlanResult {
-  if (config.tier === "cpu") {
-    const warnings = config.platform === "kubernetes" ? unreadScaling(config) : [];
-    return { plan: planCpuStack(config), problems: [], warnings };
-  }
-  return planGpuStack(config);
+/**
+ * Plans a stack. Same configuration, same plan, to the byte.
+ *
+ * @param written - The stack file without the defaults of its schema.
+ */
+export function planStack(
+  config: StackConfig,
+  written: Readonly<Record<string, unknown>> = config,
+): PlanResult {
+  if (config.tier === "gpu") return planGpuStack(config, written);
+  const { problems, warnings } = findCpuProblems(config, written);
+  return { plan: problems.length > 0 ? null : planCpuStack(config), problems, warnings };
 }

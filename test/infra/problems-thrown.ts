@@ -1,3 +1,4 @@
+import { checkedPlan } from "../../infra/checked-plan.ts";
 import { ConfigError, type Problem } from "../../infra/problems.ts";
 
 /** Problems of the ConfigError that a call throws; none where it throws nothing. */
@@ -9,4 +10,9 @@ export function problemsThrownBy(act: () => unknown): readonly Problem[] {
     throw error;
   }
   return [];
+}
+
+/** Problems of a stack file: those of its schema, or those of the checks. */
+export function stackProblems(values: Readonly<Record<string, unknown>>): readonly Problem[] {
+  return problemsThrownBy(() => checkedPlan(values));
 }

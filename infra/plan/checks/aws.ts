@@ -1,214 +1,255 @@
-/** What only a stack on AWS can get wrong: its network, its load balancer and its file system. */
-import type { AwsConfig } from "../../config/aws-stacks.ts";
-import { machineZones, vpcCidr } from "../aws/network.ts";
-import { formatCidr, LONGEST_VPC_PREFIX, overlap, parseCidr, SHORTEST_VPC_PREFIX } from "../aws/subnets.ts";
-import { RESERVED_NETWORKS } from "../catalogue/aws.ts";
-import { awsCheck, type Check, type Remark } from "./finding.ts";
+/** Region, prices, budget and capacity of a stack on AWS. */
+import { nearestName } from "../../nearest-name.ts";
+import { SYSTEM_POOL } from "../aws/names.ts";
+import { machineZones } from "../aws/network.ts";
+import { hasWordsOfRegions, isRegion, partitionOf, REGION_NAMES, REGIONS_AS_OF } from "../catalogue/aws.ts";
+import { machineTypes } from "../catalogue/machines.ts";
+import { onDemandHourlyUsd, PRICE_REGIONS, pricesAsOf, regionsOffering } from "../catalogue/prices.ts";
+import { stackCost } from "../cost/cost.ts";
+import { isPricedByTable, poolHourlyUsd } from "../cost/pool-price.ts";
+import { rowOf } from "../resolve/names.ts";
+import { type Check, eachPool, onAws, onEc2, onEks } from "./check.ts";
+import { cheapestTypes } from "./machines.ts";
 import { count, oneOf } from "./words.ts";
 
-/** EKS puts its control plane's addresses into two zones, and a load balancer of applications stands in two. */
-const LEAST_ZONES = 2;
+/**
+ * Partitions whose services have other domains and principals than those that stacks name, as `amazonaws.com.cn` and
+ * `ec2.amazonaws.com.cn` in China: https://docs.amazonaws.cn/en_us/aws/latest/userguide/endpoints-arns.html
+ */
+const OTHER_PARTITIONS = /^(cn-|[a-z]{2}-iso)/;
 
-export const awsChecks = {
-  zonesAreDistinct: awsCheck(["network"], ({ network: { zones, existing } }) => [
-    ...(existing === undefined ? repeated(zones, "network.zones") : []),
-    ...repeated(zonesOf(existing?.privateSubnets), "network.existing.privateSubnets"),
-    ...repeated(zonesOf(existing?.publicSubnets), "network.existing.publicSubnets"),
-  ]),
+export const regionChecks = {
+  typeIsOffered: eachPool(({ instanceType, path, hourlyUsd, capacity, machine }, { spec: { region } }) => {
+    const asOf = region === null ? null : pricesAsOf(region);
+    if (region === null || asOf === null || instanceType === null) return [];
+    if (hourlyUsd !== undefined || capacity !== "onDemand") return [];
+    if (onDemandHourlyUsd(region, instanceType) !== null) return [];
+    if (rowOf(machineTypes, instanceType) === undefined) {
+      return {
+        path: `${path}.hourlyUsd`,
+        reason: `What an hour of ${instanceType} costs is not known: the price table has the types of the catalogue alone.`,
+        fix: "Write its price in USD.",
+      };
+    }
+    const others = regionsOffering(instanceType);
+    const elsewhere = others.length === 0 ? "" : ` It is offered in ${oneOf(others)}.`;
+    const sameGpu = cheapestTypes(region, (type) => type.gpu === machine.gpu).filter(
+      (type) => onDemandHourlyUsd(region, type) !== null,
+    );
+    return {
+      path: `${path}.instanceType`,
+      reason: `AWS's on-demand prices in ${region} (${asOf}) have no ${instanceType}: it can't simply be rented there.${elsewhere}`,
+      fix: `Use ${sameGpu.length === 0 ? "another region" : oneOf(sameGpu)}, or write hourlyUsd where you have capacity of your own.`,
+    };
+  }),
 
-  zonesSuffice: awsCheck(["network", "compute"], ({ network, compute }) => {
-    const zones = new Set(machineZones(network));
-    if (zones.size >= LEAST_ZONES) return [];
-    const isNew = network.existing === undefined;
-    return [
-      {
-        path: isNew ? "network.zones" : "network.existing.privateSubnets",
-        reason: `${compute === "eks" ? "EKS and the load balancer of the gateway want" : "The load balancer of the gateway wants"} subnets in ${LEAST_ZONES} zones, and there ${zones.size === 1 ? "is" : "are"} ${zones.size}.`,
-        fix: `${isNew ? "Add a zone" : "Add a subnet of a second zone"}; ${compute === "eks" ? "a pool that is to use one of them says so in `zones`" : "the pool's `zone` says which one its machine is in"}.`,
+  regionHasDomainsOfAws: onAws(
+    ({ region }) =>
+      OTHER_PARTITIONS.test(region) && {
+        path: "region",
+        reason: `${region} has names of services and registries of its own, and stacks name those of amazonaws.com.`,
+        fix: "Take a region outside of China and of AWS's isolated clouds; GovCloud is one.",
       },
-    ];
-  }),
-
-  publicGatewayHasSubnets: awsCheck(["network", "gateway"], ({ network: { existing }, gateway }) => {
-    if (existing === undefined || gateway.exposure !== "public") return [];
-    const zones = new Set(zonesOf(existing.publicSubnets));
-    if (zones.size >= LEAST_ZONES) return [];
-    return [
-      {
-        path: "network.existing.publicSubnets",
-        reason: `With exposure: public the load balancer stands in public subnets of ${LEAST_ZONES} zones, and the stack file names ${zones.size}.`,
-        fix: "Name public subnets of two zones, or write exposure: internal.",
-      },
-    ];
-  }),
-
-  poolZonesAreOfNetwork: awsCheck(["network", "compute", "pools.zones", "pools.zone"], (config) => {
-    const zones = machineZones(config.network);
-    return wantedZones(config).flatMap(({ path, wanted }): readonly Remark[] => {
-      const missing = wanted.filter((zone) => !zones.includes(zone));
-      if (missing.length === 0) return [];
-      const isNew = config.network.existing === undefined;
-      return [
-        {
-          path,
-          reason: `The network has subnets for machines in ${zones.join(", ")}, and none in ${oneOf(missing)}.`,
-          fix: `Use ${oneOf(zones)}, or add ${missing.join(", ")} to ${isNew ? "network.zones" : "network.existing.privateSubnets"}.`,
-        },
-      ];
-    });
-  }),
-
-  cidrHoldsSubnets: awsCheck(["network"], ({ network: { existing, cidr } }) => {
-    if (existing !== undefined) return [];
-    const { length, size } = parseCidr(cidr);
-    if (length <= LONGEST_VPC_PREFIX) return [];
-    return [
-      {
-        path: "network.cidr",
-        reason: `An eighth of its ${size} addresses is for the machines of a zone: ${size / 8}, of which every pod takes one and every machine holds some in reserve.`,
-        fix: `Use a length of ${SHORTEST_VPC_PREFIX} to ${LONGEST_VPC_PREFIX}; /${SHORTEST_VPC_PREFIX} costs no more.`,
-      },
-    ];
-  }),
-
-  // AWS makes no VPC of some, and of others one that hides a part of the internet:
-  // https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html
-  cidrIsForMachines: awsCheck(["network"], ({ network: { existing, cidr } }) => {
-    if (existing !== undefined) return [];
-    const reserved = RESERVED_NETWORKS.find((one) => one.kind === "own" && overlap(one.cidr, cidr));
-    if (reserved?.isForMachines === true) return [];
-    return [
-      {
-        ...(reserved === undefined ? { severity: "warning" } : {}),
-        path: "network.cidr",
-        reason:
-          reserved === undefined
-            ? "These addresses are others' on the internet, whom nobody would reach from the stack's network."
-            : `${reserved.cidr} has ${reserved.what}: AWS makes no network of them.`,
-        fix: "Take a part of 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 or 100.64.0.0/10; it can't be changed once machines are in it.",
-      },
-    ];
-  }),
-
-  // AWS takes it for another one, and so would every later comparison.
-  cidrsBeginNetworks: awsCheck(["network"], ({ network: { existing, cidr, peeredCidrs } }) =>
-    [
-      existing === undefined
-        ? { path: "network.cidr", text: cidr }
-        : { path: "network.existing.cidr", text: existing.cidr },
-      ...peeredCidrs.map((text, index) => ({ path: `network.peeredCidrs[${index}]`, text })),
-    ].flatMap(({ path, text }): readonly Remark[] => {
-      const parsed = parseCidr(text);
-      const network = formatCidr(parsed);
-      if (network === text) return [];
-      return [
-        {
-          path,
-          reason: `A network of length ${parsed.length} begins at a multiple of ${parsed.size} addresses, and this one does not.`,
-          fix: `Write ${network}.`,
-        },
-      ];
-    }),
   ),
 
-  peersDoNotOverlap: awsCheck(["network"], ({ network }) => {
-    const own = vpcCidr(network);
-    return network.peeredCidrs.flatMap((peer, index): readonly Remark[] => {
-      if (!overlap(own, peer)) return [];
-      return [
-        {
-          path: `network.peeredCidrs[${index}]`,
-          reason: `It shares addresses with the stack's network ${own}: what is sent to them stays within the VPC, and the other network is never reached.`,
-          fix:
-            network.existing === undefined
-              ? "Take another range for network.cidr; it can't be changed once machines are in it."
-              : "Name the range that is reached, or leave it out.",
-        },
-      ];
-    });
+  regionIsOfAws: onAws(({ region }) => {
+    if (isRegion(region) || OTHER_PARTITIONS.test(region)) return [];
+    const reason = `AWS's list of its regions, as of ${REGIONS_AS_OF}, has no ${region}.`;
+    const meant = meantRegion(region);
+    if (meant !== undefined) return { path: "region", reason, fix: `Did you mean \`${meant}\`?` };
+    const nearest = nearestName(region, REGION_NAMES);
+    return {
+      severity: "warning",
+      path: "region",
+      reason,
+      fix: `Check its name${nearest === undefined ? "" : ` (${nearest} is like it)`}; nothing has to change where AWS has opened it since.`,
+    };
   }),
 
-  throughputIsWhole: awsCheck(["engineStore"], ({ engineStore }) => {
-    const { throughput, provisionedMiBPerSecond, existing } = engineStore;
-    const path = "engineStore.provisionedMiBPerSecond";
-    if (throughput === "provisioned" && provisionedMiBPerSecond === undefined && existing === undefined) {
-      return [
-        {
-          path,
-          reason:
-            "With throughput: provisioned AWS wants the rate that is paid for, whether it is used or not.",
-          fix: "Write it in MiB/s, or write throughput: elastic, which is paid by what is read and written.",
-        },
-      ];
-    }
-    if (provisionedMiBPerSecond === undefined) return [];
-    if (throughput === "provisioned" && existing === undefined) return [];
-    return [
-      {
-        path,
-        reason:
-          existing === undefined
-            ? `With throughput: elastic the file system takes no rate, and ${provisionedMiBPerSecond} MiB/s would be ignored.`
-            : `The throughput of ${existing.fileSystemId} is decided where it was made, and ${provisionedMiBPerSecond} MiB/s would be ignored.`,
-        fix: existing === undefined ? "Remove it, or write throughput: provisioned." : "Remove it.",
-      },
+  regionIsPriced: ({ spec: { region, pools, rented } }) => {
+    if (region === null || pricesAsOf(region) !== null) return [];
+    const isUnpriced = pools.some(isPricedByTable);
+    const keys = [
+      ...(isUnpriced ? ["hourlyUsd for each pool"] : []),
+      ...(rented.otherHourlyUsd === undefined ? ["otherHourlyUsd for all else"] : []),
     ];
+    if (keys.length === 0) return [];
+    return {
+      severity: "warning",
+      path: "region",
+      reason: `There is no price table for ${region}, and ${isUnpriced ? "its machines are" : "what is rented there besides machines is"} in no sum of the costs; prices are of ${PRICE_REGIONS.join(", ")}.`,
+      fix: `Write ${keys.join(" and ")}.`,
+    };
+  },
+} satisfies Record<string, Check>;
+
+/**
+ * The region that a misspelt name was meant to be; undefined for a name that is well spelt or like no other. Well spelt is one of
+ * words that AWS uses: it may be newer than the table.
+ */
+export function meantRegion(region: string): string | undefined {
+  const isWellSpelt = OTHER_PARTITIONS.test(region) || hasWordsOfRegions(region);
+  return isWellSpelt ? undefined : nearestName(region, REGION_NAMES);
+}
+
+export const guardChecks = {
+  // Which stack it is, no check knows: the file is that of all which `retain` names, or the list says nothing.
+  ttlEndsNoRetained: onAws(
+    ({ guard: { ttlHours }, retain }) =>
+      ttlHours !== undefined &&
+      retain.length > 0 && {
+        path: "guard.ttlHours",
+        reason: `A stack that \`retain\` names (${oneOf(retain)}) is never ended by itself, and ${count(ttlHours, "hour")} after its last \`up\` this would end it.`,
+        fix: "Remove it, or write `retain: []`.",
+      },
+  ),
+
+  budgetsAreOffered: onAws(({ guard, region }) => {
+    if (hasBudgets(region)) return [];
+    const given = [
+      ...(guard.monthlyUsd === undefined ? [] : ["monthlyUsd"]),
+      ...(guard.emails.length === 0 ? [] : ["emails"]),
+    ];
+    return given.map((key) => ({
+      path: `guard.${key}`,
+      reason: `AWS has no budgets in GovCloud, and ${region} is of it: what it costs is on the bill of the standard account that it is linked to.`,
+      fix: "Remove it, and make a budget in that account.",
+    }));
   }),
 
-  certificateIsOfRegion: awsCheck(["gateway", "region", "account"], ({ gateway, region, account }) => {
-    const arn = gateway.tls?.certificateArn;
-    if (arn === undefined) return [];
-    const [, , , ofRegion = "", ofAccount = ""] = arn.split(":");
-    if (ofRegion === region && ofAccount === account) return [];
-    const isElsewhere = ofRegion !== region;
-    return [
-      {
-        path: "gateway.tls.certificateArn",
-        reason: isElsewhere
-          ? `It is of ${ofRegion === "" ? "no region" : ofRegion}, and a load balancer in ${region} uses certificates of its own region only.`
-          : `It is of account ${ofAccount}, and a load balancer of ${account} uses certificates of its own account only.`,
-        fix: `Request or import the certificate in ${isElsewhere ? region : `account ${account}`}, and write its ARN.`,
-      },
-    ];
+  budgetIsSent: onAws(({ guard: { emails, monthlyUsd }, region }) => {
+    if (emails.length > 0 || !hasBudgets(region)) return [];
+    if (monthlyUsd !== undefined)
+      return {
+        path: "guard.monthlyUsd",
+        reason: "A budget is made where somebody gets its mails, and guard.emails has nobody.",
+        fix: "Add guard.emails, or remove it.",
+      };
+    return {
+      severity: "warning",
+      path: "guard.emails",
+      reason:
+        "No budget is made: nobody is told of a stack that costs more than planned, or was left running.",
+      fix: "Add an address.",
+    };
   }),
 
-  recordHasName: awsCheck(["gateway"], ({ gateway: { zoneId, hostname } }) => {
-    if (zoneId === undefined || hostname !== undefined) return [];
-    return [
-      {
-        path: "gateway.zoneId",
-        reason: "The hosted zone would get a record, and no name for it is given.",
-        fix: "Set gateway.hostname, or remove it.",
+  // A person who types `down` may know whose images are in them; an hourly one does not.
+  ttlLeavesOthersImages: onAws(
+    ({ guard: { ttlHours }, images }) =>
+      ttlHours !== undefined &&
+      images.registry === undefined &&
+      images.repositories === "create" && {
+        severity: "warning",
+        path: "images.repositories",
+        reason: `The stack makes the repositories of the account's registry, and what ends it ${count(ttlHours, "hour")} after its last \`up\` deletes them with all images in them, those of other stacks too.`,
+        fix: "Write existing where another stack makes them.",
       },
-    ];
+  ),
+
+  // An alarm at a sum that leaves machines out comes on the first day, and is not looked at on the last.
+  budgetHasAmount: onAws(({ guard, region }, { spec }) => {
+    if (guard.emails.length === 0 || guard.monthlyUsd !== undefined || !hasBudgets(region)) return [];
+    const unpriced = spec.pools.filter((pool) => poolHourlyUsd(spec, pool) === null);
+    if (unpriced.length === 0) return [];
+    return {
+      path: "guard.monthlyUsd",
+      reason: `The budget would be 1.2 times what the plan says, and the plan has no price for machines of ${unpriced.map(({ name }) => name).join(", ")}.`,
+      fix: "Write what a month may cost, or hourlyUsd of each of them.",
+    };
   }),
 } satisfies Record<string, Check>;
 
-function zonesOf(subnets: readonly { readonly zone: string }[] = []): readonly string[] {
-  return subnets.map(({ zone }) => zone);
+/** https://docs.aws.amazon.com/general/latest/gr/billing.html */
+function hasBudgets(region: string): boolean {
+  return partitionOf(region) !== "aws-us-gov";
 }
 
-/** Zones that pools name themselves. */
-function wantedZones(
-  config: AwsConfig,
-): readonly { readonly path: string; readonly wanted: readonly string[] }[] {
-  if (config.compute === "eks")
-    return config.pools.map(({ zones = [] }, index) => ({ path: `pools[${index}].zones`, wanted: zones }));
-  return config.pools.map(({ zone }, index) => ({
-    path: `pools[${index}].zone`,
-    wanted: zone === undefined ? [] : [zone],
-  }));
-}
+/** Machines that are borrowed, or paid for beforehand. */
+export const capacityChecks = {
+  spotIsNotReserved: onAws(({ pools }) =>
+    pools.map(
+      ({ capacity, capacityReservationId }, index) =>
+        capacity === "spot" &&
+        capacityReservationId !== undefined && {
+          path: `pools[${index}].capacityReservationId`,
+          reason: `A reservation holds on-demand machines, and with capacity: spot the pool asks for others: ${capacityReservationId} would be paid for and never used.`,
+          fix: "Write capacity: onDemand, or remove it.",
+        },
+    ),
+  ),
 
-function repeated(zones: readonly string[], path: string): readonly Remark[] {
-  return zones.flatMap((zone, index): readonly Remark[] => {
-    if (zones.indexOf(zone) === index) return [];
-    return [
-      {
-        path: `${path}[${index}]`,
-        reason: `Zone ${zone} stands there ${count(zones.filter((one) => one === zone).length, "time")}, and it has one subnet of a kind.`,
-        fix: "Name each zone once.",
-      },
+  reservationHasZone: onEks(({ pools, network }) =>
+    pools.map(({ capacityReservationId, zones = machineZones(network) }, index) => {
+      if (capacityReservationId === undefined || zones.length === 1) return [];
+      return {
+        path: `pools[${index}].zones`,
+        reason: `A reservation is in one zone, and machines of the pool may be started in ${oneOf(zones)}, where AWS refuses those that ${capacityReservationId} does not hold.`,
+        fix: "Write the zone of the reservation alone.",
+      };
+    }),
+  ),
+
+  // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_ChangingDisableAPITermination.html, Considerations.
+  spotIsNotRetained: onEc2(({ retain, pools }) =>
+    pools.map(
+      ({ capacity }, index) =>
+        capacity === "spot" &&
+        retain.length > 0 && {
+          path: `pools[${index}].capacity`,
+          reason: `What \`retain\` names (${oneOf(retain)}) is protected from termination, and EC2 protects no spot machine: \`up\` would fail.`,
+          fix: "Write capacity: onDemand, or `retain: []`.",
+        },
+    ),
+  ),
+
+  // A persistent request could be stopped; the provider leaves it when the machine goes, and it starts another one
+  // (issue 38142 of terraform-provider-aws). https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/stop-spot-instance.html
+  spotMachineStays: onEc2(({ pools }) =>
+    pools.map(
+      ({ capacity }, index) =>
+        capacity === "spot" && {
+          severity: "warning",
+          path: `pools[${index}].capacity`,
+          reason:
+            "A spot machine can't be stopped: `npm run sleep` and another instanceType fail, and when EC2 takes it back, documents and images on its disk are gone; `npm run up` then makes another one.",
+          fix: "Write capacity: onDemand, or keep nothing on it; engines are in the engine store either way.",
+        },
+    ),
+  ),
+} satisfies Record<string, Check>;
+
+export const costChecks = {
+  // A guard against money that does not guard is worse than none: nobody looks any more.
+  capIsJudged: ({ config: { policies }, spec }) => {
+    const { hourlyUsdCap, levels } = policies;
+    const level = levels["price-is-below-cap"];
+    if (hourlyUsdCap === undefined || level === "off") return [];
+    // How much of a line there is depends on engines; whether it has a price does not.
+    const { withoutPrice } = stackCost(spec, []);
+    if (withoutPrice.length === 0) return [];
+    const pools = withoutPrice.filter((name) => name.startsWith("pool ") && name !== `pool ${SYSTEM_POOL}`);
+    const keys = [
+      ...(pools.length > 0 ? ["hourlyUsd of each pool"] : []),
+      ...(pools.length < withoutPrice.length ? ["otherHourlyUsd for all else together"] : []),
     ];
-  });
-}
+    return {
+      severity: level === "advisory" ? "warning" : undefined,
+      path: "policies.hourlyUsdCap",
+      reason: `Whether the stack costs less than its cap of ${hourlyUsdCap.toFixed(2)} USD an hour can't be judged: there is no price of ${withoutPrice.join(", ")}.`,
+      fix: `Write what an hour costs: ${keys.join(" and ")}.`,
+    };
+  },
+
+  ownPriceIsNeeded: ({ spec }) => {
+    const { otherHourlyUsd, ...rented } = spec.rented;
+    if (otherHourlyUsd === undefined) return [];
+    const { lines } = stackCost({ ...spec, rented }, []);
+    if (lines.slice(spec.pools.length).some(({ hourlyUsd }) => hourlyUsd === null)) return [];
+    return {
+      path: "otherHourlyUsd",
+      reason: `All but the pools has a price in ${spec.region}, and ${otherHourlyUsd} USD would be ignored.`,
+      fix: "Remove it.",
+    };
+  },
+} satisfies Record<string, Check>;

@@ -1,54 +1,38 @@
 /** The encoders on their pool. What they can't be built as stands with their plan, in encoders/. */
 import { encoderProblems } from "../encoders/encoder-problems.ts";
-import type { EncodersSpec, GpuStackSpec, PoolSpec } from "../spec.ts";
-import { type Check, type Key, type Remark, stackCheck } from "./finding.ts";
-
-const KEYS: readonly Key[] = ["compute", "encoders", "pools.name", "pools.instanceType", "pools.machine"];
+import type { EncodersSpec, PoolSpec } from "../spec.ts";
+import type { Check, CheckedStack, Findings } from "./check.ts";
 
 export const encoderChecks = {
-  encodersCanBeBuilt: stackCheck(KEYS, ({ spec }) => {
-    const placed = encodersOf(spec);
-    return placed === null ? [] : encoderProblems(placed.encoders, placed.pool.gpu).map(withoutValue);
-  }),
+  encodersCanBeBuilt: onPool((encoders, { gpu }) =>
+    // The stack file's own value is shown, which is absent where a default was taken.
+    encoderProblems(encoders, gpu).map(({ path, reason, fix }) => ({ path, reason, fix })),
+  ),
 
-  encoderGpuIsOfHost: stackCheck(KEYS, ({ spec }) => {
-    const placed = encodersOf(spec);
-    if (placed?.encoders.gpuIndices === undefined) return [];
-    const { encoders, pool } = placed;
-    if (spec.runsOn !== "host" || encoders.device === "cpu") {
-      return [
-        {
-          path: "encoders.gpuIndices",
-          reason:
-            encoders.device === "cpu"
-              ? "Encoders with `device: cpu` take no GPU."
-              : "GPU numbers are for containers of one machine; in a cluster the scheduler chooses.",
-          fix: "Remove it.",
-        },
-      ];
+  encoderGpuIsOfHost: onPool(({ gpuIndices, device }, { machine: { gpus } }, { spec }) => {
+    if (gpuIndices === undefined) return [];
+    const path = "encoders.gpuIndices";
+    if (device === "cpu")
+      return { path, reason: "Encoders with `device: cpu` take no GPU.", fix: "Remove it." };
+    if (spec.runsOn !== "host") {
+      const reason = "GPU numbers are for containers of one machine; in a cluster the scheduler chooses.";
+      return { path, reason, fix: "Remove it." };
     }
-    return (encoders.gpuIndices ?? []).flatMap((index, position): readonly Remark[] => {
-      if (index < pool.machine.gpus) return [];
-      return [
-        {
-          path: `encoders.gpuIndices[${position}]`,
-          reason: `The host's GPUs have the numbers 0 to ${pool.machine.gpus - 1}.`,
+    return gpuIndices.map(
+      (index, position) =>
+        index >= gpus && {
+          path: `${path}[${position}]`,
+          reason: `The host's GPUs have the numbers 0 to ${gpus - 1}.`,
           fix: "Use one of them.",
         },
-      ];
-    });
+    );
   }),
 } satisfies Record<string, Check>;
 
-function encodersOf({
-  encoders,
-  pools,
-}: GpuStackSpec): { readonly encoders: EncodersSpec; readonly pool: PoolSpec } | null {
-  const pool = pools.find(({ name }) => name === encoders?.pool);
-  return encoders === null || pool === undefined ? null : { encoders, pool };
-}
-
-/** The stack file's own value is shown, which is absent where a default was taken. */
-function withoutValue({ path, reason, fix }: Remark): Remark {
-  return { path, reason, fix };
+function onPool(check: (encoders: EncodersSpec, pool: PoolSpec, stack: CheckedStack) => Findings): Check {
+  return (stack) => {
+    const { encoders, pools } = stack.spec;
+    const pool = pools.find(({ name }) => name === encoders?.pool);
+    return encoders !== null && pool !== undefined && check(encoders, pool, stack);
+  };
 }

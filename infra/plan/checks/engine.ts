@@ -1,5 +1,5 @@
 /**
- * What an engine can be: how a model is split over GPUs, how long its sequences are, how many images it takes.
+ * Engines: how a model is split over GPUs, how long its sequences are, how many images it takes, which release has a recipe.
  *
  * Rules of splitting: NVIDIA/TensorRT-LLM examples/models/core/llama/README.md and tensorrt_llm/mapping.py; of lengths:
  * docs/source/performance/performance-tuning-guide/tuning-max-batch-size-and-max-num-tokens.md of the same repository.
@@ -14,8 +14,8 @@ import { maxTokensPerStep } from "../fit/terms.ts";
 import { poolOf } from "../pool-space.ts";
 import { repositoryProblems } from "../repository/problems.ts";
 import type { GpuStackSpec, ModelSpec } from "../spec.ts";
-import { type Check, modelCheck, type Remark } from "./finding.ts";
-import { typesWithGpus } from "./instance-types.ts";
+import { type Check, eachModel } from "./check.ts";
+import { typesWithGpus } from "./machines.ts";
 import { atMost, oneOf } from "./words.ts";
 
 /** Largest `tensorParallel` of the schema. */
@@ -29,191 +29,130 @@ const LARGEST_TENSOR_PARALLEL = 16;
 const VILA_MARK = "vila";
 
 export const engineChecks = {
-  tensorParallelDividesHeads: modelCheck(
-    [
-      "models.model",
-      "models.tensorParallel",
-      "models.pipelineParallel",
-      "models.pool",
-      "pools.name",
-      "pools.instanceType",
-      "pools.machine",
-      "pools.sharing",
-      "catalogue",
-    ],
-    (model, { spec }) => {
-      const { engine, path } = model;
-      const { architecture } = engine.row;
-      if (dividesHeads(engine.tensorParallel, architecture)) return [];
-      return [
-        {
-          path: `${path}.tensorParallel`,
-          reason: `Each of ${engine.tensorParallel} GPUs would need a whole part of the ${architecture.heads} attention heads (${architecture.kvHeads} of keys and values) of ${engine.model}.`,
-          fix: tensorParallelFix(model, spec),
-        },
-      ];
-    },
-  ),
+  tensorParallelDividesHeads: eachModel((model, { spec }) => {
+    const { engine, path } = model;
+    const { architecture } = engine.row;
+    if (dividesHeads(engine.tensorParallel, architecture)) return [];
+    return {
+      path: `${path}.tensorParallel`,
+      reason: `Each of ${engine.tensorParallel} GPUs would need a whole part of the ${architecture.heads} attention heads (${architecture.kvHeads} of keys and values) of ${engine.model}.`,
+      fix: tensorParallelFix(model, spec),
+    };
+  }),
 
-  pipelineParallelWithinLayers: modelCheck(
-    ["models.model", "models.pipelineParallel", "catalogue"],
-    ({ engine, path }) => {
-      const { layers } = engine.row.architecture;
-      if (engine.pipelineParallel <= layers) return [];
-      return [
-        {
-          path: `${path}.pipelineParallel`,
-          reason: `${engine.model} has ${layers} layers, fewer than the ${engine.pipelineParallel} stages.`,
-          fix: `${atMost(layers)}.`,
-        },
-      ];
-    },
-  ),
+  pipelineParallelWithinLayers: eachModel(({ engine: { row, model, pipelineParallel }, path }) => {
+    const { layers } = row.architecture;
+    if (pipelineParallel <= layers) return [];
+    return {
+      path: `${path}.pipelineParallel`,
+      reason: `${model} has ${layers} layers, fewer than the ${pipelineParallel} stages.`,
+      fix: `${atMost(layers)}.`,
+    };
+  }),
 
-  pipelineParallelIsKnown: modelCheck(
-    ["models.model", "models.pipelineParallel", "catalogue"],
-    ({ engine, path }) => {
-      if (engine.pipelineParallel === 1 || engine.row.pipelineParallel) return [];
-      return [
-        {
-          path: `${path}.pipelineParallel`,
-          reason: `No document shows ${engine.model} split into ${engine.pipelineParallel} stages of layers.`,
-          fix: "Write pipelineParallel: 1, and split the model with tensorParallel.",
-        },
-      ];
-    },
-  ),
+  pipelineParallelIsKnown: eachModel(({ engine: { row, model, pipelineParallel }, path }) => {
+    if (pipelineParallel === 1 || row.pipelineParallel) return [];
+    return {
+      path: `${path}.pipelineParallel`,
+      reason: `No document shows ${model} split into ${pipelineParallel} stages of layers.`,
+      fix: "Write pipelineParallel: 1, and split the model with tensorParallel.",
+    };
+  }),
 
-  sequenceWithinContext: modelCheck(["models.model", "models.limits", "catalogue"], ({ engine, path }) => {
-    const { maxInputTokens, maxOutputTokens } = engine.limits;
-    const { trainedContextTokens } = engine.row;
+  sequenceWithinContext: eachModel(({ engine: { row, model, limits }, path }) => {
+    const { maxInputTokens, maxOutputTokens } = limits;
     const sequence = maxInputTokens + maxOutputTokens;
-    if (sequence <= trainedContextTokens) return [];
-    return [
-      {
-        path: `${path}.limits.maxInputTokens`,
-        reason: `${maxInputTokens} tokens of prompt and ${maxOutputTokens} of answer are ${sequence} together; ${engine.model} was trained for a context of ${trainedContextTokens}, and writes nonsense beyond.`,
-        fix: `Lower maxInputTokens or maxOutputTokens by ${sequence - trainedContextTokens} together.`,
-      },
-    ];
+    const excess = sequence - row.trainedContextTokens;
+    if (excess <= 0) return [];
+    return {
+      path: `${path}.limits.maxInputTokens`,
+      reason: `${maxInputTokens} tokens of prompt and ${maxOutputTokens} of answer are ${sequence} together; ${model} was trained for a context of ${row.trainedContextTokens}, and writes nonsense beyond.`,
+      fix: `Lower maxInputTokens or maxOutputTokens by ${excess} together.`,
+    };
   }),
 
-  promptHoldsImages: modelCheck(["models.model", "models.limits", "catalogue"], ({ engine, path }) => {
-    const visual = visualNumbers(engine.row, engine.limits);
-    const images = engine.limits.maxImagesPerRequest;
-    if (visual === null || images === 0 || engine.row.vision?.attention !== "prompt") return [];
-    const { maxInputTokens } = engine.limits;
-    if (maxInputTokens > visual.tokensPerRequest) return [];
-    return [
-      {
-        path: `${path}.limits.maxInputTokens`,
-        reason: `${images === 1 ? "An image takes" : `${images} images take`} ${visual.tokensPerRequest} tokens of the prompt, and ${maxInputTokens} leave no room for a question.`,
-        fix: `Use more than ${visual.tokensPerRequest}, such as ${visual.tokensPerRequest + 256}.`,
-      },
-    ];
+  promptHoldsImages: eachModel(({ engine: { row, limits }, path }) => {
+    const { maxInputTokens, maxImagesPerRequest: images } = limits;
+    const tokens = visualNumbers(row, limits)?.tokensPerRequest;
+    if (tokens === undefined || images === 0 || row.vision?.attention !== "prompt") return [];
+    if (maxInputTokens > tokens) return [];
+    return {
+      path: `${path}.limits.maxInputTokens`,
+      reason: `${images === 1 ? "An image takes" : `${images} images take`} ${tokens} tokens of the prompt, and ${maxInputTokens} leave no room for a question.`,
+      fix: `Use more than ${tokens}, such as ${tokens + 256}.`,
+    };
   }),
 
-  imagesWithinModel: modelCheck(["models.model", "models.limits", "catalogue"], ({ engine, path }) => {
-    const { maxImagesPerRequest } = engine.limits;
-    const most = engine.row.vision?.maxImagesPerRequest ?? 0;
-    const at = `${path}.limits.maxImagesPerRequest`;
-    if (maxImagesPerRequest > most) {
+  imagesWithinModel: eachModel(({ engine: { row, model, limits }, path: modelPath }) => {
+    const path = `${modelPath}.limits.maxImagesPerRequest`;
+    const images = limits.maxImagesPerRequest;
+    const most = row.vision?.maxImagesPerRequest ?? 0;
+    if (images > most) {
       const limit = most === 0 ? "reads no images" : `takes at most ${most} in one request`;
-      return [
-        {
-          path: at,
-          reason: `${engine.model} ${limit}; ${maxImagesPerRequest} are asked for.`,
-          fix: `Use ${most}.`,
-        },
-      ];
+      return { path, reason: `${model} ${limit}; ${images} are asked for.`, fix: `Use ${most}.` };
     }
-    if (most === 0 || maxImagesPerRequest > 0) return [];
-    return [
-      {
-        path: at,
-        reason: `${engine.model} has a visual engine, which can't be built for 0 images.`,
-        fix: `Use 1${most > 1 ? ` to ${most}` : ""}.`,
-      },
-    ];
+    if (most === 0 || images > 0) return [];
+    return {
+      path,
+      reason: `${model} has a visual engine, which can't be built for 0 images.`,
+      fix: `Use 1${most > 1 ? ` to ${most}` : ""}.`,
+    };
   }),
 
-  tokensPerStepHoldPrompt: modelCheck(
-    ["release", "catalogue", "models.model", "models.limits", "models.triton"],
-    (model) => {
-      const { limits } = model.engine;
-      const perStep = maxTokensPerStep(model.engine);
-      // With chunked context a long prompt is read over several steps.
-      if (model.serving.chunkedContext || limits.maxInputTokens <= perStep) return [];
-      return [
-        tokensPerStepRemark(
-          model,
-          `A prompt of ${limits.maxInputTokens} tokens is read in one step, and a step has ${perStep}.`,
-          `Use ${limits.maxInputTokens} or more, or write \`triton: { chunkedContext: true }\`.`,
-        ),
-      ];
-    },
-  ),
+  tokensPerStepHoldPrompt: eachModel(({ engine, serving, path }) => {
+    const { maxInputTokens } = engine.limits;
+    const perStep = maxTokensPerStep(engine);
+    // With chunked context a long prompt is read over several steps.
+    if (serving.chunkedContext || maxInputTokens <= perStep) return [];
+    return {
+      path: `${path}.limits.maxNumTokens`,
+      reason: `A prompt of ${maxInputTokens} tokens is read in one step, and a step has ${perStep}.`,
+      fix: `Use ${maxInputTokens} or more, or write \`triton: { chunkedContext: true }\`.`,
+    };
+  }),
 
-  tokensPerStepHoldBatch: modelCheck(["release", "catalogue", "models.model", "models.limits"], (model) => {
-    const { limits } = model.engine;
-    const perStep = maxTokensPerStep(model.engine);
-    const sequences = limits.maxBatchSize * limits.maxBeamWidth;
+  tokensPerStepHoldBatch: eachModel(({ engine, path }) => {
+    const { maxBatchSize, maxBeamWidth } = engine.limits;
+    const perStep = maxTokensPerStep(engine);
+    const sequences = maxBatchSize * maxBeamWidth;
     if (sequences <= perStep) return [];
-    return [
-      tokensPerStepRemark(
-        model,
-        `Every one of ${limits.maxBatchSize} requests × ${limits.maxBeamWidth} beams writes a token in each step: ${sequences}, and a step has ${perStep}.`,
-        `Use ${sequences} or more.`,
-      ),
-    ];
+    return {
+      path: `${path}.limits.maxNumTokens`,
+      reason: `Every one of ${maxBatchSize} requests × ${maxBeamWidth} beams writes a token in each step: ${sequences}, and a step has ${perStep}.`,
+      fix: `Use ${sequences} or more.`,
+    };
   }),
 
-  weightsAreNamedVila: modelCheck(
-    ["models.model", "models.weights", "models.runtime", "catalogue"],
-    ({ engine, serving, path }) => {
-      if (serving.runtime !== "engine" || engine.row.vision?.modelType !== "vila") return [];
-      const directory = weightsDirectory(engine.model, engine.weights);
-      if (directory.includes(VILA_MARK)) return [];
-      const reason = `TensorRT-LLM takes weights for VILA's where their path has \`${VILA_MARK}\`, in lower case, and loads them as another model elsewhere; these lie in ${directory}.`;
-      return engine.weights.kind === "folder"
-        ? [
-            {
-              path: `${path}.weights.path`,
-              reason,
-              fix: `Rename the folder, such as ${directory.replace(/\/+$/, "")}-${VILA_MARK}.`,
-            },
-          ]
-        : [
-            {
-              path: `${path}.model`,
-              reason,
-              fix: `Rename the row of catalogue.models, such as ${VILA_MARK}-${engine.model}; its name is a part of the path.`,
-            },
-          ];
-    },
-  ),
+  weightsAreNamedVila: eachModel(({ engine: { row, model, weights }, serving, path }) => {
+    if (serving.runtime !== "engine" || row.vision?.modelType !== "vila") return [];
+    const directory = weightsDirectory(model, weights);
+    if (directory.includes(VILA_MARK)) return [];
+    const isFolder = weights.kind === "folder";
+    return {
+      path: `${path}.${isFolder ? "weights.path" : "model"}`,
+      reason: `TensorRT-LLM takes weights for VILA's where their path has \`${VILA_MARK}\`, in lower case, and loads them as another model elsewhere; these lie in ${directory}.`,
+      fix: isFolder
+        ? `Rename the folder, such as ${directory.replace(/\/+$/, "")}-${VILA_MARK}.`
+        : `Rename the row of catalogue.models, such as ${VILA_MARK}-${model}; its name is a part of the path.`,
+    };
+  }),
 
-  recipeOfRelease: modelCheck(
-    ["release", "models.model", "models.quantization", "models.runtime", "catalogue"],
-    (model) => {
-      const { engine, serving, path } = model;
-      // A release without engines at all is reported as such.
-      const hasEngines = serving.runtime === "engine" && engine.release.runtimes.includes("engine");
-      const reason = hasEngines ? unsupportedReason(engine) : null;
-      if (reason === null) return [];
-      const nearest = nearestRelease(model);
-      return [
-        {
-          path: `${path}.${engine.quantization === "none" ? "model" : "quantization"}`,
-          reason: `No recipe is known: ${reason}.`,
-          fix:
-            nearest === null
-              ? "Take another model: no release that was read serves this one as it is written."
-              : `Take ${nearest}, the nearest release that can, or another model.`,
-        },
-      ];
-    },
-  ),
+  recipeOfRelease: eachModel((model) => {
+    const { engine, serving, path } = model;
+    // A release without engines has a check of its own.
+    const hasEngines = serving.runtime === "engine" && engine.release.runtimes.includes("engine");
+    const reason = hasEngines ? unsupportedReason(engine) : null;
+    if (reason === null) return [];
+    const nearest = nearestRelease(model);
+    return {
+      path: `${path}.${engine.quantization === "none" ? "model" : "quantization"}`,
+      reason: `No recipe is known: ${reason}.`,
+      fix:
+        nearest === null
+          ? "Take another model: no release that was read serves this one as it is written."
+          : `Take ${nearest}, the nearest release that can, or another model.`,
+    };
+  }),
 } satisfies Record<string, Check>;
 
 /** The tag next to a model's own that has a recipe for it and serves it, the newer one of two; null where none does. */
@@ -248,8 +187,4 @@ function tensorParallelFix(model: ModelSpec, spec: GpuStackSpec): string {
   if (next === undefined || next <= most) return `${here}.`;
   const types = typesWithGpus(next * engine.pipelineParallel, engine.target.gpu.name, spec.region);
   return types.length === 0 ? `${here}.` : `${here}; or ${next} on machines such as ${oneOf(types)}.`;
-}
-
-function tokensPerStepRemark({ path }: ModelSpec, reason: string, fix: string): Remark {
-  return { path: `${path}.limits.maxNumTokens`, reason, fix };
 }

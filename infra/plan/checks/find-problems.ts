@@ -1,42 +1,38 @@
-/** Every check of a stack on GPUs, and what they find. */
-import type { GpuStackConfig } from "../../config/config.ts";
+/** Every check of a stack on GPUs. */
 import type { Problem } from "../../problems.ts";
-import type { MemoryFit } from "../fit/types.ts";
-import { isReleaseKnown } from "../resolve-stack.ts";
-import type { GpuStackSpec } from "../spec.ts";
-import { accessChecks } from "./access.ts";
-import { apiAccessChecks } from "./api-access.ts";
-import { awsChecks } from "./aws.ts";
-import { awsCapacityChecks } from "./aws-capacity.ts";
-import { awsClusterChecks } from "./aws-cluster.ts";
-import { awsExistingChecks } from "./aws-existing.ts";
-import { awsGuardChecks } from "./aws-guard.ts";
+import { accessChecks, databaseChecks, gatewayChecks } from "./access.ts";
+import { capacityChecks, costChecks, guardChecks, meantRegion, regionChecks } from "./aws.ts";
+import { existingPartChecks, networkChecks } from "./aws-network.ts";
 import { buildChecks } from "./builds.ts";
+import { asProblems, type Check, type CheckedStack, type Finding, flatFindings } from "./check.ts";
 import { clusterChecks } from "./cluster.ts";
-import { costChecks } from "./cost.ts";
-import { customModelChecks } from "./custom-models.ts";
+import { dockerChecks, hostChecks } from "./docker.ts";
+import { apiAccessChecks, eksChecks } from "./eks.ts";
 import { encoderChecks } from "./encoders.ts";
 import { engineChecks } from "./engine.ts";
-import { type Check, type CheckedStack, type Finding, finding, type Key } from "./finding.ts";
 import { fitChecks } from "./fit.ts";
 import { gpuChecks } from "./gpu.ts";
-import { nameChecks } from "./names.ts";
-import { platformChecks } from "./platform.ts";
+import { kubernetesChecks } from "./kubernetes.ts";
+import { customModelChecks, nameChecks } from "./models.ts";
 import { poolChecks } from "./pools.ts";
-import { meantRegion, regionChecks } from "./regions.ts";
 import { releaseChecks } from "./release.ts";
 import { servingChecks } from "./serving.ts";
 
-/** In the order in which their findings are shown. */
-export const checks = {
+/** Of the stack file alone, as on CPUs. */
+const fileChecks = { ...dockerChecks, ...databaseChecks, ...kubernetesChecks } satisfies Record<
+  string,
+  Check
+>;
+
+const planChecks = {
   ...releaseChecks,
-  ...platformChecks,
+  ...hostChecks,
   ...regionChecks,
-  ...awsChecks,
-  ...awsGuardChecks,
-  ...awsExistingChecks,
-  ...awsCapacityChecks,
-  ...awsClusterChecks,
+  ...networkChecks,
+  ...guardChecks,
+  ...existingPartChecks,
+  ...capacityChecks,
+  ...eksChecks,
   ...clusterChecks,
   ...customModelChecks,
   ...nameChecks,
@@ -48,53 +44,63 @@ export const checks = {
   ...encoderChecks,
   ...fitChecks,
   ...accessChecks,
+  ...gatewayChecks,
   ...apiAccessChecks,
   ...costChecks,
 } satisfies Record<string, Check>;
 
+/** In the order in which their findings are shown. */
+export const checks = { ...fileChecks, ...planChecks };
+
 export type CheckName = keyof typeof checks;
+
+/** Checks that would judge by the placeholder which the specification has for an unknown release. */
+const RELEASE_CHECKS: readonly string[] = [
+  "runtimeOfRelease",
+  "endOfLife",
+  "advisories",
+  "minimumDriver",
+  "imageOfRelease",
+  "tokensPerStepHoldPrompt",
+  "tokensPerStepHoldBatch",
+  "recipeOfRelease",
+  "repositoryServesModel",
+  "diskHoldsBuild",
+  ...(Object.keys(fitChecks) as (keyof typeof fitChecks)[]),
+] satisfies readonly CheckName[];
+
+/** Checks that would judge by a misspelt region. */
+const REGION_CHECKS: readonly string[] = [
+  "typeIsOffered",
+  "regionHasDomainsOfAws",
+  "regionIsPriced",
+  "certificateIsOfRegion",
+  "budgetsAreOffered",
+  "budgetIsSent",
+  "budgetHasAmount",
+  "hubSecretIsOfStack",
+  "capIsJudged",
+  "ownPriceIsNeeded",
+] satisfies readonly CheckName[];
 
 /**
  * What forbids to create a stack, and what is worth knowing about it, each once.
  *
- * @param spec - The stack as it was resolved from `config`; names that could not be resolved are not checked again.
+ * @param unresolved - Names that could not be resolved.
  */
 export function findProblems(
-  config: GpuStackConfig,
-  spec: GpuStackSpec,
-  fit: readonly MemoryFit[],
+  stack: CheckedStack,
+  unresolved: readonly Finding[],
 ): { readonly problems: readonly Problem[]; readonly warnings: readonly Problem[] } {
-  const findings = findAll({ config, spec, fit });
-  const of = (severity: Finding["severity"]) =>
-    findings.filter((one) => one.severity === severity).map(({ problem }) => problem);
-  return { problems: of("problem"), warnings: of("warning") };
-}
-
-/** The same, with the keys of the stack file that each finding rests on. */
-export function findAll(stack: CheckedStack): readonly Finding[] {
-  const unread = unreadKeys(stack);
-  const findings = Object.values<Check>(checks)
-    .filter(({ keys }) => !unread.some((key) => keys.includes(key)))
-    .flatMap((check) =>
-      check.remarks(stack).map((remark) => finding(stack.config, check.scope, check.keys, remark)),
-    );
-  return distinct(findings);
-}
-
-/** Keys whose values say nothing: another release stands in for one that does not exist, and no region has a misspelt name. */
-function unreadKeys({ config, spec }: CheckedStack): readonly Key[] {
+  const { config, spec } = stack;
   const isMisspelt = config.platform === "aws" && meantRegion(config.region) !== undefined;
-  return [
-    ...(isReleaseKnown(config, spec) ? [] : (["release"] as const)),
-    ...(isMisspelt ? (["region"] as const) : []),
+  const skipped = [
+    ...(config.release === spec.release.tag ? [] : RELEASE_CHECKS),
+    ...(isMisspelt ? REGION_CHECKS : []),
   ];
-}
-
-/** Two models can have one and the same thing to say about their release or pool. */
-function distinct(findings: readonly Finding[]): readonly Finding[] {
-  const seen = new Set<string>();
-  return findings.filter(({ problem }) => {
-    const text = JSON.stringify(problem);
-    return !seen.has(text) && seen.add(text);
-  });
+  const found = Object.entries<Check>(planChecks)
+    .filter(([name]) => !skipped.includes(name))
+    .map(([, check]) => check(stack));
+  const ofFile = Object.values<Check>(fileChecks).map((check) => check(stack));
+  return asProblems(flatFindings([ofFile, unresolved, found]), config);
 }

@@ -1,34 +1,10 @@
 /** Memory of GPUs: verdicts of the fit, and what the stack file says about KV caches. */
 import type { MemoryFit } from "../fit/types.ts";
 import type { GpuStackSpec } from "../spec.ts";
-import { type Check, type CheckedStack, type Key, stackCheck } from "./finding.ts";
-
-const FIT_KEYS: readonly Key[] = [
-  "compute",
-  "release",
-  "catalogue",
-  "encoders",
-  "models.model",
-  "models.runtime",
-  "models.flavour",
-  "models.dtype",
-  "models.quantization",
-  "models.tensorParallel",
-  "models.pipelineParallel",
-  "models.limits",
-  "models.triton",
-  "models.concurrentRequests",
-  "models.replicas",
-  "models.pool",
-  "models.gpuIndices",
-  "pools.name",
-  "pools.instanceType",
-  "pools.machine",
-  "pools.sharing",
-];
+import type { Check, CheckedStack } from "./check.ts";
 
 export const fitChecks = {
-  memoryFits: stackCheck(FIT_KEYS, (stack) =>
+  memoryFits: (stack) =>
     worstByPath(stack, (fit) => fit.verdict === "doesNotFit" && acceptedReason(fit, stack.spec) === null).map(
       ({ fit, path }) => {
         const changes = fit.alternatives.map(
@@ -44,9 +20,8 @@ export const fitChecks = {
         };
       },
     ),
-  ),
 
-  memoryShortageIsAccepted: stackCheck(FIT_KEYS, (stack) =>
+  memoryShortageIsAccepted: (stack) =>
     worstByPath(stack, (fit) => fit.verdict === "doesNotFit" && acceptedReason(fit, stack.spec) !== null).map(
       ({ fit, path }) => ({
         severity: "warning",
@@ -55,9 +30,8 @@ export const fitChecks = {
         fix: "Watch the first start: where the estimate is right, it ends with `out of memory`.",
       }),
     ),
-  ),
 
-  memoryIsTight: stackCheck(FIT_KEYS, (stack) =>
+  memoryIsTight: (stack) =>
     worstByPath(stack, ({ verdict }) => verdict === "tight").map(({ fit, path }) => ({
       severity: "warning",
       path,
@@ -67,23 +41,19 @@ export const fitChecks = {
       ].join(" "),
       fix: "Lower concurrentRequests or limits.maxBatchSize, or use a larger GPU.",
     })),
-  ),
 
-  cacheFractionsOfGpu: stackCheck([...FIT_KEYS], ({ spec, fit }) =>
-    fit.flatMap(({ kvCaches = [], gpu }) => {
+  cacheFractionsOfGpu: ({ spec, fit }) =>
+    fit.map(({ kvCaches = [], gpu }) => {
       const fractions = kvCaches.flatMap(({ explicitFraction }) => explicitFraction ?? []);
       const total = fractions.reduce((sum, fraction) => sum + fraction, 0);
       if (fractions.length < 2 || total <= 1) return [];
       const model = spec.models.find(({ serving }) => serving.name === kvCaches[0]?.model);
-      return [
-        {
-          path: `${model?.path}.triton.kvCacheFreeGpuMemoryFraction`,
-          reason: `${kvCaches.map((cache) => cache.model).join(" and ")} share ${gpu}, and their fractions are ${Number(total.toFixed(2))} together.`,
-          fix: "Lower them to less than 1 together, or leave them out: they are then derived from what lands on the GPU.",
-        },
-      ];
+      return {
+        path: `${model?.path}.triton.kvCacheFreeGpuMemoryFraction`,
+        reason: `${kvCaches.map((cache) => cache.model).join(" and ")} share ${gpu}, and their fractions are ${Number(total.toFixed(2))} together.`,
+        fix: "Lower them to less than 1 together, or leave them out: they are then derived from what lands on the GPU.",
+      };
     }),
-  ),
 } satisfies Record<string, Check>;
 
 /** GPUs of a kind, the worst for each place of the stack file that can be changed. */

@@ -3,130 +3,99 @@ import { onDemandHourlyUsd, REFERENCE_REGION } from "../catalogue/prices.ts";
 import { worldSize } from "../fit/placement.ts";
 import { machineResources, serverRequest, storedGiB } from "../pod-requests.ts";
 import { emptyMachine, holds, packPool, podsOf, poolOf, shortages, slotsPerMachine } from "../pool-space.ts";
-import { type Check, modelCheck, poolCheck, stackCheck } from "./finding.ts";
-import { cheapestTypes, useLarger } from "./instance-types.ts";
-import { MACHINE_KEYS, SERVER_KEYS } from "./keys.ts";
-import { atMost, count, gib, machineWords, placeOf, shortageWords } from "./words.ts";
+import { type Check, eachModel, eachPool } from "./check.ts";
+import { cheapestTypes, machineWords, placeOf, shortageWords, useLarger } from "./machines.ts";
+import { atMost, count, gib } from "./words.ts";
 
 export const poolChecks = {
-  nodesInOrder: poolCheck(["pools.nodes"], ({ nodes, path }) => {
+  nodesInOrder: eachPool(({ nodes, path }) => {
     if (nodes.min <= nodes.max) return [];
-    return [
-      {
-        path: `${path}.nodes.min`,
-        reason: `At least ${nodes.min} machines and at most ${nodes.max} contradict each other.`,
-        fix: `${atMost(nodes.max)}, or raise nodes.max.`,
-      },
-    ];
+    return {
+      path: `${path}.nodes.min`,
+      reason: `At least ${nodes.min} machines and at most ${nodes.max} contradict each other.`,
+      fix: `${atMost(nodes.max)}, or raise nodes.max.`,
+    };
   }),
 
-  spotIsPriced: poolCheck(["pools.capacity", "pools.hourlyUsd"], ({ capacity, hourlyUsd, path, name }) => {
+  spotIsPriced: eachPool(({ capacity, hourlyUsd, path, name }) => {
     if (capacity !== "spot" || hourlyUsd !== undefined) return [];
-    return [
-      {
-        severity: "warning",
-        path: `${path}.hourlyUsd`,
-        reason: `Prices of spot machines change by the hour and are in no table; ${name} is in no sum of the costs.`,
-        fix: "Write what you expect to pay for one machine an hour.",
-      },
-    ];
+    return {
+      severity: "warning",
+      path: `${path}.hourlyUsd`,
+      reason: `Prices of spot machines change by the hour and are in no table; ${name} is in no sum of the costs.`,
+      fix: "Write what you expect to pay for one machine an hour.",
+    };
   }),
 
-  ownedIsPriced: poolCheck(
-    ["pools.capacity", "pools.instanceType", "pools.hourlyUsd"],
-    ({ capacity, hourlyUsd, instanceType, path }, { spec }) => {
-      if (capacity !== "owned" || instanceType === null || hourlyUsd !== undefined) return [];
-      const isHost = spec.runsOn === "host";
-      const usd = onDemandHourlyUsd(REFERENCE_REGION, instanceType);
-      return [
-        {
-          severity: "warning",
-          path: `${path}.hourlyUsd`,
-          reason: `${isHost ? `The host (${instanceType}) is` : `Machines of type ${instanceType} are`} taken as owned, so ${isHost ? "it costs" : "they cost"} nothing here.`,
-          fix: `Write what an hour of one costs where it is rented${usd === null ? "" : ` (${usd} on demand in ${REFERENCE_REGION})`}, or 0 where it is not.`,
-        },
-      ];
-    },
-  ),
+  ownedIsPriced: eachPool(({ capacity, hourlyUsd, instanceType, path }, { spec }) => {
+    if (capacity !== "owned" || instanceType === null || hourlyUsd !== undefined) return [];
+    const usd = onDemandHourlyUsd(REFERENCE_REGION, instanceType);
+    return {
+      severity: "warning",
+      path: `${path}.hourlyUsd`,
+      reason:
+        spec.runsOn === "host"
+          ? `The host (${instanceType}) is taken as owned, so it costs nothing here.`
+          : `Machines of type ${instanceType} are taken as owned, so they cost nothing here.`,
+      fix: `Write what an hour of one costs where it is rented${usd === null ? "" : ` (${usd} on demand in ${REFERENCE_REGION})`}, or 0 where it is not.`,
+    };
+  }),
 
-  sharingNeedsGpu: poolCheck(["pools.sharing", ...MACHINE_KEYS], ({ sharing, gpu, path, name }) => {
+  sharingNeedsGpu: eachPool(({ sharing, gpu, path, name }) => {
     if (sharing.mode === "none" || gpu !== null) return [];
-    return [
-      {
-        path: `${path}.sharing.mode`,
-        reason: `The machines of ${name} have no GPU to share.`,
-        fix: "Remove `sharing`.",
-      },
-    ];
+    return {
+      path: `${path}.sharing.mode`,
+      reason: `The machines of ${name} have no GPU to share.`,
+      fix: "Remove `sharing`.",
+    };
   }),
 
-  sharedGpuHasOneRank: modelCheck(
-    ["models.pool", "models.tensorParallel", "models.pipelineParallel", "pools.sharing", "pools.name"],
-    (model, { spec }) => {
-      const { sharing, name } = poolOf(model, spec);
-      const ranks = worldSize(model);
-      if (sharing.mode === "none" || ranks === 1) return [];
-      return [
-        {
-          path: `${model.path}.${model.engine.tensorParallel > 1 ? "tensorParallel" : "pipelineParallel"}`,
-          reason: `The ${ranks} ranks need a whole GPU each, and the GPUs of ${name} are shared (${sharing.mode}): two ranks could land on one.`,
-          fix: "Use a pool whose GPUs are not shared, or write tensorParallel: 1 and pipelineParallel: 1.",
-        },
-      ];
-    },
-  ),
+  sharedGpuHasOneRank: eachModel((model, { spec }) => {
+    const { sharing, name } = poolOf(model, spec);
+    const ranks = worldSize(model);
+    if (sharing.mode === "none" || ranks === 1) return [];
+    return {
+      path: `${model.path}.${model.engine.tensorParallel > 1 ? "tensorParallel" : "pipelineParallel"}`,
+      reason: `The ${ranks} ranks need a whole GPU each, and the GPUs of ${name} are shared (${sharing.mode}): two ranks could land on one.`,
+      fix: "Use a pool whose GPUs are not shared, or write tensorParallel: 1 and pipelineParallel: 1.",
+    };
+  }),
 
-  machineHoldsServer: modelCheck(
-    [...MACHINE_KEYS, "models.pool", "models.tensorParallel", "models.pipelineParallel"],
-    (model, { spec }) => {
-      // Another GPU is another machine, and its memory another one too.
-      if (!model.engine.target.gpu.supported) return [];
-      const pool = poolOf(model, spec);
-      const [needs, has] = [serverRequest(model), emptyMachine(spec, pool)];
-      const isShort = { cpu: needs.cpuMillis > has.cpuMillis, memory: needs.memoryMiB > has.memoryMiB };
-      if (!isShort.cpu && !isShort.memory) return [];
-      const { machine, units } = machineWords(spec, pool);
-      const short = isShort.cpu
-        ? `${needs.cpuMillis / 1000} CPUs, and ${machine} leaves ${has.cpuMillis / 1000} to ${units}`
-        : `${gib(needs.memoryMiB)} of memory, and ${machine} leaves ${gib(has.memoryMiB)} to ${units}`;
-      return [
-        {
-          ...placeOf(model, pool, "pool", spec),
-          reason: `A server of ${model.serving.name} takes ${short}.`,
-          fix: useLarger(
-            cheapestTypes(
-              spec.region,
-              (type) =>
-                type.gpu === pool.machine.gpu &&
-                type.gpus >= worldSize(model) &&
-                machineResources({ machine: type }).cpuMillis >= needs.cpuMillis &&
-                machineResources({ machine: type }).memoryMiB >= needs.memoryMiB,
-            ),
-            isShort.cpu ? "CPUs" : "memory",
-            pool,
-          ),
-        },
-      ];
-    },
-  ),
+  machineHoldsServer: eachModel((model, { spec }) => {
+    // Another GPU is another machine, and its memory another one too.
+    if (!model.engine.target.gpu.supported) return [];
+    const pool = poolOf(model, spec);
+    const [needs, has] = [serverRequest(model), emptyMachine(spec, pool)];
+    const isShortOfCpus = needs.cpuMillis > has.cpuMillis;
+    if (!isShortOfCpus && needs.memoryMiB <= has.memoryMiB) return [];
+    const { machine, units } = machineWords(spec, pool);
+    const short = isShortOfCpus
+      ? `${needs.cpuMillis / 1000} CPUs, and ${machine} leaves ${has.cpuMillis / 1000}`
+      : `${gib(needs.memoryMiB)} of memory, and ${machine} leaves ${gib(has.memoryMiB)}`;
+    const larger = cheapestTypes(spec.region, (type) => {
+      const { cpuMillis, memoryMiB } = machineResources({ machine: type });
+      const isSameGpu = type.gpu === pool.machine.gpu && type.gpus >= worldSize(model);
+      return isSameGpu && cpuMillis >= needs.cpuMillis && memoryMiB >= needs.memoryMiB;
+    });
+    return {
+      ...placeOf(model, pool, "pool", spec),
+      reason: `A server of ${model.serving.name} takes ${short} to ${units}.`,
+      fix: useLarger(larger, isShortOfCpus ? "CPUs" : "memory", pool),
+    };
+  }),
 
-  storeHoldsModels: stackCheck(
-    ["engineStore", "models.model", "models.quantization", "models.runtime", "catalogue"],
-    ({ spec }) => {
-      const { sizeGiB } = spec.store;
-      const needed = Math.ceil(spec.models.reduce((sum, model) => sum + storedGiB(model), 0));
-      if (sizeGiB === null || needed <= sizeGiB) return [];
-      return [
-        {
-          path: "engineStore.sizeGiB",
-          reason: `Weights and engines of the stack's models take ${needed} GiB.`,
-          fix: `Use ${needed} or more; twice as much leaves room for the engines before a change.`,
-        },
-      ];
-    },
-  ),
+  storeHoldsModels: ({ spec }) => {
+    const { sizeGiB } = spec.store;
+    const needed = Math.ceil(sum(spec.models.map(storedGiB)));
+    if (sizeGiB === null || needed <= sizeGiB) return [];
+    return {
+      path: "engineStore.sizeGiB",
+      reason: `Weights and engines of the stack's models take ${needed} GiB.`,
+      fix: `Use ${needed} or more; twice as much leaves room for the engines before a change.`,
+    };
+  },
 
-  serversFindMachines: poolCheck(SERVER_KEYS, (pool, { spec }) => {
+  serversFindMachines: eachPool((pool, { spec }) => {
     const space = packPool(spec, pool);
     const empty = emptyMachine(spec, pool);
     // A server that no machine could hold is a problem of its model.
@@ -137,27 +106,23 @@ export const poolChecks = {
     const pods = podsOf(spec, pool);
     const gpus = pool.gpu === null ? "" : ` with ${count(sum(pods.map(({ slots }) => slots)), "GPU")}`;
     const machines = `${count(pool.nodes.max, "machine")}${pool.gpu === null ? "" : ` of ${slotsPerMachine(pool)}`}`;
-    return [
-      {
-        path: `${pool.path}.nodes.max`,
-        reason: `${count(pods.length, "server")}${gpus} want to run on ${machines}; ${homeless.length} of them (${names.join(", ")}) find no place: ${first.name} takes ${shortageWords(shortages(space.machines, first))}.`,
-        fix: "Raise it, lower replicas, or use larger machines.",
-      },
-    ];
+    return {
+      path: `${pool.path}.nodes.max`,
+      reason: `${count(pods.length, "server")}${gpus} want to run on ${machines}; ${homeless.length} of them (${names.join(", ")}) find no place: ${first.name} takes ${shortageWords(shortages(space.machines, first))}.`,
+      fix: "Raise it, lower replicas, or use larger machines.",
+    };
   }),
 
-  hostHoldsServers: poolCheck(SERVER_KEYS, (pool, { spec }) => {
+  hostHoldsServers: eachPool((pool, { spec }) => {
     if (spec.runsOn !== "host") return [];
     const has = machineResources(pool);
     const needed = sum(podsOf(spec, pool).map(({ memoryMiB }) => memoryMiB));
     if (needed <= has.memoryMiB) return [];
-    return [
-      {
-        path: machineWords(spec, pool).path,
-        reason: `All servers together take ${gib(needed)} of memory, and the host has ${gib(has.memoryMiB)}.`,
-        fix: "Use a larger host, or fewer servers.",
-      },
-    ];
+    return {
+      path: machineWords(spec, pool).path,
+      reason: `All servers together take ${gib(needed)} of memory, and the host has ${gib(has.memoryMiB)}.`,
+      fix: "Use a larger host, or fewer servers.",
+    };
   }),
 } satisfies Record<string, Check>;
 

@@ -1,48 +1,39 @@
 /** The release: what is known of it, what upstream has given up, which image stands for it. */
-import { showValue } from "../../problems.ts";
 import { type Advisory, compareTensorRtLlmVersions, openAdvisories } from "../catalogue/advisories.ts";
 import { isReleaseTag, releases } from "../catalogue/releases.ts";
 import type { Release } from "../catalogue/types.ts";
-import { type Check, modelCheck, type Remark, stackCheck } from "./finding.ts";
+import { type Check, eachModel } from "./check.ts";
 
 export const releaseChecks = {
-  releaseIsVerified: stackCheck(["acceptUnverified"], ({ spec: { release, acceptUnverified } }) => {
-    if (release.verified || acceptUnverified) return [];
-    return [
-      {
-        path: "release",
-        reason: `Not every fact about ${release.tag} was read in a source. ${release.note ?? ""}`.trim(),
-        fix: `Take the newest release that was: ${newest(({ verified }) => verified)}; or write \`acceptUnverified: true\`.`,
-      },
-    ];
-  }),
+  releaseIsVerified: ({ spec: { release, acceptUnverified } }) =>
+    !release.verified &&
+    !acceptUnverified && {
+      path: "release",
+      reason: `Not every fact about ${release.tag} was read in a source. ${release.note ?? ""}`.trim(),
+      fix: `Take the newest release that was: ${newest(({ verified }) => verified)}; or write \`acceptUnverified: true\`.`,
+    },
 
-  runtimeOfRelease: modelCheck(["release", "models.runtime"], ({ engine: { release }, serving, path }) => {
-    // The repository of llmapi says by itself which releases have it.
+  runtimeOfRelease: eachModel(({ engine: { release }, serving, path }) => {
+    // The repository of llmapi has a check of its own.
     if (serving.runtime !== "engine" || release.runtimes.includes("engine")) return [];
-    const ends = release.endOfLife?.find(({ runtime }) => runtime === "engine");
-    return [
-      {
-        path: `${path}.runtime`,
-        reason: [
-          `${release.tag} (TensorRT-LLM ${release.tensorRtLlm}) is not known to build or run TensorRT engines.`,
-          ...(ends === undefined ? [] : [`${ends.statement} ${ends.source}`]),
-        ].join(" "),
-        fix: `Take ${newest(({ runtimes, verified }) => verified && runtimes.includes("engine"))} or an earlier release${release.runtimes.includes("llmapi") ? ", or write runtime: llmapi for a text model" : ""}.`,
-      },
-    ];
+    const end = release.endOfLife?.find(({ runtime }) => runtime === "engine");
+    const unknown = `${release.tag} (TensorRT-LLM ${release.tensorRtLlm}) is not known to build or run TensorRT engines.`;
+    return {
+      path: `${path}.runtime`,
+      reason: end === undefined ? unknown : `${unknown} ${end.statement} ${end.source}`,
+      fix: `Take ${newest(({ runtimes, verified }) => verified && runtimes.includes("engine"))} or an earlier release${release.runtimes.includes("llmapi") ? ", or write runtime: llmapi for a text model" : ""}.`,
+    };
   }),
 
-  endOfLife: stackCheck(["release", "models.runtime", "models.flavour"], ({ spec: { release, models } }) =>
-    (release.endOfLife ?? []).flatMap(({ runtime, statement, source }): readonly Remark[] => {
+  endOfLife: ({ spec: { release, models } }) =>
+    (release.endOfLife ?? []).map(({ runtime, statement, source }) => {
       const isUsed = models.some(({ serving }) =>
         runtime === "multimodal"
           ? serving.flavour === "multimodal"
           : serving.runtime === runtime && release.runtimes.includes(runtime),
       );
-      if (!isUsed) return [];
-      return [
-        {
+      return (
+        isUsed && {
           severity: "warning",
           path: "release",
           reason: `${statement} ${source}`,
@@ -50,91 +41,76 @@ export const releaseChecks = {
             runtime === "engine"
               ? "Nothing has to change now; text models can move to `runtime: llmapi` on a newer release."
               : "Nothing has to change now; stay on 26.02 or an earlier release.",
-        },
-      ];
+        }
+      );
     }),
-  ),
 
-  advisories: stackCheck(["release"], ({ spec: { release } }) => {
+  advisories: ({ spec: { release } }) => {
     const open = openAdvisories(release);
-    if (open.length === 0) return [];
-    const count = (severity: Advisory["severity"]) => {
-      const some = open.filter((advisory) => advisory.severity === severity);
-      if (some.length === 0) return [];
+    const counts = SEVERITIES.flatMap((severity) => {
+      const ids = open.filter((advisory) => advisory.severity === severity).map(({ id }) => id);
+      if (ids.length === 0) return [];
       // Critical ones by name: each is a reason to act today.
-      const names = severity === "critical" ? ` (${some.map(({ id }) => id).join(", ")})` : "";
-      return [`${some.length} ${severity}${names}`];
-    };
-    return [
-      {
+      return [`${ids.length} ${severity}${severity === "critical" ? ` (${ids.join(", ")})` : ""}`];
+    });
+    return (
+      open.length > 0 && {
         severity: "warning",
         path: "release",
-        reason: `${open.length} known weaknesses: ${SEVERITIES.flatMap(count).join(", ")}. docs/support-matrix.md lists each with its source.`,
+        reason: `${open.length} known weaknesses: ${counts.join(", ")}. docs/support-matrix.md lists each with its source.`,
         fix: `${lastUpdates(open).join(" and ")} fix all of them. Until then let nobody but the gateway reach Triton's own ports.`,
-      },
-    ];
-  }),
+      }
+    );
+  },
 
-  // On AWS the driver is that of the image which the stack chooses for its machines, and nobody installs another.
-  minimumDriver: stackCheck(["release"], ({ spec: { release, platform } }) => {
-    const { minimumDriver } = release;
-    if (minimumDriver === null || platform === "aws") return [];
-    return [
-      {
-        severity: "warning",
-        path: "release",
-        reason: `${release.tag} needs NVIDIA driver ${minimumDriver} or newer on the machines, or forward compatibility of a data-centre GPU (CUDA ${release.cuda ?? "unknown"}).`,
-        fix: "Compare it with the top of what nvidia-smi prints on a machine.",
-      },
-    ];
-  }),
+  // On AWS the driver is that of the machine image that the stack chooses.
+  minimumDriver: ({ spec: { release, platform } }) =>
+    release.minimumDriver !== null &&
+    platform !== "aws" && {
+      severity: "warning",
+      path: "release",
+      reason: `${release.tag} needs NVIDIA driver ${release.minimumDriver} or newer on the machines, or forward compatibility of a data-centre GPU (CUDA ${release.cuda ?? "unknown"}).`,
+      fix: "Compare it with the top of what nvidia-smi prints on a machine.",
+    },
 
-  imageOfRelease: stackCheck(["release", "image"], ({ config: { image }, spec: { release } }) => {
+  imageOfRelease: ({ config: { image }, spec: { release } }) => {
     const { base } = image;
     if (base === undefined) return [];
+    const path = "image.base";
     const tag = /\b\d\d\.\d\d\b/.exec(base.slice(base.lastIndexOf("/") + 1))?.[0];
     if (tag !== undefined && isReleaseTag(tag) && tag !== release.tag) {
-      return [
-        {
-          path: "image.base",
-          reason: `The image names ${tag}, and the stack is planned for ${release.tag}: an engine of one TensorRT-LLM does not load in another.`,
-          fix: `Write \`release: "${tag}"\`, or an image of ${release.tag}.`,
-        },
-      ];
+      return {
+        path,
+        reason: `The image names ${tag}, and the stack is planned for ${release.tag}: an engine of one TensorRT-LLM does not load in another.`,
+        fix: `Write \`release: "${tag}"\`, or an image of ${release.tag}.`,
+      };
     }
     if (!/[:@][^/]+$/.test(base) || base.endsWith(":latest")) {
-      return [
-        {
-          path: "image.base",
-          reason:
-            "Without a fixed tag or digest, builds and servers may run different images, and engines load only in the one that built them.",
-          fix: "Add a tag or a digest.",
-        },
-      ];
+      return {
+        path,
+        reason:
+          "Without a fixed tag or digest, builds and servers may run different images, and engines load only in the one that built them.",
+        fix: "Add a tag or a digest.",
+      };
     }
-    if (tag === release.tag) return [];
-    return [
-      {
+    return (
+      tag !== release.tag && {
         severity: "warning",
-        path: "image.base",
+        path,
         reason: `Nothing in its name says that it holds what ${release.tag} holds: TensorRT-LLM ${release.tensorRtLlm}, TensorRT ${release.tensorRt ?? "unknown"}.`,
         fix: "Build it from that release, or write the `release` that it was built from. A build stops where TensorRT-LLM is another.",
-      },
-    ];
-  }),
+      }
+    );
+  },
 
-  layoutOfImage: stackCheck(["image"], ({ config: { image } }) => {
-    if (image.layout === "ngc" || image.base !== undefined) return [];
-    return [
-      {
-        path: "image.layout",
-        value: showValue(image.layout),
-        reason:
-          "NVIDIA's image has the layout ngc; tritonrelease is that of images that TensorRT-LLM's own Dockerfile makes.",
-        fix: "Name such an image in image.base, or write layout: ngc.",
-      },
-    ];
-  }),
+  layoutOfImage: ({ config: { image } }) =>
+    image.layout !== "ngc" &&
+    image.base === undefined && {
+      path: "image.layout",
+      reason:
+        "NVIDIA's image has the layout ngc; tritonrelease is that of images that TensorRT-LLM's own Dockerfile makes.",
+      fix: "Name such an image in image.base, or write layout: ngc.",
+    },
 } satisfies Record<string, Check>;
 
 const SEVERITIES = ["critical", "high", "medium", "low"] as const satisfies readonly Advisory["severity"][];

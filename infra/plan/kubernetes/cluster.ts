@@ -1,6 +1,5 @@
 /** The cluster of a stack, from its stack file. */
 import type { CpuStackConfig, GpuStackConfig } from "../../config/config.ts";
-import { type Problem, showValue } from "../../problems.ts";
 import type { SecretName } from "../docker/types.ts";
 import type { Labels } from "./labels.ts";
 import type { Rollout, SecretProvider, SecretReference } from "./types.ts";
@@ -233,23 +232,4 @@ function ingress({ namespace, gateway: { hostname, ingressClass, tls, route } }:
             isTls: route.tls,
           },
   };
-}
-
-/**
- * A warning where autoscalers choose by series that nothing of the stack tells Prometheus to read; the cluster's owner may
- * have done so.
- */
-export function unreadScaling(config: ClusterConfig): readonly Problem[] {
-  const least = leastReplicas(config);
-  const scaled = Object.keys(least);
-  if (config.monitoring !== "none" || scaled.length === 0) return [];
-  const sleepers = Object.values(least).includes(0) ? ", and what sleeps would never wake" : "";
-  return [
-    {
-      path: "monitoring",
-      value: showValue(config.monitoring),
-      reason: `Prometheus is told to read nothing of the stack, and autoscalers choose by what it has read: the number of ${scaled.join(", ")} would stay as it is${sleepers}.`,
-      fix: "Write prometheus-operator, or have Prometheus read the stack's Services under the labels `namespace` and `service`.",
-    },
-  ];
 }

@@ -2,8 +2,7 @@
 import { poolHourlyUsd } from "../cost/pool-price.ts";
 import { packPool } from "../pool-space.ts";
 import type { EncodersSpec, GpuStackSpec, PoolSpec } from "../spec.ts";
-import { namedPool, onlyGpuPool, POOL_KEYS, type PoolChoice } from "./choose-pool.ts";
-import { declaredPools } from "./pools.ts";
+import { declaredPools, namedPool, onlyGpuPool, type PoolChoice } from "./pools.ts";
 
 const PATH = "encoders.pool";
 const CPU_INSTEAD = ", or write `device: cpu` under encoders";
@@ -43,7 +42,7 @@ function placed(encoders: Unplaced, { name }: PoolSpec): EncodersSpec {
 function encodersPool({ device }: Unplaced, pool: string, choice: PoolChoice): PoolSpec | null {
   const named = namedPool(choice, pool, PATH);
   if (named === null || named.gpu !== null || device === "cpu") return named;
-  choice.report("stack", ["encoders", ...POOL_KEYS], {
+  choice.report({
     path: PATH,
     reason: `The encoders are to run on a GPU, and the machines of ${pool} have none.`,
     fix: `Name a pool with GPUs${CPU_INSTEAD}.`,

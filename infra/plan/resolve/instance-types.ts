@@ -2,7 +2,7 @@
 import { nearestName } from "../../nearest-name.ts";
 import { machineTypes } from "../catalogue/machines.ts";
 import type { MachineType } from "../catalogue/types.ts";
-import type { Remark } from "../checks/finding.ts";
+import type { Finding } from "../checks/check.ts";
 
 /** `g5` of `g5.xlarge`, `m7i-flex` of `m7i-flex.large`: https://docs.aws.amazon.com/ec2/latest/instancetypes/instance-type-names.html */
 const FAMILY = /^[a-z]+\d+[a-z]*(-[a-z0-9]+)?$/;
@@ -18,7 +18,7 @@ const FAMILIES: readonly string[] = [...new Set(TYPES.map(familyOf))];
  *
  * @param isRented - On AWS: its name stays, beside its parts.
  */
-export function unknownInstanceType(path: string, name: string, isRented: boolean): Remark {
+export function unknownInstanceType(path: string, name: string, isRented: boolean): Finding {
   const otherwise = isRented
     ? "Any other stays in instanceType, with its parts under `machine` and its price as `hourlyUsd`, such as `machine: { vcpus: 4, memoryGiB: 16 }, hourlyUsd: 0.2`."
     : "Any other can be described by its parts under `machine`, such as `machine: { gpu: A10G, vcpus: 16, memoryGiB: 64 }`.";

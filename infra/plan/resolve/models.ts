@@ -1,15 +1,20 @@
 /** Served models: rows, limits, repository and pools in place of names and blanks. */
 import type { GpuModelConfig } from "../../config/gpu-models.ts";
 import { languageModels } from "../catalogue/language-models.ts";
-import type { EngineLimits, Flavour, ImageLayout, LanguageModel, Release } from "../catalogue/types.ts";
+import type {
+  EngineLimits,
+  Flavour,
+  HubSource,
+  ImageLayout,
+  LanguageModel,
+  Release,
+} from "../catalogue/types.ts";
 import { DEFAULT_MAX_NUM_TOKENS } from "../engine/build-steps.ts";
 import { compareVersions } from "../engine/version.ts";
 import { repositoryProblems } from "../repository/problems.ts";
-import type { EngineSpec, ModelSpec, PoolSpec, ServingSpec, TargetGpu } from "../spec.ts";
-import { namedPool, onlyGpuPool, type PoolChoice } from "./choose-pool.ts";
-import { isOnHost } from "./host.ts";
-import { rowOf, unknownName } from "./names.ts";
-import { resolveWeights } from "./weights.ts";
+import type { EngineSpec, ModelSpec, PoolSpec, ServingSpec, TargetGpu, WeightsSource } from "../spec.ts";
+import { type Report, rowOf, unknownName } from "./names.ts";
+import { isOnHost, namedPool, onlyGpuPool, type PoolChoice } from "./pools.ts";
 
 /**
  * TensorRT-LLM whose Triton backend reuses KV cache where nobody says: inflight_batcher_llm/src/model_instance_state.cc of
@@ -72,8 +77,6 @@ function modelRow(name: string, path: string, { config, report }: ModelContext):
   const row = rowOf(own, name) ?? rowOf<LanguageModel>(languageModels, name);
   if (row !== undefined) return row;
   report(
-    "model",
-    ["catalogue"],
     unknownName(
       `${path}.model`,
       name,
@@ -92,13 +95,58 @@ function servingPool(model: GpuModelConfig, path: string, context: ModelContext)
   }
   const pool = namedPool(context, model.pool, at);
   if (pool !== null && pool.gpu === null) {
-    context.report("model", ["pools.instanceType", "pools.machine"], {
+    context.report({
       path: at,
       reason: `The machines of ${pool.name} have no GPU, and ${ON_GPUS_ONLY}.`,
       fix: "Name a pool with GPUs.",
     });
   }
   return pool;
+}
+
+/** Stands for what is missing, so that the checks which don't look at it still run. */
+const MISSING = "(missing)";
+
+/**
+ * The source of the catalogue's row, or the stack file's own. A commit belongs to its repository: another repository needs
+ * another commit.
+ */
+function resolveWeights(
+  weights: GpuModelConfig["weights"],
+  source: HubSource,
+  path: string,
+  report: Report,
+): WeightsSource {
+  const own = weights ?? { from: "hub" as const };
+  switch (own.from) {
+    case "hub": {
+      const repository = own.repository ?? source.repository;
+      const revision = own.revision ?? (repository === source.repository ? source.revision : null);
+      if (revision === null) {
+        report({
+          path: `${path}.weights.revision`,
+          reason: `No commit of ${repository} is known, and what its branch holds may change between two builds.`,
+          fix: `Write \`weights: { from: hub, revision: COMMIT }\` with the 40 digits that https://huggingface.co/${repository}/commits/main shows.`,
+        });
+      }
+      return { kind: "hub", repository, revision: revision ?? MISSING };
+    }
+    case "modelscope": {
+      const repository = own.repository ?? source.modelScope;
+      if (repository === undefined) {
+        report({
+          path: `${path}.weights.repository`,
+          reason: `The catalogue knows no copy of ${source.repository} on ModelScope.`,
+          fix: "Name one in weights.repository, or leave `weights` out to download from Hugging Face.",
+        });
+      }
+      return { kind: "modelscope", repository: repository ?? MISSING, revision: own.revision };
+    }
+    case "s3":
+      return { kind: "s3", uri: own.uri, revision: own.revision };
+    case "folder":
+      return { kind: "folder", path: own.path, revision: own.revision };
+  }
 }
 
 function targetGpu({ sharing }: PoolSpec, gpu: TargetGpu["gpu"]): TargetGpu {

@@ -1,22 +1,9 @@
 /** Names of the stack file that stand for something else. */
-import type { GpuStackConfig } from "../../config/config.ts";
 import { editDistance, nearestName } from "../../nearest-name.ts";
-import { type Finding, finding, type Key, type Remark } from "../checks/finding.ts";
+import type { Finding } from "../checks/check.ts";
 
-/** Takes what can't be resolved. `keys` are those that decide it, besides that of its path. */
-export type Report = (scope: Finding["scope"], keys: readonly Key[], remark: Remark) => void;
-
-/** Where findings are gathered while a stack is resolved. */
-export function findingsOf(config: GpuStackConfig): {
-  readonly findings: Finding[];
-  readonly report: Report;
-} {
-  const findings: Finding[] = [];
-  return {
-    findings,
-    report: (scope, keys, remark) => void findings.push(finding(config, scope, keys, remark)),
-  };
-}
+/** Takes what can't be resolved. */
+export type Report = (finding: Finding) => void;
 
 /** A row by name; own members only, so that `constructor` is no row. */
 export function rowOf<T>(rows: Readonly<Record<string, T>>, name: string): T | undefined {
@@ -35,7 +22,7 @@ export function unknownName(
   kind: string,
   names: readonly string[],
   otherwise = "",
-): Remark {
+): Finding {
   const different = [...new Set(names)];
   const nearest = nearestName(name, different);
   // Two names of one letter are one change apart, and have nothing in common.
@@ -51,7 +38,7 @@ export function unknownName(
 }
 
 /** A release that nothing has: the nearest in time, and from when to when there are any. */
-export function unknownRelease(tag: string, tags: readonly string[]): Remark {
+export function unknownRelease(tag: string, tags: readonly string[]): Finding {
   const distance = (one: string) => Math.abs(monthOf(one) - monthOf(tag));
   const nearest = tags.reduce((best, one) => (distance(one) < distance(best) ? one : best));
   return {

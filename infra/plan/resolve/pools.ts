@@ -1,4 +1,4 @@
-/** Machines: pools of a cluster, or the one host of a Docker stack. */
+/** Machines: pools of a cluster, or the one host of a Docker stack; and which of them runs a model or the encoders. */
 import type { GpuStackConfig } from "../../config/config.ts";
 import type { MachineConfig } from "../../config/gpu-parts.ts";
 import { gpus } from "../catalogue/gpus.ts";
@@ -7,6 +7,11 @@ import type { Gpu, MachineType } from "../catalogue/types.ts";
 import type { GpuSharing, PoolSpec } from "../spec.ts";
 import { unknownInstanceType } from "./instance-types.ts";
 import { type Report, rowOf, unknownName } from "./names.ts";
+
+/** Whether one machine runs everything, as containers. */
+export function isOnHost(config: GpuStackConfig): boolean {
+  return config.platform === "docker" || (config.platform === "aws" && config.compute === "ec2");
+}
 
 /** The one pool of a Docker stack. */
 const HOST_POOL = "host";
@@ -74,9 +79,8 @@ function resolveMachine(
   isRented: boolean,
   report: Report,
 ): ResolvedMachine | null {
-  const keys = ["pools.instanceType", "pools.machine"] as const;
   if (instanceType === undefined && (machine === undefined || isRented)) {
-    report("stack", keys, {
+    report({
       path: `${path}.instanceType`,
       reason: isRented
         ? "AWS has to be told which instance type to start."
@@ -90,7 +94,7 @@ function resolveMachine(
   const row = instanceType === undefined ? undefined : rowOf<MachineType>(machineTypes, instanceType);
   if (row !== undefined) {
     if (machine !== undefined) {
-      report("stack", keys, {
+      report({
         path: `${path}.machine`,
         reason: `The parts of ${instanceType} are in the catalogue, and ${path}.instanceType names it.`,
         fix: "Remove one of the two.",
@@ -99,7 +103,7 @@ function resolveMachine(
     return { instanceType: instanceType ?? null, machine: row, gpu: rowOf<Gpu>(gpus, row.gpu) ?? null };
   }
   if (machine === undefined) {
-    report("stack", keys, unknownInstanceType(`${path}.instanceType`, instanceType ?? "", isRented));
+    report(unknownInstanceType(`${path}.instanceType`, instanceType ?? "", isRented));
     return null;
   }
   return machineOfParts(machine, instanceType ?? null, path, report);
@@ -119,7 +123,7 @@ function machineOfParts(
     const remark = unknownName(`${path}.machine.gpu`, gpuName, "a GPU of the catalogue", names);
     // The nearest name is often that of another card, RTX 3090 for an RTX 3060: all are named beside it.
     const all = `There are ${names.join(", ")}.`;
-    report("stack", [], { ...remark, fix: remark.fix.startsWith(all) ? all : `${remark.fix} ${all}` });
+    report({ ...remark, fix: remark.fix.startsWith(all) ? all : `${remark.fix} ${all}` });
     return null;
   }
   return { instanceType, machine: { ...withoutGpu, gpu: gpuName, gpus: gpuCount }, gpu };
@@ -130,7 +134,7 @@ function resolveSharing(sharing: GpuSharing, gpu: Gpu | null, path: string, repo
   if (sharing.mode !== "mig" || gpu === null) return sharing;
   if (rowOf(gpu.migProfiles, sharing.profile) !== undefined) return sharing;
   const profiles = Object.keys(gpu.migProfiles);
-  report("stack", ["pools.instanceType", "pools.machine"], {
+  report({
     ...unknownName(`${path}.sharing.profile`, sharing.profile, `a MIG profile of ${gpu.name}`, profiles),
     ...(profiles.length === 0 && {
       reason: `${gpu.name} can't be partitioned.`,
@@ -138,4 +142,78 @@ function resolveSharing(sharing: GpuSharing, gpu: Gpu | null, path: string, repo
     }),
   });
   return { mode: "none" };
+}
+
+export interface PoolChoice {
+  readonly config: GpuStackConfig;
+  readonly pools: readonly PoolSpec[];
+  readonly report: Report;
+}
+
+/**
+ * The pool of that name; null where there is none (reported), or where the pool itself could not be resolved (reported
+ * there).
+ */
+export function namedPool(
+  { config, pools, report }: PoolChoice,
+  name: string,
+  path: string,
+): PoolSpec | null {
+  const declared = declaredPools(config).map((pool) => pool.name);
+  if (!declared.includes(name)) {
+    report(
+      config.platform === "docker"
+        ? {
+            path,
+            reason: "A Docker stack has one machine, its host, and no pools to choose from.",
+            fix: "Remove the key.",
+          }
+        : unknownName(path, name, "a pool", declared),
+    );
+  }
+  return pools.find((pool) => pool.name === name) ?? null;
+}
+
+/** Why something needs a pool with GPUs, and what else could be done. */
+interface GpuNeed {
+  /** `TensorRT-LLM runs on nothing else` */
+  readonly reason: string;
+  /** `, or write …`; empty where there is no other way. */
+  readonly otherwise: string;
+}
+
+/**
+ * The only pool with GPUs; null where there are none or several (reported, unless a pool is missing that could not be
+ * resolved). Of pools with one name, which a check reports, it is the first.
+ */
+export function onlyGpuPool(
+  { config, pools, report }: PoolChoice,
+  path: string,
+  { reason, otherwise }: GpuNeed,
+): PoolSpec | null {
+  const candidates = pools.filter(({ gpu }) => gpu !== null);
+  const [only] = candidates;
+  const names = [...new Set(candidates.map(({ name }) => name))];
+  if (only !== undefined && names.length === 1) return only;
+  if (pools.length < declaredPools(config).length) return null;
+  if (only !== undefined) {
+    report({
+      path,
+      reason: `The stack has ${names.length} pools with GPUs, and does not say which is meant.`,
+      fix: `Name one of ${names.join(", ")}.`,
+    });
+  } else if (config.platform === "docker") {
+    report({
+      path: `host.${config.host.instanceType === undefined ? "machine" : "instanceType"}`,
+      reason: `The host has no GPU, and ${reason}.`,
+      fix: `Use a host with one, such as g5.4xlarge${otherwise}.`,
+    });
+  } else {
+    report({
+      path,
+      reason: `The stack has no pool with GPUs, and ${reason}.`,
+      fix: `Add one, such as machines of type g5.4xlarge${otherwise}.`,
+    });
+  }
+  return null;
 }

@@ -1,6 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { parseConfig, readStack } from "../../../infra/config/config.ts";
-import type { Problem } from "../../../infra/problems.ts";
+import { parseConfig } from "../../../infra/config/config.ts";
+import { databaseChecks } from "../../../infra/plan/checks/access.ts";
+import { asProblems, flatFindings } from "../../../infra/plan/checks/check.ts";
+import { findCpuProblems } from "../../../infra/plan/checks/cpu.ts";
+import { dockerChecks } from "../../../infra/plan/checks/docker.ts";
+import { ConfigError, type Problem } from "../../../infra/problems.ts";
 import { problemsThrownBy } from "../problems-thrown.ts";
 
 type Values = Readonly<Record<string, unknown>>;
@@ -25,8 +29,14 @@ function stackOf(tier: Tier, changes: Values = {}): Record<string, unknown> {
   return { ...own, ...changes, host: { ...(own.host ?? {}), ...(changes.host ?? {}) } };
 }
 
+/** Problems of the schema, or of the checks that need no plan. */
 function problemsOf(values: Record<string, unknown>): readonly Problem[] {
-  const problems = problemsThrownBy(() => parseConfig(values));
+  const problems = problemsThrownBy(() => {
+    const config = parseConfig(values);
+    const checks = Object.values({ ...dockerChecks, ...databaseChecks });
+    const found = asProblems(flatFindings(checks.map((check) => check({ config, written: values }))), config);
+    throw new ConfigError(config.tier === "cpu" ? findCpuProblems(config, values).problems : found.problems);
+  });
   for (const { reason, fix } of problems) {
     expect(reason).toMatch(/\.$/);
     expect(fix).toMatch(/[.?]$/);
@@ -123,7 +133,7 @@ describe.each(TIERS)("ports on the host, tier %s", (tier) => {
     });
 
   test("default ports of eight models don't collide, and the ninth's does, with a free port to write", () => {
-    expect(() => parseConfig(withModels(8))).not.toThrow();
+    expect(problemsOf(withModels(8))).toEqual([]);
     expect(problemsOf(withModels(9))).toEqual([
       {
         path: "models[8].ports.http",
@@ -133,7 +143,7 @@ describe.each(TIERS)("ports on the host, tier %s", (tier) => {
       },
     ]);
     const moved = Array.from({ length: 9 }, (_, index) => (index === 8 ? { ports: { http: 9000 } } : {}));
-    expect(() => parseConfig(withModels(9, moved))).not.toThrow();
+    expect(problemsOf(withModels(9, moved))).toEqual([]);
   });
 
   test.each<[string, Values, readonly string[]]>([
@@ -165,7 +175,7 @@ describe.each(TIERS)("ports on the host, tier %s", (tier) => {
   test("ports of databases are free where the databases run elsewhere", () => {
     const externalDatabases = { mongo: { uri: "mongodb://db" }, vector: { url: "http://10.0.0.5:6333" } };
     const changes = { databases: "external", externalDatabases, gateway: { port: 27_017 } };
-    expect(() => parseConfig(stackOf(tier, changes))).not.toThrow();
+    expect(problemsOf(stackOf(tier, changes))).toEqual([]);
   });
 
   test.each([0, 65_536, 1.5])("the port %d is refused for every service", (port) => {
@@ -267,10 +277,10 @@ describe.each(TIERS)("databases on the host, tier %s", (tier) => {
 });
 
 test("databases need encoders", () => {
-  expect(() => parseConfig(stackOf("gpu", { encoders: false }))).not.toThrow();
+  expect(problemsOf(stackOf("gpu", { encoders: false }))).toEqual([]);
   expect(pathsOf(stackOf("gpu", { encoders: false, databases: "container" }))).toEqual(["databases"]);
   // Neither has a port then.
-  expect(() => parseConfig(stackOf("gpu", { encoders: false, gateway: { port: 6333 } }))).not.toThrow();
+  expect(problemsOf(stackOf("gpu", { encoders: false, gateway: { port: 6333 } }))).toEqual([]);
 });
 
 test.each([
@@ -283,12 +293,4 @@ test.each([
 ])("images.registry of %s is accepted: %s", (registry, isRight) => {
   const paths = pathsOf(stackOf("cpu", { images: { registry } }));
   expect(paths).toEqual(isRight ? [] : ["images.registry"]);
-});
-
-test("mistakes over several keys leave a remainder of the stack file to plan", () => {
-  const { problems, ...read } = readStack(
-    stackOf("gpu", { gateway: { port: 8000 }, models: [{ name: "gpt", model: "gpt2-medum" }] }),
-  );
-  expect(problems.map(({ path }) => path)).toEqual(["models[0].ports.http"]);
-  expect(read).toMatchObject({ config: null, remainder: { config: { platform: "docker" } } });
 });

@@ -164,7 +164,7 @@ test("a copy is not measured in memory", async () => {
 
 test("the benchmark's stacks plan exactly the requested models, at most 64 each", () => {
   const stacks = stackFiles(130).map(parseConfig);
-  const results = stacks.map(planStack);
+  const results = stacks.map((config) => planStack(config));
   expect(stacks.map(({ models }) => models.length)).toEqual([64, 64, 2]);
   expect(results.flatMap(({ problems }) => problems)).toEqual([]);
   const keys = results.flatMap(({ plan }) =>

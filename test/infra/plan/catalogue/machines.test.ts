@@ -21,7 +21,7 @@ import {
   storagePrices,
 } from "../../../../infra/plan/catalogue/prices.ts";
 import type { Gpu } from "../../../../infra/plan/catalogue/types.ts";
-import { meantRegion } from "../../../../infra/plan/checks/regions.ts";
+import { meantRegion } from "../../../../infra/plan/checks/aws.ts";
 import { awsValues } from "../checks/stacks.ts";
 
 const rows = Object.entries(machineTypes);

@@ -1,73 +1,45 @@
 import { expect, test } from "vitest";
-import { checkedPlan } from "../../../../infra/checked-plan.ts";
 import { type GpuStackConfig, parseConfig } from "../../../../infra/config/config.ts";
-import { canonicalJson } from "../../../../infra/plan/canonical-json.ts";
+import { type CheckedStack, type Finding, flatFindings } from "../../../../infra/plan/checks/check.ts";
 import { type CheckName, checks, findProblems } from "../../../../infra/plan/checks/find-problems.ts";
-import type { Finding, Key, Remark } from "../../../../infra/plan/checks/finding.ts";
-import { restsOnAny } from "../../../../infra/plan/checks/rests-on.ts";
 import { memoryFit } from "../../../../infra/plan/fit/memory-fit.ts";
 import { resolveStack } from "../../../../infra/plan/resolve-stack.ts";
-import { problemsThrownBy } from "../../problems-thrown.ts";
 import { awsValues, clusterModel, clusterValues, dockerModel, dockerValues } from "./stacks.ts";
 import { fixes, moreMistakes, type Values, vectors } from "./vectors.ts";
 
-function remarksOf(name: CheckName, values: Values): readonly Remark[] {
+function checkedStack(values: Values): CheckedStack {
   const config = parseConfig(values) as GpuStackConfig;
   const { spec } = resolveStack(config);
-  return checks[name].remarks({ config, spec, fit: memoryFit(spec) });
+  return { config, written: values, spec, fit: memoryFit(spec) };
+}
+
+function findingsOf(name: CheckName, values: Values): readonly Finding[] {
+  return flatFindings(checks[name](checkedStack(values)));
 }
 
 test.each(Object.keys(vectors) as CheckName[])(
   "the check %s refuses one stack file and accepts the nearest",
   (name) => {
     const { path, fails, passes, says = /./, severity, hasOthers = false } = vectors[name];
-    const found = remarksOf(name, fails);
-    expect(found.map((remark) => [remark.path, remark.severity])).toContainEqual([path, severity]);
-    const remark = found.find((one) => one.path === path);
-    expect(remark?.reason).toMatch(says);
-    expect(remark?.reason).toMatch(/(\.|https:\S+)$/);
-    expect(remark?.fix).toMatch(/[.?]$/);
-    const left = remarksOf(name, passes).filter(({ reason }) => !hasOthers || says.test(reason));
+    const found = findingsOf(name, fails);
+    expect(found.map((finding) => [finding.path, finding.severity])).toContainEqual([path, severity]);
+    const finding = found.find((one) => one.path === path);
+    expect(finding?.reason).toMatch(says);
+    expect(finding?.reason).toMatch(/(\.|https:\S+)$/);
+    expect(finding?.fix).toMatch(/[.?]$/);
+    const left = findingsOf(name, passes).filter(({ reason }) => !hasOthers || says.test(reason));
     expect(left).toEqual([]);
   },
 );
 
-/** No key of the schema takes it. */
-const NONSENSE = -1.5;
-
-/** Copies of the accepted stack file with nonsense at each place where the refused one differs. */
-function withNonsense(passes: unknown, fails: unknown): readonly unknown[] {
-  if (typeof passes !== "object" || passes === null) return passes === undefined ? [] : [NONSENSE];
-  const other = (typeof fails === "object" && fails !== null ? fails : {}) as Values;
-  return Object.entries(passes).flatMap(([key, value]) =>
-    canonicalJson(value ?? null) === canonicalJson(other[key] ?? null)
-      ? []
-      : withNonsense(value, other[key]).map((inner) =>
-          Array.isArray(passes) ? passes.with(Number(key), inner) : { ...passes, [key]: inner },
-        ),
-  );
-}
-
-test("a wrong kind of value at a key that decides a check is the only problem", () => {
-  const wrong = Object.entries(vectors).flatMap(([name, { passes, fails }]) => {
-    if (problemsThrownBy(() => checkedPlan(passes)).length > 0) return [];
-    return withNonsense(passes, fails).flatMap((values) => {
-      const problems = problemsThrownBy(() => checkedPlan(values as Values));
-      const others = problems.filter(({ value }) => !/^(-1\.5|\[secret\])$/.test(value));
-      return others.map(({ path, reason }) => `${name}: ${path}: ${reason}`);
-    });
-  });
-  expect(wrong).toEqual([]);
-});
-
 test.each(moreMistakes)("the check %s reports a mistake at %s (%#)", (name, path, values, says) => {
-  expect(remarksOf(name, values)).toContainEqual(
+  expect(findingsOf(name, values)).toContainEqual(
     expect.objectContaining({ path, reason: expect.stringMatching(says) }),
   );
 });
 
 test.each(fixes)("the check %s offers a fix that suits the stack (%#)", (name, values, fix) => {
-  expect(remarksOf(name, values).map((remark) => remark.fix)).toEqual([fix]);
+  expect(findingsOf(name, values).map((finding) => finding.fix)).toEqual([fix]);
 });
 
 test("fixes for a Docker stack name no pools or pods", () => {
@@ -151,77 +123,5 @@ test("the stack files that the vectors start from have no problems", () => {
 });
 
 function problemsOf(values: Values) {
-  const config = parseConfig(values) as GpuStackConfig;
-  const { spec } = resolveStack(config);
-  return findProblems(config, spec, memoryFit(spec));
+  return findProblems(checkedStack(values), []);
 }
-
-function found(path: string, keys: readonly Key[], scope: Finding["scope"] = "model"): Finding {
-  return {
-    severity: "problem",
-    scope,
-    keys,
-    problem: { path, value: "1", reason: "It is.", fix: "Change it." },
-  };
-}
-
-test.each<[string, Finding, string, boolean]>([
-  ["rests on its own key", found("models[0].tensorParallel", []), "models[0].tensorParallel", true],
-  [
-    "rests on a part of its own key",
-    found("models[0].limits.maxInputTokens", []),
-    "models[0].limits.maxOutputTokens",
-    true,
-  ],
-  [
-    "rests on another key of its model",
-    found("models[0].tensorParallel", ["models.model"]),
-    "models[0].model",
-    true,
-  ],
-  [
-    "does not rest on a key that it doesn't name",
-    found("models[0].tensorParallel", ["models.model"]),
-    "models[0].limits",
-    false,
-  ],
-  [
-    "does not rest on the same key of another model",
-    found("models[0].tensorParallel", ["models.model"]),
-    "models[1].model",
-    false,
-  ],
-  [
-    "rests on the same key, where it is about all models",
-    found("models[0].memoryFit", ["models.model"], "stack"),
-    "models[1].model",
-    true,
-  ],
-  ["rests on its whole model", found("models[0].tensorParallel", ["models.model"]), "models[0]", true],
-  [
-    "rests on another model, where it is about all",
-    found("pools[0].nodes.max", ["models.replicas"], "stack"),
-    "models[1]",
-    true,
-  ],
-  ["rests on all models", found("models[0].tensorParallel", []), "models", true],
-  ["rests on a key of any pool", found("models[0].pool", ["pools.machine"]), "pools[2].machine.gpus", true],
-  [
-    "does not rest on another key of pools",
-    found("models[0].pool", ["pools.machine"]),
-    "pools[2].diskGiB",
-    false,
-  ],
-  [
-    "rests on the host, which is the pool of Docker",
-    found("models[0].pool", ["pools.machine"]),
-    "host.machine",
-    true,
-  ],
-  ["rests on a key of the stack", found("models[0].model", ["release"]), "release", true],
-  ["rests on a part of a section", found("gateway.tls", ["gateway"], "stack"), "gateway.hostname", true],
-  ["does not rest on another section", found("gateway.tls", ["gateway"], "stack"), "hub.token", false],
-])("a finding %s", (_title, finding, dropped, rests) => {
-  expect(restsOnAny(finding, [dropped])).toBe(rests);
-  expect(restsOnAny(finding, ["namespace", dropped])).toBe(rests);
-});

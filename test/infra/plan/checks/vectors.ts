@@ -25,6 +25,7 @@ interface Vector {
   readonly hasOthers?: boolean;
 }
 
+const schedule = { start: "0 8 * * *", end: "0 20 * * *", timeZone: "UTC" };
 const publicGateway = {
   exposure: "public",
   apiKeys: [{ name: "alice", sha256: "0".repeat(64) }],
@@ -872,6 +873,83 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     passes: withAwsGateway({ zoneId: "Z0123456789" }),
   },
 
+  // The stack file alone.
+  portsDiffer: {
+    path: "models[0].ports.http",
+    fails: { ...dockerValues, gateway: { port: 8000 } },
+    passes: { ...dockerValues, gateway: { port: 8003 } },
+    says: /^Port 8000 of the host, which it has by default, is that of gateway\.port\.$/,
+  },
+  addressIsOfNetwork: {
+    path: "host.address",
+    fails: { ...dockerValues, gateway: { exposure: "internal" } },
+    passes: {
+      ...dockerValues,
+      host: { ...dockerValues.host, address: "10.0.0.5" },
+      gateway: { exposure: "internal" },
+    },
+    says: /127\.0\.0\.1/,
+  },
+  databasesAreNeeded: {
+    path: "databases",
+    fails: { ...dockerValues, encoders: false, databases: "container" },
+    passes: { ...dockerValues, databases: "container" },
+    says: /encoders is false/,
+  },
+  databasesAreFound: {
+    path: "externalDatabases",
+    fails: { ...clusterValues, databases: "external" },
+    passes: {
+      ...clusterValues,
+      databases: "external",
+      externalDatabases: databasesOf({ uri: "mongodb://db" }),
+    },
+    says: /where they are/,
+  },
+  addressesAreGivenOnce: {
+    path: "externalDatabases.mongo.uri",
+    fails: { ...clusterValues, databases: "external", externalDatabases: databasesOf({}) },
+    passes: {
+      ...clusterValues,
+      databases: "external",
+      externalDatabases: databasesOf({ uri: "mongodb://db" }),
+    },
+    says: /neither mongo\.uri nor mongo\.uriSecret/,
+  },
+  namespaceIsOwn: {
+    path: "namespace",
+    fails: { ...clusterValues, namespace: "kube-models" },
+    passes: { ...clusterValues, namespace: "kube-models", createNamespace: false },
+  },
+  prePullHasSelector: {
+    path: "pools[0].prePullImages",
+    fails: pool({ prePullImages: true }),
+    passes: pool({ prePullImages: true, nodeSelector: { kind: "gpu" } }),
+  },
+  storeIsGivenOnce: {
+    path: "engineStore.existingVolume",
+    fails: { ...clusterValues, engineStore: { existingClaim: "models", existingVolume: "disk" } },
+    passes: { ...clusterValues, engineStore: { existingVolume: "disk" } },
+    says: /engineStore\.existingClaim and engineStore\.existingVolume/,
+  },
+  minReplicasAreReached: {
+    path: "models[0].minReplicas",
+    fails: clusterModel({ replicas: 2, minReplicas: 3 }),
+    passes: clusterModel({ replicas: 2, minReplicas: 2 }),
+    says: /replicas is 2/,
+  },
+  scheduleIsFollowed: {
+    path: "schedule",
+    fails: { ...clusterValues, schedule },
+    passes: { ...clusterModel({ minReplicas: 0 }), schedule },
+    says: /No model has minReplicas/,
+  },
+  routeIsWhole: {
+    path: "gateway.hostname",
+    fails: { ...clusterValues, gateway: { route: { gateway: "shared" } } },
+    passes: { ...clusterValues, gateway: { route: { gateway: "shared" }, hostname: "llm.example.org" } },
+  },
+
   // A cluster on EKS.
   poolNamesAreFree: {
     path: "pools[0].name",
@@ -932,6 +1010,10 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
   },
 };
 
+function databasesOf(mongo: Values) {
+  return { mongo, vector: { url: "http://10.0.0.5:6333" } };
+}
+
 function key(name: string) {
   return { name, sha256: "0".repeat(64) };
 }
@@ -955,6 +1037,34 @@ function sharedGpu(...fractions: readonly number[]) {
 
 /** Other ways to fail the same checks. */
 export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp])[] = [
+  [
+    "minReplicasAreReached",
+    "models[0].minReplicas",
+    { ...clusterModel({ minReplicas: 0 }), autoscaling: { mechanism: "hpa" } },
+    /one pod at least/,
+  ],
+  [
+    "scheduleIsFollowed",
+    "schedule",
+    { ...clusterModel({ minReplicas: 1 }), schedule, autoscaling: { mechanism: "hpa" } },
+    /time of the day/,
+  ],
+  [
+    "routeIsWhole",
+    "gateway.ingressClass",
+    { ...clusterValues, gateway: { route: { gateway: "shared" }, ingressClass: "nginx" } },
+    /HTTPRoute/,
+  ],
+  [
+    "addressesAreGivenOnce",
+    "externalDatabases.mongo.uriSecret",
+    {
+      ...clusterValues,
+      databases: "external",
+      externalDatabases: databasesOf({ uri: "mongodb://db", uriSecret: { name: "mongo" } }),
+    },
+    /only one can be used/,
+  ],
   ["budgetIsSent", "guard.emails", awsValues, /^No budget is made/],
   [
     "budgetsAreOffered",

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { checkedPlan } from "../../../../infra/checked-plan.ts";
-import { readStack } from "../../../../infra/config/config.ts";
 import { encodersRepository } from "../../../../infra/plan/cpu-repositories.ts";
+import { stackProblems } from "../../problems-thrown.ts";
 import {
   clusterPlan,
   clusterStack,
@@ -206,7 +206,7 @@ test("a schedule wakes models that may sleep and leaves gateways out", () => {
 test("a schedule without a model that may sleep, or with HorizontalPodAutoscalers, is refused", () => {
   const schedule = { start: "0 8 * * *", end: "0 20 * * *", timeZone: "UTC" };
   const pathsOf = (more: Values) =>
-    readStack({ ...clusterValues, schedule, ...more }).problems.map(({ path }) => path);
+    stackProblems({ ...clusterValues, schedule, ...more }).map(({ path }) => path);
   expect(pathsOf({})).toEqual(["schedule"]);
   expect(pathsOf({ models: [{ ...model, minReplicas: 1 }] })).toEqual([]);
   expect(pathsOf({ models: [{ ...model, minReplicas: 1 }], autoscaling: { mechanism: "hpa" } })).toEqual([
@@ -216,7 +216,7 @@ test("a schedule without a model that may sleep, or with HorizontalPodAutoscaler
 });
 
 const problemsOf = (minReplicas: number, more: Values = {}) =>
-  readStack({ ...clusterValues, models: [{ ...model, minReplicas }], ...more }).problems;
+  stackProblems({ ...clusterValues, models: [{ ...model, minReplicas }], ...more });
 
 test("`minReplicas` above `replicas` is refused", () => {
   expect(problemsOf(3)).toMatchObject([
@@ -224,14 +224,14 @@ test("`minReplicas` above `replicas` is refused", () => {
   ]);
   expect(problemsOf(1, { gateway: { minReplicas: 2 } })).toMatchObject([{ path: "gateway.minReplicas" }]);
   for (const values of [clusterValues, cpuClusterValues])
-    expect(readStack({ ...values, encoders: { replicas: 2, minReplicas: 3 } }).problems).toMatchObject([
+    expect(stackProblems({ ...values, encoders: { replicas: 2, minReplicas: 3 } })).toMatchObject([
       { path: "encoders.minReplicas", reason: expect.stringContaining("replicas is 2") },
     ]);
 });
 
 test("`minReplicas: 0` of encoders is refused", () => {
   for (const values of [clusterValues, cpuClusterValues])
-    expect(readStack({ ...values, encoders: { minReplicas: 0 } }).problems).toMatchObject([
+    expect(stackProblems({ ...values, encoders: { minReplicas: 0 } })).toMatchObject([
       { path: "encoders.minReplicas", fix: "Use 1 or more." },
     ]);
   expect(problemsOf(1, { encoders: false })).toEqual([]);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { readStack } from "../../../../infra/config/config.ts";
 import { clusterImageNames } from "../../../../infra/plan/kubernetes/images.ts";
 import { networkEdges } from "../../../../infra/plan/kubernetes/network.ts";
+import { stackProblems } from "../../problems-thrown.ts";
 import { stackOf } from "../docker/stacks.ts";
 import {
   clusterPlan,
@@ -141,7 +141,7 @@ test("Pulumi.kind.yaml plans the model smollm2", () => {
 });
 
 const pathsOf = (changes: Values) =>
-  readStack({ ...cpuClusterValues, ...changes }).problems.map(({ path }) => path);
+  stackProblems({ ...cpuClusterValues, ...changes }).map(({ path }) => path);
 
 test("a CPU stack file with pools or a release is refused", () => {
   expect(pathsOf({ pools: [] })).toEqual(["pools"]);

@@ -10,6 +10,7 @@ import { networkEdges } from "../../../../infra/plan/kubernetes/network.ts";
 import type { BuildPlan, KubernetesStack, PodPlan } from "../../../../infra/plan/kubernetes/types.ts";
 import { planStack } from "../../../../infra/plan/stack-plan.ts";
 import { times } from "../../../harness/thorough.ts";
+import { stackProblems } from "../../problems-thrown.ts";
 import { restrictedViolations } from "./restricted.ts";
 import {
   clusterPlan,
@@ -586,8 +587,7 @@ test("a plan has no secrets of the stack file", () => {
   expect(JSON.stringify(clusterStack(fullValues))).not.toContain("hush");
 });
 
-const problemsOf = (values: Values) =>
-  readStack({ ...clusterValues, ...values }).problems.map(({ path }) => path);
+const problemsOf = (values: Values) => stackProblems({ ...clusterValues, ...values }).map(({ path }) => path);
 
 test.each<[string, Values, readonly string[]]>([
   ["external databases without addresses", { databases: "external" }, ["externalDatabases"]],
@@ -640,7 +640,11 @@ test.each<[string, Values, readonly string[]]>([
     { pools: [{ ...clusterValues.pools[0], nodeSelector: { "a b": "c" } }] },
     ["pools[0].nodeSelector"],
   ],
-  ["two mistakes", { encoders: false, databases: "container", namespace: "A" }, ["namespace", "databases"]],
+  [
+    "two mistakes",
+    { encoders: false, databases: "container", namespace: "default" },
+    ["databases", "namespace"],
+  ],
 ])("a stack file with %s is refused", (_, values, paths) => {
   expect(problemsOf(values).map((path) => path.replace(/(nodeSelector).*/, "$1"))).toEqual(paths);
 });
@@ -673,7 +677,7 @@ test("an HTTPRoute to a Gateway without TLS has an http URL", () => {
 
 test("TLS and ingress class beside an HTTPRoute are refused", () => {
   const pathsOf = (gateway: Values) =>
-    readStack({ ...cpuClusterValues, gateway: { route: { gateway: "shared" }, ...gateway } }).problems.map(
+    stackProblems({ ...cpuClusterValues, gateway: { route: { gateway: "shared" }, ...gateway } }).map(
       ({ path }) => path,
     );
   expect(pathsOf({ hostname: "m.example.org" })).toEqual([]);

@@ -1,0 +1,245 @@
+/** Network of a stack on AWS, its load balancer and its file system. */
+import type { AwsConfig } from "../../config/aws-stacks.ts";
+import { machineZones, vpcCidr } from "../aws/network.ts";
+import { formatCidr, LONGEST_VPC_PREFIX, overlap, parseCidr, SHORTEST_VPC_PREFIX } from "../aws/subnets.ts";
+import { canonicalJson } from "../canonical-json.ts";
+import { NETWORK_DEFAULTS, RESERVED_NETWORKS } from "../catalogue/aws.ts";
+import { type Check, type Finding, onAws } from "./check.ts";
+import { count, oneOf } from "./words.ts";
+
+/** EKS puts its control plane's addresses into two zones, and a load balancer of applications stands in two. */
+const LEAST_ZONES = 2;
+
+export const networkChecks = {
+  zonesAreDistinct: onAws(({ network: { zones, existing } }) => [
+    existing === undefined && repeatedZones(zones, "network.zones"),
+    repeatedZones(zonesOf(existing?.privateSubnets), "network.existing.privateSubnets"),
+    repeatedZones(zonesOf(existing?.publicSubnets), "network.existing.publicSubnets"),
+  ]),
+
+  zonesSuffice: onAws(({ network, compute }) => {
+    const zones = new Set(machineZones(network)).size;
+    if (zones >= LEAST_ZONES) return [];
+    const isNew = network.existing === undefined;
+    const [who, where] =
+      compute === "eks"
+        ? [
+            "EKS and the load balancer of the gateway want",
+            "a pool that is to use one of them says so in `zones`",
+          ]
+        : ["The load balancer of the gateway wants", "the pool's `zone` says which one its machine is in"];
+    return {
+      path: isNew ? "network.zones" : "network.existing.privateSubnets",
+      reason: `${who} subnets in ${LEAST_ZONES} zones, and there ${zones === 1 ? "is" : "are"} ${zones}.`,
+      fix: `${isNew ? "Add a zone" : "Add a subnet of a second zone"}; ${where}.`,
+    };
+  }),
+
+  publicGatewayHasSubnets: onAws(({ network: { existing }, gateway }) => {
+    if (existing === undefined || gateway.exposure !== "public") return [];
+    const zones = new Set(zonesOf(existing.publicSubnets)).size;
+    if (zones >= LEAST_ZONES) return [];
+    return {
+      path: "network.existing.publicSubnets",
+      reason: `With exposure: public the load balancer stands in public subnets of ${LEAST_ZONES} zones, and the stack file names ${zones}.`,
+      fix: "Name public subnets of two zones, or write exposure: internal.",
+    };
+  }),
+
+  poolZonesAreOfNetwork: onAws((config) => {
+    const zones = machineZones(config.network);
+    const others = config.network.existing === undefined ? "zones" : "existing.privateSubnets";
+    return wantedZones(config).map(({ path, wanted }) => {
+      const missing = wanted.filter((zone) => !zones.includes(zone));
+      if (missing.length === 0) return [];
+      return {
+        path,
+        reason: `The network has subnets for machines in ${zones.join(", ")}, and none in ${oneOf(missing)}.`,
+        fix: `Use ${oneOf(zones)}, or add ${missing.join(", ")} to network.${others}.`,
+      };
+    });
+  }),
+
+  cidrHoldsSubnets: onAws(({ network: { existing, cidr } }) => {
+    const { length, size } = parseCidr(cidr);
+    if (existing !== undefined || length <= LONGEST_VPC_PREFIX) return [];
+    return {
+      path: "network.cidr",
+      reason: `An eighth of its ${size} addresses is for the machines of a zone: ${size / 8}, of which every pod takes one and every machine holds some in reserve.`,
+      fix: `Use a length of ${SHORTEST_VPC_PREFIX} to ${LONGEST_VPC_PREFIX}; /${SHORTEST_VPC_PREFIX} costs no more.`,
+    };
+  }),
+
+  // AWS makes no VPC of some, and of others one that hides a part of the internet:
+  // https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html
+  cidrIsForMachines: onAws(({ network: { existing, cidr } }) => {
+    const reserved = RESERVED_NETWORKS.find((range) => range.kind === "own" && overlap(range.cidr, cidr));
+    if (existing !== undefined || reserved?.isForMachines === true) return [];
+    return {
+      severity: reserved === undefined ? "warning" : undefined,
+      path: "network.cidr",
+      reason:
+        reserved === undefined
+          ? "These addresses are others' on the internet, whom nobody would reach from the stack's network."
+          : `${reserved.cidr} has ${reserved.what}: AWS makes no network of them.`,
+      fix: "Take a part of 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 or 100.64.0.0/10; it can't be changed once machines are in it.",
+    };
+  }),
+
+  // AWS takes it for another one, and so would every later comparison.
+  cidrsBeginNetworks: onAws(({ network: { existing, cidr, peeredCidrs } }) => [
+    existing === undefined
+      ? beginsNetwork("network.cidr", cidr)
+      : beginsNetwork("network.existing.cidr", existing.cidr),
+    peeredCidrs.map((peer, index) => beginsNetwork(`network.peeredCidrs[${index}]`, peer)),
+  ]),
+
+  peersDoNotOverlap: onAws(({ network }) => {
+    const own = vpcCidr(network);
+    return network.peeredCidrs.map(
+      (peer, index) =>
+        overlap(own, peer) && {
+          path: `network.peeredCidrs[${index}]`,
+          reason: `It shares addresses with the stack's network ${own}: what is sent to them stays within the VPC, and the other network is never reached.`,
+          fix:
+            network.existing === undefined
+              ? "Take another range for network.cidr; it can't be changed once machines are in it."
+              : "Name the range that is reached, or leave it out.",
+        },
+    );
+  }),
+
+  throughputIsWhole: onAws(({ engineStore: { throughput, provisionedMiBPerSecond: rate, existing } }) => {
+    const path = "engineStore.provisionedMiBPerSecond";
+    if (existing !== undefined)
+      return (
+        rate !== undefined && {
+          path,
+          reason: `The throughput of ${existing.fileSystemId} is decided where it was made, and ${rate} MiB/s would be ignored.`,
+          fix: "Remove it.",
+        }
+      );
+    if ((throughput === "provisioned") === (rate !== undefined)) return [];
+    return rate === undefined
+      ? {
+          path,
+          reason:
+            "With throughput: provisioned AWS wants the rate that is paid for, whether it is used or not.",
+          fix: "Write it in MiB/s, or write throughput: elastic, which is paid by what is read and written.",
+        }
+      : {
+          path,
+          reason: `With throughput: elastic the file system takes no rate, and ${rate} MiB/s would be ignored.`,
+          fix: "Remove it, or write throughput: provisioned.",
+        };
+  }),
+
+  certificateIsOfRegion: onAws(({ gateway, region, account }) => {
+    const arn = gateway.tls?.certificateArn;
+    if (arn === undefined) return [];
+    const [, , , ofRegion = "", ofAccount = ""] = arn.split(":");
+    if (ofRegion === region && ofAccount === account) return [];
+    const isElsewhere = ofRegion !== region;
+    return {
+      path: "gateway.tls.certificateArn",
+      reason: isElsewhere
+        ? `It is of ${ofRegion === "" ? "no region" : ofRegion}, and a load balancer in ${region} uses certificates of its own region only.`
+        : `It is of account ${ofAccount}, and a load balancer of ${account} uses certificates of its own account only.`,
+      fix: `Request or import the certificate in ${isElsewhere ? region : `account ${account}`}, and write its ARN.`,
+    };
+  }),
+
+  recordHasName: onAws(
+    ({ gateway: { zoneId, hostname } }) =>
+      zoneId !== undefined &&
+      hostname === undefined && {
+        path: "gateway.zoneId",
+        reason: "The hosted zone would get a record, and no name for it is given.",
+        fix: "Set gateway.hostname, or remove it.",
+      },
+  ),
+} satisfies Record<string, Check>;
+
+/** Keys of a network that the stack makes. */
+const MADE_NETWORK_KEYS = ["zones", "cidr", "nat", "endpoints", "flowLogs"] as const;
+
+/** What a stack names instead of making it. */
+export const existingPartChecks = {
+  // What is as it is by default may stand there: nothing else would be made of it.
+  existingNetworkIsWhole: onAws(({ network }) => {
+    const { existing } = network;
+    if (existing === undefined) return [];
+    return MADE_NETWORK_KEYS.map(
+      (key) =>
+        canonicalJson(network[key]) !== canonicalJson(NETWORK_DEFAULTS[key]) && {
+          path: `network.${key}`,
+          reason: `It is of a network that the stack makes, and ${existing.vpcId} is there: it would be ignored.`,
+          fix: "Remove it, or remove network.existing.",
+        },
+    );
+  }),
+
+  existingStoreHasBackups: onAws(
+    ({ engineStore: { existing, backups } }) =>
+      existing !== undefined &&
+      backups !== undefined && {
+        path: "engineStore.backups",
+        reason: `Whether ${existing.fileSystemId} is copied is decided where it was made, and this would be ignored.`,
+        fix: "Remove it.",
+      },
+  ),
+
+  // A secret of another account is read with a key of one's own only, and roles have no right to decrypt by one.
+  // https://docs.aws.amazon.com/secretsmanager/latest/userguide/auth-and-access_examples_cross.html
+  hubSecretIsOfStack: onAws(({ hub: { tokenSecretArn }, compute, region, account }) => {
+    if (tokenSecretArn === undefined) return [];
+    const [, , , ofRegion = "", ofAccount = ""] = tokenSecretArn.split(":");
+    // One machine asks the secret's own region.
+    const isElsewhere = ofRegion !== region && compute === "eks";
+    if (!isElsewhere && ofAccount === account) return [];
+    return {
+      path: "hub.tokenSecretArn",
+      reason: isElsewhere
+        ? `The secret is of ${ofRegion === "" ? "no region" : ofRegion}, and builds ask Secrets Manager of ${region}, the stack's own region.`
+        : `The secret is of account ${ofAccount}, and roles of ${account} have no right to decrypt it.`,
+      fix: `Make one in ${isElsewhere ? region : `account ${account}`} (aws secretsmanager create-secret --region ${region} --name hub-token --secret-string file://TOKEN-FILE), and write its ARN.`,
+    };
+  }),
+} satisfies Record<string, Check>;
+
+/** Zones that pools name themselves. */
+function wantedZones(config: AwsConfig) {
+  return config.compute === "eks"
+    ? config.pools.map(({ zones = [] }, index) => ({ path: `pools[${index}].zones`, wanted: zones }))
+    : config.pools.map(({ zone }, index) => ({
+        path: `pools[${index}].zone`,
+        wanted: zone === undefined ? [] : [zone],
+      }));
+}
+
+function zonesOf(subnets: readonly { readonly zone: string }[] = []): readonly string[] {
+  return subnets.map(({ zone }) => zone);
+}
+
+function repeatedZones(zones: readonly string[], path: string): readonly (Finding | false)[] {
+  return zones.map(
+    (zone, index) =>
+      zones.indexOf(zone) !== index && {
+        path: `${path}[${index}]`,
+        reason: `Zone ${zone} stands there ${count(zones.filter((other) => other === zone).length, "time")}, and it has one subnet of a kind.`,
+        fix: "Name each zone once.",
+      },
+  );
+}
+
+/** @param instead - What else could be meant, as the end of the fix. */
+export function beginsNetwork(path: string, cidr: string, instead = ""): Finding | false {
+  const parsed = parseCidr(cidr);
+  const network = formatCidr(parsed);
+  if (network === cidr) return false;
+  return {
+    path,
+    reason: `A network of length ${parsed.length} begins at a multiple of ${parsed.size} addresses, and this one does not.`,
+    fix: `Write ${network}${instead}.`,
+  };
+}

@@ -1,0 +1,84 @@
+/** What a check is, and how its findings are shown. */
+import type { AwsConfig, Ec2Config, EksConfig } from "../../config/aws-stacks.ts";
+import type { GpuStackConfig, StackConfig } from "../../config/config.ts";
+import { distinct, type Problem, pathParts, showValue, valueAt } from "../../problems.ts";
+import type { MemoryFit } from "../fit/types.ts";
+import type { GpuStackSpec, ModelSpec, PoolSpec } from "../spec.ts";
+
+/** A stack file of either tier. */
+export interface CheckedFile {
+  readonly config: StackConfig;
+  /** Its values without the defaults of the schema. */
+  readonly written: Readonly<Record<string, unknown>>;
+}
+
+/** A stack file on GPUs, and its plan so far. */
+export interface CheckedStack extends CheckedFile {
+  readonly config: GpuStackConfig;
+  /** Names that could not be resolved are missing here; they are reported already. */
+  readonly spec: GpuStackSpec;
+  readonly fit: readonly MemoryFit[];
+}
+
+/** A problem whose value may still be looked up in the stack file. */
+export interface Finding {
+  /** Absent: a problem, which forbids to create anything. */
+  readonly severity?: "warning" | undefined;
+  /** `models[0].tensorParallel` */
+  readonly path: string;
+  /** Absent: the value that the configuration has at the path. */
+  readonly value?: string;
+  readonly reason: string;
+  readonly fix: string;
+}
+
+/** What a check returns; `false`: it found nothing. */
+export type Findings = Finding | false | readonly Findings[];
+
+export type Check<Stack = CheckedStack> = (stack: Stack) => Findings;
+
+/** A check of every model by itself. */
+export function eachModel(check: (model: ModelSpec, stack: CheckedStack) => Findings): Check {
+  return (stack) => stack.spec.models.map((model) => check(model, stack));
+}
+
+/** A check of every pool by itself. */
+export function eachPool(check: (pool: PoolSpec, stack: CheckedStack) => Findings): Check {
+  return (stack) => stack.spec.pools.map((pool) => check(pool, stack));
+}
+
+export function onAws(check: (config: AwsConfig, stack: CheckedStack) => Findings): Check {
+  return (stack) => stack.config.platform === "aws" && check(stack.config, stack);
+}
+
+export function onEks(check: (config: EksConfig, stack: CheckedStack) => Findings): Check {
+  return onAws((config, stack) => config.compute === "eks" && check(config, stack));
+}
+
+export function onEc2(check: (config: Ec2Config, stack: CheckedStack) => Findings): Check {
+  return onAws((config, stack) => config.compute === "ec2" && check(config, stack));
+}
+
+export function flatFindings(findings: Findings): readonly Finding[] {
+  if (findings === false) return [];
+  return "path" in findings ? [findings] : findings.flatMap(flatFindings);
+}
+
+/** Findings as problems and warnings, with their values. */
+export function asProblems(
+  findings: readonly Finding[],
+  config: unknown,
+): { readonly problems: readonly Problem[]; readonly warnings: readonly Problem[] } {
+  const of = (severity: Finding["severity"]) =>
+    distinct(findings.filter((finding) => finding.severity === severity)).map(
+      ({ path, value = shownAt(config, path), reason, fix }) => ({ path, value, reason, fix }),
+    );
+  return { problems: of(undefined), warnings: of("warning") };
+}
+
+/** Keys below `hub` hold credentials, which the Pulumi runtime passes in plain text. */
+function shownAt(config: unknown, path: string): string {
+  const parts = pathParts(path);
+  const value = valueAt(config, parts);
+  return parts[0] === "hub" && value !== undefined ? "[secret]" : showValue(value);
+}

@@ -1,0 +1,99 @@
+/** Checks of stacks on CPUs. Nothing that plans GPUs is loaded for them. */
+import type { CpuStackConfig } from "../../config/config.ts";
+import type { Problem } from "../../problems.ts";
+import { cpuModels } from "../catalogue/cpu-models.ts";
+import { databaseChecks, gatewayChecks, repeatedKeyNames } from "./access.ts";
+import { asProblems, type Check, type CheckedFile, type Findings, flatFindings } from "./check.ts";
+import { dockerChecks } from "./docker.ts";
+import { kubernetesChecks, onKubernetes, unreadScaling } from "./kubernetes.ts";
+import { repeated, repeatedNames } from "./words.ts";
+
+/** Services that every stack has; a model of the same name would share their files and endpoints. */
+const RESERVED_NAMES = ["encoders", "gateway", "mongo", "python", "vector"];
+
+const modelChecks = {
+  namesAreFree: ({ config: { models } }) =>
+    models.map(
+      ({ name }, index) =>
+        RESERVED_NAMES.includes(name) && {
+          path: `models[${index}].name`,
+          reason: `The name is kept for a service; so are ${RESERVED_NAMES.join(", ")}.`,
+          fix: "Give the model another name.",
+        },
+    ),
+
+  modelNamesDiffer: ({ config: { models } }) =>
+    repeatedNames(models, "models", "model", "endpoints and files are named by it"),
+
+  keyNamesDiffer: repeatedKeyNames,
+
+  contextHoldsPrompt: onCpu(({ models }) =>
+    models.map(
+      ({ contextTokens, maxTokens }, index) =>
+        maxTokens !== undefined &&
+        maxTokens >= contextTokens && {
+          path: `models[${index}].maxTokens`,
+          reason: `${maxTokens} tokens of answer leave no room for a prompt in a context of ${contextTokens}.`,
+          fix: `Use ${contextTokens - 1} or less, or raise contextTokens.`,
+        },
+    ),
+  ),
+
+  // A context longer than the model was trained for gives nonsense, not an error.
+  contextIsTrained: onCpu(({ models }) =>
+    models.map(({ model, contextTokens }, index) => {
+      const { trainedContextTokens } = cpuModels[model];
+      return (
+        contextTokens > trainedContextTokens && {
+          path: `models[${index}].contextTokens`,
+          reason: `${model} was trained for a context of ${trainedContextTokens} tokens.`,
+          fix: `Use ${trainedContextTokens} or less.`,
+        }
+      );
+    }),
+  ),
+} satisfies Record<string, Check<CheckedFile>>;
+
+/** In the order in which their findings are shown. */
+const checks = {
+  localPortsDiffer: onCpu((config) => {
+    if (config.platform !== "local") return [];
+    const { gateway, databasePorts, encoders, models } = config;
+    const all = [
+      { path: "gateway.port", value: gateway.port },
+      ...portsOf("databasePorts", databasePorts),
+      ...portsOf("encoders.ports", encoders.ports),
+      ...models.flatMap(({ ports }, index) => portsOf(`models[${index}].ports`, ports)),
+    ];
+    return repeated(
+      all.filter(({ value }) => value !== 0),
+      (first) => ({
+        reason: `The port is asked for by ${first} too.`,
+        fix: "Use another one, or 0 for any free port.",
+      }),
+    );
+  }),
+  ...dockerChecks,
+  ...databaseChecks,
+  ...kubernetesChecks,
+  ...modelChecks,
+  ...gatewayChecks,
+  scalingIsRead: onKubernetes(unreadScaling),
+} satisfies Record<string, Check<CheckedFile>>;
+
+/** What forbids to create a stack on CPUs, and what is worth knowing about it. */
+export function findCpuProblems(
+  config: CpuStackConfig,
+  written: CheckedFile["written"],
+): { readonly problems: readonly Problem[]; readonly warnings: readonly Problem[] } {
+  const findings = Object.values<Check<CheckedFile>>(checks).map((check) => check({ config, written }));
+  return asProblems(flatFindings(findings), config);
+}
+
+function onCpu(check: (config: CpuStackConfig) => Findings): Check<CheckedFile> {
+  return ({ config }) => config.tier === "cpu" && check(config);
+}
+
+function portsOf(path: string, ports: Readonly<Record<string, number>>) {
+  return Object.entries(ports).map(([name, value]) => ({ path: `${path}.${name}`, value }));
+}

@@ -1,0 +1,147 @@
+/** One machine that runs everything as containers: its ports, its address, and what it can't do. */
+import { showValue, valueAt } from "../../problems.ts";
+import { STORE_FOLDER } from "../aws/names.ts";
+import { LOOPBACK, PUBLISHED_PORTS, publishedModelPorts } from "../catalogue/published-ports.ts";
+import { type Check, type CheckedFile, eachModel, onEc2 } from "./check.ts";
+
+/** Above all defaults of a stack of usual size. */
+const FIRST_SUGGESTED_PORT = 9000;
+
+/** Of `platform: docker`, on both tiers. */
+export const dockerChecks = {
+  portsDiffer: (file) => {
+    const published = publishedPorts(file);
+    const taken = new Set(published.map(({ port }) => port));
+    let suggested = FIRST_SUGGESTED_PORT - 1;
+    return published.map(({ path, port, isDefault }, index) => {
+      const first = published.findIndex((other) => other.port === port);
+      if (first === index) return [];
+      do suggested += 1;
+      while (taken.has(suggested));
+      return {
+        path,
+        value: isDefault ? "(absent)" : showValue(port),
+        reason: `Port ${port} of the host${isDefault ? ", which it has by default," : ""} is that of ${published[first]?.path}${published[first]?.isDefault ? " by default" : ""}.`,
+        fix: `Write another one, such as ${suggested}.`,
+      };
+    });
+  },
+
+  addressIsOfNetwork: ({ config, written }) => {
+    if (config.platform !== "docker") return [];
+    const isInternal = config.gateway.exposure === "internal";
+    if (isInternal === (config.host.address !== LOOPBACK)) return [];
+    return {
+      path: "host.address",
+      value: showValue(valueAt(written, ["host", "address"])),
+      reason: isInternal
+        ? `gateway.exposure: internal binds the gateway to it, and nobody but the host itself reaches ${LOOPBACK}.`
+        : "Only gateway.exposure: internal binds anything to it.",
+      fix: isInternal
+        ? "Write the host's address in your network, such as 10.0.0.5, or exposure: host."
+        : "Write exposure: internal under gateway, or remove it.",
+    };
+  },
+} satisfies Record<string, Check<CheckedFile>>;
+
+/** A port that a container of the stack is published on. */
+interface PublishedPort {
+  readonly path: string;
+  readonly port: number;
+  readonly isDefault: boolean;
+}
+
+/** In the order in which they are given out: what a person chose comes before what is a default. */
+function publishedPorts({ config, written }: CheckedFile): readonly PublishedPort[] {
+  if (config.platform !== "docker") return [];
+  const { models, encoders, databases, databasePorts } = config;
+  const { gateway, mongo, vector } = PUBLISHED_PORTS;
+  const all = [
+    ...portsOf("gateway", { port: valueAt(written, ["gateway", "port"]) }, { port: gateway }),
+    ...models.flatMap(({ ports }, index) =>
+      portsOf(`models[${index}].ports`, ports, publishedModelPorts(index)),
+    ),
+    ...(encoders === false ? [] : portsOf("encoders.ports", encoders.ports, PUBLISHED_PORTS.encoders)),
+    ...(encoders === false || databases === "external"
+      ? []
+      : portsOf("databasePorts", databasePorts, { mongo, vector })),
+  ];
+  return [...all.filter(({ isDefault }) => !isDefault), ...all.filter(({ isDefault }) => isDefault)];
+}
+
+function portsOf(
+  path: string,
+  chosen: Readonly<Record<string, unknown>>,
+  defaults: Readonly<Record<string, number>>,
+): readonly PublishedPort[] {
+  return Object.entries(defaults).map(([name, port]) => ({
+    path: `${path}.${name}`,
+    port: typeof chosen[name] === "number" ? chosen[name] : port,
+    isDefault: chosen[name] === undefined,
+  }));
+}
+
+/** By the key whose `replicas` are too many. */
+const REPLICA_FIXES = {
+  models: "Write 1, and serve a second model of another name where a GPU is left.",
+  encoders: "Write 1; a larger encoders.maxBatchSize serves more requests at a time.",
+  gateway: "Write 1: what it hands on is much more work than its own.",
+};
+
+/** Of GPUs on a Docker host, or on one machine of AWS. */
+export const hostChecks = {
+  gpuIndicesAreForHosts: ({ config, spec }) =>
+    config.models.map(
+      ({ gpuIndices }, index) =>
+        gpuIndices !== undefined &&
+        spec.runsOn !== "host" && {
+          path: `models[${index}].gpuIndices`,
+          reason: "GPU numbers are for containers of one machine; in a cluster the scheduler chooses.",
+          fix: "Remove them.",
+        },
+    ),
+
+  // The gateway asks one address for each model, and Docker spreads no requests over containers.
+  hostsHaveNoReplicas: ({ config: { models, encoders, gateway }, spec }) => {
+    if (spec.runsOn !== "host") return [];
+    const tooMany = (path: string, kind: keyof typeof REPLICA_FIXES, replicas: number) =>
+      replicas > 1 && {
+        path: `${path}.replicas`,
+        reason: `One machine has nothing that spreads requests over ${replicas} servers of one name.`,
+        fix: REPLICA_FIXES[kind],
+      };
+    return [
+      models.map(({ replicas }, index) => tooMany(`models[${index}]`, "models", replicas)),
+      encoders !== false && tooMany("encoders", "encoders", encoders.replicas),
+      "replicas" in gateway && tooMany("gateway", "gateway", gateway.replicas),
+    ];
+  },
+
+  ec2IsOneMachine: onEc2(({ pools }) => {
+    const [first, ...others] = pools;
+    if (others.length > 0) {
+      return {
+        path: "pools",
+        value: `${pools.length} pools`,
+        reason: "`compute: ec2` is one machine that runs everything.",
+        fix: "Keep one pool, or write `compute: eks`.",
+      };
+    }
+    if (first === undefined || first.nodes.max === 1) return [];
+    return {
+      path: "pools[0].nodes.max",
+      reason: `\`compute: ec2\` is one machine, and ${first.nodes.max} are asked for.`,
+      fix: "Write nodes: { min: 1, max: 1 }, or `compute: eks`.",
+    };
+  }),
+
+  // One hop is all that the machine's metadata service answers, and containers are a hop further away.
+  ec2HasNoWeightsInBuckets: eachModel(({ engine: { weights }, path, serving }, { spec }) => {
+    if (spec.platform !== "aws" || spec.runsOn !== "host" || weights.kind !== "s3") return [];
+    return {
+      path: `${path}.weights`,
+      reason: "Containers of the machine have no credentials of AWS: its role is for the machine alone.",
+      fix: `Take the weights from the model hub; or copy them into the engine store, on a machine that mounts it, and write weights: { from: folder, path: ${STORE_FOLDER}/own/${serving.name}, revision: … }.`,
+    };
+  }),
+} satisfies Record<string, Check>;

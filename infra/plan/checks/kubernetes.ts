@@ -1,0 +1,153 @@
+/** A cluster that is there, on both tiers: names, Secrets, autoscaling, the way to the gateway. */
+import type { StackConfig } from "../../config/config.ts";
+import { pathParts, secretCommand, showValue, valueAt } from "../../problems.ts";
+import { type ClusterConfig, leastReplicas } from "../kubernetes/cluster.ts";
+import type { Check, CheckedFile, Finding, Findings } from "./check.ts";
+
+/** Kubernetes' own, and names of which it keeps those of priority classes for itself. */
+const RESERVED_NAMESPACES = /^(default|kube-.*|openshift-.*|system-.*)$/;
+
+export const kubernetesChecks = {
+  // A namespace that the stack makes gets its labels and a quota, whoever else is in it.
+  namespaceIsOwn: onKubernetes(({ namespace, createNamespace }) => {
+    if (!RESERVED_NAMESPACES.test(namespace)) return [];
+    if (createNamespace === false && !namespace.startsWith("system-")) return [];
+    return {
+      path: "namespace",
+      reason: "The stack would put Pod Security labels and a quota on a namespace that is the cluster's own.",
+      fix: "Give the stack a namespace of its own, such as engine-room.",
+    };
+  }),
+
+  // A DaemonSet without a selector runs on every machine that takes pods.
+  prePullHasSelector: onKubernetes(
+    (config) =>
+      "pools" in config &&
+      config.pools.map(
+        ({ prePullImages, nodeSelector }, index) =>
+          prePullImages &&
+          Object.keys(nodeSelector).length === 0 && {
+            path: `pools[${index}].prePullImages`,
+            reason:
+              "The pool has no nodeSelector, so that its images, of 20 GB and more, would be pulled to every machine of the cluster.",
+            fix: "Write the labels of the pool's machines in nodeSelector, such as { nvidia.com/gpu.product: NVIDIA-A10G }.",
+          },
+      ),
+  ),
+
+  addressesAreGivenOnce: onKubernetes((config) => {
+    const mongo = config.externalDatabases?.mongo;
+    return [
+      bothGiven(config, "externalDatabases.mongo.uri", "externalDatabases.mongo.uriSecret"),
+      bothGiven(config, "externalDatabases.vector.apiKey", "externalDatabases.vector.apiKeySecret"),
+      mongo !== undefined &&
+        mongo.uri === undefined &&
+        mongo.uriSecret === undefined && {
+          path: "externalDatabases.mongo.uri",
+          value: "(absent)",
+          reason: "The address of the document database is in neither mongo.uri nor mongo.uriSecret.",
+          fix: `Set it with ${secretCommand("externalDatabases.mongo.uri")}, or name a Secret of the namespace.`,
+        },
+    ];
+  }),
+
+  storeIsGivenOnce: onKubernetes((config) =>
+    bothGiven(config, "engineStore.existingClaim", "engineStore.existingVolume"),
+  ),
+
+  minReplicasAreReached: onKubernetes(({ models, encoders, gateway, autoscaling }) => {
+    const owners = [
+      ...models.map((model, index) => ({ ...model, path: `models[${index}]` })),
+      ...(encoders === false ? [] : [{ ...encoders, path: "encoders" }]),
+      { ...gateway, path: "gateway" },
+    ];
+    return owners.map(({ path: owner, minReplicas, replicas }) => {
+      const path = `${owner}.minReplicas`;
+      if (minReplicas !== undefined && minReplicas > replicas)
+        return {
+          path,
+          reason: `replicas is ${replicas}, which is the most, and ${minReplicas} is more.`,
+          fix: `Write ${replicas} or less, or raise replicas.`,
+        };
+      return (
+        minReplicas === 0 &&
+        autoscaling.mechanism === "hpa" && {
+          path,
+          reason: "A HorizontalPodAutoscaler has one pod at least.",
+          fix: "Write 1, or autoscaling: { mechanism: keda } with KEDA in the cluster.",
+        }
+      );
+    });
+  }),
+
+  scheduleIsFollowed: onKubernetes(({ schedule, models, autoscaling }) => {
+    if (schedule === undefined) return [];
+    const shown = { path: "schedule", value: "(set)" };
+    if (models.every(({ minReplicas }) => minReplicas === undefined))
+      return {
+        ...shown,
+        reason: "No model has minReplicas, so that all of them always have their servers.",
+        fix: "Write minReplicas: 0 for the models that may sleep, or remove schedule.",
+      };
+    return (
+      autoscaling.mechanism === "hpa" && {
+        ...shown,
+        reason: "A HorizontalPodAutoscaler knows no time of the day.",
+        fix: "Write autoscaling: { mechanism: keda } with KEDA in the cluster, or remove schedule.",
+      }
+    );
+  }),
+
+  // A Gateway has the certificate and the class that an Ingress names.
+  routeIsWhole: onKubernetes(({ gateway }) => {
+    if (gateway.route === undefined) return [];
+    return [
+      (["tls", "ingressClass"] as const).map(
+        (key) =>
+          gateway[key] !== undefined && {
+            path: `gateway.${key}`,
+            value: "(set)",
+            reason: "It is of the Ingress, and gateway.route makes an HTTPRoute instead.",
+            fix: "Remove it: the listener of the Gateway has it.",
+          },
+      ),
+      gateway.hostname === undefined && {
+        path: "gateway.hostname",
+        reason: "A route is for a name, and none is given.",
+        fix: "Set the name by which clients reach the gateway.",
+      },
+    ];
+  }),
+} satisfies Record<string, Check<CheckedFile>>;
+
+type KubernetesConfig = Extract<StackConfig, { platform: "kubernetes" }>;
+
+export function onKubernetes(check: (config: KubernetesConfig) => Findings): Check<CheckedFile> {
+  return ({ config }) => config.platform === "kubernetes" && check(config);
+}
+
+/** A value, and the name of an object that holds it. */
+function bothGiven(config: KubernetesConfig, value: string, object: string): Finding | false {
+  if ([value, object].some((path) => valueAt(config, pathParts(path)) === undefined)) return false;
+  return {
+    path: object,
+    value: "(set)",
+    reason: `${value} and ${object} both give it, and only one can be used.`,
+    fix: "Keep one of them.",
+  };
+}
+
+/** Autoscalers choose by series that Prometheus must have been told to read; the cluster's owner may have told it. */
+export function unreadScaling(config: ClusterConfig): Finding | false {
+  const least = leastReplicas(config);
+  const scaled = Object.keys(least);
+  if (config.monitoring !== "none" || scaled.length === 0) return false;
+  const sleepers = Object.values(least).includes(0) ? ", and what sleeps would never wake" : "";
+  return {
+    severity: "warning",
+    path: "monitoring",
+    value: showValue(config.monitoring),
+    reason: `Prometheus is told to read nothing of the stack, and autoscalers choose by what it has read: the number of ${scaled.join(", ")} would stay as it is${sleepers}.`,
+    fix: "Write prometheus-operator, or have Prometheus read the stack's Services under the labels `namespace` and `service`.",
+  };
+}
