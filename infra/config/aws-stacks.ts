@@ -8,7 +8,7 @@ import {
   NETWORK_DEFAULTS,
   ZONE_LETTERS,
 } from "../plan/catalogue/aws.ts";
-import { formattedText, ipv4Cidr, secret } from "./common.ts";
+import { type Explanation, formattedText, ipv4Cidr, schemaMessage, secret } from "./common.ts";
 import { dockerDatabases, externalBySecrets } from "./databases.ts";
 import { gpuImages } from "./docker-host.ts";
 import { remoteGateway } from "./gateway.ts";
@@ -63,7 +63,19 @@ const id = (prefix: string) =>
   );
 
 /** The letter of a zone, after the region's name. */
-const zone = z.enum(ZONE_LETTERS);
+const zone = z.enum(ZONE_LETTERS, {
+  // AWS's consoles show zones by their full names.
+  error: ({ input }) => {
+    const letter = /^[a-z]{2}(?:-[a-z]+)+-\d([a-z])$/.exec(String(input))?.[1];
+    if (letter === undefined || !ZONE_LETTERS.some((other) => other === letter)) return undefined;
+    return schemaMessage([
+      {
+        reason: "A zone is named by its letter: `region` says the rest.",
+        fix: `Write the letter alone: ${letter}.`,
+      },
+    ]);
+  },
+});
 
 const existingNetwork = z.strictObject({
   vpcId: id("vpc"),
@@ -198,7 +210,20 @@ const account = formattedText(
   /^\d{12}$/,
   "must be the twelve digits of an account, in quotes",
   '"111122223333"',
+  shortAccount,
 );
+
+/** YAML reads `011122223333` as a number, and numbers have no zeros at their begin. */
+function shortAccount(value: unknown): readonly Explanation[] {
+  const digits = /^\d{1,11}$/.exec(String(value))?.[0];
+  if (digits === undefined) return [];
+  return [
+    {
+      reason: `An account has twelve digits, and this has ${digits.length}: without quotes YAML takes it for a number, whose zeros at the begin are lost.`,
+      fix: `Write all twelve in quotes: "${digits.padStart(12, "0")}", where zeros are what is missing.`,
+    },
+  ];
+}
 
 const common = {
   platform: z.literal("aws"),

@@ -1,23 +1,42 @@
 /** Parts that the schemas of all platforms share. */
 import { z } from "zod";
 
-/** Between the rule and the example in the message of a form. */
-const EXAMPLE_MARK = "; for example ";
-
-/** Message of a schema for texts of one form: what a text must be, and one that is. */
-export function formMessage(rule: string, example: string): string {
-  return `${rule}${EXAMPLE_MARK}${example}`;
+/** What a schema says of a value that it refuses. */
+export interface Explanation {
+  readonly reason: string;
+  readonly fix: string;
+  /** Of a mapping, which has no such key. */
+  readonly key?: { readonly name: string; readonly isSecret: boolean };
 }
 
-/** Takes apart what {@link formMessage} made; null for any other message. */
-export function readFormMessage(message: string): { readonly rule: string; readonly example: string } | null {
-  const [rule, example] = message.split(EXAMPLE_MARK);
-  return rule === undefined || example === undefined ? null : { rule, example };
+/** Explanations as a message of zod, which is a text; undefined: zod's own message is used. */
+export function schemaMessage(explanations: readonly Explanation[]): string | undefined {
+  return explanations.length === 0 ? undefined : JSON.stringify(explanations);
 }
 
-/** A text of one form. `rule` goes on after "It". */
-export function formattedText(form: RegExp, rule: string, example: string): z.ZodString {
-  return z.string().regex(form, formMessage(rule, example));
+export function readMessage(message: string): readonly Explanation[] {
+  return message.startsWith("[") ? JSON.parse(message) : [{ reason: `${message}.`, fix: "Correct it." }];
+}
+
+/** For a text of one form. @param rule - Continues "It". */
+export function formExplanation(rule: string, example: string): Explanation {
+  return { reason: `It ${rule}.`, fix: `Write it like ${example}.` };
+}
+
+/**
+ * A text of one form. @param rule - Continues "It".
+ *
+ * @param explain - Of values that are wrong in a way of their own.
+ */
+export function formattedText(
+  form: RegExp,
+  rule: string,
+  example: string,
+  explain: (value: unknown) => readonly Explanation[] = () => [],
+): z.ZodString {
+  return z.string({ error: ({ input }) => schemaMessage(explain(input)) }).regex(form, {
+    error: ({ input }) => schemaMessage([...explain(input), formExplanation(rule, example)].slice(0, 1)),
+  });
 }
 
 /** A folder or file of a host. */

@@ -8,7 +8,7 @@ import { ConfigError, type Problem, showValue } from "../problems.ts";
 import { ec2Stack, eksStack } from "./aws-stacks.ts";
 import { dockerCpuStack, kubernetesCpuStack, localStack } from "./cpu-stacks.ts";
 import { dockerStack, kubernetesStack } from "./gpu-stacks.ts";
-import { schemaProblems } from "./schema-problems.ts";
+import { parseBySchema } from "./schema-problems.ts";
 import { type Path, secretsIn } from "./secrets.ts";
 
 /** Where a stack runs. */
@@ -65,16 +65,16 @@ export function readStack(values: Readonly<Record<string, unknown>>): ReadStack 
   const { platform, tier, tiers, compute, schema } = likelySchema(values);
   const hasOtherCompute = compute !== undefined && values.compute !== undefined && values.compute !== compute;
   const readable = { ...values, platform, tier, ...(hasOtherCompute ? { compute } : {}) };
-  const parsed = schema.safeParse(readable, { reportInput: true });
+  const parsed = parseBySchema(schema as z.ZodType<StackConfig>, readable);
   const problems = [
     ...(isPlatform(values.platform) ? [] : [noPlatform(values.platform, platform)]),
     ...(values.tier === undefined || values.tier === tier
       ? []
       : [noTier(values.tier, platform, Object.keys(tiers))]),
     ...(hasOtherCompute ? [noCompute(values.compute)] : []),
-    ...(parsed.success ? [] : schemaProblems(parsed.error, readable, schema)),
+    ...(parsed.data === null ? parsed.problems : []),
   ];
-  return parsed.success && problems.length === 0
+  return parsed.data !== null && problems.length === 0
     ? { config: deepFreeze(parsed.data), problems: [] }
     : { config: null, problems };
 }

@@ -8,7 +8,7 @@ import {
   RECIPES,
   RUNTIMES,
 } from "../plan/catalogue/types.ts";
-import { absolutePath, formattedText, formMessage, resourceName } from "./common.ts";
+import { absolutePath, formattedText, formExplanation, resourceName, schemaMessage } from "./common.ts";
 
 const tokens = z.int().min(1).max(1_048_576);
 
@@ -162,7 +162,7 @@ export const customModel = z.strictObject({
       requirements: z.string().min(1).optional(),
       codeRepository: z
         .strictObject({
-          url: z.url(formMessage("must be a URL", "https://github.com/NVlabs/VILA.git")),
+          url: z.url(schemaMessage([formExplanation("must be a URL", "https://github.com/NVlabs/VILA.git")])),
           commit: revision.nullable(),
         })
         .optional(),

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { TEXT_ENCODER_NAMES, VISION_ENCODER_NAMES } from "../plan/catalogue/encoders.ts";
 import { DEFAULT_RELEASE } from "../plan/catalogue/releases.ts";
 import { IMAGE_LAYOUTS } from "../plan/catalogue/types.ts";
-import { formattedText, publishedTritonPorts, resourceName } from "./common.ts";
+import { type Explanation, formattedText, publishedTritonPorts, resourceName } from "./common.ts";
 import { customModel, gpuModel } from "./gpu-models.ts";
 import { minEncoderReplicas } from "./kubernetes-cluster.ts";
 import { policies } from "./policies.ts";
@@ -79,6 +79,18 @@ export function engines(whenFull: (typeof WHEN_FULL)[number]) {
     .prefault({});
 }
 
+/** YAML reads `25.10` as the number 25.1, and the text that the Pulumi runtime makes of it is `25.1`. */
+function cutRelease(value: unknown): readonly Explanation[] {
+  const digits = /^\d\d(\.\d{1,2})?$/.exec(String(value))?.[0];
+  if (digits === undefined) return [];
+  return [
+    {
+      reason: "A release is a text of two and two digits; YAML reads it as a number, and 25.10 as 25.1.",
+      fix: `Write \`release: "${Number(digits).toFixed(2)}"\`, in quotes.`,
+    },
+  ];
+}
+
 export const shared = {
   tier: z.literal("gpu").default("gpu"),
   /** Tag of NVIDIA's Triton image with TensorRT-LLM, which builds the engines and serves them. */
@@ -86,6 +98,7 @@ export const shared = {
     /^\d\d\.\d\d$/,
     "must be a release, two and two digits in quotes",
     `"${DEFAULT_RELEASE}"`,
+    cutRelease,
   ).default(DEFAULT_RELEASE),
   /** For an image of one's own, which holds what `release` holds. */
   image: z

@@ -1,11 +1,10 @@
-/** Turns what a schema says into Problems for people. */
-import { z } from "zod";
+/** Parses by a schema, and describes what it refuses. */
+import type { z } from "zod";
 import { nearestName } from "../nearest-name.ts";
 import { distinct, formatPath, type Problem, showValue, valueAt } from "../problems.ts";
-import { readFormMessage } from "./common.ts";
+import { type Explanation, readMessage, schemaMessage } from "./common.ts";
 
 type Path = readonly PropertyKey[];
-
 type Issue = z.core.$ZodIssue;
 
 /** What to write for a mapping that a first stack file is likely to lack. */
@@ -22,14 +21,22 @@ const MISPLACED: Readonly<Record<string, string>> = {
   "gateway.replicas": "Remove it: one gateway runs on a machine.",
 };
 
-/**
- * Every issue of a failed parse as a Problem.
- *
- * @param values - What was parsed, for the values to show.
- * @param schema - The schema that refused it, for the names of the keys that exist.
- */
-export function schemaProblems(error: z.ZodError, values: unknown, schema: z.ZodType): readonly Problem[] {
-  return distinct(flatIssues(error.issues).flatMap((issue) => issueProblems(issue, values, schema)));
+/** @returns What the schema makes of the values, or all that it refuses. */
+export function parseBySchema<Schema extends z.ZodType>(
+  schema: Schema,
+  values: unknown,
+): { readonly data: z.infer<Schema> } | { readonly data: null; readonly problems: readonly Problem[] } {
+  const parsed = schema.safeParse(values, { error: (issue) => schemaMessage(explain(issue)) });
+  if (parsed.success) return { data: parsed.data };
+  const problems = flatIssues(parsed.error.issues).flatMap(({ path, message }) =>
+    readMessage(message).map(({ reason, fix, key }) => ({
+      path: formatPath(key === undefined ? path : [...path, shownKey(key, path)]),
+      value: shownValue(key === undefined ? path : [...path, key.name], values),
+      reason,
+      fix,
+    })),
+  );
+  return { data: null, problems: distinct(problems) };
 }
 
 /**
@@ -37,165 +44,104 @@ export function schemaProblems(error: z.ZodError, values: unknown, schema: z.Zod
  * that has the outline of none keeps the union's own issue.
  */
 function flatIssues(issues: readonly Issue[]): readonly Issue[] {
-  return issues.flatMap((issue): readonly Issue[] => {
-    if (issue.code !== "invalid_union") return [issue];
-    const meant = issue.errors.find(
-      (errors) => errors.length > 0 && errors.every(({ path }) => path.length > 0 || isKeyIssue(errors)),
-    );
+  return issues.flatMap((issue) => {
+    const meant = issue.code === "invalid_union" ? issue.errors.find(hasOutline) : undefined;
     if (meant === undefined) return [issue];
     return flatIssues(meant.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] })));
   });
 }
 
 /** A mapping with keys that don't exist is still meant to be that mapping. */
-function isKeyIssue(errors: readonly Issue[]): boolean {
-  return errors.every(({ code, path }) => path.length > 0 || code === "unrecognized_keys");
+function hasOutline(errors: readonly Issue[]): boolean {
+  return (
+    errors.length > 0 && errors.every(({ code, path }) => path.length > 0 || code === "unrecognized_keys")
+  );
 }
 
-function issueProblems(issue: Issue, values: unknown, schema: z.ZodType): Problem[] {
-  if (issue.code === "unrecognized_keys") {
-    const known = knownKeys(schema, issue.path, values);
-    return issue.keys.map((key) => {
-      const path = [...issue.path, shownKey(key, issue.path, known)];
-      return {
-        path: formatPath(path),
-        value: shownValue([...issue.path, key], values),
-        reason: "There is no such key.",
-        fix: MISPLACED[formatPath(path)] ?? unknownKeyFix(key, known),
-      };
-    });
-  }
-  const value = valueAt(values, issue.path);
-  const explained =
-    releaseProblem(issue.path, value) ??
-    accountProblem(issue.path, value) ??
-    zoneProblem(issue, value) ??
-    explain(issue, value);
-  return [{ path: formatPath(issue.path), value: shownValue(issue.path, values), ...explained }];
-}
-
-/** YAML reads `25.10` as the number 25.1, and the text that the Pulumi runtime makes of it is `25.1`. */
-function releaseProblem(path: Path, value: unknown): { reason: string; fix: string } | null {
-  if (formatPath(path) !== "release" || (typeof value !== "number" && typeof value !== "string")) return null;
-  const digits = /^\d\d(\.\d{1,2})?$/.exec(String(value))?.[0];
-  if (digits === undefined) return null;
-  return {
-    reason: "A release is a text of two and two digits; YAML reads it as a number, and 25.10 as 25.1.",
-    fix: `Write \`release: "${Number(digits).toFixed(2)}"\`, in quotes.`,
-  };
-}
-
-/** YAML reads `011122223333` as a number, and numbers have no zeros at their begin. */
-function accountProblem(path: Path, value: unknown): { reason: string; fix: string } | null {
-  if (formatPath(path) !== "account" || (typeof value !== "number" && typeof value !== "string")) return null;
-  const digits = /^\d{1,11}$/.exec(String(value))?.[0];
-  if (digits === undefined) return null;
-  return {
-    reason: `An account has twelve digits, and this has ${digits.length}: without quotes YAML takes it for a number, whose zeros at the begin are lost.`,
-    fix: `Write all twelve in quotes: "${digits.padStart(12, "0")}", where zeros are what is missing.`,
-  };
-}
-
-/** AWS's consoles show zones by their full names; a stack file has the region once. */
-function zoneProblem(issue: Issue, value: unknown): { reason: string; fix: string } | null {
-  if (issue.code !== "invalid_value" || typeof value !== "string") return null;
-  const letter = /^[a-z]{2}(?:-[a-z]+)+-\d([a-z])$/.exec(value)?.[1];
-  if (letter === undefined || !issue.values.includes(letter)) return null;
-  return {
-    reason: "A zone is named by its letter: `region` says the rest.",
-    fix: `Write the letter alone: ${letter}.`,
-  };
-}
-
-/** Access tokens of the model hub, and users with passwords in addresses, wherever they were put by mistake. */
-const CREDENTIALS = [/\bhf_\w{6,}/g, /(?<=:\/\/)[^/\s@"]+(?=@)/g];
-
-/** Parts of a stack file below which credentials stand; the Pulumi runtime hands them over in clear. */
-const SECRET_PARTS: readonly PropertyKey[] = ["hub", "externalDatabases"];
-
-/**
- * A key as it may be shown: YAML takes `{ hf_… }` for a mapping with the secret as its key, and a mapping that knows
- * `secure` alone stands for a secret.
- */
-function shownKey(key: string, path: Path, known: readonly string[]): string {
-  const isInSecret = known.length === 1 && known[0] === "secure";
-  const isWord = /^[A-Za-z][A-Za-z0-9]{0,30}$/.test(key);
-  const isCredential = SECRET_PARTS.includes(path[0] ?? "") && !isWord;
-  return isInSecret || isCredential ? "[secret]" : withoutCredentials(key);
-}
-
-function withoutCredentials(text: string): string {
-  return CREDENTIALS.reduce((rest, credential) => rest.replace(credential, "[secret]"), text);
-}
-
-/** A value as it may be shown. */
-function shownValue(path: Path, values: unknown): string {
-  const value = valueAt(values, path);
-  const isCredential =
-    SECRET_PARTS.includes(path[0] ?? "") || path.some((key) => /token|secret|password/i.test(String(key)));
-  if (isCredential && value !== undefined) return "[secret]";
-  return withoutCredentials(showValue(value));
-}
-
-function explain(issue: z.core.$ZodIssue, value: unknown): { reason: string; fix: string } {
+function explain(issue: z.core.$ZodRawIssue): readonly Explanation[] {
+  const { input } = issue;
   switch (issue.code) {
+    case "unrecognized_keys":
+      return issue.keys.map((key) => explainKey(key, issue.path ?? [], issue.inst));
     case "invalid_type":
-      return value === undefined
-        ? {
-            reason: "It is required.",
-            fix: EXAMPLES[formatPath(issue.path)] ?? `Add it, as ${article(issue.expected)}.`,
-          }
-        : {
-            reason: `Expected ${article(issue.expected)}, found ${article(kindOf(value))}.`,
-            fix: `Write ${article(issue.expected)}${typeof value === "string" && issue.expected === "number" ? ", without quotes" : ""}.`,
-          };
+      return [explainType(issue.expected, input, issue.path ?? [])];
     case "too_small":
-      return tooSmall(issue);
+      return [tooSmall(issue)];
     case "too_big":
-      return tooBig(issue);
-    case "invalid_value": {
-      const choices = issue.values.map((choice) => JSON.stringify(choice)).join(", ");
-      if (typeof value === "number" && issue.values.includes(String(value)))
-        return {
-          reason: "It is a text, and YAML reads it as a number.",
-          fix: `Write "${value}", in quotes.`,
-        };
-      return { reason: "Not one of the values that exist here.", fix: `Choose one of ${choices}.` };
-    }
-    case "invalid_format": {
-      const form = readFormMessage(issue.message);
-      return form === null
-        ? { reason: `${issue.message}.`, fix: "Correct it." }
-        : { reason: `It ${form.rule}.`, fix: `Write it like ${form.example}.` };
-    }
-    case "invalid_key": {
-      const [first] = flatIssues(issue.issues);
-      return first === undefined
-        ? { reason: `${issue.message}.`, fix: "Use another name." }
-        : explain(first, value);
-    }
+      return [tooBig(issue)];
+    case "invalid_value":
+      if (typeof input === "number" && issue.values.includes(String(input))) {
+        return [
+          { reason: "It is a text, and YAML reads it as a number.", fix: `Write "${input}", in quotes.` },
+        ];
+      }
+      return [
+        {
+          reason: "Not one of the values that exist here.",
+          fix: `Choose one of ${issue.values.map((choice) => JSON.stringify(choice)).join(", ")}.`,
+        },
+      ];
+    case "invalid_key":
+      return readMessage(flatIssues(issue.issues)[0]?.message ?? "");
     case "invalid_union": {
-      if (issue.discriminator !== undefined && issue.errors.length === 0)
-        return { reason: "Not one of the values that exist here.", fix: "Choose another one." };
-      const forms = issue.errors.flatMap(([first]) =>
-        first === undefined ? [] : [explain(first, value).fix],
+      if (issue.errors.length === 0)
+        return [{ reason: "Not one of the values that exist here.", fix: "Choose another one." }];
+      const fixes = issue.errors.flatMap(([first]) =>
+        readMessage(first?.message ?? "").map(({ fix }) => fix),
       );
-      return { reason: "It has none of the forms that it may have.", fix: [...new Set(forms)].join(" Or: ") };
+      return [
+        {
+          reason: "It has none of the forms that it may have.",
+          fix: [...new Set(fixes)].join(" Or: "),
+        },
+      ];
     }
     default:
-      return { reason: `${issue.message}.`, fix: "Correct it." };
+      return [];
   }
 }
 
-function tooSmall({ origin, minimum, inclusive = true }: z.core.$ZodIssueTooSmall) {
-  if (origin === "array") return { reason: `Fewer than ${counted(minimum, origin)}.`, fix: "Add one." };
+function explainKey(key: string, path: Path, schema: object | undefined): Explanation {
+  const known = Object.keys((schema as Partial<z.ZodObject> | undefined)?.shape ?? {}).sort();
+  const nearest = nearestName(key, known);
+  const others = known.length === 0 ? "" : `; the keys here are ${known.join(", ")}`;
+  const fix = nearest === undefined ? `Remove it${others}.` : `Did you mean \`${nearest}\`?`;
+  return {
+    reason: "There is no such key.",
+    fix: MISPLACED[formatPath([...path, key])] ?? fix,
+    key: { name: key, isSecret: known.length === 1 && known[0] === "secure" },
+  };
+}
+
+function explainType(expected: string, input: unknown, path: Path): Explanation {
+  const wanted = article(expected);
+  if (input === undefined)
+    return { reason: "It is required.", fix: EXAMPLES[formatPath(path)] ?? `Add it, as ${wanted}.` };
+  const found = input === null ? "null" : Array.isArray(input) ? "array" : typeof input;
+  const isQuoted = typeof input === "string" && expected === "number";
+  return {
+    reason: `Expected ${wanted}, found ${article(found)}.`,
+    fix: `Write ${wanted}${isQuoted ? ", without quotes" : ""}.`,
+  };
+}
+
+function tooSmall({
+  origin,
+  minimum,
+  inclusive = true,
+}: Omit<z.core.$ZodIssueTooSmall, "path" | "message">): Explanation {
   const least = counted(minimum, origin);
+  if (origin === "array") return { reason: `Fewer than ${least}.`, fix: "Add one." };
   return inclusive
     ? { reason: `Smaller than the least allowed, ${least}.`, fix: `Use ${least} or more.` }
     : { reason: `It must be more than ${least}.`, fix: `Use more than ${least}.` };
 }
 
-function tooBig({ origin, maximum, inclusive = true }: z.core.$ZodIssueTooBig) {
+function tooBig({
+  origin,
+  maximum,
+  inclusive = true,
+}: Omit<z.core.$ZodIssueTooBig, "path" | "message">): Explanation {
   const most = counted(maximum, origin);
   if (origin === "array") return { reason: `More than ${most}.`, fix: `Keep ${most}.` };
   return inclusive
@@ -222,48 +168,31 @@ function article(kind: string): string {
   return names[kind] ?? `a ${kind}`;
 }
 
-function kindOf(value: unknown): string {
-  return value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
+/** Access tokens of the model hub, and users with passwords in addresses, wherever they were put by mistake. */
+const CREDENTIALS = [/\bhf_\w{6,}/g, /(?<=:\/\/)[^/\s@"]+(?=@)/g];
+
+/** Parts of a stack file that hold credentials; the Pulumi runtime passes them in plain text. */
+const SECRET_PARTS: readonly PropertyKey[] = ["hub", "externalDatabases"];
+
+/**
+ * A key as it may be shown: YAML takes `{ hf_… }` for a mapping with the secret as its key, and a mapping that knows
+ * `secure` alone stands for a secret.
+ */
+function shownKey({ name, isSecret }: NonNullable<Explanation["key"]>, path: Path): string {
+  const isWord = /^[A-Za-z][A-Za-z0-9]{0,30}$/.test(name);
+  const isCredential = isSecret || (SECRET_PARTS.includes(path[0] ?? "") && !isWord);
+  return isCredential ? "[secret]" : withoutCredentials(name);
 }
 
-/** JSON Schema, as far as it is walked. */
-interface SchemaNode {
-  readonly properties?: Readonly<Record<string, SchemaNode>>;
-  readonly additionalProperties?: SchemaNode | boolean;
-  readonly items?: SchemaNode;
-  readonly oneOf?: readonly SchemaNode[];
-  readonly anyOf?: readonly SchemaNode[];
-  readonly const?: unknown;
+/** A value as it may be shown. */
+function shownValue(path: Path, values: unknown): string {
+  const value = valueAt(values, path);
+  const isCredential =
+    SECRET_PARTS.includes(path[0] ?? "") || path.some((key) => /token|secret|password/i.test(String(key)));
+  if (isCredential && value !== undefined) return "[secret]";
+  return withoutCredentials(showValue(value));
 }
 
-/** The keys that the schema has at a path, found by walking the schema's own JSON form. */
-function knownKeys(schema: z.ZodType, path: Path, values: unknown): string[] {
-  let node = meantForm(z.toJSONSchema(schema, { io: "input" }) as SchemaNode, values);
-  for (const [index, key] of path.entries()) {
-    const rest = typeof node.additionalProperties === "object" ? node.additionalProperties : undefined;
-    const next = typeof key === "number" ? node.items : (node.properties?.[String(key)] ?? rest);
-    if (next === undefined) return [];
-    node = meantForm(next, valueAt(values, path.slice(0, index + 1)));
-  }
-  return Object.keys(node.properties ?? {}).sort();
-}
-
-/** Of several forms, the one whose constants the value has, such as its `platform`; else the first with keys. */
-function meantForm(node: SchemaNode, value: unknown): SchemaNode {
-  const forms = node.oneOf ?? node.anyOf;
-  if (forms === undefined) return node;
-  const withKeys = forms.filter(({ properties }) => properties !== undefined);
-  const meant = withKeys.find(({ properties = {} }) => {
-    const constants = Object.entries(properties).filter(([, property]) => property.const !== undefined);
-    return (
-      constants.length > 0 && constants.every(([key, property]) => valueAt(value, [key]) === property.const)
-    );
-  });
-  return meant ?? withKeys[0] ?? node;
-}
-
-function unknownKeyFix(key: string, known: readonly string[]): string {
-  const nearest = nearestName(key, known);
-  if (nearest !== undefined) return `Did you mean \`${nearest}\`?`;
-  return known.length > 0 ? `Remove it; the keys here are ${known.join(", ")}.` : "Remove it.";
+function withoutCredentials(text: string): string {
+  return CREDENTIALS.reduce((rest, credential) => rest.replace(credential, "[secret]"), text);
 }

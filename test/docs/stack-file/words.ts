@@ -1,7 +1,7 @@
 /** What a value of the stack file may be, in a few words of Markdown. */
 import { stringify } from "yaml";
 import { z } from "zod";
-import { readFormMessage, secret } from "../../../infra/config/common.ts";
+import { readMessage, secret } from "../../../infra/config/common.ts";
 
 /** Of names of keys; what ends in several has the longest. */
 const UNITS: Readonly<Record<string, string>> = {
@@ -91,7 +91,9 @@ function unwrapped(schema: z.core.$ZodType): z.core.$ZodType {
 function exampleOf(schema: z.core.$ZodType): string | null {
   const { error } = z.safeParse(schema, "\0");
   const [issue] = error?.issues ?? [];
-  return issue === undefined ? null : (readFormMessage(issue.message)?.example ?? null);
+  if (issue?.code !== "invalid_format" && issue?.code !== "custom") return null;
+  const [{ reason, fix } = { reason: "", fix: "" }] = readMessage(issue.message);
+  return /(?:^Write it like|; for example) (.*)\.$/m.exec(`${reason}\n${fix}`)?.[1] ?? null;
 }
 
 function nodeWords(node: Node): string {
