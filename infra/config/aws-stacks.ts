@@ -8,10 +8,7 @@ import {
   NETWORK_DEFAULTS,
   ZONE_LETTERS,
 } from "../plan/catalogue/aws.ts";
-import { type Explanation, formattedText, ipv4Cidr, schemaMessage, secret } from "./common.ts";
-import { dockerDatabases, externalBySecrets } from "./databases.ts";
-import { gpuImages } from "./docker-host.ts";
-import { remoteGateway } from "./gateway.ts";
+import { type Explanation, formattedText, gpuImages, ipv4Cidr, schemaMessage, secret } from "./common.ts";
 import {
   clusterEncodersOrNone,
   engines,
@@ -21,7 +18,8 @@ import {
   pool,
   shared,
 } from "./gpu-parts.ts";
-import { clusterModels, gpuClusterParts } from "./kubernetes-cluster.ts";
+import { clusterModels, gpuClusterParts } from "./kubernetes-stacks.ts";
+import { dockerDatabases, externalBySecrets, remoteGateway } from "./services.ts";
 
 const region = formattedText(/^[a-z]{2}(-[a-z]+)+-\d$/, "must be an AWS region", "us-east-1");
 
@@ -256,18 +254,17 @@ const common = {
   retain: z.array(z.string().min(1).max(100)).max(50).default([]),
 };
 
-const {
-  context: _context,
-  createNamespace: _createNamespace,
-  engineStore: _engineStore,
-  hub: _hub,
-  images: _images,
-  gateway: _gateway,
-  monitoring: _monitoring,
-  priorityClasses: _priorityClasses,
-  retain: _retain,
-  ...clusterParts
-} = gpuClusterParts;
+const clusterParts = z.strictObject(gpuClusterParts).omit({
+  context: true,
+  createNamespace: true,
+  engineStore: true,
+  hub: true,
+  images: true,
+  gateway: true,
+  monitoring: true,
+  priorityClasses: true,
+  retain: true,
+}).shape;
 
 /** `compute: eks`: a cluster, and in it everything of `platform: kubernetes`. */
 export const eksStack = z.strictObject({

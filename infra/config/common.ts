@@ -1,5 +1,6 @@
 /** Parts that the schemas of all platforms share. */
 import { z } from "zod";
+import { POLICY_LEVELS, POLICY_NAMES } from "../plan/catalogue/types.ts";
 
 /** What a schema says of a value that it refuses. */
 export interface Explanation {
@@ -82,3 +83,50 @@ export const publishedTritonPorts = z
 
 /** A value that the stack file keeps encrypted; in clear only where the Pulumi runtime hands it over. */
 export const secret = z.union([z.string().min(1), z.strictObject({ secure: z.string().min(1) })]);
+
+/**
+ * Least number of servers; `replicas` is the most then, and an autoscaler owns the number between. With 0 the model has no
+ * server while nobody asks for it. Absent: `replicas` of them, always.
+ */
+export const minReplicas = z.int().min(0).max(64).optional();
+
+/** Least number of encoders, which never sleep; `replicas` is the most then. Absent: `replicas` of them, always. */
+export const minEncoderReplicas = z.int().min(1).max(64).optional();
+
+/** A base by tag or digest; a registry of one's own comes first, so that Docker asks no other. */
+const imageReference = formattedText(
+  /^[a-z0-9][a-z0-9._-]*(:\d{1,5})?(\/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:[\w][\w.-]{0,127})?(@sha256:[0-9a-f]{64})?$/,
+  "must be an image as `docker pull` takes it",
+  "mirror.example.org/library/debian:12-slim",
+);
+
+const base = imageReference.optional();
+
+/** The images that this project builds. */
+export const cpuImages = z
+  .strictObject({
+    /** Where `npm run images` pushes them; absent: each host builds its own. */
+    registry: formattedText(
+      /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?(\/[a-z0-9]+([._-]+[a-z0-9]+)*)*$/,
+      "must be a registry, with a path where it wants one and without scheme",
+      "ghcr.io/example/engine-room",
+    ).optional(),
+    /** What they are built on instead of their Dockerfiles' bases: the same ones from a mirror, or ones of one's own. */
+    bases: z.strictObject({ services: base, "cpu-models": base }).prefault({}),
+  })
+  .prefault({});
+
+/** `image` of the stack file is the base of trtllm. */
+export const gpuImages = cpuImages
+  .unwrap()
+  .extend({ bases: z.strictObject({ services: base, encoders: base }).prefault({}) })
+  .prefault({});
+
+export const policies = z
+  .strictObject({
+    /** Most that the stack may cost by the hour at its planned number of machines, in US dollars; absent: no cap. */
+    hourlyUsdCap: z.number().min(0).max(100_000).optional(),
+    /** Level of a rule, where it is not the default of docs/policies.md. */
+    levels: z.partialRecord(z.enum(POLICY_NAMES), z.enum(POLICY_LEVELS)).default({}),
+  })
+  .prefault({});

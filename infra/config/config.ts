@@ -1,36 +1,30 @@
 /**
- * The stack file, parsed once. Everything behind this file works on a frozen, complete StackConfig; nothing else reads
- * configuration. Defaults are written in the schemas beside this file, each beside its unit.
+ * The stack file, parsed once into a frozen, complete StackConfig. Defaults are written in the schemas beside this file, each
+ * beside its unit; rules over several keys are in plan/checks.
  */
 import type { z } from "zod";
 import { nearestName } from "../nearest-name.ts";
 import { ConfigError, type Problem, showValue } from "../problems.ts";
 import { ec2Stack, eksStack } from "./aws-stacks.ts";
-import { dockerCpuStack, kubernetesCpuStack, localStack } from "./cpu-stacks.ts";
-import { dockerStack, kubernetesStack } from "./gpu-stacks.ts";
+import { secret } from "./common.ts";
+import { dockerCpuStack, dockerStack } from "./docker-stacks.ts";
+import { kubernetesCpuStack, kubernetesStack } from "./kubernetes-stacks.ts";
+import { localStack } from "./local-stack.ts";
 import { parseBySchema } from "./schema-problems.ts";
-import { type Path, secretsIn } from "./secrets.ts";
 
-/** Where a stack runs. */
-const PLATFORMS = ["local", "docker", "kubernetes", "aws"] as const;
-type Platform = (typeof PLATFORMS)[number];
+const awsSchemas = { eks: eksStack, ec2: ec2Stack };
 
-type Tier = "gpu" | "cpu";
-
-/** What a stack on AWS runs on. */
-const COMPUTES = ["eks", "ec2"] as const;
-type Compute = (typeof COMPUTES)[number];
-
-const awsSchemas = { eks: eksStack, ec2: ec2Stack } as const satisfies Record<Compute, z.ZodType>;
-
-/** The schema of every tier that a platform has; the first is that of a stack file which names none. */
+/** By platform and tier; the first tier is that of a stack file which names none, as the first compute is on AWS. */
 const stackSchemas = {
   local: { cpu: localStack },
   docker: { gpu: dockerStack, cpu: dockerCpuStack },
   kubernetes: { gpu: kubernetesStack, cpu: kubernetesCpuStack },
   aws: { gpu: eksStack },
-} as const satisfies Record<Platform, Partial<Record<Tier, z.ZodType>>>;
+};
 
+type Platform = keyof typeof stackSchemas;
+type Tier = "gpu" | "cpu";
+type Compute = keyof typeof awsSchemas;
 type StackSchema =
   | typeof localStack
   | typeof dockerStack
@@ -40,9 +34,14 @@ type StackSchema =
   | typeof eksStack
   | typeof ec2Stack;
 
+const PLATFORMS = Object.keys(stackSchemas) as Platform[];
+const COMPUTES = Object.keys(awsSchemas) as Compute[];
+
 export type StackConfig = Readonly<z.infer<StackSchema>>;
 export type GpuStackConfig = Extract<StackConfig, { tier: "gpu" }>;
 export type CpuStackConfig = Extract<StackConfig, { tier: "cpu" }>;
+
+type Values = Readonly<Record<string, unknown>>;
 
 type ReadStack =
   | { readonly config: StackConfig; readonly problems: readonly [] }
@@ -54,83 +53,111 @@ type ReadStack =
  * @param values - Keys without the project's prefix; objects and arrays as such, not as JSON text.
  * @throws ConfigError with every problem of the schema at once: path, value, reason, fix.
  */
-export function parseConfig(values: Readonly<Record<string, unknown>>): StackConfig {
+export function parseConfig(values: Values): StackConfig {
   const { config, problems } = readStack(values);
   if (config === null) throw new ConfigError(problems);
   return config;
 }
 
 /** The same, without throwing. */
-export function readStack(values: Readonly<Record<string, unknown>>): ReadStack {
-  const { platform, tier, tiers, compute, schema } = likelySchema(values);
-  const hasOtherCompute = compute !== undefined && values.compute !== undefined && values.compute !== compute;
-  const readable = { ...values, platform, tier, ...(hasOtherCompute ? { compute } : {}) };
-  const parsed = parseBySchema(schema as z.ZodType<StackConfig>, readable);
-  const problems = [
-    ...(isPlatform(values.platform) ? [] : [noPlatform(values.platform, platform)]),
-    ...(values.tier === undefined || values.tier === tier
-      ? []
-      : [noTier(values.tier, platform, Object.keys(tiers))]),
-    ...(hasOtherCompute ? [noCompute(values.compute)] : []),
-    ...(parsed.data === null ? parsed.problems : []),
-  ];
-  return parsed.data !== null && problems.length === 0
+export function readStack(values: Values): ReadStack {
+  const { schema, kind, problems } = likelyKind(values);
+  const parsed = parseBySchema(schema as z.ZodType<StackConfig>, { ...values, ...kind });
+  if (parsed.data === null) return { config: null, problems: [...problems, ...parsed.problems] };
+  return problems.length === 0
     ? { config: deepFreeze(parsed.data), problems: [] }
     : { config: null, problems };
 }
 
-/** Where the values of a stack are that its schema takes for secrets, encrypted or in clear. */
-export function secretPaths(values: Readonly<Record<string, unknown>>): readonly Path[] {
-  return secretsIn(likelySchema(values).schema, values);
+/** Where the values of a stack are that its schema takes for secrets, encrypted or in plain text. */
+export function secretPaths(values: Values): readonly Path[] {
+  return secretsIn(likelyKind(values).schema, values);
 }
 
-function likelySchema(values: Readonly<Record<string, unknown>>) {
-  const platform = isPlatform(values.platform) ? values.platform : likelyPlatform(values);
-  const tiers: Readonly<Partial<Record<Tier, StackSchema>>> = stackSchemas[platform];
-  const tier = likelyTier(values.tier, Object.keys(tiers) as Tier[]);
+/**
+ * The kind of stack that a file describes. Where it names none that exists, a problem, and the kind that is probably meant, so
+ * that its other problems can be reported too.
+ */
+function likelyKind(values: Values) {
+  const platform = PLATFORMS.find((name) => name === values.platform) ?? likelyPlatform(values);
+  const schemas: Readonly<Partial<Record<Tier, StackSchema>>> = stackSchemas[platform];
+  const tiers = Object.keys(schemas) as [Tier];
+  const tier = nearest(values.tier, tiers) ?? tiers[0];
   const compute = platform === "aws" ? likelyCompute(values) : undefined;
-  const schema = compute === undefined ? (tiers[tier] as StackSchema) : awsSchemas[compute];
-  return { platform, tier, tiers, compute, schema };
+  const isOtherTier = values.tier !== undefined && values.tier !== tier;
+  const isOtherCompute = compute !== undefined && values.compute !== undefined && values.compute !== compute;
+  return {
+    schema: compute === undefined ? (schemas[tier] as StackSchema) : awsSchemas[compute],
+    kind: { platform, tier, ...(isOtherCompute ? { compute } : {}) },
+    problems: [
+      ...(values.platform === platform ? [] : [unknownPlatform(values.platform, platform)]),
+      ...(isOtherTier ? [unknownTier(values.tier, platform, tiers)] : []),
+      ...(isOtherCompute ? [unknownCompute(values.compute)] : []),
+    ],
+  };
 }
 
-/** What is meant; by default the first. Of no name, the one whose schema refuses less of the rest. */
-function likelyCompute(values: Readonly<Record<string, unknown>>): Compute {
-  const { compute = COMPUTES[0] } = values;
+function nearest<Name extends string>(value: unknown, names: readonly Name[]): Name | undefined {
+  return typeof value === "string" ? (nearestName(value, names) as Name | undefined) : undefined;
+}
+
+/** Keys that only one platform has. */
+const OWN_KEYS: Readonly<Record<string, Platform>> = {
+  region: "aws",
+  compute: "aws",
+  access: "aws",
+  account: "aws",
+  host: "docker",
+  namespace: "kubernetes",
+  context: "kubernetes",
+  pools: "kubernetes",
+};
+
+function likelyPlatform(values: Values): Platform {
+  const [ofKey = "local"] = Object.entries(OWN_KEYS).flatMap(([key, name]) => (key in values ? [name] : []));
+  return nearest(values.platform, PLATFORMS) ?? ofKey;
+}
+
+/** What is meant, in upper or lower case. Of another name, the one whose schema refuses less of the rest. */
+function likelyCompute(values: Values): Compute {
+  const { compute = "eks" } = values;
   const named = COMPUTES.find((name) => name === String(compute).toLowerCase());
   if (named !== undefined) return named;
-  const refused = (one: Compute) =>
-    awsSchemas[one].safeParse({ ...values, compute: one }).error?.issues.length ?? 0;
+  const refused = (name: Compute) =>
+    awsSchemas[name].safeParse({ ...values, compute: name }).error?.issues.length ?? 0;
   return refused("ec2") < refused("eks") ? "ec2" : "eks";
 }
 
-function noCompute(value: unknown): Problem {
+function unknownPlatform(platform: unknown, likely: Platform): Problem {
+  return {
+    path: "platform",
+    value: showValue(platform),
+    reason: platform === undefined ? "It is required." : "There is no platform of that name.",
+    fix: `Set \`engine-room:platform: ${likely}\`; there are ${PLATFORMS.join(", ")}.`,
+  };
+}
+
+function unknownTier(tier: unknown, platform: Platform, tiers: readonly Tier[]): Problem {
+  return {
+    path: "tier",
+    value: showValue(tier),
+    reason: `The platform ${platform} has the tier${tiers.length === 1 ? "" : "s"} ${tiers.join(" and ")}, and no other.`,
+    fix: `Write ${tiers.join(" or ")}${tier === "cpu" || tier === "gpu" ? ", or another platform" : ""}.`,
+  };
+}
+
+function unknownCompute(compute: unknown): Problem {
   return {
     path: "compute",
-    value: showValue(value),
+    value: showValue(compute),
     reason: "A stack on AWS is a cluster (eks) or one machine (ec2).",
     fix: `Write ${COMPUTES.join(" or ")}.`,
   };
 }
 
-/** The tier that is meant; where none of the platform's has the name, the nearest, or its first. */
-function likelyTier(value: unknown, tiers: readonly Tier[]): Tier {
-  const [first = "gpu"] = tiers;
-  if (typeof value !== "string") return first;
-  return tiers.find((tier) => tier === value) ?? (nearestName(value, tiers) as Tier | undefined) ?? first;
-}
-
-function noTier(value: unknown, platform: Platform, tiers: readonly string[]): Problem {
-  return {
-    path: "tier",
-    value: showValue(value),
-    reason: `The platform ${platform} has the tier${tiers.length === 1 ? "" : "s"} ${tiers.join(" and ")}, and no other.`,
-    fix: `Write ${tiers.join(" or ")}${value === "cpu" || value === "gpu" ? ", or another platform" : ""}.`,
-  };
-}
-
 /**
- * What the Pulumi runtime hands to a program, as `parseConfig` wants it: only this project's keys, without the prefix,
- * structured values parsed. The runtime makes texts of all that is neither list nor mapping, `true` and `false` too.
+ * Configuration of the Pulumi runtime as `parseConfig` takes it: only this project's keys, without the prefix, structured values
+ * parsed. The runtime makes texts of all that is neither list nor mapping, `true` and `false` too.
  */
 export function fromRuntimeConfig(
   all: Readonly<Record<string, string>>,
@@ -147,7 +174,7 @@ export function fromRuntimeConfig(
   );
 }
 
-/** No part of the text is shown: it may hold a credential in clear. */
+/** No part of the text is shown: it may hold a credential in plain text. */
 function parseJson(key: string, text: string): unknown {
   try {
     return JSON.parse(text);
@@ -164,44 +191,41 @@ function parseJson(key: string, text: string): unknown {
   }
 }
 
-function isPlatform(value: unknown): value is Platform {
-  return (PLATFORMS as readonly unknown[]).includes(value);
-}
-
-/** Keys that only one platform has. */
-const OWN_KEYS: Readonly<Record<string, Platform>> = {
-  region: "aws",
-  compute: "aws",
-  access: "aws",
-  account: "aws",
-  host: "docker",
-  namespace: "kubernetes",
-  context: "kubernetes",
-  pools: "kubernetes",
-};
-
-/** Which platform is meant where none of that name exists, so that the mistakes below it are reported too. */
-function likelyPlatform(values: Readonly<Record<string, unknown>>): Platform {
-  const { platform } = values;
-  const nearest = typeof platform === "string" ? nearestName(platform, PLATFORMS) : undefined;
-  if (isPlatform(nearest)) return nearest;
-  const key = Object.keys(OWN_KEYS).find((one) => one in values);
-  return (key === undefined ? undefined : OWN_KEYS[key]) ?? "local";
-}
-
-function noPlatform(platform: unknown, likely: Platform): Problem {
-  return {
-    path: "platform",
-    value: showValue(platform),
-    reason: platform === undefined ? "It is required." : "There is no platform of that name.",
-    fix: `Set \`engine-room:platform: ${likely}\`; there are ${PLATFORMS.join(", ")}.`,
-  };
-}
-
 function deepFreeze<T>(value: T): T {
   if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value);
     Object.values(value).forEach(deepFreeze);
   }
   return value;
+}
+
+type Path = readonly (string | number)[];
+
+/** Paths of the values that stand where the schema has a {@link secret}. */
+function secretsIn(schema: z.core.$ZodType, value: unknown, path: Path = []): readonly Path[] {
+  if (value === undefined || value === null) return [];
+  if (schema === secret) return [path];
+  const inner = (type: z.core.$ZodType, key: string | number) =>
+    secretsIn(type, (value as Record<string | number, unknown>)[key], [...path, key]);
+  const { def } = (schema as z.core.$ZodTypes)._zod;
+  switch (def.type) {
+    case "object":
+      return Object.entries(def.shape).flatMap(([key, type]) => inner(type, key));
+    case "record":
+      return Object.keys(value).flatMap((key) => inner(def.valueType, key));
+    case "array":
+      return Array.isArray(value) ? value.flatMap((_, index) => inner(def.element, index)) : [];
+    case "union":
+      return def.options.flatMap((option) => secretsIn(option, value, path));
+    case "pipe":
+      return secretsIn(def.in, value, path);
+    case "optional":
+    case "nullable":
+    case "default":
+    case "prefault":
+    case "readonly":
+      return secretsIn(def.innerType, value, path);
+    default:
+      return [];
+  }
 }

@@ -1,5 +1,5 @@
 /** Served models: rows, limits, repository and pools in place of names and blanks. */
-import type { GpuModelConfig } from "../../config/gpu-models.ts";
+import type { GpuModelConfig } from "../../config/gpu-parts.ts";
 import { languageModels } from "../catalogue/language-models.ts";
 import type {
   EngineLimits,

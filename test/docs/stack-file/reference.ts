@@ -1,8 +1,9 @@
 /** Every key of the stack file on every platform, as Markdown: what docs/stack-file.md has between its marks. */
 import type { z } from "zod";
 import { ec2Stack, eksStack } from "../../../infra/config/aws-stacks.ts";
-import { dockerCpuStack, kubernetesCpuStack, localStack } from "../../../infra/config/cpu-stacks.ts";
-import { dockerStack, kubernetesStack } from "../../../infra/config/gpu-stacks.ts";
+import { dockerCpuStack, dockerStack } from "../../../infra/config/docker-stacks.ts";
+import { kubernetesCpuStack, kubernetesStack } from "../../../infra/config/kubernetes-stacks.ts";
+import { localStack } from "../../../infra/config/local-stack.ts";
 import { Sources } from "./comments.ts";
 import { type Key, keysOf } from "./keys.ts";
 import { unitOf } from "./words.ts";
@@ -45,8 +46,9 @@ const CATALOGUE_ROW = { path: "catalogue.models.NAME.", interface: "LanguageMode
 
 const SOURCES = [
   "infra/config/aws-stacks.ts",
-  "infra/config/cpu-stacks.ts",
-  "infra/config/gpu-stacks.ts",
+  "infra/config/docker-stacks.ts",
+  "infra/config/kubernetes-stacks.ts",
+  "infra/config/local-stack.ts",
   "infra/plan/catalogue/types.ts",
 ];
 

@@ -1,11 +1,19 @@
-/** `platform: kubernetes`: what a stack says of the cluster that it runs in, besides models and machines. */
+/** `platform: kubernetes`: what a stack says of the cluster that it runs in, with GPUs or without. */
 import { z } from "zod";
-import { formattedText, resourceName, secret } from "./common.ts";
-import { DATABASES, vectorUrl } from "./databases.ts";
-import { cpuImages, gpuImages } from "./docker-host.ts";
-import { remoteGateway } from "./gateway.ts";
-import { gpuModel } from "./gpu-models.ts";
+import {
+  cpuImages,
+  formattedText,
+  gpuImages,
+  minEncoderReplicas,
+  minReplicas,
+  policies,
+  resourceName,
+  secret,
+} from "./common.ts";
+import { clusterEncodersOrNone, gpuModel, pool, shared } from "./gpu-parts.ts";
+import { cpuEncoders, cpuModel, MOST_MODELS } from "./local-stack.ts";
 import { schedule } from "./schedule.ts";
+import { DATABASES, remoteGateway, vectorUrl } from "./services.ts";
 
 /** Name and value of a label, as Kubernetes has them. */
 const labelName = formattedText(
@@ -31,7 +39,7 @@ const nodeSelector = z.record(labelName, labelValue).default({});
 const tolerations = z.array(toleration).max(20).default([]);
 
 /** How pods find the machines of a pool. */
-export const poolAccess = {
+const poolAccess = {
   /** Labels of the pool's machines; needed where the cluster has several pools with GPUs. */
   nodeSelector,
   /** Besides that of the taint `nvidia.com/gpu`, which pods with GPUs have anyway. */
@@ -45,15 +53,6 @@ export const poolAccess = {
   /** Keeps the images of servers and builds on every machine of the pool: starts are faster by their download. */
   prePullImages: z.boolean().default(false),
 };
-
-/**
- * Least number of servers; `replicas` is the most then, and an autoscaler owns the number between. With 0 the model has no
- * server while nobody asks for it. Absent: `replicas` of them, always.
- */
-export const minReplicas = z.int().min(0).max(64).optional();
-
-/** Least number of encoders, which never sleep; `replicas` is the most then. Absent: `replicas` of them, always. */
-export const minEncoderReplicas = z.int().min(1).max(64).optional();
 
 const ROLLOUTS = ["surge", "inPlace"] as const;
 
@@ -223,10 +222,41 @@ export const gpuClusterParts = {
   images: gpuImages.unwrap().extend({ pullSecrets }).prefault({}),
 };
 
-export const cpuClusterParts = {
+const cpuClusterParts = {
   ...clusterParts,
   monitoringOptions: monitoringOptions.prefault({}),
   /** Which machines all pods run on; absent: any that is free for everybody. */
   machines: z.strictObject({ nodeSelector, tolerations }).prefault({}),
   images: cpuImages.unwrap().extend({ pullSecrets }).prefault({}),
 };
+
+const clusterPool = pool.extend({
+  capacity: z.enum(["owned", "onDemand", "spot"]).default("owned"),
+  ...poolAccess,
+});
+const clusterPools = z.array(clusterPool).max(32);
+
+export const kubernetesStack = z.strictObject({
+  platform: z.literal("kubernetes"),
+  ...shared,
+  models: clusterModels.min(1),
+  encoders: clusterEncodersOrNone,
+  /** Machines that are there; the cluster's own autoscaler may add more, up to `max`. */
+  pools: clusterPools.min(1),
+  ...gpuClusterParts,
+});
+
+/** The same services in any cluster: kind, minikube, or one whose GPUs are others'. */
+export const kubernetesCpuStack = z.strictObject({
+  platform: z.literal("kubernetes"),
+  tier: z.literal("cpu"),
+  models: z
+    .array(cpuModel.extend({ replicas: z.int().min(1).max(64).default(1), minReplicas }))
+    .min(1)
+    .max(MOST_MODELS),
+  encoders: cpuEncoders
+    .extend({ replicas: z.int().min(1).max(64).default(1), minReplicas: minEncoderReplicas })
+    .prefault({}),
+  ...cpuClusterParts,
+  policies,
+});

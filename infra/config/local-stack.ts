@@ -1,15 +1,11 @@
-/** `tier: cpu`: real Tritons on a CPU, of this machine (`platform: local`), of a Docker host, or of a cluster. */
+/** Models and encoders of `tier: cpu`, and `platform: local`: real Tritons on a CPU of this machine. */
 import { z } from "zod";
 import { MODEL_NAMES, VISION_WEIGHTS } from "../plan/catalogue/cpu-models.ts";
-import { publishedTritonPorts, resourceName, tritonPorts } from "./common.ts";
-import { dockerDatabases, localDatabases } from "./databases.ts";
-import { cpuImages, dockerHost } from "./docker-host.ts";
-import { dockerGateway, localGateway } from "./gateway.ts";
-import { cpuClusterParts, minEncoderReplicas, minReplicas } from "./kubernetes-cluster.ts";
-import { policies } from "./policies.ts";
+import { policies, resourceName, tritonPorts } from "./common.ts";
+import { localDatabases, localGateway } from "./services.ts";
 
 /** One language model: which, under what name, and how much of the machine it may take. */
-const cpuModel = z.strictObject({
+export const cpuModel = z.strictObject({
   name: resourceName,
   model: z.enum(MODEL_NAMES),
   /** Requests generated at the same time (slots of continuous batching); each has its own context. */
@@ -22,7 +18,7 @@ const cpuModel = z.strictObject({
   threads: z.int().min(0).max(256).default(0),
 });
 
-const cpuEncoders = z.strictObject({
+export const cpuEncoders = z.strictObject({
   /** Most requests that Triton joins into one run of an encoder. */
   maxBatchSize: z.int().min(1).max(256).default(32),
   /** How long a request may wait for others to join its batch; 0 joins those that came during the last run. */
@@ -34,7 +30,7 @@ const cpuEncoders = z.strictObject({
   visionWeights: z.enum(VISION_WEIGHTS).default("auto"),
 });
 
-const MOST_MODELS = 16;
+export const MOST_MODELS = 16;
 
 export const localStack = z.strictObject({
   platform: z.literal("local"),
@@ -48,37 +44,5 @@ export const localStack = z.strictObject({
   gateway: localGateway,
   /** Python of the services: `3.10` to `3.12`; absent takes the newest that is installed. */
   pythonVersion: z.enum(["3.10", "3.11", "3.12"]).optional(),
-  policies,
-});
-
-/** The same services in containers: for machines without NVIDIA GPU, and with other systems than Linux. */
-export const dockerCpuStack = z.strictObject({
-  platform: z.literal("docker"),
-  tier: z.literal("cpu"),
-  models: z
-    .array(cpuModel.extend({ ports: publishedTritonPorts }))
-    .min(1)
-    .max(MOST_MODELS),
-  encoders: cpuEncoders.extend({ ports: publishedTritonPorts }).prefault({}),
-  ...dockerDatabases,
-  gateway: dockerGateway,
-  /** The machine whose Docker engine runs everything. */
-  host: dockerHost.prefault({}),
-  images: cpuImages,
-  policies,
-});
-
-/** The same services in any cluster: kind, minikube, or one whose GPUs are others'. */
-export const kubernetesCpuStack = z.strictObject({
-  platform: z.literal("kubernetes"),
-  tier: z.literal("cpu"),
-  models: z
-    .array(cpuModel.extend({ replicas: z.int().min(1).max(64).default(1), minReplicas }))
-    .min(1)
-    .max(MOST_MODELS),
-  encoders: cpuEncoders
-    .extend({ replicas: z.int().min(1).max(64).default(1), minReplicas: minEncoderReplicas })
-    .prefault({}),
-  ...cpuClusterParts,
   policies,
 });
