@@ -5,10 +5,9 @@ import { rentedParts } from "./aws/services.ts";
 import { DEFAULT_RELEASE, releases } from "./catalogue/releases.ts";
 import type { Release } from "./catalogue/types.ts";
 import { asProblems, type Finding } from "./checks/check.ts";
-import { resolveEncoders } from "./resolve/encoders.ts";
 import { resolveModels } from "./resolve/models.ts";
 import { rowOf, unknownRelease } from "./resolve/names.ts";
-import { isOnHost, resolvePools } from "./resolve/pools.ts";
+import { isOnHost, resolveEncoders, resolvePools } from "./resolve/pools.ts";
 import type { GpuStackSpec } from "./spec.ts";
 
 /**
@@ -21,22 +20,20 @@ export function resolveStack(config: GpuStackConfig): {
 } {
   const findings: Finding[] = [];
   const report = (finding: Finding) => void findings.push(finding);
-  const known: Readonly<Record<string, Release>> = releases;
-  const release = rowOf(known, config.release);
-  if (release === undefined) {
-    report(unknownRelease(config.release, Object.keys(known)));
-  }
+  const known = rowOf<Release>(releases, config.release);
+  if (known === undefined) report(unknownRelease(config.release, Object.keys(releases)));
   // For a release that does not exist: checks that don't look at it still run.
-  const releaseOrDefault = release ?? releases[DEFAULT_RELEASE];
+  const release = known ?? releases[DEFAULT_RELEASE];
+  const { layout, base = `nvcr.io/nvidia/tritonserver:${release.tag}-trtllm-python-py3` } = config.image;
   const pools = resolvePools(config, report);
   const choice = { config, pools, report };
-  const models = resolveModels({ ...choice, release: releaseOrDefault, layout: config.image.layout });
+  const models = resolveModels({ ...choice, release, layout });
   const withoutEncoders: GpuStackSpec = {
     platform: config.platform,
     runsOn: isOnHost(config) ? "host" : "cluster",
     region: config.platform === "aws" ? config.region : null,
-    release: releaseOrDefault,
-    image: { base: config.image.base ?? ngcImage(releaseOrDefault), layout: config.image.layout },
+    release,
+    image: { base, layout },
     models,
     encoders: null,
     pools,
@@ -51,10 +48,6 @@ export function resolveStack(config: GpuStackConfig): {
   return { spec: { ...withoutEncoders, encoders }, problems: asProblems(findings, config).problems };
 }
 
-function ngcImage({ tag }: Release): string {
-  return `nvcr.io/nvidia/tritonserver:${tag}-trtllm-python-py3`;
-}
-
 function front(config: GpuStackConfig): GpuStackSpec["front"] {
   const hasDatabases = config.encoders !== false && config.databases !== "external";
   return {
@@ -65,30 +58,20 @@ function front(config: GpuStackConfig): GpuStackSpec["front"] {
 
 function engineStore(config: GpuStackConfig): GpuStackSpec["store"] {
   const { readMBPerSecond } = config.engineStore;
+  const store = { readMBPerSecond, sizeGiB: null, provisionedMiBps: null };
   switch (config.platform) {
     case "docker":
-      return {
-        kind: config.engineStore.path === undefined ? "volume" : "folder",
-        readMBPerSecond,
-        sizeGiB: null,
-        provisionedMiBps: null,
-      };
+      return { ...store, kind: config.engineStore.path === undefined ? "volume" : "folder" };
     case "kubernetes": {
       const { existingClaim, sizeGiB } = config.engineStore;
       // A claim that exists has the size that it has.
-      return {
-        kind: "volume",
-        readMBPerSecond,
-        sizeGiB: existingClaim === undefined ? sizeGiB : null,
-        provisionedMiBps: null,
-      };
+      return { ...store, kind: "volume", sizeGiB: existingClaim === undefined ? sizeGiB : null };
     }
     case "aws": {
-      const { throughput, provisionedMiBPerSecond, existing } = config.engineStore;
+      const { throughput, provisionedMiBPerSecond = null, existing } = config.engineStore;
       // What is there already is on somebody else's bill.
       const isOwn = throughput === "provisioned" && existing === undefined;
-      const provisionedMiBps = isOwn ? (provisionedMiBPerSecond ?? null) : null;
-      return { kind: "efs", readMBPerSecond, sizeGiB: null, provisionedMiBps };
+      return { ...store, kind: "efs", provisionedMiBps: isOwn ? provisionedMiBPerSecond : null };
     }
   }
 }

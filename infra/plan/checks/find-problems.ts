@@ -3,20 +3,16 @@ import type { Problem } from "../../problems.ts";
 import { accessChecks, databaseChecks, gatewayChecks } from "./access.ts";
 import { capacityChecks, costChecks, guardChecks, meantRegion, regionChecks } from "./aws.ts";
 import { existingPartChecks, networkChecks } from "./aws-network.ts";
-import { buildChecks } from "./builds.ts";
 import { asProblems, type Check, type CheckedStack, type Finding, flatFindings } from "./check.ts";
 import { clusterChecks } from "./cluster.ts";
 import { dockerChecks, hostChecks } from "./docker.ts";
 import { apiAccessChecks, eksChecks } from "./eks.ts";
-import { encoderChecks } from "./encoders.ts";
-import { engineChecks } from "./engine.ts";
+import { engineChecks, gpuChecks } from "./engine.ts";
 import { fitChecks } from "./fit.ts";
-import { gpuChecks } from "./gpu.ts";
 import { kubernetesChecks } from "./kubernetes.ts";
-import { customModelChecks, nameChecks } from "./models.ts";
-import { poolChecks } from "./pools.ts";
+import { customModelChecks, nameChecks, servingChecks } from "./models.ts";
+import { buildChecks, encoderChecks, poolChecks } from "./pools.ts";
 import { releaseChecks } from "./release.ts";
-import { servingChecks } from "./serving.ts";
 
 /** Of the stack file alone, as on CPUs. */
 const fileChecks = { ...dockerChecks, ...databaseChecks, ...kubernetesChecks } satisfies Record<

@@ -12,7 +12,7 @@ import type {
 import { DEFAULT_MAX_NUM_TOKENS } from "../engine/build-steps.ts";
 import { compareVersions } from "../engine/version.ts";
 import { repositoryProblems } from "../repository/problems.ts";
-import type { EngineSpec, ModelSpec, PoolSpec, ServingSpec, TargetGpu, WeightsSource } from "../spec.ts";
+import type { EngineSpec, ModelSpec, PoolSpec, ServingSpec, WeightsSource } from "../spec.ts";
 import { type Report, rowOf, unknownName } from "./names.ts";
 import { isOnHost, namedPool, onlyGpuPool, type PoolChoice } from "./pools.ts";
 
@@ -43,13 +43,14 @@ function resolveModel(model: GpuModelConfig, path: string, context: ModelContext
   const pool = servingPool(model, path, context);
   if (row === null) return null;
   const weights = resolveWeights(model.weights, row.source, path, report);
-  if (pool === null || pool.gpu === null) return null;
+  const gpu = pool?.gpu ?? null;
+  if (pool === null || gpu === null) return null;
   const engine: EngineSpec = {
     model: model.model,
     row,
     release,
     layout,
-    target: targetGpu(pool, pool.gpu),
+    target: pool.sharing.mode === "mig" ? { gpu, migProfile: pool.sharing.profile } : { gpu },
     weights,
     dtype: model.dtype ?? row.dtype,
     quantization: model.quantization,
@@ -104,7 +105,7 @@ function servingPool(model: GpuModelConfig, path: string, context: ModelContext)
   return pool;
 }
 
-/** Stands for what is missing, so that the checks which don't look at it still run. */
+/** In place of a missing name, so that checks which don't look at it still run. */
 const MISSING = "(missing)";
 
 /**
@@ -149,10 +150,6 @@ function resolveWeights(
   }
 }
 
-function targetGpu({ sharing }: PoolSpec, gpu: TargetGpu["gpu"]): TargetGpu {
-  return sharing.mode === "mig" ? { gpu, migProfile: sharing.profile } : { gpu };
-}
-
 function engineLimits(own: GpuModelConfig["limits"], row: EngineLimits, release: Release): EngineLimits {
   const limits = {
     maxBatchSize: own.maxBatchSize ?? row.maxBatchSize,
@@ -188,29 +185,20 @@ function defaultFlavour(
 }
 
 function servingSpec(model: GpuModelConfig, engine: EngineSpec, flavour: Flavour): ServingSpec {
-  const { triton } = model;
+  const { backend, ...triton } = model.triton;
   // The repository of the LLaVA tutorial has a batch of 1 written in.
   const maxBatchSize = triton.maxBatchSize ?? (flavour === "llava" ? 1 : engine.limits.maxBatchSize);
   return {
+    ...triton,
     name: model.name,
     runtime: model.runtime,
     flavour,
-    tritonBackend: triton.backend,
+    tritonBackend: backend,
     maxBatchSize,
-    instanceCount: triton.instanceCount,
     blsInstanceCount: triton.blsInstanceCount ?? maxBatchSize,
     // The Python runtime of all_models/gpt answers once, when all is generated.
     streaming: triton.streaming ?? flavour !== "gpt",
-    accumulateTokens: triton.accumulateTokens,
-    excludeInputInOutput: triton.excludeInputInOutput,
     kvCacheReuse: reusesKvCache(model, engine),
-    chunkedContext: triton.chunkedContext,
-    maxQueueDelayMicroseconds: triton.maxQueueDelayMicroseconds,
-    maxQueueSize: triton.maxQueueSize,
-    batchingStrategy: triton.batchingStrategy,
-    kvCacheFreeGpuMemoryFraction: triton.kvCacheFreeGpuMemoryFraction,
-    maxTokensInPagedKvCache: triton.maxTokensInPagedKvCache,
-    maxAttentionWindowTokens: triton.maxAttentionWindowTokens,
     concurrentRequests: model.concurrentRequests ?? maxBatchSize,
     replicas: model.replicas,
   };

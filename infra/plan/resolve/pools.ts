@@ -4,9 +4,10 @@ import type { MachineConfig } from "../../config/gpu-parts.ts";
 import { gpus } from "../catalogue/gpus.ts";
 import { machineTypes } from "../catalogue/machines.ts";
 import type { Gpu, MachineType } from "../catalogue/types.ts";
-import type { GpuSharing, PoolSpec } from "../spec.ts";
-import { unknownInstanceType } from "./instance-types.ts";
-import { type Report, rowOf, unknownName } from "./names.ts";
+import { poolHourlyUsd } from "../cost/pool-price.ts";
+import { packPool } from "../pool-space.ts";
+import type { EncodersSpec, GpuSharing, GpuStackSpec, PoolSpec } from "../spec.ts";
+import { type Report, rowOf, unknownInstanceType, unknownName } from "./names.ts";
 
 /** Whether one machine runs everything, as containers. */
 export function isOnHost(config: GpuStackConfig): boolean {
@@ -65,16 +66,14 @@ function keptNodes({ min, max }: PoolSpec["nodes"], warm: number): PoolSpec["nod
   return { min: Math.max(min, Math.min(warm, max)), max };
 }
 
-interface DescribedMachine {
-  readonly instanceType?: string | undefined;
-  readonly machine?: MachineConfig | undefined;
-}
-
 type ResolvedMachine = Pick<PoolSpec, "instanceType" | "machine" | "gpu">;
 
 /** An instance type by its row, anything else by its parts. */
 function resolveMachine(
-  { instanceType, machine }: DescribedMachine,
+  {
+    instanceType,
+    machine,
+  }: { readonly instanceType?: string | undefined; readonly machine?: MachineConfig | undefined },
   path: string,
   isRented: boolean,
   report: Report,
@@ -120,10 +119,10 @@ function machineOfParts(
   const gpu = rowOf<Gpu>(gpus, gpuName);
   if (gpu === undefined) {
     const names = Object.keys(gpus);
-    const remark = unknownName(`${path}.machine.gpu`, gpuName, "a GPU of the catalogue", names);
+    const unknown = unknownName(`${path}.machine.gpu`, gpuName, "a GPU of the catalogue", names);
     // The nearest name is often that of another card, RTX 3090 for an RTX 3060: all are named beside it.
     const all = `There are ${names.join(", ")}.`;
-    report({ ...remark, fix: remark.fix.startsWith(all) ? all : `${remark.fix} ${all}` });
+    report({ ...unknown, fix: unknown.fix.startsWith(all) ? all : `${unknown.fix} ${all}` });
     return null;
   }
   return { instanceType, machine: { ...withoutGpu, gpu: gpuName, gpus: gpuCount }, gpu };
@@ -202,18 +201,87 @@ export function onlyGpuPool(
       reason: `The stack has ${names.length} pools with GPUs, and does not say which is meant.`,
       fix: `Name one of ${names.join(", ")}.`,
     });
-  } else if (config.platform === "docker") {
-    report({
-      path: `host.${config.host.instanceType === undefined ? "machine" : "instanceType"}`,
-      reason: `The host has no GPU, and ${reason}.`,
-      fix: `Use a host with one, such as g5.4xlarge${otherwise}.`,
-    });
-  } else {
-    report({
-      path,
-      reason: `The stack has no pool with GPUs, and ${reason}.`,
-      fix: `Add one, such as machines of type g5.4xlarge${otherwise}.`,
+    return null;
+  }
+  report(
+    config.platform === "docker"
+      ? {
+          path: `host.${config.host.instanceType === undefined ? "machine" : "instanceType"}`,
+          reason: `The host has no GPU, and ${reason}.`,
+          fix: `Use a host with one, such as g5.4xlarge${otherwise}.`,
+        }
+      : {
+          path,
+          reason: `The stack has no pool with GPUs, and ${reason}.`,
+          fix: `Add one, such as machines of type g5.4xlarge${otherwise}.`,
+        },
+  );
+  return null;
+}
+
+const ENCODERS_POOL = "encoders.pool";
+const CPU_INSTEAD = ", or write `device: cpu` under encoders";
+
+/** Encoders that have no pool yet. */
+type Unplaced = Omit<EncodersSpec, "pool">;
+
+/**
+ * null: the stack has none, or their pool is not known (reported).
+ *
+ * @param stack - All the rest of the specification, without encoders.
+ */
+export function resolveEncoders(choice: PoolChoice, stack: GpuStackSpec): EncodersSpec | null {
+  const { encoders } = choice.config;
+  if (encoders === false) return null;
+  const unplaced: Unplaced = {
+    vision: encoders.vision,
+    text: encoders.text,
+    device: encoders.device,
+    precision: encoders.precision ?? (encoders.device === "gpu" ? "fp16" : "fp32"),
+    maxBatchSize: encoders.maxBatchSize,
+    maxQueueDelayMicroseconds: encoders.maxQueueDelayMicroseconds,
+    gpuIndices: encoders.gpuIndices,
+    replicas: encoders.replicas,
+  };
+  const pool =
+    encoders.pool === undefined
+      ? defaultPool(unplaced, choice, stack)
+      : encodersPool(unplaced, encoders.pool, choice);
+  return pool === null ? null : { ...unplaced, pool: pool.name };
+}
+
+function encodersPool({ device }: Unplaced, pool: string, choice: PoolChoice): PoolSpec | null {
+  const named = namedPool(choice, pool, ENCODERS_POOL);
+  if (named === null || named.gpu !== null || device === "cpu") return named;
+  choice.report({
+    path: ENCODERS_POOL,
+    reason: `The encoders are to run on a GPU, and the machines of ${pool} have none.`,
+    fix: `Name a pool with GPUs${CPU_INSTEAD}.`,
+  });
+  return null;
+}
+
+/**
+ * On a CPU the encoders take no place from models where there is a pool without GPU. Of several pools it is the cheapest that
+ * has room for them beside the models' servers, or the cheapest where none has; of equal ones the first of the stack file.
+ */
+function defaultPool(encoders: Unplaced, choice: PoolChoice, stack: GpuStackSpec): PoolSpec | null {
+  if (encoders.device === "gpu") {
+    return onlyGpuPool(choice, ENCODERS_POOL, {
+      reason: "the encoders are to run on one",
+      otherwise: CPU_INSTEAD,
     });
   }
-  return null;
+  const withoutGpus = stack.pools.filter(({ gpu }) => gpu === null);
+  const candidates = withoutGpus.length > 0 ? withoutGpus : stack.pools;
+  // A pool that could not be resolved, which is reported, may have been the better one.
+  if (candidates.length > 1 && stack.pools.length < declaredPools(choice.config).length) return null;
+  const price = (pool: PoolSpec) => poolHourlyUsd(stack, pool) ?? Number.POSITIVE_INFINITY;
+  const byPrice = candidates.toSorted((a, b) => (price(a) < price(b) ? -1 : price(a) > price(b) ? 1 : 0));
+  return byPrice.find((pool) => hasRoom(encoders, pool, stack)) ?? byPrice[0] ?? null;
+}
+
+function hasRoom(encoders: Unplaced, pool: PoolSpec, stack: GpuStackSpec): boolean {
+  const { homeless } = packPool({ ...stack, encoders: { ...encoders, pool: pool.name } }, pool);
+  return homeless.every(({ kind }) => kind !== "encoders");
 }

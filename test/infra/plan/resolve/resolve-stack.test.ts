@@ -5,7 +5,7 @@ import { editDistance, nearestName } from "../../../../infra/nearest-name.ts";
 import { languageModels } from "../../../../infra/plan/catalogue/language-models.ts";
 import { machineTypes } from "../../../../infra/plan/catalogue/machines.ts";
 import { releases } from "../../../../infra/plan/catalogue/releases.ts";
-import { unknownInstanceType } from "../../../../infra/plan/resolve/instance-types.ts";
+import { unknownInstanceType } from "../../../../infra/plan/resolve/names.ts";
 import { resolveStack } from "../../../../infra/plan/resolve-stack.ts";
 import type { ModelSpec } from "../../../../infra/plan/spec.ts";
 import {
