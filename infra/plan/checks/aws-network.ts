@@ -111,15 +111,14 @@ export const networkChecks = {
 
   throughputIsWhole: onAws(({ engineStore: { throughput, provisionedMiBPerSecond: rate, existing } }) => {
     const path = "engineStore.provisionedMiBPerSecond";
-    if (existing !== undefined)
-      return (
-        rate !== undefined && {
-          path,
-          reason: `The throughput of ${existing.fileSystemId} is decided where it was made, and ${rate} MiB/s would be ignored.`,
-          fix: "Remove it.",
-        }
-      );
-    if ((throughput === "provisioned") === (rate !== undefined)) return [];
+    if (existing !== undefined && rate !== undefined) {
+      return {
+        path,
+        reason: `The throughput of ${existing.fileSystemId} is decided where it was made, and ${rate} MiB/s would be ignored.`,
+        fix: "Remove it.",
+      };
+    }
+    if (existing !== undefined || (throughput === "provisioned") === (rate !== undefined)) return [];
     return rate === undefined
       ? {
           path,

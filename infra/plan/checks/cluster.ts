@@ -93,14 +93,13 @@ export const clusterChecks = {
         fix: `Copy them into the claim, and write /store/own/${name}.`,
       };
     }
-    return (
-      weights.kind === "s3" && {
-        path: `${path}.weights.uri`,
-        reason:
-          "No credentials of AWS reach a build's pod: it has no service account, and no way to a machine's metadata.",
-        fix: `Copy them into the claim of the engine store, and write weights: { from: folder, path: /store/own/${name}, revision: … }.`,
-      }
-    );
+    if (weights.kind !== "s3") return [];
+    return {
+      path: `${path}.weights.uri`,
+      reason:
+        "No credentials of AWS reach a build's pod: it has no service account, and no way to a machine's metadata.",
+      fix: `Copy them into the claim of the engine store, and write weights: { from: folder, path: /store/own/${name}, revision: … }.`,
+    };
   }),
 } satisfies Record<string, Check>;
 

@@ -43,13 +43,12 @@ const modelChecks = {
   contextIsTrained: onCpu(({ models }) =>
     models.map(({ model, contextTokens }, index) => {
       const { trainedContextTokens } = cpuModels[model];
-      return (
-        contextTokens > trainedContextTokens && {
-          path: `models[${index}].contextTokens`,
-          reason: `${model} was trained for a context of ${trainedContextTokens} tokens.`,
-          fix: `Use ${trainedContextTokens} or less.`,
-        }
-      );
+      if (contextTokens <= trainedContextTokens) return [];
+      return {
+        path: `models[${index}].contextTokens`,
+        reason: `${model} was trained for a context of ${trainedContextTokens} tokens.`,
+        fix: `Use ${trainedContextTokens} or less.`,
+      };
     }),
   ),
 } satisfies Record<string, Check<CheckedFile>>;

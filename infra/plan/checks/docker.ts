@@ -11,18 +11,18 @@ const FIRST_SUGGESTED_PORT = 9000;
 export const dockerChecks = {
   portsDiffer: (file) => {
     const published = publishedPorts(file);
-    const taken = new Set(published.map(({ port }) => port));
-    let suggested = FIRST_SUGGESTED_PORT - 1;
-    return published.map(({ path, port, isDefault }, index) => {
-      const first = published.findIndex((other) => other.port === port);
-      if (first === index) return [];
-      do suggested += 1;
-      while (taken.has(suggested));
+    const ports = published.map(({ port }) => port);
+    const repeated = published.filter(({ port }, index) => ports.indexOf(port) !== index);
+    const free = Array.from({ length: 2 * ports.length }, (_, index) => FIRST_SUGGESTED_PORT + index).filter(
+      (port) => !ports.includes(port),
+    );
+    return repeated.map(({ path, port, isDefault }, index) => {
+      const first = published[ports.indexOf(port)];
       return {
         path,
         value: isDefault ? "(absent)" : showValue(port),
-        reason: `Port ${port} of the host${isDefault ? ", which it has by default," : ""} is that of ${published[first]?.path}${published[first]?.isDefault ? " by default" : ""}.`,
-        fix: `Write another one, such as ${suggested}.`,
+        reason: `Port ${port} of the host${isDefault ? ", which it has by default," : ""} is that of ${first?.path}${first?.isDefault ? " by default" : ""}.`,
+        fix: `Write another one, such as ${free[index]}.`,
       };
     });
   },

@@ -182,13 +182,12 @@ export const apiAccessChecks = {
   apiCidrsAreOfInternet: eachApiCidr((cidr, path, compute) => {
     if (compute !== "eks" || !isCidr(cidr) || parseCidr(cidr).length < SHORTEST_PREFIX) return false;
     const reserved = RESERVED_NETWORKS.find((range) => range.kind === "own" && overlap(range.cidr, cidr));
-    return (
-      reserved !== undefined && {
-        path,
-        reason: `${reserved.cidr} has ${reserved.what}: nobody comes from there over the internet, and EKS refuses them.`,
-        fix: `Write ${OWN_ADDRESS}; within the VPC the API is reached without an entry.`,
-      }
-    );
+    if (reserved === undefined) return false;
+    return {
+      path,
+      reason: `${reserved.cidr} has ${reserved.what}: nobody comes from there over the internet, and EKS refuses them.`,
+      fix: `Write ${OWN_ADDRESS}; within the VPC the API is reached without an entry.`,
+    };
   }),
 } satisfies Record<string, Check>;
 

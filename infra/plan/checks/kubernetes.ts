@@ -69,14 +69,12 @@ export const kubernetesChecks = {
           reason: `replicas is ${replicas}, which is the most, and ${minReplicas} is more.`,
           fix: `Write ${replicas} or less, or raise replicas.`,
         };
-      return (
-        minReplicas === 0 &&
-        autoscaling.mechanism === "hpa" && {
-          path,
-          reason: "A HorizontalPodAutoscaler has one pod at least.",
-          fix: "Write 1, or autoscaling: { mechanism: keda } with KEDA in the cluster.",
-        }
-      );
+      if (minReplicas !== 0 || autoscaling.mechanism !== "hpa") return [];
+      return {
+        path,
+        reason: "A HorizontalPodAutoscaler has one pod at least.",
+        fix: "Write 1, or autoscaling: { mechanism: keda } with KEDA in the cluster.",
+      };
     });
   }),
 
@@ -89,13 +87,12 @@ export const kubernetesChecks = {
         reason: "No model has minReplicas, so that all of them always have their servers.",
         fix: "Write minReplicas: 0 for the models that may sleep, or remove schedule.",
       };
-    return (
-      autoscaling.mechanism === "hpa" && {
-        ...shown,
-        reason: "A HorizontalPodAutoscaler knows no time of the day.",
-        fix: "Write autoscaling: { mechanism: keda } with KEDA in the cluster, or remove schedule.",
-      }
-    );
+    if (autoscaling.mechanism !== "hpa") return [];
+    return {
+      ...shown,
+      reason: "A HorizontalPodAutoscaler knows no time of the day.",
+      fix: "Write autoscaling: { mechanism: keda } with KEDA in the cluster, or remove schedule.",
+    };
   }),
 
   // A Gateway has the certificate and the class that an Ingress names.

@@ -9,115 +9,92 @@ import { unsupportedReason } from "../engine/support.ts";
 import { repositoryProblems } from "../repository/problems.ts";
 import type { EngineSpec } from "../spec.ts";
 import { repeatedKeyNames } from "./access.ts";
-import { type Check, eachModel, type Finding } from "./check.ts";
+import { type Check, eachModel, type Findings } from "./check.ts";
 import { atMost, oneOf, repeatedNames } from "./words.ts";
 
 const FLAVOURS_WITH_IMAGES: readonly Flavour[] = ["multimodal", "llava"];
 
-/** Figures of a row that contradict each other. */
+/** Figures of a row that contradict each other. Names of rows may have points: each check looks its value up itself. */
 export const customModelChecks = {
   customNameIsFree: eachRow(
-    (_row, name) =>
+    (_row, path, name) =>
       Object.hasOwn(languageModels, name) && {
-        path: "",
-        value: name,
+        path,
+        value: showValue(name),
         reason: `The catalogue has a model ${name} already.`,
         fix: "Give yours another name.",
       },
   ),
 
   customEmbeddingsArePart: eachRow(
-    ({ architecture: { parameters, embeddingParameters } }) =>
+    ({ architecture: { parameters, embeddingParameters } }, path) =>
       embeddingParameters >= parameters && {
-        path: ".architecture.embeddingParameters",
-        value: embeddingParameters,
+        path: `${path}.architecture.embeddingParameters`,
+        value: showValue(embeddingParameters),
         reason: `They are a part of the ${parameters} parameters, and would be all of them.`,
         fix: "Count the input embedding and the output head only.",
       },
   ),
 
   customHeadsDivide: eachRow(
-    ({ architecture: { heads, kvHeads } }) =>
+    ({ architecture: { heads, kvHeads } }, path) =>
       heads % kvHeads !== 0 && {
-        path: ".architecture.kvHeads",
-        value: kvHeads,
+        path: `${path}.architecture.kvHeads`,
+        value: showValue(kvHeads),
         reason: `Each head of keys and values serves the same number of the ${heads} attention heads, and ${kvHeads} does not divide them.`,
         fix: "Copy num_attention_heads and num_key_value_heads from the model's config.json.",
       },
   ),
 
   customKvLayersArePart: eachRow(
-    ({ architecture: { layers, kvLayers } }) =>
+    ({ architecture: { layers, kvLayers } }, path) =>
       kvLayers !== undefined &&
       kvLayers > layers && {
-        path: ".architecture.kvLayers",
-        value: kvLayers,
+        path: `${path}.architecture.kvLayers`,
+        value: showValue(kvLayers),
         reason: `The model has ${layers} layers.`,
         fix: `${atMost(layers)}, or leave it out where all layers keep keys and values.`,
       },
   ),
 
-  customFlavoursTakeInput: eachRow(({ vision, flavours }) => {
+  customFlavoursTakeInput: eachRow(({ vision, flavours }, path) => {
     const withImages = flavours.filter((flavour) => FLAVOURS_WITH_IMAGES.includes(flavour));
-    const [path, value] = [".flavours", flavours];
-    if (vision === undefined) {
-      return (
-        withImages.length > 0 && {
-          path,
-          value,
-          reason: `${withImages.join(" and ")} serve models with images, and the row has no \`vision\`.`,
-          fix: "Write flavours: [inflight_batcher_llm].",
-        }
-      );
-    }
-    return (
-      withImages.length < flavours.length && {
-        path,
-        value,
-        reason: "The row has `vision`, and only multimodal and llava hand images on.",
-        fix: "Write flavours: [multimodal].",
-      }
-    );
+    if (withImages.length === (vision === undefined ? 0 : flavours.length)) return [];
+    return {
+      path: `${path}.flavours`,
+      value: showValue(flavours),
+      ...(vision === undefined
+        ? {
+            reason: `${withImages.join(" and ")} serve models with images, and the row has no \`vision\`.`,
+            fix: "Write flavours: [inflight_batcher_llm].",
+          }
+        : {
+            reason: "The row has `vision`, and only multimodal and llava hand images on.",
+            fix: "Write flavours: [multimodal].",
+          }),
+    };
   }),
 
-  customGoldenShowsVision: eachRow(({ vision, golden: { image } }) => {
-    const [path, value] = [".golden.image", image];
-    if (vision === undefined) {
-      return (
-        image !== undefined && {
-          path,
-          value,
-          reason: "The row has no `vision`, so no image can be asked about.",
-          fix: "Remove it.",
-        }
-      );
-    }
-    return (
-      image === undefined && {
-        path,
-        value,
-        reason: "A golden prompt without image would not show that the visual engine works.",
-        fix: `Name a bundled picture: ${GOLDEN_PICTURE_NAMES.join(" or ")}.`,
-      }
-    );
+  customGoldenShowsVision: eachRow(({ vision, golden: { image } }, path) => {
+    if ((vision === undefined) === (image === undefined)) return [];
+    return {
+      path: `${path}.golden.image`,
+      value: showValue(image),
+      ...(vision === undefined
+        ? { reason: "The row has no `vision`, so no image can be asked about.", fix: "Remove it." }
+        : {
+            reason: "A golden prompt without image would not show that the visual engine works.",
+            fix: `Name a bundled picture: ${GOLDEN_PICTURE_NAMES.join(" or ")}.`,
+          }),
+    };
   }),
 } satisfies Record<string, Check>;
 
-/** @param check - Its path continues that of the row. Names of rows may have points, so that it gives the value itself. */
-function eachRow(
-  check: (row: LanguageModel, name: string) => false | (Omit<Finding, "value"> & { readonly value: unknown }),
-): Check {
+function eachRow(check: (row: LanguageModel, path: string, name: string) => Findings): Check {
   return ({ config }) =>
-    Object.entries<LanguageModel>(config.catalogue.models).map(([name, row]) => {
-      const found = check(row, name);
-      return (
-        found && {
-          ...found,
-          path: `catalogue.models.${name}${found.path}`,
-          value: showValue(found.value),
-        }
-      );
-    });
+    Object.entries<LanguageModel>(config.catalogue.models).map(([name, row]) =>
+      check(row, `catalogue.models.${name}`, name),
+    );
 }
 
 /** Services that every stack has; a model of the same name would share their endpoints and objects. */
@@ -149,13 +126,12 @@ export const nameChecks = {
 
   modelNameFitsObjects: eachModel(({ engine, path }) => {
     const most = LONGEST_LABEL - KEY_SUFFIX_LENGTH;
-    return (
-      engine.model.length > most && {
-        path: `${path}.model`,
-        reason: `An engine's build is named after its model and ${KEY_SUFFIX_LENGTH - 1} digits of its key; ${engine.model.length} characters and ${KEY_SUFFIX_LENGTH} more are over the ${LONGEST_LABEL} that a Kubernetes label holds.`,
-        fix: `Use a name of at most ${most} characters under catalogue.models.`,
-      }
-    );
+    if (engine.model.length <= most) return [];
+    return {
+      path: `${path}.model`,
+      reason: `An engine's build is named after its model and ${KEY_SUFFIX_LENGTH - 1} digits of its key; ${engine.model.length} characters and ${KEY_SUFFIX_LENGTH} more are over the ${LONGEST_LABEL} that a Kubernetes label holds.`,
+      fix: `Use a name of at most ${most} characters under catalogue.models.`,
+    };
   }),
 } satisfies Record<string, Check>;
 

@@ -32,17 +32,16 @@ export const releaseChecks = {
           ? serving.flavour === "multimodal"
           : serving.runtime === runtime && release.runtimes.includes(runtime),
       );
-      return (
-        isUsed && {
-          severity: "warning",
-          path: "release",
-          reason: `${statement} ${source}`,
-          fix:
-            runtime === "engine"
-              ? "Nothing has to change now; text models can move to `runtime: llmapi` on a newer release."
-              : "Nothing has to change now; stay on 26.02 or an earlier release.",
-        }
-      );
+      if (!isUsed) return [];
+      return {
+        severity: "warning",
+        path: "release",
+        reason: `${statement} ${source}`,
+        fix:
+          runtime === "engine"
+            ? "Nothing has to change now; text models can move to `runtime: llmapi` on a newer release."
+            : "Nothing has to change now; stay on 26.02 or an earlier release.",
+      };
     }),
 
   advisories: ({ spec: { release } }) => {
@@ -53,14 +52,13 @@ export const releaseChecks = {
       // Critical ones by name: each is a reason to act today.
       return [`${ids.length} ${severity}${severity === "critical" ? ` (${ids.join(", ")})` : ""}`];
     });
-    return (
-      open.length > 0 && {
-        severity: "warning",
-        path: "release",
-        reason: `${open.length} known weaknesses: ${counts.join(", ")}. docs/support-matrix.md lists each with its source.`,
-        fix: `${lastUpdates(open).join(" and ")} fix all of them. Until then let nobody but the gateway reach Triton's own ports.`,
-      }
-    );
+    if (open.length === 0) return [];
+    return {
+      severity: "warning",
+      path: "release",
+      reason: `${open.length} known weaknesses: ${counts.join(", ")}. docs/support-matrix.md lists each with its source.`,
+      fix: `${lastUpdates(open).join(" and ")} fix all of them. Until then let nobody but the gateway reach Triton's own ports.`,
+    };
   },
 
   // On AWS the driver is that of the machine image that the stack chooses.
@@ -93,14 +91,13 @@ export const releaseChecks = {
         fix: "Add a tag or a digest.",
       };
     }
-    return (
-      tag !== release.tag && {
-        severity: "warning",
-        path,
-        reason: `Nothing in its name says that it holds what ${release.tag} holds: TensorRT-LLM ${release.tensorRtLlm}, TensorRT ${release.tensorRt ?? "unknown"}.`,
-        fix: "Build it from that release, or write the `release` that it was built from. A build stops where TensorRT-LLM is another.",
-      }
-    );
+    if (tag === release.tag) return [];
+    return {
+      severity: "warning",
+      path,
+      reason: `Nothing in its name says that it holds what ${release.tag} holds: TensorRT-LLM ${release.tensorRtLlm}, TensorRT ${release.tensorRt ?? "unknown"}.`,
+      fix: "Build it from that release, or write the `release` that it was built from. A build stops where TensorRT-LLM is another.",
+    };
   },
 
   layoutOfImage: ({ config: { image } }) =>
