@@ -181,8 +181,21 @@ const machinePool = awsPool.omit({ sharing: true }).extend({
 });
 const machinePools = z.array(machinePool).max(32);
 
-/** Whether each of the four numbers is one is a check of the plan, which reports it beside others. */
-const apiCidr = formattedText(/^\d{1,3}(\.\d{1,3}){3}\/\d{1,2}$/, "must be a CIDR", "203.0.113.7/32");
+/** Of any length, as EKS takes it. */
+const apiCidr = formattedText(
+  /^(25[0-5]|2[0-4]\d|[01]?\d?\d)(\.(25[0-5]|2[0-4]\d|[01]?\d?\d)){3}\/(3[0-2]|[0-2]?\d)$/,
+  "must be a CIDR",
+  "203.0.113.7/32",
+  (value) =>
+    /^\d{1,3}(\.\d{1,3}){3}\/\d{1,2}$/.test(String(value))
+      ? [
+          {
+            reason: "Each of the four numbers is 0 to 255, and the length 0 to 32.",
+            fix: "Write a CIDR such as 203.0.113.7/32.",
+          },
+        ]
+      : [],
+);
 
 const access = z
   .strictObject({

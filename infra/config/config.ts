@@ -118,7 +118,7 @@ function likelyPlatform(values: Values): Platform {
   return nearest(values.platform, PLATFORMS) ?? ofKey;
 }
 
-/** What is meant, in upper or lower case. Of another name, the one whose schema refuses less of the rest. */
+/** The compute that is named, in upper or lower case; for another name, the one whose schema refuses less of the rest. */
 function likelyCompute(values: Values): Compute {
   const { compute = "eks" } = values;
   const named = COMPUTES.find((name) => name === String(compute).toLowerCase());

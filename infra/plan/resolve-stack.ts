@@ -69,7 +69,7 @@ function engineStore(config: GpuStackConfig): GpuStackSpec["store"] {
     }
     case "aws": {
       const { throughput, provisionedMiBPerSecond = null, existing } = config.engineStore;
-      // What is there already is on somebody else's bill.
+      // A file system that exists already is paid for elsewhere.
       const isOwn = throughput === "provisioned" && existing === undefined;
       return { ...store, kind: "efs", provisionedMiBps: isOwn ? provisionedMiBPerSecond : null };
     }

@@ -58,7 +58,7 @@ function tokenAdvice(config: GpuStackConfig): string {
 
 type RemotePlatform = "kubernetes" | "aws";
 
-/** What the schemas of both platforms have, and both tiers. */
+/** Keys of a gateway that the checks read; the schemas of both platforms and tiers have them. */
 interface RemoteGateway {
   readonly exposure?: string | undefined;
   readonly apiKeys: readonly unknown[];

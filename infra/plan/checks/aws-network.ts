@@ -162,7 +162,7 @@ export const networkChecks = {
 /** Keys of a network that the stack makes. */
 const MADE_NETWORK_KEYS = ["zones", "cidr", "nat", "endpoints", "flowLogs"] as const;
 
-/** What a stack names instead of making it. */
+/** Networks, file systems and secrets that exist already. */
 export const existingPartChecks = {
   // What is as it is by default may stand there: nothing else would be made of it.
   existingNetworkIsWhole: onAws(({ network }) => {

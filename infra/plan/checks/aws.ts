@@ -93,7 +93,7 @@ export function meantRegion(region: string): string | undefined {
 }
 
 export const guardChecks = {
-  // Which stack it is, no check knows: the file is that of all which `retain` names, or the list says nothing.
+  // The name of the stack is not known here: the file belongs to every stack that `retain` names.
   ttlEndsNoRetained: onAws(
     ({ guard: { ttlHours }, retain }) =>
       ttlHours !== undefined &&
@@ -147,7 +147,7 @@ export const guardChecks = {
       },
   ),
 
-  // An alarm at a sum that leaves machines out comes on the first day, and is not looked at on the last.
+  // An alarm at a sum that leaves machines out would fire on the first day.
   budgetHasAmount: onAws(({ guard, region }, { spec }) => {
     if (guard.emails.length === 0 || guard.monthlyUsd !== undefined || !hasBudgets(region)) return [];
     const unpriced = spec.pools.filter((pool) => poolHourlyUsd(spec, pool) === null);
@@ -220,7 +220,7 @@ export const capacityChecks = {
 } satisfies Record<string, Check>;
 
 export const costChecks = {
-  // A guard against money that does not guard is worse than none: nobody looks any more.
+  // A cap that is set and never judged is worse than none.
   capIsJudged: ({ config: { policies }, spec }) => {
     const { hourlyUsdCap, levels } = policies;
     const level = levels["price-is-below-cap"];

@@ -1,4 +1,4 @@
-/** What a check is, and how its findings are shown. */
+/** Checks of a stack file: their type, and how findings become problems. */
 import type { AwsConfig, Ec2Config, EksConfig } from "../../config/aws-stacks.ts";
 import type { GpuStackConfig, StackConfig } from "../../config/config.ts";
 import { distinct, type Problem, pathParts, showValue, valueAt } from "../../problems.ts";

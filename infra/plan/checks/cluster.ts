@@ -117,7 +117,7 @@ function configOf<T extends { readonly name: string }>(list: readonly T[], name:
   return list.find((entry) => entry.name === name);
 }
 
-/** Whether pods of one pool could run on a machine of the other, and not do there: engines are made for one kind of GPU. */
+/** Whether pods of one pool could be scheduled on machines of the other, whose GPU can't run their engines. */
 function couldMeet({ pools }: ClusterConfig, a: PoolSpec, b: PoolSpec): boolean {
   if (a.gpu?.name === b.gpu?.name && a.sharing.mode === b.sharing.mode) return false;
   const [ofA, ofB] = [configOf(pools, a.name), configOf(pools, b.name)];

@@ -1,4 +1,4 @@
-/** One machine that runs everything as containers: its ports, its address, and what it can't do. */
+/** Stacks whose containers all run on one machine: ports, address, replicas. */
 import { showValue, valueAt } from "../../problems.ts";
 import { STORE_FOLDER } from "../aws/names.ts";
 import { LOOPBACK, PUBLISHED_PORTS, publishedModelPorts } from "../catalogue/published-ports.ts";
@@ -7,7 +7,7 @@ import { type Check, type CheckedFile, eachModel, onEc2 } from "./check.ts";
 /** Above all defaults of a stack of usual size. */
 const FIRST_SUGGESTED_PORT = 9000;
 
-/** Of `platform: docker`, on both tiers. */
+/** Checks of `platform: docker`, on both tiers. */
 export const dockerChecks = {
   portsDiffer: (file) => {
     const published = publishedPorts(file);
@@ -88,7 +88,7 @@ const REPLICA_FIXES = {
   gateway: "Write 1: what it hands on is much more work than its own.",
 };
 
-/** Of GPUs on a Docker host, or on one machine of AWS. */
+/** Checks of stacks with GPUs on a Docker host or on one EC2 instance. */
 export const hostChecks = {
   gpuIndicesAreForHosts: ({ config, spec }) =>
     config.models.map(

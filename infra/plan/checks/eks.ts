@@ -12,7 +12,7 @@ import { count } from "./words.ts";
 
 const INSTALL = "Remove the line, or write existing where the cluster gets it otherwise.";
 
-/** Of an account that asked for no more. https://docs.aws.amazon.com/general/latest/gr/eks.html */
+/** Default quota of an account. https://docs.aws.amazon.com/general/latest/gr/eks.html */
 const GROUP_MACHINES = 450;
 
 export const eksChecks = {
@@ -102,7 +102,7 @@ export const eksChecks = {
     };
   }),
 
-  gatewayHasDoor: onEks(({ cluster, gateway }) => {
+  gatewayHasLoadBalancer: onEks(({ cluster, gateway }) => {
     if (isInstalled("load-balancer-controller", cluster.charts)) return [];
     const path = "cluster.charts.load-balancer-controller";
     if (gateway.exposure === "public")
@@ -124,7 +124,7 @@ export const eksChecks = {
 
 const OPEN_TO_ALL = "0.0.0.0/0";
 
-/** A shorter one is the internet rather than somebody's network. */
+/** In bits; a shorter prefix is a part of the internet rather than one organisation's network. */
 const SHORTEST_PREFIX = 8;
 
 const OWN_ADDRESS = "the address that https://checkip.amazonaws.com shows, as A.B.C.D/32";
@@ -140,13 +140,6 @@ export const apiAccessChecks = {
   ),
 
   apiCidrsAreNarrow: eachApiCidr((cidr, path) => {
-    if (!isCidr(cidr)) {
-      return {
-        path,
-        reason: "Each of the four numbers is 0 to 255, and the length 0 to 32.",
-        fix: "Write a CIDR such as 203.0.113.7/32.",
-      };
-    }
     const { length, size } = parseCidr(cidr);
     if (length >= SHORTEST_PREFIX) return false;
     const addresses =
@@ -172,15 +165,14 @@ export const apiAccessChecks = {
     ),
   ),
 
-  apiCidrsBeginNetworks: eachApiCidr(
-    (cidr, path) =>
-      isCidr(cidr) && beginsNetwork(path, cidr, `, or ${cidr.split("/")[0]}/32 for the one address`),
+  apiCidrsBeginNetworks: eachApiCidr((cidr, path) =>
+    beginsNetwork(path, cidr, `, or ${cidr.split("/")[0]}/32 for the one address`),
   ),
 
   // EKS refuses them: "The block cannot include reserved addresses."
   // https://docs.aws.amazon.com/eks/latest/userguide/config-cluster-endpoint.html
   apiCidrsAreOfInternet: eachApiCidr((cidr, path, compute) => {
-    if (compute !== "eks" || !isCidr(cidr) || parseCidr(cidr).length < SHORTEST_PREFIX) return false;
+    if (compute !== "eks" || parseCidr(cidr).length < SHORTEST_PREFIX) return false;
     const reserved = RESERVED_NETWORKS.find((range) => range.kind === "own" && overlap(range.cidr, cidr));
     if (reserved === undefined) return false;
     return {
@@ -196,9 +188,4 @@ function eachApiCidr(check: (cidr: string, path: string, compute: "eks" | "ec2")
   return onAws(({ access, compute }) =>
     access.apiCidrs.map((cidr, index) => check(cidr, `access.apiCidrs[${index}]`, compute)),
   );
-}
-
-function isCidr(text: string): boolean {
-  const [address = "", length = ""] = text.split("/");
-  return address.split(".").every((part) => Number(part) <= 255) && Number(length) <= 32;
 }

@@ -14,7 +14,7 @@ import { customModelChecks, nameChecks, servingChecks } from "./models.ts";
 import { buildChecks, encoderChecks, poolChecks } from "./pools.ts";
 import { releaseChecks } from "./release.ts";
 
-/** Of the stack file alone, as on CPUs. */
+/** Checks of the stack file alone, which stacks on CPUs have too. */
 const fileChecks = { ...dockerChecks, ...databaseChecks, ...kubernetesChecks } satisfies Record<
   string,
   Check

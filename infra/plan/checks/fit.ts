@@ -77,7 +77,7 @@ function pathOf({ tenants }: MemoryFit, { models }: GpuStackSpec): string {
   return model === undefined ? "encoders.pool" : `${model.path}.memoryFit`;
 }
 
-/** The reason of one model on a GPU stands for all that share it. */
+/** The reason of one model accepts the fit of all that share its GPU. */
 function acceptedReason({ tenants }: MemoryFit, { memoryFitAccept }: GpuStackSpec): string | null {
   const reasons = tenants.flatMap((tenant) => memoryFitAccept[tenant] ?? []);
   return reasons[0] ?? null;

@@ -8,7 +8,7 @@ import type { Check, CheckedFile, Finding, Findings } from "./check.ts";
 const RESERVED_NAMESPACES = /^(default|kube-.*|openshift-.*|system-.*)$/;
 
 export const kubernetesChecks = {
-  // A namespace that the stack makes gets its labels and a quota, whoever else is in it.
+  // A namespace that the stack makes gets its labels and a quota, which also hold for other workloads in it.
   namespaceIsOwn: onKubernetes(({ namespace, createNamespace }) => {
     if (!RESERVED_NAMESPACES.test(namespace)) return [];
     if (createNamespace === false && !namespace.startsWith("system-")) return [];

@@ -1,4 +1,4 @@
-/** The release: what is known of it, what upstream has given up, which image stands for it. */
+/** The release: verified facts, end of support, advisories and its image. */
 import { type Advisory, compareTensorRtLlmVersions, openAdvisories } from "../catalogue/advisories.ts";
 import { isReleaseTag, releases } from "../catalogue/releases.ts";
 import type { Release } from "../catalogue/types.ts";

@@ -17,7 +17,7 @@ import { type Report, rowOf, unknownName } from "./names.ts";
 import { isOnHost, namedPool, onlyGpuPool, type PoolChoice } from "./pools.ts";
 
 /**
- * TensorRT-LLM whose Triton backend reuses KV cache where nobody says: inflight_batcher_llm/src/model_instance_state.cc of
+ * First TensorRT-LLM whose Triton backend reuses the KV cache by default: inflight_batcher_llm/src/model_instance_state.cc of
  * https://github.com/triton-inference-server/tensorrtllm_backend, at v0.18.2 and v0.19.0.
  */
 const KV_CACHE_REUSE_BY_DEFAULT_FROM = "0.19";
@@ -204,7 +204,7 @@ function servingSpec(model: GpuModelConfig, engine: EngineSpec, flavour: Flavour
   };
 }
 
-/** With images, reuse needs a prompt_table_extra_id in every request: off until somebody asks for it. */
+/** With images, reuse needs a prompt_table_extra_id in every request: it is off by default. */
 function reusesKvCache(
   { triton }: GpuModelConfig,
   { row, release }: Pick<EngineSpec, "row" | "release">,

@@ -41,8 +41,8 @@ export function unknownName(
 
 /** A release that nothing has: the nearest in time, and from when to when there are any. */
 export function unknownRelease(tag: string, tags: readonly string[]): Finding {
-  const distance = (one: string) => Math.abs(monthOf(one) - monthOf(tag));
-  const nearest = tags.reduce((best, one) => (distance(one) < distance(best) ? one : best));
+  const distance = (other: string) => Math.abs(monthOf(other) - monthOf(tag));
+  const nearest = tags.reduce((best, other) => (distance(other) < distance(best) ? other : best));
   return {
     path: "release",
     reason: `${tag} is not the name of a release of the catalogue, which has ${tags[0]} to ${tags.at(-1)}.`,
@@ -112,7 +112,7 @@ function gpuOf(family: string): string {
   return type === undefined || type[1].gpu === "" ? "no GPU" : type[1].gpu;
 }
 
-/** What stands before the point. */
+/** `g5` of `g5.xlarge`. */
 function familyOf(name: string): string {
   return name.split(".")[0] ?? "";
 }

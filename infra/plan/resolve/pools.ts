@@ -1,4 +1,4 @@
-/** Machines: pools of a cluster, or the one host of a Docker stack; and which of them runs a model or the encoders. */
+/** Machines: pools of a cluster, or the one host of a Docker stack; and the choice of one for a model or the encoders. */
 import type { GpuStackConfig } from "../../config/config.ts";
 import type { MachineConfig } from "../../config/gpu-parts.ts";
 import { gpus } from "../catalogue/gpus.ts";
@@ -61,7 +61,7 @@ export function resolvePools(config: GpuStackConfig, report: Report): readonly P
   });
 }
 
-/** Machines that stay although nobody needs them are machines that the autoscaler may not end; all else but `npm run sleep` leaves them. */
+/** Warm machines are machines that the autoscaler may not remove; only `npm run sleep` does. */
 function keptNodes({ min, max }: PoolSpec["nodes"], warm: number): PoolSpec["nodes"] {
   return { min: Math.max(min, Math.min(warm, max)), max };
 }

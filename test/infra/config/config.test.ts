@@ -526,3 +526,9 @@ test.each(["role/team", "role/of/a/path/team", "user/me@example.org"])(
     expect(() => parseConfig({ ...awsValues, ...inIam(resource) })).not.toThrow();
   },
 );
+
+test.each(["300.1.1.1/8", "10.1.1.1/33"])("the network %s of an API's clients is refused", (cidr) => {
+  expect(awsProblems({ access: { apiCidrs: [cidr] } })).toEqual([
+    ["access.apiCidrs[0]", "Each of the four numbers is 0 to 255, and the length 0 to 32."],
+  ]);
+});

@@ -1001,7 +1001,7 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     passes: { ...withCharts({ keda: "none" }), models: [{ ...awsModel, replicas: 2 }] },
     says: /number of gpt,/,
   },
-  gatewayHasDoor: {
+  gatewayHasLoadBalancer: {
     path: "cluster.charts.load-balancer-controller",
     fails: withCharts({ "load-balancer-controller": "none" }),
     passes: withCharts({ "load-balancer-controller": "existing" }),
@@ -1292,18 +1292,6 @@ export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp
   ["hostsHaveNoReplicas", "models[0].replicas", onEc2({ replicas: 2 }), /2 servers/],
   ["hostsHaveNoReplicas", "gateway.replicas", onEc2({}, { gateway: { replicas: 2 } }), /2 servers/],
   ["hostsHaveNoReplicas", "encoders.replicas", { ...dockerValues, encoders: { replicas: 2 } }, /2 servers/],
-  [
-    "apiCidrsAreNarrow",
-    "access.apiCidrs[0]",
-    { ...awsValues, access: { apiCidrs: ["300.1.1.1/8"] } },
-    /0 to 255/,
-  ],
-  [
-    "apiCidrsAreNarrow",
-    "access.apiCidrs[0]",
-    { ...awsValues, access: { apiCidrs: ["10.1.1.1/33"] } },
-    /0 to 32/,
-  ],
   ["publicHasKeys", "gateway.apiKeys", withAwsGateway({ apiKeys: [] }), /no key/],
   ["publicHasTls", "gateway.tls", withAwsGateway({ tls: undefined }), /no certificate/],
   ["tlsHasHostname", "gateway.hostname", withAwsGateway({ hostname: undefined }), /for a name/],
