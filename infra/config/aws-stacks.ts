@@ -16,10 +16,11 @@ import {
   hostModels,
   hourlyUsd,
   pool,
+  prePullImages,
   shared,
 } from "./gpu-parts.ts";
 import { clusterModels, gpuClusterParts } from "./kubernetes-stacks.ts";
-import { dockerDatabases, externalBySecrets, remoteGateway } from "./services.ts";
+import { dockerDatabases, externalBySecrets, minGateways, remoteGateway } from "./services.ts";
 
 const region = formattedText(/^[a-z]{2}(-[a-z]+)+-\d$/, "must be an AWS region", "us-east-1");
 
@@ -167,8 +168,7 @@ const awsPool = pool.extend({
 });
 
 const clusterPool = awsPool.extend({
-  /** Keeps the images of servers and builds on every machine of the pool: starts are faster by their download. */
-  prePullImages: z.boolean().default(false),
+  prePullImages,
   /** Zones of the network that it uses, by letter; absent: all. Capacity of large GPUs is often in one of them. */
   zones: z.array(zone).min(1).max(3).optional(),
   warm,
@@ -289,8 +289,7 @@ export const eksStack = z.strictObject({
   pools: clusterPools.min(1),
   gateway: gateway
     .extend({
-      /** Least number of gateways; `replicas` is the most then. Absent: `replicas` of them, always. */
-      minReplicas: z.int().min(1).max(100).optional(),
+      minReplicas: minGateways,
     })
     .prefault({}),
   cluster: z

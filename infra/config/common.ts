@@ -84,6 +84,14 @@ export const publishedTritonPorts = z
 /** A value that the stack file keeps encrypted; in clear only where the Pulumi runtime hands it over. */
 export const secret = z.union([z.string().min(1), z.strictObject({ secure: z.string().min(1) })]);
 
+/** How Triton joins requests to an encoder. */
+export const batching = {
+  /** Most requests that Triton joins into one run of an encoder. */
+  maxBatchSize: z.int().min(1).max(256).default(32),
+  /** How long a request may wait for others to join its batch; 0 joins those that came during the last run. */
+  maxQueueDelayMicroseconds: z.int().min(0).max(1_000_000).default(0),
+};
+
 /**
  * Least number of servers; `replicas` is the most then, and an autoscaler owns the number between. With 0 the model has no
  * server while nobody asks for it. Absent: `replicas` of them, always.

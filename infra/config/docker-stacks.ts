@@ -11,7 +11,16 @@ import {
   publishedTritonPorts,
   secret,
 } from "./common.ts";
-import { engines, hostEncodersOrNone, hostModels, hourlyUsd, machine, shared } from "./gpu-parts.ts";
+import {
+  diskGiB,
+  engines,
+  hostEncodersOrNone,
+  hostModels,
+  hourlyUsd,
+  instanceType,
+  machine,
+  shared,
+} from "./gpu-parts.ts";
 import { cpuEncoders, cpuModel, MOST_MODELS } from "./local-stack.ts";
 import { dockerDatabases, dockerGateway } from "./services.ts";
 
@@ -26,11 +35,11 @@ const dockerHost = z.strictObject({
 });
 
 const host = dockerHost.extend({
-  instanceType: z.string().min(1).max(30).optional(),
+  instanceType,
   machine: machine.optional(),
   /** Price of an hour of it; absent: it is owned. */
   hourlyUsd: hourlyUsd.optional(),
-  diskGiB: z.int().min(20).max(65_536).default(200),
+  diskGiB,
 });
 
 export const dockerStack = z.strictObject({

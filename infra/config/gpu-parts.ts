@@ -13,6 +13,7 @@ import {
 } from "../plan/catalogue/types.ts";
 import {
   absolutePath,
+  batching,
   type Explanation,
   formattedText,
   formExplanation,
@@ -235,18 +236,25 @@ const sharing = z
 
 export const hourlyUsd = z.number().min(0).max(1000);
 
+/** EC2 instance type, for what the machine holds and costs. */
+export const instanceType = z.string().min(1).max(30).optional();
+
+/** Disk for images and scratch. */
+export const diskGiB = z.int().min(20).max(65_536).default(200);
+
+/** Keeps the images of servers and builds on every machine of the pool: starts are faster by their download. */
+export const prePullImages = z.boolean().default(false);
+
 export const pool = z.strictObject({
   name: resourceName,
-  /** EC2 instance type, for what the machine holds and costs. */
-  instanceType: z.string().min(1).max(30).optional(),
+  instanceType,
   machine: machine.optional(),
   nodes: z
     .strictObject({ min: z.int().min(0).max(1000).default(1), max: z.int().min(1).max(1000).default(1) })
     .prefault({}),
   /** Price of one machine, where the table has none or another one is paid; spot machines have no price without it. */
   hourlyUsd: hourlyUsd.optional(),
-  /** Disk for images and scratch. */
-  diskGiB: z.int().min(20).max(65_536).default(200),
+  diskGiB,
   sharing,
 });
 
@@ -255,8 +263,7 @@ const encoders = z.strictObject({
   text: z.enum(TEXT_ENCODER_NAMES).default("all-MiniLM-L6-v2"),
   device: z.enum(["cpu", "gpu"]).default("cpu"),
   precision: z.enum(["fp32", "fp16", "int8"]).optional(),
-  maxBatchSize: z.int().min(1).max(256).default(32),
-  maxQueueDelayMicroseconds: z.int().min(0).max(1_000_000).default(0),
+  ...batching,
   /** Absent: on a CPU the cheapest pool with room, one without GPU where there is any; on a GPU the only pool with GPUs. */
   pool: resourceName.optional(),
   gpuIndices: z.array(z.int().min(0).max(15)).length(1).optional(),
@@ -268,18 +275,17 @@ export const clusterEncodersOrNone = z
   .union([z.literal(false), encoders.extend({ minReplicas: minEncoderReplicas })])
   .prefault({});
 
-/** Ports of a Docker host. */
-const ports = { ports: publishedTritonPorts };
-export const hostEncodersOrNone = z.union([z.literal(false), encoders.extend(ports)]).prefault({});
-export const hostModels = z.array(gpuModel.extend(ports)).max(64);
+/** `false`: the stack has no encoders. */
+export const hostEncodersOrNone = z
+  .union([z.literal(false), encoders.extend({ ports: publishedTritonPorts })])
+  .prefault({});
+export const hostModels = z.array(gpuModel.extend({ ports: publishedTritonPorts })).max(64);
 
-const WHEN_FULL = ["fail", "stopServer"] as const;
-
-export function engines(whenFull: (typeof WHEN_FULL)[number]) {
+export function engines(whenFull: "fail" | "stopServer") {
   return z
     .strictObject({
       /** When an engine must be built and every GPU of its pool serves: end with a problem, or stop the server for it. */
-      whenFull: z.enum(WHEN_FULL).default(whenFull),
+      whenFull: z.enum(["fail", "stopServer"]).default(whenFull),
     })
     .prefault({});
 }

@@ -10,10 +10,10 @@ import {
   resourceName,
   secret,
 } from "./common.ts";
-import { clusterEncodersOrNone, gpuModel, pool, shared } from "./gpu-parts.ts";
+import { clusterEncodersOrNone, gpuModel, pool, prePullImages, shared } from "./gpu-parts.ts";
 import { cpuEncoders, cpuModel, MOST_MODELS } from "./local-stack.ts";
 import { schedule } from "./schedule.ts";
-import { DATABASES, remoteGateway, vectorUrl } from "./services.ts";
+import { DATABASES, minGateways, remoteGateway, vectorUrl } from "./services.ts";
 
 /** Name and value of a label, as Kubernetes has them. */
 const labelName = formattedText(
@@ -38,24 +38,6 @@ const toleration = z.strictObject({
 const nodeSelector = z.record(labelName, labelValue).default({});
 const tolerations = z.array(toleration).max(20).default([]);
 
-/** How pods find the machines of a pool. */
-const poolAccess = {
-  /** Labels of the pool's machines; needed where the cluster has several pools with GPUs. */
-  nodeSelector,
-  /** Besides that of the taint `nvidia.com/gpu`, which pods with GPUs have anyway. */
-  tolerations,
-  /** Resource by which the device plugin gives out a GPU, or a part of one; absent: the plugin's own name for it. */
-  gpuResource: formattedText(
-    /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?\/[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/,
-    "must be the name of an extended resource",
-    "nvidia.com/gpu.shared",
-  ).optional(),
-  /** Keeps the images of servers and builds on every machine of the pool: starts are faster by their download. */
-  prePullImages: z.boolean().default(false),
-};
-
-const ROLLOUTS = ["surge", "inPlace"] as const;
-
 export const clusterModels = z
   .array(
     gpuModel.extend({
@@ -64,7 +46,7 @@ export const clusterModels = z
        * How a server is replaced: `surge` starts the new one first, `inPlace` frees the GPU first. Absent: `surge` where the
        * pool has room for one more.
        */
-      rollout: z.enum(ROLLOUTS).optional(),
+      rollout: z.enum(["surge", "inPlace"]).optional(),
       /**
        * Copies the engine to the machine's disk before Triton loads it, eight reads at a time: for a store that gives one
        * reader a part of what it has. Takes the engine's size of the machine's disk, once a server.
@@ -180,8 +162,7 @@ const clusterParts = {
           tls: z.boolean().default(true),
         })
         .optional(),
-      /** Least number of gateways; `replicas` is the most then. Absent: `replicas` of them, always. */
-      minReplicas: z.int().min(1).max(100).optional(),
+      minReplicas: minGateways,
     })
     .prefault({}),
 };
@@ -232,7 +213,17 @@ const cpuClusterParts = {
 
 const clusterPool = pool.extend({
   capacity: z.enum(["owned", "onDemand", "spot"]).default("owned"),
-  ...poolAccess,
+  /** Labels of the pool's machines; needed where the cluster has several pools with GPUs. */
+  nodeSelector,
+  /** Besides that of the taint `nvidia.com/gpu`, which pods with GPUs have anyway. */
+  tolerations,
+  /** Resource by which the device plugin gives out a GPU, or a part of one; absent: the plugin's own name for it. */
+  gpuResource: formattedText(
+    /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?\/[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/,
+    "must be the name of an extended resource",
+    "nvidia.com/gpu.shared",
+  ).optional(),
+  prePullImages,
 });
 const clusterPools = z.array(clusterPool).max(32);
 

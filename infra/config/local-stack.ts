@@ -1,7 +1,7 @@
 /** Models and encoders of `tier: cpu`, and `platform: local`: real Tritons on a CPU of this machine. */
 import { z } from "zod";
 import { MODEL_NAMES, VISION_WEIGHTS } from "../plan/catalogue/cpu-models.ts";
-import { policies, resourceName, tritonPorts } from "./common.ts";
+import { batching, policies, resourceName, tritonPorts } from "./common.ts";
 import { localDatabases, localGateway } from "./services.ts";
 
 /** One language model: which, under what name, and how much of the machine it may take. */
@@ -19,10 +19,7 @@ export const cpuModel = z.strictObject({
 });
 
 export const cpuEncoders = z.strictObject({
-  /** Most requests that Triton joins into one run of an encoder. */
-  maxBatchSize: z.int().min(1).max(256).default(32),
-  /** How long a request may wait for others to join its batch; 0 joins those that came during the last run. */
-  maxQueueDelayMicroseconds: z.int().min(0).max(1_000_000).default(0),
+  ...batching,
   dynamicBatching: z.boolean().default(true),
   /** CPU threads of one encoder; 0 takes what the machine has. */
   threads: z.int().min(0).max(256).default(0),

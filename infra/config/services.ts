@@ -3,6 +3,9 @@ import { z } from "zod";
 import { PUBLISHED_PORTS } from "../plan/catalogue/published-ports.ts";
 import { absolutePath, formattedText, port, publishedPort, resourceName, secret } from "./common.ts";
 
+/** Least number of gateways; `replicas` is the most then. Absent: `replicas` of them, always. */
+export const minGateways = z.int().min(1).max(100).optional();
+
 /** Only the hash of an API key is configured, so there is no secret to keep: `npm run key` makes both. */
 const apiKey = z.strictObject({
   name: resourceName,
