@@ -69,8 +69,8 @@ const zone = z.enum(ZONE_LETTERS, {
     if (letter === undefined || !ZONE_LETTERS.some((other) => other === letter)) return undefined;
     return schemaMessage([
       {
-        reason: "A zone is named by its letter: `region` says the rest.",
-        fix: `Write the letter alone: ${letter}.`,
+        reason: `Use the zone letter only: ${letter}, not ${input}.`,
+        fix: `Write ${letter}.`,
       },
     ]);
   },

@@ -184,7 +184,7 @@ function parseJson(key: string, text: string): unknown {
       {
         path: key,
         value: `${text.length} characters`,
-        reason: `This is no JSON${position === undefined ? "" : `: it can't be read on ${position}`}.`,
+        reason: `Invalid JSON${position === undefined ? "" : ` ${position}`}.`,
         fix: "Set it as YAML in the stack file, or with `pulumi config set --path`.",
       },
     ]);

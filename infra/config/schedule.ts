@@ -1,5 +1,6 @@
 /** When models have a server by the clock. */
 import { z } from "zod";
+import { formExplanation, schemaMessage } from "./common.ts";
 
 interface Field {
   readonly least: number;
@@ -57,7 +58,12 @@ const cron = z
   .string()
   .refine(
     isCron,
-    "must be five fields: minute (0 to 59), hour (0 to 23), day of the month (1 to 31), month (1 to 12), day of the week (0, Sunday, to 6); for example 0 8 * * 1-5",
+    schemaMessage([
+      formExplanation(
+        "must be five fields: minute (0 to 59), hour (0 to 23), day of the month (1 to 31), month (1 to 12), day of the week (0, Sunday, to 6)",
+        "0 8 * * 1-5",
+      ),
+    ]),
   );
 
 /**
@@ -69,7 +75,10 @@ export const schedule = z.strictObject({
   end: cron,
   timeZone: z
     .string()
-    .refine(isTimeZone, "must be a time zone of the IANA database; for example Europe/Berlin"),
+    .refine(
+      isTimeZone,
+      schemaMessage([formExplanation("must be a time zone of the IANA database", "Europe/Berlin")]),
+    ),
   /** Servers of each model meanwhile, at most its `replicas`. */
   replicas: z.int().min(1).max(64).default(1),
 });

@@ -77,21 +77,20 @@ function explain(issue: z.core.$ZodRawIssue): readonly Explanation[] {
       }
       return [
         {
-          reason: "Not one of the values that exist here.",
+          reason: "Unknown value.",
           fix: `Choose one of ${issue.values.map((choice) => JSON.stringify(choice)).join(", ")}.`,
         },
       ];
     case "invalid_key":
       return readMessage(flatIssues(issue.issues)[0]?.message ?? "");
     case "invalid_union": {
-      if (issue.errors.length === 0)
-        return [{ reason: "Not one of the values that exist here.", fix: "Choose another one." }];
+      if (issue.errors.length === 0) return [{ reason: "Unknown value.", fix: "Choose another one." }];
       const fixes = issue.errors.flatMap(([first]) =>
         readMessage(first?.message ?? "").map(({ fix }) => fix),
       );
       return [
         {
-          reason: "It has none of the forms that it may have.",
+          reason: "Does not match any allowed form.",
           fix: [...new Set(fixes)].join(" Or: "),
         },
       ];

@@ -32,8 +32,7 @@ export const accessChecks = {
     typeof config.hub.token === "string" && {
       severity: "warning",
       path: "hub.token",
-      reason:
-        "The token stands in the stack file in clear: whoever has the file, or its history, has the token.",
+      reason: "The token is stored in plain text: anyone with the stack file, or its history, has the token.",
       fix: `Make another token, and set ${tokenAdvice(config)}.`,
     },
 } satisfies Record<string, Check>;

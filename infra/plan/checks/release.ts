@@ -56,7 +56,7 @@ export const releaseChecks = {
     return {
       severity: "warning",
       path: "release",
-      reason: `${open.length} known weaknesses: ${counts.join(", ")}. docs/support-matrix.md lists each with its source.`,
+      reason: `${open.length} known vulnerabilities: ${counts.join(", ")}. docs/support-matrix.md lists each with its source.`,
       fix: `${lastUpdates(open).join(" and ")} fix all of them. Until then let nobody but the gateway reach Triton's own ports.`,
     };
   },

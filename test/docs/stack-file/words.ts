@@ -92,8 +92,7 @@ function exampleOf(schema: z.core.$ZodType): string | null {
   const { error } = z.safeParse(schema, "\0");
   const [issue] = error?.issues ?? [];
   if (issue?.code !== "invalid_format" && issue?.code !== "custom") return null;
-  const [{ reason, fix } = { reason: "", fix: "" }] = readMessage(issue.message);
-  return /(?:^Write it like|; for example) (.*)\.$/m.exec(`${reason}\n${fix}`)?.[1] ?? null;
+  return /^Write it like (.*)\.$/.exec(readMessage(issue.message)[0]?.fix ?? "")?.[1] ?? null;
 }
 
 function nodeWords(node: Node): string {

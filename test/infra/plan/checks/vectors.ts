@@ -708,7 +708,7 @@ export const vectors: Readonly<Record<CheckName, Vector>> = {
     severity: "warning",
     fails: { ...awsValues, hub: { token: "hf_abcdefgh" } },
     passes: { ...awsValues, hub: { token: { secure: "v1:abc" } } },
-    says: /in clear/,
+    says: /in plain text/,
   },
   apiCidrsBeginNetworks: {
     path: "access.apiCidrs[0]",
