@@ -7,6 +7,7 @@ import {
   QUANTIZATIONS,
   RECIPES,
   RUNTIMES,
+  VISION_TYPES,
 } from "../plan/catalogue/types.ts";
 import { absolutePath, formattedText, formMessage, resourceName } from "./common.ts";
 
@@ -150,7 +151,7 @@ export const customModel = z.strictObject({
   }),
   vision: z
     .strictObject({
-      modelType: z.enum(["llava", "blip2", "vila", "llava_onevision", "mllama"]),
+      modelType: z.enum(VISION_TYPES),
       parameters: count,
       attention: z.enum(["prompt", "cross"]),
       tokensPerImage: count,

@@ -6,9 +6,9 @@
  */
 import { releases } from "../catalogue/releases.ts";
 import type { Release } from "../catalogue/types.ts";
-import { unsupportedReason } from "../engine/support.ts";
-import { dividesHeads } from "../engine/tensor-parallel.ts";
-import { visualNumbers } from "../engine/visual-numbers.ts";
+import { dividesHeads } from "../engine/engine-size.ts";
+import { unsupportedReason } from "../engine/recipes.ts";
+import { visualNumbers } from "../engine/vision-types.ts";
 import { weightsDirectory } from "../engine/weights.ts";
 import { maxTokensPerStep } from "../fit/terms.ts";
 import { poolOf } from "../pool-space.ts";

@@ -3,7 +3,7 @@
  * kind of repository stand with it, in repository/.
  */
 import { showValue } from "../../problems.ts";
-import { unsupportedReason } from "../engine/support.ts";
+import { unsupportedReason } from "../engine/recipes.ts";
 import { repositoryProblems } from "../repository/problems.ts";
 import { type Check, modelCheck } from "./finding.ts";
 import { atMost, oneOf } from "./words.ts";

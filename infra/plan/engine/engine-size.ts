@@ -1,5 +1,5 @@
-/** How large engines and what they are made from are: estimates for memory, disks and machines, in GiB. */
-import type { LanguageModel, Quantization, Runtime } from "../catalogue/types.ts";
+/** How engines are divided among GPUs, and estimates of their sizes and builds for memory, disks and machines, in GiB. */
+import type { Architecture, LanguageModel, Quantization, Runtime } from "../catalogue/types.ts";
 import type { EngineSpec } from "../spec.ts";
 import { GIB } from "../units.ts";
 
@@ -33,8 +33,19 @@ const BUILD_BASE_GIB = 5.1;
 /** Python, PyTorch and the converter; an assumption. */
 const CONVERT_BASE_GIB = 2;
 
+/**
+ * Whether attention heads can be divided: each rank gets whole heads; key and value heads are split, or each is copied to the
+ * same number of ranks. NVIDIA/TensorRT-LLM tensorrt_llm/mapping.py and examples/models/core/llama/README.md.
+ */
+export function dividesHeads(
+  tensorParallel: number,
+  { heads, kvHeads }: Pick<Architecture, "heads" | "kvHeads">,
+): boolean {
+  return heads % tensorParallel === 0 && (kvHeads % tensorParallel === 0 || tensorParallel % kvHeads === 0);
+}
+
 interface EngineSize {
-  /** Language model's engine, all ranks: what several of them hold counts several times. */
+  /** Language model's engine, all ranks: parts that several of them hold count several times. */
   readonly llmGiB: number;
   /** The rank that holds most. */
   readonly llmPerRankGiB: number;
@@ -42,7 +53,7 @@ interface EngineSize {
   readonly layersGiB: number;
   /** Visual engine; it lies on the GPU of rank 0, once. 0 for a text model. */
   readonly visionGiB: number;
-  /** What the store keeps. */
+  /** On the disk of the store. */
   readonly totalGiB: number;
 }
 

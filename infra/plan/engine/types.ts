@@ -1,46 +1,40 @@
 /** What a build does, as data. */
 
-/** Places that a step names; where they are depends on image, store and key, so no key depends on them. */
-const PLACES = [
-  "weights",
-  "code",
-  "checkpoint",
-  "engine",
-  "llm",
-  "vision",
-  "goldenImage",
-  "scripts",
-] as const;
-export type Place = (typeof PLACES)[number];
+/** Folders and files that a step names; where they are depends on image, store and key, so no key depends on them. */
+export type Place =
+  | "weights"
+  | "code"
+  | "checkpoint"
+  | "engine"
+  | "llm"
+  | "vision"
+  | "goldenImage"
+  | "scripts";
 
-/** One word of a command: text, or a place with what follows it. */
-export type Word =
-  | string
-  | {
-      readonly place: Place;
-      /** Appended to the place, such as `/llama/convert_checkpoint.py`. */
-      readonly rest?: string;
-      /** Written before the place, such as `--engine_dir=`. */
-      readonly before?: string;
-    };
+/** One word of a command: text, or a place between `before` (`--engine_dir=`) and `rest` (`/run.py`). */
+export type Word = string | { readonly place: Place; readonly rest?: string; readonly before?: string };
 
-export const STEP_NAMES = ["download", "requirements", "convert", "llm", "vision", "check"] as const;
-export type StepName = (typeof STEP_NAMES)[number];
+export type StepName = "download" | "requirements" | "convert" | "llm" | "vision" | "check";
 
-/** One command. */
-export interface BuildStep {
+/** A command before its places have paths. */
+export interface StepDraft {
   readonly name: StepName;
   /** Why it is there, in a few words. */
   readonly summary: string;
   readonly words: readonly Word[];
-  /** The same with every place filled in; the first is the program. */
+  readonly environment?: Readonly<Record<string, Word>>;
+}
+
+/** One command. */
+export interface BuildStep extends StepDraft {
+  /** The words with every place filled in; the first is the program. */
   readonly argv: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   /** Whether the words are part of the engine key: steps that decide the engine's bytes. */
   readonly inKey: boolean;
 }
 
-/** The fields of an engine key, as the preview compares them; sorted JSON of this is what is hashed. */
+/** The fields of an engine key, as the preview compares them; sorted JSON of this is hashed. */
 export interface EngineKeyFields {
   readonly model: string;
   readonly weights: string;
@@ -59,16 +53,16 @@ export interface EngineKeyFields {
   readonly steps: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Numbers of the visual half; derived once, used by build, repository and requests. */
+/** Numbers of the visual half; build, repository and requests share them. */
 export interface VisualNumbers {
   /** `--max_multimodal_len`: 0 for cross attention. */
   readonly maxMultimodalTokens: number;
-  /** `--max_encoder_input_len`; 0 where there is no cross attention. */
+  /** `--max_encoder_input_len`: 0 without cross attention. */
   readonly maxEncoderInputTokens: number;
   /** `--max_batch_size` of the visual engine. */
   readonly visionMaxBatchSize: number;
   readonly tokensPerRequest: number;
-  /** Least `--multimodal_gpu0_cuda_mem_pool_bytes`, and what is used. */
+  /** `--multimodal_gpu0_cuda_mem_pool_bytes`. */
   readonly cudaMemoryPoolBytes: number;
 }
 

@@ -3,9 +3,8 @@ import { gpus } from "../catalogue/gpus.ts";
 import { machineTypes } from "../catalogue/machines.ts";
 import { onDemandHourlyUsd, orderingHourlyUsd, PRICE_REGIONS } from "../catalogue/prices.ts";
 import type { Gpu, MachineType, Quantization } from "../catalogue/types.ts";
-import { engineBytesGiB } from "../engine/engine-size.ts";
-import { unsupportedReason } from "../engine/support.ts";
-import { dividesHeads } from "../engine/tensor-parallel.ts";
+import { dividesHeads, engineBytesGiB } from "../engine/engine-size.ts";
+import { unsupportedReason } from "../engine/recipes.ts";
 import type { EngineSpec, GpuSharing, GpuStackSpec, ModelSpec, PoolSpec } from "../spec.ts";
 import {
   buildPoolsBeside,

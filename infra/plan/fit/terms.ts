@@ -5,8 +5,8 @@
 import type { VisionTower } from "../catalogue/types.ts";
 import { DEFAULT_MAX_NUM_TOKENS } from "../engine/build-steps.ts";
 import { engineBytesGiB } from "../engine/engine-size.ts";
-import { compareVersions } from "../engine/version.ts";
-import { visualNumbers } from "../engine/visual-numbers.ts";
+import { compareVersions } from "../engine/release.ts";
+import { visualNumbers } from "../engine/vision-types.ts";
 import type { EngineSpec, ModelSpec } from "../spec.ts";
 import { GIB } from "../units.ts";
 import { encoderTerms } from "./encoder-terms.ts";

@@ -1,8 +1,9 @@
 /** The commands with which a person puts a repository together in the container. */
 import { templateSet } from "../catalogue/templates.ts";
+import type { RepositoryClone } from "../engine/release.ts";
 import { shellLine } from "../engine/shell-line.ts";
 import { fillTemplateArgument } from "./fill.ts";
-import type { RepositoryClone, RepositoryModel, RepositoryPlan } from "./types.ts";
+import type { RepositoryModel, RepositoryPlan } from "./types.ts";
 
 /** Templates whose folder of the version is missing, because Git keeps no empty folder. */
 const WITHOUT_VERSION: ReadonlySet<string> = new Set(["multimodal/ensemble"]);

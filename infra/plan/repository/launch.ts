@@ -1,6 +1,9 @@
 /** The line that starts Triton with all its ranks. */
 import type { LaunchPlan } from "./types.ts";
 
+/** Where a model repository is put together, on a writable disk of the server. */
+export const MODEL_REPOSITORY = "/model-repository";
+
 /** Ports of one Triton. */
 export interface TritonPorts {
   readonly http: number;

@@ -1,7 +1,7 @@
 /** What keeps a model from having a repository: flavours, templates and releases that don't go together. */
 import { type Problem, showValue } from "../../problems.ts";
 import { templateSet } from "../catalogue/templates.ts";
-import { compareVersions } from "../engine/version.ts";
+import { compareVersions } from "../engine/release.ts";
 import type { ModelSpec } from "../spec.ts";
 import { flavours } from "./flavours/flavours.ts";
 import { llmApiProblems } from "./flavours/llmapi.ts";

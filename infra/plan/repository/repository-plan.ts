@@ -1,6 +1,7 @@
 /** What Triton loads for a model: folders, values of every placeholder, and the line that starts the server. */
 import { ConfigError, type Problem, showValue } from "../../problems.ts";
 import { type TemplateSet, templateSet } from "../catalogue/templates.ts";
+import { imageFiles } from "../engine/release.ts";
 import type { EnginePlan } from "../engine/types.ts";
 import { weightsDirectory } from "../engine/weights.ts";
 import type { ModelSpec } from "../spec.ts";
@@ -8,8 +9,7 @@ import { valueObstacle } from "./fill.ts";
 import type { FlavourPlan } from "./flavours/flavour.ts";
 import { flavours } from "./flavours/flavours.ts";
 import { LLM_API_MODEL, llmApiLaunchArguments, llmApiModel } from "./flavours/llmapi.ts";
-import { launchPlan, TRITON_PORTS, type TritonPorts } from "./launch.ts";
-import { backendPaths, MODEL_REPOSITORY } from "./paths.ts";
+import { launchPlan, MODEL_REPOSITORY, TRITON_PORTS, type TritonPorts } from "./launch.ts";
 import { repositoryProblems } from "./problems.ts";
 import type { RepositoryModel, RepositoryPlan } from "./types.ts";
 
@@ -37,7 +37,7 @@ export function repositoryPlan(
   if (problems.length > 0) throw new ConfigError(problems);
 
   const { release, layout, tensorParallel, pipelineParallel } = model.engine;
-  const paths = backendPaths(release, layout);
+  const paths = imageFiles(release, layout);
   const { plan, decoupled } = flavourPlan(model, engine, options);
   return {
     flavour: model.serving.flavour,

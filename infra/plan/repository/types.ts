@@ -1,4 +1,5 @@
 /** What Triton loads, as data: the entry point in the image turns it into files. */
+import type { RepositoryClone } from "../engine/release.ts";
 
 /** One folder of a model repository. */
 export interface RepositoryModel {
@@ -22,15 +23,6 @@ export interface RepositoryModel {
   readonly configFields?: Readonly<Record<string, string>> | undefined;
   /** Files by path below the folder; they replace those of the template. */
   readonly files?: Readonly<Record<string, string>> | undefined;
-}
-
-/** A public repository of which NVIDIA's image has nothing; this project's image has its files in the same place, some patched. */
-export interface RepositoryClone {
-  readonly url: string;
-  readonly commit: string;
-  readonly directory: string;
-  /** Path in it of the one submodule that is needed; absent: none. */
-  readonly submodule?: string | undefined;
 }
 
 /** How the server is started. */

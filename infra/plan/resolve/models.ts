@@ -3,7 +3,7 @@ import type { GpuModelConfig } from "../../config/gpu-models.ts";
 import { languageModels } from "../catalogue/language-models.ts";
 import type { EngineLimits, Flavour, ImageLayout, LanguageModel, Release } from "../catalogue/types.ts";
 import { DEFAULT_MAX_NUM_TOKENS } from "../engine/build-steps.ts";
-import { compareVersions } from "../engine/version.ts";
+import { compareVersions } from "../engine/release.ts";
 import { repositoryProblems } from "../repository/problems.ts";
 import type { EngineSpec, ModelSpec, PoolSpec, ServingSpec, TargetGpu } from "../spec.ts";
 import { namedPool, onlyGpuPool, type PoolChoice } from "./choose-pool.ts";

@@ -1,10 +1,11 @@
 /** What a kind of model repository consists of; each has one file in this folder. */
 import type { Problem } from "../../../problems.ts";
 import type { TemplateSet } from "../../catalogue/templates.ts";
+import type { RepositoryClone } from "../../engine/release.ts";
 import type { ModelSpec } from "../../spec.ts";
 import { fillTemplate } from "../fill.ts";
 import type { ParameterFacts, Rules } from "../parameters.ts";
-import type { RepositoryClone, RepositoryModel } from "../types.ts";
+import type { RepositoryModel } from "../types.ts";
 
 export interface FlavourContext {
   readonly facts: ParameterFacts;

@@ -6,12 +6,14 @@
 import { type Problem, showValue } from "../../../problems.ts";
 import type { TemplateKeys } from "../../catalogue/templates.ts";
 import type { Release } from "../../catalogue/types.ts";
-import { compareVersions } from "../../engine/version.ts";
+import { compareVersions } from "../../engine/release.ts";
 import type { ModelSpec } from "../../spec.ts";
 import { fillTemplate } from "../fill.ts";
 import { gives, keeps } from "../parameters.ts";
-import { TUTORIALS_CLONE } from "../paths.ts";
 import type { FlavourDefinition } from "./flavour.ts";
+
+/** Folder of triton-inference-server/tutorials; its guides mount it there too. */
+const TUTORIALS_CLONE = "/tutorials";
 
 const TEMPLATE_ROOT = `${TUTORIALS_CLONE}/Popular_Models_Guide/Llava1.5/model_repository`;
 

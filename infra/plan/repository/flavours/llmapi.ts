@@ -7,7 +7,7 @@
  * ones used here were read at 0.20 and 1.1.
  */
 import { type Problem, showValue } from "../../../problems.ts";
-import { compareVersions } from "../../engine/version.ts";
+import { compareVersions } from "../../engine/release.ts";
 import type { ModelSpec } from "../../spec.ts";
 import type { RepositoryModel } from "../types.ts";
 

@@ -10,9 +10,9 @@ import {
 } from "../../../../infra/plan/catalogue/language-models.ts";
 import { TEMPLATE_REFS, type TemplateRef, templateSets } from "../../../../infra/plan/catalogue/templates.ts";
 import type { Flavour, ImageLayout } from "../../../../infra/plan/catalogue/types.ts";
+import { imageFiles } from "../../../../infra/plan/engine/release.ts";
 import { LLAVA_TEMPLATE } from "../../../../infra/plan/repository/flavours/llava.ts";
 import { parameterRules } from "../../../../infra/plan/repository/parameters.ts";
-import { backendPaths } from "../../../../infra/plan/repository/paths.ts";
 import { repositoryProblems } from "../../../../infra/plan/repository/problems.ts";
 import { repositoryPlan } from "../../../../infra/plan/repository/repository-plan.ts";
 import type { RepositoryModel, RepositoryPlan } from "../../../../infra/plan/repository/types.ts";
@@ -475,7 +475,7 @@ test.each([
 ] as const)(
   "files of %s in an image of layout %s are in %s",
   (ref: TemplateRef, layout: ImageLayout, root) => {
-    expect(backendPaths(releaseWith(ref), layout)).toMatchObject({
+    expect(imageFiles(releaseWith(ref), layout)).toMatchObject({
       allModels: `${root}/all_models`,
       fillTemplate: `${root}/tools/fill_template.py`,
       launchScript: `${root}/scripts/launch_triton_server.py`,
@@ -484,7 +484,7 @@ test.each([
 );
 
 test("an image without the backend's files needs a clone of the backend", () => {
-  expect(backendPaths(releaseWith("v0.9.0"), "ngc").clones).toEqual([
+  expect(imageFiles(releaseWith("v0.9.0"), "ngc").clones).toEqual([
     {
       url: "https://github.com/triton-inference-server/tensorrtllm_backend.git",
       commit: "76464e9be06600f3979acad9c14857938a66ff9f",
@@ -492,7 +492,7 @@ test("an image without the backend's files needs a clone of the backend", () => 
       submodule: "tensorrt_llm",
     },
   ]);
-  expect(backendPaths(releaseWith("v0.17.0"), "ngc").clones).toEqual([]);
+  expect(imageFiles(releaseWith("v0.17.0"), "ngc").clones).toEqual([]);
 });
 
 test("Triton is launched with as many ranks as the engine has", () => {
