@@ -13,7 +13,7 @@ import { encoderPlan } from "./encoders/encoder-plan.ts";
 import type { EncoderPlan } from "./encoders/types.ts";
 import { enginePlan } from "./engine/engine-plan.ts";
 import type { EnginePlan } from "./engine/types.ts";
-import { kvCacheFractions } from "./fit/kv-fraction.ts";
+import { kvCacheFractions } from "./fit/kv-cache.ts";
 import { memoryFit } from "./fit/memory-fit.ts";
 import type { MemoryFit } from "./fit/types.ts";
 import { type Cluster, kubernetesCluster } from "./kubernetes/cluster.ts";

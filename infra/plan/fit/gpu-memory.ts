@@ -22,13 +22,6 @@ export function usableGiB(gpu: Gpu, partitionGiB: number = gpu.memoryGiB): numbe
   return partitionGiB * ecc * USABLE_FRACTION;
 }
 
-/**
- * Memory of a MIG partition in GiB; null where the GPU has no such profile, which the checks of a stack report.
- */
-export function partitionGiB(gpu: Gpu, profile: string): number | null {
-  return gpu.migProfiles[profile] ?? null;
-}
-
 /** Compute slices of a GPU that can be partitioned: A100, H100 and H200 have seven. */
 const COMPUTE_SLICES = 7;
 
@@ -41,9 +34,9 @@ export function slotsPerGpu(gpu: Gpu, sharing: GpuSharing): number {
     case "mps":
       return sharing.replicas;
     case "mig": {
-      const memoryGiB = partitionGiB(gpu, sharing.profile);
+      const memoryGiB = gpu.migProfiles[sharing.profile];
       const slices = Number.parseInt(sharing.profile, 10);
-      if (memoryGiB === null || !(slices > 0)) return 0;
+      if (memoryGiB === undefined || !(slices > 0)) return 0;
       return Math.min(Math.floor(COMPUTE_SLICES / slices), Math.floor(gpu.memoryGiB / memoryGiB));
     }
   }

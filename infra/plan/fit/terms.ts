@@ -6,31 +6,13 @@ import type { VisionTower } from "../catalogue/types.ts";
 import { DEFAULT_MAX_NUM_TOKENS } from "../engine/build-steps.ts";
 import { engineBytesGiB } from "../engine/engine-size.ts";
 import { compareVersions } from "../engine/release.ts";
-import { visualNumbers } from "../engine/vision-types.ts";
+import { visionTypes, visualNumbers } from "../engine/vision-types.ts";
 import type { EngineSpec, ModelSpec } from "../spec.ts";
-import { GIB } from "../units.ts";
+import { GIB, grouped, round3 } from "../units.ts";
 import { encoderTerms } from "./encoder-terms.ts";
-import { type KvCachePromise, kvCachePromise } from "./kv-cache.ts";
-import { grouped, round3 } from "./numbers.ts";
+import { kvCacheTerms } from "./kv-cache.ts";
 import type { GpuTenant } from "./placement.ts";
-import type { MemoryTerm } from "./types.ts";
-
-/** A term with its error, and when it is there. */
-export interface SizedTerm extends MemoryTerm {
-  readonly uncertaintyGiB: number;
-  readonly source: string;
-  /**
-   * `before`: loaded by the time TensorRT-LLM measures the free memory for its KV cache. `anyTime`: by another process or
-   * model of the server, in no fixed order. `cache`: the KV cache itself.
-   */
-  readonly when: "before" | "anyTime" | "cache";
-}
-
-export interface TenantNeed {
-  readonly terms: readonly SizedTerm[];
-  /** null for encoders. */
-  readonly kvCache: KvCachePromise | null;
-}
+import type { SizedTerm } from "./types.ts";
 
 const MEMORY_GUIDE = "https://nvidia.github.io/TensorRT-LLM/reference/memory.html";
 
@@ -50,6 +32,9 @@ const ACTIVATION_FACTOR = 18;
 const WORKSPACE_BYTES = 32 * 2 ** 20;
 const ACTIVATION_ERROR = 0.25;
 
+/** No measurement of visual engines is published; the factor is the language models'. */
+const VISUAL_ACTIVATION_ERROR = 0.5;
+
 /**
  * Runtime buffers and decoder: bytes for each element of `batch × beams × vocabulary`.
  * - Llama-2-7b: 43.29 + 180.30 MiB (the memory guide; 28.6 bytes if its batch is the then default of 256);
@@ -61,73 +46,69 @@ const DECODER_ERROR = 0.5;
 
 /**
  * CUDA context, kernels and libraries of a process that runs an engine: total less available less the engine's own parts
- * is 0.77 GiB in the memory guide's log.
+ * is 0.77 GiB in the memory guide's log. A Python stub: "each trtllm seems to allocate 500MB", up to 590 MiB in nvidia-smi.
  */
 const SERVER_CONTEXT_GIB = 0.75;
 const SERVER_CONTEXT_ERROR_GIB = 0.25;
-
-/** The same for a Python stub with its own context: "each trtllm seems to allocate 500MB", up to 590 MiB in nvidia-smi. */
 const STUB_CONTEXT_GIB = 0.55;
 const STUB_CONTEXT_ERROR_GIB = 0.2;
-const STUB_SOURCE = "https://github.com/NVIDIA/TensorRT-LLM/issues/3058";
 
 /** Triton's own pool on a GPU where `--cuda-memory-pool-byte-size` says nothing: 67,108,864 bytes in its log. */
 const DEFAULT_POOL_BYTES = 64 * 2 ** 20;
-const DEFAULT_POOL_SOURCE = "https://github.com/NVIDIA/TensorRT-LLM/issues/2233";
 
-/**
- * Patches and width of one run of each visual engine, from the configuration of the tower that its models share; the
- * language model may see fewer tokens of them. null: exactly `tokensPerImage`, the four tiles of an image in one run.
- */
-const VISUAL_RUNS: Readonly<
-  Record<VisionTower["modelType"], { readonly tokens: number | null; readonly width: number }>
-> = {
-  // https://huggingface.co/openai/clip-vit-large-patch14-336/blob/main/config.json
-  llava: { tokens: 577, width: 1024 },
-  // https://huggingface.co/Salesforce/blip2-opt-2.7b/blob/main/config.json
-  blip2: { tokens: 257, width: 1408 },
-  // https://huggingface.co/google/siglip-so400m-patch14-384/blob/main/config.json, also for OneVision
-  vila: { tokens: 729, width: 1152 },
-  llava_onevision: { tokens: 729, width: 1152 },
-  // https://huggingface.co/meta-llama/Llama-3.2-11B-Vision/blob/main/config.json
-  mllama: { tokens: null, width: 1280 },
-};
-/** Nobody publishes activations of these engines; the factor is the language models'. */
-const VISUAL_ACTIVATION_ERROR = 0.5;
+/** What a tenant needs; the terms are rounded before they are added, so that the sum is that of the shown numbers. */
+export interface TenantNeed {
+  readonly terms: readonly SizedTerm[];
+  /** `maxTokensInPagedKvCache` as memory of one rank; null where the stack sets none, and for encoders. */
+  readonly cacheCeilingGiB: number | null;
+}
 
-/** Terms of one tenant of a GPU. */
 export function tenantNeed(tenant: GpuTenant): TenantNeed {
-  return tenant.kind === "encoders"
-    ? { terms: encoderTerms(tenant.encoders).map(rounded), kvCache: null }
-    : rankNeed(tenant.model, tenant.leader);
+  const { terms, cacheCeilingGiB } =
+    tenant.kind === "rank"
+      ? rankNeed(tenant.model, tenant.leader)
+      : { terms: encoderTerms(tenant.encoders), cacheCeilingGiB: null };
+  return {
+    terms: terms.map(({ what, gib, arithmetic, uncertaintyGiB, source, when }) => ({
+      tenant: tenant.name,
+      what,
+      gib: round3(gib),
+      arithmetic,
+      uncertaintyGiB: round3(uncertaintyGiB),
+      source,
+      when,
+    })),
+    cacheCeilingGiB,
+  };
 }
 
-/** Terms are rounded before they are added, so that the sum is that of what people see. */
-function rounded(term: SizedTerm): SizedTerm {
-  return { ...term, gib: round3(term.gib), uncertaintyGiB: round3(term.uncertaintyGiB) };
+type Term = Omit<SizedTerm, "tenant">;
+
+function rankNeed(
+  model: ModelSpec,
+  leader: boolean,
+): { readonly terms: readonly Term[]; readonly cacheCeilingGiB: number | null } {
+  const { row, limits } = model.engine;
+  const visual = visualNumbers(row, limits);
+  const cache = kvCacheTerms(model, visual?.maxEncoderInputTokens ?? 0);
+  return {
+    cacheCeilingGiB: cache.ceilingGiB,
+    terms: [
+      weights(model),
+      ...buffers(model.engine),
+      ...cache.terms,
+      memoryPool(leader ? visual?.cudaMemoryPoolBytes : undefined),
+      ...contexts(model, leader),
+      ...(leader && row.vision !== undefined && visual !== null
+        ? visualTerms(model.engine, row.vision, visual.visionMaxBatchSize)
+        : []),
+    ],
+  };
 }
 
-function rankNeed(model: ModelSpec, leader: boolean): TenantNeed {
-  const { vision } = model.engine.row;
-  const visual = vision === undefined ? null : visualNumbers(model.engine.row, model.engine.limits);
-  const kvCache = kvCachePromise(model, visual?.maxEncoderInputTokens ?? 0);
-  const terms = [
-    weights(model),
-    activations(model),
-    decoderBuffers(model),
-    ...kvCacheTerms(model, kvCache),
-    memoryPool(model, leader ? (visual?.cudaMemoryPoolBytes ?? null) : null),
-    ...contexts(model, leader),
-  ];
-  if (leader && vision !== undefined && visual !== null) {
-    terms.push(...visualTerms(model, vision, visual.visionMaxBatchSize));
-  }
-  return { terms: terms.map(rounded), kvCache };
-}
-
-function weights(model: ModelSpec): SizedTerm {
-  const { tensorParallel, pipelineParallel, quantization, dtype, row } = model.engine;
-  const { llmPerRankGiB, llmGiB, layersGiB } = engineBytesGiB(model.engine, model.serving.runtime);
+function weights({ engine, serving }: ModelSpec): Term {
+  const { tensorParallel, pipelineParallel, quantization, dtype, row } = engine;
+  const { llmPerRankGiB, llmGiB, layersGiB } = engineBytesGiB(engine, serving.runtime);
   const format = quantization === "none" ? dtype : quantization;
   const ranks = tensorParallel * pipelineParallel;
   const share =
@@ -135,7 +116,6 @@ function weights(model: ModelSpec): SizedTerm {
       ? `${llmGiB.toFixed(2)} GiB`
       : `${layersGiB.toFixed(2)} GiB of layers ÷ ${ranks} GPUs + ${(llmPerRankGiB - layersGiB / ranks).toFixed(2)} GiB of embedding and output head`;
   return {
-    tenant: model.serving.name,
     what: "weights",
     gib: llmPerRankGiB,
     arithmetic: `${grouped(row.architecture.parameters)} parameters in ${format}: ${share}`,
@@ -146,11 +126,10 @@ function weights(model: ModelSpec): SizedTerm {
 }
 
 /** Tokens that one step of an engine can hold. */
-export function maxTokensPerStep(engine: EngineSpec): number {
-  const { limits } = engine;
+export function maxTokensPerStep({ limits, release }: EngineSpec): number {
   if (limits.maxNumTokens !== undefined) return limits.maxNumTokens;
   const longestPrompts = limits.maxBatchSize * limits.maxBeamWidth * limits.maxInputTokens;
-  return compareVersions(engine.release.tensorRtLlm, "0.11") >= 0 ? DEFAULT_MAX_NUM_TOKENS : longestPrompts;
+  return compareVersions(release.tensorRtLlm, "0.11") >= 0 ? DEFAULT_MAX_NUM_TOKENS : longestPrompts;
 }
 
 /** Bytes of an engine's activations; see {@link ACTIVATION_FACTOR}. */
@@ -169,70 +148,44 @@ export function decoderBytes(shape: { readonly sequences: number; readonly vocab
   return shape.sequences * shape.vocabularySize * DECODER_BYTES;
 }
 
-function activations(model: ModelSpec): SizedTerm {
-  const { limits, row } = model.engine;
-  const { hiddenSize, vocabularySize } = row.architecture;
-  const tokens = maxTokensPerStep(model.engine);
-  const sequences = limits.maxBatchSize * limits.maxBeamWidth;
-  const gib = activationBytes({ tokens, hiddenSize, sequences, vocabularySize }) / GIB;
-  return {
-    tenant: model.serving.name,
-    what: "activations",
-    gib,
-    arithmetic: `${ACTIVATION_FACTOR} × ${grouped(tokens)} tokens × ${grouped(hiddenSize)} × 2 bytes + ${grouped(sequences)} sequences × ${grouped(vocabularySize)} logits × 2 bytes + 32 MiB`,
-    uncertaintyGiB: gib * ACTIVATION_ERROR,
-    source: `${MEMORY_GUIDE}; factor fitted to published logs`,
-    when: "before",
-  };
-}
-
-function decoderBuffers(model: ModelSpec): SizedTerm {
-  const { limits, row } = model.engine;
-  const { vocabularySize } = row.architecture;
-  const sequences = limits.maxBatchSize * limits.maxBeamWidth;
-  const gib = decoderBytes({ sequences, vocabularySize }) / GIB;
-  return {
-    tenant: model.serving.name,
-    what: "activations",
-    gib,
-    arithmetic: `decoder and runtime buffers: ${grouped(sequences)} sequences × ${grouped(vocabularySize)} logits × ${DECODER_BYTES} bytes`,
-    uncertaintyGiB: gib * DECODER_ERROR,
-    source: `${MEMORY_GUIDE}; bytes fitted to published logs`,
-    when: "before",
-  };
-}
-
-function kvCacheTerms(model: ModelSpec, promise: KvCachePromise): readonly SizedTerm[] {
-  const common = {
-    tenant: model.serving.name,
-    uncertaintyGiB: 0,
-    source: MEMORY_GUIDE,
-    when: "cache",
-  } as const;
-  const self: SizedTerm = {
-    ...common,
-    what: "kvCache",
-    gib: promise.selfGiB,
-    arithmetic: promise.selfArithmetic,
-  };
-  if (promise.crossGiB === 0) return [self];
+/** Activations, and the buffers of runtime and decoder. */
+function buffers(engine: EngineSpec): readonly Term[] {
+  const { hiddenSize, vocabularySize } = engine.row.architecture;
+  const tokens = maxTokensPerStep(engine);
+  const sequences = engine.limits.maxBatchSize * engine.limits.maxBeamWidth;
+  const logits = `${grouped(sequences)} sequences × ${grouped(vocabularySize)} logits`;
+  const activationGiB = activationBytes({ tokens, hiddenSize, sequences, vocabularySize }) / GIB;
+  const decoderGiB = decoderBytes({ sequences, vocabularySize }) / GIB;
   return [
-    self,
-    { ...common, what: "crossKvCache", gib: promise.crossGiB, arithmetic: promise.crossArithmetic },
+    {
+      what: "activations",
+      gib: activationGiB,
+      arithmetic: `${ACTIVATION_FACTOR} × ${grouped(tokens)} tokens × ${grouped(hiddenSize)} × 2 bytes + ${logits} × 2 bytes + 32 MiB`,
+      uncertaintyGiB: activationGiB * ACTIVATION_ERROR,
+      source: `${MEMORY_GUIDE}; factor fitted to published logs`,
+      when: "before",
+    },
+    {
+      what: "activations",
+      gib: decoderGiB,
+      arithmetic: `decoder and runtime buffers: ${logits} × ${DECODER_BYTES} bytes`,
+      uncertaintyGiB: decoderGiB * DECODER_ERROR,
+      source: `${MEMORY_GUIDE}; bytes fitted to published logs`,
+      when: "before",
+    },
   ];
 }
 
-function memoryPool(model: ModelSpec, bytes: number | null): SizedTerm {
+function memoryPool(bytes: number | undefined): Term {
   return {
-    tenant: model.serving.name,
     what: "memoryPool",
     gib: (bytes ?? DEFAULT_POOL_BYTES) / GIB,
     arithmetic:
-      bytes === null
+      bytes === undefined
         ? "Triton's default of 67,108,864 bytes"
         : `--multimodal_gpu0_cuda_mem_pool_bytes ${grouped(bytes)}`,
     uncertaintyGiB: 0,
-    source: DEFAULT_POOL_SOURCE,
+    source: "https://github.com/NVIDIA/TensorRT-LLM/issues/2233",
     when: "before",
   };
 }
@@ -241,44 +194,38 @@ function memoryPool(model: ModelSpec, bytes: number | null): SizedTerm {
  * CUDA contexts of one rank: the server's own, and one for each Python stub that uses the GPU. The visual engine's stub is
  * there on rank 0 only; a Python or PyTorch runtime is a process beside the server on every rank.
  */
-function contexts(model: ModelSpec, leader: boolean): readonly SizedTerm[] {
-  const { flavour, tritonBackend } = model.serving;
-  const server: SizedTerm = {
-    tenant: model.serving.name,
+function contexts({ engine, serving }: ModelSpec, leader: boolean): readonly Term[] {
+  const stub = (of: string, when: Term["when"]): Term => ({
     what: "cudaContext",
-    gib: SERVER_CONTEXT_GIB,
-    arithmetic: "tritonserver: CUDA context, kernels and libraries",
-    uncertaintyGiB: SERVER_CONTEXT_ERROR_GIB,
-    source: MEMORY_GUIDE,
-    when: "before",
-  };
-  const stub = (what: string, when: SizedTerm["when"]): SizedTerm => ({
-    ...server,
     gib: STUB_CONTEXT_GIB,
-    arithmetic: `${what}: a process of its own with a CUDA context`,
+    arithmetic: `Python stub of the ${of}: a process of its own with a CUDA context`,
     uncertaintyGiB: STUB_CONTEXT_ERROR_GIB,
-    source: STUB_SOURCE,
+    source: "https://github.com/NVIDIA/TensorRT-LLM/issues/3058",
     when,
   });
+  const { flavour, tritonBackend } = serving;
   const runsInStub = flavour === "gpt" || flavour === "llmapi" || tritonBackend === "python";
   return [
-    server,
-    ...(runsInStub ? [stub("Python stub of the language model", "before")] : []),
-    ...(leader && model.engine.row.vision !== undefined
-      ? [stub("Python stub of the visual engine", "anyTime")]
-      : []),
+    {
+      what: "cudaContext",
+      gib: SERVER_CONTEXT_GIB,
+      arithmetic: "tritonserver: CUDA context, kernels and libraries",
+      uncertaintyGiB: SERVER_CONTEXT_ERROR_GIB,
+      source: MEMORY_GUIDE,
+      when: "before",
+    },
+    ...(runsInStub ? [stub("language model", "before")] : []),
+    ...(leader && engine.row.vision !== undefined ? [stub("visual engine", "anyTime")] : []),
   ];
 }
 
-function visualTerms(model: ModelSpec, vision: VisionTower, maxBatchSize: number): readonly SizedTerm[] {
-  const { visionGiB } = engineBytesGiB(model.engine);
-  const run = VISUAL_RUNS[vision.modelType];
-  const tokens = run.tokens ?? vision.tokensPerImage;
-  const { width } = run;
+function visualTerms(engine: EngineSpec, vision: VisionTower, maxBatchSize: number): readonly Term[] {
+  const { visionGiB } = engineBytesGiB(engine);
+  const { width, patches } = visionTypes[vision.modelType];
+  const tokens = patches ?? vision.tokensPerImage;
   const activationGiB = (ACTIVATION_FACTOR * maxBatchSize * tokens * width * 2) / GIB;
   return [
     {
-      tenant: model.serving.name,
       what: "visionEngine",
       gib: visionGiB,
       arithmetic: `${grouped(vision.parameters)} parameters × 2 bytes, on rank 0 only`,
@@ -287,7 +234,6 @@ function visualTerms(model: ModelSpec, vision: VisionTower, maxBatchSize: number
       when: "anyTime",
     },
     {
-      tenant: model.serving.name,
       what: "visionActivations",
       gib: activationGiB,
       arithmetic: `${ACTIVATION_FACTOR} × ${maxBatchSize} runs × ${grouped(tokens)} patches × ${grouped(width)} × 2 bytes`,

@@ -1,6 +1,6 @@
 /** Whether what lands on a GPU fits it, as data. */
 
-/** One term of the sum, for people to check. */
+/** One term of the sum. */
 export interface MemoryTerm {
   /** Name of the model or encoder in the stack. */
   readonly tenant: string;
@@ -18,8 +18,19 @@ export interface MemoryTerm {
   readonly arithmetic: string;
   /** How far the true number may be from `gib`, either way. */
   readonly uncertaintyGiB?: number;
-  /** Where the rule comes from, and where `inferred` stands, that no document says it. */
+  /** Where the rule comes from; with `inferred`, no document has it. */
   readonly source?: string;
+}
+
+/** A term with its error, and when it is loaded. */
+export interface SizedTerm extends MemoryTerm {
+  readonly uncertaintyGiB: number;
+  readonly source: string;
+  /**
+   * `before`: when TensorRT-LLM measures the free memory for its KV cache, it is there. `anyTime`: by another process or
+   * model of the server, in no fixed order. `cache`: the KV cache itself.
+   */
+  readonly when: "before" | "anyTime" | "cache";
 }
 
 /** What one pod's KV cache may take of a GPU: a fraction of what is free when TensorRT-LLM sizes it. */
@@ -40,7 +51,7 @@ export interface KvCacheClaim {
 
 export type Verdict = "fits" | "tight" | "doesNotFit";
 
-/** One change that would make it fit; what costs least comes first. */
+/** One change that would make it fit; the cheapest comes first. */
 export interface Alternative {
   readonly change: string;
   /** Machine that it then runs on; null for one that is described by its parts. */
