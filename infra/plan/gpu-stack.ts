@@ -169,7 +169,7 @@ function planModel(
   const engine = runtime === "engine" ? enginePlan(model.engine) : null;
   const kvCacheFreeGpuMemoryFraction = fractions[name];
   if (kvCacheFreeGpuMemoryFraction === undefined) throw new Error(`No KV cache fraction for ${name}`);
-  const repository = repositoryPlan(model, engine, { kvCacheFreeGpuMemoryFraction });
+  const repository = repositoryPlan(model, engine, kvCacheFreeGpuMemoryFraction);
   return {
     name,
     spec: model,

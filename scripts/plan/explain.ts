@@ -7,7 +7,7 @@ import { gpuIdentity } from "../../infra/plan/engine/engine-plan.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
 import { downloadSteps, isInStore, weightsDirectory } from "../../infra/plan/engine/weights.ts";
 import type { GpuPlan, ModelPlan } from "../../infra/plan/gpu-stack.ts";
-import { cloneLines, fillTemplateLines } from "../../infra/plan/repository/fill-lines.ts";
+import { cloneLines, fillTemplateLines } from "../../infra/plan/repository/fill-template.ts";
 import { TRITON_PORTS } from "../../infra/plan/repository/launch.ts";
 import { PAGE_COLUMNS, wrapText } from "./text-table.ts";
 

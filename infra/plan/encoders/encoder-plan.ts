@@ -4,8 +4,8 @@ import { jsonDigest } from "../canonical-json.ts";
 import { ONNX_OPSET, textEncoders, visionEncoders } from "../catalogue/encoders.ts";
 import type { Gpu, Release } from "../catalogue/types.ts";
 import { gpuIdentity, shortKey } from "../engine/engine-plan.ts";
+import { type PythonModelName, pythonModelFiles } from "../repository/cpu-models.ts";
 import type { ModelConfig } from "../repository/model-config.ts";
-import { type PythonModelName, pythonModelFiles } from "../repository/python-models.ts";
 import type { EncodersSpec } from "../spec.ts";
 import {
   calibrateWords,

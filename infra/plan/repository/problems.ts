@@ -1,10 +1,11 @@
 /** What keeps a model from having a repository: flavours, templates and releases that don't go together. */
 import { type Problem, showValue } from "../../problems.ts";
-import { templateSet } from "../catalogue/templates.ts";
+import { type TemplateSet, templateSet } from "../catalogue/templates.ts";
+import type { Flavour } from "../catalogue/types.ts";
 import { compareVersions } from "../engine/release.ts";
+import { worldSize } from "../fit/placement.ts";
 import type { ModelSpec } from "../spec.ts";
-import { flavours } from "./flavours/flavours.ts";
-import { llmApiProblems } from "./flavours/llmapi.ts";
+import { llavaEngineFile, TRITON_CLI_FOLDERS } from "./flavours.ts";
 
 /**
  * All reasons why {@link import("./repository-plan.ts").repositoryPlan} can't plan a model; empty where it can. Needs
@@ -13,34 +14,57 @@ import { llmApiProblems } from "./flavours/llmapi.ts";
 export function repositoryProblems(model: ModelSpec): readonly Problem[] {
   const { engine, serving } = model;
   const { release } = engine;
-  if ((serving.runtime === "llmapi") !== (serving.flavour === "llmapi")) {
+  const { flavour, runtime } = serving;
+  if ((runtime === "llmapi") !== (flavour === "llmapi")) {
     return [
-      {
-        path: `${model.path}.flavour`,
-        value: showValue(serving.flavour),
-        reason: `The runtime is ${serving.runtime}; all_models/llmapi is the one repository without an engine, and has no use for one.`,
-        fix:
-          serving.runtime === "llmapi"
-            ? "Write flavour: llmapi, or runtime: engine."
-            : "Write runtime: llmapi, or another flavour.",
-      },
+      problem(
+        model,
+        "flavour",
+        flavour,
+        `The runtime is ${runtime}; all_models/llmapi is the one repository without an engine, and has no use for one.`,
+        runtime === "llmapi"
+          ? "Write flavour: llmapi, or runtime: engine."
+          : "Write runtime: llmapi, or another flavour.",
+      ),
     ];
   }
   const layout = layoutProblems(model);
-  if (serving.flavour === "llmapi") return [...layout, ...llmApiProblems(model)];
+  if (flavour === "llmapi") return [...layout, ...llmApiProblems(model)];
   const templates = templateSet(release.templates);
-  if (templates === undefined) {
-    return [
-      ...layout,
-      {
-        path: "release",
-        value: showValue(release.tag),
-        reason: `The placeholders of ${release.tag}'s templates are not known, and Triton loads no template with one left open.`,
-        fix: "Take a release whose templates are known, such as 25.07.",
-      },
-    ];
-  }
-  return [...layout, ...flavours[serving.flavour].problems(model, templates)];
+  if (templates !== undefined) return [...layout, ...PROBLEMS[flavour](model, templates)];
+  return [
+    ...layout,
+    {
+      path: "release",
+      value: showValue(release.tag),
+      reason: `The placeholders of ${release.tag}'s templates are not known, and Triton loads no template with one left open.`,
+      fix: "Take a release whose templates are known, such as 25.07.",
+    },
+  ];
+}
+
+const PROBLEMS: Readonly<
+  Record<Exclude<Flavour, "llmapi">, (model: ModelSpec, templates: TemplateSet) => readonly Problem[]>
+> = {
+  inflight_batcher_llm: batcherProblems,
+  multimodal: multimodalProblems,
+  llava: llavaProblems,
+  gpt: gptProblems,
+  tritonCli: tritonCliProblems,
+};
+
+function problem(model: ModelSpec, field: string, value: unknown, reason: string, fix: string): Problem {
+  return { path: `${model.path}.${field}`, value: showValue(value), reason, fix };
+}
+
+/** `25.07 (TensorRT-LLM 0.20.0)` */
+function version({ engine: { release } }: ModelSpec): string {
+  return `${release.tag} (TensorRT-LLM ${release.tensorRtLlm})`;
+}
+
+function hasPlaceholder(templates: TemplateSet, template: string, key: string): boolean {
+  const { mandatory = [], optional = [] } = templates.models[template] ?? {};
+  return mandatory.includes(key) || optional.includes(key);
 }
 
 function layoutProblems({ engine: { layout, release } }: ModelSpec): readonly Problem[] {
@@ -53,4 +77,129 @@ function layoutProblems({ engine: { layout, release } }: ModelSpec): readonly Pr
       fix: "Write layout: ngc, or take a release from 25.06 on.",
     },
   ];
+}
+
+/** For every flavour that is made of all_models/inflight_batcher_llm. */
+function batcherProblems(model: ModelSpec, templates: TemplateSet): readonly Problem[] {
+  const { tritonBackend } = model.serving;
+  const isChosen = hasPlaceholder(templates, "inflight_batcher_llm/tensorrt_llm", "triton_backend");
+  if (tritonBackend !== "python" || isChosen) return [];
+  return [
+    problem(
+      model,
+      "triton.backend",
+      tritonBackend,
+      `The templates of ${version(model)} have the C++ backend written in; a choice exists from 0.10 on.`,
+      "Write triton.backend: tensorrtllm, or take a release from 24.06 on.",
+    ),
+  ];
+}
+
+function multimodalProblems(model: ModelSpec, templates: TemplateSet): readonly Problem[] {
+  const { row, model: name } = model.engine;
+  const flavourProblem = (reason: string, fix: string) =>
+    problem(model, "flavour", model.serving.flavour, reason, fix);
+  const { vision } = row;
+  if (vision === undefined) {
+    return [
+      flavourProblem(
+        `${name} is a text model: it has no visual engine to serve.`,
+        `Write flavour: ${row.flavours[0]}.`,
+      ),
+    ];
+  }
+  const encoders = "multimodal/multimodal_encoders";
+  if (templates.models[encoders] === undefined) {
+    return [
+      flavourProblem(
+        `${version(model)} has no all_models/multimodal; it came with 0.13.`,
+        "Take a release from 24.09 on, such as 25.07.",
+      ),
+    ];
+  }
+  const found = [...batcherProblems(model, templates)];
+  const fix = "Take a release from 24.12 on, such as 25.07.";
+  if (vision.needsHubFolder && !hasPlaceholder(templates, encoders, "hf_model_path")) {
+    const reason = `multimodal_encoders of ${version(model)} can't be told where the Hugging Face folder is, which ${name} needs; hf_model_path came with 0.16.`;
+    found.push(flavourProblem(reason, fix));
+  }
+  const sharesCache = hasPlaceholder(
+    templates,
+    "inflight_batcher_llm/tensorrt_llm",
+    "cross_kv_cache_fraction",
+  );
+  if (vision.attention === "cross" && !sharesCache) {
+    const reason = `${name} reads images by cross attention, and the templates of ${version(model)} can't divide the KV cache for it; cross_kv_cache_fraction came with 0.14.`;
+    found.push(flavourProblem(reason, fix));
+  }
+  return found;
+}
+
+function llavaProblems(model: ModelSpec): readonly Problem[] {
+  const { release, row, model: name } = model.engine;
+  const { flavour, kvCacheReuse, tritonBackend } = model.serving;
+  const found: Problem[] = [];
+  if (row.vision?.modelType !== "llava") {
+    const reason = `The tutorial's repository has LLaVA-1.5's tokenizer and vocabulary written in; ${name} is another model.`;
+    found.push(problem(model, "flavour", flavour, reason, `Write flavour: ${row.flavours[0]}.`));
+  }
+  if (llavaEngineFile(release) === null) {
+    const reason = `No document says how the visual engine of ${version(model)} is named, which the tutorial's repository must be told; 0.9 and 0.13 to 1.1 are known.`;
+    found.push(problem(model, "flavour", flavour, reason, "Take another release, such as 25.07."));
+  }
+  if (tritonBackend === "python") {
+    const reason = "The tutorial's repository has the C++ backend written in.";
+    const fix = "Write triton.backend: tensorrtllm, or flavour: multimodal.";
+    found.push(problem(model, "triton.backend", tritonBackend, reason, fix));
+  }
+  if (kvCacheReuse) {
+    const reason =
+      "Reuse needs a prompt_table_extra_id in each request with an image, and the tutorial's llava-1.5 sends none.";
+    const fix = "Write triton.kvCacheReuse: false, or flavour: multimodal.";
+    found.push(problem(model, "triton.kvCacheReuse", kvCacheReuse, reason, fix));
+  }
+  return found;
+}
+
+function gptProblems(model: ModelSpec): readonly Problem[] {
+  const { streaming } = model.serving;
+  if (!streaming) return [];
+  const fix = "Write triton.streaming: false, or flavour: inflight_batcher_llm.";
+  const reason = "all_models/gpt answers once, when all is generated.";
+  return [problem(model, "triton.streaming", streaming, reason, fix)];
+}
+
+function tritonCliProblems(model: ModelSpec, templates: TemplateSet): readonly Problem[] {
+  const { name } = model.serving;
+  const found = batcherProblems(model, templates);
+  if (TRITON_CLI_FOLDERS.every((folder) => folder !== name)) return found;
+  const reason = `The repository of triton import has a folder ${name} of its own beside the model's.`;
+  return [...found, problem(model, "name", name, reason, "Choose another name.")];
+}
+
+/** Why the model can't be served without an engine. */
+function llmApiProblems(model: ModelSpec): readonly Problem[] {
+  const { release, row, quantization, model: name, tensorParallel } = model.engine;
+  const { runtime } = model.serving;
+  const found: Problem[] = [];
+  if (!release.runtimes.includes("llmapi")) {
+    const reason = `${version(model)} is not known to serve without an engine; the keys of all_models/llmapi are known from 0.20 on.`;
+    const fix = "Write runtime: engine, or take a release from 25.06 on.";
+    found.push(problem(model, "runtime", runtime, reason, fix));
+  }
+  if (row.vision !== undefined) {
+    const reason = `all_models/llmapi takes text alone, and ${name} reads images.`;
+    found.push(problem(model, "runtime", runtime, reason, "Write runtime: engine."));
+  }
+  if (quantization !== "none") {
+    const reason = "Without an engine the weights are served as the hub has them; nothing is quantized.";
+    const fix = "Write quantization: none, or runtime: engine.";
+    found.push(problem(model, "quantization", quantization, reason, fix));
+  }
+  if (worldSize(model) > 1 && compareVersions(release.tensorRtLlm, "1.0") < 0) {
+    const reason = `${worldSize(model)} ranks need launch_triton_server.py --trtllm_llmapi_launch, which ${version(model)} is not known to have.`;
+    const fix = "Write tensorParallel: 1, or take a release from 25.12 on.";
+    found.push(problem(model, "tensorParallel", tensorParallel, reason, fix));
+  }
+  return found;
 }

@@ -11,7 +11,6 @@ import {
 import { TEMPLATE_REFS, type TemplateRef, templateSets } from "../../../../infra/plan/catalogue/templates.ts";
 import type { Flavour, ImageLayout } from "../../../../infra/plan/catalogue/types.ts";
 import { imageFiles } from "../../../../infra/plan/engine/release.ts";
-import { LLAVA_TEMPLATE } from "../../../../infra/plan/repository/flavours/llava.ts";
 import { parameterRules } from "../../../../infra/plan/repository/parameters.ts";
 import { repositoryProblems } from "../../../../infra/plan/repository/problems.ts";
 import { repositoryPlan } from "../../../../infra/plan/repository/repository-plan.ts";
@@ -21,7 +20,7 @@ import { projectRoot } from "../../../../scripts/program/stack-file.ts";
 import { times } from "../../../harness/thorough.ts";
 import { enginePlanFor, modelSpec, releaseWith, type SpecChange } from "./specs.ts";
 
-const FRACTION = { kvCacheFreeGpuMemoryFraction: 0.5 };
+const FRACTION = 0.5;
 
 const templateFlavours: readonly Flavour[] = ["inflight_batcher_llm", "multimodal", "gpt", "tritonCli"];
 
@@ -69,9 +68,7 @@ test.each(TEMPLATE_REFS)(
 );
 
 test("every placeholder has a rule, and every rule a placeholder", () => {
-  const wanted: Record<string, Set<string>> = {
-    "llava/tensorrt_llm": new Set(LLAVA_TEMPLATE.optional),
-  };
+  const wanted: Record<string, Set<string>> = {};
   for (const { models } of Object.values(templateSets)) {
     for (const [template, { mandatory, optional }] of Object.entries(models)) {
       wanted[template] = new Set([...(wanted[template] ?? []), ...mandatory, ...optional]);
@@ -81,6 +78,39 @@ test("every placeholder has a rule, and every rule a placeholder", () => {
   expect(
     Object.fromEntries(Object.entries(parameterRules).map(([t, r]) => [t, sorted(Object.keys(r))])),
   ).toEqual(Object.fromEntries(Object.entries(wanted).map(([template, keys]) => [template, sorted(keys)])));
+});
+
+test("the LLaVA tutorial's engine has the placeholders of its config.pbtxt", () => {
+  const { substitutions, defaults } = folder(
+    planFor(modelSpec("llava-1.5-7b", "v0.20.0", "llava")),
+    "tensorrt_llm",
+  );
+  expect(Object.keys({ ...substitutions, ...defaults }).sort()).toEqual([
+    "batch_scheduler_policy",
+    "cancellation_check_period_ms",
+    "decoding_mode",
+    "enable_chunked_context",
+    "enable_kv_cache_reuse",
+    "engine_dir",
+    "exclude_input_in_output",
+    "gpu_device_ids",
+    "gpu_weights_percent",
+    "iter_stats_max_iterations",
+    "kv_cache_free_gpu_mem_fraction",
+    "kv_cache_host_memory_bytes",
+    "kv_cache_onboard_blocks",
+    "lora_cache_gpu_memory_fraction",
+    "lora_cache_host_memory_bytes",
+    "lora_cache_max_adapter_size",
+    "lora_cache_optimal_adapter_size",
+    "max_attention_window_size",
+    "max_tokens_in_paged_kv_cache",
+    "medusa_choices",
+    "normalize_log_probs",
+    "request_stats_max_iterations",
+    "sink_token_length",
+    "stats_check_period_ms",
+  ]);
 });
 
 test("templates serve images from 0.13 on, LLaVA-OneVision and MLLaMA from 0.16 on", () => {
@@ -169,7 +199,7 @@ test("the prompt table has the language model's format where the template asks f
 test("cache settings of the stack are filled in", () => {
   const serving = { maxTokensInPagedKvCache: 2560, maxAttentionWindowTokens: 1024, kvCacheReuse: true };
   const spec = modelSpec("llama-2-7b", "v0.20.0", "inflight_batcher_llm", { serving });
-  const plan = repositoryPlan(spec, enginePlanFor(spec), { kvCacheFreeGpuMemoryFraction: 0.7 });
+  const plan = repositoryPlan(spec, enginePlanFor(spec), 0.7);
   expect(folder(plan, "tensorrt_llm").substitutions).toMatchObject({
     enable_kv_cache_reuse: "True",
     kv_cache_free_gpu_mem_fraction: "0.7",
@@ -233,9 +263,9 @@ describe("planning a repository refuses wrong arguments", () => {
   const spec = modelSpec("llama-2-7b", "v0.20.0", "inflight_batcher_llm");
 
   test.each([0, -0.1, 1.01, Number.NaN])("a memory fraction of %s is refused", (fraction) => {
-    expect(() =>
-      repositoryPlan(spec, enginePlanFor(spec), { kvCacheFreeGpuMemoryFraction: fraction }),
-    ).toThrow(/must be above 0 and at most 1/);
+    expect(() => repositoryPlan(spec, enginePlanFor(spec), fraction)).toThrow(
+      /must be above 0 and at most 1/,
+    );
   });
 
   test("an engine without its plan and a plan without an engine are refused", () => {
@@ -511,13 +541,6 @@ test("Triton is launched with as many ranks as the engine has", () => {
   expect(launch.environment).toEqual({ PMIX_MCA_gds: "hash" });
 });
 
-test("Triton is launched with the given ports", () => {
-  const model = modelSpec("llama-2-7b", "v0.20.0", "gpt");
-  const ports = { http: 8100, grpc: 8101, metrics: 8102 };
-  const { argv } = repositoryPlan(model, enginePlanFor(model), { ...FRACTION, ports }).launch;
-  expect(argv.slice(-3)).toEqual(["--http_port=8100", "--grpc_port=8101", "--metrics_port=8102"]);
-});
-
 test("a multimodal launch loads both GPU models on every rank, with a memory pool for image features", () => {
   const limits = { maxBatchSize: 64 };
   const pool = (name: "llava-1.5-7b" | "llama-3.2-11b-vision", change: SpecChange = {}) =>
@@ -531,9 +554,7 @@ test("a multimodal launch loads both GPU models on every rank, with a memory poo
 });
 
 function planOf(change: SpecChange = {}) {
-  return repositoryPlan(modelSpec("llama-2-7b-chat", "v1.1.0", "llmapi", change), null, {
-    kvCacheFreeGpuMemoryFraction: 0.85,
-  });
+  return repositoryPlan(modelSpec("llama-2-7b-chat", "v1.1.0", "llmapi", change), null, 0.85);
 }
 
 const modelYaml = (plan: ReturnType<typeof planOf>) => plan.models[0]?.files?.["1/model.yaml"] ?? "";

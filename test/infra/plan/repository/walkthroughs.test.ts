@@ -36,7 +36,7 @@ const FRACTION = 0.5;
 function planned(model: ModelSpec): { plan: RepositoryPlan; places: Places } {
   const engine = enginePlan(model.engine);
   return {
-    plan: repositoryPlan(model, engine, { kvCacheFreeGpuMemoryFraction: FRACTION }),
+    plan: repositoryPlan(model, engine, FRACTION),
     places: engine.places,
   };
 }
