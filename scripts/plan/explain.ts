@@ -2,7 +2,7 @@
 import { buildGenerateRequest, RequestError, wrapQuestion } from "@engine-room/triton-requests";
 import { goldenPictures } from "../../infra/plan/catalogue/language-models.ts";
 import type { GoldenPicture } from "../../infra/plan/catalogue/types.ts";
-import { explainEncoders } from "../../infra/plan/encoders/explain.ts";
+import { explainEncoders } from "../../infra/plan/encoders/commands.ts";
 import { gpuIdentity } from "../../infra/plan/engine/engine-plan.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
 import { downloadSteps, isInStore, weightsDirectory } from "../../infra/plan/engine/weights.ts";

@@ -1,5 +1,5 @@
 /** The encoders on their pool. What they can't be built as stands with their plan, in encoders/. */
-import { encoderProblems } from "../encoders/encoder-problems.ts";
+import { encoderProblems } from "../encoders/encoder-plan.ts";
 import type { EncodersSpec, GpuStackSpec, PoolSpec } from "../spec.ts";
 import { type Check, type Key, type Remark, stackCheck } from "./finding.ts";
 

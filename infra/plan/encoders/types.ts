@@ -3,14 +3,13 @@ import type { GraphStep } from "../catalogue/encoders.ts";
 import type { ModelConfig } from "../repository/model-config.ts";
 
 /** Models that clients ask, besides the ensemble. */
-export const ENCODER_MODELS = ["clip_text", "text_encoder", "vision_encoder"] as const;
-export type EncoderModelName = (typeof ENCODER_MODELS)[number];
+export type EncoderModelName = "clip_text" | "text_encoder" | "vision_encoder";
 
-/** Places that a command names; where they are depends on store and key, so no key depends on them. */
+/** Folders and files that a command names; where they are depends on store and key, so no key depends on them. */
 export type EncoderPlace =
   /** Folder of the hub's files at their commit, shared by all builds. */
   | "weights"
-  /** Folder of what the client's model reads: tokenizer.json, or preprocess.json. */
+  /** Folder of tokenizer.json or preprocess.json, which the client's model reads. */
   | "assets"
   /** The exported graph. */
   | "onnx"
@@ -19,11 +18,10 @@ export type EncoderPlace =
   /** TensorRT's engine. */
   | "plan";
 
-/** One word of a command: text, or what is written before a place. */
+/** One word of a command: text, or a place after `before`. */
 export type EncoderWord = string | { readonly before: string; readonly place: EncoderPlace };
 
-const ENCODER_STEPS = ["export", "calibrate", "trtexec"] as const;
-export type EncoderStepName = (typeof ENCODER_STEPS)[number];
+export type EncoderStepName = "export" | "calibrate" | "trtexec";
 
 export interface EncoderStep<Name extends EncoderStepName = EncoderStepName> {
   readonly name: Name;
@@ -33,7 +31,7 @@ export interface EncoderStep<Name extends EncoderStepName = EncoderStepName> {
 }
 
 /** A model of the repository: its configuration, and its built files. */
-export interface EncoderTritonModel {
+interface EncoderTritonModel {
   readonly config: ModelConfig;
   /** Path below the model's folder to path below {@link EncoderPlan.directory}. */
   readonly files: Readonly<Record<string, string>>;
@@ -41,11 +39,10 @@ export interface EncoderTritonModel {
   readonly sources: Readonly<Record<string, string>>;
 }
 
-export interface EncoderModelPlan {
+interface EncoderModelPlan {
   readonly name: EncoderModelName;
   /** Catalogue row. */
   readonly encoder: string;
-  /** ONNX export: what goes in, and what the graph holds. */
   readonly export: EncoderStep<"export"> & {
     readonly repository: string;
     readonly revision: string;
@@ -58,7 +55,7 @@ export interface EncoderModelPlan {
     /** Number format inside the graph; its input of pixels and its output are float32 in either. */
     readonly dataType: "float32" | "float16";
   };
-  /** Commands after the export: calibration for int8, trtexec for a GPU; empty on a CPU. */
+  /** After the export: calibration for int8, trtexec for a GPU; empty on a CPU. */
   readonly steps: readonly EncoderStep<"calibrate" | "trtexec">[];
   /** The model that clients ask: reads texts or images, and asks the tower. */
   readonly config: ModelConfig;
@@ -66,8 +63,8 @@ export interface EncoderModelPlan {
   readonly towerConfig: ModelConfig;
 }
 
-/** The fields of the content address, as the preview compares them; sorted JSON of this is what is hashed. */
-export interface EncoderKeyFields {
+/** The fields of the content address, as the preview compares them; sorted JSON of this is hashed. */
+interface EncoderKeyFields {
   readonly precision: string;
   /** TensorRT that builds the plans, by the image that has it; null on a CPU. */
   readonly tensorRt: string | null;
@@ -90,7 +87,7 @@ export interface EncoderKeyFields {
 export interface EncoderPlan {
   readonly device: "cpu" | "gpu";
   readonly precision: "fp32" | "fp16" | "int8";
-  /** Content address of what is built: 64 hexadecimal digits. */
+  /** Content address: 64 hexadecimal digits. */
   readonly key: string;
   /** The first 12, as paths and names carry it. */
   readonly shortKey: string;

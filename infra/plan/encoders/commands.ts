@@ -10,10 +10,11 @@ import {
   type VisionTowerRow,
 } from "../catalogue/encoders.ts";
 import type { Release } from "../catalogue/types.ts";
+import { shellLine } from "../engine/shell-line.ts";
 import type { EncodersSpec } from "../spec.ts";
-import type { EncoderModelName, EncoderWord } from "./types.ts";
+import type { EncoderModelName, EncoderPlan, EncoderStepName, EncoderWord } from "./types.ts";
 
-/** One tower with what it is built from. */
+/** One tower with its weights. */
 export type EncoderSubject = {
   readonly name: EncoderModelName;
   /** Catalogue name. */
@@ -24,11 +25,9 @@ export type EncoderSubject = {
   | { readonly kind: "text"; readonly tower: TextTowerRow }
 );
 
-/** How numbers are written in the graph and computed. */
+/** Format of numbers in the graph, and trtexec's words for how they are computed. */
 export interface Numerics {
-  /** Number format of the exported graph. */
   readonly dataType: "float32" | "float16";
-  /** Words of trtexec. */
   readonly flags: readonly string[];
 }
 
@@ -42,45 +41,44 @@ type Precision = EncodersSpec["precision"];
  */
 const STRONGLY_TYPED_FROM = "26.04";
 
-/** TensorRT chooses among the allowed formats; it computes fp32 in TF32 unless told otherwise. */
-const WEAKLY_TYPED: Readonly<Record<Precision, Numerics>> = {
-  fp32: { dataType: "float32", flags: ["--noTF32"] },
-  fp16: { dataType: "float32", flags: ["--fp16"] },
-  // Allowed for a graph with quantize nodes alone: trtexec gives tensors without scale a random one. What is not
-  // quantized runs in half precision.
-  int8: { dataType: "float32", flags: ["--int8", "--fp16"] },
-};
-
 const STRONGLY_TYPED: Readonly<Record<Precision, Numerics>> = {
   fp32: { dataType: "float32", flags: ["--stronglyTyped", "--noTF32"] },
   fp16: { dataType: "float16", flags: ["--stronglyTyped"] },
   int8: { dataType: "float16", flags: ["--stronglyTyped"] },
 };
 
+/** TensorRT chooses among the allowed formats; it computes fp32 in TF32 unless told otherwise. */
+const WEAKLY_TYPED: Readonly<Record<Precision, Numerics>> = {
+  fp32: { dataType: "float32", flags: ["--noTF32"] },
+  fp16: { dataType: "float32", flags: ["--fp16"] },
+  // Allowed for a graph with quantize nodes alone: trtexec gives tensors without scale a random one. The other tensors are
+  // computed in half precision.
+  int8: { dataType: "float32", flags: ["--int8", "--fp16"] },
+};
+
 /** Number formats for a precision; on a CPU all is float32. */
-export function numerics(device: EncodersSpec["device"], precision: Precision, release: Release): Numerics {
+export function numerics({ device, precision }: EncodersSpec, release: Release): Numerics {
   if (device === "cpu") return { dataType: "float32", flags: [] };
   return (release.tag >= STRONGLY_TYPED_FROM ? STRONGLY_TYPED : WEAKLY_TYPED)[precision];
 }
 
 const BUILDER = ["python3", "-m", "encoder_builder"] as const;
 
-/** From the hub's files to `model.onnx`, and to what the model in front of it reads. */
+/** From the hub's files to `model.onnx`, and to the file that the model in front of it reads. */
 export function exportWords(subject: EncoderSubject, { dataType }: Numerics): readonly EncoderWord[] {
+  const { kind, tower } = subject;
   const { source, dimension } = subject.row;
-  const files = Object.entries(source.files).filter(
-    ([path]) => subject.kind === "text" || path !== "tokenizer.json",
-  );
+  const files = Object.entries(source.files).filter(([path]) => kind === "text" || path !== "tokenizer.json");
   return [
     ...BUILDER,
     "export",
     `--repository=${source.repository}`,
     `--revision=${source.revision}`,
     ...files.map(([path, sha256]) => `--file=${path}=${sha256}`),
-    `--tower=${subject.kind}`,
-    `--graph=${subject.tower.graph.join(",")}`,
-    `--inputs=${subject.tower.inputs.join(",")}`,
-    `--output=${subject.tower.output}`,
+    `--tower=${kind}`,
+    `--graph=${tower.graph.join(",")}`,
+    `--inputs=${tower.inputs.join(",")}`,
+    `--output=${tower.output}`,
     `--dimension=${dimension}`,
     `--data-type=${dataType}`,
     `--opset=${ONNX_OPSET}`,
@@ -97,17 +95,17 @@ export function exportWords(subject: EncoderSubject, { dataType }: Numerics): re
 const CALIBRATION_SAMPLES = { vision: "images-1", text: "texts-1" } as const;
 
 /** Finds the range of every tensor on samples, and writes it into the graph as quantize and dequantize nodes. */
-export function calibrateWords(subject: EncoderSubject): readonly EncoderWord[] {
+export function calibrateWords({ kind }: EncoderSubject): readonly EncoderWord[] {
   return [
     ...BUILDER,
     "calibrate",
-    `--samples=${CALIBRATION_SAMPLES[subject.kind]}`,
+    `--samples=${CALIBRATION_SAMPLES[kind]}`,
     { before: "--onnx=", place: "onnx" },
     { before: "--output=", place: "quantized" },
   ];
 }
 
-/** Where NVIDIA's packages put it (libnvinfer-bin). */
+/** NVIDIA's packages put it there (libnvinfer-bin). */
 const TRTEXEC = "/usr/src/tensorrt/bin/trtexec";
 
 /** Scratch memory of a kernel at most, in MiB: enough for attention over the largest batches, and a bound on a shared GPU. */
@@ -122,35 +120,54 @@ export const OPTIMUM_TEXT_TOKENS = 64;
 /**
  * From the graph to `model.plan`. int8 takes the calibrated graph, never the float one. `--skipInference`: no benchmark
  * after the build; TensorRT 8.6 has it already, and calls `--buildOnly` deprecated for it (sampleOptions.cpp), so every
- * image from 23.12 on takes it.
- *
- * @param maxBatchSize largest batch, and the `max_batch_size` that Triton may be given.
+ * image from 23.12 on takes it. The largest batch is also the largest `max_batch_size` that Triton may be given.
  */
 export function trtexecWords(
   subject: EncoderSubject,
-  precision: Precision,
+  { precision, maxBatchSize }: EncodersSpec,
   { flags }: Numerics,
-  maxBatchSize: number,
 ): readonly EncoderWord[] {
-  const optimumBatchSize = Math.min(OPTIMUM_BATCH_SIZE, maxBatchSize);
+  const { kind, tower } = subject;
+  const shapes = (batchSize: number, tokens: number) => {
+    const size =
+      kind === "vision" ? `3x${tower.imageSize}x${tower.imageSize}` : Math.min(tokens, tower.maxTokens);
+    return tower.inputs.map((input) => `${input}:${batchSize}x${size}`).join(",");
+  };
   return [
     TRTEXEC,
     { before: "--onnx=", place: precision === "int8" ? "quantized" : "onnx" },
     { before: "--saveEngine=", place: "plan" },
     ...flags,
-    `--minShapes=${shapes(subject, 1, 1)}`,
-    `--optShapes=${shapes(subject, optimumBatchSize, OPTIMUM_TEXT_TOKENS)}`,
-    `--maxShapes=${shapes(subject, maxBatchSize, Number.POSITIVE_INFINITY)}`,
+    `--minShapes=${shapes(1, 1)}`,
+    `--optShapes=${shapes(Math.min(OPTIMUM_BATCH_SIZE, maxBatchSize), OPTIMUM_TEXT_TOKENS)}`,
+    `--maxShapes=${shapes(maxBatchSize, Number.POSITIVE_INFINITY)}`,
     `--memPoolSize=workspace:${WORKSPACE_MIB}`,
     "--skipInference",
   ];
 }
 
-/** Shape of every input; a text's length is cut at the model's. */
-function shapes(subject: EncoderSubject, batchSize: number, tokens: number): string {
-  const row =
-    subject.kind === "vision"
-      ? `3x${subject.tower.imageSize}x${subject.tower.imageSize}`
-      : String(Math.min(tokens, subject.tower.maxTokens));
-  return subject.tower.inputs.map((input) => `${input}:${batchSize}x${row}`).join(",");
+/** What each command is, and whose. */
+const COMMENTS: Readonly<Record<EncoderStepName, string>> = {
+  export:
+    "downloads the files at their commit and writes the ONNX graph (encoder_builder is this project's own program)",
+  calibrate:
+    "measures ranges on samples and writes quantize and dequantize nodes (encoder_builder, likewise)",
+  trtexec: "builds the plan (NVIDIA's own tool, part of the image)",
+};
+
+/** The commands of a plan, as a person would type them in its image; NVIDIA's image lacks this project's own program. */
+export function explainEncoders(plan: EncoderPlan): readonly string[] {
+  const where = plan.gpu === null ? "on any machine" : `on a machine with the GPU that serves (${plan.gpu})`;
+  return [
+    `# Encoders ${plan.shortKey}: ${plan.precision}, in ${plan.image} with encoder_builder, ${where}.`,
+    shellLine(["mkdir", "-p", ...plan.models.map(({ name }) => `${plan.directory}/${name}`)]),
+    ...plan.models.flatMap((model) => [
+      "",
+      `# ${model.name}: ${model.encoder}, served by ${model.towerConfig.name}.`,
+      ...[model.export, ...model.steps].flatMap(({ name, argv }) => [
+        `# ${name}: ${COMMENTS[name]}.`,
+        shellLine(argv),
+      ]),
+    ]),
+  ];
 }
