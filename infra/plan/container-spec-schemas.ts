@@ -53,33 +53,42 @@ const gpu = z.strictObject({
   migProfile: text.nullable(),
 });
 
+/** Where the weights of a model come from; credentials are named, never held. */
 const weightsSource = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("hub"), repository: text, revision: text }),
   z.strictObject({ kind: z.literal("modelscope"), repository: text, revision: text }),
   z.strictObject({ kind: z.literal("s3"), uri: text, revision: text }),
+  /** A folder of the machine or volume; `revision` is the user's word for its content, and part of the engine key. */
   z.strictObject({ kind: z.literal("folder"), path: absolutePath, revision: text }),
 ]);
 
+/** The fields of an engine key, as the preview compares them; sorted JSON of this is hashed. */
 const engineKeyFields = z.strictObject({
   model: text,
   weights: text,
   revision: text,
+  /** Repository and commit of source code that the builders run besides TensorRT-LLM's own; absent for most models. */
   code: text.optional(),
   tensorRtLlm: text,
   tensorRt: text,
+  /** `A10G 8.6`, with the MIG profile where there is one. */
   gpu: text,
   dtype: text,
   quantization: text,
   tensorParallel: atLeastOne,
   pipelineParallel: atLeastOne,
+  /** Step name to its words, places as `<weights>`. */
   steps: z.record(z.string(), z.array(z.string())),
 });
 
+/** One command. */
 const buildStep = z.strictObject({
   name: z.enum(["download", "requirements", "convert", "llm", "vision", "check"]),
+  /** Why it is there, in a few words. */
   summary: text,
   argv,
   environment: texts,
+  /** Whether the words are part of the engine key: steps that decide the engine's bytes. */
   inKey: z.boolean(),
 });
 
@@ -88,7 +97,9 @@ const engineBuildPlan = z.strictObject({
   key: sha256,
   shortKey,
   keyFields: engineKeyFields,
+  /** `/store/engines/<model>/<key12>` */
   directory: absolutePath,
+  /** Folders and files that steps name; where they are depends on image, store and key, so no key depends on them. */
   places: z.strictObject({
     weights: absolutePath,
     code: absolutePath,
@@ -100,14 +111,21 @@ const engineBuildPlan = z.strictObject({
     scripts: absolutePath,
   }),
   steps: z.array(buildStep).min(1),
+  /** Ranks: tensor parallel times pipeline parallel. */
   worldSize: atLeastOne,
+  /** `--max_seq_len`. */
   maxSequenceTokens: atLeastOne,
+  /** Numbers of the visual half, which build, repository and requests share; null for a text model. */
   visual: z
     .strictObject({
+      /** `--max_multimodal_len`: 0 for cross attention. */
       maxMultimodalTokens: count,
+      /** `--max_encoder_input_len`: 0 without cross attention. */
       maxEncoderInputTokens: count,
+      /** `--max_batch_size` of the visual engine. */
       visionMaxBatchSize: atLeastOne,
       tokensPerRequest: count,
+      /** `--multimodal_gpu0_cuda_mem_pool_bytes`. */
       cudaMemoryPoolBytes: count,
     })
     .nullable(),
@@ -154,8 +172,10 @@ const exportStep = z.strictObject({
   inputs: z.array(text).min(1),
   output: text,
   dimension: atLeastOne,
+  /** Inside the graph, after the transformer. */
   graph: z.array(text).min(1),
   opset: atLeastOne,
+  /** Number format inside the graph; its input of pixels and its output are float32 in either. */
   dataType: z.enum(["float32", "float16"]),
 });
 
@@ -164,13 +184,16 @@ const encoderModel = z.strictObject({
   /** Catalogue row. */
   encoder: text,
   export: exportStep,
-  /** After the export; empty on a CPU. */
+  /** After the export: calibration for int8, trtexec for a GPU; empty on a CPU. */
   steps: z.array(z.strictObject({ name: z.enum(["calibrate", "trtexec"]), argv })),
 });
 
+/** The fields of the encoders' content address; sorted JSON of this is hashed. */
 const encoderKeyFields = z.strictObject({
   precision: text,
+  /** TensorRT that builds the plans, by the image that has it; null on a CPU. */
   tensorRt: text.nullable(),
+  /** `A10G 8.6`, with the MIG profile where there is one; null on a CPU. */
   gpu: text.nullable(),
   models: z.record(
     z.string(),
@@ -178,6 +201,7 @@ const encoderKeyFields = z.strictObject({
       encoder: text,
       weights: text,
       revision: text,
+      /** Step name to its words, places as `<onnx>`. */
       steps: z.record(z.string(), z.array(z.string())),
     }),
   ),
@@ -194,29 +218,51 @@ export const encoderBuildSpec = z.strictObject({
     precision: z.enum(["fp32", "fp16", "int8"]),
     key: sha256,
     keyFields: encoderKeyFields,
+    /** `/store/encoders/<key12>` */
     directory: absolutePath,
+    /** Sorted by name. */
     models: z.array(encoderModel).min(1),
   }),
 });
 
+/** One folder of a model repository. */
 const templateModel = z.strictObject({
+  /** Triton serves it under this name. */
   name: folderName,
+  /**
+   * Template it is made from, below all_models: `inflight_batcher_llm/tensorrt_llm`; null for a model whose files the
+   * plan gives. Its folder is copied whole, and gets an empty version folder `1` where the template has none.
+   */
   template: plainPath.nullable(),
+  /** Where the template is; absent: the repository's `allModels`. */
   templateRoot: absolutePath.optional(),
+  /** Values by placeholder, sorted; exactly these are handed to fill_template. */
   substitutions: texts,
+  /** Placeholders of the template that keep Triton's own default, with the reason. */
   defaults: texts,
+  /**
+   * Fields of config.pbtxt that are no placeholder and must have this value, as protobuf text by name of the field:
+   * `max_batch_size` to `4`. A line that begins with the field's name is removed, and `name: value` comes at the end.
+   */
   configFields: texts.optional(),
+  /** Files by path below the folder; they replace those of the template. */
   files: z.record(plainPath, z.string()).optional(),
 });
 
 const templateRepository = z.strictObject({
   flavour: text,
+  /** Set of templates, as in catalogue/templates.ts. */
   templates: text,
+  /** Folder of the templates in the image. */
   allModels: absolutePath,
+  /** fill_template.py in the image. */
   fillTemplate: absolutePath,
   path: absolutePath,
+  /** Sorted by name. */
   models: z.array(templateModel).min(1),
+  /** launch_triton_server.py with its arguments, as a person types it. */
   launch: z.strictObject({ worldSize: atLeastOne, argv, environment: texts }),
+  /** Triton model that clients ask, and the one for streaming. */
   clientModel: text,
   streamingModel: text,
   decoupled: z.boolean(),

@@ -16,14 +16,9 @@ import type {
   Release,
   Runtime,
 } from "./catalogue/types.ts";
+import type { EngineBuildSpec } from "./container-spec-schemas.ts";
 
-/** Where the weights of a model come from; credentials are named, never held. */
-export type WeightsSource =
-  | { readonly kind: "hub"; readonly repository: string; readonly revision: string }
-  | { readonly kind: "modelscope"; readonly repository: string; readonly revision: string }
-  | { readonly kind: "s3"; readonly uri: string; readonly revision: string }
-  /** A folder of the machine or volume; `revision` is the user's word for its content, and part of the engine key. */
-  | { readonly kind: "folder"; readonly path: string; readonly revision: string };
+export type WeightsSource = EngineBuildSpec["weights"]["source"];
 
 /** GPUs as an engine sees them; a partition is a GPU of its own to TensorRT. */
 export interface TargetGpu {

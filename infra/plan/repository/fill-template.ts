@@ -2,7 +2,7 @@
 import { type FillTemplate, templateSet } from "../catalogue/templates.ts";
 import type { RepositoryClone } from "../engine/release.ts";
 import { shellLine } from "../engine/shell-line.ts";
-import type { RepositoryModel, RepositoryPlan } from "./types.ts";
+import type { RepositoryModel, RepositoryPlan } from "./flavours.ts";
 
 /** How a release's fill_template.py reads its argument. */
 type FillTemplateSyntax = Pick<FillTemplate, "escapesCommas">;

@@ -1,6 +1,7 @@
 /** What a model repository of each kind consists of. */
 import type { TemplateSet } from "../catalogue/templates.ts";
 import type { Flavour, Release } from "../catalogue/types.ts";
+import type { ModelServerSpec } from "../container-spec-schemas.ts";
 import { compareVersions, type RepositoryClone } from "../engine/release.ts";
 import type { ModelSpec } from "../spec.ts";
 import { quote } from "./model-config.ts";
@@ -13,7 +14,14 @@ import {
   tokenizerFolder,
   tritonMaxBatchSize,
 } from "./parameters.ts";
-import type { RepositoryModel } from "./types.ts";
+
+export type RepositoryModel = ModelServerSpec["repository"]["models"][number];
+
+/** What Triton loads: the entry point in the image turns it into files. */
+export type RepositoryPlan = ModelServerSpec["repository"] & {
+  /** Empty where NVIDIA's image has everything. */
+  readonly clones: readonly RepositoryClone[];
+};
 
 interface FlavourContext {
   readonly facts: ParameterFacts;

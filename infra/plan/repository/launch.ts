@@ -1,6 +1,5 @@
 /** How Triton is started with all its ranks. */
-import type { FlavourPlan } from "./flavours.ts";
-import type { LaunchPlan } from "./types.ts";
+import type { FlavourPlan, RepositoryPlan } from "./flavours.ts";
 
 /** Where a model repository is put together, on a writable disk of the server. */
 export const MODEL_REPOSITORY = "/model-repository";
@@ -31,7 +30,7 @@ export function launchPlan(
   script: string,
   worldSize: number,
   { launchArguments = [], environment = {} }: FlavourPlan,
-): LaunchPlan {
+): RepositoryPlan["launch"] {
   return {
     worldSize,
     argv: [

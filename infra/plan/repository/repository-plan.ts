@@ -6,11 +6,10 @@ import type { EnginePlan } from "../engine/types.ts";
 import { worldSize } from "../fit/placement.ts";
 import type { ModelSpec } from "../spec.ts";
 import { valueObstacle } from "./fill-template.ts";
-import { type FlavourPlan, flavours } from "./flavours.ts";
+import { type FlavourPlan, flavours, type RepositoryPlan } from "./flavours.ts";
 import { launchPlan, MODEL_REPOSITORY } from "./launch.ts";
 import { llmApiPlan } from "./llm-api.ts";
 import { repositoryProblems } from "./problems.ts";
-import type { RepositoryPlan } from "./types.ts";
 
 /**
  * Plans the model repository of one model. Same input, same plan, to the byte.

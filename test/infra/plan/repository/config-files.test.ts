@@ -20,6 +20,7 @@ import {
   fillTemplateLines,
   valueObstacle,
 } from "../../../../infra/plan/repository/fill-template.ts";
+import type { RepositoryPlan } from "../../../../infra/plan/repository/flavours.ts";
 import {
   type Message,
   type ModelConfig,
@@ -33,7 +34,6 @@ import {
   parameterRules,
 } from "../../../../infra/plan/repository/parameters.ts";
 import { repositoryPlan } from "../../../../infra/plan/repository/repository-plan.ts";
-import type { RepositoryPlan } from "../../../../infra/plan/repository/types.ts";
 import { projectRoot } from "../../../../scripts/program/stack-file.ts";
 import { recordedText } from "./recorded-text.ts";
 import { enginePlanFor, modelSpec } from "./specs.ts";

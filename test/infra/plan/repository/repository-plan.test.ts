@@ -11,10 +11,10 @@ import {
 import { TEMPLATE_REFS, type TemplateRef, templateSets } from "../../../../infra/plan/catalogue/templates.ts";
 import type { Flavour, ImageLayout } from "../../../../infra/plan/catalogue/types.ts";
 import { imageFiles } from "../../../../infra/plan/engine/release.ts";
+import type { RepositoryModel, RepositoryPlan } from "../../../../infra/plan/repository/flavours.ts";
 import { parameterRules } from "../../../../infra/plan/repository/parameters.ts";
 import { repositoryProblems } from "../../../../infra/plan/repository/problems.ts";
 import { repositoryPlan } from "../../../../infra/plan/repository/repository-plan.ts";
-import type { RepositoryModel, RepositoryPlan } from "../../../../infra/plan/repository/types.ts";
 import { ConfigError } from "../../../../infra/problems.ts";
 import { projectRoot } from "../../../../scripts/program/stack-file.ts";
 import { times } from "../../../harness/thorough.ts";
