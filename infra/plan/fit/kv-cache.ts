@@ -3,7 +3,7 @@
  * of free memory that gives it.
  */
 import type { GpuStackSpec, ModelSpec } from "../spec.ts";
-import { GIB, grouped } from "../units.ts";
+import { GIB, grouped, round3 } from "../units.ts";
 import type { KvCacheClaim, MemoryFit, SizedTerm } from "./types.ts";
 
 /**
@@ -65,7 +65,7 @@ export function kvCacheTerms(
   const term = (what: SizedTerm["what"], gib: number, arithmetic: string) =>
     ({
       what,
-      gib,
+      gib: round3(gib),
       arithmetic,
       uncertaintyGiB: 0,
       source: "https://nvidia.github.io/TensorRT-LLM/reference/memory.html",
@@ -110,7 +110,7 @@ export function kvCacheFractions(
   fits: readonly MemoryFit[],
 ): Readonly<Record<string, number>> {
   const fractions = new Map<string, number>();
-  for (const { kvCaches = [], capacityGiB } of fits) {
+  for (const { kvCaches, capacityGiB } of fits) {
     for (const claim of kvCaches) {
       const fraction = claimFraction(claim, capacityGiB);
       fractions.set(claim.model, Math.min(fraction, fractions.get(claim.model) ?? 1));

@@ -6,7 +6,7 @@
 import { onDemandHourlyUsd, orderingHourlyUsd, PRICE_REGIONS } from "../catalogue/prices.ts";
 import { poolHourlyUsd } from "../cost/pool-price.ts";
 import type { GpuStackSpec } from "../spec.ts";
-import { type Change, comparePrices, machineChanges, settingChanges } from "./changes.ts";
+import { comparePrices, fittingChanges } from "./changes.ts";
 import type { Placement } from "./placement.ts";
 import type { Alternative, MemoryFit } from "./types.ts";
 import { verdicts } from "./verdicts.ts";
@@ -14,14 +14,11 @@ import { verdicts } from "./verdicts.ts";
 /** Every GPU of the stack, with the most that can land on it, in the order of the pools. */
 export function memoryFit(stack: GpuStackSpec): readonly MemoryFit[] {
   return verdicts(stack).map(({ placement, terms, claims, shortages, ...judged }) => ({
+    ...judged,
     pool: placement.pool.name,
     gpu: placement.label,
     tenants: placement.tenants.map(({ name }) => name),
-    capacityGiB: judged.capacityGiB,
     terms: terms.map(({ when: _, ...term }) => term),
-    needGiB: judged.needGiB,
-    errorGiB: judged.errorGiB,
-    verdict: judged.verdict,
     kvCaches: claims,
     notes: shortages,
     alternatives: judged.verdict === "fits" ? [] : alternatives(stack, placement),
@@ -43,39 +40,36 @@ const MOST_SETTINGS = 3;
  * the one that changes least is first.
  */
 function alternatives(stack: GpuStackSpec, placement: Placement): readonly Alternative[] {
-  const { pool, gpu } = placement;
   const { region } = stack;
   const isPriced = region !== null && PRICE_REGIONS.includes(region);
-  const hourlyUsd = poolHourlyUsd(stack, pool);
-  // No setting makes a server run on a GPU that TensorRT-LLM does not support.
-  const settings = ranked(gpu.supported ? settingChanges(stack, placement) : [], () => ({
-    hourlyUsd,
-    orderUsd: isPriced ? (hourlyUsd ?? 0) : 0,
-  }));
-  const machines = ranked(machineChanges(stack, placement), (instanceType) => ({
-    hourlyUsd: region === null || instanceType === null ? null : onDemandHourlyUsd(region, instanceType),
-    orderUsd: orderingHourlyUsd(region, instanceType ?? ""),
-  }));
+  const ownUsd = poolHourlyUsd(stack, placement.pool);
+  const ranked = fittingChanges(stack, placement)
+    .map(({ instanceType, ...change }) =>
+      instanceType === undefined
+        ? {
+            ...change,
+            isSetting: true,
+            instanceType: placement.pool.instanceType,
+            hourlyUsd: ownUsd,
+            orderUsd: isPriced ? (ownUsd ?? 0) : 0,
+          }
+        : {
+            ...change,
+            isSetting: false,
+            instanceType,
+            hourlyUsd: region === null ? null : onDemandHourlyUsd(region, instanceType),
+            orderUsd: orderingHourlyUsd(region, instanceType),
+          },
+    )
+    .sort(
+      (a, b) =>
+        comparePrices(a.orderUsd, b.orderUsd) || a.givesUp - b.givesUp || (a.change < b.change ? -1 : 1),
+    );
+  const settings = ranked.filter(({ isSetting }) => isSetting);
+  const machines = ranked.filter(({ isSetting }) => !isSetting);
   const kept = settings.slice(0, Math.max(MOST_SETTINGS, MOST_ALTERNATIVES - machines.length));
-  return [...kept, ...machines.slice(0, MOST_ALTERNATIVES - kept.length)]
-    .sort(byRank)
-    .map(({ change, instanceType, hourlyUsd: usd }) => ({ change, instanceType, hourlyUsd: usd }));
-}
-
-interface Ranked extends Alternative {
-  readonly orderUsd: number;
-  readonly givesUp: number;
-}
-
-function ranked(
-  changes: readonly Change[],
-  price: (instanceType: string | null) => Pick<Ranked, "hourlyUsd" | "orderUsd">,
-): readonly Ranked[] {
-  return changes
-    .map(({ change, instanceType, givesUp }) => ({ change, instanceType, givesUp, ...price(instanceType) }))
-    .sort(byRank);
-}
-
-function byRank(a: Ranked, b: Ranked): number {
-  return comparePrices(a.orderUsd, b.orderUsd) || a.givesUp - b.givesUp || (a.change < b.change ? -1 : 1);
+  const shown = new Set([...kept, ...machines.slice(0, MOST_ALTERNATIVES - kept.length)]);
+  return ranked
+    .filter((one) => shown.has(one))
+    .map(({ change, instanceType, hourlyUsd }) => ({ change, instanceType, hourlyUsd }));
 }

@@ -2,22 +2,86 @@
  * What one process group keeps on a GPU, term by term. Every rule names its source; where the coefficients were fitted,
  * the measurements are listed, and `test/infra/plan/fit/memory-fit.test.ts` compares them.
  */
-import type { VisionTower } from "../catalogue/types.ts";
+import { textEncoders, visionEncoders } from "../catalogue/encoders.ts";
 import { DEFAULT_MAX_NUM_TOKENS } from "../engine/build-steps.ts";
 import { engineBytesGiB } from "../engine/engine-size.ts";
 import { compareVersions } from "../engine/release.ts";
 import { visionTypes, visualNumbers } from "../engine/vision-types.ts";
-import type { EngineSpec, ModelSpec } from "../spec.ts";
+import type { EncodersSpec, EngineSpec, ModelSpec } from "../spec.ts";
 import { GIB, grouped, round3 } from "../units.ts";
-import { encoderTerms } from "./encoder-terms.ts";
 import { kvCacheTerms } from "./kv-cache.ts";
 import type { GpuTenant } from "./placement.ts";
 import type { SizedTerm } from "./types.ts";
 
+type Term = Omit<SizedTerm, "tenant">;
+
+/** What terms of a kind have in common; their error is a share of them or a number of GiB. */
+type TermRule = Pick<Term, "what" | "source" | "when"> &
+  ({ readonly errorShare: number } | { readonly errorGiB: number });
+
 const MEMORY_GUIDE = "https://nvidia.github.io/TensorRT-LLM/reference/memory.html";
 
-/** Engines hold little but weights: 15,320 MiB loaded for 15,317 MiB of weights (michaelnny/llama3_inference, README). */
-const WEIGHTS_ERROR = 0.02;
+const RULES = {
+  /** Engines hold little but weights: 15,320 MiB loaded for 15,317 MiB of weights (michaelnny/llama3_inference, README). */
+  weights: {
+    what: "weights",
+    errorShare: 0.02,
+    source: "https://github.com/michaelnny/llama3_inference",
+    when: "before",
+  },
+  /** {@link ACTIVATION_FACTOR} */
+  activations: {
+    what: "activations",
+    errorShare: 0.25,
+    source: `${MEMORY_GUIDE}; factor fitted to published logs`,
+    when: "before",
+  },
+  /** {@link DECODER_BYTES} */
+  decoder: {
+    what: "activations",
+    errorShare: 0.5,
+    source: `${MEMORY_GUIDE}; bytes fitted to published logs`,
+    when: "before",
+  },
+  memoryPool: {
+    what: "memoryPool",
+    errorGiB: 0,
+    source: "https://github.com/NVIDIA/TensorRT-LLM/issues/2233",
+    when: "before",
+  },
+  serverContext: { what: "cudaContext", errorGiB: 0.25, source: MEMORY_GUIDE, when: "before" },
+  stubContext: {
+    what: "cudaContext",
+    errorGiB: 0.2,
+    source: "https://github.com/NVIDIA/TensorRT-LLM/issues/3058",
+    when: "before",
+  },
+  visionEngine: {
+    what: "visionEngine",
+    errorShare: 0.02,
+    source: "https://github.com/triton-inference-server/tensorrtllm_backend/blob/main/docs/multimodal.md",
+    when: "anyTime",
+  },
+  visionActivations: {
+    what: "visionActivations",
+    errorShare: 0.5,
+    source: "inferred: the language models' factor on the tower's own shape",
+    when: "anyTime",
+  },
+  encoderActivations: {
+    what: "activations",
+    errorShare: 0.5,
+    source: "inferred: the language models' factor on the encoder's own shape",
+    when: "anyTime",
+  },
+} as const satisfies Record<string, TermRule>;
+
+/** A term, rounded before terms are added, so that the sum is that of the shown numbers. */
+function term(rule: TermRule, gib: number, arithmetic: string): Term {
+  const { what, source, when } = rule;
+  const uncertaintyGiB = "errorGiB" in rule ? rule.errorGiB : gib * rule.errorShare;
+  return { what, gib: round3(gib), arithmetic, uncertaintyGiB: round3(uncertaintyGiB), source, when };
+}
 
 /**
  * Activations: `18 × tokens of a step × hidden size × 2 bytes`, the logits of a step, and 32 MiB of workspace.
@@ -26,14 +90,11 @@ const WEIGHTS_ERROR = 0.02;
  * - Llama-2-7b fp8, 8,192 tokens: 1,134 MiB (the memory guide);
  * - Qwen2.5-0.5B int8, 8,192 tokens, batch 2,048: 773.51 MiB, and 512 tokens, batch 1: 43.26 MiB
  *   (https://github.com/NVIDIA/TensorRT-LLM/issues/1188).
- * The rule is 3 to 14 % above these. It does not divide by ranks: tensor parallelism shrinks only some of the tensors.
+ * The rule is 3 to 14 % above these. It does not divide by ranks: tensor parallelism shrinks only some of the tensors. For visual
+ * engines and encoders nothing is published, and the factor is inferred.
  */
 const ACTIVATION_FACTOR = 18;
 const WORKSPACE_BYTES = 32 * 2 ** 20;
-const ACTIVATION_ERROR = 0.25;
-
-/** No measurement of visual engines is published; the factor is the language models'. */
-const VISUAL_ACTIVATION_ERROR = 0.5;
 
 /**
  * Runtime buffers and decoder: bytes for each element of `batch × beams × vocabulary`.
@@ -42,21 +103,15 @@ const VISUAL_ACTIVATION_ERROR = 0.5;
  * - Llama-2-7b, batch 4,096, 0.12: 1.14 + 4.35 GiB, 45 bytes (trtllm-bench's README of that time).
  */
 const DECODER_BYTES = 32;
-const DECODER_ERROR = 0.5;
 
 /**
  * CUDA context, kernels and libraries of a process that runs an engine: total less available less the engine's own parts
- * is 0.77 GiB in the memory guide's log. A Python stub: "each trtllm seems to allocate 500MB", up to 590 MiB in nvidia-smi.
+ * is 0.77 GiB in the memory guide's log. A process without TensorRT-LLM's kernels, such as a Python stub: "each trtllm seems to
+ * allocate 500MB", up to 590 MiB in nvidia-smi.
  */
 const SERVER_CONTEXT_GIB = 0.75;
-const SERVER_CONTEXT_ERROR_GIB = 0.25;
 const STUB_CONTEXT_GIB = 0.55;
-const STUB_CONTEXT_ERROR_GIB = 0.2;
 
-/** Triton's own pool on a GPU where `--cuda-memory-pool-byte-size` says nothing: 67,108,864 bytes in its log. */
-const DEFAULT_POOL_BYTES = 64 * 2 ** 20;
-
-/** What a tenant needs; the terms are rounded before they are added, so that the sum is that of the shown numbers. */
 export interface TenantNeed {
   readonly terms: readonly SizedTerm[];
   /** `maxTokensInPagedKvCache` as memory of one rank; null where the stack sets none, and for encoders. */
@@ -64,45 +119,24 @@ export interface TenantNeed {
 }
 
 export function tenantNeed(tenant: GpuTenant): TenantNeed {
-  const { terms, cacheCeilingGiB } =
-    tenant.kind === "rank"
-      ? rankNeed(tenant.model, tenant.leader)
-      : { terms: encoderTerms(tenant.encoders), cacheCeilingGiB: null };
-  return {
-    terms: terms.map(({ what, gib, arithmetic, uncertaintyGiB, source, when }) => ({
-      tenant: tenant.name,
-      what,
-      gib: round3(gib),
-      arithmetic,
-      uncertaintyGiB: round3(uncertaintyGiB),
-      source,
-      when,
-    })),
-    cacheCeilingGiB,
-  };
-}
-
-type Term = Omit<SizedTerm, "tenant">;
-
-function rankNeed(
-  model: ModelSpec,
-  leader: boolean,
-): { readonly terms: readonly Term[]; readonly cacheCeilingGiB: number | null } {
-  const { row, limits } = model.engine;
-  const visual = visualNumbers(row, limits);
+  const named = (terms: readonly Term[]) => terms.map((one) => ({ ...one, tenant: tenant.name }));
+  if (tenant.kind === "encoders") {
+    return { terms: named(encoderTerms(tenant.encoders)), cacheCeilingGiB: null };
+  }
+  const { model, leader } = tenant;
+  const visual = visualNumbers(model.engine.row, model.engine.limits);
   const cache = kvCacheTerms(model, visual?.maxEncoderInputTokens ?? 0);
   return {
-    cacheCeilingGiB: cache.ceilingGiB,
-    terms: [
+    terms: named([
       weights(model),
       ...buffers(model.engine),
       ...cache.terms,
       memoryPool(leader ? visual?.cudaMemoryPoolBytes : undefined),
-      ...contexts(model, leader),
-      ...(leader && row.vision !== undefined && visual !== null
-        ? visualTerms(model.engine, row.vision, visual.visionMaxBatchSize)
-        : []),
-    ],
+      ...contexts(model),
+      // Rank 0 has the visual engine and its Python stub.
+      ...(leader && visual !== null ? visualTerms(model.engine, visual.visionMaxBatchSize) : []),
+    ]),
+    cacheCeilingGiB: cache.ceilingGiB,
   };
 }
 
@@ -115,14 +149,8 @@ function weights({ engine, serving }: ModelSpec): Term {
     ranks === 1
       ? `${llmGiB.toFixed(2)} GiB`
       : `${layersGiB.toFixed(2)} GiB of layers ÷ ${ranks} GPUs + ${(llmPerRankGiB - layersGiB / ranks).toFixed(2)} GiB of embedding and output head`;
-  return {
-    what: "weights",
-    gib: llmPerRankGiB,
-    arithmetic: `${grouped(row.architecture.parameters)} parameters in ${format}: ${share}`,
-    uncertaintyGiB: llmPerRankGiB * WEIGHTS_ERROR,
-    source: "https://github.com/michaelnny/llama3_inference",
-    when: "before",
-  };
+  const parameters = grouped(row.architecture.parameters);
+  return term(RULES.weights, llmPerRankGiB, `${parameters} parameters in ${format}: ${share}`);
 }
 
 /** Tokens that one step of an engine can hold. */
@@ -153,93 +181,102 @@ function buffers(engine: EngineSpec): readonly Term[] {
   const { hiddenSize, vocabularySize } = engine.row.architecture;
   const tokens = maxTokensPerStep(engine);
   const sequences = engine.limits.maxBatchSize * engine.limits.maxBeamWidth;
+  const shape = { tokens, hiddenSize, sequences, vocabularySize };
   const logits = `${grouped(sequences)} sequences × ${grouped(vocabularySize)} logits`;
-  const activationGiB = activationBytes({ tokens, hiddenSize, sequences, vocabularySize }) / GIB;
-  const decoderGiB = decoderBytes({ sequences, vocabularySize }) / GIB;
   return [
-    {
-      what: "activations",
-      gib: activationGiB,
-      arithmetic: `${ACTIVATION_FACTOR} × ${grouped(tokens)} tokens × ${grouped(hiddenSize)} × 2 bytes + ${logits} × 2 bytes + 32 MiB`,
-      uncertaintyGiB: activationGiB * ACTIVATION_ERROR,
-      source: `${MEMORY_GUIDE}; factor fitted to published logs`,
-      when: "before",
-    },
-    {
-      what: "activations",
-      gib: decoderGiB,
-      arithmetic: `decoder and runtime buffers: ${logits} × ${DECODER_BYTES} bytes`,
-      uncertaintyGiB: decoderGiB * DECODER_ERROR,
-      source: `${MEMORY_GUIDE}; bytes fitted to published logs`,
-      when: "before",
-    },
+    term(
+      RULES.activations,
+      activationBytes(shape) / GIB,
+      `${ACTIVATION_FACTOR} × ${grouped(tokens)} tokens × ${grouped(hiddenSize)} × 2 bytes + ${logits} × 2 bytes + 32 MiB`,
+    ),
+    term(
+      RULES.decoder,
+      decoderBytes(shape) / GIB,
+      `decoder and runtime buffers: ${logits} × ${DECODER_BYTES} bytes`,
+    ),
   ];
 }
 
-function memoryPool(bytes: number | undefined): Term {
-  return {
-    what: "memoryPool",
-    gib: (bytes ?? DEFAULT_POOL_BYTES) / GIB,
-    arithmetic:
-      bytes === undefined
-        ? "Triton's default of 67,108,864 bytes"
-        : `--multimodal_gpu0_cuda_mem_pool_bytes ${grouped(bytes)}`,
-    uncertaintyGiB: 0,
-    source: "https://github.com/NVIDIA/TensorRT-LLM/issues/2233",
-    when: "before",
-  };
+/** CUDA contexts of one rank; a Python or PyTorch runtime is a process beside the server on every rank. */
+function contexts({ serving: { flavour, tritonBackend } }: ModelSpec): readonly Term[] {
+  const server = term(
+    RULES.serverContext,
+    SERVER_CONTEXT_GIB,
+    "tritonserver: CUDA context, kernels and libraries",
+  );
+  const runsInStub = flavour === "gpt" || flavour === "llmapi" || tritonBackend === "python";
+  return runsInStub ? [server, stub("language model", "before")] : [server];
+}
+
+function stub(of: string, when: Term["when"]): Term {
+  const arithmetic = `Python stub of the ${of}: a process of its own with a CUDA context`;
+  return term({ ...RULES.stubContext, when }, STUB_CONTEXT_GIB, arithmetic);
+}
+
+/** Triton's own pool on a GPU: 67,108,864 bytes in its log where `--cuda-memory-pool-byte-size` says nothing. */
+function memoryPool(bytes?: number): Term {
+  const arithmetic =
+    bytes === undefined
+      ? "Triton's default of 67,108,864 bytes"
+      : `--multimodal_gpu0_cuda_mem_pool_bytes ${grouped(bytes)}`;
+  return term(RULES.memoryPool, (bytes ?? 64 * 2 ** 20) / GIB, arithmetic);
+}
+
+function visualTerms(engine: EngineSpec, maxBatchSize: number): readonly Term[] {
+  const { vision } = engine.row;
+  if (vision === undefined) return [];
+  const { width, patches } = visionTypes[vision.modelType];
+  const tokens = patches ?? vision.tokensPerImage;
+  return [
+    stub("visual engine", "anyTime"),
+    term(
+      RULES.visionEngine,
+      engineBytesGiB(engine).visionGiB,
+      `${grouped(vision.parameters)} parameters × 2 bytes, on rank 0 only`,
+    ),
+    term(
+      RULES.visionActivations,
+      (ACTIVATION_FACTOR * maxBatchSize * tokens * width * 2) / GIB,
+      `${ACTIVATION_FACTOR} × ${maxBatchSize} runs × ${grouped(tokens)} patches × ${grouped(width)} × 2 bytes`,
+    ),
+  ];
 }
 
 /**
- * CUDA contexts of one rank: the server's own, and one for each Python stub that uses the GPU. The visual engine's stub is
- * there on rank 0 only; a Python or PyTorch runtime is a process beside the server on every rank.
+ * Bytes of an encoder's weight and of its activation, and the error of the weights: an int8 plan keeps embeddings and layer
+ * normalisation in 16 bits, and computes some layers so.
  */
-function contexts({ engine, serving }: ModelSpec, leader: boolean): readonly Term[] {
-  const stub = (of: string, when: Term["when"]): Term => ({
-    what: "cudaContext",
-    gib: STUB_CONTEXT_GIB,
-    arithmetic: `Python stub of the ${of}: a process of its own with a CUDA context`,
-    uncertaintyGiB: STUB_CONTEXT_ERROR_GIB,
-    source: "https://github.com/NVIDIA/TensorRT-LLM/issues/3058",
-    when,
-  });
-  const { flavour, tritonBackend } = serving;
-  const runsInStub = flavour === "gpt" || flavour === "llmapi" || tritonBackend === "python";
-  return [
-    {
-      what: "cudaContext",
-      gib: SERVER_CONTEXT_GIB,
-      arithmetic: "tritonserver: CUDA context, kernels and libraries",
-      uncertaintyGiB: SERVER_CONTEXT_ERROR_GIB,
-      source: MEMORY_GUIDE,
-      when: "before",
-    },
-    ...(runsInStub ? [stub("language model", "before")] : []),
-    ...(leader && engine.row.vision !== undefined ? [stub("visual engine", "anyTime")] : []),
-  ];
-}
+const ENCODER_PRECISIONS = {
+  fp32: { weightBytes: 4, activationBytes: 4, errorShare: 0.05 },
+  fp16: { weightBytes: 2, activationBytes: 2, errorShare: 0.05 },
+  int8: { weightBytes: 1, activationBytes: 2, errorShare: 0.5 },
+} as const;
 
-function visualTerms(engine: EngineSpec, vision: VisionTower, maxBatchSize: number): readonly Term[] {
-  const { visionGiB } = engineBytesGiB(engine);
-  const { width, patches } = visionTypes[vision.modelType];
-  const tokens = patches ?? vision.tokensPerImage;
-  const activationGiB = (ACTIVATION_FACTOR * maxBatchSize * tokens * width * 2) / GIB;
+/** Terms of `vision_encoder`, `text_encoder` and `clip_text` in one Triton. */
+function encoderTerms(spec: EncodersSpec): readonly Term[] {
+  const { vision, text: clipText, source } = visionEncoders[spec.vision];
+  const { text } = textEncoders[spec.text];
+  const { weightBytes, activationBytes: bytes, errorShare } = ENCODER_PRECISIONS[spec.precision];
+  const towers = [
+    { name: "vision_encoder", tokens: vision.tokens, row: vision },
+    { name: "text_encoder", tokens: text.maxTokens, row: text },
+    { name: "clip_text", tokens: clipText.maxTokens, row: clipText },
+  ];
+  const when = "anyTime";
   return [
-    {
-      what: "visionEngine",
-      gib: visionGiB,
-      arithmetic: `${grouped(vision.parameters)} parameters × 2 bytes, on rank 0 only`,
-      uncertaintyGiB: visionGiB * WEIGHTS_ERROR,
-      source: "https://github.com/triton-inference-server/tensorrtllm_backend/blob/main/docs/multimodal.md",
-      when: "anyTime",
-    },
-    {
-      what: "visionActivations",
-      gib: activationGiB,
-      arithmetic: `${ACTIVATION_FACTOR} × ${maxBatchSize} runs × ${grouped(tokens)} patches × ${grouped(width)} × 2 bytes`,
-      uncertaintyGiB: activationGiB * VISUAL_ACTIVATION_ERROR,
-      source: "inferred: the language models' factor on the tower's own shape",
-      when: "anyTime",
-    },
+    ...towers.flatMap(({ name, tokens, row: { parameters, width } }) => [
+      term(
+        { what: "weights", errorShare, source: source.repository, when },
+        (parameters * weightBytes) / GIB,
+        `${name}: ${grouped(parameters)} parameters × ${weightBytes} bytes (${spec.precision})`,
+      ),
+      term(
+        RULES.encoderActivations,
+        (ACTIVATION_FACTOR * spec.maxBatchSize * tokens * width * bytes) / GIB,
+        `${name}: ${ACTIVATION_FACTOR} × batch ${spec.maxBatchSize} × ${tokens} tokens × ${width} × ${bytes} bytes`,
+      ),
+    ]),
+    { ...memoryPool(), when },
+    term({ ...RULES.stubContext, when }, STUB_CONTEXT_GIB, "tritonserver: CUDA context and libraries"),
   ];
 }

@@ -17,15 +17,13 @@ export interface MemoryTerm {
   /** How the number came about: `6,738,415,616 parameters × 2 bytes ÷ 1 GPU`. */
   readonly arithmetic: string;
   /** How far the true number may be from `gib`, either way. */
-  readonly uncertaintyGiB?: number;
+  readonly uncertaintyGiB: number;
   /** Where the rule comes from; with `inferred`, no document has it. */
-  readonly source?: string;
+  readonly source: string;
 }
 
-/** A term with its error, and when it is loaded. */
+/** A term, and when it is loaded. */
 export interface SizedTerm extends MemoryTerm {
-  readonly uncertaintyGiB: number;
-  readonly source: string;
   /**
    * `before`: when TensorRT-LLM measures the free memory for its KV cache, it is there. `anyTime`: by another process or
    * model of the server, in no fixed order. `cache`: the KV cache itself.
@@ -74,8 +72,8 @@ export interface MemoryFit {
   readonly errorGiB: number;
   readonly verdict: Verdict;
   /** One for each language model on it; fractions derive from them. */
-  readonly kvCaches?: readonly KvCacheClaim[];
+  readonly kvCaches: readonly KvCacheClaim[];
   /** What the verdict does not say by itself, such as a KV cache that depends on the order of loading. */
-  readonly notes?: readonly string[];
+  readonly notes: readonly string[];
   readonly alternatives: readonly Alternative[];
 }
