@@ -11,8 +11,9 @@ import {
 } from "../catalogue/encoders.ts";
 import type { Release } from "../catalogue/types.ts";
 import { shellLine } from "../engine/shell-line.ts";
+import { commandWords } from "../engine/types.ts";
 import type { EncodersSpec } from "../spec.ts";
-import type { EncoderModelName, EncoderPlan, EncoderStepName, EncoderWord } from "./types.ts";
+import type { EncoderModelName, EncoderPlace, EncoderPlan, EncoderStepName, EncoderWord } from "./types.ts";
 
 /** One tower with its weights. */
 export type EncoderSubject = {
@@ -62,7 +63,7 @@ export function numerics({ device, precision }: EncodersSpec, release: Release):
   return (release.tag >= STRONGLY_TYPED_FROM ? STRONGLY_TYPED : WEAKLY_TYPED)[precision];
 }
 
-const BUILDER = ["python3", "-m", "encoder_builder"] as const;
+const BUILDER = "python3 -m encoder_builder";
 
 /** From the hub's files to `model.onnx`, and to the file that the model in front of it reads. */
 export function exportWords(subject: EncoderSubject, { dataType }: Numerics): readonly EncoderWord[] {
@@ -70,8 +71,7 @@ export function exportWords(subject: EncoderSubject, { dataType }: Numerics): re
   const { source, dimension } = subject.row;
   const files = Object.entries(source.files).filter(([path]) => kind === "text" || path !== "tokenizer.json");
   return [
-    ...BUILDER,
-    "export",
+    ...commandWords<EncoderPlace>(`${BUILDER} export`),
     `--repository=${source.repository}`,
     `--revision=${source.revision}`,
     ...files.map(([path, sha256]) => `--file=${path}=${sha256}`),
@@ -82,9 +82,7 @@ export function exportWords(subject: EncoderSubject, { dataType }: Numerics): re
     `--dimension=${dimension}`,
     `--data-type=${dataType}`,
     `--opset=${ONNX_OPSET}`,
-    { before: "--weights=", place: "weights" },
-    { before: "--assets=", place: "assets" },
-    { before: "--onnx=", place: "onnx" },
+    ...commandWords<EncoderPlace>("--weights=<weights> --assets=<assets> --onnx=<onnx>"),
   ];
 }
 
@@ -96,13 +94,9 @@ const CALIBRATION_SAMPLES = { vision: "images-1", text: "texts-1" } as const;
 
 /** Finds the range of every tensor on samples, and writes it into the graph as quantize and dequantize nodes. */
 export function calibrateWords({ kind }: EncoderSubject): readonly EncoderWord[] {
-  return [
-    ...BUILDER,
-    "calibrate",
-    `--samples=${CALIBRATION_SAMPLES[kind]}`,
-    { before: "--onnx=", place: "onnx" },
-    { before: "--output=", place: "quantized" },
-  ];
+  return commandWords(
+    `${BUILDER} calibrate --samples=${CALIBRATION_SAMPLES[kind]} --onnx=<onnx> --output=<quantized>`,
+  );
 }
 
 /** NVIDIA's packages put it there (libnvinfer-bin). */
@@ -134,9 +128,9 @@ export function trtexecWords(
     return tower.inputs.map((input) => `${input}:${batchSize}x${size}`).join(",");
   };
   return [
-    TRTEXEC,
-    { before: "--onnx=", place: precision === "int8" ? "quantized" : "onnx" },
-    { before: "--saveEngine=", place: "plan" },
+    ...commandWords<EncoderPlace>(
+      `${TRTEXEC} --onnx=<${precision === "int8" ? "quantized" : "onnx"}> --saveEngine=<plan>`,
+    ),
     ...flags,
     `--minShapes=${shapes(1, 1)}`,
     `--optShapes=${shapes(Math.min(OPTIMUM_BATCH_SIZE, maxBatchSize), OPTIMUM_TEXT_TOKENS)}`,

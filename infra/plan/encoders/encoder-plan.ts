@@ -8,6 +8,7 @@ import { jsonDigest } from "../canonical-json.ts";
 import { ONNX_OPSET, textEncoders, visionEncoders } from "../catalogue/encoders.ts";
 import type { Gpu, Release } from "../catalogue/types.ts";
 import { gpuIdentity, shortKey } from "../engine/engine-plan.ts";
+import { nameWord, resolveWord } from "../engine/types.ts";
 import {
   type EncoderSettings,
   llavaEnsembleConfig,
@@ -170,11 +171,6 @@ function encoderSubjects(spec: EncodersSpec): readonly EncoderSubject[] {
   ];
 }
 
-/** A word as the key has it: `--onnx=<onnx>`, wherever that is. */
-function nameWord(word: EncoderWord): string {
-  return typeof word === "string" ? word : `${word.before}<${word.place}>`;
-}
-
 /** A command with its places filled in. */
 function located<Name extends EncoderStepName>(
   command: { readonly name: Name; readonly words: readonly EncoderWord[] },
@@ -190,10 +186,7 @@ function located<Name extends EncoderStepName>(
     quantized: `${folder}/model.qdq.onnx`,
     plan: `${folder}/model.plan`,
   };
-  const argv = command.words.map((word) =>
-    typeof word === "string" ? word : `${word.before}${places[word.place]}`,
-  );
-  return { ...command, argv };
+  return { ...command, argv: command.words.map((word) => resolveWord(word, places)) };
 }
 
 /** Triton's name of the model that computes. */

@@ -1,5 +1,6 @@
 /** How the encoders become what Triton serves, as data: what the builder reads of it, and what Triton loads. */
 import type { EncoderBuildSpec } from "../container-spec-schemas.ts";
+import type { Word } from "../engine/types.ts";
 import type { ModelConfig } from "../repository/model-config.ts";
 
 type Built = EncoderBuildSpec["plan"];
@@ -21,8 +22,7 @@ export type EncoderPlace =
   /** TensorRT's engine. */
   | "plan";
 
-/** One word of a command: text, or a place after `before`. */
-export type EncoderWord = string | { readonly before: string; readonly place: EncoderPlace };
+export type EncoderWord = Word<EncoderPlace>;
 
 export type EncoderStepName = "export" | BuiltModel["steps"][number]["name"];
 

@@ -11,7 +11,15 @@ import {
 } from "./build-steps.ts";
 import { buildRecipe, unsupportedReason } from "./recipes.ts";
 import { imageFiles } from "./release.ts";
-import type { EngineKeyFields, EnginePlan, Place, StepDraft, StepName, Word } from "./types.ts";
+import {
+  type EngineKeyFields,
+  type EnginePlan,
+  nameWord,
+  type Place,
+  resolveWord,
+  type StepDraft,
+  type StepName,
+} from "./types.ts";
 import { visualNumbers } from "./vision-types.ts";
 import { downloadSteps, weightsDirectory, weightsIdentity } from "./weights.ts";
 
@@ -76,15 +84,6 @@ export function shortKey(key: string): string {
 export function gpuIdentity({ gpu, migProfile }: TargetGpu): string {
   const whole = `${gpu.name} ${gpu.computeCapability}`;
   return migProfile === undefined ? whole : `${whole} MIG ${migProfile}`;
-}
-
-/** A word as the key has it: `<scripts>/run.py`, wherever that is. */
-export function nameWord(word: Word): string {
-  return typeof word === "string" ? word : `${word.before ?? ""}<${word.place}>${word.rest ?? ""}`;
-}
-
-function resolveWord(word: Word, places: Readonly<Record<Place, string>>): string {
-  return typeof word === "string" ? word : `${word.before ?? ""}${places[word.place]}${word.rest ?? ""}`;
 }
 
 function engineKeyFields(spec: EngineSpec, drafts: readonly StepDraft[]): EngineKeyFields {

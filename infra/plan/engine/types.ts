@@ -10,7 +10,9 @@ export type VisualNumbers = NonNullable<Built["visual"]>;
 export type Place = keyof Built["places"];
 
 /** One word of a command: text, or a place between `before` (`--engine_dir=`) and `rest` (`/run.py`). */
-export type Word = string | { readonly place: Place; readonly rest?: string; readonly before?: string };
+export type Word<AnyPlace extends string = Place> =
+  | string
+  | { readonly place: AnyPlace; readonly rest?: string; readonly before?: string };
 
 export type StepName = Built["steps"][number]["name"];
 
@@ -25,3 +27,35 @@ export interface StepDraft {
 export type EnginePlan = Omit<Built, "steps"> & {
   readonly steps: readonly (Built["steps"][number] & { readonly words: readonly Word[] })[];
 };
+
+/**
+ * A command in parts: text is split at spaces and has places as `<weights>`; a list has words as they are, such as a prompt;
+ * false is left out.
+ */
+export function commandWords<AnyPlace extends string = Place>(
+  ...parts: readonly (string | readonly string[] | false)[]
+): readonly Word<AnyPlace>[] {
+  return parts.flatMap((part): readonly Word<AnyPlace>[] => {
+    if (part === false) return [];
+    return typeof part === "string" ? part.split(" ").map((word) => parsedWord<AnyPlace>(word)) : part;
+  });
+}
+
+function parsedWord<AnyPlace extends string>(text: string): Word<AnyPlace> {
+  const [, before, place, rest] = /^([^<]*)<(\w+)>(.*)$/.exec(text) ?? [];
+  if (place === undefined) return text;
+  return { ...(before && { before }), place: place as AnyPlace, ...(rest && { rest }) };
+}
+
+/** A word as a key has it: `<scripts>/run.py`, wherever that is. */
+export function nameWord(word: Word<string>): string {
+  return typeof word === "string" ? word : `${word.before ?? ""}<${word.place}>${word.rest ?? ""}`;
+}
+
+/** A word as a container sees it. @throws Error for a place that has no path. */
+export function resolveWord(word: Word<string>, places: Readonly<Record<string, string>>): string {
+  if (typeof word === "string") return word;
+  const path = places[word.place];
+  if (path === undefined) throw new Error(`No path is known for <${word.place}>.`);
+  return `${word.before ?? ""}${path}${word.rest ?? ""}`;
+}

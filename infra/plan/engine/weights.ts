@@ -2,7 +2,7 @@
 import type { LanguageModel } from "../catalogue/types.ts";
 import type { EngineSpec, WeightsSource } from "../spec.ts";
 import { compareVersions } from "./release.ts";
-import type { StepDraft, Word } from "./types.ts";
+import { commandWords, resolveWord, type StepDraft } from "./types.ts";
 import { visionTypeOf } from "./vision-types.ts";
 
 /**
@@ -59,9 +59,9 @@ export function downloadSteps({ row, weights, release }: Omit<DownloadSpec, "mod
     ...(include.length === 0 ? [] : ["--include", ...include]),
     ...(exclude.length === 0 ? [] : ["--exclude", ...exclude]),
   ];
-  const step = (summary: string, words: readonly Word[]): StepDraft => ({
+  const download = (source: string, words: StepDraft["words"]): StepDraft => ({
     name: "download",
-    summary: `${downloadGB} GB of weights from ${summary}`,
+    summary: `${downloadGB} GB of weights from ${source}`,
     words,
   });
   const install = (summary: string, pinned: string): StepDraft => ({
@@ -69,41 +69,35 @@ export function downloadSteps({ row, weights, release }: Omit<DownloadSpec, "mod
     summary,
     words: ["pip", "install", pinned],
   });
-  const folder = { place: "weights" } as const;
   switch (weights.kind) {
     case "hub": {
-      const { repository, revision } = weights;
-      // Until huggingface_hub 0.23.0 links into its cache were the default.
-      const files =
-        compareVersions(release.tensorRtLlm, "0.10") < 0 ? ["--local-dir-use-symlinks", "False"] : [];
-      return [
-        step(`the Hugging Face hub${gated ? "; HF_TOKEN must hold a token" : ""}`, [
-          ...[HUB_CLIENT, "download", repository, "--revision", revision],
-          ...[...patterns, "--local-dir", folder, ...files],
-        ]),
-      ];
+      const words = commandWords(
+        `${HUB_CLIENT} download`,
+        [weights.repository, "--revision", weights.revision, ...patterns],
+        "--local-dir <weights>",
+        // Until huggingface_hub 0.23.0 links into its cache were the default.
+        compareVersions(release.tensorRtLlm, "0.10") < 0 && "--local-dir-use-symlinks False",
+      );
+      return [download(`the Hugging Face hub${gated ? "; HF_TOKEN must hold a token" : ""}`, words)];
     }
     case "modelscope": {
-      const { repository, revision } = weights;
-      return [
-        install("ModelScope's client", MODELSCOPE_PACKAGE),
-        step("ModelScope", [
-          ...["modelscope", "download", "--model", repository, "--revision", revision],
-          ...[...patterns, "--local_dir", folder],
-        ]),
-      ];
+      const words = commandWords(
+        "modelscope download --model",
+        [weights.repository, "--revision", weights.revision, ...patterns],
+        "--local_dir <weights>",
+      );
+      return [install("ModelScope's client", MODELSCOPE_PACKAGE), download("ModelScope", words)];
     }
     case "s3": {
       // The last filter that matches a file decides: all are left out, some are taken, and of those some left out.
-      const filters = (flag: string, globs: readonly string[]) => globs.flatMap((glob) => [flag, glob]);
+      const words = commandWords("aws s3 sync", [weights.uri], "<weights> --no-progress", [
+        ...(include.length === 0 ? [] : ["--exclude", "*"]),
+        ...include.flatMap((glob) => ["--include", glob]),
+        ...exclude.flatMap((glob) => ["--exclude", glob]),
+      ]);
       return [
         install("the AWS CLI", AWS_CLI_PACKAGE),
-        step("S3, with the credentials of the pod or machine", [
-          ...["aws", "s3", "sync", weights.uri, folder, "--no-progress"],
-          ...filters("--exclude", include.length === 0 ? [] : ["*"]),
-          ...filters("--include", include),
-          ...filters("--exclude", exclude),
-        ]),
+        download("S3, with the credentials of the pod or machine", words),
       ];
     }
     case "folder":
@@ -114,8 +108,6 @@ export function downloadSteps({ row, weights, release }: Omit<DownloadSpec, "mod
 /** The commands of a source that is not a hub, for a builder that fetches from hubs by itself. */
 export function fetchCommands(spec: DownloadSpec): readonly (readonly string[])[] {
   if (spec.weights.kind !== "s3") return [];
-  const folder = weightsDirectory(spec.model, spec.weights);
-  return downloadSteps(spec).map(({ words }) =>
-    words.map((word) => (typeof word === "string" ? word : folder)),
-  );
+  const places = { weights: weightsDirectory(spec.model, spec.weights) };
+  return downloadSteps(spec).map(({ words }) => words.map((word) => resolveWord(word, places)));
 }

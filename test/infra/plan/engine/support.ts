@@ -1,7 +1,6 @@
 /** Commands of a plan, and command lines as documents print them. */
 
-import { nameWord } from "../../../../infra/plan/engine/engine-plan.ts";
-import type { EnginePlan, StepName } from "../../../../infra/plan/engine/types.ts";
+import { type EnginePlan, nameWord, type StepName } from "../../../../infra/plan/engine/types.ts";
 
 /** The one step of a name, places as `<weights>`. */
 export function namedWords(plan: EnginePlan, name: StepName): readonly string[] {
