@@ -123,8 +123,6 @@ export interface Message {
 /**
  * A message in protobuf's text format, with its fields in the order in which the object has them, and a newline at the end:
  * https://protobuf.dev/reference/protobuf/textformat-spec
- *
- * @throws RangeError for a number that is not a safe integer, or a string that {@link quote} refuses.
  */
 export function renderTextFormat(message: Message, indent = ""): string {
   return Object.entries(message)
@@ -143,9 +141,6 @@ function field(name: string, value: Value, indent: string): string {
       ? `${name}: ${value.enumValue}`
       : `${name} {\n${renderTextFormat(value, `${indent}  `)}${indent}}`;
   }
-  if (typeof value === "number" && !Number.isSafeInteger(value)) {
-    throw new RangeError(`${name} is ${value}; it must be an integer between -(2^53 - 1) and 2^53 - 1.`);
-  }
   return `${name}: ${value}`;
 }
 
@@ -158,15 +153,8 @@ const NAMED_ESCAPES: Readonly<Record<string, string>> = {
   "\\": "\\\\",
 };
 
-/**
- * A string literal of printable ASCII alone: quotes and backslashes escaped, every other byte of its UTF-8 in octal.
- *
- * @throws RangeError for half a surrogate pair, which has no UTF-8.
- */
+/** A string literal of printable ASCII: quotes and backslashes escaped, every other byte of its UTF-8 in octal. */
 export function quote(text: string): string {
-  if (!text.isWellFormed()) {
-    throw new RangeError(`${JSON.stringify(text)} has half a surrogate pair; give well-formed Unicode.`);
-  }
   const bytes = Array.from(new TextEncoder().encode(text), (byte) => {
     const character = String.fromCharCode(byte);
     const isPrintable = byte >= 0x20 && byte < 0x7f;

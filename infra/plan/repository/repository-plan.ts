@@ -17,24 +17,12 @@ import { repositoryProblems } from "./problems.ts";
  * @param engine null for a model without an engine, which is `runtime: llmapi`.
  * @param kvCacheFreeGpuMemoryFraction Part of the GPU memory that is free after loading, above 0 and at most 1.
  * @throws ConfigError with all that {@link repositoryProblems} finds, and for values that no template can hold.
- * @throws RangeError for a fraction out of range, or an engine where there must be none, or the reverse.
  */
 export function repositoryPlan(
   model: ModelSpec,
   engine: EnginePlan | null,
   kvCacheFreeGpuMemoryFraction: number,
 ): RepositoryPlan {
-  const { name, runtime, flavour } = model.serving;
-  if (!(kvCacheFreeGpuMemoryFraction > 0 && kvCacheFreeGpuMemoryFraction <= 1)) {
-    throw new RangeError(
-      `kvCacheFreeGpuMemoryFraction of ${name} is ${kvCacheFreeGpuMemoryFraction}; it must be above 0 and at most 1.`,
-    );
-  }
-  if ((engine === null) !== (runtime === "llmapi")) {
-    throw new RangeError(
-      `${name} has runtime ${runtime} and ${engine === null ? "no engine plan" : "an engine plan"}.`,
-    );
-  }
   const problems = repositoryProblems(model);
   if (problems.length > 0) throw new ConfigError(problems);
 
@@ -42,7 +30,7 @@ export function repositoryPlan(
   const { allModels, fillTemplate, launchScript, clones } = imageFiles(release, layout);
   const { plan, decoupled } = flavourPlan(model, engine, kvCacheFreeGpuMemoryFraction);
   return {
-    flavour,
+    flavour: model.serving.flavour,
     templates: release.templates ?? release.backendRef,
     allModels,
     fillTemplate,
@@ -63,10 +51,11 @@ function flavourPlan(
 ): { readonly plan: FlavourPlan; readonly decoupled: boolean } {
   const { flavour, streaming } = model.serving;
   const templates = templateSet(model.engine.release.templates);
-  // Any mixture of these has been refused above.
-  if (flavour === "llmapi" || engine === null || templates === undefined) {
+  if (flavour === "llmapi") {
     return { plan: llmApiPlan(model, kvCacheFreeGpuMemoryFraction), decoupled: streaming };
   }
+  if (engine === null || templates === undefined)
+    throw new Error(`${model.serving.name} has no engine plan.`);
   const { takesImages, plan, decoupled: isDecoupled } = flavours[flavour];
   const decoupled = isDecoupled(model);
   const facts = { model, engine, kvCacheFreeGpuMemoryFraction, decoupled, takesImages };
