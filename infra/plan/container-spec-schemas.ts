@@ -1,7 +1,6 @@
 /**
- * The shapes of the JSON files that programs inside the containers read. Types come from here by inference, and so do the
- * JSON schemas that the programs validate with (containers/container-program/container_program/schemas). Plan code takes
- * the types alone: nothing of a local stack loads this at run time.
+ * The JSON files that programs inside the containers read. The plan takes types from here by inference, and nothing at run time;
+ * the programs validate with the JSON schemas (containers/container-program/container_program/schemas).
  */
 import { z } from "zod";
 
@@ -62,12 +61,12 @@ const weightsSource = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("folder"), path: absolutePath, revision: text }),
 ]);
 
-/** The fields of an engine key, as the preview compares them; sorted JSON of this is hashed. */
+/** Sorted JSON of this is hashed as an engine's key. */
 const engineKeyFields = z.strictObject({
   model: text,
   weights: text,
   revision: text,
-  /** Repository and commit of source code that the builders run besides TensorRT-LLM's own; absent for most models. */
+  /** Repository and commit of the model's own source code, if it has one. */
   code: text.optional(),
   tensorRtLlm: text,
   tensorRt: text,
@@ -81,14 +80,13 @@ const engineKeyFields = z.strictObject({
   steps: z.record(z.string(), z.array(z.string())),
 });
 
-/** One command. */
 const buildStep = z.strictObject({
   name: z.enum(["download", "requirements", "convert", "llm", "vision", "check"]),
   /** Why it is there, in a few words. */
   summary: text,
   argv,
   environment: texts,
-  /** Whether the words are part of the engine key: steps that decide the engine's bytes. */
+  /** Whether the words are part of the engine key. */
   inKey: z.boolean(),
 });
 
@@ -99,7 +97,7 @@ const engineBuildPlan = z.strictObject({
   keyFields: engineKeyFields,
   /** `/store/engines/<model>/<key12>` */
   directory: absolutePath,
-  /** Folders and files that steps name; where they are depends on image, store and key, so no key depends on them. */
+  /** Folders and files that steps name; a key has their names, as the paths depend on image, store and key. */
   places: z.strictObject({
     weights: absolutePath,
     code: absolutePath,
@@ -149,7 +147,7 @@ export const engineBuildSpec = z.strictObject({
     exclude: z.array(text),
     /** In GB (10^9). */
     downloadGB: z.number().min(0),
-    /** What fetches them where they are on no hub; the builder itself fetches from hubs. */
+    /** They fetch from other sources than hubs; the builder itself fetches from hubs. */
     commands: z.array(argv),
   }),
   /** What the finished engine is asked. */
@@ -188,7 +186,7 @@ const encoderModel = z.strictObject({
   steps: z.array(z.strictObject({ name: z.enum(["calibrate", "trtexec"]), argv })),
 });
 
-/** The fields of the encoders' content address; sorted JSON of this is hashed. */
+/** Sorted JSON of this is hashed as the encoders' key. */
 const encoderKeyFields = z.strictObject({
   precision: text,
   /** TensorRT that builds the plans, by the image that has it; null on a CPU. */
@@ -229,10 +227,7 @@ export const encoderBuildSpec = z.strictObject({
 const templateModel = z.strictObject({
   /** Triton serves it under this name. */
   name: folderName,
-  /**
-   * Template it is made from, below all_models: `inflight_batcher_llm/tensorrt_llm`; null for a model whose files the
-   * plan gives. Its folder is copied whole, and gets an empty version folder `1` where the template has none.
-   */
+  /** Folder below all_models that is copied, with a version folder `1`; null for a model whose files the plan gives. */
   template: plainPath.nullable(),
   /** Where the template is; absent: the repository's `allModels`. */
   templateRoot: absolutePath.optional(),
@@ -241,8 +236,8 @@ const templateModel = z.strictObject({
   /** Placeholders of the template that keep Triton's own default, with the reason. */
   defaults: texts,
   /**
-   * Fields of config.pbtxt that are no placeholder and must have this value, as protobuf text by name of the field:
-   * `max_batch_size` to `4`. A line that begins with the field's name is removed, and `name: value` comes at the end.
+   * Protobuf text by field of config.pbtxt that is no placeholder: `max_batch_size` to `4`. A line that begins with the field's
+   * name is removed, and `name: value` comes at the end.
    */
   configFields: texts.optional(),
   /** Files by path below the folder; they replace those of the template. */

@@ -72,7 +72,7 @@ export function encoderProblems(spec: EncodersSpec, gpu: Gpu | null): readonly P
 }
 
 /**
- * Plans the encoders of a stack: CLIP's two towers and the sentence encoder.
+ * Plans CLIP's two towers and the sentence encoder.
  *
  * @param gpu GPU of the pool that runs them; null for a pool without.
  * @param migProfile Partition that they run in; absent: the whole GPU.

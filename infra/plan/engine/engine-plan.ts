@@ -30,9 +30,8 @@ const KEY_STEPS: ReadonlySet<StepName> = new Set(["convert", "llm", "vision"]);
 const GOLDEN_FOLDER = "/opt/engine-room/golden";
 
 /**
- * Plans one engine: its key, its folders, and the steps in their order (requirements of the download, download,
- * requirements, convert, llm, vision, check). Two specs that differ only in release tag, image layout or credentials get
- * the same key; so do 25.06 and 25.07, which hold the same TensorRT-LLM and TensorRT.
+ * Plans one engine: its key, its folders, and the steps in their order. Two specs that differ only in release tag, image layout
+ * or credentials get the same key; so do 25.06 and 25.07, which hold the same TensorRT-LLM and TensorRT.
  *
  * @throws Error where no recipe of the release builds the model; `unsupportedReason` says so before.
  */

@@ -60,16 +60,13 @@ interface EngineSize {
 type SizedSpec = Pick<EngineSpec, "row" | "quantization" | "tensorParallel" | "pipelineParallel">;
 
 /**
- * Size of an engine on disk, and of its weights on GPUs. Quantized weights shrink, embedding and output head stay in the
- * engine's dtype; a visual engine is never quantized.
+ * Size of an engine on disk, and of its weights on GPUs. Embedding, output head and a visual engine are never quantized.
  *
- * The first stage of layers has the embedding of the vocabulary and the last one the output head. Tensor parallelism splits
- * layers and head. The converters leave the embedding whole on each of its ranks, because their `--use_parallel_embedding` is
- * off; the quantizer's checkpoints (fp8) have it on, and the PyTorch backend, which has no converter, splits it too
- * (tensorrt_llm/_torch/modules/embedding.py). A table of positions counts as head, and the second copy of a head that is tied to
- * the embedding is not counted: up to 0.1 GiB of gpt2-medium, 0.24 GiB of OPT-2.7B. NVIDIA/TensorRT-LLM
- * tensorrt_llm/models/llama/convert.py, models/gpt/convert.py and examples/opt/convert_checkpoint.py: `is_first_pp_rank`,
- * `is_last_pp_rank`, `use_parallel_embedding`.
+ * The first pipeline stage has the embedding and the last one the head. Tensor parallelism splits layers and head. The converters
+ * leave the embedding whole on each rank (`--use_parallel_embedding` is off); the quantizer's checkpoints (fp8) and the PyTorch
+ * backend (tensorrt_llm/_torch/modules/embedding.py) split it. A table of positions counts as head, and the second copy of a head
+ * that is tied to the embedding is not counted: up to 0.1 GiB of gpt2-medium, 0.24 GiB of OPT-2.7B. NVIDIA/TensorRT-LLM
+ * tensorrt_llm/models/llama/convert.py, models/gpt/convert.py and examples/opt/convert_checkpoint.py.
  *
  * @param runtime - Of the weights on GPUs; the PyTorch backend has no engine on disk.
  */

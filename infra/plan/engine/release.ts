@@ -15,7 +15,7 @@ function numbers(version: string): readonly number[] {
   return (/^\d+(\.\d+)*/.exec(version)?.[0] ?? "0").split(".").map(Number);
 }
 
-/** A public repository of which NVIDIA's image has nothing; this project's image has its files in the same place, some patched. */
+/** A repository whose files NVIDIA's image lacks; this project's image has them in the same place, some patched. */
 export interface RepositoryClone {
   readonly url: string;
   readonly commit: string;

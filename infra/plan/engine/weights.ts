@@ -6,8 +6,8 @@ import { commandWords, resolveWord, type StepDraft } from "./types.ts";
 import { visionTypeOf } from "./vision-types.ts";
 
 /**
- * The hub's client of the images. Its successor `hf` came with huggingface_hub 0.34 and replaced it in 1.0; all releases
- * that build engines have transformers 4 (NVIDIA/TensorRT-LLM requirements.txt), which wants a hub below 1.0.
+ * Its successor `hf` replaced it in huggingface_hub 1.0; all releases that build engines have transformers 4
+ * (NVIDIA/TensorRT-LLM requirements.txt), which wants a hub below 1.0.
  */
 const HUB_CLIENT = "huggingface-cli";
 
@@ -15,7 +15,7 @@ const HUB_CLIENT = "huggingface-cli";
 const MODELSCOPE_PACKAGE = "modelscope==1.40.2";
 const AWS_CLI_PACKAGE = "awscli==1.46.2";
 
-/** What the key calls the source. A folder's path is the machine's business: its `revision` stands for the content. */
+/** The source in a key. No key depends on a folder's path: its `revision` stands for the content. */
 export function weightsIdentity(weights: WeightsSource): string {
   switch (weights.kind) {
     case "hub":

@@ -1,7 +1,4 @@
-/**
- * KV caches: the memory that a stack promises, which is the need of its concurrent requests at their longest, and the fraction
- * of free memory that gives it.
- */
+/** KV caches: the memory that a stack's concurrent requests need, and the fraction of free memory that gives it. */
 import type { GpuStackSpec, ModelSpec } from "../spec.ts";
 import { GIB, grouped, round3 } from "../units.ts";
 import type { KvCacheClaim, MemoryFit, SizedTerm } from "./types.ts";

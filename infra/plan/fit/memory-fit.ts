@@ -1,8 +1,4 @@
-/**
- * Does what lands on a GPU fit it? Every process is counted with its weights, activations, KV cache, pools and CUDA
- * contexts; the sum is compared with what CUDA hands out, and the error of the estimate lies between "fits" and "does not
- * fit".
- */
+/** Whether all processes on a GPU fit its memory, and changes of the stack file with which they would. */
 import { onDemandHourlyUsd, orderingHourlyUsd, PRICE_REGIONS } from "../catalogue/prices.ts";
 import { poolHourlyUsd } from "../cost/pool-price.ts";
 import type { GpuStackSpec } from "../spec.ts";

@@ -153,20 +153,23 @@ function hostTenants(
   pool: PoolSpec,
 ): readonly (readonly [number, readonly GpuTenant[]])[] {
   const byIndex = new Map<number, GpuTenant[]>();
-  for (const { model, encoders, indices } of hostGpuIndices(stack, pool)) {
+  for (const { model, indices } of hostGpuIndices(stack, pool)) {
     for (const [rankNumber, index] of indices.entries()) {
-      const tenant = model === null ? encoderTenant(encoders) : rank(model, rankNumber === 0);
-      byIndex.set(index, [...(byIndex.get(index) ?? []), tenant]);
+      const tenants = byIndex.get(index) ?? [];
+      byIndex.set(index, tenants);
+      if (model !== null) tenants.push(rank(model, rankNumber === 0));
+      else if (stack.encoders !== null) tenants.push(encoderTenant(stack.encoders));
     }
   }
   return [...byIndex].sort(([a], [b]) => a - b);
 }
 
 /** A container of a Docker host that uses GPUs: rank `i` on `indices[i]`. */
-type HostContainer = { readonly indices: readonly number[] } & (
-  | { readonly model: ModelSpec; readonly encoders: null }
-  | { readonly model: null; readonly encoders: EncodersSpec }
-);
+interface HostContainer {
+  /** null: the encoders. */
+  readonly model: ModelSpec | null;
+  readonly indices: readonly number[];
+}
 
 /**
  * GPU numbers of every container of a host, models in the stack's order, then encoders. `gpuIndices` are handed out in
@@ -174,10 +177,20 @@ type HostContainer = { readonly indices: readonly number[] } & (
  * when all are taken; the ranks of one container never share. Models with more ranks than the host has GPUs are left out.
  */
 export function hostGpuIndices(stack: GpuStackSpec, pool: PoolSpec): readonly HostContainer[] {
-  const models = placeableModels(stack, pool);
-  const encoders = gpuEncoders(stack, pool);
   const { gpus } = pool.machine;
-  const taken = new Set([...models, encoders].flatMap((one) => one?.gpuIndices ?? []));
+  const encoders = gpuEncoders(stack, pool);
+  const servers = [
+    ...placeableModels(stack, pool).map((model) => ({
+      model,
+      ranks: worldSize(model),
+      replicas: model.serving.replicas,
+      explicit: model.gpuIndices,
+    })),
+    ...(encoders === null
+      ? []
+      : [{ model: null, ranks: 1, replicas: encoders.replicas, explicit: encoders.gpuIndices }]),
+  ];
+  const taken = new Set(servers.flatMap(({ explicit }) => explicit ?? []));
   const free = Array.from({ length: gpus }, (_, index) => index).filter((index) => !taken.has(index));
   let overflow = 0;
   const next = (own: readonly number[]): number => {
@@ -188,29 +201,14 @@ export function hostGpuIndices(stack: GpuStackSpec, pool: PoolSpec): readonly Ho
     }
     return index;
   };
-  // A model that is scaled to nothing must still fit when it comes back.
-  const containers = (replicas: number, ranks: number, explicit: readonly number[] | undefined) =>
+  return servers.flatMap(({ model, ranks, replicas, explicit }) =>
+    // A model that is scaled to nothing must still fit when it comes back.
     Array.from({ length: Math.max(1, replicas) }, (_, replica) => {
-      const own: number[] = [];
+      const indices: number[] = [];
       for (let index = replica * ranks; index < (replica + 1) * ranks; index += 1) {
-        own.push(explicit?.[index % explicit.length] ?? next(own));
+        indices.push(explicit?.[index % explicit.length] ?? next(indices));
       }
-      return own;
-    });
-  return [
-    ...models.flatMap((model) =>
-      containers(model.serving.replicas, worldSize(model), model.gpuIndices).map((indices) => ({
-        model,
-        encoders: null,
-        indices,
-      })),
-    ),
-    ...(encoders === null
-      ? []
-      : containers(encoders.replicas, 1, encoders.gpuIndices).map((indices) => ({
-          model: null,
-          encoders,
-          indices,
-        }))),
-  ];
+      return { model, indices };
+    }),
+  );
 }

@@ -1,5 +1,5 @@
-/** Verdict of every GPU of a stack: what lands on it, what that needs, and what the order of loading can do to KV caches. */
-import type { GpuStackSpec } from "../spec.ts";
+/** Verdict of every GPU of a stack. */
+import type { GpuStackSpec, PoolSpec } from "../spec.ts";
 import { round3, showGiB } from "../units.ts";
 import { leastCacheGiB, SMALLEST_FRACTION } from "./kv-cache.ts";
 import { type GpuTenant, type Placement, placements } from "./placement.ts";
@@ -16,7 +16,6 @@ interface Measured {
   readonly claims: readonly KvCacheClaim[];
 }
 
-/** A placement with its verdict. */
 export interface Judged extends Measured {
   readonly capacityGiB: number;
   /** Sentences about KV caches that may end smaller than promised. */
@@ -35,15 +34,14 @@ export function verdicts(stack: GpuStackSpec): readonly Judged[] {
   const measured = placements(stack, (tenant, capacityGiB) =>
     sum(measureTenant(tenant, tenantNeed(tenant), capacityGiB, true).terms.map(({ gib }) => gib)),
   ).map(measure);
+  const worstSpareGiB = new Map<PoolSpec, number>();
+  for (const { placement, spareGiB } of measured) {
+    worstSpareGiB.set(placement.pool, Math.min(spareGiB, worstSpareGiB.get(placement.pool) ?? spareGiB));
+  }
   return measured.map((one) => {
     const { pool, mixes } = one.placement;
-    if (mixes > 0) {
-      // All mixes of a pool get the share that the worst one has: the sum then holds for every mix.
-      const mixed = measured.filter(
-        ({ placement }) => placement.mixes > 0 && placement.pool.name === pool.name,
-      );
-      return judge(one, Math.min(...mixed.map(({ spareGiB }) => spareGiB)) / mixes);
-    }
+    // All mixes of a pool get the share that the worst one has: the sum then holds for every mix.
+    if (mixes > 0) return judge(one, (worstSpareGiB.get(pool) ?? 0) / mixes);
     const derived = one.claims.filter(({ explicitFraction }) => explicitFraction === null).length;
     return judge(one, derived === 0 ? 0 : one.spareGiB / derived);
   });

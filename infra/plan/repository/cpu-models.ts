@@ -5,10 +5,9 @@
  */
 import type { DataType, InputConfig, ModelConfig, TensorConfig } from "./model-config.ts";
 
-/** Where the modules are, relative to the project's root; images have the folder's content in /opt/engine-room/models. */
+/** Folder of the modules, from the project's root; images have its content in /opt/engine-room/models. */
 export const PYTHON_MODELS = "containers/cpu-models/models";
 
-/** What both encoders share: reading of requests and parameters, and the choice of what computes. */
 const ENCODER_MODULES = ["own_session", "parameters", "request_rows", "tower", "tower_model"];
 
 /** Folder, the module that Triton loads as `model.py`, and those that it imports. */

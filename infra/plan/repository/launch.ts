@@ -21,10 +21,8 @@ export const TRITON_PORTS: TritonPorts = { http: 8000, grpc: 8001, metrics: 8002
 export const MPI_ENVIRONMENT = { PMIX_MCA_gds: "hash" } as const;
 
 /**
- * `launch_triton_server.py` with its arguments. It returns while the servers still load. No container runs it:
- * containers/trtllm/triton_entrypoint/launch.py reads ranks, ports and flags from its arguments and starts the servers itself.
- *
- * @param script Path of launch_triton_server.py.
+ * `launch_triton_server.py` with its arguments, as a person types it. No container runs it:
+ * containers/trtllm/triton_entrypoint/launch.py reads ranks, ports and flags from the arguments and starts the servers itself.
  */
 export function launchPlan(
   script: string,

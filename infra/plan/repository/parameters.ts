@@ -1,8 +1,6 @@
 /**
- * Every placeholder of every template of triton_backend/all_models, and how its value comes about: derived from the
- * engine, the serving options and the model, or left to Triton's default for a stated reason. catalogue/templates.ts has the
- * placeholders of a release; a value is handed over only where the template asks for it, because fill_template.py of newer
- * releases aborts on an unknown key.
+ * Every placeholder of every template of triton_backend/all_models: its value, or the reason why Triton's default is right.
+ * catalogue/templates.ts has the placeholders of a release; fill_template.py of newer releases aborts on any other key.
  *
  * Meanings and defaults: https://github.com/triton-inference-server/tensorrtllm_backend/blob/main/docs/model_config.md.
  */
