@@ -110,7 +110,8 @@ export interface Architecture {
   readonly vocabularySize: number;
 }
 
-/** Kinds of visual half: `--model_type` of the visual engine builder. Each has a row in engine/vision-types.ts. */
+// Each has a row in engine/vision-types.ts.
+/** `--model_type` of the visual engine builder. */
 export const VISION_TYPES = ["llava", "blip2", "vila", "llava_onevision", "mllama"] as const;
 export type VisionType = (typeof VISION_TYPES)[number];
 
