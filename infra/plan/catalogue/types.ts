@@ -226,7 +226,7 @@ export interface Release {
   /** Set of templates in the image; see templates.ts. null where unknown. */
   readonly templates: string | null;
   /** Versions of TensorRT-LLM whose documents give its build commands; see engine/recipes.ts. null: it builds no engine. */
-  readonly recipes: "0.8" | "0.9" | "0.10-0.18" | "0.19" | "0.20-1.1" | null;
+  readonly recipes: `${number}` | `${number}-${number}` | null;
   /** Branch or tag of triton-inference-server/tensorrtllm_backend that fits. */
   readonly backendRef: string;
   /**

@@ -112,9 +112,8 @@ const OPTIMUM_BATCH_SIZE = 8;
 export const OPTIMUM_TEXT_TOKENS = 64;
 
 /**
- * From the graph to `model.plan`. int8 takes the calibrated graph, never the float one. `--skipInference`: no benchmark
- * after the build; TensorRT 8.6 has it already, and calls `--buildOnly` deprecated for it (sampleOptions.cpp), so every
- * image from 23.12 on takes it. The largest batch is also the largest `max_batch_size` that Triton may be given.
+ * From the graph to `model.plan`. int8 takes the calibrated graph, never the float one. `--skipInference`, no benchmark after the
+ * build, is in TensorRT from 8.6 on (sampleOptions.cpp), and so in every image from 23.12 on.
  */
 export function trtexecWords(
   subject: EncoderSubject,

@@ -226,9 +226,8 @@ const RUNTIMES = {
 } as const;
 
 /**
- * A tower: `max_batch_size` is the plan's largest batch. Requests wait in front of the models that clients ask, where
- * their texts and images are, so here nothing waits: batches that come while another runs are joined. Set up is done by
- * warm-up, since the Python backend may not ask a model before it serves
+ * A tower. Requests wait in front of the models that clients ask, so here only batches that come while another runs are joined.
+ * Warm-up sets it up, since the Python backend may not ask a model before it serves
  * (https://docs.nvidia.com/deeplearning/triton-inference-server/user-guide/docs/bls.html).
  */
 function towerConfig(spec: EncodersSpec, subject: EncoderSubject): ModelConfig {

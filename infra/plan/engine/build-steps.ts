@@ -84,8 +84,8 @@ export function convertStep(spec: EngineSpec, recipe: BuildRecipe): StepDraft {
 
 /**
  * The engine of the language model. Batch and lengths are always explicit: their defaults change between releases, and
- * 2048 requests at once (0.14 on) take gigabytes of buffers. `--kv_cache_type` and its older names stay out where paged is
- * the default: 0.20 parses the word differently from its documents.
+ * 2048 requests at once (0.14 on) take gigabytes of buffers. `--kv_cache_type` is left out: 0.20 parses its value differently from
+ * its documents.
  */
 export function llmStep(spec: EngineSpec, recipe: BuildRecipe, visual: VisualNumbers | null): StepDraft {
   const { dtype, limits, row, quantization } = spec;
@@ -135,10 +135,7 @@ export function visionSteps(
   return [{ name: "vision", summary: "visual engine", words, ...pythonPath(spec) }];
 }
 
-/**
- * Question and answer of triton-inference-server/tutorials Popular_Models_Guide/Llava1.5/llava_trtllm_guide.md about the
- * merlion, which run.py fetches from the network where it takes no other picture.
- */
+/** Of triton-inference-server/tutorials Popular_Models_Guide/Llava1.5/llava_trtllm_guide.md, about run.py's own picture. */
 const MERLION_QUESTION: GoldenQuestion = {
   prompt: "Which city is this?",
   maxTokens: 30,

@@ -101,10 +101,7 @@ export function loadedWeightsGiB(row: LanguageModel): number {
   return (parameters * STORED_BYTES[row.source.storedDtype]) / GIB;
 }
 
-/**
- * Host memory that a build takes at its worst; an estimate. Converting holds the whole model as it is stored (float32
- * doubles it) and the checkpoint; building holds the checkpoint and the engine. The steps run one after the other.
- */
+/** Host memory of a build: converting holds the stored weights and the checkpoint, building the checkpoint and the engine. */
 export function hostMemoryGiB(spec: SizedSpec): number {
   const checkpoint = checkpointGiB(spec);
   return Math.max(

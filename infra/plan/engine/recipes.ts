@@ -15,10 +15,7 @@ export interface BuildRecipe {
   readonly flagsForPlugins: boolean;
   /** Whether `--gemm_plugin` has the choice `auto`. */
   readonly hasAutoGemm: boolean;
-  /**
-   * Flags of trtllm-build without which an engine neither reuses the KV cache nor reads a prompt in chunks. They forbid int8
-   * caches, and fp8 caches of engines that are not fp8: no recipe has such.
-   */
+  /** Flags of trtllm-build without which an engine neither reuses the KV cache nor reads a prompt in chunks. */
   readonly pagedContextFlags: readonly string[];
   readonly visualBuilder: string;
   readonly visualRunScript: string;
@@ -30,16 +27,16 @@ export interface BuildRecipe {
   /** Flags for models that use the fused MLP; the documents forbid it for quantized ones. */
   readonly fusedMlpFlags: readonly string[];
   /**
-   * Packages that replace a requirements file of the catalogue: those that the image lacks, pinned, without their dependencies,
-   * which the image has. A file that is not here is installed from `all_models/multimodal`.
+   * Packages of a requirements file of the catalogue that the image lacks, pinned; it has their dependencies. Other files are
+   * installed from `all_models/multimodal`.
    */
   readonly requirements: Readonly<Record<string, readonly string[]>>;
 }
 
 /**
- * What VILA's code needs besides an image. all_models/multimodal/requirements-vila.txt, the same in every release, has
- * transformers 4.36.2, with which TensorRT-LLM itself can't be imported, and deepspeed and flash_attn, which the edited code does
- * not (vision-types.ts). This is the commit of 2025-02-08, the repository's last.
+ * What VILA's code needs besides an image: the repository's last commit, of 2025-02-08. all_models/multimodal/requirements-vila.txt
+ * has transformers 4.36.2, with which TensorRT-LLM can't be imported, and packages that the edited code (vision-types.ts) does not
+ * need.
  */
 const S2_WRAPPER =
   "s2wrapper @ git+https://github.com/bfshi/scaling_on_scales.git@9c008a37540e761f53574b488979db6e49a64312";
@@ -152,10 +149,7 @@ export function buildRecipe({
   return Object.assign({}, first, ...changed.map(({ since: _, ...change }) => change));
 }
 
-/**
- * Why no recipe builds this engine on this release, as a sentence; null where one does. Formats and memory of the GPU are not
- * looked at.
- */
+/** Why no recipe builds this engine on this release, as a sentence; null where one does, whatever the GPU. */
 export function unsupportedReason(
   spec: Pick<EngineSpec, "model" | "row" | "release" | "quantization">,
 ): string | null {

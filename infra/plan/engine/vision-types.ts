@@ -54,12 +54,10 @@ export const visionTypes: Readonly<Record<VisionType, VisionTypeRow>> = {
     patches: 729,
     width: 1152,
     features: "TYPE_FP16",
-    // VILA keeps one folder for each part, and transformers finds no tokenizer at their root: `TOKENIZER_PATH` of
-    // NVIDIA/TensorRT-LLM tests/integration/defs/triton_server/test_triton_llm.py, and run.py.
+    // `TOKENIZER_PATH` of NVIDIA/TensorRT-LLM tests/integration/defs/triton_server/test_triton_llm.py, and run.py.
     tokenizerFolder: "llm",
-    // VILA's code is of transformers 4.37 and for training too. With these edits at the catalogue's commit, a small model of the
-    // same layout loads, computes and is exported to ONNX with transformers 4.45.1, 4.48.3, 4.51.3, 4.53.1 and 4.56.0, and
-    // without deepspeed and flash_attn.
+    // VILA's code is of transformers 4.37 and for training too. With these edits a small model of the same layout loads, computes
+    // and is exported to ONNX with transformers 4.45.1, 4.48.3, 4.51.3, 4.53.1 and 4.56.0, and without deepspeed and flash_attn.
     sourceEdits: [
       {
         // Only training over several machines calls it; deepspeed is in no image.
@@ -119,10 +117,7 @@ const POOL_STEP_BYTES = 100_000_000;
 const FEATURE_BYTES = 2;
 
 /**
- * Derives the visual numbers of an engine; null for a text model.
- *
- * `max_multimodal_len = max_batch_size × features of an image × images of a request` and the visual engine's
- * `max_batch_size = max_batch_size × runs of an image × images of a request` are the formulae of NVIDIA/TensorRT-LLM
+ * Visual numbers of an engine; null for a text model. Formulae of NVIDIA/TensorRT-LLM
  * examples/models/core/multimodal/README.md; where images are cut in tiles or a video in frames, the model's bound for a
  * whole request replaces features times images. Cross attention has no prompt table: its positions count as encoder
  * input. Triton's preprocessing divides these numbers back, so they must not be rounded.

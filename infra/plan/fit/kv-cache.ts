@@ -19,10 +19,7 @@ const TOKENS_PER_BLOCK = 64;
 /** Keys and values are kept in 16 bits; an fp8 cache would take half, and no recipe asks for one. */
 const BYTES_PER_VALUE = 2;
 
-/**
- * Bytes of one token's keys and values on one rank. Layers are spread over pipeline stages, heads over tensor ranks; a rank has
- * the largest share of an uneven spread, and at least one head, since fewer key-value heads than ranks are duplicated.
- */
+/** Bytes of one token's keys and values on the rank with the largest share; fewer key-value heads than ranks are duplicated. */
 function bytesPerToken(
   { engine: { tensorParallel, pipelineParallel, row } }: ModelSpec,
   layers: number,
@@ -95,12 +92,10 @@ export const SMALLEST_FRACTION = 0.01;
 /**
  * `kv_cache_free_gpu_mem_fraction` of each language model of the stack by name: a fraction of the memory that is free when
  * TensorRT-LLM sizes its KV cache. Two decimals, rounded down, between 0.01 and 0.90; a value of the stack file is taken as it
- * is. A model on several GPUs (ranks, replicas) has one value: the least that any of them allows. Models on a pool without GPU
- * are left out.
+ * is. A model on several GPUs has the least value that any of them allows. Models on a pool without GPU are left out.
  *
- * Models of one GPU load in no fixed order, and the first one sees the whole GPU, so each fraction is the share that its model
- * may take even then: the sum of `loadedBefore + fraction × (capacity - loadedBefore)` stays below the capacity in any order.
- * The model that loads last finds less than it could have: {@link leastCacheGiB}.
+ * Models of one GPU load in no fixed order, and the first one sees the whole GPU: the sum of
+ * `loadedBefore + fraction × (capacity - loadedBefore)` stays below the capacity in any order.
  */
 export function kvCacheFractions(
   { models }: GpuStackSpec,

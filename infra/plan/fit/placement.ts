@@ -1,7 +1,4 @@
-/**
- * Which processes land on which GPU. A scheduler decides that at run time, so a placement is the worst that it can do:
- * a stack that fits its placements fits however pods are scheduled.
- */
+/** Which processes land on which GPU: the worst that a scheduler can do, so that a stack that fits here always fits. */
 import type { Gpu } from "../catalogue/types.ts";
 import type { EncodersSpec, GpuStackSpec, ModelSpec, PoolSpec } from "../spec.ts";
 import { showGiB } from "../units.ts";
@@ -27,10 +24,7 @@ export interface Placement {
   readonly label: string;
   readonly capacityGiB: number;
   readonly tenants: readonly GpuTenant[];
-  /**
-   * Tenants that can meet here when the scheduler mixes all pods of the pool; 0 where the placement is certain. Their
-   * headroom must then hold for any mix, not just for this one.
-   */
+  /** Tenants that meet when the scheduler mixes all pods of the pool; 0 where the placement is certain. */
   readonly mixes: number;
 }
 
@@ -43,9 +37,8 @@ export function worldSize(model: ModelSpec): number {
 }
 
 /**
- * Placements of every pool with GPUs, in the order of the pools. A placement that differs from another only by the number
- * of the GPU appears once; the encoders (where they use a GPU) and every rank appear in at least one, unless the machines
- * have fewer GPUs than the model has ranks.
+ * Placements of every pool with GPUs, in the order of the pools. Placements that differ only by the number of the GPU appear once;
+ * the encoders (where they use a GPU) and every rank of a model appear in at least one, unless no machine has enough GPUs for it.
  *
  * @param sizeGiB decides which pods are the worst company on a shared GPU.
  */

@@ -1,6 +1,6 @@
 /**
- * What one process group keeps on a GPU, term by term. Every rule names its source; where the coefficients were fitted,
- * the measurements are listed, and `test/infra/plan/fit/memory-fit.test.ts` compares them.
+ * What one process group keeps on a GPU, term by term. `test/infra/plan/fit/memory-fit.test.ts` compares the fitted coefficients
+ * with the measurements.
  */
 import { textEncoders, visionEncoders } from "../catalogue/encoders.ts";
 import { DEFAULT_MAX_NUM_TOKENS } from "../engine/build-steps.ts";

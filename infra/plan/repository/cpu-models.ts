@@ -1,7 +1,6 @@
 /**
- * The Triton models of this project that are written in Python: their modules, and the configurations of those that a CPU
- * Triton serves and that clients of the encoders ask on every platform. Tensor names, shapes and parameters are those that
- * containers/cpu-models/models reads.
+ * The Triton models of this project that are written in Python: their modules and configurations, with the tensors and parameters
+ * that containers/cpu-models/models reads. A CPU Triton serves them, and clients of the encoders ask them on every platform.
  */
 import type { DataType, InputConfig, ModelConfig, TensorConfig } from "./model-config.ts";
 
@@ -120,9 +119,8 @@ export function visionEncoderConfig(settings: EncoderSettings): ModelConfig {
 /**
  * `image` and/or `text` to the embedding of each that is given; both encoders must be in the same repository.
  *
- * One step after the other, on purpose: where a step of Triton 2.51 fails while another is in flight, the
- * request is never released, and the server hangs or crashes sooner or later. The text is first, being the
- * cheaper; the second step waits for its `token_count`, which is always there.
+ * The steps run one after the other: where a step of Triton 2.51 fails while another is in flight, the request is never released,
+ * and the server hangs or crashes sooner or later. The second step waits for `token_count` of the cheaper one, which is always there.
  */
 export function llavaEnsembleConfig(settings: EncoderSettings): ModelConfig {
   return {
@@ -170,8 +168,7 @@ export function languageModelConfig(settings: LanguageModelSettings): ModelConfi
   return {
     name: "ensemble",
     backend: "python",
-    // Tensors have TensorRT-LLM's batch dimension, but a request is one prompt; llama.cpp joins requests
-    // itself.
+    // Tensors have TensorRT-LLM's batch dimension, but a request is one prompt; llama.cpp joins requests itself.
     maxBatchSize: 1,
     inputs: [
       element("text_input", "TYPE_STRING"),
@@ -204,9 +201,8 @@ function element(name: string, dataType: DataType, presence?: "optional"): Input
 }
 
 /**
- * A tensor of the ensemble which the encoder ignores: the Python backend refuses a request that has no input
- * at all, so a request without an encoder's own input must bring something else. It is answered without that
- * encoder's output.
+ * A tensor of the ensemble which the encoder ignores: the Python backend refuses a request without any input, so one without the
+ * encoder's own input brings this. It is answered without that encoder's output.
  */
 function companion(dataType: DataType): InputConfig {
   return element("companion", dataType, "optional");

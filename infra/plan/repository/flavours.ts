@@ -48,7 +48,7 @@ interface FlavourDefinition {
   readonly plan: (context: FlavourContext) => FlavourPlan;
 }
 
-/** One folder from a template of all_models; a template that the set doesn't list has no placeholder. */
+/** A folder from a template below all_models; one that the set doesn't list has no placeholder. */
 function fromTemplate(
   { facts, templates }: FlavourContext,
   template: string,
@@ -63,7 +63,7 @@ function fromTemplate(
   };
 }
 
-/** Preprocessing, engine and postprocessing, and a Python model (BLS) that ties them with any number of responses. */
+/** A Python model, the BLS, ties the other three with any number of responses. */
 function batcherModels(context: FlavourContext): readonly RepositoryModel[] {
   return ["preprocessing", "tensorrt_llm", "postprocessing", "tensorrt_llm_bls"].map((name) =>
     fromTemplate(context, `inflight_batcher_llm/${name}`),
@@ -83,9 +83,9 @@ const inflightBatcher: FlavourDefinition = {
 };
 
 /**
- * all_models/multimodal over all_models/inflight_batcher_llm: an ensemble that takes images, and multimodal_encoders,
- * which runs the visual engine on GPU 0. From 0.13 on. The BLS takes no image but as a tensor that the client has prepared, so
- * streaming stays with the ensemble.
+ * all_models/multimodal over all_models/inflight_batcher_llm, from 0.13 on: an ensemble that takes images, and
+ * multimodal_encoders, which runs the visual engine on GPU 0. The BLS only takes images as tensors of the client, so streaming
+ * stays with the ensemble.
  * https://github.com/triton-inference-server/tensorrtllm_backend/blob/r25.07/docs/multimodal.md
  */
 const multimodal: FlavourDefinition = {
@@ -116,15 +116,12 @@ const multimodal: FlavourDefinition = {
 /** Folder of triton-inference-server/tutorials; its guides mount it there too. */
 const TUTORIALS_FOLDER = "/tutorials";
 
-/**
- * Of branch r25.07; the same files are on all from r24.11 to r26.01. The image has them at this commit, with the patches of
- * containers/trtllm/patches.
- */
+/** Of branch r25.07, the same from r24.11 to r26.01. The image has it with the patches of containers/trtllm/patches. */
 const TUTORIALS_COMMIT = "17331012af74eab68ad7c86d8a4ae494272ca4f7";
 
 /**
- * File that the visual engine builder writes for LLaVA. 0.9: the tutorial itself; from 0.13 on:
- * all_models/multimodal/multimodal_encoders/1/model.py of the backend. null where neither names it.
+ * File that the visual engine builder writes for LLaVA, by the tutorial (0.9) or all_models/multimodal/multimodal_encoders/1/model.py
+ * (from 0.13 on); null where neither names it.
  */
 export function llavaEngineFile({ tensorRtLlm }: Release): string | null {
   if (compareVersions(tensorRtLlm, "0.13") >= 0) return "model.engine";
@@ -210,12 +207,10 @@ const TRITON_CLI_RULES: Rules = {
 };
 
 /**
- * The repository of `triton import`: the BLS under the model's own name in front of preprocessing, engine and
- * postprocessing, always decoupled, without ensemble. It is made from the release's templates here: those that the
- * CLI brings fit one version of TensorRT-LLM each. Values as in parse_and_substitute of
- * https://github.com/triton-inference-server/triton_cli/blob/main/src/triton_cli/trt_llm/engine_config_parser.py, but
- * for the tokenizer, which the CLI's builder puts beside the engine and trtllm-build does not. Serving options that
- * these values fix have no effect.
+ * The repository of `triton import`: the BLS under the model's own name, always decoupled, without ensemble; made from the
+ * release's templates, as each of the CLI's own fits one version of TensorRT-LLM. Values as in parse_and_substitute of
+ * https://github.com/triton-inference-server/triton_cli/blob/main/src/triton_cli/trt_llm/engine_config_parser.py, but for the
+ * tokenizer, which the CLI's builder puts beside the engine. Serving options that these values fix have no effect.
  */
 const tritonCli: FlavourDefinition = {
   takesImages: false,

@@ -34,10 +34,7 @@ type Rule = Keep | ((facts: ParameterFacts) => string | number | boolean | Keep)
 /** Rules by placeholder. */
 export type Rules = Readonly<Record<string, Rule>>;
 
-/**
- * Time that preprocessing and the encoders wait for more images, so that the visual engine runs on batches; the value
- * of https://github.com/triton-inference-server/tensorrtllm_backend/blob/r25.02/docs/multimodal.md.
- */
+/** https://github.com/triton-inference-server/tensorrtllm_backend/blob/r25.02/docs/multimodal.md */
 const IMAGE_QUEUE_DELAY_MICROSECONDS = 20_000;
 
 /** Triton's largest batch: what the stack wants, and never more than the engine was built for. */
@@ -85,10 +82,7 @@ const tokenizer: Rules = {
   tokenizer_type: () => "auto",
 };
 
-/**
- * Cache, scheduling and decoding. These are the placeholders of the tutorials' LLaVA repository too, all in quotes, in its
- * tensorrt_llm/config.pbtxt.
- */
+/** Cache, scheduling and decoding; the placeholders of tensorrt_llm/config.pbtxt in the tutorials' LLaVA repository, all optional. */
 export const executionRules: Rules = {
   engine_dir: llmEngineFolder,
   max_tokens_in_paged_kv_cache: ({ model }) =>
