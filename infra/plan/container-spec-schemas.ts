@@ -32,7 +32,7 @@ const texts = z.record(z.string(), z.string());
 const count = z.int().min(0);
 const atLeastOne = z.int().min(1);
 
-/** What an engine must find: another TensorRT or GPU refuses it. */
+/** An engine runs on no other TensorRT, and on no other GPU. */
 const release = z.strictObject({
   tag: text,
   tensorRtLlm: text,
@@ -150,7 +150,7 @@ export const engineBuildSpec = z.strictObject({
     /** They fetch from other sources than hubs; the builder itself fetches from hubs. */
     commands: z.array(argv),
   }),
-  /** What the finished engine is asked. */
+  /** Question to the finished engine. */
   golden: z.strictObject({
     prompt: text,
     image: text.optional(),

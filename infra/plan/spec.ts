@@ -188,7 +188,7 @@ export interface GpuStackSpec {
   };
   /** Besides the pools and the engine store. */
   readonly rented: RentedParts;
-  /** What happens when an engine must be built and every GPU of its pool serves. */
+  /** For a build while every GPU of its pool serves. */
   readonly whenFull: "fail" | "stopServer";
   /** Reasons by model name for which a verdict "does not fit" is accepted. */
   readonly memoryFitAccept: Readonly<Record<string, string>>;

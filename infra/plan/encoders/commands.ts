@@ -139,7 +139,7 @@ export function trtexecWords(
   ];
 }
 
-/** What each command is, and whose. */
+/** Purpose and owner of each command. */
 const COMMENTS: Readonly<Record<EncoderStepName, string>> = {
   export:
     "downloads the files at their commit and writes the ONNX graph (encoder_builder is this project's own program)",

@@ -103,7 +103,7 @@ export function encoderPlan(
   }));
   const keyFields: EncoderPlan["keyFields"] = {
     precision,
-    // A plan runs on the very TensorRT that built it. No document has its number for every image; the tag stands for it.
+    // A plan only runs on the TensorRT that built it. Documents lack its version for some images, so the tag is used.
     tensorRt: device === "gpu" ? `that of ${image}` : null,
     gpu: gpuName,
     models: Object.fromEntries(
@@ -219,7 +219,7 @@ function frontConfig(spec: EncodersSpec, subject: EncoderSubject): ModelConfig {
     : { ...textEncoderConfig(frontSettings(spec, subject)), name: subject.name };
 }
 
-/** What Triton runs a tower with, and the tower's file, as its backend looks for it when the configuration names none. */
+/** Backend of a tower, and the file name that it loads by default. */
 const RUNTIMES = {
   gpu: { backend: "tensorrt", kind: "KIND_GPU", file: "model.plan" },
   cpu: { backend: "onnxruntime", kind: "KIND_CPU", file: "model.onnx" },

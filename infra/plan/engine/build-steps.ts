@@ -142,7 +142,7 @@ const MERLION_QUESTION: GoldenQuestion = {
   answerContains: ["Singapore"],
 };
 
-/** What a new engine is asked: the model's own question, or that of the picture which an old run.py loads. */
+/** Question to a new engine: the model's own, or that of the picture which an old run.py loads. */
 export function goldenQuestion({ row, release }: Pick<EngineSpec, "row" | "release">): GoldenQuestion {
   const takesPicture = buildRecipe(release)?.takesPicture ?? true;
   return row.vision === undefined || takesPicture ? row.golden : MERLION_QUESTION;

@@ -51,7 +51,7 @@ interface EngineSize {
   readonly llmPerRankGiB: number;
   /** Of all layers, which all ranks share evenly. */
   readonly layersGiB: number;
-  /** Visual engine; it lies on the GPU of rank 0, once. 0 for a text model. */
+  /** Visual engine, which only rank 0 has. 0 for a text model. */
   readonly visionGiB: number;
   /** On the disk of the store. */
   readonly totalGiB: number;

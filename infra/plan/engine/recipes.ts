@@ -34,7 +34,7 @@ export interface BuildRecipe {
 }
 
 /**
- * What VILA's code needs besides an image: the repository's last commit, of 2025-02-08. all_models/multimodal/requirements-vila.txt
+ * A package that VILA's code imports, at the last commit, of 2025-02-08. all_models/multimodal/requirements-vila.txt
  * has transformers 4.36.2, with which TensorRT-LLM can't be imported, and packages that the edited code (vision-types.ts) does not
  * need.
  */
@@ -70,7 +70,7 @@ const first: BuildRecipe = {
   requirements: {},
 };
 
-/** What each version changed, the oldest first. */
+/** Changes of each version, the oldest first. */
 const changes: readonly (Partial<BuildRecipe> & { readonly since: string })[] = [
   {
     // triton-inference-server/tutorials Popular_Models_Guide/Llama2/trtllm_guide.md and Llava1.5/llava_trtllm_guide.md (24.05).

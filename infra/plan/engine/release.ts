@@ -37,7 +37,7 @@ interface ImageFiles {
   readonly fillTemplate: string;
   /** launch_triton_server.py. */
   readonly launchScript: string;
-  /** What NVIDIA's image needs for these to exist; this project's image has it. */
+  /** Repositories with these files that NVIDIA's image lacks. */
   readonly clones: readonly RepositoryClone[];
 }
 

@@ -1,4 +1,4 @@
-/** What a build does, as data: what the builder reads of it, and how its commands are written. */
+/** Plan of an engine as data, and the notation of its commands. */
 import type { EngineBuildSpec } from "../container-spec-schemas.ts";
 
 type Built = NonNullable<EngineBuildSpec["plan"]>;

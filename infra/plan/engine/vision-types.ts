@@ -1,4 +1,4 @@
-/** What depends on the kind of visual half: a row for each kind, and the numbers of its engine. */
+/** Kinds of visual half, and the numbers of a visual engine. */
 import type { EngineLimits, LanguageModel, VisionTower, VisionType } from "../catalogue/types.ts";
 import type { VisualNumbers } from "./types.ts";
 
@@ -105,7 +105,7 @@ export function visionTypeOf({
   return vision && visionTypes[vision.modelType];
 }
 
-/** What tensorrtllm_backend's docs/multimodal.md gives `--multimodal_gpu0_cuda_mem_pool_bytes`. */
+/** `--multimodal_gpu0_cuda_mem_pool_bytes` of tensorrtllm_backend's docs/multimodal.md. */
 const DOCUMENTED_POOL_BYTES = 300_000_000;
 
 /** Room in the pool over the bytes of one full batch; an assumption, no document names a figure. */

@@ -3,7 +3,7 @@ import type { Gpu } from "../catalogue/types.ts";
 import type { GpuSharing } from "../spec.ts";
 
 /**
- * What CUDA hands out of the memory that a data sheet or the EC2 API names; the driver and its page tables keep the rest.
+ * Share of the memory of a data sheet or the EC2 API that CUDA can allocate; the driver and its page tables have the rest.
  * Reports of `cudaMemGetInfo`: 79.10 of 80 GiB on an H100 (https://nvidia.github.io/TensorRT-LLM/reference/memory.html),
  * 40,338 of 40,960 MiB on an A100 (https://github.com/NVIDIA/TensorRT-LLM/issues/85), 22,588 of the API's 22,888 MiB on an
  * A10 (https://github.com/signalnine/q27/issues/1): 98.5 to 98.9 %.

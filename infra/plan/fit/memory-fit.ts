@@ -66,6 +66,6 @@ function alternatives(stack: GpuStackSpec, placement: Placement): readonly Alter
   const kept = settings.slice(0, Math.max(MOST_SETTINGS, MOST_ALTERNATIVES - machines.length));
   const shown = new Set([...kept, ...machines.slice(0, MOST_ALTERNATIVES - kept.length)]);
   return ranked
-    .filter((one) => shown.has(one))
+    .filter((alternative) => shown.has(alternative))
     .map(({ change, instanceType, hourlyUsd }) => ({ change, instanceType, hourlyUsd }));
 }

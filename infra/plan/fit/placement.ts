@@ -28,7 +28,7 @@ export interface Placement {
   readonly mixes: number;
 }
 
-/** What a tenant needs on a GPU of that capacity, in GiB. */
+/** Need of a tenant on a GPU of that capacity, in GiB. */
 type TenantSize = (tenant: GpuTenant, capacityGiB: number) => number;
 
 /** GPUs that one server of a model takes. */

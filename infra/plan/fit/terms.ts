@@ -1,5 +1,5 @@
 /**
- * What one process group keeps on a GPU, term by term. `test/infra/plan/fit/memory-fit.test.ts` compares the fitted coefficients
+ * Memory of one process group on a GPU, term by term. `test/infra/plan/fit/memory-fit.test.ts` compares the fitted coefficients
  * with the measurements.
  */
 import { textEncoders, visionEncoders } from "../catalogue/encoders.ts";
@@ -15,7 +15,7 @@ import type { SizedTerm } from "./types.ts";
 
 type Term = Omit<SizedTerm, "tenant">;
 
-/** What terms of a kind have in common; their error is a share of them or a number of GiB. */
+/** Common facts of the terms of a kind; the error is a share of the term or a number of GiB. */
 type TermRule = Pick<Term, "what" | "source" | "when"> &
   ({ readonly errorShare: number } | { readonly errorGiB: number });
 
@@ -119,7 +119,7 @@ export interface TenantNeed {
 }
 
 export function tenantNeed(tenant: GpuTenant): TenantNeed {
-  const named = (terms: readonly Term[]) => terms.map((one) => ({ ...one, tenant: tenant.name }));
+  const named = (terms: readonly Term[]) => terms.map((bare) => ({ ...bare, tenant: tenant.name }));
   if (tenant.kind === "encoders") {
     return { terms: named(encoderTerms(tenant.encoders)), cacheCeilingGiB: null };
   }

@@ -28,7 +28,7 @@ export interface SizedTerm extends MemoryTerm {
   readonly when: "before" | "anyTime" | "cache";
 }
 
-/** What one pod's KV cache may take of a GPU. */
+/** Claim of one pod's KV cache on a GPU. */
 export interface KvCacheClaim {
   /** Name of the model in the stack. */
   readonly model: string;

@@ -38,12 +38,12 @@ export function verdicts(stack: GpuStackSpec): readonly Judged[] {
   for (const { placement, spareGiB } of measured) {
     worstSpareGiB.set(placement.pool, Math.min(spareGiB, worstSpareGiB.get(placement.pool) ?? spareGiB));
   }
-  return measured.map((one) => {
-    const { pool, mixes } = one.placement;
+  return measured.map((needs) => {
+    const { pool, mixes } = needs.placement;
     // All mixes of a pool get the share that the worst one has: the sum then holds for every mix.
-    if (mixes > 0) return judge(one, (worstSpareGiB.get(pool) ?? 0) / mixes);
-    const derived = one.claims.filter(({ explicitFraction }) => explicitFraction === null).length;
-    return judge(one, derived === 0 ? 0 : one.spareGiB / derived);
+    if (mixes > 0) return judge(needs, (worstSpareGiB.get(pool) ?? 0) / mixes);
+    const derived = needs.claims.filter(({ explicitFraction }) => explicitFraction === null).length;
+    return judge(needs, derived === 0 ? 0 : needs.spareGiB / derived);
   });
 }
 
@@ -57,7 +57,7 @@ function measure(placement: Placement): Measured & { readonly spareGiB: number }
   const contested =
     tenants.length > 1 || needs.some(({ need }) => need.terms.some(({ when }) => when === "anyTime"));
   const measured = needs.map(({ tenant, need }) => measureTenant(tenant, need, capacityGiB, contested));
-  const terms = measured.flatMap((one) => one.terms);
+  const terms = measured.flatMap((tenant) => tenant.terms);
   const needGiB = sum(terms.map(({ gib }) => gib));
   const errorGiB = sum(terms.map(({ uncertaintyGiB }) => uncertaintyGiB));
   return {

@@ -1,4 +1,4 @@
-/** What a model repository of each kind consists of. */
+/** Models and launch arguments of each kind of model repository. */
 import type { TemplateSet } from "../catalogue/templates.ts";
 import type { Flavour, Release } from "../catalogue/types.ts";
 import type { ModelServerSpec } from "../container-spec-schemas.ts";
@@ -17,7 +17,7 @@ import {
 
 export type RepositoryModel = ModelServerSpec["repository"]["models"][number];
 
-/** What Triton loads: the entry point in the image turns it into files. */
+/** The model repository of a server; the entry point in the image writes its files. */
 export type RepositoryPlan = ModelServerSpec["repository"] & {
   /** Empty where NVIDIA's image has everything. */
   readonly clones: readonly RepositoryClone[];

@@ -11,7 +11,7 @@ import { tokenizerDirectory } from "../engine/weights.ts";
 import { CROSS_KV_CACHE_FRACTION } from "../fit/kv-cache.ts";
 import type { ModelSpec } from "../spec.ts";
 
-/** What a value can depend on. */
+/** Facts that values depend on. */
 export interface ParameterFacts {
   readonly model: ModelSpec;
   readonly engine: EnginePlan;
@@ -71,7 +71,7 @@ const decoupledMode: Rules = { decoupled_mode: ({ decoupled }) => decoupled };
 /** Logits leave the engine in this format whatever the model computes in. */
 const logitsDataType: Rules = { logits_datatype: () => "TYPE_FP32" };
 
-/** What cross attention reads; models without it have the tensor but never send it. */
+/** Features for cross attention; other models have the tensor but never send it. */
 const encoderFeatures: Rules = {
   encoder_input_features_data_type: ({ model }) => visionTypeOf(model.engine.row)?.features ?? "TYPE_FP16",
 };

@@ -1,4 +1,4 @@
-/** What keeps a model from having a repository: flavours, templates and releases that don't go together. */
+/** Combinations of flavour, templates and release for which no repository can be planned. */
 import { type Problem, showValue } from "../../problems.ts";
 import { type TemplateSet, templateSet } from "../catalogue/templates.ts";
 import type { Flavour } from "../catalogue/types.ts";

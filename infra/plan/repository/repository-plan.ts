@@ -1,4 +1,4 @@
-/** What Triton loads for a model: folders, values of every placeholder, and the line that starts the server. */
+/** Plans the model repository of a model: folders, values of every placeholder, and the launch command. */
 import { ConfigError, showValue } from "../../problems.ts";
 import { templateSet } from "../catalogue/templates.ts";
 import { imageFiles } from "../engine/release.ts";
