@@ -4,10 +4,10 @@
  * computes (docs/decisions/0007).
  */
 import { ConfigError, type Problem, showValue } from "../../problems.ts";
-import { jsonDigest } from "../canonical-json.ts";
+import { jsonDigest, shortKey } from "../canonical-json.ts";
 import { ONNX_OPSET, textEncoders, visionEncoders } from "../catalogue/encoders.ts";
 import type { Gpu, Release } from "../catalogue/types.ts";
-import { gpuIdentity, shortKey } from "../engine/engine-plan.ts";
+import { gpuIdentity } from "../engine/engine-plan.ts";
 import { nameWord, resolveWord } from "../engine/types.ts";
 import {
   type EncoderSettings,

@@ -1,5 +1,5 @@
 /** From what an engine depends on to the commands that build it, and to its key. */
-import { jsonDigest } from "../canonical-json.ts";
+import { jsonDigest, shortKey } from "../canonical-json.ts";
 import type { EngineSpec, TargetGpu } from "../spec.ts";
 import {
   checkStep,
@@ -72,11 +72,6 @@ export function enginePlan(spec: EngineSpec): EnginePlan {
     maxSequenceTokens: spec.limits.maxInputTokens + spec.limits.maxOutputTokens,
     visual,
   };
-}
-
-/** The first 12 digits of a key, as paths and names carry them. */
-export function shortKey(key: string): string {
-  return key.slice(0, 12);
 }
 
 /** `A10G 8.6`, with the MIG profile where there is one: TensorRT tunes an engine for exactly that. */
