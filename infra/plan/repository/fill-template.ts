@@ -1,11 +1,11 @@
 /** Values as fill_template.py is handed them, and the commands with which a person puts a repository together. */
-import { type FillTemplate, templateSet } from "../catalogue/templates.ts";
+import { type TemplateSet, templateSet } from "../catalogue/templates.ts";
 import type { RepositoryClone } from "../engine/release.ts";
 import { shellLine } from "../engine/shell-line.ts";
 import type { RepositoryModel, RepositoryPlan } from "./flavours.ts";
 
 /** How a release's fill_template.py reads its argument. */
-type FillTemplateSyntax = Pick<FillTemplate, "escapesCommas">;
+type FillTemplateSyntax = Pick<TemplateSet, "escapesCommas">;
 
 /** Why a value can't be filled in; null where it can. */
 export function valueObstacle(value: string, { escapesCommas }: FillTemplateSyntax): string | null {
@@ -71,7 +71,7 @@ function modelLines(
     ]),
     ...(Object.keys(substitutions).length === 0
       ? []
-      : [line("python3", fillTemplate, "-i", config, fillTemplateArgument(substitutions, set.fillTemplate))]),
+      : [line("python3", fillTemplate, "-i", config, fillTemplateArgument(substitutions, set))]),
     ...Object.entries(files).map(
       ([file, text]) => `${line("printf", "%s", text)} > ${line(`${folder}/${file}`)}`,
     ),

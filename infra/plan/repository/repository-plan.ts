@@ -62,7 +62,7 @@ function flavourPlan(
   const planned = plan({ facts, templates });
   const obstacles = planned.models.flatMap(({ name, substitutions }) =>
     Object.entries(substitutions).flatMap(([key, value]) => {
-      const obstacle = valueObstacle(value, templates.fillTemplate);
+      const obstacle = valueObstacle(value, templates);
       if (obstacle === null) return [];
       return [
         {
