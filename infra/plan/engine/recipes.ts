@@ -139,14 +139,21 @@ const changes: readonly (Partial<BuildRecipe> & { readonly since: string })[] = 
   },
 ];
 
+/** By version: every model of a stack has the same one. */
+const known = new Map<string, BuildRecipe>();
+
 /** The commands of a release; null where it builds no engines. */
 export function buildRecipe({
   recipes,
   tensorRtLlm,
 }: Pick<Release, "recipes" | "tensorRtLlm">): BuildRecipe | null {
   if (recipes === null) return null;
+  const found = known.get(tensorRtLlm);
+  if (found !== undefined) return found;
   const changed = changes.filter(({ since }) => compareVersions(tensorRtLlm, since) >= 0);
-  return Object.assign({}, first, ...changed.map(({ since: _, ...change }) => change));
+  const recipe: BuildRecipe = Object.assign({}, first, ...changed.map(({ since: _, ...change }) => change));
+  known.set(tensorRtLlm, recipe);
+  return recipe;
 }
 
 /** Why no recipe builds this engine on this release, as a sentence; null where one does, whatever the GPU. */

@@ -11,8 +11,15 @@ export function compareVersions(a: string, b: string): number {
   return 0;
 }
 
+/** By version: a plan of many models compares the same few again and again. */
+const known = new Map<string, readonly number[]>();
+
 function numbers(version: string): readonly number[] {
-  return (/^\d+(\.\d+)*/.exec(version)?.[0] ?? "0").split(".").map(Number);
+  const found = known.get(version);
+  if (found !== undefined) return found;
+  const parsed = (/^\d+(\.\d+)*/.exec(version)?.[0] ?? "0").split(".").map(Number);
+  known.set(version, parsed);
+  return parsed;
 }
 
 /** A repository whose files NVIDIA's image lacks; this project's image has them in the same place, some patched. */

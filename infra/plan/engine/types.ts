@@ -42,6 +42,7 @@ export function commandWords<AnyPlace extends string = Place>(
 }
 
 function parsedWord<AnyPlace extends string>(text: string): Word<AnyPlace> {
+  if (!text.includes("<")) return text;
   const [, before, place, rest] = /^([^<]*)<(\w+)>(.*)$/.exec(text) ?? [];
   if (place === undefined) return text;
   return { ...(before && { before }), place: place as AnyPlace, ...(rest && { rest }) };
