@@ -10,6 +10,7 @@ import {
   QUANTIZATIONS,
   RECIPES,
   RUNTIMES,
+  VISION_TYPES,
 } from "../plan/catalogue/types.ts";
 import {
   absolutePath,
@@ -164,7 +165,7 @@ const customModel = z.strictObject({
   }),
   vision: z
     .strictObject({
-      modelType: z.enum(["llava", "blip2", "vila", "llava_onevision", "mllama"]),
+      modelType: z.enum(VISION_TYPES),
       parameters: count,
       attention: z.enum(["prompt", "cross"]),
       tokensPerImage: count,

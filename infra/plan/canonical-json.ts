@@ -14,3 +14,8 @@ export function canonicalJson(value: unknown): string {
       : inner,
   );
 }
+
+/** The first 12 digits of a key, as paths and names carry them. */
+export function shortKey(key: string): string {
+  return key.slice(0, 12);
+}

@@ -1,7 +1,6 @@
 /**
- * The shapes of the JSON files that programs inside the containers read. Types come from here by inference, and so do the
- * JSON schemas that the programs validate with (containers/container-program/container_program/schemas). Plan code takes
- * the types alone: nothing of a local stack loads this at run time.
+ * The JSON files that programs inside the containers read. The plan takes types from here by inference, and nothing at run time;
+ * the programs validate with the JSON schemas (containers/container-program/container_program/schemas).
  */
 import { z } from "zod";
 
@@ -33,7 +32,7 @@ const texts = z.record(z.string(), z.string());
 const count = z.int().min(0);
 const atLeastOne = z.int().min(1);
 
-/** What an engine must find: another TensorRT or GPU refuses it. */
+/** An engine runs on no other TensorRT, and on no other GPU. */
 const release = z.strictObject({
   tag: text,
   tensorRtLlm: text,
@@ -53,33 +52,41 @@ const gpu = z.strictObject({
   migProfile: text.nullable(),
 });
 
+/** Where the weights of a model come from; credentials are named, never held. */
 const weightsSource = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("hub"), repository: text, revision: text }),
   z.strictObject({ kind: z.literal("modelscope"), repository: text, revision: text }),
   z.strictObject({ kind: z.literal("s3"), uri: text, revision: text }),
+  /** A folder of the machine or volume; `revision` is the user's word for its content, and part of the engine key. */
   z.strictObject({ kind: z.literal("folder"), path: absolutePath, revision: text }),
 ]);
 
+/** Sorted JSON of this is hashed as an engine's key. */
 const engineKeyFields = z.strictObject({
   model: text,
   weights: text,
   revision: text,
+  /** Repository and commit of the model's own source code, if it has one. */
   code: text.optional(),
   tensorRtLlm: text,
   tensorRt: text,
+  /** `A10G 8.6`, with the MIG profile where there is one. */
   gpu: text,
   dtype: text,
   quantization: text,
   tensorParallel: atLeastOne,
   pipelineParallel: atLeastOne,
+  /** Step name to its words, places as `<weights>`. */
   steps: z.record(z.string(), z.array(z.string())),
 });
 
 const buildStep = z.strictObject({
   name: z.enum(["download", "requirements", "convert", "llm", "vision", "check"]),
+  /** Why it is there, in a few words. */
   summary: text,
   argv,
   environment: texts,
+  /** Whether the words are part of the engine key. */
   inKey: z.boolean(),
 });
 
@@ -88,7 +95,9 @@ const engineBuildPlan = z.strictObject({
   key: sha256,
   shortKey,
   keyFields: engineKeyFields,
+  /** `/store/engines/<model>/<key12>` */
   directory: absolutePath,
+  /** Folders and files that steps name; a key has their names, as the paths depend on image, store and key. */
   places: z.strictObject({
     weights: absolutePath,
     code: absolutePath,
@@ -100,14 +109,21 @@ const engineBuildPlan = z.strictObject({
     scripts: absolutePath,
   }),
   steps: z.array(buildStep).min(1),
+  /** Ranks: tensor parallel times pipeline parallel. */
   worldSize: atLeastOne,
+  /** `--max_seq_len`. */
   maxSequenceTokens: atLeastOne,
+  /** Numbers of the visual half, which build, repository and requests share; null for a text model. */
   visual: z
     .strictObject({
+      /** `--max_multimodal_len`: 0 for cross attention. */
       maxMultimodalTokens: count,
+      /** `--max_encoder_input_len`: 0 without cross attention. */
       maxEncoderInputTokens: count,
+      /** `--max_batch_size` of the visual engine. */
       visionMaxBatchSize: atLeastOne,
       tokensPerRequest: count,
+      /** `--multimodal_gpu0_cuda_mem_pool_bytes`. */
       cudaMemoryPoolBytes: count,
     })
     .nullable(),
@@ -131,10 +147,10 @@ export const engineBuildSpec = z.strictObject({
     exclude: z.array(text),
     /** In GB (10^9). */
     downloadGB: z.number().min(0),
-    /** What fetches them where they are on no hub; the builder itself fetches from hubs. */
+    /** They fetch from other sources than hubs; the builder itself fetches from hubs. */
     commands: z.array(argv),
   }),
-  /** What the finished engine is asked. */
+  /** Question to the finished engine. */
   golden: z.strictObject({
     prompt: text,
     image: text.optional(),
@@ -154,8 +170,10 @@ const exportStep = z.strictObject({
   inputs: z.array(text).min(1),
   output: text,
   dimension: atLeastOne,
+  /** Inside the graph, after the transformer. */
   graph: z.array(text).min(1),
   opset: atLeastOne,
+  /** Number format inside the graph; its input of pixels and its output are float32 in either. */
   dataType: z.enum(["float32", "float16"]),
 });
 
@@ -164,13 +182,16 @@ const encoderModel = z.strictObject({
   /** Catalogue row. */
   encoder: text,
   export: exportStep,
-  /** After the export; empty on a CPU. */
+  /** After the export: calibration for int8, trtexec for a GPU; empty on a CPU. */
   steps: z.array(z.strictObject({ name: z.enum(["calibrate", "trtexec"]), argv })),
 });
 
+/** Sorted JSON of this is hashed as the encoders' key. */
 const encoderKeyFields = z.strictObject({
   precision: text,
+  /** TensorRT that builds the plans, by the image that has it; null on a CPU. */
   tensorRt: text.nullable(),
+  /** `A10G 8.6`, with the MIG profile where there is one; null on a CPU. */
   gpu: text.nullable(),
   models: z.record(
     z.string(),
@@ -178,6 +199,7 @@ const encoderKeyFields = z.strictObject({
       encoder: text,
       weights: text,
       revision: text,
+      /** Step name to its words, places as `<onnx>`. */
       steps: z.record(z.string(), z.array(z.string())),
     }),
   ),
@@ -194,29 +216,48 @@ export const encoderBuildSpec = z.strictObject({
     precision: z.enum(["fp32", "fp16", "int8"]),
     key: sha256,
     keyFields: encoderKeyFields,
+    /** `/store/encoders/<key12>` */
     directory: absolutePath,
+    /** Sorted by name. */
     models: z.array(encoderModel).min(1),
   }),
 });
 
+/** One folder of a model repository. */
 const templateModel = z.strictObject({
+  /** Triton serves it under this name. */
   name: folderName,
+  /** Folder below all_models that is copied, with a version folder `1`; null for a model whose files the plan gives. */
   template: plainPath.nullable(),
+  /** Where the template is; absent: the repository's `allModels`. */
   templateRoot: absolutePath.optional(),
+  /** Values by placeholder, sorted; exactly these are handed to fill_template. */
   substitutions: texts,
+  /** Placeholders of the template that keep Triton's own default, with the reason. */
   defaults: texts,
+  /**
+   * Protobuf text by field of config.pbtxt that is no placeholder: `max_batch_size` to `4`. A line that begins with the field's
+   * name is removed, and `name: value` comes at the end.
+   */
   configFields: texts.optional(),
+  /** Files by path below the folder; they replace those of the template. */
   files: z.record(plainPath, z.string()).optional(),
 });
 
 const templateRepository = z.strictObject({
   flavour: text,
+  /** Set of templates, as in catalogue/templates.ts. */
   templates: text,
+  /** Folder of the templates in the image. */
   allModels: absolutePath,
+  /** fill_template.py in the image. */
   fillTemplate: absolutePath,
   path: absolutePath,
+  /** Sorted by name. */
   models: z.array(templateModel).min(1),
+  /** launch_triton_server.py with its arguments, as a person types it. */
   launch: z.strictObject({ worldSize: atLeastOne, argv, environment: texts }),
+  /** Triton model that clients ask, and the one for streaming. */
   clientModel: text,
   streamingModel: text,
   decoupled: z.boolean(),

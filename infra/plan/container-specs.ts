@@ -14,11 +14,11 @@ import type {
 } from "./container-spec-schemas.ts";
 import type { RepositoryPlan as CpuRepositoryPlan } from "./cpu-repositories.ts";
 import type { EncoderPlan } from "./encoders/types.ts";
-import { goldenQuestion } from "./engine/golden-question.ts";
+import { goldenQuestion } from "./engine/build-steps.ts";
 import { fetchCommands, weightsDirectory } from "./engine/weights.ts";
 import type { ModelPlan } from "./gpu-stack.ts";
+import { MODEL_REPOSITORY } from "./repository/launch.ts";
 import { renderModelConfig } from "./repository/model-config.ts";
-import { MODEL_REPOSITORY } from "./repository/paths.ts";
 import type { TargetGpu } from "./spec.ts";
 
 /** Paths of the files in a container. */

@@ -7,11 +7,13 @@ import type { CpuEncodersPlan, CpuModelPlan } from "./cpu-stack.ts";
 import {
   languageModelConfig,
   llavaEnsembleConfig,
+  PYTHON_MODELS,
+  type PythonModelName,
+  pythonModelFiles,
   textEncoderConfig,
   visionEncoderConfig,
 } from "./repository/cpu-models.ts";
 import { renderModelConfig } from "./repository/model-config.ts";
-import { PYTHON_MODELS, type PythonModelName, pythonModelFiles } from "./repository/python-models.ts";
 
 /** A file given as text, or taken from the project (path relative to its root). */
 type RepositoryFile = { readonly text: string } | { readonly source: string };

@@ -13,12 +13,12 @@ import { encoderPlan } from "./encoders/encoder-plan.ts";
 import type { EncoderPlan } from "./encoders/types.ts";
 import { enginePlan } from "./engine/engine-plan.ts";
 import type { EnginePlan } from "./engine/types.ts";
-import { kvCacheFractions } from "./fit/kv-fraction.ts";
+import { kvCacheFractions } from "./fit/kv-cache.ts";
 import { memoryFit } from "./fit/memory-fit.ts";
 import type { MemoryFit } from "./fit/types.ts";
 import { type Cluster, kubernetesCluster } from "./kubernetes/cluster.ts";
+import type { RepositoryPlan } from "./repository/flavours.ts";
 import { repositoryPlan } from "./repository/repository-plan.ts";
-import type { RepositoryPlan } from "./repository/types.ts";
 import { requestProfile } from "./requests/request-profile.ts";
 import { resolveStack } from "./resolve-stack.ts";
 import type { GpuStackSpec, ModelSpec } from "./spec.ts";
@@ -173,7 +173,7 @@ function planModel(
   const engine = runtime === "engine" ? enginePlan(model.engine) : null;
   const kvCacheFreeGpuMemoryFraction = fractions[name];
   if (kvCacheFreeGpuMemoryFraction === undefined) throw new Error(`No KV cache fraction for ${name}`);
-  const repository = repositoryPlan(model, engine, { kvCacheFreeGpuMemoryFraction });
+  const repository = repositoryPlan(model, engine, kvCacheFreeGpuMemoryFraction);
   return {
     name,
     spec: model,

@@ -1,7 +1,4 @@
-/**
- * What a stack wants, resolved: every name of the stack file replaced by its row of the catalogue, every default
- * filled in. The functions of the plan take these and nothing else.
- */
+/** A stack file, resolved: every name replaced by its row of the catalogue, every default filled in. */
 import type { TextEncoderName, VisionEncoderName } from "./catalogue/encoders.ts";
 import type { ServicePrice } from "./catalogue/prices.ts";
 import type {
@@ -16,16 +13,11 @@ import type {
   Release,
   Runtime,
 } from "./catalogue/types.ts";
+import type { EngineBuildSpec } from "./container-spec-schemas.ts";
 
-/** Where the weights of a model come from; credentials are named, never held. */
-export type WeightsSource =
-  | { readonly kind: "hub"; readonly repository: string; readonly revision: string }
-  | { readonly kind: "modelscope"; readonly repository: string; readonly revision: string }
-  | { readonly kind: "s3"; readonly uri: string; readonly revision: string }
-  /** A folder of the machine or volume; `revision` is the user's word for its content, and part of the engine key. */
-  | { readonly kind: "folder"; readonly path: string; readonly revision: string };
+export type WeightsSource = EngineBuildSpec["weights"]["source"];
 
-/** GPUs as an engine sees them; a partition is a GPU of its own to TensorRT. */
+/** A partition is a GPU of its own to TensorRT. */
 export interface TargetGpu {
   readonly gpu: Gpu;
   /** MIG profile such as `3g.20gb`; absent: the whole GPU. */
@@ -46,14 +38,11 @@ export interface EngineSpec {
   readonly tensorParallel: number;
   readonly pipelineParallel: number;
   readonly limits: EngineLimits;
-  /**
-   * Whether Triton is to reuse the KV cache or to read long prompts in chunks: `kvCacheReuse` or `chunkedContext`. Attention to
-   * a prompt then reads pages of the cache.
-   */
+  /** `kvCacheReuse` or `chunkedContext`: attention to a prompt then reads pages of the KV cache. */
   readonly pagedContext: boolean;
 }
 
-/** How Triton serves a model; engines depend on none of it but what {@link EngineSpec} has too. */
+/** How Triton serves a model; no engine depends on it. */
 export interface ServingSpec {
   /** Name in the stack. */
   readonly name: string;
@@ -82,7 +71,7 @@ export interface ServingSpec {
   /** Absent: what the fraction gives. */
   readonly maxTokensInPagedKvCache?: number | undefined;
   readonly maxAttentionWindowTokens?: number | undefined;
-  /** Requests that must be answered at the same time: what KV cache is planned for. */
+  /** Requests that must be answered at the same time; the KV cache is planned for them. */
   readonly concurrentRequests: number;
   /** Servers of this model behind one name. */
   readonly replicas: number;
@@ -149,17 +138,14 @@ export interface PoolSpec {
   readonly path: string;
 }
 
-/** A service of a cloud that is billed by the hour. */
-interface RentedService {
-  readonly service: ServicePrice["service"];
-  readonly count: number;
-  /** What makes up the number: `5 in 2 zones`; absent where it needs no words. */
-  readonly words?: string;
-}
-
-/** Machines and disks of a cloud that a stack has whatever its models are. */
+/** Parts of a cloud that a stack has whatever its models are. */
 export interface RentedParts {
-  readonly services: readonly RentedService[];
+  /** Billed by the hour. `words`: what makes up the number, such as `5 in 2 zones`. */
+  readonly services: readonly {
+    readonly service: ServicePrice["service"];
+    readonly count: number;
+    readonly words?: string;
+  }[];
   /** Kept while everything sleeps. */
   readonly machines: readonly {
     readonly what: string;
@@ -169,14 +155,14 @@ export interface RentedParts {
   }[];
   /** Of volumes with data, kept while everything sleeps. */
   readonly disks: readonly { readonly what: string; readonly count: number; readonly sizeGiB: number }[];
-  /** The stack's own price, in US dollars an hour, of all that is no pool of the stack file and has no price in its region. */
+  /** The stack's own price, in US dollars an hour, of all besides pools that has no price in its region. */
   readonly otherHourlyUsd?: number | undefined;
 }
 
 /** A stack on GPUs, resolved. */
 export interface GpuStackSpec {
   readonly platform: "docker" | "kubernetes" | "aws";
-  /** One Docker host, whose containers share what it has, or machines that a scheduler fills. */
+  /** One Docker host, or machines that a scheduler fills. */
   readonly runsOn: "host" | "cluster";
   /** AWS region of prices; null: nothing is priced by table. */
   readonly region: string | null;
@@ -186,23 +172,23 @@ export interface GpuStackSpec {
   /** null: the stack has no encoders. */
   readonly encoders: EncodersSpec | null;
   readonly pools: readonly PoolSpec[];
-  /** What runs beside all models and needs no GPU. */
+  /** Beside all models, without GPU. */
   readonly front: {
     readonly gateways: number;
     /** Those that the stack runs itself. */
     readonly databases: readonly ("mongo" | "vector")[];
   };
-  /** Bytes a second that the engine store gives one reader, and what it costs. */
+  /** The engine store; `readMBPerSecond`: for one reader. */
   readonly store: {
     readonly kind: "efs" | "volume" | "folder";
     readonly readMBPerSecond: number;
     readonly sizeGiB: number | null;
-    /** That the stack pays for whether it is used or not; null: none. */
+    /** Paid for whether it is used or not; null: none. */
     readonly provisionedMiBps: number | null;
   };
   /** Besides the pools and the engine store. */
   readonly rented: RentedParts;
-  /** What happens when an engine must be built and every GPU of its pool serves. */
+  /** For a build while every GPU of its pool serves. */
   readonly whenFull: "fail" | "stopServer";
   /** Reasons by model name for which a verdict "does not fit" is accepted. */
   readonly memoryFitAccept: Readonly<Record<string, string>>;

@@ -2,12 +2,12 @@
 import { buildGenerateRequest, RequestError, wrapQuestion } from "@engine-room/triton-requests";
 import { goldenPictures } from "../../infra/plan/catalogue/language-models.ts";
 import type { GoldenPicture } from "../../infra/plan/catalogue/types.ts";
-import { explainEncoders } from "../../infra/plan/encoders/explain.ts";
+import { explainEncoders } from "../../infra/plan/encoders/commands.ts";
 import { gpuIdentity } from "../../infra/plan/engine/engine-plan.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
 import { downloadSteps, isInStore, weightsDirectory } from "../../infra/plan/engine/weights.ts";
 import type { GpuPlan, ModelPlan } from "../../infra/plan/gpu-stack.ts";
-import { cloneLines, fillTemplateLines } from "../../infra/plan/repository/fill-lines.ts";
+import { cloneLines, fillTemplateLines } from "../../infra/plan/repository/fill-template.ts";
 import { TRITON_PORTS } from "../../infra/plan/repository/launch.ts";
 import { PAGE_COLUMNS, wrapText } from "./text-table.ts";
 
@@ -104,7 +104,7 @@ function secretVariables({ weights, row }: ModelPlan["spec"]["engine"]): readonl
 function buildChapters({ spec, engine }: ModelPlan): Chapter[] {
   if (engine === null) {
     const weights = weightsDirectory(spec.engine.model, spec.engine.weights);
-    return downloadSteps(spec.engine, { hubLinksByDefault: false }).map(({ name, summary, words }) => ({
+    return downloadSteps(spec.engine).map(({ name, summary, words }) => ({
       title: `In the container, ${name}: ${summary}.`,
       lines: [shellLine(words.map((word) => (typeof word === "string" ? word : weights)))],
     }));

@@ -110,9 +110,14 @@ export interface Architecture {
   readonly vocabularySize: number;
 }
 
+// Each has a row in engine/vision-types.ts.
+/** `--model_type` of the visual engine builder. */
+export const VISION_TYPES = ["llava", "blip2", "vila", "llava_onevision", "mllama"] as const;
+export type VisionType = (typeof VISION_TYPES)[number];
+
+/** The visual half of a vision-language model. */
 export interface VisionTower {
-  /** `--model_type` of the visual engine builder. */
-  readonly modelType: "llava" | "blip2" | "vila" | "llava_onevision" | "mllama";
+  readonly modelType: VisionType;
   /** Parameters of the tower and its projector. */
   readonly parameters: number;
   /** How the language model sees an image: as prompt-table tokens, or by cross attention. */
@@ -220,8 +225,8 @@ export interface Release {
   readonly python: string | null;
   /** Set of templates in the image; see templates.ts. null where unknown. */
   readonly templates: string | null;
-  /** Which recipe table builds engines; see engine/recipes. null: no engine can be built with it. */
-  readonly recipes: "0.8" | "0.9" | "0.10-0.18" | "0.19" | "0.20-1.1" | null;
+  /** Versions of TensorRT-LLM whose documents give its build commands; see engine/recipes.ts. null: it builds no engine. */
+  readonly recipes: `${number}` | `${number}-${number}` | null;
   /** Branch or tag of triton-inference-server/tensorrtllm_backend that fits. */
   readonly backendRef: string;
   /**

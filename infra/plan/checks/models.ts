@@ -5,7 +5,7 @@
 import { showValue } from "../../problems.ts";
 import { languageModels } from "../catalogue/language-models.ts";
 import { type Flavour, GOLDEN_PICTURE_NAMES, type LanguageModel } from "../catalogue/types.ts";
-import { unsupportedReason } from "../engine/support.ts";
+import { unsupportedReason } from "../engine/recipes.ts";
 import { repositoryProblems } from "../repository/problems.ts";
 import type { EngineSpec } from "../spec.ts";
 import { repeatedKeyNames } from "./access.ts";

@@ -1,7 +1,7 @@
 /** Pools and the host against the servers, builds and encoders that they have to hold. */
 import { pathParts, valueAt } from "../../problems.ts";
 import { onDemandHourlyUsd, REFERENCE_REGION } from "../catalogue/prices.ts";
-import { encoderProblems } from "../encoders/encoder-problems.ts";
+import { encoderProblems } from "../encoders/encoder-plan.ts";
 import { worldSize } from "../fit/placement.ts";
 import { buildDiskGiB, machineResources, serverRequest, storedGiB } from "../pod-requests.ts";
 import {

@@ -1,8 +1,7 @@
 /** Tasks that fill the engine store: one for each engine, for weights that are served without one, and for the encoders. */
-import { jsonDigest } from "../canonical-json.ts";
+import { jsonDigest, shortKey } from "../canonical-json.ts";
 import { encoderBuildSpec, engineBuildSpec, SPEC_FILES } from "../container-specs.ts";
 import { buildEstimate } from "../cost/times.ts";
-import { shortKey } from "../engine/engine-key.ts";
 import { worldSize } from "../fit/placement.ts";
 import type { GpuPlan, ModelPlan } from "../gpu-stack.ts";
 import { MPI_ENVIRONMENT } from "../repository/launch.ts";

@@ -4,8 +4,7 @@ import { encodersRepository, languageModelRepository } from "../cpu-repositories
 import type { CpuModelPlan, CpuPlan } from "../cpu-stack.ts";
 import { worldSize } from "../fit/placement.ts";
 import type { GpuPlan, ModelPlan } from "../gpu-stack.ts";
-import { MPI_ENVIRONMENT, TRITON_PORTS } from "../repository/launch.ts";
-import { MODEL_REPOSITORY } from "../repository/paths.ts";
+import { MODEL_REPOSITORY, MPI_ENVIRONMENT, TRITON_PORTS } from "../repository/launch.ts";
 import type { ModelSpec, PoolSpec, TargetGpu } from "../spec.ts";
 import { GIB } from "../units.ts";
 import {

@@ -1,6 +1,7 @@
 /** Tasks that fill the engine store: one for each engine, for weights that are served without one, and for the encoders. */
+
+import { shortKey } from "../canonical-json.ts";
 import { encoderBuildSpec, engineBuildSpec, SPEC_FILES } from "../container-specs.ts";
-import { shortKey } from "../engine/engine-key.ts";
 import type { DockerGpuPlan, ModelPlan } from "../gpu-stack.ts";
 import { MPI_ENVIRONMENT } from "../repository/launch.ts";
 import {

@@ -1,16 +1,19 @@
-/** How the encoders become what Triton serves, as data. */
-import type { GraphStep } from "../catalogue/encoders.ts";
+/** How the encoders become what Triton serves, as data: what the builder reads of it, and what Triton loads. */
+import type { EncoderBuildSpec } from "../container-spec-schemas.ts";
+import type { Word } from "../engine/types.ts";
 import type { ModelConfig } from "../repository/model-config.ts";
 
-/** Models that clients ask, besides the ensemble. */
-export const ENCODER_MODELS = ["clip_text", "text_encoder", "vision_encoder"] as const;
-export type EncoderModelName = (typeof ENCODER_MODELS)[number];
+type Built = EncoderBuildSpec["plan"];
+type BuiltModel = Built["models"][number];
 
-/** Places that a command names; where they are depends on store and key, so no key depends on them. */
+/** Models that clients ask, besides the ensemble. */
+export type EncoderModelName = "clip_text" | "text_encoder" | "vision_encoder";
+
+/** Folders and files that a command names; where they are depends on store and key, so no key depends on them. */
 export type EncoderPlace =
   /** Folder of the hub's files at their commit, shared by all builds. */
   | "weights"
-  /** Folder of what the client's model reads: tokenizer.json, or preprocess.json. */
+  /** Folder of tokenizer.json or preprocess.json, which the client's model reads. */
   | "assets"
   /** The exported graph. */
   | "onnx"
@@ -19,92 +22,41 @@ export type EncoderPlace =
   /** TensorRT's engine. */
   | "plan";
 
-/** One word of a command: text, or what is written before a place. */
-export type EncoderWord = string | { readonly before: string; readonly place: EncoderPlace };
+export type EncoderWord = Word<EncoderPlace>;
 
-const ENCODER_STEPS = ["export", "calibrate", "trtexec"] as const;
-export type EncoderStepName = (typeof ENCODER_STEPS)[number];
+export type EncoderStepName = "export" | BuiltModel["steps"][number]["name"];
 
-export interface EncoderStep<Name extends EncoderStepName = EncoderStepName> {
-  readonly name: Name;
+/** The words of a command, beside its argv. */
+interface InWords {
   readonly words: readonly EncoderWord[];
-  /** The same with every place filled in; the first is the program. */
-  readonly argv: readonly string[];
 }
 
-/** A model of the repository: its configuration, and its built files. */
-export interface EncoderTritonModel {
-  readonly config: ModelConfig;
-  /** Path below the model's folder to path below {@link EncoderPlan.directory}. */
-  readonly files: Readonly<Record<string, string>>;
-  /** Its Python, which the image has: path below the model's folder to path below the image's folder of models. */
-  readonly sources: Readonly<Record<string, string>>;
-}
-
-export interface EncoderModelPlan {
+type EncoderModelPlan = BuiltModel & {
   readonly name: EncoderModelName;
-  /** Catalogue row. */
-  readonly encoder: string;
-  /** ONNX export: what goes in, and what the graph holds. */
-  readonly export: EncoderStep<"export"> & {
-    readonly repository: string;
-    readonly revision: string;
-    readonly inputs: readonly string[];
-    readonly output: string;
-    readonly dimension: number;
-    /** Inside the graph, after the transformer. */
-    readonly graph: readonly GraphStep[];
-    readonly opset: number;
-    /** Number format inside the graph; its input of pixels and its output are float32 in either. */
-    readonly dataType: "float32" | "float16";
-  };
-  /** Commands after the export: calibration for int8, trtexec for a GPU; empty on a CPU. */
-  readonly steps: readonly EncoderStep<"calibrate" | "trtexec">[];
+  readonly export: InWords;
+  readonly steps: readonly InWords[];
   /** The model that clients ask: reads texts or images, and asks the tower. */
   readonly config: ModelConfig;
   /** The model that computes; no client asks it. */
   readonly towerConfig: ModelConfig;
-}
+};
 
-/** The fields of the content address, as the preview compares them; sorted JSON of this is what is hashed. */
-export interface EncoderKeyFields {
-  readonly precision: string;
-  /** TensorRT that builds the plans, by the image that has it; null on a CPU. */
-  readonly tensorRt: string | null;
-  /** `A10G 8.6`, with the MIG profile where there is one; null on a CPU. */
-  readonly gpu: string | null;
-  readonly models: Readonly<
-    Record<
-      string,
-      {
-        readonly encoder: string;
-        readonly weights: string;
-        readonly revision: string;
-        /** Step name to its words, places as `<onnx>`. */
-        readonly steps: Readonly<Record<string, readonly string[]>>;
-      }
-    >
-  >;
-}
-
-export interface EncoderPlan {
-  readonly device: "cpu" | "gpu";
-  readonly precision: "fp32" | "fp16" | "int8";
-  /** Content address of what is built: 64 hexadecimal digits. */
-  readonly key: string;
-  /** The first 12, as paths and names carry it. */
+export interface EncoderPlan extends Built {
+  /** The first 12 digits of the key, as paths and names carry it. */
   readonly shortKey: string;
-  readonly keyFields: EncoderKeyFields;
-  /** `/store/encoders/<key12>` */
-  readonly directory: string;
   /** Image that builds plans and serves them: the trtllm image has no TensorRT or ONNX backend. */
   readonly image: string;
   /** GPU that builds and serves, as in the key; null on a CPU. */
   readonly gpu: string | null;
-  /** Sorted by name. */
   readonly models: readonly EncoderModelPlan[];
   /** `llava_ensemble`. */
   readonly ensemble: ModelConfig;
   /** Everything that Triton loads, sorted by name: the models, their towers, the ensemble. */
-  readonly tritonModels: readonly EncoderTritonModel[];
+  readonly tritonModels: readonly {
+    readonly config: ModelConfig;
+    /** Path below the model's folder to path below `directory`. */
+    readonly files: Readonly<Record<string, string>>;
+    /** Its Python, which the image has: path below the model's folder to path below the image's folder of models. */
+    readonly sources: Readonly<Record<string, string>>;
+  }[];
 }

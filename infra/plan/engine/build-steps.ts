@@ -1,175 +1,196 @@
-/** The steps that decide an engine's bytes: converter, trtllm-build, visual engine builder. */
+/** The commands of a build after its weights are there: packages, converter, trtllm-build, visual engine, golden question. */
+import type { GoldenQuestion, VisionTower } from "../catalogue/types.ts";
 import type { EngineSpec } from "../spec.ts";
-import type { FlagWord, RecipeTable } from "./recipes/types.ts";
-import { converterTypeFlag } from "./recipes/types.ts";
-import type { StepDraft } from "./step-draft.ts";
-import type { VisualNumbers, Word } from "./types.ts";
-import { compareVersions, valueAt } from "./version.ts";
+import { type BuildRecipe, buildRecipe } from "./recipes.ts";
+import { imageFiles } from "./release.ts";
+import { commandWords, type StepDraft, type VisualNumbers } from "./types.ts";
+import { visionTypeOf, visionTypes } from "./vision-types.ts";
 
 /** trtllm-build's own `--max_num_tokens` since 0.11; before, it is a batch of the longest prompts. */
 export const DEFAULT_MAX_NUM_TOKENS = 8192;
 
-/** Samples of NVIDIA's own fp8 examples. */
-const CALIBRATION_SAMPLES = "512";
+/** Python packages and source code of a model that the image lacks; most models need none. */
+export function requirementSteps(spec: EngineSpec, recipe: BuildRecipe): readonly StepDraft[] {
+  const { vision } = spec.row;
+  return vision === undefined ? [] : [...packages(vision, spec, recipe), ...sourceCode(vision)];
+}
 
-/** What NVIDIA/TensorRT-LLM's guide calibrates Llama 3.2 Vision with; the quantizer's default is text only. */
-const CROSS_ATTENTION_CALIBRATION = "scienceqa";
+function packages(
+  { requirements: file }: VisionTower,
+  { release, layout }: EngineSpec,
+  recipe: BuildRecipe,
+): readonly StepDraft[] {
+  const pinned = file === undefined ? [] : recipe.requirements[file];
+  if (pinned?.length === 0) return [];
+  const words = commandWords(
+    "pip install",
+    pinned === undefined
+      ? ["-r", `${imageFiles(release, layout).allModels}/multimodal/${file}`]
+      : ["--no-deps", ...pinned],
+  );
+  return [{ name: "requirements", summary: "Python packages of the model", words }];
+}
+
+/** `init`, `fetch` and `checkout` may be run again on a checkout, unlike `clone`; so may the edits. */
+function sourceCode({ codeRepository, modelType }: VisionTower): readonly StepDraft[] {
+  if (codeRepository === undefined) return [];
+  const { url, commit } = codeRepository;
+  const step = (summary: string, words: StepDraft["words"]): StepDraft => ({
+    name: "requirements",
+    summary,
+    words,
+  });
+  // Without a commit the files may be other ones next time, and edited ones would be in the way.
+  const force = commit === null ? " --force" : "";
+  return [
+    step("folder for the model's source code", commandWords("git init <code>")),
+    step("the model's source code", commandWords("git -C <code> fetch --depth 1", [url, commit ?? "HEAD"])),
+    step("its files", commandWords(`git -C <code> checkout --detach${force} FETCH_HEAD`)),
+    ...(visionTypes[modelType].sourceEdits ?? []).map(({ file, sed }) =>
+      step(
+        "a line of it that the image's packages don't go with",
+        commandWords("sed -i", [sed], `<code>/${file}`),
+      ),
+    ),
+  ];
+}
 
 /**
  * Hugging Face weights to a TensorRT-LLM checkpoint. Parallelism is decided here and nowhere else: trtllm-build reads it
- * from the checkpoint. fp8 goes through the quantizer, which calibrates; weight-only formats are the converter's.
+ * from the checkpoint. fp8 is calibrated by the quantizer, with as many samples as NVIDIA's examples, and for Llama 3.2 Vision
+ * with the data set of its guide, as the default is text only; weight-only formats are the converter's.
  */
-export function convertStep(spec: EngineSpec, table: RecipeTable): StepDraft {
-  const { row, dtype, quantization } = spec;
-  const folders: readonly Word[] = [
-    "--model_dir",
-    { place: "weights" },
-    "--output_dir",
-    { place: "checkpoint" },
-    "--dtype",
-    dtype,
-  ];
-  const parallelism = [
-    ...(spec.tensorParallel > 1 ? ["--tp_size", String(spec.tensorParallel)] : []),
-    ...(spec.pipelineParallel > 1 ? ["--pp_size", String(spec.pipelineParallel)] : []),
-  ];
-  const words: readonly Word[] =
-    quantization === "fp8"
-      ? [
-          "python3",
-          script(table.quantizer),
-          ...folders,
-          "--qformat",
-          "fp8",
-          "--calib_size",
-          CALIBRATION_SAMPLES,
-          ...(row.vision?.attention === "cross" ? ["--calib_dataset", CROSS_ATTENTION_CALIBRATION] : []),
-          ...parallelism,
-        ]
-      : [
-          "python3",
-          script(table.converters[row.recipe]),
-          ...(row.converterModelType === undefined ? [] : [converterTypeFlag(row), row.converterModelType]),
-          ...folders,
-          ...(quantization === "none" ? [] : ["--use_weight_only", "--weight_only_precision", quantization]),
-          ...parallelism,
-        ];
+export function convertStep(spec: EngineSpec, recipe: BuildRecipe): StepDraft {
+  const { row, dtype, quantization, tensorParallel, pipelineParallel } = spec;
+  const isCalibrated = quantization === "fp8";
+  const { converterModelType: type } = row;
+  const folders = `--model_dir <weights> --output_dir <checkpoint> --dtype ${dtype}`;
   return {
     name: "convert",
-    summary: quantization === "fp8" ? "calibrated fp8 checkpoint" : "checkpoint of TensorRT-LLM",
-    words,
-    ...sourceCodePath(spec),
+    summary: isCalibrated ? "calibrated fp8 checkpoint" : "checkpoint of TensorRT-LLM",
+    words: commandWords(
+      `python3 ${script(isCalibrated ? recipe.quantizer : recipe.converters[row.recipe])}`,
+      !isCalibrated && type !== undefined && [row.recipe === "gpt" ? "--gpt_variant" : "--model_type", type],
+      folders,
+      isCalibrated && "--qformat fp8 --calib_size 512",
+      isCalibrated && row.vision?.attention === "cross" && "--calib_dataset scienceqa",
+      !isCalibrated && quantization !== "none" && `--use_weight_only --weight_only_precision ${quantization}`,
+      tensorParallel > 1 && `--tp_size ${tensorParallel}`,
+      pipelineParallel > 1 && `--pp_size ${pipelineParallel}`,
+    ),
+    ...pythonPath(spec),
   };
 }
 
 /**
  * The engine of the language model. Batch and lengths are always explicit: their defaults change between releases, and
- * 2048 requests at once (0.14 on) take gigabytes of buffers. `--kv_cache_type` and its older names stay out where paged is
- * the default: 0.20 parses the word differently from its documents.
+ * 2048 requests at once (0.14 on) take gigabytes of buffers. `--kv_cache_type` is left out: 0.20 parses its value differently from
+ * its documents.
  */
-export function llmStep(spec: EngineSpec, table: RecipeTable, visual: VisualNumbers | null): StepDraft {
-  const { limits, row } = spec;
-  const sequence =
-    sequenceFlag(spec, table) === "--max_seq_len"
-      ? limits.maxInputTokens + limits.maxOutputTokens
-      : limits.maxOutputTokens;
+export function llmStep(spec: EngineSpec, recipe: BuildRecipe, visual: VisualNumbers | null): StepDraft {
+  const { dtype, limits, row, quantization } = spec;
+  const { maxBatchSize, maxBeamWidth, maxInputTokens, maxOutputTokens, maxNumTokens } = limits;
+  const sequence = recipe.sequenceFlag === "--max_seq_len" ? maxInputTokens : 0;
+  // From NVIDIA/TensorRT-LLM's multimodal guide; examples/llama/README.md at v0.10.0 builds fp8 with float16.
+  const isMixed = quantization === "fp8" || row.vision?.attention === "cross";
+  const usesFusedMlp = quantization === "none" && visionTypeOf(row)?.usesFusedMlp === true;
   return {
     name: "llm",
     summary: "engine of the language model",
-    words: [
-      "trtllm-build",
-      "--checkpoint_dir",
-      { place: "checkpoint" },
-      "--output_dir",
-      { place: "llm" },
-      ...(row.vision === undefined ? table.textBuildFlags.map((word) => flagWord(word, spec)) : []),
-      "--gemm_plugin",
-      gemmPlugin(spec, table),
-      ...fusedMlp(spec, table),
-      ...(spec.pagedContext ? table.pagedContextFlags : []),
-      ...(limits.maxBeamWidth > 1 ? ["--max_beam_width", String(limits.maxBeamWidth)] : []),
-      "--max_batch_size",
-      String(limits.maxBatchSize),
-      "--max_input_len",
-      String(limits.maxInputTokens),
-      sequenceFlag(spec, table),
-      String(sequence),
-      ...(limits.maxNumTokens === undefined ? [] : ["--max_num_tokens", String(limits.maxNumTokens)]),
-      ...(visual !== null && visual.maxMultimodalTokens > 0
-        ? ["--max_multimodal_len", String(visual.maxMultimodalTokens)]
-        : []),
-      ...(visual !== null && visual.maxEncoderInputTokens > 0
-        ? ["--max_encoder_input_len", String(visual.maxEncoderInputTokens)]
-        : []),
-    ],
+    words: commandWords(
+      "trtllm-build --checkpoint_dir <checkpoint> --output_dir <llm>",
+      recipe.flagsForPlugins &&
+        row.vision === undefined &&
+        `--remove_input_padding enable --gpt_attention_plugin ${dtype} --context_fmha enable --paged_kv_cache enable`,
+      `--gemm_plugin ${recipe.hasAutoGemm && isMixed ? "auto" : dtype}`,
+      usesFusedMlp && recipe.fusedMlpFlags,
+      spec.pagedContext && recipe.pagedContextFlags,
+      maxBeamWidth > 1 && `--max_beam_width ${maxBeamWidth}`,
+      `--max_batch_size ${maxBatchSize} --max_input_len ${maxInputTokens}`,
+      `${recipe.sequenceFlag} ${sequence + maxOutputTokens}`,
+      maxNumTokens !== undefined && `--max_num_tokens ${maxNumTokens}`,
+      visual !== null &&
+        visual.maxMultimodalTokens > 0 &&
+        `--max_multimodal_len ${visual.maxMultimodalTokens}`,
+      visual !== null &&
+        visual.maxEncoderInputTokens > 0 &&
+        `--max_encoder_input_len ${visual.maxEncoderInputTokens}`,
+    ),
   };
 }
 
-/** The visual engine; the folder is its own, because both builders write a config.json. None for a text model. */
+/** The visual engine, in a folder of its own because both builders write a config.json. None for a text model. */
 export function visionSteps(
   spec: EngineSpec,
-  table: RecipeTable,
+  recipe: BuildRecipe,
   visual: VisualNumbers | null,
 ): readonly StepDraft[] {
-  const vision = spec.row.vision;
+  const { vision } = spec.row;
   if (vision === undefined || visual === null) return [];
-  return [
-    {
-      name: "vision",
-      summary: "visual engine",
-      words: [
-        "python3",
-        script(table.visual?.builder ?? null),
-        "--model_path",
-        { place: "weights" },
-        "--model_type",
-        vision.modelType,
-        ...(vision.codeRepository === undefined ? [] : ["--vila_path", { place: "code" } as const]),
-        "--output_dir",
-        { place: "vision" },
-        "--max_batch_size",
-        String(visual.visionMaxBatchSize),
-      ],
-      ...sourceCodePath(spec),
-    },
-  ];
+  const words = commandWords(
+    `python3 ${script(recipe.visualBuilder)} --model_path <weights> --model_type ${vision.modelType}`,
+    vision.codeRepository !== undefined && "--vila_path <code>",
+    `--output_dir <vision> --max_batch_size ${visual.visionMaxBatchSize}`,
+  );
+  return [{ name: "vision", summary: "visual engine", words, ...pythonPath(spec) }];
+}
+
+/** Of triton-inference-server/tutorials Popular_Models_Guide/Llava1.5/llava_trtllm_guide.md, about run.py's own picture. */
+const MERLION_QUESTION: GoldenQuestion = {
+  prompt: "Which city is this?",
+  maxTokens: 30,
+  answerContains: ["Singapore"],
+};
+
+/** Question to a new engine: the model's own, or that of the picture which an old run.py loads. */
+export function goldenQuestion({ row, release }: Pick<EngineSpec, "row" | "release">): GoldenQuestion {
+  const takesPicture = buildRecipe(release)?.takesPicture ?? true;
+  return row.vision === undefined || takesPicture ? row.golden : MERLION_QUESTION;
+}
+
+/**
+ * Asks the engine the golden question with TensorRT-LLM's own run.py, under mpirun where there are several ranks. Without the
+ * variable MPI fails to start in some containers: docs/multimodal.md of tensorrtllm_backend, MPI_Init_thread.
+ */
+export function checkStep(spec: EngineSpec, recipe: BuildRecipe): StepDraft {
+  const { answerContains, image, maxTokens, prompt } = goldenQuestion(spec);
+  const ranks = spec.tensorParallel * spec.pipelineParallel;
+  const type = visionTypeOf(spec.row);
+  const takesImage = image !== undefined;
+  const run =
+    type === undefined
+      ? commandWords(
+          `${script("run.py")} --engine_dir <llm> --max_output_len ${maxTokens} --tokenizer_dir <weights>`,
+          ["--input_text", prompt],
+        )
+      : commandWords(
+          `${script(recipe.visualRunScript)} --max_new_tokens ${maxTokens} --hf_model_dir <weights>`,
+          recipe.engineDirectories === "together"
+            ? "--engine_dir <engine>"
+            : "--visual_engine_dir <vision> --llm_engine_dir <llm>",
+          recipe.visualRunFlags,
+          takesImage && "--image_path=<goldenImage>",
+          ["--input_text", type.checkInput.replace("{question}", () => prompt)],
+          takesImage && "--batch_size=1",
+        );
+  return {
+    name: "check",
+    summary: `golden prompt; the answer holds ${answerContains.map((word) => `"${word}"`).join(" or ")}`,
+    words: [...commandWords(ranks > 1 && `mpirun -n ${ranks} --allow-run-as-root`, "python3"), ...run],
+    environment: { PMIX_MCA_gds: "hash", ...pythonPath(spec).environment },
+  };
 }
 
 /**
  * Builder and run.py import the model's own classes. They look for them beside the weights (`<hf_model_dir>/../VILA` in
  * TensorRT-LLM's multimodal_model_runner.py); the store keeps code elsewhere, and for all revisions of the weights once.
  */
-export function sourceCodePath(spec: Pick<EngineSpec, "row">): Pick<StepDraft, "environment"> {
-  return spec.row.vision?.codeRepository === undefined
-    ? {}
-    : { environment: { PYTHONPATH: { place: "code" } } };
+function pythonPath({ row }: EngineSpec): Pick<StepDraft, "environment"> {
+  return row.vision?.codeRepository === undefined ? {} : { environment: { PYTHONPATH: { place: "code" } } };
 }
 
-/** A script below the examples. A missing one is refused before, see `unsupportedReason`. */
-export function script(path: string | null): Word {
+/** A script below the examples; `unsupportedReason` refuses a missing one before. */
+function script(path: string | null): string {
   if (path === null) throw new Error("This release has no script for the step; ask unsupportedReason first.");
-  return { place: "scripts", rest: `/${path}` };
-}
-
-function sequenceFlag(spec: EngineSpec, table: RecipeTable): string {
-  return valueAt(table.sequenceFlag, spec.release.tensorRtLlm) ?? "--max_seq_len";
-}
-
-function gemmPlugin(spec: EngineSpec, { gemmPluginAutoSince }: RecipeTable): string {
-  const hasAuto =
-    gemmPluginAutoSince !== null && compareVersions(spec.release.tensorRtLlm, gemmPluginAutoSince) >= 0;
-  const isMixed = spec.quantization === "fp8" || spec.row.vision?.attention === "cross";
-  return hasAuto && isMixed ? "auto" : spec.dtype;
-}
-
-function fusedMlp(spec: EngineSpec, { visual }: RecipeTable): readonly string[] {
-  const type = spec.row.vision?.modelType;
-  if (visual === null || type === undefined || spec.quantization !== "none") return [];
-  return visual.fusedMlpModels.includes(type)
-    ? (valueAt(visual.fusedMlp, spec.release.tensorRtLlm) ?? [])
-    : [];
-}
-
-function flagWord(word: FlagWord, spec: EngineSpec): string {
-  return typeof word === "string" ? word : spec[word.value];
+  return `<scripts>/${path}`;
 }

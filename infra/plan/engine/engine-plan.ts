@@ -1,46 +1,55 @@
-/** From what an engine depends on to the commands that build it. */
+/** From what an engine depends on to the commands that build it, and to its key. */
+import { jsonDigest, shortKey } from "../canonical-json.ts";
 import type { EngineSpec, TargetGpu } from "../spec.ts";
-import { convertStep, llmStep, visionSteps } from "./build-steps.ts";
-import { checkStep } from "./check-step.ts";
-import { engineKey, shortKey } from "./engine-key.ts";
-import { goldenQuestion } from "./golden-question.ts";
-import { imageFolders } from "./image-folders.ts";
-import { recipeTables } from "./recipes/index.ts";
-import { codeDirectory, requirementSteps } from "./requirement-steps.ts";
-import { KEY_STEPS, type StepDraft } from "./step-draft.ts";
-import { unsupportedReason } from "./support.ts";
-import type { BuildStep, EngineKeyFields, EnginePlan, Place } from "./types.ts";
-import { visualNumbers } from "./visual-numbers.ts";
+import {
+  checkStep,
+  convertStep,
+  goldenQuestion,
+  llmStep,
+  requirementSteps,
+  visionSteps,
+} from "./build-steps.ts";
+import { buildRecipe, unsupportedReason } from "./recipes.ts";
+import { imageFiles } from "./release.ts";
+import {
+  type EngineKeyFields,
+  type EnginePlan,
+  nameWord,
+  type Place,
+  resolveWord,
+  type StepDraft,
+  type StepName,
+} from "./types.ts";
+import { visualNumbers } from "./vision-types.ts";
 import { downloadSteps, weightsDirectory, weightsIdentity } from "./weights.ts";
-import { nameWord, resolveWord } from "./words.ts";
+
+/** Steps whose words decide the engine's bytes, and so its key. */
+const KEY_STEPS: ReadonlySet<StepName> = new Set(["convert", "llm", "vision"]);
 
 /** Pictures for golden prompts, in the image of the builder. */
 const GOLDEN_FOLDER = "/opt/engine-room/golden";
 
 /**
- * Plans one engine: its key, where it lies, and the steps in their order (requirements of the download, download,
- * requirements, convert, llm, vision, check). Two specs that differ only in release tag, image layout or credentials get
- * the same key; so do 25.06 and 25.07, which hold the same TensorRT-LLM and TensorRT.
+ * Plans one engine: its key, its folders, and the steps in their order. Two specs that differ only in release tag, image layout
+ * or credentials get the same key; so do 25.06 and 25.07, which hold the same TensorRT-LLM and TensorRT.
  *
  * @throws Error where no recipe of the release builds the model; `unsupportedReason` says so before.
  */
 export function enginePlan(spec: EngineSpec): EnginePlan {
   const reason = unsupportedReason(spec);
-  if (reason !== null || spec.release.recipes === null) {
-    throw new Error(`No engine plan for ${spec.model}: ${reason}.`);
-  }
-  const table = recipeTables[spec.release.recipes];
+  const recipe = buildRecipe(spec.release);
+  if (reason !== null || recipe === null) throw new Error(`No engine plan for ${spec.model}: ${reason}.`);
   const visual = visualNumbers(spec.row, spec.limits);
   const drafts: readonly StepDraft[] = [
-    ...downloadSteps(spec, table),
-    ...requirementSteps(spec, table),
-    convertStep(spec, table),
-    llmStep(spec, table, visual),
-    ...visionSteps(spec, table, visual),
-    checkStep(spec, table),
+    ...downloadSteps(spec),
+    ...requirementSteps(spec, recipe),
+    convertStep(spec, recipe),
+    llmStep(spec, recipe, visual),
+    ...visionSteps(spec, recipe, visual),
+    checkStep(spec, recipe),
   ];
   const keyFields = engineKeyFields(spec, drafts);
-  const key = engineKey(keyFields);
+  const key = jsonDigest(keyFields);
   const places = enginePlaces(spec, shortKey(key));
   return {
     model: spec.model,
@@ -49,7 +58,16 @@ export function enginePlan(spec: EngineSpec): EnginePlan {
     keyFields,
     directory: places.engine,
     places,
-    steps: drafts.map((draft) => buildStep(draft, places)),
+    steps: drafts.map(({ name, summary, words, environment = {} }) => ({
+      name,
+      summary,
+      words,
+      argv: words.map((word) => resolveWord(word, places)),
+      environment: Object.fromEntries(
+        Object.entries(environment).map(([variable, word]) => [variable, resolveWord(word, places)]),
+      ),
+      inKey: KEY_STEPS.has(name),
+    })),
     worldSize: spec.tensorParallel * spec.pipelineParallel,
     maxSequenceTokens: spec.limits.maxInputTokens + spec.limits.maxOutputTokens,
     visual,
@@ -79,9 +97,7 @@ function engineKeyFields(spec: EngineSpec, drafts: readonly StepDraft[]): Engine
     tensorParallel: spec.tensorParallel,
     pipelineParallel: spec.pipelineParallel,
     steps: Object.fromEntries(
-      drafts
-        .filter((draft) => KEY_STEPS.has(draft.name))
-        .map((draft) => [draft.name, draft.words.map(nameWord)]),
+      drafts.filter(({ name }) => KEY_STEPS.has(name)).map(({ name, words }) => [name, words.map(nameWord)]),
     ),
   };
 }
@@ -89,28 +105,26 @@ function engineKeyFields(spec: EngineSpec, drafts: readonly StepDraft[]): Engine
 function enginePlaces(spec: EngineSpec, key: string): Readonly<Record<Place, string>> {
   const engine = `/store/engines/${spec.model}/${key}`;
   const { image } = goldenQuestion(spec);
-  const code = spec.row.vision?.codeRepository;
   return {
     weights: weightsDirectory(spec.model, spec.weights),
-    code: code === undefined ? "/store/code" : codeDirectory(code.url, code.commit),
+    code: codeDirectory(spec),
     checkpoint: `/scratch/checkpoints/${key}`,
     engine,
     llm: `${engine}/llm`,
     vision: `${engine}/vision`,
     goldenImage: image === undefined ? GOLDEN_FOLDER : `${GOLDEN_FOLDER}/${image}.png`,
-    scripts: imageFolders(spec.release, spec.layout).examples,
+    scripts: imageFiles(spec.release, spec.layout).examples,
   };
 }
 
-function buildStep(draft: StepDraft, places: Readonly<Record<Place, string>>): BuildStep {
-  return {
-    name: draft.name,
-    summary: draft.summary,
-    words: draft.words,
-    argv: draft.words.map((word) => resolveWord(word, places)),
-    environment: Object.fromEntries(
-      Object.entries(draft.environment ?? {}).map(([name, word]) => [name, resolveWord(word, places)]),
-    ),
-    inKey: KEY_STEPS.has(draft.name),
-  };
+/** Name of the repository and commit: no build edits files that another one reads. */
+function codeDirectory({ row: { vision } }: EngineSpec): string {
+  const code = vision?.codeRepository;
+  if (code === undefined) return "/store/code";
+  const name = code.url
+    .replace(/\/+$/, "")
+    .replace(/\.git$/, "")
+    .split("/")
+    .at(-1);
+  return `/store/code/${name}${code.commit === null ? "" : `-${shortKey(code.commit)}`}`;
 }

@@ -1,5 +1,5 @@
-/** How large engines and what they are made from are: estimates for memory, disks and machines, in GiB. */
-import type { LanguageModel, Quantization, Runtime } from "../catalogue/types.ts";
+/** How engines are divided among GPUs, and estimates of their sizes and builds for memory, disks and machines, in GiB. */
+import type { Architecture, LanguageModel, Quantization, Runtime } from "../catalogue/types.ts";
 import type { EngineSpec } from "../spec.ts";
 import { GIB } from "../units.ts";
 
@@ -33,32 +33,40 @@ const BUILD_BASE_GIB = 5.1;
 /** Python, PyTorch and the converter; an assumption. */
 const CONVERT_BASE_GIB = 2;
 
+/**
+ * Whether attention heads can be divided: each rank gets whole heads; key and value heads are split, or each is copied to the
+ * same number of ranks. NVIDIA/TensorRT-LLM tensorrt_llm/mapping.py and examples/models/core/llama/README.md.
+ */
+export function dividesHeads(
+  tensorParallel: number,
+  { heads, kvHeads }: Pick<Architecture, "heads" | "kvHeads">,
+): boolean {
+  return heads % tensorParallel === 0 && (kvHeads % tensorParallel === 0 || tensorParallel % kvHeads === 0);
+}
+
 interface EngineSize {
-  /** Language model's engine, all ranks: what several of them hold counts several times. */
+  /** Language model's engine, all ranks: parts that several of them hold count several times. */
   readonly llmGiB: number;
   /** The rank that holds most. */
   readonly llmPerRankGiB: number;
   /** Of all layers, which all ranks share evenly. */
   readonly layersGiB: number;
-  /** Visual engine; it lies on the GPU of rank 0, once. 0 for a text model. */
+  /** Visual engine, which only rank 0 has. 0 for a text model. */
   readonly visionGiB: number;
-  /** What the store keeps. */
+  /** On the disk of the store. */
   readonly totalGiB: number;
 }
 
 type SizedSpec = Pick<EngineSpec, "row" | "quantization" | "tensorParallel" | "pipelineParallel">;
 
 /**
- * Size of an engine on disk, and of its weights on GPUs. Quantized weights shrink, embedding and output head stay in the
- * engine's dtype; a visual engine is never quantized.
+ * Size of an engine on disk, and of its weights on GPUs. Embedding, output head and a visual engine are never quantized.
  *
- * The first stage of layers has the embedding of the vocabulary and the last one the output head. Tensor parallelism splits
- * layers and head. The converters leave the embedding whole on each of its ranks, because their `--use_parallel_embedding` is
- * off; the quantizer's checkpoints (fp8) have it on, and the PyTorch backend, which has no converter, splits it too
- * (tensorrt_llm/_torch/modules/embedding.py). A table of positions counts as head, and the second copy of a head that is tied to
- * the embedding is not counted: up to 0.1 GiB of gpt2-medium, 0.24 GiB of OPT-2.7B. NVIDIA/TensorRT-LLM
- * tensorrt_llm/models/llama/convert.py, models/gpt/convert.py and examples/opt/convert_checkpoint.py: `is_first_pp_rank`,
- * `is_last_pp_rank`, `use_parallel_embedding`.
+ * The first pipeline stage has the embedding and the last one the head. Tensor parallelism splits layers and head. The converters
+ * leave the embedding whole on each rank (`--use_parallel_embedding` is off); the quantizer's checkpoints (fp8) and the PyTorch
+ * backend (tensorrt_llm/_torch/modules/embedding.py) split it. A table of positions counts as head, and the second copy of a head
+ * that is tied to the embedding is not counted: up to 0.1 GiB of gpt2-medium, 0.24 GiB of OPT-2.7B. NVIDIA/TensorRT-LLM
+ * tensorrt_llm/models/llama/convert.py, models/gpt/convert.py and examples/opt/convert_checkpoint.py.
  *
  * @param runtime - Of the weights on GPUs; the PyTorch backend has no engine on disk.
  */
@@ -93,10 +101,7 @@ export function loadedWeightsGiB(row: LanguageModel): number {
   return (parameters * STORED_BYTES[row.source.storedDtype]) / GIB;
 }
 
-/**
- * Host memory that a build takes at its worst; an estimate. Converting holds the whole model as it is stored (float32
- * doubles it) and the checkpoint; building holds the checkpoint and the engine. The steps run one after the other.
- */
+/** Host memory of a build: converting holds the stored weights and the checkpoint, building the checkpoint and the engine. */
 export function hostMemoryGiB(spec: SizedSpec): number {
   const checkpoint = checkpointGiB(spec);
   return Math.max(

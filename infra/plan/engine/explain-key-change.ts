@@ -4,17 +4,17 @@ import type { EngineKeyFields } from "./types.ts";
 export interface KeyChange {
   /** `gpu`, `steps.vision`, or `steps.llm --max_batch_size`. */
   readonly field: string;
-  /** null: it was not there. */
+  /** null: absent. */
   readonly before: string | null;
-  /** null: it is gone. */
+  /** null: absent. */
   readonly after: string | null;
-  /** One line for people: `engine llava-1.5-7b: rebuild - gpu A10G 8.6 → A100-SXM4-40GB 8.0`. */
+  /** `engine llava-1.5-7b: rebuild - gpu A10G 8.6 → A100-SXM4-40GB 8.0`. */
   readonly sentence: string;
 }
 
 type ScalarField = Exclude<keyof EngineKeyFields, "steps">;
 
-/** What people read for each field, in the order in which they read it. */
+/** Name of each field in a sentence, in the order of the sentences. */
 const LABELS: Readonly<Record<ScalarField, string>> = {
   model: "model",
   weights: "weights",
@@ -48,7 +48,7 @@ export function explainKeyChange(before: EngineKeyFields, after: EngineKeyFields
   }));
 }
 
-/** With what the sentences of an engine begin, for where its name stands above them. */
+/** First words of the sentences of an engine. */
 export function rebuildPrefix(model: string): string {
   return `engine ${model}: rebuild - `;
 }
@@ -83,8 +83,7 @@ function stepDifferences(
 }
 
 /**
- * Flags with what follows them; the empty name has the program and its first arguments. A flag that stands twice has the
- * values of both.
+ * Values by flag; the empty name has the program and its first arguments. A repeated flag has the values of both.
  */
 function parseCommand(words: readonly string[]): ReadonlyMap<string, string> {
   const values = new Map<string, string[]>([["", []]]);

@@ -1,92 +1,62 @@
-/** What a build does, as data. */
+/** Plan of an engine as data, and the notation of its commands. */
+import type { EngineBuildSpec } from "../container-spec-schemas.ts";
 
-/** Places that a step names; where they are depends on image, store and key, so no key depends on them. */
-const PLACES = [
-  "weights",
-  "code",
-  "checkpoint",
-  "engine",
-  "llm",
-  "vision",
-  "goldenImage",
-  "scripts",
-] as const;
-export type Place = (typeof PLACES)[number];
+type Built = NonNullable<EngineBuildSpec["plan"]>;
 
-/** One word of a command: text, or a place with what follows it. */
-export type Word =
+export type EngineKeyFields = Built["keyFields"];
+
+export type VisualNumbers = NonNullable<Built["visual"]>;
+
+export type Place = keyof Built["places"];
+
+/** One word of a command: text, or a place between `before` (`--engine_dir=`) and `rest` (`/run.py`). */
+export type Word<AnyPlace extends string = Place> =
   | string
-  | {
-      readonly place: Place;
-      /** Appended to the place, such as `/llama/convert_checkpoint.py`. */
-      readonly rest?: string;
-      /** Written before the place, such as `--engine_dir=`. */
-      readonly before?: string;
-    };
+  | { readonly place: AnyPlace; readonly rest?: string; readonly before?: string };
 
-export const STEP_NAMES = ["download", "requirements", "convert", "llm", "vision", "check"] as const;
-export type StepName = (typeof STEP_NAMES)[number];
+export type StepName = Built["steps"][number]["name"];
 
-/** One command. */
-export interface BuildStep {
+/** A command before its places have paths. */
+export interface StepDraft {
   readonly name: StepName;
-  /** Why it is there, in a few words. */
   readonly summary: string;
   readonly words: readonly Word[];
-  /** The same with every place filled in; the first is the program. */
-  readonly argv: readonly string[];
-  readonly environment: Readonly<Record<string, string>>;
-  /** Whether the words are part of the engine key: steps that decide the engine's bytes. */
-  readonly inKey: boolean;
+  readonly environment?: Readonly<Record<string, Word>>;
 }
 
-/** The fields of an engine key, as the preview compares them; sorted JSON of this is what is hashed. */
-export interface EngineKeyFields {
-  readonly model: string;
-  readonly weights: string;
-  readonly revision: string;
-  /** Repository and commit of source code that the builders run besides TensorRT-LLM's own; absent for most models. */
-  readonly code?: string;
-  readonly tensorRtLlm: string;
-  readonly tensorRt: string;
-  /** `A10G 8.6`, with the MIG profile where there is one. */
-  readonly gpu: string;
-  readonly dtype: string;
-  readonly quantization: string;
-  readonly tensorParallel: number;
-  readonly pipelineParallel: number;
-  /** Step name to its words, places as `<weights>`. */
-  readonly steps: Readonly<Record<string, readonly string[]>>;
+export type EnginePlan = Omit<Built, "steps"> & {
+  readonly steps: readonly (Built["steps"][number] & { readonly words: readonly Word[] })[];
+};
+
+/**
+ * A command in parts: text is split at spaces and has places as `<weights>`; a list has words as they are, such as a prompt;
+ * false is left out.
+ */
+export function commandWords<AnyPlace extends string = Place>(
+  ...parts: readonly (string | readonly string[] | false)[]
+): readonly Word<AnyPlace>[] {
+  return parts.flatMap((part): readonly Word<AnyPlace>[] => {
+    if (part === false) return [];
+    return typeof part === "string" ? part.split(" ").map((word) => parsedWord<AnyPlace>(word)) : part;
+  });
 }
 
-/** Numbers of the visual half; derived once, used by build, repository and requests. */
-export interface VisualNumbers {
-  /** `--max_multimodal_len`: 0 for cross attention. */
-  readonly maxMultimodalTokens: number;
-  /** `--max_encoder_input_len`; 0 where there is no cross attention. */
-  readonly maxEncoderInputTokens: number;
-  /** `--max_batch_size` of the visual engine. */
-  readonly visionMaxBatchSize: number;
-  readonly tokensPerRequest: number;
-  /** Least `--multimodal_gpu0_cuda_mem_pool_bytes`, and what is used. */
-  readonly cudaMemoryPoolBytes: number;
+function parsedWord<AnyPlace extends string>(text: string): Word<AnyPlace> {
+  if (!text.includes("<")) return text;
+  const [, before, place, rest] = /^([^<]*)<(\w+)>(.*)$/.exec(text) ?? [];
+  if (place === undefined) return text;
+  return { ...(before && { before }), place: place as AnyPlace, ...(rest && { rest }) };
 }
 
-export interface EnginePlan {
-  readonly model: string;
-  /** 64 hexadecimal digits. */
-  readonly key: string;
-  /** The first 12, as paths and names carry it. */
-  readonly shortKey: string;
-  readonly keyFields: EngineKeyFields;
-  /** `/store/engines/<model>/<key12>` */
-  readonly directory: string;
-  readonly places: Readonly<Record<Place, string>>;
-  readonly steps: readonly BuildStep[];
-  /** Ranks: tensor parallel times pipeline parallel. */
-  readonly worldSize: number;
-  /** `--max_seq_len`. */
-  readonly maxSequenceTokens: number;
-  /** null for a text model. */
-  readonly visual: VisualNumbers | null;
+/** A word as a key has it: `<scripts>/run.py`, wherever that is. */
+export function nameWord(word: Word<string>): string {
+  return typeof word === "string" ? word : `${word.before ?? ""}<${word.place}>${word.rest ?? ""}`;
+}
+
+/** A word as a container sees it. @throws Error for a place that has no path. */
+export function resolveWord(word: Word<string>, places: Readonly<Record<string, string>>): string {
+  if (typeof word === "string") return word;
+  const path = places[word.place];
+  if (path === undefined) throw new Error(`No path is known for <${word.place}>.`);
+  return `${word.before ?? ""}${path}${word.rest ?? ""}`;
 }

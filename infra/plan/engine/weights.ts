@@ -1,12 +1,13 @@
-/** Where weights come from and lie, and the steps that fetch them. Credentials are the environment's: none is in argv. */
+/** Sources and folders of weights, and the steps that fetch them. Credentials are the environment's: none is in argv. */
 import type { LanguageModel } from "../catalogue/types.ts";
 import type { EngineSpec, WeightsSource } from "../spec.ts";
-import type { RecipeTable } from "./recipes/types.ts";
-import type { StepDraft } from "./step-draft.ts";
+import { compareVersions } from "./release.ts";
+import { commandWords, resolveWord, type StepDraft } from "./types.ts";
+import { visionTypeOf } from "./vision-types.ts";
 
 /**
- * The hub's client of the images. Its successor `hf` came with huggingface_hub 0.34 and replaced it in 1.0; all releases
- * that build engines have transformers 4 (NVIDIA/TensorRT-LLM requirements.txt), which wants a hub below 1.0.
+ * Its successor `hf` replaced it in huggingface_hub 1.0; all releases that build engines have transformers 4
+ * (NVIDIA/TensorRT-LLM requirements.txt), which wants a hub below 1.0.
  */
 const HUB_CLIENT = "huggingface-cli";
 
@@ -14,7 +15,7 @@ const HUB_CLIENT = "huggingface-cli";
 const MODELSCOPE_PACKAGE = "modelscope==1.40.2";
 const AWS_CLI_PACKAGE = "awscli==1.46.2";
 
-/** What the key calls the source. A folder's path is the machine's business: its `revision` stands for the content. */
+/** The source in a key. No key depends on a folder's path: its `revision` stands for the content. */
 export function weightsIdentity(weights: WeightsSource): string {
   switch (weights.kind) {
     case "hub":
@@ -35,7 +36,7 @@ export function isInStore(path: string): boolean {
 
 /**
  * Folder of the weights: `/store/weights/<model>/<revision>`, or the user's own. Other sources than the hub are marked,
- * because their revisions are the user's words and need not be unlike.
+ * because their revisions are the user's words and may be equal.
  */
 export function weightsDirectory(model: string, weights: WeightsSource): string {
   if (weights.kind === "folder") return weights.path;
@@ -43,107 +44,70 @@ export function weightsDirectory(model: string, weights: WeightsSource): string 
   return `/store/weights/${model}/${weights.kind === "hub" ? "" : `${weights.kind}-`}${revision}`;
 }
 
-/**
- * Folder of the tokenizer of weights that lie in `weights`. VILA keeps one folder for each part, and transformers finds no
- * tokenizer at their root: `TOKENIZER_PATH` of NVIDIA/TensorRT-LLM
- * tests/integration/defs/triton_server/test_triton_llm.py, and run.py.
- */
+/** Folder of the tokenizer of weights that are in the folder `weights`. */
 export function tokenizerDirectory(row: Pick<LanguageModel, "vision">, weights: string): string {
-  return row.vision?.modelType === "vila" ? `${weights}/llm` : weights;
+  const folder = visionTypeOf(row)?.tokenizerFolder;
+  return folder === undefined ? weights : `${weights}/${folder}`;
 }
 
-/** Commands that fetch the weights; none for a folder. Each goes on where a killed one ended. */
-export function downloadSteps(
-  spec: Pick<EngineSpec, "row" | "weights">,
-  table: Pick<RecipeTable, "hubLinksByDefault">,
-): readonly StepDraft[] {
-  const { row, weights } = spec;
-  const fetched = `${row.source.downloadGB} GB`;
+type DownloadSpec = Pick<EngineSpec, "model" | "row" | "weights" | "release">;
+
+/** Commands that fetch the weights; none for a folder. Each resumes a killed one. */
+export function downloadSteps({ row, weights, release }: Omit<DownloadSpec, "model">): readonly StepDraft[] {
+  const { downloadGB, exclude = [], gated, include } = row.source;
+  const patterns = [
+    ...(include.length === 0 ? [] : ["--include", ...include]),
+    ...(exclude.length === 0 ? [] : ["--exclude", ...exclude]),
+  ];
+  const download = (source: string, words: StepDraft["words"]): StepDraft => ({
+    name: "download",
+    summary: `${downloadGB} GB of weights from ${source}`,
+    words,
+  });
+  const install = (summary: string, pinned: string): StepDraft => ({
+    name: "requirements",
+    summary,
+    words: ["pip", "install", pinned],
+  });
   switch (weights.kind) {
-    case "hub":
+    case "hub": {
+      const words = commandWords(
+        `${HUB_CLIENT} download`,
+        [weights.repository, "--revision", weights.revision, ...patterns],
+        "--local-dir <weights>",
+        // Until huggingface_hub 0.23.0 links into its cache were the default.
+        compareVersions(release.tensorRtLlm, "0.10") < 0 && "--local-dir-use-symlinks False",
+      );
+      return [download(`the Hugging Face hub${gated ? "; HF_TOKEN must hold a token" : ""}`, words)];
+    }
+    case "modelscope": {
+      const words = commandWords(
+        "modelscope download --model",
+        [weights.repository, "--revision", weights.revision, ...patterns],
+        "--local_dir <weights>",
+      );
+      return [install("ModelScope's client", MODELSCOPE_PACKAGE), download("ModelScope", words)];
+    }
+    case "s3": {
+      // The last filter that matches a file decides: all are left out, some are taken, and of those some left out.
+      const words = commandWords("aws s3 sync", [weights.uri], "<weights> --no-progress", [
+        ...(include.length === 0 ? [] : ["--exclude", "*"]),
+        ...include.flatMap((glob) => ["--include", glob]),
+        ...exclude.flatMap((glob) => ["--exclude", glob]),
+      ]);
       return [
-        {
-          name: "download",
-          summary: `${fetched} of weights from the Hugging Face hub${row.source.gated ? "; HF_TOKEN must hold a token" : ""}`,
-          words: [
-            HUB_CLIENT,
-            "download",
-            weights.repository,
-            "--revision",
-            weights.revision,
-            ...filePatterns(row),
-            "--local-dir",
-            { place: "weights" },
-            ...(table.hubLinksByDefault ? ["--local-dir-use-symlinks", "False"] : []),
-          ],
-        },
+        install("the AWS CLI", AWS_CLI_PACKAGE),
+        download("S3, with the credentials of the pod or machine", words),
       ];
-    case "modelscope":
-      return [
-        {
-          name: "requirements",
-          summary: "ModelScope's client",
-          words: ["pip", "install", MODELSCOPE_PACKAGE],
-        },
-        {
-          name: "download",
-          summary: `${fetched} of weights from ModelScope`,
-          words: [
-            "modelscope",
-            "download",
-            "--model",
-            weights.repository,
-            "--revision",
-            weights.revision,
-            ...filePatterns(row),
-            "--local_dir",
-            { place: "weights" },
-          ],
-        },
-      ];
-    case "s3":
-      return [
-        { name: "requirements", summary: "the AWS CLI", words: ["pip", "install", AWS_CLI_PACKAGE] },
-        {
-          name: "download",
-          summary: `${fetched} of weights from S3, with the credentials of the pod or machine`,
-          words: [
-            ...["aws", "s3", "sync", weights.uri, { place: "weights" } as const, "--no-progress"],
-            ...syncFilters(row),
-          ],
-        },
-      ];
+    }
     case "folder":
       return [];
   }
 }
 
-/** The commands of a source that is no hub, for a builder that fetches from hubs by itself. */
-export function fetchCommands(
-  spec: Pick<EngineSpec, "model" | "row" | "weights">,
-): readonly (readonly string[])[] {
+/** The commands of a source that is not a hub, for a builder that fetches from hubs by itself. */
+export function fetchCommands(spec: DownloadSpec): readonly (readonly string[])[] {
   if (spec.weights.kind !== "s3") return [];
-  const weights = weightsDirectory(spec.model, spec.weights);
-  return downloadSteps(spec, { hubLinksByDefault: false }).map(({ words }) =>
-    words.map((word) => (typeof word === "string" ? word : weights)),
-  );
-}
-
-/** The last filter that matches a file decides: all are left out, some are taken, and of those some left out. */
-function syncFilters({ source: { include, exclude = [] } }: LanguageModel): readonly string[] {
-  const filters = (flag: string, patterns: readonly string[]) =>
-    patterns.flatMap((pattern) => [flag, pattern]);
-  return [
-    ...(include.length === 0 ? [] : filters("--exclude", ["*"])),
-    ...filters("--include", include),
-    ...filters("--exclude", exclude),
-  ];
-}
-
-function filePatterns(row: LanguageModel): readonly string[] {
-  const { include, exclude = [] } = row.source;
-  return [
-    ...(include.length === 0 ? [] : ["--include", ...include]),
-    ...(exclude.length === 0 ? [] : ["--exclude", ...exclude]),
-  ];
+  const places = { weights: weightsDirectory(spec.model, spec.weights) };
+  return downloadSteps(spec).map(({ words }) => words.map((word) => resolveWord(word, places)));
 }

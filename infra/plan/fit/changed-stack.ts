@@ -1,11 +1,11 @@
-/** Stacks that differ in one thing, and whether what a placement holds would fit there. */
+/** Stacks that differ in one thing, and whether the tenants of a placement would fit there. */
 import type { Gpu, MachineType } from "../catalogue/types.ts";
 import { crowding, machineHolds } from "../pool-space.ts";
-import type { EngineSpec, GpuSharing, GpuStackSpec, ModelSpec, PoolSpec, ServingSpec } from "../spec.ts";
+import type { EngineSpec, GpuStackSpec, ModelSpec, PoolSpec, ServingSpec } from "../spec.ts";
 import type { Placement } from "./placement.ts";
 import { type Judged, verdicts } from "./verdicts.ts";
 
-/** A stack whose models of one pool, and what else it runs, are asked about. */
+/** A placement of a stack that does not fit. */
 export interface Situation {
   readonly stack: GpuStackSpec;
   readonly placement: Placement;
@@ -45,42 +45,51 @@ export function isOneEach(situation: Situation, changed: GpuStackSpec): boolean 
 
 /** GPUs of the changed stack with a tenant of the placement. */
 function landings(situation: Situation, changed: GpuStackSpec): readonly Judged[] {
-  const names = new Set(situation.placement.tenants.map(({ name }) => name));
+  const names = tenantNames(situation);
   const pool = poolOfChanged(situation, changed);
   return verdicts({ ...changed, pools: [pool] }).filter(({ placement }) =>
     placement.tenants.some(({ name }) => names.has(name)),
   );
 }
 
+function tenantNames({ placement }: Situation): ReadonlySet<string> {
+  return new Set(placement.tenants.map(({ name }) => name));
+}
+
 function poolOfChanged({ placement }: Situation, changed: GpuStackSpec): PoolSpec {
   return changed.pools.find(({ name }) => name === placement.pool.name) ?? placement.pool;
 }
 
-export function withEngine(
-  { stack }: Situation,
+export function withModel(
+  stack: GpuStackSpec,
   model: ModelSpec,
-  change: Partial<Pick<EngineSpec, "quantization" | "tensorParallel">>,
+  change: { readonly engine?: Partial<EngineSpec>; readonly serving?: Partial<ServingSpec> },
 ): GpuStackSpec {
-  return withModel(stack, model, { ...model, engine: { ...model.engine, ...change } });
+  const changed = {
+    ...model,
+    engine: { ...model.engine, ...change.engine },
+    serving: { ...model.serving, ...change.serving },
+  };
+  return { ...stack, models: stack.models.map((other) => (other === model ? changed : other)) };
 }
 
-export function withServing(
-  { stack }: Situation,
-  model: ModelSpec,
-  change: Pick<ServingSpec, "concurrentRequests">,
+/** Pools with a change, and engines for the GPUs of the pools that serve them. */
+export function withPools(
+  stack: GpuStackSpec,
+  names: readonly string[],
+  change: Partial<PoolSpec>,
 ): GpuStackSpec {
-  return withModel(stack, model, { ...model, serving: { ...model.serving, ...change } });
-}
-
-function withModel(stack: GpuStackSpec, model: ModelSpec, by: ModelSpec): GpuStackSpec {
-  return { ...stack, models: stack.models.map((one) => (one === model ? by : one)) };
-}
-
-export function withSharing(stack: GpuStackSpec, pool: PoolSpec, sharing: GpuSharing): GpuStackSpec {
-  return retargeted({
+  const pools = stack.pools.map((pool) => (names.includes(pool.name) ? { ...pool, ...change } : pool));
+  return {
     ...stack,
-    pools: stack.pools.map((one) => (one.name === pool.name ? { ...one, sharing } : one)),
-  });
+    pools,
+    models: stack.models.map((model) => {
+      const pool = pools.find(({ name }) => name === model.pool);
+      if (pool === undefined || pool.gpu === null) return model;
+      const migProfile = pool.sharing.mode === "mig" ? pool.sharing.profile : undefined;
+      return { ...model, engine: { ...model.engine, target: { gpu: pool.gpu, migProfile } } };
+    }),
+  };
 }
 
 /**
@@ -94,15 +103,12 @@ export function withMachine(
   machine: MachineType,
   gpu: Gpu,
 ): GpuStackSpec {
-  const changed = new Set([pool.name, ...(gpu.name === pool.gpu?.name ? [] : buildPoolsBeside(stack, pool))]);
-  return retargeted({
-    ...stack,
-    pools: stack.pools.map((one) => (changed.has(one.name) ? { ...one, instanceType, machine, gpu } : one)),
-  });
+  return withPools(stack, [pool.name, ...buildPoolsBeside(stack, pool, gpu)], { instanceType, machine, gpu });
 }
 
-/** Other pools that build engines for models of a pool. */
-export function buildPoolsBeside(stack: GpuStackSpec, pool: PoolSpec): readonly string[] {
+/** Other pools that build engines for models of a pool, where its GPUs become others. */
+export function buildPoolsBeside(stack: GpuStackSpec, pool: PoolSpec, gpu: Gpu): readonly string[] {
+  if (gpu.name === pool.gpu?.name) return [];
   const names = stack.models.flatMap(({ pool: serves, buildPool, serving }) =>
     serves === pool.name && buildPool !== pool.name && serving.runtime === "engine" ? [buildPool] : [],
   );
@@ -110,30 +116,16 @@ export function buildPoolsBeside(stack: GpuStackSpec, pool: PoolSpec): readonly 
 }
 
 /** The stack without GPU numbers of the placement's tenants; null where they have none. */
-export function withoutIndices({ placement }: Situation, stack: GpuStackSpec): GpuStackSpec | null {
-  const names = new Set(placement.tenants.map(({ name }) => name));
-  const numbered = stack.models.filter((model) => names.has(model.serving.name) && model.gpuIndices);
-  const encoders = names.has("encoders") ? stack.encoders : null;
-  if (numbered.length === 0 && encoders?.gpuIndices === undefined) return null;
+export function withoutIndices(situation: Situation, stack: GpuStackSpec): GpuStackSpec | null {
+  const names = tenantNames(situation);
+  const numbered = stack.models.filter(({ serving, gpuIndices }) => gpuIndices && names.has(serving.name));
+  const encoders = names.has("encoders") && stack.encoders?.gpuIndices ? stack.encoders : null;
+  if (numbered.length === 0 && encoders === null) return null;
   return {
     ...stack,
     models: stack.models.map((model) =>
       numbered.includes(model) ? { ...model, gpuIndices: undefined } : model,
     ),
     encoders: encoders === null ? stack.encoders : { ...encoders, gpuIndices: undefined },
-  };
-}
-
-/** Engines are for the GPUs of the pools that serve them. */
-function retargeted(stack: GpuStackSpec): GpuStackSpec {
-  const pools = new Map(stack.pools.map((pool) => [pool.name, pool]));
-  return {
-    ...stack,
-    models: stack.models.map((model) => {
-      const pool = pools.get(model.pool);
-      if (pool === undefined || pool.gpu === null) return model;
-      const migProfile = pool.sharing.mode === "mig" ? pool.sharing.profile : undefined;
-      return { ...model, engine: { ...model.engine, target: { gpu: pool.gpu, migProfile } } };
-    }),
   };
 }

@@ -3,7 +3,7 @@ import type { Gpu } from "../catalogue/types.ts";
 import type { GpuSharing } from "../spec.ts";
 
 /**
- * What CUDA hands out of the memory that a data sheet or the EC2 API names; the driver and its page tables keep the rest.
+ * Share of the memory of a data sheet or the EC2 API that CUDA can allocate; the driver and its page tables have the rest.
  * Reports of `cudaMemGetInfo`: 79.10 of 80 GiB on an H100 (https://nvidia.github.io/TensorRT-LLM/reference/memory.html),
  * 40,338 of 40,960 MiB on an A100 (https://github.com/NVIDIA/TensorRT-LLM/issues/85), 22,588 of the API's 22,888 MiB on an
  * A10 (https://github.com/signalnine/q27/issues/1): 98.5 to 98.9 %.
@@ -22,13 +22,6 @@ export function usableGiB(gpu: Gpu, partitionGiB: number = gpu.memoryGiB): numbe
   return partitionGiB * ecc * USABLE_FRACTION;
 }
 
-/**
- * Memory of a MIG partition in GiB; null where the GPU has no such profile, which the checks of a stack report.
- */
-export function partitionGiB(gpu: Gpu, profile: string): number | null {
-  return gpu.migProfiles[profile] ?? null;
-}
-
 /** Compute slices of a GPU that can be partitioned: A100, H100 and H200 have seven. */
 const COMPUTE_SLICES = 7;
 
@@ -41,9 +34,9 @@ export function slotsPerGpu(gpu: Gpu, sharing: GpuSharing): number {
     case "mps":
       return sharing.replicas;
     case "mig": {
-      const memoryGiB = partitionGiB(gpu, sharing.profile);
+      const memoryGiB = gpu.migProfiles[sharing.profile];
       const slices = Number.parseInt(sharing.profile, 10);
-      if (memoryGiB === null || !(slices > 0)) return 0;
+      if (memoryGiB === undefined || !(slices > 0)) return 0;
       return Math.min(Math.floor(COMPUTE_SLICES / slices), Math.floor(gpu.memoryGiB / memoryGiB));
     }
   }

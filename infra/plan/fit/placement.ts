@@ -1,11 +1,8 @@
-/**
- * Which processes land on which GPU. A scheduler decides that at run time, so a placement is the worst that it can do:
- * a stack that fits its placements fits however pods are scheduled.
- */
+/** Which processes land on which GPU: the worst that a scheduler can do, so that a stack that fits here always fits. */
 import type { Gpu } from "../catalogue/types.ts";
 import type { EncodersSpec, GpuStackSpec, ModelSpec, PoolSpec } from "../spec.ts";
-import { partitionGiB, usableGiB } from "./gpu-memory.ts";
-import { showGiB } from "./numbers.ts";
+import { showGiB } from "../units.ts";
+import { usableGiB } from "./gpu-memory.ts";
 
 /** One process group on a GPU: a rank of a language model, or the encoders. */
 export type GpuTenant =
@@ -27,52 +24,46 @@ export interface Placement {
   readonly label: string;
   readonly capacityGiB: number;
   readonly tenants: readonly GpuTenant[];
-  /**
-   * Tenants that can meet here when the scheduler mixes all pods of the pool; 0 where the placement is certain. Their
-   * headroom must then hold for any mix, not just for this one.
-   */
+  /** Tenants that meet when the scheduler mixes all pods of the pool; 0 where the placement is certain. */
   readonly mixes: number;
 }
+
+/** Need of a tenant on a GPU of that capacity, in GiB. */
+type TenantSize = (tenant: GpuTenant, capacityGiB: number) => number;
 
 /** GPUs that one server of a model takes. */
 export function worldSize(model: ModelSpec): number {
   return model.engine.tensorParallel * model.engine.pipelineParallel;
 }
 
-/** Models that a pool serves. All ranks of a server run on one machine, so a model for which none has the GPUs is left out. */
-function placeableModels(stack: GpuStackSpec, pool: PoolSpec): readonly ModelSpec[] {
-  return stack.models.filter((model) => model.pool === pool.name && worldSize(model) <= pool.machine.gpus);
-}
-
 /**
- * Placements of every pool with GPUs, in the order of the pools. A placement that differs from another only by the number
- * of the GPU appears once; the encoders (where they use a GPU) and every rank appear in at least one, unless the machines
- * have fewer GPUs than the model has ranks: no GPU is what such a model lacks memory on.
+ * Placements of every pool with GPUs, in the order of the pools. Placements that differ only by the number of the GPU appear once;
+ * the encoders (where they use a GPU) and every rank of a model appear in at least one, unless no machine has enough GPUs for it.
  *
- * @param sizeGiB what a tenant needs on a GPU of that capacity; decides which pods are the worst company on a shared GPU.
+ * @param sizeGiB decides which pods are the worst company on a shared GPU.
  */
-export function placements(
-  stack: GpuStackSpec,
-  sizeGiB: (tenant: GpuTenant, capacityGiB: number) => number,
-): readonly Placement[] {
-  return stack.pools.flatMap((pool) => {
+export function placements(stack: GpuStackSpec, sizeGiB: TenantSize): readonly Placement[] {
+  return stack.pools.flatMap((pool): readonly Placement[] => {
     const { gpu } = pool;
     if (gpu === null) return [];
-    if (stack.runsOn === "host") return hostPlacements(stack, pool, gpu);
-    if (pool.sharing.mode === "timeSlicing") return mixedPlacements(stack, pool, gpu, sizeGiB);
-    const capacity = podCapacity(pool, gpu);
-    return distinctTenants(stack, pool).map((tenant) => ({
-      pool,
-      gpu,
-      ...capacity,
-      tenants: [tenant],
-      mixes: 0,
-    }));
+    const place = (tenants: readonly GpuTenant[], suffix = "", mixes = 0): Placement => {
+      const { label, capacityGiB } = podCapacity(pool, gpu);
+      return { pool, gpu, label: `${label}${suffix}`, capacityGiB, tenants, mixes };
+    };
+    if (stack.runsOn === "host") {
+      return hostTenants(stack, pool).map(([index, tenants]) => place(tenants, `, number ${index}`));
+    }
+    const kinds = tenantKinds(stack, pool);
+    if (pool.sharing.mode !== "timeSlicing") return kinds.map((tenant) => place([tenant]));
+    const { replicas } = pool.sharing;
+    const { capacityGiB } = podCapacity(pool, gpu);
+    const groups = mixedTenants(kinds, replicas, (tenant) => sizeGiB(tenant, capacityGiB));
+    return groups.map((tenants) => place(tenants, `, shared by ${replicas} in time`, groups[0]?.length));
   });
 }
 
 /** Memory that one pod has to itself, by way of sharing. */
-function podCapacity(pool: PoolSpec, gpu: Gpu): { readonly label: string; readonly capacityGiB: number } {
+function podCapacity(pool: PoolSpec, gpu: Gpu): Pick<Placement, "label" | "capacityGiB"> {
   const whole = `${gpu.name} ${showGiB(gpu.memoryGiB)}`;
   switch (pool.sharing.mode) {
     case "none":
@@ -85,158 +76,24 @@ function podCapacity(pool: PoolSpec, gpu: Gpu): { readonly label: string; readon
     }
     case "mig": {
       // A profile that the GPU lacks has no memory: nothing fits, and the checks say why.
-      const memoryGiB = partitionGiB(gpu, pool.sharing.profile) ?? 0;
+      const { profile } = pool.sharing;
+      const memoryGiB = gpu.migProfiles[profile] ?? 0;
       return {
-        label: `${gpu.name} ${pool.sharing.profile} ${showGiB(memoryGiB)}`,
+        label: `${gpu.name} ${profile} ${showGiB(memoryGiB)}`,
         capacityGiB: usableGiB(gpu, memoryGiB),
       };
     }
   }
 }
 
-/** Kinds of pods of a pool: what one GPU can hold alone. Replicas are alike. */
-function distinctTenants(stack: GpuStackSpec, pool: PoolSpec): readonly GpuTenant[] {
-  const tenants: GpuTenant[] = [];
-  for (const model of placeableModels(stack, pool)) {
-    tenants.push(rank(model, true));
-    if (worldSize(model) > 1) tenants.push(rank(model, false));
-  }
-  const encoders = gpuEncoders(stack, pool.name);
-  if (encoders !== null) tenants.push(encoderTenant(encoders));
-  return tenants;
+/** Models that a pool serves. All ranks of a server run on one machine, so a model for which none has the GPUs is left out. */
+function placeableModels(stack: GpuStackSpec, pool: PoolSpec): readonly ModelSpec[] {
+  return stack.models.filter((model) => model.pool === pool.name && worldSize(model) <= pool.machine.gpus);
 }
 
-/**
- * Time slicing: any `replicas` pods meet on a GPU. The largest together are one placement; each other kind of pod with
- * the largest company that it can have is another.
- */
-function mixedPlacements(
-  stack: GpuStackSpec,
-  pool: PoolSpec,
-  gpu: Gpu,
-  sizeGiB: (tenant: GpuTenant, capacityGiB: number) => number,
-): readonly Placement[] {
-  const slots = pool.sharing.mode === "timeSlicing" ? pool.sharing.replicas : 1;
-  const { label, capacityGiB } = podCapacity(pool, gpu);
-  const kinds = distinctTenants(stack, pool)
-    .map((tenant) => ({ tenant, size: sizeGiB(tenant, capacityGiB), pods: podsOf(tenant) }))
-    .sort((a, b) => b.size - a.size);
-  const pods = kinds.flatMap((kind) => Array.from({ length: Math.min(kind.pods, slots) }, () => kind.tenant));
-  const worst = pods.slice(0, slots);
-  const groups = [
-    worst,
-    ...kinds
-      .filter((kind) => !worst.includes(kind.tenant))
-      .map((kind) => [kind.tenant, ...worst.slice(0, -1)]),
-  ];
-  return groups
-    .filter((tenants) => tenants.length > 0)
-    .map((tenants) => ({
-      pool,
-      gpu,
-      label: `${label}, shared by ${slots} in time`,
-      capacityGiB,
-      tenants,
-      mixes: worst.length,
-    }));
-}
-
-/** Pods (slots, for ranks) that a kind of tenant has in the whole pool. */
-function podsOf(tenant: GpuTenant): number {
-  if (tenant.kind === "encoders") return Math.max(1, tenant.encoders.replicas);
-  const replicas = Math.max(1, tenant.model.serving.replicas);
-  return tenant.leader ? replicas : replicas * (worldSize(tenant.model) - 1);
-}
-
-/** A Docker host has no scheduler: containers take the GPUs that {@link hostGpuIndices} gives them, and may overlap. */
-function hostPlacements(stack: GpuStackSpec, pool: PoolSpec, gpu: Gpu): readonly Placement[] {
-  const byIndex = new Map<number, GpuTenant[]>();
-  for (const container of hostGpuIndices(stack, pool)) {
-    container.indices.forEach((index, rankNumber) => {
-      const tenant =
-        container.model === null
-          ? encoderTenant(container.encoders)
-          : rank(container.model, rankNumber === 0);
-      byIndex.set(index, [...(byIndex.get(index) ?? []), tenant]);
-    });
-  }
-  const { label, capacityGiB } = podCapacity(pool, gpu);
-  return [...byIndex]
-    .sort(([a], [b]) => a - b)
-    .map(([index, tenants]) => ({
-      pool,
-      gpu,
-      label: `${label}, number ${index}`,
-      capacityGiB,
-      tenants,
-      mixes: 0,
-    }));
-}
-
-/** A container of a Docker host that uses GPUs: rank `i` on `indices[i]`. */
-type HostContainer = { readonly replica: number; readonly indices: readonly number[] } & (
-  | { readonly model: ModelSpec; readonly encoders: null }
-  | { readonly model: null; readonly encoders: EncodersSpec }
-);
-
-/**
- * GPU numbers of every container of a host, models in the stack's order, then encoders. `gpuIndices` are handed out in
- * turns of one world size for each replica. Containers without them take the lowest numbers that nobody has, and share
- * from number 0 on when all are taken; the ranks of one container never share. Models with more ranks than the host has GPUs
- * are left out.
- */
-export function hostGpuIndices(stack: GpuStackSpec, pool: PoolSpec): readonly HostContainer[] {
-  const models = placeableModels(stack, pool);
-  const encoders = gpuEncoders(stack, pool.name);
-  const taken = new Set([
-    ...models.flatMap((model) => model.gpuIndices ?? []),
-    ...(encoders?.gpuIndices ?? []),
-  ]);
-  let overflow = 0;
-  const next = (own: readonly number[]): number => {
-    for (let index = 0; index < pool.machine.gpus; index += 1) {
-      if (!taken.has(index)) {
-        taken.add(index);
-        return index;
-      }
-    }
-    let index: number;
-    do {
-      index = overflow % Math.max(1, pool.machine.gpus);
-      overflow += 1;
-    } while (own.includes(index));
-    return index;
-  };
-  const indicesOf = (explicit: readonly number[] | undefined, size: number, replica: number) => {
-    const own: number[] = [];
-    for (let rankNumber = 0; rankNumber < size; rankNumber += 1) {
-      own.push(explicit?.[(replica * size + rankNumber) % explicit.length] ?? next(own));
-    }
-    return own;
-  };
-  return [
-    ...models.flatMap((model) =>
-      replicasOf(model.serving.replicas).map((replica) => ({
-        model,
-        encoders: null,
-        replica,
-        indices: indicesOf(model.gpuIndices, worldSize(model), replica),
-      })),
-    ),
-    ...(encoders === null
-      ? []
-      : replicasOf(encoders.replicas).map((replica) => ({
-          model: null,
-          encoders,
-          replica,
-          indices: indicesOf(encoders.gpuIndices, 1, replica),
-        }))),
-  ];
-}
-
-/** A model that is scaled to nothing must still fit when it comes back. */
-function replicasOf(count: number): readonly number[] {
-  return Array.from({ length: Math.max(1, count) }, (_, replica) => replica);
+/** The stack's encoders, if they use a GPU of this pool. */
+function gpuEncoders({ encoders }: GpuStackSpec, pool: PoolSpec): EncodersSpec | null {
+  return encoders?.device === "gpu" && encoders.pool === pool.name ? encoders : null;
 }
 
 function rank(model: ModelSpec, leader: boolean): GpuTenant {
@@ -247,8 +104,104 @@ function encoderTenant(encoders: EncodersSpec): GpuTenant {
   return { kind: "encoders", name: "encoders", encoders };
 }
 
-/** The stack's encoders, if they use a GPU of this pool. */
-function gpuEncoders(stack: GpuStackSpec, pool: string): EncodersSpec | null {
-  const { encoders } = stack;
-  return encoders !== null && encoders.device === "gpu" && encoders.pool === pool ? encoders : null;
+/** Kinds of pods of a pool: what one GPU can hold alone. Replicas are alike. */
+function tenantKinds(stack: GpuStackSpec, pool: PoolSpec): readonly GpuTenant[] {
+  const ranks = placeableModels(stack, pool).flatMap((model) =>
+    worldSize(model) > 1 ? [rank(model, true), rank(model, false)] : [rank(model, true)],
+  );
+  const encoders = gpuEncoders(stack, pool);
+  return encoders === null ? ranks : [...ranks, encoderTenant(encoders)];
+}
+
+/**
+ * Time slicing: any `slots` pods meet on a GPU. The largest together are one group; each other kind of pod with the largest
+ * company that it can have is another.
+ */
+function mixedTenants(
+  kinds: readonly GpuTenant[],
+  slots: number,
+  sizeGiB: (tenant: GpuTenant) => number,
+): readonly (readonly GpuTenant[])[] {
+  const sorted = kinds
+    .map((tenant) => ({ tenant, size: sizeGiB(tenant) }))
+    .sort((a, b) => b.size - a.size)
+    .map(({ tenant }) => tenant);
+  const worst = sorted
+    .flatMap((tenant) => Array.from({ length: Math.min(podsOf(tenant), slots) }, () => tenant))
+    .slice(0, slots);
+  const others = sorted.filter((tenant) => !worst.includes(tenant));
+  return worst.length === 0 ? [] : [worst, ...others.map((tenant) => [tenant, ...worst.slice(0, -1)])];
+}
+
+/** Pods (slots, for ranks) that a kind of tenant has in the whole pool. */
+function podsOf(tenant: GpuTenant): number {
+  if (tenant.kind === "encoders") return Math.max(1, tenant.encoders.replicas);
+  const replicas = Math.max(1, tenant.model.serving.replicas);
+  return tenant.leader ? replicas : replicas * (worldSize(tenant.model) - 1);
+}
+
+/** GPU numbers of a Docker host in their order, each with the containers on it: these may overlap. */
+function hostTenants(
+  stack: GpuStackSpec,
+  pool: PoolSpec,
+): readonly (readonly [number, readonly GpuTenant[]])[] {
+  const byIndex = new Map<number, GpuTenant[]>();
+  for (const { model, indices } of hostGpuIndices(stack, pool)) {
+    for (const [rankNumber, index] of indices.entries()) {
+      const tenants = byIndex.get(index) ?? [];
+      byIndex.set(index, tenants);
+      if (model !== null) tenants.push(rank(model, rankNumber === 0));
+      else if (stack.encoders !== null) tenants.push(encoderTenant(stack.encoders));
+    }
+  }
+  return [...byIndex].sort(([a], [b]) => a - b);
+}
+
+/** A container of a Docker host that uses GPUs: rank `i` on `indices[i]`. */
+interface HostContainer {
+  /** null: the encoders. */
+  readonly model: ModelSpec | null;
+  readonly indices: readonly number[];
+}
+
+/**
+ * GPU numbers of every container of a host, models in the stack's order, then encoders. `gpuIndices` are handed out in
+ * turns of one world size for each replica. Containers without them take the lowest free numbers, and share from number 0 on
+ * when all are taken; the ranks of one container never share. Models with more ranks than the host has GPUs are left out.
+ */
+export function hostGpuIndices(stack: GpuStackSpec, pool: PoolSpec): readonly HostContainer[] {
+  const { gpus } = pool.machine;
+  const encoders = gpuEncoders(stack, pool);
+  const servers = [
+    ...placeableModels(stack, pool).map((model) => ({
+      model,
+      ranks: worldSize(model),
+      replicas: model.serving.replicas,
+      explicit: model.gpuIndices,
+    })),
+    ...(encoders === null
+      ? []
+      : [{ model: null, ranks: 1, replicas: encoders.replicas, explicit: encoders.gpuIndices }]),
+  ];
+  const taken = new Set(servers.flatMap(({ explicit }) => explicit ?? []));
+  const free = Array.from({ length: gpus }, (_, index) => index).filter((index) => !taken.has(index));
+  let overflow = 0;
+  const next = (own: readonly number[]): number => {
+    let index = free.shift();
+    while (index === undefined || own.includes(index)) {
+      index = overflow % Math.max(1, gpus);
+      overflow += 1;
+    }
+    return index;
+  };
+  return servers.flatMap(({ model, ranks, replicas, explicit }) =>
+    // A model that is scaled to nothing must still fit when it comes back.
+    Array.from({ length: Math.max(1, replicas) }, (_, replica) => {
+      const indices: number[] = [];
+      for (let index = replica * ranks; index < (replica + 1) * ranks; index += 1) {
+        indices.push(explicit?.[index % explicit.length] ?? next(indices));
+      }
+      return { model, indices };
+    }),
+  );
 }

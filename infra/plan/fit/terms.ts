@@ -1,41 +1,87 @@
 /**
- * What one process group keeps on a GPU, term by term. Every rule names its source; where the coefficients were fitted,
- * the measurements are listed, and `test/infra/plan/fit/memory-fit.test.ts` compares them.
+ * Memory of one process group on a GPU, term by term. `test/infra/plan/fit/memory-fit.test.ts` compares the fitted coefficients
+ * with the measurements.
  */
-import type { VisionTower } from "../catalogue/types.ts";
+import { textEncoders, visionEncoders } from "../catalogue/encoders.ts";
 import { DEFAULT_MAX_NUM_TOKENS } from "../engine/build-steps.ts";
 import { engineBytesGiB } from "../engine/engine-size.ts";
-import { compareVersions } from "../engine/version.ts";
-import { visualNumbers } from "../engine/visual-numbers.ts";
-import type { EngineSpec, ModelSpec } from "../spec.ts";
-import { GIB } from "../units.ts";
-import { encoderTerms } from "./encoder-terms.ts";
-import { type KvCachePromise, kvCachePromise } from "./kv-cache.ts";
-import { grouped, round3 } from "./numbers.ts";
+import { compareVersions } from "../engine/release.ts";
+import { visionTypes, visualNumbers } from "../engine/vision-types.ts";
+import type { EncodersSpec, EngineSpec, ModelSpec } from "../spec.ts";
+import { GIB, grouped, round3 } from "../units.ts";
+import { kvCacheTerms } from "./kv-cache.ts";
 import type { GpuTenant } from "./placement.ts";
-import type { MemoryTerm } from "./types.ts";
+import type { SizedTerm } from "./types.ts";
 
-/** A term with its error, and when it is there. */
-export interface SizedTerm extends MemoryTerm {
-  readonly uncertaintyGiB: number;
-  readonly source: string;
-  /**
-   * `before`: loaded by the time TensorRT-LLM measures the free memory for its KV cache. `anyTime`: by another process or
-   * model of the server, in no fixed order. `cache`: the KV cache itself.
-   */
-  readonly when: "before" | "anyTime" | "cache";
-}
+type Term = Omit<SizedTerm, "tenant">;
 
-export interface TenantNeed {
-  readonly terms: readonly SizedTerm[];
-  /** null for encoders. */
-  readonly kvCache: KvCachePromise | null;
-}
+/** Common facts of the terms of a kind; the error is a share of the term or a number of GiB. */
+type TermRule = Pick<Term, "what" | "source" | "when"> &
+  ({ readonly errorShare: number } | { readonly errorGiB: number });
 
 const MEMORY_GUIDE = "https://nvidia.github.io/TensorRT-LLM/reference/memory.html";
 
-/** Engines hold little but weights: 15,320 MiB loaded for 15,317 MiB of weights (michaelnny/llama3_inference, README). */
-const WEIGHTS_ERROR = 0.02;
+const RULES = {
+  /** Engines hold little but weights: 15,320 MiB loaded for 15,317 MiB of weights (michaelnny/llama3_inference, README). */
+  weights: {
+    what: "weights",
+    errorShare: 0.02,
+    source: "https://github.com/michaelnny/llama3_inference",
+    when: "before",
+  },
+  /** {@link ACTIVATION_FACTOR} */
+  activations: {
+    what: "activations",
+    errorShare: 0.25,
+    source: `${MEMORY_GUIDE}; factor fitted to published logs`,
+    when: "before",
+  },
+  /** {@link DECODER_BYTES} */
+  decoder: {
+    what: "activations",
+    errorShare: 0.5,
+    source: `${MEMORY_GUIDE}; bytes fitted to published logs`,
+    when: "before",
+  },
+  memoryPool: {
+    what: "memoryPool",
+    errorGiB: 0,
+    source: "https://github.com/NVIDIA/TensorRT-LLM/issues/2233",
+    when: "before",
+  },
+  serverContext: { what: "cudaContext", errorGiB: 0.25, source: MEMORY_GUIDE, when: "before" },
+  stubContext: {
+    what: "cudaContext",
+    errorGiB: 0.2,
+    source: "https://github.com/NVIDIA/TensorRT-LLM/issues/3058",
+    when: "before",
+  },
+  visionEngine: {
+    what: "visionEngine",
+    errorShare: 0.02,
+    source: "https://github.com/triton-inference-server/tensorrtllm_backend/blob/main/docs/multimodal.md",
+    when: "anyTime",
+  },
+  visionActivations: {
+    what: "visionActivations",
+    errorShare: 0.5,
+    source: "inferred: the language models' factor on the tower's own shape",
+    when: "anyTime",
+  },
+  encoderActivations: {
+    what: "activations",
+    errorShare: 0.5,
+    source: "inferred: the language models' factor on the encoder's own shape",
+    when: "anyTime",
+  },
+} as const satisfies Record<string, TermRule>;
+
+/** A term, rounded before terms are added, so that the sum is that of the shown numbers. */
+function term(rule: TermRule, gib: number, arithmetic: string): Term {
+  const { what, source, when } = rule;
+  const uncertaintyGiB = "errorGiB" in rule ? rule.errorGiB : gib * rule.errorShare;
+  return { what, gib: round3(gib), arithmetic, uncertaintyGiB: round3(uncertaintyGiB), source, when };
+}
 
 /**
  * Activations: `18 × tokens of a step × hidden size × 2 bytes`, the logits of a step, and 32 MiB of workspace.
@@ -44,11 +90,11 @@ const WEIGHTS_ERROR = 0.02;
  * - Llama-2-7b fp8, 8,192 tokens: 1,134 MiB (the memory guide);
  * - Qwen2.5-0.5B int8, 8,192 tokens, batch 2,048: 773.51 MiB, and 512 tokens, batch 1: 43.26 MiB
  *   (https://github.com/NVIDIA/TensorRT-LLM/issues/1188).
- * The rule is 3 to 14 % above these. It does not divide by ranks: tensor parallelism shrinks only some of the tensors.
+ * The rule is 3 to 14 % above these. It does not divide by ranks: tensor parallelism shrinks only some of the tensors. For visual
+ * engines and encoders nothing is published, and the factor is inferred.
  */
 const ACTIVATION_FACTOR = 18;
 const WORKSPACE_BYTES = 32 * 2 ** 20;
-const ACTIVATION_ERROR = 0.25;
 
 /**
  * Runtime buffers and decoder: bytes for each element of `batch × beams × vocabulary`.
@@ -57,100 +103,61 @@ const ACTIVATION_ERROR = 0.25;
  * - Llama-2-7b, batch 4,096, 0.12: 1.14 + 4.35 GiB, 45 bytes (trtllm-bench's README of that time).
  */
 const DECODER_BYTES = 32;
-const DECODER_ERROR = 0.5;
 
 /**
  * CUDA context, kernels and libraries of a process that runs an engine: total less available less the engine's own parts
- * is 0.77 GiB in the memory guide's log.
+ * is 0.77 GiB in the memory guide's log. A process without TensorRT-LLM's kernels, such as a Python stub: "each trtllm seems to
+ * allocate 500MB", up to 590 MiB in nvidia-smi.
  */
 const SERVER_CONTEXT_GIB = 0.75;
-const SERVER_CONTEXT_ERROR_GIB = 0.25;
-
-/** The same for a Python stub with its own context: "each trtllm seems to allocate 500MB", up to 590 MiB in nvidia-smi. */
 const STUB_CONTEXT_GIB = 0.55;
-const STUB_CONTEXT_ERROR_GIB = 0.2;
-const STUB_SOURCE = "https://github.com/NVIDIA/TensorRT-LLM/issues/3058";
 
-/** Triton's own pool on a GPU where `--cuda-memory-pool-byte-size` says nothing: 67,108,864 bytes in its log. */
-const DEFAULT_POOL_BYTES = 64 * 2 ** 20;
-const DEFAULT_POOL_SOURCE = "https://github.com/NVIDIA/TensorRT-LLM/issues/2233";
+export interface TenantNeed {
+  readonly terms: readonly SizedTerm[];
+  /** `maxTokensInPagedKvCache` as memory of one rank; null where the stack sets none, and for encoders. */
+  readonly cacheCeilingGiB: number | null;
+}
 
-/**
- * Patches and width of one run of each visual engine, from the configuration of the tower that its models share; the
- * language model may see fewer tokens of them. null: exactly `tokensPerImage`, the four tiles of an image in one run.
- */
-const VISUAL_RUNS: Readonly<
-  Record<VisionTower["modelType"], { readonly tokens: number | null; readonly width: number }>
-> = {
-  // https://huggingface.co/openai/clip-vit-large-patch14-336/blob/main/config.json
-  llava: { tokens: 577, width: 1024 },
-  // https://huggingface.co/Salesforce/blip2-opt-2.7b/blob/main/config.json
-  blip2: { tokens: 257, width: 1408 },
-  // https://huggingface.co/google/siglip-so400m-patch14-384/blob/main/config.json, also for OneVision
-  vila: { tokens: 729, width: 1152 },
-  llava_onevision: { tokens: 729, width: 1152 },
-  // https://huggingface.co/meta-llama/Llama-3.2-11B-Vision/blob/main/config.json
-  mllama: { tokens: null, width: 1280 },
-};
-/** Nobody publishes activations of these engines; the factor is the language models'. */
-const VISUAL_ACTIVATION_ERROR = 0.5;
-
-/** Terms of one tenant of a GPU. */
 export function tenantNeed(tenant: GpuTenant): TenantNeed {
-  return tenant.kind === "encoders"
-    ? { terms: encoderTerms(tenant.encoders).map(rounded), kvCache: null }
-    : rankNeed(tenant.model, tenant.leader);
-}
-
-/** Terms are rounded before they are added, so that the sum is that of what people see. */
-function rounded(term: SizedTerm): SizedTerm {
-  return { ...term, gib: round3(term.gib), uncertaintyGiB: round3(term.uncertaintyGiB) };
-}
-
-function rankNeed(model: ModelSpec, leader: boolean): TenantNeed {
-  const { vision } = model.engine.row;
-  const visual = vision === undefined ? null : visualNumbers(model.engine.row, model.engine.limits);
-  const kvCache = kvCachePromise(model, visual?.maxEncoderInputTokens ?? 0);
-  const terms = [
-    weights(model),
-    activations(model),
-    decoderBuffers(model),
-    ...kvCacheTerms(model, kvCache),
-    memoryPool(model, leader ? (visual?.cudaMemoryPoolBytes ?? null) : null),
-    ...contexts(model, leader),
-  ];
-  if (leader && vision !== undefined && visual !== null) {
-    terms.push(...visualTerms(model, vision, visual.visionMaxBatchSize));
+  const named = (terms: readonly Term[]) => terms.map((bare) => ({ ...bare, tenant: tenant.name }));
+  if (tenant.kind === "encoders") {
+    return { terms: named(encoderTerms(tenant.encoders)), cacheCeilingGiB: null };
   }
-  return { terms: terms.map(rounded), kvCache };
+  const { model, leader } = tenant;
+  const visual = visualNumbers(model.engine.row, model.engine.limits);
+  const cache = kvCacheTerms(model, visual?.maxEncoderInputTokens ?? 0);
+  return {
+    terms: named([
+      weights(model),
+      ...buffers(model.engine),
+      ...cache.terms,
+      memoryPool(leader ? visual?.cudaMemoryPoolBytes : undefined),
+      ...contexts(model),
+      // Rank 0 has the visual engine and its Python stub.
+      ...(leader && visual !== null ? visualTerms(model.engine, visual.visionMaxBatchSize) : []),
+    ]),
+    cacheCeilingGiB: cache.ceilingGiB,
+  };
 }
 
-function weights(model: ModelSpec): SizedTerm {
-  const { tensorParallel, pipelineParallel, quantization, dtype, row } = model.engine;
-  const { llmPerRankGiB, llmGiB, layersGiB } = engineBytesGiB(model.engine, model.serving.runtime);
+function weights({ engine, serving }: ModelSpec): Term {
+  const { tensorParallel, pipelineParallel, quantization, dtype, row } = engine;
+  const { llmPerRankGiB, llmGiB, layersGiB } = engineBytesGiB(engine, serving.runtime);
   const format = quantization === "none" ? dtype : quantization;
   const ranks = tensorParallel * pipelineParallel;
   const share =
     ranks === 1
       ? `${llmGiB.toFixed(2)} GiB`
       : `${layersGiB.toFixed(2)} GiB of layers ÷ ${ranks} GPUs + ${(llmPerRankGiB - layersGiB / ranks).toFixed(2)} GiB of embedding and output head`;
-  return {
-    tenant: model.serving.name,
-    what: "weights",
-    gib: llmPerRankGiB,
-    arithmetic: `${grouped(row.architecture.parameters)} parameters in ${format}: ${share}`,
-    uncertaintyGiB: llmPerRankGiB * WEIGHTS_ERROR,
-    source: "https://github.com/michaelnny/llama3_inference",
-    when: "before",
-  };
+  const parameters = grouped(row.architecture.parameters);
+  return term(RULES.weights, llmPerRankGiB, `${parameters} parameters in ${format}: ${share}`);
 }
 
 /** Tokens that one step of an engine can hold. */
-export function maxTokensPerStep(engine: EngineSpec): number {
-  const { limits } = engine;
+export function maxTokensPerStep({ limits, release }: EngineSpec): number {
   if (limits.maxNumTokens !== undefined) return limits.maxNumTokens;
   const longestPrompts = limits.maxBatchSize * limits.maxBeamWidth * limits.maxInputTokens;
-  return compareVersions(engine.release.tensorRtLlm, "0.11") >= 0 ? DEFAULT_MAX_NUM_TOKENS : longestPrompts;
+  return compareVersions(release.tensorRtLlm, "0.11") >= 0 ? DEFAULT_MAX_NUM_TOKENS : longestPrompts;
 }
 
 /** Bytes of an engine's activations; see {@link ACTIVATION_FACTOR}. */
@@ -169,131 +176,107 @@ export function decoderBytes(shape: { readonly sequences: number; readonly vocab
   return shape.sequences * shape.vocabularySize * DECODER_BYTES;
 }
 
-function activations(model: ModelSpec): SizedTerm {
-  const { limits, row } = model.engine;
-  const { hiddenSize, vocabularySize } = row.architecture;
-  const tokens = maxTokensPerStep(model.engine);
-  const sequences = limits.maxBatchSize * limits.maxBeamWidth;
-  const gib = activationBytes({ tokens, hiddenSize, sequences, vocabularySize }) / GIB;
-  return {
-    tenant: model.serving.name,
-    what: "activations",
-    gib,
-    arithmetic: `${ACTIVATION_FACTOR} × ${grouped(tokens)} tokens × ${grouped(hiddenSize)} × 2 bytes + ${grouped(sequences)} sequences × ${grouped(vocabularySize)} logits × 2 bytes + 32 MiB`,
-    uncertaintyGiB: gib * ACTIVATION_ERROR,
-    source: `${MEMORY_GUIDE}; factor fitted to published logs`,
-    when: "before",
-  };
-}
-
-function decoderBuffers(model: ModelSpec): SizedTerm {
-  const { limits, row } = model.engine;
-  const { vocabularySize } = row.architecture;
-  const sequences = limits.maxBatchSize * limits.maxBeamWidth;
-  const gib = decoderBytes({ sequences, vocabularySize }) / GIB;
-  return {
-    tenant: model.serving.name,
-    what: "activations",
-    gib,
-    arithmetic: `decoder and runtime buffers: ${grouped(sequences)} sequences × ${grouped(vocabularySize)} logits × ${DECODER_BYTES} bytes`,
-    uncertaintyGiB: gib * DECODER_ERROR,
-    source: `${MEMORY_GUIDE}; bytes fitted to published logs`,
-    when: "before",
-  };
-}
-
-function kvCacheTerms(model: ModelSpec, promise: KvCachePromise): readonly SizedTerm[] {
-  const common = {
-    tenant: model.serving.name,
-    uncertaintyGiB: 0,
-    source: MEMORY_GUIDE,
-    when: "cache",
-  } as const;
-  const self: SizedTerm = {
-    ...common,
-    what: "kvCache",
-    gib: promise.selfGiB,
-    arithmetic: promise.selfArithmetic,
-  };
-  if (promise.crossGiB === 0) return [self];
+/** Activations, and the buffers of runtime and decoder. */
+function buffers(engine: EngineSpec): readonly Term[] {
+  const { hiddenSize, vocabularySize } = engine.row.architecture;
+  const tokens = maxTokensPerStep(engine);
+  const sequences = engine.limits.maxBatchSize * engine.limits.maxBeamWidth;
+  const shape = { tokens, hiddenSize, sequences, vocabularySize };
+  const logits = `${grouped(sequences)} sequences × ${grouped(vocabularySize)} logits`;
   return [
-    self,
-    { ...common, what: "crossKvCache", gib: promise.crossGiB, arithmetic: promise.crossArithmetic },
+    term(
+      RULES.activations,
+      activationBytes(shape) / GIB,
+      `${ACTIVATION_FACTOR} × ${grouped(tokens)} tokens × ${grouped(hiddenSize)} × 2 bytes + ${logits} × 2 bytes + 32 MiB`,
+    ),
+    term(
+      RULES.decoder,
+      decoderBytes(shape) / GIB,
+      `decoder and runtime buffers: ${logits} × ${DECODER_BYTES} bytes`,
+    ),
   ];
 }
 
-function memoryPool(model: ModelSpec, bytes: number | null): SizedTerm {
-  return {
-    tenant: model.serving.name,
-    what: "memoryPool",
-    gib: (bytes ?? DEFAULT_POOL_BYTES) / GIB,
-    arithmetic:
-      bytes === null
-        ? "Triton's default of 67,108,864 bytes"
-        : `--multimodal_gpu0_cuda_mem_pool_bytes ${grouped(bytes)}`,
-    uncertaintyGiB: 0,
-    source: DEFAULT_POOL_SOURCE,
-    when: "before",
-  };
+/** CUDA contexts of one rank; a Python or PyTorch runtime is a process beside the server on every rank. */
+function contexts({ serving: { flavour, tritonBackend } }: ModelSpec): readonly Term[] {
+  const server = term(
+    RULES.serverContext,
+    SERVER_CONTEXT_GIB,
+    "tritonserver: CUDA context, kernels and libraries",
+  );
+  const runsInStub = flavour === "gpt" || flavour === "llmapi" || tritonBackend === "python";
+  return runsInStub ? [server, stub("language model", "before")] : [server];
+}
+
+function stub(of: string, when: Term["when"]): Term {
+  const arithmetic = `Python stub of the ${of}: a process of its own with a CUDA context`;
+  return term({ ...RULES.stubContext, when }, STUB_CONTEXT_GIB, arithmetic);
+}
+
+/** Triton's own pool on a GPU: 67,108,864 bytes in its log where `--cuda-memory-pool-byte-size` says nothing. */
+function memoryPool(bytes?: number): Term {
+  const arithmetic =
+    bytes === undefined
+      ? "Triton's default of 67,108,864 bytes"
+      : `--multimodal_gpu0_cuda_mem_pool_bytes ${grouped(bytes)}`;
+  return term(RULES.memoryPool, (bytes ?? 64 * 2 ** 20) / GIB, arithmetic);
+}
+
+function visualTerms(engine: EngineSpec, maxBatchSize: number): readonly Term[] {
+  const { vision } = engine.row;
+  if (vision === undefined) return [];
+  const { width, patches } = visionTypes[vision.modelType];
+  const tokens = patches ?? vision.tokensPerImage;
+  return [
+    stub("visual engine", "anyTime"),
+    term(
+      RULES.visionEngine,
+      engineBytesGiB(engine).visionGiB,
+      `${grouped(vision.parameters)} parameters × 2 bytes, on rank 0 only`,
+    ),
+    term(
+      RULES.visionActivations,
+      (ACTIVATION_FACTOR * maxBatchSize * tokens * width * 2) / GIB,
+      `${ACTIVATION_FACTOR} × ${maxBatchSize} runs × ${grouped(tokens)} patches × ${grouped(width)} × 2 bytes`,
+    ),
+  ];
 }
 
 /**
- * CUDA contexts of one rank: the server's own, and one for each Python stub that uses the GPU. The visual engine's stub is
- * there on rank 0 only; a Python or PyTorch runtime is a process beside the server on every rank.
+ * Bytes of an encoder's weight and of its activation, and the error of the weights: an int8 plan keeps embeddings and layer
+ * normalisation in 16 bits, and computes some layers so.
  */
-function contexts(model: ModelSpec, leader: boolean): readonly SizedTerm[] {
-  const { flavour, tritonBackend } = model.serving;
-  const server: SizedTerm = {
-    tenant: model.serving.name,
-    what: "cudaContext",
-    gib: SERVER_CONTEXT_GIB,
-    arithmetic: "tritonserver: CUDA context, kernels and libraries",
-    uncertaintyGiB: SERVER_CONTEXT_ERROR_GIB,
-    source: MEMORY_GUIDE,
-    when: "before",
-  };
-  const stub = (what: string, when: SizedTerm["when"]): SizedTerm => ({
-    ...server,
-    gib: STUB_CONTEXT_GIB,
-    arithmetic: `${what}: a process of its own with a CUDA context`,
-    uncertaintyGiB: STUB_CONTEXT_ERROR_GIB,
-    source: STUB_SOURCE,
-    when,
-  });
-  const runsInStub = flavour === "gpt" || flavour === "llmapi" || tritonBackend === "python";
-  return [
-    server,
-    ...(runsInStub ? [stub("Python stub of the language model", "before")] : []),
-    ...(leader && model.engine.row.vision !== undefined
-      ? [stub("Python stub of the visual engine", "anyTime")]
-      : []),
-  ];
-}
+const ENCODER_PRECISIONS = {
+  fp32: { weightBytes: 4, activationBytes: 4, errorShare: 0.05 },
+  fp16: { weightBytes: 2, activationBytes: 2, errorShare: 0.05 },
+  int8: { weightBytes: 1, activationBytes: 2, errorShare: 0.5 },
+} as const;
 
-function visualTerms(model: ModelSpec, vision: VisionTower, maxBatchSize: number): readonly SizedTerm[] {
-  const { visionGiB } = engineBytesGiB(model.engine);
-  const run = VISUAL_RUNS[vision.modelType];
-  const tokens = run.tokens ?? vision.tokensPerImage;
-  const { width } = run;
-  const activationGiB = (ACTIVATION_FACTOR * maxBatchSize * tokens * width * 2) / GIB;
+/** Terms of `vision_encoder`, `text_encoder` and `clip_text` in one Triton. */
+function encoderTerms(spec: EncodersSpec): readonly Term[] {
+  const { vision, text: clipText, source } = visionEncoders[spec.vision];
+  const { text } = textEncoders[spec.text];
+  const { weightBytes, activationBytes: bytes, errorShare } = ENCODER_PRECISIONS[spec.precision];
+  const towers = [
+    { name: "vision_encoder", tokens: vision.tokens, row: vision },
+    { name: "text_encoder", tokens: text.maxTokens, row: text },
+    { name: "clip_text", tokens: clipText.maxTokens, row: clipText },
+  ];
+  const when = "anyTime";
   return [
-    {
-      tenant: model.serving.name,
-      what: "visionEngine",
-      gib: visionGiB,
-      arithmetic: `${grouped(vision.parameters)} parameters × 2 bytes, on rank 0 only`,
-      uncertaintyGiB: visionGiB * WEIGHTS_ERROR,
-      source: "https://github.com/triton-inference-server/tensorrtllm_backend/blob/main/docs/multimodal.md",
-      when: "anyTime",
-    },
-    {
-      tenant: model.serving.name,
-      what: "visionActivations",
-      gib: activationGiB,
-      arithmetic: `${ACTIVATION_FACTOR} × ${maxBatchSize} runs × ${grouped(tokens)} patches × ${grouped(width)} × 2 bytes`,
-      uncertaintyGiB: activationGiB * VISUAL_ACTIVATION_ERROR,
-      source: "inferred: the language models' factor on the tower's own shape",
-      when: "anyTime",
-    },
+    ...towers.flatMap(({ name, tokens, row: { parameters, width } }) => [
+      term(
+        { what: "weights", errorShare, source: source.repository, when },
+        (parameters * weightBytes) / GIB,
+        `${name}: ${grouped(parameters)} parameters × ${weightBytes} bytes (${spec.precision})`,
+      ),
+      term(
+        RULES.encoderActivations,
+        (ACTIVATION_FACTOR * spec.maxBatchSize * tokens * width * bytes) / GIB,
+        `${name}: ${ACTIVATION_FACTOR} × batch ${spec.maxBatchSize} × ${tokens} tokens × ${width} × ${bytes} bytes`,
+      ),
+    ]),
+    { ...memoryPool(), when },
+    term({ ...RULES.stubContext, when }, STUB_CONTEXT_GIB, "tritonserver: CUDA context and libraries"),
   ];
 }

@@ -1,6 +1,6 @@
-/** Whether what lands on a GPU fits it, as data. */
+/** Whether the processes on a GPU fit its memory, as data. */
 
-/** One term of the sum, for people to check. */
+/** One term of the sum. */
 export interface MemoryTerm {
   /** Name of the model or encoder in the stack. */
   readonly tenant: string;
@@ -14,23 +14,29 @@ export interface MemoryTerm {
     | "memoryPool"
     | "cudaContext";
   readonly gib: number;
-  /** How the number came about: `6,738,415,616 parameters × 2 bytes ÷ 1 GPU`. */
+  /** `6,738,415,616 parameters × 2 bytes ÷ 1 GPU` */
   readonly arithmetic: string;
   /** How far the true number may be from `gib`, either way. */
-  readonly uncertaintyGiB?: number;
-  /** Where the rule comes from, and where `inferred` stands, that no document says it. */
-  readonly source?: string;
+  readonly uncertaintyGiB: number;
+  /** Where the rule comes from; with `inferred`, no document has it. */
+  readonly source: string;
 }
 
-/** What one pod's KV cache may take of a GPU: a fraction of what is free when TensorRT-LLM sizes it. */
+/** A term, and when it is loaded. */
+export interface SizedTerm extends MemoryTerm {
+  /** `before` TensorRT-LLM measures the free memory for its KV `cache`, or at `anyTime` by another process or model. */
+  readonly when: "before" | "anyTime" | "cache";
+}
+
+/** Claim of one pod's KV cache on a GPU. */
 export interface KvCacheClaim {
   /** Name of the model in the stack. */
   readonly model: string;
-  /** What this pod has loaded itself when it sizes the cache: weights, activations, CUDA context, pool. */
+  /** Weights, activations, CUDA context and pool of this pod, loaded when it sizes the cache. */
   readonly loadedBeforeGiB: number;
-  /** Cache for the requests that the stack promises to answer at the same time, cross attention included. */
+  /** Cache for `concurrentRequests`, cross attention included. */
   readonly promisedGiB: number;
-  /** Part of the memory that stays free which this cache may take besides. */
+  /** Part of the spare memory that this cache may take besides. */
   readonly headroomGiB: number;
   /** `maxTokensInPagedKvCache` as memory; null: the fraction alone decides. */
   readonly ceilingGiB: number | null;
@@ -40,7 +46,7 @@ export interface KvCacheClaim {
 
 export type Verdict = "fits" | "tight" | "doesNotFit";
 
-/** One change that would make it fit; what costs least comes first. */
+/** One change that would make it fit; the cheapest comes first. */
 export interface Alternative {
   readonly change: string;
   /** Machine that it then runs on; null for one that is described by its parts. */
@@ -55,16 +61,16 @@ export interface MemoryFit {
   /** `A10G 22.35 GiB`, with partition or share. */
   readonly gpu: string;
   readonly tenants: readonly string[];
-  /** Memory that can be used, after what the driver keeps. */
+  /** Without the driver's part. */
   readonly capacityGiB: number;
   readonly terms: readonly MemoryTerm[];
   readonly needGiB: number;
-  /** Stated error of the estimate: `tight` is a need within it of the capacity. */
+  /** Error of the estimate: `tight` is a need within it of the capacity. */
   readonly errorGiB: number;
   readonly verdict: Verdict;
-  /** One for each language model on it; fractions derive from them. */
-  readonly kvCaches?: readonly KvCacheClaim[];
-  /** What the verdict does not say by itself, such as a KV cache that depends on the order of loading. */
-  readonly notes?: readonly string[];
+  /** One for each language model on it. */
+  readonly kvCaches: readonly KvCacheClaim[];
+  /** Such as a KV cache that depends on the order of loading. */
+  readonly notes: readonly string[];
   readonly alternatives: readonly Alternative[];
 }

@@ -1,63 +1,85 @@
 /**
- * The configurations of the models that a CPU Triton serves, and of the encoders' models that clients ask on every
- * platform. Tensor names, shapes and parameters are those that containers/cpu-models/models reads.
+ * The Triton models of this project that are written in Python: their modules and configurations, with the tensors and parameters
+ * that containers/cpu-models/models reads. A CPU Triton serves them, and clients of the encoders ask them on every platform.
  */
 import type { DataType, InputConfig, ModelConfig, TensorConfig } from "./model-config.ts";
 
-export type EncoderSettings = EncoderLimits & (OwnSession | Towers);
+/** Folder of the modules, from the project's root; images have its content in /opt/engine-room/models. */
+export const PYTHON_MODELS = "containers/cpu-models/models";
 
-/** The models compute by themselves. */
-interface OwnSession {
-  /** Threads of one run, for each encoder. */
-  readonly threads: number;
-  readonly towers?: undefined;
+const ENCODER_MODULES = ["own_session", "parameters", "request_rows", "tower", "tower_model"];
+
+/** Folder, the module that Triton loads as `model.py`, and those that it imports. */
+const MODULES = {
+  ensemble: { folder: "ensemble", model: "model", others: ["generation", "llama_server", "word_ban"] },
+  text_encoder: {
+    folder: "encoders",
+    model: "text_encoder",
+    others: ["sentence_encoder", ...ENCODER_MODULES],
+  },
+  vision_encoder: {
+    folder: "encoders",
+    model: "vision_encoder",
+    others: ["image_input", ...ENCODER_MODULES],
+  },
+} as const;
+
+export type PythonModelName = keyof typeof MODULES;
+
+/** The Python files of a model: path below its folder in a repository to path below {@link PYTHON_MODELS}. */
+export function pythonModelFiles(name: PythonModelName): Readonly<Record<string, string>> {
+  const { folder, model, others } = MODULES[name];
+  return Object.fromEntries([
+    ["1/model.py", `${folder}/${model}.py`],
+    ...others.map((module) => [`1/${module}.py`, `${folder}/${module}.py`]),
+  ]);
 }
 
-/** The models read texts and images, and ask another model of the repository for the vectors. */
-interface Towers {
-  readonly towers: { readonly text: string; readonly vision: string };
-}
-
-interface EncoderLimits {
+export type EncoderSettings = {
   /** Most texts that Triton joins into one run; images: see {@link MAX_IMAGE_BATCH}. */
   readonly maxBatchSize: number;
   /** How long a request may wait for others to join; 0 joins those that came during the last run. */
   readonly maxQueueDelayMicroseconds: number;
   /** Whether requests are joined at all; without it each runs alone. */
   readonly dynamicBatching: boolean;
-  /** Processes for each encoder, each with the whole model in memory. @default 1 */
-  readonly instances?: number;
   /** Most texts × longest of them, in tokens, that are computed at once. @default {@link CPU_PADDED_TOKENS} */
   readonly maxPaddedTokens?: number;
   /** `maxTokens`: longer texts are cut. `dimension`: numbers in an embedding. */
   readonly text: { readonly dimension: number; readonly maxTokens: number };
   readonly vision: { readonly dimension: number };
-}
+} & (
+  | {
+      /** The models compute by themselves, with so many threads for each run of each encoder. */
+      readonly threads: number;
+      readonly towers?: undefined;
+    }
+  /** The models read texts and images, and ask another model of the repository for the vectors. */
+  | { readonly towers: { readonly text: string; readonly vision: string } }
+);
 
 export interface LanguageModelSettings {
   /** Requests that are generated for at the same time, in shared batches. */
   readonly parallelRequests: number;
-  /** Requests that may wait beside them; one more is refused. @default 64 */
-  readonly maxQueuedRequests?: number;
   /** Prompt and answer of one request together, in tokens; memory is set aside for all of them. */
   readonly contextTokens: number;
   /** Most tokens that a request may ask for. */
   readonly maxTokens: number;
-  /** Threads that compute; 0 is one for each core but one, which is left to the servers around. */
+  /** Threads that compute; 0: one for each core but one, which is left to the servers around. */
   readonly threads: number;
 }
 
 /** Decoded images are large: a batch holds its requests' bytes and their tensors. */
 const MAX_IMAGE_BATCH = 16;
-const DEFAULT_MAX_QUEUED_REQUESTS = 64;
+/** Requests of a language model that may wait beside those in progress; one more is refused. */
+const MAX_QUEUED_REQUESTS = 64;
 const MAX_TEXT_BYTES = 65_536;
+const MAX_IMAGE_BYTES = 10 * 1024 * 1024;
+const MAX_IMAGE_PIXELS = 40_000_000;
 /**
  * On two cores larger runs are no faster for texts of one length, and padding makes them slower for mixed ones: 31 short
  * texts and one of 256 tokens take 51 ms in runs of 512 tokens and 600 ms in one.
  */
 const CPU_PADDED_TOKENS = 512;
-const MAX_IMAGE_BYTES = 10 * 1024 * 1024;
-const MAX_IMAGE_PIXELS = 40_000_000;
 
 /** `text` to `text_embedding` and `token_count`. */
 export function textEncoderConfig(settings: EncoderSettings): ModelConfig {
@@ -65,8 +87,8 @@ export function textEncoderConfig(settings: EncoderSettings): ModelConfig {
     name: "text_encoder",
     backend: "python",
     maxBatchSize: settings.maxBatchSize,
-    inputs: [one("text", "TYPE_STRING", "optional"), companion("TYPE_STRING")],
-    outputs: [textEmbedding(settings), one("token_count", "TYPE_INT32")],
+    inputs: [element("text", "TYPE_STRING", "optional"), companion("TYPE_STRING")],
+    outputs: [embedding("text", settings), element("token_count", "TYPE_INT32")],
     ...scheduling(settings),
     parameters: {
       ...computing(settings, "text"),
@@ -82,9 +104,9 @@ export function visionEncoderConfig(settings: EncoderSettings): ModelConfig {
   return {
     name: "vision_encoder",
     backend: "python",
-    maxBatchSize: imageBatch(settings),
-    inputs: [one("image", "TYPE_STRING", "optional"), companion("TYPE_INT32")],
-    outputs: [imageEmbedding(settings)],
+    maxBatchSize: Math.min(settings.maxBatchSize, MAX_IMAGE_BATCH),
+    inputs: [element("image", "TYPE_STRING", "optional"), companion("TYPE_INT32")],
+    outputs: [embedding("vision", settings)],
     ...scheduling(settings),
     parameters: {
       ...computing(settings, "vision"),
@@ -97,17 +119,16 @@ export function visionEncoderConfig(settings: EncoderSettings): ModelConfig {
 /**
  * `image` and/or `text` to the embedding of each that is given; both encoders must be in the same repository.
  *
- * One step after the other, on purpose: where a step of Triton 2.51 fails while another is in flight, the
- * request is never released, and the server hangs or crashes sooner or later. The text goes first, being the
- * cheaper; its `token_count`, which is always there, is what the second step waits for.
+ * The steps run one after the other: where a step of Triton 2.51 fails while another is in flight, the request is never released,
+ * and the server hangs or crashes sooner or later. The second step waits for `token_count` of the cheaper one, which is always there.
  */
 export function llavaEnsembleConfig(settings: EncoderSettings): ModelConfig {
   return {
     name: "llava_ensemble",
     platform: "ensemble",
-    maxBatchSize: imageBatch(settings),
-    inputs: [one("image", "TYPE_STRING", "optional"), one("text", "TYPE_STRING", "optional")],
-    outputs: [imageEmbedding(settings), textEmbedding(settings)],
+    maxBatchSize: Math.min(settings.maxBatchSize, MAX_IMAGE_BATCH),
+    inputs: [element("image", "TYPE_STRING", "optional"), element("text", "TYPE_STRING", "optional")],
+    outputs: [embedding("vision", settings), embedding("text", settings)],
     ensembleSteps: [
       {
         modelName: "text_encoder",
@@ -123,70 +144,73 @@ export function llavaEnsembleConfig(settings: EncoderSettings): ModelConfig {
   };
 }
 
-/**
- * A language model under the request names of TensorRT-LLM 0.20's `ensemble`, and with `random_seed`, the
- * name of `seed` before 0.20.
- */
+/** Inputs of one element that a request to a language model may have, besides text and length. */
+const OPTIONAL_INPUTS: Readonly<Record<string, DataType>> = {
+  end_id: "TYPE_INT32",
+  pad_id: "TYPE_INT32",
+  top_k: "TYPE_INT32",
+  top_p: "TYPE_FP32",
+  temperature: "TYPE_FP32",
+  repetition_penalty: "TYPE_FP32",
+  presence_penalty: "TYPE_FP32",
+  frequency_penalty: "TYPE_FP32",
+  seed: "TYPE_UINT64",
+  // The name of `seed` before 0.20.
+  random_seed: "TYPE_UINT64",
+  return_num_input_tokens: "TYPE_BOOL",
+  return_num_output_tokens: "TYPE_BOOL",
+  stream: "TYPE_BOOL",
+};
+
+/** A language model under the request names of TensorRT-LLM 0.20's `ensemble`. */
 export function languageModelConfig(settings: LanguageModelSettings): ModelConfig {
-  const { parallelRequests, maxQueuedRequests = DEFAULT_MAX_QUEUED_REQUESTS } = settings;
+  const words = { dataType: "TYPE_STRING", dims: [-1], optional: true } as const;
   return {
     name: "ensemble",
     backend: "python",
-    // Tensors have TensorRT-LLM's batch dimension, but a request is one prompt; llama.cpp joins requests
-    // itself.
+    // Tensors have TensorRT-LLM's batch dimension, but a request is one prompt; llama.cpp joins requests itself.
     maxBatchSize: 1,
     inputs: [
-      one("text_input", "TYPE_STRING"),
-      one("max_tokens", "TYPE_INT32"),
-      any("bad_words", "TYPE_STRING"),
-      any("stop_words", "TYPE_STRING"),
-      one("end_id", "TYPE_INT32", "optional"),
-      one("pad_id", "TYPE_INT32", "optional"),
-      one("top_k", "TYPE_INT32", "optional"),
-      one("top_p", "TYPE_FP32", "optional"),
-      one("temperature", "TYPE_FP32", "optional"),
-      one("repetition_penalty", "TYPE_FP32", "optional"),
-      one("presence_penalty", "TYPE_FP32", "optional"),
-      one("frequency_penalty", "TYPE_FP32", "optional"),
-      one("seed", "TYPE_UINT64", "optional"),
-      one("random_seed", "TYPE_UINT64", "optional"),
-      one("return_num_input_tokens", "TYPE_BOOL", "optional"),
-      one("return_num_output_tokens", "TYPE_BOOL", "optional"),
-      one("stream", "TYPE_BOOL", "optional"),
+      element("text_input", "TYPE_STRING"),
+      element("max_tokens", "TYPE_INT32"),
+      { name: "bad_words", ...words },
+      { name: "stop_words", ...words },
+      ...Object.entries(OPTIONAL_INPUTS).map(([name, dataType]) => element(name, dataType, "optional")),
     ],
     outputs: [
-      one("text_output", "TYPE_STRING"),
-      one("num_input_tokens", "TYPE_INT32"),
-      one("num_output_tokens", "TYPE_INT32"),
+      element("text_output", "TYPE_STRING"),
+      element("num_input_tokens", "TYPE_INT32"),
+      element("num_output_tokens", "TYPE_INT32"),
     ],
     decoupled: true,
     // More instances would each load the model and have slots of their own.
     instanceGroups: [{ kind: "KIND_CPU", count: 1 }],
     parameters: {
       context_tokens: String(settings.contextTokens),
-      max_queued_requests: String(maxQueuedRequests),
+      max_queued_requests: String(MAX_QUEUED_REQUESTS),
       max_tokens: String(settings.maxTokens),
-      parallel_requests: String(parallelRequests),
+      parallel_requests: String(settings.parallelRequests),
       threads: String(settings.threads),
     },
   };
 }
 
+/** A tensor of one element for each request of a batch. */
+function element(name: string, dataType: DataType, presence?: "optional"): InputConfig {
+  return { name, dataType, dims: [1], ...(presence && { optional: true }) };
+}
+
 /**
- * A tensor of the ensemble which the encoder ignores: the Python backend refuses a request that has no input
- * at all, so a request without an encoder's own input must bring something else. It is answered without that
- * encoder's output.
+ * A tensor of the ensemble which the encoder ignores: the Python backend refuses a request without any input, so one without the
+ * encoder's own input brings this. It is answered without that encoder's output.
  */
 function companion(dataType: DataType): InputConfig {
-  return one("companion", dataType, "optional");
+  return element("companion", dataType, "optional");
 }
 
-function textEmbedding({ text }: EncoderSettings): TensorConfig {
-  return { name: "text_embedding", dataType: "TYPE_FP32", dims: [text.dimension] };
-}
-
-function imageEmbedding({ vision }: EncoderSettings): TensorConfig {
-  return { name: "image_embedding", dataType: "TYPE_FP32", dims: [vision.dimension] };
+function embedding(encoder: "text" | "vision", settings: EncoderSettings): TensorConfig {
+  const name = encoder === "text" ? "text_embedding" : "image_embedding";
+  return { name, dataType: "TYPE_FP32", dims: [settings[encoder].dimension] };
 }
 
 function computing(settings: EncoderSettings, encoder: "text" | "vision"): Record<string, string> {
@@ -195,23 +219,11 @@ function computing(settings: EncoderSettings, encoder: "text" | "vision"): Recor
     : { tower_model: settings.towers[encoder] };
 }
 
-function imageBatch({ maxBatchSize }: EncoderSettings): number {
-  return Math.min(maxBatchSize, MAX_IMAGE_BATCH);
-}
-
+/** One process for each encoder, which has the whole model in memory. */
 function scheduling(settings: EncoderSettings): Pick<ModelConfig, "dynamicBatching" | "instanceGroups"> {
-  const { dynamicBatching, maxQueueDelayMicroseconds, instances = 1 } = settings;
+  const { dynamicBatching, maxQueueDelayMicroseconds } = settings;
   return {
     ...(dynamicBatching && { dynamicBatching: { maxQueueDelayMicroseconds } }),
-    instanceGroups: [{ kind: "KIND_CPU", count: instances }],
+    instanceGroups: [{ kind: "KIND_CPU", count: 1 }],
   };
-}
-
-/** A tensor of one element for each request of a batch. */
-function one(name: string, dataType: DataType, presence?: "optional"): InputConfig {
-  return { name, dataType, dims: [1], ...(presence && { optional: true }) };
-}
-
-function any(name: string, dataType: DataType): InputConfig {
-  return { name, dataType, dims: [-1], optional: true };
 }

@@ -1,5 +1,8 @@
-/** The line that starts Triton with all its ranks. */
-import type { LaunchPlan } from "./types.ts";
+/** How Triton is started with all its ranks. */
+import type { FlavourPlan, RepositoryPlan } from "./flavours.ts";
+
+/** Where a model repository is put together, on a writable disk of the server. */
+export const MODEL_REPOSITORY = "/model-repository";
 
 /** Ports of one Triton. */
 export interface TritonPorts {
@@ -17,35 +20,26 @@ export const TRITON_PORTS: TritonPorts = { http: 8000, grpc: 8001, metrics: 8002
  */
 export const MPI_ENVIRONMENT = { PMIX_MCA_gds: "hash" } as const;
 
-interface LaunchOptions {
-  /** Place of launch_triton_server.py. */
-  readonly script: string;
-  /** Ranks. */
-  readonly worldSize: number;
-  readonly modelRepository: string;
-  readonly ports: TritonPorts;
-  /** What a flavour adds. */
-  readonly extra: readonly string[];
-  readonly environment: Readonly<Record<string, string>>;
-}
-
 /**
- * `launch_triton_server.py` with its arguments. It returns as soon as the servers have begun, so whoever calls it
- * in a container must wait for them itself.
+ * `launch_triton_server.py` with its arguments, as a person types it. No container runs it:
+ * containers/trtllm/triton_entrypoint/launch.py reads ranks, ports and flags from the arguments and starts the servers itself.
  */
-export function launchPlan(options: LaunchOptions): LaunchPlan {
-  const { script, worldSize, modelRepository, ports, extra, environment } = options;
+export function launchPlan(
+  script: string,
+  worldSize: number,
+  { launchArguments = [], environment = {} }: FlavourPlan,
+): RepositoryPlan["launch"] {
   return {
     worldSize,
     argv: [
       "python3",
       script,
       `--world_size=${worldSize}`,
-      `--model_repo=${modelRepository}`,
-      `--http_port=${ports.http}`,
-      `--grpc_port=${ports.grpc}`,
-      `--metrics_port=${ports.metrics}`,
-      ...extra,
+      `--model_repo=${MODEL_REPOSITORY}`,
+      `--http_port=${TRITON_PORTS.http}`,
+      `--grpc_port=${TRITON_PORTS.grpc}`,
+      `--metrics_port=${TRITON_PORTS.metrics}`,
+      ...launchArguments,
     ],
     environment: Object.fromEntries(
       Object.entries({ ...MPI_ENVIRONMENT, ...environment }).sort(([a], [b]) => (a < b ? -1 : 1)),

@@ -7,7 +7,7 @@ import {
 } from "@engine-room/triton-requests";
 import { TEMPLATE_REFS, type TemplateRef } from "../catalogue/templates.ts";
 import type { Flavour } from "../catalogue/types.ts";
-import type { RepositoryPlan } from "../repository/types.ts";
+import type { RepositoryPlan } from "../repository/flavours.ts";
 import type { ModelSpec, ServingSpec } from "../spec.ts";
 
 /** Values that the repository fills into its templates are taken from there, so that requests and server can't differ. */

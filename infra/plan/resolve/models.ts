@@ -10,7 +10,7 @@ import type {
   Release,
 } from "../catalogue/types.ts";
 import { DEFAULT_MAX_NUM_TOKENS } from "../engine/build-steps.ts";
-import { compareVersions } from "../engine/version.ts";
+import { compareVersions } from "../engine/release.ts";
 import { repositoryProblems } from "../repository/problems.ts";
 import type { EngineSpec, ModelSpec, PoolSpec, ServingSpec, WeightsSource } from "../spec.ts";
 import { type Report, rowOf, unknownName } from "./names.ts";

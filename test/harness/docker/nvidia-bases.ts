@@ -6,7 +6,7 @@ import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { releases } from "../../../infra/plan/catalogue/releases.ts";
-import { LLM_API_MODEL } from "../../../infra/plan/repository/flavours/llmapi.ts";
+import { LLM_API_MODEL } from "../../../infra/plan/repository/llm-api.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { tutorialsStandIn } from "./tutorials.ts";
 

@@ -3,9 +3,8 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { gpus } from "../../../../infra/plan/catalogue/gpus.ts";
 import { releases } from "../../../../infra/plan/catalogue/releases.ts";
-import { encoderPlan } from "../../../../infra/plan/encoders/encoder-plan.ts";
-import { encoderProblems } from "../../../../infra/plan/encoders/encoder-problems.ts";
-import { explainEncoders } from "../../../../infra/plan/encoders/explain.ts";
+import { explainEncoders } from "../../../../infra/plan/encoders/commands.ts";
+import { encoderPlan, encoderProblems } from "../../../../infra/plan/encoders/encoder-plan.ts";
 import type { EncoderModelName, EncoderPlan } from "../../../../infra/plan/encoders/types.ts";
 import {
   llavaEnsembleConfig,
@@ -379,8 +378,6 @@ test.each([
     "encoders.precision",
     /Old .*6\.0/,
   ],
-  ["a batch of 0", { ...b32, maxBatchSize: 0 }, gpus.A10G, "encoders.maxBatchSize", /at least 1/],
-  ["a batch of 1.5", { ...b32, maxBatchSize: 1.5 }, gpus.A10G, "encoders.maxBatchSize", /whole number/],
 ] as const)("encoders with %s are reported and not planned", (_what, spec, gpu, path, reason) => {
   expect(encoderProblems(spec, gpu)).toEqual([
     expect.objectContaining({ path, reason: expect.stringMatching(reason) }),

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { checkedPlan } from "../../../../infra/checked-plan.ts";
+import { jsonDigest } from "../../../../infra/plan/canonical-json.ts";
 import { gpus } from "../../../../infra/plan/catalogue/gpus.ts";
 import { LANGUAGE_MODELS } from "../../../../infra/plan/catalogue/language-models.ts";
 import { releases } from "../../../../infra/plan/catalogue/releases.ts";
-import { engineKey } from "../../../../infra/plan/engine/engine-key.ts";
 import { enginePlan } from "../../../../infra/plan/engine/engine-plan.ts";
 import { explainKeyChange } from "../../../../infra/plan/engine/explain-key-change.ts";
 import type { EngineKeyFields } from "../../../../infra/plan/engine/types.ts";
@@ -78,7 +78,7 @@ test("an engine's key does not change with anything that no engine depends on", 
 
 test("one changed word changes the key of its engine only", () => {
   const all = LANGUAGE_MODELS.map((model) => enginePlan(engineSpec(model)).keyFields);
-  const keys = all.map(engineKey);
+  const keys = all.map(jsonDigest);
   fc.assert(
     fc.property(fc.nat(), fc.nat(), fc.nat(), fc.string(), (engine, step, place, text) => {
       const index = engine % all.length;
@@ -90,7 +90,7 @@ test("one changed word changes the key of its engine only", () => {
       const at = place % words.length;
       fc.pre(words[at] !== text);
       const steps = { ...fields.steps, [name]: words.with(at, text) };
-      const after = all.map((each, i) => engineKey(i === index ? { ...each, steps } : each));
+      const after = all.map((each, i) => jsonDigest(i === index ? { ...each, steps } : each));
       expect(after.flatMap((key, i) => (key === keys[i] ? [] : [i]))).toEqual([index]);
     }),
   );
@@ -219,7 +219,7 @@ test("a rebuild has reasons exactly when the keys differ", () => {
         ...before,
         ...Object.fromEntries(Object.entries(other).filter(([name]) => taken.includes(name))),
       };
-      const same = engineKey(before) === engineKey(after);
+      const same = jsonDigest(before) === jsonDigest(after);
       expect(explainKeyChange(before, after).length === 0).toBe(same);
       for (const change of explainKeyChange(before, after)) expect(change.before).not.toBe(change.after);
     }),

@@ -4,10 +4,11 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { jsonDigest } from "../../../../infra/plan/canonical-json.ts";
 import { LANGUAGE_MODELS, languageModels } from "../../../../infra/plan/catalogue/language-models.ts";
 import { RELEASE_TAGS, releases } from "../../../../infra/plan/catalogue/releases.ts";
 import type { LanguageModel } from "../../../../infra/plan/catalogue/types.ts";
-import { engineKey } from "../../../../infra/plan/engine/engine-key.ts";
+import { goldenQuestion } from "../../../../infra/plan/engine/build-steps.ts";
 import { enginePlan } from "../../../../infra/plan/engine/engine-plan.ts";
 import {
   checkpointGiB,
@@ -15,13 +16,9 @@ import {
   hostMemoryGiB,
   loadedWeightsGiB,
 } from "../../../../infra/plan/engine/engine-size.ts";
-import { goldenQuestion } from "../../../../infra/plan/engine/golden-question.ts";
-import { imageFolders } from "../../../../infra/plan/engine/image-folders.ts";
-import { recipeTables } from "../../../../infra/plan/engine/recipes/index.ts";
-import { unsupportedReason } from "../../../../infra/plan/engine/support.ts";
-import { STEP_NAMES } from "../../../../infra/plan/engine/types.ts";
-import { compareVersions, valueAt } from "../../../../infra/plan/engine/version.ts";
-import { visualNumbers } from "../../../../infra/plan/engine/visual-numbers.ts";
+import { unsupportedReason } from "../../../../infra/plan/engine/recipes.ts";
+import { compareVersions, imageFiles } from "../../../../infra/plan/engine/release.ts";
+import { visualNumbers } from "../../../../infra/plan/engine/vision-types.ts";
 import type { EngineSpec, WeightsSource } from "../../../../infra/plan/spec.ts";
 import { engineSpec } from "../model-specs.ts";
 import { namedWords } from "./support.ts";
@@ -237,7 +234,7 @@ test("any engine's plan is reproducible and complete, and its key has no path an
     fc.property(anySpec, (spec) => {
       const plan = enginePlan(spec);
       expect(enginePlan(structuredClone(spec))).toEqual(plan);
-      expect(plan.key).toBe(engineKey(plan.keyFields));
+      expect(plan.key).toBe(jsonDigest(plan.keyFields));
       const kept = plan.steps.filter((step) => step.inKey).map((step) => step.name);
       expect(kept).toEqual(spec.row.vision === undefined ? ["convert", "llm"] : ["convert", "llm", "vision"]);
       expect(Object.keys(plan.keyFields.steps)).toEqual(kept);
@@ -249,7 +246,6 @@ test("any engine's plan is reproducible and complete, and its key has no path an
       for (const flag of ["--max_batch_size", "--max_input_len", "--gemm_plugin"])
         expect(llm).toContain(flag);
       expect(JSON.stringify(plan.keyFields)).not.toMatch(/\/store|\/scratch|\/app|tensorrtllm_backend/);
-      for (const step of plan.steps) expect(STEP_NAMES).toContain(step.name);
     }),
   );
 });
@@ -298,25 +294,18 @@ test("every model of the catalogue has a recipe on 25.07", () => {
 
 const withEngines = RELEASE_TAGS.filter((tag) => releases[tag].recipes !== null);
 
-test.each(withEngines)("Llama 2 on %s is built with its range's script and sequence flag", (tag) => {
-  const { recipes, tensorRtLlm } = releases[tag];
-  if (recipes === null) throw new Error("a release with engines");
-  const table = recipeTables[recipes];
-  expect(table.range).toBe(recipes);
-  const plan = enginePlan(engineSpec("llama-2-7b", { release: tag }));
-  expect(namedWords(plan, "convert")[1]).toBe(`<scripts>/${table.converters.llama}`);
-  // Removed with 0.12, deprecated since 0.11 brought its successor.
-  const flag = compareVersions(tensorRtLlm, "0.11") < 0 ? "--max_output_len" : "--max_seq_len";
-  expect(namedWords(plan, "llm")).toContain(flag);
-});
-
-test("every release with engines has a sequence flag", () => {
-  for (const tag of withEngines) {
-    const { recipes, tensorRtLlm } = releases[tag];
-    if (recipes === null) continue;
-    expect(valueAt(recipeTables[recipes].sequenceFlag, tensorRtLlm)).toBeDefined();
-  }
-});
+test.each(withEngines)(
+  "Llama 2 on %s is built with the script and the sequence flag of its version",
+  (tag) => {
+    const { tensorRtLlm } = releases[tag];
+    const plan = enginePlan(engineSpec("llama-2-7b", { release: tag }));
+    const folder = compareVersions(tensorRtLlm, "0.20") < 0 ? "llama" : "models/core/llama";
+    expect(namedWords(plan, "convert")[1]).toBe(`<scripts>/${folder}/convert_checkpoint.py`);
+    // Removed with 0.12, deprecated since 0.11 brought its successor.
+    const flag = compareVersions(tensorRtLlm, "0.11") < 0 ? "--max_output_len" : "--max_seq_len";
+    expect(namedWords(plan, "llm")).toContain(flag);
+  },
+);
 
 test("every model of the multimodal guide can be built from 25.02 on", () => {
   const models = [
@@ -366,7 +355,7 @@ test.each([
 ] as const)(
   "the image of %s with layout %s has examples in %s and templates in %s",
   (tag, layout, examples, allModels) => {
-    expect(imageFolders(releases[tag], layout)).toMatchObject({ examples, allModels });
+    expect(imageFiles(releases[tag], layout)).toMatchObject({ examples, allModels });
   },
 );
 
@@ -380,20 +369,6 @@ test.each([
   expect(Math.sign(compareVersions(a, b))).toBe(sign);
   // Adding 0 turns -0 into 0.
   expect(Math.sign(compareVersions(b, a)) + 0).toBe(-sign + 0);
-});
-
-test("a table's value at a version is that of the last entry before it, or none", () => {
-  const table = [
-    { since: "0.10", value: "old" },
-    { since: "0.13", value: "new" },
-  ];
-  expect(["0.9.0", "0.10.0", "0.12.0", "0.13.0", "1.0.0"].map((version) => valueAt(table, version))).toEqual([
-    undefined,
-    "old",
-    "old",
-    "new",
-    "new",
-  ]);
 });
 
 // Batch × features × images, and batch × runs × images, as the multimodal guide of tensorrtllm_backend prints them.

@@ -1,6 +1,6 @@
 /** Commands of a plan, and command lines as documents print them. */
-import type { EnginePlan, StepName } from "../../../../infra/plan/engine/types.ts";
-import { nameWord } from "../../../../infra/plan/engine/words.ts";
+
+import { type EnginePlan, nameWord, type StepName } from "../../../../infra/plan/engine/types.ts";
 
 /** The one step of a name, places as `<weights>`. */
 export function namedWords(plan: EnginePlan, name: StepName): readonly string[] {

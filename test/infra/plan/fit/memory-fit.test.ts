@@ -6,7 +6,7 @@ import {
   languageModels,
 } from "../../../../infra/plan/catalogue/language-models.ts";
 import { releases } from "../../../../infra/plan/catalogue/releases.ts";
-import { kvCacheFractions, leastCacheGiB } from "../../../../infra/plan/fit/kv-fraction.ts";
+import { kvCacheFractions, leastCacheGiB } from "../../../../infra/plan/fit/kv-cache.ts";
 import { memoryFit } from "../../../../infra/plan/fit/memory-fit.ts";
 import { activationBytes, decoderBytes } from "../../../../infra/plan/fit/terms.ts";
 import type { MemoryFit, MemoryTerm } from "../../../../infra/plan/fit/types.ts";
@@ -455,8 +455,8 @@ test("a model whose cache would be too small if it loaded last has a note, and f
   expect(fit.verdict).toBe("tight");
   expect(fit.notes?.[0]).toMatch(/^a: if it loads last, its KV cache gets \d\.\d\d GiB of the \d\.\d\d GiB/);
   const claims = present(fit.kvCaches, "claims");
-  expect(leastCacheGiB(claims, 0, fit.capacityGiB, 0)).toBeGreaterThan(
-    leastCacheGiB(claims, 0, fit.capacityGiB, 5),
+  expect(leastCacheGiB(claims, present(claims[0], "claim"), fit.capacityGiB, 0)).toBeGreaterThan(
+    leastCacheGiB(claims, present(claims[0], "claim"), fit.capacityGiB, 5),
   );
 });
 

@@ -6,7 +6,7 @@ import { canonicalJson, jsonDigest } from "../../../../infra/plan/canonical-json
 import { templateSet } from "../../../../infra/plan/catalogue/templates.ts";
 import type { EnginePlan } from "../../../../infra/plan/engine/types.ts";
 import type { GpuPlan, ModelPlan } from "../../../../infra/plan/gpu-stack.ts";
-import type { RepositoryModel } from "../../../../infra/plan/repository/types.ts";
+import type { RepositoryModel } from "../../../../infra/plan/repository/flavours.ts";
 
 /** @param secrets - Credentials that the stack file had. */
 export type Invariant = (plan: GpuPlan, secrets: readonly string[]) => readonly string[];

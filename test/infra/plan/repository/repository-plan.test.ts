@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { parse } from "yaml";
 import {
   LANGUAGE_MODELS,
@@ -10,18 +10,17 @@ import {
 } from "../../../../infra/plan/catalogue/language-models.ts";
 import { TEMPLATE_REFS, type TemplateRef, templateSets } from "../../../../infra/plan/catalogue/templates.ts";
 import type { Flavour, ImageLayout } from "../../../../infra/plan/catalogue/types.ts";
-import { LLAVA_TEMPLATE } from "../../../../infra/plan/repository/flavours/llava.ts";
+import { imageFiles } from "../../../../infra/plan/engine/release.ts";
+import type { RepositoryModel, RepositoryPlan } from "../../../../infra/plan/repository/flavours.ts";
 import { parameterRules } from "../../../../infra/plan/repository/parameters.ts";
-import { backendPaths } from "../../../../infra/plan/repository/paths.ts";
 import { repositoryProblems } from "../../../../infra/plan/repository/problems.ts";
 import { repositoryPlan } from "../../../../infra/plan/repository/repository-plan.ts";
-import type { RepositoryModel, RepositoryPlan } from "../../../../infra/plan/repository/types.ts";
 import { ConfigError } from "../../../../infra/problems.ts";
 import { projectRoot } from "../../../../scripts/program/stack-file.ts";
 import { times } from "../../../harness/thorough.ts";
 import { enginePlanFor, modelSpec, releaseWith, type SpecChange } from "./specs.ts";
 
-const FRACTION = { kvCacheFreeGpuMemoryFraction: 0.5 };
+const FRACTION = 0.5;
 
 const templateFlavours: readonly Flavour[] = ["inflight_batcher_llm", "multimodal", "gpt", "tritonCli"];
 
@@ -69,9 +68,7 @@ test.each(TEMPLATE_REFS)(
 );
 
 test("every placeholder has a rule, and every rule a placeholder", () => {
-  const wanted: Record<string, Set<string>> = {
-    "llava/tensorrt_llm": new Set(LLAVA_TEMPLATE.optional),
-  };
+  const wanted: Record<string, Set<string>> = {};
   for (const { models } of Object.values(templateSets)) {
     for (const [template, { mandatory, optional }] of Object.entries(models)) {
       wanted[template] = new Set([...(wanted[template] ?? []), ...mandatory, ...optional]);
@@ -81,6 +78,39 @@ test("every placeholder has a rule, and every rule a placeholder", () => {
   expect(
     Object.fromEntries(Object.entries(parameterRules).map(([t, r]) => [t, sorted(Object.keys(r))])),
   ).toEqual(Object.fromEntries(Object.entries(wanted).map(([template, keys]) => [template, sorted(keys)])));
+});
+
+test("the LLaVA tutorial's engine has the placeholders of its config.pbtxt", () => {
+  const { substitutions, defaults } = folder(
+    planFor(modelSpec("llava-1.5-7b", "v0.20.0", "llava")),
+    "tensorrt_llm",
+  );
+  expect(Object.keys({ ...substitutions, ...defaults }).sort()).toEqual([
+    "batch_scheduler_policy",
+    "cancellation_check_period_ms",
+    "decoding_mode",
+    "enable_chunked_context",
+    "enable_kv_cache_reuse",
+    "engine_dir",
+    "exclude_input_in_output",
+    "gpu_device_ids",
+    "gpu_weights_percent",
+    "iter_stats_max_iterations",
+    "kv_cache_free_gpu_mem_fraction",
+    "kv_cache_host_memory_bytes",
+    "kv_cache_onboard_blocks",
+    "lora_cache_gpu_memory_fraction",
+    "lora_cache_host_memory_bytes",
+    "lora_cache_max_adapter_size",
+    "lora_cache_optimal_adapter_size",
+    "max_attention_window_size",
+    "max_tokens_in_paged_kv_cache",
+    "medusa_choices",
+    "normalize_log_probs",
+    "request_stats_max_iterations",
+    "sink_token_length",
+    "stats_check_period_ms",
+  ]);
 });
 
 test("templates serve images from 0.13 on, LLaVA-OneVision and MLLaMA from 0.16 on", () => {
@@ -169,7 +199,7 @@ test("the prompt table has the language model's format where the template asks f
 test("cache settings of the stack are filled in", () => {
   const serving = { maxTokensInPagedKvCache: 2560, maxAttentionWindowTokens: 1024, kvCacheReuse: true };
   const spec = modelSpec("llama-2-7b", "v0.20.0", "inflight_batcher_llm", { serving });
-  const plan = repositoryPlan(spec, enginePlanFor(spec), { kvCacheFreeGpuMemoryFraction: 0.7 });
+  const plan = repositoryPlan(spec, enginePlanFor(spec), 0.7);
   expect(folder(plan, "tensorrt_llm").substitutions).toMatchObject({
     enable_kv_cache_reuse: "True",
     kv_cache_free_gpu_mem_fraction: "0.7",
@@ -229,31 +259,20 @@ test.each([
   expect(plan.decoupled).toBe(true);
 });
 
-describe("planning a repository refuses wrong arguments", () => {
+test("a model with an engine and without its plan is refused", () => {
   const spec = modelSpec("llama-2-7b", "v0.20.0", "inflight_batcher_llm");
+  expect(() => repositoryPlan(spec, null, FRACTION)).toThrow(/no engine plan/);
+});
 
-  test.each([0, -0.1, 1.01, Number.NaN])("a memory fraction of %s is refused", (fraction) => {
-    expect(() =>
-      repositoryPlan(spec, enginePlanFor(spec), { kvCacheFreeGpuMemoryFraction: fraction }),
-    ).toThrow(/must be above 0 and at most 1/);
-  });
-
-  test("an engine without its plan and a plan without an engine are refused", () => {
-    expect(() => repositoryPlan(spec, null, FRACTION)).toThrow(/no engine plan/);
-    const llmapi = modelSpec("llama-2-7b", "v1.1.0", "llmapi");
-    expect(() => repositoryPlan(llmapi, enginePlanFor(llmapi), FRACTION)).toThrow(/an engine plan/);
-  });
-
-  test("a weights folder that the release's fill_template.py would split is refused", () => {
-    const plan = (ref: "v0.15.0" | "v0.16.0") => {
-      const model = modelSpec("llama-2-7b", ref, "inflight_batcher_llm");
-      const engine = enginePlanFor(model);
-      const places = { ...engine.places, weights: "/models/a,b" };
-      return repositoryPlan(model, { ...engine, places }, FRACTION);
-    };
-    expect(() => plan("v0.15.0")).toThrow(ConfigError);
-    expect(folder(plan("v0.16.0"), "preprocessing").substitutions.tokenizer_dir).toBe("/models/a,b");
-  });
+test("a weights folder that the release's fill_template.py would split is refused", () => {
+  const plan = (ref: "v0.15.0" | "v0.16.0") => {
+    const model = modelSpec("llama-2-7b", ref, "inflight_batcher_llm");
+    const engine = enginePlanFor(model);
+    const places = { ...engine.places, weights: "/models/a,b" };
+    return repositoryPlan(model, { ...engine, places }, FRACTION);
+  };
+  expect(() => plan("v0.15.0")).toThrow(ConfigError);
+  expect(folder(plan("v0.16.0"), "preprocessing").substitutions.tokenizer_dir).toBe("/models/a,b");
 });
 
 const servings = fc.record({
@@ -475,7 +494,7 @@ test.each([
 ] as const)(
   "files of %s in an image of layout %s are in %s",
   (ref: TemplateRef, layout: ImageLayout, root) => {
-    expect(backendPaths(releaseWith(ref), layout)).toMatchObject({
+    expect(imageFiles(releaseWith(ref), layout)).toMatchObject({
       allModels: `${root}/all_models`,
       fillTemplate: `${root}/tools/fill_template.py`,
       launchScript: `${root}/scripts/launch_triton_server.py`,
@@ -484,7 +503,7 @@ test.each([
 );
 
 test("an image without the backend's files needs a clone of the backend", () => {
-  expect(backendPaths(releaseWith("v0.9.0"), "ngc").clones).toEqual([
+  expect(imageFiles(releaseWith("v0.9.0"), "ngc").clones).toEqual([
     {
       url: "https://github.com/triton-inference-server/tensorrtllm_backend.git",
       commit: "76464e9be06600f3979acad9c14857938a66ff9f",
@@ -492,7 +511,7 @@ test("an image without the backend's files needs a clone of the backend", () => 
       submodule: "tensorrt_llm",
     },
   ]);
-  expect(backendPaths(releaseWith("v0.17.0"), "ngc").clones).toEqual([]);
+  expect(imageFiles(releaseWith("v0.17.0"), "ngc").clones).toEqual([]);
 });
 
 test("Triton is launched with as many ranks as the engine has", () => {
@@ -511,13 +530,6 @@ test("Triton is launched with as many ranks as the engine has", () => {
   expect(launch.environment).toEqual({ PMIX_MCA_gds: "hash" });
 });
 
-test("Triton is launched with the given ports", () => {
-  const model = modelSpec("llama-2-7b", "v0.20.0", "gpt");
-  const ports = { http: 8100, grpc: 8101, metrics: 8102 };
-  const { argv } = repositoryPlan(model, enginePlanFor(model), { ...FRACTION, ports }).launch;
-  expect(argv.slice(-3)).toEqual(["--http_port=8100", "--grpc_port=8101", "--metrics_port=8102"]);
-});
-
 test("a multimodal launch loads both GPU models on every rank, with a memory pool for image features", () => {
   const limits = { maxBatchSize: 64 };
   const pool = (name: "llava-1.5-7b" | "llama-3.2-11b-vision", change: SpecChange = {}) =>
@@ -531,9 +543,7 @@ test("a multimodal launch loads both GPU models on every rank, with a memory poo
 });
 
 function planOf(change: SpecChange = {}) {
-  return repositoryPlan(modelSpec("llama-2-7b-chat", "v1.1.0", "llmapi", change), null, {
-    kvCacheFreeGpuMemoryFraction: 0.85,
-  });
+  return repositoryPlan(modelSpec("llama-2-7b-chat", "v1.1.0", "llmapi", change), null, 0.85);
 }
 
 const modelYaml = (plan: ReturnType<typeof planOf>) => plan.models[0]?.files?.["1/model.yaml"] ?? "";

@@ -9,7 +9,7 @@ import type {
   Release,
 } from "../../../../infra/plan/catalogue/types.ts";
 import type { EnginePlan } from "../../../../infra/plan/engine/types.ts";
-import { visualNumbers } from "../../../../infra/plan/engine/visual-numbers.ts";
+import { visualNumbers } from "../../../../infra/plan/engine/vision-types.ts";
 import type { EngineSpec, ModelSpec, ServingSpec } from "../../../../infra/plan/spec.ts";
 import { engineSpec, servedModel } from "../model-specs.ts";
 

@@ -7,8 +7,8 @@ import { describe, expect, test } from "vitest";
 import type { LanguageModelName } from "../../../../infra/plan/catalogue/language-models.ts";
 import { enginePlan } from "../../../../infra/plan/engine/engine-plan.ts";
 import type { Place } from "../../../../infra/plan/engine/types.ts";
+import type { RepositoryPlan } from "../../../../infra/plan/repository/flavours.ts";
 import { repositoryPlan } from "../../../../infra/plan/repository/repository-plan.ts";
-import type { RepositoryPlan } from "../../../../infra/plan/repository/types.ts";
 import type { ModelSpec } from "../../../../infra/plan/spec.ts";
 import { modelSpec, type SpecChange } from "./specs.ts";
 
@@ -36,7 +36,7 @@ const FRACTION = 0.5;
 function planned(model: ModelSpec): { plan: RepositoryPlan; places: Places } {
   const engine = enginePlan(model.engine);
   return {
-    plan: repositoryPlan(model, engine, { kvCacheFreeGpuMemoryFraction: FRACTION }),
+    plan: repositoryPlan(model, engine, FRACTION),
     places: engine.places,
   };
 }

@@ -28,7 +28,7 @@ function spec({ model, serving, release, maxImagesPerRequest }: Wish): ModelSpec
 function profile(wish: Wish): RequestProfile {
   const model = spec(wish);
   const engine = model.serving.runtime === "engine" ? enginePlan(model.engine) : null;
-  return requestProfile(model, repositoryPlan(model, engine, { kvCacheFreeGpuMemoryFraction: 0.5 }));
+  return requestProfile(model, repositoryPlan(model, engine, 0.5));
 }
 
 test("the profile of a text model has its repository's names, ids and answers", () => {
@@ -102,7 +102,7 @@ test.each([true, false])(
 );
 
 const model = spec({ model: "gpt2-medium", serving: { flavour: "inflight_batcher_llm" } });
-const july2025 = repositoryPlan(model, enginePlan(model.engine), { kvCacheFreeGpuMemoryFraction: 0.5 });
+const july2025 = repositoryPlan(model, enginePlan(model.engine), 0.5);
 const renamed: readonly TemplateRef[] = ["r25.05", "v0.20.0", "v1.1.0"];
 
 test.each(TEMPLATE_REFS)("the names of seed and least length are those of templates %s", (templates) => {
