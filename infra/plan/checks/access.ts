@@ -141,11 +141,11 @@ const ADDRESS_KEYS = {
   local: "mongo.uriFile and vector.url",
   docker: "mongo.uri and vector.url",
   kubernetes: "mongo.uri or mongo.uriSecret, and vector.url",
+  aws: "mongo.uri and vector.url",
 };
 
 export const databaseChecks = {
   databasesAreNeeded: ({ config }) =>
-    config.platform !== "aws" &&
     config.encoders === false &&
     config.databases !== "mock" && {
       path: "databases",
@@ -155,7 +155,7 @@ export const databaseChecks = {
 
   databasesAreFound: ({ config }) => {
     const { databases, encoders, platform } = config;
-    if (platform === "aws" || (encoders === false && databases !== "mock")) return [];
+    if (encoders === false && databases !== "mock") return [];
     if (platform === "local" && databases === "container") {
       return {
         path: "databases",

@@ -1,4 +1,4 @@
-/** A cluster that is there, on both tiers: names, Secrets, autoscaling, the way to the gateway. */
+/** Stacks in a cluster, on both tiers: names, Secrets, autoscaling, the way to the gateway. */
 import type { StackConfig } from "../../config/config.ts";
 import { pathParts, secretCommand, showValue, valueAt } from "../../problems.ts";
 import { type ClusterConfig, leastReplicas } from "../kubernetes/cluster.ts";
@@ -55,7 +55,7 @@ export const kubernetesChecks = {
     bothGiven(config, "engineStore.existingClaim", "engineStore.existingVolume"),
   ),
 
-  minReplicasAreReached: onKubernetes(({ models, encoders, gateway, autoscaling }) => {
+  minReplicasAreReached: inCluster(({ models, encoders, gateway, autoscaling }) => {
     const owners = [
       ...models.map((model, index) => ({ ...model, path: `models[${index}]` })),
       ...(encoders === false ? [] : [{ ...encoders, path: "encoders" }]),
@@ -78,7 +78,7 @@ export const kubernetesChecks = {
     });
   }),
 
-  scheduleIsFollowed: onKubernetes(({ schedule, models, autoscaling }) => {
+  scheduleIsFollowed: inCluster(({ schedule, models, autoscaling }) => {
     if (schedule === undefined) return [];
     const shown = { path: "schedule", value: "(set)" };
     if (models.every(({ minReplicas }) => minReplicas === undefined))
@@ -121,6 +121,16 @@ type KubernetesConfig = Extract<StackConfig, { platform: "kubernetes" }>;
 
 export function onKubernetes(check: (config: KubernetesConfig) => Findings): Check<CheckedFile> {
   return ({ config }) => config.platform === "kubernetes" && check(config);
+}
+
+type InCluster = KubernetesConfig | Extract<StackConfig, { compute: "eks" }>;
+
+/** A check of an existing cluster and of one on EKS. */
+function inCluster(check: (config: InCluster) => Findings): Check<CheckedFile> {
+  return ({ config }) => {
+    const isEks = config.platform === "aws" && config.compute === "eks";
+    return (isEks || config.platform === "kubernetes") && check(config);
+  };
 }
 
 /** A value, and the name of an object that holds it. */

@@ -1065,6 +1065,13 @@ export const moreMistakes: readonly (readonly [CheckName, string, Values, RegExp
     },
     /only one can be used/,
   ],
+  ["databasesAreFound", "externalDatabases", { ...awsValues, databases: "external" }, /where they are/],
+  [
+    "minReplicasAreReached",
+    "models[0].minReplicas",
+    { ...awsValues, models: [{ ...awsValues.models[0], replicas: 1, minReplicas: 2 }] },
+    /replicas is 1/,
+  ],
   ["budgetIsSent", "guard.emails", awsValues, /^No budget is made/],
   [
     "budgetsAreOffered",
