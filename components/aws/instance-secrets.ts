@@ -2,12 +2,13 @@
 import { Secret } from "@pulumi/aws/secretsmanager/secret.js";
 import { SecretVersion } from "@pulumi/aws/secretsmanager/secretVersion.js";
 import * as pulumi from "@pulumi/pulumi";
-import type { AwsContext, InstanceSecretPlan } from "../../infra/plan/aws/types.ts";
+import type { InstanceSecret } from "../../infra/plan/aws/machine/instance-role.ts";
+import type { AwsContext } from "../../infra/plan/aws/types.ts";
 import type { SecretName } from "../../infra/plan/docker/types.ts";
 
 interface InstanceSecretsArgs {
   readonly context: AwsContext;
-  readonly secrets: readonly InstanceSecretPlan[];
+  readonly secrets: readonly InstanceSecret[];
   /** Of all that the stack makes. */
   readonly values: Readonly<Partial<Record<SecretName, pulumi.Input<string>>>>;
 }

@@ -3,7 +3,8 @@ import { SecurityGroup } from "@pulumi/aws/ec2/securityGroup.js";
 import { SecurityGroupEgressRule } from "@pulumi/aws/vpc/securityGroupEgressRule.js";
 import * as pulumi from "@pulumi/pulumi";
 import { namedTags } from "../../infra/plan/aws/context.ts";
-import type { AwsContext, InstancePlan } from "../../infra/plan/aws/types.ts";
+import type { InstancePlan } from "../../infra/plan/aws/machine/instance.ts";
+import type { AwsContext } from "../../infra/plan/aws/types.ts";
 import { GROUP_OPTIONS } from "./network.ts";
 
 interface InstanceSecurityArgs {

@@ -2,12 +2,12 @@
 import { Association } from "@pulumi/aws/ssm/association.js";
 import { Document } from "@pulumi/aws/ssm/document.js";
 import * as pulumi from "@pulumi/pulumi";
-import { SECRET_VERSIONS } from "../../infra/plan/aws/machine/document.ts";
-import type { AwsContext, InstanceTaskPlan } from "../../infra/plan/aws/types.ts";
+import { type InstanceTask, SECRET_VERSIONS } from "../../infra/plan/aws/machine/tasks.ts";
+import type { AwsContext } from "../../infra/plan/aws/types.ts";
 
 interface InstanceTasksArgs {
   readonly context: AwsContext;
-  readonly tasks: readonly InstanceTaskPlan[];
+  readonly tasks: readonly InstanceTask[];
   readonly instanceId: pulumi.Input<string>;
   /** Another text where a secret has another value. */
   readonly secretVersions: pulumi.Input<string>;
@@ -35,7 +35,7 @@ export class InstanceTasks extends pulumi.ComponentResource {
     this.registerOutputs({});
   }
 
-  #createDocument(name: string, { context }: InstanceTasksArgs, task: InstanceTaskPlan): Document {
+  #createDocument(name: string, { context }: InstanceTasksArgs, task: InstanceTask): Document {
     return new Document(
       `${name}-${task.name}-document`,
       {
@@ -53,7 +53,7 @@ export class InstanceTasks extends pulumi.ComponentResource {
   #createAssociation(
     name: string,
     { context, instanceId, secretVersions }: InstanceTasksArgs,
-    { name: task, document: { name: documentName }, waitSeconds, readsSecrets }: InstanceTaskPlan,
+    { name: task, document: { name: documentName }, waitSeconds, readsSecrets }: InstanceTask,
     document: Document,
     before: readonly Association[],
   ): Association {

@@ -1,5 +1,5 @@
 /**
- * One machine that runs the containers of a stack as systemd units, and the disk of its databases, which outlives it. Cost: its
+ * One machine that runs the containers of a stack by Docker Compose, and the disk of its databases, which outlives it. Cost: its
  * instance type's hours, its two disks, and the GiB that it reads from the engine store; a stopped machine costs its disks.
  */
 import { Volume } from "@pulumi/aws/ebs/volume.js";
@@ -9,9 +9,9 @@ import { VolumeAttachment } from "@pulumi/aws/ec2/volumeAttachment.js";
 import { InstanceProfile } from "@pulumi/aws/iam/instanceProfile.js";
 import * as pulumi from "@pulumi/pulumi";
 import { namedTags } from "../../infra/plan/aws/context.ts";
-import { volumeSerial } from "../../infra/plan/aws/machine/database-disk.ts";
-import { DATABASE_DISK, filledText } from "../../infra/plan/aws/names.ts";
-import type { AwsContext, InstancePlan } from "../../infra/plan/aws/types.ts";
+import { type InstancePlan, userDataText } from "../../infra/plan/aws/machine/instance.ts";
+import { DATABASE_DISK } from "../../infra/plan/aws/names.ts";
+import type { AwsContext } from "../../infra/plan/aws/types.ts";
 import type { SecretName } from "../../infra/plan/docker/types.ts";
 import { InstanceSecrets } from "./instance-secrets.ts";
 import { InstanceTasks } from "./instance-tasks.ts";
@@ -32,9 +32,6 @@ interface InstanceArgs {
   /** Values of the plan's `stackSecrets`. */
   readonly secrets: Readonly<Partial<Record<SecretName, pulumi.Input<string>>>>;
 }
-
-/** Root disk of Amazon Linux 2023. */
-const ROOT_DEVICE = "/dev/xvda";
 
 export class Instance extends pulumi.ComponentResource {
   readonly instanceId: pulumi.Output<string>;
@@ -90,19 +87,7 @@ export class Instance extends pulumi.ComponentResource {
       `${name}-template`,
       {
         name: tags.Name,
-        imageId: `resolve:ssm:${plan.amiParameter}`,
-        blockDeviceMappings: [
-          {
-            deviceName: ROOT_DEVICE,
-            ebs: {
-              volumeType: "gp3",
-              volumeSize: plan.rootDiskGiB,
-              encrypted: "true",
-              // Nothing is on it that the next machine does not make again.
-              deleteOnTermination: "true",
-            },
-          },
-        ],
+        ...plan.template,
         // `volumeTags` of the instance would be those of the databases' disk too, which has its own.
         tagSpecifications: [{ resourceType: "volume", tags }],
         updateDefaultVersion: true,
@@ -120,11 +105,7 @@ export class Instance extends pulumi.ComponentResource {
     return new Volume(
       `${name}-databases`,
       {
-        // A disk is of one zone: in another one it is a new, empty one.
-        availabilityZone: `${context.region}${plan.zone}`,
-        type: "gp3",
-        size: plan.databaseDisk.sizeGiB,
-        encrypted: true,
+        ...plan.databaseVolume,
         tags: namedTags(context, DATABASE_DISK),
       },
       { parent: this, protect: plan.isProtected, retainOnDelete: plan.isProtected },
@@ -137,7 +118,7 @@ export class Instance extends pulumi.ComponentResource {
    */
   #attach(
     name: string,
-    { databaseDisk }: InstancePlan,
+    { databaseDevice }: InstancePlan,
     volume: Volume,
     machine: Ec2Instance,
   ): VolumeAttachment {
@@ -146,7 +127,7 @@ export class Instance extends pulumi.ComponentResource {
       {
         volumeId: volume.id,
         instanceId: machine.id,
-        deviceName: databaseDisk.deviceName,
+        deviceName: databaseDevice,
         skipDestroy: true,
       },
       { parent: this, deleteBeforeReplace: true },
@@ -162,18 +143,11 @@ export class Instance extends pulumi.ComponentResource {
     return new Ec2Instance(
       `${name}-machine`,
       {
+        ...plan.machine,
         launchTemplate: { id: made.template.id, version: "$Default" },
-        instanceType: plan.instanceType,
         subnetId: subnet.id,
         vpcSecurityGroupIds: [securityGroupId],
-        associatePublicIpAddress: false,
         iamInstanceProfile: made.profile.name,
-        // One hop: what a container asks ends at the machine, so that no container has its role.
-        metadataOptions: { httpEndpoint: "enabled", httpTokens: "required", httpPutResponseHopLimit: 1 },
-        disableApiTermination: plan.isProtected,
-        instanceInitiatedShutdownBehavior: "stop",
-        ...(plan.isSpot ? { instanceMarketOptions: { marketType: "spot" } } : {}),
-        ...reservation(plan),
         userData: userData(plan, fileSystem, made.volume),
         tags,
       },
@@ -193,19 +167,14 @@ export class Instance extends pulumi.ComponentResource {
   }
 }
 
-function reservation({ capacityReservationId }: InstancePlan) {
-  if (capacityReservationId === null) return {};
-  return { capacityReservationSpecification: { capacityReservationTarget: { capacityReservationId } } };
-}
-
 function userData(plan: InstancePlan, store: InstanceArgs["fileSystem"], { id }: Volume) {
   return pulumi
     .all([store.fileSystemId, store.accessPointId, id])
     .apply(([fileSystemId, accessPointId, volumeId]) =>
-      filledText(plan.userData, {
-        fileSystemId,
-        accessPointId,
-        databaseVolumeSerial: volumeSerial(volumeId),
+      userDataText(plan.userData, {
+        FILE_SYSTEM_ID: fileSystemId,
+        ACCESS_POINT_ID: accessPointId,
+        DATABASE_VOLUME_ID: volumeId,
       }),
     );
 }

@@ -1,12 +1,12 @@
 /** The network on which the containers of a stack find each other by name. Cost: none. */
 import * as docker from "@pulumi/docker";
 import * as pulumi from "@pulumi/pulumi";
-import { labelArgs } from "./container-args.ts";
+import type { DockerLabel } from "../../infra/plan/docker/labels.ts";
 
 interface NetworkArgs {
   /** Name on the host. */
   readonly networkName: string;
-  readonly labels: Readonly<Record<string, string>>;
+  readonly labels: DockerLabel[];
 }
 
 export class Network extends pulumi.ComponentResource {
@@ -17,7 +17,7 @@ export class Network extends pulumi.ComponentResource {
 
     const network = new docker.Network(
       `${name}-bridge`,
-      { name: networkName, driver: "bridge", labels: labelArgs(labels) },
+      { name: networkName, driver: "bridge", labels },
       { parent: this, deleteBeforeReplace: true },
     );
 

@@ -1,8 +1,7 @@
 /** What outlives the containers of a stack. Cost: the host's disk: the engine store takes twice a model's weights. */
 import * as docker from "@pulumi/docker";
 import * as pulumi from "@pulumi/pulumi";
-import type { DockerVolume } from "../../infra/plan/docker/types.ts";
-import { labelArgs } from "./container-args.ts";
+import type { DockerVolume } from "../../infra/plan/docker/volumes.ts";
 
 interface VolumesArgs {
   readonly volumes: readonly DockerVolume[];
@@ -24,7 +23,7 @@ export class Volumes extends pulumi.ComponentResource {
   #createVolume(name: string, { name: volumeName, purpose, labels, isKept }: DockerVolume): docker.Volume {
     return new docker.Volume(
       `${name}-${purpose}`,
-      { name: volumeName, labels: labelArgs(labels) },
+      { name: volumeName, labels },
       // Docker takes a volume of that name for the same one, so the next `up` finds what a `down` left.
       { parent: this, ...(isKept ? { retainOnDelete: true } : { deleteBeforeReplace: true }) },
     );

@@ -1,22 +1,14 @@
 /** Everything that one Docker host runs, as components: `platform: docker`, and one machine of a cloud. */
 import * as docker from "@pulumi/docker";
 import type * as pulumi from "@pulumi/pulumi";
-import type {
-  ContainerComponentArgs,
-  ServiceContainer,
-  TaskContainer,
-} from "../../components/docker/container-components.ts";
-import { Database } from "../../components/docker/database.ts";
-import { EncoderBuild } from "../../components/docker/encoder-build.ts";
-import { Encoders } from "../../components/docker/encoders.ts";
-import { EngineBuild } from "../../components/docker/engine-build.ts";
-import { Gateway } from "../../components/docker/gateway.ts";
+import { ServiceContainer, TaskContainer } from "../../components/docker/container.ts";
 import { Image } from "../../components/docker/image.ts";
 import { Network } from "../../components/docker/network.ts";
-import { TritonServer } from "../../components/docker/triton-server.ts";
 import { Volumes } from "../../components/docker/volumes.ts";
-import { stopsFor } from "../plan/docker/gpu-sharing.ts";
-import type { ContainerRole, DockerContainer, DockerStack, SecretName } from "../plan/docker/types.ts";
+import { isTask } from "../plan/containers/container.ts";
+import { type DockerContainer, stopsFor } from "../plan/docker/container-args.ts";
+import type { DockerStack } from "../plan/docker/docker-stack.ts";
+import type { SecretName } from "../plan/docker/types.ts";
 
 interface HostArgs {
   /** `unix:///PATH` or `ssh://USER@HOST`. */
@@ -39,23 +31,6 @@ const SSH_OPTIONS = [
 /** The project's root as the provider sees it, which runs in the program's folder. */
 const BUILD_CONTEXT = "..";
 
-type ContainerComponent = TaskContainer | ServiceContainer;
-type ComponentClass<Role extends ContainerRole> = new (
-  name: string,
-  args: ContainerComponentArgs<Role>,
-  opts: pulumi.ComponentResourceOptions,
-) => ContainerComponent;
-
-const COMPONENTS: { readonly [Role in ContainerRole]: ComponentClass<Role> } = {
-  engineBuild: EngineBuild,
-  encoderBuild: EncoderBuild,
-  triton: TritonServer,
-  encoders: Encoders,
-  gateway: Gateway,
-  mongo: Database,
-  vector: Database,
-};
-
 /** Registers network, volumes, images and containers. */
 export function deployContainers(stack: DockerStack, { uri, secrets }: HostArgs): void {
   const provider = new docker.Provider("host", {
@@ -70,39 +45,31 @@ export function deployContainers(stack: DockerStack, { uri, secrets }: HostArgs)
     stack.images.map((image) => [image.name, new Image(image.name, { image, context: BUILD_CONTEXT }, opts)]),
   );
 
-  const made = new Map<string, { container: DockerContainer; component: ContainerComponent }>();
-  for (const container of stack.containers) {
-    const after = container.after.map((name) => {
+  const made = new Map<string, { planned: DockerContainer; component: TaskContainer | ServiceContainer }>();
+  for (const planned of stack.containers) {
+    const after = planned.after.map((name) => {
       const predecessor = found(made, name);
-      return { ...predecessor, needsItsGpu: stopsFor(container, predecessor.container) };
+      return {
+        component: predecessor.component,
+        needsItsGpu: stopsFor(planned, predecessor.planned),
+      };
     });
-    const { name, formerly } = componentName(container, stack);
-    const aliases = formerly.map((former) => ({ name: former }));
-    const component = createComponent(
-      container.role,
+    const { name, formerly } = componentName(planned, stack);
+    const Component = isTask(planned.container) ? TaskContainer : ServiceContainer;
+    const component = new Component(
       name,
-      { ...opts, aliases },
       {
-        container,
-        image: found(images, container.image).imageId,
+        planned,
+        image: found(images, planned.container.image).imageId,
         network: network.networkName,
         volumes: volumes.volumeNames,
         secrets,
         after,
       },
+      { ...opts, aliases: formerly.map((former) => ({ name: former })) },
     );
-    made.set(container.name, { container, component });
+    made.set(planned.args.name, { planned, component });
   }
-}
-
-function createComponent(
-  role: ContainerRole,
-  name: string,
-  opts: pulumi.ComponentResourceOptions,
-  args: Omit<ContainerComponentArgs<ContainerRole>, "container"> & { readonly container: DockerContainer },
-): ContainerComponent {
-  // The table pairs roles with classes, which the compiler can't follow through a variable.
-  return new (COMPONENTS[role] as ComponentClass<ContainerRole>)(name, args, opts);
 }
 
 /**
@@ -111,15 +78,16 @@ function createComponent(
  * whatever refers to it away first. Each name is also known by the other one, for stacks whose GPUs are given out anew.
  */
 function componentName(
-  container: DockerContainer,
+  planned: DockerContainer,
   stack: DockerStack,
 ): { readonly name: string; readonly formerly: readonly string[] } {
+  const { container, args } = planned;
   const subject = container.model ?? (container.role === "encoderBuild" ? "encoders" : container.role);
-  if (container.lifecycle === "service") return { name: subject, formerly: [] };
+  if (!isTask(container)) return { name: subject, formerly: [] };
   const isInTheWay = stack.containers.some(
-    (other) => other.after.includes(container.name) && stopsFor(other, container),
+    (other) => other.after.includes(args.name) && stopsFor(other, planned),
   );
-  const names = [`${subject}-build`, container.name] as const;
+  const names = [`${subject}-build`, args.name] as const;
   return isInTheWay ? { name: names[0], formerly: [names[1]] } : { name: names[1], formerly: [names[0]] };
 }
 

@@ -1,6 +1,7 @@
 /** What a machine itself says of the commands that `up` had it run. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { AwsContext, InstanceTaskPlan } from "../../infra/plan/aws/types.ts";
+import type { InstanceTask } from "../../infra/plan/aws/machine/tasks.ts";
+import type { AwsContext } from "../../infra/plan/aws/types.ts";
 import { UserError } from "../errors.ts";
 import type { RunningMachine } from "./ec2.ts";
 import { stackInstance } from "./instance.ts";
@@ -48,7 +49,7 @@ async function machineCommands(region: string, id: string): Promise<Answer<reado
 }
 
 /** Of a stack: each has to have ended well on its machine. */
-type Tasks = readonly Pick<InstanceTaskPlan, "name" | "document" | "waitSeconds">[];
+type Tasks = readonly Pick<InstanceTask, "name" | "document" | "waitSeconds">[];
 
 function commandProgress(tasks: Tasks, readings: readonly CommandReading[]): CommandProgress {
   const runs = tasks.map(({ name, document }) => ({

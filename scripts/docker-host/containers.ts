@@ -1,5 +1,5 @@
 /** The containers of a stack, as its host's Docker engine has them. */
-import { labels } from "../../infra/plan/docker/container.ts";
+import { labels } from "../../infra/plan/docker/labels.ts";
 import { UserError } from "../errors.ts";
 import { engineFinding } from "../preflight/docker-checks.ts";
 import { engineSilence } from "../preflight/docker-reading.ts";
@@ -28,7 +28,7 @@ export function containerName({ Name }: HostContainer): string {
 
 /** Words of the Docker CLI that choose what bears the labels of a stack. */
 export function ofStack(stack: string): readonly string[] {
-  return Object.entries(labels(stack)).flatMap(([label, value]) => ["--filter", `label=${label}=${value}`]);
+  return labels(stack).flatMap(({ label, value }) => ["--filter", `label=${label}=${value}`]);
 }
 
 /** All of them, those that have ended included. @throws UserError where the engine gives no answer. */

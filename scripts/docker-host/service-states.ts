@@ -1,5 +1,7 @@
 /** How the containers that a stack file wants are, from what its host has. Pure. */
-import type { DockerContainer, DockerStack } from "../../infra/plan/docker/types.ts";
+import { isTask } from "../../infra/plan/containers/container.ts";
+import type { DockerContainer } from "../../infra/plan/docker/container-args.ts";
+import type { DockerStack } from "../../infra/plan/docker/docker-stack.ts";
 import { containerName, type HostContainer } from "./containers.ts";
 
 type ServiceState =
@@ -42,13 +44,14 @@ export function serviceStatuses(
   now: number,
 ): readonly ServiceStatus[] {
   const byName = new Map(found.map((container) => [containerName(container), container]));
-  const planned = new Set(containers.map(({ name }) => name));
+  const planned = new Set(containers.map(({ args }) => args.name));
   return [
     ...containers.map((container): ServiceStatus => {
-      const ports = container.ports.map(({ containerPort, hostPort }) => [containerPort, hostPort]);
+      const { name, ports: published } = container.args;
+      const ports = published.map(({ internal, external }) => [internal, external]);
       return {
-        ...described(stackName, container.name, byName.get(container.name), now),
-        state: stateOf(container, byName.get(container.name)),
+        ...described(stackName, name, byName.get(name), now),
+        state: stateOf(container, byName.get(name)),
         ports: Object.fromEntries(ports),
       };
     }),
@@ -90,7 +93,7 @@ function described(
   return { name, container, restarts, ...(hasEnded ? { exitCode: State.ExitCode } : {}) };
 }
 
-function stateOf({ lifecycle }: DockerContainer, found: HostContainer | undefined): ServiceState {
+function stateOf({ container }: DockerContainer, found: HostContainer | undefined): ServiceState {
   if (found === undefined) return "MISSING";
   const { Status, ExitCode, Health } = found.State;
   switch (Status) {
@@ -102,7 +105,7 @@ function stateOf({ lifecycle }: DockerContainer, found: HostContainer | undefine
     case "restarting":
       return "RESTARTING";
     default:
-      if (lifecycle === "service") return "STOPPED";
+      if (!isTask(container)) return "STOPPED";
       return Status === "exited" && ExitCode === 0 ? "DONE" : "FAILED";
   }
 }

@@ -1,6 +1,6 @@
 /** Stacks on one machine of EC2, which runs the containers of a Docker host. */
 import { edgePlan } from "../../infra/plan/aws/edge.ts";
-import { instancePlan } from "../../infra/plan/aws/machine/instance-plan.ts";
+import { instancePlan } from "../../infra/plan/aws/machine/instance.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
 import { asleepLine } from "../aws/asleep-line.ts";
 import { requireInstance, stackInstance, terminalSession } from "../aws/instance.ts";
@@ -34,7 +34,7 @@ export function ec2Operations(source: StackSource): Operations {
       const { stack, context } = target();
       const id = await requireInstance(context);
       return new Map(
-        stack.containers.map(({ name }) => [
+        stack.containers.map(({ args: { name } }) => [
           serviceName(source.stack.name, name),
           ({ lines, follow }) => ({
             argv: terminalSession(
@@ -88,9 +88,9 @@ async function status({ context }: InstanceTarget): Promise<StatusReport> {
   }
   const { id, type, state } = machine;
   const isRunning = state === "running";
-  const units = terminalSession(region, id, "systemctl list-units --all --no-pager 'engine-room*'");
+  const containers = terminalSession(region, id, "sudo docker compose -p engine-room ps --all");
   const next = isRunning
-    ? `What runs on it:\n${shellLine(units)}`
+    ? `What runs on it:\n${shellLine(containers)}`
     : `\`npm run wake -- --stack ${stack}\` starts it.`;
   return {
     services: [{ name: "machine", id, type, state }],

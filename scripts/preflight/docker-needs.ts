@@ -47,8 +47,8 @@ export function dockerNeeds(target: DockerTarget, onHost: ReadonlySet<string>): 
   return {
     stack: target.name,
     gpu: plan.tier === "gpu" ? gpuNeeds(plan, target) : null,
-    ports: stack.containers.flatMap(({ name, ports }) =>
-      ports.map(({ hostPort }) => ({ port: hostPort, container: name })),
+    ports: stack.containers.flatMap(({ args: { name, ports } }) =>
+      ports.flatMap(({ external }) => (external === undefined ? [] : [{ port: external, container: name }])),
     ),
     disk: [
       ...missing.map(({ name }) => ({
@@ -59,7 +59,9 @@ export function dockerNeeds(target: DockerTarget, onHost: ReadonlySet<string>): 
       ...(plan.tier === "gpu" ? storeNeeds(plan) : []),
     ],
     buildsImages: missing.some(({ kind }) => kind === "build"),
-    unlimitedMemlock: stack.containers.some(({ ulimits }) => ulimits.memlock === -1),
+    unlimitedMemlock: stack.containers.some(({ args }) =>
+      args.ulimits?.some(({ name, hard }) => name === "memlock" && hard === -1),
+    ),
     runsMongo: target.needed.includes("mongo"),
     memoryMiB:
       plan.tier === "gpu"

@@ -2,8 +2,7 @@
 import { planInstanceImages } from "../../infra/image-inputs.ts";
 import { awsContext } from "../../infra/plan/aws/context.ts";
 import type { AwsContext } from "../../infra/plan/aws/types.ts";
-import { dockerStack } from "../../infra/plan/docker/docker-stack.ts";
-import type { DockerStack } from "../../infra/plan/docker/types.ts";
+import { type DockerStack, dockerStack } from "../../infra/plan/docker/docker-stack.ts";
 import type { Ec2Plan } from "../../infra/plan/gpu-stack.ts";
 import { readPlan } from "./docker-target.ts";
 import type { StackReference } from "./stack-file.ts";

@@ -1,8 +1,8 @@
 /** All checks of a running stack: of each language model, and of the encoders. */
 import { gpuSeries, tensorRtLlmSeries, tritonSeries } from "../../infra/plan/catalogue/metrics.ts";
+import { ENCODERS } from "../../infra/plan/containers/servers.ts";
 import { startEstimate } from "../../infra/plan/cost/times.ts";
-import { objectName } from "../../infra/plan/docker/container.ts";
-import { ENCODERS } from "../../infra/plan/docker/tritons.ts";
+import { objectName } from "../../infra/plan/docker/labels.ts";
 import type { Endpoints, TritonEndpoints } from "../../infra/plan/endpoints.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { askedModel } from "../ask/golden.ts";

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { loadPlan } from "../../infra/load-plan.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import type { DockerCpuPlan } from "../../infra/plan/cpu-stack.ts";
-import { dockerStack } from "../../infra/plan/docker/docker-stack.ts";
-import type { DockerStack, LockedImage } from "../../infra/plan/docker/types.ts";
+import { type DockerStack, dockerStack } from "../../infra/plan/docker/docker-stack.ts";
+import type { LockedImage } from "../../infra/plan/docker/types.ts";
 import { stackContainers } from "../../scripts/docker-host/containers.ts";
 import { hostProbe } from "../../scripts/preflight/host-probe.ts";
 import { smokeChecks } from "../../scripts/smoke/checks.ts";
@@ -23,7 +23,7 @@ describeWithEngine("a stack of tier cpu on a Docker host", ({ socketPath, api })
   let outputs: StackOutputs;
   let running: RunningStack;
   const nameOf = (role: string) =>
-    stack.containers.find((container) => container.role === role)?.name ?? role;
+    stack.containers.find(({ container }) => container.role === role)?.args.name ?? role;
 
   /** Other files have theirs on the same engine. */
   const ownContainers = async () =>
@@ -69,7 +69,7 @@ describeWithEngine("a stack of tier cpu on a Docker host", ({ socketPath, api })
     const addresses = (await ownContainers()).flatMap(({ Ports }) =>
       Ports.filter((port) => port.PublicPort !== undefined).map((port) => port.IP),
     );
-    expect(addresses).toHaveLength(stack.containers.flatMap(({ ports }) => ports).length);
+    expect(addresses).toHaveLength(stack.containers.flatMap(({ args }) => args.ports).length);
     expect(new Set(addresses)).toEqual(new Set(["127.0.0.1"]));
   });
 
@@ -111,7 +111,7 @@ describeWithEngine("a stack of tier cpu on a Docker host", ({ socketPath, api })
 
   test("all containers of a cpu stack stop with exit code 0, and their removal leaves nothing", async () => {
     const codes = await running.stop();
-    expect(codes).toEqual(Object.fromEntries(stack.containers.map((container) => [container.name, 0])));
+    expect(codes).toEqual(Object.fromEntries(stack.containers.map(({ args }) => [args.name, 0])));
     await running.remove();
     expect(await ownContainers()).toEqual([]);
     expect((await api.volumes()).filter((volume) => volume.startsWith(`${name}-`))).toEqual([]);

@@ -2,7 +2,10 @@
 import { createHash } from "node:crypto";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { DockerContainer, DockerStack, ImageName } from "../../infra/plan/docker/types.ts";
+import type { ContainerRole } from "../../infra/plan/containers/container.ts";
+import type { DockerContainer } from "../../infra/plan/docker/container-args.ts";
+import type { DockerStack } from "../../infra/plan/docker/docker-stack.ts";
+import type { ImageName } from "../../infra/plan/docker/types.ts";
 
 /**
  * A stack's builds and servers. The gateway and the databases are left out, which the stack of `tier: cpu` tests.
@@ -13,7 +16,7 @@ import type { DockerContainer, DockerStack, ImageName } from "../../infra/plan/d
 export function partOf(
   stack: DockerStack,
   references: Readonly<Partial<Record<ImageName, string>>>,
-  roles: readonly DockerContainer["role"][],
+  roles: readonly ContainerRole[],
 ): DockerStack {
   return {
     ...stack,
@@ -21,13 +24,13 @@ export function partOf(
       const reference = references[name];
       return reference === undefined ? [] : [{ kind: "locked" as const, name, reference }];
     }),
-    containers: stack.containers.filter(({ role }) => roles.includes(role)),
+    containers: stack.containers.filter(({ container }) => roles.includes(container.role)),
   };
 }
 
 /** The one of a role. */
-export function containerOf({ containers }: DockerStack, role: DockerContainer["role"]): DockerContainer {
-  const [container, ...others] = containers.filter((one) => one.role === role);
+export function containerOf({ containers }: DockerStack, role: ContainerRole): DockerContainer {
+  const [container, ...others] = containers.filter((planned) => planned.container.role === role);
   if (container === undefined || others.length > 0)
     throw new Error(`The stack has ${others.length + (container ? 1 : 0)} containers of the role ${role}.`);
   return container;

@@ -7,7 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { SPEC_FILES } from "../../infra/plan/container-specs.ts";
-import type { DockerContainer, DockerStack } from "../../infra/plan/docker/types.ts";
+import type { DockerContainer } from "../../infra/plan/docker/container-args.ts";
+import type { DockerStack } from "../../infra/plan/docker/docker-stack.ts";
 import { describeWithEngine } from "../harness/docker/describe.ts";
 import { builtImage } from "../harness/docker/images.ts";
 import { freePorts } from "../harness/docker/ports.ts";
@@ -48,7 +49,7 @@ describeWithEngine("an engine of tier gpu on a Docker host", ({ socketPath, api 
 
   test("a build leaves a complete engine in the store", async () => {
     const build = containerOf(stack, "engineBuild");
-    expect(await lastEvent(build.name)).toMatchObject({ event: "complete", isNew: true });
+    expect(await lastEvent(build.args.name)).toMatchObject({ event: "complete", isNew: true });
     const plan = planOf(build);
     const manifest = JSON.parse(
       await running.outputOf(build, ["cat", `${plan.directory}/manifest.json`]),
@@ -68,15 +69,15 @@ describeWithEngine("an engine of tier gpu on a Docker host", ({ socketPath, api 
 
   test("a second build finds the engine and builds nothing", async () => {
     const build = containerOf(stack, "engineBuild");
-    await running.replace(build.name);
-    expect(await lastEvent(build.name)).toMatchObject({ event: "complete", isNew: false });
+    await running.replace(build.args.name);
+    expect(await lastEvent(build.args.name)).toMatchObject({ event: "complete", isNew: false });
   });
 
   test("the server serves the tutorials' models from the store, with their templates filled in", async () => {
     const server = containerOf(stack, "triton");
-    const answer = await fetch(`http://127.0.0.1:${server.ports[0]?.hostPort}/v2/health/ready`);
+    const answer = await fetch(`http://127.0.0.1:${server.args.ports[0]?.external}/v2/health/ready`);
     expect(answer.status).toBe(200);
-    expect(await api.logs(server.name)).toContain("models: llava-1.5 tensorrt_llm vision_encoder");
+    expect(await api.logs(server.args.name)).toContain("models: llava-1.5 tensorrt_llm vision_encoder");
     const config = await running.outputOf(server, [
       "cat",
       "/tutorials/Popular_Models_Guide/Llava1.5/model_repository/tensorrt_llm/config.pbtxt",
@@ -86,7 +87,7 @@ describeWithEngine("an engine of tier gpu on a Docker host", ({ socketPath, api 
 
   test("the containers of a gpu stack stop with exit code 0, and their removal leaves nothing", async () => {
     expect(await running.stop()).toEqual(
-      Object.fromEntries(stack.containers.map((container) => [container.name, 0])),
+      Object.fromEntries(stack.containers.map(({ args }) => [args.name, 0])),
     );
     await running.remove();
     expect((await api.volumes()).filter((volume) => volume.startsWith(`${name}-`))).toEqual([]);
@@ -114,7 +115,7 @@ describeWithEngine("encoders of tier gpu on a Docker host", ({ socketPath, api }
     stack = partOf(planned, { encoders: reference }, ["encoders"]);
     fillEncoders(
       store,
-      JSON.parse(containerOf(stack, "encoders").files[SPEC_FILES.server] ?? "") as EncodersSpec,
+      JSON.parse(containerOf(stack, "encoders").container.files[SPEC_FILES.server] ?? "") as EncodersSpec,
     );
     running = new RunningStack(api, stack);
     await running.up();
@@ -127,14 +128,14 @@ describeWithEngine("encoders of tier gpu on a Docker host", ({ socketPath, api }
 
   test("the server of the encoders serves every model of the plan, and stops with exit code 0", async () => {
     const server = containerOf(stack, "encoders");
-    const { repository } = JSON.parse(server.files[SPEC_FILES.server] ?? "") as EncodersSpec;
-    expect(await api.logs(server.name)).toContain(
+    const { repository } = JSON.parse(server.container.files[SPEC_FILES.server] ?? "") as EncodersSpec;
+    expect(await api.logs(server.args.name)).toContain(
       `models: ${repository.models
         .map(({ name }) => name)
         .toSorted()
         .join(" ")}\n`,
     );
-    expect(await running.stop()).toEqual({ [server.name]: 0 });
+    expect(await running.stop()).toEqual({ [server.args.name]: 0 });
   });
 
   test("uid 1000 can run both programs of the encoders, with all that they import", async () => {
@@ -173,7 +174,10 @@ async function llavaValues(folder: string): Promise<Values> {
   };
 }
 
-function planOf({ files }: DockerContainer): { readonly key: string; readonly directory: string } {
+function planOf({ container: { files } }: DockerContainer): {
+  readonly key: string;
+  readonly directory: string;
+} {
   const spec = JSON.parse(files["/etc/engine-room/engine.json"] ?? "{}") as {
     plan: { key: string; directory: string };
   };

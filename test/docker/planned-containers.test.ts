@@ -8,8 +8,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { SPEC_FILES } from "../../infra/plan/container-specs.ts";
+import type { DockerContainer } from "../../infra/plan/docker/container-args.ts";
 import { dockerStack, neededImages } from "../../infra/plan/docker/docker-stack.ts";
-import type { DockerContainer, DockerMount, ImageName } from "../../infra/plan/docker/types.ts";
+import type { ImageName } from "../../infra/plan/docker/types.ts";
 import type { ClusterGpuPlan, DockerGpuPlan } from "../../infra/plan/gpu-stack.ts";
 import { clusterImageNames } from "../../infra/plan/kubernetes/images.ts";
 import { kubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
@@ -87,22 +88,22 @@ function planned(config: Values): readonly Planned[] {
 function hostContainers(plan: DockerGpuPlan): readonly Planned[] {
   const images = neededImages(plan).map((name) => ({ kind: "locked" as const, name, reference: name }));
   return dockerStack(plan, { stack: STACK, images }).containers.flatMap((container): readonly Planned[] => {
-    const { role, model, files, gpus } = container;
+    const { role, model, files, gpus } = container.container;
     if (!isTested(role)) return [];
-    const count = gpus === "all" ? 1 : (gpus?.length ?? 0);
-    return [{ role, model, files, gpus: count, body: (store, image) => hostBody(container, store, image) }];
+    return [{ role, model, files, gpus, body: (store, image) => hostBody(container, store, image) }];
   });
 }
 
 /** Its store is another folder of the host, it has no network, and no GPU is asked for. */
 function hostBody(container: DockerContainer, store: string, image: string): object {
-  const mounts = container.mounts.flatMap(({ path, readOnly }): readonly DockerMount[] => {
-    if (path === "/scratch") return [{ source: { volume: "" }, path, readOnly }];
+  const { args } = container;
+  const mounts = args.mounts.flatMap((mount) => {
+    if (mount.target === "/scratch") return [{ ...mount, source: "" }];
     // Weights of a folder lie in the store here.
-    return path === "/store" ? [{ source: { hostPath: store }, path, readOnly }] : [];
+    return mount.target === "/store" ? [{ ...mount, type: "bind", source: store }] : [];
   });
   // A service that ends is not started again.
-  const alone = { ...container, mounts, ports: [], gpus: null, lifecycle: "task" as const };
+  const alone = { ...container, gpus: null, args: { ...args, mounts, ports: [], restart: "no" } };
   return { ...createBody(alone, image, "none"), NetworkingConfig: {} };
 }
 

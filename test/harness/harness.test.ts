@@ -1,6 +1,10 @@
 import { expect, test } from "vitest";
-import { container } from "../../infra/plan/docker/container.ts";
-import type { DockerContainer } from "../../infra/plan/docker/types.ts";
+import { container } from "../../infra/plan/containers/container.ts";
+import {
+  type ContainerArgs,
+  type DockerContainer,
+  dockerContainer,
+} from "../../infra/plan/docker/container-args.ts";
 import { createBody } from "./docker/create-body.ts";
 import { npmCommands, parseNpmCommand } from "./npm-commands.ts";
 
@@ -25,27 +29,23 @@ test.each(["npm run nothing", "npm run outputs -- --jsn", "npm run ci -- dance",
   },
 );
 
-const PLAIN: DockerContainer = {
-  ...container("stack", {
-    role: "triton",
-    image: "trtllm",
-    networkAlias: "llava",
-    lifecycle: "service",
-    stopTimeoutSeconds: 30,
-  }),
-  model: "llava",
-  labels: { "engine-room.stack": "stack" },
-};
+const PLAIN = dockerContainer(
+  container({ role: "triton", image: "cpu-models", name: "llava", model: "llava", stopSeconds: 30 }),
+  {
+    ...{ stack: "stack", gpus: null, publishedPorts: {}, sources: {}, hubTokenPath: null, after: [] },
+    image: { kind: "locked", name: "cpu-models", reference: "image:tag" },
+  },
+);
 
-function bodyOf(changes: Partial<DockerContainer>) {
-  return createBody({ ...PLAIN, ...changes }, "image:tag", "stack-network");
+function bodyOf(args: Partial<ContainerArgs>, gpus: DockerContainer["gpus"] = null) {
+  return createBody({ ...PLAIN, gpus, args: { ...PLAIN.args, ...args } }, "image:tag", "stack-network");
 }
 
 test("a request to create a container leaves out the defaults of the image and of Docker", () => {
   expect(bodyOf({})).toEqual({
     Image: "image:tag",
     Env: [],
-    Labels: { "engine-room.stack": "stack" },
+    Labels: { "engine-room.model": "llava", "engine-room.role": "triton", "engine-room.stack": "stack" },
     ExposedPorts: {},
     StopTimeout: 30,
     HostConfig: {
@@ -65,29 +65,31 @@ test("a request to create a container leaves out the defaults of the image and o
 });
 
 test("a request to create a container has every option that a plan sets", () => {
-  const body = bodyOf({
-    entrypoint: ["engine_builder"],
+  const args: Partial<ContainerArgs> = {
+    entrypoints: ["engine_builder"],
     command: ["build", "/etc/engine-room/engine.json"],
-    environment: { A: "1", B: "x=y" },
+    envs: ["A=1", "B=x=y"],
     mounts: [
-      { source: { volume: "stack-store" }, path: "/store", readOnly: true },
-      { source: { hostPath: "/srv/weights" }, path: "/weights", readOnly: false },
+      { type: "volume", source: "stack-store", target: "/store", readOnly: true },
+      { type: "bind", source: "/srv/weights", target: "/weights", readOnly: false },
     ],
-    gpus: [2, 3],
-    ipc: "host",
-    shmBytes: 2 ** 31,
-    ulimits: { memlock: -1, stack: 67_108_864 },
+    ipcMode: "host",
+    shmSize: 2048,
+    ulimits: [
+      { name: "memlock", soft: -1, hard: -1 },
+      { name: "stack", soft: 67_108_864, hard: 67_108_864 },
+    ],
     ports: [
-      { containerPort: 8000, hostPort: 8010, hostAddress: "127.0.0.1" },
-      { containerPort: 8000, hostPort: 8011, hostAddress: "10.0.0.5" },
+      { internal: 8000, external: 8010, ip: "127.0.0.1" },
+      { internal: 8000, external: 8011, ip: "10.0.0.5" },
     ],
-    health: { test: ["true"], intervalSeconds: 10, timeoutSeconds: 5, retries: 3, startPeriodSeconds: 600 },
-    lifecycle: "task",
+    healthcheck: { tests: ["CMD", "true"], interval: "10s", timeout: "5s", retries: 3, startPeriod: "10m0s" },
+    restart: "no",
     user: "1000",
-    readOnlyRoot: true,
-    tmpfsBytes: { "/tmp": 1_048_576 },
-    memoryMiB: 512,
-  });
+    readOnly: true,
+    tmpfs: { "/tmp": "size=1048576,mode=1777" },
+  };
+  const body = bodyOf(args, [2, 3]);
   expect(body).toMatchObject({
     Entrypoint: ["engine_builder"],
     Cmd: ["build", "/etc/engine-room/engine.json"],
@@ -122,14 +124,12 @@ test("a request to create a container has every option that a plan sets", () => 
       RestartPolicy: { Name: "no" },
       ReadonlyRootfs: true,
       Tmpfs: { "/tmp": "size=1048576,mode=1777" },
-      Memory: 536_870_912,
-      MemorySwap: 536_870_912,
     },
   });
 });
 
 test("a request for all GPUs has a count in place of device ids", () => {
-  expect(bodyOf({ gpus: "all" })).toMatchObject({
+  expect(bodyOf({}, "all")).toMatchObject({
     HostConfig: { DeviceRequests: [{ Driver: "nvidia", Capabilities: [["gpu"]], Count: -1 }] },
   });
 });

@@ -3,14 +3,15 @@ import type { BudgetArgs } from "@pulumi/aws/budgets/budget.js";
 import type { RepositoryArgs } from "@pulumi/aws/ecr/repository.js";
 import type { AwsConfig } from "../../config/aws-stacks.ts";
 import type { GpuCost } from "../cost/types.ts";
+import type { DockerStack } from "../docker/docker-stack.ts";
 import { imageSource } from "../docker/image-sources.ts";
-import type { DockerStack, ImageName } from "../docker/types.ts";
+import type { ImageName } from "../docker/types.ts";
 import type { AwsPlan, Ec2Plan, EksPlan } from "../gpu-stack.ts";
 import { awsContext, plainName, REPOSITORY_PREFIX, STACK_TAG } from "./context.ts";
 import { edgePlan } from "./edge.ts";
 import { eksClusterPlan } from "./eks-cluster.ts";
 import { fileSystemPlan } from "./file-system.ts";
-import { instancePlan } from "./machine/instance-plan.ts";
+import { instancePlan } from "./machine/instance.ts";
 import { networkPlan } from "./network.ts";
 import type { AwsContext } from "./types.ts";
 

@@ -284,3 +284,15 @@ function partitionScript({ profile, perGpu }: NonNullable<NodeUserData["mig"]>):
     "\n",
   );
 }
+
+/**
+ * Size of the snapshot in the machine image of a stack on one EC2 instance: EC2 refuses a smaller root disk
+ * (InvalidBlockDeviceMapping, "expect size >= 75GB"). Read from public stacks that use this image, the newest of them of its
+ * build of 2026-09-25; AWS's pages on it do not say.
+ */
+const SNAPSHOT_GIB = 75;
+
+/** Root disk of that machine in GiB: `diskGiB`, or as much as the image takes. */
+export function machineDiskGiB({ diskGiB }: Pick<PoolSpec, "diskGiB">): number {
+  return Math.max(diskGiB, SNAPSHOT_GIB);
+}

@@ -1,6 +1,5 @@
-/** The context of a stack on AWS, its roles, and what is planned for its instance. */
+/** The context of a stack on AWS, and its roles. */
 import type { RoleArgs } from "@pulumi/aws/iam/role.js";
-import type { ContainerRole, SecretName } from "../docker/types.ts";
 
 /** Sorted. */
 export type Tags = Readonly<Record<string, string>>;
@@ -41,69 +40,4 @@ export interface RolePlan {
   readonly statements: readonly Statement[];
   /** The only ServiceAccount whose pods assume the role; null for a role of an AWS service. */
   readonly serviceAccount: { readonly namespace: string; readonly serviceAccount: string } | null;
-}
-
-/** A unit of systemd, with the files that it needs. */
-export interface UnitPlan {
-  /** `engine-room-gateway.service`. */
-  readonly name: string;
-  readonly role: ContainerRole | "setup";
-  readonly text: string;
-  /** By absolute path on the instance, with their mode as text: `0644`. */
-  readonly files: Readonly<Record<string, { readonly text: string; readonly mode: string }>>;
-}
-
-/** A command that runs on the instance through Systems Manager, and that `up` waits for. */
-export interface InstanceTaskPlan {
-  /** `setup`, `build-gpt2-medium-0123456789ab`, `services`. */
-  readonly name: string;
-  /** Units that it writes. */
-  readonly units: readonly UnitPlan[];
-  /** Shell text of the association: idempotent, ends with exit code 0 when what it starts has ended or answers. */
-  readonly script: string;
-  /** With a hash of its content in the name: another content is another document, which runs again. */
-  readonly document: { readonly name: string; readonly content: string };
-  /** How long the script may take. */
-  readonly timeoutSeconds: number;
-  /** How long `up` waits for its success: the agent has to come for it, and may be busy with the one before. */
-  readonly waitSeconds: number;
-  /** Tasks before it. */
-  readonly after: readonly string[];
-  /** Whether it has to run again when the value of a secret is another one. */
-  readonly readsSecrets: boolean;
-}
-
-/** A secret that containers of the instance read. */
-export interface InstanceSecretPlan {
-  readonly name: SecretName;
-  /** Of the one that the stack makes; null: it is there already. */
-  readonly secretName: string | null;
-  /** As a policy may name it; of one that the stack makes with `??????` for what only Secrets Manager knows. */
-  readonly arn: string;
-  /** On the instance, in memory. */
-  readonly file: string;
-}
-
-export interface InstancePlan {
-  readonly instanceType: string;
-  readonly zone: string;
-  /** SSM public parameter of the deep-learning AMI. */
-  readonly amiParameter: string;
-  readonly rootDiskGiB: number;
-  /** A volume of its own, which another machine of the stack gets with all documents. */
-  readonly databaseDisk: { readonly sizeGiB: number; readonly deviceName: string };
-  readonly isSpot: boolean;
-  readonly capacityReservationId: string | null;
-  /** Whether neither the console nor a command ends it by accident, and the databases' disk outlives the stack. */
-  readonly isProtected: boolean;
-  /** TCP ports that it may connect to, wherever they are, by what answers there. */
-  readonly egressPorts: Readonly<Record<string, number>>;
-  /** Under 16 KiB; `${fileSystemId}`, `${accessPointId}` and `${databaseVolumeSerial}` stand for what is known later. */
-  readonly userData: string;
-  readonly role: RolePlan;
-  /** Each behind all that it comes after. */
-  readonly tasks: readonly InstanceTaskPlan[];
-  readonly secrets: readonly InstanceSecretPlan[];
-  /** Secrets whose values the stack file has. */
-  readonly stackSecrets: readonly SecretName[];
 }

@@ -119,17 +119,16 @@ function buildOptions(
 
 /** Two models with the same engine share one build. */
 function storeBuilds(models: readonly ModelPlan[]): readonly StoreBuild[] {
-  const keyed = models.flatMap((model) => {
+  const modelsByKey = new Map<string, ModelPlan[]>();
+  for (const model of models) {
     const key = storeKey(model);
-    return key === null ? [] : [{ model, key }];
-  });
-  return keyed
-    .filter(({ key }, index) => keyed.findIndex((other) => other.key === key) === index)
-    .map(({ model, key }) => ({
-      key,
-      model,
-      models: keyed.filter((other) => other.key === key).map((other) => other.model.name),
-    }));
+    if (key !== null) modelsByKey.set(key, [...(modelsByKey.get(key) ?? []), model]);
+  }
+  return [...modelsByKey].map(([key, sharing]) => ({
+    key,
+    model: sharing[0] as ModelPlan,
+    models: sharing.map(({ name }) => name),
+  }));
 }
 
 /** Content address of what a model needs of the store; null where its weights lie in a folder and it has no engine. */

@@ -1,5 +1,6 @@
 /** Tritons of both tiers: one for each language model, and one for the encoders. */
 import { cpuRepositorySpec, encoderServerSpec, SPEC_FILES, serverSpec } from "../container-specs.ts";
+import { ENCODERS_START_SECONDS, startSeconds } from "../cost/times.ts";
 import { encodersRepository, languageModelRepository } from "../cpu-repositories.ts";
 import type { CpuModelPlan, CpuPlan } from "../cpu-stack.ts";
 import { worldSize } from "../fit/placement.ts";
@@ -23,13 +24,6 @@ export const STORE = "/store";
 
 /** Ranks and Triton's Python models exchange tensors in `/dev/shm`; a container's usual 64 MiB are too few. */
 export const SHARED_MEMORY_BYTES = 2 * GIB;
-
-/** Estimates of copy and load are right within a factor of two; the rest is for the start of the container itself. */
-const START_ESTIMATES = 2;
-const START_BASE_SECONDS = 60;
-
-/** Three small graphs, and warm-up. */
-export const ENCODERS_START_SECONDS = 120;
 
 /** Weights that the image of the CPU tier lacks are downloaded and converted first. */
 export const CPU_START_SECONDS = 300;
@@ -180,12 +174,4 @@ function end(
     flags: ["--exit-timeout-seconds", String(answerSeconds)],
     stopSeconds: answerSeconds + afterAnswersSeconds,
   };
-}
-
-/** Longest time until a model's Triton is ready; its image is on the machine by then. */
-function startSeconds({ coldStart }: Pick<ModelPlan, "coldStart">): number {
-  const estimated = coldStart.steps
-    .filter(({ what }) => what === "engineCopy" || what === "load")
-    .reduce((sum, { seconds }) => sum + seconds, 0);
-  return START_BASE_SECONDS + START_ESTIMATES * estimated;
 }

@@ -1,11 +1,12 @@
 /** Where a stack on a Docker host answers, and what its users have to know. All addresses are the host's own. */
 import { LOOPBACK } from "../catalogue/published-ports.ts";
+import { IMAGE_USER_ID } from "../containers/container.ts";
 import { cpuWeightNotes, type DockerCpuPlan } from "../cpu-stack.ts";
 import { type Endpoints, type ModelEndpoints, tritonEndpoints } from "../endpoints.ts";
 import type { DockerGpuPlan } from "../gpu-stack.ts";
 import type { TritonPorts } from "../repository/launch.ts";
-import { databasesOf } from "./services.ts";
-import type { DockerVolume } from "./types.ts";
+import type { DockerDatabasesPlan } from "./databases.ts";
+import type { DockerVolume } from "./volumes.ts";
 
 type DockerPlan = DockerCpuPlan | DockerGpuPlan;
 
@@ -85,11 +86,13 @@ function bucketNote(plan: DockerPlan): readonly string[] {
   ];
 }
 
-/** Of every image of this project. */
-const IMAGE_USER_ID = 1000;
-
 function keptNote(kept: readonly DockerVolume[]): readonly string[] {
   if (kept.length === 0) return [];
   const names = kept.map(({ name }) => name).join(" ");
   return [`\`npm run down\` leaves what took long to make: \`docker volume rm ${names}\` deletes it.`];
+}
+
+/** null: the stack has no encoders, and documents are found by their vectors. */
+export function databasesOf(plan: DockerPlan): DockerDatabasesPlan | null {
+  return plan.tier === "cpu" ? plan.databases : plan.host.databases;
 }

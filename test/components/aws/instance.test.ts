@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Instance } from "../../../components/aws/instance.ts";
 import { InstanceSecurity } from "../../../components/aws/instance-security.ts";
-import type { InstancePlan } from "../../../infra/plan/aws/types.ts";
+import type { InstancePlan } from "../../../infra/plan/aws/machine/instance.ts";
 import { ec2Values, instanceOf, secretValues } from "../../infra/plan/aws/machine/stacks.ts";
 import { byName, CONTEXT, once, registeredBy, treeOf } from "./registered.ts";
 
@@ -62,8 +62,7 @@ test("the machine keeps its role from containers, has no SSH key and an encrypte
     disableApiTermination: false,
   });
   expect(machine.inputs).not.toHaveProperty("keyName");
-  expect(machine.inputs.userData).toContain("fs-1:/ /srv/engine-room/store efs");
-  expect(machine.inputs.userData).toContain("accesspoint=fsap-1 ");
+  expect(machine.inputs.userData).toContain("\nFILE_SYSTEM_ID='fs-1'\nACCESS_POINT_ID='fsap-1'\n");
   expect(machine.options.ignoreChanges).toEqual(["launchTemplate", "userData"]);
   expect(machine.dependencies).toContain(byName(registrations, "instance-role-policy").urn);
   expect(byName(registrations, "instance-template").inputs).toMatchObject({
@@ -93,7 +92,7 @@ test("a retained machine and its databases' disk are protected, and the disk is 
 test("the databases' disk is encrypted, in the machine's zone and of the size of the stack file", async () => {
   const sized = { ...ec2Values, databaseStorage: { sizeGiB: 35 } };
   expect(byName(await made(instanceOf(sized)), "instance-databases").inputs).toEqual({
-    availabilityZone: `${CONTEXT.region}a`,
+    availabilityZone: "us-east-1a",
     type: "gp3",
     size: 35,
     encrypted: true,
@@ -124,7 +123,7 @@ test("the databases' disk is attached to a new machine only after the old one ha
   expect(attachment?.options.deleteBeforeReplace).toBe(true);
   // What depends goes first: at the end of a stack the machine, then the disk.
   expect(machine?.dependencies).toContain(volume?.urn);
-  expect(machine?.inputs.userData).toContain("/nvme-Amazon_Elastic_Block_Store_instancedatabases\n");
+  expect(machine?.inputs.userData).toContain("\nDATABASE_VOLUME_ID='instance-databases'\n");
   expect(byName(registrations, "instance-tasks").dependencies).toContain(attachment?.urn);
 });
 

@@ -1,104 +1,72 @@
-import * as pulumi from "@pulumi/pulumi";
 import { expect, test } from "vitest";
-import { containerArgs } from "../../../components/docker/container-args.ts";
+import { ServiceContainer, TaskContainer } from "../../../components/docker/container.ts";
 import { taskFailure } from "../../../components/docker/task-result.ts";
-import { container } from "../../../infra/plan/docker/container.ts";
-import type { DockerContainer } from "../../../infra/plan/docker/types.ts";
+import { type Container, container } from "../../../infra/plan/containers/container.ts";
+import { type DockerContainer, dockerContainer } from "../../../infra/plan/docker/container-args.ts";
+import { SECRET_SIGNATURE, SIGNATURE_KEY } from "../../../scripts/program/marks.ts";
+import { byName, registeredBy } from "../aws/registered.ts";
 
-/** A container that asks for nothing but what it must. */
-const PLAIN_SERVICE: DockerContainer = {
-  ...container("demo", {
-    role: "gateway",
-    image: "services",
-    networkAlias: "gateway",
-    lifecycle: "service",
-    stopTimeoutSeconds: 30,
-  }),
-  labels: {},
+const PLACEMENT = {
+  ...{ stack: "demo", gpus: null, hubTokenPath: null, after: [] },
+  image: { kind: "locked" as const, name: "trtllm" as const, reference: "trtllm@sha256:1" },
+  publishedPorts: {},
+  sources: { store: "demo-store" },
 };
 
-/** Asks for all that there is. */
-const FULL_SERVICE: DockerContainer = {
-  ...PLAIN_SERVICE,
-  name: "demo-llava",
-  role: "triton",
-  model: "llava",
-  image: "trtllm",
-  entrypoint: ["/usr/bin/tini", "--"],
-  command: ["triton_entrypoint", "serve", "/etc/engine-room/server.json"],
+function planned(
+  options: Partial<Container> = {},
+  placement: Partial<Parameters<typeof dockerContainer>[1]> = {},
+): DockerContainer {
+  return dockerContainer(
+    container({ role: "gateway", image: "services", name: "gateway", stopSeconds: 30, ...options }),
+    { ...PLACEMENT, ...placement },
+  );
+}
+
+const SERVER: Partial<Container> = {
+  ...{ role: "triton", model: "llava", image: "trtllm", name: "llava" },
+  arguments: ["triton_entrypoint", "serve", "/etc/engine-room/server.json"],
   environment: { Z_LAST: "2", A_FIRST: "1" },
   files: { "/etc/engine-room/server.json": "{}\n", "/etc/engine-room/a.json": "[]\n" },
   mounts: [
-    { source: { volume: "demo-store" }, path: "/store", readOnly: true },
-    { source: { hostPath: "/data/weights" }, path: "/weights", readOnly: true },
+    { purpose: "store", path: "/store", readOnly: true },
+    { purpose: "weights", path: "/data/weights", readOnly: true },
+    { purpose: "repository", path: "/model-repository", readOnly: false },
   ],
-  gpus: [0, 1],
-  shmBytes: 2 * 1024 ** 3,
-  ulimits: { stack: 67_108_864, memlock: -1 },
-  networkAlias: "llava",
-  ports: [
-    { containerPort: 8002, hostPort: 8012, hostAddress: "127.0.0.1" },
-    { containerPort: 8000, hostPort: 8010, hostAddress: "127.0.0.1" },
-  ],
-  health: {
-    test: ["curl", "-f", "http://127.0.0.1:8000/v2/health/ready"],
-    intervalSeconds: 10,
-    timeoutSeconds: 5,
-    retries: 3,
-    startPeriodSeconds: 120,
-  },
-  user: "1000:1000",
-  tmpfsBytes: { "/tmp": 67_108_864, "/model-repository": 1024 },
-  memoryMiB: 4096,
-  labels: { "engine-room.stack": "demo", "engine-room.model": "llava" },
+  ports: { metrics: 8002, http: 8000, grpc: 8001 },
+  readiness: { kind: "exec", command: ["curl", "-f", "http://127.0.0.1:8000/v2/health/ready"] },
+  startSeconds: 120,
+  sharedMemoryBytes: 2 * 1024 ** 3,
 };
 
-const TASK: DockerContainer = {
-  ...PLAIN_SERVICE,
-  name: "demo-llava-0123456789ab",
-  role: "engineBuild",
-  model: "llava",
-  image: "trtllm",
-  command: ["engine_builder", "build", "/etc/engine-room/engine.json"],
+const PUBLISHED = {
+  metrics: { hostPort: 8012, hostAddress: "127.0.0.1" },
+  http: { hostPort: 8010, hostAddress: "127.0.0.1" },
+};
+
+const BUILD: Partial<Container> = {
+  ...{ role: "engineBuild", model: "llava", image: "trtllm", name: "llava-0123456789ab" },
   files: { "/etc/engine-room/engine.json": "{}\n" },
   secretFiles: { "/run/secrets/hub-token": "hubToken" },
-  gpus: "all",
-  networkAlias: "llava-0123456789ab",
-  lifecycle: "task",
   timeoutSeconds: 3600,
 };
 
-const PLACEMENT = {
-  image: "sha256:1",
-  network: "demo",
-  volumes: { "demo-store": "demo-store" },
-  secrets: { hubToken: "hf_hush" },
-};
-
-const args = (container: DockerContainer) => containerArgs(container, PLACEMENT);
-
-/** The value of an input, secret or not. */
-function plain<T>(input: pulumi.Input<T> | undefined): Promise<unknown> {
-  return new Promise((resolve) => pulumi.output(input).apply(resolve));
-}
-
 test("a container's inputs have the provider's formats and orders", () => {
-  expect(args(FULL_SERVICE)).toMatchObject({
+  const { args } = planned(SERVER, { gpus: [0, 1], publishedPorts: PUBLISHED });
+  expect(args).toMatchObject({
+    name: "demo-llava",
     envs: ["A_FIRST=1", "Z_LAST=2"],
     uploads: [
       { file: "/etc/engine-room/a.json", content: "[]\n", permissions: "0444" },
       { file: "/etc/engine-room/server.json", content: "{}\n", permissions: "0444" },
     ],
+    // The repository is in the container's own layer.
     mounts: [
       { type: "volume", source: "demo-store", target: "/store", readOnly: true },
-      { type: "bind", source: "/data/weights", target: "/weights", readOnly: true },
+      { type: "bind", source: "/data/weights", target: "/data/weights", readOnly: true },
     ],
-    tmpfs: { "/model-repository": "size=1024,mode=1777", "/tmp": "size=67108864,mode=1777" },
     deviceRequests: [{ driver: "nvidia", deviceIds: ["0", "1"], capabilities: ["gpu"] }],
     shmSize: 2048,
-    // Without swap.
-    memory: 4096,
-    memorySwap: 4096,
     ulimits: [
       { name: "memlock", soft: -1, hard: -1 },
       { name: "stack", soft: 67_108_864, hard: 67_108_864 },
@@ -110,20 +78,22 @@ test("a container's inputs have the provider's formats and orders", () => {
     healthcheck: { tests: ["CMD", "curl", "-f", "http://127.0.0.1:8000/v2/health/ready"] },
     labels: [
       { label: "engine-room.model", value: "llava" },
+      { label: "engine-room.role", value: "triton" },
       { label: "engine-room.stack", value: "demo" },
     ],
   });
 });
 
 test("a container without options leaves Docker's defaults", () => {
-  const given = Object.keys(args(PLAIN_SERVICE));
-  for (const option of ["entrypoints", "command", "uploads", "deviceRequests", "gpus", "shmSize", "memory"])
+  const given = Object.keys(planned().args);
+  for (const option of ["entrypoints", "command", "uploads", "deviceRequests", "gpus", "shmSize"])
     expect(given).not.toContain(option);
   for (const option of ["user", "healthcheck", "wait", "waitTimeout"]) expect(given).not.toContain(option);
 });
 
 test("a task is attached and its logs are kept", () => {
-  const { mustRun, restart, attach, logs, wait, gpus, deviceRequests } = args(TASK);
+  const { args } = planned(BUILD, { gpus: "all" });
+  const { mustRun, restart, attach, logs, wait, gpus, deviceRequests } = args;
   expect({ mustRun, restart, attach, logs, wait, gpus, deviceRequests }).toEqual({
     ...{ mustRun: false, restart: "no", attach: true, logs: true, wait: undefined },
     ...{ gpus: "all", deviceRequests: undefined },
@@ -131,25 +101,33 @@ test("a task is attached and its logs are kept", () => {
 });
 
 test("a secret file makes all uploads of a container secret", async () => {
-  const { uploads } = args(TASK);
-  expect(await pulumi.isSecret(pulumi.output(uploads))).toBe(true);
-  expect(await plain(uploads)).toEqual([
-    { file: "/etc/engine-room/engine.json", content: "{}\n", permissions: "0444" },
-    { file: "/run/secrets/hub-token", content: "hf_hush", permissions: "0444" },
-  ]);
-  expect(await pulumi.isSecret(pulumi.output(args(FULL_SERVICE).uploads))).toBe(false);
+  const registrations = await registeredBy(() => {
+    const args = { image: "sha256:1", network: "demo", volumes: {}, after: [] };
+    new TaskContainer("build", { ...args, planned: planned(BUILD), secrets: { hubToken: "hf_hush" } });
+    new ServiceContainer("llava", { ...args, planned: planned(SERVER), secrets: {} });
+  });
+  const uploadsOf = (name: string) => byName(registrations, `${name}-container`).inputs.uploads;
+  expect(uploadsOf("build")).toEqual({
+    [SIGNATURE_KEY]: SECRET_SIGNATURE,
+    value: [
+      { file: "/etc/engine-room/engine.json", content: "{}\n", permissions: "0444" },
+      { file: "/run/secrets/hub-token", content: "hf_hush", permissions: "0444" },
+    ],
+  });
+  expect(uploadsOf("llava")).toHaveLength(2);
 });
 
 test("a container's inputs do not depend on the order of keys", () => {
-  const reversed = <T>(record: Readonly<Record<string, T>>) =>
+  const reversed = <T>(record: Readonly<Record<string, T>> = {}) =>
     Object.fromEntries(Object.entries(record).toReversed());
-  const { environment, files, ulimits, tmpfsBytes, labels, ports } = FULL_SERVICE;
+  const { environment, files, ports } = SERVER;
   const other = {
-    ...FULL_SERVICE,
-    ...{ environment: reversed(environment), files: reversed(files), ulimits: reversed(ulimits) },
-    ...{ tmpfsBytes: reversed(tmpfsBytes), labels: reversed(labels), ports: ports.toReversed() },
+    ...SERVER,
+    ...{ environment: reversed(environment), files: reversed(files), ports: reversed(ports) },
   };
-  expect(JSON.stringify(args(other))).toBe(JSON.stringify(args(FULL_SERVICE)));
+  const args = (options: Partial<Container>) =>
+    JSON.stringify(planned(options, { publishedPorts: PUBLISHED }).args);
+  expect(args(other)).toBe(args(SERVER));
 });
 
 test.each([
@@ -158,28 +136,37 @@ test.each([
   [120, "2m0s"],
   [3630, "1h0m30s"],
   [7200, "2h0m0s"],
-])("%d s are written as Go's duration %s", async (startPeriodSeconds, text) => {
-  const health = { test: ["true"], intervalSeconds: 10, timeoutSeconds: 5, retries: 3, startPeriodSeconds };
-  const { healthcheck, waitTimeout } = args({ ...PLAIN_SERVICE, health });
-  expect(await plain(healthcheck)).toMatchObject({ startPeriod: text });
-  expect(waitTimeout).toBe(Math.ceil(startPeriodSeconds) + 75);
+])("%d s are written as Go's duration %s", (startSeconds, text) => {
+  const { healthcheck, waitTimeout } = planned({ ...SERVER, startSeconds }).args;
+  expect(healthcheck).toMatchObject({ startPeriod: text });
+  expect(waitTimeout).toBe(Math.ceil(startSeconds) + 75);
+});
+
+test("a check by HTTP is a program of the image", () => {
+  const readiness = { kind: "http", path: "/healthz", port: 8080 } as const;
+  const tests = (options: Partial<Container>) =>
+    planned({ ...options, readiness, startSeconds: 30 }).args.healthcheck?.tests;
+  expect(tests({})?.slice(0, 2)).toEqual(["CMD", "node"]);
+  expect(tests(SERVER)?.slice(0, 2)).toEqual(["CMD", "python3"]);
 });
 
 test("shared memory is rounded up to MiB", () => {
-  expect(args({ ...PLAIN_SERVICE, shmBytes: 1024 ** 2 + 1 }).shmSize).toBe(2);
+  expect(planned({ sharedMemoryBytes: 1024 ** 2 + 1 }).args.shmSize).toBe(2);
 });
 
 test("files in a container with a read-only root are refused", () => {
-  expect(() => args({ ...FULL_SERVICE, readOnlyRoot: true })).toThrow(
-    "The container demo-llava has 2 files and a read-only root, into which Docker copies none.",
+  expect(() => planned({ ...SERVER, readOnlyRoot: true })).toThrow(
+    "The container demo-llava has files and a read-only root, into which Docker copies none.",
   );
-  expect(args({ ...PLAIN_SERVICE, readOnlyRoot: true }).readOnly).toBe(true);
+  expect(planned({ readOnlyRoot: true }).args.readOnly).toBe(true);
 });
 
-test("a secret file without a value is an error", () => {
-  expect(() => containerArgs(TASK, { ...PLACEMENT, secrets: {} })).toThrow(
-    "No value for the secret hubToken",
-  );
+test("a secret file without a value is an error", async () => {
+  const made = registeredBy(() => {
+    const args = { image: "sha256:1", network: "demo", volumes: {}, after: [], secrets: {} };
+    new TaskContainer("build", { ...args, planned: planned(BUILD) });
+  });
+  await expect(made).rejects.toThrow("No value for the secret hubToken");
 });
 
 const NAME = "demo-llava-0123456789ab";

@@ -1,10 +1,5 @@
 /** A planned container as the body of the Docker Engine API's `POST /containers/create`. */
-import {
-  type DockerContainer,
-  type DockerHealth,
-  type DockerMount,
-  LOG_LIMITS,
-} from "../../../infra/plan/docker/types.ts";
+import type { ContainerArgs, DockerContainer } from "../../../infra/plan/docker/container-args.ts";
 
 const NANOSECONDS = 1_000_000_000;
 const MIB = 2 ** 20;
@@ -15,63 +10,67 @@ const MIB = 2 ** 20;
  * @param image - Reference or id of the image.
  * @param network - That it is attached to, under its alias.
  */
-export function createBody(container: DockerContainer, image: string, network: string): object {
-  const { entrypoint, health, memoryMiB, shmBytes, user } = container;
+export function createBody({ args, gpus }: DockerContainer, image: string, network: string): object {
+  const { entrypoints, command, user, shmSize, healthcheck } = args;
   return {
     Image: image,
-    ...(entrypoint === null ? {} : { Entrypoint: entrypoint }),
-    ...(container.command.length === 0 ? {} : { Cmd: container.command }),
-    Env: Object.entries(container.environment).map(([name, value]) => `${name}=${value}`),
-    ...(user === null ? {} : { User: user }),
-    Labels: container.labels,
-    ExposedPorts: Object.fromEntries(container.ports.map((port) => [`${port.containerPort}/tcp`, {}])),
-    StopTimeout: container.stopTimeoutSeconds,
-    ...(health === null ? {} : { Healthcheck: healthcheck(health) }),
+    ...(entrypoints === undefined ? {} : { Entrypoint: entrypoints }),
+    ...(command === undefined ? {} : { Cmd: command }),
+    Env: args.envs,
+    ...(user === undefined ? {} : { User: user }),
+    Labels: labelRecord(args.labels),
+    ExposedPorts: Object.fromEntries(args.ports.map(({ internal }) => [`${internal}/tcp`, {}])),
+    StopTimeout: args.stopTimeout,
+    ...(healthcheck === undefined ? {} : { Healthcheck: healthcheckOf(healthcheck) }),
     HostConfig: {
       NetworkMode: network,
-      Mounts: container.mounts.map(mount),
-      PortBindings: portBindings(container),
-      IpcMode: container.ipc,
-      ...(shmBytes === null ? {} : { ShmSize: shmBytes }),
-      Ulimits: Object.entries(container.ulimits).map(([Name, limit]) => ({ Name, Soft: limit, Hard: limit })),
-      DeviceRequests: deviceRequests(container.gpus),
-      RestartPolicy: { Name: container.lifecycle === "service" ? "unless-stopped" : "no" },
-      ReadonlyRootfs: container.readOnlyRoot,
-      Tmpfs: Object.fromEntries(
-        Object.entries(container.tmpfsBytes).map(([path, bytes]) => [path, `size=${bytes},mode=1777`]),
-      ),
-      // Without the second one Docker allows as much swap again.
-      ...(memoryMiB === null ? {} : { Memory: memoryMiB * MIB, MemorySwap: memoryMiB * MIB }),
-      LogConfig: {
-        Type: LOG_LIMITS.driver,
-        Config: { "max-file": `${LOG_LIMITS.files}`, "max-size": `${LOG_LIMITS.fileMiB}m` },
-      },
+      Mounts: args.mounts.map(({ type, source, target, readOnly }) => ({
+        Type: type,
+        Source: source,
+        Target: target,
+        ReadOnly: readOnly,
+      })),
+      PortBindings: portBindings(args),
+      IpcMode: args.ipcMode,
+      ...(shmSize === undefined ? {} : { ShmSize: shmSize * MIB }),
+      Ulimits: (args.ulimits ?? []).map(({ name, soft, hard }) => ({ Name: name, Soft: soft, Hard: hard })),
+      DeviceRequests: deviceRequests(gpus),
+      RestartPolicy: { Name: args.restart },
+      ReadonlyRootfs: args.readOnly,
+      Tmpfs: args.tmpfs,
+      LogConfig: { Type: args.logDriver, Config: args.logOpts },
     },
-    NetworkingConfig: { EndpointsConfig: { [network]: { Aliases: [container.networkAlias] } } },
+    NetworkingConfig: { EndpointsConfig: { [network]: { Aliases: args.networksAdvanced[0]?.aliases } } },
   };
 }
 
-function healthcheck({ test, ...health }: DockerHealth): object {
+export function labelRecord(labels: ContainerArgs["labels"]): Record<string, string> {
+  return Object.fromEntries(labels.map(({ label, value }) => [label, value]));
+}
+
+/** Seconds of a duration: `1m14s`. */
+export function secondsOf(duration: string): number {
+  const [, hours = 0, minutes = 0, seconds = 0] = /^(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?$/.exec(duration) ?? [];
+  return Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds);
+}
+
+function healthcheckOf(check: NonNullable<ContainerArgs["healthcheck"]>): object {
+  const nanoseconds = (duration = "") => secondsOf(duration) * NANOSECONDS;
   return {
-    Test: ["CMD", ...test],
-    Interval: health.intervalSeconds * NANOSECONDS,
-    Timeout: health.timeoutSeconds * NANOSECONDS,
-    StartPeriod: health.startPeriodSeconds * NANOSECONDS,
-    Retries: health.retries,
+    Test: check.tests,
+    Interval: nanoseconds(check.interval),
+    Timeout: nanoseconds(check.timeout),
+    StartPeriod: nanoseconds(check.startPeriod),
+    Retries: check.retries,
   };
-}
-
-function mount({ source, path, readOnly }: DockerMount): object {
-  const [type, name] = "volume" in source ? ["volume", source.volume] : ["bind", source.hostPath];
-  return { Type: type, Source: name, Target: path, ReadOnly: readOnly };
 }
 
 /** One port of a container may be bound to several of the host. */
-function portBindings({ ports }: DockerContainer): Record<string, object[]> {
+function portBindings({ ports }: ContainerArgs): Record<string, object[]> {
   const bindings: Record<string, object[]> = {};
-  for (const { containerPort, hostAddress, hostPort } of ports) {
-    const key = `${containerPort}/tcp`;
-    bindings[key] = [...(bindings[key] ?? []), { HostIp: hostAddress, HostPort: `${hostPort}` }];
+  for (const { internal, ip, external } of ports) {
+    const key = `${internal}/tcp`;
+    bindings[key] = [...(bindings[key] ?? []), { HostIp: ip, HostPort: `${external}` }];
   }
   return bindings;
 }

@@ -1,16 +1,18 @@
 /** Brings up what a plan wants on a Docker host, through the engine's API alone, and takes it down. */
-import type { DockerContainer, DockerStack } from "../../../infra/plan/docker/types.ts";
+import { isTask } from "../../../infra/plan/containers/container.ts";
+import type { DockerContainer } from "../../../infra/plan/docker/container-args.ts";
+import type { DockerStack } from "../../../infra/plan/docker/docker-stack.ts";
 import { eventually } from "../stack.ts";
 import type { DockerApi } from "./api.ts";
 import { archiveOf } from "./archive.ts";
-import { createBody } from "./create-body.ts";
+import { createBody, labelRecord } from "./create-body.ts";
 
 const TASK_TIMEOUT_SECONDS = 3600;
 const HEALTHY_TIMEOUT_SECONDS = 300;
 const LOOK_TIMEOUT_SECONDS = 120;
 const LOOK_LINES = 10_000;
 /** Docker asks for the first time after an interval; the planned 10 s would be most of what tests take. */
-const HEALTH_INTERVAL_SECONDS = 2;
+const HEALTH_INTERVAL = "2s";
 
 /** Exit codes of stopped containers, by name. */
 type ExitCodes = Record<string, number>;
@@ -32,30 +34,36 @@ export class RunningStack {
    */
   async up(): Promise<void> {
     const { network, labels, volumes, containers } = this.#stack;
-    await this.#api.createNetwork(network, labels);
-    for (const volume of volumes) await this.#api.createVolume(volume.name, volume.labels);
+    await this.#api.createNetwork(network, labelRecord(labels));
+    for (const volume of volumes) await this.#api.createVolume(volume.name, labelRecord(volume.labels));
     for (const container of containers) await this.#start(container);
-    for (const container of containers) if (container.health !== null) await this.healthy(container.name);
+    for (const { args } of containers) if (args.healthcheck !== undefined) await this.healthy(args.name);
   }
 
   async #start(planned: DockerContainer): Promise<void> {
-    const { name, files, secretFiles, lifecycle, timeoutSeconds, health } = planned;
-    const often = health === null ? null : { ...health, intervalSeconds: HEALTH_INTERVAL_SECONDS };
-    const container = { ...planned, health: often };
+    const { container: described, secretFiles, args } = planned;
+    const { files, timeoutSeconds } = described;
+    const { name, healthcheck } = args;
+    const container = {
+      ...planned,
+      args:
+        healthcheck === undefined
+          ? args
+          : { ...args, healthcheck: { ...healthcheck, interval: HEALTH_INTERVAL } },
+    };
     if (Object.keys(secretFiles).length > 0)
       throw new Error(`${name} has secrets, and tests have no values of any.`);
     await this.#api.createContainer(name, createBody(container, this.#image(container), this.#stack.network));
     if (Object.keys(files).length > 0) await this.#api.putArchive(name, await archiveOf(files));
     await this.#api.startContainer(name);
-    if (lifecycle === "service") return;
+    if (!isTask(described)) return;
     const code = await this.#api.waitForExit(name, timeoutSeconds ?? TASK_TIMEOUT_SECONDS);
     if (code !== 0) throw new Error(`${name} ended with ${code}: ${await this.#api.logs(name)}`);
   }
 
-  #image(container: DockerContainer): string {
+  #image({ container, args }: DockerContainer): string {
     const image = this.#stack.images.find(({ name }) => name === container.image);
-    if (image === undefined)
-      throw new Error(`No image ${container.image} for the container ${container.name}.`);
+    if (image === undefined) throw new Error(`No image ${container.image} for the container ${args.name}.`);
     return image.kind === "locked" ? image.reference : image.tag;
   }
 
@@ -71,14 +79,11 @@ export class RunningStack {
 
   /** What a program prints in a container of one's image, with its volumes. @throws Error where it fails. */
   async outputOf(container: DockerContainer, argv: readonly string[]): Promise<string> {
-    const name = `${container.name}-look-${++this.#looks}`;
+    const name = `${container.args.name}-look-${++this.#looks}`;
+    const { healthcheck: _, ...args } = container.args;
     const looking: DockerContainer = {
       ...container,
-      entrypoint: argv.slice(0, 1),
-      command: argv.slice(1),
-      ports: [],
-      health: null,
-      lifecycle: "task",
+      args: { ...args, entrypoints: argv.slice(0, 1), command: argv.slice(1), ports: [], restart: "no" },
     };
     await this.#api.createContainer(name, createBody(looking, this.#image(container), this.#stack.network));
     try {
@@ -94,9 +99,9 @@ export class RunningStack {
 
   /** Puts a new container in the place of one, as an update does. */
   async replace(name: string): Promise<void> {
-    const container = this.#stack.containers.find((one) => one.name === name);
+    const container = this.#stack.containers.find(({ args }) => args.name === name);
     if (container === undefined) throw new Error(`The stack has no container ${name}.`);
-    await this.#api.stopContainer(name, container.stopTimeoutSeconds);
+    await this.#api.stopContainer(name, container.container.stopSeconds);
     await this.#api.removeContainer(name);
     await this.#start(container);
   }
@@ -104,8 +109,9 @@ export class RunningStack {
   /** Stops all containers in the opposite order, each within its time. */
   async stop(): Promise<ExitCodes> {
     const codes: ExitCodes = {};
-    for (const { name, stopTimeoutSeconds } of this.#stack.containers.toReversed()) {
-      await this.#api.stopContainer(name, stopTimeoutSeconds);
+    for (const { args, container } of this.#stack.containers.toReversed()) {
+      const { name } = args;
+      await this.#api.stopContainer(name, container.stopSeconds);
       codes[name] = (await this.#api.inspectContainer(name)).State.ExitCode;
     }
     return codes;
@@ -114,8 +120,8 @@ export class RunningStack {
   /** Removes everything that is there of the stack, volumes to be kept included. */
   async remove(): Promise<void> {
     const existing = (await this.#api.containers()).flatMap(({ Names }) => Names);
-    for (const { name } of this.#stack.containers)
-      if (existing.includes(`/${name}`)) await this.#api.removeContainer(name);
+    for (const { args } of this.#stack.containers)
+      if (existing.includes(`/${args.name}`)) await this.#api.removeContainer(args.name);
     const volumes = await this.#api.volumes();
     for (const { name } of this.#stack.volumes)
       if (volumes.includes(name)) await this.#api.removeVolume(name);

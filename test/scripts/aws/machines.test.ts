@@ -295,7 +295,7 @@ describe("commands on the machine", () => {
     const words = await awaited("running", [
       { error: "InvalidInstanceId" },
       { json: { InstanceAssociationStatusInfos: [] } },
-      reported("Success", "InProgress", "Pending"),
+      reported("Success", "Success", "InProgress", "Pending"),
       reported("Success"),
     ]);
     expect(words).toBe("");
@@ -309,13 +309,13 @@ describe("commands on the machine", () => {
       document: { ...task.document, name: `${task.document.name}0` },
     }));
     await expect(awaited("running", [reported("Success")], others)).rejects.toThrow(
-      /i-0 has not run setup, build-gpt2-medium-\w+, build-encoders-\w+, services within 0 s\./,
+      /i-0 has not run files-1, setup, build-gpt2-medium-\w+, build-encoders-\w+, services within 0 s\./,
     );
   });
 
   test("`up` fails at a failed command and says how to run it again", async () => {
-    await expect(awaited("running", [reported("Success", "Failed", "Pending")])).rejects.toThrow(
-      /The command build-gpt2-medium-\w+ failed on i-0: words of 1\. .*--association-ids id-1` runs it again/,
+    await expect(awaited("running", [reported("Success", "Success", "Failed", "Pending")])).rejects.toThrow(
+      /The command build-gpt2-medium-\w+ failed on i-0: words of 2\. .*--association-ids id-2` runs it again/,
     );
   });
 

@@ -524,7 +524,7 @@ describe("a stack on AWS", () => {
     `replace Document instance-tasks-${task}-document`,
   ];
 
-  /** Builds run one after the other, and each unit names the one before; what is built already returns at once. */
+  /** All files are written before the setup, which replaces the Compose file. */
   const REBUILT = [
     ...(["delete", "create"] as const).flatMap((kind) =>
       [
@@ -532,8 +532,7 @@ describe("a stack on AWS", () => {
         "Document instance-tasks-build-gpt2-medium-#-document",
       ].map((task) => `${kind} ${task}`),
     ),
-    ...ranAgain("build-encoders-#"),
-    ...ranAgain("services"),
+    ...["files-1", "setup", "services"].flatMap(ranAgain),
   ];
 
   const machines: Readonly<Record<string, readonly [change: object, entries: readonly string[]]>> = {
@@ -556,7 +555,7 @@ describe("a stack on AWS", () => {
         "create SecretVersion instance-secrets-mongoUri-version",
         "create SecurityGroupEgressRule instance-security-egress-mongo",
         "create SecurityGroupEgressRule instance-security-egress-vector",
-        ...["setup", "services"].flatMap(ranAgain),
+        ...["files-1", "setup", "services"].flatMap(ranAgain),
       ],
     ],
     // What it runs is waited for, since it starts again.

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
-import type { DockerStack } from "../../../infra/plan/docker/types.ts";
+import type { DockerStack } from "../../../infra/plan/docker/docker-stack.ts";
 import { dockerLines, type HostContainer } from "../../../scripts/docker-host/containers.ts";
 import { removeLeftovers } from "../../../scripts/docker-host/leftovers.ts";
 import { isServing, serviceStatuses } from "../../../scripts/docker-host/service-states.ts";
@@ -116,7 +116,9 @@ const gpu = stackOf({
   models: [{ name: "llava", model: "llava-1.5-7b" }],
 });
 
-const [build = ""] = gpu.containers.filter(({ lifecycle }) => lifecycle === "task").map(({ name }) => name);
+const [build = ""] = gpu.containers
+  .filter(({ container: { timeoutSeconds } }) => timeoutSeconds !== null)
+  .map(({ args }) => args.name);
 
 const NOW = Date.parse("2026-01-01T01:00:00Z");
 

@@ -1,13 +1,47 @@
-/** What an instance may do in its account. */
-import type { DockerStack } from "../../docker/types.ts";
+/** Rights of an instance in its account, and the secrets that it reads. */
+import type { DockerStack } from "../../docker/docker-stack.ts";
+import { SECRET_PATHS, type SecretName } from "../../docker/types.ts";
+import type { Ec2Plan } from "../../gpu-stack.ts";
 import { placeholder } from "../names.ts";
 import { allow, arn, rolePlan } from "../roles.ts";
-import type { AwsContext, InstanceSecretPlan, RolePlan, Statement } from "../types.ts";
+import type { AwsContext, RolePlan, Statement } from "../types.ts";
+import { secretFileName } from "./compose.ts";
+
+/** A secret that containers of the instance read. */
+export interface InstanceSecret {
+  readonly name: SecretName;
+  /** Name of the one that the stack makes in Secrets Manager; null: it is there already. */
+  readonly secretName: string | null;
+  /** As a policy may name it; of one that the stack makes with `??????` for what only Secrets Manager knows. */
+  readonly arn: string;
+  readonly region: string;
+}
+
+/** Secrets that the containers of a stack read, in the order of the table of secrets. */
+export function instanceSecrets(
+  { config }: Ec2Plan,
+  stack: DockerStack,
+  context: AwsContext,
+): readonly InstanceSecret[] {
+  const read = new Set(stack.containers.flatMap(({ container }) => Object.values(container.secretFiles)));
+  const names = (Object.keys(SECRET_PATHS) as SecretName[]).filter((name) => read.has(name));
+  return names.map((name) => {
+    const { tokenSecretArn } = config.hub;
+    if (name === "hubToken" && tokenSecretArn !== undefined) {
+      // `arn:aws:secretsmanager:REGION:…`
+      return { name, secretName: null, arn: tokenSecretArn, region: tokenSecretArn.split(":")[3] ?? "" };
+    }
+    const secretName = `${context.name}/${secretFileName(name)}`;
+    // Secrets Manager ends the ARN in six characters that it chooses.
+    const ownArn = arn(context, "secretsmanager", `secret:${secretName}-??????`);
+    return { name, secretName, arn: ownArn, region: context.region };
+  });
+}
 
 /** No container takes it: answers of the metadata service end at the machine itself. */
 export function instanceRole(
   stack: DockerStack,
-  secrets: readonly InstanceSecretPlan[],
+  secrets: readonly InstanceSecret[],
   context: AwsContext,
 ): RolePlan {
   return rolePlan(context, "instance", "ec2.amazonaws.com", {
@@ -99,7 +133,7 @@ function registryStatements({ images }: DockerStack, { partition }: AwsContext):
   ];
 }
 
-function secretStatements(secrets: readonly InstanceSecretPlan[]): readonly Statement[] {
+function secretStatements(secrets: readonly InstanceSecret[]): readonly Statement[] {
   if (secrets.length === 0) return [];
   return [
     // Tokens and addresses that containers read from files in memory.

@@ -1,16 +1,35 @@
-/** What is run on an instance, in its order: setup, one build after the other, then everything that serves. */
-import { stopsFor } from "../../docker/gpu-sharing.ts";
-import { readySeconds } from "../../docker/ready-seconds.ts";
-import type { DockerStack } from "../../docker/types.ts";
-import type { AwsContext, InstanceSecretPlan, InstanceTaskPlan } from "../types.ts";
-import { startBuild, waitForBuild } from "./build-script.ts";
-import { DOCUMENT_BYTES, documentBytes, taskDocument } from "./document.ts";
-import { type PlacedContainer, placedContainers, unitNames } from "./placed-container.ts";
-import { readSecrets } from "./secrets.ts";
-import { startService, waitForGateway, waitUntilHealthy } from "./service-script.ts";
-import { PULL_SECONDS, setupUnits } from "./setup-units.ts";
-import { putLines, taskScript, WHEN_READY } from "./task-script.ts";
+/** Commands that Systems Manager runs on the machine, in order: files, setup, one build after the other, the services. */
+import { ConfigError } from "../../../problems.ts";
+import { jsonDigest } from "../../canonical-json.ts";
+import { type Container, isTask } from "../../containers/container.ts";
+import { type DockerContainer, stopsFor } from "../../docker/container-args.ts";
+import type { DockerStack } from "../../docker/docker-stack.ts";
+import { shellLine } from "../../engine/shell-line.ts";
+import type { AwsContext } from "../types.ts";
+import { type ComposeProject, composeProject, secretFileName } from "./compose.ts";
+import type { InstanceSecret } from "./instance-role.ts";
+import { machineFile, shellVariables } from "./machine-files.ts";
 
+/** A command that runs on the instance through Systems Manager, and that `up` waits for. */
+export interface InstanceTask {
+  /** `files-1`, `setup`, `build-gpt2-medium-0123456789ab`, `services`. */
+  readonly name: string;
+  /** Shell text: idempotent, ends with exit code 0 when what it starts has ended or answers. */
+  readonly script: string;
+  /** With a hash of its content in the name: another content is another document, which runs again. */
+  readonly document: { readonly name: string; readonly content: string };
+  /** How long the script may take. */
+  readonly timeoutSeconds: number;
+  /** How long `up` waits for its success: the agent has to come for it, and may be busy with the one before. */
+  readonly waitSeconds: number;
+  /** Names of tasks before it. */
+  readonly after: readonly string[];
+  /** Whether it runs again when a secret has another value. */
+  readonly readsSecrets: boolean;
+}
+
+/** The largest image has 17 GB to download, and twice that to unpack. */
+const PULL_SECONDS = 3600;
 /** From the start of a machine until its user data have ended: drivers, disks, and a file system's first mount. */
 const BOOT_SECONDS = 900;
 /** Until the agent has come for an association, and has said how it ended. */
@@ -23,87 +42,140 @@ const SPARE_SECONDS = 300;
  */
 const LONGEST_WAIT_SECONDS = 6000;
 
-/** What a task says of itself; the rest follows from its content and its place. */
-type Draft = Omit<InstanceTaskPlan, "document" | "waitSeconds" | "after">;
+/** 64 KB of https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_CreateDocument.html, less what parameters take. */
+const DOCUMENT_BYTES = 60_000;
+/** Of the same page. */
+const DOCUMENT_NAME_LENGTH = 128;
+const HASH_DIGITS = 12;
+
+/** Parameter by which another value of a secret makes the association another one. */
+export const SECRET_VERSIONS = "secretVersions";
+
+const PROGRAM = "/opt/engine-room/engine-room";
+const UNIT = "/etc/systemd/system/engine-room.service";
+const NEXT_FOLDER = "/etc/engine-room/next";
+
+/** What a task is made of; the rest follows from its content and its place. */
+type Draft = Pick<InstanceTask, "name" | "script" | "timeoutSeconds" | "readsSecrets">;
 
 interface InstanceHost {
   readonly stack: DockerStack;
-  readonly secrets: readonly InstanceSecretPlan[];
+  /** Name of the stack. */
+  readonly stackName: string;
+  readonly secrets: readonly InstanceSecret[];
   readonly databaseDiskGiB: number;
   readonly instanceType: string;
   /** Of the machine, where the gateway answers. */
   readonly gatewayPort: number;
 }
 
+/** A file of the machine. */
+interface MachineFile {
+  readonly path: string;
+  /** As text: `0644`. */
+  readonly mode: string;
+  readonly text: string;
+}
+
 /**
  * Each task comes after the one before it: the agent would run two associations in any order.
  *
- * @throws ConfigError where what one container reads is larger than Systems Manager takes.
+ * @throws ConfigError where one file is larger than Systems Manager takes.
  */
-export function instanceTasks(host: InstanceHost, context: AwsContext): readonly InstanceTaskPlan[] {
-  const tasks: InstanceTaskPlan[] = [];
+export function instanceTasks(host: InstanceHost, context: AwsContext): readonly InstanceTask[] {
+  const project = composeProject(host.stack);
+  const drafts = [
+    ...setupTasks(host, project),
+    ...host.stack.containers
+      .filter(({ container }) => isTask(container))
+      .flatMap((build) => buildTasks(build, host.stack, project)),
+  ];
+  const tasks: InstanceTask[] = [];
   const add = (draft: Draft) => {
     const after = tasks.slice(-1).map(({ name }) => name);
     const waitSeconds = draft.timeoutSeconds + AGENT_SECONDS;
     tasks.push({ ...draft, document: taskDocument(draft, context), waitSeconds, after });
   };
-  const services = placedContainers(host.stack, "service");
-  add(setup(host, services, context));
-  for (const build of placedContainers(host.stack, "task"))
-    for (const part of buildParts(build, services)) add(part);
-  let unwritten = services;
-  while (documentBytes(startAll(host, unwritten, tasks)) > DOCUMENT_BYTES && unwritten.length > 0) {
-    const number = services.length - unwritten.length + 1;
-    const drafts = unwritten.map((_, index) => filesTask(unwritten.slice(0, index + 1), number));
-    const fitting = Math.max(1, drafts.filter((draft) => documentBytes(draft) <= DOCUMENT_BYTES).length);
-    add(filesTask(unwritten.slice(0, fitting), number));
-    unwritten = unwritten.slice(fitting);
-  }
-  add(startAll(host, unwritten, tasks));
+  for (const draft of drafts) add(draft);
+  add(servicesTask(host, tasks));
   return tasks;
 }
 
-/**
- * Servers that the stack has no more go first, since a build may need their GPU; builds that it has no more go last: until
- * then a server requires them.
- */
-function setup(
-  { stack, secrets, databaseDiskGiB }: InstanceHost,
-  services: readonly PlacedContainer[],
-  context: AwsContext,
-): Draft {
-  const units = setupUnits(stack, secrets, databaseDiskGiB, context);
-  return {
-    name: "setup",
-    units,
-    script: taskScript([
-      ...WHEN_READY,
-      ...putLines(units),
-      `remove_others service ${unitNames(services).join(" ")}`,
-      `for unit in ${units.map(({ name }) => name).join(" ")}; do`,
-      '  systemctl reload-or-restart "$unit" || fail "$unit" "failed"',
-      "done",
-    ]),
-    timeoutSeconds: BOOT_SECONDS + PULL_SECONDS + SPARE_SECONDS,
-    readsSecrets: secrets.length > 0,
-  };
+/** Commands that write the files of the machine and its containers, as many as have room in each, and the setup. */
+function setupTasks(host: InstanceHost, project: ComposeProject): readonly Draft[] {
+  const files: readonly MachineFile[] = [
+    { path: PROGRAM, mode: "0755", text: machineFile("engine-room.sh") },
+    { path: UNIT, mode: "0644", text: machineFile("engine-room.service") },
+    ...Object.entries(project.files).map(([path, text]) => ({ path, mode: "0444", text })),
+  ];
+  const chunks: MachineFile[][] = [];
+  const write = (chunk: readonly MachineFile[], number: number): Draft => ({
+    name: `files-${number}`,
+    script: taskScript(chunk, []),
+    timeoutSeconds: BOOT_SECONDS + SPARE_SECONDS,
+    readsSecrets: false,
+  });
+  for (const file of files) {
+    const last = chunks.at(-1);
+    if (last === undefined || !hasRoom(write([...last, file], chunks.length))) chunks.push([file]);
+    else last.push(file);
+  }
+  const stackFiles = [
+    { path: `${NEXT_FOLDER}/compose.yaml`, mode: "0644", text: project.text },
+    { path: `${NEXT_FOLDER}/stack.env`, mode: "0644", text: stackEnvironment(host) },
+  ];
+  return [
+    ...chunks.map((chunk, index) => write(chunk, index + 1)),
+    {
+      name: "setup",
+      script: taskScript(stackFiles, [[PROGRAM, "setup"]]),
+      timeoutSeconds: BOOT_SECONDS + PULL_SECONDS + SPARE_SECONDS,
+      readsSecrets: host.secrets.length > 0,
+    },
+  ];
+}
+
+/** Values that `engine-room` reads: lists of names, and tables with one row a line. */
+function stackEnvironment({ stack, stackName, secrets, databaseDiskGiB, gatewayPort }: InstanceHost): string {
+  const { containers, volumes } = stack;
+  const namesOf = (isWanted: (container: Container) => boolean) =>
+    containers.flatMap(({ container }) => (isWanted(container) ? [container.name] : [])).join(" ");
+  return shellVariables({
+    STACK: stackName,
+    NETWORK: stack.network,
+    VOLUMES: volumes.flatMap(({ name, isKept }) => (isKept ? [] : [name])).join(" "),
+    // Name and number of the owner.
+    DATABASE_VOLUMES: volumes
+      .flatMap(({ name, isKept, userId }) => (isKept ? [`${name} ${userId ?? 0}`] : []))
+      .join("\n"),
+    DATABASE_DISK_GIB: databaseDiskGiB,
+    // File, name or ARN, and region.
+    SECRETS: secrets
+      .map(({ name, secretName, arn, region }) => `${secretFileName(name)} ${secretName ?? arn} ${region}`)
+      .join("\n"),
+    BUILD_NAMES: namesOf(isTask),
+    SERVICE_NAMES: namesOf((container) => !isTask(container)),
+    GATEWAY_PORT: gatewayPort,
+  });
 }
 
 /** A build, and tasks that go on waiting for a long one. */
-function buildParts(build: PlacedContainer, services: readonly PlacedContainer[]): readonly Draft[] {
-  const { container, unit } = build;
-  const seconds = Math.ceil(container.timeoutSeconds ?? 0) + SPARE_SECONDS;
+function buildTasks(build: DockerContainer, stack: DockerStack, project: ComposeProject): readonly Draft[] {
+  const { name, timeoutSeconds } = build.container;
+  const seconds = Math.ceil(timeoutSeconds ?? 0) + SPARE_SECONDS;
   const parts = Math.ceil(seconds / LONGEST_WAIT_SECONDS);
-  const servers = unitNames(services.filter((service) => stopsFor(service.container, container)));
+  const servers = stack.containers
+    .filter((service) => stopsFor(service, build))
+    .map(({ container }) => container.name);
   return Array.from({ length: parts }, (_, index) => {
     const waited = Math.min(LONGEST_WAIT_SECONDS, seconds - index * LONGEST_WAIT_SECONDS);
-    const isFirst = index === 0;
+    const isLast = index === parts - 1;
+    const start = [PROGRAM, "start_build", name, ...servers];
+    const wait = [PROGRAM, "await_build", name, String(waited), isLast ? "1" : "0", ...servers];
     return {
-      name: `build-${container.networkAlias}${isFirst ? "" : `-${index + 1}`}`,
-      units: isFirst ? [unit] : [],
-      script: taskScript([
-        ...(isFirst ? [...putLines([unit]), ...startBuild(build, servers)] : []),
-        ...waitForBuild(build, servers, waited, index === parts - 1),
+      name: `build-${name}${index === 0 ? "" : `-${index + 1}`}`,
+      script: taskScript([], index === 0 ? [start, wait] : [wait], [
+        `definition ${project.digests[name]}, at most ${seconds} s`,
       ]),
       timeoutSeconds: waited + SPARE_SECONDS,
       readsSecrets: false,
@@ -111,47 +183,99 @@ function buildParts(build: PlacedContainer, services: readonly PlacedContainer[]
   });
 }
 
-/** Writes units for which the last document has no room. @param number - Of the first of them. */
-function filesTask(services: readonly PlacedContainer[], number: number): Draft {
-  const units = services.map(({ unit }) => unit);
+/**
+ * Starts what changed, and waits until all of it answers. It runs again after any other task: a build takes servers away, and
+ * new secrets or images are for them. A machine that becomes another type starts again, with all that it runs.
+ */
+function servicesTask(
+  { stack, instanceType, secrets }: InstanceHost,
+  before: readonly InstanceTask[],
+): Draft {
+  const services = stack.containers.filter(({ container }) => !isTask(container));
+  const readyWithin = Math.max(0, ...services.map(({ args }) => args.waitTimeout ?? 0)) + SPARE_SECONDS;
+  const read = new Set(services.flatMap(({ container }) => Object.values(container.secretFiles)));
   return {
-    name: `files-${number}`,
-    units,
-    script: taskScript(putLines(units)),
-    timeoutSeconds: SPARE_SECONDS,
-    readsSecrets: false,
+    name: "services",
+    script: taskScript(
+      [],
+      [[PROGRAM, "services", String(readyWithin)]],
+      [`on ${instanceType}`, ...before.map(({ document }) => `after ${document.name}`)],
+    ),
+    timeoutSeconds: readyWithin + SPARE_SECONDS,
+    readsSecrets: secrets.some(({ name }) => read.has(name)),
   };
 }
 
-/** Starts what changed, and waits until all of it answers. @param unwritten - Services that no task before has written. */
-function startAll(
-  { stack, instanceType, gatewayPort }: InstanceHost,
-  unwritten: readonly PlacedContainer[],
-  before: readonly InstanceTaskPlan[],
-): Draft {
-  const services = placedContainers(stack, "service");
-  const builds = placedContainers(stack, "task");
-  const units = unwritten.map(({ unit }) => unit);
-  const readyWithin =
-    Math.max(0, ...services.map(({ container }) => readySeconds(container) ?? 0)) + SPARE_SECONDS;
-  return {
-    name: "services",
-    units,
-    script: taskScript([
-      // It runs again after any of them: a build takes servers away, and new secrets or images are for them. A machine that
-      // becomes another type starts again, with all that it runs.
-      `# on ${instanceType}`,
-      ...before.map(({ document }) => `# after ${document.name}`),
-      ...putLines(units),
-      ...services.flatMap(startService),
-      `remove_others task ${unitNames(builds).join(" ")}`,
-      `remove_others setup ${(before[0]?.units ?? []).map(({ name }) => name).join(" ")}`,
-      ...services.flatMap((service) => waitUntilHealthy(service, readyWithin)),
-      waitForGateway(gatewayPort),
-      // Images of releases before this one: no container has them any more.
-      "docker image prune --all --force >/dev/null",
-    ]),
-    timeoutSeconds: readyWithin + SPARE_SECONDS,
-    readsSecrets: services.some(({ container }) => readSecrets(container).length > 0),
-  };
+/** Nothing in it has two braces behind each other, by which Systems Manager marks parameters: files are base64. */
+function taskScript(
+  files: readonly MachineFile[],
+  commands: readonly (readonly string[])[],
+  comments: readonly string[] = [],
+): string {
+  return [
+    machineFile("task.sh").trimEnd(),
+    ...comments.map((comment) => `# ${comment}`),
+    ...files.map(
+      ({ path, mode, text }) => `put ${mode} ${path} ${Buffer.from(text, "utf8").toString("base64")}`,
+    ),
+    ...commands.map((argv) => shellLine(argv).replaceAll(" \\\n  ", " ")),
+  ].join("\n");
+}
+
+function hasRoom(draft: Draft): boolean {
+  return Buffer.byteLength(documentContent(draft), "utf8") <= DOCUMENT_BYTES;
+}
+
+/**
+ * The name has a hash of the content: `waitForSuccessTimeoutSeconds` holds when an association is made, not when it changes
+ * (`resourceAssociationCreate` of terraform-provider-aws), and another name makes it anew, and run.
+ *
+ * @throws ConfigError where it is larger than Systems Manager takes.
+ */
+function taskDocument(draft: Draft, { name: stackName }: AwsContext): InstanceTask["document"] {
+  const content = documentContent(draft);
+  const bytes = Buffer.byteLength(content, "utf8");
+  if (bytes > DOCUMENT_BYTES) throw tooLarge(draft.name, bytes);
+  const hash = jsonDigest(content).slice(0, HASH_DIGITS);
+  const prefix = `${stackName}-${draft.name}`.slice(0, DOCUMENT_NAME_LENGTH - HASH_DIGITS - 1);
+  return { name: `${prefix}-${hash}`, content };
+}
+
+function documentContent({ name, script, timeoutSeconds, readsSecrets }: Draft): string {
+  return JSON.stringify({
+    schemaVersion: "2.2",
+    description: `engine-room: ${name}`,
+    ...(readsSecrets
+      ? {
+          parameters: {
+            [SECRET_VERSIONS]: {
+              type: "String",
+              description:
+                "Versions of the secrets, which the script does not read: another one runs it again.",
+              allowedPattern: "^[A-Za-z0-9 -]+$",
+              default: "none",
+            },
+          },
+        }
+      : {}),
+    mainSteps: [
+      {
+        action: "aws:runShellScript",
+        name: "run",
+        precondition: { StringEquals: ["platformType", "Linux"] },
+        inputs: { timeoutSeconds: String(timeoutSeconds), runCommand: script.split("\n") },
+      },
+    ],
+  });
+}
+
+function tooLarge(task: string, bytes: number): ConfigError {
+  return new ConfigError([
+    {
+      path: "models",
+      value: task,
+      reason: `What the instance is told in one command has ${bytes} bytes, and Systems Manager takes ${DOCUMENT_BYTES}.`,
+      fix: "Serve fewer models on the instance, or write `compute: eks`.",
+    },
+  ]);
 }

@@ -2,8 +2,7 @@
  * What differs between a line of a document and the container that does the same, one correction each. The table of
  * docs/walkthroughs.md gives the reason of every one by its name.
  */
-import type { RunLine, RunOption } from "../../../../infra/plan/docker/run-line.ts";
-import { runLine } from "./run-line.ts";
+import { type RunLine, type RunOption, runLine } from "./run-line.ts";
 
 /** A container as the test expects it. */
 export interface ExpectedContainer {

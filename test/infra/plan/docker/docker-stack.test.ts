@@ -2,8 +2,10 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type GatewayConfig, parseConfig } from "../../../../containers/services/gateway/src/config.ts";
 import { readStack } from "../../../../infra/config/config.ts";
-import { dockerStack, neededImages } from "../../../../infra/plan/docker/docker-stack.ts";
-import type { DockerContainer, DockerImage, DockerStack } from "../../../../infra/plan/docker/types.ts";
+import { isTask } from "../../../../infra/plan/containers/container.ts";
+import type { DockerContainer } from "../../../../infra/plan/docker/container-args.ts";
+import { type DockerStack, dockerStack, neededImages } from "../../../../infra/plan/docker/docker-stack.ts";
+import type { DockerImage } from "../../../../infra/plan/docker/types.ts";
 import { planStack } from "../../../../infra/plan/stack-plan.ts";
 import { ConfigError } from "../../../../infra/problems.ts";
 import { times } from "../../../harness/thorough.ts";
@@ -18,11 +20,11 @@ import {
   type Values,
 } from "./stacks.ts";
 
-const namesOf = ({ containers }: DockerStack) => containers.map(({ name }) => name);
+const namesOf = ({ containers }: DockerStack) => containers.map(({ args }) => args.name);
 
 const withoutKeys = (names: readonly string[]) => names.map((name) => name.replace(/-[0-9a-f]{12}$/, "-KEY"));
 
-function json(container: DockerContainer, path: string): Record<string, never> {
+function json({ container }: DockerContainer, path: string): Record<string, never> {
   return JSON.parse(container.files[path] ?? "");
 }
 
@@ -55,7 +57,7 @@ describe("a stack of the CPU tier", () => {
   });
 
   test("every port of a CPU stack is published on loopback only", () => {
-    const addresses = stack.containers.flatMap(({ ports }) => ports.map(({ hostAddress }) => hostAddress));
+    const addresses = stack.containers.flatMap(({ args }) => args.ports.map(({ ip }) => ip));
     expect(addresses).toHaveLength(9);
     expect(new Set(addresses)).toEqual(new Set(["127.0.0.1"]));
     expect(stack.endpoints).toEqual({
@@ -82,13 +84,13 @@ describe("a stack of the CPU tier", () => {
   });
 
   test("a CPU stack requests neither GPUs nor locked memory", () => {
-    for (const { gpus, ulimits } of stack.containers) expect([gpus, ulimits]).toEqual([null, {}]);
+    for (const { gpus, args } of stack.containers) expect([gpus, args.ulimits]).toEqual([null, []]);
   });
 
   test("each CPU Triton has the file of its model repository", () => {
     const encoders = containerOf(stack, "encoders");
-    expect(encoders.entrypoint).toEqual(["python", "-m", "engine_room_models.container"]);
-    expect(encoders.command).toEqual(["/etc/engine-room/repository.json"]);
+    expect(encoders.args.entrypoints).toEqual(["python", "-m", "engine_room_models.container"]);
+    expect(encoders.args.command).toEqual(["/etc/engine-room/repository.json"]);
     const repository = json(encoders, "/etc/engine-room/repository.json");
     expect(Object.keys(repository)).toEqual(["artifacts", "files", "version"]);
     expect(Object.keys(repository.artifacts ?? {})).toEqual(["text_encoder/1", "vision_encoder/1"]);
@@ -141,27 +143,26 @@ describe("a stack of the GPU tier", () => {
 
   test("an engine of two models is built once, on a GPU without a server", () => {
     const stack = stackOf(exampleValues("llama-2-7b-tutorial"));
-    const builds = stack.containers.filter(({ lifecycle }) => lifecycle === "task");
+    const builds = stack.containers.filter(({ container }) => isTask(container));
     expect(builds.map(({ gpus }) => gpus)).toEqual([[2]]);
     const [build] = builds;
-    expect(containerOf(stack, "triton", "llama-2-7b").after).toEqual([build?.name]);
-    expect(containerOf(stack, "triton", "llama-2-7b-cli").after).toEqual([build?.name]);
+    expect(containerOf(stack, "triton", "llama-2-7b").after).toEqual([build?.args.name]);
+    expect(containerOf(stack, "triton", "llama-2-7b-cli").after).toEqual([build?.args.name]);
   });
 
   test("builds mount the store for writing and servers mount it read-only", () => {
     const stack = stackOf({ ...gpuValues, engineStore: { path: "/data/store" } });
     expect(stack.volumes.map(({ name }) => name)).not.toContain("demo-store");
-    const stores = stack.containers.flatMap(({ lifecycle, mounts }) =>
-      mounts
-        .filter(({ path }) => path === "/store")
-        .map(({ source, readOnly }) => [lifecycle, source, readOnly]),
+    const stores = stack.containers.flatMap(({ container, args }) =>
+      args.mounts
+        .filter(({ target }) => target === "/store")
+        .map(({ type, source, readOnly }) => [container.role, type, source, readOnly]),
     );
-    const source = { hostPath: "/data/store" };
     expect(stores).toEqual([
-      ["task", source, false],
-      ["task", source, false],
-      ["service", source, true],
-      ["service", source, true],
+      ["engineBuild", "bind", "/data/store", false],
+      ["encoderBuild", "bind", "/data/store", false],
+      ["triton", "bind", "/data/store", true],
+      ["encoders", "bind", "/data/store", true],
     ]);
     expect(stack.notes.join("\n")).toContain("/data/store of the host as user 1000");
   });
@@ -177,7 +178,11 @@ describe("a stack of the GPU tier", () => {
 
   test("a GPU stack without encoders has no databases", () => {
     const stack = stackOf({ ...gpuValues, encoders: false });
-    expect(stack.containers.map(({ role }) => role)).toEqual(["engineBuild", "triton", "gateway"]);
+    expect(stack.containers.map(({ container }) => container.role)).toEqual([
+      "engineBuild",
+      "triton",
+      "gateway",
+    ]);
     expect(stack.endpoints).toMatchObject({ encoders: null, mongo: null, vector: null });
     expect(neededImages(dockerPlan({ ...gpuValues, encoders: false }))).toEqual(["services", "trtllm"]);
   });
@@ -186,30 +191,30 @@ describe("a stack of the GPU tier", () => {
     const models = [{ name: "chat", model: "llama-2-7b-chat", runtime: "llmapi" }];
     const stack = stackOf({ ...gpuValues, models, encoders: false, hub: { token: "hf_abcdefgh" } });
     const build = containerOf(stack, "engineBuild");
-    expect(build.gpus).toBeNull();
+    expect([build.gpus, build.container.gpus]).toEqual([null, 0]);
     expect(json(build, "/etc/engine-room/engine.json").plan).toBeNull();
-    expect(containerOf(stack, "triton").after).toEqual([build.name]);
+    expect(containerOf(stack, "triton").after).toEqual([build.args.name]);
     const inFolder = stackOf({
       ...gpuValues,
       encoders: false,
       models: [{ ...models[0], weights: { from: "folder", path: "/data/llama", revision: "1" } }],
     });
-    expect(inFolder.containers.map(({ role }) => role)).toEqual(["triton", "gateway"]);
+    expect(inFolder.containers.map(({ container }) => container.role)).toEqual(["triton", "gateway"]);
   });
 
   test("a folder of weights is mounted in build and server", () => {
     const weights = { from: "folder", path: "/data/gpt", revision: "1" };
     const stack = stackOf({ ...gpuValues, models: [{ name: "gpt", model: "gpt2-medium", weights }] });
-    const mount = { source: { hostPath: "/data/gpt" }, path: "/data/gpt", readOnly: true };
-    expect(containerOf(stack, "engineBuild").mounts).toContainEqual(mount);
-    expect(containerOf(stack, "triton").mounts).toContainEqual(mount);
+    const mount = { type: "bind", source: "/data/gpt", target: "/data/gpt", readOnly: true };
+    expect(containerOf(stack, "engineBuild").args.mounts).toContainEqual(mount);
+    expect(containerOf(stack, "triton").args.mounts).toContainEqual(mount);
   });
 
   test("a build may take four times its estimate and half an hour more", () => {
     const plan = dockerPlan(exampleValues("llava-1.5"));
     const [estimate] = plan.tier === "gpu" ? plan.cost.builds : [];
     const build = containerOf(stackOf(exampleValues("llava-1.5")), "engineBuild");
-    expect(build.timeoutSeconds).toBe(1800 + 4 * (estimate?.seconds ?? Number.NaN));
+    expect(build.container.timeoutSeconds).toBe(1800 + 4 * (estimate?.seconds ?? Number.NaN));
   });
 
   test("a server may take twice its planned copy and load time and a minute more to start", () => {
@@ -217,8 +222,8 @@ describe("a stack of the GPU tier", () => {
     const steps = plan.tier === "gpu" ? (plan.models[0]?.coldStart.steps ?? []) : [];
     const planned = steps.filter(({ what }) => what === "engineCopy" || what === "load");
     expect(planned).toHaveLength(2);
-    const { health } = containerOf(stackOf(exampleValues("llava-1.5")), "triton");
-    expect(health?.startPeriodSeconds).toBe(60 + 2 * planned.reduce((sum, { seconds }) => sum + seconds, 0));
+    const { container } = containerOf(stackOf(exampleValues("llava-1.5")), "triton");
+    expect(container.startSeconds).toBe(60 + 2 * planned.reduce((sum, { seconds }) => sum + seconds, 0));
   });
 
   test("the generate endpoint has the name of the Triton model", () => {
@@ -239,12 +244,12 @@ test("only builds have their image's digest or tag in the environment", () => {
     return image.name === "trtllm" ? { kind: "locked", name: "trtllm", reference: digest } : image;
   });
   const { containers } = dockerStack(plan, { stack: "demo", images });
-  const told = containers.flatMap(({ role, environment }) =>
-    "ENGINE_ROOM_IMAGE" in environment ? [[role, environment.ENGINE_ROOM_IMAGE]] : [],
+  const told = containers.flatMap(({ container, args }) =>
+    args.envs.filter((env) => env.startsWith("ENGINE_ROOM_IMAGE=")).map((env) => [container.role, env]),
   );
   expect(told).toEqual([
-    ["engineBuild", digest],
-    ["encoderBuild", tag],
+    ["engineBuild", `ENGINE_ROOM_IMAGE=${digest}`],
+    ["encoderBuild", `ENGINE_ROOM_IMAGE=${tag}`],
   ]);
 });
 
@@ -252,19 +257,19 @@ test("only builds have the hub token, as a file", () => {
   const stack = stackOf({ ...gpuValues, hub: { token: "hf_TokenOfTheUser" } });
   expect(stack.containers.filter(({ secretFiles }) => Object.keys(secretFiles).length > 0)).toMatchObject([
     {
-      role: "engineBuild",
+      container: { role: "engineBuild", environment: { HF_TOKEN_PATH: "/run/secrets/hub-token" } },
       secretFiles: { "/run/secrets/hub-token": "hubToken" },
-      environment: { HF_TOKEN_PATH: "/run/secrets/hub-token" },
     },
-    { role: "encoderBuild", secretFiles: { "/run/secrets/hub-token": "hubToken" } },
+    { container: { role: "encoderBuild" }, secretFiles: { "/run/secrets/hub-token": "hubToken" } },
   ]);
 });
 
 test("a token file of the host is mounted read-only", () => {
   const stack = stackOf({ ...gpuValues, hub: { tokenFile: "/etc/hub-token" } });
-  expect(containerOf(stack, "engineBuild").mounts).toContainEqual({
-    source: { hostPath: "/etc/hub-token" },
-    path: "/run/secrets/hub-token",
+  expect(containerOf(stack, "engineBuild").args.mounts).toContainEqual({
+    type: "bind",
+    source: "/etc/hub-token",
+    target: "/run/secrets/hub-token",
     readOnly: true,
   });
   for (const { secretFiles } of stack.containers) expect(secretFiles).toEqual({});
@@ -279,7 +284,7 @@ test.each([
     vector: { url: "http://10.0.0.5:6333", apiKey: "hunter3" },
   };
   const stack = stackOf({ ...values, databases: "external", externalDatabases });
-  expect(stack.containers.map(({ role }) => role)).not.toContain("mongo");
+  expect(stack.containers.map(({ container }) => container.role)).not.toContain("mongo");
   expect(containerOf(stack, "gateway").secretFiles).toEqual({
     "/run/secrets/mongo-uri": "mongoUri",
     "/run/secrets/vector-api-key": "vectorApiKey",
@@ -296,14 +301,14 @@ test.each([
 test("mock databases and real ones have different volumes", () => {
   const real = stackOf({ ...cpuValues, databases: "container" });
   const mounts = (stack: DockerStack) =>
-    (["mongo", "vector"] as const).map((role) => containerOf(stack, role).mounts[0]);
+    (["mongo", "vector"] as const).map((role) => containerOf(stack, role).args.mounts[0]);
   expect(mounts(real)).toMatchObject([
-    { source: { volume: "demo-mongo" }, path: "/data/db" },
-    { source: { volume: "demo-vector" }, path: "/qdrant/storage" },
+    { type: "volume", source: "demo-mongo", target: "/data/db" },
+    { type: "volume", source: "demo-vector", target: "/qdrant/storage" },
   ]);
   expect(mounts(stackOf(cpuValues))).toMatchObject([
-    { source: { volume: "demo-mock-mongo" }, path: "/data" },
-    { source: { volume: "demo-mock-vector" }, path: "/data" },
+    { type: "volume", source: "demo-mock-mongo", target: "/data" },
+    { type: "volume", source: "demo-mock-vector", target: "/data" },
   ]);
   expect(neededImages(dockerPlan({ ...cpuValues, databases: "container" }))).toEqual([
     "services",
@@ -317,21 +322,23 @@ test("databases have a read-only root file system, and MongoDB does not run as r
   for (const databases of ["mock", "container"]) {
     const stack = stackOf({ ...cpuValues, databases });
     for (const role of ["mongo", "vector"] as const) {
-      expect(containerOf(stack, role)).toMatchObject({
-        readOnlyRoot: true,
-        tmpfsBytes: { "/tmp": 64 * 1024 ** 2 },
+      expect(containerOf(stack, role).args).toMatchObject({
+        readOnly: true,
+        tmpfs: { "/tmp": `size=${64 * 1024 ** 2},mode=1777` },
       });
     }
   }
-  expect(containerOf(stackOf({ ...cpuValues, databases: "container" }), "mongo").user).toBe("mongodb");
+  expect(containerOf(stackOf({ ...cpuValues, databases: "container" }), "mongo").args.user).toBe("mongodb");
 });
 
 test("an internal gateway is published on the host's address with a note about open access", () => {
   const values = { ...cpuValues, gateway: { exposure: "internal" }, host: { address: "10.0.0.5" } };
   const stack = stackOf(values);
-  const others = stack.containers.filter(({ role }) => role !== "gateway").flatMap(({ ports }) => ports);
-  expect(containerOf(stack, "gateway").ports[0]?.hostAddress).toBe("10.0.0.5");
-  expect(others.every(({ hostAddress }) => hostAddress === "127.0.0.1")).toBe(true);
+  const others = stack.containers
+    .filter(({ container }) => container.role !== "gateway")
+    .flatMap(({ args }) => args.ports);
+  expect(containerOf(stack, "gateway").args.ports[0]?.ip).toBe("10.0.0.5");
+  expect(others.every(({ ip }) => ip === "127.0.0.1")).toBe(true);
   expect(stack.endpoints.gateway).toBe("http://10.0.0.5:8080");
   expect(stack.notes[0]).toMatch(/^Everybody who reaches 10\.0\.0\.5:8080/);
   const apiKeys = [{ name: "alice", sha256: "0".repeat(64) }];
@@ -378,8 +385,9 @@ test("notes tell about the weights of image embeddings and about access to S3", 
 
 /** The file of the gateway's container, read by the gateway itself. */
 function gatewayOf(values: Values): GatewayConfig {
-  const { files, command } = containerOf(stackOf(values), "gateway");
-  expect(command).toEqual(["gateway", "--config", "/etc/engine-room/gateway.json"]);
+  const { container, args } = containerOf(stackOf(values), "gateway");
+  const { files } = container;
+  expect(args.command).toEqual(["gateway", "--config", "/etc/engine-room/gateway.json"]);
   return parseConfig(JSON.parse(files["/etc/engine-room/gateway.json"] ?? ""));
 }
 
@@ -399,7 +407,9 @@ describe.each(examples)("the gateway of %s", (_title, values) => {
   test("the gateway reaches other containers by their aliases", () => {
     expect([config.host, config.port]).toEqual(["0.0.0.0", 8080]);
     const { containers } = stackOf(values);
-    const aliases = new Set(containers.map(({ networkAlias }) => networkAlias));
+    const aliases = new Set(
+      containers.flatMap(({ args }) => args.networksAdvanced.flatMap(({ aliases }) => aliases)),
+    );
     const addresses = [config.encoders?.http, ...config.models.map(({ http }) => http)].flatMap((http) =>
       http === undefined ? [] : [new URL(http)],
     );
@@ -600,40 +610,40 @@ function repeated(values: readonly unknown[]): readonly unknown[] {
   return values.filter((value, index) => values.indexOf(value) !== index);
 }
 
-function isSorted(record: object): boolean {
-  const keys = Object.keys(record);
-  return JSON.stringify(keys) === JSON.stringify(keys.toSorted());
-}
-
 function check({ network, volumes, images, containers, endpoints }: DockerStack): void {
-  const names = [...containers.map(({ name }) => name), ...volumes.map(({ name }) => name), network];
+  const names = [...containers.map(({ args }) => args.name), ...volumes.map(({ name }) => name), network];
   expect(names.filter((name) => !OBJECT_NAME.test(name))).toEqual([]);
-  expect(repeated(containers.map(({ name }) => name))).toEqual([]);
-  expect(repeated(containers.map(({ networkAlias }) => networkAlias))).toEqual([]);
+  expect(repeated(containers.map(({ args }) => args.name))).toEqual([]);
+  expect(repeated(containers.map(({ container }) => container.name))).toEqual([]);
   expect(repeated(volumes.map(({ name }) => name))).toEqual([]);
 
-  const published = containers.flatMap(({ ports: all }) => all.map(({ hostPort }) => hostPort));
+  const published = containers.flatMap(({ args }) => args.ports.map(({ external }) => external));
   expect(repeated(published)).toEqual([]);
   expect(published.length).toBeGreaterThanOrEqual(4);
   expect(endpoints.gateway).toMatch(/^http:\/\/(127\.0\.0\.1|10\.0\.0\.5):\d+$/);
 
   const mounted = new Set<string>();
-  for (const [index, container] of containers.entries()) {
-    const before = containers.slice(0, index).map(({ name }) => name);
-    expect(container.after.filter((name) => !before.includes(name))).toEqual([]);
-    expect(repeated(container.after)).toEqual([]);
+  for (const [index, { container, args, after, secretFiles }] of containers.entries()) {
+    const before = containers.slice(0, index).map((planned) => planned.args.name);
+    expect(after.filter((name) => !before.includes(name))).toEqual([]);
+    expect(repeated(after)).toEqual([]);
     expect(images.map(({ name }) => name)).toContain(container.image);
-    for (const { source } of container.mounts) if ("volume" in source) mounted.add(source.volume);
+    for (const { type, source = "" } of args.mounts) if (type === "volume") mounted.add(source);
     // Docker copies no file into a container whose root is read-only.
-    if (container.readOnlyRoot) expect([container.files, container.secretFiles]).toEqual([{}, {}]);
+    if (args.readOnly) expect([container.files, secretFiles]).toEqual([{}, {}]);
     for (const text of Object.values(container.files)) expect(() => JSON.parse(text)).not.toThrow();
-    expect(Object.keys(container.secretFiles).every((path) => path.startsWith("/run/secrets/"))).toBe(true);
-    expect([container.labels, container.environment].every(isSorted)).toBe(true);
-    const isTask = container.lifecycle === "task";
-    expect([container.timeoutSeconds !== null, container.health === null]).toEqual([isTask, isTask]);
-    const isGateway = container.role === "gateway";
-    const elsewhere = container.ports.filter(({ hostAddress }) => hostAddress !== "127.0.0.1");
-    if (!isGateway) expect(elsewhere).toEqual([]);
+    expect(Object.keys(secretFiles).every((path) => path.startsWith("/run/secrets/"))).toBe(true);
+    const labels = args.labels.map(({ label }) => label);
+    const variables = args.envs.map((env) => env.slice(0, env.indexOf("=")));
+    expect([labels, variables]).toEqual([labels.toSorted(), variables.toSorted()]);
+    const { restart, mustRun, healthcheck, wait } = args;
+    expect({ restart, mustRun, hasCheck: healthcheck !== undefined, waits: wait === true }).toEqual(
+      isTask(container)
+        ? { restart: "no", mustRun: false, hasCheck: false, waits: false }
+        : { restart: "unless-stopped", mustRun: true, hasCheck: true, waits: true },
+    );
+    const elsewhere = args.ports.filter(({ ip }) => ip !== "127.0.0.1");
+    if (container.role !== "gateway") expect(elsewhere).toEqual([]);
   }
   expect([...mounted].toSorted()).toEqual(volumes.map(({ name }) => name).toSorted());
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { DockerStack } from "../../../../infra/plan/docker/types.ts";
+import type { DockerStack } from "../../../../infra/plan/docker/docker-stack.ts";
 import { projectRoot } from "../../../../scripts/program/stack-file.ts";
 import { corrected, corrections, type ExpectedContainer } from "./corrections.ts";
 import { type DocumentLine, documentLines } from "./document-lines.ts";
@@ -94,23 +94,22 @@ function expectedOf(
   task: ExpectedContainer["task"],
 ): ExpectedContainer {
   const server = containerOf(stack, "triton", one.model);
+  const { key } = server.container;
   const build = stack.containers.find(
-    ({ role, labels }) =>
-      role === "engineBuild" && labels["engine-room.key"] === server.labels["engine-room.key"],
+    ({ container }) => container.role === "engineBuild" && container.key === key,
   );
-  const key = server.labels["engine-room.key"] ?? "";
-  if (build === undefined || key.length !== 64) throw new Error(`${one.model} has no engine.`);
+  if (build === undefined || key?.length !== 64) throw new Error(`${one.model} has no engine.`);
   return {
     stack: "demo",
-    name: task === "serve" ? `demo-${one.model}` : build.name,
-    alias: task === "serve" ? one.model : build.networkAlias,
-    model: task === "serve" ? one.model : (build.model ?? ""),
+    name: task === "serve" ? `demo-${one.model}` : build.args.name,
+    alias: task === "serve" ? one.model : build.container.name,
+    model: task === "serve" ? one.model : (build.container.model ?? ""),
     key,
     task,
     httpPort: one.httpPort,
     gpus: task === "serve" ? one.serves : one.builds,
     hasToken: one.hasToken,
-    startPeriodSeconds: server.health?.startPeriodSeconds ?? 0,
+    startPeriodSeconds: Math.ceil(server.container.startSeconds ?? 0),
   };
 }
 
@@ -129,9 +128,9 @@ describe.each(pairs)("%s: %s, from %s", (_example, model, document, one) => {
 
   test("the build's container has the same options as the corrected line", () => {
     const expected = expectedOf(one, stack, "build");
-    const build = stack.containers.find(({ name }) => name === expected.name);
+    const build = stack.containers.find(({ args }) => args.name === expected.name);
     if (build === undefined) throw new Error("no build");
-    expect(build.name).toMatch(/^demo-[a-z0-9.-]+-[0-9a-f]{12}$/);
+    expect(build.args.name).toMatch(/^demo-[a-z0-9.-]+-[0-9a-f]{12}$/);
     expect(containerLine(build, stack)).toEqual(corrected(line, expected));
   });
 });

@@ -1,10 +1,19 @@
 /** A container as a person would start it, and such a line taken apart. */
-import {
-  containerLine as plannedLine,
-  type RunLine,
-  type RunOption,
-} from "../../../../infra/plan/docker/run-line.ts";
-import type { DockerContainer, DockerStack } from "../../../../infra/plan/docker/types.ts";
+import { isTask } from "../../../../infra/plan/containers/container.ts";
+import type { ContainerArgs, DockerContainer } from "../../../../infra/plan/docker/container-args.ts";
+import type { DockerStack } from "../../../../infra/plan/docker/docker-stack.ts";
+import { imageNamed } from "../../../../infra/plan/image-named.ts";
+import { secondsOf } from "../../../harness/docker/create-body.ts";
+
+/** `docker run OPTIONS IMAGE COMMAND`. */
+export interface RunLine {
+  /** Long names with their values, null for an option without one. */
+  readonly options: readonly RunOption[];
+  readonly image: string;
+  readonly command: readonly string[];
+}
+
+export type RunOption = readonly [name: string, value: string | null];
 
 /** With its options sorted, since their order means nothing. */
 export function runLine(options: readonly RunOption[], image: string, command: readonly string[]): RunLine {
@@ -13,13 +22,60 @@ export function runLine(options: readonly RunOption[], image: string, command: r
 }
 
 /** What Docker is asked for; files come into the container with `docker cp` before it starts. */
-export function containerLine(container: DockerContainer, stack: DockerStack): RunLine {
-  const image = stack.images.find(({ name }) => name === container.image);
-  if (image === undefined) throw new Error(`No image ${container.image}`);
-  const reference = image.kind === "locked" ? image.reference : image.tag;
-  const { options, command } = plannedLine(container, stack.network, reference);
-  const restart: RunOption[] = container.lifecycle === "service" ? [["--restart", "unless-stopped"]] : [];
-  return runLine([["--detach", null], ...restart, ...options], reference, command);
+export function containerLine({ container, args, gpus }: DockerContainer, stack: DockerStack): RunLine {
+  const image = imageNamed(container.image, stack.images);
+  const all = (name: string, values: readonly string[]): RunOption[] => values.map((value) => [name, value]);
+  return runLine(
+    [
+      ["--detach", null],
+      ...all("--name", [args.name]),
+      ...all("--restart", isTask(container) ? [] : [args.restart ?? ""]),
+      ...all("--network", [stack.network]),
+      ...all("--network-alias", args.networksAdvanced[0]?.aliases ?? []),
+      ...all(
+        "--publish",
+        args.ports.map(({ ip, external, internal }) => `${ip}:${external}:${internal}`),
+      ),
+      ...all("--gpus", gpus === null ? [] : [gpus === "all" ? gpus : `device=${gpus.join(",")}`]),
+      ...all("--shm-size", args.shmSize === undefined ? [] : [`${args.shmSize / 1024}g`]),
+      ...all(
+        "--ulimit",
+        (args.ulimits ?? []).map(({ name, hard }) => `${name}=${hard}`),
+      ),
+      ...all("--env", args.envs),
+      ...all(
+        "--volume",
+        args.mounts.map(({ source, target, readOnly }) => `${source}:${target}${readOnly ? ":ro" : ""}`),
+      ),
+      ...all("--stop-timeout", [String(args.stopTimeout)]),
+      ...all("--log-driver", [args.logDriver ?? ""]),
+      ...all(
+        "--log-opt",
+        Object.entries(args.logOpts ?? {}).map(([name, value]) => `${name}=${value}`),
+      ),
+      ...healthOptions(args),
+      ...all(
+        "--label",
+        args.labels.map(({ label, value }) => `${label}=${value}`),
+      ),
+    ],
+    image.kind === "locked" ? image.reference : image.tag,
+    args.command ?? [],
+  );
+}
+
+/** `docker run` gives the check to a shell of the container, where the Engine's API takes its words. */
+function healthOptions({ healthcheck }: ContainerArgs): readonly RunOption[] {
+  if (healthcheck === undefined) return [];
+  const { tests = [], interval, timeout, retries, startPeriod } = healthcheck;
+  const words = tests.slice(1).map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word}'`));
+  return [
+    ["--health-cmd", words.join(" ")],
+    ["--health-interval", interval ?? null],
+    ["--health-timeout", timeout ?? null],
+    ["--health-retries", String(retries)],
+    ["--health-start-period", `${secondsOf(startPeriod ?? "")}s`],
+  ];
 }
 
 const LONG_NAMES: Readonly<Record<string, string>> = {

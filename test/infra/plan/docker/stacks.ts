@@ -2,14 +2,11 @@
 import { join } from "node:path";
 import { checkedPlan } from "../../../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../../../infra/config/config.ts";
+import type { ContainerRole } from "../../../../infra/plan/containers/container.ts";
 import type { DockerCpuPlan } from "../../../../infra/plan/cpu-stack.ts";
-import { dockerStack, neededImages } from "../../../../infra/plan/docker/docker-stack.ts";
-import type {
-  ContainerRole,
-  DockerContainer,
-  DockerImage,
-  DockerStack,
-} from "../../../../infra/plan/docker/types.ts";
+import type { DockerContainer } from "../../../../infra/plan/docker/container-args.ts";
+import { type DockerStack, dockerStack, neededImages } from "../../../../infra/plan/docker/docker-stack.ts";
+import type { DockerImage } from "../../../../infra/plan/docker/types.ts";
 import type { DockerGpuPlan } from "../../../../infra/plan/gpu-stack.ts";
 import { projectName, projectRoot, readStackFile } from "../../../../scripts/program/stack-file.ts";
 
@@ -72,7 +69,9 @@ export function containerOf(
   role: ContainerRole,
   model?: string,
 ): DockerContainer {
-  const found = containers.filter((one) => one.role === role && (model ?? one.model) === one.model);
+  const found = containers.filter(
+    ({ container }) => container.role === role && (model ?? container.model) === container.model,
+  );
   const [container] = found;
   if (container === undefined || found.length > 1) {
     throw new Error(`The stack has ${found.length} containers of the role ${role}.`);

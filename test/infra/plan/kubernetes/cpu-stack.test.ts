@@ -34,7 +34,10 @@ test("a CPU stack has servers for models and encoders, and neither builds nor st
 test("the model repositories of a CPU stack are the same in Kubernetes and Docker", () => {
   const { containers } = stackOf({ ...cpuClusterValues, platform: "docker" });
   const inDocker = ["encoders", "triton"].map(
-    (role) => containers.find((one) => one.role === role)?.files["/etc/engine-room/repository.json"],
+    (role) =>
+      containers.find(({ container }) => container.role === role)?.container.files[
+        "/etc/engine-room/repository.json"
+      ],
   );
   expect(inDocker.every((text) => typeof text === "string")).toBe(true);
   expect([stack.encoders, model].map((server) => server?.pod.config?.data?.["repository.json"])).toEqual(

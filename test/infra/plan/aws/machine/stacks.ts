@@ -4,10 +4,15 @@ import { join } from "node:path";
 import { parse } from "yaml";
 import { checkedPlan } from "../../../../../infra/checked-plan.ts";
 import { awsContext } from "../../../../../infra/plan/aws/context.ts";
-import { instancePlan } from "../../../../../infra/plan/aws/machine/instance-plan.ts";
-import type { InstancePlan, UnitPlan } from "../../../../../infra/plan/aws/types.ts";
-import { dockerStack, neededImages } from "../../../../../infra/plan/docker/docker-stack.ts";
-import type { DockerStack } from "../../../../../infra/plan/docker/types.ts";
+import { type InstancePlan, instancePlan } from "../../../../../infra/plan/aws/machine/instance.ts";
+import type { Container, ContainerRole } from "../../../../../infra/plan/containers/container.ts";
+
+import {
+  type DockerStack,
+  dockerStack,
+  neededImages,
+} from "../../../../../infra/plan/docker/docker-stack.ts";
+
 import type { Ec2Plan } from "../../../../../infra/plan/gpu-stack.ts";
 import { projectRoot } from "../../../../../scripts/program/stack-file.ts";
 
@@ -73,18 +78,17 @@ export function instanceOf(
   return instancePlan(plan, change(hostStack(plan)), awsContext(plan.config, "demo"));
 }
 
-/** Of all tasks. */
-export function unitsOf({ tasks }: InstancePlan): readonly UnitPlan[] {
-  return tasks.flatMap(({ units }) => units);
-}
-
-export function unitNamed(instance: InstancePlan, name: string): UnitPlan {
-  const unit = unitsOf(instance).find((one) => one.name === name);
-  if (unit === undefined)
-    throw new Error(
-      `No unit ${name}: ${unitsOf(instance)
-        .map((one) => one.name)
-        .join(", ")}`,
-    );
-  return unit;
+/** The stack with another container of a role, described anew by its plan. */
+export function withContainer(
+  role: ContainerRole,
+  changes: Partial<Container>,
+): (stack: DockerStack) => DockerStack {
+  return (stack) => ({
+    ...stack,
+    containers: stack.containers.map((planned) =>
+      planned.container.role === role
+        ? { ...planned, container: { ...planned.container, ...changes } }
+        : planned,
+    ),
+  });
 }

@@ -1,25 +1,8 @@
-/** Options of `docker run` for what uses GPUs, and which GPUs. */
+/** Which GPUs of the host each container uses. */
 import { hostGpuIndices, worldSize } from "../fit/placement.ts";
 import type { DockerGpuPlan } from "../gpu-stack.ts";
 import type { ModelSpec, PoolSpec } from "../spec.ts";
-import { GIB } from "../units.ts";
-import type { DockerContainer } from "./types.ts";
-
-/**
- * `/dev/shm`: ranks and Triton's Python models exchange tensors there, and Docker's 64 MiB are too few. Not `--ipc=host`: with it
- * the size has no effect, and every process of the host reads along.
- */
-export const SHARED_MEMORY_BYTES = 2 * GIB;
-
-/**
- * As NVIDIA's documents start their containers: memory that the GPU reads is locked without limit, and threads have
- * stacks of 64 MiB (https://github.com/triton-inference-server/tensorrtllm_backend/blob/main/README.md).
- */
-export const GPU_OPTIONS = {
-  ipc: "private",
-  shmBytes: SHARED_MEMORY_BYTES,
-  ulimits: { memlock: -1, stack: 67_108_864 },
-} as const satisfies Partial<DockerContainer>;
+import type { DockerContainer } from "./container-args.ts";
 
 /** The one pool of the plan. */
 export function hostPool({ spec }: DockerGpuPlan): PoolSpec {

@@ -1,42 +1,60 @@
-/** What all containers of a host have in common: a task that `up` waits for, a service that `up` starts. */
+/**
+ * Containers of a stack: a task that `up` waits for, and a service that `up` starts. Cost: none but the host's; a build takes
+ * minutes to hours of its GPU, a Triton with a language model its share of one or memory, a gateway about 100 MiB.
+ */
 import * as docker from "@pulumi/docker";
 import * as pulumi from "@pulumi/pulumi";
-import { readySeconds } from "../../infra/plan/docker/ready-seconds.ts";
-import type { ContainerRole, DockerContainer } from "../../infra/plan/docker/types.ts";
-import { type ContainerPlacement, containerArgs } from "./container-args.ts";
+import type { ContainerRole } from "../../infra/plan/containers/container.ts";
+import type { DockerContainer } from "../../infra/plan/docker/container-args.ts";
+import type { SecretName } from "../../infra/plan/docker/types.ts";
 import { taskFailure } from "./task-result.ts";
 
-/** What a container comes after: a task that must have ended with success, or a service that must run. */
+interface ContainerComponentArgs {
+  readonly planned: DockerContainer;
+  /** Id of the image, as the host's engine has it. */
+  readonly image: pulumi.Input<string>;
+  /** Name of the stack's network. */
+  readonly network: pulumi.Input<string>;
+  /** Names of the stack's volumes, by themselves: a container that mounts one waits for it. */
+  readonly volumes: Readonly<Record<string, pulumi.Input<string>>>;
+  readonly secrets: Readonly<Partial<Record<SecretName, pulumi.Input<string>>>>;
+  readonly after: readonly Predecessor[];
+}
+
+/** A task that must have ended with success, or a service that must run. */
 export interface Predecessor {
   readonly component: TaskContainer | ServiceContainer;
   /** Whether a task needs the GPU that this service has: the service goes before the task is made anew, and comes back after it. */
   readonly needsItsGpu: boolean;
 }
 
-export interface ContainerComponentArgs<Role extends ContainerRole> extends ContainerPlacement {
-  readonly container: DockerContainer & { readonly role: Role };
-  readonly after: readonly Predecessor[];
-}
+const TYPES: Readonly<Record<ContainerRole, string>> = {
+  engineBuild: "engine-room:docker:EngineBuild",
+  encoderBuild: "engine-room:docker:EncoderBuild",
+  triton: "engine-room:docker:TritonServer",
+  encoders: "engine-room:docker:Encoders",
+  gateway: "engine-room:docker:Gateway",
+  mongo: "engine-room:docker:Database",
+  vector: "engine-room:docker:Database",
+};
 
 /** For the provider's own work around a wait: an image to look up, a container to make and to read back. */
 const SPARE_SECONDS = 300;
 
+/** Files of the plan are readable by all users of the container, as are those with secrets. */
+const FILE_PERMISSIONS = "0444";
+
 /** A container that runs once. Everything after it waits for its exit code to be 0. */
-export abstract class TaskContainer extends pulumi.ComponentResource {
+export class TaskContainer extends pulumi.ComponentResource {
   /** Id of the container, once it has ended with exit code 0. */
   readonly finished: pulumi.Output<string>;
   readonly container: docker.Container;
 
-  protected constructor(
-    type: string,
-    name: string,
-    args: ContainerComponentArgs<ContainerRole>,
-    opts: pulumi.ComponentResourceOptions | undefined,
-  ) {
-    super(type, name, {}, opts);
+  constructor(name: string, args: ContainerComponentArgs, opts?: pulumi.ComponentResourceOptions) {
+    super(TYPES[args.planned.container.role], name, {}, opts);
 
     this.container = createContainer(name, args, this, {
-      createSeconds: Math.ceil(args.container.timeoutSeconds ?? 0) + SPARE_SECONDS,
+      createSeconds: Math.ceil(args.planned.container.timeoutSeconds ?? 0) + SPARE_SECONDS,
       // Whatever a program says of itself, and it is handed secrets.
       additionalSecretOutputs: ["containerLogs"],
     });
@@ -45,15 +63,15 @@ export abstract class TaskContainer extends pulumi.ComponentResource {
   }
 
   /** The provider takes any exit code for success, so this is where a failed task ends `up`. */
-  #checkedId({ container, secrets }: ContainerComponentArgs<ContainerRole>): pulumi.Output<string> {
+  #checkedId({ planned, secrets }: ContainerComponentArgs): pulumi.Output<string> {
     const { id, exitCode, containerLogs } = this.container;
-    const names = Object.values(container.secretFiles);
+    const names = Object.values(planned.secretFiles);
     const hidden = pulumi.output(names.map((name) => secrets[name] ?? ""));
     // The id alone comes out of it, and that is no secret.
     return pulumi
       .unsecret(pulumi.all([id, exitCode, containerLogs, hidden]))
       .apply(([id, code, logs, values]) => {
-        const failure = taskFailure({ name: container.name, exitCode: code, logs, secrets: values });
+        const failure = taskFailure({ name: planned.args.name, exitCode: code, logs, secrets: values });
         if (failure !== undefined) throw withoutStack(failure);
         return id;
       });
@@ -61,19 +79,14 @@ export abstract class TaskContainer extends pulumi.ComponentResource {
 }
 
 /** A container that runs until it is removed. With a health check, it is made when it is healthy. */
-export abstract class ServiceContainer extends pulumi.ComponentResource {
+export class ServiceContainer extends pulumi.ComponentResource {
   readonly container: docker.Container;
 
-  protected constructor(
-    type: string,
-    name: string,
-    args: ContainerComponentArgs<ContainerRole>,
-    opts: pulumi.ComponentResourceOptions | undefined,
-  ) {
-    super(type, name, {}, opts);
+  constructor(name: string, args: ContainerComponentArgs, opts?: pulumi.ComponentResourceOptions) {
+    super(TYPES[args.planned.container.role], name, {}, opts);
 
     this.container = createContainer(name, args, this, {
-      createSeconds: (readySeconds(args.container) ?? 0) + SPARE_SECONDS,
+      createSeconds: (args.planned.args.waitTimeout ?? 0) + SPARE_SECONDS,
     });
     this.registerOutputs({ containerId: this.container.id });
   }
@@ -86,17 +99,23 @@ interface ContainerOptions {
 
 function createContainer(
   name: string,
-  args: ContainerComponentArgs<ContainerRole>,
+  { planned, image, network, volumes, secrets, after }: ContainerComponentArgs,
   parent: pulumi.Resource,
   { createSeconds, additionalSecretOutputs = [] }: ContainerOptions,
 ): docker.Container {
-  const { container, after } = args;
+  const { args } = planned;
   const sharers = after.flatMap(({ component, needsItsGpu }) =>
     needsItsGpu && component instanceof TaskContainer ? [component] : [],
   );
   return new docker.Container(
     `${name}-container`,
-    containerArgs(container, { ...args, image: imageAfter(sharers, args.image) }),
+    {
+      ...args,
+      image: imageAfter(sharers, image),
+      networksAdvanced: args.networksAdvanced.map((attached) => ({ ...attached, name: network })),
+      mounts: args.mounts.map((mount) => ({ ...mount, source: volumes[mount.source ?? ""] ?? mount.source })),
+      ...uploads(planned, secrets),
+    },
     {
       parent,
       dependsOn: after.map(({ component }) => whenReady(component)),
@@ -108,6 +127,23 @@ function createContainer(
       additionalSecretOutputs,
     },
   );
+}
+
+/** Files with secrets among those of the plan, sorted by path: state and diffs then show none of them. */
+function uploads(
+  { args, secretFiles }: DockerContainer,
+  secrets: ContainerComponentArgs["secrets"],
+): Pick<docker.ContainerArgs, "uploads"> {
+  if (Object.keys(secretFiles).length === 0) return {};
+  const withSecrets = Object.entries(secretFiles).map(([file, secret]) => {
+    const content = secrets[secret];
+    if (content === undefined)
+      throw new Error(`No value for the secret ${secret} of the container ${args.name}`);
+    return { file, content, permissions: FILE_PERMISSIONS };
+  });
+  const all = [...(args.uploads ?? []), ...withSecrets].sort((a, b) => (a.file < b.file ? -1 : 1));
+  // The provider keeps them as a set, so a mark on one of them could end up on another.
+  return { uploads: pulumi.secret(all) };
 }
 
 /** No property refers to the task: what only comes after one stays where it is while the task is made anew. */
