@@ -16,6 +16,8 @@ import {
   container,
 } from "./container.ts";
 
+export { ENCODERS_START_SECONDS };
+
 /** Name of the encoders' Triton in the stack's network. */
 export const ENCODERS = "encoders";
 

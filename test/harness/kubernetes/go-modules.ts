@@ -2,7 +2,7 @@
 import { join } from "node:path";
 
 /** Folders of `go/`, each with a go.mod and a go.sum of its own: their programs need different versions of the same modules. */
-export const GO_MODULES = ["kubeconform", "crds", "etcd", "kwok", "kube", "actionlint"] as const;
+export const GO_MODULES = ["kubeconform", "crds", "etcd", "kwok", "kube", "actionlint", "compose"] as const;
 export type GoModuleName = (typeof GO_MODULES)[number];
 
 /** Those that the tests' own cluster is made of. */
@@ -87,6 +87,12 @@ export const goModules: Readonly<Record<GoModuleName, GoModule>> = {
     },
     files: { "swagger.json": "k8s.io/kubernetes/api/openapi-spec/swagger.json" },
     buildMinutes: "8 to 15",
+  },
+  compose: {
+    programs: { "docker-compose": "github.com/docker/compose/v2/cmd" },
+    variables: (version) => ({ "github.com/docker/compose/v2/internal.Version": version }),
+    files: {},
+    buildMinutes: "4",
   },
   actionlint: {
     programs: { actionlint: "github.com/rhysd/actionlint/cmd/actionlint" },
