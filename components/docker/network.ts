@@ -1,7 +1,7 @@
 /** The network on which the containers of a stack find each other by name. Cost: none. */
 import * as docker from "@pulumi/docker";
 import * as pulumi from "@pulumi/pulumi";
-import type { DockerLabel } from "../../infra/plan/docker/labels.ts";
+import type { DockerLabel } from "../../infra/plan/docker/host-objects.ts";
 
 interface NetworkArgs {
   /** Name on the host. */

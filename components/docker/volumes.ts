@@ -1,7 +1,7 @@
 /** What outlives the containers of a stack. Cost: the host's disk: the engine store takes twice a model's weights. */
 import * as docker from "@pulumi/docker";
 import * as pulumi from "@pulumi/pulumi";
-import type { DockerVolume } from "../../infra/plan/docker/volumes.ts";
+import type { DockerVolume } from "../../infra/plan/docker/host-objects.ts";
 
 interface VolumesArgs {
   readonly volumes: readonly DockerVolume[];

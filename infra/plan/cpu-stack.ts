@@ -11,8 +11,13 @@ import {
 } from "./catalogue/cpu-models.ts";
 import { PUBLISHED_PORTS, publishedModelPorts } from "./catalogue/published-ports.ts";
 import type { CostPlan } from "./cost/types.ts";
-import { type DockerDatabasesPlan, dockerDatabases } from "./docker/databases.ts";
-import { type DockerHost, dockerHost, publishedPorts } from "./docker/host.ts";
+import {
+  type DockerDatabasesPlan,
+  type DockerHost,
+  dockerDatabases,
+  dockerHost,
+  publishedPorts,
+} from "./docker/host.ts";
 import { type CpuCluster, kubernetesCpuCluster } from "./kubernetes/cluster.ts";
 import { TRITON_PORTS, type TritonPorts } from "./repository/launch.ts";
 

@@ -1,7 +1,7 @@
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { fromRuntimeConfig, type StackConfig } from "../../infra/config/config.ts";
 import { nearestName } from "../../infra/nearest-name.ts";
-import { volumeName } from "../../infra/plan/docker/volumes.ts";
+import { volumeName } from "../../infra/plan/docker/host-objects.ts";
 import type { GpuPlan } from "../../infra/plan/gpu-stack.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { ConfigError } from "../../infra/problems.ts";

@@ -1,5 +1,5 @@
 /** The containers of a stack, as its host's Docker engine has them. */
-import { labels } from "../../infra/plan/docker/labels.ts";
+import { labels } from "../../infra/plan/docker/host-objects.ts";
 import { UserError } from "../errors.ts";
 import { engineFinding } from "../preflight/docker-checks.ts";
 import { engineSilence } from "../preflight/docker-reading.ts";

@@ -2,7 +2,7 @@
 import type { GpuName } from "../../infra/plan/catalogue/gpus.ts";
 import { LANGUAGE_MODELS } from "../../infra/plan/catalogue/language-models.ts";
 import { isReleaseTag, type ReleaseTag } from "../../infra/plan/catalogue/releases.ts";
-import { encoderGpus, hostPool, modelGpus } from "../../infra/plan/docker/gpus.ts";
+import { encoderGpus, hostPool, modelGpus } from "../../infra/plan/docker/docker-stack.ts";
 import type { DockerGpuPlan } from "../../infra/plan/gpu-stack.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { catalogueName } from "../preflight/gpu-facts.ts";

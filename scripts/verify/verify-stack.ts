@@ -2,7 +2,7 @@
 import { gpuSeries, tensorRtLlmSeries, tritonSeries } from "../../infra/plan/catalogue/metrics.ts";
 import { ENCODERS } from "../../infra/plan/containers/servers.ts";
 import { startEstimate } from "../../infra/plan/cost/times.ts";
-import { objectName } from "../../infra/plan/docker/labels.ts";
+import { objectName } from "../../infra/plan/docker/host-objects.ts";
 import type { Endpoints, TritonEndpoints } from "../../infra/plan/endpoints.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { askedModel } from "../ask/golden.ts";

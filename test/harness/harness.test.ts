@@ -32,7 +32,15 @@ test.each(["npm run nothing", "npm run outputs -- --jsn", "npm run ci -- dance",
 const PLAIN = dockerContainer(
   container({ role: "triton", image: "cpu-models", name: "llava", model: "llava", stopSeconds: 30 }),
   {
-    ...{ stack: "stack", gpus: null, publishedPorts: {}, sources: {}, hubTokenPath: null, after: [] },
+    ...{
+      stack: "stack",
+      gpus: null,
+      publishedPorts: {},
+      publishedAddress: "127.0.0.1",
+      sources: {},
+      hubTokenPath: null,
+      after: [],
+    },
     image: { kind: "locked", name: "cpu-models", reference: "image:tag" },
   },
 );

@@ -3,7 +3,7 @@ import type * as docker from "@pulumi/docker";
 import type * as pulumi from "@pulumi/pulumi";
 import { type Container, type ContainerCheck, isTask, sortedByKey } from "../containers/container.ts";
 import { nodeCheck } from "../containers/databases.ts";
-import { labels, objectName } from "./labels.ts";
+import { type DockerVolume, labels, objectName } from "./host-objects.ts";
 import type { DockerImage, SecretName } from "./types.ts";
 
 /** One container on a Docker host. */
@@ -31,19 +31,15 @@ export interface HostPlacement {
   readonly stack: string;
   readonly image: DockerImage;
   readonly gpus: DockerContainer["gpus"];
-  /** Addresses of the host, by the name of the container's port; ports without one are not published. */
-  readonly publishedPorts: Readonly<Record<string, PublishedPort>>;
-  /** Name of a volume or absolute path of a folder of the host. */
-  readonly sources: Readonly<Partial<Record<"store" | "scratch" | "data", string>>>;
+  /** Ports of the host, by the name of the container's port; ports without one are not published. */
+  readonly publishedPorts: Readonly<Record<string, number>>;
+  /** Address of the host for them: `127.0.0.1` unless the stack says otherwise. */
+  readonly publishedAddress: string;
+  /** Names of volumes or absolute paths of folders of the host, by their purpose; databases have their role's. */
+  readonly sources: Readonly<Partial<Record<DockerVolume["purpose"], string>>>;
   /** File of the host with the model hub's token; null: the stack file has the token, or nobody needs one. */
   readonly hubTokenPath: string | null;
   readonly after: readonly string[];
-}
-
-interface PublishedPort {
-  readonly hostPort: number;
-  /** `127.0.0.1` unless the stack says otherwise. */
-  readonly hostAddress: string;
 }
 
 const MIB = 1024 ** 2;
@@ -129,12 +125,14 @@ export function dockerContainer(container: Container, placement: HostPlacement):
 }
 
 /** In the order in which the provider reads them back. */
-function publishedPorts({ ports }: Container, { publishedPorts }: HostPlacement): ContainerArgs["ports"] {
+function publishedPorts(
+  { ports }: Container,
+  { publishedPorts, publishedAddress: ip }: HostPlacement,
+): ContainerArgs["ports"] {
   return Object.entries(ports)
     .flatMap(([name, internal]) => {
-      const published = publishedPorts[name];
-      if (published === undefined) return [];
-      return [{ internal, external: published.hostPort, ip: published.hostAddress }];
+      const external = publishedPorts[name];
+      return external === undefined ? [] : [{ internal, external, ip }];
     })
     .sort((a, b) => a.internal - b.internal);
 }
@@ -150,7 +148,7 @@ function mounts(container: Container, { sources, hubTokenPath }: HostPlacement):
   const folders = container.mounts.flatMap(({ purpose, path, readOnly }) => {
     if (purpose === "weights") return [mount(path, path, readOnly)];
     if (purpose !== "store" && purpose !== "scratch" && purpose !== "data") return [];
-    const source = sources[purpose];
+    const source = sources[purpose === "data" ? (container.role as "mongo" | "vector") : purpose];
     if (source === undefined) throw new Error(`The container ${container.name} has no ${purpose}.`);
     return [mount(source, path, readOnly)];
   });

@@ -2,22 +2,26 @@
 import { ConfigError } from "../../problems.ts";
 import { LOOPBACK } from "../catalogue/published-ports.ts";
 import { buildContainers } from "../containers/builds.ts";
-import type { BuildContainer, Container, ContainerSettings } from "../containers/container.ts";
+import {
+  type BuildContainer,
+  type Container,
+  type ContainerSettings,
+  isTask,
+} from "../containers/container.ts";
 import { databaseContainers } from "../containers/databases.ts";
 import { gatewayContainer } from "../containers/gateway.ts";
 import { cpuServerContainer, encodersContainer, modelContainer } from "../containers/servers.ts";
 import type { DockerCpuPlan } from "../cpu-stack.ts";
 import type { Endpoints } from "../endpoints.ts";
+import { hostGpuIndices, worldSize } from "../fit/placement.ts";
 import type { DockerGpuPlan } from "../gpu-stack.ts";
 import { imageNamed } from "../image-named.ts";
-import type { TritonPorts } from "../repository/launch.ts";
+import type { ModelSpec, PoolSpec } from "../spec.ts";
 import { type DockerContainer, dockerContainer, type HostPlacement } from "./container-args.ts";
-import { SECRET_FILES } from "./databases.ts";
 import { databasesOf, dockerEndpoints, dockerNotes } from "./endpoints.ts";
-import { buildGpus, encoderGpus, gpuOption, modelGpus } from "./gpus.ts";
-import { type DockerLabel, labels, objectName } from "./labels.ts";
+import { SECRET_FILES } from "./host.ts";
+import { type DockerLabel, type DockerVolume, labels, objectName, volumes } from "./host-objects.ts";
 import { type DockerImage, IMAGE_NAMES, type ImageName } from "./types.ts";
-import { type DockerVolume, databaseVolumeName, volumeName, volumes } from "./volumes.ts";
 
 type DockerPlan = DockerCpuPlan | DockerGpuPlan;
 
@@ -52,18 +56,26 @@ export function dockerStack(plan: DockerPlan, { stack, images }: DockerStackOpti
   refuseName(stack);
   const kept = volumes(stack, plan);
   const needed = neededImages(plan).map((name) => imageNamed(name, images));
+  const all = containers(plan);
   return {
     network: objectName(stack, "network"),
     labels: labels(stack),
     volumes: kept,
     images: needed,
-    containers: hostContainers(plan, stack).map(({ container, ...placement }) =>
+    containers: all.map((container) =>
       dockerContainer(container, {
-        ...placement,
         stack,
         image: imageNamed(container.image, needed),
-        sources: sources(plan, stack, container),
-        hubTokenPath: hubTokenPath(plan),
+        gpus: gpuOption(plan, gpuIndices(plan, container)),
+        publishedPorts: publishedPorts(plan, container),
+        publishedAddress: container.role === "gateway" ? plan.host.gatewayAddress : LOOPBACK,
+        sources: {
+          ...Object.fromEntries(kept.map(({ purpose, name }) => [purpose, name])),
+          ...(plan.tier === "gpu" && plan.host.storePath !== null ? { store: plan.host.storePath } : {}),
+        },
+        hubTokenPath:
+          plan.tier === "gpu" && plan.host.hubToken?.kind === "file" ? plan.host.hubToken.path : null,
+        after: predecessors(plan, container, all).map(({ name }) => objectName(stack, name)),
       }),
     ),
     endpoints: dockerEndpoints(plan),
@@ -83,133 +95,121 @@ export function neededImages(plan: DockerPlan): readonly ImageName[] {
   return IMAGE_NAMES.filter((name) => needed.has(name));
 }
 
-/** A container, and what the host has for it. */
-interface HostContainer extends Pick<HostPlacement, "gpus" | "publishedPorts" | "after"> {
-  readonly container: Container;
-}
-
 /** Each behind all that it comes after. */
-function hostContainers(plan: DockerPlan, stack: string): readonly HostContainer[] {
-  const servers = plan.tier === "cpu" ? cpuServers(plan) : gpuContainers(plan, stack);
-  const own = ownDatabases(plan);
-  const databases = own === null ? [] : databaseContainers(own.kind);
-  return [
-    ...servers,
-    ...databases.map((container): HostContainer => {
-      const { mongo = 0, vector = 0 } = own?.ports ?? {};
-      const publishedPorts =
-        container.name === "mongo" ? onLoopback({ mongo }) : onLoopback({ http: vector });
-      return { container, gpus: null, publishedPorts, after: [] };
-    }),
-    {
-      container: gatewayContainer(plan, settings(plan)),
-      gpus: null,
-      publishedPorts: { http: { hostPort: plan.gateway.port, hostAddress: plan.host.gatewayAddress } },
-      after: databases.map(({ name }) => objectName(stack, name)),
-    },
-  ];
-}
-
-function ownDatabases(plan: DockerPlan) {
-  const databases = databasesOf(plan);
-  return databases === null || databases.kind === "external" ? null : databases;
-}
-
-/** The encoders first, then a Triton for each model. */
-function cpuServers(plan: DockerCpuPlan): readonly HostContainer[] {
-  return [null, ...plan.models].map((model) => ({
-    container: cpuServerContainer(plan, model, settings(plan)),
-    gpus: null,
-    publishedPorts: onLoopback((model ?? plan.encoders).ports),
-    after: [],
-  }));
-}
-
-/**
- * Builds run one after the other: memory and disk of the machine are planned for one conversion at a time, and TensorRT
- * measures kernels on a GPU that it has to itself. A server waits for builds of what it loads, and for all that use its GPUs,
- * whose memory it would take.
- */
-function gpuContainers(plan: DockerGpuPlan, stack: string): readonly HostContainer[] {
-  const builds = buildContainers(plan, settings(plan)).map((container) => ({
-    container,
-    indices: container.gpus === 0 ? [] : gpusOfBuild(plan, container),
-    name: objectName(stack, container.name),
-  }));
-  const server = (
-    container: Container,
-    indices: readonly number[],
-    ports: TritonPorts,
-    needs: (build: BuildContainer) => boolean,
-  ): HostContainer => ({
-    container,
-    gpus: gpuOption(plan, indices),
-    publishedPorts: onLoopback(ports),
-    after: builds
-      .filter((build) => needs(build.container) || build.indices.some((index) => indices.includes(index)))
-      .map(({ name }) => name),
-  });
-  const encoders = encodersContainer(plan, settings(plan));
-  const { modelPorts, encoderPorts } = plan.host;
-  return [
-    ...builds.map(({ container, indices }, index) => ({
-      container,
-      gpus: gpuOption(plan, indices),
-      publishedPorts: {},
-      after: builds.slice(Math.max(0, index - 1), index).map(({ name }) => name),
-    })),
-    ...plan.models.map((model, index) =>
-      server(
-        modelContainer(plan, model, settings(plan)),
-        modelGpus(plan, model.spec),
-        modelPorts[index] as TritonPorts,
-        ({ models }) => models.includes(model.name),
-      ),
-    ),
-    ...(encoders === null || encoderPorts === null
-      ? []
-      : [server(encoders, encoderGpus(plan), encoderPorts, ({ role }) => role === "encoderBuild")]),
-  ];
-}
-
-function gpusOfBuild(plan: DockerGpuPlan, { role, model: name }: BuildContainer): readonly number[] {
-  const model = plan.models.find((candidate) => candidate.name === name);
-  return role === "encoderBuild" || model === undefined ? encoderGpus(plan) : buildGpus(plan, model.spec);
-}
-
-function settings(plan: DockerPlan): ContainerSettings {
+function containers(plan: DockerPlan): readonly Container[] {
   const hasToken = plan.tier === "gpu" && plan.host.hubToken !== null;
-  return {
+  const settings: ContainerSettings = {
     hubTokenFile: hasToken ? SECRET_FILES.hubToken : null,
     apiKeysFile: null,
     home: null,
     answersBeforeEnd: false,
     copiedEngines: [],
   };
+  const databases = databasesOf(plan);
+  return [
+    ...(plan.tier === "cpu"
+      ? [null, ...plan.models].map((model) => cpuServerContainer(plan, model, settings))
+      : [
+          ...buildContainers(plan, settings),
+          ...plan.models.map((model) => modelContainer(plan, model, settings)),
+          ...[encodersContainer(plan, settings)].filter((container) => container !== null),
+        ]),
+    ...(databases === null || databases.kind === "external" ? [] : databaseContainers(databases.kind)),
+    gatewayContainer(plan, settings),
+  ];
 }
 
-function hubTokenPath(plan: DockerPlan): string | null {
-  if (plan.tier === "cpu" || plan.host.hubToken?.kind !== "file") return null;
-  return plan.host.hubToken.path;
-}
-
-function sources(plan: DockerPlan, stack: string, { role }: Container): HostPlacement["sources"] {
-  const own = ownDatabases(plan);
-  return {
-    ...(plan.tier === "cpu" ? {} : { store: plan.host.storePath ?? volumeName(stack, "store") }),
-    scratch: volumeName(stack, "scratch"),
-    ...(own !== null && (role === "mongo" || role === "vector")
-      ? { data: databaseVolumeName(stack, own.kind, role) }
-      : {}),
-  };
-}
-
-function onLoopback<Name extends string>(
-  ports: Readonly<Record<Name, number>>,
-): HostPlacement["publishedPorts"] {
-  return Object.fromEntries(
-    Object.entries<number>(ports).map(([name, hostPort]) => [name, { hostPort, hostAddress: LOOPBACK }]),
+/**
+ * Builds run one after the other: memory and disk of the machine are planned for one conversion at a time, and TensorRT
+ * measures kernels on a GPU that it has to itself. A server waits for builds of what it loads, and for all that use its GPUs,
+ * whose memory it would take. The gateway waits for its databases.
+ */
+function predecessors(
+  plan: DockerPlan,
+  container: Container,
+  all: readonly Container[],
+): readonly Container[] {
+  const builds = all.filter(isTask);
+  const { role, model } = container;
+  if (isTask(container)) return builds.slice(0, builds.indexOf(container)).slice(-1);
+  if (role === "gateway") return all.filter((other) => other.role === "mongo" || other.role === "vector");
+  const own = gpuIndices(plan, container);
+  return builds.filter(
+    (build) =>
+      (model !== null && (build as BuildContainer).models.includes(model)) ||
+      (role === "encoders" && build.role === "encoderBuild") ||
+      gpuIndices(plan, build).some((index) => own.includes(index)),
   );
+}
+
+/** By the name of the container's port. */
+function publishedPorts(plan: DockerPlan, { role, model: name }: Container): HostPlacement["publishedPorts"] {
+  const databases = databasesOf(plan);
+  const own = databases === null || databases.kind === "external" ? null : databases.ports;
+  const index = plan.models.findIndex((model) => model.name === name);
+  switch (role) {
+    case "gateway":
+      return { http: plan.gateway.port };
+    case "mongo":
+      return own === null ? {} : { mongo: own.mongo };
+    case "vector":
+      return own === null ? {} : { http: own.vector };
+    case "encoders":
+      return { ...(plan.tier === "cpu" ? plan.encoders.ports : plan.host.encoderPorts) };
+    case "triton":
+      return { ...(plan.tier === "cpu" ? plan.models[index]?.ports : plan.host.modelPorts[index]) };
+    default:
+      return {};
+  }
+}
+
+/** Numbers of the GPUs that a container uses. */
+function gpuIndices(plan: DockerPlan, { role, model: name, gpus }: Container): readonly number[] {
+  if (plan.tier === "cpu" || gpus === 0) return [];
+  const spec = plan.models.find((model) => model.name === name)?.spec;
+  if (spec === undefined) return encoderGpus(plan);
+  return role === "engineBuild" ? buildGpus(plan, spec) : modelGpus(plan, spec);
+}
+
+/** The one pool of the plan. */
+export function hostPool({ spec }: DockerGpuPlan): PoolSpec {
+  const [pool] = spec.pools;
+  if (pool === undefined) throw new Error("A planned stack on a Docker host has a host.");
+  return pool;
+}
+
+/** Numbers of the GPUs that a model's server takes, as the plan of their memory has them. */
+export function modelGpus(plan: DockerGpuPlan, model: ModelSpec): readonly number[] {
+  return gpusOf(plan, (container) => container.model?.serving.name === model.serving.name);
+}
+
+/** Numbers of the GPUs of the encoders; none where they run on the CPU. */
+export function encoderGpus(plan: DockerGpuPlan): readonly number[] {
+  return gpusOf(plan, (container) => container.model === null);
+}
+
+function gpusOf(
+  plan: DockerGpuPlan,
+  isMeant: (container: ReturnType<typeof hostGpuIndices>[number]) => boolean,
+): readonly number[] {
+  return hostGpuIndices(plan.spec, hostPool(plan)).find(isMeant)?.indices ?? [];
+}
+
+/** GPUs that build a model's engine: such that nobody serves from, or else the server's own, which is then away. */
+function buildGpus(plan: DockerGpuPlan, model: ModelSpec): readonly number[] {
+  const pool = hostPool(plan);
+  const serving = new Set(hostGpuIndices(plan.spec, pool).flatMap(({ indices }) => indices));
+  const free = Array.from({ length: pool.machine.gpus }, (_, index) => index).filter(
+    (index) => !serving.has(index),
+  );
+  const needed = worldSize(model);
+  return needed <= free.length ? free.slice(0, needed) : modelGpus(plan, model);
+}
+
+/** On a machine with one GPU it needs no number, as in the documents. */
+function gpuOption(plan: DockerPlan, indices: readonly number[]): DockerContainer["gpus"] {
+  if (plan.tier === "cpu" || indices.length === 0) return null;
+  return hostPool(plan).machine.gpus === 1 ? "all" : indices;
 }
 
 /** First characters of containers' and volumes' names that Docker accepts (`daemon/names` of moby/moby). */

@@ -5,8 +5,8 @@ import { cpuWeightNotes, type DockerCpuPlan } from "../cpu-stack.ts";
 import { type Endpoints, type ModelEndpoints, tritonEndpoints } from "../endpoints.ts";
 import type { DockerGpuPlan } from "../gpu-stack.ts";
 import type { TritonPorts } from "../repository/launch.ts";
-import type { DockerDatabasesPlan } from "./databases.ts";
-import type { DockerVolume } from "./volumes.ts";
+import type { DockerDatabasesPlan } from "./host.ts";
+import type { DockerVolume } from "./host-objects.ts";
 
 type DockerPlan = DockerCpuPlan | DockerGpuPlan;
 

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { ServiceContainer, TaskContainer } from "../../../components/docker/container.ts";
-import { taskFailure } from "../../../components/docker/task-result.ts";
+import { ServiceContainer, TaskContainer, taskFailure } from "../../../components/docker/container.ts";
 import { type Container, container } from "../../../infra/plan/containers/container.ts";
 import { type DockerContainer, dockerContainer } from "../../../infra/plan/docker/container-args.ts";
 import { SECRET_SIGNATURE, SIGNATURE_KEY } from "../../../scripts/program/marks.ts";
@@ -9,7 +8,7 @@ import { byName, registeredBy } from "../aws/registered.ts";
 const PLACEMENT = {
   ...{ stack: "demo", gpus: null, hubTokenPath: null, after: [] },
   image: { kind: "locked" as const, name: "trtllm" as const, reference: "trtllm@sha256:1" },
-  publishedPorts: {},
+  ...{ publishedPorts: {}, publishedAddress: "127.0.0.1" },
   sources: { store: "demo-store" },
 };
 
@@ -40,8 +39,8 @@ const SERVER: Partial<Container> = {
 };
 
 const PUBLISHED = {
-  metrics: { hostPort: 8012, hostAddress: "127.0.0.1" },
-  http: { hostPort: 8010, hostAddress: "127.0.0.1" },
+  metrics: 8012,
+  http: 8010,
 };
 
 const BUILD: Partial<Container> = {

@@ -1,7 +1,7 @@
 /** A Docker host with a GPU, as the programs `docker` and `nvidia-smi` on a PATH of their own. */
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { objectName } from "../../../infra/plan/docker/labels.ts";
+import { objectName } from "../../../infra/plan/docker/host-objects.ts";
 import type { DockerGpuPlan } from "../../../infra/plan/gpu-stack.ts";
 
 const STARTED = "2026-01-01T00:00:00.000000000Z";

@@ -13,8 +13,7 @@ import { instanceZone } from "../network.ts";
 import { machineDiskGiB } from "../node-pools.ts";
 import type { AwsContext, RolePlan } from "../types.ts";
 import { type InstanceSecret, instanceRole, instanceSecrets } from "./instance-role.ts";
-import { machineFile, shellVariables } from "./machine-files.ts";
-import { type InstanceTask, instanceTasks } from "./tasks.ts";
+import { type InstanceTask, instanceTasks, machineFile, shellVariables } from "./tasks.ts";
 
 /** Arguments of the provider without those that are known when something is made; components add tags. */
 export interface InstancePlan {

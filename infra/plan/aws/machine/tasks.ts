@@ -1,4 +1,5 @@
 /** Commands that Systems Manager runs on the machine, in order: files, setup, one build after the other, the services. */
+import { readFileSync } from "node:fs";
 import { ConfigError } from "../../../problems.ts";
 import { jsonDigest } from "../../canonical-json.ts";
 import { type Container, isTask } from "../../containers/container.ts";
@@ -8,7 +9,6 @@ import { shellLine } from "../../engine/shell-line.ts";
 import type { AwsContext } from "../types.ts";
 import { type ComposeProject, composeProject, secretFileName } from "./compose.ts";
 import type { InstanceSecret } from "./instance-role.ts";
-import { machineFile, shellVariables } from "./machine-files.ts";
 
 /** A command that runs on the instance through Systems Manager, and that `up` waits for. */
 export interface InstanceTask {
@@ -278,4 +278,32 @@ function tooLarge(task: string, bytes: number): ConfigError {
       fix: "Serve fewer models on the instance, or write `compute: eks`.",
     },
   ]);
+}
+
+type MachineFileName =
+  | "engine-room.format-databases.service"
+  | "engine-room.service"
+  | "engine-room.sh"
+  | "format-databases.sh"
+  | "srv-databases.mount"
+  | "task.sh"
+  | "user-data.sh";
+
+/** Files beside this one, which shellcheck and systemd-analyze read as they are. */
+const texts = new Map<MachineFileName, string>();
+
+/** Text of a file, read once. */
+export function machineFile(name: MachineFileName): string {
+  const known = texts.get(name);
+  if (known !== undefined) return known;
+  const text = readFileSync(new URL(name, import.meta.url), "utf8");
+  texts.set(name, text);
+  return text;
+}
+
+/** `NAME='value'` for a shell, one a line. */
+export function shellVariables(values: Readonly<Record<string, string | number>>): string {
+  return Object.entries(values)
+    .map(([name, value]) => `${name}='${String(value).replaceAll("'", "'\\''")}'\n`)
+    .join("");
 }

@@ -22,7 +22,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { parse } from "yaml";
 import { composeProject } from "../../../../../infra/plan/aws/machine/compose.ts";
 import { type InstancePlan, userDataText } from "../../../../../infra/plan/aws/machine/instance.ts";
-import { machineFile, shellVariables } from "../../../../../infra/plan/aws/machine/machine-files.ts";
+import { machineFile, shellVariables } from "../../../../../infra/plan/aws/machine/tasks.ts";
 import type { DockerStack } from "../../../../../infra/plan/docker/docker-stack.ts";
 import { projectRoot } from "../../../../../scripts/program/stack-file.ts";
 import { needs } from "../../../../harness/needs.ts";

@@ -1,10 +1,40 @@
-/** Volumes of a stack, which outlive its containers. */
-
+/** Names and labels of a stack's objects on a Docker host, where several stacks may be, and its volumes. */
+import type { ContainerRole } from "../containers/container.ts";
 import { databaseContainers } from "../containers/databases.ts";
 import type { DockerCpuPlan } from "../cpu-stack.ts";
 import type { DockerGpuPlan } from "../gpu-stack.ts";
-import type { DockerDatabasesPlan } from "./databases.ts";
-import { type DockerLabel, labels, objectName } from "./labels.ts";
+import type { DockerDatabasesPlan } from "./host.ts";
+
+/** Name of a network, volume or container on the host. */
+export function objectName(stack: string, name: string): string {
+  return `${stack}-${name}`;
+}
+
+interface Labelled {
+  readonly role?: ContainerRole | "volume";
+  readonly model?: string | null;
+  /** Content address of what a container makes or serves. */
+  readonly key?: string | null;
+}
+
+/** In the shape of @pulumi/docker. */
+export interface DockerLabel {
+  readonly label: string;
+  readonly value: string;
+}
+
+/** Labels of an object, sorted: `docker ps --filter label=engine-room.stack=NAME` finds it. */
+export function labels(stack: string, { role, model, key }: Labelled = {}): DockerLabel[] {
+  const values = {
+    "engine-room.key": key,
+    "engine-room.model": model,
+    "engine-room.role": role,
+    "engine-room.stack": stack,
+  };
+  return Object.entries(values).flatMap(([label, value]) =>
+    typeof value === "string" ? [{ label, value }] : [],
+  );
+}
 
 export interface DockerVolume {
   /** Name of the volume on the host. */
@@ -22,14 +52,6 @@ type VolumeUse = "store" | "scratch" | "mongo" | "vector" | "mock-mongo" | "mock
 
 export function volumeName(stack: string, use: VolumeUse): string {
   return objectName(stack, use);
-}
-
-export function databaseVolumeName(
-  stack: string,
-  kind: "mock" | "container",
-  database: "mongo" | "vector",
-): string {
-  return volumeName(stack, kind === "mock" ? `mock-${database}` : database);
 }
 
 export function volumes(stack: string, plan: DockerCpuPlan | DockerGpuPlan): readonly DockerVolume[] {
@@ -52,7 +74,7 @@ function databaseVolumes(stack: string, databases: DockerDatabasesPlan | null): 
   return databaseContainers(kind).map(({ name, userId }) => {
     const purpose = name === "mongo" ? "mongo" : "vector";
     return {
-      name: databaseVolumeName(stack, kind, purpose),
+      name: volumeName(stack, kind === "mock" ? `mock-${purpose}` : purpose),
       purpose,
       labels: labels(stack, { role: "volume" }),
       isKept: true,
