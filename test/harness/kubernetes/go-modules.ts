@@ -92,7 +92,7 @@ export const goModules: Readonly<Record<GoModuleName, GoModule>> = {
     programs: { "docker-compose": "github.com/docker/compose/v2/cmd" },
     variables: (version) => ({ "github.com/docker/compose/v2/internal.Version": version }),
     files: {},
-    buildMinutes: "4",
+    buildMinutes: "4 to 7",
   },
   actionlint: {
     programs: { actionlint: "github.com/rhysd/actionlint/cmd/actionlint" },
