@@ -14,24 +14,14 @@ interface InstanceTasksArgs {
 }
 
 export class InstanceTasks extends pulumi.ComponentResource {
-  /** By the names of their tasks: whoever depends on one comes after its success. */
-  readonly done: Readonly<Record<string, Association>>;
-
   constructor(name: string, args: InstanceTasksArgs, opts?: pulumi.ComponentResourceOptions) {
     super("engine-room:aws:InstanceTasks", name, {}, opts);
 
-    const done: Record<string, Association> = {};
+    let before: readonly Association[] = [];
     for (const task of args.tasks) {
-      const before = task.after.flatMap((earlier) => done[earlier] ?? []);
-      done[task.name] = this.#createAssociation(
-        name,
-        args,
-        task,
-        this.#createDocument(name, args, task),
-        before,
-      );
+      const document = this.#createDocument(name, args, task);
+      before = [this.#createAssociation(name, args, task, document, before)];
     }
-    this.done = done;
     this.registerOutputs({});
   }
 

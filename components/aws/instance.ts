@@ -36,8 +36,6 @@ interface InstanceArgs {
 export class Instance extends pulumi.ComponentResource {
   readonly instanceId: pulumi.Output<string>;
   readonly privateIp: pulumi.Output<string>;
-  /** What has been run on it, by the names of the tasks. */
-  readonly done: InstanceTasks["done"];
 
   constructor(name: string, args: InstanceArgs, opts?: pulumi.ComponentResourceOptions) {
     super("engine-room:aws:Instance", name, {}, opts);
@@ -58,13 +56,12 @@ export class Instance extends pulumi.ComponentResource {
       { context, secrets: plan.secrets, values: args.secrets },
       { parent: this },
     );
-    const tasks = new InstanceTasks(
+    new InstanceTasks(
       `${name}-tasks`,
       { context, tasks: plan.tasks, instanceId: machine.id, secretVersions: versions },
       // The first of them starts what lies on the disk.
       { parent: this, dependsOn: [attachment] },
     );
-    this.done = tasks.done;
     this.registerOutputs({ instanceId: this.instanceId, privateIp: this.privateIp });
   }
 
@@ -98,8 +95,8 @@ export class Instance extends pulumi.ComponentResource {
   }
 
   /**
-   * It is there whatever databases the stack has: nobody takes it from a machine that runs, so that AWS would refuse to delete it
-   * where a stack goes over to other databases; and one that comes back has its documents.
+   * Every stack has it, with external databases too: it stays attached to a machine that runs, so AWS would refuse to delete it
+   * where a stack changes to other databases; a stack that changes back has its documents.
    */
   #createVolume(name: string, { context, plan }: InstanceArgs): Volume {
     return new Volume(
@@ -113,8 +110,8 @@ export class Instance extends pulumi.ComponentResource {
   }
 
   /**
-   * The end of the machine is what detaches the disk, after its containers have stopped and its file system is unmounted: EC2 waits
-   * in vain for a disk that is in use. `stopInstanceBeforeDetaching` would do for others, but a spot machine can't be stopped.
+   * The end of the machine detaches the disk, after its containers have stopped and its file system is unmounted: EC2 can't detach
+   * a disk that is in use. `stopInstanceBeforeDetaching` would do for others, but a spot machine can't be stopped.
    */
   #attach(
     name: string,

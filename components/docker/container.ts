@@ -54,7 +54,7 @@ export class TaskContainer extends pulumi.ComponentResource {
 
     this.container = createContainer(name, args, this, {
       createSeconds: Math.ceil(args.planned.container.timeoutSeconds ?? 0) + SPARE_SECONDS,
-      // Whatever a program says of itself, and it is handed secrets.
+      // The program has secrets, and may print them.
       additionalSecretOutputs: ["containerLogs"],
     });
     this.finished = this.#checkedId(args);
@@ -152,7 +152,7 @@ function whenReady(component: TaskContainer | ServiceContainer): pulumi.Input<pu
 }
 
 /**
- * The image's id, in an input that refers to tasks: the engine deletes whatever has such an input, and could not keep it
+ * The image's id, in an input that refers to tasks: the engine deletes resources that have such an input, and could not keep them
  * without its value, before it replaces one of the tasks' containers.
  */
 function imageAfter(tasks: readonly TaskContainer[], image: pulumi.Input<string>): pulumi.Input<string> {
@@ -161,7 +161,7 @@ function imageAfter(tasks: readonly TaskContainer[], image: pulumi.Input<string>
   return pulumi.all([image, finished]).apply(([id]) => id);
 }
 
-/** The SDK prints the stack of whatever ends a program, where there is one; nobody can mend a failed build with it. */
+/** The SDK prints the stack trace of an error that ends the program; it does not help with a failed build. */
 function withoutStack(message: string): Error {
   const error = new pulumi.RunError(message);
   error.stack = "";
@@ -173,7 +173,7 @@ interface TaskEnd {
   readonly name: string;
   /** Absent while it runs: the wait for it was given up. */
   readonly exitCode: number | null | undefined;
-  /** Both streams; absent where nobody waited until its end. */
+  /** Both streams; absent where the wait for its end was given up. */
   readonly logs: string | null | undefined;
   /** What must not be shown. */
   readonly secrets: readonly string[];

@@ -8,7 +8,7 @@ interface VolumesArgs {
 }
 
 export class Volumes extends pulumi.ComponentResource {
-  /** Names on the host, by themselves: whoever takes one from here waits for the volume. */
+  /** Names on the host, by themselves: a container that takes one waits for the volume. */
   readonly volumeNames: Readonly<Record<string, pulumi.Output<string>>>;
 
   constructor(name: string, { volumes }: VolumesArgs, opts?: pulumi.ComponentResourceOptions) {

@@ -18,7 +18,7 @@ interface HostArgs {
 }
 
 /**
- * Options of every ssh connection: nothing asks for a password where nobody can type one, a host that is away is an error
+ * Options of every ssh connection: ssh never asks for a password, a host that is away is an error
  * after 10 s, and a connection on which nothing happens but a long build stays.
  */
 const SSH_OPTIONS = [

@@ -29,7 +29,7 @@ const TIMEOUT_BASE_SECONDS = 1800;
 /** Three small models, each downloaded, exported, and built in minutes; no log to estimate from. */
 const ENCODER_TIMEOUT_SECONDS = 3600;
 
-/** Checkpoints, downloads and unpacked packages, which nobody needs afterwards. */
+/** Checkpoints, downloads and unpacked packages, needed only during a build. */
 const SCRATCH = "/scratch";
 
 /** A build ends between two steps, or kills the running one and cleans up. */

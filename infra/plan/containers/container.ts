@@ -1,6 +1,6 @@
 /**
- * One container of a stack, whatever runs it: Docker, Compose on an EC2 instance, or Kubernetes. Platforms add what is theirs:
- * ports of the host, volumes, placement, requests for resources, labels. Pure data.
+ * One container of a stack, on Docker, Compose on an EC2 instance, or Kubernetes. Platforms add ports of the host, volumes,
+ * placement, requests for resources and labels. Pure data.
  */
 import type { ImageName, SecretName } from "../docker/types.ts";
 

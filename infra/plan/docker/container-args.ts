@@ -37,7 +37,7 @@ export interface HostPlacement {
   readonly publishedAddress: string;
   /** Names of volumes or absolute paths of folders of the host, by their purpose; databases have their role's. */
   readonly sources: Readonly<Partial<Record<DockerVolume["purpose"], string>>>;
-  /** File of the host with the model hub's token; null: the stack file has the token, or nobody needs one. */
+  /** File of the host with the model hub's token; null: the stack file has the token, or no model needs one. */
   readonly hubTokenPath: string | null;
   readonly after: readonly string[];
 }

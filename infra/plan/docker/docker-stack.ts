@@ -195,7 +195,7 @@ function gpusOf(
   return hostGpuIndices(plan.spec, hostPool(plan)).find(isMeant)?.indices ?? [];
 }
 
-/** GPUs that build a model's engine: such that nobody serves from, or else the server's own, which is then away. */
+/** GPUs that build a model's engine: those without a server, or else the server's own, which stops meanwhile. */
 function buildGpus(plan: DockerGpuPlan, model: ModelSpec): readonly number[] {
   const pool = hostPool(plan);
   const serving = new Set(hostGpuIndices(plan.spec, pool).flatMap(({ indices }) => indices));

@@ -10,7 +10,7 @@ import type { DockerVolume } from "./host-objects.ts";
 
 type DockerPlan = DockerCpuPlan | DockerGpuPlan;
 
-/** An address that stands for all of the host. */
+/** All addresses of the host. */
 const ANY_ADDRESS = "0.0.0.0";
 
 export function dockerEndpoints(plan: DockerPlan): Endpoints {
@@ -64,7 +64,7 @@ export function dockerNotes(plan: DockerPlan, volumes: readonly DockerVolume[]):
 }
 
 function keyNote({ gateway, host, platform }: DockerPlan): readonly string[] {
-  // On AWS nobody but the load balancer reaches that address, and it has a note of its own.
+  // On AWS only the load balancer reaches that address, and it has its own note.
   if (platform === "aws" || host.gatewayAddress === LOOPBACK || gateway.apiKeys.length > 0) return [];
   return [
     `Everybody who reaches ${host.gatewayAddress}:${gateway.port} may use the models: gateway.apiKeys is empty; \`npm run key\` makes a key.`,

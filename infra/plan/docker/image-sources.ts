@@ -14,7 +14,7 @@ export interface TritonBase {
 export interface BaseChoice {
   /** null for a stack without NVIDIA's images. */
   readonly triton: TritonBase | null;
-  /** References that the stack file puts in the place of the usual bases, by the image that stands on each. */
+  /** References of the stack file that replace the usual bases, by image. */
   readonly bases: Readonly<Partial<Record<ImageName, string | undefined>>>;
 }
 
@@ -25,7 +25,7 @@ interface BuiltSource {
   readonly dockerfile: string;
   /** Files and folders that the Dockerfile copies, relative to the project's root. */
   readonly paths: readonly string[];
-  /** Whether it stands on NVIDIA's image of a release, and is another one for each. */
+  /** Whether its base is NVIDIA's image of a release: one image for each release. */
   readonly hasRelease: boolean;
   /** The image that `FROM` names unless the stack file says otherwise: the Dockerfile's default, or one of the release. */
   base(triton: TritonBase): string;
@@ -109,7 +109,7 @@ const IMAGE_SOURCES = {
       return commit === undefined ? {} : { BACKEND_COMMIT: commit };
     },
     baseGB: ({ release }) => (isReleaseTag(release) ? releases[release].imageGB : null),
-    // Without the backend's files of releases before 25.01, which nobody measured.
+    // Without the backend's files of releases before 25.01, which are not measured.
     ownGB: 0.001,
   },
   encoders: {

@@ -29,7 +29,7 @@ const TAG_DIGITS = 12;
  * Official images without a digest are taken by their tag.
  *
  * @returns In the order of `needed`.
- * @throws Error where a content hash, or the release of an image that stands on one, was not given.
+ * @throws Error where a content hash, or the release that is the base of an image, was not given.
  */
 export function dockerImages(
   needed: readonly ImageName[],

@@ -22,8 +22,6 @@ export interface InstanceTask {
   readonly timeoutSeconds: number;
   /** How long `up` waits for its success: the agent has to come for it, and may be busy with the one before. */
   readonly waitSeconds: number;
-  /** Names of tasks before it. */
-  readonly after: readonly string[];
   /** Whether it runs again when a secret has another value. */
   readonly readsSecrets: boolean;
 }
@@ -78,27 +76,23 @@ interface MachineFile {
 }
 
 /**
- * Each task comes after the one before it: the agent would run two associations in any order.
+ * Tasks in the order in which they run: each waits for the one before it, since the agent runs associations in any order.
  *
  * @throws ConfigError where one file is larger than Systems Manager takes.
  */
 export function instanceTasks(host: InstanceHost, context: AwsContext): readonly InstanceTask[] {
   const project = composeProject(host.stack);
-  const drafts = [
+  const builds = host.stack.containers.filter(({ container }) => isTask(container));
+  const task = (draft: Draft): InstanceTask => ({
+    ...draft,
+    document: taskDocument(draft, context),
+    waitSeconds: draft.timeoutSeconds + AGENT_SECONDS,
+  });
+  const tasks = [
     ...setupTasks(host, project),
-    ...host.stack.containers
-      .filter(({ container }) => isTask(container))
-      .flatMap((build) => buildTasks(build, host.stack, project)),
-  ];
-  const tasks: InstanceTask[] = [];
-  const add = (draft: Draft) => {
-    const after = tasks.slice(-1).map(({ name }) => name);
-    const waitSeconds = draft.timeoutSeconds + AGENT_SECONDS;
-    tasks.push({ ...draft, document: taskDocument(draft, context), waitSeconds, after });
-  };
-  for (const draft of drafts) add(draft);
-  add(servicesTask(host, tasks));
-  return tasks;
+    ...builds.flatMap((build) => buildTasks(build, host.stack, project)),
+  ].map(task);
+  return [...tasks, task(servicesTask(host, tasks))];
 }
 
 /** Commands that write the files of the machine and its containers, as many as have room in each, and the setup. */
@@ -159,7 +153,7 @@ function stackEnvironment({ stack, stackName, secrets, databaseDiskGiB, gatewayP
   });
 }
 
-/** A build, and tasks that go on waiting for a long one. */
+/** A build, and further tasks that wait for a long one. */
 function buildTasks(build: DockerContainer, stack: DockerStack, project: ComposeProject): readonly Draft[] {
   const { name, timeoutSeconds } = build.container;
   const seconds = Math.ceil(timeoutSeconds ?? 0) + SPARE_SECONDS;
