@@ -1,6 +1,6 @@
 /** Tritons of both tiers: one for each language model, and one for the encoders. */
 import { cpuRepositorySpec, encoderServerSpec, SPEC_FILES, serverSpec } from "../container-specs.ts";
-import { ENCODERS_START_SECONDS, startSeconds } from "../cost/times.ts";
+import { startEstimate } from "../cost/times.ts";
 import { encodersRepository, languageModelRepository } from "../cpu-repositories.ts";
 import type { CpuModelPlan, CpuPlan } from "../cpu-stack.ts";
 import { worldSize } from "../fit/placement.ts";
@@ -16,8 +16,6 @@ import {
   container,
 } from "./container.ts";
 
-export { ENCODERS_START_SECONDS };
-
 /** Name of the encoders' Triton in the stack's network. */
 export const ENCODERS = "encoders";
 
@@ -26,6 +24,13 @@ export const STORE = "/store";
 
 /** Ranks and Triton's Python models exchange tensors in `/dev/shm`; a container's usual 64 MiB are too few. */
 export const SHARED_MEMORY_BYTES = 2 * GIB;
+
+/** Estimates of copy and load are right within a factor of two; the rest is for the start of the container itself. */
+const START_ESTIMATES = 2;
+const START_BASE_SECONDS = 60;
+
+/** Three small graphs, and warm-up. */
+export const ENCODERS_START_SECONDS = 120;
 
 /** Weights that the image of the CPU tier lacks are downloaded and converted first. */
 export const CPU_START_SECONDS = 300;
@@ -68,7 +73,8 @@ export function modelContainer(plan: GpuPlan, model: ModelPlan, settings: Contai
         ? [{ purpose: "engineCopy" as const, path: ENGINE_COPY, readOnly: false as const }]
         : []),
     ],
-    startSeconds: startSeconds(model),
+    // Its image is on the machine by then.
+    startSeconds: START_BASE_SECONDS + START_ESTIMATES * startEstimate(model.coldStart),
     stopSeconds,
     gpus: worldSize(spec),
   });

@@ -170,18 +170,6 @@ export function startEstimate({ steps }: Pick<ColdStart, "steps">): number {
   );
 }
 
-/** Estimates of copy and load are right within a factor of two; the rest is for the start of the container itself. */
-const START_ESTIMATES = 2;
-const START_BASE_SECONDS = 60;
-
-/** Three small graphs, and warm-up. */
-export const ENCODERS_START_SECONDS = 120;
-
-/** Longest time until a model's Triton is ready, from the start of its container. */
-export function startSeconds({ coldStart }: { readonly coldStart: ColdStart }): number {
-  return START_BASE_SECONDS + START_ESTIMATES * startEstimate(coldStart);
-}
-
 /**
  * EKS: "9 minutes or less, on average" (https://aws.amazon.com/about-aws/whats-new/2021/03/amazon-eks-reduces-cluster-creation-time-40-percent/);
  * logs of Terraform have 8 to 11 minutes since.

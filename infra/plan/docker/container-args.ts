@@ -1,8 +1,8 @@
 /** A container as inputs of @pulumi/docker's Container. */
 import type * as docker from "@pulumi/docker";
-import type * as pulumi from "@pulumi/pulumi";
 import { type Container, type ContainerCheck, isTask, sortedByKey } from "../containers/container.ts";
 import { nodeCheck } from "../containers/databases.ts";
+import type { Plain } from "../plain.ts";
 import { type DockerVolume, labels, objectName } from "./host-objects.ts";
 import type { DockerImage, SecretName } from "./types.ts";
 
@@ -23,7 +23,7 @@ export type ContainerArgs = Omit<PlannedArgs, GivenArg> & {
   readonly [Arg in GivenArg]: NonNullable<PlannedArgs[Arg]>;
 };
 type GivenArg = "name" | "envs" | "mounts" | "ports" | "networksAdvanced" | "labels";
-type PlannedArgs = Omit<pulumi.UnwrappedObject<docker.ContainerArgs>, "image">;
+type PlannedArgs = Omit<Plain<docker.ContainerArgs>, "image">;
 
 /** Facts of the host that a container needs. */
 export interface HostPlacement {

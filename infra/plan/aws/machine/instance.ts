@@ -2,12 +2,12 @@
 import type { VolumeArgs } from "@pulumi/aws/ebs/volume.js";
 import type { InstanceArgs } from "@pulumi/aws/ec2/instance.js";
 import type { LaunchTemplateArgs } from "@pulumi/aws/ec2/launchTemplate.js";
-import type * as pulumi from "@pulumi/pulumi";
 import type { Ec2Config } from "../../../config/aws-stacks.ts";
 import type { MachineType } from "../../catalogue/types.ts";
 import type { DockerStack } from "../../docker/docker-stack.ts";
 import type { SecretName } from "../../docker/types.ts";
 import type { Ec2Plan } from "../../gpu-stack.ts";
+import type { Plain } from "../../plain.ts";
 import { pulledFrom } from "../context.ts";
 import { instanceZone } from "../network.ts";
 import { machineDiskGiB } from "../node-pools.ts";
@@ -17,10 +17,10 @@ import { type InstanceTask, instanceTasks, machineFile, shellVariables } from ".
 
 /** Arguments of the provider without those that are known when something is made; components add tags. */
 export interface InstancePlan {
-  readonly template: Pick<pulumi.UnwrappedObject<LaunchTemplateArgs>, "imageId" | "blockDeviceMappings">;
-  readonly machine: pulumi.UnwrappedObject<InstanceArgs> & { readonly instanceType: string };
+  readonly template: Pick<Plain<LaunchTemplateArgs>, "imageId" | "blockDeviceMappings">;
+  readonly machine: Plain<InstanceArgs> & { readonly instanceType: string };
   /** The databases' disk, which another machine of the stack gets with all documents. */
-  readonly databaseVolume: pulumi.UnwrappedObject<VolumeArgs> & { readonly size: number };
+  readonly databaseVolume: Plain<VolumeArgs> & { readonly size: number };
   readonly databaseDevice: string;
   /** Letter of its zone. */
   readonly zone: string;
