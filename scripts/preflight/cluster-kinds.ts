@@ -1,6 +1,5 @@
 /** Kinds that a cluster has only where somebody installed them. Pure. */
-import type { KubernetesStack } from "../../infra/plan/kubernetes/types.ts";
-import { isCertified } from "./cluster-secrets.ts";
+import type { Ingress, KubernetesStack } from "../../infra/plan/kubernetes/types.ts";
 import { type Finding, problem } from "./finding.ts";
 
 /**
@@ -98,4 +97,9 @@ export function kindFindings(stack: KubernetesStack, reading: KindReading): read
 function apiService(groupVersion: string): string {
   const [group = "", version = ""] = groupVersion.split("/");
   return `${version}.${group}`;
+}
+
+/** Whether cert-manager is asked for the certificate of an Ingress. */
+export function isCertified({ metadata: { annotations = {} } }: Ingress): boolean {
+  return Object.keys(annotations).some((key) => key.startsWith("cert-manager.io/"));
 }

@@ -1,5 +1,6 @@
 /** Secrets that somebody else puts into a stack's namespace. Pure. */
 import type { Ingress, KubernetesStack, SecretReference } from "../../infra/plan/kubernetes/types.ts";
+import { isCertified } from "./cluster-kinds.ts";
 import type { ClusterReading } from "./cluster-reading.ts";
 import { type Finding, problem } from "./finding.ts";
 
@@ -83,9 +84,4 @@ export function namedSecrets({
 /** Host name of the stack's Ingress. */
 export function hostOf({ spec }: Ingress): string {
   return spec?.rules?.[0]?.host ?? "";
-}
-
-/** Whether cert-manager is asked for the certificate of an Ingress. */
-export function isCertified({ metadata: { annotations = {} } }: Ingress): boolean {
-  return Object.keys(annotations).some((key) => key.startsWith("cert-manager.io/"));
 }

@@ -129,6 +129,21 @@ describe("imports point one way: catalogue ◀ plan ◀ components ◀ platforms
     expect(wrong).toEqual([]);
   });
 
+  test("no files import each other in a circle, not even types", () => {
+    const targets = new Map<string, string[]>();
+    for (const { file, target } of imports) targets.set(file, [...(targets.get(file) ?? []), target]);
+    const done = new Set<string>();
+    const circles: string[][] = [];
+    const visit = (file: string, path: readonly string[]) => {
+      if (path.includes(file)) circles.push([...path.slice(path.indexOf(file)), file]);
+      if (done.has(file) || path.includes(file)) return;
+      for (const target of targets.get(file) ?? []) visit(target, [...path, file]);
+      done.add(file);
+    };
+    for (const file of targets.keys()) visit(file, []);
+    expect(circles).toEqual([]);
+  });
+
   test("files that every part may import import nothing themselves", () => {
     expect(imports.filter(({ file }) => leaves.includes(file))).toEqual([]);
   });

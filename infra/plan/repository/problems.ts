@@ -8,8 +8,8 @@ import type { ModelSpec } from "../spec.ts";
 import { llavaEngineFile, TRITON_CLI_FOLDERS } from "./flavours.ts";
 
 /**
- * All reasons why {@link import("./repository-plan.ts").repositoryPlan} can't plan a model; empty where it can. Needs
- * no engine plan, so that it can be asked before anything is planned.
+ * All reasons why `repositoryPlan` can't plan a model; empty where it can. Needs no engine plan, so that checks can call it
+ * before anything is planned.
  */
 export function repositoryProblems(model: ModelSpec): readonly Problem[] {
   const { engine, serving } = model;

@@ -1,7 +1,11 @@
 /** One thread serves everybody: reads and writes of any length give way to others. */
 import { Patience, TURN_MILLISECONDS } from "@engine-room/service-process";
 import { CommandError } from "./errors.ts";
-import type { Store } from "./store.ts";
+
+/** What runs a function in a transaction of its own. */
+interface Transactions {
+  write<T>(work: () => T): Promise<T>;
+}
 
 /** Reading by turns until the client's time is over. */
 export class TimedPatience extends Patience {
@@ -24,7 +28,7 @@ export class TimedPatience extends Patience {
  * Writing by turns: runs work in as many transactions as it takes. Each `yield` is a place where a transaction may end;
  * what was done up to it is on disk whatever becomes of the rest.
  */
-export async function inTransactions<T>(store: Store, work: Generator<undefined, T>): Promise<T> {
+export async function inTransactions<T>(store: Transactions, work: Generator<undefined, T>): Promise<T> {
   for (;;) {
     const step = await store.write(() => {
       const end = performance.now() + TURN_MILLISECONDS;

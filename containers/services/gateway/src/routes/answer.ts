@@ -14,7 +14,7 @@ import { readRequestImage, requireImageEncoder } from "../retrieval/request-imag
 import type { Retrieval } from "../retrieval/retrieval.ts";
 import { answerRequest, answerResponse } from "../retrieval/schemas.ts";
 import { countTokens } from "./generation.ts";
-import { UPLOAD_TYPES, uploadOptions } from "./retrieval.ts";
+import { UPLOAD_TYPES, uploadOptions } from "./upload-budget.ts";
 
 /** Usage of an answer for which no model was asked. */
 const NO_USAGE: Usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };

@@ -18,7 +18,7 @@ import {
   writeResponse,
 } from "../retrieval/schemas.ts";
 import { writeDocuments } from "../retrieval/write-request.ts";
-import { UPLOAD_TYPES, uploadOptions } from "./retrieval.ts";
+import { UPLOAD_TYPES, uploadOptions } from "./upload-budget.ts";
 
 const tags = ["retrieval"];
 const failures = { "4xx": errorResponse, "5xx": errorResponse };

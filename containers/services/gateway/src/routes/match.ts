@@ -7,7 +7,7 @@ import { describingModel } from "../retrieval/language-models.ts";
 import { readRequestImage, requireImageEncoder } from "../retrieval/request-images.ts";
 import type { Retrieval } from "../retrieval/retrieval.ts";
 import { matchRequest, matchResponse } from "../retrieval/schemas.ts";
-import { UPLOAD_TYPES, uploadOptions } from "./retrieval.ts";
+import { UPLOAD_TYPES, uploadOptions } from "./upload-budget.ts";
 
 export function matchRoute(app: GatewayApp, gateway: Gateway, retrieval: Retrieval): void {
   const { topK: defaultTopK, maxTopK } = gateway.config.retrieval;

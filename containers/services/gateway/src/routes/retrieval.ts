@@ -9,18 +9,6 @@ import { limitUploads } from "./upload-budget.ts";
 
 /** Bytes of all bodies of these routes that are in memory at one time. */
 const UPLOAD_BUDGET_BYTES = 512 * 1024 * 1024;
-/** Room for the text and the metadata beside an image. */
-const BESIDE_IMAGE_BYTES = 1024 * 1024;
-
-/** Options of a route that takes images, in JSON or as a form. */
-export function uploadOptions({ config }: Gateway): { readonly bodyLimit: number } {
-  const base64Bytes = Math.ceil(config.images.maxBytes / 3) * 4;
-  return { bodyLimit: Math.max(config.limits.bodyBytes, base64Bytes + BESIDE_IMAGE_BYTES) };
-}
-
-/** Media types of these bodies, for the API's description. */
-export const UPLOAD_TYPES = ["application/json", "multipart/form-data"];
-
 /** Mounts the routes below /v1. */
 export function retrievalRoutes(v1: GatewayApp, gateway: Gateway): void {
   const { retrieval } = gateway;

@@ -1,7 +1,19 @@
-/** How many bytes of bodies may be in memory at one time. A place for a request is only given once its body is there. */
+/** Bodies with images: their types and sizes, and how many bytes of them may be in memory at a time, before requests have a place. */
 import type { FastifyRequest } from "fastify";
-import type { GatewayApp } from "../context.ts";
+import type { Gateway, GatewayApp } from "../context.ts";
 import { unavailable } from "../errors.ts";
+
+/** Room for the text and the metadata beside an image. */
+const BESIDE_IMAGE_BYTES = 1024 * 1024;
+
+/** Options of a route that takes images, in JSON or as a form. */
+export function uploadOptions({ config }: Gateway): { readonly bodyLimit: number } {
+  const base64Bytes = Math.ceil(config.images.maxBytes / 3) * 4;
+  return { bodyLimit: Math.max(config.limits.bodyBytes, base64Bytes + BESIDE_IMAGE_BYTES) };
+}
+
+/** Media types of these bodies, for the API's description. */
+export const UPLOAD_TYPES = ["application/json", "multipart/form-data"];
 
 /** Bodies up to this size are not counted: the number of connections bounds them. */
 const SMALL_BYTES = 65_536;
