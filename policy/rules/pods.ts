@@ -62,6 +62,8 @@ function reasonForGpu(container: unknown, pod: unknown): string | undefined {
   if (visible !== undefined && !["", "void", "none"].includes(devices))
     return `sets NVIDIA_VISIBLE_DEVICES to ${devices}`;
   if (at(pod, "runtimeClassName") === "nvidia") return "runs with the runtime class nvidia";
+  // A container that only keeps the image on its machine runs none of these programs.
+  if (listAt(container, "command")[0] === "sleep") return undefined;
   const image = textAt(container, "image") ?? "";
   return GPU_IMAGE.test(image) ? `runs ${image}` : undefined;
 }

@@ -560,6 +560,16 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       finds: ["runs registry.example.org/engine-room/trtllm"],
     },
     {
+      what: "TensorRT-LLM's image that only sleeps, so that its machine has it",
+      resources: [
+        deployment({
+          image: "registry.example.org/engine-room/trtllm:25.07-0123",
+          command: ["sleep", "infinity"],
+        }),
+      ],
+      finds: [],
+    },
+    {
       what: "devices by the environment",
       resources: [deployment({ env: [{ name: "NVIDIA_VISIBLE_DEVICES", value: "all" }] })],
       finds: ["NVIDIA_VISIBLE_DEVICES to all"],

@@ -20,7 +20,7 @@ afterAll(() => stack.dispose());
 // Each test begins where the one before has ended.
 describe("a stack", { shuffle: false }, () => {
   describe("an up that is refused", () => {
-    test("an up with a dozen mistakes in its stack file names all of them and creates nothing", async () => {
+    test("an up with ten mistakes in its stack file names all of them and creates nothing", async () => {
       stack.configure({
         platform: "local",
         colour: "blue",
@@ -33,7 +33,7 @@ describe("a stack", { shuffle: false }, () => {
       });
       const { code, stderr } = await stack.run("up");
       expect(code).toBe(1);
-      expect(stderr).toContain("12 problems in the stack's configuration; nothing was changed");
+      expect(stderr).toContain("10 problems in the stack's configuration; nothing was changed");
       expect(existsSync(stack.directory)).toBe(false);
     });
 

@@ -146,6 +146,7 @@ const ADDRESS_KEYS = {
 
 export const databaseChecks = {
   databasesAreNeeded: ({ config }) =>
+    config.platform !== "aws" &&
     config.encoders === false &&
     config.databases !== "mock" && {
       path: "databases",
