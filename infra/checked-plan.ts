@@ -1,6 +1,7 @@
 /** From the values of a stack file to its plan, or to all its problems at once. */
 import { parseConfig, type StackConfig } from "./config/config.ts";
-import { type PlanResult, planStack, type StackPlan } from "./plan/stack-plan.ts";
+import { planStack } from "./plan/plan-stack.ts";
+import type { PlanResult, StackPlan } from "./plan/stack-plan.ts";
 import { ConfigError } from "./problems.ts";
 
 interface CheckedPlan extends PlanResult {

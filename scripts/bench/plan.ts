@@ -6,7 +6,7 @@ import {
   type LanguageModelName,
   languageModels,
 } from "../../infra/plan/catalogue/language-models.ts";
-import { planStack } from "../../infra/plan/stack-plan.ts";
+import { planStack } from "../../infra/plan/plan-stack.ts";
 import { median } from "./load.ts";
 
 interface PlanFigures {

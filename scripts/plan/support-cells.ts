@@ -5,7 +5,7 @@ import { DEFAULT_RELEASE, RELEASE_TAGS, type ReleaseTag } from "../../infra/plan
 import type { Flavour } from "../../infra/plan/catalogue/types.ts";
 import type { Verdict } from "../../infra/plan/fit/types.ts";
 import type { GpuPlan } from "../../infra/plan/gpu-stack.ts";
-import { planStack } from "../../infra/plan/stack-plan.ts";
+import { planStack } from "../../infra/plan/plan-stack.ts";
 
 /** GPUs of the machine that each cell is planned for: as many as the largest instance types have. */
 export const GPUS_OF_MACHINE = 8;

@@ -14,7 +14,7 @@ import { compareVersions } from "../engine/release.ts";
 import { repositoryProblems } from "../repository/problems.ts";
 import type { EngineSpec, ModelSpec, PoolSpec, ServingSpec, WeightsSource } from "../spec.ts";
 import { type Report, rowOf, unknownName } from "./names.ts";
-import { isOnHost, namedPool, onlyGpuPool, type PoolChoice } from "./pools.ts";
+import { namedPool, onlyGpuPool, type PoolChoice } from "./pools.ts";
 
 /**
  * First TensorRT-LLM whose Triton backend reuses the KV cache by default: inflight_batcher_llm/src/model_instance_state.cc of
@@ -38,7 +38,7 @@ export function resolveModels(context: ModelContext): readonly ModelSpec[] {
 }
 
 function resolveModel(model: GpuModelConfig, path: string, context: ModelContext): ModelSpec | null {
-  const { config, release, layout, report } = context;
+  const { platform, release, layout, report } = context;
   const row = modelRow(model.model, path, context);
   const pool = servingPool(model, path, context);
   if (row === null) return null;
@@ -66,7 +66,7 @@ function resolveModel(model: GpuModelConfig, path: string, context: ModelContext
     serving: servingSpec(model, engine, flavour),
     pool: pool.name,
     buildPool: (buildPool ?? pool).name,
-    gpuIndices: isOnHost(config) ? model.gpuIndices : undefined,
+    gpuIndices: platform.runsOn === "host" ? model.gpuIndices : undefined,
     path,
   });
   return withFlavour(model.flavour ?? defaultFlavour(model, row, withFlavour));

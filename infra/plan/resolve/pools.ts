@@ -5,75 +5,31 @@ import { gpus } from "../catalogue/gpus.ts";
 import { machineTypes } from "../catalogue/machines.ts";
 import type { Gpu, MachineType } from "../catalogue/types.ts";
 import { poolHourlyUsd } from "../cost/pool-price.ts";
+import type { DeclaredPool, GpuPlatform } from "../gpu-platform.ts";
 import { packPool } from "../pool-space.ts";
 import type { EncodersSpec, GpuSharing, GpuStackSpec, PoolSpec } from "../spec.ts";
 import { type Report, rowOf, unknownInstanceType, unknownName } from "./names.ts";
 
-/** Whether one machine runs everything, as containers. */
-export function isOnHost(config: GpuStackConfig): boolean {
-  return config.platform === "docker" || (config.platform === "aws" && config.compute === "ec2");
-}
-
-/** The one pool of a Docker stack. */
-const HOST_POOL = "host";
-
-/** Name and path of every pool that the stack file has, whether or not it can be resolved. */
-export function declaredPools(config: GpuStackConfig): readonly { name: string; path: string }[] {
-  return config.platform === "docker"
-    ? [{ name: HOST_POOL, path: "host" }]
-    : config.pools.map(({ name }, index) => ({ name, path: `pools[${index}]` }));
-}
-
 /** Pools whose machines are known; the others are reported and left out. */
-export function resolvePools(config: GpuStackConfig, report: Report): readonly PoolSpec[] {
-  if (config.platform === "docker") {
-    const { host } = config;
-    const machine = resolveMachine(host, "host", false, report);
-    if (machine === null) return [];
-    return [
-      {
-        name: HOST_POOL,
-        ...machine,
-        sharing: { mode: "none" },
-        nodes: { min: 1, max: 1 },
-        capacity: "owned",
-        hourlyUsd: host.hourlyUsd,
-        diskGiB: host.diskGiB,
-        path: "host",
-      },
-    ];
-  }
-  const isRented = config.platform === "aws";
-  return config.pools.flatMap((pool, index): readonly PoolSpec[] => {
-    const path = `pools[${index}]`;
+export function resolvePools(
+  declared: readonly DeclaredPool[],
+  isRented: boolean,
+  report: Report,
+): readonly PoolSpec[] {
+  return declared.flatMap((pool): readonly PoolSpec[] => {
+    const { name, path, nodes, capacity, hourlyUsd, diskGiB, prePullsImages } = pool;
     const machine = resolveMachine(pool, path, isRented, report);
     if (machine === null) return [];
-    const { name, capacity, hourlyUsd, diskGiB } = pool;
-    const nodes = "warm" in pool ? keptNodes(pool.nodes, pool.warm) : pool.nodes;
-    const sharing = resolveSharing(
-      "sharing" in pool ? pool.sharing : { mode: "none" },
-      machine.gpu,
-      path,
-      report,
-    );
-    const prePullsImages = "prePullImages" in pool ? pool.prePullImages : undefined;
+    const sharing = resolveSharing(pool.sharing, machine.gpu, path, report);
     return [{ name, ...machine, sharing, nodes, capacity, hourlyUsd, diskGiB, prePullsImages, path }];
   });
-}
-
-/** Warm machines are machines that the autoscaler may not remove; only `npm run sleep` does. */
-function keptNodes({ min, max }: PoolSpec["nodes"], warm: number): PoolSpec["nodes"] {
-  return { min: Math.max(min, Math.min(warm, max)), max };
 }
 
 type ResolvedMachine = Pick<PoolSpec, "instanceType" | "machine" | "gpu">;
 
 /** An instance type by its row, anything else by its parts. */
 function resolveMachine(
-  {
-    instanceType,
-    machine,
-  }: { readonly instanceType?: string | undefined; readonly machine?: MachineConfig | undefined },
+  { instanceType, machine }: Pick<DeclaredPool, "instanceType" | "machine">,
   path: string,
   isRented: boolean,
   report: Report,
@@ -145,6 +101,10 @@ function resolveSharing(sharing: GpuSharing, gpu: Gpu | null, path: string, repo
 
 export interface PoolChoice {
   readonly config: GpuStackConfig;
+  readonly platform: Pick<GpuPlatform, "hasPools" | "runsOn">;
+  /** All pools of the stack file. */
+  readonly declared: readonly DeclaredPool[];
+  /** Those that could be resolved. */
   readonly pools: readonly PoolSpec[];
   readonly report: Report;
 }
@@ -154,20 +114,20 @@ export interface PoolChoice {
  * there).
  */
 export function namedPool(
-  { config, pools, report }: PoolChoice,
+  { platform, declared, pools, report }: PoolChoice,
   name: string,
   path: string,
 ): PoolSpec | null {
-  const declared = declaredPools(config).map((pool) => pool.name);
-  if (!declared.includes(name)) {
+  const names = declared.map((pool) => pool.name);
+  if (!names.includes(name)) {
     report(
-      config.platform === "docker"
-        ? {
+      platform.hasPools
+        ? unknownName(path, name, "a pool", names)
+        : {
             path,
             reason: "A Docker stack has one machine, its host, and no pools to choose from.",
             fix: "Remove the key.",
-          }
-        : unknownName(path, name, "a pool", declared),
+          },
     );
   }
   return pools.find((pool) => pool.name === name) ?? null;
@@ -186,7 +146,7 @@ interface GpuNeed {
  * resolved). Of pools with one name, which a check reports, it is the first.
  */
 export function onlyGpuPool(
-  { config, pools, report }: PoolChoice,
+  { platform, declared, pools, report }: PoolChoice,
   path: string,
   { reason, otherwise }: GpuNeed,
 ): PoolSpec | null {
@@ -194,7 +154,7 @@ export function onlyGpuPool(
   const [only] = candidates;
   const names = [...new Set(candidates.map(({ name }) => name))];
   if (only !== undefined && names.length === 1) return only;
-  if (pools.length < declaredPools(config).length) return null;
+  if (pools.length < declared.length) return null;
   if (only !== undefined) {
     report({
       path,
@@ -203,17 +163,18 @@ export function onlyGpuPool(
     });
     return null;
   }
+  const [host] = declared;
   report(
-    config.platform === "docker"
+    platform.hasPools || host === undefined
       ? {
-          path: `host.${config.host.instanceType === undefined ? "machine" : "instanceType"}`,
-          reason: `The host has no GPU, and ${reason}.`,
-          fix: `Use a host with one, such as g5.4xlarge${otherwise}.`,
-        }
-      : {
           path,
           reason: `The stack has no pool with GPUs, and ${reason}.`,
           fix: `Add one, such as machines of type g5.4xlarge${otherwise}.`,
+        }
+      : {
+          path: `${host.path}.${host.instanceType === undefined ? "machine" : "instanceType"}`,
+          reason: `The host has no GPU, and ${reason}.`,
+          fix: `Use a host with one, such as g5.4xlarge${otherwise}.`,
         },
   );
   return null;
@@ -275,7 +236,7 @@ function defaultPool(encoders: Unplaced, choice: PoolChoice, stack: GpuStackSpec
   const withoutGpus = stack.pools.filter(({ gpu }) => gpu === null);
   const candidates = withoutGpus.length > 0 ? withoutGpus : stack.pools;
   // A pool that could not be resolved, which is reported, may have been the better one.
-  if (candidates.length > 1 && stack.pools.length < declaredPools(choice.config).length) return null;
+  if (candidates.length > 1 && stack.pools.length < choice.declared.length) return null;
   const price = (pool: PoolSpec) => poolHourlyUsd(stack, pool) ?? Number.POSITIVE_INFINITY;
   const byPrice = candidates.toSorted((a, b) => (price(a) < price(b) ? -1 : price(a) > price(b) ? 1 : 0));
   return byPrice.find((pool) => hasRoom(encoders, pool, stack)) ?? byPrice[0] ?? null;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { fromRuntimeConfig, parseConfig } from "../../../infra/config/config.ts";
 import { loadPlan } from "../../../infra/load-plan.ts";
-import { planStack } from "../../../infra/plan/stack-plan.ts";
+import { planStack } from "../../../infra/plan/plan-stack.ts";
 import { engineCopyFigures, engineCopyText } from "../../../scripts/bench/engine-copy.ts";
 import {
   modelPreviewFigures,

@@ -3,13 +3,14 @@ import { type GpuStackConfig, parseConfig } from "../../../../infra/config/confi
 import { type CheckedStack, type Finding, flatFindings } from "../../../../infra/plan/checks/check.ts";
 import { type CheckName, checks, findProblems } from "../../../../infra/plan/checks/find-problems.ts";
 import { memoryFit } from "../../../../infra/plan/fit/memory-fit.ts";
+import { platformOf } from "../../../../infra/plan/plan-stack.ts";
 import { resolveStack } from "../../../../infra/plan/resolve-stack.ts";
 import { awsValues, clusterModel, clusterValues, dockerModel, dockerValues } from "./stacks.ts";
 import { fixes, moreMistakes, type Values, vectors } from "./vectors.ts";
 
 function checkedStack(values: Values): CheckedStack {
   const config = parseConfig(values) as GpuStackConfig;
-  const { spec } = resolveStack(config);
+  const { spec } = resolveStack(config, platformOf(config));
   return { config, written: values, spec, fit: memoryFit(spec) };
 }
 

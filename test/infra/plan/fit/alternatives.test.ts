@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { type GpuStackConfig, parseConfig } from "../../../../infra/config/config.ts";
+import { parseConfig } from "../../../../infra/config/config.ts";
 import { memoryFit } from "../../../../infra/plan/fit/memory-fit.ts";
-import { planGpuStack } from "../../../../infra/plan/gpu-stack.ts";
+import { planStack } from "../../../../infra/plan/plan-stack.ts";
 import type { GpuStackSpec, PoolSpec } from "../../../../infra/plan/spec.ts";
 import { modelOf, poolOf, present, stackOf } from "./stacks.ts";
 
@@ -246,7 +246,7 @@ const docker = {
 };
 
 function problemsOf(values: Readonly<Record<string, unknown>>) {
-  return planGpuStack(parseConfig(values) as GpuStackConfig).problems;
+  return planStack(parseConfig(values)).problems;
 }
 
 test("machines that a problem of memory offers have no problem with the whole stack", () => {

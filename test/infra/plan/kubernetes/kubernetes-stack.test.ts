@@ -8,7 +8,7 @@ import { kubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-st
 import type { Labels } from "../../../../infra/plan/kubernetes/labels.ts";
 import { networkEdges } from "../../../../infra/plan/kubernetes/network.ts";
 import type { BuildPlan, KubernetesStack, PodPlan } from "../../../../infra/plan/kubernetes/types.ts";
-import { planStack } from "../../../../infra/plan/stack-plan.ts";
+import { planStack } from "../../../../infra/plan/plan-stack.ts";
 import { times } from "../../../harness/thorough.ts";
 import { stackProblems } from "../../problems-thrown.ts";
 import { restrictedViolations } from "./restricted.ts";

@@ -5,8 +5,8 @@ import { readStack } from "../../../../infra/config/config.ts";
 import { RELEASE_TAGS } from "../../../../infra/plan/catalogue/releases.ts";
 import { kubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
 import type { MonitoringPlan } from "../../../../infra/plan/kubernetes/monitoring/types.ts";
+import { planStack } from "../../../../infra/plan/plan-stack.ts";
 import type { ClusterPlan } from "../../../../infra/plan/stack-plan.ts";
-import { planStack } from "../../../../infra/plan/stack-plan.ts";
 import { projectRoot } from "../../../../scripts/program/stack-file.ts";
 import {
   clusterPlan,

@@ -5,6 +5,7 @@ import { editDistance, nearestName } from "../../../../infra/nearest-name.ts";
 import { languageModels } from "../../../../infra/plan/catalogue/language-models.ts";
 import { machineTypes } from "../../../../infra/plan/catalogue/machines.ts";
 import { releases } from "../../../../infra/plan/catalogue/releases.ts";
+import { platformOf } from "../../../../infra/plan/plan-stack.ts";
 import { unknownInstanceType } from "../../../../infra/plan/resolve/names.ts";
 import { resolveStack } from "../../../../infra/plan/resolve-stack.ts";
 import type { ModelSpec } from "../../../../infra/plan/spec.ts";
@@ -21,7 +22,8 @@ import {
 type Values = Readonly<Record<string, unknown>>;
 
 function resolve(values: Values) {
-  return resolveStack(parseConfig(values) as GpuStackConfig);
+  const config = parseConfig(values) as GpuStackConfig;
+  return resolveStack(config, platformOf(config));
 }
 
 function machine(vcpus: number, memoryGiB: number, gpus = 1): Values {

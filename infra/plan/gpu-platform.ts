@@ -1,0 +1,38 @@
+/** What a platform says of its stacks on GPUs. The plan asks nothing else about platforms. */
+import type { GpuStackConfig } from "../config/config.ts";
+import type { MachineConfig } from "../config/gpu-parts.ts";
+import type { GpuPlan, GpuPlanParts } from "./gpu-stack.ts";
+import type { GpuStackSpec, PoolSpec, RentedParts } from "./spec.ts";
+
+/** Machines as a stack file describes them. */
+export interface DeclaredPool
+  extends Pick<
+    PoolSpec,
+    "name" | "sharing" | "nodes" | "capacity" | "hourlyUsd" | "diskGiB" | "prePullsImages" | "path"
+  > {
+  readonly instanceType?: string | undefined;
+  readonly machine?: MachineConfig | undefined;
+}
+
+export interface GpuPlatform<Config extends GpuStackConfig = GpuStackConfig> {
+  /** `host`: one machine runs everything as containers. `cluster`: a scheduler chooses among machines. */
+  readonly runsOn: GpuStackSpec["runsOn"];
+  /** Whether machines are started for the stack and billed by the hour. */
+  readonly isRented: boolean;
+  /** Whether the stack file has a list of pools; else it describes one machine. */
+  readonly hasPools: boolean;
+  /** Machines as the stack file describes them. */
+  pools(config: Config): readonly DeclaredPool[];
+  store(config: Config): GpuStackSpec["store"];
+  /** Replicas of the gateway. */
+  gateways(config: Config): number;
+  /** null: the platform has no regions. */
+  region(config: Config): string | null;
+  /** Services, machines and disks that are billed by the hour besides the pools. */
+  rented(config: Config): RentedParts;
+  /** The plan with the platform's own part. */
+  plan(config: Config, parts: GpuPlanParts): GpuPlan;
+}
+
+/** Of a platform whose owner pays for everything already. */
+export const NOT_RENTED: RentedParts = { services: [], machines: [], disks: [] };

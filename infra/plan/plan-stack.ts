@@ -1,0 +1,111 @@
+/**
+ * What a stack will build and run, from its configuration alone. Pure: no clock, no network, no file, no Pulumi; every
+ * platform, script and preview starts from this.
+ */
+import type { GpuStackConfig, StackConfig } from "../config/config.ts";
+import { ec2Platform, eksPlatform } from "./aws/platforms.ts";
+import { findCpuProblems } from "./checks/cpu.ts";
+import { findProblems } from "./checks/find-problems.ts";
+import { stackCost } from "./cost/cost.ts";
+import { coldStart, firstUp } from "./cost/times.ts";
+import { planCpuStack } from "./cpu-stack.ts";
+import { dockerPlatform } from "./docker/platform.ts";
+import { encoderPlan } from "./encoders/encoder-plan.ts";
+import type { EncoderPlan } from "./encoders/types.ts";
+import { enginePlan } from "./engine/engine-plan.ts";
+import { kvCacheFractions } from "./fit/kv-cache.ts";
+import { memoryFit } from "./fit/memory-fit.ts";
+import type { MemoryFit } from "./fit/types.ts";
+import type { GpuPlatform } from "./gpu-platform.ts";
+import type { GpuPlanParts, ModelPlan } from "./gpu-stack.ts";
+import { kubernetesPlatform } from "./kubernetes/platform.ts";
+import { repositoryPlan } from "./repository/repository-plan.ts";
+import { requestProfile } from "./requests/request-profile.ts";
+import { resolveStack } from "./resolve-stack.ts";
+import type { GpuStackSpec, ModelSpec } from "./spec.ts";
+import type { PlanResult } from "./stack-plan.ts";
+
+/**
+ * Plans a stack. Same configuration, same plan, to the byte. Nothing is planned while there is a problem, so that no function
+ * below meets a combination that can't be built.
+ *
+ * @param written - The stack file without the defaults of its schema.
+ */
+export function planStack(
+  config: StackConfig,
+  written: Readonly<Record<string, unknown>> = config,
+): PlanResult {
+  if (config.tier === "cpu") {
+    const { problems, warnings } = findCpuProblems(config, written);
+    return { plan: problems.length > 0 ? null : planCpuStack(config), problems, warnings };
+  }
+  const platform = platformOf(config);
+  const { spec, problems: unresolved } = resolveStack(config, platform);
+  const fit = memoryFit(spec);
+  const { problems, warnings } = findProblems({ config, written, spec, fit }, unresolved);
+  const plan = problems.length > 0 ? null : platform.plan(config, planParts(config, spec, fit));
+  return { plan, problems, warnings };
+}
+
+const gpuPlatforms = {
+  docker: dockerPlatform,
+  kubernetes: kubernetesPlatform,
+  eks: eksPlatform,
+  ec2: ec2Platform,
+};
+
+/** The platform of a stack on GPUs. */
+export function platformOf(config: GpuStackConfig): GpuPlatform {
+  const name = "compute" in config ? config.compute : config.platform;
+  // Each row takes the configuration of its own name.
+  return gpuPlatforms[name] as GpuPlatform;
+}
+
+function planParts(config: GpuStackConfig, spec: GpuStackSpec, fit: readonly MemoryFit[]): GpuPlanParts {
+  const fractions = kvCacheFractions(spec, fit);
+  const models = spec.models.map((model) => planModel(model, spec, fractions));
+  const cost = stackCost(
+    spec,
+    models.flatMap(({ spec: model, engine }) => (engine === null ? [] : [{ model, engine }])),
+  );
+  return {
+    tier: "gpu",
+    release: spec.release,
+    spec,
+    models,
+    encoders: planEncoders(spec),
+    fit,
+    cost,
+    firstUp: firstUp(spec, models, cost.builds),
+    gateway: config.gateway,
+  };
+}
+
+function planModel(
+  model: ModelSpec,
+  stack: GpuStackSpec,
+  fractions: Readonly<Record<string, number>>,
+): ModelPlan {
+  const { name, runtime } = model.serving;
+  const engine = runtime === "engine" ? enginePlan(model.engine) : null;
+  const kvCacheFreeGpuMemoryFraction = fractions[name];
+  if (kvCacheFreeGpuMemoryFraction === undefined) throw new Error(`No KV cache fraction for ${name}`);
+  const repository = repositoryPlan(model, engine, kvCacheFreeGpuMemoryFraction);
+  return {
+    name,
+    spec: model,
+    engine,
+    repository,
+    request: requestProfile(model, repository),
+    coldStart: coldStart(model, stack, engine),
+  };
+}
+
+function planEncoders(stack: GpuStackSpec): EncoderPlan | null {
+  const { encoders, pools, release } = stack;
+  if (encoders === null) return null;
+  const pool = pools.find(({ name }) => name === encoders.pool);
+  if (encoders.device === "cpu" || pool === undefined) return encoderPlan(encoders, release, null);
+  const { gpu, sharing } = pool;
+  return encoderPlan(encoders, release, gpu, sharing.mode === "mig" ? sharing.profile : undefined);
+}
