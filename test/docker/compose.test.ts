@@ -1,6 +1,6 @@
 /**
  * A machine on EC2 as its own programs bring it up: the planned tasks with Docker Compose and a Docker engine. Its folders are
- * below one of the tests'; stand-ins are systemd, AWS, the disk, and the programs of the images.
+ * below one of the tests'; stand-ins are systemd, AWS, the disk, the removal of unused images, and the programs of the images.
  */
 import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -19,6 +19,7 @@ import { tell } from "../harness/tell.ts";
 import { ec2Plan, ec2Values, type Values } from "../infra/plan/aws/machine/stacks.ts";
 
 const MACHINE_SECONDS = 240;
+const SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** Programs of the images: a builder fails where the store says so, and a check succeeds. */
 const IMAGE_PROGRAMS: Readonly<Record<string, string>> = {
@@ -136,6 +137,8 @@ describeWithEngine(
         blockdev: "echo 99999999999999",
         "cloud-init": "",
         curl: "",
+        // Other tests have images in the same engine.
+        docker: `[ "$1 $2" = "image prune" ] || PATH=${SYSTEM_PATH} exec docker "$@"`,
         findmnt: "echo /dev/disk",
         systemctl: `case "$1" in reload-or-restart) exec ${root}/opt/engine-room/engine-room up ;; esac`,
         xfs_growfs: "",
@@ -149,7 +152,7 @@ describeWithEngine(
         encoding: "utf8",
         timeout: MACHINE_SECONDS * 1000,
         env: {
-          PATH: `${bin}:/usr/sbin:/usr/bin:/sbin:/bin`,
+          PATH: `${bin}:${SYSTEM_PATH}`,
           HOME: root,
           DOCKER_HOST: `unix://${socketPath}`,
           DOCKER_CONFIG: join(root, "docker"),
