@@ -37,15 +37,21 @@ export function commandWords<AnyPlace extends string = Place>(
 ): readonly Word<AnyPlace>[] {
   return parts.flatMap((part): readonly Word<AnyPlace>[] => {
     if (part === false) return [];
-    return typeof part === "string" ? part.split(" ").map((word) => parsedWord<AnyPlace>(word)) : part;
+    if (typeof part !== "string") return part;
+    const words = part.split(" ");
+    return part.includes("<") ? words.map((word) => parsedWord<AnyPlace>(word)) : words;
   });
 }
 
 function parsedWord<AnyPlace extends string>(text: string): Word<AnyPlace> {
-  if (!text.includes("<")) return text;
-  const [, before, place, rest] = /^([^<]*)<(\w+)>(.*)$/.exec(text) ?? [];
-  if (place === undefined) return text;
-  return { ...(before && { before }), place: place as AnyPlace, ...(rest && { rest }) };
+  const [start, end] = [text.indexOf("<"), text.indexOf(">")];
+  if (start === -1 || end < start) return text;
+  const [before, rest] = [text.slice(0, start), text.slice(end + 1)];
+  return {
+    ...(before !== "" && { before }),
+    place: text.slice(start + 1, end) as AnyPlace,
+    ...(rest !== "" && { rest }),
+  };
 }
 
 /** A word as a key has it: `<scripts>/run.py`, wherever that is. */
