@@ -97,32 +97,56 @@ const CPU_RELEASE = "nvidia-pytriton 0.7.0 (Triton 2.51.0, CPU)";
 
 /** Plans a stack on CPUs. Pure: no clock, no network, no file. */
 export function planCpuStack(config: CpuStackConfig): CpuPlan {
-  const parts = planParts(config);
-  if (config.platform === "docker") {
-    return { ...parts, platform: "docker", host: dockerHost(config), databases: dockerDatabases(config) };
-  }
-  if (config.platform === "kubernetes") {
-    return {
+  // Each row takes the configuration of its own name.
+  const platform = platforms[config.platform] as CpuPlatform<CpuStackConfig>;
+  return platform.plan(config, planParts(config, platform.publishesPorts));
+}
+
+/** What a platform says of its stacks on CPUs. */
+interface CpuPlatform<Config> {
+  /** Whether ports that the stack file leaves out have fixed numbers; else a free one is chosen at the first `up`. */
+  readonly publishesPorts: boolean;
+  plan(config: Config, parts: CpuPlanParts): CpuPlan;
+}
+
+type ConfigOf<Platform> = Extract<CpuStackConfig, { platform: Platform }>;
+
+const platforms: { readonly [Name in CpuStackConfig["platform"]]: CpuPlatform<ConfigOf<Name>> } = {
+  local: {
+    publishesPorts: false,
+    plan: (config, parts) => ({
+      ...parts,
+      platform: "local",
+      databases: localDatabases(config),
+      pythonVersion: config.pythonVersion,
+    }),
+  },
+  docker: {
+    publishesPorts: true,
+    plan: (config, parts) => ({
+      ...parts,
+      platform: "docker",
+      host: dockerHost(config),
+      databases: dockerDatabases(config),
+    }),
+  },
+  kubernetes: {
+    publishesPorts: false,
+    plan: (config, parts) => ({
       ...parts,
       platform: "kubernetes",
       cluster: kubernetesCpuCluster(config),
       gateway: config.gateway,
       replicas: Object.fromEntries(config.models.map(({ name, replicas }) => [name, replicas])),
       encoderReplicas: config.encoders.replicas,
-    };
-  }
-  return {
-    ...parts,
-    platform: "local",
-    databases: localDatabases(config),
-    pythonVersion: config.pythonVersion,
-  };
-}
+    }),
+  },
+};
 
-function planParts(config: CpuStackConfig): CpuPlanParts {
+function planParts(config: CpuStackConfig, publishesPorts: boolean): CpuPlanParts {
   const anyPorts = { http: 0, grpc: 0, metrics: 0 };
   const portsOf = (own: Parameters<typeof publishedPorts>[0], published: TritonPorts) =>
-    publishedPorts(own, config.platform === "docker" ? published : anyPorts);
+    publishedPorts(own, publishesPorts ? published : anyPorts);
   const { maxBatchSize, maxQueueDelayMicroseconds, dynamicBatching, threads, visionWeights } =
     config.encoders;
   return {

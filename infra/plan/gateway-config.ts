@@ -114,14 +114,6 @@ function databases(plan: StackPlan, { mongo, vector }: UpstreamAddresses): objec
 
 /** Databases of a stack, wherever they run; null: it has none. */
 export function plannedDatabases(plan: StackPlan) {
-  switch (plan.platform) {
-    case "local":
-      return plan.databases;
-    case "docker":
-      return plan.tier === "cpu" ? plan.databases : plan.host.databases;
-    case "kubernetes":
-      return plan.cluster.databases;
-    case "aws":
-      return plan.compute === "eks" ? plan.cluster.databases : plan.host.databases;
-  }
+  if ("cluster" in plan) return plan.cluster.databases;
+  return "databases" in plan ? plan.databases : plan.host.databases;
 }
