@@ -335,10 +335,6 @@ export const ec2Stack = z.strictObject({
   databaseStorage: z.strictObject({ sizeGiB: z.int().min(1).max(16_384).default(20) }).prefault({}),
 });
 
-/** A pool as a stack file has it. */
-export type AwsPoolConfig = Readonly<z.infer<typeof clusterPool>>;
-/** The same with `compute: ec2`. */
-export type AwsMachineConfig = Readonly<z.infer<typeof machinePool>>;
 export type EksConfig = Readonly<z.infer<typeof eksStack>>;
 export type Ec2Config = Readonly<z.infer<typeof ec2Stack>>;
 export type AwsConfig = EksConfig | Ec2Config;

@@ -41,7 +41,7 @@ export interface GpuPlanParts {
 }
 
 /** On a Docker host that is there. */
-export interface OwnHostPlan extends GpuPlanParts {
+interface OwnHostPlan extends GpuPlanParts {
   readonly platform: "docker";
   readonly host: DockerGpuHost;
 }
@@ -55,7 +55,7 @@ export interface Ec2Plan extends GpuPlanParts {
 }
 
 /** In a cluster that is there. */
-export interface OwnClusterPlan extends GpuPlanParts {
+interface OwnClusterPlan extends GpuPlanParts {
   readonly platform: "kubernetes";
   readonly cluster: Cluster;
   readonly gateway: ClusterGateway;

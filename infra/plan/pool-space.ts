@@ -52,17 +52,18 @@ interface PoolBuild extends Room {
 
 /** The pool that serves a model; a resolved model has one. */
 export function poolOf(model: ModelSpec, { pools }: GpuStackSpec): PoolSpec {
-  return poolNamed(model.pool, pools);
+  return poolNamed(pools, model.pool);
 }
 
 /** The pool that builds a model's engine. */
 export function buildPoolOf(model: ModelSpec, { pools }: GpuStackSpec): PoolSpec {
-  return poolNamed(model.buildPool, pools);
+  return poolNamed(pools, model.buildPool);
 }
 
-function poolNamed(name: string, pools: readonly PoolSpec[]): PoolSpec {
-  const pool = pools.find((one) => one.name === name);
-  if (pool === undefined) throw new Error(`The stack has no pool ${name}, to which a model was resolved.`);
+/** @throws Error where a resolved stack lacks a pool that it names. */
+export function poolNamed(pools: readonly PoolSpec[], name: string): PoolSpec {
+  const pool = pools.find((candidate) => candidate.name === name);
+  if (pool === undefined) throw new Error(`The stack has no pool ${name}, which it names.`);
   return pool;
 }
 

@@ -1,4 +1,5 @@
 /** Everything that one Docker host runs, as components: `platform: docker`, and one machine of a cloud. */
+
 import * as docker from "@pulumi/docker";
 import type * as pulumi from "@pulumi/pulumi";
 import { ServiceContainer, TaskContainer } from "../../components/docker/container.ts";
@@ -9,6 +10,7 @@ import { isTask } from "../plan/containers/container.ts";
 import { type DockerContainer, stopsFor } from "../plan/docker/container-args.ts";
 import type { DockerStack } from "../plan/docker/docker-stack.ts";
 import type { SecretName } from "../plan/docker/types.ts";
+import { found } from "./program.ts";
 
 interface HostArgs {
   /** `unix:///PATH` or `ssh://USER@HOST`. */
@@ -89,11 +91,4 @@ function componentName(
   );
   const names = [`${subject}-build`, args.name] as const;
   return isInTheWay ? { name: names[0], formerly: [names[1]] } : { name: names[1], formerly: [names[0]] };
-}
-
-function found<Key, Value>(map: ReadonlyMap<Key, Value>, key: Key): Value {
-  const value = map.get(key);
-  if (value === undefined)
-    throw new Error(`A container of the plan needs ${key}, which does not stand before it`);
-  return value;
 }

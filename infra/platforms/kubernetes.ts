@@ -23,7 +23,7 @@ import { kubernetesStack } from "../plan/kubernetes/kubernetes-stack.ts";
 import type { KubernetesStack, PodPlan, ServerPlan } from "../plan/kubernetes/types.ts";
 import type { ClusterPlan } from "../plan/stack-plan.ts";
 import { clusterOutputs } from "../plan-outputs.ts";
-import { leaveOutStackTraces, refuseUnpulled, secretValues } from "./program.ts";
+import { found, leaveOutStackTraces, refuseUnpulled, secretValues } from "./program.ts";
 
 /**
  * Registers the resources of a stack in a cluster.
@@ -172,10 +172,4 @@ function podsOf({ builds, models, encoders, databases, gateway }: KubernetesStac
   return [...builds, ...models, ...(encoders === null ? [] : [encoders]), ...databases, gateway].map(
     ({ pod }) => pod,
   );
-}
-
-function found<Key, Value>(map: ReadonlyMap<Key, Value>, key: Key): Value {
-  const value = map.get(key);
-  if (value === undefined) throw new Error(`Something of the plan needs ${key}, which is not in it.`);
-  return value;
 }

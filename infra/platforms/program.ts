@@ -45,3 +45,10 @@ export function refuseUnpulled(problems: readonly Problem[]): void {
 export function leaveOutStackTraces(): void {
   if (process.env.PULUMI_DEBUG_PROMISE_LEAKS === undefined) Error.stackTraceLimit = 0;
 }
+
+/** What an earlier part of a plan has registered. @throws Error where the plan lacks it. */
+export function found<Key, Value>(map: ReadonlyMap<Key, Value>, key: Key): Value {
+  const value = map.get(key);
+  if (value === undefined) throw new Error(`A part of the plan needs ${key}, which does not come before it.`);
+  return value;
+}

@@ -2,11 +2,12 @@
  * A measurement by NVIDIA's own load generator, as a Job beside the stack: GenAI-Perf of the SDK image of the model's release,
  * straight at the model's Triton. Pure.
  */
-import { poolNamed } from "../../infra/plan/containers/servers.ts";
+
 import { tokenizerDirectory } from "../../infra/plan/engine/weights.ts";
 import type { ClusterGpuPlan } from "../../infra/plan/gpu-stack.ts";
 import { poolPlacement } from "../../infra/plan/kubernetes/capacity.ts";
 import { objectLabels, objectName } from "../../infra/plan/kubernetes/labels.ts";
+import { poolNamed } from "../../infra/plan/pool-space.ts";
 import { TRITON_PORTS } from "../../infra/plan/repository/launch.ts";
 import { UserError } from "../errors.ts";
 import { isOlder } from "../preflight/finding.ts";
@@ -65,7 +66,7 @@ export function genaiPerfJob(
     ...objectLabels(stack, { role: "bench", model }),
     "app.kubernetes.io/managed-by": "engine-room",
   };
-  const { nodeSelector, tolerations } = poolPlacement(plan, poolNamed(plan, planned.spec.pool));
+  const { nodeSelector, tolerations } = poolPlacement(plan, poolNamed(plan.spec.pools, planned.spec.pool));
   return {
     apiVersion: "batch/v1",
     kind: "Job",

@@ -10,7 +10,7 @@ export const command: Command = {
   ],
   asksCluster: true,
   async run({ stack }) {
-    process.stdout.write(await (await operationsOf(stack)).sleep());
+    await (await operationsOf(stack)).sleep((text) => process.stdout.write(text));
     return EXIT.ok;
   },
 };

@@ -31,7 +31,7 @@ export const command: Command = {
     const outputs = await backend.outputs();
     if (outputs === undefined) throw new UserError(`The stack ${stack.name} has no outputs after \`up\`.`);
     const seconds = ((performance.now() - started) / 1000).toFixed(1);
-    const isBehindSsh = operations.tunnel() !== null;
+    const isBehindSsh = operations.isBehindSsh();
     if (values["no-samples"] !== true && !isBehindSsh) await loadSamples(stack, outputs);
     const next = nextCommands(stack, outputs, {
       needsKey: plan.gateway.apiKeys.length > 0,

@@ -13,17 +13,12 @@ export const command: Command = {
   options: { registries: { type: "boolean" }, policies: { type: "boolean" } },
   async run({ stack, values }) {
     const operations = await operationsOf(stack);
-    const enforcesPolicies = values.policies === true;
-    const backend = await openStack(stack);
-    if (values.registries !== true) {
-      await backend.up({ enforcesPolicies });
-      await operations.afterUp();
-      return EXIT.ok;
-    }
-    if (operations.registries === null)
-      throw new UsageError("--registries is for stacks of `platform: aws`.");
-    process.env.ENGINE_ROOM_ONLY_REGISTRIES = "1";
-    await backend.up({ targets: operations.registries, enforcesPolicies });
+    const isForRegistries = values.registries === true;
+    const targets = isForRegistries ? operations.registries : [];
+    if (targets === null) throw new UsageError("--registries is for stacks of `platform: aws`.");
+    if (isForRegistries) process.env.ENGINE_ROOM_ONLY_REGISTRIES = "1";
+    await (await openStack(stack)).up({ targets, enforcesPolicies: values.policies === true });
+    if (!isForRegistries) await operations.afterUp();
     return EXIT.ok;
   },
 };

@@ -18,6 +18,7 @@ export function defaultOperations({ stack, values }: StackSource): Optional {
     platform: String(values.platform),
     prepare: async () => {},
     forwarding: () => null,
+    isBehindSsh: () => false,
     tunnel: () => null,
     sleep: async () => {
       throw notScaled("sleep", `\`npm run down -- --stack ${stack.name}\` ends it and keeps its ${kept}`);

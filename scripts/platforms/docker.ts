@@ -52,6 +52,7 @@ export function dockerOperations(source: StackSource): Operations {
       const { registry, uri } = plan.host;
       return { target: { needed, options: inputs, images, registry, uri }, engineFinding, aws: null };
     },
+    isBehindSsh: () => sshDestination(target().plan.host.uri) !== undefined,
     tunnel() {
       const { plan } = target();
       const destination = sshDestination(plan.host.uri);

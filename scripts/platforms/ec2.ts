@@ -61,9 +61,10 @@ export function ec2Operations(source: StackSource): Operations {
         }),
       };
     },
-    async sleep() {
+    async sleep(print) {
       const { context, plan } = readAwsTarget(source.stack);
-      return `${await changeMachine(context, "sleep")}${asleepLine(plan, source.stack.name)}`;
+      print(await changeMachine(context, "sleep"));
+      print(asleepLine(plan, source.stack.name));
     },
     async wake() {
       const { context } = readAwsTarget(source.stack);

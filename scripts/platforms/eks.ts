@@ -25,10 +25,10 @@ export function eksOperations(source: StackSource): Operations {
     },
     forwarding: cluster.forwarding,
     cluster: cluster.cluster,
-    async sleep() {
-      const servers = await cluster.sleep();
-      const { plan } = readAwsTarget(source.stack);
-      return `${servers}\n${await pools("sleep")}\n${asleepLine(plan, source.stack.name)}`;
+    async sleep(print) {
+      await cluster.sleep(print);
+      print(`\n${await pools("sleep")}`);
+      print(`\n${asleepLine(readAwsTarget(source.stack).plan, source.stack.name)}`);
     },
     // Machines first: pods that come wait for them.
     async wake() {

@@ -60,12 +60,12 @@ export function kubernetesOperations(source: StackSource): Operations {
       };
     },
     forwarding: (parts) => forwarding(target(), parts),
-    async sleep() {
+    async sleep(print) {
       const { name, stack } = target();
       const probe = clusterProbe(stack.context);
       const changes = sleepChanges(stack, await readServers(stack, probe));
       await applyChanges(probe, changes);
-      return sleepReport(name, stack, changes);
+      print(sleepReport(name, stack, changes));
     },
     async wake() {
       const { name, plan, stack } = target();

@@ -1,9 +1,6 @@
 /** Stacks on this machine: processes under supervisord. */
 import { join } from "node:path";
 import { stackStatus } from "../../components/local/provider/status.ts";
-import { hostProbe } from "../preflight/host-probe.ts";
-import { localPreflight } from "../preflight/preflight.ts";
-import { readPlan } from "../program/docker-target.ts";
 import { projectRoot } from "../program/stack-file.ts";
 import { requireKnownStack, stackPaths } from "../stack/stack-paths.ts";
 import { defaultOperations, formatSeconds } from "./defaults.ts";
@@ -17,6 +14,10 @@ export function localOperations(source: StackSource): Operations {
     isForTryout: true,
     logged: "processes",
     async preflight() {
+      // `up` and `down` load neither the plan of GPUs nor what looks at machines.
+      const { hostProbe } = await import("../preflight/host-probe.ts");
+      const { localPreflight } = await import("../preflight/preflight.ts");
+      const { readPlan } = await import("../program/docker-target.ts");
       const plan = readPlan(stack);
       if (plan.platform !== "local") throw new Error(`${stack.name} is not a local stack.`);
       return { host: "this machine", findings: await localPreflight(plan, stack.name, hostProbe(null)) };

@@ -108,12 +108,17 @@ export interface Operations {
   images(): StackImages | null;
   /** null: the endpoints are reachable as they are, or by {@link tunnel}. */
   forwarding(parts: readonly ConnectedPart[]): Promise<Forwarding> | null;
+  /** Whether ssh leads to the stack, whose addresses are another machine's. */
+  isBehindSsh(): boolean;
   /** null: no ssh leads to the stack. */
   tunnel(): Promise<Tunnel> | null;
 
-  /** @returns What was done, as lines of text. @throws UsageError where neither servers nor machines are an API's to scale. */
-  sleep(): Promise<string>;
-  /** @returns The same, and whether all servers of the stack file were found. */
+  /**
+   * @param print - Called with each part that is done: a later one may fail.
+   * @throws UsageError where neither servers nor machines are an API's to scale.
+   */
+  sleep(print: (text: string) => void): Promise<void>;
+  /** @returns What was done, as lines of text, and whether all servers of the stack file were found. */
   wake(): Promise<{ readonly text: string; readonly isComplete: boolean }>;
 
   /** Whether the try-out runner applies it; else only the Pulumi CLI does. */

@@ -14,7 +14,7 @@ export interface InstanceTarget {
   readonly stack: DockerStack;
 }
 
-/** The target of a stack that on EC2. @throws ConfigError with all problems of its file. */
+/** The target of a stack on one machine of EC2. @throws ConfigError with all problems of its file. */
 export function readInstanceTarget(stack: StackReference): InstanceTarget {
   const plan = readPlan(stack);
   if (plan.platform !== "aws" || plan.compute !== "ec2")

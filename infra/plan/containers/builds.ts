@@ -1,13 +1,15 @@
 /** Tasks that fill the engine store: one for each engine, for weights that are served without one, and for the encoders. */
+
 import { jsonDigest, shortKey } from "../canonical-json.ts";
 import { encoderBuildSpec, engineBuildSpec, SPEC_FILES } from "../container-specs.ts";
 import { buildEstimate } from "../cost/times.ts";
 import { worldSize } from "../fit/placement.ts";
 import type { GpuPlan, ModelPlan } from "../gpu-stack.ts";
+import { poolNamed } from "../pool-space.ts";
 import { MPI_ENVIRONMENT } from "../repository/launch.ts";
 import type { PoolSpec } from "../spec.ts";
 import { type BuildContainer, type ContainerSettings, container } from "./container.ts";
-import { encoderGpu, poolNamed, SHARED_MEMORY_BYTES, STORE, weightsMounts } from "./servers.ts";
+import { encoderGpu, SHARED_MEMORY_BYTES, STORE, weightsMounts } from "./servers.ts";
 
 /** An engine, or weights that are served without one. */
 interface StoreBuild {
@@ -64,7 +66,7 @@ function engineBuild(
       gpus: engine === null ? 0 : worldSize(spec),
     }),
     models,
-    timeoutSeconds: buildTimeoutSeconds(model, poolNamed(plan, spec.buildPool)),
+    timeoutSeconds: buildTimeoutSeconds(model, poolNamed(plan.spec.pools, spec.buildPool)),
   };
 }
 

@@ -1,12 +1,14 @@
 /** Tritons of both tiers: one for each language model, and one for the encoders. */
+
 import { cpuRepositorySpec, encoderServerSpec, SPEC_FILES, serverSpec } from "../container-specs.ts";
 import { startEstimate } from "../cost/times.ts";
 import { encodersRepository, languageModelRepository } from "../cpu-repositories.ts";
 import type { CpuModelPlan, CpuPlan } from "../cpu-stack.ts";
 import { worldSize } from "../fit/placement.ts";
 import type { GpuPlan, ModelPlan } from "../gpu-stack.ts";
+import { poolNamed } from "../pool-space.ts";
 import { MODEL_REPOSITORY, MPI_ENVIRONMENT, TRITON_PORTS } from "../repository/launch.ts";
-import type { ModelSpec, PoolSpec, TargetGpu } from "../spec.ts";
+import type { ModelSpec, TargetGpu } from "../spec.ts";
 import { GIB } from "../units.ts";
 import {
   type Container,
@@ -130,16 +132,9 @@ export function cpuServerContainer(
 /** GPU of the encoders, as their plans see it; null: they run on the CPU. */
 export function encoderGpu({ spec }: GpuPlan): TargetGpu | null {
   if (spec.encoders === null || spec.encoders.device === "cpu") return null;
-  const { gpu, sharing } = poolNamed({ spec }, spec.encoders.pool);
+  const { gpu, sharing } = poolNamed(spec.pools, spec.encoders.pool);
   if (gpu === null) return null;
   return sharing.mode === "mig" ? { gpu, migProfile: sharing.profile } : { gpu };
-}
-
-/** @throws Error where a resolved stack lacks a pool that it names. */
-export function poolNamed({ spec }: Pick<GpuPlan, "spec">, name: string): PoolSpec {
-  const pool = spec.pools.find((candidate) => candidate.name === name);
-  if (pool === undefined) throw new Error(`The stack has no pool ${name}.`);
-  return pool;
 }
 
 /** A folder of weights that the user keeps: its tokenizer is read by the server too. */

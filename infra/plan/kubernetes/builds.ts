@@ -1,11 +1,12 @@
 /** Jobs that fill the engine store, the store itself, and DaemonSets that pull images in advance. */
+
 import { buildContainers } from "../containers/builds.ts";
 import { type BuildContainer, container } from "../containers/container.ts";
-import { poolNamed } from "../containers/servers.ts";
 import type { ImageName } from "../docker/types.ts";
 import { checkpointGiB, engineBytesGiB } from "../engine/engine-size.ts";
 import type { ClusterGpuPlan, ModelPlan } from "../gpu-stack.ts";
 import { buildRequest, ENCODERS_REQUEST, PRE_PULL_REQUEST, prePulledImages } from "../pod-requests.ts";
+import { poolNamed } from "../pool-space.ts";
 import type { PoolSpec } from "../spec.ts";
 import { buildKeepsApartFrom, gpusOf, poolPlacement } from "./capacity.ts";
 import { keptAnnotations, objectLabels, objectName } from "./labels.ts";
@@ -76,7 +77,7 @@ function job(build: BuildContainer, pod: PodPlan, deadlineSeconds: number): Buil
 function buildPod(context: GpuContext, build: BuildContainer): PodPlan {
   const { plan } = context;
   const model = plan.models.find(({ name }) => name === build.model);
-  const pool = poolNamed(plan, model?.spec.buildPool ?? plan.spec.encoders?.pool ?? "");
+  const pool = poolNamed(plan.spec.pools, model?.spec.buildPool ?? plan.spec.encoders?.pool ?? "");
   const gpus = gpusOf(plan, pool, build.gpus);
   const diskGiB = model === undefined ? ENCODERS_SCRATCH_GIB : engineScratchGiB(model);
   const request = model === undefined ? ENCODERS_REQUEST : buildRequest(model.spec);

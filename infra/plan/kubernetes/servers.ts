@@ -8,7 +8,6 @@ import {
   ENCODERS_START_SECONDS,
   encodersContainer,
   modelContainer,
-  poolNamed,
 } from "../containers/servers.ts";
 import type { ClusterCpuPlan, CpuModelPlan } from "../cpu-stack.ts";
 import { engineBytesGiB } from "../engine/engine-size.ts";
@@ -21,7 +20,7 @@ import {
   type HostResources,
   serverRequest,
 } from "../pod-requests.ts";
-import { canSurge, encodersRoom, frontPool, serverRoom } from "../pool-space.ts";
+import { canSurge, encodersRoom, frontPool, poolNamed, serverRoom } from "../pool-space.ts";
 import type { PoolSpec } from "../spec.ts";
 import type { ClusterPlan } from "../stack-plan.ts";
 import { type GpuContext, sharesMemory } from "./builds.ts";
@@ -63,7 +62,7 @@ const STRATEGIES: Readonly<Record<Rollout, { maxSurge: number; maxUnavailable: n
 export function modelServer(context: GpuContext, model: ModelPlan, builds: readonly BuildPlan[]): ServerPlan {
   const { plan } = context;
   const { name, spec } = model;
-  const pool = poolNamed(plan, spec.pool);
+  const pool = poolNamed(plan.spec.pools, spec.pool);
   const container = modelContainer(plan, model, containerSettings(plan));
   const copiesEngine = container.mounts.some(({ purpose }) => purpose === "engineCopy");
   const copyGiB = copiesEngine ? Math.ceil(COPY_SPARE_FACTOR * engineBytesGiB(spec.engine).totalGiB) : 0;
@@ -82,7 +81,7 @@ export function encodersServer(context: GpuContext, builds: readonly BuildPlan[]
   const { encoders, spec } = plan;
   const container = encodersContainer(plan, containerSettings(plan));
   if (container === null || encoders === null || spec.encoders === null) return null;
-  const pool = poolNamed(plan, spec.encoders.pool);
+  const pool = poolNamed(plan.spec.pools, spec.encoders.pool);
   const planned = gpuPod(context, pool, container, { ...ENCODERS_REQUEST, copyGiB: 0 });
   return server(context, container, planned, {
     replicas: spec.encoders.replicas,
