@@ -64,7 +64,7 @@ export const remoteGateway = z
     exposure: z.enum(EXPOSURES).optional(),
     /** Name by which clients reach it; needed for TLS. */
     hostname: hostName.optional(),
-    /** Where its certificate comes from: a Kubernetes Secret, an issuer of cert-manager, or an ACM certificate. */
+    /** Where its certificate comes from: a Kubernetes Secret, or an issuer of cert-manager. */
     tls: z
       .strictObject({
         secretName: resourceName.optional(),
@@ -72,11 +72,6 @@ export const remoteGateway = z
         issuer: resourceName.optional(),
         /** A ClusterIssuer. */
         clusterIssuer: resourceName.optional(),
-        certificateArn: formattedText(
-          /^arn:/,
-          "must be the ARN of a certificate of ACM",
-          "arn:aws:acm:us-east-1:111122223333:certificate/12345678-1234-1234-1234-123456789012",
-        ).optional(),
       })
       .optional(),
     replicas: z.int().min(1).max(100).default(1),

@@ -1,6 +1,7 @@
 /** What a platform says of its stacks on GPUs. The plan asks nothing else about platforms. */
 import type { GpuStackConfig } from "../config/config.ts";
 import type { MachineConfig } from "../config/gpu-parts.ts";
+import type { CheckedStack, Checks } from "./checks/check.ts";
 import type { GpuPlan, GpuPlanParts } from "./gpu-stack.ts";
 import type { GpuStackSpec, PoolSpec, RentedParts } from "./spec.ts";
 
@@ -30,6 +31,8 @@ export interface GpuPlatform<Config extends GpuStackConfig = GpuStackConfig> {
   region(config: Config): string | null;
   /** Services, machines and disks that are billed by the hour besides the pools. */
   rented(config: Config): RentedParts;
+  /** Checks that only this platform has. */
+  readonly checks: Checks<CheckedStack<Config>>;
   /** The plan with the platform's own part. */
   plan(config: Config, parts: GpuPlanParts): GpuPlan;
 }

@@ -42,7 +42,7 @@ export function planStack(
   const platform = platformOf(config);
   const { spec, problems: unresolved } = resolveStack(config, platform);
   const fit = memoryFit(spec);
-  const { problems, warnings } = findProblems({ config, written, spec, fit }, unresolved);
+  const { problems, warnings } = findProblems({ config, written, spec, fit }, platform.checks, unresolved);
   const plan = problems.length > 0 ? null : platform.plan(config, planParts(config, spec, fit));
   return { plan, problems, warnings };
 }

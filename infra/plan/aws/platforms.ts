@@ -1,5 +1,14 @@
 /** `platform: aws`: a cluster on EKS, or one machine of EC2. */
 import type { AwsConfig, Ec2Config, EksConfig } from "../../config/aws-stacks.ts";
+import { externalDatabaseChecks, gatewayChecks, hubChecks } from "../checks/access.ts";
+import { accountChecks, regionChecks } from "../checks/aws.ts";
+import { createSecret, existingPartChecks, networkChecks } from "../checks/aws-network.ts";
+import type { Check, CheckedStack } from "../checks/check.ts";
+import { type ClusterConfig, clusterChecks } from "../checks/cluster.ts";
+import { hostChecks } from "../checks/docker.ts";
+import { ec2Checks } from "../checks/ec2.ts";
+import { eksChecks } from "../checks/eks.ts";
+import { scalingChecks } from "../checks/kubernetes.ts";
 import { dockerGpuHost } from "../docker/host.ts";
 import type { GpuPlatform } from "../gpu-platform.ts";
 import type { GpuStackSpec, PoolSpec } from "../spec.ts";
@@ -20,6 +29,25 @@ const common = {
   rented: rentedParts,
 } as const;
 
+/** Checks of the cluster, of the machine and of their account. */
+const awsChecks = {
+  ...externalDatabaseChecks("mongo.uri and vector.url"),
+  ...regionChecks,
+  ...networkChecks,
+  ...accountChecks,
+  ...existingPartChecks,
+  ...hubChecks<AwsConfig>(({ region }) => `hub.tokenSecretArn (\`${createSecret(region)}\` prints the ARN)`),
+  ...gatewayChecks("gateway.tls.certificateArn"),
+};
+
+/** {@link clusterChecks} of the cluster as its pods see it. */
+const podChecks = Object.fromEntries(
+  Object.entries<Check<CheckedStack<ClusterConfig>>>(clusterChecks).map(([name, check]) => [
+    name,
+    (stack: CheckedStack<EksConfig>) => check({ ...stack, config: eksAsCluster(stack.config) }),
+  ]),
+);
+
 export const eksPlatform: GpuPlatform<EksConfig> = {
   ...common,
   runsOn: "cluster",
@@ -31,6 +59,7 @@ export const eksPlatform: GpuPlatform<EksConfig> = {
       path: `pools[${index}]`,
     })),
   gateways: ({ gateway }) => gateway.replicas,
+  checks: { ...awsChecks, ...scalingChecks, ...eksChecks, ...podChecks },
   plan(wanted, parts) {
     const config = withoutSecrets(wanted);
     return {
@@ -55,6 +84,7 @@ export const ec2Platform: GpuPlatform<Ec2Config> = {
   pools: ({ pools }) =>
     pools.map((pool, index) => ({ ...pool, sharing: { mode: "none" }, path: `pools[${index}]` })),
   gateways: () => 1,
+  checks: { ...awsChecks, ...hostChecks, ...ec2Checks },
   plan(wanted, parts) {
     const config = withoutSecrets(wanted);
     const host = ec2AsHost(config);

@@ -4,38 +4,40 @@ import { machineZones, vpcCidr } from "../aws/network.ts";
 import { formatCidr, LONGEST_VPC_PREFIX, overlap, parseCidr, SHORTEST_VPC_PREFIX } from "../aws/subnets.ts";
 import { canonicalJson } from "../canonical-json.ts";
 import { NETWORK_DEFAULTS, RESERVED_NETWORKS } from "../catalogue/aws.ts";
-import { type Check, type Finding, onAws } from "./check.ts";
+import type { CheckedStack, Checks, Finding } from "./check.ts";
 import { count, oneOf } from "./words.ts";
 
 /** EKS puts its control plane's addresses into two zones, and a load balancer of applications stands in two. */
 const LEAST_ZONES = 2;
 
 export const networkChecks = {
-  zonesAreDistinct: onAws(({ network: { zones, existing } }) => [
+  zonesAreDistinct: ({
+    config: {
+      network: { zones, existing },
+    },
+  }) => [
     existing === undefined && repeatedZones(zones, "network.zones"),
     repeatedZones(zonesOf(existing?.privateSubnets), "network.existing.privateSubnets"),
     repeatedZones(zonesOf(existing?.publicSubnets), "network.existing.publicSubnets"),
-  ]),
+  ],
 
-  zonesSuffice: onAws(({ network, compute }) => {
+  zonesSuffice: ({ config: { network } }) => {
     const zones = new Set(machineZones(network)).size;
     if (zones >= LEAST_ZONES) return [];
     const isNew = network.existing === undefined;
-    const [who, where] =
-      compute === "eks"
-        ? [
-            "EKS and the load balancer of the gateway want",
-            "a pool that is to use one of them says so in `zones`",
-          ]
-        : ["The load balancer of the gateway wants", "the pool's `zone` says which one its machine is in"];
     return {
       path: isNew ? "network.zones" : "network.existing.privateSubnets",
-      reason: `${who} subnets in ${LEAST_ZONES} zones, and there ${zones === 1 ? "is" : "are"} ${zones}.`,
-      fix: `${isNew ? "Add a zone" : "Add a subnet of a second zone"}; ${where}.`,
+      reason: `The load balancer of the gateway, and EKS, want subnets in ${LEAST_ZONES} zones, and there ${zones === 1 ? "is" : "are"} ${zones}.`,
+      fix: `${isNew ? "Add a zone" : "Add a subnet of a second zone"}; a pool can be held to one of them.`,
     };
-  }),
+  },
 
-  publicGatewayHasSubnets: onAws(({ network: { existing }, gateway }) => {
+  publicGatewayHasSubnets: ({
+    config: {
+      network: { existing },
+      gateway,
+    },
+  }) => {
     if (existing === undefined || gateway.exposure !== "public") return [];
     const zones = new Set(zonesOf(existing.publicSubnets)).size;
     if (zones >= LEAST_ZONES) return [];
@@ -44,9 +46,9 @@ export const networkChecks = {
       reason: `With exposure: public the load balancer stands in public subnets of ${LEAST_ZONES} zones, and the stack file names ${zones}.`,
       fix: "Name public subnets of two zones, or write exposure: internal.",
     };
-  }),
+  },
 
-  poolZonesAreOfNetwork: onAws((config) => {
+  poolZonesAreOfNetwork: ({ config }) => {
     const zones = machineZones(config.network);
     const others = config.network.existing === undefined ? "zones" : "existing.privateSubnets";
     return wantedZones(config).map(({ path, wanted }) => {
@@ -58,9 +60,13 @@ export const networkChecks = {
         fix: `Use ${oneOf(zones)}, or add ${missing.join(", ")} to network.${others}.`,
       };
     });
-  }),
+  },
 
-  cidrHoldsSubnets: onAws(({ network: { existing, cidr } }) => {
+  cidrHoldsSubnets: ({
+    config: {
+      network: { existing, cidr },
+    },
+  }) => {
     const { length, size } = parseCidr(cidr);
     if (existing !== undefined || length <= LONGEST_VPC_PREFIX) return [];
     return {
@@ -68,11 +74,15 @@ export const networkChecks = {
       reason: `An eighth of its ${size} addresses is for the machines of a zone: ${size / 8}, of which every pod takes one and every machine holds some in reserve.`,
       fix: `Use a length of ${SHORTEST_VPC_PREFIX} to ${LONGEST_VPC_PREFIX}; /${SHORTEST_VPC_PREFIX} costs no more.`,
     };
-  }),
+  },
 
   // AWS makes no VPC of some, and of others one that hides a part of the internet:
   // https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html
-  cidrIsForMachines: onAws(({ network: { existing, cidr } }) => {
+  cidrIsForMachines: ({
+    config: {
+      network: { existing, cidr },
+    },
+  }) => {
     const reserved = RESERVED_NETWORKS.find((range) => range.kind === "own" && overlap(range.cidr, cidr));
     if (existing !== undefined || reserved?.isForMachines === true) return [];
     return {
@@ -84,17 +94,21 @@ export const networkChecks = {
           : `${reserved.cidr} has ${reserved.what}: AWS makes no network of them.`,
       fix: "Take a part of 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 or 100.64.0.0/10; it can't be changed once machines are in it.",
     };
-  }),
+  },
 
   // AWS takes it for another one, and so would every later comparison.
-  cidrsBeginNetworks: onAws(({ network: { existing, cidr, peeredCidrs } }) => [
+  cidrsBeginNetworks: ({
+    config: {
+      network: { existing, cidr, peeredCidrs },
+    },
+  }) => [
     existing === undefined
       ? beginsNetwork("network.cidr", cidr)
       : beginsNetwork("network.existing.cidr", existing.cidr),
     peeredCidrs.map((peer, index) => beginsNetwork(`network.peeredCidrs[${index}]`, peer)),
-  ]),
+  ],
 
-  peersDoNotOverlap: onAws(({ network }) => {
+  peersDoNotOverlap: ({ config: { network } }) => {
     const own = vpcCidr(network);
     return network.peeredCidrs.map(
       (peer, index) =>
@@ -107,9 +121,13 @@ export const networkChecks = {
               : "Name the range that is reached, or leave it out.",
         },
     );
-  }),
+  },
 
-  throughputIsWhole: onAws(({ engineStore: { throughput, provisionedMiBPerSecond: rate, existing } }) => {
+  throughputIsWhole: ({
+    config: {
+      engineStore: { throughput, provisionedMiBPerSecond: rate, existing },
+    },
+  }) => {
     const path = "engineStore.provisionedMiBPerSecond";
     if (existing !== undefined && rate !== undefined) {
       return {
@@ -131,9 +149,9 @@ export const networkChecks = {
           reason: `With throughput: elastic the file system takes no rate, and ${rate} MiB/s would be ignored.`,
           fix: "Remove it, or write throughput: provisioned.",
         };
-  }),
+  },
 
-  certificateIsOfRegion: onAws(({ gateway, region, account }) => {
+  certificateIsOfRegion: ({ config: { gateway, region, account } }) => {
     const arn = gateway.tls?.certificateArn;
     if (arn === undefined) return [];
     const [, , , ofRegion = "", ofAccount = ""] = arn.split(":");
@@ -146,18 +164,20 @@ export const networkChecks = {
         : `It is of account ${ofAccount}, and a load balancer of ${account} uses certificates of its own account only.`,
       fix: `Request or import the certificate in ${isElsewhere ? region : `account ${account}`}, and write its ARN.`,
     };
-  }),
+  },
 
-  recordHasName: onAws(
-    ({ gateway: { zoneId, hostname } }) =>
-      zoneId !== undefined &&
-      hostname === undefined && {
-        path: "gateway.zoneId",
-        reason: "The hosted zone would get a record, and no name for it is given.",
-        fix: "Set gateway.hostname, or remove it.",
-      },
-  ),
-} satisfies Record<string, Check>;
+  recordHasName: ({
+    config: {
+      gateway: { zoneId, hostname },
+    },
+  }) =>
+    zoneId !== undefined &&
+    hostname === undefined && {
+      path: "gateway.zoneId",
+      reason: "The hosted zone would get a record, and no name for it is given.",
+      fix: "Set gateway.hostname, or remove it.",
+    },
+} satisfies Checks<CheckedStack<AwsConfig>>;
 
 /** Keys of a network that the stack makes. */
 const MADE_NETWORK_KEYS = ["zones", "cidr", "nat", "endpoints", "flowLogs"] as const;
@@ -165,7 +185,7 @@ const MADE_NETWORK_KEYS = ["zones", "cidr", "nat", "endpoints", "flowLogs"] as c
 /** Networks, file systems and secrets that exist already. */
 export const existingPartChecks = {
   // What is as it is by default may stand there: nothing else would be made of it.
-  existingNetworkIsWhole: onAws(({ network }) => {
+  existingNetworkIsWhole: ({ config: { network } }) => {
     const { existing } = network;
     if (existing === undefined) return [];
     return MADE_NETWORK_KEYS.map(
@@ -176,44 +196,48 @@ export const existingPartChecks = {
           fix: "Remove it, or remove network.existing.",
         },
     );
-  }),
+  },
 
-  existingStoreHasBackups: onAws(
-    ({ engineStore: { existing, backups } }) =>
-      existing !== undefined &&
-      backups !== undefined && {
-        path: "engineStore.backups",
-        reason: `Whether ${existing.fileSystemId} is copied is decided where it was made, and this would be ignored.`,
-        fix: "Remove it.",
-      },
-  ),
+  existingStoreHasBackups: ({
+    config: {
+      engineStore: { existing, backups },
+    },
+  }) =>
+    existing !== undefined &&
+    backups !== undefined && {
+      path: "engineStore.backups",
+      reason: `Whether ${existing.fileSystemId} is copied is decided where it was made, and this would be ignored.`,
+      fix: "Remove it.",
+    },
 
   // A secret of another account is read with a key of one's own only, and roles have no right to decrypt by one.
   // https://docs.aws.amazon.com/secretsmanager/latest/userguide/auth-and-access_examples_cross.html
-  hubSecretIsOfStack: onAws(({ hub: { tokenSecretArn }, compute, region, account }) => {
-    if (tokenSecretArn === undefined) return [];
-    const [, , , ofRegion = "", ofAccount = ""] = tokenSecretArn.split(":");
-    // One machine asks the secret's own region.
-    const isElsewhere = ofRegion !== region && compute === "eks";
-    if (!isElsewhere && ofAccount === account) return [];
+  hubSecretIsOfAccount: ({ config: { hub, region, account } }) => {
+    const ofAccount = hub.tokenSecretArn?.split(":")[4] ?? account;
+    if (ofAccount === account) return [];
     return {
       path: "hub.tokenSecretArn",
-      reason: isElsewhere
-        ? `The secret is of ${ofRegion === "" ? "no region" : ofRegion}, and builds ask Secrets Manager of ${region}, the stack's own region.`
-        : `The secret is of account ${ofAccount}, and roles of ${account} have no right to decrypt it.`,
-      fix: `Make one in ${isElsewhere ? region : `account ${account}`} (aws secretsmanager create-secret --region ${region} --name hub-token --secret-string file://TOKEN-FILE), and write its ARN.`,
+      reason: `The secret is of account ${ofAccount}, and roles of ${account} have no right to decrypt it.`,
+      fix: `Make one in account ${account} (${createSecret(region)}), and write its ARN.`,
     };
-  }),
-} satisfies Record<string, Check>;
+  },
+} satisfies Checks<CheckedStack<AwsConfig>>;
 
 /** Zones that pools name themselves. */
-function wantedZones(config: AwsConfig) {
-  return config.compute === "eks"
-    ? config.pools.map(({ zones = [] }, index) => ({ path: `pools[${index}].zones`, wanted: zones }))
-    : config.pools.map(({ zone }, index) => ({
-        path: `pools[${index}].zone`,
-        wanted: zone === undefined ? [] : [zone],
-      }));
+function wantedZones({ pools }: AwsConfig) {
+  return pools.map((pool, index) =>
+    "zones" in pool
+      ? { path: `pools[${index}].zones`, wanted: pool.zones ?? [] }
+      : {
+          path: `pools[${index}].zone`,
+          wanted: "zone" in pool && pool.zone !== undefined ? [pool.zone] : [],
+        },
+  );
+}
+
+/** The command that makes the secret of a hub's token. */
+export function createSecret(region: string): string {
+  return `aws secretsmanager create-secret --region ${region} --name hub-token --secret-string file://TOKEN-FILE`;
 }
 
 function zonesOf(subnets: readonly { readonly zone: string }[] = []): readonly string[] {

@@ -1,14 +1,14 @@
 /** Region, prices, budget and capacity of a stack on AWS. */
+
+import type { AwsConfig } from "../../config/aws-stacks.ts";
 import { nearestName } from "../../nearest-name.ts";
-import { SYSTEM_POOL } from "../aws/names.ts";
-import { machineZones } from "../aws/network.ts";
 import { hasWordsOfRegions, isRegion, partitionOf, REGION_NAMES, REGIONS_AS_OF } from "../catalogue/aws.ts";
 import { machineTypes } from "../catalogue/machines.ts";
 import { onDemandHourlyUsd, PRICE_REGIONS, pricesAsOf, regionsOffering } from "../catalogue/prices.ts";
 import { stackCost } from "../cost/cost.ts";
 import { isPricedByTable, poolHourlyUsd } from "../cost/pool-price.ts";
 import { rowOf } from "../resolve/names.ts";
-import { type Check, eachPool, onAws, onEc2, onEks } from "./check.ts";
+import { type CheckedStack, type Checks, eachPool } from "./check.ts";
 import { cheapestTypes } from "./machines.ts";
 import { count, oneOf } from "./words.ts";
 
@@ -17,6 +17,8 @@ import { count, oneOf } from "./words.ts";
  * `ec2.amazonaws.com.cn` in China: https://docs.amazonaws.cn/en_us/aws/latest/userguide/endpoints-arns.html
  */
 const OTHER_PARTITIONS = /^(cn-|[a-z]{2}-iso)/;
+
+type AwsChecks = Checks<CheckedStack<AwsConfig>>;
 
 export const regionChecks = {
   typeIsOffered: eachPool(({ instanceType, path, hourlyUsd, capacity, machine }, { spec: { region } }) => {
@@ -43,16 +45,14 @@ export const regionChecks = {
     };
   }),
 
-  regionHasDomainsOfAws: onAws(
-    ({ region }) =>
-      OTHER_PARTITIONS.test(region) && {
-        path: "region",
-        reason: `${region} has names of services and registries of its own, and stacks name those of amazonaws.com.`,
-        fix: "Take a region outside of China and of AWS's isolated clouds; GovCloud is one.",
-      },
-  ),
+  regionHasDomainsOfAws: ({ config: { region } }) =>
+    OTHER_PARTITIONS.test(region) && {
+      path: "region",
+      reason: `${region} has names of services and registries of its own, and stacks name those of amazonaws.com.`,
+      fix: "Take a region outside of China and of AWS's isolated clouds; GovCloud is one.",
+    },
 
-  regionIsOfAws: onAws(({ region }) => {
+  regionIsOfAws: ({ config: { region } }) => {
     if (isRegion(region) || OTHER_PARTITIONS.test(region)) return [];
     const reason = `AWS's list of its regions, as of ${REGIONS_AS_OF}, has no ${region}.`;
     const meant = meantRegion(region);
@@ -64,7 +64,7 @@ export const regionChecks = {
       reason,
       fix: `Check its name${nearest === undefined ? "" : ` (${nearest} is like it)`}; nothing has to change where AWS has opened it since.`,
     };
-  }),
+  },
 
   regionIsPriced: ({ spec: { region, pools, rented } }) => {
     if (region === null || pricesAsOf(region) !== null) return [];
@@ -81,7 +81,7 @@ export const regionChecks = {
       fix: `Write ${keys.join(" and ")}.`,
     };
   },
-} satisfies Record<string, Check>;
+} satisfies AwsChecks;
 
 /**
  * The region that a misspelt name was meant to be; undefined for a name that is well spelt or like no other. Well spelt is one of
@@ -92,19 +92,22 @@ export function meantRegion(region: string): string | undefined {
   return isWellSpelt ? undefined : nearestName(region, REGION_NAMES);
 }
 
-export const guardChecks = {
+export const accountChecks = {
   // The name of the stack is not known here: the file belongs to every stack that `retain` names.
-  ttlEndsNoRetained: onAws(
-    ({ guard: { ttlHours }, retain }) =>
-      ttlHours !== undefined &&
-      retain.length > 0 && {
-        path: "guard.ttlHours",
-        reason: `A stack that \`retain\` names (${oneOf(retain)}) is never ended by itself, and ${count(ttlHours, "hour")} after its last \`up\` this would end it.`,
-        fix: "Remove it, or write `retain: []`.",
-      },
-  ),
+  ttlEndsNoRetained: ({
+    config: {
+      guard: { ttlHours },
+      retain,
+    },
+  }) =>
+    ttlHours !== undefined &&
+    retain.length > 0 && {
+      path: "guard.ttlHours",
+      reason: `A stack that \`retain\` names (${oneOf(retain)}) is never ended by itself, and ${count(ttlHours, "hour")} after its last \`up\` this would end it.`,
+      fix: "Remove it, or write `retain: []`.",
+    },
 
-  budgetsAreOffered: onAws(({ guard, region }) => {
+  budgetsAreOffered: ({ config: { guard, region } }) => {
     if (hasBudgets(region)) return [];
     const given = [
       ...(guard.monthlyUsd === undefined ? [] : ["monthlyUsd"]),
@@ -115,9 +118,14 @@ export const guardChecks = {
       reason: `AWS has no budgets in GovCloud, and ${region} is of it: what it costs is on the bill of the standard account that it is linked to.`,
       fix: "Remove it, and make a budget in that account.",
     }));
-  }),
+  },
 
-  budgetIsSent: onAws(({ guard: { emails, monthlyUsd }, region }) => {
+  budgetIsSent: ({
+    config: {
+      guard: { emails, monthlyUsd },
+      region,
+    },
+  }) => {
     if (emails.length > 0 || !hasBudgets(region)) return [];
     if (monthlyUsd !== undefined)
       return {
@@ -132,23 +140,26 @@ export const guardChecks = {
         "No budget is made: nobody is told of a stack that costs more than planned, or was left running.",
       fix: "Add an address.",
     };
-  }),
+  },
 
   // A person who types `down` may know whose images are in them; an hourly one does not.
-  ttlLeavesOthersImages: onAws(
-    ({ guard: { ttlHours }, images }) =>
-      ttlHours !== undefined &&
-      images.registry === undefined &&
-      images.repositories === "create" && {
-        severity: "warning",
-        path: "images.repositories",
-        reason: `The stack makes the repositories of the account's registry, and what ends it ${count(ttlHours, "hour")} after its last \`up\` deletes them with all images in them, those of other stacks too.`,
-        fix: "Write existing where another stack makes them.",
-      },
-  ),
+  ttlLeavesOthersImages: ({
+    config: {
+      guard: { ttlHours },
+      images,
+    },
+  }) =>
+    ttlHours !== undefined &&
+    images.registry === undefined &&
+    images.repositories === "create" && {
+      severity: "warning",
+      path: "images.repositories",
+      reason: `The stack makes the repositories of the account's registry, and what ends it ${count(ttlHours, "hour")} after its last \`up\` deletes them with all images in them, those of other stacks too.`,
+      fix: "Write existing where another stack makes them.",
+    },
 
   // An alarm at a sum that leaves machines out would fire on the first day.
-  budgetHasAmount: onAws(({ guard, region }, { spec }) => {
+  budgetHasAmount: ({ config: { guard, region }, spec }) => {
     if (guard.emails.length === 0 || guard.monthlyUsd !== undefined || !hasBudgets(region)) return [];
     const unpriced = spec.pools.filter((pool) => poolHourlyUsd(spec, pool) === null);
     if (unpriced.length === 0) return [];
@@ -157,17 +168,9 @@ export const guardChecks = {
       reason: `The budget would be 1.2 times what the plan says, and the plan has no price for machines of ${unpriced.map(({ name }) => name).join(", ")}.`,
       fix: "Write what a month may cost, or hourlyUsd of each of them.",
     };
-  }),
-} satisfies Record<string, Check>;
+  },
 
-/** https://docs.aws.amazon.com/general/latest/gr/billing.html */
-function hasBudgets(region: string): boolean {
-  return partitionOf(region) !== "aws-us-gov";
-}
-
-/** Machines that are borrowed, or paid for beforehand. */
-export const capacityChecks = {
-  spotIsNotReserved: onAws(({ pools }) =>
+  spotIsNotReserved: ({ config: { pools } }) =>
     pools.map(
       ({ capacity, capacityReservationId }, index) =>
         capacity === "spot" &&
@@ -177,69 +180,6 @@ export const capacityChecks = {
           fix: "Write capacity: onDemand, or remove it.",
         },
     ),
-  ),
-
-  reservationHasZone: onEks(({ pools, network }) =>
-    pools.map(({ capacityReservationId, zones = machineZones(network) }, index) => {
-      if (capacityReservationId === undefined || zones.length === 1) return [];
-      return {
-        path: `pools[${index}].zones`,
-        reason: `A reservation is in one zone, and machines of the pool may be started in ${oneOf(zones)}, where AWS refuses those that ${capacityReservationId} does not hold.`,
-        fix: "Write the zone of the reservation alone.",
-      };
-    }),
-  ),
-
-  // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_ChangingDisableAPITermination.html, Considerations.
-  spotIsNotRetained: onEc2(({ retain, pools }) =>
-    pools.map(
-      ({ capacity }, index) =>
-        capacity === "spot" &&
-        retain.length > 0 && {
-          path: `pools[${index}].capacity`,
-          reason: `What \`retain\` names (${oneOf(retain)}) is protected from termination, and EC2 protects no spot machine: \`up\` would fail.`,
-          fix: "Write capacity: onDemand, or `retain: []`.",
-        },
-    ),
-  ),
-
-  // A persistent request could be stopped; the provider leaves it when the machine goes, and it starts another one
-  // (issue 38142 of terraform-provider-aws). https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/stop-spot-instance.html
-  spotMachineStays: onEc2(({ pools }) =>
-    pools.map(
-      ({ capacity }, index) =>
-        capacity === "spot" && {
-          severity: "warning",
-          path: `pools[${index}].capacity`,
-          reason:
-            "A spot machine can't be stopped: `npm run sleep` and another instanceType fail, and when EC2 takes it back, documents and images on its disk are gone; `npm run up` then makes another one.",
-          fix: "Write capacity: onDemand, or keep nothing on it; engines are in the engine store either way.",
-        },
-    ),
-  ),
-} satisfies Record<string, Check>;
-
-export const costChecks = {
-  // A cap that is set and never judged is worse than none.
-  capIsJudged: ({ config: { policies }, spec }) => {
-    const { hourlyUsdCap, levels } = policies;
-    const level = levels["price-is-below-cap"];
-    if (hourlyUsdCap === undefined || level === "off") return [];
-    // How much of a line there is depends on engines; whether it has a price does not.
-    const { withoutPrice } = stackCost(spec, []);
-    if (withoutPrice.length === 0) return [];
-    const pools = withoutPrice.filter((name) => name.startsWith("pool ") && name !== `pool ${SYSTEM_POOL}`);
-    const keys = [
-      ...(pools.length > 0 ? ["hourlyUsd of each pool"] : []),
-      ...(pools.length < withoutPrice.length ? ["otherHourlyUsd for all else together"] : []),
-    ];
-    return {
-      severity: level === "advisory" ? "warning" : undefined,
-      path: "policies.hourlyUsdCap",
-      reason: `Whether the stack costs less than its cap of ${hourlyUsdCap.toFixed(2)} USD an hour can't be judged: there is no price of ${withoutPrice.join(", ")}.`,
-      fix: `Write what an hour costs: ${keys.join(" and ")}.`,
-    };
-  },
 
   ownPriceIsNeeded: ({ spec }) => {
     const { otherHourlyUsd, ...rented } = spec.rented;
@@ -252,4 +192,9 @@ export const costChecks = {
       fix: "Remove it.",
     };
   },
-} satisfies Record<string, Check>;
+} satisfies AwsChecks;
+
+/** https://docs.aws.amazon.com/general/latest/gr/billing.html */
+function hasBudgets(region: string): boolean {
+  return partitionOf(region) !== "aws-us-gov";
+}

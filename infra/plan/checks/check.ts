@@ -1,20 +1,18 @@
 /** Checks of a stack file: their type, and how findings become problems. */
-import type { AwsConfig, Ec2Config, EksConfig } from "../../config/aws-stacks.ts";
 import type { GpuStackConfig, StackConfig } from "../../config/config.ts";
 import { distinct, type Problem, pathParts, showValue, valueAt } from "../../problems.ts";
 import type { MemoryFit } from "../fit/types.ts";
 import type { GpuStackSpec, ModelSpec, PoolSpec } from "../spec.ts";
 
 /** A stack file of either tier. */
-export interface CheckedFile {
-  readonly config: StackConfig;
+export interface CheckedFile<Config = StackConfig> {
+  readonly config: Config;
   /** Its values without the defaults of the schema. */
   readonly written: Readonly<Record<string, unknown>>;
 }
 
 /** A stack file on GPUs, and its plan so far. */
-export interface CheckedStack extends CheckedFile {
-  readonly config: GpuStackConfig;
+export interface CheckedStack<Config = GpuStackConfig> extends CheckedFile<Config> {
   /** Names that could not be resolved are missing here; they are reported already. */
   readonly spec: GpuStackSpec;
   readonly fit: readonly MemoryFit[];
@@ -37,26 +35,19 @@ export type Findings = Finding | false | readonly Findings[];
 
 export type Check<Stack = CheckedStack> = (stack: Stack) => Findings;
 
+/** Checks by their names, in the order in which their findings are shown. */
+export type Checks<Stack = CheckedStack> = Readonly<Record<string, Check<Stack>>>;
+
 /** A check of every model by itself. */
-export function eachModel(check: (model: ModelSpec, stack: CheckedStack) => Findings): Check {
+export function eachModel<Config = GpuStackConfig>(
+  check: (model: ModelSpec, stack: CheckedStack<Config>) => Findings,
+): Check<CheckedStack<Config>> {
   return (stack) => stack.spec.models.map((model) => check(model, stack));
 }
 
 /** A check of every pool by itself. */
 export function eachPool(check: (pool: PoolSpec, stack: CheckedStack) => Findings): Check {
   return (stack) => stack.spec.pools.map((pool) => check(pool, stack));
-}
-
-export function onAws(check: (config: AwsConfig, stack: CheckedStack) => Findings): Check {
-  return (stack) => stack.config.platform === "aws" && check(stack.config, stack);
-}
-
-export function onEks(check: (config: EksConfig, stack: CheckedStack) => Findings): Check {
-  return onAws((config, stack) => config.compute === "eks" && check(config, stack));
-}
-
-export function onEc2(check: (config: Ec2Config, stack: CheckedStack) => Findings): Check {
-  return onAws((config, stack) => config.compute === "ec2" && check(config, stack));
 }
 
 export function flatFindings(findings: Findings): readonly Finding[] {

@@ -1,15 +1,28 @@
 /** GPUs in a cluster: how pods find machines, and what they share. */
-import { clusterConfigOf } from "../aws/as-platforms.ts";
+import type { GpuStackConfig } from "../../config/config.ts";
 import { isInStore } from "../engine/weights.ts";
 import { gpuResource } from "../kubernetes/gpu-resources.ts";
 import { canSurge, poolOf, serverRoom, sharesGpuMemory, surgeShortages } from "../pool-space.ts";
-import type { GpuStackSpec, PoolSpec } from "../spec.ts";
-import { type Check, type CheckedStack, eachModel, type Findings } from "./check.ts";
+import type { PoolSpec } from "../spec.ts";
+import { type CheckedStack, type Checks, eachModel } from "./check.ts";
 import { unreadScaling } from "./kubernetes.ts";
 import { shortageWords, shortNames } from "./machines.ts";
 
+export type ClusterConfig = Extract<GpuStackConfig, { platform: "kubernetes" }>;
+
+/** Checks of a cluster that exists, and of one that the stack makes, as its pods see it. */
 export const clusterChecks = {
-  storeReachesMachines: inCluster(({ engineStore }, { models, encoders, pools }) => {
+  gpuIndicesAreForHosts: ({ config }) =>
+    config.models.map(
+      ({ gpuIndices }, index) =>
+        gpuIndices !== undefined && {
+          path: `models[${index}].gpuIndices`,
+          reason: "GPU numbers are for containers of one machine; in a cluster the scheduler chooses.",
+          fix: "Remove them.",
+        },
+    ),
+
+  storeReachesMachines: ({ config: { engineStore }, spec: { models, encoders, pools } }) => {
     if (engineStore.existingClaim !== undefined || engineStore.accessMode === "ReadWriteMany") return [];
     const names = [encoders?.pool, ...models.flatMap(({ pool, buildPool }) => [pool, buildPool])];
     const machines = pools
@@ -21,12 +34,12 @@ export const clusterChecks = {
       reason: `A volume of ReadWriteOnce is attached to one machine, and builds and servers may run on ${machines}.`,
       fix: "Use ReadWriteMany with a class that has it (NFS, CephFS, EFS, Filestore), or one pool of one machine.",
     };
-  }),
+  },
 
-  poolsDiffer: inCluster((cluster, spec) => {
+  poolsDiffer: ({ config, spec }) => {
     const pools = spec.pools.filter(({ gpu }) => gpu !== null);
     return pools.map((pool, index) => {
-      const other = pools.slice(0, index).find((earlier) => couldMeet(cluster, pool, earlier));
+      const other = pools.slice(0, index).find((earlier) => couldMeet(config, pool, earlier));
       if (other === undefined) return [];
       return {
         path: `${pool.path}.nodeSelector`,
@@ -34,14 +47,14 @@ export const clusterChecks = {
         fix: "Write a label for each of them, such as nodeSelector: { nvidia.com/gpu.product: NVIDIA-A10G }; `kubectl get nodes --show-labels` shows what there is.",
       };
     });
-  }),
+  },
 
-  surgeHasRoom: inCluster((cluster, spec) =>
+  surgeHasRoom: ({ config, spec }) =>
     spec.models.map((model) => {
       const { name } = model.serving;
       const pool = poolOf(model, spec);
       const room = serverRoom(model);
-      if (configOf(cluster.models, name)?.rollout !== "surge" || canSurge(spec, pool, room)) return [];
+      if (configOf(config.models, name)?.rollout !== "surge" || canSurge(spec, pool, room)) return [];
       const path = `${model.path}.rollout`;
       if (sharesGpuMemory(pool, room)) {
         return {
@@ -57,35 +70,30 @@ export const clusterChecks = {
         fix: `Write inPlace, raise ${pool.path}.nodes.max, or use machines with more ${shortNames(short)}.`,
       };
     }),
-  ),
 
-  copyHasEngine: inCluster((cluster, { models }) =>
+  copyHasEngine: ({ config, spec: { models } }) =>
     models.map(
       ({ serving: { name, runtime }, path }) =>
         runtime !== "engine" &&
-        configOf(cluster.models, name)?.copyEngine === true && {
+        configOf(config.models, name)?.copyEngine === true && {
           path: `${path}.copyEngine`,
           reason: `With runtime ${runtime} the model has no engine that could be copied.`,
           fix: "Remove it.",
         },
     ),
-  ),
 
-  stopNeedsPriorities: inCluster(
-    ({ priorityClasses, engines }) =>
-      priorityClasses === "none" &&
-      engines.whenFull === "stopServer" && {
-        path: "priorityClasses",
-        reason:
-          "engines.whenFull: stopServer lets a build take a server's GPU, which the scheduler does by their priorities alone.",
-        fix: "Write create, or whenFull: fail with a GPU that is free to build on.",
-      },
-  ),
+  stopNeedsPriorities: ({ config: { priorityClasses, engines } }) =>
+    priorityClasses === "none" &&
+    engines.whenFull === "stopServer" && {
+      path: "priorityClasses",
+      reason:
+        "engines.whenFull: stopServer lets a build take a server's GPU, which the scheduler does by their priorities alone.",
+      fix: "Write create, or whenFull: fail with a GPU that is free to build on.",
+    },
 
-  scalingIsRead: inCluster(unreadScaling),
+  scalingIsRead: ({ config }) => unreadScaling(config),
 
-  weightsReachPods: eachModel(({ engine: { weights }, path, serving: { name } }, { spec }) => {
-    if (spec.runsOn === "host") return [];
+  weightsReachPods: eachModel(({ engine: { weights }, path, serving: { name } }) => {
     if (weights.kind === "folder" && !isInStore(weights.path)) {
       return {
         path: `${path}.weights.path`,
@@ -101,17 +109,7 @@ export const clusterChecks = {
       fix: `Copy them into the claim of the engine store, and write weights: { from: folder, path: /store/own/${name}, revision: … }.`,
     };
   }),
-} satisfies Record<string, Check>;
-
-type ClusterConfig = NonNullable<ReturnType<typeof clusterConfigOf>>;
-
-/** A check of a cluster that is there, or of one that the stack makes. */
-function inCluster(check: (cluster: ClusterConfig, spec: GpuStackSpec) => Findings): Check {
-  return ({ config, spec }: CheckedStack) => {
-    const cluster = clusterConfigOf(config);
-    return cluster !== null && check(cluster, spec);
-  };
-}
+} satisfies Checks<CheckedStack<ClusterConfig>>;
 
 function configOf<T extends { readonly name: string }>(list: readonly T[], name: string): T | undefined {
   return list.find((entry) => entry.name === name);

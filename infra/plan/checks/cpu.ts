@@ -2,11 +2,13 @@
 import type { CpuStackConfig } from "../../config/config.ts";
 import type { Problem } from "../../problems.ts";
 import { cpuModels } from "../catalogue/cpu-models.ts";
-import { databaseChecks, gatewayChecks, repeatedKeyNames } from "./access.ts";
-import { asProblems, type Check, type CheckedFile, type Findings, flatFindings } from "./check.ts";
+import { externalDatabaseChecks, gatewayChecks, repeatedKeyNames } from "./access.ts";
+import { asProblems, type CheckedFile, type Checks, flatFindings } from "./check.ts";
 import { dockerChecks } from "./docker.ts";
-import { kubernetesChecks, onKubernetes, unreadScaling } from "./kubernetes.ts";
+import { CERTIFICATE_KEYS, kubernetesChecks, scalingChecks, unreadScaling } from "./kubernetes.ts";
 import { repeated, repeatedNames } from "./words.ts";
+
+type ConfigOf<Platform> = Extract<CpuStackConfig, { platform: Platform }>;
 
 /** Services that every stack has; a model of the same name would share their files and endpoints. */
 const RESERVED_NAMES = ["encoders", "gateway", "mongo", "python", "vector"];
@@ -27,7 +29,7 @@ const modelChecks = {
 
   keyNamesDiffer: repeatedKeyNames,
 
-  contextHoldsPrompt: onCpu(({ models }) =>
+  contextHoldsPrompt: ({ config: { models } }) =>
     models.map(
       ({ contextTokens, maxTokens }, index) =>
         maxTokens !== undefined &&
@@ -37,10 +39,9 @@ const modelChecks = {
           fix: `Use ${contextTokens - 1} or less, or raise contextTokens.`,
         },
     ),
-  ),
 
   // A context longer than the model was trained for gives nonsense, not an error.
-  contextIsTrained: onCpu(({ models }) =>
+  contextIsTrained: ({ config: { models } }) =>
     models.map(({ model, contextTokens }, index) => {
       const { trainedContextTokens } = cpuModels[model];
       if (contextTokens <= trainedContextTokens) return [];
@@ -50,14 +51,10 @@ const modelChecks = {
         fix: `Use ${trainedContextTokens} or less.`,
       };
     }),
-  ),
-} satisfies Record<string, Check<CheckedFile>>;
+} satisfies Checks<CheckedFile<CpuStackConfig>>;
 
-/** In the order in which their findings are shown. */
-const checks = {
-  localPortsDiffer: onCpu((config) => {
-    if (config.platform !== "local") return [];
-    const { gateway, databasePorts, encoders, models } = config;
+const localChecks = {
+  localPortsDiffer: ({ config: { gateway, databasePorts, encoders, models } }) => {
     const all = [
       { path: "gateway.port", value: gateway.port },
       ...portsOf("databasePorts", databasePorts),
@@ -71,26 +68,41 @@ const checks = {
         fix: "Use another one, or 0 for any free port.",
       }),
     );
-  }),
-  ...dockerChecks,
-  ...databaseChecks,
-  ...kubernetesChecks,
-  ...modelChecks,
-  ...gatewayChecks,
-  scalingIsRead: onKubernetes(unreadScaling),
-} satisfies Record<string, Check<CheckedFile>>;
+  },
+
+  databasesNeedNoContainers: ({ config }) =>
+    config.databases === "container" && {
+      path: "databases",
+      reason: "This platform starts no containers.",
+      fix: "Write mock, or external for databases that run already.",
+    },
+} satisfies Checks<CheckedFile<ConfigOf<"local">>>;
+
+/** In the order in which findings are shown. */
+const platformChecks: { readonly [Name in CpuStackConfig["platform"]]: Checks<CheckedFile<ConfigOf<Name>>> } =
+  {
+    local: { ...localChecks, ...externalDatabaseChecks("mongo.uriFile and vector.url") },
+    docker: { ...dockerChecks, ...externalDatabaseChecks("mongo.uri and vector.url") },
+    kubernetes: {
+      ...externalDatabaseChecks("mongo.uri or mongo.uriSecret, and vector.url"),
+      ...scalingChecks,
+      ...kubernetesChecks,
+      ...gatewayChecks(CERTIFICATE_KEYS),
+      scalingIsRead: ({ config }) => unreadScaling(config),
+    },
+  };
 
 /** What forbids to create a stack on CPUs, and what is worth knowing about it. */
 export function findCpuProblems(
   config: CpuStackConfig,
   written: CheckedFile["written"],
 ): { readonly problems: readonly Problem[]; readonly warnings: readonly Problem[] } {
-  const findings = Object.values<Check<CheckedFile>>(checks).map((check) => check({ config, written }));
+  // Each table takes the configuration of its own platform.
+  const ofPlatform = platformChecks[config.platform] as Checks<CheckedFile<CpuStackConfig>>;
+  const findings = Object.values({ ...ofPlatform, ...modelChecks }).map((check) =>
+    check({ config, written }),
+  );
   return asProblems(flatFindings(findings), config);
-}
-
-function onCpu(check: (config: CpuStackConfig) => Findings): Check<CheckedFile> {
-  return ({ config }) => config.tier === "cpu" && check(config);
 }
 
 function portsOf(path: string, ports: Readonly<Record<string, number>>) {

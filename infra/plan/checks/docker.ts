@@ -1,11 +1,14 @@
 /** Stacks whose containers all run on one machine: ports, address, replicas. */
+
+import type { StackConfig } from "../../config/config.ts";
 import { showValue, valueAt } from "../../problems.ts";
-import { STORE_FOLDER } from "../aws/names.ts";
 import { LOOPBACK, PUBLISHED_PORTS, publishedModelPorts } from "../catalogue/published-ports.ts";
-import { type Check, type CheckedFile, eachModel, onEc2 } from "./check.ts";
+import type { CheckedFile, Checks } from "./check.ts";
 
 /** Above all defaults of a stack of usual size. */
 const FIRST_SUGGESTED_PORT = 9000;
+
+type DockerFile = CheckedFile<Extract<StackConfig, { platform: "docker" }>>;
 
 /** Checks of `platform: docker`, on both tiers. */
 export const dockerChecks = {
@@ -28,7 +31,6 @@ export const dockerChecks = {
   },
 
   addressIsOfNetwork: ({ config, written }) => {
-    if (config.platform !== "docker") return [];
     const isInternal = config.gateway.exposure === "internal";
     if (isInternal === (config.host.address !== LOOPBACK)) return [];
     return {
@@ -42,7 +44,7 @@ export const dockerChecks = {
         : "Write exposure: internal under gateway, or remove it.",
     };
   },
-} satisfies Record<string, Check<CheckedFile>>;
+} satisfies Checks<DockerFile>;
 
 /** A port that a container of the stack is published on. */
 interface PublishedPort {
@@ -52,8 +54,7 @@ interface PublishedPort {
 }
 
 /** In the order in which they are given out: what a person chose comes before what is a default. */
-function publishedPorts({ config, written }: CheckedFile): readonly PublishedPort[] {
-  if (config.platform !== "docker") return [];
+function publishedPorts({ config, written }: DockerFile): readonly PublishedPort[] {
   const { models, encoders, databases, databasePorts } = config;
   const { gateway, mongo, vector } = PUBLISHED_PORTS;
   const all = [
@@ -90,20 +91,8 @@ const REPLICA_FIXES = {
 
 /** Checks of stacks with GPUs on a Docker host or on one EC2 instance. */
 export const hostChecks = {
-  gpuIndicesAreForHosts: ({ config, spec }) =>
-    config.models.map(
-      ({ gpuIndices }, index) =>
-        gpuIndices !== undefined &&
-        spec.runsOn !== "host" && {
-          path: `models[${index}].gpuIndices`,
-          reason: "GPU numbers are for containers of one machine; in a cluster the scheduler chooses.",
-          fix: "Remove them.",
-        },
-    ),
-
   // The gateway asks one address for each model, and Docker spreads no requests over containers.
-  hostsHaveNoReplicas: ({ config: { models, encoders, gateway }, spec }) => {
-    if (spec.runsOn !== "host") return [];
+  hostsHaveNoReplicas: ({ config: { models, encoders, gateway } }) => {
     const tooMany = (path: string, kind: keyof typeof REPLICA_FIXES, replicas: number) =>
       replicas > 1 && {
         path: `${path}.replicas`,
@@ -116,32 +105,4 @@ export const hostChecks = {
       "replicas" in gateway && tooMany("gateway", "gateway", gateway.replicas),
     ];
   },
-
-  ec2IsOneMachine: onEc2(({ pools }) => {
-    const [first, ...others] = pools;
-    if (others.length > 0) {
-      return {
-        path: "pools",
-        value: `${pools.length} pools`,
-        reason: "`compute: ec2` is one machine that runs everything.",
-        fix: "Keep one pool, or write `compute: eks`.",
-      };
-    }
-    if (first === undefined || first.nodes.max === 1) return [];
-    return {
-      path: "pools[0].nodes.max",
-      reason: `\`compute: ec2\` is one machine, and ${first.nodes.max} are asked for.`,
-      fix: "Write nodes: { min: 1, max: 1 }, or `compute: eks`.",
-    };
-  }),
-
-  // One hop is all that the machine's metadata service answers, and containers are a hop further away.
-  ec2HasNoWeightsInBuckets: eachModel(({ engine: { weights }, path, serving }, { spec }) => {
-    if (spec.platform !== "aws" || spec.runsOn !== "host" || weights.kind !== "s3") return [];
-    return {
-      path: `${path}.weights`,
-      reason: "Containers of the machine have no credentials of AWS: its role is for the machine alone.",
-      fix: `Take the weights from the model hub; or copy them into the engine store, on a machine that mounts it, and write weights: { from: folder, path: ${STORE_FOLDER}/own/${serving.name}, revision: … }.`,
-    };
-  }),
-} satisfies Record<string, Check>;
+} satisfies Checks;

@@ -1,35 +1,18 @@
-/** Every check of a stack on GPUs. */
+/** Finds what is wrong with a stack on GPUs. */
 import type { Problem } from "../../problems.ts";
-import { accessChecks, databaseChecks, gatewayChecks } from "./access.ts";
-import { capacityChecks, costChecks, guardChecks, meantRegion, regionChecks } from "./aws.ts";
-import { existingPartChecks, networkChecks } from "./aws-network.ts";
-import { asProblems, type Check, type CheckedStack, type Finding, flatFindings } from "./check.ts";
-import { clusterChecks } from "./cluster.ts";
-import { dockerChecks, hostChecks } from "./docker.ts";
-import { apiAccessChecks, eksChecks } from "./eks.ts";
+import { type accountChecks, meantRegion, type regionChecks } from "./aws.ts";
+import type { existingPartChecks, networkChecks } from "./aws-network.ts";
+import { asProblems, type CheckedStack, type Checks, type Finding, flatFindings } from "./check.ts";
+import type { eksChecks } from "./eks.ts";
 import { engineChecks, gpuChecks } from "./engine.ts";
 import { fitChecks } from "./fit.ts";
-import { kubernetesChecks } from "./kubernetes.ts";
 import { customModelChecks, nameChecks, servingChecks } from "./models.ts";
 import { buildChecks, encoderChecks, poolChecks } from "./pools.ts";
-import { releaseChecks } from "./release.ts";
+import { type driverChecks, releaseChecks } from "./release.ts";
 
-/** Checks of the stack file alone, which stacks on CPUs have too. */
-const fileChecks = { ...dockerChecks, ...databaseChecks, ...kubernetesChecks } satisfies Record<
-  string,
-  Check
->;
-
-const planChecks = {
+/** Checks of every platform, shown before the platform's own. */
+export const commonChecks = {
   ...releaseChecks,
-  ...hostChecks,
-  ...regionChecks,
-  ...networkChecks,
-  ...guardChecks,
-  ...existingPartChecks,
-  ...capacityChecks,
-  ...eksChecks,
-  ...clusterChecks,
   ...customModelChecks,
   ...nameChecks,
   ...engineChecks,
@@ -39,16 +22,7 @@ const planChecks = {
   ...buildChecks,
   ...encoderChecks,
   ...fitChecks,
-  ...accessChecks,
-  ...gatewayChecks,
-  ...apiAccessChecks,
-  ...costChecks,
-} satisfies Record<string, Check>;
-
-/** In the order in which their findings are shown. */
-export const checks = { ...fileChecks, ...planChecks };
-
-export type CheckName = keyof typeof checks;
+} satisfies Checks;
 
 /** Checks that would judge by the placeholder which the specification has for an unknown release. */
 const RELEASE_CHECKS: readonly string[] = [
@@ -63,7 +37,7 @@ const RELEASE_CHECKS: readonly string[] = [
   "repositoryServesModel",
   "diskHoldsBuild",
   ...(Object.keys(fitChecks) as (keyof typeof fitChecks)[]),
-] satisfies readonly CheckName[];
+] satisfies readonly (keyof typeof commonChecks | keyof typeof driverChecks)[];
 
 /** Checks that would judge by a misspelt region. */
 const REGION_CHECKS: readonly string[] = [
@@ -74,29 +48,37 @@ const REGION_CHECKS: readonly string[] = [
   "budgetsAreOffered",
   "budgetIsSent",
   "budgetHasAmount",
-  "hubSecretIsOfStack",
+  "hubSecretIsOfAccount",
+  "hubSecretIsOfRegion",
   "capIsJudged",
   "ownPriceIsNeeded",
-] satisfies readonly CheckName[];
+] satisfies readonly (
+  | keyof typeof accountChecks
+  | keyof typeof regionChecks
+  | keyof typeof networkChecks
+  | keyof typeof existingPartChecks
+  | keyof typeof eksChecks
+  | keyof typeof poolChecks
+)[];
 
 /**
  * What forbids to create a stack, and what is worth knowing about it, each once.
  *
+ * @param platformChecks - Those of the stack's platform.
  * @param unresolved - Names that could not be resolved.
  */
 export function findProblems(
   stack: CheckedStack,
+  platformChecks: Checks,
   unresolved: readonly Finding[],
 ): { readonly problems: readonly Problem[]; readonly warnings: readonly Problem[] } {
   const { config, spec } = stack;
-  const isMisspelt = config.platform === "aws" && meantRegion(config.region) !== undefined;
+  const isMisspelt = spec.region !== null && meantRegion(spec.region) !== undefined;
   const skipped = [
     ...(config.release === spec.release.tag ? [] : RELEASE_CHECKS),
     ...(isMisspelt ? REGION_CHECKS : []),
   ];
-  const found = Object.entries<Check>(planChecks)
-    .filter(([name]) => !skipped.includes(name))
-    .map(([, check]) => check(stack));
-  const ofFile = Object.values<Check>(fileChecks).map((check) => check(stack));
-  return asProblems(flatFindings([ofFile, unresolved, found]), config);
+  const checks: Checks = { ...commonChecks, ...platformChecks };
+  const found = Object.entries(checks).map(([name, check]) => (skipped.includes(name) ? [] : check(stack)));
+  return asProblems(flatFindings([unresolved, found]), config);
 }

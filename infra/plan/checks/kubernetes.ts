@@ -2,60 +2,20 @@
 import type { StackConfig } from "../../config/config.ts";
 import { pathParts, secretCommand, showValue, valueAt } from "../../problems.ts";
 import { type ClusterConfig, leastReplicas } from "../kubernetes/cluster.ts";
-import type { Check, CheckedFile, Finding, Findings } from "./check.ts";
+import type { CheckedFile, Checks, Finding } from "./check.ts";
+
+/** Keys that name a certificate. */
+export const CERTIFICATE_KEYS =
+  "one of gateway.tls.secretName, gateway.tls.issuer, gateway.tls.clusterIssuer";
 
 /** Kubernetes' own, and names of which it keeps those of priority classes for itself. */
 const RESERVED_NAMESPACES = /^(default|kube-.*|openshift-.*|system-.*)$/;
 
-export const kubernetesChecks = {
-  // A namespace that the stack makes gets its labels and a quota, which also hold for other workloads in it.
-  namespaceIsOwn: onKubernetes(({ namespace, createNamespace }) => {
-    if (!RESERVED_NAMESPACES.test(namespace)) return [];
-    if (createNamespace === false && !namespace.startsWith("system-")) return [];
-    return {
-      path: "namespace",
-      reason: "The stack would put Pod Security labels and a quota on a namespace that is the cluster's own.",
-      fix: "Give the stack a namespace of its own, such as engine-room.",
-    };
-  }),
+type KubernetesConfig = Extract<StackConfig, { platform: "kubernetes" }>;
 
-  // A DaemonSet without a selector runs on every machine that takes pods.
-  prePullHasSelector: onKubernetes(
-    (config) =>
-      "pools" in config &&
-      config.pools.map(
-        ({ prePullImages, nodeSelector }, index) =>
-          prePullImages &&
-          Object.keys(nodeSelector).length === 0 && {
-            path: `pools[${index}].prePullImages`,
-            reason:
-              "The pool has no nodeSelector, so that its images, of 20 GB and more, would be pulled to every machine of the cluster.",
-            fix: "Write the labels of the pool's machines in nodeSelector, such as { nvidia.com/gpu.product: NVIDIA-A10G }.",
-          },
-      ),
-  ),
-
-  addressesAreGivenOnce: onKubernetes((config) => {
-    const mongo = config.externalDatabases?.mongo;
-    return [
-      bothGiven(config, "externalDatabases.mongo.uri", "externalDatabases.mongo.uriSecret"),
-      bothGiven(config, "externalDatabases.vector.apiKey", "externalDatabases.vector.apiKeySecret"),
-      mongo !== undefined &&
-        mongo.uri === undefined &&
-        mongo.uriSecret === undefined && {
-          path: "externalDatabases.mongo.uri",
-          value: "(absent)",
-          reason: "The address of the document database is in neither mongo.uri nor mongo.uriSecret.",
-          fix: `Set it with ${secretCommand("externalDatabases.mongo.uri")}, or name a Secret of the namespace.`,
-        },
-    ];
-  }),
-
-  storeIsGivenOnce: onKubernetes((config) =>
-    bothGiven(config, "engineStore.existingClaim", "engineStore.existingVolume"),
-  ),
-
-  minReplicasAreReached: inCluster(({ models, encoders, gateway, autoscaling }) => {
+/** Checks of every stack in a cluster, of one that the stack makes too. */
+export const scalingChecks = {
+  minReplicasAreReached: ({ config: { models, encoders, gateway, autoscaling } }) => {
     const owners = [
       ...models.map((model, index) => ({ ...model, path: `models[${index}]` })),
       ...(encoders === false ? [] : [{ ...encoders, path: "encoders" }]),
@@ -76,9 +36,9 @@ export const kubernetesChecks = {
         fix: "Write 1, or autoscaling: { mechanism: keda } with KEDA in the cluster.",
       };
     });
-  }),
+  },
 
-  scheduleIsFollowed: inCluster(({ schedule, models, autoscaling }) => {
+  scheduleIsFollowed: ({ config: { schedule, models, autoscaling } }) => {
     if (schedule === undefined) return [];
     const shown = { path: "schedule", value: "(set)" };
     if (models.every(({ minReplicas }) => minReplicas === undefined))
@@ -93,10 +53,71 @@ export const kubernetesChecks = {
       reason: "A HorizontalPodAutoscaler knows no time of the day.",
       fix: "Write autoscaling: { mechanism: keda } with KEDA in the cluster, or remove schedule.",
     };
-  }),
+  },
+} satisfies Checks<CheckedFile<KubernetesConfig | Extract<StackConfig, { compute: "eks" }>>>;
+
+/** Checks of `platform: kubernetes`, on both tiers. */
+export const kubernetesChecks = {
+  // A namespace that the stack makes gets its labels and a quota, which also hold for other workloads in it.
+  namespaceIsOwn: ({ config: { namespace, createNamespace } }) => {
+    if (!RESERVED_NAMESPACES.test(namespace)) return [];
+    if (createNamespace === false && !namespace.startsWith("system-")) return [];
+    return {
+      path: "namespace",
+      reason: "The stack would put Pod Security labels and a quota on a namespace that is the cluster's own.",
+      fix: "Give the stack a namespace of its own, such as engine-room.",
+    };
+  },
+
+  // A DaemonSet without a selector runs on every machine that takes pods.
+  prePullHasSelector: ({ config }) =>
+    "pools" in config &&
+    config.pools.map(
+      ({ prePullImages, nodeSelector }, index) =>
+        prePullImages &&
+        Object.keys(nodeSelector).length === 0 && {
+          path: `pools[${index}].prePullImages`,
+          reason:
+            "The pool has no nodeSelector, so that its images, of 20 GB and more, would be pulled to every machine of the cluster.",
+          fix: "Write the labels of the pool's machines in nodeSelector, such as { nvidia.com/gpu.product: NVIDIA-A10G }.",
+        },
+    ),
+
+  addressesAreGivenOnce: ({ config }) => {
+    const mongo = config.externalDatabases?.mongo;
+    return [
+      bothGiven(config, "externalDatabases.mongo.uri", "externalDatabases.mongo.uriSecret"),
+      bothGiven(config, "externalDatabases.vector.apiKey", "externalDatabases.vector.apiKeySecret"),
+      mongo !== undefined &&
+        mongo.uri === undefined &&
+        mongo.uriSecret === undefined && {
+          path: "externalDatabases.mongo.uri",
+          value: "(absent)",
+          reason: "The address of the document database is in neither mongo.uri nor mongo.uriSecret.",
+          fix: `Set it with ${secretCommand("externalDatabases.mongo.uri")}, or name a Secret of the namespace.`,
+        },
+    ];
+  },
+
+  storeIsGivenOnce: ({ config }) =>
+    bothGiven(config, "engineStore.existingClaim", "engineStore.existingVolume"),
+
+  tlsHasOneCertificate: ({ config: { gateway } }) => {
+    if (gateway.tls === undefined) return [];
+    const given = Object.entries(gateway.tls).flatMap(([key, value]) => (value === undefined ? [] : [key]));
+    if (given.length === 1) return [];
+    return {
+      path: "gateway.tls",
+      reason:
+        given.length === 0
+          ? "It does not say where the certificate comes from."
+          : `${given.join(" and ")} each name a certificate, and only one is used.`,
+      fix: `Set ${CERTIFICATE_KEYS}.`,
+    };
+  },
 
   // A Gateway has the certificate and the class that an Ingress names.
-  routeIsWhole: onKubernetes(({ gateway }) => {
+  routeIsWhole: ({ config: { gateway } }) => {
     if (gateway.route === undefined) return [];
     return [
       (["tls", "ingressClass"] as const).map(
@@ -114,24 +135,8 @@ export const kubernetesChecks = {
         fix: "Set the name by which clients reach the gateway.",
       },
     ];
-  }),
-} satisfies Record<string, Check<CheckedFile>>;
-
-type KubernetesConfig = Extract<StackConfig, { platform: "kubernetes" }>;
-
-export function onKubernetes(check: (config: KubernetesConfig) => Findings): Check<CheckedFile> {
-  return ({ config }) => config.platform === "kubernetes" && check(config);
-}
-
-type InCluster = KubernetesConfig | Extract<StackConfig, { compute: "eks" }>;
-
-/** A check of an existing cluster and of one on EKS. */
-function inCluster(check: (config: InCluster) => Findings): Check<CheckedFile> {
-  return ({ config }) => {
-    const isEks = config.platform === "aws" && config.compute === "eks";
-    return (isEks || config.platform === "kubernetes") && check(config);
-  };
-}
+  },
+} satisfies Checks<CheckedFile<KubernetesConfig>>;
 
 /** A value, and the name of an object that holds it. */
 function bothGiven(config: KubernetesConfig, value: string, object: string): Finding | false {

@@ -1,6 +1,8 @@
 /** Pools and the host against the servers, builds and encoders that they have to hold. */
 import { pathParts, valueAt } from "../../problems.ts";
+import { SYSTEM_POOL } from "../aws/names.ts";
 import { onDemandHourlyUsd, REFERENCE_REGION } from "../catalogue/prices.ts";
+import { stackCost } from "../cost/cost.ts";
 import { encoderProblems } from "../encoders/encoder-plan.ts";
 import { worldSize } from "../fit/placement.ts";
 import { buildDiskGiB, machineResources, serverRequest, storedGiB } from "../pod-requests.ts";
@@ -54,6 +56,27 @@ export const poolChecks = {
       fix: `Write what an hour of one costs where it is rented${usd === null ? "" : ` (${usd} on demand in ${REFERENCE_REGION})`}, or 0 where it is not.`,
     };
   }),
+
+  // A cap that is set and never judged is worse than none.
+  capIsJudged: ({ config: { policies }, spec }) => {
+    const { hourlyUsdCap, levels } = policies;
+    const level = levels["price-is-below-cap"];
+    if (hourlyUsdCap === undefined || level === "off") return [];
+    // How much of a line there is depends on engines; whether it has a price does not.
+    const { withoutPrice } = stackCost(spec, []);
+    if (withoutPrice.length === 0) return [];
+    const pools = withoutPrice.filter((name) => name.startsWith("pool ") && name !== `pool ${SYSTEM_POOL}`);
+    const keys = [
+      ...(pools.length > 0 ? ["hourlyUsd of each pool"] : []),
+      ...(pools.length < withoutPrice.length ? ["otherHourlyUsd for all else together"] : []),
+    ];
+    return {
+      severity: level === "advisory" ? "warning" : undefined,
+      path: "policies.hourlyUsdCap",
+      reason: `Whether the stack costs less than its cap of ${hourlyUsdCap.toFixed(2)} USD an hour can't be judged: there is no price of ${withoutPrice.join(", ")}.`,
+      fix: `Write what an hour costs: ${keys.join(" and ")}.`,
+    };
+  },
 
   sharingNeedsGpu: eachPool(({ sharing, gpu, path, name }) => {
     if (sharing.mode === "none" || gpu !== null) return [];

@@ -2,7 +2,7 @@
 import { type Advisory, compareTensorRtLlmVersions, openAdvisories } from "../catalogue/advisories.ts";
 import { isReleaseTag, releases } from "../catalogue/releases.ts";
 import type { Release } from "../catalogue/types.ts";
-import { type Check, eachModel } from "./check.ts";
+import { type Checks, eachModel } from "./check.ts";
 
 export const releaseChecks = {
   releaseIsVerified: ({ spec: { release, acceptUnverified } }) =>
@@ -61,16 +61,6 @@ export const releaseChecks = {
     };
   },
 
-  // On AWS the driver is that of the machine image that the stack chooses.
-  minimumDriver: ({ spec: { release, platform } }) =>
-    release.minimumDriver !== null &&
-    platform !== "aws" && {
-      severity: "warning",
-      path: "release",
-      reason: `${release.tag} needs NVIDIA driver ${release.minimumDriver} or newer on the machines, or forward compatibility of a data-centre GPU (CUDA ${release.cuda ?? "unknown"}).`,
-      fix: "Compare it with the top of what nvidia-smi prints on a machine.",
-    },
-
   imageOfRelease: ({ config: { image }, spec: { release } }) => {
     const { base } = image;
     if (base === undefined) return [];
@@ -108,7 +98,18 @@ export const releaseChecks = {
         "NVIDIA's image has the layout ngc; tritonrelease is that of images that TensorRT-LLM's own Dockerfile makes.",
       fix: "Name such an image in image.base, or write layout: ngc.",
     },
-} satisfies Record<string, Check>;
+} satisfies Checks;
+
+/** Of machines whose driver the stack does not choose. */
+export const driverChecks = {
+  minimumDriver: ({ spec: { release } }) =>
+    release.minimumDriver !== null && {
+      severity: "warning",
+      path: "release",
+      reason: `${release.tag} needs NVIDIA driver ${release.minimumDriver} or newer on the machines, or forward compatibility of a data-centre GPU (CUDA ${release.cuda ?? "unknown"}).`,
+      fix: "Compare it with the top of what nvidia-smi prints on a machine.",
+    },
+} satisfies Checks;
 
 const SEVERITIES = ["critical", "high", "medium", "low"] as const satisfies readonly Advisory["severity"][];
 

@@ -1,5 +1,8 @@
 /** `platform: docker` on GPUs. */
 import type { GpuStackConfig } from "../../config/config.ts";
+import { databaseChecks, externalDatabaseChecks, hubChecks } from "../checks/access.ts";
+import { dockerChecks, hostChecks } from "../checks/docker.ts";
+import { driverChecks } from "../checks/release.ts";
 import { type GpuPlatform, NOT_RENTED } from "../gpu-platform.ts";
 import { dockerGpuHost } from "./host.ts";
 
@@ -32,5 +35,13 @@ export const dockerPlatform: GpuPlatform<Extract<GpuStackConfig, { platform: "do
   gateways: () => 1,
   region: () => null,
   rented: () => NOT_RENTED,
+  checks: {
+    ...dockerChecks,
+    ...databaseChecks,
+    ...externalDatabaseChecks("mongo.uri and vector.url"),
+    ...driverChecks,
+    ...hostChecks,
+    ...hubChecks(() => "hub.tokenFile"),
+  },
   plan: (config, parts) => ({ ...parts, platform: "docker", host: dockerGpuHost(config) }),
 };

@@ -1,5 +1,9 @@
 /** `platform: kubernetes` on GPUs. */
 import type { GpuStackConfig } from "../../config/config.ts";
+import { databaseChecks, externalDatabaseChecks, gatewayChecks, hubChecks } from "../checks/access.ts";
+import { clusterChecks } from "../checks/cluster.ts";
+import { CERTIFICATE_KEYS, kubernetesChecks, scalingChecks } from "../checks/kubernetes.ts";
+import { driverChecks } from "../checks/release.ts";
 import { type GpuPlatform, NOT_RENTED } from "../gpu-platform.ts";
 import { kubernetesCluster } from "./cluster.ts";
 
@@ -23,6 +27,16 @@ export const kubernetesPlatform: GpuPlatform<Extract<GpuStackConfig, { platform:
   gateways: ({ gateway }) => gateway.replicas,
   region: () => null,
   rented: () => NOT_RENTED,
+  checks: {
+    ...databaseChecks,
+    ...externalDatabaseChecks("mongo.uri or mongo.uriSecret, and vector.url"),
+    ...kubernetesChecks,
+    ...scalingChecks,
+    ...driverChecks,
+    ...clusterChecks,
+    ...hubChecks(() => "hub.tokenSecret"),
+    ...gatewayChecks(CERTIFICATE_KEYS),
+  },
   plan: (config, parts) => ({
     ...parts,
     platform: "kubernetes",

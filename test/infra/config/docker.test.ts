@@ -1,9 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { parseConfig } from "../../../infra/config/config.ts";
-import { databaseChecks } from "../../../infra/plan/checks/access.ts";
-import { asProblems, flatFindings } from "../../../infra/plan/checks/check.ts";
-import { findCpuProblems } from "../../../infra/plan/checks/cpu.ts";
-import { dockerChecks } from "../../../infra/plan/checks/docker.ts";
+import { planStack } from "../../../infra/plan/plan-stack.ts";
 import { ConfigError, type Problem } from "../../../infra/problems.ts";
 import { problemsThrownBy } from "../problems-thrown.ts";
 
@@ -13,7 +10,7 @@ const tiers = {
   gpu: {
     platform: "docker",
     models: [{ name: "gpt", model: "gpt2-medium" }],
-    host: { instanceType: "g5.xlarge" },
+    host: { instanceType: "g5.48xlarge" },
   },
   cpu: {
     platform: "docker",
@@ -29,13 +26,10 @@ function stackOf(tier: Tier, changes: Values = {}): Record<string, unknown> {
   return { ...own, ...changes, host: { ...(own.host ?? {}), ...(changes.host ?? {}) } };
 }
 
-/** Problems of the schema, or of the checks that need no plan. */
+/** Problems of the schema, or of the checks. */
 function problemsOf(values: Record<string, unknown>): readonly Problem[] {
   const problems = problemsThrownBy(() => {
-    const config = parseConfig(values);
-    const checks = Object.values({ ...dockerChecks, ...databaseChecks });
-    const found = asProblems(flatFindings(checks.map((check) => check({ config, written: values }))), config);
-    throw new ConfigError(config.tier === "cpu" ? findCpuProblems(config, values).problems : found.problems);
+    throw new ConfigError(planStack(parseConfig(values), values).problems);
   });
   for (const { reason, fix } of problems) {
     expect(reason).toMatch(/\.$/);

@@ -1,0 +1,72 @@
+/** One EC2 instance that runs everything. */
+import type { Ec2Config } from "../../config/aws-stacks.ts";
+import { STORE_FOLDER } from "../aws/names.ts";
+import { type CheckedStack, type Checks, eachModel } from "./check.ts";
+import { oneOf } from "./words.ts";
+
+export const ec2Checks = {
+  ec2IsOneMachine: ({ config: { pools } }) => {
+    const [first, ...others] = pools;
+    if (others.length > 0) {
+      return {
+        path: "pools",
+        value: `${pools.length} pools`,
+        reason: "`compute: ec2` is one machine that runs everything.",
+        fix: "Keep one pool, or write `compute: eks`.",
+      };
+    }
+    if (first === undefined || first.nodes.max === 1) return [];
+    return {
+      path: "pools[0].nodes.max",
+      reason: `\`compute: ec2\` is one machine, and ${first.nodes.max} are asked for.`,
+      fix: "Write nodes: { min: 1, max: 1 }, or `compute: eks`.",
+    };
+  },
+
+  // One hop is all that the machine's metadata service answers, and containers are a hop further away.
+  ec2HasNoWeightsInBuckets: eachModel(({ engine: { weights }, path, serving }) => {
+    if (weights.kind !== "s3") return [];
+    return {
+      path: `${path}.weights`,
+      reason: "Containers of the machine have no credentials of AWS: its role is for the machine alone.",
+      fix: `Take the weights from the model hub; or copy them into the engine store, on a machine that mounts it, and write weights: { from: folder, path: ${STORE_FOLDER}/own/${serving.name}, revision: … }.`,
+    };
+  }),
+
+  // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_ChangingDisableAPITermination.html, Considerations.
+  spotIsNotRetained: ({ config: { retain, pools } }) =>
+    pools.map(
+      ({ capacity }, index) =>
+        capacity === "spot" &&
+        retain.length > 0 && {
+          path: `pools[${index}].capacity`,
+          reason: `What \`retain\` names (${oneOf(retain)}) is protected from termination, and EC2 protects no spot machine: \`up\` would fail.`,
+          fix: "Write capacity: onDemand, or `retain: []`.",
+        },
+    ),
+
+  // A persistent request could be stopped; the provider leaves it when the machine goes, and it starts another one
+  // (issue 38142 of terraform-provider-aws). https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/stop-spot-instance.html
+  spotMachineStays: ({ config: { pools } }) =>
+    pools.map(
+      ({ capacity }, index) =>
+        capacity === "spot" && {
+          severity: "warning",
+          path: `pools[${index}].capacity`,
+          reason:
+            "A spot machine can't be stopped: `npm run sleep` and another instanceType fail, and when EC2 takes it back, documents and images on its disk are gone; `npm run up` then makes another one.",
+          fix: "Write capacity: onDemand, or keep nothing on it; engines are in the engine store either way.",
+        },
+    ),
+
+  accessIsOfCluster: ({ config: { access } }) =>
+    (["apiCidrs", "admins"] as const).map(
+      (key) =>
+        access[key].length > 0 && {
+          severity: "warning",
+          path: `access.${key}`,
+          reason: `It says who ${key === "admins" ? "administers a cluster" : "reaches a cluster's API"}, and means nothing with compute: ec2: there is no cluster.`,
+          fix: "Remove it.",
+        },
+    ),
+} satisfies Checks<CheckedStack<Ec2Config>>;
