@@ -12,30 +12,30 @@ import { kubernetesCpuStack, kubernetesStack } from "./kubernetes-stacks.ts";
 import { localStack } from "./local-stack.ts";
 import { parseBySchema } from "./schema-problems.ts";
 
-const awsSchemas = { eks: eksStack, ec2: ec2Stack };
+/**
+ * Kinds of stacks: what a stack file names, and the schema of what it names. The first of a platform is that of a file which
+ * says no more than the platform.
+ */
+const stackKinds = [
+  { kind: { platform: "local", tier: "cpu" }, schema: localStack },
+  { kind: { platform: "docker", tier: "gpu" }, schema: dockerStack },
+  { kind: { platform: "docker", tier: "cpu" }, schema: dockerCpuStack },
+  { kind: { platform: "kubernetes", tier: "gpu" }, schema: kubernetesStack },
+  { kind: { platform: "kubernetes", tier: "cpu" }, schema: kubernetesCpuStack },
+  { kind: { platform: "aws", tier: "gpu", compute: "eks" }, schema: eksStack },
+  { kind: { platform: "aws", tier: "gpu", compute: "ec2" }, schema: ec2Stack },
+] as const satisfies readonly StackKind[];
 
-/** By platform and tier; the first tier is that of a stack file which names none, as the first compute is on AWS. */
-const stackSchemas = {
-  local: { cpu: localStack },
-  docker: { gpu: dockerStack, cpu: dockerCpuStack },
-  kubernetes: { gpu: kubernetesStack, cpu: kubernetesCpuStack },
-  aws: { gpu: eksStack },
-};
+/** Keys that choose the kind, from the first to the last. */
+const KIND_KEYS = ["platform", "tier", "compute"] as const;
+type KindKey = (typeof KIND_KEYS)[number];
 
-type Platform = keyof typeof stackSchemas;
-type Tier = "gpu" | "cpu";
-type Compute = keyof typeof awsSchemas;
-type StackSchema =
-  | typeof localStack
-  | typeof dockerStack
-  | typeof dockerCpuStack
-  | typeof kubernetesStack
-  | typeof kubernetesCpuStack
-  | typeof eksStack
-  | typeof ec2Stack;
+interface StackKind {
+  readonly kind: Readonly<Partial<Record<KindKey, string>>>;
+  readonly schema: z.ZodType;
+}
 
-const PLATFORMS = Object.keys(stackSchemas) as Platform[];
-const COMPUTES = Object.keys(awsSchemas) as Compute[];
+type StackSchema = (typeof stackKinds)[number]["schema"];
 
 export type StackConfig = Readonly<z.infer<StackSchema>>;
 export type GpuStackConfig = Extract<StackConfig, { tier: "gpu" }>;
@@ -79,79 +79,53 @@ export function secretPaths(values: Values): readonly Path[] {
  * that its other problems can be reported too.
  */
 function likelyKind(values: Values) {
-  const platform = PLATFORMS.find((name) => name === values.platform) ?? likelyPlatform(values);
-  const schemas: Readonly<Partial<Record<Tier, StackSchema>>> = stackSchemas[platform];
-  const tiers = Object.keys(schemas) as [Tier];
-  const tier = nearest(values.tier, tiers) ?? tiers[0];
-  const compute = platform === "aws" ? likelyCompute(values) : undefined;
-  const isOtherTier = values.tier !== undefined && values.tier !== tier;
-  const isOtherCompute = compute !== undefined && values.compute !== undefined && values.compute !== compute;
+  const problems: Problem[] = [];
+  let kinds: readonly StackKind[] = stackKinds;
+  for (const key of KIND_KEYS) {
+    const names = [...new Set(kinds.flatMap(({ kind }) => kind[key] ?? []))];
+    const value = values[key];
+    if (names.length === 0 || (value === undefined && key !== "platform")) continue;
+    const named = names.find((name) => name === value);
+    const likely = named ?? leastRefused(kinds, key, values).kind[key];
+    if (named === undefined) problems.push(unknownKind(key, values, likely, names));
+    kinds = kinds.filter(({ kind }) => kind[key] === likely);
+  }
+  const [{ kind, schema }] = kinds as readonly [StackKind];
+  return { schema, kind, problems };
+}
+
+/** The kind whose schema refuses the fewest of the values; of several the one whose name is nearest to the key's. */
+function leastRefused(kinds: readonly StackKind[], key: KindKey, values: Values): StackKind {
+  const written = String(values[key] ?? "").toLowerCase();
+  const names = kinds.flatMap(({ kind }) => kind[key] ?? []);
+  const nearest = names.includes(written) ? written : nearestName(written, names);
+  const ranks = kinds.map((kind) => refusals(kind, values) - (kind.kind[key] === nearest ? 0.5 : 0));
+  return kinds[ranks.indexOf(Math.min(...ranks))] as StackKind;
+}
+
+/** Values that a schema refuses; what the stack file has left out does not count. */
+function refusals({ kind, schema }: StackKind, values: Values): number {
+  const { error } = schema.safeParse({ ...values, ...kind }, { reportInput: true });
+  const refused = (error?.issues ?? []).filter(({ input }) => input !== undefined);
+  return refused.reduce(
+    (sum, issue) => sum + (issue.code === "unrecognized_keys" ? issue.keys.length : 1),
+    0,
+  );
+}
+
+function unknownKind(
+  key: KindKey,
+  values: Values,
+  likely: string | undefined,
+  names: readonly string[],
+): Problem {
+  const value = values[key];
+  const ofPlatform = key === "platform" ? "" : ` for platform ${values.platform}`;
   return {
-    schema: compute === undefined ? (schemas[tier] as StackSchema) : awsSchemas[compute],
-    kind: { platform, tier, ...(isOtherCompute ? { compute } : {}) },
-    problems: [
-      ...(values.platform === platform ? [] : [unknownPlatform(values.platform, platform)]),
-      ...(isOtherTier ? [unknownTier(values.tier, platform, tiers)] : []),
-      ...(isOtherCompute ? [unknownCompute(values.compute)] : []),
-    ],
-  };
-}
-
-function nearest<Name extends string>(value: unknown, names: readonly Name[]): Name | undefined {
-  return typeof value === "string" ? (nearestName(value, names) as Name | undefined) : undefined;
-}
-
-/** Keys that only one platform has. */
-const OWN_KEYS: Readonly<Record<string, Platform>> = {
-  region: "aws",
-  compute: "aws",
-  access: "aws",
-  account: "aws",
-  host: "docker",
-  namespace: "kubernetes",
-  context: "kubernetes",
-  pools: "kubernetes",
-};
-
-function likelyPlatform(values: Values): Platform {
-  const [ofKey = "local"] = Object.entries(OWN_KEYS).flatMap(([key, name]) => (key in values ? [name] : []));
-  return nearest(values.platform, PLATFORMS) ?? ofKey;
-}
-
-/** The compute that is named, in upper or lower case; for another name, the one whose schema refuses less of the rest. */
-function likelyCompute(values: Values): Compute {
-  const { compute = "eks" } = values;
-  const named = COMPUTES.find((name) => name === String(compute).toLowerCase());
-  if (named !== undefined) return named;
-  const refused = (name: Compute) =>
-    awsSchemas[name].safeParse({ ...values, compute: name }).error?.issues.length ?? 0;
-  return refused("ec2") < refused("eks") ? "ec2" : "eks";
-}
-
-function unknownPlatform(platform: unknown, likely: Platform): Problem {
-  return {
-    path: "platform",
-    value: showValue(platform),
-    reason: platform === undefined ? "It is required." : "There is no platform of that name.",
-    fix: `Set \`engine-room:platform: ${likely}\`; there are ${PLATFORMS.join(", ")}.`,
-  };
-}
-
-function unknownTier(tier: unknown, platform: Platform, tiers: readonly Tier[]): Problem {
-  return {
-    path: "tier",
-    value: showValue(tier),
-    reason: `The platform ${platform} has the tier${tiers.length === 1 ? "" : "s"} ${tiers.join(" and ")}, and no other.`,
-    fix: `Write ${tiers.join(" or ")}${tier === "cpu" || tier === "gpu" ? ", or another platform" : ""}.`,
-  };
-}
-
-function unknownCompute(compute: unknown): Problem {
-  return {
-    path: "compute",
-    value: showValue(compute),
-    reason: "A stack on AWS is a cluster (eks) or one machine (ec2).",
-    fix: `Write ${COMPUTES.join(" or ")}.`,
+    path: key,
+    value: showValue(value),
+    reason: value === undefined ? "It is required." : `Unknown ${key}${ofPlatform}.`,
+    fix: `Set \`engine-room:${key}: ${likely}\`; valid values${ofPlatform} are ${names.join(", ")}.`,
   };
 }
 

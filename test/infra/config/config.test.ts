@@ -151,13 +151,18 @@ test.each([
   ["unknown", { platform: "cloud", colour: 1 }, "local", ["platform", "models", "colour"]],
   ["absent, with a region", { region: "us-east-1" }, "aws", ["platform", "account", "models", "pools"]],
   ["absent, with a host", { host: {} }, "docker", ["platform", "models"]],
-  ["unknown, with pools", { platform: "eks", pools: [] }, "kubernetes", ["platform", "models", "pools"]],
+  [
+    "unknown, with pools",
+    { platform: "cloud", pools: [{ name: "gpu", instanceType: "g5.xlarge", nodeSelector: {} }] },
+    "kubernetes",
+    ["platform", "models"],
+  ],
   ["misspelt, with a host", { platform: "dokcer", host: {} }, "docker", ["platform", "models"]],
 ])("a platform that is %s is reported beside the other mistakes", (_title, values, likely, paths) => {
   const problems = problemsOf(values);
   expect(problems.map((problem) => problem.path)).toEqual(paths);
   expect(problems[0]?.fix).toBe(
-    `Set \`engine-room:platform: ${likely}\`; there are local, docker, kubernetes, aws.`,
+    `Set \`engine-room:platform: ${likely}\`; valid values are local, docker, kubernetes, aws.`,
   );
 });
 
@@ -328,15 +333,18 @@ test("other spellings of AWS's own values are reported with the right ones", () 
     pools: [{ name: "gpu", instanceType: "g5.xlarge" }],
     models: [{ name: "a", model: "x" }],
   };
+  const asEc2 = "Set `engine-room:compute: ec2`; valid values for platform aws are eks, ec2.";
   const words = (changes: object) =>
     problemsOf({ ...stack, ...changes }).map(({ path, value, fix }) => [path, value, fix]);
   expect(words({ compute: "EC2", pools: [{ name: "gpu", instanceType: "g5.xlarge", zone: "a" }] })).toEqual([
-    ["compute", '"EC2"', "Write eks or ec2."],
+    ["compute", '"EC2"', asEc2],
   ]);
-  expect(words({ compute: "ecs" })).toEqual([["compute", '"ecs"', "Write eks or ec2."]]);
+  expect(words({ compute: "ecs" })).toEqual([
+    ["compute", '"ecs"', asEc2.replace("compute: ec2", "compute: eks")],
+  ]);
   // Only one of a single machine says its zone so.
   expect(words({ compute: "ecs", pools: [{ name: "gpu", instanceType: "g5.xlarge", zone: "a" }] })).toEqual([
-    ["compute", '"ecs"', "Write eks or ec2."],
+    ["compute", '"ecs"', asEc2],
   ]);
   expect(words({ network: { zones: ["us-east-1a", "b"] } })).toEqual([
     ["network.zones[0]", '"us-east-1a"', "Write a."],

@@ -63,8 +63,8 @@ test("the CPU tier on Docker has the local platform's defaults and publishes eve
 });
 
 test.each<[string, Record<string, unknown>, string, string]>([
-  ["misspelt", stackOf("cpu", { tier: "cpuu" }), "gpu and cpu", "Write gpu or cpu."],
-  ["a number", stackOf("gpu", { tier: 1 }), "gpu and cpu", "Write gpu or cpu."],
+  ["misspelt", stackOf("cpu", { tier: "cpuu" }), "docker", "cpu"],
+  ["a number", stackOf("gpu", { tier: 1 }), "docker", "gpu"],
   [
     "cpu on AWS",
     {
@@ -75,18 +75,18 @@ test.each<[string, Record<string, unknown>, string, string]>([
       models: tiers.gpu.models,
       pools: [{ name: "gpu", instanceType: "g5.xlarge" }],
     },
-    "the tier gpu, and no other",
-    "Write gpu, or another platform.",
+    "aws",
+    "gpu",
   ],
-  [
-    "gpu on this machine",
-    { platform: "local", tier: "gpu", models: tiers.cpu.models },
-    "the tier cpu, and no other",
-    "Write cpu, or another platform.",
-  ],
-])("a tier that is %s is the only problem", (_title, values, reason, fix) => {
+  ["gpu on this machine", { platform: "local", tier: "gpu", models: tiers.cpu.models }, "local", "cpu"],
+])("a tier that is %s is the only problem", (_title, values, platform, likely) => {
   expect(problemsOf(values)).toEqual([
-    { path: "tier", value: JSON.stringify(values.tier), reason: expect.stringContaining(reason), fix },
+    {
+      path: "tier",
+      value: JSON.stringify(values.tier),
+      reason: `Unknown tier for platform ${platform}.`,
+      fix: expect.stringContaining(`\`engine-room:tier: ${likely}\``),
+    },
   ]);
 });
 
