@@ -16,10 +16,8 @@ export interface DeclaredPool
 }
 
 export interface GpuPlatform<Config extends GpuStackConfig = GpuStackConfig> {
-  /** `host`: one machine runs everything as containers. `cluster`: a scheduler chooses among machines. */
   readonly runsOn: GpuStackSpec["runsOn"];
-  /** Whether machines are started for the stack and billed by the hour. */
-  readonly isRented: boolean;
+  readonly isRented: GpuStackSpec["isRented"];
   /** Whether the stack file has a list of pools; else it describes one machine. */
   readonly hasPools: boolean;
   /** Machines as the stack file describes them. */
@@ -38,4 +36,4 @@ export interface GpuPlatform<Config extends GpuStackConfig = GpuStackConfig> {
 }
 
 /** Of a platform whose owner pays for everything already. */
-export const NOT_RENTED: RentedParts = { services: [], machines: [], disks: [] };
+export const NOT_RENTED: RentedParts = { services: [], machines: [], disks: [], besides: [] };

@@ -34,8 +34,8 @@ export function resolveStack(
   const models = resolveModels({ ...choice, release, layout });
   const hasDatabases = config.encoders !== false && config.databases !== "external";
   const withoutEncoders: GpuStackSpec = {
-    platform: config.platform,
     runsOn: platform.runsOn,
+    isRented: platform.isRented,
     region: platform.region(config),
     release,
     image: { base, layout },

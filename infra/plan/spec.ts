@@ -155,15 +155,18 @@ export interface RentedParts {
   }[];
   /** Of volumes with data, kept while everything sleeps. */
   readonly disks: readonly { readonly what: string; readonly count: number; readonly sizeGiB: number }[];
+  /** Billed by the byte, the request or the month; named, and in no sum. */
+  readonly besides: readonly string[];
   /** The stack's own price, in US dollars an hour, of all besides pools that has no price in its region. */
   readonly otherHourlyUsd?: number | undefined;
 }
 
 /** A stack on GPUs, resolved. */
 export interface GpuStackSpec {
-  readonly platform: "docker" | "kubernetes" | "aws";
   /** One Docker host, or machines that a scheduler fills. */
   readonly runsOn: "host" | "cluster";
+  /** Whether machines are started for the stack and billed by the hour. */
+  readonly isRented: boolean;
   /** AWS region of prices; null: nothing is priced by table. */
   readonly region: string | null;
   readonly release: Release;

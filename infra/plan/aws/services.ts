@@ -33,6 +33,11 @@ export function rentedParts(config: AwsConfig): RentedParts {
     // Controllers run while all models sleep.
     machines: isEks ? [{ what: `pool ${name}`, instanceType, count: nodes.min, diskGiB }] : [],
     disks: dataDisks(config),
+    besides: [
+      "data transfer, and what load balancers, NAT gateways and endpoints handle",
+      "logs, and requests to the engine store",
+      "images in ECR, copies of AWS Backup and keys of KMS",
+    ],
     otherHourlyUsd: config.otherHourlyUsd,
   };
 }

@@ -23,13 +23,6 @@ import type { CostLine, EngineOfModel, GpuCost } from "./types.ts";
 /** 365 × 24 ÷ 12. */
 export const HOURS_PER_MONTH = 730;
 
-/** On AWS, billed by the byte, the request or the month. */
-const AWS_BESIDES = [
-  "data transfer, and what load balancers, NAT gateways and endpoints handle",
-  "logs, and requests to the engine store",
-  "images in ECR, copies of AWS Backup and keys of KMS",
-] as const;
-
 /**
  * Pools at the number of machines that their replicas need, on-demand by table, spot and machines outside the table by the
  * stack's own price only. Parts without a price are named in `withoutPrice` and are in no sum.
@@ -57,7 +50,7 @@ export function stackCost(stack: GpuStackSpec, engines: readonly EngineOfModel[]
     asleepMonthlyUsd: monthOf(asleepHourlyUsd),
     lines,
     builds,
-    besides: stack.platform === "aws" ? AWS_BESIDES : [],
+    besides: rented.besides,
     elsewhere: withoutPrice.length === 0 ? null : elsewhere(stack, engines),
     pricesAsOf: usesTable && region !== null ? pricesAsOf(region) : null,
   };
@@ -183,9 +176,9 @@ function rentedLines({ rented, region }: GpuStackSpec): readonly CostLine[] {
   ];
 }
 
-/** Engine store and disks on AWS; elsewhere storage is owned already. A disk ends with its machine, unless that is only stopped. */
+/** Engine store and disks, where they are not owned already. A disk ends with its machine, unless that is only stopped. */
 function storageLines(stack: GpuStackSpec, engines: readonly EngineOfModel[]): readonly CostLine[] {
-  if (stack.platform !== "aws") return [];
+  if (!stack.isRented) return [];
   const { region, store, rented } = stack;
   const machineDisks = [
     ...stack.pools.filter(({ capacity }) => capacity !== "owned").map((pool) => poolDisks(stack, pool)),

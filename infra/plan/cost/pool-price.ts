@@ -33,7 +33,7 @@ export function plannedNodes(stack: GpuStackSpec, pool: PoolSpec): number {
  */
 export function asleepNodes(stack: GpuStackSpec, pool: PoolSpec): number {
   const planned = plannedNodes(stack, pool);
-  const isRented = stack.platform === "aws";
+  const { isRented } = stack;
   if (stack.runsOn === "host") return isRented ? 0 : planned;
   if (pool.gpu === null) return planned;
   const kept = neededNodes(stack, pool, []);

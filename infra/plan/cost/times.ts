@@ -103,15 +103,15 @@ const PYTORCH_SECONDS = 60;
 const MB_PER_GIB = 1073.741824;
 
 /**
- * Cold start of one server of a model: a new machine (on AWS only), image, engine from the store, load.
+ * Cold start of one server of a model: a new machine (where machines are rented), image, engine from the store, load.
  *
  * @param engine null for the llmapi runtime: the weights themselves are read.
  */
 export function coldStart(model: ModelSpec, stack: GpuStackSpec, engine: EnginePlan | null): ColdStart {
-  const { release, store, platform } = stack;
+  const { release, store } = stack;
   const { engine: spec, serving } = model;
   const pool = poolOf(model, stack);
-  const isRented = platform === "aws" && pool.capacity !== "owned";
+  const isRented = stack.isRented && pool.capacity !== "owned";
   const prePulls = pool.prePullsImages === true;
   // A new machine has no image, whatever is pulled onto machines that run.
   const isPulled = prePulls && !isRented;
@@ -195,11 +195,11 @@ interface StartedModel {
  * @param models - In the order of the stack; an engine that two need is built once, where the first builds it.
  */
 export function firstUp(
-  { platform, runsOn, rented }: Pick<GpuStackSpec, "platform" | "runsOn" | "rented">,
+  { isRented, runsOn, rented }: Pick<GpuStackSpec, "isRented" | "runsOn" | "rented">,
   models: readonly StartedModel[],
   builds: GpuCost["builds"],
 ): FirstUp {
-  const makesCluster = platform === "aws" && runsOn === "cluster";
+  const makesCluster = isRented && runsOn === "cluster";
   const makesNetwork = runsOn === "host" && rented.services.some(({ service }) => service === "NAT gateway");
   const steps: FirstUp["steps"] = [
     ...(makesNetwork ? [{ what: "network", seconds: NETWORK_SECONDS } as const] : []),

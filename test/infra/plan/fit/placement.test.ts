@@ -290,7 +290,7 @@ describe("room for gateway and databases", () => {
   const cpu: PoolSpec = { ...machine(0, 2, 6), name: "cpu", gpu: null, path: "pools[1]" };
   const spec = (pools: readonly PoolSpec[]): GpuStackSpec => ({
     ...stackOf([model], pools),
-    platform: "kubernetes",
+    isRented: false,
     encoders: encodersOf({ device: "cpu", pool: "cpu" }),
     front: { gateways: 2, databases: ["mongo", "vector"] },
   });

@@ -77,14 +77,23 @@ export function encodersOf(changes: Partial<EncodersSpec> = {}): EncodersSpec {
   };
 }
 
+/** What resolving says of each platform. */
+export const PLATFORMS = {
+  docker: { runsOn: "host", isRented: false },
+  kubernetes: { runsOn: "cluster", isRented: false },
+  aws: { runsOn: "cluster", isRented: true },
+} as const;
+
 export function stackOf(
   models: readonly ModelSpec[],
   pools: readonly PoolSpec[],
-  changes: Partial<GpuStackSpec> = {},
+  {
+    platform = "aws",
+    ...changes
+  }: Partial<GpuStackSpec> & { readonly platform?: keyof typeof PLATFORMS } = {},
 ): GpuStackSpec {
   return {
-    platform: "aws",
-    runsOn: changes.platform === "docker" ? "host" : "cluster",
+    ...PLATFORMS[platform],
     region: "us-east-1",
     release: releases["25.07"],
     image: { base: "nvcr.io/nvidia/tritonserver:25.07-trtllm-python-py3", layout: "ngc" },
@@ -93,7 +102,7 @@ export function stackOf(
     pools,
     front: { gateways: 1, databases: [] },
     store: { kind: "efs", readMBPerSecond: 250, sizeGiB: null, provisionedMiBps: null },
-    rented: { services: [], machines: [], disks: [] },
+    rented: { services: [], machines: [], disks: [], besides: ["data transfer"] },
     whenFull: "fail",
     memoryFitAccept: {},
     acceptUnverified: false,
