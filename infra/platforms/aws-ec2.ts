@@ -34,7 +34,8 @@ export function deployEc2(plan: Ec2Plan): DeployedStack {
   const { edge, store } = deployMachine(aws, network, opts);
 
   return planOutputs(plan, () => "instance", {
-    ...withEdge(host, aws, plan, edge),
+    // The notes of a host are for who keeps it.
+    ...withEdge({ ...host, notes: [] }, aws, plan, edge),
     engineStore: store.fileSystemId,
   });
 }

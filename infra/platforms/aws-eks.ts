@@ -10,6 +10,7 @@ import type { DeployedStack } from "../outputs.ts";
 import { type EksStack, eksStack } from "../plan/aws/aws-stack.ts";
 import { hasEdge } from "../plan/aws/services.ts";
 import type { EksPlan } from "../plan/gpu-stack.ts";
+import { clusterNotes } from "../plan/kubernetes/endpoints.ts";
 import type { KubernetesStack } from "../plan/kubernetes/types.ts";
 import { clusterOutputs } from "../plan-outputs.ts";
 import { awsProvider, deployAccount, deployEdge, deployFileSystem, withEdge } from "./aws-account.ts";
@@ -49,7 +50,7 @@ export function deployEks(plan: EksPlan): DeployedStack {
   };
   deployCluster(objects, { made: { ...made, bindGateway } });
 
-  const outputs = clusterOutputs(plan, objects);
+  const outputs = clusterOutputs(plan, { ...objects, notes: clusterNotes(plan) });
   return {
     ...outputs,
     ...withEdge(outputs, aws, plan, edge),

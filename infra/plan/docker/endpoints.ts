@@ -49,31 +49,26 @@ function databaseEndpoints(plan: DockerPlan): Pick<Endpoints, "mongo" | "vector"
   return { mongo: `mongodb://${LOOPBACK}:${mongo}`, vector: `http://${LOOPBACK}:${vector}` };
 }
 
-/** What users have to know of a stack. */
+/** Notes for users of a host that is theirs. */
 export function dockerNotes(plan: DockerPlan, volumes: readonly DockerVolume[]): readonly string[] {
   return [
     ...keyNote(plan),
     ...(plan.tier === "cpu" ? cpuWeightNotes(plan) : []),
     ...storeNote(plan),
     ...bucketNote(plan),
-    // On AWS they lie on a disk of their own, which `retain` keeps.
-    ...(plan.tier === "gpu" && plan.platform === "aws"
-      ? []
-      : keptNote(volumes.filter(({ isKept }) => isKept))),
+    ...keptNote(volumes.filter(({ isKept }) => isKept)),
   ];
 }
 
-function keyNote({ gateway, host, platform }: DockerPlan): readonly string[] {
-  // On AWS only the load balancer reaches that address, and it has its own note.
-  if (platform === "aws" || host.gatewayAddress === LOOPBACK || gateway.apiKeys.length > 0) return [];
+function keyNote({ gateway, host }: DockerPlan): readonly string[] {
+  if (host.gatewayAddress === LOOPBACK || gateway.apiKeys.length > 0) return [];
   return [
     `Everybody who reaches ${host.gatewayAddress}:${gateway.port} may use the models: gateway.apiKeys is empty; \`npm run key\` makes a key.`,
   ];
 }
 
 function storeNote(plan: DockerPlan): readonly string[] {
-  // On AWS the access point of the file system does that.
-  if (plan.tier === "cpu" || plan.platform === "aws" || plan.host.storePath === null) return [];
+  if (plan.tier === "cpu" || plan.host.storePath === null) return [];
   return [
     `Builds write weights and engines into ${plan.host.storePath} of the host as user ${IMAGE_USER_ID}, to whom it must belong.`,
   ];

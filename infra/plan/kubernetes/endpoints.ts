@@ -53,25 +53,27 @@ function databaseEndpoints(
   };
 }
 
-/** What users have to know of a stack. */
-export function clusterNotes(plan: ClusterPlan): readonly string[] {
-  const { cluster, gateway, platform } = plan;
-  const { ingress, tritonClients, monitoring, minReplicas } = cluster;
-  // On AWS a load balancer lets more in than pods, and `down` takes more than the namespace: notes of its own say so.
-  const isAws = platform === "aws";
+/** Notes for users of a cluster that others made: who reaches the gateway, and what `down` leaves in it. */
+export function ownerNotes(plan: ClusterPlan): readonly string[] {
+  const { ingress } = plan.cluster;
   const who = ingress === null ? "Every pod of the cluster" : `Everybody who reaches ${ingress.host}`;
+  const keyNote =
+    plan.gateway.apiKeys.length === 0 &&
+    `${who} may use the models: gateway.apiKeys is empty; \`npm run key\` makes a key.`;
+  return [keyNote, keptNote(plan)].filter((note) => note !== false);
+}
+
+/** Notes for users of any cluster. */
+export function clusterNotes(plan: ClusterPlan): readonly string[] {
+  const { tritonClients, monitoring, minReplicas } = plan.cluster;
   const others = tritonClients.length === 0 ? "" : ` and pods of ${tritonClients.join(", ")}`;
   const blind = Object.keys(minReplicas).length === 0 ? "" : ", and autoscalers have nothing to go by";
   return [
-    !isAws &&
-      gateway.apiKeys.length === 0 &&
-      `${who} may use the models: gateway.apiKeys is empty; \`npm run key\` makes a key.`,
     `Triton takes requests of the gateway${others} alone, databases those of the gateway: \`npm run connect\` reaches them, \`tritonClients\` opens Triton to namespaces.`,
     ...(plan.tier === "cpu" ? cpuWeightNotes(plan) : []),
     plan.tier === "gpu" &&
       plan.spec.whenFull === "stopServer" &&
       "While an engine is built, the scheduler may take the GPU of a server for it: the model is away until then.",
-    !isAws && keptNote(plan),
     monitoring === null &&
       `Nobody watches the stack${blind}: \`monitoring: prometheus-operator\` makes monitors, alerts and Grafana dashboards of it.`,
   ].filter((note) => note !== false);

@@ -6,7 +6,7 @@ import { autoscalers } from "./autoscaling.ts";
 import { builds, engineStore, prePulls } from "./builds.ts";
 import { priorities, quota } from "./capacity.ts";
 import { isRetained } from "./cluster.ts";
-import { clusterEndpoints, clusterNotes } from "./endpoints.ts";
+import { clusterEndpoints, clusterNotes, ownerNotes } from "./endpoints.ts";
 import { clusterImageNames } from "./images.ts";
 import { gatewayIngress, gatewayRoute } from "./ingress.ts";
 import { keptAnnotations, objectLabels, podSelector } from "./labels.ts";
@@ -64,7 +64,7 @@ export function kubernetesStack(
     autoscalers: scalers,
     monitoring: monitoringPlan({ stack, plan, ...tier, ...front, images: pulled, autoscalers: scalers }),
     endpoints: clusterEndpoints(plan),
-    notes: clusterNotes(plan),
+    notes: [...ownerNotes(plan), ...clusterNotes(plan)],
   };
 }
 
