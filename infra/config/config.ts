@@ -35,6 +35,14 @@ interface StackKind {
   readonly schema: z.ZodType;
 }
 
+/** Name of a platform, by which each layer finds its part of it: on AWS what computes. */
+export type PlatformName = NameOf<(typeof stackKinds)[number]["kind"]>;
+type NameOf<Kind> = Kind extends { compute: infer Name }
+  ? Name
+  : Kind extends { platform: infer Name }
+    ? Name
+    : never;
+
 type StackSchema = (typeof stackKinds)[number]["schema"];
 
 export type StackConfig = Readonly<z.infer<StackSchema>>;
@@ -67,6 +75,12 @@ export function readStack(values: Values): ReadStack {
   return problems.length === 0
     ? { config: deepFreeze(parsed.data), problems: [] }
     : { config: null, problems };
+}
+
+/** The platform of a stack file; of one that names none that exists, the likely platform. */
+export function platformName(values: Values): PlatformName {
+  const { kind } = likelyKind(values);
+  return (kind.compute ?? kind.platform) as PlatformName;
 }
 
 /** Where the values of a stack are that its schema takes for secrets, encrypted or in plain text. */

@@ -11,7 +11,7 @@ import { deployContainers } from "./docker-containers.ts";
 import { secretValues } from "./program.ts";
 
 /** Registers the resources of a stack on a Docker host. */
-export function deployDocker(plan: DockerCpuPlan | DockerGpuPlan): DeployedStack {
+export function deploy(plan: DockerCpuPlan | DockerGpuPlan): DeployedStack {
   const { images } = planImages(plan);
   const stack = dockerStack(plan, { stack: pulumi.getStack(), images });
 

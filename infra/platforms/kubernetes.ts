@@ -30,7 +30,7 @@ import { found, leaveOutStackTraces, refuseUnpulled, secretValues } from "./prog
  *
  * @throws ConfigError as {@link plannedObjects}.
  */
-export function deployKubernetes(plan: ClusterPlan): DeployedStack {
+export function deploy(plan: ClusterPlan): DeployedStack {
   const stack = plannedObjects(plan);
   deployCluster(stack);
   return clusterOutputs(plan, stack);

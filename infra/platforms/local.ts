@@ -18,7 +18,7 @@ import { fileSha256, sourcesSha256 } from "../project-files.ts";
 const REQUIREMENTS = "containers/cpu-models/requirements.lock";
 
 /** Registers the resources of a local stack. */
-export function deployLocal(plan: LocalPlan): DeployedStack {
+export function deploy(plan: LocalPlan): DeployedStack {
   const stackDirectory = `.stacks/${pulumi.getStack()}`;
   const requirementsSha256 = fileSha256(REQUIREMENTS);
   const { python } = new PythonEnvironment("python", {

@@ -16,7 +16,7 @@ import { knownObjects } from "../stack/deployment.ts";
 import { defaultOperations, deleteDocuments, formatSeconds, sayKept } from "./defaults.ts";
 import type { Operations, StackSource, StatusReport } from "./operations.ts";
 
-export function dockerOperations(source: StackSource): Operations {
+export function operations(source: StackSource): Operations {
   const { stack } = source;
   const target = () => readDockerTarget(stack);
   return {

@@ -19,7 +19,7 @@ import { type InstanceTarget, readInstanceTarget } from "../program/instance-tar
 import { awsOperations } from "./aws.ts";
 import { HERE, type Operations, type StackSource, type StatusReport } from "./operations.ts";
 
-export function ec2Operations(source: StackSource): Operations {
+export function operations(source: StackSource): Operations {
   const target = () => readInstanceTarget(source.stack);
   return {
     ...awsOperations(source),

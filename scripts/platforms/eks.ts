@@ -4,10 +4,10 @@ import { useStackCluster } from "../aws/kubeconfig.ts";
 import { changePools } from "../aws/sleep.ts";
 import { readAwsTarget } from "../program/aws-target.ts";
 import { awsOperations } from "./aws.ts";
-import { kubernetesOperations } from "./kubernetes.ts";
+import { operations as kubernetesOperations } from "./kubernetes.ts";
 import type { Operations, StackSource } from "./operations.ts";
 
-export function eksOperations(source: StackSource): Operations {
+export function operations(source: StackSource): Operations {
   const cluster = kubernetesOperations(source);
   const aws = awsOperations(source);
   const pools = async (direction: "sleep" | "wake") => {

@@ -31,7 +31,7 @@ import {
   type StatusReport,
 } from "./operations.ts";
 
-export function kubernetesOperations(source: StackSource): Operations {
+export function operations(source: StackSource): Operations {
   const target = () => readClusterTarget(source.stack);
   return {
     ...defaultOperations(source),

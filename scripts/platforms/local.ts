@@ -6,7 +6,7 @@ import { requireKnownStack, stackPaths } from "../stack/stack-paths.ts";
 import { defaultOperations, formatSeconds } from "./defaults.ts";
 import type { Operations, StackSource, StatusReport } from "./operations.ts";
 
-export function localOperations(source: StackSource): Operations {
+export function operations(source: StackSource): Operations {
   const { stack } = source;
   const { relativeDirectory } = stackPaths(stack.name);
   return {

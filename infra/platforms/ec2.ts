@@ -18,7 +18,7 @@ import { leaveOutStackTraces, refuseUnpulled, secretValues } from "./program.ts"
  *
  * @throws ConfigError where an image has no digest. A preview shows such a stack all the same, and warns.
  */
-export function deployEc2(plan: Ec2Plan): DeployedStack {
+export function deploy(plan: Ec2Plan): DeployedStack {
   leaveOutStackTraces();
   const { images, problems } = planInstanceImages(plan);
   refuseUnpulled(problems);

@@ -21,7 +21,7 @@ import { deployCluster, type MadeCluster, plannedObjects } from "./kubernetes.ts
  *
  * @throws ConfigError where an image has no digest. A preview shows such a stack all the same, and warns.
  */
-export function deployEks(plan: EksPlan): DeployedStack {
+export function deploy(plan: EksPlan): DeployedStack {
   const objects = plannedObjects(plan);
   const aws = eksStack(plan, pulumi.getStack());
   const opts = { providers: { aws: awsProvider(aws.context) } };
