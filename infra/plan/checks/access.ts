@@ -15,7 +15,7 @@ export function hubChecks<Config extends GpuStackConfig>(reference: (config: Con
       if (tokenKeys(config).length > 0) return [];
       return {
         path: `${path}.model`,
-        reason: `${source.repository} (${source.license}) gives its files only to accounts that accepted its licence, and the stack names no token.`,
+        reason: `${source.repository} (${source.license}) is gated: only accounts that accepted its licence can download it, and the stack has no token.`,
         fix: `Accept the licence at https://huggingface.co/${source.repository}, and set ${tokenAdvice(config)}${source.modelScope === undefined ? "" : `; or download ${model} with \`weights: { from: modelscope }\``}.`,
       };
     }),
@@ -26,7 +26,7 @@ export function hubChecks<Config extends GpuStackConfig>(reference: (config: Con
       if (second === undefined) return [];
       return {
         path: second,
-        reason: `${keys.join(" and ")} both name a token, and only one can be used.`,
+        reason: `${keys.join(" and ")} are both set, and only one can be used.`,
         fix: "Keep one of them.",
       };
     },
@@ -59,7 +59,7 @@ export function gatewayChecks(keys: string) {
       gateway.exposure === "public" &&
       gateway.apiKeys.length === 0 && {
         path: "gateway.apiKeys",
-        reason: "With exposure: public and no key, everybody on the internet can use the models.",
+        reason: "With exposure: public and no key, anyone on the internet can use the models.",
         fix: "Make a key with `npm run key` and add the lines that it prints, or write exposure: internal.",
       },
 
@@ -76,7 +76,7 @@ export function gatewayChecks(keys: string) {
       gateway.tls !== undefined &&
       gateway.hostname === undefined && {
         path: "gateway.hostname",
-        reason: "A certificate is for a name, and none is given.",
+        reason: "TLS needs a host name.",
         fix: "Set the name by which clients reach the gateway.",
       },
   } satisfies Checks<CheckedFile<Extract<StackConfig, { platform: "kubernetes" | "aws" }>>>;
@@ -91,7 +91,7 @@ export const databaseChecks = {
     config.encoders === false &&
     config.databases !== "mock" && {
       path: "databases",
-      reason: "Documents are found by vectors, which encoders make, and encoders is false.",
+      reason: "Search in documents needs encoders, and encoders is false.",
       fix: "Remove it, or give the stack encoders.",
     },
 } satisfies Checks<CheckedFile>;
@@ -106,9 +106,7 @@ export function externalDatabaseChecks(keys: string) {
       return {
         path: "externalDatabases",
         value: isGiven ? "(set)" : "(absent)",
-        reason: isGiven
-          ? "Only databases: external uses them."
-          : "databases: external needs to know where they are.",
+        reason: isGiven ? "Only databases: external uses them." : "databases: external needs addresses.",
         fix: isGiven
           ? "Write databases: external, or remove externalDatabases."
           : `Add externalDatabases with ${keys}.`,

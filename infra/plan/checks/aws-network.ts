@@ -27,7 +27,7 @@ export const networkChecks = {
     const isNew = network.existing === undefined;
     return {
       path: isNew ? "network.zones" : "network.existing.privateSubnets",
-      reason: `The load balancer of the gateway, and EKS, want subnets in ${LEAST_ZONES} zones, and there ${zones === 1 ? "is" : "are"} ${zones}.`,
+      reason: `The load balancer of the gateway, and EKS, need subnets in ${LEAST_ZONES} zones, and there ${zones === 1 ? "is" : "are"} ${zones}.`,
       fix: `${isNew ? "Add a zone" : "Add a subnet of a second zone"}; a pool can be held to one of them.`,
     };
   },
@@ -43,7 +43,7 @@ export const networkChecks = {
     if (zones >= LEAST_ZONES) return [];
     return {
       path: "network.existing.publicSubnets",
-      reason: `With exposure: public the load balancer stands in public subnets of ${LEAST_ZONES} zones, and the stack file names ${zones}.`,
+      reason: `With exposure: public the load balancer needs public subnets in ${LEAST_ZONES} zones, and the stack file names ${zones}.`,
       fix: "Name public subnets of two zones, or write exposure: internal.",
     };
   },
@@ -71,7 +71,7 @@ export const networkChecks = {
     if (existing !== undefined || length <= LONGEST_VPC_PREFIX) return [];
     return {
       path: "network.cidr",
-      reason: `An eighth of its ${size} addresses is for the machines of a zone: ${size / 8}, of which every pod takes one and every machine holds some in reserve.`,
+      reason: `The machines of a zone get an eighth of its ${size} addresses: ${size / 8}, of which each pod takes one and each machine reserves some.`,
       fix: `Use a length of ${SHORTEST_VPC_PREFIX} to ${LONGEST_VPC_PREFIX}; /${SHORTEST_VPC_PREFIX} costs no more.`,
     };
   },
@@ -90,9 +90,9 @@ export const networkChecks = {
       path: "network.cidr",
       reason:
         reserved === undefined
-          ? "These addresses are others' on the internet, whom nobody would reach from the stack's network."
-          : `${reserved.cidr} has ${reserved.what}: AWS makes no network of them.`,
-      fix: "Take a part of 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 or 100.64.0.0/10; it can't be changed once machines are in it.",
+          ? "These are public addresses, whose owners could not be reached from the stack's network."
+          : `${reserved.cidr} has ${reserved.what}: AWS does not allow them in a VPC.`,
+      fix: "Use a part of 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 or 100.64.0.0/10; it can't be changed once machines are in it.",
     };
   },
 
@@ -114,10 +114,10 @@ export const networkChecks = {
       (peer, index) =>
         overlap(own, peer) && {
           path: `network.peeredCidrs[${index}]`,
-          reason: `It shares addresses with the stack's network ${own}: what is sent to them stays within the VPC, and the other network is never reached.`,
+          reason: `It overlaps the stack's network ${own}: traffic to it stays within the VPC and never reaches the peer.`,
           fix:
             network.existing === undefined
-              ? "Take another range for network.cidr; it can't be changed once machines are in it."
+              ? "Use another range for network.cidr; it can't be changed once machines are in it."
               : "Name the range that is reached, or leave it out.",
         },
     );
@@ -132,7 +132,7 @@ export const networkChecks = {
     if (existing !== undefined && rate !== undefined) {
       return {
         path,
-        reason: `The throughput of ${existing.fileSystemId} is decided where it was made, and ${rate} MiB/s would be ignored.`,
+        reason: `The throughput of ${existing.fileSystemId} is set where it is managed; ${rate} MiB/s would be ignored.`,
         fix: "Remove it.",
       };
     }
@@ -140,13 +140,12 @@ export const networkChecks = {
     return rate === undefined
       ? {
           path,
-          reason:
-            "With throughput: provisioned AWS wants the rate that is paid for, whether it is used or not.",
-          fix: "Write it in MiB/s, or write throughput: elastic, which is paid by what is read and written.",
+          reason: "throughput: provisioned needs a rate, which is billed whether it is used or not.",
+          fix: "Write it in MiB/s, or write throughput: elastic, which is billed by use.",
         }
       : {
           path,
-          reason: `With throughput: elastic the file system takes no rate, and ${rate} MiB/s would be ignored.`,
+          reason: `throughput: elastic has no rate; ${rate} MiB/s would be ignored.`,
           fix: "Remove it, or write throughput: provisioned.",
         };
   },
@@ -160,8 +159,8 @@ export const networkChecks = {
     return {
       path: "gateway.tls.certificateArn",
       reason: isElsewhere
-        ? `It is of ${ofRegion === "" ? "no region" : ofRegion}, and a load balancer in ${region} uses certificates of its own region only.`
-        : `It is of account ${ofAccount}, and a load balancer of ${account} uses certificates of its own account only.`,
+        ? `The certificate is in ${ofRegion === "" ? "no region" : ofRegion}, and a load balancer in ${region} needs one of its own region.`
+        : `The certificate is in account ${ofAccount}, and a load balancer in ${account} needs one of its own account.`,
       fix: `Request or import the certificate in ${isElsewhere ? region : `account ${account}`}, and write its ARN.`,
     };
   },
@@ -174,7 +173,7 @@ export const networkChecks = {
     zoneId !== undefined &&
     hostname === undefined && {
       path: "gateway.zoneId",
-      reason: "The hosted zone would get a record, and no name for it is given.",
+      reason: "The record in the hosted zone needs a host name.",
       fix: "Set gateway.hostname, or remove it.",
     },
 } satisfies Checks<CheckedStack<AwsConfig>>;
@@ -192,7 +191,7 @@ export const existingPartChecks = {
       (key) =>
         canonicalJson(network[key]) !== canonicalJson(NETWORK_DEFAULTS[key]) && {
           path: `network.${key}`,
-          reason: `It is of a network that the stack makes, and ${existing.vpcId} is there: it would be ignored.`,
+          reason: `It is for a network that the stack creates; with ${existing.vpcId} it would be ignored.`,
           fix: "Remove it, or remove network.existing.",
         },
     );
@@ -206,7 +205,7 @@ export const existingPartChecks = {
     existing !== undefined &&
     backups !== undefined && {
       path: "engineStore.backups",
-      reason: `Whether ${existing.fileSystemId} is copied is decided where it was made, and this would be ignored.`,
+      reason: `Backups of ${existing.fileSystemId} are set where it is managed; this would be ignored.`,
       fix: "Remove it.",
     },
 
@@ -217,8 +216,8 @@ export const existingPartChecks = {
     if (ofAccount === account) return [];
     return {
       path: "hub.tokenSecretArn",
-      reason: `The secret is of account ${ofAccount}, and roles of ${account} have no right to decrypt it.`,
-      fix: `Make one in account ${account} (${createSecret(region)}), and write its ARN.`,
+      reason: `The secret is in account ${ofAccount}, and roles of ${account} can't decrypt it.`,
+      fix: `Create it in account ${account} (${createSecret(region)}), and write its ARN.`,
     };
   },
 } satisfies Checks<CheckedStack<AwsConfig>>;
@@ -249,7 +248,7 @@ function repeatedZones(zones: readonly string[], path: string): readonly (Findin
     (zone, index) =>
       zones.indexOf(zone) !== index && {
         path: `${path}[${index}]`,
-        reason: `Zone ${zone} stands there ${count(zones.filter((other) => other === zone).length, "time")}, and it has one subnet of a kind.`,
+        reason: `Zone ${zone} is listed ${count(zones.filter((other) => other === zone).length, "time")}.`,
         fix: "Name each zone once.",
       },
   );
@@ -262,7 +261,7 @@ export function beginsNetwork(path: string, cidr: string, instead = ""): Finding
   if (network === cidr) return false;
   return {
     path,
-    reason: `A network of length ${parsed.length} begins at a multiple of ${parsed.size} addresses, and this one does not.`,
+    reason: `A /${parsed.length} network begins at a multiple of ${parsed.size} addresses, and this one does not.`,
     fix: `Write ${network}${instead}.`,
   };
 }

@@ -29,8 +29,8 @@ export const regionChecks = {
     if (rowOf(machineTypes, instanceType) === undefined) {
       return {
         path: `${path}.hourlyUsd`,
-        reason: `What an hour of ${instanceType} costs is not known: the price table has the types of the catalogue alone.`,
-        fix: "Write its price in USD.",
+        reason: `The price of ${instanceType} is unknown: the price table has only the types of the catalogue.`,
+        fix: "Write its price in USD an hour.",
       };
     }
     const others = regionsOffering(instanceType);
@@ -40,7 +40,7 @@ export const regionChecks = {
     );
     return {
       path: `${path}.instanceType`,
-      reason: `AWS's on-demand prices in ${region} (${asOf}) have no ${instanceType}: it can't simply be rented there.${elsewhere}`,
+      reason: `AWS does not offer ${instanceType} on demand in ${region} (prices of ${asOf}).${elsewhere}`,
       fix: `Use ${sameGpu.length === 0 ? "another region" : oneOf(sameGpu)}, or write hourlyUsd where you have capacity of your own.`,
     };
   }),
@@ -48,13 +48,13 @@ export const regionChecks = {
   regionHasDomainsOfAws: ({ config: { region } }) =>
     OTHER_PARTITIONS.test(region) && {
       path: "region",
-      reason: `${region} has names of services and registries of its own, and stacks name those of amazonaws.com.`,
-      fix: "Take a region outside of China and of AWS's isolated clouds; GovCloud is one.",
+      reason: `Services in ${region} have other domains than amazonaws.com, which stacks use.`,
+      fix: "Use a region outside China and AWS's isolated partitions; GovCloud is supported.",
     },
 
   regionIsOfAws: ({ config: { region } }) => {
     if (isRegion(region) || OTHER_PARTITIONS.test(region)) return [];
-    const reason = `AWS's list of its regions, as of ${REGIONS_AS_OF}, has no ${region}.`;
+    const reason = `AWS has no region ${region} (list of ${REGIONS_AS_OF}).`;
     const meant = meantRegion(region);
     if (meant !== undefined) return { path: "region", reason, fix: `Did you mean \`${meant}\`?` };
     const nearest = nearestName(region, REGION_NAMES);
@@ -62,7 +62,7 @@ export const regionChecks = {
       severity: "warning",
       path: "region",
       reason,
-      fix: `Check its name${nearest === undefined ? "" : ` (${nearest} is like it)`}; nothing has to change where AWS has opened it since.`,
+      fix: `Check the name${nearest === undefined ? "" : ` (similar: ${nearest})`}; keep it if AWS has opened the region since.`,
     };
   },
 
@@ -77,7 +77,7 @@ export const regionChecks = {
     return {
       severity: "warning",
       path: "region",
-      reason: `There is no price table for ${region}, and ${isUnpriced ? "its machines are" : "what is rented there besides machines is"} in no sum of the costs; prices are of ${PRICE_REGIONS.join(", ")}.`,
+      reason: `There is no price table for ${region}: cost sums lack ${isUnpriced ? "its machines" : "everything besides machines"}. There are tables for ${PRICE_REGIONS.join(", ")}.`,
       fix: `Write ${keys.join(" and ")}.`,
     };
   },
@@ -103,7 +103,7 @@ export const accountChecks = {
     ttlHours !== undefined &&
     retain.length > 0 && {
       path: "guard.ttlHours",
-      reason: `A stack that \`retain\` names (${oneOf(retain)}) is never ended by itself, and ${count(ttlHours, "hour")} after its last \`up\` this would end it.`,
+      reason: `\`retain\` (${oneOf(retain)}) protects the stack, and this would destroy it ${count(ttlHours, "hour")} after its last \`up\`.`,
       fix: "Remove it, or write `retain: []`.",
     },
 
@@ -115,8 +115,8 @@ export const accountChecks = {
     ];
     return given.map((key) => ({
       path: `guard.${key}`,
-      reason: `AWS has no budgets in GovCloud, and ${region} is of it: what it costs is on the bill of the standard account that it is linked to.`,
-      fix: "Remove it, and make a budget in that account.",
+      reason: `AWS Budgets is not available in GovCloud (${region}): costs are on the bill of the linked standard account.`,
+      fix: "Remove it, and create a budget in that account.",
     }));
   },
 
@@ -130,14 +130,14 @@ export const accountChecks = {
     if (monthlyUsd !== undefined)
       return {
         path: "guard.monthlyUsd",
-        reason: "A budget is made where somebody gets its mails, and guard.emails has nobody.",
+        reason: "A budget needs recipients, and guard.emails is empty.",
         fix: "Add guard.emails, or remove it.",
       };
     return {
       severity: "warning",
       path: "guard.emails",
       reason:
-        "No budget is made: nobody is told of a stack that costs more than planned, or was left running.",
+        "No budget is created: nobody is notified when the stack costs more than planned or is left running.",
       fix: "Add an address.",
     };
   },
@@ -154,8 +154,8 @@ export const accountChecks = {
     images.repositories === "create" && {
       severity: "warning",
       path: "images.repositories",
-      reason: `The stack makes the repositories of the account's registry, and what ends it ${count(ttlHours, "hour")} after its last \`up\` deletes them with all images in them, those of other stacks too.`,
-      fix: "Write existing where another stack makes them.",
+      reason: `The stack creates the account's ECR repositories; destroying it ${count(ttlHours, "hour")} after its last \`up\` deletes them with all images, including those of other stacks.`,
+      fix: "Write existing if another stack creates them.",
     },
 
   // An alarm at a sum that leaves machines out would fire on the first day.
@@ -165,7 +165,7 @@ export const accountChecks = {
     if (unpriced.length === 0) return [];
     return {
       path: "guard.monthlyUsd",
-      reason: `The budget would be 1.2 times what the plan says, and the plan has no price for machines of ${unpriced.map(({ name }) => name).join(", ")}.`,
+      reason: `The budget would be 1.2 times the planned cost, and the plan has no price for machines of ${unpriced.map(({ name }) => name).join(", ")}.`,
       fix: "Write what a month may cost, or hourlyUsd of each of them.",
     };
   },
@@ -176,7 +176,7 @@ export const accountChecks = {
         capacity === "spot" &&
         capacityReservationId !== undefined && {
           path: `pools[${index}].capacityReservationId`,
-          reason: `A reservation holds on-demand machines, and with capacity: spot the pool asks for others: ${capacityReservationId} would be paid for and never used.`,
+          reason: `A capacity reservation is for on-demand machines: with capacity: spot, ${capacityReservationId} would be paid for and never used.`,
           fix: "Write capacity: onDemand, or remove it.",
         },
     ),
@@ -188,7 +188,7 @@ export const accountChecks = {
     if (lines.slice(spec.pools.length).some(({ hourlyUsd }) => hourlyUsd === null)) return [];
     return {
       path: "otherHourlyUsd",
-      reason: `All but the pools has a price in ${spec.region}, and ${otherHourlyUsd} USD would be ignored.`,
+      reason: `Everything besides the pools has a price in ${spec.region}; ${otherHourlyUsd} USD would be ignored.`,
       fix: "Remove it.",
     };
   },

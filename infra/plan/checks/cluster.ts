@@ -17,7 +17,7 @@ export const clusterChecks = {
       ({ gpuIndices }, index) =>
         gpuIndices !== undefined && {
           path: `models[${index}].gpuIndices`,
-          reason: "GPU numbers are for containers of one machine; in a cluster the scheduler chooses.",
+          reason: "GPU numbers are for a single machine; in a cluster the scheduler assigns GPUs.",
           fix: "Remove them.",
         },
     ),
@@ -31,7 +31,7 @@ export const clusterChecks = {
     if (machines <= 1) return [];
     return {
       path: "engineStore.accessMode",
-      reason: `A volume of ReadWriteOnce is attached to one machine, and builds and servers may run on ${machines}.`,
+      reason: `A ReadWriteOnce volume is attached to one machine, and builds and servers may run on ${machines}.`,
       fix: "Use ReadWriteMany with a class that has it (NFS, CephFS, EFS, Filestore), or one pool of one machine.",
     };
   },
@@ -43,8 +43,8 @@ export const clusterChecks = {
       if (other === undefined) return [];
       return {
         path: `${pool.path}.nodeSelector`,
-        reason: `Pods of ${pool.name} and of ${other.name} ask for the same resource, and no label tells their machines apart: either could land on the other's GPUs.`,
-        fix: "Write a label for each of them, such as nodeSelector: { nvidia.com/gpu.product: NVIDIA-A10G }; `kubectl get nodes --show-labels` shows what there is.",
+        reason: `Pods of ${pool.name} and ${other.name} request the same resource, and no label distinguishes their machines: they could be scheduled on each other's GPUs.`,
+        fix: "Set a label for each, such as nodeSelector: { nvidia.com/gpu.product: NVIDIA-A10G }; `kubectl get nodes --show-labels` lists the labels.",
       };
     });
   },
@@ -66,7 +66,7 @@ export const clusterChecks = {
       const short = surgeShortages(spec, pool, room);
       return {
         path,
-        reason: `When all servers run, no machine of ${pool.name} has room for a new server of ${name}, which takes ${shortageWords(short)}, and the old one would wait for it for ever.`,
+        reason: `When all servers run, no machine of ${pool.name} has room for a new server of ${name}, which takes ${shortageWords(short)}: the rollout would never finish.`,
         fix: `Write inPlace, raise ${pool.path}.nodes.max, or use machines with more ${shortNames(short)}.`,
       };
     }),
@@ -77,7 +77,7 @@ export const clusterChecks = {
         runtime !== "engine" &&
         configOf(config.models, name)?.copyEngine === true && {
           path: `${path}.copyEngine`,
-          reason: `With runtime ${runtime} the model has no engine that could be copied.`,
+          reason: `With runtime ${runtime} the model has no engine to copy.`,
           fix: "Remove it.",
         },
     ),
@@ -86,8 +86,7 @@ export const clusterChecks = {
     priorityClasses === "none" &&
     engines.whenFull === "stopServer" && {
       path: "priorityClasses",
-      reason:
-        "engines.whenFull: stopServer lets a build take a server's GPU, which the scheduler does by their priorities alone.",
+      reason: "engines.whenFull: stopServer lets a build preempt a server, which needs priority classes.",
       fix: "Write create, or whenFull: fail with a GPU that is free to build on.",
     },
 
@@ -97,7 +96,7 @@ export const clusterChecks = {
     if (weights.kind === "folder" && !isInStore(weights.path)) {
       return {
         path: `${path}.weights.path`,
-        reason: `Pods mount no folders of machines, which Pod Security forbids: builds and servers of ${name} find weights below /store/ only, in the claim of the engine store.`,
+        reason: `Pod Security forbids host paths: builds and servers of ${name} read weights below /store/ only, in the claim of the engine store.`,
         fix: `Copy them into the claim, and write /store/own/${name}.`,
       };
     }
@@ -105,7 +104,7 @@ export const clusterChecks = {
     return {
       path: `${path}.weights.uri`,
       reason:
-        "No credentials of AWS reach a build's pod: it has no service account, and no way to a machine's metadata.",
+        "Build pods have no AWS credentials: they have no service account and can't reach the instance metadata.",
       fix: `Copy them into the claim of the engine store, and write weights: { from: folder, path: /store/own/${name}, revision: … }.`,
     };
   }),

@@ -19,7 +19,7 @@ const modelChecks = {
       ({ name }, index) =>
         RESERVED_NAMES.includes(name) && {
           path: `models[${index}].name`,
-          reason: `The name is kept for a service; so are ${RESERVED_NAMES.join(", ")}.`,
+          reason: `The name is reserved for a service. Reserved are ${RESERVED_NAMES.join(", ")}.`,
           fix: "Give the model another name.",
         },
     ),
@@ -64,8 +64,8 @@ const localChecks = {
     return repeated(
       all.filter(({ value }) => value !== 0),
       (first) => ({
-        reason: `The port is asked for by ${first} too.`,
-        fix: "Use another one, or 0 for any free port.",
+        reason: `The port is also used by ${first}.`,
+        fix: "Use another port, or 0 for any free port.",
       }),
     );
   },

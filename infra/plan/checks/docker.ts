@@ -24,8 +24,8 @@ export const dockerChecks = {
       return {
         path,
         value: isDefault ? "(absent)" : showValue(port),
-        reason: `Port ${port} of the host${isDefault ? ", which it has by default," : ""} is that of ${first?.path}${first?.isDefault ? " by default" : ""}.`,
-        fix: `Write another one, such as ${free[index]}.`,
+        reason: `Port ${port} of the host${isDefault ? " (the default)" : ""} is taken by ${first?.path}${first?.isDefault ? " (its default)" : ""}.`,
+        fix: `Use another port, such as ${free[index]}.`,
       };
     });
   },
@@ -37,8 +37,8 @@ export const dockerChecks = {
       path: "host.address",
       value: showValue(valueAt(written, ["host", "address"])),
       reason: isInternal
-        ? `gateway.exposure: internal binds the gateway to it, and nobody but the host itself reaches ${LOOPBACK}.`
-        : "Only gateway.exposure: internal binds anything to it.",
+        ? `gateway.exposure: internal binds the gateway to this address, and only the host itself reaches ${LOOPBACK}.`
+        : "Only gateway.exposure: internal uses this address.",
       fix: isInternal
         ? "Write the host's address in your network, such as 10.0.0.5, or exposure: host."
         : "Write exposure: internal under gateway, or remove it.",
@@ -84,9 +84,9 @@ function portsOf(
 
 /** By the key whose `replicas` are too many. */
 const REPLICA_FIXES = {
-  models: "Write 1, and serve a second model of another name where a GPU is left.",
+  models: "Write 1; if a GPU is free, add a second model under another name.",
   encoders: "Write 1; a larger encoders.maxBatchSize serves more requests at a time.",
-  gateway: "Write 1: what it hands on is much more work than its own.",
+  gateway: "Write 1; the models limit the throughput, not the gateway.",
 };
 
 /** Checks of stacks with GPUs on a Docker host or on one EC2 instance. */
@@ -96,7 +96,7 @@ export const hostChecks = {
     const tooMany = (path: string, kind: keyof typeof REPLICA_FIXES, replicas: number) =>
       replicas > 1 && {
         path: `${path}.replicas`,
-        reason: `One machine has nothing that spreads requests over ${replicas} servers of one name.`,
+        reason: `A single machine has no load balancer for ${replicas} servers of one name.`,
         fix: REPLICA_FIXES[kind],
       };
     return [

@@ -11,14 +11,14 @@ export const ec2Checks = {
       return {
         path: "pools",
         value: `${pools.length} pools`,
-        reason: "`compute: ec2` is one machine that runs everything.",
+        reason: "`compute: ec2` runs everything on one machine.",
         fix: "Keep one pool, or write `compute: eks`.",
       };
     }
     if (first === undefined || first.nodes.max === 1) return [];
     return {
       path: "pools[0].nodes.max",
-      reason: `\`compute: ec2\` is one machine, and ${first.nodes.max} are asked for.`,
+      reason: `\`compute: ec2\` runs on one machine, and nodes.max is ${first.nodes.max}.`,
       fix: "Write nodes: { min: 1, max: 1 }, or `compute: eks`.",
     };
   },
@@ -28,7 +28,7 @@ export const ec2Checks = {
     if (weights.kind !== "s3") return [];
     return {
       path: `${path}.weights`,
-      reason: "Containers of the machine have no credentials of AWS: its role is for the machine alone.",
+      reason: "Containers on the machine have no AWS credentials: its role is not passed on to them.",
       fix: `Take the weights from the model hub; or copy them into the engine store, on a machine that mounts it, and write weights: { from: folder, path: ${STORE_FOLDER}/own/${serving.name}, revision: … }.`,
     };
   }),
@@ -40,7 +40,7 @@ export const ec2Checks = {
         capacity === "spot" &&
         retain.length > 0 && {
           path: `pools[${index}].capacity`,
-          reason: `What \`retain\` names (${oneOf(retain)}) is protected from termination, and EC2 protects no spot machine: \`up\` would fail.`,
+          reason: `\`retain\` (${oneOf(retain)}) protects the machine from termination, which EC2 does not support for spot instances: \`up\` would fail.`,
           fix: "Write capacity: onDemand, or `retain: []`.",
         },
     ),
@@ -54,8 +54,8 @@ export const ec2Checks = {
           severity: "warning",
           path: `pools[${index}].capacity`,
           reason:
-            "A spot machine can't be stopped: `npm run sleep` and another instanceType fail, and when EC2 takes it back, documents and images on its disk are gone; `npm run up` then makes another one.",
-          fix: "Write capacity: onDemand, or keep nothing on it; engines are in the engine store either way.",
+            "A spot instance can't be stopped: `npm run sleep` and a change of instanceType fail. When EC2 reclaims it, documents and images on its disk are lost; `npm run up` then creates another.",
+          fix: "Write capacity: onDemand, or keep nothing on the disk; engines stay in the engine store.",
         },
     ),
 
@@ -65,7 +65,7 @@ export const ec2Checks = {
         access[key].length > 0 && {
           severity: "warning",
           path: `access.${key}`,
-          reason: `It says who ${key === "admins" ? "administers a cluster" : "reaches a cluster's API"}, and means nothing with compute: ec2: there is no cluster.`,
+          reason: "`compute: ec2` has no cluster, so that this has no effect.",
           fix: "Remove it.",
         },
     ),

@@ -11,7 +11,7 @@ import { beginsNetwork, createSecret } from "./aws-network.ts";
 import type { Check, CheckedStack, Checks, Finding } from "./check.ts";
 import { count, oneOf } from "./words.ts";
 
-const INSTALL = "Remove the line, or write existing where the cluster gets it otherwise.";
+const INSTALL = "Remove the line, or write existing if the cluster gets it otherwise.";
 
 /** Default quota of an account. https://docs.aws.amazon.com/general/latest/gr/eks.html */
 const GROUP_MACHINES = 450;
@@ -31,7 +31,7 @@ export const eksChecks = {
       ({ name }, index) =>
         name === SYSTEM_POOL && {
           path: `pools[${index}].name`,
-          reason: `Every cluster has a pool ${SYSTEM_POOL} of its own, for controllers.`,
+          reason: "The name is reserved for the pool of the cluster's controllers.",
           fix: "Choose another name.",
         },
     ),
@@ -41,7 +41,7 @@ export const eksChecks = {
       ({ warm, nodes }, index) =>
         warm > nodes.max && {
           path: `pools[${index}].warm`,
-          reason: `The pool has ${count(nodes.max, "machine")} at most, and ${warm} are to stay.`,
+          reason: `The pool has at most ${count(nodes.max, "machine")}, and warm is ${warm}.`,
           fix: `Write ${nodes.max}, or raise nodes.max to ${warm}.`,
         },
     ),
@@ -62,8 +62,8 @@ export const eksChecks = {
         nodes.max > GROUP_MACHINES && {
           severity: "warning",
           path: `pools[${index}].nodes.max`,
-          reason: `EKS lets a node group have ${GROUP_MACHINES} machines, unless the account's quota "Nodes per managed node group" is higher.`,
-          fix: `Ask for a quota of ${nodes.max}, use ${GROUP_MACHINES}, or divide the pool.`,
+          reason: `EKS allows ${GROUP_MACHINES} machines in a node group, unless the account's quota "Nodes per managed node group" is higher.`,
+          fix: `Request a quota of ${nodes.max}, use ${GROUP_MACHINES}, or divide the pool.`,
         },
     ),
 
@@ -78,8 +78,8 @@ export const eksChecks = {
     return {
       severity: "warning",
       path: `pools[${index}].zones`,
-      reason: `Databases have a disk each, which is in one zone; of the pool ${count(min, "machine")} ${min === 1 ? "stays" : "stay"}, and AWS may put the next one into any of ${zones.join(", ")}: databases in another zone than their disks don't start.`,
-      fix: `Write zones: [${zones[0]}], or ${zones.length} for nodes.min: one in each zone. In a stack that is up its disks have their zone already, which \`kubectl describe pv\` names: take that one, or nodes.min where there are two.`,
+      reason: `Each database has a disk in one zone. The pool keeps ${count(min, "machine")}, and AWS may start the next in any of ${zones.join(", ")}: a database does not start in another zone than its disk.`,
+      fix: `Write zones: [${zones[0]}], or nodes.min: ${zones.length} for one machine in each zone. In a running stack use the zone of the disks, which \`kubectl describe pv\` shows, or nodes.min where they have two.`,
     };
   },
 
@@ -88,7 +88,7 @@ export const eksChecks = {
     if (withGpus.length === 0 || isInstalled("device-plugin", cluster.charts)) return [];
     return {
       path: "cluster.charts.device-plugin",
-      reason: `Without NVIDIA's device plugin no pod is given a GPU, and those of ${withGpus.join(", ")} would stay idle.`,
+      reason: `Without NVIDIA's device plugin pods get no GPU, and those of ${withGpus.join(", ")} stay idle.`,
       fix: INSTALL,
     };
   },
@@ -101,7 +101,7 @@ export const eksChecks = {
       return {
         severity: least === 0 ? undefined : "warning",
         path: `pools[${index}].nodes`,
-        reason: `Without the autoscaler nobody starts a machine: the pool stays at ${least}, and ${nodes.max} are never reached.`,
+        reason: `Without the cluster autoscaler the pool stays at ${least} and never grows to ${nodes.max}.`,
         fix: "Write one number for nodes.min and nodes.max, or remove cluster.charts.cluster-autoscaler.",
       };
     });
@@ -113,7 +113,7 @@ export const eksChecks = {
     if (scaled.length === 0) return [];
     return {
       path: "cluster.charts.keda",
-      reason: `KEDA would change the number of ${scaled.join(", ")}, whose minReplicas is below replicas, and the cluster has none.`,
+      reason: `KEDA scales ${scaled.join(", ")}, whose minReplicas is below replicas, and it is not installed.`,
       fix: "Remove the line, or the minReplicas.",
     };
   },
@@ -125,14 +125,14 @@ export const eksChecks = {
       return {
         path,
         reason:
-          "It puts the gateway's pods behind the load balancer: with exposure: public nobody would reach them.",
+          "It registers the gateway's pods with the load balancer: without it, a public gateway can't be reached.",
         fix: INSTALL,
       };
     return {
       severity: "warning",
       path,
       reason:
-        "It puts the gateway's pods behind a load balancer: none is made, and the gateway is reached inside of the cluster only.",
+        "It registers the gateway's pods with a load balancer: without it, none is created, and the gateway is reachable inside the cluster only.",
       fix: "Use `npm run connect`, or remove the line.",
     };
   },
@@ -143,16 +143,16 @@ export const eksChecks = {
     if (ofRegion === region) return [];
     return {
       path: "hub.tokenSecretArn",
-      reason: `The secret is of ${ofRegion === "" ? "no region" : ofRegion}, and builds ask Secrets Manager of ${region}, the stack's own region.`,
-      fix: `Make one in ${region} (${createSecret(region)}), and write its ARN.`,
+      reason: `The secret is in ${ofRegion === "" ? "no region" : ofRegion}, and builds read secrets of ${region}, the stack's region.`,
+      fix: `Create it in ${region} (${createSecret(region)}), and write its ARN.`,
     };
   },
 
   apiCidrsAreGiven: ({ config: { access } }) =>
     access.apiCidrs.length === 0 && {
       path: "access.apiCidrs",
-      reason: "Nobody could reach the cluster's API, not even this program.",
-      fix: `Add the address that you come from: ${OWN_ADDRESS}.`,
+      reason: "Nobody could reach the cluster's API, including this program.",
+      fix: `Add your address: ${OWN_ADDRESS}.`,
     },
 
   apiCidrsAreNarrow: eachApiCidr((cidr, path) => {
@@ -164,8 +164,8 @@ export const eksChecks = {
         : `${size / 2 ** 20} million addresses, 1/${2 ** length} of the internet`;
     return {
       path,
-      reason: `It is ${addresses}, and a cluster's API would be open to all of them.`,
-      fix: "Name the networks that may administer the cluster; with compute: ec2 there is none, and no entry is needed.",
+      reason: `It has ${addresses}, and the cluster's API would be open to all of them.`,
+      fix: "Name the networks from which the cluster is administered.",
     };
   }),
 
@@ -181,7 +181,7 @@ export const eksChecks = {
     if (reserved === undefined) return false;
     return {
       path,
-      reason: `${reserved.cidr} has ${reserved.what}: nobody comes from there over the internet, and EKS refuses them.`,
+      reason: `${reserved.cidr} has ${reserved.what}: they are not on the internet, and EKS refuses them.`,
       fix: `Write ${OWN_ADDRESS}; within the VPC the API is reached without an entry.`,
     };
   }),

@@ -19,7 +19,7 @@ import { repositoryProblems } from "../repository/problems.ts";
 import type { GpuStackSpec, ModelSpec } from "../spec.ts";
 import { type Check, eachModel } from "./check.ts";
 import { machineWords, placeOf, rentableGpus, typesWithGpus } from "./machines.ts";
-import { atMost, oneOf } from "./words.ts";
+import { atMost, count, oneOf } from "./words.ts";
 
 /** Largest `tensorParallel` of the schema. */
 const LARGEST_TENSOR_PARALLEL = 16;
@@ -57,7 +57,7 @@ export const engineChecks = {
     if (pipelineParallel === 1 || row.pipelineParallel) return [];
     return {
       path: `${path}.pipelineParallel`,
-      reason: `No document shows ${model} split into ${pipelineParallel} stages of layers.`,
+      reason: `${model} is not documented with ${pipelineParallel} pipeline stages.`,
       fix: "Write pipelineParallel: 1, and split the model with tensorParallel.",
     };
   }),
@@ -69,7 +69,7 @@ export const engineChecks = {
     if (excess <= 0) return [];
     return {
       path: `${path}.limits.maxInputTokens`,
-      reason: `${maxInputTokens} tokens of prompt and ${maxOutputTokens} of answer are ${sequence} together; ${model} was trained for a context of ${row.trainedContextTokens}, and writes nonsense beyond.`,
+      reason: `${maxInputTokens} input and ${maxOutputTokens} output tokens are ${sequence} together, and ${model} was trained for a context of ${row.trainedContextTokens}: output beyond is nonsense.`,
       fix: `Lower maxInputTokens or maxOutputTokens by ${excess} together.`,
     };
   }),
@@ -81,7 +81,7 @@ export const engineChecks = {
     if (maxInputTokens > tokens) return [];
     return {
       path: `${path}.limits.maxInputTokens`,
-      reason: `${images === 1 ? "An image takes" : `${images} images take`} ${tokens} tokens of the prompt, and ${maxInputTokens} leave no room for a question.`,
+      reason: `${images === 1 ? "An image takes" : `${images} images take`} ${tokens} of the ${maxInputTokens} input tokens, which leaves no room for a question.`,
       fix: `Use more than ${tokens}, such as ${tokens + 256}.`,
     };
   }),
@@ -92,7 +92,11 @@ export const engineChecks = {
     const most = row.vision?.maxImagesPerRequest ?? 0;
     if (images > most) {
       const limit = most === 0 ? "reads no images" : `takes at most ${most} in one request`;
-      return { path, reason: `${model} ${limit}; ${images} are asked for.`, fix: `Use ${most}.` };
+      return {
+        path,
+        reason: `${model} ${limit}, and ${images} ${images === 1 ? "is" : "are"} allowed.`,
+        fix: `Use ${most}.`,
+      };
     }
     if (most === 0 || images > 0) return [];
     return {
@@ -121,7 +125,7 @@ export const engineChecks = {
     if (sequences <= perStep) return [];
     return {
       path: `${path}.limits.maxNumTokens`,
-      reason: `Every one of ${maxBatchSize} requests × ${maxBeamWidth} beams writes a token in each step: ${sequences}, and a step has ${perStep}.`,
+      reason: `${maxBatchSize} requests × ${maxBeamWidth} beams write ${sequences} tokens in each step, and a step has ${perStep}.`,
       fix: `Use ${sequences} or more.`,
     };
   }),
@@ -133,10 +137,10 @@ export const engineChecks = {
     const isFolder = weights.kind === "folder";
     return {
       path: `${path}.${isFolder ? "weights.path" : "model"}`,
-      reason: `TensorRT-LLM takes weights for VILA's where their path has \`${VILA_MARK}\`, in lower case, and loads them as another model elsewhere; these lie in ${directory}.`,
+      reason: `TensorRT-LLM recognizes VILA by \`${VILA_MARK}\`, in lower case, in the path of the weights, and loads another model without it; the path is ${directory}.`,
       fix: isFolder
         ? `Rename the folder, such as ${directory.replace(/\/+$/, "")}-${VILA_MARK}.`
-        : `Rename the row of catalogue.models, such as ${VILA_MARK}-${model}; its name is a part of the path.`,
+        : `Rename the row of catalogue.models, such as ${VILA_MARK}-${model}; its name is part of the path.`,
     };
   }),
 
@@ -152,8 +156,8 @@ export const engineChecks = {
       reason: `No recipe is known: ${reason}.`,
       fix:
         nearest === null
-          ? "Take another model: no release that was read serves this one as it is written."
-          : `Take ${nearest}, the nearest release that can, or another model.`,
+          ? "Use another model: no verified release serves this one with these settings."
+          : `Use ${nearest}, the nearest release with a recipe, or another model.`,
     };
   }),
 } satisfies Record<string, Check>;
@@ -231,7 +235,7 @@ export const gpuChecks = {
     if (row.quantizations.includes(quantization)) return [];
     return {
       path: `${path}.quantization`,
-      reason: `No recipe is known that quantizes ${model} to ${quantization}.`,
+      reason: `There is no recipe to quantize ${model} to ${quantization}.`,
       fix: `Use ${oneOf(row.quantizations)}.`,
     };
   }),
@@ -242,7 +246,7 @@ export const gpuChecks = {
     if (vision === undefined || engine.dtype === dtype) return [];
     return {
       path: `${path}.dtype`,
-      reason: `The visual engine of ${engine.model} hands on its features in ${dtype}, whatever the language model computes in.`,
+      reason: `The visual engine of ${engine.model} outputs its features in ${dtype}, whatever the dtype of the language model.`,
       fix: `Write dtype: ${dtype}, or leave it out.`,
     };
   }),
@@ -275,8 +279,8 @@ export const gpuChecks = {
     const servers = serving.replicas === 1 ? "" : ` × ${serving.replicas} replicas`;
     return {
       path: `${path}.gpuIndices`,
-      reason: `${gpuIndices.length} are given; tensorParallel ${engine.tensorParallel} × pipelineParallel ${engine.pipelineParallel}${servers} take ${needed}.`,
-      fix: `Give ${needed}, or leave them out.`,
+      reason: `${count(gpuIndices.length, "GPU")} listed; tensorParallel ${engine.tensorParallel} × pipelineParallel ${engine.pipelineParallel}${servers} take ${needed}.`,
+      fix: `List ${needed}, or remove them.`,
     };
   }),
 
@@ -293,7 +297,7 @@ export const gpuChecks = {
         };
       }
       if (gpuIndices.indexOf(index) === position) return [];
-      return { path, reason: `GPU ${index} is given twice.`, fix: "Give each GPU once." };
+      return { path, reason: `GPU ${index} is listed twice.`, fix: "List each GPU once." };
     });
   }),
 } satisfies Record<string, Check>;

@@ -16,7 +16,7 @@ export const fitChecks = {
         return {
           path,
           reason: shortage(fit),
-          fix: `${wouldFit}. A reason in memoryFit.accept tries it all the same.`,
+          fix: `${wouldFit}. To try it anyway, write a reason in memoryFit.accept.`,
         };
       },
     ),
@@ -27,7 +27,7 @@ export const fitChecks = {
         severity: "warning",
         path,
         reason: `${shortage(fit)} The stack file accepts it: ${JSON.stringify(acceptedReason(fit, stack.spec))}.`,
-        fix: "Watch the first start: where the estimate is right, it ends with `out of memory`.",
+        fix: "Watch the first start: if the estimate is right, it fails with `out of memory`.",
       }),
     ),
 
@@ -51,7 +51,7 @@ export const fitChecks = {
       return {
         path: `${model?.path}.triton.kvCacheFreeGpuMemoryFraction`,
         reason: `${kvCaches.map((cache) => cache.model).join(" and ")} share ${gpu}, and their fractions are ${Number(total.toFixed(2))} together.`,
-        fix: "Lower them to less than 1 together, or leave them out: they are then derived from what lands on the GPU.",
+        fix: "Lower them to less than 1 together, or remove them: they are then derived from the models on the GPU.",
       };
     }),
 } satisfies Record<string, Check>;

@@ -26,13 +26,13 @@ export const scalingChecks = {
       if (minReplicas !== undefined && minReplicas > replicas)
         return {
           path,
-          reason: `replicas is ${replicas}, which is the most, and ${minReplicas} is more.`,
+          reason: `minReplicas is greater than replicas, which is ${replicas}.`,
           fix: `Write ${replicas} or less, or raise replicas.`,
         };
       if (minReplicas !== 0 || autoscaling.mechanism !== "hpa") return [];
       return {
         path,
-        reason: "A HorizontalPodAutoscaler has one pod at least.",
+        reason: "A HorizontalPodAutoscaler can't scale to zero.",
         fix: "Write 1, or autoscaling: { mechanism: keda } with KEDA in the cluster.",
       };
     });
@@ -44,13 +44,13 @@ export const scalingChecks = {
     if (models.every(({ minReplicas }) => minReplicas === undefined))
       return {
         ...shown,
-        reason: "No model has minReplicas, so that all of them always have their servers.",
+        reason: "No model has minReplicas, so that no server is ever scaled down.",
         fix: "Write minReplicas: 0 for the models that may sleep, or remove schedule.",
       };
     if (autoscaling.mechanism !== "hpa") return [];
     return {
       ...shown,
-      reason: "A HorizontalPodAutoscaler knows no time of the day.",
+      reason: "A HorizontalPodAutoscaler does not support schedules.",
       fix: "Write autoscaling: { mechanism: keda } with KEDA in the cluster, or remove schedule.",
     };
   },
@@ -64,7 +64,8 @@ export const kubernetesChecks = {
     if (createNamespace === false && !namespace.startsWith("system-")) return [];
     return {
       path: "namespace",
-      reason: "The stack would put Pod Security labels and a quota on a namespace that is the cluster's own.",
+      reason:
+        "The namespace is reserved for the cluster, and the stack would add Pod Security labels and a quota to it.",
       fix: "Give the stack a namespace of its own, such as engine-room.",
     };
   },
@@ -110,8 +111,8 @@ export const kubernetesChecks = {
       path: "gateway.tls",
       reason:
         given.length === 0
-          ? "It does not say where the certificate comes from."
-          : `${given.join(" and ")} each name a certificate, and only one is used.`,
+          ? "It names no certificate."
+          : `${given.join(" and ")} are both set, and only one can be used.`,
       fix: `Set ${CERTIFICATE_KEYS}.`,
     };
   },
@@ -125,13 +126,13 @@ export const kubernetesChecks = {
           gateway[key] !== undefined && {
             path: `gateway.${key}`,
             value: "(set)",
-            reason: "It is of the Ingress, and gateway.route makes an HTTPRoute instead.",
-            fix: "Remove it: the listener of the Gateway has it.",
+            reason: "It configures an Ingress, and gateway.route creates an HTTPRoute instead.",
+            fix: "Remove it, and configure the listener of the Gateway.",
           },
       ),
       gateway.hostname === undefined && {
         path: "gateway.hostname",
-        reason: "A route is for a name, and none is given.",
+        reason: "An HTTPRoute needs a host name.",
         fix: "Set the name by which clients reach the gateway.",
       },
     ];
@@ -144,7 +145,7 @@ function bothGiven(config: KubernetesConfig, value: string, object: string): Fin
   return {
     path: object,
     value: "(set)",
-    reason: `${value} and ${object} both give it, and only one can be used.`,
+    reason: `${value} and ${object} are both set, and only one can be used.`,
     fix: "Keep one of them.",
   };
 }
@@ -154,12 +155,12 @@ export function unreadScaling(config: ClusterConfig): Finding | false {
   const least = leastReplicas(config);
   const scaled = Object.keys(least);
   if (config.monitoring !== "none" || scaled.length === 0) return false;
-  const sleepers = Object.values(least).includes(0) ? ", and what sleeps would never wake" : "";
+  const sleepers = Object.values(least).includes(0) ? ", and servers at zero would not start again" : "";
   return {
     severity: "warning",
     path: "monitoring",
     value: showValue(config.monitoring),
-    reason: `Prometheus is told to read nothing of the stack, and autoscalers choose by what it has read: the number of ${scaled.join(", ")} would stay as it is${sleepers}.`,
-    fix: "Write prometheus-operator, or have Prometheus read the stack's Services under the labels `namespace` and `service`.",
+    reason: `Autoscalers use metrics from Prometheus, and the stack sets up no scraping: ${scaled.join(", ")} would not scale${sleepers}.`,
+    fix: "Write prometheus-operator, or have Prometheus scrape the stack's Services with the labels `namespace` and `service`.",
   };
 }

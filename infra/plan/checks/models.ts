@@ -21,8 +21,8 @@ export const customModelChecks = {
       Object.hasOwn(languageModels, name) && {
         path,
         value: showValue(name),
-        reason: `The catalogue has a model ${name} already.`,
-        fix: "Give yours another name.",
+        reason: `The catalogue already has a model ${name}.`,
+        fix: "Use another name.",
       },
   ),
 
@@ -31,8 +31,8 @@ export const customModelChecks = {
       embeddingParameters >= parameters && {
         path: `${path}.architecture.embeddingParameters`,
         value: showValue(embeddingParameters),
-        reason: `They are a part of the ${parameters} parameters, and would be all of them.`,
-        fix: "Count the input embedding and the output head only.",
+        reason: `They are part of the ${parameters} parameters, and can't be all of them.`,
+        fix: "Count only the input embedding and the output head.",
       },
   ),
 
@@ -41,7 +41,7 @@ export const customModelChecks = {
       heads % kvHeads !== 0 && {
         path: `${path}.architecture.kvHeads`,
         value: showValue(kvHeads),
-        reason: `Each head of keys and values serves the same number of the ${heads} attention heads, and ${kvHeads} does not divide them.`,
+        reason: `The ${heads} attention heads are not divisible by ${kvHeads}.`,
         fix: "Copy num_attention_heads and num_key_value_heads from the model's config.json.",
       },
   ),
@@ -69,7 +69,7 @@ export const customModelChecks = {
             fix: "Write flavours: [inflight_batcher_llm].",
           }
         : {
-            reason: "The row has `vision`, and only multimodal and llava hand images on.",
+            reason: "The row has `vision`, and only multimodal and llava take images.",
             fix: "Write flavours: [multimodal].",
           }),
     };
@@ -83,7 +83,7 @@ export const customModelChecks = {
       ...(vision === undefined
         ? { reason: "The row has no `vision`, so no image can be asked about.", fix: "Remove it." }
         : {
-            reason: "A golden prompt without image would not show that the visual engine works.",
+            reason: "Without an image the golden prompt does not test the visual engine.",
             fix: `Name a bundled picture: ${GOLDEN_PICTURE_NAMES.join(" or ")}.`,
           }),
     };
@@ -111,7 +111,7 @@ export const nameChecks = {
       ({ name }, index) =>
         RESERVED_NAMES.includes(name) && {
           path: `models[${index}].name`,
-          reason: `Services of every stack have the names ${RESERVED_NAMES.join(", ")}.`,
+          reason: `The name is reserved for a service. Reserved are ${RESERVED_NAMES.join(", ")}.`,
           fix: "Give the model another name.",
         },
     ),
@@ -129,7 +129,7 @@ export const nameChecks = {
     if (engine.model.length <= most) return [];
     return {
       path: `${path}.model`,
-      reason: `An engine's build is named after its model and ${KEY_SUFFIX_LENGTH - 1} digits of its key; ${engine.model.length} characters and ${KEY_SUFFIX_LENGTH} more are over the ${LONGEST_LABEL} that a Kubernetes label holds.`,
+      reason: `An engine's build is named after its model and ${KEY_SUFFIX_LENGTH - 1} digits of its key: ${engine.model.length + KEY_SUFFIX_LENGTH} characters, and a Kubernetes label has at most ${LONGEST_LABEL}.`,
       fix: `Use a name of at most ${most} characters under catalogue.models.`,
     };
   }),
@@ -192,7 +192,7 @@ export const servingChecks = {
     if (serving.concurrentRequests <= serving.maxBatchSize) return [];
     return {
       path: `${path}.concurrentRequests`,
-      reason: `A server works on ${serving.maxBatchSize} requests at a time, its largest batch; the others of ${serving.concurrentRequests} would wait.`,
+      reason: `A server processes at most ${serving.maxBatchSize} requests at a time (its maxBatchSize); the rest of ${serving.concurrentRequests} would wait.`,
       fix: `${atMost(serving.maxBatchSize)}, or raise limits.maxBatchSize and triton.maxBatchSize.`,
     };
   }),
@@ -206,7 +206,7 @@ export const servingChecks = {
         asked[key] > LLAVA_TUTORIAL[key] && {
           path: `${path}.${key === "maxBatchSize" ? "triton" : "limits"}.${key}`,
           value: showValue(asked[key]),
-          reason: `The LLaVA tutorial's repository has ${LLAVA_TUTORIAL[key]} written in.`,
+          reason: `The LLaVA tutorial's repository is fixed to ${LLAVA_TUTORIAL[key]}.`,
           fix: `Use ${LLAVA_TUTORIAL[key]}, or \`flavour: multimodal\`.`,
         },
     );
@@ -228,7 +228,7 @@ export const servingChecks = {
     return {
       path: `${path}.triton.maxTokensInPagedKvCache`,
       // `maxTokensInPagedKvCache (…) must be large enough to process at least 1 sequence to completion`
-      reason: `One request at its longest takes ${sequence} tokens of KV cache, and TensorRT-LLM does not start with ${tokens}.`,
+      reason: `The longest request takes ${sequence} tokens of KV cache, and TensorRT-LLM does not start with ${tokens}.`,
       fix: `Use ${sequence} or more, or leave it out.`,
     };
   }),
@@ -242,7 +242,7 @@ export const servingChecks = {
     return {
       severity: "warning",
       path: `${path}.triton.maxTokensInPagedKvCache`,
-      reason: `${concurrentRequests} requests of ${sequence} tokens need ${needed}; with ${tokens} at least ${atFullLength} run at full length, and the others wait.`,
+      reason: `${concurrentRequests} requests of ${sequence} tokens need ${needed}; ${tokens} hold ${atFullLength} at full length, and the others wait.`,
       fix: `Use ${needed}, or lower concurrentRequests to ${atFullLength}.`,
     };
   }),
@@ -268,7 +268,7 @@ export const servingChecks = {
       path: `${path}.triton.kvCacheReuse`,
       // `Input token extra ids must be provided when enabling kv cache reuse with prompt table`
       reason:
-        "With images, TensorRT-LLM refuses requests without prompt_table_extra_id while reuse is on. The gateway sends one; a client that asks Triton directly has to.",
+        "With reuse, TensorRT-LLM refuses requests with images but without prompt_table_extra_id. The gateway sends it; clients of Triton itself must too.",
       fix: "Send prompt_table_extra_id, a number of 1 or more for each image, or write kvCacheReuse: false.",
     };
   }),

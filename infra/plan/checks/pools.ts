@@ -28,7 +28,7 @@ export const poolChecks = {
     if (nodes.min <= nodes.max) return [];
     return {
       path: `${path}.nodes.min`,
-      reason: `At least ${nodes.min} machines and at most ${nodes.max} contradict each other.`,
+      reason: `min is greater than max, which is ${nodes.max}.`,
       fix: `${atMost(nodes.max)}, or raise nodes.max.`,
     };
   }),
@@ -38,8 +38,8 @@ export const poolChecks = {
     return {
       severity: "warning",
       path: `${path}.hourlyUsd`,
-      reason: `Prices of spot machines change by the hour and are in no table; ${name} is in no sum of the costs.`,
-      fix: "Write what you expect to pay for one machine an hour.",
+      reason: `Spot prices change by the hour and are in no table: cost sums lack ${name}.`,
+      fix: "Write the expected price of a machine in USD an hour.",
     };
   }),
 
@@ -51,9 +51,9 @@ export const poolChecks = {
       path: `${path}.hourlyUsd`,
       reason:
         spec.runsOn === "host"
-          ? `The host (${instanceType}) is taken as owned, so it costs nothing here.`
-          : `Machines of type ${instanceType} are taken as owned, so they cost nothing here.`,
-      fix: `Write what an hour of one costs where it is rented${usd === null ? "" : ` (${usd} on demand in ${REFERENCE_REGION})`}, or 0 where it is not.`,
+          ? `The host (${instanceType}) counts as owned, at no cost.`
+          : `Machines of type ${instanceType} count as owned, at no cost.`,
+      fix: `If it is rented, write its price in USD an hour${usd === null ? "" : ` (${usd} on demand in ${REFERENCE_REGION})`}; else 0.`,
     };
   }),
 
@@ -73,8 +73,8 @@ export const poolChecks = {
     return {
       severity: level === "advisory" ? "warning" : undefined,
       path: "policies.hourlyUsdCap",
-      reason: `Whether the stack costs less than its cap of ${hourlyUsdCap.toFixed(2)} USD an hour can't be judged: there is no price of ${withoutPrice.join(", ")}.`,
-      fix: `Write what an hour costs: ${keys.join(" and ")}.`,
+      reason: `The cap of ${hourlyUsdCap.toFixed(2)} USD an hour can't be enforced: there is no price for ${withoutPrice.join(", ")}.`,
+      fix: `Write prices in USD an hour: ${keys.join(" and ")}.`,
     };
   },
 
@@ -93,7 +93,7 @@ export const poolChecks = {
     if (sharing.mode === "none" || ranks === 1) return [];
     return {
       path: `${model.path}.${model.engine.tensorParallel > 1 ? "tensorParallel" : "pipelineParallel"}`,
-      reason: `The ${ranks} ranks need a whole GPU each, and the GPUs of ${name} are shared (${sharing.mode}): two ranks could land on one.`,
+      reason: `Each of ${ranks} ranks needs a GPU of its own, and the GPUs of ${name} are shared (${sharing.mode}).`,
       fix: "Use a pool whose GPUs are not shared, or write tensorParallel: 1 and pipelineParallel: 1.",
     };
   }),
@@ -128,7 +128,7 @@ export const poolChecks = {
     return {
       path: "engineStore.sizeGiB",
       reason: `Weights and engines of the stack's models take ${needed} GiB.`,
-      fix: `Use ${needed} or more; twice as much leaves room for the engines before a change.`,
+      fix: `Use ${needed} or more; twice as much also holds the previous engines during a change.`,
     };
   },
 
@@ -145,7 +145,7 @@ export const poolChecks = {
     const machines = `${count(pool.nodes.max, "machine")}${pool.gpu === null ? "" : ` of ${slotsPerMachine(pool)}`}`;
     return {
       path: `${pool.path}.nodes.max`,
-      reason: `${count(pods.length, "server")}${gpus} want to run on ${machines}; ${homeless.length} of them (${names.join(", ")}) find no place: ${first.name} takes ${shortageWords(shortages(space.machines, first))}.`,
+      reason: `${count(pods.length, "server")}${gpus} need to run on ${machines}, without room for ${names.join(", ")}: ${first.name} takes ${shortageWords(shortages(space.machines, first))}.`,
       fix: "Raise it, lower replicas, or use larger machines.",
     };
   }),
@@ -175,7 +175,7 @@ export const buildChecks = {
     if (wanted === found) return [];
     return {
       path: `${model.path}.buildPool`,
-      reason: `An engine runs on the kind of GPU that built it, and no other: ${serves.name} serves with ${wanted}, ${builds.name} builds with ${found}.`,
+      reason: `An engine runs only on the kind of GPU that built it: ${serves.name} serves with ${wanted}, ${builds.name} builds with ${found}.`,
       fix: `Use a pool with ${wanted}, or leave buildPool out.`,
     };
   }),
@@ -254,7 +254,7 @@ export const buildChecks = {
       path: isHost ? "engines.whenFull" : `${pool.path}.nodes.max`,
       reason:
         short.length === 0
-          ? `Time slicing does not divide a GPU's memory, so that ${what} built on a machine on which nobody serves; when all servers run, ${pool.name} has none.`
+          ? `Time slicing does not divide a GPU's memory, so that ${what} built on a machine without servers; when all servers run, ${pool.name} has none.`
           : `When all servers run, ${isHost ? "the host has no" : `no machine of ${pool.name} has`} room to build ${name}, which takes ${shortageWords(short)}.`,
       fix: `${ways.join(", ")}.`,
     };
@@ -267,7 +267,7 @@ export const buildChecks = {
       return [];
     return {
       path: `${model.path}.buildPool`,
-      reason: `A finished engine is tried with all its ${ranks} ranks, and a machine of ${builds.name} has ${count(builds.machine.gpus, "GPU")}.`,
+      reason: `A finished engine is tested with all ${ranks} ranks, and a machine of ${builds.name} has ${count(builds.machine.gpus, "GPU")}.`,
       fix: `Use a pool whose machines have ${ranks} GPUs, or leave buildPool out.`,
     };
   }),
@@ -291,7 +291,7 @@ export const encoderChecks = {
     if (device === "cpu")
       return { path, reason: "Encoders with `device: cpu` take no GPU.", fix: "Remove it." };
     if (spec.runsOn !== "host") {
-      const reason = "GPU numbers are for containers of one machine; in a cluster the scheduler chooses.";
+      const reason = "GPU numbers are for a single machine; in a cluster the scheduler assigns GPUs.";
       return { path, reason, fix: "Remove it." };
     }
     return gpuIndices.map(

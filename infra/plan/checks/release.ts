@@ -9,8 +9,8 @@ export const releaseChecks = {
     !release.verified &&
     !acceptUnverified && {
       path: "release",
-      reason: `Not every fact about ${release.tag} was read in a source. ${release.note ?? ""}`.trim(),
-      fix: `Take the newest release that was: ${newest(({ verified }) => verified)}; or write \`acceptUnverified: true\`.`,
+      reason: `Not every fact about ${release.tag} is verified. ${release.note ?? ""}`.trim(),
+      fix: `Use the newest verified release, ${newest(({ verified }) => verified)}, or write \`acceptUnverified: true\`.`,
     },
 
   runtimeOfRelease: eachModel(({ engine: { release }, serving, path }) => {
@@ -21,7 +21,7 @@ export const releaseChecks = {
     return {
       path: `${path}.runtime`,
       reason: end === undefined ? unknown : `${unknown} ${end.statement} ${end.source}`,
-      fix: `Take ${newest(({ runtimes, verified }) => verified && runtimes.includes("engine"))} or an earlier release${release.runtimes.includes("llmapi") ? ", or write runtime: llmapi for a text model" : ""}.`,
+      fix: `Use ${newest(({ runtimes, verified }) => verified && runtimes.includes("engine"))} or an earlier release${release.runtimes.includes("llmapi") ? ", or write runtime: llmapi for a text model" : ""}.`,
     };
   }),
 
@@ -39,8 +39,8 @@ export const releaseChecks = {
         reason: `${statement} ${source}`,
         fix:
           runtime === "engine"
-            ? "Nothing has to change now; text models can move to `runtime: llmapi` on a newer release."
-            : "Nothing has to change now; stay on 26.02 or an earlier release.",
+            ? "No action is needed now; text models can move to `runtime: llmapi` on a newer release."
+            : "No action is needed now; stay on 26.02 or an earlier release.",
       };
     }),
 
@@ -57,7 +57,7 @@ export const releaseChecks = {
       severity: "warning",
       path: "release",
       reason: `${open.length} known vulnerabilities: ${counts.join(", ")}. docs/support-matrix.md lists each with its source.`,
-      fix: `${lastUpdates(open).join(" and ")} fix all of them. Until then let nobody but the gateway reach Triton's own ports.`,
+      fix: `${lastUpdates(open).join(" and ")} fix all of them. Until then allow only the gateway to reach Triton's ports.`,
     };
   },
 
@@ -85,8 +85,8 @@ export const releaseChecks = {
     return {
       severity: "warning",
       path,
-      reason: `Nothing in its name says that it holds what ${release.tag} holds: TensorRT-LLM ${release.tensorRtLlm}, TensorRT ${release.tensorRt ?? "unknown"}.`,
-      fix: "Build it from that release, or write the `release` that it was built from. A build stops where TensorRT-LLM is another.",
+      reason: `Its name does not show that it has the versions of ${release.tag}: TensorRT-LLM ${release.tensorRtLlm}, TensorRT ${release.tensorRt ?? "unknown"}.`,
+      fix: "Build it from that release, or write the `release` that it was built from. Engine builds fail if its TensorRT-LLM differs.",
     };
   },
 
@@ -95,7 +95,7 @@ export const releaseChecks = {
     image.base === undefined && {
       path: "image.layout",
       reason:
-        "NVIDIA's image has the layout ngc; tritonrelease is that of images that TensorRT-LLM's own Dockerfile makes.",
+        "NVIDIA's image has the layout ngc; tritonrelease is the layout of images built by TensorRT-LLM's Dockerfile.",
       fix: "Name such an image in image.base, or write layout: ngc.",
     },
 } satisfies Checks;
@@ -107,7 +107,7 @@ export const driverChecks = {
       severity: "warning",
       path: "release",
       reason: `${release.tag} needs NVIDIA driver ${release.minimumDriver} or newer on the machines, or forward compatibility of a data-centre GPU (CUDA ${release.cuda ?? "unknown"}).`,
-      fix: "Compare it with the top of what nvidia-smi prints on a machine.",
+      fix: "Compare it with the driver version that nvidia-smi prints on a machine.",
     },
 } satisfies Checks;
 

@@ -132,8 +132,8 @@ describe.each(TIERS)("ports on the host, tier %s", (tier) => {
       {
         path: "models[8].ports.http",
         value: "(absent)",
-        reason: "Port 8080 of the host, which it has by default, is that of gateway.port by default.",
-        fix: "Write another one, such as 9000.",
+        reason: "Port 8080 of the host (the default) is taken by gateway.port (its default).",
+        fix: "Use another port, such as 9000.",
       },
     ]);
     const moved = Array.from({ length: 9 }, (_, index) => (index === 8 ? { ports: { http: 9000 } } : {}));
@@ -161,8 +161,8 @@ describe.each(TIERS)("ports on the host, tier %s", (tier) => {
       stackOf(tier, { gateway: { port: 9000 }, databasePorts: { mongo: 8500, vector: 8000 } }),
     );
     expect(problems.map(({ fix }) => fix)).toEqual([
-      "Write another one, such as 9001.",
-      "Write another one, such as 9002.",
+      "Use another port, such as 9001.",
+      "Use another port, such as 9002.",
     ]);
   });
 

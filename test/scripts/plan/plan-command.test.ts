@@ -149,7 +149,7 @@ describe("npm run plan", () => {
     test("the plan of a cluster warns of autoscalers without metrics", async () => {
       const { stdout } = await planValues(scaled);
       expect(stdout).toContain('monitoring = "none"');
-      expect(stdout.replaceAll(/\s+/g, " ")).toContain("and what sleeps would never wake.");
+      expect(stdout.replaceAll(/\s+/g, " ")).toContain("servers at zero would not start again.");
       const { stdout: awake } = await planValues({
         ...scaled,
         models: scaled.models.map(({ minReplicas: _, ...m }) => m),

@@ -127,7 +127,7 @@ test.each(["24.04", "24.07", "24.10"])(
     const { problems } = problemsOf(clusterModel({ model: "vila1.5-3b" }, {}, { release }));
     const ofModel = problems.filter(({ path }) => path.startsWith("models[0]"));
     expect(ofModel.map(({ path, fix }) => [path, fix])).toEqual([
-      ["models[0].model", "Take 24.11, the nearest release that can, or another model."],
+      ["models[0].model", "Use 24.11, the nearest release with a recipe, or another model."],
     ]);
   },
 );

@@ -220,12 +220,12 @@ const problemsOf = (minReplicas: number, more: Values = {}) =>
 
 test("`minReplicas` above `replicas` is refused", () => {
   expect(problemsOf(3)).toMatchObject([
-    { path: "models[0].minReplicas", value: "3", reason: expect.stringContaining("replicas is 2") },
+    { path: "models[0].minReplicas", value: "3", reason: expect.stringContaining("replicas, which is 2") },
   ]);
   expect(problemsOf(1, { gateway: { minReplicas: 2 } })).toMatchObject([{ path: "gateway.minReplicas" }]);
   for (const values of [clusterValues, cpuClusterValues])
     expect(stackProblems({ ...values, encoders: { replicas: 2, minReplicas: 3 } })).toMatchObject([
-      { path: "encoders.minReplicas", reason: expect.stringContaining("replicas is 2") },
+      { path: "encoders.minReplicas", reason: expect.stringContaining("replicas, which is 2") },
     ]);
 });
 
@@ -246,7 +246,7 @@ test.each([
     expect.objectContaining({
       path: "monitoring",
       value: '"none"',
-      reason: expect.stringContaining(`the number of ${scaledNames.join()} would stay`),
+      reason: expect.stringContaining(`${scaledNames.join()} would not scale`),
     }),
   );
   expect(clusterStack(values).notes.join()).toContain("autoscalers have nothing to go by");
