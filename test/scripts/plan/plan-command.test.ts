@@ -155,7 +155,7 @@ describe("npm run plan", () => {
         models: scaled.models.map(({ minReplicas: _, ...m }) => m),
         schedule: undefined,
       });
-      expect(awake.replaceAll(/\s+/g, " ")).toContain("the number of encoders would stay as it is.");
+      expect(awake.replaceAll(/\s+/g, " ")).toContain("encoders would not scale.");
     });
   });
 
