@@ -246,7 +246,7 @@ const templateModel = z.strictObject({
 
 const templateRepository = z.strictObject({
   flavour: text,
-  /** Set of templates, as in catalogue/templates.ts. */
+  /** Set of templates, as in catalogue/data/templates.json. */
   templates: text,
   /** Folder of the templates in the image. */
   allModels: absolutePath,

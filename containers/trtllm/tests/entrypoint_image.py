@@ -23,11 +23,36 @@ HERE = Path(__file__).parent
 FAKES = HERE / "entrypoint_fakes"
 PYTHON_MODELS = HERE.parents[1] / "cpu-models/models"
 RECORDED = HERE.parents[2] / "test/recorded"
-PLACEHOLDERS: dict[str, dict[str, Any]] = json.loads((RECORDED / "placeholders.json").read_text())
+TEMPLATES = HERE.parents[2] / "infra/plan/catalogue/data/templates.json"
 LAST_RELEASE = "v1.1.0"
 WAIT_SECONDS = 120.0
 # Folders that plans name; in a test they lie below the test's own.
 FOLDERS = ("/app", "/store", "/tutorials", "/tensorrtllm_backend", "/model-repository")
+
+
+def template_sets() -> dict[str, dict[str, Any]]:
+    """Of each set: how fill_template.py works, and the placeholders of its templates by kind."""
+    file = json.loads(TEMPLATES.read_text())
+    names = list(file["sets"])
+
+    def has(span: str, name: str) -> bool:
+        since, _, until = span.partition(" until ")
+        return names.index(since) <= names.index(name) and until not in names[: names.index(name) + 1]
+
+    sets: dict[str, dict[str, Any]] = {}
+    for name, ways in file["sets"].items():
+        models = {
+            template: {
+                kind: [key for key, span in spans.items() if has(span, name)] for kind, spans in kinds.items()
+            }
+            for template, kinds in file["templates"].items()
+        }
+        present = {template: keys for template, keys in models.items() if any(keys.values())}
+        sets[name] = {"fill_template": ways, "models": present}
+    return sets
+
+
+PLACEHOLDERS = template_sets()
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:
@@ -41,8 +66,8 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
 def template_text(name: str, keys: Mapping[str, Sequence[str]]) -> str:
     """A config.pbtxt with just these placeholders, where they stand in NVIDIA's."""
     lines = [f'name: "{name}" # made of ${{a_comment}}']
-    lines += [f"{key}_field: [ ${{{key}}} ]" for key in keys["unquoted_mandatory"]]
-    for key in keys["quoted_optional"]:
+    lines += [f"{key}_field: [ ${{{key}}} ]" for key in keys["mandatory"]]
+    for key in keys["optional"]:
         if key == "triton_backend":
             lines.append('backend: "${triton_backend}"')
         else:
@@ -114,8 +139,8 @@ class Image:
                 continue
             root = Path(model.get("templateRoot", repository["allModels"]))
             decided = {
-                "unquoted_mandatory": [],
-                "quoted_optional": [*model["substitutions"], *model["defaults"]],
+                "mandatory": [],
+                "optional": [*model["substitutions"], *model["defaults"]],
             }
             template = root / model["template"]
             self.write_template(template, models.get(model["template"], decided))

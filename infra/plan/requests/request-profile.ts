@@ -56,9 +56,9 @@ const OF_THE_RELEASE: ReadonlySet<Flavour> = new Set([
 /**
  * First set of templates with `seed` and `min_tokens`; v0.19.0 still has `random_seed` and `min_length`
  * (all_models/inflight_batcher_llm/ensemble/config.pbtxt, and the same in multimodal, gpt and tensorrt_llm_bls, of
- * https://github.com/triton-inference-server/tensorrtllm_backend/tree/r25.05).
+ * https://github.com/triton-inference-server/tensorrtllm_backend/tree/r25.05, from which those of 0.20 are).
  */
-const RENAMED_SINCE: TemplateRef = "r25.05";
+const RENAMED_SINCE: TemplateRef = "v0.20.0";
 
 function inputNames(
   flavour: Flavour,

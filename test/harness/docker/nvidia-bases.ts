@@ -2,10 +2,11 @@
  * Stands in for NVIDIA's images, which need a registry, a GPU and 18 GB: Debian with Python and pip, and stand-ins for their
  * programs in the places where the images have them.
  */
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { releases } from "../../../infra/plan/catalogue/releases.ts";
+import { templateSet } from "../../../infra/plan/catalogue/templates.ts";
 import { LLM_API_MODEL } from "../../../infra/plan/repository/llm-api.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { tutorialsStandIn } from "./tutorials.ts";
@@ -15,7 +16,6 @@ const RELEASE = releases["25.07"];
 
 const STAND_INS = join(projectRoot, "test/harness/docker/nvidia-image");
 const ENGINE_TOOLS = join(projectRoot, "containers/trtllm/tests/fake_image");
-const PLACEHOLDERS = join(projectRoot, "test/recorded/placeholders.json");
 
 /** Debian's packages that the images have from Ubuntu, and Open MPI, which NVIDIA's builds of its own. */
 export const NVIDIA_BASE_PACKAGES = ["ca-certificates", "git", "openmpi-bin", "python3", "python3-pip"];
@@ -79,7 +79,7 @@ async function addTensorRtLlm(directory: string): Promise<void> {
   for (const name of ["examples", "lib", "bin"])
     await cp(join(ENGINE_TOOLS, name), join(directory, "app", name), { recursive: true });
   await cp(join(STAND_INS, "fill_template.py"), join(directory, "app/tools/fill_template.py"));
-  await writeFiles(join(directory, "app/all_models"), await templates());
+  await writeFiles(join(directory, "app/all_models"), templates());
   for (const [name, version] of [
     ["tensorrt_llm", RELEASE.tensorRtLlm],
     ["tensorrt", RELEASE.tensorRt],
@@ -100,29 +100,19 @@ async function writeFiles(folder: string, texts: Readonly<Record<string, string>
 }
 
 /** Files of all_models: of each template its placeholders, in quotes or without them as NVIDIA's has them. */
-async function templates(): Promise<Readonly<Record<string, string>>> {
-  const recorded = JSON.parse(await readFile(PLACEHOLDERS, "utf8")) as Readonly<
-    Record<string, { readonly models: RecordedTemplates }>
-  >;
-  const models = Object.entries(recorded[RELEASE.templates ?? ""]?.models ?? {});
+function templates(): Readonly<Record<string, string>> {
+  const models = Object.entries(templateSet(RELEASE.templates)?.models ?? {});
   return {
     [`llmapi/${LLM_API_MODEL}/config.pbtxt`]: `name: "${LLM_API_MODEL}"\n`,
     ...Object.fromEntries(
-      models.map(([name, { unquoted_mandatory: bare, quoted_optional: quoted }]) => [
+      models.map(([name, { mandatory, optional }]) => [
         `${name}/config.pbtxt`,
         [
-          ...bare.map((key) => `${key}_field: [ \${${key}} ]`),
-          ...quoted.map((key) => `parameters: { key: "${key}" value: { string_value: "\${${key}}" } }`),
+          ...mandatory.map((key) => `${key}_field: [ \${${key}} ]`),
+          ...optional.map((key) => `parameters: { key: "${key}" value: { string_value: "\${${key}}" } }`),
           "",
         ].join("\n"),
       ]),
     ),
   };
 }
-
-type RecordedTemplates = Readonly<
-  Record<
-    string,
-    { readonly unquoted_mandatory: readonly string[]; readonly quoted_optional: readonly string[] }
-  >
->;

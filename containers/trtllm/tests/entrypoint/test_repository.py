@@ -75,7 +75,7 @@ def test_every_release_is_filled_with_just_its_own_keys(tmp_path: Path, release:
         name = template.replace("/", "-")
         values = dict.fromkeys([*every, "of_no_release"], "8")
         models[name] = {"name": name, "template": template, "substitutions": values, "defaults": {}}
-        own[name] = {*keys["unquoted_mandatory"], *keys["quoted_optional"]}
+        own[name] = {*keys["mandatory"], *keys["optional"]}
         image.write_template(root / template, keys)
     image.spec["repository"]["models"] = list(models.values())
     image.environment["FAKE_FILL_TEMPLATE"] = json.dumps(PLACEHOLDERS[release]["fill_template"])

@@ -1,6 +1,6 @@
 """Stands in for tools/fill_template.py of one release: what it takes, refuses and writes is the same.
 
-FAKE_FILL_TEMPLATE has its ways as JSON, as test/recorded/placeholders.json has them for each release.
+FAKE_FILL_TEMPLATE has its ways as JSON, as a set of infra/plan/catalogue/data/templates.json has them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ WAYS = json.loads(os.environ["FAKE_FILL_TEMPLATE"])
 
 
 def parts(text: str, delimiter: str) -> list[str]:
-    if not WAYS["comma_escape"]:
+    if not WAYS["escapesCommas"]:
         return text.split(delimiter)
     found = [""]
     characters = iter(text)
@@ -39,7 +39,7 @@ def main() -> None:
     values = dict.fromkeys(WAYS["defaults"], "0")
     for one in parts(options.substitutions, ","):
         key, value = parts(one, ":")
-        if WAYS["assert_unknown_key"] and key not in text:
+        if WAYS["refusesUnknownKeys"] and key not in text:
             raise AssertionError(f"key '{key}' does not exist in the file {options.file_path}.")
         values[key] = value
     # Comments too, and keys without a value stay.

@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { AdvisoryFile } from "../../../../infra/plan/catalogue/advisories.ts";
 import advisories from "../../../../infra/plan/catalogue/data/advisories.json" with { type: "json" };
 import prices from "../../../../infra/plan/catalogue/data/prices.json" with { type: "json" };
+import templates from "../../../../infra/plan/catalogue/data/templates.json" with { type: "json" };
 import type { PriceFile } from "../../../../infra/plan/catalogue/prices.ts";
 
 const day = z.iso.date();
@@ -50,6 +51,31 @@ const advisoryFile: z.ZodType<AdvisoryFile> = z.strictObject({
     }),
   ),
   leftOut: z.record(cve, z.string()),
+});
+
+const span = z
+  .string()
+  .transform((text) => text.split(" until ").map((ref) => Object.keys(templates.sets).indexOf(ref)))
+  .refine(([since = -1, until = Infinity, ...others]) => since >= 0 && since < until && others.length === 0);
+const keys = z.record(z.string().regex(/^[a-z0-9_]+$/), span);
+const templateFile = z.strictObject({
+  sets: z.record(
+    z.string().regex(/^(r\d\d\.\d\d|v\d+\.\d+\.\d+)$/),
+    z.strictObject({
+      escapesCommas: z.boolean(),
+      refusesUnknownKeys: z.boolean(),
+      defaults: z.array(z.string()),
+      note: z.string().optional(),
+    }),
+  ),
+  templates: z.record(
+    z.string().regex(/^(inflight_batcher_llm|gpt|multimodal)\/[a-z_]+$/),
+    z.strictObject({ mandatory: keys, optional: keys }),
+  ),
+});
+
+test("data/templates.json names a known set, and a later one after `until`, for each placeholder", () => {
+  expect(() => templateFile.parse(templates)).not.toThrow();
 });
 
 test("data/prices.json has what the catalogue reads of it", () => {

@@ -8,7 +8,7 @@ import {
   type LanguageModelName,
   languageModels,
 } from "../../../../infra/plan/catalogue/language-models.ts";
-import { TEMPLATE_REFS, type TemplateRef, templateSets } from "../../../../infra/plan/catalogue/templates.ts";
+import { TEMPLATE_REFS, type TemplateRef, templateSet } from "../../../../infra/plan/catalogue/templates.ts";
 import type { Flavour, ImageLayout } from "../../../../infra/plan/catalogue/types.ts";
 import { imageFiles } from "../../../../infra/plan/engine/release.ts";
 import type { RepositoryModel, RepositoryPlan } from "../../../../infra/plan/repository/flavours.ts";
@@ -29,8 +29,7 @@ function planFor(spec: ReturnType<typeof modelSpec>): RepositoryPlan {
 }
 
 function keysOf(plan: RepositoryPlan, { template }: RepositoryModel) {
-  const set = templateSets[plan.templates as keyof typeof templateSets];
-  return set.models[template ?? ""] ?? { mandatory: [], optional: [] };
+  return templateSet(plan.templates)?.models[template ?? ""] ?? { mandatory: [], optional: [] };
 }
 
 function folder(plan: RepositoryPlan, name: string): RepositoryModel {
@@ -69,8 +68,8 @@ test.each(TEMPLATE_REFS)(
 
 test("every placeholder has a rule, and every rule a placeholder", () => {
   const wanted: Record<string, Set<string>> = {};
-  for (const { models } of Object.values(templateSets)) {
-    for (const [template, { mandatory, optional }] of Object.entries(models)) {
+  for (const ref of TEMPLATE_REFS) {
+    for (const [template, { mandatory, optional }] of Object.entries(templateSet(ref)?.models ?? {})) {
       wanted[template] = new Set([...(wanted[template] ?? []), ...mandatory, ...optional]);
     }
   }
@@ -146,7 +145,7 @@ test("streaming of accumulated tokens goes through the BLS", () => {
 
 test.each([
   ["r25.02", "visual_model_path"],
-  ["r25.04", "multimodal_model_path"],
+  ["v0.19.0", "multimodal_model_path"],
 ] as const)("the visual engine has the key of templates %s: %s", (ref, key) => {
   const plan = planFor(modelSpec("llava-1.5-7b", ref, "multimodal"));
   expect(folder(plan, "preprocessing").substitutions[key]).toMatch(/\/vision$/);
