@@ -1,6 +1,5 @@
 /** Rules about the stack as a whole: labels, price and releases. */
 import { isReleaseTag, releases } from "../../infra/plan/catalogue/releases.ts";
-import type { Release } from "../../infra/plan/catalogue/types.ts";
 import { at, type Check, listAt, type Rule, textAt, UNKNOWN, undecided, violatedIf } from "../rule.ts";
 
 /** @param pairKey - Of lists of pairs, as Docker and auto-scaling groups have them: where a pair has its name. */
@@ -110,9 +109,8 @@ export const releaseHasFixes: Rule = {
           if (tag === UNKNOWN || key === UNKNOWN) return [undecided(`the release of ${name ?? "a model"}`)];
           // Models of `tier: cpu` run on no release.
           if (typeof tag !== "string" || !isReleaseTag(tag)) return [];
-          const { endOfLife = [] }: Release = releases[tag];
           const runtime = typeof key === "string" ? "engine" : "llmapi";
-          return endOfLife
+          return releases[tag].endOfLife
             .filter((end) => end.runtime === runtime)
             .map(({ statement, source }) => ({
               reason: `${name ?? "A model"} runs on ${tag} with runtime ${runtime}: ${statement} ${source}`,

@@ -193,7 +193,7 @@ function noteLines(): string[] {
 function endOfLifeLines(): string[] {
   return bulletsByStatement(
     RELEASE_TAGS.flatMap((tag) =>
-      ((releases[tag] as Release).endOfLife ?? []).map(({ runtime, statement, source }) => ({
+      releases[tag].endOfLife.map(({ runtime, statement, source }) => ({
         tag,
         statement: `${runtime}: ${statement} ([source](${source}))`,
       })),

@@ -2,102 +2,65 @@
  * Container tags of nvcr.io/nvidia/tritonserver:YY.MM-trtllm-python-py3, oldest first.
  *
  * Versions, drivers and sizes are those of Triton's compatibility matrix, which begins with 24.04; the backend's branches
- * and tags say which files an image holds.
+ * and tags say which files an image holds. Images before 25.01 hold none: from then on the Dockerfile copies scripts, all_models,
+ * tools and examples to /app.
+ *
+ * https://github.com/triton-inference-server/server/blob/e1db8a603d863b1317ee859bdeea2be19959462e/docs/introduction/compatibility.md
  */
 import type { TemplateRef } from "./templates.ts";
 import type { Release } from "./types.ts";
 
-/** A row whose templates are one of the catalogue's sets; the key is its tag. */
-interface ReleaseRow extends Omit<Release, "tag"> {
+/** @default runtimes - `engine` alone. @default verified - true. */
+type ReleaseRow = Omit<Release, "tag" | "endOfLife" | "templates" | "runtimes" | "verified"> & {
   readonly templates: TemplateRef | null;
-}
+} & Partial<Pick<Release, "runtimes" | "verified">>;
 
-const MATRIX =
-  "https://github.com/triton-inference-server/server/blob/e1db8a603d863b1317ee859bdeea2be19959462e/docs/introduction/compatibility.md";
-const TRITON_CLI =
-  "https://github.com/triton-inference-server/triton_cli/blob/7f448b2c0cec855fc5feaacd281cc3ddfa9552df/README.md";
-
-/** One row for each runtime or part that upstream has given up. */
-type EndOfLife = NonNullable<Release["endOfLife"]>;
-
-const engineRemoved: EndOfLife = [
-  {
-    runtime: "engine",
-    statement:
-      "TensorRT-LLM removed engine building and the Triton backend that runs engines from its main branch in July 2026; " +
-      "this image still has both, and they get no further fixes.",
-    source: "https://github.com/NVIDIA/TensorRT-LLM/pull/15907",
-  },
-];
-const multimodalDeprecated: EndOfLife = [
-  {
-    runtime: "multimodal",
-    statement: "The multimodal model repository is deprecated; TensorRT-LLM 1.2 ends it.",
-    source:
-      "https://github.com/NVIDIA/TensorRT-LLM/blob/18f906aab05fd289810c5384b8b7ec85c9682389/triton_backend/all_models/multimodal/Deprecation_notice.md",
-  },
-];
+const ENGINE_REMOVED: Release["endOfLife"][number] = {
+  runtime: "engine",
+  statement:
+    "TensorRT-LLM removed engine building and the Triton backend that runs engines from its main branch in July 2026; " +
+    "this image still has both, and they get no further fixes.",
+  source: "https://github.com/NVIDIA/TensorRT-LLM/pull/15907",
+};
+const MULTIMODAL_DEPRECATED: Release["endOfLife"][number] = {
+  runtime: "multimodal",
+  statement: "The multimodal model repository is deprecated; TensorRT-LLM 1.2 ends it.",
+  source:
+    "https://github.com/NVIDIA/TensorRT-LLM/blob/18f906aab05fd289810c5384b8b7ec85c9682389/triton_backend/all_models/multimodal/Deprecation_notice.md",
+};
+const FIRST_WITH_DEPRECATION = "25.12";
 
 /** all_models/llmapi came with backend v0.19.0; the tag of 25.04, v0.18.2, lacks it. */
 const both = ["engine", "llmapi"] as const;
 
-/** Ubuntu 22.04 images, which hold no file of the backend. */
-const jammy = {
-  python: "3.10.12",
-  runtimes: ["engine"],
-  verified: true,
-  endOfLife: engineRemoved,
-  source: MATRIX,
-} as const;
-
-/** Ubuntu 24.04 images. From 25.01 on the Dockerfile copies scripts, all_models, tools and examples to /app. */
-const noble = {
-  python: "3.12.3",
-  runtimes: ["engine"],
-  verified: true,
-  endOfLife: engineRemoved,
-  source: MATRIX,
-} as const;
-
-/** Before the matrix: only TensorRT-LLM's version is published. */
+/**
+ * Before the matrix only TensorRT-LLM's version is published:
+ * https://github.com/triton-inference-server/triton_cli/blob/7f448b2c0cec855fc5feaacd281cc3ddfa9552df/README.md
+ */
 const beforeMatrix = {
-  ...jammy,
   tensorRtLlm: "0.8.0",
   tensorRt: null,
   cuda: null,
   minimumDriver: null,
   imageGB: null,
-  python: null,
-  templates: "v0.8.0",
-  recipes: "0.8",
   // There is no branch r24.02 or r24.03.
-  backendRef: "v0.8.0",
+  templates: "v0.8.0",
   backendCommit: "41fe3a6a9daa12c64403e084298c6169b07d489d",
-  source: TRITON_CLI,
 } as const;
 
-const openTemplates = {
-  ...noble,
-  runtimes: both,
-  templates: "v1.1.0",
-  recipes: "0.20-1.1",
-  verified: false,
-} as const;
+const openTemplates = { runtimes: both, templates: "v1.1.0", verified: false } as const;
 const OPEN_TEMPLATES =
   "Whether its templates ask for prompt_embedding_table_data_type is open: those of 0.20.0 don't, those of 1.1.0 do. " +
   "It is planned as 1.1.0; a key that the image's template lacks is left out when the repository is filled.";
 
 /** TensorRT-LLM 1.1. */
 const release11 = {
-  ...noble,
   tensorRtLlm: "1.1.0",
   tensorRt: "10.13.3.9",
   cuda: "13.0.2.006",
   minimumDriver: "580.95.05",
   templates: "v1.1.0",
-  recipes: "0.20-1.1",
   runtimes: both,
-  endOfLife: [...engineRemoved, ...multimodalDeprecated],
 } as const;
 
 /** TensorRT-LLM 1.2: the branch's Dockerfile still copies all_models, and nothing says which engines they can run. */
@@ -105,13 +68,9 @@ const release12 = {
   tensorRt: "10.14.1.48",
   cuda: "13.1.0.036",
   minimumDriver: "590.44.01",
-  python: "3.12.3",
   templates: null,
-  recipes: null,
   runtimes: ["llmapi"],
   verified: false,
-  endOfLife: [...engineRemoved, ...multimodalDeprecated],
-  source: MATRIX,
 } as const;
 const OPEN_12 =
   "No template or converter of TensorRT-LLM 1.2 was read, so it is listed for `runtime: llmapi` only, whose repository " +
@@ -121,129 +80,98 @@ const rows = {
   "24.02": beforeMatrix,
   "24.03": beforeMatrix,
   "24.04": {
-    ...jammy,
     tensorRtLlm: "0.9.0",
     tensorRt: "9.3.0.post12.dev1",
     cuda: "12.3.2.001",
     minimumDriver: "545.23.08",
     imageGB: 34,
     templates: "r24.04",
-    recipes: "0.9",
-    backendRef: "r24.04",
     backendCommit: "99bdff055a88399cdb06c3509b9fca63f336c505",
   },
   "24.05": {
-    ...jammy,
     tensorRtLlm: "0.9.0",
     tensorRt: "10.0.1.6",
     cuda: "12.3.2.001",
     minimumDriver: "545.23.08",
     imageGB: 34,
     templates: "v0.9.0",
-    recipes: "0.9",
-    backendRef: "v0.9.0",
     backendCommit: "76464e9be06600f3979acad9c14857938a66ff9f",
   },
   "24.06": {
-    ...jammy,
     tensorRtLlm: "0.10.0",
     tensorRt: "10.0.1",
     cuda: "12.4.0.041",
     minimumDriver: "550.54.14",
     imageGB: 31,
     templates: "v0.10.0",
-    recipes: "0.10-0.18",
-    backendRef: "v0.10.0",
     backendCommit: "b92bdd79b6c50fb67203b6064e73662163012fe3",
   },
   "24.07": {
-    ...jammy,
     tensorRtLlm: "0.11.0",
     tensorRt: "10.1.0",
     cuda: "12.4.1.003",
     minimumDriver: "550.54.15",
     imageGB: 23,
     templates: "v0.11.0",
-    recipes: "0.10-0.18",
-    backendRef: "v0.11.0",
     backendCommit: "6791733e64fe7edd9eda7e0d804d0d04d30fb057",
   },
   "24.08": {
-    ...jammy,
     tensorRtLlm: "0.12.0",
     tensorRt: "10.3.0",
     cuda: "12.5.1.007",
     minimumDriver: "555.42.06",
     imageGB: 21,
     templates: "v0.12.0",
-    recipes: "0.10-0.18",
-    backendRef: "v0.12.0",
     backendCommit: "9a78477873574098c32467f0fd8a9d3b4c243d9b",
     note: "The branch r24.08 is an older cut than the image; the tag v0.12.0 has its TensorRT version.",
   },
   "24.09": {
-    ...jammy,
     tensorRtLlm: "0.13.0",
     tensorRt: "10.4.0",
     cuda: "12.5.1.007",
     minimumDriver: "555.42.06",
     imageGB: 21,
     templates: "v0.13.0",
-    recipes: "0.10-0.18",
-    backendRef: "v0.13.0",
     backendCommit: "f80395e67a464e229b6595acd8f9305b344a5d54",
     note: "The branch r24.09 is an older cut than the image; the tag v0.13.0 has its TensorRT version.",
   },
   "24.10": {
-    ...jammy,
     tensorRtLlm: "0.14.0",
     tensorRt: "10.4.0",
     cuda: "12.5.1.007",
     minimumDriver: "555.42.06",
     imageGB: 23.3,
     templates: "v0.14.0",
-    recipes: "0.10-0.18",
-    backendRef: "v0.14.0",
     backendCommit: "9958c21167e1a8e6bbddafc09b284904aaf22ab1",
     note: "The branch r24.10 is an older cut than the image; the tag v0.14.0 has its TensorRT version.",
   },
   "24.11": {
-    ...jammy,
     tensorRtLlm: "0.15.0",
     tensorRt: "10.6.0",
     cuda: "12.6.3",
     minimumDriver: "555.42.06",
     imageGB: 24.8,
     templates: "v0.15.0",
-    recipes: "0.10-0.18",
-    backendRef: "v0.15.0",
     backendCommit: "8534b1cfd341399e046f60ef63a7d6beb549070b",
   },
   "24.12": {
-    ...noble,
     tensorRtLlm: "0.16.0",
     tensorRt: "10.7.0",
     cuda: "12.6.3",
     minimumDriver: "560.35.05",
     imageGB: 22,
     templates: "v0.16.0",
-    recipes: "0.10-0.18",
-    backendRef: "v0.16.0",
     backendCommit: "ad209ced188cbae19c7041d968dd4e6d3800ece2",
   },
   "25.01": {
-    ...noble,
     tensorRtLlm: "0.17.0",
     tensorRt: "10.8.0.43",
     cuda: "12.8.0.038",
     minimumDriver: "570.86.10",
     imageGB: 30,
     templates: "v0.17.0",
-    recipes: "0.10-0.18",
-    backendRef: "v0.17.0",
   },
   "25.02": {
-    ...noble,
     tensorRtLlm: "0.17.0.post1",
     tensorRt: "10.8.0.43",
     cuda: "12.8.0.038",
@@ -251,74 +179,57 @@ const rows = {
     imageGB: 28,
     // The larger of the two candidates: what v0.17.0 lacks, its fill_template.py ignores.
     templates: "r25.02",
-    recipes: "0.10-0.18",
-    backendRef: "r25.02",
     note:
       "Its templates are those of the tag v0.17.0 or of the branch r25.02: TensorRT-LLM 0.17.0.post1 is the tag's, and both " +
       "Dockerfiles name the image's TensorRT. It is planned with r25.02's, which v0.17.0 accepts as well.",
   },
   "25.03": {
-    ...noble,
     tensorRtLlm: "0.18.0",
     tensorRt: "10.9.0.34",
     cuda: "12.8.1.012",
     minimumDriver: "570.124.06",
     imageGB: 28,
     templates: "r25.03",
-    recipes: "0.10-0.18",
-    backendRef: "r25.03",
   },
   "25.04": {
-    ...noble,
     tensorRtLlm: "0.18.2",
     tensorRt: "10.9.0.34",
     cuda: "12.8.1.012",
     minimumDriver: "570.124.06",
     imageGB: 17,
     templates: "v0.18.2",
-    recipes: "0.10-0.18",
-    backendRef: "v0.18.2",
     note:
       "The branch r25.04 is not what the image was built from: its Dockerfile has TensorRT 10.8.0.43 and the PyTorch of 25.01, " +
       "the image has 10.9.0.34 and that of 25.03, as the tag v0.18.2.",
   },
   "25.05": {
-    ...noble,
     tensorRtLlm: "0.19.0",
     tensorRt: "10.9.0.34",
     cuda: "12.8.1.012",
     minimumDriver: "570.124.06",
     imageGB: 17,
     templates: "v0.19.0",
-    recipes: "0.19",
-    backendRef: "v0.19.0",
     // `engine` only: the image has all_models/llmapi, but the keys of its model.yaml were not read.
     note:
       "The image has /app/examples/llama, as the tag v0.19.0 and other than the branch r25.05: " +
       "https://github.com/NVIDIA/TensorRT-LLM/issues/4275#issuecomment-2941155249.",
   },
   "25.06": {
-    ...noble,
     tensorRtLlm: "0.20.0",
     tensorRt: "10.10.0.31",
     cuda: "12.9.0.036",
     minimumDriver: "575.51.03",
     imageGB: 18.3,
     templates: "v0.20.0",
-    recipes: "0.20-1.1",
-    backendRef: "r25.06",
     runtimes: both,
   },
   "25.07": {
-    ...noble,
     tensorRtLlm: "0.20.0",
     tensorRt: "10.10.0.31",
     cuda: "12.9.0.036",
     minimumDriver: "575.51.03",
     imageGB: 18.3,
     templates: "v0.20.0",
-    recipes: "0.20-1.1",
-    backendRef: "r25.07",
     runtimes: both,
   },
   "25.08": {
@@ -328,7 +239,6 @@ const rows = {
     cuda: "12.9.0.043",
     minimumDriver: "575.51.03",
     imageGB: 20.49,
-    backendRef: "r25.08",
     note: OPEN_TEMPLATES,
   },
   "25.09": {
@@ -338,7 +248,6 @@ const rows = {
     cuda: "12.9.1.010",
     minimumDriver: "575.57.08",
     imageGB: 16.25,
-    backendRef: "r25.09",
     note: OPEN_TEMPLATES,
   },
   "25.10": {
@@ -348,7 +257,6 @@ const rows = {
     cuda: "12.9.1.010",
     minimumDriver: "575.57.08",
     imageGB: 16.21,
-    backendRef: "r25.10",
     note: OPEN_TEMPLATES,
   },
   "25.11": {
@@ -358,23 +266,21 @@ const rows = {
     cuda: "13.0.2.006",
     minimumDriver: "580.95.05",
     imageGB: 12.25,
-    backendRef: "r25.11",
     note: `The matrix names TensorRT-LLM 1.0.3.2510, the Dockerfile of r25.11 1.2.0rc2. ${OPEN_TEMPLATES}`,
   },
-  "25.12": { ...release11, imageGB: 16.04, backendRef: "r25.12" },
-  "26.01": { ...release11, imageGB: 16.17, backendRef: "r26.01" },
-  "26.02": { ...release11, imageGB: 16.17, backendRef: "r26.02" },
+  "25.12": { ...release11, imageGB: 16.04 },
+  "26.01": { ...release11, imageGB: 16.17 },
+  "26.02": { ...release11, imageGB: 16.17 },
   "26.03": {
     ...release12,
     tensorRtLlm: "1.2.0",
     imageGB: 14.18,
-    backendRef: "r26.03",
     note: `The matrix names TensorRT-LLM 1.2.0, the Dockerfile of r26.03 1.2.0rc8. ${OPEN_12}`,
   },
-  "26.04": { ...release12, tensorRtLlm: "1.2.1", imageGB: 14.22, backendRef: "r26.04", note: OPEN_12 },
-  "26.05": { ...release12, tensorRtLlm: "1.2.1", imageGB: 14.22, backendRef: "r26.05", note: OPEN_12 },
-  "26.06": { ...release12, tensorRtLlm: "1.2.1", imageGB: 14.24, backendRef: "r26.06", note: OPEN_12 },
-  "26.07": { ...release12, tensorRtLlm: "1.2.1", imageGB: 14.2, backendRef: "r26.07", note: OPEN_12 },
+  "26.04": { ...release12, tensorRtLlm: "1.2.1", imageGB: 14.22, note: OPEN_12 },
+  "26.05": { ...release12, tensorRtLlm: "1.2.1", imageGB: 14.22, note: OPEN_12 },
+  "26.06": { ...release12, tensorRtLlm: "1.2.1", imageGB: 14.24, note: OPEN_12 },
+  "26.07": { ...release12, tensorRtLlm: "1.2.1", imageGB: 14.2, note: OPEN_12 },
 } satisfies Record<string, ReleaseRow>;
 
 export type ReleaseTag = keyof typeof rows;
@@ -386,8 +292,11 @@ export const RELEASE_TAGS = Object.keys(rows) as unknown as readonly [ReleaseTag
 export const DEFAULT_RELEASE: ReleaseTag = "25.07";
 
 export const releases = Object.fromEntries(
-  Object.entries<ReleaseRow>(rows).map(([tag, row]) => [tag, { tag, ...row }]),
-) as Readonly<Record<ReleaseTag, ReleaseRow & { readonly tag: ReleaseTag }>>;
+  Object.entries<ReleaseRow>(rows).map(([tag, row]): [string, Release] => {
+    const endOfLife = [ENGINE_REMOVED, ...(tag < FIRST_WITH_DEPRECATION ? [] : [MULTIMODAL_DEPRECATED])];
+    return [tag, { tag, runtimes: ["engine"], verified: true, endOfLife, ...row }];
+  }),
+) as Readonly<Record<ReleaseTag, Release & { readonly tag: ReleaseTag }>>;
 
 /** Whether the catalogue has a row for a tag. */
 export function isReleaseTag(tag: string): tag is ReleaseTag {

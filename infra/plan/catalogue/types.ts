@@ -222,16 +222,11 @@ export interface Release {
   readonly minimumDriver: string | null;
   /** Size of the image as pulled and unpacked, in GB (10^9); null where unknown. */
   readonly imageGB: number | null;
-  readonly python: string | null;
-  /** Set of templates in the image; see templates.ts. null where unknown. */
+  /** Set of templates in the image; null where unknown. */
   readonly templates: string | null;
-  /** Versions of TensorRT-LLM whose documents give its build commands; see engine/recipes.ts. null: it builds no engine. */
-  readonly recipes: `${number}` | `${number}-${number}` | null;
-  /** Branch or tag of triton-inference-server/tensorrtllm_backend that fits. */
-  readonly backendRef: string;
   /**
-   * Commit of `backendRef` whose converters, templates and tools this project's image adds to NVIDIA's, which has none; absent
-   * where NVIDIA's has them (/app/examples, /app/all_models …).
+   * Commit of triton-inference-server/tensorrtllm_backend whose converters, templates and tools this project's image adds to
+   * NVIDIA's, which has none; absent where NVIDIA's has them (/app/examples, /app/all_models …).
    */
   readonly backendCommit?: string | undefined;
   readonly runtimes: readonly Runtime[];
@@ -239,12 +234,11 @@ export interface Release {
   readonly verified: boolean;
   readonly note?: string | undefined;
   /** Runtimes that upstream has given up: from which date or release on, and where it says so. */
-  readonly endOfLife?: readonly {
+  readonly endOfLife: readonly {
     readonly runtime: Runtime | "multimodal";
     readonly statement: string;
     readonly source: string;
   }[];
-  readonly source: string;
 }
 
 export interface Gpu {

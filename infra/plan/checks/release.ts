@@ -16,7 +16,7 @@ export const releaseChecks = {
   runtimeOfRelease: eachModel(({ engine: { release }, serving, path }) => {
     // The repository of llmapi has a check of its own.
     if (serving.runtime !== "engine" || release.runtimes.includes("engine")) return [];
-    const end = release.endOfLife?.find(({ runtime }) => runtime === "engine");
+    const end = release.endOfLife.find(({ runtime }) => runtime === "engine");
     const unknown = `${release.tag} (TensorRT-LLM ${release.tensorRtLlm}) is not known to build or run TensorRT engines.`;
     return {
       path: `${path}.runtime`,
@@ -26,7 +26,7 @@ export const releaseChecks = {
   }),
 
   endOfLife: ({ spec: { release, models } }) =>
-    (release.endOfLife ?? []).map(({ runtime, statement, source }) => {
+    release.endOfLife.map(({ runtime, statement, source }) => {
       const isUsed = models.some(({ serving }) =>
         runtime === "multimodal"
           ? serving.flavour === "multimodal"

@@ -144,10 +144,10 @@ const known = new Map<string, BuildRecipe>();
 
 /** The commands of a release; null where it builds no engines. */
 export function buildRecipe({
-  recipes,
+  runtimes,
   tensorRtLlm,
-}: Pick<Release, "recipes" | "tensorRtLlm">): BuildRecipe | null {
-  if (recipes === null) return null;
+}: Pick<Release, "runtimes" | "tensorRtLlm">): BuildRecipe | null {
+  if (!runtimes.includes("engine")) return null;
   const found = known.get(tensorRtLlm);
   if (found !== undefined) return found;
   const changed = changes.filter(({ since }) => compareVersions(tensorRtLlm, since) >= 0);

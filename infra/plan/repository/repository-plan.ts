@@ -31,7 +31,7 @@ export function repositoryPlan(
   const { plan, decoupled } = flavourPlan(model, engine, kvCacheFreeGpuMemoryFraction);
   return {
     flavour: model.serving.flavour,
-    templates: release.templates ?? release.backendRef,
+    templates: release.templates ?? `r${release.tag}`,
     allModels,
     fillTemplate,
     clones: [...clones, ...(plan.clones ?? [])],

@@ -292,7 +292,7 @@ test("every model of the catalogue has a recipe on 25.07", () => {
   for (const model of LANGUAGE_MODELS) expect(unsupportedReason(engineSpec(model))).toBeNull();
 });
 
-const withEngines = RELEASE_TAGS.filter((tag) => releases[tag].recipes !== null);
+const withEngines = RELEASE_TAGS.filter((tag) => releases[tag].runtimes.includes("engine"));
 
 test.each(withEngines)(
   "Llama 2 on %s is built with the script and the sequence flag of its version",
