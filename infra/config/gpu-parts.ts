@@ -10,8 +10,8 @@ import {
   QUANTIZATIONS,
   RECIPES,
   RUNTIMES,
-  VISION_TYPES,
 } from "../plan/catalogue/types.ts";
+import { VISION_TYPES } from "../plan/catalogue/vision-types.ts";
 import {
   absolutePath,
   batching,

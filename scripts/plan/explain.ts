@@ -126,7 +126,7 @@ function pictureLines({ engine }: ModelPlan["spec"], path: string): string[] {
 }
 
 function pictureUrl(image: GoldenPicture | undefined): string | undefined {
-  return image === undefined ? undefined : goldenPictures[image].address;
+  return image === undefined ? undefined : goldenPictures[image];
 }
 
 /** This project's own image has these files, those of the tutorials with the patches of containers/trtllm/patches. */

@@ -10,37 +10,37 @@
  * - MIG profiles: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/supported-mig-profiles.html; their memory as
  *   `nvidia-smi mig -lgip` prints it, which is a little less than the name says. Profiles with media extensions (`+me`) have the
  *   memory of their namesakes and are left out.
- * - Bandwidth: the row's source.
  */
 import type { Gpu } from "./types.ts";
 
 const MIB_PER_GIB = 1024;
 
-const ampereFormats = ["float16", "bfloat16", "int8", "int4"] as const;
-const fp8Formats = [...ampereFormats, "fp8"] as const;
+const AMPERE = {
+  architecture: "Ampere",
+  formats: ["float16", "bfloat16", "int8", "int4"],
+  supported: true,
+} as const;
+const WITH_FP8 = { formats: [...AMPERE.formats, "fp8"], supported: true } as const;
 
-const ampere = { architecture: "Ampere", formats: ampereFormats, supported: true } as const;
-const ada = {
-  computeCapability: "8.9",
-  architecture: "Ada",
-  formats: fp8Formats,
-  supported: true,
-  nvlink: false,
-  migProfiles: {},
-} as const;
-const hopper = {
-  computeCapability: "9.0",
-  architecture: "Hopper",
-  formats: fp8Formats,
-  supported: true,
-  nvlink: true,
-} as const;
+const capabilities = {
+  "7.5": { architecture: "Turing", formats: ["float16", "int8", "int4"], supported: false },
+  "8.0": AMPERE,
+  "8.6": AMPERE,
+  "8.9": { architecture: "Ada", ...WITH_FP8 },
+  "9.0": { architecture: "Hopper", ...WITH_FP8 },
+} as const satisfies Record<string, Pick<Gpu, "architecture" | "formats" | "supported">>;
+
+interface Row extends Pick<Gpu, "memoryGiB"> {
+  readonly computeCapability: keyof typeof capabilities;
+  /** @default false */
+  readonly nvlink?: boolean;
+  /** @default {} */
+  readonly migProfiles?: Gpu["migProfiles"];
+}
 
 const a100With40GB = {
-  ...ampere,
   computeCapability: "8.0",
   memoryGiB: 40_960 / MIB_PER_GIB,
-  memoryBandwidthGBPerSecond: 1555,
   migProfiles: {
     "1g.5gb": 4.75,
     "1g.10gb": 9.75,
@@ -51,7 +51,6 @@ const a100With40GB = {
   },
 } as const;
 const a100With80GB = {
-  ...ampere,
   computeCapability: "8.0",
   memoryGiB: 81_920 / MIB_PER_GIB,
   migProfiles: {
@@ -63,98 +62,36 @@ const a100With80GB = {
     "7g.80gb": 79,
   },
 } as const;
-const A100_BANDWIDTH = "https://www.thundercompute.com/blog/nvidia-a100-specs-full-guide";
-const HOPPER_BANDWIDTH =
-  "https://openmetal.io/resources/blog/how-the-h200-is-built-for-memory-bound-ai-workloads/";
 
 /**
  * `nvlink` says what the usual machine has: p4d, p4de and p5 connect their GPUs by NVSwitch. Bridges between pairs of PCIe
  * cards are not counted, since no row can tell whether they are there.
  */
 const rows = {
-  T4: {
-    computeCapability: "7.5",
-    architecture: "Turing",
-    memoryGiB: 16_384 / MIB_PER_GIB,
-    memoryBandwidthGBPerSecond: 320,
-    nvlink: false,
-    migProfiles: {},
-    formats: ["float16", "int8", "int4"],
-    supported: false,
-    source: "https://www.aiminingco.com/gpu/t4/specs",
-  },
-  A10G: {
-    ...ampere,
-    computeCapability: "8.6",
-    memoryGiB: 22_888 / MIB_PER_GIB,
-    memoryBandwidthGBPerSecond: 600,
-    nvlink: false,
-    migProfiles: {},
-    source: "https://www.baseten.co/blog/nvidia-a10-vs-a10g-for-ml-model-inference/",
-  },
+  T4: { computeCapability: "7.5", memoryGiB: 16_384 / MIB_PER_GIB },
+  A10G: { computeCapability: "8.6", memoryGiB: 22_888 / MIB_PER_GIB },
   A10: {
-    ...ampere,
     computeCapability: "8.6",
     // The same 24 GB of GDDR6 as A10G; ECC takes its part of both.
     memoryGiB: 22_888 / MIB_PER_GIB,
-    memoryBandwidthGBPerSecond: 600,
-    nvlink: false,
-    migProfiles: {},
-    source: "https://www.baseten.co/blog/nvidia-a10-vs-a10g-for-ml-model-inference/",
   },
-  "RTX 3090": {
-    ...ampere,
-    computeCapability: "8.6",
-    memoryGiB: 24,
-    memoryBandwidthGBPerSecond: 936,
-    nvlink: false,
-    migProfiles: {},
-    source: "https://gist.github.com/FabricatiDiem/fe0667aff7dc529a9b439112194f34b6",
-  },
-  "A100-SXM4-40GB": { ...a100With40GB, nvlink: true, source: A100_BANDWIDTH },
-  "A100-SXM4-80GB": {
-    ...a100With80GB,
-    memoryBandwidthGBPerSecond: 2039,
-    nvlink: true,
-    source: A100_BANDWIDTH,
-  },
-  "A100-PCIE-40GB": { ...a100With40GB, nvlink: false, source: A100_BANDWIDTH },
-  "A100-PCIE-80GB": {
-    ...a100With80GB,
-    memoryBandwidthGBPerSecond: 1935,
-    nvlink: false,
-    source: A100_BANDWIDTH,
-  },
-  L4: {
-    ...ada,
-    memoryGiB: 22_888 / MIB_PER_GIB,
-    memoryBandwidthGBPerSecond: 300,
-    source: "https://store.sourcecode.com/en-us/bg-bucket-compare/125/9820",
-  },
+  "RTX 3090": { computeCapability: "8.6", memoryGiB: 24 },
+  "A100-SXM4-40GB": { ...a100With40GB, nvlink: true },
+  "A100-SXM4-80GB": { ...a100With80GB, nvlink: true },
+  "A100-PCIE-40GB": a100With40GB,
+  "A100-PCIE-80GB": a100With80GB,
+  L4: { computeCapability: "8.9", memoryGiB: 22_888 / MIB_PER_GIB },
   L40: {
-    ...ada,
+    computeCapability: "8.9",
     // The same 48 GB of GDDR6 with ECC as L40S.
     memoryGiB: 45_776 / MIB_PER_GIB,
-    memoryBandwidthGBPerSecond: 864,
-    source: "https://www.mullet.se/product.html?product_id=355414",
   },
-  L40S: {
-    ...ada,
-    memoryGiB: 45_776 / MIB_PER_GIB,
-    memoryBandwidthGBPerSecond: 864,
-    source: "https://www.mullet.se/product.html?product_id=355414",
-  },
-  "RTX 4090": {
-    ...ada,
-    memoryGiB: 24,
-    memoryBandwidthGBPerSecond: 1008,
-    source:
-      "https://cpu-gpu.alldbin.com/graphics-card-comparison/GeForce-RTX-4090-and-GeForce-RTX-3060-12-GB-GA104-comparison.html",
-  },
+  L40S: { computeCapability: "8.9", memoryGiB: 45_776 / MIB_PER_GIB },
+  "RTX 4090": { computeCapability: "8.9", memoryGiB: 24 },
   H100: {
-    ...hopper,
+    computeCapability: "9.0",
+    nvlink: true,
     memoryGiB: 81_920 / MIB_PER_GIB,
-    memoryBandwidthGBPerSecond: 3350,
     // As printed in https://jbarrow.ai/field_notes/nvidia-mig/.
     migProfiles: {
       "1g.10gb": 9.75,
@@ -164,12 +101,11 @@ const rows = {
       "4g.40gb": 39.5,
       "7g.80gb": 79.25,
     },
-    source: HOPPER_BANDWIDTH,
   },
   H200: {
-    ...hopper,
+    computeCapability: "9.0",
+    nvlink: true,
     memoryGiB: 144_384 / MIB_PER_GIB,
-    memoryBandwidthGBPerSecond: 4800,
     // Not found printed: 1g.35gb, which has the two memory slices of 2g.35gb, and 3g.71gb and 4g.71gb, whose four slices hold
     // at least twice as much.
     migProfiles: {
@@ -180,14 +116,16 @@ const rows = {
       "4g.71gb": 65,
       "7g.141gb": 140,
     },
-    source: HOPPER_BANDWIDTH,
   },
-} satisfies Record<string, Omit<Gpu, "name">>;
+} satisfies Record<string, Row>;
 
 export type GpuName = keyof typeof rows;
 
 export const GPU_NAMES = Object.keys(rows) as unknown as readonly [GpuName, ...GpuName[]];
 
 export const gpus = Object.fromEntries(
-  Object.entries<Omit<Gpu, "name">>(rows).map(([name, row]) => [name, { name, ...row }]),
+  Object.entries<Row>(rows).map(([name, row]): [string, Gpu] => [
+    name,
+    { name, nvlink: false, migProfiles: {}, ...capabilities[row.computeCapability], ...row },
+  ]),
 ) as Readonly<Record<GpuName, Gpu>>;

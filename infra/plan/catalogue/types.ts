@@ -2,6 +2,7 @@
  * Shapes of the catalogue: facts about models, releases, GPUs and machines, and names that stack files write. Rows are plain data,
  * so that a stack file can add one; every row says where its figures come from.
  */
+import type { VisionType } from "./vision-types.ts";
 
 /** A machine, rented or owned. */
 export interface MachineType {
@@ -12,7 +13,6 @@ export interface MachineType {
   /** Local NVMe in GB (10^9), 0 where there is none. */
   readonly localDiskGB: number;
   readonly networkMbps: number;
-  readonly efaInterfaces: number;
   /** What Kubernetes leaves to pods; absent for machines that are no EC2 type. */
   readonly allocatable?: { readonly cpuMillis: number; readonly memoryMiB: number } | undefined;
 }
@@ -109,11 +109,6 @@ export interface Architecture {
   readonly hiddenSize: number;
   readonly vocabularySize: number;
 }
-
-// Each has a row in engine/vision-types.ts.
-/** `--model_type` of the visual engine builder. */
-export const VISION_TYPES = ["llava", "blip2", "vila", "llava_onevision", "mllama"] as const;
-export type VisionType = (typeof VISION_TYPES)[number];
 
 /** The visual half of a vision-language model. */
 export interface VisionTower {
@@ -249,7 +244,6 @@ export interface Gpu {
   readonly architecture: "Turing" | "Ampere" | "Ada" | "Hopper";
   /** Memory that the EC2 API reports for it. */
   readonly memoryGiB: number;
-  readonly memoryBandwidthGBPerSecond: number;
   /** Whether GPUs of one machine talk over NVLink; without it tensor parallelism is slower. */
   readonly nvlink: boolean;
   /** MIG profiles to memory in GiB; empty where the GPU can't be partitioned. */
@@ -258,5 +252,4 @@ export interface Gpu {
   readonly formats: readonly (Dtype | "fp8" | "int8" | "int4")[];
   /** Whether TensorRT-LLM's support matrix lists it. */
   readonly supported: boolean;
-  readonly source: string;
 }

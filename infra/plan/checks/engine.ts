@@ -8,9 +8,8 @@
  */
 import { releases } from "../catalogue/releases.ts";
 import type { Release } from "../catalogue/types.ts";
-import { dividesHeads } from "../engine/engine-size.ts";
+import { dividesHeads, visualNumbers } from "../engine/engine-size.ts";
 import { unsupportedReason } from "../engine/recipes.ts";
-import { visualNumbers } from "../engine/vision-types.ts";
 import { weightsDirectory } from "../engine/weights.ts";
 import { worldSize } from "../fit/placement.ts";
 import { maxTokensPerStep } from "../fit/terms.ts";

@@ -1,10 +1,10 @@
 /** The commands of a build after its weights are there: packages, converter, trtllm-build, visual engine, golden question. */
 import type { GoldenQuestion, VisionTower } from "../catalogue/types.ts";
+import { visionTypeOf, visionTypes } from "../catalogue/vision-types.ts";
 import type { EngineSpec } from "../spec.ts";
 import { type BuildRecipe, buildRecipe } from "./recipes.ts";
 import { imageFiles } from "./release.ts";
 import { commandWords, type StepDraft, type VisualNumbers } from "./types.ts";
-import { visionTypeOf, visionTypes } from "./vision-types.ts";
 
 /** trtllm-build's own `--max_num_tokens` since 0.11; before, it is a batch of the longest prompts. */
 export const DEFAULT_MAX_NUM_TOKENS = 8192;

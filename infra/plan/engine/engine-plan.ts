@@ -9,6 +9,7 @@ import {
   requirementSteps,
   visionSteps,
 } from "./build-steps.ts";
+import { visualNumbers } from "./engine-size.ts";
 import { buildRecipe, unsupportedReason } from "./recipes.ts";
 import { imageFiles } from "./release.ts";
 import {
@@ -20,7 +21,6 @@ import {
   type StepDraft,
   type StepName,
 } from "./types.ts";
-import { visualNumbers } from "./vision-types.ts";
 import { downloadSteps, weightsDirectory, weightsIdentity } from "./weights.ts";
 
 /** Steps whose words decide the engine's bytes, and so its key. */

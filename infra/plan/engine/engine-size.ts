@@ -1,7 +1,8 @@
-/** How engines are divided among GPUs, and estimates of their sizes and builds for memory, disks and machines, in GiB. */
-import type { Architecture, LanguageModel, Quantization, Runtime } from "../catalogue/types.ts";
+/** How engines are divided among GPUs, and their sizes: of visual engines, and estimates for memory, disks and machines, in GiB. */
+import type { Architecture, EngineLimits, LanguageModel, Quantization, Runtime } from "../catalogue/types.ts";
 import type { EngineSpec } from "../spec.ts";
 import { GIB } from "../units.ts";
+import type { VisualNumbers } from "./types.ts";
 
 /** float16 and bfloat16 alike. */
 const DTYPE_BYTES = 2;
@@ -108,4 +109,38 @@ export function hostMemoryGiB(spec: SizedSpec): number {
     CONVERT_BASE_GIB + loadedWeightsGiB(spec.row) + checkpoint,
     BUILD_BASE_GIB + 2 * checkpoint,
   );
+}
+
+/** `--multimodal_gpu0_cuda_mem_pool_bytes` of tensorrtllm_backend's docs/multimodal.md. */
+const DOCUMENTED_POOL_BYTES = 300_000_000;
+
+/** Room in the pool over the bytes of one full batch; an assumption, no document names a figure. */
+const POOL_HEADROOM = 1.25;
+
+const POOL_STEP_BYTES = 100_000_000;
+
+/**
+ * Visual numbers of an engine; null for a text model. Formulae of NVIDIA/TensorRT-LLM
+ * examples/models/core/multimodal/README.md; where images are cut in tiles or a video in frames, the model's bound for a
+ * whole request replaces features times images. Cross attention has no prompt table: its positions count as encoder
+ * input. Triton's preprocessing divides these numbers back, so they must not be rounded.
+ */
+export function visualNumbers(
+  { vision, architecture }: Pick<LanguageModel, "architecture" | "vision">,
+  { maxBatchSize, maxImagesPerRequest }: Pick<EngineLimits, "maxBatchSize" | "maxImagesPerRequest">,
+): VisualNumbers | null {
+  if (vision === undefined) return null;
+  const tokensPerRequest = vision.tokensPerRequest ?? vision.tokensPerImage * maxImagesPerRequest;
+  const crosses = vision.attention === "cross";
+  const batchBytes = DTYPE_BYTES * tokensPerRequest * architecture.hiddenSize * maxBatchSize;
+  return {
+    maxMultimodalTokens: crosses ? 0 : maxBatchSize * tokensPerRequest,
+    maxEncoderInputTokens: crosses ? tokensPerRequest : 0,
+    visionMaxBatchSize: maxBatchSize * vision.runsPerImage * maxImagesPerRequest,
+    tokensPerRequest,
+    cudaMemoryPoolBytes: Math.max(
+      DOCUMENTED_POOL_BYTES,
+      Math.ceil((POOL_HEADROOM * batchBytes) / POOL_STEP_BYTES) * POOL_STEP_BYTES,
+    ),
+  };
 }

@@ -1,8 +1,8 @@
 /** The commands that build engines, by version of TensorRT-LLM. */
 import type { Recipe, Release } from "../catalogue/types.ts";
+import { visionTypes } from "../catalogue/vision-types.ts";
 import type { EngineSpec } from "../spec.ts";
 import { compareVersions } from "./release.ts";
-import { visionTypes } from "./vision-types.ts";
 
 /** Scripts are below the examples of TensorRT-LLM; null where a version has none with these arguments. */
 export interface BuildRecipe {

@@ -1,9 +1,9 @@
 /** Sources and folders of weights, and the steps that fetch them. Credentials are the environment's: none is in argv. */
 import type { LanguageModel } from "../catalogue/types.ts";
+import { visionTypeOf } from "../catalogue/vision-types.ts";
 import type { EngineSpec, WeightsSource } from "../spec.ts";
 import { compareVersions } from "./release.ts";
 import { commandWords, resolveWord, type StepDraft } from "./types.ts";
-import { visionTypeOf } from "./vision-types.ts";
 
 /**
  * Its successor `hf` replaced it in huggingface_hub 1.0; all releases that build engines have transformers 4

@@ -3,10 +3,10 @@
  * with the measurements.
  */
 import { textEncoders, visionEncoders } from "../catalogue/encoders.ts";
+import { visionTypes } from "../catalogue/vision-types.ts";
 import { DEFAULT_MAX_NUM_TOKENS } from "../engine/build-steps.ts";
-import { engineBytesGiB } from "../engine/engine-size.ts";
+import { engineBytesGiB, visualNumbers } from "../engine/engine-size.ts";
 import { compareVersions } from "../engine/release.ts";
-import { visionTypes, visualNumbers } from "../engine/vision-types.ts";
 import type { EncodersSpec, EngineSpec, ModelSpec } from "../spec.ts";
 import { GIB, grouped, round3 } from "../units.ts";
 import { kvCacheTerms } from "./kv-cache.ts";

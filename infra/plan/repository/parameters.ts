@@ -5,8 +5,8 @@
  * Meanings and defaults: https://github.com/triton-inference-server/tensorrtllm_backend/blob/main/docs/model_config.md.
  */
 import type { TemplateKeys } from "../catalogue/templates.ts";
+import { visionTypeOf } from "../catalogue/vision-types.ts";
 import type { EnginePlan } from "../engine/types.ts";
-import { visionTypeOf } from "../engine/vision-types.ts";
 import { tokenizerDirectory } from "../engine/weights.ts";
 import { CROSS_KV_CACHE_FRACTION } from "../fit/kv-cache.ts";
 import type { ModelSpec } from "../spec.ts";

@@ -70,7 +70,7 @@ function machineOfParts(
   path: string,
   report: Report,
 ): ResolvedMachine | null {
-  const withoutGpu = { ...parts, gpu: "", gpus: 0, efaInterfaces: 0 };
+  const withoutGpu = { ...parts, gpu: "", gpus: 0 };
   if (gpuName === undefined || gpuCount === 0) return { instanceType, machine: withoutGpu, gpu: null };
   const gpu = rowOf<Gpu>(gpus, gpuName);
   if (gpu === undefined) {

@@ -145,7 +145,7 @@ function reply(path: string, body: Body, isTogether: boolean, fault: Fault | und
 /** The picture itself, or where it is published. */
 function hasPicture(body: Body): boolean {
   const text = JSON.stringify(body);
-  return text.includes(goldenPicture("coffee").base64) || text.includes(goldenPictures.coffee.address);
+  return text.includes(goldenPicture("coffee").base64) || text.includes(goldenPictures.coffee);
 }
 
 function answerWords(prompt: string, isAboutPicture: boolean, fault: Fault | undefined): readonly string[] {

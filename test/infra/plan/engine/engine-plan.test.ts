@@ -15,10 +15,10 @@ import {
   engineBytesGiB,
   hostMemoryGiB,
   loadedWeightsGiB,
+  visualNumbers,
 } from "../../../../infra/plan/engine/engine-size.ts";
 import { unsupportedReason } from "../../../../infra/plan/engine/recipes.ts";
 import { compareVersions, imageFiles } from "../../../../infra/plan/engine/release.ts";
-import { visualNumbers } from "../../../../infra/plan/engine/vision-types.ts";
 import type { EngineSpec, WeightsSource } from "../../../../infra/plan/spec.ts";
 import { engineSpec } from "../model-specs.ts";
 import { namedWords } from "./support.ts";

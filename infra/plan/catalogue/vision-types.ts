@@ -1,6 +1,4 @@
-/** Kinds of visual half, and the numbers of a visual engine. */
-import type { EngineLimits, LanguageModel, VisionTower, VisionType } from "../catalogue/types.ts";
-import type { VisualNumbers } from "./types.ts";
+/** Kinds of visual half. How requests hold their images is in containers/services/triton-requests/src/profile.ts. */
 
 interface VisionTypeRow {
   /** First TensorRT-LLM whose documents show the visual engine. */
@@ -26,7 +24,7 @@ interface VisionTypeRow {
   readonly sourceEdits?: readonly { readonly file: string; readonly sed: string }[];
 }
 
-export const visionTypes: Readonly<Record<VisionType, VisionTypeRow>> = {
+const rows = {
   llava: {
     since: "0.9",
     usesFusedMlp: true,
@@ -94,50 +92,20 @@ export const visionTypes: Readonly<Record<VisionType, VisionTypeRow>> = {
     width: 1280,
     features: "TYPE_BF16",
   },
-};
+} satisfies Record<string, VisionTypeRow>;
+
+/** `--model_type` of the visual engine builder. */
+export type VisionType = keyof typeof rows;
+
+export const visionTypes: Readonly<Record<VisionType, VisionTypeRow>> = rows;
+
+export const VISION_TYPES = Object.keys(rows) as unknown as readonly [VisionType, ...VisionType[]];
 
 /** The row of a model; undefined for a text model. */
 export function visionTypeOf({
   vision,
 }: {
-  readonly vision?: Pick<VisionTower, "modelType"> | undefined;
+  readonly vision?: { readonly modelType: VisionType } | undefined;
 }): VisionTypeRow | undefined {
   return vision && visionTypes[vision.modelType];
-}
-
-/** `--multimodal_gpu0_cuda_mem_pool_bytes` of tensorrtllm_backend's docs/multimodal.md. */
-const DOCUMENTED_POOL_BYTES = 300_000_000;
-
-/** Room in the pool over the bytes of one full batch; an assumption, no document names a figure. */
-const POOL_HEADROOM = 1.25;
-
-const POOL_STEP_BYTES = 100_000_000;
-
-/** Visual features are handed on in float16 or bfloat16. */
-const FEATURE_BYTES = 2;
-
-/**
- * Visual numbers of an engine; null for a text model. Formulae of NVIDIA/TensorRT-LLM
- * examples/models/core/multimodal/README.md; where images are cut in tiles or a video in frames, the model's bound for a
- * whole request replaces features times images. Cross attention has no prompt table: its positions count as encoder
- * input. Triton's preprocessing divides these numbers back, so they must not be rounded.
- */
-export function visualNumbers(
-  { vision, architecture }: Pick<LanguageModel, "architecture" | "vision">,
-  { maxBatchSize, maxImagesPerRequest }: Pick<EngineLimits, "maxBatchSize" | "maxImagesPerRequest">,
-): VisualNumbers | null {
-  if (vision === undefined) return null;
-  const tokensPerRequest = vision.tokensPerRequest ?? vision.tokensPerImage * maxImagesPerRequest;
-  const crosses = vision.attention === "cross";
-  const batchBytes = FEATURE_BYTES * tokensPerRequest * architecture.hiddenSize * maxBatchSize;
-  return {
-    maxMultimodalTokens: crosses ? 0 : maxBatchSize * tokensPerRequest,
-    maxEncoderInputTokens: crosses ? tokensPerRequest : 0,
-    visionMaxBatchSize: maxBatchSize * vision.runsPerImage * maxImagesPerRequest,
-    tokensPerRequest,
-    cudaMemoryPoolBytes: Math.max(
-      DOCUMENTED_POOL_BYTES,
-      Math.ceil((POOL_HEADROOM * batchBytes) / POOL_STEP_BYTES) * POOL_STEP_BYTES,
-    ),
-  };
 }

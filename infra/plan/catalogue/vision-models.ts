@@ -1,7 +1,7 @@
 /** Vision-language models: LLaVA-1.5 and OneVision, BLIP-2 with OPT, VILA 1.5, Llama 3.2 Vision (MLLaMA in TensorRT-LLM). */
-import type { LanguageModel } from "../types.ts";
+import type { LanguageModel } from "./types.ts";
 
-export const llavaModels = {
+export const visionModels = {
   "llava-1.5-7b": {
     title: "LLaVA-1.5 7B",
     source: {
@@ -143,9 +143,6 @@ export const llavaModels = {
       "Prompt: huggingface.co/docs/transformers/model_doc/llava_onevision; architecture: config.json of the repository",
     ],
   },
-} satisfies Record<string, LanguageModel>;
-
-export const blip2Models = {
   "blip2-opt-2.7b": {
     title: "BLIP-2 OPT 2.7B",
     source: {
@@ -212,9 +209,6 @@ export const blip2Models = {
         " 32 rows more in the vocabulary (not verified, 0.08 million parameters)",
     ],
   },
-} satisfies Record<string, LanguageModel>;
-
-export const vilaModels = {
   "vila1.5-3b": {
     title: "VILA 1.5 3B",
     source: {
@@ -288,9 +282,6 @@ export const vilaModels = {
       "Licence: github.com/NVlabs/VILA README.md, model licence",
     ],
   },
-} satisfies Record<string, LanguageModel>;
-
-export const llama32VisionModels = {
   "llama-3.2-11b-vision": {
     title: "Llama 3.2 11B Vision",
     source: {
