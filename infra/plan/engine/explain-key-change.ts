@@ -29,23 +29,16 @@ const LABELS: Readonly<Record<ScalarField, string>> = {
   pipelineParallel: "pipeline parallelism",
 };
 
-/** Differences of a command that no flag shows, such as another order. */
-const WHOLE_COMMAND = "arguments";
-
-const NO_VALUE = "(no value)";
-
 /** Every difference between two sets of key fields; empty exactly when their keys are equal. */
 export function explainKeyChange(before: EngineKeyFields, after: EngineKeyFields): readonly KeyChange[] {
-  const scalars = (Object.keys(LABELS) as ScalarField[])
-    .filter((field) => before[field] !== after[field])
-    .map((field) => difference(field, LABELS[field], scalar(before[field]), scalar(after[field])));
-  const steps = [...new Set([...Object.keys(before.steps), ...Object.keys(after.steps)])].flatMap((step) =>
-    stepDifferences(step, before.steps[step], after.steps[step]),
+  const scalars = (Object.keys(LABELS) as ScalarField[]).map((field) =>
+    change(field, LABELS[field], before[field]?.toString(), after[field]?.toString()),
   );
-  return [...scalars, ...steps].map((change) => ({
-    ...change,
-    sentence: `${rebuildPrefix(after.model)}${change.sentence}`,
-  }));
+  const steps = [...new Set([...Object.keys(before.steps), ...Object.keys(after.steps)])].map((step) =>
+    stepChanges(step, before.steps[step], after.steps[step]),
+  );
+  const changes = [...scalars, ...steps].flat();
+  return changes.map((one) => ({ ...one, sentence: `${rebuildPrefix(after.model)}${one.sentence}` }));
 }
 
 /** First words of the sentences of an engine. */
@@ -53,39 +46,24 @@ export function rebuildPrefix(model: string): string {
   return `engine ${model}: rebuild - `;
 }
 
-function scalar(value: string | number | undefined): string | null {
-  return value === undefined ? null : String(value);
-}
-
-function stepDifferences(
+function stepChanges(
   step: string,
   before: readonly string[] | undefined,
   after: readonly string[] | undefined,
 ): readonly KeyChange[] {
   const field = `steps.${step}`;
-  if (before === undefined || after === undefined) {
-    return [difference(field, `step ${step}`, shown(before), shown(after))];
-  }
-  if (before.length === after.length && before.every((word, index) => word === after[index])) return [];
-  const [left, right] = [parseCommand(before), parseCommand(after)];
-  const changes = [...new Set([...left.keys(), ...right.keys()])]
-    .filter((flag) => left.get(flag) !== right.get(flag))
-    .map((flag) =>
-      difference(
-        flag === "" ? field : `${field} ${flag}`,
-        flag === "" ? step : `${step} ${flag}`,
-        left.get(flag) ?? null,
-        right.get(flag) ?? null,
-      ),
-    );
-  if (changes.length > 0) return changes;
-  return [difference(field, `${step} ${WHOLE_COMMAND}`, shown(before), shown(after))];
+  const [was, is] = [before && oneLine(before), after && oneLine(after)];
+  if (before === undefined || after === undefined) return change(field, `step ${step}`, was, is);
+  const [left, right] = [valuesByFlag(before), valuesByFlag(after)];
+  const changes = [...new Set([...left.keys(), ...right.keys()])].flatMap((flag) =>
+    change(`${field} ${flag}`.trim(), `${step} ${flag}`.trim(), left.get(flag), right.get(flag)),
+  );
+  // Another order of the same flags shows in the whole command alone.
+  return changes.length > 0 ? changes : change(field, `${step} arguments`, was, is);
 }
 
-/**
- * Values by flag; the empty name has the program and its first arguments. A repeated flag has the values of both.
- */
-function parseCommand(words: readonly string[]): ReadonlyMap<string, string> {
+/** The empty name has the program and its first arguments. A repeated flag has the values of both. */
+function valuesByFlag(words: readonly string[]): ReadonlyMap<string, string> {
   const values = new Map<string, string[]>([["", []]]);
   let flag = "";
   for (const word of words) {
@@ -97,22 +75,26 @@ function parseCommand(words: readonly string[]): ReadonlyMap<string, string> {
     flag = name;
     values.set(flag, [...(values.get(flag) ?? []), ...(value === undefined ? [] : [value])]);
   }
-  return new Map([...values].map(([name, parts]) => [name, shown(parts)]));
+  return new Map([...values].map(([name, parts]) => [name, oneLine(parts)]));
 }
 
-/** Words in one line, so that two lists that differ never look alike. */
-function shown(words: readonly string[]): string;
-function shown(words: readonly string[] | undefined): string | null;
-function shown(words: readonly string[] | undefined): string | null {
-  return words?.map((word) => (/^[^\s"]+$/.test(word) ? word : JSON.stringify(word))).join(" ") ?? null;
+/** Two lists that differ never look alike. */
+function oneLine(words: readonly string[]): string {
+  return words.map((word) => (/^[^\s"]+$/.test(word) ? word : JSON.stringify(word))).join(" ");
 }
 
-function difference(field: string, label: string, before: string | null, after: string | null): KeyChange {
+function change(
+  field: string,
+  label: string,
+  before: string | undefined,
+  after: string | undefined,
+): readonly KeyChange[] {
+  if (before === after) return [];
   const sentence =
-    before === null
+    before === undefined
       ? `${[label, after].filter(Boolean).join(" ")} (new)`
-      : after === null
+      : after === undefined
         ? `${[label, before].filter(Boolean).join(" ")} (gone)`
-        : `${label} ${before || NO_VALUE} → ${after || NO_VALUE}`;
-  return { field, before, after, sentence };
+        : `${label} ${before || "(no value)"} → ${after || "(no value)"}`;
+  return [{ field, before: before ?? null, after: after ?? null, sentence }];
 }
