@@ -4,6 +4,7 @@
  * release before it. scripts/catalogue/update-advisories.ts lists the differences between data/advisories.json and the bulletins.
  */
 import file from "./data/advisories.json" with { type: "json" };
+import { compareVersions } from "./releases.ts";
 import type { Release } from "./types.ts";
 
 export interface Advisory {
@@ -44,42 +45,6 @@ export const advisories: readonly Advisory[] = (file as AdvisoryFile).advisories
 /** Advisories whose fix a release does not have. A fix in a pre-release counts from that pre-release on. */
 export function openAdvisories(release: Release): readonly Advisory[] {
   return advisories.filter(({ component, fixedIn }) =>
-    component === "tensorRtLlm"
-      ? compareTensorRtLlmVersions(release.tensorRtLlm, fixedIn) < 0
-      : release.tag < fixedIn,
+    component === "tensorRtLlm" ? compareVersions(release.tensorRtLlm, fixedIn) < 0 : release.tag < fixedIn,
   );
-}
-
-/**
- * Negative when `a` is the older one. `1.3.0rc2` comes before `1.3.0`, `0.17.0.post1` after `0.17.0`; missing parts are 0.
- *
- * @throws RangeError where one is no version of TensorRT-LLM.
- */
-export function compareTensorRtLlmVersions(a: string, b: string): number {
-  const [left, right] = [versionParts(a), versionParts(b)];
-  const length = Math.max(left.numbers.length, right.numbers.length);
-  for (let index = 0; index < length; index += 1) {
-    const difference = (left.numbers[index] ?? 0) - (right.numbers[index] ?? 0);
-    if (difference !== 0) return difference;
-  }
-  return left.candidate === right.candidate ? left.post - right.post : left.candidate - right.candidate;
-}
-
-interface VersionParts {
-  readonly numbers: readonly number[];
-  /** Number of a release candidate; greater than any other for a release. */
-  readonly candidate: number;
-  readonly post: number;
-}
-
-function versionParts(version: string): VersionParts {
-  const match = /^(\d+(?:\.\d+)*)(?:rc(\d+))?(?:\.post(\d+))?$/.exec(version);
-  if (match === null)
-    throw new RangeError(`${version} is no version of TensorRT-LLM, such as 0.20.0 or 1.3.0rc2.`);
-  const [, numbers = "", candidate, post = "0"] = match;
-  return {
-    numbers: numbers.split(".").map(Number),
-    candidate: candidate === undefined ? Number.MAX_SAFE_INTEGER : Number(candidate),
-    post: Number(post),
-  };
 }

@@ -302,3 +302,32 @@ export const releases = Object.fromEntries(
 export function isReleaseTag(tag: string): tag is ReleaseTag {
   return Object.hasOwn(releases, tag);
 }
+
+/**
+ * Negative when `a` is the older version of TensorRT-LLM. `1.3.0rc2` comes before `1.3.0`, `0.17.0.post1` after `0.17.0`; missing
+ * parts are 0.
+ *
+ * @throws RangeError where one is no version of TensorRT-LLM.
+ */
+export function compareVersions(a: string, b: string): number {
+  const [left, right] = [versionParts(a), versionParts(b)];
+  const index = left.findIndex((part, position) => part !== right[position]);
+  return index === -1 ? 0 : (left[index] ?? 0) - (right[index] ?? 0);
+}
+
+/** By version: a plan of many models compares the same few again and again. */
+const known = new Map<string, readonly number[]>();
+
+/** Four numbers, and one that is negative for a release candidate and positive for a post-release. */
+function versionParts(version: string): readonly number[] {
+  const found = known.get(version);
+  if (found !== undefined) return found;
+  const [text, numbers = "", candidate, post = 0] =
+    /^(\d+(?:\.\d+){0,3})(?:rc(\d+))?(?:\.post(\d+))?$/.exec(version) ?? [];
+  if (text === undefined)
+    throw new RangeError(`${version} is no version of TensorRT-LLM, such as 0.20.0 or 1.3.0rc2.`);
+  const suffix = candidate === undefined ? Number(post) : Number(candidate) - Number.MAX_SAFE_INTEGER;
+  const parts = [...`${numbers}.0.0.0`.split(".").slice(0, 4).map(Number), suffix];
+  known.set(version, parts);
+  return parts;
+}

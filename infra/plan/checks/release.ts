@@ -1,6 +1,6 @@
 /** The release: verified facts, end of support, advisories and its image. */
-import { type Advisory, compareTensorRtLlmVersions, openAdvisories } from "../catalogue/advisories.ts";
-import { isReleaseTag, releases } from "../catalogue/releases.ts";
+import { type Advisory, openAdvisories } from "../catalogue/advisories.ts";
+import { compareVersions, isReleaseTag, releases } from "../catalogue/releases.ts";
 import type { Release } from "../catalogue/types.ts";
 import { type Checks, eachModel } from "./check.ts";
 
@@ -123,7 +123,7 @@ function lastUpdates(open: readonly Advisory[]): string[] {
       .slice(-1)
       .map((tag) => `Triton ${tag}`),
     ...versions("tensorRtLlm")
-      .toSorted(compareTensorRtLlmVersions)
+      .toSorted(compareVersions)
       .slice(-1)
       .map((version) => `TensorRT-LLM ${version}`),
   ];

@@ -69,7 +69,7 @@ export function convertStep(spec: EngineSpec, recipe: BuildRecipe): StepDraft {
     name: "convert",
     summary: isCalibrated ? "calibrated fp8 checkpoint" : "checkpoint of TensorRT-LLM",
     words: commandWords(
-      `python3 ${script(isCalibrated ? recipe.quantizer : recipe.converters[row.recipe])}`,
+      `python3 ${script(isCalibrated ? recipe.quantizer : recipe.converter(row.recipe))}`,
       !isCalibrated && type !== undefined && [row.recipe === "gpt" ? "--gpt_variant" : "--model_type", type],
       folders,
       isCalibrated && "--qformat fp8 --calib_size 512",
@@ -165,7 +165,7 @@ export function checkStep(spec: EngineSpec, recipe: BuildRecipe): StepDraft {
         )
       : commandWords(
           `${script(recipe.visualRunScript)} --max_new_tokens ${maxTokens} --hf_model_dir <weights>`,
-          recipe.engineDirectories === "together"
+          recipe.findsBothEngines
             ? "--engine_dir <engine>"
             : "--visual_engine_dir <vision> --llm_engine_dir <llm>",
           recipe.visualRunFlags,

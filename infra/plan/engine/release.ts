@@ -1,26 +1,5 @@
-/** TensorRT-LLM in an image: the order of its versions, and where its files lie. */
+/** Where the files of TensorRT-LLM and its backend lie in an image. */
 import type { ImageLayout, Release } from "../catalogue/types.ts";
-
-/** Negative when `a` is older. Numbers decide, part by part; a suffix such as `post1` or `rc2` does not. */
-export function compareVersions(a: string, b: string): number {
-  const [left, right] = [numbers(a), numbers(b)];
-  for (let index = 0; index < Math.max(left.length, right.length); index += 1) {
-    const difference = (left[index] ?? 0) - (right[index] ?? 0);
-    if (difference !== 0) return difference;
-  }
-  return 0;
-}
-
-/** By version: a plan of many models compares the same few again and again. */
-const known = new Map<string, readonly number[]>();
-
-function numbers(version: string): readonly number[] {
-  const found = known.get(version);
-  if (found !== undefined) return found;
-  const parsed = (/^\d+(\.\d+)*/.exec(version)?.[0] ?? "0").split(".").map(Number);
-  known.set(version, parsed);
-  return parsed;
-}
 
 /** A repository whose files NVIDIA's image lacks; this project's image has them in the same place, some patched. */
 export interface RepositoryClone {

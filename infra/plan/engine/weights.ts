@@ -1,8 +1,8 @@
 /** Sources and folders of weights, and the steps that fetch them. Credentials are the environment's: none is in argv. */
+import { compareVersions } from "../catalogue/releases.ts";
 import type { LanguageModel } from "../catalogue/types.ts";
 import { visionTypeOf } from "../catalogue/vision-types.ts";
 import type { EngineSpec, WeightsSource } from "../spec.ts";
-import { compareVersions } from "./release.ts";
 import { commandWords, resolveWord, type StepDraft } from "./types.ts";
 
 /**

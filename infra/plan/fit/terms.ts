@@ -2,11 +2,12 @@
  * Memory of one process group on a GPU, term by term. `test/infra/plan/fit/memory-fit.test.ts` compares the fitted coefficients
  * with the measurements.
  */
+
 import { textEncoders, visionEncoders } from "../catalogue/encoders.ts";
+import { compareVersions } from "../catalogue/releases.ts";
 import { visionTypes } from "../catalogue/vision-types.ts";
 import { DEFAULT_MAX_NUM_TOKENS } from "../engine/build-steps.ts";
 import { engineBytesGiB, visualNumbers } from "../engine/engine-size.ts";
-import { compareVersions } from "../engine/release.ts";
 import type { EncodersSpec, EngineSpec, ModelSpec } from "../spec.ts";
 import { GIB, grouped, round3 } from "../units.ts";
 import { kvCacheTerms } from "./kv-cache.ts";

@@ -1,8 +1,9 @@
 /** Models and launch arguments of each kind of model repository. */
+import { compareVersions } from "../catalogue/releases.ts";
 import type { TemplateSet } from "../catalogue/templates.ts";
 import type { Flavour, Release } from "../catalogue/types.ts";
 import type { ModelServerSpec } from "../container-spec-schemas.ts";
-import { compareVersions, type RepositoryClone } from "../engine/release.ts";
+import type { RepositoryClone } from "../engine/release.ts";
 import type { ModelSpec } from "../spec.ts";
 import { quote } from "./model-config.ts";
 import {

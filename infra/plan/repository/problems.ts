@@ -1,8 +1,9 @@
 /** Combinations of flavour, templates and release for which no repository can be planned. */
+
 import { type Problem, showValue } from "../../problems.ts";
+import { compareVersions } from "../catalogue/releases.ts";
 import { type TemplateSet, templateSet } from "../catalogue/templates.ts";
 import type { Flavour } from "../catalogue/types.ts";
-import { compareVersions } from "../engine/release.ts";
 import { worldSize } from "../fit/placement.ts";
 import type { ModelSpec } from "../spec.ts";
 import { llavaEngineFile, TRITON_CLI_FOLDERS } from "./flavours.ts";

@@ -1,6 +1,8 @@
 /** Served models: rows, limits, repository and pools in place of names and blanks. */
+
 import type { GpuModelConfig } from "../../config/gpu-parts.ts";
 import { languageModels } from "../catalogue/language-models.ts";
+import { compareVersions } from "../catalogue/releases.ts";
 import type {
   EngineLimits,
   Flavour,
@@ -10,7 +12,6 @@ import type {
   Release,
 } from "../catalogue/types.ts";
 import { DEFAULT_MAX_NUM_TOKENS } from "../engine/build-steps.ts";
-import { compareVersions } from "../engine/release.ts";
 import { repositoryProblems } from "../repository/problems.ts";
 import type { EngineSpec, ModelSpec, PoolSpec, ServingSpec, WeightsSource } from "../spec.ts";
 import { type Report, rowOf, unknownName } from "./names.ts";

@@ -1,9 +1,5 @@
 import { expect, test } from "vitest";
-import {
-  advisories,
-  compareTensorRtLlmVersions,
-  openAdvisories,
-} from "../../../../infra/plan/catalogue/advisories.ts";
+import { advisories, openAdvisories } from "../../../../infra/plan/catalogue/advisories.ts";
 import {
   type MetricSeries,
   tensorRtLlmSeries,
@@ -11,6 +7,7 @@ import {
   tritonSeries,
 } from "../../../../infra/plan/catalogue/metrics.ts";
 import {
+  compareVersions,
   DEFAULT_RELEASE,
   isReleaseTag,
   RELEASE_TAGS,
@@ -32,7 +29,7 @@ test("releases are all tags from 24.02 to 26.07, one a month", () => {
 
 test("releases never go back in their TensorRT-LLM version", () => {
   for (const [index, { tensorRtLlm }] of rows.slice(1).entries()) {
-    expect(compareTensorRtLlmVersions(rows[index]?.tensorRtLlm ?? "", tensorRtLlm)).toBeLessThanOrEqual(0);
+    expect(compareVersions(rows[index]?.tensorRtLlm ?? "", tensorRtLlm)).toBeLessThanOrEqual(0);
   }
 });
 
@@ -243,7 +240,7 @@ test("advisories are unique CVEs with a bulletin and a sentence", () => {
       /^https:\/\/github\.com\/NVIDIA\/product-security\/blob\/main\/(\d{4}\/\d{4})\/\d{4}\.md$/,
     );
     if (component === "triton") expect(RELEASE_TAGS).toContain(fixedIn);
-    else expect(compareTensorRtLlmVersions(fixedIn, fixedIn)).toBe(0);
+    else expect(compareVersions(fixedIn, fixedIn)).toBe(0);
   }
 });
 
@@ -288,12 +285,12 @@ test("TensorRT-LLM versions are ordered: release candidates before releases, pos
     "1.3.0",
   ];
   for (const [index, version] of ordered.slice(1).entries()) {
-    expect([version, compareTensorRtLlmVersions(ordered[index] ?? "", version) < 0]).toEqual([version, true]);
-    expect([version, compareTensorRtLlmVersions(version, ordered[index] ?? "") > 0]).toEqual([version, true]);
+    expect([version, compareVersions(ordered[index] ?? "", version) < 0]).toEqual([version, true]);
+    expect([version, compareVersions(version, ordered[index] ?? "") > 0]).toEqual([version, true]);
   }
-  expect(compareTensorRtLlmVersions("1.2", "1.2.0")).toBe(0);
+  expect(compareVersions("1.2", "1.2.0")).toBe(0);
 });
 
 test("comparing TensorRT-LLM versions refuses a branch name", () => {
-  expect(() => compareTensorRtLlmVersions("main", "1.0.0")).toThrow(RangeError);
+  expect(() => compareVersions("main", "1.0.0")).toThrow(RangeError);
 });

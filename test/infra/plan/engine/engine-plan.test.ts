@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { jsonDigest } from "../../../../infra/plan/canonical-json.ts";
 import { LANGUAGE_MODELS, languageModels } from "../../../../infra/plan/catalogue/language-models.ts";
-import { RELEASE_TAGS, releases } from "../../../../infra/plan/catalogue/releases.ts";
+import { compareVersions, RELEASE_TAGS, releases } from "../../../../infra/plan/catalogue/releases.ts";
 import type { LanguageModel } from "../../../../infra/plan/catalogue/types.ts";
 import { goldenQuestion } from "../../../../infra/plan/engine/build-steps.ts";
 import { enginePlan } from "../../../../infra/plan/engine/engine-plan.ts";
@@ -18,7 +18,7 @@ import {
   visualNumbers,
 } from "../../../../infra/plan/engine/engine-size.ts";
 import { unsupportedReason } from "../../../../infra/plan/engine/recipes.ts";
-import { compareVersions, imageFiles } from "../../../../infra/plan/engine/release.ts";
+import { imageFiles } from "../../../../infra/plan/engine/release.ts";
 import type { EngineSpec, WeightsSource } from "../../../../infra/plan/spec.ts";
 import { engineSpec } from "../model-specs.ts";
 import { namedWords } from "./support.ts";
@@ -358,18 +358,6 @@ test.each([
     expect(imageFiles(releases[tag], layout)).toMatchObject({ examples, allModels });
   },
 );
-
-test.each([
-  ["0.9.0", "0.10.0", -1],
-  ["0.17.0.post1", "0.17.0", 0],
-  ["1.0.3.2510", "1.0.0", 1],
-  ["0.20", "0.20.0", 0],
-  ["1.1.0", "0.21.0", 1],
-])("comparing version %s with %s gives %d", (a, b, sign) => {
-  expect(Math.sign(compareVersions(a, b))).toBe(sign);
-  // Adding 0 turns -0 into 0.
-  expect(Math.sign(compareVersions(b, a)) + 0).toBe(-sign + 0);
-});
 
 // Batch × features × images, and batch × runs × images, as the multimodal guide of tensorrtllm_backend prints them.
 test.each([
