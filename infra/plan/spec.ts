@@ -1,6 +1,6 @@
 /** A stack file, resolved: every name replaced by its row of the catalogue, every default filled in. */
 import type { TextEncoderName, VisionEncoderName } from "./catalogue/encoders.ts";
-import type { ServicePrice } from "./catalogue/prices.ts";
+import type { PricedService } from "./catalogue/prices.ts";
 import type {
   Dtype,
   EngineLimits,
@@ -142,7 +142,7 @@ export interface PoolSpec {
 export interface RentedParts {
   /** Billed by the hour. `words`: what makes up the number, such as `5 in 2 zones`. */
   readonly services: readonly {
-    readonly service: ServicePrice["service"];
+    readonly service: PricedService;
     readonly count: number;
     readonly words?: string;
   }[];

@@ -44,8 +44,9 @@ async function main(args: readonly string[]): Promise<void> {
     },
   };
   writeFileSync(values.output, `${JSON.stringify(renewed, null, 2)}\n`);
-  const byHand = [...file.storage, ...file.gp3Throughput, ...file.efsThroughput, ...file.services];
-  const lines = byHand.map(({ source, asOf, ...price }) => `  ${JSON.stringify(price)}, ${asOf}: ${source}`);
+  const lines = file.others.map(
+    ({ source, asOf, ...price }) => `  ${JSON.stringify(price)}, ${asOf}: ${source}`,
+  );
   process.stdout.write(`Machines: ${tag}. To be read by hand:\n${lines.join("\n")}\n`);
 }
 

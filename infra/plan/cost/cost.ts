@@ -2,15 +2,12 @@
 import { localDiskUse, machineDiskGiB, rootDisk } from "../aws/node-pools.ts";
 import {
   EFS_INCLUDED_MIBPS_PER_GB,
-  efsThroughputPrices,
   GP3_INCLUDED_MIBPS,
-  gp3ThroughputPrices,
   onDemandHourlyUsd,
+  type PricedStorage,
+  priceOf,
   pricesAsOf,
   REFERENCE_REGION,
-  type StoragePrice,
-  servicePrice,
-  storagePrices,
 } from "../catalogue/prices.ts";
 import { engineBytesGiB } from "../engine/engine-size.ts";
 import { buildPoolOf } from "../pool-space.ts";
@@ -164,13 +161,13 @@ function rentedLines({ rented, region }: GpuStackSpec): readonly CostLine[] {
       return staying(what, `${count} × ${instanceType}, ${words}`, usd === null ? null : count * usd);
     }),
     ...rented.services.map(({ service, count, words }) => {
-      const price = servicePrice(service, region);
+      const price = priceOf(service, region);
       const number = words === undefined ? `${count}` : `${words}: ${count}`;
-      const amount = price === undefined ? "" : ` × ${price.hourlyUsd} USD an hour (${price.asOf})`;
+      const amount = price === undefined ? "" : ` × ${price.usd} USD an hour (${price.asOf})`;
       return staying(
         service,
         `${number}${amount}, without what it handles`,
-        price === undefined ? null : count * price.hourlyUsd,
+        price === undefined ? null : count * price.usd,
       );
     }),
   ];
@@ -252,12 +249,12 @@ function diskCost(region: string | null, disks: readonly Disks[]): Cost {
   const sizeGiB = disks.reduce((sum, one) => sum + one.count * one.sizeGiB, 0);
   const extraMiBps = disks.reduce((sum, one) => sum + one.count * one.extraMiBps, 0);
   const size = storageCost(region, "EBS gp3", diskWords(disks), sizeGiB);
-  const price = gp3ThroughputPrices.find((row) => row.region === region);
+  const price = priceOf("EBS gp3 throughput", region);
   if (size.usd === null || price === undefined || extraMiBps === 0) return size;
-  const { usdPerMiBpsMonth, asOf } = price;
+  const { usd, asOf } = price;
   return {
-    arithmetic: `${size.arithmetic}, and ${extraMiBps} MiB/s × ${usdPerMiBpsMonth} USD a month (${asOf}) ÷ ${HOURS_PER_MONTH}`,
-    usd: rounded(size.usd + (extraMiBps * usdPerMiBpsMonth) / HOURS_PER_MONTH),
+    arithmetic: `${size.arithmetic}, and ${extraMiBps} MiB/s × ${usd} USD a month (${asOf}) ÷ ${HOURS_PER_MONTH}`,
+    usd: rounded(size.usd + (extraMiBps * usd) / HOURS_PER_MONTH),
   };
 }
 
@@ -275,27 +272,22 @@ function diskWords(disks: readonly Disks[]): string {
 function throughputLine(region: string | null, storedGB: number, provisionedMiBps: number): CostLine {
   const what = "throughput of the engine store";
   const words = `${provisionedMiBps} MiB/s provisioned`;
-  const price = efsThroughputPrices.find((row) => row.region === region);
+  const price = priceOf("EFS provisioned throughput", region);
   if (price === undefined) return staying(what, words, null);
-  const { usdPerMiBpsMonth, asOf } = price;
+  const { usd, asOf } = price;
   const billedMiBps = Math.max(0, provisionedMiBps - storedGB * EFS_INCLUDED_MIBPS_PER_GB);
-  const arithmetic = `${words}, ${billedMiBps.toFixed(1)} above its storage's own × ${usdPerMiBpsMonth} USD a month (${asOf}) ÷ ${HOURS_PER_MONTH}`;
-  return staying(what, arithmetic, (billedMiBps * usdPerMiBpsMonth) / HOURS_PER_MONTH);
+  const arithmetic = `${words}, ${billedMiBps.toFixed(1)} above its storage's own × ${usd} USD a month (${asOf}) ÷ ${HOURS_PER_MONTH}`;
+  return staying(what, arithmetic, (billedMiBps * usd) / HOURS_PER_MONTH);
 }
 
 /** @param storage - null: storage without a price. */
-function storageCost(
-  region: string | null,
-  storage: StoragePrice["storage"] | null,
-  words: string,
-  gb: number,
-): Cost {
-  const price = storagePrices.find((row) => row.storage === storage && row.region === region);
+function storageCost(region: string | null, storage: PricedStorage | null, words: string, gb: number): Cost {
+  const price = storage === null ? undefined : priceOf(storage, region);
   if (price === undefined) return { arithmetic: words, usd: null };
-  const { usdPerGBMonth, asOf } = price;
+  const { usd, asOf } = price;
   return {
-    arithmetic: `${words}: ${gb.toFixed(1)} GB × ${usdPerGBMonth} USD a month (${storage}, ${asOf}) ÷ ${HOURS_PER_MONTH}`,
-    usd: rounded((gb * usdPerGBMonth) / HOURS_PER_MONTH),
+    arithmetic: `${words}: ${gb.toFixed(1)} GB × ${usd} USD a month (${storage}, ${asOf}) ÷ ${HOURS_PER_MONTH}`,
+    usd: rounded((gb * usd) / HOURS_PER_MONTH),
   };
 }
 

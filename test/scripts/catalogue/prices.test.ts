@@ -26,7 +26,7 @@ describe("update-prices", () => {
     const { status, stdout } = update("v1.14.1", "--from", directory, "--output", output);
     expect(status).toBe(0);
     expect(stdout).toContain(
-      '{"service":"NAT gateway","region":"us-east-1","hourlyUsd":0.045}, 2026-08-17: https://',
+      '{"item":"NAT gateway","region":"us-east-1","usd":0.045}, 2026-08-17: https://',
     );
     const machines = {
       source: "https://github.com/aws/karpenter-provider-aws/tree/v1.14.1/pkg/providers/pricing",

@@ -1,6 +1,6 @@
 /** What a stack on AWS costs besides the pools of its stack file. */
 import { describe, expect, test } from "vitest";
-import { onDemandHourlyUsd, servicePrice } from "../../../../infra/plan/catalogue/prices.ts";
+import { onDemandHourlyUsd, priceOf } from "../../../../infra/plan/catalogue/prices.ts";
 import type { GpuCost } from "../../../../infra/plan/cost/types.ts";
 import { awsPlan, ec2Values, eksValues, publicGateway } from "./stacks.ts";
 
@@ -144,7 +144,7 @@ describe("a region without prices", () => {
 
   test("the EKS control plane has the same price in all regions except China and GovCloud", () => {
     const regions = ["eu-central-1", "us-east-1", "cn-north-1", "us-gov-west-1"];
-    expect(regions.map((region) => servicePrice("EKS control plane", region)?.hourlyUsd)).toEqual([
+    expect(regions.map((region) => priceOf("EKS control plane", region)?.usd)).toEqual([
       0.1,
       0.1,
       undefined,

@@ -8,30 +8,28 @@ import type { PriceFile } from "../../../../infra/plan/catalogue/prices.ts";
 
 const day = z.iso.date();
 const usd = z.number().positive();
-const dated = { region: z.string(), asOf: day, source: z.url() };
-const throughput = z.array(z.strictObject({ ...dated, usdPerMiBpsMonth: usd }));
-
 const priceFile: z.ZodType<PriceFile> = z.strictObject({
   machines: z.strictObject({
     source: z.url(),
     regions: z.record(z.string(), z.strictObject({ asOf: day, hourlyUsd: z.record(z.string(), usd) })),
   }),
-  storage: z.array(
-    z.strictObject({ storage: z.enum(["EFS Standard, regional", "EBS gp3"]), ...dated, usdPerGBMonth: usd }),
-  ),
-  gp3Throughput: throughput,
-  efsThroughput: throughput,
-  services: z.array(
+  others: z.array(
     z.strictObject({
-      service: z.enum([
+      item: z.enum([
+        "EFS Standard, regional",
+        "EBS gp3",
+        "EBS gp3 throughput",
+        "EFS provisioned throughput",
         "EKS control plane",
         "NAT gateway",
         "public IPv4 address",
         "interface endpoints",
         "application load balancer",
       ]),
-      ...dated,
-      hourlyUsd: usd,
+      region: z.string(),
+      usd,
+      asOf: day,
+      source: z.url(),
     }),
   ),
 });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { onDemandHourlyUsd, pricesAsOf, storagePrices } from "../../../../infra/plan/catalogue/prices.ts";
+import { onDemandHourlyUsd, priceOf, pricesAsOf } from "../../../../infra/plan/catalogue/prices.ts";
 import { HOURS_PER_MONTH, stackCost } from "../../../../infra/plan/cost/cost.ts";
 import { plannedNodes } from "../../../../infra/plan/cost/pool-price.ts";
 import { buildEstimate, coldStart } from "../../../../infra/plan/cost/times.ts";
@@ -103,10 +103,7 @@ it("costs without a price in any table are listed", () => {
 });
 
 it("EFS is priced by its size or by its weights and engines, awake and asleep", () => {
-  const efs = storagePrices.find(
-    ({ storage, region }) => storage.startsWith("EFS") && region === "us-east-1",
-  );
-  const perGB = present(efs?.usdPerGBMonth, "price of EFS in us-east-1");
+  const perGB = present(priceOf("EFS Standard, regional", "us-east-1")?.usd, "price of EFS in us-east-1");
   const models = ["a", "b"].map((name) => modelOf("llama-2-7b", { name }));
   const stack = stackOf(models, [poolOf("g5.2xlarge")]);
   const kept = costWithStore(stack);
