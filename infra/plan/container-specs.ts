@@ -44,7 +44,7 @@ export function engineBuildSpec({ spec, engine }: Pick<ModelPlan, "spec" | "engi
     model,
     release: releaseSpec(release),
     gpu: gpuSpec(target),
-    plan: engine === null ? null : { ...engine, steps: engine.steps.map(({ words: _, ...step }) => step) },
+    plan: engine,
     weights: {
       source: weights,
       directory: weightsDirectory(model, weights),

@@ -104,9 +104,9 @@ function secretVariables({ weights, row }: ModelPlan["spec"]["engine"]): readonl
 function buildChapters({ spec, engine }: ModelPlan): Chapter[] {
   if (engine === null) {
     const weights = weightsDirectory(spec.engine.model, spec.engine.weights);
-    return downloadSteps(spec.engine).map(({ name, summary, words }) => ({
+    return downloadSteps(spec.engine, weights).map(({ name, summary, argv }) => ({
       title: `In the container, ${name}: ${summary}.`,
-      lines: [shellLine(words.map((word) => (typeof word === "string" ? word : weights)))],
+      lines: [shellLine(argv)],
     }));
   }
   const { goldenImage } = engine.places;

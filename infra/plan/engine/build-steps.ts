@@ -4,52 +4,73 @@ import { visionTypeOf, visionTypes } from "../catalogue/vision-types.ts";
 import type { EngineSpec } from "../spec.ts";
 import { type BuildRecipe, buildRecipe } from "./recipes.ts";
 import { imageFiles } from "./release.ts";
-import { commandWords, type StepDraft, type VisualNumbers } from "./types.ts";
+import type { EnginePlan, VisualNumbers } from "./types.ts";
 
 /** trtllm-build's own `--max_num_tokens` since 0.11; before, it is a batch of the longest prompts. */
 export const DEFAULT_MAX_NUM_TOKENS = 8192;
 
+type Step = EnginePlan["steps"][number];
+
+/** A command, and the environment that it needs, if any. */
+export type StepDraft = Pick<Step, "name" | "summary" | "argv"> & Partial<Pick<Step, "environment">>;
+
+/** Facts from which the commands of a build are made. */
+export interface BuildContext {
+  readonly spec: EngineSpec;
+  readonly recipe: BuildRecipe;
+  readonly visual: VisualNumbers | null;
+  /** Paths, or names in angle brackets: a key has names, as paths depend on image, store and key. */
+  readonly places: EnginePlan["places"];
+}
+
+/** A command in parts: text is split at spaces; a list has words as they are, such as a prompt; false is left out. */
+export function commandLine(...parts: readonly (string | readonly string[] | false)[]): readonly string[] {
+  return parts.flatMap((part) => (typeof part === "string" ? part.split(" ") : part || []));
+}
+
 /** Python packages and source code of a model that the image lacks; most models need none. */
-export function requirementSteps(spec: EngineSpec, recipe: BuildRecipe): readonly StepDraft[] {
-  const { vision } = spec.row;
-  return vision === undefined ? [] : [...packages(vision, spec, recipe), ...sourceCode(vision)];
+export function requirementSteps(context: BuildContext): readonly StepDraft[] {
+  const { vision } = context.spec.row;
+  return vision === undefined ? [] : [...packages(vision, context), ...sourceCode(vision, context)];
 }
 
 function packages(
   { requirements: file }: VisionTower,
-  { release, layout }: EngineSpec,
-  recipe: BuildRecipe,
+  { spec: { release, layout }, recipe }: BuildContext,
 ): readonly StepDraft[] {
   const pinned = file === undefined ? [] : recipe.requirements[file];
   if (pinned?.length === 0) return [];
-  const words = commandWords(
+  const argv = commandLine(
     "pip install",
     pinned === undefined
       ? ["-r", `${imageFiles(release, layout).allModels}/multimodal/${file}`]
       : ["--no-deps", ...pinned],
   );
-  return [{ name: "requirements", summary: "Python packages of the model", words }];
+  return [{ name: "requirements", summary: "Python packages of the model", argv }];
 }
 
 /** `init`, `fetch` and `checkout` may be run again on a checkout, unlike `clone`; so may the edits. */
-function sourceCode({ codeRepository, modelType }: VisionTower): readonly StepDraft[] {
+function sourceCode(
+  { codeRepository, modelType }: VisionTower,
+  { places: { code } }: BuildContext,
+): readonly StepDraft[] {
   if (codeRepository === undefined) return [];
   const { url, commit } = codeRepository;
-  const step = (summary: string, words: StepDraft["words"]): StepDraft => ({
+  const step = (summary: string, argv: readonly string[]): StepDraft => ({
     name: "requirements",
     summary,
-    words,
+    argv,
   });
   // Without a commit the files may be other ones next time, and edited ones would be in the way.
   const force = commit === null ? " --force" : "";
   return [
-    step("folder for the model's source code", commandWords("git init <code>")),
-    step("the model's source code", commandWords("git -C <code> fetch --depth 1", [url, commit ?? "HEAD"])),
-    step("its files", commandWords(`git -C <code> checkout --detach${force} FETCH_HEAD`)),
+    step("folder for the model's source code", commandLine(`git init ${code}`)),
+    step("the model's source code", commandLine(`git -C ${code} fetch --depth 1`, [url, commit ?? "HEAD"])),
+    step("its files", commandLine(`git -C ${code} checkout --detach${force} FETCH_HEAD`)),
     ...(visionTypes[modelType].sourceEdits ?? []).map(({ file, sed }) =>
       step(
         "a line of it that the image's packages don't go with",
-        commandWords("sed -i", [sed], `<code>/${file}`),
+        commandLine("sed -i", [sed], `${code}/${file}`),
       ),
     ),
   ];
@@ -60,25 +81,24 @@ function sourceCode({ codeRepository, modelType }: VisionTower): readonly StepDr
  * from the checkpoint. fp8 is calibrated by the quantizer, with as many samples as NVIDIA's examples, and for Llama 3.2 Vision
  * with the data set of its guide, as the default is text only; weight-only formats are the converter's.
  */
-export function convertStep(spec: EngineSpec, recipe: BuildRecipe): StepDraft {
+export function convertStep({ spec, recipe, places }: BuildContext): StepDraft {
   const { row, dtype, quantization, tensorParallel, pipelineParallel } = spec;
   const isCalibrated = quantization === "fp8";
   const { converterModelType: type } = row;
-  const folders = `--model_dir <weights> --output_dir <checkpoint> --dtype ${dtype}`;
   return {
     name: "convert",
     summary: isCalibrated ? "calibrated fp8 checkpoint" : "checkpoint of TensorRT-LLM",
-    words: commandWords(
-      `python3 ${script(isCalibrated ? recipe.quantizer : recipe.converter(row.recipe))}`,
+    argv: commandLine(
+      `python3 ${places.scripts}/${isCalibrated ? recipe.quantizer : recipe.converter(row.recipe)}`,
       !isCalibrated && type !== undefined && [row.recipe === "gpt" ? "--gpt_variant" : "--model_type", type],
-      folders,
+      `--model_dir ${places.weights} --output_dir ${places.checkpoint} --dtype ${dtype}`,
       isCalibrated && "--qformat fp8 --calib_size 512",
       isCalibrated && row.vision?.attention === "cross" && "--calib_dataset scienceqa",
       !isCalibrated && quantization !== "none" && `--use_weight_only --weight_only_precision ${quantization}`,
       tensorParallel > 1 && `--tp_size ${tensorParallel}`,
       pipelineParallel > 1 && `--pp_size ${pipelineParallel}`,
     ),
-    ...pythonPath(spec),
+    ...pythonPath(spec, places),
   };
 }
 
@@ -87,7 +107,7 @@ export function convertStep(spec: EngineSpec, recipe: BuildRecipe): StepDraft {
  * 2048 requests at once (0.14 on) take gigabytes of buffers. `--kv_cache_type` is left out: 0.20 parses its value differently from
  * its documents.
  */
-export function llmStep(spec: EngineSpec, recipe: BuildRecipe, visual: VisualNumbers | null): StepDraft {
+export function llmStep({ spec, recipe, visual, places }: BuildContext): StepDraft {
   const { dtype, limits, row, quantization } = spec;
   const { maxBatchSize, maxBeamWidth, maxInputTokens, maxOutputTokens, maxNumTokens } = limits;
   const sequence = recipe.sequenceFlag === "--max_seq_len" ? maxInputTokens : 0;
@@ -97,8 +117,8 @@ export function llmStep(spec: EngineSpec, recipe: BuildRecipe, visual: VisualNum
   return {
     name: "llm",
     summary: "engine of the language model",
-    words: commandWords(
-      "trtllm-build --checkpoint_dir <checkpoint> --output_dir <llm>",
+    argv: commandLine(
+      `trtllm-build --checkpoint_dir ${places.checkpoint} --output_dir ${places.llm}`,
       recipe.flagsForPlugins &&
         row.vision === undefined &&
         `--remove_input_padding enable --gpt_attention_plugin ${dtype} --context_fmha enable --paged_kv_cache enable`,
@@ -120,19 +140,15 @@ export function llmStep(spec: EngineSpec, recipe: BuildRecipe, visual: VisualNum
 }
 
 /** The visual engine, in a folder of its own because both builders write a config.json. None for a text model. */
-export function visionSteps(
-  spec: EngineSpec,
-  recipe: BuildRecipe,
-  visual: VisualNumbers | null,
-): readonly StepDraft[] {
+export function visionSteps({ spec, recipe, visual, places }: BuildContext): readonly StepDraft[] {
   const { vision } = spec.row;
   if (vision === undefined || visual === null) return [];
-  const words = commandWords(
-    `python3 ${script(recipe.visualBuilder)} --model_path <weights> --model_type ${vision.modelType}`,
-    vision.codeRepository !== undefined && "--vila_path <code>",
-    `--output_dir <vision> --max_batch_size ${visual.visionMaxBatchSize}`,
+  const argv = commandLine(
+    `python3 ${places.scripts}/${recipe.visualBuilder} --model_path ${places.weights} --model_type ${vision.modelType}`,
+    vision.codeRepository !== undefined && `--vila_path ${places.code}`,
+    `--output_dir ${places.vision} --max_batch_size ${visual.visionMaxBatchSize}`,
   );
-  return [{ name: "vision", summary: "visual engine", words, ...pythonPath(spec) }];
+  return [{ name: "vision", summary: "visual engine", argv, ...pythonPath(spec, places) }];
 }
 
 /** Of triton-inference-server/tutorials Popular_Models_Guide/Llava1.5/llava_trtllm_guide.md, about run.py's own picture. */
@@ -152,32 +168,31 @@ export function goldenQuestion({ row, release }: Pick<EngineSpec, "row" | "relea
  * Asks the engine the golden question with TensorRT-LLM's own run.py, under mpirun where there are several ranks. Without the
  * variable MPI fails to start in some containers: docs/multimodal.md of tensorrtllm_backend, MPI_Init_thread.
  */
-export function checkStep(spec: EngineSpec, recipe: BuildRecipe): StepDraft {
+export function checkStep({ spec, recipe, places }: BuildContext): StepDraft {
   const { answerContains, image, maxTokens, prompt } = goldenQuestion(spec);
   const ranks = spec.tensorParallel * spec.pipelineParallel;
   const type = visionTypeOf(spec.row);
-  const takesImage = image !== undefined;
   const run =
     type === undefined
-      ? commandWords(
-          `${script("run.py")} --engine_dir <llm> --max_output_len ${maxTokens} --tokenizer_dir <weights>`,
+      ? commandLine(
+          `${places.scripts}/run.py --engine_dir ${places.llm} --max_output_len ${maxTokens} --tokenizer_dir ${places.weights}`,
           ["--input_text", prompt],
         )
-      : commandWords(
-          `${script(recipe.visualRunScript)} --max_new_tokens ${maxTokens} --hf_model_dir <weights>`,
+      : commandLine(
+          `${places.scripts}/${recipe.visualRunScript} --max_new_tokens ${maxTokens} --hf_model_dir ${places.weights}`,
           recipe.findsBothEngines
-            ? "--engine_dir <engine>"
-            : "--visual_engine_dir <vision> --llm_engine_dir <llm>",
+            ? `--engine_dir ${places.engine}`
+            : `--visual_engine_dir ${places.vision} --llm_engine_dir ${places.llm}`,
           recipe.visualRunFlags,
-          takesImage && "--image_path=<goldenImage>",
+          image !== undefined && `--image_path=${places.goldenImage}`,
           ["--input_text", type.checkInput.replace("{question}", () => prompt)],
-          takesImage && "--batch_size=1",
+          image !== undefined && "--batch_size=1",
         );
   return {
     name: "check",
     summary: `golden prompt; the answer holds ${answerContains.map((word) => `"${word}"`).join(" or ")}`,
-    words: [...commandWords(ranks > 1 && `mpirun -n ${ranks} --allow-run-as-root`, "python3"), ...run],
-    environment: { PMIX_MCA_gds: "hash", ...pythonPath(spec).environment },
+    argv: [...commandLine(ranks > 1 && `mpirun -n ${ranks} --allow-run-as-root`, "python3"), ...run],
+    environment: { PMIX_MCA_gds: "hash", ...pythonPath(spec, places).environment },
   };
 }
 
@@ -185,12 +200,6 @@ export function checkStep(spec: EngineSpec, recipe: BuildRecipe): StepDraft {
  * Builder and run.py import the model's own classes. They look for them beside the weights (`<hf_model_dir>/../VILA` in
  * TensorRT-LLM's multimodal_model_runner.py); the store keeps code elsewhere, and for all revisions of the weights once.
  */
-function pythonPath({ row }: EngineSpec): Pick<StepDraft, "environment"> {
-  return row.vision?.codeRepository === undefined ? {} : { environment: { PYTHONPATH: { place: "code" } } };
-}
-
-/** A script below the examples; `unsupportedReason` refuses a missing one before. */
-function script(path: string | null): string {
-  if (path === null) throw new Error("This release has no script for the step; ask unsupportedReason first.");
-  return `<scripts>/${path}`;
+function pythonPath({ row }: EngineSpec, { code }: EnginePlan["places"]): Pick<StepDraft, "environment"> {
+  return row.vision?.codeRepository === undefined ? {} : { environment: { PYTHONPATH: code } };
 }

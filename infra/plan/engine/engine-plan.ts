@@ -2,32 +2,35 @@
 import { jsonDigest, shortKey } from "../canonical-json.ts";
 import type { EngineSpec, TargetGpu } from "../spec.ts";
 import {
+  type BuildContext,
   checkStep,
   convertStep,
   goldenQuestion,
   llmStep,
   requirementSteps,
+  type StepDraft,
   visionSteps,
 } from "./build-steps.ts";
 import { visualNumbers } from "./engine-size.ts";
 import { buildRecipe, unsupportedReason } from "./recipes.ts";
 import { imageFiles } from "./release.ts";
-import {
-  type EngineKeyFields,
-  type EnginePlan,
-  nameWord,
-  type Place,
-  resolveWord,
-  type StepDraft,
-  type StepName,
-} from "./types.ts";
+import type { EngineKeyFields, EnginePlan } from "./types.ts";
 import { downloadSteps, weightsDirectory, weightsIdentity } from "./weights.ts";
-
-/** Steps whose words decide the engine's bytes, and so its key. */
-const KEY_STEPS: ReadonlySet<StepName> = new Set(["convert", "llm", "vision"]);
 
 /** Pictures for golden prompts, in the image of the builder. */
 const GOLDEN_FOLDER = "/opt/engine-room/golden";
+
+/** Places as keys have them. */
+const PLACE_NAMES: EnginePlan["places"] = {
+  weights: "<weights>",
+  code: "<code>",
+  checkpoint: "<checkpoint>",
+  engine: "<engine>",
+  llm: "<llm>",
+  vision: "<vision>",
+  goldenImage: "<goldenImage>",
+  scripts: "<scripts>",
+};
 
 /**
  * Plans one engine: its key, its folders, and the steps in their order. Two specs that differ only in release tag, image layout
@@ -40,17 +43,14 @@ export function enginePlan(spec: EngineSpec): EnginePlan {
   const recipe = buildRecipe(spec.release);
   if (reason !== null || recipe === null) throw new Error(`No engine plan for ${spec.model}: ${reason}.`);
   const visual = visualNumbers(spec.row, spec.limits);
-  const drafts: readonly StepDraft[] = [
-    ...downloadSteps(spec),
-    ...requirementSteps(spec, recipe),
-    convertStep(spec, recipe),
-    llmStep(spec, recipe, visual),
-    ...visionSteps(spec, recipe, visual),
-    checkStep(spec, recipe),
-  ];
-  const keyFields = engineKeyFields(spec, drafts);
+  const context = { spec, recipe, visual };
+  const keyFields = engineKeyFields(spec, keySteps({ ...context, places: PLACE_NAMES }));
   const key = jsonDigest(keyFields);
   const places = enginePlaces(spec, shortKey(key));
+  const planned = { ...context, places };
+  const complete =
+    (inKey: boolean) =>
+    ({ environment = {}, ...draft }: StepDraft) => ({ ...draft, environment, inKey });
   return {
     model: spec.model,
     key,
@@ -58,20 +58,20 @@ export function enginePlan(spec: EngineSpec): EnginePlan {
     keyFields,
     directory: places.engine,
     places,
-    steps: drafts.map(({ name, summary, words, environment = {} }) => ({
-      name,
-      summary,
-      words,
-      argv: words.map((word) => resolveWord(word, places)),
-      environment: Object.fromEntries(
-        Object.entries(environment).map(([variable, word]) => [variable, resolveWord(word, places)]),
-      ),
-      inKey: KEY_STEPS.has(name),
-    })),
+    steps: [
+      ...[...downloadSteps(spec, places.weights), ...requirementSteps(planned)].map(complete(false)),
+      ...keySteps(planned).map(complete(true)),
+      complete(false)(checkStep(planned)),
+    ],
     worldSize: spec.tensorParallel * spec.pipelineParallel,
     maxSequenceTokens: spec.limits.maxInputTokens + spec.limits.maxOutputTokens,
     visual,
   };
+}
+
+/** Steps whose words decide the engine's bytes, and so its key. */
+function keySteps(context: BuildContext): readonly StepDraft[] {
+  return [convertStep(context), llmStep(context), ...visionSteps(context)];
 }
 
 /** `A10G 8.6`, with the MIG profile where there is one: TensorRT tunes an engine for exactly that. */
@@ -80,7 +80,7 @@ export function gpuIdentity({ gpu, migProfile }: TargetGpu): string {
   return migProfile === undefined ? whole : `${whole} MIG ${migProfile}`;
 }
 
-function engineKeyFields(spec: EngineSpec, drafts: readonly StepDraft[]): EngineKeyFields {
+function engineKeyFields(spec: EngineSpec, steps: readonly StepDraft[]): EngineKeyFields {
   const { release } = spec;
   const code = spec.row.vision?.codeRepository;
   return {
@@ -96,13 +96,11 @@ function engineKeyFields(spec: EngineSpec, drafts: readonly StepDraft[]): Engine
     quantization: spec.quantization,
     tensorParallel: spec.tensorParallel,
     pipelineParallel: spec.pipelineParallel,
-    steps: Object.fromEntries(
-      drafts.filter(({ name }) => KEY_STEPS.has(name)).map(({ name, words }) => [name, words.map(nameWord)]),
-    ),
+    steps: Object.fromEntries(steps.map(({ name, argv }) => [name, argv])),
   };
 }
 
-function enginePlaces(spec: EngineSpec, key: string): Readonly<Record<Place, string>> {
+function enginePlaces(spec: EngineSpec, key: string): EnginePlan["places"] {
   const engine = `/store/engines/${spec.model}/${key}`;
   const { image } = goldenQuestion(spec);
   return {

@@ -1,32 +1,20 @@
 /** Plan of an engine as data, and the notation of its commands. */
 import type { EngineBuildSpec } from "../container-spec-schemas.ts";
 
-type Built = NonNullable<EngineBuildSpec["plan"]>;
+export type EnginePlan = NonNullable<EngineBuildSpec["plan"]>;
 
-export type EngineKeyFields = Built["keyFields"];
+export type EngineKeyFields = EnginePlan["keyFields"];
 
-export type VisualNumbers = NonNullable<Built["visual"]>;
+export type VisualNumbers = NonNullable<EnginePlan["visual"]>;
 
-export type Place = keyof Built["places"];
+export type Place = keyof EnginePlan["places"];
 
 /** One word of a command: text, or a place between `before` (`--engine_dir=`) and `rest` (`/run.py`). */
 export type Word<AnyPlace extends string = Place> =
   | string
   | { readonly place: AnyPlace; readonly rest?: string; readonly before?: string };
 
-export type StepName = Built["steps"][number]["name"];
-
-/** A command before its places have paths. */
-export interface StepDraft {
-  readonly name: StepName;
-  readonly summary: string;
-  readonly words: readonly Word[];
-  readonly environment?: Readonly<Record<string, Word>>;
-}
-
-export type EnginePlan = Omit<Built, "steps"> & {
-  readonly steps: readonly (Built["steps"][number] & { readonly words: readonly Word[] })[];
-};
+export type StepName = EnginePlan["steps"][number]["name"];
 
 /**
  * A command in parts: text is split at spaces and has places as `<weights>`; a list has words as they are, such as a prompt;

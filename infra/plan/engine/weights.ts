@@ -3,7 +3,7 @@ import { compareVersions } from "../catalogue/releases.ts";
 import type { LanguageModel } from "../catalogue/types.ts";
 import { visionTypeOf } from "../catalogue/vision-types.ts";
 import type { EngineSpec, WeightsSource } from "../spec.ts";
-import { commandWords, resolveWord, type StepDraft } from "./types.ts";
+import { commandLine, type StepDraft } from "./build-steps.ts";
 
 /**
  * Its successor `hf` replaced it in huggingface_hub 1.0; all releases that build engines have transformers 4
@@ -50,54 +50,55 @@ export function tokenizerDirectory(row: Pick<LanguageModel, "vision">, weights: 
   return folder === undefined ? weights : `${weights}/${folder}`;
 }
 
-type DownloadSpec = Pick<EngineSpec, "model" | "row" | "weights" | "release">;
-
-/** Commands that fetch the weights; none for a folder. Each resumes a killed one. */
-export function downloadSteps({ row, weights, release }: Omit<DownloadSpec, "model">): readonly StepDraft[] {
+/** Commands that fetch the weights into a folder; none for the user's own. Each resumes a killed one. */
+export function downloadSteps(
+  { row, weights, release }: Pick<EngineSpec, "row" | "weights" | "release">,
+  directory: string,
+): readonly StepDraft[] {
   const { downloadGB, exclude = [], gated, include } = row.source;
   const patterns = [
     ...(include.length === 0 ? [] : ["--include", ...include]),
     ...(exclude.length === 0 ? [] : ["--exclude", ...exclude]),
   ];
-  const download = (source: string, words: StepDraft["words"]): StepDraft => ({
+  const download = (source: string, argv: readonly string[]): StepDraft => ({
     name: "download",
     summary: `${downloadGB} GB of weights from ${source}`,
-    words,
+    argv,
   });
   const install = (summary: string, pinned: string): StepDraft => ({
     name: "requirements",
     summary,
-    words: ["pip", "install", pinned],
+    argv: ["pip", "install", pinned],
   });
   switch (weights.kind) {
     case "hub": {
-      const words = commandWords(
+      const argv = commandLine(
         `${HUB_CLIENT} download`,
         [weights.repository, "--revision", weights.revision, ...patterns],
-        "--local-dir <weights>",
+        `--local-dir ${directory}`,
         // Until huggingface_hub 0.23.0 links into its cache were the default.
         compareVersions(release.tensorRtLlm, "0.10") < 0 && "--local-dir-use-symlinks False",
       );
-      return [download(`the Hugging Face hub${gated ? "; HF_TOKEN must hold a token" : ""}`, words)];
+      return [download(`the Hugging Face hub${gated ? "; HF_TOKEN must hold a token" : ""}`, argv)];
     }
     case "modelscope": {
-      const words = commandWords(
+      const argv = commandLine(
         "modelscope download --model",
         [weights.repository, "--revision", weights.revision, ...patterns],
-        "--local_dir <weights>",
+        `--local_dir ${directory}`,
       );
-      return [install("ModelScope's client", MODELSCOPE_PACKAGE), download("ModelScope", words)];
+      return [install("ModelScope's client", MODELSCOPE_PACKAGE), download("ModelScope", argv)];
     }
     case "s3": {
       // The last filter that matches a file decides: all are left out, some are taken, and of those some left out.
-      const words = commandWords("aws s3 sync", [weights.uri], "<weights> --no-progress", [
+      const argv = commandLine("aws s3 sync", [weights.uri], `${directory} --no-progress`, [
         ...(include.length === 0 ? [] : ["--exclude", "*"]),
         ...include.flatMap((glob) => ["--include", glob]),
         ...exclude.flatMap((glob) => ["--exclude", glob]),
       ]);
       return [
         install("the AWS CLI", AWS_CLI_PACKAGE),
-        download("S3, with the credentials of the pod or machine", words),
+        download("S3, with the credentials of the pod or machine", argv),
       ];
     }
     case "folder":
@@ -106,8 +107,9 @@ export function downloadSteps({ row, weights, release }: Omit<DownloadSpec, "mod
 }
 
 /** The commands of a source that is not a hub, for a builder that fetches from hubs by itself. */
-export function fetchCommands(spec: DownloadSpec): readonly (readonly string[])[] {
+export function fetchCommands(
+  spec: Pick<EngineSpec, "model" | "row" | "weights" | "release">,
+): readonly (readonly string[])[] {
   if (spec.weights.kind !== "s3") return [];
-  const places = { weights: weightsDirectory(spec.model, spec.weights) };
-  return downloadSteps(spec).map(({ words }) => words.map((word) => resolveWord(word, places)));
+  return downloadSteps(spec, weightsDirectory(spec.model, spec.weights)).map(({ argv }) => argv);
 }

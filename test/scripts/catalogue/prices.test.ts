@@ -25,9 +25,7 @@ describe("update-prices", () => {
     const output = join(directory, "prices.json");
     const { status, stdout } = update("v1.14.1", "--from", directory, "--output", output);
     expect(status).toBe(0);
-    expect(stdout).toContain(
-      '{"item":"NAT gateway","region":"us-east-1","usd":0.045}, 2026-08-17: https://',
-    );
+    expect(stdout).toContain('{"item":"NAT gateway","region":"us-east-1","usd":0.045}, 2026-08-17: https://');
     const machines = {
       source: "https://github.com/aws/karpenter-provider-aws/tree/v1.14.1/pkg/providers/pricing",
       regions: {

@@ -1,12 +1,16 @@
 /** Commands of a plan, and command lines as documents print them. */
 
-import { type EnginePlan, nameWord, type StepName } from "../../../../infra/plan/engine/types.ts";
+import type { EnginePlan, StepName } from "../../../../infra/plan/engine/types.ts";
 
 /** The one step of a name, places as `<weights>`. */
 export function namedWords(plan: EnginePlan, name: StepName): readonly string[] {
   const steps = plan.steps.filter((step) => step.name === name);
   if (steps.length !== 1) throw new Error(`${steps.length} steps named ${name}`);
-  return steps.flatMap((step) => step.words.map(nameWord));
+  // The longest path first: a folder's path begins those of its files.
+  const places = Object.entries(plan.places).sort(([, a], [, b]) => b.length - a.length);
+  return steps.flatMap(({ argv }) =>
+    argv.map((word) => places.reduce((text, [place, path]) => text.replace(path, `<${place}>`), word)),
+  );
 }
 
 /** A change that a document's command needs before it is right, and why. */
