@@ -56,9 +56,7 @@ export function isPrincipal(principal: string, caller: string): boolean {
 export function apiCidrFindings({ plan }: AwsTarget): readonly Finding[] {
   if (plan.compute !== "eks") return [];
   return plan.config.access.apiCidrs.flatMap((cidr) => {
-    const reserved = RESERVED_NETWORKS.find(
-      ({ kind, cidr: one }) => kind === "example" && overlap(one, cidr),
-    );
+    const reserved = RESERVED_NETWORKS.find(({ use, cidr: one }) => use === "example" && overlap(one, cidr));
     if (reserved === undefined) return [];
     return [
       problem(

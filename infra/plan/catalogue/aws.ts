@@ -1,11 +1,5 @@
 /** AWS: regions, zones, networks, versions of Kubernetes on EKS, and the charts that a cluster there runs. */
 
-/**
- * As ARNs name it: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html. GovCloud's regions have the domains and
- * principals of all others, and prices of their own.
- */
-type Partition = "aws" | "aws-us-gov";
-
 /** Day on which the source of {@link REGION_NAMES} was published, ISO 8601. */
 export const REGIONS_AS_OF = "2026-11-10";
 
@@ -61,8 +55,12 @@ export function isRegion(name: string): boolean {
   return REGION_NAMES.includes(name);
 }
 
-/** Partition of a region that has the domain amazonaws.com, be it newer than the table or not. */
-export function partitionOf(region: string): Partition {
+/**
+ * Partition of a region that has the domain amazonaws.com, be it newer than the table or not, as ARNs name it:
+ * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html. GovCloud's regions have the domains and principals of all
+ * others, and prices of their own.
+ */
+export function partitionOf(region: string): "aws" | "aws-us-gov" {
   return region.startsWith("us-gov-") ? "aws-us-gov" : "aws";
 }
 
@@ -98,44 +96,25 @@ interface ReservedNetwork {
   readonly cidr: string;
   /** What its addresses are, for people. */
   readonly what: string;
-  /** `example`: of documents, left as it was where a stack file was copied. */
-  readonly kind: "own" | "example";
-  /** Whether machines of a private network may have them. */
-  readonly isForMachines: boolean;
+  /** `machines`: machines of a private network may have them. `example`: of documents, left as it was where a stack file was copied. */
+  readonly use: "machines" | "other" | "example";
 }
-
-const own = (cidr: string, what: string): ReservedNetwork => ({
-  cidr,
-  what,
-  kind: "own",
-  isForMachines: true,
-});
-const ofNoMachine = (cidr: string, what: string): ReservedNetwork => ({
-  ...own(cidr, what),
-  isForMachines: false,
-});
-const example = (cidr: string): ReservedNetwork => ({
-  cidr,
-  what: "addresses for examples (RFC 5737)",
-  kind: "example",
-  isForMachines: false,
-});
 
 /** https://www.iana.org/assignments/iana-ipv4-special-registry, without single addresses. */
 export const RESERVED_NETWORKS: readonly ReservedNetwork[] = [
-  ofNoMachine("0.0.0.0/8", "addresses of this network (RFC 1122)"),
-  own("10.0.0.0/8", "private addresses (RFC 1918)"),
-  own("100.64.0.0/10", "addresses within a provider's network (RFC 6598)"),
-  ofNoMachine("127.0.0.0/8", "addresses of a machine itself (RFC 1122)"),
-  ofNoMachine("169.254.0.0/16", "addresses of one link (RFC 3927)"),
-  own("172.16.0.0/12", "private addresses (RFC 1918)"),
-  own("192.168.0.0/16", "private addresses (RFC 1918)"),
-  own("198.18.0.0/15", "addresses for measurements (RFC 2544)"),
-  ofNoMachine("224.0.0.0/4", "addresses of multicast (RFC 5771)"),
-  ofNoMachine("240.0.0.0/4", "addresses that nobody has (RFC 1112)"),
-  example("192.0.2.0/24"),
-  example("198.51.100.0/24"),
-  example("203.0.113.0/24"),
+  { cidr: "0.0.0.0/8", what: "addresses of this network (RFC 1122)", use: "other" },
+  { cidr: "10.0.0.0/8", what: "private addresses (RFC 1918)", use: "machines" },
+  { cidr: "100.64.0.0/10", what: "addresses within a provider's network (RFC 6598)", use: "machines" },
+  { cidr: "127.0.0.0/8", what: "addresses of a machine itself (RFC 1122)", use: "other" },
+  { cidr: "169.254.0.0/16", what: "addresses of one link (RFC 3927)", use: "other" },
+  { cidr: "172.16.0.0/12", what: "private addresses (RFC 1918)", use: "machines" },
+  { cidr: "192.168.0.0/16", what: "private addresses (RFC 1918)", use: "machines" },
+  { cidr: "198.18.0.0/15", what: "addresses for measurements (RFC 2544)", use: "machines" },
+  { cidr: "224.0.0.0/4", what: "addresses of multicast (RFC 5771)", use: "other" },
+  { cidr: "240.0.0.0/4", what: "addresses that nobody has (RFC 1112)", use: "other" },
+  { cidr: "192.0.2.0/24", what: "addresses for examples (RFC 5737)", use: "example" },
+  { cidr: "198.51.100.0/24", what: "addresses for examples (RFC 5737)", use: "example" },
+  { cidr: "203.0.113.0/24", what: "addresses for examples (RFC 5737)", use: "example" },
 ];
 
 interface KubernetesVersion {
@@ -148,7 +127,7 @@ interface KubernetesVersion {
 }
 
 export const KUBERNETES_VERSIONS = ["1.34", "1.35"] as const;
-export type KubernetesVersionName = (typeof KUBERNETES_VERSIONS)[number];
+type KubernetesVersionName = (typeof KUBERNETES_VERSIONS)[number];
 
 export const DEFAULT_KUBERNETES_VERSION: KubernetesVersionName = "1.35";
 
@@ -201,11 +180,11 @@ export type ChartName = (typeof CHART_NAMES)[number];
 
 /** `none`: it is not installed, and what needs it is not made; `existing`: it is there already. */
 export const ADD_ON_CHOICES = ["install", "existing", "none"] as const;
-export type AddOnChoice = (typeof ADD_ON_CHOICES)[number];
 
-type Choices = Readonly<Partial<Record<ChartName, AddOnChoice>>>;
+/** Of the stack file; absent: `install`. */
+type Choices = Readonly<Partial<Record<ChartName, (typeof ADD_ON_CHOICES)[number]>>>;
 
-/** Whether a chart is there, be it installed by the stack or by somebody else. @param choices - Of the stack file. */
+/** Whether a chart is there, be it installed by the stack or by somebody else. */
 export function isInstalled(name: ChartName, choices: Choices): boolean {
   return (choices[name] ?? "install") !== "none";
 }

