@@ -119,7 +119,7 @@ function modelChecks(stack: RunningStack, name: string): Check<ModelCheckName>[]
     ...tritonSeries([model.profile.tritonModel]),
     ...(planned === undefined
       ? []
-      : [...tensorRtLlmSeries(planned.spec.serving, planned.spec.engine.release.tag), ...gpuSeries()]),
+      : [...tensorRtLlmSeries(planned.spec.serving, planned.spec.engine.release.tag), ...gpuSeries]),
   ];
   const estimate = planned === undefined ? null : startEstimate(planned.coldStart);
   return [
@@ -146,7 +146,7 @@ function checksOfEncoders(stack: RunningStack, server: TritonEndpoints): Check<E
     gpuPlan === null ? CPU_ENCODER_MODELS : gpuPlan.tritonModels.map(({ config }) => config.name);
   const maxBatchSize =
     plan.tier === "gpu" ? (plan.spec.encoders?.maxBatchSize ?? 1) : plan.encoders.maxBatchSize;
-  const expected = [...tritonSeries(models), ...(level === "gpu" ? gpuSeries() : [])];
+  const expected = [...tritonSeries(models), ...(level === "gpu" ? gpuSeries : [])];
   const container = objectName(stack.name, ENCODERS);
   return [
     ...encoderChecks(

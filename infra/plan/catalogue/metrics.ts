@@ -22,13 +22,6 @@ export const tritonMetrics = [
   "nv_inference_compute_output_duration_us",
 ] as const;
 
-/** Of every GPU that the server sees, with the label `gpu_uuid`: the same sources. */
-export const gpuMetrics = [
-  "nv_gpu_utilization",
-  "nv_gpu_memory_total_bytes",
-  "nv_gpu_memory_used_bytes",
-] as const;
-
 /** What runs the engine: the C++ backend, or the model.py of `all_models/inflight_batcher_llm/tensorrt_llm`. */
 type Reporter = "tensorrtllm" | "python";
 
@@ -112,14 +105,16 @@ export interface MetricSeries {
   readonly labels: Readonly<Record<string, string>>;
 }
 
+/** Of every GPU that the server sees, one or more of each, with the label `gpu_uuid`: the sources of {@link tritonMetrics}. */
+export const gpuSeries: readonly MetricSeries[] = [
+  "nv_gpu_utilization",
+  "nv_gpu_memory_total_bytes",
+  "nv_gpu_memory_used_bytes",
+].map((name) => ({ name, labels: {} }));
+
 /** Triton's own series of models. @param models - Names in the repository. */
 export function tritonSeries(models: readonly string[]): readonly MetricSeries[] {
   return models.flatMap((model) => tritonMetrics.map((name) => ({ name, labels: { model } })));
-}
-
-/** Series of GPUs, one or more of each. */
-export function gpuSeries(): readonly MetricSeries[] {
-  return gpuMetrics.map((name) => ({ name, labels: {} }));
 }
 
 /** Flavours whose repository has the model `tensorrt_llm` of inflight_batcher_llm. */

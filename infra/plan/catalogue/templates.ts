@@ -5,7 +5,8 @@
  *
  * data/templates.json has the sets in the order of their content, and for each placeholder the first set that has it, with
  * ` until ` and the first set that lacks it again. Of a set it has how fill_template.py reads its argument: whether a backslash
- * keeps a comma or colon inside a value, whether it aborts on a key that the template lacks, and the keys that it fills by itself.
+ * keeps a comma or colon inside a value, whether it aborts on a key that the template lacks, and the keys that it fills by itself;
+ * and the name of the input that seeds the sampling (config.pbtxt of ensemble, multimodal, gpt and tensorrt_llm_bls).
  */
 import file from "./data/templates.json" with { type: "json" };
 
@@ -20,6 +21,8 @@ export interface TemplateKeys {
 export interface TemplateSet {
   /** Where it is false, values with a comma or colon can't be given. */
   readonly escapesCommas: boolean;
+  /** The input for the least number of tokens was renamed together with it. */
+  readonly seedField: string;
   /** By folder under all_models: `inflight_batcher_llm/tensorrt_llm`. */
   readonly models: Readonly<Record<string, TemplateKeys>>;
 }
@@ -48,5 +51,6 @@ function setAt(ref: TemplateRef, position: number): TemplateSet {
         [name, { mandatory: keysAt(mandatory), optional: keysAt(optional) }] as const,
     )
     .filter(([, { mandatory, optional }]) => mandatory.length + optional.length > 0);
-  return { escapesCommas: file.sets[ref].escapesCommas, models: Object.fromEntries(models) };
+  const { escapesCommas, seedField } = file.sets[ref];
+  return { escapesCommas, seedField, models: Object.fromEntries(models) };
 }

@@ -5,7 +5,7 @@ import {
   imageProfile,
   type RequestProfile,
 } from "@engine-room/triton-requests";
-import { TEMPLATE_REFS, type TemplateRef } from "../catalogue/templates.ts";
+import { templateSet } from "../catalogue/templates.ts";
 import type { Flavour } from "../catalogue/types.ts";
 import type { RepositoryPlan } from "../repository/flavours.ts";
 import type { ModelSpec, ServingSpec } from "../spec.ts";
@@ -53,23 +53,16 @@ const OF_THE_RELEASE: ReadonlySet<Flavour> = new Set([
   "tritonCli",
 ]);
 
-/**
- * First set of templates with `seed` and `min_tokens`; v0.19.0 still has `random_seed` and `min_length`
- * (all_models/inflight_batcher_llm/ensemble/config.pbtxt, and the same in multimodal, gpt and tensorrt_llm_bls, of
- * https://github.com/triton-inference-server/tensorrtllm_backend/tree/r25.05, from which those of 0.20 are).
- */
-const RENAMED_SINCE: TemplateRef = "v0.20.0";
-
 function inputNames(
   flavour: Flavour,
   templates: string,
 ): Partial<Pick<RequestProfile, "seedField" | "minTokensField">> {
   if (!OF_THE_RELEASE.has(flavour)) return {};
-  const position = (TEMPLATE_REFS as readonly string[]).indexOf(templates);
-  if (position < 0) throw new RangeError(`The templates ${templates} are in no row of the catalogue.`);
-  return position < TEMPLATE_REFS.indexOf(RENAMED_SINCE)
-    ? { seedField: "random_seed", minTokensField: "min_length" }
-    : { seedField: "seed", minTokensField: "min_tokens" };
+  const set = templateSet(templates);
+  if (set === undefined) throw new RangeError(`The templates ${templates} are in no row of the catalogue.`);
+  return set.seedField === "seed"
+    ? { seedField: "seed", minTokensField: "min_tokens" }
+    : { seedField: "random_seed", minTokensField: "min_length" };
 }
 
 /** null for a text model, and for a vision-language model that is served for text alone. */

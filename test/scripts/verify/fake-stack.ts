@@ -47,7 +47,7 @@ const SERIES: readonly MetricSeries[] = [
     "vision_tower",
   ]),
   ...tensorRtLlmSeries({ flavour: "inflight_batcher_llm", tritonBackend: "tensorrtllm" }, "25.07"),
-  ...gpuSeries(),
+  ...gpuSeries,
 ];
 
 export async function startFakeStack(models: readonly string[]): Promise<FakeStack> {

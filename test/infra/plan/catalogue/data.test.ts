@@ -63,6 +63,7 @@ const templateFile = z.strictObject({
       escapesCommas: z.boolean(),
       refusesUnknownKeys: z.boolean(),
       defaults: z.array(z.string()),
+      seedField: z.enum(["random_seed", "seed"]),
       note: z.string().optional(),
     }),
   ),

@@ -1,5 +1,5 @@
 /** What Prometheus has of a stack: every name with its labels. Tests of the services hold their pages to these tables. */
-import { gpuMetrics, tensorRtLlmSeries, tritonMetrics } from "../../../../infra/plan/catalogue/metrics.ts";
+import { gpuSeries, tensorRtLlmSeries, tritonMetrics } from "../../../../infra/plan/catalogue/metrics.ts";
 import type { ClusterPlan } from "../../../../infra/plan/stack-plan.ts";
 import type { Selector } from "./promql-selectors.ts";
 
@@ -114,7 +114,7 @@ function knownMetrics({ tier, models, encoders, cluster }: ClusterPlan): Known {
     );
   return Object.fromEntries([
     ...tritonMetrics.map((name) => row(name, tritons, ["model", "version", "reason"])),
-    ...(tier === "gpu" ? gpuMetrics.map((name) => row(name, tritons, ["gpu_uuid"])) : []),
+    ...(tier === "gpu" ? gpuSeries.map(({ name }) => row(name, tritons, ["gpu_uuid"])) : []),
     ...SCRAPE_METRICS.map((name) => row(name, null, [])),
     ...RECORDED_METRICS.filter((name) => tier === "gpu" || name !== "engine_room_hourly_usd").map((name) =>
       row(name, null, ["stack"]),
