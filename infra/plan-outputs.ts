@@ -1,6 +1,6 @@
 /** What every platform's stack says of itself: the part that its plan knows, before anything is up. */
 import type { DeployedStack, ModelOutput, StackOutputs } from "./outputs.ts";
-import type { KubernetesStack } from "./plan/kubernetes/types.ts";
+import type { KubernetesStack } from "./plan/kubernetes/kubernetes-stack.ts";
 import type { ClusterPlan, StackPlan } from "./plan/stack-plan.ts";
 
 /** What only the platform knows; some of it perhaps not before `up`. */

@@ -11,7 +11,7 @@ import type { ChartPlan } from "../../infra/plan/aws/charts.ts";
 import { DATABASE_STORAGE_CLASS, ENGINE_VOLUME, NOMINAL_STORE_GIB } from "../../infra/plan/aws/names.ts";
 import type { AwsContext } from "../../infra/plan/aws/types.ts";
 import type { ChartName } from "../../infra/plan/catalogue/aws.ts";
-import type { Labels } from "../../infra/plan/kubernetes/labels.ts";
+import type { Labels } from "../../infra/plan/kubernetes/objects.ts";
 import { WorkloadRole } from "./workload-role.ts";
 
 interface ChartsArgs {

@@ -11,7 +11,7 @@ import { type EksStack, eksStack } from "../plan/aws/aws-stack.ts";
 import { hasEdge } from "../plan/aws/services.ts";
 import type { EksPlan } from "../plan/gpu-stack.ts";
 import { clusterNotes } from "../plan/kubernetes/endpoints.ts";
-import type { KubernetesStack } from "../plan/kubernetes/types.ts";
+import type { KubernetesStack } from "../plan/kubernetes/kubernetes-stack.ts";
 import { clusterOutputs } from "../plan-outputs.ts";
 import { awsProvider, deployAccount, deployEdge, deployFileSystem, withEdge } from "./aws-account.ts";
 import { deployCluster, type MadeCluster, plannedObjects } from "./kubernetes.ts";

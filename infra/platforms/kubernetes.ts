@@ -1,26 +1,14 @@
 /** `platform: kubernetes`: the whole service in any cluster that a kubeconfig reaches, and in a cluster that a stack creates. */
-import type { Service } from "@pulumi/kubernetes/core/v1/service.js";
+import type { types } from "@pulumi/kubernetes";
 import { Provider } from "@pulumi/kubernetes/provider.js";
 import * as pulumi from "@pulumi/pulumi";
-import { Build } from "../../components/kubernetes/build.ts";
-import { Database } from "../../components/kubernetes/database.ts";
-import { EngineStore } from "../../components/kubernetes/engine-store.ts";
-import { ImagePrePull } from "../../components/kubernetes/image-pre-pull.ts";
-import { Monitoring } from "../../components/kubernetes/monitoring.ts";
-import { Namespace } from "../../components/kubernetes/namespace.ts";
-import {
-  Autoscaler,
-  NetworkPolicies,
-  PriorityClasses,
-  SecretProvider,
-} from "../../components/kubernetes/objects.ts";
-import { Secrets } from "../../components/kubernetes/secrets.ts";
-import { Server, type ServerArgs, type ServerRole } from "../../components/kubernetes/server.ts";
+import { ObjectGroup } from "../../components/kubernetes/object-group.ts";
 import { planClusterImages } from "../image-inputs.ts";
 import type { DeployedStack } from "../outputs.ts";
 import { SECRET_PATHS, type SecretName } from "../plan/docker/types.ts";
-import { kubernetesStack } from "../plan/kubernetes/kubernetes-stack.ts";
-import type { KubernetesStack, PodPlan, ServerPlan } from "../plan/kubernetes/types.ts";
+import { type KubernetesStack, kubernetesStack } from "../plan/kubernetes/kubernetes-stack.ts";
+import type { PodPlan } from "../plan/kubernetes/pods.ts";
+import type { ServerPlan } from "../plan/kubernetes/servers.ts";
 import type { ClusterPlan } from "../plan/stack-plan.ts";
 import { clusterOutputs } from "../plan-outputs.ts";
 import { found, leaveOutStackTraces, refuseUnpulled, secretValues } from "./program.ts";
@@ -71,83 +59,198 @@ export interface MadeCluster {
    * @param provider - Provider of the workloads, which comes after the cluster's own add-ons.
    * @returns What must be there before the gateway's pods.
    */
-  readonly bindGateway?: (service: Service, provider: Provider) => readonly pulumi.Resource[];
+  readonly bindGateway?: (service: pulumi.Resource, provider: Provider) => readonly pulumi.Resource[];
 }
 
 /** Registers every object of a stack. */
 export function deployCluster(stack: KubernetesStack, { secrets: given, made }: ClusterArgs = {}): void {
   const { cluster, adopting } = providers(stack, made);
   // Children inherit it in the engine. Databases are deleted before the cluster, so that their disks are deleted too.
-  const opts = {
-    providers: { kubernetes: cluster },
-    ...(made === undefined ? {} : { deletedWith: made.cluster }),
-  };
   const deletedFirst = { providers: { kubernetes: cluster } };
+  const opts = { ...deletedFirst, ...(made === undefined ? {} : { deletedWith: made.cluster }) };
+  // Takes over what an earlier stack left: engines, documents.
+  const left = { provider: adopting, retainOnDelete: stack.isRetained };
 
-  const namespace = new Namespace("namespace", { ...stack, adopting }, opts).namespaceName;
-  const policies = new NetworkPolicies("policies", { ...stack, namespace }, opts);
-  const priorities = new PriorityClasses("priorities", stack, opts);
-  const references = podsOf(stack).flatMap(({ secretFiles }) => Object.values(secretFiles));
-  const named = references.flatMap(({ from }) => from ?? []);
-  const values = given ?? secretValues(SECRET_PATHS, named);
-  const secrets = new Secrets("secrets", { ...stack, references, values, namespace }, opts);
+  const namespaceGroup = new ObjectGroup("Namespace", "namespace", opts);
+  const namespace =
+    stack.namespace.object === null
+      ? pulumi.output(stack.namespace.name)
+      : namespaceGroup.add("namespace", stack.namespace.object, null, left).metadata.name;
+  if (stack.quota !== null) namespaceGroup.add("quota", stack.quota, namespace);
+
+  const policyGroup = new ObjectGroup("NetworkPolicies", "policies", opts);
+  const policies = stack.policies.map(({ role, resource, policy }) => ({
+    role,
+    policy: policyGroup.add(resource, policy, namespace),
+  }));
+  const priorityGroup = new ObjectGroup("PriorityClasses", "priorities", opts);
+  const priorities = new Map(
+    stack.priorities.map((priority) => {
+      const { name } = priority.metadata;
+      // The API refuses to change these, which the provider does not know; pods keep the value of their creation.
+      const options = { replaceOnChanges: ["value", "preemptionPolicy"], deleteBeforeReplace: true };
+      return [name, priorityGroup.add(name, priority, null, options)];
+    }),
+  );
+  const { secrets, uids } = deploySecrets(stack, namespace, given, opts);
+  for (const { account, providerClass } of stack.secretProviders) {
+    const { name } = providerClass.metadata;
+    const group = new ObjectGroup("SecretProvider", name, opts);
+    secrets.set(name, [
+      group.add("account", account, namespace),
+      group.add("class", providerClass, namespace),
+    ]);
+  }
+  // Servers hold the claim until the cluster is deleted, so that it can't be deleted first.
+  const store: pulumi.Resource[] = [];
+  if (stack.store !== null) {
+    const group = new ObjectGroup("EngineStore", "store", opts);
+    if (stack.store.object !== null) store.push(group.add("claim", stack.store.object, namespace, left));
+  }
+
   /** Only what the pod itself needs: with 50 models that depend on everything, the engine would keep thousands of edges. */
   const before = ({ role, template, secretFiles }: PodPlan): readonly pulumi.Resource[] =>
     [
-      ...policies.of(role),
-      priorities.classes[template.spec?.priorityClassName ?? ""],
-      ...Object.values(secretFiles).flatMap(({ name, provider }) =>
-        provider === undefined ? secrets.secrets[name] : secretProviders.get(provider.className),
+      ...policies.filter((one) => one.role === null || one.role === role).map(({ policy }) => policy),
+      priorities.get(template.spec.priorityClassName ?? ""),
+      ...Object.values(secretFiles).flatMap(
+        ({ name, provider }) => secrets.get(provider?.className ?? name) ?? [],
       ),
     ].filter((resource) => resource !== undefined);
-  // Servers hold the claim until the cluster is deleted, so that it can't be deleted first.
-  const store =
-    stack.store === null
-      ? []
-      : new EngineStore("store", { ...stack, store: stack.store, namespace, adopting }, opts).claims;
-  const secretProviders = new Map(
-    stack.secretProviders.map((provider) => {
-      const { name } = provider.providerClass.metadata;
-      return [name, new SecretProvider(name, { ...provider, namespace }, opts).resources];
-    }),
-  );
+  /** A ConfigMap's name follows its content, so that a new one exists before the old one is deleted. */
+  const addConfig = (group: ObjectGroup, suffix: string, { config }: PodPlan) =>
+    config === null ? [] : [group.add(suffix, config, namespace)];
 
   const builds = new Map(
     stack.builds.map((plan) => {
-      const after = [...before(plan.pod), ...store];
-      return [plan.name, new Build(plan.name, { plan, namespace, after }, opts).job];
+      const isEngine = plan.pod.role === "engineBuild";
+      const group = new ObjectGroup(isEngine ? "EngineBuild" : "EncoderBuild", plan.name, opts);
+      const after = [...before(plan.pod), ...store, ...addConfig(group, "spec", plan.pod)];
+      // Its name stays the same.
+      const options = { dependsOn: after, deleteBeforeReplace: true, ...awaited(plan) };
+      return [plan.name, group.add("job", plan.job, namespace, options)];
     }),
   );
   const deployments = new Map<string, pulumi.Resource>();
-  const addServer = (role: ServerRole, plan: ServerPlan, args: Partial<ServerArgs> = {}) => {
-    const stored = role === "gateway" ? [] : [...store, ...plan.after.map((name) => found(builds, name))];
-    const after = [...before(plan.pod), ...stored];
-    const { deployment } = new Server(
-      role,
-      plan.name,
-      { plan, namespace, secretUids: secrets.uids, after, ...args },
-      opts,
+  const addServer = (type: "TritonServer" | "Encoders" | "Gateway", plan: ServerPlan) => {
+    const { name, pod, replicas } = plan;
+    const isGateway = type === "Gateway";
+    const group = new ObjectGroup(type, name, opts);
+    const config = addConfig(group, "config", pod);
+    const service = group.add("service", plan.service, namespace);
+    const after = isGateway
+      ? [...config, ...(made?.bindGateway?.(service, cluster) ?? [])]
+      : [...store, ...plan.after.map((build) => found(builds, build)), ...config];
+    const { spec, ...deployment } = plan.deployment;
+    const template = restartingTemplate(pod, uids);
+    deployments.set(
+      name,
+      group.add("deployment", { ...deployment, spec: { ...spec, template } }, namespace, {
+        dependsOn: [...before(pod), ...after],
+        // A field that is left out becomes 1, unless another owner has set it: an autoscaler takes over the number.
+        ...(replicas === null ? { ignoreChanges: ["spec.replicas"] } : {}),
+        ...awaited(plan),
+      }),
     );
-    deployments.set(plan.name, deployment);
+    group.add("budget", plan.budget, namespace);
+    const behind = { dependsOn: [service] };
+    if (isGateway && stack.ingress !== null) group.add("ingress", stack.ingress, namespace, behind);
+    if (isGateway && stack.route !== null) group.add("route", stack.route, namespace, behind);
   };
-  for (const plan of stack.models) addServer("triton", plan);
-  if (stack.encoders !== null) addServer("encoders", stack.encoders);
-  for (const plan of stack.databases)
-    new Database(plan.name, { plan, namespace, after: before(plan.pod) }, deletedFirst);
-  for (const plan of stack.prePulls)
-    new ImagePrePull(plan.name, { plan, namespace, after: before(plan.pod) }, opts);
-  addServer("gateway", stack.gateway, {
-    ingress: stack.ingress,
-    route: stack.route,
-    beforePods: (service) => made?.bindGateway?.(service, cluster) ?? [],
-  });
-  if (stack.monitoring !== null) new Monitoring("monitoring", { plan: stack.monitoring, namespace }, opts);
-  for (const plan of stack.autoscalers)
-    new Autoscaler(
-      `${plan.name}-autoscaler`,
-      { plan, namespace, after: found(deployments, plan.name) },
-      opts,
+  for (const plan of stack.models) addServer("TritonServer", plan);
+  if (stack.encoders !== null) addServer("Encoders", stack.encoders);
+  for (const plan of stack.databases) {
+    const group = new ObjectGroup("Database", plan.name, deletedFirst);
+    const service = group.add("service", plan.service, namespace);
+    group.add("set", plan.statefulSet, namespace, {
+      dependsOn: [...before(plan.pod), service],
+      // Its name stays the same, and its claim is not its own.
+      deleteBeforeReplace: true,
+      ...awaited(plan),
+    });
+  }
+  for (const { name, pod, daemonSet } of stack.prePulls)
+    new ObjectGroup("ImagePrePull", name, opts).add("set", daemonSet, namespace, {
+      dependsOn: [...before(pod)],
+    });
+  addServer("Gateway", stack.gateway);
+
+  if (stack.monitoring !== null) {
+    const { monitors, rules, dashboards } = stack.monitoring;
+    const group = new ObjectGroup("Monitoring", "monitoring", opts);
+    for (const object of [...monitors, ...dashboards]) group.add(object.metadata.name, object, namespace);
+    group.add("rules", rules, namespace);
+  }
+  for (const { name, mechanism, object } of stack.autoscalers)
+    new ObjectGroup("Autoscaler", `${name}-autoscaler`, opts).add(
+      mechanism === "keda" ? "scaled-object" : "horizontal",
+      object,
+      namespace,
+      { dependsOn: [found(deployments, name)] },
     );
+}
+
+/** Limits of the wait for a workload. */
+function awaited({ awaitSeconds }: { readonly awaitSeconds: number }): pulumi.CustomResourceOptions {
+  const limit = `${awaitSeconds}s`;
+  return { customTimeouts: { create: limit, update: limit } };
+}
+
+/** Uids of the Secrets with values of the stack file. */
+type SecretUids = ReadonlyMap<SecretName, pulumi.Output<string>>;
+
+/**
+ * Values of the stack file, and hashes of API keys.
+ *
+ * @returns By name, what must exist before a pod mounts the Secret; and uids: another value is another Secret, with another uid.
+ */
+function deploySecrets(
+  stack: KubernetesStack,
+  namespace: pulumi.Input<string>,
+  given: ClusterArgs["secrets"],
+  opts: pulumi.ComponentResourceOptions,
+): { readonly secrets: Map<string, readonly pulumi.Resource[]>; readonly uids: SecretUids } {
+  const { apiKeys, builds, models, encoders, databases, gateway } = stack;
+  const workloads = [...builds, ...models, ...(encoders === null ? [] : [encoders]), ...databases, gateway];
+  const references = workloads.flatMap(({ pod }) => Object.values(pod.secretFiles));
+  const named = new Map(
+    references.flatMap(({ name, key, from }) => (from === null ? [] : [[from, { name, key }] as const])),
+  );
+  const values = given ?? secretValues(SECRET_PATHS, named.keys());
+  const group = new ObjectGroup("Secrets", "secrets", opts);
+  const secrets = new Map<string, readonly pulumi.Resource[]>();
+  const uids = new Map<SecretName, pulumi.Output<string>>();
+  if (apiKeys !== null) secrets.set(apiKeys.metadata.name, [group.add("api-keys", apiKeys, namespace)]);
+  for (const [from, { name, key }] of named) {
+    const value = values[from];
+    if (value === undefined) throw new Error(`No value was given for the secret ${from}`);
+    const metadata = { name, labels: stack.labels };
+    const object = {
+      kind: "Secret",
+      metadata,
+      immutable: true,
+      type: "Opaque",
+      stringData: { [key]: value },
+    };
+    // Its name stays the same.
+    const secret = group.add(name, object, namespace, { deleteBeforeReplace: true });
+    secrets.set(name, [secret]);
+    uids.set(from, secret.metadata.uid);
+  }
+  return { secrets, uids };
+}
+
+/** Template of pods that are replaced when a secret of theirs has changed. */
+function restartingTemplate(
+  { template, secretFiles }: PodPlan,
+  secretUids: SecretUids,
+): types.input.core.v1.PodTemplateSpec {
+  const uids = Object.values(secretFiles).flatMap(({ from }) =>
+    from === null ? [] : (secretUids.get(from) ?? []),
+  );
+  if (uids.length === 0) return template;
+  const annotations = { "engine-room/secrets": pulumi.all(uids).apply((all) => all.join(" ")) };
+  return { ...template, metadata: { ...template.metadata, annotations } };
 }
 
 /**
@@ -166,10 +269,4 @@ function providers({ context }: KubernetesStack, made: MadeCluster | undefined) 
     cluster: new Provider("cluster", { ...args, enablePatchForce: true }, opts),
     adopting: new Provider("cluster-adopting", { ...args, upsertExistingObjects: true }, opts),
   };
-}
-
-function podsOf({ builds, models, encoders, databases, gateway }: KubernetesStack): readonly PodPlan[] {
-  return [...builds, ...models, ...(encoders === null ? [] : [encoders]), ...databases, gateway].map(
-    ({ pod }) => pod,
-  );
 }

@@ -5,8 +5,8 @@
 
 import { tokenizerDirectory } from "../../infra/plan/engine/weights.ts";
 import type { ClusterGpuPlan } from "../../infra/plan/gpu-stack.ts";
-import { poolPlacement } from "../../infra/plan/kubernetes/capacity.ts";
-import { objectLabels, objectName } from "../../infra/plan/kubernetes/labels.ts";
+import { placementOf } from "../../infra/plan/kubernetes/capacity.ts";
+import { objectLabels, objectName } from "../../infra/plan/kubernetes/objects.ts";
 import { poolNamed } from "../../infra/plan/pool-space.ts";
 import { TRITON_PORTS } from "../../infra/plan/repository/launch.ts";
 import { UserError } from "../errors.ts";
@@ -66,7 +66,7 @@ export function genaiPerfJob(
     ...objectLabels(stack, { role: "bench", model }),
     "app.kubernetes.io/managed-by": "engine-room",
   };
-  const { nodeSelector, tolerations } = poolPlacement(plan, poolNamed(plan.spec.pools, planned.spec.pool));
+  const { nodeSelector, tolerations } = placementOf(plan, poolNamed(plan.spec.pools, planned.spec.pool));
   return {
     apiVersion: "batch/v1",
     kind: "Job",

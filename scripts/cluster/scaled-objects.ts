@@ -4,7 +4,7 @@
  * https://keda.sh/docs/latest/concepts/scaling-deployments/#pausing-autoscaling). `autoscaling.keda.sh/paused` is another
  * one, which keeps the number that is there.
  */
-import type { KubernetesStack } from "../../infra/plan/kubernetes/types.ts";
+import type { KubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
 import { type ClusterProbe, kubectlItems } from "./kubectl.ts";
 
 export const SCALED_OBJECTS = "scaledobjects.keda.sh";

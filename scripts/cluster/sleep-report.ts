@@ -1,5 +1,5 @@
 /** What `sleep` and `wake` say. Pure. */
-import type { KubernetesStack } from "../../infra/plan/kubernetes/types.ts";
+import type { KubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
 import { duration, textTable } from "../plan/text-table.ts";
 import type { ServerChange } from "./sleep.ts";
 

@@ -1,5 +1,7 @@
 /** Servers of language models that go to zero pods and come back; gateway, encoders, databases and store stay. */
-import type { AutoscalerPlan, KubernetesStack, ServerPlan } from "../../infra/plan/kubernetes/types.ts";
+import type { AutoscalerPlan } from "../../infra/plan/kubernetes/autoscaling.ts";
+import type { KubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
+import type { ServerPlan } from "../../infra/plan/kubernetes/servers.ts";
 import { type ClusterProbe, kubectlItems, kubectlText } from "./kubectl.ts";
 import {
   PAUSED_REPLICAS,

@@ -1,5 +1,5 @@
 /** How the workloads that a stack file wants are, from what its cluster has. */
-import type { KubernetesStack } from "../../infra/plan/kubernetes/types.ts";
+import type { KubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
 import { type ClusterProbe, kubectlItems } from "./kubectl.ts";
 import { type PausedReplicas, readPausedReplicas } from "./scaled-objects.ts";
 

@@ -1,7 +1,9 @@
 /** Who decides how many servers there are in a cluster, and who watches them. */
+
+import type { AutoscalerPlan } from "../../infra/plan/kubernetes/autoscaling.ts";
 import { clusterImageNames } from "../../infra/plan/kubernetes/images.ts";
+import type { KubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
 import { kubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
-import type { AutoscalerPlan, KubernetesStack } from "../../infra/plan/kubernetes/types.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { paragraph, type Section, textTable } from "./text-table.ts";
 

@@ -1,5 +1,6 @@
 /** Kinds that a cluster has only where somebody installed them. Pure. */
-import type { Ingress, KubernetesStack } from "../../infra/plan/kubernetes/types.ts";
+import type { KubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
+import type { ApiObject } from "../../infra/plan/kubernetes/objects.ts";
 import { type Finding, problem } from "./finding.ts";
 
 /**
@@ -100,6 +101,6 @@ function apiService(groupVersion: string): string {
 }
 
 /** Whether cert-manager is asked for the certificate of an Ingress. */
-export function isCertified({ metadata: { annotations = {} } }: Ingress): boolean {
+export function isCertified({ metadata: { annotations = {} } }: ApiObject<"Ingress">): boolean {
   return Object.keys(annotations).some((key) => key.startsWith("cert-manager.io/"));
 }

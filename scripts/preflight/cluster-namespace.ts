@@ -1,5 +1,5 @@
 /** Whose namespace it is: `up` gives one that it makes labels and a quota, whoever else is in it. */
-import type { KubernetesStack } from "../../infra/plan/kubernetes/types.ts";
+import type { KubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
 import type { ClusterReading } from "./cluster-reading.ts";
 import { type Finding, problem } from "./finding.ts";
 

@@ -1,6 +1,6 @@
 /** Whether the machines of a cluster are those that a stack's pools were planned for. */
 import type { ClusterGpuPlan } from "../../infra/plan/gpu-stack.ts";
-import { gpusOf, poolPlacement } from "../../infra/plan/kubernetes/capacity.ts";
+import { gpusOf, placementOf } from "../../infra/plan/kubernetes/capacity.ts";
 import type { PoolSpec } from "../../infra/plan/spec.ts";
 import type { ClusterTarget } from "../program/cluster-target.ts";
 import type { NodeReading } from "./cluster-objects.ts";
@@ -27,7 +27,7 @@ export function poolFindings(
   { nodes, pods }: ClusterReading,
 ): readonly Finding[] {
   if (nodes === null) return [];
-  const { nodeSelector, tolerations } = poolPlacement(target.plan, pool);
+  const { nodeSelector, tolerations } = placementOf(target.plan, pool);
   const labelled = nodes.filter((node) => mayRunOn({ ...node, taints: [] }, nodeSelector, []));
   const usable = labelled.filter((node) => node.takesPods && mayRunOn(node, nodeSelector, tolerations));
   if (usable.length === 0) return [noMachine(pool, nodeSelector, { nodes, labelled })];

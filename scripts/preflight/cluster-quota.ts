@@ -1,5 +1,5 @@
 /** Whether quotas that others have set leave enough for a stack. Pure. */
-import type { KubernetesStack } from "../../infra/plan/kubernetes/types.ts";
+import type { KubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
 import type { ClusterReading } from "./cluster-reading.ts";
 import { isOfStack, isUp, keptPods, podRequests } from "./cluster-space.ts";
 import { type Finding, problem, warning } from "./finding.ts";

@@ -1,5 +1,5 @@
 /** What a user must be allowed in a cluster for a stack. Pure. */
-import type { KubernetesStack } from "../../infra/plan/kubernetes/types.ts";
+import type { KubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
 import type { Right } from "./cluster-reading.ts";
 import { type Finding, problem, warning } from "./finding.ts";
 

@@ -1,5 +1,7 @@
 /** Secrets that somebody else puts into a stack's namespace. Pure. */
-import type { Ingress, KubernetesStack, SecretReference } from "../../infra/plan/kubernetes/types.ts";
+import type { SecretReference } from "../../infra/plan/kubernetes/cluster.ts";
+import type { KubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
+import type { ApiObject } from "../../infra/plan/kubernetes/objects.ts";
 import { isCertified } from "./cluster-kinds.ts";
 import type { ClusterReading } from "./cluster-reading.ts";
 import { type Finding, problem } from "./finding.ts";
@@ -82,6 +84,6 @@ export function namedSecrets({
 }
 
 /** Host name of the stack's Ingress. */
-export function hostOf({ spec }: Ingress): string {
+export function hostOf({ spec }: ApiObject<"Ingress">): string {
   return spec?.rules?.[0]?.host ?? "";
 }

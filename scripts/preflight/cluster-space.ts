@@ -1,5 +1,7 @@
 /** What machines of a cluster have left for a stack. Pure. */
-import type { KubernetesStack, Placement, PodPlan, PodResources } from "../../infra/plan/kubernetes/types.ts";
+import type { Placement, PodResources } from "../../infra/plan/kubernetes/capacity.ts";
+import type { KubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
+import type { PodPlan } from "../../infra/plan/kubernetes/pods.ts";
 import type { NodeReading, PodReading } from "./cluster-objects.ts";
 import type { ClusterReading } from "./cluster-reading.ts";
 import { quantity } from "./quantity.ts";

@@ -1,11 +1,12 @@
 /** Where weights and engines lie: the claim, or what it is made of. */
-import type { KubernetesStack, PersistentVolumeClaim } from "../../infra/plan/kubernetes/types.ts";
+import type { KubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
+import type { ApiObject } from "../../infra/plan/kubernetes/objects.ts";
 import type { ClaimReading, ClassReading } from "./cluster-objects.ts";
 import type { ClusterReading } from "./cluster-reading.ts";
 import { type Finding, problem } from "./finding.ts";
 import { quantity } from "./quantity.ts";
 
-type ClaimSpec = NonNullable<PersistentVolumeClaim["spec"]>;
+type ClaimSpec = NonNullable<ApiObject<"PersistentVolumeClaim">["spec"]>;
 
 /** Drivers of disks that one machine at a time mounts for writing. */
 const ONE_MACHINE: ReadonlySet<string> = new Set([

@@ -1,5 +1,5 @@
 /** Pods and machines as findings name them. Pure. */
-import type { PodResources } from "../../infra/plan/kubernetes/types.ts";
+import type { PodResources } from "../../infra/plan/kubernetes/capacity.ts";
 import type { FreeNode } from "./cluster-space.ts";
 
 const GIB = 2 ** 30;

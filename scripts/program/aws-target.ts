@@ -5,7 +5,7 @@ import type { AwsContext } from "../../infra/plan/aws/types.ts";
 import type { ImageOptions } from "../../infra/plan/docker/images.ts";
 import type { DockerImage, ImageName } from "../../infra/plan/docker/types.ts";
 import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
-import type { ClusterImage } from "../../infra/plan/kubernetes/types.ts";
+import type { ClusterImage } from "../../infra/plan/kubernetes/images.ts";
 import type { Problem } from "../../infra/problems.ts";
 import { readPlan } from "./docker-target.ts";
 import type { StackReference } from "./stack-file.ts";

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { checkedPlan } from "../../infra/checked-plan.ts";
-import type { KubernetesStack } from "../../infra/plan/kubernetes/types.ts";
+import type { KubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
 import { type ClusterProbe, clusterProbe } from "../../scripts/cluster/kubectl.ts";
 import { PAUSED_REPLICAS } from "../../scripts/cluster/scaled-objects.ts";
 import {

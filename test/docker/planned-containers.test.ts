@@ -14,7 +14,7 @@ import type { ImageName } from "../../infra/plan/docker/types.ts";
 import type { ClusterGpuPlan, DockerGpuPlan } from "../../infra/plan/gpu-stack.ts";
 import { clusterImageNames } from "../../infra/plan/kubernetes/images.ts";
 import { kubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
-import type { PodPlan } from "../../infra/plan/kubernetes/types.ts";
+import type { PodPlan } from "../../infra/plan/kubernetes/pods.ts";
 import { archiveOf } from "../harness/docker/archive.ts";
 import { createBody } from "../harness/docker/create-body.ts";
 import { describeWithEngine } from "../harness/docker/describe.ts";

@@ -3,16 +3,9 @@ import { type MetricSeries, tensorRtLlmSeries } from "../catalogue/metrics.ts";
 import { ENCODERS } from "../containers/servers.ts";
 import { textEncoderConfig, visionEncoderConfig } from "../repository/cpu-models.ts";
 import type { ClusterPlan } from "../stack-plan.ts";
-import { GATEWAY } from "./ingress.ts";
-import { objectLabels } from "./labels.ts";
-import type {
-  AutoscalerPlan,
-  CustomObject,
-  HorizontalPodAutoscaler,
-  Scaling,
-  ScalingMetric,
-  ServerPlan,
-} from "./types.ts";
+import { GATEWAY } from "./network.ts";
+import { type ApiObject, type CustomObject, objectLabels } from "./objects.ts";
+import type { ServerPlan } from "./servers.ts";
 
 /**
  * A second server starts in minutes, so that it is started before as many requests wait as run. A request of encoders may be
@@ -33,96 +26,93 @@ const QUEUE: MetricSeries = { name: "nv_inference_pending_request_count", labels
 const POLLING_SECONDS = 15;
 
 /** Autoscalers of servers whose least number is below their most; the others keep the number of the stack file. */
-export function autoscalers(
-  stack: string,
-  plan: ClusterPlan,
-  servers: readonly ServerPlan[],
-): readonly AutoscalerPlan[] {
-  const { minReplicas, autoscaling, schedule } = plan.cluster;
-  return servers.flatMap((server): readonly AutoscalerPlan[] => {
-    const { name, replicas, maxReplicas, pod } = server;
-    const { [name]: min = 0 } = minReplicas;
-    if (replicas !== null) return [];
-    const scaling = {
-      name,
-      replicas: { min, max: maxReplicas },
-      metrics: loadOf(plan, server, min),
-      schedule:
-        schedule !== null && pod.role === "triton"
-          ? { ...schedule, replicas: Math.min(schedule.replicas, maxReplicas) }
-          : null,
-    };
-    const metadata = { name, labels: objectLabels(stack, { role: pod.role, model: pod.model }) };
-    return autoscaling.mechanism === "keda"
-      ? [{ ...scaling, mechanism: "keda", object: scaledObject(metadata, scaling, autoscaling) }]
-      : [{ ...scaling, mechanism: "hpa", object: horizontalAutoscaler(metadata, scaling, autoscaling) }];
-  });
+export function autoscalers(stack: string, plan: ClusterPlan, servers: readonly ServerPlan[]) {
+  return servers.filter(({ replicas }) => replicas === null).map((server) => autoscaler(stack, plan, server));
 }
 
-type Metadata = CustomObject["metadata"];
-type Options = ClusterPlan["cluster"]["autoscaling"];
+/** Sets the number of replicas of the Deployment of the same name. */
+export type AutoscalerPlan = ReturnType<typeof autoscaler>;
 
-function scaledObject(
-  metadata: Metadata,
-  { name, replicas, metrics, schedule }: Scaling,
-  { prometheusUrl, scaleDownSeconds }: Options,
-): CustomObject {
+function autoscaler(stack: string, plan: ClusterPlan, { name, maxReplicas: max, pod }: ServerPlan) {
+  const { minReplicas, autoscaling, schedule } = plan.cluster;
+  const { [name]: min = 0 } = minReplicas;
+  const { mechanism, prometheusUrl, scaleDownSeconds } = autoscaling;
+  const scaling = {
+    name,
+    replicas: { min, max },
+    metrics: loadOf(plan, name, min),
+    /** Least replicas at a time of the day, whatever the metrics say; only with KEDA. */
+    schedule:
+      schedule === null || pod.role !== "triton"
+        ? null
+        : { ...schedule, replicas: Math.min(schedule.replicas, max) },
+  };
+  const metadata = { name, labels: objectLabels(stack, { role: pod.role, model: pod.model }) };
+  const behavior = { scaleDown: { stabilizationWindowSeconds: scaleDownSeconds } };
   return {
-    apiVersion: "keda.sh/v1alpha1",
-    kind: "ScaledObject",
-    metadata,
-    spec: {
-      scaleTargetRef: { name },
-      minReplicaCount: replicas.min,
-      maxReplicaCount: replicas.max,
-      pollingInterval: POLLING_SECONDS,
-      cooldownPeriod: scaleDownSeconds,
-      advanced: { horizontalPodAutoscalerConfig: { behavior: behavior(scaleDownSeconds) } },
-      triggers: [
-        ...metrics.map(({ name: metric, query, target, activation }) => ({
-          type: "prometheus",
-          name: metric,
-          metadata: {
-            serverAddress: prometheusUrl,
-            query,
-            threshold: String(target),
-            activationThreshold: activation === null ? undefined : String(activation),
-            // An absent series is an error: servers stay as they are.
-            ignoreNullValues: "false",
-          },
-        })),
-        ...(schedule === null
-          ? []
-          : [
-              {
-                type: "cron",
-                name: "schedule",
-                metadata: {
-                  timezone: schedule.timeZone,
-                  start: schedule.start,
-                  end: schedule.end,
-                  desiredReplicas: String(schedule.replicas),
-                },
-              },
-            ]),
-      ],
-    },
+    ...scaling,
+    /** `hpa`: by metrics of the cluster's external metrics API. `keda`: KEDA asks Prometheus and can scale to zero. */
+    mechanism,
+    object:
+      mechanism === "hpa"
+        ? horizontalAutoscaler(metadata, scaling, behavior)
+        : ({
+            apiVersion: "keda.sh/v1alpha1",
+            kind: "ScaledObject",
+            metadata,
+            spec: {
+              scaleTargetRef: { name },
+              minReplicaCount: min,
+              maxReplicaCount: max,
+              pollingInterval: POLLING_SECONDS,
+              cooldownPeriod: scaleDownSeconds,
+              advanced: { horizontalPodAutoscalerConfig: { behavior } },
+              triggers: triggers(scaling, prometheusUrl),
+            },
+          } satisfies CustomObject),
   };
 }
 
+interface Scaling {
+  readonly name: string;
+  readonly replicas: { readonly min: number; readonly max: number };
+  readonly metrics: ReturnType<typeof loadOf>;
+  readonly schedule: ClusterPlan["cluster"]["schedule"];
+}
+
+function triggers({ metrics, schedule }: Scaling, serverAddress: string) {
+  const asked = metrics.map(({ name, query, target, activation }) => ({
+    type: "prometheus",
+    name,
+    metadata: {
+      serverAddress,
+      query,
+      threshold: String(target),
+      activationThreshold: activation === null ? undefined : String(activation),
+      // An absent series is an error: servers stay as they are.
+      ignoreNullValues: "false",
+    },
+  }));
+  if (schedule === null) return asked;
+  const { timeZone: timezone, start, end, replicas } = schedule;
+  const metadata = { timezone, start, end, desiredReplicas: String(replicas) };
+  return [...asked, { type: "cron", name: "schedule", metadata }];
+}
+
 function horizontalAutoscaler(
-  metadata: Metadata,
-  { name, replicas, metrics }: Scaling,
-  { scaleDownSeconds }: Options,
-): HorizontalPodAutoscaler {
+  metadata: CustomObject["metadata"],
+  { name, replicas: { min, max }, metrics }: Scaling,
+  behavior: object,
+): ApiObject<"HorizontalPodAutoscaler"> {
   return {
+    kind: "HorizontalPodAutoscaler",
     // It is ready once metrics have come, which may be after the first request.
     metadata: { ...metadata, annotations: { "pulumi.com/skipAwait": "true" } },
     spec: {
       scaleTargetRef: { apiVersion: "apps/v1", kind: "Deployment", name },
-      minReplicas: replicas.min,
-      maxReplicas: replicas.max,
-      behavior: behavior(scaleDownSeconds),
+      minReplicas: min,
+      maxReplicas: max,
+      behavior,
       metrics: metrics.map(({ series, target }) => ({
         type: "External",
         external: {
@@ -134,42 +124,39 @@ function horizontalAutoscaler(
   };
 }
 
-function behavior(scaleDownSeconds: number) {
-  return { scaleDown: { stabilizationWindowSeconds: scaleDownSeconds } };
-}
-
-/** @param min - Least number of replicas. */
-function loadOf(plan: ClusterPlan, { name }: ServerPlan, min: number): readonly ScalingMetric[] {
-  const metric = (trigger: string, service: string, of: MetricSeries, target: number): ScalingMetric => {
+/** Values that the autoscaler of a server reads. @param min - Least number of replicas. */
+function loadOf(plan: ClusterPlan, server: string, min: number) {
+  const metric = (trigger: string, service: string, of: MetricSeries, target: number) => {
     // Prometheus' operator gives each series the namespace and the Service of its pods.
     const labels = { namespace: plan.cluster.namespace.name, service, ...of.labels };
-    const series = { name: of.name, labels };
+    const series: MetricSeries = { name: of.name, labels };
     return {
+      /** Name of the trigger: `waiting-requests`. */
       name: trigger,
       series,
+      /** PromQL: the sum of the series; an empty answer is an error, never a zero. */
       query: `sum(${selector(series)})`,
+      /** Value of one replica that is as busy as it should be. */
       target: Math.max(1, target),
+      /** Value above which there is at least one replica; null where the least number is not 0. */
       activation: min === 0 ? 0 : null,
     };
   };
-  if (name === GATEWAY) {
+  const waitingTarget = (batch: number) => Math.round(WAITING_SHARE_OF_BATCH * batch);
+  if (server === GATEWAY) {
     const inFlight = { name: "gateway_http_requests_in_flight", labels: {} };
     const places = plan.gateway.limits.concurrentRequests;
     return [metric("in-flight-requests", GATEWAY, inFlight, Math.floor(GATEWAY_BUSY_SHARE * places))];
   }
-  if (name === ENCODERS)
+  if (server === ENCODERS)
     return [metric("pending-requests", ENCODERS, QUEUE, waitingTarget(encodersBatch(plan)))];
-  const { batch, waiting } = modelLoad(plan, name);
+  const { batch, waiting } = modelLoad(plan, server);
   // Without a server, or with a release that does not report what waits, the gateway alone knows that a server is needed.
-  const asked = { name: "gateway_pending_requests", labels: { model: name } };
+  const asked = { name: "gateway_pending_requests", labels: { model: server } };
   const pending = metric("gateway-pending-requests", GATEWAY, asked, batch);
   if (waiting === null) return [pending];
-  const own = metric("waiting-requests", name, waiting, waitingTarget(batch));
+  const own = metric("waiting-requests", server, waiting, waitingTarget(batch));
   return min === 0 ? [own, pending] : [own];
-}
-
-function waitingTarget(batch: number): number {
-  return Math.round(WAITING_SHARE_OF_BATCH * batch);
 }
 
 /** Requests that one run of any encoder takes. No encoder is decoupled, so that Triton's queue has those that wait. */

@@ -8,10 +8,8 @@ import type { ClusterGpuPlan, ModelPlan } from "../gpu-stack.ts";
 import { buildRequest, ENCODERS_REQUEST, PRE_PULL_REQUEST, prePulledImages } from "../pod-requests.ts";
 import { poolNamed } from "../pool-space.ts";
 import type { PoolSpec } from "../spec.ts";
-import { buildKeepsApartFrom, gpusOf, poolPlacement } from "./capacity.ts";
-import { keptAnnotations, objectLabels, objectName } from "./labels.ts";
-import { containerSettings, type PodContext, pod } from "./pods.ts";
-import type { BuildPlan, KubernetesStack, PodPlan, PrePullPlan } from "./types.ts";
+import { type ApiObject, keptAnnotations, objectLabels, objectName } from "./objects.ts";
+import { containerSettings, type PodContext, type PodPlan, pod } from "./pods.ts";
 
 /** For the Job's own end, after its deadline. */
 const SPARE_SECONDS = 120;
@@ -26,6 +24,9 @@ const SCRATCH_SPARE_FACTOR = 1.2;
 const ENCODERS_SCRATCH_GIB = 10;
 
 export type GpuContext = PodContext<ClusterGpuPlan>;
+
+/** Fills the engine store. */
+export type BuildPlan = ReturnType<typeof job>;
 
 /** Jobs of a stack; the scheduler runs as many at a time as there is room for. */
 export function builds(context: GpuContext): readonly BuildPlan[] {
@@ -44,74 +45,71 @@ export function builds(context: GpuContext): readonly BuildPlan[] {
   });
 }
 
-function job(build: BuildContainer, pod: PodPlan, deadlineSeconds: number): BuildPlan {
+function job(build: BuildContainer, pod: PodPlan, deadlineSeconds: number) {
+  /** `<model>-<key12>`: another key is another Job. */
   const name = objectName(build.name);
+  const job: ApiObject<"Job"> = {
+    kind: "Job",
+    metadata: {
+      name,
+      labels: pod.labels,
+      // A failed Job is replaced by the next `up`.
+      annotations: { "pulumi.com/replaceUnready": "true" },
+    },
+    spec: {
+      // The builder itself repeats what may succeed, such as downloads. To end the Job by exit code instead would leave
+      // `up` waiting: of failed Jobs, Pulumi's provider knows this reason and the deadline only.
+      backoffLimit: 0,
+      activeDeadlineSeconds: deadlineSeconds,
+      podFailurePolicy: {
+        // Drained, or preempted: no failure of the build.
+        rules: [{ action: "Ignore", onPodConditions: [{ type: "DisruptionTarget", status: "True" }] }],
+      },
+      template: pod.template,
+    },
+  };
   return {
     name,
     key: build.key ?? "",
+    /** Models of the stack that need it; none for the encoders. */
     models: build.models,
     pod,
-    job: {
-      metadata: {
-        name,
-        labels: pod.labels,
-        // A failed Job is replaced by the next `up`.
-        annotations: { "pulumi.com/replaceUnready": "true" },
-      },
-      spec: {
-        // The builder itself repeats what may succeed, such as downloads. To end the Job by exit code instead would leave
-        // `up` waiting: of failed Jobs, Pulumi's provider knows this reason and the deadline only.
-        backoffLimit: 0,
-        activeDeadlineSeconds: deadlineSeconds,
-        podFailurePolicy: {
-          // Drained, or preempted: no failure of the build.
-          rules: [{ action: "Ignore", onPodConditions: [{ type: "DisruptionTarget", status: "True" }] }],
-        },
-        template: pod.template,
-      },
-    },
+    job,
+    /** How long `up` waits for it. */
     awaitSeconds: deadlineSeconds + SPARE_SECONDS,
   };
 }
 
 function buildPod(context: GpuContext, build: BuildContainer): PodPlan {
-  const { plan } = context;
-  const model = plan.models.find(({ name }) => name === build.model);
-  const pool = poolNamed(plan.spec.pools, model?.spec.buildPool ?? plan.spec.encoders?.pool ?? "");
-  const gpus = gpusOf(plan, pool, build.gpus);
-  const diskGiB = model === undefined ? ENCODERS_SCRATCH_GIB : engineScratchGiB(model);
-  const request = model === undefined ? ENCODERS_REQUEST : buildRequest(model.spec);
-  return pod(context, build, {
-    resources: { ...request, ephemeralGiB: diskGiB, gpus },
-    placement: poolPlacement(plan, pool),
-    apartFrom: gpus === null ? [] : buildKeepsApartFrom(plan, pool),
-    diskGiB,
-    sharesMemory: model !== undefined && sharesMemory(pool),
-  });
+  const { models, spec } = context.plan;
+  const model = models.find(({ name }) => name === build.model);
+  const pool = poolNamed(spec.pools, model?.spec.buildPool ?? spec.encoders?.pool ?? "");
+  return model === undefined
+    ? pod(context, build, { pool, request: ENCODERS_REQUEST, diskGiB: ENCODERS_SCRATCH_GIB })
+    : pod(context, build, { pool, request: buildRequest(model.spec), diskGiB: scratchGiB(model) });
 }
 
 /** A download alone needs no room for a checkpoint. */
-function engineScratchGiB({ spec, engine }: ModelPlan): number {
+function scratchGiB({ spec, engine }: ModelPlan): number {
   const built = engine === null ? 0 : checkpointGiB(spec.engine) + engineBytesGiB(spec.engine).totalGiB;
   return Math.ceil(SCRATCH_SPARE_GIB + SCRATCH_SPARE_FACTOR * built);
 }
 
-/**
- * Not where GPUs are shared by MPS: NVIDIA's device plugin mounts the daemon's own `/dev/shm`, which another one would hide
- * (https://github.com/NVIDIA/k8s-device-plugin, internal/plugin/mps.go).
- */
-export function sharesMemory({ sharing }: PoolSpec): boolean {
-  return sharing.mode !== "mps";
+interface EngineStore {
+  readonly claim: string;
+  /** null: the claim exists already. */
+  readonly object: ApiObject<"PersistentVolumeClaim"> | null;
 }
 
 /** The claim of weights and engines. */
-export function engineStore({ stack, plan }: GpuContext): KubernetesStack["store"] {
+export function engineStore({ stack, plan }: GpuContext): EngineStore {
   const { claim, creation } = plan.cluster.store;
   if (creation === null) return { claim, object: null };
   const { storageClass, volume, accessMode, sizeGiB } = creation;
   return {
     claim,
     object: {
+      kind: "PersistentVolumeClaim",
       metadata: {
         name: claim,
         labels: objectLabels(stack),
@@ -130,40 +128,44 @@ export function engineStore({ stack, plan }: GpuContext): KubernetesStack["store
 }
 
 /** For each image of each pool that asks for it: while a pod of an image runs, the kubelet does not delete the image. */
-export function prePulls(context: GpuContext): readonly PrePullPlan[] {
+export function prePulls(context: GpuContext) {
   const { spec } = context.plan;
   return spec.pools.flatMap((pool) =>
-    prePulledImages(spec, pool).map((image) => prePull(context, pool, image)),
+    prePulledImages(spec, pool).map((image) => ({
+      ...prePull(context, pool, image),
+      /** Largest number of nodes. */
+      nodes: pool.nodes.max,
+    })),
   );
 }
 
-function prePull(context: GpuContext, pool: PoolSpec, image: ImageName): PrePullPlan {
+function prePull(context: GpuContext, pool: PoolSpec, image: ImageName) {
   const name = `pre-pull-${pool.name}-${image}`;
   const sleeping = container({ role: "engineBuild", name, image, stopSeconds: 1 });
-  const options = {
-    command: ["sleep", "infinity"],
-    resources: { ...PRE_PULL_REQUEST, ephemeralGiB: null, gpus: null },
-    placement: poolPlacement(context.plan, pool),
-    ownLabels: { "engine-room/image": image, "engine-room/pool": pool.name },
-  };
-  const planned = pod(context, { ...sleeping, role: "prePull" }, options);
-  return {
-    name,
-    pod: planned,
-    nodes: pool.nodes.max,
-    daemonSet: {
-      metadata: {
-        name,
-        labels: planned.labels,
-        // Nothing waits for it: a node without the image pulls it for the first pod that needs it.
-        annotations: { "pulumi.com/skipAwait": "true" },
-      },
-      spec: {
-        selector: { matchLabels: planned.selector },
-        // All nodes at a time.
-        updateStrategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: "100%" } },
-        template: planned.template,
-      },
+  const planned = pod(
+    context,
+    { ...sleeping, role: "prePull" },
+    {
+      command: ["sleep", "infinity"],
+      request: PRE_PULL_REQUEST,
+      pool,
+      ownLabels: { "engine-room/image": image, "engine-room/pool": pool.name },
+    },
+  );
+  const daemonSet: ApiObject<"DaemonSet"> = {
+    kind: "DaemonSet",
+    metadata: {
+      name,
+      labels: planned.labels,
+      // Nothing waits for it: a node without the image pulls it for the first pod that needs it.
+      annotations: { "pulumi.com/skipAwait": "true" },
+    },
+    spec: {
+      selector: { matchLabels: planned.selector },
+      // All nodes at a time.
+      updateStrategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: "100%" } },
+      template: planned.template,
     },
   };
+  return { name, pod: planned, daemonSet };
 }

@@ -1,25 +1,32 @@
 /** What pods of a stack take of a cluster: nodes, GPUs, priority, and all of them together. */
-
+import type { types } from "@pulumi/kubernetes";
 import { sortedByKey } from "../containers/container.ts";
 import type { ClusterGpuPlan } from "../gpu-stack.ts";
+import type { Plain } from "../plain.ts";
 import { frontPool } from "../pool-space.ts";
 import type { PoolSpec } from "../spec.ts";
 import type { ClusterPlan } from "../stack-plan.ts";
 import { gpuResource } from "./gpu-resources.ts";
-import type { PodRole } from "./labels.ts";
-import { objectLabels } from "./labels.ts";
-import type {
-  BuildPlan,
-  DatabasePlan,
-  Placement,
-  PodResources,
-  PrePullPlan,
-  PriorityClass,
-  ResourceQuota,
-  ServerPlan,
-} from "./types.ts";
+import { type ApiObject, type Labels, objectLabels } from "./objects.ts";
 
-type Tolerations = Placement["tolerations"];
+/** Nodes of a pool, or of the stack. */
+export interface Placement {
+  /** Pool of the stack file; null: none, so that any node is allowed. */
+  readonly pool: string | null;
+  /** Sorted by key. */
+  readonly nodeSelector: Labels;
+  readonly tolerations: Plain<types.input.core.v1.Toleration>[];
+}
+
+/** GPUs are limits too; CPU is not, so that idle cores are used. */
+export interface PodResources {
+  readonly cpuMillis: number;
+  readonly memoryMiB: number;
+  /** Disk of the node; null: next to none. */
+  readonly ephemeralGiB: number | null;
+  /** Extended resource of the device plugin: `nvidia.com/gpu`, `nvidia.com/mig-3g.20gb`. */
+  readonly gpus: { readonly resource: string; readonly count: number } | null;
+}
 
 /** Managed clusters keep other pods away from nodes with GPUs by this taint. */
 const GPU_TOLERATION = { key: "nvidia.com/gpu", operator: "Exists" } as const;
@@ -30,45 +37,27 @@ export function gpusOf(plan: ClusterGpuPlan, pool: PoolSpec, count: number): Pod
   return { resource: gpuResource(pool.sharing, plan.cluster.pools[pool.name]?.gpuResource ?? null), count };
 }
 
-/** Nodes of a pool. */
-export function poolPlacement(plan: ClusterGpuPlan, pool: PoolSpec): Placement {
-  const access = plan.cluster.pools[pool.name];
+/** @param pool - null: any node that takes pods of the stack. */
+export function placementOf(plan: ClusterPlan, pool: PoolSpec | null): Placement {
+  if (plan.tier === "cpu") {
+    const { nodeSelector, tolerations } = plan.cluster.machines;
+    return { pool: null, nodeSelector: sortedByKey(nodeSelector), tolerations };
+  }
+  const pools = pool === null ? plan.spec.pools : [pool];
+  const tolerations = pools.flatMap(({ name, gpu }) => [
+    ...(gpu === null ? [] : [GPU_TOLERATION]),
+    ...(plan.cluster.pools[name]?.tolerations ?? []),
+  ]);
   return {
-    pool: pool.name,
-    nodeSelector: sortedByKey(access?.nodeSelector ?? {}),
-    tolerations: distinct([...(pool.gpu === null ? [] : [GPU_TOLERATION]), ...(access?.tolerations ?? [])]),
+    pool: pool?.name ?? null,
+    nodeSelector: pool === null ? {} : sortedByKey(plan.cluster.pools[pool.name]?.nodeSelector ?? {}),
+    tolerations: [...new Map(tolerations.map((one) => [JSON.stringify(one), one])).values()],
   };
 }
 
-/**
- * Nodes of gateway and databases: the first pool without GPUs, else any node, those of the pools included. Without a GPU
- * tier, the stack's nodes.
- */
-export function frontPlacement(plan: ClusterPlan): Placement {
-  if (plan.tier === "cpu") {
-    const { nodeSelector, tolerations } = plan.cluster.machines;
-    return { pool: null, nodeSelector: sortedByKey(nodeSelector), tolerations: [...tolerations] };
-  }
-  const { pools } = plan.spec;
-  const withoutGpu = frontPool(pools);
-  if (withoutGpu !== undefined) return poolPlacement(plan, withoutGpu);
-  const tolerations = distinct(pools.flatMap((pool) => poolPlacement(plan, pool).tolerations));
-  return { pool: null, nodeSelector: {}, tolerations };
-}
-
-function distinct(tolerations: Tolerations): Tolerations {
-  return [...new Map(tolerations.map((toleration) => [JSON.stringify(toleration), toleration])).values()];
-}
-
-/**
- * Roles from which a build on a GPU of the pool keeps away. Time slicing does not divide the memory of a GPU, and TensorRT
- * measures kernels on a GPU that it has to itself.
- */
-export function buildKeepsApartFrom(plan: ClusterGpuPlan, pool: PoolSpec): readonly PodRole[] {
-  if (pool.sharing.mode !== "timeSlicing") return [];
-  const encoders: readonly PodRole[] =
-    plan.spec.encoders?.device === "gpu" ? ["encoders", "encoderBuild"] : [];
-  return ["triton", "engineBuild", ...encoders];
+/** The pool of gateway and databases: the first without GPUs; null: any node, those of the pools included. */
+export function frontPoolOf(plan: ClusterPlan): PoolSpec | null {
+  return plan.tier === "cpu" ? null : (frontPool(plan.spec.pools) ?? null);
 }
 
 /** `front`: the gateway and the databases. */
@@ -80,65 +69,42 @@ export function priorityClass({ cluster }: ClusterPlan, urgency: Urgency): strin
 }
 
 /** Values are below those of the system (2,000,000,000), and above pods without a class (0). */
-export function priorities(stack: string, plan: ClusterPlan): readonly PriorityClass[] {
-  if (!plan.cluster.createsPriorities) return [];
-  // `engines.whenFull: stopServer`: the scheduler takes a server's GPU for the build, and returns it afterwards.
-  const stopsServers = plan.tier === "gpu" && plan.spec.whenFull === "stopServer";
-  const create = (
-    urgency: Urgency,
-    value: number,
-    preempts: boolean,
-    description: string,
-  ): PriorityClass => ({
-    metadata: { name: `${plan.cluster.namespace.name}-${urgency}`, labels: objectLabels(stack) },
-    value,
-    preemptionPolicy: preempts ? "PreemptLowerPriority" : "Never",
-    description,
-  });
+export function priorities(stack: string, plan: ClusterPlan): readonly ApiObject<"PriorityClass">[] {
+  const create = (urgency: Urgency, value: number, preempts: boolean, description: string) => {
+    const name = priorityClass(plan, urgency);
+    if (name === undefined) return [];
+    const metadata = { name, labels: objectLabels(stack) };
+    const preemptionPolicy = preempts ? "PreemptLowerPriority" : "Never";
+    return [{ kind: "PriorityClass" as const, metadata, value, preemptionPolicy, description }];
+  };
+  const classes = [
+    ...create("front", 3000, true, "The gateway and its databases."),
+    ...create("serving", 1000, true, "Triton Inference Servers."),
+  ];
+  if (plan.tier === "cpu") return classes;
   return [
-    create("front", 3000, true, "The gateway and its databases."),
-    create("serving", 1000, true, "Triton Inference Servers."),
-    ...(plan.tier === "cpu"
-      ? []
-      : [
-          stopsServers
-            ? create("building", 2000, true, "Builds of engines: a server goes while they need its GPU.")
-            : create("building", 500, false, "Builds of engines: they wait for a GPU that is free."),
-        ]),
+    ...classes,
+    // `engines.whenFull: stopServer`: the scheduler takes a server's GPU for the build, and returns it afterwards.
+    ...(plan.spec.whenFull === "stopServer"
+      ? create("building", 2000, true, "Builds of engines: a server goes while they need its GPU.")
+      : create("building", 500, false, "Builds of engines: they wait for a GPU that is free.")),
   ];
 }
 
 /** Pods of the scripts: bench, smoke, and a pod that a user tries. */
 const TOOLS = { pods: 4, cpuMillis: 4000, memoryMiB: 8192 } as const;
 
-interface QuotaPods {
-  readonly servers: readonly ServerPlan[];
-  readonly databases: readonly DatabasePlan[];
-  readonly prePulls: readonly PrePullPlan[];
-  readonly builds: readonly BuildPlan[];
-  readonly hasStore: boolean;
-}
-
-/** All pods at a time, those of servers twice, since old ones may still end while all new ones run. */
+/** @param pods - Pods that may run at a time, by template. */
 export function quota(
   stack: string,
-  { servers, databases, prePulls, builds, hasStore }: QuotaPods,
-): ResourceQuota {
-  const pods = [
-    ...servers.map(({ pod, maxReplicas }) => ({ pod, count: 2 * maxReplicas })),
-    ...prePulls.map(({ pod, nodes }) => ({ pod, count: nodes })),
-    ...[...databases, ...builds].map(({ pod }) => ({ pod, count: 1 })),
-  ];
+  pods: readonly { readonly resources: PodResources; readonly count: number }[],
+  claims: number,
+): ApiObject<"ResourceQuota"> {
   const sum = (of: (resources: PodResources) => number) =>
-    pods.reduce((total, { pod, count }) => total + count * of(pod.resources), 0);
-  const gpuResources = new Set(pods.flatMap(({ pod }) => pod.resources.gpus?.resource ?? []));
-  const gpus = [...gpuResources].map((resource) => [
-    `requests.${resource}`,
-    String(sum(({ gpus }) => (gpus?.resource === resource ? gpus.count : 0))),
-  ]);
-  // Claims of databases outlive them: those of `mock` are still there when `container` creates its own.
-  const claims = 2 * databases.length + (hasStore ? 1 : 0);
+    pods.reduce((total, { resources, count }) => total + count * of(resources), 0);
+  const gpus = new Set(pods.flatMap(({ resources }) => resources.gpus?.resource ?? []));
   return {
+    kind: "ResourceQuota",
     metadata: { name: "stack", labels: objectLabels(stack) },
     spec: {
       hard: sortedByKey({
@@ -146,7 +112,12 @@ export function quota(
         pods: String(sum(() => 1) + TOOLS.pods),
         "requests.cpu": `${sum(({ cpuMillis }) => cpuMillis) + TOOLS.cpuMillis}m`,
         "requests.memory": `${sum(({ memoryMiB }) => memoryMiB) + TOOLS.memoryMiB}Mi`,
-        ...Object.fromEntries(gpus),
+        ...Object.fromEntries(
+          [...gpus].map((resource) => [
+            `requests.${resource}`,
+            String(sum((pod) => (pod.gpus?.resource === resource ? pod.gpus.count : 0))),
+          ]),
+        ),
       }),
     },
   };

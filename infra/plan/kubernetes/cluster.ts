@@ -1,12 +1,33 @@
 /** The cluster of a stack, from its stack file. */
 import type { CpuStackConfig, GpuStackConfig } from "../../config/config.ts";
 import type { SecretName } from "../docker/types.ts";
-import type { Labels } from "./labels.ts";
-import type { Rollout, SecretProvider, SecretReference } from "./types.ts";
+import type { Labels } from "./objects.ts";
 
 type GpuClusterConfig = Extract<GpuStackConfig, { platform: "kubernetes" }>;
 type CpuClusterConfig = Extract<CpuStackConfig, { platform: "kubernetes" }>;
 export type ClusterConfig = GpuClusterConfig | CpuClusterConfig;
+
+/**
+ * `surge`: a new pod is ready before an old one ends, which needs room for one more. `inPlace`: an old pod ends first, so
+ * that its GPU is free; with one replica the model is away meanwhile.
+ */
+export type Rollout = "surge" | "inPlace";
+
+/** A key of a Secret in the stack's namespace. */
+export interface SecretReference {
+  readonly name: string;
+  readonly key: string;
+  /** Value of the stack file in it; null: the Secret exists, or is in the plan. */
+  readonly from: SecretName | null;
+  /** Absent: the value is in the Secret. */
+  readonly provider?: SecretProvider | undefined;
+}
+
+/** A SecretProviderClass of the Secrets Store CSI driver, and the ServiceAccount that may read its secrets. */
+interface SecretProvider {
+  readonly className: string;
+  readonly serviceAccount: string;
+}
 
 /** A secret of a cloud that the Secrets Store CSI driver writes into volumes of pods. */
 interface CloudSecret {

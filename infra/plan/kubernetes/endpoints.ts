@@ -6,7 +6,7 @@ import { cpuWeightNotes } from "../cpu-stack.ts";
 import { type Endpoints, tritonEndpoints } from "../endpoints.ts";
 import { TRITON_PORTS } from "../repository/launch.ts";
 import type { ClusterPlan } from "../stack-plan.ts";
-import { GATEWAY } from "./ingress.ts";
+import { GATEWAY } from "./network.ts";
 
 /** Names of Services as every pod of the cluster resolves them, whatever the cluster's domain is. */
 export function clusterEndpoints(plan: ClusterPlan): Endpoints {

@@ -4,7 +4,13 @@ import { imageSource } from "../docker/image-sources.ts";
 import { type ImageOptions, imageTag } from "../docker/images.ts";
 import { type DockerImage, IMAGE_NAMES, type ImageName } from "../docker/types.ts";
 import type { ClusterPlan } from "../stack-plan.ts";
-import type { ClusterImage } from "./types.ts";
+
+/** An image as the cluster pulls it. */
+export interface ClusterImage {
+  readonly name: ImageName;
+  /** `registry/repository@sha256:…`; with a tag in a preview whose image was never pushed. */
+  readonly reference: string;
+}
 
 /** Images that a plan's pods run, in the order of the table of images. */
 export function clusterImageNames(plan: ClusterPlan): readonly ImageName[] {
@@ -18,22 +24,23 @@ export function clusterImageNames(plan: ClusterPlan): readonly ImageName[] {
   return IMAGE_NAMES.filter((name) => needed.has(name));
 }
 
-/** Source of images. */
-interface PullSource {
-  readonly triton: ImageOptions["triton"];
-  /** null: those of the lock file. */
-  readonly registry: string | null;
-  /** Whether the registry has copies of all images of this project that the lock file names. */
-  readonly isMirror: boolean;
-}
-
 /**
  * Images by the digests of the lock file: a cluster builds none, and a tag may mean another image tomorrow. An image without a
  * digest is a problem, and has the tag that `npm run images -- --push` gives it, for previews.
  */
 export function clusterImages(
   found: readonly DockerImage[],
-  { triton, registry, isMirror }: PullSource,
+  {
+    triton,
+    registry,
+    isMirror,
+  }: {
+    readonly triton: ImageOptions["triton"];
+    /** null: those of the lock file. */
+    readonly registry: string | null;
+    /** Whether the registry has copies of all images of this project that the lock file names. */
+    readonly isMirror: boolean;
+  },
 ): { readonly images: readonly ClusterImage[]; readonly problems: readonly Problem[] } {
   const isOwn = (name: ImageName) => imageSource(name).kind === "built";
   const images = found.map((image): ClusterImage => {

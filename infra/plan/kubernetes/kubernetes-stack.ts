@@ -3,19 +3,27 @@ import { ConfigError } from "../../problems.ts";
 import { imageNamed } from "../image-named.ts";
 import type { ClusterPlan } from "../stack-plan.ts";
 import { autoscalers } from "./autoscaling.ts";
-import { builds, engineStore, prePulls } from "./builds.ts";
+import { type BuildPlan, builds, engineStore, prePulls } from "./builds.ts";
 import { priorities, quota } from "./capacity.ts";
 import { isRetained } from "./cluster.ts";
 import { clusterEndpoints, clusterNotes, ownerNotes } from "./endpoints.ts";
-import { clusterImageNames } from "./images.ts";
-import { gatewayIngress, gatewayRoute } from "./ingress.ts";
-import { keptAnnotations, objectLabels, podSelector } from "./labels.ts";
+import { type ClusterImage, clusterImageNames } from "./images.ts";
 import { monitoringPlan } from "./monitoring/monitoring.ts";
-import { networkPolicies } from "./network.ts";
+import { gatewayIngress, gatewayRoute, networkPolicies } from "./network.ts";
+import { type ApiObject, keptAnnotations, objectLabels, podSelector } from "./objects.ts";
 import type { PodContext } from "./pods.ts";
 import { apiKeysSecret, secretProviders } from "./secrets.ts";
-import { cpuServer, databases, encodersServer, gatewayServer, modelServer } from "./servers.ts";
-import type { ClusterImage, KubernetesStack, Namespace } from "./types.ts";
+import {
+  cpuServer,
+  databases,
+  encodersServer,
+  gatewayServer,
+  modelServer,
+  type ServerPlan,
+} from "./servers.ts";
+
+/** All objects of a stack. */
+export type KubernetesStack = ReturnType<typeof kubernetesStack>;
 
 interface KubernetesStackOptions {
   /** Name of the stack: labels carry it. */
@@ -30,10 +38,7 @@ interface KubernetesStackOptions {
  * @throws ConfigError where Kubernetes has no label of the stack's name.
  * @throws Error where an image that a pod needs was not given.
  */
-export function kubernetesStack(
-  plan: ClusterPlan,
-  { stack, images }: KubernetesStackOptions,
-): KubernetesStack {
+export function kubernetesStack(plan: ClusterPlan, { stack, images }: KubernetesStackOptions) {
   refuseName(stack);
   const { cluster } = plan;
   const pulled = clusterImageNames(plan).map((name) => imageNamed(name, images));
@@ -42,33 +47,55 @@ export function kubernetesStack(
   const front = { gateway: gatewayServer(context), databases: databases(context) };
   const servers = [...tier.models, ...(tier.encoders === null ? [] : [tier.encoders]), front.gateway];
   const scalers = autoscalers(stack, plan, servers);
-  const pods = { ...tier, ...front, servers, hasStore: tier.store?.object != null };
+  const parts = { ...tier, ...front, images: pulled, autoscalers: scalers };
+  // All pods at a time, those of servers twice, since old ones may still end while all new ones run.
+  const pods = [
+    ...servers.map(({ pod, maxReplicas }) => ({ ...pod, count: 2 * maxReplicas })),
+    ...tier.prePulls.map(({ pod, nodes }) => ({ ...pod, count: nodes })),
+    ...[...front.databases, ...tier.builds].map(({ pod }) => ({ ...pod, count: 1 })),
+  ];
+  // Claims of databases outlive them: those of `mock` still exist when `container` creates its own.
+  const claims = 2 * front.databases.length + (tier.store?.object == null ? 0 : 1);
   const { name, isCreated } = cluster.namespace;
   return {
+    ...parts,
+    /** Context of the kubeconfig; null: the current one. */
     context: cluster.context,
     labels: objectLabels(stack),
+    /** Labels of all pods of the stack. */
     selector: podSelector(stack),
+    /** `object` is null where the namespace exists already. */
     namespace: { name, object: isCreated ? namespaceObject(stack, plan) : null },
+    /** Whether `down` leaves the namespace, the engine store and the databases. */
     isRetained: isRetained(stack, cluster),
-    quota: isCreated ? quota(stack, pods) : null,
+    quota: isCreated ? quota(stack, pods, claims) : null,
     priorities: priorities(stack, plan),
-    images: pulled,
+    /** Names of Secrets of the type kubernetes.io/dockerconfigjson. */
     imagePullSecrets: cluster.imagePullSecrets,
-    ...tier,
-    ...front,
+    /** At most one of Ingress and HTTPRoute. */
     ingress: gatewayIngress(stack, plan),
     route: gatewayRoute(stack, plan),
+    /** Hashes of API keys; null: the stack has no keys. */
     apiKeys: apiKeysSecret(stack, plan),
     secretProviders: secretProviders(context),
     policies: networkPolicies(stack, plan),
-    autoscalers: scalers,
-    monitoring: monitoringPlan({ stack, plan, ...tier, ...front, images: pulled, autoscalers: scalers }),
+    /** null: metrics are not read. */
+    monitoring: monitoringPlan({ stack, plan, servers, ...parts }),
     endpoints: clusterEndpoints(plan),
+    /** For users, as in the outputs. */
     notes: [...ownerNotes(plan), ...clusterNotes(plan)],
   };
 }
 
-type TierParts = Pick<KubernetesStack, "builds" | "models" | "encoders" | "store" | "prePulls">;
+interface TierParts {
+  readonly builds: readonly BuildPlan[];
+  readonly models: readonly ServerPlan[];
+  readonly encoders: ServerPlan | null;
+  /** Claim of weights and engines; null: nothing is built. */
+  readonly store: ReturnType<typeof engineStore> | null;
+  /** DaemonSets that keep an image on every node of a pool. */
+  readonly prePulls: ReturnType<typeof prePulls>;
+}
 
 function tierParts({ plan, ...pods }: PodContext): TierParts {
   if (plan.tier === "cpu") {
@@ -97,8 +124,9 @@ const POD_SECURITY: Readonly<Record<string, string>> = Object.fromEntries(
   ["audit", "enforce", "warn"].map((mode) => [`pod-security.kubernetes.io/${mode}`, "restricted"]),
 );
 
-function namespaceObject(stack: string, { cluster: { namespace } }: ClusterPlan): Namespace {
+function namespaceObject(stack: string, { cluster: { namespace } }: ClusterPlan): ApiObject<"Namespace"> {
   return {
+    kind: "Namespace",
     metadata: {
       name: namespace.name,
       labels: { ...objectLabels(stack), ...POD_SECURITY, ...namespace.labels },

@@ -1,12 +1,23 @@
-/** Connections of a stack's pods, as a table and as NetworkPolicies: a connection that is not in the table is refused. */
+/**
+ * Connections of a stack's pods, as a table and as NetworkPolicies, and access to the gateway from outside of the cluster, by an
+ * Ingress or through a Gateway of the Gateway API. A connection that is not in the table is refused.
+ */
 import type { types } from "@pulumi/kubernetes";
 import { DATABASE_PORTS } from "../containers/databases.ts";
 import { GATEWAY_PORT } from "../containers/gateway.ts";
 import type { Plain } from "../plain.ts";
 import { TRITON_PORTS } from "../repository/launch.ts";
 import type { ClusterPlan } from "../stack-plan.ts";
-import { type Labels, objectLabels, POD_ROLES, type PodRole, podSelector, unlessEmpty } from "./labels.ts";
-import type { PolicyPlan } from "./types.ts";
+import {
+  type ApiObject,
+  type CustomObject,
+  type Labels,
+  objectLabels,
+  POD_ROLES,
+  type PodRole,
+  podSelector,
+  unlessEmpty,
+} from "./objects.ts";
 
 type PolicyPeer = Plain<types.input.networking.v1.NetworkPolicyPeer>;
 type PolicySpec = Plain<types.input.networking.v1.NetworkPolicySpec>;
@@ -38,20 +49,23 @@ const HTTPS_PORT = 443;
 const TOOLS: readonly PodRole[] = ["bench", "smoke"];
 
 /** A policy for each role, and one that refuses everything. The namespace may have policies of others. */
-export function networkPolicies(stack: string, plan: ClusterPlan): readonly PolicyPlan[] {
+export function networkPolicies(stack: string, plan: ClusterPlan) {
   const edges = networkEdges(plan);
   const selector = podSelector(stack);
   const roles = [...new Set(edges.flatMap(({ from, to }) => [from, to]).filter(isRole))].sort();
-  const policy = (role: PodRole | null, resource: string, spec: PolicySpec): PolicyPlan => ({
+  const policy = (role: PodRole | null, resource: string, spec: PolicySpec) => ({
+    /** null: all pods of the stack. */
     role,
+    /** Last part of the resource's name in Pulumi. */
     resource,
-    policy: { metadata: { name: `engine-room-${resource}`, labels: objectLabels(stack) }, spec },
+    policy: {
+      kind: "NetworkPolicy",
+      metadata: { name: `engine-room-${resource}`, labels: objectLabels(stack) },
+      spec: { ...spec, policyTypes: ["Ingress", "Egress"] },
+    } satisfies ApiObject<"NetworkPolicy">,
   });
   return [
-    policy(null, "default-deny", {
-      podSelector: { matchLabels: selector },
-      policyTypes: ["Ingress", "Egress"],
-    }),
+    policy(null, "default-deny", { podSelector: { matchLabels: selector } }),
     ...roles.map((role) =>
       policy(
         role,
@@ -75,15 +89,14 @@ function roleSpec(role: PodRole, edges: readonly NetworkEdge[], selector: Labels
         return { [key]: policyPeers(peer, selector), ports: [{ port, protocol }] };
       });
   return {
-    podSelector: { matchLabels: roleLabels(role, selector) },
-    policyTypes: ["Ingress", "Egress"],
+    podSelector: rolePods(role, selector),
     ingress: unlessEmpty(rules("from", "to")),
     egress: unlessEmpty(rules("to", "from")),
   };
 }
 
-function roleLabels(role: PodRole, selector: Labels): Labels {
-  return { ...selector, "app.kubernetes.io/component": role };
+function rolePods(role: PodRole, selector: Labels) {
+  return { matchLabels: { ...selector, "app.kubernetes.io/component": role } };
 }
 
 /** A cache of names that runs on every node listens there, outside of all namespaces. */
@@ -107,7 +120,7 @@ function policyPeers(peer: Peer, selector: Labels): PolicyPeer[] | undefined {
     case "anyone":
       return undefined;
     default:
-      return [{ podSelector: { matchLabels: roleLabels(peer, selector) } }];
+      return [{ podSelector: rolePods(peer, selector) }];
   }
 }
 
@@ -119,62 +132,54 @@ function namespacePeer(namespace: string): PolicyPeer {
 /** The table of a stack, without ends that the stack does not have. */
 export function networkEdges(plan: ClusterPlan): readonly NetworkEdge[] {
   const { databases, tritonClients, monitoringNamespace } = plan.cluster;
+  const { http, grpc, metrics } = TRITON_PORTS;
   const prometheus = { namespace: monitoringNamespace };
+  // Triton has no keys and takes requests that change it, so that only namespaces of the stack file reach it.
+  const clients = [...TOOLS, ...tritonClients.map((namespace) => ({ namespace }))];
   const roles = rolesOf(plan);
+  const tcp = (from: Peer, to: Peer, ...ports: readonly number[]) =>
+    ports.map((port): NetworkEdge => ({ from, to, port, protocol: "TCP" }));
   const edges = [
-    ...roles.flatMap((role) => [
-      { ...edge(role, "dns", DNS_PORT), protocol: "UDP" as const },
-      edge(role, "dns", DNS_PORT),
+    ...roles.flatMap((from) => [
+      { from, to: "dns", port: DNS_PORT, protocol: "UDP" } as const,
+      ...tcp(from, "dns", DNS_PORT),
     ]),
     // Clients, and the controller of an Ingress.
-    edge("anyone", "gateway", GATEWAY_PORT),
-    ...TOOLS.map((tool) => edge(tool, "gateway", GATEWAY_PORT)),
-    ...(["triton", "encoders"] as const).flatMap((role) => tritonEdges(role, tritonClients)),
-    edge("gateway", "mongo", DATABASE_PORTS.mongo),
-    edge("gateway", "vector", DATABASE_PORTS.vector),
-    edge(prometheus, "triton", TRITON_PORTS.metrics),
-    edge(prometheus, "encoders", TRITON_PORTS.metrics),
-    ...(databases?.kind === "mock" ? [edge(prometheus, "mongo", DATABASE_PORTS.mongoMetrics)] : []),
-    edge(prometheus, "vector", DATABASE_PORTS.vector),
+    ...(["anyone", ...TOOLS] as const).flatMap((client) => tcp(client, "gateway", GATEWAY_PORT)),
+    ...(["triton", "encoders"] as const).flatMap((server) => [
+      ...tcp("gateway", server, http),
+      ...clients.flatMap((client) => tcp(client, server, http, grpc)),
+    ]),
+    ...tcp("gateway", "mongo", DATABASE_PORTS.mongo),
+    ...tcp("gateway", "vector", DATABASE_PORTS.vector),
+    ...tcp(prometheus, "triton", metrics),
+    ...tcp(prometheus, "encoders", metrics),
+    ...(databases?.kind === "mock" ? tcp(prometheus, "mongo", DATABASE_PORTS.mongoMetrics) : []),
+    ...tcp(prometheus, "vector", DATABASE_PORTS.vector),
     // Weights of a hub.
-    edge("engineBuild", "internet", HTTPS_PORT),
-    edge("encoderBuild", "internet", HTTPS_PORT),
-    ...(fetchesWeights(plan) ? [edge("encoders", "internet", HTTPS_PORT)] : []),
-    ...imagePorts(plan).map((port) => edge("gateway", "internet", port)),
-    ...externalDatabasePorts(plan).map((port) => edge("gateway", "anyone", port)),
+    ...tcp("engineBuild", "internet", HTTPS_PORT),
+    ...tcp("encoderBuild", "internet", HTTPS_PORT),
+    ...(fetchesWeights(plan) ? tcp("encoders", "internet", HTTPS_PORT) : []),
+    ...tcp("gateway", "internet", ...imagePorts(plan)),
+    ...tcp("gateway", "anyone", ...externalDatabasePorts(plan)),
   ];
-  const isThere = (peer: Peer) => !isRole(peer) || roles.includes(peer);
-  return edges.filter(({ from, to }) => isThere(from) && isThere(to));
+  const exists = (peer: Peer) => !isRole(peer) || roles.includes(peer);
+  return edges.filter(({ from, to }) => exists(from) && exists(to));
 }
 
 /** Roles of a stack's pods that have connections, and of its tools. */
-function rolesOf(plan: ClusterPlan): readonly PodRole[] {
-  const { databases } = plan.cluster;
-  return [
-    ...(plan.tier === "cpu" ? [] : (["engineBuild"] as const)),
-    ...(plan.tier === "cpu" || plan.encoders === null ? [] : (["encoderBuild"] as const)),
-    ...(plan.encoders === null ? [] : (["encoders"] as const)),
-    "triton",
-    "gateway",
-    ...(databases === null || databases.kind === "external" ? [] : (["mongo", "vector"] as const)),
-    ...TOOLS,
+function rolesOf({ tier, encoders, cluster: { databases } }: ClusterPlan): readonly PodRole[] {
+  const runsDatabases = databases !== null && databases.kind !== "external";
+  const all: readonly (readonly [role: PodRole, exists: boolean])[] = [
+    ["engineBuild", tier === "gpu"],
+    ["encoderBuild", tier === "gpu" && encoders !== null],
+    ["encoders", encoders !== null],
+    ["triton", true],
+    ["gateway", true],
+    ["mongo", runsDatabases],
+    ["vector", runsDatabases],
   ];
-}
-
-function edge(from: Peer, to: Peer, port: number): NetworkEdge {
-  return { from, to, port, protocol: "TCP" };
-}
-
-/** Triton has no keys and takes requests that change it, so that only namespaces of the stack file reach it. */
-function tritonEdges(role: PodRole, clients: readonly string[]): readonly NetworkEdge[] {
-  const { http, grpc } = TRITON_PORTS;
-  return [
-    edge("gateway", role, http),
-    ...[...TOOLS, ...clients.map((namespace) => ({ namespace }))].flatMap((client) => [
-      edge(client, role, http),
-      edge(client, role, grpc),
-    ]),
-  ];
+  return [...all.flatMap(([role, exists]) => (exists ? [role] : [])), ...TOOLS];
 }
 
 /** Whether the encoders fetch weights when they start: the CPU tier has no builds, and its image may lack some. */
@@ -196,4 +201,68 @@ function externalDatabasePorts({ cluster: { databases } }: ClusterPlan): readonl
   const { protocol, port } = new URL(databases.vector.url);
   const vectorPort = port === "" ? (protocol === "https:" ? HTTPS_PORT : 80) : Number(port);
   return [databases.mongoPort, vectorPort];
+}
+
+/** Name of the gateway's Deployment and Service. */
+export const GATEWAY = "gateway";
+
+/** null: clients are in the cluster, or come through a Gateway. */
+export function gatewayIngress(
+  stack: string,
+  { cluster: { ingress }, gateway }: ClusterPlan,
+): ApiObject<"Ingress"> | null {
+  if (ingress === null || ingress.route !== null) return null;
+  const { host, className, tlsSecret, issuer } = ingress;
+  const { requestSeconds, bodyMiB } = gateway.limits;
+  const backend = { service: { name: GATEWAY, port: { number: gateway.port } } };
+  return {
+    kind: "Ingress",
+    metadata: {
+      name: GATEWAY,
+      labels: objectLabels(stack, { role: "gateway" }),
+      annotations: {
+        // https://cert-manager.io/docs/usage/ingress/#supported-annotations
+        ...(issuer === null
+          ? {}
+          : { [`cert-manager.io/${issuer.isClusters ? "cluster-issuer" : "issuer"}`]: issuer.name }),
+        // ingress-nginx alone reads these; by default it buffers answers and ends them after a minute.
+        "nginx.ingress.kubernetes.io/proxy-body-size": `${bodyMiB}m`,
+        "nginx.ingress.kubernetes.io/proxy-buffering": "off",
+        "nginx.ingress.kubernetes.io/proxy-read-timeout": String(requestSeconds),
+        // Not every controller writes an address into it, which the provider would wait for.
+        "pulumi.com/skipAwait": "true",
+      },
+    },
+    spec: {
+      ingressClassName: className ?? undefined,
+      tls: tlsSecret === null ? undefined : [{ hosts: [host], secretName: tlsSecret }],
+      rules: [{ host, http: { paths: [{ path: "/", pathType: "Prefix", backend }] } }],
+    },
+  };
+}
+
+/** null: there is an Ingress, or clients are in the cluster. */
+export function gatewayRoute(
+  stack: string,
+  { cluster: { ingress }, gateway }: ClusterPlan,
+): CustomObject | null {
+  if (ingress === null || ingress.route === null) return null;
+  const { gateway: name, namespace, listener } = ingress.route;
+  return {
+    apiVersion: "gateway.networking.k8s.io/v1",
+    kind: "HTTPRoute",
+    metadata: { name: GATEWAY, labels: objectLabels(stack, { role: "gateway" }) },
+    spec: {
+      // Without a section name, every listener that takes the host.
+      parentRefs: [{ name, namespace, sectionName: listener ?? undefined }],
+      hostnames: [ingress.host],
+      rules: [
+        {
+          matches: [{ path: { type: "PathPrefix", value: "/" } }],
+          timeouts: { request: `${gateway.limits.requestSeconds}s` },
+          backendRefs: [{ name: GATEWAY, port: gateway.port }],
+        },
+      ],
+    },
+  };
 }

@@ -9,11 +9,15 @@ import {
 } from "../containers/container.ts";
 import { imageNamed } from "../image-named.ts";
 import type { Plain } from "../plain.ts";
+import type { HostResources } from "../pod-requests.ts";
+import type { PoolSpec } from "../spec.ts";
 import type { ClusterPlan } from "../stack-plan.ts";
 import { MIB_PER_GIB } from "../units.ts";
-import { priorityClass, type Urgency } from "./capacity.ts";
+import { gpusOf, type PodResources, placementOf, priorityClass, type Urgency } from "./capacity.ts";
 import { secretFile } from "./cluster.ts";
+import type { ClusterImage } from "./images.ts";
 import {
+  type ApiObject,
   hashedMetadata,
   type Labels,
   objectLabels,
@@ -21,22 +25,13 @@ import {
   type PodRole,
   podSelector,
   unlessEmpty,
-} from "./labels.ts";
-import { API_KEYS_FILE, secretFilesOf } from "./secrets.ts";
-import type {
-  ClusterImage,
-  ConfigMap,
-  Placement,
-  PodPlan,
-  PodResources,
-  PodSpec,
-  SecretReference,
-} from "./types.ts";
+} from "./objects.ts";
+import { API_KEYS_FILE, secretFilesOf, secretVolume, secretVolumeName } from "./secrets.ts";
 
+type PodSpec = Plain<types.input.core.v1.PodSpec>;
 type ApiContainer = Plain<types.input.core.v1.Container>;
 type Probe = Plain<types.input.core.v1.Probe>;
 type Volume = Plain<types.input.core.v1.Volume>;
-type VolumeMount = Plain<types.input.core.v1.VolumeMount>;
 
 /** What all pods of a stack need to know. */
 export interface PodContext<Plan extends ClusterPlan = ClusterPlan> {
@@ -51,15 +46,14 @@ type StackRole = Exclude<PodRole, "bench" | "smoke">;
 /** The image has the entry point of the container. */
 type PodContainer = Omit<Container, "role" | "entrypoint"> & { readonly role: StackRole };
 
-interface PodOptions {
-  readonly resources: PodResources;
-  readonly placement: Placement;
-  /** Roles whose pods must not be on the same node. */
-  readonly apartFrom?: readonly PodRole[];
+export interface PodOptions {
+  readonly request: HostResources;
+  /** null: nodes that take any pod of the stack. */
+  readonly pool: PoolSpec | null;
+  /** Disk of the node besides `diskGiB`; absent with it: next to none. */
+  readonly ephemeralGiB?: number;
   /** Size of the folder `scratch` of a build, or of a server's copy of its engine. */
   readonly diskGiB?: number;
-  /** false: `/dev/shm` is the runtime's. */
-  readonly sharesMemory?: boolean;
   /** Claim of the folder `data` in the template of a StatefulSet. */
   readonly dataClaim?: string;
   /** Labels beside those of role and model, and part of the selector. */
@@ -113,103 +107,131 @@ export function containerSettings(plan: ClusterPlan): ContainerSettings {
   };
 }
 
+/** Pods of one template. */
+export type PodPlan = ReturnType<typeof pod>;
+
 /** @throws Error where the image of the container was not given. */
-export function pod(context: PodContext, container: PodContainer, options: PodOptions): PodPlan {
+export function pod(context: PodContext, container: PodContainer, options: PodOptions) {
   const { stack, plan, images } = context;
   const { role, model, key, userId } = container;
-  const { placement, resources, ownLabels = {} } = options;
+  const { request, pool, ephemeralGiB = 0, diskGiB = 0, ownLabels = {} } = options;
   const { container: name, urgency, serves = false, limitsMemory = false } = ROLES[role];
+  const placement = placementOf(plan, pool);
+  const resources: PodResources = {
+    ...request,
+    ephemeralGiB: ephemeralGiB + diskGiB || null,
+    gpus: plan.tier === "cpu" || pool === null ? null : gpusOf(plan, pool, container.gpus),
+  };
   const preStopSeconds = serves ? PRE_STOP_SECONDS : 0;
   const labels = { ...objectLabels(stack, { role, model, key }), ...ownLabels };
-  const selector = { ...podSelector(stack, { role, model }), ...ownLabels };
   const config = configMap(container, labels);
+  /** By path. */
   const secretFiles = secretFilesOf(context, container);
   const secrets = Object.entries(sortedByKey(secretFiles));
-  const mounted = mounts(context, container, options);
-  return {
-    ...{ role, model, labels, selector, resources, secretFiles, config },
-    pool: placement.pool,
-    template: {
-      metadata: { labels },
-      spec: {
-        automountServiceAccountToken: false,
-        // A provider of secrets asks which account a pod has.
-        serviceAccountName: secrets.find(([, { provider }]) => provider)?.[1].provider?.serviceAccount,
-        // Else each Service of the namespace is in the environment, under names that no program asked for.
-        enableServiceLinks: false,
-        restartPolicy: container.timeoutSeconds === null ? undefined : "Never",
-        priorityClassName: urgency === null ? undefined : priorityClass(plan, urgency),
-        terminationGracePeriodSeconds: preStopSeconds + container.stopSeconds,
-        securityContext: {
-          runAsNonRoot: true,
-          runAsUser: userId,
-          runAsGroup: userId,
-          fsGroup: userId,
-          // A store of many engines is walked through once, not at each start.
-          fsGroupChangePolicy: "OnRootMismatch",
-          seccompProfile: { type: "RuntimeDefault" },
-        },
-        nodeSelector: unlessEmpty(placement.nodeSelector),
-        tolerations: unlessEmpty(placement.tolerations),
-        affinity: options.apartFrom?.length ? apartFrom(stack, options.apartFrom) : undefined,
-        topologySpreadConstraints: serves ? [spread(selector)] : undefined,
-        imagePullSecrets: unlessEmpty(plan.cluster.imagePullSecrets.map((secret) => ({ name: secret }))),
-        containers: [
+  const mounted = mounts(plan, container, options);
+  /** Labels by which Services, workloads and policies find the pods; they never change. */
+  const selector = { ...podSelector(stack, { role, model }), ...ownLabels };
+  const spec: PodSpec = {
+    automountServiceAccountToken: false,
+    // A provider of secrets asks which account a pod has.
+    serviceAccountName: secrets.find(([, { provider }]) => provider)?.[1].provider?.serviceAccount,
+    // Else each Service of the namespace is in the environment, under names that no program asked for.
+    enableServiceLinks: false,
+    restartPolicy: container.timeoutSeconds === null ? undefined : "Never",
+    priorityClassName: urgency === null ? undefined : priorityClass(plan, urgency),
+    terminationGracePeriodSeconds: preStopSeconds + container.stopSeconds,
+    securityContext: {
+      runAsNonRoot: true,
+      runAsUser: userId,
+      runAsGroup: userId,
+      fsGroup: userId,
+      // A store of many engines is walked through once, not at each start.
+      fsGroupChangePolicy: "OnRootMismatch",
+      seccompProfile: { type: "RuntimeDefault" },
+    },
+    nodeSelector: unlessEmpty(placement.nodeSelector),
+    tolerations: unlessEmpty(placement.tolerations),
+    affinity: affinity(context, role, options),
+    // Pods of one template prefer different nodes; a stack on one node works as well.
+    topologySpreadConstraints: serves
+      ? [
           {
-            name,
-            image: imageNamed(container.image, images).reference,
-            command: options.command,
-            args: unlessEmpty([...container.arguments]),
-            env: unlessEmpty(Object.entries(container.environment).map(([name, value]) => ({ name, value }))),
-            ports: unlessEmpty(
-              Object.entries(container.ports).map(([name, containerPort]) => ({
-                name,
-                containerPort,
-                protocol: "TCP",
-              })),
-            ),
-            resources: requirements(resources, limitsMemory),
-            securityContext: {
-              allowPrivilegeEscalation: false,
-              capabilities: { drop: ["ALL"] },
-              readOnlyRootFilesystem: true,
-              runAsNonRoot: true,
-            },
-            ...probes(container),
-            // The kubelet's own `sleep` is younger than many clusters, and every image has the program.
-            lifecycle:
-              preStopSeconds === 0
-                ? undefined
-                : { preStop: { exec: { command: ["sleep", String(preStopSeconds)] } } },
-            // The last lines of a program are shown with the pod.
-            terminationMessagePolicy: "FallbackToLogsOnError",
-            volumeMounts: [
-              ...(config === null ? [] : [{ name: "config", mountPath: CONFIG_DIRECTORY, readOnly: true }]),
-              ...secrets.map(([path]) => ({
-                name: secretVolumeName(path),
-                mountPath: posix.dirname(path),
-                readOnly: true,
-              })),
-              ...mounted.map(({ mount }) => mount),
-            ],
+            maxSkew: 1,
+            topologyKey: HOSTNAME,
+            whenUnsatisfiable: "ScheduleAnyway",
+            labelSelector: { matchLabels: selector },
           },
-        ],
-        volumes: [
-          ...(config === null ? [] : [{ name: "config", configMap: { name: config.metadata.name } }]),
-          ...secrets.map(([path, reference]) => secretVolume(path, reference)),
-          ...mounted.flatMap(({ volume }) => (Object.keys(volume).length === 1 ? [] : [volume])),
+        ]
+      : undefined,
+    imagePullSecrets: unlessEmpty(plan.cluster.imagePullSecrets.map((secret) => ({ name: secret }))),
+    containers: [
+      {
+        name,
+        image: imageNamed(container.image, images).reference,
+        command: options.command,
+        args: unlessEmpty([...container.arguments]),
+        env: unlessEmpty(Object.entries(container.environment).map(([name, value]) => ({ name, value }))),
+        ports: unlessEmpty(
+          Object.entries(container.ports).map(([name, containerPort]) => ({
+            name,
+            containerPort,
+            protocol: "TCP",
+          })),
+        ),
+        resources: requirements(resources, limitsMemory),
+        securityContext: {
+          allowPrivilegeEscalation: false,
+          capabilities: { drop: ["ALL"] },
+          readOnlyRootFilesystem: true,
+          runAsNonRoot: true,
+        },
+        ...probes(container),
+        // The kubelet's own `sleep` is younger than many clusters, and every image has the program.
+        lifecycle: serves
+          ? { preStop: { exec: { command: ["sleep", String(PRE_STOP_SECONDS)] } } }
+          : undefined,
+        // The last lines of a program are shown with the pod.
+        terminationMessagePolicy: "FallbackToLogsOnError",
+        volumeMounts: [
+          ...(config === null ? [] : [{ name: "config", mountPath: CONFIG_DIRECTORY, readOnly: true }]),
+          ...secrets.map(([path]) => ({
+            name: secretVolumeName(path),
+            mountPath: posix.dirname(path),
+            readOnly: true,
+          })),
+          ...mounted.map(({ mount }) => mount),
         ],
       },
-    },
+    ],
+    volumes: [
+      ...(config === null ? [] : [{ name: "config", configMap: { name: config.metadata.name } }]),
+      ...secrets.map(([path, reference]) => secretVolume(path, reference)),
+      ...mounted.flatMap(({ volume }) => (Object.keys(volume).length === 1 ? [] : [volume])),
+    ],
+  };
+  return {
+    role,
+    /** Model of the stack; null for roles without one. */
+    model,
+    labels,
+    selector,
+    resources,
+    secretFiles,
+    /** Configuration files; other content has another name, so that pods are replaced. */
+    config,
+    /** Pool of the stack file; null: any node. */
+    pool: placement.pool,
+    template: { metadata: { labels }, spec },
   };
 }
 
-function configMap({ name, files }: PodContainer, labels: Labels): ConfigMap | null {
+function configMap({ name, files }: PodContainer, labels: Labels): ApiObject<"ConfigMap"> | null {
   if (Object.keys(files).length === 0) return null;
   const data = Object.fromEntries(
     Object.entries(files).map(([path, text]) => [posix.relative(CONFIG_DIRECTORY, path), text]),
   );
-  return { metadata: hashedMetadata(objectName(name), labels, data), immutable: true, data };
+  const metadata = hashedMetadata(objectName(name), labels, data);
+  return { kind: "ConfigMap", metadata, immutable: true, data };
 }
 
 function requirements(
@@ -260,14 +282,22 @@ function probe(check: ContainerCheck, failureThreshold: number): Probe {
 /** Label of every node. */
 const HOSTNAME = "kubernetes.io/hostname";
 
-function apartFrom(stack: string, roles: readonly PodRole[]): PodSpec["affinity"] {
+/**
+ * Keeps a build on a time-sliced GPU on another node than servers and other builds: time slicing does not divide the memory of
+ * a GPU, and TensorRT measures kernels on a GPU that it has to itself.
+ */
+function affinity({ stack, plan }: PodContext, role: PodRole, { pool }: PodOptions): PodSpec["affinity"] {
+  if (plan.tier === "cpu" || pool?.sharing.mode !== "timeSlicing") return undefined;
+  const isOnGpu = plan.spec.encoders?.device === "gpu";
+  if (role !== "engineBuild" && (role !== "encoderBuild" || !isOnGpu)) return undefined;
+  const values = ["triton", "engineBuild", ...(isOnGpu ? ["encoders", "encoderBuild"] : [])];
   return {
     podAntiAffinity: {
       requiredDuringSchedulingIgnoredDuringExecution: [
         {
           labelSelector: {
             matchLabels: { "app.kubernetes.io/instance": stack },
-            matchExpressions: [{ key: "app.kubernetes.io/component", operator: "In", values: [...roles] }],
+            matchExpressions: [{ key: "app.kubernetes.io/component", operator: "In", values }],
           },
           topologyKey: HOSTNAME,
         },
@@ -276,80 +306,40 @@ function apartFrom(stack: string, roles: readonly PodRole[]): PodSpec["affinity"
   };
 }
 
-/** Pods of one template prefer different nodes; a stack on one node works as well. */
-function spread(selector: Labels) {
-  return {
-    maxSkew: 1,
-    topologyKey: HOSTNAME,
-    whenUnsatisfiable: "ScheduleAnyway",
-    labelSelector: { matchLabels: selector },
-  };
-}
-
-/** Secrets are files, since a variable of the environment would be in every crash report. */
-function secretVolume(path: string, { name, key, provider }: SecretReference): Volume {
-  if (provider !== undefined) {
-    return {
-      name: secretVolumeName(path),
-      csi: {
-        driver: "secrets-store.csi.k8s.io",
-        readOnly: true,
-        volumeAttributes: { secretProviderClass: provider.className },
-      },
-    };
-  }
-  return {
-    name: secretVolumeName(path),
-    // Readable by owner and group; the group is the pod's.
-    secret: { secretName: name, defaultMode: 0o440, items: [{ key, path: posix.basename(path) }] },
-  };
-}
-
-function secretVolumeName(path: string): string {
-  return `secret-${posix.basename(posix.dirname(path))}`;
-}
-
-type Purpose = Container["mounts"][number]["purpose"] | "tmp" | "sharedMemory";
-
 /** Volumes in the order of the template: another order is another template, which replaces all pods. */
 function mounts(
-  { plan }: PodContext,
-  { role, mounts: own, sharedMemoryBytes }: PodContainer,
-  { diskGiB = 0, sharesMemory = true, dataClaim = "" }: PodOptions,
-): readonly { readonly mount: VolumeMount; readonly volume: Volume }[] {
-  const disk = (name: string, sizeMiB: number) => ({ name, emptyDir: { sizeLimit: `${sizeMiB}Mi` } });
-  const volumes: readonly (readonly [Purpose, Volume])[] = [
-    ...(plan.tier === "cpu"
-      ? []
-      : [
-          [
-            "store",
-            { name: "store", persistentVolumeClaim: { claimName: plan.cluster.store.claim } },
-          ] as const,
-        ]),
-    ["scratch", disk("scratch", diskGiB * MIB_PER_GIB)],
-    ["repository", disk("model-repository", 512)],
-    ["cache", disk("cache", CACHE_GIB * MIB_PER_GIB)],
-    ["data", { name: dataClaim }],
-    ["tmp", disk("tmp", 1024)],
-    [
-      "sharedMemory",
-      // It counts as the pod's memory.
-      {
-        name: "shared-memory",
-        emptyDir: { medium: "Memory", sizeLimit: `${(sharedMemoryBytes ?? 0) / 2 ** 20}Mi` },
-      },
-    ],
-    ["engineCopy", disk("engine-copy", diskGiB * MIB_PER_GIB)],
-  ];
+  plan: ClusterPlan,
+  container: PodContainer,
+  { pool, diskGiB = 0, dataClaim = "" }: PodOptions,
+) {
+  const disk = (name: string, sizeMiB: number, medium?: "Memory"): Volume => ({
+    name,
+    emptyDir: { medium, sizeLimit: `${sizeMiB}Mi` },
+  });
+  const sharedMiB = (container.sharedMemoryBytes ?? 0) / 2 ** 20;
+  const volumes: Readonly<Record<string, Volume>> = {
+    store: {
+      name: "store",
+      persistentVolumeClaim: { claimName: plan.tier === "cpu" ? "" : plan.cluster.store.claim },
+    },
+    scratch: disk("scratch", diskGiB * MIB_PER_GIB),
+    repository: disk("model-repository", 512),
+    cache: disk("cache", CACHE_GIB * MIB_PER_GIB),
+    data: { name: dataClaim },
+    tmp: disk("tmp", 1024),
+    // It counts as the pod's memory.
+    sharedMemory: disk("shared-memory", sharedMiB, "Memory"),
+    engineCopy: disk("engine-copy", diskGiB * MIB_PER_GIB),
+  };
+  // NVIDIA's device plugin mounts the MPS daemon's own `/dev/shm`, which another one would hide
+  // (https://github.com/NVIDIA/k8s-device-plugin, internal/plugin/mps.go).
+  const sharesMemory = sharedMiB > 0 && container.role !== "encoderBuild" && pool?.sharing.mode !== "mps";
   const all = [
-    ...own,
-    ...(role === "prePull" ? [] : [{ purpose: "tmp", path: TMP, readOnly: false } as const]),
-    ...(sharedMemoryBytes === null || !sharesMemory
-      ? []
-      : [{ purpose: "sharedMemory", path: "/dev/shm", readOnly: false } as const]),
+    ...container.mounts,
+    ...(container.role === "prePull" ? [] : [{ purpose: "tmp", path: TMP, readOnly: false }]),
+    ...(sharesMemory ? [{ purpose: "sharedMemory", path: "/dev/shm", readOnly: false }] : []),
   ];
-  return volumes.flatMap(([purpose, volume]) =>
+  return Object.entries(volumes).flatMap(([purpose, volume]) =>
     all
       .filter((mount) => mount.purpose === purpose)
       .map(({ path, readOnly }) => ({

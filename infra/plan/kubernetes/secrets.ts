@@ -1,11 +1,13 @@
 /** Secrets of a stack's namespace, and the files by which pods read them. No plan has the values of the stack file. */
+import { posix } from "node:path";
+import type { types } from "@pulumi/kubernetes";
 import { stringify } from "yaml";
 import { canonicalJson } from "../canonical-json.ts";
 import type { Container } from "../containers/container.ts";
+import type { Plain } from "../plain.ts";
 import type { ClusterPlan } from "../stack-plan.ts";
-import { secretFile } from "./cluster.ts";
-import { hashedMetadata, objectLabels, type PodRole } from "./labels.ts";
-import type { KubernetesStack, PodPlan, Secret, SecretReference } from "./types.ts";
+import { type SecretReference, secretFile } from "./cluster.ts";
+import { type ApiObject, type CustomObject, hashedMetadata, objectLabels, type PodRole } from "./objects.ts";
 
 /** Hashes of the keys, as a list. */
 export const API_KEYS_FILE = "/run/secrets/api-keys/value";
@@ -16,11 +18,11 @@ interface SecretsContext {
   readonly plan: ClusterPlan;
 }
 
-/** Where a pod's secret files come from, by path. */
+/** Secrets of a pod, by path of the file. */
 export function secretFilesOf(
   { stack, plan }: SecretsContext,
   { role, secretFiles }: { readonly role: PodRole; readonly secretFiles: Container["secretFiles"] },
-): PodPlan["secretFiles"] {
+): Readonly<Record<string, SecretReference>> {
   const { databases } = plan.cluster;
   const hubToken = plan.tier === "gpu" ? plan.cluster.hubToken : null;
   const references: Readonly<Record<string, SecretReference>> = {
@@ -36,23 +38,50 @@ export function secretFilesOf(
   };
 }
 
-/** Hashes of API keys, which are no credentials; null: the stack has no keys. */
-export function apiKeysSecret(stack: string, { gateway: { apiKeys } }: ClusterPlan): Secret | null {
-  if (apiKeys.length === 0) return null;
-  const stringData = { [API_KEYS_KEY]: canonicalJson(apiKeys) };
+/** Secrets are files, since a variable of the environment would be in every crash report. */
+export function secretVolume(
+  path: string,
+  { name, key, provider }: SecretReference,
+): Plain<types.input.core.v1.Volume> {
   return {
-    metadata: hashedMetadata("api-keys", objectLabels(stack, { role: "gateway" }), stringData),
-    immutable: true,
-    type: "Opaque",
-    stringData,
+    name: secretVolumeName(path),
+    ...(provider === undefined
+      ? // Readable by owner and group; the group is the pod's.
+        { secret: { secretName: name, defaultMode: 0o440, items: [{ key, path: posix.basename(path) }] } }
+      : {
+          csi: {
+            driver: "secrets-store.csi.k8s.io",
+            readOnly: true,
+            volumeAttributes: { secretProviderClass: provider.className },
+          },
+        }),
   };
 }
 
+export function secretVolumeName(path: string): string {
+  return `secret-${posix.basename(posix.dirname(path))}`;
+}
+
+/** Hashes of API keys, which are no credentials; null: the stack has no keys. */
+export function apiKeysSecret(
+  stack: string,
+  { gateway: { apiKeys } }: ClusterPlan,
+): ApiObject<"Secret"> | null {
+  if (apiKeys.length === 0) return null;
+  const stringData = { [API_KEYS_KEY]: canonicalJson(apiKeys) };
+  const metadata = hashedMetadata("api-keys", objectLabels(stack, { role: "gateway" }), stringData);
+  return { kind: "Secret", metadata, immutable: true, type: "Opaque", stringData };
+}
+
 /** Secrets of a cloud that the Secrets Store CSI driver writes into volumes of pods. */
-export function secretProviders({ stack, plan }: SecretsContext): KubernetesStack["secretProviders"] {
+export function secretProviders({ stack, plan }: SecretsContext): readonly {
+  readonly account: ApiObject<"ServiceAccount">;
+  readonly providerClass: CustomObject;
+}[] {
   const labels = objectLabels(stack);
   return plan.cluster.secretProviders.map(({ provider, kind, region, objects }) => ({
     account: {
+      kind: "ServiceAccount",
       metadata: { name: provider.serviceAccount, labels },
       automountServiceAccountToken: false,
     },

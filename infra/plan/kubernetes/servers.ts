@@ -17,17 +17,14 @@ import {
   DATABASE_REQUEST,
   ENCODERS_REQUEST,
   GATEWAY_REQUEST,
-  type HostResources,
   serverRequest,
 } from "../pod-requests.ts";
-import { canSurge, encodersRoom, frontPool, poolNamed, serverRoom } from "../pool-space.ts";
-import type { PoolSpec } from "../spec.ts";
-import type { ClusterPlan } from "../stack-plan.ts";
-import { type GpuContext, sharesMemory } from "./builds.ts";
-import { frontPlacement, gpusOf, poolPlacement } from "./capacity.ts";
-import { isRetained } from "./cluster.ts";
-import { CACHE_GIB, containerSettings, type PodContext, pod } from "./pods.ts";
-import type { BuildPlan, DatabasePlan, PodPlan, Rollout, ServerPlan, Service } from "./types.ts";
+import { canSurge, encodersRoom, poolNamed, serverRoom } from "../pool-space.ts";
+import type { BuildPlan, GpuContext } from "./builds.ts";
+import { frontPoolOf } from "./capacity.ts";
+import { isRetained, type Rollout } from "./cluster.ts";
+import type { ApiObject } from "./objects.ts";
+import { CACHE_GIB, containerSettings, type PodContext, type PodOptions, type PodPlan, pod } from "./pods.ts";
 
 /** Estimates of pulls and loads are right within a factor of two; the rest is for a node that has to be started. */
 const ROLLOUT_ESTIMATES = 2;
@@ -65,9 +62,11 @@ export function modelServer(context: GpuContext, model: ModelPlan, builds: reado
   const pool = poolNamed(plan.spec.pools, spec.pool);
   const container = modelContainer(plan, model, containerSettings(plan));
   const copiesEngine = container.mounts.some(({ purpose }) => purpose === "engineCopy");
-  const copyGiB = copiesEngine ? Math.ceil(COPY_SPARE_FACTOR * engineBytesGiB(spec.engine).totalGiB) : 0;
-  const planned = gpuPod(context, pool, container, { ...serverRequest(spec), copyGiB });
-  return server(context, container, planned, {
+  return server(context, container, {
+    pool,
+    request: serverRequest(spec),
+    ephemeralGiB: SERVER_EPHEMERAL_GIB,
+    diskGiB: copiesEngine ? Math.ceil(COPY_SPARE_FACTOR * engineBytesGiB(spec.engine).totalGiB) : 0,
     replicas: spec.serving.replicas,
     rollout: plan.cluster.rollouts[name] ?? rolloutOf(canSurge(plan.spec, pool, serverRoom(spec))),
     readySeconds: ROLLOUT_ESTIMATES * model.coldStart.seconds,
@@ -78,32 +77,18 @@ export function modelServer(context: GpuContext, model: ModelPlan, builds: reado
 /** null: the stack has none. */
 export function encodersServer(context: GpuContext, builds: readonly BuildPlan[]): ServerPlan | null {
   const { plan } = context;
-  const { encoders, spec } = plan;
+  const { encoders } = plan.spec;
   const container = encodersContainer(plan, containerSettings(plan));
-  if (container === null || encoders === null || spec.encoders === null) return null;
-  const pool = poolNamed(plan.spec.pools, spec.encoders.pool);
-  const planned = gpuPod(context, pool, container, { ...ENCODERS_REQUEST, copyGiB: 0 });
-  return server(context, container, planned, {
-    replicas: spec.encoders.replicas,
-    rollout: rolloutOf(canSurge(spec, pool, encodersRoom(encoders))),
+  if (container === null || plan.encoders === null || encoders === null) return null;
+  const pool = poolNamed(plan.spec.pools, encoders.pool);
+  return server(context, container, {
+    pool,
+    request: ENCODERS_REQUEST,
+    ephemeralGiB: SERVER_EPHEMERAL_GIB,
+    replicas: encoders.replicas,
+    rollout: rolloutOf(canSurge(plan.spec, pool, encodersRoom(plan.encoders))),
     readySeconds: ENCODERS_START_SECONDS + ROLLOUT_ESTIMATES * ENCODERS_PULL_SECONDS,
     after: builds.filter(({ pod }) => pod.role === "encoderBuild").map((build) => build.name),
-  });
-}
-
-function gpuPod(
-  context: GpuContext,
-  pool: PoolSpec,
-  container: Container,
-  { copyGiB, ...request }: HostResources & { readonly copyGiB: number },
-): PodPlan {
-  const { plan } = context;
-  const gpus = gpusOf(plan, pool, container.gpus);
-  return pod(context, container, {
-    resources: { ...request, ephemeralGiB: SERVER_EPHEMERAL_GIB + copyGiB, gpus },
-    placement: poolPlacement(plan, pool),
-    diskGiB: copyGiB,
-    sharesMemory: sharesMemory(pool),
   });
 }
 
@@ -114,89 +99,90 @@ function rolloutOf(hasRoom: boolean): Rollout {
 /** A server of the CPU tier, which needs neither store nor builds. @param model - null: the encoders. */
 export function cpuServer(context: PodContext<ClusterCpuPlan>, model: CpuModelPlan | null): ServerPlan {
   const { plan } = context;
-  const container = cpuServerContainer(plan, model, containerSettings(plan));
-  const request = model === null ? ENCODERS_REQUEST : cpuServerRequest(model);
-  const planned = pod(context, container, {
-    resources: { ...request, ephemeralGiB: CACHE_GIB + CPU_REPOSITORY_GIB, gpus: null },
-    placement: frontPlacement(plan),
-  });
-  return server(context, container, planned, {
+  return server(context, cpuServerContainer(plan, model, containerSettings(plan)), {
+    pool: null,
+    request: model === null ? ENCODERS_REQUEST : cpuServerRequest(model),
+    ephemeralGiB: CACHE_GIB + CPU_REPOSITORY_GIB,
     replicas: model === null ? plan.encoderReplicas : (plan.replicas[model.name] ?? 1),
     rollout: "surge",
     readySeconds: CPU_START_SECONDS + CPU_PULL_SECONDS,
-    after: [],
   });
 }
 
 /** The gateway, with its configuration in a ConfigMap and the hashes of its keys in a Secret. */
 export function gatewayServer(context: PodContext): ServerPlan {
   const { plan } = context;
-  const container = gatewayContainer(plan, containerSettings(plan));
-  const planned = pod(context, container, {
-    resources: { ...GATEWAY_REQUEST, ephemeralGiB: null, gpus: null },
-    placement: frontPlacement(plan),
-  });
-  return server(context, { ...container, ports: { http: plan.gateway.port } }, planned, {
+  const pool = frontPoolOf(plan);
+  // Where any node may run it, some node has room for so little.
+  const hasRoom =
+    plan.tier === "cpu" || pool === null || canSurge(plan.spec, pool, { ...GATEWAY_REQUEST, slots: 0 });
+  return server(context, gatewayContainer(plan, containerSettings(plan)), {
+    pool,
+    request: GATEWAY_REQUEST,
+    servicePorts: { http: plan.gateway.port },
     replicas: plan.gateway.replicas,
-    rollout: rolloutOf(hasRoomForGateway(plan)),
+    rollout: rolloutOf(hasRoom),
     readySeconds: GATEWAY_READY_SECONDS,
-    after: [],
   });
 }
 
-/** Where any node may run it, some node has room for so little. */
-function hasRoomForGateway(plan: ClusterPlan): boolean {
-  if (plan.tier === "cpu") return true;
-  const pool = frontPool(plan.spec.pools);
-  return pool === undefined || canSurge(plan.spec, pool, { ...GATEWAY_REQUEST, slots: 0 });
-}
-
-interface ServerOptions {
+interface ServerOptions extends PodOptions {
   readonly replicas: number;
   readonly rollout: Rollout;
   /** From a pod that has a node until it is ready. */
   readonly readySeconds: number;
-  readonly after: readonly string[];
+  readonly after?: readonly string[];
+  /** By the name of the pod's port; absent: the pod's own. */
+  readonly servicePorts?: Container["ports"];
 }
 
-function server(
-  { plan }: PodContext,
-  { name, ports }: Pick<Container, "name" | "ports">,
-  planned: PodPlan,
-  { replicas, rollout, readySeconds, after }: ServerOptions,
-): ServerPlan {
+/** A Deployment behind a Service of the same name. */
+export type ServerPlan = ReturnType<typeof server>;
+
+function server(context: PodContext, container: Container, options: ServerOptions) {
+  const { name, ports } = container;
+  const { replicas, rollout, readySeconds, after = [], servicePorts = ports } = options;
+  const planned = pod(context, container, options);
   // In place, the old pod ends first.
-  const endSeconds = planned.template.spec?.terminationGracePeriodSeconds ?? 0;
+  const endSeconds = planned.template.spec.terminationGracePeriodSeconds ?? 0;
   const progressDeadlineSeconds = Math.ceil(NODE_SECONDS + endSeconds + readySeconds);
-  const isScaled = Object.hasOwn(plan.cluster.minReplicas, name);
-  const behind = service(name, ports, planned);
+  const isScaled = Object.hasOwn(context.plan.cluster.minReplicas, name);
+  const behind = service(name, servicePorts, planned, { type: "ClusterIP" });
+  const deployment: ApiObject<"Deployment"> = {
+    kind: "Deployment",
+    metadata: { name, labels: planned.labels },
+    spec: {
+      replicas: isScaled ? undefined : replicas,
+      selector: { matchLabels: planned.selector },
+      strategy: { type: "RollingUpdate", rollingUpdate: STRATEGIES[rollout] },
+      progressDeadlineSeconds,
+      template: planned.template,
+    },
+  };
+  const budget: ApiObject<"PodDisruptionBudget"> = {
+    kind: "PodDisruptionBudget",
+    metadata: { name, labels: behind.metadata.labels },
+    spec: {
+      maxUnavailable: 1,
+      // A pod that never becomes ready does not keep its node from being drained.
+      unhealthyPodEvictionPolicy: "AlwaysAllow",
+      selector: { matchLabels: planned.selector },
+    },
+  };
   return {
     name,
     pod: planned,
+    /** null: an autoscaler writes the number, and nothing else does. */
     replicas: isScaled ? null : replicas,
+    /** Largest number of the autoscaler, else `replicas`. */
     maxReplicas: replicas,
     rollout,
-    deployment: {
-      metadata: { name, labels: planned.labels },
-      spec: {
-        replicas: isScaled ? undefined : replicas,
-        selector: { matchLabels: planned.selector },
-        strategy: { type: "RollingUpdate", rollingUpdate: STRATEGIES[rollout] },
-        progressDeadlineSeconds,
-        template: planned.template,
-      },
-    },
+    deployment,
     service: behind,
-    budget: {
-      metadata: { name, labels: behind.metadata.labels },
-      spec: {
-        maxUnavailable: 1,
-        // A pod that never becomes ready does not keep its node from being drained.
-        unhealthyPodEvictionPolicy: "AlwaysAllow",
-        selector: { matchLabels: planned.selector },
-      },
-    },
+    budget,
+    /** How long `up` waits for all pods. */
     awaitSeconds: progressDeadlineSeconds * replicas,
+    /** Names of builds that must have succeeded before this changes. */
     after,
   };
 }
@@ -206,10 +192,11 @@ function service(
   name: string,
   ports: Container["ports"],
   { labels, selector }: PodPlan,
-  address: { readonly type: "ClusterIP" } | { readonly clusterIP: "None" } = { type: "ClusterIP" },
-): Service {
+  address: { readonly type: "ClusterIP" } | { readonly clusterIP: "None" },
+): ApiObject<"Service"> {
   const { "engine-room/key": _, ...kept } = labels;
   return {
+    kind: "Service",
     metadata: {
       name,
       labels: kept,
@@ -229,8 +216,11 @@ function service(
   };
 }
 
+/** A StatefulSet of one pod. */
+export type DatabasePlan = ReturnType<typeof databases>[number];
+
 /** Each with a claim of its own. None where they run elsewhere, or the stack has no documents. */
-export function databases(context: PodContext): readonly DatabasePlan[] {
+export function databases(context: PodContext) {
   const { stack, plan } = context;
   const { databases: planned } = plan.cluster;
   if (planned === null || planned.kind === "external") return [];
@@ -238,40 +228,41 @@ export function databases(context: PodContext): readonly DatabasePlan[] {
   // Neither kind can read the other's files.
   const volume = `${kind}-data`;
   return databaseContainers(kind).map((container) => {
-    const name = container.role === "mongo" ? "mongo" : "vector";
-    const made = pod(context, container, {
-      resources: { ...DATABASE_REQUEST, ephemeralGiB: null, gpus: null },
-      placement: frontPlacement(plan),
-      dataClaim: volume,
-    });
+    const { name } = container;
+    const options = { pool: frontPoolOf(plan), request: DATABASE_REQUEST, dataClaim: volume };
+    const made = pod(context, container, options);
+    const statefulSet: ApiObject<"StatefulSet"> = {
+      kind: "StatefulSet",
+      metadata: { name, labels: made.labels },
+      spec: {
+        serviceName: name,
+        replicas: 1,
+        selector: { matchLabels: made.selector },
+        template: made.template,
+        // To retain claims is the API's default. Without a pod the database is asleep, and its claim stays.
+        persistentVolumeClaimRetentionPolicy: isRetained(stack, plan.cluster)
+          ? undefined
+          : { whenDeleted: "Delete", whenScaled: "Retain" },
+        volumeClaimTemplates: [
+          {
+            metadata: { name: volume, labels: made.selector },
+            spec: {
+              accessModes: ["ReadWriteOnce"],
+              storageClassName: storageClass ?? undefined,
+              resources: { requests: { storage: `${sizeGiB}Gi` } },
+            },
+          },
+        ],
+      },
+    };
     return {
       name,
       pod: made,
       service: service(name, container.ports, made, { clusterIP: "None" }),
-      statefulSet: {
-        metadata: { name, labels: made.labels },
-        spec: {
-          serviceName: name,
-          replicas: 1,
-          selector: { matchLabels: made.selector },
-          template: made.template,
-          // To retain claims is the API's default. Without a pod the database is asleep, and its claim stays.
-          persistentVolumeClaimRetentionPolicy: isRetained(stack, plan.cluster)
-            ? undefined
-            : { whenDeleted: "Delete", whenScaled: "Retain" },
-          volumeClaimTemplates: [
-            {
-              metadata: { name: volume, labels: made.selector },
-              spec: {
-                accessModes: ["ReadWriteOnce"],
-                storageClassName: storageClass ?? undefined,
-                resources: { requests: { storage: `${sizeGiB}Gi` } },
-              },
-            },
-          ],
-        },
-      },
+      statefulSet,
+      /** Name of its claim, which the StatefulSet creates. */
       claim: `${volume}-${name}-0`,
+      /** null: the cluster's default class. */
       storageClass,
       awaitSeconds: DATABASE_AWAIT_SECONDS,
     };

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
-import type { ClusterImage, KubernetesStack } from "../../../infra/plan/kubernetes/types.ts";
+import type { ClusterImage } from "../../../infra/plan/kubernetes/images.ts";
+import type { KubernetesStack } from "../../../infra/plan/kubernetes/kubernetes-stack.ts";
 import type { ManifestAnswer } from "../../../scripts/images/registry.ts";
 import { imageFindings, readImages } from "../../../scripts/preflight/cluster-images.ts";
 import { checkTable, type Finding } from "../../../scripts/preflight/finding.ts";

@@ -3,17 +3,21 @@
 import { canonicalJson, jsonDigest } from "../../canonical-json.ts";
 import { tensorRtLlmMetrics, tensorRtLlmSeries } from "../../catalogue/metrics.ts";
 import type { ClusterPlan } from "../../stack-plan.ts";
-import { selector } from "../autoscaling.ts";
-import { objectLabels, podSelector } from "../labels.ts";
-import type { KubernetesStack } from "../types.ts";
+import { type AutoscalerPlan, selector } from "../autoscaling.ts";
+import type { BuildPlan } from "../builds.ts";
+import { GATEWAY } from "../network.ts";
+import { type ApiObject, type CustomObject, objectLabels, podSelector } from "../objects.ts";
+import type { PodContext } from "../pods.ts";
+import type { DatabasePlan, ServerPlan } from "../servers.ts";
 import { dashboard, type Fillings, ruleGroups, type Values } from "./templates.ts";
-import type { MonitoringPlan } from "./types.ts";
 
-type Parts = "models" | "encoders" | "gateway" | "databases" | "builds" | "store" | "images" | "autoscalers";
-
-interface WatchedStack extends Pick<KubernetesStack, Parts> {
-  readonly stack: string;
-  readonly plan: ClusterPlan;
+interface WatchedStack extends PodContext {
+  /** Tritons, and the gateway as the last. */
+  readonly servers: readonly ServerPlan[];
+  readonly databases: readonly DatabasePlan[];
+  readonly builds: readonly BuildPlan[];
+  readonly store: { readonly claim: string } | null;
+  readonly autoscalers: readonly AutoscalerPlan[];
 }
 
 type Options = NonNullable<ClusterPlan["cluster"]["monitoring"]>;
@@ -33,8 +37,11 @@ const FULL_SHARE = 0.9;
 /** As many as in names of Jobs and labels of pods. */
 const HASH_DIGITS = 12;
 
+/** Objects that Prometheus' operator and Grafana's sidecar read. */
+export type MonitoringPlan = NonNullable<ReturnType<typeof monitoringPlan>>;
+
 /** null where the stack file has `monitoring: none`. */
-export function monitoringPlan(watched: WatchedStack): MonitoringPlan | null {
+export function monitoringPlan(watched: WatchedStack) {
   const options = watched.plan.cluster.monitoring;
   if (options === null) return null;
   const labels = objectLabels(watched.stack);
@@ -42,24 +49,28 @@ export function monitoringPlan(watched: WatchedStack): MonitoringPlan | null {
   return {
     monitors: monitors(watched, options),
     rules: {
-      name: "engine-room",
-      labels: { ...labels, ...options.labels },
+      ...OPERATOR,
+      kind: "PrometheusRule",
+      metadata: { name: "engine-room", labels: { ...labels, ...options.labels } },
       spec: { groups: ruleGroups(fillings) },
-    },
-    dashboards: DASHBOARDS.flatMap((file) => {
+    } satisfies CustomObject,
+    // The name stays while the content changes, so that Grafana keeps the dashboard's address.
+    dashboards: DASHBOARDS.flatMap((file): readonly ApiObject<"ConfigMap">[] => {
       const json = dashboard(file, fillings);
+      if (json === null) return [];
       const name = `dashboard-engine-room-${file}`;
-      return json === null
-        ? []
-        : [{ name, labels: { ...labels, ...options.dashboardLabels }, json: canonicalJson(json) }];
+      const metadata = { name, labels: { ...labels, ...options.dashboardLabels } };
+      // One line with sorted keys: same plan, same bytes.
+      return [{ kind: "ConfigMap", metadata, data: { [`${name}.json`]: canonicalJson(json) } }];
     }),
   };
 }
 
+const OPERATOR = { apiVersion: "monitoring.coreos.com/v1" } as const;
+
 /** Services with a page of metrics, by the name of its port; mongod has none. */
-function targetsOf({ models, encoders, gateway, databases }: WatchedStack) {
-  const servers = [...models, ...(encoders === null ? [] : [encoders]), gateway, ...databases];
-  return servers.flatMap(({ name, service, pod }) => {
+function targetsOf({ servers, databases }: WatchedStack) {
+  return [...servers, ...databases].flatMap(({ name, service, pod }) => {
     const port = pod.role === "gateway" || pod.role === "vector" ? "http" : "metrics";
     return service.spec?.ports?.some((one) => one.name === port) ? [{ name, pod, port }] : [];
   });
@@ -78,35 +89,40 @@ const NODE_OF_POD = { sourceLabels: ["__meta_kubernetes_pod_node_name"], targetL
 function monitors(
   watched: WatchedStack,
   { labels, intervalSeconds, gpuExporter }: Options,
-): MonitoringPlan["monitors"] {
+): readonly CustomObject[] {
   const { stack } = watched;
   const endpoint = { path: "/metrics", interval: `${intervalSeconds}s` };
   const ports = new Map(targetsOf(watched).map(({ pod, port }) => [pod.role, port]));
   const own = [...ports].map(([role, port]) => ({
-    name: `engine-room-${role}`,
-    labels: { ...objectLabels(stack, { role }), ...labels },
+    ...OPERATOR,
+    kind: "ServiceMonitor",
+    metadata: { name: `engine-room-${role}`, labels: { ...objectLabels(stack, { role }), ...labels } },
     spec: { selector: { matchLabels: podSelector(stack, { role }) }, endpoints: [{ ...endpoint, port }] },
   }));
   if (gpuExporter === null) return own;
   // Series are of the pods that have the GPUs, not of the exporter's: their own labels stay.
   const relabelings = [{ targetLabel: "job", replacement: gpuJob(stack) }, NODE_OF_POD];
-  const spec = {
-    selector: { matchLabels: gpuExporter.labels },
-    namespaceSelector: { matchNames: [gpuExporter.namespace] },
-    endpoints: [{ ...endpoint, port: gpuExporter.port, honorLabels: true, relabelings }],
+  const ofGpus = {
+    ...OPERATOR,
+    kind: "ServiceMonitor",
+    metadata: { name: "engine-room-gpus", labels: { ...objectLabels(stack), ...labels } },
+    spec: {
+      selector: { matchLabels: gpuExporter.labels },
+      namespaceSelector: { matchNames: [gpuExporter.namespace] },
+      endpoints: [{ ...endpoint, port: gpuExporter.port, honorLabels: true, relabelings }],
+    },
   };
-  return [...own, { name: "engine-room-gpus", labels: { ...objectLabels(stack), ...labels }, spec }];
+  return [...own, ofGpus];
 }
 
 /** Values of the placeholders in rules.yaml and dashboards/. */
 function fillingsOf(watched: WatchedStack, { gpuExporter, runbookUrl }: Options): Fillings {
-  const { stack, plan, models, encoders, databases, builds, store, autoscalers } = watched;
+  const { stack, plan, servers, databases, builds, store, autoscalers } = watched;
   const namespace = plan.cluster.namespace.name;
-  const gateway = watched.gateway.name;
   const { concurrentRequests, queuedRequests } = plan.gateway.limits;
   const isGpu = plan.tier === "gpu";
   const kind = plan.cluster.databases?.kind ?? null;
-  const tritons = [...models, ...(encoders === null ? [] : [encoders])].map(({ name }) => name);
+  const tritons = servers.map(({ name }) => name).filter((name) => name !== GATEWAY);
   const sleepers = autoscalers.filter(({ replicas }) => replicas.min === 0).map(({ name }) => name);
   const claims = databases.map(({ claim }) => claim);
   return {
@@ -124,8 +140,8 @@ function fillingsOf(watched: WatchedStack, { gpuExporter, runbookUrl }: Options)
       gpuTritons: isGpu ? anyOf(tritons) : null,
       awakeTritons: anyOf(tritons.filter((name) => !sleepers.includes(name))),
       gpuJob: gpuExporter === null ? null : gpuJob(stack),
-      gateway,
-      retrievalGateway: kind === null ? null : gateway,
+      gateway: GATEWAY,
+      retrievalGateway: kind === null ? null : GATEWAY,
       mockMongo: kind === "mock" ? "mongo" : null,
       mockVector: kind === "mock" ? "vector" : null,
       qdrant: kind === "container" ? "vector" : null,
@@ -141,7 +157,7 @@ function fillingsOf(watched: WatchedStack, { gpuExporter, runbookUrl }: Options)
       model: modelEntries(plan),
       image: watched.images.map(({ name, reference }) => ({ name, reference })),
       target: targetsOf(watched).map(({ name, pod }) => {
-        const [container] = pod.template.spec?.containers ?? [];
+        const [container] = pod.template.spec.containers;
         const { periodSeconds = 0, failureThreshold = 0 } = container?.startupProbe ?? {};
         const awake = sleepers.includes(name) ? null : name;
         return {
@@ -151,8 +167,8 @@ function fillingsOf(watched: WatchedStack, { gpuExporter, runbookUrl }: Options)
           awakePart: pod.role === "triton" ? null : awake,
         };
       }),
-      sleeper: models
-        .filter(({ name }) => sleepers.includes(name))
+      sleeper: servers
+        .filter(({ name, pod }) => pod.role === "triton" && sleepers.includes(name))
         .map(({ name, deployment }) => ({
           name,
           wakeSeconds: SETTLED_SECONDS + (deployment.spec?.progressDeadlineSeconds ?? 0),
@@ -163,8 +179,8 @@ function fillingsOf(watched: WatchedStack, { gpuExporter, runbookUrl }: Options)
           const asked = selector(series);
           return {
             ...{ autoscaler, name, query, target, series: series.name, selector: asked },
-            server: service === gateway ? null : service,
-            gatewaySelector: service === gateway ? asked : null,
+            server: service === GATEWAY ? null : service,
+            gatewaySelector: service === GATEWAY ? asked : null,
           };
         }),
       ),

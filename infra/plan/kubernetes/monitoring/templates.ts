@@ -8,7 +8,22 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
-import type { RuleGroup } from "./types.ts";
+import type { Labels } from "../objects.ts";
+
+export interface RuleGroup {
+  readonly name: string;
+  readonly rules: readonly Rule[];
+}
+
+/** https://prometheus.io/docs/prometheus/latest/configuration/recording_rules/#rule */
+interface Rule {
+  readonly record?: string;
+  readonly alert?: string;
+  readonly expr: string;
+  readonly for?: string;
+  readonly labels: Labels;
+  readonly annotations?: Labels;
+}
 
 /** Values of placeholders by name; null: the stack has none. */
 export type Values = Readonly<Record<string, string | number | null>>;

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readStack } from "../../../../infra/config/config.ts";
 import { kubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
+import type { MonitoringPlan } from "../../../../infra/plan/kubernetes/monitoring/monitoring.ts";
 import { dashboard } from "../../../../infra/plan/kubernetes/monitoring/templates.ts";
-import type { MonitoringPlan } from "../../../../infra/plan/kubernetes/monitoring/types.ts";
 import { projectRoot } from "../../../../scripts/program/stack-file.ts";
 import { debianProgram } from "../../../harness/debian-program.ts";
 import { needs } from "../../../harness/needs.ts";
@@ -42,6 +42,7 @@ import {
   alertsOf,
   type DashboardJson,
   dashboardsOf,
+  dashboardTexts,
   expressionsOf,
   recordedOf,
   STACKS,
@@ -285,7 +286,7 @@ describe("what a stack records", () => {
 
   test("an unknown price is not recorded, and a partial one is recorded as a lower bound", () => {
     const titles = (all: MonitoringPlan) =>
-      all.dashboards.flatMap(({ json }) => json.match(/"(An hour|A month)[^"]*"/g) ?? []);
+      dashboardTexts(all).flatMap((json) => json.match(/"(An hour|A month)[^"]*"/g) ?? []);
     const of = (changes: readonly object[]) =>
       watched({
         ...clusterValues,
@@ -324,7 +325,7 @@ describe("a stack without GPUs", () => {
       "Engine room: models (engine-room/demo)",
       "Engine room: databases (engine-room/demo)",
     ]);
-    expect(monitoring.monitors.map(({ name }) => name)).toEqual(
+    expect(monitoring.monitors.map(({ metadata }) => metadata.name)).toEqual(
       ["triton", "encoders", "gateway", "mongo", "vector"].map((role) => `engine-room-${role}`),
     );
   });
@@ -392,10 +393,7 @@ test("a stack has dashboards and panels of its own parts only", () => {
     "Engine room: databases (engine-room/demo)",
   ]);
   expect(titles({ ...clusterValues, encoders: false })).toHaveLength(3);
-  const text = (values: Values) =>
-    watched(values)
-      .monitoring.dashboards.map(({ json }) => json)
-      .join();
+  const text = (values: Values) => dashboardTexts(watched(values).monitoring).join();
   expect(text(clusterValues)).toContain("DCGM_FI_DEV_POWER_USAGE");
   expect(text({ ...clusterValues, monitoringOptions: { gpuExporter: false } })).not.toContain("DCGM");
 });
@@ -429,6 +427,11 @@ test("`monitoring: none` makes no monitoring and adds a note", () => {
   expect(withMonitoring.join("\n")).not.toContain("Nobody watches the stack");
 });
 
+interface MonitorSpec {
+  readonly selector: { readonly matchLabels: Readonly<Record<string, string>> };
+  readonly endpoints: readonly { readonly port: string }[];
+}
+
 test("monitors match the labels and ports of a stack's Services", () => {
   for (const values of [clusterValues, { ...clusterValues, databases: "container" }]) {
     const plan = clusterPlan({ ...WATCHED, ...values });
@@ -436,7 +439,8 @@ test("monitors match the labels and ports of a stack's Services", () => {
     const servers = [...stack.models, ...(stack.encoders === null ? [] : [stack.encoders]), stack.gateway];
     const services = [...servers, ...stack.databases].map(({ service }) => service);
     const own = stack.monitoring?.monitors.filter(({ spec }) => spec.namespaceSelector === undefined) ?? [];
-    const found = own.flatMap(({ spec: { selector, endpoints } }) =>
+    const specs = own.map(({ spec }) => spec as unknown as MonitorSpec);
+    const found = specs.flatMap(({ selector, endpoints }) =>
       endpoints.flatMap(({ port }) =>
         services
           .filter(

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
+import type { KubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
 import { kubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
-import { objectLabels, POD_ROLES, podSelector } from "../../../../infra/plan/kubernetes/labels.ts";
 import { type NetworkEdge, networkEdges, type Peer } from "../../../../infra/plan/kubernetes/network.ts";
-import type { KubernetesStack, PodPlan } from "../../../../infra/plan/kubernetes/types.ts";
+import { objectLabels, POD_ROLES, podSelector } from "../../../../infra/plan/kubernetes/objects.ts";
+import type { PodPlan } from "../../../../infra/plan/kubernetes/pods.ts";
 import { plannedCluster } from "../aws/eks-plans.ts";
 import { isAllowed, type Party, type PolicySpec } from "./policy-walk.ts";
 import { restrictedViolations } from "./restricted.ts";

@@ -3,8 +3,9 @@ import { join } from "node:path";
 import { checkedPlan } from "../../../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../../../infra/config/config.ts";
 import { clusterImageNames } from "../../../../infra/plan/kubernetes/images.ts";
+import type { KubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
 import { kubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
-import type { KubernetesStack, PodPlan } from "../../../../infra/plan/kubernetes/types.ts";
+import type { PodPlan } from "../../../../infra/plan/kubernetes/pods.ts";
 import type { ClusterPlan } from "../../../../infra/plan/stack-plan.ts";
 import { projectName, projectRoot, readStackFile } from "../../../../scripts/program/stack-file.ts";
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { readStack } from "../../../../infra/config/config.ts";
 import { RELEASE_TAGS } from "../../../../infra/plan/catalogue/releases.ts";
 import { kubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
-import type { MonitoringPlan } from "../../../../infra/plan/kubernetes/monitoring/types.ts";
+import type { MonitoringPlan } from "../../../../infra/plan/kubernetes/monitoring/monitoring.ts";
 import { planStack } from "../../../../infra/plan/plan-stack.ts";
 import type { ClusterPlan } from "../../../../infra/plan/stack-plan.ts";
 import { projectRoot } from "../../../../scripts/program/stack-file.ts";
@@ -91,8 +91,12 @@ export interface DashboardJson {
   }[];
 }
 
-export const dashboardsOf = ({ dashboards }: MonitoringPlan) =>
-  dashboards.map(({ json }) => JSON.parse(json) as DashboardJson);
+/** Files of the ConfigMaps of dashboards. */
+export const dashboardTexts = ({ dashboards }: MonitoringPlan) =>
+  dashboards.flatMap(({ data }) => Object.values(data ?? {}));
+
+export const dashboardsOf = (monitoring: MonitoringPlan) =>
+  dashboardTexts(monitoring).map((json) => JSON.parse(json) as DashboardJson);
 
 const rulesOf = ({ rules }: MonitoringPlan) => rules.spec.groups.flatMap((group) => group.rules);
 

@@ -1,5 +1,48 @@
-/** Labels and names of everything that a stack has in a cluster. */
+/** Objects of Kubernetes' API as plain data, their labels and their names. */
+import type { types } from "@pulumi/kubernetes";
 import { jsonDigest } from "../canonical-json.ts";
+import type { Plain } from "../plain.ts";
+
+/** Arguments of Pulumi's provider by kind. */
+interface Kinds {
+  ConfigMap: types.input.core.v1.ConfigMap;
+  DaemonSet: types.input.apps.v1.DaemonSet;
+  Deployment: types.input.apps.v1.Deployment;
+  HorizontalPodAutoscaler: types.input.autoscaling.v2.HorizontalPodAutoscaler;
+  Ingress: types.input.networking.v1.Ingress;
+  Job: types.input.batch.v1.Job;
+  Namespace: types.input.core.v1.Namespace;
+  NetworkPolicy: types.input.networking.v1.NetworkPolicy;
+  PersistentVolumeClaim: types.input.core.v1.PersistentVolumeClaim;
+  PodDisruptionBudget: types.input.policy.v1.PodDisruptionBudget;
+  PriorityClass: types.input.scheduling.v1.PriorityClass;
+  ResourceQuota: types.input.core.v1.ResourceQuota;
+  Secret: types.input.core.v1.Secret;
+  Service: types.input.core.v1.Service;
+  ServiceAccount: types.input.core.v1.ServiceAccount;
+  StatefulSet: types.input.apps.v1.StatefulSet;
+}
+
+export type Kind = keyof Kinds;
+
+/** Without a namespace, which the component adds. */
+interface Metadata {
+  readonly name: string;
+  readonly labels: Labels;
+  readonly annotations?: Labels;
+}
+
+export type ApiObject<K extends Kind = Kind> = {
+  [Each in K]: Plain<Kinds[Each]> & { readonly kind: Each; readonly metadata: Metadata };
+}[K];
+
+/** An object whose kind has a CustomResourceDefinition. */
+export interface CustomObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: Metadata;
+  readonly spec: Readonly<Record<string, unknown>>;
+}
 
 /** Purpose of a pod, and value of its label `app.kubernetes.io/component`. The scripts start `bench` and `smoke`. */
 export const POD_ROLES = [
