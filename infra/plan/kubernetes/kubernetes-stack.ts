@@ -1,9 +1,10 @@
 /** Everything that a cluster runs of a plan. */
 import { ConfigError } from "../../problems.ts";
+import type { ClusterCpuPlan } from "../cpu-stack.ts";
 import { imageNamed } from "../image-named.ts";
 import type { ClusterPlan } from "../stack-plan.ts";
 import { autoscalers } from "./autoscaling.ts";
-import { type BuildPlan, builds, engineStore, prePulls } from "./builds.ts";
+import { builds, engineStore, type GpuContext, prePulls } from "./builds.ts";
 import { priorities, quota } from "./capacity.ts";
 import { isRetained } from "./cluster.ts";
 import { clusterEndpoints, clusterNotes, ownerNotes } from "./endpoints.ts";
@@ -13,14 +14,7 @@ import { gatewayIngress, gatewayRoute, networkPolicies } from "./network.ts";
 import { type ApiObject, keptAnnotations, objectLabels, podSelector } from "./objects.ts";
 import type { PodContext } from "./pods.ts";
 import { apiKeysSecret, secretProviders } from "./secrets.ts";
-import {
-  cpuServer,
-  databases,
-  encodersServer,
-  gatewayServer,
-  modelServer,
-  type ServerPlan,
-} from "./servers.ts";
+import { cpuServer, databases, encodersServer, gatewayServer, modelServer } from "./servers.ts";
 
 /** All objects of a stack. */
 export type KubernetesStack = ReturnType<typeof kubernetesStack>;
@@ -43,19 +37,24 @@ export function kubernetesStack(plan: ClusterPlan, { stack, images }: Kubernetes
   const { cluster } = plan;
   const pulled = clusterImageNames(plan).map((name) => imageNamed(name, images));
   const context = { stack, plan, images: pulled };
-  const tier = tierParts(context);
-  const front = { gateway: gatewayServer(context), databases: databases(context) };
-  const servers = [...tier.models, ...(tier.encoders === null ? [] : [tier.encoders]), front.gateway];
-  const scalers = autoscalers(stack, plan, servers);
-  const parts = { ...tier, ...front, images: pulled, autoscalers: scalers };
+  const tier = plan.tier === "cpu" ? cpuParts({ ...context, plan }) : gpuParts({ ...context, plan });
+  const gateway = gatewayServer(context);
+  const servers = [...tier.models, ...(tier.encoders === null ? [] : [tier.encoders]), gateway];
+  const parts = {
+    ...tier,
+    gateway,
+    databases: databases(context),
+    images: pulled,
+    autoscalers: autoscalers(stack, plan, servers),
+  };
   // All pods at a time, those of servers twice, since old ones may still end while all new ones run.
   const pods = [
     ...servers.map(({ pod, maxReplicas }) => ({ ...pod, count: 2 * maxReplicas })),
-    ...tier.prePulls.map(({ pod, nodes }) => ({ ...pod, count: nodes })),
-    ...[...front.databases, ...tier.builds].map(({ pod }) => ({ ...pod, count: 1 })),
+    ...parts.prePulls.map(({ pod, nodes }) => ({ ...pod, count: nodes })),
+    ...[...parts.databases, ...parts.builds].map(({ pod }) => ({ ...pod, count: 1 })),
   ];
   // Claims of databases outlive them: those of `mock` still exist when `container` creates its own.
-  const claims = 2 * front.databases.length + (tier.store?.object == null ? 0 : 1);
+  const claims = 2 * parts.databases.length + (parts.store?.object == null ? 0 : 1);
   const { name, isCreated } = cluster.namespace;
   return {
     ...parts,
@@ -87,35 +86,27 @@ export function kubernetesStack(plan: ClusterPlan, { stack, images }: Kubernetes
   };
 }
 
-interface TierParts {
-  readonly builds: readonly BuildPlan[];
-  readonly models: readonly ServerPlan[];
-  readonly encoders: ServerPlan | null;
-  /** Claim of weights and engines; null: nothing is built. */
-  readonly store: ReturnType<typeof engineStore> | null;
-  /** DaemonSets that keep an image on every node of a pool. */
-  readonly prePulls: ReturnType<typeof prePulls>;
-}
-
-function tierParts({ plan, ...pods }: PodContext): TierParts {
-  if (plan.tier === "cpu") {
-    const context = { ...pods, plan };
-    return {
-      builds: [],
-      models: plan.models.map((model) => cpuServer(context, model)),
-      encoders: cpuServer(context, null),
-      store: null,
-      prePulls: [],
-    };
-  }
-  const context = { ...pods, plan };
+function gpuParts(context: GpuContext) {
   const jobs = builds(context);
   return {
     builds: jobs,
-    models: plan.models.map((model) => modelServer(context, model, jobs)),
+    models: context.plan.models.map((model) => modelServer(context, model, jobs)),
+    /** null: the stack has none. */
     encoders: encodersServer(context, jobs),
+    /** Claim of weights and engines; null: nothing is built. */
     store: engineStore(context),
+    /** DaemonSets that keep an image on every node of a pool. */
     prePulls: prePulls(context),
+  };
+}
+
+function cpuParts(context: PodContext<ClusterCpuPlan>) {
+  return {
+    builds: [],
+    models: context.plan.models.map((model) => cpuServer(context, model)),
+    encoders: cpuServer(context, null),
+    store: null,
+    prePulls: [],
   };
 }
 

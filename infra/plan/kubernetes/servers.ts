@@ -19,7 +19,7 @@ import {
   GATEWAY_REQUEST,
   serverRequest,
 } from "../pod-requests.ts";
-import { canSurge, encodersRoom, poolNamed, serverRoom } from "../pool-space.ts";
+import { canSurge, poolNamed } from "../pool-space.ts";
 import type { BuildPlan, GpuContext } from "./builds.ts";
 import { frontPoolOf } from "./capacity.ts";
 import { isRetained, type Rollout } from "./cluster.ts";
@@ -68,7 +68,7 @@ export function modelServer(context: GpuContext, model: ModelPlan, builds: reado
     ephemeralGiB: SERVER_EPHEMERAL_GIB,
     diskGiB: copiesEngine ? Math.ceil(COPY_SPARE_FACTOR * engineBytesGiB(spec.engine).totalGiB) : 0,
     replicas: spec.serving.replicas,
-    rollout: plan.cluster.rollouts[name] ?? rolloutOf(canSurge(plan.spec, pool, serverRoom(spec))),
+    rollout: plan.cluster.rollouts[name],
     readySeconds: ROLLOUT_ESTIMATES * model.coldStart.seconds,
     after: builds.filter(({ models }) => models.includes(name)).map((build) => build.name),
   });
@@ -79,21 +79,16 @@ export function encodersServer(context: GpuContext, builds: readonly BuildPlan[]
   const { plan } = context;
   const { encoders } = plan.spec;
   const container = encodersContainer(plan, containerSettings(plan));
-  if (container === null || plan.encoders === null || encoders === null) return null;
+  if (container === null || encoders === null) return null;
   const pool = poolNamed(plan.spec.pools, encoders.pool);
   return server(context, container, {
     pool,
     request: ENCODERS_REQUEST,
     ephemeralGiB: SERVER_EPHEMERAL_GIB,
     replicas: encoders.replicas,
-    rollout: rolloutOf(canSurge(plan.spec, pool, encodersRoom(plan.encoders))),
     readySeconds: ENCODERS_START_SECONDS + ROLLOUT_ESTIMATES * ENCODERS_PULL_SECONDS,
     after: builds.filter(({ pod }) => pod.role === "encoderBuild").map((build) => build.name),
   });
-}
-
-function rolloutOf(hasRoom: boolean): Rollout {
-  return hasRoom ? "surge" : "inPlace";
 }
 
 /** A server of the CPU tier, which needs neither store nor builds. @param model - null: the encoders. */
@@ -104,7 +99,6 @@ export function cpuServer(context: PodContext<ClusterCpuPlan>, model: CpuModelPl
     request: model === null ? ENCODERS_REQUEST : cpuServerRequest(model),
     ephemeralGiB: CACHE_GIB + CPU_REPOSITORY_GIB,
     replicas: model === null ? plan.encoderReplicas : (plan.replicas[model.name] ?? 1),
-    rollout: "surge",
     readySeconds: CPU_START_SECONDS + CPU_PULL_SECONDS,
   });
 }
@@ -112,23 +106,19 @@ export function cpuServer(context: PodContext<ClusterCpuPlan>, model: CpuModelPl
 /** The gateway, with its configuration in a ConfigMap and the hashes of its keys in a Secret. */
 export function gatewayServer(context: PodContext): ServerPlan {
   const { plan } = context;
-  const pool = frontPoolOf(plan);
-  // Where any node may run it, some node has room for so little.
-  const hasRoom =
-    plan.tier === "cpu" || pool === null || canSurge(plan.spec, pool, { ...GATEWAY_REQUEST, slots: 0 });
   return server(context, gatewayContainer(plan, containerSettings(plan)), {
-    pool,
+    pool: frontPoolOf(plan),
     request: GATEWAY_REQUEST,
     servicePorts: { http: plan.gateway.port },
     replicas: plan.gateway.replicas,
-    rollout: rolloutOf(hasRoom),
     readySeconds: GATEWAY_READY_SECONDS,
   });
 }
 
 interface ServerOptions extends PodOptions {
   readonly replicas: number;
-  readonly rollout: Rollout;
+  /** Choice of the stack file; undefined: `surge` where the pool has room for a second pod. */
+  readonly rollout?: Rollout | undefined;
   /** From a pod that has a node until it is ready. */
   readonly readySeconds: number;
   readonly after?: readonly string[];
@@ -141,12 +131,17 @@ export type ServerPlan = ReturnType<typeof server>;
 
 function server(context: PodContext, container: Container, options: ServerOptions) {
   const { name, ports } = container;
-  const { replicas, rollout, readySeconds, after = [], servicePorts = ports } = options;
+  const { pool, request, replicas, readySeconds, after = [], servicePorts = ports } = options;
+  const { plan } = context;
   const planned = pod(context, container, options);
+  // Where any node may run it, some node has room.
+  const hasRoom =
+    plan.tier === "cpu" || pool === null || canSurge(plan.spec, pool, { ...request, slots: container.gpus });
+  const rollout = options.rollout ?? (hasRoom ? "surge" : "inPlace");
   // In place, the old pod ends first.
   const endSeconds = planned.template.spec.terminationGracePeriodSeconds ?? 0;
   const progressDeadlineSeconds = Math.ceil(NODE_SECONDS + endSeconds + readySeconds);
-  const isScaled = Object.hasOwn(context.plan.cluster.minReplicas, name);
+  const isScaled = Object.hasOwn(plan.cluster.minReplicas, name);
   const behind = service(name, servicePorts, planned, { type: "ClusterIP" });
   const deployment: ApiObject<"Deployment"> = {
     kind: "Deployment",
