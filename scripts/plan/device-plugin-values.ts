@@ -1,7 +1,7 @@
 /** The device plugin's configuration for a stack's pools, as values of its Helm chart. */
 import { stringify } from "yaml";
 import type { GpuPlan } from "../../infra/plan/gpu-stack.ts";
-import { devicePluginConfigs } from "../../infra/plan/kubernetes/gpu-resources.ts";
+import { devicePluginConfigs } from "../../infra/plan/kubernetes/capacity.ts";
 
 /** Label by which a machine chooses one of several configurations. */
 const CONFIG_LABEL = "nvidia.com/device-plugin.config";

@@ -4,7 +4,7 @@
  */
 import type { ReleaseArgs } from "@pulumi/kubernetes/helm/v3/release.js";
 import { type ChartName, installedCharts, kubernetesVersions, publishedCharts } from "../catalogue/aws.ts";
-import { devicePluginConfigs, GPU_RESOURCE } from "../kubernetes/gpu-resources.ts";
+import { devicePluginConfigs, GPU_RESOURCE } from "../kubernetes/capacity.ts";
 import { DATABASE_STORAGE_CLASS, GPU_EXPORTER_NAMESPACE, MONITORING_RELEASE, SYSTEM_NODES } from "./names.ts";
 import type { ClusterParts } from "./node-pools.ts";
 import { autoscalerRole, loadBalancerControllerRole, SYSTEM_NAMESPACE } from "./roles.ts";

@@ -1,7 +1,7 @@
 /** GPUs in a cluster: how pods find machines, and what they share. */
 import type { GpuStackConfig } from "../../config/config.ts";
 import { isInStore } from "../engine/weights.ts";
-import { gpuResource } from "../kubernetes/gpu-resources.ts";
+import { gpuResource } from "../kubernetes/capacity.ts";
 import { canSurge, poolOf, serverRoom, sharesGpuMemory, surgeShortages } from "../pool-space.ts";
 import type { PoolSpec } from "../spec.ts";
 import { type CheckedStack, type Checks, eachModel } from "./check.ts";

@@ -1,12 +1,11 @@
-/** What pods of a stack take of a cluster: nodes, GPUs, priority, and all of them together. */
+/** Nodes, GPUs and priorities of pods, and the quota of all of them. */
 import type { types } from "@pulumi/kubernetes";
 import { sortedByKey } from "../containers/container.ts";
 import type { ClusterGpuPlan } from "../gpu-stack.ts";
 import type { Plain } from "../plain.ts";
 import { frontPool } from "../pool-space.ts";
-import type { PoolSpec } from "../spec.ts";
+import type { GpuSharing, PoolSpec } from "../spec.ts";
 import type { ClusterPlan } from "../stack-plan.ts";
-import { gpuResource } from "./gpu-resources.ts";
 import { type ApiObject, type Labels, objectLabels } from "./objects.ts";
 
 /** Nodes of a pool, or of the stack. */
@@ -28,8 +27,65 @@ export interface PodResources {
   readonly gpus: { readonly resource: string; readonly count: number } | null;
 }
 
+/** Whole GPUs. */
+export const GPU_RESOURCE = "nvidia.com/gpu";
+
+/** Shares where the device plugin's configuration says `renameByDefault`. */
+const SHARED_GPU_RESOURCE = `${GPU_RESOURCE}.shared`;
+
+/**
+ * Resource of a pool's GPUs. Partitions have resources of their own (strategy `mixed`; `+` of a profile's name is written as
+ * a point), shares in time and of MPS the GPU's own name unless the configuration says `renameByDefault`.
+ * https://github.com/NVIDIA/k8s-device-plugin/blob/main/README.md
+ *
+ * @param own - `gpuResource` of the pool in the stack file.
+ */
+export function gpuResource(sharing: GpuSharing, own: string | null): string {
+  if (own !== null) return own;
+  return sharing.mode === "mig" ? `nvidia.com/mig-${sharing.profile.replaceAll("+", ".")}` : GPU_RESOURCE;
+}
+
+/**
+ * Configuration file of NVIDIA's device plugin for nodes with such GPUs
+ * (https://github.com/NVIDIA/k8s-device-plugin/blob/main/README.md#shared-access-to-gpus). The field `rename` of a resource is
+ * left out: up to 0.20 the plugin ignores it, with a warning (api/config/v1/replicas.go).
+ *
+ * @returns null where the plugin can't use the name `own`.
+ */
+export function devicePluginConfig(sharing: GpuSharing, own: string | null): object | null {
+  const resource = gpuResource(sharing, own);
+  const isOwn = resource === GPU_RESOURCE;
+  if (sharing.mode === "none") return isOwn ? { version: "v1" } : null;
+  if (sharing.mode === "mig") {
+    const isMixed = resource === gpuResource(sharing, null);
+    if (!isMixed && !isOwn) return null;
+    return { version: "v1", flags: { migStrategy: isMixed ? "mixed" : "single" } };
+  }
+  const isRenamed = resource === SHARED_GPU_RESOURCE;
+  if (!isOwn && !isRenamed) return null;
+  const shares = {
+    ...(isRenamed ? { renameByDefault: true } : {}),
+    // Two shares are no larger part of a GPU: NVIDIA recommends to refuse them, and with MPS it is the default.
+    ...(sharing.mode === "mps" ? {} : { failRequestsGreaterThanOne: true }),
+    resources: [{ name: GPU_RESOURCE, replicas: sharing.replicas }],
+  };
+  return { version: "v1", sharing: { [sharing.mode]: shares } };
+}
+
+/** By name of the pool with GPUs; a node's label `nvidia.com/device-plugin.config` chooses one. */
+export function devicePluginConfigs(
+  pools: readonly PoolSpec[],
+  resourceOf: (pool: string) => string | null,
+): Readonly<Record<string, object | null>> {
+  return Object.fromEntries(
+    pools
+      .filter(({ gpu }) => gpu !== null)
+      .map(({ name, sharing }) => [name, devicePluginConfig(sharing, resourceOf(name))]),
+  );
+}
+
 /** Managed clusters keep other pods away from nodes with GPUs by this taint. */
-const GPU_TOLERATION = { key: "nvidia.com/gpu", operator: "Exists" } as const;
+const GPU_TOLERATION = { key: GPU_RESOURCE, operator: "Exists" } as const;
 
 /** @param count - GPUs, partitions or shares of GPUs. */
 export function gpusOf(plan: ClusterGpuPlan, pool: PoolSpec, count: number): PodResources["gpus"] {

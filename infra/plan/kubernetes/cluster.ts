@@ -58,11 +58,6 @@ export function secretFile(name: SecretName): string {
   return `/run/secrets/${SECRET_NAMES[name]}/${SECRET_KEY}`;
 }
 
-/** Name of a claim that the stack creates. */
-const STORE_CLAIM = "engine-store";
-/** Certificate that cert-manager writes. */
-const TLS_SECRET = "gateway-tls";
-
 export function kubernetesCluster(config: GpuClusterConfig) {
   const { hub, pools, models } = config;
   return {
@@ -91,10 +86,10 @@ export function kubernetesCpuCluster(config: CpuClusterConfig) {
 }
 
 function clusterParts(config: ClusterConfig) {
-  const { context, namespace, monitoringNamespace, priorityClasses, images, autoscaling } = config;
+  const { namespace, monitoringNamespace, images, autoscaling } = config;
   return {
     /** Context of the kubeconfig; null: the current one. */
-    context: context ?? null,
+    context: config.context ?? null,
     namespace: {
       name: namespace,
       isCreated: createsNamespace(config),
@@ -110,7 +105,7 @@ function clusterParts(config: ClusterConfig) {
     monitoring: config.monitoring === "none" ? null : monitoring(config),
     /** Stacks whose data `down` leaves; null: every stack. */
     retained: config.retain ?? null,
-    createsPriorities: priorityClasses === "create",
+    createsPriorities: config.priorityClasses === "create",
     /** null: the stack has no encoders, and documents are found by their vectors. */
     databases: config.encoders === false ? null : clusterDatabases(config),
     /** Where images are pushed to; null: the stack can't be deployed unless all of them are locked. */
@@ -118,10 +113,9 @@ function clusterParts(config: ClusterConfig) {
     imageBases: images.bases,
     imagePullSecrets: images.pullSecrets,
     autoscaling: {
-      mechanism: autoscaling.mechanism,
+      ...autoscaling,
       prometheusUrl:
         autoscaling.prometheusUrl ?? `http://prometheus-operated.${monitoringNamespace}.svc:9090`,
-      scaleDownSeconds: autoscaling.scaleDownSeconds,
     },
     /** null: servers of models follow the load alone. */
     schedule: config.schedule ?? null,
@@ -137,11 +131,8 @@ export function isRetained(stack: string, { retained }: Pick<Cluster, "retained"
 }
 
 /** Least numbers of replicas, by name of the Deployment, where an autoscaler sets the number. */
-export function leastReplicas({
-  models,
-  encoders,
-  gateway,
-}: ClusterConfig): Readonly<Record<string, number>> {
+export function leastReplicas(config: ClusterConfig): Readonly<Record<string, number>> {
+  const { models, encoders, gateway } = config;
   const servers = [
     ...models,
     ...(encoders === false ? [] : [{ ...encoders, name: "encoders" }]),
@@ -167,29 +158,24 @@ function createsNamespace(config: ClusterConfig): boolean {
   return createNamespace ?? found.every((name) => name === undefined);
 }
 
-function monitoring({ monitoringOptions }: ClusterConfig) {
-  const { labels, dashboardLabels, intervalSeconds, runbookUrl } = monitoringOptions;
-  const gpuExporter = "gpuExporter" in monitoringOptions && monitoringOptions.gpuExporter;
+function monitoring({ monitoringOptions: options }: ClusterConfig) {
+  const gpuExporter = "gpuExporter" in options && options.gpuExporter;
   return {
-    ...{ labels, dashboardLabels, intervalSeconds },
+    ...options,
+    /** null: the cluster has none. */
     gpuExporter: gpuExporter === false ? null : gpuExporter,
-    runbookUrl: runbookUrl?.replace(/\/$/, "") ?? null,
+    runbookUrl: options.runbookUrl?.replace(/\/$/, "") ?? null,
   };
 }
 
 function engineStore({ engineStore: store }: GpuClusterConfig) {
   if (store.existingClaim !== undefined) return { claim: store.existingClaim, creation: null };
-  const { storageClass, existingVolume, accessMode, sizeGiB } = store;
+  const { storageClass, existingVolume: volume = null, accessMode, sizeGiB } = store;
   // A claim without a class is given the default one, and a volume of another class never binds to it.
-  const noClass = existingVolume === undefined ? null : "";
+  const noClass = volume === null ? null : "";
   return {
-    claim: STORE_CLAIM,
-    creation: {
-      storageClass: storageClass ?? noClass,
-      volume: existingVolume ?? null,
-      accessMode,
-      sizeGiB,
-    },
+    claim: "engine-store",
+    creation: { storageClass: storageClass ?? noClass, volume, accessMode, sizeGiB },
   };
 }
 
@@ -197,20 +183,18 @@ function clusterDatabases({ databases, externalDatabases, databaseStorage }: Clu
   // The configuration's own checks refuse `external` without addresses.
   if (databases === "external" && externalDatabases !== undefined) {
     const { mongo, vector } = externalDatabases;
+    const [uriFile, apiKeyFile] = [secretFile("mongoUri"), secretFile("vectorApiKey")];
     const uri = secretReference("mongoUri", mongo.uri, mongo.uriSecret);
     const apiKey = secretReference("vectorApiKey", vector.apiKey, vector.apiKeySecret);
     return {
       kind: "external" as const,
-      mongo: { uriFile: secretFile("mongoUri") },
+      mongo: { uriFile },
       mongoPort: mongo.port,
-      vector: {
-        url: vector.url,
-        ...(apiKey === null ? {} : { apiKeyFile: secretFile("vectorApiKey") }),
-      },
+      vector: { url: vector.url, ...(apiKey === null ? {} : { apiKeyFile }) },
       /** By path of the gateway's file. */
       secrets: {
-        ...(uri === null ? {} : { [secretFile("mongoUri")]: uri }),
-        ...(apiKey === null ? {} : { [secretFile("vectorApiKey")]: apiKey }),
+        ...(uri === null ? {} : { [uriFile]: uri }),
+        ...(apiKey === null ? {} : { [apiKeyFile]: apiKey }),
       },
     };
   }
@@ -235,14 +219,13 @@ function secretReference(
 
 function ingress({ namespace, gateway: { hostname, ingressClass, tls, route } }: ClusterConfig) {
   if (hostname === undefined) return null;
-  const issuerName = tls?.issuer ?? tls?.clusterIssuer;
-  const issuer =
-    issuerName === undefined ? null : { name: issuerName, isClusters: tls?.issuer === undefined };
+  const issuer = tls?.issuer ?? tls?.clusterIssuer;
   return {
     host: hostname,
     className: ingressClass ?? null,
-    tlsSecret: tls?.secretName ?? (issuer === null ? null : TLS_SECRET),
-    issuer,
+    // An issuer of cert-manager writes the certificate into a Secret of this name.
+    tlsSecret: tls?.secretName ?? (issuer === undefined ? null : "gateway-tls"),
+    issuer: issuer === undefined ? null : { name: issuer, isClusters: tls?.issuer === undefined },
     route:
       route === undefined
         ? null

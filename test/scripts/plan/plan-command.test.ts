@@ -8,7 +8,7 @@ import { z } from "zod";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
 import { parseConfig } from "../../../infra/config/config.ts";
 import type { GpuPlan } from "../../../infra/plan/gpu-stack.ts";
-import { devicePluginConfig } from "../../../infra/plan/kubernetes/gpu-resources.ts";
+import { devicePluginConfig } from "../../../infra/plan/kubernetes/capacity.ts";
 import { planStack } from "../../../infra/plan/plan-stack.ts";
 import { devicePluginValues } from "../../../scripts/plan/device-plugin-values.ts";
 import { explain, explainableNames } from "../../../scripts/plan/explain.ts";

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { readStack } from "../../../../infra/config/config.ts";
 import type { DockerImage, ImageName } from "../../../../infra/plan/docker/types.ts";
 import type { BuildPlan } from "../../../../infra/plan/kubernetes/builds.ts";
-import { gpuResource } from "../../../../infra/plan/kubernetes/gpu-resources.ts";
+import { gpuResource } from "../../../../infra/plan/kubernetes/capacity.ts";
 import { clusterImages } from "../../../../infra/plan/kubernetes/images.ts";
 import type { KubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
 import { kubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
