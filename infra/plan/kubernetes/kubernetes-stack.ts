@@ -82,7 +82,7 @@ export function kubernetesStack(plan: ClusterPlan, { stack, images }: Kubernetes
     monitoring: monitoringPlan({ stack, plan, servers, ...parts }),
     endpoints: clusterEndpoints(plan),
     /** For users, as in the outputs. */
-    notes: [...ownerNotes(plan), ...clusterNotes(plan)],
+    notes: [...ownerNotes(plan), ...clusterNotes(plan)] as readonly string[],
   };
 }
 
