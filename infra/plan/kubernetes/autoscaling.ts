@@ -34,77 +34,17 @@ export function autoscalers(stack: string, plan: ClusterPlan, servers: readonly 
 export type AutoscalerPlan = ReturnType<typeof autoscaler>;
 
 function autoscaler(stack: string, plan: ClusterPlan, { name, maxReplicas: max, pod }: ServerPlan) {
-  const { minReplicas, autoscaling, schedule } = plan.cluster;
-  const { [name]: min = 0 } = minReplicas;
+  const { autoscaling, schedule, minReplicas } = plan.cluster;
   const { mechanism, prometheusUrl, scaleDownSeconds } = autoscaling;
-  const scaling = {
-    name,
-    replicas: { min, max },
-    metrics: loadOf(plan, name, min),
-    /** Least replicas at a time of the day, whatever the metrics say; only with KEDA. */
-    schedule:
-      schedule === null || pod.role !== "triton"
-        ? null
-        : { ...schedule, replicas: Math.min(schedule.replicas, max) },
-  };
+  const { [name]: min = 0 } = minReplicas;
+  const metrics = loadOf(plan, name, min);
+  const scheduled =
+    schedule === null || pod.role !== "triton"
+      ? null
+      : { ...schedule, replicas: Math.min(schedule.replicas, max) };
   const metadata = { name, labels: objectLabels(stack, { role: pod.role, model: pod.model }) };
   const behavior = { scaleDown: { stabilizationWindowSeconds: scaleDownSeconds } };
-  return {
-    ...scaling,
-    /** `hpa`: by metrics of the cluster's external metrics API. `keda`: KEDA asks Prometheus and can scale to zero. */
-    mechanism,
-    object:
-      mechanism === "hpa"
-        ? horizontalAutoscaler(metadata, scaling, behavior)
-        : ({
-            apiVersion: "keda.sh/v1alpha1",
-            kind: "ScaledObject",
-            metadata,
-            spec: {
-              scaleTargetRef: { name },
-              minReplicaCount: min,
-              maxReplicaCount: max,
-              pollingInterval: POLLING_SECONDS,
-              cooldownPeriod: scaleDownSeconds,
-              advanced: { horizontalPodAutoscalerConfig: { behavior } },
-              triggers: triggers(scaling, prometheusUrl),
-            },
-          } satisfies CustomObject),
-  };
-}
-
-interface Scaling {
-  readonly name: string;
-  readonly replicas: { readonly min: number; readonly max: number };
-  readonly metrics: ReturnType<typeof loadOf>;
-  readonly schedule: ClusterPlan["cluster"]["schedule"];
-}
-
-function triggers({ metrics, schedule }: Scaling, serverAddress: string) {
-  const asked = metrics.map(({ name, query, target, activation }) => ({
-    type: "prometheus",
-    name,
-    metadata: {
-      serverAddress,
-      query,
-      threshold: String(target),
-      activationThreshold: activation === null ? undefined : String(activation),
-      // An absent series is an error: servers stay as they are.
-      ignoreNullValues: "false",
-    },
-  }));
-  if (schedule === null) return asked;
-  const { timeZone: timezone, start, end, replicas } = schedule;
-  const metadata = { timezone, start, end, desiredReplicas: String(replicas) };
-  return [...asked, { type: "cron", name: "schedule", metadata }];
-}
-
-function horizontalAutoscaler(
-  metadata: CustomObject["metadata"],
-  { name, replicas: { min, max }, metrics }: Scaling,
-  behavior: object,
-): ApiObject<"HorizontalPodAutoscaler"> {
-  return {
+  const horizontal: ApiObject<"HorizontalPodAutoscaler"> = {
     kind: "HorizontalPodAutoscaler",
     // It is ready once metrics have come, which may be after the first request.
     metadata: { ...metadata, annotations: { "pulumi.com/skipAwait": "true" } },
@@ -122,6 +62,50 @@ function horizontalAutoscaler(
       })),
     },
   };
+  const scaledObject: CustomObject = {
+    apiVersion: "keda.sh/v1alpha1",
+    kind: "ScaledObject",
+    metadata,
+    spec: {
+      scaleTargetRef: { name },
+      minReplicaCount: min,
+      maxReplicaCount: max,
+      pollingInterval: POLLING_SECONDS,
+      cooldownPeriod: scaleDownSeconds,
+      advanced: { horizontalPodAutoscalerConfig: { behavior } },
+      triggers: [
+        ...metrics.map(({ name, query, target }) => ({
+          type: "prometheus",
+          name,
+          metadata: {
+            serverAddress: prometheusUrl,
+            query,
+            threshold: String(target),
+            // Above it there is at least one replica.
+            activationThreshold: min === 0 ? "0" : undefined,
+            // An absent series is an error: servers stay as they are.
+            ignoreNullValues: "false",
+          },
+        })),
+        ...(scheduled === null ? [] : [cron(scheduled)]),
+      ],
+    },
+  };
+  return {
+    name,
+    replicas: { min, max },
+    metrics,
+    /** Least replicas at a time of the day, whatever the metrics say; only with KEDA. */
+    schedule: scheduled,
+    /** `hpa`: by metrics of the cluster's external metrics API. `keda`: KEDA asks Prometheus and can scale to zero. */
+    mechanism,
+    object: mechanism === "hpa" ? horizontal : scaledObject,
+  };
+}
+
+function cron({ timeZone, start, end, replicas }: NonNullable<ClusterPlan["cluster"]["schedule"]>) {
+  const metadata = { timezone: timeZone, start, end, desiredReplicas: String(replicas) };
+  return { type: "cron", name: "schedule", metadata };
 }
 
 /** Values that the autoscaler of a server reads. @param min - Least number of replicas. */
@@ -134,12 +118,10 @@ function loadOf(plan: ClusterPlan, server: string, min: number) {
       /** Name of the trigger: `waiting-requests`. */
       name: trigger,
       series,
-      /** PromQL: the sum of the series; an empty answer is an error, never a zero. */
+      /** PromQL; an empty answer is an error, never a zero. */
       query: `sum(${selector(series)})`,
       /** Value of one replica that is as busy as it should be. */
       target: Math.max(1, target),
-      /** Value above which there is at least one replica; null where the least number is not 0. */
-      activation: min === 0 ? 0 : null,
     };
   };
   const waitingTarget = (batch: number) => Math.round(WAITING_SHARE_OF_BATCH * batch);
@@ -150,12 +132,12 @@ function loadOf(plan: ClusterPlan, server: string, min: number) {
   }
   if (server === ENCODERS)
     return [metric("pending-requests", ENCODERS, QUEUE, waitingTarget(encodersBatch(plan)))];
-  const { batch, waiting } = modelLoad(plan, server);
+  const { batch, series } = modelLoad(plan, server);
   // Without a server, or with a release that does not report what waits, the gateway alone knows that a server is needed.
   const asked = { name: "gateway_pending_requests", labels: { model: server } };
   const pending = metric("gateway-pending-requests", GATEWAY, asked, batch);
-  if (waiting === null) return [pending];
-  const own = metric("waiting-requests", server, waiting, waitingTarget(batch));
+  if (series === null) return [pending];
+  const own = metric("waiting-requests", server, series, waitingTarget(batch));
   return min === 0 ? [own, pending] : [own];
 }
 
@@ -170,28 +152,25 @@ function encodersBatch(plan: ClusterPlan): number {
   );
 }
 
-interface ModelLoad {
-  /** Requests that one server answers at a time. */
-  readonly batch: number;
-  /** The server's series of waiting requests; null: it has none. */
-  readonly waiting: MetricSeries | null;
-}
-
-function modelLoad(plan: ClusterPlan, name: string): ModelLoad {
+/** Requests that one server of a model answers at a time, and its series of waiting requests; null: it has none. */
+function modelLoad(
+  plan: ClusterPlan,
+  name: string,
+): { readonly batch: number; readonly series: MetricSeries | null } {
   if (plan.tier === "cpu") {
     const batch = plan.models.find((model) => model.name === name)?.parallelRequests ?? 1;
     // Decoupled, so that Triton's queue is always empty.
-    return { batch, waiting: null };
+    return { batch, series: null };
   }
   const model = plan.models.find((candidate) => candidate.name === name);
   if (model === undefined) throw new Error(`The stack has no model ${name}.`);
   const { serving } = model.spec;
-  const series = tensorRtLlmSeries(serving, plan.release.tag);
+  const reported = tensorRtLlmSeries(serving, plan.release.tag);
   // A batch manager, the LLM API and decoupled models take each request at once.
-  const isQueued = series.length === 0 && model.engine !== null && !model.repository.decoupled;
+  const isQueued = reported.length === 0 && model.engine !== null && !model.repository.decoupled;
   return {
     batch: serving.maxBatchSize,
-    waiting: series.find(({ labels }) => labels.request_type === "waiting") ?? (isQueued ? QUEUE : null),
+    series: reported.find(({ labels }) => labels.request_type === "waiting") ?? (isQueued ? QUEUE : null),
   };
 }
 

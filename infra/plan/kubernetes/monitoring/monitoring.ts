@@ -140,7 +140,6 @@ function fillingsOf(watched: WatchedStack, { gpuExporter, runbookUrl }: Options)
       gpuTritons: isGpu ? anyOf(tritons) : null,
       awakeTritons: anyOf(tritons.filter((name) => !sleepers.includes(name))),
       gpuJob: gpuExporter === null ? null : gpuJob(stack),
-      gateway: GATEWAY,
       retrievalGateway: kind === null ? null : GATEWAY,
       mockMongo: kind === "mock" ? "mongo" : null,
       mockVector: kind === "mock" ? "vector" : null,

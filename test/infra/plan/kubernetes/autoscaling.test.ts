@@ -19,8 +19,19 @@ const scaled = (minReplicas: number, more: Values = {}) =>
 const WAITING =
   'sum(nv_trt_llm_request_metrics{namespace="engine-room", service="gpt", model="tensorrt_llm", request_type="waiting"})';
 const PENDING = 'sum(gateway_pending_requests{namespace="engine-room", service="gateway", model="gpt"})';
-const triggersOf = (stack: ReturnType<typeof clusterStack>) =>
-  first(stack.autoscalers).metrics.map(({ query, activation }) => [query, activation]);
+
+interface Trigger {
+  readonly type: string;
+  readonly metadata: { readonly query: string; readonly activationThreshold?: string };
+}
+
+/** Queries of the first ScaledObject, each with the value above which there is at least one replica. */
+const triggersOf = (stack: ReturnType<typeof clusterStack>) => {
+  const { triggers } = first(stack.autoscalers).object.spec as { readonly triggers?: readonly Trigger[] };
+  return (triggers ?? [])
+    .filter(({ type }) => type === "prometheus")
+    .map(({ metadata: { query, activationThreshold } }) => [query, activationThreshold]);
+};
 
 test("a model with `minReplicas` below `replicas` has an autoscaler and no fixed number of replicas", () => {
   const stack = scaled(1);
@@ -51,29 +62,29 @@ test("a model without a range of replicas has a fixed number and no autoscaler",
 });
 
 test("a model scales by requests waiting in the engine, and from zero also by those pending at the gateway", () => {
-  expect(triggersOf(scaled(1))).toEqual([[WAITING, null]]);
+  expect(triggersOf(scaled(1))).toEqual([[WAITING, undefined]]);
   expect(triggersOf(scaled(0))).toEqual([
-    [WAITING, 0],
-    [PENDING, 0],
+    [WAITING, "0"],
+    [PENDING, "0"],
   ]);
 });
 
 test("a model scales by the gateway's pending requests on a release that does not report waiting ones", () => {
   const older = scaled(1, { release: "25.01" });
-  expect(triggersOf(older)).toEqual([[PENDING, null]]);
+  expect(triggersOf(older)).toEqual([[PENDING, undefined]]);
 });
 
 test("a model of the flavour gpt scales by the queues of its Triton", () => {
   const queued = scaled(1, { models: [{ ...model, flavour: "gpt", minReplicas: 1 }] });
   expect(triggersOf(queued)).toEqual([
-    ['sum(nv_inference_pending_request_count{namespace="engine-room", service="gpt"})', null],
+    ['sum(nv_inference_pending_request_count{namespace="engine-room", service="gpt"})', undefined],
   ]);
 });
 
 test("a model on the LLM API scales by the gateway's pending requests", () => {
   const weights = { from: "folder", path: "/store/own/llama", revision: "1" };
   const own = { name: "gpt", model: "llama-2-7b-chat", runtime: "llmapi", weights, replicas: 2 };
-  expect(triggersOf(scaled(1, { models: [{ ...own, minReplicas: 1 }] }))).toEqual([[PENDING, null]]);
+  expect(triggersOf(scaled(1, { models: [{ ...own, minReplicas: 1 }] }))).toEqual([[PENDING, undefined]]);
 });
 
 test("the quota counts the most replicas of a model", () => {
@@ -135,11 +146,9 @@ describe("encoders", () => {
       name: "encoders",
       replicas: { min: 1, max: 3 },
       metrics: [
-        {
-          query: 'sum(nv_inference_pending_request_count{namespace="engine-room", service="encoders"})',
-          activation: null,
-        },
+        { query: 'sum(nv_inference_pending_request_count{namespace="engine-room", service="encoders"})' },
       ],
+      object: { spec: { triggers: [{ metadata: { activationThreshold: undefined } }] } },
     });
   });
 
@@ -186,9 +195,8 @@ test("a model on CPUs scales by the gateway's pending requests, at the number th
     ...cpuClusterValues,
     models: [{ ...cpuClusterValues.models[0], parallelRequests: 6, replicas: 3, minReplicas: 0 }],
   });
-  expect(first(stack.autoscalers).metrics).toMatchObject([
-    { query: PENDING.replace("gpt", "smollm2"), target: 6, activation: 0 },
-  ]);
+  expect(first(stack.autoscalers).metrics.map(({ target }) => target)).toEqual([6]);
+  expect(triggersOf(stack)).toEqual([[PENDING.replace("gpt", "smollm2"), "0"]]);
 });
 
 test("a schedule wakes models that may sleep and leaves gateways out", () => {
