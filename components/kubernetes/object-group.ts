@@ -42,7 +42,7 @@ const CLASSES: Readonly<Record<Kind, unknown>> = {
 };
 
 /** The part that all classes of the SDK have in common. */
-type ObjectResource = pulumi.CustomResource & Pick<ConfigMap, "metadata">;
+export type ObjectResource = pulumi.CustomResource & Pick<ConfigMap, "metadata">;
 type ObjectClass = new (name: string, args: object, opts: pulumi.CustomResourceOptions) => ObjectResource;
 
 /** Last part of the component's type. */

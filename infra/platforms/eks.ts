@@ -48,7 +48,7 @@ export function deploy(plan: EksPlan): DeployedStack {
     // The gateway's pods come after it: the controller adds its readiness gate only to pods of an existing binding.
     return [binding];
   };
-  deployCluster(objects, { made: { ...made, bindGateway } });
+  deployCluster(objects, { ...made, bindGateway });
 
   const outputs = clusterOutputs(plan, { ...objects, notes: clusterNotes(plan) });
   return {

@@ -2,10 +2,10 @@
 import type { types } from "@pulumi/kubernetes";
 import { Provider } from "@pulumi/kubernetes/provider.js";
 import * as pulumi from "@pulumi/pulumi";
-import { ObjectGroup } from "../../components/kubernetes/object-group.ts";
+import { ObjectGroup, type ObjectResource } from "../../components/kubernetes/object-group.ts";
 import { planClusterImages } from "../image-inputs.ts";
 import type { DeployedStack } from "../outputs.ts";
-import { SECRET_PATHS, type SecretName } from "../plan/docker/types.ts";
+import { SECRET_PATHS } from "../plan/docker/types.ts";
 import { type KubernetesStack, kubernetesStack } from "../plan/kubernetes/kubernetes-stack.ts";
 import type { PodPlan } from "../plan/kubernetes/pods.ts";
 import type { ServerPlan } from "../plan/kubernetes/servers.ts";
@@ -37,13 +37,6 @@ export function plannedObjects(plan: ClusterPlan): KubernetesStack {
   return kubernetesStack(plan, { stack: pulumi.getStack(), images });
 }
 
-interface ClusterArgs {
-  /** Absent: those of the stack file. */
-  readonly secrets?: Readonly<Partial<Record<SecretName, pulumi.Input<string>>>>;
-  /** Absent: a cluster that the user's kubeconfig reaches. */
-  readonly made?: MadeCluster;
-}
-
 /** A cluster that the stack creates. */
 export interface MadeCluster {
   readonly kubeconfig: pulumi.Input<string>;
@@ -62,8 +55,8 @@ export interface MadeCluster {
   readonly bindGateway?: (service: pulumi.Resource, provider: Provider) => readonly pulumi.Resource[];
 }
 
-/** Registers every object of a stack. */
-export function deployCluster(stack: KubernetesStack, { secrets: given, made }: ClusterArgs = {}): void {
+/** Registers every object of a stack. @param made - Absent: a cluster that the user's kubeconfig reaches. */
+export function deployCluster(stack: KubernetesStack, made?: MadeCluster): void {
   const { cluster, adopting } = providers(stack, made);
   // Children inherit it in the engine. Databases are deleted before the cluster, so that their disks are deleted too.
   const deletedFirst = { providers: { kubernetes: cluster } };
@@ -92,7 +85,7 @@ export function deployCluster(stack: KubernetesStack, { secrets: given, made }: 
       return [name, priorityGroup.add(name, priority, null, options)];
     }),
   );
-  const { secrets, uids } = deploySecrets(stack, namespace, given, opts);
+  const secrets = deploySecrets(stack, namespace, opts);
   for (const { account, providerClass } of stack.secretProviders) {
     const { name } = providerClass.metadata;
     const group = new ObjectGroup("SecretProvider", name, opts);
@@ -142,7 +135,7 @@ export function deployCluster(stack: KubernetesStack, { secrets: given, made }: 
       ? [...config, ...(made?.bindGateway?.(service, cluster) ?? [])]
       : [...store, ...plan.after.map((build) => found(builds, build)), ...config];
     const { spec, ...deployment } = plan.deployment;
-    const template = restartingTemplate(pod, uids);
+    const template = restartingTemplate(pod, secrets);
     deployments.set(
       name,
       group.add("deployment", { ...deployment, spec: { ...spec, template } }, namespace, {
@@ -196,58 +189,45 @@ function awaited({ awaitSeconds }: { readonly awaitSeconds: number }): pulumi.Cu
   return { customTimeouts: { create: limit, update: limit } };
 }
 
-/** Uids of the Secrets with values of the stack file. */
-type SecretUids = ReadonlyMap<SecretName, pulumi.Output<string>>;
+/** By name of the Secret, or of the SecretProviderClass: what must exist before a pod mounts it. */
+type MountedSecrets = Map<string, readonly ObjectResource[]>;
 
-/**
- * Values of the stack file, and hashes of API keys.
- *
- * @returns By name, what must exist before a pod mounts the Secret; and uids: another value is another Secret, with another uid.
- */
+/** Secrets with values of the stack file, and with hashes of API keys. */
 function deploySecrets(
-  stack: KubernetesStack,
+  { apiKeys, builds, models, encoders, databases, gateway, labels }: KubernetesStack,
   namespace: pulumi.Input<string>,
-  given: ClusterArgs["secrets"],
   opts: pulumi.ComponentResourceOptions,
-): { readonly secrets: Map<string, readonly pulumi.Resource[]>; readonly uids: SecretUids } {
-  const { apiKeys, builds, models, encoders, databases, gateway } = stack;
+): MountedSecrets {
   const workloads = [...builds, ...models, ...(encoders === null ? [] : [encoders]), ...databases, gateway];
   const references = workloads.flatMap(({ pod }) => Object.values(pod.secretFiles));
-  const named = new Map(
-    references.flatMap(({ name, key, from }) => (from === null ? [] : [[from, { name, key }] as const])),
-  );
-  const values = given ?? secretValues(SECRET_PATHS, named.keys());
+  const named = new Map(references.flatMap(({ from, ...secret }) => (from === null ? [] : [[from, secret]])));
+  const values = secretValues(SECRET_PATHS, named.keys());
   const group = new ObjectGroup("Secrets", "secrets", opts);
-  const secrets = new Map<string, readonly pulumi.Resource[]>();
-  const uids = new Map<SecretName, pulumi.Output<string>>();
+  const secrets: MountedSecrets = new Map();
   if (apiKeys !== null) secrets.set(apiKeys.metadata.name, [group.add("api-keys", apiKeys, namespace)]);
   for (const [from, { name, key }] of named) {
-    const value = values[from];
-    if (value === undefined) throw new Error(`No value was given for the secret ${from}`);
-    const metadata = { name, labels: stack.labels };
+    const metadata = { name, labels };
     const object = {
       kind: "Secret",
       metadata,
       immutable: true,
       type: "Opaque",
-      stringData: { [key]: value },
+      stringData: { [key]: values[from] },
     };
     // Its name stays the same.
-    const secret = group.add(name, object, namespace, { deleteBeforeReplace: true });
-    secrets.set(name, [secret]);
-    uids.set(from, secret.metadata.uid);
+    secrets.set(name, [group.add(name, object, namespace, { deleteBeforeReplace: true })]);
   }
-  return { secrets, uids };
+  return secrets;
 }
 
-/** Template of pods that are replaced when a secret of theirs has changed. */
+/** Template of pods that are replaced when a secret of theirs has changed: another value is another Secret, with another uid. */
 function restartingTemplate(
   { template, secretFiles }: PodPlan,
-  secretUids: SecretUids,
+  secrets: MountedSecrets,
 ): types.input.core.v1.PodTemplateSpec {
-  const uids = Object.values(secretFiles).flatMap(({ from }) =>
-    from === null ? [] : (secretUids.get(from) ?? []),
-  );
+  const uids = Object.values(secretFiles)
+    .filter(({ from }) => from !== null)
+    .flatMap(({ name }) => found(secrets, name).map(({ metadata }) => metadata.uid));
   if (uids.length === 0) return template;
   const annotations = { "engine-room/secrets": pulumi.all(uids).apply((all) => all.join(" ")) };
   return { ...template, metadata: { ...template.metadata, annotations } };

@@ -33,8 +33,6 @@ class Cluster extends Engine {
   }
 }
 
-const SECRETS = { hubToken: "hush-token", mongoUri: "hush-uri", vectorApiKey: "hush-key" };
-
 /** `up`, with every image in a registry. */
 async function up(file: Values, cluster = new Cluster()): Promise<Cluster> {
   const plan = clusterPlan(file);
@@ -44,9 +42,7 @@ async function up(file: Values, cluster = new Cluster()): Promise<Cluster> {
     preview: false,
     owner: cluster,
     program: async () => {
-      deployCluster(kubernetesStack(plan, { stack: "demo", images: lockedImages(plan) }), {
-        secrets: SECRETS,
-      });
+      deployCluster(kubernetesStack(plan, { stack: "demo", images: lockedImages(plan) }));
       return {};
     },
   });
