@@ -1,9 +1,9 @@
 /** What says which images a stack runs: the lock file, and the hashes of what they are made from. */
+
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { jsonDigest } from "./plan/canonical-json.ts";
 import type { DockerCpuPlan } from "./plan/cpu-stack.ts";
-import { neededImages } from "./plan/docker/docker-stack.ts";
 import { type BaseChoice, imageSource } from "./plan/docker/image-sources.ts";
 import {
   dockerImages,
@@ -13,7 +13,8 @@ import {
 } from "./plan/docker/images.ts";
 import type { DockerImage, ImageName } from "./plan/docker/types.ts";
 import type { DockerGpuPlan, Ec2Plan } from "./plan/gpu-stack.ts";
-import { clusterImageNames, clusterImages } from "./plan/kubernetes/images.ts";
+import { neededImages } from "./plan/image-named.ts";
+import { clusterImages } from "./plan/kubernetes/images.ts";
 import type { ClusterPlan } from "./plan/stack-plan.ts";
 import { sourcesSha256 } from "./project-files.ts";
 
@@ -43,7 +44,7 @@ type PulledImages = {
 /** Images of a stack in a cluster: which are needed, what is known of them, and what keeps them from being pulled. */
 export function planClusterImages(plan: ClusterPlan): PulledImages {
   const { registry, imageBases } = plan.cluster;
-  return pulledImages(plan, clusterImageNames(plan), registry, imageBases);
+  return pulledImages(plan, neededImages(plan), registry, imageBases);
 }
 
 /** Images of a stack on a machine that builds none, as {@link planClusterImages}. */

@@ -1,7 +1,7 @@
 /** Who decides how many servers there are in a cluster, and who watches them. */
 
+import { neededImages } from "../../infra/plan/image-named.ts";
 import type { AutoscalerPlan } from "../../infra/plan/kubernetes/autoscaling.ts";
-import { clusterImageNames } from "../../infra/plan/kubernetes/images.ts";
 import type { KubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
 import { kubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
@@ -15,7 +15,7 @@ import { paragraph, type Section, textTable } from "./text-table.ts";
 export function operationsSection(stack: string, plan: StackPlan): Section[] {
   if (!("cluster" in plan)) return [];
   // Neither autoscalers nor monitoring depend on where images are.
-  const images = clusterImageNames(plan).map((name) => ({ name, reference: name }));
+  const images = neededImages(plan).map((name) => ({ name, reference: name }));
   const { autoscalers, monitoring } = kubernetesStack(plan, { stack, images });
   return [
     {

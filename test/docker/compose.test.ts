@@ -2,6 +2,7 @@
  * A machine on EC2 as its own programs bring it up: the planned tasks with Docker Compose and a Docker engine. Its folders are
  * below one of the tests'; stand-ins are systemd, AWS, the disk, the removal of unused images, and the programs of the images.
  */
+
 import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,7 +10,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { awsContext } from "../../infra/plan/aws/context.ts";
 import { instancePlan } from "../../infra/plan/aws/machine/instance.ts";
-import { dockerStack, neededImages } from "../../infra/plan/docker/docker-stack.ts";
+import { dockerStack } from "../../infra/plan/docker/docker-stack.ts";
+import { neededImages } from "../../infra/plan/image-named.ts";
 import { describeWithEngine } from "../harness/docker/describe.ts";
 import { baseImage, docker } from "../harness/docker/images.ts";
 import { freePorts } from "../harness/docker/ports.ts";

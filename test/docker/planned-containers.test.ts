@@ -2,6 +2,7 @@
  * The command lines of builds and servers as each platform starts them: with its user, its root, its volumes and its
  * environment, in the images of the Dockerfiles. Open MPI is the real one; what stands in for Triton calls its library.
  */
+
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,10 +10,10 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { SPEC_FILES } from "../../infra/plan/container-specs.ts";
 import type { DockerContainer } from "../../infra/plan/docker/container-args.ts";
-import { dockerStack, neededImages } from "../../infra/plan/docker/docker-stack.ts";
+import { dockerStack } from "../../infra/plan/docker/docker-stack.ts";
 import type { ImageName } from "../../infra/plan/docker/types.ts";
 import type { ClusterGpuPlan, DockerGpuPlan } from "../../infra/plan/gpu-stack.ts";
-import { clusterImageNames } from "../../infra/plan/kubernetes/images.ts";
+import { neededImages } from "../../infra/plan/image-named.ts";
 import { kubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
 import type { PodPlan } from "../../infra/plan/kubernetes/pods.ts";
 import { archiveOf } from "../harness/docker/archive.ts";
@@ -108,7 +109,7 @@ function hostBody(container: DockerContainer, store: string, image: string): obj
 }
 
 function clusterPods(plan: ClusterGpuPlan): readonly Planned[] {
-  const images = clusterImageNames(plan).map((name) => ({ name, reference: name }));
+  const images = neededImages(plan).map((name) => ({ name, reference: name }));
   const { builds, models, encoders } = kubernetesStack(plan, { stack: STACK, images });
   const pods = [...builds, ...models, ...(encoders === null ? [] : [encoders])].map(({ pod }) => pod);
   return pods.flatMap((pod): readonly Planned[] => {

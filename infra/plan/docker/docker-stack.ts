@@ -15,13 +15,13 @@ import type { DockerCpuPlan } from "../cpu-stack.ts";
 import type { Endpoints } from "../endpoints.ts";
 import { hostGpuIndices, worldSize } from "../fit/placement.ts";
 import type { DockerGpuPlan } from "../gpu-stack.ts";
-import { imageNamed } from "../image-named.ts";
+import { imageNamed, neededImages } from "../image-named.ts";
 import type { ModelSpec, PoolSpec } from "../spec.ts";
 import { type DockerContainer, dockerContainer, type HostPlacement } from "./container-args.ts";
 import { databasesOf, dockerEndpoints, dockerNotes } from "./endpoints.ts";
 import { SECRET_FILES } from "./host.ts";
 import { type DockerLabel, type DockerVolume, labels, objectName, volumes } from "./host-objects.ts";
-import { type DockerImage, IMAGE_NAMES, type ImageName } from "./types.ts";
+import type { DockerImage } from "./types.ts";
 
 type DockerPlan = DockerCpuPlan | DockerGpuPlan;
 
@@ -81,18 +81,6 @@ export function dockerStack(plan: DockerPlan, { stack, images }: DockerStackOpti
     endpoints: dockerEndpoints(plan),
     notes: dockerNotes(plan, kept),
   };
-}
-
-/** Images that a plan's containers run, in the order of the table of images. */
-export function neededImages(plan: DockerPlan): readonly ImageName[] {
-  const needed = new Set<ImageName>([
-    "services",
-    ...(plan.tier === "cpu"
-      ? (["cpu-models"] as const)
-      : (["trtllm", ...(plan.encoders === null ? [] : (["encoders"] as const))] as const)),
-    ...(databasesOf(plan)?.kind === "container" ? (["mongo", "qdrant"] as const) : []),
-  ]);
-  return IMAGE_NAMES.filter((name) => needed.has(name));
 }
 
 /** Each behind all that it comes after. */

@@ -2,8 +2,9 @@
 import { IMAGE_USER_ID } from "../containers/container.ts";
 import { DATABASE_PORTS } from "../containers/databases.ts";
 import { ENCODERS } from "../containers/servers.ts";
-import { cpuWeightNotes } from "../cpu-stack.ts";
-import { type Endpoints, tritonEndpoints } from "../endpoints.ts";
+import { type CpuModelPlan, cpuWeightNotes } from "../cpu-stack.ts";
+import { type Endpoints, type ModelEndpoints, tritonEndpoints } from "../endpoints.ts";
+import type { ModelPlan } from "../gpu-stack.ts";
 import { TRITON_PORTS } from "../repository/launch.ts";
 import type { ClusterPlan } from "../stack-plan.ts";
 import { GATEWAY } from "./network.ts";
@@ -12,27 +13,20 @@ import { GATEWAY } from "./network.ts";
 export function clusterEndpoints(plan: ClusterPlan): Endpoints {
   const { cluster, gateway, encoders } = plan;
   const host = (service: string) => `${service}.${cluster.namespace.name}.svc`;
+  const models = plan.models.map((model: CpuModelPlan | ModelPlan): [string, ModelEndpoints] => {
+    const tritonModel = "repository" in model ? model.repository.clientModel : "ensemble";
+    const endpoints = tritonEndpoints(host(model.name), TRITON_PORTS);
+    return [model.name, { ...endpoints, generate: `${endpoints.http}/v2/models/${tritonModel}/generate` }];
+  });
   return {
     gateway: ingressUrl(plan) ?? `http://${host(GATEWAY)}:${gateway.port}`,
     gatewayReach: "cluster",
     gatewayDnsName: null,
     ...databaseEndpoints(plan, host),
     encoders: encoders === null ? null : tritonEndpoints(host(ENCODERS), TRITON_PORTS),
-    models: Object.fromEntries(
-      clientModels(plan).map(([name, tritonModel]) => {
-        const endpoints = tritonEndpoints(host(name), TRITON_PORTS);
-        return [name, { ...endpoints, generate: `${endpoints.http}/v2/models/${tritonModel}/generate` }];
-      }),
-    ),
+    models: Object.fromEntries(models),
     reach: "cluster",
   };
-}
-
-/** Each model's name, and the Triton model that clients ask for it. */
-function clientModels(plan: ClusterPlan): readonly (readonly [name: string, tritonModel: string])[] {
-  return plan.tier === "cpu"
-    ? plan.models.map(({ name }) => [name, "ensemble"])
-    : plan.models.map(({ name, repository }) => [name, repository.clientModel]);
 }
 
 function ingressUrl({ cluster: { ingress } }: ClusterPlan): string | null {

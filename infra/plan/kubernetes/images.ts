@@ -2,26 +2,13 @@
 import type { Problem } from "../../problems.ts";
 import { imageSource } from "../docker/image-sources.ts";
 import { type ImageOptions, imageTag } from "../docker/images.ts";
-import { type DockerImage, IMAGE_NAMES, type ImageName } from "../docker/types.ts";
-import type { ClusterPlan } from "../stack-plan.ts";
+import type { DockerImage, ImageName } from "../docker/types.ts";
 
 /** An image as the cluster pulls it. */
 export interface ClusterImage {
   readonly name: ImageName;
   /** `registry/repository@sha256:…`; with a tag in a preview whose image was never pushed. */
   readonly reference: string;
-}
-
-/** Images that a plan's pods run, in the order of the table of images. */
-export function clusterImageNames(plan: ClusterPlan): readonly ImageName[] {
-  const needed = new Set<ImageName>([
-    "services",
-    ...(plan.tier === "cpu"
-      ? (["cpu-models"] as const)
-      : (["trtllm", ...(plan.encoders === null ? [] : (["encoders"] as const))] as const)),
-    ...(plan.cluster.databases?.kind === "container" ? (["mongo", "qdrant"] as const) : []),
-  ]);
-  return IMAGE_NAMES.filter((name) => needed.has(name));
 }
 
 /**

@@ -1,14 +1,13 @@
 /** Everything that a cluster runs of a plan. */
 import { ConfigError } from "../../problems.ts";
 import type { ClusterCpuPlan } from "../cpu-stack.ts";
-import { imageNamed } from "../image-named.ts";
 import type { ClusterPlan } from "../stack-plan.ts";
 import { autoscalers } from "./autoscaling.ts";
 import { builds, engineStore, type GpuContext, prePulls } from "./builds.ts";
 import { priorities, quota } from "./capacity.ts";
 import { isRetained } from "./cluster.ts";
 import { clusterEndpoints, clusterNotes, ownerNotes } from "./endpoints.ts";
-import { type ClusterImage, clusterImageNames } from "./images.ts";
+import type { ClusterImage } from "./images.ts";
 import { monitoringPlan } from "./monitoring/monitoring.ts";
 import { gatewayIngress, gatewayRoute, networkPolicies } from "./network.ts";
 import { type ApiObject, keptAnnotations, objectLabels, podSelector } from "./objects.ts";
@@ -22,7 +21,7 @@ export type KubernetesStack = ReturnType<typeof kubernetesStack>;
 interface KubernetesStackOptions {
   /** Name of the stack: labels carry it. */
   readonly stack: string;
-  /** Of at least {@link clusterImageNames}; others are left out. */
+  /** Of all {@link neededImages}. */
   readonly images: readonly ClusterImage[];
 }
 
@@ -35,8 +34,7 @@ interface KubernetesStackOptions {
 export function kubernetesStack(plan: ClusterPlan, { stack, images }: KubernetesStackOptions) {
   refuseName(stack);
   const { cluster } = plan;
-  const pulled = clusterImageNames(plan).map((name) => imageNamed(name, images));
-  const context = { stack, plan, images: pulled };
+  const context = { stack, plan, images };
   const tier = plan.tier === "cpu" ? cpuParts({ ...context, plan }) : gpuParts({ ...context, plan });
   const gateway = gatewayServer(context);
   const servers = [...tier.models, ...(tier.encoders === null ? [] : [tier.encoders]), gateway];
@@ -44,7 +42,7 @@ export function kubernetesStack(plan: ClusterPlan, { stack, images }: Kubernetes
     ...tier,
     gateway,
     databases: databases(context),
-    images: pulled,
+    images,
     autoscalers: autoscalers(stack, plan, servers),
   };
   // All pods at a time, those of servers twice, since old ones may still end while all new ones run.

@@ -4,8 +4,9 @@ import { type GatewayConfig, parseConfig } from "../../../../containers/services
 import { readStack } from "../../../../infra/config/config.ts";
 import { isTask } from "../../../../infra/plan/containers/container.ts";
 import type { DockerContainer } from "../../../../infra/plan/docker/container-args.ts";
-import { type DockerStack, dockerStack, neededImages } from "../../../../infra/plan/docker/docker-stack.ts";
+import { type DockerStack, dockerStack } from "../../../../infra/plan/docker/docker-stack.ts";
 import type { DockerImage } from "../../../../infra/plan/docker/types.ts";
+import { neededImages } from "../../../../infra/plan/image-named.ts";
 import { planStack } from "../../../../infra/plan/plan-stack.ts";
 import { ConfigError } from "../../../../infra/problems.ts";
 import { times } from "../../../harness/thorough.ts";

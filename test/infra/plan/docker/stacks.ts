@@ -1,13 +1,15 @@
 /** Stacks on a Docker host, planned. */
+
 import { join } from "node:path";
 import { checkedPlan } from "../../../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../../../infra/config/config.ts";
 import type { ContainerRole } from "../../../../infra/plan/containers/container.ts";
 import type { DockerCpuPlan } from "../../../../infra/plan/cpu-stack.ts";
 import type { DockerContainer } from "../../../../infra/plan/docker/container-args.ts";
-import { type DockerStack, dockerStack, neededImages } from "../../../../infra/plan/docker/docker-stack.ts";
+import { type DockerStack, dockerStack } from "../../../../infra/plan/docker/docker-stack.ts";
 import type { DockerImage } from "../../../../infra/plan/docker/types.ts";
 import type { DockerGpuPlan } from "../../../../infra/plan/gpu-stack.ts";
+import { neededImages } from "../../../../infra/plan/image-named.ts";
 import { projectName, projectRoot, readStackFile } from "../../../../scripts/program/stack-file.ts";
 
 export type Values = Readonly<Record<string, unknown>>;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { clusterImageNames } from "../../../../infra/plan/kubernetes/images.ts";
+import { neededImages } from "../../../../infra/plan/image-named.ts";
 import { networkEdges } from "../../../../infra/plan/kubernetes/network.ts";
 import { stackProblems } from "../../problems-thrown.ts";
 import { stackOf } from "../docker/stacks.ts";
@@ -131,7 +131,7 @@ test.each([
     databases,
     ...(databases === "external" ? { externalDatabases: external } : {}),
   };
-  expect(clusterImageNames(clusterPlan(values))).toEqual(images);
+  expect(neededImages(clusterPlan(values))).toEqual(images);
   const planned = clusterStack(values);
   expect(planned.databases.length).toBe(databases === "external" ? 0 : 2);
   expect(JSON.stringify(planned)).not.toContain("hush");

@@ -1,8 +1,9 @@
 /** Stacks in a cluster, planned. */
+
 import { join } from "node:path";
 import { checkedPlan } from "../../../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../../../infra/config/config.ts";
-import { clusterImageNames } from "../../../../infra/plan/kubernetes/images.ts";
+import { neededImages } from "../../../../infra/plan/image-named.ts";
 import type { KubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
 import { kubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
 import type { PodPlan } from "../../../../infra/plan/kubernetes/pods.ts";
@@ -79,7 +80,7 @@ export function clusterPlan(values: Values): ClusterPlan {
 }
 
 export function lockedImages(plan: ClusterPlan): KubernetesStack["images"] {
-  return clusterImageNames(plan).map((name) => ({
+  return neededImages(plan).map((name) => ({
     name,
     reference: `registry.example.org/${name}@sha256:${SHA256}`,
   }));

@@ -1,4 +1,5 @@
 /** Stacks on one EC2 instance, planned. */
+
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
@@ -6,14 +7,9 @@ import { checkedPlan } from "../../../../../infra/checked-plan.ts";
 import { awsContext } from "../../../../../infra/plan/aws/context.ts";
 import { type InstancePlan, instancePlan } from "../../../../../infra/plan/aws/machine/instance.ts";
 import type { Container, ContainerRole } from "../../../../../infra/plan/containers/container.ts";
-
-import {
-  type DockerStack,
-  dockerStack,
-  neededImages,
-} from "../../../../../infra/plan/docker/docker-stack.ts";
-
+import { type DockerStack, dockerStack } from "../../../../../infra/plan/docker/docker-stack.ts";
 import type { Ec2Plan } from "../../../../../infra/plan/gpu-stack.ts";
+import { neededImages } from "../../../../../infra/plan/image-named.ts";
 import { projectRoot } from "../../../../../scripts/program/stack-file.ts";
 
 export type Values = Readonly<Record<string, unknown>>;
