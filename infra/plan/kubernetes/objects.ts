@@ -1,6 +1,6 @@
 /** Objects of Kubernetes' API as plain data, their labels and their names. */
 import type { types } from "@pulumi/kubernetes";
-import { jsonDigest } from "../canonical-json.ts";
+import { jsonDigest, shortKey } from "../canonical-json.ts";
 import type { Plain } from "../plain.ts";
 
 /** Arguments of Pulumi's provider by kind. */
@@ -63,14 +63,11 @@ export type PodRole = (typeof POD_ROLES)[number];
 export type Labels = Readonly<Record<string, string>>;
 
 interface Labelled {
-  readonly role?: PodRole;
+  readonly role?: PodRole | undefined;
   readonly model?: string | null;
   /** Content address of what a Job makes, 64 hexadecimal digits. */
   readonly key?: string | null;
 }
-
-/** Digits of a content hash in a name or label: enough to tell all contents of one stack apart. */
-const HASH_DIGITS = 12;
 
 /** Labels of any object, sorted: `kubectl get all -l app.kubernetes.io/instance=NAME` finds them. */
 export function objectLabels(stack: string, { role, model, key }: Labelled = {}): Labels {
@@ -79,7 +76,7 @@ export function objectLabels(stack: string, { role, model, key }: Labelled = {})
     "app.kubernetes.io/instance": stack,
     "app.kubernetes.io/managed-by": "pulumi",
     "app.kubernetes.io/name": "engine-room",
-    ...(typeof key === "string" ? { "engine-room/key": key.slice(0, HASH_DIGITS) } : {}),
+    ...(typeof key === "string" ? { "engine-room/key": shortKey(key) } : {}),
     ...(typeof model === "string" ? { "engine-room/model": model } : {}),
   };
 }
@@ -105,7 +102,7 @@ export function keptAnnotations(stack: string): Labels {
 
 /** Metadata of a ConfigMap or Secret: other content has another name, `<subject>-<hash12>`. */
 export function hashedMetadata(subject: string, labels: Labels, content: unknown) {
-  return { name: `${subject}-${jsonDigest(content).slice(0, HASH_DIGITS)}`, labels };
+  return { name: `${subject}-${shortKey(jsonDigest(content))}`, labels };
 }
 
 /** undefined for an empty list or object, which the API would keep as it is. */

@@ -1,12 +1,12 @@
 /** Monitors, rules and dashboards of a stack in a cluster. */
 
-import { canonicalJson, jsonDigest } from "../../canonical-json.ts";
+import { canonicalJson, jsonDigest, shortKey } from "../../canonical-json.ts";
 import { tensorRtLlmMetrics, tensorRtLlmSeries } from "../../catalogue/metrics.ts";
 import type { ClusterPlan } from "../../stack-plan.ts";
 import { type AutoscalerPlan, selector } from "../autoscaling.ts";
 import type { BuildPlan } from "../builds.ts";
 import { GATEWAY } from "../network.ts";
-import { type ApiObject, type CustomObject, objectLabels, podSelector } from "../objects.ts";
+import { type ApiObject, type CustomObject, objectLabels, type PodRole, podSelector } from "../objects.ts";
 import type { PodContext } from "../pods.ts";
 import type { DatabasePlan, ServerPlan } from "../servers.ts";
 import { dashboard, type Fillings, ruleGroups, type Values } from "./templates.ts";
@@ -22,6 +22,8 @@ interface WatchedStack extends PodContext {
 
 type Options = NonNullable<ClusterPlan["cluster"]["monitoring"]>;
 
+const API_VERSION = "monitoring.coreos.com/v1";
+
 /** Files in dashboards/. */
 const DASHBOARDS = ["overview", "models", "gpus", "databases"] as const;
 
@@ -33,9 +35,6 @@ const SETTLED_SECONDS = 300;
 
 /** Of the gateway's places: beyond it the next peak waits. */
 const FULL_SHARE = 0.9;
-
-/** As many as in names of Jobs and labels of pods. */
-const HASH_DIGITS = 12;
 
 /** Objects that Prometheus' operator and Grafana's sidecar read. */
 export type MonitoringPlan = NonNullable<ReturnType<typeof monitoringPlan>>;
@@ -49,7 +48,7 @@ export function monitoringPlan(watched: WatchedStack) {
   return {
     monitors: monitors(watched, options),
     rules: {
-      ...OPERATOR,
+      apiVersion: API_VERSION,
       kind: "PrometheusRule",
       metadata: { name: "engine-room", labels: { ...labels, ...options.labels } },
       spec: { groups: ruleGroups(fillings) },
@@ -66,8 +65,6 @@ export function monitoringPlan(watched: WatchedStack) {
   };
 }
 
-const OPERATOR = { apiVersion: "monitoring.coreos.com/v1" } as const;
-
 /** Services with a page of metrics, by the name of its port; mongod has none. */
 function targetsOf({ servers, databases }: WatchedStack) {
   return [...servers, ...databases].flatMap(({ name, service, pod }) => {
@@ -79,12 +76,6 @@ function targetsOf({ servers, databases }: WatchedStack) {
 /** Value of `job` of the series of GPUs, so that a second monitor of the same exporter counts nothing twice. */
 const gpuJob = (stack: string) => `engine-room-gpus-${stack}`;
 
-/**
- * Label `node` of what is read from the pod of a machine. The exporter of GPUs names the machine too, by `Hostname` up to 4.8.2 and by
- * `hostname` after it: https://github.com/NVIDIA/dcgm-exporter/pull/655
- */
-const NODE_OF_POD = { sourceLabels: ["__meta_kubernetes_pod_node_name"], targetLabel: "node" } as const;
-
 /** One for each role, so that a further model needs no further monitor, and one for the exporter of GPUs. */
 function monitors(
   watched: WatchedStack,
@@ -92,27 +83,33 @@ function monitors(
 ): readonly CustomObject[] {
   const { stack } = watched;
   const endpoint = { path: "/metrics", interval: `${intervalSeconds}s` };
+  const monitor = (name: string, role: PodRole | undefined, spec: CustomObject["spec"]) => ({
+    apiVersion: API_VERSION,
+    kind: "ServiceMonitor",
+    metadata: { name: `engine-room-${name}`, labels: { ...objectLabels(stack, { role }), ...labels } },
+    spec,
+  });
   const ports = new Map(targetsOf(watched).map(({ pod, port }) => [pod.role, port]));
-  const own = [...ports].map(([role, port]) => ({
-    ...OPERATOR,
-    kind: "ServiceMonitor",
-    metadata: { name: `engine-room-${role}`, labels: { ...objectLabels(stack, { role }), ...labels } },
-    spec: { selector: { matchLabels: podSelector(stack, { role }) }, endpoints: [{ ...endpoint, port }] },
-  }));
+  const own = [...ports].map(([role, port]) =>
+    monitor(role, role, {
+      selector: { matchLabels: podSelector(stack, { role }) },
+      endpoints: [{ ...endpoint, port }],
+    }),
+  );
   if (gpuExporter === null) return own;
-  // Series are of the pods that have the GPUs, not of the exporter's: their own labels stay.
-  const relabelings = [{ targetLabel: "job", replacement: gpuJob(stack) }, NODE_OF_POD];
-  const ofGpus = {
-    ...OPERATOR,
-    kind: "ServiceMonitor",
-    metadata: { name: "engine-room-gpus", labels: { ...objectLabels(stack), ...labels } },
-    spec: {
-      selector: { matchLabels: gpuExporter.labels },
-      namespaceSelector: { matchNames: [gpuExporter.namespace] },
-      endpoints: [{ ...endpoint, port: gpuExporter.port, honorLabels: true, relabelings }],
-    },
-  };
-  return [...own, ofGpus];
+  const relabelings = [
+    { targetLabel: "job", replacement: gpuJob(stack) },
+    // The exporter names the machine too, by `Hostname` up to 4.8.2 and by `hostname` after it:
+    // https://github.com/NVIDIA/dcgm-exporter/pull/655
+    { sourceLabels: ["__meta_kubernetes_pod_node_name"], targetLabel: "node" },
+  ];
+  const gpus = monitor("gpus", undefined, {
+    selector: { matchLabels: gpuExporter.labels },
+    namespaceSelector: { matchNames: [gpuExporter.namespace] },
+    // Series are of the pods that have the GPUs, not of the exporter's: their own labels stay.
+    endpoints: [{ ...endpoint, port: gpuExporter.port, honorLabels: true, relabelings }],
+  });
+  return [...own, gpus];
 }
 
 /** Values of the placeholders in rules.yaml and dashboards/. */
@@ -129,7 +126,7 @@ function fillingsOf(watched: WatchedStack, { gpuExporter, runbookUrl }: Options)
     values: {
       // Grafana's own placeholder.
       datasource: "$" + "{datasource}",
-      id: jsonDigest({ stack, namespace }).slice(0, HASH_DIGITS),
+      id: shortKey(jsonDigest({ stack, namespace })),
       stack,
       gpuStack: isGpu ? stack : null,
       cpuStack: isGpu ? null : stack,
@@ -154,7 +151,7 @@ function fillingsOf(watched: WatchedStack, { gpuExporter, runbookUrl }: Options)
     },
     lists: {
       model: modelEntries(plan),
-      image: watched.images.map(({ name, reference }) => ({ name, reference })),
+      image: watched.images.map((image) => ({ ...image })),
       target: targetsOf(watched).map(({ name, pod }) => {
         const [container] = pod.template.spec.containers;
         const { periodSeconds = 0, failureThreshold = 0 } = container?.startupProbe ?? {};
@@ -173,13 +170,14 @@ function fillingsOf(watched: WatchedStack, { gpuExporter, runbookUrl }: Options)
           wakeSeconds: SETTLED_SECONDS + (deployment.spec?.progressDeadlineSeconds ?? 0),
         })),
       scaling: autoscalers.flatMap(({ name: autoscaler, metrics }) =>
-        metrics.map(({ name, series, query, target }) => {
-          const { service = null } = series.labels;
-          const asked = selector(series);
+        metrics.map(({ series: { name: series, labels }, ...metric }) => {
+          const { service = null } = labels;
+          const asked = selector({ name: series, labels });
+          const isOfGateway = service === GATEWAY;
           return {
-            ...{ autoscaler, name, query, target, series: series.name, selector: asked },
-            server: service === GATEWAY ? null : service,
-            gatewaySelector: service === GATEWAY ? asked : null,
+            ...{ ...metric, autoscaler, series, selector: asked },
+            server: isOfGateway ? null : service,
+            gatewaySelector: isOfGateway ? asked : null,
           };
         }),
       ),
@@ -198,15 +196,15 @@ function modelEntries(plan: ClusterPlan): readonly Values[] {
   return plan.models.map(({ name, spec, engine }) => ({
     name,
     served: spec.engine.model,
-    engineKey: engine?.key.slice(0, HASH_DIGITS) ?? "none",
+    engineKey: engine === null ? "none" : shortKey(engine.key),
     pool: spec.pool,
   }));
 }
 
-/** Of all machines; a price that is not known is none, and not 0. Without pools nothing has a price. */
+/** Price of all machines; one that is not known is null, and not 0. Without pools nothing has a price. */
 function priceValues(plan: ClusterPlan): Values {
-  const none = { wholeHourlyUsd: null, leastHourlyUsd: null, priceBound: null, priceSource: null };
-  if (plan.tier === "cpu" || plan.cost.hourlyUsd === null) return none;
+  if (plan.tier === "cpu" || plan.cost.hourlyUsd === null)
+    return { wholeHourlyUsd: null, leastHourlyUsd: null, priceBound: null, priceSource: null };
   const { hourlyUsd, withoutPrice, besides, pricesAsOf } = plan.cost;
   const inNoSum = [...withoutPrice, ...besides];
   const isWhole = withoutPrice.length === 0;

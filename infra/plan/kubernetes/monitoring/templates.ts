@@ -46,13 +46,10 @@ interface Panel {
   readonly targets?: readonly object[];
 }
 
-const FOLDER = import.meta.dirname;
-
 /** Groups of rules with the values of a stack. */
 export function ruleGroups(fillings: Fillings): readonly RuleGroup[] {
-  const text = readFileSync(join(FOLDER, "rules.yaml"), "utf8");
   // All values are text, so that no other type of YAML has to be looked for.
-  const { groups } = parse(text, { schema: "failsafe" }) as { groups: RuleGroup[] };
+  const { groups } = parse(fileText("rules.yaml"), { schema: "failsafe" }) as { groups: RuleGroup[] };
   return (filled(groups, fillings) ?? []).map(({ name, rules }) => ({
     name,
     rules: rules.map((rule) => ({ ...rule, expr: [rule.expr].flat().join(" or ") })),
@@ -61,10 +58,13 @@ export function ruleGroups(fillings: Fillings): readonly RuleGroup[] {
 
 /** A dashboard with the values of a stack. null: the stack has none of its panels. */
 export function dashboard(name: string, fillings: Fillings): Dashboard | null {
-  const text = readFileSync(join(FOLDER, "dashboards", `${name}.json`), "utf8");
-  const result = filled(JSON.parse(text) as Dashboard, fillings);
+  const result = filled(JSON.parse(fileText(`dashboards/${name}.json`)) as Dashboard, fillings);
   const panels = laidOut(result?.panels ?? []);
   return result === undefined || panels.length === 0 ? null : { ...result, panels };
+}
+
+function fileText(path: string): string {
+  return readFileSync(join(import.meta.dirname, path), "utf8");
 }
 
 /** @returns undefined where the stack lacks a value. */
@@ -110,7 +110,7 @@ function filledItems(items: readonly unknown[], { values, lists }: Fillings): re
     .filter((value) => value !== undefined);
 }
 
-/** Name of the list that an object itself mentions; what lists in it mention repeats only their own objects. */
+/** Name of the list that an object mentions outside of its own lists, which repeat their objects themselves. */
 function listOf(item: unknown, lists: Fillings["lists"]): string | undefined {
   const own = JSON.stringify(item, (_, value: unknown) => (Array.isArray(value) ? [] : value));
   return Object.keys(lists).find((name) => own.includes(`\${${name}.`));
