@@ -1,9 +1,7 @@
 /** The whole service on this machine: Triton on the CPU, encoders, a small language model, the gateway. */
 import * as pulumi from "@pulumi/pulumi";
 import { PythonEnvironment } from "../../components/local/resources.ts";
-import { LocalDatabase } from "../../components/services/local-database.ts";
-import { LocalGateway } from "../../components/services/local-gateway.ts";
-import { CpuTriton } from "../../components/serving/cpu-triton.ts";
+import { cpuTriton, localDatabase, localGateway } from "../../components/services/local-services.ts";
 import type { DeployedStack } from "../outputs.ts";
 import {
   encodersRepository,
@@ -33,7 +31,7 @@ export function deploy(plan: LocalPlan): DeployedStack {
     repository: RepositoryPlan,
     { ports }: Pick<LocalPlan["encoders"], "ports">,
   ) =>
-    new CpuTriton(name, {
+    cpuTriton(name, {
       ...common,
       ...withHashes(repository),
       environmentKey: `${requirementsSha256} ${plan.pythonVersion ?? "any Python"}`,
@@ -47,18 +45,17 @@ export function deploy(plan: LocalPlan): DeployedStack {
   }));
   const { databases } = plan;
   const database = (kind: "mongo" | "vector", requestedPorts: Readonly<Record<string, number>>) =>
-    new LocalDatabase(kind, {
+    localDatabase(kind, {
       ...common,
-      kind,
       requestedPorts,
       // Data outlive the stack: `npm run down` leaves them.
       dataDirectory: `.data/${pulumi.getStack()}/${kind}`,
       sourceSha256: serviceSha256([`mock-${kind}`], /\.(ts|json)$/),
-    }).endpoint;
+    });
   const own = databases.kind === "mock" ? databases.ports : undefined;
   const mongo = own && database("mongo", { mongo: own.mongo, metrics: own.mongoMetrics });
   const vector = own && database("vector", { http: own.vector });
-  const gateway = new LocalGateway("gateway", {
+  const gateway = localGateway("gateway", {
     ...common,
     port: plan.gateway.port,
     sourceSha256: serviceSha256(["gateway", "triton-requests"], /\.(ts|js|json|html|css|svg)$/),
@@ -76,7 +73,7 @@ export function deploy(plan: LocalPlan): DeployedStack {
 
   return planOutputs(plan, () => "host", {
     endpoints: pulumi.output({
-      gateway: gateway.endpoint,
+      gateway,
       gatewayReach: "host" as const,
       gatewayDnsName: null,
       mongo: mongo ?? null,

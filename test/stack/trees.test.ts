@@ -114,18 +114,18 @@ describe("two trees of the project", () => {
       writeFileSync(path, text);
     };
     refactor(
-      "components/services/local-gateway.ts",
+      "components/services/local-services.ts",
       [
-        '"engine-room:services:LocalGateway", name, {}, opts',
-        '"engine-room:services:Gateway", name, {}, { ...opts, aliases: [{ type: "engine-room:services:LocalGateway" }] }',
+        '"services:LocalGateway", name)',
+        '"services:Gateway", name, { aliases: [{ type: "engine-room:services:LocalGateway" }] })',
       ],
-      ["}-server`", "}-process`"],
-      ["{ parent: this },", '{ parent: this, aliases: [{ name: "gateway-server" }] },'],
+      ["`${name}-server`", '`${name}-${name === "gateway" ? "process" : "server"}`'],
+      [
+        "{ parent: this })",
+        '{ parent: this, aliases: name === "gateway" ? [{ name: "gateway-server" }] : [] })',
+      ],
+      ['"services:LocalDatabase"', '"services:Database"'],
     );
-    refactor("components/services/local-database.ts", [
-      "engine-room:services:LocalDatabase",
-      "engine-room:services:Database",
-    ]);
     const { resources, unchanged } = await compare("local");
     expect(resources?.map(({ kind, name }) => [kind, name])).toEqual([
       ["delete", "mongo-server"],
