@@ -119,7 +119,7 @@ describe("two trees of the project", () => {
         '"services:LocalGateway", name)',
         '"services:Gateway", name, { aliases: [{ type: "engine-room:services:LocalGateway" }] })',
       ],
-      ["`${name}-server`", '`${name}-${name === "gateway" ? "process" : "server"}`'],
+      ["}-server`,", '}-server`.replace("gateway-server", "gateway-process"),'],
       [
         "{ parent: this })",
         '{ parent: this, aliases: name === "gateway" ? [{ name: "gateway-server" }] : [] })',
