@@ -25,8 +25,6 @@ export interface ModelPlan {
   readonly coldStart: ColdStart;
 }
 
-type ClusterGateway = Extract<GpuStackConfig, { platform: "kubernetes" }>["gateway"];
-
 /** What every platform has. */
 export interface GpuPlanParts {
   readonly tier: "gpu";
@@ -40,37 +38,33 @@ export interface GpuPlanParts {
   readonly gateway: GpuStackConfig["gateway"];
 }
 
-/** On a Docker host that is there. */
-interface OwnHostPlan extends GpuPlanParts {
-  readonly platform: "docker";
+/** On a Docker host. */
+interface OnHost extends GpuPlanParts {
   readonly host: DockerGpuHost;
 }
 
-/** On one machine of AWS, which is a Docker host. */
-export interface Ec2Plan extends GpuPlanParts {
+/** In a cluster. */
+interface InCluster extends GpuPlanParts {
+  readonly cluster: Cluster;
+  readonly gateway: Extract<GpuStackConfig, { platform: "kubernetes" }>["gateway"];
+}
+
+export interface Ec2Plan extends OnHost {
   readonly platform: "aws";
   readonly compute: "ec2";
-  readonly host: DockerGpuHost;
   readonly config: Ec2Config;
 }
 
-/** In a cluster that is there. */
-interface OwnClusterPlan extends GpuPlanParts {
-  readonly platform: "kubernetes";
-  readonly cluster: Cluster;
-  readonly gateway: ClusterGateway;
-}
-
-/** In a cluster of AWS. */
-export interface EksPlan extends GpuPlanParts {
+export interface EksPlan extends InCluster {
   readonly platform: "aws";
   readonly compute: "eks";
-  readonly cluster: Cluster;
-  readonly gateway: ClusterGateway;
   readonly config: EksConfig;
 }
 
-export type DockerGpuPlan = OwnHostPlan | Ec2Plan;
-export type ClusterGpuPlan = OwnClusterPlan | EksPlan;
+export type DockerGpuPlan = (OnHost & { readonly platform: "docker" }) | Ec2Plan;
+/** A platform that makes the cluster adds its own part beside its other code. */
+export type ClusterGpuPlan =
+  | (InCluster & { readonly platform: Exclude<GpuStackConfig["platform"], "docker" | "aws"> })
+  | EksPlan;
 export type AwsPlan = EksPlan | Ec2Plan;
 export type GpuPlan = DockerGpuPlan | ClusterGpuPlan;
