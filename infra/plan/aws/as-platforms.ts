@@ -32,12 +32,6 @@ const GPU_EXPORTER = {
   port: "metrics",
 };
 
-/** @returns null where the stack runs in no cluster. */
-export function clusterConfigOf(config: GpuStackConfig): ClusterConfig | null {
-  if (config.platform === "kubernetes") return config;
-  return config.platform === "aws" && config.compute === "eks" ? eksAsCluster(config) : null;
-}
-
 /** The stack's cluster as its pods see it. */
 export function eksCluster(config: EksConfig): Cluster {
   const cluster = kubernetesCluster(eksAsCluster(config));
