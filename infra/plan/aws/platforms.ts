@@ -3,8 +3,8 @@ import type { AwsConfig, Ec2Config, EksConfig } from "../../config/aws-stacks.ts
 import { externalDatabaseChecks, gatewayChecks, hubChecks } from "../checks/access.ts";
 import { accountChecks, regionChecks } from "../checks/aws.ts";
 import { createSecret, existingPartChecks, networkChecks } from "../checks/aws-network.ts";
-import type { Check, CheckedStack } from "../checks/check.ts";
-import { type ClusterConfig, clusterChecks } from "../checks/cluster.ts";
+import { checksAs } from "../checks/check.ts";
+import { clusterChecks } from "../checks/cluster.ts";
 import { hostChecks } from "../checks/docker.ts";
 import { ec2Checks } from "../checks/ec2.ts";
 import { eksChecks } from "../checks/eks.ts";
@@ -40,14 +40,6 @@ const awsChecks = {
   ...gatewayChecks("gateway.tls.certificateArn"),
 };
 
-/** {@link clusterChecks} of the cluster as its pods see it. */
-const podChecks = Object.fromEntries(
-  Object.entries<Check<CheckedStack<ClusterConfig>>>(clusterChecks).map(([name, check]) => [
-    name,
-    (stack: CheckedStack<EksConfig>) => check({ ...stack, config: eksAsCluster(stack.config) }),
-  ]),
-);
-
 export const eksPlatform: GpuPlatform<EksConfig> = {
   ...common,
   runsOn: "cluster",
@@ -59,7 +51,7 @@ export const eksPlatform: GpuPlatform<EksConfig> = {
       path: `pools[${index}]`,
     })),
   gateways: ({ gateway }) => gateway.replicas,
-  checks: { ...awsChecks, ...scalingChecks, ...eksChecks, ...podChecks },
+  checks: { ...awsChecks, ...scalingChecks, ...eksChecks, ...checksAs(eksAsCluster, clusterChecks) },
   plan(wanted, parts) {
     const config = withoutSecrets(wanted);
     return {

@@ -38,6 +38,19 @@ export type Check<Stack = CheckedStack> = (stack: Stack) => Findings;
 /** Checks by their names, in the order in which their findings are shown. */
 export type Checks<Stack = CheckedStack> = Readonly<Record<string, Check<Stack>>>;
 
+/** Checks of another platform, of a stack file in that platform's form. */
+export function checksAs<Config, Other>(
+  form: (config: Config) => Other,
+  checks: Checks<CheckedStack<Other>>,
+): Checks<CheckedStack<Config>> {
+  return Object.fromEntries(
+    Object.entries(checks).map(([name, check]) => [
+      name,
+      (stack: CheckedStack<Config>) => check({ ...stack, config: form(stack.config) }),
+    ]),
+  );
+}
+
 /** A check of every model by itself. */
 export function eachModel<Config = GpuStackConfig>(
   check: (model: ModelSpec, stack: CheckedStack<Config>) => Findings,
