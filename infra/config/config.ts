@@ -16,7 +16,7 @@ import { parseBySchema } from "./schema-problems.ts";
  * Kinds of stacks: what a stack file names, and the schema of what it names. The first of a platform is that of a file which
  * says no more than the platform.
  */
-const stackKinds = [
+export const stackKinds = [
   { kind: { platform: "local", tier: "cpu" }, schema: localStack },
   { kind: { platform: "docker", tier: "gpu" }, schema: dockerStack },
   { kind: { platform: "docker", tier: "cpu" }, schema: dockerCpuStack },
@@ -27,7 +27,7 @@ const stackKinds = [
 ] as const satisfies readonly StackKind[];
 
 /** Keys that choose the kind, from the first to the last. */
-const KIND_KEYS = ["platform", "tier", "compute"] as const;
+export const KIND_KEYS = ["platform", "tier", "compute"] as const;
 type KindKey = (typeof KIND_KEYS)[number];
 
 interface StackKind {

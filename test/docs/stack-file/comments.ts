@@ -69,8 +69,13 @@ export class Sources {
     );
   }
 
-  schema(name: string): SchemaType {
-    return new SchemaType(this.#checker, this.#checker.getTypeOfSymbol(this.#named(name)));
+  /** `schema` of a row of a table. */
+  schema(table: string, row: number): SchemaType {
+    const type = [String(row), "schema"].reduce(
+      (outer, name) => this.#checker.getTypeOfSymbol(propertyOf(outer, name)),
+      this.#checker.getTypeOfSymbol(this.#named(table)),
+    );
+    return new SchemaType(this.#checker, type);
   }
 
   /** Sentence at a member of an interface, at any depth; empty where there is none. */

@@ -1,56 +1,23 @@
 /** Every key of the stack file on every platform, as Markdown: what docs/stack-file.md has between its marks. */
-import type { z } from "zod";
-import { ec2Stack, eksStack } from "../../../infra/config/aws-stacks.ts";
-import { dockerCpuStack, dockerStack } from "../../../infra/config/docker-stacks.ts";
-import { kubernetesCpuStack, kubernetesStack } from "../../../infra/config/kubernetes-stacks.ts";
-import { localStack } from "../../../infra/config/local-stack.ts";
+import { KIND_KEYS, stackKinds } from "../../../infra/config/config.ts";
 import { Sources } from "./comments.ts";
 import { type Key, keysOf } from "./keys.ts";
 import { unitOf } from "./words.ts";
 
-interface StackKind {
-  /** In the column of kinds. */
-  readonly name: string;
-  /** What a stack file says to be one. */
-  readonly says: string;
-  readonly schema: z.ZodObject;
-  /** Name by which its schema is exported. */
-  readonly exported: string;
-}
-
-const KINDS: readonly StackKind[] = [
-  { name: "local", says: "platform: local", schema: localStack, exported: "localStack" },
-  { name: "docker", says: "platform: docker", schema: dockerStack, exported: "dockerStack" },
-  {
-    name: "docker-cpu",
-    says: "platform: docker, tier: cpu",
-    schema: dockerCpuStack,
-    exported: "dockerCpuStack",
-  },
-  { name: "kubernetes", says: "platform: kubernetes", schema: kubernetesStack, exported: "kubernetesStack" },
-  {
-    name: "kubernetes-cpu",
-    says: "platform: kubernetes, tier: cpu",
-    schema: kubernetesCpuStack,
-    exported: "kubernetesCpuStack",
-  },
-  { name: "eks", says: "platform: aws", schema: eksStack, exported: "eksStack" },
-  { name: "ec2", says: "platform: aws, compute: ec2", schema: ec2Stack, exported: "ec2Stack" },
-];
-
-/** The keys that say which kind a stack is. */
-const KIND_KEYS: readonly string[] = ["platform", "tier", "compute"];
+/** `says`: what makes a stack file one; the first of a platform need not say more than the platform. */
+const KINDS = stackKinds.map(({ kind, schema }) => {
+  const first: Readonly<Record<string, string>> = {
+    ...stackKinds.find((other) => other.kind.platform === kind.platform)?.kind,
+  };
+  const said = Object.entries(kind).filter(([key, value]) => key === "platform" || value !== first[key]);
+  const name = "compute" in kind ? kind.compute : said.map(([, value]) => value).join("-");
+  return { name, says: said.map(([key, value]) => `${key}: ${value}`).join(", "), schema };
+});
 
 /** A row of a model is the same as one of the catalogue, whose interface has the comments. */
 const CATALOGUE_ROW = { path: "catalogue.models.NAME.", interface: "LanguageModel" } as const;
 
-const SOURCES = [
-  "infra/config/aws-stacks.ts",
-  "infra/config/docker-stacks.ts",
-  "infra/config/kubernetes-stacks.ts",
-  "infra/config/local-stack.ts",
-  "infra/plan/catalogue/types.ts",
-];
+const SOURCES = ["infra/config/config.ts", "infra/plan/catalogue/types.ts"];
 
 interface Row extends Key {
   /** Names of the kinds of stacks that have it so. */
@@ -61,10 +28,10 @@ interface Row extends Key {
 export function stackFileReference(): readonly string[] {
   const sources = new Sources(SOURCES);
   const rows = sharedRows(
-    KINDS.map(({ name, schema, exported }) => ({
+    KINDS.map(({ name, schema }, index) => ({
       name,
-      keys: keysOf(schema, sources.schema(exported))
-        .filter(({ path }) => !KIND_KEYS.includes(path))
+      keys: keysOf(schema, sources.schema("stackKinds", index))
+        .filter(({ path }) => !KIND_KEYS.some((key) => key === path))
         .map((key) => withSentence(key, sources)),
     })),
   );
