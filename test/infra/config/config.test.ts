@@ -161,8 +161,8 @@ test.each([
 ])("a platform that is %s is reported beside the other mistakes", (_title, values, likely, paths) => {
   const problems = problemsOf(values);
   expect(problems.map((problem) => problem.path)).toEqual(paths);
-  expect(problems[0]?.fix).toBe(
-    `Set \`engine-room:platform: ${likely}\`; valid values are local, docker, kubernetes, aws.`,
+  expect(problems[0]?.fix).toContain(
+    `Set \`engine-room:platform: ${likely}\`; valid values are local, docker, kubernetes, aws`,
   );
 });
 
