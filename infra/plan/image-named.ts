@@ -21,7 +21,6 @@ export function imageNamed<Image extends { readonly name: ImageName }>(
   images: readonly Image[],
 ): Image {
   const image = images.find((one) => one.name === name);
-  if (image === undefined)
-    throw new Error(`The stack runs the image ${name}, and none of that name was given.`);
+  if (image === undefined) throw new Error(`Missing image reference: the stack runs the image ${name}.`);
   return image;
 }

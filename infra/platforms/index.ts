@@ -10,6 +10,6 @@ interface PlatformModule {
 /** Registers all resources of a plan and says what the stack will be. */
 export async function deploy(plan: StackPlan): Promise<DeployedStack> {
   const name = "compute" in plan ? plan.compute : plan.platform;
-  const platform = (await import(`./${name}.ts`)) as PlatformModule;
+  const platform = (await import(/* @vite-ignore */ `./${name}.ts`)) as PlatformModule;
   return platform.deploy(plan);
 }

@@ -2,7 +2,7 @@ import { checkedPlan } from "../../infra/checked-plan.ts";
 import { fromRuntimeConfig, type StackConfig } from "../../infra/config/config.ts";
 import { nearestName } from "../../infra/nearest-name.ts";
 import { volumeName } from "../../infra/plan/docker/host-objects.ts";
-import type { GpuPlan } from "../../infra/plan/gpu-stack.ts";
+import type { ClusterGpuPlan, GpuPlan } from "../../infra/plan/gpu-stack.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { ConfigError } from "../../infra/problems.ts";
 import { UsageError, UserError } from "../errors.ts";
@@ -94,8 +94,8 @@ function gpuPlan(plan: StackPlan): GpuPlan {
   throw new UserError("A stack on a CPU builds no engine; --explain is for stacks on GPUs.");
 }
 
-function clusterGpuPlan(plan: StackPlan): GpuPlan {
-  if (plan.tier === "gpu" && plan.platform !== "docker") return plan;
+function clusterGpuPlan(plan: StackPlan): ClusterGpuPlan {
+  if (plan.tier === "gpu" && "cluster" in plan) return plan;
   throw new UserError("--device-plugin-config is for stacks on GPUs in a cluster.");
 }
 

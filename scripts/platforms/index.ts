@@ -13,6 +13,6 @@ export async function operationsOf(stack: StackReference): Promise<Operations> {
   const values = existsSync(stack.configFile)
     ? fromRuntimeConfig(readStackFile(stack).values, projectName())
     : {};
-  const platform = (await import(`./${platformName(values)}.ts`)) as PlatformModule;
+  const platform = (await import(/* @vite-ignore */ `./${platformName(values)}.ts`)) as PlatformModule;
   return platform.operations({ stack, values });
 }

@@ -542,12 +542,10 @@ describe("npm run plan -- --device-plugin-config", () => {
     });
   });
 
-  test("`plan --device-plugin-config` is refused without GPUs, and beside --json", async () => {
-    const cpu = await runCommand("plan", "--stack", "local", "--device-plugin-config");
-    expect(cpu).toMatchObject({
-      exitCode: 1,
-      stderr: expect.stringContaining("stacks on GPUs in a cluster"),
-    });
+  test("`plan --device-plugin-config` is refused outside a cluster with GPUs, and beside --json", async () => {
+    const refused = { exitCode: 1, stderr: expect.stringContaining("stacks on GPUs in a cluster") };
+    expect(await runCommand("plan", "--stack", "local", "--device-plugin-config")).toMatchObject(refused);
+    expect(await planExample("ec2", "--device-plugin-config")).toMatchObject(refused);
     expect(await runCommand("plan", "--json", "--device-plugin-config")).toMatchObject({ exitCode: 2 });
   });
 });

@@ -131,7 +131,7 @@ test("a build runs once with its token in a file for its group", () => {
 
 test("a pod without a given image is an error", () => {
   const plan = clusterPlan(clusterValues);
-  expect(() => kubernetesStack(plan, { stack: "demo", images: [] })).toThrow(/services/);
+  expect(() => kubernetesStack(plan, { stack: "demo", images: [] })).toThrow(/image trtllm/);
 });
 
 const encoders = { device: "cpu", pool: "cpu" };
