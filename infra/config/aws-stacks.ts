@@ -8,7 +8,7 @@ import {
   NETWORK_DEFAULTS,
   ZONE_LETTERS,
 } from "../plan/catalogue/aws.ts";
-import { type Explanation, formattedText, gpuImages, ipv4Cidr, schemaMessage, secret } from "./common.ts";
+import { formattedText, gpuImages, ipv4Cidr, secret } from "./common.ts";
 import {
   clusterEncodersOrNone,
   engines,
@@ -67,12 +67,7 @@ const zone = z.enum(ZONE_LETTERS, {
   error: ({ input }) => {
     const letter = /^[a-z]{2}(?:-[a-z]+)+-\d([a-z])$/.exec(String(input))?.[1];
     if (letter === undefined || !ZONE_LETTERS.some((other) => other === letter)) return undefined;
-    return schemaMessage([
-      {
-        reason: `Use the zone letter only: ${letter}, not ${input}.`,
-        fix: `Write ${letter}.`,
-      },
-    ]);
+    return `Use the zone letter only: ${letter}, not ${input}.\nWrite ${letter}.`;
   },
 });
 
@@ -188,13 +183,8 @@ const apiCidr = formattedText(
   "203.0.113.7/32",
   (value) =>
     /^\d{1,3}(\.\d{1,3}){3}\/\d{1,2}$/.test(String(value))
-      ? [
-          {
-            reason: "Each of the four numbers is 0 to 255, and the length 0 to 32.",
-            fix: "Write a CIDR such as 203.0.113.7/32.",
-          },
-        ]
-      : [],
+      ? "Each of the four numbers is 0 to 255, and the length 0 to 32.\nWrite a CIDR such as 203.0.113.7/32."
+      : undefined,
 );
 
 const access = z
@@ -225,15 +215,11 @@ const account = formattedText(
 );
 
 /** YAML reads `011122223333` as a number, and numbers have no zeros at their begin. */
-function shortAccount(value: unknown): readonly Explanation[] {
+function shortAccount(value: unknown): string | undefined {
   const digits = /^\d{1,11}$/.exec(String(value))?.[0];
-  if (digits === undefined) return [];
-  return [
-    {
-      reason: `An account has twelve digits, and this has ${digits.length}: without quotes YAML takes it for a number, whose zeros at the begin are lost.`,
-      fix: `Write all twelve in quotes: "${digits.padStart(12, "0")}", where zeros are what is missing.`,
-    },
-  ];
+  if (digits === undefined) return undefined;
+  return `An account has twelve digits, and this has ${digits.length}: without quotes YAML takes it for a number, whose zeros at the begin are lost.
+Write all twelve in quotes: "${digits.padStart(12, "0")}", where zeros are what is missing.`;
 }
 
 const common = {

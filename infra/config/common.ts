@@ -2,41 +2,22 @@
 import { z } from "zod";
 import { POLICY_LEVELS, POLICY_NAMES } from "../plan/catalogue/types.ts";
 
-/** What a schema says of a value that it refuses. */
-export interface Explanation {
-  readonly reason: string;
-  readonly fix: string;
-  /** Of a mapping, which has no such key. */
-  readonly key?: { readonly name: string; readonly isSecret: boolean };
-}
-
-/** Explanations as a message of zod, which is a text; undefined: zod's own message is used. */
-export function schemaMessage(explanations: readonly Explanation[]): string | undefined {
-  return explanations.length === 0 ? undefined : JSON.stringify(explanations);
-}
-
-export function readMessage(message: string): readonly Explanation[] {
-  return message.startsWith("[") ? JSON.parse(message) : [{ reason: `${message}.`, fix: "Correct it." }];
-}
-
-/** For a text of one form. @param rule - Continues "It". */
-export function formExplanation(rule: string, example: string): Explanation {
-  return { reason: `It ${rule}.`, fix: `Write it like ${example}.` };
-}
+/** Message for a text of another form: a line with the reason and a line with the fix. @param rule - Continues "It". */
+export const formMessage = (rule: string, example: string) => `It ${rule}.\nWrite it like ${example}.`;
 
 /**
  * A text of one form. @param rule - Continues "It".
  *
- * @param explain - Of values that are wrong in a way of their own.
+ * @param explain - Message for values that are wrong in a way of their own; undefined: for others.
  */
 export function formattedText(
   form: RegExp,
   rule: string,
   example: string,
-  explain: (value: unknown) => readonly Explanation[] = () => [],
+  explain: (value: unknown) => string | undefined = () => undefined,
 ): z.ZodString {
-  return z.string({ error: ({ input }) => schemaMessage(explain(input)) }).regex(form, {
-    error: ({ input }) => schemaMessage([...explain(input), formExplanation(rule, example)].slice(0, 1)),
+  return z.string({ error: ({ input }) => explain(input) }).regex(form, {
+    error: ({ input }) => explain(input) ?? formMessage(rule, example),
   });
 }
 
@@ -83,6 +64,13 @@ export const publishedTritonPorts = z
 
 /** A value that the stack file keeps encrypted; in clear only where the Pulumi runtime hands it over. */
 export const secret = z.union([z.string().min(1), z.strictObject({ secure: z.string().min(1) })]);
+
+/** Every key that is a {@link secret} on some platform. */
+export const SECRET_PATHS: readonly string[] = [
+  "hub.token",
+  "externalDatabases.mongo.uri",
+  "externalDatabases.vector.apiKey",
+];
 
 /** How Triton joins requests to an encoder. */
 export const batching = {

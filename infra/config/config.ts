@@ -6,7 +6,6 @@ import type { z } from "zod";
 import { nearestName } from "../nearest-name.ts";
 import { ConfigError, type Problem, showValue } from "../problems.ts";
 import { ec2Stack, eksStack } from "./aws-stacks.ts";
-import { secret } from "./common.ts";
 import { dockerCpuStack, dockerStack } from "./docker-stacks.ts";
 import { kubernetesCpuStack, kubernetesStack } from "./kubernetes-stacks.ts";
 import { localStack } from "./local-stack.ts";
@@ -81,11 +80,6 @@ export function readStack(values: Values): ReadStack {
 export function platformName(values: Values): PlatformName {
   const { kind } = likelyKind(values);
   return (kind.compute ?? kind.platform) as PlatformName;
-}
-
-/** Where the values of a stack are that its schema takes for secrets, encrypted or in plain text. */
-export function secretPaths(values: Values): readonly Path[] {
-  return secretsIn(likelyKind(values).schema, values);
 }
 
 /**
@@ -185,35 +179,4 @@ function deepFreeze<T>(value: T): T {
     Object.values(value).forEach(deepFreeze);
   }
   return value;
-}
-
-type Path = readonly (string | number)[];
-
-/** Paths of the values that stand where the schema has a {@link secret}. */
-function secretsIn(schema: z.core.$ZodType, value: unknown, path: Path = []): readonly Path[] {
-  if (value === undefined || value === null) return [];
-  if (schema === secret) return [path];
-  const inner = (type: z.core.$ZodType, key: string | number) =>
-    secretsIn(type, (value as Record<string | number, unknown>)[key], [...path, key]);
-  const { def } = (schema as z.core.$ZodTypes)._zod;
-  switch (def.type) {
-    case "object":
-      return Object.entries(def.shape).flatMap(([key, type]) => inner(type, key));
-    case "record":
-      return Object.keys(value).flatMap((key) => inner(def.valueType, key));
-    case "array":
-      return Array.isArray(value) ? value.flatMap((_, index) => inner(def.element, index)) : [];
-    case "union":
-      return def.options.flatMap((option) => secretsIn(option, value, path));
-    case "pipe":
-      return secretsIn(def.in, value, path);
-    case "optional":
-    case "nullable":
-    case "default":
-    case "prefault":
-    case "readonly":
-      return secretsIn(def.innerType, value, path);
-    default:
-      return [];
-  }
 }

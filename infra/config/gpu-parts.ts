@@ -15,14 +15,12 @@ import { VISION_TYPES } from "../plan/catalogue/vision-types.ts";
 import {
   absolutePath,
   batching,
-  type Explanation,
   formattedText,
-  formExplanation,
+  formMessage,
   minEncoderReplicas,
   policies,
   publishedTritonPorts,
   resourceName,
-  schemaMessage,
 } from "./common.ts";
 
 const tokens = z.int().min(1).max(1_048_576);
@@ -177,7 +175,7 @@ const customModel = z.strictObject({
       requirements: z.string().min(1).optional(),
       codeRepository: z
         .strictObject({
-          url: z.url(schemaMessage([formExplanation("must be a URL", "https://github.com/NVlabs/VILA.git")])),
+          url: z.url(formMessage("must be a URL", "https://github.com/NVlabs/VILA.git")),
           commit: revision.nullable(),
         })
         .optional(),
@@ -292,15 +290,11 @@ export function engines(whenFull: "fail" | "stopServer") {
 }
 
 /** YAML reads `25.10` as the number 25.1, and the text that the Pulumi runtime makes of it is `25.1`. */
-function cutRelease(value: unknown): readonly Explanation[] {
+function cutRelease(value: unknown): string | undefined {
   const digits = /^\d\d(\.\d{1,2})?$/.exec(String(value))?.[0];
-  if (digits === undefined) return [];
-  return [
-    {
-      reason: "A release is a text of two and two digits; YAML reads it as a number, and 25.10 as 25.1.",
-      fix: `Write \`release: "${Number(digits).toFixed(2)}"\`, in quotes.`,
-    },
-  ];
+  if (digits === undefined) return undefined;
+  return `A release is a text of two and two digits; YAML reads it as a number, and 25.10 as 25.1.
+Write \`release: "${Number(digits).toFixed(2)}"\`, in quotes.`;
 }
 
 export const shared = {

@@ -3,6 +3,7 @@ import { z } from "zod";
 import {
   cpuImages,
   formattedText,
+  formMessage,
   gpuImages,
   minEncoderReplicas,
   minReplicas,
@@ -12,7 +13,6 @@ import {
 } from "./common.ts";
 import { clusterEncodersOrNone, gpuModel, pool, prePullImages, shared } from "./gpu-parts.ts";
 import { cpuEncoders, cpuModel, MOST_MODELS } from "./local-stack.ts";
-import { schedule } from "./schedule.ts";
 import { DATABASES, minGateways, remoteGateway, vectorUrl } from "./services.ts";
 
 /** Name and value of a label, as Kubernetes has them. */
@@ -78,6 +78,73 @@ const monitoringOptions = z.strictObject({
   ).optional(),
 });
 
+interface CronField {
+  readonly least: number;
+  readonly most: number;
+  /** Of the least number and of those after it. */
+  readonly names?: readonly string[];
+}
+
+/** As KEDA's parser takes them, in their order: https://pkg.go.dev/github.com/robfig/cron/v3#hdr-CRON_Expression_Format */
+const CRON_FIELDS: readonly CronField[] = [
+  { least: 0, most: 59 },
+  { least: 0, most: 23 },
+  { least: 1, most: 31 },
+  { least: 1, most: 12, names: "jan feb mar apr may jun jul aug sep oct nov dec".split(" ") },
+  { least: 0, most: 6, names: "sun mon tue wed thu fri sat".split(" ") },
+];
+
+/** `*`, `1-5`, `mon-fri`, `0,30`, and a step after any of them. */
+function isCronField(text: string, { least, most, names = [] }: CronField): boolean {
+  return text.split(",").every((part) => {
+    const [, range] = /^([*?]|\w+(?:-\w+)?)(?:\/[1-9]\d?)?$/.exec(part) ?? [];
+    if (range === undefined || range === "*" || range === "?") return range !== undefined;
+    const [from = 0, to = from] = range.split("-").map((end) => {
+      const named = names.indexOf(end.toLowerCase());
+      return named >= 0 ? named + least : /^\d{1,2}$/.test(end) ? Number(end) : Number.NaN;
+    });
+    return from >= least && to <= most && from <= to;
+  });
+}
+
+const cron = z.string().refine(
+  (text) => {
+    const fields = text.split(" ");
+    return (
+      fields.length === CRON_FIELDS.length &&
+      CRON_FIELDS.every((field, index) => isCronField(fields[index] ?? "", field))
+    );
+  },
+  formMessage(
+    "must be five fields: minute (0 to 59), hour (0 to 23), day of the month (1 to 31), month (1 to 12), day of the week (0, Sunday, to 6)",
+    "0 8 * * 1-5",
+  ),
+);
+
+/** Of the IANA database that comes with Node. */
+function isTimeZone(text: string): boolean {
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: text });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * When models with `minReplicas` have a server, asked for or not. Outside of it `minReplicas` and the load decide: with 0
+ * they sleep until somebody asks for them.
+ */
+export const schedule = z.strictObject({
+  start: cron,
+  end: cron,
+  timeZone: z
+    .string()
+    .refine(isTimeZone, formMessage("must be a time zone of the IANA database", "Europe/Berlin")),
+  /** Servers of each model meanwhile, at most its `replicas`. */
+  replicas: z.int().min(1).max(64).default(1),
+});
+
 /** What the tiers share. */
 const clusterParts = {
   namespace: resourceName.default("engine-room"),
@@ -118,10 +185,6 @@ const clusterParts = {
       scaleDownSeconds: z.int().min(0).max(3600).default(600),
     })
     .prefault({}),
-  /**
-   * When models with `minReplicas` have a server, asked for or not. Outside of it `minReplicas` and the load decide: with 0
-   * they sleep until somebody asks for them.
-   */
   schedule: schedule.optional(),
   databases: z.enum(DATABASES).default("mock"),
   /** Only with `databases: external`; addresses and keys are secrets of the stack file, or of the namespace. */

@@ -1,11 +1,12 @@
-/** Parses by a schema, and describes what it refuses. */
+/** Parses by a schema, and describes what it refuses. Messages have a line with the reason and one with each fix. */
 import type { z } from "zod";
 import { nearestName } from "../nearest-name.ts";
 import { distinct, formatPath, type Problem, showValue, valueAt } from "../problems.ts";
-import { type Explanation, readMessage, schemaMessage } from "./common.ts";
+import { SECRET_PATHS } from "./common.ts";
 
 type Path = readonly PropertyKey[];
 type Issue = z.core.$ZodIssue;
+type RawIssue = z.core.$ZodRawIssue;
 
 /** What to write for a mapping that a first stack file is likely to lack. */
 const EXAMPLES: Readonly<Record<string, string>> = {
@@ -26,16 +27,21 @@ export function parseBySchema<Schema extends z.ZodType>(
   schema: Schema,
   values: unknown,
 ): { readonly data: z.infer<Schema> } | { readonly data: null; readonly problems: readonly Problem[] } {
-  const parsed = schema.safeParse(values, { error: (issue) => schemaMessage(explain(issue)) });
+  const parsed = schema.safeParse(values, { error: messageOf });
   if (parsed.success) return { data: parsed.data };
-  const problems = flatIssues(parsed.error.issues).flatMap(({ path, message }) =>
-    readMessage(message).map(({ reason, fix, key }) => ({
-      path: formatPath(key === undefined ? path : [...path, shownKey(key, path)]),
-      value: shownValue(key === undefined ? path : [...path, key.name], values),
-      reason,
-      fix,
-    })),
-  );
+  const problems = flatIssues(parsed.error.issues).flatMap((issue) => {
+    const [reason = "", ...fixes] = issue.message.split("\n");
+    return fixes.map((fix, index): Problem => {
+      const key = issue.code === "unrecognized_keys" ? issue.keys.slice(index, index + 1) : [];
+      const shown = key.map((name) => shownKey(name, issue.path));
+      return {
+        path: formatPath([...issue.path, ...shown]),
+        value: shownValue([...issue.path, ...key], values),
+        reason,
+        fix,
+      };
+    });
+  });
   return { data: null, problems: distinct(problems) };
 }
 
@@ -58,113 +64,73 @@ function hasOutline(errors: readonly Issue[]): boolean {
   );
 }
 
-function explain(issue: z.core.$ZodRawIssue): readonly Explanation[] {
-  const { input } = issue;
+/** @returns undefined: the schema has its own message. */
+function messageOf(issue: RawIssue): string | undefined {
+  const { input, path = [] } = issue;
   switch (issue.code) {
-    case "unrecognized_keys":
-      return issue.keys.map((key) => explainKey(key, issue.path ?? [], issue.inst));
+    case "unrecognized_keys": {
+      const known = Object.keys((issue.inst as Partial<z.ZodObject> | undefined)?.shape ?? {}).sort();
+      return ["There is no such key.", ...issue.keys.map((key) => keyFix(key, path, known))].join("\n");
+    }
     case "invalid_type":
-      return [explainType(issue.expected, input, issue.path ?? [])];
+      return typeMessage(issue.expected, input, path);
     case "too_small":
-      return [tooSmall(issue)];
     case "too_big":
-      return [tooBig(issue)];
+      return boundMessage(issue);
     case "invalid_value":
-      if (typeof input === "number" && issue.values.includes(String(input))) {
-        return [
-          { reason: "It is a text, and YAML reads it as a number.", fix: `Write "${input}", in quotes.` },
-        ];
-      }
-      return [
-        {
-          reason: "Unknown value.",
-          fix: `Choose one of ${issue.values.map((choice) => JSON.stringify(choice)).join(", ")}.`,
-        },
-      ];
+      return typeof input === "number" && issue.values.includes(String(input))
+        ? `It is a text, and YAML reads it as a number.\nWrite "${input}", in quotes.`
+        : `Unknown value.\nChoose one of ${issue.values.map((choice) => JSON.stringify(choice)).join(", ")}.`;
     case "invalid_key":
-      return readMessage(flatIssues(issue.issues)[0]?.message ?? "");
+      return flatIssues(issue.issues)[0]?.message;
     case "invalid_union": {
-      if (issue.errors.length === 0) return [{ reason: "Unknown value.", fix: "Choose another one." }];
-      const fixes = issue.errors.flatMap(([first]) =>
-        readMessage(first?.message ?? "").map(({ fix }) => fix),
-      );
-      return [
-        {
-          reason: "Does not match any allowed form.",
-          fix: [...new Set(fixes)].join(" Or: "),
-        },
-      ];
+      if (issue.errors.length === 0) return "Unknown value.\nChoose another one.";
+      const fixes = issue.errors.flatMap(([first]) => first?.message.split("\n").slice(1) ?? []);
+      return `Does not match any allowed form.\n${[...new Set(fixes)].join(" Or: ")}`;
     }
     default:
-      return [];
+      return undefined;
   }
 }
 
-function explainKey(key: string, path: Path, schema: object | undefined): Explanation {
-  const known = Object.keys((schema as Partial<z.ZodObject> | undefined)?.shape ?? {}).sort();
+function keyFix(key: string, path: Path, known: readonly string[]): string {
+  const misplaced = MISPLACED[formatPath([...path, key])];
+  if (misplaced !== undefined) return misplaced;
   const nearest = nearestName(key, known);
-  const others = known.length === 0 ? "" : `; the keys here are ${known.join(", ")}`;
-  const fix = nearest === undefined ? `Remove it${others}.` : `Did you mean \`${nearest}\`?`;
-  return {
-    reason: "There is no such key.",
-    fix: MISPLACED[formatPath([...path, key])] ?? fix,
-    key: { name: key, isSecret: known.length === 1 && known[0] === "secure" },
-  };
+  if (nearest !== undefined) return `Did you mean \`${nearest}\`?`;
+  return `Remove it${known.length === 0 ? "" : `; the keys here are ${known.join(", ")}`}.`;
 }
 
-function explainType(expected: string, input: unknown, path: Path): Explanation {
-  const wanted = article(expected);
-  if (input === undefined)
-    return { reason: "It is required.", fix: EXAMPLES[formatPath(path)] ?? `Add it, as ${wanted}.` };
-  const found = input === null ? "null" : Array.isArray(input) ? "array" : typeof input;
+const TYPES: Readonly<Record<string, string>> = {
+  int: "a whole number",
+  number: "a number",
+  array: "a list",
+  object: "a mapping",
+  null: "nothing",
+};
+
+function typeMessage(expected: string, input: unknown, path: Path): string {
+  const wanted = TYPES[expected] ?? `a ${expected}`;
+  if (input === undefined) return `It is required.\n${EXAMPLES[formatPath(path)] ?? `Add it, as ${wanted}.`}`;
+  const type = input === null ? "null" : Array.isArray(input) ? "array" : typeof input;
   const isQuoted = typeof input === "string" && expected === "number";
-  return {
-    reason: `Expected ${wanted}, found ${article(found)}.`,
-    fix: `Write ${wanted}${isQuoted ? ", without quotes" : ""}.`,
-  };
+  return `Expected ${wanted}, found ${TYPES[type] ?? `a ${type}`}.
+Write ${wanted}${isQuoted ? ", without quotes" : ""}.`;
 }
 
-function tooSmall({
-  origin,
-  minimum,
-  inclusive = true,
-}: Omit<z.core.$ZodIssueTooSmall, "path" | "message">): Explanation {
-  const least = counted(minimum, origin);
-  if (origin === "array") return { reason: `Fewer than ${least}.`, fix: "Add one." };
-  return inclusive
-    ? { reason: `Smaller than the least allowed, ${least}.`, fix: `Use ${least} or more.` }
-    : { reason: `It must be more than ${least}.`, fix: `Use more than ${least}.` };
-}
-
-function tooBig({
-  origin,
-  maximum,
-  inclusive = true,
-}: Omit<z.core.$ZodIssueTooBig, "path" | "message">): Explanation {
-  const most = counted(maximum, origin);
-  if (origin === "array") return { reason: `More than ${most}.`, fix: `Keep ${most}.` };
-  return inclusive
-    ? { reason: `Larger than the most allowed, ${most}.`, fix: `Use ${most} or less.` }
-    : { reason: `It must be less than ${most}.`, fix: `Use less than ${most}.` };
-}
-
-/** `1 entry`, `40 characters`, `65535` */
-function counted(number: number | bigint, origin: string): string {
-  const isOne = Number(number) === 1;
-  if (origin === "string") return `${number} character${isOne ? "" : "s"}`;
-  if (origin === "array") return `${number} ${isOne ? "entry" : "entries"}`;
-  return String(number);
-}
-
-function article(kind: string): string {
-  const names: Record<string, string> = {
-    int: "a whole number",
-    number: "a number",
-    array: "a list",
-    object: "a mapping",
-    null: "nothing",
-  };
-  return names[kind] ?? `a ${kind}`;
+/** For a number beyond a bound, and for a text or a list of another length. */
+function boundMessage(issue: z.core.$ZodRawIssue<z.core.$ZodIssueTooSmall | z.core.$ZodIssueTooBig>): string {
+  const { origin, inclusive = true } = issue;
+  const isTooSmall = issue.code === "too_small";
+  const number = Number(isTooSmall ? issue.minimum : issue.maximum);
+  if (origin === "array") {
+    const entries = `${number} ${number === 1 ? "entry" : "entries"}`;
+    return isTooSmall ? `Fewer than ${entries}.\nAdd one.` : `More than ${entries}.\nKeep ${entries}.`;
+  }
+  const bound = origin === "string" ? `${number} character${number === 1 ? "" : "s"}` : String(number);
+  const more = isTooSmall ? "more" : "less";
+  if (!inclusive) return `It must be ${more} than ${bound}.\nUse ${more} than ${bound}.`;
+  return `${isTooSmall ? "Smaller than the least" : "Larger than the most"} allowed, ${bound}.\nUse ${bound} or ${more}.`;
 }
 
 /** Access tokens of the model hub, and users with passwords in addresses, wherever they were put by mistake. */
@@ -173,13 +139,11 @@ const CREDENTIALS = [/\bhf_\w{6,}/g, /(?<=:\/\/)[^/\s@"]+(?=@)/g];
 /** Parts of a stack file that hold credentials; the Pulumi runtime passes them in plain text. */
 const SECRET_PARTS: readonly PropertyKey[] = ["hub", "externalDatabases"];
 
-/**
- * A key as it may be shown: YAML takes `{ hf_… }` for a mapping with the secret as its key, and a mapping that knows
- * `secure` alone stands for a secret.
- */
-function shownKey({ name, isSecret }: NonNullable<Explanation["key"]>, path: Path): string {
+/** An unknown key as it may be shown: YAML takes `{ hf_… }` for a mapping with the secret as its key. */
+function shownKey(name: string, path: Path): string {
   const isWord = /^[A-Za-z][A-Za-z0-9]{0,30}$/.test(name);
-  const isCredential = isSecret || (SECRET_PARTS.includes(path[0] ?? "") && !isWord);
+  const isCredential =
+    SECRET_PATHS.includes(formatPath(path)) || (SECRET_PARTS.includes(path[0] ?? "") && !isWord);
   return isCredential ? "[secret]" : withoutCredentials(name);
 }
 

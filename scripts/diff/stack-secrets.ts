@@ -1,6 +1,7 @@
 /** Secrets of stack files, to be compared and kept out of what is shown. */
-import { fromRuntimeConfig, secretPaths } from "../../infra/config/config.ts";
-import { formatPath, isSecure } from "../../infra/problems.ts";
+import { SECRET_PATHS } from "../../infra/config/common.ts";
+import { fromRuntimeConfig } from "../../infra/config/config.ts";
+import { formatPath, isSecure, pathParts, valueAt } from "../../infra/problems.ts";
 import { SECRET_PLACEHOLDER } from "../program/marks.ts";
 import { projectName, readStackFile, type StackReference } from "../program/stack-file.ts";
 import type { SecretChange } from "./types.ts";
@@ -21,9 +22,9 @@ export function stackSecrets(stack: StackReference): StackSecrets {
   }
   const others = Object.entries(values).filter(([key]) => !key.startsWith(`${project}:`));
   const all = { ...fromRuntimeConfig(Object.fromEntries(others.map(prefixed)), ""), ...own };
-  const plain = secretPaths(own).flatMap((path): [string, string][] => {
-    const value = path.reduce<unknown>((inner, key) => (inner as Record<string | number, unknown>)[key], own);
-    return typeof value === "string" ? [[formatPath(path), value]] : [];
+  const plain = SECRET_PATHS.flatMap((path): [string, string][] => {
+    const value = valueAt(own, pathParts(path));
+    return typeof value === "string" ? [[path, value]] : [];
   });
   return new Map([...encrypted(all), ...plain]);
 }

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { checkedPlan } from "../../infra/checked-plan.ts";
+import { SECRET_PATHS } from "../../infra/config/common.ts";
 import { readStack } from "../../infra/config/config.ts";
 import { markdownComment } from "../../scripts/diff/report/markdown.ts";
 import { textReport } from "../../scripts/diff/report/text.ts";
@@ -21,16 +22,26 @@ const forms: Readonly<Record<string, (canary: string) => unknown>> = {
 };
 
 test("the schemas' secrets are found on every platform", () => {
-  const found = Object.fromEntries(
-    names.map((name) => [name, secretPlaces(bases[name].schema).map(({ path }) => path.join("."))]),
-  );
-  expect(found.local).toEqual(["externalDatabases.mongo.uriFile", "externalDatabases.vector.apiKeyFile"]);
-  expect(found.docker).toEqual(
-    expect.arrayContaining(["hub.token", "externalDatabases.mongo.uri", "externalDatabases.vector.apiKey"]),
-  );
-  expect(found.kubernetes).toEqual(expect.arrayContaining(["hub.token", "externalDatabases.mongo.uri"]));
-  expect(found["kubernetes-cpu"]).toEqual(expect.arrayContaining(["externalDatabases.vector.apiKey"]));
-  expect(found.aws).toEqual(expect.arrayContaining(["hub.token"]));
+  const found = names.map((name) => [
+    name,
+    secretPlaces(bases[name].schema).map(({ path }) => path.join(".")),
+  ]);
+  const inExternal = ["externalDatabases.mongo.uri", "externalDatabases.vector.apiKey"];
+  expect(Object.fromEntries(found)).toEqual({
+    local: ["externalDatabases.mongo.uriFile", "externalDatabases.vector.apiKeyFile"],
+    docker: expect.arrayContaining(["hub.token", ...inExternal]),
+    "docker-cpu": inExternal,
+    kubernetes: expect.arrayContaining(["hub.token", ...inExternal]),
+    "kubernetes-cpu": inExternal,
+    aws: expect.arrayContaining(["hub.token", ...inExternal]),
+    "aws-ec2": expect.arrayContaining(["hub.token", ...inExternal]),
+  });
+});
+
+test("the list of secret keys is that of the schemas", () => {
+  const places = names.flatMap((name) => secretPlaces(bases[name].schema));
+  const texts = places.filter(({ kind }) => kind === "text").map(({ path }) => path.join("."));
+  expect([...SECRET_PATHS].sort()).toEqual([...new Set(texts)].sort());
 });
 
 const canariesOf = (name: BaseName) => placesOf(name).map((place) => canaryOf(name, place));

@@ -1,7 +1,7 @@
 /** What a value of the stack file may be, in a few words of Markdown. */
 import { stringify } from "yaml";
 import { z } from "zod";
-import { readMessage, secret } from "../../../infra/config/common.ts";
+import { secret } from "../../../infra/config/common.ts";
 
 /** Of names of keys; what ends in several has the longest. */
 const UNITS: Readonly<Record<string, string>> = {
@@ -92,7 +92,7 @@ function exampleOf(schema: z.core.$ZodType): string | null {
   const { error } = z.safeParse(schema, "\0");
   const [issue] = error?.issues ?? [];
   if (issue?.code !== "invalid_format" && issue?.code !== "custom") return null;
-  return /^Write it like (.*)\.$/.exec(readMessage(issue.message)[0]?.fix ?? "")?.[1] ?? null;
+  return /^Write it like (.*)\.$/m.exec(issue.message)?.[1] ?? null;
 }
 
 function nodeWords(node: Node): string {

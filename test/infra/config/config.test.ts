@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { fromRuntimeConfig, parseConfig } from "../../../infra/config/config.ts";
-import { schedule } from "../../../infra/config/schedule.ts";
+import { schedule } from "../../../infra/config/kubernetes-stacks.ts";
 import { ConfigError, type Problem } from "../../../infra/problems.ts";
 import { awsValues, customModel } from "../plan/checks/stacks.ts";
 import { problemsThrownBy, stackProblems } from "../problems-thrown.ts";
