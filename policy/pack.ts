@@ -8,9 +8,8 @@ import {
 } from "@pulumi/policy";
 import * as pulumi from "@pulumi/pulumi";
 import { POLICY_NAMES, type PolicyLevel, type PolicyName } from "../infra/plan/catalogue/types.ts";
-import { type CheckedResource, type CheckedStack, UNKNOWN } from "./rule.ts";
-import { rules, type StackPolicy, stackPolicy } from "./stack-policy.ts";
-import { findings } from "./violations.ts";
+import { type CheckedResource, UNKNOWN } from "./rule.ts";
+import { findings, rules, type StackPolicy, stackPolicy } from "./stack-policy.ts";
 
 const ENFORCEMENT = {
   mandatory: "mandatory",
@@ -26,35 +25,32 @@ export function servePack(): void {
 
 /** A policy for each rule, and one for all undecided findings: a policy has one level, and these are advice. */
 export function packPolicies({ levels, facts }: StackPolicy): Policies {
-  /** Stack with the resources that the pack is given. At the end of a preview the inputs of the stack are its outputs. */
-  const stackOf = (given: readonly (PolicyResource | ResourceValidationArgs)[]): CheckedStack => {
+  /** Findings of a rule in the resources that the pack is given. */
+  const found = (name: PolicyName, given: readonly (PolicyResource | ResourceValidationArgs)[]) => {
     const resources = given.map(checkedResource);
+    // At the end of a preview the inputs of the stack are its outputs.
     const outputs = resources.find(({ type }) => type === "pulumi:pulumi:Stack")?.inputs ?? {};
-    return { resources, facts, outputs };
-  };
-  const reportDecided = (name: PolicyName, stack: CheckedStack, report: ReportViolation) => {
-    for (const { reason, fix, resource, isUndecided } of findings(rules[name], stack))
-      if (!isUndecided) report(`${reason} ${fix}`, resource?.urn);
+    return findings(rules[name], { resources, facts, outputs });
   };
   return [
     ...POLICY_NAMES.map((name): Policies[number] => {
       const { description, scope } = rules[name];
       const common = { name, description, enforcementLevel: ENFORCEMENT[levels[name]] };
+      const tell = (given: Parameters<typeof found>[1], report: ReportViolation) => {
+        for (const { reason, fix, resource, isUndecided } of found(name, given))
+          if (!isUndecided) report(`${reason} ${fix}`, resource?.urn);
+      };
       return scope === "resource"
-        ? { ...common, validateResource: (args, report) => reportDecided(name, stackOf([args]), report) }
-        : {
-            ...common,
-            validateStack: ({ resources }, report) => reportDecided(name, stackOf(resources), report),
-          };
+        ? { ...common, validateResource: (args, report) => tell([args], report) }
+        : { ...common, validateStack: ({ resources }, report) => tell(resources, report) };
     }),
     {
       name: "not-decided-before-up",
       description: "Findings that can't be decided before `up`, or not within a policy pack.",
       enforcementLevel: "advisory",
       validateStack: ({ resources }, report) => {
-        const stack = stackOf(resources);
         for (const name of POLICY_NAMES.filter((one) => levels[one] !== "off"))
-          for (const { reason, fix, resource, isUndecided } of findings(rules[name], stack))
+          for (const { reason, fix, resource, isUndecided } of found(name, resources))
             if (isUndecided) report(`${name}: ${reason} ${fix}`, resource?.urn);
       },
     },
@@ -80,15 +76,14 @@ function checkedResource(resource: PolicyResource | ResourceValidationArgs): Che
 /** Inputs with {@link UNKNOWN} for unknown values, at which the SDK's proxies throw. */
 function withoutProxies(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
-  const read = (key: string) => {
+  const entries = Object.keys(value).map((key): [string, unknown] => {
     try {
-      return withoutProxies((value as Record<string, unknown>)[key]);
+      return [key, withoutProxies((value as Record<string, unknown>)[key])];
     } catch (error) {
       // By name, since the types of the SDK don't have the class.
-      if ((error as Error).constructor.name === "UnknownValueError") return UNKNOWN;
+      if ((error as Error).constructor.name === "UnknownValueError") return [key, UNKNOWN];
       throw error;
     }
-  };
-  if (Array.isArray(value)) return Array.from({ length: value.length }, (_, index) => read(String(index)));
-  return Object.fromEntries(Object.keys(value).map((key) => [key, read(key)]));
+  });
+  return Array.isArray(value) ? entries.map(([, entry]) => entry) : Object.fromEntries(entries);
 }

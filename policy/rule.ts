@@ -52,8 +52,8 @@ export type Check = (resource: CheckedResource, stack: CheckedStack) => Iterable
 
 export type Rule = {
   readonly description: string;
-  /** On lasting stacks; on this machine (`platform: local`) every rule is advisory. */
-  readonly level: PolicyLevel;
+  /** On lasting stacks; on this machine (`platform: local`) every rule is advisory. @default mandatory */
+  readonly level?: PolicyLevel;
   /** On stacks of pull requests. @default level */
   readonly previewLevel?: PolicyLevel;
 } & (
@@ -79,12 +79,11 @@ export function violatedIf(isViolated: boolean, reason: string, fix: string): re
 }
 
 /** @param what - The deciding value. */
-export function undecided(what: string): Finding {
-  return {
-    reason: `${what} is known only after \`up\`, so the rule can't be judged before.`,
-    fix: "Look at it again after `up`, or give the value in the program.",
-    isUndecided: true,
-  };
+export function undecided(what: string): readonly Finding[] {
+  const reason = `${what} is known only after \`up\`, so the rule can't be judged before.`;
+  return [
+    { reason, fix: "Look at it again after `up`, or give the value in the program.", isUndecided: true },
+  ];
 }
 
 /** `at(inputs, "spec", "template", "spec")`; undefined where a key is missing, {@link UNKNOWN} inside an unknown value. */

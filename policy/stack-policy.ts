@@ -1,12 +1,11 @@
-/** All rules by name, and what a stack file says about them. */
+/** All rules by name, what a stack file says about them, and what they find, without the Pulumi CLI. */
 import { fromRuntimeConfig, readStack } from "../infra/config/config.ts";
 import { POLICY_NAMES, type PolicyLevel, type PolicyName } from "../infra/plan/catalogue/types.ts";
-import type { Rule, StackFacts } from "./rule.ts";
-import { apiIsNotOpenToAll, iamActionHasNoWildcard } from "./rules/access.ts";
-import { publicEndpointIsGuarded } from "./rules/endpoints.ts";
+import type { CheckedResource, CheckedStack, Finding, Rule, StackFacts } from "./rule.ts";
+import { engineStoreIsProtected, iamActionHasNoWildcard, storageIsEncrypted } from "./rules/data.ts";
+import { apiIsNotOpenToAll, publicEndpointIsGuarded } from "./rules/network.ts";
 import { gpuPodHasLimits, imageHasDigest } from "./rules/pods.ts";
 import { priceIsBelowCap, releaseHasFixes, resourcesAreLabelled } from "./rules/stack.ts";
-import { engineStoreIsProtected, storageIsEncrypted } from "./rules/storage.ts";
 
 export const rules: Readonly<Record<PolicyName, Rule>> = {
   "storage-is-encrypted": storageIsEncrypted,
@@ -26,6 +25,24 @@ export interface StackPolicy {
   readonly facts: StackFacts;
 }
 
+/** The parts of a stack that can be checked. */
+export interface CheckedSide {
+  /** As `renderStack` returns them; null: there is no graph. */
+  readonly resources: readonly CheckedResource[] | null;
+  /** Outputs of the stack, or those that its plan knows; null: neither is there. */
+  readonly outputs: Readonly<Record<string, unknown>> | null;
+}
+
+/** A rule that the stack breaks, and how much it matters for this stack. */
+export interface Violation {
+  readonly policy: PolicyName;
+  readonly level: Exclude<PolicyLevel, "off">;
+  /** URN; null: about the stack as a whole. */
+  readonly resource: string | null;
+  readonly reason: string;
+  readonly fix: string;
+}
+
 /** Stacks of a pull request: `preview-42`, `pr-42`. */
 const PREVIEW_STACK = /^(pr|preview)-/;
 
@@ -42,12 +59,13 @@ export function stackPolicy(
   const { config } = readStack(fromRuntimeConfig(values, project));
   if (config === null) return null;
   const { platform, policies, gateway } = config;
-  const defaultLevel = ({ level, previewLevel = level }: Rule): PolicyLevel =>
-    platform === "local" ? "advisory" : PREVIEW_STACK.test(stack) ? previewLevel : level;
+  const levelOf = (name: PolicyName): PolicyLevel => {
+    const { level = "mandatory", previewLevel = level } = rules[name];
+    const byKind = platform === "local" ? "advisory" : PREVIEW_STACK.test(stack) ? previewLevel : level;
+    return policies.levels[name] ?? byKind;
+  };
   return {
-    levels: Object.fromEntries(
-      POLICY_NAMES.map((name) => [name, policies.levels[name] ?? defaultLevel(rules[name])]),
-    ) as Record<PolicyName, PolicyLevel>,
+    levels: Object.fromEntries(POLICY_NAMES.map((name) => [name, levelOf(name)])) as StackPolicy["levels"],
     facts: {
       platform,
       keepsDocuments: !("retain" in config) || (config.retain?.includes(stack) ?? true),
@@ -57,4 +75,49 @@ export function stackPolicy(
       listenerEndsTls: !("route" in gateway) || gateway.route?.tls !== false,
     },
   };
+}
+
+/**
+ * Sorted by level, name and resource; findings that can't be decided before `up` are among them as advice. Same resources,
+ * same bytes.
+ */
+export function violations(side: CheckedSide, { levels, facts }: StackPolicy): readonly Violation[] {
+  const stack: CheckedStack = { resources: side.resources ?? [], facts, outputs: side.outputs ?? {} };
+  return POLICY_NAMES.filter((name) => levels[name] !== "off" && canBeChecked(name, side))
+    .flatMap((policy) =>
+      findings(rules[policy], stack).map(({ resource, reason, fix, isUndecided }): Violation => {
+        const level = isUndecided === true || levels[policy] !== "mandatory" ? "advisory" : "mandatory";
+        return { policy, level, resource: resource?.urn ?? null, reason, fix };
+      }),
+    )
+    .toSorted((a, b) => {
+      const [left, right] = [sortKey(a), sortKey(b)];
+      return left < right ? -1 : left > right ? 1 : 0;
+    });
+}
+
+function sortKey({ level, policy, resource, reason }: Violation): string {
+  return JSON.stringify([level === "mandatory" ? 0 : 1, policy, resource ?? "", reason]);
+}
+
+/** Policies of the stack that can't be checked: a stack that can only be planned has no resources. */
+export function uncheckedPolicies(side: CheckedSide, { levels }: StackPolicy): readonly PolicyName[] {
+  return POLICY_NAMES.filter((name) => levels[name] !== "off" && !canBeChecked(name, side));
+}
+
+function canBeChecked(name: PolicyName, { resources, outputs }: CheckedSide): boolean {
+  return (rules[name].scope === "outputs" ? outputs : resources) !== null;
+}
+
+/** @returns With the resource of each finding; null: about the stack as a whole. */
+export function findings(
+  rule: Rule,
+  stack: CheckedStack,
+): readonly (Finding & { readonly resource: CheckedResource | null })[] {
+  if (rule.scope === "outputs")
+    return [...rule.check(stack.outputs, stack.facts)].map((finding) => ({ ...finding, resource: null }));
+  return stack.resources.flatMap((resource) => {
+    const check = rule.checks[resource.type] ?? rule.checks[`${resource.type.split(":")[0]}:*`];
+    return [...(check?.(resource, stack) ?? [])].map((finding) => ({ ...finding, resource }));
+  });
 }

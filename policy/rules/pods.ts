@@ -32,7 +32,7 @@ function forContainers(check: ContainerCheck): Readonly<Record<string, Check>> {
       type,
       ({ inputs }) => {
         const pod = at(inputs, ...path);
-        if (pod === UNKNOWN) return [undecided("the pod")];
+        if (pod === UNKNOWN) return undecided("the pod");
         return [...listAt(pod, "initContainers"), ...listAt(pod, "containers")].flatMap((container) => [
           ...check(textAt(container, "name") ?? "without a name", container, pod),
         ]);
@@ -75,7 +75,6 @@ function reasonForGpu(container: unknown, pod: unknown): string | undefined {
  */
 export const gpuPodHasLimits: Rule = {
   description: "Containers with GPUs have a GPU limit, and CPU and memory requests.",
-  level: "mandatory",
   scope: "resource",
   checks: forContainers((name, container, pod) => {
     const reason = reasonForGpu(container, pod);
@@ -89,7 +88,7 @@ export const gpuPodHasLimits: Rule = {
         .map((key) => `requests.${key}`),
     ];
     return [
-      ...(limits === UNKNOWN ? [undecided(`resources.limits of the container ${name}`)] : []),
+      ...(limits === UNKNOWN ? undecided(`resources.limits of the container ${name}`) : []),
       ...violatedIf(
         missing.length > 0,
         `The container ${name} ${reason}, and its resources lack ${missing.join(", ")}.`,
@@ -103,7 +102,7 @@ export const gpuPodHasLimits: Rule = {
 const EXACT_IMAGE = /(@|^)sha256:[0-9a-f]{64}$/;
 
 function inexactImage(user: string, image: unknown): readonly Finding[] {
-  if (image === UNKNOWN) return [undecided(`The image of the ${user}`)];
+  if (image === UNKNOWN) return undecided(`The image of the ${user}`);
   return violatedIf(
     typeof image !== "string" || !EXACT_IMAGE.test(image),
     `The ${user} runs ${typeof image === "string" ? image : "no image"}, which names no digest.`,
@@ -114,7 +113,6 @@ function inexactImage(user: string, image: unknown): readonly Finding[] {
 /** A tag may mean another image tomorrow, and an engine loads only in the image that built it. */
 export const imageHasDigest: Rule = {
   description: "Containers run images that are named by digest or id.",
-  level: "mandatory",
   // Images may be built for one pull request alone.
   previewLevel: "advisory",
   scope: "stack",

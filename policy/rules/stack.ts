@@ -6,7 +6,7 @@ import { at, type Check, listAt, type Rule, textAt, UNKNOWN, undecided, violated
 function labelled(property: string, names: readonly string[], fix: string, pairKey = ""): Check {
   return ({ inputs }) => {
     const found = at(inputs, ...property.split("."));
-    if (found === UNKNOWN) return [undecided(property)];
+    if (found === UNKNOWN) return undecided(property);
     const labels = Array.isArray(found)
       ? Object.fromEntries(found.map((pair) => [String(at(pair, pairKey)), at(pair, "value")]))
       : found;
@@ -44,7 +44,6 @@ const UNLABELLED = [
 /** By labels and tags resources are found, billed, and deleted when they were left behind. */
 export const resourcesAreLabelled: Rule = {
   description: "Objects, containers and cloud resources say which stack they belong to.",
-  level: "mandatory",
   scope: "resource",
   checks: {
     ...Object.fromEntries(UNLABELLED.map((type): [string, Check] => [type, () => []])),
@@ -70,14 +69,13 @@ export const resourcesAreLabelled: Rule = {
 /** The price is that of the plan, which all scripts show. */
 export const priceIsBelowCap: Rule = {
   description: "The stack costs no more per hour than policies.hourlyUsdCap of its stack file.",
-  level: "mandatory",
   scope: "outputs",
   check({ cost }, { hourlyUsdCap, platform }) {
     if (hourlyUsdCap === null) return [];
     const hourlyUsd = at(cost, "hourlyUsd");
     // null: nothing that the stack pays for has a price.
     const atLeastUsd = hourlyUsd === null ? 0 : hourlyUsd;
-    if (typeof atLeastUsd !== "number") return [undecided("cost.hourlyUsd")];
+    if (typeof atLeastUsd !== "number") return undecided("cost.hourlyUsd");
     const cap = `${hourlyUsdCap.toFixed(2)} USD`;
     const withoutPrice = listAt(cost, "withoutPrice").filter((name) => typeof name === "string");
     if (atLeastUsd <= hourlyUsdCap)
@@ -103,10 +101,10 @@ export const releaseHasFixes: Rule = {
   scope: "outputs",
   check: ({ models }) =>
     models === UNKNOWN
-      ? [undecided("models")]
+      ? undecided("models")
       : listAt(models).flatMap((model) => {
           const [name, tag, key] = [textAt(model, "name"), at(model, "release"), at(model, "engineKey")];
-          if (tag === UNKNOWN || key === UNKNOWN) return [undecided(`the release of ${name ?? "a model"}`)];
+          if (tag === UNKNOWN || key === UNKNOWN) return undecided(`the release of ${name ?? "a model"}`);
           // Models of `tier: cpu` run on no release.
           if (typeof tag !== "string" || !isReleaseTag(tag)) return [];
           const runtime = typeof key === "string" ? "engine" : "llmapi";

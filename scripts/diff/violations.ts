@@ -1,6 +1,11 @@
 /** Violations of rules by the head, and which of them the base has, too: by the head's rules and its stack file's levels. */
 import type { StackPolicy } from "../../policy/stack-policy.ts";
-import { type CheckedSide, uncheckedPolicies, type Violation, violations } from "../../policy/violations.ts";
+import {
+  type CheckedSide,
+  uncheckedPolicies,
+  type Violation,
+  violations,
+} from "../../policy/stack-policy.ts";
 import type { RenderedTree } from "./rendered-tree.ts";
 import { resourceLabel } from "./resource-label.ts";
 import type { PolicyViolation, StackDiff } from "./types.ts";

@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
 import type { PolicyName } from "../../infra/plan/catalogue/types.ts";
 import type { CheckedResource, CheckedStack, StackFacts } from "../../policy/rule.ts";
-import { rules } from "../../policy/stack-policy.ts";
-import { findings } from "../../policy/violations.ts";
+import { findings, rules } from "../../policy/stack-policy.ts";
 import { deployment, facts, resource } from "./resources.ts";
 
 /** What a rule finds: texts, each of which one finding's reason has; `?` before it: it can't be decided yet. */

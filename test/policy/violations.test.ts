@@ -5,8 +5,14 @@ import { describe, expect, test } from "vitest";
 import { POLICY_NAMES, type PolicyName } from "../../infra/plan/catalogue/types.ts";
 import { packPolicies } from "../../policy/pack.ts";
 import type { CheckedResource, StackFacts } from "../../policy/rule.ts";
-import { rules, type StackPolicy, stackPolicy } from "../../policy/stack-policy.ts";
-import { findings, uncheckedPolicies, violations } from "../../policy/violations.ts";
+import {
+  findings,
+  rules,
+  type StackPolicy,
+  stackPolicy,
+  uncheckedPolicies,
+  violations,
+} from "../../policy/stack-policy.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { goodResources } from "../aws/good-resources.ts";
 import { projectStackFiles } from "../harness/stack-files.ts";

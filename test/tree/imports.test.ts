@@ -42,7 +42,7 @@ const pureFiles = [
   "infra/load-plan.ts",
   "infra/problems.ts",
   "policy/stack-policy.ts",
-  "policy/violations.ts",
+  "policy/stack-policy.ts",
 ];
 
 /** Packages below containers/services that others may import; they import no other. The plan builds requests as well. */

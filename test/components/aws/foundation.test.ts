@@ -11,8 +11,7 @@ import { type NetworkPlan, networkPlan } from "../../../infra/plan/aws/network.t
 import type { AwsContext } from "../../../infra/plan/aws/types.ts";
 import type { PolicyName } from "../../../infra/plan/catalogue/types.ts";
 import type { StackFacts } from "../../../policy/rule.ts";
-import { rules } from "../../../policy/stack-policy.ts";
-import { findings } from "../../../policy/violations.ts";
+import { findings, rules } from "../../../policy/stack-policy.ts";
 import { awsPlan, ec2Values, eksValues, publicGateway } from "../../infra/plan/aws/stacks.ts";
 import { byName, CONTEXT, once, registeredBy, treeOf } from "./registered.ts";
 

@@ -1,9 +1,10 @@
-/** Rules about stored data: it is encrypted, and what took long to make outlives a destroy. */
+/** Rules about data: it is encrypted, it outlives a destroy, and IAM policies allow named actions alone. */
 import {
   at,
   type Check,
   type CheckedResource,
   type Finding,
+  isMapping,
   listAt,
   type Rule,
   UNKNOWN,
@@ -12,17 +13,17 @@ import {
 } from "../rule.ts";
 
 /** @param path - Of the setting, as shown. */
-function encryption(path: string, value: unknown): readonly Finding[] {
-  if (value === UNKNOWN) return [undecided(path)];
-  const setting = path === "blockDeviceMappings" ? `${path}[0].ebs.encrypted` : path;
-  return violatedIf(
-    // Launch templates and storage classes have texts.
-    value !== true && value !== "true",
-    `${path} is ${value === undefined ? "absent" : JSON.stringify(value)}: weights, engines and documents would lie on it unencrypted.`,
-    path === "launchTemplate"
-      ? "Give the node group a launch template whose blockDeviceMappings are encrypted."
-      : `Set ${setting} to true; it can't be changed later without copying the data.`,
-  );
+function encryption(
+  path: string,
+  value: unknown,
+  fix = `Set ${path} to true; it can't be changed later without copying the data.`,
+): readonly Finding[] {
+  if (value === UNKNOWN) return undecided(path);
+  // Launch templates and storage classes have texts.
+  const isEncrypted = value === true || value === "true";
+  const found = value === undefined ? "absent" : JSON.stringify(value);
+  const reason = `${path} is ${found}: weights, engines and documents would lie on it unencrypted.`;
+  return violatedIf(!isEncrypted, reason, fix);
 }
 
 function encryptedBy(...path: readonly string[]): Check {
@@ -36,7 +37,6 @@ function encryptedBy(...path: readonly string[]): Check {
  */
 export const storageIsEncrypted: Rule = {
   description: "Disks, file systems and databases are encrypted.",
-  level: "mandatory",
   scope: "resource",
   checks: {
     "aws:efs/fileSystem:FileSystem": encryptedBy("encrypted"),
@@ -49,11 +49,15 @@ export const storageIsEncrypted: Rule = {
     "aws:ec2/launchTemplate:LaunchTemplate": ({ inputs: { blockDeviceMappings } }) => {
       const disks = listAt(blockDeviceMappings).filter((mapping) => at(mapping, "ebs") !== undefined);
       // Without a mapping the disk is as the machine image has it.
-      return disks.length === 0
-        ? encryption("blockDeviceMappings", blockDeviceMappings)
-        : disks.flatMap((disk, index) =>
-            encryption(`blockDeviceMappings[${index}].ebs.encrypted`, at(disk, "ebs", "encrypted")),
-          );
+      if (disks.length === 0)
+        return encryption(
+          "blockDeviceMappings",
+          blockDeviceMappings,
+          "Set blockDeviceMappings[0].ebs.encrypted to true; it can't be changed later without copying the data.",
+        );
+      return disks.flatMap((disk, index) =>
+        encryption(`blockDeviceMappings[${index}].ebs.encrypted`, at(disk, "ebs", "encrypted")),
+      );
     },
     "aws:ec2/instance:Instance": ({ inputs: { launchTemplate, rootBlockDevice, ebsBlockDevices } }) => [
       // A launch template has the setting for its machines, and is checked itself.
@@ -66,7 +70,13 @@ export const storageIsEncrypted: Rule = {
     ],
     // EKS's own disk for a machine follows the account's default, which is unencrypted.
     "aws:eks/nodeGroup:NodeGroup": ({ inputs }) =>
-      inputs.launchTemplate === undefined ? encryption("launchTemplate", undefined) : [],
+      inputs.launchTemplate === undefined
+        ? encryption(
+            "launchTemplate",
+            undefined,
+            "Give the node group a launch template whose blockDeviceMappings are encrypted.",
+          )
+        : [],
     "kubernetes:storage.k8s.io/v1:StorageClass": (resource, stack) =>
       resource.inputs.provisioner === "ebs.csi.aws.com"
         ? encryptedBy("parameters", "encrypted")(resource, stack)
@@ -99,7 +109,6 @@ function deletion(
 /** The engine store with its weights, and the databases: engines take GPU hours to rebuild, and documents can't be rebuilt. */
 export const engineStoreIsProtected: Rule = {
   description: "The engine store and the databases outlive a destroy.",
-  level: "mandatory",
   // Previews are temporary.
   previewLevel: "off",
   scope: "stack",
@@ -134,5 +143,70 @@ export const engineStoreIsProtected: Rule = {
     "aws:efs/fileSystem:FileSystem": (fileSystem) => deletion("The file system", fileSystem),
     "aws:ebs/volume:Volume": (disk, { facts }) =>
       facts.keepsDocuments ? deletion("The disk of databases", disk) : [],
+  },
+};
+
+const ACTIONS_FIX =
+  "Name the actions that are needed; the provider's documentation of the resource lists them.";
+
+function allowedActions(document: unknown): readonly Finding[] {
+  if (document === undefined) return [];
+  if (document === UNKNOWN) return undecided("the policy's document");
+  const parsed = typeof document === "string" ? parsedJson(document) : document;
+  if (!isMapping(parsed))
+    return [{ reason: "The policy's document is not a JSON object.", fix: "Write it with JSON.stringify." }];
+  return [parsed.Statement].flat().flatMap((statement, index) => {
+    const path = `Statement[${index}]`;
+    const [effect, notAction] = [at(statement, "Effect"), at(statement, "NotAction")];
+    if (effect === UNKNOWN) return undecided(`${path}.Effect`);
+    if (effect !== "Allow") return [];
+    if (notAction !== undefined)
+      return [{ reason: `${path} allows all actions but some (NotAction).`, fix: ACTIONS_FIX }];
+    const actions = [at(statement, "Action")].flat();
+    const wide = actions.find((action) => typeof action === "string" && /^(\*+|[\w-]+:\*+)$/.test(action));
+    if (wide === undefined && actions.includes(UNKNOWN)) return undecided(`${path}.Action`);
+    const reason = `${path} allows ${wide}: everybody with the role can do all of it.`;
+    return violatedIf(wide !== undefined, reason, ACTIONS_FIX);
+  });
+}
+
+function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** AWS's own policies that allow all actions, or all of a service. */
+const WIDE_POLICY = /:aws:policy\/(.*\/)?(AdministratorAccess|PowerUserAccess|\w*FullAccess)$/;
+
+/** A policy of the stack itself has an ARN only after `up`; its document is checked. */
+function widePolicy(arn: unknown): readonly Finding[] {
+  const isWide = typeof arn === "string" && WIDE_POLICY.test(arn);
+  return violatedIf(isWide, `${arn} allows every action, or every one of a service.`, ACTIONS_FIX);
+}
+
+const attachedPolicy: Check = ({ inputs }) => widePolicy(inputs.policyArn);
+
+export const iamActionHasNoWildcard: Rule = {
+  description: "No IAM policy allows all actions, or all actions of a service.",
+  scope: "resource",
+  checks: {
+    "aws:iam/rolePolicyAttachment:RolePolicyAttachment": attachedPolicy,
+    "aws:iam/userPolicyAttachment:UserPolicyAttachment": attachedPolicy,
+    "aws:iam/role:Role": ({ inputs: { assumeRolePolicy, inlinePolicies, managedPolicyArns } }) => [
+      ...allowedActions(assumeRolePolicy),
+      ...listAt(inlinePolicies).flatMap((inline) => allowedActions(at(inline, "policy"))),
+      ...listAt(managedPolicyArns).flatMap(widePolicy),
+    ],
+    // AWS requires `kms:*` for the account's root in the policy of a key, or the key can be lost.
+    // https://docs.aws.amazon.com/kms/latest/developerguide/key-policy-default.html
+    "aws:kms/key:Key": () => [],
+    "aws:kms/keyPolicy:KeyPolicy": () => [],
+    // It limits what roles allow.
+    "aws:ec2/vpcEndpoint:VpcEndpoint": () => [],
+    // Policies of roles, users and groups, and of resources such as file systems and buckets.
+    "aws:*": ({ inputs }) => allowedActions(inputs.policy),
   },
 };
