@@ -8,7 +8,18 @@ import {
   NETWORK_DEFAULTS,
   ZONE_LETTERS,
 } from "../plan/catalogue/aws.ts";
-import { formattedText, gpuImages, ipv4Cidr, secret } from "./common.ts";
+import {
+  dockerDatabases,
+  externalBySecrets,
+  formattedText,
+  gpuImages,
+  ipv4Cidr,
+  minGateways,
+  remoteGateway,
+  secret,
+  section,
+} from "./common.ts";
+import { clusterModels, gpuClusterParts } from "./kubernetes-stacks.ts";
 import {
   clusterEncodersOrNone,
   engines,
@@ -18,9 +29,7 @@ import {
   pool,
   prePullImages,
   shared,
-} from "./gpu-parts.ts";
-import { clusterModels, gpuClusterParts } from "./kubernetes-stacks.ts";
-import { dockerDatabases, externalBySecrets, minGateways, remoteGateway } from "./services.ts";
+} from "./models.ts";
 
 const region = formattedText(/^[a-z]{2}(-[a-z]+)+-\d$/, "must be an AWS region", "us-east-1");
 
@@ -86,53 +95,47 @@ const existingNetwork = z.strictObject({
     .default([]),
 });
 
-const network = z
-  .strictObject({
-    /** Zones by their letter. Whether they offer the instance types is asked by `npm run preflight`. */
-    zones: z
-      .array(zone)
-      .min(1)
-      .max(3)
-      .default([...NETWORK_DEFAULTS.zones]),
-    /** Of the VPC that is made; a /16 to a /20. */
-    cidr: ipv4Cidr.default(NETWORK_DEFAULTS.cidr),
-    /** `one` is cheaper and ends with its zone; `perZone` does not, and saves traffic between zones. */
-    nat: z.enum(["one", "perZone"]).default(NETWORK_DEFAULTS.nat),
-    /**
-     * `all`: ECR, STS, EFS and CloudWatch Logs are reached without a NAT gateway, at about a cent an hour for each of five
-     * services and each zone. `free`: only S3 is, where the layers of images lie.
-     */
-    endpoints: z.enum(["all", "free"]).default(NETWORK_DEFAULTS.endpoints),
-    /** Who connected to whom, into CloudWatch. */
-    flowLogs: z.boolean().default(NETWORK_DEFAULTS.flowLogs),
-    /** Networks that the VPC is connected to, by peering or VPN; an internal gateway answers them too. */
-    peeredCidrs: z.array(ipv4Cidr).max(20).default([]),
-    /** A VPC that is there, instead of one that is made. */
-    existing: existingNetwork.optional(),
-  })
-  .prefault({});
+const network = section({
+  /** Zones by their letter. Whether they offer the instance types is asked by `npm run preflight`. */
+  zones: z
+    .array(zone)
+    .min(1)
+    .max(3)
+    .default([...NETWORK_DEFAULTS.zones]),
+  /** Of the VPC that is made; a /16 to a /20. */
+  cidr: ipv4Cidr.default(NETWORK_DEFAULTS.cidr),
+  /** `one` is cheaper and ends with its zone; `perZone` does not, and saves traffic between zones. */
+  nat: z.enum(["one", "perZone"]).default(NETWORK_DEFAULTS.nat),
+  /**
+   * `all`: ECR, STS, EFS and CloudWatch Logs are reached without a NAT gateway, at about a cent an hour for each of five
+   * services and each zone. `free`: only S3 is, where the layers of images lie.
+   */
+  endpoints: z.enum(["all", "free"]).default(NETWORK_DEFAULTS.endpoints),
+  /** Who connected to whom, into CloudWatch. */
+  flowLogs: z.boolean().default(NETWORK_DEFAULTS.flowLogs),
+  /** Networks that the VPC is connected to, by peering or VPN; an internal gateway answers them too. */
+  peeredCidrs: z.array(ipv4Cidr).max(20).default([]),
+  /** A VPC that is there, instead of one that is made. */
+  existing: existingNetwork.optional(),
+});
 
-const engineStore = z
-  .strictObject({
-    throughput: z.enum(["elastic", "provisioned"]).default("elastic"),
-    /** Only with `throughput: provisioned`. */
-    provisionedMiBPerSecond: z.int().min(1).max(3414).optional(),
-    /** What one reader gets. */
-    readMBPerSecond: z.int().min(1).max(100_000).default(500),
-    /** A file system that is there, and the security group of its mount targets, which lets the machines in. */
-    existing: z.strictObject({ fileSystemId: id("fs"), securityGroupId: id("sg") }).optional(),
-    /** Copies of AWS Backup, every day; absent: of a file system that is made. */
-    backups: z.boolean().optional(),
-  })
-  .prefault({});
+const engineStore = section({
+  throughput: z.enum(["elastic", "provisioned"]).default("elastic"),
+  /** Only with `throughput: provisioned`. */
+  provisionedMiBPerSecond: z.int().min(1).max(3414).optional(),
+  /** What one reader gets. */
+  readMBPerSecond: z.int().min(1).max(100_000).default(500),
+  /** A file system that is there, and the security group of its mount targets, which lets the machines in. */
+  existing: z.strictObject({ fileSystemId: id("fs"), securityGroupId: id("sg") }).optional(),
+  /** Copies of AWS Backup, every day; absent: of a file system that is made. */
+  backups: z.boolean().optional(),
+});
 
-const hub = z
-  .strictObject({
-    token: secret.optional(),
-    /** A secret of Secrets Manager whose value is the token. */
-    tokenSecretArn: secretArn.optional(),
-  })
-  .prefault({});
+const hub = section({
+  token: secret.optional(),
+  /** A secret of Secrets Manager whose value is the token. */
+  tokenSecretArn: secretArn.optional(),
+});
 
 const certificateArn = arn(
   "acm",
@@ -142,7 +145,7 @@ const certificateArn = arn(
 );
 
 /** `internal`: a load balancer within the VPC. `public`: one that the internet reaches, with certificate and keys. */
-const gateway = remoteGateway.unwrap().extend({
+const gateway = remoteGateway.extend({
   exposure: z.enum(["internal", "public"]).default("internal"),
   tls: z.strictObject({ certificateArn }).optional(),
   /** Route 53 zone that gets the record of `hostname`; absent: the record is made elsewhere. */
@@ -187,25 +190,21 @@ const apiCidr = formattedText(
       : undefined,
 );
 
-const access = z
-  .strictObject({
-    /** Who may reach the cluster's API. A public gateway answers everybody who has a key. */
-    apiCidrs: z.array(apiCidr).max(40).default([]),
-    /** IAM roles or users that administer the cluster, besides the one that makes it. */
-    admins: z.array(principalArn).max(20).default([]),
-  })
-  .prefault({});
+const access = section({
+  /** Who may reach the cluster's API. A public gateway answers everybody who has a key. */
+  apiCidrs: z.array(apiCidr).max(40).default([]),
+  /** IAM roles or users that administer the cluster, besides the one that makes it. */
+  admins: z.array(principalArn).max(20).default([]),
+});
 
-const guard = z
-  .strictObject({
-    /** Only with `emails`. A mail at 80 % of it and where AWS forecasts more; absent: 1.2 times what the plan says. */
-    monthlyUsd: z.number().min(1).max(10_000_000).optional(),
-    /** Who gets it; none: no budget is made. */
-    emails: z.array(emailAddress).max(10).default([]),
-    /** For preview stacks: hours from the end of its last `up`, after which `npm run expire -- --down` ends it. */
-    ttlHours: z.int().min(1).max(8760).optional(),
-  })
-  .prefault({});
+const guard = section({
+  /** Only with `emails`. A mail at 80 % of it and where AWS forecasts more; absent: 1.2 times what the plan says. */
+  monthlyUsd: z.number().min(1).max(10_000_000).optional(),
+  /** Who gets it; none: no budget is made. */
+  emails: z.array(emailAddress).max(10).default([]),
+  /** For preview stacks: hours from the end of its last `up`, after which `npm run expire -- --down` ends it. */
+  ttlHours: z.int().min(1).max(8760).optional(),
+});
 
 const account = formattedText(
   /^\d{12}$/,
@@ -233,7 +232,6 @@ const common = {
   engineStore,
   hub,
   images: gpuImages
-    .unwrap()
     .extend({
       /**
        * Repositories of the account's registry are of all its stacks: one of them makes them, the others write `existing`.
@@ -270,23 +268,17 @@ export const eksStack = z.strictObject({
   ...common,
   compute: z.literal("eks").default("eks"),
   ...clusterParts,
-  models: clusterModels.min(1),
+  models: clusterModels,
   encoders: clusterEncodersOrNone,
   pools: clusterPools.min(1),
-  gateway: gateway
-    .extend({
-      minReplicas: minGateways,
-    })
-    .prefault({}),
-  cluster: z
-    .strictObject({
-      version: z.enum(KUBERNETES_VERSIONS).default(DEFAULT_KUBERNETES_VERSION),
-      /** Logs of the control plane, and of who connected to whom. */
-      logRetentionDays: z.literal([1, 3, 5, 7, 14, 30, 60, 90, 180, 365]).default(30),
-      /** Charts that are installed; `none` of one means that what needs it is not made, or that it is there already. */
-      charts: z.partialRecord(z.enum(CHART_NAMES), z.enum(ADD_ON_CHOICES)).default({}),
-    })
-    .prefault({}),
+  gateway: gateway.extend({ minReplicas: minGateways }).prefault({}),
+  cluster: section({
+    version: z.enum(KUBERNETES_VERSIONS).default(DEFAULT_KUBERNETES_VERSION),
+    /** Logs of the control plane, and of who connected to whom. */
+    logRetentionDays: z.literal([1, 3, 5, 7, 14, 30, 60, 90, 180, 365]).default(30),
+    /** Charts that are installed; `none` of one means that what needs it is not made, or that it is there already. */
+    charts: z.partialRecord(z.enum(CHART_NAMES), z.enum(ADD_ON_CHOICES)).default({}),
+  }),
 });
 
 /** As on a Docker host; the machine's security group has to know where it may go. */
@@ -307,7 +299,7 @@ const instanceDatabases = {
 export const ec2Stack = z.strictObject({
   ...common,
   compute: z.literal("ec2"),
-  models: hostModels.min(1),
+  models: hostModels,
   encoders: hostEncodersOrNone,
   // One machine often has one GPU: a new engine is built while the model is away, as by hand.
   engines: engines("stopServer"),
@@ -318,7 +310,7 @@ export const ec2Stack = z.strictObject({
    * The disk of both databases. It grows with the next `up`, and never shrinks; up to what gp3 has in every region
    * (https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html).
    */
-  databaseStorage: z.strictObject({ sizeGiB: z.int().min(1).max(16_384).default(20) }).prefault({}),
+  databaseStorage: section({ sizeGiB: z.int().min(1).max(16_384).default(20) }),
 });
 
 export type EksConfig = Readonly<z.infer<typeof eksStack>>;

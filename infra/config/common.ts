@@ -1,6 +1,11 @@
-/** Parts that the schemas of all platforms share. */
+/** Parts that the schemas of all platforms share: forms of values, images, gateway, databases. */
 import { z } from "zod";
+import { PUBLISHED_PORTS } from "../plan/catalogue/published-ports.ts";
 import { POLICY_LEVELS, POLICY_NAMES } from "../plan/catalogue/types.ts";
+
+/** A mapping of keys that have defaults or may be absent, so that it may be absent itself. */
+export const section = <Shape extends z.ZodRawShape>(shape: Shape) =>
+  z.strictObject(shape).prefault({} as never);
 
 /** Message for a text of another form: a line with the reason and a line with the fix. @param rule - Continues "It". */
 export const formMessage = (rule: string, example: string) => `It ${rule}.\nWrite it like ${example}.`;
@@ -48,19 +53,17 @@ export const ipv4Cidr = formattedText(
 /** 0 picks a free port at the first `up` and keeps it. */
 export const port = z.int().min(0).max(65535).default(0);
 
-export const tritonPorts = z.strictObject({ http: port, grpc: port, metrics: port }).prefault({});
+export const tritonPorts = section({ http: port, grpc: port, metrics: port });
 
 /** A port of a host that a container is published on; Docker would take another one at every start for 0. */
 export const publishedPort = z.int().min(1).max(65535);
 
 /** What is absent is chosen by infra/plan/catalogue/published-ports.ts. */
-export const publishedTritonPorts = z
-  .strictObject({
-    http: publishedPort.optional(),
-    grpc: publishedPort.optional(),
-    metrics: publishedPort.optional(),
-  })
-  .prefault({});
+export const publishedTritonPorts = section({
+  http: publishedPort.optional(),
+  grpc: publishedPort.optional(),
+  metrics: publishedPort.optional(),
+});
 
 /** A value that the stack file keeps encrypted; in clear only where the Pulumi runtime hands it over. */
 export const secret = z.union([z.string().min(1), z.strictObject({ secure: z.string().min(1) })]);
@@ -79,6 +82,8 @@ export const batching = {
   /** How long a request may wait for others to join its batch; 0 joins those that came during the last run. */
   maxQueueDelayMicroseconds: z.int().min(0).max(1_000_000).default(0),
 };
+
+export const replicas = z.int().min(1).max(64).default(1);
 
 /**
  * Least number of servers; `replicas` is the most then, and an autoscaler owns the number between. With 0 the model has no
@@ -99,30 +104,139 @@ const imageReference = formattedText(
 const base = imageReference.optional();
 
 /** The images that this project builds. */
-export const cpuImages = z
-  .strictObject({
-    /** Where `npm run images` pushes them; absent: each host builds its own. */
-    registry: formattedText(
-      /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?(\/[a-z0-9]+([._-]+[a-z0-9]+)*)*$/,
-      "must be a registry, with a path where it wants one and without scheme",
-      "ghcr.io/example/engine-room",
-    ).optional(),
-    /** What they are built on instead of their Dockerfiles' bases: the same ones from a mirror, or ones of one's own. */
-    bases: z.strictObject({ services: base, "cpu-models": base }).prefault({}),
-  })
-  .prefault({});
+export const cpuImages = z.strictObject({
+  /** Where `npm run images` pushes them; absent: each host builds its own. */
+  registry: formattedText(
+    /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?(\/[a-z0-9]+([._-]+[a-z0-9]+)*)*$/,
+    "must be a registry, with a path where it wants one and without scheme",
+    "ghcr.io/example/engine-room",
+  ).optional(),
+  /** What they are built on instead of their Dockerfiles' bases: the same ones from a mirror, or ones of one's own. */
+  bases: section({ services: base, "cpu-models": base }),
+});
 
 /** `image` of the stack file is the base of trtllm. */
-export const gpuImages = cpuImages
-  .unwrap()
-  .extend({ bases: z.strictObject({ services: base, encoders: base }).prefault({}) })
-  .prefault({});
+export const gpuImages = cpuImages.extend({ bases: section({ services: base, encoders: base }) });
 
-export const policies = z
-  .strictObject({
-    /** Most that the stack may cost by the hour at its planned number of machines, in US dollars; absent: no cap. */
-    hourlyUsdCap: z.number().min(0).max(100_000).optional(),
-    /** Level of a rule, where it is not the default of docs/policies.md. */
-    levels: z.partialRecord(z.enum(POLICY_NAMES), z.enum(POLICY_LEVELS)).default({}),
-  })
-  .prefault({});
+export const policies = section({
+  /** Most that the stack may cost by the hour at its planned number of machines, in US dollars; absent: no cap. */
+  hourlyUsdCap: z.number().min(0).max(100_000).optional(),
+  /** Level of a rule, where it is not the default of docs/policies.md. */
+  levels: z.partialRecord(z.enum(POLICY_NAMES), z.enum(POLICY_LEVELS)).default({}),
+});
+
+/** Least number of gateways; `replicas` is the most then. Absent: `replicas` of them, always. */
+export const minGateways = z.int().min(1).max(100).optional();
+
+/** Only the hash of an API key is configured, so there is no secret to keep: `npm run key` makes both. */
+const apiKey = z.strictObject({
+  name: resourceName,
+  sha256: formattedText(
+    /^[0-9a-f]{64}$/,
+    "must be 64 lower-case hexadecimal digits",
+    "the line that `npm run key` prints",
+  ),
+});
+
+/** RFC 1123: what an Ingress and a certificate take. */
+const hostName = formattedText(
+  /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/,
+  "must be a name alone: lower-case letters, digits, hyphens and points, no https:// and no port",
+  "models.example.org",
+);
+
+const gatewayParts = {
+  /** None: the gateway answers everybody who reaches its address. */
+  apiKeys: z.array(apiKey).default([]),
+  /** Per key, or per client address without keys; 0 is no limit. */
+  requestsPerMinute: z.int().min(0).max(1_000_000).default(0),
+  /** Hosts from which images may be fetched: `example.org`, `*.example.org`, `example.org:8443`. None: URLs are refused. */
+  imageHosts: z.array(z.string().min(1).max(253)).max(100).default([]),
+  limits: section({
+    bodyMiB: z.int().min(1).max(256).default(10),
+    requestSeconds: z.int().min(1).max(3600).default(300),
+    // The gateway's own bounds.
+    concurrentRequests: z.int().min(1).max(65_536).default(256),
+    queuedRequests: z.int().min(0).max(65_536).default(1024),
+  }),
+};
+
+export const localGateway = section({ port, ...gatewayParts });
+
+/**
+ * On a Docker host: that host alone, or whoever reaches `host.address`. Nothing there ends TLS, so there is no `public`.
+ */
+export const dockerGateway = section({
+  port: publishedPort.default(PUBLISHED_PORTS.gateway),
+  ...gatewayParts,
+  exposure: z.enum(["host", "internal"]).default("host"),
+});
+
+/** `host`: this machine only. `internal`: the network of the cluster or machine. `public`: everybody. */
+const EXPOSURES = ["host", "internal", "public"] as const;
+
+export const remoteGateway = z.strictObject({
+  port: z.int().min(1).max(65535).default(8080),
+  ...gatewayParts,
+  exposure: z.enum(EXPOSURES).optional(),
+  /** Name by which clients reach it; needed for TLS. */
+  hostname: hostName.optional(),
+  /** Where its certificate comes from: a Kubernetes Secret, or an issuer of cert-manager. */
+  tls: z
+    .strictObject({
+      secretName: resourceName.optional(),
+      /** An Issuer of the stack's namespace. */
+      issuer: resourceName.optional(),
+      /** A ClusterIssuer. */
+      clusterIssuer: resourceName.optional(),
+    })
+    .optional(),
+  replicas: z.int().min(1).max(100).default(1),
+});
+
+/** `mock`: this project's own small servers. `container`: the real images. `external`: servers that are there already. */
+export const databaseChoice = z.enum(["mock", "container", "external"]).default("mock");
+
+export const vectorUrl = formattedText(
+  /^https?:\/\/[^/?#@\s]+\/?$/,
+  "must be an address of http or https with neither path nor password",
+  "http://10.0.0.5:6333",
+);
+
+/** Of `databases: external` on this machine: addresses with passwords stay in files that only the gateway reads. */
+const externalByFiles = z.strictObject({
+  mongo: z.strictObject({
+    /** File that holds a `mongodb://` or `mongodb+srv://` address and nothing else. */
+    uriFile: absolutePath("/etc/engine-room/mongo-uri"),
+  }),
+  vector: z.strictObject({
+    url: vectorUrl,
+    /** File that holds the API key and nothing else. */
+    apiKeyFile: absolutePath("/etc/engine-room/vector-key").optional(),
+  }),
+});
+
+export const localDatabases = {
+  databases: databaseChoice,
+  /** Only with `databases: external`. */
+  externalDatabases: externalByFiles.optional(),
+  /** Ports of the mock databases. */
+  databasePorts: section({ mongo: port, mongoMetrics: port, vector: port }),
+};
+
+/** Of `databases: external` on a Docker host: addresses and keys are secrets of the stack file. */
+export const externalBySecrets = z.strictObject({
+  mongo: z.strictObject({
+    /** A `mongodb://` or `mongodb+srv://` address. */
+    uri: secret,
+  }),
+  vector: z.strictObject({ url: vectorUrl, apiKey: secret.optional() }),
+});
+
+export const dockerDatabases = {
+  databases: databaseChoice,
+  /** Only with `databases: external`. */
+  externalDatabases: externalBySecrets.optional(),
+  /** Ports of the host that the databases are published on. */
+  databasePorts: section({ mongo: publishedPort.optional(), vector: publishedPort.optional() }),
+};

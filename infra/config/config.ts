@@ -6,9 +6,8 @@ import type { z } from "zod";
 import { nearestName } from "../nearest-name.ts";
 import { ConfigError, type Problem, showValue } from "../problems.ts";
 import { ec2Stack, eksStack } from "./aws-stacks.ts";
-import { dockerCpuStack, dockerStack } from "./docker-stacks.ts";
+import { dockerCpuStack, dockerStack, localStack } from "./host-stacks.ts";
 import { kubernetesCpuStack, kubernetesStack } from "./kubernetes-stacks.ts";
-import { localStack } from "./local-stack.ts";
 import { parseBySchema } from "./schema-problems.ts";
 
 /**

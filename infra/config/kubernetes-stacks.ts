@@ -2,18 +2,31 @@
 import { z } from "zod";
 import {
   cpuImages,
+  databaseChoice,
   formattedText,
   formMessage,
   gpuImages,
   minEncoderReplicas,
+  minGateways,
   minReplicas,
   policies,
+  remoteGateway,
+  replicas,
   resourceName,
   secret,
+  section,
+  vectorUrl,
 } from "./common.ts";
-import { clusterEncodersOrNone, gpuModel, pool, prePullImages, shared } from "./gpu-parts.ts";
-import { cpuEncoders, cpuModel, MOST_MODELS } from "./local-stack.ts";
-import { DATABASES, minGateways, remoteGateway, vectorUrl } from "./services.ts";
+import {
+  clusterEncodersOrNone,
+  cpuEncoders,
+  cpuModel,
+  gpuModel,
+  MOST_CPU_MODELS,
+  pool,
+  prePullImages,
+  shared,
+} from "./models.ts";
 
 /** Name and value of a label, as Kubernetes has them. */
 const labelName = formattedText(
@@ -54,6 +67,7 @@ export const clusterModels = z
       copyEngine: z.boolean().default(false),
     }),
   )
+  .min(1)
   .max(64);
 
 /** A key of a Secret that is in the namespace already. */
@@ -142,7 +156,7 @@ export const schedule = z.strictObject({
     .string()
     .refine(isTimeZone, formMessage("must be a time zone of the IANA database", "Europe/Berlin")),
   /** Servers of each model meanwhile, at most its `replicas`. */
-  replicas: z.int().min(1).max(64).default(1),
+  replicas,
 });
 
 /** What the tiers share. */
@@ -175,18 +189,16 @@ const clusterParts = {
    */
   monitoring: z.enum(["prometheus-operator", "none"]).default("none"),
   /** Only for what has `minReplicas`. */
-  autoscaling: z
-    .strictObject({
-      /** `keda` asks Prometheus itself, and knows zero; `hpa` has metrics of the external metrics API, and does not. */
-      mechanism: z.enum(["keda", "hpa"]).default("keda"),
-      /** Prometheus, as KEDA's operator reaches it. Absent: its operator's Service in `monitoringNamespace`. */
-      prometheusUrl: vectorUrl.optional(),
-      /** How long the load must stay low before a server goes; 3600 is the most that Kubernetes has. */
-      scaleDownSeconds: z.int().min(0).max(3600).default(600),
-    })
-    .prefault({}),
+  autoscaling: section({
+    /** `keda` asks Prometheus itself, and knows zero; `hpa` has metrics of the external metrics API, and does not. */
+    mechanism: z.enum(["keda", "hpa"]).default("keda"),
+    /** Prometheus, as KEDA's operator reaches it. Absent: its operator's Service in `monitoringNamespace`. */
+    prometheusUrl: vectorUrl.optional(),
+    /** How long the load must stay low before a server goes; 3600 is the most that Kubernetes has. */
+    scaleDownSeconds: z.int().min(0).max(3600).default(600),
+  }),
   schedule: schedule.optional(),
-  databases: z.enum(DATABASES).default("mock"),
+  databases: databaseChoice,
   /** Only with `databases: external`; addresses and keys are secrets of the stack file, or of the namespace. */
   externalDatabases: z
     .strictObject({
@@ -205,11 +217,8 @@ const clusterParts = {
     })
     .optional(),
   /** Of each of the two databases that are the stack's own. */
-  databaseStorage: z
-    .strictObject({ storageClass: resourceName.optional(), sizeGiB: size.default(20) })
-    .prefault({}),
+  databaseStorage: section({ storageClass: resourceName.optional(), sizeGiB: size.default(20) }),
   gateway: remoteGateway
-    .unwrap()
     .extend({
       /** Class of the Ingress that `hostname` makes; absent: the cluster's default class. */
       ingressClass: resourceName.optional(),
@@ -247,31 +256,29 @@ export const gpuClusterParts = {
         .prefault({}),
     })
     .prefault({}),
-  engineStore: z
-    .strictObject({
-      /** Absent: the cluster's default class, or none where `existingVolume` names the volume itself. */
-      storageClass: resourceName.optional(),
-      /** A claim of the namespace. */
-      existingClaim: resourceName.optional(),
-      /** A PersistentVolume that nobody claims, to which the stack's claim is bound. */
-      existingVolume: resourceName.optional(),
-      /** `ReadWriteOnce` is for stacks on one machine. */
-      accessMode: z.enum(["ReadWriteMany", "ReadWriteOnce"]).default("ReadWriteMany"),
-      sizeGiB: size.default(200),
-      readMBPerSecond: z.int().min(1).max(100_000).default(200),
-    })
-    .prefault({}),
+  engineStore: section({
+    /** Absent: the cluster's default class, or none where `existingVolume` names the volume itself. */
+    storageClass: resourceName.optional(),
+    /** A claim of the namespace. */
+    existingClaim: resourceName.optional(),
+    /** A PersistentVolume that nobody claims, to which the stack's claim is bound. */
+    existingVolume: resourceName.optional(),
+    /** `ReadWriteOnce` is for stacks on one machine. */
+    accessMode: z.enum(["ReadWriteMany", "ReadWriteOnce"]).default("ReadWriteMany"),
+    sizeGiB: size.default(200),
+    readMBPerSecond: z.int().min(1).max(100_000).default(200),
+  }),
   /** Token of the model hub, for gated models. */
-  hub: z.strictObject({ token: secret.optional(), tokenSecret: secretKey("token").optional() }).prefault({}),
-  images: gpuImages.unwrap().extend({ pullSecrets }).prefault({}),
+  hub: section({ token: secret.optional(), tokenSecret: secretKey("token").optional() }),
+  images: gpuImages.extend({ pullSecrets }).prefault({}),
 };
 
 const cpuClusterParts = {
   ...clusterParts,
   monitoringOptions: monitoringOptions.prefault({}),
   /** Which machines all pods run on; absent: any that is free for everybody. */
-  machines: z.strictObject({ nodeSelector, tolerations }).prefault({}),
-  images: cpuImages.unwrap().extend({ pullSecrets }).prefault({}),
+  machines: section({ nodeSelector, tolerations }),
+  images: cpuImages.extend({ pullSecrets }).prefault({}),
 };
 
 const clusterPool = pool.extend({
@@ -293,7 +300,7 @@ const clusterPools = z.array(clusterPool).max(32);
 export const kubernetesStack = z.strictObject({
   platform: z.literal("kubernetes"),
   ...shared,
-  models: clusterModels.min(1),
+  models: clusterModels,
   encoders: clusterEncodersOrNone,
   /** Machines that are there; the cluster's own autoscaler may add more, up to `max`. */
   pools: clusterPools.min(1),
@@ -304,13 +311,8 @@ export const kubernetesStack = z.strictObject({
 export const kubernetesCpuStack = z.strictObject({
   platform: z.literal("kubernetes"),
   tier: z.literal("cpu"),
-  models: z
-    .array(cpuModel.extend({ replicas: z.int().min(1).max(64).default(1), minReplicas }))
-    .min(1)
-    .max(MOST_MODELS),
-  encoders: cpuEncoders
-    .extend({ replicas: z.int().min(1).max(64).default(1), minReplicas: minEncoderReplicas })
-    .prefault({}),
+  models: z.array(cpuModel.extend({ replicas, minReplicas })).min(1).max(MOST_CPU_MODELS),
+  encoders: cpuEncoders.extend({ replicas, minReplicas: minEncoderReplicas }).prefault({}),
   ...cpuClusterParts,
   policies,
 });

@@ -1,6 +1,6 @@
 /** What a platform says of its stacks on GPUs. The plan asks nothing else about platforms. */
 import type { GpuStackConfig } from "../config/config.ts";
-import type { MachineConfig } from "../config/gpu-parts.ts";
+import type { MachineConfig } from "../config/models.ts";
 import type { CheckedStack, Checks } from "./checks/check.ts";
 import type { GpuPlan, GpuPlanParts } from "./gpu-stack.ts";
 import type { GpuStackSpec, PoolSpec, RentedParts } from "./spec.ts";

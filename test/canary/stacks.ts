@@ -1,9 +1,8 @@
 /** A stack file of each platform and tier with a canary in every place that takes a secret. */
 import type { z } from "zod";
 import { ec2Stack, eksStack } from "../../infra/config/aws-stacks.ts";
-import { dockerCpuStack, dockerStack } from "../../infra/config/docker-stacks.ts";
+import { dockerCpuStack, dockerStack, localStack } from "../../infra/config/host-stacks.ts";
 import { kubernetesCpuStack, kubernetesStack } from "../../infra/config/kubernetes-stacks.ts";
-import { localStack } from "../../infra/config/local-stack.ts";
 import { type SecretPlace, secretPlaces } from "./places.ts";
 
 type Values = Record<string, unknown>;

@@ -1,6 +1,6 @@
 /** Served models: rows, limits, repository and pools in place of names and blanks. */
 
-import type { GpuModelConfig } from "../../config/gpu-parts.ts";
+import type { GpuModelConfig } from "../../config/models.ts";
 import { languageModels } from "../catalogue/language-models.ts";
 import { compareVersions } from "../catalogue/releases.ts";
 import type {

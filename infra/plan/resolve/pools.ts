@@ -1,6 +1,6 @@
 /** Machines: pools of a cluster, or the one host of a Docker stack; and the choice of one for a model or the encoders. */
 import type { GpuStackConfig } from "../../config/config.ts";
-import type { MachineConfig } from "../../config/gpu-parts.ts";
+import type { MachineConfig } from "../../config/models.ts";
 import { gpus } from "../catalogue/gpus.ts";
 import { machineTypes } from "../catalogue/machines.ts";
 import type { Gpu, MachineType } from "../catalogue/types.ts";

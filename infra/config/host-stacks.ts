@@ -1,28 +1,35 @@
-/** `platform: docker`: one machine whose Docker engine runs everything, with GPUs or without. */
+/** Stacks of one machine: `platform: local`, and `platform: docker` with GPUs or without. */
 import { z } from "zod";
 import { LOOPBACK } from "../plan/catalogue/published-ports.ts";
 import {
   absolutePath,
   cpuImages,
+  dockerDatabases,
+  dockerGateway,
   formattedText,
   gpuImages,
   ipv4Address,
+  localDatabases,
+  localGateway,
   policies,
   publishedTritonPorts,
   secret,
+  section,
+  tritonPorts,
 } from "./common.ts";
 import {
+  cpuEncoders,
+  cpuModel,
   diskGiB,
   engines,
   hostEncodersOrNone,
   hostModels,
   hourlyUsd,
   instanceType,
+  MOST_CPU_MODELS,
   machine,
   shared,
-} from "./gpu-parts.ts";
-import { cpuEncoders, cpuModel, MOST_MODELS } from "./local-stack.ts";
-import { dockerDatabases, dockerGateway } from "./services.ts";
+} from "./models.ts";
 
 const dockerHost = z.strictObject({
   uri: formattedText(
@@ -45,7 +52,7 @@ const host = dockerHost.extend({
 export const dockerStack = z.strictObject({
   platform: z.literal("docker"),
   ...shared,
-  models: hostModels.min(1),
+  models: hostModels,
   encoders: hostEncodersOrNone,
   gateway: dockerGateway,
   ...dockerDatabases,
@@ -53,22 +60,18 @@ export const dockerStack = z.strictObject({
   engines: engines("stopServer"),
   /** The machine whose Docker engine runs everything. */
   host,
-  images: gpuImages,
-  engineStore: z
-    .strictObject({
-      /** Folder of the host; absent: a volume of Docker's, which `down` leaves. */
-      path: absolutePath("/data/engine-room").optional(),
-      readMBPerSecond: z.int().min(1).max(100_000).default(1000),
-    })
-    .prefault({}),
+  images: gpuImages.prefault({}),
+  engineStore: section({
+    /** Folder of the host; absent: a volume of Docker's, which `down` leaves. */
+    path: absolutePath("/data/engine-room").optional(),
+    readMBPerSecond: z.int().min(1).max(100_000).default(1000),
+  }),
   /** Token of the model hub, for gated models. */
-  hub: z
-    .strictObject({
-      token: secret.optional(),
-      /** File on the host that holds the token. */
-      tokenFile: absolutePath("/etc/engine-room/hub-token").optional(),
-    })
-    .prefault({}),
+  hub: section({
+    token: secret.optional(),
+    /** File on the host that holds the token. */
+    tokenFile: absolutePath("/etc/engine-room/hub-token").optional(),
+  }),
 });
 
 /** The same services in containers: for machines without NVIDIA GPU, and with other systems than Linux. */
@@ -78,12 +81,27 @@ export const dockerCpuStack = z.strictObject({
   models: z
     .array(cpuModel.extend({ ports: publishedTritonPorts }))
     .min(1)
-    .max(MOST_MODELS),
+    .max(MOST_CPU_MODELS),
   encoders: cpuEncoders.extend({ ports: publishedTritonPorts }).prefault({}),
   ...dockerDatabases,
   gateway: dockerGateway,
   /** The machine whose Docker engine runs everything. */
   host: dockerHost.prefault({}),
-  images: cpuImages,
+  images: cpuImages.prefault({}),
+  policies,
+});
+
+export const localStack = z.strictObject({
+  platform: z.literal("local"),
+  tier: z.literal("cpu").default("cpu"),
+  models: z
+    .array(cpuModel.extend({ ports: tritonPorts }))
+    .min(1)
+    .max(MOST_CPU_MODELS),
+  encoders: cpuEncoders.extend({ ports: tritonPorts }).prefault({}),
+  ...localDatabases,
+  gateway: localGateway,
+  /** Python of the services: `3.10` to `3.12`; absent takes the newest that is installed. */
+  pythonVersion: z.enum(["3.10", "3.11", "3.12"]).optional(),
   policies,
 });

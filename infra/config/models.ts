@@ -1,5 +1,6 @@
-/** What stacks on GPUs have in common, whatever platform they are on: models, encoders, machines, the release. */
+/** What stacks say of models, encoders and machines, whatever platform they are on. */
 import { z } from "zod";
+import { MODEL_NAMES, VISION_WEIGHTS } from "../plan/catalogue/cpu-models.ts";
 import { TEXT_ENCODER_NAMES, VISION_ENCODER_NAMES } from "../plan/catalogue/encoders.ts";
 import { DEFAULT_RELEASE } from "../plan/catalogue/releases.ts";
 import {
@@ -20,23 +21,23 @@ import {
   minEncoderReplicas,
   policies,
   publishedTritonPorts,
+  replicas,
   resourceName,
+  section,
 } from "./common.ts";
 
 const tokens = z.int().min(1).max(1_048_576);
 
 /** Largest requests that the engine accepts; what is absent comes from the model's row of the catalogue. */
-const limits = z
-  .strictObject({
-    maxBatchSize: z.int().min(1).max(2048).optional(),
-    maxInputTokens: tokens.optional(),
-    maxOutputTokens: tokens.optional(),
-    maxBeamWidth: z.int().min(1).max(64).optional(),
-    maxImagesPerRequest: z.int().min(0).max(64).optional(),
-    /** Tokens of all requests in one step; absent: the default of TensorRT-LLM's release. */
-    maxNumTokens: tokens.optional(),
-  })
-  .prefault({});
+const limits = section({
+  maxBatchSize: z.int().min(1).max(2048).optional(),
+  maxInputTokens: tokens.optional(),
+  maxOutputTokens: tokens.optional(),
+  maxBeamWidth: z.int().min(1).max(64).optional(),
+  maxImagesPerRequest: z.int().min(0).max(64).optional(),
+  /** Tokens of all requests in one step; absent: the default of TensorRT-LLM's release. */
+  maxNumTokens: tokens.optional(),
+});
 
 const revision = formattedText(
   /^[0-9a-f]{40}$/,
@@ -76,34 +77,32 @@ const weights = z.discriminatedUnion("from", [
 ]);
 
 /** How Triton serves the model; nothing here rebuilds an engine. */
-const triton = z
-  .strictObject({
-    backend: z.enum(["tensorrtllm", "python"]).default("tensorrtllm"),
-    /** Triton's batch; absent: the engine's. */
-    maxBatchSize: z.int().min(1).max(2048).optional(),
-    /** Copies of preprocessing and of postprocessing. */
-    instanceCount: z.int().min(1).max(64).default(1),
-    /** Requests that go through tensorrt_llm_bls at the same time; absent: `maxBatchSize`. */
-    blsInstanceCount: z.int().min(1).max(2048).optional(),
-    /** Answers token by token (the decoupled transaction policy); absent: where the repository can. */
-    streaming: z.boolean().optional(),
-    accumulateTokens: z.boolean().default(false),
-    excludeInputInOutput: z.boolean().default(true),
-    /** Absent: on for text models where the release has it on, off for models with images. Up to 25.04 it needs another engine. */
-    kvCacheReuse: z.boolean().optional(),
-    /** Reads long prompts in parts. Up to 25.04 it needs another engine. */
-    chunkedContext: z.boolean().default(false),
-    maxQueueDelayMicroseconds: z.int().min(0).max(10_000_000).default(0),
-    maxQueueSize: z.int().min(0).max(100_000).default(0),
-    batchingStrategy: z
-      .enum(["inflight_fused_batching", "inflight_batching"])
-      .default("inflight_fused_batching"),
-    /** Absent: derived from what lands on the GPU. */
-    kvCacheFreeGpuMemoryFraction: z.number().gt(0).lt(1).optional(),
-    maxTokensInPagedKvCache: tokens.optional(),
-    maxAttentionWindowTokens: tokens.optional(),
-  })
-  .prefault({});
+const triton = section({
+  backend: z.enum(["tensorrtllm", "python"]).default("tensorrtllm"),
+  /** Triton's batch; absent: the engine's. */
+  maxBatchSize: z.int().min(1).max(2048).optional(),
+  /** Copies of preprocessing and of postprocessing. */
+  instanceCount: z.int().min(1).max(64).default(1),
+  /** Requests that go through tensorrt_llm_bls at the same time; absent: `maxBatchSize`. */
+  blsInstanceCount: z.int().min(1).max(2048).optional(),
+  /** Answers token by token (the decoupled transaction policy); absent: where the repository can. */
+  streaming: z.boolean().optional(),
+  accumulateTokens: z.boolean().default(false),
+  excludeInputInOutput: z.boolean().default(true),
+  /** Absent: on for text models where the release has it on, off for models with images. Up to 25.04 it needs another engine. */
+  kvCacheReuse: z.boolean().optional(),
+  /** Reads long prompts in parts. Up to 25.04 it needs another engine. */
+  chunkedContext: z.boolean().default(false),
+  maxQueueDelayMicroseconds: z.int().min(0).max(10_000_000).default(0),
+  maxQueueSize: z.int().min(0).max(100_000).default(0),
+  batchingStrategy: z
+    .enum(["inflight_fused_batching", "inflight_batching"])
+    .default("inflight_fused_batching"),
+  /** Absent: derived from what lands on the GPU. */
+  kvCacheFreeGpuMemoryFraction: z.number().gt(0).lt(1).optional(),
+  maxTokensInPagedKvCache: tokens.optional(),
+  maxAttentionWindowTokens: tokens.optional(),
+});
 
 export const gpuModel = z.strictObject({
   /** Name in the stack: endpoints, metrics and Kubernetes objects carry it. */
@@ -122,7 +121,7 @@ export const gpuModel = z.strictObject({
   triton,
   /** Requests that must be answered at the same time, each at full length: KV cache is planned for them. Absent: the batch. */
   concurrentRequests: z.int().min(1).max(2048).optional(),
-  replicas: z.int().min(1).max(64).default(1),
+  replicas,
   /** Pool that serves it; absent: the only pool with GPUs. */
   pool: resourceName.optional(),
   /** Pool that builds its engine; absent: the pool that serves. */
@@ -248,9 +247,7 @@ export const pool = z.strictObject({
   name: resourceName,
   instanceType,
   machine: machine.optional(),
-  nodes: z
-    .strictObject({ min: z.int().min(0).max(1000).default(1), max: z.int().min(1).max(1000).default(1) })
-    .prefault({}),
+  nodes: section({ min: z.int().min(0).max(1000).default(1), max: z.int().min(1).max(1000).default(1) }),
   /** Price of one machine, where the table has none or another one is paid; spot machines have no price without it. */
   hourlyUsd: hourlyUsd.optional(),
   diskGiB,
@@ -266,7 +263,7 @@ const encoders = z.strictObject({
   /** Absent: on a CPU the cheapest pool with room, one without GPU where there is any; on a GPU the only pool with GPUs. */
   pool: resourceName.optional(),
   gpuIndices: z.array(z.int().min(0).max(15)).length(1).optional(),
-  replicas: z.int().min(1).max(64).default(1),
+  replicas,
 });
 
 /** `false`: the stack has no encoders. */
@@ -278,16 +275,16 @@ export const clusterEncodersOrNone = z
 export const hostEncodersOrNone = z
   .union([z.literal(false), encoders.extend({ ports: publishedTritonPorts })])
   .prefault({});
-export const hostModels = z.array(gpuModel.extend({ ports: publishedTritonPorts })).max(64);
+export const hostModels = z
+  .array(gpuModel.extend({ ports: publishedTritonPorts }))
+  .min(1)
+  .max(64);
 
-export function engines(whenFull: "fail" | "stopServer") {
-  return z
-    .strictObject({
-      /** When an engine must be built and every GPU of its pool serves: end with a problem, or stop the server for it. */
-      whenFull: z.enum(["fail", "stopServer"]).default(whenFull),
-    })
-    .prefault({});
-}
+export const engines = (whenFull: "fail" | "stopServer") =>
+  section({
+    /** When an engine must be built and every GPU of its pool serves: end with a problem, or stop the server for it. */
+    whenFull: z.enum(["fail", "stopServer"]).default(whenFull),
+  });
 
 /** YAML reads `25.10` as the number 25.1, and the text that the Pulumi runtime makes of it is `25.1`. */
 function cutRelease(value: unknown): string | undefined {
@@ -307,32 +304,53 @@ export const shared = {
     cutRelease,
   ).default(DEFAULT_RELEASE),
   /** For an image of one's own, which holds what `release` holds. */
-  image: z
-    .strictObject({
-      base: z.string().min(1).max(300).optional(),
-      layout: z.enum(IMAGE_LAYOUTS).default("ngc"),
-    })
-    .prefault({}),
+  image: section({
+    base: z.string().min(1).max(300).optional(),
+    layout: z.enum(IMAGE_LAYOUTS).default("ngc"),
+  }),
   /** Allows releases whose facts were not all read in a source. */
   acceptUnverified: z.boolean().default(false),
   engines: engines("fail"),
   policies,
   /** Models that are not in the catalogue, by name. */
-  catalogue: z
-    .strictObject({
-      models: z
-        .record(
-          formattedText(
-            /^[a-z0-9][a-z0-9.-]{0,62}$/,
-            "must be named with at most 63 lower-case letters, digits, points and hyphens",
-            "vicuna-7b-v1.5",
-          ),
-          customModel,
-        )
-        .default({}),
-    })
-    .prefault({}),
+  catalogue: section({
+    models: z
+      .record(
+        formattedText(
+          /^[a-z0-9][a-z0-9.-]{0,62}$/,
+          "must be named with at most 63 lower-case letters, digits, points and hyphens",
+          "vicuna-7b-v1.5",
+        ),
+        customModel,
+      )
+      .default({}),
+  }),
 };
 
 export type MachineConfig = Readonly<z.infer<typeof machine>>;
 export type GpuModelConfig = Readonly<z.infer<typeof gpuModel>>;
+
+/** One language model: which, under what name, and how much of the machine it may take. */
+export const cpuModel = z.strictObject({
+  name: resourceName,
+  model: z.enum(MODEL_NAMES),
+  /** Requests generated at the same time (slots of continuous batching); each has its own context. */
+  parallelRequests: z.int().min(1).max(32).default(4),
+  /** Prompt and answer together, per request, in tokens. */
+  contextTokens: z.int().min(256).max(131_072).default(2048),
+  /** Most tokens that one request may ask for; absent: half of the context. */
+  maxTokens: z.int().min(1).max(131_071).optional(),
+  /** CPU threads; 0 takes all cores but one, which is left to the servers around it. */
+  threads: z.int().min(0).max(256).default(0),
+});
+
+export const cpuEncoders = z.strictObject({
+  ...batching,
+  dynamicBatching: z.boolean().default(true),
+  /** CPU threads of one encoder; 0 takes what the machine has. */
+  threads: z.int().min(0).max(256).default(0),
+  /** `auto`: CLIP from the model hub where it answers, else what a package carries, else seeded. */
+  visionWeights: z.enum(VISION_WEIGHTS).default("auto"),
+});
+
+export const MOST_CPU_MODELS = 16;
