@@ -19,7 +19,7 @@ import {
   secret,
   section,
 } from "./common.ts";
-import { clusterModels, gpuClusterParts } from "./kubernetes-stacks.ts";
+import { clusterModels, clusterParts, gpuMonitoringOptions } from "./kubernetes-stacks.ts";
 import {
   clusterEncodersOrNone,
   engines,
@@ -31,42 +31,15 @@ import {
   shared,
 } from "./models.ts";
 
-const region = formattedText(/^[a-z]{2}(-[a-z]+)+-\d$/, "must be an AWS region", "us-east-1");
-
 /** ARN of one service; partitions of China and GovCloud have other names. @param resource - Form of what follows the account. */
 const arn = (service: string, resource: string, rule: string, example: string) =>
   formattedText(new RegExp(`^arn:aws[a-z-]*:${service}:[a-z0-9-]*:\\d{12}:${resource}$`), rule, example);
-
-/**
- * Secrets Manager finds a secret without the end of its ARN, and IAM compares all of it with what a role may read.
- * https://docs.aws.amazon.com/secretsmanager/latest/userguide/whats-in-a-secret.html
- */
-const secretArn = arn(
-  "secretsmanager",
-  "secret:\\S+-[A-Za-z0-9]{6}",
-  "must be the ARN of a secret with the hyphen and the six characters that AWS ends it with",
-  "arn:aws:secretsmanager:us-east-1:111122223333:secret:hub-token-AbCdEf",
-);
-
-/** EKS gives access to these two alone. https://docs.aws.amazon.com/eks/latest/userguide/access-entries.html */
-const principalArn = arn(
-  "iam",
-  "(user|role)/\\S+",
-  "must be the ARN of an IAM user or of an IAM role",
-  "arn:aws:iam::111122223333:role/platform-team",
-);
-
-const emailAddress = formattedText(
-  /^[^@\s]+@[^@\s]+\.[^@\s]+$/,
-  "must be an e-mail address",
-  "ops@example.org",
-);
 
 /** Identifiers of EC2: a prefix and 8 or 17 hexadecimal digits. */
 const id = (prefix: string) =>
   formattedText(
     new RegExp(`^${prefix}-([0-9a-f]{8}|[0-9a-f]{17})$`),
-    `must be an id that begins with ${prefix}-`,
+    `an id that begins with ${prefix}-`,
     `${prefix}-0123456789abcdef0`,
   );
 
@@ -131,33 +104,22 @@ const engineStore = section({
   backups: z.boolean().optional(),
 });
 
-const hub = section({
-  token: secret.optional(),
-  /** A secret of Secrets Manager whose value is the token. */
-  tokenSecretArn: secretArn.optional(),
-});
-
-const certificateArn = arn(
-  "acm",
-  "\\S+",
-  "must be an ARN of acm",
-  "arn:aws:acm:us-east-1:111122223333:certificate/12345678-1234-1234-1234-123456789012",
-);
-
 /** `internal`: a load balancer within the VPC. `public`: one that the internet reaches, with certificate and keys. */
 const gateway = remoteGateway.extend({
   exposure: z.enum(["internal", "public"]).default("internal"),
-  tls: z.strictObject({ certificateArn }).optional(),
+  tls: z
+    .strictObject({
+      certificateArn: arn(
+        "acm",
+        "\\S+",
+        "an ARN of acm",
+        "arn:aws:acm:us-east-1:111122223333:certificate/12345678-1234-1234-1234-123456789012",
+      ),
+    })
+    .optional(),
   /** Route 53 zone that gets the record of `hostname`; absent: the record is made elsewhere. */
-  zoneId: formattedText(
-    /^Z[A-Z0-9]{1,31}$/,
-    "must be the id of a hosted zone",
-    "Z0123456789ABCDEFGHIJ",
-  ).optional(),
+  zoneId: formattedText(/^Z[A-Z0-9]{1,31}$/, "the id of a hosted zone", "Z0123456789ABCDEFGHIJ").optional(),
 });
-
-/** Machines of the pool that run although no pod needs them: the next server starts without waiting for one. */
-const warm = z.int().min(0).max(100).default(0);
 
 const awsPool = pool.extend({
   capacity: z.enum(["onDemand", "spot"]).default("onDemand"),
@@ -169,48 +131,24 @@ const clusterPool = awsPool.extend({
   prePullImages,
   /** Zones of the network that it uses, by letter; absent: all. Capacity of large GPUs is often in one of them. */
   zones: z.array(zone).min(1).max(3).optional(),
-  warm,
+  /** Machines of the pool that run although no pod needs them: the next server starts without waiting for one. */
+  warm: z.int().min(0).max(100).default(0),
 });
-const clusterPools = z.array(clusterPool).max(32);
 
 const machinePool = awsPool.omit({ sharing: true }).extend({
   /** Zone of the network that the machine is in, by letter, and its NAT gateway; absent: the first one in the alphabet. */
   zone: zone.optional(),
 });
-const machinePools = z.array(machinePool).max(32);
 
 /** Of any length, as EKS takes it. */
 const apiCidr = formattedText(
   /^(25[0-5]|2[0-4]\d|[01]?\d?\d)(\.(25[0-5]|2[0-4]\d|[01]?\d?\d)){3}\/(3[0-2]|[0-2]?\d)$/,
-  "must be a CIDR",
+  "a CIDR",
   "203.0.113.7/32",
   (value) =>
     /^\d{1,3}(\.\d{1,3}){3}\/\d{1,2}$/.test(String(value))
       ? "Each of the four numbers is 0 to 255, and the length 0 to 32.\nWrite a CIDR such as 203.0.113.7/32."
       : undefined,
-);
-
-const access = section({
-  /** Who may reach the cluster's API. A public gateway answers everybody who has a key. */
-  apiCidrs: z.array(apiCidr).max(40).default([]),
-  /** IAM roles or users that administer the cluster, besides the one that makes it. */
-  admins: z.array(principalArn).max(20).default([]),
-});
-
-const guard = section({
-  /** Only with `emails`. A mail at 80 % of it and where AWS forecasts more; absent: 1.2 times what the plan says. */
-  monthlyUsd: z.number().min(1).max(10_000_000).optional(),
-  /** Who gets it; none: no budget is made. */
-  emails: z.array(emailAddress).max(10).default([]),
-  /** For preview stacks: hours from the end of its last `up`, after which `npm run expire -- --down` ends it. */
-  ttlHours: z.int().min(1).max(8760).optional(),
-});
-
-const account = formattedText(
-  /^\d{12}$/,
-  "must be the twelve digits of an account, in quotes",
-  '"111122223333"',
-  shortAccount,
 );
 
 /** YAML reads `011122223333` as a number, and numbers have no zeros at their begin. */
@@ -225,12 +163,44 @@ const common = {
   platform: z.literal("aws"),
   ...shared,
   /** No other account is touched, whatever credentials are there. */
-  account,
-  region,
+  account: formattedText(
+    /^\d{12}$/,
+    "the twelve digits of an account, in quotes",
+    '"111122223333"',
+    shortAccount,
+  ),
+  region: formattedText(/^[a-z]{2}(-[a-z]+)+-\d$/, "an AWS region", "us-east-1"),
   network,
-  access,
+  access: section({
+    /** Who may reach the cluster's API. A public gateway answers everybody who has a key. */
+    apiCidrs: z.array(apiCidr).max(40).default([]),
+    /** IAM roles or users that administer the cluster, besides the one that makes it. */
+    admins: z
+      .array(
+        arn(
+          "iam",
+          // EKS gives access to these two alone: https://docs.aws.amazon.com/eks/latest/userguide/access-entries.html
+          "(user|role)/\\S+",
+          "the ARN of an IAM user or of an IAM role",
+          "arn:aws:iam::111122223333:role/platform-team",
+        ),
+      )
+      .max(20)
+      .default([]),
+  }),
   engineStore,
-  hub,
+  hub: section({
+    token: secret.optional(),
+    /** A secret of Secrets Manager whose value is the token. */
+    tokenSecretArn: arn(
+      "secretsmanager",
+      // Secrets Manager finds a secret without the end of its ARN, and IAM compares all of it with what a role may read.
+      // https://docs.aws.amazon.com/secretsmanager/latest/userguide/whats-in-a-secret.html
+      "secret:\\S+-[A-Za-z0-9]{6}",
+      "the ARN of a secret with the hyphen and the six characters that AWS ends it with",
+      "arn:aws:secretsmanager:us-east-1:111122223333:secret:hub-token-AbCdEf",
+    ).optional(),
+  }),
   images: gpuImages
     .extend({
       /**
@@ -241,7 +211,17 @@ const common = {
       repositories: z.enum(["create", "existing"]).default("create"),
     })
     .prefault({}),
-  guard,
+  guard: section({
+    /** Only with `emails`. A mail at 80 % of it and where AWS forecasts more; absent: 1.2 times what the plan says. */
+    monthlyUsd: z.number().min(1).max(10_000_000).optional(),
+    /** Who gets it; none: no budget is made. */
+    emails: z
+      .array(formattedText(/^[^@\s]+@[^@\s]+\.[^@\s]+$/, "an e-mail address", "ops@example.org"))
+      .max(10)
+      .default([]),
+    /** For preview stacks: hours from the end of its last `up`, after which `npm run expire -- --down` ends it. */
+    ttlHours: z.int().min(1).max(8760).optional(),
+  }),
   /**
    * What an hour of all else costs together, in US dollars, where the region is in no price table: control plane, NAT gateways,
    * endpoints, load balancer, disks and engine store, so far as they have no price. Pools have `hourlyUsd`.
@@ -251,26 +231,15 @@ const common = {
   retain: z.array(z.string().min(1).max(100)).max(50).default([]),
 };
 
-const clusterParts = z.strictObject(gpuClusterParts).omit({
-  context: true,
-  createNamespace: true,
-  engineStore: true,
-  hub: true,
-  images: true,
-  gateway: true,
-  monitoring: true,
-  priorityClasses: true,
-  retain: true,
-}).shape;
-
 /** `compute: eks`: a cluster, and in it everything of `platform: kubernetes`. */
 export const eksStack = z.strictObject({
   ...common,
   compute: z.literal("eks").default("eks"),
   ...clusterParts,
+  monitoringOptions: gpuMonitoringOptions,
   models: clusterModels,
   encoders: clusterEncodersOrNone,
-  pools: clusterPools.min(1),
+  pools: z.array(clusterPool).min(1).max(32),
   gateway: gateway.extend({ minReplicas: minGateways }).prefault({}),
   cluster: section({
     version: z.enum(KUBERNETES_VERSIONS).default(DEFAULT_KUBERNETES_VERSION),
@@ -281,20 +250,6 @@ export const eksStack = z.strictObject({
   }),
 });
 
-/** As on a Docker host; the machine's security group has to know where it may go. */
-const instanceDatabases = {
-  ...dockerDatabases,
-  /** Only with `databases: external`. */
-  externalDatabases: externalBySecrets
-    .extend({
-      mongo: externalBySecrets.shape.mongo.extend({
-        /** Of all its servers. */
-        port: z.int().min(1).max(65535).default(27_017),
-      }),
-    })
-    .optional(),
-};
-
 /** `compute: ec2`: one machine that runs the containers of `platform: docker`. */
 export const ec2Stack = z.strictObject({
   ...common,
@@ -303,9 +258,19 @@ export const ec2Stack = z.strictObject({
   encoders: hostEncodersOrNone,
   // One machine often has one GPU: a new engine is built while the model is away, as by hand.
   engines: engines("stopServer"),
-  pools: machinePools.min(1),
+  pools: z.array(machinePool).min(1).max(32),
   gateway: gateway.prefault({}),
-  ...instanceDatabases,
+  ...dockerDatabases,
+  /** Only with `databases: external`. */
+  externalDatabases: externalBySecrets
+    .extend({
+      mongo: externalBySecrets.shape.mongo.extend({
+        // The machine's security group has to know where it may go.
+        /** Of all its servers. */
+        port: z.int().min(1).max(65535).default(27_017),
+      }),
+    })
+    .optional(),
   /**
    * The disk of both databases. It grows with the next `up`, and never shrinks; up to what gp3 has in every region
    * (https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html).

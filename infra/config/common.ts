@@ -7,11 +7,12 @@ import { POLICY_LEVELS, POLICY_NAMES } from "../plan/catalogue/types.ts";
 export const section = <Shape extends z.ZodRawShape>(shape: Shape) =>
   z.strictObject(shape).prefault({} as never);
 
-/** Message for a text of another form: a line with the reason and a line with the fix. @param rule - Continues "It". */
-export const formMessage = (rule: string, example: string) => `It ${rule}.\nWrite it like ${example}.`;
+/** Message for a text of another form: a line with the reason and a line with the fix. @param rule - Continues "It must be". */
+export const formMessage = (rule: string, example: string) =>
+  `It must be ${rule}.\nWrite it like ${example}.`;
 
 /**
- * A text of one form. @param rule - Continues "It".
+ * A text of one form. @param rule - Continues "It must be".
  *
  * @param explain - Message for values that are wrong in a way of their own; undefined: for others.
  */
@@ -28,12 +29,12 @@ export function formattedText(
 
 /** A folder or file of a host. */
 export const absolutePath = (example: string) =>
-  formattedText(/^\/\S*$/, "must be an absolute path without spaces", example);
+  formattedText(/^\/\S*$/, "an absolute path without spaces", example);
 
 /** Names end in paths, Triton model names, Kubernetes objects and host names: RFC 1123 labels, 40 characters at most. */
 export const resourceName = formattedText(
   /^[a-z]([a-z0-9-]*[a-z0-9])?$/,
-  "must be lower-case letters, digits and hyphens, starting with a letter and not ending with a hyphen",
+  "lower-case letters, digits and hyphens, starting with a letter and not ending with a hyphen",
   "llama-2-7b",
 ).max(40);
 
@@ -46,7 +47,7 @@ export const ipv4Address = (rule: string, example: string) =>
 /** A network of IPv4, with a length that AWS has for a VPC. */
 export const ipv4Cidr = formattedText(
   new RegExp(`^${OCTET}(\\.${OCTET}){3}/(1[6-9]|2[0-8])$`),
-  "must be a network of IPv4 with a length of 16 to 28",
+  "a network of IPv4 with a length of 16 to 28",
   "10.64.0.0/16",
 );
 
@@ -95,20 +96,18 @@ export const minReplicas = z.int().min(0).max(64).optional();
 export const minEncoderReplicas = z.int().min(1).max(64).optional();
 
 /** A base by tag or digest; a registry of one's own comes first, so that Docker asks no other. */
-const imageReference = formattedText(
+const base = formattedText(
   /^[a-z0-9][a-z0-9._-]*(:\d{1,5})?(\/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:[\w][\w.-]{0,127})?(@sha256:[0-9a-f]{64})?$/,
-  "must be an image as `docker pull` takes it",
+  "an image as `docker pull` takes it",
   "mirror.example.org/library/debian:12-slim",
-);
-
-const base = imageReference.optional();
+).optional();
 
 /** The images that this project builds. */
 export const cpuImages = z.strictObject({
   /** Where `npm run images` pushes them; absent: each host builds its own. */
   registry: formattedText(
     /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?(\/[a-z0-9]+([._-]+[a-z0-9]+)*)*$/,
-    "must be a registry, with a path where it wants one and without scheme",
+    "a registry, with a path where it wants one and without scheme",
     "ghcr.io/example/engine-room",
   ).optional(),
   /** What they are built on instead of their Dockerfiles' bases: the same ones from a mirror, or ones of one's own. */
@@ -128,26 +127,21 @@ export const policies = section({
 /** Least number of gateways; `replicas` is the most then. Absent: `replicas` of them, always. */
 export const minGateways = z.int().min(1).max(100).optional();
 
-/** Only the hash of an API key is configured, so there is no secret to keep: `npm run key` makes both. */
-const apiKey = z.strictObject({
-  name: resourceName,
-  sha256: formattedText(
-    /^[0-9a-f]{64}$/,
-    "must be 64 lower-case hexadecimal digits",
-    "the line that `npm run key` prints",
-  ),
-});
-
-/** RFC 1123: what an Ingress and a certificate take. */
-const hostName = formattedText(
-  /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/,
-  "must be a name alone: lower-case letters, digits, hyphens and points, no https:// and no port",
-  "models.example.org",
-);
-
 const gatewayParts = {
   /** None: the gateway answers everybody who reaches its address. */
-  apiKeys: z.array(apiKey).default([]),
+  apiKeys: z
+    .array(
+      z.strictObject({
+        name: resourceName,
+        // The hash alone, so that the stack file has no secret: `npm run key` makes both.
+        sha256: formattedText(
+          /^[0-9a-f]{64}$/,
+          "64 lower-case hexadecimal digits",
+          "the line that `npm run key` prints",
+        ),
+      }),
+    )
+    .default([]),
   /** Per key, or per client address without keys; 0 is no limit. */
   requestsPerMinute: z.int().min(0).max(1_000_000).default(0),
   /** Hosts from which images may be fetched: `example.org`, `*.example.org`, `example.org:8443`. None: URLs are refused. */
@@ -172,15 +166,18 @@ export const dockerGateway = section({
   exposure: z.enum(["host", "internal"]).default("host"),
 });
 
-/** `host`: this machine only. `internal`: the network of the cluster or machine. `public`: everybody. */
-const EXPOSURES = ["host", "internal", "public"] as const;
-
 export const remoteGateway = z.strictObject({
   port: z.int().min(1).max(65535).default(8080),
   ...gatewayParts,
-  exposure: z.enum(EXPOSURES).optional(),
+  /** `host`: this machine only. `internal`: the network of the cluster or machine. `public`: everybody. */
+  exposure: z.enum(["host", "internal", "public"]).optional(),
   /** Name by which clients reach it; needed for TLS. */
-  hostname: hostName.optional(),
+  hostname: formattedText(
+    // RFC 1123: what an Ingress and a certificate take.
+    /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/,
+    "a name alone: lower-case letters, digits, hyphens and points, no https:// and no port",
+    "models.example.org",
+  ).optional(),
   /** Where its certificate comes from: a Kubernetes Secret, or an issuer of cert-manager. */
   tls: z
     .strictObject({
@@ -199,27 +196,27 @@ export const databaseChoice = z.enum(["mock", "container", "external"]).default(
 
 export const vectorUrl = formattedText(
   /^https?:\/\/[^/?#@\s]+\/?$/,
-  "must be an address of http or https with neither path nor password",
+  "an address of http or https with neither path nor password",
   "http://10.0.0.5:6333",
 );
-
-/** Of `databases: external` on this machine: addresses with passwords stay in files that only the gateway reads. */
-const externalByFiles = z.strictObject({
-  mongo: z.strictObject({
-    /** File that holds a `mongodb://` or `mongodb+srv://` address and nothing else. */
-    uriFile: absolutePath("/etc/engine-room/mongo-uri"),
-  }),
-  vector: z.strictObject({
-    url: vectorUrl,
-    /** File that holds the API key and nothing else. */
-    apiKeyFile: absolutePath("/etc/engine-room/vector-key").optional(),
-  }),
-});
 
 export const localDatabases = {
   databases: databaseChoice,
   /** Only with `databases: external`. */
-  externalDatabases: externalByFiles.optional(),
+  externalDatabases: z
+    .strictObject({
+      mongo: z.strictObject({
+        // Addresses with passwords stay in files that only the gateway reads.
+        /** File that holds a `mongodb://` or `mongodb+srv://` address and nothing else. */
+        uriFile: absolutePath("/etc/engine-room/mongo-uri"),
+      }),
+      vector: z.strictObject({
+        url: vectorUrl,
+        /** File that holds the API key and nothing else. */
+        apiKeyFile: absolutePath("/etc/engine-room/vector-key").optional(),
+      }),
+    })
+    .optional(),
   /** Ports of the mock databases. */
   databasePorts: section({ mongo: port, mongoMetrics: port, vector: port }),
 };

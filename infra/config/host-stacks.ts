@@ -34,11 +34,11 @@ import {
 const dockerHost = z.strictObject({
   uri: formattedText(
     /^(unix:\/\/\/\S+|ssh:\/\/[^\s@-][^\s@]*@[^\s/]+)$/,
-    "must be unix:///PATH or ssh://USER@HOST",
+    "unix:///PATH or ssh://USER@HOST",
     "ssh://ubuntu@gpu.example.org",
   ).default("unix:///var/run/docker.sock"),
   /** Address of the host that the gateway binds to with `gateway.exposure: internal`; all else stays on loopback. */
-  address: ipv4Address("must be an IPv4 address of the host", "10.0.0.5").default(LOOPBACK),
+  address: ipv4Address("an IPv4 address of the host", "10.0.0.5").default(LOOPBACK),
 });
 
 const host = dockerHost.extend({

@@ -31,12 +31,12 @@ import {
 /** Name and value of a label, as Kubernetes has them. */
 const labelName = formattedText(
   /^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/,
-  "must be the name of a label, with a prefix and `/` where it has one",
+  "the name of a label, with a prefix and `/` where it has one",
   "nvidia.com/gpu.product",
 );
 const labelValue = formattedText(
   /^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$/,
-  "must be the value of a label, at most 63 letters, digits, points, hyphens and underscores",
+  "the value of a label, at most 63 letters, digits, points, hyphens and underscores",
   "NVIDIA-A10G",
 );
 
@@ -87,7 +87,7 @@ const monitoringOptions = z.strictObject({
   /** Where this project's docs/runbooks is on the web, for the links of alerts. */
   runbookUrl: formattedText(
     /^https?:\/\/\S+$/,
-    "must be an address on the web",
+    "an address on the web",
     "https://git.example.org/engine-room/docs/runbooks",
   ).optional(),
 });
@@ -130,7 +130,7 @@ const cron = z.string().refine(
     );
   },
   formMessage(
-    "must be five fields: minute (0 to 59), hour (0 to 23), day of the month (1 to 31), month (1 to 12), day of the week (0, Sunday, to 6)",
+    "five fields: minute (0 to 59), hour (0 to 23), day of the month (1 to 31), month (1 to 12), day of the week (0, Sunday, to 6)",
     "0 8 * * 1-5",
   ),
 );
@@ -152,42 +152,21 @@ function isTimeZone(text: string): boolean {
 export const schedule = z.strictObject({
   start: cron,
   end: cron,
-  timeZone: z
-    .string()
-    .refine(isTimeZone, formMessage("must be a time zone of the IANA database", "Europe/Berlin")),
+  timeZone: z.string().refine(isTimeZone, formMessage("a time zone of the IANA database", "Europe/Berlin")),
   /** Servers of each model meanwhile, at most its `replicas`. */
   replicas,
 });
 
-/** What the tiers share. */
-const clusterParts = {
+/** Parts for every cluster, also for one that a stack on AWS makes. */
+export const clusterParts = {
   namespace: resourceName.default("engine-room"),
   /**
    * Namespaces whose pods may ask Triton itself, besides the gateway: a notebook's, or a service's that speaks Triton's
    * protocol. Triton has no keys.
    */
   tritonClients: z.array(resourceName).max(20).default([]),
-  /**
-   * Whether the stack makes the namespace; absent: it does, unless the stack file names something that is in it already (a
-   * claim, a Secret).
-   */
-  createNamespace: z.boolean().optional(),
-  /**
-   * Stacks whose engine store, databases and namespace `down` leaves; with an empty list it deletes those of every stack.
-   * Absent: it leaves them.
-   */
-  retain: z.array(z.string().min(1).max(100)).max(50).optional(),
-  /** Context of the kubeconfig; absent: the current one. */
-  context: z.string().min(1).max(253).optional(),
-  /** `create` needs the right to make PriorityClasses, which are the cluster's; with `none` nothing takes another's place. */
-  priorityClasses: z.enum(["create", "none"]).default("create"),
   /** Namespace of Prometheus, the only one that reaches metrics. */
   monitoringNamespace: resourceName.default("monitoring"),
-  /**
-   * Whether Prometheus' operator and Grafana's sidecar, which are in the cluster already, are given what to read, when to
-   * alert, and dashboards.
-   */
-  monitoring: z.enum(["prometheus-operator", "none"]).default("none"),
   /** Only for what has `minReplicas`. */
   autoscaling: section({
     /** `keda` asks Prometheus itself, and knows zero; `hpa` has metrics of the external metrics API, and does not. */
@@ -218,6 +197,46 @@ const clusterParts = {
     .optional(),
   /** Of each of the two databases that are the stack's own. */
   databaseStorage: section({ storageClass: resourceName.optional(), sizeGiB: size.default(20) }),
+};
+
+export const gpuMonitoringOptions = monitoringOptions
+  .extend({
+    /** Service of dcgm-exporter, as the GPU operator makes it; `false`: there is none. */
+    gpuExporter: z
+      .union([
+        z.literal(false),
+        z.strictObject({
+          namespace: resourceName.default("gpu-operator"),
+          labels: z.record(labelName, labelValue).default({ app: "nvidia-dcgm-exporter" }),
+          port: resourceName.default("gpu-metrics"),
+        }),
+      ])
+      .prefault({}),
+  })
+  .prefault({});
+
+/** Parts for a cluster that is there already. */
+const existingClusterParts = {
+  ...clusterParts,
+  /**
+   * Whether the stack makes the namespace; absent: it does, unless the stack file names something that is in it already (a
+   * claim, a Secret).
+   */
+  createNamespace: z.boolean().optional(),
+  /**
+   * Stacks whose engine store, databases and namespace `down` leaves; with an empty list it deletes those of every stack.
+   * Absent: it leaves them.
+   */
+  retain: z.array(z.string().min(1).max(100)).max(50).optional(),
+  /** Context of the kubeconfig; absent: the current one. */
+  context: z.string().min(1).max(253).optional(),
+  /** `create` needs the right to make PriorityClasses, which are the cluster's; with `none` nothing takes another's place. */
+  priorityClasses: z.enum(["create", "none"]).default("create"),
+  /**
+   * Whether Prometheus' operator and Grafana's sidecar, which are in the cluster already, are given what to read, when to
+   * alert, and dashboards.
+   */
+  monitoring: z.enum(["prometheus-operator", "none"]).default("none"),
   gateway: remoteGateway
     .extend({
       /** Class of the Ingress that `hostname` makes; absent: the cluster's default class. */
@@ -239,23 +258,30 @@ const clusterParts = {
     .prefault({}),
 };
 
-export const gpuClusterParts = {
-  ...clusterParts,
-  monitoringOptions: monitoringOptions
-    .extend({
-      /** Service of dcgm-exporter, as the GPU operator makes it; `false`: there is none. */
-      gpuExporter: z
-        .union([
-          z.literal(false),
-          z.strictObject({
-            namespace: resourceName.default("gpu-operator"),
-            labels: z.record(labelName, labelValue).default({ app: "nvidia-dcgm-exporter" }),
-            port: resourceName.default("gpu-metrics"),
-          }),
-        ])
-        .prefault({}),
-    })
-    .prefault({}),
+const clusterPool = pool.extend({
+  capacity: z.enum(["owned", "onDemand", "spot"]).default("owned"),
+  /** Labels of the pool's machines; needed where the cluster has several pools with GPUs. */
+  nodeSelector,
+  /** Besides that of the taint `nvidia.com/gpu`, which pods with GPUs have anyway. */
+  tolerations,
+  /** Resource by which the device plugin gives out a GPU, or a part of one; absent: the plugin's own name for it. */
+  gpuResource: formattedText(
+    /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?\/[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/,
+    "the name of an extended resource",
+    "nvidia.com/gpu.shared",
+  ).optional(),
+  prePullImages,
+});
+
+export const kubernetesStack = z.strictObject({
+  platform: z.literal("kubernetes"),
+  ...shared,
+  models: clusterModels,
+  encoders: clusterEncodersOrNone,
+  /** Machines that are there; the cluster's own autoscaler may add more, up to `max`. */
+  pools: z.array(clusterPool).min(1).max(32),
+  ...existingClusterParts,
+  monitoringOptions: gpuMonitoringOptions,
   engineStore: section({
     /** Absent: the cluster's default class, or none where `existingVolume` names the volume itself. */
     storageClass: resourceName.optional(),
@@ -271,40 +297,6 @@ export const gpuClusterParts = {
   /** Token of the model hub, for gated models. */
   hub: section({ token: secret.optional(), tokenSecret: secretKey("token").optional() }),
   images: gpuImages.extend({ pullSecrets }).prefault({}),
-};
-
-const cpuClusterParts = {
-  ...clusterParts,
-  monitoringOptions: monitoringOptions.prefault({}),
-  /** Which machines all pods run on; absent: any that is free for everybody. */
-  machines: section({ nodeSelector, tolerations }),
-  images: cpuImages.extend({ pullSecrets }).prefault({}),
-};
-
-const clusterPool = pool.extend({
-  capacity: z.enum(["owned", "onDemand", "spot"]).default("owned"),
-  /** Labels of the pool's machines; needed where the cluster has several pools with GPUs. */
-  nodeSelector,
-  /** Besides that of the taint `nvidia.com/gpu`, which pods with GPUs have anyway. */
-  tolerations,
-  /** Resource by which the device plugin gives out a GPU, or a part of one; absent: the plugin's own name for it. */
-  gpuResource: formattedText(
-    /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?\/[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/,
-    "must be the name of an extended resource",
-    "nvidia.com/gpu.shared",
-  ).optional(),
-  prePullImages,
-});
-const clusterPools = z.array(clusterPool).max(32);
-
-export const kubernetesStack = z.strictObject({
-  platform: z.literal("kubernetes"),
-  ...shared,
-  models: clusterModels,
-  encoders: clusterEncodersOrNone,
-  /** Machines that are there; the cluster's own autoscaler may add more, up to `max`. */
-  pools: clusterPools.min(1),
-  ...gpuClusterParts,
 });
 
 /** The same services in any cluster: kind, minikube, or one whose GPUs are others'. */
@@ -313,6 +305,10 @@ export const kubernetesCpuStack = z.strictObject({
   tier: z.literal("cpu"),
   models: z.array(cpuModel.extend({ replicas, minReplicas })).min(1).max(MOST_CPU_MODELS),
   encoders: cpuEncoders.extend({ replicas, minReplicas: minEncoderReplicas }).prefault({}),
-  ...cpuClusterParts,
+  ...existingClusterParts,
+  monitoringOptions: monitoringOptions.prefault({}),
+  /** Which machines all pods run on; absent: any that is free for everybody. */
+  machines: section({ nodeSelector, tolerations }),
+  images: cpuImages.extend({ pullSecrets }).prefault({}),
   policies,
 });

@@ -41,7 +41,7 @@ const limits = section({
 
 const revision = formattedText(
   /^[0-9a-f]{40}$/,
-  "must be a commit, 40 lower-case hexadecimal digits",
+  "a commit, 40 lower-case hexadecimal digits",
   "3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268",
 );
 
@@ -60,11 +60,7 @@ const weights = z.discriminatedUnion("from", [
   }),
   z.strictObject({
     from: z.literal("s3"),
-    uri: formattedText(
-      /^s3:\/\/[a-z0-9.-]{3,63}\/\S+$/,
-      "must be s3://BUCKET/PREFIX",
-      "s3://models/llama-2-7b",
-    ),
+    uri: formattedText(/^s3:\/\/[a-z0-9.-]{3,63}\/\S+$/, "s3://BUCKET/PREFIX", "s3://models/llama-2-7b"),
     /** A word for the content of the prefix; engines are rebuilt when it changes. */
     revision: z.string().min(1).max(100),
   }),
@@ -174,7 +170,7 @@ const customModel = z.strictObject({
       requirements: z.string().min(1).optional(),
       codeRepository: z
         .strictObject({
-          url: z.url(formMessage("must be a URL", "https://github.com/NVlabs/VILA.git")),
+          url: z.url(formMessage("a URL", "https://github.com/NVlabs/VILA.git")),
           commit: revision.nullable(),
         })
         .optional(),
@@ -299,7 +295,7 @@ export const shared = {
   /** Tag of NVIDIA's Triton image with TensorRT-LLM, which builds the engines and serves them. */
   release: formattedText(
     /^\d\d\.\d\d$/,
-    "must be a release, two and two digits in quotes",
+    "a release, two and two digits in quotes",
     `"${DEFAULT_RELEASE}"`,
     cutRelease,
   ).default(DEFAULT_RELEASE),
@@ -318,7 +314,7 @@ export const shared = {
       .record(
         formattedText(
           /^[a-z0-9][a-z0-9.-]{0,62}$/,
-          "must be named with at most 63 lower-case letters, digits, points and hyphens",
+          "named with at most 63 lower-case letters, digits, points and hyphens",
           "vicuna-7b-v1.5",
         ),
         customModel,
