@@ -77,9 +77,9 @@ export const storageIsEncrypted: Rule = {
             "Give the node group a launch template whose blockDeviceMappings are encrypted.",
           )
         : [],
-    "kubernetes:storage.k8s.io/v1:StorageClass": (resource, stack) =>
-      resource.inputs.provisioner === "ebs.csi.aws.com"
-        ? encryptedBy("parameters", "encrypted")(resource, stack)
+    "kubernetes:storage.k8s.io/v1:StorageClass": ({ inputs: { provisioner, parameters } }) =>
+      provisioner === "ebs.csi.aws.com"
+        ? encryption("parameters.encrypted", at(parameters, "encrypted"))
         : [],
   },
 };
@@ -91,19 +91,17 @@ function deletion(
   thing: string,
   { options: { protect, retainOnDelete } }: CheckedResource,
 ): readonly Finding[] {
-  if (protect !== true && retainOnDelete === null)
-    return [
-      {
-        reason: `Whether ${thing.replace("The", "the")} has retainOnDelete is unknown to policy packs.`,
-        fix: "`npm run diff` sees it.",
-        isUndecided: true,
-      },
-    ];
-  return violatedIf(
-    protect !== true && retainOnDelete !== true,
-    `${thing} has neither protect nor retainOnDelete: a destroy, or a change that replaces it, deletes what it holds.`,
-    "Give it `retainOnDelete: true`, or `protect: true`.",
-  );
+  if (protect === true || retainOnDelete === true) return [];
+  if (retainOnDelete === null) {
+    const reason = `Whether ${thing.replace("The", "the")} has retainOnDelete is unknown to policy packs.`;
+    return [{ reason, fix: "`npm run diff` sees it.", isUndecided: true }];
+  }
+  return [
+    {
+      reason: `${thing} has neither protect nor retainOnDelete: a destroy, or a change that replaces it, deletes what it holds.`,
+      fix: "Give it `retainOnDelete: true`, or `protect: true`.",
+    },
+  ];
 }
 
 /** The engine store with its weights, and the databases: engines take GPU hours to rebuild, and documents can't be rebuilt. */
@@ -117,11 +115,10 @@ export const engineStoreIsProtected: Rule = {
     // All objects of a namespace are deleted with it, claims too.
     "kubernetes:core/v1:Namespace": (namespace, { resources }) => {
       const name = at(namespace.inputs, "metadata", "name");
-      return resources.some(
+      const hasClaim = resources.some(
         ({ type, inputs }) => type === CLAIM && at(inputs, "metadata", "namespace") === name,
-      )
-        ? deletion("The namespace of a kept claim", namespace)
-        : [];
+      );
+      return hasClaim ? deletion("The namespace of a kept claim", namespace) : [];
     },
     "kubernetes:apps/v1:StatefulSet": ({ inputs }, { facts: { keepsDocuments } }) =>
       violatedIf(
@@ -187,14 +184,12 @@ function widePolicy(arn: unknown): readonly Finding[] {
   return violatedIf(isWide, `${arn} allows every action, or every one of a service.`, ACTIONS_FIX);
 }
 
-const attachedPolicy: Check = ({ inputs }) => widePolicy(inputs.policyArn);
-
 export const iamActionHasNoWildcard: Rule = {
   description: "No IAM policy allows all actions, or all actions of a service.",
   scope: "resource",
   checks: {
-    "aws:iam/rolePolicyAttachment:RolePolicyAttachment": attachedPolicy,
-    "aws:iam/userPolicyAttachment:UserPolicyAttachment": attachedPolicy,
+    "aws:iam/rolePolicyAttachment:RolePolicyAttachment": ({ inputs }) => widePolicy(inputs.policyArn),
+    "aws:iam/userPolicyAttachment:UserPolicyAttachment": ({ inputs }) => widePolicy(inputs.policyArn),
     "aws:iam/role:Role": ({ inputs: { assumeRolePolicy, inlinePolicies, managedPolicyArns } }) => [
       ...allowedActions(assumeRolePolicy),
       ...listAt(inlinePolicies).flatMap((inline) => allowedActions(at(inline, "policy"))),

@@ -12,33 +12,29 @@ import {
   violatedIf,
 } from "../rule.ts";
 
-/** Path of the pod's `spec` in each kind of workload. */
-const POD_PATHS: Readonly<Record<string, readonly string[]>> = {
-  "kubernetes:core/v1:Pod": ["spec"],
-  "kubernetes:apps/v1:Deployment": ["spec", "template", "spec"],
-  "kubernetes:apps/v1:StatefulSet": ["spec", "template", "spec"],
-  "kubernetes:apps/v1:DaemonSet": ["spec", "template", "spec"],
-  "kubernetes:apps/v1:ReplicaSet": ["spec", "template", "spec"],
-  "kubernetes:batch/v1:Job": ["spec", "template", "spec"],
-  "kubernetes:batch/v1:CronJob": ["spec", "jobTemplate", "spec", "template", "spec"],
-};
-
-type ContainerCheck = (name: string, container: unknown, pod: unknown) => Iterable<Finding>;
+type ContainerCheck = (name: string, container: unknown, pod: unknown) => readonly Finding[];
 
 /** The same check for each container, init containers too, in each kind of workload. */
 function forContainers(check: ContainerCheck): Readonly<Record<string, Check>> {
-  return Object.fromEntries(
-    Object.entries(POD_PATHS).map(([type, path]): [string, Check] => [
-      type,
-      ({ inputs }) => {
-        const pod = at(inputs, ...path);
-        if (pod === UNKNOWN) return undecided("the pod");
-        return [...listAt(pod, "initContainers"), ...listAt(pod, "containers")].flatMap((container) => [
-          ...check(textAt(container, "name") ?? "without a name", container, pod),
-        ]);
-      },
-    ]),
-  );
+  const checkAt =
+    (...path: readonly string[]): Check =>
+    ({ inputs }) => {
+      const pod = at(inputs, ...path);
+      if (pod === UNKNOWN) return undecided("the pod");
+      return [...listAt(pod, "initContainers"), ...listAt(pod, "containers")].flatMap((container) =>
+        check(textAt(container, "name") ?? "without a name", container, pod),
+      );
+    };
+  const ofTemplate = checkAt("spec", "template", "spec");
+  return {
+    "kubernetes:core/v1:Pod": checkAt("spec"),
+    "kubernetes:apps/v1:Deployment": ofTemplate,
+    "kubernetes:apps/v1:StatefulSet": ofTemplate,
+    "kubernetes:apps/v1:DaemonSet": ofTemplate,
+    "kubernetes:apps/v1:ReplicaSet": ofTemplate,
+    "kubernetes:batch/v1:Job": ofTemplate,
+    "kubernetes:batch/v1:CronJob": checkAt("spec", "jobTemplate", "spec", "template", "spec"),
+  };
 }
 
 /** Resources by which device plugins give out whole GPUs, shares and partitions. */
@@ -98,6 +94,8 @@ export const gpuPodHasLimits: Rule = {
   }),
 };
 
+const REMOTE_IMAGE = "docker:index/remoteImage:RemoteImage";
+
 /** A digest, or the id of an image that a Docker host built. */
 const EXACT_IMAGE = /(@|^)sha256:[0-9a-f]{64}$/;
 
@@ -118,14 +116,14 @@ export const imageHasDigest: Rule = {
   scope: "stack",
   checks: {
     ...forContainers((name, container) => inexactImage(`container ${name}`, at(container, "image"))),
-    "docker:index/container:Container": ({ name, inputs, propertyDependencies }, { resources }) => {
-      const isRemoteImage = (urn: string) =>
-        resources.find((one) => one.urn === urn)?.type === "docker:index/remoteImage:RemoteImage";
+    "docker:index/container:Container": ({ name, inputs, propertyDependencies }) => {
       // The id of an image that is checked itself.
-      if (inputs.image === UNKNOWN && propertyDependencies.image?.some(isRemoteImage)) return [];
-      return inexactImage(`container ${name}`, inputs.image);
+      const isOfRemoteImage = propertyDependencies.image?.some((urn) => urn.includes(`${REMOTE_IMAGE}::`));
+      return inputs.image === UNKNOWN && isOfRemoteImage
+        ? []
+        : inexactImage(`container ${name}`, inputs.image);
     },
-    "docker:index/remoteImage:RemoteImage": ({ name, inputs }) =>
+    [REMOTE_IMAGE]: ({ name, inputs }) =>
       inputs.build === undefined ? inexactImage(`image ${name}`, inputs.name) : [],
   },
 };
