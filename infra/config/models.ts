@@ -29,12 +29,12 @@ import {
 const tokens = z.int().min(1).max(1_048_576);
 
 /** Largest requests that the engine accepts; what is absent comes from the model's row of the catalogue. */
-const limits = section({
-  maxBatchSize: z.int().min(1).max(2048).optional(),
-  maxInputTokens: tokens.optional(),
-  maxOutputTokens: tokens.optional(),
-  maxBeamWidth: z.int().min(1).max(64).optional(),
-  maxImagesPerRequest: z.int().min(0).max(64).optional(),
+const limits = z.strictObject({
+  maxBatchSize: z.int().min(1).max(2048),
+  maxInputTokens: tokens,
+  maxOutputTokens: tokens,
+  maxBeamWidth: z.int().min(1).max(64),
+  maxImagesPerRequest: z.int().min(0).max(64),
   /** Tokens of all requests in one step; absent: the default of TensorRT-LLM's release. */
   maxNumTokens: tokens.optional(),
 });
@@ -112,7 +112,7 @@ export const gpuModel = z.strictObject({
   quantization: z.enum(QUANTIZATIONS).default("none"),
   tensorParallel: z.int().min(1).max(16).default(1),
   pipelineParallel: z.int().min(1).max(16).default(1),
-  limits,
+  limits: limits.partial().prefault({}),
   weights: weights.optional(),
   triton,
   /** Requests that must be answered at the same time, each at full length: KV cache is planned for them. Absent: the batch. */
@@ -128,8 +128,9 @@ export const gpuModel = z.strictObject({
   memoryFit: z.strictObject({ accept: z.string().min(10).max(200) }).optional(),
 });
 
-/** A row that a stack adds to the catalogue: the same shape as infra/plan/catalogue/types.ts, and the same meaning. */
 const count = z.int().min(1);
+
+/** A row that a stack adds to the catalogue: `LanguageModel` of infra/plan/catalogue/types.ts says what its keys mean. */
 const customModel = z.strictObject({
   title: z.string().min(1).max(100),
   source: z.strictObject({
@@ -180,13 +181,9 @@ const customModel = z.strictObject({
   quantizations: z.array(z.enum(QUANTIZATIONS)).min(1).default(["none"]),
   pipelineParallel: z.boolean().default(false),
   trainedContextTokens: tokens,
-  limits: z.strictObject({
-    maxBatchSize: z.int().min(1).max(2048),
-    maxInputTokens: tokens,
-    maxOutputTokens: tokens,
-    maxBeamWidth: z.int().min(1).max(64).default(1),
-    maxImagesPerRequest: z.int().min(0).max(64).default(0),
-    maxNumTokens: tokens.optional(),
+  limits: limits.extend({
+    maxBeamWidth: limits.shape.maxBeamWidth.default(1),
+    maxImagesPerRequest: limits.shape.maxImagesPerRequest.default(0),
   }),
   flavours: z.array(z.enum(FLAVOURS)).min(1).default(["inflight_batcher_llm"]),
   runtimes: z.array(z.enum(RUNTIMES)).min(1).default(["engine"]),
@@ -222,8 +219,7 @@ export const machine = z.strictObject({
 const sharing = z
   .discriminatedUnion("mode", [
     z.strictObject({ mode: z.literal("none") }),
-    z.strictObject({ mode: z.literal("timeSlicing"), replicas: z.int().min(2).max(48) }),
-    z.strictObject({ mode: z.literal("mps"), replicas: z.int().min(2).max(48) }),
+    z.strictObject({ mode: z.enum(["timeSlicing", "mps"]), replicas: z.int().min(2).max(48) }),
     z.strictObject({ mode: z.literal("mig"), profile: z.string().min(1).max(20) }),
   ])
   .prefault({ mode: "none" });
