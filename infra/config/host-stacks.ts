@@ -41,13 +41,9 @@ const dockerHost = z.strictObject({
   address: ipv4Address("an IPv4 address of the host", "10.0.0.5").default(LOOPBACK),
 });
 
-const host = dockerHost.extend({
-  instanceType,
-  machine: machine.optional(),
-  /** Price of an hour of it; absent: it is owned. */
-  hourlyUsd: hourlyUsd.optional(),
-  diskGiB,
-});
+/** A first stack file is likely to lack it. */
+const MISSING_HOST =
+  "It is required.\nAdd it, such as `engine-room:host: { instanceType: g5.4xlarge, diskGiB: 250 }`; without `uri` it is this machine.";
 
 export const dockerStack = z.strictObject({
   platform: z.literal("docker"),
@@ -59,7 +55,17 @@ export const dockerStack = z.strictObject({
   // One machine often has one GPU: a new engine is built while the model is away, as by hand.
   engines: engines("stopServer"),
   /** The machine whose Docker engine runs everything. */
-  host,
+  host: z.strictObject(
+    {
+      ...dockerHost.shape,
+      instanceType,
+      machine: machine.optional(),
+      /** Price of an hour of it; absent: it is owned. */
+      hourlyUsd: hourlyUsd.optional(),
+      diskGiB,
+    },
+    { error: ({ input }) => (input === undefined ? MISSING_HOST : undefined) },
+  ),
   images: gpuImages.prefault({}),
   engineStore: section({
     /** Folder of the host; absent: a volume of Docker's, which `down` leaves. */

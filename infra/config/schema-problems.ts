@@ -8,11 +8,6 @@ type Path = readonly PropertyKey[];
 type Issue = z.core.$ZodIssue;
 type RawIssue = z.core.$ZodRawIssue;
 
-/** What to write for a mapping that a first stack file is likely to lack. */
-const EXAMPLES: Readonly<Record<string, string>> = {
-  host: "Add it, such as `engine-room:host: { instanceType: g5.4xlarge, diskGiB: 250 }`; without `uri` it is this machine.",
-};
-
 /** Keys that are looked for where they can't be, with what to do instead. */
 const MISPLACED: Readonly<Record<string, string>> = {
   "host.sharing":
@@ -73,7 +68,7 @@ function messageOf(issue: RawIssue): string | undefined {
       return ["There is no such key.", ...issue.keys.map((key) => keyFix(key, path, known))].join("\n");
     }
     case "invalid_type":
-      return typeMessage(issue.expected, input, path);
+      return typeMessage(issue.expected, input);
     case "too_small":
     case "too_big":
       return boundMessage(issue);
@@ -109,9 +104,9 @@ const TYPES: Readonly<Record<string, string>> = {
   null: "nothing",
 };
 
-function typeMessage(expected: string, input: unknown, path: Path): string {
+function typeMessage(expected: string, input: unknown): string {
   const wanted = TYPES[expected] ?? `a ${expected}`;
-  if (input === undefined) return `It is required.\n${EXAMPLES[formatPath(path)] ?? `Add it, as ${wanted}.`}`;
+  if (input === undefined) return `It is required.\nAdd it, as ${wanted}.`;
   const type = input === null ? "null" : Array.isArray(input) ? "array" : typeof input;
   const isQuoted = typeof input === "string" && expected === "number";
   return `Expected ${wanted}, found ${TYPES[type] ?? `a ${type}`}.

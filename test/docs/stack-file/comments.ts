@@ -102,7 +102,7 @@ function sentenceOf(symbol: ts.Symbol, checker: ts.TypeChecker): string {
 }
 
 /** Schemas of many keys whose comments say nothing of any of them. */
-const FORMS: readonly string[] = ["resourceName", "labelName", "publishedTritonPorts", "count"];
+const FORMS: readonly string[] = ["resourceName", "labelName", "publishedTritonPorts"];
 
 /** Of a key without a comment whose value has a name: `schedule`, `machine: machine.optional()`, `z.enum(RUNTIMES)`. */
 function sentenceOfValue(key: ts.Symbol, checker: ts.TypeChecker): string {
