@@ -8,7 +8,7 @@ import { ConfigError, type Problem, showValue } from "../problems.ts";
 import { ec2Stack, eksStack } from "./aws-stacks.ts";
 import { dockerCpuStack, dockerStack, localStack } from "./host-stacks.ts";
 import { kubernetesCpuStack, kubernetesStack } from "./kubernetes-stacks.ts";
-import { parseBySchema } from "./schema-problems.ts";
+import { schemaMessage, schemaProblems } from "./schema-problems.ts";
 
 /**
  * Kinds of stacks: what a stack file names, and the schema of what it names. The first of a platform is that of a file which
@@ -68,11 +68,10 @@ export function parseConfig(values: Values): StackConfig {
 /** The same, without throwing. */
 export function readStack(values: Values): ReadStack {
   const { schema, kind, problems } = likelyKind(values);
-  const parsed = parseBySchema(schema as z.ZodType<StackConfig>, { ...values, ...kind });
-  if (parsed.data === null) return { config: null, problems: [...problems, ...parsed.problems] };
-  return problems.length === 0
-    ? { config: deepFreeze(parsed.data), problems: [] }
-    : { config: null, problems };
+  const written = { ...values, ...kind };
+  const parsed = (schema as z.ZodType<StackConfig>).safeParse(written, { error: schemaMessage });
+  if (parsed.success && problems.length === 0) return { config: deepFreeze(parsed.data), problems: [] };
+  return { config: null, problems: [...problems, ...schemaProblems(parsed.error?.issues ?? [], written)] };
 }
 
 /** The platform of a stack file; of one that names none that exists, the likely platform. */

@@ -1,4 +1,4 @@
-/** Parses by a schema, and describes what it refuses. Messages have a line with the reason and one with each fix. */
+/** Describes what a schema refuses. Messages have a line with the reason and one with each fix. */
 import type { z } from "zod";
 import { nearestName } from "../nearest-name.ts";
 import { distinct, formatPath, type Problem, showValue, valueAt } from "../problems.ts";
@@ -17,14 +17,9 @@ const MISPLACED: Readonly<Record<string, string>> = {
   "gateway.replicas": "Remove it: one gateway runs on a machine.",
 };
 
-/** @returns What the schema makes of the values, or all that it refuses. */
-export function parseBySchema<Schema extends z.ZodType>(
-  schema: Schema,
-  values: unknown,
-): { readonly data: z.infer<Schema> } | { readonly data: null; readonly problems: readonly Problem[] } {
-  const parsed = schema.safeParse(values, { error: messageOf });
-  if (parsed.success) return { data: parsed.data };
-  const problems = flatIssues(parsed.error.issues).flatMap((issue) => {
+/** @param issues - With messages of {@link schemaMessage}. */
+export function schemaProblems(issues: readonly Issue[], values: unknown): readonly Problem[] {
+  const problems = flatIssues(issues).flatMap((issue) => {
     const [reason = "", ...fixes] = issue.message.split("\n");
     return fixes.map((fix, index): Problem => {
       const key = issue.code === "unrecognized_keys" ? issue.keys.slice(index, index + 1) : [];
@@ -37,7 +32,7 @@ export function parseBySchema<Schema extends z.ZodType>(
       };
     });
   });
-  return { data: null, problems: distinct(problems) };
+  return distinct(problems);
 }
 
 /**
@@ -60,7 +55,7 @@ function hasOutline(errors: readonly Issue[]): boolean {
 }
 
 /** @returns undefined: the schema has its own message. */
-function messageOf(issue: RawIssue): string | undefined {
+export function schemaMessage(issue: RawIssue): string | undefined {
   const { input, path = [] } = issue;
   switch (issue.code) {
     case "unrecognized_keys": {

@@ -9,9 +9,6 @@ import { edgePlan } from "../../../infra/plan/aws/edge.ts";
 import { type FileSystemPlan, fileSystemPlan } from "../../../infra/plan/aws/file-system.ts";
 import { type NetworkPlan, networkPlan } from "../../../infra/plan/aws/network.ts";
 import type { AwsContext } from "../../../infra/plan/aws/types.ts";
-import type { PolicyName } from "../../../infra/plan/catalogue/types.ts";
-import type { StackFacts } from "../../../policy/rule.ts";
-import { findings, rules } from "../../../policy/stack-policy.ts";
 import { awsPlan, ec2Values, eksValues, publicGateway } from "../../infra/plan/aws/stacks.ts";
 import { byName, CONTEXT, once, registeredBy, treeOf } from "./registered.ts";
 
@@ -477,55 +474,4 @@ test("a budget warns at 80 % of its amount and at a forecast above it", async ()
       { notificationType: "FORECASTED", threshold: 100, subscriberEmailAddresses: emails },
     ],
   });
-});
-
-const facts: StackFacts = {
-  platform: "aws",
-  keepsDocuments: true,
-  hourlyUsdCap: null,
-  hasApiKeys: true,
-  exposure: "public",
-  listenerEndsTls: true,
-};
-
-/** What stands around the machines of a public stack that is retained. */
-async function registered() {
-  const guard = { emails: ["ops@example.org"] };
-  const { plan, config, context } = awsPlan({
-    ...eksValues,
-    retain: ["demo"],
-    gateway: publicGateway,
-    guard,
-  });
-  return registeredBy(() => {
-    const network = new Network("network", { context, plan: networkPlan(config, context) });
-    const { vpcId, privateSubnets: subnets } = network;
-    const store = { context, plan: fileSystemPlan(config, context), vpcId, subnets };
-    new EngineFileSystem("store", { ...store, client: { name: "machines", securityGroupId: "sg-1" } });
-    new Registries("registries", { context, repositories: repositoryPlans(config, context, ["services"]) });
-    const edge = { context, plan: edgePlan(plan, context), vpcId, subnets: network.publicSubnets };
-    new Edge("edge", { ...edge, target: { securityGroupId: "sg-1" } });
-    const budget = budgetArgs(config, plan.cost, context);
-    if (budget !== null) new Guard("guard", { context, budget });
-  });
-}
-
-const resources = await registered();
-
-test.each([
-  "storage-is-encrypted",
-  "public-endpoint-is-guarded",
-  "api-is-not-open-to-all",
-  "iam-action-has-no-wildcard",
-  "resources-are-labelled",
-  "engine-store-is-protected",
-] satisfies PolicyName[])("resources around the machines satisfy the policy %s", (name) => {
-  expect(findings(rules[name], { resources, facts, outputs: {} })).toEqual([]);
-});
-
-test("a public gateway without keys violates the policy public-endpoint-is-guarded", () => {
-  const stack = { resources, facts: { ...facts, hasApiKeys: false }, outputs: {} };
-  expect(findings(rules["public-endpoint-is-guarded"], stack).map(({ resource }) => resource?.name)).toEqual([
-    "edge-listener",
-  ]);
 });
