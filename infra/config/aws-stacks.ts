@@ -56,12 +56,12 @@ const zone = z.enum(ZONE_LETTERS, {
 const existingNetwork = z.strictObject({
   vpcId: id("vpc"),
   cidr: ipv4Cidr,
-  /** Subnets of machines, one a zone; they reach the internet by themselves. */
+  /** Subnets of machines, one per zone, with a route to the internet. */
   privateSubnets: z
     .array(z.strictObject({ id: id("subnet"), zone }))
     .min(1)
     .max(3),
-  /** Of a public load balancer. */
+  /** Subnets of a public load balancer. */
   publicSubnets: z
     .array(z.strictObject({ id: id("subnet"), zone }))
     .max(3)
@@ -69,26 +69,26 @@ const existingNetwork = z.strictObject({
 });
 
 const network = section({
-  /** Zones by their letter. Whether they offer the instance types is asked by `npm run preflight`. */
+  /** Letters of the zones. `npm run preflight` checks that they offer the instance types. */
   zones: z
     .array(zone)
     .min(1)
     .max(3)
     .default([...NETWORK_DEFAULTS.zones]),
-  /** Of the VPC that is made; a /16 to a /20. */
+  /** CIDR block of a new VPC, /16 to /20. */
   cidr: ipv4Cidr.default(NETWORK_DEFAULTS.cidr),
-  /** `one` is cheaper and ends with its zone; `perZone` does not, and saves traffic between zones. */
+  /** `one` is cheaper and fails with its zone; `perZone` survives that, and avoids traffic between zones. */
   nat: z.enum(["one", "perZone"]).default(NETWORK_DEFAULTS.nat),
   /**
    * `all`: ECR, STS, EFS and CloudWatch Logs are reached without a NAT gateway, at about a cent an hour for each of five
    * services and each zone. `free`: only S3 is, where the layers of images lie.
    */
   endpoints: z.enum(["all", "free"]).default(NETWORK_DEFAULTS.endpoints),
-  /** Who connected to whom, into CloudWatch. */
+  /** Flow logs of the VPC, in CloudWatch. */
   flowLogs: z.boolean().default(NETWORK_DEFAULTS.flowLogs),
   /** Networks that the VPC is connected to, by peering or VPN; an internal gateway answers them too. */
   peeredCidrs: z.array(ipv4Cidr).max(20).default([]),
-  /** A VPC that is there, instead of one that is made. */
+  /** An existing VPC, instead of a new one. */
   existing: existingNetwork.optional(),
 });
 
@@ -96,15 +96,15 @@ const engineStore = section({
   throughput: z.enum(["elastic", "provisioned"]).default("elastic"),
   /** Only with `throughput: provisioned`. */
   provisionedMiBPerSecond: z.int().min(1).max(3414).optional(),
-  /** What one reader gets. */
+  /** Read throughput of a single client. */
   readMBPerSecond: z.int().min(1).max(100_000).default(500),
-  /** A file system that is there, and the security group of its mount targets, which lets the machines in. */
+  /** An existing file system, and the security group of its mount targets, to which the stack adds a rule for its machines. */
   existing: z.strictObject({ fileSystemId: id("fs"), securityGroupId: id("sg") }).optional(),
-  /** Copies of AWS Backup, every day; absent: of a file system that is made. */
+  /** Daily copies by AWS Backup; absent: on for a new file system. */
   backups: z.boolean().optional(),
 });
 
-/** `internal`: a load balancer within the VPC. `public`: one that the internet reaches, with certificate and keys. */
+/** `internal`: a load balancer within the VPC. `public`: a load balancer on the internet, with certificate and keys. */
 const gateway = remoteGateway.extend({
   exposure: z.enum(["internal", "public"]).default("internal"),
   tls: z
@@ -117,30 +117,30 @@ const gateway = remoteGateway.extend({
       ),
     })
     .optional(),
-  /** Route 53 zone that gets the record of `hostname`; absent: the record is made elsewhere. */
+  /** Route 53 zone for the record of `hostname`; absent: the record is yours to create. */
   zoneId: formattedText(/^Z[A-Z0-9]{1,31}$/, "the id of a hosted zone", "Z0123456789ABCDEFGHIJ").optional(),
 });
 
 const awsPool = pool.extend({
   capacity: z.enum(["onDemand", "spot"]).default("onDemand"),
-  /** On-demand machines that are paid for already, in one zone. */
+  /** On-Demand Capacity Reservation, in one zone. */
   capacityReservationId: id("cr").optional(),
 });
 
 const clusterPool = awsPool.extend({
   prePullImages,
-  /** Zones of the network that it uses, by letter; absent: all. Capacity of large GPUs is often in one of them. */
+  /** Letters of the network's zones that it uses; absent: all. Capacity of large GPUs is often in one zone alone. */
   zones: z.array(zone).min(1).max(3).optional(),
-  /** Machines of the pool that run although no pod needs them: the next server starts without waiting for one. */
+  /** Idle machines that the pool keeps, so that the next server starts without waiting for one. */
   warm: z.int().min(0).max(100).default(0),
 });
 
 const machinePool = awsPool.omit({ sharing: true }).extend({
-  /** Zone of the network that the machine is in, by letter, and its NAT gateway; absent: the first one in the alphabet. */
+  /** Letter of the zone of the machine and its NAT gateway; absent: the first of the network in the alphabet. */
   zone: zone.optional(),
 });
 
-/** Of any length, as EKS takes it. */
+/** A network of any length, as EKS takes it. */
 const apiCidr = formattedText(
   /^(25[0-5]|2[0-4]\d|[01]?\d?\d)(\.(25[0-5]|2[0-4]\d|[01]?\d?\d)){3}\/(3[0-2]|[0-2]?\d)$/,
   "a CIDR",
@@ -151,7 +151,7 @@ const apiCidr = formattedText(
       : undefined,
 );
 
-/** YAML reads `011122223333` as a number, and numbers have no zeros at their begin. */
+/** YAML reads `011122223333` as a number, which has no leading zeros. */
 function shortAccount(value: unknown): string | undefined {
   const digits = /^\d{1,11}$/.exec(String(value))?.[0];
   if (digits === undefined) return undefined;
@@ -162,7 +162,7 @@ Write all twelve in quotes: "${digits.padStart(12, "0")}", where zeros are what 
 const common = {
   platform: z.literal("aws"),
   ...shared,
-  /** No other account is touched, whatever credentials are there. */
+  /** Account of the stack; with credentials of another one nothing is changed. */
   account: formattedText(
     /^\d{12}$/,
     "the twelve digits of an account, in quotes",
@@ -172,9 +172,9 @@ const common = {
   region: formattedText(/^[a-z]{2}(-[a-z]+)+-\d$/, "an AWS region", "us-east-1"),
   network,
   access: section({
-    /** Who may reach the cluster's API. A public gateway answers everybody who has a key. */
+    /** Networks that may reach the cluster's API. A public gateway answers any client that has a key. */
     apiCidrs: z.array(apiCidr).max(40).default([]),
-    /** IAM roles or users that administer the cluster, besides the one that makes it. */
+    /** IAM roles or users that administer the cluster, besides its creator. */
     admins: z
       .array(
         arn(
@@ -204,30 +204,29 @@ const common = {
   images: gpuImages
     .extend({
       /**
-       * Repositories of the account's registry are of all its stacks: one of them makes them, the others write `existing`.
-       * Without meaning where `registry` names another one. `down` of the stack that makes them deletes all images in them, other
-       * stacks' too, unless `retain` names it.
+       * Stacks of an account share the repositories of its registry: one creates them, the others write `existing`. `down` of
+       * the stack that creates them deletes the images of all stacks, unless `retain` names it. Without effect with `registry`.
        */
       repositories: z.enum(["create", "existing"]).default("create"),
     })
     .prefault({}),
   guard: section({
-    /** Only with `emails`. A mail at 80 % of it and where AWS forecasts more; absent: 1.2 times what the plan says. */
+    /** Only with `emails`. AWS sends a mail at 80 % of it, and when it forecasts more; absent: 1.2 times the planned cost. */
     monthlyUsd: z.number().min(1).max(10_000_000).optional(),
-    /** Who gets it; none: no budget is made. */
+    /** Recipients of the mail; without any the stack has no budget. */
     emails: z
       .array(formattedText(/^[^@\s]+@[^@\s]+\.[^@\s]+$/, "an e-mail address", "ops@example.org"))
       .max(10)
       .default([]),
-    /** For preview stacks: hours from the end of its last `up`, after which `npm run expire -- --down` ends it. */
+    /** For preview stacks: hours after the last `up` until `npm run expire -- --down` destroys it. */
     ttlHours: z.int().min(1).max(8760).optional(),
   }),
   /**
-   * What an hour of all else costs together, in US dollars, where the region is in no price table: control plane, NAT gateways,
-   * endpoints, load balancer, disks and engine store, so far as they have no price. Pools have `hourlyUsd`.
+   * Cost of an hour of all but the pools, which have `hourlyUsd`, where the price table lacks the region: control plane, NAT
+   * gateways, endpoints, load balancer, disks and engine store, as far as they have no price.
    */
   otherHourlyUsd: hourlyUsd.optional(),
-  /** Stacks whose engine store and databases `down` leaves, and whose cluster no `down` deletes by accident. */
+  /** Stacks whose engine store and databases `down` keeps, and whose cluster is protected. */
   retain: z.array(z.string().min(1).max(100)).max(50).default([]),
 };
 
@@ -243,9 +242,9 @@ export const eksStack = z.strictObject({
   gateway: gateway.extend({ minReplicas: minGateways }).prefault({}),
   cluster: section({
     version: z.enum(KUBERNETES_VERSIONS).default(DEFAULT_KUBERNETES_VERSION),
-    /** Logs of the control plane, and of who connected to whom. */
+    /** Logs of the control plane, and flow logs of the VPC. */
     logRetentionDays: z.literal([1, 3, 5, 7, 14, 30, 60, 90, 180, 365]).default(30),
-    /** Charts that are installed; `none` of one means that what needs it is not made, or that it is there already. */
+    /** `existing`: the cluster has the chart already. `none`: the stack leaves out what needs it. Absent: `install`. */
     charts: z.partialRecord(z.enum(CHART_NAMES), z.enum(ADD_ON_CHOICES)).default({}),
   }),
 });
@@ -266,13 +265,13 @@ export const ec2Stack = z.strictObject({
     .extend({
       mongo: externalBySecrets.shape.mongo.extend({
         // The machine's security group has to know where it may go.
-        /** Of all its servers. */
+        /** Port of all its servers. */
         port: z.int().min(1).max(65535).default(27_017),
       }),
     })
     .optional(),
   /**
-   * The disk of both databases. It grows with the next `up`, and never shrinks; up to what gp3 has in every region
+   * Disk of both databases. It grows with the next `up`, and never shrinks; at most what gp3 offers in every region
    * (https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html).
    */
   databaseStorage: section({ sizeGiB: z.int().min(1).max(16_384).default(20) }),

@@ -59,14 +59,14 @@ export const tritonPorts = section({ http: port, grpc: port, metrics: port });
 /** A port of a host that a container is published on; Docker would take another one at every start for 0. */
 export const publishedPort = z.int().min(1).max(65535);
 
-/** What is absent is chosen by infra/plan/catalogue/published-ports.ts. */
+/** Defaults are those of infra/plan/catalogue/published-ports.ts. */
 export const publishedTritonPorts = section({
   http: publishedPort.optional(),
   grpc: publishedPort.optional(),
   metrics: publishedPort.optional(),
 });
 
-/** A value that the stack file keeps encrypted; in clear only where the Pulumi runtime hands it over. */
+/** A value that is encrypted in the stack file; the Pulumi runtime passes it as plain text. */
 export const secret = z.union([z.string().min(1), z.strictObject({ secure: z.string().min(1) })]);
 
 /** Every key that is a {@link secret} on some platform. */
@@ -87,15 +87,15 @@ export const batching = {
 export const replicas = z.int().min(1).max(64).default(1);
 
 /**
- * Least number of servers; `replicas` is the most then, and an autoscaler owns the number between. With 0 the model has no
- * server while nobody asks for it. Absent: `replicas` of them, always.
+ * Least number of servers; `replicas` is the most then, and an autoscaler sets the number. With 0 the model has no server
+ * while it gets no requests. Absent: always `replicas`.
  */
 export const minReplicas = z.int().min(0).max(64).optional();
 
-/** Least number of encoders, which never sleep; `replicas` is the most then. Absent: `replicas` of them, always. */
+/** Least number of encoders, which never sleep; `replicas` is the most then. Absent: always `replicas`. */
 export const minEncoderReplicas = z.int().min(1).max(64).optional();
 
-/** A base by tag or digest; a registry of one's own comes first, so that Docker asks no other. */
+/** A base by tag or digest; begin it with your own registry, so that Docker asks no other. */
 const base = formattedText(
   /^[a-z0-9][a-z0-9._-]*(:\d{1,5})?(\/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:[\w][\w.-]{0,127})?(@sha256:[0-9a-f]{64})?$/,
   "an image as `docker pull` takes it",
@@ -110,7 +110,7 @@ export const cpuImages = z.strictObject({
     "a registry, with a path where it wants one and without scheme",
     "ghcr.io/example/engine-room",
   ).optional(),
-  /** What they are built on instead of their Dockerfiles' bases: the same ones from a mirror, or ones of one's own. */
+  /** Base images that replace those of the Dockerfiles: from a mirror, or your own. */
   bases: section({ services: base, "cpu-models": base }),
 });
 
@@ -124,11 +124,11 @@ export const policies = section({
   levels: z.partialRecord(z.enum(POLICY_NAMES), z.enum(POLICY_LEVELS)).default({}),
 });
 
-/** Least number of gateways; `replicas` is the most then. Absent: `replicas` of them, always. */
+/** Least number of gateways; `replicas` is the most then. Absent: always `replicas`. */
 export const minGateways = z.int().min(1).max(100).optional();
 
 const gatewayParts = {
-  /** None: the gateway answers everybody who reaches its address. */
+  /** Without keys the gateway answers any client that reaches its address. */
   apiKeys: z
     .array(
       z.strictObject({
@@ -144,7 +144,7 @@ const gatewayParts = {
     .default([]),
   /** Per key, or per client address without keys; 0 is no limit. */
   requestsPerMinute: z.int().min(0).max(1_000_000).default(0),
-  /** Hosts from which images may be fetched: `example.org`, `*.example.org`, `example.org:8443`. None: URLs are refused. */
+  /** Hosts from which images may be fetched: `example.org`, `*.example.org`, `example.org:8443`. Without any URLs are refused. */
   imageHosts: z.array(z.string().min(1).max(253)).max(100).default([]),
   limits: section({
     bodyMiB: z.int().min(1).max(256).default(10),
@@ -157,9 +157,7 @@ const gatewayParts = {
 
 export const localGateway = section({ port, ...gatewayParts });
 
-/**
- * On a Docker host: that host alone, or whoever reaches `host.address`. Nothing there ends TLS, so there is no `public`.
- */
+/** Reached from the Docker host alone, or at `host.address`. Without TLS there, `exposure` can't be `public`. */
 export const dockerGateway = section({
   port: publishedPort.default(PUBLISHED_PORTS.gateway),
   ...gatewayParts,
@@ -221,7 +219,7 @@ export const localDatabases = {
   databasePorts: section({ mongo: port, mongoMetrics: port, vector: port }),
 };
 
-/** Of `databases: external` on a Docker host: addresses and keys are secrets of the stack file. */
+/** For `databases: external` on a Docker host: addresses and keys are secrets of the stack file. */
 export const externalBySecrets = z.strictObject({
   mongo: z.strictObject({
     /** A `mongodb://` or `mongodb+srv://` address. */

@@ -37,7 +37,7 @@ const dockerHost = z.strictObject({
     "unix:///PATH or ssh://USER@HOST",
     "ssh://ubuntu@gpu.example.org",
   ).default("unix:///var/run/docker.sock"),
-  /** Address of the host that the gateway binds to with `gateway.exposure: internal`; all else stays on loopback. */
+  /** Address of the host that the gateway binds to with `gateway.exposure: internal`; all other services stay on loopback. */
   address: ipv4Address("an IPv4 address of the host", "10.0.0.5").default(LOOPBACK),
 });
 
@@ -60,7 +60,7 @@ export const dockerStack = z.strictObject({
       ...dockerHost.shape,
       instanceType,
       machine: machine.optional(),
-      /** Price of an hour of it; absent: it is owned. */
+      /** Price of the machine; absent: it is owned. */
       hourlyUsd: hourlyUsd.optional(),
       diskGiB,
     },
@@ -107,7 +107,7 @@ export const localStack = z.strictObject({
   encoders: cpuEncoders.extend({ ports: tritonPorts }).prefault({}),
   ...localDatabases,
   gateway: localGateway,
-  /** Python of the services: `3.10` to `3.12`; absent takes the newest that is installed. */
+  /** Python of the services; absent: the newest that is installed. */
   pythonVersion: z.enum(["3.10", "3.11", "3.12"]).optional(),
   policies,
 });

@@ -61,8 +61,8 @@ export const clusterModels = z
        */
       rollout: z.enum(["surge", "inPlace"]).optional(),
       /**
-       * Copies the engine to the machine's disk before Triton loads it, eight reads at a time: for a store that gives one
-       * reader a part of what it has. Takes the engine's size of the machine's disk, once a server.
+       * Copies the engine to the machine's disk before Triton loads it, by eight parallel reads: for a store that limits the
+       * throughput of a single reader. Each server takes the engine's size on the disk.
        */
       copyEngine: z.boolean().default(false),
     }),
@@ -95,7 +95,7 @@ const monitoringOptions = z.strictObject({
 interface CronField {
   readonly least: number;
   readonly most: number;
-  /** Of the least number and of those after it. */
+  /** Names of the least number and of those after it. */
   readonly names?: readonly string[];
 }
 
@@ -135,7 +135,7 @@ const cron = z.string().refine(
   ),
 );
 
-/** Of the IANA database that comes with Node. */
+/** By the IANA database that comes with Node. */
 function isTimeZone(text: string): boolean {
   try {
     new Intl.DateTimeFormat("en", { timeZone: text });
@@ -146,8 +146,8 @@ function isTimeZone(text: string): boolean {
 }
 
 /**
- * When models with `minReplicas` have a server, asked for or not. Outside of it `minReplicas` and the load decide: with 0
- * they sleep until somebody asks for them.
+ * When models with `minReplicas` have a server without requests. At other times `minReplicas` and the load decide: with 0
+ * they sleep until the next request.
  */
 export const schedule = z.strictObject({
   start: cron,
@@ -167,13 +167,13 @@ export const clusterParts = {
   tritonClients: z.array(resourceName).max(20).default([]),
   /** Namespace of Prometheus, the only one that reaches metrics. */
   monitoringNamespace: resourceName.default("monitoring"),
-  /** Only for what has `minReplicas`. */
+  /** For services with `minReplicas`. */
   autoscaling: section({
-    /** `keda` asks Prometheus itself, and knows zero; `hpa` has metrics of the external metrics API, and does not. */
+    /** `keda` queries Prometheus, and scales to zero; `hpa` takes the external metrics API, and does not. */
     mechanism: z.enum(["keda", "hpa"]).default("keda"),
     /** Prometheus, as KEDA's operator reaches it. Absent: its operator's Service in `monitoringNamespace`. */
     prometheusUrl: vectorUrl.optional(),
-    /** How long the load must stay low before a server goes; 3600 is the most that Kubernetes has. */
+    /** How long the load must stay low before a server is removed; Kubernetes allows at most 3600. */
     scaleDownSeconds: z.int().min(0).max(3600).default(600),
   }),
   schedule: schedule.optional(),
@@ -185,7 +185,7 @@ export const clusterParts = {
         /** A `mongodb://` or `mongodb+srv://` address. */
         uri: secret.optional(),
         uriSecret: secretKey("uri").optional(),
-        /** Of all its servers: the one port outside that the gateway reaches for it. */
+        /** Port of all its servers, to which the network policy lets the gateway connect. */
         port: z.int().min(1).max(65535).default(27_017),
       }),
       vector: z.strictObject({
@@ -195,7 +195,7 @@ export const clusterParts = {
       }),
     })
     .optional(),
-  /** Of each of the two databases that are the stack's own. */
+  /** Volume of each of the stack's two own databases. */
   databaseStorage: section({ storageClass: resourceName.optional(), sizeGiB: size.default(20) }),
 };
 
@@ -218,24 +218,15 @@ export const gpuMonitoringOptions = monitoringOptions
 /** Parts for a cluster that is there already. */
 const existingClusterParts = {
   ...clusterParts,
-  /**
-   * Whether the stack makes the namespace; absent: it does, unless the stack file names something that is in it already (a
-   * claim, a Secret).
-   */
+  /** Whether the stack creates the namespace; absent: it does, unless the stack file names a claim or a Secret in it. */
   createNamespace: z.boolean().optional(),
-  /**
-   * Stacks whose engine store, databases and namespace `down` leaves; with an empty list it deletes those of every stack.
-   * Absent: it leaves them.
-   */
+  /** Stacks whose engine store, databases and namespace `down` keeps; absent: all stacks; empty: none. */
   retain: z.array(z.string().min(1).max(100)).max(50).optional(),
   /** Context of the kubeconfig; absent: the current one. */
   context: z.string().min(1).max(253).optional(),
   /** `create` needs the right to make PriorityClasses, which are the cluster's; with `none` nothing takes another's place. */
   priorityClasses: z.enum(["create", "none"]).default("create"),
-  /**
-   * Whether Prometheus' operator and Grafana's sidecar, which are in the cluster already, are given what to read, when to
-   * alert, and dashboards.
-   */
+  /** `prometheus-operator`: monitors, alert rules and dashboards for the operator and the Grafana sidecar of the cluster. */
   monitoring: z.enum(["prometheus-operator", "none"]).default("none"),
   gateway: remoteGateway
     .extend({
@@ -247,9 +238,9 @@ const existingClusterParts = {
           gateway: resourceName,
           /** Absent: the stack's own. */
           namespace: resourceName.optional(),
-          /** Name of one of its listeners; absent: all that take the host name. */
+          /** Name of a listener; absent: all listeners for the host name. */
           listener: resourceName.optional(),
-          /** Whether the listener ends TLS: it has the certificate, not the route. */
+          /** Whether the listener terminates TLS: the certificate is the listener's, not the route's. */
           tls: z.boolean().default(true),
         })
         .optional(),
@@ -278,7 +269,7 @@ export const kubernetesStack = z.strictObject({
   ...shared,
   models: clusterModels,
   encoders: clusterEncodersOrNone,
-  /** Machines that are there; the cluster's own autoscaler may add more, up to `max`. */
+  /** Machines of the cluster; its own autoscaler may add more, up to `max`. */
   pools: z.array(clusterPool).min(1).max(32),
   ...existingClusterParts,
   monitoringOptions: gpuMonitoringOptions,
@@ -287,7 +278,7 @@ export const kubernetesStack = z.strictObject({
     storageClass: resourceName.optional(),
     /** A claim of the namespace. */
     existingClaim: resourceName.optional(),
-    /** A PersistentVolume that nobody claims, to which the stack's claim is bound. */
+    /** An unclaimed PersistentVolume, to which the stack's claim is bound. */
     existingVolume: resourceName.optional(),
     /** `ReadWriteOnce` is for stacks on one machine. */
     accessMode: z.enum(["ReadWriteMany", "ReadWriteOnce"]).default("ReadWriteMany"),
@@ -307,7 +298,7 @@ export const kubernetesCpuStack = z.strictObject({
   encoders: cpuEncoders.extend({ replicas, minReplicas: minEncoderReplicas }).prefault({}),
   ...existingClusterParts,
   monitoringOptions: monitoringOptions.prefault({}),
-  /** Which machines all pods run on; absent: any that is free for everybody. */
+  /** Machines for all pods; absent: any without taints. */
   machines: section({ nodeSelector, tolerations }),
   images: cpuImages.extend({ pullSecrets }).prefault({}),
   policies,

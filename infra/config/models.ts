@@ -61,13 +61,13 @@ const weights = z.discriminatedUnion("from", [
   z.strictObject({
     from: z.literal("s3"),
     uri: formattedText(/^s3:\/\/[a-z0-9.-]{3,63}\/\S+$/, "s3://BUCKET/PREFIX", "s3://models/llama-2-7b"),
-    /** A word for the content of the prefix; engines are rebuilt when it changes. */
+    /** Your label for the content of the prefix; engines are rebuilt when it changes. */
     revision: z.string().min(1).max(100),
   }),
   z.strictObject({
     from: z.literal("folder"),
     path: absolutePath("/data/llama-2-7b"),
-    /** A word for the content of the folder; engines are rebuilt when it changes. */
+    /** Your label for the content of the folder; engines are rebuilt when it changes. */
     revision: z.string().min(1).max(100),
   }),
 ]);
@@ -295,12 +295,12 @@ export const shared = {
     `"${DEFAULT_RELEASE}"`,
     cutRelease,
   ).default(DEFAULT_RELEASE),
-  /** For an image of one's own, which holds what `release` holds. */
+  /** For your own image, with the contents of `release`. */
   image: section({
     base: z.string().min(1).max(300).optional(),
     layout: z.enum(IMAGE_LAYOUTS).default("ngc"),
   }),
-  /** Allows releases whose facts were not all read in a source. */
+  /** Allows releases whose facts are not all verified. */
   acceptUnverified: z.boolean().default(false),
   engines: engines("fail"),
   policies,
@@ -322,7 +322,7 @@ export const shared = {
 export type MachineConfig = Readonly<z.infer<typeof machine>>;
 export type GpuModelConfig = Readonly<z.infer<typeof gpuModel>>;
 
-/** One language model: which, under what name, and how much of the machine it may take. */
+/** A language model, its name, and how much of the machine it may take. */
 export const cpuModel = z.strictObject({
   name: resourceName,
   model: z.enum(MODEL_NAMES),
@@ -332,7 +332,7 @@ export const cpuModel = z.strictObject({
   contextTokens: z.int().min(256).max(131_072).default(2048),
   /** Most tokens that one request may ask for; absent: half of the context. */
   maxTokens: z.int().min(1).max(131_071).optional(),
-  /** CPU threads; 0 takes all cores but one, which is left to the servers around it. */
+  /** CPU threads; 0 takes all cores but one, which is left to the other servers. */
   threads: z.int().min(0).max(256).default(0),
 });
 
@@ -341,7 +341,7 @@ export const cpuEncoders = z.strictObject({
   dynamicBatching: z.boolean().default(true),
   /** CPU threads of one encoder; 0 takes what the machine has. */
   threads: z.int().min(0).max(256).default(0),
-  /** `auto`: CLIP from the model hub where it answers, else what a package carries, else seeded. */
+  /** `auto`: CLIP from the model hub where it answers, else from a package, else seeded. */
   visionWeights: z.enum(VISION_WEIGHTS).default("auto"),
 });
 
