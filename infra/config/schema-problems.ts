@@ -54,8 +54,10 @@ function hasOutline(errors: readonly Issue[]): boolean {
   );
 }
 
-/** @returns undefined: the schema has its own message. */
-export function schemaMessage(issue: RawIssue): string | undefined {
+const INVALID = "It is not valid.\nCorrect it.";
+
+/** For issues whose schema has no message of its own. */
+export function schemaMessage(issue: RawIssue): string {
   const { input, path = [] } = issue;
   switch (issue.code) {
     case "unrecognized_keys": {
@@ -72,14 +74,14 @@ export function schemaMessage(issue: RawIssue): string | undefined {
         ? `It is a text, and YAML reads it as a number.\nWrite "${input}", in quotes.`
         : `Unknown value.\nChoose one of ${issue.values.map((choice) => JSON.stringify(choice)).join(", ")}.`;
     case "invalid_key":
-      return flatIssues(issue.issues)[0]?.message;
+      return flatIssues(issue.issues)[0]?.message ?? INVALID;
     case "invalid_union": {
       if (issue.errors.length === 0) return "Unknown value.\nChoose another one.";
       const fixes = issue.errors.flatMap(([first]) => first?.message.split("\n").slice(1) ?? []);
       return `Does not match any allowed form.\n${[...new Set(fixes)].join(" Or: ")}`;
     }
     default:
-      return undefined;
+      return INVALID;
   }
 }
 

@@ -407,6 +407,7 @@ test("parsing any values ends in a configuration or in a ConfigError", () => {
         parseConfig({ platform: "local", ...(input as object) });
       } catch (error) {
         expect(error).toBeInstanceOf(ConfigError);
+        expect((error as ConfigError).problems).not.toEqual([]);
       }
     }),
   );
