@@ -27,10 +27,7 @@ export function servePack(): void {
 export function packPolicies({ levels, facts }: StackPolicy): Policies {
   /** Findings of a rule in the resources that the pack is given. */
   const found = (name: PolicyName, given: readonly (PolicyResource | ResourceValidationArgs)[]) => {
-    const resources = given.map(checkedResource);
-    // At the end of a preview the inputs of the stack are its outputs.
-    const outputs = resources.find(({ type }) => type === "pulumi:pulumi:Stack")?.inputs ?? {};
-    return findings(rules[name], { resources, facts, outputs });
+    return findings(rules[name], { resources: given.map(checkedResource), facts });
   };
   return [
     ...POLICY_NAMES.map((name): Policies[number] => {
@@ -38,7 +35,7 @@ export function packPolicies({ levels, facts }: StackPolicy): Policies {
       const common = { name, description, enforcementLevel: ENFORCEMENT[levels[name]] };
       const tell = (given: Parameters<typeof found>[1], report: ReportViolation) => {
         for (const { reason, fix, resource, isUndecided } of found(name, given))
-          if (!isUndecided) report(`${reason} ${fix}`, resource?.urn);
+          if (!isUndecided) report(`${reason} ${fix}`, resource.urn);
       };
       return scope === "resource"
         ? { ...common, validateResource: (args, report) => tell([args], report) }
@@ -51,7 +48,7 @@ export function packPolicies({ levels, facts }: StackPolicy): Policies {
       validateStack: ({ resources }, report) => {
         for (const name of POLICY_NAMES.filter((one) => levels[one] !== "off"))
           for (const { reason, fix, resource, isUndecided } of found(name, resources))
-            if (isUndecided) report(`${name}: ${reason} ${fix}`, resource?.urn);
+            if (isUndecided) report(`${name}: ${reason} ${fix}`, resource.urn);
       },
     },
   ];

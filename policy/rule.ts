@@ -4,6 +4,9 @@ import type { PolicyLevel } from "../infra/plan/catalogue/types.ts";
 /** Replaces a value that only `up` knows, here as in `npm run render`. */
 export const UNKNOWN = "[unknown]";
 
+/** Type of the resource of the stack itself. Its inputs are the stack's outputs (infra/outputs.ts), as in a policy pack. */
+export const STACK = "pulumi:pulumi:Stack";
+
 /** A resource as the program asks for it, in the form of `npm run render`. */
 export interface CheckedResource {
   readonly type: string;
@@ -35,8 +38,6 @@ export interface StackFacts {
 export interface CheckedStack {
   readonly resources: readonly CheckedResource[];
   readonly facts: StackFacts;
-  /** Outputs of the stack: infra/outputs.ts. */
-  readonly outputs: Readonly<Record<string, unknown>>;
 }
 
 export interface Finding {
@@ -50,28 +51,20 @@ export interface Finding {
 /** Checks one resource. Only rules of scope `stack` see the other resources. */
 export type Check = (resource: CheckedResource, stack: CheckedStack) => Iterable<Finding>;
 
-export type Rule = {
+export interface Rule {
   readonly description: string;
   /** On lasting stacks; on this machine (`platform: local`) every rule is advisory. @default mandatory */
   readonly level?: PolicyLevel;
   /** On stacks of pull requests. @default level */
   readonly previewLevel?: PolicyLevel;
-} & (
-  | {
-      /**
-       * `resource`: each resource can be checked alone, so that a violation stops an update before the resource is made.
-       * `stack`: needs several resources, so that a policy pack checks them at the end of a preview.
-       */
-      readonly scope: "resource" | "stack";
-      /** By type of resource; `aws:*` is for all types of a provider that are not listed. */
-      readonly checks: Readonly<Record<string, Check>>;
-    }
-  | {
-      /** Needs no resources: the plan knows the outputs. */
-      readonly scope: "outputs";
-      readonly check: (outputs: CheckedStack["outputs"], facts: StackFacts) => Iterable<Finding>;
-    }
-);
+  /**
+   * `resource`: each resource can be checked alone, so that a violation stops an update before the resource is made.
+   * `stack`: needs several resources or the outputs, so that a policy pack checks them at the end of a preview.
+   */
+  readonly scope: "resource" | "stack";
+  /** By type of resource; `aws:*` is for all types of a provider that are not listed. */
+  readonly checks: Readonly<Record<string, Check>>;
+}
 
 /** A finding where a rule is broken. */
 export function violatedIf(isViolated: boolean, reason: string, fix: string): readonly Finding[] {

@@ -1,7 +1,14 @@
 /** All rules by name, what a stack file says about them, and what they find, without the Pulumi CLI. */
 import { fromRuntimeConfig, readStack } from "../infra/config/config.ts";
 import { POLICY_NAMES, type PolicyLevel, type PolicyName } from "../infra/plan/catalogue/types.ts";
-import type { CheckedResource, CheckedStack, Finding, Rule, StackFacts } from "./rule.ts";
+import {
+  type CheckedResource,
+  type CheckedStack,
+  type Finding,
+  type Rule,
+  STACK,
+  type StackFacts,
+} from "./rule.ts";
 import { engineStoreIsProtected, iamActionHasNoWildcard, storageIsEncrypted } from "./rules/data.ts";
 import { apiIsNotOpenToAll, publicEndpointIsGuarded } from "./rules/network.ts";
 import { gpuPodHasLimits, imageHasDigest } from "./rules/pods.ts";
@@ -82,18 +89,24 @@ export function stackPolicy(
  * same bytes.
  */
 export function violations(side: CheckedSide, { levels, facts }: StackPolicy): readonly Violation[] {
-  const stack: CheckedStack = { resources: side.resources ?? [], facts, outputs: side.outputs ?? {} };
+  const stack = { resources: checkedResources(side), facts };
   return POLICY_NAMES.filter((name) => levels[name] !== "off" && canBeChecked(name, side))
     .flatMap((policy) =>
       findings(rules[policy], stack).map(({ resource, reason, fix, isUndecided }): Violation => {
         const level = isUndecided === true || levels[policy] !== "mandatory" ? "advisory" : "mandatory";
-        return { policy, level, resource: resource?.urn ?? null, reason, fix };
+        return { policy, level, resource: resource.type === STACK ? null : resource.urn, reason, fix };
       }),
     )
     .toSorted((a, b) => {
       const [left, right] = [sortKey(a), sortKey(b)];
       return left < right ? -1 : left > right ? 1 : 0;
     });
+}
+
+/** The resource of the stack gets the outputs, which a rendered graph has beside the resources. */
+function checkedResources({ resources, outputs }: CheckedSide): readonly CheckedResource[] {
+  const named = { type: STACK, name: "stack", urn: "", propertyDependencies: {}, options: {} };
+  return [...(resources ?? []).filter(({ type }) => type !== STACK), { ...named, inputs: outputs ?? {} }];
 }
 
 function sortKey({ level, policy, resource, reason }: Violation): string {
@@ -106,16 +119,14 @@ export function uncheckedPolicies(side: CheckedSide, { levels }: StackPolicy): r
 }
 
 function canBeChecked(name: PolicyName, { resources, outputs }: CheckedSide): boolean {
-  return (rules[name].scope === "outputs" ? outputs : resources) !== null;
+  return (STACK in rules[name].checks ? outputs : resources) !== null;
 }
 
-/** @returns With the resource of each finding; null: about the stack as a whole. */
+/** @returns With the resource of each finding. */
 export function findings(
   rule: Rule,
   stack: CheckedStack,
-): readonly (Finding & { readonly resource: CheckedResource | null })[] {
-  if (rule.scope === "outputs")
-    return [...rule.check(stack.outputs, stack.facts)].map((finding) => ({ ...finding, resource: null }));
+): readonly (Finding & { readonly resource: CheckedResource })[] {
   return stack.resources.flatMap((resource) => {
     const check = rule.checks[resource.type] ?? rule.checks[`${resource.type.split(":")[0]}:*`];
     return [...(check?.(resource, stack) ?? [])].map((finding) => ({ ...finding, resource }));

@@ -1,6 +1,6 @@
 /** Rules about the stack as a whole: labels, price and releases. */
 import { isReleaseTag, releases } from "../../infra/plan/catalogue/releases.ts";
-import { at, type Check, listAt, type Rule, textAt, UNKNOWN, undecided, violatedIf } from "../rule.ts";
+import { at, type Check, listAt, type Rule, STACK, textAt, UNKNOWN, undecided, violatedIf } from "../rule.ts";
 
 /** @param pairKey - Of lists of pairs, as Docker and auto-scaling groups have them: where a pair has its name. */
 function labelled(property: string, names: readonly string[], fix: string, pairKey = ""): Check {
@@ -69,27 +69,29 @@ export const resourcesAreLabelled: Rule = {
 /** The price is that of the plan, which all scripts show. */
 export const priceIsBelowCap: Rule = {
   description: "The stack costs no more per hour than policies.hourlyUsdCap of its stack file.",
-  scope: "outputs",
-  check({ cost }, { hourlyUsdCap, platform }) {
-    if (hourlyUsdCap === null) return [];
-    const hourlyUsd = at(cost, "hourlyUsd");
-    // null: nothing that the stack pays for has a price.
-    const atLeastUsd = hourlyUsd === null ? 0 : hourlyUsd;
-    if (typeof atLeastUsd !== "number") return undecided("cost.hourlyUsd");
-    const cap = `${hourlyUsdCap.toFixed(2)} USD`;
-    if (atLeastUsd > hourlyUsdCap)
-      return [
-        {
-          reason: `The stack costs ${atLeastUsd.toFixed(2)} USD an hour with all machines of its plan, and its cap is ${cap}.`,
-          fix: `Plan fewer or smaller machines (\`npm run plan\` says what each costs on ${platform}), or raise policies.hourlyUsdCap.`,
-        },
-      ];
-    const withoutPrice = listAt(cost, "withoutPrice").filter((name) => typeof name === "string");
-    return violatedIf(
-      hourlyUsd === null || withoutPrice.length > 0,
-      `Whether the stack costs less than its cap of ${cap} an hour can't be judged: no price is known for ${withoutPrice.join(", ") || "what the stack pays for"}.`,
-      "Write what an hour costs into the stack file; `npm run plan` names the keys.",
-    );
+  scope: "stack",
+  checks: {
+    [STACK]: ({ inputs: { cost } }, { facts: { hourlyUsdCap, platform } }) => {
+      if (hourlyUsdCap === null) return [];
+      const hourlyUsd = at(cost, "hourlyUsd");
+      // null: nothing that the stack pays for has a price.
+      const atLeastUsd = hourlyUsd === null ? 0 : hourlyUsd;
+      if (typeof atLeastUsd !== "number") return undecided("cost.hourlyUsd");
+      const cap = `${hourlyUsdCap.toFixed(2)} USD`;
+      if (atLeastUsd > hourlyUsdCap)
+        return [
+          {
+            reason: `The stack costs ${atLeastUsd.toFixed(2)} USD an hour with all machines of its plan, and its cap is ${cap}.`,
+            fix: `Plan fewer or smaller machines (\`npm run plan\` says what each costs on ${platform}), or raise policies.hourlyUsdCap.`,
+          },
+        ];
+      const withoutPrice = listAt(cost, "withoutPrice").filter((name) => typeof name === "string");
+      return violatedIf(
+        hourlyUsd === null || withoutPrice.length > 0,
+        `Whether the stack costs less than its cap of ${cap} an hour can't be judged: no price is known for ${withoutPrice.join(", ") || "what the stack pays for"}.`,
+        "Write what an hour costs into the stack file; `npm run plan` names the keys.",
+      );
+    },
   },
 };
 
@@ -98,21 +100,23 @@ export const releaseHasFixes: Rule = {
   description: "No model runs on a release and runtime that upstream has given up.",
   // All releases that build engines have lost their upstream, and engines are what this project is mostly used for.
   level: "advisory",
-  scope: "outputs",
-  check: ({ models }) =>
-    models === UNKNOWN
-      ? undecided("models")
-      : listAt(models).flatMap((model) => {
-          const [name, tag, key] = [textAt(model, "name"), at(model, "release"), at(model, "engineKey")];
-          if (tag === UNKNOWN || key === UNKNOWN) return undecided(`the release of ${name ?? "a model"}`);
-          // Models of `tier: cpu` run on no release.
-          if (typeof tag !== "string" || !isReleaseTag(tag)) return [];
-          const runtime = typeof key === "string" ? "engine" : "llmapi";
-          return releases[tag].endOfLife
-            .filter((end) => end.runtime === runtime)
-            .map(({ statement, source }) => ({
-              reason: `${name ?? "A model"} runs on ${tag} with runtime ${runtime}: ${statement} ${source}`,
-              fix: "Move text models to `runtime: llmapi` on a newer release; else let nobody but the gateway reach Triton's own ports.",
-            }));
-        }),
+  scope: "stack",
+  checks: {
+    [STACK]: ({ inputs: { models } }) =>
+      models === UNKNOWN
+        ? undecided("models")
+        : listAt(models).flatMap((model) => {
+            const [name, tag, key] = [textAt(model, "name"), at(model, "release"), at(model, "engineKey")];
+            if (tag === UNKNOWN || key === UNKNOWN) return undecided(`the release of ${name ?? "a model"}`);
+            // Models of `tier: cpu` run on no release.
+            if (typeof tag !== "string" || !isReleaseTag(tag)) return [];
+            const runtime = typeof key === "string" ? "engine" : "llmapi";
+            return releases[tag].endOfLife
+              .filter((end) => end.runtime === runtime)
+              .map(({ statement, source }) => ({
+                reason: `${name ?? "A model"} runs on ${tag} with runtime ${runtime}: ${statement} ${source}`,
+                fix: "Move text models to `runtime: llmapi` on a newer release; else let nobody but the gateway reach Triton's own ports.",
+              }));
+          }),
+  },
 };

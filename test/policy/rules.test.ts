@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { PolicyName } from "../../infra/plan/catalogue/types.ts";
-import type { CheckedResource, CheckedStack, StackFacts } from "../../policy/rule.ts";
+import { type CheckedResource, STACK, type StackFacts } from "../../policy/rule.ts";
 import { findings, rules } from "../../policy/stack-policy.ts";
 import { deployment, facts, resource } from "./resources.ts";
 
@@ -11,7 +11,7 @@ interface Vector {
   readonly what: string;
   readonly resources?: readonly CheckedResource[];
   readonly facts?: Partial<StackFacts>;
-  readonly outputs?: CheckedStack["outputs"];
+  readonly outputs?: Readonly<Record<string, unknown>>;
   readonly finds: Expected;
 }
 
@@ -761,7 +761,10 @@ function verdict(finds: Expected): string {
 }
 
 test.each(cases)("$rule $does $what", ({ rule, resources = [], facts: own = {}, outputs = {}, finds }) => {
-  const found = findings(rules[rule as PolicyName], { resources, facts: { ...facts, ...own }, outputs });
+  const found = findings(rules[rule as PolicyName], {
+    resources: [...resources, resource(STACK, outputs)],
+    facts: { ...facts, ...own },
+  });
   expect(found.map(({ isUndecided }) => isUndecided ?? false)).toEqual(
     finds.map((text) => text.startsWith("?")),
   );

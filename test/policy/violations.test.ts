@@ -249,7 +249,6 @@ function found(
   return findings(rules[name], {
     resources: resources.map(wired),
     facts: { ...facts, platform: "aws", ...more },
-    outputs: {},
   }).map(({ reason, isUndecided }) => `${isUndecided === true ? "? " : ""}${reason}`);
 }
 
