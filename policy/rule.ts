@@ -49,7 +49,7 @@ export interface Finding {
 }
 
 /** Checks one resource. Only rules of scope `stack` see the other resources. */
-export type Check = (resource: CheckedResource, stack: CheckedStack) => Iterable<Finding>;
+export type Check = (resource: CheckedResource, stack: CheckedStack) => readonly Finding[];
 
 export interface Rule {
   readonly description: string;

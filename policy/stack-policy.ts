@@ -129,6 +129,6 @@ export function findings(
 ): readonly (Finding & { readonly resource: CheckedResource })[] {
   return stack.resources.flatMap((resource) => {
     const check = rule.checks[resource.type] ?? rule.checks[`${resource.type.split(":")[0]}:*`];
-    return [...(check?.(resource, stack) ?? [])].map((finding) => ({ ...finding, resource }));
+    return (check?.(resource, stack) ?? []).map((finding) => ({ ...finding, resource }));
   });
 }

@@ -1,7 +1,7 @@
 /** Describes what a schema refuses. Messages have a line with the reason and one with each fix. */
 import type { z } from "zod";
 import { nearestName } from "../nearest-name.ts";
-import { distinct, formatPath, type Problem, showValue, valueAt } from "../problems.ts";
+import { distinct, formatPath, type Problem, pathParts, showValue, valueAt } from "../problems.ts";
 import { SECRET_PATHS } from "./common.ts";
 
 type Path = readonly PropertyKey[];
@@ -129,7 +129,7 @@ function boundMessage(issue: z.core.$ZodRawIssue<z.core.$ZodIssueTooSmall | z.co
 const CREDENTIALS = [/\bhf_\w{6,}/g, /(?<=:\/\/)[^/\s@"]+(?=@)/g];
 
 /** Parts of a stack file that hold credentials; the Pulumi runtime passes them in plain text. */
-const SECRET_PARTS: readonly PropertyKey[] = ["hub", "externalDatabases"];
+const SECRET_PARTS: readonly PropertyKey[] = SECRET_PATHS.flatMap((path) => pathParts(path).slice(0, 1));
 
 /** An unknown key as it may be shown: YAML takes `{ hf_… }` for a mapping with the secret as its key. */
 function shownKey(name: string, path: Path): string {
