@@ -5,6 +5,7 @@ import { POLICY_LEVELS, POLICY_NAMES } from "../plan/catalogue/types.ts";
 
 /** A mapping of keys that have defaults or may be absent, so that it may be absent itself. */
 export const section = <Shape extends z.ZodRawShape>(shape: Shape) =>
+  // The compiler does not see that no key of a generic shape is required.
   z.strictObject(shape).prefault({} as never);
 
 /** Message for a text of another form: a line with the reason and a line with the fix. @param rule - Continues "It must be". */

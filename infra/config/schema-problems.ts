@@ -142,8 +142,10 @@ function shownKey(name: string, path: Path): string {
 /** A value as it may be shown. */
 function shownValue(path: Path, values: unknown): string {
   const value = valueAt(values, path);
+  const isCount = typeof value === "number" && /Tokens$/.test(String(path.at(-1)));
   const isCredential =
-    SECRET_PARTS.includes(path[0] ?? "") || path.some((key) => /token|secret|password/i.test(String(key)));
+    SECRET_PARTS.includes(path[0] ?? "") ||
+    (!isCount && path.some((key) => /token|secret|password/i.test(String(key))));
   if (isCredential && value !== undefined) return "[secret]";
   return withoutCredentials(showValue(value));
 }

@@ -373,6 +373,13 @@ test("the problem of a value that is not JSON shows nothing of it: it may hold a
   expect(act).not.toThrow("hf_clear");
 });
 
+test("a number of tokens is no secret, and a text in its place may be one", () => {
+  const shown = (maxInputTokens: unknown) =>
+    problemsOf({ ...smallestDocker, models: [{ name: "a", model: "x", limits: { maxInputTokens } }] })[0]
+      ?.value;
+  expect([shown(0), shown("0")]).toEqual(["0", "[secret]"]);
+});
+
 test("a secret at an unknown key is not shown", () => {
   const [problem] = problemsOf({ ...smallest, colour: { secure: "v1:ciphertext" } });
   expect(problem?.value).toBe('"[secret]"');
