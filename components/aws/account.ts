@@ -6,9 +6,8 @@ import { Budget, type BudgetArgs } from "@pulumi/aws/budgets/budget.js";
 import { LifecyclePolicy } from "@pulumi/aws/ecr/lifecyclePolicy.js";
 import { Repository } from "@pulumi/aws/ecr/repository.js";
 import * as pulumi from "@pulumi/pulumi";
-import type { RepositoryPlan } from "../../infra/plan/aws/aws-stack.ts";
-import { namedTags } from "../../infra/plan/aws/context.ts";
-import type { AwsContext } from "../../infra/plan/aws/types.ts";
+import type { RepositoryPlan } from "../../infra/plan/aws/account.ts";
+import { type AwsContext, namedTags } from "../../infra/plan/aws/context.ts";
 
 interface RegistriesArgs {
   readonly context: AwsContext;

@@ -7,9 +7,8 @@ import { PersistentVolume } from "@pulumi/kubernetes/core/v1/persistentVolume.js
 import { Release } from "@pulumi/kubernetes/helm/v3/release.js";
 import { StorageClass } from "@pulumi/kubernetes/storage/v1/storageClass.js";
 import * as pulumi from "@pulumi/pulumi";
-import type { ChartPlan } from "../../infra/plan/aws/charts.ts";
-import { DATABASE_STORAGE_CLASS, ENGINE_VOLUME, NOMINAL_STORE_GIB } from "../../infra/plan/aws/names.ts";
-import type { AwsContext } from "../../infra/plan/aws/types.ts";
+import type { AwsContext } from "../../infra/plan/aws/context.ts";
+import { type ChartPlan, clusterStorage } from "../../infra/plan/aws/eks-cluster.ts";
 import type { ChartName } from "../../infra/plan/catalogue/aws.ts";
 import type { Labels } from "../../infra/plan/kubernetes/objects.ts";
 import { WorkloadRole } from "./workload-role.ts";
@@ -87,38 +86,10 @@ export class ClusterStorage extends pulumi.ComponentResource {
   ) {
     super("engine-room:aws:ClusterStorage", name, {}, opts);
 
-    // https://github.com/kubernetes-sigs/aws-ebs-csi-driver/blob/master/docs/parameters.md
-    new StorageClass(
-      `${name}-disks`,
-      {
-        metadata: { name: DATABASE_STORAGE_CLASS, labels },
-        provisioner: "ebs.csi.aws.com",
-        parameters: { type: "gp3", encrypted: "true", "csi.storage.k8s.io/fstype": "ext4" },
-        // A disk is in the zone of the machine that the pod gets.
-        volumeBindingMode: "WaitForFirstConsumer",
-        allowVolumeExpansion: true,
-        reclaimPolicy: "Delete",
-      },
-      { parent: this, deleteBeforeReplace: true },
-    );
-    // https://github.com/kubernetes-sigs/aws-efs-csi-driver/tree/master/examples/kubernetes/access_points
-    new PersistentVolume(
-      `${name}-engines`,
-      {
-        metadata: { name: ENGINE_VOLUME, labels },
-        spec: {
-          capacity: { storage: `${NOMINAL_STORE_GIB}Gi` },
-          accessModes: ["ReadWriteMany"],
-          // The file system belongs to the stack, not to the claim.
-          persistentVolumeReclaimPolicy: "Retain",
-          storageClassName: "",
-          volumeMode: "Filesystem",
-          mountOptions: ["tls"],
-          csi: { driver: "efs.csi.aws.com", volumeHandle },
-        },
-      },
-      { parent: this, deleteBeforeReplace: true },
-    );
+    const { storageClass, engineVolume } = clusterStorage({ volumeHandle, labels });
+    const own = { parent: this, deleteBeforeReplace: true };
+    new StorageClass(`${name}-disks`, storageClass, own);
+    new PersistentVolume(`${name}-engines`, engineVolume, own);
     this.registerOutputs({});
   }
 }

@@ -1,14 +1,17 @@
-/** A cluster on EKS and its add-ons. Cost: 0.10 USD an hour; a KMS key, 1 USD a month; add-ons nothing but their machines. */
+/** A cluster on EKS, its machines and its add-ons. Cost: 0.10 USD an hour; a KMS key, 1 USD a month; add-ons nothing but their machines. */
+import { Tag } from "@pulumi/aws/autoscaling/tag.js";
 import { LogGroup } from "@pulumi/aws/cloudwatch/logGroup.js";
+import { LaunchTemplate } from "@pulumi/aws/ec2/launchTemplate.js";
 import { AccessEntry } from "@pulumi/aws/eks/accessEntry.js";
 import { AccessPolicyAssociation } from "@pulumi/aws/eks/accessPolicyAssociation.js";
 import { Addon } from "@pulumi/aws/eks/addon.js";
 import { Cluster as EksCluster } from "@pulumi/aws/eks/cluster.js";
+import { NodeGroup } from "@pulumi/aws/eks/nodeGroup.js";
 import { Key } from "@pulumi/aws/kms/key.js";
 import * as pulumi from "@pulumi/pulumi";
-import { namedTags, shortDigest } from "../../infra/plan/aws/context.ts";
-import { type AddOnPlan, type ClusterPlan, eksKubeconfig } from "../../infra/plan/aws/eks-cluster.ts";
-import type { AwsContext } from "../../infra/plan/aws/types.ts";
+import { type AwsContext, namedTags, plainName, shortDigest } from "../../infra/plan/aws/context.ts";
+import { documentText } from "../../infra/plan/aws/data-files.ts";
+import type { AddOnPlan, ClusterPlan, NodePoolPlan } from "../../infra/plan/aws/eks-cluster.ts";
 import type { ZoneSubnet } from "./network.ts";
 import { WorkloadRole } from "./workload-role.ts";
 
@@ -47,37 +50,111 @@ export class Cluster extends pulumi.ComponentResource {
       },
       { ...kept, dependsOn: [role, logs] },
     );
-    for (const principalArn of plan.admins) this.#addAdmin(name, context, principalArn);
-    this.clusterName = this.cluster.name;
+    const clusterName = this.cluster.name;
+    for (const principalArn of plan.admins) {
+      const admin = `${name}-admin-${shortDigest(principalArn)}`;
+      const tags = namedTags(context, "admin");
+      const entry = new AccessEntry(admin, { clusterName, principalArn, type: "STANDARD", tags }, own);
+      new AccessPolicyAssociation(
+        `${admin}-policy`,
+        {
+          clusterName,
+          principalArn: entry.principalArn,
+          // https://docs.aws.amazon.com/eks/latest/userguide/access-policy-permissions.html
+          policyArn: `arn:${context.partition}:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy`,
+          accessScope: { type: "cluster" },
+        },
+        own,
+      );
+    }
+    this.clusterName = clusterName;
     this.securityGroupId = this.cluster.vpcConfig.clusterSecurityGroupId;
     const { endpoint, certificateAuthority } = this.cluster;
     this.kubeconfig = pulumi
-      .all([this.clusterName, endpoint, certificateAuthority.data])
+      .all([clusterName, endpoint, certificateAuthority.data])
       .apply(([name, endpoint, certificateAuthority]) =>
-        eksKubeconfig({ name, region: context.region, endpoint, certificateAuthority }),
+        documentText("kubeconfig", { name, region: context.region, endpoint, certificateAuthority }),
       );
-    this.registerOutputs({ clusterName: this.clusterName });
+    this.registerOutputs({ clusterName });
   }
+}
 
-  /** https://docs.aws.amazon.com/eks/latest/userguide/access-policy-permissions.html */
-  #addAdmin(name: string, context: AwsContext, principalArn: string): void {
-    const admin = `${name}-admin-${shortDigest(principalArn)}`;
-    const clusterName = this.cluster.name;
-    const entry = new AccessEntry(
-      admin,
-      { clusterName, principalArn, type: "STANDARD", tags: namedTags(context, "admin") },
-      { parent: this },
-    );
-    new AccessPolicyAssociation(
-      `${admin}-policy`,
+interface GpuNodePoolArgs {
+  readonly context: AwsContext;
+  readonly plan: NodePoolPlan;
+  readonly clusterName: pulumi.Input<string>;
+  readonly nodeRoleArn: pulumi.Input<string>;
+  /** Of the network; the pool uses those of its zones. */
+  readonly subnets: readonly ZoneSubnet[];
+  /** What machines need to join: the role's policies, the add-ons of the network. */
+  readonly after: readonly pulumi.Resource[];
+}
+
+/** https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateLaunchTemplate.html */
+const TEMPLATE_NAME_LENGTH = 128;
+
+/**
+ * Machines of a pool, with or without GPUs: a managed node group with a launch template. Cost: its machines and their root disks, none
+ * at zero machines.
+ *
+ * The group's name has a random end, so that another instance type creates a new group before the old one is deleted.
+ */
+export class GpuNodePool extends pulumi.ComponentResource {
+  constructor(
+    name: string,
+    { context, plan, clusterName, nodeRoleArn, subnets, after }: GpuNodePoolArgs,
+    opts?: pulumi.ComponentResourceOptions,
+  ) {
+    super("engine-room:aws:GpuNodePool", name, {}, opts);
+
+    const subnetIds = subnets.filter(({ zone }) => plan.zones.includes(zone)).map(({ id }) => id);
+    if (subnetIds.length === 0)
+      throw new Error(
+        `The network has no subnet in a zone of the pool ${plan.name}: ${plan.zones.join(", ")}`,
+      );
+    const tags = namedTags(context, plan.name);
+    // EKS does not give a node group's tags to its machines. A change of these tags replaces all machines.
+    const lastingTags = namedTags({ ...context, tags: context.lastingTags }, plan.name);
+    const template = new LaunchTemplate(
+      `${name}-template`,
       {
-        clusterName,
-        principalArn: entry.principalArn,
-        policyArn: `arn:${context.partition}:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy`,
-        accessScope: { type: "cluster" },
+        ...plan.launchTemplate,
+        name: plainName(`${context.name}-${plan.name}`, TEMPLATE_NAME_LENGTH),
+        tagSpecifications: ["instance", "network-interface", "volume"].map((resourceType) => ({
+          resourceType,
+          tags: lastingTags,
+        })),
+        tags,
       },
       { parent: this },
     );
+    const group = new NodeGroup(
+      `${name}-group`,
+      {
+        ...plan.nodeGroup,
+        clusterName,
+        nodeRoleArn,
+        subnetIds,
+        launchTemplate: { id: template.id, version: pulumi.interpolate`${template.latestVersion}` },
+        tags: { ...tags, ...plan.nodeGroup.tags },
+      },
+      // When one of the three numbers changes, Amazon's provider sends all of them, and the autoscaler has changed the desired one
+      // since: machines that serve would end. `npm run up` sends new sizes to EKS itself.
+      { parent: this, dependsOn: [...after], ignoreChanges: ["scalingConfig"] },
+    );
+    // EKS does not give a node group's tags to its Auto Scaling group, of which it creates exactly one.
+    const autoscalingGroupName = group.resources.apply((resources) => {
+      const created = resources[0]?.autoscalingGroups[0]?.name;
+      if (created === undefined) throw new Error(`The node group of ${name} has no Auto Scaling group`);
+      return created;
+    });
+    for (const [key, value] of Object.entries(plan.scalingTags))
+      new Tag(
+        `${name}-${key.slice(key.indexOf("/node-template/") + 1)}`,
+        { autoscalingGroupName, tag: { key, value, propagateAtLaunch: false } },
+        { parent: this },
+      );
+    this.registerOutputs({});
   }
 }
 

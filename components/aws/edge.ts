@@ -2,7 +2,6 @@
  * The load balancer of the gateway: it ends TLS and answers the VPC or the internet. Cost: 0.0225 USD an hour and 0.008 an hour for
  * each capacity unit, of about 1 GB an hour (us-east-1).
  */
-import { SecurityGroup } from "@pulumi/aws/ec2/securityGroup.js";
 import { Listener } from "@pulumi/aws/lb/listener.js";
 import { LoadBalancer } from "@pulumi/aws/lb/loadBalancer.js";
 import { TargetGroup } from "@pulumi/aws/lb/targetGroup.js";
@@ -11,10 +10,9 @@ import { Record as DnsRecord } from "@pulumi/aws/route53/record.js";
 import { SecurityGroupEgressRule } from "@pulumi/aws/vpc/securityGroupEgressRule.js";
 import { SecurityGroupIngressRule } from "@pulumi/aws/vpc/securityGroupIngressRule.js";
 import * as pulumi from "@pulumi/pulumi";
-import { namedTags } from "../../infra/plan/aws/context.ts";
+import { type AwsContext, namedTags } from "../../infra/plan/aws/context.ts";
 import type { EdgePlan } from "../../infra/plan/aws/edge.ts";
-import type { AwsContext } from "../../infra/plan/aws/types.ts";
-import { GROUP_OPTIONS, tcp, type ZoneSubnet } from "./network.ts";
+import { securityGroup, tcp, type ZoneSubnet } from "./network.ts";
 
 interface EdgeArgs {
   readonly context: AwsContext;
@@ -52,12 +50,42 @@ export class Edge extends pulumi.ComponentResource {
 
     const own = { parent: this };
     const tags = namedTags(context, "edge");
-    const group = new SecurityGroup(
-      `${name}-group`,
-      { name: `${context.name}-edge`, description: "Load balancer of the gateway", vpcId, tags },
-      { ...own, ...GROUP_OPTIONS },
+    const description = "Load balancer of the gateway";
+    const group = securityGroup(`${name}-group`, { context, subject: "edge", description, vpcId }, this);
+    for (const cidrIpv4 of plan.cidrs)
+      new SecurityGroupIngressRule(
+        `${name}-from-${cidrIpv4.replaceAll(/[./]/g, "-")}`,
+        {
+          ...tcp(plan.listener.port),
+          securityGroupId: group.id,
+          description: `Clients of ${cidrIpv4}`,
+          cidrIpv4,
+          tags: namedTags(context, "edge-clients"),
+        },
+        own,
+      );
+    new SecurityGroupEgressRule(
+      `${name}-to-targets`,
+      {
+        ...tcp(plan.targetGroup.port),
+        securityGroupId: group.id,
+        description: "The gateway",
+        referencedSecurityGroupId: target.securityGroupId,
+        tags: namedTags(context, "edge-to-targets"),
+      },
+      own,
     );
-    openPorts(name, { group, context, plan, target }, own);
+    new SecurityGroupIngressRule(
+      `${name}-into-targets`,
+      {
+        ...tcp(plan.targetGroup.port),
+        securityGroupId: target.securityGroupId,
+        description: `The load balancer of ${context.name}`,
+        referencedSecurityGroupId: group.id,
+        tags: namedTags(context, "edge-into-targets"),
+      },
+      own,
+    );
     const balancer = new LoadBalancer(
       `${name}-balancer`,
       { ...plan.loadBalancer, subnets: subnets.map(({ id }) => id), securityGroups: [group.id], tags },
@@ -102,46 +130,4 @@ export class Edge extends pulumi.ComponentResource {
     this.targetGroupArn = targets.arn;
     this.registerOutputs({ url: this.url, dnsName: this.dnsName });
   }
-}
-
-/** Lets clients reach the load balancer, and the load balancer its targets. */
-function openPorts(
-  name: string,
-  { group, context, plan, target }: Pick<EdgeArgs, "context" | "plan" | "target"> & { group: SecurityGroup },
-  opts: pulumi.CustomResourceOptions,
-): void {
-  for (const cidr of plan.cidrs)
-    new SecurityGroupIngressRule(
-      `${name}-from-${cidr.replaceAll(/[./]/g, "-")}`,
-      {
-        ...tcp(plan.listener.port),
-        securityGroupId: group.id,
-        description: `Clients of ${cidr}`,
-        cidrIpv4: cidr,
-        tags: namedTags(context, "edge-clients"),
-      },
-      opts,
-    );
-  new SecurityGroupEgressRule(
-    `${name}-to-targets`,
-    {
-      ...tcp(plan.targetGroup.port),
-      securityGroupId: group.id,
-      description: "The gateway",
-      referencedSecurityGroupId: target.securityGroupId,
-      tags: namedTags(context, "edge-to-targets"),
-    },
-    opts,
-  );
-  new SecurityGroupIngressRule(
-    `${name}-into-targets`,
-    {
-      ...tcp(plan.targetGroup.port),
-      securityGroupId: target.securityGroupId,
-      description: `The load balancer of ${context.name}`,
-      referencedSecurityGroupId: group.id,
-      tags: namedTags(context, "edge-into-targets"),
-    },
-    opts,
-  );
 }

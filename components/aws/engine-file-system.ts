@@ -5,7 +5,6 @@
  * Cost: 0.30 USD a GB and month, a small part of that after 30 days without a reader; elastic throughput 0.03 USD a GB read
  * and 0.06 USD a GB written; backups by the GB besides (us-east-1).
  */
-import { SecurityGroup } from "@pulumi/aws/ec2/securityGroup.js";
 import { AccessPoint } from "@pulumi/aws/efs/accessPoint.js";
 import { BackupPolicy } from "@pulumi/aws/efs/backupPolicy.js";
 import { FileSystem } from "@pulumi/aws/efs/fileSystem.js";
@@ -13,10 +12,10 @@ import { FileSystemPolicy } from "@pulumi/aws/efs/fileSystemPolicy.js";
 import { MountTarget } from "@pulumi/aws/efs/mountTarget.js";
 import { SecurityGroupIngressRule } from "@pulumi/aws/vpc/securityGroupIngressRule.js";
 import * as pulumi from "@pulumi/pulumi";
-import { namedTags } from "../../infra/plan/aws/context.ts";
-import { type FileSystemPlan, fileSystemPolicy } from "../../infra/plan/aws/file-system.ts";
-import type { AwsContext } from "../../infra/plan/aws/types.ts";
-import { GROUP_OPTIONS, tcp, type ZoneSubnet } from "./network.ts";
+import type { FileSystemPlan } from "../../infra/plan/aws/account.ts";
+import { type AwsContext, namedTags } from "../../infra/plan/aws/context.ts";
+import { documentText } from "../../infra/plan/aws/data-files.ts";
+import { securityGroup, tcp, type ZoneSubnet } from "./network.ts";
 
 interface EngineFileSystemArgs {
   readonly context: AwsContext;
@@ -45,7 +44,8 @@ export class EngineFileSystem extends pulumi.ComponentResource {
   ) {
     super("engine-room:aws:EngineFileSystem", name, {}, opts);
 
-    const { existing, isProtected } = plan;
+    const { existing } = plan;
+    const isProtected = context.isRetained;
     const own = { parent: this };
     const tags = namedTags(context, "engine-store");
     let mounts: pulumi.Input<string>;
@@ -57,18 +57,14 @@ export class EngineFileSystem extends pulumi.ComponentResource {
       );
       const fileSystemId = fileSystem.id;
       const kept = { ...own, retainOnDelete: isProtected };
-      const policy = fileSystem.arn.apply(fileSystemPolicy);
+      const policy = fileSystem.arn.apply((arn) => documentText("fileSystemPolicy", { arn }));
       new FileSystemPolicy(`${name}-policy`, { fileSystemId, policy }, kept);
       new BackupPolicy(`${name}-backups`, { fileSystemId, backupPolicy: plan.backupPolicy }, kept);
-      const group = new SecurityGroup(
+      const description = "Mount targets of the engine store";
+      const group = securityGroup(
         `${name}-mounts`,
-        {
-          name: `${context.name}-engine-store`,
-          description: "Mount targets of the engine store",
-          vpcId,
-          tags,
-        },
-        { ...own, ...GROUP_OPTIONS },
+        { context, subject: "engine-store", description, vpcId },
+        this,
       );
       mounts = group.id;
       this.fileSystemId = fileSystemId;

@@ -1,21 +1,61 @@
 /**
  * One machine that runs the containers of a stack by Docker Compose, and the disk of its databases, which outlives it. Cost: its
- * instance type's hours, its two disks, and the GiB that it reads from the engine store; a stopped machine costs its disks.
+ * instance type's hours, its two disks, the GiB that it reads from the engine store, and 0.40 USD a month for each secret; a stopped
+ * machine costs its disks and secrets.
  */
 import { Volume } from "@pulumi/aws/ebs/volume.js";
 import { Instance as Ec2Instance } from "@pulumi/aws/ec2/instance.js";
 import { LaunchTemplate } from "@pulumi/aws/ec2/launchTemplate.js";
 import { VolumeAttachment } from "@pulumi/aws/ec2/volumeAttachment.js";
 import { InstanceProfile } from "@pulumi/aws/iam/instanceProfile.js";
+import { Secret } from "@pulumi/aws/secretsmanager/secret.js";
+import { SecretVersion } from "@pulumi/aws/secretsmanager/secretVersion.js";
+import { Association } from "@pulumi/aws/ssm/association.js";
+import { Document } from "@pulumi/aws/ssm/document.js";
+import { SecurityGroupEgressRule } from "@pulumi/aws/vpc/securityGroupEgressRule.js";
 import * as pulumi from "@pulumi/pulumi";
-import { namedTags } from "../../infra/plan/aws/context.ts";
+import { type AwsContext, namedTags } from "../../infra/plan/aws/context.ts";
 import { type InstancePlan, userDataText } from "../../infra/plan/aws/machine/instance.ts";
+import { SECRET_VERSIONS } from "../../infra/plan/aws/machine/tasks.ts";
 import { DATABASE_DISK } from "../../infra/plan/aws/names.ts";
-import type { AwsContext } from "../../infra/plan/aws/types.ts";
 import type { SecretName } from "../../infra/plan/docker/types.ts";
-import { InstanceSecrets } from "./instance-secrets.ts";
-import { InstanceTasks } from "./instance-tasks.ts";
+import { securityGroup, tcp } from "./network.ts";
 import { WorkloadRole } from "./workload-role.ts";
+
+interface InstanceSecurityArgs extends Pick<InstancePlan, "egressPorts"> {
+  readonly context: AwsContext;
+  readonly vpcId: pulumi.Input<string>;
+}
+
+/** The security group of an instance, and what it may reach. The load balancer adds who reaches it. */
+export class InstanceSecurity extends pulumi.ComponentResource {
+  readonly securityGroupId: pulumi.Output<string>;
+
+  constructor(
+    name: string,
+    { context, vpcId, egressPorts }: InstanceSecurityArgs,
+    opts?: pulumi.ComponentResourceOptions,
+  ) {
+    super("engine-room:aws:InstanceSecurity", name, {}, opts);
+
+    const description = "The machine that runs the stack";
+    const group = { context, subject: "instance", description, vpcId };
+    const { id: securityGroupId } = securityGroup(`${name}-group`, group, this);
+    for (const [subject, port] of Object.entries(egressPorts))
+      new SecurityGroupEgressRule(
+        `${name}-egress-${subject}`,
+        {
+          ...tcp(port),
+          securityGroupId,
+          cidrIpv4: "0.0.0.0/0",
+          tags: namedTags(context, `instance-${subject}`),
+        },
+        { parent: this },
+      );
+    this.securityGroupId = securityGroupId;
+    this.registerOutputs({ securityGroupId });
+  }
+}
 
 interface InstanceArgs {
   readonly context: AwsContext;
@@ -29,58 +69,36 @@ interface InstanceArgs {
     /** The machine mounts it when it starts. */
     readonly mountTargets: readonly pulumi.Resource[];
   };
-  /** Values of the plan's `stackSecrets`. */
+  /** Values of the secrets that the stack makes. */
   readonly secrets: Readonly<Partial<Record<SecretName, pulumi.Input<string>>>>;
 }
 
 export class Instance extends pulumi.ComponentResource {
   readonly instanceId: pulumi.Output<string>;
-  readonly privateIp: pulumi.Output<string>;
 
-  constructor(name: string, args: InstanceArgs, opts?: pulumi.ComponentResourceOptions) {
+  constructor(
+    name: string,
+    { context, plan, subnet, securityGroupId, fileSystem, secrets }: InstanceArgs,
+    opts?: pulumi.ComponentResourceOptions,
+  ) {
     super("engine-room:aws:Instance", name, {}, opts);
 
-    const { context, plan, fileSystem } = args;
-    const inputs = { fileSystemId: fileSystem.fileSystemId };
-    const role = new WorkloadRole(`${name}-role`, { context, plan: plan.role, inputs }, { parent: this });
-    const profile = this.#createProfile(name, context, role);
-    const template = this.#createTemplate(name, args);
-    const volume = this.#createVolume(name, args);
-    const machine = this.#createMachine(name, args, { role, profile, template, volume });
-    const attachment = this.#attach(name, plan, volume, machine);
-    this.instanceId = machine.id;
-    this.privateIp = machine.privateIp;
-
-    const { versions } = new InstanceSecrets(
-      `${name}-secrets`,
-      { context, secrets: plan.secrets, values: args.secrets },
-      { parent: this },
-    );
-    new InstanceTasks(
-      `${name}-tasks`,
-      { context, tasks: plan.tasks, instanceId: machine.id, secretVersions: versions },
-      // The first of them starts what lies on the disk.
-      { parent: this, dependsOn: [attachment] },
-    );
-    this.registerOutputs({ instanceId: this.instanceId, privateIp: this.privateIp });
-  }
-
-  #createProfile(name: string, context: AwsContext, { role }: WorkloadRole): InstanceProfile {
+    const own = { parent: this };
     const tags = namedTags(context, "instance");
-    return new InstanceProfile(
+    const { fileSystemId, accessPointId, mountTargets } = fileSystem;
+    const role = new WorkloadRole(
+      `${name}-role`,
+      { context, plan: plan.role, inputs: { fileSystemId } },
+      own,
+    );
+    const profile = new InstanceProfile(
       `${name}-profile`,
-      { name: tags.Name, role: role.name, tags },
-      { parent: this },
+      { name: tags.Name, role: role.role.name, tags },
+      own,
     );
-  }
-
-  /**
-   * What EC2 looks at only once. The instance itself takes an image by a parameter too, and is then made anew at each `up`,
-   * with a root disk for which the provider looks up the image (issue 43364 of terraform-provider-aws).
-   */
-  #createTemplate(name: string, { context, plan }: InstanceArgs): LaunchTemplate {
-    const tags = namedTags(context, "instance");
-    return new LaunchTemplate(
+    // What EC2 looks at only once. The instance itself takes an image by a parameter too, and is then made anew at each `up`, with a
+    // root disk for which the provider looks up the image (issue 43364 of terraform-provider-aws).
+    const template = new LaunchTemplate(
       `${name}-template`,
       {
         name: tags.Name,
@@ -90,88 +108,153 @@ export class Instance extends pulumi.ComponentResource {
         updateDefaultVersion: true,
         tags,
       },
-      { parent: this },
+      own,
     );
-  }
-
-  /**
-   * Every stack has it, with external databases too: it stays attached to a machine that runs, so AWS would refuse to delete it
-   * where a stack changes to other databases; a stack that changes back has its documents.
-   */
-  #createVolume(name: string, { context, plan }: InstanceArgs): Volume {
-    return new Volume(
+    // Every stack has it, with external databases too: it stays attached to a machine that runs, so AWS would refuse to delete it
+    // where a stack changes to other databases; a stack that changes back has its documents.
+    const volume = new Volume(
       `${name}-databases`,
-      {
-        ...plan.databaseVolume,
-        tags: namedTags(context, DATABASE_DISK),
-      },
-      { parent: this, protect: plan.isProtected, retainOnDelete: plan.isProtected },
+      { ...plan.databaseVolume, tags: namedTags(context, DATABASE_DISK) },
+      { ...own, protect: context.isRetained, retainOnDelete: context.isRetained },
     );
-  }
-
-  /**
-   * The end of the machine detaches the disk, after its containers have stopped and its file system is unmounted: EC2 can't detach
-   * a disk that is in use. `stopInstanceBeforeDetaching` would do for others, but a spot machine can't be stopped.
-   */
-  #attach(
-    name: string,
-    { databaseDevice }: InstancePlan,
-    volume: Volume,
-    machine: Ec2Instance,
-  ): VolumeAttachment {
-    return new VolumeAttachment(
-      `${name}-databases-attachment`,
-      {
-        volumeId: volume.id,
-        instanceId: machine.id,
-        deviceName: databaseDevice,
-        skipDestroy: true,
-      },
-      { parent: this, deleteBeforeReplace: true },
-    );
-  }
-
-  #createMachine(
-    name: string,
-    { context, plan, subnet, securityGroupId, fileSystem }: InstanceArgs,
-    made: { role: WorkloadRole; profile: InstanceProfile; template: LaunchTemplate; volume: Volume },
-  ): Ec2Instance {
-    const tags = namedTags(context, "instance");
-    return new Ec2Instance(
+    const userData = pulumi
+      .all([fileSystemId, accessPointId, volume.id])
+      .apply(([FILE_SYSTEM_ID, ACCESS_POINT_ID, DATABASE_VOLUME_ID]) =>
+        userDataText(plan.userData, { FILE_SYSTEM_ID, ACCESS_POINT_ID, DATABASE_VOLUME_ID }),
+      );
+    const machine = new Ec2Instance(
       `${name}-machine`,
       {
         ...plan.machine,
-        launchTemplate: { id: made.template.id, version: "$Default" },
+        launchTemplate: { id: template.id, version: "$Default" },
         subnetId: subnet.id,
         vpcSecurityGroupIds: [securityGroupId],
-        iamInstanceProfile: made.profile.name,
-        userData: userData(plan, fileSystem, made.volume),
+        iamInstanceProfile: profile.name,
+        userData,
         tags,
       },
       {
-        parent: this,
-        protect: plan.isProtected,
+        ...own,
+        protect: context.isRetained,
         // One disk has one machine: the attachment goes with the old one before the new one can have it. Quotas and reservations
         // often are for one machine, too. The cost: where AWS has no other one, there is none until the next `up`.
         deleteBeforeReplace: true,
         // The agent asks for its rights when it starts, and the store is mounted then. The disk goes after the machine.
-        dependsOn: [made.role, made.volume, ...fileSystem.mountTargets],
+        dependsOn: [role, volume, ...mountTargets],
         // Of the first start: a newer image or another disk comes with another machine, not with the next `up`.
         ignoreChanges: ["launchTemplate", "userData"],
-        replacementTrigger: pulumi.all([fileSystem.fileSystemId, made.volume.id]),
+        replacementTrigger: pulumi.all([fileSystemId, volume.id]),
       },
     );
+    const instanceId = machine.id;
+    // The end of the machine detaches the disk, after its containers have stopped and its file system is unmounted: EC2 can't detach
+    // a disk that is in use. `stopInstanceBeforeDetaching` would do for others, but a spot machine can't be stopped.
+    const attachment = new VolumeAttachment(
+      `${name}-databases-attachment`,
+      { volumeId: volume.id, instanceId, deviceName: plan.databaseDevice, skipDestroy: true },
+      { ...own, deleteBeforeReplace: true },
+    );
+    const { versions } = new InstanceSecrets(
+      `${name}-secrets`,
+      { context, secrets: plan.secrets, values: secrets },
+      own,
+    );
+    new InstanceTasks(
+      `${name}-tasks`,
+      { context, tasks: plan.tasks, instanceId, secretVersions: versions },
+      // The first of them starts what lies on the disk.
+      { ...own, dependsOn: [attachment] },
+    );
+    this.instanceId = instanceId;
+    this.registerOutputs({ instanceId, privateIp: machine.privateIp });
   }
 }
 
-function userData(plan: InstancePlan, store: InstanceArgs["fileSystem"], { id }: Volume) {
-  return pulumi
-    .all([store.fileSystemId, store.accessPointId, id])
-    .apply(([fileSystemId, accessPointId, volumeId]) =>
-      userDataText(plan.userData, {
-        FILE_SYSTEM_ID: fileSystemId,
-        ACCESS_POINT_ID: accessPointId,
-        DATABASE_VOLUME_ID: volumeId,
-      }),
-    );
+interface InstanceSecretsArgs extends Pick<InstancePlan, "secrets"> {
+  readonly context: AwsContext;
+  readonly values: InstanceArgs["secrets"];
+}
+
+/** Secrets of a stack file in Secrets Manager. */
+class InstanceSecrets extends pulumi.ComponentResource {
+  /** Another text where a value is another one; it tells nothing of the value. */
+  readonly versions: pulumi.Output<string>;
+
+  constructor(
+    name: string,
+    { context, secrets, values }: InstanceSecretsArgs,
+    opts: pulumi.ComponentResourceOptions,
+  ) {
+    super("engine-room:aws:InstanceSecrets", name, {}, opts);
+
+    const versions = secrets.flatMap(({ name: subject, secretName }) => {
+      if (secretName === null) return [];
+      const value = values[subject];
+      if (value === undefined) throw new Error(`No value for the secret ${subject} of the instance`);
+      const secret = new Secret(
+        `${name}-${subject}`,
+        {
+          name: secretName,
+          description: "Read by the instance when it starts",
+          // The stack file has the value: the next `up` after a `down` needs the name, which a deleted one would keep.
+          recoveryWindowInDays: 0,
+          tags: { ...context.tags, Name: secretName },
+        },
+        { parent: this },
+      );
+      const args = { secretId: secret.id, secretString: pulumi.secret(value) };
+      return [new SecretVersion(`${name}-${subject}-version`, args, { parent: this }).versionId];
+    });
+    // Systems Manager takes no empty text.
+    this.versions = pulumi.all(versions).apply((ids) => ids.join(" ") || "none");
+    this.registerOutputs({});
+  }
+}
+
+interface InstanceTasksArgs extends Pick<InstancePlan, "tasks"> {
+  readonly context: AwsContext;
+  readonly instanceId: pulumi.Input<string>;
+  /** Another text where a secret has another value. */
+  readonly secretVersions: pulumi.Input<string>;
+}
+
+/** Commands of an instance, one after the other: `up` ends when the last of them says that all answers. */
+class InstanceTasks extends pulumi.ComponentResource {
+  constructor(
+    name: string,
+    { context, tasks, instanceId, secretVersions }: InstanceTasksArgs,
+    opts: pulumi.ComponentResourceOptions,
+  ) {
+    super("engine-room:aws:InstanceTasks", name, {}, opts);
+
+    let before: readonly Association[] = [];
+    for (const { name: task, document, waitSeconds, readsSecrets } of tasks) {
+      const tags = { ...context.tags, Name: document.name };
+      const { name: documentName } = new Document(
+        `${name}-${task}-document`,
+        {
+          ...document,
+          documentType: "Command",
+          documentFormat: "JSON",
+          targetType: "/AWS::EC2::Instance",
+          tags,
+        },
+        { parent: this },
+      );
+      const association = new Association(
+        `${name}-${task}`,
+        {
+          name: documentName,
+          targets: [{ key: "InstanceIds", values: [instanceId] }],
+          ...(readsSecrets ? { parameters: { [SECRET_VERSIONS]: secretVersions } } : {}),
+          waitForSuccessTimeoutSeconds: waitSeconds,
+          tags,
+        },
+        // The provider waits for one that it makes, and not for one that it changes.
+        { parent: this, dependsOn: [...before], replaceOnChanges: ["parameters", "targets"] },
+      );
+      before = [association];
+    }
+    this.registerOutputs({});
+  }
 }

@@ -20,9 +20,8 @@ import { Vpc } from "@pulumi/aws/ec2/vpc.js";
 import { VpcEndpoint, type VpcEndpointArgs } from "@pulumi/aws/ec2/vpcEndpoint.js";
 import { SecurityGroupIngressRule } from "@pulumi/aws/vpc/securityGroupIngressRule.js";
 import * as pulumi from "@pulumi/pulumi";
-import { namedTags } from "../../infra/plan/aws/context.ts";
-import type { NetworkPlan } from "../../infra/plan/aws/network.ts";
-import type { AwsContext } from "../../infra/plan/aws/types.ts";
+import type { NetworkPlan } from "../../infra/plan/aws/account.ts";
+import { type AwsContext, namedTags } from "../../infra/plan/aws/context.ts";
 import { WorkloadRole } from "./workload-role.ts";
 
 /** A subnet of a zone, by the letter after the region's name. */
@@ -31,18 +30,33 @@ export interface ZoneSubnet {
   readonly id: pulumi.Input<string>;
 }
 
-type NewNetwork = Extract<NetworkPlan, { kind: "create" }>;
-
 /** Arguments of a rule of a security group for one port. */
 export function tcp(port: number) {
   return { ipProtocol: "tcp", fromPort: port, toPort: port };
 }
 
-/**
- * Only another VPC replaces a security group, and there its name is free. The provider would delete the old group first because of
- * its name, and AWS deletes no group that endpoints, mount targets or a load balancer use.
- */
-export const GROUP_OPTIONS = { deleteBeforeReplace: false };
+interface SecurityGroupArgs {
+  readonly context: AwsContext;
+  /** After the stack's name: `edge`. */
+  readonly subject: string;
+  readonly description: string;
+  readonly vpcId: pulumi.Input<string>;
+}
+
+export function securityGroup(
+  name: string,
+  { context, subject, description, vpcId }: SecurityGroupArgs,
+  parent: pulumi.Resource,
+): SecurityGroup {
+  const tags = namedTags(context, subject);
+  return new SecurityGroup(
+    name,
+    { name: tags.Name, description, vpcId, tags },
+    // Only another VPC replaces it, and there its name is free. The provider would delete the old group first because of its name,
+    // and AWS deletes no group that endpoints, mount targets or a load balancer use.
+    { parent, deleteBeforeReplace: false },
+  );
+}
 
 /** A resource that needs the internet or an endpoint depends on this component: subnets exist before their routes. */
 export class Network extends pulumi.ComponentResource {
@@ -91,11 +105,8 @@ export class Network extends pulumi.ComponentResource {
         new Route(`${name}-${subject}-default`, route, own);
         return id;
       };
-      const associate = (
-        subject: string,
-        subnetId: pulumi.Input<string>,
-        routeTableId: pulumi.Input<string>,
-      ) => new RouteTableAssociation(`${name}-${subject}-association`, { subnetId, routeTableId }, own);
+      const associate = (subject: string, subnetId: ZoneSubnet["id"], routeTableId: pulumi.Input<string>) =>
+        new RouteTableAssociation(`${name}-${subject}-association`, { subnetId, routeTableId }, own);
       const publicTable = routeTable("public", { gatewayId: internet.id });
       for (const { zone, id } of this.publicSubnets) associate(`public-${zone}`, id, publicTable);
 
@@ -122,17 +133,16 @@ export class Network extends pulumi.ComponentResource {
 
       const part = { context, plan, vpcId, routeTables, subnets: this.privateSubnets };
       new NetworkEndpoints(`${name}-endpoints`, part, own);
-      if (plan.flowLogs !== null)
-        new FlowLogs(`${name}-flow-logs`, { context, vpcId, ...plan.flowLogs }, own);
+      if (plan.flowLogs !== null) new FlowLogs(`${name}-flow-logs`, part, plan.flowLogs, own);
       this.vpcId = vpcId;
     }
     this.registerOutputs({ vpcId: this.vpcId });
   }
 }
 
-interface NetworkEndpointsArgs {
+interface NetworkPart {
   readonly context: AwsContext;
-  readonly plan: Pick<NewNetwork, "vpc" | "interfaceEndpoints">;
+  readonly plan: Extract<NetworkPlan, { kind: "create" }>;
   readonly vpcId: pulumi.Input<string>;
   readonly routeTables: pulumi.Input<string>[];
   readonly subnets: readonly ZoneSubnet[];
@@ -142,7 +152,7 @@ interface NetworkEndpointsArgs {
 class NetworkEndpoints extends pulumi.ComponentResource {
   constructor(
     name: string,
-    { context, plan, vpcId, routeTables, subnets }: NetworkEndpointsArgs,
+    { context, plan, vpcId, routeTables, subnets }: NetworkPart,
     opts: pulumi.ComponentResourceOptions,
   ) {
     super("engine-room:aws:NetworkEndpoints", name, {}, opts);
@@ -157,16 +167,9 @@ class NetworkEndpoints extends pulumi.ComponentResource {
     // S3 has the layers of ECR's images, and a gateway to it is free.
     endpoint("s3", { vpcEndpointType: "Gateway", routeTableIds: routeTables });
     if (plan.interfaceEndpoints.length > 0) {
-      const { id: securityGroupId } = new SecurityGroup(
-        `${name}-group`,
-        {
-          name: `${context.name}-endpoints`,
-          description: "Endpoints of AWS services within the VPC",
-          vpcId,
-          tags: namedTags(context, "endpoints"),
-        },
-        { ...own, ...GROUP_OPTIONS },
-      );
+      const description = "Endpoints of AWS services within the VPC";
+      const group = { context, subject: "endpoints", description, vpcId };
+      const { id: securityGroupId } = securityGroup(`${name}-group`, group, this);
       new SecurityGroupIngressRule(
         `${name}-https`,
         {
@@ -190,16 +193,12 @@ class NetworkEndpoints extends pulumi.ComponentResource {
   }
 }
 
-interface FlowLogsArgs extends NonNullable<NewNetwork["flowLogs"]> {
-  readonly context: AwsContext;
-  readonly vpcId: pulumi.Input<string>;
-}
-
 /** Records in CloudWatch of who connects to whom in a VPC. */
 class FlowLogs extends pulumi.ComponentResource {
   constructor(
     name: string,
-    { context, vpcId, logGroup, role }: FlowLogsArgs,
+    { context, vpcId }: NetworkPart,
+    { logGroup, role }: NonNullable<NetworkPart["plan"]["flowLogs"]>,
     opts: pulumi.ComponentResourceOptions,
   ) {
     super("engine-room:aws:FlowLogs", name, {}, opts);

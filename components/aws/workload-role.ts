@@ -4,10 +4,9 @@ import { Role } from "@pulumi/aws/iam/role.js";
 import { RolePolicy } from "@pulumi/aws/iam/rolePolicy.js";
 import { RolePolicyAttachment } from "@pulumi/aws/iam/rolePolicyAttachment.js";
 import * as pulumi from "@pulumi/pulumi";
-import { namedTags } from "../../infra/plan/aws/context.ts";
-import { filledText, placeholderNames } from "../../infra/plan/aws/names.ts";
-import { policyDocument } from "../../infra/plan/aws/roles.ts";
-import type { AwsContext, RolePlan } from "../../infra/plan/aws/types.ts";
+import { type AwsContext, namedTags } from "../../infra/plan/aws/context.ts";
+import { filled } from "../../infra/plan/aws/data-files.ts";
+import { policyDocument, type RolePlan } from "../../infra/plan/aws/roles.ts";
 
 interface WorkloadRoleArgs {
   readonly context: AwsContext;
@@ -41,9 +40,9 @@ export class WorkloadRole extends pulumi.ComponentResource {
     }
     if (plan.statements.length > 0) {
       const document = policyDocument(plan.statements);
-      const missing = placeholderNames(document).filter((input) => inputs[input] === undefined);
-      if (missing.length > 0) throw new Error(`No value was given for ${missing.join(", ")}`);
-      const policy = pulumi.output(inputs).apply((values) => filledText(document, values));
+      // A preview does not know all values: without this only `up` would find that there is none.
+      filled(document, Object.fromEntries(Object.keys(inputs).map((key) => [key, ""])));
+      const policy = pulumi.output(inputs).apply((values) => filled(document, values));
       new RolePolicy(`${name}-policy`, { name: "own", role, policy }, own);
     }
     if (plan.serviceAccount !== null && clusterName !== undefined)

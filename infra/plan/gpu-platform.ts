@@ -6,11 +6,7 @@ import type { GpuPlan, GpuPlanParts } from "./gpu-stack.ts";
 import type { GpuStackSpec, PoolSpec, RentedParts } from "./spec.ts";
 
 /** Machines as a stack file describes them. */
-export interface DeclaredPool
-  extends Pick<
-    PoolSpec,
-    "name" | "sharing" | "nodes" | "capacity" | "hourlyUsd" | "diskGiB" | "prePullsImages" | "path"
-  > {
+export interface DeclaredPool extends Omit<PoolSpec, "instanceType" | "machine" | "gpu"> {
   readonly instanceType?: string | undefined;
   readonly machine?: MachineConfig | undefined;
 }

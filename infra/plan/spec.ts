@@ -133,6 +133,10 @@ export interface PoolSpec {
   readonly hourlyUsd?: number | undefined;
   /** Disk for images and scratch in GiB. */
   readonly diskGiB: number;
+  /** Zones of the region that it uses, by letter; absent: all of the network. */
+  readonly zones?: readonly string[] | undefined;
+  /** On-demand machines that are paid for already. */
+  readonly capacityReservationId?: string | undefined;
   /** Whether its machines have the images before a pod wants them. */
   readonly prePullsImages?: boolean | undefined;
   readonly path: string;

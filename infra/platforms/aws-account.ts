@@ -1,41 +1,23 @@
-/** Resources of a stack in an account, whatever its compute is: network, engine store, repositories, budget, load balancer. */
+/** Resources of a stack in an account, whatever its compute is: network, repositories, budget, load balancer. */
 import { Provider } from "@pulumi/aws/provider.js";
 import type * as pulumi from "@pulumi/pulumi";
 import { Guard, Registries } from "../../components/aws/account.ts";
 import { Edge } from "../../components/aws/edge.ts";
-import { EngineFileSystem } from "../../components/aws/engine-file-system.ts";
 import { Network } from "../../components/aws/network.ts";
 import type { DeployedStack } from "../outputs.ts";
-import type { AccountParts } from "../plan/aws/aws-stack.ts";
-import { awsNotes, needsRecord, recordNote } from "../plan/aws/edge.ts";
-import type { AwsContext } from "../plan/aws/types.ts";
+import type { AccountParts } from "../plan/aws/account.ts";
+import { awsNotes, recordNote } from "../plan/aws/edge.ts";
 import type { Endpoints } from "../plan/endpoints.ts";
 import type { AwsPlan } from "../plan/gpu-stack.ts";
 
-/** The provider of the region; it refuses any other account. */
-export function awsProvider({ account, region }: AwsContext): Provider {
-  return new Provider("aws", { region, allowedAccountIds: [account] });
-}
-
-/** Registers what exists before the machines. */
-export function deployAccount(
-  { context, network: plan, repositories, budget }: AccountParts,
-  opts: pulumi.ComponentResourceOptions,
-): Network {
+/** Registers what exists before the machines, with the provider of the region, which refuses any other account. */
+export function deployAccount({ context, network: plan, repositories, budget }: AccountParts) {
+  const { region, account } = context;
+  const opts = { providers: { aws: new Provider("aws", { region, allowedAccountIds: [account] }) } };
   const network = new Network("network", { context, plan }, opts);
   new Registries("registries", { context, repositories }, opts);
   if (budget !== null) new Guard("guard", { context, budget }, opts);
-  return network;
-}
-
-/** @param client - Machines that mount the engine store. */
-export function deployFileSystem(
-  { context, fileSystem: plan }: AccountParts,
-  { vpcId, privateSubnets: subnets }: Network,
-  client: { readonly name: string; readonly securityGroupId: pulumi.Input<string> },
-  opts: pulumi.ComponentResourceOptions,
-): EngineFileSystem {
-  return new EngineFileSystem("engine-store", { context, plan, vpcId, subnets, client }, opts);
+  return { network, opts };
 }
 
 export function deployEdge(
@@ -66,6 +48,6 @@ export function withEdge(
   const gatewayReach = plan.isPublic ? "public" : "vpc";
   return {
     endpoints: { ...endpoints, gateway, gatewayReach, gatewayDnsName },
-    notes: [...(needsRecord(plan) ? [gatewayDnsName.apply((name) => recordNote(plan, name))] : []), ...all],
+    notes: [...(plan.needsRecord ? [gatewayDnsName.apply((name) => recordNote(plan, name))] : []), ...all],
   };
 }

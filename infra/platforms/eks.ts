@@ -1,19 +1,19 @@
 /** `platform: aws`, `compute: eks`: a cluster on EKS, and in it everything of `platform: kubernetes`. */
 import { Provider as KubernetesProvider } from "@pulumi/kubernetes/provider.js";
 import * as pulumi from "@pulumi/pulumi";
-import { AddOns, Cluster } from "../../components/aws/cluster.ts";
+import { AddOns, Cluster, GpuNodePool } from "../../components/aws/cluster.ts";
 import { Charts, ClusterStorage, GatewayBinding } from "../../components/aws/cluster-objects.ts";
-import { GpuNodePool } from "../../components/aws/gpu-node-pool.ts";
+import { EngineFileSystem } from "../../components/aws/engine-file-system.ts";
 import type { Network } from "../../components/aws/network.ts";
 import { WorkloadRole } from "../../components/aws/workload-role.ts";
 import type { DeployedStack } from "../outputs.ts";
-import { type EksStack, eksStack } from "../plan/aws/aws-stack.ts";
-import { hasEdge } from "../plan/aws/services.ts";
+import { type EksStack, eksStack } from "../plan/aws/account.ts";
+import { hasEdge } from "../plan/aws/network.ts";
 import type { EksPlan } from "../plan/gpu-stack.ts";
 import { clusterNotes } from "../plan/kubernetes/endpoints.ts";
 import type { KubernetesStack } from "../plan/kubernetes/kubernetes-stack.ts";
 import { clusterOutputs } from "../plan-outputs.ts";
-import { awsProvider, deployAccount, deployEdge, deployFileSystem, withEdge } from "./aws-account.ts";
+import { deployAccount, deployEdge, withEdge } from "./aws-account.ts";
 import { deployCluster, type MadeCluster, plannedObjects } from "./kubernetes.ts";
 
 /**
@@ -24,9 +24,7 @@ import { deployCluster, type MadeCluster, plannedObjects } from "./kubernetes.ts
 export function deploy(plan: EksPlan): DeployedStack {
   const objects = plannedObjects(plan);
   const aws = eksStack(plan, pulumi.getStack());
-  const opts = { providers: { aws: awsProvider(aws.context) } };
-
-  const network = deployAccount(aws, opts);
+  const { network, opts } = deployAccount(aws);
   const { cluster, store, made } = deployMachines(aws, objects, network, opts);
   const target = { securityGroupId: cluster.securityGroupId };
   // It stays while the cluster sleeps.
@@ -69,7 +67,11 @@ function deployMachines(
   const { vpcId, privateSubnets: subnets } = network;
   const control = new Cluster("cluster", { context, plan, subnets }, opts);
   const { cluster, clusterName, securityGroupId, kubeconfig } = control;
-  const store = deployFileSystem(aws, network, { name: "machines", securityGroupId }, opts);
+  const store = new EngineFileSystem(
+    "engine-store",
+    { context, plan: aws.fileSystem, vpcId, subnets, client: { name: "machines", securityGroupId } },
+    opts,
+  );
   const addOns = (name: string, isEarly: boolean, after: readonly pulumi.Resource[]) => {
     const own = plan.addOns.filter(({ isBeforeNodes }) => isBeforeNodes === isEarly);
     return new AddOns(name, { context, clusterName, addOns: own, after }, opts);

@@ -1,5 +1,5 @@
 /** The one machine of a stack on EC2, and the sessions of Systems Manager that are the only way to it. */
-import type { AwsContext } from "../../infra/plan/aws/types.ts";
+import type { AwsContext } from "../../infra/plan/aws/context.ts";
 import { UserError } from "../errors.ts";
 import { programFindings } from "../preflight/aws-programs.ts";
 import { type RunningMachine, stackMachines } from "./ec2.ts";

@@ -2,8 +2,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { eksKubeconfig } from "../../infra/plan/aws/eks-cluster.ts";
-import type { AwsContext } from "../../infra/plan/aws/types.ts";
+import type { AwsContext } from "../../infra/plan/aws/context.ts";
+import { documentText } from "../../infra/plan/aws/data-files.ts";
 import { eksCluster } from "./eks.ts";
 import { required } from "./session.ts";
 
@@ -20,6 +20,6 @@ export async function useStackCluster({ region, name, stack }: AwsContext): Prom
   const folder = mkdtempSync(join(tmpdir(), "engine-room-kubeconfig-"));
   process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, "config");
-  writeFileSync(file, eksKubeconfig({ region, name, ...cluster }), { mode: 0o600 });
+  writeFileSync(file, documentText("kubeconfig", { region, name, ...cluster }), { mode: 0o600 });
   process.env.KUBECONFIG = file;
 }

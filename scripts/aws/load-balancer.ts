@@ -1,8 +1,8 @@
 /** What the load balancer of a stack says of the machine behind it. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TargetHealthDescription } from "@aws-sdk/client-elastic-load-balancing-v2";
+import type { AwsContext } from "../../infra/plan/aws/context.ts";
 import type { EdgePlan } from "../../infra/plan/aws/edge.ts";
-import type { AwsContext } from "../../infra/plan/aws/types.ts";
 import { UserError } from "../errors.ts";
 import { type Answer, ask, clientSettings } from "./session.ts";
 

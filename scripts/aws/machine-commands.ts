@@ -1,7 +1,7 @@
 /** What a machine itself says of the commands that `up` had it run. */
 import { setTimeout as sleep } from "node:timers/promises";
+import type { AwsContext } from "../../infra/plan/aws/context.ts";
 import type { InstanceTask } from "../../infra/plan/aws/machine/tasks.ts";
-import type { AwsContext } from "../../infra/plan/aws/types.ts";
 import { UserError } from "../errors.ts";
 import type { RunningMachine } from "./ec2.ts";
 import { stackInstance } from "./instance.ts";

@@ -1,6 +1,6 @@
 /** Starts the machine of a stack on EC2, for `up` and for `wake`. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { AwsContext } from "../../infra/plan/aws/types.ts";
+import type { AwsContext } from "../../infra/plan/aws/context.ts";
 import { UserError } from "../errors.ts";
 import { type RunningMachine, stackMachines, startMachines } from "./ec2.ts";
 import { required } from "./session.ts";

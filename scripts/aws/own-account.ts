@@ -1,5 +1,5 @@
 /** What every command that asks AWS asks first: whose credentials these are. */
-import type { AwsContext } from "../../infra/plan/aws/types.ts";
+import type { AwsContext } from "../../infra/plan/aws/context.ts";
 import { callerFindings } from "../preflight/aws-caller.ts";
 import { refusal } from "../preflight/finding.ts";
 import { caller, missingProfile } from "./account.ts";

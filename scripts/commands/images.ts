@@ -1,4 +1,4 @@
-import { MIRROR_REPOSITORY } from "../../infra/plan/aws/aws-stack.ts";
+import { MIRROR_REPOSITORY } from "../../infra/plan/aws/account.ts";
 import { IMAGE_NAMES } from "../../infra/plan/docker/types.ts";
 import { ecrHost } from "../aws/ecr.ts";
 import { requireAccount } from "../aws/own-account.ts";

@@ -1,5 +1,5 @@
 /** NVIDIA's images of a stack's release, copied into the account's own registry as they are: by digest, and all platforms. */
-import { MIRROR_REPOSITORY } from "../../infra/plan/aws/aws-stack.ts";
+import { MIRROR_REPOSITORY } from "../../infra/plan/aws/account.ts";
 import type { BaseChoice } from "../../infra/plan/docker/image-sources.ts";
 import { imageSource } from "../../infra/plan/docker/image-sources.ts";
 import type { ImageName } from "../../infra/plan/docker/types.ts";

@@ -1,6 +1,5 @@
 /** What a stack on AWS stands on: its network, its door and its version of Kubernetes. */
-import { machineZones, natZones, vpcCidr } from "../../infra/plan/aws/network.ts";
-import { parseCidr, zoneCidrs } from "../../infra/plan/aws/subnets.ts";
+import { machineZones, natZones, parseCidr, vpcCidr, zoneCidrs } from "../../infra/plan/aws/network.ts";
 import {
   CHART_NAMES,
   type ChartName,

@@ -1,5 +1,5 @@
 /** What stacks on AWS have in common: credentials of one account, repositories in ECR, and bills that outlive a stack. */
-import type { AwsContext } from "../../infra/plan/aws/types.ts";
+import type { AwsContext } from "../../infra/plan/aws/context.ts";
 import { failedGroups } from "../aws/failed-groups.ts";
 import { leftoversReport, refuseStrangers } from "../aws/leftovers-report.ts";
 import { requireAccount } from "../aws/own-account.ts";

@@ -1,6 +1,6 @@
 /** Whether the cluster can give its administrators access: EKS makes an entry for who makes it, and refuses a second one. */
 import { STACK_TAG } from "../../infra/plan/aws/context.ts";
-import { overlap } from "../../infra/plan/aws/subnets.ts";
+import { overlap } from "../../infra/plan/aws/network.ts";
 import { RESERVED_NETWORKS } from "../../infra/plan/catalogue/aws.ts";
 import type { Caller } from "../aws/account.ts";
 import { accessEntryTags, eksCluster } from "../aws/eks.ts";

@@ -1,5 +1,5 @@
 /** Whether credentials are those of the account that a stack is for. */
-import type { AwsContext } from "../../infra/plan/aws/types.ts";
+import type { AwsContext } from "../../infra/plan/aws/context.ts";
 import type { Caller } from "../aws/account.ts";
 import type { Answer } from "../aws/session.ts";
 import { type Finding, problem } from "./finding.ts";

@@ -1,6 +1,7 @@
 /** What AWS is asked about besides what the stack file says itself: machines, and add-ons. Pure. */
+
+import type { NodePoolPlan } from "../../infra/plan/aws/eks-cluster.ts";
 import { eksClusterPlan } from "../../infra/plan/aws/eks-cluster.ts";
-import { type NodePoolPlan, surgeMachines } from "../../infra/plan/aws/node-pools.ts";
 import { machineTypes } from "../../infra/plan/catalogue/machines.ts";
 import { plannedNodes } from "../../infra/plan/cost/pool-price.ts";
 import type { EksPlan } from "../../infra/plan/gpu-stack.ts";
@@ -27,7 +28,7 @@ export function awsNeeds({ plan, context }: AwsTarget): AwsNeeds {
           vcpus: vcpusOf(plan, pool.name, instanceType),
           plannedMachines: plannedMachines(plan, pool),
           maxMachines: pool.nodeGroup.scalingConfig.maxSize,
-          surgeMachines: surgeMachines(pool),
+          surgeMachines: pool.surgeMachines,
         })),
       ),
     };

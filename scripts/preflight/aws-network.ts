@@ -1,6 +1,6 @@
 /** Networks and addresses of an account, against what a stack makes or uses. Pure. */
 import { STACK_TAG } from "../../infra/plan/aws/context.ts";
-import { overlap } from "../../infra/plan/aws/subnets.ts";
+import { overlap } from "../../infra/plan/aws/network.ts";
 import type { SubnetReading, VpcReading } from "../aws/ec2.ts";
 import type { Answer } from "../aws/session.ts";
 import type { AwsTarget } from "../program/aws-target.ts";

@@ -1,5 +1,5 @@
 /** Whether the account's repositories are there for those that use them, and not there for who makes them. */
-import { repositoryPlans } from "../../infra/plan/aws/aws-stack.ts";
+import { repositoryPlans } from "../../infra/plan/aws/account.ts";
 import { STACK_TAG } from "../../infra/plan/aws/context.ts";
 import { ecrRepositories, ecrRepositoryTags } from "../aws/ecr.ts";
 import type { Answer } from "../aws/session.ts";

@@ -16,7 +16,7 @@ export type Reservations = ReadonlyMap<string, Answer<ReservationReading>>;
 export function reservationIds({ plan }: AwsTarget): readonly string[] {
   return [
     ...new Set(
-      plan.config.pools.flatMap(({ capacityReservationId }) =>
+      plan.spec.pools.flatMap(({ capacityReservationId }) =>
         capacityReservationId === undefined ? [] : [capacityReservationId],
       ),
     ),
@@ -33,7 +33,7 @@ export function reservationFindings(
   needs: readonly MachineNeed[],
   { reservations, running }: { reservations: Reservations; running: Answer<readonly RunningMachine[]> },
 ): readonly Finding[] {
-  return target.plan.config.pools.flatMap(({ name, capacityReservationId: id }) => {
+  return target.plan.spec.pools.flatMap(({ name, capacityReservationId: id }) => {
     const need = needs.find(({ pool }) => pool === name);
     const answer = id === undefined ? undefined : reservations.get(id);
     if (id === undefined || need === undefined || answer === undefined) return [];

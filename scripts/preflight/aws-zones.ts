@@ -1,7 +1,8 @@
 /** Zones of a stack: whether the region has them, offers the machines there, and EKS takes them. Pure. */
+
+import { nodePoolPlans } from "../../infra/plan/aws/eks-cluster.ts";
 import { SYSTEM_POOL } from "../../infra/plan/aws/names.ts";
 import { instanceZone, machineZones } from "../../infra/plan/aws/network.ts";
-import { nodePoolPlans } from "../../infra/plan/aws/node-pools.ts";
 import type { ZoneReading } from "../aws/capacity.ts";
 import type { Offerings } from "../aws/ec2.ts";
 import type { Answer } from "../aws/session.ts";

@@ -1,7 +1,6 @@
 /** A stack on AWS, as its file plans it. */
 import { planClusterImages, planInstanceImages } from "../../infra/image-inputs.ts";
-import { awsContext } from "../../infra/plan/aws/context.ts";
-import type { AwsContext } from "../../infra/plan/aws/types.ts";
+import { type AwsContext, awsContext } from "../../infra/plan/aws/context.ts";
 import type { ImageOptions } from "../../infra/plan/docker/images.ts";
 import type { DockerImage, ImageName } from "../../infra/plan/docker/types.ts";
 import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";

@@ -1,7 +1,6 @@
 /** A stack on one machine of EC2, as its file plans it. */
 import { planInstanceImages } from "../../infra/image-inputs.ts";
-import { awsContext } from "../../infra/plan/aws/context.ts";
-import type { AwsContext } from "../../infra/plan/aws/types.ts";
+import { type AwsContext, awsContext } from "../../infra/plan/aws/context.ts";
 import { type DockerStack, dockerStack } from "../../infra/plan/docker/docker-stack.ts";
 import type { Ec2Plan } from "../../infra/plan/gpu-stack.ts";
 import { readPlan } from "./docker-target.ts";

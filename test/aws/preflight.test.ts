@@ -15,7 +15,7 @@ import { AssumeRoleCommand, STSClient } from "@aws-sdk/client-sts";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { imageInputs } from "../../infra/image-inputs.ts";
-import { repositoryPlans } from "../../infra/plan/aws/aws-stack.ts";
+import { repositoryPlans } from "../../infra/plan/aws/account.ts";
 import { lockKey } from "../../infra/plan/docker/images.ts";
 import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
 import { ask, clientSettings } from "../../scripts/aws/session.ts";

@@ -3,10 +3,9 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../infra/config/config.ts";
 import { planInstanceImages } from "../../infra/image-inputs.ts";
-import { type Ec2Stack, type EksStack, ec2Stack, eksStack } from "../../infra/plan/aws/aws-stack.ts";
-import { filledText, placeholderNames } from "../../infra/plan/aws/names.ts";
-import { policyDocument } from "../../infra/plan/aws/roles.ts";
-import type { RolePlan } from "../../infra/plan/aws/types.ts";
+import { type Ec2Stack, type EksStack, ec2Stack, eksStack } from "../../infra/plan/aws/account.ts";
+import { filled } from "../../infra/plan/aws/data-files.ts";
+import { policyDocument, type RolePlan } from "../../infra/plan/aws/roles.ts";
 import { machineTypes } from "../../infra/plan/catalogue/machines.ts";
 import { dockerStack } from "../../infra/plan/docker/docker-stack.ts";
 import { replacementRow } from "../../scripts/diff/replacements/property-effects.ts";
@@ -139,11 +138,9 @@ const stacks = [stackOf("dev"), stackOf("prod"), stackOf("ec2", "examples/ec2.ya
 
 const roles = stacks.flatMap((stack) => rolesIn(stack).map((role) => ({ role, context: stack.context })));
 
-/** The policy of a role, with `fs-0` and the like for ids that AWS assigns. */
+/** The policy of a role, with `fs-0` for the id that AWS assigns. */
 function ownPolicy({ statements }: RolePlan): unknown {
-  const document = policyDocument(statements);
-  const ids = Object.fromEntries(placeholderNames(document).map((name) => [name, `${name}-0`]));
-  return JSON.parse(filledText(document, ids));
+  return JSON.parse(filled(policyDocument(statements), { fileSystemId: "fs-0" }));
 }
 
 test("a linter finds nothing in the permissions and trust policies of roles", async () => {

@@ -2,17 +2,16 @@
 import type { AwsConfig, Ec2Config, EksConfig } from "../../config/aws-stacks.ts";
 import type { GpuStackConfig } from "../../config/config.ts";
 import { isInstalled } from "../catalogue/aws.ts";
+import { SECRET_NAMES } from "../docker/types.ts";
 import { type Cluster, kubernetesCluster } from "../kubernetes/cluster.ts";
 import { pulledFrom } from "./context.ts";
 import {
   BUILD_SERVICE_ACCOUNT,
   DATABASE_STORAGE_CLASS,
   ENGINE_VOLUME,
-  GPU_EXPORTER_NAMESPACE,
-  HUB_TOKEN_FILE,
-  MONITORING_RELEASE,
   NOMINAL_STORE_GIB,
   POOL_LABEL,
+  SECRET_FOLDER,
   STORE_FOLDER,
 } from "./names.ts";
 
@@ -25,9 +24,9 @@ const MASK = "[secret]";
 /** Last part of the path at which builds find the hub's token. */
 const TOKEN_FILE = "value";
 
-/** Service of the exporter as NVIDIA's own chart names it, not the GPU operator. */
+/** Service of the exporter in cluster-software.yaml, as NVIDIA's own chart names it, not the GPU operator. */
 const GPU_EXPORTER = {
-  namespace: GPU_EXPORTER_NAMESPACE,
+  namespace: "gpu-metrics",
   labels: { "app.kubernetes.io/name": "dcgm-exporter" },
   port: "metrics",
 };
@@ -65,7 +64,8 @@ export function eksAsCluster(config: EksConfig): ClusterConfig {
     monitoring: isInstalled("kube-prometheus-stack", charts) ? "prometheus-operator" : "none",
     monitoringOptions: {
       ...config.monitoringOptions,
-      labels: { release: MONITORING_RELEASE, ...config.monitoringOptions.labels },
+      // By this label Prometheus of kube-prometheus-stack finds monitors and rules.
+      labels: { release: "kube-prometheus-stack", ...config.monitoringOptions.labels },
       gpuExporter: isInstalled("dcgm-exporter", charts) ? GPU_EXPORTER : false,
     },
     databaseStorage: { storageClass: DATABASE_STORAGE_CLASS, ...config.databaseStorage },
@@ -101,7 +101,10 @@ export function ec2AsHost(config: Ec2Config): HostConfig {
     },
     images: pulledFrom(config),
     engineStore: { path: STORE_FOLDER, readMBPerSecond: config.engineStore.readMBPerSecond },
-    hub: hub.token === undefined && hub.tokenSecretArn === undefined ? {} : { tokenFile: HUB_TOKEN_FILE },
+    hub:
+      hub.token === undefined && hub.tokenSecretArn === undefined
+        ? {}
+        : { tokenFile: `${SECRET_FOLDER}/${SECRET_NAMES.hubToken}` },
     gateway: { ...ownGateway, exposure: "internal" },
   };
 }

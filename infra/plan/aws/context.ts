@@ -2,7 +2,24 @@
 import type { AwsConfig } from "../../config/aws-stacks.ts";
 import { jsonDigest } from "../canonical-json.ts";
 import { partitionOf } from "../catalogue/aws.ts";
-import type { AwsContext } from "./types.ts";
+
+/** What every part of a stack on AWS is planned with. */
+export interface AwsContext {
+  /** Name of the stack. */
+  readonly stack: string;
+  /** `engine-room-<stack>`, the first part of names. */
+  readonly name: string;
+  readonly account: string;
+  readonly region: string;
+  /** `aws`, `aws-us-gov`. */
+  readonly partition: string;
+  /** Whether the stack file names the stack in `retain`: its data and its cluster are protected. */
+  readonly isRetained: boolean;
+  /** Tags of all resources, sorted. */
+  readonly tags: Readonly<Record<string, string>>;
+  /** Tags that never change, of resources that a change of tags replaces. */
+  readonly lastingTags: Readonly<Record<string, string>>;
+}
 
 /** Tag by which costs are grouped and leftovers are found. */
 export const STACK_TAG = "engine-room:stack";

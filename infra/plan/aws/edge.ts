@@ -4,10 +4,8 @@ import type { LoadBalancerArgs } from "@pulumi/aws/lb/loadBalancer.js";
 import type { TargetGroupArgs } from "@pulumi/aws/lb/targetGroup.js";
 import { GATEWAY_PORT } from "../containers/gateway.ts";
 import type { AwsPlan } from "../gpu-stack.ts";
-import { keyedName } from "./context.ts";
-import { vpcCidr } from "./network.ts";
-import { hasEdge } from "./services.ts";
-import type { AwsContext } from "./types.ts";
+import { type AwsContext, keyedName } from "./context.ts";
+import { hasEdge, vpcCidr } from "./network.ts";
 
 export type EdgePlan = ReturnType<typeof edgePlan>;
 
@@ -53,6 +51,8 @@ export function edgePlan(plan: AwsPlan, context: AwsContext) {
     hostname,
     /** Route 53 zone of the host name's record; null: the stack makes no record. */
     zoneId,
+    /** Whether the record of the host name is made elsewhere. */
+    needsRecord: hostname !== null && zoneId === null,
     /** null: the name that AWS gives the load balancer. */
     url: hostname === null ? null : `${tls === undefined ? "http" : "https"}://${hostname}`,
     loadBalancer: {
@@ -83,33 +83,27 @@ export function edgePlan(plan: AwsPlan, context: AwsContext) {
   };
 }
 
-/** Notes for users, besides those of the platform below. */
-export function awsNotes(plan: AwsPlan, context: AwsContext, edge: EdgePlan): readonly string[] {
-  return [...keyNote(plan, edge), downNote(plan, context)];
-}
-
-function keyNote({ config }: AwsPlan, edge: EdgePlan): readonly string[] {
-  if (config.gateway.apiKeys.length > 0) return [];
+/** Notes for users, besides those of the platform below: who may use the models, and what `down` deletes. */
+export function awsNotes(
+  { config }: AwsPlan,
+  { isRetained, stack }: AwsContext,
+  { cidrs }: EdgePlan,
+): readonly string[] {
   const who = hasEdge(config)
-    ? `Everybody in ${edge.cidrs.join(", ")}${config.compute === "eks" ? ", every pod of the cluster among them," : ""}`
+    ? `Everybody in ${cidrs.join(", ")}${config.compute === "eks" ? ", every pod of the cluster among them," : ""}`
     : "Every pod of the cluster";
-  return [`${who} may use the models: gateway.apiKeys is empty; \`npm run key\` makes a key.`];
-}
-
-function downNote({ config }: AwsPlan, { isRetained, stack }: AwsContext): string {
-  if (isRetained)
-    return "`npm run down` stops at what `retain` protects: docs/aws.md says how such a stack ends, and that documents and engines go with it.";
+  const keyNote = `${who} may use the models: gateway.apiKeys is empty; \`npm run key\` makes a key.`;
   const { existing } = config.engineStore;
   const lost =
     existing === undefined
       ? "documents, weights and engines with it"
       : `documents with it; weights and engines stay in ${existing.fileSystemId}`;
-  return `\`npm run down\` deletes all that the stack has made, ${lost}. \`retain: [${stack}]\` has it stop before that.`;
-}
-
-/** Whether somebody else has to make the record of the gateway's host name. */
-export function needsRecord({ hostname, zoneId }: Pick<EdgePlan, "hostname" | "zoneId">): boolean {
-  return hostname !== null && zoneId === null;
+  return [
+    ...(config.gateway.apiKeys.length > 0 ? [] : [keyNote]),
+    isRetained
+      ? "`npm run down` stops at what `retain` protects: docs/aws.md says how such a stack ends, and that documents and engines go with it."
+      : `\`npm run down\` deletes all that the stack has made, ${lost}. \`retain: [${stack}]\` has it stop before that.`,
+  ];
 }
 
 /** @param dnsName - Of the load balancer. */

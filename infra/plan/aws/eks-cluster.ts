@@ -1,26 +1,63 @@
 /** A cluster on EKS: control plane, machines, add-ons, charts, and roles of the stack's own pods. */
 import type { LogGroupArgs } from "@pulumi/aws/cloudwatch/logGroup.js";
+import type { LaunchTemplateArgs } from "@pulumi/aws/ec2/launchTemplate.js";
 import type { AddonArgs } from "@pulumi/aws/eks/addon.js";
 import type { ClusterArgs } from "@pulumi/aws/eks/cluster.js";
+import type { NodeGroupArgs } from "@pulumi/aws/eks/nodeGroup.js";
 import type { KeyArgs } from "@pulumi/aws/kms/key.js";
+import type { PersistentVolumeArgs } from "@pulumi/kubernetes/core/v1/persistentVolume.js";
+import type { ReleaseArgs } from "@pulumi/kubernetes/helm/v3/release.js";
+import type { StorageClassArgs } from "@pulumi/kubernetes/storage/v1/storageClass.js";
 import type { EksConfig } from "../../config/aws-stacks.ts";
-import { addOnVersions, kubernetesVersions } from "../catalogue/aws.ts";
-import { chartPlans } from "./charts.ts";
-import { clusterName } from "./context.ts";
-import { SYSTEM_NODES } from "./names.ts";
-import { type ClusterParts, nodePoolPlans } from "./node-pools.ts";
-import { buildRole, clusterRole, diskRole, fileSystemRole, networkRole, nodeRole } from "./roles.ts";
-import type { AwsContext, RolePlan } from "./types.ts";
+import {
+  addOnVersions,
+  type ChartName,
+  installedCharts,
+  kubernetesVersions,
+  publishedCharts,
+} from "../catalogue/aws.ts";
+import { slotsPerGpu } from "../fit/gpu-memory.ts";
+import type { EksPlan } from "../gpu-stack.ts";
+import { devicePluginConfigs, GPU_RESOURCE, gpuResource } from "../kubernetes/capacity.ts";
+import { type AwsContext, clusterName, STACK_TAG } from "./context.ts";
+import { documentText, fileContent, filled } from "./data-files.ts";
+import {
+  localDiskGiB,
+  localDiskUse,
+  METADATA_OPTIONS,
+  type Pool,
+  ROOT_DEVICE,
+  ROOT_DISK,
+  reservedCapacity,
+  rootDisk,
+  systemPool,
+} from "./machines.ts";
+import {
+  BUILD_SERVICE_ACCOUNT,
+  DATABASE_STORAGE_CLASS,
+  ENGINE_VOLUME,
+  METRICS_DISK_GIB,
+  NOMINAL_STORE_GIB,
+  POOL_LABEL,
+  SYSTEM_POOL,
+} from "./names.ts";
+import { machineZones } from "./network.ts";
+import { rolePlan, SYSTEM_NAMESPACE } from "./roles.ts";
 
+type Labels = Readonly<Record<string, string>>;
+
+export type NodePoolPlan = ReturnType<typeof nodePool>;
 export type ClusterPlan = ReturnType<typeof eksClusterPlan>;
+export type ChartPlan = ReturnType<typeof chartPlans>[number];
 export type AddOnPlan = ReturnType<typeof addOnPlans>[number];
 
 /** Days in which a key that was deleted by mistake can be restored; the most that KMS has. */
 const KEY_DELETION_DAYS = 30;
 
-export function eksClusterPlan(parts: ClusterParts, context: AwsContext) {
-  const { config, cluster } = parts;
-  const { access, hub } = config;
+export function eksClusterPlan(plan: EksPlan, context: AwsContext) {
+  const { config, cluster } = plan;
+  const { access } = config;
+  const { tokenSecretArn } = config.hub;
   const name = clusterName(context);
   return {
     cluster: {
@@ -52,15 +89,15 @@ export function eksClusterPlan(parts: ClusterParts, context: AwsContext) {
     } satisfies KeyArgs,
     /** ARNs of principals, by which access entries are named. */
     admins: distinct(access.admins),
-    role: clusterRole(context),
-    nodeRole: nodeRole(context),
+    role: rolePlan(context, "cluster"),
+    nodeRole: rolePlan(context, "node"),
     addOns: addOnPlans(config, context),
-    charts: chartPlans(parts, context),
-    pools: nodePoolPlans(parts),
+    charts: chartPlans(plan, context),
+    pools: nodePoolPlans(plan),
     podRoles:
-      hub.tokenSecretArn === undefined
+      tokenSecretArn === undefined
         ? []
-        : [buildRole(context, cluster.namespace.name, hub.tokenSecretArn)],
+        : [rolePlan(context, BUILD_SERVICE_ACCOUNT, { namespace: cluster.namespace.name, tokenSecretArn })],
   };
 }
 
@@ -68,100 +105,234 @@ function distinct(texts: readonly string[]): string[] {
   return [...new Set(texts)].toSorted();
 }
 
-const ON_SYSTEM_NODES = { nodeSelector: SYSTEM_NODES };
+const GPU_TAINT = { key: GPU_RESOURCE, value: "present" };
 
-interface AddOnOptions {
-  readonly configuration?: Readonly<Record<string, unknown>>;
-  readonly role?: RolePlan;
-  /** Machines need it to join; the other add-ons need machines to run on. */
-  readonly isBeforeNodes?: boolean;
+/** Longest prefix of a node group's name: Amazon's provider appends 26 digits, and the name has at most 63 characters. */
+const PREFIX_LENGTH = 37;
+
+/** The pool for controllers first, then those of the stack file in its order. */
+export function nodePoolPlans({ config, spec }: Pick<EksPlan, "config" | "spec">): readonly NodePoolPlan[] {
+  const zones = machineZones(config.network);
+  // Prometheus has a disk, which is in one zone: each zone keeps a machine, in whatever order the stack file names zones.
+  const systemZones = zones.toSorted().slice(0, systemPool.nodes.min);
+  return [{ ...systemPool, zones: systemZones }, ...spec.pools].map((pool) =>
+    nodePool(pool, pool.zones ?? zones, config.cluster.version),
+  );
 }
 
+/** @param zones - By letter. @param version - Of Kubernetes. */
+function nodePool(pool: Pool, zones: readonly string[], version: string) {
+  const { instanceType, capacityReservationId, sharing } = pool;
+  if (instanceType === null) throw new Error(`The pool ${pool.name} on EKS has no instance type.`);
+  const resource = gpuResource(sharing, null);
+  const { name, gpu, nodes } = pool;
+  const labels = poolLabels(pool, resource);
+  // Often AWS has no further machine with GPUs or in a reservation, and an update that starts new machines first pays for several.
+  const isMinimal = gpu !== null || capacityReservationId !== undefined;
+  return {
+    name,
+    zones,
+    /**
+     * Machines that EKS may add while it updates the pool: an update by `DEFAULT` raises the group by up to twice its zones.
+     * https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
+     */
+    surgeMachines: isMinimal ? 0 : 2 * zones.length,
+    /** Tags of the Auto Scaling group that describe a machine of an empty pool to the autoscaler; that of controllers is never empty. */
+    scalingTags: name === SYSTEM_POOL ? {} : scalingTags(pool, labels, resource),
+    launchTemplate: {
+      updateDefaultVersion: true,
+      metadataOptions: METADATA_OPTIONS,
+      blockDeviceMappings: [{ deviceName: ROOT_DEVICE, ebs: { ...ROOT_DISK, ...rootDisk(pool) } }],
+      ...reservedCapacity(pool),
+      userData: Buffer.from(nodeUserData(pool)).toString("base64"),
+    } satisfies LaunchTemplateArgs,
+    nodeGroup: {
+      nodeGroupNamePrefix: `${name.slice(0, PREFIX_LENGTH - 1)}-`,
+      version,
+      instanceTypes: [instanceType],
+      amiType: gpu === null ? "AL2023_x86_64_STANDARD" : "AL2023_x86_64_NVIDIA",
+      capacityType: pool.capacity === "spot" ? "SPOT" : "ON_DEMAND",
+      // A new group begins with these; `npm run up` changes the size of an existing one.
+      scalingConfig: { minSize: nodes.min, maxSize: nodes.max, desiredSize: nodes.min },
+      // MINIMAL: an update ends a machine before it starts the next one. DEFAULT: it starts new machines in every zone first.
+      updateConfig: { maxUnavailable: 1, updateStrategy: isMinimal ? "MINIMAL" : "DEFAULT" },
+      // Where two servers of a model share the only machine, their disruption budget keeps the second until the first runs
+      // elsewhere. Without force EKS gives the update up after 15 minutes, with half of the model away:
+      // https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
+      ...(isMinimal ? { forceUpdateVersion: true } : {}),
+      labels,
+      taints: gpu === null ? [] : [{ ...GPU_TAINT, effect: "NO_SCHEDULE" }],
+      // A preview shows a change of the size by this tag alone.
+      tags: { "engine-room:machines": `${nodes.min} to ${nodes.max}` },
+    } satisfies Partial<NodeGroupArgs>,
+  };
+}
+
+function poolLabels({ name, gpu, sharing }: Pool, resource: string): Labels {
+  if (gpu === null) return { [POOL_LABEL]: name };
+  return {
+    [POOL_LABEL]: name,
+    // The autoscaler waits until a machine with this label offers whole GPUs before it starts another one; with partitions it would
+    // wait forever.
+    ...(resource === GPU_RESOURCE
+      ? { "k8s.amazonaws.com/accelerator": `nvidia-${gpu.name.toLowerCase().replaceAll(" ", "-")}` }
+      : {}),
+    // By these the device plugin finds machines, and chooses one of its configurations.
+    "nvidia.com/device-plugin.config": name,
+    "nvidia.com/gpu.present": "true",
+    ...(sharing.mode === "mps" ? { "nvidia.com/mps.capable": "true" } : {}),
+  };
+}
+
+/** https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.35.0/cluster-autoscaler/cloudprovider/aws/README.md */
+function scalingTags(pool: Pool, labels: Labels, resource: string): Labels {
+  const { gpu, sharing, machine, diskGiB } = pool;
+  const scratchGiB = localDiskUse(pool) === "none" ? diskGiB : localDiskGiB(machine);
+  const tags = {
+    ...Object.fromEntries(Object.entries(labels).map(([key, value]) => [`label/${key}`, value])),
+    "resources/ephemeral-storage": `${scratchGiB}Gi`,
+    ...(gpu === null
+      ? {}
+      : {
+          [`resources/${resource}`]: String(machine.gpus * slotsPerGpu(gpu, sharing)),
+          [`taint/${GPU_TAINT.key}`]: `${GPU_TAINT.value}:NoSchedule`,
+        }),
+  };
+  return Object.fromEntries(
+    Object.entries(tags).map(([key, value]) => [`k8s.io/cluster-autoscaler/node-template/${key}`, value]),
+  );
+}
+
+const BOUNDARY = "engine-room";
+
 /**
- * By name. The keys of configurations are those of the drivers' charts, and were seen in configurations of these add-ons that EKS took;
- * those of EFS and of the secrets' provider in their charts alone. Preflight compares them with EKS' own schemas.
+ * User data of a machine: a MIME document, not yet in base64. EKS adds a part that says which cluster the machine joins.
  */
+function nodeUserData(pool: Pool): string {
+  const { gpu, sharing } = pool;
+  const localDisks = localDiskUse(pool);
+  const localStorage = {
+    strategy: "RAID0",
+    // Otherwise containerd, the kubelet's pods and their logs are on local disks.
+    ...(localDisks === "all" ? {} : { disabledMounts: ["Containerd", "SOCI"] }),
+  };
+  const values = {
+    // Layers are downloaded and unpacked side by side. Onto a disk of less than 600 MiB/s it is slower than without; EBS of few
+    // machines with GPUs is that fast.
+    featureGates: gpu !== null && localDisks === "all" ? { FastImagePull: true } : undefined,
+    instance: localDisks === "none" ? undefined : { localStorage },
+  };
+  // JSON is YAML too.
+  const parts = [["application/node.eks.aws", documentText("nodeConfig", values, 2)]];
+  if (gpu !== null && sharing.mode === "mig") {
+    const partitions = Array.from({ length: slotsPerGpu(gpu, sharing) }, () => sharing.profile);
+    // It runs before the kubelet starts, and so before anything has opened a GPU.
+    // https://docs.nvidia.com/datacenter/tesla/mig-user-guide/getting-started-with-mig.html
+    const script = `#!/bin/bash\nset -euo pipefail\nnvidia-smi -mig 1\nnvidia-smi mig -cgi ${partitions.join(",")} -C`;
+    parts.push(['text/x-shellscript; charset="us-ascii"', script]);
+  }
+  return [
+    "MIME-Version: 1.0",
+    `Content-Type: multipart/mixed; boundary="${BOUNDARY}"`,
+    "",
+    ...parts.flatMap(([type, text]) => [`--${BOUNDARY}`, `Content-Type: ${type}`, "", text, ""]),
+    `--${BOUNDARY}--`,
+    "",
+  ].join("\n");
+}
+
+/** Add-ons and charts of cluster-software.yaml, which says what their fields are. */
+interface Software {
+  readonly addOns: Readonly<
+    Record<AddOnName, { configuration?: object; role?: string; isBeforeNodes?: true }>
+  >;
+  readonly charts: Readonly<Record<ChartName, Installation>>;
+  readonly storage: { readonly storageClass: StorageClassArgs; readonly engineVolume: PersistentVolumeArgs };
+}
+
+type AddOnName = keyof typeof addOnVersions | "coredns" | "kube-proxy";
+
+interface Installation {
+  readonly release: string;
+  readonly namespace?: string;
+  readonly role?: string;
+  readonly hasDisk?: true;
+  readonly values: Readonly<Record<string, unknown>>;
+}
+
+const SOFTWARE_FILE = "cluster-software.yaml";
+
+/** By name. */
 function addOnPlans({ cluster, engineStore, hub }: EksConfig, context: AwsContext) {
   const versions = { ...addOnVersions, ...kubernetesVersions[cluster.version].addOns };
-  const plan = (
-    addonName: keyof typeof versions,
-    { configuration, role, isBeforeNodes = false }: AddOnOptions,
-  ) => ({
-    args: {
-      addonName,
-      addonVersion: versions[addonName],
-      ...(configuration === undefined ? {} : { configurationValues: JSON.stringify(configuration) }),
-      // Changes by hand are reverted.
-      resolveConflictsOnCreate: "OVERWRITE",
-      resolveConflictsOnUpdate: "OVERWRITE",
-    } satisfies Partial<AddonArgs>,
-    role: role ?? null,
-    isBeforeNodes,
-  });
-  return [
-    plan("aws-ebs-csi-driver", {
-      configuration: {
-        // Tags by which disks of claims are found, and costs grouped.
-        // https://github.com/kubernetes-sigs/aws-ebs-csi-driver/blob/master/docs/tagging.md
-        controller: { ...ON_SYSTEM_NODES, extraVolumeTags: context.lastingTags },
-        // Machines with GPUs too. Pods don't reach the metadata service, so the driver asks Kubernetes for its machine, and assumes one
-        // network interface and one disk: a machine with more holds fewer claims than the scheduler believes.
-        // https://github.com/kubernetes-sigs/aws-ebs-csi-driver/blob/v1.63.1/docs/install.md#kubernetes-metadata
-        node: { tolerateAllTaints: true },
-      },
-      role: diskRole(context),
-    }),
-    plan("aws-efs-csi-driver", {
-      configuration: { controller: ON_SYSTEM_NODES },
-      role: fileSystemRole(context, engineStore.existing?.fileSystemId),
-    }),
-    // Mounts secrets of Secrets Manager as files, with the role of the pod. Engine builds run on machines with GPUs; the driver that
-    // comes with it tolerates all taints by itself.
-    ...(hub.tokenSecretArn === undefined
-      ? []
-      : [
-          plan("aws-secrets-store-csi-driver-provider", {
-            configuration: { tolerations: [{ operator: "Exists" }] },
-          }),
-        ]),
-    plan("coredns", { configuration: ON_SYSTEM_NODES }),
-    plan("eks-pod-identity-agent", { isBeforeNodes: true }),
-    plan("kube-proxy", { isBeforeNodes: true }),
-    plan("metrics-server", { configuration: ON_SYSTEM_NODES }),
-    plan("vpc-cni", {
-      // Addresses one by one: machines with GPUs run few pods, and prefixes of 16 addresses would use up a subnet sooner.
-      configuration: { enableNetworkPolicy: "true" },
-      role: networkRole(context),
-      isBeforeNodes: true,
-    }),
-  ];
-}
-
-interface EksClusterAddress {
-  readonly name: string;
-  readonly region: string;
-  readonly endpoint: string;
-  /** PEM in base64, as EKS gives it. */
-  readonly certificateAuthority: string;
-}
-
-/**
- * A kubeconfig, as JSON, which is YAML too. It holds no credential: its user gets one through the AWS CLI.
- * https://docs.aws.amazon.com/eks/latest/userguide/create-kubeconfig.html
- */
-export function eksKubeconfig({ name, region, endpoint, certificateAuthority }: EksClusterAddress): string {
-  const exec = {
-    apiVersion: "client.authentication.k8s.io/v1beta1",
-    command: "aws",
-    args: ["eks", "get-token", "--cluster-name", name, "--region", region, "--output", "json"],
-    interactiveMode: "Never",
+  const { addOns } = fileContent<Software>(SOFTWARE_FILE);
+  const fileSystemId = engineStore.existing?.fileSystemId;
+  const ownFileSystem = { StringEquals: { [`aws:ResourceTag/${STACK_TAG}`]: context.stack } };
+  const roleValues = {
+    fileSystemId: fileSystemId ?? "*",
+    fileSystemCondition: fileSystemId === undefined ? ownFileSystem : undefined,
   };
-  return JSON.stringify({
-    apiVersion: "v1",
-    kind: "Config",
-    "current-context": name,
-    clusters: [{ name, cluster: { server: endpoint, "certificate-authority-data": certificateAuthority } }],
-    contexts: [{ name, context: { cluster: name, user: name } }],
-    users: [{ name, user: { exec } }],
+  return (Object.keys(addOns) as AddOnName[])
+    .filter((name) => name !== "aws-secrets-store-csi-driver-provider" || hub.tokenSecretArn !== undefined)
+    .map((addonName) => {
+      const { configuration, role, isBeforeNodes = false } = filled(addOns[addonName], { ...context });
+      return {
+        args: {
+          addonName,
+          addonVersion: versions[addonName],
+          ...(configuration === undefined ? {} : { configurationValues: JSON.stringify(configuration) }),
+          // Changes by hand are reverted.
+          resolveConflictsOnCreate: "OVERWRITE",
+          resolveConflictsOnUpdate: "OVERWRITE",
+        } satisfies Partial<AddonArgs>,
+        role: role === undefined ? null : rolePlan(context, role, roleValues),
+        isBeforeNodes,
+      };
+    });
+}
+
+function chartPlans({ config, spec, cluster }: EksPlan, context: AwsContext) {
+  const values = {
+    ...context,
+    autoscalerTag: kubernetesVersions[config.cluster.version].autoscaler,
+    databaseStorageClass: DATABASE_STORAGE_CLASS,
+    devicePluginConfigs: Object.fromEntries(
+      // JSON is YAML too.
+      Object.entries(devicePluginConfigs(spec.pools, () => null)).map(([pool, own]) => [
+        pool,
+        JSON.stringify(own),
+      ]),
+    ),
+    metricsClaimPolicy: context.isRetained ? undefined : { whenDeleted: "Delete", whenScaled: "Retain" },
+    metricsDiskGiB: METRICS_DISK_GIB,
+    monitoringNamespace: cluster.monitoringNamespace,
+  };
+  const { charts } = fileContent<Software>(SOFTWARE_FILE);
+  return installedCharts(config.cluster.charts).map((name) => {
+    const { chart, version, repository } = publishedCharts[name];
+    const installation = filled(charts[name], values);
+    const { release, namespace = SYSTEM_NAMESPACE, role, hasDisk = false } = installation;
+    return {
+      name,
+      args: {
+        ...{ name: release, chart, version, namespace },
+        repositoryOpts: { repo: repository },
+        values: installation.values,
+      } satisfies ReleaseArgs,
+      role: role === undefined ? null : rolePlan(context, role),
+      hasDisk,
+    };
+  });
+}
+
+/** @param values - Of the file system's handle, which EFS assigns, and the stack's labels. */
+export function clusterStorage(values: Readonly<Record<"volumeHandle" | "labels", unknown>>) {
+  return filled(fileContent<Software>(SOFTWARE_FILE).storage, {
+    ...values,
+    databaseStorageClass: DATABASE_STORAGE_CLASS,
+    engineVolume: ENGINE_VOLUME,
+    storeGiB: NOMINAL_STORE_GIB,
+    POOL_LABEL,
+    SYSTEM_POOL,
   });
 }

@@ -1,60 +1,9 @@
-/** The network of a stack: a new one over two or three zones, or an existing one. */
-import type { LogGroupArgs } from "@pulumi/aws/cloudwatch/logGroup.js";
-import type { SubnetArgs } from "@pulumi/aws/ec2/subnet.js";
-import type { VpcArgs } from "@pulumi/aws/ec2/vpc.js";
+/** Zones, networks and subnets that a stack file on AWS asks for. A zone has the same addresses whatever other zones there are. */
 import type { AwsConfig, Ec2Config } from "../../config/aws-stacks.ts";
-import { flowLogRole } from "./roles.ts";
-import { zoneCidrs } from "./subnets.ts";
-import type { AwsContext } from "./types.ts";
-
-export type NetworkPlan = ReturnType<typeof networkPlan>;
+import { isInstalled, ZONE_LETTERS, type ZoneLetter } from "../catalogue/aws.ts";
 
 /** Services that machines use all the time: images, credentials, mount targets, logs. Their endpoints save traffic of a NAT gateway. */
 const INTERFACE_ENDPOINTS = ["ecr.api", "ecr.dkr", "elasticfilesystem", "logs", "sts"];
-
-/** Where the stack file has no `cluster.logRetentionDays`. */
-const LOG_RETENTION_DAYS = 30;
-
-export function networkPlan(config: AwsConfig, context: AwsContext) {
-  const { network } = config;
-  if (network.existing !== undefined) return { kind: "existing", ...network.existing } as const;
-  const subnets = network.zones.map((zone) => ({ zone, ...zoneCidrs(network.cidr, zone) }));
-  // EKS' load balancer controller finds subnets by these: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
-  const tags = (role: string) => (config.compute === "eks" ? { [`kubernetes.io/role/${role}`]: "1" } : {});
-  const subnet = (zone: string, cidrBlock: string, tags: Readonly<Record<string, string>>) => ({
-    zone,
-    args: {
-      cidrBlock,
-      availabilityZone: `${context.region}${zone}`,
-      // A NAT gateway has an address of its own, and load balancers get theirs from AWS.
-      mapPublicIpOnLaunch: false,
-      tags,
-    } satisfies Partial<SubnetArgs>,
-  });
-  return {
-    kind: "create" as const,
-    // Both together resolve names of interface endpoints, mount targets and machines within the VPC.
-    vpc: {
-      cidrBlock: network.cidr,
-      enableDnsSupport: true,
-      enableDnsHostnames: true,
-    } satisfies VpcArgs,
-    privateSubnets: subnets.map(({ zone, privateCidr }) => subnet(zone, privateCidr, tags("internal-elb"))),
-    publicSubnets: subnets.map(({ zone, publicCidr }) => subnet(zone, publicCidr, tags("elb"))),
-    /** Zones with a NAT gateway; the others use the first one. */
-    natZones: natZones(config),
-    interfaceEndpoints: interfaceEndpoints(config),
-    flowLogs: network.flowLogs ? flowLogs(config, context) : null,
-  };
-}
-
-function flowLogs(config: AwsConfig, context: AwsContext) {
-  const logGroup = {
-    name: `${context.name}/flow-logs`,
-    retentionInDays: config.compute === "eks" ? config.cluster.logRetentionDays : LOG_RETENTION_DAYS,
-  } satisfies LogGroupArgs;
-  return { logGroup, role: flowLogRole(context, logGroup.name) };
-}
 
 /** Zones, by letter, with a NAT gateway of the stack. */
 export function natZones(config: AwsConfig): readonly string[] {
@@ -84,13 +33,57 @@ export function instanceZone(config: Ec2Config): string {
   return config.pools[0]?.zone ?? firstZone(config);
 }
 
+/** The first zone of machines in the alphabet; the schema wants one. */
 function firstZone({ network }: AwsConfig): string {
-  const [first] = machineZones(network).toSorted();
-  if (first === undefined) throw new Error("A network has a zone for machines.");
-  return first;
+  return machineZones(network).toSorted()[0] as string;
 }
 
 /** Addresses of the VPC. */
 export function vpcCidr({ existing, cidr }: AwsConfig["network"]): string {
   return existing?.cidr ?? cidr;
+}
+
+/** Whether the stack has a load balancer in front of the gateway: on EKS a controller registers pods with it. */
+export function hasEdge(config: AwsConfig): boolean {
+  return config.compute === "ec2" || isInstalled("load-balancer-controller", config.cluster.charts);
+}
+
+/** An IPv4 network: its first address as a number of 32 bits, how many addresses it has, and the bits of its prefix. */
+type Cidr = Readonly<Record<"first" | "size" | "length", number>>;
+
+/** With a longer prefix a zone's pods and machines would have fewer than 512 addresses. */
+export const LONGEST_VPC_PREFIX = 20;
+/** AWS's limit: https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html */
+export const SHORTEST_VPC_PREFIX = 16;
+
+/**
+ * Subnets of one zone, in a VPC of a /16 to a /20: an eighth of the network for machines, since every pod takes an address of it. The
+ * seventh eighth, divided in eight again, is for load balancers and NAT gateways; the last eighth is free.
+ */
+export function zoneCidrs(vpc: string, zone: ZoneLetter) {
+  const { first, size, length } = parseCidr(vpc);
+  const slot = ZONE_LETTERS.indexOf(zone);
+  return {
+    privateCidr: formatCidr({ first: first + (slot * size) / 8, length: length + 3 }),
+    publicCidr: formatCidr({ first: first + ((48 + slot) * size) / 64, length: length + 6 }),
+  };
+}
+
+/** @param text - `10.64.0.0/16`; bits after the length are dropped, as routers drop them. */
+export function parseCidr(text: string): Cidr {
+  const [address = "", prefix = ""] = text.split("/");
+  const length = Number(prefix);
+  const size = 2 ** (32 - length);
+  const number = address.split(".").reduce((sum, octet) => sum * 256 + Number(octet), 0);
+  return { first: number - (number % size), size, length };
+}
+
+export function formatCidr({ first, length }: Pick<Cidr, "first" | "length">): string {
+  const octets = [24, 16, 8, 0].map((shift) => Math.floor(first / 2 ** shift) % 256);
+  return `${octets.join(".")}/${length}`;
+}
+
+export function overlap(a: string, b: string): boolean {
+  const [one, other] = [parseCidr(a), parseCidr(b)];
+  return one.first < other.first + other.size && other.first < one.first + one.size;
 }

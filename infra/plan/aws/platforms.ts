@@ -1,5 +1,6 @@
 /** `platform: aws`: a cluster on EKS, or one machine of EC2. */
 import type { AwsConfig, Ec2Config, EksConfig } from "../../config/aws-stacks.ts";
+import { installedCharts } from "../catalogue/aws.ts";
 import { externalDatabaseChecks, gatewayChecks, hubChecks } from "../checks/access.ts";
 import { accountChecks, regionChecks } from "../checks/aws.ts";
 import { createSecret, existingPartChecks, networkChecks } from "../checks/aws-network.ts";
@@ -11,9 +12,11 @@ import { eksChecks } from "../checks/eks.ts";
 import { scalingChecks } from "../checks/kubernetes.ts";
 import { dockerGpuHost } from "../docker/host.ts";
 import type { GpuPlatform } from "../gpu-platform.ts";
-import type { GpuStackSpec, PoolSpec } from "../spec.ts";
+import type { GpuStackSpec, PoolSpec, RentedParts } from "../spec.ts";
 import { ec2AsHost, eksAsCluster, eksCluster, withoutSecrets } from "./as-platforms.ts";
-import { rentedParts } from "./services.ts";
+import { systemPool } from "./machines.ts";
+import { METRICS_DISK_GIB } from "./names.ts";
+import { hasEdge, interfaceEndpoints, natZones, publicZones } from "./network.ts";
 
 const common = {
   isRented: true,
@@ -90,3 +93,52 @@ export const ec2Platform: GpuPlatform<Ec2Config> = {
     };
   },
 };
+
+/** Claims of MongoDB and Qdrant in a cluster. */
+const DATABASES = 2;
+
+/** Resources that are billed by the hour, besides the pools of the stack file and the engine store. */
+function rentedParts(config: AwsConfig): RentedParts {
+  const { zones } = config.network;
+  const isEks = config.compute === "eks";
+  const natGateways = natZones(config).length;
+  const endpoints = interfaceEndpoints(config).length;
+  const addresses = config.gateway.exposure === "public" ? publicZones(config.network).length : 0;
+  const services: RentedParts["services"] = [
+    { service: "EKS control plane", count: isEks ? 1 : 0 },
+    { service: "NAT gateway", count: natGateways },
+    {
+      service: "interface endpoints",
+      count: endpoints * zones.length,
+      words: `${endpoints} in ${zones.length} ${zones.length === 1 ? "zone" : "zones"}`,
+    },
+    // One for each NAT gateway, and one for each zone of a public load balancer.
+    { service: "public IPv4 address", count: natGateways + (hasEdge(config) ? addresses : 0) },
+    { service: "application load balancer", count: hasEdge(config) ? 1 : 0 },
+  ];
+  const { name, instanceType, nodes, diskGiB } = systemPool;
+  return {
+    services: services.filter(({ count }) => count > 0),
+    // Controllers run while all models sleep.
+    machines: isEks ? [{ what: `pool ${name}`, instanceType, count: nodes.min, diskGiB }] : [],
+    disks: dataDisks(config),
+    besides: [
+      "data transfer, and what load balancers, NAT gateways and endpoints handle",
+      "logs, and requests to the engine store",
+      "images in ECR, copies of AWS Backup and keys of KMS",
+    ],
+    otherHourlyUsd: config.otherHourlyUsd,
+  };
+}
+
+/** Disks of claims; one machine has a disk for databases, even where it runs none. */
+function dataDisks(config: AwsConfig): RentedParts["disks"] {
+  const { sizeGiB } = config.databaseStorage;
+  if (config.compute === "ec2") return [{ what: "disk of databases", count: 1, sizeGiB }];
+  const hasDatabases = config.encoders !== false && config.databases !== "external";
+  const hasMetrics = installedCharts(config.cluster.charts).includes("kube-prometheus-stack");
+  return [
+    ...(hasDatabases ? [{ what: "disks of databases", count: DATABASES, sizeGiB }] : []),
+    ...(hasMetrics ? [{ what: "disk of Prometheus", count: 1, sizeGiB: METRICS_DISK_GIB }] : []),
+  ];
+}

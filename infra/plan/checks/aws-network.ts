@@ -1,7 +1,14 @@
 /** Network of a stack on AWS, its load balancer and its file system. */
 import type { AwsConfig } from "../../config/aws-stacks.ts";
-import { machineZones, vpcCidr } from "../aws/network.ts";
-import { formatCidr, LONGEST_VPC_PREFIX, overlap, parseCidr, SHORTEST_VPC_PREFIX } from "../aws/subnets.ts";
+import {
+  formatCidr,
+  LONGEST_VPC_PREFIX,
+  machineZones,
+  overlap,
+  parseCidr,
+  SHORTEST_VPC_PREFIX,
+  vpcCidr,
+} from "../aws/network.ts";
 import { canonicalJson } from "../canonical-json.ts";
 import { NETWORK_DEFAULTS, RESERVED_NETWORKS } from "../catalogue/aws.ts";
 import type { CheckedStack, Checks, Finding } from "./check.ts";

@@ -2,8 +2,7 @@
 import type { EksConfig } from "../../config/aws-stacks.ts";
 import { eksAsCluster } from "../aws/as-platforms.ts";
 import { SYSTEM_POOL } from "../aws/names.ts";
-import { machineZones } from "../aws/network.ts";
-import { overlap, parseCidr } from "../aws/subnets.ts";
+import { machineZones, overlap, parseCidr } from "../aws/network.ts";
 import { isInstalled, RESERVED_NETWORKS } from "../catalogue/aws.ts";
 import { leastReplicas } from "../kubernetes/cluster.ts";
 import { frontPool } from "../pool-space.ts";

@@ -1,5 +1,5 @@
 /** The cost of a stack, from its pools and dated price tables. No service is asked: every figure is an estimate. */
-import { localDiskUse, machineDiskGiB, rootDisk } from "../aws/node-pools.ts";
+import { localDiskUse, machineDiskGiB, rootDisk } from "../aws/machines.ts";
 import {
   EFS_INCLUDED_MIBPS_PER_GB,
   GP3_INCLUDED_MIBPS,

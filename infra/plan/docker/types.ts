@@ -37,3 +37,10 @@ export const SECRET_PATHS = {
   vectorApiKey: "externalDatabases.vector.apiKey",
 } as const;
 export type SecretName = keyof typeof SECRET_PATHS;
+
+/** Names of Secrets in a cluster, of secrets in Compose, and of their files. */
+export const SECRET_NAMES: Readonly<Record<SecretName, string>> = {
+  hubToken: "hub-token",
+  mongoUri: "mongo-uri",
+  vectorApiKey: "vector-api-key",
+};

@@ -1,6 +1,6 @@
 /** The cluster of a stack, from its stack file. */
 import type { CpuStackConfig, GpuStackConfig } from "../../config/config.ts";
-import type { SecretName } from "../docker/types.ts";
+import { SECRET_NAMES, type SecretName } from "../docker/types.ts";
 import type { Labels } from "./objects.ts";
 
 type GpuClusterConfig = Extract<GpuStackConfig, { platform: "kubernetes" }>;
@@ -45,12 +45,6 @@ export type Cluster = ReturnType<typeof kubernetesCluster>;
 /** Cluster of a stack on CPUs. */
 export type CpuCluster = ReturnType<typeof kubernetesCpuCluster>;
 
-/** Names of Secrets with values of the stack file. */
-const SECRET_NAMES: Readonly<Record<SecretName, string>> = {
-  hubToken: "hub-token",
-  mongoUri: "mongo-uri",
-  vectorApiKey: "vector-api-key",
-};
 const SECRET_KEY = "value";
 
 /** File of a pod with the value of a secret. */

@@ -18,10 +18,21 @@ export function resolvePools(
 ): readonly PoolSpec[] {
   return declared.flatMap((pool): readonly PoolSpec[] => {
     const { name, path, nodes, capacity, hourlyUsd, diskGiB, prePullsImages } = pool;
+    const { zones, capacityReservationId } = pool;
     const machine = resolveMachine(pool, path, isRented, report);
     if (machine === null) return [];
-    const sharing = resolveSharing(pool.sharing, machine.gpu, path, report);
-    return [{ name, ...machine, sharing, nodes, capacity, hourlyUsd, diskGiB, prePullsImages, path }];
+    const own = {
+      name,
+      nodes,
+      capacity,
+      hourlyUsd,
+      diskGiB,
+      prePullsImages,
+      zones,
+      capacityReservationId,
+      path,
+    };
+    return [{ ...own, ...machine, sharing: resolveSharing(pool.sharing, machine.gpu, path, report) }];
   });
 }
 

@@ -1,16 +1,13 @@
 import { Vpc } from "@pulumi/aws/ec2/vpc.js";
 import * as pulumi from "@pulumi/pulumi";
 import { describe, expect, test } from "vitest";
-import { AddOns, Cluster } from "../../../components/aws/cluster.ts";
+import { AddOns, Cluster, GpuNodePool } from "../../../components/aws/cluster.ts";
 import { Charts } from "../../../components/aws/cluster-objects.ts";
-import { GpuNodePool } from "../../../components/aws/gpu-node-pool.ts";
 import { WorkloadRole } from "../../../components/aws/workload-role.ts";
-import type { ChartPlan } from "../../../infra/plan/aws/charts.ts";
-import { type AddOnPlan, eksKubeconfig } from "../../../infra/plan/aws/eks-cluster.ts";
-import { placeholder } from "../../../infra/plan/aws/names.ts";
-import type { NodePoolPlan } from "../../../infra/plan/aws/node-pools.ts";
-import { allow, networkRole, nodeRole } from "../../../infra/plan/aws/roles.ts";
-import type { AwsContext, RolePlan } from "../../../infra/plan/aws/types.ts";
+import type { AwsContext } from "../../../infra/plan/aws/context.ts";
+import { documentText, placeholder } from "../../../infra/plan/aws/data-files.ts";
+import type { AddOnPlan, ChartPlan, NodePoolPlan } from "../../../infra/plan/aws/eks-cluster.ts";
+import { type RolePlan, rolePlan } from "../../../infra/plan/aws/roles.ts";
 import type { ChartName } from "../../../infra/plan/catalogue/aws.ts";
 import type { Registration } from "../../../scripts/program/monitor.ts";
 import { eksValues, plannedCluster } from "../../infra/plan/aws/eks-plans.ts";
@@ -112,7 +109,7 @@ test("the kubeconfig of a cluster is not secret and logs in through AWS", async 
   expect(shown.secret).toBe(false);
   expect(shown.securityGroupId).toBe("sg-cluster");
   expect(shown.kubeconfig).toBe(
-    eksKubeconfig({
+    documentText("kubeconfig", {
       name: "engine-room-demo",
       region: "us-east-1",
       endpoint: "https://api.example.org",
@@ -258,7 +255,7 @@ describe("add-ons", () => {
 
   async function registered(addOns: readonly AddOnPlan[]) {
     return registeredBy(() => {
-      const machines = new WorkloadRole("machines", { context: CONTEXT, plan: nodeRole(CONTEXT) });
+      const machines = new WorkloadRole("machines", { context: CONTEXT, plan: rolePlan(CONTEXT, "node") });
       new AddOns("add-ons", { context: CONTEXT, addOns, clusterName: "demo-cluster", after: [machines] });
     });
   }
@@ -370,11 +367,15 @@ describe("charts", () => {
 
 describe("workload role", () => {
   const plan: RolePlan = {
-    ...networkRole(CONTEXT),
+    ...rolePlan(CONTEXT, "vpc-cni"),
     statements: [
-      allow("Mount", ["elasticfilesystem:ClientMount"], [placeholder("fileSystemArn")], {
-        StringEquals: { "aws:ResourceTag/of": placeholder("aws:PrincipalTag/of") },
-      }),
+      {
+        Sid: "Mount",
+        Effect: "Allow",
+        Action: ["elasticfilesystem:ClientMount"],
+        Resource: [placeholder("fileSystemArn")],
+        Condition: { StringEquals: { "aws:ResourceTag/of": placeholder("aws:PrincipalTag/of") } },
+      },
     ],
   };
 
@@ -440,7 +441,7 @@ describe("workload role", () => {
     const made = await registeredBy(() => {
       new WorkloadRole("node", {
         context: CONTEXT,
-        plan: nodeRole(CONTEXT),
+        plan: rolePlan(CONTEXT, "node"),
         clusterName: "engine-room-demo",
       });
     });

@@ -4,11 +4,16 @@ import { Guard, Registries } from "../../../components/aws/account.ts";
 import { Edge } from "../../../components/aws/edge.ts";
 import { EngineFileSystem } from "../../../components/aws/engine-file-system.ts";
 import { Network } from "../../../components/aws/network.ts";
-import { budgetArgs, repositoryPlans } from "../../../infra/plan/aws/aws-stack.ts";
+import {
+  budgetArgs,
+  type FileSystemPlan,
+  fileSystemPlan,
+  type NetworkPlan,
+  networkPlan,
+  repositoryPlans,
+} from "../../../infra/plan/aws/account.ts";
+import type { AwsContext } from "../../../infra/plan/aws/context.ts";
 import { edgePlan } from "../../../infra/plan/aws/edge.ts";
-import { type FileSystemPlan, fileSystemPlan } from "../../../infra/plan/aws/file-system.ts";
-import { type NetworkPlan, networkPlan } from "../../../infra/plan/aws/network.ts";
-import type { AwsContext } from "../../../infra/plan/aws/types.ts";
 import { awsPlan, ec2Values, eksValues, publicGateway } from "../../infra/plan/aws/stacks.ts";
 import { byName, CONTEXT, once, registeredBy, treeOf } from "./registered.ts";
 
@@ -320,11 +325,11 @@ describe("load balancer", () => {
 });
 
 describe("file system", () => {
-  function planOf(engineStore: object, isRetained = false): FileSystemPlan {
-    return fileSystemPlan(awsPlan({ ...eksValues, engineStore }).config, { ...CONTEXT, isRetained });
+  function planOf(engineStore: object): FileSystemPlan {
+    return fileSystemPlan(awsPlan({ ...eksValues, engineStore }).config);
   }
 
-  async function made(plan: FileSystemPlan) {
+  async function made(plan: FileSystemPlan, isRetained = false) {
     const seen: Record<string, unknown> = {};
     const see = (key: string, output: Output<string>) => {
       output.apply((value) => {
@@ -333,7 +338,7 @@ describe("file system", () => {
     };
     const found = await registeredBy(() => {
       const store = new EngineFileSystem("store", {
-        context: CONTEXT,
+        context: { ...CONTEXT, isRetained },
         plan,
         vpcId: "vpc-1",
         subnets: [
@@ -401,7 +406,7 @@ describe("file system", () => {
 
   test("the file system of a retained stack is kept with its policies, that of another stack is deleted", async () => {
     const optionsOf = async (isRetained: boolean) => {
-      const { found } = await made(planOf({}, isRetained));
+      const { found } = await made(planOf({}), isRetained);
       return ["store-files", "store-policy", "store-backups", "store-access"].map((name) => {
         const { protect = false, retainOnDelete = false } = byName(found, name).options;
         return { name, protect, retainOnDelete };

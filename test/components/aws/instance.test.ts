@@ -1,15 +1,14 @@
 import { expect, test } from "vitest";
-import { Instance } from "../../../components/aws/instance.ts";
-import { InstanceSecurity } from "../../../components/aws/instance-security.ts";
+import { Instance, InstanceSecurity } from "../../../components/aws/instance.ts";
 import type { InstancePlan } from "../../../infra/plan/aws/machine/instance.ts";
 import { ec2Values, instanceOf, secretValues } from "../../infra/plan/aws/machine/stacks.ts";
 import { byName, CONTEXT, once, registeredBy, treeOf } from "./registered.ts";
 
-function made(plan: InstancePlan) {
+function made(plan: InstancePlan, context = CONTEXT) {
   return registeredBy(
     () => {
       new Instance("instance", {
-        context: CONTEXT,
+        context,
         plan,
         subnet: { id: "subnet-1" },
         securityGroupId: "sg-1",
@@ -77,7 +76,10 @@ test("the machine keeps its role from containers, has no SSH key and an encrypte
 });
 
 test("a retained machine and its databases' disk are protected, and the disk is kept", async () => {
-  const retained = await made(instanceOf({ ...ec2Values, retain: ["demo"] }));
+  const retained = await made(instanceOf({ ...ec2Values, retain: ["demo"] }), {
+    ...CONTEXT,
+    isRetained: true,
+  });
   const machine = byName(retained, "instance-machine");
   expect(machine.options.protect).toBe(true);
   expect(machine.inputs.disableApiTermination).toBe(true);

@@ -1,5 +1,5 @@
 /** What a component registers, under the SDK's own monitor for tests. */
-import type { AwsContext } from "../../../infra/plan/aws/types.ts";
+import type { AwsContext } from "../../../infra/plan/aws/context.ts";
 import type { MonitorOwner, Properties, Registration } from "../../../scripts/program/monitor.ts";
 import { runProgram } from "../../../scripts/program/run-program.ts";
 import { withPlainTraces } from "../../infra/platforms/program.ts";

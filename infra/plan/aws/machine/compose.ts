@@ -4,8 +4,9 @@ import { jsonDigest } from "../../canonical-json.ts";
 import { isTask } from "../../containers/container.ts";
 import type { DockerContainer } from "../../docker/container-args.ts";
 import type { DockerStack } from "../../docker/docker-stack.ts";
-import type { SecretName } from "../../docker/types.ts";
+import { SECRET_NAMES } from "../../docker/types.ts";
 import { imageNamed } from "../../image-named.ts";
+import { SECRET_FOLDER } from "../names.ts";
 
 /** Name of the Compose project: `docker compose -p engine-room ps`. */
 const PROJECT = "engine-room";
@@ -13,33 +14,13 @@ const PROJECT = "engine-room";
 /** Files of containers on the machine, each in a folder that is named by its container and its content. */
 const FILES_FOLDER = "/etc/engine-room/files";
 
-/** In memory of the machine: empty after each start. */
-const SECRET_FOLDER = "/run/engine-room/secrets";
-
-const SECRET_FILE_NAMES: Readonly<Record<SecretName, string>> = {
-  hubToken: "hub-token",
-  mongoUri: "mongo-uri",
-  vectorApiKey: "vector-api-key",
-};
-
 const HASH_DIGITS = 12;
 
 /** A Compose file with the files of its containers. */
-export interface ComposeProject {
-  readonly text: string;
-  /** Texts by absolute path on the machine. */
-  readonly files: Readonly<Record<string, string>>;
-  /** Content address of each service with its files, without what it comes after, by its name: 64 hexadecimal digits. */
-  readonly digests: Readonly<Record<string, string>>;
-}
-
-/** Name of a secret in Compose, and of its file in {@link SECRET_FOLDER}. */
-export function secretFileName(name: SecretName): string {
-  return SECRET_FILE_NAMES[name];
-}
+export type ComposeProject = ReturnType<typeof composeProject>;
 
 /** Same stack, same bytes: keys are sorted. Networks and volumes exist before Compose starts: their data outlive a project. */
-export function composeProject(stack: DockerStack): ComposeProject {
+export function composeProject(stack: DockerStack) {
   const services = Object.fromEntries(
     stack.containers.map((planned) => [planned.container.name, service(planned, stack)]),
   );
@@ -53,21 +34,20 @@ export function composeProject(stack: DockerStack): ComposeProject {
     networks: { [stack.network]: external },
     volumes: Object.fromEntries(stack.volumes.map(({ name }) => [name, external])),
     secrets: Object.fromEntries(
-      [...secrets].map((name) => [
-        SECRET_FILE_NAMES[name],
-        { file: `${SECRET_FOLDER}/${SECRET_FILE_NAMES[name]}` },
-      ]),
+      [...secrets].map((name) => [SECRET_NAMES[name], { file: `${SECRET_FOLDER}/${SECRET_NAMES[name]}` }]),
     ),
   };
   return {
-    text: stringify(escaped(document), {
+    text: stringify(document, escaped, {
       aliasDuplicateObjects: false,
       lineWidth: 0,
       sortMapEntries: true,
       // Quotes what the parser of an earlier YAML takes for no text, such as `no`.
       version: "1.1",
     }),
+    /** Texts by absolute path on the machine. */
     files: Object.fromEntries(files.map(({ hostPath, text }) => [hostPath, text])),
+    /** Content address of each service with its files, without what it comes after, by its name: 64 hexadecimal digits. */
     digests: Object.fromEntries(
       Object.entries(services).map(([name, { depends_on: _, ...value }]) => [name, jsonDigest(value)]),
     ),
@@ -79,25 +59,12 @@ export function composeProject(stack: DockerStack): ComposeProject {
 const SECRET_DIGEST = "${SECRET_DIGEST-}";
 
 /** Compose replaces `$NAME` and `${NAME}`, and `$$` by `$`. */
-function escaped(value: unknown): unknown {
-  if (typeof value === "string") return value === SECRET_DIGEST ? value : value.replaceAll("$", "$$$$");
-  if (Array.isArray(value)) return value.map(escaped);
-  if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).flatMap(([key, member]) => (member === undefined ? [] : [[key, escaped(member)]])),
-  );
-}
-
-interface ContainerFile {
-  /** Name of the config in the Compose file. */
-  readonly config: string;
-  readonly containerPath: string;
-  readonly hostPath: string;
-  readonly text: string;
+function escaped(_key: unknown, value: unknown): unknown {
+  return typeof value === "string" && value !== SECRET_DIGEST ? value.replaceAll("$", "$$$$") : value;
 }
 
 /** Another content has another path: the stack that runs keeps its files until it is replaced. */
-function containerFiles({ container: { name, files } }: DockerContainer): readonly ContainerFile[] {
+function containerFiles({ container: { name, files } }: DockerContainer) {
   const folder = `${FILES_FOLDER}/${name}-${filesDigest(files)}`;
   return Object.entries(files).map(([containerPath, text]) => {
     const fileName = containerPath.slice(containerPath.lastIndexOf("/") + 1);
@@ -142,7 +109,7 @@ function service(planned: DockerContainer, stack: DockerStack) {
     configs: nonEmpty(
       containerFiles(planned).map(({ config, containerPath }) => ({ source: config, target: containerPath })),
     ),
-    secrets: nonEmpty(secrets.map(([target, name]) => ({ source: SECRET_FILE_NAMES[name], target }))),
+    secrets: nonEmpty(secrets.map(([target, name]) => ({ source: SECRET_NAMES[name], target }))),
     networks: [stack.network],
     ports: nonEmpty(args.ports.map(({ ip, external, internal }) => `${ip}:${external}:${internal}`)),
     deploy: gpus(planned),

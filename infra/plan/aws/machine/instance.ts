@@ -5,44 +5,17 @@ import type { LaunchTemplateArgs } from "@pulumi/aws/ec2/launchTemplate.js";
 import type { Ec2Config } from "../../../config/aws-stacks.ts";
 import type { MachineType } from "../../catalogue/types.ts";
 import type { DockerStack } from "../../docker/docker-stack.ts";
-import type { SecretName } from "../../docker/types.ts";
+import { SECRET_NAMES, SECRET_PATHS, type SecretName } from "../../docker/types.ts";
 import type { Ec2Plan } from "../../gpu-stack.ts";
-import type { Plain } from "../../plain.ts";
-import { pulledFrom } from "../context.ts";
+import { type AwsContext, pulledFrom } from "../context.ts";
+import { fileText, placeholder } from "../data-files.ts";
+import { METADATA_OPTIONS, machineDiskGiB, ROOT_DEVICE, ROOT_DISK, reservedCapacity } from "../machines.ts";
 import { instanceZone } from "../network.ts";
-import { machineDiskGiB } from "../node-pools.ts";
-import type { AwsContext, RolePlan } from "../types.ts";
-import { type InstanceSecret, instanceRole, instanceSecrets } from "./instance-role.ts";
-import { type InstanceTask, instanceTasks, machineFile, shellVariables } from "./tasks.ts";
+import { rolePlan } from "../roles.ts";
+import { type InstanceSecret, instanceTasks, shellVariables } from "./tasks.ts";
 
 /** Arguments of the provider without those that are known when something is made; components add tags. */
-export interface InstancePlan {
-  readonly template: Pick<Plain<LaunchTemplateArgs>, "imageId" | "blockDeviceMappings">;
-  readonly machine: Plain<InstanceArgs> & { readonly instanceType: string };
-  /** The databases' disk, which another machine of the stack gets with all documents. */
-  readonly databaseVolume: Plain<VolumeArgs> & { readonly size: number };
-  readonly databaseDevice: string;
-  /** Letter of its zone. */
-  readonly zone: string;
-  /** Whether neither the console nor a command ends it by accident, and the databases' disk outlives the stack. */
-  readonly isProtected: boolean;
-  /** TCP ports that it may connect to, wherever they are, by what answers there. */
-  readonly egressPorts: Readonly<Record<string, number>>;
-  readonly userData: UserData;
-  readonly role: RolePlan;
-  /** Each behind all that it comes after. */
-  readonly tasks: readonly InstanceTask[];
-  readonly secrets: readonly InstanceSecret[];
-  /** Secrets whose values the stack file has. */
-  readonly stackSecrets: readonly SecretName[];
-}
-
-interface UserData {
-  /** Shell variables, to which the component adds FILE_SYSTEM_ID, ACCESS_POINT_ID and DATABASE_VOLUME_ID. */
-  readonly variables: Readonly<Record<string, string | number>>;
-  /** Bash that comes after them. */
-  readonly script: string;
-}
+export type InstancePlan = ReturnType<typeof instancePlan>;
 
 /**
  * Deep Learning Base OSS Nvidia Driver GPU AMI (Amazon Linux 2023): driver, Docker with NVIDIA's runtime, AWS CLI and the
@@ -51,9 +24,6 @@ interface UserData {
  */
 const AMI_PARAMETER =
   "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id";
-
-/** Root disk of Amazon Linux 2023. */
-const ROOT_DEVICE = "/dev/xvda";
 
 /**
  * As EC2 calls it, of the names that are for disks with data; the machine finds it by its volume.
@@ -68,15 +38,13 @@ const LOCAL_DISKS = "/opt/dlami/nvme";
  * @param stack - The same plan's containers, with the images that they run.
  * @throws ConfigError where a command is larger than Systems Manager takes.
  */
-export function instancePlan(plan: Ec2Plan, stack: DockerStack, context: AwsContext): InstancePlan {
-  const { config, gateway } = plan;
+export function instancePlan(plan: Ec2Plan, stack: DockerStack, context: AwsContext) {
+  const { config } = plan;
   const [pool] = plan.spec.pools;
   if (pool?.instanceType == null)
     throw new Error("A planned stack on an instance has one pool with an instance type.");
   const { instanceType } = pool;
-  const secrets = instanceSecrets(plan, stack, context);
-  const databaseDiskGiB = config.databaseStorage.sizeGiB;
-  const capacityReservationId = config.pools[0]?.capacityReservationId;
+  const secrets = instanceSecrets(config, stack, context);
   const zone = instanceZone(config);
   return {
     template: {
@@ -84,52 +52,72 @@ export function instancePlan(plan: Ec2Plan, stack: DockerStack, context: AwsCont
       blockDeviceMappings: [
         {
           deviceName: ROOT_DEVICE,
-          ebs: {
-            volumeType: "gp3",
-            volumeSize: machineDiskGiB(pool),
-            encrypted: "true",
-            // Nothing is on it that the next machine does not make again.
-            deleteOnTermination: "true",
-          },
+          // Nothing is on it that the next machine does not make again.
+          ebs: { ...ROOT_DISK, volumeSize: machineDiskGiB(pool) },
         },
       ],
-    },
+    } satisfies LaunchTemplateArgs,
     machine: {
       instanceType,
       associatePublicIpAddress: false,
-      // One hop: what a container asks ends at the machine, so that no container has its role.
-      metadataOptions: { httpEndpoint: "enabled", httpTokens: "required", httpPutResponseHopLimit: 1 },
+      metadataOptions: METADATA_OPTIONS,
       disableApiTermination: context.isRetained,
       instanceInitiatedShutdownBehavior: "stop",
       ...(pool.capacity === "spot" ? { instanceMarketOptions: { marketType: "spot" } } : {}),
-      ...(capacityReservationId === undefined
-        ? {}
-        : { capacityReservationSpecification: { capacityReservationTarget: { capacityReservationId } } }),
-    },
+      ...reservedCapacity(pool),
+    } satisfies InstanceArgs,
+    /** The databases' disk, which another machine of the stack gets with all documents. */
     databaseVolume: {
       // A disk is of one zone: in another one it is a new, empty one.
       availabilityZone: `${context.region}${zone}`,
       type: "gp3",
-      size: databaseDiskGiB,
+      size: config.databaseStorage.sizeGiB,
       encrypted: true,
-    },
+    } satisfies VolumeArgs,
     databaseDevice: DATABASE_DEVICE,
+    /** By letter. */
     zone,
-    isProtected: context.isRetained,
     egressPorts: egressPorts(config),
     userData: userData(pool.machine),
-    role: instanceRole(stack, secrets, context),
-    tasks: instanceTasks(
-      {
-        ...{ stack, secrets, databaseDiskGiB, instanceType },
-        stackName: context.stack,
-        gatewayPort: gateway.port,
-      },
-      context,
-    ),
+    role: rolePlan(context, "instance", {
+      ...imageRights(stack, context),
+      secretArns: secrets.map(({ arn }) => arn),
+      fileSystemId: placeholder("fileSystemId"),
+    }),
+    tasks: instanceTasks({ plan, stack, secrets, context }),
     secrets,
-    stackSecrets: secrets.flatMap(({ name, secretName }) => (secretName === null ? [] : [name])),
   };
+}
+
+/** Secrets that the containers of a stack read, in the order of the table of secrets. */
+function instanceSecrets(
+  { hub: { tokenSecretArn } }: Ec2Config,
+  { containers }: DockerStack,
+  { name: stackName, partition, region, account }: AwsContext,
+): readonly InstanceSecret[] {
+  const read = new Set(containers.flatMap(({ container }) => Object.values(container.secretFiles)));
+  const names = (Object.keys(SECRET_PATHS) as SecretName[]).filter((name) => read.has(name));
+  return names.map((name) => {
+    if (name === "hubToken" && tokenSecretArn !== undefined)
+      // `arn:aws:secretsmanager:REGION:…`
+      return { name, secretName: null, arn: tokenSecretArn, region: tokenSecretArn.split(":")[3] ?? "" };
+    const secretName = `${stackName}/${SECRET_NAMES[name]}`;
+    // Secrets Manager ends the ARN in six characters that it chooses.
+    const arn = `arn:${partition}:secretsmanager:${region}:${account}:secret:${secretName}-??????`;
+    return { name, secretName, arn, region };
+  });
+}
+
+/** `ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME@sha256:…`, or with a tag. */
+const ECR_IMAGE = /^(\d{12})\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com\/([^@:]+)/;
+
+/** Resources of the rights by which the machine pulls its images from ECR. */
+function imageRights({ images }: DockerStack, { partition }: AwsContext) {
+  const arns = images.flatMap((image) => {
+    const [, account, region, name] = (image.kind === "locked" && ECR_IMAGE.exec(image.reference)) || [];
+    return name === undefined ? [] : [`arn:${partition}:ecr:${region}:${account}:repository/${name}`];
+  });
+  return { registries: arns.length === 0 ? [] : ["*"], repositoryArns: [...new Set(arns)].sort() };
 }
 
 /** Files that user-data.sh puts in their places. */
@@ -139,14 +127,15 @@ const FIRST_FILES = [
   "srv-databases.mount",
 ] as const;
 
-function userData({ gpus, localDiskGB }: MachineType): UserData {
+function userData({ gpus, localDiskGB }: MachineType) {
   const files = FIRST_FILES.map((name) => {
-    const text = machineFile(name).trimEnd();
+    const text = fileText(`machine/${name}`).trimEnd();
     return `install -D -m 0600 /dev/stdin /root/engine-room/${name} <<'END_OF_FILE'\n${text}\nEND_OF_FILE\n`;
   });
   return {
+    /** Of the shell. The component adds FILE_SYSTEM_ID, ACCESS_POINT_ID and DATABASE_VOLUME_ID. */
     variables: { GPUS: gpus, LOCAL_DISKS: localDiskGB > 0 ? LOCAL_DISKS : "" },
-    script: [...files, machineFile("user-data.sh")].join(""),
+    script: [...files, fileText("machine/user-data.sh")].join(""),
   };
 }
 
@@ -155,14 +144,15 @@ function userData({ gpus, localDiskGB }: MachineType): UserData {
  *
  * @param ids - Further variables.
  */
-export function userDataText({ variables, script }: UserData, ids: Readonly<Record<string, string>>): string {
+export function userDataText(
+  { variables, script }: InstancePlan["userData"],
+  ids: Readonly<Record<string, string>>,
+): string {
   return `#!/bin/bash\nset -euo pipefail\n${shellVariables({ ...variables, ...ids })}${script}`;
 }
 
 /** A model hub, registries and AWS itself answer on 443, mount targets of EFS on 2049. */
 const ALWAYS = { https: 443, nfs: 2049 } as const;
-
-const DEFAULT_PORTS: Readonly<Record<string, number>> = { "http:": 80, "https:": 443 };
 
 /** TCP ports, each once, by what is first reached there. */
 function egressPorts(config: Ec2Config): Readonly<Record<string, number>> {
@@ -179,5 +169,5 @@ function egressPorts(config: Ec2Config): Readonly<Record<string, number>> {
 }
 
 function urlPort({ port, protocol }: URL): number {
-  return port === "" ? (DEFAULT_PORTS[protocol] as number) : Number(port);
+  return Number(port) || (protocol === "http:" ? 80 : 443);
 }

@@ -1,10 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import type { ChartPlan } from "../../../../infra/plan/aws/charts.ts";
-import type { ClusterPlan } from "../../../../infra/plan/aws/eks-cluster.ts";
-import { type NodePoolPlan, nodeUserData, surgeMachines } from "../../../../infra/plan/aws/node-pools.ts";
-import type { RolePlan } from "../../../../infra/plan/aws/types.ts";
+import type { ChartPlan, ClusterPlan, NodePoolPlan } from "../../../../infra/plan/aws/eks-cluster.ts";
+import type { RolePlan } from "../../../../infra/plan/aws/roles.ts";
 import {
   CHART_NAMES,
   type ChartName,
@@ -243,7 +241,7 @@ test("an update ends nodes with GPUs and reserved nodes before it starts new one
     plannedCluster({ pools }).cluster.pools.map((pool) => [
       pool.name,
       pool.nodeGroup.updateConfig.updateStrategy,
-      surgeMachines(pool),
+      pool.surgeMachines,
     ]);
   expect(strategies(eksValues.pools)).toEqual([
     ["system", "DEFAULT", 4],
@@ -353,7 +351,7 @@ test("a pool has the zones, capacity type and reservation of the stack file", ()
 });
 
 test("user data is a MIME document with nodeadm's NodeConfig", () => {
-  expect(nodeUserData({ localDisks: "all", pullsInParallel: true, mig: null })).toBe(
+  expect(userDataOf(gpuPool({ diskGiB: 232 }))).toBe(
     [
       "MIME-Version: 1.0",
       'Content-Type: multipart/mixed; boundary="engine-room"',
@@ -389,11 +387,8 @@ test("user data is a MIME document with nodeadm's NodeConfig", () => {
 });
 
 test("user data of a MIG pool has a script that makes the partitions and is below 16 KiB", () => {
-  const text = nodeUserData({
-    localDisks: "all",
-    pullsInParallel: true,
-    mig: { profile: "1g.5gb", perGpu: 7 },
-  });
+  const sharing = { mode: "mig", profile: "1g.5gb" };
+  const text = userDataOf(gpuPool({ instanceType: "p4d.24xlarge", sharing }));
   const script = text.slice(text.indexOf("#!/bin/bash"), text.lastIndexOf("\n\n--engine-room--"));
   expect(script).toBe(
     [

@@ -1,9 +1,8 @@
 /** Stacks on EKS, planned. */
 import { checkedPlan } from "../../../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../../../infra/config/config.ts";
-import { awsContext } from "../../../../infra/plan/aws/context.ts";
+import { type AwsContext, awsContext } from "../../../../infra/plan/aws/context.ts";
 import { type ClusterPlan, eksClusterPlan } from "../../../../infra/plan/aws/eks-cluster.ts";
-import type { AwsContext } from "../../../../infra/plan/aws/types.ts";
 import type { EksPlan } from "../../../../infra/plan/gpu-stack.ts";
 import { projectName, readStackFile, stackReference } from "../../../../scripts/program/stack-file.ts";
 

@@ -1,27 +1,22 @@
 import { describe, expect, test } from "vitest";
-import { budgetArgs, repositoryPlans } from "../../../../infra/plan/aws/aws-stack.ts";
+import { budgetArgs, repositoryPlans } from "../../../../infra/plan/aws/account.ts";
 import { keyedName, plainName } from "../../../../infra/plan/aws/context.ts";
-import { awsNotes, edgePlan, needsRecord, recordNote } from "../../../../infra/plan/aws/edge.ts";
-import { eksKubeconfig } from "../../../../infra/plan/aws/eks-cluster.ts";
-import { fileSystemPlan, fileSystemPolicy } from "../../../../infra/plan/aws/file-system.ts";
-import { clusterRole, flowLogRole, nodeRole } from "../../../../infra/plan/aws/roles.ts";
-import type { RolePlan } from "../../../../infra/plan/aws/types.ts";
+import { documentText } from "../../../../infra/plan/aws/data-files.ts";
+import { awsNotes, edgePlan, recordNote } from "../../../../infra/plan/aws/edge.ts";
+import { type RolePlan, rolePlan } from "../../../../infra/plan/aws/roles.ts";
 import { awsPlan, ec2Values, eksValues, publicGateway } from "./stacks.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
 describe("file system", () => {
-  test("the file system of a stack in `retain` is protected", () => {
-    const isProtected = (retain: readonly string[]) => {
-      const { config, context } = awsPlan({ ...eksValues, retain });
-      return fileSystemPlan(config, context).isProtected;
-    };
-    expect(isProtected(["prod"])).toBe(false);
-    expect(isProtected(["prod", "demo"])).toBe(true);
+  test("a stack in `retain` is retained", () => {
+    const isRetained = (retain: readonly string[]) => awsPlan({ ...eksValues, retain }).context.isRetained;
+    expect(isRetained(["prod"])).toBe(false);
+    expect(isRetained(["prod", "demo"])).toBe(true);
   });
 
   test("the file system policy allows mounts through mount targets and over TLS only, without root access", () => {
-    const { Statement: statements } = JSON.parse(fileSystemPolicy("arn:of:files"));
+    const { Statement: statements } = JSON.parse(documentText("fileSystemPolicy", { arn: "arn:of:files" }));
     expect(statements).toMatchObject([
       {
         Effect: "Allow",
@@ -184,7 +179,7 @@ function conditionOf({ args }: RolePlan): unknown {
 }
 
 test("EKS assumes a cluster's role for that cluster only", () => {
-  expect(conditionOf(clusterRole(context))).toEqual({
+  expect(conditionOf(rolePlan(context, "cluster"))).toEqual({
     StringEquals: { "aws:SourceAccount": "111122223333" },
     ArnLike: { "aws:SourceArn": "arn:aws:eks:us-east-1:111122223333:cluster/engine-room-demo" },
   });
@@ -196,14 +191,14 @@ test("the role of flow logs is assumed for the account's own flow logs only, in 
     [context, "arn:aws:ec2:us-east-1:111122223333:vpc-flow-log/*"],
     [gov, "arn:aws-us-gov:ec2:us-gov-west-1:111122223333:vpc-flow-log/*"],
   ] as const)
-    expect(conditionOf(flowLogRole(of, "flow-logs"))).toEqual({
+    expect(conditionOf(rolePlan(of, "flow-logs", { logGroup: "flow-logs" }))).toEqual({
       StringEquals: { "aws:SourceAccount": "111122223333" },
       ArnLike: { "aws:SourceArn": arn },
     });
 });
 
 test("the role of machines is assumed without conditions", () => {
-  expect(conditionOf(nodeRole(context))).toBeUndefined();
+  expect(conditionOf(rolePlan(context, "node"))).toBeUndefined();
 });
 
 function planned(values: Values) {
@@ -258,12 +253,13 @@ test("with keys there is no note about open access", () => {
 
 test("the notes ask for a DNS record of a host name without a hosted zone", () => {
   const { edge } = planned({ ...eksValues, gateway: publicGateway });
-  expect(needsRecord(edge)).toBe(true);
+  expect(edge.needsRecord).toBe(true);
   expect(recordNote(edge, "demo.elb.amazonaws.com")).toMatch(
     /models\.example\.org.*demo\.elb\.amazonaws\.com/,
   );
-  expect(needsRecord({ ...edge, zoneId: "Z0123456789" })).toBe(false);
-  expect(needsRecord({ ...edge, hostname: null })).toBe(false);
+  const needsRecord = (gateway: Values) => planned({ ...eksValues, gateway }).edge.needsRecord;
+  expect(needsRecord({ ...publicGateway, zoneId: "Z0123456789" })).toBe(false);
+  expect(needsRecord({})).toBe(false);
 });
 
 const CLUSTER = {
@@ -274,7 +270,7 @@ const CLUSTER = {
 };
 
 test("the kubeconfig of EKS names the cluster and the login command and has no secret", () => {
-  const config: unknown = JSON.parse(eksKubeconfig(CLUSTER));
+  const config: unknown = JSON.parse(documentText("kubeconfig", CLUSTER));
   expect(config).toMatchObject({
     apiVersion: "v1",
     kind: "Config",

@@ -1,14 +1,17 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { instanceZone, machineZones, networkPlan, vpcCidr } from "../../../../infra/plan/aws/network.ts";
+import { networkPlan } from "../../../../infra/plan/aws/account.ts";
 import {
   formatCidr,
+  instanceZone,
   LONGEST_VPC_PREFIX,
+  machineZones,
   overlap,
   parseCidr,
   SHORTEST_VPC_PREFIX,
+  vpcCidr,
   zoneCidrs,
-} from "../../../../infra/plan/aws/subnets.ts";
+} from "../../../../infra/plan/aws/network.ts";
 import { ZONE_LETTERS } from "../../../../infra/plan/catalogue/aws.ts";
 import { times } from "../../../harness/thorough.ts";
 import { awsPlan, ec2Values, eksValues } from "./stacks.ts";
@@ -110,7 +113,7 @@ const network = (min: number, max: number) =>
   fc
     .tuple(fc.nat(2 ** 32 - 1), fc.integer({ min, max }))
     .map(([address, length]) =>
-      formatCidr(parseCidr(`${formatCidr({ first: address, size: 1, length: 32 }).split("/")[0]}/${length}`)),
+      formatCidr(parseCidr(`${formatCidr({ first: address, length: 32 }).split("/")[0]}/${length}`)),
     );
 
 const vpc = network(SHORTEST_VPC_PREFIX, LONGEST_VPC_PREFIX);

@@ -1,8 +1,7 @@
 /** Stacks on AWS, parsed and planned. */
 import { checkedPlan } from "../../../../infra/checked-plan.ts";
 import type { AwsConfig } from "../../../../infra/config/aws-stacks.ts";
-import { awsContext } from "../../../../infra/plan/aws/context.ts";
-import type { AwsContext } from "../../../../infra/plan/aws/types.ts";
+import { type AwsContext, awsContext } from "../../../../infra/plan/aws/context.ts";
 import type { AwsPlan } from "../../../../infra/plan/gpu-stack.ts";
 
 type Values = Readonly<Record<string, unknown>>;

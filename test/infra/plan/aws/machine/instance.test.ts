@@ -20,9 +20,10 @@ import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { parse } from "yaml";
+import { fileText } from "../../../../../infra/plan/aws/data-files.ts";
 import { composeProject } from "../../../../../infra/plan/aws/machine/compose.ts";
 import { type InstancePlan, userDataText } from "../../../../../infra/plan/aws/machine/instance.ts";
-import { machineFile, shellVariables } from "../../../../../infra/plan/aws/machine/tasks.ts";
+import { shellVariables } from "../../../../../infra/plan/aws/machine/tasks.ts";
 import type { DockerStack } from "../../../../../infra/plan/docker/docker-stack.ts";
 import { projectRoot } from "../../../../../scripts/program/stack-file.ts";
 import { needs } from "../../../../harness/needs.ts";
@@ -70,7 +71,6 @@ test("the machine has the pool's instance type, the network's first zone and an 
     },
     databaseVolume: { availabilityZone: "us-east-1a", size: 20, encrypted: true },
     databaseDevice: "/dev/sdf",
-    isProtected: false,
   });
   expect(small.machine).toEqual({
     instanceType: "g5.xlarge",
@@ -122,7 +122,7 @@ test("the machine has the capacity type, reservation, zone and protection of the
   expect(instanceOf({ ...ec2Values, pools: [reserved] }).machine.capacityReservationSpecification).toEqual({
     capacityReservationTarget: { capacityReservationId: "cr-0123456789abcdef0" },
   });
-  expect(instanceOf({ ...ec2Values, retain: ["demo"] }).isProtected).toBe(true);
+  expect(instanceOf({ ...ec2Values, retain: ["demo"] }).machine.disableApiTermination).toBe(true);
   expect(instanceOf({ ...ec2Values, pools: [{ ...pool, zone: "b" }] }).zone).toBe("b");
 });
 
@@ -397,7 +397,11 @@ test("values for the machine's program are text of the shell", () => {
 });
 
 test("the stack makes its secrets or uses existing ones", () => {
-  expect(withSecrets.stackSecrets).toEqual(["hubToken", "mongoUri", "vectorApiKey"]);
+  expect(withSecrets.secrets.map(({ name, secretName }) => secretName && name)).toEqual([
+    "hubToken",
+    "mongoUri",
+    "vectorApiKey",
+  ]);
   expect(full.secrets).toEqual([
     {
       name: "hubToken",
@@ -470,7 +474,7 @@ const EXT2 = Buffer.from([0x53, 0xef]);
 const EXT2_OFFSET = 1080;
 
 test("the databases' disk is mounted after formatting, and a failure does not stop the boot", () => {
-  const unit = machineFile("srv-databases.mount");
+  const unit = fileText("machine/srv-databases.mount");
   expect(unit).toContain("Requires=engine-room.format-databases.service\nAfter=engine-room.format-databases");
   expect(unit).toContain("WantedBy=multi-user.target\n");
   expect(unit).toContain("DefaultDependencies=no\n");
@@ -494,7 +498,7 @@ describe("formatting", needs(missingMkfsXfs), () => {
     for (const [name, text] of Object.entries({ udevadm: "exit 0", ...programs }))
       writeFileSync(join(folder, name), `#!/bin/bash\n${text}\n`, { mode: 0o755 });
     const { status, stderr } = spawnSync("bash", ["-s", disk], {
-      input: machineFile("format-databases.sh"),
+      input: fileText("machine/format-databases.sh"),
       encoding: "utf8",
       timeout: 60_000,
       env: { PATH: `${folder}:${SYSTEM_PATH}` },
@@ -583,7 +587,10 @@ const UNITS = Object.fromEntries(
   (["engine-room.service", "engine-room.format-databases.service", "srv-databases.mount"] as const).map(
     (name) => [
       name,
-      machineFile(name).replaceAll("@DEVICE@", "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol0123"),
+      fileText(`machine/${name}`).replaceAll(
+        "@DEVICE@",
+        "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol0123",
+      ),
     ],
   ),
 );

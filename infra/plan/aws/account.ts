@@ -1,24 +1,35 @@
 /** Everything that a stack makes in an account. Same plan, same bytes. */
 import type { BudgetArgs } from "@pulumi/aws/budgets/budget.js";
+import type { LogGroupArgs } from "@pulumi/aws/cloudwatch/logGroup.js";
+import type { SubnetArgs } from "@pulumi/aws/ec2/subnet.js";
+import type { VpcArgs } from "@pulumi/aws/ec2/vpc.js";
 import type { RepositoryArgs } from "@pulumi/aws/ecr/repository.js";
+import type { AccessPointArgs } from "@pulumi/aws/efs/accessPoint.js";
+import type { FileSystemArgs } from "@pulumi/aws/efs/fileSystem.js";
 import type { AwsConfig } from "../../config/aws-stacks.ts";
+import { IMAGE_USER_ID } from "../containers/container.ts";
 import type { GpuCost } from "../cost/types.ts";
 import type { DockerStack } from "../docker/docker-stack.ts";
 import { imageSource } from "../docker/image-sources.ts";
 import type { ImageName } from "../docker/types.ts";
 import type { AwsPlan, Ec2Plan, EksPlan } from "../gpu-stack.ts";
-import { awsContext, plainName, REPOSITORY_PREFIX, STACK_TAG } from "./context.ts";
+import { type AwsContext, awsContext, plainName, REPOSITORY_PREFIX, STACK_TAG } from "./context.ts";
+import { documentText } from "./data-files.ts";
 import { edgePlan } from "./edge.ts";
 import { eksClusterPlan } from "./eks-cluster.ts";
-import { fileSystemPlan } from "./file-system.ts";
 import { instancePlan } from "./machine/instance.ts";
-import { networkPlan } from "./network.ts";
-import type { AwsContext } from "./types.ts";
+import { interfaceEndpoints, natZones, zoneCidrs } from "./network.ts";
+import { rolePlan } from "./roles.ts";
 
 export type EksStack = ReturnType<typeof eksStack>;
 export type Ec2Stack = ReturnType<typeof ec2Stack>;
 export type AccountParts = ReturnType<typeof accountParts>;
+export type NetworkPlan = ReturnType<typeof networkPlan>;
+export type FileSystemPlan = ReturnType<typeof fileSystemPlan>;
 export type RepositoryPlan = ReturnType<typeof repositoryPlans>[number];
+
+/** Where the stack file has no `cluster.logRetentionDays`. */
+const LOG_RETENTION_DAYS = 30;
 
 /** Images of all stacks with GPUs, needed or not: stacks of an account share repositories, and `down` deletes those with images. */
 const BUILT_IMAGES: readonly ImageName[] = ["services", "trtllm", "encoders"];
@@ -65,10 +76,82 @@ function accountParts(plan: AwsPlan, context: AwsContext) {
   return {
     context,
     network: networkPlan(config, context),
-    fileSystem: fileSystemPlan(config, context),
+    fileSystem: fileSystemPlan(config),
     repositories: repositoryPlans(config, context, BUILT_IMAGES),
     edge: edgePlan(plan, context),
     budget: budgetArgs(config, plan.cost, context),
+  };
+}
+
+/** A new network over two or three zones, or an existing one. */
+export function networkPlan(config: AwsConfig, context: AwsContext) {
+  const { network } = config;
+  if (network.existing !== undefined) return { kind: "existing", ...network.existing } as const;
+  const subnets = network.zones.map((zone) => ({ zone, ...zoneCidrs(network.cidr, zone) }));
+  const subnet = (zone: string, cidrBlock: string, role: string) => ({
+    zone,
+    args: {
+      cidrBlock,
+      availabilityZone: `${context.region}${zone}`,
+      // A NAT gateway has an address of its own, and load balancers get theirs from AWS.
+      mapPublicIpOnLaunch: false,
+      // EKS' load balancer controller finds subnets by these: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
+      tags: config.compute === "eks" ? { [`kubernetes.io/role/${role}`]: "1" } : {},
+    } satisfies Partial<SubnetArgs>,
+  });
+  return {
+    kind: "create" as const,
+    // Both together resolve names of interface endpoints, mount targets and machines within the VPC.
+    vpc: {
+      cidrBlock: network.cidr,
+      enableDnsSupport: true,
+      enableDnsHostnames: true,
+    } satisfies VpcArgs,
+    privateSubnets: subnets.map(({ zone, privateCidr }) => subnet(zone, privateCidr, "internal-elb")),
+    publicSubnets: subnets.map(({ zone, publicCidr }) => subnet(zone, publicCidr, "elb")),
+    /** Zones with a NAT gateway; the others use the first one. */
+    natZones: natZones(config),
+    interfaceEndpoints: interfaceEndpoints(config),
+    flowLogs: network.flowLogs ? flowLogs(config, context) : null,
+  };
+}
+
+function flowLogs(config: AwsConfig, context: AwsContext) {
+  const logGroup = {
+    name: `${context.name}/flow-logs`,
+    retentionInDays: config.compute === "eks" ? config.cluster.logRetentionDays : LOG_RETENTION_DAYS,
+  } satisfies LogGroupArgs;
+  return { logGroup, role: rolePlan(context, "flow-logs", { logGroup: logGroup.name }) };
+}
+
+/** The file system of the engine store: a new one or an existing one. */
+export function fileSystemPlan({ engineStore }: AwsConfig) {
+  const { existing = null, throughput, provisionedMiBPerSecond, backups } = engineStore;
+  const isProvisioned = throughput === "provisioned" && provisionedMiBPerSecond !== undefined;
+  return {
+    /** The file system, and the security group of its mount targets. */
+    existing,
+    fileSystem: {
+      encrypted: true,
+      performanceMode: "generalPurpose",
+      throughputMode: isProvisioned ? "provisioned" : "elastic",
+      ...(isProvisioned ? { provisionedThroughputInMibps: provisionedMiBPerSecond } : {}),
+      // An engine without readers costs little; its first reader moves it back to the fast class.
+      lifecyclePolicies: [
+        { transitionToIa: "AFTER_30_DAYS" },
+        { transitionToPrimaryStorageClass: "AFTER_1_ACCESS" },
+      ],
+    } satisfies FileSystemArgs,
+    backupPolicy: { status: (backups ?? existing === null) ? "ENABLED" : "DISABLED" },
+    accessPoint: {
+      // User of builders and servers.
+      posixUser: { uid: IMAGE_USER_ID, gid: IMAGE_USER_ID },
+      rootDirectory: {
+        // Stacks that share a file system share its engines: names contain the key of their content, and a build locks its own.
+        path: "/engine-room",
+        creationInfo: { ownerUid: IMAGE_USER_ID, ownerGid: IMAGE_USER_ID, permissions: "0750" },
+      },
+    } satisfies Partial<AccessPointArgs>,
   };
 }
 
@@ -91,36 +174,10 @@ export function repositoryPlans(
       imageScanningConfiguration: { scanOnPush: true },
       forceDelete: !isRetained,
     } satisfies RepositoryArgs,
-    policy: lifecyclePolicy(image === MIRROR_REPOSITORY ? KEPT_MIRRORED : KEPT_IMAGES),
+    policy: documentText("lifecyclePolicy", {
+      keptImages: image === MIRROR_REPOSITORY ? KEPT_MIRRORED : KEPT_IMAGES,
+    }),
   }));
-}
-
-/**
- * JSON of the rules by which ECR deletes images. A manifest that another image refers to does not count as untagged.
- * https://docs.aws.amazon.com/AmazonECR/latest/userguide/LifecyclePolicies.html
- */
-function lifecyclePolicy(keptImages: number): string {
-  const rule = (rulePriority: number, description: string, selection: object) => ({
-    rulePriority,
-    description,
-    selection,
-    action: { type: "expire" },
-  });
-  return JSON.stringify({
-    rules: [
-      rule(1, "What has no tag any more", {
-        tagStatus: "untagged",
-        countType: "sinceImagePushed",
-        countUnit: "days",
-        countNumber: 1,
-      }),
-      rule(2, `All but the newest ${keptImages}`, {
-        tagStatus: "any",
-        countType: "imageCountMoreThan",
-        countNumber: keptImages,
-      }),
-    ],
-  });
 }
 
 /** @param cost - Of the plan: its month is the budget's where the stack file names none. @returns null without e-mail addresses. */
