@@ -25,7 +25,7 @@ const IAM_PREFIXES: Readonly<Record<string, string>> = {
 
 const sources = FOLDERS.flatMap((folder) =>
   readdirSync(join(projectRoot, folder), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && /\.(ts|mjs)$/.test(entry.name))
+    .filter((entry) => entry.isFile() && /\.(ts|mjs|yaml)$/.test(entry.name))
     .map((entry) => join(entry.parentPath, entry.name))
     .filter((path) => !path.includes("node_modules")),
 ).map((path) => ({ path: relative(projectRoot, path), text: readFileSync(path, "utf8") }));
@@ -66,9 +66,13 @@ test("each operation is asked under the name that IAM gives it", () => {
 });
 
 test("the table of operations has exactly those that AWS's CLI is started for", () => {
+  const started = [
+    /"aws",\s*(?:\.{3}\[|args: \[)?"([a-z0-9]+)", "([a-z]+-[a-z-]+)"/g,
+    /command: aws\s+args: \[([a-z0-9]+), ([a-z]+-[a-z-]+)/g,
+  ];
   const words = sources.flatMap(({ text }) =>
-    [...text.matchAll(/"aws",\s*(?:\.{3}\[|args: \[)?"([a-z0-9]+)", "([a-z]+-[a-z-]+)"/g)].map(
-      ([, service, operation]) => `${service} ${operation}`,
+    started.flatMap((form) =>
+      [...text.matchAll(form)].map(([, service, operation]) => `${service} ${operation}`),
     ),
   );
   expect(new Set(words)).toEqual(keys(CLI_OPERATIONS));
