@@ -8,8 +8,8 @@ import { Release } from "@pulumi/kubernetes/helm/v3/release.js";
 import { StorageClass } from "@pulumi/kubernetes/storage/v1/storageClass.js";
 import * as pulumi from "@pulumi/pulumi";
 import type { AwsContext } from "../../infra/plan/aws/context.ts";
+import { filled } from "../../infra/plan/aws/data-files.ts";
 import { type ChartPlan, clusterStorage } from "../../infra/plan/aws/eks-cluster.ts";
-import type { ChartName } from "../../infra/plan/catalogue/aws.ts";
 import type { Labels } from "../../infra/plan/kubernetes/objects.ts";
 import { WorkloadRole } from "./workload-role.ts";
 
@@ -36,10 +36,6 @@ export class Charts extends pulumi.ComponentResource {
   ) {
     super("engine-room:aws:Charts", name, {}, opts);
 
-    const outputs: Partial<Record<ChartName, Record<string, unknown>>> = {
-      "cluster-autoscaler": { autoDiscovery: { clusterName } },
-      "load-balancer-controller": { clusterName, vpcId },
-    };
     for (const { name: chart, args, role: plan, hasDisk } of charts) {
       const release = `${name}-${chart}`;
       const role =
@@ -50,7 +46,7 @@ export class Charts extends pulumi.ComponentResource {
         release,
         {
           ...args,
-          values: { ...args.values, ...outputs[chart] },
+          values: filled(args.values, { clusterName, vpcId }),
           createNamespace: true,
           // A release that fails is rolled back, and the next `up` installs it again.
           atomic: true,

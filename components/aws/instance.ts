@@ -14,10 +14,9 @@ import { Association } from "@pulumi/aws/ssm/association.js";
 import { Document } from "@pulumi/aws/ssm/document.js";
 import { SecurityGroupEgressRule } from "@pulumi/aws/vpc/securityGroupEgressRule.js";
 import * as pulumi from "@pulumi/pulumi";
-import { type AwsContext, namedTags } from "../../infra/plan/aws/context.ts";
+import { type AwsContext, DATABASE_DISK, namedTags } from "../../infra/plan/aws/context.ts";
 import { type InstancePlan, userDataText } from "../../infra/plan/aws/machine/instance.ts";
 import { SECRET_VERSIONS } from "../../infra/plan/aws/machine/tasks.ts";
-import { DATABASE_DISK } from "../../infra/plan/aws/names.ts";
 import type { SecretName } from "../../infra/plan/docker/types.ts";
 import { securityGroup, tcp } from "./network.ts";
 import { WorkloadRole } from "./workload-role.ts";
@@ -154,11 +153,7 @@ export class Instance extends pulumi.ComponentResource {
       { volumeId: volume.id, instanceId, deviceName: plan.databaseDevice, skipDestroy: true },
       { ...own, deleteBeforeReplace: true },
     );
-    const { versions } = new InstanceSecrets(
-      `${name}-secrets`,
-      { context, secrets: plan.secrets, values: secrets },
-      own,
-    );
+    const { versions } = new InstanceSecrets(`${name}-secrets`, { context, plan, secrets }, own);
     new InstanceTasks(
       `${name}-tasks`,
       { context, tasks: plan.tasks, instanceId, secretVersions: versions },
@@ -170,11 +165,6 @@ export class Instance extends pulumi.ComponentResource {
   }
 }
 
-interface InstanceSecretsArgs extends Pick<InstancePlan, "secrets"> {
-  readonly context: AwsContext;
-  readonly values: InstanceArgs["secrets"];
-}
-
 /** Secrets of a stack file in Secrets Manager. */
 class InstanceSecrets extends pulumi.ComponentResource {
   /** Another text where a value is another one; it tells nothing of the value. */
@@ -182,14 +172,14 @@ class InstanceSecrets extends pulumi.ComponentResource {
 
   constructor(
     name: string,
-    { context, secrets, values }: InstanceSecretsArgs,
+    { context, plan, secrets }: Pick<InstanceArgs, "context" | "plan" | "secrets">,
     opts: pulumi.ComponentResourceOptions,
   ) {
     super("engine-room:aws:InstanceSecrets", name, {}, opts);
 
-    const versions = secrets.flatMap(({ name: subject, secretName }) => {
+    const versions = plan.secrets.flatMap(({ name: subject, secretName }) => {
       if (secretName === null) return [];
-      const value = values[subject];
+      const value = secrets[subject];
       if (value === undefined) throw new Error(`No value for the secret ${subject} of the instance`);
       const secret = new Secret(
         `${name}-${subject}`,

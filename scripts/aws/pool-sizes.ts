@@ -3,9 +3,8 @@
  * three (`expandNodegroupScalingConfig` of terraform-provider-aws), and how many machines run is not Pulumi's to know.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { AwsContext } from "../../infra/plan/aws/context.ts";
+import { type AwsContext, POOL_LABEL } from "../../infra/plan/aws/context.ts";
 import { type NodePoolPlan, nodePoolPlans } from "../../infra/plan/aws/eks-cluster.ts";
-import { POOL_LABEL } from "../../infra/plan/aws/names.ts";
 import type { EksPlan } from "../../infra/plan/gpu-stack.ts";
 import { UserError } from "../errors.ts";
 import {

@@ -1,8 +1,7 @@
 /** Machines of a stack that go away while it sleeps, and come back. Store, databases and addresses stay. */
 
-import type { AwsContext } from "../../infra/plan/aws/context.ts";
+import { type AwsContext, POOL_LABEL, SYSTEM_POOL } from "../../infra/plan/aws/context.ts";
 import { nodePoolPlans } from "../../infra/plan/aws/eks-cluster.ts";
-import { POOL_LABEL, SYSTEM_POOL } from "../../infra/plan/aws/names.ts";
 import { isInstalled } from "../../infra/plan/catalogue/aws.ts";
 import type { EksPlan } from "../../infra/plan/gpu-stack.ts";
 import { textTable } from "../plan/text-table.ts";

@@ -1,5 +1,5 @@
 /** The disk of an instance's databases, against where the machine would be and how large the disk would be. */
-import { DATABASE_DISK } from "../../infra/plan/aws/names.ts";
+import { DATABASE_DISK } from "../../infra/plan/aws/context.ts";
 import { instanceZone } from "../../infra/plan/aws/network.ts";
 import { type DiskReading, stackDisks } from "../aws/ec2.ts";
 import type { Answer } from "../aws/session.ts";

@@ -1,7 +1,7 @@
 /** Zones of a stack: whether the region has them, offers the machines there, and EKS takes them. Pure. */
 
+import { SYSTEM_POOL } from "../../infra/plan/aws/context.ts";
 import { nodePoolPlans } from "../../infra/plan/aws/eks-cluster.ts";
-import { SYSTEM_POOL } from "../../infra/plan/aws/names.ts";
 import { instanceZone, machineZones } from "../../infra/plan/aws/network.ts";
 import type { ZoneReading } from "../aws/capacity.ts";
 import type { Offerings } from "../aws/ec2.ts";

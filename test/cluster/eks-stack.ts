@@ -1,5 +1,5 @@
 /** A stack on EKS whose cluster is the tests' own: what AWS and charts would have put into it, and what a stack leaves there. */
-import { POOL_LABEL } from "../../infra/plan/aws/names.ts";
+import { POOL_LABEL } from "../../infra/plan/aws/context.ts";
 import { CHART_NAMES } from "../../infra/plan/catalogue/aws.ts";
 import type { RenderedStack } from "../../scripts/render.ts";
 import type { LiveResource, Properties } from "../harness/aws/provider/account.ts";

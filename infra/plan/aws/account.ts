@@ -48,12 +48,6 @@ const KEPT_MIRRORED = 10;
 /** https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_budgets_Budget.html */
 const LONGEST_BUDGET_NAME = 100;
 
-/** Percent of the month's amount. */
-const ALARMS = [
-  { notificationType: "ACTUAL", threshold: 80 },
-  { notificationType: "FORECASTED", threshold: 100 },
-];
-
 /**
  * Room for unpriced costs: traffic, logs, requests, images, and engines that are built again. Where something has no price the plan's
  * month is a lower bound and a fifth is too little: the stack file then names the amount, or prices (check `budgetHasAmount`).
@@ -192,7 +186,10 @@ export function budgetArgs({ guard: { emails, monthlyUsd } }: AwsConfig, cost: G
     limitAmount: String(monthlyUsd ?? Math.max(1, Math.ceil(planned * UNPRICED_SHARE))),
     limitUnit: "USD",
     costFilters: [{ name: "TagKeyValue", values: [`user:${STACK_TAG}$${context.stack}`] }],
-    notifications: ALARMS.map((alarm) => ({
+    notifications: [
+      { notificationType: "ACTUAL", threshold: 80 },
+      { notificationType: "FORECASTED", threshold: 100 },
+    ].map((alarm) => ({
       ...alarm,
       comparisonOperator: "GREATER_THAN",
       thresholdType: "PERCENTAGE",

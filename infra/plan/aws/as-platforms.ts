@@ -4,16 +4,16 @@ import type { GpuStackConfig } from "../../config/config.ts";
 import { isInstalled } from "../catalogue/aws.ts";
 import { SECRET_NAMES } from "../docker/types.ts";
 import { type Cluster, kubernetesCluster } from "../kubernetes/cluster.ts";
-import { pulledFrom } from "./context.ts";
 import {
   BUILD_SERVICE_ACCOUNT,
   DATABASE_STORAGE_CLASS,
   ENGINE_VOLUME,
   NOMINAL_STORE_GIB,
   POOL_LABEL,
+  pulledFrom,
   SECRET_FOLDER,
   STORE_FOLDER,
-} from "./names.ts";
+} from "./context.ts";
 
 type ClusterConfig = Extract<GpuStackConfig, { platform: "kubernetes" }>;
 type HostConfig = Extract<GpuStackConfig, { platform: "docker" }>;
@@ -84,8 +84,8 @@ export function eksAsCluster(config: EksConfig): ClusterConfig {
 
 /** The stack file with the choices that the instance makes. */
 export function ec2AsHost(config: Ec2Config): HostConfig {
-  const { pools, hub, gateway } = config;
-  const [pool] = pools;
+  const { hub, gateway } = config;
+  const [pool] = config.pools;
   const { tls: _tls, zoneId: _zoneId, hostname: _hostname, replicas: _replicas, ...ownGateway } = gateway;
   return {
     ...config,
@@ -111,20 +111,12 @@ export function ec2AsHost(config: Ec2Config): HostConfig {
 
 /** The stack file with every secret masked: plans are printed, compared and recorded. */
 export function withoutSecrets<C extends AwsConfig>(config: C): C {
-  const { hub, externalDatabases: external } = config;
-  return {
-    ...config,
-    hub: masked(hub, "token"),
-    ...(external === undefined
-      ? {}
-      : {
-          externalDatabases: {
-            ...external,
-            mongo: masked(external.mongo, "uri"),
-            vector: masked(external.vector, "apiKey"),
-          },
-        }),
-  };
+  const hub = masked(config.hub, "token");
+  const { externalDatabases: external } = config;
+  if (external === undefined) return { ...config, hub };
+  const mongo = masked(external.mongo, "uri");
+  const vector = masked(external.vector, "apiKey");
+  return { ...config, hub, externalDatabases: { ...external, mongo, vector } };
 }
 
 function masked<T extends object, K extends keyof T>(holder: T, key: K): T {

@@ -19,8 +19,19 @@ import {
 import { slotsPerGpu } from "../fit/gpu-memory.ts";
 import type { EksPlan } from "../gpu-stack.ts";
 import { devicePluginConfigs, GPU_RESOURCE, gpuResource } from "../kubernetes/capacity.ts";
-import { type AwsContext, clusterName, STACK_TAG } from "./context.ts";
-import { documentText, fileContent, filled } from "./data-files.ts";
+import {
+  type AwsContext,
+  BUILD_SERVICE_ACCOUNT,
+  clusterName,
+  DATABASE_STORAGE_CLASS,
+  ENGINE_VOLUME,
+  METRICS_DISK_GIB,
+  NOMINAL_STORE_GIB,
+  POOL_LABEL,
+  STACK_TAG,
+  SYSTEM_POOL,
+} from "./context.ts";
+import { documentText, fileContent, filled, placeholder } from "./data-files.ts";
 import {
   localDiskGiB,
   localDiskUse,
@@ -32,15 +43,6 @@ import {
   rootDisk,
   systemPool,
 } from "./machines.ts";
-import {
-  BUILD_SERVICE_ACCOUNT,
-  DATABASE_STORAGE_CLASS,
-  ENGINE_VOLUME,
-  METRICS_DISK_GIB,
-  NOMINAL_STORE_GIB,
-  POOL_LABEL,
-  SYSTEM_POOL,
-} from "./names.ts";
 import { machineZones } from "./network.ts";
 import { rolePlan, SYSTEM_NAMESPACE } from "./roles.ts";
 
@@ -294,6 +296,9 @@ function addOnPlans({ cluster, engineStore, hub }: EksConfig, context: AwsContex
 function chartPlans({ config, spec, cluster }: EksPlan, context: AwsContext) {
   const values = {
     ...context,
+    // Outputs of other resources.
+    clusterName: placeholder("clusterName"),
+    vpcId: placeholder("vpcId"),
     autoscalerTag: kubernetesVersions[config.cluster.version].autoscaler,
     databaseStorageClass: DATABASE_STORAGE_CLASS,
     devicePluginConfigs: Object.fromEntries(

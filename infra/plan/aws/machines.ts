@@ -2,7 +2,7 @@
 import { GP3_INCLUDED_MIBPS } from "../catalogue/prices.ts";
 import type { PoolSpec } from "../spec.ts";
 import { GB_PER_GIB } from "../units.ts";
-import { SYSTEM_POOL } from "./names.ts";
+import { SYSTEM_POOL } from "./context.ts";
 
 /** What a node group needs to know of a pool. */
 export type Pool = Omit<PoolSpec, "machine" | "path"> & {

@@ -12,10 +12,10 @@ import { eksChecks } from "../checks/eks.ts";
 import { scalingChecks } from "../checks/kubernetes.ts";
 import { dockerGpuHost } from "../docker/host.ts";
 import type { GpuPlatform } from "../gpu-platform.ts";
-import type { GpuStackSpec, PoolSpec, RentedParts } from "../spec.ts";
+import type { GpuStackSpec, RentedParts } from "../spec.ts";
 import { ec2AsHost, eksAsCluster, eksCluster, withoutSecrets } from "./as-platforms.ts";
+import { METRICS_DISK_GIB } from "./context.ts";
 import { systemPool } from "./machines.ts";
-import { METRICS_DISK_GIB } from "./names.ts";
 import { hasEdge, interfaceEndpoints, natZones, publicZones } from "./network.ts";
 
 const common = {
@@ -49,7 +49,8 @@ export const eksPlatform: GpuPlatform<EksConfig> = {
   pools: ({ pools }) =>
     pools.map(({ nodes, warm, prePullImages, ...pool }, index) => ({
       ...pool,
-      nodes: keptNodes(nodes, warm),
+      // Warm machines are machines that the autoscaler may not remove; only `npm run sleep` does.
+      nodes: { ...nodes, min: Math.max(nodes.min, Math.min(warm, nodes.max)) },
       prePullsImages: prePullImages,
       path: `pools[${index}]`,
     })),
@@ -67,11 +68,6 @@ export const eksPlatform: GpuPlatform<EksConfig> = {
     };
   },
 };
-
-/** Warm machines are machines that the autoscaler may not remove; only `npm run sleep` does. */
-function keptNodes({ min, max }: PoolSpec["nodes"], warm: number): PoolSpec["nodes"] {
-  return { min: Math.max(min, Math.min(warm, max)), max };
-}
 
 export const ec2Platform: GpuPlatform<Ec2Config> = {
   ...common,

@@ -1,6 +1,6 @@
 /** One EC2 instance that runs everything. */
 import type { Ec2Config } from "../../config/aws-stacks.ts";
-import { STORE_FOLDER } from "../aws/names.ts";
+import { STORE_FOLDER } from "../aws/context.ts";
 import { type CheckedStack, type Checks, eachModel } from "./check.ts";
 import { oneOf } from "./words.ts";
 

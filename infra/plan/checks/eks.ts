@@ -1,7 +1,7 @@
 /** Node groups and charts of a stack on EKS, and who reaches its API. */
 import type { EksConfig } from "../../config/aws-stacks.ts";
 import { eksAsCluster } from "../aws/as-platforms.ts";
-import { SYSTEM_POOL } from "../aws/names.ts";
+import { SYSTEM_POOL } from "../aws/context.ts";
 import { machineZones, overlap, parseCidr } from "../aws/network.ts";
 import { isInstalled, RESERVED_NETWORKS } from "../catalogue/aws.ts";
 import { leastReplicas } from "../kubernetes/cluster.ts";

@@ -1,6 +1,6 @@
 /** Pools and the host against the servers, builds and encoders that they have to hold. */
 import { pathParts, valueAt } from "../../problems.ts";
-import { SYSTEM_POOL } from "../aws/names.ts";
+import { SYSTEM_POOL } from "../aws/context.ts";
 import { onDemandHourlyUsd, REFERENCE_REGION } from "../catalogue/prices.ts";
 import { stackCost } from "../cost/cost.ts";
 import { encoderProblems } from "../encoders/encoder-plan.ts";

@@ -10,7 +10,7 @@ import {
 } from "@aws-sdk/client-ec2";
 import { CreateRepositoryCommand, ECRClient, PutImageCommand } from "@aws-sdk/client-ecr";
 import { CreateClusterCommand, CreateNodegroupCommand, EKSClient } from "@aws-sdk/client-eks";
-import { POOL_LABEL } from "../../../infra/plan/aws/names.ts";
+import { POOL_LABEL } from "../../../infra/plan/aws/context.ts";
 import { clientSettings } from "../../../scripts/aws/session.ts";
 import { MOTO_ACCOUNT } from "./moto.ts";
 

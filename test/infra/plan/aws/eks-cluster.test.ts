@@ -446,6 +446,7 @@ const written: Readonly<Record<ChartName, { readonly version: string; readonly v
       ...onSystemNodes,
       image: z.strictObject({ tag: z.string().regex(/^v1\.\d+\.\d+$/) }),
       awsRegion: z.string(),
+      autoDiscovery: z.strictObject({ clusterName: z.string() }),
       resources: requests,
       rbac: z.strictObject({ serviceAccount: z.strictObject({ name: z.string() }) }),
       // Each is a flag of the program: cluster-autoscaler/FAQ.md.
@@ -460,6 +461,8 @@ const written: Readonly<Record<ChartName, { readonly version: string; readonly v
     values: z.strictObject({
       ...onSystemNodes,
       region: z.string(),
+      clusterName: z.string(),
+      vpcId: z.string(),
       resources: requests,
       serviceAccount: z.strictObject({ name: z.string() }),
       keepTLSSecret: z.literal(true),
