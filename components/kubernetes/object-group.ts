@@ -45,28 +45,11 @@ const CLASSES: Readonly<Record<Kind, unknown>> = {
 export type ObjectResource = pulumi.CustomResource & Pick<ConfigMap, "metadata">;
 type ObjectClass = new (name: string, args: object, opts: pulumi.CustomResourceOptions) => ObjectResource;
 
-/** Last part of the component's type. */
-type GroupType =
-  | "Autoscaler"
-  | "Database"
-  | "EncoderBuild"
-  | "Encoders"
-  | "EngineBuild"
-  | "EngineStore"
-  | "Gateway"
-  | "ImagePrePull"
-  | "Monitoring"
-  | "Namespace"
-  | "NetworkPolicies"
-  | "PriorityClasses"
-  | "SecretProvider"
-  | "Secrets"
-  | "TritonServer";
-
 export class ObjectGroup extends pulumi.ComponentResource {
   readonly #name: string;
 
-  constructor(type: GroupType, name: string, opts: pulumi.ComponentResourceOptions) {
+  /** @param type - Last part of the component's type. */
+  constructor(type: string, name: string, opts: pulumi.ComponentResourceOptions) {
     super(`engine-room:kubernetes:${type}`, name, {}, opts);
     this.#name = name;
     this.registerOutputs({});

@@ -13,11 +13,7 @@ import type { ClusterPlan } from "../plan/stack-plan.ts";
 import { clusterOutputs } from "../plan-outputs.ts";
 import { found, leaveOutStackTraces, refuseUnpulled, secretValues } from "./program.ts";
 
-/**
- * Registers the resources of a stack in a cluster.
- *
- * @throws ConfigError as {@link plannedObjects}.
- */
+/** @throws ConfigError where an image has no digest, as {@link plannedObjects}. */
 export function deploy(plan: ClusterPlan): DeployedStack {
   const stack = plannedObjects(plan);
   deployCluster(stack);
@@ -125,9 +121,9 @@ export function deployCluster(stack: KubernetesStack, made?: MadeCluster): void 
     }),
   );
   const deployments = new Map<string, pulumi.Resource>();
-  const addServer = (type: "TritonServer" | "Encoders" | "Gateway", plan: ServerPlan) => {
+  const addServer = (type: string, plan: ServerPlan) => {
     const { name, pod, replicas } = plan;
-    const isGateway = type === "Gateway";
+    const isGateway = plan === stack.gateway;
     const group = new ObjectGroup(type, name, opts);
     const config = addConfig(group, "config", pod);
     const service = group.add("service", plan.service, namespace);
@@ -206,14 +202,8 @@ function deploySecrets(
   const secrets: MountedSecrets = new Map();
   if (apiKeys !== null) secrets.set(apiKeys.metadata.name, [group.add("api-keys", apiKeys, namespace)]);
   for (const [from, { name, key }] of named) {
-    const metadata = { name, labels };
-    const object = {
-      kind: "Secret",
-      metadata,
-      immutable: true,
-      type: "Opaque",
-      stringData: { [key]: values[from] },
-    };
+    const content = { immutable: true, type: "Opaque", stringData: { [key]: values[from] } };
+    const object = { kind: "Secret", metadata: { name, labels }, ...content };
     // Its name stays the same.
     secrets.set(name, [group.add(name, object, namespace, { deleteBeforeReplace: true })]);
   }
