@@ -8,7 +8,6 @@ import type { DeployedStack } from "../outputs.ts";
 import { SECRET_PATHS } from "../plan/docker/types.ts";
 import { type KubernetesStack, kubernetesStack } from "../plan/kubernetes/kubernetes-stack.ts";
 import type { PodPlan } from "../plan/kubernetes/pods.ts";
-import type { ServerPlan } from "../plan/kubernetes/servers.ts";
 import type { ClusterPlan } from "../plan/stack-plan.ts";
 import { clusterOutputs } from "../plan-outputs.ts";
 import { found, leaveOutStackTraces, refuseUnpulled, secretValues } from "./program.ts";
@@ -121,21 +120,19 @@ export function deployCluster(stack: KubernetesStack, made?: MadeCluster): void 
     }),
   );
   const deployments = new Map<string, pulumi.Resource>();
-  const addServer = (type: string, plan: ServerPlan) => {
+  for (const plan of stack.servers) {
     const { name, pod, replicas } = plan;
     const isGateway = plan === stack.gateway;
-    const group = new ObjectGroup(type, name, opts);
+    const group = new ObjectGroup(SERVER_TYPES[pod.role] ?? pod.role, name, opts);
     const config = addConfig(group, "config", pod);
     const service = group.add("service", plan.service, namespace);
-    const after = isGateway
-      ? [...config, ...(made?.bindGateway?.(service, cluster) ?? [])]
-      : [...store, ...plan.after.map((build) => found(builds, build)), ...config];
+    const bound = isGateway ? (made?.bindGateway?.(service, cluster) ?? []) : store;
     const { spec, ...deployment } = plan.deployment;
     const template = restartingTemplate(pod, secrets);
     deployments.set(
       name,
       group.add("deployment", { ...deployment, spec: { ...spec, template } }, namespace, {
-        dependsOn: [...before(pod), ...after],
+        dependsOn: [...before(pod), ...bound, ...plan.after.map((build) => found(builds, build)), ...config],
         // A field that is left out becomes 1, unless another owner has set it: an autoscaler takes over the number.
         ...(replicas === null ? { ignoreChanges: ["spec.replicas"] } : {}),
         ...awaited(plan),
@@ -145,9 +142,7 @@ export function deployCluster(stack: KubernetesStack, made?: MadeCluster): void 
     const behind = { dependsOn: [service] };
     if (isGateway && stack.ingress !== null) group.add("ingress", stack.ingress, namespace, behind);
     if (isGateway && stack.route !== null) group.add("route", stack.route, namespace, behind);
-  };
-  for (const plan of stack.models) addServer("TritonServer", plan);
-  if (stack.encoders !== null) addServer("Encoders", stack.encoders);
+  }
   for (const plan of stack.databases) {
     const group = new ObjectGroup("Database", plan.name, deletedFirst);
     const service = group.add("service", plan.service, namespace);
@@ -162,8 +157,6 @@ export function deployCluster(stack: KubernetesStack, made?: MadeCluster): void 
     new ObjectGroup("ImagePrePull", name, opts).add("set", daemonSet, namespace, {
       dependsOn: [...before(pod)],
     });
-  addServer("Gateway", stack.gateway);
-
   if (stack.monitoring !== null) {
     const { monitors, rules, dashboards } = stack.monitoring;
     const group = new ObjectGroup("Monitoring", "monitoring", opts);
@@ -179,6 +172,13 @@ export function deployCluster(stack: KubernetesStack, made?: MadeCluster): void 
     );
 }
 
+/** Types of components by role of the pods. */
+const SERVER_TYPES: Readonly<Partial<Record<PodPlan["role"], string>>> = {
+  triton: "TritonServer",
+  encoders: "Encoders",
+  gateway: "Gateway",
+};
+
 /** Limits of the wait for a workload. */
 function awaited({ awaitSeconds }: { readonly awaitSeconds: number }): pulumi.CustomResourceOptions {
   const limit = `${awaitSeconds}s`;
@@ -190,11 +190,11 @@ type MountedSecrets = Map<string, readonly ObjectResource[]>;
 
 /** Secrets with values of the stack file, and with hashes of API keys. */
 function deploySecrets(
-  { apiKeys, builds, models, encoders, databases, gateway, labels }: KubernetesStack,
+  { apiKeys, builds, servers, databases, labels }: KubernetesStack,
   namespace: pulumi.Input<string>,
   opts: pulumi.ComponentResourceOptions,
 ): MountedSecrets {
-  const workloads = [...builds, ...models, ...(encoders === null ? [] : [encoders]), ...databases, gateway];
+  const workloads = [...builds, ...servers, ...databases];
   const references = workloads.flatMap(({ pod }) => Object.values(pod.secretFiles));
   const named = new Map(references.flatMap(({ from, ...secret }) => (from === null ? [] : [[from, secret]])));
   const values = secretValues(SECRET_PATHS, named.keys());

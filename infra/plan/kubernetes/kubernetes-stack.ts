@@ -7,7 +7,6 @@ import { builds, engineStore, type GpuContext, prePulls } from "./builds.ts";
 import { priorities, quota } from "./capacity.ts";
 import { isRetained } from "./cluster.ts";
 import { clusterEndpoints, clusterNotes, ownerNotes } from "./endpoints.ts";
-import type { ClusterImage } from "./images.ts";
 import { monitoringPlan } from "./monitoring/monitoring.ts";
 import { gatewayIngress, gatewayRoute, networkPolicies } from "./network.ts";
 import { type ApiObject, keptAnnotations, objectLabels, podSelector } from "./objects.ts";
@@ -18,20 +17,13 @@ import { cpuServer, databases, encodersServer, gatewayServer, modelServer } from
 /** All objects of a stack. */
 export type KubernetesStack = ReturnType<typeof kubernetesStack>;
 
-interface KubernetesStackOptions {
-  /** Name of the stack: labels carry it. */
-  readonly stack: string;
-  /** Of all {@link neededImages}. */
-  readonly images: readonly ClusterImage[];
-}
-
 /**
  * Every object of a stack, as data. Pure: same plan and images, same bytes.
  *
  * @throws ConfigError where Kubernetes has no label of the stack's name.
  * @throws Error where an image that a pod needs was not given.
  */
-export function kubernetesStack(plan: ClusterPlan, { stack, images }: KubernetesStackOptions) {
+export function kubernetesStack(plan: ClusterPlan, { stack, images }: Omit<PodContext, "plan">) {
   refuseName(stack);
   const { cluster } = plan;
   const context = { stack, plan, images };
@@ -41,6 +33,8 @@ export function kubernetesStack(plan: ClusterPlan, { stack, images }: Kubernetes
   const parts = {
     ...tier,
     gateway,
+    /** Models and encoders, and the gateway as the last. */
+    servers,
     databases: databases(context),
     images,
     autoscalers: autoscalers(stack, plan, servers),
@@ -77,7 +71,7 @@ export function kubernetesStack(plan: ClusterPlan, { stack, images }: Kubernetes
     secretProviders: secretProviders(context),
     policies: networkPolicies(stack, plan),
     /** null: metrics are not read. */
-    monitoring: monitoringPlan({ stack, plan, servers, ...parts }),
+    monitoring: monitoringPlan({ stack, plan, ...parts }),
     endpoints: clusterEndpoints(plan),
     /** For users, as in the outputs. */
     notes: [...ownerNotes(plan), ...clusterNotes(plan)] as readonly string[],
