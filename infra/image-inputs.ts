@@ -13,8 +13,7 @@ import {
 } from "./plan/docker/images.ts";
 import type { DockerImage, ImageName } from "./plan/docker/types.ts";
 import type { DockerGpuPlan, Ec2Plan } from "./plan/gpu-stack.ts";
-import { neededImages } from "./plan/image-named.ts";
-import { clusterImages } from "./plan/kubernetes/images.ts";
+import { clusterImages, neededImages } from "./plan/images.ts";
 import type { ClusterPlan } from "./plan/stack-plan.ts";
 import { sourcesSha256 } from "./project-files.ts";
 

@@ -1,6 +1,6 @@
 /** Who decides how many servers there are in a cluster, and who watches them. */
 
-import { neededImages } from "../../infra/plan/image-named.ts";
+import { neededImages } from "../../infra/plan/images.ts";
 import type { AutoscalerPlan } from "../../infra/plan/kubernetes/autoscaling.ts";
 import type { KubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
 import { kubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";

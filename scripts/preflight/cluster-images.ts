@@ -1,5 +1,5 @@
 /** Whether registries have the images of a stack, as far as this machine can see. */
-import type { ClusterImage } from "../../infra/plan/kubernetes/images.ts";
+import type { ClusterImage } from "../../infra/plan/images.ts";
 import type { AskRegistry, ManifestAnswer } from "../images/registry.ts";
 import type { ClusterTarget } from "../program/cluster-target.ts";
 import { type Finding, problem, warning } from "./finding.ts";

@@ -4,7 +4,7 @@ import { type AwsContext, awsContext } from "../../infra/plan/aws/context.ts";
 import type { ImageOptions } from "../../infra/plan/docker/images.ts";
 import type { DockerImage, ImageName } from "../../infra/plan/docker/types.ts";
 import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
-import type { ClusterImage } from "../../infra/plan/kubernetes/images.ts";
+import type { ClusterImage } from "../../infra/plan/images.ts";
 import type { Problem } from "../../infra/problems.ts";
 import { readPlan } from "./docker-target.ts";
 import type { StackReference } from "./stack-file.ts";

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { awsContext } from "../../infra/plan/aws/context.ts";
 import { instancePlan } from "../../infra/plan/aws/machine/instance.ts";
 import { dockerStack } from "../../infra/plan/docker/docker-stack.ts";
-import { neededImages } from "../../infra/plan/image-named.ts";
+import { neededImages } from "../../infra/plan/images.ts";
 import { describeWithEngine } from "../harness/docker/describe.ts";
 import { baseImage, docker } from "../harness/docker/images.ts";
 import { freePorts } from "../harness/docker/ports.ts";

@@ -13,7 +13,7 @@ import type { DockerContainer } from "../../infra/plan/docker/container-args.ts"
 import { dockerStack } from "../../infra/plan/docker/docker-stack.ts";
 import type { ImageName } from "../../infra/plan/docker/types.ts";
 import type { ClusterGpuPlan, DockerGpuPlan } from "../../infra/plan/gpu-stack.ts";
-import { neededImages } from "../../infra/plan/image-named.ts";
+import { neededImages } from "../../infra/plan/images.ts";
 import { kubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
 import type { PodPlan } from "../../infra/plan/kubernetes/pods.ts";
 import { archiveOf } from "../harness/docker/archive.ts";

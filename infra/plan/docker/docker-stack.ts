@@ -15,7 +15,7 @@ import type { DockerCpuPlan } from "../cpu-stack.ts";
 import type { Endpoints } from "../endpoints.ts";
 import { hostGpuIndices, worldSize } from "../fit/placement.ts";
 import type { DockerGpuPlan } from "../gpu-stack.ts";
-import { imageNamed, neededImages } from "../image-named.ts";
+import { imageNamed, neededImages } from "../images.ts";
 import type { ModelSpec, PoolSpec } from "../spec.ts";
 import { type DockerContainer, dockerContainer, type HostPlacement } from "./container-args.ts";
 import { databasesOf, dockerEndpoints, dockerNotes } from "./endpoints.ts";

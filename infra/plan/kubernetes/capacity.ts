@@ -84,7 +84,7 @@ export function devicePluginConfigs(
   );
 }
 
-/** Managed clusters keep other pods away from nodes with GPUs by this taint. */
+/** Taint of nodes with GPUs in managed clusters. */
 const GPU_TOLERATION = { key: GPU_RESOURCE, operator: "Exists" } as const;
 
 /** @param count - GPUs, partitions or shares of GPUs. */
@@ -124,7 +124,7 @@ export function priorityClass({ cluster }: ClusterPlan, urgency: Urgency): strin
   return cluster.createsPriorities ? `${cluster.namespace.name}-${urgency}` : undefined;
 }
 
-/** Values are below those of the system (2,000,000,000), and above pods without a class (0). */
+/** Values are below those of the system (2,000,000,000) and above those of pods without a class (0). */
 export function priorities(stack: string, plan: ClusterPlan): readonly ApiObject<"PriorityClass">[] {
   const create = (urgency: Urgency, value: number, preempts: boolean, description: string) => {
     const name = priorityClass(plan, urgency);

@@ -68,7 +68,7 @@ export function kubernetesStack(plan: ClusterPlan, { stack, images }: Omit<PodCo
     route: gatewayRoute(stack, plan),
     /** Hashes of API keys; null: the stack has no keys. */
     apiKeys: apiKeysSecret(stack, plan),
-    secretProviders: secretProviders(context),
+    secretProviders: secretProviders(stack, plan),
     policies: networkPolicies(stack, plan),
     /** null: metrics are not read. */
     monitoring: monitoringPlan({ stack, plan, ...parts }),

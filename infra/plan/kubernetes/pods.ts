@@ -7,7 +7,7 @@ import {
   type ContainerSettings,
   sortedByKey,
 } from "../containers/container.ts";
-import { imageNamed } from "../image-named.ts";
+import { type ClusterImage, imageNamed } from "../images.ts";
 import type { Plain } from "../plain.ts";
 import type { HostResources } from "../pod-requests.ts";
 import type { PoolSpec } from "../spec.ts";
@@ -15,7 +15,6 @@ import type { ClusterPlan } from "../stack-plan.ts";
 import { MIB_PER_GIB } from "../units.ts";
 import { gpusOf, type PodResources, placementOf, priorityClass, type Urgency } from "./capacity.ts";
 import { secretFile } from "./cluster.ts";
-import type { ClusterImage } from "./images.ts";
 import {
   type ApiObject,
   hashedMetadata,
@@ -33,7 +32,6 @@ type ApiContainer = Plain<types.input.core.v1.Container>;
 type Probe = Plain<types.input.core.v1.Probe>;
 type Volume = Plain<types.input.core.v1.Volume>;
 
-/** What all pods of a stack need to know. */
 export interface PodContext<Plan extends ClusterPlan = ClusterPlan> {
   /** Name of the stack. */
   readonly stack: string;
@@ -83,19 +81,18 @@ const ROLES: Readonly<Record<StackRole, RoleTraits>> = {
   prePull: { container: "sleep", urgency: null, limitsMemory: true },
 };
 
-/** How long a server still answers after it was taken out of its Service: until the last proxy has forgotten its address. */
+/** A server still answers after it was removed from its Service, until all proxies have removed its address. */
 const PRE_STOP_SECONDS = 10;
 
-/** Folder of a container's configuration files. */
+/** Folder of configuration files. */
 const CONFIG_DIRECTORY = "/etc/engine-room";
 
-/** The one folder that every container can write: sockets and the like. */
+/** The one folder that every container can write to. */
 const TMP = "/tmp";
 
 /** Models that the image of the CPU tier lacks, with their downloads. */
 export const CACHE_GIB = 5;
 
-/** Settings of containers in a cluster. */
 export function containerSettings(plan: ClusterPlan): ContainerSettings {
   const isGpu = plan.tier === "gpu";
   return {
@@ -126,16 +123,16 @@ export function pod(context: PodContext, container: PodContainer, options: PodOp
   const labels = { ...objectLabels(stack, { role, model, key }), ...ownLabels };
   const config = configMap(container, labels);
   /** By path. */
-  const secretFiles = secretFilesOf(context, container);
+  const secretFiles = secretFilesOf(stack, plan, container);
   const secrets = Object.entries(sortedByKey(secretFiles));
   const mounted = mounts(plan, container, options);
   /** Labels by which Services, workloads and policies find the pods; they never change. */
   const selector = { ...podSelector(stack, { role, model }), ...ownLabels };
   const spec: PodSpec = {
     automountServiceAccountToken: false,
-    // A provider of secrets asks which account a pod has.
+    // Providers of secrets authorise this account.
     serviceAccountName: secrets.find(([, { provider }]) => provider)?.[1].provider?.serviceAccount,
-    // Else each Service of the namespace is in the environment, under names that no program asked for.
+    // Else the environment has variables for each Service of the namespace.
     enableServiceLinks: false,
     restartPolicy: container.timeoutSeconds === null ? undefined : "Never",
     priorityClassName: urgency === null ? undefined : priorityClass(plan, urgency),
@@ -145,7 +142,7 @@ export function pod(context: PodContext, container: PodContainer, options: PodOp
       runAsUser: userId,
       runAsGroup: userId,
       fsGroup: userId,
-      // A store of many engines is walked through once, not at each start.
+      // Else each start changes the group of all files in the store.
       fsGroupChangePolicy: "OnRootMismatch",
       seccompProfile: { type: "RuntimeDefault" },
     },
@@ -190,7 +187,7 @@ export function pod(context: PodContext, container: PodContainer, options: PodOp
         lifecycle: serves
           ? { preStop: { exec: { command: ["sleep", String(PRE_STOP_SECONDS)] } } }
           : undefined,
-        // The last lines of a program are shown with the pod.
+        // The status of the pod shows the last lines of its log.
         terminationMessagePolicy: "FallbackToLogsOnError",
         volumeMounts: [
           ...(config === null ? [] : [{ name: "config", mountPath: CONFIG_DIRECTORY, readOnly: true }]),

@@ -13,23 +13,19 @@ import { type ApiObject, type CustomObject, hashedMetadata, objectLabels, type P
 export const API_KEYS_FILE = "/run/secrets/api-keys/value";
 const API_KEYS_KEY = "api-keys.json";
 
-interface SecretsContext {
-  readonly stack: string;
-  readonly plan: ClusterPlan;
-}
-
 /** Secrets of a pod, by path of the file. */
 export function secretFilesOf(
-  { stack, plan }: SecretsContext,
-  { role, secretFiles }: { readonly role: PodRole; readonly secretFiles: Container["secretFiles"] },
+  stack: string,
+  plan: ClusterPlan,
+  { role, secretFiles }: Pick<Container, "secretFiles"> & { readonly role: PodRole },
 ): Readonly<Record<string, SecretReference>> {
   const { databases } = plan.cluster;
   const hubToken = plan.tier === "gpu" ? plan.cluster.hubToken : null;
+  const keys = role === "gateway" ? apiKeysSecret(stack, plan) : null;
   const references: Readonly<Record<string, SecretReference>> = {
     ...(hubToken === null ? {} : { [secretFile("hubToken")]: hubToken }),
     ...(databases?.kind === "external" ? databases.secrets : {}),
   };
-  const keys = role === "gateway" ? apiKeysSecret(stack, plan) : null;
   return {
     ...(keys === null
       ? {}
@@ -74,12 +70,15 @@ export function apiKeysSecret(
 }
 
 /** Secrets of a cloud that the Secrets Store CSI driver writes into volumes of pods. */
-export function secretProviders({ stack, plan }: SecretsContext): readonly {
+export function secretProviders(
+  stack: string,
+  { cluster }: ClusterPlan,
+): readonly {
   readonly account: ApiObject<"ServiceAccount">;
   readonly providerClass: CustomObject;
 }[] {
   const labels = objectLabels(stack);
-  return plan.cluster.secretProviders.map(({ provider, kind, region, objects }) => ({
+  return cluster.secretProviders.map(({ provider, kind, region, objects }) => ({
     account: {
       kind: "ServiceAccount",
       metadata: { name: provider.serviceAccount, labels },

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
-import type { ClusterImage } from "../../../infra/plan/kubernetes/images.ts";
+import type { ClusterImage } from "../../../infra/plan/images.ts";
 import type { KubernetesStack } from "../../../infra/plan/kubernetes/kubernetes-stack.ts";
 import type { ManifestAnswer } from "../../../scripts/images/registry.ts";
 import { imageFindings, readImages } from "../../../scripts/preflight/cluster-images.ts";

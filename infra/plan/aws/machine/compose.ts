@@ -5,7 +5,7 @@ import { isTask } from "../../containers/container.ts";
 import type { DockerContainer } from "../../docker/container-args.ts";
 import type { DockerStack } from "../../docker/docker-stack.ts";
 import { SECRET_NAMES } from "../../docker/types.ts";
-import { imageNamed } from "../../image-named.ts";
+import { imageNamed } from "../../images.ts";
 import { SECRET_FOLDER } from "../context.ts";
 
 /** Name of the Compose project: `docker compose -p engine-room ps`. */

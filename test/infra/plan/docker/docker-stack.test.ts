@@ -6,7 +6,7 @@ import { isTask } from "../../../../infra/plan/containers/container.ts";
 import type { DockerContainer } from "../../../../infra/plan/docker/container-args.ts";
 import { type DockerStack, dockerStack } from "../../../../infra/plan/docker/docker-stack.ts";
 import type { DockerImage } from "../../../../infra/plan/docker/types.ts";
-import { neededImages } from "../../../../infra/plan/image-named.ts";
+import { neededImages } from "../../../../infra/plan/images.ts";
 import { planStack } from "../../../../infra/plan/plan-stack.ts";
 import { ConfigError } from "../../../../infra/problems.ts";
 import { times } from "../../../harness/thorough.ts";

@@ -2,7 +2,7 @@
 import { isTask } from "../../../../infra/plan/containers/container.ts";
 import type { ContainerArgs, DockerContainer } from "../../../../infra/plan/docker/container-args.ts";
 import type { DockerStack } from "../../../../infra/plan/docker/docker-stack.ts";
-import { imageNamed } from "../../../../infra/plan/image-named.ts";
+import { imageNamed } from "../../../../infra/plan/images.ts";
 import { secondsOf } from "../../../harness/docker/create-body.ts";
 
 /** `docker run OPTIONS IMAGE COMMAND`. */

@@ -9,7 +9,7 @@ import type { DockerContainer } from "../../../../infra/plan/docker/container-ar
 import { type DockerStack, dockerStack } from "../../../../infra/plan/docker/docker-stack.ts";
 import type { DockerImage } from "../../../../infra/plan/docker/types.ts";
 import type { DockerGpuPlan } from "../../../../infra/plan/gpu-stack.ts";
-import { neededImages } from "../../../../infra/plan/image-named.ts";
+import { neededImages } from "../../../../infra/plan/images.ts";
 import { projectName, projectRoot, readStackFile } from "../../../../scripts/program/stack-file.ts";
 
 export type Values = Readonly<Record<string, unknown>>;

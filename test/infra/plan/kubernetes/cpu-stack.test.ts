@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { neededImages } from "../../../../infra/plan/image-named.ts";
+import { neededImages } from "../../../../infra/plan/images.ts";
 import { networkEdges } from "../../../../infra/plan/kubernetes/network.ts";
 import { stackProblems } from "../../problems-thrown.ts";
 import { stackOf } from "../docker/stacks.ts";

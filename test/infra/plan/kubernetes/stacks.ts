@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { checkedPlan } from "../../../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../../../infra/config/config.ts";
-import { neededImages } from "../../../../infra/plan/image-named.ts";
+import { neededImages } from "../../../../infra/plan/images.ts";
 import type { KubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
 import { kubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
 import type { PodPlan } from "../../../../infra/plan/kubernetes/pods.ts";

@@ -9,7 +9,7 @@ import { type InstancePlan, instancePlan } from "../../../../../infra/plan/aws/m
 import type { Container, ContainerRole } from "../../../../../infra/plan/containers/container.ts";
 import { type DockerStack, dockerStack } from "../../../../../infra/plan/docker/docker-stack.ts";
 import type { Ec2Plan } from "../../../../../infra/plan/gpu-stack.ts";
-import { neededImages } from "../../../../../infra/plan/image-named.ts";
+import { neededImages } from "../../../../../infra/plan/images.ts";
 import { projectRoot } from "../../../../../scripts/program/stack-file.ts";
 
 export type Values = Readonly<Record<string, unknown>>;

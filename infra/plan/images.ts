@@ -1,10 +1,34 @@
-/** Which images a cluster pulls. */
-import type { Problem } from "../../problems.ts";
-import { imageSource } from "../docker/image-sources.ts";
-import { type ImageOptions, imageTag } from "../docker/images.ts";
-import type { DockerImage, ImageName } from "../docker/types.ts";
+/** Images of a stack. */
+import type { Problem } from "../problems.ts";
+import { imageSource } from "./docker/image-sources.ts";
+import { type ImageOptions, imageTag } from "./docker/images.ts";
+import { type DockerImage, IMAGE_NAMES, type ImageName } from "./docker/types.ts";
+import { plannedDatabases } from "./gateway-config.ts";
+import type { StackPlan } from "./stack-plan.ts";
 
-/** An image as the cluster pulls it. */
+/** Images that a plan's containers run, in the order of the table of images. */
+export function neededImages(plan: Exclude<StackPlan, { platform: "local" }>): readonly ImageName[] {
+  const needed = new Set<ImageName>([
+    "services",
+    ...(plan.tier === "cpu"
+      ? (["cpu-models"] as const)
+      : (["trtllm", ...(plan.encoders === null ? [] : (["encoders"] as const))] as const)),
+    ...(plannedDatabases(plan)?.kind === "container" ? (["mongo", "qdrant"] as const) : []),
+  ]);
+  return IMAGE_NAMES.filter((name) => needed.has(name));
+}
+
+/** @throws Error where it was not given. */
+export function imageNamed<Image extends { readonly name: ImageName }>(
+  name: ImageName,
+  images: readonly Image[],
+): Image {
+  const image = images.find((one) => one.name === name);
+  if (image === undefined) throw new Error(`Missing image reference: the stack runs the image ${name}.`);
+  return image;
+}
+
+/** An image as machines pull it. */
 export interface ClusterImage {
   readonly name: ImageName;
   /** `registry/repository@sha256:…`; with a tag in a preview whose image was never pushed. */
@@ -12,7 +36,7 @@ export interface ClusterImage {
 }
 
 /**
- * Images by the digests of the lock file: a cluster builds none, and a tag may mean another image tomorrow. An image without a
+ * Images by the digests of the lock file: machines of a cluster or of EC2 build none, and a tag may mean another image tomorrow. An image without a
  * digest is a problem, and has the tag that `npm run images -- --push` gives it, for previews.
  */
 export function clusterImages(
